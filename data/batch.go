@@ -9,8 +9,7 @@ package data
 //	out[y, x] = image[top+y, left+x]          if flip = 0
 //	out[y, x] = image[top+y, left+Width-1-x]  if flip = 1
 //
-// and 0, before normalisation, where that lies outside the image. Most crops are (0, 0, flip): only
-// those of a padded crop move the window.
+// and 0, before normalisation, outside the image. Most crops are (0, 0, flip): only padded crops move the window.
 type Batch struct {
 	Epoch int // the epoch it belongs to
 	Step  int // its position in the epoch, from 0
@@ -21,8 +20,7 @@ type Batch struct {
 	Images []uint8 // [N, Height, Width, Channels]
 	Crops  []int32 // [N, 3]: top, left, flip (0 or 1)
 	Labels []int32 // [N]
-	// Other are the labels of the images that were mixed into these, of which Share is their own; empty where nothing
-	// is mixed.
+	// Other are the labels of the images mixed into these, whose own weight is Share; empty without mixing.
 	Other []int32 // [N]
 	Share float64
 	Index []int // [N], the index of each image in the dataset

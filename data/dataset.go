@@ -20,10 +20,10 @@ type Dataset interface {
 	Channels() int
 	// Label is the class of image i, in [0, len(Classes())).
 	Label(i int) int
-	// Name says where image i comes from: a path, or shard.tar/key.
+	// Name is the source of image i: a path, or shard.tar/key.
 	Name(i int) string
-	// Read decodes the part of image i that region picks, the whole image where region is nil. The
-	// image is valid until the next use of s and must not be changed. An error names the image.
+	// Read decodes the part of image i that region picks, or the whole image if region is nil. The image is valid
+	// until the next use of s and must not be changed. An error names the image.
 	Read(i int, region Region, s *Scratch) (*imaging.Image, error)
 }
 
@@ -31,8 +31,8 @@ type Dataset interface {
 // than decoding the whole.
 type Region func(width, height int) image.Rectangle
 
-// Subset is the images of ds that indices lists, in that order. It keeps indices, which the caller
-// must not change.
+// Subset returns the images of ds listed in indices, in that order. It keeps indices, which the caller must not
+// change.
 func Subset(ds Dataset, indices []int) (Dataset, error) {
 	for k, i := range indices {
 		if i < 0 || i >= ds.Len() {
@@ -90,7 +90,7 @@ func (d stored) Close() error {
 type subset struct {
 	Dataset
 	indices []int
-	shared  bool // with another part, which closes the set and gives its notes
+	shared  bool // another part closes the set and returns its notes
 }
 
 var _ Dataset = (*subset)(nil)

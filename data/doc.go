@@ -1,8 +1,8 @@
 // Package data reads labelled images and turns them into batches.
 //
-// A [Dataset] is a finite, indexed set of images. [Open] finds out the format of a place and gives
-// its training and validation sets, [OpenEval] gives one set for evaluation. An [augment.Transform] makes
-// every image the same size, and a [Loader] decodes in parallel and yields a [Batch] at a time:
+// A [Dataset] is a finite, indexed set of images. [Open] detects the format of a place and returns its training and
+// validation sets; [OpenEval] returns one set for evaluation. An [augment.Transform] makes every image the same size,
+// and a [Loader] decodes in parallel and yields a [Batch] at a time:
 //
 //	train, val, err := data.Open("imagenet", data.Options{})
 //	profile, err := data.ProfileOf(train)
@@ -14,9 +14,9 @@
 //		…
 //	}
 //
-// Package format reads the forms that people keep images in; its documentation lists them. Images are JPEG, PNG, WebP,
-// BMP, GIF or TIFF; the content decides, not the name. The [Notes] of a set name the files that were passed over and
-// classes that were not matched by name.
+// Package format reads the formats of data sets; its documentation lists them. Images are JPEG, PNG, WebP, BMP, GIF
+// or TIFF, recognised by content, not by name. The [Notes] of a set name skipped files and classes not matched by
+// name.
 //
 // # Randomness
 //

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// imageNetFile has a class a line, in the order of the outputs of nets that were trained on ILSVRC 2012: its wnid, and
-// what torchvision calls it.
+// imageNetFile has a class a line, in the order of the outputs of nets that were trained on ILSVRC 2012: its wnid and
+// torchvision's name.
 //
 //go:embed imagenet_classes.txt
 var imageNetFile string
@@ -28,8 +28,8 @@ func ImageNetClasses() (wnids, names []string) {
 	return slices.Clone(wnids), slices.Clone(names)
 }
 
-// AsImageNet gives ImageNet's classes by the kind of names that some classes have, wnids or names for people; nil where
-// they are not all among them.
+// AsImageNet returns ImageNet's classes as wnids or as readable names, whichever the given classes use; nil if some
+// are not among them.
 func AsImageNet(classes []string) []string {
 	wnids, names := imageNetClasses()
 	for _, all := range [][]string{wnids, names} {

@@ -13,9 +13,9 @@ import (
 	"onlinerna/internal/parallel"
 )
 
-// LoaderOptions says how a Loader makes batches.
+// LoaderOptions are the parameters of a Loader.
 type LoaderOptions struct {
-	// Batch is the number of images of a batch. The last one of an epoch keeps what is left.
+	// Batch is the number of images of a batch. The last batch of an epoch may be smaller.
 	Batch int
 	// Workers is the number of goroutines that decode; 0 means one a CPU. It does not change the
 	// batches.
@@ -24,30 +24,30 @@ type LoaderOptions struct {
 	Prefetch int
 	// Shuffle gives each epoch an order of its own; without it the order is the dataset's.
 	Shuffle bool
-	// Seed and Stream choose the order and the augmentation. Loaders of one run that serve
-	// different ends differ in Stream.
+	// Seed and Stream choose the order and the augmentation. Loaders of one run with different purposes differ in
+	// Stream.
 	Seed, Stream uint64
 	// Limit ends an epoch after this many batches; 0 means no limit.
 	Limit int
-	// Rank and Ranks, where that is above 1, deal the batches of an epoch in turn to so many loaders, of which this is
-	// number Rank: each batch is one loader's. Steps, Images and the steps of Epoch are those of all.
+	// If Ranks is above 1, the batches of an epoch go in turn to that many loaders, and this one is number Rank.
+	// Steps, Images and the steps of Epoch count the batches of all loaders.
 	Rank, Ranks int
-	// Repeat has each image follow so many times in the order of an epoch, each time with another augmentation; an
-	// epoch then has that many times fewer of the images (repeated augmentation, Hoffer et al. 2020, as torchvision's
-	// RASampler). 0 is 1.
+	// Repeat puts each image that many times in a row, each time with another augmentation; an epoch then has that
+	// many times fewer distinct images (repeated augmentation, Hoffer et al. 2020, as torchvision's RASampler). 0 is
+	// 1.
 	Repeat int
 	// Mix mixes the images of batches. The transform must give images without windows: see augment.Options.
 	Mix augment.Mix
-	// FastDecode decodes JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: see
-	// imaging.Resizer.
+	// FastDecode decodes JPEGs at 1/2, 1/4 or 1/8 of their size if the transform reduces them by at least as much:
+	// see imaging.Resizer.
 	FastDecode bool
-	// Budget is what decoding takes, for workers of several loaders together; nil is NewBudget(0, 1).
+	// Budget is the memory for decoding, shared by the workers of several loaders; nil is NewBudget(0, 1).
 	Budget *Budget
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool
-	// MaxBad is how many of an epoch's images may be unreadable before the epoch ends with an error. Zero allows none;
-	// see UsualBad.
+	// MaxBad is the number of an epoch's images that may be unreadable; beyond it the epoch ends with an error. Zero
+	// allows none; see UsualBad.
 	MaxBad MaxBad
 	// Log, if not nil, is told the name and the error of each image that cannot be read, once for
 	// each image, on the goroutine that ranges over the epoch.
@@ -139,8 +139,8 @@ func (l *Loader) Own(fromStep int) int {
 // Allowed is the number of images of an epoch that may be unreadable.
 func (l *Loader) Allowed() int { return l.opt.MaxBad.Of(l.Images()) }
 
-// Bytes is how much memory the batches take that are in use and made ahead. What workers need to decode an image is not
-// in it: that goes by the sizes of images.
+// Bytes is the memory of the batches in use and prefetched. It excludes the memory for decoding, which depends on the
+// sizes of images.
 func (l *Loader) Bytes() int64 {
 	size, channels := int64(l.tr.Size()), int64(l.ds.Channels())
 	const beside = 3*4 + 4 + 8 + 16 // crops, label, index and error of an image
@@ -149,10 +149,9 @@ func (l *Loader) Bytes() int64 {
 }
 
 // Epoch yields the batches of an epoch from step fromStep on: of these every Ranks-th, beginning with number Rank. A
-// batch is valid until the next iteration, which recycles its memory; one of which every image was left out is passed
-// over. Batches are made ahead, by goroutines that have ended when the range statement ends. After an error, which
-// comes with a nil batch, nothing follows; where ctx is done it is the cause of ctx. The share of unreadable images
-// counts from fromStep on.
+// batch is valid until the next iteration, which recycles its memory. A batch without a readable image is skipped.
+// Goroutines prefetch batches; they have ended when the range statement ends. An error comes with a nil batch and
+// ends the epoch; if ctx is done it is the cause of ctx. The share of unreadable images counts from fromStep on.
 func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		steps := l.Steps()
@@ -180,7 +179,7 @@ func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batc
 	}
 }
 
-// A TooManyBad says that more images of an epoch cannot be read than MaxBad allows.
+// A TooManyBad reports that more images of an epoch are unreadable than MaxBad allows.
 type TooManyBad struct{ Bad, Of, Allowed int }
 
 func (e *TooManyBad) Error() string {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MaxBad is how many images of an epoch may be unreadable: below 1 a share of them, from 1 on a count.
+// MaxBad is the number of images of an epoch that may be unreadable: a share if below 1, otherwise a count.
 type MaxBad float64
 
 const (
@@ -18,7 +18,7 @@ const (
 	AllBad MaxBad = math.MaxInt32
 )
 
-// Of is the number that is allowed of n images.
+// Of returns how many of n images may be unreadable.
 func (m MaxBad) Of(n int) int {
 	switch {
 	case m == UsualBad:
@@ -29,7 +29,7 @@ func (m MaxBad) Of(n int) int {
 	return min(int(m), n)
 }
 
-// Check is an error unless it is a share or a count.
+// Check returns an error unless m is a share or a count.
 func (m MaxBad) Check() error {
 	if m == UsualBad || m >= 0 && m < 1 || m >= 1 && m <= AllBad && float64(m) == math.Trunc(float64(m)) {
 		return nil
@@ -70,7 +70,7 @@ func ParseMaxBad(s string) (MaxBad, error) {
 	return MaxBad(x / 100), nil
 }
 
-// MarshalJSON writes a number, or a word where it is none.
+// MarshalJSON writes a number, or "auto" or "all".
 func (m MaxBad) MarshalJSON() ([]byte, error) {
 	if m == UsualBad || m == AllBad {
 		return json.Marshal(m.String())

@@ -8,8 +8,8 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Notes says what a user should know about how a set was found, a sentence each: files that were passed over, classes
-// that were matched otherwise than by name, classes without images.
+// Notes returns messages for the user about a set, a sentence each: skipped files, classes not matched by name,
+// classes without images.
 func Notes(ds Dataset) []string {
 	notes := notesOf(ds)
 	counts := ClassCounts(ds)

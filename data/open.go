@@ -9,26 +9,24 @@ import (
 	"onlinerna/internal/catalogue"
 )
 
-// Options says how Open reads a place. The zero value reads it as it is.
+// Options are the parameters of Open. The zero value reads a place as it is.
 type Options struct {
-	// Val is the place of the validation set, read as OpenEval does, where it is not beside the
-	// training set.
+	// Val is the place of the validation set, read as by OpenEval, if it is not beside the training set.
 	Val string
-	// ValSplit is the share of the training set that becomes the validation set, where the place has none: see
-	// SplitByClass. 0 for none.
+	// ValSplit is the share of the training set that becomes the validation set if the place has none: see
+	// SplitByClass. 0 is no split.
 	ValSplit float64
-	// NoVal opens a folder of class folders alone as the training set although nothing says what to validate on.
+	// NoVal opens a folder of class folders as the training set without a validation set.
 	NoVal bool
-	// Classes gives the names of the classes by index in place of those that the training set has.
-	// Images are mapped to it by name.
+	// Classes replaces the names of the training set's classes, by index. Images are mapped to it by name.
 	Classes []string
 }
 
-// Open finds out the format of the place at path and returns its training and validation sets, which share their
-// classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
-// where the options say what to validate on, or that nothing is to be. An empty path and "glyphs" mean the generated
-// set, whose validation set is Glyphs(format.GlyphTest); the name of a set that can be downloaded means the one of the
-// cache folder, where no such folder is here: see [catalogue.Locate].
+// Open detects the format of the place at path and returns its training and validation sets, which share their
+// classes. The validation set is nil if the place has none. A folder of class folders alone is a training set if the
+// options give a validation set, a split, or NoVal. An empty path and "glyphs" mean the generated set, whose
+// validation set is Glyphs(format.GlyphTest). The name of a downloadable set means its copy in the cache folder,
+// unless a folder of that name exists here: see [catalogue.Locate].
 func Open(path string, opt Options) (train, val Dataset, err error) {
 	if opt.Val != "" && opt.ValSplit != 0 {
 		return nil, nil, fmt.Errorf("validation images in %s and a validation split of %g: choose one", opt.Val,
@@ -88,12 +86,11 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 	return train, val, err
 }
 
-// OpenEval returns one set for evaluation: the validation or test set of a place as Open sees it, a
-// folder of class folders, the shards of a folder, or one shard. Where only MNIST's t10k is present
-// it is the part that Open validates on.
+// OpenEval returns one set for evaluation: the validation or test set of a place as Open sees it, a folder of class
+// folders, the shards of a folder, or one shard. If only MNIST's t10k is present, that is the set.
 //
-// Images are mapped to classes by name where the set names its classes, by index otherwise; a class
-// that is not among classes is an error. If classes is nil the set's own are used.
+// Images are mapped to classes by name if the set names its classes, otherwise by index; a class that is not in
+// classes is an error. If classes is nil the set's own are used.
 func OpenEval(path string, classes []string) (Dataset, error) {
 	path, err := catalogue.Locate(path, catalogue.Images)
 	if err != nil {
@@ -104,6 +101,6 @@ func OpenEval(path string, classes []string) (Dataset, error) {
 
 // Glyphs returns one of the generated sets.
 func Glyphs(split format.GlyphSplit) Dataset {
-	set, _ := format.NewGlyphs(split, nil) // its own classes are among themselves
+	set, _ := format.NewGlyphs(split, nil) // cannot fail: a set's classes map to themselves
 	return stored{set}
 }

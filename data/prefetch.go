@@ -11,7 +11,7 @@ import (
 	"onlinerna/data/random"
 )
 
-// Words that keep the sources of different purposes apart.
+// Key words of the random sources of different purposes.
 const (
 	orderSource   = 1
 	augmentSource = 2
@@ -21,7 +21,7 @@ const (
 // slot is the memory of one batch.
 type slot struct {
 	batch   Batch
-	errs    []error      // by row: why the image that belongs there could not be read
+	errs    []error      // by row: why the image of that row could not be read
 	pending atomic.Int32 // rows still to be made
 	done    chan struct{}
 }
@@ -75,7 +75,7 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 				if next := step + l.opt.Ranks; next < steps {
 					select {
 					case soon <- next:
-					default: // the disk is behind as it is
+					default: // the disk is already behind
 					}
 				}
 				r.dispatch(ctx, s, step)
@@ -123,7 +123,7 @@ func (r *run) take(slots int) {
 	}
 }
 
-// idleKept is what a worker keeps between epochs, in which workers of other loaders may be at work.
+// idleKept bounds a worker's memory between epochs, while workers of other loaders may run.
 const idleKept = 4 << 20
 
 // stop ends the goroutines and gives back what take borrowed.
@@ -246,7 +246,7 @@ func (b *Batch) image(n int) []uint8 {
 	return b.Images[n*size : (n+1)*size]
 }
 
-// worker is what one decoding goroutine keeps.
+// worker is the state of one decoding goroutine.
 type worker struct {
 	scratch Scratch
 	random  random.Rand
@@ -262,8 +262,8 @@ func newWorker(tr augment.Transform, opt *LoaderOptions) *worker {
 	return w
 }
 
-// fill makes row n of a batch. Where the image cannot be read it tries those that follow in the
-// order of the epoch, or leaves the row out: its index is −1.
+// fill makes row n of a batch. If the image cannot be read it tries the next ones in the epoch's order, or leaves the
+// row out: its index is −1.
 func (w *worker) fill(r *run, s *slot, n int) {
 	l, total := r.loader, r.loader.ds.Len()
 	position := s.batch.Step*l.opt.Batch + n
@@ -298,7 +298,7 @@ func (w *worker) mix(r *run, b *Batch) {
 		Pix: b.Images, Labels: b.Labels, Other: b.Other}, &source, &w.spare)
 }
 
-// sample reads image i to row n, for the time that repeat says, from 0.
+// sample reads image i into row n; repeat counts the image's earlier uses in the epoch.
 func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	l := r.loader
 	w.random = random.New(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i))

@@ -10,9 +10,9 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// Profile says how a set is usually prepared for a network.
+// Profile is the usual preparation of a set for a network.
 type Profile struct {
-	// Name is the set that it follows: "imagenet", "cifar", "mnist" or "glyphs".
+	// Name is the set whose conventions it follows: "imagenet", "cifar", "mnist" or "glyphs".
 	Name string
 	// Size is the usual height and width of the network's input.
 	Size int
@@ -20,7 +20,7 @@ type Profile struct {
 	Mean, Std []float64
 
 	small   bool   // the network sees the images whole
-	augment string // what "auto" means
+	augment string // the augmentation that "auto" means
 }
 
 // The normalisation of colour images that have none of their own.
@@ -32,8 +32,8 @@ var (
 // maxSmall is the side up to which images count as small.
 const maxSmall = 96
 
-// ProfileOf finds out the profile of a set by looking at a few of its images: those of a small set
-// are all square and of one size.
+// ProfileOf determines the profile of a set from a few of its images: those of a small set are all square and of one
+// size.
 func ProfileOf(ds Dataset) (Profile, error) {
 	if isGlyphs(ds) {
 		return Profile{
@@ -84,11 +84,11 @@ func isGlyphs(ds Dataset) bool {
 	return false
 }
 
-// smallBudget is more than decoding a small image takes, whatever its format.
+// smallBudget suffices to decode a small image of any format.
 const smallBudget = 4 << 20
 
-// smallSide is the side of the images of ds if all that it looks at are small, square and equal,
-// else 0. It passes over images that cannot be read; one that declares a large size is not small, whole or not.
+// smallSide returns the side of the images of ds if all those sampled are small, square and equal, else 0. It skips
+// unreadable images; an image that declares a large size is not small, even if damaged.
 func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
 	s := NewScratch(NewBudget(smallBudget, 1), 1)
@@ -123,7 +123,7 @@ func smallSide(ds Dataset) (int, error) {
 func Augmentations() []string { return []string{"auto", "imagenet", "cifar", "none"} }
 
 // Train returns a transform for training at size×size by name: "imagenet" (augment.TrainImageNet), "cifar"
-// (augment.TrainCIFAR), "none" (that of evaluation), or "auto", what the set is usually given.
+// (augment.TrainCIFAR), "none" (that of evaluation), or "auto", the usual one of the set.
 func (p Profile) Train(name string, size int) (augment.Transform, error) {
 	if name == "auto" {
 		name = p.augment
@@ -139,7 +139,7 @@ func (p Profile) Train(name string, size int) (augment.Transform, error) {
 	return nil, fmt.Errorf("augmentation %q is unknown: want one of %s", name, strings.Join(Augmentations(), ", "))
 }
 
-// EvalOptions says how images are prepared for evaluation. What is left zero is usual for the set.
+// EvalOptions are the parameters of evaluation transforms. A zero field means the set's usual value.
 type EvalOptions struct {
 	Size          int    // of the crop
 	Resize        int    // of the shorter side before it
@@ -171,7 +171,7 @@ func (p Profile) Evaluation(o EvalOptions) (augment.Transform, error) {
 	return augment.ResizeCenterCrop(o.Size, shorter, how), nil
 }
 
-// whole says whether an input of a size shows images whole.
+// whole reports whether inputs of a size show whole images.
 func (p Profile) whole(size int) bool { return p.small && size >= p.Size }
 
 // Eval returns the transform for evaluation at size×size: EvalSmall for small images that are to be seen whole,

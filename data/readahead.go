@@ -6,7 +6,7 @@ import (
 	"onlinerna/data/format"
 )
 
-// expect has the system read image i ahead, where the set and the system can do that. It does not wait.
+// expect asks the system to read image i ahead, if the set and the system support it. It does not wait.
 func expect(ds Dataset, i int) {
 	switch d := ds.(type) {
 	case *subset:
@@ -20,7 +20,7 @@ func expect(ds Dataset, i int) {
 	}
 }
 
-// readAhead expects the images of the steps that come from soon, while those before are decoded.
+// readAhead expects the images of the steps received from soon, while earlier ones are decoded.
 func (r *run) readAhead(ctx context.Context, soon <-chan int) {
 	l := r.loader
 	for step := range soon {

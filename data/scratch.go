@@ -12,19 +12,19 @@ import (
 // next. The zero value is ready. A Scratch serves one goroutine at a time.
 type Scratch struct {
 	file    format.Buffer
-	open    bool // images are only opened: see imaging.Decoder.Open
+	open    bool // images are opened but not decoded: see imaging.Decoder.Open
 	decoder imaging.Decoder
 	image   imaging.Image
 	stored  imaging.Image // a view of pixels that are kept elsewhere
 	augment augment.Scratch
 
-	budget *Budget // of what decoding takes, or nil for no limit
+	budget *Budget // memory for decoding, or nil for no limit
 	claim  int64   // the share of it that the image has
-	keep   int64   // bytes that may stay for the next image
-	kept   int64   // that do
+	keep   int64   // most bytes to keep for the next image
+	kept   int64   // bytes kept
 }
 
-// NewScratch is the memory of one of so many workers that decode within a budget.
+// NewScratch returns the memory of one of several workers that share a budget for decoding.
 func NewScratch(b *Budget, workers int) *Scratch {
 	return &Scratch{budget: b, keep: b.bytes / 4 / int64(max(1, workers))}
 }
@@ -51,8 +51,8 @@ func (s *Scratch) share(b []byte, channels int, box image.Rectangle) error {
 	return err
 }
 
-// Release gives back the share of the budget of the image that was read last, which is no longer needed, and the memory
-// itself where it is much.
+// Release gives back the share of the budget of the image that was read last, which is no longer needed, and the
+// memory itself if it is large.
 func (s *Scratch) Release() {
 	if s.claim == 0 {
 		return
@@ -62,7 +62,7 @@ func (s *Scratch) Release() {
 	s.claim = 0
 }
 
-// drop gives back the memory of images if it is more than so much.
+// drop gives back the memory of images if it exceeds a limit.
 func (s *Scratch) drop(most int64) {
 	if s.kept > most {
 		s.decoder, s.image, s.kept = imaging.Decoder{}, imaging.Image{}, 0

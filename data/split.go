@@ -13,8 +13,8 @@ import (
 )
 
 // SplitByClass divides a set into images to train on and images to validate on: share of each class, rounded, but one
-// at least and never all; a class with one image has it in training. Who is in which depends on the names of the files
-// alone, so that other images, seeds and folders leave it as it is. Train closes the set, val does not.
+// at least and never all; a class with one image has it in training. The side of an image depends only on its file
+// name, so other images, seeds and folders do not change it. Train closes the set, val does not.
 func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
 	if !(share > 0 && share < 1) {
 		return nil, nil, fmt.Errorf("validation split %g: must lie between 0 and 1", share)
@@ -53,7 +53,7 @@ func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
 	return &subset{Dataset: ds, indices: sides[0]}, &subset{Dataset: ds, indices: sides[1], shared: true}, nil
 }
 
-// HeldByClass is the images to validate on alone of SplitByClass. It closes the set.
+// HeldByClass returns only the validation images of SplitByClass. Closing them closes the set.
 func HeldByClass(ds Dataset, share float64) (Dataset, error) {
 	_, val, err := SplitByClass(ds, share)
 	if err != nil {
@@ -63,8 +63,8 @@ func HeldByClass(ds Dataset, share float64) (Dataset, error) {
 	return val, nil
 }
 
-// OpenUndivided opens the training images of a place without validation images beside them: those that Options.ValSplit
-// divides.
+// OpenUndivided opens the training images that Options.ValSplit would divide: those of a place without validation
+// images.
 func OpenUndivided(path string, classes []string) (Dataset, error) {
 	train, val, err := openSplits(path, Options{ValSplit: 1, Classes: classes})
 	if err == nil && val != nil {
@@ -74,8 +74,8 @@ func OpenUndivided(path string, classes []string) (Dataset, error) {
 	return train, err
 }
 
-// Fingerprint is a number that the images of a set have in common with the same ones elsewhere and in another order. It
-// goes by the names of their classes and files; those of sets without a common image add up to that of both.
+// Fingerprint hashes the names of a set's classes and files, regardless of folder and order. The fingerprints of two
+// disjoint sets add up to that of their union.
 func Fingerprint(ds Dataset) uint64 {
 	var sum uint64
 	classes := ds.Classes()

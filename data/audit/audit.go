@@ -1,4 +1,4 @@
-// Package audit reads every image of a set and says what is wrong with it.
+// Package audit reads every image of a set and reports its faults.
 package audit
 
 import (
@@ -17,21 +17,21 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// Options says what counts as wrong.
+// Options sets the limits of an audit.
 type Options struct {
 	Tiny    int // images whose shorter side is below this are listed
 	Workers int // 0: one a CPU
-	// of what decoding takes: an image that is too large for it cannot be read; nil is data.NewBudget(0, 1)
+	// memory for decoding: an image too large for it counts as unreadable; nil is data.NewBudget(0, 1)
 	Budget   *data.Budget
 	Progress func(done, total int) // if not nil, called now and then
 }
 
-// Report is what was found, in the order of the sets.
+// Report lists the findings, in the order of the sets.
 type Report struct {
 	Images     int            `json:"images"`
 	Formats    map[string]int `json:"formats"` // by the content; "pixels" for sets that store those
 	Unreadable []Finding      `json:"unreadable"`
-	Mislabeled []Finding      `json:"mislabeled"` // a name or a colour space that surprises
+	Mislabeled []Finding      `json:"mislabeled"` // a wrong file extension or an unusual colour space
 	Tiny       []Finding      `json:"tiny"`
 	// Duplicates are files with the same bytes, each group in the order of the sets.
 	Duplicates [][]string `json:"duplicates"`
@@ -41,13 +41,13 @@ type Report struct {
 	Notes     []string `json:"notes"`
 }
 
-// Finding is an image and what is wrong with it.
+// Finding is an image and its fault.
 type Finding struct {
 	Name string `json:"name"`
 	What string `json:"what"`
 }
 
-// found is what is known of one image.
+// found is the result for one image.
 type found struct {
 	format, unreadable, mislabeled, tiny string
 	hash                                 [16]byte
@@ -190,7 +190,7 @@ func look(ds data.Dataset, i, tiny int, w *data.Scratch) (f found) {
 	return f
 }
 
-// mislabeled says what is other than the name lets expect.
+// mislabeled describes how the content contradicts the name.
 func mislabeled(name, extension string, b []byte) string {
 	is := map[string]string{".jpeg": ".jpg", ".tif": ".tiff"}
 	own := strings.ToLower(path.Ext(name))

@@ -10,27 +10,27 @@ import (
 	"onlinerna/data/random"
 )
 
-// Options are what training images go through beside the usual crop and flip, in this order: colour jitter, automatic
-// augmentation, erasing. Each choice is a function of the loader's seed, the epoch and the image. The zero value
-// changes nothing.
+// Options are the augmentations applied to training images after the usual crop and flip, in this order: colour
+// jitter, automatic augmentation, erasing. Each choice is a function of the loader's seed, the epoch and the image.
+// The zero value changes nothing.
 type Options struct {
 	// of the box of a random resized crop: share of the area, and width by height; zero: 0.08 to 1, 3/4 to 4/3
 	Scale, Ratio [2]float64
-	// of that crop and of images that are moved: one of imaging.Interpolations, or random; default bilinear
+	// for that crop and for geometric operations: one of imaging.Interpolations, or random; default bilinear
 	Interpolation string
 	NoFlip        bool    // no image is mirrored left to right
 	FlipVertical  float64 // probability
-	// torchvision's ColorJitter: brightness, contrast, saturation and hue, of which the last may be left out
+	// torchvision's ColorJitter: brightness, contrast, saturation and hue; trailing numbers may be left out
 	Jitter []float64
 	Policy string  // see Policies
 	Erase  float64 // probability of torchvision's RandomErasing
-	// of the pixels, from 0 to 1: what erased pixels become, and timm's policies use outside of an image
+	// mean of the pixels, from 0 to 1: fills erased pixels and, in timm's policies, the area outside an image
 	Mean []float64
-	// Whole has the image come out as the network sees it, without a window: for what mixes images.
+	// Whole makes the image as the network sees it, without a window, so that images can be mixed.
 	Whole bool
 }
 
-// Check says what is out of its range.
+// Check returns an error for an option out of range.
 func (a *Options) Check() error {
 	for _, r := range []struct {
 		name string
@@ -64,18 +64,18 @@ func (a *Options) Check() error {
 	return err
 }
 
-// randomly is the interpolation that is bilinear or bicubic as it comes, as timm's.
+// randomly chooses bilinear or bicubic interpolation at random, as timm does.
 const randomly = "random"
 
 // Interpolations lists the names that Options.Interpolation takes.
 func Interpolations() []string { return append(imaging.Interpolations(), randomly) }
 
-// changes says whether pixels are looked at.
+// changes reports whether any step changes pixels.
 func (a *Options) changes() bool {
 	return a.NoFlip || a.FlipVertical > 0 || len(a.Jitter) > 0 || a.Policy != "" || a.Erase > 0 || a.Whole
 }
 
-// augmented is a transform with the steps of Options behind it.
+// augmented is a transform followed by the steps of Options.
 type augmented struct {
 	Transform
 	Options
@@ -84,7 +84,7 @@ type augmented struct {
 	fill   []uint8
 }
 
-// With is the transform with a behind it.
+// With returns the transform followed by a.
 func (a Options) With(t Transform) (Transform, error) {
 	if err := a.Check(); err != nil {
 		return nil, err

@@ -11,17 +11,16 @@ import (
 
 // Mix says how the images of a training batch are mixed, each with the one before it and the first with the last: by
 // mixup (Zhang et al. 2018), λ of an image and 1−λ of the other, or by cutmix (Yun et al. 2019), with a box of the
-// other in it. Both draw λ from a beta distribution for a batch; where both are asked for, a batch has either with
-// equal probability. As torchvision's references and timm do it.
+// other in it. Both draw one λ per batch from a beta distribution. If both are on, each batch uses either with equal
+// probability, as in torchvision's references and timm.
 //
-// Images are mixed as bytes where the batch is made, by the goroutine that finishes it, rather than by the device: a
-// pass over the batch is a few percent of the time of decoding it, goes on behind the host's back, and gives every
-// device the same bits.
+// The goroutine that finishes a batch mixes it as bytes, not the device: this takes a few percent of the decoding
+// time, runs in the background, and gives every device the same bits.
 type Mix struct {
 	Mixup, Cutmix float64 // parameter of the beta distribution, 0: none
 }
 
-// Check says what is out of its range.
+// Check returns an error for a parameter out of range.
 func (m Mix) Check() error {
 	if !(m.Mixup >= 0 && m.Cutmix >= 0) || math.IsInf(m.Mixup, 0) || math.IsInf(m.Cutmix, 0) {
 		return fmt.Errorf("mixup %g and cutmix %g: must be finite and not negative", m.Mixup, m.Cutmix)
@@ -29,7 +28,7 @@ func (m Mix) Check() error {
 	return nil
 }
 
-// Active says whether anything is mixed.
+// Active reports whether images are mixed.
 func (m Mix) Active() bool { return m.Mixup > 0 || m.Cutmix > 0 }
 
 // Images are the images of a batch, one after the other, each with its label and the label of the image mixed into it.
@@ -87,7 +86,7 @@ func (m Mix) Apply(b Images, r *random.Rand, spare *[]uint8) (share float64) {
 	return share
 }
 
-// box is that of torchvision's RandomCutmix: of the area 1 − share round a random centre, as far as it is inside.
+// box is the box of torchvision's RandomCutmix: area 1 − share around a random centre, clipped to the image.
 func box(width, height int, share float64, r *random.Rand) (x0, x1, y0, y1 int) {
 	cx, cy := r.IntN(width), r.IntN(height)
 	half := 0.5 * math.Sqrt(1-share)

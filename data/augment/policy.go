@@ -10,7 +10,7 @@ import (
 	"onlinerna/data/random"
 )
 
-// operation is one of the operations of which automatic augmentation chooses.
+// operation is one of the operations of automatic augmentation.
 type operation uint8
 
 const (
@@ -32,14 +32,14 @@ const (
 	opSolarizeAdd
 )
 
-// artist is what operations need beside the image.
+// artist holds the scratch, interpolation and fill that operations need.
 type artist struct {
 	imaging.Operator
 	how  imaging.Interpolation
-	fill []uint8 // what is outside of an image that was moved; nil: black
+	fill []uint8 // colour outside a moved image; nil: black
 }
 
-// apply does what torchvision's _apply_op does.
+// apply equals torchvision's _apply_op.
 func (a *artist) apply(m *imaging.Image, op operation, magnitude float64) error {
 	switch op {
 	case opShearX:
@@ -78,7 +78,7 @@ func (a *artist) apply(m *imaging.Image, op operation, magnitude float64) error 
 
 func degrees(radians float64) float64 { return radians * (180 / math.Pi) }
 
-// policy chooses operations for an image and does them.
+// policy chooses operations for an image and applies them.
 type policy interface {
 	apply(m *imaging.Image, a *artist, r *random.Rand) error
 }
@@ -87,8 +87,8 @@ type policy interface {
 type space struct {
 	op     operation
 	lo, hi float64
-	// A magnitude of signed operations is as likely to be negative. per is what the range is multiplied by: 'w' and 'h'
-	// the image's extent. Those of 'p' are bits, 8 less the rounded magnitude, and those of 0 have none.
+	// The magnitude of signed operations is negative with probability 1/2. per is the unit of the range: 'w' and 'h'
+	// are the image's width and height, 'p' is bits, 8 minus the rounded magnitude, and 0 is no magnitude.
 	signed bool
 	per    byte
 }
@@ -134,7 +134,7 @@ func (s space) at(i, n, width, height int) float64 {
 	return float64(float32(float64(b) - float64(float64(step)*float64(n-1-i))))
 }
 
-// do does the operation of s with magnitude i of n, of either sign.
+// do applies the operation of s with magnitude i of n, with either sign.
 func (s space) do(m *imaging.Image, a *artist, i, n int, negative bool) error {
 	v := s.at(i, n, m.Width, m.Height)
 	if s.signed && negative {

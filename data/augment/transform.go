@@ -1,4 +1,4 @@
-// Package augment makes what a network sees of images: transforms of one size for training and evaluation,
+// Package augment makes the inputs of a network from images: transforms to one size for training and evaluation,
 // torchvision's and timm's augmentation, and batches that are mixed. Every choice is a function of a [random.Rand].
 package augment
 
@@ -11,12 +11,12 @@ import (
 	"onlinerna/data/random"
 )
 
-// Transform makes images of one size of images of any size, and picks the window that the network
-// sees of each (see Crop). It is a value without state: safe for concurrent use.
+// Transform turns images of any size into images of one size, and picks the window of each that the network sees (see
+// Crop). It is a value without state: safe for concurrent use.
 type Transform interface {
 	// Size is the height and width of the images that it makes.
 	Size() int
-	// Region is the part that it needs of an image of width×height.
+	// Region is the part of an image of width×height that it needs.
 	Region(width, height int, r *random.Rand) image.Rectangle
 	// Apply writes the part img of an image as Size()×Size()×img.Channels to dst, row by row with
 	// interleaved channels, and returns the window. For one image Region and Apply are called once
@@ -38,7 +38,7 @@ type Scratch struct {
 // Drop gives back the memory of the image that is being augmented.
 func (s *Scratch) Drop() { s.work = imaging.Image{} }
 
-// OpensImages says whether Apply of t takes images that are only opened.
+// OpensImages reports whether Apply of t takes images that are opened but not decoded.
 func OpensImages(t Transform) bool {
 	o, ok := t.(interface{ opensImages() bool })
 	return ok && o.opensImages()

@@ -40,7 +40,7 @@ func (r *Report) write(dir string) error {
 	return writeFile(filepath.Join(dir, reportFile), append(b, '\n'))
 }
 
-// file is an os.File; tests have one on a disk that is full.
+// file is an os.File; tests simulate a full disk.
 type file interface {
 	io.WriteSeeker
 	io.Closer
@@ -91,7 +91,7 @@ type shardWriter interface {
 	abort()
 }
 
-// tarShard is WebDataset's, written through an own count of bytes for the index.
+// tarShard is a WebDataset shard; it counts bytes for the index.
 type tarShard struct {
 	f       file
 	w       *bufio.Writer

@@ -2,7 +2,7 @@
 //
 // A packed set is a folder with train-00000.tar and so on, val-00000.tar, WebDataset's shards with an index beside
 // each, or with train-00000.rnaraw (package rawfile); classes.txt; SHA256SUMS, for sha256sum -c; and pack.json, which
-// says how it was made and what was left out. The same images and options give the same bytes, whatever the number of
+// records the options and the dropped images. The same images and options give the same bytes for any number of
 // workers.
 package pack
 
@@ -20,22 +20,22 @@ import (
 	"onlinerna/data"
 )
 
-// Options says what becomes of images.
+// Options are the parameters of Run.
 type Options struct {
-	// Size is what the shorter side becomes where it is longer; images that are not larger are copied as they are, or
-	// coded again at Quality with Recode.
+	// Size is the largest shorter side: larger images are resized to it. Other images are copied unchanged, or
+	// encoded again at Quality with Recode.
 	Size int `json:"size"`
 	// Quality is that of JPEG, 1 to 100. With Raw images are stored as pixels, the shorter side Size.
 	Quality int  `json:"quality,omitempty"`
 	Recode  bool `json:"recode,omitempty"`
 	Raw     bool `json:"raw,omitempty"`
-	// ShardBytes is where a shard ends; 0 means 256 MB.
+	// ShardBytes is the size at which a shard ends; 0 means 256 MB.
 	ShardBytes int64 `json:"shard_bytes"`
 
 	// Workers is the number of goroutines, 0 for one a CPU.
 	Workers int `json:"-"`
-	// Budget is what decoding takes: an image that is too large for it ends the packing, with [data.ErrTooLarge]. Nil
-	// is data.NewBudget(0, 1).
+	// Budget is the memory for decoding: an image too large for it ends packing with [data.ErrTooLarge]. Nil is
+	// data.NewBudget(0, 1).
 	Budget *data.Budget `json:"-"`
 	// Progress, if not nil, is told how many images of a split are done.
 	Progress func(split string, done, total int) `json:"-"`
@@ -52,7 +52,7 @@ type Report struct {
 	Complete bool    `json:"complete"`
 }
 
-// Split is what became of the training or the validation images.
+// Split reports on the training or the validation images.
 type Split struct {
 	Name    string    `json:"name"`
 	Images  int       `json:"images"` // of the source
@@ -79,8 +79,8 @@ type Dropped struct {
 // Kept is the number of images in the shards.
 func (s *Split) Kept() int { return s.Done - len(s.Dropped) }
 
-// The files of a packed set, beside the shards. While it is made the folder has another name and its shards, too, so
-// that nothing takes a part for the whole.
+// The files of a packed set, beside the shards. Until it is complete the folder and its shards have temporary names,
+// so that no reader opens a partial set.
 const (
 	reportFile  = "pack.json"
 	classesFile = "classes.txt"
@@ -88,8 +88,8 @@ const (
 	unfinished  = ".partial"
 )
 
-// Run packs the sets, of which val may be nil, into the folder out. It goes on where an earlier call with the same sets
-// and options stopped.
+// Run packs the sets, of which val may be nil, into the folder out. It resumes an earlier call with the same sets and
+// options.
 func Run(ctx context.Context, train, val data.Dataset, out string, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func fingerprint(sets ...data.Dataset) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// resume returns the report of what is done in the folder work, which it makes.
+// resume returns the report of the finished part in the folder work, which it creates if needed.
 func resume(work string, want *Report) (*Report, error) {
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func resume(work string, want *Report) (*Report, error) {
 		for _, shard := range split.Shards {
 			path := filepath.Join(work, shard.File+unfinished)
 			info, err := os.Stat(path)
-			if errors.Is(err, fs.ErrNotExist) { // stopped while it finished
+			if errors.Is(err, fs.ErrNotExist) { // stopped while finishing
 				path = filepath.Join(work, shard.File)
 				info, err = os.Stat(path)
 			}
@@ -199,7 +199,7 @@ func resume(work string, want *Report) (*Report, error) {
 	return got, nil
 }
 
-// finish makes the set whole.
+// finish completes the set.
 func (p *packer) finish(classes []string) error {
 	var sums strings.Builder
 	for _, split := range p.report.Splits {

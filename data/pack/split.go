@@ -24,7 +24,7 @@ type packer struct {
 	opt    Options
 }
 
-// sample is an image on its way.
+// sample is an image being packed.
 type sample struct {
 	key, extension string
 	content        []byte // a file, or pixels
@@ -35,7 +35,7 @@ type sample struct {
 	err            error  // that ends it all
 }
 
-// split packs what is left of a split.
+// split packs the remaining images of a split.
 func (p *packer) split(ctx context.Context, s *Split, ds data.Dataset) error {
 	ctx, cancel := context.WithCancel(ctx)
 	samples, wait := p.samples(ctx, ds, s.Done)
@@ -47,7 +47,7 @@ func (p *packer) split(ctx context.Context, s *Split, ds data.Dataset) error {
 			shard.abort()
 		}
 	}()
-	// What the shard in hand adds, which counts once it is whole.
+	// The current shard's images, counted once it is complete.
 	add := Split{}
 	for i := s.Done; i < s.Images; i++ {
 		var one *sample
@@ -81,7 +81,7 @@ func (p *packer) split(ctx context.Context, s *Split, ds data.Dataset) error {
 		if shard != nil && (last || shard.size() >= p.opt.ShardBytes) {
 			file := p.name(s)
 			whole := shard
-			shard = nil // it is gone if it cannot be finished
+			shard = nil // removed if it cannot be finished
 			if err := whole.finish(filepath.Join(p.dir, file+unfinished)); err != nil {
 				return err
 			}
@@ -125,8 +125,8 @@ func (p *packer) begin(s *Split) (shardWriter, error) {
 	return newTarShard(path)
 }
 
-// samples makes the images from on, several at a time, in their order. wait returns when nothing runs any more, which
-// ends by itself once ctx is done.
+// samples makes the images from on, several at a time, in their order. wait returns when all goroutines have ended,
+// as they do once ctx is done.
 func (p *packer) samples(ctx context.Context, ds data.Dataset, from int) (samples chan chan *sample, wait func()) {
 	workers := cmp.Or(p.opt.Workers, runtime.GOMAXPROCS(0))
 	type job struct {
@@ -164,7 +164,7 @@ func (p *packer) samples(ctx context.Context, ds data.Dataset, from int) (sample
 	return samples, group.Wait
 }
 
-// worker is what one goroutine keeps.
+// worker is the state of one goroutine.
 type worker struct {
 	opt     *Options
 	scratch *data.Scratch
@@ -188,7 +188,7 @@ func (w *worker) make(ds data.Dataset, i int) *sample {
 	if err == nil {
 		m, err = w.scratch.Decode(b, 3)
 	}
-	if errors.Is(err, data.ErrTooLarge) { // what is in a set does not depend on the memory that is free
+	if errors.Is(err, data.ErrTooLarge) { // the contents of a set must not depend on free memory
 		s.err = fmt.Errorf("%s: %w; or take it away", ds.Name(i), err)
 		return s
 	}

@@ -1,5 +1,4 @@
-// Package random is the source of randomness of images: their order, what augmentation does to them, the generated
-// glyphs.
+// Package random is the source of randomness for images: their order, their augmentation and the generated glyphs.
 package random
 
 import "math/bits"

@@ -1,4 +1,4 @@
-// Package rawfile reads and writes images as plain pixels, for those who have the disk: nothing is left to decode.
+// Package rawfile reads and writes images as plain pixels: they take more disk space, but need no decoding.
 //
 // A file is, in little-endian numbers:
 //
@@ -11,7 +11,7 @@
 //	index       n entries of 24 bytes: uint64 offset, uint32 width, uint32 height, uint32 label, uint32 end of its name
 //	            the names, one after the other
 //
-// so that it can be mapped into memory and used where it lies.
+// so that the file can be mapped into memory and used in place.
 package rawfile
 
 import (
@@ -129,7 +129,7 @@ func (w *Writer) Add(pix []uint8, width, height int, label int32, name string) e
 	return err
 }
 
-// Close writes the index and the header, which makes the file whole. It does not close what it writes to.
+// Close writes the index and the header, which completes the file. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	index := append(w.index, w.names...)
 	if _, err := w.w.Write(index); err != nil {

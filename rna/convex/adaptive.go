@@ -74,9 +74,9 @@ func estimateStep(gamma, l, mu float64) float64 {
 //	x⁺ = y − ∇f(y)/L,  y_ex = RNA(X, Y, λ),  z = (y_ex + βx)/(1 + β),  β = (1 − √κ)/(1 + √κ)
 //	y⁺ = y_ex if f(z) ≤ f(x) − ‖∇f(x)‖²/(2L), otherwise (1 + β)x⁺ − βx
 //
-// and z in place of x⁺ where y_ex was taken. The print has f(x) for the gradient ∇f(x). Its other branch,
-// (1 + β)x_i − βx_{i−1}, would not use the x_{i+1} just made; the text calls it a standard Nesterov step, which
-// is what is done. The curve is f(y_ex) where that was taken, f(x⁺) otherwise.
+// and z in place of x⁺ where y_ex was taken. The print has f(x) for the gradient ∇f(x). Its other branch, (1 + β)x_i
+// − βx_{i−1}, would not use the x_{i+1} just made. The text calls it a standard Nesterov step, and so does this code.
+// The curve is f(y_ex) where that was taken, f(x⁺) otherwise.
 //
 // It is not optimal: (1 + β)x⁺ − βx stands for the estimate sequence after gradient steps alone, not after z, so that
 // the proof has a gap, and values exceed Nesterov's bound: on Sonar, with the logistic loss, 16 times in 500 iterations

@@ -81,7 +81,7 @@ type attribute struct {
 	nominal []string
 }
 
-// attribute takes what follows @attribute.
+// attribute parses the rest of a line after @attribute.
 func (a *arff) attribute(text string) error {
 	name, rest := text, ""
 	if q := text[:min(1, len(text))]; q == "'" || q == `"` {

@@ -2,7 +2,7 @@ package convex
 
 import "math"
 
-// GradientBound is what k steps of gradient descent with the step 1/L are sure of (eq. conv_gradient_method):
+// GradientBound is the guarantee for k steps of gradient descent with step 1/L (eq. conv_gradient_method):
 //
 //	f(x_k) − f* ≤ min((1 − κ)^k gap, L distance²/(2k)),   κ = μ/L,
 //
@@ -18,8 +18,8 @@ func GradientBound(k int, l, mu, gap, distance float64) float64 {
 	return bound
 }
 
-// NesterovBound is what k iterations of Nesterov's method, or of Algorithm 3 ([OptimalAdaptive]), are sure of
-// (eq. rate_nesterov, whose O is spelt out):
+// NesterovBound is the guarantee for k iterations of Nesterov's method, or of Algorithm 3 ([OptimalAdaptive]) (eq.
+// rate_nesterov, with its constants):
 //
 //	f(x_k) − f* ≤ (1 − √κ)^k (gap + μ distance²/2)         for μ > 0,
 //	f(x_k) − f* ≤ 4/(k + 2)² (gap + L distance²/2)         for μ = 0,

@@ -6,9 +6,8 @@ import (
 	"onlinerna/rna/convex/internal/kern"
 )
 
-// codes are a dense matrix whose values are integers times a step for each column, as counts, measurements with few
-// digits and what comes of scaling those to [0, 1] are. They take a quarter of the memory to read, and give the values
-// bit by bit.
+// codes are a dense matrix whose values are integers times a step for each column, such as counts or measurements
+// with few digits, also after scaling to [0, 1]. Codes take a quarter of the memory, and decode to the same bits.
 type codes struct {
 	values []uint16 // as package kern encodes them
 	stride int
@@ -20,7 +19,7 @@ const (
 	mostDivisor = math.MaxInt16
 )
 
-// coded returns the codes of a matrix that is large enough to gain by them, or nil when there are none.
+// coded returns the codes of a matrix that is large enough to gain by them, or nil if it has none.
 func (m *Matrix) coded() *codes {
 	if m.index != nil || m.d < kern.CodeBlock || m.NonZeros() < serialWork {
 		return nil

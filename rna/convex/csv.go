@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ReadCSV reads rows of a target and features, with or without a header line. For the logistic loss targets
-// are ±1 or any two labels, the larger of which is +1; for squares they are numbers. Errors are
-// [*FileError]s that call the file name.
+// ReadCSV reads rows of a target and features, with or without a header line. For the logistic loss targets are ±1 or
+// any two labels, the larger of which is +1; for squares they are numbers. Errors are [*FileError]s with this name of
+// the file.
 func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 	in := csv.NewReader(r)
 	in.FieldsPerRecord = -1
@@ -70,7 +70,7 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 	return &Data{X: x, Y: y, Labels: labels}, nil
 }
 
-// isHeader says that no feature of the first line is a number.
+// isHeader reports whether no feature of the first line is a number.
 func isHeader(record []string) bool {
 	for _, s := range record[1:] {
 		if _, err := number(strings.TrimSpace(s)); err == nil || strings.TrimSpace(s) == "" {

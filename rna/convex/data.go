@@ -16,7 +16,7 @@ type Data struct {
 	X *Matrix
 	Y []float64 // ±1, or the targets of a regression
 
-	// Labels are what the file has for −1 and +1.
+	// Labels are the file's labels for −1 and +1.
 	Labels [2]string
 }
 

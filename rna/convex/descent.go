@@ -79,7 +79,7 @@ type descent struct {
 	eval  evaluator
 	trial trial
 
-	many         int       // doublings of L_k the last time that there were several
+	many         int       // doublings of L_k the last time that there was more than one
 	step         []float64 // w⁺
 	extrapolated []float64 // w_rna
 	searched     []float64 // w_ls
@@ -190,7 +190,7 @@ func (d *descent) run(rec *recorder, iterations int, momentum func() float64, of
 	return nil
 }
 
-// foresee sets the shares of the trial: that of the next L_k, and of the one that many doublings led to the last time.
+// foresee sets the shares of the trial: for the next L_k, and for the L_k after as many doublings as last time.
 func (d *descent) foresee() {
 	shares := d.trial.shares[:0]
 	l := d.lk
@@ -203,7 +203,7 @@ func (d *descent) foresee() {
 	d.trial.shares = shares
 }
 
-// doubled is the L_k to try after l.
+// doubled returns the L_k to try after l.
 func (d *descent) doubled(l float64) float64 {
 	if d.p.L == 0 || 2*l <= d.p.L {
 		return 2 * l
@@ -235,7 +235,7 @@ func (d *descent) backtrack(fy float64) (fstep float64, took choice) {
 	return fstep, took
 }
 
-// plain is eq. (online_rna): x = y − ∇f(y)/L and y = RNA(X, Y, λ) at each iteration, whatever f says.
+// plain is eq. (online_rna): x = y − ∇f(y)/L and y = RNA(X, Y, λ) at each iteration, regardless of f.
 func (d *descent) plain(rec *recorder, iterations int) error {
 	d.p.F(d.y, d.g)
 	for k := 1; k <= iterations; k++ {

@@ -2,9 +2,9 @@
 // Acceleration of them: the convex experiments of Scieur, Oyallon, d'Aspremont and Bach, "Online Regularized
 // Nonlinear Acceleration".
 //
-// [Minimize] takes any function that gives its gradient, and needs no constants of it; RNA on gradient descent
-// ([OnlineRNAGD]) is often orders of magnitude ahead of the descent. [MinimizeSum] goes by the
-// samples of a [Risk], the regularised loss of a linear model on dense or sparse [Data].
+// [Minimize] takes any function with a gradient, and needs no constants; RNA on gradient descent ([OnlineRNAGD]) is
+// often orders of magnitude ahead of the descent. [MinimizeSum] goes by the samples of a [Risk], the regularised loss
+// of a linear model on dense or sparse [Data].
 //
 // # The protocol
 //
@@ -27,10 +27,10 @@
 // # Speed
 //
 // The risk of a linear model is evaluated in one pass over the data an iteration: the predictions xᵢᵀw at all points
-// that an iteration may choose from are combinations of two products, and the gradients at those points come of the
-// same pass. Dense features that are multiples of a step, as integers scaled to [0, 1] are, are read as 16-bit numbers,
-// a copy that takes a quarter of the memory of the values. Passes use AVX-512, AVX2 or NEON where the processor has
-// them; the environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers that.
+// that an iteration may choose from are combinations of two products, and the same pass gives the gradients at those
+// points. Dense features that are multiples of a step, such as integers scaled to [0, 1], are read from a copy in
+// 16-bit numbers, a quarter of the size. Passes use AVX-512, AVX2 or NEON where the processor has them; the
+// environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers that.
 //
 // Runs are deterministic: they depend on the seed and on the kind of processor, not on the number of processors.
 package convex

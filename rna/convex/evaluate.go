@@ -11,9 +11,9 @@ type trial struct {
 
 	step         []float64 // y − ∇f(y)/L_k
 	extrapolated []float64 // may be nil
-	searched     []float64 // (extrapolated + β·old)/(1 + β), or nil where that is the same or not wanted
+	searched     []float64 // (extrapolated + β·old)/(1 + β), or nil if it is the same or not needed
 
-	// shares of the way from y to step that larger L_k make: those that are likely.
+	// shares of the way from y to step, for the larger L_k that are likely.
 	shares []float64
 
 	// f at the points.
@@ -23,7 +23,7 @@ type trial struct {
 // ahead is the number of shares of a trial.
 const ahead = 2
 
-// A choice is the point z of a trial that a descent goes on from: step, a share of it, or else.
+// A choice is the point z of a trial from which a descent continues: step, a share of it, or another.
 type choice int
 
 const (
@@ -128,7 +128,7 @@ func (e *together) try(t *trial) {
 	for c := range e.place {
 		e.place[c] = -1
 	}
-	// First what may be the next y.
+	// First the points that may be the next y.
 	if e.several() {
 		e.place[tookStep] = add(step, e.atOld, 1+t.beta, -t.beta)
 		for k := range t.shares {
@@ -140,7 +140,7 @@ func (e *together) try(t *trial) {
 	}
 	e.gradients = len(p.losses)
 	p.gradients = e.gradients
-	// Then the points themselves, where they are others.
+	// Then the points themselves, if they differ.
 	fstep, fextrapolated, fsearched := e.place[tookStep], e.place[tookExtrapolated], 0
 	if fstep < 0 || t.beta != 0 {
 		fstep = add(step, step, 1, 0)

@@ -35,7 +35,7 @@ type lossAt struct {
 	a, b   float64
 }
 
-// A pass is what is done with the rows.
+// A pass is the work of one reading of the rows.
 type pass struct {
 	// The predictions at points are written to out: one point after the other, for n rows each.
 	points [][]float64
@@ -73,12 +73,12 @@ func newLinear(r *Risk) *linear {
 	return l
 }
 
-// quad says whether the vectors of a pass are interleaved: four of them with sparse rows.
+// quad reports whether the vectors of a pass are interleaved: four of them with sparse rows.
 func (l *linear) quad(vectors int) bool { return l.X.index != nil && vectors > 1 }
 
-// several says whether to make the gradients at all points that may be chosen while rows are read once, rather than to
-// read them again for the gradient at the point that is: not where codes take longer to add than to read, nor
-// where gradients would take as much memory as the rows.
+// several reports whether one reading of the rows computes the gradients at all points that may be chosen. Otherwise
+// a second reading computes only the gradient at the chosen point: when codes take longer to add than to read, or
+// when the gradients would take as much memory as the rows.
 func (l *linear) several() bool {
 	if l.X.index == nil {
 		return l.codes == nil
@@ -202,7 +202,7 @@ func (l *linear) products(out, scratch, quads []float64, pitch, points, lo, rows
 			}
 		}
 	case l.quad(points):
-		// The kernel has four results, of which those that are not wanted have no place in out.
+		// The kernel has four results; out has no room for the unused ones.
 		l.kern.SparseDots(&scratch[0], first(m.values), first(m.index), &m.start[lo], &l.points[0], rows, l.chunk)
 		for k := range points {
 			copy(out[k*pitch:k*pitch+rows], scratch[k*l.chunk:])
@@ -223,7 +223,7 @@ func (l *linear) addRows(part, slopes, quads []float64, gradients, lo, rows int)
 		l.kern.CodedAddRows[gradients-1](&part[0], &c.values[lo*c.stride], &slopes[0], l.width, c.stride, rows,
 			l.width, l.chunk)
 	case m.index == nil:
-		const ahead = 4 // rows that are fetched while others are added
+		const ahead = 4 // rows prefetched while others are added
 		l.kern.AddRows[gradients-1](&part[0], &m.values[lo*m.stride], &slopes[0], m.d, m.stride, rows, l.width, l.chunk,
 			ahead*m.stride)
 	case l.strip != nil:
@@ -251,7 +251,7 @@ func first[T any](s []T) *T {
 	return &s[0]
 }
 
-// gradient sets grad to gradient k of the last pass, which had so many, at w.
+// gradient sets grad to gradient k of the last pass, which had count gradients, at w.
 func (l *linear) gradient(grad, w []float64, k, gradients int) {
 	d := l.X.d
 	if l.strip != nil {

@@ -10,7 +10,7 @@ import (
 // cubic extrapolation, to ten times the step before at most, then narrows the bracket by cubic interpolation.
 type lineSearch struct {
 	f    Func
-	best *probe // what along found
+	best *probe // the result of along
 
 	probes [3]*probe // the ends of a bracket, and one to try
 }
@@ -37,7 +37,7 @@ func newLineSearch(f Func, n int) *lineSearch {
 	return l
 }
 
-// spare is a probe other than two.
+// spare returns a probe other than the two given.
 func (l *lineSearch) spare(a, b *probe) *probe {
 	for _, p := range l.probes {
 		if p != a && p != b {
@@ -62,7 +62,7 @@ func (l *lineSearch) along(w, dir []float64, f, slope, first float64) bool {
 	}
 	lower := func(p *probe) bool { return p.f <= f+decrease*p.step*slope }
 	flat := func(p *probe) bool { return math.Abs(p.slope) <= -curvature*slope }
-	// Where f is flat to its digits, slopes decide (Hager and Zhang's approximate conditions).
+	// If f is flat up to rounding, slopes decide (Hager and Zhang's approximate conditions).
 	approximate := func(p *probe) bool {
 		return math.Abs(p.f-f) <= 1e-15*math.Abs(f) && p.slope >= curvature*slope && p.slope <= (2*decrease-1)*slope
 	}
@@ -99,7 +99,7 @@ func (l *lineSearch) along(w, dir []float64, f, slope, first float64) bool {
 		if low.finite() && high.finite() {
 			step = cubic(low, high, from, to)
 		}
-		if min(to-step, step-from) < 0.1*(to-from) { // twice running is too near to an end
+		if min(to-step, step-from) < 0.1*(to-from) { // too near an end, twice in a row
 			if stalled || step >= to || step <= from {
 				if to-step < step-from {
 					step = to - 0.1*(to-from)

@@ -74,7 +74,7 @@ func readMAT(r io.Reader, path string, loss Loss) (*Data, error) {
 	return d, err
 }
 
-// targetOf picks the vector of targets, nil where there is none.
+// targetOf picks the vector of targets, nil if the file has none.
 func targetOf(vectors []*mat.Array, path string) (*mat.Array, error) {
 	for _, name := range []string{"y", "labels", "label", "targets", "target", "class", "classes", "gnd"} {
 		for _, v := range vectors {
@@ -110,7 +110,7 @@ func elements(a *mat.Array) []float64 {
 	return out
 }
 
-// matrixOf turns columns into rows, or takes columns for rows where transposed.
+// matrixOf turns columns into rows, or uses columns as rows if transposed.
 func matrixOf(a *mat.Array, path string, transposed bool) (*Matrix, error) {
 	rows, columns := a.Dims[0], a.Dims[1]
 	for _, v := range a.Real {

@@ -90,13 +90,13 @@ func (m Method) split() (base Method, offline, online bool) {
 // must not change or keep w.
 type Func func(w, grad []float64) float64
 
-// A Problem is a smooth convex function and what is known of it.
+// A Problem is a smooth convex function with its known constants.
 type Problem struct {
 	F   Func
 	Dim int
 
-	// Values, when set, writes f(points[k]) to dst[k]: for functions that evaluate several points at once
-	// for little more than one.
+	// Values, when set, writes f(points[k]) to dst[k]: for functions that evaluate several points at little more than
+	// the cost of one.
 	Values func(dst []float64, points [][]float64)
 
 	// L is the Lipschitz constant of the gradient. 0 is unknown: step sizes are then found by backtracking alone, in
@@ -139,13 +139,12 @@ type Options struct {
 	Observe func(Progress) error
 }
 
-// Progress is what is known after an iteration.
+// Progress reports an iteration.
 type Progress struct {
 	// At is the iteration, or the number of epochs.
 	At int
 
-	// W is the point that the method offers, extrapolated where the method does that. It is valid
-	// during the call.
+	// W is the method's current point, extrapolated if the method extrapolates. It is valid during the call.
 	W []float64
 
 	// Value is f(W).
@@ -160,7 +159,7 @@ type Result struct {
 	W       []float64 // the last point
 }
 
-// A DivergedError says that values are no longer finite. The result beside it ends before.
+// A DivergedError reports values that are no longer finite. The result returned with it ends before them.
 type DivergedError struct {
 	Method Method
 	At     int
@@ -171,8 +170,8 @@ func (e *DivergedError) Error() string {
 	return fmt.Sprintf("convex: %s diverged: f is %v after iteration %d", e.Method, e.Value, e.At)
 }
 
-// Minimize runs a deterministic method. The result is as far as it came also when there is an
-// error: a [*DivergedError], or one of Observe.
+// Minimize runs a deterministic method. After an error, a [*DivergedError] or one from Observe, the result covers the
+// iterations before it.
 func Minimize(p Problem, m Method, opt Options) (Result, error) {
 	if !slices.Contains(Deterministic(), m) {
 		return Result{}, fmt.Errorf("convex: unknown deterministic method %q", m)

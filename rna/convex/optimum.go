@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// An Optimum is the minimum of a function, as far as rounding lets it be told.
+// An Optimum is the minimum of a function, up to rounding.
 type Optimum struct {
 	W        []float64
 	Value    float64

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Formats names what [ReadFile] reads, for messages.
+// Formats names the formats that [ReadFile] reads, for messages.
 const Formats = "CSV with the label first, libsvm, ARFF, MATLAB (level 5), or NIPS .data with a .labels file beside " +
 	"it, each gzipped or not"
 
-// ReadFile reads data in one of [Formats], which it tells by their content and, for NIPS, the name. Errors name the
-// file, the line where there is one, and what was found where no format fits.
+// ReadFile reads data in one of [Formats], recognised by the content and, for NIPS, by the name. Errors name the file
+// and, if known, the line. If no format fits, the error describes the content.
 func ReadFile(path string, loss Loss) (*Data, error) {
 	in, closer, err := open(path)
 	if err != nil {

@@ -174,7 +174,7 @@ func TestStochasticAgainstNumpy(t *testing.T) {
 				t.Errorf("%s, %s falls by %.4f decades an epoch, numpy %.4f", name, m, a, b)
 			}
 			for at, v := range want {
-				tolerance := 0.1 // what means over seeds differ by
+				tolerance := 0.1 // the spread of means over seeds
 				switch {
 				case m == SGD:
 					tolerance = 0.4

@@ -2,9 +2,9 @@ package convex
 
 import "onlinerna/rna/convex/internal/kern"
 
-// strips are the values of a compressed matrix in the order in which package kern reads them: tiles of some rows after
-// one another, the strips of columns of a tile, the rows of a strip. What a strip has to do with four vectors stays in
-// the first cache over the rows of a tile.
+// strips are the values of a compressed matrix in the order in which package kern reads them: tiles of some rows
+// after one another, the strips of columns of a tile, the rows of a strip. The part of four vectors that a strip uses
+// stays in the L1 cache for all rows of a tile.
 type strips struct {
 	width  int // columns of a strip, and one that fills up rows
 	number int // of strips
@@ -20,7 +20,7 @@ type strips struct {
 const (
 	tileRows     = 64
 	stripColumns = 512
-	stripRow     = 32 // values of a row in a strip are worth it
+	stripRow     = 32 // wanted mean number of values of a row in a strip
 	mostStripped = 1 << 14
 )
 
@@ -125,7 +125,7 @@ func (s *strips) unpack(dst, packed []float64, k int) {
 	})
 }
 
-// dots sets out[4*i+k] to the product of row lo+i, of a tile of so many rows, and vector k.
+// dots sets out[4*i+k] to the product of row lo+i, of a tile of rows rows, and vector k.
 func (s *strips) dots(k *kern.Set, out, packed []float64, lo, rows int) {
 	clear(out[:kern.Quad*rows])
 	for strip := range s.number {
@@ -152,7 +152,7 @@ func (s *strips) addRows(k *kern.Set, packed, a []float64, lo, rows int) {
 	}
 }
 
-// at is where a strip of a tile is. Its pointers are nil where there is nothing.
+// at points to a strip of a tile. Its pointers are nil if the strip is empty.
 func (s *strips) at(strip, lo, rows int) (values *float64, columns *uint16, counts *uint32) {
 	start := s.starts[lo*s.number+strip]
 	if start < len(s.columns) {

@@ -6,8 +6,8 @@ import (
 	"onlinerna/internal/parallel"
 )
 
-// A team goes over the rows of a matrix. Rows are cut into blocks by the matrix alone and what blocks give is
-// added in order, so that results do not depend on the number of processors.
+// A team goes over the rows of a matrix. The matrix alone determines the blocks of rows, and results of blocks are
+// added in order. So results do not depend on the number of processors.
 type team struct {
 	bounds []int // of blocks
 	serial bool

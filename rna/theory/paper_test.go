@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// folders are what names in the table are of.
+// folders maps the packages of names in the table to their folders.
 var folders = map[string]string{"": ".", "rna": "..", "convex": "../convex", "study": "../convex/study",
 	"train": "../../train", "cmd": "../../cmd/rna"}
 

@@ -19,7 +19,7 @@ const Extension = ".idx"
 
 const title = "onlinerna-shard-index 1"
 
-// Entry is an image of a shard: its label as the .cls has it, and the bytes that it takes.
+// Entry is an image of a shard: its label as in the .cls file, and its bytes.
 type Entry struct {
 	Offset, Size int64
 	Label, Key   string
@@ -34,8 +34,8 @@ func Format(size int64, entries []Entry) []byte {
 	return b
 }
 
-// Read reads the index of a shard of size bytes. ok is false where there is none, or one of another file: the shard's
-// size differs, or it was written after the index.
+// Read reads the index of a shard of size bytes. ok is false if there is no index, or it does not belong to the
+// shard: the shard's size differs, or it was written after the index.
 func Read(shard string, size int64) (entries []Entry, ok bool, err error) {
 	path := shard + Extension
 	b, err := os.ReadFile(path)
@@ -52,7 +52,7 @@ func Read(shard string, size int64) (entries []Entry, ok bool, err error) {
 	}
 	entries, ok, err = parse(b, size)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w; delete it to do without", path, err)
+		return nil, false, fmt.Errorf("%s: %w; delete it, and the shard is read without an index", path, err)
 	}
 	return entries, ok, nil
 }

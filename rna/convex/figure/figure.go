@@ -21,8 +21,7 @@ import (
 
 // A Curve is a row of points of a method.
 type Curve struct {
-	// Name of the method decides the colour and the legend: see [Legend]. Names that are no method's are
-	// written as they are.
+	// Name of the method decides the colour and the legend: see [Legend]. Other names are written unchanged.
 	Name string
 	X, Y []float64
 }
@@ -30,8 +29,8 @@ type Curve struct {
 // A Panel is one of the plots of a figure.
 type Panel struct {
 	Title  string
-	X, Y   string // of the axes
-	Log    bool   // the y axis; otherwise it leaves out what is above it in the first twentieth of curves
+	X, Y   string // labels of the axes
+	Log    bool   // logarithmic y axis; a linear one cuts off larger values in the first twentieth of curves
 	Curves []Curve
 }
 
@@ -43,7 +42,7 @@ const (
 	legendRow = 0.6 * vg.Centimeter
 	columns   = 3
 
-	// floor is the least value on a logarithmic axis: what is below is rounding.
+	// floor is the least value on a logarithmic axis: smaller values are rounding.
 	floor = 1e-16
 )
 
@@ -188,7 +187,7 @@ func decades(low, high float64) []plot.Tick {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// bases are the methods that RNA goes on, with their names in the legend, in colours of Okabe and Ito.
+// bases are the methods that RNA accelerates, with their names in the legend, in colours of Okabe and Ito.
 var bases = map[string]struct {
 	name   string
 	colour color.RGBA
@@ -238,7 +237,7 @@ func Legend(method string) string {
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// look is how a method is drawn, and the place-th curve when its name is no method's.
+// look returns the style of a method; other names are styled by their place.
 func look(method string, place int) draw.LineStyle {
 	for _, p := range prefixes {
 		if base, ok := strings.CutPrefix(method, p.prefix); ok {

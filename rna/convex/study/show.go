@@ -12,7 +12,7 @@ import (
 	"onlinerna/rna/convex/figure"
 )
 
-// Table prints where each run ends and when it was within 1e-6 and 1e-10 of f*.
+// Table prints the final f − f* of each run and when it came within 1e-6 and 1e-10 of f*.
 func (s *Study) Table(out io.Writer) error {
 	rows := [][]string{{"METHOD", "F − F*", strings.ToUpper(s.unit()) + "S TO 1E-6", "SECONDS", "TO 1E-10", "SECONDS",
 		"SECONDS IN ALL"}}

@@ -27,8 +27,8 @@ func Plans(methods []convex.Method, lambda float64) []Plan {
 	return list
 }
 
-// Anderson compares RNA to itself without regularisation (fig. comparison_reg): online, where it goes on from its
-// points whatever f says there, and offline, beside gradient descent. Names say which panel of the figure they are in.
+// Anderson compares RNA to itself without regularisation (fig. comparison_reg): online, continuing from extrapolated
+// points regardless of f, and offline, beside gradient descent. Names tell the panel of the figure.
 func Anderson() []Plan {
 	return []Plan{
 		{"gd", convex.GD, 0},
@@ -70,8 +70,8 @@ type Options struct {
 	// Validation are data whose error is taken at each point, nil for none.
 	Validation *convex.Data
 
-	// Progress, if set, is called as a run begins, with how many iterations it will have, and returns what is called
-	// after each with its number, and with −1 at the end. Either may be nil.
+	// Progress, if set, is called when a run begins, with its number of iterations. It returns a function, possibly
+	// nil, that is called with the number of each finished iteration, and with −1 at the end.
 	Progress func(p Plan, total int) func(at int)
 }
 
@@ -83,7 +83,7 @@ type Study struct {
 	Runs       []Run
 }
 
-// A Run is a plan and what became of it.
+// A Run is a plan and its result.
 type Run struct {
 	Plan
 	convex.Result
@@ -168,7 +168,7 @@ func (s *Study) Run(name string) *Run {
 	return nil
 }
 
-// unit is what a run counts.
+// unit is the name of a run's steps: iterations or epochs.
 func (s *Study) unit() string {
 	if s.Stochastic {
 		return "epoch"
@@ -186,7 +186,7 @@ func (s *Study) validated() bool {
 	return false
 }
 
-// A Figure is one of the paper's: its file's name, and what it shows.
+// A Figure is one of the paper's figures: its file's name and its contents.
 type Figure struct {
 	Name       string
 	Plans      []Plan

@@ -10,7 +10,7 @@ const (
 	codeOffset = 1 << 15
 )
 
-// codeAt is where column j is.
+// codeAt returns the index of column j.
 func codeAt(j int) int {
 	return j/CodeBlock*CodeBlock + j%codeLanes*codeWords + j%CodeBlock/codeLanes
 }
@@ -32,7 +32,7 @@ func codedDotsPlain(n int) codedDots {
 	}
 }
 
-// codedDot has a sum for each word of the lanes.
+// codedDot keeps a sum for each word of the lanes.
 func codedDot(row []uint16, w []float64) float64 {
 	var sums [codeWords]float64
 	for at := 0; at < len(row); at += CodeBlock {

@@ -9,7 +9,7 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// band is what surrounds results: kernels must not touch it.
+// band is the number of guard elements around results, which kernels must not touch.
 const band = 8
 
 var shapes = []struct{ d, stride, rows int }{
