@@ -163,7 +163,7 @@ func (w watched) Read(i int, region Region, s *Scratch) (*imaging.Image, error) 
 	return m, err
 }
 
-// TestMemory compares what images are said to take with what decoding them allocates.
+// TestMemory compares the estimated memory of images with the allocations of decoding them.
 func TestMemory(t *testing.T) {
 	for name, b := range map[string][]byte{"jpeg": datatest.JPEG(t, 900, 700, 1), "png": datatest.PNG(t, 900, 700, 1)} {
 		want, err := imaging.Memory(b, 3, image.Rect(0, 0, 900, 700))

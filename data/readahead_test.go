@@ -14,7 +14,7 @@ import (
 	"onlinerna/data/rawfile"
 )
 
-// expected is a set that notes what is expected of it, and is not read before that is a step of four.
+// expected is a set that records the read-ahead requests, and blocks reads until a step of four is requested.
 type expected struct {
 	fake
 	list *[]int
@@ -81,7 +81,7 @@ func allocations(t *testing.T, ds Dataset) float64 {
 	return testing.AllocsPerRun(3, sample) / float64(ds.Len())
 }
 
-// A sample takes no memory of its own from what lies in large files; a file of its own takes what opening it does.
+// Reading a sample from a large file allocates nothing; reading a separate file allocates only to open it.
 func TestSampleAllocations(t *testing.T) {
 	dir := t.TempDir()
 	var members []datatest.Member

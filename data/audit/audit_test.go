@@ -96,7 +96,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestBudget lists what takes more memory than there is for decoding.
+// TestBudget lists images that need more memory than the decoding budget.
 func TestBudget(t *testing.T) {
 	dir := t.TempDir()
 	for i, side := range []int{20, 400} {

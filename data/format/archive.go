@@ -12,7 +12,7 @@ import (
 	"onlinerna/internal/files"
 )
 
-// archive knows the places of images that lie inside a few large files.
+// archive holds the offsets of images inside a few large files.
 type archive struct {
 	files   []*shardFile
 	first   []int // by file: the index of its first image
@@ -31,7 +31,7 @@ var (
 	_ Encoded   = verbatim{}
 )
 
-// verbatim is an archive whose places hold the files of images as they are.
+// verbatim is an archive that holds image files unchanged.
 type verbatim struct{ *archive }
 
 // Encoded implements Encoded.
@@ -41,7 +41,7 @@ func (d verbatim) Encoded(i int, b *Buffer) ([]byte, error) { return d.read(i, b
 func (d *archive) add(key string, offset, size int64, label int32) {
 	d.keys.add(key)
 	d.offsets = append(d.offsets, offset)
-	d.sizes = append(d.sizes, uint32(min(size, 1<<32-1))) // decode refuses what is that large
+	d.sizes = append(d.sizes, uint32(min(size, 1<<32-1))) // decoding refuses such large images
 	d.labels = append(d.labels, label)
 }
 
@@ -77,7 +77,7 @@ func indexFiles(kind string, paths []string, scan func(part *archive, path strin
 	return d, nil
 }
 
-// inParallel returns what work gives for 0, …, n−1, or the error of the first that has one.
+// inParallel returns the results of work for 0, …, n−1, or the first error in that order.
 func inParallel[T any](n int, work func(k int) (T, error)) ([]T, error) {
 	results, errs := make([]T, n), make([]error, n)
 	var group sync.WaitGroup
@@ -102,7 +102,7 @@ func inParallel[T any](n int, work func(k int) (T, error)) ([]T, error) {
 type blockReader struct {
 	r     io.ReaderAt
 	buf   [8 << 10]byte
-	start int64 // of what buf holds
+	start int64 // offset of buf's contents
 	n     int
 }
 
@@ -125,7 +125,7 @@ func (d *archive) Channels() int     { return 3 }
 func (d *archive) Label(i int) int   { return int(d.labels[i]) }
 func (d *archive) Name(i int) string { return d.file(i).path + "/" + d.keys.at(i) }
 
-// file is the file that image i is in.
+// file returns the file that contains image i.
 func (d *archive) file(i int) *shardFile {
 	k, ok := slices.BinarySearch(d.first, i)
 	if !ok {
@@ -214,7 +214,7 @@ func (s *shardFile) close() error {
 	return err
 }
 
-// expect has the system read size bytes from offset on.
+// expect asks the system to read size bytes from offset on ahead.
 func (s *shardFile) expect(offset, size int64) {
 	if !s.keep {
 		if f, err := files.Open(s.path); err == nil {
@@ -224,7 +224,7 @@ func (s *shardFile) expect(offset, size int64) {
 		return
 	}
 	if s.open() != nil {
-		return // reading will say so
+		return // reading will report the error
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -15,7 +15,7 @@ import (
 	"onlinerna/internal/files"
 )
 
-// The images of CIFAR: three channels, one behind the other.
+// CIFAR's images: three channels, one after the other.
 const (
 	cifarSide  = 32
 	cifarImage = 3 * cifarSide * cifarSide
@@ -70,7 +70,7 @@ var cifarLayout = layout{
 func (form cifarForm) find(dir *listing) (Splits, error) {
 	train, test := dir.file(form.train...) != "", dir.file(form.test) != ""
 	if form.key != "" && !isPickle(dir.file(append(slices.Clone(form.train), form.test)...)) {
-		return Splits{}, nil // "train" and "test" are the names of much else
+		return Splits{}, nil // "train" and "test" are common names of other files
 	}
 	for _, name := range form.train {
 		if train && dir.file(name) == "" {
@@ -86,7 +86,7 @@ func (form cifarForm) find(dir *listing) (Splits, error) {
 	return Splits{Train: open(train, form.train...), Eval: open(test, form.test)}, nil
 }
 
-// isPickle says whether a file begins as a pickle of protocol 2 or later does.
+// isPickle reports whether a file begins like a pickle of protocol 2 or later.
 func isPickle(path string) bool {
 	f, err := files.Open(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func isPickle(path string) bool {
 	return err == nil && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5
 }
 
-// cifar is a set whose images lie in its files, channel behind channel.
+// cifar is a set whose files store images channel after channel.
 type cifar struct {
 	archive
 	turned map[*shardFile][]byte // images of files that hold them column by column
@@ -138,7 +138,7 @@ func (form cifarForm) open(dir string, names, classes []string) (*cifar, error) 
 	return d, nil
 }
 
-// classes are the names of the classes, numbers where their file is missing.
+// classes returns the names of the classes, or numbers if their file is missing.
 func (form cifarForm) classes(dir string) (names []string, err error) {
 	path := filepath.Join(dir, form.names)
 	if form.key != "" {

@@ -15,7 +15,7 @@ import (
 	"onlinerna/data/internal/datatest"
 )
 
-// TestCIFAR compares all forms with what torchvision.datasets reads: see testdata/cifar.py.
+// TestCIFAR compares all forms with torchvision.datasets: see testdata/cifar.py.
 func TestCIFAR(t *testing.T) {
 	golden, err := os.ReadFile("testdata/cifar/torchvision.json")
 	if err != nil {

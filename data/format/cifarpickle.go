@@ -13,7 +13,7 @@ import (
 	"onlinerna/internal/pickle"
 )
 
-// maxPickle bounds the size of a pickle, which is in memory while it is opened.
+// maxPickle bounds the size of a pickle, which is read into memory.
 const maxPickle = 1 << 30
 
 // arrays are the functions with which numpy's arrays of bytes are pickled. An array itself is an object whose state
@@ -135,7 +135,7 @@ func imageArray(v any) (rows int, pix pickle.Bytes, turned bool, err error) {
 	return int(n), pix, turned, nil
 }
 
-// turn makes rows one behind the other of columns one behind the other.
+// turn transposes column-major images to row-major ones.
 func turn(columns []byte, rows int) []byte {
 	out := slices.Clone(columns)
 	for i := range rows {

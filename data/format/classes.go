@@ -46,8 +46,8 @@ func numbered(n int) []string {
 	return names
 }
 
-// match translates names of classes that were found, each once, to indices into classes: by name; or, where one of the
-// two lists is numbers, names stand for the numbers in their sorted order, which the note says then.
+// match maps the distinct class names found to indices into classes, by name. If one of the two lists is numbers,
+// names map to numbers in sorted order, and the note says so.
 func match(found, classes []string) (labels []int32, note string, err error) {
 	labels = make([]int32, len(found))
 	index := newClassIndex(classes)
@@ -85,7 +85,7 @@ func match(found, classes []string) (labels []int32, note string, err error) {
 	return labels, "", nil
 }
 
-// unmatched is the error of a class that is not among those that are known.
+// unmatched is the error for an unknown class.
 type unmatched struct {
 	name string
 	err  error
@@ -93,7 +93,7 @@ type unmatched struct {
 
 func (e *unmatched) Error() string { return e.err.Error() }
 
-// allNumbers says whether all names are numbers as strconv.Itoa writes them.
+// allNumbers reports whether all names are numbers as written by strconv.Itoa.
 func allNumbers(names []string) bool {
 	for _, name := range names {
 		if n, err := strconv.Atoi(name); err != nil || n < 0 || strconv.Itoa(n) != name {
@@ -103,9 +103,9 @@ func allNumbers(names []string) bool {
 	return true
 }
 
-// remap translates labels, indices into from, to indices into classes, by name. Where one of the
-// two lists names nothing (from is nil, classes are numbers), or both are equal, labels stay. It
-// returns the position of the first label that has no translation.
+// remap translates labels, indices into from, to indices into classes, by name. Labels stay if one of the two lists
+// has no names (from is nil, classes are numbers), or both are equal. It returns the position of the first label that
+// has no translation.
 func remap(labels []int32, from, classes []string) (int, error) {
 	if from == nil || slices.Equal(from, classes) || slices.Equal(classes, numbered(len(classes))) {
 		for i, label := range labels {
@@ -126,7 +126,8 @@ func remap(labels []int32, from, classes []string) (int, error) {
 	return 0, nil
 }
 
-// ownClasses are those of classes.txt in a folder, nil where it has none. They are more than the largest label.
+// ownClasses returns the classes of classes.txt in a folder, nil if there is none. It fails unless they cover the
+// largest label.
 func ownClasses(dir string, largest int) ([]string, error) {
 	path := filepath.Join(dir, "classes.txt")
 	own, err := ReadClasses(path)

@@ -38,8 +38,8 @@ func findDevkit(dir *listing) string {
 	return ""
 }
 
-// readDevkit returns the wnids of the validation images in the order of their numbers, from 1. The ground truth has
-// numbers that are ILSVRC2012_ID of meta.mat, not positions among the sorted wnids.
+// readDevkit returns the wnids of the validation images in the order of their numbers, from 1. The ground truth's
+// numbers are ILSVRC2012_IDs of meta.mat, not positions among the sorted wnids.
 func readDevkit(source string) ([]string, error) {
 	meta, truth, err := devkitFiles(source)
 	if err == nil && (meta == nil || truth == nil) {
@@ -73,7 +73,7 @@ func readDevkit(source string) ([]string, error) {
 	return wnids, nil
 }
 
-// synsets are the wnids of the classes, which have no children, by ILSVRC2012_ID.
+// synsets returns the wnids of the classes, the synsets without children, by ILSVRC2012_ID.
 func synsets(meta []byte) (map[int]string, error) {
 	list, err := mat.Read(bytes.NewReader(meta))
 	if err != nil {
@@ -103,7 +103,7 @@ func synsets(meta []byte) (map[int]string, error) {
 	return nil, errors.New("holds no struct array synsets")
 }
 
-// devkitFiles reads the two files from a folder or an archive; what is missing is nil.
+// devkitFiles reads the two files from a folder or an archive; a missing one is nil.
 func devkitFiles(source string) (meta, truth []byte, err error) {
 	const most = 64 << 20
 	if info, err := os.Stat(source); err == nil && info.IsDir() {

@@ -73,7 +73,7 @@ func label(found, classes []string, n *notes) ([]string, []int32, error) {
 }
 
 // flatLabels finds the labels of ImageNet's validation images near the folder root, by name without extension, and
-// where they come from; nil if there are none.
+// their source; nil if there are none.
 func flatLabels(root string) (byName map[string]string, source string, err error) {
 	dir := filepath.Clean(root)
 	if absolute, err := filepath.Abs(dir); err == nil {

@@ -14,18 +14,18 @@ import (
 	"onlinerna/internal/text"
 )
 
-// The extensions of torchvision's IMG_EXTENSIONS and GIF's: those that are decoded here, and the others.
+// The extensions of torchvision's IMG_EXTENSIONS and GIF: those decoded here, and the others.
 var (
 	imageExtensions = []string{".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"}
 	otherExtensions = []string{".ppm", ".pgm"}
 )
 
-// IsImage says whether the name of a file is that of an image that can be decoded.
+// IsImage reports whether a file's name is that of an image that can be decoded.
 func IsImage(name string) bool {
 	return slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// folderLayout is torchvision's ImageFolder: train/<class>/*.jpg beside val/, which may be flat where its labels are
+// folderLayout is torchvision's ImageFolder: train/<class>/*.jpg beside val/, which may be flat if its labels are
 // known.
 var folderLayout = layout{
 	want: "train/<class>/*.jpg with val/, valid/ or test/",
@@ -53,9 +53,8 @@ type folder struct {
 
 var _ Encoded = (*folder)(nil)
 
-// OpenFolder indexes root/<class>/…. Class folders are mapped to classes by name; nil makes their
-// sorted names the classes. Folders whose name begins with a dot are passed over. Without class folders it is
-// a flat folder of images.
+// OpenFolder indexes root/<class>/…. Class folders are mapped to classes by name; nil makes their sorted names the
+// classes. Folders whose name begins with a dot are skipped. Without class folders root is a flat folder of images.
 func OpenFolder(root string, classes []string) (Set, error) {
 	entries, err := os.ReadDir(root) // sorted by name, byte-wise
 	if err != nil {
@@ -99,7 +98,7 @@ func OpenFolder(root string, classes []string) (Set, error) {
 	return d, nil
 }
 
-// passedOver counts the images that cannot be decoded by their extension.
+// passedOver counts images skipped for an extension that cannot be decoded.
 type passedOver map[string]int
 
 func (p passedOver) note(n *notes, where string) {
@@ -148,7 +147,7 @@ func (d *folder) addClass(class string, label int32, passed passedOver) error {
 	return nil
 }
 
-// walk visits the files below root/dir, following links but not back into a folder that it is in.
+// walk visits the files below root/dir, following links except into an enclosing folder.
 func walk(root, dir string, within []os.FileInfo, visit func(dir, file string)) error {
 	full := filepath.Join(root, filepath.FromSlash(dir))
 	info, err := os.Stat(full)
@@ -173,7 +172,7 @@ func walk(root, dir string, within []os.FileInfo, visit func(dir, file string)) 
 	return nil
 }
 
-// ClassFolders says whether the folder at path holds folders with images.
+// ClassFolders reports whether the folder at path holds folders with images.
 func ClassFolders(path string) (bool, error) {
 	dir, err := list(path)
 	if err != nil {
@@ -193,7 +192,7 @@ func ClassFolders(path string) (bool, error) {
 	return false, nil
 }
 
-// isDir says whether an entry of dir is a folder or a link to one.
+// isDir reports whether an entry of dir is a folder or a link to one.
 func isDir(dir string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir()

@@ -6,7 +6,7 @@ import (
 	"onlinerna/data/random"
 )
 
-// The distortions of a glyph, in pixels where nothing else is said.
+// The distortions of a glyph, in pixels unless noted.
 const (
 	glyphRotation    = 0.5  // at most, radians
 	glyphJitter      = 0.06 // of a vertex, as a share of the shape's radius; half for smooth shapes

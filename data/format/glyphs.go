@@ -70,7 +70,7 @@ func (d *Glyphs) Name(i int) string {
 	return fmt.Sprintf("glyphs/%s/%04d", [...]string{"train", "val", "test"}[d.split], i)
 }
 
-// source is the randomness of image i, of which the label is the first number.
+// source returns the random numbers of image i; the first one gives the label.
 func (d *Glyphs) source(i int) random.Rand {
 	return random.New(glyphSource, uint64(d.split), uint64(i))
 }

@@ -18,10 +18,10 @@ import (
 	"onlinerna/internal/files"
 )
 
-// maxInflated bounds what a gzipped IDX file, which cannot be read at random, takes in memory.
+// maxInflated bounds the memory of a gzipped IDX file, which must be inflated whole.
 const maxInflated = 1 << 30
 
-// idxLayout is MNIST's. Of a lone t10k the first four fifths are for training and the rest is to evaluate on.
+// idxLayout is MNIST's. If only t10k is present, its first four fifths are for training and the rest for evaluation.
 var idxLayout = layout{
 	want: "MNIST's IDX files",
 	find: func(dir *listing) (Splits, error) {
@@ -105,7 +105,7 @@ func findFile(dir string, names ...string) (string, error) {
 type idx struct {
 	name          string // of the images' file
 	images        io.ReaderAt
-	closer        io.Closer // nil where images are in memory
+	closer        io.Closer // nil if images are in memory
 	start         int64     // of the first image
 	first         int       // the number of the first image
 	height, width int
@@ -223,8 +223,8 @@ func readIDXHeader(r io.ReaderAt, size int64, rank int) (dims []int, start int64
 	return dims, start, nil
 }
 
-// openMaybeGzip opens a file for random access. One that is gzipped, which its content decides, is
-// inflated to memory and needs no closing: its closer is nil.
+// openMaybeGzip opens a file for random access. A file with gzip content is inflated to memory and needs no closing:
+// its closer is nil.
 func openMaybeGzip(path string) (_ io.ReaderAt, _ io.Closer, size int64, err error) {
 	f, err := files.Open(path)
 	if err != nil {

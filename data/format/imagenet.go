@@ -35,14 +35,14 @@ var imageNetLayout = layout{
 	},
 }
 
-// tarMember is a regular file of a tar: where its content is.
+// tarMember is a regular file of a tar, with the place of its content.
 type tarMember struct {
 	name         string
 	offset, size int64
 }
 
-// visitTar visits the files that a tar of size bytes, which begins at start of r, consists of. It reads headers
-// only, unless visit reads the content.
+// visitTar visits the files of a tar of size bytes that begins at start of r. It reads only headers, unless visit
+// reads the content.
 func visitTar(r io.ReaderAt, start, size int64, visit func(m tarMember, content io.Reader) error) error {
 	section := io.NewSectionReader(r, start, size)
 	archive := tar.NewReader(section)
@@ -69,16 +69,15 @@ func visitTar(r io.ReaderAt, start, size int64, visit func(m tarMember, content 
 			return err
 		}
 	}
-	// archive/tar takes the end of the file for the end of the archive, which may as well be the
-	// place where a copy was cut short.
+	// archive/tar accepts the end of the file as the end of the archive, but a truncated copy ends there too.
 	if size < end+tarBlock {
 		return fmt.Errorf("cut short at offset %d: the mark of the archive's end is missing", start+size)
 	}
 	return onlyZeros(r, start+end, start+size)
 }
 
-// onlyZeros is an error where something follows the mark of an archive's end: two archives one after the other, or a
-// part that was lost. A mark is of zeros, as is what pads an archive.
+// onlyZeros fails if data follows the end mark of an archive: two archives were joined, or a part was lost. The mark
+// and the padding of an archive are zeros.
 func onlyZeros(r io.ReaderAt, at, end int64) error {
 	var buf [8 << 10]byte
 	for at < end {
@@ -96,8 +95,7 @@ func onlyZeros(r io.ReaderAt, at, end int64) error {
 	return nil
 }
 
-// openImageNetTrain indexes the training archive. Its classes are the wnids that the inner archives are named by,
-// sorted.
+// openImageNetTrain indexes the training archive. Its classes are the sorted wnids that name the inner archives.
 func openImageNetTrain(file string, classes []string) (Set, error) {
 	f, size, err := files.OpenSized(file)
 	if err != nil {

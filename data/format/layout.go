@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// layout is a way to keep a data set in a folder, in a file of its own.
+// layout is a form of a data set in a folder; each has its own source file.
 type layout struct {
-	want string // what it consists of, for errors
+	want string // its files, for errors
 	find func(dir *listing) (Splits, error)
 }
 
-// layouts are tried in this order: what is more special comes first.
+// layouts are tried in this order, special ones first.
 var layouts = []layout{
 	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout,
 	cifarLayout, idxLayout,
 }
 
-// Splits are the sets of a place; nil means that it has none such.
+// Splits are the sets of a place; nil if it has no such set.
 type Splits struct {
 	Train, Eval Opener
-	Other       Opener // images of which nothing says what they are for
+	Other       Opener // images of unknown purpose
 }
 
-// Opener opens a set: images are mapped to classes, nil means those that the set itself has.
+// Opener opens a set and maps its images to classes; nil keeps the set's own classes.
 type Opener func(classes []string) (Set, error)
 
-// listing is a folder and what it holds.
+// listing is a folder and its entries.
 type listing struct {
 	path    string
 	entries []fs.DirEntry // sorted by name
@@ -65,7 +65,7 @@ func (l *listing) folder(names ...string) string {
 	return ""
 }
 
-// nested is the only one of some folders within this one that is there, "" for none.
+// nested returns the only existing one of some folders within this one, "" for none.
 func (l *listing) nested(names ...string) (found string, err error) {
 	for _, name := range names {
 		path := l.folder(name)
@@ -79,11 +79,11 @@ func (l *listing) nested(names ...string) (found string, err error) {
 	return found, nil
 }
 
-// evalNames are what people call the images to validate on, in the order of preference.
+// evalNames are common names of validation sets, in the order of preference.
 var evalNames = []string{"val", "valid", "validation", "test"}
 
-// sharded sorts the files whose names match into those for training, those to evaluate on (of the first of evalNames
-// that there is) and others.
+// sharded divides the files with matching names into those for training, for evaluation (the first of evalNames that
+// occurs) and others.
 func (l *listing) sharded(match func(name string) bool) (train, eval, other []string) {
 	byName := map[string][]string{}
 	for _, e := range l.entries {

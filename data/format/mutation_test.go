@@ -12,7 +12,7 @@ import (
 	"onlinerna/data/internal/datatest"
 )
 
-// readers are the formats of files, each with a small one. Beside it lies what the reader needs.
+// readers are the formats of files, each with a small file and the other files that its reader needs.
 func readers(t testing.TB) map[string]struct {
 	file  string
 	whole []byte

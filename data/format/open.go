@@ -16,8 +16,8 @@ func Wanted() []string {
 	return list
 }
 
-// Find finds the sets of a folder: those for training and evaluation by the first layout that has them. The empty path
-// and "glyphs" mean the generated set.
+// Find finds the training and evaluation sets of a folder, by the first layout that matches. The empty path and
+// "glyphs" mean the generated set.
 func Find(path string) (Splits, error) {
 	var found Splits
 	if generated(path) {
@@ -45,12 +45,11 @@ func Find(path string) (Splits, error) {
 	return found, nil
 }
 
-// OpenEval returns one set for evaluation: the validation or test set of a place as Find sees it, a
-// folder of class folders, the shards of a folder, or one shard. Where only MNIST's t10k is present
-// it is the part that belongs to the splits.
+// OpenEval returns one set for evaluation: the validation or test set of a place as Find sees it, a folder of class
+// folders, the shards of a folder, or one shard. If only MNIST's t10k is present, it is the evaluation part of that.
 //
-// Images are mapped to classes by name where the set names its classes, by index otherwise; a class
-// that is not among classes is an error. If classes is nil the set's own are used.
+// Images are mapped to classes by name if the set names its classes, otherwise by index; a class that is not in
+// classes is an error. If classes is nil the set's own are used.
 func OpenEval(path string, classes []string) (Set, error) {
 	if generated(path) {
 		return glyphOpener(GlyphTest)(classes)
@@ -72,7 +71,7 @@ func OpenEval(path string, classes []string) (Set, error) {
 	return OpenFolder(path, classes)
 }
 
-// openFile opens one file of a kind that a set can consist of.
+// openFile opens a set that is one file.
 func openFile(path string, classes []string) (Set, error) {
 	switch {
 	case strings.HasSuffix(path, ".tar"):

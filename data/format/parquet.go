@@ -46,7 +46,7 @@ type parquet struct {
 
 var _ Encoded = (*parquet)(nil)
 
-// pageRef is where an image is that can't be read in place: value number k of a page.
+// pageRef locates an image that can't be read in place: value k of a page.
 type pageRef struct {
 	page, dictionary int64 // offsets of the pages' headers; dictionary 0: none
 	end              int64 // of the column's chunk
@@ -111,8 +111,8 @@ func openParquet(paths []string, classes []string) (Set, error) {
 	return d, nil
 }
 
-// rename maps labels, indices into own, to d.classes: by name, or, where both lists are equally long and no name
-// matches, by index, as ImageNet's have either wnids or words.
+// rename maps labels, indices into own, to d.classes: by name, or by index if both lists are equally long and no name
+// matches, since ImageNet's classes are wnids or words.
 func (d *parquet) rename(own []string) error {
 	if own != nil {
 		if most := int(slices.Max(d.labels)); most >= len(own) {

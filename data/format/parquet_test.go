@@ -157,7 +157,7 @@ func TestParquetChecksums(t *testing.T) {
 	}
 }
 
-// readAll reads what can be read of a set; errors must name the image.
+// readAll reads every image of a set; errors must name the image.
 func readAll(t testing.TB, ds Set) {
 	var s Buffer
 	for i := range ds.Len() {

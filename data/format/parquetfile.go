@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// parquetFooter is what the end of a parquet file says, as far as it matters here.
+// parquetFooter holds the needed metadata from the end of a parquet file.
 type parquetFooter struct {
 	size     int64 // of the file
 	schema   []schemaElement
@@ -28,7 +28,7 @@ type rowGroup struct {
 	chunks []columnChunk
 }
 
-// columnChunk is where a column of a row group lies.
+// columnChunk locates a column of a row group.
 type columnChunk struct {
 	elsewhere bool // in another file
 	physical  int64
@@ -194,7 +194,7 @@ type parquetColumn struct {
 
 func (c parquetColumn) name() string { return strings.Join(c.path, ".") }
 
-// kind is what a column can be used as.
+// kind is the possible use of a column.
 func (c parquetColumn) kind() string {
 	switch {
 	case c.repeated:

@@ -117,7 +117,7 @@ var decompressors = map[int64]func(b []byte, size int64) ([]byte, error){
 	},
 }
 
-// content reads a page, decompresses it and returns its definition levels, nil where nothing can be missing, and the
+// content reads a page, decompresses it and returns its definition levels, nil if no value can be missing, and the
 // encoded values.
 func (p *page) content(r io.ReaderAt, codec int64, maxDef int) (levels []byte, values []byte, err error) {
 	b := make([]byte, p.size)
@@ -146,7 +146,7 @@ func (p *page) content(r io.ReaderAt, codec int64, maxDef int) (levels []byte, v
 	return levels, values, nil
 }
 
-// split parts the levels from the values.
+// split separates the levels from the values.
 func (p *page) split(b []byte, maxDef int) (levels, values []byte, ok bool) {
 	if p.kind == pageDataV2 {
 		return b[p.repBytes : p.repBytes+p.defBytes], b[p.repBytes+p.defBytes:], true
@@ -198,7 +198,7 @@ func hybrid(b []byte, width, n int) ([]int32, error) {
 		count := int(head>>1) * 8
 		size := int(head>>1) * width
 		if len(b) < size {
-			if size = len(b); size*8 < min(count, left)*width { // the last group may be cut where nothing is missing
+			if size = len(b); size*8 < min(count, left)*width { // the last group may be truncated to the values needed
 				return nil, errPage
 			}
 		}
@@ -225,7 +225,7 @@ func bitWidth(v int) int {
 	return n
 }
 
-// present says of each row of a page whether its value is there.
+// present tells for each row of a page whether it has a value.
 func (p *page) present(levels []byte, maxDef int) ([]bool, error) {
 	rows := make([]bool, 0, min(p.values, 1<<16))
 	if maxDef == 0 {

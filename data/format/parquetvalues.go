@@ -39,7 +39,7 @@ func visitPages(r io.ReaderAt, chunk columnChunk, visit func(p page, dictionary 
 	return nil
 }
 
-// coded is a page's values as byte strings by row, of integers too; nil where a value is missing.
+// coded is a page's values as byte strings by row, also of integers; nil for a missing value.
 func (p *page) coded(r io.ReaderAt, c parquetColumn, dictionary *page) ([][]byte, error) {
 	levels, b, err := p.content(r, c.codec, c.maxDef)
 	if err != nil {
@@ -197,7 +197,7 @@ func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn,
 	return row, err
 }
 
-// places visits where the values of a PLAIN page lie that is not compressed; a missing one has the size 0.
+// places visits the offsets and sizes of the values of an uncompressed PLAIN page; a missing value has size 0.
 func (p *page) places(r io.ReaderAt, maxDef int, visit func(offset, size int64) error) error {
 	at, end := p.body, p.body+p.size
 	var levels []byte
@@ -256,7 +256,7 @@ func (p *page) places(r io.ReaderAt, maxDef int, visit func(offset, size int64) 
 	return nil
 }
 
-// values decodes the page that ref names.
+// values decodes the page of ref.
 func (c parquetColumn) values(r io.ReaderAt, ref pageRef) ([][]byte, error) {
 	p, err := readPage(r, ref.page, ref.end)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// proto reads a protocol buffer message in a file without reading what it passes over.
+// proto reads a protocol buffer message in a file, and does not read skipped fields.
 type proto struct {
 	r       io.ReaderAt
 	at, end int64
@@ -36,7 +36,7 @@ func (p *proto) varint() (uint64, error) {
 	return 0, errExample
 }
 
-// next goes to the next field: field 0 is the end. The message of one of bytes is part, other values are passed over.
+// next moves to the next field; field 0 is the end. For bytes it returns the message part; other values are skipped.
 func (p *proto) next() (field int, part proto, err error) {
 	if p.at >= p.end {
 		return 0, proto{}, nil

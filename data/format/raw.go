@@ -16,7 +16,7 @@ import (
 // rawExtension is that of files of package rawfile.
 const rawExtension = ".rnaraw"
 
-// rawLayout is what "rna data pack --raw" writes: train-*.rnaraw beside val-*.rnaraw, and classes.txt.
+// rawLayout is the output of "rna data pack --raw": train-*.rnaraw beside val-*.rnaraw, and classes.txt.
 var rawLayout = layout{
 	want: "train-*" + rawExtension + " with val-*" + rawExtension,
 	find: func(dir *listing) (Splits, error) {

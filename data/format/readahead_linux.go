@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// willNeed has the system read n bytes of f from offset on, to the end where n is 0.
+// willNeed asks the system to read n bytes of f from offset on ahead, or up to the end for n = 0.
 func willNeed(f *os.File, offset, n int64) {
-	_ = unix.Fadvise(int(f.Fd()), offset, n, unix.FADV_WILLNEED) // advice
+	_ = unix.Fadvise(int(f.Fd()), offset, n, unix.FADV_WILLNEED) // only advice: errors do not matter
 }

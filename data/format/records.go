@@ -40,7 +40,7 @@ type records struct {
 	contents []content // by image
 }
 
-// content is where a record's lies, without the checksum behind it.
+// content locates the content of a record, without its checksum.
 type content struct {
 	offset int64
 	size   uint32
@@ -50,7 +50,7 @@ type content struct {
 func openRecords(paths []string, classes []string) (Set, error) {
 	d := new(records)
 	complete(paths, &d.notes)
-	// By label as written: its synset, "" where there is none.
+	// By label as written: its synset, "" if it has none.
 	type part struct {
 		records
 		synsets map[int32]string
@@ -151,7 +151,7 @@ func nameRecords(d *records, synsets map[int32]string) error {
 	return nil
 }
 
-// complete notes where files of a row 00000-of-00128 are missing.
+// complete adds a note if files of a series 00000-of-00128 are missing.
 func complete(paths []string, n *notes) {
 	seen, of := map[int]bool{}, 0
 	for _, path := range paths {
@@ -167,7 +167,7 @@ func complete(paths []string, n *notes) {
 	}
 }
 
-// example is what a record holds.
+// example is the content of a record.
 type example struct {
 	offset, size int64 // of the image
 	label        int32

@@ -1,5 +1,5 @@
 // Package format reads the forms in which people keep labelled images, a file for each: it knows the place of every
-// image and its label, and decodes none. [Find] and [OpenEval] find out the form of a place. A new form is a file with
+// image and its label, and decodes none. [Find] and [OpenEval] detect the form of a place. A new form is a file with
 // its layout, named in the list of layouts.
 //
 // # Formats
@@ -8,27 +8,25 @@
 //     ILSVRC2012_img_val.tar and ILSVRC2012_devkit_t12.tar.gz.
 //   - Kaggle's ILSVRC/Data/CLS-LOC with LOC_val_solution.csv.
 //   - Hugging Face's parquet: data/train-*.parquet beside data/validation-*.parquet, a struct
-//     image of bytes (or a column of bytes) and an integer label. Images in pages that are neither
-//     compressed nor coded by a dictionary are read in place.
+//     image of bytes (or a column of bytes) and an integer label. Images in pages without compression and dictionary are read in place.
 //   - TFRecord: train-00000-of-01024 and so on, tf.train.Example with image/encoded and
 //     image/class/label, which counts from 1 unless one is 0.
 //   - WebDataset: train-*.tar beside val-*.tar or test-*.tar, in which
 //     an image <key>.jpg (or another format) and <key>.cls make a sample; a <key>.json with "label"
 //     may stand in for the .cls. timm's names are known too. A classes.txt
 //     beside the shards gives the names of the classes, one a line.
-//   - What package pack writes: such shards with an index beside each, or pixels (package
+//   - The output of package pack: such shards with an index beside each, or pixels (package
 //     rawfile), train-*.rnaraw beside val-*.rnaraw.
 //   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
 //     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
 //     devkit, beside it or above.
 //   - CIFAR-10 and CIFAR-100, in the binary and the Python form, read in place; no pickle in it runs.
-//   - IDX: the four files of MNIST and Fashion-MNIST, gzip or not. Where only t10k is present its
-//     first four fifths are for training and the rest for validation. A classes.txt names the classes.
+//   - IDX: the four files of MNIST and Fashion-MNIST, gzip or not. If only t10k is present, its first four fifths are for training and the rest for validation. A classes.txt names the classes.
 //   - A folder in which torchvision keeps one of the last two.
 //   - "glyphs" or the empty path: ten stroke shapes, generated; see [Glyphs].
 //
-// Only the index of a set is held in memory, never its images, save for what cannot be read at
-// random: gzipped IDX files and the generated glyphs.
+// Only the index of a set is held in memory, not its images. Exceptions are gzipped IDX files, which allow no random
+// access, and the generated glyphs.
 package format
 
 import (
@@ -48,7 +46,7 @@ type Set interface {
 	Channels() int
 	// Label is the class of image i, in [0, len(Classes())).
 	Label(i int) int
-	// Name says where image i comes from: a path, or shard.tar/key.
+	// Name is the source of image i: a path, or shard.tar/key.
 	Name(i int) string
 }
 
@@ -62,12 +60,12 @@ type Encoded interface {
 // Pixels is a set of images that are stored as their pixels.
 type Pixels interface {
 	Set
-	// Pixels reads the part of image i that region picks, the whole image where region is nil. It is valid until the
+	// Pixels reads the part of image i that region picks, or the whole image if region is nil. It is valid until the
 	// next use of b and must not be changed. An error names the image.
 	Pixels(i int, region func(width, height int) image.Rectangle, b *Buffer) (Part, error)
 }
 
-// Part is some rows of an image, interleaved channels, and the box of them that was asked for.
+// Part is some rows of an image, interleaved channels, and the requested box within them.
 type Part struct {
 	Pix           []uint8
 	Width, Height int
@@ -91,17 +89,17 @@ func asSet[T Set](s T, err error) (Set, error) {
 	return s, nil
 }
 
-// Expecter is a set that can have the system read image i before it is wanted. It does not wait.
+// Expecter is a set that can ask the system to read image i ahead. It does not wait.
 type Expecter interface{ Expect(i int) }
 
-// Noted is a set with something to say about how it was found, a sentence each.
+// Noted is a set with notes for the user, a sentence each.
 type Noted interface{ Notes() []string }
 
 // Buffer is the memory that reading images needs, kept from one image to the next. The zero value is ready. A Buffer
 // serves one goroutine at a time.
 type Buffer struct {
 	file []byte
-	pix  []uint8 // of an image whose channels lie one behind the other in the file
+	pix  []uint8 // of an image stored channel after channel
 	page pageCache
 }
 
@@ -123,7 +121,7 @@ func (b *Buffer) Read(r io.ReaderAt, offset, size int64) ([]byte, error) {
 	return p, nil
 }
 
-// notes are what a set has to say.
+// notes are the notes of a set.
 type notes struct{ list []string }
 
 func (n *notes) note(format string, args ...any) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// shardEntry is one sample of a shard: where its image is, and its label as written.
+// shardEntry is one sample of a shard: the place of its image, and its label as written.
 type shardEntry struct {
 	key    string
 	offset int64
@@ -22,9 +22,9 @@ type shardEntry struct {
 // tarBlock is the unit of a tar file: headers take one, contents are padded to it.
 const tarBlock = 512
 
-// indexShard visits the samples of a tar file of the given size, reading headers and labels only.
-// As in WebDataset the members of a sample are neighbours, and a name is split at the first dot of
-// its last element. Members of other kinds are passed over.
+// indexShard visits the samples of a tar file of the given size, reading headers and labels only. As in WebDataset
+// the members of a sample are neighbours, and a name is split at the first dot of its last element. Other members are
+// skipped.
 func indexShard(r io.ReaderAt, size int64, visit func(shardEntry) error) error {
 	var group sampleGroup
 	err := visitTar(r, 0, size, func(m tarMember, content io.Reader) error {
@@ -108,12 +108,12 @@ func (g *sampleGroup) add(ext string, at, size int64, content io.Reader) error {
 	return nil
 }
 
-// metadata is what timm's .json says that matters here.
+// metadata holds the fields of timm's .json that are used.
 type metadata struct {
 	Label json.RawMessage // a number or a name
 }
 
-// jsonLabel takes the label of the .json where there is no .cls.
+// jsonLabel takes the label of the .json if there is no .cls.
 func (g *sampleGroup) jsonLabel() {
 	if g.hasID || g.metadata == nil || len(g.metadata.Label) == 0 {
 		return
@@ -144,7 +144,7 @@ func (g *sampleGroup) flush(visit func(shardEntry) error) error {
 	return nil
 }
 
-// maxClasses bounds the labels of shards that don't say how many classes there are.
+// maxClasses bounds the labels of shards with an unknown number of classes.
 const maxClasses = 1 << 20
 
 // parseLabel reads a label: an integer below classes, or a class by name.

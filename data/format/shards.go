@@ -35,8 +35,8 @@ func openTar(path string, classes []string) (Set, error) {
 	return openShards([]string{path}, classes)
 }
 
-// openShards indexes shards, which share the classes.txt beside the first one. Without it the
-// classes are "0", "1", … as far as the labels go, unless classes are given.
+// openShards indexes shards, which share the classes.txt beside the first one. Without it the classes are "0", "1", …
+// up to the largest label, unless classes are given.
 func openShards(paths []string, classes []string) (Set, error) {
 	own, err := ReadClasses(filepath.Join(filepath.Dir(paths[0]), "classes.txt"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -2,8 +2,8 @@ package format
 
 import "errors"
 
-// thrift reads the compact protocol of Apache Thrift, in which parquet keeps its metadata. What it allocates is bounded
-// by its input. After an error all reads give zero.
+// thrift reads the compact protocol of Apache Thrift, in which parquet keeps its metadata. Its allocations are
+// bounded by its input. After an error all reads return zero.
 type thrift struct {
 	b     []byte
 	p     int
@@ -77,7 +77,7 @@ func (t *thrift) binary() []byte {
 	return t.b[t.p-int(n) : t.p]
 }
 
-// structure visits the fields of a struct. field reads the value, or returns false to pass it over.
+// structure visits the fields of a struct. field reads the value, or returns false to skip it.
 func (t *thrift) structure(field func(id int, kind byte) bool) {
 	const deepest = 64
 	if t.depth++; t.depth > deepest {
@@ -146,7 +146,7 @@ func (t *thrift) skip(kind byte) {
 	}
 }
 
-// skipElement passes over an element of a container, where a boolean takes a byte.
+// skipElement skips an element of a container, in which a boolean takes a byte.
 func (t *thrift) skipElement(kind byte) {
 	if kind == thriftTrue || kind == thriftFalse {
 		kind = thriftByte

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Affine maps the pixel (x, y) of a result to the place (ax + by + c, dx + ey + f) of what it is made from: {a, b, c,
-// d, e, f}, as the data of PIL's transform(AFFINE).
+// Affine maps the pixel (x, y) of a result to the place (ax + by + c, dx + ey + f) of the source: {a, b, c, d, e, f},
+// as the data of PIL's transform(AFFINE).
 type Affine [6]float64
 
 // ShearX, ShearY and Shift are the simplest: x + v·y, v·x + y, and (x+dx, y+dy).
@@ -20,7 +20,7 @@ func ShearY(v float64) Affine { return Affine{1, 0, 0, v, 1, 0} }
 // Shift is described with ShearX.
 func Shift(dx, dy float64) Affine { return Affine{1, 0, dx, 0, 1, dy} }
 
-// ShearAngles is what torchvision's affine uses for a shear by angles in degrees round the corner (0, 0).
+// ShearAngles is the matrix of torchvision's affine for a shear by angles in degrees around the corner (0, 0).
 func ShearAngles(x, y float64) Affine {
 	sinX, cosX := sincos(radians(x))
 	sinY, cosY := sincos(radians(y))
@@ -58,8 +58,8 @@ func round15(x float64) float64 {
 	return x
 }
 
-// sincos is the sine and the cosine to about 100 bits: rounded they are what good libraries of C give, and those of
-// every machine.
+// sincos is the sine and the cosine to about 100 bits: rounded, they equal good C libraries and are the same on every
+// machine.
 func sincos(x float64) (sin, cos *big.Float) {
 	number := func(v float64) *big.Float { return new(big.Float).SetPrec(128).SetFloat64(v) }
 	sin, cos = number(0), number(1)
@@ -84,8 +84,8 @@ func nearest64(x *big.Float) float64 { v, _ := x.Float64(); return v }
 
 func quotient(a, b *big.Float) float64 { return nearest64(new(big.Float).SetPrec(128).Quo(a, b)) }
 
-// Transform makes m what PIL's transform makes of it: the sample at each pixel's place, and fill, a value a channel,
-// where that lies outside. Without fill that is black.
+// Transform transforms m as PIL's transform: each pixel gets the sample at its place, or fill, a value a channel, for
+// a place outside. Nil fill is black.
 func (o *Operator) Transform(m *Image, a Affine, how Interpolation, fill []uint8) error {
 	if err := m.check(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (o *Operator) Transform(m *Image, a Affine, how Interpolation, fill []uint8
 	return nil
 }
 
-// Rotate makes m what PIL's rotate makes of it, which turns by whole quarters exactly.
+// Rotate rotates m as PIL's rotate, which is exact for multiples of 90°.
 func (o *Operator) Rotate(m *Image, degrees float64, how Interpolation, fill []uint8) error {
 	turn := math.Mod(degrees, 360)
 	if turn < 0 {
@@ -178,7 +178,7 @@ func coordinate(v float64, n int) int {
 	return int(v)
 }
 
-// small says whether places are small enough for 16 bits and 16 more behind the point.
+// small reports whether places fit 16 bits with 16 fractional bits.
 func (a Affine) small(w, h int) bool {
 	for _, c := range [][2]float64{{0, 0}, {float64(w), float64(h)}, {0, float64(h)}, {float64(w), 0}} {
 		for i := 0; i < 6; i += 3 {

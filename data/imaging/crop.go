@@ -29,8 +29,8 @@ func Crop(dst, src *Image, box image.Rectangle) error {
 	return nil
 }
 
-// CenterCropBox returns the box that torchvision's CenterCrop((cropHeight, cropWidth)) takes from an
-// image of width×height. Where the image is smaller, the box reaches outside it: Crop pads it with black.
+// CenterCropBox returns the box that torchvision's CenterCrop((cropHeight, cropWidth)) takes from an image of
+// width×height. If the image is smaller, the box reaches outside it and Crop pads it with black.
 //
 // On a side that is longer than the crop by d the offset is d/2, an odd d rounding to the even neighbour, as Python's
 // round does; on one that is shorter by d, d/2 black pixels (rounded down) come before it.

@@ -9,7 +9,7 @@ import (
 	"onlinerna/data/imaging/internal/jpeg"
 )
 
-// MaxPixels is the size above which an image is refused before anything of its size is allocated. PIL raises its
+// MaxPixels is the largest size of an image; larger ones are refused before their memory is allocated. PIL raises its
 // decompression bomb error above the same size.
 const MaxPixels = 178_956_970
 
@@ -76,20 +76,19 @@ func (d *Decoder) Decode(dst *Image, b []byte, channels int) error {
 }
 
 // DecodeBox decodes the pixels inside box only: the same as Decode followed by Crop, and faster. The box must lie
-// inside the image, whose size Dimensions gives. Of the data below the box it only sees whether they end as they
-// should.
+// inside the image, whose size Dimensions gives. It checks only the end of the data below the box.
 func (d *Decoder) DecodeBox(dst *Image, b []byte, channels int, box image.Rectangle) error {
 	return d.decode(dst, b, channels, &box, false)
 }
 
-// Open is DecodeBox for what is resized next: of a JPEG no pixels are made yet, but a Resizer makes those that it
-// needs, row by row, with what Decode would find wrong. b and dst must stay as they are, and d unused, until then.
-// Image.Make makes all pixels.
+// Open is DecodeBox for an image that is resized next. It decodes no pixels of a JPEG: a Resizer decodes the rows
+// that it needs and reports the errors that Decode would. Until then b and dst must not change and d must not be
+// used. Image.Make decodes all pixels.
 func (d *Decoder) Open(dst *Image, b []byte, channels int, box image.Rectangle) error {
 	return d.decode(dst, b, channels, &box, true)
 }
 
-// decode decodes the whole image where box is nil.
+// decode decodes the box, or the whole image if box is nil.
 func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangle, later bool) error {
 	if err := checkChannels(channels); err != nil {
 		return err
@@ -121,7 +120,7 @@ func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangl
 	return d.decodeForeign(dst, b, *box, foreignOf(b))
 }
 
-// Extension is the usual extension of files of b's format, ".jpg" or another, "" if it is none that is decoded here.
+// Extension is the usual file extension of b's format, such as ".jpg", or "" for a format not decoded here.
 func Extension(b []byte) string {
 	switch f := foreignOf(b); {
 	case bytes.HasPrefix(b, []byte(jpegMagic)):
@@ -134,7 +133,7 @@ func Extension(b []byte) string {
 	return ""
 }
 
-// IsCMYK says whether b is a JPEG of four components: inks and black.
+// IsCMYK reports whether b is a JPEG of four components: three inks and black.
 func IsCMYK(b []byte) bool {
 	n, err := 0, error(nil)
 	if bytes.HasPrefix(b, []byte(jpegMagic)) {

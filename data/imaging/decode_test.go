@@ -22,7 +22,7 @@ func inputs(t testing.TB) map[string][]byte {
 		for _, name := range names {
 			base := filepath.Base(name)
 			if strings.Count(base, ".") > 1 {
-				continue // what PIL makes of an input
+				continue // PIL's result for an input
 			}
 			b, err := os.ReadFile(name)
 			if err != nil {
@@ -37,7 +37,7 @@ func inputs(t testing.TB) map[string][]byte {
 	return files
 }
 
-// A decoder that is used again and again gives what a fresh one does, and any box is a crop of the whole.
+// A reused decoder equals a fresh one, and any box is a crop of the whole.
 func TestDecodeBoxIsCrop(t *testing.T) {
 	var d Decoder
 	var part, crop Image

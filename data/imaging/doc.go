@@ -1,9 +1,8 @@
-// Package imaging decodes image files to the pixels that PIL gives and resamples them as torchvision does, in Go alone.
+// Package imaging decodes image files to PIL's pixels and resamples them like torchvision, in pure Go.
 //
-// Decode and Decoder give, sample for sample, what PIL's Image.open(f).convert("RGB") or convert("L") gives with
-// libjpeg-turbo:
+// Decode and Decoder equal PIL's Image.open(f).convert("RGB") or convert("L") with libjpeg-turbo, sample for sample:
 //
-//   - The content says what a file is, not its name.
+//   - The content determines the format, not the name.
 //   - JPEG: libjpeg's accurate integer inverse DCT, its "fancy" chroma upsampling (triangle filters for 4:2:2, 4:4:0 and
 //     4:2:0, repetition for other ratios and for planes of one or two columns) and its fixed-point YCbCr conversion.
 //     Grayscale, YCbCr, RGB, CMYK and YCCK; the last two are taken as inverted, as Adobe writes them and PIL assumes.
@@ -13,13 +12,14 @@
 //   - WebP, BMP, TIFF and the first frame of a GIF, by other packages, whole at any box. Lossy WebP is converted as
 //     libwebp does.
 //
-// What libjpeg decodes and this package refuses: arithmetic coding, fractional sampling ratios, and damaged data, on
-// which libjpeg warns and goes on. A file that is cut short is an error, and so is an image of more than MaxPixels.
+// This package refuses some files that libjpeg decodes: arithmetic coding, fractional sampling ratios, and damaged
+// data, for which libjpeg only warns. A file that is cut short is an error, and so is an image of more than
+// MaxPixels.
 //
 // Resizer is PIL's bilinear resize with a support that grows with the reduction, which torchvision calls antialias: the
 // same coefficients in the same fixed point, across first and down second, rounded to 8 bits between. PIL did so in all
 // versions up to 12; PIL 13 goes down first where the height shrinks by more than twice as many pixels as the width,
 // which moves some samples by one level. CenterCropBox and ShorterSize round as torchvision.
 //
-// All results are exact integers: they depend neither on the machine nor on what a Decoder or a Resizer did before.
+// All results are exact integers: they depend neither on the machine nor on earlier uses of a Decoder or a Resizer.
 package imaging

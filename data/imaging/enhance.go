@@ -5,11 +5,10 @@ import "math"
 // Operator changes images as PIL's ImageEnhance, ImageOps and transform do, in place. It keeps its memory between
 // calls. The zero value is ready; an Operator is for one goroutine.
 type Operator struct {
-	image Image // what becomes of an image, or what it is blended with
+	image Image // the result for an image, or the image to blend it with
 }
 
-// mix makes m the blend of other, where factor is 0, and m itself, where it is 1; beyond it goes on. It is PIL's blend,
-// in float32.
+// mix blends other (factor 0) and m (factor 1) into m, and extrapolates outside [0, 1], as PIL's blend in float32.
 func mix(m *Image, factor float64, other func(i int) uint8) {
 	if factor == 1 {
 		return
@@ -60,7 +59,7 @@ func (o *Operator) Contrast(m *Image, factor float64) {
 	mix(m, factor, func(int) uint8 { return mean })
 }
 
-// Sharpness blends m with what PIL's SMOOTH filter makes of it.
+// Sharpness blends m with the output of PIL's SMOOTH filter.
 func (o *Operator) Sharpness(m *Image, factor float64) {
 	s := &o.image
 	s.Reset(m.Width, m.Height, m.Channels)
@@ -78,7 +77,7 @@ func (o *Operator) Sharpness(m *Image, factor float64) {
 	mix(m, factor, func(i int) uint8 { return s.Pix[i] })
 }
 
-// point changes each value by itself.
+// point maps each value by a function.
 func point(m *Image, f func(v uint8) uint8) {
 	var table [256]uint8
 	for v := range table {
@@ -89,7 +88,7 @@ func point(m *Image, f func(v uint8) uint8) {
 	}
 }
 
-// Posterize keeps so many bits of each value.
+// Posterize keeps the given number of bits of each value.
 func (o *Operator) Posterize(m *Image, bits int) {
 	mask := uint8(0xff << (8 - min(max(bits, 0), 8)))
 	point(m, func(v uint8) uint8 { return v & mask })
@@ -118,7 +117,7 @@ func (o *Operator) SolarizeAdd(m *Image, add int) {
 // Invert inverts all values.
 func (o *Operator) Invert(m *Image) { point(m, func(v uint8) uint8 { return 255 - v }) }
 
-// tables changes each value of a channel by a table that is made of the channel's histogram.
+// tables maps each channel by a table computed from its histogram.
 func tables(m *Image, make func(h *[256]int) [256]uint8) {
 	for c := range m.Channels {
 		var h [256]int

@@ -28,9 +28,9 @@ func cubic(x float64) float64 { // Keys' with a = −1/2
 	return 0
 }
 
-// set computes the coefficients of outputs [from, to) of the reduction or enlargement of the part [in0, in1) of in
-// samples to out, of which a sample on the edge of the part may reach beyond it. The conversions to float64 forbid
-// fused multiply-add, so every machine gets the same coefficients.
+// set computes the coefficients of outputs [from, to) when the part [in0, in1) of in samples is resized to out
+// samples. Filters at the edge of the part may reach beyond it. The conversions to float64 forbid fused multiply-add,
+// so every machine gets the same coefficients.
 func (f *filter) set(how Interpolation, in int, in0, in1 float64, out, from, to int) {
 	scale := (in1 - in0) / float64(out)
 	stretch := max(scale, 1)
@@ -62,7 +62,7 @@ func (f *filter) set(how Interpolation, in int, in0, in1 float64, out, from, to 
 				coef[k] = int32(0.5 + x)
 			}
 		}
-		// The outermost taps are often nothing.
+		// The outermost taps are often zero.
 		for hi-lo > 1 && coef[hi-lo-1] == 0 {
 			hi--
 		}

@@ -103,7 +103,7 @@ func (d *Decoder) decodeForeign(dst *Image, b []byte, box image.Rectangle, f *fo
 	return nil
 }
 
-// foreignRows returns what writes a row of box in three channels.
+// foreignRows returns a function that writes a row of box in three channels.
 func (d *Decoder) foreignRows(m image.Image, box image.Rectangle) func(out []uint8, y int) {
 	switch m := m.(type) {
 	case *image.YCbCr:

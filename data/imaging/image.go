@@ -20,8 +20,7 @@ func New(width, height, channels int) *Image {
 	return &Image{Width: width, Height: height, Channels: channels, Pix: make([]uint8, width*height*channels)}
 }
 
-// Reset gives m another shape. It keeps the memory when that is large enough; the pixels are then
-// whatever was there.
+// Reset gives m another shape. It reuses the memory if it is large enough; the pixels are then undefined.
 func (m *Image) Reset(width, height, channels int) {
 	n := width * height * channels
 	if cap(m.Pix) < n {
@@ -39,7 +38,7 @@ func (m *Image) row(y int) []uint8 {
 	return m.Pix[y*n : (y+1)*n]
 }
 
-// check says what is wrong with an image that a caller built by hand.
+// check returns an error for an invalid image that a caller built by hand.
 func (m *Image) check() error {
 	if m.later != nil {
 		return errors.New("the pixels of an opened image have not been made")

@@ -8,7 +8,7 @@ import (
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// openJPEG makes ready the pixels of b inside box, which rowJPEG gives.
+// openJPEG prepares the pixels of b inside box for rowJPEG.
 func (d *Decoder) openJPEG(b []byte, box image.Rectangle) (err error) {
 	if d.planes, err = d.jpeg.Open(b); err != nil {
 		return fmt.Errorf("jpeg: %w", err)
@@ -18,7 +18,7 @@ func (d *Decoder) openJPEG(b []byte, box image.Rectangle) (err error) {
 	return nil
 }
 
-// Make makes the pixels of an image that Decoder.Open left open. It does nothing to others.
+// Make decodes the pixels of an image opened by Decoder.Open. Other images stay unchanged.
 func (m *Image) Make() error {
 	d := m.later
 	if d == nil {
@@ -33,7 +33,7 @@ func (m *Image) Make() error {
 	return d.closeJPEG()
 }
 
-// closeJPEG sees to it that the file ends as it should.
+// closeJPEG checks the end of the file.
 func (d *Decoder) closeJPEG() error {
 	if err := d.jpeg.Close(); err != nil {
 		return fmt.Errorf("jpeg: %w", err)
@@ -95,7 +95,7 @@ func clip(v int32) uint8 {
 	return uint8(v)
 }
 
-// addBlack makes RGB of three inks and black, all as 255 − ink: that is how Adobe writes them, and PIL takes every
+// addBlack converts three inks and black, all stored as 255 − ink, to RGB: Adobe writes them so, and PIL reads every
 // CMYK JPEG so. Each colour is scaled by 255 − black in PIL's rounding.
 func addBlack(rgb, black []uint8) {
 	for i, k := range black {

@@ -7,8 +7,8 @@ import (
 	"onlinerna/data/imaging/internal/jpeg"
 )
 
-// Memory is about how many bytes a Decoder takes for the pixels of b inside box, in channels, by what the header
-// declares; what b itself takes and some rows are not in it. Dimensions has taken the header.
+// Memory estimates, from the header, the bytes that a Decoder takes for the pixels of b inside box, in channels. It
+// excludes b itself and some rows. Dimensions has accepted the header.
 func Memory(b []byte, channels int, box image.Rectangle) (int64, error) {
 	pixels := int64(box.Dx()) * int64(box.Dy()) * int64(channels)
 	if bytes.HasPrefix(b, []byte(jpegMagic)) {
@@ -26,8 +26,8 @@ func Memory(b []byte, channels int, box image.Rectangle) (int64, error) {
 	return pixels + each*int64(w)*int64(h), nil
 }
 
-// pngBytes is what package image/png takes for a pixel at most, rounded up: a gray image with a transparent value has
-// colours. Dimensions has looked at the header.
+// pngBytes is the most that package image/png takes for a pixel, rounded up: a gray image with a transparent value is
+// decoded in colour. Dimensions has accepted the header.
 func pngBytes(b []byte) int64 {
 	depth, kind, interlaced := b[pngColorType-1], b[pngColorType], b[pngColorType+3] != 0
 	n := int64(4)

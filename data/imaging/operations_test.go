@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// operate makes of an image what an operation of testdata/operations.py does.
+// operate applies an operation of testdata/operations.py.
 func operate(t *testing.T, m *Image, op string, args []any) *Image {
 	var o Operator
 	num := func(i int) float64 { return args[i].(float64) }

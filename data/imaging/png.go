@@ -107,7 +107,7 @@ func gray16Rows(pix []uint8, stride, step int, box image.Rectangle) func(out []u
 	}
 }
 
-// paletteRows looks colours up. An index beyond the palette is black, which image/png takes care of.
+// paletteRows looks colours up. image/png makes an index past the palette black.
 func paletteRows(m *image.Paletted, box image.Rectangle) func(out []uint8, y int) {
 	var table [256][3]uint8
 	for i, c := range m.Palette[:min(len(m.Palette), 256)] {

@@ -9,7 +9,7 @@ import (
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// Interpolation is how an image is resampled.
+// Interpolation is a method of resampling.
 type Interpolation uint8
 
 // The interpolations, as PIL's of the same names.
@@ -34,18 +34,20 @@ func ParseInterpolation(name string) (Interpolation, error) {
 	return 0, fmt.Errorf("unknown interpolation %q: use one of %s", name, strings.Join(interpolations, ", "))
 }
 
-// Resizer resamples as torchvision's Resize does on PIL images: bilinear (a triangle) or bicubic (Keys' kernel), with a support that
-// grows with the reduction (antialias), first across, then down, or the other way where Pillow does, in its fixed point; or by the nearest pixel. It keeps its
-// coefficients and its intermediate between calls. The zero value is ready, and bilinear; a Resizer is for one goroutine.
+// Resizer resamples as torchvision's Resize does on PIL images: bilinear (a triangle) or bicubic (Keys' kernel), with a
+// support that grows with the reduction (antialias), first across, then down, or the other way where Pillow does, in
+// its fixed point; or by the nearest pixel. It keeps its coefficients and its intermediate between calls. The zero
+// value is ready, and bilinear; a Resizer is for one goroutine.
 type Resizer struct {
 	Interpolation Interpolation
-	// Fast decodes an image that Decoder.Open has opened at 1/2, 1/4 or 1/8 of its size where it is reduced by at least that
-	// next, unless to the nearest pixels: as PIL's draft and resize of the box. Pixels then differ from those of a whole decoding.
+	// Fast decodes an image opened by Decoder.Open at 1/2, 1/4 or 1/8 of its size if the resize reduces it by at
+	// least as much, except to the nearest pixel, as PIL's draft and resize of the box. Pixels then differ from those
+	// of a full decoding.
 	Fast bool
 
 	kernels      *kern.Set // nil: those of the default level
 	across, down filter
-	mid          []uint8 // the rows that the second pass needs, or the first one where that goes down
+	mid          []uint8 // the rows that the second pass needs, or the first pass if it goes down
 	last         []uint8 // a row with room behind it
 	line, out    []uint8 // rows of the result before and after they go across, with room behind them
 	taps         kern.Taps
@@ -74,14 +76,15 @@ func (r *Resizer) ResizeShorter(dst, src *Image, size int) error {
 	return r.Resize(dst, src, src.Bounds(), w, h)
 }
 
-// ResizeCenterCrop is torchvision's Resize(size) followed by CenterCrop((height, width)), of which it computes only
-// the pixels that are kept. Where the crop is larger than the resized image, the rest is black.
+// ResizeCenterCrop is torchvision's Resize(size) followed by CenterCrop((height, width)), but computes only the
+// pixels of the crop. If the crop is larger than the resized image, the rest is black.
 func (r *Resizer) ResizeCenterCrop(dst, src *Image, size, width, height int) error {
 	if err := checkResize(src, src.Bounds(), size, size); err != nil {
 		return err
 	}
 	if width < 1 || height < 1 || !fits(width, height) {
-		return fmt.Errorf("centre crop to %dx%d pixels: want at least 1x1 and at most %d pixels", width, height, MaxPixels)
+		return fmt.Errorf("centre crop to %dx%d pixels: want at least 1x1 and at most %d pixels", width,
+			height, MaxPixels)
 	}
 	w, h := ShorterSize(src.Width, src.Height, size)
 	crop := CenterCropBox(w, h, width, height)
@@ -93,8 +96,8 @@ func (r *Resizer) ResizeCenterCrop(dst, src *Image, size, width, height int) err
 	return r.resample(dst, kept.Sub(crop.Min), src, src.Bounds(), w, h, kept)
 }
 
-// ShorterSize returns the size torchvision's Resize(size) gives an image of width×height: the shorter side becomes size,
-// the longer one size·longer/shorter, rounded down.
+// ShorterSize returns the size torchvision's Resize(size) gives an image of width×height: the shorter side becomes
+// size, the longer one size·longer/shorter, rounded down.
 func ShorterSize(width, height, size int) (int, int) {
 	if width <= height {
 		return size, int(float64(size*height) / float64(width))
@@ -119,9 +122,10 @@ func checkResize(src *Image, box image.Rectangle, width, height int) error {
 
 func fits(width, height int) bool { return width <= MaxPixels/height }
 
-// resample resizes box of src to width×height and writes the part of that inside window to the equally large
-// rectangle at of dst. Rows of src go on one by one, once they are decoded.
-func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) error {
+// resample resizes box of src to width×height and writes the part inside window to the equally large rectangle at of
+// dst. It processes rows of src one by one as they are decoded.
+func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int,
+	window image.Rectangle) error {
 	if r.Interpolation == Nearest {
 		if err := src.Make(); err != nil {
 			return err
@@ -167,7 +171,7 @@ func (r *Resizer) acrossFirst(dst *Image, at image.Rectangle, rows *rows) error 
 	return nil
 }
 
-// downFirst makes the rows of the result one by one, of those that each depends on, and resamples them across.
+// downFirst computes each row of the result from the rows it depends on, then resamples it across.
 func (r *Resizer) downFirst(dst *Image, at image.Rectangle, rows *rows) error {
 	ch, set := dst.Channels, kern.Or(r.kernels)
 	x0, n := ch*rows.needed.Min.X, ch*rows.needed.Dx()
@@ -196,7 +200,7 @@ func (r *Resizer) downFirst(dst *Image, at image.Rectangle, rows *rows) error {
 	return nil
 }
 
-// plan sets the filters and returns the rows that they are for.
+// plan sets the filters and returns the source rows.
 func (r *Resizer) plan(src *Image, box image.Rectangle, width, height int, window image.Rectangle) rows {
 	by := r.reduction(src, box, width, height)
 	how, in, origin := r.Interpolation, box.Size(), box.Min
@@ -213,10 +217,11 @@ func (r *Resizer) plan(src *Image, box image.Rectangle, width, height int, windo
 	}
 	r.across.set(how, in.X, x0, x1, width, window.Min.X, window.Max.X)
 	r.down.set(how, in.Y, y0, y1, height, window.Min.Y, window.Max.Y)
-	return rowsOf(src, origin, in.X, image.Rect(r.across.first(), r.down.first(), r.across.end(), r.down.end()), &r.last)
+	return rowsOf(src, origin, in.X, image.Rect(r.across.first(), r.down.first(), r.across.end(),
+		r.down.end()), &r.last)
 }
 
-// reduction is 2, 4 or 8 where the box may be decoded that much smaller, 1 elsewhere.
+// reduction returns 2, 4 or 8 if the box may be decoded that much smaller, else 1.
 func (r *Resizer) reduction(src *Image, box image.Rectangle, width, height int) int {
 	for by := 8; r.Fast && src.later != nil && by > 1; by /= 2 {
 		if box.Dx() >= by*width && box.Dy() >= by*height {
@@ -226,8 +231,9 @@ func (r *Resizer) reduction(src *Image, box image.Rectangle, width, height int) 
 	return 1
 }
 
-// nearest is resample by the nearest pixel, as PIL finds it: by adding up the step between samples.
-func (r *Resizer) nearest(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) {
+// nearest resamples by the nearest pixel, which PIL finds by adding up the step between samples.
+func (r *Resizer) nearest(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int,
+	window image.Rectangle) {
 	x, y := nearestOf(box.Dx(), width), nearestOf(box.Dy(), height)
 	ch := src.Channels
 	for j := range window.Dy() {

@@ -101,7 +101,7 @@ func TestResizeRow(t *testing.T) {
 }
 
 func TestShorterSize(t *testing.T) {
-	for _, c := range [][5]int{ // width, height, size, and what torchvision makes of them
+	for _, c := range [][5]int{ // width, height, size, and torchvision's width and height
 		{500, 375, 256, 341, 256},
 		{375, 500, 256, 256, 341},
 		{32, 32, 256, 256, 256},

@@ -6,11 +6,11 @@ import (
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// rows are those of a part of an image, with room behind them for vectors to read.
+// rows are the rows of a part of an image, padded for vector reads.
 type rows struct {
 	src    *Image
-	origin image.Point     // where the part begins; in an image that is open it counts from the file's
-	needed image.Rectangle // of the part; an image that is open has no other pixels
+	origin image.Point     // origin of the part; in an opened image, relative to the file's
+	needed image.Rectangle // of the part; an opened image has no other pixels
 	row    []uint8
 }
 
@@ -37,7 +37,7 @@ func (r *rows) at(y int) ([]uint8, error) {
 	return b, nil
 }
 
-// close says whether the file of an open image ends as it should.
+// close checks the end of an opened image's file.
 func (r *rows) close() error {
 	if d := r.src.later; d != nil {
 		return d.closeJPEG()

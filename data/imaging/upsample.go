@@ -6,8 +6,8 @@ import (
 )
 
 // planeRow returns columns [x0, x1) of row y of the image, upsampled as libjpeg's "fancy" upsampling does: a triangle
-// filter where the plane is halved across, down or both, repetition otherwise. A full plane's row is returned as it is;
-// others are written to *scratch, which is grown; plain leaves the filters out.
+// filter where the plane is halved across, down or both, repetition otherwise. A full plane's row is returned
+// unchanged; others are written to *scratch, which grows; plain skips the filters.
 //
 // libjpeg repeats the samples at the borders of the image, not those of the padded blocks, so neighbours are clamped.
 func planeRow(set *kern.Set, c *jpeg.Plane, plain bool, scratch *[]uint8, y, x0, x1 int) []uint8 {

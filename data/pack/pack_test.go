@@ -120,7 +120,8 @@ func sameFiles(t testing.TB, got, want string) {
 
 var options = Options{Size: 24, Quality: 80, ShardBytes: 6000}
 
-// TestBudget ends at what takes more memory than there is for decoding, and goes on with more to the same bytes.
+// TestBudget: packing stops at an image beyond the decoding budget; resumed with a larger budget it gives the same
+// bytes.
 func TestBudget(t *testing.T) {
 	in := source(t)
 	largest, err := os.ReadFile(filepath.Join(in, "val", "dog", "..13.JPEG"))

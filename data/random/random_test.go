@@ -7,7 +7,7 @@ import (
 )
 
 func TestRandIsPinned(t *testing.T) {
-	// Saved runs resume only while these numbers stay what they are.
+	// Saved runs can be resumed only while these numbers stay the same.
 	r := New(1, 2, 3)
 	got := []uint64{r.Uint64(), r.Uint64()}
 	if want := []uint64{0xf7fd2756d0fd1193, 0x13f7af96f196d8aa}; !slices.Equal(got, want) {

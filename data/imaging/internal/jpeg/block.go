@@ -18,7 +18,7 @@ func (s *scan) block(set *kern.Set, c *scanComponent, blk *[kern.Room]int16) int
 	return 0 // a run beyond the block
 }
 
-// goOn ends a block with a long code at k.
+// goOn decodes the rest of a block after a long code at k.
 func (s *scan) goOn(set *kern.Set, c *scanComponent, blk *[kern.Room]int16, k int) int {
 	for k < 0 {
 		var v int16
@@ -32,7 +32,7 @@ func (s *scan) goOn(set *kern.Set, c *scanComponent, blk *[kern.Room]int16, k in
 	return k
 }
 
-// skip goes over a block that nobody wants.
+// skip skips an unneeded block.
 func (s *scan) skip(set *kern.Set, c *scanComponent) bool {
 	if !c.ac.hasRuns {
 		c.ac.runs.Make(&c.ac.codes)
@@ -49,8 +49,8 @@ func (s *scan) skip(set *kern.Set, c *scanComponent) bool {
 	return k == 63 || k >= kern.EndOfBlock
 }
 
-// long decodes a symbol whose code is longer than those that are looked up, at which Block and Skip return k, and
-// returns how far it goes and its value.
+// long decodes a symbol whose code is longer than the lookup index, at which Block and Skip return k. It returns the
+// symbol's advance and value.
 func (s *scan) long(c *scanComponent, k int) (int, int16, bool) {
 	defer s.need()
 	if kern.LongFirst(k) {

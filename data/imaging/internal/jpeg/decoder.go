@@ -1,12 +1,13 @@
 // Package jpeg decodes JPEG files to the planes of their components, with libjpeg's inverse DCT, bit for bit.
 //
 // The standard library's image/jpeg rounds its inverse DCT differently from one release to the next, and never as
-// libjpeg does; colour conversion then widens a difference of one level to three. This decoder also reuses its memory and
-// leaves out blocks that nobody wants.
+// libjpeg does; colour conversion then widens a difference of one level to three. This decoder also reuses its memory
+// and skips unneeded blocks.
 //
-// It reads 8-bit sequential and progressive Huffman-coded frames of one, three or four components, with or without restart
-// intervals, interleaved or not, at any sampling whose ratios are whole. Arithmetic coding, lossless and hierarchical frames
-// and 12-bit samples are errors, as are a missing end marker and entropy-coded data that is invalid or too short.
+// It reads 8-bit sequential and progressive Huffman-coded frames of one, three or four components, with or without
+// restart intervals, interleaved or not, at any sampling whose ratios are whole. Arithmetic coding, lossless and
+// hierarchical frames and 12-bit samples are errors, as are a missing end marker and entropy-coded data that is invalid
+// or too short.
 package jpeg
 
 import (
@@ -18,7 +19,7 @@ import (
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// Space is what the components of a JPEG mean.
+// Space is the colour space of a JPEG.
 type Space uint8
 
 const (
@@ -37,12 +38,12 @@ type Plane struct {
 	HX, VX        int
 }
 
-// Image is a decoded JPEG as it is coded: neither upsampled nor converted.
+// Image is a decoded JPEG before upsampling and colour conversion.
 type Image struct {
 	Width, Height int
 	Space         Space
 	Planes        []Plane
-	Plain         bool // samples of subsampled planes are repeated, without interpolation
+	Plain         bool // upsampling repeats samples, without interpolation
 }
 
 // Decoder keeps its memory from one image to the next. The zero value is ready.
@@ -70,7 +71,7 @@ type Decoder struct {
 	block    [kern.Room]int16 // 0 between blocks
 }
 
-// frame is what the frame header says.
+// frame is the frame header.
 type frame struct {
 	width, height int
 	progressive   bool
@@ -113,7 +114,7 @@ func Components(b []byte) (int, error) {
 	return int(seg[5]), nil
 }
 
-// Memory is how many bytes Open takes for the samples and coefficients that the frame header declares.
+// Memory is the number of bytes that Open takes for the samples and coefficients declared in the frame header.
 func Memory(b []byte) (int64, error) {
 	marker, seg, err := frameHeader(b)
 	if err != nil {
@@ -173,13 +174,14 @@ func (d *Decoder) Open(b []byte) (*Image, error) {
 	return &d.image, nil
 }
 
-// Scale has the planes made at 1/by of the image's size, rounded up, by libjpeg's smaller inverse DCTs; by is 1, 2, 4 or 8. As
-// there, subsampled planes are made larger where that saves their upsampling. It comes before Want, whose box is of the
-// scaled image, and Rows.
+// Scale decodes planes at 1/by of the image's size, rounded up, by libjpeg's smaller inverse DCTs; by is 1, 2, 4 or
+// 8. As in libjpeg, subsampled planes are decoded larger if that saves their upsampling. Call it before Want, whose
+// box refers to the scaled image, and before Rows.
 func (d *Decoder) Scale(by int) {
 	f, m := &d.frame, &d.image
 	base := 8 / by
-	m.Width, m.Height, m.Space, m.Planes, m.Plain = ceilDiv(f.width, by), ceilDiv(f.height, by), d.space(), m.Planes[:0], base == 1
+	m.Width, m.Height, m.Space, m.Planes, m.Plain = ceilDiv(f.width, by), ceilDiv(f.height, by), d.space(),
+		m.Planes[:0], base == 1
 	for i := range f.comps {
 		c := &f.comps[i]
 		c.size = base
@@ -188,13 +190,14 @@ func (d *Decoder) Scale(by int) {
 		}
 		c.width, c.height = ceilDiv(f.width*c.h*c.size, 8*f.hmax), ceilDiv(f.height*c.v*c.size, 8*f.vmax)
 		hx, vx := f.hmax*base/(c.h*c.size), f.vmax*base/(c.v*c.size)
-		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: c.size * c.blocksX, Width: c.width, Height: c.height, HX: hx, VX: vx})
+		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: c.size * c.blocksX, Width: c.width, Height: c.height,
+			HX: hx, VX: vx})
 	}
 	d.Want(image.Rect(0, 0, m.Width, m.Height))
 }
 
-// Want says that only the pixels inside box will be needed, and the samples that they depend on, one round them included. It
-// comes before Rows.
+// Want limits decoding to the pixels inside box and the samples that they depend on, including a border of one. Call
+// it before Rows.
 func (d *Decoder) Want(box image.Rectangle) {
 	f := &d.frame
 	for i := range f.comps {
@@ -203,7 +206,7 @@ func (d *Decoder) Want(box image.Rectangle) {
 	}
 }
 
-// Rows gives the planes the wanted samples that the rows of pixels above y depend on.
+// Rows decodes the wanted samples that the rows of pixels above y depend on.
 func (d *Decoder) Rows(y int) error {
 	f := &d.frame
 	if !d.scanning {
@@ -220,7 +223,7 @@ func (d *Decoder) Rows(y int) error {
 	return d.scanTo(&d.scan, row)
 }
 
-// Close decodes what is left and sees to it that the file ends as it should.
+// Close decodes the rest and checks the end of the file.
 func (d *Decoder) Close() error {
 	if d.data == nil {
 		return nil
@@ -248,7 +251,7 @@ func (d *Decoder) Close() error {
 	return nil
 }
 
-// segments goes on to the next scan, or to the end.
+// segments reads segments up to the next scan, or to the end.
 func (d *Decoder) segments() error {
 	d.scanning = false
 	for !d.scanning {

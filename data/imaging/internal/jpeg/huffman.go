@@ -10,12 +10,12 @@ import (
 // table is one Huffman table.
 type table struct {
 	defined bool
-	raw     [16 + 256]byte // what it was made of, so that the same table is not made again
+	raw     [16 + 256]byte // its definition, so that the same table is not built again
 	rawLen  int
 	ac      bool
 	// firsts is of a DC table; symbols and, once it is needed, runs are of an AC table.
 	firsts  kern.Firsts
-	codes   [1 << kern.LookBits]kern.Symbol // the symbols that bits begin with
+	codes   [1 << kern.LookBits]kern.Symbol // the symbol at the start of the bits
 	symbols kern.Symbols
 	runs    kern.Runs
 	hasRuns bool
@@ -27,7 +27,7 @@ type table struct {
 	symbol [256]uint8
 }
 
-// symbolOf says what a symbol of an AC table stands for, behind a code of length bits.
+// symbolOf decodes a symbol of an AC table after a code of length bits.
 func symbolOf(sym uint8, length int) kern.Symbol {
 	s := kern.Symbol{Length: uint8(length), Size: sym & 15, Advance: sym>>4 + 1}
 	if s.Size == 0 && sym != 0xf0 {
@@ -88,7 +88,7 @@ func (t *table) read(b []byte, ac bool) (int, error) {
 	return len(raw), nil
 }
 
-// fill fills what of a table begins with a code, unless that is longer than what the table is looked up by.
+// fill sets every lookup entry with this prefix; codes longer than the index are skipped.
 func fill[E any](list []E, code, length int, e E) {
 	each := len(list) >> length
 	for i := range each {
@@ -112,7 +112,7 @@ type bits struct {
 	end int // where it ends in the file: at a marker, if the file is whole
 }
 
-// open begins to read at p of the file b. It keeps buf, whose memory it uses and returns.
+// open starts reading at p of the file b. It uses and returns the memory of buf.
 func (r *bits) open(buf, b []byte, p int) []byte {
 	buf = kern.Grow(buf, len(b)-p+kern.Pad)[:0]
 	for {

@@ -93,8 +93,8 @@ func (s *scan) refineAC(c *scanComponent, blk *[64]int16) bool {
 	return true
 }
 
-// refine reads a bit for each coefficient from k on that is not zero, until it has gone over zeros of them, and
-// returns where the next zero is.
+// refine reads a bit for each coefficient from k on that is not zero, until it has passed zeros coefficients that are
+// zero, and returns the index of the next zero.
 func (s *scan) refine(blk *[64]int16, k, zeros int, bit int16) int {
 	for ; k <= s.se; k++ {
 		p := &blk[kern.Natural[k]]

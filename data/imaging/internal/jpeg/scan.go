@@ -15,7 +15,7 @@ type scan struct {
 	bits
 	comps  []scanComponent
 	ss, se int // progressive: the first and last coefficient
-	ah, al int // and the bits done before and left to do
+	ah, al int // and the bits decoded before and those left
 	eobrun int
 	step   func(s *scan, c *scanComponent, blk *[64]int16) bool // of a progressive scan
 
@@ -51,7 +51,7 @@ func (d *Decoder) beginScan(seg []byte, p int) error {
 	return nil
 }
 
-// whole says whether a scan holds all of the image, so that rows are done once their MCUs are.
+// whole reports whether a scan has all data of the image, so that rows are complete once their MCUs are.
 func (d *Decoder) whole(s *scan) bool {
 	return !d.frame.progressive && len(s.comps) == len(d.frame.comps)
 }
@@ -99,7 +99,7 @@ func (d *Decoder) decodeBlock(s *scan, c *scanComponent, x, y int) bool {
 	if w := &c.wanted; uint(x-w.Min.X) >= uint(w.Max.X-w.Min.X) || uint(y-w.Min.Y) >= uint(w.Max.Y-w.Min.Y) {
 		return s.skip(d.set, c)
 	}
-	if c.size == 1 { // nothing but the first coefficient counts
+	if c.size == 1 { // only the first coefficient counts
 		ok := s.skip(d.set, c)
 		c.flat(int16(c.pred), x, y)
 		return ok
@@ -117,8 +117,8 @@ func (d *Decoder) decodeBlock(s *scan, c *scanComponent, x, y int) bool {
 	return true
 }
 
-// endScan decodes what is left of a scan, and returns the offset after it. Of a whole one it leaves out what is below
-// the wanted box, after which an end marker must still come.
+// endScan decodes the rest of a scan, and returns the offset after it. In a whole scan it skips the data below the
+// wanted box, but checks for an end marker.
 func (d *Decoder) endScan(s *scan) (int, error) {
 	stop := s.mcusY
 	if d.whole(s) {

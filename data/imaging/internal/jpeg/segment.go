@@ -36,8 +36,8 @@ func isFrame(marker uint8) bool {
 	return 0xc0 <= marker && marker <= 0xcf && marker != markerDHT && marker != markerJPG && marker != markerDAC
 }
 
-// segment finds the next marker at or after p and what belongs to it; next is the offset after that. Other bytes
-// before a marker are skipped, as libjpeg does.
+// segment finds the next marker at or after p and its data; next is the offset after that. Other bytes before a
+// marker are skipped, as libjpeg does.
 func segment(b []byte, p int) (marker uint8, seg []byte, next int, err error) {
 	for {
 		i := bytes.IndexByte(b[min(p, len(b)):], 0xff)
@@ -96,7 +96,7 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 // samples are those of whole MCUs.
 func (c *component) samples() int { return 64 * c.blocksX * c.blocksY }
 
-// bytes is what the samples of a component take, and the coefficients of a progressive file.
+// bytes is the memory of a component's samples and, in a progressive file, its coefficients.
 func (f *frame) bytes(c *component) int64 {
 	if f.progressive {
 		return 3 * int64(c.samples())
@@ -104,7 +104,7 @@ func (f *frame) bytes(c *component) int64 {
 	return int64(c.samples())
 }
 
-// read takes what the frame header says, but for comps, and returns how many components there are.
+// read parses the frame header, except comps, and returns the number of components.
 func (f *frame) read(marker uint8, seg []byte) (n int, err error) {
 	if marker > markerSOF2 {
 		return 0, fmt.Errorf("frame type %#02x (lossless, hierarchical or arithmetic-coded) is not supported", marker)
@@ -153,7 +153,7 @@ func (f *frame) read(marker uint8, seg []byte) (n int, err error) {
 	return n, nil
 }
 
-// blocksOf returns the blocks that hold the samples of box and one more on each side, for interpolation.
+// blocksOf returns the blocks with the samples of box and one more on each side, for interpolation.
 func (c *component) blocksOf(box image.Rectangle, hx, vx int) image.Rectangle {
 	return image.Rect(
 		max(box.Min.X/hx-1, 0)/c.size, max(box.Min.Y/vx-1, 0)/c.size,

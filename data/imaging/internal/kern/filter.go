@@ -12,7 +12,7 @@ type Filter struct {
 	Size         int // coefficients reserved for an output
 	Coef         []int32
 
-	pairs  int // of taps, the same for all outputs; 0 where a row is too short for them
+	pairs  int // of taps, the same for all outputs; 0 if a row is too short for them
 	starts []int32
 	words  []int16
 }
@@ -35,7 +35,7 @@ func (f *Filter) Prepare() {
 	f.starts, f.words = Grow(f.starts, even), Grow(f.words, even*f.pairs*16)
 	for i := range even {
 		k := min(i, n-1)
-		// No tap lies behind the row: taps of 0 come before the others there.
+		// No tap lies past the row: there, zero taps come before the others.
 		start := min(f.Start[k], f.In-2*f.pairs)
 		f.starts[i] = int32(3 * start)
 		taps, before := f.Taps(k), f.Start[k]-start
@@ -77,7 +77,7 @@ func (t *Taps) Set(coef []int32) {
 	}
 }
 
-const half = 1 << (Precision - 1) // what rounding adds to a sum
+const half = 1 << (Precision - 1) // added to a sum for rounding
 
 // round is a sum's sample. Rounded coefficients may add up to more than one, and some are negative.
 func round(sum int32) uint8 { return uint8(max(0, min(sum>>Precision, 255))) }
@@ -105,7 +105,7 @@ func across(out, in []uint8, f *Filter) {
 	}
 }
 
-// down sums some columns at a time, so that the sums stay in the fastest memory.
+// down sums some columns at a time, so that the sums stay in the L1 cache.
 func down(out, in []uint8, taps *Taps) {
 	const strip = 256
 	var sums [strip]int32

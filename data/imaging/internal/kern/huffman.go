@@ -3,23 +3,22 @@ package kern
 import "encoding/binary"
 
 const (
-	// LookBits is how many bits of entropy-coded data tables of coefficients are looked up by.
+	// LookBits is the number of bits that index the lookup tables of AC coefficients.
 	LookBits = 10
-	// FirstBits is the same for the differences of first coefficients.
+	// FirstBits is the same for the differences of DC coefficients.
 	FirstBits = 9
-	// Room is the length of a block with room for what is stored beyond its coefficients, one of them; an index of 8
-	// bits is always within.
+	// Room is the length of a block with padding for stores past its coefficients; an 8-bit index is always in range.
 	Room = 256
-	// EndOfBlock is how far the end of a block goes on, so that it can be told from a run that is too long.
+	// EndOfBlock is the advance of an end of block, which distinguishes it from a run that is too long.
 	EndOfBlock = 96
 	// Pad is how many bytes follow the data.
 	Pad = 8
 
-	// A block takes less than these bytes, what is read ahead included.
+	// A block takes fewer bytes than this, including read-ahead.
 	mostBytes = 264
-	// notWhole is the advance of a symbol that Symbols has not all of.
+	// notWhole is the advance of a symbol that does not fit an entry of Symbols.
 	notWhole = 255
-	// longFirst is what Block and Skip return at a first code that is longer than FirstBits.
+	// longFirst is returned by Block and Skip at a DC code longer than FirstBits.
 	longFirst = ^Room
 )
 
@@ -27,11 +26,11 @@ const (
 type Bits struct {
 	At   int    // in Data
 	Acc  uint64 // the next bits, from the top
-	N    int    // how many of them are counted as read; at most 63, and LookBits at least before Block and Skip
+	N    int    // number of valid bits: at most 63, and at least LookBits before Block and Skip
 	Data []byte // and Pad bytes of zero
 }
 
-// Fill makes N 56 at least. Zeros follow the data.
+// Fill raises N to at least 56. Zeros follow the data.
 func (r *Bits) Fill() {
 	if r.At+8 <= len(r.Data) {
 		r.Acc |= binary.BigEndian.Uint64(r.Data[r.At:]) >> (r.N & 63)
@@ -40,27 +39,28 @@ func (r *Bits) Fill() {
 	r.N |= 56
 }
 
-// Overrun says whether more bits were taken than there are.
+// Overrun reports whether more bits were taken than the data has.
 func (r *Bits) Overrun() bool { return 8*r.At-r.N > 8*(len(r.Data)-Pad) }
 
-// Firsts says of the next FirstBits bits which code of a first coefficient they begin with: its length, and the size of
-// its value in the upper 8 bits. 0 where the code is longer.
+// Firsts maps the next FirstBits bits to the DC code that they begin with: its length, and the size of its value in
+// the upper 8 bits. 0 if the code is longer.
 type Firsts [1 << FirstBits]uint16
 
-// Symbols says of the next LookBits bits which one or two symbols they hold, with their values:
+// Symbols maps the next LookBits bits to the one or two symbols that they hold, with their values:
 //
-//	bits 0–7 bits of all, 8–15 advance of the first, 16–23 of all, 24–31 bits of the first, 32–47 value of the first, 48–63 of the last
+//	bits 0–7 bits of all, 8–15 advance of the first, 16–23 of all, 24–31 bits of the first,
+//	32–47 value of the first, 48–63 of the last
 //
-// A symbol of which not all bits are there has notWhole at 16–23, the bits of its code at 0–7 (0: longer than LookBits)
+// A symbol with more bits than LookBits has notWhole at 16–23, the bits of its code at 0–7 (0: longer than LookBits)
 // and those of its value at 24–31. The end of a block is never the first of two.
 type Symbols [1 << LookBits]uint64
 
-// Runs says of the next LookBits bits how many of the data's bits the symbols take that begin there (bits 0–7) and how
-// far they go on, the end of a block included (8–15).
+// Runs maps the next LookBits bits to the number of bits of the symbols that begin there (bits 0–7) and their
+// advance, including the end of a block (8–15).
 type Runs [1 << LookBits]uint16
 
-// A Symbol is what a code stands for: its length, the bits of the value behind it, and how many coefficients it goes
-// on. Length 0 is none.
+// A Symbol describes a code: its length, the bits of the value after it, and its advance in coefficients. Length 0 is
+// no code.
 type Symbol struct{ Length, Size, Advance uint8 }
 
 // Make fills the table from the symbols that LookBits bits begin with.
@@ -120,8 +120,8 @@ func Extend(v uint32, size int) int32 {
 	return int32(v)
 }
 
-// Natural is the natural index of the coefficients in the order of the file. What goes on beyond the block is stored
-// behind it.
+// Natural is the natural index of the coefficients in the order of the file. Indices past the block are stored after
+// it.
 var Natural = func() (list [Room]uint8) {
 	for k := range list {
 		list[k] = 64
@@ -139,7 +139,7 @@ var zigzag = [64]uint8{
 	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-// LongFirst says whether what Block or Skip returned stands for a long first code.
+// LongFirst reports whether the result of Block or Skip means a long DC code.
 func LongFirst(k int) bool { return k == longFirst }
 
 func block(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32, k int) int {
@@ -174,10 +174,10 @@ func block(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32,
 		case all == notWhole:
 			v = int16(Extend(uint32(acc<<bits>>(64-size)), size))
 			bits += size
-		case all > advance && k+advance < 63: // two, the second of which ends the block
+		case all > advance && k+advance < 63: // two symbols; the second ends the block
 			blk[Natural[uint8(k+advance)]] = v
 			v, advance = int16(e>>48), all
-		case all > advance: // the first ends it; the second is another block's
+		case all > advance: // the first ends the block; the second is another block's
 			bits = size
 		}
 		acc <<= bits
@@ -190,7 +190,7 @@ func block(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32,
 	return k
 }
 
-// difference adds the difference of a first coefficient to pred, unless its code is long.
+// difference adds the difference of a DC coefficient to pred, unless its code is long.
 func difference(r *Bits, first *Firsts, pred *int32) bool {
 	if r.N < 32 {
 		r.Fill()

@@ -47,8 +47,7 @@ func idct(dst []uint8, stride int, coef, quant *[64]int16) {
 	for y := range 8 {
 		w := ws[8*y : 8*y+8 : 8*y+8]
 		out := dst[y*stride : y*stride+8 : y*stride+8]
-		// 128 is the level shift.
-		// beyond, the sums below wrap round
+		// 128 is the level shift. outside this range the sums below wrap around
 		if w[1]|w[2]|w[3]|w[4]|w[5]|w[6]|w[7] == 0 && -1<<17 <= w[0] && w[0] < 1<<17 {
 			v := clamp((w[0]+1<<(pass1Bits+2))>>(pass1Bits+3) + 128)
 			out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = v, v, v, v, v, v, v, v

@@ -1,6 +1,6 @@
-// Package kern holds what takes most of the time of decoding and resampling images: in plain Go, which says what it is, and in
-// assembly with the same results, bit for bit. The level that the processor has (package simd) chooses; AVX-512 adds nothing
-// here and has AVX2's; there is nothing for NEON, which has plain Go.
+// Package kern has the hot loops of decoding and resampling images: in plain Go, the reference, and in assembly with
+// the same bits. The level that the processor has (package simd) chooses; AVX-512 adds nothing here and has AVX2's;
+// there is nothing for NEON, which has plain Go.
 package kern
 
 import "onlinerna/internal/simd"
@@ -9,12 +9,13 @@ import "onlinerna/internal/simd"
 
 // Set is the kernels of a level.
 type Set struct {
-	// Block decodes a block of a sequential scan to blk, which is zero: a first coefficient, which is pred and its difference,
-	// and the others, from position k on. k is −1 before the first. It returns where the block ends: 63, or more by EndOfBlock
-	// than the last coefficient; others are invalid. At a code that is longer than the tables tell it returns what LongFirst
-	// knows, or ^k at the others; after that code Block goes on from there.
+	// Block decodes a block of a sequential scan to blk, which is zero: the DC coefficient, which is pred plus its
+	// difference, and the others from position k on. k is −1 before the DC coefficient. It returns the end of the
+	// block: 63, or EndOfBlock plus the last position; other values are invalid. At a code longer than the table
+	// index it returns a value that LongFirst recognises, or ^k for an AC code; the caller decodes that code and
+	// calls Block again.
 	Block func(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32, k int) int
-	// Skip goes over a block as Block does; an EndOfBlock is at least that.
+	// Skip skips a block as Block decodes it; its result after an end of block is at least EndOfBlock.
 	Skip func(r *Bits, first *Firsts, rest *Symbols, runs *Runs, pred *int32, k int) int
 	// IDCT writes the 8×8 samples of a block to dst, whose rows are stride apart: libjpeg's accurate integer inverse
 	// DCT of coef·quant, both in natural order; products wrap round to 16 bits, sums to 32.
@@ -40,10 +41,10 @@ const Slack = 32
 // Precision is the number of fractional bits of coefficients.
 const Precision = 22
 
-// For is the set of a level.
+// For returns the set of a level.
 func For(l simd.Level) *Set { return sets[l.Vectors()] }
 
-// Or is s, or the set of the default level where s is nil.
+// Or returns s, or the set of the default level if s is nil.
 func Or(s *Set) *Set {
 	if s == nil {
 		return For(simd.Default())

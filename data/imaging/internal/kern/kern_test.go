@@ -54,7 +54,7 @@ func TestIDCT(t *testing.T) {
 				if rng.IntN(64) < trial%65 {
 					coef[i] = int16(rng.IntN(101) - 50)
 				}
-				switch trial % 10 { // what no image has must be the same too
+				switch trial % 10 { // values that occur in no image must agree too
 				case 0:
 					coef[i], quant[i] = int16(rng.Uint32()), int16(rng.Uint32())
 				case 1:

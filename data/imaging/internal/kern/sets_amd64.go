@@ -24,7 +24,7 @@ var avx2 = &Set{
 
 var sets = [...]*Set{simd.Go: plain, simd.AVX2: avx2, simd.AVX512: avx2}
 
-// The last blocks of the data, after which nothing can be read, are plain Go's.
+// Plain Go decodes the last blocks, since assembly reads past them.
 
 func fastBlock(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32, k int) int {
 	if r.At+mostBytes > len(r.Data) {
@@ -40,7 +40,7 @@ func fastSkip(r *Bits, first *Firsts, rest *Symbols, runs *Runs, pred *int32, k 
 	return skipBMI(&r.At, &r.Data[0], &first[0], &rest[0], &runs[0], pred, k)
 }
 
-// The samples at the borders of the row, and what is left of 16, are the plain kernels'.
+// The plain kernels compute the samples at the borders of the row and the remainder of 16.
 
 func fastH2V1(out, near []uint8, first, last int) {
 	from, n := inside(first, last, len(near))
@@ -67,8 +67,8 @@ func fastH2V2(out, near, far []uint8, first, last int) {
 	upsampleH2V2(out[2*(from+n-first):], near, far, from+n, last)
 }
 
-// inside returns the first sample that has one before it, and how many from there on have one after them, in whole
-// vectors.
+// inside returns the first sample with a left neighbour, and the number of samples from there on with a right
+// neighbour, in whole vectors.
 func inside(first, last, width int) (from, n int) {
 	from = max(first, 1)
 	return from, (min(last, width-1) - from) &^ 15
