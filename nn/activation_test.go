@@ -104,7 +104,7 @@ func TestSqueezeExcite(t *testing.T) {
 	})
 }
 
-// In Train dropout keeps what it should and scales it, in Eval it is not there.
+// In Train dropout keeps the right share and scales it; in Eval it is absent.
 func TestDropout(t *testing.T) {
 	shape := op.Shape{50, 4, 5, 5}
 	for _, whole := range []bool{false, true} {

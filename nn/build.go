@@ -40,7 +40,7 @@ func (a Architecture) Model(c Config) (*Model, error) {
 	return m, nil
 }
 
-// inputs adds what a batch brings.
+// inputs adds the inputs of a batch.
 func (b *Builder) inputs() {
 	m, c := b.model, b.model.Config
 	m.Labels = b.input("labels", op.T(op.Int32, c.Batch))

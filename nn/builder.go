@@ -22,7 +22,7 @@ type Builder struct {
 	matched []bool // patterns of Config.Freeze
 }
 
-// Config is what the model is built for, with all defaults filled in.
+// Config is the model's Config with all defaults filled in.
 func (b *Builder) Config() Config { return b.model.Config }
 
 // Graph is the graph that is built, for Gorgonia's own operations.

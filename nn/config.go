@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Mode says what a model is built for.
+// Mode is the purpose of a model: training or evaluation.
 type Mode uint8
 
 const (
@@ -38,7 +38,7 @@ const (
 	BinaryTargets             // binary cross-entropy by Model.Targets
 )
 
-// Config says how to build a model. The zero value of each field but Batch is a usable default.
+// Config are the parameters of a model. The zero value of each field but Batch is a usable default.
 type Config struct {
 	Batch int // images a batch, N
 	Mode  Mode
@@ -65,7 +65,7 @@ type Config struct {
 	// 1−ε at the label plus ε/K everywhere.
 	Smoothing float64
 
-	// Loss says what Model.Loss is. Smoothing belongs to CrossEntropy alone: others take targets as they are.
+	// Loss selects Model.Loss. Smoothing belongs to CrossEntropy alone: others take targets as they are.
 	Loss Loss
 
 	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping

@@ -1,5 +1,5 @@
-// Package nn says what a network is: operations on a Gorgonia graph, layers with their parameters, and the
-// architectures that are built of them.
+// Package nn defines networks: operations on a Gorgonia graph, layers with their parameters, and the architectures
+// that are built of them.
 //
 // Build gives a Model: the graph of an architecture at one batch size, for training or evaluation, with the nodes
 // of its inputs, parameters, loss and gradients. It holds no numbers. A machine binds the nodes to memory

@@ -11,8 +11,8 @@ import (
 
 // Dropout adds, in Train, the elements of x with probability 1−p, divided by 1−p, and else 0. In Eval it is x.
 //
-// Which elements stay is a function of Config.Seed, name, what Model.RandomCounter holds, and of where the element is
-// in its sample: see expr.Random. The backward pass finds them again.
+// Which elements stay is a function of Config.Seed, name, the content of Model.RandomCounter, and of the element's
+// position in its sample: see expr.Random. The backward pass finds them again.
 func (b *Builder) Dropout(name string, x *G.Node, p float64) *G.Node {
 	return b.drop(name, x, p, false)
 }

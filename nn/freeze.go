@@ -25,7 +25,7 @@ func (b *Builder) freeze(name string) bool {
 	return frozen
 }
 
-// checkFreeze finds patterns that match nothing, and models of which nothing is left.
+// checkFreeze rejects patterns that match nothing, and models without a trainable parameter.
 func (b *Builder) checkFreeze() error {
 	patterns := b.model.Config.Freeze
 	if len(patterns) == 0 || len(b.model.Params) == 0 {

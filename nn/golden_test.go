@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// golden is what PyTorch computes in float64 for closed-form weights and inputs.
+// golden holds PyTorch's float64 results for closed-form weights and inputs.
 type golden struct {
 	Batch, Size int
 	Eval        struct{ Logits [][]float64 }
@@ -120,7 +120,7 @@ func closedFormWeight(p *Param, stream, i int) float64 {
 	return 0.1 * math.Cos(float64(i))
 }
 
-// near asks for 1e-8 relative to the value or to scale, what is larger.
+// near allows an error of 1e-8 relative to the value or to scale, whichever is larger.
 func near(t *testing.T, what string, got, want, scale float64) {
 	t.Helper()
 	if e := math.Abs(got - want); !(e <= 1e-8*max(math.Abs(want), scale)) {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Init says how a parameter starts.
+// Init is the initial distribution of a parameter.
 type Init struct {
 	Distribution Distribution
 	Scale        float64 // standard deviation, bound or value

@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// BatchNormEps is what is added to variances, as in PyTorch.
+// BatchNormEps is added to variances, as in PyTorch.
 const BatchNormEps = 1e-5
 
 // Conv describes a convolution with square kernels. Zero Stride, Dilation and Groups mean 1.

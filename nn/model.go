@@ -27,7 +27,7 @@ type Model struct {
 	// sample to sample of a step; nil in Eval and in a network without random layers. Both may wrap.
 	RandomCounter *G.Node
 
-	Input  *G.Node // f [N,C,Size,Size], what the network sees: an input itself with Config.FloatInput
+	Input  *G.Node // f [N,C,Size,Size], the network's input tensor: a graph input with Config.FloatInput
 	Logits *G.Node // f [N,K]
 	Loss   *G.Node // f scalar: mean cross-entropy with Config.Smoothing
 	Score  *G.Node // f [3]: sum of the losses without smoothing, number right at top 1, at top 5
@@ -109,7 +109,7 @@ func (m *Model) NumParams() int {
 	return n
 }
 
-// EntryKind says what an Entry of a state dict is.
+// EntryKind is the kind of an Entry of a state dict.
 type EntryKind uint8
 
 // The kinds of entries.

@@ -81,8 +81,8 @@ func apply(layer string, o op.Op, differentiable bool, in ...*G.Node) (*G.Node, 
 	return n, nil
 }
 
-// mayDiffer says whether a gradient with respect to n may be wanted. It is not for what is computed from
-// data alone, such as normalised images.
+// mayDiffer reports whether a gradient with respect to n may be wanted. It is not for values computed from data
+// alone, such as normalised images.
 func mayDiffer(n *G.Node) bool {
 	o, ok := n.Op().(*Op)
 	return !ok || slices.Contains(o.wrt, true)

@@ -44,7 +44,7 @@ func TestParameterCounts(t *testing.T) {
 	}
 }
 
-// checkModel checks what Model promises of its nodes.
+// checkModel checks the documented properties of a Model's nodes.
 func checkModel(t *testing.T, m *Model) {
 	t.Helper()
 	c, name := m.Config, m.Arch.Name+" "+m.Config.Mode.String()

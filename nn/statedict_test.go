@@ -49,7 +49,7 @@ func TestStateDict(t *testing.T) {
 	}
 }
 
-// checkEntries checks that entries point at what they name.
+// checkEntries checks that entries point at the tensors that they name.
 func checkEntries(t *testing.T, m *Model) {
 	t.Helper()
 	for _, e := range m.StateDict() {

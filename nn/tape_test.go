@@ -28,7 +28,7 @@ func runTape(t testing.TB, g *G.ExprGraph) {
 	}
 }
 
-// values is what a float64 node holds.
+// values returns the elements of a float64 node.
 func values(t testing.TB, n *G.Node) []float64 {
 	t.Helper()
 	x, err := hostTensor(n.Value())

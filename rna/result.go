@@ -66,7 +66,7 @@ type Refusal struct {
 
 // A Result is the outcome of a solve. Columns are in order of age, oldest first.
 type Result struct {
-	// Status says whether C can be used, and why not.
+	// Status reports whether C can be used, and why not.
 	Status Status
 
 	// C are the coefficients: one a column, with sum 1. It is nil unless Status is OK.

@@ -102,7 +102,7 @@ func (it Item) Size() (n int64) {
 	return n
 }
 
-// Here says whether the item is in a cache folder.
+// Here reports whether the item is in a cache folder.
 func (it Item) Here(dir string) bool {
 	if it.Archives != nil {
 		st, err := os.Stat(it.Path(dir)) // whole, or absent

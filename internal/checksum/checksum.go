@@ -87,7 +87,7 @@ func Seal(at int, pieces ...[]byte) {
 	copy(last[at:at+digits], Digits(sum(pieces)))
 }
 
-// Sealed says whether the text has its checksum at a place of the last piece, as [Seal] puts it there.
+// Sealed reports whether the text has its checksum at a place of the last piece, as [Seal] puts it there.
 func Sealed(at int, pieces ...[]byte) bool {
 	last := bytes.Clone(pieces[len(pieces)-1])
 	if at < 0 || at+digits > len(last) {

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// faults says whether element i of x cannot be read.
+// faults reports whether element i of x cannot be read.
 func faults(x []float32, i int) (fault bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { fault = recover() != nil }()

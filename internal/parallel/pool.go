@@ -162,7 +162,7 @@ func (p *Pool) work(worker int) {
 	}
 }
 
-// join says whether there is a call to join.
+// join reports whether there is a call to join.
 func (p *Pool) join() bool {
 	for {
 		s := p.state.Load()

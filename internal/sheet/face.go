@@ -59,7 +59,7 @@ func LoadFonts(other string) (*Fonts, error) {
 	return &Fonts{regular, bold}, err
 }
 
-// Has says whether there are glyphs for all of text.
+// Has reports whether there are glyphs for all of text.
 func (f *Fonts) Has(text string) bool {
 	for _, r := range norm.NFC.String(text) {
 		if !unicode.IsSpace(r) && f.regular.of(r) == nil {

@@ -23,7 +23,7 @@ func StyleOf(w io.Writer) Style {
 	return Style{Escapes(w)}
 }
 
-// Escapes says whether w is a terminal that understands escape sequences.
+// Escapes reports whether w is a terminal that understands escape sequences.
 func Escapes(w io.Writer) bool {
 	return Is(w) && os.Getenv("TERM") != "dumb" && enable(file(w))
 }

@@ -28,7 +28,7 @@ func file(w io.Writer) *os.File {
 	}
 }
 
-// Is says whether w is a terminal, also below writers with a method Unwrap() io.Writer.
+// Is reports whether w is a terminal, also below writers with a method Unwrap() io.Writer.
 func Is(w io.Writer) bool {
 	f := file(w)
 	return f != nil && term.IsTerminal(int(f.Fd()))

@@ -42,7 +42,7 @@ func WrapTo(columns int, text, indent string) string {
 	return b.String()
 }
 
-// breaks says whether a line can be broken in place of r.
+// breaks reports whether a line can be broken in place of r.
 func breaks(r rune) bool { return unicode.IsSpace(r) && r != '\u00a0' }
 
 // Paragraphs wraps text that is in paragraphs to so many columns: lines that are indented stay as they are.

@@ -44,7 +44,7 @@ type Processor interface {
 	Level() string
 	// Threads is how many compute.
 	Threads() int
-	// Winograd says whether 3×3 convolutions may run by Winograd's algorithm.
+	// Winograd reports whether 3×3 convolutions may run by Winograd's algorithm.
 	Winograd() bool
 	// Peak measures for about t how many floating-point operations a second all threads make together.
 	Peak(t time.Duration) float64

@@ -46,7 +46,7 @@ type Vector interface {
 	Update(u Update) error
 	// Norm is the Euclidean norm, accumulated in float64.
 	Norm() (float64, error)
-	// Finite says whether no element is NaN or infinite.
+	// Finite reports whether no element is NaN or infinite.
 	Finite() (bool, error)
 
 	// Free gives the storage back.

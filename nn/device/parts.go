@@ -19,7 +19,7 @@ type Part struct {
 	Matrix int     // by index, -1 where it is none
 }
 
-// Takes says whether a pass goes over the part.
+// Takes reports whether a pass goes over the part.
 func (p Part) Takes(on update.Parts) bool {
 	return on == update.All || (on == update.Matrices) == (p.Matrix >= 0)
 }
@@ -49,7 +49,7 @@ func (u *Update) Passes() []update.Pass {
 // nothing.
 var tensorsApart sync.Map
 
-// Apart says whether a pass takes tensors apart.
+// Apart reports whether a pass takes tensors apart.
 func (u *Update) Apart() bool {
 	if known, ok := tensorsApart.Load(u.Optimizer); ok {
 		return known.(bool)
@@ -134,7 +134,7 @@ func (u *Update) Limits() (l [2]NormLimit) {
 	return l
 }
 
-// Clips says whether a step of u needs the norm of the gradient.
+// Clips reports whether a step of u needs the norm of the gradient.
 func (u *Update) Clips() bool {
 	l := u.Limits()
 	return l[0].Norm > 0 || l[1].Norm > 0

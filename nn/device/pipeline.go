@@ -34,7 +34,7 @@ type Live struct {
 type Recording interface {
 	// Run issues the work.
 	Run() error
-	// Valid says whether all memory that the work uses is still there. If not, Run is an error.
+	// Valid reports whether all memory that the work uses is still there. If not, Run is an error.
 	Valid() bool
 	// Free gives back what the recording takes. A second call does nothing.
 	Free()

@@ -47,7 +47,7 @@ func (f *fixture) region(n int) device.Region {
 	return device.Region{Memory: m, Bytes: 8 * n}
 }
 
-// TestNewErrors checks that errors name what is wrong.
+// TestNewErrors checks that errors name the fault.
 func TestNewErrors(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -145,7 +145,7 @@ func wantError(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// TestAccessErrors checks what Write, Read and RunAll refuse.
+// TestAccessErrors checks the errors of Write, Read and RunAll.
 func TestAccessErrors(t *testing.T) {
 	f := newFixture(t)
 	bound := machine.Binding{Region: f.region(4)}

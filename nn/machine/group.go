@@ -54,7 +54,7 @@ func (p *program) groups(c *Config) ([][]int, error) {
 		}
 	}
 
-	// Groups run in the order of their last steps, so what one reads has to be made by earlier ones.
+	// Groups run in the order of their last steps, so earlier groups must make the operands of later ones.
 	last := func(g int) int { return all[g][len(all[g])-1] }
 	maker := p.makers()
 	for s, step := range p.Steps {
@@ -75,7 +75,7 @@ func (p *program) groups(c *Config) ([][]int, error) {
 	return all, nil
 }
 
-// makers gives for each value the step that makes it, or -1.
+// makers returns for each value the step that makes it, or -1.
 func (p *program) makers() []int {
 	m := make([]int, len(p.Values))
 	for v := range m {

@@ -99,7 +99,7 @@ func (d *grouper) Group(p *device.Program) [][]int {
 	return slices.DeleteFunc(groups, func(g []int) bool { return len(g) == 1 })
 }
 
-// runnable plays through whether each group finds what it reads at the place of its last step.
+// runnable simulates a run: each group must find its operands at the place of its last step.
 func runnable(p *device.Program, groups [][]int) bool {
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b []int) int { return a[len(a)-1] - b[len(b)-1] })

@@ -1,6 +1,6 @@
 package machine
 
-// layout is where everything lies.
+// layout is the memory plan: the place of every value.
 type layout struct {
 	*storage
 	tasks   []task // in the order in which they run
@@ -14,7 +14,7 @@ type layout struct {
 // it can has the same peak on residual networks.
 func newLayout(s *storage, tasks []task) *layout {
 	l := &layout{storage: s, tasks: tasks, work: make([]int, len(tasks))}
-	last := make([]int, len(l.buffers)) // task that reads it last
+	last := make([]int, len(l.buffers)) // last task that reads it
 	for t, k := range tasks {
 		for _, v := range k.in {
 			last[s.places[v].buffer] = t
@@ -54,8 +54,8 @@ func newLayout(s *storage, tasks []task) *layout {
 	return l
 }
 
-// takeOver is the buffer that output i of k, task t, may have, or -1: the device allows it, the buffer is read
-// there for the last time, nothing else of the task lies in it, and the sizes agree.
+// takeOver returns the buffer of an input that output i of k, task t, may reuse, or -1. The device must allow it, the
+// task must be the last reader and have nothing else in the buffer, and the sizes must agree.
 func (l *layout) takeOver(k *task, i, t int, last []int, taken map[int]bool) int {
 	size := l.buffers[l.places[k.out[i]].buffer].bytes
 	for _, in := range k.plan.Outputs[i].Over {

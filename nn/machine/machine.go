@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Config says what to run and where. Only Device and Keep or Bind are required.
+// Config are the parameters of New. Device, and Keep or Bind, are required.
 type Config struct {
 	Device device.Device
 
@@ -25,13 +25,13 @@ type Config struct {
 	// Ungrouped runs every op alone, also on a device that would rather group them.
 	Ungrouped bool
 
-	// LowMemory has the backward pass make again what is cheap to make from what it needs anyway, as normalised images
-	// and what ReLU leaves of them: a third or more of the memory of a convolutional net for a few percent of the time.
-	// Results keep their bits on the CPU, and on CUDA with Deterministic; else a device may run what is made again by
-	// another kernel than the first time.
+	// LowMemory makes the backward pass recompute cheap results, such as normalised images and their ReLU, from
+	// operands that it needs anyway. This saves a third or more of the memory of a convolutional net for a few
+	// percent of the time. Results keep their bits on the CPU, and on CUDA with Deterministic; otherwise a device may
+	// recompute with another kernel.
 	LowMemory bool
 
-	// Arena is shared with machines that never run at the same time. Nil means an arena of one's own.
+	// Arena is shared with machines that never run at the same time. Nil means a private arena.
 	Arena *Arena
 }
 
@@ -54,7 +54,7 @@ type Machine struct {
 	inputs  device.Memory   // of constants and unbound inputs; nil until the first Write or Run
 	kernels []device.Kernel // of the tasks, bound to the arena's memory as of moved
 	moved   int
-	tracer  Tracer // nil: nobody wants to know
+	tracer  Tracer // nil: no tracing
 }
 
 var _ G.VM = (*Machine)(nil)
@@ -192,7 +192,7 @@ func (m *Machine) bind(mem device.Memory) error {
 	return nil
 }
 
-// region is where value v lies, given the arena's memory.
+// region returns the storage of value v, given the arena's memory.
 func (m *Machine) region(v int, mem device.Memory) device.Region {
 	at := m.plan.places[v]
 	b := &m.plan.buffers[at.buffer]
@@ -235,9 +235,9 @@ func (m *Machine) allocateInputs() error {
 	return nil
 }
 
-// Write stores a host tensor in an input that is not bound, where it stays until it is written again. The
-// shape must be the node's; between float32 and float64 the elements are converted. An input on which no
-// wanted result depends is checked and ignored.
+// Write stores a host tensor in an input that is not bound, where it stays until it is written again. The shape must
+// be the node's; between float32 and float64 the elements are converted. An input on which no kept or bound result
+// depends is checked and ignored.
 func (m *Machine) Write(n *G.Node, src op.Tensor) error {
 	v, ok := m.prog.values[n]
 	if !ok {
@@ -280,7 +280,7 @@ func (m *Machine) writeDead(n *G.Node, src op.Tensor) error {
 	return nil
 }
 
-// fits says whether a host tensor can be converted to type t or back.
+// fits reports whether a host tensor can be converted to type t or back.
 func fits(t op.Type, x op.Tensor) bool {
 	d := x.DType()
 	return t.Shape.Equal(x.Shape) && (t.DType == d || t.DType.Float() && d.Float())
@@ -291,7 +291,7 @@ func fits(t op.Type, x op.Tensor) bool {
 func (m *Machine) Read(dst op.Tensor, n *G.Node) error {
 	v, ok := m.prog.values[n]
 	if !ok {
-		return errors.New("machine: read of a node on which nothing that is kept depends: add it to Config.Keep")
+		return errors.New("machine: read of a node on which no kept result depends: add it to Config.Keep")
 	}
 	x := &m.prog.Values[v]
 	if !fits(x.Type, dst) {

@@ -21,8 +21,7 @@ const (
 	constant               // it is part of the graph
 )
 
-// program is a graph as a device.Program, and what that does not say. Values and nodes correspond; what a device makes
-// again has none.
+// program is a graph as a device.Program with the nodes of its values. Values that a device recomputes have no node.
 type program struct {
 	device.Program
 	nodes   []*G.Node
@@ -32,7 +31,7 @@ type program struct {
 	again   int // values that recompute has made a second time
 }
 
-// newProgram lowers what c.Keep and c.Bind want of g.
+// newProgram lowers the part of g that c.Keep and c.Bind need.
 func newProgram(g *G.ExprGraph, c *Config) (*program, error) {
 	sorted, err := G.Sort(g)
 	if err != nil {
@@ -76,7 +75,7 @@ func newProgram(g *G.ExprGraph, c *Config) (*program, error) {
 			p.Keep = append(p.Keep, v)
 		}
 	}
-	for _, s := range p.Steps { // state is for good: its update may not stay within a kernel
+	for _, s := range p.Steps { // state is persistent: its update must be stored
 		if _, ok := s.Op.(op.InPlace); ok {
 			p.Keep = append(p.Keep, s.Out)
 		}
@@ -191,7 +190,7 @@ func (p *program) add(n *G.Node, operands G.Nodes, dev device.Device) error {
 	return nil
 }
 
-// ForeignOpError says that a graph has an op that is not one of package op's and cannot be mapped to one.
+// ForeignOpError reports an op that is not one of package op's and cannot be mapped to one.
 type ForeignOpError struct {
 	Op       string // Gorgonia's name
 	Operands []op.Type
@@ -211,8 +210,8 @@ func isAddition(o G.Op) bool {
 	return ok && b.IsBinary() && o.String() == "+ false"
 }
 
-// checkInPlace verifies that nobody could see whether an in-place op ran before or after him: the graph has
-// no edge that would order the two.
+// checkInPlace verifies that no other op reads the operand of an in-place op: the graph has no edge that would order
+// the two.
 func (p *program) checkInPlace() error {
 	readers := make([]int, len(p.Values))
 	for _, s := range p.Steps {

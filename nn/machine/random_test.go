@@ -13,7 +13,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// randomGraph is a graph of ops, views and updates of state, with what its nodes must be.
+// randomGraph is a graph of ops, views and updates of state, with the expected values of its nodes.
 type randomGraph struct {
 	graph  *G.ExprGraph
 	nodes  G.Nodes
@@ -21,7 +21,7 @@ type randomGraph struct {
 	want   map[*G.Node][]float64
 }
 
-// add computes and remembers what apply makes of the nodes.
+// add computes and remembers the result of apply for the nodes.
 func (r *randomGraph) add(t *testing.T, o op.Op, in ...*G.Node) *G.Node {
 	t.Helper()
 	n := apply(t, fmt.Sprint("layer", len(r.want)), o, in...)

@@ -7,18 +7,18 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A value is made again if that takes at most so many FLOPs an element, if it has at least so many bytes, and if so
-// many steps at least go by without a reader. Only products count as FLOPs: 1×1 convolutions of up to 128 channels are
-// cheap, and so is all that is no product.
+// A value is recomputed if this takes at most cheapFLOPs an element, has at least largeBytes, and has no
+// reader for at least longSteps steps. Only products count as FLOPs: 1×1 convolutions of up to 128 channels are cheap,
+// and so is every op that is not a product.
 var (
 	cheapFLOPs int64 = 256
 	largeBytes       = 64 << 10
 	longSteps        = 16
 )
 
-// recompute has results that the backward pass reads made a second time before it does, where that is cheap and what
-// they are made from is there then anyway: they take no memory in between. Copies are steps as the others, with the
-// same operands, but a device may group them otherwise.
+// recompute makes results a second time before the backward pass reads them, if this is cheap and their operands are
+// in memory then anyway. They take no memory in between. The copies are ordinary steps with the same operands, but a
+// device may group them differently.
 func (p *program) recompute() {
 	r := &recomputation{
 		program: p, maker: p.makers(), readers: make([][]int, len(p.Values)),
@@ -34,7 +34,7 @@ func (p *program) recompute() {
 		r.again[v] = -1
 		r.fixed[v] = !r.cheap(v)
 	}
-	for i := len(p.Steps) - 1; i >= 0; i-- { // so that, of a row of blocks, every second one gives up what it adds up
+	for i := len(p.Steps) - 1; i >= 0; i-- { // so that in a sequence of blocks every second one gives up its sum
 		if v := p.Steps[i].Out; !r.fixed[v] && r.again[v] < 0 {
 			if at := r.late(v); at >= 0 {
 				if plan, ok := r.plan(v, at); ok {
@@ -52,17 +52,17 @@ func (p *program) recompute() {
 	p.made()
 }
 
-// recomputation is what recompute has found so far. Places are indices of the steps as they were.
+// recomputation is the state of recompute. Places are indices of the original steps.
 type recomputation struct {
 	*program
 	maker   []int           // by value: the step, or -1
 	readers [][]int         // by value: places, in order; those of a value made again are its own
-	before  [][]device.Step // by place: what is made again there
+	before  [][]device.Step // by place: the steps repeated there
 	fixed   []bool          // by value: stays in memory
 	again   []int           // by value: the one that is made again, or -1
 }
 
-// cheap says whether a value may be made a second time.
+// cheap reports whether a value may be made a second time.
 func (r *recomputation) cheap(v int) bool {
 	m := r.maker[v]
 	if m < 0 || slices.Contains(r.Keep, v) || r.Values[v].Type.Bytes() < largeBytes {
@@ -81,8 +81,8 @@ func (r *recomputation) cheap(v int) bool {
 	return err == nil && n <= cheapFLOPs*int64(r.Values[v].Type.Shape.Size())
 }
 
-// late is where v is read first after the longest time without a reader, or -1 if that is short, or nobody reads it
-// before.
+// late returns the place that reads v first after its longest time without a reader, or -1 if that time is short or
+// no step reads v before it.
 func (r *recomputation) late(v int) int {
 	at, longest := -1, longSteps-1
 	for i, place := range r.readers[v] {
@@ -93,10 +93,10 @@ func (r *recomputation) late(v int) int {
 	return at
 }
 
-// recomputePlan is what has to be made again for a value, in order, and what then has to stay.
+// recomputePlan lists the values to make again for a value, in order, and those that must then stay in memory.
 type recomputePlan struct{ values, fix []int }
 
-// plan says what it takes to make v again at a place.
+// plan returns the plan to make v again at a place.
 func (r *recomputation) plan(v, at int) (plan recomputePlan, ok bool) {
 	for _, u := range r.Steps[r.maker[v]].In {
 		if r.maker[u] < 0 || slices.Contains(plan.values, u) {
@@ -126,7 +126,7 @@ func (r *recomputation) plan(v, at int) (plan recomputePlan, ok bool) {
 	return plan, true
 }
 
-// commit has what a plan says made again at a place, for all that read it from there on.
+// commit applies a plan at a place, for all later readers.
 func (r *recomputation) commit(plan recomputePlan, at int) {
 	for _, u := range plan.fix {
 		r.fixed[u] = true

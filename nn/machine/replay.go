@@ -10,9 +10,9 @@ import (
 	"onlinerna/nn/device"
 )
 
-// A Replay is a machine's run with what its caller issues behind it. On a [device.Pipeline] the first run warms up, the
-// second is recorded, and from then on the recording is run; on other devices each run issues everything. When memory
-// moves, so that the recording is of no use any more, the next run records another.
+// A Replay is a machine's run followed by work that its caller issues. On a [device.Pipeline] the first run warms up,
+// the second is recorded, and from then on the recording is run; on other devices each run issues everything. When
+// memory moves the recording is invalid, and the next run records another.
 type Replay struct {
 	m         *Machine
 	then      func() error
@@ -22,8 +22,8 @@ type Replay struct {
 	recording device.Recording
 }
 
-// A Mark is a call in the middle of a run: Do is called as soon as the kernels that make Nodes are issued, behind which
-// the device goes on with others. What it issues belongs to the run, as what is issued behind it does.
+// A Mark is a call in the middle of a run: Do is called as soon as the kernels that make Nodes are issued, before the
+// remaining kernels. Work that Do issues is part of the run.
 type Mark struct {
 	Nodes G.Nodes // kept or bound results
 	Do    func() error
@@ -35,8 +35,8 @@ type mark struct {
 	do   func() error
 }
 
-// NewReplay makes the replay of m.Run with marks in it, those of one task in their order, and then. What they and then
-// issue has to be the same in each run, but for the content of memory; then may be nil.
+// NewReplay makes the replay of m.Run with marks in it, those of one task in their order, and then. They and then
+// must issue the same work in each run, except for the content of memory; then may be nil.
 func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	r := &Replay{m: m, then: then}
 	for _, k := range marks {
@@ -71,8 +71,7 @@ func (m *Machine) Makes(n *G.Node) (int, error) {
 	return 0, fmt.Errorf("machine: %s is made by no kernel", m.prog.Values[v].Name)
 }
 
-// Run issues the work. What is said about [Machine.Run] and Read holds here, too. A machine that is traced runs
-// unrecorded.
+// Run issues the work. The rules of [Machine.Run] and Read apply. A traced machine runs unrecorded.
 func (r *Replay) Run() error {
 	m := r.m
 	dev, ok := device.As[device.Pipeline](m.dev)
@@ -105,7 +104,7 @@ func (r *Replay) Run() error {
 	return nil
 }
 
-// Recorded says whether the next run is one of a recording, as far as one can know.
+// Recorded reports whether the next run is expected to use a recording.
 func (r *Replay) Recorded() bool { return r.recording != nil && r.recording.Valid() }
 
 func (r *Replay) issue() error {
@@ -115,7 +114,7 @@ func (r *Replay) issue() error {
 	return r.then()
 }
 
-// Free gives back what the recording takes. A later run makes another.
+// Free releases the recording. A later run makes another.
 func (r *Replay) Free() {
 	if r.recording != nil {
 		r.recording.Free()

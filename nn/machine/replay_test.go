@@ -14,7 +14,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Marks are called as soon as what they wait for is made, and before what comes later is.
+// Marks are called as soon as their nodes are made, before later work.
 func TestMarks(t *testing.T) {
 	g := G.NewGraph()
 	x := G.NewMatrix(g, tensor.Float64, G.WithName("x"), G.WithShape(1, 1))

@@ -15,8 +15,8 @@ type Stats struct {
 	Groups int // kernels to run
 
 	Arena      int // bytes of the planned arena
-	LowerBound int // bytes that are live at once, at the worst place of the program: in this order no arena is smaller
-	Unshared   int // bytes that the arena would have if nothing were ever reused
+	LowerBound int // largest number of bytes live at once: in this order no arena can be smaller
+	Unshared   int // bytes of the arena without any reuse
 	Workspace  int // bytes of the largest scratch area, which is a part of the arena
 	Inputs     int // bytes of constants and unbound inputs, which lie outside the arena
 }
@@ -40,14 +40,14 @@ func (m *Machine) Stats() Stats {
 	return s
 }
 
-// WriteListing writes the program in the order in which it runs: each op with its operands, and where
-// values lie. It is made for people who look for a wrong number or a needless byte.
+// WriteListing writes the program in the order in which it runs: each op with its operands, and where values lie. It
+// helps to debug wrong results and memory use.
 func (m *Machine) WriteListing(w io.Writer) error {
 	_, err := io.WriteString(w, m.String())
 	return err
 }
 
-// String is what WriteListing writes.
+// String returns the output of WriteListing.
 func (m *Machine) String() string {
 	var b strings.Builder
 	s := m.Stats()

@@ -23,7 +23,7 @@ func (repeater) Rewrite(p *device.Program) {
 	p.Steps[last+1].In = in
 }
 
-// What a device adds to a program is none of what LowMemory has made again.
+// Values that a device adds to a program do not count as recomputed by LowMemory.
 func TestStatsOfRewrites(t *testing.T) {
 	g := G.NewGraph()
 	x := G.NewMatrix(g, tensor.Float64, G.WithName("x"), G.WithShape(1, 1))

@@ -8,13 +8,13 @@ import (
 	"onlinerna/nn/op"
 )
 
-// alignment is what every value's offset in a memory is a multiple of: a GPU's largest access, and more than a
-// cache line of any CPU.
+// alignment divides every value's offset in a memory. It is a GPU's largest access, and more than a cache line of any
+// CPU.
 const alignment = 256
 
 func align(bytes int) int { return (bytes + alignment - 1) / alignment * alignment }
 
-// owner says whose memory a buffer lies in.
+// owner is the owner of a buffer's memory.
 type owner uint8
 
 const (
@@ -23,14 +23,14 @@ const (
 	caller              // bound
 )
 
-// buffer is storage that one value or several, as views, lie in.
+// buffer is the storage of one value, or of several views.
 type buffer struct {
 	owner  owner
 	bytes  int
 	region device.Region // of the caller
 	offset int           // in the memory of inputs; in the arena it is item's
 	item   int           // in the arena: of layout.items
-	kept   bool          // wanted after the run
+	kept   bool          // readable after the run
 }
 
 // place is where a value lies.
@@ -39,7 +39,7 @@ type place struct {
 	offset int // bytes
 }
 
-// storage says in which buffer each value of a program lies.
+// storage maps the values of a program to buffers.
 type storage struct {
 	buffers []buffer
 	places  []place // by value; the buffer is -1 for those that stay inside a task
@@ -83,7 +83,7 @@ func (p *program) outside(c *Config) (*storage, error) {
 	return s, nil
 }
 
-// roles says of each value whether some op reads it as a parameter or as statistics.
+// roles returns for each value whether some op reads it as a parameter or as statistics.
 func (p *program) roles() []device.Role {
 	r := make([]device.Role, len(p.Values))
 	for _, s := range p.Steps {
@@ -139,7 +139,7 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 	return s.checkOverlap()
 }
 
-// overwrites is the value in whose place the one of the given steps that makes v puts it, or -1.
+// overwrites returns the value whose storage the step that makes v overwrites with it, or -1.
 func (p *program) overwrites(v int, steps []int) int {
 	for _, i := range steps {
 		if s := p.Steps[i]; s.Out == v {

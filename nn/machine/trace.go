@@ -34,7 +34,7 @@ func (m *Machine) runTraced() error {
 		}
 		end := time.Now()
 		m.tracer(m.plan.tasks[i].group, start, end.Sub(start))
-		start = time.Now() // the tracer's time is nobody's
+		start = time.Now() // excludes the tracer's own time
 	}
 	return nil
 }

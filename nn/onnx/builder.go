@@ -11,7 +11,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Names of what goes in and comes out.
+// Names of the net's input and output.
 const (
 	input  = "input"
 	output = "logits"
@@ -64,7 +64,7 @@ func (b *builder) build() error {
 	return nil
 }
 
-// value is the name of what a node of the graph computes, or holds.
+// value is the name of a node's value.
 func (b *builder) value(n *G.Node) (string, error) {
 	if name, ok := b.values[n]; ok {
 		return name, nil

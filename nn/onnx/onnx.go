@@ -19,7 +19,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Options say what to write beside the net.
+// Options are optional contents of the file.
 type Options struct {
 	// Batch is the number of images a run. 0 leaves it open: a dimension called "batch".
 	Batch int
@@ -33,14 +33,14 @@ const (
 	irVersion = 8
 )
 
-// maxSize is what protocol buffers hold.
+// maxSize is the limit of protocol buffers.
 const maxSize = 1<<31 - 1
 
 // Write writes the net of an architecture with its weights. values gives those of an entry of the state dict in
 // row-major order: a parameter, a running mean or a running variance. Of c the batch, the mode and what belongs to
 // training do not matter.
 //
-// What the net computes by ops that ONNX lacks is an error that names the layer and the op, before anything is written.
+// A net with ops that ONNX lacks is an error that names the layer and the op; nothing is written.
 func Write(w io.Writer, arch nn.Architecture, c nn.Config, values func(nn.Entry) ([]float32, error), o Options) error {
 	c.Mode, c.FloatInput, c.DType, c.Batch = nn.Eval, true, op.Float32, o.Batch
 	if o.Batch == 0 {

@@ -74,7 +74,7 @@ func lookup(t *testing.T, name string) nn.Architecture {
 	return a
 }
 
-// TestWrite runs what is written and compares it with the graph of the model, computed by the reference kernels.
+// TestWrite runs the written file and compares it with the graph of the model, computed by the reference kernels.
 func TestWrite(t *testing.T) {
 	for _, c := range []struct {
 		arch nn.Architecture

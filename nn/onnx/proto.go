@@ -73,7 +73,7 @@ type tensor struct {
 	name   string
 	shape  op.Shape
 	ints   []int                     // elements, or
-	floats func() ([]float32, error) // what gives them
+	floats func() ([]float32, error) // returns the elements
 }
 
 // bytes is the size of the elements.

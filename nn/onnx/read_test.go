@@ -48,7 +48,7 @@ func fields(t *testing.T, b []byte) (list []field) {
 	return list
 }
 
-// onnxFile is what a file holds.
+// onnxFile is the content of a file.
 type onnxFile struct {
 	ir, opset     uint64
 	metadata      map[string]string

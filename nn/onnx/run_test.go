@@ -139,7 +139,7 @@ func (n node) run(t *testing.T, in []op.Tensor, ints [][]int) op.Tensor {
 	return broadcast(t, n, f, in)
 }
 
-// gather takes the elements of x at other places, and zeros where there are none.
+// gather takes elements of x by index, with zeros for negative indices.
 func gather(shape op.Shape, x op.Tensor, place func(i, axis int) int) op.Tensor {
 	y, from := make([]float32, shape.Size()), x.Data.([]float32)
 	for i := range y {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// wrong makes an error that names the op, its operands and what does not fit.
+// wrong makes an error that names the op, its operands and the mismatch.
 func wrong(o Op, in []Type, format string, args ...any) error {
 	of := make([]string, len(in))
 	for i, t := range in {
@@ -18,7 +18,7 @@ func wrong(o Op, in []Type, format string, args ...any) error {
 	return fmt.Errorf("%v of %s: %s", o, strings.Join(of, ", "), fmt.Sprintf(format, args...))
 }
 
-// operand is what an op wants of an operand: a name for messages and a rank. Ranks below 0 mean any.
+// operand is an op's requirement on an operand: a name for messages and a rank. Ranks below 0 mean any.
 type operand struct {
 	name string
 	rank int
@@ -33,7 +33,7 @@ const (
 	pixels
 )
 
-// check compares operands with what an op wants, and gives the floating-point type that they share.
+// check compares operands with an op's requirements, and returns the floating-point type that they share.
 func check(o Op, in []Type, want ...operand) (DType, error) {
 	if len(in) != len(want) {
 		names := make([]string, len(want))
@@ -67,12 +67,12 @@ func check(o Op, in []Type, want ...operand) (DType, error) {
 	return shared, nil
 }
 
-// positive says whether all extents are 1 or more.
+// positive reports whether all extents are 1 or more.
 func positive(s Shape) bool {
 	return !slices.ContainsFunc(s, func(d int) bool { return d < 1 })
 }
 
-// checkShape compares the attribute of a gradient op that says what shape its result has with the rank of such shapes.
+// checkShape compares the shape attribute of a gradient op with the rank of its result.
 func checkShape(o Op, in []Type, name string, s Shape, rank int) error {
 	if len(s) != rank || !positive(s) {
 		return wrong(o, in, "the %s %v must have %d dimensions of 1 or more", name, s, rank)
@@ -80,7 +80,7 @@ func checkShape(o Op, in []Type, name string, s Shape, rank int) error {
 	return nil
 }
 
-// typed is the result of Infer: nothing but the error where there is one.
+// typed is the result of Infer: the type, or only the error.
 func typed(d DType, s Shape, err error) (Type, error) {
 	if err != nil {
 		return Type{}, err
@@ -88,7 +88,7 @@ func typed(d DType, s Shape, err error) (Type, error) {
 	return Type{d, s}, nil
 }
 
-// checkEps wants a small constant that keeps 1/√(var+eps) finite.
+// checkEps requires a small constant that keeps 1/√(var+eps) finite.
 func checkEps(o Op, in []Type, eps float64) error {
 	if !(eps >= 0) {
 		return wrong(o, in, "eps must not be negative")

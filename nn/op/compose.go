@@ -6,11 +6,10 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// Elementwise is an op that an expression of its operands says all of, so that devices may compute it together with
-// others.
+// Elementwise is an op that equals an expression of its operands, so that devices may fuse it with others.
 type Elementwise interface {
 	Op
-	// Expression is that of a Map which is the same function.
+	// Expression returns the expression of an equal Map.
 	Expression() expr.Expr
 }
 
@@ -36,11 +35,11 @@ func Mapped(o Elementwise, in []int) (m Map, values []int) {
 	return Map{o.Expression().Substitute(collect(in, &values))}, values
 }
 
-// Compose is the Map that inner and outer are after each other: outer reads the values in, and inner makes one of them,
-// made, of the values of. The result reads the listed values, each once. It rounds once where the two round twice.
+// Compose fuses inner and outer into one Map: outer reads the values in, one of which, made, inner computes from the
+// values of. The result reads the listed values, each once. It rounds once, the two ops twice.
 //
-// It is not ok if outer does not read made as numbers, or if an operand is lost in simplification. The caller sees to
-// it that made has the shape of outer's result, so that it is not repeated.
+// It is not ok if outer does not read made as numbers, or if an operand is lost in simplification. The caller ensures
+// that made has the shape of outer's result, so that it is not repeated.
 func Compose(outer Elementwise, in []int, inner Elementwise, of []int, made int) (m Map, values []int, ok bool) {
 	e := outer.Expression()
 	for i, v := range in {

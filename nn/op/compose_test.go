@@ -11,7 +11,7 @@ import (
 	"onlinerna/nn/op/expr/exprtest"
 )
 
-// An op is what its expression says.
+// An op equals its expression.
 func TestExpressions(t *testing.T) {
 	for _, d := range []op.DType{op.Float32, op.Float64} {
 		for _, e := range examples(d) {

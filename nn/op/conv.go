@@ -16,7 +16,7 @@ type Conv2D struct {
 	Groups                int
 }
 
-// norm replaces zeros by what they mean.
+// norm replaces zeros by their defaults.
 func (o Conv2D) norm() Conv2D {
 	for i := range 2 {
 		o.Stride[i] = cmp.Or(o.Stride[i], 1)

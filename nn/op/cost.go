@@ -5,8 +5,8 @@ package op
 //
 //	2 · N·O·H'·W' · C/G·kh·kw      2 · N·O·I
 //
-// for the forward pass and as much for either gradient. An op that is no Product counts 0: what bounds it is the
-// memory that it reads and writes. Operands that o does not take are an error, Infer's.
+// for the forward pass and as much for either gradient. Other ops count 0, since memory traffic bounds their time.
+// Invalid operands give the error of Infer.
 func FLOPs(o Op, in ...Type) (int64, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return 0, err
@@ -21,8 +21,8 @@ func FLOPs(o Op, in ...Type) (int64, error) {
 // row of the weight w.
 func products(y, w Shape) int64 { return 2 * int64(y.Size()) * int64(w[1:].Size()) }
 
-// Reads counts the elements that o needs of each operand: all of them unless it is a View or Sparing. Operands that o
-// does not take are an error, Infer's.
+// Reads counts the elements that o needs of each operand: all of them unless it is a View or Sparing. Invalid
+// operands give the error of Infer.
 func Reads(o Op, in ...Type) ([]int, error) {
 	y, err := o.Infer(in...)
 	if err != nil {
@@ -41,8 +41,7 @@ func Reads(o Op, in ...Type) ([]int, error) {
 	return n, nil
 }
 
-// Bytes counts the bytes that o has to move where no value is in a cache: what it needs of its operands, and its
-// result.
+// Bytes counts the bytes that o moves with cold caches: the needed elements of its operands, and its result.
 func Bytes(o Op, in ...Type) (int64, error) {
 	reads, err := Reads(o, in...)
 	if err != nil {

@@ -98,7 +98,7 @@ func slopes(r *rand.Rand) []slope {
 	return all
 }
 
-// smooth says whether e has a derivative for each of n operands, and no kinks and steps.
+// smooth reports whether e has a derivative for each of n operands, and no kinks and steps.
 func smooth(e expr.Expr, n int) bool {
 	return e.ReadsAll(n) && !slices.ContainsFunc(e.Nodes(), func(n expr.Node) bool {
 		return n.Kind == expr.KindMin || n.Kind == expr.KindMax || n.Kind == expr.KindIf
@@ -164,7 +164,7 @@ func TestGradientsAgainstDifferences(t *testing.T) {
 					break
 				}
 			}
-			loss(dy) // puts back what moves
+			loss(dy) // restores the updated statistics
 		}
 	}
 	for _, e := range examples(op.Float64) {

@@ -100,7 +100,7 @@ func (e example) operands(r *rand.Rand) []op.Tensor {
 	return in
 }
 
-// positive says whether operand i of o has variances or is a momentum.
+// positive reports whether operand i of o has variances or is a momentum.
 func positive(o op.Op, i int) bool {
 	switch o.(type) {
 	case op.BatchNorm, op.BatchNormGradSums, op.BatchNormGradInput:

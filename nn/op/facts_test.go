@@ -36,7 +36,7 @@ func TestOverwrites(t *testing.T) {
 	}
 }
 
-// Weights are operands, and what training moves or the statistics that it reads.
+// Weights are operands: trained parameters or statistics.
 func TestWeights(t *testing.T) {
 	want := map[string][]int{
 		"conv2d": {1, 2}, "linear": {1, 2}, "conv2d_grad_input": {0}, "linear_grad_input": {0},
@@ -53,7 +53,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// What a sparing op does not need does not show in its result.
+// Operand elements that a sparing op does not need do not change its result.
 func TestReads(t *testing.T) {
 	for _, e := range examples(op.Float64) {
 		o, ok := e.op.(op.Sparing)

@@ -47,7 +47,7 @@ func TestExamplesAreComplete(t *testing.T) {
 }
 
 // Infer refuses operands of the wrong number, type, rank and extent with an error that names the op and all operands,
-// Run refuses them with the same error, and what Infer takes Run takes.
+// Run refuses them with the same error, and accepts all operands that Infer accepts.
 func TestMisfits(t *testing.T) {
 	refused := 0
 	for _, e := range examples(op.Float64) {
@@ -91,7 +91,7 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// misfits are changes to operands, by what they change.
+// misfits are changes that make operands invalid, by name.
 func misfits(in []op.Type) map[string][]op.Type {
 	extra := op.T(op.Float64, 6)
 	m := map[string][]op.Type{
@@ -137,8 +137,8 @@ func misfits(in []op.Type) map[string][]op.Type {
 	return m
 }
 
-// mayFit says whether an op may take operands that were changed: other ranks and extents, and n operands instead of as
-// many as the example has.
+// mayFit reports whether an op may take operands that were changed: other ranks and extents, and n operands instead of
+// as many as the example has.
 func mayFit(o op.Op, what string, n int) bool {
 	switch o.(type) {
 	case op.Conv2D, op.Linear: // with and without a bias
@@ -222,7 +222,7 @@ func TestBadAttributes(t *testing.T) {
 	}
 }
 
-// Run refuses tensors whose data are not what their shape or Infer says.
+// Run refuses tensors whose data do not match their shape or Infer's type.
 func TestRunRefusesBrokenTensors(t *testing.T) {
 	for _, e := range examples(op.Float64) {
 		typ, err := e.op.Infer(e.in...)

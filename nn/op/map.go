@@ -23,7 +23,7 @@ type Map struct {
 	Expr expr.Expr
 }
 
-// Axes says along which dimensions of a result an operand varies. Along the others it is repeated.
+// Axes are the dimensions of a result along which an operand varies. Along the others it is repeated.
 type Axes uint8
 
 // The axes, and all of them: the operand has an element for each of the result.
@@ -34,7 +34,7 @@ const (
 	All      = Samples | Channels | Pixels
 )
 
-// Extents takes the shape of a result apart into samples, channels and pixels. What is not there counts 1.
+// Extents takes the shape of a result apart into samples, channels and pixels. Missing dimensions count as 1.
 func (s Shape) Extents() (samples, channels, pixels int) {
 	samples, channels, pixels = 1, 1, 1
 	for i, d := range s {
@@ -50,8 +50,8 @@ func (s Shape) Extents() (samples, channels, pixels int) {
 	return samples, channels, pixels
 }
 
-// Along says along which axes of a result of shape y an operand of shape x varies, or that it does not fit. What
-// is as large as y varies along all.
+// Along returns the axes of a result of shape y along which an operand of shape x varies, or an error if it does not
+// fit. An operand as large as y varies along all.
 func Along(x, y Shape) (a Axes, ok bool) {
 	switch {
 	case x.Equal(y):

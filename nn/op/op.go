@@ -29,7 +29,7 @@ func (d DType) Size() int {
 	return 0
 }
 
-// Float says whether d is a floating-point type.
+// Float reports whether d is a floating-point type.
 func (d DType) Float() bool { return d == Float32 || d == Float64 }
 
 func (d DType) String() string {
@@ -58,13 +58,13 @@ func (s Shape) Size() int {
 	return n
 }
 
-// Equal says whether s and t have the same dimensions.
+// Equal reports whether s and t have the same dimensions.
 func (s Shape) Equal(t Shape) bool { return slices.Equal(s, t) }
 
 // String writes the shape as [2 3 4].
 func (s Shape) String() string { return fmt.Sprint([]int(s)) }
 
-// Type is what is known of a tensor before it is computed.
+// Type is the element type and shape of a tensor.
 type Type struct {
 	DType DType
 	Shape Shape
@@ -76,7 +76,7 @@ func T(d DType, shape ...int) Type { return Type{d, shape} }
 // Bytes is the size of the tensor's elements.
 func (t Type) Bytes() int { return t.Shape.Size() * t.DType.Size() }
 
-// Equal says whether t and u agree in element type and shape.
+// Equal reports whether t and u agree in element type and shape.
 func (t Type) Equal(u Type) bool { return t.DType == u.DType && t.Shape.Equal(u.Shape) }
 
 func (t Type) String() string { return t.DType.String() + t.Shape.String() }
@@ -130,7 +130,7 @@ type Op interface {
 	Kind() string
 	// String is the kind with every attribute. Ops with equal strings compute the same function.
 	String() string
-	// Infer gives the type of the result, or says what does not fit: the op and all shapes.
+	// Infer returns the type of the result, or an error with the op and all shapes.
 	Infer(in ...Type) (Type, error)
 	// Run computes the result into out, whose type is Infer's. It is the definition of the op: simple and
 	// sequential, with sums in float64 that are rounded once to the element type of the result. It never

@@ -1,7 +1,7 @@
 package op
 
-// patches says how a convolution is a matrix product: for one image and one group of channels, a block, row j of the
-// matrix is what output pixel j sees of the input, in the order of the weights.
+// patches writes a convolution as a matrix product. For one image and one group of channels, a block, row j of the
+// matrix is the patch of input that output pixel j depends on, in the order of the weights.
 type patches struct {
 	images, groups int
 	outputs        int     // output channels of a group

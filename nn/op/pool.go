@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// window is what pools have in common: output element (i,j) looks at input elements
-// (i·stride−pad+r, j·stride−pad+s) for r, s within the kernel. A zero stride means the kernel's size.
+// window is common to all pools: output element (i,j) depends on input elements (i·stride−pad+r, j·stride−pad+s) for
+// r, s within the kernel. A zero stride means the kernel's size.
 type window struct{ kernel, stride, pad [2]int }
 
 func (w window) norm() window {

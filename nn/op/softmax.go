@@ -31,7 +31,7 @@ func (o SoftmaxCrossEntropy) Infer(in ...Type) (Type, error) {
 	return T(dt), nil
 }
 
-// checkLabels checks logits, labels and what follows.
+// checkLabels checks logits, labels and further operands.
 func checkLabels(o Op, in []Type, rest ...operand) (DType, error) {
 	dt, err := check(o, in, append([]operand{{"logits", 2, float}, {"labels", 1, integer}}, rest...)...)
 	if err == nil && in[0].Shape[0] != in[1].Shape[0] {

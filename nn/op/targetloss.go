@@ -75,7 +75,7 @@ func BinaryLoss(z, t float64) float64 {
 	return math.Max(z, 0) - t*z + math.Log1p(math.Exp(-math.Abs(z)))
 }
 
-// count is what the sum is divided by.
+// count is the divisor of the sum.
 func (o TargetLoss) count(n, k int) float64 {
 	if o.Binary {
 		return float64(n) * float64(k)

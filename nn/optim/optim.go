@@ -33,7 +33,7 @@ type Definition struct {
 	Make        func(Hyper) device.Optimizer
 }
 
-// Hyper is what an optimiser is made of.
+// Hyper are the hyperparameters of an optimiser.
 type Hyper struct {
 	Of       map[string]float64 // by name, all that Takes has
 	Decay    float64            // weight decay

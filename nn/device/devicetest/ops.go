@@ -160,7 +160,7 @@ func (s *suite) ops(t tester) {
 	}
 }
 
-// leavesOtherwise says whether the device leaves activations of a type that p is given otherwise than it takes those
+// leavesOtherwise reports whether the device leaves activations of a type that p is given otherwise than it takes those
 // from outside.
 func (s *suite) leavesOtherwise(p *program) bool {
 	for v, x := range p.given {

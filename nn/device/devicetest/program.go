@@ -105,7 +105,7 @@ func (p *program) backward(y, dy int, wrt ...int) []int {
 	return out
 }
 
-// wanted says whether one of wrt is v or goes into it.
+// wanted reports whether one of wrt is v or goes into it.
 func (p *program) wanted(v int, wrt []int) bool {
 	if slices.Contains(wrt, v) {
 		return true

@@ -85,7 +85,7 @@ func (s *suite) stepwiseIn(j *job, pl placement) error {
 	return nil
 }
 
-// multiplies says whether the first two operands of o are the factors of sums of products.
+// multiplies reports whether the first two operands of o are the factors of sums of products.
 func multiplies(o op.Op) bool {
 	return slices.Contains([]string{"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "linear", "linear_grad_input",
 		"linear_grad_weight"}, o.Kind())

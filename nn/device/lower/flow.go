@@ -46,7 +46,7 @@ func (f *Flow) Maker(v int) int { return f.makers[v] }
 // Readers are the steps that read what step i makes, in execution order.
 func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
 
-// Kept says whether what step i makes is kept, or read outside a group.
+// Kept reports whether what step i makes is kept, or read outside a group.
 func (f *Flow) Kept(i int) bool { return f.keep[f.steps[i].Out] }
 
 // Sole is the only reader of what step i makes, or -1. A result that is kept, or that steps outside a group read, has
@@ -65,7 +65,7 @@ func Next[O op.Op](f *Flow, i int) (step int, ok bool) {
 	return step, step >= 0 && Is[O](f.Step(step))
 }
 
-// Movable says whether the steps of a group, in execution order, can all run at the place of the last: whether nothing
+// Movable reports whether the steps of a group, in execution order, can all run at the place of the last: whether nothing
 // in between reads what they make or overwrites what they read.
 func (f *Flow) Movable(group []int) bool {
 	for i := group[0] + 1; i < group[len(group)-1]; i++ {
@@ -116,7 +116,7 @@ func (s Step) Other(v int) (other int, ok bool) {
 	return s.In[0], true
 }
 
-// Is says whether a step's op is an O.
+// Is reports whether a step's op is an O.
 func Is[O op.Op](s Step) bool {
 	_, ok := s.Op.(O)
 	return ok

@@ -11,8 +11,8 @@ import (
 //go:embed testdata/net_*.json
 var testdata embed.FS
 
-// reference is what PyTorch computes for a network, and how far its float32 is off in the layout NHWC, besides
-// that in NCHW.
+// reference holds PyTorch's results for a network and the deviations of its float32 results in the layouts NCHW and
+// NHWC.
 type reference struct {
 	golden.Net
 	nhwc struct {

@@ -12,7 +12,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Net is a model on a device with its flat vectors: what training consists of, at its simplest.
+// Net is a model on a device with its flat vectors: the simplest training setup.
 type Net struct {
 	Model   *nn.Model
 	Machine *machine.Machine
@@ -99,7 +99,7 @@ func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.
 	return n, nil
 }
 
-// Read copies what the node's value is to the host, in row-major order.
+// Read copies the node's value to the host, in row-major order.
 func (n *Net) Read(x *G.Node) ([]float64, error) {
 	t, err := nn.TypeOf(x)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// Options say how much of a network Golden runs.
+// Options limit the part of a network that Golden runs.
 type Options struct {
 	// Steps is the number of SGD steps, at each rate: 0 means all that are recorded, and so does
 	// ONLINERNA_GOLDEN=full in the environment; a negative number means none.
 	Steps int
 	// Ungrouped is machine.Config's.
 	Ungrouped bool
-	// Unit is the unit roundoff of a device that stores activations or multiplies in fewer bits than its vectors have.
-	// See shortForward and shortGradient for what is allowed then.
+	// Unit is the unit roundoff of a device that stores activations or multiplies in fewer bits than its vectors
+	// have. See shortForward and shortGradient for the tolerances.
 	Unit float64
 }
 
@@ -60,7 +60,7 @@ func Golden(t *testing.T, dev device.Device, name string, o Options) {
 	}
 }
 
-// Full says whether the environment asks for everything that is recorded.
+// Full reports whether the environment asks for everything that is recorded.
 func Full() bool { return os.Getenv("ONLINERNA_GOLDEN") == "full" }
 
 type checker struct {
@@ -283,18 +283,19 @@ func (c *checker) tolerance(deviation float64) float64 {
 	return max(5*deviation, shortGradient*math.Sqrt(c.unit))
 }
 
-// With a unit roundoff u of activations each of some twenty layers adds an error of about u to what goes forward, in
+// With a unit roundoff u of activations each of some twenty layers adds an error of about u in the forward pass, in
 // random directions. A share of some u of the activations is so near 0 that the rounding flips their ReLU, and takes
-// the gradients there away or adds them: of the gradient's square a share of some u, and of its norm the root of that.
+// the gradients there away or adds them: of the gradient's square a share of some u, and of its norm the root of
+// that.
 const (
 	shortForward = 8 // times u, relative: logits and losses
-	// times √u, relative to the norm of the tensor: gradients and, for lack of need, what else has a norm
+	// times √u, relative to the norm of the tensor: gradients and, for simplicity, all other tensors compared by norm
 	shortGradient = 4
 )
 
 // Some activations are as good as 0. In float64, too, changing the parameters by a float32's rounding before each
-// step then changes what follows by so much, or hardly at all: the gradient of a parameter relative to its norm, for
-// ResNet-20, and the loss after some steps. flippedLoss has the largest of 24 such runs.
+// step then changes later results by these amounts, or hardly at all: the gradient of a parameter relative to its
+// norm, for ResNet-20, and the loss after some steps. flippedLoss has the largest of 24 such runs.
 const flippedGradient = 1.8e-4
 
 var flippedLoss = map[string]map[float64][]float64{

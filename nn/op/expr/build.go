@@ -262,7 +262,7 @@ func (a Expr) compare(k Kind, b Expr) Cond {
 	return Cond{apply(k, a, b)}
 }
 
-// If is a where c holds, else b. What is not taken does not matter, also if it is NaN.
+// If is a where c holds, else b. The operand that is not selected does not matter, even if it is NaN.
 func If(c Cond, a, b Expr) Expr {
 	if known, ok := c.e.constant(); ok {
 		if known == 0 {

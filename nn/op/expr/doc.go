@@ -1,4 +1,4 @@
-// Package expr is the language of elementwise functions: what op.Map applies to each element of its operands.
+// Package expr is the language of elementwise functions, which op.Map applies to each element of its operands.
 //
 // An Expr is a value that never changes. It is built from the operands, Arg(0), Arg(1), …, and constants:
 //
@@ -9,8 +9,8 @@
 // constants meet, and operands that may change places have a fixed order. A subexpression that appears twice is one:
 // equal expressions are ==, and String writes equal ones alike and different ones differently, in every process.
 //
-// What an expression means is said in float64, which devices approximate in float32 or better. Numbers are those of
-// IEEE 754, with two exceptions: simplification takes both zeros as one, and merges constant factors. NaN goes through
-// everything but comparisons, which are false for it, and selections that do not take it. So the maximum and the
-// minimum of a NaN and a number are NaN, and max(x, 0) is op.ReLU.
+// The meaning of an expression is defined in float64; devices approximate it in float32 or better. Numbers are those
+// of IEEE 754, with two exceptions: simplification takes both zeros as one, and merges constant factors. NaN goes
+// through everything but comparisons, which are false for it, and selections that do not take it. So the maximum and
+// the minimum of a NaN and a number are NaN, and max(x, 0) is op.ReLU.
 package expr

@@ -9,7 +9,7 @@ type Evaluator struct {
 	truths  [][]bool
 }
 
-// BlockSize is how many elements an Evaluator takes at most.
+// BlockSize is the largest number of elements that an Evaluator takes at a time.
 const BlockSize = 512
 
 // Evaluator makes one for e.
@@ -39,7 +39,7 @@ func NewEvaluator(narrow bool, list ...Expr) *Evaluator {
 	return v
 }
 
-// rounds rounds numbers where that is asked for.
+// rounds rounds numbers if narrow is set.
 func (v *Evaluator) rounds(x []float64) {
 	if !v.narrow {
 		return

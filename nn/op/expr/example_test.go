@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// Hardswish, its derivative, and what a device sees of it.
+// Hardswish, its derivative, and its nodes as a device reads them.
 func Example() {
 	x, dy := expr.Arg(0), expr.Arg(1)
 	hardswish := x.Mul(x.Shift(3).Clamp(0, 6)).Scale(1. / 8)

@@ -7,7 +7,7 @@ import (
 	"unique"
 )
 
-// Kind says what a node of an expression computes.
+// Kind is the function of a node of an expression.
 type Kind uint8
 
 // The kinds of nodes. Comparisons give a truth value, which only KindIf reads; all others give a number.
@@ -58,7 +58,7 @@ func (k Kind) String() string {
 // Arity is the number of values that a node of the kind reads.
 func (k Kind) Arity() int { return kinds[k].args }
 
-// Truth says whether a node of the kind gives a truth value.
+// Truth reports whether a node of the kind gives a truth value.
 func (k Kind) Truth() bool { return k == KindLess || k == KindLessEqual || k == KindEqual }
 
 // Expr is a function of the operands that gives a number. Equal expressions are ==. The zero Expr is none: see Valid.
@@ -84,7 +84,7 @@ func apply(k Kind, args ...Expr) Expr {
 	return intern(n)
 }
 
-// Valid says whether e is an expression: made by the functions of this package.
+// Valid reports whether e is an expression: made by the functions of this package.
 func (e Expr) Valid() bool { return e != Expr{} }
 
 func (e Expr) node() node { return e.h.Value() }
@@ -112,7 +112,7 @@ func (e Expr) constant() (float64, bool) {
 	return math.Float64frombits(n.bits), n.kind == KindConst
 }
 
-// is says whether e is the constant c, of either sign if it is 0.
+// is reports whether e is the constant c, of either sign if it is 0.
 func (e Expr) is(c float64) bool {
 	v, ok := e.constant()
 	return ok && v == c

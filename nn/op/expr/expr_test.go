@@ -77,7 +77,7 @@ func TestSimplification(t *testing.T) {
 	}
 }
 
-// What NaN, infinities and zeros give.
+// Results for NaN, infinities and zeros.
 func TestSpecialValues(t *testing.T) {
 	relu := x.Max(c(0))
 	for _, k := range []struct {
@@ -109,7 +109,7 @@ func TestSpecialValues(t *testing.T) {
 		{x.Min(y).Gradient(expr.Arg(2))[1], []float64{3, 4, 5}, 0},
 		{x.Abs().Gradient(y)[0], []float64{0, 5}, 0},
 		{x.Abs().Gradient(y)[0], []float64{-2, 5}, -5},
-		// The derivative of what is not taken does not matter.
+		// The derivative of an operand that is not selected does not matter.
 		{expr.If(c(0).Less(x), x.Log(), c(0)).Gradient(y)[0], []float64{0, 5}, 0},
 		{expr.If(c(0).Less(x), x.Sqrt(), x).Gradient(y)[0], []float64{0, 5}, 5},
 		{expr.If(c(0).Less(x), x.Sqrt().Neg(), x).Gradient(y)[0], []float64{0, 5}, 5},
@@ -122,7 +122,7 @@ func TestSpecialValues(t *testing.T) {
 	}
 }
 
-// Simplified expressions mean what was written, and so do their derivatives.
+// Simplified expressions and their derivatives equal the originals.
 func TestRandomExpressions(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 4))
 	const operands = 3

@@ -3,12 +3,12 @@ package expr
 import "math"
 
 // Gradient differentiates seed·e with respect to each operand: seed is the gradient with respect to e. The result for
-// operand i is number i, and not Valid where e does not depend on it smoothly.
+// operand i is number i. It is not Valid if e does not depend on the operand smoothly.
 //
-// Where the operands of Max are equal, or one is NaN, the derivative follows op.ReLU: with respect to what is not
-// constant, max(x, c) has the derivative 0 for x ≤ c, else 1, also for NaN, and min(x, c) has 0 for x ≥ c. Between two
-// that are not constant equal ones have ½ each. Comparisons have none, and a selection that is not taken contributes 0
-// whatever lies behind it.
+// If the operands of Max are equal, or one is NaN, the derivative follows op.ReLU: max(x, c) with a constant c has
+// the derivative 0 for x ≤ c, else 1, also for NaN, and min(x, c) has 0 for x ≥ c. If neither is constant, equal
+// operands have ½ each. Comparisons have no derivative, and an operand that is not selected contributes 0 regardless
+// of its value.
 func (e Expr) Gradient(seed Expr) []Expr {
 	order := sorted(e)
 	adjoints := map[Expr]Expr{e: seed}
@@ -84,7 +84,7 @@ func larger(d, a, b Expr) Expr {
 	return If(a.Less(b), zero, If(a.Equal(b), times(d, Const(.5)), d))
 }
 
-// times is d·f, where the 0 of what a selection does not take stays 0 whatever f is.
+// times is d·f, but the 0 of an operand that is not selected stays 0 for any f.
 func times(d, f Expr) Expr { return inside(d, func(d Expr) Expr { return d.Mul(f) }) }
 
 // over is d/f, as times.
@@ -93,7 +93,7 @@ func over(d, f Expr) Expr { return inside(d, func(d Expr) Expr { return d.Div(f)
 // negative is −d, as times.
 func negative(d Expr) Expr { return inside(d, Expr.Neg) }
 
-// inside applies a linear function to what selections take.
+// inside applies a linear function to the operands that selections take.
 func inside(d Expr, f func(Expr) Expr) Expr {
 	n := d.node()
 	switch {
@@ -107,7 +107,7 @@ func inside(d Expr, f func(Expr) Expr) Expr {
 	return f(d)
 }
 
-// selects says whether e may be the 0 of a selection, or a sum of such.
+// selects reports whether e may be the 0 of a selection, or a sum of such.
 func (e Expr) selects() bool {
 	n := e.node()
 	return n.kind == KindIf && (n.args[1].is(0) || n.args[2].is(0)) || n.kind == KindAdd && n.args[0].selects() &&

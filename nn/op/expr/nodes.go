@@ -84,7 +84,7 @@ func (e Expr) Args() int {
 	return n
 }
 
-// Reads says how e reads operand i: as numbers, as the counter of random numbers, both or not at all.
+// Reads reports how e reads operand i: as numbers, as the counter of random numbers, both or not at all.
 func (e Expr) Reads(i int) (numbers, counter bool) {
 	for _, x := range e.Nodes() {
 		if x.Index == i {
@@ -95,7 +95,7 @@ func (e Expr) Reads(i int) (numbers, counter bool) {
 	return numbers, counter
 }
 
-// ReadsAll says whether e reads each of n operands, and no others.
+// ReadsAll reports whether e reads each of n operands, and no others.
 func (e Expr) ReadsAll(n int) bool {
 	for i := range n {
 		if numbers, counter := e.Reads(i); !numbers && !counter {
@@ -105,7 +105,7 @@ func (e Expr) ReadsAll(n int) bool {
 	return e.Args() == n
 }
 
-// IsArg says whether e is an operand as it is, and which.
+// IsArg reports whether e is an operand as it is, and which.
 func (e Expr) IsArg() (i int, ok bool) {
 	n := e.node()
 	return n.index, n.kind == KindArg
@@ -139,7 +139,7 @@ func (e Expr) Replace(old, by Expr) Expr {
 	})
 }
 
-// rebuild makes e anew with those subexpressions replaced for which by gives something.
+// rebuild rebuilds e with the subexpressions replaced for which by returns an expression.
 func (e Expr) rebuild(by func(Expr) Expr) Expr {
 	made := make(map[Expr]Expr)
 	var visit func(x Expr) Expr
@@ -189,7 +189,7 @@ func build(x Expr, args [3]Expr) Expr {
 	}
 }
 
-// String writes e with x0, x1, … for its operands and t0, t1, … for what appears more than once:
+// String writes e with x0, x1, … for its operands and t0, t1, … for repeated subexpressions:
 //
 //	t0 = sigmoid(x0); (t0 * x1)
 func (e Expr) String() string {

@@ -2,13 +2,13 @@ package expr
 
 import "math/bits"
 
-// Random is a leaf of random numbers in [0,1), multiples of 2⁻²⁴ and so exact in float32. They have no state: each is a
-// function of the key, of the numbers (step, first) that operand counter holds, an int32 [2], and of where the element
-// is. The number of element e of sample n is that of Uniform(key, step, first+n, e), with n the index along the first
-// dimension of the result and e = pixel·C + channel, which counts as channels-last layouts do (channel being the index
-// along the second dimension, C its extent, and pixel the row-major index along those behind). So it does not depend on
-// the device, nor on how samples are split into batches that count on, and a backward pass draws the same numbers
-// again.
+// Random is a leaf of random numbers in [0,1), multiples of 2⁻²⁴ and so exact in float32. They have no state: each is
+// a function of the key, of the numbers (step, first) that operand counter holds, an int32 [2], and of the element's
+// position. The number of element e of sample n is that of Uniform(key, step, first+n, e), with n the index along the
+// first dimension of the result and e = pixel·C + channel, which counts as channels-last layouts do (channel being
+// the index along the second dimension, C its extent, and pixel the row-major index along those behind). So it does
+// not depend on the device, nor on how samples are split into batches that count on, and a backward pass draws the
+// same numbers again.
 //
 // With perSample, e is 0: all elements of a sample have the same number.
 func Random(key uint64, counter int, perSample bool) Expr {
@@ -16,7 +16,7 @@ func Random(key uint64, counter int, perSample bool) Expr {
 	return intern(node{kind: KindRandom, bits: key, index: counter, whole: perSample})
 }
 
-// Uniform is a random number in [0,1): 2⁻²⁴·⌊w/256⌋ where w is word element mod 4 of what Philox makes of the counter
+// Uniform is a random number in [0,1): 2⁻²⁴·⌊w/256⌋ where w is word element mod 4 of Philox's output for the counter
 // (⌊element/4⌋, sample, step, 0) and the halves of key, the lower first.
 func Uniform(key uint64, step, sample, element uint32) float32 {
 	w := Philox([4]uint32{element / 4, sample, step, 0}, [2]uint32{uint32(key), uint32(key >> 32)})

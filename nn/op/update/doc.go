@@ -8,6 +8,6 @@
 //		Body:         update.Body{W: update.W.Sub(update.Coefficient(0).Mul(m)), State: update.States{m}},
 //	}
 //
-// Coefficients are computed in float64. Devices compile the expressions of elements, each operation in the type of the
-// parameters; a [Definition] says what they give.
+// Coefficients are computed in float64. Devices compile the expressions of elements, each operation in the type of
+// the parameters; a [Definition] is the reference.
 package update

@@ -11,7 +11,7 @@ const (
 	MaxState = 2
 	// MaxCoefficients is how many coefficients a definition may have.
 	MaxCoefficients = 8
-	// coefficients has one more behind them: the bound of the gradient's elements, see ClipTo.
+	// coefficients has one more at the end: the bound of the gradient's elements, see ClipTo.
 	coefficients = MaxCoefficients + 1
 )
 
@@ -79,15 +79,15 @@ type (
 	Coefficients [MaxCoefficients]expr.Expr
 )
 
-// Body is what a pass does to each element. Where an expression is not valid nothing is computed. All operands are read
-// before a result is written.
+// Body is the computation of a pass for each element. An expression that is not valid computes nothing. All operands
+// are read before a result is written.
 type Body struct {
 	W       expr.Expr
 	State   States
 	Squares [2]expr.Expr // quantities whose squares are summed up, in float64
 }
 
-// Parts says which parameters a pass goes over.
+// Parts selects the parameters of a pass.
 type Parts uint8
 
 // The parts.
@@ -104,11 +104,11 @@ type Pass struct {
 	Coefficients Coefficients
 	Body
 
-	// Ratio is what each tensor's Ratio is for the passes behind, by the norms of Squares: 1 where one of the norms is
-	// 0 and for tensors that do not decay.
+	// Ratio computes each tensor's Ratio for later passes from the norms of Squares. It is 1 if one of the norms is
+	// 0, and for tensors that do not decay.
 	Ratio expr.Expr
 
-	// Orthogonal is what happens to the last vector of state of each matrix after the pass.
+	// Orthogonal is applied to the last vector of state of each matrix after the pass.
 	Orthogonal NewtonSchulz
 
 	bound float64 // see ClipTo
@@ -118,17 +118,17 @@ type Pass struct {
 //
 //	X ← A·X + (B·XXᵀ + C·(XXᵀ)²)·X     from X / max(‖X‖, Eps)
 //
-// No steps leave it alone.
+// Zero steps leave it unchanged.
 type NewtonSchulz struct {
 	Steps   int
 	A, B, C float64
 	Eps     float64
 }
 
-// Measures says whether the pass sums up squares.
+// Measures reports whether the pass sums up squares.
 func (p *Pass) Measures() bool { return p.Squares[0].Valid() }
 
-// Tensors says whether the pass takes tensors apart.
+// Tensors reports whether the pass takes tensors apart.
 func (p *Pass) Tensors() bool {
 	return p.Measures() || p.On != All || p.Orthogonal.Steps > 0 || reads(p.Coefficients[:], Ratio)
 }
@@ -145,8 +145,8 @@ func reads(list []expr.Expr, arg expr.Expr) bool {
 	return false
 }
 
-// ClipTo is p where each element of the gradient, scaled, is no larger than most: a larger one counts as most, with its
-// sign. One that is not finite stays.
+// ClipTo returns p with each scaled element of the gradient clipped to [−most, most]. An element that is not finite
+// stays.
 func (p Pass) ClipTo(most float64) Pass {
 	bound := Coefficient(MaxCoefficients)
 	inside := G.Max(bound.Neg()).Min(bound)
@@ -199,8 +199,8 @@ func (b *Body) outputs() (list []expr.Expr, to []int) {
 	return list, to
 }
 
-// Nodes lists the steps that compute the body, and its results: node Results[k] gives what goes to place To[k], 0 for
-// the parameters, 2 and on for the state, Vectors and on for Squares.
+// Nodes lists the steps that compute the body, and its results: node Results[k] computes place To[k]: 0 for the
+// parameters, 2 and on for the state, Vectors and on for Squares.
 func (b *Body) Nodes() (nodes []expr.Node, results, to []int) {
 	list, to := b.outputs()
 	nodes, results = expr.Together(list...)

@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// Numbers are what the coefficients of a pass go by, for a part of the parameters.
+// Numbers are the inputs of a pass's coefficients, for a part of the parameters.
 type Numbers struct {
 	Rate, Scale, Step, Share float64
 	Decays                   bool

@@ -14,7 +14,7 @@ type Tree struct {
 	Go   func(in []float64) float64 // computes it without package expr, as it was written
 }
 
-// Random makes a random expression of so many levels at most, of n operands, with all kinds of functions. Its values
+// Random makes a random expression of at most the given depth, of n operands, with all kinds of functions. Its values
 // stay moderate for moderate operands.
 func Random(r *rand.Rand, depth, n int) Tree {
 	if depth == 0 || r.IntN(8) == 0 {
@@ -57,7 +57,7 @@ func Random(r *rand.Rand, depth, n int) Tree {
 	case 14:
 		return one(a.Expr.Sigmoid(), func(p float64) float64 { return 1 / (1 + math.Exp(-p)) })
 	}
-	p, q := Random(r, 0, n), Random(r, 0, n) // what is compared is exact in every type
+	p, q := Random(r, 0, n), Random(r, 0, n) // compared operands are exact in every type
 	return Tree{expr.If(p.Expr.LessEqual(q.Expr), a.Expr, b.Expr), func(in []float64) float64 {
 		if p.Go(in) <= q.Go(in) {
 			return a.Go(in)
@@ -66,8 +66,8 @@ func Random(r *rand.Rand, depth, n int) Tree {
 	}}
 }
 
-// Deviation is how far float32 arithmetic is from float64 for an expression of n operands, relative to the largest
-// value over random operands of (−1, 1) that float32 has.
+// Deviation is the error of float32 arithmetic against float64 for an expression of n operands, relative to the
+// largest value over random operands of (−1, 1) that float32 has.
 func Deviation(r *rand.Rand, e expr.Expr, n int) float64 {
 	args, large, worst := make([]float64, n), 0., 0.
 	for range 200 {
