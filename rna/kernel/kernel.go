@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// Block is how many elements at most have one sum.
+	// Block is the largest number of elements in one sum.
 	Block = 8192
 
-	// Run is how many elements of a vector are read before those of another: enough for processors to read ahead,
-	// and little enough that those of some vectors stay in a first-level cache.
+	// Run is the number of elements read from one vector before the next: enough for hardware prefetch, and few
+	// enough that several vectors' runs fit in the L1 cache.
 	Run = 1024
 
 	// Lanes is the number of interleaved sums: element i of a block goes to sum i mod Lanes.
@@ -72,7 +72,7 @@ type set struct {
 // active is the level of the kernels; tests try others.
 var active = simd.Default().Vectors()
 
-// address is where element i of a vector lies.
+// address points to element i of a vector.
 func address(v []byte, i, size int) *byte {
 	return (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), i*size))
 }

@@ -7,7 +7,7 @@ import (
 	"onlinerna/internal/simd/convert"
 )
 
-// A Pair is the residual 2^-Exp (x − y) of two vectors, by their numbers. Y is −1 where there is none.
+// A Pair is the residual 2^-Exp (x − y) of two vectors, by their numbers. Y is −1 if there is no y.
 type Pair struct{ X, Y, Exp int }
 
 func (p Pair) plain() bool { return p.Y >= 0 && p.Exp == 0 }
@@ -20,7 +20,7 @@ type Products struct {
 	widen convert.Setter
 	size  int
 	pairs []Pair
-	full  bool // whether all pairs are multiplied, and not the last one with each
+	full  bool // whether all pairs are multiplied, rather than the last one with each
 
 	steps []step
 	tiles []tile
@@ -51,14 +51,14 @@ type tile struct {
 	next [4]uintptr
 }
 
-// fetches are vectors to prefetch, each where it is or a run further on.
+// fetches are the vectors to prefetch, at the current run or the next one.
 type fetches []struct {
 	vector int
 	later  bool
 }
 
-// NewProducts makes the products of the last of pairs with each of them, or, if full is true, of each with each. There
-// are so many vectors.
+// NewProducts makes the products of the last of pairs with each of them, or, if full is true, of each with each.
+// vectors is their number.
 func NewProducts(f convert.Format, vectors int, pairs []Pair, full bool) *Products {
 	k := &sets[active]
 	p := &Products{set: k, widen: convert.Rows(active, f), ops: &k.format[f],
@@ -82,7 +82,7 @@ func NewProducts(f convert.Format, vectors int, pairs []Pair, full bool) *Produc
 	} else {
 		p.rows = make([]float64, Run)
 		p.extra = make([]float64, Run)
-		p.lanes = make([]float64, (len(pairs)+3)*Lanes) // four are in hand at a time
+		p.lanes = make([]float64, (len(pairs)+3)*Lanes) // four are computed at a time
 	}
 	p.plan()
 	return p
@@ -96,7 +96,7 @@ func (p *Products) Len() int {
 	return len(p.pairs)
 }
 
-// plan makes the steps, and says what they prefetch.
+// plan makes the steps and their prefetches.
 func (p *Products) plan() {
 	if !p.full {
 		p.steps = append(p.steps, step{pair: len(p.pairs) - 1, count: 1})
@@ -159,7 +159,7 @@ func (p *Products) fetchBefore(i, vector int) {
 	}
 }
 
-// chain is how many plain pairs begin ps of which each one's y is the x of the one before.
+// chain counts the pairs at the start of ps in which each y is the x of the pair before.
 func chain(ps []Pair) int {
 	for i, q := range ps {
 		if !q.plain() || i > 0 && q.Y != ps[i-1].X {
@@ -202,7 +202,7 @@ func (p *Products) Block(sums []float64, vs [][]byte, at, n int) {
 	p.fold(sums)
 }
 
-// aim tells steps and tiles where the vectors are, and what of them to prefetch.
+// aim sets the addresses of vectors and prefetches in steps and tiles.
 func (p *Products) aim(vs [][]byte, at int, base func(i int) *byte) {
 	for i := range vs {
 		p.bases[i] = base(i)
