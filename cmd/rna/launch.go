@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -45,12 +46,13 @@ func launch(ctx context.Context, devices []string) error {
 	}
 	defer own.Close()
 	defer their.Close()
+	key := rand.Text()
 	list := make([]*rankProcess, len(devices))
 	ended := make(chan *rankProcess, len(devices))
 	var failed error
 	for k, device := range devices {
 		cmd := exec.Command(self, os.Args[1:]...)
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize, len(devices)), ranks.OwnSocket+"="+filepath.Join(dir, "ranks"))
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize, len(devices)), ranks.OwnSocket+"="+filepath.Join(dir, "ranks"), ranks.KeyVar+"="+key)
 		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{their}
 		apart(cmd) // Ctrl-C is passed on, once
 		p := &rankProcess{cmd: cmd, device: device}

@@ -95,7 +95,15 @@ func (f *ranksFlags) meet(w ranks.World, device string) (ranks.Engine, error) {
 	if _, err := cuda.Devices(); err != nil {
 		return nil, fmt.Errorf("which work together on GPUs alone: %w; start ranks on CPUs by mpirun or srun", err)
 	}
-	o := sockets.Options{Network: w.Network, Address: w.Master, Rank: w.Rank, Size: w.Size, Name: "sockets", Timeout: f.timeout, Key: os.Getenv("TORCHELASTIC_RUN_ID")}
+	key, err := ranksKey()
+	if err != nil {
+		return nil, err
+	}
+	if key == "" && w.Network == "tcp" && w.Rank == 0 {
+		fmt.Fprintf(os.Stderr, "warning: ranks meet at %s without a key, where others may join, too: set %s to a file with one\n", w.Master, ranks.KeyFileVar)
+	}
+	o := sockets.Options{Network: w.Network, Address: w.Master, Rank: w.Rank, Size: w.Size, Name: "sockets", Timeout: f.timeout, Key: key,
+		Job: os.Getenv("TORCHELASTIC_RUN_ID"), Listen: os.Getenv(ranks.ListenVar)}
 	if w.Launcher == ranks.Own {
 		watchParent()
 		o.Lost = func(error, bool) { os.Exit(1) } // the process that has started the ranks says which has ended

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"onlinerna/internal/text"
 )
 
 // ErrTimeout says that an operation was not done in time.
@@ -67,11 +69,11 @@ func (g *Group) Together(err error) error {
 	if e != nil || !failed {
 		return errors.Join(err, e)
 	}
-	text := ""
+	own := ""
 	if err != nil {
-		text = err.Error()
+		own = err.Error()
 	}
-	list, e := g.Gather([]byte(text))
+	list, e := g.Gather([]byte(own))
 	if e != nil {
 		return errors.Join(err, e)
 	}
@@ -79,7 +81,7 @@ func (g *Group) Together(err error) error {
 	if k < 0 {
 		return errors.Join(err, errors.New("an error without a text"))
 	}
-	r := &RankError{Rank: k, Name: g.Name(k), Err: errors.New(string(list[k]))}
+	r := &RankError{Rank: k, Name: g.Name(k), Err: errors.New(text.PrintableLines(string(list[k])))}
 	if k == g.Rank() {
 		r.Err = err
 	}
@@ -113,6 +115,7 @@ func (g *Group) Compare(facts ...Fact) error {
 			if name != f.Name {
 				value = "nothing"
 			}
+			value = text.Printable(value)
 			values[value] = append(values[value], k)
 			of[k] = value
 		}

@@ -90,6 +90,7 @@ func Join(e Engine, o Options) (*Group, error) {
 		if err := json.Unmarshal(b, &p); err != nil {
 			return nil, err
 		}
+		p.Host = text.Printable(p.Host)
 		if _, ok := node[p.Host]; !ok {
 			node[p.Host] = len(node)
 		}
@@ -97,7 +98,7 @@ func Join(e Engine, o Options) (*Group, error) {
 		hosts[p.Host]++
 		g.places = append(g.places, p)
 	}
-	g.nodes, g.locals = len(node), hosts[host]
+	g.nodes, g.locals = len(node), hosts[text.Printable(host)]
 	for _, p := range g.places {
 		if own := g.places[g.Rank()]; p.Host == own.Host && p.CPUs == own.CPUs {
 			g.sharing++

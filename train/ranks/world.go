@@ -39,6 +39,14 @@ const (
 	OwnSocket = "RNA_RANKS_SOCKET"
 )
 
+// These variables are of any launcher: a secret that the ranks have in common, a file with it, and the host at which rank 0
+// listens in place of the launcher's.
+const (
+	KeyVar     = "RNA_RANKS_KEY"
+	KeyFileVar = "RNA_RANKS_KEY_FILE"
+	ListenVar  = "RNA_RANKS_LISTEN"
+)
+
 // launchers are asked in turn: what starts processes inside of what another has started comes first. A Slurm allocation alone, SLURM_NTASKS, is no
 // start of ranks: only a step of srun's is.
 var launchers = []launcher{

@@ -4,14 +4,17 @@ package sockets
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
 	"time"
 
+	"onlinerna/internal/text"
 	"onlinerna/train/ranks"
 )
 
@@ -19,9 +22,12 @@ import (
 type Options struct {
 	Network, Address string // "unix" and a file, or "tcp" and host:port; rank 0 listens there
 	Rank, Size       int
-	Key              string        // that the ranks have in common, and those of other jobs don't
+	Listen           string        // the host at which rank 0 listens with tcp, "" for that of Address
+	Key              string        // a secret of the job: who does not know it is no rank. "": who connects may be one
+	Job              string        // that the ranks have in common, and those of other jobs don't; no secret
 	Name             string        // of the engine
 	Timeout          time.Duration // for all to come
+	Patience         time.Duration // for who connects to say who it is, 0 for 10 s
 
 	// Lost is called, by a goroutine of the engine, when a rank has ended without a word, or has ended all: there is nothing left to do but to end this
 	// process, too, as nil does, with status 1. quiet says that another rank has said, or will say, why.
@@ -50,17 +56,22 @@ type request struct {
 }
 
 // Open has the ranks meet. It returns once all have come, or at the end of the time.
-func Open(o Options) (ranks.Engine, error) {
+func Open(o Options) (ranks.Engine, error) { return open(o, listen) }
+
+func open(o Options, listen func(Options) (net.Listener, error)) (ranks.Engine, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
 	until := time.Now().Add(o.Timeout)
-	var l net.Listener
+	var h *hub
+	at := o.Address
 	if o.Rank == 0 {
-		if l, err = listen(o); err != nil {
+		l, err := listen(o)
+		if err != nil {
 			return nil, err
 		}
+		h, at = &hub{door: &door{Listener: l}}, l.Addr().String()
 	}
 	e := &engine{o: o, missing: make(chan []int, 1)}
 	if e.o.Lost == nil {
@@ -71,29 +82,36 @@ func Open(o Options) (ranks.Engine, error) {
 			os.Exit(1)
 		}
 	}
-	e.conn, err = dial(o, until)
-	if l != nil { // rank 0 waits at its own door first: it may be shut soon
-		go (&hub{listener: l}).meet(o, until)
+	var r *bufio.Reader
+	for {
+		e.conn, err = dial(o, at, until)
+		if h != nil { // rank 0 waits at its own door first: it may be shut soon
+			go h.meet(o, until)
+			h = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		r = bufio.NewReaderSize(e.conn, 1<<16)
+		e.conn.SetReadDeadline(until.Add(time.Second)) // rank 0 says first why
+		if err = introduce(e.conn, r, &o, host); !errors.Is(err, errTurnedAway) || time.Until(until) < 100*time.Millisecond {
+			break
+		}
+		e.conn.Close()
+		time.Sleep(100 * time.Millisecond)
 	}
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(greeting{o.Rank, o.Size, o.Key, host})
-	if err == nil {
-		err = write(e.conn, frame{kind: hello, data: text})
-	}
-	r := bufio.NewReaderSize(e.conn, 1<<16)
 	var f frame
 	if err == nil {
-		e.conn.SetReadDeadline(until.Add(time.Second)) // rank 0 says first why
-		f, err = read(r, longest)
+		f, err = readShort(r)
 		e.conn.SetReadDeadline(time.Time{})
 	}
 	switch {
 	case err != nil:
-		err = fmt.Errorf("rank %d of %d at %s: rank 0 does not answer, or takes it for one of another job: %w", o.Rank, o.Size, o.Address, err)
+		err = fmt.Errorf("rank %d of %d at %s: %w", o.Rank, o.Size, o.Address, err)
 	case f.kind == refuse:
-		err = errors.New(string(f.data))
+		err = errors.New(text.Printable(string(f.data)))
+	case f.kind != hello:
+		err = fmt.Errorf("rank %d of %d at %s: a %v from rank 0, which nothing asked for", o.Rank, o.Size, o.Address, f.kind)
 	}
 	if err != nil {
 		e.conn.Close()
@@ -103,29 +121,8 @@ func Open(o Options) (ranks.Engine, error) {
 	return e, nil
 }
 
-// listen listens at the address, with tcp on all of the host's.
-func listen(o Options) (net.Listener, error) {
-	at := o.Address
-	if o.Network == "tcp" {
-		_, port, err := net.SplitHostPort(at)
-		if err != nil {
-			return nil, fmt.Errorf("the ranks' address %s: want host:port: %w", at, err)
-		}
-		at = ":" + port
-	}
-	l, err := net.Listen(o.Network, at)
-	if err != nil {
-		return nil, fmt.Errorf("rank 0 cannot listen at %s: %w: choose another port, or is there another rank 0", o.Address, err)
-	}
-	return l, nil
-}
-
 // dial tries until rank 0 is there.
-func dial(o Options, until time.Time) (net.Conn, error) {
-	at := o.Address
-	if _, port, err := net.SplitHostPort(at); o.Network == "tcp" && o.Rank == 0 && err == nil {
-		at = net.JoinHostPort("localhost", port)
-	}
+func dial(o Options, at string, until time.Time) (net.Conn, error) {
 	for {
 		c, err := net.DialTimeout(o.Network, at, max(time.Until(until), time.Millisecond))
 		if err == nil {
@@ -141,8 +138,24 @@ func dial(o Options, until time.Time) (net.Conn, error) {
 // receive takes what comes from the hub.
 func (e *engine) receive(r *bufio.Reader) {
 	for {
-		f, err := read(r, longest)
+		h, err := readHead(r)
+		if err == nil && h.kind.operation() {
+			if err = e.result(h, r); err == nil {
+				if h.kind == bye {
+					return
+				}
+				continue
+			}
+		}
+		var f frame
+		if err == nil {
+			f, err = h.body(r, short+16*uint64(e.o.Size))
+		}
 		switch {
+		case errors.Is(err, errUnasked) || errors.Is(err, errNoRank):
+			e.conn.Close()
+			e.fail(fmt.Errorf("rank 0 at %s: %w", e.o.Address, err), false)
+			return
 		case err != nil:
 			e.fail(fmt.Errorf("rank 0 at %s has ended", e.o.Address), e.o.Rank != 1)
 			return
@@ -151,31 +164,50 @@ func (e *engine) receive(r *bufio.Reader) {
 			if f.n == 0 { // which has ended
 				first = 1
 			}
-			e.fail(errors.New(string(f.data)), e.o.Rank != first)
+			e.fail(errors.New(text.Printable(string(f.data))), e.o.Rank != first)
 			return
 		case f.kind == abort:
-			e.fail(errors.New(string(f.data)), true)
+			e.fail(errors.New(text.Printable(string(f.data))), true)
 			return
 		case f.kind == waiting:
 			var list []int
 			json.Unmarshal(f.data, &list)
-			e.missing <- list
-			continue
-		}
-		e.mu.Lock()
-		q := e.list[0]
-		e.list = e.list[1:]
-		e.mu.Unlock()
-		if q.kind != f.kind || len(q.to) != len(f.data) {
-			q.err = fmt.Errorf("a %v of %d bytes has come for a %v of %d", f.kind, len(f.data), q.kind, len(q.to))
-		} else {
-			copy(q.to, f.data)
-		}
-		close(q.done)
-		if f.kind == bye {
+			select {
+			case e.missing <- list:
+			default: // nobody waits for it any more
+			}
+		default:
+			e.conn.Close()
+			e.fail(fmt.Errorf("rank 0 at %s: a %v: %w", e.o.Address, f.kind, errUnasked), false)
 			return
 		}
 	}
+}
+
+// errUnasked is of a peer that does not keep to the protocol.
+var errUnasked = errors.New("nothing asked for it")
+
+// result reads the result of the first request into its place. Another one than that is an error of the hub.
+func (e *engine) result(h head, r io.Reader) error {
+	e.mu.Lock()
+	if len(e.list) == 0 {
+		e.mu.Unlock()
+		return fmt.Errorf("a %v of %d bytes: %w", h.kind, h.size, errUnasked)
+	}
+	q := e.list[0]
+	if q.kind != h.kind || uint64(len(q.to)) != h.size {
+		e.mu.Unlock()
+		return fmt.Errorf("a %v of %d bytes, for a %v of %d: %w", h.kind, h.size, q.kind, len(q.to), errUnasked)
+	}
+	e.mu.Unlock()
+	if _, err := io.ReadFull(r, q.to); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.list = e.list[1:]
+	e.mu.Unlock()
+	close(q.done)
+	return nil
 }
 
 // fail ends the requests, and tells the caller.
@@ -248,9 +280,9 @@ func (e *engine) Reduce64(x []float64, op ranks.Op) ranks.Request {
 
 // Broadcast implements ranks.Engine.
 func (e *engine) Broadcast(b []byte, from int) ranks.Request {
-	f := frame{kind: spread, n: uint32(from)}
-	if e.o.Rank == from {
-		f.data = b
+	f := frame{kind: spread, n: uint32(from), data: b}
+	if e.o.Rank != from {
+		f.data = binary.LittleEndian.AppendUint64(nil, uint64(len(b))) // the size that the hub is to expect
 	}
 	return e.send(f, b)
 }
@@ -262,6 +294,10 @@ func (e *engine) Gather(all, own []byte) ranks.Request {
 
 // Missing implements ranks.Engine.
 func (e *engine) Missing(grace time.Duration) []int {
+	select {
+	case <-e.missing: // an answer that came too late
+	default:
+	}
 	e.order.Lock()
 	err := write(e.conn, frame{kind: waiting, n: uint32(grace.Milliseconds())})
 	e.order.Unlock()

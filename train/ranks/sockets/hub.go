@@ -2,9 +2,11 @@ package sockets
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -14,20 +16,15 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// greeting is what a rank says first.
-type greeting struct {
-	Rank, Size int
-	Key, Host  string
-}
-
 // hub is in rank 0's process: the ranks, this one too, send it what they have, and get back what comes of it.
 type hub struct {
-	listener net.Listener
-	peers    []*peer
-	mu       sync.Mutex
-	over     bool   // it ends as it should, or has said why it does not
-	why      string // there will be nothing
-	waiters  []int
+	*door
+	peers   []*peer
+	mu      sync.Mutex
+	over    bool   // it ends as it should, or has said why it does not
+	why     string // there will be nothing
+	waiters []int
+	plan    plan
 }
 
 // peer is a rank as the hub sees it.
@@ -38,6 +35,7 @@ type peer struct {
 	queue chan frame // operations
 }
 
+// send writes a frame.
 func (p *peer) send(f frame) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,32 +52,21 @@ func (h *hub) meet(o Options, until time.Time) {
 	arrivals := make(chan arrival)
 	done := make(chan bool)
 	defer close(done)
-	go func() {
-		for {
-			c, err := h.listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				c.SetReadDeadline(until)
-				f, err := read(c, stranger)
-				var g greeting
-				if err != nil || f.kind != hello || json.Unmarshal(f.data, &g) != nil || g.Key != o.Key {
-					c.Close() // no rank of these
-					return
-				}
-				c.SetReadDeadline(time.Time{})
-				select {
-				case arrivals <- arrival{g, c}:
-				case <-done:
-					if h.why != "" {
-						write(c, frame{kind: refuse, data: []byte(h.why)})
-					}
-					c.Close()
-				}
-			}()
+	go h.accept(func(c net.Conn) {
+		g, ok := h.greet(c, &o, until)
+		if !ok {
+			return
 		}
-	}()
+		select {
+		case arrivals <- arrival{g, c}:
+		case <-done:
+			if h.why != "" {
+				say(c, frame{kind: refuse, data: []byte(h.why)})
+			}
+			c.Close()
+		}
+	})
+	refused := "" // without a key anybody may say that it is a rank: it ends nobody else
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
 	for here := 0; here < o.Size; {
@@ -95,8 +82,12 @@ func (h *hub) meet(o Options, until time.Time) {
 				why = fmt.Sprintf("rank %d is there twice: on %s and on %s", a.g.Rank, h.peers[a.g.Rank].name, a.g.Host)
 			}
 			if why != "" {
-				write(a.c, frame{kind: refuse, data: []byte(why)})
+				say(a.c, frame{kind: refuse, data: []byte(why)})
 				a.c.Close()
+				if o.Key == "" && o.Network == "tcp" {
+					refused = "; refused: " + why
+					continue
+				}
 				h.refuse(why)
 				return
 			}
@@ -109,11 +100,13 @@ func (h *hub) meet(o Options, until time.Time) {
 					missing = append(missing, fmt.Sprint(k))
 				}
 			}
-			h.refuse(fmt.Sprintf("not all ranks have come to %s in time: missing: rank %s", o.Address, strings.Join(missing, ", ")))
+			h.refuse(fmt.Sprintf("not all ranks have come to %s in time: missing: rank %s%s; rank 0 listens at %s",
+				o.Address, strings.Join(missing, ", "), refused, h.Addr()))
 			return
 		}
 	}
-	h.listener.Close()
+	h.Close()
+	h.plan.start(o.Size)
 	h.sendAll(frame{kind: hello}, -1) // before anything else, as that one has ended already
 	for k, p := range h.peers {
 		go h.listen(k, p)
@@ -126,27 +119,54 @@ func (h *hub) refuse(why string) {
 	h.why = why
 	for _, p := range h.peers {
 		if p != nil {
-			write(p, frame{kind: refuse, data: []byte(why)})
+			say(p, frame{kind: refuse, data: []byte(why)})
 		}
 	}
-	h.listener.Close()
+	h.Close()
 }
 
 // listen takes what a rank sends.
 func (h *hub) listen(k int, p *peer) {
-	r := bufio.NewReaderSize(p.Conn, 1<<16)
+	err := h.hear(k, p, bufio.NewReaderSize(p.Conn, 1<<16))
+	why := fmt.Appendf(nil, "rank %d on %s has ended", k, p.name)
+	if errors.As(err, new(disagreement)) {
+		h.tell(frame{kind: lost, n: uint32(len(h.peers)), data: []byte(err.Error())}, -1)
+		return
+	}
+	if errors.Is(err, errUnasked) || errors.Is(err, errNoRank) {
+		why = fmt.Appendf(nil, "rank %d on %s: %v", k, p.name, err)
+		p.send(frame{kind: lost, n: uint32(k), data: why})
+		p.Close()
+	}
+	h.tell(frame{kind: lost, n: uint32(k), data: why}, k)
+}
+
+func (h *hub) hear(k int, p *peer, r io.Reader) error {
 	for {
-		f, err := read(r, longest)
+		at, err := readHead(r)
+		if err != nil {
+			return err
+		}
 		switch {
-		case err != nil:
-			h.tell(frame{kind: lost, n: uint32(k), data: fmt.Appendf(nil, "rank %d on %s has ended", k, p.name)}, k)
-			return
-		case f.kind == waiting:
-			h.wait(k, time.Duration(f.n)*time.Millisecond)
-		case f.kind == abort:
+		case at.kind == waiting && at.size == 0:
+			h.wait(k, time.Duration(at.n)*time.Millisecond)
+		case at.kind == abort && at.size == 0:
 			h.tell(frame{kind: abort, n: uint32(k), data: fmt.Appendf(nil, "rank %d on %s has ended all", k, p.name)}, k)
-		default:
+			return nil
+		case at.kind.operation():
+			if err := h.plan.allow(k, at); err != nil {
+				return err
+			}
+			f, err := at.body(r, at.size)
+			if err != nil {
+				return err
+			}
+			if k == 0 {
+				h.plan.begin(f)
+			}
 			p.queue <- f
+		default:
+			return fmt.Errorf("a %v of %d bytes: %w", at.kind, at.size, errUnasked)
 		}
 	}
 }
@@ -160,6 +180,7 @@ func (h *hub) tell(f frame, but int) {
 	if over {
 		return
 	}
+	h.plan.end()
 	h.sendAll(f, but)
 }
 
@@ -181,6 +202,9 @@ func (h *hub) sendAll(f frame, but int) {
 func (h *hub) wait(k int, grace time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if slices.Contains(h.waiters, k) {
+		return
+	}
 	h.waiters = append(h.waiters, k)
 	if len(h.waiters) > 1 {
 		return
@@ -209,6 +233,7 @@ func (h *hub) serve() {
 		for k, p := range h.peers {
 			parts[k] = <-p.queue
 		}
+		h.plan.done()
 		result, err := do(parts)
 		if err != nil {
 			h.tell(frame{kind: lost, n: uint32(len(h.peers)), data: []byte(err.Error())}, -1)
@@ -218,6 +243,7 @@ func (h *hub) serve() {
 			h.mu.Lock()
 			h.over = true
 			h.mu.Unlock()
+			h.plan.end()
 		}
 		h.sendAll(result, -1)
 		if result.kind == bye {
@@ -231,7 +257,7 @@ func do(parts []frame) (frame, error) {
 	first := parts[0]
 	for k, f := range parts[1:] {
 		if f.kind != first.kind || f.n != first.n || first.kind != spread && len(f.data) != len(first.data) {
-			return frame{}, fmt.Errorf("the ranks disagree about what is next: rank 0 is at a %v of %d bytes, rank %d at a %v of %d", first.kind, len(first.data), k+1, f.kind, len(f.data))
+			return frame{}, disagree(head{first.kind, first.n, uint64(len(first.data))}, k+1, head{f.kind, f.n, uint64(len(f.data))})
 		}
 	}
 	switch first.kind {
@@ -252,7 +278,13 @@ func do(parts []frame) (frame, error) {
 		if int(first.n) >= len(parts) {
 			return frame{}, errors.New("a broadcast of no rank")
 		}
-		return parts[first.n], nil
+		root := parts[first.n]
+		for k, f := range parts {
+			if k != int(first.n) && (len(f.data) != 8 || binary.LittleEndian.Uint64(f.data) != uint64(len(root.data))) {
+				return frame{}, fmt.Errorf("the ranks disagree about a broadcast: rank %d sends %d bytes, rank %d wants others", first.n, len(root.data), k)
+			}
+		}
+		return root, nil
 	case gather:
 		all := frame{kind: gather}
 		for _, f := range parts {

@@ -133,7 +133,7 @@ func TestLostAtOnce(t *testing.T) {
 		if err := errors.Join(err, <-gone); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Reduce64([]float64{1}, ranks.Sum).Wait(10 * time.Second); err == nil || err.Error() != "rank 1 on gone has ended" {
+		if err := e.Reduce64([]float64{1}, ranks.Sum).Wait(10 * time.Second); err == nil || err.Error() != `rank 1 on gone\x1b[31m has ended` {
 			t.Fatalf("a rank that has ended at once: %v", err)
 		}
 		<-lost
