@@ -332,7 +332,9 @@ func (r *Run) load(dir string) error {
 		return fmt.Errorf("%s: version %d, this program reads %d", path, c.Version, checkpointVersion)
 	case c.Images != r.train.Images():
 		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images, r.train.Images())
-	case c.Position.Epoch < 1 || c.Position.Epoch > r.Config.Epochs+1 || c.Position.Batch < 0 || c.Position.Batch > r.train.Steps() || c.Position.Steps < 0:
+	case c.Position.Epoch > r.Config.Epochs+1:
+		return fmt.Errorf("%s: %d epochs are done: a run of %d epochs is shorter", path, c.Position.Epoch-1, r.Config.Epochs)
+	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.train.Steps() || c.Position.Steps < 0:
 		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
 			path, c.Position.Epoch, c.Position.Batch, r.Config.Epochs, r.train.Steps())
 	}

@@ -29,14 +29,14 @@ func (r *Run) initNet() error {
 	if err != nil {
 		return fmt.Errorf("initial weights: %w", err)
 	}
-	said := "says"
+	said := c.Init + " says"
 	if meta.Model == "" {
 		names := network.Identify(f)
 		switch len(names) {
 		case 0:
 			return fmt.Errorf("initial weights: %s has the tensors of none of the models: rna inspect lists them; name the nearest model to see how it differs", c.Init)
 		case 1:
-			meta.Model, said = names[0], "has the tensors of"
+			meta.Model, said = names[0], "the tensors of "+c.Init+" show"
 		default:
 			return fmt.Errorf("initial weights: %s has the tensors of %s alike: name one as the model", c.Init, strings.Join(names, " and "))
 		}
@@ -49,7 +49,7 @@ func (r *Run) initNet() error {
 	if c.ImageSize == 0 {
 		c.ImageSize = cmp.Or(meta.ImageSize, a.Size)
 	}
-	r.note("%s %s %s, which is trained, at %d×%d pixels", c.Init, said, c.Model, c.ImageSize, c.ImageSize)
+	r.note("the net is %s at %d×%d pixels, as %s", c.Model, c.ImageSize, c.ImageSize, said)
 	return nil
 }
 

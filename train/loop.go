@@ -124,7 +124,7 @@ func (r *Run) begin() error {
 	}
 	r.warnOfFewSteps()
 	if c := &r.Config; r.Ranks.First() && c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
-		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.FirstExtrapolation())
+		r.log("no extrapolation in this run: the first one would be in epoch %d", c.RNA.FirstExtrapolation())
 	}
 	return nil
 }

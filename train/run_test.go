@@ -283,7 +283,7 @@ func TestShortRun(t *testing.T) {
 	if err := r.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said, "no extrapolation") || !strings.Contains(said, "4 epochs") || r.History[2].RNA != nil {
+	if !strings.Contains(said, "no extrapolation") || !strings.Contains(said, "epoch 4") || r.History[2].RNA != nil {
 		t.Errorf("the log says %q, the record %+v", said, r.History[2].RNA)
 	}
 }

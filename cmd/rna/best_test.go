@@ -72,3 +72,12 @@ func TestBestAgrees(t *testing.T) {
 }
 
 func abs(x float64) float64 { return max(x, -x) }
+
+func TestTookNamesWeights(t *testing.T) {
+	r := &runFolder{file: "best.safetensors"}
+	for kind, want := range map[network.Kind]string{network.SGD: "SGD", network.SGDStats: "SGD with BatchNorm recalibrated", network.Average: "the average"} {
+		if got := r.took(network.Meta{Kind: kind, Epoch: 5}); got != "best.safetensors: "+want+" of epoch 5" {
+			t.Error(got)
+		}
+	}
+}

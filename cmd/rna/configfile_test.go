@@ -68,7 +68,7 @@ func TestExtend(t *testing.T) {
 	if err != nil || c.Epochs != 4 || h[2].Rate != c.Schedule.At(2) {
 		t.Errorf("%d epochs, rate %g in epoch 3, %v", c.Epochs, h[2].Rate, err)
 	}
-	if status, _, err := runRNA(t, "train", "--resume", run, "--epochs", "3"); status == 0 || !strings.Contains(err, "is not in a run of 3 epochs") {
+	if status, _, err := runRNA(t, "train", "--resume", run, "--epochs", "3"); status == 0 || !strings.Contains(err, "epochs are done: a run of 3 epochs is shorter") {
 		t.Errorf("status %d, stderr %q", status, err)
 	}
 }

@@ -52,7 +52,7 @@ func TestDataCommands(t *testing.T) {
 		}
 		return out.String()
 	}
-	if out := command(0, "pack", in, packed, "--size", "32", "--quality", "80"); !strings.Contains(out, "train: 6 of 6 images (0 copied as they are) in 1 files") {
+	if out := command(0, "pack", in, packed, "--size", "32", "--quality", "80"); !strings.Contains(out, "train: 6 of 6 images (0 copied as they are) in 1 file of") {
 		t.Error(out)
 	}
 	command(0, "pack", packed, raw, "--raw", "24")

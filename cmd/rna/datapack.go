@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/pack"
+	"onlinerna/internal/text"
 )
 
 type packFlags struct {
@@ -92,8 +93,8 @@ func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) e
 		for _, shard := range s.Shards {
 			bytes += shard.Bytes
 		}
-		fmt.Fprintf(stdout, "%s: %d of %d images (%d copied as they are) in %d files of %.1f MB\n",
-			s.Name, s.Kept(), s.Images, s.Copied, len(s.Shards), float64(bytes)/1e6)
+		fmt.Fprintf(stdout, "%s: %d of %d images (%d copied as they are) in %s of %.1f MB\n",
+			s.Name, s.Kept(), s.Images, s.Copied, text.Count(len(s.Shards), "file"), float64(bytes)/1e6)
 		for i, d := range s.Dropped {
 			if i == 10 {
 				fmt.Fprintf(stdout, "  … and %d more, see %s/pack.json\n", len(s.Dropped)-i, out)

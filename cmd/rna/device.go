@@ -147,7 +147,11 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	case known:
 		return openGPU(name, o)
 	}
-	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(suggest(name, deviceNames, "")), strings.Join(deviceNames, ", "))
+	meant := suggest(name, deviceNames, "")
+	if strings.HasPrefix(strings.ToLower(name), "gpu") {
+		meant = ", did you mean cuda?"
+	}
+	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(meant), strings.Join(deviceNames, ", "))
 }
 
 // gpuOrdinal is which GPU a name of kind cuda means: N of cuda:N, that with a UUID, the first one without a number.

@@ -341,7 +341,7 @@ func (r *extrapolation) printCandidates(w io.Writer) error {
 		return err
 	}
 	if r.NoDifference {
-		_, err := fmt.Fprintln(w, "no difference: what has a lower loss than the one chosen has it by less than the standard error")
+		_, err := fmt.Fprintln(w, "no difference: the candidates with a lower loss than the chosen one are within the standard error")
 		return err
 	}
 	return nil

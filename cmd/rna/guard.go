@@ -37,6 +37,17 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 		kind, _ = pflag.UnquoteUsage(f)
 		return f.Value.String(), kind
 	}
+	for _, name := range []string{"json", "csv"} {
+		f := cmd.Flags().Lookup(name)
+		if f == nil || !f.Changed || f.Value.Type() != "bool" {
+			continue
+		}
+		for _, arg := range args {
+			if _, err := os.Stat(arg); err != nil && strings.EqualFold(filepath.Ext(arg), "."+name) {
+				return fmt.Errorf("--%s takes no file: it prints; > %s behind it writes that to a file", name, arg)
+			}
+		}
+	}
 	var outputs []string
 	for _, w := range writes {
 		to, kind := named(w)

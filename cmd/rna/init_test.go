@@ -18,10 +18,10 @@ func TestInitNet(t *testing.T) {
 		size int
 		says string
 	}{
-		{"--init run/best.safetensors", 16, "run/best.safetensors says conv6, which is trained, at 16×16 pixels"},
-		{"--init run", 16, "run/best.safetensors says conv6"},
+		{"--init run/best.safetensors", 16, "the net is conv6 at 16×16 pixels, as run/best.safetensors says"},
+		{"--init run", 16, "as run/best.safetensors says"},
 		{"--init run --image-size 20", 20, "at 20×20"},
-		{"--init other.safetensors", 32, "other.safetensors has the tensors of conv6, which is trained, at 32×32 pixels"},
+		{"--init other.safetensors", 32, "the net is conv6 at 32×32 pixels, as the tensors of other.safetensors show"},
 		{"--init other.safetensors --model conv6 --image-size 16", 16, "initial weights: other.safetensors"},
 	} {
 		expect(t, quickly+"-o new "+c.args, c.says)

@@ -210,7 +210,7 @@ func (in *inspection) print(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	fmt.Fprintln(t)
-	fmt.Fprintln(t, "FILE\tSTEP\tNORM OF WEIGHTS\tFROM THE FILE BEFORE")
+	fmt.Fprintln(t, "FILE\tEPOCH OR STEP\tNORM OF WEIGHTS\tFROM THE FILE BEFORE")
 	for _, f := range in.Files {
 		step, distance := "", ""
 		if f.Step != nil {

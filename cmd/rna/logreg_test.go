@@ -76,7 +76,7 @@ func TestLogregFiles(t *testing.T) {
 		write("nan.txt", "1 1:1\n-1 2:nan\n"): "nan.txt:2: column 2 is nan",
 		write("order.txt", "1 2:1 1:1\n"):     "order.txt:1: column 1 after column 2",
 		write("ragged.csv", "1,2,3\n-1,2\n"):  "ragged.csv:2: 2 columns",
-		write("text.csv", "1,2\n-1,x\n"):      `text.csv:2: column 2 "x" is no number`,
+		write("text.csv", "1,2\n-1,x\n"):      `text.csv:2: column 2 "x" is no number; the label is the first column`,
 		write("class.csv", "1,2\n1,3\n"):      `class.csv: one class only, "1" in all 2 rows`,
 		write("third.csv", "1,2\n-1,3\n2,3"):  "third.csv:3: a third label",
 		filepath.Join(dir, "is-missing.csv"):  "is-missing.csv",

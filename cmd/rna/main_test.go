@@ -53,6 +53,7 @@ var quick = []string{"--limit-batches", "3", "--limit-val", "2", "--batch", "32"
 
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
+	empty := t.TempDir()
 	text := filepath.Join(dir, "weights.safetensors")
 	if err := os.WriteFile(text, []byte("these are no weights"), 0o644); err != nil {
 		t.Fatal(err)
@@ -87,7 +88,13 @@ func TestMistakes(t *testing.T) {
 		{"eval", 2, []string{"--weights is missing"}},
 		{"train --resume x --lr 1", 2, []string{"does not take --lr"}},
 		{"train --model resnet5", 1, []string{`"resnet5"`, `"resnet50"`}},
-		{"train --device gpu", 1, []string{`unknown device "gpu"`, "reference"}},
+		{"train --device gpu", 1, []string{`unknown device "gpu", did you mean cuda?`, "reference"}},
+		{"train --schedule cos", 2, []string{"did you mean cosine?"}},
+		{"eval x.safetensors --json e.json", 2, []string{"--json takes no file: it prints; > e.json behind it writes that to a file"}},
+		{"predict x.jpg --weights x.safetensors --csv p.csv", 2, []string{"--csv takes no file: it prints; > p.csv"}},
+		{"replay " + dir + " --json r.json", 2, []string{"--json takes no file"}},
+		{"train --config none.yaml", 2, []string{"rna: none.yaml: no such file or directory\n"}},
+		{"eval " + empty, 1, []string{empty + " is a folder, not a file, and has no run in it: there is no config.json of one"}},
 		{"train --device cuda:97", 1, []string{"device cuda:97: ", "--device cpu"}},
 		{"train --device cuda:first", 1, []string{`"first" is no number of a GPU`, "cuda:0"}},
 		{"train --device cpu:1", 1, []string{`unknown device "cpu:1"`}},

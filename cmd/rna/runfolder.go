@@ -54,7 +54,8 @@ func isFile(path string) bool {
 
 // took says which of the run's weights were taken.
 func (r *runFolder) took(m network.Meta) string {
-	name := map[network.Kind]string{network.SGD: r.config.OptimizerName(), network.RNA: "RNA", network.Average: "the average", network.EMA: "the EMA"}[m.Kind]
+	sgd := r.config.OptimizerName()
+	name := map[network.Kind]string{network.SGD: sgd, network.SGDStats: sgd + " with BatchNorm recalibrated", network.RNA: "RNA", network.Average: "the average", network.EMA: "the EMA"}[m.Kind]
 	return fmt.Sprintf("%s: %s of epoch %d", r.file, cmp.Or(name, string(m.Kind), "weights"), m.Epoch)
 }
 

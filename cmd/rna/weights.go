@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"os"
+	"strings"
 
 	"onlinerna/data"
 	"onlinerna/nn"
@@ -57,6 +59,9 @@ func (f *evalFlags) openWeights(log io.Writer) (*statedict.File, network.Meta, e
 		f.weights = run.file
 	}
 	file, err := statedict.Open(f.weights, f.key)
+	if st, none := os.Stat(f.weights); err != nil && none == nil && st.IsDir() && strings.HasSuffix(err.Error(), "not a file") {
+		err = fmt.Errorf("%w, and has no run in it: there is no config.json of one", err)
+	}
 	if err != nil {
 		return nil, network.Meta{}, err
 	}

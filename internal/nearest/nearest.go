@@ -4,7 +4,7 @@ package nearest
 import "strings"
 
 // To is the one of the candidates with the fewest edits from word, whatever their case, and "" where none has few
-// enough for a slip of the hand: half the word's length.
+// enough for a slip of the hand: half the word's length. Failing that, it is the first that begins with the word.
 func To(word string, candidates []string) string {
 	best, edits := "", len(word)/2+1
 	for _, c := range candidates {
@@ -12,25 +12,35 @@ func To(word string, candidates []string) string {
 			best, edits = c, d
 		}
 	}
+	if best == "" && len(word) >= 3 {
+		for _, c := range candidates {
+			if strings.HasPrefix(strings.ToLower(c), strings.ToLower(word)) {
+				return c
+			}
+		}
+	}
 	return best
 }
 
-// distance is the least number of bytes to insert, delete or replace to turn a into b (Levenshtein).
+// distance is the least number of edits that turn a into b: a byte inserted, deleted or replaced, or two neighbours swapped.
 func distance(a, b string) int {
+	var before, last []int
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last, row = last, row, make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			replace := diagonal
+			replace := last[j]
 			if a[i] != b[j] {
 				replace++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+			row[j+1] = min(replace, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

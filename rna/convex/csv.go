@@ -51,7 +51,11 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 		for j, s := range record[1:] {
 			v, err := number(strings.TrimSpace(s))
 			if err != nil {
-				return nil, &FileError{name, line, fmt.Errorf("column %d %w", j+2, err)}
+				err = fmt.Errorf("column %d %w", j+2, err)
+				if j+2 == len(record) {
+					err = fmt.Errorf("%w; the label is the first column", err)
+				}
+				return nil, &FileError{name, line, err}
 			}
 			values = append(values, v)
 		}

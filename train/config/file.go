@@ -3,7 +3,9 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -63,6 +65,9 @@ func Read(dir string) (Config, error) {
 
 func decodeFile(path string) (map[string]any, error) {
 	b, err := os.ReadFile(path)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err // the caller names the file
+	}
 	if err != nil {
 		return nil, err
 	}

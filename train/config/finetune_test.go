@@ -61,6 +61,9 @@ func TestFineTuneKeeps(t *testing.T) {
 	if c := resolve(Config{Batch: 8}); c.Schedule.Rate != tuneRate/4 || c.HeadRate != tuneHead*tuneRate/4 {
 		t.Errorf("batch 8: rate %g, head %g", c.Schedule.Rate, c.HeadRate)
 	}
+	if c := resolve(Config{Batch: 9}); !strings.Contains(c.OptimizerLine(), "rate 0.005625 falling to 0 by half a cosine by step, the last layer's 0.028125,") {
+		t.Errorf("batch 9: %s", c.OptimizerLine())
+	}
 	if c := resolve(Config{Accumulate: 4}); c.Batch != 8 || c.Accumulate != 4 || c.Schedule.Rate != tuneRate {
 		t.Errorf("4 batches a step: batch %d × %d, rate %g", c.Batch, c.Accumulate, c.Schedule.Rate)
 	}

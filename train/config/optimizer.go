@@ -167,7 +167,7 @@ func (c *Config) OptimizerLine() string {
 	}
 	fmt.Fprintf(&b, "rate %s", c.Schedule)
 	if c.HeadRate > 0 {
-		fmt.Fprintf(&b, ", the last layer's %g", c.HeadRate)
+		fmt.Fprintf(&b, ", the last layer's %.6g", c.HeadRate)
 	}
 	for _, h := range Hyperparameters() {
 		if x := *h.Field(c); x != nil {

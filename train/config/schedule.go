@@ -289,21 +289,21 @@ func (s Schedule) String() string {
 	var t string
 	switch s.Kind {
 	case Linear:
-		t = fmt.Sprintf("%g falling linearly to %g", s.Rate, s.final())
+		t = fmt.Sprintf("%.6g falling linearly to %.6g", s.Rate, s.final())
 	case Constant:
-		t = fmt.Sprintf("%g", s.Rate)
+		t = fmt.Sprintf("%.6g", s.Rate)
 	case Step:
-		t = fmt.Sprintf("%g times %g every %d epochs", s.Rate, s.Gamma, s.StepEvery)
+		t = fmt.Sprintf("%.6g times %g every %d epochs", s.Rate, s.Gamma, s.StepEvery)
 	case Multi:
-		t = fmt.Sprintf("%g times %g at epochs %v", s.Rate, s.Gamma, s.Milestones)
+		t = fmt.Sprintf("%.6g times %g at epochs %v", s.Rate, s.Gamma, s.Milestones)
 	case Cosine:
-		t = fmt.Sprintf("%g falling to %g by half a cosine", s.Rate, s.final())
+		t = fmt.Sprintf("%.6g falling to %.6g by half a cosine", s.Rate, s.final())
 	case Hold:
-		t = fmt.Sprintf("%g to epoch %g, then falling linearly to %g", s.Rate, s.Warmup+float64(s.HoldFor), s.final())
+		t = fmt.Sprintf("%.6g to epoch %g, then falling linearly to %.6g", s.Rate, s.Warmup+float64(s.HoldFor), s.final())
 	case Poly:
-		t = fmt.Sprintf("%g falling to %g by a power of %g", s.Rate, s.final(), s.Power)
+		t = fmt.Sprintf("%.6g falling to %.6g by a power of %g", s.Rate, s.final(), s.Power)
 	case OneCycle:
-		t = fmt.Sprintf("one cycle from %.4g up to %g and down to %.3g", s.Rate*s.from(), s.Rate, s.final())
+		t = fmt.Sprintf("one cycle from %.4g up to %.6g and down to %.3g", s.Rate*s.from(), s.Rate, s.final())
 	}
 	if s.byStep() {
 		t += " by step"

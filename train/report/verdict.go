@@ -42,11 +42,15 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 	}
 	below := func(s train.ScoreRecord, which string) {
 		d := value(s.Score) - value(best.Score)
+		name := which + nameOf(c, s)
+		if which == "" && best.Epoch != history[len(history)-1].Epoch {
+			name += " of that epoch" // the table shows the last one
+		}
 		if d == 0 {
-			fmt.Fprintf(&b, ", level with %s%s", which, nameOf(c, s))
+			fmt.Fprintf(&b, ", level with %s", name)
 			return
 		}
-		fmt.Fprintf(&b, ", "+format+"%s below %s%s", d, unit, which, nameOf(c, s))
+		fmt.Fprintf(&b, ", "+format+"%s below %s", d, unit, name)
 		if by != train.ByError {
 			return
 		}

@@ -31,9 +31,9 @@ func TestVerdict(t *testing.T) {
 			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 7},
 			"Best by validation error: SGD, epoch 7, 20.00 %; kept as best.safetensors.\n"},
 		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 points below SGD (within the standard error).\n"},
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 points below SGD of that epoch (within the standard error).\n"},
 		{train.ByLoss, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD, 0.0500 below the next, power EMA, γ = 12.\n"},
+			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD of that epoch, 0.0500 below the next, power EMA, γ = 12.\n"},
 		{train.ByError, "", []train.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
 			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 points below SGD (more than the standard error), " +
 				"level with the next, power EMA, γ = 12.\n"},
