@@ -13,8 +13,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Step is the source of a pass of an optimiser, with its options for NVRTC: the kernel nn_step makes it, and
-// nn_ratios finds the ratios of tensors behind a pass that measures. store is as for [Net].
+// Step returns the source of an optimiser's pass and its options for NVRTC: the kernel nn_step runs the pass, and
+// nn_ratios computes the tensors' ratios after a pass that measures. store is as for [Net].
 func Step(p update.Pass, store int) (source string, options []string, err error) {
 	head, err := numbered("map.h", "vector.h", "step.h")
 	if err != nil {
@@ -27,8 +27,8 @@ func Step(p update.Pass, store int) (source string, options []string, err error)
 	return WithStore(head+"#line 1 \"step.cu\"\n"+body, store)
 }
 
-// stepKernels writes what of a pass differs from other passes: functions of scalars in double, that of an element in
-// float, and the kernels.
+// stepKernels writes the parts specific to a pass: functions of scalars in double, of an element in float, and the
+// kernels.
 func stepKernels(p *update.Pass) (string, error) {
 	nodes, results := update.Compile(p).Nodes()
 	var scalars strings.Builder
@@ -51,7 +51,8 @@ func stepKernels(p *update.Pass) (string, error) {
 			fmt.Fprintf(&corrections, "\ts[%d] = correction(%s, s[STEPS]);\n", at, double(b))
 		}
 	}
-	takes := map[update.Parts]string{update.All: "true", update.Matrices: "p.rows > 0", update.Rest: "p.rows == 0"}[p.On]
+	takes := map[update.Parts]string{update.All: "true", update.Matrices: "p.rows > 0",
+		update.Rest: "p.rows == 0"}[p.On]
 	measured := ""
 	if p.Measures() {
 		measured = `
@@ -138,11 +139,12 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_ratios(STEP, const d
 `, nil
 }
 
-// element is the function of an element.
+// element writes the function of an element.
 func element(p *update.Pass) string {
 	vectors := [update.Vectors]string{"w", "grad", "first", "second"}
 	var b strings.Builder
-	b.WriteString("__device__ void element(float *w, T *copy, const float *grad, float *first, float *second, long long i,\n" +
+	b.WriteString("__device__ void element(float *w, T *copy, const float *grad, float *first, float *second, long " +
+		"long i,\n" +
 		"\t\tconst float *c, double &x, double &y) {\n")
 	nodes, results, to := p.Nodes()
 	for i, n := range nodes {
@@ -171,7 +173,7 @@ func element(p *update.Pass) string {
 	return b.String()
 }
 
-// kindOf is the type of a node's result.
+// kindOf is the C type of a node's result.
 func kindOf(n expr.Node, number string) string {
 	if n.Kind.Truth() {
 		return "bool"
@@ -179,7 +181,7 @@ func kindOf(n expr.Node, number string) string {
 	return number
 }
 
-// scalarFormula is what a node of scalars computes, in C.
+// scalarFormula is the C expression of a node of scalars.
 func scalarFormula(n expr.Node) (string, error) {
 	in := make([]any, len(n.In))
 	for j, a := range n.In {
@@ -190,7 +192,7 @@ func scalarFormula(n expr.Node) (string, error) {
 		return fmt.Sprintf("s[%d]", n.Index), nil
 	case expr.KindConst:
 		if math.IsNaN(n.Value) || math.IsInf(n.Value, 0) {
-			return "", fmt.Errorf("kernels: a coefficient of a pass goes by %v", n.Value)
+			return "", fmt.Errorf("kernels: a coefficient of a pass cannot depend on %v", n.Value)
 		}
 		return double(n.Value), nil
 	}
@@ -198,13 +200,14 @@ func scalarFormula(n expr.Node) (string, error) {
 		expr.KindNeg: "-%s", expr.KindAdd: "%s + %s", expr.KindSub: "%s - %s", expr.KindMul: "%s * %s",
 		expr.KindDiv: "%s / %s", expr.KindMin: "fmin(%s, %s)", expr.KindMax: "fmax(%s, %s)", expr.KindExp: "exp(%s)",
 		expr.KindLog: "log(%s)", expr.KindSqrt: "sqrt(%s)",
-		expr.KindLess: "%s < %s", expr.KindLessEqual: "%s <= %s", expr.KindEqual: "%s == %s", expr.KindIf: "%s ? %s : %s",
+		expr.KindLess: "%s < %s", expr.KindLessEqual: "%s <= %s", expr.KindEqual: "%s == %s",
+		expr.KindIf: "%s ? %s : %s",
 	}[n.Kind]
 	if !ok {
-		return "", fmt.Errorf("kernels: coefficients of a pass take no %v", n.Kind)
+		return "", fmt.Errorf("kernels: a coefficient of a pass cannot use %v", n.Kind)
 	}
 	return fmt.Sprintf(format, in...), nil
 }
 
-// double writes a number.
+// double is a C literal of a number.
 func double(x float64) string { return strconv.FormatFloat(x, 'e', -1, 64) }

@@ -1,12 +1,11 @@
-// What comes before the source that is made of a pass of an optimiser, behind store.h, map.h and vector.h: see
-// package update.
+// Support for sources generated from an optimiser's passes, after store.h, map.h and vector.h: see package update.
 
-// Scalars have the order of package update.
+// Scalars in the order of package update.
 enum { RATE, SCALE, STEPS, SHARE, DECAYS, RATIO, ROWS, COLUMNS, NORM, CORRECTION = NORM + 2, SCALARS = CORRECTION + 2 };
 constexpr int coefficients = 9;
 
-// Part is elements with the same coefficients: of one tensor, that decay or do not, with a factor of the learning
-// rate. Rows are 0 where the tensor is no matrix.
+// Part is a range of elements with the same coefficients: of one tensor, with or without weight decay, with a factor of
+// the learning rate. Rows are 0 unless the tensor is a matrix.
 struct Part {
 	long long off, len, tensor;
 	int decays;
@@ -14,16 +13,16 @@ struct Part {
 	long long rows, columns;
 };
 
-// STEP is the parameters of the kernels of a pass: parameters, with their copy, gradient and state; their parts; the
-// numbers of the step, or where they are read from. A step whose guard is not finite, or that is bad for the scale of
-// the loss, is not made. norm is the sum of squares of the gradient where a limit on its norm, that of the step or
-// the optimiser's own, is not 0.
-#define STEP                                                                                                                          \
-	float *w, T *copy, const float *grad, float *first, float *second, const Part *parts, int count, float rate, float scale, float step, \
-		float share, const float *numbers, const float *guard, const Scale *loss, double most, double own, const double *norm
+// STEP is the parameter list of a pass's kernels: parameters with their copy, gradient and state, their parts, and the
+// step's numbers or the place of these. A step is skipped if its guard is not finite or the loss scale is marked bad.
+// norm is the gradient's sum of squares if its norm is limited, by the step or by the optimiser.
+#define STEP \
+	float *w, T *copy, const float *grad, float *first, float *second, const Part *parts, int count, \
+		float rate, float scale, float step, float share, const float *numbers, const float *guard, \
+		const Scale *loss, double most, double own, const double *norm
 #define NUMBERS rate, scale, step, share, numbers, loss, most, own, norm
 
-// limited is a scale by which the gradient is no longer than most.
+// limited is a scale that shortens the gradient to at most `most`.
 __device__ double limited(double scale, double most, double eps, const double *norm) {
 	if (!norm || most <= 0) return scale;
 	double k = most / (fabs(scale) * sqrt(*norm) + eps);
@@ -33,9 +32,9 @@ __device__ double limited(double scale, double most, double eps, const double *n
 // correction is 1 - betaᵗ.
 __device__ double correction(double beta, double t) { return -expm1(t * log(beta)); }
 
-// numbersOf sets the scalars that all parts share, but for corrections.
-__device__ void numbersOf(double *s, float rate, float scale, float step, float share, const float *numbers, const Scale *loss, double most,
-						  double own, const double *norm) {
+// numbersOf sets the scalars that all parts share, except corrections.
+__device__ void numbersOf(double *s, float rate, float scale, float step, float share, const float *numbers,
+	const Scale *loss, double most, double own, const double *norm) {
 	if (numbers) rate = numbers[0], scale = numbers[1], step = numbers[2], share = numbers[3];
 	if (loss) step -= loss->skipped;
 	s[RATE] = rate, s[STEPS] = step, s[SHARE] = share, s[RATIO] = 1;

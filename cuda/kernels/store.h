@@ -51,7 +51,8 @@ template <int N> __device__ void store(T *p, const float (&x)[N]) {
 __device__ bool packed(const void *p) { return (unsigned long long)p % 16 == 0; }
 
 #define EACH(i, n) \
-	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n);
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
+		i += (long long)gridDim.x * blockDim.x)
 		i += (long long)gridDim.x * blockDim.x)
 
 // elements calls f for n elements, V at a time if possible, with the number and the first of them.

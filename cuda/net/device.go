@@ -19,41 +19,43 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A Device is a GPU on which nets run: a device.Device whose vectors are float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
-// rest are kernels of this package. All work goes to one stream, in the order of the calls, but for the input of lanes, which has its own.
+// A Device is a GPU on which nets run: a device.Device with float32 vectors. cuDNN computes convolutions, cuBLAS
+// products of matrices, and this package's kernels the rest. All work runs on one stream in the order of the calls,
+// except the input of lanes, which has its own stream.
 type Device struct {
-	c          *driver.Context
-	info       driver.Info
-	opts       Options
-	stream     *driver.Stream
-	input      *driver.Stream // of lanes; nil until there is one
-	scratch    *driver.Memory // of cuBLAS
-	blas       *blas.Handle
-	dnn        *dnn.Handle
-	rules      lower.Table[kernel]
-	modules    map[string]*driver.Module
-	kernels    map[string]*driver.Kernel
-	tables     map[string]*driver.Memory // constants of ops, by content
-	convs      map[convKey]*dnn.Convolution
-	instead    map[*dnn.Convolution]*dnn.Convolution // of those that do not run, more exact ones
-	rooms      []*driver.Memory                      // in which they do
-	fusions    int                                   // how many of the rules are, the first ones
-	wide       int                                   // how many of these may have others as parts, the first ones
-	graphs     map[string]*dnn.Plans                 // of fusions, nil for those that cuDNN lacks
-	better     map[string]bool                       // whether fusions are, by key
-	pairs      map[driver.Span]*pair                 // of fusions, by what the first ones may leave unwritten
-	sums       *driver.Memory                        // of blocks of a vector, and their sum
-	parts      partition                             // of the last step of an optimiser
-	steps      map[stepKey][]stepPass                // of optimisers, compiled
-	orthogonal orthogonals                           // of the last one that has such steps
-	loss       *driver.Memory                        // its scale, a lossScale; nil without
-	zeros      *driver.Memory                        // of counters, which kernels leave as they were
-	outgrown   []*driver.Memory                      // zeros that kernels may still use
-	marks      marks                                 // of the clock
-	ranks      *ranks                                // that it is one of; nil for none
-	failed     error                                 // of what cannot return one
-	tried      *os.File                              // the table of plans that were tried, or nil
-	running    *device.Group                         // that gives its work to the stream
+	c       *driver.Context
+	info    driver.Info
+	opts    Options
+	stream  *driver.Stream
+	input   *driver.Stream // of lanes; nil until the first one
+	scratch *driver.Memory // of cuBLAS
+	blas    *blas.Handle
+	dnn     *dnn.Handle
+	rules   lower.Table[kernel]
+	modules map[string]*driver.Module
+	kernels map[string]*driver.Kernel
+	tables  map[string]*driver.Memory // constants of ops, by content
+	convs   map[convKey]*dnn.Convolution
+	instead map[*dnn.Convolution]*dnn.Convolution // more exact replacements of convolutions that do not run
+	rooms   []*driver.Memory                      // memory of these replacements
+	fusions int                                   // number of fusions, the first of the rules
+	wide    int                                   // number of wide fusions, which come first and may contain others
+	graphs  map[string]*dnn.Plans                 // plans of fusions, nil for those that cuDNN lacks
+	better  map[string]bool                       // whether a fusion is faster than separate kernels, by key
+	// pairs of fusions, by the result that the first may leave unwritten
+	pairs      map[driver.Span]*pair
+	sums       *driver.Memory         // sums of a vector's blocks, and their total
+	parts      partition              // of the last step of an optimiser
+	steps      map[stepKey][]stepPass // compiled steps of optimisers
+	orthogonal orthogonals            // of the last optimiser with orthogonal steps
+	loss       *driver.Memory         // the loss scale, a lossScale; nil without one
+	zeros      *driver.Memory         // zero counters, which kernels reset after use
+	outgrown   []*driver.Memory       // former zeros that kernels may still use
+	marks      marks                  // of the clock
+	ranks      *ranks                 // the group to which the device belongs; nil without one
+	failed     error                  // from methods that cannot return an error
+	tried      *os.File               // the table of tried plans, or nil
+	running    *device.Group          // the group whose work is being put on the stream
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -61,7 +63,8 @@ var _ device.Grouper = (*Device)(nil)
 // Open opens GPU number ordinal for nets. Missing libraries are a [*lazy.NotFoundError].
 func Open(ordinal int, o Options) (*Device, error) {
 	if o.Workspace < 0 {
-		return nil, fmt.Errorf("cuda: workspaces of %d bytes: want 0 (%s) or more", o.Workspace, driver.Size(DefaultWorkspace))
+		return nil, fmt.Errorf("cuda: workspaces of %d bytes: want 0 (%s) or more", o.Workspace,
+			driver.Size(DefaultWorkspace))
 	}
 	if o.Workspace == 0 {
 		o.Workspace = DefaultWorkspace
@@ -120,19 +123,23 @@ func Open(ordinal int, o Options) (*Device, error) {
 func newDevice(i driver.Info, o Options) *Device {
 	d := &Device{
 		info: i, opts: o,
-		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
+		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{},
+		convs:   map[convKey]*dnn.Convolution{},
 		instead: map[*dnn.Convolution]*dnn.Convolution{},
-		graphs:  map[string]*dnn.Plans{}, steps: map[stepKey][]stepPass{}, better: map[string]bool{}, pairs: map[driver.Span]*pair{},
+		graphs:  map[string]*dnn.Plans{}, steps: map[stepKey][]stepPass{}, better: map[string]bool{},
+		pairs: map[driver.Span]*pair{},
 	}
 	d.rules = d.patterns()
 	wide := []lower.Pattern[kernel]{d.normedConvolution}
-	fusions := append(wide, d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution, d.normedWeights)
+	fusions := append(wide, d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution,
+		d.normedWeights)
 	d.wide, d.fusions = len(wide), len(fusions)
 	d.rules.Patterns = append(fusions, d.rules.Patterns...)
 	return d
 }
 
-// blasWorkspace is the scratch of cuBLAS that NVIDIA recommends: 32 MiB from compute capability 9 on. A GPU with little memory has less.
+// blasWorkspace is the workspace that NVIDIA recommends for cuBLAS: 32 MiB from compute capability 9 on; less on a
+// small GPU.
 func blasWorkspace(gpu driver.Info) int64 {
 	if gpu.Major >= 9 && gpu.Memory >= 1<<30 {
 		return 32 << 20
@@ -152,7 +159,7 @@ func (d *Device) Deterministic() bool { return d.opts.Deterministic }
 // DType implements device.Device.
 func (d *Device) DType() op.DType { return op.Float32 }
 
-// Context is the GPU's, for what else runs there. It is closed with the device.
+// Context is the GPU's context, for other work on that GPU. The device closes it.
 func (d *Device) Context() *driver.Context { return d.c }
 
 // Sync implements device.Device.
@@ -162,10 +169,11 @@ func (d *Device) Sync() error {
 	return d.Explain(err)
 }
 
-// Explain adds what to do about a failure of the GPU that shows late.
+// Explain adds a remedy to a GPU failure that shows late.
 func (d *Device) Explain(err error) error {
 	if err != nil && errors.Is(err, driver.ErrLost) && !d.opts.DebugSync {
-		return fmt.Errorf("%w; to learn which op failed, run again with --debug-sync, or RNA_CUDA_SYNC=1 in the environment", err)
+		return fmt.Errorf("%w; to learn which op failed, run again with --debug-sync, or RNA_CUDA_SYNC=1 in the "+
+			"environment", err)
 	}
 	return err
 }
@@ -219,12 +227,12 @@ func (d *Device) Close() error {
 	return errors.Join(append(errs, d.c.Close())...)
 }
 
-// kernel is a kernel of one of the sources of this package, for elements of 16 bits or for float32.
+// kernel returns a kernel of this package's sources, for elements of 16 bits or float32.
 func (d *Device) kernel(file, name string, narrow bool) (*driver.Kernel, error) {
 	return d.kernelOf(file, name, d.element(narrow))
 }
 
-// kernelOf is a kernel for elements as a source has them.
+// kernelOf returns a kernel for a source's element type.
 func (d *Device) kernelOf(file, name string, store int) (*driver.Kernel, error) {
 	module := fmt.Sprint(file, store)
 	key := fmt.Sprint(name, store)
@@ -250,7 +258,7 @@ func (d *Device) kernelOf(file, name string, store int) (*driver.Kernel, error) 
 	return k, nil
 }
 
-// element says for a source what its elements are: float32, or the precision's 16 bits.
+// element is a source's number for an element type: float32, or the precision's 16 bits.
 func (d *Device) element(narrow bool) int {
 	if !narrow {
 		return 0
@@ -258,7 +266,7 @@ func (d *Device) element(narrow bool) int {
 	return map[number.Precision]int{number.BFloat16: 1, number.Float16: 2}[d.opts.Precision]
 }
 
-// table is GPU memory with the given content, which stays there.
+// table returns GPU memory with this constant content.
 func (d *Device) table(content []byte) (driver.Span, error) {
 	m, ok := d.tables[string(content)]
 	if !ok {
@@ -274,7 +282,7 @@ func (d *Device) table(content []byte) (driver.Span, error) {
 	return m.All(), nil
 }
 
-// counters are n counters that are zero. Kernels that use them leave them so, and run one at a time.
+// counters returns n zero counters. Kernels that use them reset them to zero and do not overlap.
 func (d *Device) counters(n int) (driver.Span, error) {
 	bytes := 4 * int64(n)
 	if d.zeros == nil || d.zeros.Bytes() < bytes {
@@ -293,22 +301,22 @@ func (d *Device) counters(n int) (driver.Span, error) {
 	return d.zeros.Span(0, bytes), nil
 }
 
-// blocks is how many blocks of a kernel are enough to fill the GPU.
+// blocks is a number of blocks that fills the GPU.
 func (d *Device) blocks() int { return 8 * max(d.info.Multiprocessors, 1) }
 
-// flat is the grid of a kernel with a thread an element, as far as the GPU has them at a time.
+// flat is the grid of a kernel with one thread for each element, limited to the threads that the GPU runs at a time.
 func (d *Device) flat(n int) (grid, block driver.Dim) {
 	const threads = 256
 	return driver.Dim{X: max(1, min((n+threads-1)/threads, d.blocks()))}, driver.Dim{X: threads}
 }
 
-// memory is memory of a Net. There is none for 0 bytes.
+// memory is memory of a Net, none for 0 bytes.
 type memory struct {
 	d     *Device
 	m     *driver.Memory
 	bytes int
 
-	vector *vector // that it is, or nil
+	vector *vector // the vector in this memory, or nil
 }
 
 var _ device.Memory = (*memory)(nil)
@@ -344,7 +352,7 @@ func (m *memory) Free() {
 	}
 }
 
-// span is a region of the device's memory.
+// span returns a region of the device's memory.
 func (d *Device) span(r device.Region) (driver.Span, error) {
 	if r.Bytes == 0 {
 		return driver.Span{}, nil
@@ -354,7 +362,8 @@ func (d *Device) span(r device.Region) (driver.Span, error) {
 		return driver.Span{}, fmt.Errorf("cuda: region of a %T that belongs to another device", r.Memory)
 	}
 	if r.Offset < 0 || r.Bytes < 0 || r.Offset > m.bytes-r.Bytes {
-		return driver.Span{}, fmt.Errorf("cuda: region of %d bytes at %d lies outside %d bytes of memory", r.Bytes, r.Offset, m.bytes)
+		return driver.Span{}, fmt.Errorf("cuda: region of %d bytes at %d lies outside %d bytes of memory", r.Bytes,
+			r.Offset, m.bytes)
 	}
 	return m.m.Span(int64(r.Offset), int64(r.Bytes)), nil
 }

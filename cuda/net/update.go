@@ -15,31 +15,32 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// partBlock is the largest number of elements of a part: a block of threads takes a part at a time.
+// partBlock is the maximal number of elements of a part: a block of threads takes one part at a time.
 const partBlock = 8 << 10
 
-// partition is the parts of the parameters for the steps of an optimiser, in GPU memory, with what is found of them.
+// partition splits the parameters for an optimiser's steps into parts, in GPU memory, with the steps' results for each.
 type partition struct {
 	n        int
-	apart    bool // into tensors
+	apart    bool // split by tensor
 	noDecay  []device.Span
 	factors  []device.Factor
 	tensors  []device.Span
 	matrices []device.Matrix
 
-	count  int            // of parts
-	memory *driver.Memory // all of the following
+	count  int            // number of parts
+	memory *driver.Memory // contains the spans below
 	parts  driver.Span    // Part of step.h
 	starts driver.Span    // the first part of each tensor, and count: int32
-	sums   driver.Span    // two of each part, float64
-	ratios driver.Span    // of each tensor, float64
+	sums   driver.Span    // two sums for each part, float64
+	ratios driver.Span    // one for each tensor, float64
 }
 
-// partition is that of u for n parameters. It stays for steps to come.
+// partition returns the partition of n parameters for u. It is kept for later steps.
 func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	p := &d.parts
 	apart := u.Apart()
-	if p.memory != nil && p.n == n && p.apart == apart && slices.Equal(p.noDecay, u.NoDecay) && slices.Equal(p.factors, u.Factors) &&
+	if p.memory != nil && p.n == n && p.apart == apart && slices.Equal(p.noDecay, u.NoDecay) &&
+		slices.Equal(p.factors, u.Factors) &&
 		(!apart || slices.Equal(p.tensors, u.Tensors) && slices.Equal(p.matrices, u.Matrices)) {
 		return p, nil
 	}
@@ -61,13 +62,13 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	}
 	for i, x := range slices.Backward(list) {
 		if apart {
-			for t := x.Tensor; t >= 0 && int(starts[t]) > i; t-- { // tensors without elements begin where the next one does
+			for t := x.Tensor; t >= 0 && int(starts[t]) > i; t-- { // empty tensors start where the next one does
 				starts[t] = int32(i)
 			}
 		}
 	}
 	for _, x := range list {
-		last := int64(math.Float32bits(float32(x.Rate))) << 32 // behind decays, an int
+		last := int64(math.Float32bits(float32(x.Rate))) << 32 // after decays, an int
 		if x.Decays {
 			last |= 1
 		}
@@ -82,22 +83,25 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	for i, b := range bytes {
 		at[i+1] = at[i] + (b+255)/256*256
 	}
-	m, err := d.c.Alloc(max(at[4], 256)) // all may be left alone
+	m, err := d.c.Alloc(max(at[4], 256)) // without parts the size would be 0
 	if err != nil {
 		return nil, err
 	}
-	q := partition{n: n, apart: apart, noDecay: slices.Clone(u.NoDecay), factors: slices.Clone(u.Factors), tensors: slices.Clone(u.Tensors),
+	q := partition{n: n, apart: apart, noDecay: slices.Clone(u.NoDecay), factors: slices.Clone(u.Factors),
+		tensors:  slices.Clone(u.Tensors),
 		matrices: slices.Clone(u.Matrices), count: len(list), memory: m,
-		parts: m.Span(at[0], bytes[0]), starts: m.Span(at[1], bytes[1]), sums: m.Span(at[2], bytes[2]), ratios: m.Span(at[3], bytes[3])}
-	if err := errors.Join(d.stream.CopyIn(q.parts, driver.Bytes(table)), d.stream.CopyIn(q.starts, driver.Bytes(starts))); err != nil {
+		parts: m.Span(at[0], bytes[0]), starts: m.Span(at[1], bytes[1]), sums: m.Span(at[2], bytes[2]),
+		ratios: m.Span(at[3], bytes[3])}
+	if err := errors.Join(d.stream.CopyIn(q.parts, driver.Bytes(table)),
+		d.stream.CopyIn(q.starts, driver.Bytes(starts))); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	*p = q
 	return p, nil
 }
 
-// Update implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped,
-// and the scale adjusted.
+// Update implements device.Vector. With a scaled loss, a step with a gradient that is not finite is skipped and the
+// scale adjusted.
 func (v *vector) Update(u device.Update) error {
 	if err := u.Check(v); err != nil {
 		return fmt.Errorf("cuda: %w", err)
@@ -146,7 +150,7 @@ func (v *vector) Update(u device.Update) error {
 	return nil
 }
 
-// live is n elements that a step reads when it runs, or nothing.
+// live returns n elements that a step reads when it runs, or an empty span.
 func (d *Device) live(r device.Region, n int) (driver.Span, error) {
 	if r.Memory == nil {
 		return driver.Span{}, nil
@@ -158,7 +162,7 @@ func (d *Device) live(r device.Region, n int) (driver.Span, error) {
 	return s, err
 }
 
-// step launches the kernels of u's passes, which have args in common.
+// step launches the kernels of u's passes, which share args.
 func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [update.MaxState]driver.Span,
 	args []any) error {
 	if p.count == 0 {
@@ -189,7 +193,7 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 				a = s.Written()
 			}
 			with = append(with, a)
-			if i == 0 { // the copy in 16 bits is behind the parameters
+			if i == 0 { // the 16-bit copy follows the parameters
 				a := v.narrowed().Part(0, 0)
 				if x.writes[0] {
 					a = v.narrowed().Written()
@@ -216,7 +220,7 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 			}
 		}
 		if x.ratios != nil {
-			for i := range vectors { // it has the sums
+			for i := range vectors { // the kernel returns their sums
 				with[i+min(i, 1)] = vectors[i].Part(0, 0)
 			}
 			with[1] = v.narrowed().Part(0, 0)
@@ -230,21 +234,21 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 	return nil
 }
 
-// stepPass is a pass of an optimiser as kernels.
+// stepPass holds the kernels of an optimiser's pass.
 type stepPass struct {
-	step, ratios  *driver.Kernel       // ratios is nil where nothing is measured
+	step, ratios  *driver.Kernel       // ratios is nil for a pass that measures nothing
 	reads, writes [update.Vectors]bool // of parameters, gradient and state
 
-	orthogonal update.NewtonSchulz // behind it
+	orthogonal update.NewtonSchulz // runs after the pass
 }
 
-// stepKey is what the kernels of a step go by.
+// stepKey identifies a step's kernels.
 type stepKey struct {
 	optimizer device.Optimizer
 	clip      device.Clip
 }
 
-// passes are those of u, compiled once.
+// passes returns u's passes, compiled once.
 func (d *Device) passes(u *device.Update) ([]stepPass, error) {
 	key := stepKey{u.Optimizer, u.Clip}
 	if list, ok := d.steps[key]; ok {
@@ -283,12 +287,12 @@ func (d *Device) passes(u *device.Update) ([]stepPass, error) {
 // orthogonals is the program of the last optimiser with orthogonal steps.
 type orthogonals struct {
 	of    update.NewtonSchulz
-	parts *driver.Memory // of the partition that it goes by
+	parts *driver.Memory // of the partition that it uses
 	state device.Vector
 	*device.Orthogonalizer
 }
 
-// orthogonalizer is the program for the matrices of u, of n parameters. It stays for steps to come.
+// orthogonalizer returns the program for the matrices of u, for n parameters. It is kept for later steps.
 func (d *Device) orthogonalizer(o update.NewtonSchulz, u *device.Update, n int) (*device.Orthogonalizer, error) {
 	z, state := &d.orthogonal, u.State[len(u.State)-1]
 	if z.Orthogonalizer != nil && z.of == o && z.parts == d.parts.memory && z.state == state {
