@@ -1,4 +1,4 @@
-# Targets need Go and nothing else, unless their line says so. The default build is without cgo.
+# Targets need only Go, unless their line says more. The default build is without cgo.
 # make help lists the targets with ##, make help-all those with #: too.
 export CGO_ENABLED ?= 0
 
@@ -63,7 +63,8 @@ check-sim: #: check each memory access of the kernels on a stand-in of its own; 
 	$(MAKE) --no-print-directory -C cuda/check/sim/src check OUT=$(CURDIR)/bin/sim-check CHECK=1
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -timeout 0 -run '$(value CHECKED)' ./cuda/net ./cuda/space
 
-# Tests with the kernels of normalisation, pooling, fused steps and RNA, and of the bytes that kernels move: CHECKED=. has all of them.
+# Tests with the kernels of normalisation, pooling, fused steps and RNA, and of the bytes that kernels move; CHECKED=.
+# runs all tests.
 CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^TestFusions$|^TestObserve$/^(lenet|resnet20|bottlenecks)$|^TestSpaceConcurrent$
 
 GPU_KIT = bin/gpu-kit
@@ -132,7 +133,8 @@ check-mca-arm64: #: estimate the speed of arm64's inner loops by llvm-mca; needs
 check-mca-amd64: #: estimate the speed of amd64's products by llvm-mca
 	python3 scripts/mca.py --arch amd64
 
-# Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
+# Without U1000, which does not know other build tags, assembly, and methods behind type parameters, and without S1016,
+# because ops with equal fields are still different ops.
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 

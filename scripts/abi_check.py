@@ -1,7 +1,8 @@
-"""Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes, codes of cuDNN's failures.
+"""Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes, cuDNN's error codes.
 
-python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 8 and NCCL 2.18, and for CUDA 13 with cuDNN 9 and the newest NCCL, with pip (3 GB) into a folder
-that is removed at the end, or into --folder, where their headers are found again. It needs gcc. It fails when something differs.
+python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 8 and NCCL 2.18, and for CUDA 13 with cuDNN 9
+and the newest NCCL, with pip (3 GB) into a temporary folder, or into --folder, where it finds their headers again. It
+needs gcc. It fails on any difference.
 """
 
 import argparse
@@ -25,8 +26,9 @@ NCCL = {"12": "2.18", "13": "of CUDA 13"}
 HEADERS = ["cuda.h", "cublas_v2.h", "nvrtc.h"]
 CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda")
 OWN = os.path.join(CUDA, "include")
-# Structs that are one in cuda/include and three in NVIDIA's headers, under these names in both.
-ALGORITHMS = ["cudnnConvolutionFwdAlgoPerf_t", "cudnnConvolutionBwdDataAlgoPerf_t", "cudnnConvolutionBwdFilterAlgoPerf_t"]
+# Structs that are one in cuda/include and three in NVIDIA's headers, by their names in both.
+ALGORITHMS = ["cudnnConvolutionFwdAlgoPerf_t", "cudnnConvolutionBwdDataAlgoPerf_t",
+    "cudnnConvolutionBwdFilterAlgoPerf_t"]
 
 
 def headers(major, folder):
@@ -35,7 +37,8 @@ def headers(major, folder):
     if not os.path.isdir(out):
         for wheel in WHEELS[major]:
             with tempfile.TemporaryDirectory(dir=folder) as d:
-                subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", d, wheel], check=True)
+                subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", d, wheel],
+                    check=True)
                 for path in glob.glob(d + "/*.whl"):
                     with zipfile.ZipFile(path) as z:
                         z.extractall(out, [n for n in z.namelist() if "/include/" in n])
@@ -69,7 +72,7 @@ def gcc(source, includes, *args):
         path = os.path.join(d, "check.c")
         with open(path, "w") as f:
             f.write(source)
-        # The define has NCCL 2.18 name bfloat16 in C, too.
+        # With this define NCCL 2.18 declares bfloat16 in C, too.
         command = ["gcc", "-std=gnu11", "-w", "-D__CUDA_BF16_TYPES_EXIST__", *("-I" + i for i in includes), path, *args]
         if "-o" in args:
             command[command.index("-o") + 1] = os.path.join(d, "check")
@@ -86,7 +89,7 @@ def include(names):
 
 
 def layout(names, numbers, structs, includes):
-    """Print the numbers, sizes and offsets as the headers in includes have them."""
+    """Print the numbers, sizes and offsets according to the headers in includes."""
     body = "".join(f'printf("{n} %lld\\n", (long long){n});\n' for n in numbers)
     for s, fields in structs.items():
         if s != "ncclConfig_t":
@@ -98,7 +101,7 @@ def layout(names, numbers, structs, includes):
 
 
 def compare(title, names, includes, before=""):
-    """Compare headers of ours with NVIDIA's of the same names, and say what differs. before comes before NVIDIA's."""
+    """Compare our headers with NVIDIA's of the same names and print differences. before is put before NVIDIA's."""
     numbers, structs, prototypes = own(["cuda_types.h", *names] if "cuda.h" in names else names)
     good = True
     for a, b in zip(layout(names, numbers, structs, [OWN]), layout(names, numbers, structs, includes), strict=True):
@@ -116,7 +119,7 @@ def compare(title, names, includes, before=""):
 
 
 def codes(version, includes):
-    """Compare the names of cuDNN's failures in cuda/dnn: below 1000 they are those of 8, above those of 9."""
+    """Compare the names of cuDNN's errors in cuda/dnn: codes below 1000 are cuDNN 8's, the others cuDNN 9's."""
     text = re.search(r"var names = .*?\n\}", open(os.path.join(CUDA, "dnn", "dnn.go")).read(), re.S)[0]
     named = {int(n): name for n, name in re.findall(r'(\d+): "(\w+)"', text) if (int(n) < 1000) == (version == 8)}
     source = include(["cudnn.h", "stdio.h"]) + "int main(void) {\n"
@@ -126,7 +129,7 @@ def codes(version, includes):
         if code != int(theirs):
             good = False
             print(f"cuDNN {version}: CUDNN_STATUS_{name} is {theirs}, cuda/dnn has {code}")
-    print(f"cuDNN {version}: {len(named)} codes of failures compared")
+    print(f"cuDNN {version}: {len(named)} error codes compared")
     return good
 
 
@@ -144,7 +147,7 @@ def main():
             folder = args.folder or temporary
             os.makedirs(folder, exist_ok=True)
             includes = headers(major, folder)
-            # The define keeps the older versions of functions declared, which are what gorgonia.org/cu calls.
+            # The define keeps older versions of functions declared, which gorgonia.org/cu calls.
             good &= compare(f"CUDA {major}", HEADERS, includes, "#define __CUDA_API_VERSION_INTERNAL\n")
             good &= compare(f"cuDNN {CUDNN[major]}", ["cudnn.h", "cudnn_backend.h"], includes)
             good &= compare(f"NCCL {NCCL[major]}", ["nccl.h"], includes)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds for arm64 and runs the tests of its kernels, and of what is made of them, under qemu-user. Needs Go and apt-get.
+# Builds for arm64 and tests its kernels and their callers under qemu-user. Needs Go and apt-get.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0 GOOS=linux GOARCH=arm64

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of the kernels with AVX-512 and AVX512_BF16, and of what is made of them, on a processor that Bochs emulates, whatever
-# this one has. Or the packages and options of go test that are its arguments. Bochs is built from Debian's sources into the cache: minutes, once.
-# x86-64 and Debian alone; it needs Go, and installs g++, make, xorriso and isolinux where they are missing.
+# Tests the kernels with AVX-512 and AVX512_BF16 and their callers on a processor that Bochs emulates, whichever this
+# machine has. Arguments replace the packages and options of go test. Bochs is built once, in minutes, from Debian's
+# sources into the cache. Needs Debian on x86-64 and Go; installs g++, make, xorriso and isolinux if they are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "$(uname -sm)" != "Linux x86_64" ] || ! command -v apt-get >/dev/null; then
@@ -12,7 +12,7 @@ version=3.0+dfsg sum=78f6c73d4a6472d5130a87ab9dc306d02c7c71ed8e25b3a8ef642e2a7ac
 machine="${XDG_CACHE_HOME:-$HOME/.cache}/onlinerna/bochs-$version-1"
 mkdir -p "$(dirname "$machine")"
 
-# build: the emulator, a kernel and a boot loader, all or nothing.
+# build: the emulator, a kernel and a boot loader, atomically.
 build() {
 	local new mirror package sudo=""
 	[ "$(id -u)" = 0 ] || sudo=sudo
@@ -28,7 +28,7 @@ build() {
 		dpkg-deb -x "$package"_*.deb package
 		mkdir source && tar xf bochs.tar.xz -C source --strip-components 1
 		cd source
-		# Of the models that have AVX512_BF16 none starts Linux: the one before gets it, and says so as later ones do.
+		# No model with AVX512_BF16 starts Linux: add it to the one before, which reports it as later ones do.
 		sed -i -f - cpu/cpudb/intel/corei7_skylake-x.cc <<-'EOF'
 			/::get_std_cpuid_leaf_7/,/^}/{
 			s/leaf->eax = 0; .*max sub-leaf.*/leaf->eax = 1;/

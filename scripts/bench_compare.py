@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Compare this program with PyTorch: `rna bench train` and bench_pytorch.py in turn, several rounds in one run.
 
-A round measures every program once, so that what else the machine does meets all of them. Rates are medians over all
-steps of all rounds. A ratio is the median over rounds of this program's rate to the other's in the same round,
-with the lowest and the highest. Rates a processor second count only what the process itself was given. On a
-machine that is busy (see the load) neither is fair to PyTorch, whose threads spin while they wait for one another.
-
+A round measures every program once, so that other load affects all of them alike. Rates are medians over all steps of
+all rounds. A ratio is the median over rounds of this program's rate to the other's in the same round, with the lowest
+and the highest. Rates per processor second count only the process's own time. On a busy machine (see the load) neither
+is fair to PyTorch, whose threads spin while they wait for one another.
 With --device cuda both run on the GPU, a workload for each --precision; PyTorch plain and compiled.
 """
 
@@ -30,34 +29,38 @@ WORKLOADS = {
     "resnet50-avx2": (["--model", "resnet50", "--batch", "16"], AVX2),
     "resnet50-bf16": (["--model", "resnet50", "--batch", "16", "--precision", "bfloat16"], {}),
 }
-# Measured when it is named: without AVX512_BF16 PyTorch takes minutes.
+# Measured only on request: without AVX512_BF16 PyTorch takes minutes.
 NAMED = ("resnet50-bf16",)
-# Where the program is measured once more without Winograd's algorithm for 3×3.
+# For these the program is measured once more without Winograd's algorithm for 3×3.
 WINOGRAD = ("resnet50", "resnet50-eval", "resnet20")
 VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for malloc in ("plain", "tuned")]
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("workloads", nargs="*", metavar="workload", help=f"default: all of {', '.join(w for w in WORKLOADS if w not in NAMED)}; {', '.join(NAMED)} for autocast")
+    p.add_argument("workloads", nargs="*", metavar="workload",
+        help=f"default: all of {', '.join(w for w in WORKLOADS if w not in NAMED)}; {', '.join(NAMED)} for autocast")
     p.add_argument("--device", default="cpu", help="cpu, or cuda, cuda:1 and so on")
-    p.add_argument("--precision", default="bfloat16", help="on the GPU: comma-separated float32, tf32, bfloat16, float16")
+    p.add_argument("--precision", default="bfloat16",
+        help="on the GPU: comma-separated float32, tf32, bfloat16, float16")
     p.add_argument("--model", default="resnet50", help="on the GPU")
     p.add_argument("--batch", type=int, default=256, help="on the GPU")
-    p.add_argument("--warmup", type=int, default=10, help="steps before those that are measured, on the GPU")
-    p.add_argument("--compile", default="none,default,max-autotune", help="on the GPU: PyTorch's ways, comma-separated, see bench_pytorch.py")
+    p.add_argument("--warmup", type=int, default=10, help="unmeasured steps at the start, on the GPU")
+    p.add_argument("--compile", default="none,default,max-autotune",
+        help="on the GPU: PyTorch's modes, comma-separated, see bench_pytorch.py")
     p.add_argument("--rna", default="bin/rna", help="this program")
     p.add_argument("--python", default=sys.executable, help="a Python with torch and torchvision")
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--steps", type=int, default=0, help="of each program in a round, default 5, and 50 on the GPU; ten times as many for small nets on the CPU")
-    p.add_argument("--threads", type=int, default=0, help="default: one a core")
+    p.add_argument("--steps", type=int, default=0,
+        help="of each program in a round, default 5, and 50 on the GPU; ten times as many for small nets on the CPU")
+    p.add_argument("--threads", type=int, default=0, help="default: one per core")
     p.add_argument("--out", type=pathlib.Path, help="folder for the JSON of each measurement")
     args = p.parse_args()
     args.gpu = args.device != "cpu"
     args.steps = args.steps or (50 if args.gpu else 5)
     if args.gpu:
         if args.workloads:
-            p.error(f"workloads are the CPU's: on {args.device} --model, --batch and --precision say what to measure")
+            p.error(f"workloads are for the CPU: on {args.device} use --model, --batch and --precision")
         args.workloads = [f"{args.model} in {precision}" for precision in args.precision.split(",")]
         return args
     for w in args.workloads:
@@ -79,9 +82,10 @@ def cpu(result):
 
 
 def gpu_programs(args, name):
-    """The commands on a GPU. Where the program has one precision only it takes no option for it."""
+    """The commands on a GPU. A program with only one precision gets no option for it."""
     precision = name.split()[-1]
-    options = ["--model", args.model, "--batch", str(args.batch), "--device", args.device, "--steps", str(args.steps), "--warmup", str(args.warmup)]
+    options = ["--model", args.model, "--batch", str(args.batch), "--device", args.device, "--steps", str(args.steps),
+        "--warmup", str(args.warmup)]
     asked = subprocess.run([args.rna, "bench", "train", "--help"], check=True, capture_output=True, text=True).stdout
     own = ["--precision", precision] if "--precision" in asked else []
     if not own and precision != "float32":
@@ -89,7 +93,8 @@ def gpu_programs(args, name):
     programs = {"rna": [args.rna, "bench", "train", *options, *own]}
     for how in args.compile.split(","):
         title = "PyTorch" if how == "none" else f"PyTorch, compiled: {how}"
-        programs[title] = [args.python, str(HERE / "bench_pytorch.py"), *options, "--precision", precision, "--compile", how]
+        programs[title] = [args.python, str(HERE / "bench_pytorch.py"), *options, "--precision", precision,
+            "--compile", how]
     return programs
 
 
@@ -142,7 +147,8 @@ def report(name, results):
         rows.append(row + [""] * (len(head) - len(row)))
     widths = [max(len(r[i]) for r in rows) for i in range(len(head))]
     for row in rows:
-        print("  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip(), flush=True)
+        print("  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip(),
+            flush=True)
 
 
 def main():

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compare the loader with torchvision (Pillow) and PyTorch's DataLoader: all in turn, several rounds in one run.
 
-A round measures every program once, so that what else the machine does meets all of them. Rates are images a second of a core: of
-the processor time that the process itself was given. Ratios are to torchvision in the same round: the median, with the lowest and
+A round measures every program once, so that other load affects all of them alike. Rates are images a second of the
+process's own processor time, for one core. Ratios are to torchvision in the same round: the median, with the lowest and
 the highest. The DataLoader and the line beside it are images a second of wall time with a worker on every core.
 
-The last table is how many images a second N cores feed. 1 and 2 are measured, by the processor time of as many workers. More are
-computed: N times the rate of one, by the efficiency of two, and at most what the memory's bandwidth lets through, of which an
-image takes its file, twice its decoded planes and twice the sample."""
+The last table is the number of images a second that N cores load. 1 and 2 are measured, by the processor time of as many
+workers. More are computed: N times the rate of one, times the efficiency of two, limited by the memory's bandwidth, of
+which an image takes its file, twice its decoded planes and twice the sample."""
 
 import argparse
 import json
@@ -48,7 +48,7 @@ def transform(sample):
 
 
 def torchvision(args):
-    """One process, one thread: files are in memory after the first pass."""
+    """One process, one thread: files are cached in memory after the first pass."""
     import torch
     from PIL import Image
 
@@ -100,7 +100,7 @@ def dataloader(args):
 
 
 def bandwidth():
-    """Bytes a second that a copy reads and writes: the best of some."""
+    """Bytes a second read and written by a copy: the best of several."""
     import numpy as np
 
     a, best = np.ones(1 << 26, np.uint8), 0
@@ -113,14 +113,15 @@ def bandwidth():
 
 
 def feed(results, base, place):
-    """Print how many images a second N cores feed."""
+    """Print the number of images a second that N cores load."""
     from PIL import Image
 
     files = sorted(place.glob("train/*/*"))
     planes = statistics.mean(w * h * 3 for w, h in (Image.open(f).size for f in files))
     traffic = statistics.mean(f.stat().st_size for f in files) + 2 * planes + 2 * 3 * SIZE * SIZE
     copy = bandwidth()
-    print(f"\nAn image takes {traffic / 1e6:.1f} MB of the memory's bandwidth, which is {copy / 1e9:.0f} GB/s for one core here.")
+    print(f"\nAn image takes {traffic / 1e6:.1f} MB of the memory's bandwidth, which is {copy / 1e9:.0f} GB/s for one "
+        f"core here.")
     one, other = statistics.median(results["rna, training"]), statistics.median(results[base])
     print("| cores | images/s, training | | torchvision, a process a core |\n|-|-|-|-|")
     print(f"| 1 | {one:.0f} | measured | {other:.0f} |")
@@ -146,24 +147,27 @@ def main():
         folder = pathlib.Path(temporary)
 
         def pack(name, *options):
-            subprocess.run([args.rna, "data", "pack", str(args.data), str(folder / name), "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([args.rna, "data", "pack", str(args.data), str(folder / name), "--quiet", *options],
+                check=True, stdout=subprocess.DEVNULL)
             return folder / name
 
         def rna(place, sample, workers, *options, wall=False):
             file = folder / "result.json"
-            subprocess.run([args.rna, "bench", "data", str(place), "--sample", sample, "--workers", str(workers), "--seconds", str(args.seconds),
+            subprocess.run([args.rna, "bench", "data", str(place), "--sample", sample, "--workers", str(workers),
+                "--seconds", str(args.seconds),
                             "--json", str(file), *options], check=True, stdout=subprocess.DEVNULL)
             r = json.loads(file.read_text())
             usage = r["usage"]["user_s"] + r["usage"]["system_s"]
             return r["images"] / (r["seconds"] if wall else usage)
 
         def other(*options):
-            return json.loads(subprocess.run([sys.executable, __file__, str(args.data), "--seconds", str(args.seconds), *options], check=True,
+            return json.loads(subprocess.run([sys.executable, __file__, str(args.data), "--seconds", str(args.seconds),
+                *options], check=True,
                                              capture_output=True, text=True).stdout)
 
         jpeg512, jpeg256, raw = pack("512", "--size", "512"), pack("256", "--size", "256"), pack("raw", "--raw", "256")
         recoded = pack("recoded", "--size", "512", "--recode")
-        # Name: what measures it, and which row it is compared with.
+        # Name: the measurement, and the row with which it is compared.
         base, evaluation, loader = "torchvision, training", "torchvision, evaluation", f"DataLoader, training, {cores} workers, wall time"
         programs = {
             base: (lambda: other("--worker", "train"), None),
@@ -183,7 +187,8 @@ def main():
         for _ in range(args.rounds):
             for name, (measure, _) in programs.items():
                 results[name].append(measure())
-        print(f"{cores} cores, load {os.getloadavg()[0]:.1f}; {len(sorted(args.data.glob('train/*/*')))} images; {args.rounds} rounds")
+        print(f"{cores} cores, load {os.getloadavg()[0]:.1f}; {len(sorted(args.data.glob('train/*/*')))} images; "
+            f"{args.rounds} rounds")
         print("| samples | images/s | ratio |\n|-|-|-|")
         for name, (_, to) in programs.items():
             rate, ratio = statistics.median(results[name]), ""

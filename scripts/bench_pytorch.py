@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measure training steps of PyTorch as `rna bench train` measures those of this program.
+"""Measure training steps of PyTorch in the same way as `rna bench train`.
 
-A step is what one batch costs: pixels are normalised, forward and backward pass, a step of SGD with momentum, and the
-loss and its accuracy come back; with --eval the forward pass alone. The batch is synthetic and the same in
-each step. The JSON that is printed has the fields of `rna bench train --json`; kinds are ATen operators, timed by
-the profiler in steps of their own.
+A step is the work for one batch: pixels are normalised, forward and backward pass, a step of SGD with momentum, and the
+loss and its accuracy are read; with --eval only the forward pass. The batch is synthetic and the same in each step. The
+printed JSON has the fields of `rna bench train --json`; kinds are ATen operators, timed by the profiler in separate
+steps.
 
-On a GPU it does what fast training scripts do: pixels are pinned and copied on a stream of their own while the step before
-runs, results are read a step later, cuDNN's algorithms are chosen by timing and the step of SGD is fused. bfloat16 and
-float16 are autocast's, the latter with its scaler.
+On a GPU it works like fast training scripts: pixels are pinned and copied on a separate stream during the previous step,
+results are read a step later, cuDNN's algorithms are chosen by timing and the step of SGD is fused. bfloat16 and
+float16 use autocast, the latter with its scaler.
 """
 
 import argparse
@@ -20,29 +20,32 @@ import resource
 import sys
 import time
 
-MODELS = {"lenet": (28, 1, 10), "resnet20": (32, 3, 10), "resnet32": (32, 3, 10), "resnet44": (32, 3, 10), "resnet56": (32, 3, 10)}
+MODELS = {"lenet": (28, 1, 10), "resnet20": (32, 3, 10), "resnet32": (32, 3, 10), "resnet44": (32, 3, 10),
+    "resnet56": (32, 3, 10)}
 IMAGENET = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--model", default="resnet50", choices=[*MODELS, *IMAGENET])
-    p.add_argument("--batch", type=int, default=16, help="images a step")
+    p.add_argument("--batch", type=int, default=16, help="images per step")
     p.add_argument("--image-size", type=int, default=0, help="height and width of an image (default: the model's)")
     p.add_argument("--eval", action="store_true", help="measure evaluation")
     p.add_argument("--device", default="cpu", help="cpu, or cuda, cuda:1 and so on")
-    p.add_argument("--precision", choices=["float32", "tf32", "bfloat16", "float16"], help="default: bfloat16 on a GPU, float32 on the CPU")
+    p.add_argument("--precision", choices=["float32", "tf32", "bfloat16", "float16"],
+        help="default: bfloat16 on a GPU, float32 on the CPU")
     p.add_argument("--compile", nargs="?", const="default", default="none",
-                   choices=["none", "default", "reduce-overhead", "max-autotune"], help="torch.compile in this mode; the warm-up compiles")
+                   choices=["none", "default", "reduce-overhead", "max-autotune"],
+                       help="torch.compile in this mode; the warm-up compiles")
     p.add_argument("--layout", default="channels_last", choices=["channels_last", "contiguous"])
     p.add_argument("--malloc", default="plain", choices=["plain", "tuned"],
-                   help="tuned: the C library keeps memory that is freed, so that a steady step touches no fresh pages")
-    p.add_argument("--steps", type=int, default=10, help="steps that are measured")
-    p.add_argument("--warmup", type=int, default=3, help="steps before them")
-    p.add_argument("--profile", type=int, default=1, help="steps of the profiler after them; 0 for none")
-    p.add_argument("--threads", type=int, default=0, help="threads that compute (default: one a core)")
+                   help="tuned: the C library keeps freed memory, so that a steady step touches no fresh pages")
+    p.add_argument("--steps", type=int, default=10, help="measured steps")
+    p.add_argument("--warmup", type=int, default=3, help="unmeasured steps at the start")
+    p.add_argument("--profile", type=int, default=1, help="profiled steps at the end; 0 for none")
+    p.add_argument("--threads", type=int, default=0, help="computing threads (default: one per core)")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--json", metavar="FILE", help="write there instead of to standard output")
+    p.add_argument("--json", metavar="FILE", help="write the result to FILE instead of standard output")
     args = p.parse_args()
     if args.batch < 1 or args.steps < 1 or args.warmup < 1 or args.profile < 0:
         p.error("--batch, --steps and --warmup must be at least 1, --profile at least 0")
@@ -56,7 +59,7 @@ def parse():
 
 
 def tune_malloc():
-    """Have glibc's malloc neither map large blocks one by one nor give freed memory back."""
+    """Make glibc's malloc neither map large blocks one by one nor return freed memory."""
     top_pad, trim_threshold, mmap_max = -2, -1, -4
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt"):
@@ -91,7 +94,8 @@ def cifar_resnet(torch, depth):
             y = F.relu(self.bn1(self.conv1(x)), inplace=True)
             y = self.bn2(self.conv2(y))
             if self.more:
-                x = F.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, self.more // 2, self.more - self.more // 2))
+                x = F.pad(x[:, :, ::self.stride, ::self.stride],
+                    (0, 0, 0, 0, self.more // 2, self.more - self.more // 2))
             return F.relu(y + x, inplace=True)
 
     layers = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)]
@@ -104,7 +108,7 @@ def cifar_resnet(torch, depth):
 
 
 def build(torch, name):
-    """The model with the size, the channels and the classes it is for."""
+    """The model with its image size, channels and classes."""
     if name == "lenet":
         return lenet(torch), *MODELS[name]
     if name in MODELS:
@@ -114,13 +118,13 @@ def build(torch, name):
 
 
 def count(torch, model, pixels, training):
-    """Operations of the products in a step: two for each weight that meets an input, the same for both gradients."""
+    """Operations of the products in a step: two for each use of a weight, and as many for both gradients each."""
     total, first = 0, None
 
     def hook(module, _, out):
         nonlocal total, first
         n = 2 * out.numel() * module.weight[0].numel()
-        first = n if first is None else first  # the gradient of the pixels is not needed
+        first = n if first is None else first  # the pixels need no gradient
         total += n
 
     kinds = (torch.nn.Conv2d, torch.nn.Linear)
@@ -143,12 +147,13 @@ def spread(values):
     return {"min": s[0], "q1": at(0.25), "median": at(0.5), "q3": at(0.75), "max": s[-1]}
 
 
-PRODUCTS = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward", "aten::cudnn_convolution", "aten::convolution_backward",
+PRODUCTS = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward", "aten::cudnn_convolution",
+    "aten::convolution_backward",
             "aten::addmm", "aten::mm"}
 
 
 def kinds(torch, step, steps, gpu):
-    """What operators cost in a step, themselves only: on the GPU the time of their kernels."""
+    """The operators' own times in a step: on the GPU those of their kernels."""
     if not steps:
         return []
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -162,7 +167,7 @@ def kinds(torch, step, steps, gpu):
 
     def own(event):
         if gpu:
-            # Kernels are listed too, with the time that their operators have already, unless a graph launched them.
+            # Kernels are listed too, with times that their operators include already, unless a graph launched them.
             return getattr(event, "self_device_time_total", None) or getattr(event, "self_cuda_time_total", 0)
         return event.self_cpu_time_total
 
@@ -174,7 +179,8 @@ def kinds(torch, step, steps, gpu):
     events = [e for e in events if own(e) > 0]
     total = sum(map(own, events))
     events.sort(key=lambda e: -own(e))
-    return [{"name": e.key, "calls": round(e.count / steps), "seconds": own(e) / steps / 1e6, "share": own(e) / total} for e in events]
+    return [{"name": e.key, "calls": round(e.count / steps), "seconds": own(e) / steps / 1e6,
+        "share": own(e) / total} for e in events]
 
 
 def products(list, gflop):
@@ -198,7 +204,7 @@ def processor():
 
 
 class Pixels:
-    """A batch on the host that goes to the device for every step, on a stream of its own while the step before runs."""
+    """A batch on the host that is copied to the device for every step, on a separate stream during the previous step."""
 
     def __init__(self, torch, pixels, labels, device, gpu):
         self.torch, self.device, self.gpu = torch, device, gpu
@@ -224,7 +230,7 @@ class Pixels:
 
 
 class Results:
-    """What comes back from a step: at once on the CPU, a step later on a GPU."""
+    """The results of a step: at once on the CPU, a step later on a GPU."""
 
     def __init__(self, torch, gpu):
         self.torch, self.gpu, self.pending = torch, gpu, None
@@ -266,7 +272,8 @@ def main():
     labels = torch.randint(0, classes, (args.batch,))
     gflop = count(torch, model, pixels.to(device).float(), not args.eval) / 1e9
     parameters = sum(p.numel() for p in model.parameters())
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, **({"fused": True} if args.gpu else {}))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4,
+        **({"fused": True} if args.gpu else {}))
     half = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(args.precision)
     scaler = torch.amp.GradScaler(device.type, enabled=args.precision == "float16")
     source, results = Pixels(torch, pixels, labels, device, args.gpu), Results(torch, args.gpu)
@@ -319,7 +326,8 @@ def main():
     rss = after.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     memory = torch.cuda.max_memory_allocated() if args.gpu else 0
     operators = kinds(torch, step, args.profile, args.gpu)
-    on = {"level": torch.backends.cpu.get_cpu_capability().lower(), "threads": torch.get_num_threads(), "malloc": args.malloc}
+    on = {"level": torch.backends.cpu.get_cpu_capability().lower(), "threads": torch.get_num_threads(),
+        "malloc": args.malloc}
     if args.gpu:
         on = {"card": torch.cuda.get_device_name(), "device_peak_bytes": memory, "malloc": args.malloc}
     result = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Asks NVIDIA's cuDNN, fetched with pip into the cache (1.4 GB), for plans of all graphs that nets issue, without a GPU: see
-# cuda/check/cudnn, which gets the arguments. x86-64 alone; it needs Go, gcc and pip.
+# Asks NVIDIA's cuDNN, downloaded with pip into the cache (1.4 GB), for plans of all graphs of nets, without a GPU. The
+# arguments are those of cuda/check/cudnn. Needs x86-64, Go, gcc and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(uname -sm)" = "Linux x86_64" ] || { echo "cudnn_check needs Linux on x86-64" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fetch_nvidia.sh PACKAGE VERSION NAME: fetches one of NVIDIA's packages with pip into the folder NAME-VERSION of the cache, all or nothing, and
-# prints that folder.
+# fetch_nvidia.sh PACKAGE VERSION NAME: downloads a package of NVIDIA's with pip into the cache's folder NAME-VERSION,
+# atomically, and prints that folder.
 set -euo pipefail
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/onlinerna"
 folder="$cache/$3-$2"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of the repository for its part of so many seconds in all: scripts/fuzz.sh [seconds] [pattern of packages]
-# What a target finds is written to testdata/fuzz beside it, and is a case of its package's tests from then on.
+# Runs the repository's fuzz targets, which share a number of seconds: scripts/fuzz.sh [seconds] [pattern of packages]
+# A failing input is written to testdata/fuzz beside its target and becomes a case of its package's tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}

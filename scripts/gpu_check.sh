@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Runs the GPU suite and the benchmarks on this machine and writes what they say to the folder results beside it, or to
-# the one named as argument, and all of it to one archive beside that: under 8 minutes on a card. It needs no Go: "make gpu-kit" puts it
-# beside the binaries. In this order: the properties of the card; conformance, each op waited for; the other tests; plans of each convolution
-# with their times, and training, recorded; what each kernel moves, and how fast; PyTorch, plain and compiled, where a python3 has torch
-# and finds the GPU; RNA. A test that cannot run fails.
+# Runs the GPU suite and the benchmarks on this machine, in less than 8 minutes. The results go to the folder results
+# beside this script, or to the one given as argument, and into an archive beside that. It needs no Go: "make gpu-kit"
+# puts it beside the binaries. It runs, in this order: the card's properties; conformance with a wait after each op; the
+# other tests; plans of each convolution with their times; training; each kernel's traffic and speed; PyTorch, plain and
+# compiled, if a python3 has torch and finds the GPU; RNA. A test that cannot run counts as failed.
 #
-# RNA_CUDA_LIBS names folders with NVIDIA's libraries, as a site-packages folder where pip put them, or with
-# the stand-in of "make sim". IMAGES names a set of images, as for rna train --data, with which the loader is measured. PYTHON
-# is the Python with torch.
+# RNA_CUDA_LIBS names folders with NVIDIA's libraries, such as a site-packages folder filled by pip, or with the
+# stand-in of "make sim". IMAGES names a set of images, as for rna train --data, to measure the loader. PYTHON is the
+# Python with torch.
 set -euo pipefail
 cd "$(dirname "$0")"
 results=${1:-results}
 mkdir -p "$results"
 rm -f "$results"/train-*.json "$results"/pytorch-*.json
-limit=${LIMIT:-470} # seconds: what is not done then is stopped or left out
+limit=${LIMIT:-470} # seconds: later work is stopped or left out
 python=${PYTHON:-$(command -v python3 || true)}
 
 if [ -z "${RNA_CUDA_LIBS:-}" ] && [ -n "$python" ]; then
@@ -26,7 +26,7 @@ for packed in *.gz; do
 done
 
 begin() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
-# within runs a command for the seconds that are left, at most as many as its first argument says.
+# within runs a command for the remaining seconds, at most as many as its first argument.
 within() {
 	local most=$((limit - SECONDS)) seconds=$1
 	shift
@@ -41,24 +41,24 @@ failed=()
 
 begin devices
 ./rna devices | tee "$results/devices.txt"
-./rna devices --properties "$results/device.json" >/dev/null || echo "cuDNN tells no properties: it is older than 9.8"
+./rna devices --properties "$results/device.json" >/dev/null || echo "cuDNN is older than 9.8 and does not report properties"
 standin=false
-if grep -q stand-in "$results/devices.txt"; then # it is slow
+if grep -q stand-in "$results/devices.txt"; then # which is slow
 	standin=true
 	limit=${LIMIT:-3600}
 fi
 
-faults=(-test.skip '^TestFault') # on demand they are the stand-in's
+faults=(-test.skip '^TestFault') # only the stand-in injects faults
 if $standin; then faults=(); fi
 : >"$results/tests.txt"
-# tests NAME SECONDS BINARY OPTIONS...: the tests of a binary. What failed is told by test, or by the last words.
+# tests NAME SECONDS BINARY OPTIONS...: runs a binary's tests. Failed tests are printed, or else the last lines.
 tests() {
 	local name=$1 seconds=$2 test=$3 which
 	shift 3
 	printf '\n== %s\n' "$name" >>"$results/tests.txt"
 	within "$seconds" "./$test" -test.v "$@" >"$results/one.txt" 2>&1 || {
 		grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/one.txt" || tail -20 "$results/one.txt"
-		echo "GPU tests failed: $results/tests.txt has all they say" >&2
+		echo "GPU tests failed: $results/tests.txt has their output" >&2
 		which=$(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/one.txt" | paste -sd ' ')
 		failed+=("$name: ${which:-$(grep -v '^\(FAIL\|exit status .*\|\)$' "$results/one.txt" | tail -1)}")
 	}
@@ -66,9 +66,9 @@ tests() {
 }
 
 begin "conformance, each op waited for"
-if $standin; then # the whole suite has the rest
+if $standin; then # the whole suite covers the rest
 	RNA_CUDA_SYNC=1 tests "conformance of net" 60 net.test -test.run '^TestNet$/^bfloat16$/^ops$/conv'
-else # steps are not recorded then
+else # steps are not captured then
 	RNA_CUDA_SYNC=1 tests "conformance of net" 120 net.test -test.run '^TestNet$' -test.skip '^TestNet$/^.*$/^pipeline$'
 fi
 
@@ -78,13 +78,13 @@ for test in *.test; do # one for each package
 done
 rm -f "$results/one.txt"
 if grep -e '--- SKIP' "$results/tests.txt"; then
-	echo "these GPU tests could not run: $results/tests.txt says why" >&2
+	echo "these GPU tests could not run: see the reasons in $results/tests.txt" >&2
 	failed+=("tests that could not run")
 fi
 passed=$(grep -c '^--- PASS' "$results/tests.txt" || true)
 echo "$passed tests passed"
 
-# A precision is measured if the program has it.
+# A precision is measured if the program supports it.
 help=$(./rna bench train --help)
 precisions=(bfloat16 float16 tf32 float32)
 batch=256
@@ -94,7 +94,7 @@ if $standin; then
 else
 	work=(--model resnet50 --steps 30 --warmup 10)
 fi
-# Each plan that is tried adds a line to the table: for that nothing may be known from before.
+# Each tried plan adds a line to the table: no plans may be known before.
 rm -f "$results/plans.tsv"
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
@@ -108,13 +108,13 @@ train() { # a precision, then options
 for p in "${precisions[@]}"; do
 	begin "training in $p"
 	if [ "$p" != float32 ] && ! grep -q -e '--precision' <<<"$help"; then
-		echo "skipped: this program has float32 alone"
+		echo "skipped: this program supports only float32"
 		continue
 	fi
 	more=()
 	if [ -n "${IMAGES:-}" ] && [ "$p" = bfloat16 ]; then more=(--data "$IMAGES"); fi
 	train "$p" "${more[@]}" || {
-		# A card with less memory says which batch fits; all others then have that one, too.
+		# A card with less memory reports the batch that fits; all others then use that one, too.
 		fits=$(sed -nE 's/.*batch ([0-9]+) fits.*/\1/p' "$results/train-$p.txt")
 		if [ -z "$fits" ] || ! { echo "batch $fits in place of $batch" && batch=$fits && train "$p" "${more[@]}"; }; then
 			tail -3 "$results/train-$p.txt"
@@ -125,7 +125,7 @@ for p in "${precisions[@]}"; do
 	cat "$results/train-$p.txt"
 done
 
-begin "what each kernel moves"
+begin "traffic of each kernel"
 unset RNA_CUDA_PLANS
 if [ -s "$results/plans.tsv" ]; then
 	echo "$(wc -l <"$results/plans.tsv") plans of convolutions were tried: $results/plans.tsv"
@@ -146,11 +146,11 @@ done
 
 begin PyTorch
 if $standin; then
-	echo "skipped: the stand-in is none of its devices"
+	echo "skipped: the stand-in is not a GPU for PyTorch"
 elif [ -z "$python" ] || ! "$python" -c 'import torch, torchvision; assert torch.cuda.is_available()' 2>/dev/null; then
 	echo "skipped: no python3 with torch and torchvision finds the GPU; PYTHON names another"
 else
-	# The precision that is the default first, and plain before compiled.
+	# The default precision first, and plain before compiled.
 	for run in bfloat16:none bfloat16:default float16:none tf32:none bfloat16:max-autotune; do
 		p=${run%:*} how=${run#*:}
 		[ -e "$results/train-$p.json" ] || continue
@@ -162,7 +162,7 @@ fi
 
 begin "speed of RNA's parts"
 time=300ms
-if $standin; then time=1x; fi # there is nothing to measure
+if $standin; then time=1x; fi # speed does not matter
 within 90 ./space.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1 | tee "$results/benchmarks.txt" || failed+=("RNA's parts")
 
 begin "RNA beside training"
@@ -192,5 +192,5 @@ begin "in short"
 	echo "after $SECONDS seconds"
 } | tee "$results/table.txt"
 tar -czf "$results.tar.gz" -C "$(dirname "$results")" "$(basename "$results")"
-echo "all of it: $results.tar.gz"
+echo "all results: $results.tar.gz"
 [ ${#failed[@]} -eq 0 ]

@@ -1,5 +1,5 @@
-# The tests of the kernels, and of what is made of them, that run on processors that are emulated. The script that sources this has
-# a function check, which gets arguments of go test.
+# Tests of the kernels and their callers for emulated processors. The script that sources this file defines a function
+# check, which gets arguments of go test.
 check ./internal/simd ./internal/parallel ./nn/device/cpu/internal/... ./internal/simd/convert ./rna/kernel ./rna/convex/internal/kern
 check -run '^(TestDevice|TestWorkersGiveEqualBits|TestGroupsEqualSingleSteps|TestGradInputGroups|TestEvaluationGroups|TestExpressionGroups|TestMaxPoolGradBehindReLU|TestNaNIsNotHidden|TestWinogradIsExact|TestWinogradErrors|TestNarrowProducts|TestStoredGroups)$' ./nn/device/cpu
 check -run '^(TestGram|TestGramRow|TestCopies|TestRing|TestModesAgree|TestCombination|TestAcceleratorIsTheLoop|TestAndersonByHand)$' ./rna

