@@ -126,7 +126,7 @@ func (r *run) take(slots int) {
 // idleKept bounds a worker's memory between epochs, while workers of other loaders may run.
 const idleKept = 4 << 20
 
-// stop ends the goroutines and gives back what take borrowed.
+// stop ends the goroutines and returns the slots and workers borrowed by take.
 func (r *run) stop() {
 	r.cancel()
 	r.group.Wait()

@@ -76,8 +76,8 @@ type Config struct {
 	// Seed is that of random layers in Train, as dropout.
 	Seed uint64
 
-	// BlurPool blurs, by 1 2 1 down and across, what convolutions of a stride above 1 and at least 16 channels take
-	// (Zhang 2019, as FFCV's).
+	// BlurPool blurs, by 1 2 1 down and across, the input that convolutions of a stride above 1 and at least 16
+	// channels take (Zhang 2019, as FFCV's).
 	BlurPool bool
 
 	// ZeroInitResidual starts the scale of the last batch normalisation of each residual block at 0 instead of 1,

@@ -80,9 +80,9 @@
 //
 // # Saving
 //
-// [Window.State] is small and goes through JSON exactly; [Window.Vector] gives the vectors in
-// order of age, to be read in any parts. [Restore] takes both back. A caller whose files
-// have another order of elements permutes what it reads and what it gives to Restore.
+// [Window.State] is small and goes through JSON exactly; [Window.Vector] gives the vectors in order of age, to be
+// read in any parts. [Restore] takes both back. A caller whose files have another order of elements permutes the
+// elements that it reads and passes to Restore.
 //
 // # Accuracy
 //

@@ -268,7 +268,7 @@ func TestAccuracy(t *testing.T) {
 			table += fmt.Sprintf("  %7.1e (%7.1e)", worst[at], said[at])
 		}
 	}
-	t.Log("relative error of c, and what Result.Accuracy bounds it by:\n" + table)
+	t.Log("relative error of c, and its bound Result.Accuracy:\n" + table)
 }
 
 // c of CNA keeps to Accuracy too, against a bisection for λ(τ) in 120 digits.

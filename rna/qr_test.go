@@ -114,7 +114,7 @@ func TestQRAccuracy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Bounds are ten times what notes on the numerics measured.
+	// Bounds are ten times the measured errors.
 	for _, tt := range []struct{ lambda, bound float64 }{{0, 4e-7}, {1e-10, 1e-9}, {1e-6, 1e-12}, {1e-2, 1e-14}} {
 		res := qr.Solve(tt.lambda)
 		if res.Status != OK {

@@ -57,7 +57,7 @@ func (d *archive) append(part *archive, file *shardFile) {
 	d.labels = append(d.labels, part.labels...)
 }
 
-// indexFiles joins what scan finds in each file, several at a time; the result does not depend on how many.
+// indexFiles scans the files, several at a time, and joins the results in order.
 func indexFiles(kind string, paths []string, scan func(part *archive, path string) error) (*archive, error) {
 	parts, err := inParallel(len(paths), func(k int) (*archive, error) {
 		part := new(archive)

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// SVG is the format of figures of which nothing is said.
+// SVG is the default format of figures.
 const SVG = "svg"
 
 // Formats are the names that New takes, which are also the extensions of files.

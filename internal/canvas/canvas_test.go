@@ -57,7 +57,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestPDF: what Windows-1252 has is text, all else outlines.
+// TestPDF: characters of Windows-1252 are text, all others outlines.
 func TestPDF(t *testing.T) {
 	for s, isText := range map[string]bool{"2 × 3 ± 1": true, "f − f*": false, "‖R‖": false} {
 		content := page(t, drawn(t, "pdf", s))
@@ -71,7 +71,7 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// page is what the first stream of a PDF holds.
+// page is the content of the first stream of a PDF.
 func page(t *testing.T, file []byte) string {
 	t.Helper()
 	i := bytes.Index(file, []byte("stream\n"))

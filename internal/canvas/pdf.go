@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 )
 
-// pdf is vgpdf's canvas, whose strings are bytes of Windows-1252: what this code page lacks is drawn as outlines.
+// pdf is vgpdf's canvas, whose strings are bytes of Windows-1252: characters outside this code page are drawn as
+// outlines.
 type pdf struct{ *vgpdf.Canvas }
 
 func (c pdf) FillString(f font.Face, at vg.Point, s string) {
@@ -21,7 +22,7 @@ func (c pdf) FillString(f font.Face, at vg.Point, s string) {
 	em := f.Face.UnitsPerEm()
 	scale := f.Font.Size / vg.Length(em)
 	for _, r := range s {
-		glyph, err := f.Face.GlyphIndex(&b, r) // 0, a box, for what the font lacks
+		glyph, err := f.Face.GlyphIndex(&b, r) // 0, a box, for a missing character
 		if err != nil {
 			continue
 		}

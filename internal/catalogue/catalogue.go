@@ -16,7 +16,7 @@ import (
 // Variable is the environment variable that names the cache folder.
 const Variable = "RNA_CACHE"
 
-// Kind says what an item is for.
+// Kind is the purpose of an item.
 type Kind string
 
 // The kinds of items.
@@ -30,8 +30,8 @@ type Item struct {
 	Name  string
 	Kind  Kind
 	About string // in a few words
-	// Files are what it consists of. Of an item of Archives it is what one of them unpacks to: the first is
-	// downloaded, any that lies there is taken.
+	// Files are its files. For an item with Archives they are the contents of one of them: the first is downloaded,
+	// any that lies there is taken.
 	Files, Archives []File
 	Unpacked        int64    // bytes at most, of archives
 	Classes         []string // of images whose files do not name them
@@ -153,8 +153,8 @@ var (
 	joined = strings.NewReplacer("_", "", "-", "")
 )
 
-// Locate returns a path as it is where something is there, or where it is no name of an item of the kind. Of such an
-// item it is the place in the cache folder; the error says how to get one that is not there.
+// Locate returns a path unchanged if it exists, or is not the name of an item of the kind. For an item's name it
+// returns the path in the cache folder; if the item is missing the error says how to get it.
 func Locate(path string, kind Kind) (string, error) {
 	if _, err := os.Stat(path); err == nil || path == "" {
 		return path, nil

@@ -33,10 +33,10 @@ func Blocks(r io.ReaderAt, off, n int64) (string, error) {
 	return string(out), err
 }
 
-// Len is the length of the checksums of so many bytes.
+// Len is the length of the checksums of n bytes.
 func Len(n int64) int { return int((n+Block-1)/Block) * digits }
 
-// A DamagedError says which bytes of a file are not those that were written.
+// A DamagedError names the bytes of a file that differ from those written.
 type DamagedError struct {
 	From, To int64 // in the file
 }
@@ -78,7 +78,7 @@ func each(r io.ReaderAt, off, n int64, f func(at int64, sum uint32) error) error
 	return nil
 }
 
-// Zeros is what a text has for its own checksum while that is computed.
+// Zeros stands for a text's own checksum while that is computed.
 const Zeros = "00000000"
 
 // Seal puts the checksum of a text, in pieces, in place of the [Zeros] at a place in the last.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// boot is the first process of the emulated machine: it does its job and says how it ended.
+// boot is the first process of the emulated machine: it runs its job and reports the exit status.
 func boot() {
 	status := 1
 	if err := do(&status); err != nil {

@@ -54,10 +54,10 @@ func emulate(machine string, args []string) (int, error) {
 	return run(work, machine, image)
 }
 
-// kernelOptions leave out what takes long to start, and what Linux says about a processor that was never built.
+// kernelOptions skip slow drivers, and Linux's warnings about a processor that does not exist.
 const kernelOptions = "rdinit=/init console=ttyS0 loglevel=1 nokaslr mitigations=off acpi=off nosmp lsm=capability"
 
-// run starts the machine and copies what comes through the serial port until it ends.
+// run starts the machine and copies the output of its serial port until it ends.
 func run(work, machine, image string) (int, error) {
 	settings := fmt.Sprintf(`display_library: nogui
 cpu: model=corei7_skylake_x, add_features="avx512bf16", ips=100000000
@@ -112,7 +112,7 @@ info: action=ignore
 	return status, nil
 }
 
-// ramDisk writes a cpio archive, in the format newc, with what the machine needs.
+// ramDisk writes a cpio archive, in the format newc, with the files that the machine needs.
 func ramDisk(name, dir string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

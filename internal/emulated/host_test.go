@@ -12,7 +12,7 @@ import (
 )
 
 // The RAM disk is an archive as the kernel's initramfs documentation has it: heads of 110 characters, names and
-// contents padded to four bytes, folders before what is in them.
+// contents padded to four bytes, folders before their contents.
 func TestRAMDisk(t *testing.T) {
 	dir := t.TempDir()
 	content := map[string]string{filepath.Join(dir, "test"): "12345",

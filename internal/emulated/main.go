@@ -5,9 +5,9 @@
 //
 //	go test -exec 'emulated -machine FOLDER' ...
 //
-// The folder has what scripts/avx512_check.sh puts there: the emulator, its BIOS, a Linux kernel and a boot loader.
-// This command makes a CD of them with a RAM disk on it, of the program, the folder testdata beside it and this command
-// once more, which is the first process there. What the program prints comes through the serial port, and its exit
+// The folder is made by scripts/avx512_check.sh: the emulator, its BIOS, a Linux kernel and a boot loader. This
+// command makes a CD of them with a RAM disk on it, of the program, the folder testdata beside it and this command
+// once more, which is the first process there. The program's output comes through the serial port, and its exit
 // status is this command's.
 package main
 
@@ -18,7 +18,7 @@ import (
 	"os"
 )
 
-// job is what the first process of the emulated machine reads.
+// job is the input of the emulated machine's first process.
 type job struct {
 	Args []string // the program and its arguments
 	Env  []string

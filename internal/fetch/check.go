@@ -11,7 +11,7 @@ import (
 	"onlinerna/internal/files"
 )
 
-// check compares a file's size and checksum with what they are to be.
+// check compares a file's size and checksum with the expected ones.
 func check(path string, f catalogue.File) error {
 	in, n, err := files.OpenSized(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package fetch downloads what package catalogue lists into a cache folder: from several addresses in turn, going on
-// with partial files, and checked by size and SHA-256. A file or a folder is there whole or not at all.
+// Package fetch downloads the items of package catalogue into a cache folder: from several addresses in turn, going
+// on with partial files, and checked by size and SHA-256. A file or a folder is there whole or not at all.
 package fetch
 
 import (
@@ -20,15 +20,15 @@ import (
 	"onlinerna/internal/files"
 )
 
-// Options says how to download. The zero value asks the official addresses.
+// Options are the parameters of a download. The zero value uses the official addresses.
 type Options struct {
 	// Mirror is the address of a folder that has the files by their names, asked in place of the official ones.
 	Mirror string
 	// Agent is the User-Agent of requests.
 	Agent string
-	// Progress is told how many bytes of a file are there, and of how many; 0 where nobody knows.
+	// Progress is called with the bytes of a file so far and its size, 0 if unknown.
 	Progress func(file string, done, total int64)
-	// Log is told what is tried again and why.
+	// Log is called for each retry with the reason.
 	Log func(format string, args ...any)
 	// Client makes the requests (default: one that heeds the proxies of the environment).
 	Client *http.Client
@@ -101,7 +101,7 @@ func lock(ctx context.Context, path, name string, log func(string, ...any)) (unl
 	l := flock.New(path, flock.SetPermissions(0o666))
 	got, err := l.TryLock()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) {
-		return func() {}, nil // a file system without locks: what takes its name is checked
+		return func() {}, nil // a file system without locks: files are checked before they get their names
 	}
 	if err == nil && !got {
 		log("another process gets %s: waiting for it", name)
@@ -172,7 +172,7 @@ func download(ctx context.Context, it catalogue.Item, f catalogue.File, dir, pat
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &local):
-			return fmt.Errorf("%w; what is downloaded stays: the same command goes on", local.err)
+			return fmt.Errorf("%w; the part downloaded so far is kept: the same command goes on", local.err)
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", redacted(address), err))
 	}

@@ -61,7 +61,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(counted, r, "", time.Time{}, bytes.NewReader(s.content))
 }
 
-// counter counts what is sent, and cuts the connection.
+// counter counts the bytes sent, and cuts the connection.
 type counter struct {
 	http.ResponseWriter
 	sent *atomic.Int64
@@ -229,7 +229,7 @@ func TestRough(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "weights"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, have := range []int{0, 40_000, 100_000} { // of the last one the server says that nothing is left
+	for _, have := range []int{0, 40_000, 100_000} { // for the last one the server answers that nothing is left
 		os.Remove(it.Path(dir))
 		if err := os.WriteFile(it.Path(dir)+".part", content[:have], 0o666); err != nil {
 			t.Fatal(err)

@@ -4,5 +4,5 @@ package fetch
 
 import "golang.org/x/sys/unix"
 
-// syncAll brings what was written to disk, at once: thousands of small files take long one by one.
+// syncAll syncs all written files at once: thousands of small files take long one by one.
 func syncAll() { unix.Sync() }

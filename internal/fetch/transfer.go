@@ -194,7 +194,7 @@ func (t *transfer) begin(answer *http.Response, have int64) (from, total int64, 
 			return 0, 0, fmt.Errorf("the server answers %q in place of the bytes from %d on", part, have)
 		}
 		if t.etag == "" || strong(answer) != t.etag {
-			t.mixed = true // nothing says that they are of one file
+			t.mixed = true // the parts may be of different files
 		}
 		t.etag = strong(answer)
 	case code == http.StatusRequestedRangeNotSatisfiable && part == fmt.Sprintf("bytes */%d", have):

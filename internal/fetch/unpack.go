@@ -23,7 +23,7 @@ const maxEntries = 1 << 20
 // folders are taken: a link, a name that leads out of the folder, a file that is there twice or more than most bytes
 // make an error.
 func unpack(ctx context.Context, archive, dir string, most int64) error {
-	work := dir + ".unpacking" // the caller has the lock: what is there was left behind
+	work := dir + ".unpacking" // the caller has the lock, so existing files are left over
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Trace, where it is set, is told of each change that this package makes, for tests of what a loss of power leaves.
+// Trace, if set, is called for each change by this package, for tests of power loss.
 var Trace func(Change)
 
 func tell(c Change) {
@@ -24,7 +24,7 @@ type Change struct {
 	Synced   bool
 }
 
-// What a Change does.
+// The kinds of Change.
 type What int
 
 // The kinds of changes. Filled gives a file its content, which is on the disk if it is synced; Synced makes the changes
@@ -65,7 +65,7 @@ func Remove(path string) error {
 	return err
 }
 
-// RemoveAll removes a file or a folder with all in it. What is not there is no error.
+// RemoveAll removes a file or a folder with all in it. A missing one is no error.
 func RemoveAll(path string) error {
 	if Trace != nil {
 		var all []string

@@ -20,8 +20,8 @@ type File struct {
 	done bool
 }
 
-// Create starts a file that takes its name by [File.Commit]. Where path is a link, the file is that to which it leads;
-// what is there must be a regular file, whose permissions are kept. A link to nothing is an error.
+// Create starts a file that takes its name by [File.Commit]. Where path is a link, the file is that to which it
+// leads; an existing file must be regular; its permissions are kept. A link to nothing is an error.
 func Create(path string) (*File, error) {
 	path, mode, err := target(path)
 	if err != nil {

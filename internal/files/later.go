@@ -9,7 +9,7 @@ import (
 // later are the folders of SyncLater.
 var later sync.Map
 
-// SyncLater has files that are committed in a folder go to disk by [SyncFiles] alone, until what it returns is called.
+// SyncLater leaves the syncing of files committed in a folder to [SyncFiles], until the returned function is called.
 func SyncLater(dir string) (end func()) {
 	dir = filepath.Clean(dir)
 	later.Store(dir, true)

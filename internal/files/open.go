@@ -13,7 +13,7 @@ func Open(path string) (*os.File, error) {
 	return f, err
 }
 
-// OpenSized is [Open], and says how large the file is.
+// OpenSized is [Open], and returns the file's size.
 func OpenSized(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

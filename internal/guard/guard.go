@@ -1,5 +1,5 @@
-// Package guard lends tests memory that ends where nothing can be read: what a kernel reads or writes behind an operand
-// then is a fault. Bands of numbers round an operand show stray writes alone.
+// Package guard gives tests memory that ends at an unreadable page: a kernel's read or write past an operand then is
+// a fault. Bands of numbers round an operand show stray writes alone.
 package guard
 
 import (

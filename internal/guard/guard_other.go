@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// pages is so many bytes, aligned as any element is.
+// pages returns n bytes, aligned for any element.
 func pages(_ testing.TB, bytes int) []byte {
 	longs := make([]uint64, (bytes+7)/8+1)
 	return unsafe.Slice((*byte)(unsafe.Pointer(&longs[0])), bytes)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pages is so many bytes.
+// pages returns n bytes.
 func pages(tb testing.TB, bytes int) []byte {
 	tb.Helper()
 	page := unix.Getpagesize()

@@ -1,4 +1,4 @@
-// Package hostmemory says how much memory of the host is free.
+// Package hostmemory finds the free memory of the host.
 package hostmemory
 
 import (
@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Free is how many bytes of host memory can be had without swapping: what the system has, or less where a control
-// group limits the process. 0 where nobody says.
+// Free is the number of bytes of host memory available without swapping: the system's, or less if a control group
+// limits the process. 0 if unknown.
 func Free() int64 { return freeIn(os.DirFS("/")) }
 
 func freeIn(root fs.FS) int64 {
 	free := int64(math.MaxInt64)
 	read := func(file string) string {
-		b, _ := fs.ReadFile(root, file) // what is not there says nothing
+		b, _ := fs.ReadFile(root, file) // a missing file means no limit
 		return string(b)
 	}
 	for line := range strings.Lines(read("proc/meminfo")) {
@@ -46,8 +46,8 @@ func freeIn(root fs.FS) int64 {
 	return max(free, 1)
 }
 
-// groupFree is what the limits of a control group and those above it leave. In a container the path may be the host's,
-// of which only the mount itself is to be seen.
+// groupFree is the memory left by the limits of a control group and its parents. In a container the path may be the
+// host's, but only the mount itself is visible.
 func groupFree(read func(string) string, mount, group, limit, used, cache string) int64 {
 	free := int64(math.MaxInt64)
 	for {

@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Class says what the elements of an Array are.
+// Class is the type of an Array's elements.
 type Class uint8
 
 // The classes, with the numbers of the format.
@@ -38,7 +38,7 @@ type Array struct {
 	Class   Class
 	Dims    []int // two at least
 	Logical bool
-	// Real are the numbers of numeric classes as float64 (Int64 and Uint64 lose what is beyond 53 bits), and the
+	// Real are the numbers of numeric classes as float64 (Int64 and Uint64 lose digits beyond 53 bits), and the
 	// values that a sparse array stores. Imag is nil without imaginary parts.
 	Real, Imag []float64
 	// Text holds the characters of a Text array.
@@ -71,7 +71,7 @@ func (a *Array) Field(i int, name string) *Array {
 	return nil
 }
 
-// MaxBytes bounds what a variable may take after decompression.
+// MaxBytes bounds the size of a variable after decompression.
 const MaxBytes = 1 << 32
 
 var errDamaged = errors.New("the file is damaged or cut short")
@@ -125,7 +125,7 @@ func Read(r io.Reader) ([]*Array, error) {
 	}
 }
 
-// take reads exactly size bytes; what it allocates is bounded by what is there.
+// take reads exactly size bytes; its allocations are bounded by the input.
 func take(r io.Reader, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	n, err := b.ReadFrom(r)

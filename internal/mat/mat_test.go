@@ -20,7 +20,7 @@ func load(t testing.TB, name string) []byte {
 	return b
 }
 
-// What scipy wrote, see testdata/make.py.
+// Files written by scipy, see testdata/make.py.
 func TestRead(t *testing.T) {
 	for _, name := range []string{"plain.mat", "compressed.mat"} {
 		list, err := Read(bytes.NewReader(load(t, name)))

@@ -1,4 +1,4 @@
-// Package nearest finds what somebody may have meant by a word that is none of those known.
+// Package nearest suggests a known word for an unknown one.
 package nearest
 
 import "strings"

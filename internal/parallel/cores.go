@@ -12,7 +12,7 @@ const Most = 4096
 // has cores of two kinds no more than the fast ones, since the others would let those wait.
 func Cores() int { return cores(runtime.GOMAXPROCS(0), fastCores()) }
 
-// cores is Cores of a process that may use so many, of which so many are fast: 0 if that is unknown.
+// cores is Cores for a process with the given numbers of usable and of fast cores; 0 fast ones if unknown.
 func cores(procs, fast int) int {
 	if fast > 0 {
 		return min(procs, fast)

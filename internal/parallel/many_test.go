@@ -33,7 +33,7 @@ func TestMoreWorkersThanProcessors(t *testing.T) {
 	}
 }
 
-// What workers cost that are too many: calls like those of a step, with pauses.
+// The cost of too many workers: calls like those of a step, with pauses.
 func BenchmarkWorkers(b *testing.B) {
 	for _, workers := range []int{1, 2, 4, 16, 64} {
 		b.Run(fmt.Sprintf("%d of %d", workers, runtime.GOMAXPROCS(0)), func(b *testing.B) {

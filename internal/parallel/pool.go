@@ -79,14 +79,14 @@ func NewPool(workers int) *Pool {
 }
 
 // NewBothEnds is a pool whose caller takes blocks from the first one on while the others take them from the last one
-// back: where calls go over the same data, each finds in its caches what it had the last time.
+// back: if calls use the same data, each worker finds its part in its caches.
 func NewBothEnds(workers int) *Pool {
 	p := NewPool(workers)
 	p.bothEnds = true
 	return p
 }
 
-// help is what worker i+1 does.
+// help is the loop of worker i+1.
 func (p *Pool) help(i int, wake chan struct{}) {
 	seen := int64(0) // the first call may come before this runs
 	called := func() bool { return p.calls.Load() != seen }

@@ -64,7 +64,7 @@ func TestRunDoesNotWaitForSleepers(t *testing.T) {
 	p := NewPool(3)
 	defer p.Close()
 	sleeper := p.wake[1]
-	p.wake[1] = make(chan struct{}, 1) // nobody listens
+	p.wake[1] = make(chan struct{}, 1) // no receiver
 	for range 100 {
 		var n atomic.Int32
 		p.Run(50, func(int, int) { n.Add(1) })
@@ -122,7 +122,7 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// A call whose workers are awake, and one whose workers sleep: what patience saves.
+// A call with awake workers, and one with sleeping workers: the gain of spinning.
 func BenchmarkPool(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"awake": 0, "asleep": 4 * patience} {
 		b.Run(name, func(b *testing.B) {

@@ -1,7 +1,6 @@
 // Package pickle reads Python's pickles of protocol 2 to 5 without running anything that they name. Its machine knows
-// the opcodes; it calls only the functions that its user gives it, and an [Object] without arguments stands for what
-// any other class or function would have made. What a pickle may make it allocate is bounded, whatever the pickle
-// says.
+// the opcodes; it calls only the functions that its user gives it, and an [Object] without arguments stands for the
+// result of any other class or function. Its allocations are bounded, whatever the pickle says.
 package pickle
 
 import (
@@ -12,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxMemory bounds what the values of a pickle take, roughly in bytes. The bytes of [Bytes] do not count: they are
-// the input's.
+// MaxMemory bounds the memory of a pickle's values, roughly in bytes. The bytes of [Bytes] do not count: they are the
+// input's.
 const MaxMemory = 40 << 20
 
-// What values cost, roughly.
+// The approximate size of values.
 const (
 	valueCost = 16
 	ItemCost  = 32 // of a key with its value
@@ -46,7 +45,7 @@ type Function func(m *Machine, args Tuple) (any, error)
 
 var errCut = errors.New("the pickle is cut short")
 
-// Charge counts n bytes of values; the error says that they are too many.
+// Charge counts n bytes of values; it fails if they are too many.
 func (m *Machine) Charge(n int) error {
 	if m.spent += n; m.spent > MaxMemory {
 		return fmt.Errorf("its values take more than %d MB", MaxMemory>>20)
@@ -282,7 +281,7 @@ func (m *Machine) named() error {
 	return m.Global(module, name)
 }
 
-// reduce applies a known function. What any other would have made is an object.
+// reduce applies a known function. The result of any other is an object.
 func (m *Machine) reduce() error {
 	vs, err := m.popN(2)
 	if err != nil {
@@ -307,7 +306,7 @@ func (m *Machine) reduce() error {
 	return m.push(v, Container)
 }
 
-// object pushes what a class or function would have made, without its arguments.
+// object pushes a stand-in for the result of a class or function, without its arguments.
 func (m *Machine) object(class any) error {
 	switch g, ok := class.(Global); {
 	case ok && dicts[g]:
@@ -337,7 +336,7 @@ func (m *Machine) persistent() error {
 		return err
 	}
 	if m.Persistent == nil {
-		return errors.New("a reference to what is not in the pickle")
+		return errors.New("a reference to an object outside the pickle")
 	}
 	if v, err = m.Persistent(v); err != nil {
 		return err

@@ -25,8 +25,7 @@ type (
 	// Inert is something that is not read, by its name.
 	Inert string
 
-	// Object is what a class that is not known would have made, with the attributes that it would have got. Nothing
-	// is called.
+	// Object stands for an instance of an unknown class, with its attributes. Nothing is called.
 	Object struct {
 		Class Global
 		State any
@@ -123,7 +122,7 @@ func First(_ *Machine, args Tuple) (any, error) {
 	return args[0], nil
 }
 
-// Shown is a value for messages. What holds others is named only: it may be endless to write.
+// Shown is a value for messages. Containers are only named: they may be endless.
 func Shown(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -23,7 +23,7 @@ func Bytes[T string | []byte](b []byte, field int, content T) []byte {
 	return append(Head(b, field, len(content)), content...)
 }
 
-// Head is Bytes without the content, of so many bytes: it has to follow.
+// Head is Bytes without the content of n bytes, which must follow.
 func Head(b []byte, field, size int) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3|2), uint64(size))
 }

@@ -77,7 +77,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestText: what the fonts have, in which order it stands, and that combined accents are composed.
+// TestText: the fonts' characters, the order of text, and composed accents.
 func TestText(t *testing.T) {
 	f := fonts(t)
 	for text, want := range map[string]bool{"cat, Füchse": true, "собака": true, "γάτα": true, "כלב": true, "猫": false,
@@ -97,7 +97,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestOtherFont reads a font from a file, and refuses what is none.
+// TestOtherFont reads a font from a file, and refuses other files.
 func TestOtherFont(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.ttf"), filepath.Join(dir, "bad.ttf")

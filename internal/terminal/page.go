@@ -8,7 +8,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// A Page collects what is written to w at once: its tables and its lines fit the terminal.
+// A Page collects output that is written to w at once: its tables and lines fit the terminal.
 type Page struct {
 	strings.Builder
 	Style   Style

@@ -1,4 +1,4 @@
-// Package terminal fits output to the terminal that it goes to, and leaves it as it is where that is a file or a pipe.
+// Package terminal fits output to its terminal. Output to a file or a pipe is unchanged.
 package terminal
 
 import (
@@ -11,7 +11,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Default is the width of help texts where there is no terminal, and that of a terminal that does not say its own.
+// Default is the width of help texts without a terminal, and of a terminal of unknown width.
 const Default = 80
 
 // file is the file that w writes to in the end, nil if there is none.
@@ -53,7 +53,7 @@ func HelpColumns(w io.Writer) int {
 	return Default
 }
 
-// Wrap breaks lines at spaces to fit the terminal w; what goes on in another line begins there with indent.
+// Wrap breaks lines at spaces to fit the terminal w; continuation lines begin with indent.
 func Wrap(w io.Writer, lines, indent string) string {
 	list := strings.Split(lines, "\n")
 	for i, line := range list {

@@ -52,7 +52,7 @@ func tables(columns int, rows [][]string, left bool) (parts []string) {
 	return parts
 }
 
-// wrapFirst wraps the first cells of rows to so many columns: what goes on in another line is a row of one cell.
+// wrapFirst wraps the first cells of rows to a width: each continuation line is a row of one cell.
 func wrapFirst(rows [][]string, columns int) (wrapped [][]string) {
 	for _, row := range rows {
 		lines := strings.Split(WrapTo(columns, row[0], "  "), "\n")

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// WrapTo breaks text at spaces into lines of so many columns, 0 for one line; lines after the first begin with indent.
-// A no-break space holds words together.
+// WrapTo breaks text at spaces into lines of at most the given width, 0 for one line; lines after the first begin
+// with indent. A no-break space holds words together.
 func WrapTo(columns int, text, indent string) string {
 	if columns <= 0 || Width(text) <= columns {
 		return strings.ReplaceAll(text, "\u00a0", " ")
@@ -45,7 +45,7 @@ func WrapTo(columns int, text, indent string) string {
 // breaks reports whether a line can be broken in place of r.
 func breaks(r rune) bool { return unicode.IsSpace(r) && r != '\u00a0' }
 
-// Paragraphs wraps text that is in paragraphs to so many columns: lines that are indented stay as they are.
+// Paragraphs wraps text in paragraphs to a width: indented lines stay unchanged.
 func Paragraphs(columns int, text string) string {
 	var out, part []string
 	flush := func() {

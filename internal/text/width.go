@@ -39,7 +39,7 @@ func Shorten(columns int, s string) string {
 }
 
 // Middle is s with as much of its middle as is needed replaced by an ellipsis to fit, with most of its end: that of a
-// file's name tells most. What does not fit in any way is the ellipsis alone.
+// file's name tells most. Text that cannot fit is the ellipsis alone.
 func Middle(s string, fits func(short string) bool) string {
 	r := []rune(s)
 	if fits(s) {

@@ -3,7 +3,7 @@
 //
 //	typecheck darwin/arm64,windows/amd64 ./...
 //
-// It finds what go build would, but for faults of assembly and of linking, and compiles nothing.
+// It finds the errors of go build, except those of assembly and linking, and compiles nothing.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// listed is what go list says of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
@@ -65,7 +65,7 @@ func check(folder, target string, patterns []string) error {
 	}
 	c := checker{target: target, files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe},
 		sizes: types.SizesFor("gc", processor)}
-	for list := json.NewDecoder(out); ; { // what is imported comes first
+	for list := json.NewDecoder(out); ; { // imported packages come first
 		var p listed
 		if err := list.Decode(&p); errors.Is(err, io.EOF) {
 			break
@@ -112,7 +112,7 @@ func (c *checker) add(p *listed) {
 	c.done[p.ImportPath], _ = config.Check(p.ImportPath, c.files, files, nil) // Error has them
 }
 
-// imports finds what a package imports.
+// imports finds the imports of a package.
 type imports struct {
 	*checker
 	p *listed

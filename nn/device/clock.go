@@ -2,17 +2,17 @@ package device
 
 import "time"
 
-// Clock is a Device with a queue that times its work itself: the host only sees when it gave the work.
+// Clock is a Device with a queue that times its own work: the host only knows when it issued the work.
 type Clock interface {
 	Device
-	// Mark notes as mark number i when the work that was given so far is done.
+	// Mark records as mark i the time when the work issued so far is done.
 	Mark(i int) error
 	// Between waits for mark j and returns the time from mark i to it.
 	Between(i, j int) (time.Duration, error)
 }
 
-// Timed is how long the work takes that f gives to a device: by the clock of one that has it, else by the host's. It
-// uses the clock's first two marks: f may not, and what uses them may not be around it.
+// Timed measures the work that f issues to a device: by the device's clock if it has one, else by the host's. It uses
+// the clock's marks 0 and 1, so neither f nor its callers may use them.
 func Timed(dev Device, f func() error) (time.Duration, error) {
 	c, ok := As[Clock](dev)
 	if !ok {
@@ -36,13 +36,13 @@ func Timed(dev Device, f func() error) (time.Duration, error) {
 	return c.Between(0, 1)
 }
 
-// Limits are speeds that bound what runs on a device: the best that was measured with nothing beside it.
+// Limits are the speeds that bound work on a device: the best measured on an idle device.
 type Limits struct {
 	Products  []Limit // operations a second of products of matrices, the precision of the device's nets first
 	Bandwidth Limit   // bytes a second to and from memory
 }
 
-// Limit is a speed, and what it was measured by.
+// Limit is a speed and its measurement.
 type Limit struct {
 	Name  string // as "bfloat16"
 	Speed float64

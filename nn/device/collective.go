@@ -1,36 +1,37 @@
 package device
 
-// Collective is a Device that may be one of several, each of which belongs to a rank, a process, and that adds up
-// vectors over them: behind the kernels that make them, beside those that follow.
+// Collective is a Device that may belong to one of several ranks, each a process. It adds up vectors over the ranks
+// after the kernels that compute them, in parallel with later kernels.
 type Collective interface {
 	Device
-	// Ranks is what it has with the others; nil where it goes alone.
+	// Ranks are the collective operations; nil for a single process.
 	Ranks() Ranks
 }
 
-// Ranks are what devices of several ranks do together. All make the same calls, in the same order.
+// Ranks are collective operations of the devices of several ranks. All ranks make the same calls, in the same order.
 type Ranks interface {
 	Reducer
-	// Gather sets the elements of a vector to those of the ranks: rank k's are so many, from k times that on.
+	// Gather concatenates the ranks' equally long parts: rank k has part k.
 	Gather(v Vector, part int) error
 }
 
 // A Reducer adds up a gradient over ranks. A step is Guard, a Sum of each part of the gradient, and Wait, in the same
-// order on all ranks. Guard and Sum return at once where they can: the device goes on with the backward pass behind
-// them. On a device that records steps they are called when one is recorded, and what they issue is recorded with it.
+// order on all ranks. Guard and Sum return at once if possible, and the device continues with the backward pass. On a
+// device that records steps they are called during recording, and their work is recorded.
 type Reducer interface {
-	// Guard makes a number that is NaN or infinite on one rank so on all, by the time that Wait is done.
+	// Guard makes a number that is NaN or infinite on one rank NaN or infinite on all, by the end of Wait.
 	Guard(number Region) error
-	// Sum begins to add up a part of a gradient over the ranks, in place: what made it is issued.
+	// Sum starts adding up a part of a gradient over the ranks, in place. The kernels that compute it must have been
+	// issued.
 	Sum(grad Vector, part Span) error
-	// Wait has what follows see the sums.
+	// Wait makes later work see the sums.
 	Wait() error
 }
 
 // Sliced is a Vector with parts that are copied as fast as the whole.
 type Sliced interface {
 	Vector
-	// Slice is n elements from off on, which are to be there.
+	// Slice returns n elements from off on, which must exist.
 	Slice(off, n int) Slice
 }
 

@@ -9,18 +9,18 @@ import (
 
 // Device is a processor with its memory. Its methods may be called from one goroutine at a time.
 type Device interface {
-	// Name is what users call the device, as "cpu".
+	// Name is the device's name for users, such as "cpu".
 	Name() string
-	// DType is the floating-point type in which vectors, and so parameters, are kept.
+	// DType is the floating-point type of vectors, and so of parameters.
 	DType() op.DType
 
-	// Layout says how a value that comes from outside the graph has to lie in memory.
+	// Layout returns the memory layout of a value from outside the graph.
 	Layout(t op.Type, role Role) Layout
-	// Describe says how the device would run a group. The layouts and bytes of g's inputs are set. A group
-	// that the device lacks, or whose types do not fit, is an *UnsupportedError.
+	// Describe returns the device's plan for a group. The layouts and bytes of g's inputs are set. A group that the
+	// device lacks, or whose types do not fit, is an *UnsupportedError.
 	Describe(g *Group) (*Plan, error)
-	// Bind returns the kernel that runs g on the storage of a. p is what Describe said of g; it may be bound several
-	// times.
+	// Bind returns the kernel that runs g on the storage of a. p is the result of Describe for g; it may be bound
+	// several times.
 	Bind(g *Group, p *Plan, a Args) (Kernel, error)
 
 	// NewMemory allocates zeroed memory.
@@ -33,26 +33,26 @@ type Device interface {
 	Upload(r Region, l Layout, src op.Tensor) error
 	Download(dst op.Tensor, r Region, l Layout) error
 
-	// Sync waits for all kernels and reports the first error of one that ran behind the caller's back.
+	// Sync waits for all kernels and returns the first error of an asynchronous one.
 	Sync() error
-	// Close releases what the device holds; its memories and vectors become invalid.
+	// Close releases the device's resources; its memories and vectors become invalid.
 	Close() error
 }
 
-// Grouper is a Device that runs some ops better together.
+// Grouper is a Device that runs some groups of ops faster than single ops.
 type Grouper interface {
 	Device
-	// Group proposes groups of steps of p, by index, each in execution order. Steps that appear in none
-	// run alone. A group has to be such that all of it can run at the place of its last step.
+	// Group proposes groups of steps of p, by index, each in execution order. Steps that appear in none run alone. It
+	// must be possible to run a whole group at the place of its last step.
 	Group(p *Program) [][]int
 }
 
-// Rewriter is a Device that runs some programs better in another form.
+// Rewriter is a Device that runs some programs faster in another form.
 type Rewriter interface {
 	Device
-	// Rewrite changes p, before it is grouped, to a program with the same results, for groups that the device proposes
-	// then: it may move steps, and add some that make a value again from operands that are there anyway. The values
-	// that p has keep their indices, new ones come behind them and are made by a step.
+	// Rewrite changes p, before grouping, to a program with the same results that allows better groups. It may move
+	// steps, and add steps that recompute a value from operands that are in memory anyway. Existing values keep their
+	// indices; new ones follow, each made by a step.
 	Rewrite(p *Program)
 }
 
@@ -78,7 +78,7 @@ type LossScaler interface {
 	Device
 	// LossScale is the present state, with Scale 0 on a device that scales nothing.
 	LossScale() (LossScale, error)
-	// SetLossScale goes on from a state.
+	// SetLossScale restores a state.
 	SetLossScale(LossScale) error
 }
 
@@ -89,7 +89,7 @@ type LossScale struct {
 	Skipped int     `json:"skipped"` // steps that were not made
 }
 
-// Role says what a value from outside the graph is for.
+// Role is the purpose of a value from outside the graph.
 type Role uint8
 
 // The roles.
@@ -98,9 +98,10 @@ const (
 	Weight             // parameters, their gradients and the optimiser's state, statistics
 )
 
-// Layout names how the elements of a value lie in memory. Only the device that made it knows what it means; the empty
-// layout is row-major. What Device.Layout returns permutes and adds no padding: the value takes Type.Bytes of storage,
-// or what a Sizer says, and weights take Type.Bytes. The gradient of a parameter comes out in the parameter's layout.
+// Layout names a memory layout of a value. Only the device that made it knows its meaning; the empty layout is
+// row-major. Layouts from Device.Layout permute elements without padding: the value takes Type.Bytes of storage, or
+// the Bytes of a Sizer; weights always take Type.Bytes. The gradient of a parameter comes out in the parameter's
+// layout.
 type Layout string
 
 // Value is a tensor of a program.
@@ -124,7 +125,7 @@ type Step struct {
 type Program struct {
 	Values []Value
 	Steps  []Step
-	Keep   []int // values that are wanted after the last step
+	Keep   []int // values that stay readable after the last step
 }
 
 // Group is a part of a program that a device runs as one kernel. Indices refer to its own Values.
@@ -167,8 +168,8 @@ type Plan struct {
 type Output struct {
 	Layout Layout
 	Bytes  int
-	// Over lists inputs, by position in Group.Inputs, whose storage the output may take over, provided that
-	// it has the same size and nobody reads the input later.
+	// Over lists inputs, by position in Group.Inputs, whose storage the output may take over, provided that it has
+	// the same size and no later step reads the input.
 	Over []int
 	// View, if not nil, says that the output needs no storage: it is a part of an input.
 	View *View
@@ -180,10 +181,10 @@ type View struct {
 	Offset int // bytes
 }
 
-// Args is where a group's values lie, in the order of its Inputs and Outputs. An output that is a view is
-// not written by the kernel unless its region lies elsewhere than the view: then the kernel copies it.
-// The output of an op.InPlace has the region of the op's first operand. Regions start at multiples of
-// 64 bytes, but for those of Weight values and of views, which start at multiples of their element.
+// Args is the storage of a group's values, in the order of its Inputs and Outputs. An output that is a view is not
+// written by the kernel unless its region lies elsewhere than the view: then the kernel copies it. The output of an
+// op.InPlace has the region of the op's first operand. Regions start at multiples of 64 bytes, but for those of
+// Weight values and of views, which start at multiples of their element.
 type Args struct {
 	In, Out   []Region
 	Workspace Region
@@ -192,7 +193,7 @@ type Args struct {
 // Kernel runs a bound group. On a device with queues it may return before the work is done.
 type Kernel func() error
 
-// UnsupportedError says that a device cannot run a group of ops.
+// UnsupportedError reports a group of ops that a device cannot run.
 type UnsupportedError struct {
 	Device string
 	Group  *Group

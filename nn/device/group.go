@@ -7,10 +7,9 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Group extracts steps of p, given by index in execution order, as a group. Values that the steps read
-// before any of them writes are inputs; values that another step reads, or that are kept, are outputs, and so is
-// a result that nobody reads. The group's values are copies, with the layouts they have, and values says which
-// of the program's they are.
+// Group extracts steps of p, given by index in execution order, as a group. Values that the steps read before any of
+// them writes are inputs; values that another step reads, or that are kept, are outputs, and so is a result that no
+// step reads. The group's values are copies with their layouts; values maps them to the program's.
 func (p *Program) Group(steps ...int) (g *Group, values []int) {
 	g = new(Group)
 	local := make(map[int]int)
@@ -63,7 +62,7 @@ func (p *Program) Group(steps ...int) (g *Group, values []int) {
 	return g, values
 }
 
-// Check says what does not fit in g: an index, the order of the steps or the type of a result.
+// Check returns an error for an invalid group: an index, the order of the steps or the type of a result.
 func (g *Group) Check() error {
 	known := make([]bool, len(g.Values))
 	for _, v := range g.Inputs {

@@ -159,7 +159,7 @@ func copyFrom[T HostElement](dst []T, src any) bool {
 	return ok && len(s) == len(dst) && copy(dst, s) == len(s)
 }
 
-// convert copies src to dst and says whether the lengths agree.
+// convert copies src to dst and reports whether the lengths agree.
 func convert[T, S Float](dst []T, src []S) bool {
 	if len(src) != len(dst) {
 		return false

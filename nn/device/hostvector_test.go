@@ -12,7 +12,7 @@ var (
 	_ rna.Float64Memory = (*device.HostVector[float64])(nil)
 )
 
-// A vector shows its elements as what they are, and none that it has not.
+// A vector returns its elements in their own type only, and none out of range.
 func TestHostVectorMemory(t *testing.T) {
 	v, err := device.NewHostVector[float32](10)
 	if err != nil {

@@ -1,9 +1,9 @@
 package device
 
-// Work is what a device is given to do at a time: a kernel, a copy, a call of a library.
+// Work is a unit of a device's work: a kernel, a copy, a call of a library.
 type Work struct {
-	Name string // of the kernel, or of what the library is called for
-	// Bytes of the device's memory that are read and written, each once: what caches cannot spare.
+	Name string // of the kernel, or of the library's operation
+	// Bytes of the device's memory that are read and written, each counted once: the minimum with perfect caches.
 	Read, Write int64
 	// FLOP are the multiplications and additions of products, and Product the bytes, among the others, of their
 	// operands and results.
@@ -13,13 +13,13 @@ type Work struct {
 // Bytes are those that are read and those that are written.
 func (w Work) Bytes() int64 { return w.Read + w.Write }
 
-// Observer is told of work of a group, or of what is none's, and gives it to the device by calling give, or does not.
+// Observer is called with work of a group, or with work of no group, and issues it by calling give, or skips it.
 type Observer func(g *Group, w Work, give func() error) error
 
-// Observed is a Device that says what it gives to its hardware.
+// Observed is a Device that reports the work that it issues.
 type Observed interface {
 	Device
-	// Observe has f told of all work from then on, in order; nil ends that. A recording is told of when it is made, not
-	// when it runs.
+	// Observe calls f for all later work, in order; nil stops that. Recorded work is reported during recording, not
+	// during runs.
 	Observe(f Observer) error
 }

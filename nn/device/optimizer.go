@@ -8,23 +8,24 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// An Optimizer is a rule that changes parameters by their gradient: a comparable value of hyperparameters, which stay
-// as they are from step to step. Package optim has them; Vector.Update makes a step.
+// An Optimizer is a rule that changes parameters by their gradient: a comparable value of hyperparameters that are
+// constant from step to step. Package optim has them; Vector.Update makes a step.
 type Optimizer interface {
-	// Name is what users call it, as "sgd".
+	// Name is its name for users, such as "sgd".
 	Name() string
 	// State names the vectors that it keeps beside the parameters, at most update.MaxState. They start as zeros.
 	State() []string
 	// Passes define a step.
 	Passes() []update.Pass
-	// Check says which hyperparameter is out of its range.
+	// Check returns an error for a hyperparameter out of range.
 	Check() error
 }
 
-// Limited is an Optimizer with a limit of its own on the gradient, which it applies behind that of the Update.
+// Limited is an Optimizer with its own limit on the gradient, applied after the limit of the Update.
 type Limited interface {
 	Optimizer
-	// MaxNorm is the norm to which the gradient of all parameters is scaled down where it is larger; 0 leaves it.
+	// MaxNorm is the largest norm of the gradient of all parameters: a larger gradient is scaled down to it. 0 is no
+	// limit.
 	MaxNorm() float64
 }
 
@@ -39,12 +40,12 @@ type Averaging interface {
 	Weight(most float64) float64
 }
 
-// Numbers are what of an update changes from step to step.
+// Numbers are the values of an update that change from step to step.
 type Numbers struct {
 	Rate  float64 // learning rate
 	Scale float64 // of the gradient: 1/k where k batches were added up; 0 means 1
 	// Step counts the steps since the state was zero, with this one, from 1: for bias corrections. Steps that a
-	// LossScaler skipped count here; it takes them off itself.
+	// LossScaler skipped count here; the LossScaler subtracts them.
 	Step float64
 	// Share is the weight of the step in the average of an Averaging optimiser, over the sum of the weights so far.
 	Share float64
@@ -53,7 +54,7 @@ type Numbers struct {
 // NumbersLen is how many elements Numbers are in memory.
 const NumbersLen = 4
 
-// Values are the numbers as they lie in memory.
+// Values are the numbers in the order of memory.
 func (n Numbers) Values() []float64 { return []float64{n.Rate, n.scale(), n.Step, n.Share} }
 
 // scale is Scale with its default.
@@ -65,7 +66,7 @@ func (n Numbers) scale() float64 {
 }
 
 // Update is a step of an optimiser on parameters, the receiver of Vector.Update. Parameters, gradient and vectors of
-// state are all different. The gradient is left as it is.
+// state are all different. The gradient is not changed.
 type Update struct {
 	Optimizer Optimizer
 	Grad      Vector
@@ -83,15 +84,15 @@ type Update struct {
 	Clip Clip // limits the gradient
 
 	Numbers Numbers
-	Live    Live // what is read when the step runs: a recording reads it at each run
+	Live    Live // read when the step runs: a recording reads it at each run
 }
 
 // Clip limits the gradient of a step, scaled. At most one of the limits may be set.
 type Clip struct {
-	// Norm is that to which the gradient of all parameters is scaled down where it is larger, as by
-	// torch.nn.utils.clip_grad_norm_; 0 leaves it.
+	// Norm is the largest norm of the gradient of all parameters: a larger gradient is scaled down to it, as by
+	// torch.nn.utils.clip_grad_norm_. 0 is no limit.
 	Norm float64
-	// Value is the largest size of an element: larger ones count as that large. 0 leaves them.
+	// Value is the largest absolute value of an element: larger ones are clipped to it. 0 is no limit.
 	Value float64
 }
 
@@ -102,14 +103,14 @@ type Matrix struct {
 	Transposed    bool // the elements of a column, not those of a row, lie one behind the other
 }
 
-// Factor is elements whose learning rate is Rate times that of the step. Where it is 0 the elements and their state are
-// left alone.
+// Factor is elements whose learning rate is Rate times that of the step. With 0 the elements and their state do not
+// change.
 type Factor struct {
 	Span
 	Rate float64
 }
 
-// Check says what is wrong with u as a step on the parameters w.
+// Check returns an error for a u that is invalid as a step on the parameters w.
 func (u *Update) Check(w Vector) error {
 	o := u.Optimizer
 	if o == nil {

@@ -10,10 +10,10 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Part is a part of the parameters that one set of coefficients serves.
+// Part is a part of the parameters with one set of coefficients.
 type Part struct {
 	Span
-	Tensor int // by index, 0 where the optimiser does not take tensors apart
+	Tensor int // by index, 0 if the optimiser does not treat tensors separately
 	Decays bool
 	Rate   float64 // factor of the learning rate
 	Matrix int     // by index, -1 where it is none
@@ -24,7 +24,7 @@ func (p Part) Takes(on update.Parts) bool {
 	return on == update.All || (on == update.Matrices) == (p.Matrix >= 0)
 }
 
-// PartNumbers is what the coefficients of the part go by, for a tensor's ratio.
+// PartNumbers are the inputs of the part's coefficients, for a tensor's ratio.
 func (u *Update) PartNumbers(n Numbers, p Part, ratio float64) update.Numbers {
 	x := update.Numbers{Rate: n.Rate * p.Rate, Scale: n.Scale, Step: n.Step, Share: n.Share,
 		Decays: p.Decays, Ratio: ratio}
@@ -45,11 +45,10 @@ func (u *Update) Passes() []update.Pass {
 	return list
 }
 
-// tensorsApart says of optimisers whether their passes take tensors apart. It is asked at each step, which allocates
-// nothing.
+// tensorsApart caches whether optimisers' passes treat tensors separately. Steps look it up and must not allocate.
 var tensorsApart sync.Map
 
-// Apart reports whether a pass takes tensors apart.
+// Apart reports whether a pass treats tensors separately.
 func (u *Update) Apart() bool {
 	if known, ok := tensorsApart.Load(u.Optimizer); ok {
 		return known.(bool)

@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Piped is d as a Pipeline: what [As] finds, or else d with lanes and steps that are done when the calls return. Where
-// the memory of d is the host's, a lane is that memory and nothing is copied.
+// Piped returns d as a Pipeline: the one that [As] finds, or else d with synchronous lanes and steps. If d uses the
+// host's memory, a lane is that memory and nothing is copied.
 func Piped(d Device) Pipeline {
 	if p, ok := As[Pipeline](d); ok {
 		return p

@@ -1,28 +1,27 @@
 package device
 
-// A Pipeline is a Device to which a step is given as a whole: its input through a [Lane], its work at once, its results
-// fetched when somebody wants them. One whose kernels run behind the caller's back gains by that: the input of a step
-// is copied while the step before runs, and the host is ahead. [Piped] makes a Pipeline of any other device.
+// A Pipeline is a Device to which a step is given as a whole: its input through a [Lane], its work at once, its
+// results fetched when needed. This speeds up a device with asynchronous kernels: the input of a step is copied while
+// the step before runs, and the host is ahead. [Piped] makes a Pipeline of any other device.
 type Pipeline interface {
 	Device
 
-	// Lanes is how many lanes, used in turn, keep the device busy: 2 where the input of a step is copied beside the
-	// step before, 1 where the host waits for each kernel anyway.
+	// Lanes is the number of lanes, used in turn, that keep the device busy: 2 if the input of a step is copied
+	// during the step before, 1 if the host waits for each kernel anyway.
 	Lanes() int
 
-	// NewLane makes a lane for input and output of so many bytes.
+	// NewLane makes a lane for the given numbers of bytes of input and output.
 	NewLane(input, output int) (Lane, error)
 
-	// Record calls f and keeps what it issues, kernels, operations on vectors and [Lane.Fetch], instead of running it.
-	// The work is that of the calls: numbers that f passes are fixed, content of memory is read at each run. f must not
-	// allocate, upload, download or wait, so it has to have run before: devices make things when they are first needed.
-	// Where nothing can be recorded, as on a device that waits after each kernel, Record does nothing and the recording
-	// is nil.
+	// Record calls f and records the kernels, operations on vectors and [Lane.Fetch] that it issues, instead of
+	// running them. Numbers that f passes are fixed; the content of memory is read at each run. f must not allocate,
+	// upload, download or wait, so it must have run once before: devices allocate at first use. A device that cannot
+	// record, such as one that waits after each kernel, does nothing and returns a nil recording.
 	Record(f func() error) (Recording, error)
 }
 
-// Live is what a step of the optimiser reads from the device's memory when it runs. Regions without Memory are not
-// there.
+// Live are the values that a step of the optimiser reads from the device's memory when it runs. Regions without
+// Memory are unused.
 type Live struct {
 	// Numbers are read in place of those of Update: NumbersLen elements of the device's DType.
 	Numbers Region
@@ -36,18 +35,19 @@ type Recording interface {
 	Run() error
 	// Valid reports whether all memory that the work uses is still there. If not, Run is an error.
 	Valid() bool
-	// Free gives back what the recording takes. A second call does nothing.
+	// Free releases the recording. A second call does nothing.
 	Free()
 }
 
-// A Lane takes the input of a step to the device, beside other steps, and brings its results back. The calls for a step
-// are Host, Send, the kernels, Fetch, End; and Results once somebody wants them, at the latest before the next Host.
+// A Lane takes the input of a step to the device, beside other steps, and brings its results back. The calls for a
+// step are Host, Send, the kernels, Fetch and End, then Results when they are needed, at the latest before the next
+// Host.
 type Lane interface {
 	// Input and Output are the device's memory that the kernels of the step read and write.
 	Input() Memory
 	Output() Memory
-	// Host is the host's memory for the input, as large as Input, or Input itself. It waits until what was sent last
-	// has left it.
+	// Host is the host's memory for the input, as large as Input, or Input itself. It waits until the last Send has
+	// read it.
 	Host() (*HostMemory, error)
 	// Send copies parts of Host to the same places of Input: not before the kernels up to the last End are done with
 	// it. Kernels issued later wait for the copies.
@@ -56,7 +56,7 @@ type Lane interface {
 	Fetch() error
 	// End says that all kernels of the step are issued.
 	End() error
-	// Results waits until the step is done and is what was fetched, valid until the next End.
+	// Results waits for the step and returns the fetched output, valid until the next End.
 	Results() (*HostMemory, error)
 	// Free waits for the copies and gives the memory back.
 	Free()

@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Reference is the device that defines what the others compute: every op by its own Run, one
-// after the other, row-major, in host memory.
+// Reference is the device that defines the results of all others: it runs every op by its own Run, one after the
+// other, row-major, in host memory.
 type Reference struct{ dtype op.DType }
 
 var _ Device = (*Reference)(nil)
@@ -43,7 +43,7 @@ func (r *Reference) Describe(g *Group) (*Plan, error) {
 	return p, nil
 }
 
-// overwritable lists the inputs whose storage the result of a step may take over: those that its op says, and
+// overwritable lists the inputs whose storage the result of a step may take over: those of its op's Overwrites, and
 // the first of an in-place op, if no later step reads them.
 func overwritable(g *Group, step int) []int {
 	s := g.Steps[step]
@@ -99,7 +99,7 @@ type call struct {
 	op   op.Op
 	out  op.Tensor
 	in   []op.Tensor
-	from *op.Tensor // what an in-place op's result starts from, where it lies elsewhere
+	from *op.Tensor // initial content of an in-place op's result with separate storage
 }
 
 // Bind implements Device.

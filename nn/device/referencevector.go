@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// referenceVector is a HostVector with the arithmetic written as its equations are.
+// referenceVector is a HostVector with arithmetic written as in the equations.
 type referenceVector[T Float] struct{ *HostVector[T] }
 
 var (

@@ -25,7 +25,7 @@ func (a *Arena) Bytes() int { return a.want }
 // reserve makes sure that the memory will have n bytes once it is needed.
 func (a *Arena) reserve(n int) { a.want = max(a.want, n) }
 
-// memory allocates what was reserved. Kernels that were bound to an earlier memory are invalid then.
+// memory allocates the reserved bytes, which invalidates kernels bound to an earlier memory.
 func (a *Arena) memory() (device.Memory, error) {
 	if a.mem != nil && a.mem.Bytes() >= a.want {
 		return a.mem, nil

@@ -101,9 +101,9 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	return m, nil
 }
 
-// Run computes all results from the bound storage and from what Write stored. It allocates nothing after the
-// first call, unless the arena grew for another machine. On a device with queues it may return before the
-// work is done: Read and the device's Sync wait for it.
+// Run computes all results from the bound storage and from the inputs stored by Write. It allocates nothing after the
+// first call, unless the arena grew for another machine. On a device with queues it may return before the work is
+// done: Read and the device's Sync wait for it.
 func (m *Machine) Run() error { return m.run(nil) }
 
 // run is Run with marks, in the order of their tasks.

@@ -36,7 +36,7 @@ func packInOrder(items []item, order []int) (offsets []int, bytes int) {
 	for _, i := range order {
 		x, size := items[i], align(items[i].bytes)
 		at, gap := -1, 0
-		end := 0 // of what lies below
+		end := 0 // of the items below
 		for _, j := range placed {
 			if y := items[j]; y.last < x.first || x.last < y.first {
 				continue

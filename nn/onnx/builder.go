@@ -27,7 +27,7 @@ type builder struct {
 	tensors []tensor
 
 	names   map[string]bool
-	leaves  map[*G.Node]func() string // by what the model knows them; each adds its tensor
+	leaves  map[*G.Node]func() string // the model's parameters and statistics; each function adds its tensor
 	values  map[*G.Node]string        // names
 	images  map[*G.Node]bool          // values that depend on the input, whose first extent is the batch
 	entries map[string]nn.Entry

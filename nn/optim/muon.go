@@ -16,9 +16,9 @@ import (
 //	w ← (1 − rate·decay)·w
 //	w ← w − rate·0.2·√max(rows, columns)·u
 //
-// A step then has the root mean square of AdamW's, which is what all other parameters take at the same rate: biases,
-// norms, the first and the last layer. A convolution is the matrix of a row for each output. For matrices the state
-// has m and u.
+// A step then has the root mean square of AdamW's, which all other parameters use at the same rate: biases, norms,
+// the first and the last layer. A convolution is the matrix of a row for each output. For matrices the state has m
+// and u.
 type Muon struct {
 	Momentum     float64
 	Beta1, Beta2 float64 // of AdamW, as Eps
@@ -32,7 +32,8 @@ func init() {
 	register(Definition{Name: "muon", Title: "Muon", Rate: 1e-3, Decay: .1,
 		Takes: map[string]float64{Momentum: .95, Beta1: .9, Beta2: .999, Eps: 1e-8},
 		Make: func(h Hyper) device.Optimizer {
-			return Muon{Momentum: h.Of[Momentum], Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Eps: h.Of[Eps], Decay: h.Decay}
+			return Muon{Momentum: h.Of[Momentum], Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Eps: h.Of[Eps],
+				Decay: h.Decay}
 		}})
 }
 

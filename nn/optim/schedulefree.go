@@ -8,9 +8,9 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// scheduleFree is what the schedule-free optimisers share (Defazio et al., 2024, "The Road Less Scheduled"). With a
-// step u, the gradient of SGD or that of Adam, the iterate is the average x of points z, and gradients are taken at y
-// between them:
+// scheduleFree is the common part of the schedule-free optimisers (Defazio et al., 2024, "The Road Less Scheduled").
+// With a step u, the gradient of SGD or that of Adam, the iterate is the average x of points z, and gradients are
+// taken at y between them:
 //
 //	z ← z − rate·u
 //	x ← (1−c)·x + c·z        c = rate²/Σ rate² over the steps so far, with the largest rate up to each

@@ -19,7 +19,7 @@ const (
 	maxBlocks   = 16
 	serialWork  = 1 << 15 // values; below, goroutines cost more than they gain
 	minRows     = 32
-	gradientBit = 4 // gradients of blocks may hold 1/gradientBit of what the matrix does
+	gradientBit = 4 // gradients of blocks take at most 1/gradientBit of the matrix's memory
 )
 
 func newTeam(m *Matrix) *team {

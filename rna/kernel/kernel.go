@@ -29,7 +29,7 @@ const (
 	// Lanes is the number of interleaved sums: element i of a block goes to sum i mod Lanes.
 	Lanes = 8
 
-	// group elements are what kernels work on at a time.
+	// group is the number of elements that kernels process at a time.
 	group = 16
 
 	// pitch is the elements from a row of residuals to the next where there are several. It is no power of two, so that

@@ -253,7 +253,7 @@ func sink32(d int) sink {
 	return sink{v, func(i int) float64 { return float64(v[i]) }, math.Ldexp(1, -23)}
 }
 
-// window fills a window twice over and compares what it gives.
+// window fills a window twice over and compares its results.
 func (c *checker) window() {
 	const n = 4
 	var own, reference *rna.Window

@@ -1,5 +1,5 @@
-// Package powercut replays changes of files on a disk that loses power: it makes the folders that may be found then. A
-// file system keeps what was synced; of other changes it keeps any, as long as those of one name stay in their order.
+// Package powercut replays changes of files on a disk that loses power: it makes the folders that may be found then.
+// A file system keeps synced data. It may keep any of the other changes, but those of one name in their order.
 package powercut
 
 import (
@@ -164,7 +164,7 @@ func (d *Disk) replay(n int) *disk {
 	return s
 }
 
-// write makes a folder what is on the disk.
+// write makes a folder with the content of the disk.
 func (n *node) write(dir string) error {
 	for name, e := range n.entries {
 		path := filepath.Join(dir, name)

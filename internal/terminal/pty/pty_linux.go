@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A PTY is a terminal, and the other side of it, on which what is written to it can be read.
+// A PTY is a terminal and its other side, from which the output can be read.
 type PTY struct{ Terminal, Screen *os.File }
 
-// Open opens a terminal of so many columns.
+// Open opens a terminal of the given number of columns.
 func Open(columns int) (*PTY, error) {
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// recorder is a tester that keeps what fails. It runs only the tests on the way to one and those within it.
+// recorder is a tester that records failures. It runs one test with its parents and subtests.
 type recorder struct {
 	name, only string
 	failures   *[]string
 }
 
-// stop is what Fatalf of a recorder panics with.
+// stop is the panic value of a recorder's Fatalf.
 type stop struct{}
 
 func (r recorder) Helper() {}

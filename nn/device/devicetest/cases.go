@@ -35,7 +35,7 @@ func imagesCases(d op.DType) []opCase {
 	return all
 }
 
-// activations are shapes of activations, at the edges of what vector registers and cache lines hold.
+// activations are shapes of activations, around multiples of vector registers and cache lines.
 var activations = []op.Shape{
 	{1, 1, 1, 1}, {2, 3, 7, 7}, {3, 4, 5, 5}, {4, 16, 2, 2}, {3, 5, 1, 1}, {2, 8, 8, 5}, {1, 17, 7, 7}, {2, 33, 3, 1},
 	{1, 64, 1, 1}, {2, 64, 7, 7}, {1, 65, 2, 3}, {7, 15, 1, 3}, {2, 3, 32, 32}, {3, 10}, {1, 1}, {5, 33}, {16, 1000},

@@ -63,7 +63,7 @@ func convolutions() []conv {
 		square(1, 130, 4, 33, 3, 1, 1), // a long inner product
 		square(1, 3, 35, 64, 7, 2, 3),  // stem
 		square(2, 3, 4, 5, 2, 1, 1),    // an even kernel
-		square(2, 5, 7, 3, 2, 3, 0),    // a stride that passes over pixels
+		square(2, 5, 7, 3, 2, 3, 0),    // a stride that skips pixels
 		square(2, 32, 20, 32, 3, 1, 1), // many pieces of work
 		{2, 6, 7, 9, 4, 1, 1, [2]int{2, 2}, [2]int{0, 0}, [2]int{1, 1}, 1},
 		{1, 3, 31, 33, 8, 7, 7, [2]int{2, 2}, [2]int{3, 3}, [2]int{1, 1}, 1},

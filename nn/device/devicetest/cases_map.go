@@ -27,7 +27,7 @@ func dropped(p float64, perSample bool) expr.Expr {
 	return expr.If(expr.Chance(u, p), expr.Const(0), x0.Scale(1/(1-p)))
 }
 
-// counter counts random numbers. In 32 bits without sign the first sample's number is beyond the sign.
+// counter counts random numbers. As an unsigned 32-bit number, the first sample's number has the sign bit set.
 func counter() operand { return whole(op.Int32, listed(1234567, -2), 2) }
 
 // mapCases has each function alone over its range, expressions of nets with their gradients, every way to repeat

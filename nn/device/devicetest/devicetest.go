@@ -1,10 +1,10 @@
 // Package devicetest is the conformance suite of package device: every device passes all of it.
 //
-// Run takes each op over many shapes and compares the device with the definition of the op, run in float64.
-// Every buffer lies between guard bands of NaN, results and workspaces start as NaN, and each kernel runs
-// several times in several places: a read or write that strays, an element that is left out and a
-// result that depends on anything but the operands all show. Gradients are checked against finite
-// differences, whole programs grouped against one by one, vectors against plain loops and PyTorch's optimiser.
+// Run takes each op over many shapes and compares the device with the definition of the op, run in float64. Every
+// buffer lies between guard bands of NaN, results and workspaces start as NaN, and each kernel runs several times in
+// several places: this reveals stray reads and writes, missing elements and results that depend on anything but the
+// operands. Gradients are checked against finite differences, whole programs grouped against one by one, vectors
+// against plain loops and PyTorch's optimiser.
 //
 // Equal compares two configurations of a device bit for bit, as one worker and several:
 //
@@ -26,24 +26,24 @@ import (
 // Open makes the device under test.
 type Open func() (device.Device, error)
 
-// Options say how exact a device is.
+// Options describe the accuracy of a device.
 type Options struct {
 	// Tolerance is the largest error of a result, relative to the largest element of the tensor. Ops of batch
 	// normalisation, and whole programs, get five times as much. 0 means 1e-5 on devices of
 	// float32 and 1e-12 on those of float64.
 	Tolerance float64
 
-	// Round, unless it is nil, is how the device rounds what it stores as activations, or the factors of products. The
-	// suite then gives it rounded numbers, so that nothing but its arithmetic is left to differ, and checks programs
-	// step by step, each against its definition on what the device made before. Derivatives are not compared with
-	// finite differences, which vanish in the rounding.
+	// Round, unless it is nil, is the device's rounding of activations or of the factors of products. The suite then
+	// passes rounded numbers, so that only arithmetic can differ, and checks programs step by step, each against its
+	// definition on the device's own operands. Derivatives are not compared with finite differences, which vanish in
+	// the rounding.
 	Round func(float64) float64
 	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has
 	// may be off by so much of themselves on top of Tolerance.
 	Unit float64
 
-	// Left is in how many cases an op by itself is also given operands that lie as the device leaves activations, where
-	// that is another layout than that of values from outside: for devices that are slow. 0 means in all, -1 in none.
+	// Left limits, for slow devices, the number of cases in which a single op also gets operands in the layout of the
+	// device's own activations, if this differs from the layout of outside values. 0 is no limit, -1 means no cases.
 	Left int
 }
 
@@ -53,7 +53,7 @@ func Run(t *testing.T, open Open, opt Options) { run(goTester{t}, open, opt) }
 // Equal tests that two devices give the same results, bit for bit.
 func Equal(t *testing.T, a, b Open) { equal(goTester{t}, a, b) }
 
-// tester is what the suite needs of a *testing.T, so that its own tests can see it fail.
+// tester has the methods of *testing.T that the suite needs, so that its own tests can make it fail.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -68,7 +68,7 @@ func (t goTester) run(name string, f func(tester)) {
 	t.Run(name, func(t *testing.T) { f(goTester{t}) })
 }
 
-// suite is a device with what is known of it.
+// suite is a device under test with its accuracy.
 type suite struct {
 	dev       device.Device
 	dtype     op.DType

@@ -41,7 +41,7 @@ func (r *goldenRun) number(name string) float64 {
 	return x
 }
 
-// optimizer is what a run is of.
+// optimizer returns the optimiser of a run.
 func (r *goldenRun) optimizer() (device.Optimizer, error) {
 	for _, d := range optim.All() {
 		if d.Name != r.Optimizer {

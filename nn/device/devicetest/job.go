@@ -24,7 +24,7 @@ type described struct {
 	values []int // of the program, for each of the group's
 }
 
-// describe asks the device how it would run the groups of p, in this order.
+// describe asks the device for its plans of the groups of p, in this order.
 func describe(d device.Device, p *program, groups [][]int) (*job, error) {
 	j := &job{dev: d, p: p, values: slices.Clone(p.Values)}
 	for v, x := range p.given {
@@ -54,7 +54,7 @@ func describe(d device.Device, p *program, groups [][]int) (*job, error) {
 	return j, nil
 }
 
-// left is how the device leaves activations of type t.
+// left is the layout in which the device writes activations of type t.
 func left(d device.Device, t op.Type) (device.Output, error) {
 	p := newProgram()
 	x := p.input("x", device.Data, op.New(t))
@@ -102,7 +102,7 @@ func (j *job) accept(g *device.Group, plan *device.Plan, values []int) error {
 	return nil
 }
 
-// placement says where values lie. The zero value gives each its own aligned storage and views none.
+// placement assigns storage to values. The zero value gives each its own aligned storage, and none to views.
 type placement struct {
 	name  string
 	odd   bool        // weights start at odd elements
@@ -253,7 +253,7 @@ func inPlace(o op.Op) bool {
 	return ok
 }
 
-// fill stores the pattern everywhere and then what the program is given.
+// fill stores the pattern everywhere, then the inputs of the program.
 func (b *bound) fill() error {
 	x := patterned(b.memory.Bytes())
 	all := device.Region{Memory: b.memory, Bytes: len(x)}
@@ -268,7 +268,7 @@ func (b *bound) fill() error {
 	return nil
 }
 
-// run executes all kernels and gives the kept values. It fails if a kernel changed what is not its own.
+// run executes all kernels and gives the kept values. It fails if a kernel changed memory that is not its own.
 func (b *bound) run() ([]op.Tensor, error) {
 	before, err := b.bytes()
 	if err != nil {

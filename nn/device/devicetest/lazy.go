@@ -9,16 +9,16 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Lazy makes a device.Pipeline of a device in host memory, to test without a GPU what gets ahead of its device. Work is
-// done when somebody waits for it and not before: a wait that was forgotten shows.
+// Lazy makes a device.Pipeline of a device in host memory, to test asynchronous code without a GPU. Work runs only
+// when the host waits for it, which reveals a missing wait.
 func Lazy(d device.Device) device.Pipeline { return &lazy{Device: d} }
 
 // lazy queues the work of a device.
 type lazy struct {
 	device.Device
 	queue  []func() error
-	record *[]func() error // takes what is issued, while not nil
-	bad    error           // what was done while recording that must not be
+	record *[]func() error // receives issued work, while not nil
+	bad    error           // the first forbidden call during recording
 	freed  int             // vectors
 }
 
@@ -39,7 +39,7 @@ func (d *lazy) put(f func() error) error {
 	return nil
 }
 
-// drain does what is queued.
+// drain runs the queued work.
 func (d *lazy) drain() error {
 	if d.record != nil {
 		d.bad = errRecording
@@ -254,7 +254,7 @@ func (v *lazyVector) Finite() (bool, error) {
 }
 
 func (v *lazyVector) Free() {
-	_ = v.d.drain() // what fails shows again where somebody waits
+	_ = v.d.drain() // the next wait reports the error again
 	v.d.freed++
 	v.Vector.Free()
 }
@@ -286,7 +286,7 @@ func (d *lazy) NewLane(input, output int) (device.Lane, error) {
 func (l *lazyLane) Input() device.Memory  { return l.in }
 func (l *lazyLane) Output() device.Memory { return l.out }
 
-// mark counts what was issued of a kind, and what of that is done.
+// mark counts the issued and the finished work of a kind.
 type mark struct{ issued, done int }
 
 // pass issues work that notes how far it is.
@@ -299,7 +299,7 @@ func (l *lazyLane) pass(m *mark, f func() error) error {
 	})
 }
 
-// until works up to what was issued last of a kind.
+// until runs the queue up to the last issued work of a kind.
 func (l *lazyLane) until(m *mark) error {
 	for m.done < m.issued && len(l.d.queue) > 0 {
 		f := l.d.queue[0]

@@ -69,14 +69,14 @@ func opCases(d op.DType) []opCase {
 		viewCases(), linearCases(), lossCases())
 }
 
-// exactness is the tolerance of o on so many operands, relative to the largest element.
+// exactness is the tolerance of o for the given number of operands, relative to the largest element.
 func (s *suite) exactness(o op.Op, operands int) float64 {
 	switch o.Kind() {
 	case "batch_norm_stats", "batch_norm", "batch_norm_update", "batch_norm_grad_sums", "batch_norm_grad_input":
 		return 5 * s.tolerance
 	case "conv2d":
 		if operands == 3 {
-			return s.tolerance + s.unit // the bias may be added to what was rounded
+			return s.tolerance + s.unit // the bias may be added to a rounded sum
 		}
 	}
 	return s.tolerance
@@ -93,7 +93,7 @@ func (s *suite) own(j *job, v int) float64 {
 	return 0
 }
 
-// roundedProgram has what p is given rounded as the device does.
+// roundedProgram rounds the inputs of p as the device does.
 func (s *suite) roundedProgram(p *program) *program {
 	if s.round == nil {
 		return p
@@ -145,7 +145,7 @@ func (s *suite) ops(t tester) {
 					p.left = true
 					left++
 					if err = s.conform(p, p.alone(), s.exactness(c.op, len(c.in))); err != nil {
-						err = fmt.Errorf("of what lies as the device leaves it: %w", err)
+						err = fmt.Errorf("with operands in the device's own layout: %w", err)
 					}
 				}
 				if err != nil {

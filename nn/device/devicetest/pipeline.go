@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// pipeline tests steps and lanes, and recordings where there are any.
+// pipeline tests steps and lanes, and recordings if the device has them.
 func (s *suite) pipeline(t tester) {
 	_, records := device.As[device.Pipeline](s.dev)
 	d := device.Piped(s.dev)
@@ -169,7 +169,7 @@ func (s *suite) step(d device.Pipeline, c *updateCase) error {
 		if err := v[i].grad.WriteAt64(s.numbers("gradient", n), 0); err != nil {
 			return err
 		}
-		// What is made when it is first needed is there before the step is recorded.
+		// A first run makes lazy allocations before the step is recorded.
 		if err := v[i].w.Update(c.update(v[i], 1)); err != nil {
 			return err
 		}

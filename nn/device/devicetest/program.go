@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// program is a device.Program with the contents of what comes from outside.
+// program is a device.Program with the contents of its inputs.
 type program struct {
 	device.Program
 	given map[int]op.Tensor   // values from outside
@@ -180,8 +180,8 @@ func (p *program) alone() [][]int {
 	return groups
 }
 
-// grouped completes the groups that a device proposes by the steps that run alone, in the order in which they
-// run, or says what is wrong with them.
+// grouped completes the groups that a device proposes by the steps that run alone, in the order in which they run, or
+// returns why they are invalid.
 func (p *program) grouped(proposed [][]int) ([][]int, error) {
 	at := make([][]int, len(p.Steps)) // by last step
 	member := make([]bool, len(p.Steps))

@@ -51,7 +51,7 @@ func (n *net) labels(f fill, count int) int {
 	return n.outside("labels", op.Int32, device.Data, f, count)
 }
 
-// counter adds what counts random numbers.
+// counter adds a counter of random numbers.
 func (n *net) counter() int { return n.outside("counter", op.Int32, device.Data, listed(3, 17), 2) }
 
 // images adds pixels with crops, padded and flipped, as normalised activations of the given size.
@@ -103,7 +103,7 @@ func (n *net) loss(logits int, smoothing float64) int {
 	return n.apply(op.SoftmaxCrossEntropy{Smoothing: smoothing}, logits, labels)
 }
 
-// train keeps y and adds and keeps the gradients with respect to all that moves.
+// train keeps y, and adds and keeps the gradients of all trained operands.
 func (n *net) train(y int) {
 	wrt := n.moving
 	n.keep(y)
@@ -111,12 +111,12 @@ func (n *net) train(y int) {
 	n.keep(n.backward(y, dy, wrt...)...)
 }
 
-// nets are pieces of real nets: what a device may group is in them.
+// nets are pieces of real nets with the steps that devices group.
 var nets = []struct {
 	name  string
 	build func(n *net)
 }{
-	{"frozen normalisation", func(n *net) { // whose sums nobody wants but the gradient, and statistics but their update
+	{"frozen normalisation", func(n *net) { // only the gradient reads the sums, and only their update the statistics
 		x := n.data(uniform(0, 1), 3, 8, 5, 5)
 		w := n.moving
 		y := n.relu(n.norm(n.conv(x, 8, 3, 1)))
@@ -201,8 +201,8 @@ var nets = []struct {
 	}},
 }
 
-// programs runs pieces of real nets, one by one and grouped, with what training wants from them and with all
-// results kept, which a group then has to give out.
+// programs runs pieces of real nets, single and grouped, with only the results of training kept, and with all results
+// kept, which a group then has to write.
 func (s *suite) programs(t tester) {
 	for _, c := range nets {
 		for _, all := range []bool{false, true} {

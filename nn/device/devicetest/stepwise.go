@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// stepwise runs p in all placements and compares what each group makes with its definition on what the device made
-// before, so that errors do not add up.
+// stepwise runs p in all placements and compares each group's results with its definition on the device's own
+// operands, so that errors do not add up.
 func (s *suite) stepwise(p *program, groups [][]int) error {
 	j, err := describe(s.dev, p, groups)
 	if err != nil {

@@ -20,8 +20,8 @@ var short = Options{Round: elevenBits, Unit: 0x1p-11}
 // short devices may be as exact as others.
 func TestShortReference(t *testing.T) { Run(t, reference(op.Float32), short) }
 
-// What devices that round are allowed is not much: errors of the size of what Round does show in ops that have none,
-// and larger ones in all, also within programs.
+// Devices that round have small tolerances: errors of the size of Round's are found in ops without rounding, and
+// larger ones in all, also within programs.
 func TestFaultsOfShortDevicesAreFound(t *testing.T) {
 	larger := func(factor float32) func(x []float32) {
 		return func(x []float32) {

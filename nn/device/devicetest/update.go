@@ -95,7 +95,7 @@ func updateCases(n int) []updateCase {
 	for _, d := range optim.All() {
 		of := maps.Clone(d.Takes)
 		if _, ok := of[optim.Eps]; ok {
-			of[optim.Eps] = .01 // where little divides little float32 is far off
+			of[optim.Eps] = .01 // small divided by small is inaccurate in float32
 		}
 		for _, nesterov := range []bool{false, true} {
 			if nesterov == d.Nesterov || !nesterov {
@@ -113,14 +113,14 @@ func updateCases(n int) []updateCase {
 		if list[i].zeroFrom == 0 {
 			list[i].zeroFrom = n
 		}
-		if list[i].tensors == nil { // those who need none don't look at them
+		if list[i].tensors == nil { // other optimisers ignore them
 			list[i].tensors = []device.Span{{Off: 1, Len: n}}
 		}
 	}
 	return list
 }
 
-// between is spans and what lies between them.
+// between returns spans and the gaps between them.
 func between(n int, spans []device.Span) (list []device.Span) {
 	at := 0
 	for _, s := range append(spans[:len(spans):len(spans)], device.Span{Off: n}) {
@@ -130,7 +130,8 @@ func between(n int, spans []device.Span) (list []device.Span) {
 	return list
 }
 
-// matrices are every second tensor as one, of about as many rows as columns, or of more or fewer, and those with the factor 0.
+// matrices are every second tensor as one, of about as many rows as columns, or of more or fewer, and those with the
+// factor 0.
 func matrices(tensors []device.Span, factors []device.Factor) (list []device.Matrix) {
 	for i, t := range tensors {
 		frozen := slices.ContainsFunc(factors, func(f device.Factor) bool { return f.Rate == 0 && f.Span == t })
@@ -148,7 +149,7 @@ func matrices(tensors []device.Span, factors []device.Factor) (list []device.Mat
 	return list
 }
 
-// loose is by how much results of an optimiser may be further off: orthogonal steps magnify what is small.
+// loose is the factor on an optimiser's tolerance: orthogonal steps magnify small values.
 func loose(o device.Optimizer) float64 {
 	for _, p := range o.Passes() {
 		if p.Orthogonal.Steps > 0 {
@@ -158,7 +159,7 @@ func loose(o device.Optimizer) float64 {
 	return 1
 }
 
-// updated is what a step works on.
+// updated holds the vectors of a step.
 type updated struct {
 	w, grad device.Vector
 	state   []device.Vector
@@ -209,7 +210,7 @@ func (s *suite) updates(t tester) {
 		nothing := updateCase{o: optim.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n,
 			factors: []device.Factor{{Span: all}}}
 		for _, c := range append(updateCases(n), nothing) {
-			if s.round != nil && loose(c.o) > 1 { // nothing is left of so few bits
+			if s.round != nil && loose(c.o) > 1 { // so few bits are too inaccurate
 				continue
 			}
 			if err := s.trajectory(n, &c); err != nil {

@@ -338,7 +338,7 @@ type foreign struct{ device.Vector }
 
 func (foreign) Len() int { return 5 }
 
-// misuse asks for what must be an error and leave the vector alone.
+// misuse makes calls that must fail and leave the vector unchanged.
 func (s *suite) misuse() error {
 	x := s.numbers("misuse", 5)
 	v, err := s.vector(x)

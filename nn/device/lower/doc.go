@@ -1,13 +1,13 @@
 // Package lower is the frame in which a device finds kernels for the ops of a program.
 //
 // A [Pattern] is one way to run some steps as one kernel. It finds the steps in the flow of values ([Flow]) and says
-// how the device runs them (a [Match]). A [Table] is all patterns of a device and implements what it needs of
-// device.Grouper: Group proposes what the patterns find in a program; Describe finds the pattern again in the group and
-// makes its [Lowering], which the plan carries; Bind hands that out with the storage. So what a pattern takes is
-// written once.
+// how the device runs them (a [Match]). A [Table] holds all patterns of a device and implements device.Grouper for
+// it: Group proposes the groups that the patterns find in a program; Describe finds the pattern again in the group
+// and makes its [Lowering], which the plan carries; Bind returns that with the storage. So each pattern defines its
+// steps once.
 //
-// K is what a device makes of a lowering when it binds it, as a function from storage to the calls of its kernels. A
-// device with a kernel for ReLU, and one for an addition with a ReLU behind it:
+// K is the type of a device's bound lowering, such as a function from storage to kernel calls. A device with a kernel
+// for ReLU, and one for an addition with a ReLU behind it:
 //
 //	type kernel func(region []device.Region) func() // by value of the group
 //

@@ -7,7 +7,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Flow is who makes and who reads the values of a program, or of a group: its outputs are then what is kept.
+// Flow holds the makers and readers of the values of a program, or of a group, whose outputs count as kept.
 type Flow struct {
 	values  []device.Value
 	steps   []device.Step
@@ -43,14 +43,14 @@ func (f *Flow) Step(i int) Step { return Step{f.steps[i], f.values} }
 // Maker is the step that makes a value, or -1.
 func (f *Flow) Maker(v int) int { return f.makers[v] }
 
-// Readers are the steps that read what step i makes, in execution order.
+// Readers are the steps that read the result of step i, in execution order.
 func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
 
-// Kept reports whether what step i makes is kept, or read outside a group.
+// Kept reports whether the result of step i is kept, or read outside a group.
 func (f *Flow) Kept(i int) bool { return f.keep[f.steps[i].Out] }
 
-// Sole is the only reader of what step i makes, or -1. A result that is kept, or that steps outside a group read, has
-// none.
+// Sole is the only reader of the result of step i, or -1. It is -1, too, for a result that is kept or read outside a
+// group.
 func (f *Flow) Sole(i int) int {
 	out := f.steps[i].Out
 	if r := f.readers[out]; len(r) == 1 && !f.keep[out] {
@@ -65,8 +65,8 @@ func Next[O op.Op](f *Flow, i int) (step int, ok bool) {
 	return step, step >= 0 && Is[O](f.Step(step))
 }
 
-// Movable reports whether the steps of a group, in execution order, can all run at the place of the last: whether nothing
-// in between reads what they make or overwrites what they read.
+// Movable reports whether the steps of a group, in execution order, can all run at the place of the last: whether no
+// step in between reads their results or overwrites their operands.
 func (f *Flow) Movable(group []int) bool {
 	for i := group[0] + 1; i < group[len(group)-1]; i++ {
 		if slices.Contains(group, i) {

@@ -13,7 +13,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// names is a device whose kernels are names of what they run.
+// names is a device whose kernels are the names of their ops.
 func names() *lower.Table[string] {
 	return &lower.Table[string]{
 		Device: "names",
@@ -120,7 +120,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// Steps cannot run at the place of the last one of their group where one in between overwrites what they read.
+// Steps cannot run at the place of the last one of their group if a step in between overwrites their operands.
 func TestMovable(t *testing.T) {
 	b := new(builder)
 	state, stats, rate := b.value(op.T(op.Float32, 2, 3)), b.value(op.T(op.Float32, 2, 3)), b.value(op.T(op.Float32, 1))
@@ -216,7 +216,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Elementwise ops after each other become one expression, while nobody else reads what is in between and it is not
+// Elementwise ops in sequence become one expression, if no other step reads the values in between and these are not
 // repeated.
 func TestMapsFrom(t *testing.T) {
 	x0, x1 := expr.Arg(0), expr.Arg(1)

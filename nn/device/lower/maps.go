@@ -7,7 +7,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// Maps is steps of elementwise ops, each of what the one before makes, as one expression.
+// Maps is a chain of elementwise steps, each of the result before, as one expression.
 type Maps struct {
 	Steps []int // in execution order
 	Map   op.Map
@@ -16,8 +16,8 @@ type Maps struct {
 }
 
 // MapsFrom lists the steps that begin with step first and run as one expression, the longest first: an op.Map or
-// another elementwise op, and those that follow as long as nobody else reads what is in between and nothing of that is
-// repeated. Unless one of them is an op.Map there are none.
+// another elementwise op, and the following ones while no other step reads the values in between and none of these is
+// repeated. The list is empty unless one of the steps is an op.Map.
 func MapsFrom(f *Flow, first int) []Maps {
 	s := f.Step(first)
 	o, ok := s.Op.(op.Elementwise)
@@ -41,13 +41,13 @@ func MapsFrom(f *Flow, first int) []Maps {
 	}
 }
 
-// After is what step i makes, as it is: the start for expressions behind another kernel.
+// After is the unchanged result of step i: the start of expressions fused after another kernel.
 func After(f *Flow, i int) Maps {
 	out := f.Step(i).Out
 	return Maps{Steps: []int{i}, Map: op.Map{Expr: expr.Arg(0)}, In: []int{out}, Out: out}
 }
 
-// Next is m with the step that follows: an elementwise op that is the only reader of what m makes, of the same shape.
+// Next is m with the following step: an elementwise op of the same shape that is the only reader of m's result.
 func (m Maps) Next(f *Flow) (n Maps, ok bool) {
 	i := f.Sole(m.Steps[len(m.Steps)-1])
 	if i < 0 {
@@ -56,7 +56,7 @@ func (m Maps) Next(f *Flow) (n Maps, ok bool) {
 	return m.Then(f, i)
 }
 
-// Then is Next with step i, one of the readers. It is for the caller to see that what m makes is there for the others.
+// Then is Next with step i, one of the readers. The caller must provide m's result for the other readers.
 func (m Maps) Then(f *Flow, i int) (n Maps, ok bool) {
 	s := f.Step(i)
 	o, ok := s.Op.(op.Elementwise)

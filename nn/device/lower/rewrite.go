@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Forward moves step i of a program to directly behind the last step that makes one of its operands, and returns its
-// new index. Nobody but an op.InPlace may overwrite what it reads, and that runs behind all other readers.
+// Forward moves step i of a program to directly after the last step that makes one of its operands, and returns its
+// new index. Only an op.InPlace may overwrite its operands, and that runs after all other readers.
 func Forward(p *device.Program, i int) int {
 	s := p.Steps[i]
 	to := i
@@ -18,8 +18,8 @@ func Forward(p *device.Program, i int) int {
 	return to
 }
 
-// Repeat puts copies of steps, in execution order, in front of step before. Where one reads what another makes so do
-// the copies. It returns the value that the last copy makes.
+// Repeat inserts copies of steps, in execution order, before step before. A copy of a step that reads another's
+// result reads the copied result. Repeat returns the result of the last copy.
 func Repeat(p *device.Program, before int, steps ...int) int {
 	made := map[int]int{}
 	copies := make([]device.Step, len(steps))

@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// steps writes who makes what of what.
+// steps writes each step with its operands and result.
 func steps(p *device.Program) (all []string) {
 	for _, s := range p.Steps {
 		all = append(all, fmt.Sprintf("%s%v%d", s.Name, s.In, s.Out))

@@ -9,8 +9,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A Pattern lists the groups that it takes and that begin with step first of f, the best first. What it says may depend
-// on ops, types and who reads what, since it is asked about a program at first and then about the group alone.
+// A Pattern lists the groups that it takes and that begin with step first of f, the best first. Its answer may depend
+// only on ops, types and readers, since it is called for a program first and then for the group alone.
 type Pattern[K any] func(f *Flow, first int) []Match[K]
 
 // A Match is steps that run as one kernel.
@@ -32,14 +32,14 @@ func Alone[O op.Op, K any](lower func(s Step, o O) (*Lowering[K], error)) Patter
 	}
 }
 
-// A Lowering is how a group runs. It may be bound several times.
+// A Lowering is a way to run a group. It may be bound several times.
 type Lowering[K any] struct {
 	Results   []Result // values that the kernel writes: the group's outputs, in any order
 	Workspace int      // bytes
 	Kernel    K
 }
 
-// Result is how the kernel leaves a value.
+// Result is the storage of a value that the kernel writes.
 type Result struct {
 	Value  int
 	Layout device.Layout
@@ -62,12 +62,12 @@ type Reason string
 
 func (r Reason) Error() string { return string(r) }
 
-// A Table is what a device runs.
+// A Table holds the patterns that a device runs.
 type Table[K any] struct {
 	Device   string // for errors
 	Patterns []Pattern[K]
 
-	// Lacks says what is wrong with values of a type, "" for nothing. Nil takes all.
+	// Lacks returns why the device lacks a type, "" if it has it. Nil accepts all types.
 	Lacks func(t op.Type) string
 	// Finish, if not nil, may change each lowering before its plan is made.
 	Finish func(g *device.Group, l *Lowering[K]) error
@@ -156,7 +156,7 @@ func (t *Table[K]) lower(g *device.Group) (*Lowering[K], error) {
 	return nil, Reason("these ops are not run as a group")
 }
 
-// plan is what the device says of l.
+// plan is the device's plan for l.
 func (l *Lowering[K]) plan(g *device.Group) (*device.Plan, error) {
 	p := &device.Plan{Workspace: l.Workspace, Lowering: l}
 	for _, v := range g.Outputs {

@@ -242,7 +242,7 @@ func (c *checker) stages(n *Net, want map[string]golden.Stage) {
 	}
 }
 
-// keptStages keeps what stages checks, where it will.
+// keptStages keeps the stages' outputs, if they are to be checked.
 func (c *checker) keptStages() func(*nn.Model) G.Nodes {
 	if !c.exact {
 		return nil

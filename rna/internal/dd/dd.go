@@ -27,7 +27,7 @@ func Sum(a, b float64) Num {
 
 // Product returns ab exactly.
 func Product(a, b float64) Num {
-	p := float64(a * b) // not fused with what is done with it
+	p := float64(a * b) // the conversion prevents fusion with later operations
 	return Num{p, math.FMA(a, b, -p)}
 }
 

@@ -3,9 +3,9 @@
 //
 // Each kernel exists for each level of instructions of package simd; levels differ by rounding.
 //
-// Kernels take the first elements of what they work on and check no length. Vectors that lie side by side are width or
-// pitch elements apart. Those of w in Dots and of dst in AddRows have a width of at least [Padded] of d, of
-// which kernels read and write all, zeros behind d.
+// Kernels take pointers to first elements and check no length. Vectors that lie side by side are width or pitch
+// elements apart. Those of w in Dots and of dst in AddRows have a width of at least [Padded] of d, of which kernels
+// read and write all, zeros behind d.
 package kern
 
 //go:generate go run -C ../../../../internal/simd/gen ./convex
