@@ -145,8 +145,8 @@ func (w *Window) Candidates(opt SearchOptions) ([]Candidate, error) {
 	return list, nil
 }
 
-// errPassedOver, returned by losses, skips a candidate.
-var errPassedOver = errors.New("passed over")
+// errSkipped, returned by losses, skips a candidate.
+var errSkipped = errors.New("passed over")
 
 // Choose evaluates, in order, the iterate and the candidates with coefficients. It starts with the first and moves to
 // a later one whose mean loss is lower by more than the standard error of the difference, sample by sample. Losses
@@ -167,7 +167,7 @@ func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)
 			continue
 		}
 		x, err := losses(c)
-		if err == errPassedOver {
+		if err == errSkipped {
 			continue
 		}
 		if err != nil {
@@ -257,7 +257,7 @@ func (s *search) run(opt SearchOptions) (Choice, error) {
 		err = s.write(*c)
 		if errors.Is(err, ErrOverflow) && c.Kind != Kept {
 			c.Result.overflow()
-			return nil, errPassedOver
+			return nil, errSkipped
 		}
 		if err != nil {
 			return nil, err

@@ -157,7 +157,7 @@ func (t *augmented) Apply(dst []uint8, img *imaging.Image, r *random.Rand, s *Sc
 	if t.FlipVertical > 0 && r.Float64() < t.FlipVertical {
 		m.FlipVertical()
 	}
-	a := &s.artist
+	a := &s.operator
 	a.how, a.fill = t.how, nil
 	if len(t.Jitter) > 0 {
 		t.jitter(m, a, r)
@@ -178,7 +178,7 @@ func (t *augmented) Apply(dst []uint8, img *imaging.Image, r *random.Rand, s *Sc
 }
 
 // jitter is torchvision's ColorJitter: factors in a random order.
-func (t *augmented) jitter(m *imaging.Image, a *artist, r *random.Rand) {
+func (t *augmented) jitter(m *imaging.Image, a *operator, r *random.Rand) {
 	var order [4]int32
 	r.Perm(order[:])
 	for _, k := range order {

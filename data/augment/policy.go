@@ -32,15 +32,15 @@ const (
 	opSolarizeAdd
 )
 
-// artist holds the scratch, interpolation and fill that operations need.
-type artist struct {
+// operator holds the scratch, interpolation and fill that operations need.
+type operator struct {
 	imaging.Operator
 	how  imaging.Interpolation
 	fill []uint8 // colour outside a moved image; nil: black
 }
 
 // apply equals torchvision's _apply_op.
-func (a *artist) apply(m *imaging.Image, op operation, magnitude float64) error {
+func (a *operator) apply(m *imaging.Image, op operation, magnitude float64) error {
 	switch op {
 	case opShearX:
 		return a.Transform(m, imaging.ShearAngles(degrees(math.Atan(magnitude)), 0), a.how, a.fill)
@@ -80,7 +80,7 @@ func degrees(radians float64) float64 { return radians * (180 / math.Pi) }
 
 // policy chooses operations for an image and applies them.
 type policy interface {
-	apply(m *imaging.Image, a *artist, r *random.Rand) error
+	apply(m *imaging.Image, a *operator, r *random.Rand) error
 }
 
 // space is the range of an operation's magnitudes.
@@ -135,7 +135,7 @@ func (s space) at(i, n, width, height int) float64 {
 }
 
 // do applies the operation of s with magnitude i of n, with either sign.
-func (s space) do(m *imaging.Image, a *artist, i, n int, negative bool) error {
+func (s space) do(m *imaging.Image, a *operator, i, n int, negative bool) error {
 	v := s.at(i, n, m.Width, m.Height)
 	if s.signed && negative {
 		v = -v
@@ -148,7 +148,7 @@ const bins = 31 // of magnitudes
 // trivial is TrivialAugmentWide (Müller and Hutter 2021).
 type trivial struct{}
 
-func (trivial) apply(m *imaging.Image, a *artist, r *random.Rand) error {
+func (trivial) apply(m *imaging.Image, a *operator, r *random.Rand) error {
 	s, i, negative := wideLevels[r.IntN(len(wideLevels))], r.IntN(bins), r.IntN(2) == 1
 	return s.do(m, a, i, bins, negative)
 }
@@ -156,7 +156,7 @@ func (trivial) apply(m *imaging.Image, a *artist, r *random.Rand) error {
 // randAugment is RandAugment (Cubuk et al. 2020), as torchvision's.
 type randAugment struct{ ops, magnitude int }
 
-func (p randAugment) apply(m *imaging.Image, a *artist, r *random.Rand) error {
+func (p randAugment) apply(m *imaging.Image, a *operator, r *random.Rand) error {
 	for range p.ops {
 		s, negative := levels[r.IntN(len(levels)-1)], r.IntN(2) == 1
 		if err := s.do(m, a, p.magnitude, bins, negative); err != nil {
@@ -169,7 +169,7 @@ func (p randAugment) apply(m *imaging.Image, a *artist, r *random.Rand) error {
 // automatic is AutoAugment.
 type automatic [][2]chance
 
-func (p automatic) apply(m *imaging.Image, a *artist, r *random.Rand) error {
+func (p automatic) apply(m *imaging.Image, a *operator, r *random.Rand) error {
 	for _, c := range p[r.IntN(len(p))] {
 		skip, negative := r.Float64() > c.p, r.IntN(2) == 0
 		if skip {
@@ -197,7 +197,7 @@ var timmOps = []operation{opAutoContrast, opEqualize, opInvert, opRotate, opPost
 	opColor, opContrast,
 	opBrightness, opSharpness, opShearX, opShearY, opTranslateX, opTranslateY}
 
-func (p timmRandom) apply(m *imaging.Image, a *artist, r *random.Rand) error {
+func (p timmRandom) apply(m *imaging.Image, a *operator, r *random.Rand) error {
 	for range p.ops {
 		op := timmOps[r.IntN(len(timmOps))]
 		skip, spread, negative, cubic := r.Float64() > p.p, r.Normal(), r.IntN(2) == 1, r.IntN(2) == 1
@@ -220,7 +220,7 @@ func (p timmRandom) apply(m *imaging.Image, a *artist, r *random.Rand) error {
 }
 
 // timmApply does an operation at a level from 0 to 1.
-func timmApply(m *imaging.Image, a *artist, op operation, level float64, negative bool,
+func timmApply(m *imaging.Image, a *operator, op operation, level float64, negative bool,
 	how imaging.Interpolation) error {
 	sign := 1.
 	if negative {

@@ -54,7 +54,7 @@ func TestPolicyOperations(t *testing.T) {
 		for _, c := range cases {
 			m := *rgb
 			m.Pix = slices.Clone(rgb.Pix)
-			a := artist{}
+			a := operator{}
 			name := c[0].(string)
 			level, negative := c[2].(float64), c[3].(bool)
 			var err error
@@ -114,7 +114,7 @@ func TestPolicyChoices(t *testing.T) {
 			r := random.New(1, uint64(i))
 			m := *rgb
 			m.Pix = slices.Clone(rgb.Pix)
-			if err := p.apply(&m, &artist{}, &r); err != nil {
+			if err := p.apply(&m, &operator{}, &r); err != nil {
 				t.Fatal(err)
 			}
 			kinds[string(m.Pix)] = true

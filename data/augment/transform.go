@@ -29,10 +29,10 @@ type Transform interface {
 // Scratch is the memory that transforms need beside the image, kept from one image to the next. The zero value is
 // ready. A Scratch serves one goroutine at a time.
 type Scratch struct {
-	Resizer imaging.Resizer
-	resized imaging.Image
-	work    imaging.Image // an image that is being augmented
-	artist  artist
+	Resizer  imaging.Resizer
+	resized  imaging.Image
+	work     imaging.Image // an image that is being augmented
+	operator operator
 }
 
 // Drop gives back the memory of the image that is being augmented.

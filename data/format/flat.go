@@ -12,7 +12,7 @@ import (
 // or in ImageNet's devkit, beside the images or up to four folders above.
 func openFlat(root string, entries []fs.DirEntry, classes []string) (Set, error) {
 	d := &folder{root: root}
-	passed := passedOver{}
+	passed := skippedImages{}
 	for _, e := range entries {
 		switch ext := strings.ToLower(filepath.Ext(e.Name())); {
 		case strings.HasPrefix(e.Name(), "."):

@@ -85,7 +85,7 @@ func OpenFolder(root string, classes []string) (Set, error) {
 	if note != "" {
 		d.note("%s: %s", root, note)
 	}
-	passed := passedOver{}
+	passed := skippedImages{}
 	for i, class := range found {
 		if err := d.addClass(class, labels[i], passed); err != nil {
 			return nil, err
@@ -98,10 +98,10 @@ func OpenFolder(root string, classes []string) (Set, error) {
 	return d, nil
 }
 
-// passedOver counts images skipped for an extension that cannot be decoded.
-type passedOver map[string]int
+// skippedImages counts images skipped for an extension that cannot be decoded.
+type skippedImages map[string]int
 
-func (p passedOver) note(n *notes, where string) {
+func (p skippedImages) note(n *notes, where string) {
 	for _, ext := range otherExtensions {
 		if p[ext] > 0 {
 			n.note("%s: %d files %s are passed over: that format cannot be decoded, convert them", where, p[ext], ext)
@@ -111,7 +111,7 @@ func (p passedOver) note(n *notes, where string) {
 
 // addClass lists the images of one class as torchvision's make_dataset does: the folders below it
 // sorted by path, the files of each sorted by name.
-func (d *folder) addClass(class string, label int32, passed passedOver) error {
+func (d *folder) addClass(class string, label int32, passed skippedImages) error {
 	top := filepath.Join(d.root, class)
 	byFolder := map[string][]string{}
 	other := ""

@@ -55,7 +55,7 @@ func (m *Machine) String() string {
 		m.dev.Name(), s.Arena, s.LowerBound)
 	for v, x := range m.prog.Values {
 		if m.prog.sources[v] != computed {
-			fmt.Fprintf(&b, "      %%%d %s %s\n", v, x.Name, m.whereabouts(v))
+			fmt.Fprintf(&b, "      %%%d %s %s\n", v, x.Name, m.location(v))
 		}
 	}
 	for i := range m.plan.tasks {
@@ -73,7 +73,7 @@ func (m *Machine) String() string {
 				}
 				fmt.Fprintf(&b, "%%%d", v)
 			}
-			fmt.Fprintf(&b, ") %s\n", m.whereabouts(st.Out))
+			fmt.Fprintf(&b, ") %s\n", m.location(st.Out))
 		}
 		if o := m.plan.work[i]; o >= 0 {
 			fmt.Fprintf(&b, "      workspace of %d bytes at %d\n", k.plan.Workspace, m.plan.offsets[o])
@@ -82,8 +82,8 @@ func (m *Machine) String() string {
 	return b.String()
 }
 
-// whereabouts is the type of a value and where it lies.
-func (m *Machine) whereabouts(v int) string {
+// location is the type of a value and its storage.
+func (m *Machine) location(v int) string {
 	x := &m.prog.Values[v]
 	s := x.Type.String()
 	if x.Layout != "" {

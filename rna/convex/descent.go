@@ -143,7 +143,7 @@ func (d *descent) run(rec *recorder, iterations int, momentum func() float64, of
 	for k := 1; k <= iterations; k++ {
 		beta := momentum()
 		t.beta, t.extrapolated, t.searched = beta, nil, nil
-		d.foresee()
+		d.setShares()
 		floats.AddScaledTo(d.step, d.y, -1/d.lk, d.g)
 		t.step = d.step
 		if offline || online {
@@ -190,8 +190,8 @@ func (d *descent) run(rec *recorder, iterations int, momentum func() float64, of
 	return nil
 }
 
-// foresee sets the shares of the trial: for the next L_k, and for the L_k after as many doublings as last time.
-func (d *descent) foresee() {
+// setShares sets the shares of the trial: for the next L_k, and for the L_k after as many doublings as last time.
+func (d *descent) setShares() {
 	shares := d.trial.shares[:0]
 	l := d.lk
 	for tries := 1; tries <= d.many && (d.p.L == 0 || l < d.p.L); tries++ {

@@ -56,7 +56,7 @@ func readMAT(r io.Reader, path string, loss Loss) (*Data, error) {
 		return nil, err
 	}
 	if target == nil {
-		labels, closer, name, err := beside(path, ".labels", ".targets")
+		labels, closer, name, err := labelsFile(path, ".labels", ".targets")
 		if err != nil {
 			return nil, fmt.Errorf("%w, or a vector of %d in the file", err, x.Dims[0])
 		}

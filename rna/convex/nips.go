@@ -79,7 +79,7 @@ func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels, closer, name, err := beside(path, ".labels", ".targets")
+	labels, closer, name, err := labelsFile(path, ".labels", ".targets")
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (m *Matrix) largestSquare() float64 {
 	}
 	floats.Scale(1/floats.Norm(v, 2), v)
 	var basis [][]float64
-	var diagonal, beside []float64
+	var diagonal, offDiagonal []float64
 	last := 0.0
 	for k := range min(most, m.d) {
 		basis = append(basis, v)
@@ -40,12 +40,12 @@ func (m *Matrix) largestSquare() float64 {
 			}
 		}
 		norm := floats.Norm(next, 2)
-		top := largest(diagonal, beside)
+		top := largest(diagonal, offDiagonal)
 		if k > 0 && (math.Abs(top-last) <= 1e-15*top && k > 8 || norm <= 1e-15*top) || norm == 0 {
 			return top
 		}
 		last = top
-		beside = append(beside, norm)
+		offDiagonal = append(offDiagonal, norm)
 		floats.Scale(1/norm, next)
 		v = next
 	}
@@ -53,13 +53,13 @@ func (m *Matrix) largestSquare() float64 {
 }
 
 // largest returns the largest eigenvalue of a symmetric tridiagonal matrix.
-func largest(diagonal, beside []float64) float64 {
+func largest(diagonal, offDiagonal []float64) float64 {
 	k := len(diagonal)
 	t := mat.NewSymDense(k, nil)
 	for i := range k {
 		t.SetSym(i, i, diagonal[i])
 		if i > 0 {
-			t.SetSym(i-1, i, beside[i-1])
+			t.SetSym(i-1, i, offDiagonal[i-1])
 		}
 	}
 	var eig mat.EigenSym

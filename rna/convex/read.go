@@ -82,8 +82,9 @@ func open(path string) (*bufio.Reader, io.Closer, error) {
 	return in, file, nil
 }
 
-// beside opens the file of labels that belongs to another: the same name with one of some extensions, gzipped or not.
-func beside(path string, extensions ...string) (*bufio.Reader, io.Closer, string, error) {
+// labelsFile opens the file of labels that belongs to another: the same name with one of some extensions, gzipped or
+// not.
+func labelsFile(path string, extensions ...string) (*bufio.Reader, io.Closer, string, error) {
 	base := strings.TrimSuffix(path, ".gz")
 	base = strings.TrimSuffix(base, filepath.Ext(base))
 	for _, ext := range extensions {

@@ -138,8 +138,8 @@ func content(r device.Region) []float32 {
 	return x
 }
 
-// beyond is the n elements from the end of r.
-func beyond(r device.Region, n int) []float32 {
+// pastEnd is the n elements after the end of r.
+func pastEnd(r device.Region, n int) []float32 {
 	return content(r.Part(r.Bytes, 4*n))
 }
 
@@ -153,7 +153,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"writes past the result",
 			broken{after: func(g *device.Group, a device.Args) {
 				if g.Steps[0].Op.Kind() == "add" {
-					beyond(a.Out[0], 1)[0] = 1
+					pastEnd(a.Out[0], 1)[0] = 1
 				}
 			}},
 			[]string{"ops/add", "behind the end of result"}},
@@ -169,7 +169,7 @@ func TestFaultsAreFound(t *testing.T) {
 				describe: func(g *device.Group, p *device.Plan) { p.Workspace += 64 },
 				after: func(g *device.Group, a device.Args) {
 					if g.Steps[0].Op.Kind() == "conv2d" {
-						beyond(a.Workspace, 1)[0] = 1
+						pastEnd(a.Workspace, 1)[0] = 1
 					}
 				},
 			},

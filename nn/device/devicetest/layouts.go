@@ -99,7 +99,7 @@ func (s *suite) roundTrip(t op.Type, role device.Role) error {
 			return fmt.Errorf("%s: %w", pl.name, err)
 		}
 		if t.DType.Float() {
-			if err := b.throughOther(v, stored); err != nil {
+			if err := b.convertedRoundTrip(v, stored); err != nil {
 				return fmt.Errorf("%s: %w", pl.name, err)
 			}
 		}
@@ -145,8 +145,8 @@ func (b *bound) untouched(x op.Tensor, elements bool) error {
 	return nil
 }
 
-// throughOther uploads x from the other floating-point type and downloads it to it.
-func (b *bound) throughOther(v int, x op.Tensor) error {
+// convertedRoundTrip uploads x from the other floating-point type and downloads it to it.
+func (b *bound) convertedRoundTrip(v int, x op.Tensor) error {
 	t := x.Type()
 	t.DType = map[op.DType]op.DType{op.Float32: op.Float64, op.Float64: op.Float32}[t.DType]
 	other := tensor(t, floats(x))

@@ -141,7 +141,7 @@ func (s *suite) ops(t tester) {
 				}
 				p := s.roundedProgram(c.program(s.dtype))
 				err := s.conform(p, p.alone(), s.exactness(c.op, len(c.in)))
-				if err == nil && (s.left == 0 || left < s.left) && s.leavesOtherwise(p) {
+				if err == nil && (s.left == 0 || left < s.left) && s.hasOwnLayout(p) {
 					p.left = true
 					left++
 					if err = s.conform(p, p.alone(), s.exactness(c.op, len(c.in))); err != nil {
@@ -160,9 +160,9 @@ func (s *suite) ops(t tester) {
 	}
 }
 
-// leavesOtherwise reports whether the device leaves activations of a type that p is given otherwise than it takes those
+// hasOwnLayout reports whether the device leaves activations of a type that p is given otherwise than it takes those
 // from outside.
-func (s *suite) leavesOtherwise(p *program) bool {
+func (s *suite) hasOwnLayout(p *program) bool {
 	for v, x := range p.given {
 		if t := x.Type(); p.roles[v] == device.Data && t.DType.Float() {
 			if o, err := left(s.dev, t); err == nil && o.Layout != s.dev.Layout(t, device.Data) {

@@ -24,7 +24,7 @@ func (s *suite) vectors(t tester) {
 			{"copy and fill", s.copyAndFill},
 			{"add scaled", s.addScaled},
 			{"lerp", s.lerp},
-			{"the receiver as argument", s.itself},
+			{"the receiver as argument", s.selfArguments},
 			{"norm", s.norm},
 			{"finite", s.finite},
 		} {
@@ -247,8 +247,8 @@ func (s *suite) lerp(n int) error {
 	return nil
 }
 
-// itself passes a vector to its own methods.
-func (s *suite) itself(n int) error {
+// selfArguments passes a vector to its own methods.
+func (s *suite) selfArguments(n int) error {
 	x := s.numbers("x", n)
 	v, err := s.vector(x)
 	if err != nil {

@@ -7,7 +7,7 @@ import "onlinerna/data/imaging/internal/kern"
 func (s *scan) block(set *kern.Set, c *scanComponent, blk *[kern.Room]int16) int {
 	k := set.Block(&s.Bits, &c.dc.firsts, &c.ac.symbols, blk, &c.pred, -1)
 	if k < 0 {
-		k = s.goOn(set, c, blk, k)
+		k = s.finishBlock(set, c, blk, k)
 	}
 	switch {
 	case k >= kern.EndOfBlock:
@@ -18,8 +18,8 @@ func (s *scan) block(set *kern.Set, c *scanComponent, blk *[kern.Room]int16) int
 	return 0 // a run beyond the block
 }
 
-// goOn decodes the rest of a block after a long code at k.
-func (s *scan) goOn(set *kern.Set, c *scanComponent, blk *[kern.Room]int16, k int) int {
+// finishBlock decodes the rest of a block after a long code at k.
+func (s *scan) finishBlock(set *kern.Set, c *scanComponent, blk *[kern.Room]int16, k int) int {
 	for k < 0 {
 		var v int16
 		var ok bool
