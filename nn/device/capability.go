@@ -2,17 +2,18 @@ package device
 
 import "time"
 
-// A device may have more to offer than Device asks for. Each such capability is an interface of its own: those of this
-// package are Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor,
-// Precise, Repeatable and Card. [As] finds them, and those that another package declares because they speak of its types.
+// A device may implement more than Device. Each such capability is a separate interface: those of this package are
+// Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor, Precise,
+// Repeatable and Card. [As] finds them, and those that another package declares because they speak of its types.
 
-// Wrapper is a Device round another one whose capabilities are its own, but for those that it has itself.
+// Wrapper is a Device around another one. It has the inner device's capabilities, except those that it implements
+// itself.
 type Wrapper interface {
 	Device
 	Unwrap() Device
 }
 
-// As is d as a T, or else the first device within d that is one, where d wraps others.
+// As returns d as a T, or else the first device wrapped by d that is a T.
 func As[T any](d Device) (T, bool) {
 	for d != nil {
 		if t, ok := d.(T); ok {
@@ -33,7 +34,7 @@ type OwnMemory interface {
 	Device
 	// Room is the memory that can still be allocated, in bytes, and how much of that should be spared for libraries.
 	Room() (free, spare int64, err error)
-	// PeakMemory is the most that was allocated at a time, in bytes, without what libraries take.
+	// PeakMemory is the largest number of bytes allocated at a time, without the memory of libraries.
 	PeakMemory() (int64, error)
 }
 
@@ -42,11 +43,11 @@ type Processor interface {
 	Device
 	// Level names the instructions that it uses, as "avx2".
 	Level() string
-	// Threads is how many compute.
+	// Threads is the number of threads that compute.
 	Threads() int
 	// Winograd reports whether 3×3 convolutions may run by Winograd's algorithm.
 	Winograd() bool
-	// Peak measures for about t how many floating-point operations a second all threads make together.
+	// Peak measures for about t the floating-point operations per second of all threads together.
 	Peak(t time.Duration) float64
 }
 
