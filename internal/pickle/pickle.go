@@ -336,7 +336,7 @@ func (m *Machine) persistent() error {
 		return err
 	}
 	if m.Persistent == nil {
-		return errors.New("a reference to an object outside the pickle")
+		return errors.New("a reference to an object not in the pickle")
 	}
 	if v, err = m.Persistent(v); err != nil {
 		return err
