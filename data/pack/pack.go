@@ -89,15 +89,38 @@ const (
 )
 
 // Run packs the sets, of which val may be nil, into the folder out. It resumes an earlier call with the same sets and
-// options.
+// options. Another process that packs into the same folder is an error.
 func Run(ctx context.Context, train, val data.Dataset, out string, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
 	out = filepath.Clean(out)
-	if _, err := os.Stat(out); err == nil {
-		return nil, fmt.Errorf("%s: exists already: name another folder, or delete it", out)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := vacant(out); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(out + unfinished)
+	if err != nil {
+		return nil, err
+	}
+	report, err := run(ctx, train, val, out, opt)
+	return report, errors.Join(err, unlock(vacant(out) != nil))
+}
+
+// vacant is an error if something has the name out.
+func vacant(out string) error {
+	_, err := os.Stat(out)
+	if err == nil {
+		return fmt.Errorf("%s: exists already: name another folder, or delete it", out)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// run is Run of a process that has the folder for itself.
+func run(ctx context.Context, train, val data.Dataset, out string, opt Options) (*Report, error) {
+	if err := vacant(out); err != nil { // another process has made it
 		return nil, err
 	}
 	sets := map[string]data.Dataset{"train": train}
