@@ -181,6 +181,51 @@ func TestDamagedMetrics(t *testing.T) {
 	}
 }
 
+// TestLostMetrics resumes runs whose metrics are gone or cut short, says so, and ends with the weights of a run that was
+// left alone. The lines that follow are whole.
+func TestLostMetrics(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole")
+	trained(t, tiny(whole), cpuDevice(t, 1)).Close()
+	for name, left := range map[string]float64{"is gone": -1, "is cut short": 0.55, "cut short, it had": 0} {
+		out := filepath.Join(t.TempDir(), "run")
+		stopped(t, tiny(out), 11)
+		path := filepath.Join(out, "metrics.jsonl")
+		b, err := os.ReadFile(path)
+		if err == nil && left < 0 {
+			err = os.Remove(path)
+		} else if err == nil {
+			err = os.Truncate(path, int64(left*float64(len(b))))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, path+" is") || !strings.Contains(said, name) || r.pos.Steps != 11 {
+			t.Errorf("%s: at step %d, %q", name, r.pos.Steps, said)
+		}
+		if err := errors.Join(r.Train(context.Background()), r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := ReadHistory(out); err != nil || len(h) == 0 {
+			t.Errorf("%s: %d epochs, %v", name, len(h), err)
+		}
+		a, err := os.ReadFile(filepath.Join(whole, "final.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(out, "final.safetensors")); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: other weights than those of an uninterrupted run, %v", name, err)
+		}
+		list, err := Verify(out)
+		if err != nil || slices.ContainsFunc(list, func(v Verified) bool { return v.Err != nil }) {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+	}
+}
+
 // TestVerify finds a bit that is flipped in any file of a run.
 func TestVerify(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")

@@ -106,26 +106,38 @@ func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
 	return json.Marshal(metricsState{h.size, checksum.Digits(h.sum)})
 }
 
-// Load reads the history of the run from the file and goes on at its end.
+// Load reads the history of the run from the file and goes on at its end. A file that is damaged or gone takes nothing
+// from the run but its record.
 func (h *metricsHook) Load(_ *State, _ string, small json.RawMessage) error {
 	var st metricsState
 	if err := json.Unmarshal(small, &st); err != nil {
 		return err
 	}
-	h.size = st.Bytes
 	b, err := os.ReadFile(h.path())
-	if err != nil && !(os.IsNotExist(err) && h.size == 0) {
+	lost := os.IsNotExist(err)
+	if err != nil && !lost {
 		return err
 	}
-	if h.size < 0 || int64(len(b)) < h.size {
-		return fmt.Errorf("%s has %d bytes, the checkpoint knows of %d", h.path(), len(b), h.size)
+	if st.Bytes < 0 {
+		return fmt.Errorf("%s of %d bytes", h.path(), st.Bytes)
 	}
-	h.sum = checksum.Add(0, b[:h.size])
+	short := int64(len(b)) < st.Bytes
+	if short {
+		b = b[:bytes.LastIndexByte(b, '\n')+1]
+	} else {
+		b = b[:st.Bytes]
+	}
+	h.size, h.sum = int64(len(b)), checksum.Add(0, b)
 	damaged := checksum.Digits(h.sum) != st.Sum
-	if damaged {
+	switch {
+	case lost && st.Bytes > 0:
+		h.log("%s is gone: tables and plots begin with the epochs from here on, the run's weights are as they were", h.path())
+	case short:
+		h.log("%s is cut short, it had %d bytes: some of the steps and epochs before are missing there, the run's weights are as they were", h.path(), st.Bytes)
+	case damaged:
 		h.log("%s is damaged: what it says of the steps before may be wrong, the run's weights are not", h.path())
 	}
-	if *h.history, err = parseHistory(b[:h.size], damaged); err != nil {
+	if *h.history, err = parseHistory(b, damaged); err != nil {
 		return fmt.Errorf("%s: %w", h.path(), err)
 	}
 	if h.idle {

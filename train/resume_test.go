@@ -380,7 +380,6 @@ func TestResumeErrors(t *testing.T) {
 		{"no momentum", checkpointDir + "/momentum.safetensors", "", remove(checkpointDir + "/momentum.safetensors")},
 		{"window cut short", checkpointDir + "/rna-001.safetensors", "", cut(checkpointDir + "/rna-001.safetensors")},
 		{"another model", checkpointDir + "/weights.safetensors", "do not fit", edit(conf, `"num_classes": 10`, `"num_classes": 11`)},
-		{"metrics cut short", "metrics.jsonl", "the checkpoint knows of", cut("metrics.jsonl")},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {

@@ -109,6 +109,7 @@ func Open(dir string, dev device.Device, adjust func(*train.Config)) (*Replay, e
 	}
 	r.Config = c
 	c.Out, c.Init, c.InitKey, c.KeepEvery, c.KeepBest = "", "", "", 0, 0
+	c.TensorBoard = false
 	c.EMA, c.EMADecay, c.EMAEvery = 0, 0, 0
 	c.RNA = train.RNAConfig{Mode: train.Off, Batches: c.RNA.Batches}
 	if r.Run, err = train.New(c, train.Deps{Device: dev}); err != nil {

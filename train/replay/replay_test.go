@@ -140,6 +140,20 @@ func TestAsTrained(t *testing.T) {
 	}
 }
 
+// A run that wrote files for TensorBoard is replayed as others are.
+func TestTensorBoard(t *testing.T) {
+	dev := traintest.CPU(t, 1)
+	c := traintest.Tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs, c.KeepEvery, c.TensorBoard = 2, 1, true
+	trained(t, c, dev)
+	if res := replayed(t, c.Out, dev, Options{Averages: []int{2}}); len(res.Epochs) != 2 {
+		t.Errorf("%+v", res)
+	}
+	if all, err := filepath.Glob(filepath.Join(c.Out, "events.*")); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	dev := traintest.CPU(t, 2)
 	dir := filepath.Join(t.TempDir(), "run")
