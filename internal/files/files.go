@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // File is a file in the making, beside the place where it will be.
@@ -28,7 +29,7 @@ func Create(path string) (*File, error) {
 		return nil, err
 	}
 	for {
-		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32()))
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", stem(path), rand.Uint32()))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
 		if err == nil {
 			tell(Change{What: Created, Path: name})
@@ -38,6 +39,16 @@ func Create(path string) (*File, error) {
 			return nil, err
 		}
 	}
+}
+
+// stem is the name of a path's file, cut so that a file system takes it with ten bytes more: names have 255 at most.
+func stem(path string) string {
+	const most = 240
+	name := filepath.Base(path)
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "")
 }
 
 // target is the file that a path means, and its permissions if it is there.

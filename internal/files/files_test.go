@@ -111,3 +111,17 @@ func TestUmask(t *testing.T) {
 		t.Errorf("mode %v, others have %v", b.Mode(), a.Mode())
 	}
 }
+
+// The longest names that file systems take can be written.
+func TestLongNames(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{strings.Repeat("x", 250), strings.Repeat("y", 255), strings.Repeat("ä", 127)} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o666); err != nil {
+			t.Skip(err)
+		}
+		if err := Write(path, []byte("content")); err != nil {
+			t.Errorf("%d bytes: %v", len(name), err)
+		}
+	}
+}

@@ -7,11 +7,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"onlinerna/internal/files"
 )
 
 // Folder returns the folder for the files: the one asked for, by default onlinerna/cuda in the user's cache folder, or
@@ -41,7 +44,12 @@ func Read(folder, name string) ([]byte, bool) {
 	if folder == "" {
 		return nil, false
 	}
-	b, err := os.ReadFile(filepath.Join(folder, name))
+	f, err := files.Open(filepath.Join(folder, name))
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
 	return b, err == nil
 }
 
@@ -70,6 +78,9 @@ func Alone(folder, name string) (done func()) {
 		return func() {}
 	}
 	path := filepath.Join(folder, name+".lock")
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() { // opening a named pipe waits for ever
+		return func() {}
+	}
 	l := flock.New(path)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

@@ -68,6 +68,8 @@ func candidates(w ranks.World) []string {
 
 // load loads the library that belongs to the launcher.
 func load(w ranks.World) (*library, error) {
+	runtime.LockOSThread() // C keeps the text of an error for the thread that it happened on
+	defer runtime.UnlockOSThread()
 	var errs []error
 	for _, file := range candidates(w) {
 		h, err := purego.Dlopen(file, purego.RTLD_NOW|purego.RTLD_GLOBAL)

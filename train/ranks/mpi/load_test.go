@@ -1,0 +1,36 @@
+//go:build mpi && linux
+
+package mpi
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"onlinerna/train/ranks"
+)
+
+// The reason why a library cannot be loaded is said, whatever thread asks for it.
+func TestLoadSaysWhy(t *testing.T) {
+	t.Setenv(LibraryVar, filepath.Join(t.TempDir(), "libmpi.so"))
+	var all sync.WaitGroup
+	errs := make(chan error, 8)
+	for range 8 {
+		all.Go(func() {
+			for range 3000 {
+				_, err := load(ranks.World{})
+				if !strings.Contains(fmt.Sprint(err), "cannot open shared object file") {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		t.Errorf("%v", err)
+	}
+}
