@@ -7,9 +7,11 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
 )
@@ -119,14 +121,14 @@ func differences(runs []Finished) (rows [][]string) {
 	for i := range options {
 		o := &options[i]
 		row := []string{o.Name}
-		same := true
+		first, same := o.Text(&runs[0].Config), true
 		for _, r := range runs {
-			v := []rune(cmp.Or(o.Text(&r.Config), "-"))
-			if len(v) > most {
-				v = append(v[:most-1], '…')
+			v := o.Text(&r.Config)
+			same = same && v == first
+			if x, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
+				v = fmt.Sprintf("%.6g", x)
 			}
-			row = append(row, string(v))
-			same = same && string(v) == row[1]
+			row = append(row, text.Middle(cmp.Or(v, "-"), func(short string) bool { return text.Width(short) <= most }))
 		}
 		if !same && o.Name != "out" {
 			rows = append(rows, row)

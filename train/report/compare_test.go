@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ The standard error is that of two sets of images; of the same images it is less,
 
 Options that differ:
          A    B                         C
-classes  -    a rather long name of a…  -
+classes  -    a rather lo…of a class,b  -
 lr       0.1  0.2                       0.1
 `, "\n")
 	if b.String() != want {
@@ -64,5 +65,22 @@ lr       0.1  0.2                       0.1
 	}
 	if PlotRuns(io.Discard, "svg", runs[2:]) == nil || PlotRuns(io.Discard, "svg", nil) == nil {
 		t.Error("nothing is drawn without an error")
+	}
+}
+
+// Long values that begin alike differ, and rates have six digits.
+func TestDifferences(t *testing.T) {
+	run := func(file string, rate float64) Finished {
+		return Finished{Config: train.Config{Init: "runs/the-same-long-folder-of-runs/" + file, HeadRate: rate}}
+	}
+	rows := differences([]Finished{run("a.pth", 0.028124999999999997), run("b.pth", 0.5)})
+	want := map[string][]string{"init": {"runs/the-sa…f-runs/a.pth", "runs/the-sa…f-runs/b.pth"}, "head-lr": {"0.028125", "0.5"}}
+	if len(rows) != len(want) {
+		t.Errorf("rows %v", rows)
+	}
+	for _, row := range rows {
+		if !slices.Equal(row[1:], want[row[0]]) {
+			t.Errorf("%s: %v", row[0], row[1:])
+		}
 	}
 }
