@@ -199,9 +199,12 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 	if f.rnaDevice == "cpu" {
 		return closeAll, nil
 	}
-	ordinal, err := gpuOrdinal(f.rnaDevice)
-	if err != nil {
-		return closeAll, err
+	ordinal := 0
+	if _, unit, numbered := strings.Cut(f.rnaDevice, ":"); numbered {
+		var err error
+		if ordinal, err = cuda.Ordinal(unit); err != nil {
+			return closeAll, err
+		}
 	}
 	p, err := gpuPlace(ordinal, f.dim, f.threads, &open)
 	switch {

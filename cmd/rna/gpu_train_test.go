@@ -130,12 +130,12 @@ func TestFaultOfBusyOnGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"cuda": 0, "cuda:1": 1, "cuda:" + all[1].UUID: 1} {
-		if got, err := gpuOrdinal(name); got != want || err != nil {
+	for name, want := range map[string]int{"0": 0, "1": 1, all[1].UUID: 1} {
+		if got, err := cuda.Ordinal(name); got != want || err != nil {
 			t.Errorf("%s is GPU %d, %v", name, got, err)
 		}
 	}
-	if _, err := gpuOrdinal("cuda:GPU-0000"); err == nil || !strings.Contains(err.Error(), "rna devices") {
+	if _, err := cuda.Ordinal("GPU-0000"); err == nil || !strings.Contains(err.Error(), "rna devices") {
 		t.Errorf("%v", err)
 	}
 }

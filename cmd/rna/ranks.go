@@ -122,7 +122,7 @@ func each(device string) ([]string, error) {
 	if names != "all" {
 		list := strings.Split(names, ",")
 		for i, name := range list {
-			n, err := gpuOrdinal("cuda:" + name)
+			n, err := cuda.Ordinal(name)
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,78 @@
+package cuda
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"onlinerna/cuda/number"
+	"onlinerna/nn/device"
+)
+
+func init() {
+	device.Register("cuda", device.Driver{
+		Precisions: strings.Split(number.Precisions(), ", "),
+		Default:    BFloat16.String(),
+		Units:      true,
+		Queue:      true,
+		Preference: 2,
+		Auto:       free,
+		Open:       openUnit,
+	})
+}
+
+// free is the GPU to take: one on which nets can run and that is free. It says why a GPU is left out.
+func free(log io.Writer) (unit string, found bool) {
+	r := Look()
+	n := r.Net()
+	switch {
+	case n > 0:
+		for _, g := range r.InUse(n) {
+			fmt.Fprintf(log, "GPU %d is in use, with %.1f of %.1f GB free: device cuda:%d is taken\n",
+				g.Ordinal, float64(g.Free)/1e9, float64(g.Memory)/1e9, n)
+		}
+		return strconv.Itoa(n), true
+	case n == 0:
+		return "", true
+	case len(r.GPUs) > 0:
+		fmt.Fprintln(log, "there is a GPU, but nets cannot run on it: 'rna devices' says why; they run on the CPU")
+	}
+	return "", false
+}
+
+// Ordinal is the GPU that a device's unit means: a number or a UUID.
+func Ordinal(unit string) (int, error) {
+	if upper := strings.ToUpper(unit); strings.HasPrefix(upper, "GPU-") || strings.HasPrefix(upper, "MIG-") {
+		all, err := Devices()
+		if err != nil {
+			return 0, err
+		}
+		return Find(all, unit)
+	}
+	n, err := strconv.Atoi(unit)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("device cuda:%s: %q is no number of a GPU: want one from 0, as in cuda:0; 'rna devices' lists them", unit, unit)
+	}
+	return n, nil
+}
+
+func openUnit(unit string, o device.Options) (device.Device, error) {
+	ordinal := 0
+	if unit != "" {
+		var err error
+		if ordinal, err = Ordinal(unit); err != nil {
+			return nil, err
+		}
+	}
+	name := o.Precision
+	if name == "" {
+		name = BFloat16.String()
+	}
+	precision, err := ParsePrecision(name)
+	if err != nil {
+		return nil, err
+	}
+	return OpenNet(ordinal, NetOptions{Precision: precision, Deterministic: o.Deterministic, DebugSync: o.DebugSync,
+		Eager: o.Eager, Warn: o.Warn})
+}

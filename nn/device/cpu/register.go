@@ -1,0 +1,33 @@
+package cpu
+
+import (
+	"io"
+
+	"onlinerna/internal/simd"
+	"onlinerna/nn/device"
+)
+
+func init() {
+	device.Register("cpu", device.Driver{
+		Precisions: []string{"float32", "bfloat16"},
+		Preference: 1,
+		Auto:       func(io.Writer) (string, bool) { return "", true },
+		Open:       openDriver,
+	})
+}
+
+func openDriver(_ string, o device.Options) (device.Device, error) {
+	narrow := o.Precision == "bfloat16"
+	d, err := New(Options{Threads: o.Threads, Direct: o.Direct, BFloat16: narrow})
+	if err != nil {
+		return nil, err // no device, not a nil one
+	}
+	if narrow && !simd.Default().BFloat16() {
+		why := "this processor has no AVX512_BF16"
+		if simd.HasBFloat16() {
+			why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"
+		}
+		o.Warn("precision bfloat16: " + why + ": float32 is faster, and takes more memory")
+	}
+	return d, nil
+}

@@ -1,0 +1,117 @@
+package device
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+
+	"onlinerna/nn/op"
+)
+
+// Options are a user's choices about a device of any kind. Drivers say which of them their kind has.
+type Options struct {
+	Threads       int    // workers of a processor; 0: its own choice
+	Direct        bool   // no convolution of a processor runs by Winograd's algorithm
+	Precision     string // one of the driver's; empty: its default
+	Deterministic bool   // equal bits in each run, of devices with a queue
+	DebugSync     bool   // each piece of work is waited for, of devices with a queue
+	Eager         bool   // steps are not recorded, of devices with a queue
+
+	Warn func(message string) // tells the user something; it must not be nil
+}
+
+// Driver opens the devices of one kind.
+type Driver struct {
+	Precisions []string // the names of those that the kind has; the first is usual
+	Default    string   // the precision that a run records where none is asked for; empty: none
+	Units      bool     // a name may have the unit that is meant behind a colon, as cuda:1
+	Queue      bool     // there is a queue of work, with its options
+
+	// Auto says which unit to take for a user who leaves the choice to the program, and whether there is one. It writes
+	// the reasons to log. Drivers of a higher Preference are asked first; nil is never asked.
+	Auto       func(log io.Writer) (unit string, found bool)
+	Preference int
+
+	Open func(unit string, o Options) (Device, error)
+}
+
+// Recorded is the precision that a run records: that asked for, or the default, but none where it is usual and there is no
+// default.
+func (d Driver) Recorded(precision string) string {
+	switch {
+	case precision == "":
+		return d.Default
+	case d.Default == "" && precision == d.Precisions[0]:
+		return ""
+	}
+	return precision
+}
+
+var (
+	mu      sync.RWMutex
+	drivers = map[string]Driver{}
+)
+
+// Register makes a kind of device known by name. Packages of devices call it when they are initialised; it panics if the
+// name is taken.
+func Register(kind string, d Driver) {
+	mu.Lock()
+	defer mu.Unlock()
+	if _, taken := drivers[kind]; taken || d.Open == nil || len(d.Precisions) == 0 {
+		panic(fmt.Sprintf("device: register %q: taken, or without Open and Precisions", kind))
+	}
+	drivers[kind] = d
+}
+
+// Find is the driver of a kind.
+func Find(kind string) (d Driver, ok bool) {
+	mu.RLock()
+	defer mu.RUnlock()
+	d, ok = drivers[kind]
+	return d, ok
+}
+
+// Kinds lists the kinds by name.
+func Kinds() []string {
+	mu.RLock()
+	defer mu.RUnlock()
+	return slices.Sorted(maps.Keys(drivers))
+}
+
+// Preferred lists the kinds that may be taken without being asked for, the best first.
+func Preferred() []string {
+	kinds := slices.DeleteFunc(Kinds(), func(kind string) bool { d, _ := Find(kind); return d.Auto == nil })
+	slices.SortStableFunc(kinds, func(a, b string) int {
+		x, _ := Find(a)
+		y, _ := Find(b)
+		return cmp.Compare(y.Preference, x.Preference)
+	})
+	return kinds
+}
+
+// Auto is the name of the device to take for a user who leaves the choice to the program, empty if there is none.
+func Auto(log io.Writer) string {
+	for _, kind := range Preferred() {
+		d, _ := Find(kind)
+		if unit, found := d.Auto(log); found {
+			if unit != "" {
+				return kind + ":" + unit
+			}
+			return kind
+		}
+	}
+	return ""
+}
+
+// The reference devices compute by the definitions of ops.
+func init() {
+	for kind, t := range map[string]op.DType{"reference": op.Float32, "reference64": op.Float64} {
+		Register(kind, Driver{
+			Precisions: []string{t.String()},
+			Open:       func(string, Options) (Device, error) { return NewReference(t), nil },
+		})
+	}
+}

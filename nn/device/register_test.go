@@ -1,0 +1,50 @@
+package device
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/nn/op"
+)
+
+func TestRegister(t *testing.T) {
+	before := drivers
+	defer func() { drivers = before }()
+	drivers = map[string]Driver{}
+	open := func(string, Options) (Device, error) { return NewReference(op.Float32), nil }
+	found := ""
+	Register("slow", Driver{Precisions: []string{"float32", "bfloat16"}, Preference: 1, Open: open,
+		Auto: func(io.Writer) (string, bool) { return "", true }})
+	Register("fast", Driver{Precisions: []string{"bfloat16"}, Default: "bfloat16", Preference: 2, Units: true, Open: open,
+		Auto: func(log io.Writer) (string, bool) { io.WriteString(log, "looked"); return found, found != "" }})
+	Register("odd", Driver{Precisions: []string{"float64"}, Open: open})
+	if !slices.Equal(Kinds(), []string{"fast", "odd", "slow"}) || !slices.Equal(Preferred(), []string{"fast", "slow"}) {
+		t.Errorf("kinds %q, preferred %q", Kinds(), Preferred())
+	}
+	var log strings.Builder
+	if got := Auto(&log); got != "slow" || log.String() != "looked" {
+		t.Errorf("%q is taken, with %q", got, log.String())
+	}
+	found = "3"
+	if got := Auto(io.Discard); got != "fast:3" {
+		t.Errorf("%q is taken", got)
+	}
+	for _, c := range [][3]string{{"slow", "", ""}, {"slow", "float32", ""}, {"slow", "bfloat16", "bfloat16"},
+		{"fast", "", "bfloat16"}, {"fast", "bfloat16", "bfloat16"}, {"odd", "", ""}} {
+		d, ok := Find(c[0])
+		if got := d.Recorded(c[1]); !ok || got != c[2] {
+			t.Errorf("%s records %q of %q, want %q", c[0], got, c[1], c[2])
+		}
+	}
+	if _, ok := Find("none"); ok {
+		t.Error("an unknown kind is found")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a name is registered twice")
+		}
+	}()
+	Register("odd", Driver{Precisions: []string{"float32"}, Open: open})
+}
