@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,6 +235,9 @@ func Resume(dir string, d Deps, adjust func(*Config)) (*Run, error) {
 	}
 	c.Out = dir
 	r, err := prepare(c, d)
+	if _, gone := os.Stat(c.Data); errors.Is(err, fs.ErrNotExist) && c.Data != "" && !filepath.IsAbs(c.Data) && errors.Is(gone, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: the run was started in a folder that has it; go there, or name the place of the same data", err)
+	}
 	if err != nil {
 		return nil, err
 	}

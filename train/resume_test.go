@@ -375,6 +375,7 @@ func TestResumeErrors(t *testing.T) {
 		{"position outside", state, "epoch 4, batch 77", edit(state, `"batch": 2`, `"batch": 77`)},
 		{"other data", state, "epochs have 25 images", edit(state, `"images": 24,`, `"images": 25,`)},
 		{"no state of a hook", state, "hook rna", edit(state, `"rna": {`, `"rnb": {`)},
+		{"data elsewhere", "", "no-such-photos: no such file or directory: the run was started in a folder that has it", edit(conf, `"data": "glyphs"`, `"data": "no-such-photos"`)},
 		{"another window", state, "rna: ", edit(conf, `"rna_window": 2`, `"rna_window": 3`)},
 		{"weights cut short", checkpointDir + "/weights.safetensors", "cut short", cut(checkpointDir + "/weights.safetensors")},
 		{"no momentum", checkpointDir + "/momentum.safetensors", "", remove(checkpointDir + "/momentum.safetensors")},
