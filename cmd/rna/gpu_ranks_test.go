@@ -212,7 +212,7 @@ func TestRanksMistakesOnGPU(t *testing.T) {
 		{"rank", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "1s"}}, // what listens there is no rank
 		{"WORLD_SIZE=2", []string{"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, nil},
 		{"is for several GPUs", nil, []string{"--comm-precision", "bfloat16", "--device", "cuda"}},
-		{"float32 or bfloat16", nil, []string{"--comm-precision", "float64", "--device", "cuda:all"}},
+		{"use one of float32, bfloat16", nil, []string{"--comm-precision", "float64", "--device", "cuda:all"}},
 	} {
 		out := filepath.Join(dir, "run")
 		cmd, said := onGPUs(t, c.env, ranksRun(out, c.args...)...)
