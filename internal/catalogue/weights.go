@@ -8,10 +8,8 @@ import (
 	"strings"
 )
 
-//go:generate sh -c "python gen.py > torchvision.txt"
-
 // torchvision lists torchvision's weights: net, version, address and size in bytes, within a kilobyte. A file's name
-// ends with the first digits of its SHA-256.
+// ends with the first digits of its SHA-256. gen.py prints the list; it needs Python's torchvision.
 //
 //go:embed torchvision.txt
 var torchvision string
