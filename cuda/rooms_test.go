@@ -18,7 +18,7 @@ func TestRooms(t *testing.T) {
 	below := map[string][]string{
 		"lazy":           {},
 		"number":         {},
-		"internal/cache": {},
+		"internal/cache": {"onlinerna/internal/files"},
 		"check/ptx":      {},
 		"kernels":        {"internal/cache", "onlinerna/nn/op/expr", "onlinerna/nn/op/update"},
 		"driver":         {"lazy"},

@@ -114,7 +114,7 @@ func TestOptimizers(t *testing.T) {
 			t.Errorf("%s moves %g GB, want %g", name, got, want)
 		}
 	}
-	if _, err := Run(t.Context(), d, Options{Model: "lenet", Optimizer: "adam"}); err == nil || !strings.Contains(err.Error(), "adamw") {
+	if _, err := Run(t.Context(), d, Options{Model: "lenet", Optimizer: "adamx"}); err == nil || !strings.Contains(err.Error(), "adamw") {
 		t.Error(err)
 	}
 }
