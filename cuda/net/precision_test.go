@@ -198,7 +198,7 @@ func TestPrecisionsOfCards(t *testing.T) {
 	for p, ok := range map[number.Precision]bool{number.Float32: true, number.TF32: false, number.BFloat16: false,
 		number.Float16: true} {
 		if err := supports(driver.Info{Major: 7, Minor: 5}, p); (err == nil) != ok || err != nil &&
-			!strings.Contains(err.Error(), "sm_75 has no "+p.String()) {
+			!strings.Contains(err.Error(), "sm_75 lacks "+p.String()) {
 			t.Errorf("%v on sm_75: %v", p, err)
 		}
 		if err := supports(driver.Info{Major: 8}, p); err != nil {

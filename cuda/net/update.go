@@ -10,6 +10,7 @@ import (
 
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/kernels"
+	"onlinerna/cuda/number"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op/expr"
 	"onlinerna/nn/op/update"
@@ -294,6 +295,9 @@ type orthogonals struct {
 
 // orthogonalizer returns the program for the matrices of u, for n parameters. It is kept for later steps.
 func (d *Device) orthogonalizer(o update.NewtonSchulz, u *device.Update, n int) (*device.Orthogonalizer, error) {
+	if p := d.opts.Precision; p == number.Float16 || p == number.BFloat16 {
+		return nil, fmt.Errorf("cuda: orthogonal steps, as Muon's, in %s: use precision float32 or tf32", p)
+	}
 	z, state := &d.orthogonal, u.State[len(u.State)-1]
 	if z.Orthogonalizer != nil && z.of == o && z.parts == d.parts.memory && z.state == state {
 		return z.Orthogonalizer, nil

