@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/train/option"
 )
 
 func newData() *cobra.Command {
@@ -51,7 +52,7 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 
 // valSplit adds --val-split.
 func (g group) valSplit(p *float64) {
-	g.Float64Var(p, "val-split", 0, "validation images are this share of each class, where the place has none")
+	g.Var((*option.Share)(p), "val-split", "validation images are this share of each class, where the place has none")
 }
 
 // lines prints a line of progress now and then.

@@ -18,6 +18,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
+	"onlinerna/train/option"
 	"onlinerna/train/ranks"
 	"onlinerna/train/statedict"
 )
@@ -85,7 +86,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
 	d := newGroup("Data")
 	d.StringVar(&f.data, "data", "", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated (default: the data of the weights' run)")
-	d.Float64Var(&f.valSplit, "val-split", 0, "the images alone that rna train --val-split leaves out of training, for the same share")
+	d.Var((*option.Share)(&f.valSplit), "val-split", "the images alone that rna train --val-split leaves out of training, for the same share")
 	d.BoolVar(&f.allImages, "all-images", false, "also images that the weights were trained on")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")

@@ -43,7 +43,7 @@ func trained(t *testing.T, options string) {
 
 // Weights say how their data were split, and are evaluated on what was left out, wherever it lies.
 func TestEvalSplit(t *testing.T) {
-	trained(t, "--val-split 0.25")
+	trained(t, "--val-split 25%")
 	for _, file := range []string{"run/best.safetensors", "run/final.safetensors", "run/rna.safetensors", "run/kept/epoch-0002.safetensors"} {
 		meta, err := network.ReadMeta(file)
 		if err != nil || meta.Split == nil || meta.Split.ValSplit != 0.25 || meta.Split.Data != "photos" || meta.Split.Images != 16 {
@@ -54,7 +54,7 @@ func TestEvalSplit(t *testing.T) {
 	expect(t, "eval run", "run/best.safetensors: ", "of epoch", "the 4 of 16 images of photos", "conv6 on 4 images")
 	expect(t, "eval --weights run", "conv6 on 4 images")
 	expect(t, "eval run/best.safetensors --all-images", "all 16 images of photos, also those that the weights were trained on", "conv6 on 16 images")
-	expect(t, "eval run --val-split 0.5", "conv6 on 8 images")
+	expect(t, "eval run --val-split 50%", "conv6 on 8 images")
 
 	if err := os.CopyFS("elsewhere", os.DirFS("photos")); err != nil {
 		t.Fatal(err)

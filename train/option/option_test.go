@@ -217,6 +217,26 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+func TestShare(t *testing.T) {
+	for text, want := range map[string]Share{"0.2": 0.2, "20%": 0.2, "33.3 %": 0.333, "-1": -1} {
+		var s Share
+		if err := s.Set(text); err != nil || s != want {
+			t.Errorf("%s: %v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "%", "a fifth", "20%%"} {
+		if s := Share(0.5); s.Set(text) == nil || s != 0.5 {
+			t.Errorf("%q: %v", text, s)
+		}
+	}
+	o := Option[Share]{Name: "share", Field: func(s *Share) any { return s }, Check: Inside(0, 1)}
+	for _, text := range []string{"0", "1", "120%", "nan"} {
+		if o.Set(new(Share), text) == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]Bytes{"800MB": 800e6, "2GB": 2e9, "1.5GiB": 3 << 29, "64mib": 64 << 20, "1000": 1000, "12 kB": 12000, "7B": 7} {
 		var b Bytes

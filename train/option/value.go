@@ -193,6 +193,8 @@ func each(field any, number func(float64) error, text func(string) error) error 
 		return nil
 	case Checker:
 		return v.Check()
+	case interface{ Float() float64 }:
+		return number(v.Float())
 	case Value:
 		return text(v.String())
 	}
