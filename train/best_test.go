@@ -37,14 +37,14 @@ func checkBest(t *testing.T, r *Run) BestRecord {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if by := map[bool]string{true: "held-out ", false: "validation "}[r.held != nil] + r.Config.BestBy; meta.BestBy != by {
+	if by := map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Config.BestBy; meta.BestBy != by {
 		t.Errorf("the file says it is the best by %q, want %q", meta.BestBy, by)
 	}
 	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
 		t.Errorf("the file says %s of %d, epoch %d; want %+v", meta.Kind, meta.Snapshots, meta.Epoch, want)
 	}
 	score, err := r.evaluateHeld()
-	if r.held == nil {
+	if r.in.held == nil {
 		score, err = r.Evaluate()
 	}
 	if err != nil || *score != want.Score {

@@ -147,7 +147,7 @@ func (r *Run) save() error {
 		if err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), Best: r.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Best: r.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			saving, ok := h.(SavingHook)
 			if !ok {
@@ -334,13 +334,13 @@ func (r *Run) load(dir string) error {
 	switch {
 	case c.Version != checkpointVersion:
 		return fmt.Errorf("%s: version %d, this program reads %d", path, c.Version, checkpointVersion)
-	case c.Images != r.train.Images():
-		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images, r.train.Images())
+	case c.Images != r.in.train.Images():
+		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images, r.in.train.Images())
 	case c.Position.Epoch > r.Config.Epochs+1:
 		return fmt.Errorf("%s: %d epochs are done: a run of %d epochs is shorter", path, c.Position.Epoch-1, r.Config.Epochs)
-	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.train.Steps() || c.Position.Steps < 0:
+	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.in.train.Steps() || c.Position.Steps < 0:
 		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
-			path, c.Position.Epoch, c.Position.Batch, r.Config.Epochs, r.train.Steps())
+			path, c.Position.Epoch, c.Position.Batch, r.Config.Epochs, r.in.train.Steps())
 	}
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err

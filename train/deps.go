@@ -36,6 +36,12 @@ type Deps struct {
 	Profiled func(p *profile.Profile, trace string)
 }
 
+func (d *Deps) log(format string, args ...any) {
+	if d.Log != nil {
+		d.Log(format, args...)
+	}
+}
+
 // checkDevice is an error unless the device is what the config asks for.
 func checkDevice(c *Config, dev device.Device) error {
 	if dev == nil {

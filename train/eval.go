@@ -17,10 +17,10 @@ import (
 // Evaluate scores the weights of the network, whatever they are at the moment, on the validation images. It
 // is nil if there are none.
 func (r *Run) Evaluate() (*network.Score, error) {
-	if r.val == nil {
+	if r.in.val == nil {
 		return nil, nil
 	}
-	return r.score(r.val)
+	return r.score(r.in.val)
 }
 
 // score scores the network's present weights on a loader's images, which the ranks share.
@@ -51,10 +51,10 @@ func (r *Run) score(l *data.Loader) (*network.Score, error) {
 // reestimate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
 // an epoch.
 func (r *Run) reestimate() error {
-	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Ranks.Single() || !r.Net.Restated() {
+	if err := r.Net.Restate(r.ctx, r.in.stats, r.pos.Epoch); err != nil || r.Ranks.Single() || !r.Net.Restated() {
 		return err
 	}
-	return r.weighStats(float64(r.stats.Own(0)))
+	return r.weighStats(float64(r.in.stats.Own(0)))
 }
 
 // bestFile are the best weights so far, in the folder of a run and in those of its checkpoints.
@@ -112,7 +112,7 @@ func (r *Run) keep(name string, of ScoreRecord) error {
 		meta := r.Meta(of.Kind)
 		meta.Snapshots = of.Snapshots
 		if filepath.Base(path) == bestFile {
-			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[r.held != nil] + r.Config.BestBy
+			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Config.BestBy
 		}
 		if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, meta); err != nil {
 			return fmt.Errorf("writing weights: %w", err)

@@ -14,7 +14,7 @@ func TestEvaluateLogits(t *testing.T) {
 	c.Epochs, c.RNA.Mode = 1, Off
 	r := trained(t, c, cpuDevice(t, 2))
 	loss, right, images := 0.0, 0, 0
-	score, err := r.Net.Score(t.Context(), r.val, func(b *data.Batch, logits []float32) error {
+	score, err := r.Net.Score(t.Context(), r.in.val, func(b *data.Batch, logits []float32) error {
 		if len(logits) != 2*b.N {
 			t.Fatalf("%d logits for %d images of 2 classes", len(logits), b.N)
 		}
@@ -40,7 +40,7 @@ func TestEvaluateLogits(t *testing.T) {
 		t.Errorf("the run's own score is %+v, %v; want %+v", again, err, score)
 	}
 	stop := errors.New("stop")
-	if _, err := r.Net.Score(t.Context(), r.val, func(*data.Batch, []float32) error { return stop }); !errors.Is(err, stop) {
+	if _, err := r.Net.Score(t.Context(), r.in.val, func(*data.Batch, []float32) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error %v, want the callback's", err)
 	}
 }

@@ -41,7 +41,7 @@ func (r *Run) failed(err error) error {
 		return err
 	}
 	e := &FailedError{Epoch: r.pos.Epoch, Step: r.pos.Steps + 1, Checkpoint: r.savedState(), Err: err}
-	if r.pos.Batch >= r.train.Steps() {
+	if r.pos.Batch >= r.in.train.Steps() {
 		e.Step = 0
 	}
 	return e

@@ -169,10 +169,10 @@ func errorOn(t *testing.T, r *Run, set data.Dataset) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := r.Config.Batch
-	r.Config.Batch = 100
-	l, err := r.evalLoader(set, p)
-	r.Config.Batch = batch
+	c := r.Config
+	c.Batch = 100
+	in := &input{Deps: &r.Deps, profile: p}
+	l, err := in.evaluation(&c, set, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,17 +128,17 @@ func TestLoadersMemory(t *testing.T) {
 	c := tiny("")
 	r := newRun(t, c, host)
 	want := (3 + 3 + 2) * int64(c.Batch) * (28*28 + 40) // of training, statistics and two of validation
-	if n, err := r.checkLoaders(1); err != nil || n != want {
+	if n, err := r.in.memory(c.Batch, 1); err != nil || n != want {
 		t.Errorf("on the host %d bytes, want %d, %v", n, want, err)
 	}
 	own := newRun(t, c, &card{Device: host, free: 1 << 30})
-	if n, err := own.checkLoaders(want); err != nil || n != 0 {
+	if n, err := own.in.memory(c.Batch, want); err != nil || n != 0 {
 		t.Errorf("%d bytes beside a card, %v", n, err)
 	}
-	if _, err := own.checkLoaders(0); err != nil {
+	if _, err := own.in.memory(c.Batch, 0); err != nil {
 		t.Errorf("where nobody knows: %v", err)
 	}
-	if _, err := own.checkLoaders(want / 2); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("batch %d fits", int(float64(c.Batch)*.45))) {
+	if _, err := own.in.memory(c.Batch, want/2); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("batch %d fits", int(float64(c.Batch)*.45))) {
 		t.Errorf("in half of that: %v", err)
 	}
 }

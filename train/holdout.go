@@ -45,29 +45,26 @@ func Held(set data.Dataset, share float64, seed uint64) (data.Dataset, error) {
 	return held, err
 }
 
-// divided notes for the weights how their data are divided.
-func (r *Run) divided(train, val data.Dataset) {
-	c := &r.Config
-	r.split = &network.Split{Data: c.Data, ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout}
-	if c.Data == "" {
-		r.split.Data = "glyphs"
-	}
+// splitOf tells the files of weights how their data are divided.
+func splitOf(c *Config, train, val data.Dataset) *network.Split {
+	s := &network.Split{Data: c.Data, ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout}
 	if c.Holdout > 0 {
-		r.split.Seed = c.Seed
+		s.Seed = c.Seed
 	}
 	if c.ValSplit > 0 {
-		r.split.Count(train, val)
+		s.Count(train, val)
 	} else {
-		r.split.Count(train)
+		s.Count(train)
 	}
+	return s
 }
 
 // evaluateHeld scores the network's present weights on the held-out images. It is nil if there are none.
 func (r *Run) evaluateHeld() (*network.Score, error) {
-	if r.held == nil {
+	if r.in.held == nil {
 		return nil, nil
 	}
-	s, err := r.score(r.held)
+	s, err := r.score(r.in.held)
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}
@@ -76,20 +73,20 @@ func (r *Run) evaluateHeld() (*network.Score, error) {
 
 // heldLosses are the losses of the network's present weights on the held-out images, in the order of their set: those of all ranks.
 func (r *Run) heldLosses() ([]float64, error) {
-	if r.held == nil {
+	if r.in.held == nil {
 		return nil, nil
 	}
 	g := r.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
-	p := r.newPulse(r.held)
-	own, images, err := r.Net.Losses(r.ctx, r.held, p.before)
+	p := r.newPulse(r.in.held)
+	own, images, err := r.Net.Losses(r.ctx, r.in.held, p.before)
 	if err == nil {
 		err = p.rest()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}
-	sums := make([]float64, 2*r.heldSize) // losses, and which there are
+	sums := make([]float64, 2*r.in.heldSize) // losses, and which there are
 	for i, image := range images {
 		sums[2*image], sums[2*image+1] = own[i], 1
 	}
@@ -110,15 +107,12 @@ func (r *Run) heldLosses() ([]float64, error) {
 	return losses, nil
 }
 
-// scores says whether there are images to score weights on.
-func (r *Run) scores() bool { return r.val != nil || r.held != nil }
-
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing was better so far. Without held-out images it goes by the
 // validation score, val, unless that is nil.
 func (r *Run) judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
 	switch {
-	case r.held != nil:
+	case r.in.held != nil:
 		s, err := r.evaluateHeld()
 		if err != nil {
 			return err

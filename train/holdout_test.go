@@ -63,8 +63,8 @@ func TestHoldout(t *testing.T) {
 		c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, val, 16))
 		c.Holdout, c.BestBy = 0.2, by
 		r := trained(t, c, cpuDevice(t, 2))
-		if n, _ := r.Images(); n != 16 || r.held.Images() != 4 {
-			t.Errorf("%d images to train on, %d held out", n, r.held.Images())
+		if n, _ := r.Images(); n != 16 || r.in.held.Images() != 4 {
+			t.Errorf("%d images to train on, %d held out", n, r.in.held.Images())
 		}
 		var best ScoreRecord
 		epoch := 0

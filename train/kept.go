@@ -40,7 +40,7 @@ func Kept(out string, c Config) (epochs []int, files []string, err error) {
 
 // checkKept says what is missing to keep the best.
 func (r *Run) checkKept() error {
-	if c := &r.Config; c.KeepBest > 0 && !r.scores() {
+	if c := &r.Config; c.KeepBest > 0 && !r.in.scores() {
 		return errors.New("keep-best goes by validation or held-out images, and there are none")
 	}
 	return nil

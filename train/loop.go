@@ -117,9 +117,9 @@ func (r *Run) begin() error {
 	r.begun = true
 	switch {
 	case !r.Ranks.First():
-	case r.val == nil && r.held != nil:
+	case r.in.val == nil && r.in.held != nil:
 		r.log("no validation images: weights are compared by the held-out ones")
-	case r.val == nil:
+	case r.in.val == nil:
 		r.log("no validation images: weights are written, but not compared")
 	}
 	r.warnOfFewSteps()
@@ -141,10 +141,10 @@ func (r *Run) warnOfFewSteps() {
 	}
 	hint := "train for more epochs"
 	together := c.Accumulate * r.Ranks.Size() // batches a step
-	if batch := r.train.Images() / (fewSteps * together); batch > 0 {
-		hint = fmt.Sprintf("a batch of %d makes %d", batch, (r.train.Images()-1)/(batch*together)+1)
+	if batch := r.in.train.Images() / (fewSteps * together); batch > 0 {
+		hint = fmt.Sprintf("a batch of %d makes %d", batch, (r.in.train.Images()-1)/(batch*together)+1)
 	}
-	r.log("Warning: an epoch of %s has %s: %s", text.Count(r.train.Images(), "image"), text.Count(n, "step"), hint)
+	r.log("Warning: an epoch of %s has %s: %s", text.Count(r.in.train.Images(), "image"), text.Count(n, "step"), hint)
 }
 
 // beginFolder makes the run's folder with a checkpoint and the config.
@@ -334,7 +334,7 @@ func (r *Run) rate(step int) float64 {
 // epochSteps is the number of steps of the optimiser in an epoch.
 func (r *Run) epochSteps() int {
 	each := r.Config.Accumulate * r.Ranks.Size()
-	return (r.train.Steps() + each - 1) / each
+	return (r.in.train.Steps() + each - 1) / each
 }
 
 // checkWeights is a *DivergedError if the state of training is not finite.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"onlinerna/data"
-	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/ranks/shard"
 )
@@ -49,27 +47,4 @@ func (r *Run) later(snapshots bool) int64 {
 		return bytes + d.SpaceBytes(part, sum.Snapshots)
 	}
 	return bytes + int64(sum.Snapshots)*size*int64(part)
-}
-
-// checkLoaders is an error if the batches that loaders make ahead take more of the host's memory than is free, 0 where nobody knows. On a device
-// without memory of its own they count with all else: they are as many bytes of that.
-func (r *Run) checkLoaders(free int64) (bytes int64, err error) {
-	list := []*data.Loader{r.val, r.held}
-	for _, l := range r.sized { // those of all sizes keep theirs
-		list = append(list, l.train, l.stats)
-	}
-	for _, l := range list {
-		if l != nil {
-			bytes += l.Bytes()
-		}
-	}
-	if _, own := device.As[device.OwnMemory](r.Device); !own {
-		return bytes, nil
-	}
-	if free > 0 && bytes > free {
-		batch := r.Config.Batch
-		return 0, fmt.Errorf("loading batches of %d images ahead takes %s of the host's memory, and %s are free: batch %d fits, or more memory for this process",
-			batch, text.Bytes(bytes), text.Bytes(free), max(1, int(float64(batch)*float64(free)/float64(bytes)*0.9)))
-	}
-	return 0, nil
 }

@@ -18,7 +18,7 @@ func TestReestimated(t *testing.T) {
 	got := numbers(t, r.Net.Stats)
 	want := make([]float64, r.Net.Stats.Len())
 	images, before := 0, r.Net.StatsBatches
-	for b, err := range r.stats.Epoch(t.Context(), c.Epochs, 0) {
+	for b, err := range r.in.stats.Epoch(t.Context(), c.Epochs, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -239,7 +239,7 @@ func (h *rivals) gradient(s *State, x []float64) ([]float64, error) {
 		return nil, err
 	}
 	first, images := true, 0
-	for b, err := range h.run.held.Epoch(context.Background(), 0, 0) {
+	for b, err := range h.run.in.held.Epoch(context.Background(), 0, 0) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,19 +1,15 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"onlinerna/data"
-	"onlinerna/data/augment"
 	"onlinerna/internal/hostmemory"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -26,13 +22,6 @@ import (
 
 // statsMomentum is the weight of a batch in BatchNorm's running statistics, PyTorch's default.
 const statsMomentum = 0.1
-
-// Streams of randomness: loaders of a run that serve different ends.
-const (
-	trainStream = iota
-	statsStream
-	heldStream
-)
 
 // Run is a training run. It may be used by one goroutine at a time.
 type Run struct {
@@ -52,30 +41,23 @@ type Run struct {
 	averaged averaging     // what an averaging optimiser takes
 	scaled   bool          // the loss is
 
-	train, stats *data.Loader         // of the epoch in progress
-	decoding     *data.Budget         // of all loaders
-	sized        map[int]sizedLoaders // by the size of their images
-	val, held    *data.Loader         // nil without such images
-	heldSize     int                  // images of held's set
-	sets         []data.Dataset
-	split        *network.Split // nil for a program's own images
-	hooks        []Hook
-	pos          position
-	best         *BestRecord     // whose weights are in best.safetensors
-	told         map[string]bool // lines about unreadable images
-	reserved     string          // a folder that was made for the run
-	begun        bool            // the folder holds this run
-	locked       *store.Lock     // the folder
-	due          due             // the next checkpoint
-	writing      *background     // a checkpoint, or nil
-	profiler     *profiler       // nil without Profile
-	beyond       error           // after which the weights are further than pos
-	ctx          context.Context // of what is under way
-	user         context.Context // the caller's: with one process the same
-	reducer      device.Reducer  // of ranks, nil for one process
-	strayed      bool            // the running statistics differ among the ranks
-	idle         bool            // this rank had no batch since they did not
-	ownHead      bool            // the head's rate is the default of fine-tuning
+	in       *input
+	hooks    []Hook
+	pos      position
+	best     *BestRecord     // whose weights are in best.safetensors
+	reserved string          // a folder that was made for the run
+	begun    bool            // the folder holds this run
+	locked   *store.Lock     // the folder
+	due      due             // the next checkpoint
+	writing  *background     // a checkpoint, or nil
+	profiler *profiler       // nil without Profile
+	beyond   error           // after which the weights are further than pos
+	ctx      context.Context // of what is under way
+	user     context.Context // the caller's: with one process the same
+	reducer  device.Reducer  // of ranks, nil for one process
+	strayed  bool            // the running statistics differ among the ranks
+	idle     bool            // this rank had no batch since they did not
+	ownHead  bool            // the head's rate is the default of fine-tuning
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
@@ -113,18 +95,18 @@ func prepare(c Config, d Deps) (*Run, error) {
 	if !r.Ranks.Single() {
 		r.reducer = reduce.New(r.Ranks, d.Device)
 	}
-	train, val, profile, err := r.openData()
-	if err = r.Ranks.Together(err); err == nil {
+	err := r.Ranks.Together(r.openData())
+	if err == nil {
 		err = r.Ranks.Share(&r.Config.Out)
 	}
 	if err == nil {
-		err = r.Ranks.Together(r.openNetwork(train))
+		err = r.Ranks.Together(r.openNetwork())
 	}
 	if err == nil {
 		err = r.commonBatch()
 	}
 	if err == nil {
-		err = r.Ranks.Together(r.rest(train, val, profile))
+		err = r.Ranks.Together(r.rest())
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -187,43 +169,22 @@ func (r *Run) openHooks() error {
 }
 
 // openData opens the data and resolves the config.
-func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err error) {
+func (r *Run) openData() (err error) {
 	c := &r.Config
-	if r.Deps.Train != nil {
-		if train, val, err = r.Deps.Train, r.Val, r.checkSets(); err != nil {
-			return nil, nil, profile, err
-		}
-		c.Data = cmp.Or(c.Data, "images of the program's")
-	} else if r.Val != nil {
-		return nil, nil, profile, errors.New("validation images without training images: give Deps.Train, too")
-	} else {
-		c.Data = cmp.Or(c.Data, "glyphs")
-		if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
-			return nil, nil, profile, err
-		}
-		r.sets = []data.Dataset{train, val}
-		r.divided(train, val)
+	if r.in, err = openInput(c, &r.Deps); err != nil {
+		return err
 	}
-	for i, set := range []data.Dataset{train, val} {
-		if set == nil {
-			continue
-		}
-		for _, note := range data.Notes(set) {
-			r.note("%s: %s", []string{"training images", "validation images"}[i], note)
-		}
+	r.Notes = append(r.Notes, r.in.notes()...)
+	if err := r.initNet(); err != nil {
+		return err
 	}
-	if profile, err = data.ProfileOf(train); err == nil {
-		err = r.initNet()
+	if err := c.Resolve(r.in.set, r.in.profile, r.Ranks.Size()); err != nil {
+		return err
 	}
-	if err == nil {
-		err = c.Resolve(train, profile, r.Ranks.Size())
+	if c.Out == AutoOut {
+		c.Out, err = r.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model))
 	}
-	if err == nil && c.Out == AutoOut {
-		if c.Out, err = r.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)); err != nil {
-			return train, val, profile, err
-		}
-	}
-	return train, val, profile, err
+	return err
 }
 
 // reserve makes an empty folder of the name, or with a number behind it if there is one: a run that starts in the same second has another.
@@ -255,8 +216,8 @@ func (r *Run) reserve(name string) (string, error) {
 func (r *Run) Position() (epoch, batches, steps int) { return r.pos.Epoch, r.pos.Batch, r.pos.Steps }
 
 // openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
-func (r *Run) openNetwork(train data.Dataset) error {
-	c := &r.Config
+func (r *Run) openNetwork() error {
+	c, train := &r.Config, r.in.set
 	if err := r.addHooks(); err != nil {
 		return err
 	}
@@ -317,9 +278,9 @@ func (r *Run) commonBatch() error {
 	return err
 }
 
-// rest opens the loaders, plans the programs and adds the run's own hooks.
-func (r *Run) rest(train, val data.Dataset, profile data.Profile) error {
-	if err := r.loaders(train, val, profile); err != nil {
+// rest opens the loaders, plans the programs and opens the hooks.
+func (r *Run) rest() error {
+	if err := r.in.load(&r.Config); err != nil {
 		return err
 	}
 	if err := r.checkKept(); err != nil {
@@ -335,108 +296,13 @@ func (r *Run) rest(train, val data.Dataset, profile data.Profile) error {
 	return r.openHooks()
 }
 
-// plan prepares the programs of both batch sizes of each use, so that what cannot run, or does not fit in memory, is known before
-// anything is written.
+// plan prepares the programs of all batches, so that what cannot run, or does not fit in memory, is known before anything is written.
 func (r *Run) plan() error {
-	c := &r.Config
-	var list []network.Work
-	for _, of := range []struct {
-		use network.Use
-		l   *data.Loader
-	}{{network.Training, r.train}, {network.Evaluation, r.val}, {network.Evaluation, r.held}} {
-		if of.l == nil {
-			continue
-		}
-		sizes := []int{c.ImageSize}
-		if of.use == network.Training {
-			sizes = c.Sizes(c.Epochs, c.ImageSize)
-			slices.Reverse(sizes) // the largest first: it takes the most memory
-		}
-		for _, size := range sizes {
-			for _, n := range []int{min(c.Batch, of.l.Images()), of.l.Images() % c.Batch} {
-				if n > 0 {
-					list = append(list, network.Work{Use: of.use, Batch: n, Height: size, Width: size})
-				}
-			}
-		}
-	}
-	other, err := r.checkLoaders(hostmemory.Free())
+	ahead, err := r.in.memory(r.Config.Batch, hostmemory.Free())
 	if err != nil {
 		return err
 	}
-	return r.Net.Prepare(r.later(false)+other, list...)
-}
-
-func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
-	c := &r.Config
-	r.decoding = data.NewBudget(c.DecodeMemory, r.Ranks.Locals())
-	train, held, err := split(c, set)
-	if err != nil {
-		return err
-	}
-	opt := data.LoaderOptions{
-		Batch: c.Batch, Workers: c.Workers, Shuffle: *c.Shuffle, Seed: c.Seed, Stream: trainStream,
-		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.unreadable, Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size(),
-		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: r.decoding,
-	}
-	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
-	r.sized = map[int]sizedLoaders{}
-	for _, size := range c.Sizes(c.Epochs, c.ImageSize) {
-		tr, err := p.Train(c.Augment, size)
-		if err == nil {
-			tr, err = augment.With(tr)
-		}
-		if err != nil {
-			return err
-		}
-		var l sizedLoaders
-		mixed := opt
-		mixed.Mix = c.Mix()
-		if l.train, err = data.NewLoader(train, tr, mixed); err != nil {
-			return err
-		}
-		looks := opt
-		looks.Stream, looks.Shuffle, looks.Limit = statsStream, true, c.RNA.Batches
-		if l.stats, err = data.NewLoader(train, tr, looks); err != nil {
-			return err
-		}
-		r.sized[size] = l
-	}
-	r.resize()
-	if held != nil {
-		r.heldSize = held.Len()
-	}
-	if r.held, err = r.evalLoader(held, p); err != nil {
-		return err
-	}
-	r.val, err = r.evalLoader(val, p)
-	return err
-}
-
-// sizedLoaders yield training images of a size.
-type sizedLoaders struct{ train, stats *data.Loader }
-
-// resize chooses the loaders of the epoch in progress.
-func (r *Run) resize() {
-	c := &r.Config
-	l := r.sized[c.SizeAt(max(r.pos.Epoch-1, 0), c.ImageSize)]
-	r.train, r.stats = l.train, l.stats
-}
-
-// evalLoader yields images as they are evaluated. It is nil for no set.
-func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error) {
-	if set == nil {
-		return nil, nil
-	}
-	c := &r.Config
-	tr, err := p.Evaluation(data.EvalOptions{Size: c.ImageSize, Resize: c.ValResize, Interpolation: c.Interpolation})
-	if err != nil {
-		return nil, err
-	}
-	return data.NewLoader(set, tr, data.LoaderOptions{
-		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.unreadable,
-		Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size(), FastDecode: c.FastDecode, Budget: r.decoding,
-	})
+	return r.Net.Prepare(r.later(false)+ahead, r.in.works(&r.Config)...)
 }
 
 // note adds a line about how the run was prepared.
@@ -444,32 +310,8 @@ func (r *Run) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// unreadable says of an image once that it cannot be read, whatever it was read for.
-func (r *Run) unreadable(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if r.told[line] {
-		return
-	}
-	if r.told == nil {
-		r.told = map[string]bool{}
-	}
-	r.told[line] = true
-	r.log("%s", line)
-}
-
-func (r *Run) log(format string, args ...any) {
-	if r.Log != nil {
-		r.Log(format, args...)
-	}
-}
-
 // Images is the number of images of an epoch and of an evaluation.
-func (r *Run) Images() (train, val int) {
-	if r.val != nil {
-		val = r.val.Images()
-	}
-	return r.train.Images(), val
-}
+func (r *Run) Images() (train, val int) { return r.in.images() }
 
 // Close releases the network, the data and what hooks hold.
 func (r *Run) Close() error {
@@ -496,12 +338,7 @@ func (r *Run) Close() error {
 	if r.Net != nil {
 		errs = append(errs, r.Net.Close())
 	}
-	for _, s := range r.sets {
-		if c, ok := s.(io.Closer); ok {
-			errs = append(errs, c.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.in.close())...)
 }
 
 // Meta describes the present weights of this run.
@@ -510,5 +347,5 @@ func (r *Run) Meta(kind network.Kind) network.Meta {
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--
 	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: r.split}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: r.in.split}
 }

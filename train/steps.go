@@ -42,8 +42,8 @@ type flow struct {
 
 // steps trains the rest of the epoch in progress.
 func (r *Run) steps() error {
-	r.resize()
-	if r.pos.Batch >= r.train.Steps() {
+	r.in.resize(&r.Config, r.pos.Epoch)
+	if r.pos.Batch >= r.in.train.Steps() {
 		return nil
 	}
 	f := &flow{Run: r}
@@ -62,7 +62,7 @@ func (f *flow) run() error {
 	late := f.late()
 	from := time.Now()
 	// The context is looked at between steps only, so that it can't end one in its middle.
-	for b, err := range f.train.Epoch(context.WithoutCancel(f.ctx), p.Epoch, p.Batch) {
+	for b, err := range f.in.train.Epoch(context.WithoutCancel(f.ctx), p.Epoch, p.Batch) {
 		if err != nil {
 			return f.behind(err)
 		}
@@ -71,7 +71,7 @@ func (f *flow) run() error {
 		}
 		from = f.mark
 	}
-	for f.done < f.train.Steps() { // the other ranks have a batch more
+	for f.done < f.in.train.Steps() { // the other ranks have a batch more
 		if err := f.batch(nil, late, from); err != nil {
 			return err
 		}
@@ -97,11 +97,11 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 	if err := f.uneven(b != nil); err != nil {
 		return err
 	}
-	done := min(f.done+f.Ranks.Size(), f.train.Steps())
-	f.planned += f.train.Between(f.done, done)
+	done := min(f.done+f.Ranks.Size(), f.in.train.Steps())
+	f.planned += f.in.train.Between(f.done, done)
 	f.done = done
 	f.batches++
-	x := issued{done: done, last: f.batches == c.Accumulate || done >= f.train.Steps()}
+	x := issued{done: done, last: f.batches == c.Accumulate || done >= f.in.train.Steps()}
 	if x.last {
 		f.steps++
 		f.Ranks.At(ranks.At{Epoch: p.Epoch, Step: f.steps})
@@ -148,7 +148,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 			}
 			return f.Ranks.Together(f.written())
 		}
-		if f.done < f.train.Steps() && f.dueAfter(f.steps) {
+		if f.done < f.in.train.Steps() && f.dueAfter(f.steps) {
 			if err := f.behind(nil); err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 
 // uneven prepares for batches that not all ranks have, the last ones of an epoch: the running statistics are averaged before, and those of the ranks with a batch behind.
 func (f *flow) uneven(own bool) error {
-	if f.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
+	if f.in.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
 		return nil
 	}
 	if err := f.behind(nil); err != nil {
@@ -228,7 +228,7 @@ func (f *flow) settle(keep int) error {
 		}
 		if err == nil {
 			p.Bad += bad
-			err = f.checkBad(p.Bad, f.train.Allowed(), f.train.Images())
+			err = f.checkBad(p.Bad, f.in.train.Allowed(), f.in.train.Images())
 		}
 		if err != nil {
 			return errors.Join(failed, err)

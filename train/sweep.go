@@ -20,17 +20,17 @@ func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64
 		return errors.New("rates are swept from the start of a run")
 	}
 	r.beyond = errSwept
-	group := min(c.Accumulate, r.train.Steps()) // batches a step
-	each := max(1, r.train.Images()/(c.Batch*group))
+	group := min(c.Accumulate, r.in.train.Steps()) // batches a step
+	each := max(1, r.in.train.Images()/(c.Batch*group))
 	for step := 0; step < len(rates); {
 		last := min(step+each, len(rates))
 		batches, images, loss := 0, 0, 0.
-		for b, err := range r.train.Epoch(ctx, 1+step/each, 0) {
+		for b, err := range r.in.train.Epoch(ctx, 1+step/each, 0) {
 			if err != nil {
 				return err
 			}
 			batches++
-			planned := r.train.Between((step%each)*group, (step%each+1)*group)
+			planned := r.in.train.Between((step%each)*group, (step%each+1)*group)
 			s := r.step(step+1, b.N, planned, batches == 1, batches == group)
 			s.Update.Numbers.Rate = rates[step]
 			p, err := r.Net.Start(b, s)

@@ -15,7 +15,7 @@ var _ hook.Run = asSeen{}
 
 func (r *Run) state() *hook.State {
 	p := &r.pos
-	return hook.New(hook.State{Config: &r.Config, Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(),
+	return hook.New(hook.State{Config: &r.Config, Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.in.train.Steps(),
 		StepBatches: r.Config.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
 }
 
@@ -23,8 +23,8 @@ func (r *Run) state() *hook.State {
 // images that they were re-estimated on then. The weights are those that are in Net; the run is not to be trained after that.
 func (r *Run) At(ctx context.Context, epoch int) *State {
 	r.ctx, r.pos = ctx, position{Epoch: epoch}
-	r.resize()
-	r.pos.Batch = r.train.Steps()
+	r.in.resize(&r.Config, r.pos.Epoch)
+	r.pos.Batch = r.in.train.Steps()
 	return r.state()
 }
 
@@ -36,7 +36,7 @@ func (r asSeen) EvaluateHeld() (*network.Score, error) { return r.evaluateHeld()
 
 func (r asSeen) HeldLosses() ([]float64, error) { return r.heldLosses() }
 
-func (r asSeen) Scores() bool { return r.scores() }
+func (r asSeen) Scores() bool { return r.in.scores() }
 
 func (r asSeen) Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
 	return r.judge(rec, of, val)

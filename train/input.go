@@ -1,0 +1,262 @@
+package train
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"onlinerna/data"
+	"onlinerna/data/augment"
+	"onlinerna/internal/text"
+	"onlinerna/nn/device"
+	"onlinerna/train/network"
+)
+
+// Streams of randomness: loaders of a run that serve different ends.
+const (
+	trainStream = iota
+	statsStream
+	heldStream
+)
+
+// input has the images of a run: the sets, and the loaders that make batches of them. A rank loads its own share of each.
+type input struct {
+	set, valSet data.Dataset   // as opened; valSet may be nil
+	opened      bool           // by the run, which closes them
+	profile     data.Profile   // of set
+	split       *network.Split // nil for the program's own images
+
+	train, stats *data.Loader // of the epoch in progress
+	val, held    *data.Loader // nil without such images
+	heldSize     int          // images of held's set
+	sized        map[int]sizedLoaders
+
+	*Deps
+	unreadable map[string]bool // lines that were logged
+}
+
+// sizedLoaders yield training images of one size.
+type sizedLoaders struct{ train, stats *data.Loader }
+
+// openInput takes the sets that the program gives, or opens those that the config names.
+func openInput(c *Config, d *Deps) (*input, error) {
+	in := &input{Deps: d, unreadable: map[string]bool{}}
+	var err error
+	if d.Train != nil {
+		if err := checkSets(c, d); err != nil {
+			return nil, err
+		}
+		in.set, in.valSet = d.Train, d.Val
+		c.Data = cmp.Or(c.Data, "images of the program's")
+	} else if d.Val != nil {
+		return nil, errors.New("validation images without training images: give Deps.Train, too")
+	} else {
+		c.Data = cmp.Or(c.Data, "glyphs")
+		if in.set, in.valSet, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
+			return nil, err
+		}
+		in.opened = true
+		in.split = splitOf(c, in.set, in.valSet)
+	}
+	if in.profile, err = data.ProfileOf(in.set); err != nil {
+		return nil, errors.Join(err, in.close())
+	}
+	return in, nil
+}
+
+// checkSets checks the sets that the program gives.
+func checkSets(c *Config, d *Deps) error {
+	if c.ValData != "" {
+		return fmt.Errorf("validation images in %s beside Deps.Train: give them as Deps.Val", c.ValData)
+	}
+	if c.ValSplit != 0 {
+		return fmt.Errorf("a validation split of %g of Deps.Train: give data.SplitByClass's parts as Deps.Train and Deps.Val", c.ValSplit)
+	}
+	for _, s := range []struct {
+		name string
+		set  data.Dataset
+	}{{"Deps.Train", d.Train}, {"Deps.Val", d.Val}} {
+		if s.set == nil {
+			continue
+		}
+		n := len(s.set.Classes())
+		if s.set.Len() == 0 {
+			return fmt.Errorf("%s has no images", s.name)
+		}
+		for i := range s.set.Len() {
+			if l := s.set.Label(i); l < 0 || l >= n {
+				return fmt.Errorf("%s: image %d, %s, has the label %d: there are %d classes", s.name, i, s.set.Name(i), l, n)
+			}
+		}
+	}
+	if d.Val != nil {
+		if !slices.Equal(d.Val.Classes(), d.Train.Classes()) {
+			return errors.New("Deps.Val has other classes than Deps.Train")
+		}
+		if a, b := d.Train.Channels(), d.Val.Channels(); a != b {
+			return fmt.Errorf("Deps.Val has %d channels, Deps.Train %d", b, a)
+		}
+	}
+	return nil
+}
+
+// notes are lines about the sets.
+func (in *input) notes() (lines []string) {
+	for i, set := range []data.Dataset{in.set, in.valSet} {
+		if set == nil {
+			continue
+		}
+		for _, note := range data.Notes(set) {
+			lines = append(lines, fmt.Sprintf("%s: %s", []string{"training images", "validation images"}[i], note))
+		}
+	}
+	return lines
+}
+
+// load makes the loaders that a resolved config describes, and chooses those of the first epoch.
+func (in *input) load(c *Config) error {
+	decoding := data.NewBudget(c.DecodeMemory, in.Ranks.Locals())
+	train, held, err := split(c, in.set)
+	if err != nil {
+		return err
+	}
+	opt := data.LoaderOptions{
+		Batch: c.Batch, Workers: c.Workers, Shuffle: *c.Shuffle, Seed: c.Seed, Stream: trainStream,
+		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: in.logUnreadable, Rank: in.Ranks.Rank(), Ranks: in.Ranks.Size(),
+		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: decoding,
+	}
+	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
+	in.sized = map[int]sizedLoaders{}
+	for _, size := range c.Sizes(c.Epochs, c.ImageSize) {
+		tr, err := in.profile.Train(c.Augment, size)
+		if err == nil {
+			tr, err = augment.With(tr)
+		}
+		if err != nil {
+			return err
+		}
+		var l sizedLoaders
+		mixed := opt
+		mixed.Mix = c.Mix()
+		if l.train, err = data.NewLoader(train, tr, mixed); err != nil {
+			return err
+		}
+		looks := opt
+		looks.Stream, looks.Shuffle, looks.Limit = statsStream, true, c.RNA.Batches
+		if l.stats, err = data.NewLoader(train, tr, looks); err != nil {
+			return err
+		}
+		in.sized[size] = l
+	}
+	in.resize(c, 1)
+	if held != nil {
+		in.heldSize = held.Len()
+	}
+	if in.held, err = in.evaluation(c, held, decoding); err != nil {
+		return err
+	}
+	in.val, err = in.evaluation(c, in.valSet, decoding)
+	return err
+}
+
+// resize chooses the loaders of an epoch, counted from 1.
+func (in *input) resize(c *Config, epoch int) {
+	l := in.sized[c.SizeAt(max(epoch-1, 0), c.ImageSize)]
+	in.train, in.stats = l.train, l.stats
+}
+
+// evaluation is a loader of the images of a set as they are evaluated, nil for no set.
+func (in *input) evaluation(c *Config, set data.Dataset, decoding *data.Budget) (*data.Loader, error) {
+	if set == nil {
+		return nil, nil
+	}
+	tr, err := in.profile.Evaluation(data.EvalOptions{Size: c.ImageSize, Resize: c.ValResize, Interpolation: c.Interpolation})
+	if err != nil {
+		return nil, err
+	}
+	return data.NewLoader(set, tr, data.LoaderOptions{
+		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: in.logUnreadable,
+		Rank: in.Ranks.Rank(), Ranks: in.Ranks.Size(), FastDecode: c.FastDecode, Budget: decoding,
+	})
+}
+
+// logUnreadable logs once that an image cannot be read, whichever loader tells.
+func (in *input) logUnreadable(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if !in.unreadable[line] {
+		in.unreadable[line] = true
+		in.log("%s", line)
+	}
+}
+
+// images is the number of images of an epoch and of an evaluation.
+func (in *input) images() (train, val int) {
+	if in.val != nil {
+		val = in.val.Images()
+	}
+	return in.train.Images(), val
+}
+
+// scores reports whether there are images to score weights on.
+func (in *input) scores() bool { return in.val != nil || in.held != nil }
+
+// works lists the programs that batches need: both batch sizes of each use, the largest training images first, which take the most memory.
+func (in *input) works(c *Config) (list []network.Work) {
+	sizes := c.Sizes(c.Epochs, c.ImageSize)
+	slices.Reverse(sizes)
+	for _, of := range []struct {
+		use   network.Use
+		l     *data.Loader
+		sizes []int
+	}{{network.Training, in.train, sizes}, {network.Evaluation, in.val, []int{c.ImageSize}}, {network.Evaluation, in.held, []int{c.ImageSize}}} {
+		if of.l == nil {
+			continue
+		}
+		for _, size := range of.sizes {
+			for _, n := range []int{min(c.Batch, of.l.Images()), of.l.Images() % c.Batch} {
+				if n > 0 {
+					list = append(list, network.Work{Use: of.use, Batch: n, Height: size, Width: size})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// memory is how many bytes of the device's memory the batches take that loaders make ahead: on a device without memory of its own they count
+// with all else. On another it is 0, and an error if they take more of the host's memory than is free, 0 where nobody knows.
+func (in *input) memory(batch int, free int64) (bytes int64, err error) {
+	list := []*data.Loader{in.val, in.held}
+	for _, l := range in.sized { // those of all sizes keep theirs
+		list = append(list, l.train, l.stats)
+	}
+	for _, l := range list {
+		if l != nil {
+			bytes += l.Bytes()
+		}
+	}
+	if _, own := device.As[device.OwnMemory](in.Device); !own {
+		return bytes, nil
+	}
+	if free > 0 && bytes > free {
+		return 0, fmt.Errorf("loading batches of %d images ahead takes %s of the host's memory, and %s are free: batch %d fits, or more memory for this process",
+			batch, text.Bytes(bytes), text.Bytes(free), max(1, int(float64(batch)*float64(free)/float64(bytes)*0.9)))
+	}
+	return 0, nil
+}
+
+// close closes the sets that the run opened. in may be nil.
+func (in *input) close() error {
+	if in == nil || !in.opened {
+		return nil
+	}
+	var errs []error
+	for _, set := range []data.Dataset{in.set, in.valSet} {
+		if c, ok := set.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
