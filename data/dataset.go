@@ -58,6 +58,7 @@ func opened(set format.Set, err error) (Dataset, error) {
 // Read implements Dataset.
 func (d stored) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	var m *imaging.Image
+	s.Release()
 	switch set := d.Set.(type) {
 	case format.Encoded:
 		b, err := set.Encoded(i, &s.file)

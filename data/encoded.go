@@ -10,6 +10,7 @@ func Encoded(ds Dataset, i int, s *Scratch) (b []byte, ok bool, err error) {
 		return Encoded(d.Dataset, d.indices[i], s)
 	case stored:
 		if set, ok := d.Set.(format.Encoded); ok {
+			s.Release()
 			b, err = set.Encoded(i, &s.file)
 			return b, true, err
 		}

@@ -92,6 +92,7 @@ const smallBudget = 4 << 20
 func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
 	s := NewScratch(NewBudget(smallBudget, 1), 1)
+	s.file.Room = room{NewBudget(0, 1), leastBudget / 8} // pages hold many images
 	defer s.Release()
 	var failed error
 	side, seen := 0, 0

@@ -26,8 +26,22 @@ type Scratch struct {
 
 // NewScratch returns the memory of one of several workers that share a budget for decoding.
 func NewScratch(b *Budget, workers int) *Scratch {
-	return &Scratch{budget: b, keep: b.bytes / 4 / int64(max(1, workers))}
+	// One half of what workers keep is for images, the other for pages of values.
+	keep := b.bytes / 8 / int64(max(1, workers))
+	return &Scratch{budget: b, keep: keep, file: format.Buffer{Room: room{b, keep}}}
 }
+
+// room is the part of a budget that reading pages of values may take.
+type room struct {
+	*Budget
+	keep int64
+}
+
+var _ format.Room = room{}
+
+func (r room) Claim(bytes int64) error { return r.claim(bytes) }
+func (r room) Release(bytes int64)     { r.release(bytes) }
+func (r room) Keeps(bytes int64) bool  { return bytes <= r.keep }
 
 // Decode decodes the file of an image, as [Encoded] gives it. The image is valid until the next use of s, or Release,
 // and must not be changed.

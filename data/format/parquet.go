@@ -40,18 +40,18 @@ var parquetLayout = layout{
 // neither compressed nor coded by a dictionary are read in place.
 type parquet struct {
 	archive
-	pages []pageRef // of images with inPage
+	pages []pageRef // with images that are not read in place
 	slots []int32   // by image: −1, or the index into pages
 }
 
 var _ Encoded = (*parquet)(nil)
 
-// pageRef locates an image that can't be read in place: value k of a page.
+// pageRef locates a page of images that can't be read in place.
 type pageRef struct {
 	page, dictionary int64 // offsets of the pages' headers; dictionary 0: none
-	end              int64 // of the column's chunk
-	k                int32
-	column           parquetColumn
+	end, values      int64 // of the column's chunk
+	first            int   // index of the first image of the page
+	column           *parquetColumn
 }
 
 // openParquet indexes parquet files. Classes are those of Hugging Face's ClassLabel, "0", "1", … without it.
@@ -74,6 +74,7 @@ func openParquet(paths []string, classes []string) (Set, error) {
 		if !slices.Equal(p.classes, own) {
 			return nil, fmt.Errorf("%s: its classes differ from those of %s", paths[k], paths[0])
 		}
+		before := len(d.labels)
 		d.append(&p.archive, &shardFile{path: paths[k], keep: k < maxOpenShards})
 		for _, slot := range p.slots {
 			if slot >= 0 {
@@ -82,7 +83,10 @@ func openParquet(paths []string, classes []string) (Set, error) {
 			}
 			d.slots = append(d.slots, slot)
 		}
-		d.pages = append(d.pages, p.pages...)
+		for _, ref := range p.pages {
+			ref.first += before
+			d.pages = append(d.pages, ref)
+		}
 		texts = append(texts, p.texts...)
 	}
 	where := filepath.Dir(paths[0])
@@ -159,25 +163,42 @@ func (d *parquet) Expect(i int) {
 // pageValue is an image that is not read in place.
 func (d *parquet) pageValue(i int, b *Buffer) ([]byte, error) {
 	ref, file := &d.pages[d.slots[i]], d.file(i)
-	if b.page.file != file || b.page.at != ref.page {
-		b.page = pageCache{}
-		values, err := ref.column.values(file, *ref)
-		if err != nil {
-			return nil, err
-		}
-		b.page = pageCache{file, ref.page, values}
+	k := i - ref.first
+	if b.page.file == file && b.page.at == ref.page {
+		return ref.value(b.page.values, k)
 	}
-	if int(ref.k) >= len(b.page.values) {
-		return nil, fmt.Errorf("the page at offset %d has %d values, not %d", ref.page, len(b.page.values), ref.k+1)
+	var last words
+	if b.page.file == file {
+		last = b.page.words
 	}
-	return b.page.values[ref.k], nil
+	b.page = pageCache{}
+	values, taken, err := ref.decode(file, b.Room, &last)
+	if err != nil {
+		return nil, err
+	}
+	if b.Room != nil && !b.Room.Keeps(taken) {
+		v, err := ref.value(values, k)
+		b.file = append(b.file[:0], v...)
+		return b.file, err
+	}
+	b.page = pageCache{file, ref.page, values, last}
+	return ref.value(values, k)
 }
 
-// pageCache holds the values of the page that was read last.
+// value is value k of a page.
+func (ref *pageRef) value(values [][]byte, k int) ([]byte, error) {
+	if k >= len(values) {
+		return nil, fmt.Errorf("the page at offset %d has %d values, not %d", ref.page, len(values), k+1)
+	}
+	return values[k], nil
+}
+
+// pageCache holds the values of the page that was read last, and of its dictionary.
 type pageCache struct {
 	file   *shardFile
 	at     int64
 	values [][]byte
+	words  words
 }
 
 // parquetPart is one file.
@@ -209,21 +230,35 @@ func indexParquet(path string) (*parquetPart, error) {
 		return nil, err
 	}
 	part := &parquetPart{classes: huggingFaceClasses(footer, label.path[0])}
-	row := 0
+	row, left, lengths := 0, size, &blockReader{r: f}
 	for g := range footer.groups {
+		for _, c := range []parquetColumn{label, image} {
+			chunk, err := footer.chunk(g, c)
+			if err == nil {
+				if left -= chunk.size; left < 0 || chunk.values > maxRows(size)-int64(row) {
+					err = fmt.Errorf("more rows or bytes than a file of %d bytes has: damaged", size)
+				}
+			}
+			if err != nil {
+				return nil, fmt.Errorf("row group %d, column %s: %w", g, c.name(), err)
+			}
+		}
 		labels, texts, err := footer.labels(f, g, label)
 		if err != nil {
 			return nil, fmt.Errorf("row group %d, column %s: %w", g, label.name(), err)
 		}
 		part.texts = append(part.texts, texts...)
-		n, err := footer.images(f, g, image, func(k int, offset, size int64, ref *pageRef) error {
+		n, err := footer.images(lengths, g, image, func(k int, offset, size int64, ref *pageRef) error {
 			if k >= len(labels) {
 				return fmt.Errorf("%d values, but %d labels", k+1, len(labels))
 			}
 			slot := int32(-1)
 			if ref != nil {
-				slot = int32(len(part.pages))
-				part.pages = append(part.pages, *ref)
+				if n := len(part.pages); n == 0 || part.pages[n-1].page != ref.page {
+					ref.first = row + k
+					part.pages = append(part.pages, *ref)
+				}
+				slot = int32(len(part.pages) - 1)
 			}
 			part.slots = append(part.slots, slot)
 			part.add("row "+strconv.Itoa(row+k), offset, size, labels[k])

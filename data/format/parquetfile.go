@@ -60,8 +60,10 @@ const (
 	parquetMagic                = "PAR1"
 	parquetEncryptedMagic       = "PARE"
 	maxPage                     = 1 << 29
+	maxLabel                    = 1 << 10 // bytes of a label that is a name
 	maxHeader                   = 16 << 20
-	maxFooter                   = 1 << 29
+	maxFooter                   = 64 << 20
+	maxParts                    = 1 << 16 // elements of a list of the metadata
 	firstHeaderRead             = 512
 	codecNone             int64 = 0
 )
@@ -94,11 +96,11 @@ func readFooter(r io.ReaderAt, size int64) (*parquetFooter, error) {
 	t.structure(func(id int, kind byte) bool {
 		switch {
 		case id == 2 && kind == thriftList:
-			t.list(func(byte) { f.schema = append(f.schema, readSchemaElement(t)) })
+			t.list(maxParts, func(byte) { f.schema = append(f.schema, readSchemaElement(t)) })
 		case id == 4 && kind == thriftList:
-			t.list(func(byte) { f.groups = append(f.groups, readRowGroup(t)) })
+			t.list(maxParts, func(byte) { f.groups = append(f.groups, readRowGroup(t)) })
 		case id == 5 && kind == thriftList:
-			t.list(func(byte) { f.metadata = append(f.metadata, readKeyValue(t)) })
+			t.list(maxParts, func(byte) { f.metadata = append(f.metadata, readKeyValue(t)) })
 		default:
 			return false
 		}
@@ -132,7 +134,7 @@ func readRowGroup(t *thrift) rowGroup {
 	t.structure(func(id int, kind byte) bool {
 		switch {
 		case id == 1 && kind == thriftList:
-			t.list(func(byte) { g.chunks = append(g.chunks, readChunk(t)) })
+			t.list(maxParts, func(byte) { g.chunks = append(g.chunks, readChunk(t)) })
 		case id == 3 && kind == thriftInt64:
 			g.rows = t.integer()
 		default:
@@ -190,6 +192,16 @@ type parquetColumn struct {
 	maxDef   int // how many of path are optional or repeated
 	repeated bool
 	codec    int64 // of a chunk
+	most     int64 // bytes of a value: 0 for no limit but that of a page
+}
+
+// limit is the most bytes that a page of so many values has after decompression.
+func (c *parquetColumn) limit(values int64) int64 {
+	const overhead = 16 // levels and a length
+	if c.most == 0 || values > maxPage/(c.most+overhead) {
+		return maxPage
+	}
+	return 4096 + values*(c.most+overhead)
 }
 
 func (c parquetColumn) name() string { return strings.Join(c.path, ".") }
@@ -255,6 +267,8 @@ func (f *parquetFooter) chunk(g int, c parquetColumn) (columnChunk, error) {
 		return chunk, errors.New("its values lie in another file, which is not supported")
 	case chunk.physical != c.physical:
 		return chunk, errThrift
+	case chunk.values < 0 || chunk.values > maxRows(f.size):
+		return chunk, fmt.Errorf("claims %d values in a file of %d bytes: damaged", chunk.values, f.size)
 	case start < 4 || chunk.size < 0 || chunk.size > f.size || start > f.size-chunk.size:
 		return chunk, fmt.Errorf("lies at [%d, +%d) of a file of %d bytes: cut short, or damaged", start,
 			chunk.size, f.size)
@@ -264,6 +278,9 @@ func (f *parquetFooter) chunk(g int, c parquetColumn) (columnChunk, error) {
 	}
 	return chunk, nil
 }
+
+// maxRows bounds the rows of a file of the given size: an image takes more than a byte, if not in a very small file.
+func maxRows(size int64) int64 { return size + 1<<16 }
 
 func (c columnChunk) start() int64 {
 	if c.dict > 0 && c.dict < c.data {

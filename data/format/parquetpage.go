@@ -30,8 +30,9 @@ type page struct {
 
 var errPage = errors.New("a page is damaged")
 
-// readPage reads the header of the page at offset of a chunk that goes to end.
-func readPage(r io.ReaderAt, offset, end int64) (page, error) {
+// readPage reads the header of the page at offset of a chunk of column c that goes to end and has at most the given
+// number of values.
+func readPage(r io.ReaderAt, c *parquetColumn, offset, end, most int64) (page, error) {
 	for n := int64(firstHeaderRead); ; n *= 8 {
 		b := make([]byte, min(n, end-offset))
 		if m, err := r.ReadAt(b, offset); m < len(b) {
@@ -46,8 +47,13 @@ func readPage(r io.ReaderAt, offset, end int64) (page, error) {
 			return p, fmt.Errorf("page at offset %d: %w", offset, t.err)
 		}
 		p.offset, p.body = offset, offset+int64(t.p)
-		if p.size < 0 || p.size > end-p.body || p.unpacked < 0 || p.unpacked > maxPage || p.values < 0 ||
-			p.defBytes < 0 || p.repBytes < 0 || p.defBytes+p.repBytes > min(p.size, p.unpacked) {
+		// Each number is bounded before it is added to another.
+		if p.values < 0 || p.values > most {
+			return p, fmt.Errorf("page at offset %d: claims %d values, its chunk has %d", offset, p.values, most)
+		}
+		if least := min(p.size, p.unpacked); p.size < 0 || p.size > end-p.body || p.unpacked < 0 ||
+			p.unpacked > c.limit(p.values) || p.defBytes < 0 || p.defBytes > least || p.repBytes < 0 ||
+			p.repBytes > least-p.defBytes {
 			return p, fmt.Errorf("page at offset %d: claims %d values in %d bytes (%d unpacked), of which the chunk "+
 				"has %d", offset, p.values, p.size, p.unpacked, end-p.body)
 		}
@@ -105,15 +111,17 @@ var decompressors = map[int64]func(b []byte, size int64) ([]byte, error){
 		if err != nil {
 			return nil, err
 		}
-		return io.ReadAll(io.LimitReader(r, size+1))
+		into := bytes.NewBuffer(make([]byte, 0, min(size, 64*int64(len(b)))+bytes.MinRead))
+		_, err = into.ReadFrom(io.LimitReader(r, size+1))
+		return into.Bytes(), err
 	},
 	6: func(b []byte, size int64) ([]byte, error) {
-		r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage))
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(size, 1<<20))))
 		if err != nil {
 			return nil, err
 		}
 		defer r.Close()
-		return io.ReadAll(io.LimitReader(r, size+1))
+		return r.DecodeAll(b, nil)
 	},
 }
 
@@ -169,7 +177,7 @@ func hybrid(b []byte, width, n int) ([]int32, error) {
 	if width > 32 {
 		return nil, errPage
 	}
-	var list []int32
+	list := make([]int32, 0, n)
 	for len(list) < n {
 		head, k := binary.Uvarint(b)
 		if k <= 0 {
@@ -227,18 +235,12 @@ func bitWidth(v int) int {
 
 // present tells for each row of a page whether it has a value.
 func (p *page) present(levels []byte, maxDef int) ([]bool, error) {
-	rows := make([]bool, 0, min(p.values, 1<<16))
+	rows := make([]bool, 0, p.values)
 	if maxDef == 0 {
-		if p.values > p.unpacked*8+8 { // a byte array takes four bytes, a dictionary's index a bit
-			return nil, errPage
-		}
 		for range p.values {
 			rows = append(rows, true)
 		}
 		return rows, nil
-	}
-	if p.values > maxClasses*64 {
-		return nil, errPage
 	}
 	list, err := hybrid(levels, bitWidth(maxDef), int(p.values))
 	if err != nil {
@@ -250,19 +252,19 @@ func (p *page) present(levels []byte, maxDef int) ([]bool, error) {
 	return rows, nil
 }
 
-// byteArrays splits PLAIN byte arrays.
-func byteArrays(b []byte) ([][]byte, error) {
-	var list [][]byte
-	for len(b) > 0 {
+// byteArrays splits off n PLAIN byte arrays.
+func byteArrays(b []byte, n int) ([][]byte, error) {
+	list := make([][]byte, 0, min(n, len(b)/4))
+	for len(list) < n {
 		if len(b) < 4 {
 			return nil, errPage
 		}
-		n := binary.LittleEndian.Uint32(b)
-		if uint64(n) > uint64(len(b)-4) {
+		size := binary.LittleEndian.Uint32(b)
+		if uint64(size) > uint64(len(b)-4) {
 			return nil, errPage
 		}
-		list = append(list, b[4:4+n:4+n])
-		b = b[4+n:]
+		list = append(list, b[4:4+size:4+size])
+		b = b[4+size:]
 	}
 	return list, nil
 }

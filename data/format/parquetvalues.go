@@ -8,15 +8,16 @@ import (
 	"strconv"
 )
 
-// visitPages visits the data pages of a chunk in order; dictionary is the page before them, nil if there is none.
-func visitPages(r io.ReaderAt, chunk columnChunk, visit func(p page, dictionary *page) error) error {
+// visitPages visits the data pages of a chunk of column c in order; dictionary is the page before them, nil if there is
+// none.
+func visitPages(r io.ReaderAt, c *parquetColumn, chunk columnChunk, visit func(p page, dictionary *page) error) error {
 	at, end := chunk.start(), chunk.start()+chunk.size
 	var dictionary *page
 	for rows := int64(0); rows < chunk.values; {
 		if at >= end {
 			return fmt.Errorf("the chunk at offset %d has %d values, its pages %d", chunk.start(), chunk.values, rows)
 		}
-		p, err := readPage(r, at, end)
+		p, err := readPage(r, c, at, end, chunk.values)
 		if err != nil {
 			return err
 		}
@@ -26,9 +27,10 @@ func visitPages(r io.ReaderAt, chunk columnChunk, visit func(p page, dictionary 
 			dictionary = &p
 		case pageIndex:
 		case pageData, pageDataV2:
-			if rows += p.values; rows > chunk.values {
+			if p.values > chunk.values-rows {
 				return fmt.Errorf("page at offset %d: the chunk has %d values only", p.offset, chunk.values)
 			}
+			rows += p.values
 			if err := visit(p, dictionary); err != nil {
 				return fmt.Errorf("page at offset %d: %w", p.offset, err)
 			}
@@ -39,8 +41,30 @@ func visitPages(r io.ReaderAt, chunk columnChunk, visit func(p page, dictionary 
 	return nil
 }
 
+// words are the values of the dictionary that was decoded last.
+type words struct {
+	page int64 // offset
+	list [][]byte
+}
+
+// of decodes a dictionary, if it is another than the last one.
+func (w *words) of(r io.ReaderAt, c *parquetColumn, dictionary *page) ([][]byte, error) {
+	if w.list == nil || w.page != dictionary.offset {
+		_, b, err := dictionary.content(r, c.codec, 0)
+		if err != nil {
+			return nil, err
+		}
+		list, err := c.plain(b, int(dictionary.values))
+		if err != nil {
+			return nil, err
+		}
+		*w = words{dictionary.offset, list}
+	}
+	return w.list, nil
+}
+
 // coded is a page's values as byte strings by row, also of integers; nil for a missing value.
-func (p *page) coded(r io.ReaderAt, c parquetColumn, dictionary *page) ([][]byte, error) {
+func (p *page) coded(r io.ReaderAt, c *parquetColumn, dictionary *page, w *words) ([][]byte, error) {
 	levels, b, err := p.content(r, c.codec, c.maxDef)
 	if err != nil {
 		return nil, err
@@ -58,9 +82,11 @@ func (p *page) coded(r io.ReaderAt, c parquetColumn, dictionary *page) ([][]byte
 	var values [][]byte
 	switch {
 	case p.encoding == encodingPlain:
-		values, err = c.plain(b)
+		values, err = c.plain(b, count)
 	case (p.encoding == encodingRLEDict || p.encoding == encodingPlainDict) && dictionary != nil:
-		values, err = c.lookUp(r, dictionary, b, count)
+		if values, err = w.of(r, c, dictionary); err == nil {
+			values, err = lookUp(values, b, count)
+		}
 	default:
 		err = fmt.Errorf("encoding %d: only PLAIN and dictionaries can be read", p.encoding)
 	}
@@ -79,34 +105,29 @@ func (p *page) coded(r io.ReaderAt, c parquetColumn, dictionary *page) ([][]byte
 	return list, nil
 }
 
-// plain splits PLAIN values.
-func (c parquetColumn) plain(b []byte) ([][]byte, error) {
+// plain splits off n PLAIN values, fewer if b has fewer.
+func (c *parquetColumn) plain(b []byte, n int) ([][]byte, error) {
 	width := 8
 	switch c.physical {
 	case physicalByteArray:
-		return byteArrays(b)
+		return byteArrays(b, n)
 	case physicalInt32:
 		width = 4
 	}
-	var list [][]byte
-	for ; len(b) >= width; b = b[width:] {
+	list := make([][]byte, 0, min(n, len(b)/width))
+	for ; len(b) >= width && len(list) < n; b = b[width:] {
 		list = append(list, b[:width])
 	}
 	return list, nil
 }
 
 // lookUp decodes indices into a dictionary.
-func (c parquetColumn) lookUp(r io.ReaderAt, dictionary *page, b []byte, count int) ([][]byte, error) {
-	_, d, err := dictionary.content(r, c.codec, 0)
-	if err != nil {
-		return nil, err
-	}
-	words, err := c.plain(d)
-	if err != nil || len(b) == 0 && count > 0 {
-		return nil, errPage
-	}
+func lookUp(words [][]byte, b []byte, count int) ([][]byte, error) {
 	if count == 0 {
 		return nil, nil
+	}
+	if len(b) == 0 {
+		return nil, errPage
 	}
 	indices, err := hybrid(b[1:], int(b[0]), count)
 	if err != nil {
@@ -130,9 +151,13 @@ func (f *parquetFooter) labels(r io.ReaderAt, g int, c parquetColumn) (labels []
 	if err != nil {
 		return nil, nil, err
 	}
-	c.codec = chunk.codec
-	err = visitPages(r, chunk, func(p page, dictionary *page) error {
-		values, err := p.coded(r, c, dictionary)
+	if c.codec, c.most = chunk.codec, 8; c.physical == physicalByteArray {
+		c.most = maxLabel
+	}
+	var dict words
+	known := map[string]string{}
+	err = visitPages(r, &c, chunk, func(p page, dictionary *page) error {
+		values, err := p.coded(r, &c, dictionary, &dict)
 		if err != nil {
 			return err
 		}
@@ -142,7 +167,16 @@ func (f *parquetFooter) labels(r io.ReaderAt, g int, c parquetColumn) (labels []
 			case v == nil:
 				return fmt.Errorf("the label of row %d of the row group %w", len(labels), errMissing)
 			case c.physical == physicalByteArray:
-				texts = append(texts, string(v))
+				if len(v) > maxLabel {
+					return fmt.Errorf("the label of row %d of the row group has %d bytes, the limit is %d", len(labels),
+						len(v), maxLabel)
+				}
+				text, ok := known[string(v)]
+				if !ok {
+					text = string(v)
+					known[text] = text
+				}
+				texts = append(texts, text)
 			case c.physical == physicalInt32:
 				n = int64(int32(binary.LittleEndian.Uint32(v)))
 			default:
@@ -161,7 +195,7 @@ func (f *parquetFooter) labels(r io.ReaderAt, g int, c parquetColumn) (labels []
 }
 
 // images visits the images of row group g: with their place in the file, or with a reference to a page.
-func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn,
+func (f *parquetFooter) images(r *blockReader, g int, c parquetColumn,
 	visit func(k int, offset, size int64, ref *pageRef) error) (int, error) {
 	chunk, err := f.chunk(g, c)
 	if err != nil {
@@ -169,27 +203,24 @@ func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn,
 	}
 	c.codec = chunk.codec
 	end, row := chunk.start()+chunk.size, 0
-	lengths := &blockReader{r: r}
-	err = visitPages(r, chunk, func(p page, dictionary *page) error {
+	err = visitPages(r.r, &c, chunk, func(p page, dictionary *page) error {
 		// A page with a checksum is read whole, so that it can be checked.
 		inPlace := !p.summed && p.encoding == encodingPlain &&
 			(c.codec == codecNone || p.kind == pageDataV2 && !p.packed)
 		if !inPlace {
-			ref := pageRef{page: p.offset, end: end, column: c}
+			ref := &pageRef{page: p.offset, end: end, values: chunk.values, column: &c}
 			if dictionary != nil {
 				ref.dictionary = dictionary.offset
 			}
-			for k := range p.values {
-				ref.k = int32(k)
-				one := ref
-				if err := visit(row, 0, 0, &one); err != nil {
+			for range p.values {
+				if err := visit(row, 0, 0, ref); err != nil {
 					return err
 				}
 				row++
 			}
 			return nil
 		}
-		return p.places(lengths, c.maxDef, func(offset, size int64) error {
+		return p.places(r, c.maxDef, func(offset, size int64) error {
 			row++
 			return visit(row-1, offset, size, nil)
 		})
@@ -256,23 +287,35 @@ func (p *page) places(r io.ReaderAt, maxDef int, visit func(offset, size int64) 
 	return nil
 }
 
-// values decodes the page of ref.
-func (c parquetColumn) values(r io.ReaderAt, ref pageRef) ([][]byte, error) {
-	p, err := readPage(r, ref.page, ref.end)
+// decode decodes the page of ref, of whose memory room is asked; w is the last dictionary of its file.
+func (ref *pageRef) decode(r io.ReaderAt, room Room, w *words) (values [][]byte, taken int64, err error) {
+	c := ref.column
+	p, err := readPage(r, c, ref.page, ref.end, ref.values)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var dictionary *page
+	taken = p.memory()
 	if ref.dictionary > 0 {
-		d, err := readPage(r, ref.dictionary, ref.end)
+		d, err := readPage(r, c, ref.dictionary, ref.end, ref.values)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		dictionary = &d
+		taken += d.memory()
 	}
-	values, err := p.coded(r, c, dictionary)
+	if room != nil {
+		if err := room.Claim(taken); err != nil {
+			return nil, 0, fmt.Errorf("page at offset %d: %w", p.offset, err)
+		}
+		defer room.Release(taken)
+	}
+	values, err = p.coded(r, c, dictionary, w)
 	if err != nil {
-		return nil, fmt.Errorf("page at offset %d: %w", p.offset, err)
+		return nil, 0, fmt.Errorf("page at offset %d: %w", p.offset, err)
 	}
-	return values, nil
+	return values, taken, nil
 }
+
+// memory is the number of bytes that decoding a page takes: the page, what it is unpacked to, and its values.
+func (p *page) memory() int64 { return p.size + p.unpacked + 64*p.values }

@@ -98,9 +98,21 @@ type Noted interface{ Notes() []string }
 // Buffer is the memory that reading images needs, kept from one image to the next. The zero value is ready. A Buffer
 // serves one goroutine at a time.
 type Buffer struct {
+	// Room bounds the memory of pages of values that are decoded whole; without it, a page has 512 MiB at most.
+	Room Room
+
 	file []byte
 	pix  []uint8 // of an image stored channel after channel
 	page pageCache
+}
+
+// Room is memory that several Buffers share.
+type Room interface {
+	// Claim waits for memory, which Release gives back. It is an error to claim more than there is.
+	Claim(bytes int64) error
+	Release(bytes int64)
+	// Keeps reports whether a Buffer may keep so much for later images.
+	Keeps(bytes int64) bool
 }
 
 // maxFile bounds the size of an image file in memory.

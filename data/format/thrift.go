@@ -1,6 +1,9 @@
 package format
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // thrift reads the compact protocol of Apache Thrift, in which parquet keeps its metadata. Its allocations are
 // bounded by its input. After an error all reads return zero.
@@ -102,12 +105,15 @@ func (t *thrift) structure(field func(id int, kind byte) bool) {
 	t.depth--
 }
 
-// list visits the elements of a list.
-func (t *thrift) list(element func(kind byte)) {
+// list visits the elements of a list that has at most the given number of them.
+func (t *thrift) list(most uint64, element func(kind byte)) {
 	head := t.byte()
 	n, kind := uint64(head>>4), head&15
 	if n == 15 {
 		n = t.uvarint()
+	}
+	if n > most {
+		t.fail(errThrift)
 	}
 	for ; n > 0 && t.err == nil; n-- {
 		element(kind)
@@ -128,7 +134,7 @@ func (t *thrift) skip(kind byte) {
 	case thriftBinary:
 		t.binary()
 	case thriftList, thriftSet:
-		t.list(t.skipElement)
+		t.list(math.MaxUint64, t.skipElement)
 	case thriftMap:
 		n := t.uvarint()
 		if n == 0 {
