@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"bytes"
+	"encoding/binary"
 	"image"
 
 	"onlinerna/data/imaging/internal/jpeg"
@@ -23,8 +24,48 @@ func Memory(b []byte, channels int, box image.Rectangle) (int64, error) {
 	if bytes.HasPrefix(b, []byte(pngMagic)) {
 		each = pngBytes(b)
 	}
-	return pixels + each*int64(w)*int64(h), nil
+	return pixels + each*int64(w)*int64(h) + tiffTile(b), nil
 }
+
+// tiffTile is the most bytes that a tile of a TIFF takes by the size that its first directory declares, 0 for other
+// images. The decoder refuses sides that exceed both the image's by 16 and 1024.
+func tiffTile(b []byte) int64 {
+	if len(b) < 8 || foreignOf(b) == nil || foreignOf(b).name != "tiff" {
+		return 0
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if b[0] == 'M' {
+		order = binary.BigEndian
+	}
+	at := int64(order.Uint32(b[4:]))
+	if at > int64(len(b))-2 {
+		return 0
+	}
+	n := int64(order.Uint16(b[at:]))
+	bytes := int64(8)
+	sides := 0
+	for entry := b[at+2:]; n > 0 && len(entry) >= 12; n, entry = n-1, entry[12:] {
+		if tag := order.Uint16(entry); tag != tiffTileWidth && tag != tiffTileLength {
+			continue
+		}
+		side := int64(order.Uint32(entry[8:]))
+		if order.Uint16(entry[2:]) == 3 { // a number of two bytes
+			side = int64(order.Uint16(entry[8:]))
+		}
+		bytes *= min(side, MaxPixels)
+		bytes = min(bytes, 8*MaxPixels)
+		sides++
+	}
+	if sides < 2 {
+		return 0
+	}
+	return bytes
+}
+
+const (
+	tiffTileWidth  = 322
+	tiffTileLength = 323
+)
 
 // pngBytes is the most that package image/png takes for a pixel, rounded up: a gray image with a transparent value is
 // decoded in colour. Dimensions has accepted the header.

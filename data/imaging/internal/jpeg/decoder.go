@@ -67,6 +67,7 @@ type Decoder struct {
 
 	at       int  // offset of the next segment
 	scanning bool // a scan has begun
+	scans    int  // begun
 	scan     scan
 	block    [kern.Room]int16 // 0 between blocks
 }
@@ -162,7 +163,7 @@ func (d *Decoder) Open(b []byte) (*Image, error) {
 	}
 	d.restart, d.jfif, d.adobe = 0, false, -1
 	d.block = [kern.Room]int16{}
-	d.scanning, d.at = false, 2
+	d.scanning, d.scans, d.at = false, 0, 2
 	if err := d.segments(); err != nil {
 		return nil, err
 	}
@@ -281,6 +282,9 @@ func (d *Decoder) segments() error {
 		case marker == markerAPP14 && len(seg) >= 12 && string(seg[:5]) == "Adobe":
 			d.adobe = int(seg[11])
 		case marker == markerSOS:
+			if d.scans++; d.scans > maxScans {
+				return fmt.Errorf("more than %d scans, each of which passes over the whole image", maxScans)
+			}
 			err = d.beginScan(seg, next)
 			d.scanning = true
 		}

@@ -10,6 +10,9 @@ import (
 
 var errData = errors.New("the entropy-coded data is invalid or too short")
 
+// maxScans bounds the passes over an image, which may take a few bytes each. Encoders write about ten.
+const maxScans = 100
+
 // scan is one pass over some components.
 type scan struct {
 	bits
