@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 
 	"onlinerna/nn/device"
@@ -69,7 +70,7 @@ func (r *Run) Iterate() (device.Vector, error) {
 
 // atIterate runs fn with the iterate in the network, with BatchNorm statistics of its own. Where fn leaves other
 // weights there, training goes on from these as the iterate, else from where it was, bit for bit.
-func (r *Run) atIterate(fn func() error) (err error) {
+func (r *Run) atIterate(ctx context.Context, fn func() error) (err error) {
 	a := &r.averaged
 	if a.rule == nil {
 		return fn()
@@ -91,7 +92,7 @@ func (r *Run) atIterate(fn func() error) (err error) {
 	}()
 	epoch := r.pos.Epoch
 	r.pos.Epoch = min(epoch, r.Config.Epochs) // behind the last epoch the images are still its
-	err = r.reestimate()
+	err = r.recalibrate(ctx)
 	r.pos.Epoch = epoch
 	if err != nil {
 		return err

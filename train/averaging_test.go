@@ -57,7 +57,7 @@ func TestAveragedIterate(t *testing.T) {
 				t.Error("the iterate is not what is in the network")
 			}
 			before := numbers(t, r.Net.Stats)
-			if err := s.Restate(); err != nil {
+			if err := s.Recalibrate(t.Context()); err != nil {
 				return err
 			}
 			near(t, "statistics", before, numbers(t, r.Net.Stats), 1e-12)
@@ -77,7 +77,7 @@ func TestAveragedIterate(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "final.safetensors", numbers(t, r.Net.Params), kept, 0)
-	s, err := r.Evaluate()
+	s, err := r.Evaluate(t.Context())
 	if err != nil || *s != *r.History[len(r.History)-1].SGD {
 		t.Errorf("final.safetensors scores %+v, %v; the record has %+v", s, err, r.History[len(r.History)-1].SGD)
 	}

@@ -43,9 +43,9 @@ func checkBest(t *testing.T, r *Run) BestRecord {
 	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
 		t.Errorf("the file says %s of %d, epoch %d; want %+v", meta.Kind, meta.Snapshots, meta.Epoch, want)
 	}
-	score, err := r.evaluateHeld()
+	score, err := r.evaluateHeld(t.Context())
 	if r.in.held == nil {
-		score, err = r.Evaluate()
+		score, err = r.Evaluate(t.Context())
 	}
 	if err != nil || *score != want.Score {
 		t.Errorf("the file scores %+v, %v; want %+v", score, err, want.Score)
@@ -91,7 +91,7 @@ func TestAverageIsBest(t *testing.T) {
 			return nil
 		}
 		s.Record.Averages = append(s.Record.Averages, AverageRecord{Epochs: 3, Score: average.Score})
-		return s.JudgeAverage(3, &average.Score)
+		return s.JudgeAverage(t.Context(), 3, &average.Score)
 	}})
 	if got := r.History[3].Best; got == nil || got.ScoreRecord != average || got.Epoch != 3 {
 		t.Errorf("the best is %+v", got)

@@ -110,8 +110,8 @@ func (r *Run) saveTogether() error {
 		err = r.save()
 	} else {
 		for _, h := range r.hooks {
-			if h, ok := h.(DividedHook); ok && h.Divided() && err == nil {
-				_, err = r.saveDivided(h, "")
+			if h, ok := h.(ShardedHook); ok && h.Sharded() && err == nil {
+				_, err = r.saveSharded(h, "")
 			}
 		}
 	}
@@ -119,8 +119,8 @@ func (r *Run) saveTogether() error {
 	return g.Together(err)
 }
 
-// saveDivided is Save of a hook on all ranks, if none of them has failed before.
-func (r *Run) saveDivided(h DividedHook, dir string) (json.RawMessage, error) {
+// saveSharded is Save of a hook on all ranks, if none of them has failed before.
+func (r *Run) saveSharded(h ShardedHook, dir string) (json.RawMessage, error) {
 	if err := r.Ranks.Together(nil); err != nil {
 		return nil, err
 	}
@@ -154,8 +154,8 @@ func (r *Run) save() error {
 				continue
 			}
 			var small json.RawMessage
-			if d, ok := h.(DividedHook); ok && d.Divided() {
-				small, err = r.saveDivided(d, tmp)
+			if d, ok := h.(ShardedHook); ok && d.Sharded() {
+				small, err = r.saveSharded(d, tmp)
 			} else {
 				small, err = saving.Save(r.state(), tmp)
 			}
@@ -289,7 +289,7 @@ func (r *Run) showConfig(dir string) error {
 func (r *Run) tidy(from store.Newest) error {
 	return r.first(func() error {
 		for _, d := range from.Damaged {
-			to, err := d.Aside()
+			to, err := d.SetAside()
 			if err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@
 // as if it had never stopped.
 //
 // On a device that works behind the host's back, a device.Pipeline, a step is issued before the results of the one before are looked at.
-// Evaluations, checkpoints and hooks that may look at the weights (all but a [LateHook] and a [QueuedHook]) wait for it, so that results are the
+// Evaluations, checkpoints and hooks that may look at the weights (all but an [AsyncHook] and a [QueuedHook]) wait for it, so that results are the
 // same; a loss that is not finite is reported with its own step, and what is on disk is from before it.
 //
 // # Hooks

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,19 +17,19 @@ import (
 
 // Evaluate scores the weights of the network, whatever they are at the moment, on the validation images. It
 // is nil if there are none.
-func (r *Run) Evaluate() (*network.Score, error) {
+func (r *Run) Evaluate(ctx context.Context) (*network.Score, error) {
 	if r.in.val == nil {
 		return nil, nil
 	}
-	return r.score(r.in.val)
+	return r.score(ctx, r.in.val)
 }
 
 // score scores the network's present weights on a loader's images, which the ranks share.
-func (r *Run) score(l *data.Loader) (*network.Score, error) {
+func (r *Run) score(ctx context.Context, l *data.Loader) (*network.Score, error) {
 	g := r.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
-	p := r.newPulse(l)
-	t, err := r.Net.Tally(r.ctx, l, nil, p.before)
+	p := r.newPulse(ctx, l)
+	t, err := r.Net.Tally(r.host(ctx), l, nil, p.before)
 	if err == nil {
 		err = p.rest()
 	}
@@ -48,10 +49,10 @@ func (r *Run) score(l *data.Loader) (*network.Score, error) {
 	return &s, nil
 }
 
-// reestimate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
+// recalibrate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
 // an epoch.
-func (r *Run) reestimate() error {
-	if err := r.Net.Restate(r.ctx, r.in.stats, r.pos.Epoch); err != nil || r.Ranks.Single() || !r.Net.Restated() {
+func (r *Run) recalibrate(ctx context.Context) error {
+	if err := r.Net.Recalibrate(r.host(ctx), r.in.stats, r.pos.Epoch); err != nil || r.Ranks.Single() || !r.Net.HasStatistics() {
 		return err
 	}
 	return r.weighStats(float64(r.in.stats.Own(0)))

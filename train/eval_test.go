@@ -36,7 +36,7 @@ func TestEvaluateLogits(t *testing.T) {
 	}
 	near(t, "loss", []float64{score.Loss}, []float64{loss / 22}, 1e-5)
 	near(t, "top-1", []float64{score.Top1}, []float64{100 * float64(right) / 22}, 1e-12)
-	if again, err := r.Evaluate(); err != nil || *again != score {
+	if again, err := r.Evaluate(t.Context()); err != nil || *again != score {
 		t.Errorf("the run's own score is %+v, %v; want %+v", again, err, score)
 	}
 	stop := errors.New("stop")

@@ -32,7 +32,7 @@ func (h *swa) Open(s *train.State) (err error) {
 	return err
 }
 
-func (h *swa) AfterEpoch(s *train.State) error {
+func (h *swa) AfterEpoch(ctx context.Context, s *train.State) error {
 	if s.Epoch < h.from {
 		return nil
 	}
@@ -41,16 +41,16 @@ func (h *swa) AfterEpoch(s *train.State) error {
 	if err := errors.Join(h.mean.AddScaled(-a, h.mean), h.mean.AddScaled(a, s.Net.Params)); err != nil {
 		return err
 	}
-	return s.Aside(func() error {
-		if err := errors.Join(s.Net.Params.Copy(h.mean), s.Restate()); err != nil {
+	return s.Temporarily(func() error {
+		if err := errors.Join(s.Net.Params.Copy(h.mean), s.Recalibrate(ctx)); err != nil {
 			return err
 		}
-		score, err := s.Evaluate()
+		score, err := s.Evaluate(ctx)
 		if err != nil {
 			return err
 		}
 		s.Record.Others = append(s.Record.Others, train.ScoreRecord{Kind: "swa", Score: *score})
-		return errors.Join(s.Judge("swa", score), s.Keep("swa", "swa"))
+		return errors.Join(s.Judge(ctx, "swa", score), s.Keep("swa", "swa"))
 	})
 }
 
@@ -109,7 +109,7 @@ type stop struct {
 
 func (stop) Name() string { return "stop" }
 
-func (h stop) AfterStep(s *train.State) error {
+func (h stop) AfterStep(_ context.Context, s *train.State) error {
 	if s.Steps == h.step {
 		h.f()
 	}
@@ -195,5 +195,5 @@ func TestOutsideHook(t *testing.T) {
 // each is a hook that looks at the end of each epoch.
 type each func(s *train.State) error
 
-func (each) Name() string                      { return "each" }
-func (f each) AfterEpoch(s *train.State) error { return f(s) }
+func (each) Name() string                                         { return "each" }
+func (f each) AfterEpoch(_ context.Context, s *train.State) error { return f(s) }

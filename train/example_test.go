@@ -14,7 +14,7 @@ type progress struct{}
 
 func (progress) Name() string { return "progress" }
 
-func (progress) AfterEpoch(s *train.State) error {
+func (progress) AfterEpoch(_ context.Context, s *train.State) error {
 	fmt.Printf("epoch %d: error %.2f %%", s.Epoch, s.Record.SGD.Error())
 	if r := s.Record.RNA; r != nil && r.Score != nil {
 		fmt.Printf(", extrapolated %.2f %%", r.Score.Error())

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -60,11 +61,11 @@ func splitOf(c *Config, train, val data.Dataset) *network.Split {
 }
 
 // evaluateHeld scores the network's present weights on the held-out images. It is nil if there are none.
-func (r *Run) evaluateHeld() (*network.Score, error) {
+func (r *Run) evaluateHeld(ctx context.Context) (*network.Score, error) {
 	if r.in.held == nil {
 		return nil, nil
 	}
-	s, err := r.score(r.in.held)
+	s, err := r.score(ctx, r.in.held)
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}
@@ -72,14 +73,14 @@ func (r *Run) evaluateHeld() (*network.Score, error) {
 }
 
 // heldLosses are the losses of the network's present weights on the held-out images, in the order of their set: those of all ranks.
-func (r *Run) heldLosses() ([]float64, error) {
+func (r *Run) heldLosses(ctx context.Context) ([]float64, error) {
 	if r.in.held == nil {
 		return nil, nil
 	}
 	g := r.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
-	p := r.newPulse(r.in.held)
-	own, images, err := r.Net.Losses(r.ctx, r.in.held, p.before)
+	p := r.newPulse(ctx, r.in.held)
+	own, images, err := r.Net.Losses(r.host(ctx), r.in.held, p.before)
 	if err == nil {
 		err = p.rest()
 	}
@@ -110,10 +111,10 @@ func (r *Run) heldLosses() ([]float64, error) {
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing was better so far. Without held-out images it goes by the
 // validation score, val, unless that is nil.
-func (r *Run) judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
+func (r *Run) judge(ctx context.Context, rec *EpochRecord, of ScoreRecord, val *network.Score) error {
 	switch {
 	case r.in.held != nil:
-		s, err := r.evaluateHeld()
+		s, err := r.evaluateHeld(ctx)
 		if err != nil {
 			return err
 		}

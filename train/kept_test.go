@@ -31,7 +31,7 @@ func TestKept(t *testing.T) {
 		if err != nil || meta.Epoch != e || meta.Kind != network.SGD || meta.Model != "conv6" || len(meta.Classes) != 2 {
 			t.Errorf("%s: %+v, %v", path, meta, err)
 		}
-		score, err := r.Evaluate()
+		score, err := r.Evaluate(t.Context())
 		if err != nil || score.Top1 != r.History[e-1].SGD.Top1 || score.Loss != r.History[e-1].SGD.Loss {
 			t.Errorf("epoch %d: %+v, its record %+v, %v", e, score, r.History[e-1].SGD, err)
 		}

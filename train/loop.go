@@ -40,10 +40,10 @@ var ErrInterrupted = errors.New("interrupted")
 // errStop says that the context of a rank has ended, maybe another's.
 var errStop = errors.New("to be stopped")
 
-// mayGoOn is errStop if the run is to be interrupted, on all ranks at the same place.
-func (r *Run) mayGoOn() error {
+// goOn is errStop if the run is to be interrupted, on all ranks at the same place.
+func (r *Run) goOn(ctx context.Context) error {
 	r.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the end of an epoch"})
-	stop, err := r.stopped()
+	stop, err := r.stopped(ctx)
 	if err == nil && stop {
 		err = errStop
 	}
@@ -75,27 +75,24 @@ func (r *Run) Train(ctx context.Context) error {
 	if err := r.Ranks.Together(r.checkProfile()); err != nil {
 		return err
 	}
-	r.user = ctx
-	r.ctx = r.hostContext()
-	defer func() { r.ctx, r.user = context.Background(), context.Background() }()
 	if err := r.begin(); err != nil {
 		return err
 	}
 	r.openProfiler()
 	defer func() { r.profiler.show() }()
 	for r.pos.Epoch <= r.Config.Epochs {
-		err := r.mayGoOn()
+		err := r.goOn(ctx)
 		if err == nil {
-			err = r.epoch()
+			err = r.epoch(ctx)
 		}
-		if errors.Is(err, errStop) || err != nil && r.ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		if errors.Is(err, errStop) || err != nil && r.host(ctx).Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			return r.interrupt()
 		}
 		if err != nil {
 			return r.failed(err)
 		}
 	}
-	return r.atIterate(func() error { return r.keep("final", ScoreRecord{Kind: r.iterate()}) })
+	return r.atIterate(ctx, func() error { return r.keep("final", ScoreRecord{Kind: r.iterate()}) })
 }
 
 // iterate says what kind of weights training has arrived at.
@@ -228,14 +225,14 @@ func (r *Run) interrupt() error {
 }
 
 // epoch trains what is left of the epoch in progress, evaluates it and calls the hooks.
-func (r *Run) epoch() error {
-	if err := r.steps(); err != nil {
+func (r *Run) epoch(ctx context.Context) error {
+	if err := r.steps(ctx); err != nil {
 		return err
 	}
 	if err := r.averageStats(); err != nil {
 		return err
 	}
-	if err := r.atIterate(r.endOfEpoch); err != nil {
+	if err := r.atIterate(ctx, func() error { return r.endOfEpoch(ctx) }); err != nil {
 		return err
 	}
 	rec := *r.pos.Record
@@ -252,9 +249,9 @@ func (r *Run) epoch() error {
 }
 
 // endOfEpoch evaluates the iterate, keeps it and calls the hooks.
-func (r *Run) endOfEpoch() error {
+func (r *Run) endOfEpoch(ctx context.Context) error {
 	if r.pos.Record == nil {
-		rec, err := r.record()
+		rec, err := r.record(ctx)
 		if err != nil {
 			return err
 		}
@@ -265,11 +262,11 @@ func (r *Run) endOfEpoch() error {
 			return err
 		}
 	}
-	return r.afterEpoch()
+	return r.afterEpoch(ctx)
 }
 
 // record evaluates the weights at the end of an epoch.
-func (r *Run) record() (*EpochRecord, error) {
+func (r *Run) record(ctx context.Context) (*EpochRecord, error) {
 	if err := r.checkWeights(); err != nil {
 		return nil, err
 	}
@@ -284,7 +281,7 @@ func (r *Run) record() (*EpochRecord, error) {
 	start := time.Now()
 	var score *network.Score
 	err := r.profiler.between("evaluation", func() (err error) {
-		score, err = r.Evaluate()
+		score, err = r.Evaluate(ctx)
 		return err
 	})
 	if err != nil {
@@ -296,13 +293,13 @@ func (r *Run) record() (*EpochRecord, error) {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	err = r.judge(rec, ScoreRecord{Kind: network.SGD}, score)
+	err = r.judge(ctx, rec, ScoreRecord{Kind: network.SGD}, score)
 	return rec, err
 }
 
 // afterEpoch calls the hooks that have not been called yet for this epoch. What one that fails writes into
 // the record is dropped: it will be called again when the run is resumed.
-func (r *Run) afterEpoch() error {
+func (r *Run) afterEpoch(ctx context.Context) error {
 	p := &r.pos
 	for _, h := range r.hooks {
 		h, ok := h.(EpochHook)
@@ -310,13 +307,13 @@ func (r *Run) afterEpoch() error {
 			continue
 		}
 		if !r.Ranks.Single() { // a hook of one process ends by itself
-			if err := r.mayGoOn(); err != nil {
+			if err := r.goOn(ctx); err != nil {
 				return err
 			}
 		}
 		s, rec := r.state(), *p.Record
 		s.Record, s.Seconds = &rec, &rec.Seconds
-		if err := r.profiler.between("hook "+h.Name(), func() error { return h.AfterEpoch(s) }); err != nil {
+		if err := r.profiler.between("hook "+h.Name(), func() error { return h.AfterEpoch(ctx, s) }); err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}
 		p.Record, p.Called = &rec, append(p.Called, h.Name())

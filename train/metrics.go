@@ -3,6 +3,7 @@ package train
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type metricsState struct {
 }
 
 var (
-	_ LateHook    = (*metricsHook)(nil)
+	_ AsyncHook   = (*metricsHook)(nil)
 	_ EpochHook   = (*metricsHook)(nil)
 	_ SavingHook  = (*metricsHook)(nil)
 	_ ClosingHook = (*metricsHook)(nil)
@@ -42,12 +43,12 @@ var (
 
 func (h *metricsHook) Name() string { return "metrics" }
 
-// Late implements LateHook.
-func (h *metricsHook) Late() bool { return true }
+// Async implements AsyncHook.
+func (h *metricsHook) Async() bool { return true }
 
-func (h *metricsHook) AfterStep(s *State) error { return h.write(s.Step) }
+func (h *metricsHook) AfterStep(_ context.Context, s *State) error { return h.write(s.Step) }
 
-func (h *metricsHook) AfterEpoch(s *State) error {
+func (h *metricsHook) AfterEpoch(_ context.Context, s *State) error {
 	if err := h.write(s.Record); err != nil {
 		return err
 	}

@@ -107,11 +107,11 @@ func ReadOptions(path string) ([]option.Setting, error) { return config.ReadFile
 type (
 	Hook        = hook.Hook
 	StepHook    = hook.StepHook
-	LateHook    = hook.LateHook
+	AsyncHook   = hook.AsyncHook
 	QueuedHook  = hook.QueuedHook
 	EpochHook   = hook.EpochHook
 	SavingHook  = hook.SavingHook
-	DividedHook = hook.DividedHook
+	ShardedHook = hook.ShardedHook
 	OpeningHook = hook.OpeningHook
 	HoldingHook = hook.HoldingHook
 	ClosingHook = hook.ClosingHook

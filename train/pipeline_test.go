@@ -21,7 +21,7 @@ type late struct {
 	watch
 }
 
-func (late) Late() bool { return true }
+func (late) Async() bool { return true }
 
 // TestPipeline compares runs whose steps are issued ahead with runs that wait for each: they leave the same.
 func TestPipeline(t *testing.T) {

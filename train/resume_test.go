@@ -35,11 +35,11 @@ type impatientRNA struct {
 	cancel func()
 }
 
-func (h *impatientRNA) AfterEpoch(s *State) error {
+func (h *impatientRNA) AfterEpoch(ctx context.Context, s *State) error {
 	if s.Epoch == h.epoch {
 		h.cancel()
 	}
-	return h.RNA.AfterEpoch(s)
+	return h.RNA.AfterEpoch(ctx, s)
 }
 
 // stop interrupts a run somewhere.

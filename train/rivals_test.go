@@ -76,7 +76,7 @@ func (h *rivals) Close() error {
 	return nil
 }
 
-func (h *rivals) AfterStep(s *State) error {
+func (h *rivals) AfterStep(_ context.Context, s *State) error {
 	var errs []error
 	for i, g := range gammas {
 		a := 1.
@@ -113,24 +113,24 @@ func keep(list *[][]float64, most int, x []float64) {
 	}
 }
 
-func (h *rivals) AfterEpoch(s *State) error {
+func (h *rivals) AfterEpoch(ctx context.Context, s *State) error {
 	var errs []error
 	keep(&h.ends, 6, h.read(s.Net.Params, &errs))
 	if err := errors.Join(errs...); err != nil || !slices.Contains(h.at, s.Epoch) {
 		return err
 	}
-	return s.Aside(func() error {
+	return s.Temporarily(func() error {
 		list := h.points(s)
-		fitted, err := h.fitted(s)
+		fitted, err := h.fitted(ctx, s)
 		if err != nil {
 			return err
 		}
 		for _, p := range append(list, fitted...) {
-			held, err := h.judge(s, p.x)
+			held, err := h.judge(ctx, s, p.x)
 			if err != nil {
 				return err
 			}
-			val, err := s.Evaluate()
+			val, err := s.Evaluate(ctx)
 			if err != nil {
 				return err
 			}
@@ -141,11 +141,11 @@ func (h *rivals) AfterEpoch(s *State) error {
 }
 
 // judge scores a point on the held-out images and leaves it in the network.
-func (h *rivals) judge(s *State, x []float64) (*network.Score, error) {
-	if err := errors.Join(s.Net.Params.WriteAt64(x, 0), s.Restate()); err != nil {
+func (h *rivals) judge(ctx context.Context, s *State, x []float64) (*network.Score, error) {
+	if err := errors.Join(s.Net.Params.WriteAt64(x, 0), s.Recalibrate(ctx)); err != nil {
 		return nil, err
 	}
-	return s.EvaluateHeld()
+	return s.EvaluateHeld(ctx)
 }
 
 // points are the averages and the rivals that need the weights alone.
@@ -202,7 +202,7 @@ func (h *rivals) byTensor(s *State, snapshots [][]float64) []float64 {
 }
 
 // fitted are the rivals whose coefficients come from gradients on the held-out images.
-func (h *rivals) fitted(s *State) ([]rival, error) {
+func (h *rivals) fitted(ctx context.Context, s *State) ([]rival, error) {
 	averages := [][]float64{mean(uniform(len(h.means)), h.means)}
 	for i := range gammas {
 		averages = append(averages, h.slow[i][len(h.slow[i])-1])
@@ -224,7 +224,7 @@ func (h *rivals) fitted(s *State) ([]rival, error) {
 			}
 		}
 		list = append(list, rival{"held-out gradients as residuals, " + f.name, mean(coefficients(gs), f.xs)})
-		x, err := h.newton(s, f.xs, gs)
+		x, err := h.newton(ctx, s, f.xs, gs)
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +265,7 @@ func (h *rivals) gradient(s *State, x []float64) ([]float64, error) {
 // newton minimises a quadratic model of the held-out loss over the affine hull of points, the first of which is its base: its gradient there is
 // measured, its second derivatives are by differences of gradients, Dᵀ(G − g 1ᵀ) symmetrised for D = X − x 1ᵀ. Of ridges, and the base, the one
 // with the lowest loss is taken.
-func (h *rivals) newton(s *State, xs, gs [][]float64) ([]float64, error) {
+func (h *rivals) newton(ctx context.Context, s *State, xs, gs [][]float64) ([]float64, error) {
 	n := len(xs) - 1
 	var d, e [][]float64
 	for i := range n {
@@ -290,7 +290,7 @@ func (h *rivals) newton(s *State, xs, gs [][]float64) ([]float64, error) {
 		most = max(most, math.Abs(v))
 	}
 	best := xs[0]
-	score, err := h.judge(s, best)
+	score, err := h.judge(ctx, s, best)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (h *rivals) newton(s *State, xs, gs [][]float64) ([]float64, error) {
 			c[0] -= a
 		}
 		x := mean(c, xs)
-		sc, err := h.judge(s, x)
+		sc, err := h.judge(ctx, s, x)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,20 +43,18 @@ type Run struct {
 	in       *input
 	hooks    []Hook
 	pos      position
-	best     *BestRecord     // whose weights are in best.safetensors
-	reserved string          // a folder that was made for the run
-	begun    bool            // the folder holds this run
-	locked   *store.Lock     // the folder
-	due      due             // the next checkpoint
-	writing  *background     // a checkpoint, or nil
-	profiler *profiler       // nil without Profile
-	beyond   error           // after which the weights are further than pos
-	ctx      context.Context // of what is under way
-	user     context.Context // the caller's: with one process the same
-	reducer  device.Reducer  // of ranks, nil for one process
-	strayed  bool            // the running statistics differ among the ranks
-	idle     bool            // this rank had no batch since they did not
-	ownHead  bool            // the head's rate is the default of fine-tuning
+	best     *BestRecord    // whose weights are in best.safetensors
+	reserved string         // a folder that was made for the run
+	begun    bool           // the folder holds this run
+	locked   *store.Lock    // the folder
+	due      due            // the next checkpoint
+	writing  *background    // a checkpoint, or nil
+	profiler *profiler      // nil without Profile
+	beyond   error          // after which the weights are further than pos
+	reducer  device.Reducer // of ranks, nil for one process
+	strayed  bool           // the running statistics differ among the ranks
+	idle     bool           // this rank had no batch since they did not
+	ownHead  bool           // the head's rate is the default of fine-tuning
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
@@ -87,7 +84,7 @@ func New(c Config, d Deps) (*Run, error) {
 
 // prepare is New without initial weights from a file.
 func prepare(c Config, d Deps) (*Run, error) {
-	r := &Run{Config: c, Deps: d, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(d.Hooks)}
+	r := &Run{Config: c, Deps: d, hooks: slices.Clone(d.Hooks)}
 	r.ownHead = c.HeadRate == 0
 	if err := r.Ranks.Together(checkDevice(&c, d.Device)); err != nil {
 		return nil, errors.Join(err, r.Close())

@@ -41,13 +41,13 @@ type flow struct {
 }
 
 // steps trains the rest of the epoch in progress.
-func (r *Run) steps() error {
+func (r *Run) steps(ctx context.Context) error {
 	r.in.resize(&r.Config, r.pos.Epoch)
 	if r.pos.Batch >= r.in.train.Steps() {
 		return nil
 	}
 	f := &flow{Run: r}
-	err := f.run()
+	err := f.run(ctx)
 	f.profiler.off()
 	if err != nil && (len(f.list) > 0 || f.images > 0) {
 		r.beyond = err
@@ -56,29 +56,29 @@ func (r *Run) steps() error {
 }
 
 // run issues batches and settles those before them.
-func (f *flow) run() error {
+func (f *flow) run(ctx context.Context) error {
 	p := &f.pos
 	f.done, f.steps = p.Batch, p.Steps
 	late := f.late()
 	from := time.Now()
 	// The context is looked at between steps only, so that it can't end one in its middle.
-	for b, err := range f.in.train.Epoch(context.WithoutCancel(f.ctx), p.Epoch, p.Batch) {
+	for b, err := range f.in.train.Epoch(context.WithoutCancel(ctx), p.Epoch, p.Batch) {
 		if err != nil {
-			return f.behind(err)
+			return f.behind(ctx, err)
 		}
-		if err := f.batch(b, late, from); err != nil {
+		if err := f.batch(ctx, b, late, from); err != nil {
 			return err
 		}
 		from = f.mark
 	}
 	for f.done < f.in.train.Steps() { // the other ranks have a batch more
-		if err := f.batch(nil, late, from); err != nil {
+		if err := f.batch(ctx, nil, late, from); err != nil {
 			return err
 		}
 		from = f.mark
 	}
 	f.mark = time.Now()
-	if err := f.settle(0); err != nil {
+	if err := f.settle(ctx, 0); err != nil {
 		return err
 	}
 	f.count()
@@ -86,7 +86,7 @@ func (f *flow) run() error {
 }
 
 // batch issues a batch, or nil, for which it has waited since a time, and settles those before it.
-func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
+func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Time) error {
 	c, p := &f.Config, &f.pos
 	f.mark = time.Now()
 	p.Seconds.Data += f.mark.Sub(from).Seconds()
@@ -94,7 +94,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		f.profiler.starts(f.steps+1, from)
 	}
 	f.profiler.waited(from, f.mark)
-	if err := f.uneven(b != nil); err != nil {
+	if err := f.uneven(ctx, b != nil); err != nil {
 		return err
 	}
 	done := min(f.done+f.Ranks.Size(), f.in.train.Steps())
@@ -119,37 +119,37 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		x.Pending, err = f.Net.Start(b, s)
 	}
 	if err != nil {
-		return f.behind(err)
+		return f.behind(ctx, err)
 	}
 	f.list = append(f.list, x)
 	if x.last {
-		if err := f.afterIssue(x, f.steps); err != nil {
-			return f.behind(err)
+		if err := f.afterIssue(ctx, x, f.steps); err != nil {
+			return f.behind(ctx, err)
 		}
 	}
 	keep := f.Net.Ahead()
 	if x.last && (!late || f.profiler.alone(f.steps)) {
 		keep = 0
 	}
-	if err := f.settle(keep); err != nil {
+	if err := f.settle(ctx, keep); err != nil {
 		return err
 	}
 	if x.last {
 		f.profiler.ends(f.steps)
-		if f.stop || f.ctx.Err() != nil {
-			return f.behind(errStop)
+		if f.stop || f.host(ctx).Err() != nil {
+			return f.behind(ctx, errStop)
 		}
 		if f.lost {
-			if err := f.behind(nil); err != nil {
+			if err := f.behind(ctx, nil); err != nil {
 				return err
 			}
-			if f.stop || f.ctx.Err() != nil { // as heard in the steps behind
+			if f.stop || f.host(ctx).Err() != nil { // as heard in the steps behind
 				return errStop
 			}
 			return f.Ranks.Together(f.written())
 		}
 		if f.done < f.in.train.Steps() && f.dueAfter(f.steps) {
-			if err := f.behind(nil); err != nil {
+			if err := f.behind(ctx, nil); err != nil {
 				return err
 			}
 			f.count()
@@ -165,11 +165,11 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 }
 
 // uneven prepares for batches that not all ranks have, the last ones of an epoch: the running statistics are averaged before, and those of the ranks with a batch behind.
-func (f *flow) uneven(own bool) error {
+func (f *flow) uneven(ctx context.Context, own bool) error {
 	if f.in.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
 		return nil
 	}
-	if err := f.behind(nil); err != nil {
+	if err := f.behind(ctx, nil); err != nil {
 		return err
 	}
 	if err := f.averageStats(); err != nil {
@@ -180,13 +180,13 @@ func (f *flow) uneven(own bool) error {
 }
 
 // afterIssue calls the hooks that follow a step on the device.
-func (f *flow) afterIssue(x issued, steps int) error {
+func (f *flow) afterIssue(ctx context.Context, x issued, steps int) error {
 	s := f.state()
 	s.Batch, s.Steps = x.done, steps
 	f.count()
 	for _, h := range f.hooks {
 		if h, ok := h.(QueuedHook); ok {
-			if err := f.profiler.hook(h.Name(), func() error { return h.AfterIssue(s) }); err != nil {
+			if err := f.profiler.hook(h.Name(), func() error { return h.AfterIssue(ctx, s) }); err != nil {
 				return fmt.Errorf("%s: %w", h.Name(), err)
 			}
 		}
@@ -196,8 +196,8 @@ func (f *flow) afterIssue(x issued, steps int) error {
 }
 
 // behind is err once what was issued before it is through, unless that fails first.
-func (f *flow) behind(err error) error {
-	if first := f.settle(0); first != nil {
+func (f *flow) behind(ctx context.Context, err error) error {
+	if first := f.settle(ctx, 0); first != nil {
 		return first
 	}
 	return err
@@ -205,7 +205,7 @@ func (f *flow) behind(err error) error {
 
 // settle waits for the oldest batches, until keep are left, and calls the hooks of the steps that they end. When a hook fails it waits for
 // all, so that the run is where its position says.
-func (f *flow) settle(keep int) error {
+func (f *flow) settle(ctx context.Context, keep int) error {
 	var failed error
 	p := &f.pos
 	for len(f.list) > keep {
@@ -220,7 +220,7 @@ func (f *flow) settle(keep int) error {
 		var bad int
 		var stop bool
 		err := f.profiler.communicates(func() (err error) {
-			bad, stop, err = f.total(f.bad)
+			bad, stop, err = f.total(ctx, f.bad)
 			return err
 		})
 		if err == nil && (math.IsNaN(f.loss) || math.IsInf(f.loss, 0)) {
@@ -241,7 +241,7 @@ func (f *flow) settle(keep int) error {
 			Top1: f.got.Score().Top1, Rate: f.rate(p.Steps), Images: f.images}
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
-		if err := f.afterStep(rec); err != nil {
+		if err := f.afterStep(ctx, rec); err != nil {
 			failed, keep = errors.Join(failed, err), 0
 		}
 		f.mark = time.Now() // the hooks' time is theirs
@@ -277,13 +277,13 @@ func (f *flow) count() {
 }
 
 // afterStep calls the hooks after a step: all of them, also when one fails, since the step is not done again.
-func (r *Run) afterStep(rec StepRecord) error {
+func (r *Run) afterStep(ctx context.Context, rec StepRecord) error {
 	var errs []error
 	s := r.state()
 	s.Step = &rec
 	for _, h := range r.hooks {
 		if h, ok := h.(StepHook); ok {
-			if err := r.profiler.hook(h.Name(), func() error { return h.AfterStep(s) }); err != nil {
+			if err := r.profiler.hook(h.Name(), func() error { return h.AfterStep(ctx, s) }); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", h.Name(), err))
 			}
 		}
@@ -297,7 +297,7 @@ func (r *Run) late() bool {
 		if _, ok := h.(StepHook); !ok {
 			continue
 		}
-		if h, ok := h.(LateHook); !ok || !h.Late() {
+		if h, ok := h.(AsyncHook); !ok || !h.Async() {
 			return false
 		}
 	}

@@ -34,20 +34,21 @@ func (r *Run) first(f func() error) error {
 }
 
 // stopped says whether the context of any rank has ended.
-func (r *Run) stopped() (bool, error) { return r.Ranks.Any(r.user.Err() != nil) }
+func (r *Run) stopped(ctx context.Context) (bool, error) { return r.Ranks.Any(ctx.Err() != nil) }
 
 // pulse has ranks that evaluate their batches ask each other now and then whether to stop: as often on all, whatever the number of their batches.
 type pulse struct {
 	*Run
+	stop                func() bool // this rank is to
 	batches, beats, all int
 }
 
 // pulseEvery is how many batches are evaluated from one question to the next.
 const pulseEvery = 16
 
-func (r *Run) newPulse(l *data.Loader) *pulse {
+func (r *Run) newPulse(ctx context.Context, l *data.Loader) *pulse {
 	most := (l.Steps() + r.Ranks.Size() - 1) / r.Ranks.Size() // of a rank
-	return &pulse{Run: r, all: (most + pulseEvery - 1) / pulseEvery}
+	return &pulse{Run: r, stop: func() bool { return ctx.Err() != nil }, all: (most + pulseEvery - 1) / pulseEvery}
 }
 
 // before is called before each batch. It is errStop where a rank is to stop.
@@ -71,7 +72,7 @@ func (p *pulse) rest() error {
 
 func (p *pulse) beat() error {
 	p.beats++
-	stop, err := p.stopped()
+	stop, err := p.Ranks.Any(p.stop())
 	if err == nil && stop {
 		err = errStop
 	}
@@ -90,9 +91,9 @@ func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
 
 // total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable images, and whether one is to
 // stop, to write a checkpoint, or has lost one.
-func (f *flow) total(bad int) (allBad int, stop bool, err error) {
+func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err error) {
 	g := f.Ranks
-	stop = f.user.Err() != nil
+	stop = ctx.Err() != nil
 	if g.Single() {
 		f.due.at, f.lost = f.due.at || f.wants(), f.unwritten()
 		return bad, stop, nil
@@ -159,12 +160,12 @@ func (r *Run) weighStats(weight float64) error {
 	return r.Net.Stats.WriteAt64(x[:n], 0)
 }
 
-// hostContext is the context of what a rank must not leave by itself: where there is one process, the caller's.
-func (r *Run) hostContext() context.Context {
+// host is the context of work that a rank must not leave by itself: with one process the caller's, else one that does not end.
+func (r *Run) host(ctx context.Context) context.Context {
 	if r.Ranks.Single() {
-		return r.user
+		return ctx
 	}
-	return context.WithoutCancel(r.user)
+	return context.WithoutCancel(ctx)
 }
 
 // sameBits is an error that names the rank whose parameters or state of the optimiser are not those of the others.

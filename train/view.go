@@ -21,8 +21,8 @@ func (r *Run) state() *hook.State {
 
 // At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training: statistics are re-estimated on the
 // images that they were re-estimated on then. The weights are those that are in Net; the run is not to be trained after that.
-func (r *Run) At(ctx context.Context, epoch int) *State {
-	r.ctx, r.pos = ctx, position{Epoch: epoch}
+func (r *Run) At(epoch int) *State {
+	r.pos = position{Epoch: epoch}
 	r.in.resize(&r.Config, r.pos.Epoch)
 	r.pos.Batch = r.in.train.Steps()
 	return r.state()
@@ -30,16 +30,16 @@ func (r *Run) At(ctx context.Context, epoch int) *State {
 
 func (r asSeen) Iterate() (device.Vector, error) { return r.Run.Iterate() }
 
-func (r asSeen) Restate() error { return r.reestimate() }
+func (r asSeen) Recalibrate(ctx context.Context) error { return r.recalibrate(ctx) }
 
-func (r asSeen) EvaluateHeld() (*network.Score, error) { return r.evaluateHeld() }
+func (r asSeen) EvaluateHeld(ctx context.Context) (*network.Score, error) { return r.evaluateHeld(ctx) }
 
-func (r asSeen) HeldLosses() ([]float64, error) { return r.heldLosses() }
+func (r asSeen) HeldLosses(ctx context.Context) ([]float64, error) { return r.heldLosses(ctx) }
 
 func (r asSeen) Scores() bool { return r.in.scores() }
 
-func (r asSeen) Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
-	return r.judge(rec, of, val)
+func (r asSeen) Judge(ctx context.Context, rec *EpochRecord, of ScoreRecord, val *network.Score) error {
+	return r.judge(ctx, rec, of, val)
 }
 
 func (r asSeen) Keep(name string, of ScoreRecord) error { return r.keep(name, of) }
@@ -68,11 +68,11 @@ func (r asSeen) Gradient(step *StepRecord) (grad device.Vector, scale float64, e
 	return grad, scale, nil
 }
 
-func (r asSeen) Aside(fn func() error) (err error) {
+func (r asSeen) Temporarily(fn func() error) (err error) {
 	if r.spare.Params == nil {
 		if r.spare, err = r.Net.NewPoint(); err != nil {
 			return err
 		}
 	}
-	return r.Net.Aside(r.spare, fn)
+	return r.Net.Temporarily(r.spare, fn)
 }

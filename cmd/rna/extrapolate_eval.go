@@ -198,7 +198,7 @@ func (e *evaluator) load(ctx context.Context, path string) error {
 	if e.train == nil {
 		return nil
 	}
-	return e.net.Restate(ctx, e.train, 0)
+	return e.net.Recalibrate(ctx, e.train, 0)
 }
 
 // autoCandidate is a point that --auto considered.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"regexp"
@@ -58,7 +59,7 @@ type another struct{ epoch int }
 
 func (another) Name() string { return "another process" }
 
-func (a another) AfterEpoch(s *train.State) error {
+func (a another) AfterEpoch(_ context.Context, s *train.State) error {
 	if s.Epoch == a.epoch {
 		return sim.Fault("cuMemAlloc_v2@0=2")
 	}

@@ -99,7 +99,7 @@ type stopAfter struct {
 
 func (h *stopAfter) Name() string { return "stop" }
 
-func (h *stopAfter) AfterStep(s *train.State) error {
+func (h *stopAfter) AfterStep(_ context.Context, s *train.State) error {
 	if s.Steps == h.steps {
 		h.stop()
 	}

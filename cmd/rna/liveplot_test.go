@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ type afterSteps func(s *train.State)
 
 func (afterSteps) Name() string { return "after steps" }
 
-func (f afterSteps) AfterStep(s *train.State) error {
+func (f afterSteps) AfterStep(_ context.Context, s *train.State) error {
 	f(s)
 	return nil
 }

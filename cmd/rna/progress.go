@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -29,7 +30,7 @@ type progress struct {
 }
 
 var (
-	_ train.LateHook  = (*progress)(nil)
+	_ train.AsyncHook = (*progress)(nil)
 	_ train.EpochHook = (*progress)(nil)
 )
 
@@ -43,11 +44,11 @@ func newProgress(out, err io.Writer, quiet bool) *progress {
 // Name is that of the hook.
 func (p *progress) Name() string { return "progress" }
 
-// Late implements train.LateHook.
-func (p *progress) Late() bool { return true }
+// Async implements train.AsyncHook.
+func (p *progress) Async() bool { return true }
 
 // AfterStep moves the bar, or prints a line now and then where there is none.
-func (p *progress) AfterStep(s *train.State) error {
+func (p *progress) AfterStep(_ context.Context, s *train.State) error {
 	if p.began.IsZero() {
 		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches))
 	}
@@ -115,7 +116,7 @@ func (p *progress) log(format string, args ...any) {
 }
 
 // AfterEpoch prints the line of the epoch.
-func (p *progress) AfterEpoch(s *train.State) error {
+func (p *progress) AfterEpoch(_ context.Context, s *train.State) error {
 	if p.plot != nil {
 		p.plot.after(*s.Record)
 	}

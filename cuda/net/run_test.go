@@ -32,8 +32,8 @@ type atStep struct {
 }
 
 func (atStep) Name() string { return "at step" }
-func (atStep) Late() bool   { return true }
-func (h atStep) AfterStep(s *train.State) error {
+func (atStep) Async() bool  { return true }
+func (h atStep) AfterStep(_ context.Context, s *train.State) error {
 	if s.Step.Step == h.step {
 		h.f()
 	}
@@ -199,5 +199,5 @@ func TestNetDivergence(t *testing.T) {
 // watching is a hook that may look at the weights after each step.
 type watching struct{}
 
-func (watching) Name() string                 { return "watching" }
-func (watching) AfterStep(*train.State) error { return nil }
+func (watching) Name() string                                  { return "watching" }
+func (watching) AfterStep(context.Context, *train.State) error { return nil }

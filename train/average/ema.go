@@ -1,6 +1,7 @@
 package average
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (h *EMA) Open(s *hook.State) (err error) {
 func (h *EMA) Name() string { return "ema" }
 
 // AfterIssue takes the weights after a step into the average.
-func (h *EMA) AfterIssue(s *hook.State) error {
+func (h *EMA) AfterIssue(_ context.Context, s *hook.State) error {
 	defer since(time.Now(), &s.Seconds.EMA)
 	if every := h.rule.Every; every > 0 && s.Steps > 1 && s.Steps%every != 0 {
 		return nil
@@ -85,20 +86,20 @@ func (h *EMA) AfterIssue(s *hook.State) error {
 }
 
 // AfterEpoch scores the average, with statistics re-estimated, and keeps its weights.
-func (h *EMA) AfterEpoch(s *hook.State) error {
+func (h *EMA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	defer since(time.Now(), &s.Seconds.EMA)
-	return s.Aside(func() error {
+	return s.Temporarily(func() error {
 		if err := s.Net.Params.Copy(h.x); err != nil {
 			return err
 		}
-		err := s.Restate()
+		err := s.Recalibrate(ctx)
 		if err != nil {
 			return err
 		}
-		if s.Record.EMA, err = s.Evaluate(); err != nil {
+		if s.Record.EMA, err = s.Evaluate(ctx); err != nil {
 			return err
 		}
-		if err := s.Judge(network.EMA, s.Record.EMA); err != nil {
+		if err := s.Judge(ctx, network.EMA, s.Record.EMA); err != nil {
 			return err
 		}
 		return s.Keep("ema", network.EMA)

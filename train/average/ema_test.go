@@ -39,7 +39,7 @@ func TestEMA(t *testing.T) {
 		t.Errorf("metadata %+v, %v", meta, err)
 	}
 	last := r.History[1]
-	if s, err := r.Evaluate(); err != nil || last.EMA == nil || *s != *last.EMA {
+	if s, err := r.Evaluate(t.Context()); err != nil || last.EMA == nil || *s != *last.EMA {
 		t.Errorf("ema.safetensors scores %+v, %v; recorded was %+v", s, err, last.EMA)
 	}
 }
@@ -97,7 +97,7 @@ func TestEMABest(t *testing.T) {
 		if holdout > 0 {
 			evaluate = last.EvaluateHeld
 		}
-		if s, err := evaluate(); err != nil || meta.Kind != kind || s.Loss != loss {
+		if s, err := evaluate(t.Context()); err != nil || meta.Kind != kind || s.Loss != loss {
 			t.Errorf("best is of %s, with score %+v, %v; want %s with loss %g", meta.Kind, s, err, kind, loss)
 		}
 	}

@@ -22,8 +22,8 @@ type state struct {
 	Descent int `json:"descent,omitempty"`
 }
 
-// Divided implements hook.DividedHook: each rank has a part of the window's vectors.
-func (h *RNA) Divided() bool { _, ok := h.window.Space().(rna.Divided); return ok }
+// Sharded implements hook.ShardedHook: each rank has a part of the window's vectors.
+func (h *RNA) Sharded() bool { _, ok := h.window.Space().(rna.Divided); return ok }
 
 // Save writes the window's vectors under the parameters' names, in PyTorch's order of elements.
 func (h *RNA) Save(s *hook.State, dir string) (json.RawMessage, error) {

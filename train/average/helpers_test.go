@@ -47,7 +47,7 @@ type seen struct{ *hook.State }
 
 func (*seen) Name() string { return "seen" }
 
-func (h *seen) AfterEpoch(s *hook.State) error {
+func (h *seen) AfterEpoch(_ context.Context, s *hook.State) error {
 	h.State = s
 	return nil
 }

@@ -1,6 +1,7 @@
 package average
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 
 // point writes the extrapolated weights to the network and how they came about to the record. It says whether
 // there are any.
-func (h *RNA) point(s *hook.State) (bool, error) {
+func (h *RNA) point(ctx context.Context, s *hook.State) (bool, error) {
 	if h.cfg.Search {
-		return h.search(s)
+		return h.search(ctx, s)
 	}
 	defer since(time.Now(), &s.Seconds.RNA)
 	opt := rna.Options{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window}
@@ -27,15 +28,15 @@ func (h *RNA) point(s *hook.State) (bool, error) {
 }
 
 // search is point where the held-out loss chooses λ. Each candidate is judged with statistics of its own.
-func (h *RNA) search(s *hook.State) (bool, error) {
+func (h *RNA) search(ctx context.Context, s *hook.State) (bool, error) {
 	var judging float64
 	t := time.Now()
 	choice, err := h.window.Search(s.Net.Params, func() ([]float64, error) {
 		defer since(time.Now(), &judging)
-		if err := s.Restate(); err != nil {
+		if err := s.Recalibrate(ctx); err != nil {
 			return nil, err
 		}
-		return s.HeldLosses()
+		return s.HeldLosses(ctx)
 	}, rna.SearchOptions{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window})
 	s.Seconds.RNAEval += judging
 	s.Seconds.RNA += time.Since(t).Seconds() - judging

@@ -72,7 +72,7 @@ func TestSearch(t *testing.T) {
 	if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := last.EvaluateHeld(); err != nil || *s != *r.History[5].HeldScore(network.RNA) {
+	if s, err := last.EvaluateHeld(t.Context()); err != nil || *s != *r.History[5].HeldScore(network.RNA) {
 		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].HeldScore(network.RNA))
 	}
 }

@@ -1,6 +1,7 @@
 package average
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -26,9 +27,9 @@ type RNA struct {
 var (
 	_ hook.OpeningHook = (*RNA)(nil)
 	_ hook.HoldingHook = (*RNA)(nil)
-	_ hook.LateHook    = (*RNA)(nil)
+	_ hook.AsyncHook   = (*RNA)(nil)
 	_ hook.EpochHook   = (*RNA)(nil)
-	_ hook.DividedHook = (*RNA)(nil)
+	_ hook.ShardedHook = (*RNA)(nil)
 	_ hook.ClosingHook = (*RNA)(nil)
 )
 
@@ -74,18 +75,18 @@ func (h *RNA) Window() *rna.Window { return h.window }
 
 func (h *RNA) Name() string { return "rna" }
 
-func (h *RNA) AfterEpoch(s *hook.State) error {
+func (h *RNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	t := time.Now()
 	if err := h.snapshot(s); err != nil {
 		return err
 	}
 	s.Seconds.RNA += time.Since(t).Seconds()
 	t = time.Now()
-	if err := h.restated(s); err != nil {
+	if err := h.scoreRecalibrated(ctx, s); err != nil {
 		return err
 	}
 	for _, k := range h.cfg.Averages {
-		if err := h.average(s, k); err != nil {
+		if err := h.average(ctx, s, k); err != nil {
 			return err
 		}
 	}
@@ -94,5 +95,5 @@ func (h *RNA) AfterEpoch(s *hook.State) error {
 	if h.window.Len() < 2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
 		return nil
 	}
-	return h.extrapolate(s, due && h.cfg.Mode == config.Online)
+	return h.extrapolate(ctx, s, due && h.cfg.Mode == config.Online)
 }

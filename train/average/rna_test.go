@@ -88,7 +88,7 @@ func TestOffline(t *testing.T) {
 			if err := r.Net.Params.Copy(dst); err != nil {
 				t.Fatal(err)
 			}
-			if s, err := r.Evaluate(); err != nil || len(last.Averages) != 2 || last.Averages[i] != (hook.AverageRecord{Epochs: k, Score: *s}) {
+			if s, err := r.Evaluate(t.Context()); err != nil || len(last.Averages) != 2 || last.Averages[i] != (hook.AverageRecord{Epochs: k, Score: *s}) {
 				t.Errorf("averages %+v, evaluated again %+v, %v", last.Averages, s, err)
 			}
 			dst.Free()
@@ -96,7 +96,7 @@ func TestOffline(t *testing.T) {
 		if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := r.Evaluate(); err != nil || *s != *last.RNA.Score {
+		if s, err := r.Evaluate(t.Context()); err != nil || *s != *last.RNA.Score {
 			t.Errorf("the score of rna.safetensors is %+v, %v; recorded was %+v", s, err, last.RNA.Score)
 		}
 	}
@@ -125,7 +125,7 @@ func TestCombined(t *testing.T) {
 	h := rnaOf(r)
 	first := r.Net.Variances()[0]
 	h.Stats()[len(h.Stats())-2][first.Off+first.Len-1] *= 100
-	if err := h.SetStats(last.State, []float64{-9, 10}); err != nil {
+	if err := h.SetStats(t.Context(), last.State, []float64{-9, 10}); err != nil {
 		t.Fatal(err)
 	}
 	combined := numbers(t, r.Net.Stats)
@@ -241,7 +241,7 @@ func TestWildPoints(t *testing.T) {
 		before, files1 := numbers(t, r.Net.Params), files(t, cfg.Out)
 		s := last.State
 		s.Record = &hook.EpochRecord{}
-		if err := h.Extrapolate(s, true); err != nil {
+		if err := h.Extrapolate(t.Context(), s, true); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if rec := s.Record.RNA; rec.Status != c.status || rec.Injected || rec.Score != nil {

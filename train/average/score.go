@@ -1,6 +1,7 @@
 package average
 
 import (
+	"context"
 	"time"
 
 	"onlinerna/rna"
@@ -9,30 +10,30 @@ import (
 	"onlinerna/train/network"
 )
 
-// restated scores the iterate with statistics re-estimated as those of the combined weights are, so that
+// scoreRecalibrated scores the iterate with statistics re-estimated as those of the combined weights are, so that
 // what comes from the statistics is not taken for what comes from the weights.
-func (h *RNA) restated(s *hook.State) error {
-	if !s.Net.Restated() || !s.Scores() || s.Epoch < h.cfg.Start {
+func (h *RNA) scoreRecalibrated(ctx context.Context, s *hook.State) error {
+	if !s.Net.HasStatistics() || !s.Scores() || s.Epoch < h.cfg.Start {
 		return nil
 	}
-	return s.Aside(func() error {
-		err := s.Restate()
+	return s.Temporarily(func() error {
+		err := s.Recalibrate(ctx)
 		if err != nil {
 			return err
 		}
-		if s.Record.SGDStats, err = s.Evaluate(); err != nil {
+		if s.Record.SGDStats, err = s.Evaluate(ctx); err != nil {
 			return err
 		}
-		return s.Judge(network.SGDStats, s.Record.SGDStats)
+		return s.Judge(ctx, network.SGDStats, s.Record.SGDStats)
 	})
 }
 
 // average scores the uniform average of the last k snapshots, and keeps its weights at the end of the run.
-func (h *RNA) average(s *hook.State, k int) error {
+func (h *RNA) average(ctx context.Context, s *hook.State, k int) error {
 	if h.window.Len() < k || !s.Scores() {
 		return nil
 	}
-	return s.Aside(func() error {
+	return s.Temporarily(func() error {
 		err := error(nil)
 		if h.descent.v != nil { // Y c: x would be a step further
 			err = h.window.Combine(s.Net.Params, uniform(k), 0)
@@ -42,17 +43,17 @@ func (h *RNA) average(s *hook.State, k int) error {
 		if err != nil {
 			return err
 		}
-		if err := h.setStats(s, uniform(k)); err != nil {
+		if err := h.setStats(ctx, s, uniform(k)); err != nil {
 			return err
 		}
-		score, err := s.Evaluate()
+		score, err := s.Evaluate(ctx)
 		if err != nil {
 			return err
 		}
 		if score != nil {
 			s.Record.Averages = append(s.Record.Averages, hook.AverageRecord{Epochs: k, Score: *score})
 		}
-		if err := s.JudgeAverage(k, score); err != nil || !s.LastEpoch() {
+		if err := s.JudgeAverage(ctx, k, score); err != nil || !s.LastEpoch() {
 			return err
 		}
 		return s.KeepAverage(k)
@@ -60,22 +61,22 @@ func (h *RNA) average(s *hook.State, k int) error {
 }
 
 // extrapolate scores y⁺, keeps its weights and, if inject is set, goes on from it.
-func (h *RNA) extrapolate(s *hook.State, inject bool) error {
+func (h *RNA) extrapolate(ctx context.Context, s *hook.State, inject bool) error {
 	rec := &hook.RNARecord{}
 	s.Record.RNA = rec
 	var point network.Point
 	defer func() { point.Free() }()
-	err := s.Aside(func() error {
-		ok, err := h.point(s)
+	err := s.Temporarily(func() error {
+		ok, err := h.point(ctx, s)
 		if err != nil || !ok {
 			inject = false
 			return err
 		}
 		defer since(time.Now(), &s.Seconds.RNAEval)
-		if err := h.setStats(s, rec.C); err != nil {
+		if err := h.setStats(ctx, s, rec.C); err != nil {
 			return err
 		}
-		if rec.Score, err = s.Evaluate(); err != nil {
+		if rec.Score, err = s.Evaluate(ctx); err != nil {
 			return err
 		}
 		if ok, err = s.Net.Finite(); err != nil {
@@ -85,7 +86,7 @@ func (h *RNA) extrapolate(s *hook.State, inject bool) error {
 			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
 			return nil
 		}
-		if err := s.Judge(network.RNA, rec.Score); err != nil {
+		if err := s.Judge(ctx, network.RNA, rec.Score); err != nil {
 			return err
 		}
 		if err := s.Keep("rna", network.RNA); err != nil {

@@ -75,10 +75,10 @@ func TestSnapshots(t *testing.T) {
 			}
 			end.State.Record = &hook.EpochRecord{RNA: &hook.RNARecord{}}
 			// The average and the extrapolated point are combinations of the snapshots.
-			if err := rnaOf(r).Average(end.State, 2); err != nil {
+			if err := rnaOf(r).Average(t.Context(), end.State, 2); err != nil {
 				t.Fatal(err)
 			}
-			if ok, err := rnaOf(r).Point(end.State); !ok || err != nil {
+			if ok, err := rnaOf(r).Point(t.Context(), end.State); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 			near(t, "y⁺", numbers(t, r.Net.Params), mean(last.C, want[len(want)-2:]), 1e-6)

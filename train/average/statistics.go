@@ -1,18 +1,20 @@
 package average
 
 import (
+	"context"
+
 	"onlinerna/train/config"
 	"onlinerna/train/hook"
 )
 
 // setStats gives the weights that are in the network, combined with coefficients c, their statistics.
-func (h *RNA) setStats(s *hook.State, c []float64) error {
+func (h *RNA) setStats(ctx context.Context, s *hook.State, c []float64) error {
 	n := s.Net
 	if n.Stats == nil {
 		return nil
 	}
 	if h.cfg.Stats == config.Reestimate {
-		return s.Restate()
+		return s.Recalibrate(ctx)
 	}
 	sum := make([]float64, n.Stats.Len())
 	for i, v := range h.stats[len(h.stats)-len(c):] {

@@ -1,6 +1,7 @@
 package average
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -10,11 +11,11 @@ import (
 	"onlinerna/train/hook"
 )
 
-// Late implements hook.LateHook: what is taken at the ends of epochs alone leaves steps alone.
-func (h *RNA) Late() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
+// Async implements hook.AsyncHook: what is taken at the ends of epochs alone leaves steps alone.
+func (h *RNA) Async() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
 
 // AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
-func (h *RNA) AfterStep(s *hook.State) error {
+func (h *RNA) AfterStep(_ context.Context, s *hook.State) error {
 	if s.Epoch < h.cfg.Start {
 		return nil
 	}

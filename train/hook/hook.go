@@ -2,10 +2,15 @@
 // called with, by whose methods it does what it does, and the records that it writes into. Package train calls hooks and has these names, too.
 package hook
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
-// Hook takes part in a run. What it does besides having a name is said by the interfaces below. Errors are
-// reported with the name of the hook and end the run.
+// Hook takes part in a run through the interfaces below that it implements. Its errors end the run; they carry its name.
+//
+// The contexts of its methods are that of Train: they end when the run is to stop. A hook passes them on to the methods of [State]. With several
+// ranks it returns no error of its own because one has ended, since the other ranks may still wait for it: the run stops on all ranks at once.
 type Hook interface {
 	Name() string
 }
@@ -13,22 +18,22 @@ type Hook interface {
 // StepHook is called after each step of the optimiser. When one fails, the others are still called.
 type StepHook interface {
 	Hook
-	AfterStep(s *State) error
+	AfterStep(ctx context.Context, s *State) error
 }
 
-// LateHook is a StepHook that may not need more of a step than its record, as Late says before each epoch. On a device that works behind the
-// host's back it is called when the next step is under way already, and the network's vectors are no longer those of
-// the step. For other StepHooks each step is waited for.
-type LateHook interface {
+// AsyncHook is a StepHook that may need the record of a step alone. On a device that computes asynchronously it is then called while the next step
+// is under way, when the network's vectors are no longer those of the step. Other StepHooks make the run wait for each step.
+type AsyncHook interface {
 	StepHook
-	Late() bool
+	// Async reports whether the hook needs the record alone. The run asks before each epoch.
+	Async() bool
 }
 
-// QueuedHook takes part in steps by operations on the network's vectors alone, which the device does in their order: it is called when the step is
-// issued, with a State that lacks the record. No step is waited for on its account.
+// QueuedHook takes part in steps by operations on the network's vectors alone, which the device does in order: the run calls it when it issues the
+// step, with a State that lacks the record, and waits for nothing.
 type QueuedHook interface {
 	Hook
-	AfterIssue(s *State) error
+	AfterIssue(ctx context.Context, s *State) error
 }
 
 // EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the power average, the caller's
@@ -36,7 +41,7 @@ type QueuedHook interface {
 // dropped.
 type EpochHook interface {
 	Hook
-	AfterEpoch(s *State) error
+	AfterEpoch(ctx context.Context, s *State) error
 }
 
 // SavingHook has state that belongs into checkpoints. If a run is stopped while the hooks of an epoch are being
@@ -49,11 +54,11 @@ type SavingHook interface {
 	Load(s *State, dir string, small json.RawMessage) error
 }
 
-// DividedHook is a SavingHook with state that no rank has as a whole: Save is called on all ranks, and only the one that is given a folder writes.
-type DividedHook interface {
+// ShardedHook is a SavingHook with state that no rank has as a whole: Save is called on all ranks, and only the one that is given a folder writes.
+type ShardedHook interface {
 	SavingHook
-	// Divided says whether that is so in this run.
-	Divided() bool
+	// Sharded reports whether that is so in this run.
+	Sharded() bool
 }
 
 // OpeningHook allocates something before the run begins, or is loaded, when the network is there.

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"fmt"
 
 	"onlinerna/nn/device"
@@ -16,7 +17,7 @@ import (
 //
 // Its methods are what a run does for its hooks: RNA and the averages of iterates are built on them and on the vectors of
 // Net alone. They speak of the weights and the statistics that are in the network at the moment, whatever they are: a hook
-// writes a point there, within Aside to have a look at it, or for good to have training go on from it.
+// writes a point there, within Temporarily to have a look at it, or for good to have training go on from it.
 type State struct {
 	Config *config.Config
 	Ranks  *ranks.Group // nil for one process
@@ -39,16 +40,16 @@ type State struct {
 
 // Run is what a loop of training does for hooks. Its methods are those of [State] that are described there.
 type Run interface {
-	Aside(fn func() error) error
+	Temporarily(fn func() error) error
 	Iterate() (device.Vector, error)
-	Restate() error
+	Recalibrate(ctx context.Context) error
 	Statistics() ([]float64, error)
-	Evaluate() (*network.Score, error)
-	EvaluateHeld() (*network.Score, error)
-	HeldLosses() ([]float64, error)
+	Evaluate(ctx context.Context) (*network.Score, error)
+	EvaluateHeld(ctx context.Context) (*network.Score, error)
+	HeldLosses(ctx context.Context) ([]float64, error)
 	Scores() bool
 	// Judge takes the record, and what weights they are, without their score.
-	Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error
+	Judge(ctx context.Context, rec *EpochRecord, of ScoreRecord, val *network.Score) error
 	// Keep takes a name, and what weights they are, without their score.
 	Keep(name string, of ScoreRecord) error
 	// Gradient takes the record of the step that it is asked for.
@@ -71,28 +72,30 @@ func (s *State) Warming() bool {
 // LastEpoch says whether the run ends with this epoch.
 func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }
 
-// Aside runs fn, which may change the network's weights and statistics, and puts them back.
-func (s *State) Aside(fn func() error) error { return s.run.Aside(fn) }
+// Temporarily runs fn, which may change the network's weights and statistics, and puts them back.
+func (s *State) Temporarily(fn func() error) error { return s.run.Temporarily(fn) }
 
 // Iterate is the present iterate, to read: the network's parameters, also after an epoch, or a copy of the average beside them while an averaging
 // optimiser trains. It is valid until the next step.
 func (s *State) Iterate() (device.Vector, error) { return s.run.Iterate() }
 
-// Restate gives the network's weights BatchNorm statistics of their own: their mean over training batches, the same ones whenever it is
+// Recalibrate gives the network's weights BatchNorm statistics of their own: their mean over training batches, the same ones whenever it is
 // called in an epoch.
-func (s *State) Restate() error { return s.run.Restate() }
+func (s *State) Recalibrate(ctx context.Context) error { return s.run.Recalibrate(ctx) }
 
 // Statistics reads the running statistics, those of all ranks; nil for a network without BatchNorm.
 func (s *State) Statistics() ([]float64, error) { return s.run.Statistics() }
 
 // Evaluate scores the network's weights on the validation images. It is nil if there are none.
-func (s *State) Evaluate() (*network.Score, error) { return s.run.Evaluate() }
+func (s *State) Evaluate(ctx context.Context) (*network.Score, error) { return s.run.Evaluate(ctx) }
 
 // EvaluateHeld scores the network's weights on the held-out images. It is nil if there are none.
-func (s *State) EvaluateHeld() (*network.Score, error) { return s.run.EvaluateHeld() }
+func (s *State) EvaluateHeld(ctx context.Context) (*network.Score, error) {
+	return s.run.EvaluateHeld(ctx)
+}
 
 // HeldLosses are the losses of the network's weights on the held-out images, one each, in an order that stays the same; nil if there are none.
-func (s *State) HeldLosses() ([]float64, error) { return s.run.HeldLosses() }
+func (s *State) HeldLosses(ctx context.Context) ([]float64, error) { return s.run.HeldLosses(ctx) }
 
 // Scores says whether there are images of either kind.
 func (s *State) Scores() bool { return s.run.Scores() }
@@ -100,13 +103,13 @@ func (s *State) Scores() bool { return s.run.Scores() }
 // Judge scores the network's weights on the held-out images, notes it in the record under the kind of weights that they are, and keeps
 // them as best.safetensors if nothing was better so far, by the measure of Config.BestBy. Without held-out images it goes by val, the score on the
 // validation images; nil leaves them out.
-func (s *State) Judge(kind network.Kind, val *network.Score) error {
-	return s.run.Judge(s.Record, ScoreRecord{Kind: kind}, val)
+func (s *State) Judge(ctx context.Context, kind network.Kind, val *network.Score) error {
+	return s.run.Judge(ctx, s.Record, ScoreRecord{Kind: kind}, val)
 }
 
 // JudgeAverage is Judge for the uniform average of so many snapshots.
-func (s *State) JudgeAverage(snapshots int, val *network.Score) error {
-	return s.run.Judge(s.Record, ScoreRecord{Kind: network.Average, Snapshots: snapshots}, val)
+func (s *State) JudgeAverage(ctx context.Context, snapshots int, val *network.Score) error {
+	return s.run.Judge(ctx, s.Record, ScoreRecord{Kind: network.Average, Snapshots: snapshots}, val)
 }
 
 // Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's [network.Meta].

@@ -111,14 +111,14 @@ func crossEntropy(logits []float32, label int) float64 {
 	return math.Log(sum) + most - float64(logits[label])
 }
 
-// Restated says whether there are statistics that batches change: there are none without BatchNorm, or where all of it is frozen.
-func (n *Network) Restated() bool {
+// HasStatistics says whether there are statistics that batches change: there are none without BatchNorm, or where all of it is frozen.
+func (n *Network) HasStatistics() bool {
 	return slices.ContainsFunc(n.model.Stats, func(s nn.Stat) bool { return !s.Frozen })
 }
 
-// Restate replaces the running statistics that are not frozen by their mean over the batches of an epoch of a loader, in proportion to the batches' sizes.
-func (n *Network) Restate(ctx context.Context, l *data.Loader, epoch int) error {
-	if !n.Restated() {
+// Recalibrate replaces the running statistics that are not frozen by their mean over the batches of an epoch of a loader, in proportion to the batches' sizes.
+func (n *Network) Recalibrate(ctx context.Context, l *data.Loader, epoch int) error {
+	if !n.HasStatistics() {
 		return nil
 	}
 	images := 0

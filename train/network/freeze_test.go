@@ -146,7 +146,7 @@ func TestAllNormFrozen(t *testing.T) {
 	}
 	defer n.Close()
 	before := numbers(t, n.Stats)
-	if n.Restated() {
+	if n.HasStatistics() {
 		t.Error("frozen statistics are restated")
 	}
 	if err := n.UpdateStats(noise(4, 8, 1), 1); err != nil {

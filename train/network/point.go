@@ -31,8 +31,8 @@ func (p Point) Copy(src Point) error {
 	return p.Stats.Copy(src.Stats)
 }
 
-// Aside runs fn, which may change the network's weights and statistics, and puts them back. They are in spare meanwhile.
-func (n *Network) Aside(spare Point, fn func() error) (err error) {
+// Temporarily runs fn, which may change the network's weights and statistics, and puts them back. They are in spare meanwhile.
+func (n *Network) Temporarily(spare Point, fn func() error) (err error) {
 	if err := spare.Copy(n.Point()); err != nil {
 		return err
 	}

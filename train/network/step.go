@@ -102,7 +102,7 @@ func (n *Network) Gradient(b *data.Batch, statsMomentum float64) (loss float64, 
 // UpdateStats runs a batch forward and moves the running statistics; the weights stay. Momentum 1/k for
 // the k-th batch gives the plain average over batches, and the first then replaces what was there.
 func (n *Network) UpdateStats(b *data.Batch, momentum float64) error {
-	if !n.Restated() {
+	if !n.HasStatistics() {
 		return nil
 	}
 	_, err := n.issue(Statistics, b, StepOptions{StatsMomentum: momentum})

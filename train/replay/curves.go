@@ -48,7 +48,6 @@ func (r *Replay) Curves(ctx context.Context, o Options) (_ *Result, err error) {
 // step computes the points of one epoch.
 type step struct {
 	*Replay
-	ctx   context.Context
 	opt   Options
 	state *train.State
 	dir   string // for files of points
@@ -56,7 +55,7 @@ type step struct {
 }
 
 func (r *Replay) epoch(ctx context.Context, o Options, curves []*Curve, dir string, i int) error {
-	s := &step{r, ctx, o, r.Run.At(ctx, r.epochs[i]), dir, i}
+	s := &step{r, o, r.Run.At(r.epochs[i]), dir, i}
 	var rows []*Curve // of RNA
 	for _, c := range curves {
 		if err := ctx.Err(); err != nil {
@@ -65,36 +64,36 @@ func (r *Replay) epoch(ctx context.Context, o Options, curves []*Curve, dir stri
 		var err error
 		switch c.Kind {
 		case network.SGD:
-			err = s.score(c, Point{}, r.files[i], false)
+			err = s.score(ctx, c, Point{}, r.files[i], false)
 		case network.SGDStats:
-			err = s.score(c, Point{}, r.files[i], true)
+			err = s.score(ctx, c, Point{}, r.files[i], true)
 		case network.RNA:
 			if i >= c.Window {
 				rows = append(rows, c)
 			}
 		case network.Average:
-			err = s.average(c)
+			err = s.average(ctx, c)
 		case network.EMA:
-			err = s.moving(c)
+			err = s.moving(ctx, c)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	return s.extrapolate(rows)
+	return s.extrapolate(ctx, rows)
 }
 
 // score adds a point: the weights in a file.
-func (s *step) score(c *Curve, p Point, file string, restate bool) error {
-	if err := s.load(file, restate); err != nil {
+func (s *step) score(ctx context.Context, c *Curve, p Point, file string, restate bool) error {
+	if err := s.load(ctx, file, restate); err != nil {
 		return err
 	}
 	p.Epoch = s.state.Epoch
 	var err error
-	if p.Val, err = s.state.Evaluate(); err != nil {
+	if p.Val, err = s.state.Evaluate(ctx); err != nil {
 		return err
 	}
-	if p.Held, err = s.state.EvaluateHeld(); err != nil {
+	if p.Held, err = s.state.EvaluateHeld(ctx); err != nil {
 		return err
 	}
 	if p.Val != nil && !p.Val.Finite() || p.Held != nil && !p.Held.Finite() {
@@ -123,20 +122,20 @@ func (c *Curve) fileName() string {
 	return name + ".safetensors"
 }
 
-func (s *step) load(file string, restate bool) error {
+func (s *step) load(ctx context.Context, file string, restate bool) error {
 	if _, err := s.Run.Net.LoadWeights(file); err != nil {
 		return err
 	}
 	if !restate {
 		return nil
 	}
-	return s.state.Restate()
+	return s.state.Recalibrate(ctx)
 }
 
 // combine writes a combination of files and loads it, with statistics as points have them.
-func (s *step) combine(series *extrapolate.Series, weights []float64) (file string, err error) {
+func (s *step) combine(ctx context.Context, series *extrapolate.Series, weights []float64) (file string, err error) {
 	file = filepath.Join(s.dir, "point.safetensors")
-	return file, series.Write(s.ctx, file, weights, s.write())
+	return file, series.Write(ctx, file, weights, s.write())
 }
 
 func (s *step) write() extrapolate.WriteOptions {
@@ -171,28 +170,28 @@ func (s *step) with(paths []string, f func(*extrapolate.Series) error) error {
 }
 
 // average adds the point of the uniform average of the newest snapshots, if there are enough.
-func (s *step) average(c *Curve) error {
+func (s *step) average(ctx context.Context, c *Curve) error {
 	if s.at+1 < c.Last {
 		return nil
 	}
 	return s.with(s.files[s.at+1-c.Last:s.at+1], func(series *extrapolate.Series) error {
-		file, err := s.combine(series, series.Average())
+		file, err := s.combine(ctx, series, series.Average())
 		if err != nil {
 			return err
 		}
-		return s.score(c, Point{}, file, s.restates())
+		return s.score(ctx, c, Point{}, file, s.restates())
 	})
 }
 
 // moving takes the snapshot into the moving average, which is in a file.
-func (s *step) moving(c *Curve) error {
+func (s *step) moving(ctx context.Context, c *Curve) error {
 	file, next := filepath.Join(s.dir, c.fileName()), filepath.Join(s.dir, "next.safetensors")
 	paths, weights := []string{file, s.files[s.at]}, []float64{c.Decay, 1 - c.Decay}
 	if s.at == 0 {
 		paths, weights = paths[1:], []float64{1}
 	}
 	err := s.with(paths, func(series *extrapolate.Series) error {
-		return series.Write(s.ctx, next, weights, s.write())
+		return series.Write(ctx, next, weights, s.write())
 	})
 	if err != nil {
 		return err
@@ -200,11 +199,11 @@ func (s *step) moving(c *Curve) error {
 	if err := os.Rename(next, file); err != nil {
 		return err
 	}
-	return s.score(c, Point{}, file, s.restates())
+	return s.score(ctx, c, Point{}, file, s.restates())
 }
 
 // extrapolate adds the points of RNA: all come from one Gram matrix.
-func (s *step) extrapolate(curves []*Curve) error {
+func (s *step) extrapolate(ctx context.Context, curves []*Curve) error {
 	most := 0
 	for _, c := range curves {
 		most = max(most, c.Window)
@@ -213,11 +212,11 @@ func (s *step) extrapolate(curves []*Curve) error {
 		return nil
 	}
 	return s.with(s.files[s.at-most:s.at+1], func(series *extrapolate.Series) error {
-		if err := series.Measure(s.ctx); err != nil {
+		if err := series.Measure(ctx); err != nil {
 			return err
 		}
 		for _, c := range curves {
-			if err := s.rna(series, c); err != nil {
+			if err := s.rna(ctx, series, c); err != nil {
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
@@ -226,7 +225,7 @@ func (s *step) extrapolate(curves []*Curve) error {
 }
 
 // rna adds the point of RNA with the parameters of a curve, of the newest residuals of a series.
-func (s *step) rna(series *extrapolate.Series, c *Curve) error {
+func (s *step) rna(ctx context.Context, series *extrapolate.Series, c *Curve) error {
 	weights := func(coef []float64) []float64 {
 		all := make([]float64, len(series.Pairs()))
 		copy(all[len(all)-len(coef):], coef)
@@ -236,7 +235,7 @@ func (s *step) rna(series *extrapolate.Series, c *Curve) error {
 	w := series.Last()
 	var res rna.Result
 	if c.Rule.Auto {
-		choice, err := s.search(series, c, weights)
+		choice, err := s.search(ctx, series, c, weights)
 		if err != nil {
 			return err
 		}
@@ -259,15 +258,15 @@ func (s *step) rna(series *extrapolate.Series, c *Curve) error {
 	if l := res.Lambda; res.C != nil && !math.IsInf(l, 0) {
 		p.Lambda = &l
 	}
-	file, err := s.combine(series, w)
+	file, err := s.combine(ctx, series, w)
 	if err != nil {
 		return err
 	}
-	return s.score(c, p, file, s.restates())
+	return s.score(ctx, c, p, file, s.restates())
 }
 
 // search chooses λ by the losses of the held-out images, as in training.
-func (s *step) search(series *extrapolate.Series, c *Curve, weights func([]float64) []float64) (rna.Choice, error) {
+func (s *step) search(ctx context.Context, series *extrapolate.Series, c *Curve, weights func([]float64) []float64) (rna.Choice, error) {
 	list, err := series.Candidates(rna.SearchOptions{Beta: rna.Set(*c.Beta), Newest: c.Window})
 	if err != nil {
 		return rna.Choice{}, err
@@ -277,13 +276,13 @@ func (s *step) search(series *extrapolate.Series, c *Curve, weights func([]float
 		if x.Kind != rna.Kept {
 			w = weights(x.Result.C)
 		}
-		file, err := s.combine(series, w)
+		file, err := s.combine(ctx, series, w)
 		if err == nil {
-			err = s.load(file, s.restates())
+			err = s.load(ctx, file, s.restates())
 		}
 		if err != nil {
 			return nil, err
 		}
-		return s.state.HeldLosses()
+		return s.state.HeldLosses(ctx)
 	})
 }

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -179,7 +178,7 @@ func (r *Replay) check(o *Options) error {
 	if len(o.Windows) > 0 && r.Config.RNA.Mode == train.Online {
 		return errors.New("RNA's points were put back into this run: its iterates go on from these, which are not kept, and have no residuals of their own. Leave out windows, or train with --rna offline")
 	}
-	if !r.Run.At(context.Background(), 1).Scores() {
+	if !r.Run.At(1).Scores() {
 		return fmt.Errorf("%s has neither validation nor held-out images to score weights on", r.Config.Data)
 	}
 	return nil
@@ -189,7 +188,7 @@ func (r *Replay) check(o *Options) error {
 func (r *Replay) curves(o Options) []*Curve {
 	name := r.Config.OptimizerName()
 	list := []*Curve{{Name: name, Kind: network.SGD}}
-	if o.Stats == Reestimate && r.Run.Net.Restated() {
+	if o.Stats == Reestimate && r.Run.Net.HasStatistics() {
 		list = append(list, &Curve{Name: name + ", BatchNorm recalibrated", Kind: network.SGDStats})
 	}
 	for _, n := range o.Windows {

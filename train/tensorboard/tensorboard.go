@@ -4,6 +4,7 @@ package tensorboard
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type Hook struct {
 }
 
 var (
-	_ hook.LateHook    = (*Hook)(nil)
+	_ hook.AsyncHook   = (*Hook)(nil)
 	_ hook.EpochHook   = (*Hook)(nil)
 	_ hook.ClosingHook = (*Hook)(nil)
 )
@@ -40,11 +41,11 @@ func New(dir string) *Hook { return &Hook{dir: dir, now: time.Now} }
 // Name implements hook.Hook.
 func (h *Hook) Name() string { return "tensorboard" }
 
-// Late implements hook.LateHook.
-func (h *Hook) Late() bool { return true }
+// Async implements hook.AsyncHook.
+func (h *Hook) Async() bool { return true }
 
 // AfterStep writes the loss as minimised, top-1 and the learning rate.
-func (h *Hook) AfterStep(s *hook.State) error {
+func (h *Hook) AfterStep(_ context.Context, s *hook.State) error {
 	if err := h.open(s.Steps); err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (h *Hook) AfterStep(s *hook.State) error {
 }
 
 // AfterEpoch writes losses and errors in percent of all weights.
-func (h *Hook) AfterEpoch(s *hook.State) error {
+func (h *Hook) AfterEpoch(_ context.Context, s *hook.State) error {
 	if err := h.open(s.Steps); err != nil {
 		return err
 	}

@@ -363,8 +363,8 @@ func Find(root string) (Newest, error) {
 	return n, errors.Join(errs...)
 }
 
-// Aside gives a damaged checkpoint another name, so that it counts no longer.
-func (d Damaged) Aside() (string, error) {
+// SetAside gives a damaged checkpoint another name, so that it counts no longer.
+func (d Damaged) SetAside() (string, error) {
 	to := d.Dir + damaged
 	if err := files.RemoveAll(to); err != nil {
 		return "", err

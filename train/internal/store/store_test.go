@@ -117,7 +117,7 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-func TestAside(t *testing.T) {
+func TestSetAside(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 2, 1)
 	dir := write(t, root, 2, 2)
@@ -141,7 +141,7 @@ func TestAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, _ := Find(root)
-	if to, err := n.Damaged[0].Aside(); err != nil || filepath.Base(to) != "000002.damaged" {
+	if to, err := n.Damaged[0].SetAside(); err != nil || filepath.Base(to) != "000002.damaged" {
 		t.Fatal(to, err)
 	}
 	write(t, root, 2, 3)

@@ -3,6 +3,7 @@ package traintest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"image"
 	"image/color"
@@ -165,14 +166,14 @@ type Watch struct {
 
 func (Watch) Name() string { return "watch" }
 
-func (w Watch) AfterStep(s *hook.State) error {
+func (w Watch) AfterStep(_ context.Context, s *hook.State) error {
 	if w.Step == nil {
 		return nil
 	}
 	return w.Step(s)
 }
 
-func (w Watch) AfterEpoch(s *hook.State) error {
+func (w Watch) AfterEpoch(_ context.Context, s *hook.State) error {
 	if w.Epoch == nil {
 		return nil
 	}
