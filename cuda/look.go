@@ -11,6 +11,7 @@ import (
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nccl"
+	"onlinerna/cuda/nvml"
 	"onlinerna/cuda/nvrtc"
 )
 
@@ -38,14 +39,27 @@ func (r *Report) load() {
 	r.Err = err
 	for _, d := range devices {
 		g := GPUReport{Info: d}
-		blas, dnn := r.Libraries[lazy.CuBLAS].Err == nil, r.Libraries[lazy.CuDNN].Err == nil
-		g.Free, g.Err = try(d.Ordinal, blas, dnn)
-		g.Tried = g.Err == nil && dnn
+		if r.Libraries[lazy.NVML].Err == nil {
+			if g.State, err = nvml.Read(d.UUID); err != nil {
+				r.Libraries[lazy.NVML].Err = err
+			}
+		}
+		g.Free = g.State.Free
 		r.GPUs = append(r.GPUs, g)
 	}
 }
 
-// try opens a GPU, uses cuBLAS and cuDNN if they are installed, and returns the free memory in bytes.
+// Try opens each GPU and uses cuBLAS and cuDNN if they are installed. The driver keeps some hundred MB of each GPU for
+// this process until it ends.
+func (r *Report) Try() {
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		g.Free, g.Err = try(g.Ordinal, r.Libraries[lazy.CuBLAS].Err == nil, r.Libraries[lazy.CuDNN].Err == nil)
+		g.Tried = g.Err == nil && r.Libraries[lazy.CuDNN].Err == nil
+	}
+}
+
+// try opens a GPU, uses the libraries and returns the free memory in bytes.
 func try(ordinal int, withBLAS, withDNN bool) (free int64, err error) {
 	c, err := Open(ordinal, Options{})
 	if err != nil {
@@ -150,6 +164,8 @@ func version(l lazy.Library) (v string, cuda int, err error) {
 	case lazy.NCCL:
 		v, err = nccl.Version()
 		return v, 0, err
+	case lazy.NVML:
+		return "loaded", 0, nil
 	default:
 		return "", 0, fmt.Errorf("cuda: no version of %v", l)
 	}

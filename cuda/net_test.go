@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
 	"onlinerna/rna"
@@ -98,14 +99,26 @@ func TestFaultOfManyGPUs(t *testing.T) {
 	t.Setenv("RNA_SIM_USED", "0:1000000000,2:900000000")
 	look := func() (*Report, string) {
 		t.Helper()
+		before := sim.Calls("cuDevicePrimaryCtxRetain")
 		r := Look()
+		if sim.Calls("cuDevicePrimaryCtxRetain") != before {
+			t.Error("Look opens a GPU")
+		}
 		var b bytes.Buffer
 		check(t, r.Print(&b))
 		return r, b.String()
 	}
 	r, _ := look()
-	if len(r.GPUs) != 4 || r.Net() != 1 || len(r.InUse(1)) != 1 || r.GPUs[0].Free > 100<<20 || !r.GPUs[3].Tried {
+	if len(r.GPUs) != 4 || r.Net() != 1 || len(r.InUse(1)) != 1 || r.GPUs[0].Free > 100<<20 || r.GPUs[3].Tried {
 		t.Errorf("GPU %d of %+v", r.Net(), r.GPUs)
+	}
+	r.Try()
+	if r.Net() != 1 || r.GPUs[0].Free > 100<<20 || !r.GPUs[3].Tried {
+		t.Errorf("GPU %d of %+v, tried", r.Net(), r.GPUs)
+	}
+	t.Setenv("RNA_SIM_SLOWED", "4")
+	if _, said := look(); !strings.Contains(said, "1500 MHz, 65 of 100 W, 41 °C, slowed by: power limit\n") {
+		t.Errorf("no clocks in\n%s", said)
 	}
 	d, err := OpenNet(2, NetOptions{})
 	check(t, err)
@@ -129,6 +142,9 @@ func TestFaultOfManyGPUs(t *testing.T) {
 		t.Error(said)
 	}
 	t.Setenv("RNA_SIM_MIG", "1")
+	if _, said := look(); !strings.Contains(said, "1500 MHz, 65 W, 41") {
+		t.Errorf("no clocks of a part in\n%s", said)
+	}
 	t.Setenv("CUDA_VISIBLE_DEVICES", "MIG-"+id[4:])
 	if r, _ := look(); len(r.GPUs) != 1 || r.GPUs[0].UUID != "MIG-"+id[4:] || r.Net() != 0 {
 		t.Errorf("%+v", r.GPUs)

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/nvml"
 )
 
 // A Report is the result of [Look].
@@ -44,15 +46,20 @@ func (l LibraryReport) fits(driver int) error {
 		l.File, l.Library.Install(driver))
 }
 
-// A GPUReport is a GPU and its free memory in bytes, or the reason why it cannot be used.
+// A GPUReport is a GPU and its state, or the reason why it cannot be used.
 type GPUReport struct {
 	Info
-	Free  int64
-	Tried bool // a test convolution gave the right result
+	Free  int64      // bytes of memory; 0 if NVML is missing and the GPU was not tried
+	State nvml.State // zero if NVML is missing
+	Tried bool       // a test convolution gave the right result
 	Err   error
 }
 
-// Look reports the machine's GPUs, driver and libraries. It does not fail: the report lists missing parts.
+// optional reports whether nets on one GPU do without a library.
+func optional(l lazy.Library) bool { return l == lazy.NCCL || l == lazy.NVML }
+
+// Look reports the machine's GPUs, driver and libraries. It opens no GPU: [Report.Try] does. It does not fail: the
+// report lists missing parts.
 func Look() *Report {
 	r := &Report{Built: lazy.Built, Hardware: pciGPUs("/sys/bus/pci/devices"),
 		KernelModule: kernelModule("/proc/driver/nvidia/version")}
@@ -93,10 +100,10 @@ func kernelModule(file string) string {
 	return strings.TrimSpace(line)
 }
 
-// Usable reports whether some GPU can run RNA: it opens, and cuBLAS and NVRTC load.
+// Usable reports whether some GPU can run RNA: cuBLAS and NVRTC load, and it opened if it was tried.
 func (r *Report) Usable() bool {
 	for _, l := range r.Libraries {
-		if l.Err != nil && l.Library != lazy.CuDNN && l.Library != lazy.NCCL {
+		if l.Err != nil && l.Library != lazy.CuDNN && !optional(l.Library) {
 			return false
 		}
 	}
@@ -116,7 +123,7 @@ const freeEnough = .8
 // because the others are busy. It is −1 if there is none.
 func (r *Report) Net() int {
 	for _, l := range r.Libraries {
-		if l.Err != nil && l.Library != lazy.NCCL {
+		if l.Err != nil && !optional(l.Library) {
 			return -1
 		}
 	}
@@ -155,6 +162,68 @@ func (r *Report) hidden() string {
 			"unknown name", len(asked), len(r.GPUs))
 	}
 	return ""
+}
+
+// MarshalJSON writes the report with its errors as texts.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	type library struct {
+		Name    string `json:"name"`
+		Version string `json:"version,omitempty"`
+		CUDA    string `json:"cuda,omitempty"`
+		File    string `json:"file,omitempty"`
+		Error   string `json:"error,omitempty"`
+	}
+	type gpu struct {
+		Ordinal         int      `json:"ordinal"`
+		Name            string   `json:"name"`
+		UUID            string   `json:"uuid"`
+		Arch            string   `json:"arch"`
+		Multiprocessors int      `json:"multiprocessors"`
+		Memory          int64    `json:"memory_bytes"`
+		Free            int64    `json:"free_bytes,omitempty"`
+		Clock           int      `json:"clock_mhz,omitempty"`
+		MemoryClock     int      `json:"memory_clock_mhz,omitempty"`
+		Power           float64  `json:"power_w,omitempty"`
+		PowerLimit      float64  `json:"power_limit_w,omitempty"`
+		Temperature     int      `json:"temperature_c,omitempty"`
+		Slowed          []string `json:"slowed_by,omitempty"`
+		Tried           bool     `json:"tried"`
+		Error           string   `json:"error,omitempty"`
+	}
+	all := struct {
+		Built        bool      `json:"built"`
+		Hardware     []string  `json:"hardware"`
+		KernelModule string    `json:"kernel_module,omitempty"`
+		CUDA         string    `json:"cuda,omitempty"`
+		Libraries    []library `json:"libraries"`
+		GPUs         []gpu     `json:"gpus"`
+		Error        string    `json:"error,omitempty"`
+		Visible      string    `json:"cuda_visible_devices,omitempty"`
+		Chosen       int       `json:"chosen"` // the GPU that "--device auto" takes, −1 for none
+	}{r.Built, r.Hardware, r.KernelModule, cudaVersion(r.CUDA), []library{}, []gpu{}, text(r.Err), r.Visible, r.Net()}
+	for _, l := range r.Libraries {
+		all.Libraries = append(all.Libraries, library{l.Library.String(), l.Version, cudaVersion(l.CUDA), l.File,
+			text(l.Err)})
+	}
+	for _, g := range r.GPUs {
+		all.GPUs = append(all.GPUs, gpu{g.Ordinal, g.Name, g.UUID, g.Arch(), g.Multiprocessors, g.Memory, g.Free,
+			g.State.Clock, g.State.MemoryClock, g.State.Power, g.State.PowerLimit, g.State.Temperature, g.State.Slowed,
+			g.Tried, text(g.Err)})
+	}
+	return json.Marshal(all)
+}
+
+func cudaVersion(v int) string {
+	if v == 0 {
+		return ""
+	}
+	return lazy.VersionString(v)
 }
 
 // Print writes the report: first the parts that work, then the missing ones with instructions.
@@ -200,6 +269,9 @@ func (r *Report) Print(w io.Writer) error {
 			if len(r.GPUs) > 1 {
 				missing = append(missing, l.Err)
 			}
+		case l.Library == lazy.NVML:
+			line(name, "missing; clocks, power and other programs' memory are unknown")
+			missing = append(missing, l.Err)
 		default:
 			what := "unusable"
 			if errors.As(l.Err, new(*lazy.NotFoundError)) {
@@ -220,11 +292,14 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	for _, g := range r.GPUs {
 		what := fmt.Sprintf("%s, %s, %d multiprocessors, ", g.Name, g.Arch(), g.Multiprocessors)
-		if g.Err == nil {
-			what += fmt.Sprintf("%s of %s free", driver.Size(g.Free), driver.Size(g.Memory))
-		} else {
+		switch {
+		case g.Err != nil:
 			what += fmt.Sprintf("%s, cannot be used", driver.Size(g.Memory))
 			missing = append(missing, g.Err)
+		case g.Free > 0:
+			what += fmt.Sprintf("%s of %s free", driver.Size(g.Free), driver.Size(g.Memory))
+		default:
+			what += driver.Size(g.Memory)
 		}
 		if bw := g.Bandwidth(); bw > 0 {
 			what += fmt.Sprintf(", %.0f GB/s", bw/1e9)
@@ -233,6 +308,9 @@ func (r *Report) Print(w io.Writer) error {
 			what += ", a convolution is right"
 		}
 		line(fmt.Sprintf("GPU %d", g.Ordinal), "%s", what)
+		if state := g.State.String(); state != "" {
+			line("", "%s", state)
+		}
 		if g.UUID != "" {
 			line("", "%s", g.UUID)
 		}

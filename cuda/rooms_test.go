@@ -26,13 +26,14 @@ func TestRooms(t *testing.T) {
 		"dnn":            libraries,
 		"nvrtc":          libraries,
 		"nccl":           libraries,
+		"nvml":           {"lazy"},
 		"net": {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl",
 			"onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op", "onlinerna/nn/op/expr",
 			"onlinerna/nn/op/update"},
 		"check/datasheet": {"lazy", "number"},
 		"check/launches":  {"check/ptx"},
 		"space":           {"driver", "kernels", "nvrtc", "onlinerna/rna"},
-		".": {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "check/datasheet",
+		".": {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "nvml", "net", "check/datasheet",
 			"space", "onlinerna/nn/device", "onlinerna/rna"},
 	}
 	for room, may := range below {

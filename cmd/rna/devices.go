@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -12,6 +13,7 @@ import (
 
 func newDevices() *cobra.Command {
 	var properties string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "Show the processor, the GPUs and their libraries",
@@ -22,8 +24,15 @@ func newDevices() *cobra.Command {
 				return err
 			}
 			defer d.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
-			err = cuda.Look().Print(cmd.OutOrStdout())
+			r := cuda.Look()
+			r.Try()
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{
+					"cpu": map[string]any{"threads": d.Threads(), "level": d.Level()}, "cuda": r})
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
+				err = r.Print(cmd.OutOrStdout())
+			}
 			if err != nil || properties == "" {
 				return err
 			}
@@ -36,6 +45,7 @@ func newDevices() *cobra.Command {
 	}
 	g := newGroup("Options")
 	g.StringVar(&properties, "properties", "", "write what cuDNN says of the first GPU to this `file`, as JSON: plans for it can then be made elsewhere")
+	g.BoolVar(&asJSON, "json", false, "print JSON: memory in bytes, clocks in MHz, power in W, errors as texts")
 	g.BoolP("help", "h", false, "this help")
 	addGroups(cmd, g)
 	return cmd

@@ -3,10 +3,13 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +22,6 @@ import (
 // called concurrently.
 type Context struct {
 	info    Info
-	device  cu.Device
 	primary cu.CUContext
 	opts    Options
 	stream  *Stream
@@ -98,7 +100,7 @@ func Open(ordinal int, o Options) (*Context, error) {
 func (c *Context) own(opened chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine and drops its current context
 	c.thread.Store(int32(unix.Gettid()))
-	err := c.retain()
+	err := c.enterPrimary()
 	opened <- err
 	if err != nil {
 		return
@@ -149,27 +151,38 @@ func (c *Context) takeOver(next call, panicked any) {
 // here reports whether the caller is the owner thread.
 func (c *Context) here() bool { return int32(unix.Gettid()) == c.thread.Load() }
 
-func (c *Context) retain() error {
-	device, err := cu.GetDevice(c.info.Ordinal)
-	if err != nil {
-		return driverError("cuDeviceGet", err, c.info.String())
-	}
-	primary, err := device.RetainPrimaryCtx()
-	if err != nil {
-		return driverError("cuDevicePrimaryCtxRetain", err, c.info.String())
-	}
-	if err := cu.SetCurrentContext(primary); err != nil {
-		return errors.Join(driverError("cuCtxSetCurrent", err, c.info.String()),
-			driverError("cuDevicePrimaryCtxRelease", device.ReleasePrimaryCtx(), ""))
-	}
-	c.device, c.primary = device, primary
-	return nil
+// primaries holds the primary context of each GPU that was opened, until the process ends: cuBLAS and cuDNN keep state
+// of a context beyond their handles, and fail in a second one.
+var primaries struct {
+	sync.Mutex
+	of map[int]cu.CUContext
 }
 
-// release releases the primary context.
-func (c *Context) release() error {
-	return errors.Join(driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), "no context"),
-		driverError("cuDevicePrimaryCtxRelease", c.device.ReleasePrimaryCtx(), c.info.String()))
+// enterPrimary makes the GPU's primary context current.
+func (c *Context) enterPrimary() error {
+	primaries.Lock()
+	defer primaries.Unlock()
+	primary, open := primaries.of[c.info.Ordinal]
+	if !open {
+		device, err := cu.GetDevice(c.info.Ordinal)
+		if err != nil {
+			return driverError("cuDeviceGet", err, c.info.String())
+		}
+		if primary, err = device.RetainPrimaryCtx(); err != nil {
+			return driverError("cuDevicePrimaryCtxRetain", err, c.info.String())
+		}
+		if primaries.of == nil {
+			primaries.of = map[int]cu.CUContext{}
+		}
+		primaries.of[c.info.Ordinal] = primary
+	}
+	c.primary = primary
+	return driverError("cuCtxSetCurrent", cu.SetCurrentContext(primary), c.info.String())
+}
+
+// leavePrimary leaves the owner thread without a context.
+func (c *Context) leavePrimary() error {
+	return driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), "no context")
 }
 
 // Info describes the GPU.
@@ -255,8 +268,9 @@ func (c *Context) Verdict() error {
 	return c.Synchronize()
 }
 
-// Close waits for the GPU, frees everything and ends the owner thread. It closes handles that are still open and
-// counts them in the error, except those that the context made itself. A second Close does nothing.
+// Close waits for the GPU, frees everything but the driver's primary context, and ends the owner thread. It closes
+// handles that are still open and counts them in the error, except those that the context made itself. A second Close
+// does nothing.
 func (c *Context) Close() error {
 	if c.here() {
 		return errors.New("cuda: Close was called inside the context's own Do")
@@ -281,7 +295,10 @@ func (c *Context) shut() error {
 		errs = append(errs, c.forget(c.stream))
 	}
 	left := map[string]int{}
-	for h := range c.handles {
+	open := slices.SortedFunc(maps.Keys(c.handles), func(a, b handle) int {
+		return cmp.Compare(last(a), last(b))
+	})
+	for _, h := range open {
 		left[h.kind()]++
 		errs = append(errs, c.forget(h))
 	}
@@ -289,9 +306,17 @@ func (c *Context) shut() error {
 		errs = append(errs, fmt.Errorf("cuda: context closed with %d × %s left open", n, kind))
 	}
 	if c.lost() == nil {
-		errs = append(errs, c.trim(), c.release())
+		errs = append(errs, c.trim(), c.leavePrimary())
 	}
 	return errors.Join(errs...)
+}
+
+// last is 1 for a communicator, 0 for others: NCCL waits for ever for graphs that hold a communicator's operations.
+func last(h handle) int {
+	if h.kind() == "communicator" {
+		return 1
+	}
+	return 0
 }
 
 // forget releases h once. On a lost GPU nothing is freed: the process's end frees it.

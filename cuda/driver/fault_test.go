@@ -93,7 +93,7 @@ func TestFaultOfEachCall(t *testing.T) {
 	fault(t, "")
 	check(t, everything(t, gputest.KernelCache))
 	calls := `cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceTotalMem_v2 cuDeviceGetAttribute
-		cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuCtxSynchronize cuMemGetInfo_v2 cuMemAlloc_v2
+		cuCtxSetCurrent cuCtxSynchronize cuMemGetInfo_v2 cuMemAlloc_v2
 		cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize cuStreamWaitEvent
 		cuEventCreate cuEventDestroy_v2 cuEventRecord cuEventSynchronize cuEventElapsedTime cuMemcpyHtoDAsync_v2
 		cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuModuleLoadData cuModuleUnload cuModuleGetFunction
@@ -108,6 +108,24 @@ func TestFaultOfEachCall(t *testing.T) {
 	for _, f := range strings.Fields("nvrtcCreateProgram nvrtcCompileProgram nvrtcGetCUBINSize nvrtcGetCUBIN") {
 		faultOf(t, f, "11", "NVRTC_ERROR_INTERNAL_ERROR (11)")
 	}
+}
+
+// The driver refuses a GPU's primary context, which a process asks for once; the next opening gets it.
+func TestFaultOfPrimaryContext(t *testing.T) {
+	fault(t, "")
+	sim.Alone(t, "", func(string) {
+		fault(t, "cuDevicePrimaryCtxRetain@1=400")
+		if _, err := driver.Open(0, driver.Options{}); err == nil ||
+			!strings.Contains(err.Error(), "cuDevicePrimaryCtxRetain") {
+			t.Errorf("%v; want an error of cuDevicePrimaryCtxRetain", err)
+		}
+		for range 2 { // the second time with cuBLAS in the same primary context
+			check(t, everything(t, gputest.KernelCache))
+		}
+		if n := sim.Calls("cuDevicePrimaryCtxRetain"); n != 2 {
+			t.Errorf("%d calls of cuDevicePrimaryCtxRetain, want 2: the one that fails and one for the process", n)
+		}
+	})
 }
 
 func faultOf(t *testing.T, function, code, want string) {

@@ -13,6 +13,9 @@ func (l Library) Install(driver int) string {
 }
 
 func (l Library) install(driver int, distribution string) string {
+	if l == NVML {
+		return "it comes with NVIDIA's driver; a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+	}
 	if l == Driver {
 		var command string
 		switch distribution {

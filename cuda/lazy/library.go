@@ -25,14 +25,15 @@ const (
 	NVRTC // the run-time compiler of CUDA C++
 	CuDNN
 	NCCL // sums and copies between the GPUs of several processes
+	NVML // the state of GPUs: memory, clocks, power; part of NVIDIA's driver
 	numLibraries
 )
 
 // Libraries lists all libraries.
-var Libraries = []Library{Driver, CuBLAS, NVRTC, CuDNN, NCCL}
+var Libraries = []Library{Driver, CuBLAS, NVRTC, CuDNN, NCCL, NVML}
 
 func (l Library) String() string {
-	return [...]string{"NVIDIA driver", "cuBLAS", "NVRTC", "cuDNN", "NCCL"}[l]
+	return [...]string{"NVIDIA driver", "cuBLAS", "NVRTC", "cuDNN", "NCCL", "NVML"}[l]
 }
 
 // names lists the file names of l, best first, for a driver of this CUDA version, 0 if unknown. A library that is newer
@@ -54,6 +55,8 @@ func (l Library) names(driver int) []string {
 		return []string{"libcudnn.so.9", "libcudnn.so.8"}
 	case NCCL:
 		return []string{"libnccl.so.2"}
+	case NVML:
+		return []string{"libnvidia-ml.so.1"}
 	}
 	var names, newer []string
 	for _, r := range all {
@@ -77,7 +80,7 @@ func (l Library) folders() (first, usual []string) {
 		pip, _ := filepath.Glob(filepath.Join(f, "nvidia", "*", "lib")) // the pattern is well-formed
 		first = append(first, pip...)
 	}
-	if l == Driver {
+	if l == Driver || l == NVML {
 		return first, []string{"/usr/lib/wsl/lib"}
 	}
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {

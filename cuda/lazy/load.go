@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ func DriverVersion() int {
 func (l Library) load() error {
 	if state.file[l] != "" {
 		return nil
+	}
+	if os.Getenv("CUDA_MODULE_LOADING") == "" {
+		os.Setenv("CUDA_MODULE_LOADING", "LAZY") // CUDA 11.8 to 12.1 load all kernels of a library otherwise
 	}
 	if l != Driver {
 		_ = Driver.load() // for its version; without a driver any version is accepted

@@ -39,10 +39,17 @@ var scenarios = map[string]func() error{
 	"first call": func() error {
 		n, err := cu.NumDevices()
 		if err != nil || n != 41 {
-			return fmt.Errorf("%d devices, %v; want 41: one cuInit", n, err)
+			return fmt.Errorf("%d devices, %v; want 41: one cuInit, and kernels loaded lazily", n, err)
 		}
 		if n, _ = cu.NumDevices(); n != 41 {
 			return fmt.Errorf("%d devices at the second call", n)
+		}
+		return nil
+	},
+	// The user's choice of how kernels are loaded stays.
+	"eager": func() error {
+		if n, err := cu.NumDevices(); err != nil || n != 141 {
+			return fmt.Errorf("%d devices, %v; want 141: the driver loads kernels eagerly", n, err)
 		}
 		return nil
 	},
@@ -143,6 +150,7 @@ func TestTrampolines(t *testing.T) {
 		"damaged":    {lazy.SearchVariable + "=" + damaged},
 		"too old":    {"FAKE_VERSION=11040"},
 		"no device":  {"FAKE_INIT=100"},
+		"eager":      {"CUDA_MODULE_LOADING=EAGER"},
 	}
 	for name := range scenarios {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@
 #include "_cgo_export.h"
 #include "lazy.h"
 
-enum { DRIVER, CUBLAS, NVRTC, CUDNN, NCCL, LIBRARIES }; // as in library.go
+enum { DRIVER, CUBLAS, NVRTC, CUDNN, NCCL, NVML, LIBRARIES }; // as in library.go
 
 static const struct {
 	const char *name;
@@ -84,16 +84,21 @@ static size_t cudnn_no_version(void) { return 0; }  // cudnnGetVersion, cudnnGet
 
 static int nccl_missing(void) { return 2; }         // ncclSystemError
 static int nccl_lacks(void) { return 3; }           // ncclInternalError
-static const char *nccl_no_text(void) { return ""; } // ncclGetErrorString, ncclGetLastError
-static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing, nccl_missing};
-static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing, nccl_lacks};
+static int nvml_missing(void) { return 12; }        // NVML_ERROR_LIBRARY_NOT_FOUND
+static int nvml_lacks(void) { return 13; }          // NVML_ERROR_FUNCTION_NOT_FOUND
+static const char *nccl_no_text(void) { return ""; } // ncclGetErrorString, ncclGetLastError, nvmlErrorString
+static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing, nccl_missing,
+	nvml_missing};
+static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing, nccl_lacks,
+	nvml_lacks};
 
 // fallback is the replacement of symbol i.
 static void *fallback(long i, void *const *of) {
 	const char *name = symbols[i].name;
 	if (strcmp(name, "cudnnGetVersion") == 0 || strcmp(name, "cudnnGetCudartVersion") == 0)
 		return (void *)cudnn_no_version;
-	if (strcmp(name, "ncclGetErrorString") == 0 || strcmp(name, "ncclGetLastError") == 0)
+	if (strcmp(name, "ncclGetErrorString") == 0 || strcmp(name, "ncclGetLastError") == 0 ||
+		strcmp(name, "nvmlErrorString") == 0)
 		return (void *)nccl_no_text;
 	return of[symbols[i].library];
 }

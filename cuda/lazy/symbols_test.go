@@ -43,7 +43,7 @@ func TestSymbols(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^#define (\w+) (\w+)$`).FindAllStringSubmatch(headers, -1) {
 		renamed[m[1]] = m[2]
 	}
-	for _, m := range regexp.MustCompile(`(?m)^(?:const )?\w+ \*?((?:cu|nvrtc|nccl)\w+)\(`).FindAllStringSubmatch(headers, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:const )?\w+ \*?((?:cu|nvrtc|nccl|nvml)\w+)\(`).FindAllStringSubmatch(headers, -1) {
 		functions[m[1]] = true
 	}
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "gorgonia.org/cu").Output()
@@ -53,13 +53,13 @@ func TestSymbols(t *testing.T) {
 	cu := strings.TrimSpace(string(out))
 	var sources []string
 	for _, pattern := range []string{cu + "/*.go", cu + "/*.c", cu + "/*.h", "../driver/*.go", "../blas/*.go",
-		"../dnn/*.go", "../nvrtc/*.go", "../nccl/*.go"} {
+		"../dnn/*.go", "../nvrtc/*.go", "../nccl/*.go", "../nvml/*.go"} {
 		sources = append(sources, read(pattern)...)
 	}
 	used := map[string]bool{"cuInit": false} // defined by resolve.c itself
 	quoted := regexp.MustCompile(`"[^"\n]*"`)
 	for _, s := range sources {
-		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc|nccl)\w+`).FindAllString(quoted.ReplaceAllString(s, ""), -1) {
+		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc|nccl|nvml)\w+`).FindAllString(quoted.ReplaceAllString(s, ""), -1) {
 			if to, ok := renamed[name]; ok {
 				name = to
 			}

@@ -36,6 +36,7 @@ func need(t *testing.T) int {
 var scenarios = map[string]func() error{
 	"operations": joined(operations),
 	"graph":      joined(graph),
+	"graph left": joined(graphLeft),
 	"mismatch":   joined(mismatch),
 	"killed":     joined(killed),
 	"same GPU": func() error {
@@ -211,7 +212,26 @@ func operations(c *driver.Context, m *nccl.Comm) error {
 	if err := m.Failed(); err != nil {
 		return err
 	}
-	return nil
+	// All ranks are there up to the last sum.
+	return reduce(c, m, 3, nccl.Int64, nccl.Max, func(i int) int64 { return int64(k) }, func(int) int64 {
+		return int64(size - 1)
+	})
+}
+
+// graphLeft closes the communicator before a graph that holds its operations.
+func graphLeft(c *driver.Context, m *nccl.Comm) error {
+	x, err := filled(c, 1, func(int) float32 { return 1 })
+	if err != nil {
+		return err
+	}
+	sum := func() error { return m.AllReduce(c.Stream(), x, nccl.Float32, nccl.Sum) }
+	if err := sum(); err != nil {
+		return err
+	}
+	if _, err := c.Stream().Capture(sum); err != nil {
+		return err
+	}
+	return m.Close()
 }
 
 // reduce combines x of all ranks and returns an error if the result is not want.
@@ -369,6 +389,11 @@ func TestFaultOfRanks(t *testing.T) {
 			if said != "ok" && !(name == "killed" && k == 1) {
 				t.Errorf("%s, rank %d: %s", name, k, said)
 			}
+		}
+	}
+	for _, said := range onRanks(t, "graph left", 1) {
+		if !strings.Contains(said, "ncclCommDestroy waits for ever for graphs") {
+			t.Errorf("a communicator closed before its graph: %s", said)
 		}
 	}
 	if said, _ := process("too old", "RNA_SIM_NCCL=21300"); said != "ok" {

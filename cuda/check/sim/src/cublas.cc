@@ -166,7 +166,7 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *h) {
 	LOCK;
 	if (int code = simEnter("cublasCreate_v2")) return simDead() ? CUBLAS_STATUS_NOT_INITIALIZED : (cublasStatus_t)code;
 	CUcontext c;
-	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return CUBLAS_STATUS_NOT_INITIALIZED;
+	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c || !simFirstContext()) return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (simTake(c, handleBytes)) return CUBLAS_STATUS_ALLOC_FAILED;
 	*h = new cublasContext{nullptr, nullptr, nullptr, 0, handleBytes};
 	handles.insert(*h);

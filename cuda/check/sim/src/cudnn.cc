@@ -382,7 +382,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *h) {
 	LOCK;
 	if (cudnnStatus_t r = enter("cudnnCreate")) return r;
 	CUcontext c;
-	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return notInitialized();
+	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c || !simFirstContext()) return notInitialized();
 	// A library for a later CUDA than the driver's does not start.
 	if (cudnnGetCudartVersion() / 1000 > (size_t)sim::setting("RNA_SIM_DRIVER", 12090) / 1000) return notInitialized();
 	if (simTake(c, handleBytes)) return allocFailed();

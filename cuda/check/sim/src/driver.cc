@@ -21,6 +21,7 @@ struct Primary {
 	CUcontext context;
 	int users;
 	unsigned flags;
+	int made;  // how often the context was created
 };
 std::map<int, Primary> primaries;
 
@@ -32,7 +33,6 @@ CUcontext make(int device, unsigned flags) {
 	c->flags = flags;
 	c->null = CUstream_st{c, true, 0, 0, {}, {}};
 	contexts.insert(c);
-	simLive("contexts", 1);
 	return c;
 }
 
@@ -60,7 +60,6 @@ void destroy(CUcontext c) {
 	contexts.erase(c);
 	if (current == c) current = nullptr;
 	delete c;
-	simLive("contexts", -1);
 }
 
 }  // namespace
@@ -129,6 +128,7 @@ CUresult cuCtxCreate_v2(CUcontext *c, unsigned flags, CUdevice d) {
 	PLAIN(cuCtxCreate_v2);
 	DEVICE(d);
 	*c = make(d, flags);
+	simLive("contexts", 1);  // a primary context may stay until the process ends
 	if (current) stack.push_back(current);
 	current = *c;
 	return CUDA_SUCCESS;
@@ -140,6 +140,7 @@ CUresult cuCtxDestroy_v2(CUcontext c) {
 	if (!known(contexts, c)) return late ? late : CUDA_ERROR_INVALID_CONTEXT;
 	bool top = current == c;
 	destroy(c);
+	simLive("contexts", -1);
 	if (top && !stack.empty()) {
 		current = stack.back();
 		stack.pop_back();
@@ -184,7 +185,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
 	PLAIN(cuDevicePrimaryCtxRetain);
 	DEVICE(d);
 	Primary &p = primaries[d];
-	if (!p.context) p.context = make(d, p.flags);
+	if (!p.context) {
+		p.context = make(d, p.flags);
+		p.made++;
+	}
 	p.users++;
 	*c = p.context;
 	return CUDA_SUCCESS;
@@ -219,6 +223,13 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active) {
 	*flags = primaries[d].flags;
 	*active = primaries[d].context != nullptr;
 	return CUDA_SUCCESS;
+}
+
+// Real libraries keep state for each primary context that outlives their handles, and fail in the context's successor.
+int simFirstContext() {
+	std::lock_guard<std::recursive_mutex> held(lock);
+	auto it = current ? primaries.find(current->device) : primaries.end();
+	return it == primaries.end() || it->second.context != current || it->second.made == 1;
 }
 
 static const struct {

@@ -442,6 +442,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t c) {
 	ncclResult_t late = enter("ncclCommDestroy");
 	if (!comms.count(c)) return refuse(ncclInvalidArgument, "ncclCommDestroy : not a communicator");
 	sim::drainAll(c->context);
+	if (c->state.use_count() > 1) {
+		fprintf(stderr, "sim: ncclCommDestroy waits for ever for graphs that hold the communicator's operations\n");
+		abort();
+	}
 	c->state->closed = true;
 	drop(c);
 	return late;

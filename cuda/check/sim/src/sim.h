@@ -37,6 +37,7 @@ SIM_EXPORT unsigned long long simCalls(const char *function);  // since the star
 SIM_EXPORT void simMove(size_t read, size_t written);
 SIM_EXPORT void simMoved(unsigned long long *read, unsigned long long *written);
 SIM_EXPORT int simChecks();  // whether kernels are compiled with SIM_CHECK
+SIM_EXPORT int simFirstContext();  // whether no primary context of the current one's device was destroyed before it
 SIM_EXPORT void simLaunched(const char *kernel);                       // counts among the calls
 
 namespace sim {
