@@ -3,7 +3,7 @@ package device
 import "time"
 
 // A device may implement more than Device. Each such capability is a separate interface: those of this package are
-// Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor, Precise,
+// Grouper, Rewriter, Composer, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor, Precise,
 // Repeatable and Card. [As] finds them, and those that another package declares because they speak of its types.
 
 // Wrapper is a Device around another one. It has the inner device's capabilities, except those that it implements

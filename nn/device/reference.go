@@ -11,7 +11,7 @@ import (
 // other, row-major, in host memory.
 type Reference struct{ dtype op.DType }
 
-var _ Device = (*Reference)(nil)
+var _ Composer = (*Reference)(nil)
 
 // NewReference makes a reference device whose vectors are of type d, op.Float32 or op.Float64.
 func NewReference(d op.DType) Device { return &Reference{d} }
@@ -24,6 +24,9 @@ func (r *Reference) DType() op.DType { return r.dtype }
 
 // Layout implements Device: all values are row-major.
 func (r *Reference) Layout(op.Type, Role) Layout { return "" }
+
+// Whole implements Composer: every op has its definition.
+func (r *Reference) Whole(op.Composite, []op.Type) bool { return true }
 
 // Describe implements Device. It takes every group whose types fit.
 func (r *Reference) Describe(g *Group) (*Plan, error) {

@@ -71,6 +71,8 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	device.Decompose(c.Device, &p.Program)
+	p.made()
 	if r, ok := device.As[device.Rewriter](c.Device); ok && !c.Ungrouped {
 		p.rewrite(r)
 	}

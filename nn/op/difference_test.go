@@ -39,6 +39,15 @@ func slopes(r *rand.Rand) []slope {
 		{op: op.Linear{}, in: []op.Type{f(3, 7), f(5, 7), f(5)}},
 		{op: op.Linear{}, in: []op.Type{f(1, 2), f(3, 2)}},
 	}
+	for _, e := range general(op.Float64) {
+		if o, ok := e.op.(op.Differentiable); ok {
+			s := slope{op: o, in: e.in}
+			if _, ok := o.(op.Gather); ok {
+				s.labels, s.none = []float64{0, 2, 2, -1, 1, 0}, []int{1}
+			}
+			all = append(all, s)
+		}
+	}
 	counter := op.T(op.Int32, 2)
 	gate := op.Map{Expr: x0.Mul(x1.Sigmoid()).Add(x2)}
 	for _, in := range [][]op.Type{
@@ -55,7 +64,7 @@ func slopes(r *rand.Rand) []slope {
 			in:     []op.Type{f(2, 3, 4), counter, f(2, 1, 4)},
 			labels: []float64{3, 8}, none: []int{1}},
 	)
-	for len(all) < 60 {
+	for n := len(all); len(all) < n+25; {
 		e := exprtest.Random(r, 4, 3).Expr
 		if s := (slope{op: op.Map{Expr: e}, in: []op.Type{f(2, 3, 4, 2), f(3), f(2, 3)}}); smooth(e, 3) {
 			all = append(all, s)
@@ -70,7 +79,7 @@ func slopes(r *rand.Rand) []slope {
 	}
 	pick := func(of ...int) int { return of[r.IntN(len(of))] }
 	pair := func(of ...int) [2]int { return [2]int{pick(of...), pick(of...)} }
-	for len(all) < 125 {
+	for n := len(all); len(all) < n+60; {
 		kernel := pair(1, 2, 3)
 		half := [2]int{r.IntN(kernel[0]/2 + 1), r.IntN(kernel[1]/2 + 1)}
 		groups, inner := pick(1, 1, 2, 3), pick(1, 2)

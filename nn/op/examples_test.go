@@ -25,7 +25,7 @@ func examples(d op.DType) []example {
 	m := op.MaxPool{Kernel: [2]int{4, 2}, Stride: [2]int{2, 3}, Pad: [2]int{2, 1}}
 	a := op.AvgPool{Kernel: [2]int{4, 2}, Stride: [2]int{2, 3}, Pad: [2]int{2, 1}}
 	s := op.Shortcut{Stride: 2, Channels: 7}
-	return []example{
+	return append(general(d), []example{
 		{op.Images{DType: d, Height: 5, Width: 4, Mean: []float64{.4, .5, .6}, Std: []float64{.2, .3, .1}},
 			[]op.Type{op.T(op.Uint8, 2, 6, 7, 3), op.T(op.Int32, 2, 3)}},
 		{conv, []op.Type{f(2, 4, 9, 10), f(6, 2, 3, 4), f(6)}},
@@ -72,7 +72,7 @@ func examples(d op.DType) []example {
 		{op.TargetLossGrad{Binary: true}, []op.Type{f(6, 5), f(6, 5), f()}},
 		{op.SoftmaxCrossEntropyGrad{Smoothing: .1}, []op.Type{f(6, 5), labels(6), f()}},
 		{op.Score{}, []op.Type{f(6, 7), labels(6)}},
-	}
+	}...)
 }
 
 // operands makes operands for e in float32's grid: different numbers, those of statistics and momenta positive, and

@@ -57,7 +57,10 @@ type Device struct {
 	table lower.Table[work.Kernel]
 }
 
-var _ device.Grouper = (*Device)(nil)
+var (
+	_ device.Grouper  = (*Device)(nil)
+	_ device.Composer = (*Device)(nil)
+)
 
 // New starts the workers. Close stops them. It fails if the processor does not have the level.
 func New(o Options) (*Device, error) {

@@ -11,7 +11,7 @@
 // pieces that stay in the caches: package work widens and rounds them.
 //
 // Which kernel runs what is a list of patterns (packages lower, and those of the ops below this one): product has
-// convolutions and linear layers, with AVX-512, AVX2 or NEON in assembly; norm, pool, softmax, elementwise and move have
+// convolutions and linear layers, with AVX-512, AVX2 or NEON in assembly; norm, rows, pool, softmax, mapping, elementwise and move have
 // what their names say. Below them nhwc goes over activations as they lie, work has blocks and storage, and kern and vec the
 // generated kernels. Convolutions of 3×3 taps run by Winograd's algorithm where it is faster: see [Options]. The
 // environment variable RNA_CPU, one of avx512bf16, avx512, avx2, neon and go, lowers the level.

@@ -11,6 +11,7 @@ import (
 	"onlinerna/nn/device/cpu/internal/norm"
 	"onlinerna/nn/device/cpu/internal/pool"
 	"onlinerna/nn/device/cpu/internal/product"
+	"onlinerna/nn/device/cpu/internal/rows"
 	"onlinerna/nn/device/cpu/internal/softmax"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
@@ -30,6 +31,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 			mapping.Patterns(workers),
 			move.Patterns(),
 			softmax.Patterns(workers),
+			rows.Patterns(workers),
 		),
 		Lacks: func(t op.Type) string {
 			if t.DType == op.Float64 {
@@ -47,6 +49,15 @@ func (d *Device) store(g *device.Group, l *work.Lowering) error {
 		work.Store(g, l, d.pool.Workers())
 	}
 	return nil
+}
+
+// Whole implements device.Composer.
+func (d *Device) Whole(c op.Composite, in []op.Type) bool {
+	switch c.(type) {
+	case op.Tokens, op.Planes:
+		return true
+	}
+	return rows.Whole(c, in)
 }
 
 // Group implements device.Grouper.

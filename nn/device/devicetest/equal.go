@@ -23,6 +23,7 @@ func equal(t tester, a, b Open) {
 		failures := 0
 		for _, c := range opCases(d) {
 			p := c.program(d)
+			p.decompose(both[0].dev)
 			if err := equalResults(both, p); err != nil {
 				g, _ := p.Program.Group(0)
 				t.Errorf("%v: %v", g, err)
@@ -36,6 +37,7 @@ func equal(t tester, a, b Open) {
 		for _, c := range nets {
 			n := newNet(d, c.name)
 			c.build(n)
+			n.decompose(both[0].dev)
 			if err := equalResults(both, n.program); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}

@@ -2,9 +2,11 @@ package devicetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -66,13 +68,17 @@ func (c opCase) program(d op.DType) *program {
 // opCases lists the cases of all ops for floats of type d.
 func opCases(d op.DType) []opCase {
 	return slices.Concat(imagesCases(d), convCases(), normCases(), elementCases(), mapCases(), sumCases(), poolCases(),
-		viewCases(), linearCases(), lossCases())
+		viewCases(), linearCases(), lossCases(), moveCases(), reduceCases(), matMulCases(), gatherCases(), rowCases(),
+		attentionCases())
 }
 
 // exactness is the tolerance of o for the given number of operands, relative to the largest element.
 func (s *suite) exactness(o op.Op, operands int) float64 {
 	switch o.Kind() {
 	case "batch_norm_stats", "batch_norm", "batch_norm_update", "batch_norm_grad_sums", "batch_norm_grad_input":
+		return 5 * s.tolerance
+	case "layer_norm", "layer_norm_grad_input", "layer_norm_grad_scale", "rms_norm", "group_norm", "softmax",
+		"softmax_grad", "attention":
 		return 5 * s.tolerance
 	case "conv2d":
 		if operands == 3 {
@@ -139,9 +145,21 @@ func (s *suite) ops(t tester) {
 				if c.op.Kind() != kind {
 					continue
 				}
+				if slices.Contains(s.lacks, kind) {
+					if err := s.refuses(c); err != nil {
+						t.Errorf("%v", err)
+					}
+					continue
+				}
 				p := s.roundedProgram(c.program(s.dtype))
-				err := s.conform(p, p.alone(), s.exactness(c.op, len(c.in)))
-				if err == nil && (s.left == 0 || left < s.left) && s.hasOwnLayout(p) {
+				p.decompose(s.dev)
+				var err error
+				if s.round != nil && p.whole != nil {
+					err = s.stepwise(p, p.alone())
+				} else {
+					err = s.conform(p, p.alone(), s.exactness(c.op, len(c.in)))
+				}
+				if err == nil && p.whole == nil && (s.left == 0 || left < s.left) && s.hasOwnLayout(p) {
 					p.left = true
 					left++
 					if err = s.conform(p, p.alone(), s.exactness(c.op, len(c.in))); err != nil {
@@ -158,6 +176,17 @@ func (s *suite) ops(t tester) {
 			}
 		})
 	}
+}
+
+// refuses returns an error unless the device refuses the op of a case, which it lacks, by a line that names it.
+func (s *suite) refuses(c opCase) error {
+	p := c.program(s.dtype)
+	_, err := describe(s.dev, p, p.alone())
+	var u *device.UnsupportedError
+	if !errors.As(err, &u) || !strings.Contains(err.Error(), c.op.String()) || strings.Contains(err.Error(), "\n") {
+		return fmt.Errorf("%v: error %v, want a line that names the op", c.op, err)
+	}
+	return nil
 }
 
 // hasOwnLayout reports whether the device leaves activations of a type that p is given otherwise than it takes those

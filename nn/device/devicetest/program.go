@@ -15,6 +15,7 @@ type program struct {
 	roles map[int]device.Role // of values from outside, and Weight for gradients of weights
 	rows  map[int]int         // into how many rows a value is cut to be compared, if not one
 	left  bool                // activations from outside lie as the device leaves them
+	whole []device.Step       // the steps before composite ops were decomposed; nil where none was
 }
 
 func newProgram() *program {
@@ -141,13 +142,30 @@ func (p *program) term(t *op.Term, s device.Step, dy int, done map[*op.Term]int)
 	return v
 }
 
+// decompose replaces the composite ops that a device does not run as a whole.
+func (p *program) decompose(d device.Device) {
+	steps := p.Steps
+	device.Decompose(d, &p.Program)
+	if len(p.Steps) != len(steps) {
+		p.whole = steps
+	}
+}
+
+// definition is the steps whose ops define the results.
+func (p *program) definition() []device.Step {
+	if p.whole != nil {
+		return p.whole
+	}
+	return p.Steps
+}
+
 // exact computes all values of p by the definitions of the ops, in float64.
 func (p *program) exact() ([][]float64, error) {
 	values := make([]op.Tensor, len(p.Values))
 	for v, x := range p.given {
 		values[v] = tensor(wide(x.Type()), floats(x))
 	}
-	for _, s := range p.Steps {
+	for _, s := range p.definition() {
 		in := make([]op.Tensor, len(s.In))
 		for i, v := range s.In {
 			in[i] = values[v]

@@ -95,6 +95,37 @@ func (n *net) linear(x, out int) int {
 		n.weight(uniform(-.1, .1), out))
 }
 
+// layerNorm adds a normalisation of rows.
+func (n *net) layerNorm(x int) int {
+	s := n.Values[x].Type.Shape
+	c := s[len(s)-1]
+	return n.apply(op.LayerNorm{Eps: 1e-5}, x, n.weight(uniform(.5, 1.5), c), n.weight(uniform(-.5, .5), c))
+}
+
+// rows makes x [...,C] a matrix.
+func (n *net) rows(x int) int {
+	s := n.Values[x].Type.Shape
+	c := s[len(s)-1]
+	return n.apply(op.Reshape{Shape: op.Shape{s.Size() / c, c}}, x)
+}
+
+// attention adds self-attention of x [N,T,C] with so many heads, by one layer for queries, keys and values.
+func (n *net) attention(x, heads int) int {
+	s := n.Values[x].Type.Shape
+	d := s[2] / heads
+	y := n.apply(op.Reshape{Shape: op.Shape{s[0], s[1], 3, heads, d}}, n.linear(n.rows(x), 3*s[2]))
+	y = n.apply(op.Permute{Axes: []int{2, 0, 3, 1, 4}}, y)
+	var part [3]int
+	for i := range part {
+		z := n.apply(op.SliceAxis(n.Values[y].Type.Shape, 0, i, i+1), y)
+		part[i] = n.apply(op.Reshape{Shape: op.Shape{s[0] * heads, s[1], d}}, z)
+	}
+	y = n.apply(op.Attention{Scale: .5}, part[0], part[1], part[2], n.weight(uniform(-1, 1), heads, s[1], s[1]))
+	y = n.apply(op.Permute{Axes: []int{0, 1, 3, 2, 4}}, n.apply(op.Reshape{Shape: op.Shape{1, s[0], heads, s[1], d}}, y))
+	y = n.linear(n.apply(op.Reshape{Shape: op.Shape{s[0] * s[1], s[2]}}, y), s[2])
+	return n.apply(op.Reshape{Shape: s}, y)
+}
+
 // loss adds the loss and the score of logits with random labels.
 func (n *net) loss(logits int, smoothing float64) int {
 	s := n.Values[logits].Type.Shape
@@ -199,6 +230,26 @@ var nets = []struct {
 		x := n.data(uniform(0, 1), 2, 5, 6, 6)
 		n.train(n.relu(n.fixedNorm(n.conv(x, 9, 3, 1))))
 	}},
+	{"transformer block", func(n *net) {
+		x := n.apply(op.Tokens{}, n.conv(n.images(2, 3, 8), 12, 2, 2))
+		class := n.apply(op.Expand{Shape: op.Shape{2, 1, 12}}, n.weight(uniform(-1, 1), 1, 1, 12))
+		x = n.apply(op.Concat{Axis: 1}, class, x)
+		s := n.Values[x].Type.Shape
+		x = n.apply(op.Map{Expr: x0.Add(x1)}, x, n.weight(uniform(-1, 1), 1, s[1], s[2]))
+		x = n.apply(op.Add{}, x, n.attention(n.layerNorm(x), 3))
+		y := n.apply(op.Map{Expr: gelu}, n.linear(n.rows(n.layerNorm(x)), 24))
+		x = n.apply(op.Add{}, x, n.apply(op.Reshape{Shape: s}, n.linear(y, 12)))
+		x = n.apply(op.SliceAxis(s, 1, 0, 1), n.layerNorm(x))
+		n.train(n.loss(n.linear(n.rows(x), 10), .1))
+	}},
+	{"convolution between rows", func(n *net) {
+		x := n.norm(n.conv(n.data(uniform(0, 1), 2, 5, 6, 4), 9, 3, 1))
+		y := n.layerNorm(n.apply(op.Tokens{}, x))
+		y = n.apply(op.Map{Expr: gelu}, n.linear(n.rows(y), 9))
+		y = n.apply(op.Planes{Height: 6, Width: 4}, n.apply(op.Reshape{Shape: op.Shape{2, 24, 9}}, y))
+		n.train(n.apply(op.GroupNorm{Groups: 3, Eps: 1e-3}, n.apply(op.Add{}, x, y), n.weight(uniform(.5, 1), 9),
+			n.weight(uniform(-1, 1), 9)))
+	}},
 }
 
 // programs runs pieces of real nets, single and grouped, with only the results of training kept, and with all results
@@ -208,6 +259,9 @@ func (s *suite) programs(t tester) {
 		for _, all := range []bool{false, true} {
 			n := newNet(s.dtype, c.name)
 			c.build(n)
+			if s.lacksOneOf(n.Steps) {
+				continue
+			}
 			name := c.name
 			if all {
 				name += ", all results kept"
@@ -215,6 +269,7 @@ func (s *suite) programs(t tester) {
 					n.keep(step.Out)
 				}
 			}
+			n.decompose(s.dev)
 			groupings, err := s.groupings(n.program)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

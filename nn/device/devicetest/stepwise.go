@@ -66,6 +66,9 @@ func (s *suite) stepwiseIn(j *job, pl placement) error {
 			if multiplies(step.Op) {
 				tolerance = max(tolerance, s.unit) // a GPU need not round as Round does
 			}
+			if step.Op.Kind() == "matmul" {
+				tolerance = max(tolerance, 2*s.unit) // neither factor was given as rounded
+			}
 		}
 		if len(g.Steps) > 1 {
 			tolerance += 2 * s.unit // of values inside
@@ -88,5 +91,5 @@ func (s *suite) stepwiseIn(j *job, pl placement) error {
 // multiplies reports whether the first two operands of o are the factors of sums of products.
 func multiplies(o op.Op) bool {
 	return slices.Contains([]string{"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "linear", "linear_grad_input",
-		"linear_grad_weight"}, o.Kind())
+		"linear_grad_weight", "matmul"}, o.Kind())
 }

@@ -20,7 +20,7 @@ import (
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
 		func(f *lower.Flow, first int) []work.Match { return maps(f, first, workers) },
-		lower.Alone(sumTo),
+		lower.Alone(sumTo), lower.Alone(reduce),
 	}
 }
 

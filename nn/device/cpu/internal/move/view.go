@@ -1,4 +1,4 @@
-// Package move has the ops that only move elements: views, shortcuts, crops of images.
+// Package move has the ops that only move elements: views, boxes, picked elements, shortcuts, crops of images.
 package move
 
 import (
@@ -12,6 +12,9 @@ func Patterns() []work.Pattern {
 	return []work.Pattern{
 		lower.Alone(images), lower.Alone(shortcut), lower.Alone(shortcutGrad),
 		lower.Alone(view[op.Row]), lower.Alone(view[op.Flatten]), lower.Alone(view[op.Reshape]),
+		lower.Alone(boxes[op.Permute]), lower.Alone(boxes[op.Slice]), lower.Alone(boxes[op.Pad]),
+		lower.Alone(boxes[op.Concat]), lower.Alone(boxes[op.Expand]), lower.Alone(tokens), lower.Alone(planes),
+		lower.Alone(gather), lower.Alone(gatherGrad),
 	}
 }
 

@@ -44,6 +44,7 @@ func Patterns(d Options) []work.Pattern {
 	return []work.Pattern{
 		d.forward, d.gradInput,
 		lower.Alone(d.linearGradInput), lower.Alone(d.convGradWeight), lower.Alone(d.linearGradWeight), lower.Alone(channelSum),
+		lower.Alone(d.matMul),
 	}
 }
 

@@ -88,6 +88,28 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 	if set := d.kernels(p); set != nil {
 		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
 	}
+	prepare := p.prepare(d, r, 1)
+	return func(s *work.Storage) []work.Phase {
+		k := prepare(s)[0]
+		k.src, k.weights, k.dst = s.Floats(src), s.Floats(weights), s.Floats(dst)
+		if bias >= 0 {
+			k.bias = s.Floats(bias)
+		}
+		return together([]*productKernel{k})
+	}
+}
+
+// together are the phases of kernels of one product.
+func together(kernels []*productKernel) []work.Phase {
+	panels, blocks := len(kernels[0].panels)*kernels[0].packSplit(), len(kernels[0].blocks)
+	return []work.Phase{
+		{Blocks: len(kernels) * panels, Run: func(w, i int) { kernels[i/panels].pack(w, i%panels) }},
+		{Blocks: len(kernels) * blocks, Run: func(w, i int) { kernels[i/blocks].run(w, i%blocks) }},
+	}
+}
+
+// prepare adds the scratch of so many products like p to r. They lack their operands and results.
+func (p *product) prepare(d Options, r *work.Room, copies int) func(s *work.Storage) []*productKernel {
 	var panels []panel
 	first := make([]int, len(p.grids)) // panel of a grid
 	chunks := make([][]chunk, len(p.grids))
@@ -104,7 +126,10 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 			}
 		}
 	}
-	packed := r.Floats(size)
+	packed := make([]work.Part, copies)
+	for i := range packed {
+		packed[i] = r.Floats(size)
+	}
 	gathered := r.Each(d.Workers, pixelTile*depth)
 	blocks := p.blocks()
 	columns := 0
@@ -118,16 +143,15 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 		tiles = make([]work.Part, d.Workers)
 	}
 
-	return func(s *work.Storage) []work.Phase {
-		k := &productKernel{
-			product: p, rounds: d.BFloat16, blocks: blocks, panels: panels, first: first, chunks: chunks,
-			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst), packed: s.Scratch(packed),
-			gathered: s.Scratches(gathered), tiles: s.Scratches(tiles),
+	return func(s *work.Storage) []*productKernel {
+		kernels := make([]*productKernel, copies)
+		for i := range kernels {
+			kernels[i] = &productKernel{
+				product: p, rounds: d.BFloat16, blocks: blocks, panels: panels, first: first, chunks: chunks,
+				packed: s.Scratch(packed[i]), gathered: s.Scratches(gathered), tiles: s.Scratches(tiles),
+			}
 		}
-		if bias >= 0 {
-			k.bias = s.Floats(bias)
-		}
-		return []work.Phase{{Blocks: len(panels) * k.packSplit(), Run: k.pack}, {Blocks: len(blocks), Run: k.run}}
+		return kernels
 	}
 }
 

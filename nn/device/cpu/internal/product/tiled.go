@@ -236,14 +236,7 @@ func (t *tiled) panel(g *tiledTarget, group, panel int) int {
 
 // lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
 func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
-	size, tile := 0, 0
-	for i := range t.targets {
-		g := &t.targets[i]
-		size += g.deep * t.padded * t.groups
-		if len(g.taps) > 0 {
-			tile = max(tile, g.size())
-		}
-	}
+	size, tile := t.scratch()
 	packed := r.Floats(size)
 	tiles := r.Each(d.Workers, tile)
 	g := &t.targets[0]
@@ -276,6 +269,18 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 		phases := append(before, work.Phase{Blocks: len(t.pieces), Run: k.pack}, work.Phase{Blocks: len(t.blocks), Run: k.run})
 		return append(phases, after...)
 	}
+}
+
+// scratch is the elements of the packed weights, and of a worker's tile of the source.
+func (t *tiled) scratch() (size, tile int) {
+	for i := range t.targets {
+		g := &t.targets[i]
+		size += g.deep * t.padded * t.groups
+		if len(g.taps) > 0 {
+			tile = max(tile, g.size())
+		}
+	}
+	return size, tile
 }
 
 // workerArgs are the arguments of the kernels that a worker calls, away from those of the others.

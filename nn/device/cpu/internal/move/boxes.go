@@ -1,0 +1,78 @@
+package move
+
+import (
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
+)
+
+// boxes copies what an op moves. Where that is all that lies in sequence in the operand, there is nothing to do.
+func boxes[O op.Mover](s work.Step, o O) (*work.Lowering, error) {
+	types := make([]op.Type, len(s.In))
+	for i := range s.In {
+		types[i] = s.InType(i)
+	}
+	y := s.OutType()
+	strides := work.DataStrides(y)
+	moves := o.Moves(types...)
+	covered, list := 0, make([]work.Box, len(moves))
+	view := -1
+	for i, m := range moves {
+		from, to, src, dst := m.Along(work.Strides(s.InValue(m.Operand)), strides)
+		list[i] = work.NewBox(m.Extent, from, to, src, dst)
+		covered += m.Extent.Size()
+		if m.Extent.Equal(y.Shape) && alike(m.Extent, src, dst) {
+			view = from
+		}
+	}
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		dst := st.Floats(s.Out)
+		var phases []work.Phase
+		if covered < y.Shape.Size() {
+			phases = append(phases, work.Cleared(dst))
+		}
+		for i, m := range moves {
+			src := st.Floats(s.In[m.Operand])
+			if view >= 0 && len(src) > view && len(dst) > 0 && &src[view] == &dst[0] {
+				return nil
+			}
+			phases = append(phases, list[i].Phase(dst, src))
+		}
+		return phases
+	})
+	if view >= 0 {
+		l.Results[0].View = &lower.View{Value: s.In[moves[0].Operand], Offset: view * op.Float32.Size()}
+	}
+	return l, nil
+}
+
+// alike says whether elements lie the same way on both sides.
+func alike(extent op.Shape, src, dst []int) bool {
+	for i, n := range extent {
+		if n > 1 && src[i] != dst[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// tokens turns images into rows: they lie so.
+func tokens(s work.Step, _ op.Tokens) (*work.Lowering, error) { return turnedRows(s) }
+
+// planes turns rows into images.
+func planes(s work.Step, _ op.Planes) (*work.Lowering, error) { return turnedRows(s) }
+
+func turnedRows(s work.Step) (*work.Lowering, error) {
+	if err := work.DataIn(s); err != nil {
+		return nil, err
+	}
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+		if st.Err != nil {
+			return nil
+		}
+		return copied(dst, x)
+	})
+	l.Results[0].View = &lower.View{Value: s.In[0]}
+	return l, nil
+}

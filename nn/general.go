@@ -1,0 +1,116 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+)
+
+// Concat joins operands along an axis.
+func (b *Builder) Concat(name string, axis int, xs ...*G.Node) *G.Node {
+	return b.Apply(name, op.Concat{Axis: axis}, xs...)
+}
+
+// Slice cuts out elements from to to−1 along an axis.
+func (b *Builder) Slice(name string, x *G.Node, axis, from, to int) *G.Node {
+	if s, ok := b.operand(name, x); ok {
+		return b.Apply(name, op.SliceAxis(s, axis, from, to), x)
+	}
+	return nil
+}
+
+// Pad adds zeros at both ends of each dimension.
+func (b *Builder) Pad(name string, x *G.Node, before, after []int) *G.Node {
+	return b.Apply(name, op.Pad{Before: before, After: after}, x)
+}
+
+// Permute makes axis axes[i] of x axis i of the result.
+func (b *Builder) Permute(name string, x *G.Node, axes ...int) *G.Node {
+	return b.Apply(name, op.Permute{Axes: axes}, x)
+}
+
+// Reshape gives the elements of x, in row-major order, another shape.
+func (b *Builder) Reshape(name string, x *G.Node, shape ...int) *G.Node {
+	return b.Apply(name, op.Reshape{Shape: shape}, x)
+}
+
+// Expand repeats x to a shape, along dimensions where its extent is 1. Layers of Map need it only for what op.Map does
+// not repeat.
+func (b *Builder) Expand(name string, x *G.Node, shape ...int) *G.Node {
+	return b.Apply(name, op.Expand{Shape: shape}, x)
+}
+
+// Reduce adds the sum, mean or maximum of x over axes, whose extents become 1.
+func (b *Builder) Reduce(name string, x *G.Node, by op.Reduction, axes ...int) *G.Node {
+	return b.Apply(name, op.Reduce{By: by, Axes: axes}, x)
+}
+
+// MatMul adds the products of the matrices in the last two dimensions of x and y, of which y's may be transposed.
+func (b *Builder) MatMul(name string, x, y *G.Node, transposed bool) *G.Node {
+	return b.Apply(name, op.MatMul{TransB: transposed}, x, y)
+}
+
+// Softmax adds exp(x)/Σ exp(x) along the last dimension.
+func (b *Builder) Softmax(name string, x *G.Node) *G.Node { return b.Apply(name, op.Softmax{}, x) }
+
+// LayerNorm adds a layer normalisation of x [...,C] along its last dimension, with parameters name.weight and name.bias
+// [C], which start as 1 and 0.
+func (b *Builder) LayerNorm(name string, x *G.Node, eps float64) *G.Node {
+	s, ok := b.operand(name, x)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	scale, bias := b.normParams(name, s[len(s)-1])
+	return b.apply(name, op.LayerNorm{Eps: eps}, x, scale, bias)
+}
+
+// RMSNorm divides x [...,C] by its root mean square along its last dimension, with the parameter name.weight [C], which
+// starts as 1.
+func (b *Builder) RMSNorm(name string, x *G.Node, eps float64) *G.Node {
+	s, ok := b.operand(name, x)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	scale := b.param(Param{Name: name + ".weight", Shape: op.Shape{s[len(s)-1]}, Init: Init{Constant, 1}, BiasOrNorm: true})
+	return b.apply(name, op.RMSNorm{Eps: eps}, x, scale)
+}
+
+// GroupNorm adds a normalisation of groups of channels of x [N,C,…], with parameters name.weight and name.bias [C], which
+// start as 1 and 0.
+func (b *Builder) GroupNorm(name string, x *G.Node, groups int, eps float64) *G.Node {
+	s, ok := b.operand(name, x)
+	if ok && len(s) < 2 {
+		b.err = fmt.Errorf("layer %s: the operand has the shape %v: it must have 2 dimensions or more", name, s)
+	}
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	scale, bias := b.normParams(name, s[1])
+	return b.apply(name, op.GroupNorm{Groups: groups, Eps: eps}, x, scale, bias)
+}
+
+// normParams are the scale and the bias of a normalisation.
+func (b *Builder) normParams(name string, c int) (scale, bias *G.Node) {
+	scale = b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Constant, 1}, BiasOrNorm: true})
+	bias = b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{Constant, 0}, BiasOrNorm: true})
+	return scale, bias
+}
+
+// operand is the shape of a layer's operand, which has 1 dimension or more.
+func (b *Builder) operand(layer string, x *G.Node) (op.Shape, bool) {
+	if b.err == nil && x == nil {
+		b.err = fmt.Errorf("layer %s has no operand", layer)
+	}
+	if b.err != nil {
+		return nil, false
+	}
+	s := slices.Clone(op.Shape(x.Shape()))
+	if len(s) == 0 {
+		b.err = fmt.Errorf("layer %s: the operand is a scalar: it must have dimensions", layer)
+		return nil, false
+	}
+	return s, true
+}

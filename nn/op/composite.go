@@ -1,0 +1,145 @@
+package op
+
+import "slices"
+
+// Composite is an op that equals a formula of other ops, which a device runs if it has no kernel for the whole.
+type Composite interface {
+	Op
+	// Decompose gives the formula, for operands of types that fit. Its leaves are operands.
+	Decompose(in ...Type) *Term
+}
+
+// Type infers the type of t, whose leaves are operands of the given types. It panics where an op does not take its
+// operands: the formula is wrong then.
+func (t *Term) Type(in ...Type) Type { return t.types(in, map[*Term]Type{}) }
+
+func (t *Term) types(in []Type, done map[*Term]Type) Type {
+	if t.Op == nil {
+		return in[t.Leaf]
+	}
+	y, ok := done[t]
+	if !ok {
+		args := make([]Type, len(t.Args))
+		for i, a := range t.Args {
+			args[i] = a.types(in, done)
+		}
+		var err error
+		if y, err = t.Op.Infer(args...); err != nil {
+			panic(err)
+		}
+		done[t] = y
+	}
+	return y
+}
+
+// gradientsOf differentiates the formula of o. Its gradients compute again what they need of the formula's values, so
+// that these need not be kept; the result is.
+func gradientsOf(o Composite, in []Type) ([]*Term, error) {
+	if _, err := o.Infer(in...); err != nil {
+		return nil, err
+	}
+	root := o.Decompose(in...)
+	order := ordered(root, nil)
+	types := map[*Term]Type{}
+	root.types(in, types)
+	grads := map[*Term]*Term{root: Leaf(ResultGrad)}
+	leaves := make([]*Term, len(in))
+	add := func(sum, g *Term) *Term {
+		if sum == nil {
+			return g
+		}
+		return Apply(Add{}, sum, g)
+	}
+	for _, t := range slices.Backward(order) {
+		dy := grads[t]
+		d, ok := t.Op.(Differentiable)
+		if dy == nil || !ok {
+			continue
+		}
+		args := make([]Type, len(t.Args))
+		for i, a := range t.Args {
+			args[i] = a.types(in, types)
+		}
+		terms, err := d.Gradients(args...)
+		if err != nil {
+			return nil, err
+		}
+		y := t
+		if t == root {
+			y = Leaf(Result)
+		}
+		inside := replacer{args: t.Args, result: y, grad: dy, done: map[*Term]*Term{}}
+		for i, g := range terms {
+			if g == nil {
+				continue
+			}
+			g = inside.replace(g)
+			if a := t.Args[i]; a.Op == nil {
+				leaves[a.Leaf] = add(leaves[a.Leaf], g)
+			} else {
+				grads[a] = add(grads[a], g)
+			}
+		}
+	}
+	return leaves, nil
+}
+
+// ordered lists the terms with ops that t consists of, each once and behind those that it reads.
+func ordered(t *Term, list []*Term) []*Term {
+	if t.Op == nil || slices.Contains(list, t) {
+		return list
+	}
+	for _, a := range t.Args {
+		list = ordered(a, list)
+	}
+	return append(list, t)
+}
+
+// replacer puts terms in the place of leaves, shared terms once.
+type replacer struct {
+	args         []*Term
+	result, grad *Term
+	done         map[*Term]*Term
+}
+
+func (r *replacer) replace(t *Term) *Term {
+	if t.Op == nil {
+		switch t.Leaf {
+		case Result:
+			return r.result
+		case ResultGrad:
+			return r.grad
+		}
+		return r.args[t.Leaf]
+	}
+	if n := r.done[t]; n != nil {
+		return n
+	}
+	args := make([]*Term, len(t.Args))
+	for i, a := range t.Args {
+		args[i] = r.replace(a)
+	}
+	n := Apply(t.Op, args...)
+	r.done[t] = n
+	return n
+}
+
+// rows are the elements of a tensor of shape s in front of its last dimension, and the extent of that.
+func rows(s Shape) (n, width int) {
+	width = s[len(s)-1]
+	return s.Size() / width, width
+}
+
+// asRows is t, of shape s, as a matrix of rows along its last dimension.
+func asRows(t *Term, s Shape) *Term {
+	n, width := rows(s)
+	return shaped(t, s, Shape{n, width})
+}
+
+// shaped is t, of shape from, in the shape to.
+func shaped(t *Term, from, to Shape) *Term {
+	if from.Equal(to) {
+		return t
+	}
+	return Apply(Reshape{slices.Clone(to)}, t)
+}
