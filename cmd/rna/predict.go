@@ -204,7 +204,11 @@ func (f *predictFlags) images(args []string, in io.Reader, channels int) (*data.
 			}
 			continue
 		}
-		b, err := io.ReadAll(in)
+		const most = 256 << 20
+		b, err := io.ReadAll(io.LimitReader(in, most+1))
+		if err == nil && len(b) > most {
+			err = fmt.Errorf("more than %d bytes: an image file has at most as many", most)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"image"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -145,7 +144,7 @@ func (form cifarForm) classes(dir string) (names []string, err error) {
 		names, err = pickledNames(path, form.title)
 	} else {
 		var b []byte
-		b, err = os.ReadFile(path)
+		b, err = files.ReadAtMost(path, maxClassesFile)
 		names = strings.Fields(string(b))
 	}
 	switch {

@@ -24,6 +24,7 @@ const (
 	devkitArchive = devkitFolder + ".tar.gz"
 	devkitMeta    = "meta.mat"
 	devkitTruth   = "ILSVRC2012_validation_ground_truth.txt"
+	maxDevkit     = 64 << 20 // bytes of a file, and of the memory for its variables
 )
 
 // findDevkit is the path of the devkit in dir, "" if there is none.
@@ -75,7 +76,7 @@ func readDevkit(source string) ([]string, error) {
 
 // synsets returns the wnids of the classes, the synsets without children, by ILSVRC2012_ID.
 func synsets(meta []byte) (map[int]string, error) {
-	list, err := mat.Read(bytes.NewReader(meta))
+	list, err := mat.Read(bytes.NewReader(meta), maxDevkit)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +106,9 @@ func synsets(meta []byte) (map[int]string, error) {
 
 // devkitFiles reads the two files from a folder or an archive; a missing one is nil.
 func devkitFiles(source string) (meta, truth []byte, err error) {
-	const most = 64 << 20
 	if info, err := os.Stat(source); err == nil && info.IsDir() {
-		if meta, err = os.ReadFile(filepath.Join(source, "data", devkitMeta)); err == nil {
-			truth, err = os.ReadFile(filepath.Join(source, "data", devkitTruth))
+		if meta, err = files.ReadAtMost(filepath.Join(source, "data", devkitMeta), maxDevkit); err == nil {
+			truth, err = files.ReadAtMost(filepath.Join(source, "data", devkitTruth), maxDevkit)
 		}
 		return meta, truth, err
 	}
@@ -136,8 +136,8 @@ func devkitFiles(source string) (meta, truth []byte, err error) {
 		if into == nil || header.Typeflag != tar.TypeReg {
 			continue
 		}
-		if header.Size > most {
-			return nil, nil, fmt.Errorf("%s has %d bytes, more than %d", header.Name, header.Size, most)
+		if header.Size > maxDevkit {
+			return nil, nil, fmt.Errorf("%s has %d bytes, more than %d", header.Name, header.Size, maxDevkit)
 		}
 		if *into, err = io.ReadAll(archive); err != nil {
 			return nil, nil, fmt.Errorf("%s: cut short or damaged: %w", header.Name, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,9 +71,12 @@ func openShards(paths []string, classes []string) (Set, error) {
 	return verbatim{d}, nil
 }
 
+// maxClassesFile bounds the bytes of a file with the names of classes.
+const maxClassesFile = 16 << 20
+
 // ReadClasses reads the names of classes, one a line.
 func ReadClasses(path string) ([]string, error) {
-	b, err := os.ReadFile(path)
+	b, err := files.ReadAtMost(path, maxClassesFile)
 	if err != nil {
 		return nil, fmt.Errorf("classes: %w", err)
 	}

@@ -29,9 +29,10 @@ const (
 
 // reader reads data elements from memory.
 type reader struct {
-	b     []byte
-	order binary.ByteOrder
-	depth int
+	b      []byte
+	order  binary.ByteOrder
+	depth  int
+	memory *budget
 }
 
 // element takes the next data element. Of four bytes at most it may be in its own tag.
@@ -77,12 +78,15 @@ func (r *reader) array() (*Array, error) {
 	a.Class, a.Logical = Class(word), word&0x200 != 0
 	complex := word&0x800 != 0
 	dims, err := r.numbers()
-	if err != nil || len(dims) < 2 {
-		return nil, errDamaged
+	if err == nil && len(dims) < 2 {
+		err = errDamaged
+	}
+	if err != nil {
+		return nil, err
 	}
 	n := 1
 	for _, d := range dims {
-		if d < 0 || d > 0 && float64(n)*d > MaxBytes {
+		if d < 0 || d > 0 && float64(n)*d > maxElements {
 			return nil, fmt.Errorf("dimensions %v: negative, or beyond the limit", dims)
 		}
 		a.Dims = append(a.Dims, int(d))
@@ -118,10 +122,16 @@ func (r *reader) array() (*Array, error) {
 	return a, nil
 }
 
+// arrayBytes is the memory of an Array and its dimensions.
+const arrayBytes = 320
+
 // arrays reads n arrays.
 func (r *reader) arrays(n int) ([]*Array, error) {
 	if n > len(r.b)/8 {
 		return nil, errDamaged
+	}
+	if err := r.memory.take(arrayBytes * int64(n)); err != nil {
+		return nil, err
 	}
 	list := make([]*Array, n)
 	for i := range list {
@@ -129,7 +139,7 @@ func (r *reader) arrays(n int) ([]*Array, error) {
 		if err != nil || kind != miMatrix {
 			return nil, errDamaged
 		}
-		inner := reader{b: body, order: r.order, depth: r.depth + 1}
+		inner := reader{b: body, order: r.order, depth: r.depth + 1, memory: r.memory}
 		if list[i], err = inner.array(); err != nil {
 			return nil, err
 		}
@@ -147,7 +157,10 @@ func (r *reader) structs(a *Array, n int) error {
 	if err != nil {
 		return err
 	}
-	size := int(length[0])
+	size := int(min(length[0], 1<<20))
+	if err := r.memory.take(16 * int64(len(names)/size)); err != nil {
+		return err
+	}
 	for ; len(names) >= size; names = names[size:] {
 		name, _, _ := strings.Cut(string(names[:size]), "\x00")
 		a.Fields = append(a.Fields, name)
@@ -155,6 +168,9 @@ func (r *reader) structs(a *Array, n int) error {
 	if len(a.Fields) == 0 {
 		if n > 1<<20 {
 			return errDamaged
+		}
+		if err := r.memory.take(24 * int64(n)); err != nil {
+			return err
 		}
 		a.Values = make([][]*Array, n)
 		return nil
@@ -172,6 +188,9 @@ func (r *reader) structs(a *Array, n int) error {
 	return nil
 }
 
+// maxRows is a number of rows that any sparse array may have.
+const maxRows = 1 << 22
+
 func (r *reader) sparse(a *Array, complex bool) error {
 	rows, err := r.numbers()
 	if err != nil {
@@ -187,8 +206,15 @@ func (r *reader) sparse(a *Array, complex bool) error {
 	if err != nil {
 		return err
 	}
+	if a.Dims[0] > max(maxRows, len(rows)) {
+		return fmt.Errorf("%s: a sparse array of %d rows that stores %d values: at most %d rows, or as many as values",
+			a.Name, a.Dims[0], len(rows), maxRows)
+	}
 	if len(a.Dims) != 2 || len(columns) != a.Dims[1]+1 || columns[0] != 0 {
 		return fmt.Errorf("%s: a sparse array of %v with %d column starts", a.Name, a.Dims, len(columns))
+	}
+	if err := r.memory.take(16 * int64(len(rows)+len(columns))); err != nil {
+		return err
 	}
 	stored := columns[len(columns)-1]
 	if stored > float64(len(rows)) || stored > float64(len(a.Real)) || complex && stored > float64(len(a.Imag)) {
@@ -218,6 +244,9 @@ func (r *reader) text() (string, error) {
 		return "", nil
 	}
 	kind, body, err := r.element()
+	if err == nil {
+		err = r.memory.take(8 * int64(len(body)))
+	}
 	if err != nil {
 		return "", err
 	}
@@ -256,6 +285,9 @@ func (r *reader) numbers() ([]float64, error) {
 		miDouble: 8, miInt64: 8, miUint64: 8}[kind]
 	if width == 0 || len(b)%width != 0 {
 		return nil, errDamaged
+	}
+	if err := r.memory.take(8 * int64(len(b)/width)); err != nil {
+		return nil, err
 	}
 	list := make([]float64, len(b)/width)
 	for i := range list {

@@ -71,13 +71,24 @@ func (a *Array) Field(i int, name string) *Array {
 	return nil
 }
 
-// MaxBytes bounds the size of a variable after decompression.
-const MaxBytes = 1 << 32
+// maxElements bounds the product of an array's dimensions.
+const maxElements = 1 << 32
 
 var errDamaged = errors.New("the file is damaged or cut short")
 
-// Read reads all variables of a MAT-file.
-func Read(r io.Reader) ([]*Array, error) {
+// budget is the memory that is left for variables.
+type budget struct{ most, left int64 }
+
+func (b *budget) take(bytes int64) error {
+	if bytes > b.left {
+		return fmt.Errorf("takes, with those before it, more than the limit of %d bytes", b.most)
+	}
+	b.left -= bytes
+	return nil
+}
+
+// Read reads all variables of a MAT-file, which may take the given number of bytes of memory.
+func Read(r io.Reader, most int64) ([]*Array, error) {
 	var header [128]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return nil, fmt.Errorf("mat: not a MAT-file of level 5: %w", err)
@@ -98,6 +109,7 @@ func Read(r io.Reader) ([]*Array, error) {
 		return nil, fmt.Errorf("mat: version %#x, want 0x0100", version)
 	}
 	var list []*Array
+	memory := &budget{most, most}
 	for {
 		var tag [8]byte
 		switch _, err := io.ReadFull(r, tag[:]); {
@@ -107,9 +119,13 @@ func Read(r io.Reader) ([]*Array, error) {
 			return nil, fmt.Errorf("mat: %w", errDamaged)
 		}
 		kind, size := order.Uint32(tag[:]), int64(order.Uint32(tag[4:]))
-		body, err := take(io.LimitReader(r, size), size)
+		err := memory.take(size)
+		var body []byte
+		if err == nil {
+			body, err = take(io.LimitReader(r, size), size)
+		}
 		if err == nil && kind == miCompressed {
-			body, kind, err = inflate(body, order)
+			body, kind, err = inflate(body, order, memory)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mat: variable %d: %w", len(list)+1, err)
@@ -117,7 +133,7 @@ func Read(r io.Reader) ([]*Array, error) {
 		if kind != miMatrix {
 			continue
 		}
-		a, err := (&reader{b: body, order: order}).array()
+		a, err := (&reader{b: body, order: order, memory: memory}).array()
 		if err != nil {
 			return nil, fmt.Errorf("mat: variable %d: %w", len(list)+1, err)
 		}
@@ -135,7 +151,7 @@ func take(r io.Reader, size int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func inflate(b []byte, order binary.ByteOrder) ([]byte, uint32, error) {
+func inflate(b []byte, order binary.ByteOrder, memory *budget) ([]byte, uint32, error) {
 	z, err := zlib.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", errDamaged, err)
@@ -145,6 +161,9 @@ func inflate(b []byte, order binary.ByteOrder) ([]byte, uint32, error) {
 		return nil, 0, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	size := int64(order.Uint32(tag[4:]))
+	if err := memory.take(size); err != nil {
+		return nil, 0, err
+	}
 	body, err := take(io.LimitReader(z, size), size)
 	return body, order.Uint32(tag[:]), err
 }

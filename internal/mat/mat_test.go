@@ -2,10 +2,14 @@ package mat
 
 import (
 	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +27,7 @@ func load(t testing.TB, name string) []byte {
 // Files written by scipy, see testdata/make.py.
 func TestRead(t *testing.T) {
 	for _, name := range []string{"plain.mat", "compressed.mat"} {
-		list, err := Read(bytes.NewReader(load(t, name)))
+		list, err := Read(bytes.NewReader(load(t, name)), 1<<24)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +79,7 @@ func TestReadDamaged(t *testing.T) {
 	for _, name := range []string{"plain.mat", "compressed.mat"} {
 		b := load(t, name)
 		for n := range 128 {
-			if _, err := Read(bytes.NewReader(b[:n])); err == nil {
+			if _, err := Read(bytes.NewReader(b[:n]), 1<<24); err == nil {
 				t.Errorf("%s: no error of its first %d bytes", name, n)
 			}
 		}
@@ -84,7 +88,7 @@ func TestReadDamaged(t *testing.T) {
 			for range 1 + rng.IntN(3) {
 				m[rng.IntN(len(m))] = byte(rng.Uint32())
 			}
-			_, _ = Read(bytes.NewReader(m[:len(m)-rng.IntN(2)*rng.IntN(len(m))]))
+			_, _ = Read(bytes.NewReader(m[:len(m)-rng.IntN(2)*rng.IntN(len(m))]), 1<<24)
 		}
 	}
 }
@@ -97,8 +101,51 @@ func TestReadErrors(t *testing.T) {
 		b    []byte
 	}{{"not a MAT-file", nil}, {"not a MAT-file", make([]byte, 200)}, {"7.3", hdf},
 		{"cut short", load(t, "plain.mat")[:200]}} {
-		if _, err := Read(bytes.NewReader(c.b)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Read(bytes.NewReader(c.b), 1<<24); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+}
+
+// A small file, compressed or not, takes no more memory than it may.
+func TestReadBudget(t *testing.T) {
+	tag := func(kind, size int) []byte {
+		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(kind)), uint32(size))
+	}
+	file := func(variable []byte) []byte {
+		b := append(make([]byte, 124), 0, 1, 'I', 'M')
+		return append(b, variable...)
+	}
+	matrix := func(class byte, dims [2]int32, rest ...byte) []byte {
+		b := append(tag(miUint32, 8), class, 0, 0, 0, 0, 0, 0, 0)
+		b = append(b, tag(miInt32, 8)...)
+		b = binary.LittleEndian.AppendUint32(b, uint32(dims[0]))
+		b = binary.LittleEndian.AppendUint32(b, uint32(dims[1]))
+		b = append(append(b, tag(miInt8, 0)...), rest...)
+		return append(tag(miMatrix, len(b)), b...)
+	}
+	const many = 30 << 20
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	head := matrix(byte(Int8), [2]int32{many, 1}, tag(miInt8, many)...)
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(head)-8+many))
+	z.Write(head)
+	z.Write(make([]byte, many))
+	z.Close()
+	sparse := slices.Concat(tag(miInt32, 0), tag(miInt32, 8), make([]byte, 8), tag(miDouble, 0))
+	for name, c := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"zeros":       {file(append(tag(miCompressed, packed.Len()), packed.Bytes()...)), "limit of"},
+		"sparse rows": {file(matrix(byte(Sparse), [2]int32{math.MaxInt32, 1}, sparse...)), "2147483647 rows"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Read(bytes.NewReader(c.b), 1<<24)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), c.want) || after.TotalAlloc-before.TotalAlloc > 64<<20 {
+			t.Errorf("%s: %d MB, error %v", name, (after.TotalAlloc-before.TotalAlloc)>>20, err)
 		}
 	}
 }
@@ -106,5 +153,5 @@ func TestReadErrors(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(load(f, "plain.mat"))
 	f.Add(load(f, "compressed.mat"))
-	f.Fuzz(func(t *testing.T, b []byte) { _, _ = Read(bytes.NewReader(b)) })
+	f.Fuzz(func(t *testing.T, b []byte) { _, _ = Read(bytes.NewReader(b), 1<<24) })
 }

@@ -1,7 +1,6 @@
 package convex
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +14,8 @@ import (
 // the last one; others are features: numbers, or nominal ones of two values, which are 0 and 1. Targets and errors are
 // as for [ReadCSV].
 func ReadARFF(r io.Reader, name string, loss Loss) (*Data, error) {
-	a := &arff{targets: targets{file: name, loss: loss}, start: []int{0}}
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 1<<28)
+	a := &arff{targets: targets{file: name, loss: loss}, start: []int{0}, memory: newBudget()}
+	in := newLines(r, longestSplit)
 	line, inData := 0, false
 	for in.Scan() {
 		line++
@@ -73,6 +71,7 @@ type arff struct {
 	start      []int
 	index      []int32
 	values     []float64
+	memory     *budget
 }
 
 // An attribute is a number, or one of some values.
@@ -107,7 +106,7 @@ func (a *arff) attribute(text string) error {
 		return fmt.Errorf("attribute %q is of type %q: want numeric, real, integer or {values}", name, rest)
 	}
 	a.attributes = append(a.attributes, at)
-	return nil
+	return a.memory.take(int64(len(text)) + 64 + 16*int64(len(at.nominal)))
 }
 
 // header finds the target when all attributes are known.
@@ -182,6 +181,9 @@ func (a *arff) row(text string, line int) error {
 		if label = "0"; a.attributes[a.target].nominal != nil {
 			label = a.attributes[a.target].nominal[0]
 		}
+	}
+	if err := a.memory.take(rowBytes + sparseBytes*int64(len(fields))); err != nil {
+		return err
 	}
 	a.rows++
 	a.start = append(a.start, len(a.values))

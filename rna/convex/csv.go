@@ -12,17 +12,23 @@ import (
 // any two labels, the larger of which is +1; for squares they are numbers. Errors are [*FileError]s with this name of
 // the file.
 func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
-	in := csv.NewReader(r)
+	bounded := &boundedRows{r: r}
+	bounded.next()
+	in, memory := csv.NewReader(bounded), newBudget()
 	in.FieldsPerRecord = -1
 	in.TrimLeadingSpace = true
 	in.ReuseRecord = true
 	t := &targets{file: name, loss: loss}
 	var values []float64
-	width := 0
+	width, line := 0, 0
 	for row := 0; ; row++ {
 		record, err := in.Read()
+		bounded.next()
 		if err == io.EOF {
 			break
+		}
+		if errors.Is(err, errLongRow) {
+			return nil, &FileError{name, line + 1, err}
 		}
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
 			return nil, &FileError{name, bad.Line, bad.Err}
@@ -30,7 +36,7 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		line, _ := in.FieldPos(0)
+		line, _ = in.FieldPos(0)
 		if row == 0 {
 			if width = len(record); width < 2 {
 				return nil, &FileError{name, line,
@@ -44,6 +50,9 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 		if len(record) != width {
 			return nil, &FileError{name, line, fmt.Errorf("%d columns, where the first line has %d", len(record),
 				width)}
+		}
+		if err := memory.take(rowBytes + valueBytes*int64(padded(width-1))); err != nil {
+			return nil, &FileError{name, line, err}
 		}
 		if err := t.add(strings.TrimSpace(record[0]), line); err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package convex
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -13,26 +12,26 @@ import (
 // ReadLIBSVM reads sparse rows "target column:value …", with columns from 1, ascending, and comments after #.
 // Targets and errors are as for [ReadCSV]. There are as many features as the largest column says.
 func ReadLIBSVM(r io.Reader, name string, loss Loss) (*Data, error) {
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 1<<28)
+	in, memory := newLines(r, longestLine), newBudget()
 	t := &targets{file: name, loss: loss}
 	start := []int{0}
 	var index []int32
 	var values []float64
-	width := 0
-	line := 0
+	width, widest := 0, 0 // widest is the line with the last column
+	line, size := 0, int64(0)
 	for in.Scan() {
 		line++
+		size += int64(len(in.Bytes())) + 1
 		text, _, _ := strings.Cut(in.Text(), "#")
-		fields := strings.Fields(text)
-		if len(fields) == 0 {
-			continue
-		}
-		if err := t.add(fields[0], line); err != nil {
-			return nil, err
-		}
-		last := 0
-		for _, f := range fields[1:] {
+		last := -1 // before the target
+		for f := range strings.FieldsSeq(text) {
+			if last < 0 {
+				if err := t.add(f, line); err != nil {
+					return nil, err
+				}
+				last = 0
+				continue
+			}
 			column, value, found := strings.Cut(f, ":")
 			j, err := strconv.Atoi(column)
 			switch {
@@ -48,11 +47,18 @@ func ReadLIBSVM(r io.Reader, name string, loss Loss) (*Data, error) {
 			if err != nil {
 				return nil, &FileError{name, line, fmt.Errorf("column %d %w", j, err)}
 			}
-			last = j
-			width = max(width, j)
+			if last = j; j > width {
+				width, widest = j, line
+			}
 			if v != 0 {
 				index, values = append(index, int32(j-1)), append(values, v)
 			}
+		}
+		if last < 0 {
+			continue
+		}
+		if err := memory.take(rowBytes + sparseBytes*int64(len(values)-start[len(start)-1])); err != nil {
+			return nil, &FileError{name, line, err}
 		}
 		start = append(start, len(values))
 	}
@@ -61,6 +67,9 @@ func ReadLIBSVM(r io.Reader, name string, loss Loss) (*Data, error) {
 	}
 	if width == 0 {
 		return nil, &FileError{name, 0, errors.New("no rows with features")}
+	}
+	if err := columnsError(width, size); err != nil {
+		return nil, &FileError{name, widest, err}
 	}
 	y, labels, err := t.finish()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // text file of the same name that ends in .labels or .targets, as sido0's. A matrix of one column a sample is
 // transposed.
 func readMAT(r io.Reader, path string, loss Loss) (*Data, error) {
-	arrays, err := mat.Read(r)
+	arrays, err := mat.Read(r, newBudget().bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

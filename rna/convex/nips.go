@@ -1,7 +1,6 @@
 package convex
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -14,30 +13,24 @@ import (
 // with the labels in a .labels file of the same name. Rows are all features; or column:value; or, where rows have
 // different lengths, the columns from 1 that are 1.
 func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 1<<28)
+	in, memory := newLines(r, longestLine), newBudget()
 	start := []int{0}
 	var index []int32
 	var values []float64
-	line, width, columns, longest := 0, -1, 0, 0
+	line, width, columns, longest, size := 0, -1, 0, 0, int64(0)
 	pairs, ragged := false, false
 	for in.Scan() {
 		line++
-		fields := strings.Fields(in.Text())
-		if len(fields) == 0 && width < 0 {
-			continue
-		}
-		if width < 0 {
-			pairs = strings.Contains(fields[0], ":")
-			width = len(fields)
-		}
-		ragged = ragged || len(fields) != width
-		last := 0
-		for k, f := range fields {
+		size += int64(len(in.Bytes())) + 1
+		count, last := 0, 0
+		for f := range strings.FieldsSeq(in.Text()) {
+			if count++; width < 0 && count == 1 {
+				pairs = strings.Contains(f, ":")
+			}
 			if !pairs {
 				v, err := number(f)
 				if err != nil {
-					return nil, &FileError{path, line, fmt.Errorf("column %d %w", k+1, err)}
+					return nil, &FileError{path, line, fmt.Errorf("column %d %w", count, err)}
 				}
 				values = append(values, v)
 				continue
@@ -56,7 +49,17 @@ func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
 			columns = max(columns, j)
 			index, values = append(index, int32(j-1)), append(values, v)
 		}
-		longest = max(longest, len(fields))
+		if count == 0 && width < 0 {
+			continue
+		}
+		if width < 0 {
+			width = count
+		}
+		ragged = ragged || count != width
+		longest = max(longest, count)
+		if err := memory.take(rowBytes + sparseBytes*int64(count)); err != nil {
+			return nil, &FileError{path, line, err}
+		}
 		start = append(start, len(values))
 	}
 	if err := in.Err(); err != nil {
@@ -70,9 +73,12 @@ func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
 	var err error
 	switch {
 	case pairs:
+		if err := columnsError(columns, size); err != nil {
+			return nil, &FileError{path, 0, err}
+		}
 		x, err = NewSparse(n, columns, start, index, values)
 	case ragged:
-		x, err = ones(path, start, values)
+		x, err = ones(path, start, values, size)
 	default:
 		x = dense(n, width, values)
 	}
@@ -90,12 +96,15 @@ func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
 }
 
 // ones makes rows of the columns, from 1, that are 1.
-func ones(path string, start []int, columns []float64) (*Matrix, error) {
+func ones(path string, start []int, columns []float64, size int64) (*Matrix, error) {
 	index := make([]int32, len(columns))
 	width := 0
 	for i := range len(start) - 1 {
 		for k := start[i]; k < start[i+1]; k++ {
 			j := int(columns[k])
+			if err := columnsError(j, size); err != nil {
+				return nil, &FileError{path, i + 1, err}
+			}
 			if float64(j) != columns[k] || j < 1 || k > start[i] && int32(j-1) <= index[k-1] {
 				return nil, &FileError{path, i + 1,
 					fmt.Errorf("rows have different lengths, so want columns from 1, ascending: found %v", columns[k])}

@@ -113,7 +113,9 @@ func readLabels(in io.Reader, name string, loss Loss, n int) (y []float64, label
 		if err := t.add(text, line); err != nil {
 			return nil, labels, err
 		}
-		count++
+		if count++; count > n {
+			return nil, labels, &FileError{name, line, fmt.Errorf("more labels than the %d rows", n)}
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, labels, &FileError{name, line + 1, err}

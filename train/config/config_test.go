@@ -293,3 +293,17 @@ func TestInterval(t *testing.T) {
 		}
 	}
 }
+
+// A file without an end is refused once it is larger than configs and lists of classes are.
+func TestEndlessFiles(t *testing.T) {
+	if _, err := os.Stat("/dev/zero"); err != nil {
+		t.Skip(err)
+	}
+	_, err := ReadFile("/dev/zero")
+	if err == nil || err.Error() != "/dev/zero: more than 16777216 bytes, the limit of such a file" {
+		t.Errorf("config: %v", err)
+	}
+	if err := (classesValue{new(Config)}).Set("/dev/zero"); err == nil || !strings.Contains(err.Error(), "16777216 bytes") {
+		t.Errorf("classes: %v", err)
+	}
+}

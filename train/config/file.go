@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,9 @@ import (
 
 // Name is the file in the folder of a run that has its config.
 const Name = "config.json"
+
+// maxFile bounds the bytes of a config. Names of classes may take most of them.
+const maxFile = 16 << 20
 
 // ReadFile reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the names of options, with hyphens
 // or underscores. Another key is an error.
@@ -64,7 +66,7 @@ func Read(dir string) (Config, error) {
 }
 
 func decodeFile(path string) (map[string]any, error) {
-	b, err := os.ReadFile(path)
+	b, err := files.ReadAtMost(path, maxFile)
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err // the caller names the file
 	}

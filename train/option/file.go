@@ -53,10 +53,20 @@ func encode(field any) ([]byte, error) {
 	return json.Marshal(v.Interface())
 }
 
+// Bytes of a config in YAML, whose nodes take fifty times as much memory, and of all values of an option: an alias in
+// YAML repeats a long text by two bytes.
+const (
+	maxYAML   = 4 << 20
+	maxValues = 16 << 20
+)
+
 // Decode reads an object of JSON or, where isYAML, of YAML.
 func Decode(text []byte, isYAML bool) (map[string]any, error) {
 	var v map[string]any
 	if isYAML {
+		if len(text) > maxYAML {
+			return nil, fmt.Errorf("%d bytes of YAML, the limit is %d: JSON may have more", len(text), maxYAML)
+		}
 		if err := yaml.Unmarshal(text, &v); err != nil {
 			var wrong *yaml.TypeError
 			if errors.As(err, &wrong) {
@@ -113,8 +123,12 @@ func (t Table[S]) FromFile(values map[string]any) ([]Setting, error) {
 func fromAny(v any) (Setting, error) {
 	if list, ok := v.([]any); ok {
 		x := Setting{List: []string{}}
-		for _, e := range list {
+		size := 0
+		for i, e := range list {
 			text, err := scalar(e)
+			if size += len(text); err == nil && size > maxValues {
+				err = fmt.Errorf("its first %d values have more than %d bytes", i+1, maxValues)
+			}
 			if err != nil {
 				return x, err
 			}

@@ -107,6 +107,21 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// An alias repeats a long text by three bytes: values are bounded, not the file alone.
+func TestAliases(t *testing.T) {
+	text := "name: &a " + strings.Repeat("x", 1<<20) + "\nwords: [" + strings.Repeat("*a,", 1<<19) + "]\n"
+	values, err := Decode([]byte(text), true)
+	if err == nil {
+		_, err = table.FromFile(values)
+	}
+	if err == nil || !strings.Contains(err.Error(), "words: its first 17 values have more than 16777216 bytes") {
+		t.Errorf("aliases: %v", err)
+	}
+	if _, err := Decode(make([]byte, 5<<20), true); err == nil || !strings.Contains(err.Error(), "of YAML, the limit") {
+		t.Errorf("a long file: %v", err)
+	}
+}
+
 // TestErrors answers in words.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{

@@ -1,0 +1,25 @@
+package files
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ReadAtMost reads a whole file, which may be a pipe, of so many bytes at most.
+func ReadAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("more than %d bytes, the limit of such a file", most)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
