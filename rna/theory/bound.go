@@ -12,7 +12,8 @@ import (
 // MixingNorm bounds ‖I + β(G − I)‖ for all G: max(|1 − β|, |1 − βκ|). It is 1 − κ for β = 1.
 func MixingNorm(beta, kappa float64) float64 { return max(math.Abs(1-beta), math.Abs(1-beta*kappa)) }
 
-// NormBound is the bound on ‖c‖₂ for a λ > 0 (eq. bound_norm_lambda): √((1 + 1/λ)/N).
+// NormBound is the bound on ‖c‖₂ for a λ > 0 (eq. bound_norm_lambda): √((1 + 1/λ)/N). The least bound is that of
+// Kantorovich's inequality, (1 + 2λ)/(2√(λ(1 + λ)N)): half of this as λ → 0.
 func NormBound(n int, lambda float64) float64 { return math.Sqrt((1 + 1/lambda) / float64(n)) }
 
 // OptimalBound is the theorem on the optimal rate (optimal_rate): with λ = 0 and N residuals of any [Scheme], online
@@ -20,7 +21,7 @@ func NormBound(n int, lambda float64) float64 { return math.Sqrt((1 + 1/lambda) 
 //
 //	‖r(y⁺)‖ ≤ ‖I + β(G − I)‖ ‖r(x_0)‖ 2ρ^(N−1)/(1 + ρ^(2(N−1))),   ρ = (1−√κ)/(1+√κ),
 //
-// and 0 for N > d. residual is ‖r(x_0)‖.
+// and 0 for N > d. It is attained for β = 0. residual is ‖r(x_0)‖.
 func OptimalBound(n, d int, kappa, beta, residual float64) float64 {
 	if n > d {
 		return 0
@@ -32,8 +33,9 @@ func OptimalBound(n, d int, kappa, beta, residual float64) float64 {
 //
 //	‖r(y⁺)‖ ≤ ‖I + β(G − I)‖ ‖r(x_0)‖ C^{τ,κ}_{N−1},
 //
-// where C is the value of [ConstrainedChebyshev]. (The print has it for any scheme, whose coefficients are not those of
-// the polynomial.) residual is ‖r(x_0)‖. N goes up to 10.
+// where C is the value of [ConstrainedChebyshev]; it is attained for β = 0. (The print has it for any scheme, whose
+// coefficients are not those of the polynomial: G = 0, y_1 = 10x_1 − 9y_0, τ = 0 gives 4‖r(x_0)‖.) residual is
+// ‖r(x_0)‖. N goes up to 10.
 func ConstrainedBound(n int, kappa, tau, beta, residual float64) float64 {
 	_, c, err := ConstrainedChebyshev(n, kappa, tau)
 	if err != nil {

@@ -30,22 +30,22 @@
 //	complexity: O(Nd) on the fly | rna.Window.Push | rna.TestGram, rna.TestFileReads
 //	λ(τ) and τ(λ) (nonlinear_equation) | rna.Spectrum.Constrain, rna.Result | rna.TestConstrain, rna.TestConstrainedAccuracy
 //	‖c(λ)‖ falls as λ grows | rna.Spectrum.Solve | rna.TestNormBound
-//	bound on ‖c‖ (bound_norm_lambda) | NormBound | rna.TestNormBound, TestNormBoundValue
-//	optimal rate, by polynomials (optimal_rate) | OptimalBound, MixingNorm | TestOptimalBound, rna.TestGMRES
+//	bound on ‖c‖ (bound_norm_lambda) | NormBound | rna.TestNormBound, TestNormBoundValue, TestNormBoundAttained
+//	optimal rate, by polynomials (optimal_rate) | OptimalBound, MixingNorm | TestOptimalBound, TestOptimalBoundAttained, rna.TestGMRES
 //	optimal rate, by κ (optimal_rate) | ChebyshevRate, OptimalBound | TestChebyshevRate, TestBounds, TestOptimalBound
 //	finite termination, N > d (optimal_rate) | OptimalBound | TestFiniteTermination
 //	online acceleration (online_rna) | rna.Window.PushPair, rna.Window.Extrapolate | TestOnlineBound
 //	c_N ≠ 0, or the optimum (online_accel_structure) | Scheme.Append | TestFiniteTermination
 //	constrained Chebyshev polynomials | ConstrainedChebyshev | TestConstrainedChebyshevByHand, TestConstrainedChebyshev
-//	rate of CNA (rate_constrained) | ConstrainedBound | TestBounds, TestPerturbedBound
+//	rate of CNA (rate_constrained) | ConstrainedBound | TestBounds, TestPerturbedBound, TestConstrainedBoundAttained
 //	perturbed iterations and P (perturbation_matrix) | PerturbationBound | TestPerturbationBound
-//	‖P‖ by ‖E‖ (explicit_formula_perturbation) | PerturbationBound, Scheme.Norms | TestPerturbationBound
-//	accuracy with errors (convergence_perturbation) | PerturbedBound | TestPerturbedBound
-//	gradient steps with noise (convergence_stoch_gradient) | StochasticBound | TestStochasticBound, TestStochasticBoundOfSamples
+//	‖P‖ by ‖E‖ (explicit_formula_perturbation) | PerturbationBound, Scheme.Norms | TestPerturbationBound, TestPerturbationBoundAttained, TestBoundsByHand
+//	accuracy with errors (convergence_perturbation) | PerturbedBound | TestPerturbedBound, TestErrorBoundsAttained
+//	gradient steps with noise (convergence_stoch_gradient) | StochasticBound | TestStochasticBound, TestStochasticBoundOfSamples, TestErrorBoundsAttained
 //	two regimes of noise | StochasticBound, rna.NoiseCoefficients, rna.FromUniform | TestStochasticBound, rna.TestNoiseCoefficients
-//	nonlinear errors (conv_nonlinear) | NonlinearBound | TestNonlinearBound
-//	asymptotic rate, τ and λ (asymptotic_optimal_rate) | AsymptoticBound, AsymptoticOrders | TestAsymptoticBound
-//	smooth functions (bound_function_smooth_gradient) | LinearisationError, LinearisationGamma | TestNonlinearBound
+//	nonlinear errors (conv_nonlinear) | NonlinearBound | TestNonlinearBound, TestErrorBoundsAttained
+//	asymptotic rate, τ and λ (asymptotic_optimal_rate) | AsymptoticBound, AsymptoticOrders | TestAsymptoticBound, TestBoundsByHand
+//	smooth functions (bound_function_smooth_gradient) | LinearisationError, LinearisationGamma | TestNonlinearBound, TestLinearisationAttained
 //	Algorithm 3, optimal and adaptive (general_nesterov_step) | convex.OptimalAdaptive, convex.PrintedAdaptive | convex.TestBoundsHold, convex.TestPrintedAdaptive
 //	Algorithm 3 is optimal | convex.NesterovBound | convex.TestBoundsHold
 //	logistic regression, deterministic (detem) | convex.Minimize, convex.Risk | convex.TestPublishedCurves, convex.TestOptimum
