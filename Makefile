@@ -12,6 +12,8 @@ TAGS      ?= gpu
 KILLS     ?= 20
 FUZZ      ?= 60
 STUDY     ?= 1
+SHARE     ?= 0.1
+PACKAGES  ?=
 CIFAR10   ?=
 RESULTS   ?= runs/fine-tuning
 SETS      ?=
@@ -22,7 +24,7 @@ IMAGES    ?= ../shared/data/imagenet-sample
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
 	check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
 	check-mca-arm64 check-mpi check-nccl check-onnx check-ptx check-race check-sim check-soak \
-	fine-tuning generate gpu gpu-kit lint rna-on-nets sim test
+	fine-tuning generate gpu gpu-kit lint mutants rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
 
@@ -137,6 +139,9 @@ check-mca-amd64: #: estimate the speed of amd64's products by llvm-mca
 # because ops with equal fields are still different ops.
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
+
+mutants: ## plant faults in RNA's packages, and count those that tests miss: SHARE=0.1 of them, PACKAGES="rna train/report"
+	go run ./internal/mutants -share $(SHARE) $(PACKAGES)
 
 check-asan: gpu-kit #: run the GPU code's tests with AddressSanitizer and UBSan; needs g++; minutes
 	$(MAKE) --no-print-directory -C cuda/check/sim/src all OUT=$(CURDIR)/bin/sim-asan SANITIZE=address,undefined

@@ -1,0 +1,23 @@
+// Command mutants plants faults in packages and counts those that their tests miss.
+//
+//	go run ./internal/mutants [-share 1] [-v] [package ...]
+//
+// It rewrites the sources so that one build of the tests holds every fault; an environment variable turns one on, and
+// so none costs a build. A first run notes which tests reach which fault; only these run with it on, the fastest
+// first, until one fails. The kinds are:
+//
+//	kind | from | to
+//	operator | a + b, a * b, a += b, a *= b | a − b, a / b, and the inverse
+//	boundary | a < b, a <= b of integers | a <= b, a < b
+//	negation | comparisons, if c | their negation
+//	logic | a && b | a || b, and the inverse
+//	more, less | a constant number c | c + 1 and c − 1; of floats 10c and c/10
+//	function | min, math.Sqrt(x), math.Abs(x), math.Log(x), math.Exp(x) | max, x, and the inverse
+//	omission | an assignment, a call, break or continue | nothing
+//
+// -share plants a fixed sample, by a hash of each fault, so that edits of other lines leave the sample as it is.
+//
+// survivors.txt lists the faults that no test finds, each with the reason: "same", if the fault changes no result,
+// because it moves only speed, memory or an error's text, or because both codes agree; or "open". The command fails if
+// a survivor is not listed, if a listed one is found, or if more than 3 % of the faults that change a result survive.
+package main
