@@ -12,7 +12,7 @@ TAGS      ?= gpu
 KILLS     ?= 20
 FUZZ      ?= 60
 STUDY     ?= 1
-SHARE     ?= 0.1
+SHARE     ?= 0.03
 PACKAGES  ?=
 CIFAR10   ?=
 RESULTS   ?= runs/fine-tuning
@@ -140,7 +140,7 @@ check-mca-amd64: #: estimate the speed of amd64's products by llvm-mca
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 
-mutants: ## plant faults in RNA's packages, and count those that tests miss: SHARE=0.1 of them, PACKAGES="rna train/report"
+mutants: ## plant faults in RNA's packages, and count those that tests miss: SHARE=0.03 of them, PACKAGES="rna train/report"
 	go run ./internal/mutants -share $(SHARE) $(PACKAGES)
 
 check-asan: gpu-kit #: run the GPU code's tests with AddressSanitizer and UBSan; needs g++; minutes

@@ -67,6 +67,53 @@ func TestNoiseCoefficients(t *testing.T) {
 	}
 }
 
+// With two residuals NoiseCoefficients are those of RNA, so that they are no null model.
+func TestNoiseOfTwo(t *testing.T) {
+	for _, g := range [][]float64{{4, 1, 1, 3}, {9, 2, 2, 5}} {
+		gram := mat.NewSymDense(2, g)
+		c, _ := NoiseCoefficients(gram)
+		if got := Factor(gram).Solve(0).C; relativeError(c, got) > 1e-14 {
+			t.Errorf("%v: %v, of RNA %v", g, c, got)
+		}
+	}
+	c, noise := NoiseCoefficients(mat.NewSymDense(3, []float64{5, 1, 2, 1, 3, 0, 2, 0, 4})) // by hand: the drift is 1
+	if want := []float64{3. / 13, 6. / 13, 4. / 13}; relativeError(c, want) > 1e-14 || math.Abs(noise-.75) > 1e-15 {
+		t.Errorf("%v, want %v, noise %v", c, want, noise)
+	}
+}
+
+// RNA of iterates that scatter about a point comes to StationaryCoefficients, at a distance from the average where
+// NoiseCoefficients have none.
+func TestStationaryCoefficients(t *testing.T) {
+	const n, d = 5, 200000
+	rng := rand.New(rand.NewPCG(7, 7))
+	space, _ := NewHost64(d, 1)
+	w := window(t, space, n)
+	for range n + 1 {
+		x := make(Slice64, d)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		push(t, w, x)
+	}
+	c := StationaryCoefficients(n)
+	if want := []float64{1. / 7, 8. / 35, 9. / 35, 8. / 35, 1. / 7}; relativeError(c, want) > 1e-15 {
+		t.Errorf("%v, want %v", c, want)
+	}
+	if got := w.Spectrum(n).Solve(0).C; relativeError(got, c) > .02 {
+		t.Errorf("RNA has %v, want %v", got, c)
+	}
+	if d := FromUniform(c); math.Abs(d-.1069) > 1e-4 {
+		t.Errorf("distance %v", d)
+	}
+	if noise, _ := NoiseCoefficients(w.Gram(n)); FromUniform(noise) > .02 {
+		t.Errorf("independent noise is %v from the average", FromUniform(noise))
+	}
+	if StationaryCoefficients(0) != nil || StationaryCoefficients(1)[0] != 1 {
+		t.Error("none or one")
+	}
+}
+
 // meanSquare is that of the sizes 1, 1.25, … of n.
 func meanSquare(n int) float64 {
 	sum := 0.0

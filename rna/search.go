@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"onlinerna/internal/stat"
 )
 
 // DefaultLambdas returns a grid of λ for any residuals: from 1e-12, nearly unregularised, to 10, near the average.
@@ -80,8 +82,7 @@ type Choice struct {
 	// Candidates are all of them: the newest iterate, the average, then the grid in its order.
 	Candidates []Candidate
 
-	// NoDifference is true when another candidate has a lower value than the chosen one, but by no more than the
-	// standard error of the difference.
+	// NoDifference is true when another candidate has a lower value than the chosen one, but not by enough.
 	NoDifference bool
 }
 
@@ -148,17 +149,27 @@ func (w *Window) Candidates(opt SearchOptions) ([]Candidate, error) {
 // errSkipped, returned by losses, skips a candidate.
 var errSkipped = errors.New("passed over")
 
-// Choose evaluates, in order, the iterate and the candidates with coefficients. It starts with the first and moves to
-// a later one whose mean loss is lower by more than the standard error of the difference, sample by sample. Losses
-// returns the losses of a candidate, for the same samples in the same order each time. With one sample there is no
-// standard error: the least value wins, the earlier of equals. A mean that is NaN or ±Inf is never chosen, except for
-// the first candidate if no mean is finite.
+// Significance bounds how often [Choose] leaves the first of candidates that are all equally good.
+const Significance = 0.05
+
+// Choose evaluates, in order, the iterate and the candidates with coefficients. It leaves the first only for one whose
+// mean loss is lower by a one-sided t test of the differences, sample by sample, at the level [Significance] divided
+// by the number of candidates that can be used (Bonferroni's correction for choosing the best). Among these it moves
+// to a later one whose mean is lower by more than the standard error of the difference. Losses returns the losses of a
+// candidate, for the same samples in the same order each time. With one sample there is no standard error: the least
+// value wins, the earlier of equals. A mean that is NaN or ±Inf is never chosen, except for the first candidate if no
+// mean is finite.
 func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)) (Choice, error) {
 	choice := Choice{Candidates: candidates}
 	if len(candidates) == 0 {
 		return choice, errors.New("rna: a choice among no candidates")
 	}
-	best := 0
+	best, usable := 0, 0
+	for _, c := range candidates[1:] {
+		if c.Result.Status == OK {
+			usable++
+		}
+	}
 	var first, taken []float64
 	for i := range candidates {
 		c := &candidates[i]
@@ -193,6 +204,9 @@ func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)
 			best, taken = i, x
 			continue
 		}
+		if first != nil && isFinite(candidates[0].Value) && !below(c.Difference, c.Error, usable, len(x)) {
+			continue
+		}
 		if d, e := difference(x, taken); d < 0 && -d > e {
 			best, taken = i, x
 		}
@@ -202,6 +216,14 @@ func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)
 	}
 	choice.Candidate = candidates[best]
 	return choice, nil
+}
+
+// below tells whether a mean difference of n samples with a standard error is below 0, for the best of k.
+func below(mean, deviation float64, k, n int) bool {
+	if n == 1 {
+		return mean < 0
+	}
+	return mean < 0 && -mean > deviation*stat.T(1-Significance/float64(k), n)
 }
 
 // difference returns the mean of x − y and its standard error; a nil y is 0.

@@ -207,8 +207,8 @@ func TestSearchGrid(t *testing.T) {
 	}
 }
 
-// A candidate is taken only where its loss is lower by more than the standard error of the difference, sample by
-// sample.
+// A candidate is taken only where its loss is lower than the first one's by the test, and then than the taken one's by
+// more than the standard error of the difference, sample by sample.
 func TestChoose(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	noise := make([]float64, 400) // shared by all candidates, a hundred times as large as their differences
@@ -224,6 +224,9 @@ func TestChoose(t *testing.T) {
 		{"clear", []float64{0, -.5, -1}, []float64{0, 1, 1}, 2, false},
 		{"within the error", []float64{0, -.5, -1}, []float64{0, 100, 100}, 0, true},
 		{"worse", []float64{0, .5, 1}, []float64{0, 1, 1}, 0, false},
+		// Own noise of 1 has a standard error of 1/√399 = 0.0501; of the best of two the test takes 1.966 of these.
+		{"1.9 standard errors", []float64{0, -.0951, 1}, []float64{0, 1, 1}, 0, true},
+		{"2.0 standard errors", []float64{0, -.1001, 1}, []float64{0, 1, 1}, 1, false},
 		{"better than the first, not than the second", []float64{0, -1, -1.5}, []float64{0, 1, 100}, 1, true},
 	} {
 		list := make([]Candidate, 3)
@@ -257,6 +260,55 @@ func TestChoose(t *testing.T) {
 			nil
 	}); err == nil {
 		t.Error("losses of other samples")
+	}
+}
+
+// Where candidates are equally good the iterate is left in at most 5 % of searches, whether their losses are
+// independent or go together, and for skew ones.
+func TestChooseNull(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 5))
+	const candidates, samples, runs = 8, 250, 1000
+	list := make([]Candidate, candidates)
+	for _, c := range []struct {
+		name   string
+		shared float64 // of the variance of candidates' differences from the first
+		draw   func() float64
+		least  float64
+	}{
+		{"independent", 0, rng.NormFloat64, .02},
+		{"related", .5, rng.NormFloat64, .02},
+		{"nearly alike", .95, rng.NormFloat64, .005},
+		{"skew", .5, func() float64 { return rng.ExpFloat64() - 1 }, .02},
+	} {
+		left := 0
+		x, common := make([]float64, samples), make([]float64, samples)
+		for range runs {
+			for i := range common {
+				common[i] = math.Sqrt(c.shared) * c.draw()
+			}
+			at := -1
+			choice, err := Choose(list, func(*Candidate) ([]float64, error) {
+				at++
+				for i := range x {
+					if x[i] = 0; at > 0 {
+						x[i] = common[i] + math.Sqrt(1-c.shared)*c.draw()
+					}
+				}
+				return x, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if choice.Value != list[0].Value {
+				left++
+			}
+		}
+		share := float64(left) / runs
+		t.Logf("%s: left in %.1f %%", c.name, 100*share)
+		// Three standard errors of the simulation.
+		if margin := 3 * math.Sqrt(Significance*(1-Significance)/runs); share > Significance+margin || share < c.least {
+			t.Errorf("%s: the iterate is left in %.1f %% of searches among equals", c.name, 100*share)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ and --data; among others it stands for its best weights.`,
 	r.Float64Var(&f.tau, "tau", 0, "bound the coefficients by ‖c‖ ≤ (1+τ)/√N instead (CNA)")
 	r.Float64Var(&f.beta, "beta", rna.DefaultBeta, "mixing: 1 combines the x of the residuals, 0 their y")
 	r.BoolVar(&f.average, "average", false, "the uniform average over all files")
-	r.BoolVar(&f.auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to 10 that is better by more than the standard error")
+	r.BoolVar(&f.auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to 10 that is better by a t test at 5 %")
 	r.StringVar(&f.bn, "bn", bnLast, "BatchNorm statistics: last file's, combine (a negative variance becomes 0), or reestimate on --data")
 	r.values("bn", bnLast, bnCombine, bnReestimate)
 	s := newGroup("Run")
@@ -360,7 +360,7 @@ type extrapolation struct {
 	BatchNorm string          `json:"bn"`
 	Tensors   map[string]int  `json:"tensors"` // by what became of them
 	Auto      []autoCandidate `json:"candidates,omitempty"`
-	// NoDifference says that a candidate has a lower loss than the one chosen, by less than the standard error of the difference.
+	// NoDifference says that a candidate has a lower loss than the one chosen, but not by the test of [rna.Choose].
 	NoDifference bool `json:"no_difference,omitempty"`
 
 	weights []float64

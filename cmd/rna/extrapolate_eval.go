@@ -341,7 +341,7 @@ func (r *extrapolation) printCandidates(w io.Writer) error {
 		return err
 	}
 	if r.NoDifference {
-		_, err := fmt.Fprintln(w, "no difference: the candidates with a lower loss than the chosen one are within the standard error")
+		_, err := fmt.Fprintln(w, "no difference: other candidates have a lower loss than the chosen one, but not by a t test at 5 %")
 		return err
 	}
 	return nil

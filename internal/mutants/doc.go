@@ -3,7 +3,7 @@
 //	go run ./internal/mutants [-share 1] [-v] [package ...]
 //
 // It rewrites the sources so that one build of the tests holds every fault; an environment variable turns one on, and
-// so none costs a build. A first run notes which tests reach which fault; only these run with it on, the fastest
+// so none costs a build. A first run of each test, with -short, notes which tests reach which fault; only these run with it on, the fastest
 // first, until one fails. The kinds are:
 //
 //	kind | from | to

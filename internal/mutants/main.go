@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -85,7 +86,10 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 	for range 2 {
 		work.Go(func() {
 			for i := range next {
-				killers[i] = kill(folder, planted[i].id, reached[planted[i].id])
+				f := planted[i]
+				if killers[i] = kill(folder, f.id, reached[f.id]); verbose {
+					fmt.Printf("%s:%d: %s: %s\n", f.file, f.line, cmp.Or(killers[i], "survives"), f.key)
+				}
 			}
 		})
 	}
@@ -102,9 +106,6 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 		switch {
 		case killers[i] != "":
 			found++
-			if verbose {
-				fmt.Printf("%s:%d: found by %s: %s\n", f.file, f.line, killers[i], key)
-			}
 			if listed {
 				ok = false
 				fmt.Printf("%s:%d: listed in %s, and found by %s: %s\n", f.file, f.line, survivors, killers[i], key)
@@ -179,7 +180,7 @@ func reach(folder string, group []string, verbose bool) (map[int][]test, error) 
 		for _, name := range regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\S*`).FindAllString(string(out), -1) {
 			file := filepath.Join(folder, "reached")
 			start := time.Now()
-			out, err := run(folder, 5*time.Minute, pkg, []string{"FAULT_REACHED=" + file}, "-test.run=^"+name+"$")
+			out, err := run(folder, 5*time.Minute, pkg, []string{"FAULT_REACHED=" + file}, "-test.run=^"+name+"$", "-test.short")
 			if err != nil {
 				return nil, fmt.Errorf("%s of %s fails without a fault: %w: %s", name, pkg, err, out)
 			}
@@ -208,7 +209,7 @@ func reach(folder string, group []string, verbose bool) (map[int][]test, error) 
 func kill(folder string, id int, tests []test) string {
 	for _, t := range tests {
 		_, err := run(folder, 3*time.Second+5*t.time, t.pkg, []string{"FAULT_ID=" + strconv.Itoa(id)},
-			"-test.run=^"+t.name+"$", "-test.failfast")
+			"-test.run=^"+t.name+"$", "-test.failfast", "-test.short")
 		if err != nil {
 			return t.name
 		}

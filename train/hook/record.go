@@ -130,7 +130,7 @@ type RNARecord struct {
 	Outcome       string   `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
 
 	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what. NoDifference says that one of the candidates has a
-	// lower loss, though by less than the standard error of the difference.
+	// lower loss, but not by the test of [rna.Choose].
 	Choice       string `json:"choice,omitempty"`
 	NoDifference bool   `json:"no_difference,omitempty"`
 

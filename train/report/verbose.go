@@ -3,8 +3,11 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 
+	"onlinerna/rna"
 	"onlinerna/train"
 )
 
@@ -31,5 +34,18 @@ func CoefficientTable(w io.Writer, history []train.EpochRecord) error {
 		}
 		fmt.Fprintf(t, "%d\t%d\t%.2f\t%.2f\t%s\t%s\t%s\t\n", r.Epoch, n, r.RNA.C[n-1], r.RNA.NormC, distance, noise, share)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	sizes := map[int]bool{}
+	for _, r := range history {
+		if r.RNA != nil && len(r.RNA.C) > 1 {
+			sizes[len(r.RNA.C)] = true
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(sizes)) {
+		fmt.Fprintf(w, "Of %d iterates that scatter about a point, c is a parabola at the distance %.3f.\n", n+1,
+			rna.FromUniform(rna.StationaryCoefficients(n)))
+	}
+	return nil
 }

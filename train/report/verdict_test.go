@@ -79,6 +79,7 @@ func TestCoefficientTable(t *testing.T) {
   epoch  snapshots  the newest  norm  plain average  noise alone  residuals
       9          3        0.75  0.94              -            -          -
      10          3        0.75  0.94          0.500        0.250       90 %
+Of 4 iterates that scatter about a point, c is a parabola at the distance 0.082.
 `
 	if got := b.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("table\n%s\nwant\n%s", got, want)
