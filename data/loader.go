@@ -121,6 +121,9 @@ func (l *Loader) Images() int {
 	return min(l.ds.Len(), l.Steps()*l.opt.Batch)
 }
 
+// Set is the number of images of the data set, those that no step takes included.
+func (l *Loader) Set() int { return l.ds.Len() }
+
 // Between is the number of images of the steps from, …, to-1.
 func (l *Loader) Between(from, to int) int {
 	n := l.Images()

@@ -29,7 +29,11 @@ func (r *Run) score(ctx context.Context, l *data.Loader) (*network.Score, error)
 	g := r.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
 	p := r.newPulse(ctx, l)
-	t, err := r.Net.Tally(r.host(ctx), l, nil, p.before)
+	right := make([]bool, l.Set())
+	t, err := r.Net.Tally(r.host(ctx), l, func(b *data.Batch, logits []float32) error {
+		network.MarkRight(right, b, logits)
+		return nil
+	}, p.before)
 	if err == nil {
 		err = p.rest()
 	}
@@ -46,7 +50,8 @@ func (r *Run) score(ctx context.Context, l *data.Loader) (*network.Score, error)
 		return nil, network.ErrNoImage
 	}
 	s := t.Score()
-	return &s, nil
+	s.Right, err = sumRight(g, right)
+	return &s, err
 }
 
 // recalibrate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in

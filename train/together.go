@@ -89,6 +89,25 @@ func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
 	return network.Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: int(x[3])}, err
 }
 
+// sumRight is the outcomes of all ranks, each of which has those of its own images.
+func sumRight(g *ranks.Group, right []bool) (network.Outcomes, error) {
+	if !g.Single() {
+		x := make([]float64, len(right))
+		for i, r := range right {
+			if r {
+				x[i] = 1
+			}
+		}
+		if err := g.Sum64(x).Wait(); err != nil {
+			return "", err
+		}
+		for i, v := range x {
+			right[i] = v > 0
+		}
+	}
+	return network.NewOutcomes(right), nil
+}
+
 // total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable images, and whether one is to
 // stop, to write a checkpoint, or has lost one.
 func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err error) {

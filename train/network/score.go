@@ -3,6 +3,9 @@ package network
 import (
 	"encoding/json"
 	"math"
+	"math/bits"
+
+	"onlinerna/data"
 )
 
 // Score is how a set of weights does on a set of images.
@@ -11,6 +14,51 @@ type Score struct {
 	Top1   float64 // percent right
 	Top5   float64
 	Images int
+
+	// Right says which images it is right on, where that is known: for differences on the same images.
+	Right Outcomes
+}
+
+// Outcomes are a bit for each image of a set, in its order. Bits of images that were not evaluated are 0.
+type Outcomes string
+
+// NewOutcomes packs outcomes.
+func NewOutcomes(right []bool) Outcomes {
+	b := make([]byte, (len(right)+7)/8)
+	for i, r := range right {
+		if r {
+			b[i/8] |= 1 << (i % 8)
+		}
+	}
+	return Outcomes(b)
+}
+
+// Against counts the images that one of two weights alone is right on: o on the first number, p on the second. It is
+// not ok unless both are known and of sets of one size.
+func (o Outcomes) Against(p Outcomes) (alone, other int, ok bool) {
+	if len(o) != len(p) || len(o) == 0 {
+		return 0, 0, false
+	}
+	for i := range len(o) {
+		alone += bits.OnesCount8(o[i] &^ p[i])
+		other += bits.OnesCount8(p[i] &^ o[i])
+	}
+	return alone, other, true
+}
+
+// MarkRight sets right, by the numbers of images in their set, for those of a batch whose label has the largest of
+// its logits, N×K, and the first of equal ones: those that Top1 counts.
+func MarkRight(right []bool, b *data.Batch, logits []float32) {
+	k := len(logits) / b.N
+	for i, label := range b.Labels[:b.N] {
+		row, first := logits[i*k:(i+1)*k], true
+		for j, v := range row {
+			if !(v < row[label]) && (j < int(label) || j > int(label) && v != row[label]) {
+				first = false
+			}
+		}
+		right[b.Index[i]] = first && row[label] == row[label]
+	}
 }
 
 // Error is the top-1 error in percent.
@@ -25,11 +73,12 @@ type scoreJSON struct {
 	Top1   float64  `json:"top1"`
 	Top5   float64  `json:"top5"`
 	Images int      `json:"images"`
+	Right  []byte   `json:"right,omitempty"`
 }
 
 // MarshalJSON writes a loss that is not finite as null.
 func (s Score) MarshalJSON() ([]byte, error) {
-	j := scoreJSON{&s.Loss, s.Top1, s.Top5, s.Images}
+	j := scoreJSON{&s.Loss, s.Top1, s.Top5, s.Images, []byte(s.Right)}
 	if !s.Finite() {
 		j.Loss = nil
 	}
@@ -46,7 +95,7 @@ func (s *Score) UnmarshalJSON(b []byte) error {
 	if j.Loss == nil {
 		j.Loss = &loss
 	}
-	*s = Score{*j.Loss, j.Top1, j.Top5, j.Images}
+	*s = Score{*j.Loss, j.Top1, j.Top5, j.Images, Outcomes(j.Right)}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,11 +58,16 @@ func Compare(w io.Writer, runs []Finished) error {
 			{"the best", Finished.best},
 		} {
 			if x, y := d.of(runs[0]), d.of(r); x != nil && y != nil {
-				fmt.Fprintf(b, "%c − A, %s: error %s points, standard error %.2f\n", 'B'+i, d.what, signed(y.Error()-x.Error()), math.Hypot(standardError(*x), standardError(*y)))
+				g := between(*y, *x)
+				if !sameImages(runs[0], r) {
+					g = between(network.Score{Top1: y.Top1, Images: y.Images}, *x)
+				}
+				fmt.Fprintf(b, "%c − A, %s: error %s ± %.2f points (%s)\n", 'B'+i, d.what, signed(g.points), g.deviation, g.how(1))
 			}
 		}
 	}
-	b.WriteString("The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.\n")
+	b.WriteString("± is a standard error over images; p is McNemar's, of the same images. Neither knows of other seeds.\n")
+	overSeeds(&b.Builder, runs)
 	different := differences(runs)
 	if len(different) == 0 {
 		b.WriteString("\nThe runs have the same options.\n")

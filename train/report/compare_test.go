@@ -34,9 +34,9 @@ A  10     20.00    0.4000  16.00          0.3000  RNA of epoch 9
 B  7      26.00    0.5714  16.00          0.3000  RNA of epoch 9
 C  0      -        -       -              -       no epoch is over
 Errors and losses are those on validation images; best by error.
-B − A, the last epoch: error +6.00 points, standard error 1.19
-B − A, the best: error 0.00 points, standard error 1.04
-The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.
+B − A, the last epoch: error +6.00 ± 1.19 points (as of two sets of images)
+B − A, the best: error 0.00 ± 1.04 points (as of two sets of images)
+± is a standard error over images; p is McNemar's, of the same images. Neither knows of other seeds.
 
 Options that differ:
          A    B                         C

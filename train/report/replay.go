@@ -54,13 +54,18 @@ func (r Replay) Table(w io.Writer) error {
 	list, images := r.series()
 	b := terminal.NewPage(w)
 	last := r.Epochs[len(r.Epochs)-1]
+	paired := false
 	rows := [][]string{{"    " + images + ", error in %", fmt.Sprintf("epoch %d", last), "loss", "to the first", "lowest", "in epoch"}}
 	for i, s := range list {
 		row := []string{fmt.Sprintf("%2d  %s", i+1, text.Shorten(30, s.name)), "-", "-", "", "-", ""}
 		if v, ok := s.scores[last]; ok {
 			row[1], row[2] = fmt.Sprintf("%.2f", v.Error()), fmt.Sprintf("%.4f", v.Loss)
 			if ref, ok := list[0].scores[last]; ok && i > 0 {
-				row[3] = signed(v.Error() - ref.Error())
+				g := between(v, ref)
+				if row[3] = signed(g.points); g.paired {
+					row[3] += fmt.Sprintf(" ± %.2f", g.deviation)
+					paired = true
+				}
 			}
 		}
 		low := math.Inf(1)
@@ -92,6 +97,9 @@ func (r Replay) Table(w io.Writer) error {
 	b.Table(rows)
 	if v, ok := list[0].scores[last]; ok && v.Images > 0 {
 		fmt.Fprintf(b, "\nAn error measured on %d images has a standard error of %.2f points.\n", v.Images, standardError(v))
+	}
+	if paired {
+		b.WriteString("± is the paired standard error of a difference on the same images.\n")
 	}
 	for _, c := range r.Curves {
 		if n := len(c.Points); n > 0 && c.Points[n-1].Status != "" {

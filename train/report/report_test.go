@@ -76,7 +76,7 @@ SGD, BatchNorm recalibrated         27.00 0.6500   -1.00   19.00 0.3900   -1.00
 RNA of the last 3 epochs, offline   24.50 0.5833   -3.50   16.50 0.3500   -3.50
 average of the last 2               26.00 0.6333   -2.00   18.00 0.3800   -2.00
 average of the last 5                   -      -       -   22.00 0.4200   +2.00
-Best by validation error: RNA of the last 3 epochs, offline, epoch 10, 16.50 %, 3.50 points below SGD (more than the standard error), 1.50 points below the next, average of the last 2 (more than the standard error).
+Best by validation error: RNA of the last 3 epochs, offline, epoch 10, 16.50 %, 3.50 ± 1.09 points below SGD (as of two sets of images), 1.50 ± 1.07 points below the next, average of the last 2 (as of two sets of images).
 An error measured on 2500 images has a standard error of 0.80 points.
 `
 	if got := "\n" + table(t, c, h); got != want {

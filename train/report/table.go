@@ -127,6 +127,18 @@ func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 	if s := (series{kind: network.SGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {
 		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
 			s.Images, standardError(*s))
+		var gaps []string
+		for _, x := range collect(c, history)[1:] {
+			if v, ok := x.scores[last.Epoch]; ok {
+				if g := between(v, *s); g.paired {
+					gaps = append(gaps, fmt.Sprintf("%s %s ± %.2f", x.name, signed(g.points), g.deviation))
+				}
+			}
+		}
+		if gaps != nil {
+			fmt.Fprintf(&b, "Differences to %s on the same images, epoch %d: %s points.\n",
+				nameOf(c, train.ScoreRecord{Kind: network.SGD}), last.Epoch, strings.Join(gaps, "; "))
+		}
 	}
 	return b.String()
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -35,13 +34,12 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, by, nameOf(c, best.ScoreRecord), best.Epoch, value(best.Score))
-	unit := ""
 	if by == train.ByError {
 		b.WriteString(" %")
-		unit = " points"
 	}
 	below := func(s train.ScoreRecord, which string) {
 		d := value(s.Score) - value(best.Score)
+		g := between(s.Score, best.Score)
 		name := which + nameOf(c, s)
 		if which == "" && best.Epoch != history[len(history)-1].Epoch {
 			name += " of that epoch" // the table shows the last one
@@ -50,15 +48,11 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 			fmt.Fprintf(&b, ", level with %s", name)
 			return
 		}
-		fmt.Fprintf(&b, ", "+format+"%s below %s", d, unit, name)
 		if by != train.ByError {
+			fmt.Fprintf(&b, ", "+format+" below %s", d, name)
 			return
 		}
-		if d > standardError(s.Score) {
-			b.WriteString(" (more than the standard error)")
-		} else {
-			b.WriteString(" (within the standard error)")
-		}
+		fmt.Fprintf(&b, ", %.2f ± %.2f points below %s (%s)", d, g.deviation, name, g.how(tried(history)-1))
 	}
 	is := func(x train.ScoreRecord) bool { return same(x, best.ScoreRecord) }
 	if i := slices.IndexFunc(list, func(x train.ScoreRecord) bool { return x.Kind == network.SGD }); i >= 0 && !is(list[i]) {
@@ -71,6 +65,11 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 		if i := slices.IndexFunc(rec.Scores(), is); i >= 0 {
 			s := rec.Scores()[i].Score
 			fmt.Fprintf(&b, "; on validation images error %.2f %%, loss %s", s.Error(), lossText(s.Loss))
+			if rec.SGD != nil && !is(train.ScoreRecord{Kind: network.SGD}) {
+				g := between(s, *rec.SGD)
+				fmt.Fprintf(&b, ", %s ± %.2f points to %s (%s)", signed(g.points), g.deviation,
+					nameOf(c, train.ScoreRecord{Kind: network.SGD}), g.how(1))
+			}
 		}
 	}
 	if c.Out != "" {
@@ -79,14 +78,14 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 	return b.String() + ".\n"
 }
 
+// tried is the number of weights that a run's best are the best of.
+func tried(history []train.EpochRecord) (n int) {
+	for _, r := range history {
+		list, _ := r.Ranking(train.ByError)
+		n += len(list)
+	}
+	return n
+}
+
 // same says whether two scores are of the same weights of an epoch.
 func same(x, y train.ScoreRecord) bool { return x.Kind == y.Kind && x.Snapshots == y.Snapshots }
-
-// standardError is that of an error in points.
-func standardError(s network.Score) float64 {
-	if s.Images == 0 {
-		return math.Inf(1)
-	}
-	p := s.Error() / 100
-	return 100 * math.Sqrt(p*(1-p)/float64(s.Images))
-}

@@ -31,11 +31,11 @@ func TestVerdict(t *testing.T) {
 			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 7},
 			"Best by validation error: SGD, epoch 7, 20.00 %; kept as best.safetensors.\n"},
 		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 points below SGD of that epoch (within the standard error).\n"},
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD of that epoch (as of two sets of images).\n"},
 		{train.ByLoss, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
 			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD of that epoch, 0.0500 below the next, power EMA, γ = 12.\n"},
 		{train.ByError, "", []train.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 points below SGD (more than the standard error), " +
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 ± 1.15 points below SGD (as of two sets of images), " +
 				"level with the next, power EMA, γ = 12.\n"},
 		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, math.NaN()), nil)},
 			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 6}, "Best by validation error: SGD, epoch 6, 20.00 %.\n"},
@@ -50,8 +50,8 @@ func TestVerdict(t *testing.T) {
 	r := at(6, score(20, .5), score(21, .6), nil)
 	r.Held = []train.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, rna}
 	r.Best = &train.BestRecord{ScoreRecord: rna, Epoch: 6}
-	want := "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 points below SGD (within the standard error); " +
-		"on validation images error 21.00 %, loss 0.6000.\n"
+	want := "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD (as of two sets of images); " +
+		"on validation images error 21.00 %, loss 0.6000, +1.00 ± 1.14 points to SGD (as of two sets of images).\n"
 	c.BestBy, c.Out = train.ByError, ""
 	if got := verdict(c, []train.EpochRecord{r}); got != want {
 		t.Errorf("verdict\n%swant\n%s", got, want)

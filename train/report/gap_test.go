@@ -1,0 +1,115 @@
+package report
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/network"
+	"onlinerna/train/replay"
+)
+
+// known is a score on 1000 images of weights that are wrong on those from lo to hi.
+func known(lo, hi int) *network.Score {
+	right := make([]bool, 1000)
+	for i := range right {
+		right[i] = i < lo || i >= hi
+	}
+	return &network.Score{Loss: .5, Top1: 100 - float64(hi-lo)/10, Images: 1000, Right: network.NewOutcomes(right)}
+}
+
+// 200 and 190 images wrong, of which 10 and 0 by one alone: the paired error is √(10 − 10²/1000)/1000 = 0.31 points,
+// that of two sets of images 1.77.
+func TestBetween(t *testing.T) {
+	g := between(*known(0, 190), *known(0, 200))
+	if math.Abs(g.points+1) > 1e-9 || math.Abs(g.deviation-.3146) > 1e-4 || math.Abs(g.p-2./1024) > 1e-12 || !g.paired {
+		t.Errorf("%+v", g)
+	}
+	if got := g.how(1); got != "p = 0.002" {
+		t.Error(got)
+	}
+	if got := g.how(24); got != "p = 0.002, after choosing among 25 = 0.047" {
+		t.Error(got)
+	}
+	if got := (gap{paired: true, p: 1e-9}).how(10); got != "p < 0.0001, after choosing among 11 < 0.0001" {
+		t.Error(got)
+	}
+	if got := (gap{paired: true, p: .2}).how(10); !strings.HasSuffix(got, "11 = 1") {
+		t.Error(got)
+	}
+	unknown := *known(0, 200)
+	unknown.Right = ""
+	if g := between(*known(0, 190), unknown); g.paired || math.Abs(g.deviation-1.7717) > 1e-4 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestPairedReports(t *testing.T) {
+	c := train.Config{BestBy: train.ByError, Data: "d", RNA: train.RNAConfig{Mode: train.Offline, Window: 3}}
+	r := train.EpochRecord{Epoch: 1, SGD: known(0, 200), RNA: &train.RNARecord{Status: "ok", C: []float64{1}, Score: known(0, 190)}}
+	r.Best = &train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.RNA, Score: *known(0, 190)}, Epoch: 1}
+	h := []train.EpochRecord{{Epoch: 0, SGD: known(0, 300)}, r}
+	got := table(t, c, h)
+	for _, want := range []string{
+		"epoch 1, 19.00 %, 1.00 ± 0.31 points below SGD (p = 0.002, after choosing among 3 = 0.0039).\n",
+		"Differences to SGD on the same images, epoch 1: RNA of the last 3 epochs, offline -1.00 ± 0.31 points.\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	// Held-out images choose: on validation images there is nothing to correct.
+	r.Held = []train.ScoreRecord{{Kind: network.SGD, Score: *known(0, 210)}, {Kind: network.RNA, Score: *known(0, 190)}}
+	if got := verdict(c, []train.EpochRecord{r}); !strings.HasSuffix(got, ", -1.00 ± 0.31 points to SGD (p = 0.002).\n") {
+		t.Error(got)
+	}
+	var b bytes.Buffer
+	curves := []*replay.Curve{{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: known(0, 200)}}},
+		{Name: "average of 2", Kind: network.Average, Points: []replay.Point{{Epoch: 1, Val: known(0, 190)}}}}
+	if err := (Replay{c, &replay.Result{Epochs: []int{1}, Curves: curves}}).Table(&b); err != nil ||
+		!strings.Contains(b.String(), "-1.00 ± 0.31") || !strings.Contains(b.String(), "± is the paired standard error") {
+		t.Errorf("%v\n%s", err, &b)
+	}
+}
+
+// Runs on the same images have paired errors; other data, or another seed that divides the data, have not.
+func TestComparePairs(t *testing.T) {
+	run := func(seed uint64, rate float64, wrong int) Finished {
+		c := train.Config{Data: "d", Seed: seed, Schedule: train.Schedule{Rate: rate}}
+		return Finished{"r", c, []train.EpochRecord{{Epoch: 1, SGD: known(0, wrong)}}}
+	}
+	compare := func(runs ...Finished) string {
+		var b bytes.Buffer
+		if err := Compare(&b, runs); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const paired = "B − A, the last epoch: error -1.00 ± 0.31 points (p = 0.002)\n"
+	a, b := run(1, .1, 200), run(1, .2, 190)
+	if got := compare(a, b); !strings.Contains(got, paired) || strings.Contains(got, "seeds, error") {
+		t.Errorf("the same images\n%s", got)
+	}
+	b.Config.Seed = 2
+	if got := compare(a, b); !strings.Contains(got, paired) {
+		t.Errorf("another seed\n%s", got)
+	}
+	a.Config.ValSplit, b.Config.ValSplit = .1, .1
+	if got := compare(a, b); strings.Contains(got, paired) || !strings.Contains(got, "-1.00 ± 1.77 points (as of two") {
+		t.Errorf("another division\n%s", got)
+	}
+	b.Config.Data, b.Config.Seed = "e", 1
+	if got := compare(a, b); strings.Contains(got, paired) {
+		t.Errorf("other data\n%s", got)
+	}
+	// By hand: 20 ± t 0.1/√3 with t = 4.303, differences -1, -1, -1.3 by seed.
+	got := compare(run(1, .1, 200), run(2, .1, 201), run(3, .1, 199), run(3, .2, 186), run(1, .2, 190), run(2, .2, 191), run(4, .3, 100))
+	for _, want := range []string{"\nA, B, C: 20.00 ± 0.25\n", "\nD, E, F: 18.90 ± 0.66\n",
+		"\nD, E, F less A, B, C, by seed: -1.10 ± 0.43\n", "\nG: 10.00 (one seed)\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
