@@ -9,13 +9,18 @@ import (
 )
 
 // Notes returns messages for the user about a set, a sentence each: skipped files, classes not matched by name,
-// classes without images.
+// classes without images. Of two parts of one set the first alone returns those that are empty in the whole.
 func Notes(ds Dataset) []string {
 	notes := notesOf(ds)
 	counts := ClassCounts(ds)
+	whole := make([]int, len(counts))
+	part, ok := ds.(*subset)
+	if ok = ok && part.shared; ok {
+		whole = ClassCounts(part.Dataset)
+	}
 	var empty []string
 	for class, n := range counts {
-		if n == 0 {
+		if n == 0 && (whole[class] > 0 || !ok) {
 			empty = append(empty, ds.Classes()[class])
 		}
 	}

@@ -234,14 +234,18 @@ func TestProfiles(t *testing.T) {
 // Notes are those of the form and the classes without images, of a part of a set too.
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"train/cat/1.jpg", "train/cat/2.ppm", "train/dog/1.jpg", "val/0/1.jpg"} {
+	for _, name := range []string{"train/cat/1.jpg", "train/cat/2.ppm", "train/cat/3.jpg", "train/dog/1.jpg", "val/0/1.jpg"} {
 		datatest.Write(t, dir, name, nil)
 	}
 	train, val, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := Subset(train, []int{0})
+	part, err := Subset(train, []int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, again, err := SplitByClass(part, 0.5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,6 +256,7 @@ func TestNotes(t *testing.T) {
 		{train, []string{"1 files .ppm are passed over"}},
 		{val, []string{"called by numbers", "warning: 1 of 2 classes without images: dog"}},
 		{part, []string{"1 files .ppm are passed over", "warning: 1 of 2 classes without images: dog"}},
+		{again, nil},
 	} {
 		notes := Notes(c.set)
 		if len(notes) != len(c.want) {
