@@ -72,7 +72,7 @@ def parse():
 
 
 def measure(command, env, file):
-    subprocess.run([*command, "--json", str(file)], check=True, env={**os.environ, **env},
+    subprocess.run([*command, "--json-file", str(file)], check=True, env={**os.environ, **env},
                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return json.loads(file.read_text())
 

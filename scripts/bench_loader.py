@@ -155,7 +155,7 @@ def main():
             file = folder / "result.json"
             subprocess.run([args.rna, "bench", "data", str(place), "--sample", sample, "--workers", str(workers),
                 "--seconds", str(args.seconds),
-                            "--json", str(file), *options], check=True, stdout=subprocess.DEVNULL)
+                            "--json-file", str(file), *options], check=True, stdout=subprocess.DEVNULL)
             r = json.loads(file.read_text())
             usage = r["usage"]["user_s"] + r["usage"]["system_s"]
             return r["images"] / (r["seconds"] if wall else usage)

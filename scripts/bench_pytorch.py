@@ -45,7 +45,7 @@ def parse():
     p.add_argument("--profile", type=int, default=1, help="profiled steps at the end; 0 for none")
     p.add_argument("--threads", type=int, default=0, help="computing threads (default: one per core)")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--json", metavar="FILE", help="write the result to FILE instead of standard output")
+    p.add_argument("--json-file", metavar="FILE", help="write the result to FILE instead of standard output")
     args = p.parse_args()
     if args.batch < 1 or args.steps < 1 or args.warmup < 1 or args.profile < 0:
         p.error("--batch, --steps and --warmup must be at least 1, --profile at least 0")
@@ -351,7 +351,7 @@ def main():
         "products": products(operators, gflop),
         "kinds": operators,
     }
-    with open(args.json, "w") if args.json else sys.stdout as f:
+    with open(args.json_file, "w") if args.json_file else sys.stdout as f:
         json.dump(result, f, indent=2)
         f.write("\n")
 

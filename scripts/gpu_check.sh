@@ -103,7 +103,7 @@ train() { # a precision, then options
 	local name=$1 own=()
 	shift
 	if grep -q -e '--precision' <<<"$help"; then own=(--precision "$name"); fi
-	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json "$results/train-$name.json" --plot "$results/train-$name.svg" >"$results/train-$name.txt" 2>&1
+	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json-file "$results/train-$name.json" --plot "$results/train-$name.svg" >"$results/train-$name.txt" 2>&1
 }
 for p in "${precisions[@]}"; do
 	begin "training in $p"
@@ -132,7 +132,7 @@ if [ -s "$results/plans.tsv" ]; then
 else
 	failed+=("no plan was tried")
 fi
-within 60 ./rna bench traffic --device cuda --model "${work[1]}" --batch "$batch" --csv "$results/traffic.csv" --json "$results/traffic.json" \
+within 60 ./rna bench traffic --device cuda --model "${work[1]}" --batch "$batch" --csv "$results/traffic.csv" --json-file "$results/traffic.json" \
 	>"$results/traffic.txt" && cat "$results/traffic.txt" || failed+=("traffic")
 card=$(sed -n 's/.*"deviceName": *"\([^"]*\)".*/\1/p' "$results/device.json" 2>/dev/null || true)
 for key in a100 h100 h200 b200 4090; do
@@ -155,7 +155,7 @@ else
 		p=${run%:*} how=${run#*:}
 		[ -e "$results/train-$p.json" ] || continue
 		within 150 "$python" bench_pytorch.py --device cuda "${work[@]}" --batch "$batch" --precision "$p" --compile "$how" \
-			--json "$results/pytorch-$p-$how.json" >"$results/pytorch-$p-$how.txt" 2>&1 ||
+			--json-file "$results/pytorch-$p-$how.json" >"$results/pytorch-$p-$how.txt" 2>&1 ||
 			{ echo "in $p, compiled: $how: no result, see $results/pytorch-$p-$how.txt" && rm -f "$results/pytorch-$p-$how.json"; }
 	done
 fi
@@ -168,7 +168,7 @@ within 90 ./space.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1
 begin "RNA beside training"
 options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
 if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
-within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
+within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json-file "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
 
 begin "in short"
 {

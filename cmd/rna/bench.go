@@ -10,14 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
 	"onlinerna/train"
 	"onlinerna/train/bench"
+	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
 
 type benchFlags struct {
 	bench.Options
-	device, json, plot  string
+	device, plot        string
+	json                cli.JSON
 	threads             int
 	winograd, debugSync bool
 	precision           string
@@ -31,7 +35,7 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a device is",
-		Args:  unknownCommand,
+		Args:  cli.UnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable(), newBenchComm(), newBenchScale(), newBenchTraffic())
@@ -59,11 +63,11 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 		Example: `  rna bench train --model resnet50 --batch 16
   rna bench train --model resnet20 --batch 128 --eval --plot eval.svg
   rna bench train --device cuda --batch auto --data imagenet`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range []string{"steps", "warmup", "rounds"} {
 				if n, err := cmd.Flags().GetInt(name); err == nil && n < 1 {
-					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
+					return cli.Usage(cmd, fmt.Errorf("--%s %d: must be at least 1", name, n))
 				}
 			}
 			set := cmd.Flags()
@@ -78,39 +82,37 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 			})
 		},
 	}
-	w := newGroup("Work")
+	w := cli.NewGroup("Work")
 	w.StringVar(&f.Model, "model", "resnet50", "model, see rna models")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	f.Batch = 16
-	w.Var(batchFlag{&f.Batch}, "batch", "`images` a step; auto: as many as fit in the memory that is free")
-	w.values("batch", "auto")
+	w.Images(&f.Batch, "auto", network.AutoBatch, "batch", "`images` a step; auto: as many as fit in the memory that is free")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.BoolVar(&f.Eval, "eval", false, "measure evaluation: the forward pass with running statistics")
 	w.StringVar(&f.Optimizer, "optimizer", "sgd", strings.Join(train.Optimizers(), ", "))
-	w.values("optimizer", train.Optimizers()...)
+	w.Values("optimizer", train.Optimizers()...)
 	w.StringVar(&f.Data, "data", "", "images, as for rna train: a `folder`, or glyphs (default: noise alone)")
 	w.StringSliceVar(&f.Inputs, "input", nil, "synthetic, memory, loader: one or several with commas; the first has its kinds of ops told apart (default: all that there are)")
-	w.values("input", "synthetic", "memory", "loader")
-	w.cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
+	w.Values("input", "synthetic", "memory", "loader")
+	w.Cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
 	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights and images")
-	r := newGroup("Run")
+	r := cli.NewGroup("Run")
 	r.IntVar(&f.Steps, "steps", 10, "steps that are measured")
 	r.IntVar(&f.Warmup, "warmup", 3, "steps before them")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
-	r.values("device", deviceValues...)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
+	r.Values("device", deviceValues...)
+	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
-	r.values("precision", precisionValues...)
+	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.IntVar(&f.rounds, "rounds", 3, "of measurements of ranks, each way in turn")
 	f.ranks.add(r)
-	r.StringVar(&f.json, "json", "", "write everything to this `file`")
-	r.StringVar(&f.plot, "plot", "", "draw the kinds of ops as bars to this `file`"+plotHelp)
-	r.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, r)
+	f.json.Add(r)
+	r.StringVar(&f.plot, "plot", "", "draw the kinds of ops as bars to this `file`"+canvas.Help)
+	cli.AddGroups(cmd, w, r)
 	return cmd
 }
 
@@ -133,16 +135,13 @@ func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	defer func() { err = closed(err, dev.Close()) }()
 	r, err := bench.Run(ctx, dev, f.Options)
 	if errors.Is(err, context.Canceled) {
-		return interruptedError("interrupted")
+		return cli.Stopped("interrupted")
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.WriteTable(out); err != nil {
+	if err := f.json.Write(out, r, r.WriteTable); err != nil {
 		return err
 	}
-	if err := writeFile(f.json, r.WriteJSON); err != nil {
-		return err
-	}
-	return drawFile(f.plot, r.Plot)
+	return canvas.Draw(f.plot, r.Plot)
 }

@@ -15,7 +15,7 @@ func TestBenchTrain(t *testing.T) {
 	dir := t.TempDir()
 	file, figure := filepath.Join(dir, "bench.json"), filepath.Join(dir, "bench.svg")
 	out := mustRun(t, "bench", "train", "--model", "lenet", "--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1",
-		"--device", "cpu", "--eval", "--winograd", "--json", file, "--plot", figure)
+		"--device", "cpu", "--eval", "--winograd", "--json-file", file, "--plot", figure)
 	for _, want := range []string{"lenet, evaluation, batch 4", "images/s", "conv2d", "all products"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -67,7 +67,7 @@ func TestBenchMistakes(t *testing.T) {
 		{"bench train --model lenet --input disk", 1, []string{`unknown input "disk"`, "synthetic, memory, loader"}},
 		{"bench train --model lenet --input loader", 1, []string{"name a set of them"}},
 		{"bench train --model lenet --data /nowhere", 1, []string{"/nowhere"}},
-		{"bench train --model lenet --json /nowhere/a.json", 2, []string{"/nowhere/a.json cannot be written"}},
+		{"bench train --model lenet --json-file /nowhere/a.json", 2, []string{"/nowhere/a.json cannot be written"}},
 		{"bench train --device cpu --debug-sync", 1, []string{"--debug-sync", "--device cuda"}},
 		{"bench train --model lenot", 1, []string{`"lenot"`, `"lenet"`}},
 		{"bench train --device gpu", 1, []string{`unknown device "gpu"`}},
@@ -104,7 +104,7 @@ func TestBenchRNA(t *testing.T) {
 	dir := t.TempDir()
 	lines, file, figure := filepath.Join(dir, "rna.csv"), filepath.Join(dir, "rna.json"), filepath.Join(dir, "rna.svg")
 	out := mustRun(t, "bench", "rna", "--model", "lenet", "--batch", "2", "--steps", "1", "--repeats", "1", "--window", "4-6:2,2", "--threads", "1",
-		"--rna-device", "cpu", "--csv", lines, "--json", file, "--plot", figure)
+		"--rna-device", "cpu", "--csv", lines, "--json-file", file, "--plot", figure)
 	for _, want := range []string{"vectors of 61,706 float32", "1 thread", "forward + backward of lenet on cpu", "batch 2", "\ncpu, online", "an epoch of ImageNet", "N = 6 at its end (cpu, full)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -147,13 +147,13 @@ func TestBenchRNAMistakes(t *testing.T) {
 	}
 	cases := []mistake{
 		{"--windows 3", 2, []string{"unknown option --windows", "did you mean --window?"}},
-		{"--window many", 2, []string{`"many" is no N`, "2-10"}},
-		{"--window 2,,5", 2, []string{`"" is no N`}},
-		{"--window 0-5", 2, []string{"1 to 1024 residuals"}},
-		{"--window 2000", 2, []string{"1 to 1024 residuals"}},
+		{"--window many", 2, []string{`"many" is no number`, "2-10"}},
+		{"--window 2,,5", 2, []string{`"" is no number`}},
+		{"--window 0-5", 2, []string{"from 1 to 1024"}},
+		{"--window 2000", 2, []string{"from 1 to 1024"}},
 		{"--window 9-5", 2, []string{`"9-5" is an empty range`}},
 		{"--window 2-5:0", 2, []string{"empty range"}},
-		{"--window 2-5:x", 2, []string{`"2-5:x" is no N`}},
+		{"--window 2-5:x", 2, []string{`"2-5:x" is no number`}},
 		{"--dim 0", 2, []string{"--dim 0: must be at least 1"}},
 		{"--batch 0", 2, []string{"--batch 0"}},
 		{"--repeats -1", 2, []string{"--repeats -1"}},

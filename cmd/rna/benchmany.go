@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/nn/device"
 	"onlinerna/train/bench"
 	"onlinerna/train/ranks"
@@ -43,10 +43,7 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	if err != nil || !g.First() {
 		return err
 	}
-	if err := r.WriteTable(out); err != nil {
-		return err
-	}
-	return writeFile(f.json, indented(r))
+	return f.json.Write(out, r, r.WriteTable)
 }
 
 // commDevice opens this rank's GPU, which joins those of the others; nil for the host.
@@ -59,20 +56,12 @@ func commDevice(name string, g *ranks.Group) (device.Device, error) {
 	return joined(g, dev, err, "")
 }
 
-// indented writes a value as JSON.
-func indented(v any) func(io.Writer) error {
-	return func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	}
-}
-
 func newBenchComm() *cobra.Command {
 	o := bench.CommOptions{}
 	var (
-		ranksOf      ranksFlags
-		file, wanted string
+		ranksOf ranksFlags
+		wanted  string
+		out     cli.JSON
 	)
 	cmd := &cobra.Command{
 		Use:   "comm [options]",
@@ -82,10 +71,10 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 		Example: `  mpirun -n 4 rna bench comm
   rna bench comm --device cuda:all
   mpirun -n 2 rna bench comm --min 1000000 --max 100000000`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Min < 4 || o.Max < o.Min || o.Rounds < 1 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds)}
+				return cli.Usage(cmd, fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds))
 			}
 			return ranksOf.run(cmd.Context(), wanted, func(g *ranks.Group) (err error) {
 				if o.Ranks, o.Device = g, nil; !g.Single() {
@@ -101,22 +90,18 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 				if err != nil || !g.First() {
 					return err
 				}
-				if err := r.WriteTable(cmd.OutOrStdout()); err != nil {
-					return err
-				}
-				return writeFile(file, indented(r))
+				return out.Write(cmd.OutOrStdout(), r, r.WriteTable)
 			})
 		},
 	}
-	s := newGroup("Options")
+	s := cli.NewGroup("Options")
 	s.IntVar(&o.Min, "min", 8, "`bytes` of the smallest vector; each size is four times the one before")
 	s.IntVar(&o.Max, "max", 128<<20, "`bytes` of the largest vector at most")
 	s.IntVar(&o.Rounds, "rounds", 5, "in which each way is measured, in turn")
 	s.StringVar(&wanted, "device", "auto", "cpu: vectors in the host's memory; cuda, cuda:all, cuda:0,2: in that of a GPU of each rank; auto: as the launcher is MPI's or torchrun's")
-	s.values("device", "auto", "cpu", "cuda", "cuda:all")
+	s.Values("device", "auto", "cpu", "cuda", "cuda:all")
 	ranksOf.add(s)
-	s.StringVar(&file, "json", "", "write everything to this `file`")
-	s.BoolP("help", "h", false, "this help")
-	addGroups(cmd, s)
+	out.Add(s)
+	cli.AddGroups(cmd, s)
 	return cmd
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
+	"onlinerna/internal/terminal"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
@@ -22,17 +24,18 @@ import (
 
 type benchRNAFlags struct {
 	bench.RNAOptions
-	windows           windowList
 	dim, threads      int
 	winograd, quiet   bool
 	device, rnaDevice string
-	csv, json, plot   string
+	csv, plot         string
+	json              cli.JSON
 	ranks             ranksFlags
 	group             *ranks.Group // nil for one process
 }
 
 func newBenchRNA() *cobra.Command {
-	f := &benchRNAFlags{windows: windowList{2, 5, 10, 20, 30, 40, 50}}
+	f := &benchRNAFlags{}
+	f.Windows = []int{2, 5, 10, 20, 30, 40, 50}
 	cmd := &cobra.Command{
 		Use:   "rna [options]",
 		Short: "Measure RNA beside forward and backward passes",
@@ -46,10 +49,10 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 		Example: `  rna bench rna --plot rna.svg --csv rna.csv
   rna bench rna --window 2-10,20 --batch 32
   rna bench rna --dim 1000000`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			f.Exactly = cmd.Flags().Changed("window")
 			var err error
@@ -59,32 +62,30 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 			return with(f.group, func() error { return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 		},
 	}
-	w := newGroup("Work")
-	w.Var(&f.windows, "window", "`N` of the windows: numbers and ranges, as 2-10,20,30-50:10 (default: those up to 50 that fit)")
+	w := cli.NewGroup("Work")
+	w.Numbers(&f.Windows, rna.MaxColumns, "window", "`N` of the windows: numbers and ranges, as 2-10,20,30-50:10 (default: those up to 50 that fit)")
 	w.StringVar(&f.Net.Model, "model", "resnet50", "model, see rna models: its weights, and its forward and backward pass")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	w.IntVar(&f.dim, "dim", 0, "elements of a vector in place of a model's weights: RNA alone is measured")
 	w.IntVar(&f.Net.Batch, "batch", 0, "images that go forward and backward (default: 256, or what fits)")
 	w.IntVar(&f.Net.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights, images and iterates")
-	r := newGroup("Run")
+	r := cli.NewGroup("Run")
 	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is one), cpu, or cuda or cuda:1, a GPU alone")
-	r.values("rna-device", "auto", "cpu", "cuda", "cuda:0")
+	r.Values("rna-device", "auto", "cpu", "cuda", "cuda:0")
 	r.StringVar(&f.device, "device", "auto", "of the forward and backward pass: "+deviceHelp)
-	r.values("device", deviceValues...)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
+	r.Values("device", deviceValues...)
+	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
 	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")
 	f.ranks.add(r)
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	o := newGroup("Output")
+	o := cli.NewGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write a line for each pass to this `file`")
-	o.StringVar(&f.json, "json", "", "write everything to this `file`")
-	o.StringVar(&f.plot, "plot", "", "draw the times by N, and the share of the memory's bandwidth, to this `file`"+plotHelp)
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, r, o)
-	w.Lookup("window").DefValue = ""
+	f.json.Add(o)
+	o.StringVar(&f.plot, "plot", "", "draw the times by N, and the share of the memory's bandwidth, to this `file`"+canvas.Help)
+	cli.AddGroups(cmd, w, r, o)
 	return cmd
 }
 
@@ -108,7 +109,7 @@ func (f *benchRNAFlags) check(cmd *cobra.Command) error {
 
 // run measures, prints the table and writes the files.
 func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	f.Windows, f.Net.Seed = f.windows, f.Seed
+	f.Net.Seed = f.Seed
 	if f.dim == 0 {
 		m, err := nn.Build(f.Net.Model, nn.Config{Batch: 1, Mode: nn.Eval, Size: f.Net.ImageSize})
 		if err != nil {
@@ -132,34 +133,26 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	bar := newBar(log, f.quiet || !f.group.First())
+	bar := terminal.NewBar(log, f.quiet || !f.group.First())
 	f.Progress = func(done, total int, next string) {
 		if done == 0 {
-			bar.start(next, int64(total), countSteps)
+			bar.Start(next, int64(total), terminal.CountSteps)
 		}
-		bar.describe(next)
-		bar.set(int64(done))
+		bar.Describe(next)
+		bar.Set(int64(done))
 	}
 	r, err := bench.RunRNA(ctx, f.RNAOptions)
-	bar.finish()
+	bar.Finish()
 	if errors.Is(err, context.Canceled) {
-		return interruptedError("interrupted")
+		return cli.Stopped("interrupted")
 	}
 	if err != nil || !f.group.First() {
 		return err
 	}
-	if err := r.WriteTable(out); err != nil {
+	if err := errors.Join(f.json.Write(out, r, r.WriteTable), files.WriteTo(f.csv, r.WriteCSV)); err != nil {
 		return err
 	}
-	for _, o := range []struct {
-		path  string
-		write func(io.Writer) error
-	}{{f.csv, r.WriteCSV}, {f.json, r.WriteJSON}} {
-		if err := writeFile(o.path, o.write); err != nil {
-			return err
-		}
-	}
-	return drawFile(f.plot, r.Plot)
+	return canvas.Draw(f.plot, r.Plot)
 }
 
 // freeOn is the free memory of a device, 0 when nobody knows.
@@ -194,7 +187,7 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 		}
 		f.Places = append(f.Places, p)
 	case kind != "cuda":
-		return closeAll, fmt.Errorf("unknown device %q for RNA%s auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice, orDot(suggest(f.rnaDevice, []string{"auto", "cpu", "cuda"}, "")))
+		return closeAll, fmt.Errorf("unknown device %q for RNA%s auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice, orDot(cli.Suggest(f.rnaDevice, []string{"auto", "cpu", "cuda"}, "")))
 	}
 	if f.rnaDevice == "cpu" {
 		return closeAll, nil
@@ -287,45 +280,4 @@ func gpuPlace(ordinal, dim, threads int, open *[]io.Closer) (*bench.Place, error
 			return max(free-cuda.DefaultReserve+4*int64(dim), 1), err // the weights are there
 		},
 	}, nil
-}
-
-// windowList is the value of --window.
-type windowList []int
-
-// Type, String and Set are pflag.Value.
-func (l *windowList) Type() string { return "list" }
-
-func (l *windowList) String() string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*l), " ", ","), "[]")
-}
-
-func (l *windowList) Set(s string) error {
-	var list windowList
-	for _, part := range strings.Split(s, ",") {
-		part = strings.TrimSpace(part)
-		from, to, isRange := strings.Cut(part, "-")
-		to, by, hasStep := strings.Cut(to, ":")
-		lo, err := strconv.Atoi(from)
-		hi, step := lo, 1
-		if err == nil && isRange {
-			hi, err = strconv.Atoi(to)
-		}
-		if err == nil && hasStep {
-			step, err = strconv.Atoi(by)
-		}
-		switch {
-		case err != nil:
-			return fmt.Errorf("%q is no N and no range such as 2-10 or 10-50:10", part)
-		case lo < 1 || hi > rna.MaxColumns:
-			return fmt.Errorf("%q: windows have 1 to %d residuals", part, rna.MaxColumns)
-		case hi < lo || step < 1:
-			return fmt.Errorf("%q is an empty range", part)
-		}
-		for n := lo; n <= hi; n += step {
-			list = append(list, n)
-		}
-	}
-	slices.Sort(list)
-	*l = slices.Compact(list)
-	return nil
 }

@@ -2,16 +2,18 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/train/bench"
 )
 
 func newBenchScale() *cobra.Command {
-	c := bench.Cluster{}
+	c, out := bench.Cluster{}, cli.JSON{}
 	var (
-		model, gradients, file         string
+		model, gradients               string
 		jitter, link, network, latency float64
 		most, images, epochs           int
 	)
@@ -23,10 +25,10 @@ in buckets that begin as the backward pass makes them, is not done when that end
 rna bench train, the bandwidths are those of rna bench comm or nccl-tests.`,
 		Example: `  rna bench scale --rate 3000 --batch 256
   rna bench scale --rate 25 --batch 32 --node 1 --network 3 --gradients float32`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fail := func(format string, args ...any) error {
-				return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+				return cli.Usage(cmd, fmt.Errorf(format, args...))
 			}
 			switch gradients {
 			case "float32":
@@ -52,32 +54,28 @@ rna bench train, the bandwidths are those of rna bench comm or nccl-tests.`,
 				}
 				list = append(list, p)
 			}
-			if err := bench.WriteScale(cmd.OutOrStdout(), &c, list, images, epochs); err != nil {
-				return err
-			}
-			return writeFile(file, indented(list))
+			return out.Write(cmd.OutOrStdout(), list, func(w io.Writer) error { return bench.WriteScale(w, &c, list, images, epochs) })
 		},
 	}
-	w := newGroup("One device")
+	w := cli.NewGroup("One device")
 	w.StringVar(&model, "model", "resnet50", "model, see rna models")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	w.Float64Var(&c.Rate, "rate", 2500, "`images` a second")
 	w.IntVar(&c.Batch, "batch", 256, "`images` of a step")
 	w.Float64Var(&jitter, "jitter", 1, "standard deviation of a step's time, in `percent`")
-	n := newGroup("Many")
+	n := cli.NewGroup("Many")
 	n.IntVar(&most, "devices", 4096, "at most")
 	n.IntVar(&c.Node, "node", 8, "devices of a node")
 	n.Float64Var(&link, "link", 200, "`GB/s` between devices of a node, of each")
 	n.Float64Var(&network, "network", 25, "`GB/s` between nodes, of each device")
 	n.Float64Var(&latency, "latency", 10, "of the network, in `µs`")
 	n.StringVar(&gradients, "gradients", "float32", "type in which they are sent: float32, bfloat16")
-	n.values("gradients", "float32", "bfloat16")
+	n.Values("gradients", "float32", "bfloat16")
 	n.BoolVar(&c.Serial, "serial", false, "sums begin behind the backward pass")
-	o := newGroup("Output")
+	o := cli.NewGroup("Output")
 	o.IntVar(&images, "images", 1281167, "of an epoch")
 	o.IntVar(&epochs, "epochs", 90, "of a training")
-	o.StringVar(&file, "json", "", "write the predictions to this `file`")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, n, o)
+	out.Add(o)
+	cli.AddGroups(cmd, w, n, o)
 	return cmd
 }

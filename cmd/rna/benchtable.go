@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/train/bench"
 )
 
@@ -12,12 +13,12 @@ func newBenchTable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table FILE...",
 		Short: "Show measurements of training side by side",
-		Long: `Show measurements of training side by side: files of "rna bench train --json" and of scripts/bench_pytorch.py. The ratio is
+		Long: `Show measurements of training side by side: files of "rna bench train --json-file" and of scripts/bench_pytorch.py. The ratio is
 that of the images/s to those of the first file with the same work on the same device.`,
 		Example: `  rna bench table rna.json pytorch.json`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if len(files) == 0 {
-				return &usageError{cmd.CommandPath(), errors.New("no files: name those that --json wrote")}
+				return cli.Usage(cmd, errors.New("no files: name those that --json-file wrote"))
 			}
 			list, err := bench.ReadResults(files...)
 			if err != nil {
@@ -26,8 +27,6 @@ that of the images/s to those of the first file with the same work on the same d
 			return bench.WriteComparison(cmd.OutOrStdout(), list)
 		},
 	}
-	g := newGroup("Options")
-	g.BoolP("help", "h", false, "this help")
-	addGroups(cmd, g)
+	cli.AddGroups(cmd)
 	return cmd
 }

@@ -8,14 +8,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
 	"onlinerna/nn/device"
 	"onlinerna/train/bench"
 )
 
 type trafficFlags struct {
 	bench.TrafficOptions
-	card, device, precision, json, csv string
-	deterministic, layers              bool
+	card, device, precision, csv string
+	json                         cli.JSON
+	deterministic, layers        bool
 }
 
 func newBenchTraffic() *cobra.Command {
@@ -39,31 +42,30 @@ clock times each piece.`,
 		Example: `  rna bench traffic --model resnet50 --batch 256
   rna bench traffic --device-name a100 --precision float16 --layers
   rna bench traffic --device cuda --csv traffic.csv`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	w := newGroup("Work")
+	w := cli.NewGroup("Work")
 	w.StringVar(&f.Model, "model", "resnet50", "model, see rna models")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	f.Batch = 256
 	w.IntVar(&f.Batch, "batch", 256, "`images` a step")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.IntVar(&f.Window, "window", 10, "snapshots that RNA keeps; 0: without RNA")
-	r := newGroup("Run")
+	r := cli.NewGroup("Run")
 	r.StringVar(&f.card, "device-name", "h100", "card on paper: a100, h100, h200, b200, rtx4090")
-	r.values("device-name", "a100", "h100", "h200", "b200", "rtx4090")
+	r.Values("device-name", "a100", "h100", "h200", "b200", "rtx4090")
 	r.StringVar(&f.device, "device", "", "`device` that runs the steps, as cuda or cuda:1, in place of a card on paper")
-	r.values("device", "cuda", "cuda:0")
+	r.Values("device", "cuda", "cuda:0")
 	r.StringVar(&f.precision, "precision", "bfloat16", precisionHelp)
-	r.values("precision", precisionValues...)
+	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.layers, "layers", false, "a line for each piece of work")
-	r.StringVar(&f.json, "json", "", "write everything to this `file`")
+	f.json.Add(r)
 	r.StringVar(&f.csv, "csv", "", "write the pieces of work to this `file`")
-	r.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, r)
+	cli.AddGroups(cmd, w, r)
 	return cmd
 }
 
@@ -77,13 +79,10 @@ func (f *trafficFlags) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.WriteTable(out, f.layers); err != nil {
+	if err := f.json.Write(out, t, func(w io.Writer) error { return t.WriteTable(w, f.layers) }); err != nil {
 		return err
 	}
-	if err := writeFile(f.json, t.WriteJSON); err != nil {
-		return err
-	}
-	return writeFile(f.csv, t.WriteCSV)
+	return files.WriteTo(f.csv, t.WriteCSV)
 }
 
 // open opens the card on paper, or the one that is to run the steps.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/report"
@@ -21,9 +23,8 @@ func newCompare() *cobra.Command {
 		Example: `  rna compare runs/20260102-150405-resnet50 runs/20260103-090000-resnet50
   rna compare runs/* --plot runs.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			wrong := func(err error) error { return &usageError{cmd.CommandPath(), err} }
 			if len(args) < 2 || len(args) > 26 {
-				return wrong(fmt.Errorf("%s to compare: want the folders of 2 to 26", text.Count(len(args), "run")))
+				return cli.Usage(cmd, fmt.Errorf("%s to compare: want the folders of 2 to 26", text.Count(len(args), "run")))
 			}
 			var runs []report.Finished
 			for _, dir := range args {
@@ -40,12 +41,11 @@ func newCompare() *cobra.Command {
 			if err := report.Compare(cmd.OutOrStdout(), runs); err != nil {
 				return err
 			}
-			return drawFile(plot, func(w io.Writer, format string) error { return report.PlotRuns(w, format, runs) })
+			return canvas.Draw(plot, func(w io.Writer, format string) error { return report.PlotRuns(w, format, runs) })
 		},
 	}
-	o := newGroup("Options")
-	o.StringVar(&plot, "plot", "", "draw loss and error over the epochs into this `file`"+plotHelp)
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
+	o := cli.NewGroup("Options")
+	o.StringVar(&plot, "plot", "", "draw loss and error over the epochs into this `file`"+canvas.Help)
+	cli.AddGroups(cmd, o)
 	return cmd
 }

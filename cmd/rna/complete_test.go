@@ -4,10 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/internal/cli"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,16 +57,16 @@ var freeText = []string{"mirror", "key", "freeze", "no-decay", "data"}
 
 // TestEveryWordCompletes: options of text list their values, unless they take files or any text.
 func TestEveryWordCompletes(t *testing.T) {
-	eachCommand(newRoot(), func(cmd *cobra.Command) error {
+	cli.EachCommand(newRoot(), func(cmd *cobra.Command) error {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			kind, _ := pflag.UnquoteUsage(f)
 			isText := f.Value.Type() == "string" || f.Value.Type() == "stringSlice"
-			if isText && f.Annotations[valuesKey] == nil && !slices.Contains(freeText, f.Name) && !slices.Contains([]string{"file", "folder", "place"}, kind) {
+			if isText && f.Annotations[cli.ValuesKey] == nil && !slices.Contains(freeText, f.Name) && !slices.Contains([]string{"file", "folder", "place"}, kind) {
 				t.Errorf("%s --%s: the shell completes nothing: list its values where it is defined", cmd.CommandPath(), f.Name)
 			}
 		})
 		return nil
-	}, func() {})
+	})
 }
 
 // TestBash completes a line in bash itself.
@@ -98,24 +99,6 @@ __start_rna; printf '%s\n' "${COMPREPLY[@]}"`)
 	}
 }
 
-// TestBuilt: the version names the commit.
-func TestBuilt(t *testing.T) {
-	info := &debug.BuildInfo{Settings: []debug.BuildSetting{
-		{Key: "vcs.revision", Value: "0123456789abcdef0123"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}, {Key: "-tags", Value: "gpu"},
-	}}
-	info.Main.Version = "v1.2.3"
-	first, _, _ := strings.Cut(builtFrom(info).String(), "\n")
-	if want := "rna v1.2.3, commit 0123456789ab of 2026-01-02, with changes"; first != want {
-		t.Errorf("%q, want %q", first, want)
-	}
-	if s := builtFrom(info).String(); !strings.HasSuffix(s, ", tags gpu\n") {
-		t.Errorf("%q", s)
-	}
-	if s := builtFrom(nil).String(); !strings.HasPrefix(s, "rna (devel), unknown commit\n") {
-		t.Errorf("%q", s)
-	}
-}
-
 // TestMan writes the pages, twice into one folder.
 func TestMan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
@@ -136,9 +119,6 @@ func TestMan(t *testing.T) {
 		if (line[0] == '.' || line[0] == '\'') && !slices.Contains([]string{".TH", ".nh", ".ad", ".SH", ".SS", ".TP", ".PP", ".EX", ".EE", ".BR"}, strings.Fields(line)[0]) {
 			t.Errorf("no request: %q", line)
 		}
-	}
-	if got := roff("a\n.b\n'c \\d -e"); got != "a\n\\&.b\n\\(aqc \\ed \\-e" {
-		t.Errorf("%q", got)
 	}
 	if status, _, stderr := runRNA(t, "man"); status != 2 || !strings.Contains(stderr, "want the folder") {
 		t.Errorf("%d, %s", status, stderr)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train/statedict"
 )
@@ -29,29 +31,28 @@ PyTorch loads what is written by torch.load(OUT, weights_only=True). The folder 
 			if len(args) == 1 && to != "" {
 				args = append(args, to)
 			} else if to != "" {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("--out goes with one file, which is read")}
+				return cli.Usage(cmd, fmt.Errorf("--out goes with one file, which is read"))
 			}
 			if len(args) != 2 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("want two files: what to read, and what to write")}
+				return cli.Usage(cmd, fmt.Errorf("want two files: what to read, and what to write"))
 			}
 			return convert(args[0], args[1], key, cmd.OutOrStdout())
 		},
 	}
-	o := newGroup("Options")
+	o := cli.NewGroup("Options")
 	o.StringVarP(&to, "out", "o", "", "`file` to write, in place of OUT")
 	o.StringVar(&key, "key", "", keyHelp)
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
+	cli.AddGroups(cmd, o)
 	return cmd
 }
 
 func convert(from, to, key string, out io.Writer) error {
-	files, _, err := expand([]string{from}, false, out)
+	list, _, err := expand([]string{from}, false, out)
 	if err != nil {
 		return err
 	}
-	from = files[0]
-	if sameFile(from, to) {
+	from = list[0]
+	if files.Same(from, to) {
 		return fmt.Errorf("%s is both read and written: name another output", from)
 	}
 	if strings.EqualFold(filepath.Ext(to), ".onnx") {

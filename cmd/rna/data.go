@@ -8,14 +8,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
-	"onlinerna/train/option"
+	"onlinerna/internal/cli"
 )
+
+// valSplitHelp is the help of --val-split of commands that do not train.
+const valSplitHelp = "validation images are this share of each class, as 0.2 or 20%, where the place has none"
 
 func newData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
 		Short: "Pack, check and show sets of images",
-		Args:  unknownCommand,
+		Args:  cli.UnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newDataPack(), newDataCheck(), newDataShow())
@@ -48,11 +51,6 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 			}
 		}
 	}, nil
-}
-
-// valSplit adds --val-split.
-func (g group) valSplit(p *float64) {
-	g.Var((*option.Share)(p), "val-split", "validation images are this share of each class, where the place has none")
 }
 
 // lines prints a line of progress now and then.

@@ -80,7 +80,7 @@ func TestDataCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := filepath.Join(dir, "report.json")
-	if out := command(1, "check", in, "--json", report); !strings.Contains(out, "cannot be read: 1") || !strings.Contains(out, "1 of 10 images cannot be read") {
+	if out := command(1, "check", in, "--json-file", report); !strings.Contains(out, "cannot be read: 1") || !strings.Contains(out, "1 of 10 images cannot be read") {
 		t.Error(out)
 	}
 	b, err := os.ReadFile(report)

@@ -24,11 +24,11 @@ func TestClassFolders(t *testing.T) {
 		}
 	}
 	for range 2 {
-		says("data check photos --json report.json", "train: 10 images of 2 classes", "10 images: 10 jpg")
+		says("data check photos --json-file report.json", "train: 10 images of 2 classes", "10 images: 10 jpg")
 		says("data show photos", "5  cat", "sheet.png: 10 images")
 		says("data show photos --eval --val-split 20% --count 4", "val: 2 images", "sheet.png: 2 images")
-		says("bench data photos --image-size 8 --seconds 0.01 --json b.json", "train: 10 images of 2 classes")
-		says("bench train --model conv6 --data photos --batch 2 --steps 1 --warmup 1 --input loader --json n.json",
+		says("bench data photos --image-size 8 --seconds 0.01 --json-file b.json", "train: 10 images of 2 classes")
+		says("bench train --model conv6 --data photos --batch 2 --steps 1 --warmup 1 --input loader --json-file n.json",
 			"images/s")
 		says("data pack photos all --raw 24", "train: 10 of 10 images")
 		says("data pack photos parts --raw 24 --val-split 0.2", "train: 8 of 8 images", "val: 2 of 2 images")

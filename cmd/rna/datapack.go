@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/pack"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
 
@@ -42,12 +43,12 @@ on --workers.`,
 				args = append(args, out)
 			}
 			if len(args) != 2 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the images and the new folder", len(args))}
+				return cli.Usage(cmd, fmt.Errorf("%d arguments: want the images and the new folder", len(args)))
 			}
 			if cmd.Flags().Changed("raw") {
 				for _, name := range []string{"size", "quality", "recode"} {
 					if cmd.Flags().Changed(name) {
-						return &usageError{cmd.CommandPath(), fmt.Errorf("--%s does nothing with --raw, which gives the size of pixels", name)}
+						return cli.Usage(cmd, fmt.Errorf("--%s does nothing with --raw, which gives the size of pixels", name))
 					}
 				}
 				f.Raw, f.Size = true, f.raw
@@ -55,21 +56,20 @@ on --workers.`,
 			return f.run(cmd.Context(), args[0], args[1], cmd.OutOrStdout())
 		},
 	}
-	w := newGroup("Images")
+	w := cli.NewGroup("Images")
 	w.StringVarP(&out, "out", "o", "", "new `folder`, in place of OUT")
 	w.IntVar(&f.Size, "size", 512, "shorter side in `pixels` above which images are made smaller")
 	w.IntVar(&f.Quality, "quality", 90, "of JPEG, 1 to 100")
 	w.BoolVar(&f.Recode, "recode", false, "code images again that need not be made smaller, too")
 	w.IntVar(&f.raw, "raw", 0, "store `pixels`, this many on the shorter side")
 	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
-	w.valSplit(&f.split)
-	r := newGroup("Run")
+	w.Share(&f.split, "val-split", valSplitHelp)
+	r := cli.NewGroup("Run")
 	r.Int64Var(&f.ShardBytes, "shard-bytes", pack.DefaultShardBytes, "size of a shard in `bytes`")
-	r.cores(&f.Workers, "workers", "goroutines (default: one a core)")
-	r.decodeMemory(&f.decoding)
+	r.Cores(&f.Workers, "workers", "goroutines (default: one a core)")
+	r.Bytes(&f.decoding, "decode-memory", optionHelp("decode-memory"))
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	r.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, r)
+	cli.AddGroups(cmd, w, r)
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) e
 	f.Progress = newLines(stdout, f.quiet).show
 	report, err := pack.Run(ctx, train, val, out, f.Options)
 	if err != nil && ctx.Err() != nil {
-		return interruptedError("interrupted: the same command goes on")
+		return cli.Stopped("interrupted: the same command goes on")
 	}
 	if err != nil {
 		return err

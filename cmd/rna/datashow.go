@@ -12,6 +12,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
 
@@ -36,7 +37,7 @@ training. Tell their sizes, the mean and the deviation of each channel and how m
   rna data show cifar10 --view original --count 200 --group-by class`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the place of the images", len(args))}
+				return cli.Usage(cmd, fmt.Errorf("%d arguments: want the place of the images", len(args)))
 			}
 			err := f.sheet.check("count", byClass)
 			switch {
@@ -46,25 +47,24 @@ training. Tell their sizes, the mean and the deviation of each channel and how m
 				err = fmt.Errorf("--view %s: want %s", f.view, strings.Join(views, ", "))
 			}
 			if err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			return f.run(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
-	o := newGroup("Options")
+	o := cli.NewGroup("Options")
 	o.StringVar(&f.sheet.path, "out", "sheet.png", "`file` for the sheet, .png or .jpg")
 	f.sheet.add(o, "count", 64, byClass)
 	o.StringVar(&f.view, "view", views[0], "both: each image and what the network sees of it; original or network: one of them")
-	o.values("view", views...)
+	o.Values("view", views...)
 	o.StringVar(&f.augment, "augment", "auto", strings.Join(data.Augmentations(), ", "))
-	o.values("augment", data.Augmentations()...)
+	o.Values("augment", data.Augmentations()...)
 	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
 	o.BoolVar(&f.eval, "eval", false, "validation images, as they are evaluated")
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
-	o.valSplit(&f.split)
+	o.Share(&f.split, "val-split", valSplitHelp)
 	o.Uint64Var(&f.seed, "seed", 1, "seed of the choice and the augmentation")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
+	cli.AddGroups(cmd, o)
 	return cmd
 }
 

@@ -9,8 +9,11 @@ import (
 	"strings"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/cli"
+	"onlinerna/nn"
 	"onlinerna/nn/device"
 	_ "onlinerna/nn/device/cpu" // registers itself
+	"onlinerna/train"
 )
 
 // deviceNames lists what --device takes.
@@ -108,7 +111,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	kind, unit, numbered := strings.Cut(name, ":")
 	driver, ok := device.Find(kind)
 	if !ok || numbered && (!driver.Units || unit == "") {
-		meant := suggest(name, deviceNames, "")
+		meant := cli.Suggest(name, deviceNames, "")
 		if strings.HasPrefix(strings.ToLower(name), "gpu") {
 			meant = ", did you mean " + device.Preferred()[0] + "?"
 		}
@@ -142,3 +145,20 @@ func orDot(s string) string {
 	}
 	return s
 }
+
+// optionHelp is the help of an option of training, for other commands that have it.
+func optionHelp(name string) string { return train.Options().Find(name).Usage() }
+
+// modelNames lists the models.
+func modelNames() (names []string) {
+	for _, a := range nn.Architectures() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// The values of options that many commands have.
+var (
+	deviceValues    = append(slices.Clone(deviceNames), "cuda:0", "cuda:all")
+	precisionValues = []string{cuda.BFloat16.String(), cuda.Float16.String(), cuda.TF32.String(), cuda.Float32.String()}
+)

@@ -1,23 +1,24 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
 	"onlinerna/nn/device/cpu"
 )
 
 func newDevices() *cobra.Command {
 	var properties string
-	var asJSON bool
+	var out cli.JSON
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "Show the processor, the GPUs and their libraries",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := cpu.New(cpu.Options{})
 			if err != nil {
@@ -26,13 +27,12 @@ func newDevices() *cobra.Command {
 			defer d.Close()
 			r := cuda.Look()
 			r.Try()
-			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{
-					"cpu": map[string]any{"threads": d.Threads(), "level": d.Level()}, "cuda": r})
-			} else {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
-				err = r.Print(cmd.OutOrStdout())
-			}
+			err = out.Write(cmd.OutOrStdout(), map[string]any{
+				"cpu": map[string]any{"threads": d.Threads(), "level": d.Level()}, "cuda": r,
+			}, func(w io.Writer) error {
+				fmt.Fprintf(w, "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
+				return r.Print(w)
+			})
 			if err != nil || properties == "" {
 				return err
 			}
@@ -40,13 +40,12 @@ func newDevices() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeFile(properties, func(w io.Writer) error { _, err := io.WriteString(w, text+"\n"); return err })
+			return files.WriteTo(properties, func(w io.Writer) error { _, err := io.WriteString(w, text+"\n"); return err })
 		},
 	}
-	g := newGroup("Options")
+	g := cli.NewGroup("Options")
 	g.StringVar(&properties, "properties", "", "write what cuDNN says of the first GPU to this `file`, as JSON: plans for it can then be made elsewhere")
-	g.BoolVar(&asJSON, "json", false, "print JSON: memory in bytes, clocks in MHz, power in W, errors as texts")
-	g.BoolP("help", "h", false, "this help")
-	addGroups(cmd, g)
+	out.Add(g)
+	cli.AddGroups(cmd, g)
 	return cmd
 }

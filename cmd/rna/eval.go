@@ -14,6 +14,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/data/format"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -40,9 +41,10 @@ type evalFlags struct {
 	allImages bool
 	note      string // which images are evaluated, where that is worth a line
 
-	json, perClass bool
-	confusion      string
-	report         *evalReport
+	json      cli.JSON
+	perClass  bool
+	confusion string
+	report    *evalReport
 
 	sheet sheetFlags // of the worst images
 }
@@ -69,22 +71,22 @@ is one rank's, and what is printed and written is as of one process.`,
     --classes wnids.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.named(args); err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			if err := f.checkPictures(); err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			ctx := cmd.Context()
 			return f.ranks.run(ctx, f.device, func(g *ranks.Group) error { return f.run(ctx, g, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 		},
 	}
-	w := newGroup("Weights")
+	w := cli.NewGroup("Weights")
 	w.StringVar(&f.weights, "weights", "", "the same as WEIGHTS: `file`, or folder of a run")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
-	d := newGroup("Data")
+	d := cli.NewGroup("Data")
 	d.StringVar(&f.data, "data", "", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated (default: the data of the weights' run)")
 	d.Var((*option.Share)(&f.valSplit), "val-split", "the images alone that rna train --val-split leaves out of training, for the same share")
 	d.BoolVar(&f.allImages, "all-images", false, "also images that the weights were trained on")
@@ -93,31 +95,30 @@ is one rank's, and what is printed and written is as of one process.`,
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
 	d.BoolVar(&f.fastDecode, "fast-decode", false, fastDecodeHelp)
 	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized: "+strings.Join(imaging.Interpolations(), ", ")+" (default: what the weights say, or bilinear)")
-	d.values("interpolation", imaging.Interpolations()...)
+	d.Values("interpolation", imaging.Interpolations()...)
 	d.BoolVar(&f.testFlip, "test-flip", false, "go by the mean of the logits of an image and of its mirror image")
-	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
-	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
-	d.maxBad(&f.maxBad)
-	r := newGroup("Run")
+	d.Floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	d.Floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	d.MaxBad(&f.maxBad, "max-bad", optionHelp("max-bad"))
+	r := cli.NewGroup("Run")
 	r.StringVar(&f.predictions, "predictions", "", "write path, label, names of the label and of the predicted class, and logits of each image to this CSV `file`")
 	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
 	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a figure as .svg, .png or .pdf")
 	r.StringVar(&f.sheet.path, "worst", "", "draw the images with the highest loss, the highest first, with captions on a sheet: `file`, .png or .jpg")
 	f.sheet.add(r, "worst-count", 64, byClass, byPrediction)
-	r.BoolVar(&f.json, "json", false, "print everything as JSON")
+	f.json.Add(r)
 	r.IntVar(&f.batch, "batch", 64, "images a forward pass")
-	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
-	r.decodeMemory(&f.decoding)
+	r.Cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
+	r.Bytes(&f.decoding, "decode-memory", optionHelp("decode-memory"))
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
-	r.values("device", deviceValues...)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
+	r.Values("device", deviceValues...)
+	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
-	r.values("precision", precisionValues...)
+	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	f.ranks.add(r)
-	r.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, d, r)
+	cli.AddGroups(cmd, w, d, r)
 	return cmd
 }
 
@@ -163,7 +164,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 		out = io.Discard
 	}
 	told := out
-	if f.json && g.First() {
+	if f.json.Print && g.First() {
 		told = log
 	}
 	e := &evaluation{}
@@ -177,7 +178,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 	f.report = newEvalReport(e.set.Classes(), e.net.Model().Config.Classes)
 	score, err := f.score(ctx, g, e)
 	if err != nil && ctx.Err() != nil || errors.Is(err, ranks.ErrStop) {
-		return interruptedError("interrupted, nothing was written")
+		return cli.Stopped("interrupted, nothing was written")
 	}
 	if err != nil || !g.First() {
 		return err
@@ -186,18 +187,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 	if err := f.writePictures(ctx, e, told); err != nil {
 		return err
 	}
-	if f.json {
-		return f.report.print(out, true, false)
-	}
-	if err := f.report.print(out, false, f.perClass); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%", e.meta.Model, score.Images, score.Loss, score.Top1)
-	if len(f.report.names) > 5 {
-		fmt.Fprintf(out, ", top-5 %.2f %%", score.Top5)
-	}
-	_, err = fmt.Fprintln(out)
-	return err
+	return f.json.Write(out, f.report, func(w io.Writer) error { return f.report.print(w, f.perClass) })
 }
 
 // open opens weights, images and device.

@@ -46,7 +46,7 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 		if p, err = newPredictions(f.predictions, f.report.names); err != nil {
 			return network.Score{}, err
 		}
-		defer p.abort()
+		defer p.Abort()
 		write = p.write
 	}
 	user := ctx

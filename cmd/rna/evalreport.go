@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -120,18 +119,18 @@ func (r *evalReport) writeConfusion(w io.Writer) error {
 	return c.Error()
 }
 
-// print prints the report in lines, with each class if that is asked for, or as JSON.
-func (r *evalReport) print(out io.Writer, asJSON, classes bool) error {
-	if asJSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
+// print prints the report in lines, with each class if that is asked for.
+func (r *evalReport) print(out io.Writer, classes bool) error {
 	if classes {
 		for _, c := range r.Classes {
 			fmt.Fprintf(out, "%7.2f %%  of %6d  %s\n", c.Top1, c.Images, c.Name)
 		}
 	}
-	_, err := fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0], r.Interval[1], r.Calibration)
+	fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0], r.Interval[1], r.Calibration)
+	fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%", r.Model, r.Score.Images, r.Score.Loss, r.Score.Top1)
+	if len(r.names) > 5 {
+		fmt.Fprintf(out, ", top-5 %.2f %%", r.Score.Top5)
+	}
+	_, err := fmt.Fprintln(out)
 	return err
 }

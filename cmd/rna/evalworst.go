@@ -12,6 +12,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/canvas"
+	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train/network"
 	"onlinerna/train/report"
@@ -90,9 +91,9 @@ func (f *evalFlags) confusionIsCSV() bool {
 func (f *evalFlags) writePictures(ctx context.Context, e *evaluation, out io.Writer) error {
 	var err error
 	if f.confusionIsCSV() {
-		err = writeFile(f.confusion, f.report.writeConfusion)
+		err = files.WriteTo(f.confusion, f.report.writeConfusion)
 	} else {
-		err = drawFile(f.confusion, func(w io.Writer, format string) error {
+		err = canvas.Draw(f.confusion, func(w io.Writer, format string) error {
 			return report.Confusion(w, format, fmt.Sprintf("%s on %s", f.report.Model, filepath.Base(f.data)), f.report.names, f.report.confusion)
 		})
 	}

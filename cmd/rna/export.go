@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/onnx"
 	"onlinerna/train/network"
@@ -44,26 +46,25 @@ normalisation with them. For others name the model.`, onnx.Opset),
 				err = errors.New("--out is missing: the file to write, as net.onnx")
 			}
 			if err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			f.weights = args[0]
 			return f.run(cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	o := newGroup("Output")
+	o := cli.NewGroup("Output")
 	o.StringVarP(&f.out, "out", "o", "", "ONNX `file` to write")
 	o.Var(&f.batch, "batch", "images a run, or dynamic: any number")
-	o.values("batch", "1", "dynamic")
-	w := newGroup("Weights")
+	o.Values("batch", "1", "dynamic")
+	w := cli.NewGroup("Weights")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	w.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	w.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the model's)")
-	w.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: what the weights say, or ImageNet's for its models)")
-	w.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
-	w.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o, w)
+	w.Floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: what the weights say, or ImageNet's for its models)")
+	w.Floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	cli.AddGroups(cmd, o, w)
 	return cmd
 }
 
@@ -126,7 +127,7 @@ func (f *exportFlags) run(out, log io.Writer) (err error) {
 	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
 		return err
 	}
-	err = writeFile(f.out, func(w io.Writer) error { return net.WriteONNX(w, meta, int(f.batch)) })
+	err = files.WriteTo(f.out, func(w io.Writer) error { return net.WriteONNX(w, meta, int(f.batch)) })
 	if err != nil {
 		return err
 	}

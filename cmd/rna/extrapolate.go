@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/internal/cli"
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
@@ -26,7 +28,8 @@ type extrapolateFlags struct {
 	out, bn           string
 	lambda, tau, beta float64
 	average, auto     bool
-	json, quiet, sync bool
+	quiet, sync       bool
+	json              cli.JSON
 	workers           int
 	eval              evaluatorFlags
 
@@ -40,9 +43,9 @@ type windowFlags struct {
 }
 
 // add adds the options that say what the window is made of.
-func (f *windowFlags) add(g group) {
+func (f *windowFlags) add(g cli.Group) {
 	g.StringVar(&f.order, "order", string(extrapolate.Natural), "order of the files, oldest first: natural (2 before 10), given, or step (by the metadata or the last number in the name)")
-	g.values("order", string(extrapolate.Natural), string(extrapolate.Given), string(extrapolate.ByStep))
+	g.Values("order", string(extrapolate.Natural), string(extrapolate.Given), string(extrapolate.ByStep))
 	g.StringVar(&f.y0, "y0", "", "`file` that the first one started from: one residual more")
 	g.StringVar(&f.key, "key", "", keyHelp)
 	g.BoolVar(&f.pairs, "pairs", false, "files are y x y x …, in the given order: residuals x − y of methods that did not go on from x")
@@ -82,29 +85,28 @@ and --data; among others it stands for its best weights.`,
 			}
 			f.eval.of(run, f.auto, f.bn == bnReestimate)
 			if err := f.check(args); err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	o := newGroup("Files")
+	o := cli.NewGroup("Files")
 	o.StringVarP(&f.out, "out", "o", "", "`file` to write: .safetensors, or .pt or .pth for torch.load")
 	f.windowFlags.add(o)
-	r := newGroup("RNA")
+	r := cli.NewGroup("RNA")
 	r.Float64Var(&f.lambda, "lambda", rna.DefaultLambda, "regularisation, relative to the squared norm of the residuals; inf: the average of their x")
 	r.Float64Var(&f.tau, "tau", 0, "bound the coefficients by ‖c‖ ≤ (1+τ)/√N instead (CNA)")
 	r.Float64Var(&f.beta, "beta", rna.DefaultBeta, "mixing: 1 combines the x of the residuals, 0 their y")
 	r.BoolVar(&f.average, "average", false, "the uniform average over all files")
 	r.BoolVar(&f.auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to 10 that is better by a t test at 5 %")
 	r.StringVar(&f.bn, "bn", bnLast, "BatchNorm statistics: last file's, combine (a negative variance becomes 0), or reestimate on --data")
-	r.values("bn", bnLast, bnCombine, bnReestimate)
-	s := newGroup("Run")
-	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
+	r.Values("bn", bnLast, bnCombine, bnReestimate)
+	s := cli.NewGroup("Run")
+	f.json.Add(s)
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	s.cores(&f.workers, "workers", "goroutines (default: one a core); results do not depend on it")
+	s.Cores(&f.workers, "workers", "goroutines (default: one a core); results do not depend on it")
 	s.BoolVar(&f.sync, "sync", false, "wait until the output is on the disk, not only with the system")
-	s.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o, r, f.eval.group(), s)
+	cli.AddGroups(cmd, o, r, f.eval.group(), s)
 	return cmd
 }
 
@@ -217,8 +219,8 @@ func closeAll(files []*extrapolate.Checkpoint) {
 
 // run extrapolates, writes the file and prints what it is made of.
 func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
-	bar := newBar(log, f.quiet)
-	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
+	bar := terminal.NewBar(log, f.quiet)
+	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add})
 	if err != nil {
 		return err
 	}
@@ -235,22 +237,22 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 		}
 	}
 	rep := newReport(s, f)
-	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
+	bar.Start("reading", s.Bytes(len(s.Files()), extrapolate.KeepStats), terminal.CountBytes)
 	if !f.average {
 		err = s.Measure(ctx)
 	}
 	if err == nil {
 		err = f.produce(ctx, s, rep, bar, log)
 	}
-	bar.finish()
+	bar.Finish()
 	if err != nil {
-		return interrupted(ctx, err)
+		return cli.Interrupted(ctx, err)
 	}
-	return rep.print(out, f.json)
+	return f.json.Write(out, rep, rep.print)
 }
 
 // produce writes the output.
-func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *bar, log io.Writer) error {
+func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *terminal.Bar, log io.Writer) error {
 	if f.auto || f.bn == bnReestimate {
 		return f.evaluated(ctx, s, rep, bar, log)
 	}
@@ -258,13 +260,13 @@ func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, r
 	if err != nil {
 		return err
 	}
-	bar.start("writing", s.Bytes(nonzero(weights), f.stats()), countBytes)
+	bar.Start("writing", s.Bytes(nonzero(weights), f.stats()), terminal.CountBytes)
 	return f.write(ctx, s, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
 }
 
 // write writes the output in the form that its name says.
 func (f *extrapolateFlags) write(ctx context.Context, s *extrapolate.Series, weights []float64, opt extrapolate.WriteOptions) (err error) {
-	if !isTorch(f.out) {
+	if !statedict.IsTorch(f.out) {
 		return s.Write(ctx, f.out, weights, opt)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(f.out), ".rna-extrapolate-*")
@@ -324,24 +326,6 @@ func nonzero(v []float64) int {
 		}
 	}
 	return n
-}
-
-// sameFile says whether two paths name one file, that exists or is to be.
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	y, err2 := os.Stat(b)
-	if err == nil && err2 == nil {
-		return os.SameFile(x, y)
-	}
-	return filepath.Clean(a) == filepath.Clean(b)
-}
-
-// interrupted says in words that Ctrl-C ended the work.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return interruptedError("interrupted, nothing was written")
-	}
-	return err
 }
 
 // extrapolation is what the command did, as --json prints it.
@@ -455,13 +439,8 @@ func (r *extrapolation) metadata(s *extrapolate.Series) map[string]string {
 	return m
 }
 
-// print writes the coefficients as a table, or everything as JSON.
-func (r *extrapolation) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}
+// print writes the coefficients as a table.
+func (r *extrapolation) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if len(r.Residuals) > 0 {
 		fmt.Fprintln(t, "c\t‖x − y‖\tx\ty\t")

@@ -13,6 +13,8 @@ import (
 
 	"onlinerna/cuda"
 	"onlinerna/data"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
@@ -25,28 +27,28 @@ type evaluatorFlags struct {
 	eval, data, augment string
 	bnBatches, limit    int
 	net                 evalFlags
-	own                 group
+	own                 cli.Group
 }
 
-func (f *evaluatorFlags) group() group {
-	g := newGroup("Evaluation (--auto) and re-estimation (--bn reestimate)")
+func (f *evaluatorFlags) group() cli.Group {
+	g := cli.NewGroup("Evaluation (--auto) and re-estimation (--bn reestimate)")
 	g.StringVar(&f.eval, "eval", "", "`folder` of held-out images that --auto chooses by, as of rna eval")
 	g.StringVar(&f.data, "data", "", "`folder` of the training images to re-estimate BatchNorm statistics on, as of rna train")
 	g.StringVar(&f.net.model, "model", "", "model (default: what the last file says)")
-	g.values("model", modelNames()...)
+	g.Values("model", modelNames()...)
 	g.IntVar(&f.net.numClasses, "num-classes", 0, "outputs of the net (default: what the files say)")
 	g.StringVar(&f.net.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the last file says, or the data's)")
 	g.IntVar(&f.net.imageSize, "image-size", 0, "height and width of the net's input (default: what the last file says, or the data's)")
-	g.floats(&f.net.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
-	g.floats(&f.net.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	g.Floats(&f.net.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	g.Floats(&f.net.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	g.StringVar(&f.augment, "augment", "auto", "augmentation of the training images, as of rna train")
-	g.values("augment", data.Augmentations()...)
+	g.Values("augment", data.Augmentations()...)
 	g.IntVar(&f.net.batch, "batch", 64, "images a forward pass")
 	g.IntVar(&f.bnBatches, "bn-batches", 20, "batches to re-estimate on")
 	g.IntVar(&f.limit, "limit-batches", 0, "batches an evaluation (default: all)")
-	g.maxBad(&f.net.maxBad)
+	g.MaxBad(&f.net.maxBad, "max-bad", optionHelp("max-bad"))
 	g.StringVar(&f.net.device, "device", "auto", deviceHelp)
-	g.values("device", deviceValues...)
+	g.Values("device", deviceValues...)
 	f.own = g
 	return g
 }
@@ -215,14 +217,14 @@ type autoCandidate struct {
 }
 
 // evaluated writes the output where the weights have to be run as a net.
-func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *bar, log io.Writer) (err error) {
+func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *terminal.Bar, log io.Writer) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(f.out), ".rna-extrapolate-*")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "candidate.safetensors")
-	bar.finish()
+	bar.Finish()
 	write := func(weights []float64) error {
 		return s.Write(ctx, file, weights, extrapolate.WriteOptions{Stats: f.stats()})
 	}
@@ -259,7 +261,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 		}
 		defer opt.From.Close()
 	}
-	bar.start("writing", s.Bytes(nonzero(rep.weights), f.stats()), countBytes)
+	bar.Start("writing", s.Bytes(nonzero(rep.weights), f.stats()), terminal.CountBytes)
 	return f.write(ctx, s, rep.weights, opt)
 }
 

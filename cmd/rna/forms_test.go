@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/internal/cli"
 	"onlinerna/train/statedict"
 )
 
@@ -72,7 +73,7 @@ func TestForms(t *testing.T) {
 		{"eval run --predictions x.json", "written as .csv"},
 		{"logreg --csv x.svg", "written as .csv"},
 		{"logreg --plot x.jpg", ".svg"},
-		{"bench rna --json x.csv", "--csv writes .csv"},
+		{"bench rna --json-file x.csv", "--csv writes .csv"},
 		{"predict run a.png -o x.csv", "--csv prints that, and > FILE"},
 	} {
 		fails(t, strings.Fields(c.args), c.want)
@@ -90,7 +91,7 @@ func TestShortOutput(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		var outputs []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, _ := pflag.UnquoteUsage(f); (kind == "file" || kind == "folder") && slices.Contains(writes, f.Name) && !f.Hidden {
+			if kind, _ := pflag.UnquoteUsage(f); (kind == "file" || kind == "folder") && slices.Contains(cli.Writes, f.Name) && !f.Hidden {
 				outputs = append(outputs, f.Name)
 			}
 		})

@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/internal/catalogue"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/fetch"
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
 )
@@ -43,7 +45,7 @@ takes a file that is in its place already; without a connection it says from whe
 		RunE: func(cmd *cobra.Command, args []string) error {
 			items, err := getItems(args)
 			if err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			if f.cache == "" {
 				if f.cache, err = catalogue.Dir(); err != nil {
@@ -61,14 +63,13 @@ takes a file that is in its place already; without a connection it says from whe
 			return nil
 		},
 	}
-	o := newGroup("Options")
+	o := cli.NewGroup("Options")
 	o.StringVar(&f.mirror, "mirror", "", "`address` of a folder that has the files by their names, "+
 		"in place of the official ones")
 	o.StringVar(&f.cache, "cache", "", "`folder` for downloads (default: that of the environment variable "+
 		catalogue.Variable+", or rna in the user's cache folder)")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
+	cli.AddGroups(cmd, o)
 	return cmd
 }
 
@@ -92,7 +93,7 @@ func getItems(names []string) (items []catalogue.Item, err error) {
 	for _, name := range names {
 		it, ok := catalogue.Find(name)
 		if !ok || !slices.Contains(known, it.Name) {
-			hint := suggest(name, known, "")
+			hint := cli.Suggest(name, known, "")
 			if _, err := nn.Lookup(name); err == nil && hint == "" {
 				hint = ": nobody publishes weights of this net"
 			}
@@ -124,34 +125,34 @@ func (f *getFlags) list(out io.Writer) error {
 }
 
 func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io.Writer) error {
-	b := newBar(stderr, f.quiet)
-	defer b.finish()
+	b := terminal.NewBar(stderr, f.quiet)
+	defer b.Finish()
 	now := ""
 	next := time.Now().Add(every)
 	o := fetch.Options{
 		Mirror: f.mirror,
 		Agent:  "rna",
 		Log: func(format string, args ...any) {
-			b.finish()
+			b.Finish()
 			now = ""
 			fmt.Fprintf(stderr, format+"\n", args...)
 		},
 		Progress: func(file string, done, total int64) {
 			if now != file {
 				now = file
-				b.start(file, total, countBytes)
+				b.Start(file, total, terminal.CountBytes)
 			}
-			b.set(min(done, total)) // of a size that is not known exactly
-			if !f.quiet && b.out == nil && time.Now().After(next) {
+			b.Set(min(done, total)) // of a size that is not known exactly
+			if !f.quiet && !b.Shown() && time.Now().After(next) {
 				next = time.Now().Add(every)
 				fmt.Fprintf(stderr, "%s: %s of %s\n", file, text.Bytes(done), text.Bytes(total))
 			}
 		},
 	}
 	path, err := fetch.Get(ctx, it, f.cache, o)
-	b.finish()
+	b.Finish()
 	if errors.Is(err, context.Canceled) {
-		return interruptedError("interrupted: the same command goes on")
+		return cli.Stopped("interrupted: the same command goes on")
 	}
 	if err != nil {
 		return err

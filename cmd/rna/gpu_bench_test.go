@@ -18,7 +18,7 @@ func TestBenchTrainOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	file, figure := filepath.Join(dir, "bench.json"), filepath.Join(dir, "bench.svg")
-	out := mustRun(t, "bench", "train", "--model", "lenet", "--device", "cuda", "--batch", "8", "--steps", "3", "--warmup", "1", "--data", "glyphs", "--json", file, "--plot", figure)
+	out := mustRun(t, "bench", "train", "--model", "lenet", "--device", "cuda", "--batch", "8", "--steps", "3", "--warmup", "1", "--data", "glyphs", "--json-file", file, "--plot", figure)
 	for _, want := range []string{"device cuda, ", "memory of the device: ", "\nmemory ", "\nloader ", "by the device's clock in 3 steps of their own", "of copy", "\npeak, ", "matrices by cuBLAS", "\ncopy: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)

@@ -254,7 +254,7 @@ func TestRanksOfVariablesOnGPU(t *testing.T) {
 func TestRanksBenchCommOnGPU(t *testing.T) {
 	needGPUs(t, 3)
 	file := filepath.Join(t.TempDir(), "comm.json")
-	said := doneOnGPUs(t, "bench", "comm", "--device", "cuda:all", "--max", "40000", "--rounds", "1", "--json", file)
+	said := doneOnGPUs(t, "bench", "comm", "--device", "cuda:all", "--max", "40000", "--rounds", "1", "--json-file", file)
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

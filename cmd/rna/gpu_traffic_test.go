@@ -31,7 +31,7 @@ func TestBenchTrafficOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	file, table := filepath.Join(dir, "traffic.json"), filepath.Join(dir, "traffic.csv")
-	out := mustRun(t, "bench", "traffic", "--model", "lenet", "--batch", "4", "--device", "cuda", "--layers", "--json", file, "--csv", table)
+	out := mustRun(t, "bench", "traffic", "--model", "lenet", "--batch", "4", "--device", "cuda", "--layers", "--json-file", file, "--csv", table)
 	text, err := os.ReadFile(file)
 	var r bench.Traffic
 	if err == nil {

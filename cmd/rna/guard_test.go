@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/cli"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// No command writes over what it reads.
+// No command writes over what it cli.Reads.
 func TestGuard(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -36,7 +38,7 @@ func TestGuard(t *testing.T) {
 		{"logreg", "--data", in("x.csv"), "--csv", in("link.csv")},
 		{"logreg", "--data", in("x.data"), "--csv", in("x.labels")},
 		{"extrapolate", in("w.safetensors"), in("x.csv"), "-o", in("w.safetensors")},
-		{"data", "check", in("images"), "--json", in("images/val/a/1.png")},
+		{"data", "check", in("images"), "--json-file", in("images/val/a/1.png")},
 		{"convert", in("w.safetensors"), in("w.safetensors")},
 		{"train", "--data", in("images"), "--out", in("images")},
 	} {
@@ -85,7 +87,7 @@ func TestGuardKnowsFiles(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && !slices.Contains(reads, f.Name) && !slices.Contains(writes, f.Name) {
+			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && !slices.Contains(cli.Reads, f.Name) && !slices.Contains(cli.Writes, f.Name) {
 				t.Errorf("%s --%s names a file, to be read or written: say so in guard.go", c.CommandPath(), f.Name)
 			}
 		})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -10,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
+	"onlinerna/internal/terminal"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
 )
 
 type inspectFlags struct {
 	windowFlags
-	json    bool
+	json    cli.JSON
 	quiet   bool
 	workers int
 }
@@ -42,19 +43,18 @@ for its best weights.`,
 				err = fmt.Errorf("no files: name the checkpoints")
 			}
 			if err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	o := newGroup("Files")
+	o := cli.NewGroup("Files")
 	f.windowFlags.add(o)
-	s := newGroup("Run")
-	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
+	s := cli.NewGroup("Run")
+	f.json.Add(s)
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	s.cores(&f.workers, "workers", "goroutines (default: one a core)")
-	s.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o, s)
+	s.Cores(&f.workers, "workers", "goroutines (default: one a core)")
+	cli.AddGroups(cmd, o, s)
 	return cmd
 }
 
@@ -92,8 +92,8 @@ type solution struct {
 }
 
 func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
-	bar := newBar(log, f.quiet)
-	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
+	bar := terminal.NewBar(log, f.quiet)
+	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add})
 	if err != nil {
 		return err
 	}
@@ -106,27 +106,22 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 			fmt.Fprintf(log, "%s %s\n", c.Path, c.What)
 		}
 	}
-	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats), countBytes)
+	bar.Start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats), terminal.CountBytes)
 	norms, err := s.Norms(ctx)
-	bar.finish()
+	bar.Finish()
 	if err != nil {
-		return interrupted(ctx, err)
+		return cli.Interrupted(ctx, err)
 	}
 	in := newInspection(s, norms)
 	if len(s.Pairs()) > 0 {
-		bar.start("solving", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
+		bar.Start("solving", s.Bytes(len(s.Files()), extrapolate.KeepStats), terminal.CountBytes)
 		in.RNA, err = solve(ctx, s)
-		bar.finish()
+		bar.Finish()
 		if err != nil {
-			return interrupted(ctx, err)
+			return cli.Interrupted(ctx, err)
 		}
 	}
-	if f.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(in)
-	}
-	return in.print(out)
+	return f.json.Write(out, in, in.print)
 }
 
 // solve finds out what extrapolate would do. A refusal is part of the answer.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"onlinerna/internal/cli"
 	"onlinerna/train/ranks"
 )
 
@@ -28,7 +29,7 @@ type rankProcess struct {
 	err    error
 }
 
-// launch runs this program once more for each of several GPUs, as ranks that meet at a socket of the machine, and returns when all have ended: with errStopped for
+// launch runs this program once more for each of several GPUs, as ranks that meet at a socket of the machine, and returns when all have ended: with cli.ErrStopped for
 // an interrupt, which rank 0 is told, and with errQuiet for an error that a rank has said.
 func launch(ctx context.Context, devices []string) error {
 	self, err := os.Executable()
@@ -121,7 +122,7 @@ func await(ctx context.Context, list []*rankProcess, ended chan *rankProcess, fa
 	case 0:
 		return nil
 	case 130:
-		return errStopped
+		return cli.ErrStopped
 	}
 	return errQuiet
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"onlinerna/internal/canvas"
 	"onlinerna/train"
 	"onlinerna/train/report"
 )
@@ -53,7 +54,7 @@ func drawRun(c train.Config, history []train.EpochRecord) (names []string, err e
 			continue
 		}
 		path := filepath.Join(c.Out, f.name)
-		if err := drawFile(path, func(w io.Writer, format string) error { return f.draw(w, format, c, history) }); err != nil {
+		if err := canvas.Draw(path, func(w io.Writer, format string) error { return f.draw(w, format, c, history) }); err != nil {
 			return names, err
 		}
 		names = append(names, f.name)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
 	"onlinerna/rna"
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/study"
@@ -47,42 +50,41 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
   rna logreg --stochastic --plot sonar-stochastic.svg
   rna logreg --anderson --plot anderson.svg
   rna logreg --data mnist --all-figures figures`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.changed = cmd.Flags().Changed
 			if err := f.check(); err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	d := newGroup("Data")
+	d := cli.NewGroup("Data")
 	d.StringVar(&f.data, "data", "", "CSV `file` with the label first, or libsvm, ARFF, MATLAB or NIPS .data (with .labels beside it), gzipped or not; or a folder with MNIST's files (default: sonar)")
 	d.BoolVar(&f.normalize, "normalize", false, "scale features to [0, 1] and add a constant")
 	d.IntVar(&f.digit, "digit", 9, "the `class` that is told from all others, of images")
-	p := newGroup("Problem")
+	p := cli.NewGroup("Problem")
 	p.StringVar(&f.loss, "loss", "logistic", "logistic or squares")
-	p.values("loss", "logistic", "squares")
+	p.Values("loss", "logistic", "squares")
 	p.StringVar(&f.cond, "cond", "regular", "conditioning: well, regular or bad")
-	p.values("cond", study.Conditions()...)
+	p.Values("cond", study.Conditions()...)
 	p.Float64Var(&f.kappa, "kappa", 0, "regularisation over the data's smoothness (over the largest ‖x‖², with --stochastic), in place of --cond")
 	p.Float64Var(&f.reg, "reg", 0, "regularisation itself, in place of --cond")
-	m := newGroup("Methods")
+	m := cli.NewGroup("Methods")
 	m.BoolVar(&f.stochastic, "stochastic", false, "methods that go by samples")
 	m.StringSliceVar(&f.methods, "methods", nil, "comma-separated `names`, or all (default: those of the paper)")
-	m.values("methods", append(append([]string{"all"}, words(convex.Deterministic())...), words(convex.Stochastic())...)...)
+	m.Values("methods", append(append([]string{"all"}, cli.Words(convex.Deterministic())...), cli.Words(convex.Stochastic())...)...)
 	m.IntVar(&f.iterations, "iterations", 0, "iterations, or epochs with --stochastic (default: 500, 100)")
 	m.IntVar(&f.window, "window", convex.DefaultWindow, "residuals that RNA keeps")
 	m.Float64Var(&f.lambda, "lambda", convex.DefaultLambda, "RNA's regularisation, relative to ‖R‖²; 0 is Anderson acceleration")
 	m.Uint64Var(&f.seed, "seed", 0, "seed of the samples drawn")
-	o := newGroup("Output")
+	o := cli.NewGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write the curves to this CSV `file`")
-	o.StringVar(&f.plot, "plot", "", "draw them into this `file`"+plotHelp)
+	o.StringVar(&f.plot, "plot", "", "draw them into this `file`"+canvas.Help)
 	o.StringVar(&f.allFigures, "all-figures", "", "draw every figure of the paper for these data into this `folder`, with a CSV file beside each: of all digits, or of --digit with all methods")
 	o.BoolVar(&f.anderson, "anderson", false, "compare RNA with and without regularisation, in place of methods")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress bar")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, d, p, m, o)
+	cli.AddGroups(cmd, d, p, m, o)
 	return cmd
 }
 
@@ -97,7 +99,7 @@ func (f *logregFlags) check() error {
 	}
 	for _, m := range f.methods {
 		if m != "all" && !slices.Contains(names, m) {
-			return fmt.Errorf("unknown method %q%s: want all or some of %s", m, suggest(m, names, ""), strings.Join(names, ", "))
+			return fmt.Errorf("unknown method %q%s: want all or some of %s", m, cli.Suggest(m, names, ""), strings.Join(names, ", "))
 		}
 	}
 	switch {
@@ -166,7 +168,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Table(out), writeFile(f.csv, s.CSV), drawFile(f.plot, s.Draw), s.Failed())
+	return errors.Join(s.Table(out), files.WriteTo(f.csv, s.CSV), canvas.Draw(f.plot, s.Draw), s.Failed())
 }
 
 // strength is the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.

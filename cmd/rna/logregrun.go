@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/study"
@@ -56,7 +59,7 @@ func (e *experiment) study(ctx context.Context, plans []study.Plan, stochastic b
 		Validation: e.data.val, Progress: e.bar,
 	})
 	if ctx.Err() != nil {
-		return nil, interruptedError("interrupted, nothing was written")
+		return nil, cli.Stopped("interrupted, nothing was written")
 	}
 	if err != nil {
 		return nil, err
@@ -72,14 +75,14 @@ func (e *experiment) study(ctx context.Context, plans []study.Plan, stochastic b
 
 // bar shows the progress of a run, on a terminal.
 func (e *experiment) bar(p study.Plan, total int) func(at int) {
-	b := newBar(e.log, e.flags.quiet)
-	b.start(p.Name, int64(total), countSteps)
+	b := terminal.NewBar(e.log, e.flags.quiet)
+	b.Start(p.Name, int64(total), terminal.CountSteps)
 	return func(at int) {
 		if at < 0 {
-			b.finish()
+			b.Finish()
 			return
 		}
-		b.set(int64(at))
+		b.Set(int64(at))
 	}
 }
 
@@ -135,7 +138,7 @@ func (e *experiment) figure(ctx context.Context, g study.Figure, reg float64) er
 		return err
 	}
 	path := filepath.Join(e.flags.allFigures, g.Name)
-	if err := errors.Join(drawFile(path+".svg", s.Draw), writeFile(path+".csv", s.CSV)); err != nil {
+	if err := errors.Join(canvas.Draw(path+".svg", s.Draw), files.WriteTo(path+".csv", s.CSV)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.out, "%s.svg, %s.csv\n\n", path, path)

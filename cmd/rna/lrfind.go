@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
 	"onlinerna/train/lrfind"
@@ -24,7 +26,8 @@ var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "opt
 func newLRFind() *cobra.Command {
 	f := &trainFlags{}
 	var o lrfind.Options
-	var plot, json string
+	var plot string
+	var json cli.JSON
 	cmd := &cobra.Command{
 		Use:   "lr-find [options]",
 		Short: "Suggest a learning rate: the loss of a short run whose rate rises",
@@ -36,8 +39,8 @@ to that of the lowest loss, beyond which training soon diverges. Beside it stand
 model, weights to start from and the optimiser are options of rna train; of --lr and --head-lr the sweep takes the ratio.`,
 		Example: `  rna lr-find
   rna lr-find --data cifar10 --model resnet20 --plot lr.svg
-  rna lr-find --data photos --model resnet18 --init resnet18.pth --json lr.json`,
-		Args: noArgs,
+  rna lr-find --data photos --model resnet18 --init resnet18.pth --json`,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var wrong []string
 			cmd.Flags().Visit(func(g *pflag.Flag) {
@@ -46,44 +49,41 @@ model, weights to start from and the optimiser are options of rna train; of --lr
 				}
 			})
 			if len(wrong) > 0 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("a sweep of rates does not take %s", strings.Join(wrong, ", "))}
+				return cli.Usage(cmd, fmt.Errorf("a sweep of rates does not take %s", strings.Join(wrong, ", ")))
 			}
 			return f.onRanks(cmd, func(g *ranks.Group) error {
 				if !g.Single() {
-					return &usageError{cmd.CommandPath(), fmt.Errorf("one process sweeps the rate: choose one device")}
+					return cli.Usage(cmd, fmt.Errorf("one process sweeps the rate: choose one device"))
 				}
-				r, title, err := f.sweep(cmd, g, o)
+				r, title, err := f.sweep(cmd, g, o, &json)
 				if err != nil {
 					return err
 				}
-				if err := writeFile(json, indented(r)); err != nil {
-					return err
-				}
-				return drawFile(plot, func(w io.Writer, format string) error { return r.Plot(w, format, title) })
+				return canvas.Draw(plot, func(w io.Writer, format string) error { return r.Plot(w, format, title) })
 			})
 		},
 	}
-	s := newGroup("Sweep")
+	s := cli.NewGroup("Sweep")
 	s.Float64Var(&o.From, "from", 1e-6, "first learning rate")
 	s.Float64Var(&o.To, "to", 10, "last learning rate")
 	s.IntVar(&o.Steps, "steps", 200, "steps from the one to the other")
 	s.Float64Var(&o.Smoothing, "smoothing", 0, "standard deviation, in steps, of the weights by which losses are averaged (default: a 40th of --steps)")
 	s.Float64Var(&o.Diverged, "diverged", 4, "times the lowest smoothed loss that ends the sweep")
-	s.StringVar(&plot, "plot", "", "draw the curve into this `file`"+plotHelp)
-	s.StringVar(&json, "json", "", "write the curve and the suggestions to this `file`")
-	groups := []group{s}
+	s.StringVar(&plot, "plot", "", "draw the curve into this `file`"+canvas.Help)
+	json.Add(s)
+	groups := []cli.Group{s}
 	for _, g := range f.groups() {
 		g.VisitAll(func(h *pflag.Flag) {
-			shapes := g.title == "Data" || g.title == "Model" || slices.Contains(swept, h.Name) || isHyperparameter(h.Name)
+			shapes := g.Title == "Data" || g.Title == "Model" || slices.Contains(swept, h.Name) || isHyperparameter(h.Name)
 			h.Hidden = h.Hidden || !shapes
 		})
-		if g.title == "RNA" {
+		if g.Title == "RNA" {
 			cmd.Flags().AddFlagSet(g.FlagSet)
 		} else {
 			groups = append(groups, g)
 		}
 	}
-	addGroups(cmd, groups...)
+	cli.AddGroups(cmd, groups...)
 	return cmd
 }
 
@@ -92,7 +92,7 @@ func isHyperparameter(name string) bool {
 }
 
 // sweep sweeps the rate and shows the curve. The title says what of.
-func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options) (r *lrfind.Result, title string, err error) {
+func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options, json *cli.JSON) (r *lrfind.Result, title string, err error) {
 	dev, err := f.open(cmd, g)
 	if err != nil {
 		return nil, "", err
@@ -106,7 +106,7 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options)
 	}
 	defer func() { err = closed(err, run.Close()) }()
 	c = run.Config
-	out := cmd.OutOrStdout()
+	out := json.Log(cmd.OutOrStdout(), cmd.ErrOrStderr())
 	for _, note := range run.Notes {
 		fmt.Fprintln(out, terminal.Wrap(out, note, "  "))
 	}
@@ -118,7 +118,8 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options)
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
 	title = fmt.Sprintf("%s on %s, %s, batch %s", c.Model, cmp.Or(c.Data, "glyphs"), c.OptimizerName(), batch)
-	return r, title, showSweep(out, r, title, c.HeadRate/c.Schedule.Rate)
+	err = json.Write(cmd.OutOrStdout(), r, func(w io.Writer) error { return showSweep(w, r, title, c.HeadRate/c.Schedule.Rate) })
+	return r, title, err
 }
 
 // shownRates is about how many steps of a sweep the table shows.

@@ -15,7 +15,7 @@ func TestLRFind(t *testing.T) {
 	const plot, table = "lr.svg", "lr.json"
 	sweep := func(seed string) (out string, curve []byte) {
 		t.Helper()
-		out = mustRun(t, "lr-find", "--seed", seed, "--batch", "32", "--threads", "2", "--steps", "60", "--from", "1e-3", "--plot", plot, "--json", table)
+		out = mustRun(t, "lr-find", "--seed", seed, "--batch", "32", "--threads", "2", "--steps", "60", "--from", "1e-3", "--plot", plot, "--json-file", table)
 		b, err := os.ReadFile(table)
 		if err != nil {
 			t.Fatal(err)

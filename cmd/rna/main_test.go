@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
 )
@@ -90,7 +91,8 @@ func TestMistakes(t *testing.T) {
 		{"train --model resnet5", 1, []string{`"resnet5"`, `"resnet50"`}},
 		{"train --device gpu", 1, []string{`unknown device "gpu", did you mean cuda?`, "reference"}},
 		{"train --schedule cos", 2, []string{"did you mean cosine?"}},
-		{"eval x.safetensors --json e.json", 2, []string{"--json takes no file: it prints; > e.json behind it writes that to a file"}},
+		{"eval x.safetensors --json e.json", 2, []string{"--json takes no file: it prints; --json-file e.json writes one"}},
+		{"bench train --json b.json", 2, []string{"--json takes no file: it prints; --json-file b.json writes one"}},
 		{"predict x.jpg --weights x.safetensors --csv p.csv", 2, []string{"--csv takes no file: it prints; > p.csv"}},
 		{"replay " + dir + " --json r.json", 2, []string{"--json takes no file"}},
 		{"train --config none.yaml", 2, []string{"rna: none.yaml: no such file or directory\n"}},
@@ -343,9 +345,9 @@ func TestHelpFits(t *testing.T) {
 // TestOtherTrainers: the options that stand for other trainers' are there.
 func TestOtherTrainers(t *testing.T) {
 	commands := newRoot().Commands()
-	for name := range otherTrainers {
-		if !slices.ContainsFunc(commands, func(c *cobra.Command) bool { return hereItIs(c, name) != "" }) {
-			t.Errorf("no command has %s", otherTrainers[name])
+	for name := range cli.OtherTrainers {
+		if !slices.ContainsFunc(commands, func(c *cobra.Command) bool { return cli.HereItIs(c, name) != "" }) {
+			t.Errorf("no command has %s", cli.OtherTrainers[name])
 		}
 	}
 }

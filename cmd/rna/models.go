@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
@@ -16,7 +17,7 @@ func newModels() *cobra.Command {
 	return &cobra.Command{
 		Use:   "models",
 		Short: "List the models",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "WHAT"}}

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train"
@@ -17,7 +17,8 @@ import (
 //go:generate sh -c "go run . options --markdown > ../../docs/options.md"
 
 func newOptions() *cobra.Command {
-	var asJSON, markdown bool
+	var out cli.JSON
+	var markdown bool
 	cmd := &cobra.Command{
 		Use:   "options [NAME...]",
 		Short: "List the options of training, for command lines and files",
@@ -27,26 +28,20 @@ defaults and values. Names, or parts of them, list those alone.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rows := optionRows(args)
 			if len(rows) == 0 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("no option has %s in its name", strings.Join(args, " or "))}
+				return cli.Usage(cmd, fmt.Errorf("no option has %s in its name", strings.Join(args, " or ")))
 			}
-			w := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				e := json.NewEncoder(w)
-				e.SetIndent("", "  ")
-				e.SetEscapeHTML(false)
-				return e.Encode(rows)
-			case markdown:
-				return optionsPage(w, rows)
-			}
-			return optionsText(w, rows)
+			return out.Write(cmd.OutOrStdout(), rows, func(w io.Writer) error {
+				if markdown {
+					return optionsPage(w, rows)
+				}
+				return optionsText(w, rows)
+			})
 		},
 	}
-	g := newGroup("Options")
-	g.BoolVar(&asJSON, "json", false, "print JSON")
+	g := cli.NewGroup("Options")
+	out.Add(g)
 	g.BoolVar(&markdown, "markdown", false, "print the page docs/options.md")
-	g.BoolP("help", "h", false, "this help")
-	addGroups(cmd, g)
+	cli.AddGroups(cmd, g)
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/catalogue"
+	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
@@ -68,7 +69,7 @@ func (f *evalFlags) divide(set data.Dataset, meta *network.Meta) (part data.Data
 		return set, nil
 	}
 	same := s.Is(set)
-	changed := !same && s.ValSplit > 0 && sameFile(f.data, s.Data) // images came or went, or weights are old
+	changed := !same && s.ValSplit > 0 && files.Same(f.data, s.Data) // images came or went, or weights are old
 	all, images := set.Len(), text.Count(set.Len(), "image")
 	switch {
 	case !same && !changed:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,15 +15,16 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 	"onlinerna/train/network"
 )
 
 type predictFlags struct {
 	evalFlags
-	top       int
-	json, csv bool
-	shown     []sheetImage // for the sheet
+	top   int
+	csv   bool
+	shown []sheetImage // for the sheet
 }
 
 func newPredict() *cobra.Command {
@@ -56,48 +56,47 @@ outputs without names are ImageNet's.`,
 				err = errors.New("--weights is missing: the file to predict by, or the folder of a run")
 			case f.top < 1:
 				err = fmt.Errorf("--top %d: must be at least 1", f.top)
-			case f.json && f.csv:
+			case f.json.Print && f.csv:
 				err = errors.New("--json and --csv exclude each other")
 			default:
 				err = f.sheet.check("sheet-count", byPrediction)
 			}
 			if err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			return f.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	w := newGroup("Weights")
+	w := cli.NewGroup("Weights")
 	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote; or the folder of a run")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
-	w.values("model", modelNames()...)
+	w.Values("model", modelNames()...)
 	w.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
-	d := newGroup("Images")
+	d := cli.NewGroup("Images")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the model's)")
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
 	d.BoolVar(&f.fastDecode, "fast-decode", false, fastDecodeHelp)
 	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized, as of rna eval")
-	d.values("interpolation", imaging.Interpolations()...)
-	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
-	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
-	r := newGroup("Output")
+	d.Values("interpolation", imaging.Interpolations()...)
+	d.Floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	d.Floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	r := cli.NewGroup("Output")
 	r.IntVar(&f.top, "top", 5, "classes of each image")
-	r.BoolVar(&f.json, "json", false, "print JSON")
+	f.json.Add(r)
 	r.BoolVar(&f.csv, "csv", false, "print CSV: path, rank, class, name, probability")
 	r.StringVar(&f.sheet.path, "sheet", "", "draw the images, with the most probable classes in captions, on a sheet: `file`, .png or .jpg")
 	f.sheet.add(r, "sheet-count", 100, byPrediction)
-	s := newGroup("Run")
+	s := cli.NewGroup("Run")
 	s.IntVar(&f.batch, "batch", 16, "images a forward pass")
-	s.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
-	s.decodeMemory(&f.decoding)
+	s.Cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
+	s.Bytes(&f.decoding, "decode-memory", optionHelp("decode-memory"))
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
-	s.values("device", deviceValues...)
+	s.Values("device", deviceValues...)
 	s.StringVar(&f.precision, "precision", "", precisionHelp)
-	s.values("precision", precisionValues...)
-	s.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
-	s.BoolP("help", "h", false, "this help")
-	addGroups(cmd, w, d, r, s)
+	s.Values("precision", precisionValues...)
+	s.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
+	cli.AddGroups(cmd, w, d, r, s)
 	return cmd
 }
 
@@ -172,7 +171,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		err = f.draw(ctx, set, name, len(list), log)
 	}
 	if err == nil {
-		err = f.print(out, list)
+		err = f.json.Write(out, list, func(w io.Writer) error { return f.print(w, list) })
 	}
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %s could not be read", bad, text.Count(set.Len(), "image"))
@@ -255,12 +254,7 @@ func best(p []float64, top int, name func(i int) guess) []guess {
 }
 
 func (f *predictFlags) print(out io.Writer, list []predicted) error {
-	switch {
-	case f.json:
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
-	case f.csv:
+	if f.csv {
 		w := csv.NewWriter(out)
 		w.Write([]string{"path", "rank", "class", "name", "probability"})
 		for _, x := range list {

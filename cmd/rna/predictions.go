@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"onlinerna/data"
+	"onlinerna/internal/files"
 )
 
 // predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
 type predictions struct {
-	*output
+	*files.Output
 	buf *bufio.Writer
 }
 
 func newPredictions(path string, names []string) (*predictions, error) {
-	o, err := create(path)
+	o, err := files.NewOutput(path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (p *predictions) commit() error {
 	if err := p.buf.Flush(); err != nil {
 		return err
 	}
-	return p.output.commit()
+	return p.Output.Commit()
 }
 
 // appendCSV appends a field, quoted where it has to be.

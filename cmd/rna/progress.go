@@ -22,7 +22,7 @@ type progress struct {
 	verbose bool // a line with all losses, too
 	tty     bool
 	plot    *livePlot // nil for none
-	bar     *bar
+	bar     *terminal.Bar
 	epoch   int       // that the bar is for, 0 without one
 	next    time.Time // of the next line, off a terminal
 	began   time.Time // since when time is measured: the first step here
@@ -38,7 +38,7 @@ var (
 const every = time.Minute
 
 func newProgress(out, err io.Writer, quiet bool) *progress {
-	return &progress{out: out, err: err, quiet: quiet, tty: terminal.Is(err), bar: newBar(err, quiet), next: time.Now().Add(every)}
+	return &progress{out: out, err: err, quiet: quiet, tty: terminal.Is(err), bar: terminal.NewBar(err, quiet), next: time.Now().Add(every)}
 }
 
 // Name is that of the hook.
@@ -68,10 +68,10 @@ func (p *progress) draw(s *train.State) {
 	what := fmt.Sprintf("epoch %d/%d, loss %.3f%s", s.Epoch, s.Config.Epochs, s.Step.Loss, p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	if p.epoch != s.Epoch {
 		p.epoch = s.Epoch
-		p.bar.start(what, int64(s.Batches), countSteps)
+		p.bar.Start(what, int64(s.Batches), terminal.CountSteps)
 	}
-	p.bar.describe(what)
-	p.bar.set(int64(s.Batch))
+	p.bar.Describe(what)
+	p.bar.Set(int64(s.Batch))
 }
 
 // left tells how long the run is going to take, by the time of the epochs since it began here: the whole ones that are over, and a part of the
@@ -105,7 +105,7 @@ func duration(t time.Duration) string {
 
 // done removes the bar.
 func (p *progress) done() {
-	p.bar.finish()
+	p.bar.Finish()
 	p.epoch = 0
 }
 

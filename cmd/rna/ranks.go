@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
@@ -34,8 +35,8 @@ var ranksOptions = option.Table[ranksFlags]{
 		Help: "`time` that processes wait for each other before it is an error"},
 }
 
-func (f *ranksFlags) add(g group) {
-	for _, x := range flagsOf(ranksOptions, f, new([]option.Setting)) {
+func (f *ranksFlags) add(g cli.Group) {
+	for _, x := range cli.Flags(ranksOptions, f, new([]option.Setting)) {
 		g.AddFlag(x.Flag)
 	}
 }
@@ -274,13 +275,13 @@ func with(g *ranks.Group, f func() error) error {
 	if g == nil {
 		return err
 	}
-	if err != nil && !train.Common(err) && !errors.Is(err, errStopped) {
+	if err != nil && !train.Common(err) && !errors.Is(err, cli.ErrStopped) {
 		g.Abort(err)
 	}
 	if e := g.Close(); err == nil {
 		return e
 	}
-	if !g.First() && !errors.Is(err, errStopped) {
+	if !g.First() && !errors.Is(err, cli.ErrStopped) {
 		return errQuiet
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
 	"onlinerna/train/option"
@@ -41,7 +42,7 @@ func (f *trainFlags) build() error {
 		}
 	}
 	if err := options.Apply(&c, f.said...); err != nil {
-		return dashed(err)
+		return cli.Dashed(err)
 	}
 	if run, err := findRun(c.Init); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (f *trainFlags) build() error {
 		}
 	}
 	if f.RNA.Mode == train.Off && len(idle) > 0 {
-		return fmt.Errorf("--rna off does not take %s", sayings(idle))
+		return fmt.Errorf("--rna off does not take %s", cli.Said(idle))
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
+	"onlinerna/internal/files"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 	"onlinerna/train/replay"
 	"onlinerna/train/report"
@@ -21,7 +24,8 @@ type replayFlags struct {
 	bn                                          string
 	bnBatches, limit, workers, threads          int
 	lambdas                                     []string
-	json, quiet                                 bool
+	json                                        cli.JSON
+	quiet                                       bool
 	opt                                         replay.Options
 }
 
@@ -41,43 +45,42 @@ windows with two lambdas are four curves. A curve begins where there are snapsho
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := f.check(cmd.Flags(), args)
 			if err != nil {
-				return &usageError{cmd.CommandPath(), err}
+				return cli.Usage(cmd, err)
 			}
 			return f.run(cmd, args[0])
 		},
 	}
-	p := newGroup("Points")
+	p := cli.NewGroup("Points")
 	p.IntSliceVar(&f.opt.Windows, "rna-window", nil, "`numbers` of residuals N, each of N + 1 snapshots; 0: no RNA (default: the run's)")
 	p.StringSliceVar(&f.lambdas, "lambda", nil, "`numbers`, relative to the squared norm of the residuals, inf, or auto: by the loss on held-out images (default: the run's)")
-	p.values("lambda", "inf", "auto")
+	p.Values("lambda", "inf", "auto")
 	p.Float64SliceVar(&f.opt.Betas, "beta", nil, "mixing, as `numbers`: 1 combines the x of the residuals, 0 their y (default: the run's)")
 	p.IntSliceVar(&f.opt.Averages, "averages", nil, "`numbers` of last snapshots to average; 0: none (default: the run's)")
 	p.Float64SliceVar(&f.opt.Decays, "ema", nil, "decays of moving averages over the snapshots, as `numbers`")
 	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images (default: the run's)")
-	p.values("bn", string(replay.Last), string(replay.Combine), string(replay.Reestimate))
+	p.Values("bn", string(replay.Last), string(replay.Combine), string(replay.Reestimate))
 	for _, name := range []string{"beta", "ema"} {
 		p.Lookup(name).DefValue = ""
 	}
-	d := newGroup("Data")
+	d := cli.NewGroup("Data")
 	d.StringVar(&f.data, "data", "", "`folder` of the images, as of rna train (default: the run's)")
 	d.StringVar(&f.valData, "val-data", "", "`folder` of the validation images (default: the run's)")
 	d.IntVar(&f.bnBatches, "bn-batches", 0, "batches to re-estimate statistics on (default: the run's)")
 	d.IntVar(&f.limit, "limit-val", 0, "batches an evaluation (default: the run's)")
-	o := newGroup("Output")
+	o := cli.NewGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "CSV `file` with a line a point")
-	o.StringVar(&f.plot, "plot", "", "`file` with the curves"+plotHelp)
+	o.StringVar(&f.plot, "plot", "", "`file` with the curves"+canvas.Help)
 	o.StringVar(&f.opt.Keep, "keep", "", "`folder` for the weights of all curves in the last epoch")
-	o.BoolVar(&f.json, "json", false, "print JSON in place of the table")
-	r := newGroup("Run")
-	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
+	f.json.Add(o)
+	r := cli.NewGroup("Run")
+	r.Cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
-	r.values("device", deviceValues...)
+	r.Values("device", deviceValues...)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
-	r.values("precision", precisionValues...)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
+	r.Values("precision", precisionValues...)
+	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	r.BoolP("help", "h", false, "this help")
-	addGroups(cmd, p, d, o, r)
+	cli.AddGroups(cmd, p, d, o, r)
 	return cmd
 }
 
@@ -158,27 +161,22 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if err := f.complete(cmd.Flags(), &r.Config.RNA, len(r.Epochs())); err != nil {
 		return err
 	}
-	bar := newBar(log, f.quiet)
-	bar.start("replaying", int64(len(r.Epochs())), countSteps)
-	f.opt.Progress = func(_, done, _ int) { bar.set(int64(done)) }
+	bar := terminal.NewBar(log, f.quiet)
+	bar.Start("replaying", int64(len(r.Epochs())), terminal.CountSteps)
+	f.opt.Progress = func(_, done, _ int) { bar.Set(int64(done)) }
 	res, err := r.Curves(cmd.Context(), f.opt)
-	bar.finish()
+	bar.Finish()
 	if err != nil {
-		return interrupted(cmd.Context(), err)
+		return cli.Interrupted(cmd.Context(), err)
 	}
 	rep := report.Replay{Config: r.Config, Result: res}
-	if err := writeFile(f.csv, rep.CSV); err != nil {
+	if err := files.WriteTo(f.csv, rep.CSV); err != nil {
 		return err
 	}
-	if err := drawFile(f.plot, rep.Plot); err != nil {
+	if err := canvas.Draw(f.plot, rep.Plot); err != nil {
 		return err
 	}
-	if f.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(res)
-	}
-	return rep.Table(out)
+	return f.json.Write(out, res, rep.Table)
 }
 
 // adjust changes where the run's data lies, and how much is looked at.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
@@ -34,7 +35,7 @@ func findRun(path string) (*runFolder, error) {
 	}
 	r := &runFolder{dir: path, config: c}
 	for _, name := range []string{"best.safetensors", "final.safetensors"} {
-		if file := filepath.Join(path, name); isFile(file) {
+		if file := filepath.Join(path, name); files.IsRegular(file) {
 			r.file = file
 			return r, nil
 		}
@@ -45,11 +46,6 @@ func findRun(path string) (*runFolder, error) {
 	}
 	r.file = filepath.Join(checkpoint, "weights.safetensors")
 	return r, nil
-}
-
-func isFile(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular()
 }
 
 // took says which of the run's weights were taken.

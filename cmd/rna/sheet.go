@@ -18,6 +18,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/cli"
 	"onlinerna/internal/sheet"
 	"onlinerna/internal/text"
 )
@@ -36,11 +37,11 @@ const (
 )
 
 // add adds the options but that of the path. by lists what images can be grouped by.
-func (f *sheetFlags) add(g group, count string, most int, by ...string) {
+func (f *sheetFlags) add(g cli.Group, count string, most int, by ...string) {
 	g.IntVar(&f.count, count, most, "`images` on the sheet")
 	by = append([]string{byNothing}, by...)
 	g.StringVar(&f.by, "group-by", byNothing, "group the images of the sheet by: "+strings.Join(by, ", "))
-	g.values("group-by", by...)
+	g.Values("group-by", by...)
 	g.StringVar(&f.font, "font", "", "`file` of a TrueType or OpenType font for captions, for characters that Liberation Sans lacks")
 }
 
@@ -98,7 +99,7 @@ func (g *gallery) draw(ctx context.Context, out io.Writer, list []sheetImage) er
 	if err != nil {
 		return err
 	}
-	if err := writePicture(g.path, img); err != nil {
+	if err := sheet.Write(g.path, img); err != nil {
 		return err
 	}
 	c.tell(out)
@@ -115,7 +116,7 @@ func (g *gallery) read(ctx context.Context, list []sheetImage) error {
 			defer scratch.Release()
 			for i := k; i < len(list); i += workers {
 				if err := ctx.Err(); err != nil {
-					return interruptedError("interrupted, no sheet was written")
+					return cli.Stopped("interrupted, no sheet was written")
 				}
 				m, err := g.set.Read(list[i].index, nil, scratch)
 				if err != nil {

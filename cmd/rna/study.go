@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/cli"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/average"
@@ -29,11 +31,11 @@ the average, and how far they would be if residuals were noise alone. Options ar
 		Example: `  rna study
   rna study --data cifar10 --model resnet20 --epochs 30
   rna study --data imagenet --model resnet50`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range []string{"rna", "resume"} {
 				if cmd.Flags().Changed(name) {
-					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s does not go with a study: it runs offline and online from the start", name)}
+					return cli.Usage(cmd, fmt.Errorf("--%s does not go with a study: it runs offline and online from the start", name))
 				}
 			}
 			return f.onRanks(cmd, func(g *ranks.Group) error { return runStudy(cmd, f, g) })
@@ -59,7 +61,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if err := g.Share(&f.Out); err != nil {
 		return err
 	}
-	out, log := steadyOutputs(cmd)
+	out, log := cli.SteadyOutputs(cmd)
 	folder := f.Out
 	if !g.First() {
 		out = io.Discard
@@ -90,7 +92,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	}
 	fmt.Fprint(out, residuals)
 	plot := filepath.Join(folder, "study.svg")
-	if err := drawFile(plot, s.Plot); err != nil {
+	if err := canvas.Draw(plot, s.Plot); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, plot)
@@ -115,7 +117,7 @@ func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group
 	}
 	if errors.Is(err, train.ErrInterrupted) {
 		fmt.Fprintf(out, "%v; a study starts anew\n", err)
-		err = errStopped
+		err = cli.ErrStopped
 	}
 	return nil, errors.Join(err, run.Close())
 }

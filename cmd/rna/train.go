@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
@@ -64,14 +65,14 @@ var processOptions = slices.Concat(option.Table[trainFlags]{
 })
 
 // groups makes the options flags that set f, under their headings.
-func (f *trainFlags) groups() []group {
-	return optionGroups(train.Options().Groups(), slices.Concat(flagsOf(startOptions, f, &f.process), flagsOf(train.Options(), &f.Config, &f.said),
-		flagsOf(processOptions, f, &f.process)))
+func (f *trainFlags) groups() []cli.Group {
+	return cli.UnderHeadings(train.Options().Groups(), slices.Concat(cli.Flags(startOptions, f, &f.process), cli.Flags(train.Options(), &f.Config, &f.said),
+		cli.Flags(processOptions, f, &f.process)))
 }
 
 // addTo gives cmd the options.
 func (f *trainFlags) addTo(cmd *cobra.Command) {
-	addGroups(cmd, f.groups()...)
+	cli.AddGroups(cmd, f.groups()...)
 }
 
 func newTrain() *cobra.Command {
@@ -93,7 +94,7 @@ rate that falls by half a cosine, five times as high for a last layer that has t
   rna train --data imagenet --model resnet50
   rna train --data photos --val-split 0.2 --model resnet18 --init resnet18.pth
   rna train --resume runs/20260102-150405-resnet50`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.onRanks(cmd, func(g *ranks.Group) error { return runTrain(cmd, f, g) })
 		},
@@ -109,7 +110,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	out, bar := steadyOutputs(cmd)
+	out, bar := cli.SteadyOutputs(cmd)
 	if !g.First() {
 		out, bar = io.Discard, io.Discard
 	}
@@ -145,7 +146,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	}
 	if errors.Is(err, train.ErrInterrupted) {
 		fmt.Fprintf(out, "%v\nGo on with: rna train --resume %s\n", err, run.Config.Out)
-		return errStopped
+		return cli.ErrStopped
 	}
 	if err != nil {
 		return err

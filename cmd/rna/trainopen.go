@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/cli"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/option"
@@ -25,11 +26,11 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	said := cmd.Flags().Changed
 	if f.resume != "" {
 		if wrong := f.fixed(); len(wrong) > 0 {
-			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", sayings(wrong))}
+			return nil, cli.Usage(cmd, fmt.Errorf("--resume goes on with the options of the run; it does not take %s", cli.Said(wrong)))
 		}
 	}
 	if err := f.build(); err != nil {
-		return nil, &usageError{cmd.CommandPath(), err}
+		return nil, cli.Usage(cmd, err)
 	}
 	recorded := f.Device // in a file
 	f.Device = cmp.Or(f.Device, "auto")
@@ -37,7 +38,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		f.tellRecipe(cmd.OutOrStdout())
 	}
 	if said("comm-precision") && g.Single() {
-		return nil, &usageError{cmd.CommandPath(), errors.New("--comm-precision is for several GPUs, as --device cuda:all: there is one process")}
+		return nil, cli.Usage(cmd, errors.New("--comm-precision is for several GPUs, as --device cuda:all: there is one process"))
 	}
 	if !g.Single() {
 		if f.Threads == 0 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/cli"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -27,28 +29,31 @@ func TestTwice(t *testing.T) {
 	small := "--model lenet --batch 2 --steps 1 --threads 1 --device cpu"
 	done := map[string]bool{}
 	for _, c := range []struct{ args, outputs string }{
-		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.safetensors", "out.safetensors"},
+		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.safetensors --json-file out.json", "out.safetensors out.json"},
 		{"export run/best.safetensors -o net.onnx", "net.onnx"},
 		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.pt", "out.pt"},
 		{"convert run/best.safetensors best.pt", "best.pt"},
 		{"convert run/best.safetensors -o best.pth", "best.pth"},
-		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png", "p.csv c.csv worst.png"},
-		{"predict photos --weights run/best.safetensors --device cpu --sheet predicted.png", "predicted.png"},
+		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png --json-file e.json", "p.csv c.csv worst.png e.json"},
+		{"predict photos --weights run/best.safetensors --device cpu --sheet predicted.png --json-file predicted.json", "predicted.png predicted.json"},
 		{"compare run run --plot runs.svg", "runs.svg"},
-		{"replay run --device cpu --csv replay.csv --plot replay.svg", "replay.csv replay.svg"},
+		{"replay run --device cpu --csv replay.csv --plot replay.svg --json-file replay.json", "replay.csv replay.svg replay.json"},
 		{"logreg --iterations 2 --methods gd --plot l.svg --csv l.csv", "l.svg l.csv"},
 		{"logreg --data table.csv --iterations 2 --all-figures figures", "figures/deterministic-well.svg"},
-		{"data check photos --quiet --json check.json", "check.json"},
-		{"data check . --quiet --json photos.json", "photos.json"},
-		{"data check photos --quiet --json photos/check.json", "photos/check.json"},
+		{"data check photos --quiet --json-file check.json", "check.json"},
+		{"data check . --quiet --json-file photos.json", "photos.json"},
+		{"data check photos --quiet --json-file photos/check.json", "photos/check.json"},
 		{"data show photos --out show.png --image-size 8", "show.png"},
 		{"data show photos --image-size 8", "sheet.png"},
 		{"data show photos -o show.jpg --image-size 8", "show.jpg"},
-		{"bench data photos --image-size 8 --seconds 0.01 --json data.json", "data.json"},
-		{"bench train --warmup 1 --json bench.json --plot bench.svg " + small, "bench.json bench.svg"},
-		{"bench rna --repeats 1 --window 2 --csv rna.csv --json rna.json --plot rna.svg " + small, "rna.csv rna.json rna.svg"},
-		{"lr-find --steps 10 --batch 2 --threads 1 --device cpu --plot lr.svg --json lr.json", "lr.svg lr.json"},
-		{"bench scale --devices 8 --json scale.json", "scale.json"},
+		{"bench data photos --image-size 8 --seconds 0.01 --json-file data.json", "data.json"},
+		{"bench train --warmup 1 --json-file bench.json --plot bench.svg " + small, "bench.json bench.svg"},
+		{"bench rna --repeats 1 --window 2 --csv rna.csv --json-file rna.json --plot rna.svg " + small, "rna.csv rna.json rna.svg"},
+		{"lr-find --steps 10 --batch 2 --threads 1 --device cpu --plot lr.svg --json-file lr.json", "lr.svg lr.json"},
+		{"inspect run --json-file inspected.json", "inspected.json"},
+		{"options --json-file options.json", "options.json"},
+		{"bench comm --max 40000 --rounds 1 --json-file comm.json", "comm.json"},
+		{"bench scale --devices 8 --json-file scale.json", "scale.json"},
 	} {
 		args := strings.Fields(c.args)
 		cmd, rest, err := newRoot().Find(args)
@@ -83,7 +88,7 @@ func TestTwice(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			option := c.CommandPath() + " --" + f.Name
-			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && slices.Contains(writes, f.Name) && !done[option] && !elsewhere[option] {
+			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && slices.Contains(cli.Writes, f.Name) && !done[option] && !elsewhere[option] {
 				t.Errorf("%s is not among the commands of this test", option)
 			}
 		})
@@ -95,4 +100,4 @@ func TestTwice(t *testing.T) {
 }
 
 // elsewhere are options that need a GPU's build or several processes.
-var elsewhere = map[string]bool{"rna bench comm --json": true, "rna bench traffic --json": true, "rna bench traffic --csv": true, "rna devices --properties": true}
+var elsewhere = map[string]bool{"rna bench comm --json-file": true, "rna bench traffic --json-file": true, "rna bench traffic --csv": true, "rna devices --properties": true}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
 )
@@ -21,14 +22,12 @@ checksums, of torch.save's files those in the form of zip. Damage ends with stat
   rna verify runs/a/final.safetensors resnet50.pth`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("what is to be verified? Name folders of runs, or files")}
+				return cli.Usage(cmd, fmt.Errorf("what is to be verified? Name folders of runs, or files"))
 			}
 			return verify(args, cmd.OutOrStdout())
 		},
 	}
-	o := newGroup("Options")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
+	cli.AddGroups(cmd)
 	return cmd
 }
 

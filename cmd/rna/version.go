@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/simd"
+	"onlinerna/internal/cli"
 )
 
 func newVersion() *cobra.Command {
@@ -16,91 +14,53 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version [options]",
 		Short: "Print the version and the commit it was built from",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			info, _ := debug.ReadBuildInfo()
-			b := builtFrom(info)
-			fmt.Fprint(cmd.OutOrStdout(), b)
+			fmt.Fprint(cmd.OutOrStdout(), build())
 			if verbose {
-				fmt.Fprint(cmd.OutOrStdout(), b.more(info))
+				info, _ := debug.ReadBuildInfo()
+				fmt.Fprint(cmd.OutOrStdout(), build().More(info))
 			}
 		},
 	}
-	o := newGroup("Options")
+	o := cli.NewGroup("Options")
 	o.BoolVarP(&verbose, "verbose", "v", false, "also the settings of the build, the processor and the versions of all modules")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
+	cli.AddGroups(cmd, o)
 	return cmd
 }
 
-// versionLine is what --version prints.
-func versionLine() string {
+// build is the source of this program.
+func build() cli.Build {
 	info, _ := debug.ReadBuildInfo()
-	return builtFrom(info).String()
+	return cli.BuiltFrom(info)
 }
 
-// A build is what the program was built from.
-type build struct {
-	version, commit, time, tags string
-	modified                    bool
-}
-
-func builtFrom(info *debug.BuildInfo) (b build) {
-	if info == nil {
-		return b
+func newMan() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write manual pages",
+		Long: `Write a manual page of each command, rna.1, rna-train.1 and so on, into the folder DIR, which is made where it is missing. In a folder
+man1 of one that MANPATH or /etc/manpath.config names, man finds them.`,
+		Example: `  rna man ~/.local/share/man/man1
+  man rna-train`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Usage(cmd, fmt.Errorf("%d arguments: want the folder for the pages", len(args)))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := cli.ManPages(cmd.Root(), args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d pages\n", args[0], n)
+			return err
+		},
 	}
-	b.version = info.Main.Version
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.commit = s.Value
-		case "vcs.time":
-			b.time = s.Value
-		case "vcs.modified":
-			b.modified = s.Value == "true"
-		case "-tags":
-			b.tags = s.Value
-		}
-	}
-	return b
-}
-
-// String is a line with the version and the commit, and one with the platform.
-func (b build) String() string {
-	if b.version == "" {
-		b.version = "(devel)"
-	}
-	commit := "unknown commit"
-	if b.commit != "" {
-		commit = "commit " + b.commit[:min(12, len(b.commit))]
-		if day, _, ok := strings.Cut(b.time, "T"); ok {
-			commit += " of " + day
-		}
-		if b.modified {
-			commit += ", with changes"
-		}
-	}
-	tags := ""
-	if b.tags != "" {
-		tags = ", tags " + b.tags
-	}
-	return fmt.Sprintf("rna %s, %s\n%s %s/%s%s\n", b.version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, tags)
-}
-
-// more lists the processor, the settings of the build and the modules.
-func (b build) more(info *debug.BuildInfo) string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "%d CPUs, kernels for %s\n", runtime.NumCPU(), simd.Default().Vectors())
-	if info == nil {
-		return s.String()
-	}
-	for _, x := range info.Settings {
-		if x.Value != "" {
-			fmt.Fprintf(&s, "%s=%s\n", x.Key, x.Value)
-		}
-	}
-	for _, d := range info.Deps {
-		fmt.Fprintf(&s, "%s %s\n", d.Path, d.Version)
-	}
-	return s.String()
+	cli.AddGroups(cmd)
+	return cmd
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -205,4 +207,28 @@ func mislabeled(name, extension string, b []byte) string {
 		return "is a JPEG of CMYK inks"
 	}
 	return ""
+}
+
+// WriteText writes the report in lines, with ten examples of each finding.
+func (r *Report) WriteText(w io.Writer) error {
+	var formats []string
+	for _, name := range slices.Sorted(maps.Keys(r.Formats)) {
+		formats = append(formats, fmt.Sprintf("%d %s", r.Formats[name], name))
+	}
+	fmt.Fprintf(w, "%d images: %s\n", r.Images, strings.Join(formats, ", "))
+	for _, c := range []struct {
+		title string
+		list  []Finding
+	}{{"cannot be read", r.Unreadable}, {"other than they seem", r.Mislabeled}, {"tiny", r.Tiny}} {
+		fmt.Fprintf(w, "%s: %d\n", c.title, len(c.list))
+		for _, one := range c.list[:min(len(c.list), 10)] {
+			fmt.Fprintf(w, "  %s: %s\n", one.Name, one.What)
+		}
+	}
+	_, err := fmt.Fprintf(w, "there more than once: %d files, %d of them with different classes, %d for training and validation both\n",
+		len(r.Duplicates), r.Conflicts, r.Leaks)
+	for _, names := range r.Duplicates[:min(len(r.Duplicates), 10)] {
+		_, err = fmt.Fprintf(w, "  %s\n", strings.Join(names[:min(len(names), 4)], " = "))
+	}
+	return err
 }

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"onlinerna/internal/files"
 )
 
 // SVG is the default format of figures.
@@ -57,4 +59,19 @@ func New(format string, width, height vg.Length) (vg.CanvasWriterTo, error) {
 		return pdf{vgpdf.New(width, height)}, nil
 	}
 	return nil, fmt.Errorf("no figures of format %q: want %s", format, strings.Join(Formats(), ", "))
+}
+
+// Help ends the help of options for figures.
+const Help = ": SVG, PNG or PDF by its extension"
+
+// Draw creates a file, unless path is empty, and draws into it in the format of its extension.
+func Draw(path string, draw func(w io.Writer, format string) error) error {
+	if path == "" {
+		return nil
+	}
+	format, err := FormatOf(path)
+	if err != nil {
+		return err
+	}
+	return files.WriteTo(path, func(w io.Writer) error { return draw(w, format) })
 }

@@ -6,11 +6,17 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"image/jpeg"
+	"image/png"
+	"io"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/math/fixed"
 
+	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 )
 
@@ -165,4 +171,14 @@ func (d *drawing) text(x, y, width int, l Line, face font.Face) {
 	w := font.Drawer{Dst: d.to.SubImage(image.Rect(x, y, x+width, y+line)).(*image.RGBA), Src: image.Black, Face: face,
 		Dot: fixed.P(x, y+face.Metrics().Ascent.Ceil())}
 	w.DrawString(whole(name))
+}
+
+// Write writes a picture as a JPEG if the name says so, else as a PNG.
+func Write(path string, m image.Image) error {
+	return files.WriteTo(path, func(w io.Writer) error {
+		if ext := strings.ToLower(filepath.Ext(path)); ext == ".jpg" || ext == ".jpeg" {
+			return jpeg.Encode(w, m, &jpeg.Options{Quality: 92})
+		}
+		return png.Encode(w, m)
+	})
 }

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"time"
 
@@ -39,6 +41,17 @@ func (l *Loading) PerCPUSecond() float64 {
 		return float64(l.Images) / cpu
 	}
 	return 0
+}
+
+// WriteText writes l in lines.
+func (l *Loading) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s, %d workers: %.0f images/s, %.0f a second of a core; %d of %d images could not be read\n",
+		l.Sample, l.Workers, l.PerSecond(), l.PerCPUSecond(), l.Bad, l.Images)
+	if d := l.Difference; d != nil && err == nil {
+		_, err = fmt.Fprintf(w, "%d of %d images are decoded smaller; their samples differ by %.2f of 255 levels on average, %d at most\n",
+			d.Images, d.Of, d.Mean, d.Max)
+	}
+	return err
 }
 
 // Load goes through epochs of set by a loader, for that long at least, after a first one that nobody measures.

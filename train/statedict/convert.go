@@ -17,14 +17,20 @@ func Convert(dst string, f *File) error {
 	if _, err := f.Verify(); err != nil {
 		return err
 	}
-	switch ext := strings.ToLower(filepath.Ext(dst)); ext {
-	case ".safetensors":
-		return toSafetensors(dst, f)
-	case ".pt", ".pth":
+	switch {
+	case IsTorch(dst):
 		return toTorch(dst, f)
+	case strings.EqualFold(filepath.Ext(dst), ".safetensors"):
+		return toSafetensors(dst, f)
 	default:
 		return fmt.Errorf("%s: the ending says what to write: .safetensors, .pt or .pth", dst)
 	}
+}
+
+// IsTorch says whether a name is one of files that torch.load reads.
+func IsTorch(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext == ".pt" || ext == ".pth"
 }
 
 func toSafetensors(dst string, f *File) error {

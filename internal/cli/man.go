@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -10,55 +10,34 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/files"
 )
 
-func newMan() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "man DIR",
-		Short: "Write manual pages",
-		Long: `Write a manual page of each command, rna.1, rna-train.1 and so on, into the folder DIR, which is made where it is missing. In a folder
-man1 of one that MANPATH or /etc/manpath.config names, man finds them.`,
-		Example: `  rna man ~/.local/share/man/man1
-  man rna-train`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the folder for the pages", len(args))}
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return err
-			}
-			n := 0
-			return eachCommand(cmd.Root(), func(c *cobra.Command) error {
-				n++
-				return writeFile(filepath.Join(args[0], pageName(c)+".1"), func(w io.Writer) error { return manPage(w, c) })
-			}, func() { fmt.Fprintf(cmd.OutOrStdout(), "%s: %d pages\n", args[0], n) })
-		},
+// ManPages writes a manual page of root and of each command below it into a folder, and returns their number.
+func ManPages(root *cobra.Command, dir string) (n int, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
 	}
-	o := newGroup("Options")
-	o.BoolP("help", "h", false, "this help")
-	addGroups(cmd, o)
-	return cmd
+	err = EachCommand(root, func(c *cobra.Command) error {
+		n++
+		return files.WriteTo(filepath.Join(dir, pageName(c)+".1"), func(w io.Writer) error { return manPage(w, c) })
+	})
+	return n, err
 }
 
-// eachCommand calls f with cmd and all commands below it that help names, and done where no call failed.
-func eachCommand(cmd *cobra.Command, f func(*cobra.Command) error, done func()) error {
+// EachCommand calls f with cmd and all commands below it that the help names, until a call fails.
+func EachCommand(cmd *cobra.Command, f func(*cobra.Command) error) error {
 	if err := f(cmd); err != nil {
 		return err
 	}
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
-			if err := eachCommand(c, f, func() {}); err != nil {
+			if err := EachCommand(c, f); err != nil {
 				return err
 			}
 		}
 	}
-	done()
 	return nil
 }
 
@@ -69,7 +48,7 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 func manPage(w io.Writer, cmd *cobra.Command) error {
 	var b strings.Builder
 	info, _ := debug.ReadBuildInfo()
-	day, _, _ := strings.Cut(builtFrom(info).time, "T")
+	day, _, _ := strings.Cut(BuiltFrom(info).Time, "T")
 	fmt.Fprintf(&b, ".TH %s 1 \"%s\" \"rna\" \"rna manual\"\n.nh\n.ad l\n", roffWord(strings.ToUpper(pageName(cmd))), day)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roffWord(pageName(cmd)), roffWord(cmd.Short))
 	line := cmd.UseLine()
@@ -94,7 +73,7 @@ func manPage(w io.Writer, cmd *cobra.Command) error {
 	groups := groupsOf(cmd)
 	for _, g := range groups {
 		if len(groups) > 1 && g.HasAvailableFlags() {
-			fmt.Fprintf(&b, ".SS %s\n", roffWord(g.title))
+			fmt.Fprintf(&b, ".SS %s\n", roffWord(g.Title))
 		}
 		g.VisitAll(func(f *pflag.Flag) { roffOption(&b, f) })
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 // TestBar: the line of a bar fits any terminal, and shortens the description where it does not.
 func TestBar(t *testing.T) {
 	const what = "epoch 12/90, loss 6.901  4 h 12 min left"
-	b := &bar{out: io.Discard}
-	b.start(what, 1200, countSteps)
-	defer b.finish()
+	b := &Bar{out: io.Discard}
+	b.Start(what, 1200, CountSteps)
+	defer b.Finish()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done = 300
@@ -38,7 +38,7 @@ func TestBarResized(t *testing.T) {
 		t.Skip(err)
 	}
 	defer p.Close()
-	b := newBar(p.Terminal, false)
+	b := NewBar(p.Terminal, false)
 	drawn := func() string {
 		line := make([]byte, 1000)
 		n, err := p.Screen.Read(line)
@@ -47,7 +47,7 @@ func TestBarResized(t *testing.T) {
 		}
 		return string(line[:n])
 	}
-	b.start(strings.Repeat("x", 30), 10, countSteps)
+	b.Start(strings.Repeat("x", 30), 10, CountSteps)
 	b.mu.Lock() // so that nothing but what follows is drawn
 	wide := drawn()
 	p.Resize(40)
@@ -61,52 +61,16 @@ func TestBarResized(t *testing.T) {
 			t.Errorf("%d columns: %q", columns, line)
 		}
 	}
-	if b.finish(); drawn() != "\r\x1b[J" {
+	if b.Finish(); drawn() != "\r\x1b[J" {
 		t.Error("the bar stays")
 	}
-	b.set(3) // draws nothing any more
+	b.Set(3) // draws nothing any more
 	var pipe bytes.Buffer
-	quiet := newBar(&pipe, false)
-	quiet.start("x", 3, countSteps)
-	quiet.set(1)
-	quiet.finish()
+	quiet := NewBar(&pipe, false)
+	quiet.Start("x", 3, CountSteps)
+	quiet.Set(1)
+	quiet.Finish()
 	if pipe.Len() > 0 {
 		t.Errorf("a pipe has %q", &pipe)
-	}
-}
-
-// TestTerminalWidth runs commands on terminals of several widths: nothing that can be broken is wider.
-func TestTerminalWidth(t *testing.T) {
-	t.Setenv("TERM", "dumb")
-	for _, columns := range []int{60, 80, 120} {
-		for _, args := range [][]string{{"--help"}, {"predict", "--help"}, {"models"}, {"logreg", "--iterations", "3", "-q"}} {
-			p, err := pty.Open(columns)
-			if err != nil {
-				t.Skip(err)
-			}
-			cmd := itself(args...)
-			cmd.Stdout, cmd.Stderr = p.Terminal, p.Terminal
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			p.Terminal.Close()
-			var out bytes.Buffer
-			out.ReadFrom(p.Screen) // ends with an error when the command does
-			if err := cmd.Wait(); err != nil {
-				t.Error(err)
-			}
-			p.Screen.Close()
-			widest := 0
-			for line := range strings.Lines(out.String()) {
-				line = strings.TrimRight(line, "\r\n")
-				widest = max(widest, text.Width(line))
-				if text.Width(line) > columns && !strings.Contains(line, "rna predict ") { // examples stay as they are
-					t.Errorf("%v in %d columns: %q", args, columns, line)
-				}
-			}
-			if args[0] == "predict" && widest < columns-20 {
-				t.Errorf("%v uses %d of %d columns", args, widest, columns)
-			}
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"slices"
@@ -6,30 +6,27 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"onlinerna/cuda"
-	"onlinerna/nn"
 )
 
-// valuesKey is the annotation of a flag with the values that the shell completes.
-const valuesKey = "values"
+// ValuesKey is the annotation of a flag with the values that the shell completes.
+const ValuesKey = "values"
 
-// values has the shell complete the value of an option that the group has.
-func (g group) values(name string, list ...string) { annotate(g.Lookup(name), valuesKey, list...) }
+// Values has the shell complete the value of an option that the group has.
+func (g Group) Values(name string, list ...string) { annotate(g.Lookup(name), ValuesKey, list...) }
 
-// words are names of a type of their own as the shell completes them.
-func words[T ~string](list []T) (all []string) {
+// Words are names of a type of their own as the shell completes them.
+func Words[T ~string](list []T) (all []string) {
 	for _, v := range list {
 		all = append(all, string(v))
 	}
 	return all
 }
 
-// completeAll has the shell complete the values of all options below root: those that the option's definition lists, folders where it takes one, and
+// CompleteAll has the shell complete the values of all options below root: those that the option's definition lists, folders where it takes one, and
 // else files. Commands without arguments complete none.
-func completeAll(root *cobra.Command) {
+func CompleteAll(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		completeAll(cmd)
+		CompleteAll(cmd)
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if complete := completionOf(f); complete != nil {
 				cmd.RegisterFlagCompletionFunc(f.Name, complete) // the flag is there
@@ -44,7 +41,7 @@ func completeAll(root *cobra.Command) {
 // completionOf is the completion of an option's value, nil for that of the shell.
 func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 	kind, _ := pflag.UnquoteUsage(f)
-	list := f.Annotations[valuesKey]
+	list := f.Annotations[ValuesKey]
 	switch {
 	case list != nil && strings.HasSuffix(f.Value.Type(), "Slice"):
 		return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -72,17 +69,3 @@ func listed(list []string, typed string) (all []string) {
 	}
 	return all
 }
-
-// modelNames lists the models.
-func modelNames() (names []string) {
-	for _, a := range nn.Architectures() {
-		names = append(names, a.Name)
-	}
-	return names
-}
-
-// The values of options that many commands have.
-var (
-	deviceValues    = append(slices.Clone(deviceNames), "cuda:0", "cuda:all")
-	precisionValues = []string{cuda.BFloat16.String(), cuda.Float16.String(), cuda.TF32.String(), cuda.Float32.String()}
-)

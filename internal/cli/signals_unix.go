@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package cli
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// stopSignals end a command as Ctrl-C does: those of schedulers before they preempt (SIGTERM, SIGUSR1), and of a terminal that hangs up, unless nohup
+// StopSignals end a command as Ctrl-C does: those of schedulers before they preempt (SIGTERM, SIGUSR1), and of a terminal that hangs up, unless nohup
 // has it ignored.
-func stopSignals() []os.Signal {
+func StopSignals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1}
 	if !signal.Ignored(syscall.SIGHUP) {
 		list = append(list, syscall.SIGHUP)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -12,34 +12,33 @@ import (
 	"onlinerna/internal/text"
 )
 
-// group is a set of flags that belong together in the help.
-type group struct {
-	title string
+// Group is a set of flags that belong together in the help.
+type Group struct {
+	Title string
 	*pflag.FlagSet
 }
 
-func newGroup(title string) group {
+// NewGroup is an empty group.
+func NewGroup(title string) Group {
 	fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	fs.SortFlags = false
-	return group{title, fs}
-}
-
-// floats adds a flag for a list of numbers, which has no default to show.
-func (g group) floats(p *[]float64, name, usage string) {
-	g.Float64SliceVar(p, name, nil, usage)
-	g.Lookup(name).DefValue = ""
+	return Group{title, fs}
 }
 
 // groupKey is the annotation of a flag that names its group.
 const groupKey = "group"
 
-// addGroups gives cmd the flags of all groups, which help and manual pages show by group.
-func addGroups(cmd *cobra.Command, groups ...group) {
+// AddGroups gives cmd the flags of all groups, which help and manual pages show by group, and --help.
+func AddGroups(cmd *cobra.Command, groups ...Group) {
 	cmd.DisableFlagsInUseLine = true
+	if len(groups) == 0 {
+		groups = []Group{NewGroup("Options")}
+	}
+	groups[len(groups)-1].BoolP("help", "h", false, "this help")
 	shortOutput(groups)
 	cmd.Flags().SortFlags = false
 	for _, g := range groups {
-		g.VisitAll(func(f *pflag.Flag) { annotate(f, groupKey, g.title) })
+		g.VisitAll(func(f *pflag.Flag) { annotate(f, groupKey, g.Title) })
 		cmd.Flags().AddFlagSet(g.FlagSet)
 	}
 }
@@ -52,7 +51,7 @@ func annotate(f *pflag.Flag, key string, values ...string) {
 }
 
 // groupsOf are the flags of cmd by group, in the order in which they were added.
-func groupsOf(cmd *cobra.Command) (groups []group) {
+func groupsOf(cmd *cobra.Command) (groups []Group) {
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -64,19 +63,19 @@ func groupsOf(cmd *cobra.Command) (groups []group) {
 			f.Usage = "this help"
 		}
 		for _, g := range groups {
-			if g.title == title {
+			if g.Title == title {
 				g.AddFlag(f)
 				return
 			}
 		}
-		groups = append(groups, newGroup(title))
+		groups = append(groups, NewGroup(title))
 		groups[len(groups)-1].AddFlag(f)
 	})
 	return groups
 }
 
-// help prints the whole help of cmd, as wide as the terminal.
-func help(cmd *cobra.Command, _ []string) {
+// Help prints the whole help of cmd, as wide as the terminal.
+func Help(cmd *cobra.Command, _ []string) {
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short
@@ -87,8 +86,8 @@ func help(cmd *cobra.Command, _ []string) {
 	cmd.Usage()
 }
 
-// usage prints how cmd is called, with its commands and options.
-func usage(cmd *cobra.Command) error {
+// UsageOf prints how cmd is called, with its commands and options.
+func UsageOf(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	columns, style := terminal.HelpColumns(out), terminal.StyleOf(out)
 	var b strings.Builder
@@ -115,7 +114,7 @@ func usage(cmd *cobra.Command) error {
 	}
 	for _, g := range groupsOf(cmd) {
 		if g.HasAvailableFlags() { // others are hidden
-			title(g.title)
+			title(g.Title)
 			b.WriteString(g.FlagUsagesWrapped(columns))
 		}
 	}

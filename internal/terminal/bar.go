@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"io"
@@ -10,12 +10,11 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 )
 
-// bar shows how far work has come in the last line of a terminal, and nothing elsewhere. Its methods are safe for concurrent use.
-type bar struct {
+// Bar shows how far work has come in the last line of a terminal, and nothing elsewhere. Its methods are safe for concurrent use.
+type Bar struct {
 	out     io.Writer // nil where nothing is shown
 	escapes bool      // the terminal understands them
 
@@ -33,21 +32,24 @@ const barEvery = 100 * time.Millisecond
 
 // The options of a bar that counts steps, or bytes.
 var (
-	countSteps = progressbar.OptionShowCount()
-	countBytes = progressbar.OptionShowBytes(true)
+	CountSteps = progressbar.OptionShowCount()
+	CountBytes = progressbar.OptionShowBytes(true)
 )
 
-// newBar is a bar on w, which shows nothing if that is no terminal or the user wants quiet.
-func newBar(w io.Writer, quiet bool) *bar {
-	if quiet || !terminal.Is(w) {
-		return &bar{}
+// NewBar is a bar on w, which shows nothing if that is no terminal or the user wants quiet.
+func NewBar(w io.Writer, quiet bool) *Bar {
+	if quiet || !Is(w) {
+		return &Bar{}
 	}
-	return &bar{out: w, escapes: terminal.Escapes(w)}
+	return &Bar{out: w, escapes: Escapes(w)}
 }
 
-// start begins a bar in place of the one before.
-func (b *bar) start(what string, total int64, count progressbar.Option) {
-	b.finish()
+// Shown says whether the bar is shown on a terminal.
+func (b *Bar) Shown() bool { return b.out != nil }
+
+// Start begins a bar in place of the one before.
+func (b *Bar) Start(what string, total int64, count progressbar.Option) {
+	b.Finish()
 	if b.out == nil {
 		return
 	}
@@ -61,9 +63,9 @@ func (b *bar) start(what string, total int64, count progressbar.Option) {
 }
 
 // follow draws the bar anew when the terminal has another size, and each second.
-func (b *bar) follow(stop <-chan struct{}) {
+func (b *Bar) follow(stop <-chan struct{}) {
 	resized := make(chan os.Signal, 1)
-	terminal.Resized(resized)
+	Resized(resized)
 	defer signal.Stop(resized)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -79,7 +81,7 @@ func (b *bar) follow(stop <-chan struct{}) {
 }
 
 // change draws what f has changed.
-func (b *bar) change(f func()) {
+func (b *Bar) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.now == nil {
@@ -91,17 +93,17 @@ func (b *bar) change(f func()) {
 	}
 }
 
-// set says how much is done.
-func (b *bar) set(done int64) { b.change(func() { b.done = done }) }
+// Set says how much is done.
+func (b *Bar) Set(done int64) { b.change(func() { b.done = done }) }
 
-// add says how much more is done.
-func (b *bar) add(more int64) { b.change(func() { b.done += more }) }
+// Add says how much more is done.
+func (b *Bar) Add(more int64) { b.change(func() { b.done += more }) }
 
-// describe changes what the bar says of the work.
-func (b *bar) describe(what string) { b.change(func() { b.what = what }) }
+// Describe changes what the bar says of the work.
+func (b *Bar) Describe(what string) { b.change(func() { b.what = what }) }
 
-// finish removes the bar.
-func (b *bar) finish() {
+// Finish removes the bar.
+func (b *Bar) Finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.now == nil {
@@ -115,15 +117,15 @@ func (b *bar) finish() {
 
 // draw shows the bar. The cursor is left where the line begins: a terminal that becomes narrower then keeps it above all rows that the line is broken
 // into, and they are cleared together.
-func (b *bar) draw() {
+func (b *Bar) draw() {
 	b.shown = time.Now()
-	line := b.line(terminal.Columns(b.out) - 1)
+	line := b.line(Columns(b.out) - 1)
 	io.WriteString(b.out, b.cleared()+line+"\r")
 	b.width = text.Width(line)
 }
 
 // cleared removes the line that is shown.
-func (b *bar) cleared() string {
+func (b *Bar) cleared() string {
 	if b.escapes {
 		return "\r\x1b[J"
 	}
@@ -131,7 +133,7 @@ func (b *bar) cleared() string {
 }
 
 // line is the bar in so many columns at most. The description is shortened where it does not fit.
-func (b *bar) line(columns int) string {
+func (b *Bar) line(columns int) string {
 	b.now.Describe(b.what)
 	b.now.Set64(b.done)
 	line := strings.TrimSpace(b.now.String())

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"onlinerna/train"
 	"onlinerna/train/option"
 )
 
@@ -37,6 +36,7 @@ func (v *flagValue[S]) Set(text string) error {
 	return nil
 }
 
+// String implements pflag.Value.
 func (v *flagValue[S]) String() string { return v.text }
 
 // Type implements pflag.Value: the word that stands for the value in the help.
@@ -47,14 +47,14 @@ func (v *flagValue[S]) Type() string {
 	return "string"
 }
 
-// groupedFlag is a flag and the heading that it stands under.
-type groupedFlag struct {
+// GroupedFlag is a flag and the heading that it stands under.
+type GroupedFlag struct {
 	*pflag.Flag
-	group string
+	Heading string
 }
 
-// flagsOf makes flags of a table, which set s and note the settings.
-func flagsOf[S any](t option.Table[S], s *S, said *[]option.Setting) (list []groupedFlag) {
+// Flags makes flags of a table, which set s and note the settings.
+func Flags[S any](t option.Table[S], s *S, said *[]option.Setting) (list []GroupedFlag) {
 	for i := range t {
 		o := &t[i]
 		f := &pflag.Flag{Name: o.Name, Shorthand: o.Short, Usage: o.Usage(), Value: &flagValue[S]{o: o, s: s, said: said}}
@@ -62,33 +62,29 @@ func flagsOf[S any](t option.Table[S], s *S, said *[]option.Setting) (list []gro
 			f.NoOptDefVal = "true"
 		}
 		if o.Values != nil {
-			annotate(f, valuesKey, o.Values()...)
+			annotate(f, ValuesKey, o.Values()...)
 		}
-		list = append(list, groupedFlag{f, o.Group})
+		list = append(list, GroupedFlag{f, o.Group})
 	}
 	return list
 }
 
-// optionGroups puts flags under their headings, and --help under the last.
-func optionGroups(headings []string, flags []groupedFlag) (groups []group) {
+// UnderHeadings puts flags under their headings.
+func UnderHeadings(headings []string, flags []GroupedFlag) (groups []Group) {
 	for _, title := range headings {
-		g := newGroup(title)
+		g := NewGroup(title)
 		for _, f := range flags {
-			if f.group == title {
+			if f.Heading == title {
 				g.AddFlag(f.Flag)
 			}
 		}
 		groups = append(groups, g)
 	}
-	groups[len(groups)-1].BoolP("help", "h", false, "this help")
 	return groups
 }
 
-// optionHelp is the help of one of the options of training, for commands that have it, too.
-func optionHelp(name string) string { return train.Options().Find(name).Usage() }
-
-// sayings lists options as they were said: --batch 4.
-func sayings(list []option.Setting) string {
+// Said lists options with their values, as --batch 4.
+func Said(list []option.Setting) string {
 	var words []string
 	for _, x := range list {
 		words = append(words, "--"+x.Name)
@@ -96,8 +92,8 @@ func sayings(list []option.Setting) string {
 	return strings.Join(words, ", ")
 }
 
-// dashed is an error about an option by the name that it has on the command line.
-func dashed(err error) error {
+// Dashed names the option of an error as the command line does.
+func Dashed(err error) error {
 	if e, ok := err.(*option.Error); ok {
 		return fmt.Errorf("--%w", e)
 	}

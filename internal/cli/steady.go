@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -33,8 +33,8 @@ func (s steady) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// steadyOutputs are the standard output and the standard error of a command that goes on when nobody reads them.
-func steadyOutputs(cmd *cobra.Command) (out, log io.Writer) {
+// SteadyOutputs are the standard output and the standard error of a command that goes on when nobody reads them.
+func SteadyOutputs(cmd *cobra.Command) (out, log io.Writer) {
 	outliveReaders()
 	return newSteady(cmd.OutOrStdout()), newSteady(cmd.ErrOrStderr())
 }

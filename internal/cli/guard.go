@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,19 +11,20 @@ import (
 
 	"onlinerna/data/format"
 	"onlinerna/internal/canvas"
+	"onlinerna/internal/files"
 )
 
 // Options that name what is read, and what is written, in every command that has them.
 var (
-	reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "font"}
-	writes = []string{"out", "json", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
+	Reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "font"}
+	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
 )
 
-// guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the command reads: a file, or one in a
+// Guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the command reads: a file, or one in a
 // folder of images.
-func guard(cmd *cobra.Command, args []string) error {
+func Guard(cmd *cobra.Command, args []string) error {
 	if err := checkFiles(cmd, args); err != nil {
-		return &usageError{cmd.CommandPath(), err}
+		return Usage(cmd, err)
 	}
 	return nil
 }
@@ -37,19 +38,11 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 		kind, _ = pflag.UnquoteUsage(f)
 		return f.Value.String(), kind
 	}
-	for _, name := range []string{"json", "csv"} {
-		f := cmd.Flags().Lookup(name)
-		if f == nil || !f.Changed || f.Value.Type() != "bool" {
-			continue
-		}
-		for _, arg := range args {
-			if _, err := os.Stat(arg); err != nil && strings.EqualFold(filepath.Ext(arg), "."+name) {
-				return fmt.Errorf("--%s takes no file: it prints; > %s behind it writes that to a file", name, arg)
-			}
-		}
+	if err := noFile(cmd, args); err != nil {
+		return err
 	}
 	var outputs []string
-	for _, w := range writes {
+	for _, w := range Writes {
 		to, kind := named(w)
 		if to == "" {
 			continue
@@ -57,7 +50,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 		if kind == "file" {
 			outputs = append(outputs, to)
 		}
-		for _, r := range reads {
+		for _, r := range Reads {
 			from, _ := named(r)
 			if overwrites(to, from) || strings.HasSuffix(from, ".data") && overwrites(to, strings.TrimSuffix(from, ".data")+".labels") {
 				return fmt.Errorf("--%s %s would write over what --%s reads: name another output", w, to, r)
@@ -78,7 +71,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	if err := checkOutputs(outputs...); err != nil {
+	if err := files.CheckOutputs(outputs...); err != nil {
 		return err
 	}
 	if plot, _ := named("plot"); plot != "" { // the name says the format
@@ -88,10 +81,30 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// noFile finds a file behind --json and --csv of a command that prints by them.
+func noFile(cmd *cobra.Command, args []string) error {
+	for _, name := range []string{"json", "csv"} {
+		f := cmd.Flags().Lookup(name)
+		if f == nil || !f.Changed || f.Value.Type() != "bool" {
+			continue
+		}
+		for _, arg := range args {
+			if _, err := os.Stat(arg); err == nil || !strings.EqualFold(filepath.Ext(arg), "."+name) {
+				continue
+			}
+			if cmd.Flags().Lookup(name+"-file") != nil {
+				return fmt.Errorf("--%s takes no file: it prints; --%[1]s-file %s writes one", name, arg)
+			}
+			return fmt.Errorf("--%s takes no file: it prints; > %s behind it writes that to a file", name, arg)
+		}
+	}
+	return nil
+}
+
 // isSame says whether two paths are of one file, which is there.
 func isSame(a, b string) bool {
 	_, err := os.Stat(b)
-	return err == nil && sameFile(a, b)
+	return err == nil && files.Same(a, b)
 }
 
 // overwrites says whether a path is that of an input, or of a file in it that is there.
@@ -130,12 +143,12 @@ func isReport(path string) bool {
 
 // ofRun says whether a file is one that the run in a folder wrote.
 func ofRun(path, folder string) bool {
-	if folder == "" || !isFile(filepath.Join(folder, "config.json")) || !isFile(path) {
+	if folder == "" || !files.IsRegular(filepath.Join(folder, "config.json")) || !files.IsRegular(path) {
 		return false
 	}
 	switch filepath.Base(path) {
 	case "config.json", "metrics.jsonl", "best.safetensors", "final.safetensors", "rna.safetensors", "ema.safetensors":
-		return sameFile(filepath.Dir(path), folder)
+		return files.Same(filepath.Dir(path), folder)
 	}
-	return sameFile(filepath.Dir(path), filepath.Join(folder, "kept"))
+	return files.Same(filepath.Dir(path), filepath.Join(folder, "kept"))
 }

@@ -1,14 +1,14 @@
 //go:build !unix
 
-package main
+package cli
 
 import (
 	"os"
 	"syscall"
 )
 
-// stopSignals end a command as Ctrl-C does.
-func stopSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
+// StopSignals end a command as Ctrl-C does.
+func StopSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
 // outliveReaders has nothing to do here: writes to a closed standard output fail.
 func outliveReaders() {}

@@ -1,11 +1,7 @@
-package main
+package cli
 
 import (
 	"fmt"
-	"image"
-	"image/jpeg"
-	"image/png"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +34,7 @@ func formsOf(command, option string) []string {
 		return pictureForms
 	case option == "csv", option == "predictions":
 		return tableForms
-	case option == "json", option == "properties":
+	case option == "json-file", option == "properties":
 		return recordForms
 	}
 	return nil
@@ -71,24 +67,8 @@ func checkForm(cmd *cobra.Command, option, path string) error {
 
 func list(endings []string) string { return strings.Join(endings, ", ") }
 
-// isTorch says whether a file of weights is to be one that torch.load reads.
-func isTorch(path string) bool {
-	ext := strings.ToLower(filepath.Ext(path))
-	return ext == ".pt" || ext == ".pth"
-}
-
-// writePicture writes a picture as a JPEG where the name says so, else as a PNG.
-func writePicture(path string, m image.Image) error {
-	return writeFile(path, func(w io.Writer) error {
-		if ext := strings.ToLower(filepath.Ext(path)); ext == ".jpg" || ext == ".jpeg" {
-			return jpeg.Encode(w, m, &jpeg.Options{Quality: 92})
-		}
-		return png.Encode(w, m)
-	})
-}
-
 // shortOutput makes -o the short form of a command's output: of the first of these options that it has.
-func shortOutput(groups []group) {
+func shortOutput(groups []Group) {
 	var options []*pflag.Flag
 	for _, g := range groups {
 		g.VisitAll(func(f *pflag.Flag) {
@@ -103,7 +83,7 @@ func shortOutput(groups []group) {
 	if slices.ContainsFunc(options, func(f *pflag.Flag) bool { return f.Shorthand == "o" }) {
 		return
 	}
-	for _, name := range []string{"out", "predictions", "sheet", "plot", "csv", "json", "properties"} {
+	for _, name := range []string{"out", "predictions", "sheet", "plot", "csv", "json-file", "properties"} {
 		for _, f := range options {
 			if kind, _ := pflag.UnquoteUsage(f); f.Name == name && kind == "file" {
 				f.Shorthand = "o"
