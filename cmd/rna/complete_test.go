@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/internal/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/cli"
 )
 
 // TestCompletions: what the shell offers for a value.

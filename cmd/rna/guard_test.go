@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/internal/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/cli"
 )
 
 // No command writes over what it cli.Reads.

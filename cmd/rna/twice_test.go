@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/internal/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/cli"
 )
 
 // Every command that writes files does so again over its own of before, by relative paths, in the folder that holds them.
@@ -52,7 +52,6 @@ func TestTwice(t *testing.T) {
 		{"lr-find --steps 10 --batch 2 --threads 1 --device cpu --plot lr.svg --json-file lr.json", "lr.svg lr.json"},
 		{"inspect run --json-file inspected.json", "inspected.json"},
 		{"options --json-file options.json", "options.json"},
-		{"bench comm --max 40000 --rounds 1 --json-file comm.json", "comm.json"},
 		{"bench scale --devices 8 --json-file scale.json", "scale.json"},
 	} {
 		args := strings.Fields(c.args)
