@@ -68,12 +68,6 @@ func OpenPaper(card Card, o NetOptions) (*PaperNet, error) { return nil, ErrNotB
 // Least is the least time in which the card moves these bytes and computes these FLOP.
 func (p *PaperNet) Least(bytes, flop int64) time.Duration { return 0 }
 
-// NewRanksID returns [ErrNotBuilt] in this build.
-func NewRanksID() ([]byte, error) { return nil, ErrNotBuilt }
-
-// JoinRanks returns [ErrNotBuilt] in this build.
-func JoinRanks(dev device.Device, o RanksOptions) (string, error) { return "", ErrNotBuilt }
-
 func (r *Report) load() {}
 
 // Try does nothing in this build.

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -13,27 +12,23 @@ import (
 	"onlinerna/nn/device"
 )
 
-// NewRanksID makes the ID by which ranks find each other. A missing NCCL is a [*lazy.NotFoundError].
-func NewRanksID() ([]byte, error) {
+var _ device.Joining = (*Net)(nil)
+
+// NewRanksID implements device.Joining. A missing NCCL is a [*lazy.NotFoundError].
+func (d *Net) NewRanksID() (device.RanksID, error) {
 	id, err := nccl.NewID()
-	return id[:], err
+	return device.RanksID(id), err
 }
 
-// JoinRanks makes a device of [OpenNet] one of several ranks. It returns when all ranks have called it, with NCCL's
-// version.
-func JoinRanks(dev device.Device, o RanksOptions) (string, error) {
-	d, ok := device.As[*Net](dev)
-	if !ok {
-		return "", fmt.Errorf("device %s: NCCL is for GPUs", dev.Name())
-	}
-	var id nccl.ID
-	if copy(id[:], o.ID) != len(id) {
+// JoinRanks implements device.Joining.
+func (d *Net) JoinRanks(o device.RanksOptions) (string, error) {
+	if o.ID == (device.RanksID{}) {
 		return "", errors.New("cuda: the ranks' ID is empty: pass the one made by NewRanksID")
 	}
 	var m atomic.Pointer[nccl.Comm]
 	d.over = make(chan bool)
 	go d.watch(&m, o)
-	c, err := d.Join(net.RanksOptions{ID: id, Rank: o.Rank, Size: o.Size, Narrow: o.Narrow})
+	c, err := d.Join(net.RanksOptions{ID: nccl.ID(o.ID), Rank: o.Rank, Size: o.Size, Narrow: o.Narrow})
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +38,7 @@ func JoinRanks(dev device.Device, o RanksOptions) (string, error) {
 }
 
 // watch runs until the device closes, or its work is overdue or another rank fails.
-func (d *Net) watch(m *atomic.Pointer[nccl.Comm], o RanksOptions) {
+func (d *Net) watch(m *atomic.Pointer[nccl.Comm], o device.RanksOptions) {
 	tick := time.NewTicker(min(time.Second, o.Timeout/10))
 	defer tick.Stop()
 	for {
@@ -53,7 +48,7 @@ func (d *Net) watch(m *atomic.Pointer[nccl.Comm], o RanksOptions) {
 		case <-tick.C:
 		}
 		if since := d.Context().Waiting(); !since.IsZero() && time.Since(since) > o.Timeout {
-			o.Failed(ErrOverdue)
+			o.Failed(device.ErrOverdue)
 			return
 		}
 		if c := m.Load(); c != nil {

@@ -17,6 +17,7 @@ func init() {
 		Units:      true,
 		Queue:      true,
 		Preference: 2,
+		Several:    several,
 		Auto:       free,
 		Open:       openUnit,
 	})
@@ -39,6 +40,25 @@ func free(log io.Writer) (unit string, found bool) {
 		fmt.Fprintln(log, "there is a GPU, but nets cannot run on it: 'rna devices' says why; they run on the CPU")
 	}
 	return "", false
+}
+
+// several lists the GPUs that a name for several ranks means.
+func several(units string) (list []string, err error) {
+	if units != "all" {
+		for unit := range strings.SplitSeq(units, ",") {
+			n, err := Ordinal(unit)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, strconv.Itoa(n))
+		}
+		return list, nil
+	}
+	all, err := Devices()
+	for _, d := range all {
+		list = append(list, strconv.Itoa(d.Ordinal))
+	}
+	return list, err
 }
 
 // Ordinal is the GPU that a device's unit means: a number or a UUID.

@@ -12,10 +12,12 @@ import (
 
 	"onlinerna/internal/canvas"
 	"onlinerna/internal/cli"
+	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/bench"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 )
 
 type benchFlags struct {
@@ -26,7 +28,7 @@ type benchFlags struct {
 	winograd, debugSync bool
 	precision           string
 	deterministic       bool
-	ranks               ranksFlags
+	ranks               launch.Options
 	rounds              int
 	within              time.Duration // 0: as many steps as are said
 }
@@ -74,7 +76,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 			if !set.Changed("steps") && !set.Changed("warmup") && !set.Changed("rounds") {
 				f.within = 40 * time.Second
 			}
-			return f.ranks.run(cmd.Context(), f.device, func(g *ranks.Group) error {
+			return f.ranks.Run(cmd.Context(), f.device, func(g *ranks.Group) error {
 				if g.Single() {
 					return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
@@ -109,7 +111,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.IntVar(&f.rounds, "rounds", 3, "of measurements of ranks, each way in turn")
-	f.ranks.add(r)
+	addRanks(r, &f.ranks)
 	f.json.Add(r)
 	r.StringVar(&f.plot, "plot", "", "draw the kinds of ops as bars to this `file`"+canvas.Help)
 	cli.AddGroups(cmd, w, r)
@@ -124,7 +126,7 @@ func (f *benchFlags) options() deviceOptions {
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	options := f.options()
 	options.log = log
-	own, err := ownDevice(f.device, nil)
+	own, err := launch.OwnDevice(f.device, nil)
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	r, err := bench.Run(ctx, dev, f.Options)
 	if errors.Is(err, context.Canceled) {
 		return cli.Stopped("interrupted")

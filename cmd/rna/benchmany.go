@@ -12,6 +12,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train/bench"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 )
 
 // runMany measures ranks.
@@ -24,14 +25,14 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 		options.log = io.Discard
 	}
 	var dev device.Device
-	own, err := ownDevice(f.device, g)
+	own, err := launch.OwnDevice(f.device, g)
 	if err == nil {
 		dev, err = openDevice(own, options)
 	}
-	if dev, err = joined(g, dev, err, ""); err != nil {
+	if dev, err = launch.Joined(g, dev, err, ""); err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds, Within: f.within}
 	if runtime.NumCPU() >= f.threads*g.Locals() {
 		o.Whole = func(threads int) (device.Device, error) {
@@ -46,20 +47,21 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	return f.json.Write(out, r, r.WriteTable)
 }
 
-// commDevice opens this rank's GPU, which joins those of the others; nil for the host.
+// commDevice opens this rank's device if it adds up vectors itself, and joins it with those of the others; nil for the
+// host.
 func commDevice(name string, g *ranks.Group) (device.Device, error) {
 	var dev device.Device
-	own, err := ownDevice(name, g)
-	if err == nil && own != "cpu" {
+	own, err := launch.OwnDevice(name, g)
+	if err == nil && device.Of(own).Several != nil {
 		dev, err = openDevice(own, deviceOptions{})
 	}
-	return joined(g, dev, err, "")
+	return launch.Joined(g, dev, err, "")
 }
 
 func newBenchComm() *cobra.Command {
 	o := bench.CommOptions{}
 	var (
-		ranksOf ranksFlags
+		ranksOf launch.Options
 		wanted  string
 		out     cli.JSON
 	)
@@ -76,7 +78,7 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 			if o.Min < 4 || o.Max < o.Min || o.Rounds < 1 {
 				return cli.Usage(cmd, fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds))
 			}
-			return ranksOf.run(cmd.Context(), wanted, func(g *ranks.Group) (err error) {
+			return ranksOf.Run(cmd.Context(), wanted, func(g *ranks.Group) (err error) {
 				if o.Ranks, o.Device = g, nil; !g.Single() {
 					o.Device, err = commDevice(wanted, g)
 				}
@@ -84,7 +86,7 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 					return err
 				}
 				if o.Device != nil {
-					defer func() { err = closed(err, o.Device.Close()) }()
+					defer func() { err = device.Closed(err, o.Device.Close()) }()
 				}
 				r, err := bench.RunComm(cmd.Context(), o)
 				if err != nil || !g.First() {
@@ -99,8 +101,8 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 	s.IntVar(&o.Max, "max", 128<<20, "`bytes` of the largest vector at most")
 	s.IntVar(&o.Rounds, "rounds", 5, "in which each way is measured, in turn")
 	s.StringVar(&wanted, "device", "auto", "cpu: vectors in the host's memory; cuda, cuda:all, cuda:0,2: in that of a GPU of each rank; auto: as the launcher is MPI's or torchrun's")
-	s.Values("device", "auto", "cpu", "cuda", "cuda:all")
-	ranksOf.add(s)
+	s.Values("device", deviceValues...)
+	addRanks(s, &ranksOf)
 	out.Add(s)
 	cli.AddGroups(cmd, s)
 	return cmd

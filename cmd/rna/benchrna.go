@@ -5,21 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/cuda"
 	"onlinerna/internal/canvas"
 	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
-	"onlinerna/nn/device/cpu"
 	"onlinerna/rna"
 	"onlinerna/train/bench"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 )
 
 type benchRNAFlags struct {
@@ -29,7 +27,7 @@ type benchRNAFlags struct {
 	device, rnaDevice string
 	csv, plot         string
 	json              cli.JSON
-	ranks             ranksFlags
+	ranks             launch.Options
 	group             *ranks.Group // nil for one process
 }
 
@@ -56,10 +54,10 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 			}
 			f.Exactly = cmd.Flags().Changed("window")
 			var err error
-			if f.group, err = f.ranks.join("cpu"); err != nil {
+			if f.group, err = f.ranks.Join(device.Preferred()[len(device.Preferred())-1]); err != nil {
 				return err
 			}
-			return with(f.group, func() error { return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()) })
+			return launch.On(f.group, func() error { return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 		},
 	}
 	w := cli.NewGroup("Work")
@@ -72,14 +70,14 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights, images and iterates")
 	r := cli.NewGroup("Run")
 	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is one), cpu, or cuda or cuda:1, a GPU alone")
-	r.Values("rna-device", "auto", "cpu", "cuda", "cuda:0")
+	r.Values("rna-device", deviceUnits(deviceNames, false)...)
 	r.StringVar(&f.device, "device", "auto", "of the forward and backward pass: "+deviceHelp)
 	r.Values("device", deviceValues...)
 	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
 	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")
-	f.ranks.add(r)
+	addRanks(r, &f.ranks)
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	o := cli.NewGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write a line for each pass to this `file`")
@@ -121,18 +119,15 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 				options := deviceOptions{threads: f.threads, direct: !f.winograd}
 				return openDevice(chosenDevice(f.device, log), options)
 			}
-			f.Free = freeOn
+			f.Free = bench.FreeOn
 		}
 	}
-	open := f.open
-	if !f.group.Single() {
-		open = f.openRanks
-	}
-	closeAll, err := open()
-	defer func() { err = errors.Join(err, closeAll()) }()
+	places, err := bench.OpenPlaces(f.rnaDevice, f.dim, f.threads, f.group)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, places.Close()) }()
+	f.Places, f.NoGPU = places.List, places.NoGPU
 	bar := terminal.NewBar(log, f.quiet || !f.group.First())
 	f.Progress = func(done, total int, next string) {
 		if done == 0 {
@@ -153,131 +148,4 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 		return err
 	}
 	return canvas.Draw(f.plot, r.Plot)
-}
-
-// freeOn is the free memory of a device, 0 when nobody knows.
-func freeOn(d device.Device) (int64, error) {
-	if own, ok := device.As[device.OwnMemory](d); ok {
-		free, _, err := own.Room()
-		return free, err
-	}
-	return bench.FreeMemory(), nil
-}
-
-// open finds the places where RNA runs. What it returns closes them, also after an error.
-func (f *benchRNAFlags) open() (closeAll func() error, err error) {
-	var open []io.Closer
-	closeAll = func() (err error) {
-		for i := len(open) - 1; i >= 0; i-- {
-			err = errors.Join(err, open[i].Close())
-		}
-		return err
-	}
-	kind := kindOf(f.rnaDevice)
-	switch {
-	case f.rnaDevice == "auto", f.rnaDevice == "cpu":
-		d, err := cpu.New(cpu.Options{Threads: f.threads})
-		if err != nil {
-			return closeAll, err
-		}
-		open = append(open, d)
-		p, err := bench.HostPlace(d, f.dim, f.threads)
-		if err != nil {
-			return closeAll, err
-		}
-		f.Places = append(f.Places, p)
-	case kind != "cuda":
-		return closeAll, fmt.Errorf("unknown device %q for RNA%s auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice, orDot(cli.Suggest(f.rnaDevice, []string{"auto", "cpu", "cuda"}, "")))
-	}
-	if f.rnaDevice == "cpu" {
-		return closeAll, nil
-	}
-	ordinal := 0
-	if _, unit, numbered := strings.Cut(f.rnaDevice, ":"); numbered {
-		var err error
-		if ordinal, err = cuda.Ordinal(unit); err != nil {
-			return closeAll, err
-		}
-	}
-	p, err := gpuPlace(ordinal, f.dim, f.threads, &open)
-	switch {
-	case err == nil:
-		f.Places = append(f.Places, p)
-	case kind == "cuda":
-		return closeAll, fmt.Errorf("device %s for RNA: %w; or use --rna-device cpu", f.rnaDevice, err)
-	default:
-		f.NoGPU = err.Error()
-	}
-	return closeAll, nil
-}
-
-// openRanks finds the places of ranks: rank 0 alone, and all of them.
-func (f *benchRNAFlags) openRanks() (closeAll func() error, err error) {
-	if f.rnaDevice != "auto" && f.rnaDevice != "cpu" {
-		return func() error { return nil }, fmt.Errorf("--rna-device %s: ranks keep their parts in the host's memory", f.rnaDevice)
-	}
-	if f.threads == 0 {
-		f.threads = f.group.Threads()
-	}
-	d, err := cpu.New(cpu.Options{Threads: f.threads})
-	if err = f.group.Together(err); err != nil {
-		return func() error { return nil }, err
-	}
-	if f.group.First() {
-		one, err := bench.HostPlace(d, f.dim, f.threads)
-		if err != nil {
-			return d.Close, err
-		}
-		one.Name = "rank 0"
-		f.Places = append(f.Places, one)
-	}
-	all, err := bench.RanksPlace(f.group, d, f.dim, f.threads)
-	if err == nil {
-		f.Places = append(f.Places, all)
-	}
-	return d.Close, err
-}
-
-// gpuPlace is a GPU. What it opens is added to open, last to be closed first.
-func gpuPlace(ordinal, dim, threads int, open *[]io.Closer) (*bench.Place, error) {
-	c, err := cuda.Open(ordinal, cuda.Options{})
-	if err != nil {
-		return nil, err
-	}
-	*open = append(*open, c)
-	space, err := cuda.NewSpace(c, dim, cuda.SpaceOptions{})
-	if err != nil {
-		return nil, err
-	}
-	*open = append(*open, space)
-	weights, err := c.NewPoint(dim)
-	if err != nil {
-		return nil, err
-	}
-	*open = append(*open, weights)
-	d, err := cpu.New(cpu.Options{Threads: threads})
-	if err != nil {
-		return nil, err
-	}
-	*open = append(*open, d)
-	host, err := d.NewVector(dim)
-	if err != nil {
-		return nil, err
-	}
-	return &bench.Place{
-		Name: fmt.Sprintf("cuda:%d", ordinal), Device: fmt.Sprintf("%s, %s", c.Info().Name, c.Info().Arch()),
-		Space: space, Weights: weights, FromHost: host,
-		Bandwidth: func() (float64, error) {
-			free, _, err := c.MemInfo()
-			if err != nil {
-				return 0, err
-			}
-			speed, err := c.Bandwidth(min(max(16*int64(dim), 1<<20), free/4))
-			return speed, errors.Join(err, c.Trim())
-		},
-		Free: func() (int64, error) {
-			free, _, err := c.MemInfo()
-			return max(free-cuda.DefaultReserve+4*int64(dim), 1), err // the weights are there
-		},
-	}, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ clock times each piece.`,
 	r.StringVar(&f.card, "device-name", "h100", "card on paper: a100, h100, h200, b200, rtx4090")
 	r.Values("device-name", "a100", "h100", "h200", "b200", "rtx4090")
 	r.StringVar(&f.device, "device", "", "`device` that runs the steps, as cuda or cuda:1, in place of a card on paper")
-	r.Values("device", "cuda", "cuda:0")
+	r.Values("device", deviceUnits(device.Preferred()[:1], false)...)
 	r.StringVar(&f.precision, "precision", "bfloat16", precisionHelp)
 	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
@@ -74,7 +73,7 @@ func (f *trafficFlags) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	t, err := bench.RunTraffic(ctx, dev, f.TrafficOptions)
 	if err != nil {
 		return err
@@ -88,9 +87,6 @@ func (f *trafficFlags) run(ctx context.Context, out io.Writer) (err error) {
 // open opens the card on paper, or the one that is to run the steps.
 func (f *trafficFlags) open() (device.Device, error) {
 	if f.device != "" {
-		if kindOf(f.device) != "cuda" {
-			return nil, fmt.Errorf("device %s does not say what it gives to a card: want cuda, or cuda:1 and so on", f.device)
-		}
 		d, err := openDevice(f.device, deviceOptions{precision: f.precision, deterministic: f.deterministic, eager: true})
 		if err != nil {
 			return nil, err

@@ -1,19 +1,19 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 
-	"onlinerna/cuda"
 	"onlinerna/internal/cli"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	_ "onlinerna/nn/device/cpu" // registers itself
 	"onlinerna/train"
+	"onlinerna/train/option"
+	"onlinerna/train/ranks/launch"
 )
 
 // deviceNames lists what --device takes.
@@ -26,9 +26,6 @@ var (
 	debugSyncHelp                           = processOptions.Find("debug-sync").Usage()
 )
 
-// bfloat16 is the precision that the CPU has besides float32.
-var bfloat16 = cuda.BFloat16.String()
-
 // deviceOptions are what the user chooses about a device.
 type deviceOptions struct {
 	threads       int
@@ -40,15 +37,10 @@ type deviceOptions struct {
 	log           io.Writer // for warnings; nil is stderr
 }
 
-// kindOf is the kind of the device of a name: cuda of cuda:1.
-func kindOf(name string) string {
-	kind, _, _ := strings.Cut(name, ":")
-	return kind
-}
-
 // resolved is the precision of a device, as it is recorded: see [device.Driver.Recorded].
 func (o deviceOptions) resolved(name string) string {
-	if d, ok := device.Find(kindOf(name)); ok {
+	kind, _ := device.Parse(name)
+	if d, ok := device.Find(kind); ok {
 		return d.Recorded(o.precision)
 	}
 	return o.precision
@@ -128,15 +120,11 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	return d, err
 }
 
-// closed adds what a Close says to the error of what ran before. That a GPU is lost is said once.
-func closed(err, end error) error {
-	if errors.Is(err, cuda.ErrLost) && errors.Is(end, cuda.ErrLost) {
-		return err
+// addRanks adds the options of ranks to a group.
+func addRanks(g cli.Group, o *launch.Options) {
+	for _, x := range cli.Flags(launch.Table, o, new([]option.Setting)) {
+		g.AddFlag(x.Flag)
 	}
-	if end == nil { // err stays what it is
-		return err
-	}
-	return errors.Join(err, end)
 }
 
 func orDot(s string) string {
@@ -159,6 +147,20 @@ func modelNames() (names []string) {
 
 // The values of options that many commands have.
 var (
-	deviceValues    = append(slices.Clone(deviceNames), "cuda:0", "cuda:all")
-	precisionValues = []string{cuda.BFloat16.String(), cuda.Float16.String(), cuda.TF32.String(), cuda.Float32.String()}
+	deviceValues    = deviceUnits(deviceNames, true)
+	precisionValues = device.Of(device.Preferred()[0]).Precisions
 )
+
+// deviceUnits adds the first unit of kinds with units to names of devices, and the name for all of them.
+func deviceUnits(names []string, all bool) []string {
+	list := slices.Clone(names)
+	for _, kind := range names {
+		if d := device.Of(kind); d.Units {
+			list = append(list, kind+":0")
+		}
+		if d := device.Of(kind); all && d.Several != nil {
+			list = append(list, kind+":all")
+		}
+	}
+	return list
+}

@@ -21,6 +21,7 @@ import (
 	"onlinerna/train/network"
 	"onlinerna/train/option"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 	"onlinerna/train/statedict"
 )
 
@@ -36,7 +37,7 @@ type evalFlags struct {
 	testFlip                                                    bool
 	winograd, debugSync, fastDecode                             bool
 	precision                                                   string
-	ranks                                                       ranksFlags
+	ranks                                                       launch.Options
 
 	allImages bool
 	note      string // which images are evaluated, where that is worth a line
@@ -77,7 +78,7 @@ is one rank's, and what is printed and written is as of one process.`,
 				return cli.Usage(cmd, err)
 			}
 			ctx := cmd.Context()
-			return f.ranks.run(ctx, f.device, func(g *ranks.Group) error { return f.run(ctx, g, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
+			return f.ranks.Run(ctx, f.device, func(g *ranks.Group) error { return f.run(ctx, g, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 		},
 	}
 	w := cli.NewGroup("Weights")
@@ -117,7 +118,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
-	f.ranks.add(r)
+	addRanks(r, &f.ranks)
 	cli.AddGroups(cmd, w, d, r)
 	return cmd
 }
@@ -154,7 +155,7 @@ type closers []func() error
 
 func (c closers) close(err error) error {
 	for _, f := range slices.Backward(c) {
-		err = closed(err, f())
+		err = device.Closed(err, f())
 	}
 	return err
 }
@@ -230,7 +231,7 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, told, log io.Writer) err
 		return err
 	}
 	options := deviceOptions{threads: threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision, log: log}
-	own, err := ownDevice(f.device, g)
+	own, err := launch.OwnDevice(f.device, g)
 	if err != nil {
 		return err
 	}

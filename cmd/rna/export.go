@@ -10,6 +10,7 @@ import (
 
 	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
+	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/onnx"
 	"onlinerna/train/network"
@@ -118,12 +119,12 @@ func (f *exportFlags) run(out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	net, err := network.New(dev, meta.Model, meta.Config(outputs, channels), 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, net.Close()) }()
+	defer func() { err = device.Closed(err, net.Close()) }()
 	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"onlinerna/internal/canvas"
 	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
+	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/lrfind"
 	"onlinerna/train/ranks"
@@ -97,14 +98,14 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options,
 	if err != nil {
 		return nil, "", err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	c := f.Config
 	c.Out, c.RNA.Mode = "", train.Off
 	run, err := train.New(c, train.Deps{Device: dev, Ranks: g})
 	if err != nil {
 		return nil, "", err
 	}
-	defer func() { err = closed(err, run.Close()) }()
+	defer func() { err = device.Closed(err, run.Close()) }()
 	c = run.Config
 	out := json.Log(cmd.OutOrStdout(), cmd.ErrOrStderr())
 	for _, note := range run.Notes {

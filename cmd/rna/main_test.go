@@ -81,7 +81,7 @@ func TestMistakes(t *testing.T) {
 		{"train --wandb", 2, []string{"here it is --tensorboard; metrics.jsonl"}},
 		{"train -b 3", 2, []string{"unknown option -b", "--batch"}},
 		{"train --weights x.pth", 2, []string{"unknown option --weights: here it is --init FILE"}},
-		{"bench traffic --device cpu", 1, []string{"device cpu does not say what it gives to a card"}},
+		{"bench traffic --device cpu", 1, []string{"device cpu does not say what it gives to its hardware"}},
 		{"export --weights x.pth", 2, []string{"unknown option --weights: here the file stands without an option"}},
 		{"train --recipe rsb-a4", 2, []string{"did you mean rsb-a", "ffcv-88"}},
 		{"train --optimizer lamb --eps -1", 1, []string{"at least 0"}},

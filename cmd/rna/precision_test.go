@@ -120,7 +120,7 @@ func TestRecordedPrecision(t *testing.T) {
 		}
 	}
 	status, _, stderr = runRNA(t, "train", "--resume", dir, "--device", "cpu")
-	if status == 0 || !strings.Contains(stderr, "that of device cuda:0: on device cpu give --precision float32") {
+	if status == 0 || !strings.Contains(stderr, "that of device cuda:0: on device cpu give one of --precision float32") {
 		t.Errorf("resumed without a precision: status %d, %s", status, stderr)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"onlinerna/data/imaging"
 	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
+	"onlinerna/nn/device"
 	"onlinerna/train/network"
 )
 
@@ -149,12 +150,12 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	net, err := network.New(dev, meta.Model, meta.Config(outputs, channels), 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, net.Close()) }()
+	defer func() { err = device.Closed(err, net.Close()) }()
 	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
+	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/replay"
 	"onlinerna/train/report"
@@ -144,19 +145,20 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	}
 	options := deviceOptions{threads: f.threads, direct: isFalse(c.Winograd), precision: f.precision, log: log}
 	name := chosenDevice(f.device, log)
-	if kind := kindOf(name); f.precision == "" && (kind == "cuda" || kind == kindOf(c.Device)) {
+	kind, _ := device.Parse(name)
+	if of, _ := device.Parse(c.Device); f.precision == "" && (kind == of || device.Of(name).Default != "") {
 		options.precision = c.Precision
 	}
 	dev, err := openDevice(name, options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	r, err := replay.Open(dir, dev, f.adjust)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, r.Close()) }()
+	defer func() { err = device.Closed(err, r.Close()) }()
 	r.Run.Log = func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
 	if err := f.complete(cmd.Flags(), &r.Config.RNA, len(r.Epochs())); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"onlinerna/train"
 	"onlinerna/train/average"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 	"onlinerna/train/report"
 )
 
@@ -50,11 +51,11 @@ the average, and how far they would be if residuals were noise alone. Options ar
 
 func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	dev, err := f.open(cmd, g)
-	dev, err = joined(g, dev, err, f.CommPrecision)
+	dev, err = launch.Joined(g, dev, err, f.CommPrecision)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	if f.Out == "" {
 		f.Out = filepath.Join("runs", time.Now().Format("20060102-150405")+"-study")
 	}

@@ -23,6 +23,7 @@ import (
 	"onlinerna/train/option"
 	"onlinerna/train/profile"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 	"onlinerna/train/report"
 )
 
@@ -36,7 +37,7 @@ type trainFlags struct {
 	quiet, verbose, debugSync  bool
 	stopWithin                 time.Duration
 	profile                    int
-	ranks                      ranksFlags
+	ranks                      launch.Options
 }
 
 // startOptions are of how the options of a run are found.
@@ -58,7 +59,7 @@ var processOptions = slices.Concat(option.Table[trainFlags]{
 	{Name: "profile", Group: "Run", Field: func(f *trainFlags) any { return &f.profile }, Check: option.Between(1, train.MaxProfile), Resumable: true,
 		Help: "show the time of so many steps, after ten to warm up, by phase, kind of op and layer; and write profile.json, a trace for " +
 			"chrome://tracing or Perfetto, into the run's folder"},
-}, option.In(ranksOptions, func(f *trainFlags) *ranksFlags { return &f.ranks }), option.Table[trainFlags]{
+}, option.In(launch.Table, func(f *trainFlags) *launch.Options { return &f.ranks }), option.Table[trainFlags]{
 	{Name: "quiet", Short: "q", Group: "Run", Field: func(f *trainFlags) any { return &f.quiet }, Resumable: true, Help: "no progress"},
 	{Name: "verbose", Group: "Run", Field: func(f *trainFlags) any { return &f.verbose }, Resumable: true,
 		Help: "show the losses of all weights in each epoch, and RNA's coefficients in a table at the end"},
@@ -105,11 +106,11 @@ rate that falls by half a cosine, five times as high for a last layer that has t
 
 func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	dev, err := f.open(cmd, g)
-	dev, err = joined(g, dev, err, f.CommPrecision)
+	dev, err = launch.Joined(g, dev, err, f.CommPrecision)
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
+	defer func() { err = device.Closed(err, dev.Close()) }()
 	out, bar := cli.SteadyOutputs(cmd)
 	if !g.First() {
 		out, bar = io.Discard, io.Discard
@@ -120,7 +121,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = closed(err, run.Close()) }()
+	defer func() { err = device.Closed(err, run.Close()) }()
 	run.Log = progress.log
 	if !g.First() {
 		run.Log = func(format string, args ...any) {

@@ -5,20 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/cuda"
 	"onlinerna/internal/cli"
 	"onlinerna/nn/device"
+	"onlinerna/nn/op"
 	"onlinerna/train"
 	"onlinerna/train/option"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 )
 
 // onRanks has run run on the ranks that the options and the launcher mean.
 func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error) error {
-	return f.ranks.run(cmd.Context(), f.wanted(), run)
+	return f.ranks.Run(cmd.Context(), f.wanted(), run)
 }
 
 // open checks the options and opens the device.
@@ -61,27 +63,29 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		options.direct, options.deterministic, f.CommPrecision = isFalse(c.Winograd), c.Deterministic, c.CommPrecision
 		if !said("precision") {
 			options.precision = c.Precision
-			if c.Precision == "" && kindOf(c.Device) == "cuda" {
-				options.precision = cuda.Float32.String() // the only one, when none was recorded
+			if c.Precision == "" && device.Of(c.Device).Default != "" {
+				options.precision = op.Float32.String() // the only one, when none was recorded
 			}
 		}
 	}
-	own, err := ownDevice(f.Device, g)
+	own, err := launch.OwnDevice(f.Device, g)
 	if err != nil {
 		return nil, err
 	}
 	if f.Device == "auto" && !g.Single() { // as a resumed run is to have it
-		f.Device = kindOf(own)
+		f.Device, _ = device.Parse(own)
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
-	if own == "cpu" && options.precision == bfloat16 && !said("precision") && kindOf(recorded) == "cuda" {
-		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device cpu give --precision float32, or %[1]s, which float32 outruns where the processor has no AVX512_BF16", bfloat16, recorded)
+	d := device.Of(own)
+	if p := options.precision; p != "" && !said("precision") && p == device.Of(recorded).Default && d.Default != p {
+		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device %s give one of --precision %s, "+
+			"of which the first may be faster", p, recorded, own, strings.Join(d.Precisions, ", "))
 	}
-	if !several(f.Device) && g.Single() {
+	if !launch.Several(f.Device) && g.Single() {
 		f.Device = own
 	}
 	f.Precision, options.log = options.resolved(own), cmd.ErrOrStderr()
-	if own == "cpu" && !g.First() { // what is said of a processor is said once
+	if d.Several == nil && !g.First() { // rank 0 tells of a device that ranks share
 		options.log = io.Discard
 	}
 	return openDevice(own, options)

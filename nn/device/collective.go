@@ -1,5 +1,10 @@
 package device
 
+import (
+	"errors"
+	"time"
+)
+
 // Collective is a Device that may belong to one of several ranks, each a process. It adds up vectors over the ranks
 // after the kernels that compute them, in parallel with later kernels.
 type Collective interface {
@@ -40,4 +45,33 @@ type Slice interface {
 	Len() int
 	ReadAt(dst []float32, off int) error
 	WriteAt(src []float32, off int) error
+}
+
+// RanksID is a number by which the devices of ranks find each other.
+type RanksID [128]byte
+
+// RanksOptions configure how a device works with those of other processes.
+type RanksOptions struct {
+	ID         RanksID // made by the device of one rank
+	Rank, Size int
+	// Narrow sends gradients as bfloat16 and sums them in float32.
+	Narrow bool
+	// Timeout limits how long this process waits for its device, whose work may wait for other ranks.
+	Timeout time.Duration
+	// Failed is called once, from another goroutine: with ErrOverdue after the timeout, or with an error about another
+	// rank. This process may then hang: end it.
+	Failed func(err error)
+}
+
+// ErrOverdue reports that a device did not finish in time.
+var ErrOverdue = errors.New("the device did not finish in time")
+
+// Joining is a Device that becomes a [Collective] with those of other processes.
+type Joining interface {
+	Device
+	// NewRanksID makes an ID for all ranks.
+	NewRanksID() (RanksID, error)
+	// JoinRanks makes the device one of several ranks. It returns when all ranks have called it, with the name of the
+	// library that adds up.
+	JoinRanks(o RanksOptions) (string, error)
 }

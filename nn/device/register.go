@@ -2,10 +2,12 @@ package device
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"onlinerna/nn/op"
@@ -29,6 +31,10 @@ type Driver struct {
 	Default    string   // the precision that a run records where none is asked for; empty: none
 	Units      bool     // a name may have the unit that is meant behind a colon, as cuda:1
 	Queue      bool     // there is a queue of work, with its options
+
+	// Several lists the units that a name for several ranks means: all, or units with commas between. Nil: ranks share
+	// the one device of the kind.
+	Several func(units string) ([]string, error)
 
 	// Auto says which unit to take for a user who leaves the choice to the program, and whether there is one. It writes
 	// the reasons to log. Drivers of a higher Preference are asked first; nil is never asked.
@@ -72,6 +78,34 @@ func Find(kind string) (d Driver, ok bool) {
 	defer mu.RUnlock()
 	d, ok = drivers[kind]
 	return d, ok
+}
+
+// Parse splits a device's name into its kind and its unit: cuda and 1 of cuda:1.
+func Parse(name string) (kind, unit string) {
+	kind, unit, _ = strings.Cut(name, ":")
+	return kind, unit
+}
+
+// Of is the driver of a device's name, without any for an unknown kind.
+func Of(name string) Driver {
+	kind, _ := Parse(name)
+	d, _ := Find(kind)
+	return d
+}
+
+// Closed joins an error of a device's work with that of its Close. A cause that both have is told once.
+func Closed(err, end error) error {
+	if end == nil { // err stays as it is
+		return err
+	}
+	cause := end
+	for e := end; e != nil; e = errors.Unwrap(e) {
+		cause = e
+	}
+	if errors.Is(err, cause) {
+		return err
+	}
+	return errors.Join(err, end)
 }
 
 // Kinds lists the kinds by name.

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"onlinerna/internal/cli"
 	"onlinerna/train/ranks"
 )
 
@@ -25,13 +24,13 @@ const (
 type rankProcess struct {
 	cmd    *exec.Cmd
 	device string
-	killed bool // by launch
+	killed bool // by spawn
 	err    error
 }
 
-// launch runs this program once more for each of several GPUs, as ranks that meet at a socket of the machine, and returns when all have ended: with cli.ErrStopped for
-// an interrupt, which rank 0 is told, and with errQuiet for an error that a rank has said.
-func launch(ctx context.Context, devices []string) error {
+// spawn runs this program once more for each of several devices, as ranks that meet at a socket of the machine, and
+// returns when all have ended: with Ended after an interrupt, which rank 0 is told, and after an error that a rank told.
+func spawn(ctx context.Context, devices []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -53,7 +52,8 @@ func launch(ctx context.Context, devices []string) error {
 	var failed error
 	for k, device := range devices {
 		cmd := exec.Command(self, os.Args[1:]...)
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize, len(devices)), ranks.OwnSocket+"="+filepath.Join(dir, "ranks"), ranks.KeyVar+"="+key)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize, len(devices)),
+			ranks.OwnSocket+"="+filepath.Join(dir, "ranks"), ranks.KeyVar+"="+key)
 		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{their}
 		apart(cmd) // Ctrl-C is passed on, once
 		p := &rankProcess{cmd: cmd, device: device}
@@ -112,17 +112,17 @@ func await(ctx context.Context, list []*rankProcess, ended chan *rankProcess, fa
 			return fmt.Errorf("rank %d on %s: %w", k, p.device, p.err)
 		case e.ExitCode() < 0:
 			return fmt.Errorf("rank %d on %s ended with %v", k, p.device, e.ProcessState)
-		case e.ExitCode() == 130 && code == 0:
-			code = 130
-		case e.ExitCode() != 130 && code != 2:
+		case e.ExitCode() == interrupted && code == 0:
+			code = interrupted
+		case e.ExitCode() != interrupted && code != 2:
 			code = e.ExitCode()
 		}
 	}
 	switch code {
 	case 0:
 		return nil
-	case 130:
-		return cli.ErrStopped
+	case interrupted:
+		return Ended(interrupted)
 	}
-	return errQuiet
+	return Ended(1)
 }

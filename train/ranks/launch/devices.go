@@ -1,0 +1,146 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"onlinerna/internal/text"
+	"onlinerna/nn/device"
+	"onlinerna/train/ranks"
+)
+
+// kindFor is the kind of device for the ranks of a launcher: under MPI one that ranks share, else one that each has for
+// itself.
+func kindFor(w ranks.World) string {
+	kinds := device.Preferred()
+	if i := slices.IndexFunc(kinds, func(kind string) bool { return (device.Of(kind).Several == nil) == (w.Engine == "mpi") }); i >= 0 {
+		return kinds[i]
+	}
+	return ""
+}
+
+// Several reports whether a name means the devices of several ranks, which this program starts itself.
+func Several(name string) bool {
+	_, unit := device.Parse(name)
+	return device.Of(name).Several != nil && (unit == "all" || strings.Contains(unit, ","))
+}
+
+// each lists the devices that such a name means.
+func each(name string) ([]string, error) {
+	kind, units := device.Parse(name)
+	list, err := device.Of(name).Several(units)
+	preferred := device.Preferred()
+	last := preferred[len(preferred)-1]
+	switch {
+	case err != nil && units == "all":
+		return nil, fmt.Errorf("device %s: %w; or use --device %s", name, err, last)
+	case err != nil:
+		return nil, err
+	case len(list) == 0:
+		return nil, fmt.Errorf("device %s: there is no GPU: use --device %s", name, last)
+	}
+	for i, unit := range list {
+		list[i] = kind + ":" + unit
+	}
+	return list, nil
+}
+
+// OwnDevice is the device of this rank, of those that a name means.
+func OwnDevice(name string, g *ranks.Group) (string, error) {
+	w := g.World()
+	if name == "auto" && !g.Single() {
+		name = kindFor(w)
+	}
+	switch {
+	case Several(name):
+		list, err := each(name)
+		switch {
+		case err != nil:
+			return "", err
+		case w.Launcher == ranks.Own && len(list) != g.Size():
+			return "", fmt.Errorf("device %s is %d GPUs for %d ranks", name, len(list), g.Size())
+		case w.Launcher == ranks.Own:
+			return list[g.Rank()], nil
+		case g.Single() && len(list) == 1:
+			return list[0], nil
+		case g.Single():
+			return "", fmt.Errorf("device %s takes a process for each of %d GPUs: without --distributed off they are started", name, len(list))
+		}
+		kind, _ := device.Parse(name)
+		return "", fmt.Errorf("device %s starts a process for each GPU, and %s has started them: use --device %s", name, w.Launcher, kind)
+	}
+	kind, unit := device.Parse(name)
+	d := device.Of(name)
+	if g.Single() || unit != "" || d.Several == nil {
+		return name, nil
+	}
+	all, err := d.Several("all")
+	if err != nil {
+		return "", err
+	}
+	local := w.Local
+	if local < 0 {
+		local = g.Place(g.Rank()).Local
+	}
+	switch {
+	case len(all) == 1 && g.Locals() > 1:
+		local = 0 // the launcher has each see its own; NCCL refuses one that two have
+	case local >= len(all):
+		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1, text.Count(len(all), "GPU"))
+	}
+	return kind + ":" + all[local], nil
+}
+
+// join makes the devices of ranks work together, if they add up gradients themselves.
+func join(g *ranks.Group, dev device.Device, precision string) error {
+	if g.Single() {
+		return nil
+	}
+	d, ok := device.As[device.Joining](dev)
+	if !ok {
+		if precision == "bfloat16" {
+			return fmt.Errorf("--comm-precision %s is for GPUs", precision)
+		}
+		return nil
+	}
+	var id device.RanksID
+	var err error
+	if g.First() {
+		id, err = d.NewRanksID()
+	}
+	if err = g.Together(err); err != nil {
+		return err
+	}
+	if err := g.Broadcast(id[:], 0); err != nil {
+		return err
+	}
+	g.At(ranks.At{What: "the meeting of the GPUs"})
+	name, err := d.JoinRanks(device.RanksOptions{ID: id, Rank: g.Rank(), Size: g.Size(),
+		Narrow: precision == "bfloat16", Timeout: g.Timeout(), Failed: func(err error) {
+			if errors.Is(err, device.ErrOverdue) {
+				err = nil
+			} else {
+				time.Sleep(time.Second) // the launcher may know more of a rank that has ended
+			}
+			g.Watch("work of the GPUs", err)
+		}})
+	if err = g.Together(err); err == nil {
+		g.Beside(name)
+	}
+	return err
+}
+
+// Joined makes the device of this rank, opened with err, work together with those of the others. Where one could not be
+// opened, none is. A precision of bfloat16 sends gradients so.
+func Joined(g *ranks.Group, dev device.Device, err error, precision string) (device.Device, error) {
+	if err = g.Together(err); err == nil && dev != nil {
+		err = join(g, dev, precision)
+	}
+	if err != nil && dev != nil {
+		err, dev = device.Closed(err, dev.Close()), nil
+	}
+	return dev, err
+}
