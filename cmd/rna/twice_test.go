@@ -52,6 +52,7 @@ func TestTwice(t *testing.T) {
 		{"lr-find --steps 10 --batch 2 --threads 1 --device cpu --plot lr.svg --json-file lr.json", "lr.svg lr.json"},
 		{"inspect run --json-file inspected.json", "inspected.json"},
 		{"options --json-file options.json", "options.json"},
+		{"devices --json-file devices.json", "devices.json"},
 		{"bench scale --devices 8 --json-file scale.json", "scale.json"},
 	} {
 		args := strings.Fields(c.args)

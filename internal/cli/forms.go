@@ -83,7 +83,7 @@ func shortOutput(groups []Group) {
 	if slices.ContainsFunc(options, func(f *pflag.Flag) bool { return f.Shorthand == "o" }) {
 		return
 	}
-	for _, name := range []string{"out", "predictions", "sheet", "plot", "csv", "json-file", "properties"} {
+	for _, name := range []string{"out", "predictions", "sheet", "plot", "csv", "properties", "json-file"} {
 		for _, f := range options {
 			if kind, _ := pflag.UnquoteUsage(f); f.Name == name && kind == "file" {
 				f.Shorthand = "o"
