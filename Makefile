@@ -18,12 +18,13 @@ CIFAR10   ?=
 RESULTS   ?= runs/fine-tuning
 SETS      ?=
 MINUTES   ?=
+NETS      ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
 	check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
-	check-mca-arm64 check-mpi check-nccl check-onnx check-ptx check-race check-sim check-soak \
+	check-mca-arm64 check-mpi check-nccl check-nets check-onnx check-ptx check-race check-sim check-soak \
 	fine-tuning generate gpu gpu-kit lint mutants rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
@@ -122,6 +123,11 @@ bench-logreg-sparse: build $(VENV)/numpy #: compare them with scipy.sparse, on d
 
 check-onnx: $(VENV)/onnx #: have onnx.checker and onnxruntime judge the files of rna export
 	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
+
+check-nets: $(VENV)/ready #: compare whole nets with torchvision's: NETS="vgg16 mobilenet_v2", default all, which takes long
+	rm -rf bin/nets
+	$(VENV)/bin/python nn/zoo/testdata/make.py bin/nets $(NETS)
+	ONLINERNA_TORCHVISION=$(CURDIR)/bin/nets go test ./nn/zoo -run '^TestTorchvision$$' -count=1 -timeout 0 -v
 
 check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
 	scripts/arm64_check.sh

@@ -19,6 +19,7 @@ func Build(arch string, c Config) (*Model, error) {
 
 // Model builds the architecture, which need not be registered.
 func (a Architecture) Model(c Config) (*Model, error) {
+	a = a.withDefaults()
 	c, err := c.resolve(a)
 	if err != nil {
 		return nil, fmt.Errorf("nn: %s: %w", a.Name, err)

@@ -93,6 +93,9 @@ func (b *Builder) param(p Param) *G.Node {
 		b.err = fmt.Errorf("parameter %s has the shape %v: it must have elements", p.Name, p.Shape)
 	}
 	m := b.model
+	if m.Arch.Init != nil {
+		p.Init = m.Arch.Init(p)
+	}
 	if p.Node = b.input(p.Name, op.T(m.Config.DType, p.Shape...)); p.Node == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ func init() {
 	for _, depth := range []int{20, 32, 44, 56} {
 		Register(Architecture{
 			Name:      fmt.Sprintf("resnet%d", depth),
+			Family:    "resnet",
 			Summary:   fmt.Sprintf("ResNet-%d for CIFAR, shortcuts without parameters", depth),
 			Reference: "He et al., Deep residual learning for image recognition, 2016, section 4.2, option A",
 			Size:      32,

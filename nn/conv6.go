@@ -9,6 +9,7 @@ import (
 func init() {
 	Register(Architecture{
 		Name:      "conv6",
+		Family:    "conv6",
 		Summary:   "six 3×3 convolutions with batch normalisation, for small images",
 		Reference: "a baseline of this project",
 		Size:      32,

@@ -26,5 +26,5 @@
 //
 //	y := b.Map("act", expr.Arg(0).Exp().Shift(1).Log(), x)
 //
-// A new architecture is a file that calls Register.
+// A new architecture is a file that calls Register; package zoo has most.
 package nn

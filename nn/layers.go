@@ -8,9 +8,6 @@ import (
 	"onlinerna/nn/op"
 )
 
-// BatchNormEps is added to variances, as in PyTorch.
-const BatchNormEps = 1e-5
-
 // Conv describes a convolution with square kernels. Zero Stride, Dilation and Groups mean 1.
 type Conv struct {
 	Filters  int // output channels
@@ -73,7 +70,7 @@ func (b *Builder) blur(name string, x *G.Node) *G.Node {
 }
 
 // BatchNorm adds a batch normalisation of x [N,C,H,W] with parameters name.weight and name.bias [C] and running
-// statistics. scale is the initial value of name.weight, 1 as a rule.
+// statistics. scale is the initial value of name.weight, 1 as a rule; the variance's ε is Architecture.BatchNormEps.
 //
 // In Train it normalises with the statistics of the batch and updates the running ones by running ← (1−m)·running +
 // m·(mean, unbiased variance), m being Model.BatchNormMomentum. Where Config.Freeze has both parameters it normalises
@@ -101,7 +98,7 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 		st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)
 		used = st.Batch
 	}
-	y := b.apply(name, op.BatchNorm{Eps: BatchNormEps, Fixed: fixed}, x, used, weight, bias)
+	y := b.apply(name, op.BatchNorm{Eps: m.Arch.BatchNormEps, Fixed: fixed}, x, used, weight, bias)
 	if b.err != nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import G "gorgonia.org/gorgonia"
 func init() {
 	Register(Architecture{
 		Name:      "lenet",
+		Family:    "lenet",
 		Summary:   "LeNet-5 with ReLU and max-pooling, for digits",
 		Reference: "LeCun et al., Gradient-based learning applied to document recognition, 1998",
 		Size:      28,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/graph"
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn/op"
@@ -132,3 +133,29 @@ type Entry struct {
 
 // StateDict lists the tensors that weights at rest consist of, with torchvision's names, shapes and order.
 func (m *Model) StateDict() []Entry { return slices.Clone(m.entries) }
+
+// FLOPs counts the floating-point operations of the graph's products: those of a forward pass of the batch, and in Train
+// of the backward pass, too. See op.FLOPs.
+func (m *Model) FLOPs() (int64, error) {
+	sum := int64(0)
+	for _, n := range m.Graph.AllNodes() {
+		o, ok := n.Op().(*Op)
+		if !ok {
+			continue
+		}
+		in := make([]op.Type, 0, 3)
+		for _, c := range graph.NodesOf(m.Graph.From(n.ID())) {
+			t, err := TypeOf(c.(*G.Node))
+			if err != nil {
+				return 0, err
+			}
+			in = append(in, t)
+		}
+		f, err := op.FLOPs(o.Op(), in...)
+		if err != nil {
+			return 0, err
+		}
+		sum += f
+	}
+	return sum, nil
+}

@@ -16,6 +16,7 @@ import (
 // Architecture is a family of networks that differ in the number of classes and channels and in the input's size.
 type Architecture struct {
 	Name      string // as users type it
+	Family    string // of nets that are built alike, as "vgg"
 	Summary   string // a line
 	Reference string // where it was published
 
@@ -23,6 +24,23 @@ type Architecture struct {
 	Channels int // default
 	Classes  int // default
 	MinSize  int // smallest height and width of the input; 0 if any will do
+
+	// Mean and Std normalise the pixels, on the scale 0 to 1, as the published weights take them, one a channel; nil
+	// where there are no such weights.
+	Mean, Std []float64
+
+	// BatchNormEps and BatchNormMomentum are those of the net's batch normalisation; 0 means 1e-5 and 0.1.
+	BatchNormEps, BatchNormMomentum float64
+
+	// Dropout and DropPath are those of the published recipe, for Config's fields of the same names.
+	Dropout, DropPath float64
+
+	// Block is a regular expression for names of parameters, whose group names the block of layers that the parameter
+	// is of. Without, and for other names, a block's name ends with the first part that is a number, as layer1.0.
+	Block string
+
+	// Init, if not nil, changes the initial distribution of a parameter, which is its layer's.
+	Init func(p Param) Init
 
 	// Build adds the network to b: it applies layers to x, the normalised input [N,C,Size,Size], and returns
 	// the logits [N,K].
@@ -39,6 +57,7 @@ var registry struct {
 func Register(a Architecture) {
 	registry.Lock()
 	defer registry.Unlock()
+	a = a.withDefaults()
 	if a.Name == "" || a.Build == nil || a.Size < 1 || a.Channels < 1 || a.Classes < 2 {
 		panic(fmt.Sprintf("nn: architecture %q is incomplete", a.Name))
 	}
@@ -51,6 +70,13 @@ func Register(a Architecture) {
 	registry.archs = slices.Insert(registry.archs, i, a)
 }
 
+// withDefaults fills in PyTorch's constants of batch normalisation.
+func (a Architecture) withDefaults() Architecture {
+	a.BatchNormEps = cmp.Or(a.BatchNormEps, 1e-5)
+	a.BatchNormMomentum = cmp.Or(a.BatchNormMomentum, .1)
+	return a
+}
+
 // Architectures lists all architectures by name; numbers in names count as numbers.
 func Architectures() []Architecture {
 	registry.RLock()
@@ -58,7 +84,7 @@ func Architectures() []Architecture {
 	return slices.Clone(registry.archs)
 }
 
-// Lookup finds an architecture by name. The error for an unknown one suggests the nearest and lists all.
+// Lookup finds an architecture by name. The error for an unknown one suggests the nearest, or lists all.
 func Lookup(name string) (Architecture, error) {
 	archs := Architectures()
 	names := make([]string, len(archs))
@@ -68,11 +94,10 @@ func Lookup(name string) (Architecture, error) {
 		}
 		names[i] = a.Name
 	}
-	hint := ""
 	if n := nearest.To(name, names); n != "" {
-		hint = fmt.Sprintf(", did you mean %q?", n)
+		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean %q?", name, n)
 	}
-	return Architecture{}, fmt.Errorf("nn: unknown model %q%s (known: %s)", name, hint, strings.Join(names, ", "))
+	return Architecture{}, fmt.Errorf("nn: unknown model %q (known: %s)", name, strings.Join(names, ", "))
 }
 
 // compareNames orders names with trailing numbers, as "resnet18" before "resnet101".

@@ -24,6 +24,12 @@ func TestParameterCounts(t *testing.T) {
 		"resnet50":  25_557_032,
 		"resnet101": 44_549_160,
 		"resnet152": 60_192_808,
+
+		"resnext50_32x4d":  25_028_904,
+		"resnext101_32x8d": 88_791_336,
+		"resnext101_64x4d": 83_455_272,
+		"wide_resnet50_2":  68_883_240,
+		"wide_resnet101_2": 126_886_696,
 	}
 	for _, a := range Architectures() {
 		for _, mode := range []Mode{Train, Eval} {

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 
 	G "gorgonia.org/gorgonia"
@@ -8,47 +9,72 @@ import (
 
 func init() {
 	for _, r := range []struct {
-		depth  int
-		blocks [4]int
-		block  blockFunc
+		name, summary string
+		o             ResNet
 	}{
-		{18, [4]int{2, 2, 2, 2}, basicBlock},
-		{34, [4]int{3, 4, 6, 3}, basicBlock},
-		{50, [4]int{3, 4, 6, 3}, bottleneck},
-		{101, [4]int{3, 4, 23, 3}, bottleneck},
-		{152, [4]int{3, 8, 36, 3}, bottleneck},
+		{"resnet18", "ResNet-18", ResNet{Blocks: [4]int{2, 2, 2, 2}, Basic: true}},
+		{"resnet34", "ResNet-34", ResNet{Blocks: [4]int{3, 4, 6, 3}, Basic: true}},
+		{"resnet50", "ResNet-50", ResNet{Blocks: [4]int{3, 4, 6, 3}}},
+		{"resnet101", "ResNet-101", ResNet{Blocks: [4]int{3, 4, 23, 3}}},
+		{"resnet152", "ResNet-152", ResNet{Blocks: [4]int{3, 8, 36, 3}}},
+		{"resnext50_32x4d", "ResNeXt-50", ResNet{Blocks: [4]int{3, 4, 6, 3}, Groups: 32, GroupWidth: 4}},
+		{"resnext101_32x8d", "ResNeXt-101", ResNet{Blocks: [4]int{3, 4, 23, 3}, Groups: 32, GroupWidth: 8}},
+		{"resnext101_64x4d", "ResNeXt-101", ResNet{Blocks: [4]int{3, 4, 23, 3}, Groups: 64, GroupWidth: 4}},
+		{"wide_resnet50_2", "Wide ResNet-50-2", ResNet{Blocks: [4]int{3, 4, 6, 3}, GroupWidth: 128}},
+		{"wide_resnet101_2", "Wide ResNet-101-2", ResNet{Blocks: [4]int{3, 4, 23, 3}, GroupWidth: 128}},
 	} {
-		Register(Architecture{
-			Name:    fmt.Sprintf("resnet%d", r.depth),
-			Summary: fmt.Sprintf("ResNet-%d v1.5, for ImageNet", r.depth),
+		a := Architecture{
+			Name:    r.name,
+			Family:  "resnet",
+			Summary: r.summary + " v1.5, for ImageNet",
 			Reference: "He et al., Deep residual learning for image recognition, 2016; v1.5: the stride in the 3×3 " +
 				"convolution",
 			Size:     224,
 			Channels: 3,
 			Classes:  1000,
-			Build: func(b *Builder, x *G.Node) *G.Node {
-				return resnet(b, x, r.blocks, r.block)
-			},
-		})
+			Mean:     []float64{.485, .456, .406},
+			Std:      []float64{.229, .224, .225},
+			Build:    r.o.Build,
+		}
+		switch {
+		case r.o.Groups > 1:
+			a.Summary = fmt.Sprintf("%s with %d groups of %d channels, for ImageNet", r.summary, r.o.Groups, r.o.GroupWidth)
+			a.Reference = "Xie et al., Aggregated residual transformations for deep neural networks, 2017"
+		case r.o.GroupWidth > 0:
+			a.Summary = r.summary + ", of twice the inner width, for ImageNet"
+			a.Reference = "Zagoruyko, Komodakis, Wide residual networks, 2016"
+		}
+		Register(a)
 	}
 }
 
-// blockFunc adds a residual block of a stage of the given width.
-// drop is the probability of dropping its residual branch in Train.
-type blockFunc func(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node
+// ResNet are the options of a residual net for ImageNet.
+type ResNet struct {
+	Blocks [4]int // of the stages
+	Basic  bool   // blocks of two 3×3 convolutions in place of bottlenecks
+	Groups int    // of the 3×3 convolutions of bottlenecks; 0 means 1
+	// GroupWidth is the number of channels of such a group in the first stage, doubled in each further one; 0 means 64.
+	GroupWidth int
+}
 
-func resnet(b *Builder, x *G.Node, blocks [4]int, block blockFunc) *G.Node {
+// Build adds the layers to b.
+func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 	x = b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
 	x = b.ReLU("relu", b.BatchNorm("bn1", x, 1))
 	x = b.MaxPool("maxpool", x, 3, 2, 1)
-	done, all := 0, blocks[0]+blocks[1]+blocks[2]+blocks[3]
-	for i, n := range blocks {
+	done, all := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]
+	for i, n := range o.Blocks {
 		for j := range n {
 			stride := 1
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			x = block(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 64<<i, stride, b.dropAt(done, all))
+			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.dropAt(done, all)
+			if o.Basic {
+				x = basicBlock(b, name, x, 64<<i, stride, drop)
+			} else {
+				x = o.bottleneck(b, name, x, 64<<i, stride, drop)
+			}
 			done++
 		}
 	}
@@ -66,11 +92,14 @@ func basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop floa
 	return b.ReLU(name+".relu2", b.Add(name+".add", y, x))
 }
 
-// bottleneck reduces the channels to width by a 1×1 convolution, convolves 3×3 and expands to four times the width.
-func bottleneck(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
-	y := b.Conv(name+".conv1", x, Conv{Filters: width, Kernel: 1})
+// bottleneck reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and expands to four
+// times the width. Its residual branch is dropped with probability drop in Train.
+func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
+	groups := cmp.Or(o.Groups, 1)
+	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups
+	y := b.Conv(name+".conv1", x, Conv{Filters: inner, Kernel: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
-	y = b.Conv(name+".conv2", y, Conv{Filters: width, Kernel: 3, Stride: stride, Pad: 1})
+	y = b.Conv(name+".conv2", y, Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: 1, Groups: groups})
 	y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", y, 1))
 	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
 	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn3", y, b.lastScale()), drop)

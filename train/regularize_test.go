@@ -44,7 +44,8 @@ func TestSizes(t *testing.T) {
 	c.Model, c.Epochs, c.RNA.Mode, c.StepsLimit = "resnet18", 3, Off, 1
 	c.Batch, c.Augment = 4, "imagenet"
 	c.ImageSize, c.TrainSize, c.TrainFrom, c.TrainRamp = 64, 96, 32, [2]int{0, 2}
-	c.ValResize, c.Interpolation, c.TestFlip, c.DropPath, c.Dropout = 70, "bicubic", true, 0.1, 0.1
+	tenth := 0.1
+	c.ValResize, c.Interpolation, c.TestFlip, c.DropPath, c.Dropout = 70, "bicubic", true, &tenth, &tenth
 	var sizes []int
 	r := newRun(t, c, cpuDevice(t, 2), watch{Step: func(s *State) error { return nil }})
 	for e := range c.Epochs {

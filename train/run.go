@@ -19,9 +19,6 @@ import (
 	"onlinerna/train/tensorboard"
 )
 
-// statsMomentum is the weight of a batch in BatchNorm's running statistics, PyTorch's default.
-const statsMomentum = 0.1
-
 // Run is a training run. It may be used by one goroutine at a time.
 type Run struct {
 	Config  Config
@@ -218,13 +215,14 @@ func (r *Run) openNetwork() error {
 	if err := r.addHooks(); err != nil {
 		return err
 	}
-	if c.Dropout > 0 || c.DropPath > 0 {
-		m, err := nn.Build(c.Model, nn.Config{Batch: 1, Dropout: c.Dropout, DropPath: c.DropPath})
+	dropout, path := *c.Dropout, *c.DropPath
+	if dropout > 0 || path > 0 {
+		m, err := nn.Build(c.Model, nn.Config{Batch: 1, Size: c.ImageSize, Dropout: dropout, DropPath: path})
 		if err != nil {
 			return err
 		}
 		if m.RandomCounter == nil {
-			return fmt.Errorf("dropout %g, drop path %g: %s has no layers for them: use a ResNet", c.Dropout, c.DropPath, c.Model)
+			return fmt.Errorf("dropout %g, drop path %g: %s has no layers for them: use a ResNet", dropout, path, c.Model)
 		}
 	}
 	smoothing := c.LabelSmoothing
@@ -233,7 +231,7 @@ func (r *Run) openNetwork() error {
 	}
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit,
+		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: dropout, DropPath: path, ZeroInitResidual: c.ZeroInit,
 		Seed: c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
 	if err != nil {

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -317,7 +316,7 @@ func (r *Run) gradScale(images int) float64 {
 
 // step is what follows the gradient of a batch, with which the step of that number has so many images.
 func (r *Run) step(number, batch, images int, first, last bool) network.StepOptions {
-	s := network.StepOptions{StatsMomentum: cmp.Or(r.Config.StatsMomentum, statsMomentum), Sum: r.sum, First: first, Reducer: r.reducer}
+	s := network.StepOptions{StatsMomentum: r.Config.StatsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
 	if r.reducer != nil {
 		s.Weight = float64(batch) / float64(r.Config.Batch)
 	}

@@ -2,51 +2,165 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/internal/cli"
+	"onlinerna/internal/nearest"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
+	"onlinerna/nn/device/cpu"
+	"onlinerna/train/network"
 )
 
 func newModels() *cobra.Command {
-	return &cobra.Command{
-		Use:   "models",
-		Short: "List the models",
-		Args:  cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := cmd.OutOrStdout()
-			rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "WHAT"}}
-			room := terminal.Columns(out)
-			if room > 0 {
-				room = max(room-45, 12) // 45: of the other columns
+	family := ""
+	c := &cobra.Command{
+		Use:   "models [MODEL]",
+		Short: "List the models, or describe one",
+		Args:  cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			var references []string
-			for _, a := range nn.Architectures() {
-				m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
-				if err != nil {
-					return err
-				}
-				row := []string{a.Name, text.Thousands(m.NumParams()), fmt.Sprintf("%d×%d×%d", a.Size, a.Size, a.Channels), fmt.Sprint(a.Classes), ""}
-				for line := range strings.Lines(text.WrapTo(room, a.Summary, "")) {
-					row[4] = strings.TrimSpace(line)
-					rows = append(rows, row)
-					row = make([]string, len(row))
-				}
-				if !slices.Contains(references, a.Reference) {
-					references = append(references, a.Reference)
-				}
+			return modelNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listModels(cmd.OutOrStdout(), family)
 			}
-			page := terminal.NewPage(out)
-			page.LeftTable(rows)
-			for _, r := range references {
-				page.WriteString("\n" + r + "\n")
+			if family != "" {
+				return fmt.Errorf("%s is one model: give it or --family", args[0])
 			}
-			return page.Flush(out)
+			return describeModel(cmd.OutOrStdout(), args[0])
 		},
 	}
+	c.Flags().StringVar(&family, "family", "", "list the models of this `family` alone, as vgg")
+	c.Flags().SetAnnotation("family", cli.ValuesKey, families()) // the flag is there
+	return c
+}
+
+// families lists those of the models.
+func families() (list []string) {
+	for _, a := range nn.Architectures() {
+		if !slices.Contains(list, a.Family) {
+			list = append(list, a.Family)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// listModels writes a table of the models of a family, or of all.
+func listModels(out io.Writer, family string) error {
+	if family != "" && !slices.Contains(families(), family) {
+		hint := ""
+		if n := nearest.To(family, families()); n != "" {
+			hint = fmt.Sprintf(", did you mean %q?", n)
+		}
+		return fmt.Errorf("unknown family %q%s (known: %s)", family, hint, strings.Join(families(), ", "))
+	}
+	rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "WHAT"}}
+	room := terminal.Columns(out)
+	if room > 0 {
+		room = max(room-54, 12) // 54: of the other columns
+	}
+	var references []string
+	for _, a := range nn.Architectures() {
+		if family != "" && a.Family != family {
+			continue
+		}
+		m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			return err
+		}
+		row := []string{a.Name, text.Thousands(m.NumParams()), inputOf(a), fmt.Sprint(a.Classes), ""}
+		for line := range strings.Lines(text.WrapTo(room, a.Summary, "")) {
+			row[4] = strings.TrimSpace(line)
+			rows = append(rows, row)
+			row = make([]string, len(row))
+		}
+		if !slices.Contains(references, a.Reference) {
+			references = append(references, a.Reference)
+		}
+	}
+	page := terminal.NewPage(out)
+	page.LeftTable(rows)
+	if family == "" {
+		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models vgg16\" describes a model.\n",
+			strings.Join(families(), ", "))
+		return page.Flush(out)
+	}
+	for _, r := range references {
+		page.WriteString("\n" + r + "\n")
+	}
+	return page.Flush(out)
+}
+
+func inputOf(a nn.Architecture) string { return fmt.Sprintf("%d×%d×%d", a.Size, a.Size, a.Channels) }
+
+// memoryBatch is the batch of which describeModel tells the memory.
+const memoryBatch = 16
+
+// describeModel writes the sizes of a model.
+func describeModel(out io.Writer, name string) error {
+	m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		return err
+	}
+	flops, err := m.FLOPs()
+	if err != nil {
+		return err
+	}
+	dev, err := cpu.New(cpu.Options{})
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	net, err := network.New(dev, name, nn.Config{}, 0)
+	if err != nil {
+		return err
+	}
+	defer net.Close()
+	bytes, err := net.BatchBytes(memoryBatch)
+	if err != nil {
+		return err
+	}
+	bytes += 3 * 4 * int64(m.NumParams()) // weights, gradients, momentum
+	a := m.Arch
+	rows := [][]string{
+		{"model", a.Name},
+		{"family", a.Family},
+		{"", a.Summary},
+		{"published", a.Reference},
+		{"parameters", text.Thousands(m.NumParams())},
+		{"GFLOP", fmt.Sprintf("%.3g an image forward, a multiplication and an addition being two; three times as many in training",
+			float64(flops)/1e9)},
+		{"memory", fmt.Sprintf("%s to train %d images at a time by SGD on the CPU", text.Bytes(bytes), memoryBatch)},
+		{"input", inputOf(a)},
+		{"classes", fmt.Sprint(a.Classes)},
+		{"BatchNorm", fmt.Sprintf("ε %g, momentum %g", a.BatchNormEps, a.BatchNormMomentum)},
+		{"dropout", fmt.Sprintf("%g; stochastic depth %g", a.Dropout, a.DropPath)},
+	}
+	if a.Mean != nil {
+		rows = slices.Insert(rows, 8, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels from 0 to 1",
+			numbers(a.Mean), numbers(a.Std))})
+	}
+	if len(m.Stats) == 0 {
+		rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "BatchNorm" })
+	}
+	page := terminal.NewPage(out)
+	for _, r := range rows {
+		fmt.Fprintf(page, "%-15s%s\n", r[0], r[1])
+	}
+	return page.Flush(out)
+}
+
+// numbers writes numbers with commas.
+func numbers(list []float64) string {
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(list)), ", "), "[]")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"onlinerna/nn"
+	_ "onlinerna/nn/zoo"
 )
 
 func TestItems(t *testing.T) {

@@ -52,7 +52,7 @@ type Config struct {
 	Regularize
 
 	BlurPool bool // see nn.Config
-	// StatsMomentum is the weight of a batch in BatchNorm's running statistics.
+	// StatsMomentum is the weight of a batch in BatchNorm's running statistics; by default the net's.
 	StatsMomentum float64
 	ZeroInit      bool     // start with the last BatchNorm scale of each block at 0
 	Init          string   // weights to start from
@@ -192,7 +192,7 @@ var modelOptions = options{
 		Help: "start residual blocks as the identity: their last BatchNorm scale is 0"},
 	{Name: "blurpool", Group: modelGroup, Field: func(c *Config) any { return &c.BlurPool },
 		Help: "blur the inputs of convolutions of a stride above 1, against aliasing"},
-	{Name: "bn-momentum", Group: modelGroup, Default: "0.1", Field: func(c *Config) any { return &c.StatsMomentum }, Check: option.UpTo(1),
+	{Name: "bn-momentum", Group: modelGroup, Default: "the net's, 0.1 as a rule", Field: func(c *Config) any { return &c.StatsMomentum }, Check: option.UpTo(1),
 		Help: "weight of a batch in the running statistics of BatchNorm"},
 	{Name: "seed", Group: modelGroup, Default: "0", Field: func(c *Config) any { return &c.Seed },
 		Help: "seed of initial weights, order and augmentation"},

@@ -16,8 +16,8 @@ type Regularize struct {
 	ClassWeights    []float64 // of cross-entropy, one a class, as PyTorch's
 	Mixup           float64   // see augment.Mix
 	Cutmix          float64
-	Dropout         float64 // see nn.Config
-	DropPath        float64 // the same
+	// Dropout and DropPath are those of nn.Config; by default the net's.
+	Dropout, DropPath *float64
 }
 
 // LossKind is a kind of loss.
@@ -67,7 +67,7 @@ var regularizeOptions = option.Table[Regularize]{
 	{Name: "cutmix", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Cutmix }, Check: option.NotNegative,
 		Help: "put a box of one image into another, with this parameter; with --mixup a batch has either"},
 	{Name: "dropout", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Dropout }, Check: option.Below(1),
-		Help: "probability with which the last layer's inputs are dropped"},
+		Default: "the net's", Help: "probability with which the last layer's inputs are dropped"},
 	{Name: "drop-path", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.DropPath }, Check: option.Below(1),
-		Help: "stochastic depth: probability of dropping the last residual branch, less for those before it"},
+		Default: "the net's", Help: "stochastic depth: probability of dropping the last residual branch, less for those before it"},
 }

@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn"
+	_ "onlinerna/nn/zoo" // registers nets
 )
 
 // preset holds the defaults for a kind of data, by its profile's name.
@@ -37,9 +38,13 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile, ranks int) error {
 		return fmt.Errorf("no defaults for images of kind %q", p.Name)
 	}
 	def(&c.Model, pre.model)
-	if _, err := nn.Lookup(c.Model); err != nil {
+	arch, err := nn.Lookup(c.Model)
+	if err != nil {
 		return err
 	}
+	defPtr(&c.Dropout, arch.Dropout)
+	defPtr(&c.DropPath, arch.DropPath)
+	def(&c.StatsMomentum, arch.BatchNormMomentum)
 	if c.Init != "" {
 		c.fineTune(&pre, set, ranks)
 	}
@@ -66,6 +71,9 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile, ranks int) error {
 	def(&c.NumClasses, len(set.Classes()))
 	c.Pictures.resolve(&c.ImageSize)
 	def(&c.ImageSize, p.Size)
+	if c.Init != "" && len(arch.Mean) == set.Channels() { // as the weights take them
+		p.Mean, p.Std = arch.Mean, arch.Std
+	}
 	if len(c.Mean) == 0 {
 		c.Mean = p.Mean
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"slices"
+	"sync"
 
 	"onlinerna/nn"
 	"onlinerna/train/statedict"
@@ -12,20 +13,38 @@ import (
 func Identify(f *statedict.File) []string {
 	var names []string
 	for _, a := range nn.Architectures() {
-		m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
-		if err != nil {
+		m := plain(a)
+		if m == nil {
 			continue
 		}
 		if t, ok := within(f, m).Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
-			if m, err = a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]}); err != nil {
+			other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
+			if err != nil {
 				continue
 			}
+			m = other
 		}
 		if isOf(within(f, m), m) {
 			names = append(names, a.Name)
 		}
 	}
 	return names
+}
+
+// plains are the models that plain has built, by name.
+var plains sync.Map
+
+// plain is the model of an architecture without options, or nil where there is none.
+func plain(a nn.Architecture) *nn.Model {
+	if m, ok := plains.Load(a.Name); ok {
+		return m.(*nn.Model)
+	}
+	m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		m = nil
+	}
+	plains.Store(a.Name, m)
+	return m
 }
 
 // isOf says whether a file's tensors are those of a model, but for the size of the last layer.

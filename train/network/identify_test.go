@@ -1,6 +1,9 @@
 package network
 
 import (
+	"encoding/binary"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -32,9 +35,6 @@ func TestIdentify(t *testing.T) {
 			tensors []safetensors.Tensor
 			want    []string
 		}{{all, []string{a.Name}}, {headless, []string{a.Name}}, {under, []string{a.Name}}, {all[1:], nil}, {more, nil}} {
-			if i > 0 && m.NumParams() > 1e6 { // it is large to write, and no other than the small ones
-				break
-			}
 			path := filepath.Join(t.TempDir(), "w.safetensors")
 			zeros(t, path, c.tensors)
 			f, err := statedict.Open(path, "")
@@ -49,20 +49,23 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// zeros writes tensors that are 0.
+// zeros writes tensors that are 0, and takes no room for them.
 func zeros(t *testing.T, path string, list []safetensors.Tensor) {
 	t.Helper()
-	w, err := safetensors.Create(path, list, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Abort()
+	header, at := map[string]any{}, int64(0)
 	for _, x := range list {
-		if err := w.WriteAt(x.Name, make([]byte, x.Len()*x.DType.Size()), 0); err != nil {
-			t.Fatal(err)
-		}
+		end := at + int64(x.Len())*int64(x.DType.Size())
+		header[x.Name] = map[string]any{"dtype": x.DType, "shape": x.Shape, "data_offsets": [2]int64{at, end}}
+		at = end
 	}
-	if err := w.Commit(); err != nil {
+	js, err := json.Marshal(header)
+	if err == nil {
+		err = os.WriteFile(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(js))), js...), 0o600)
+	}
+	if err == nil {
+		err = os.Truncate(path, 8+int64(len(js))+at)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/op"
+	_ "onlinerna/nn/zoo" // registers nets
 )
 
 // Network is a model on a device: its parameters, their gradients and its BatchNorm statistics in flat

@@ -2,6 +2,7 @@ package network
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,8 +46,17 @@ func (n *Network) Factors(r Rates) []device.Factor {
 func LayerDepths(m *nn.Model) []int {
 	depths := make([]int, len(m.Params))
 	before, depth := "", -1
+	var blocks *regexp.Regexp
+	if m.Arch.Block != "" {
+		blocks = regexp.MustCompile(m.Arch.Block)
+	}
 	for i, p := range m.Params {
 		layer, block := layerOf(p.Name)
+		if blocks != nil {
+			if found := blocks.FindStringSubmatch(p.Name); found != nil {
+				layer, block = found[1], true
+			}
+		}
 		norm := p.BiasOrNorm && !block && strings.HasSuffix(p.Name, ".weight")
 		if layer != before && !norm || depth < 0 {
 			depth++

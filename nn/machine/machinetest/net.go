@@ -24,17 +24,41 @@ type Net struct {
 // NewNet builds a model and a machine for it, with the weights of the closed formulas. Kept are the logits, the loss,
 // the statistics' updates, the gradient of the input if there is one, and what keep, unless nil, adds. Bind and Keep
 // of c are set here.
-func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.Nodes) (_ *Net, err error) {
-	n := new(Net)
+func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.Nodes) (*Net, error) {
+	m, err := nn.Build(arch, mc)
+	if err != nil {
+		return nil, err
+	}
+	param := 0
+	return NewModel(m, c, keep, func(e nn.Entry) op.Tensor {
+		switch e.Kind {
+		case nn.Parameter:
+			param++
+			return golden.Plain.Param(param-1, e.Name, e.Shape, op.Float64)
+		case nn.RunningVar:
+			return ones(e.Shape)
+		}
+		return op.New(op.T(op.Float64, e.Shape...))
+	})
+}
+
+func ones(s op.Shape) op.Tensor {
+	x := op.New(op.T(op.Float64, s...))
+	for i := range x.Data.([]float64) {
+		x.Data.([]float64)[i] = 1
+	}
+	return x
+}
+
+// NewModel is NewNet of a model with weights and statistics of its own: value is called for the entries of the state
+// dict, in their order, and returns float64.
+func NewModel(m *nn.Model, c machine.Config, keep func(*nn.Model) G.Nodes, value func(nn.Entry) op.Tensor) (_ *Net, err error) {
+	n := &Net{Model: m}
 	defer func() {
 		if err != nil {
 			n.Close()
 		}
 	}()
-	if n.Model, err = nn.Build(arch, mc); err != nil {
-		return nil, err
-	}
-	m := n.Model
 	stats := 0
 	for _, s := range m.Stats {
 		stats += 2 * s.Channels
@@ -80,23 +104,32 @@ func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.
 	if n.Machine, err = machine.New(m.Graph, c); err != nil {
 		return nil, err
 	}
-	for i, p := range m.Params {
-		b := c.Bind[p.Node]
-		if err = c.Device.Upload(b.Region, b.Layout, golden.Plain.Param(i, p.Name, p.Shape, dtype)); err != nil {
-			return nil, err
+	return n, n.fill(c, value)
+}
+
+// fill uploads the weights and statistics.
+func (n *Net) fill(c machine.Config, value func(nn.Entry) op.Tensor) error {
+	m := n.Model
+	stats := make([][]float64, len(m.Stats)) // mean, variance
+	for _, e := range m.StateDict() {
+		b, x := machine.Binding{}, op.Tensor{}
+		switch e.Kind {
+		case nn.Parameter:
+			b, x = c.Bind[m.Params[e.Index].Node], value(e)
+		case nn.RunningMean, nn.RunningVar:
+			s := &stats[e.Index]
+			if *s = append(*s, value(e).Data.([]float64)...); e.Kind == nn.RunningMean {
+				continue
+			}
+			b, x = c.Bind[m.Stats[e.Index].Node], op.Tensor{Shape: op.Shape{2, e.Shape[0]}, Data: *s}
+		default:
+			continue
+		}
+		if err := c.Device.Upload(b.Region, b.Layout, x); err != nil {
+			return err
 		}
 	}
-	for _, s := range m.Stats {
-		x := op.New(op.T(op.Float64, 2, s.Channels))
-		if err = s.Fill(x); err != nil {
-			return nil, err
-		}
-		b := c.Bind[s.Node]
-		if err = c.Device.Upload(b.Region, b.Layout, x); err != nil {
-			return nil, err
-		}
-	}
-	return n, nil
+	return nil
 }
 
 // Read copies the node's value to the host, in row-major order.

@@ -1,0 +1,89 @@
+package zoo
+
+import (
+	"fmt"
+	"math"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+)
+
+func init() {
+	for depth, o := range map[int]DenseNet{
+		121: {Growth: 32, Blocks: []int{6, 12, 24, 16}, Stem: 64},
+		161: {Growth: 48, Blocks: []int{6, 12, 36, 24}, Stem: 96},
+		169: {Growth: 32, Blocks: []int{6, 12, 32, 32}, Stem: 64},
+		201: {Growth: 32, Blocks: []int{6, 12, 48, 32}, Stem: 64},
+	} {
+		a := denseNet(o)
+		a.Name, a.Summary = fmt.Sprintf("densenet%d", depth), fmt.Sprintf("DenseNet-%d", depth)
+		imageNet(a)
+	}
+	a := denseNet(DenseNet{Growth: 12, Blocks: []int{16, 16, 16}, Stem: 24, Small: true})
+	a.Name, a.Summary = "densenet100_12", "DenseNet-BC-100 of growth 12, for CIFAR"
+	cifar(a)
+}
+
+func denseNet(o DenseNet) nn.Architecture {
+	return nn.Architecture{
+		Family:    "densenet",
+		Reference: "Huang et al., Densely connected convolutional networks, 2017",
+		Block:     `^(features\.denseblock\d+\.denselayer\d+)\.`,
+		Init: func(p nn.Param) nn.Init {
+			switch {
+			case len(p.Shape) == 4:
+				return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[1:].Size()))}
+			case p.Name == "classifier.bias":
+				return nn.Init{}
+			}
+			return p.Init
+		},
+		Build: o.Build,
+	}
+}
+
+// DenseNet are the options of a net whose layers see the results of all layers before them in their block.
+type DenseNet struct {
+	Growth int   // channels that a layer makes
+	Blocks []int // layers of the blocks
+	Stem   int   // channels of the first convolution
+	Small  bool  // the first convolution is 3×3 and nothing follows it, for images of CIFAR
+}
+
+// bottleneckChannels are those that a layer's first convolution makes, by the layer's own.
+const bottleneckChannels = 4
+
+// Build adds the layers to b.
+func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b, channels := layer{builder}, o.Stem
+	if o.Small {
+		x = b.conv("features.conv0", x, nn.Conv{Filters: channels, Kernel: 3})
+	} else {
+		x = b.conv("features.conv0", x, nn.Conv{Filters: channels, Kernel: 7, Stride: 2})
+		x = b.ReLU("features.relu0", b.BatchNorm("features.norm0", x, 1))
+		x = b.MaxPool("features.pool0", x, 3, 2, 1)
+	}
+	for i, n := range o.Blocks {
+		for j := range n {
+			x = b.denseLayer(fmt.Sprintf("features.denseblock%d.denselayer%d", i+1, j+1), x, o.Growth)
+		}
+		if channels += n * o.Growth; i < len(o.Blocks)-1 {
+			channels /= 2
+			name := fmt.Sprintf("features.transition%d", i+1)
+			x = b.ReLU(name+".relu", b.BatchNorm(name+".norm", x, 1))
+			x = b.AvgPool(name+".pool", b.conv(name+".conv", x, nn.Conv{Filters: channels, Kernel: 1}), 2, 2, 0)
+		}
+	}
+	x = b.ReLU("relu", b.BatchNorm("features.norm5", x, 1))
+	return b.Linear("classifier", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+}
+
+// denseLayer adds growth channels to x.
+func (b layer) denseLayer(name string, x *G.Node, growth int) *G.Node {
+	y := b.ReLU(name+".relu1", b.BatchNorm(name+".norm1", x, 1))
+	y = b.conv(name+".conv1", y, nn.Conv{Filters: bottleneckChannels * growth, Kernel: 1})
+	y = b.ReLU(name+".relu2", b.BatchNorm(name+".norm2", y, 1))
+	y = b.conv(name+".conv2", y, nn.Conv{Filters: growth, Kernel: 3})
+	return b.Concat(name+".concat", 1, x, b.Dropout(name+".dropout", y, b.Config().Dropout))
+}

@@ -1,0 +1,310 @@
+"""Writes what torchvision's nets compute in float64, a JSON file each, for TestTorchvision of package zoo.
+
+    python make.py                   narrow and small nets, beside this file
+    python make.py FOLDER [NET...]   whole nets: those named, or all
+
+Weights, statistics and images follow a formula, so that no file holds them. Tensors are compared by their inner product
+with numbers of a formula.
+"""
+
+import json
+import math
+import os
+import sys
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torchvision import models
+from torchvision.models import densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, vgg
+from torchvision.ops import StochasticDepth
+
+IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
+
+
+def u01(stream, n):
+    """n numbers of a stream, uniform in [0,1): those of onlinerna/nn/internal/golden.U01."""
+    with np.errstate(over="ignore"):
+        z = (np.uint64(stream) << np.uint64(32)) + np.arange(n, dtype=np.uint64)
+        z = z * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def value(k, name, shape):
+    u = u01(k, math.prod(shape))
+    if len(shape) > 1:
+        x = (2 * u - 1) * math.sqrt(3 / math.prod(shape[1:]))
+    elif name.endswith("running_var"):
+        x = 0.5 + u
+    elif name.endswith(".weight"):
+        x = 0.75 + 0.5 * u
+    else:
+        x = 0.2 * (2 * u - 1)
+    return torch.from_numpy(x.astype(np.float32).astype(np.float64).reshape(shape))
+
+
+def fill(model):
+    k = 0
+    with torch.no_grad():
+        for name, x in model.state_dict().items():
+            if not name.endswith("num_batches_tracked"):
+                x.copy_(value(k, name, tuple(x.shape)))
+                k += 1
+
+
+def product(x):
+    x = x.detach().double().contiguous().flatten().numpy()
+    return float(x @ (2 * u01(PRODUCT, len(x)) - 1))
+
+
+def drops(model):
+    """Names and probabilities of the layers that drop something, and no more of it."""
+    found = {}
+    for name, m in model.named_modules():
+        if isinstance(m, (nn.Dropout, StochasticDepth)):
+            residual = True
+            if isinstance(m, StochasticDepth):
+                block = model.get_submodule(name.rsplit(".", 1)[0])
+                residual = block.use_res_connect
+            if m.p > 0 and residual:
+                found[name] = m.p
+            m.p = 0.0
+    return found
+
+
+def exact(model):
+    """Replaces activations whose gradients PyTorch makes with a sixth in float32."""
+    for m in model.modules():
+        if isinstance(m, nn.Hardswish):
+            m.forward = lambda x: x * F.relu6(x + 3) / 6
+        elif isinstance(m, nn.Hardsigmoid):
+            m.forward = lambda x: F.relu6(x + 3) / 6
+
+
+def initial(model):
+    """The root of the mean square of each parameter's initial values."""
+    return {name: float(p.detach().double().square().mean().sqrt()) for name, p in model.named_parameters()}
+
+
+class WideBlock(nn.Module):
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.bn1, self.conv1 = nn.BatchNorm2d(i), nn.Conv2d(i, o, 3, stride, 1, bias=False)
+        self.bn2, self.dropout, self.conv2 = nn.BatchNorm2d(o), nn.Dropout(0), nn.Conv2d(o, o, 3, 1, 1, bias=False)
+        self.shortcut = nn.Conv2d(i, o, 1, stride, bias=False) if i != o or stride != 1 else None
+
+    def forward(self, x):
+        a = F.relu(self.bn1(x))
+        y = self.conv2(self.dropout(F.relu(self.bn2(self.conv1(a)))))
+        return y + (x if self.shortcut is None else self.shortcut(a))
+
+
+class WideResNet(nn.Module):
+    def __init__(self, depth, width, num_classes=10):
+        super().__init__()
+        self.conv1, i = nn.Conv2d(3, 16, 3, 1, 1, bias=False), 16
+        for k in range(3):
+            o, blocks = 16 * 2**k * width, []
+            for j in range((depth - 4) // 6):
+                blocks.append(WideBlock(i, o, 2 if k > 0 and j == 0 else 1))
+                i = o
+            setattr(self, f"layer{k + 1}", nn.Sequential(*blocks))
+        self.bn1, self.fc = nn.BatchNorm2d(i), nn.Linear(i, num_classes)
+
+    def forward(self, x):
+        x = self.layer3(self.layer2(self.layer1(self.conv1(x))))
+        return self.fc(F.relu(self.bn1(x)).mean((2, 3)))
+
+
+class ConvNorm(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(i, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+class ResNet9(nn.Module):
+    def __init__(self, width=64, num_classes=10):
+        super().__init__()
+        self.prep = ConvNorm(3, width)
+        for k in (1, 2, 3):
+            i, o = width * 2 ** (k - 1), width * 2**k
+            stage = ConvNorm(i, o)
+            if k != 2:
+                stage.residual = nn.Sequential(ConvNorm(o, o), ConvNorm(o, o))
+            setattr(self, f"layer{k}", stage)
+        self.linear = nn.Linear(8 * width, num_classes)
+
+    def forward(self, x):
+        x = self.prep(x)
+        for stage in (self.layer1, self.layer2, self.layer3):
+            x = F.max_pool2d(stage(x), 2)
+            if hasattr(stage, "residual"):
+                x = x + stage.residual(x)
+        return self.linear(F.max_pool2d(x, 4).flatten(1)) * 0.125
+
+
+def narrow_vgg(cfg, norm, hidden, pool, num_classes=10):
+    m = vgg.VGG(vgg.make_layers(cfg, batch_norm=norm), num_classes=num_classes)
+    m.avgpool = nn.AdaptiveAvgPool2d(pool)
+    m.classifier[0] = nn.Linear(cfg[-2] * pool * pool, hidden)
+    m.classifier[3], m.classifier[6] = nn.Linear(hidden, hidden), nn.Linear(hidden, num_classes)
+    for l in (m.classifier[0], m.classifier[3], m.classifier[6]):
+        nn.init.normal_(l.weight, 0, 0.01)
+        nn.init.zeros_(l.bias)
+    return m
+
+
+def narrow_alexnet(n, pool):
+    conv = lambda i, o, *k: [nn.Conv2d(i, o, *k[:1], **k[1]), nn.ReLU()]
+    m = models.AlexNet(num_classes=10)
+    m.features = nn.Sequential(
+        *conv(3, 64 // n, 11, dict(stride=4, padding=2)), nn.MaxPool2d(3, 2),
+        *conv(64 // n, 192 // n, 5, dict(padding=2)), nn.MaxPool2d(3, 2),
+        *conv(192 // n, 384 // n, 3, dict(padding=1)), *conv(384 // n, 256 // n, 3, dict(padding=1)),
+        *conv(256 // n, 256 // n, 3, dict(padding=1)), nn.MaxPool2d(3, 2),
+    )
+    m.avgpool = nn.AdaptiveAvgPool2d(pool)
+    m.classifier[1] = nn.Linear(256 // n * pool * pool, 4096 // n)
+    m.classifier[4], m.classifier[6] = nn.Linear(4096 // n, 4096 // n), nn.Linear(4096 // n, 10)
+    return m
+
+
+def narrow_v3(arch, width):
+    setting, last = mobilenetv3._mobilenet_v3_conf(arch, width_mult=width)
+    return mobilenetv3.MobileNetV3(setting, last, num_classes=10)
+
+
+def narrow_efficientnet(stages, last=None, norm=None, **kwargs):
+    return efficientnet.EfficientNet(stages, dropout=0.2, last_channel=last, num_classes=10, norm_layer=norm)
+
+
+def narrow_squeezenet(version, n):
+    m = models.SqueezeNet(version, num_classes=10)
+    for name, c in list(m.named_modules()):
+        if isinstance(c, nn.Conv2d):
+            i, o = (c.in_channels if c.in_channels == 3 else c.in_channels // n), (10 if c.out_channels == 10 else c.out_channels // n)
+            parent = m.get_submodule(name.rpartition(".")[0])
+            setattr(parent, name.rpartition(".")[2], nn.Conv2d(i, o, c.kernel_size, c.stride, c.padding))
+    return m
+
+
+def small_densenet(growth, blocks, stem):
+    m = densenet.DenseNet(growth, blocks, stem, num_classes=10)
+    m.features.conv0 = nn.Conv2d(3, stem, 3, 1, 1, bias=False)
+    m.features.norm0 = m.features.relu0 = m.features.pool0 = nn.Identity()
+    return m
+
+
+def narrow_regnet(num_classes=10, **kwargs):
+    return regnet.RegNet(regnet.BlockParams.from_init_params(**kwargs), num_classes=num_classes)
+
+
+MB, Fused = efficientnet.MBConvConfig, efficientnet.FusedMBConvConfig
+VGG16 = [64, 64, "M", 128, 128, "M"] + 3 * [256] + ["M"] + 3 * [512] + ["M"] + 3 * [512] + ["M"]
+
+# Name: net, batch, size of the images. package zoo's test has the same names.
+VARIANTS = {
+    "alexnet_narrow": (lambda: narrow_alexnet(16, 1), 3, 63),
+    "vgg_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], False, 32, 1), 2, 64),
+    "vgg_bn_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], True, 32, 1), 3, 32),
+    "resnext_narrow": (lambda: resnet.ResNet(resnet.Bottleneck, [1, 2, 1, 1], num_classes=10, groups=8, width_per_group=2), 3, 64),
+    "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),
+    "mobilenet_v3_small_narrow": (lambda: narrow_v3("mobilenet_v3_small", 0.35), 4, 48),
+    "mobilenet_v3_large_narrow": (lambda: narrow_v3("mobilenet_v3_large", 0.25), 4, 48),
+    "mnasnet_narrow": (lambda: models.MNASNet(0.25, num_classes=10), 4, 48),
+    "efficientnet_narrow": (lambda: narrow_efficientnet([
+        MB(1, 3, 1, 32, 16, 1, 0.6, 0.6), MB(6, 3, 2, 16, 24, 2, 0.6, 0.6), MB(6, 5, 2, 24, 40, 2, 0.6, 0.6)]), 4, 32),
+    "efficientnet_v2_narrow": (lambda: narrow_efficientnet([
+        Fused(1, 3, 1, 16, 16, 2), Fused(4, 3, 2, 16, 24, 2), MB(4, 3, 2, 24, 32, 2), MB(6, 3, 1, 32, 40, 2)],
+        96, lambda c: nn.BatchNorm2d(c, eps=1e-3)), 4, 32),
+    "regnet_x_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=8), 4, 32),
+    "regnet_y_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=12, se_ratio=0.25), 4, 32),
+    "squeezenet1_0_narrow": (lambda: narrow_squeezenet("1_0", 8), 2, 63),
+    "squeezenet1_1_narrow": (lambda: narrow_squeezenet("1_1", 8), 2, 64),
+    "densenet_narrow": (lambda: densenet.DenseNet(8, (2, 3, 2), 16, num_classes=10), 3, 48),
+    "densenet_small": (lambda: small_densenet(4, (2, 3), 8), 3, 16),
+    "shufflenet_v2_narrow": (lambda: models.ShuffleNetV2([1, 2, 2], [8, 16, 24, 32, 48], num_classes=10), 3, 64),
+    "wrn10_2": (lambda: WideResNet(10, 2), 3, 16),
+    "resnet9_narrow": (lambda: ResNet9(8), 3, 32),
+}
+
+OWN = {
+    "wrn28_10": lambda: WideResNet(28, 10),
+    "resnet9": ResNet9,
+    "densenet100_12": lambda: small_densenet(12, (16, 16, 16), 24),
+    "vgg16_bn_cifar": lambda: narrow_vgg(VGG16, True, 512, 1),
+}
+
+FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2_s",
+            "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet")
+# Large linear layers take images of the usual size.
+WHOLE = ("alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+
+
+def nets(names):
+    for name in names or [n for n in models.list_models(module=models) if n.startswith(FAMILIES)] + list(OWN):
+        if name in OWN:
+            yield name, OWN[name], 2, 32
+        else:
+            whole = name.startswith(WHOLE)
+            yield name, lambda: models.get_model(name), 1 if whole else 2, 224 if whole else 64
+
+
+def write(path, name, build, batch, size, steps, whole=False):
+    torch.manual_seed(1)
+    model = build()
+    first, dropped = initial(model), drops(model)
+    exact(model)
+    model = model.double()
+    fill(model)
+    classes = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1].weight.shape[0]
+    shape = (batch, 3, size, size)
+    x = torch.from_numpy(((2 * u01(IMAGES, math.prod(shape)) - 1) * math.sqrt(3)).astype(np.float32).astype(np.float64).reshape(shape))
+    y = torch.arange(batch) % classes
+    out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
+           "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
+    if whole and name not in OWN:
+        out["initial"] = first
+    with torch.no_grad():
+        logits = model.eval()(x)
+        out["logits"] = logits.flatten().tolist()
+        single = model.float()(x.float()).double()
+        out["deviation"] = float((single - logits).abs().max() / logits.abs().max())  # of PyTorch's float32
+    for key, dtype in ("losses32", torch.float32), ("losses", torch.float64):
+        model = model.double()
+        fill(model)
+        model = model.to(dtype).train()
+        sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+        out[key] = []
+        for step in range(steps + 1):
+            sgd.zero_grad()
+            loss = F.cross_entropy(model(x.to(dtype)), y)
+            out[key].append(loss.item())
+            loss.backward()
+            if step == 0:
+                out["gradients"] = {n: product(p.grad) for n, p in model.named_parameters()}
+                out["running"] = {n: product(b) for n, b in model.named_buffers() if "running" in n}
+            if step < steps:
+                sgd.step()
+    lists = {k: json.dumps(v) for k, v in out.items()}
+    with open(os.path.join(path, name + ".json"), "w") as f:
+        f.write("{\n" + ",\n".join(f'"{k}": {v}' for k, v in lists.items()) + "\n}\n")
+    print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, float32 deviates by {out['deviation']:.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    if len(sys.argv) < 2:
+        for name, (build, batch, size) in VARIANTS.items():
+            write(os.path.dirname(os.path.abspath(__file__)), name, build, batch, size, 3)
+    else:
+        os.makedirs(sys.argv[1], exist_ok=True)
+        for name, build, batch, size in nets(sys.argv[2:]):
+            write(sys.argv[1], name, build, batch, size, 1, True)

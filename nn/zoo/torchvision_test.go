@@ -1,0 +1,367 @@
+package zoo_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
+	"onlinerna/nn/internal/golden"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/machine/machinetest"
+	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
+	"onlinerna/nn/zoo"
+)
+
+// narrow are the nets of testdata that are not registered.
+var narrow = map[string]nn.Architecture{
+	"alexnet_narrow":            like("alexnet", zoo.AlexNet{Narrow: 16, Pool: 1}.Build),
+	"vgg_narrow":                like("vgg11", zoo.VGG{Blocks: [5]int{1, 1, 2, 1, 1}, Width: 8, Hidden: 32, Pool: 1}.Build),
+	"vgg_bn_narrow":             like("vgg11_bn", zoo.VGG{Blocks: [5]int{1, 1, 2, 1, 1}, BatchNorm: true, Width: 8, Hidden: 32, Pool: 1}.Build),
+	"resnext_narrow":            like("resnet50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2}.Build),
+	"mobilenet_v2_narrow":       like("mobilenet_v2", zoo.MobileNetV2{Width: .25}.Build),
+	"mobilenet_v3_small_narrow": like("mobilenet_v3_small", zoo.MobileNetV3{Small: true, Width: .35}.Build),
+	"mobilenet_v3_large_narrow": like("mobilenet_v3_large", zoo.MobileNetV3{Width: .25}.Build),
+	"mnasnet_narrow":            like("mnasnet1_0", zoo.MNASNet{Alpha: .25}.Build),
+	"efficientnet_narrow": like("efficientnet_b0", zoo.EfficientNet{Width: .6, Depth: .6, Stages: []zoo.MBConv{
+		{Expansion: 1, Kernel: 3, Stride: 1, In: 32, Out: 16, Blocks: 1}, {Expansion: 6, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
+		{Expansion: 6, Kernel: 5, Stride: 2, In: 24, Out: 40, Blocks: 2}}}.Build),
+	"efficientnet_v2_narrow": like("efficientnet_v2_s", zoo.EfficientNet{Last: 96, Stages: []zoo.MBConv{
+		{Fused: true, Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 16, Blocks: 2},
+		{Fused: true, Expansion: 4, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
+		{Expansion: 4, Kernel: 3, Stride: 2, In: 24, Out: 32, Blocks: 2}, {Expansion: 6, Kernel: 3, Stride: 1, In: 32, Out: 40, Blocks: 2}}}.Build),
+	"regnet_x_narrow":      like("regnet_x_400mf", zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}.Build),
+	"regnet_y_narrow":      like("regnet_y_400mf", zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 12, Excite: .25}.Build),
+	"squeezenet1_0_narrow": like("squeezenet1_0", zoo.SqueezeNet{Version: "1_0", Narrow: 8}.Build),
+	"squeezenet1_1_narrow": like("squeezenet1_1", zoo.SqueezeNet{Version: "1_1", Narrow: 8}.Build),
+	"densenet_narrow":      like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
+	"densenet_small":       like("densenet100_12", zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true}.Build),
+	"shufflenet_v2_narrow": like("shufflenet_v2_x1_0", zoo.ShuffleNetV2{Blocks: [3]int{1, 2, 2}, Channels: [5]int{8, 16, 24, 32, 48}}.Build),
+	"wrn10_2":              like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
+	"resnet9_narrow":       like("resnet9", zoo.ResNet9{Width: 8}.Build),
+}
+
+// like is a registered net with other layers.
+func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture {
+	a, err := nn.Lookup(name)
+	if err != nil {
+		panic(err)
+	}
+	a.Build = build
+	return a
+}
+
+// reference is a file of make.py.
+type reference struct {
+	Net                  string
+	Batch, Size, Classes int
+	State                []entry
+	Dropped              map[string]float64 // probabilities by layer
+	Initial              map[string]float64 // roots of mean squares
+	Logits, Losses       []float64
+	Losses32             []float64 // of PyTorch's float32
+	Deviation            float64
+	Gradients, Running   map[string]float64 // inner products
+}
+
+type entry struct {
+	Name  string
+	Shape op.Shape
+}
+
+func (e *entry) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &[]any{&e.Name, &e.Shape}) }
+
+// TestTorchvision compares the nets with torchvision's: those of testdata, and whole ones in the folder that
+// ONLINERNA_TORCHVISION names, which make.py writes.
+func TestTorchvision(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) != len(narrow) {
+		t.Fatalf("%d files for %d nets, %v", len(files), len(narrow), err)
+	}
+	if dir := os.Getenv("ONLINERNA_TORCHVISION"); dir != "" {
+		if files, err = filepath.Glob(filepath.Join(dir, "*.json")); err != nil || len(files) == 0 {
+			t.Fatalf("no files in %s, %v", dir, err)
+		}
+	}
+	dev, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := new(reference)
+		if err := json.Unmarshal(b, want); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(want.Net, func(t *testing.T) {
+			a, ok := narrow[want.Net]
+			if !ok {
+				if a, err = nn.Lookup(want.Net); err != nil {
+					t.Fatal(err)
+				}
+			}
+			j := judge{T: t, want: want, arch: a}
+			j.structure()
+			j.on(device.NewReference(op.Float64), tolerances{logits: 1e-10, rest: 1e-8, loss: 1e-10, steps: 1e-9})
+			// In float32 a ReLU near 0 may let its gradient pass or not, which later losses show.
+			j.on(dev, tolerances{logits: 1e-5, rest: 5e-2, loss: 1e-4, steps: .1})
+		})
+	}
+}
+
+// tolerances are relative to the largest logit, the norm of a tensor, the first loss and those after
+// steps.
+type tolerances struct{ logits, rest, loss, steps float64 }
+
+type judge struct {
+	*testing.T
+	want *reference
+	arch nn.Architecture
+}
+
+func (j judge) model(mode nn.Mode, d op.DType) *nn.Model {
+	m, err := j.arch.Model(nn.Config{Batch: j.want.Batch, Mode: mode, Classes: j.want.Classes, Size: j.want.Size, FloatInput: true, DType: d})
+	if err != nil {
+		j.Fatal(err)
+	}
+	return m
+}
+
+// structure compares names, shapes, initial values, and layers that drop something.
+func (j judge) structure() {
+	m := j.model(nn.Eval, op.Float64)
+	state := m.StateDict()
+	if len(state) != len(j.want.State) {
+		j.Fatalf("%d tensors, want %d", len(state), len(j.want.State))
+	}
+	for i, w := range j.want.State {
+		if g := state[i]; g.Name != w.Name || !g.Shape.Equal(w.Shape) {
+			j.Fatalf("tensor %d is %s%v, want %s%v", i, g.Name, g.Shape, w.Name, w.Shape)
+		}
+	}
+	for i := range m.Params {
+		p := &m.Params[i]
+		want, ok := j.want.Initial[p.Name]
+		if !ok {
+			continue
+		}
+		x := op.New(op.T(op.Float64, p.Shape...))
+		if err := p.Fill(x, 1); err != nil {
+			j.Fatal(err)
+		}
+		// The mean square of n normal numbers deviates by √(2/n); both are drawn.
+		n := float64(p.Shape.Size())
+		if got := norm(x.Data.([]float64)) / math.Sqrt(n); math.Abs(got-want) > 5/math.Sqrt(n)*want {
+			j.Errorf("%s starts with the root mean square %g, want %g", p.Name, got, want)
+		}
+	}
+
+	train, err := j.arch.Model(nn.Config{Batch: j.want.Batch, Classes: j.want.Classes, Size: j.want.Size,
+		Dropout: j.arch.Dropout, DropPath: j.arch.DropPath})
+	if err != nil {
+		j.Fatal(err)
+	}
+	dropped := map[string]string{} // expressions by layer
+	for _, n := range train.Graph.AllNodes() {
+		o, ok := n.Op().(*nn.Op)
+		if _, seen := dropped[layerOf(o)]; ok && !seen && strings.Contains(o.Op().String(), "random") {
+			dropped[o.Layer()] = o.Op().String()
+		}
+	}
+	if len(dropped) != len(j.want.Dropped) {
+		j.Errorf("%d layers drop, want %d: %v", len(dropped), len(j.want.Dropped), dropped)
+	}
+	for layer, p := range j.want.Dropped {
+		if scale := fmt.Sprint(1 / (1 - p)); !strings.Contains(dropped[layer], scale) {
+			j.Errorf("%s drops %q, want what is left times %s", layer, dropped[layer], scale)
+		}
+	}
+}
+
+func layerOf(o *nn.Op) string {
+	if o == nil {
+		return ""
+	}
+	return o.Layer()
+}
+
+// on compares evaluation, gradients, statistics and steps of SGD on a device.
+func (j judge) on(dev device.Device, tol tolerances) {
+	eval := j.net(dev, nn.Eval)
+	j.run(eval)
+	largest := slices.Max(j.want.Logits)
+	largest = max(largest, -slices.Min(j.want.Logits))
+	worst := 0.
+	for i, v := range j.read(eval, eval.Model.Logits) {
+		worst = worse(worst, math.Abs(v-j.want.Logits[i])/largest)
+	}
+	if !(worst <= tol.logits) {
+		j.Errorf("%s: logits are off by %.2g of the largest, %.2g is allowed", dev.Name(), worst, tol.logits)
+	}
+	line := fmt.Sprintf("%s: logits %.1e (PyTorch's float32 %.1e)", dev.Name(), worst, j.want.Deviation)
+
+	train := j.net(dev, nn.Train)
+	m := train.Model
+	for step, want := range j.want.Losses {
+		j.run(train)
+		loss := j.read(train, m.Loss)[0]
+		if step == 0 {
+			gradients, statistics := 0., 0.
+			all, err := train.Grads.Norm()
+			if err != nil {
+				j.Fatal(err)
+			}
+			for _, p := range m.Params { // before a normalisation a bias has the gradient 0
+				off := j.tensor(dev, "gradient of "+p.Name, j.read(train, p.Grad), j.want.Gradients[p.Name], 1e-4*all, tol.rest)
+				gradients = worse(gradients, off)
+			}
+			for _, s := range m.Stats {
+				v := j.read(train, s.Node)
+				for i, part := range []string{".running_mean", ".running_var"} {
+					x := v[i*s.Channels:][:s.Channels]
+					statistics = worse(statistics, j.tensor(dev, s.Name+part, x, j.want.Running[s.Name+part], 0, tol.rest))
+				}
+			}
+			line += fmt.Sprintf(", gradients %.1e, statistics %.1e, losses", gradients, statistics)
+		}
+		off := math.Abs(loss-want) / math.Abs(want)
+		line += fmt.Sprintf(" %.1e", off)
+		allowed := tol.loss
+		if step > 0 {
+			allowed = tol.steps
+		}
+		if dev.DType() == op.Float32 {
+			allowed = max(allowed, 20*math.Abs(j.want.Losses32[step]-want)/math.Abs(want))
+		}
+		if !(off <= allowed) {
+			j.Errorf("%s: the loss after %d steps is %.12g, want %.12g", dev.Name(), step, loss, want)
+		}
+		err := train.Params.Update(device.Update{Optimizer: optim.SGD{Momentum: .9}, Grad: train.Grads,
+			State: []device.Vector{train.Momentum}, Numbers: device.Numbers{Rate: .001, Scale: 1, Step: float64(step + 1)}})
+		if err != nil {
+			j.Fatal(err)
+		}
+	}
+	j.Log(line)
+}
+
+// worse is the larger error, NaN being larger than all.
+func worse(a, b float64) float64 {
+	if math.IsNaN(a) || a > b {
+		return a
+	}
+	return b
+}
+
+// tensor compares the inner product of a tensor and returns its error relative to the norm, or to the least one.
+func (j judge) tensor(dev device.Device, what string, x []float64, want, least, tol float64) float64 {
+	sum := 0.
+	for i, v := range x {
+		sum += v * (2*golden.U01(productStream, i) - 1)
+	}
+	off := math.Abs(sum-want) / max(norm(x), least)
+	if sum == want {
+		off = 0
+	}
+	if !(off <= tol) {
+		j.Errorf("%s: %s: the inner product is %.12g, want %.12g: off by %.2g of the norm", dev.Name(), what, sum, want, off)
+	}
+	return off
+}
+
+func norm(x []float64) float64 {
+	s := 0.
+	for _, v := range x {
+		s += v * v
+	}
+	return math.Sqrt(s)
+}
+
+// The streams of make.py.
+const imageStream, productStream = 100000, 100002
+
+// net makes the net on a device, with the weights of make.py.
+func (j judge) net(dev device.Device, mode nn.Mode) *machinetest.Net {
+	k := uint64(0)
+	n, err := machinetest.NewModel(j.model(mode, dev.DType()), machine.Config{Device: dev}, nil, func(e nn.Entry) op.Tensor {
+		k++
+		return formula(k-1, e)
+	})
+	if err != nil {
+		j.Fatal(err)
+	}
+	j.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			j.Error(err)
+		}
+	})
+	m := n.Model
+	j.write(n, m.Input, numbers(imageStream, op.Shape(m.Input.Shape()), func(u float64) float64 { return (2*u - 1) * math.Sqrt(3) }))
+	labels := golden.Labels(j.want.Batch)
+	for i := range labels.Data.([]int32) {
+		labels.Data.([]int32)[i] %= int32(j.want.Classes)
+	}
+	j.write(n, m.Labels, labels)
+	if m.BatchNormMomentum != nil {
+		j.write(n, m.BatchNormMomentum, op.Tensor{Shape: op.Shape{1}, Data: []float64{j.arch.BatchNormMomentum}})
+	}
+	return n
+}
+
+// formula is make.py's value.
+func formula(stream uint64, e nn.Entry) op.Tensor {
+	return numbers(stream, e.Shape, func(u float64) float64 {
+		switch {
+		case len(e.Shape) > 1:
+			return (2*u - 1) * math.Sqrt(3/float64(e.Shape[1:].Size()))
+		case e.Kind == nn.RunningVar:
+			return .5 + u
+		case strings.HasSuffix(e.Name, ".weight"):
+			return .75 + .5*u
+		}
+		return .2 * (2*u - 1)
+	})
+}
+
+// numbers are f of a stream's, rounded to float32.
+func numbers(stream uint64, s op.Shape, f func(u float64) float64) op.Tensor {
+	x := op.New(op.T(op.Float64, s...))
+	for i := range x.Data.([]float64) {
+		x.Data.([]float64)[i] = float64(float32(f(golden.U01(stream, i))))
+	}
+	return x
+}
+
+func (j judge) write(n *machinetest.Net, x *G.Node, v op.Tensor) {
+	if err := n.Machine.Write(x, v); err != nil {
+		j.Fatal(err)
+	}
+}
+
+func (j judge) run(n *machinetest.Net) {
+	if err := n.Machine.Run(); err != nil {
+		j.Fatal(err)
+	}
+}
+
+func (j judge) read(n *machinetest.Net, x *G.Node) []float64 {
+	v, err := n.Read(x)
+	if err != nil {
+		j.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,128 @@
+// Package zoo registers the nets that people load weights of: importing it is enough.
+//
+//	import _ "onlinerna/nn/zoo"
+//
+// A file is a family. Names, shapes and order of parameters are torchvision's, and so are the constants of batch
+// normalisation, the initial distributions and the probabilities of dropout.
+package zoo
+
+import (
+	"fmt"
+	"math"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op/expr"
+)
+
+// Of pixels on the scale 0 to 1, as torchvision's weights for ImageNet take them.
+var (
+	imageNetMean = []float64{.485, .456, .406}
+	imageNetStd  = []float64{.229, .224, .225}
+)
+
+// imageNet registers nets for images of ImageNet, or for what else their fields say.
+func imageNet(list ...nn.Architecture) {
+	for _, a := range list {
+		if a.Size == 0 {
+			a.Size = 224
+		}
+		a.Channels, a.Classes, a.Mean, a.Std = 3, 1000, imageNetMean, imageNetStd
+		nn.Register(a)
+	}
+}
+
+// cifar registers a net for images of CIFAR.
+func cifar(a nn.Architecture) {
+	a.Size, a.Channels, a.Classes = 32, 3, 10
+	nn.Register(a)
+}
+
+// layer is a *nn.Builder with the layers that families share. Sizes are odd and padded such that a stride of 1 keeps
+// the extent.
+type layer struct{ *nn.Builder }
+
+// conv adds a convolution without a bias, name.
+func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
+	c.Pad = (c.Kernel - 1) / 2
+	return b.Conv(name, x, c)
+}
+
+// norm adds torchvision's Conv2dNormActivation: the convolution name.0, the batch normalisation name.1 and, unless it is
+// nil, the activation.
+func (b layer) norm(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
+	x = b.BatchNorm(name+".1", b.conv(name+".0", x, c), 1)
+	if act == nil {
+		return x
+	}
+	return act(b.Builder, name+".2", x)
+}
+
+// residual adds x, dropping whole samples of y with probability drop in Train.
+func (b layer) residual(name string, y, x *G.Node, drop float64) *G.Node {
+	return b.Add(name+".add", b.StochasticDepth(name+".stochastic_depth", y, drop), x)
+}
+
+// pooled is the mean over pixels, with dropout behind, a layer of the given name.
+func (b layer) pooled(dropout string, x *G.Node) *G.Node {
+	return b.Dropout(dropout, b.GlobalAvgPool("avgpool", x), b.Config().Dropout)
+}
+
+// meanTo pools x to size×size pixels, each the mean of as many: torchvision's adaptive pooling where size divides x's
+// extent.
+func (b layer) meanTo(name string, x *G.Node, size int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	switch {
+	case s[2] == size:
+		return x
+	case s[2]%size != 0:
+		b.Fail(fmt.Errorf("layer %s: %v is not a multiple of %d×%[3]d pixels, which the linear layers take: choose another "+
+			"input size, as %d", name, s, size, b.Config().Size))
+	}
+	return b.AvgPool(name, x, s[2]/size, s[2]/size, 0)
+}
+
+var relu6 nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Node {
+	return b.Map(name, expr.Arg(0).Clamp(0, 6), x)
+}
+
+// divisible rounds a number of channels to a multiple of 8, and not by more than a tenth down.
+func divisible(channels float64) int { return divisibleBy(channels, 8) }
+
+func divisibleBy(channels float64, by int) int {
+	n := max(by, int(channels+float64(by)/2)/by*by)
+	if float64(n) < .9*channels {
+		n += by
+	}
+	return n
+}
+
+// normal gives linear layers weights of a standard deviation, and biases 0. Convolutions are as nn's.
+func normal(deviation float64) func(p nn.Param) nn.Init {
+	return func(p nn.Param) nn.Init {
+		switch {
+		case len(p.Shape) == 2:
+			return nn.Init{Distribution: nn.Normal, Scale: deviation}
+		case p.Init.Distribution == nn.Uniform: // a bias
+			return nn.Init{}
+		}
+		return p.Init
+	}
+}
+
+// uniform gives linear layers weights within ±scale/√outputs, and biases 0. Convolutions are as nn's.
+func uniform(scale float64) func(p nn.Param) nn.Init {
+	return func(p nn.Param) nn.Init {
+		switch {
+		case len(p.Shape) == 2:
+			return nn.Init{Distribution: nn.Uniform, Scale: scale / math.Sqrt(float64(p.Shape[0]))}
+		case p.Init.Distribution == nn.Uniform:
+			return nn.Init{}
+		}
+		return p.Init
+	}
+}
