@@ -4,12 +4,14 @@ package nearest
 import "strings"
 
 // To is the one of the candidates with the fewest edits from word, whatever their case, and "" where none has few
-// enough for a slip of the hand: half the word's length. Failing that, it is the first that begins with the word.
+// enough for a slip of the hand: half the word's length. Of several, and failing that, it is the first that begins with
+// the word.
 func To(word string, candidates []string) string {
-	best, edits := "", len(word)/2+1
+	best, edits, begins := "", len(word)/2+1, false
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < edits {
-			best, edits = c, d
+		prefix := strings.HasPrefix(strings.ToLower(c), strings.ToLower(word))
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < edits || d == edits && best != "" && prefix && !begins {
+			best, edits, begins = c, d, prefix
 		}
 	}
 	if best == "" && len(word) >= 3 {
