@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/cli"
+	"onlinerna/internal/text"
 )
 
 // valSplitHelp is the help of --val-split of commands that do not train.
@@ -41,7 +42,7 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 		}
 		fmt.Fprintf(out, "%s: %d images of %d classes\n", s.name, s.set.Len(), len(s.set.Classes()))
 		for _, note := range data.Notes(s.set) {
-			fmt.Fprintf(out, "%s: %s\n", s.name, note)
+			fmt.Fprintf(out, "%s: %s\n", s.name, text.Printable(note))
 		}
 	}
 	return train, eval, func() {

@@ -100,7 +100,7 @@ func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) e
 				fmt.Fprintf(stdout, "  … and %d more, see %s/pack.json\n", len(s.Dropped)-i, out)
 				break
 			}
-			fmt.Fprintf(stdout, "  left out: %s: %s\n", d.Name, d.Why)
+			fmt.Fprintf(stdout, "  left out: %s: %s\n", text.Printable(d.Name), text.Printable(d.Why))
 		}
 	}
 	return nil

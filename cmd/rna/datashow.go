@@ -100,7 +100,7 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
 		Batch: min(f.sheet.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: data.AllBad,
-		Log: func(format string, args ...any) { fmt.Fprintf(stdout, format+"\n", args...) },
+		Log: func(format string, args ...any) { fmt.Fprintln(stdout, text.Printable(fmt.Sprintf(format, args...))) },
 	})
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func classCounts(set data.Dataset, out io.Writer) {
 			}
 			continue
 		}
-		fmt.Fprintf(out, "  %6d  %s\n", counts[class], set.Classes()[class])
+		fmt.Fprintf(out, "  %6d  %s\n", counts[class], text.Printable(set.Classes()[class]))
 	}
 }
 

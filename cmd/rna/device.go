@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"onlinerna/internal/cli"
+	"onlinerna/internal/text"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	_ "onlinerna/nn/device/cpu" // registers itself
@@ -87,7 +88,7 @@ func (o deviceOptions) warn(message string) {
 	if o.log == nil {
 		o.log = os.Stderr
 	}
-	fmt.Fprintln(o.log, message)
+	fmt.Fprintln(o.log, text.PrintableLines(message))
 }
 
 // chosenDevice is the device of a name: for auto the best that is there. It says why a better one is left out.

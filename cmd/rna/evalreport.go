@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"onlinerna/data"
+	"onlinerna/internal/text"
 	"onlinerna/train/network"
 )
 
@@ -101,11 +102,15 @@ func wilson(p float64, n int) [2]float64 {
 // writeConfusion writes the confusion matrix: a row for each label that occurs, a column for each class.
 func (r *evalReport) writeConfusion(w io.Writer) error {
 	c := csv.NewWriter(w)
-	if err := c.Write(append([]string{"label"}, r.names...)); err != nil {
+	head := []string{"label"}
+	for _, name := range r.names {
+		head = append(head, text.Cell(name))
+	}
+	if err := c.Write(head); err != nil {
 		return err
 	}
 	for i, row := range r.confusion {
-		line, n := []string{r.names[i]}, 0
+		line, n := []string{head[i+1]}, 0
 		for _, x := range row {
 			line, n = append(line, strconv.Itoa(x)), n+x
 		}
@@ -123,7 +128,7 @@ func (r *evalReport) writeConfusion(w io.Writer) error {
 func (r *evalReport) print(out io.Writer, classes bool) error {
 	if classes {
 		for _, c := range r.Classes {
-			fmt.Fprintf(out, "%7.2f %%  of %6d  %s\n", c.Top1, c.Images, c.Name)
+			fmt.Fprintf(out, "%7.2f %%  of %6d  %s\n", c.Top1, c.Images, text.Printable(c.Name))
 		}
 	}
 	fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0], r.Interval[1], r.Calibration)

@@ -260,20 +260,20 @@ func (f *predictFlags) print(out io.Writer, list []predicted) error {
 		w.Write([]string{"path", "rank", "class", "name", "probability"})
 		for _, x := range list {
 			for i, g := range x.Guesses {
-				w.Write([]string{x.Path, strconv.Itoa(i + 1), strconv.Itoa(g.Class), g.Name, strconv.FormatFloat(g.Probability, 'g', 6, 64)})
+				w.Write([]string{text.Cell(x.Path), strconv.Itoa(i + 1), strconv.Itoa(g.Class), text.Cell(g.Name), strconv.FormatFloat(g.Probability, 'g', 6, 64)})
 			}
 		}
 		w.Flush()
 		return w.Error()
 	}
 	for _, x := range list {
-		fmt.Fprintln(out, x.Path)
+		fmt.Fprintln(out, text.Printable(x.Path))
 		for _, g := range x.Guesses {
 			wnid := ""
 			if g.WNID != "" {
-				wnid = "  " + g.WNID
+				wnid = "  " + text.Printable(g.WNID)
 			}
-			fmt.Fprintf(out, "  %6.2f %%  %s%s\n", 100*g.Probability, g.Name, wnid)
+			fmt.Fprintf(out, "  %6.2f %%  %s%s\n", 100*g.Probability, text.Printable(g.Name), wnid)
 		}
 	}
 	return nil

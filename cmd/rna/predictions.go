@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/files"
+	"onlinerna/internal/text"
 )
 
 // predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
@@ -79,6 +80,7 @@ func (p *predictions) commit() error {
 
 // appendCSV appends a field, quoted where it has to be.
 func appendCSV(b []byte, field string) []byte {
+	field = text.Cell(field)
 	if !strings.ContainsAny(field, ",\"\r\n") {
 		return append(b, field...)
 	}

@@ -112,7 +112,7 @@ func (p *progress) done() {
 // log prints a line above the bar.
 func (p *progress) log(format string, args ...any) {
 	p.done()
-	fmt.Fprintln(p.err, terminal.Wrap(p.err, fmt.Sprintf(format, args...), "  "))
+	fmt.Fprintln(p.err, terminal.Wrap(p.err, text.PrintableLines(fmt.Sprintf(format, args...)), "  "))
 }
 
 // AfterEpoch prints the line of the epoch.

@@ -17,6 +17,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/text"
 )
 
 // Options sets the limits of an audit.
@@ -222,13 +223,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	}{{"cannot be read", r.Unreadable}, {"other than they seem", r.Mislabeled}, {"tiny", r.Tiny}} {
 		fmt.Fprintf(w, "%s: %d\n", c.title, len(c.list))
 		for _, one := range c.list[:min(len(c.list), 10)] {
-			fmt.Fprintf(w, "  %s: %s\n", one.Name, one.What)
+			fmt.Fprintf(w, "  %s: %s\n", text.Printable(one.Name), text.Printable(one.What))
 		}
 	}
 	_, err := fmt.Fprintf(w, "there more than once: %d files, %d of them with different classes, %d for training and validation both\n",
 		len(r.Duplicates), r.Conflicts, r.Leaks)
 	for _, names := range r.Duplicates[:min(len(r.Duplicates), 10)] {
-		_, err = fmt.Fprintf(w, "  %s\n", strings.Join(names[:min(len(names), 4)], " = "))
+		_, err = fmt.Fprintf(w, "  %s\n", text.Printable(strings.Join(names[:min(len(names), 4)], " = ")))
 	}
 	return err
 }

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"onlinerna/internal/files"
+	"onlinerna/internal/text"
 )
 
 // SVG is the default format of figures.
@@ -46,6 +48,11 @@ func (c svg) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
 	return int64(n), err
+}
+
+// FillString draws a text. XML has no control characters, not even escaped ones.
+func (c svg) FillString(face font.Face, at vg.Point, s string) {
+	c.Canvas.FillString(face, at, text.Printable(s))
 }
 
 // New is an empty canvas of a format.

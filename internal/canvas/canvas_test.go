@@ -3,6 +3,7 @@ package canvas
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/xml"
 	"image/png"
 	"io"
 	"strings"
@@ -87,4 +88,20 @@ func page(t *testing.T, file []byte) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// An SVG stays well-formed XML, whatever a text has.
+func TestControlCharacters(t *testing.T) {
+	b := drawn(t, SVG, "a\x00\x1b]0;x\a<script>\ufffe&")
+	d := xml.NewDecoder(bytes.NewReader(b))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in %s", err, b)
+		}
+	}
+	if !bytes.Contains(b, []byte(`a\x00\x1b]0;x\a&lt;script&gt;`)) {
+		t.Errorf("%s", b)
+	}
 }

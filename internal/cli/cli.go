@@ -14,6 +14,7 @@ import (
 
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
 )
 
 // Stopped is an interruption, with the message for the user.
@@ -52,6 +53,10 @@ func Usage(cmd *cobra.Command, err error) error { return &usageError{cmd.Command
 // An error with a method ExitStatus ends with that, and without a message: the user knows.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
+	stderr = terminal.Guard(stderr)
+	if terminal.Is(stdout) { // a file or a pipe may take images
+		stdout = terminal.Guard(stdout)
+	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
@@ -67,7 +72,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		return e.ExitStatus()
 	}
 	if message != "" {
-		fmt.Fprintln(stderr, terminal.Wrap(stderr, terminal.StyleOf(stderr).Error("rna:")+" "+message, "  "))
+		fmt.Fprintln(stderr, terminal.Wrap(stderr, terminal.StyleOf(stderr).Error("rna:")+" "+text.PrintableLines(message), "  "))
 	}
 	var u *usageError
 	if errors.As(err, &u) {

@@ -3,6 +3,7 @@ package text
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -12,7 +13,7 @@ func Printable(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || !strconv.IsPrint(r) {
+		if r == utf8.RuneError && n == 1 || !unicode.IsGraphic(r) {
 			q := strconv.Quote(s[i : i+n])
 			b.WriteString(q[1 : len(q)-1])
 		} else {
@@ -30,4 +31,16 @@ func PrintableLines(s string) string {
 		lines[i] = Printable(line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Cell is text from elsewhere as a cell of CSV: a spreadsheet takes text that begins with =, +, - or @ for a formula,
+// unless an apostrophe comes first. Numbers and a lone dash are left alone.
+func Cell(s string) string {
+	if s == "" || s == "-" || !strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return s
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return s
+	}
+	return "'" + s
 }

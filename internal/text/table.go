@@ -20,6 +20,13 @@ func LeftTables(columns int, rows [][]string) []string { return tables(columns, 
 func Table(rows [][]string) string { return Tables(0, rows)[0] }
 
 func tables(columns int, rows [][]string, left bool) (parts []string) {
+	rows = slices.Clone(rows)
+	for i, row := range rows {
+		rows[i] = make([]string, len(row))
+		for k, cell := range row {
+			rows[i][k] = Printable(cell)
+		}
+	}
 	widths := make([]int, len(rows[0]))
 	all := -columnGap
 	for i := range widths {

@@ -74,7 +74,7 @@ func (t *Traffic) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{"layer", "kind", "name", "read_bytes", "written_bytes", "flop", "seconds"}) // errors stay until Flush
 	for _, x := range t.Works {
-		_ = c.Write([]string{x.Layer, x.Kind, x.Name, fmt.Sprint(x.Read), fmt.Sprint(x.Write), fmt.Sprint(x.FLOP), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
+		_ = c.Write([]string{text.Cell(x.Layer), x.Kind, text.Cell(x.Name), fmt.Sprint(x.Read), fmt.Sprint(x.Write), fmt.Sprint(x.FLOP), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
 	}
 	c.Flush()
 	return c.Error()

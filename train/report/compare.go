@@ -26,7 +26,7 @@ type Finished struct {
 func Compare(w io.Writer, runs []Finished) error {
 	b := terminal.NewPage(w)
 	for i, r := range runs {
-		fmt.Fprintf(b, "%c  %s\n", 'A'+i, r.Name)
+		fmt.Fprintf(b, "%c  %s\n", 'A'+i, text.Printable(r.Name))
 	}
 	b.WriteByte('\n')
 	rows := [][]string{{"", "epoch", "error %", "loss", "best: error %", "loss", "weights"}}
@@ -151,7 +151,7 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 	for i, r := range runs {
 		judge := judgeOf(r.History)
 		c.Epochs = max(c.Epochs, r.Config.Epochs)
-		s := series{kind: network.RNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, r.Name), scores: map[int]network.Score{}}
+		s := series{kind: network.RNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, text.Printable(r.Name)), scores: map[int]network.Score{}}
 		for _, e := range r.History {
 			if v := (series{kind: network.SGD}).score(r.Config, e, judge); v != nil {
 				s.scores[e.Epoch] = *v

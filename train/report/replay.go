@@ -134,7 +134,7 @@ func (r Replay) CSV(w io.Writer) error {
 	}
 	for _, k := range r.Curves {
 		for _, p := range k.Points {
-			line := []string{strconv.Itoa(p.Epoch), k.Name, string(k.Kind), number(float64(k.Window), k.Window > 0), k.Lambda, "",
+			line := []string{strconv.Itoa(p.Epoch), text.Cell(k.Name), string(k.Kind), number(float64(k.Window), k.Window > 0), k.Lambda, "",
 				number(float64(k.Last), k.Last > 0), number(k.Decay, k.Decay > 0), "", number(p.NormC, p.C != nil), p.Choice, p.Status}
 			if k.Beta != nil {
 				line[5] = number(*k.Beta, true)
