@@ -91,7 +91,7 @@ func (r *Run) atIterate(ctx context.Context, fn func() error) (err error) {
 		err = errors.Join(err, r.backFrom(x))
 	}()
 	epoch := r.pos.Epoch
-	r.pos.Epoch = min(epoch, r.Config.Epochs) // behind the last epoch the images are still its
+	r.pos.Epoch = min(epoch, r.Resolved.Epochs) // behind the last epoch the images are still its
 	err = r.recalibrate(ctx)
 	r.pos.Epoch = epoch
 	if err != nil {

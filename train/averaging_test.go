@@ -9,12 +9,15 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // scheduleFree is a run of an averaging optimiser with BatchNorm.
-func scheduleFree(t *testing.T, out string) Config {
+func scheduleFree(t *testing.T, out string) Spec {
 	c := tinyColour(out, pictures(t, 20, 6, 16))
-	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "schedule-free-sgd", Schedule{Rate: .5, Warmup: 1}, Off, 3
+	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "schedule-free-sgd", schedule.Schedule{Rate: .5, Warmup: 1}, average.Off, 3
 	return c
 }
 
@@ -36,7 +39,7 @@ func TestAveragedIterate(t *testing.T) {
 	var working, stats, want, late, kept []float64
 	epochs := 0
 	r = newRun(t, c, reference(op.Float64), watch{
-		Step: func(s *State) error {
+		Step: func(s *hook.State) error {
 			working, stats, want = numbers(t, r.Net.Params), numbers(t, r.Net.Stats), averageOf(t, r)
 			v, err := s.Iterate()
 			if err == nil {
@@ -45,7 +48,7 @@ func TestAveragedIterate(t *testing.T) {
 			}
 			return err
 		},
-		Epoch: func(s *State) error {
+		Epoch: func(s *hook.State) error {
 			epochs++
 			kept = numbers(t, r.Net.Params)
 			near(t, "iterate after an epoch", kept, want, 1e-12)
@@ -105,7 +108,7 @@ func TestAveragedInjection(t *testing.T) {
 		c := scheduleFree(t, "")
 		c.Epochs, c.Schedule.Warmup = 1, 0
 		var point []float64
-		r := trained(t, c, reference(op.Float64), watch{Epoch: func(s *State) error {
+		r := trained(t, c, reference(op.Float64), watch{Epoch: func(s *hook.State) error {
 			if err := s.Net.Params.AddScaled(.5, s.Net.Params); err != nil {
 				return err
 			}
@@ -125,7 +128,7 @@ func TestAveragedInjection(t *testing.T) {
 // TestAveragedTogether trains on two ranks, which stay alike and near one process that accumulates their batches.
 func TestAveragedTogether(t *testing.T) {
 	c := tiny("")
-	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs, c.Batch = "schedule-free-adamw", Schedule{Rate: 1e-3}, Off, 2, 4
+	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs, c.Batch = "schedule-free-adamw", schedule.Schedule{Rate: 1e-3}, average.Off, 2, 4
 	one := c
 	one.Accumulate = 2
 	want := numbers(t, trained(t, one, reference(op.Float64)).Net.Params)
@@ -142,17 +145,17 @@ func TestAveragedTogether(t *testing.T) {
 // weight with a gradient by the rate.
 func TestResetStepsCount(t *testing.T) {
 	c := tiny("")
-	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "adamw", Schedule{Kind: Constant, Rate: 1e-3}, Off, 2
+	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "adamw", schedule.Schedule{Kind: schedule.Constant, Rate: 1e-3}, average.Off, 2
 	c.WeightDecay = ptr(0)
 	var r *Run
 	var before []float64
 	first := true
 	r = newRun(t, c, reference(op.Float64), watch{
-		Epoch: func(s *State) error {
+		Epoch: func(s *hook.State) error {
 			before = numbers(t, s.Net.Params)
 			return s.ResetMomentum()
 		},
-		Step: func(s *State) error {
+		Step: func(s *hook.State) error {
 			if s.Epoch < 2 || !first {
 				return nil
 			}

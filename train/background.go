@@ -16,7 +16,7 @@ type background struct {
 func (r *Run) finish(d *store.Draft) {
 	b := &background{done: make(chan struct{})}
 	r.writing = b
-	keep := r.Config.CheckpointKeep
+	keep := r.Resolved.CheckpointKeep
 	go func() {
 		defer close(b.done)
 		if _, err := d.Finish(keep, r.showConfig); err != nil {

@@ -15,6 +15,8 @@ import (
 
 	"onlinerna/internal/files"
 	"onlinerna/nn/device"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/ranks"
 )
@@ -36,7 +38,7 @@ func TestTrainingGoesOn(t *testing.T) {
 	}
 	defer func() { files.Trace = nil }()
 	steps := 0
-	r := newRun(t, c, cpuDevice(t, 1), watch{Step: func(s *State) error {
+	r := newRun(t, c, cpuDevice(t, 1), watch{Step: func(s *hook.State) error {
 		if steps++; steps == 4 { // the checkpoint after step 2 is under way
 			release()
 		}
@@ -45,7 +47,7 @@ func TestTrainingGoesOn(t *testing.T) {
 	if err := r.Train(context.Background()); err != nil || steps != 6 || waited {
 		t.Errorf("%d steps, %v; training waited for a checkpoint: %v", steps, err, waited)
 	}
-	if _, err := ReadConfig(c.Out); err != nil {
+	if _, err := ReadSpec(c.Out); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,14 +60,14 @@ type spoiling struct {
 
 func (*spoiling) Name() string { return "spoiling" }
 
-func (h *spoiling) Save(_ *State, dir string) (json.RawMessage, error) {
+func (h *spoiling) Save(_ *hook.State, dir string) (json.RawMessage, error) {
 	if h.saves++; h.saves == 3 {
 		return json.RawMessage("1"), os.Mkdir(filepath.Join(dir, "spoiling.folder"), 0o777)
 	}
 	return json.RawMessage("1"), nil
 }
 
-func (*spoiling) Load(*State, string, json.RawMessage) error { return nil }
+func (*spoiling) Load(*hook.State, string, json.RawMessage) error { return nil }
 
 // TestBackgroundFailure has a checkpoint fail on its way to the disk: the run ends at a later step with the file named, and goes on from the checkpoint
 // before as if nothing had been.
@@ -86,7 +88,7 @@ func TestBackgroundFailure(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	again, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{&spoiling{saves: 9}}}, nil)
+	again, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1), Hooks: []hook.Hook{&spoiling{saves: 9}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func TestBackgroundFailure(t *testing.T) {
 
 // awaited waits after a step until the checkpoint under way is through, or has failed.
 func awaited(r **Run, step int, then func()) watch {
-	return watch{Step: func(s *State) error {
+	return watch{Step: func(s *hook.State) error {
 		if s.Steps == step {
 			if (*r).writing != nil {
 				<-(*r).writing.done
@@ -116,8 +118,8 @@ func awaited(r **Run, step int, then func()) watch {
 // TestBackgroundFailureOfRanks has rank 0's checkpoint fail on its way to the disk: all ranks end at the next step, with its error.
 func TestBackgroundFailureOfRanks(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
-	c.CheckpointSteps, c.StepsLimit, c.Epochs, c.RNA.Mode = 2, 16, 1, Off // 8 steps
-	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
+	c.CheckpointSteps, c.StepsLimit, c.Epochs, c.RNA.Mode = 2, 16, 1, average.Off // 8 steps
+	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		var r *Run
 		return runOn(context.Background(), c, dev, g, func(own *Run) { r = own }, &spoiling{}, second{awaited(&r, 5, func() {})})
 	}) {

@@ -11,15 +11,16 @@ import (
 	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
+	"onlinerna/train/schedule"
 )
 
 // bestOf is the best of all weights that records list, the first of equals.
-func bestOf(history []EpochRecord, by string) (best BestRecord) {
+func bestOf(history []hook.EpochRecord, by string) (best hook.BestRecord) {
 	for _, rec := range history {
 		list, _ := rec.Ranking(by)
 		for _, x := range list[:min(1, len(list))] {
 			if best.Epoch == 0 || hook.Compare(x.Score, best.Score, by) < 0 {
-				best = BestRecord{ScoreRecord: x, Epoch: rec.Epoch}
+				best = hook.BestRecord{ScoreRecord: x, Epoch: rec.Epoch}
 			}
 		}
 	}
@@ -27,17 +28,17 @@ func bestOf(history []EpochRecord, by string) (best BestRecord) {
 }
 
 // checkBest compares best.safetensors, its metadata and the last record of a run with the best of its records.
-func checkBest(t *testing.T, r *Run) BestRecord {
+func checkBest(t *testing.T, r *Run) hook.BestRecord {
 	t.Helper()
-	want := bestOf(r.History, r.Config.BestBy)
+	want := bestOf(r.History, r.Resolved.BestBy)
 	if got := r.History[len(r.History)-1].Best; got == nil || *got != want {
 		t.Errorf("the record has %+v, want %+v", got, want)
 	}
-	meta, err := r.Net.LoadWeights(filepath.Join(r.Config.Out, bestFile))
+	meta, err := r.Net.LoadWeights(filepath.Join(r.Resolved.Out, bestFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if by := map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Config.BestBy; meta.BestBy != by {
+	if by := map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Resolved.BestBy; meta.BestBy != by {
 		t.Errorf("the file says it is the best by %q, want %q", meta.BestBy, by)
 	}
 	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
@@ -57,12 +58,12 @@ func checkBest(t *testing.T, r *Run) BestRecord {
 func TestBest(t *testing.T) {
 	kinds := map[network.Kind]bool{}
 	dev := cpuDevice(t, 2)
-	for _, by := range []string{ByError, ByLoss} {
+	for _, by := range []string{hook.ByError, hook.ByLoss} {
 		for _, holdout := range []float64{0, 0.02} {
 			c := tiny(filepath.Join(t.TempDir(), "run"))
 			c.Epochs, c.BestBy, c.Holdout, c.EMA, c.RNA.Averages = 6, by, holdout, 12, []int{2, 3}
 			c.StepsLimit, c.ValLimit = 30, 8
-			c.Schedule = Schedule{Kind: Constant, Rate: 0.1}
+			c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.1}
 			r := trained(t, c, dev)
 			if n := len(r.History[5].Scores()); n != 5 {
 				t.Errorf("%d candidates in the last epoch: %+v", n, r.History[5])
@@ -85,12 +86,12 @@ func TestBest(t *testing.T) {
 func TestAverageIsBest(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.Epochs = 4
-	average := ScoreRecord{Kind: network.Average, Snapshots: 3, Score: network.Score{Top1: 100, Images: 1}}
-	r := trained(t, c, cpuDevice(t, 2), watch{Epoch: func(s *State) error {
+	average := hook.ScoreRecord{Kind: network.Average, Snapshots: 3, Score: network.Score{Top1: 100, Images: 1}}
+	r := trained(t, c, cpuDevice(t, 2), watch{Epoch: func(s *hook.State) error {
 		if s.Epoch != 3 {
 			return nil
 		}
-		s.Record.Averages = append(s.Record.Averages, AverageRecord{Epochs: 3, Score: average.Score})
+		s.Record.Averages = append(s.Record.Averages, hook.AverageRecord{Epochs: 3, Score: average.Score})
 		return s.JudgeAverage(t.Context(), 3, &average.Score)
 	}})
 	if got := r.History[3].Best; got == nil || got.ScoreRecord != average || got.Epoch != 3 {
@@ -105,17 +106,17 @@ func TestAverageIsBest(t *testing.T) {
 // TestBestResumed: a run that goes on from a checkpoint has the best weights of that time again, whatever was written after it.
 func TestBestResumed(t *testing.T) {
 	dev := cpuDevice(t, 2)
-	make := func(out string) Config {
+	make := func(out string) Spec {
 		c := tiny(out)
-		c.Epochs, c.BestBy, c.CheckpointEvery, c.StepsLimit, c.ValLimit = 8, ByLoss, 3, 30, 8
-		c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
+		c.Epochs, c.BestBy, c.CheckpointEvery, c.StepsLimit, c.ValLimit = 8, hook.ByLoss, 3, 30, 8
+		c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}
 		return c
 	}
 	whole := trained(t, make(filepath.Join(t.TempDir(), "whole")), dev)
 	for _, fails := range []int{2, 5} { // before the first checkpoint but one, and after it
 		out := filepath.Join(t.TempDir(), "run")
 		broken := errors.New("broken")
-		first := newRun(t, make(out), dev, watch{Epoch: func(s *State) error {
+		first := newRun(t, make(out), dev, watch{Epoch: func(s *hook.State) error {
 			if s.Epoch == fails {
 				return broken
 			}
@@ -126,7 +127,7 @@ func TestBestResumed(t *testing.T) {
 		}
 		later := first.best
 		first.Close()
-		r, err := Resume(out, Deps{Device: dev, Hooks: []Hook{watch{}}}, nil)
+		r, err := Resume(out, Deps{Device: dev, Hooks: []hook.Hook{watch{}}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func TestBestResumed(t *testing.T) {
 		if err := r.Train(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := checkBest(t, r), bestOf(whole.History, ByLoss); got != want {
+		if got, want := checkBest(t, r), bestOf(whole.History, hook.ByLoss); got != want {
 			t.Errorf("resumed, the best is %+v, want %+v", got, want)
 		}
 	}
@@ -163,7 +164,7 @@ func TestBestOfRanks(t *testing.T) {
 			if o.err != nil || len(o.history) != epochs {
 				t.Fatalf("rank %d: %d epochs, %v", k, len(o.history), o.err)
 			}
-			want := bestOf(o.history, ByError)
+			want := bestOf(o.history, hook.ByError)
 			if got := *o.history[epochs-1].Best; got != want || got != *list[0].history[epochs-1].Best {
 				t.Errorf("rank %d: the best is %+v, want %+v", k, got, want)
 			}
@@ -173,8 +174,8 @@ func TestBestOfRanks(t *testing.T) {
 		}
 	}
 	check(together(t, 2, c, reference64, nil), 4)
-	check(together(t, 3, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
-		r, err := Resume(c.Out, Deps{Device: dev, Ranks: g}, func(c *Config) { c.Epochs = 6 })
+	check(together(t, 3, c, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
+		r, err := Resume(c.Out, Deps{Device: dev, Ranks: g}, func(c *Spec) { c.Epochs = 6 })
 		if err != nil {
 			return outcome{err: err}
 		}

@@ -13,7 +13,7 @@ import (
 
 	"onlinerna/internal/files"
 	"onlinerna/nn/device"
-	"onlinerna/train/config"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -35,7 +35,7 @@ type checkpoint struct {
 	Version  int                        `json:"version"`
 	Position position                   `json:"position"`
 	Images   int                        `json:"images"` // of an epoch
-	Best     *BestRecord                `json:"best,omitempty"`
+	Best     *hook.BestRecord           `json:"best,omitempty"`
 	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // where the device has one
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
@@ -49,13 +49,13 @@ type due struct {
 
 // wants says whether this process would write a checkpoint after a step by its clock. Rank 0's counts.
 func (r *Run) wants() bool {
-	c := &r.Config
+	c := &r.Resolved
 	return c.Out != "" && c.CheckpointMinutes > 0 && r.Ranks.First() && time.Since(r.due.saved).Minutes() >= c.CheckpointMinutes
 }
 
 // atEpochEnd says whether a checkpoint follows an epoch.
 func (r *Run) atEpochEnd(epoch int) (bool, error) {
-	c := &r.Config
+	c := &r.Resolved
 	switch {
 	case c.Out == "":
 		return false, nil
@@ -71,7 +71,7 @@ func (r *Run) atEpochEnd(epoch int) (bool, error) {
 
 // dueAfter says whether a checkpoint follows a step in an epoch.
 func (r *Run) dueAfter(step int) bool {
-	c := &r.Config
+	c := &r.Resolved
 	return c.Out != "" && (r.due.at || c.CheckpointSteps > 0 && step-r.due.savedSteps >= c.CheckpointSteps)
 }
 
@@ -86,7 +86,7 @@ func (r *Run) Save() error {
 
 // saveLater is Save that does not wait until the files are on the disk. What goes wrong from then on is an error of the next step or checkpoint.
 func (r *Run) saveLater() error {
-	if r.Config.Out == "" {
+	if r.Resolved.Out == "" {
 		return errors.New("the run has no folder to save its state in")
 	}
 	if r.beyond != nil {
@@ -110,7 +110,7 @@ func (r *Run) saveTogether() error {
 		err = r.save()
 	} else {
 		for _, h := range r.hooks {
-			if h, ok := h.(ShardedHook); ok && h.Sharded() && err == nil {
+			if h, ok := h.(hook.ShardedHook); ok && h.Sharded() && err == nil {
 				_, err = r.saveSharded(h, "")
 			}
 		}
@@ -120,7 +120,7 @@ func (r *Run) saveTogether() error {
 }
 
 // saveSharded is Save of a hook on all ranks, if none of them has failed before.
-func (r *Run) saveSharded(h ShardedHook, dir string) (json.RawMessage, error) {
+func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, error) {
 	if err := r.Ranks.Together(nil); err != nil {
 		return nil, err
 	}
@@ -129,10 +129,10 @@ func (r *Run) saveSharded(h ShardedHook, dir string) (json.RawMessage, error) {
 
 // save writes the state of the run, with the others in saveTogether where hooks need them.
 func (r *Run) save() error {
-	root := filepath.Join(r.Config.Out, checkpointDir)
+	root := filepath.Join(r.Resolved.Out, checkpointDir)
 	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
 	d, err := store.Begin(root, m, func(tmp string) error {
-		if err := r.Config.Write(tmp); err != nil {
+		if err := r.Resolved.write(tmp); err != nil {
 			return err
 		}
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
@@ -149,12 +149,12 @@ func (r *Run) save() error {
 		}
 		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Best: r.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
-			saving, ok := h.(SavingHook)
+			saving, ok := h.(hook.SavingHook)
 			if !ok {
 				continue
 			}
 			var small json.RawMessage
-			if d, ok := h.(ShardedHook); ok && d.Sharded() {
+			if d, ok := h.(hook.ShardedHook); ok && d.Sharded() {
 				small, err = r.saveSharded(d, tmp)
 			} else {
 				small, err = saving.Save(r.state(), tmp)
@@ -193,10 +193,10 @@ func Checkpoint(dir string) (string, error) {
 }
 
 // ReadConfig reads the config of the run in a folder: that of its newest checkpoint whose config is whole, else config.json.
-func ReadConfig(dir string) (Config, error) {
+func ReadSpec(dir string) (Spec, error) {
 	list, err := store.List(filepath.Join(dir, checkpointDir))
 	if err != nil {
-		return Config{}, err
+		return Spec{}, err
 	}
 	var errs []error
 	for _, c := range list {
@@ -204,9 +204,9 @@ func ReadConfig(dir string) (Config, error) {
 			errs = append(errs, err)
 			continue
 		}
-		return config.Read(c)
+		return readSpec(c)
 	}
-	c, err := config.Read(dir)
+	c, err := readSpec(dir)
 	if err == nil {
 		return c, nil
 	}
@@ -217,18 +217,18 @@ func ReadConfig(dir string) (Config, error) {
 // not change results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of epochs, also of a
 // run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
 // hooks are those that the run was started with. A run has its folder for itself until it is closed, or its process has ended.
-func Resume(dir string, d Deps, adjust func(*Config)) (*Run, error) {
+func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 	newest, err := store.Find(filepath.Join(dir, checkpointDir))
-	var c Config
+	var c Spec
 	if err == nil {
-		c, err = config.Read(newest.Dir)
+		c, err = readSpec(newest.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
 	before := c.Epochs
 	if c.BestBy == "" { // as it was before there was a choice
-		c.BestBy = ByLoss
+		c.BestBy = hook.ByLoss
 	}
 	if adjust != nil {
 		adjust(&c)
@@ -266,7 +266,7 @@ func Resume(dir string, d Deps, adjust func(*Config)) (*Run, error) {
 func (r *Run) lock() error {
 	return r.first(func() (err error) {
 		if r.locked == nil {
-			r.locked, err = store.Acquire(filepath.Join(r.Config.Out, checkpointDir))
+			r.locked, err = store.Acquire(filepath.Join(r.Resolved.Out, checkpointDir))
 		}
 		return err
 	})
@@ -278,7 +278,7 @@ func (r *Run) showConfig(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(r.Config.Out, configName)
+	path := filepath.Join(r.Resolved.Out, configName)
 	if has, err := os.ReadFile(path); err == nil && bytes.Equal(has, b) {
 		return nil
 	}
@@ -293,20 +293,20 @@ func (r *Run) tidy(from store.Newest) error {
 			if err != nil {
 				return err
 			}
-			r.note("%v: the checkpoint is now %s, and the one before it, %s, is taken", d.Err, to, from.Dir)
+			r.Resolved.note("%v: the checkpoint is now %s, and the one before it, %s, is taken", d.Err, to, from.Dir)
 		}
-		path := filepath.Join(r.Config.Out, configName)
+		path := filepath.Join(r.Resolved.Out, configName)
 		has, err := os.ReadFile(path)
 		if err != nil && !os.IsNotExist(err) {
 			return err
 		}
-		list, _ := store.List(filepath.Join(r.Config.Out, checkpointDir))
+		list, _ := store.List(filepath.Join(r.Resolved.Out, checkpointDir))
 		if err == nil && !written(has, list) {
 			if err := os.Rename(path, path+".other"); err != nil {
 				return err
 			}
 			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
-			r.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line", path, config.Differ(has, own), configName)
+			r.Resolved.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line", path, differ(has, own), configName)
 		}
 		return r.showConfig(from.Dir)
 	})
@@ -336,11 +336,11 @@ func (r *Run) load(dir string) error {
 		return fmt.Errorf("%s: version %d, this program reads %d", path, c.Version, checkpointVersion)
 	case c.Images != r.in.train.Images():
 		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images, r.in.train.Images())
-	case c.Position.Epoch > r.Config.Epochs+1:
-		return fmt.Errorf("%s: %d epochs are done: a run of %d epochs is shorter", path, c.Position.Epoch-1, r.Config.Epochs)
+	case c.Position.Epoch > r.Resolved.Epochs+1:
+		return fmt.Errorf("%s: %d epochs are done: a run of %d epochs is shorter", path, c.Position.Epoch-1, r.Resolved.Epochs)
 	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.in.train.Steps() || c.Position.Steps < 0:
 		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
-			path, c.Position.Epoch, c.Position.Batch, r.Config.Epochs, r.in.train.Steps())
+			path, c.Position.Epoch, c.Position.Batch, r.Resolved.Epochs, r.in.train.Steps())
 	}
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err
@@ -356,7 +356,7 @@ func (r *Run) load(dir string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, h := range r.hooks {
-		h, ok := h.(SavingHook)
+		h, ok := h.(hook.SavingHook)
 		if !ok {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/internal/traintest"
 )
@@ -31,8 +32,8 @@ func TestCheckpointKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if r.pos.Steps != 5 || len(r.Notes) > 0 {
-		t.Errorf("at step %d, want 5; %q", r.pos.Steps, r.Notes)
+	if r.pos.Steps != 5 || len(r.Resolved.Notes) > 0 {
+		t.Errorf("at step %d, want 5; %q", r.pos.Steps, r.Resolved.Notes)
 	}
 	if err := r.Save(); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, path) || !strings.Contains(said, "damaged") || r.pos.Steps >= 11 {
+		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path) || !strings.Contains(said, "damaged") || r.pos.Steps >= 11 {
 			t.Errorf("%s: at step %d, %q", name, r.pos.Steps, said)
 		}
 		if err := r.Train(t.Context()); err != nil {
@@ -144,11 +145,11 @@ func TestReadConfig(t *testing.T) {
 	for _, dir := range list {
 		put(t, filepath.Join(dir, configName), []byte("{}"))
 	}
-	if got, err := ReadConfig(c.Out); err != nil || got.Seed != c.Seed {
+	if got, err := ReadSpec(c.Out); err != nil || got.Seed != c.Seed {
 		t.Errorf("seed %d, want %d: %v", got.Seed, c.Seed, err)
 	}
 	put(t, filepath.Join(c.Out, configName), []byte("{"))
-	if _, err := ReadConfig(c.Out); err == nil || !strings.Contains(err.Error(), filepath.Join(list[0], configName)) {
+	if _, err := ReadSpec(c.Out); err == nil || !strings.Contains(err.Error(), filepath.Join(list[0], configName)) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -170,7 +171,7 @@ func TestDamagedMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatalf("byte %d: %v", at, err)
 		}
-		if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, path+" is damaged") || r.pos.Steps != 11 {
+		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path+" is damaged") || r.pos.Steps != 11 {
 			t.Errorf("byte %d: at step %d, %q", at, r.pos.Steps, said)
 		}
 		r.Close()
@@ -203,7 +204,7 @@ func TestLostMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, path+" is") || !strings.Contains(said, name) || r.pos.Steps != 11 {
+		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path+" is") || !strings.Contains(said, name) || r.pos.Steps != 11 {
 			t.Errorf("%s: at step %d, %q", name, r.pos.Steps, said)
 		}
 		if err := errors.Join(r.Train(context.Background()), r.Close()); err != nil {
@@ -292,8 +293,8 @@ func TestEditedConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, "epochs, erochs") || r.Config.Epochs != 5 {
-		t.Errorf("%d epochs, %q", r.Config.Epochs, said)
+	if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, "epochs, erochs") || r.Resolved.Epochs != 5 {
+		t.Errorf("%d epochs, %q", r.Resolved.Epochs, said)
 	}
 	now, err := os.ReadFile(path)
 	other, err2 := os.ReadFile(path + ".other")
@@ -307,18 +308,18 @@ func TestTwoRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	c := tiny(out)
 	tried := 0
-	hook := traintest.Watch{Epoch: func(s *State) error {
+	watcher := traintest.Watch{Epoch: func(s *hook.State) error {
 		if s.Epoch != 2 {
 			return nil
 		}
 		tried++
-		_, err := Resume(out, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{traintest.Watch{}}}, nil)
+		_, err := Resume(out, Deps{Device: cpuDevice(t, 1), Hooks: []hook.Hook{traintest.Watch{}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) || !strings.Contains(err.Error(), out) {
 			t.Errorf("resumed: %v", err)
 		}
 		return nil
 	}}
-	r, err := New(c, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{hook}})
+	r, err := New(c, Deps{Device: cpuDevice(t, 1), Hooks: []hook.Hook{watcher}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,12 +335,12 @@ func TestCheckpointEvery(t *testing.T) {
 	trained(t, whole, dev)
 	for _, c := range []struct {
 		name string
-		set  func(*Config)
+		set  func(*Spec)
 		want int // and what is written at the begin
 	}{
-		{"epochs", func(c *Config) { c.CheckpointEvery = 2 }, 3},
-		{"steps", func(c *Config) { c.CheckpointSteps = 2 }, 8},
-		{"minutes", func(c *Config) { c.CheckpointMinutes = 1e-9 }, 15},
+		{"epochs", func(c *Spec) { c.CheckpointEvery = 2 }, 3},
+		{"steps", func(c *Spec) { c.CheckpointSteps = 2 }, 8},
+		{"minutes", func(c *Spec) { c.CheckpointMinutes = 1e-9 }, 15},
 	} {
 		conf := tiny(filepath.Join(t.TempDir(), "run"))
 		conf.CheckpointKeep = 100

@@ -8,11 +8,14 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // gradients keeps the gradients that steps went by, before they were clipped, where nothing is clipped.
 func gradients(t *testing.T, list *[][]float64) watch {
-	return watch{Step: func(s *State) error {
+	return watch{Step: func(s *hook.State) error {
 		v, scale, err := s.Gradient()
 		if err != nil {
 			return err
@@ -37,8 +40,8 @@ func norm(x []float64) (s float64) {
 // gradient it stepped.
 func TestClip(t *testing.T) {
 	base := tiny("")
-	base.Epochs, base.StepsLimit, base.RNA.Mode, base.Batch = 1, 4, Off, 4
-	base.Schedule = Schedule{Kind: Constant, Rate: 1}
+	base.Epochs, base.StepsLimit, base.RNA.Mode, base.Batch = 1, 4, average.Off, 4
+	base.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1}
 	base.Momentum, base.WeightDecay = ptr(0), ptr(0)
 	base.Accumulate = 4 // one step
 	var list [][]float64
@@ -57,12 +60,12 @@ func TestClip(t *testing.T) {
 	bound := sorted[len(sorted)*99/100]
 	for _, x := range []struct {
 		name string
-		set  func(c *Config)
+		set  func(c *Spec)
 		want func(v float64) float64
 	}{
-		{"norm", func(c *Config) { c.ClipGrad = length / 3 }, func(v float64) float64 { return v * length / 3 / (length + 1e-6) }},
-		{"norm above", func(c *Config) { c.ClipGrad = 2 * length }, func(v float64) float64 { return v }},
-		{"value", func(c *Config) { c.ClipValue = bound }, func(v float64) float64 { return max(-bound, min(bound, v)) }},
+		{"norm", func(c *Spec) { c.ClipGrad = length / 3 }, func(v float64) float64 { return v * length / 3 / (length + 1e-6) }},
+		{"norm above", func(c *Spec) { c.ClipGrad = 2 * length }, func(v float64) float64 { return v }},
+		{"value", func(c *Spec) { c.ClipValue = bound }, func(v float64) float64 { return max(-bound, min(bound, v)) }},
 	} {
 		want := make([]float64, len(g))
 		for i := range g {
@@ -104,13 +107,13 @@ func TestClip(t *testing.T) {
 // TestScheduleByStep looks at the rates that steps are made with, and resumes in the middle.
 func TestScheduleByStep(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.StepsLimit, c.RNA.Mode, c.Accumulate = 3, 5, Off, 2 // three steps an epoch
-	c.Schedule = Schedule{Kind: Cosine, By: ByStep, Rate: 0.1, Warmup: 0.5, WarmupFrom: ptr(0.1)}
+	c.Epochs, c.StepsLimit, c.RNA.Mode, c.Accumulate = 3, 5, average.Off, 2 // three steps an epoch
+	c.Schedule = schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: 0.1, Warmup: 0.5, WarmupFrom: ptr(0.1)}
 	var got []float64
-	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *State) error { got = append(got, s.Step.Rate); return nil }})
+	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error { got = append(got, s.Step.Rate); return nil }})
 	var want []float64
 	for i := range 9 {
-		want = append(want, r.Config.Schedule.AtStep(i, 3))
+		want = append(want, r.Resolved.Schedule.AtStep(i, 3))
 	}
 	if !slices.Equal(got, want) || r.History[1].Rate != want[5] {
 		t.Errorf("rates %v, want %v; the second epoch's is %g", got, want, r.History[1].Rate)

@@ -7,25 +7,26 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/train/hook"
 	"onlinerna/train/profile"
 	"onlinerna/train/ranks"
 )
 
-// Deps are what a run is given beside its Config. Only Device is needed.
+// Deps are what a run is given beside its Spec. Only Device is needed.
 type Deps struct {
 	Device device.Device // which stays the caller's
 
-	// Train and Val are images in place of Config.Data and Config.ValData: sets of data, or one's own. They stay the caller's to close, and a resumed
+	// Train and Val are images in place of Spec.Data and Spec.ValData: sets of data, or one's own. They stay the caller's to close, and a resumed
 	// run is given them again. Val may be nil. Val's classes are Train's.
 	Train, Val data.Dataset
 
-	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Config.Accumulate batches of
+	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Spec.Accumulate batches of
 	// each rank, rank 0 alone writes files, and an error that is not Common leaves the other ranks waiting.
 	Ranks *ranks.Group
 
 	// Hooks have names of their own, other than "rna", "ema", "tensorboard" and "metrics", which are the run's. Those that hold something are
 	// closed with the run, or at once if New or Resume fails. A resumed run is given the hooks that it was started with.
-	Hooks []Hook
+	Hooks []hook.Hook
 
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
@@ -43,7 +44,7 @@ func (d *Deps) log(format string, args ...any) {
 }
 
 // checkDevice is an error unless the device is what the config asks for.
-func checkDevice(c *Config, dev device.Device) error {
+func checkDevice(c *Spec, dev device.Device) error {
 	if dev == nil {
 		return fmt.Errorf("no device to train on: give Deps.Device")
 	}

@@ -7,6 +7,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
+	"onlinerna/train/hook"
 )
 
 // changing is a device whose algorithms may give other bits in each run.
@@ -24,28 +25,28 @@ func TestDevice(t *testing.T) {
 	defer narrow.Close()
 	wide := cpuDevice(t, 1)
 	for _, c := range []struct {
-		config Config
+		config Spec
 		dev    device.Device
 		want   string // "" for a run
 	}{
-		{Config{Precision: "bfloat16"}, narrow, ""},
-		{Config{Precision: "bfloat16"}, wide, "precision bfloat16: the device cpu computes in float32"},
-		{Config{Precision: "float32"}, narrow, "precision float32: the device cpu computes in bfloat16"},
-		{Config{Precision: "float32"}, wide, ""},
-		{Config{Precision: "float64"}, reference(op.Float64), ""},
-		{Config{Device: "cpu"}, wide, ""},
-		{Config{Device: "auto"}, wide, ""},
-		{Config{Device: "cuda:1"}, wide, "device cuda:1: the run is given a device cpu"},
-		{Config{Device: "reference64"}, reference(op.Float64), ""},
-		{Config{Device: "reference64"}, reference(op.Float32), "given a device reference"},
-		{Config{Deterministic: true}, wide, ""},
-		{Config{Deterministic: true}, changing{wide}, "deterministic: the device cpu"},
-		{Config{}, nil, "give Deps.Device"},
+		{Spec{Precision: "bfloat16"}, narrow, ""},
+		{Spec{Precision: "bfloat16"}, wide, "precision bfloat16: the device cpu computes in float32"},
+		{Spec{Precision: "float32"}, narrow, "precision float32: the device cpu computes in bfloat16"},
+		{Spec{Precision: "float32"}, wide, ""},
+		{Spec{Precision: "float64"}, reference(op.Float64), ""},
+		{Spec{Device: "cpu"}, wide, ""},
+		{Spec{Device: "auto"}, wide, ""},
+		{Spec{Device: "cuda:1"}, wide, "device cuda:1: the run is given a device cpu"},
+		{Spec{Device: "reference64"}, reference(op.Float64), ""},
+		{Spec{Device: "reference64"}, reference(op.Float32), "given a device reference"},
+		{Spec{Deterministic: true}, wide, ""},
+		{Spec{Deterministic: true}, changing{wide}, "deterministic: the device cpu"},
+		{Spec{}, nil, "give Deps.Device"},
 	} {
 		small := tiny("")
 		c.config.Batch, c.config.Epochs, c.config.StepsLimit, c.config.ValLimit = small.Batch, 1, 1, 1
 		closed := 0
-		r, err := New(c.config, Deps{Device: c.dev, Hooks: []Hook{closing{&closed}}})
+		r, err := New(c.config, Deps{Device: c.dev, Hooks: []hook.Hook{closing{&closed}}})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) || closed != 1 {
 				t.Errorf("%+v: error %v, want %q; its hook was closed %d times", c.config, err, c.want, closed)

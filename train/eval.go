@@ -67,14 +67,14 @@ func (r *Run) recalibrate(ctx context.Context) error {
 const bestFile = "best.safetensors"
 
 // candidate keeps the network's present weights as best.safetensors if the score that they are judged by is the best so far.
-func (r *Run) candidate(x ScoreRecord) error {
-	if !x.Score.Finite() || r.best != nil && hook.Compare(x.Score, r.best.Score, r.Config.BestBy) >= 0 {
+func (r *Run) candidate(x hook.ScoreRecord) error {
+	if !x.Score.Finite() || r.best != nil && hook.Compare(x.Score, r.best.Score, r.Resolved.BestBy) >= 0 {
 		return nil
 	}
 	if err := r.keep("best", x); err != nil {
 		return err
 	}
-	r.best = &BestRecord{ScoreRecord: x, Epoch: r.pos.Epoch}
+	r.best = &hook.BestRecord{ScoreRecord: x, Epoch: r.pos.Epoch}
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (r *Run) saveBest(dir string) error {
 	if r.best == nil {
 		return nil
 	}
-	return copyThere(filepath.Join(dir, bestFile), filepath.Join(r.Config.Out, bestFile))
+	return copyThere(filepath.Join(dir, bestFile), filepath.Join(r.Resolved.Out, bestFile))
 }
 
 // copyThere copies a file unless a user has taken it away, or an older program did not write it.
@@ -97,7 +97,7 @@ func copyThere(to, from string) error {
 // loadBest puts back the best weights of a checkpoint.
 func (r *Run) loadBest(dir string) error {
 	return r.first(func() error {
-		path := filepath.Join(r.Config.Out, bestFile)
+		path := filepath.Join(r.Resolved.Out, bestFile)
 		if r.best == nil {
 			if err := files.Remove(path); err != nil && !os.IsNotExist(err) {
 				return err
@@ -109,16 +109,16 @@ func (r *Run) loadBest(dir string) error {
 }
 
 // keep writes the network's present weights to name.safetensors in the run's folder.
-func (r *Run) keep(name string, of ScoreRecord) error {
-	if r.Config.Out == "" {
+func (r *Run) keep(name string, of hook.ScoreRecord) error {
+	if r.Resolved.Out == "" {
 		return nil
 	}
 	return r.first(func() error {
-		path := filepath.Join(r.Config.Out, name+".safetensors")
+		path := filepath.Join(r.Resolved.Out, name+".safetensors")
 		meta := r.Meta(of.Kind)
 		meta.Snapshots = of.Snapshots
 		if filepath.Base(path) == bestFile {
-			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Config.BestBy
+			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Resolved.BestBy
 		}
 		if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, meta); err != nil {
 			return fmt.Errorf("writing weights: %w", err)

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"onlinerna/data"
+	"onlinerna/train/average"
 )
 
 // TestEvaluateLogits computes the score again from the logits, with a last batch that is smaller.
 func TestEvaluateLogits(t *testing.T) {
 	c := tinyColour("", pictures(t, 22, 22, 16))
-	c.Epochs, c.RNA.Mode = 1, Off
+	c.Epochs, c.RNA.Mode = 1, average.Off
 	r := trained(t, c, cpuDevice(t, 2))
 	loss, right, images := 0.0, 0, 0
 	score, err := r.Net.Score(t.Context(), r.in.val, func(b *data.Batch, logits []float32) error {

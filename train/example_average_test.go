@@ -15,6 +15,8 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -24,15 +26,15 @@ type swa struct {
 	mean    device.Vector // of them
 }
 
-func (*swa) Name() string          { return "swa" }
-func (*swa) Holds() train.Holdings { return train.Holdings{Weights: 1} }
+func (*swa) Name() string         { return "swa" }
+func (*swa) Holds() hook.Holdings { return hook.Holdings{Weights: 1} }
 
-func (h *swa) Open(s *train.State) (err error) {
+func (h *swa) Open(s *hook.State) (err error) {
 	h.mean, err = s.Net.NewParams()
 	return err
 }
 
-func (h *swa) AfterEpoch(ctx context.Context, s *train.State) error {
+func (h *swa) AfterEpoch(ctx context.Context, s *hook.State) error {
 	if s.Epoch < h.from {
 		return nil
 	}
@@ -49,12 +51,12 @@ func (h *swa) AfterEpoch(ctx context.Context, s *train.State) error {
 		if err != nil {
 			return err
 		}
-		s.Record.Others = append(s.Record.Others, train.ScoreRecord{Kind: "swa", Score: *score})
+		s.Record.Others = append(s.Record.Others, hook.ScoreRecord{Kind: "swa", Score: *score})
 		return errors.Join(s.Judge(ctx, "swa", score), s.Keep("swa", "swa"))
 	})
 }
 
-func (h *swa) Save(s *train.State, dir string) (json.RawMessage, error) {
+func (h *swa) Save(s *hook.State, dir string) (json.RawMessage, error) {
 	if h.n == 0 {
 		return json.Marshal(h.n)
 	}
@@ -62,7 +64,7 @@ func (h *swa) Save(s *train.State, dir string) (json.RawMessage, error) {
 	return json.RawMessage(fmt.Sprint(h.n)), err
 }
 
-func (h *swa) Load(s *train.State, dir string, small json.RawMessage) error {
+func (h *swa) Load(s *hook.State, dir string, small json.RawMessage) error {
 	if err := json.Unmarshal(small, &h.n); err != nil || h.n == 0 {
 		return err
 	}
@@ -83,7 +85,7 @@ func Example_average() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	run, err := train.New(train.Config{Data: "glyphs", Epochs: 3, StepsLimit: 4, ValLimit: 1, RNA: train.RNAConfig{Mode: train.Off}}, train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}}})
+	run, err := train.New(train.Spec{Data: "glyphs", Epochs: 3, StepsLimit: 4, ValLimit: 1, RNA: average.Options{Mode: average.Off}}, train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -109,7 +111,7 @@ type stop struct {
 
 func (stop) Name() string { return "stop" }
 
-func (h stop) AfterStep(_ context.Context, s *train.State) error {
+func (h stop) AfterStep(_ context.Context, s *hook.State) error {
 	if s.Steps == h.step {
 		h.f()
 	}
@@ -124,9 +126,9 @@ func TestOutsideHook(t *testing.T) {
 	}
 	defer dev.Close()
 	dir := t.TempDir()
-	config := func(name string) train.Config {
-		return train.Config{Data: "glyphs", Batch: 8, Epochs: 4, StepsLimit: 3, ValLimit: 2, Seed: 3, CheckpointEvery: 1, Out: filepath.Join(dir, name),
-			RNA: train.RNAConfig{Mode: train.Off}}
+	config := func(name string) train.Spec {
+		return train.Spec{Data: "glyphs", Batch: 8, Epochs: 4, StepsLimit: 3, ValLimit: 2, Seed: 3, CheckpointEvery: 1, Out: filepath.Join(dir, name),
+			RNA: average.Options{Mode: average.Off}}
 	}
 	finish := func(r *train.Run, err error) *train.Run {
 		t.Helper()
@@ -140,7 +142,7 @@ func TestOutsideHook(t *testing.T) {
 		return r
 	}
 	var iterates [][]float64
-	whole := finish(train.New(config("whole"), train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}, each(func(s *train.State) error {
+	whole := finish(train.New(config("whole"), train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}, each(func(s *hook.State) error {
 		x := make([]float64, s.Net.Params.Len())
 		iterates = append(iterates, x)
 		return s.Net.Params.ReadAt64(x, 0)
@@ -174,7 +176,7 @@ func TestOutsideHook(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := train.New(config("parts"), train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}, stop{8, cancel}}})
+	r, err := train.New(config("parts"), train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}, stop{8, cancel}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func TestOutsideHook(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	finish(train.Resume(filepath.Join(dir, "parts"), train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}}}, nil))
+	finish(train.Resume(filepath.Join(dir, "parts"), train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}}}, nil))
 	again, err := os.ReadFile(filepath.Join(dir, "parts", "swa.safetensors"))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +195,7 @@ func TestOutsideHook(t *testing.T) {
 }
 
 // each is a hook that looks at the end of each epoch.
-type each func(s *train.State) error
+type each func(s *hook.State) error
 
-func (each) Name() string                                         { return "each" }
-func (f each) AfterEpoch(_ context.Context, s *train.State) error { return f(s) }
+func (each) Name() string                                        { return "each" }
+func (f each) AfterEpoch(_ context.Context, s *hook.State) error { return f(s) }

@@ -7,6 +7,9 @@ import (
 
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // progress is a hook that prints a line an epoch.
@@ -14,7 +17,7 @@ type progress struct{}
 
 func (progress) Name() string { return "progress" }
 
-func (progress) AfterEpoch(_ context.Context, s *train.State) error {
+func (progress) AfterEpoch(_ context.Context, s *hook.State) error {
 	fmt.Printf("epoch %d: error %.2f %%", s.Epoch, s.Record.SGD.Error())
 	if r := s.Record.RNA; r != nil && r.Score != nil {
 		fmt.Printf(", extrapolated %.2f %%", r.Score.Error())
@@ -29,11 +32,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	run, err := train.New(train.Config{
+	run, err := train.New(train.Spec{
 		Data: "glyphs", Model: "lenet", Epochs: 15, Out: "runs/glyphs",
-		Schedule: train.Schedule{Kind: train.Constant, Rate: 0.05},
-		RNA:      train.RNAConfig{Window: 5},
-	}, train.Deps{Device: dev, Hooks: []train.Hook{progress{}}})
+		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05},
+		RNA:      average.Options{Window: 5},
+	}, train.Deps{Device: dev, Hooks: []hook.Hook{progress{}}})
 	if err != nil {
 		log.Fatal(err)
 	}

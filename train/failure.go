@@ -49,12 +49,12 @@ func (r *Run) failed(err error) error {
 
 // savedState is the folder of the last checkpoint, "" if there is none.
 func (r *Run) savedState() string {
-	if r.Config.Out == "" {
+	if r.Resolved.Out == "" {
 		return ""
 	}
 	if r.writing != nil {
 		<-r.writing.done
 	}
-	dir, _ := Checkpoint(r.Config.Out)
+	dir, _ := Checkpoint(r.Resolved.Out)
 	return dir
 }

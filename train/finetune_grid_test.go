@@ -86,7 +86,7 @@ func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 	s.todo = append(s.todo, func() {
 		start := time.Now()
 		train, test := s.album(k.source).divide(k.target, size, seed)
-		run, err := m.tune(s.t, lesson{Config{Model: k.model, Data: k.source, Seed: seed, Init: s.weights(k)}, train}, s.dir)
+		run, err := m.tune(s.t, lesson{Spec{Model: k.model, Data: k.source, Seed: seed, Init: s.weights(k)}, train}, s.dir)
 		if diverged := (*DivergedError)(nil); errors.As(err, &diverged) {
 			c.Error = 100 - 100/float64(len(k.target)) // as a guess
 		} else if err != nil {
@@ -151,7 +151,7 @@ func (s *tuneStudy) weights(k task) string {
 		return path
 	}
 	train, test := s.album(k.source).divide(k.before, 1<<20, 1)
-	run, err := tune(s.t, lesson{Config{Model: k.model, Data: k.source, Seed: 1, Epochs: s.pretrain}, train})
+	run, err := tune(s.t, lesson{Spec{Model: k.model, Data: k.source, Seed: 1, Epochs: s.pretrain}, train})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func errorOn(t *testing.T, r *Run, set data.Dataset) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := r.Config
+	c := r.Resolved
 	c.Batch = 100
 	in := &input{Deps: &r.Deps, profile: p}
 	l, err := in.evaluation(&c, set, nil)

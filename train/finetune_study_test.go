@@ -13,7 +13,9 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/train/average"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // task is a small set: classes of a data set, with a net that was trained on other classes of it.
@@ -144,12 +146,12 @@ var variants = []struct {
 func rates(c *lesson, rate, head float64) {
 	c.Schedule.Rate = rate * float64(resolvedAs(c).Batch) / 32
 	c.HeadRate = head * c.Schedule.Rate
-	c.Schedule.Kind, c.Schedule.By = Cosine, ByStep
+	c.Schedule.Kind, c.Schedule.By = schedule.Cosine, schedule.ByStep
 }
 
 // lesson is a run on images of the test's.
 type lesson struct {
-	Config
+	Spec
 	Train data.Dataset
 }
 
@@ -158,7 +160,7 @@ func resolvedAs(c *lesson) lesson {
 	d := *c
 	p, err := data.ProfileOf(c.Train)
 	if err == nil {
-		err = d.Resolve(c.Train, p, 1)
+		err = resolveSpec(&d.Spec, c.Train, p)
 	}
 	if err != nil {
 		panic(err)
@@ -180,7 +182,7 @@ func byDefault(t *testing.T, c lesson, _ string) (*Run, error) { return tune(t, 
 // byTutorial has the settings of PyTorch's tutorial on transfer learning.
 func byTutorial(t *testing.T, c lesson, _ string) (*Run, error) {
 	c.Batch, c.Epochs, c.WeightDecay = 4, 25, ptr(0)
-	c.Schedule = Schedule{Kind: Step, Rate: 0.001, StepEvery: 7, Gamma: 0.1}
+	c.Schedule = schedule.Schedule{Kind: schedule.Step, Rate: 0.001, StepEvery: 7, Gamma: 0.1}
 	return tune(t, c)
 }
 
@@ -198,7 +200,7 @@ func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	} else if c.Model == "resnet20" {
 		layers = 11
 	}
-	first.Schedule = Schedule{Kind: OneCycle, Rate: base / 10, Warmup: 0.99}
+	first.Schedule = schedule.Schedule{Kind: schedule.OneCycle, Rate: base / 10, Warmup: 0.99}
 	r, err := tune(t, first)
 	if err != nil {
 		return nil, err
@@ -212,7 +214,7 @@ func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	}
 	c.Init, c.Epochs, c.LayerDecay = between, epochs, math.Pow(100, -1/float64(layers-1))
 	c.HeadRate = base / 2
-	c.Schedule = Schedule{Kind: OneCycle, Rate: base / 2, Warmup: 0.3 * float64(epochs), WarmupFrom: ptr(0.2)}
+	c.Schedule = schedule.Schedule{Kind: schedule.OneCycle, Rate: base / 2, Warmup: 0.3 * float64(epochs), WarmupFrom: ptr(0.2)}
 	return tune(t, c)
 }
 
@@ -223,8 +225,8 @@ func tune(t *testing.T, c lesson) (*Run, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dev.Close() })
-	c.RNA.Mode, c.Threads, c.Workers = Off, 1, 1
-	r, err := New(c.Config, Deps{Device: dev, Train: c.Train})
+	c.RNA.Mode, c.Threads, c.Workers = average.Off, 1, 1
+	r, err := New(c.Spec, Deps{Device: dev, Train: c.Train})
 	if err != nil {
 		return nil, err
 	}

@@ -35,9 +35,9 @@ func TestAutoBatch(t *testing.T) {
 	c := tiny(t.TempDir())
 	c.Batch = AutoBatch
 	r := newRun(t, c, dev)
-	batch := r.Config.Batch
-	if batch < 16 || batch%8 != 0 || r.Fit == nil || r.Fit.Batch != batch || !strings.Contains(r.Fit.String(), fmt.Sprintf("batch %d: it takes", batch)) {
-		t.Fatalf("batch %d, %v", batch, r.Fit)
+	batch := r.Resolved.Batch
+	if batch < 16 || batch%8 != 0 || r.Resolved.Fit == nil || r.Resolved.Fit.Batch != batch || !strings.Contains(r.Resolved.Fit.String(), fmt.Sprintf("batch %d: it takes", batch)) {
+		t.Fatalf("batch %d, %v", batch, r.Resolved.Fit)
 	}
 	limit, other := dev.free-dev.spare, r.later(true)
 	for n, fits := range map[int]bool{batch: true, batch + 8: false} {
@@ -52,12 +52,12 @@ func TestAutoBatch(t *testing.T) {
 	if err := r.begin(); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := ReadConfig(c.Out)
+	stored, err := ReadSpec(c.Out)
 	if err != nil || stored.Batch != batch {
 		t.Errorf("config.json has batch %d, %v", stored.Batch, err)
 	}
 	r.Close()
-	if again, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1)}, nil); err != nil || again.Config.Batch != batch {
+	if again, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1)}, nil); err != nil || again.Resolved.Batch != batch {
 		t.Errorf("resumed: %v", err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)
@@ -75,8 +75,8 @@ func TestAutoBatchOnHost(t *testing.T) {
 		return
 	}
 	defer r.Close()
-	if r.Config.Batch != 256 || !strings.Contains(r.Fit.String(), "no faster with more") {
-		t.Errorf("batch %d, %v", r.Config.Batch, r.Fit)
+	if r.Resolved.Batch != 256 || !strings.Contains(r.Resolved.Fit.String(), "no faster with more") {
+		t.Errorf("batch %d, %v", r.Resolved.Batch, r.Resolved.Fit)
 	}
 }
 

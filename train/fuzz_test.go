@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"onlinerna/train/hook"
 )
 
 // FuzzReadHistory reads arbitrary metrics.
@@ -24,7 +26,7 @@ func FuzzReadHistory(f *testing.F) {
 			if r.Kind != "epoch" {
 				t.Fatalf("a record of kind %q", r.Kind)
 			}
-			r.Ranking(ByError)
+			r.Ranking(hook.ByError)
 		}
 	})
 }

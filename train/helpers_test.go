@@ -13,12 +13,12 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/traintest"
 )
 
 // What the tests of training share, by the names that it has here.
 var (
-	tiny, tinyColour = traintest.Tiny, traintest.TinyColour
 	pictures, put    = traintest.Pictures, traintest.Put
 	cpuDevice        = traintest.CPU
 	numbers, tensors = traintest.Numbers, traintest.Tensors
@@ -26,9 +26,17 @@ var (
 	uniform          = traintest.Uniform
 )
 
+// tiny is a run of LeNet on a few glyphs.
+func tiny(out string) Spec { return traintest.Spec(table, Spec{Out: out}, traintest.Tiny) }
+
+// tinyColour is a run of a model with BatchNorm on pictures.
+func tinyColour(out, pictures string) Spec {
+	return traintest.Spec(table, Spec{Out: out, Data: pictures}, traintest.TinyColour)
+}
+
 type watch = traintest.Watch
 
-func newRun(t testing.TB, c Config, dev device.Device, hooks ...Hook) *Run {
+func newRun(t testing.TB, c Spec, dev device.Device, hooks ...hook.Hook) *Run {
 	t.Helper()
 	r, err := New(c, Deps{Device: dev, Hooks: hooks})
 	if err != nil {
@@ -39,7 +47,7 @@ func newRun(t testing.TB, c Config, dev device.Device, hooks ...Hook) *Run {
 }
 
 // trained is a run that is over.
-func trained(t testing.TB, c Config, dev device.Device, hooks ...Hook) *Run {
+func trained(t testing.TB, c Spec, dev device.Device, hooks ...hook.Hook) *Run {
 	t.Helper()
 	r := newRun(t, c, dev, hooks...)
 	if err := r.Train(context.Background()); err != nil {

@@ -8,13 +8,14 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/random"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
 
 // split divides a training set into the images to train on and those held out, Config.Holdout of them, which the seed
 // chooses. Without a share held is nil.
-func split(c *Config, set data.Dataset) (train, held data.Dataset, err error) {
+func split(c *Spec, set data.Dataset) (train, held data.Dataset, err error) {
 	if c.Holdout == 0 {
 		return set, nil, nil
 	}
@@ -42,12 +43,12 @@ func split(c *Config, set data.Dataset) (train, held data.Dataset, err error) {
 
 // Held are the images of a training set that a run with this Config.Holdout and Config.Seed holds out.
 func Held(set data.Dataset, share float64, seed uint64) (data.Dataset, error) {
-	_, held, err := split(&Config{Holdout: share, Seed: seed}, set)
+	_, held, err := split(&Spec{Holdout: share, Seed: seed}, set)
 	return held, err
 }
 
 // splitOf tells the files of weights how their data are divided.
-func splitOf(c *Config, train, val data.Dataset) *network.Split {
+func splitOf(c *Spec, train, val data.Dataset) *network.Split {
 	s := &network.Split{Data: c.Data, ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout}
 	if c.Holdout > 0 {
 		s.Seed = c.Seed
@@ -111,7 +112,7 @@ func (r *Run) heldLosses(ctx context.Context) ([]float64, error) {
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing was better so far. Without held-out images it goes by the
 // validation score, val, unless that is nil.
-func (r *Run) judge(ctx context.Context, rec *EpochRecord, of ScoreRecord, val *network.Score) error {
+func (r *Run) judge(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
 	switch {
 	case r.in.held != nil:
 		s, err := r.evaluateHeld(ctx)

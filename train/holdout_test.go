@@ -27,7 +27,7 @@ func TestSplit(t *testing.T) {
 	}
 	var before []string
 	for seed := range uint64(2) {
-		c := Config{Holdout: 0.25, Seed: seed}
+		c := Spec{Holdout: 0.25, Seed: seed}
 		train, held, err := split(&c, set)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestSplit(t *testing.T) {
 		}
 		before = b
 	}
-	c := Config{Holdout: 0.001}
+	c := Spec{Holdout: 0.001}
 	if _, held, err := split(&c, set); err != nil || held.Len() != 1 {
 		t.Errorf("a small share: %v", err)
 	}
@@ -59,14 +59,14 @@ func TestSplit(t *testing.T) {
 // of the lowest loss or error there.
 func TestHoldout(t *testing.T) {
 	for _, val := range []int{6, 0} {
-		by := map[int]string{6: ByLoss, 0: ByError}[val]
+		by := map[int]string{6: hook.ByLoss, 0: hook.ByError}[val]
 		c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, val, 16))
 		c.Holdout, c.BestBy = 0.2, by
 		r := trained(t, c, cpuDevice(t, 2))
 		if n, _ := r.Images(); n != 16 || r.in.held.Images() != 4 {
 			t.Errorf("%d images to train on, %d held out", n, r.in.held.Images())
 		}
-		var best ScoreRecord
+		var best hook.ScoreRecord
 		epoch := 0
 		for _, rec := range r.History {
 			var kinds []network.Kind

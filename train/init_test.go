@@ -18,11 +18,11 @@ func TestFineTune(t *testing.T) {
 	dir := t.TempDir()
 	first := trained(t, tinyColour(filepath.Join(dir, "first"), pictures(t, 20, 6, 16)), dev)
 	c := tinyColour(filepath.Join(dir, "fine"), pictures(t, 20, 6, 16))
-	c.Init = filepath.Join(first.Config.Out, "final.safetensors")
-	c.NumClasses = first.Config.NumClasses + 3
+	c.Init = filepath.Join(first.Resolved.Out, "final.safetensors")
+	c.NumClasses = first.Resolved.NumClasses + 3
 	c.Freeze, c.HeadRate, c.LayerDecay = []string{"conv[12].*", "bn[12].*"}, .05, .7
 	run := trained(t, c, dev)
-	if note := strings.Join(run.Notes, "\n"); !strings.Contains(note, "the last layer, which starts fresh") {
+	if note := strings.Join(run.Resolved.Notes, "\n"); !strings.Contains(note, "the last layer, which starts fresh") {
 		t.Errorf("notes %s", note)
 	}
 	before, after := tensors(t, first.Net), tensors(t, run.Net)
@@ -33,9 +33,9 @@ func TestFineTune(t *testing.T) {
 			t.Errorf("%s: frozen %v", name, frozen)
 		}
 	}
-	for _, bad := range []func(*Config){
-		func(c *Config) { c.LayerDecay = 1.5 }, func(c *Config) { c.HeadRate = -1 },
-		func(c *Config) { c.Freeze = []string{"layer9.*"} }, func(c *Config) { c.Init = "nowhere.pt" },
+	for _, bad := range []func(*Spec){
+		func(c *Spec) { c.LayerDecay = 1.5 }, func(c *Spec) { c.HeadRate = -1 },
+		func(c *Spec) { c.Freeze = []string{"layer9.*"} }, func(c *Spec) { c.Init = "nowhere.pt" },
 	} {
 		c := c
 		c.Out = filepath.Join(dir, "bad")
@@ -53,8 +53,8 @@ func TestFineTuneHead(t *testing.T) {
 	dir := t.TempDir()
 	set := pictures(t, 40, 6, 16)
 	first := trained(t, tinyColour(filepath.Join(dir, "first"), set), dev)
-	from := func(change func(*Config)) *Run {
-		c := Config{Data: set, Model: "conv6", Init: filepath.Join(first.Config.Out, "final.safetensors"), Epochs: 2}
+	from := func(change func(*Spec)) *Run {
+		c := Spec{Data: set, Model: "conv6", Init: filepath.Join(first.Resolved.Out, "final.safetensors"), Epochs: 2}
 		change(&c)
 		return newRun(t, c, dev)
 	}
@@ -68,22 +68,22 @@ func TestFineTuneHead(t *testing.T) {
 		return 1
 	}
 	for name, c := range map[string]struct {
-		change func(*Config)
+		change func(*Spec)
 		want   float64
 	}{
-		"the same classes": {func(*Config) {}, 1},
-		"a fresh head":     {func(c *Config) { c.NumClasses = 5 }, 5},
-		"other classes":    {func(c *Config) { c.Classes = []string{"striped", "plain"} }, 5},
-		"a rate":           {func(c *Config) { c.NumClasses, c.Schedule.Rate = 5, 0.01 }, 1},
-		"a head's rate":    {func(c *Config) { c.HeadRate, c.Schedule.Rate = 0.02, 0.01 }, 2},
+		"the same classes": {func(*Spec) {}, 1},
+		"a fresh head":     {func(c *Spec) { c.NumClasses = 5 }, 5},
+		"other classes":    {func(c *Spec) { c.Classes = []string{"striped", "plain"} }, 5},
+		"a rate":           {func(c *Spec) { c.NumClasses, c.Schedule.Rate = 5, 0.01 }, 1},
+		"a head's rate":    {func(c *Spec) { c.HeadRate, c.Schedule.Rate = 0.02, 0.01 }, 2},
 	} {
 		r := from(c.change)
-		if got := head(r); math.Abs(got-c.want) > 1e-6 || (r.Config.HeadRate == 0) != (c.want == 1) {
-			t.Errorf("%s: the head's rate is %g of the others, want %g; head_lr %g", name, got, c.want, r.Config.HeadRate)
+		if got := head(r); math.Abs(got-c.want) > 1e-6 || (r.Resolved.HeadRate == 0) != (c.want == 1) {
+			t.Errorf("%s: the head's rate is %g of the others, want %g; head_lr %g", name, got, c.want, r.Resolved.HeadRate)
 		}
 	}
 	var said []string
-	r := from(func(c *Config) { c.Batch = 32 })
+	r := from(func(c *Spec) { c.Batch = 32 })
 	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	if err := r.Train(context.Background()); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestFineTuneHead(t *testing.T) {
 		t.Errorf("said %q, not %q", said, want)
 	}
 	said = nil
-	r = from(func(*Config) {})
+	r = from(func(*Spec) {})
 	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	if err := r.Train(context.Background()); err != nil || slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "Warning") }) {
 		t.Errorf("said %q, %v", said, err)

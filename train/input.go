@@ -41,7 +41,7 @@ type input struct {
 type sizedLoaders struct{ train, stats *data.Loader }
 
 // openInput takes the sets that the program gives, or opens those that the config names.
-func openInput(c *Config, d *Deps) (*input, error) {
+func openInput(c *Resolved, d *Deps) (*input, error) {
 	in := &input{Deps: d, unreadable: map[string]bool{}}
 	var err error
 	if d.Train != nil {
@@ -58,7 +58,7 @@ func openInput(c *Config, d *Deps) (*input, error) {
 			return nil, err
 		}
 		in.opened = true
-		in.split = splitOf(c, in.set, in.valSet)
+		in.split = splitOf(&c.Spec, in.set, in.valSet)
 	}
 	if in.profile, err = data.ProfileOf(in.set); err != nil {
 		return nil, errors.Join(err, in.close())
@@ -67,7 +67,7 @@ func openInput(c *Config, d *Deps) (*input, error) {
 }
 
 // checkSets checks the sets that the program gives.
-func checkSets(c *Config, d *Deps) error {
+func checkSets(c *Resolved, d *Deps) error {
 	if c.ValData != "" {
 		return fmt.Errorf("validation images in %s beside Deps.Train: give them as Deps.Val", c.ValData)
 	}
@@ -116,9 +116,9 @@ func (in *input) notes() (lines []string) {
 }
 
 // load makes the loaders that a resolved config describes, and chooses those of the first epoch.
-func (in *input) load(c *Config) error {
+func (in *input) load(c *Resolved) error {
 	decoding := data.NewBudget(c.DecodeMemory, in.Ranks.Locals())
-	train, held, err := split(c, in.set)
+	train, held, err := split(&c.Spec, in.set)
 	if err != nil {
 		return err
 	}
@@ -162,13 +162,13 @@ func (in *input) load(c *Config) error {
 }
 
 // resize chooses the loaders of an epoch, counted from 1.
-func (in *input) resize(c *Config, epoch int) {
+func (in *input) resize(c *Resolved, epoch int) {
 	l := in.sized[c.SizeAt(max(epoch-1, 0), c.ImageSize)]
 	in.train, in.stats = l.train, l.stats
 }
 
 // evaluation is a loader of the images of a set as they are evaluated, nil for no set.
-func (in *input) evaluation(c *Config, set data.Dataset, decoding *data.Budget) (*data.Loader, error) {
+func (in *input) evaluation(c *Resolved, set data.Dataset, decoding *data.Budget) (*data.Loader, error) {
 	if set == nil {
 		return nil, nil
 	}
@@ -203,7 +203,7 @@ func (in *input) images() (train, val int) {
 func (in *input) scores() bool { return in.val != nil || in.held != nil }
 
 // works lists the programs that batches need: both batch sizes of each use, the largest training images first, which take the most memory.
-func (in *input) works(c *Config) (list []network.Work) {
+func (in *input) works(c *Resolved) (list []network.Work) {
 	sizes := c.Sizes(c.Epochs, c.ImageSize)
 	slices.Reverse(sizes)
 	for _, of := range []struct {

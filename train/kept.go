@@ -21,7 +21,7 @@ func keptFile(out string, epoch int) string {
 
 // Kept lists the epochs whose iterates Config.KeepEvery has kept in the folder of a run, in order, with their files. Those that only Config.KeepBest
 // has kept are left out: epochs are then equally far apart.
-func Kept(out string, c Config) (epochs []int, files []string, err error) {
+func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	for e := c.KeepEvery; e > 0 && e <= c.Epochs; e += c.KeepEvery {
 		path := keptFile(out, e)
 		if _, err := os.Stat(path); err == nil {
@@ -40,7 +40,7 @@ func Kept(out string, c Config) (epochs []int, files []string, err error) {
 
 // checkKept says what is missing to keep the best.
 func (r *Run) checkKept() error {
-	if c := &r.Config; c.KeepBest > 0 && !r.in.scores() {
+	if c := &r.Resolved; c.KeepBest > 0 && !r.in.scores() {
 		return errors.New("keep-best goes by validation or held-out images, and there are none")
 	}
 	return nil
@@ -48,8 +48,8 @@ func (r *Run) checkKept() error {
 
 // keepIterate writes the network's weights, the iterate at the end of the epoch of a record, if they are to be kept, and removes those that are
 // no longer among the best. What is kept follows from the records alone, so that a resumed run keeps the same.
-func (r *Run) keepIterate(rec *EpochRecord) error {
-	c := &r.Config
+func (r *Run) keepIterate(rec *hook.EpochRecord) error {
+	c := &r.Resolved
 	if c.Out == "" || c.KeepEvery == 0 && c.KeepBest == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (r *Run) keepIterate(rec *EpochRecord) error {
 }
 
 // bestEpochs are the k epochs whose iterates are the best by a measure, on the held-out images, else on the validation images; the first of equals.
-func bestEpochs(history []EpochRecord, k int, by string) []int {
+func bestEpochs(history []hook.EpochRecord, k int, by string) []int {
 	type scored struct {
 		epoch int
 		score network.Score

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -15,7 +16,7 @@ func TestKept(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
 	c.KeepEvery, c.KeepBest = 2, 2
 	r := trained(t, c, dev)
-	want := append(bestEpochs(r.History, 2, ByError), 2, 4)
+	want := append(bestEpochs(r.History, 2, hook.ByError), 2, 4)
 	slices.Sort(want)
 	want = slices.Compact(want)
 	files, err := os.ReadDir(filepath.Join(c.Out, keptDir))
@@ -44,25 +45,25 @@ func TestKept(t *testing.T) {
 }
 
 func TestBestEpochs(t *testing.T) {
-	loss := func(epoch int, val float64, held ...float64) EpochRecord {
-		rec := EpochRecord{Epoch: epoch, SGD: &network.Score{Loss: val}}
+	loss := func(epoch int, val float64, held ...float64) hook.EpochRecord {
+		rec := hook.EpochRecord{Epoch: epoch, SGD: &network.Score{Loss: val}}
 		for _, x := range held {
-			rec.Held = append(rec.Held, ScoreRecord{Kind: network.SGD, Score: network.Score{Loss: x}})
+			rec.Held = append(rec.Held, hook.ScoreRecord{Kind: network.SGD, Score: network.Score{Loss: x}})
 		}
 		return rec
 	}
-	if got := bestEpochs([]EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2, ByLoss); !slices.Equal(got, []int{2, 4}) {
+	if got := bestEpochs([]hook.EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2, hook.ByLoss); !slices.Equal(got, []int{2, 4}) {
 		t.Errorf("%v", got)
 	}
-	if got := bestEpochs([]EpochRecord{loss(1, 1, 3), loss(2, 2, 1)}, 1, ByLoss); !slices.Equal(got, []int{2}) {
+	if got := bestEpochs([]hook.EpochRecord{loss(1, 1, 3), loss(2, 2, 1)}, 1, hook.ByLoss); !slices.Equal(got, []int{2}) {
 		t.Errorf("%v", got)
 	}
 	right := loss(2, 2)
 	right.SGD.Top1 = 50
-	if got := bestEpochs([]EpochRecord{loss(1, 1), right, loss(3, 3)}, 2, ByError); !slices.Equal(got, []int{2, 1}) {
+	if got := bestEpochs([]hook.EpochRecord{loss(1, 1), right, loss(3, 3)}, 2, hook.ByError); !slices.Equal(got, []int{2, 1}) {
 		t.Errorf("by error %v", got)
 	}
-	if got := bestEpochs([]EpochRecord{{Epoch: 1}}, 3, ByError); got != nil {
+	if got := bestEpochs([]hook.EpochRecord{{Epoch: 1}}, 3, hook.ByError); got != nil {
 		t.Errorf("%v", got)
 	}
 }

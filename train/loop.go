@@ -11,6 +11,8 @@ import (
 
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -25,13 +27,13 @@ type position struct {
 	Origin  int           `json:"origin,omitempty"`
 	Shares  shares        `json:"shares,omitzero"` // of the optimiser's state
 	Train   network.Tally `json:"train"`           // over the epoch so far
-	Seconds Seconds       `json:"seconds"`
+	Seconds hook.Seconds  `json:"seconds"`
 	Bad     int           `json:"bad"`
 	Skipped int           `json:"skipped,omitempty"` // steps before the epoch whose gradient was not finite
 
 	// While the hooks of an epoch are being called:
-	Record *EpochRecord `json:"record,omitempty"`
-	Called []string     `json:"called,omitempty"` // hooks that are done
+	Record *hook.EpochRecord `json:"record,omitempty"`
+	Called []string          `json:"called,omitempty"` // hooks that are done
 }
 
 // ErrInterrupted is returned by Train when its context ended: the state is saved and the run can be resumed.
@@ -80,7 +82,7 @@ func (r *Run) Train(ctx context.Context) error {
 	}
 	r.openProfiler()
 	defer func() { r.profiler.show() }()
-	for r.pos.Epoch <= r.Config.Epochs {
+	for r.pos.Epoch <= r.Resolved.Epochs {
 		err := r.goOn(ctx)
 		if err == nil {
 			err = r.epoch(ctx)
@@ -92,7 +94,7 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.failed(err)
 		}
 	}
-	return r.atIterate(ctx, func() error { return r.keep("final", ScoreRecord{Kind: r.iterate()}) })
+	return r.atIterate(ctx, func() error { return r.keep("final", hook.ScoreRecord{Kind: r.iterate()}) })
 }
 
 // iterate says what kind of weights training has arrived at.
@@ -120,7 +122,7 @@ func (r *Run) begin() error {
 		r.log("no validation images: weights are written, but not compared")
 	}
 	r.warnOfFewSteps()
-	if c := &r.Config; r.Ranks.First() && c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
+	if c := &r.Resolved; r.Ranks.First() && c.RNA.Mode != average.Off && c.Epochs < c.RNA.FirstExtrapolation() {
 		r.log("no extrapolation in this run: the first one would be in epoch %d", c.RNA.FirstExtrapolation())
 	}
 	return nil
@@ -131,7 +133,7 @@ const fewSteps = 10
 
 // warnOfFewSteps warns where an epoch has hardly any step.
 func (r *Run) warnOfFewSteps() {
-	c := &r.Config
+	c := &r.Resolved
 	n := r.epochSteps()
 	if n >= fewSteps || c.StepsLimit > 0 || !r.Ranks.First() {
 		return
@@ -146,7 +148,7 @@ func (r *Run) warnOfFewSteps() {
 
 // beginFolder makes the run's folder with a checkpoint and the config.
 func (r *Run) beginFolder() error {
-	out := r.Config.Out
+	out := r.Resolved.Out
 	if out == "" {
 		return nil
 	}
@@ -209,7 +211,7 @@ func (r *Run) saveGood(save func() error) error {
 
 // interrupt saves the state of a run that is to stop.
 func (r *Run) interrupt() error {
-	if r.Config.Out == "" {
+	if r.Resolved.Out == "" {
 		if err := r.checkWeights(); err != nil {
 			return err
 		}
@@ -221,7 +223,7 @@ func (r *Run) interrupt() error {
 	if err := r.saveGood(r.Save); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Config.Out)
+	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Resolved.Out)
 }
 
 // epoch trains what is left of the epoch in progress, evaluates it and calls the hooks.
@@ -242,7 +244,7 @@ func (r *Run) epoch(ctx context.Context) error {
 	switch {
 	case err != nil || !save:
 		return err
-	case rec.Epoch == r.Config.Epochs:
+	case rec.Epoch == r.Resolved.Epochs:
 		return r.Save()
 	}
 	return r.saveLater()
@@ -266,12 +268,12 @@ func (r *Run) endOfEpoch(ctx context.Context) error {
 }
 
 // record evaluates the weights at the end of an epoch.
-func (r *Run) record(ctx context.Context) (*EpochRecord, error) {
+func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 	if err := r.checkWeights(); err != nil {
 		return nil, err
 	}
 	p := &r.pos
-	rec := &EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
+	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
 	}
@@ -293,7 +295,7 @@ func (r *Run) record(ctx context.Context) (*EpochRecord, error) {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	err = r.judge(ctx, rec, ScoreRecord{Kind: network.SGD}, score)
+	err = r.judge(ctx, rec, hook.ScoreRecord{Kind: network.SGD}, score)
 	return rec, err
 }
 
@@ -302,7 +304,7 @@ func (r *Run) record(ctx context.Context) (*EpochRecord, error) {
 func (r *Run) afterEpoch(ctx context.Context) error {
 	p := &r.pos
 	for _, h := range r.hooks {
-		h, ok := h.(EpochHook)
+		h, ok := h.(hook.EpochHook)
 		if !ok || slices.Contains(p.Called, h.Name()) {
 			continue
 		}
@@ -325,12 +327,12 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 func (r *Run) rate(step int) float64 {
 	each := r.epochSteps()
 	before := (r.pos.Epoch - 1) * each
-	return r.Config.Schedule.AtStep(min(max(step-1, before), before+each-1), each)
+	return r.Resolved.Schedule.AtStep(min(max(step-1, before), before+each-1), each)
 }
 
 // epochSteps is the number of steps of the optimiser in an epoch.
 func (r *Run) epochSteps() int {
-	each := r.Config.Accumulate * r.Ranks.Size()
+	each := r.Resolved.Accumulate * r.Ranks.Size()
 	return (r.in.train.Steps() + each - 1) / each
 }
 

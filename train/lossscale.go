@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/hook"
 )
 
 // lossScale is the device's scale of the loss, nil where there is none.
@@ -43,7 +44,7 @@ func (r *Run) stepped(grad device.Vector) (bool, error) {
 }
 
 // recordScale notes the scale of the loss at the end of an epoch. One that fell to nothing says that the gradient is never finite.
-func (r *Run) recordScale(rec *EpochRecord) error {
+func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	s, err := r.lossScale()
 	if err != nil || s == nil {
 		return err

@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/hook"
 	"onlinerna/train/ranks/shard"
 )
 
 // trainedOn is how many of n images are not held out.
-func trainedOn(c *Config, n int) int { return max(1, int(float64(n)*(1-c.Holdout))) }
+func trainedOn(c *Resolved, n int) int { return max(1, int(float64(n)*(1-c.Holdout))) }
 
 // noRoom explains why the vectors of the training could not be allocated.
-func noRoom(c *Config, err error) error {
+func noRoom(c *Resolved, err error) error {
 	if oom := outOfMemory(nil); errors.As(err, &oom) && oom.OutOfMemory() {
 		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller model, or free memory", c.Model, c.Optimizer, err)
 	}
@@ -22,9 +23,9 @@ func noRoom(c *Config, err error) error {
 // later is how many bytes of the device's memory the run is to allocate whatever the batch: what hooks hold, and with snapshots
 // those, which lie elsewhere where there is no room for them.
 func (r *Run) later(snapshots bool) int64 {
-	var sum Holdings
+	var sum hook.Holdings
 	for _, h := range r.hooks {
-		if h, ok := h.(HoldingHook); ok {
+		if h, ok := h.(hook.HoldingHook); ok {
 			x := h.Holds()
 			sum.Weights += x.Weights
 			sum.Snapshots += x.Snapshots
@@ -43,7 +44,7 @@ func (r *Run) later(snapshots bool) int64 {
 		return bytes
 	}
 	part := shard.Largest(int(params), r.Ranks.Size())
-	if d, ok := device.As[Spacer](r.Device); ok {
+	if d, ok := device.As[hook.Spacer](r.Device); ok {
 		return bytes + d.SpaceBytes(part, sum.Snapshots)
 	}
 	return bytes + int64(sum.Snapshots)*size*int64(part)

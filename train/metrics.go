@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"onlinerna/internal/checksum"
+	"onlinerna/train/hook"
 )
 
 const metricsName = "metrics.jsonl"
@@ -19,8 +20,8 @@ const metricsName = "metrics.jsonl"
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
 type metricsHook struct {
 	dir     string
-	idle    bool           // it only reads: another process writes
-	history *[]EpochRecord // the run's, which a resumed run finds in the file
+	idle    bool                // it only reads: another process writes
+	history *[]hook.EpochRecord // the run's, which a resumed run finds in the file
 	file    *os.File
 	buf     *bufio.Writer
 	size    int64  // bytes written
@@ -35,10 +36,10 @@ type metricsState struct {
 }
 
 var (
-	_ AsyncHook   = (*metricsHook)(nil)
-	_ EpochHook   = (*metricsHook)(nil)
-	_ SavingHook  = (*metricsHook)(nil)
-	_ ClosingHook = (*metricsHook)(nil)
+	_ hook.AsyncHook   = (*metricsHook)(nil)
+	_ hook.EpochHook   = (*metricsHook)(nil)
+	_ hook.SavingHook  = (*metricsHook)(nil)
+	_ hook.ClosingHook = (*metricsHook)(nil)
 )
 
 func (h *metricsHook) Name() string { return "metrics" }
@@ -46,9 +47,9 @@ func (h *metricsHook) Name() string { return "metrics" }
 // Async implements AsyncHook.
 func (h *metricsHook) Async() bool { return true }
 
-func (h *metricsHook) AfterStep(_ context.Context, s *State) error { return h.write(s.Step) }
+func (h *metricsHook) AfterStep(_ context.Context, s *hook.State) error { return h.write(s.Step) }
 
-func (h *metricsHook) AfterEpoch(_ context.Context, s *State) error {
+func (h *metricsHook) AfterEpoch(_ context.Context, s *hook.State) error {
 	if err := h.write(s.Record); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (h *metricsHook) write(v any) error {
 }
 
 // Save notes how long the file is, so that a resumed run drops the lines of steps that it will do again.
-func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
+func (h *metricsHook) Save(*hook.State, string) (json.RawMessage, error) {
 	if h.buf != nil {
 		if err := errors.Join(h.buf.Flush(), h.file.Sync()); err != nil {
 			return nil, err
@@ -109,7 +110,7 @@ func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
 
 // Load reads the history of the run from the file and goes on at its end. A file that is damaged or gone takes nothing
 // from the run but its record.
-func (h *metricsHook) Load(_ *State, _ string, small json.RawMessage) error {
+func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error {
 	var st metricsState
 	if err := json.Unmarshal(small, &st); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (h *metricsHook) Close() error {
 
 // ReadHistory reads the records of the finished epochs from a run's folder. A last line that is not complete, as
 // a killed program leaves it, is passed over.
-func ReadHistory(dir string) ([]EpochRecord, error) {
+func ReadHistory(dir string) ([]hook.EpochRecord, error) {
 	path := filepath.Join(dir, metricsName)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -172,13 +173,13 @@ func ReadHistory(dir string) ([]EpochRecord, error) {
 }
 
 // parseHistory reads the records of epochs. Of a damaged file it takes the lines that can be read.
-func parseHistory(b []byte, damaged bool) ([]EpochRecord, error) {
-	var list []EpochRecord
+func parseHistory(b []byte, damaged bool) ([]hook.EpochRecord, error) {
+	var list []hook.EpochRecord
 	for i, line := range bytes.Split(b, []byte("\n")) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var rec EpochRecord
+		var rec hook.EpochRecord
 		if err := json.Unmarshal(line, &rec); err != nil {
 			if damaged {
 				continue

@@ -7,13 +7,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"onlinerna/train/hook"
 )
 
 // TestMetrics checks the lines of metrics.jsonl against the run.
 func TestMetrics(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
-	var steps []StepRecord
-	r := trained(t, c, cpuDevice(t, 1), watch{Step: func(s *State) error {
+	var steps []hook.StepRecord
+	r := trained(t, c, cpuDevice(t, 1), watch{Step: func(s *hook.State) error {
 		steps = append(steps, *s.Step)
 		return nil
 	}})
@@ -28,7 +30,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for i, line := range lines {
 		if epoch := i/4 + 1; i%4 == 3 {
-			var rec EpochRecord
+			var rec hook.EpochRecord
 			if err := json.Unmarshal([]byte(line), &rec); err != nil {
 				t.Fatal(err)
 			}
@@ -37,12 +39,12 @@ func TestMetrics(t *testing.T) {
 			}
 			continue
 		}
-		var rec StepRecord
+		var rec hook.StepRecord
 		if err := json.Unmarshal([]byte(line), &rec); err != nil {
 			t.Fatal(err)
 		}
 		k := i - i/4
-		if rec != steps[k] || rec.Kind != "step" || rec.Step != k+1 || rec.Rate != r.Config.Schedule.At(i/4) || rec.Images != 8 || rec.Loss <= 0 {
+		if rec != steps[k] || rec.Kind != "step" || rec.Step != k+1 || rec.Rate != r.Resolved.Schedule.At(i/4) || rec.Images != 8 || rec.Loss <= 0 {
 			t.Errorf("line %d: %s is not %+v", i+1, line, steps[k])
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // openOptimizer allocates the optimiser's state.
 func (r *Run) openOptimizer() error {
-	o, err := r.Config.NewOptimizer()
+	o, err := r.Resolved.NewOptimizer()
 	if err != nil {
 		return err
 	}
@@ -15,27 +15,27 @@ func (r *Run) openOptimizer() error {
 	if r.update.Matrices, err = r.Net.Matrices(o); err != nil {
 		return err
 	}
-	r.update.Clip = device.Clip{Norm: r.Config.ClipGrad, Value: r.Config.ClipValue}
-	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
+	r.update.Clip = device.Clip{Norm: r.Resolved.ClipGrad, Value: r.Resolved.ClipValue}
+	if r.update.NoDecay, err = r.Net.Exempt(r.Resolved.DecayWeightsOnly, r.Resolved.NoDecay...); err != nil {
 		return err
 	}
 	r.setRates()
 	for range r.update.Optimizer.State() {
 		v, err := r.Net.NewParams()
 		if err != nil {
-			return noRoom(&r.Config, err)
+			return noRoom(&r.Resolved, err)
 		}
 		r.update.State = append(r.update.State, v)
 	}
 	if err := r.openAveraged(); err != nil {
-		return noRoom(&r.Config, err)
+		return noRoom(&r.Resolved, err)
 	}
 	return nil
 }
 
 // setRates gives each layer its learning rate.
 func (r *Run) setRates() {
-	c := &r.Config
+	c := &r.Resolved
 	r.update.Factors = r.Net.Factors(network.Rates{Head: c.HeadRate / c.Schedule.Rate, LayerDecay: c.LayerDecay})
 }
 

@@ -11,6 +11,9 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/devicetest"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // lazyDevice is the CPU as a pipeline: it computes when somebody waits for it.
@@ -26,15 +29,15 @@ func (late) Async() bool { return true }
 // TestPipeline compares runs whose steps are issued ahead with runs that wait for each: they leave the same.
 func TestPipeline(t *testing.T) {
 	images := pictures(t, 20, 6, 16)
-	for name, change := range map[string]func(c *Config){
-		"offline": func(*Config) {},
-		"accumulation": func(c *Config) {
+	for name, change := range map[string]func(c *Spec){
+		"offline": func(*Spec) {},
+		"accumulation": func(c *Spec) {
 			c.Batch, c.StepsLimit, c.Accumulate, c.Nesterov, c.DecayWeightsOnly = 4, 8, 3, true, true
 		},
-		"BatchNorm": func(c *Config) { *c = tinyColour("", images) },
-		"online":    func(c *Config) { c.RNA.Mode, c.EMA = Online, 12 },
-		"segments": func(c *Config) {
-			c.RNA.PerEpoch, c.RNA.SegmentMeans, c.RNA.Residual = 2, true, Gradients
+		"BatchNorm": func(c *Spec) { *c = tinyColour("", images) },
+		"online":    func(c *Spec) { c.RNA.Mode, c.EMA = average.Online, 12 },
+		"segments": func(c *Spec) {
+			c.RNA.PerEpoch, c.RNA.SegmentMeans, c.RNA.Residual = 2, true, average.Gradients
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,14 +59,14 @@ func TestPipeline(t *testing.T) {
 func TestPipelineIsAhead(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		ahead := 0
-		w := watch{Step: func(s *State) error {
+		w := watch{Step: func(s *hook.State) error {
 			if s.Steps != s.Step.Step || s.Batch != (s.Steps-1)%3+1 {
 				t.Errorf("step %d: the state is that after %d steps, %d batches", s.Step.Step, s.Steps, s.Batch)
 			}
 			ahead += s.Net.StatsBatches - s.Steps
 			return nil
 		}}
-		var h Hook = w
+		var h hook.Hook = w
 		want := 0
 		if may {
 			h, want = late{w}, 5*2 // all but the last step of each epoch
@@ -82,7 +85,7 @@ func TestPipelineStops(t *testing.T) {
 	images := pictures(t, 20, 6, 16)
 	averaged := tiny("")
 	averaged.EMA = 12
-	for name, c := range map[string]Config{"power average": averaged, "BatchNorm": tinyColour("", images)} {
+	for name, c := range map[string]Spec{"power average": averaged, "BatchNorm": tinyColour("", images)} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c.Out = filepath.Join(dir, "whole")
@@ -112,7 +115,7 @@ func TestPipelineStops(t *testing.T) {
 
 			c.Out = filepath.Join(dir, "failed")
 			failed := errors.New("once")
-			r = newRun(t, c, lazyDevice(t), late{watch{Step: func(s *State) error {
+			r = newRun(t, c, lazyDevice(t), late{watch{Step: func(s *hook.State) error {
 				if s.Steps == 10 {
 					return failed
 				}
@@ -137,7 +140,7 @@ func TestPipelineFailures(t *testing.T) {
 		var at [2]*DivergedError
 		for i, dev := range []device.Device{cpuDevice(t, 2), lazyDevice(t)} {
 			c := tiny(filepath.Join(t.TempDir(), "run"))
-			c.Schedule = Schedule{Kind: Constant, Rate: 1e6}
+			c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1e6}
 			r := newRun(t, c, dev)
 			at[i] = diverged(t, r.Train(t.Context()), c.Out, "")
 			if i == 0 {

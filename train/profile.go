@@ -42,13 +42,13 @@ func (r *Run) checkProfile() error {
 // openProfiler chooses the steps.
 func (r *Run) openProfiler() {
 	n := r.Profile
-	if n == 0 || r.profiler != nil || r.pos.Epoch > r.Config.Epochs {
+	if n == 0 || r.profiler != nil || r.pos.Epoch > r.Resolved.Epochs {
 		return
 	}
-	each := r.Config.Accumulate * r.Ranks.Size()
-	left := (r.Config.Epochs-r.pos.Epoch+1)*r.epochSteps() - (r.pos.Batch+each-1)/each
+	each := r.Resolved.Accumulate * r.Ranks.Size()
+	left := (r.Resolved.Epochs-r.pos.Epoch+1)*r.epochSteps() - (r.pos.Batch+each-1)/each
 	first := r.pos.Steps + 1 + min(profileWarmup, max(0, left-n))
-	c := &r.Config
+	c := &r.Resolved
 	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate, Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size()}
 	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.update.Optimizer)}
 }
@@ -158,8 +158,8 @@ func (q *profiler) show() {
 		p.Plain = last[len(last)/2]
 	}
 	path := ""
-	if q.Config.Out != "" {
-		path = filepath.Join(q.Config.Out, profileName)
+	if q.Resolved.Out != "" {
+		path = filepath.Join(q.Resolved.Out, profileName)
 		if err := writeTrace(path, p); err != nil {
 			q.log("the profile is not written: %v", err) // training goes on
 			path = ""

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/profile"
 	"onlinerna/train/ranks"
 )
@@ -66,7 +68,7 @@ func TestProfileOfShortRuns(t *testing.T) {
 		{4, 2, 8, 11, 2}, {4, 2, 2, 7, 2}, {4, 100, 2, 1, 8}, {1, 3, 2, 1, 2},
 	} {
 		o := tiny("")
-		o.StepsLimit, o.Epochs, o.RNA.Mode = c.steps, c.epochs, Off
+		o.StepsLimit, o.Epochs, o.RNA.Mode = c.steps, c.epochs, average.Off
 		r := newRun(t, o, cpuDevice(t, 1))
 		r.Profile = c.profile
 		shown := 0
@@ -86,10 +88,10 @@ func TestProfileOfShortRuns(t *testing.T) {
 func TestProfileOfResumedRuns(t *testing.T) {
 	for _, c := range []struct{ profile, first, want int }{{2, 16, 2}, {8, 13, 8}, {100, 6, 15}} {
 		o := tiny(filepath.Join(t.TempDir(), "run"))
-		o.StepsLimit, o.Epochs, o.RNA.Mode = 10, 2, Off
+		o.StepsLimit, o.Epochs, o.RNA.Mode = 10, 2, average.Off
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		r := newRun(t, o, cpuDevice(t, 1), watch{Step: func(s *State) error {
+		r := newRun(t, o, cpuDevice(t, 1), watch{Step: func(s *hook.State) error {
 			if s.Steps == 5 {
 				cancel()
 			}
@@ -101,7 +103,7 @@ func TestProfileOfResumedRuns(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := Resume(o.Out, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{watch{}}}, nil)
+		again, err := Resume(o.Out, Deps{Device: cpuDevice(t, 1), Hooks: []hook.Hook{watch{}}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,10 +140,10 @@ func TestProfileTooLong(t *testing.T) {
 // TestProfileOnRanks checks that ranks that are profiled, or one of them alone, train as others do.
 func TestProfileOnRanks(t *testing.T) {
 	o := tiny("")
-	o.StepsLimit, o.Epochs, o.RNA.Mode = 16, 2, Off
+	o.StepsLimit, o.Epochs, o.RNA.Mode = 16, 2, average.Off
 	plain := together(t, 2, o, cpuOne, nil)
 	for name, steps := range map[string][]int{"all": {5, 5}, "first": {5, 0}, "second": {0, 5}} {
-		for i, got := range together(t, 2, o, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
+		for i, got := range together(t, 2, o, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 			return runOn(context.Background(), c, dev, g, func(r *Run) {
 				r.Profile = steps[g.Rank()]
 				r.Profiled = func(p *profile.Profile, _ string) {

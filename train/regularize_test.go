@@ -5,14 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onlinerna/train/config"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // Soft targets without anything soft are labels: the losses and weights are those of cross-entropy by labels, and class weights of 1 too.
 func TestTargetsAreLabels(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.StepsLimit, c.RNA.Mode, c.LabelSmoothing = 1, 3, Off, 0.1
+	c.Epochs, c.StepsLimit, c.RNA.Mode, c.LabelSmoothing = 1, 3, average.Off, 0.1
 	want := trained(t, c, cpuDevice(t, 2))
 	c.ClassWeights = []float64{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}
 	got := trained(t, c, cpuDevice(t, 2))
@@ -21,13 +23,13 @@ func TestTargetsAreLabels(t *testing.T) {
 
 // A net learns by mixed and augmented images, with either loss.
 func TestRegularizedRunLearns(t *testing.T) {
-	for _, loss := range []config.LossKind{config.CrossEntropy, config.BCE} {
+	for _, loss := range []LossKind{CrossEntropy, BCE} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 20, Off
+		c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 20, average.Off
 		c.Loss, c.Mixup, c.Cutmix, c.AutoAugment, c.RandomErase = loss, 0.2, 1, "ta_wide", 0.1
 		c.RepeatAugment, c.LabelSmoothing = 2, 0.1
-		c.Schedule = Schedule{Kind: Cosine, By: ByStep, Rate: 0.05}
-		if loss == config.BCE {
+		c.Schedule = schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: 0.05}
+		if loss == BCE {
 			c.Optimizer, c.Schedule.Rate, c.TargetThreshold = "lamb", 0.02, 0.2
 		}
 		r := trained(t, c, cpuDevice(t, 2))
@@ -41,15 +43,15 @@ func TestRegularizedRunLearns(t *testing.T) {
 // Training at growing sizes and evaluating at another one, with the flip, by way of bicubic interpolation.
 func TestSizes(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 8, 4, 100))
-	c.Model, c.Epochs, c.RNA.Mode, c.StepsLimit = "resnet18", 3, Off, 1
+	c.Model, c.Epochs, c.RNA.Mode, c.StepsLimit = "resnet18", 3, average.Off, 1
 	c.Batch, c.Augment = 4, "imagenet"
 	c.ImageSize, c.TrainSize, c.TrainFrom, c.TrainRamp = 64, 96, 32, [2]int{0, 2}
 	tenth := 0.1
 	c.ValResize, c.Interpolation, c.TestFlip, c.DropPath, c.Dropout = 70, "bicubic", true, &tenth, &tenth
 	var sizes []int
-	r := newRun(t, c, cpuDevice(t, 2), watch{Step: func(s *State) error { return nil }})
+	r := newRun(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error { return nil }})
 	for e := range c.Epochs {
-		sizes = append(sizes, r.Config.SizeAt(e, c.ImageSize))
+		sizes = append(sizes, r.Resolved.SizeAt(e, c.ImageSize))
 	}
 	if sizes[0] != 32 || sizes[1] != 64 || sizes[2] != 96 {
 		t.Errorf("sizes %v", sizes)

@@ -13,7 +13,9 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
+	"onlinerna/train/schedule"
 )
 
 func init() {
@@ -35,7 +37,7 @@ type impatientRNA struct {
 	cancel func()
 }
 
-func (h *impatientRNA) AfterEpoch(ctx context.Context, s *State) error {
+func (h *impatientRNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	if s.Epoch == h.epoch {
 		h.cancel()
 	}
@@ -60,7 +62,7 @@ var stops = []stop{
 		r.hooks[0] = &impatientRNA{r.hooks[0].(*average.RNA), 4, cancel}
 	}},
 	{name: "in a later hook of the epoch", hook: func(cancel func()) watch {
-		return watch{Epoch: func(s *State) error {
+		return watch{Epoch: func(s *hook.State) error {
 			if s.Epoch == 4 {
 				cancel()
 				return context.Canceled
@@ -69,7 +71,7 @@ var stops = []stop{
 		}}
 	}},
 	{name: "after the hooks of an epoch", hook: func(cancel func()) watch {
-		return watch{Epoch: func(s *State) error {
+		return watch{Epoch: func(s *hook.State) error {
 			if s.Epoch == 4 {
 				cancel()
 			}
@@ -80,7 +82,7 @@ var stops = []stop{
 
 func atStep(k int) func(cancel func()) watch {
 	return func(cancel func()) watch {
-		return watch{Step: func(s *State) error {
+		return watch{Step: func(s *hook.State) error {
 			if s.Steps == k {
 				cancel()
 			}
@@ -96,117 +98,117 @@ func TestResume(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		few  bool // only the most telling stops
-		make func(out string) Config
+		make func(out string) Spec
 	}{
 		{"offline", false, tiny},
-		{"accumulation, nesterov", false, func(out string) Config {
+		{"accumulation, nesterov", false, func(out string) Spec {
 			c := tiny(out)
 			c.Batch, c.StepsLimit, c.Accumulate, c.Nesterov, c.DecayWeightsOnly, c.LabelSmoothing = 4, 8, 3, true, true, 0.1
 			return c
 		}},
-		{"adamw, accumulation", false, func(out string) Config {
+		{"adamw, accumulation", false, func(out string) Spec {
 			c := tiny(out)
 			c.Optimizer, c.Schedule.Rate, c.Batch, c.StepsLimit, c.Accumulate = "adamw", 1e-3, 4, 8, 3
 			return c
 		}},
-		{"adamw, online, state reset", true, func(out string) Config {
+		{"adamw, online, state reset", true, func(out string) Spec {
 			c := tiny(out)
-			c.Optimizer, c.Schedule.Rate, c.RNA.Mode = "adamw", 1e-3, Online
+			c.Optimizer, c.Schedule.Rate, c.RNA.Mode = "adamw", 1e-3, average.Online
 			return c
 		}},
-		{"lars", true, func(out string) Config {
+		{"lars", true, func(out string) Spec {
 			c := tiny(out)
 			c.Optimizer, c.Schedule.Rate, c.Nesterov, c.DecayWeightsOnly = "lars", 1, true, true
 			return c
 		}},
-		{"lamb", true, func(out string) Config {
+		{"lamb", true, func(out string) Spec {
 			c := tiny(out)
 			c.Optimizer, c.Schedule.Rate, c.DecayWeightsOnly = "lamb", 1e-2, true
 			return c
 		}},
-		{"schedule-free SGD, averages of its iterates", false, func(out string) Config {
+		{"schedule-free SGD, averages of its iterates", false, func(out string) Spec {
 			c := tinyColour(out, images)
 			c.Optimizer, c.Schedule.Rate, c.Schedule.Warmup, c.EMA, c.RNA.PerEpoch = "schedule-free-sgd", .5, 1.5, 12, 2
 			return c
 		}},
-		{"muon", true, func(out string) Config {
+		{"muon", true, func(out string) Spec {
 			c := tinyColour(out, images)
 			c.Optimizer, c.Schedule.Rate = "muon", 1e-3
 			return c
 		}},
-		{"schedule-free AdamW, online", true, func(out string) Config {
+		{"schedule-free AdamW, online", true, func(out string) Spec {
 			c := tiny(out)
-			c.Optimizer, c.Schedule.Rate, c.RNA.Mode = "schedule-free-adamw", 1e-3, Online
+			c.Optimizer, c.Schedule.Rate, c.RNA.Mode = "schedule-free-adamw", 1e-3, average.Online
 			return c
 		}},
-		{"online, momentum reset", false, func(out string) Config {
+		{"online, momentum reset", false, func(out string) Spec {
 			c := tiny(out)
-			c.RNA.Mode = Online
+			c.RNA.Mode = average.Online
 			return c
 		}},
-		{"online every 2, momentum kept", false, func(out string) Config {
+		{"online every 2, momentum kept", false, func(out string) Spec {
 			c := tiny(out)
-			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = Online, Keep, 2
+			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = average.Online, average.Keep, 2
 			return c
 		}},
-		{"BatchNorm", true, func(out string) Config { return tinyColour(out, images) }},
-		{"BatchNorm combined", true, func(out string) Config {
+		{"BatchNorm", true, func(out string) Spec { return tinyColour(out, images) }},
+		{"BatchNorm combined", true, func(out string) Spec {
 			c := tinyColour(out, images)
-			c.RNA.Stats = Combine
+			c.RNA.Stats = average.Combine
 			return c
 		}},
-		{"BatchNorm, held-out images", true, func(out string) Config {
+		{"BatchNorm, held-out images", true, func(out string) Spec {
 			c := tinyColour(out, more)
 			c.Holdout = 0.2
 			return c
 		}},
-		{"lambda by held-out loss", true, func(out string) Config {
+		{"lambda by held-out loss", true, func(out string) Spec {
 			c := tinyColour(out, more)
-			c.Holdout, c.EMA, c.RNA.Mode, c.RNA.Search = 0.2, 12, Online, true
+			c.Holdout, c.EMA, c.RNA.Mode, c.RNA.Search = 0.2, 12, average.Online, true
 			return c
 		}},
-		{"tau, accepted by held-out loss", true, func(out string) Config {
+		{"tau, accepted by held-out loss", true, func(out string) Spec {
 			c := tinyColour(out, more)
-			c.Holdout, c.RNA.Mode, c.RNA.Accept, c.RNA.Tau = 0.2, Online, true, ptr(0.5)
+			c.Holdout, c.RNA.Mode, c.RNA.Accept, c.RNA.Tau = 0.2, average.Online, true, ptr(0.5)
 			return c
 		}},
-		{"snapshots within epochs", false, func(out string) Config {
+		{"snapshots within epochs", false, func(out string) Spec {
 			c := tiny(out)
-			c.RNA.Mode, c.RNA.PerEpoch, c.RNA.Window = Online, 2, 4
+			c.RNA.Mode, c.RNA.PerEpoch, c.RNA.Window = average.Online, 2, 4
 			return c
 		}},
-		{"means over segments", false, func(out string) Config {
+		{"means over segments", false, func(out string) Spec {
 			c := tiny(out)
 			c.RNA.PerEpoch, c.RNA.SegmentMeans = 2, true
 			return c
 		}},
-		{"mean gradients, accumulation", false, func(out string) Config {
+		{"mean gradients, accumulation", false, func(out string) Spec {
 			c := tiny(out)
 			c.Batch, c.StepsLimit, c.Accumulate = 4, 8, 3
-			c.RNA.Mode, c.RNA.SegmentMeans, c.RNA.Residual = Online, true, Gradients
+			c.RNA.Mode, c.RNA.SegmentMeans, c.RNA.Residual = average.Online, true, average.Gradients
 			return c
 		}},
-		{"random layers", true, func(out string) Config {
+		{"random layers", true, func(out string) Spec {
 			c := tinyColour(out, images)
 			c.Model, c.ImageSize = "test-random", 16
 			return c
 		}},
-		{"schedule by step, EMA with a decay, mixing", true, func(out string) Config {
+		{"schedule by step, EMA with a decay, mixing", true, func(out string) Spec {
 			c := tinyColour(out, images)
-			c.Schedule = Schedule{Kind: Cosine, Rate: 0.05, By: "step", Warmup: 1.5}
+			c.Schedule = schedule.Schedule{Kind: schedule.Cosine, Rate: 0.05, By: "step", Warmup: 1.5}
 			c.EMADecay, c.EMAEvery, c.Mixup, c.Cutmix, c.LabelSmoothing, c.ClipGrad = 0.9, 2, 0.2, 1, 0.1, 0.5
 			return c
 		}},
-		{"one-cycle, bce, augmentation, sizes that grow", true, func(out string) Config {
+		{"one-cycle, bce, augmentation, sizes that grow", true, func(out string) Spec {
 			c := tinyColour(out, images)
-			c.Schedule = Schedule{Kind: OneCycle, Rate: 0.05, WarmupSteps: 4}
+			c.Schedule = schedule.Schedule{Kind: schedule.OneCycle, Rate: 0.05, WarmupSteps: 4}
 			c.Loss, c.Mixup, c.AutoAugment, c.RandomErase, c.RepeatAugment = "bce", 0.2, "ta_wide", 0.5, 2
 			c.TrainSize, c.TrainFrom, c.TrainRamp = 16, 8, [2]int{1, 4}
 			return c
 		}},
-		{"RNA off, power average", false, func(out string) Config {
+		{"RNA off, power average", false, func(out string) Spec {
 			c := tiny(out)
-			c.RNA.Mode, c.EMA = Off, 12
+			c.RNA.Mode, c.EMA = average.Off, 12
 			return c
 		}},
 	} {
@@ -219,14 +221,14 @@ func TestResume(t *testing.T) {
 			whole := filepath.Join(t.TempDir(), "whole")
 			want := trained(t, c.make(whole), dev)
 			for _, s := range stops {
-				if s.ofRNA && want.Config.RNA.Mode == Off || c.few && !s.telling {
+				if s.ofRNA && want.Resolved.RNA.Mode == average.Off || c.few && !s.telling {
 					continue
 				}
 				t.Run(s.name, func(t *testing.T) {
 					out := filepath.Join(t.TempDir(), "parts")
 					ctx, cancel := context.WithCancel(context.Background())
 					defer cancel()
-					var hooks []Hook
+					var hooks []hook.Hook
 					if s.hook != nil {
 						hooks = append(hooks, s.hook(cancel))
 					}
@@ -263,7 +265,7 @@ func TestResumeSameRun(t *testing.T) {
 	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
 	trained(t, tiny(whole), dev)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := newRun(t, tiny(parts), dev, watch{Step: func(s *State) error {
+	r := newRun(t, tiny(parts), dev, watch{Step: func(s *hook.State) error {
 		if s.Steps == 7 {
 			cancel(errors.New("enough"))
 		}
@@ -282,7 +284,7 @@ func TestResumeSameRun(t *testing.T) {
 // TestCancelledAtTheEnd checks that a run whose context ends after its last epoch is simply over.
 func TestCancelledAtTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := newRun(t, tiny(""), cpuDevice(t, 1), watch{Epoch: func(s *State) error {
+	r := newRun(t, tiny(""), cpuDevice(t, 1), watch{Epoch: func(s *hook.State) error {
 		if s.LastEpoch() {
 			cancel()
 		}
@@ -293,7 +295,7 @@ func TestCancelledAtTheEnd(t *testing.T) {
 	}
 }
 
-func stopped(t *testing.T, c Config, step int) {
+func stopped(t *testing.T, c Spec, step int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := newRun(t, c, cpuDevice(t, 1), atStep(step)(cancel))
@@ -439,7 +441,7 @@ func TestSmokeTraining(t *testing.T) {
 	}
 	c.Out = filepath.Join(dir, "whole")
 	trained(t, c, cpuDevice(t, 2))
-	sameFolders(t, r.Config.Out, c.Out)
+	sameFolders(t, r.Resolved.Out, c.Out)
 	c.Out, c.Epochs, c.StepsLimit = "", 1, 1
 	trained(t, c, reference(op.Float32))
 }

@@ -8,12 +8,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // A contest is a net and its data, and the epochs at which rivals compete with runs that end there.
 type contest struct {
 	name   string
-	config Config
+	config Spec
 	at     []int
 	rate   float64 // that the search for the best ones starts from
 }
@@ -27,7 +31,7 @@ func TestRivals(t *testing.T) {
 	if how != "rivals" && how != "quick" {
 		t.Skip("set ONLINERNA_STUDY to rivals, or to quick, to run it")
 	}
-	base := Config{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1, RNA: RNAConfig{Mode: Off}}
+	base := Spec{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1, RNA: average.Options{Mode: average.Off}}
 	cifar := base
 	cifar.Data, cifar.StepsLimit = cifarFolder(), 70
 	for _, c := range []contest{{"glyphs", base, []int{5, 10}, 0.05}, {"CIFAR-10", cifar, []int{5}, 0.05}} {
@@ -62,7 +66,7 @@ func (c contest) run(t *testing.T, seeds int) {
 	results := map[int][][]verdict{} // by horizon, for each seed; the first is the bar's
 	for seed := range uint64(seeds) {
 		h := &rivals{at: c.at}
-		r, err := c.train(t, seed+1, Schedule{Kind: Constant, Rate: constant}, c.at[len(c.at)-1], h)
+		r, err := c.train(t, seed+1, schedule.Schedule{Kind: schedule.Constant, Rate: constant}, c.at[len(c.at)-1], h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,10 +86,10 @@ func (c contest) run(t *testing.T, seeds int) {
 }
 
 // train runs to an epoch. An error is a run that diverged.
-func (c contest) train(t *testing.T, seed uint64, s Schedule, epochs int, h *rivals) (*Run, error) {
+func (c contest) train(t *testing.T, seed uint64, s schedule.Schedule, epochs int, h *rivals) (*Run, error) {
 	x := c.config
 	x.Seed, x.Schedule, x.Epochs = seed, s, epochs
-	var hooks []Hook
+	var hooks []hook.Hook
 	if h != nil {
 		hooks = append(hooks, h)
 	}
@@ -102,7 +106,7 @@ func (c contest) train(t *testing.T, seed uint64, s Schedule, epochs int, h *riv
 
 // falling is the end of a run whose rate falls linearly to what a step more would make zero.
 func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) verdict {
-	r, err := c.train(t, seed, Schedule{Kind: Linear, Rate: rate, Final: ptr(rate / float64(epochs))}, epochs, nil)
+	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Linear, Rate: rate, Final: ptr(rate / float64(epochs))}, epochs, nil)
 	v := verdict{name: "linear decay"}
 	if err != nil {
 		v.val.Loss = math.Inf(1)
@@ -117,7 +121,7 @@ func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) ve
 // averaged is the error of the power average at a constant rate, over the horizons.
 func (c contest) averaged(t *testing.T, seed uint64, rate float64) float64 {
 	c.config.EMA = 12
-	r, err := c.train(t, seed, Schedule{Kind: Constant, Rate: rate}, c.at[len(c.at)-1], nil)
+	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Constant, Rate: rate}, c.at[len(c.at)-1], nil)
 	if err != nil {
 		return 100
 	}

@@ -10,6 +10,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/rna"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -49,14 +50,14 @@ type rivals struct {
 }
 
 var (
-	_ OpeningHook = (*rivals)(nil)
-	_ StepHook    = (*rivals)(nil)
-	_ EpochHook   = (*rivals)(nil)
+	_ hook.OpeningHook = (*rivals)(nil)
+	_ hook.StepHook    = (*rivals)(nil)
+	_ hook.EpochHook   = (*rivals)(nil)
 )
 
 func (*rivals) Name() string { return "rivals" }
 
-func (h *rivals) Open(s *State) error {
+func (h *rivals) Open(s *hook.State) error {
 	h.emas, h.slow, h.verdicts = make([]device.Vector, len(gammas)), make([][][]float64, len(gammas)), map[int][]verdict{}
 	var errs []error
 	for _, v := range []*device.Vector{&h.mean, &h.sum, &h.emas[0], &h.emas[1], &h.emas[2]} {
@@ -76,7 +77,7 @@ func (h *rivals) Close() error {
 	return nil
 }
 
-func (h *rivals) AfterStep(_ context.Context, s *State) error {
+func (h *rivals) AfterStep(_ context.Context, s *hook.State) error {
 	var errs []error
 	for i, g := range gammas {
 		a := 1.
@@ -113,7 +114,7 @@ func keep(list *[][]float64, most int, x []float64) {
 	}
 }
 
-func (h *rivals) AfterEpoch(ctx context.Context, s *State) error {
+func (h *rivals) AfterEpoch(ctx context.Context, s *hook.State) error {
 	var errs []error
 	keep(&h.ends, 6, h.read(s.Net.Params, &errs))
 	if err := errors.Join(errs...); err != nil || !slices.Contains(h.at, s.Epoch) {
@@ -141,7 +142,7 @@ func (h *rivals) AfterEpoch(ctx context.Context, s *State) error {
 }
 
 // judge scores a point on the held-out images and leaves it in the network.
-func (h *rivals) judge(ctx context.Context, s *State, x []float64) (*network.Score, error) {
+func (h *rivals) judge(ctx context.Context, s *hook.State, x []float64) (*network.Score, error) {
 	if err := errors.Join(s.Net.Params.WriteAt64(x, 0), s.Recalibrate(ctx)); err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (h *rivals) judge(ctx context.Context, s *State, x []float64) (*network.Sco
 }
 
 // points are the averages and the rivals that need the weights alone.
-func (h *rivals) points(s *State) []rival {
+func (h *rivals) points(s *hook.State) []rival {
 	ema := func(i int) []float64 { return h.slow[i][len(h.slow[i])-1] }
 	ends, means := last(h.ends, 5), last(h.means, 13)
 	list := []rival{{"SGD", h.ends[len(h.ends)-1]}}
@@ -173,7 +174,7 @@ func (h *rivals) points(s *State) []rival {
 
 // several is RNA over the snapshots of all power averages at once. The residual of one shrinks with its rate, (γ+1)/(T+γ) a step: with rates
 // it is divided by that, and is about w − x for the mean w of the iterates.
-func (h *rivals) several(s *State, rates bool) []float64 {
+func (h *rivals) several(s *hook.State, rates bool) []float64 {
 	var xs, rs [][]float64
 	for i, g := range gammas {
 		a := 1.
@@ -189,7 +190,7 @@ func (h *rivals) several(s *State, rates bool) []float64 {
 }
 
 // byTensor is RNA with coefficients of their own for each tensor.
-func (h *rivals) byTensor(s *State, snapshots [][]float64) []float64 {
+func (h *rivals) byTensor(s *hook.State, snapshots [][]float64) []float64 {
 	x := slices.Clone(snapshots[len(snapshots)-1])
 	for _, t := range s.Net.Tensors() {
 		var parts [][]float64
@@ -202,7 +203,7 @@ func (h *rivals) byTensor(s *State, snapshots [][]float64) []float64 {
 }
 
 // fitted are the rivals whose coefficients come from gradients on the held-out images.
-func (h *rivals) fitted(ctx context.Context, s *State) ([]rival, error) {
+func (h *rivals) fitted(ctx context.Context, s *hook.State) ([]rival, error) {
 	averages := [][]float64{mean(uniform(len(h.means)), h.means)}
 	for i := range gammas {
 		averages = append(averages, h.slow[i][len(h.slow[i])-1])
@@ -234,7 +235,7 @@ func (h *rivals) fitted(ctx context.Context, s *State) ([]rival, error) {
 }
 
 // gradient is that of the loss on the held-out images at x.
-func (h *rivals) gradient(s *State, x []float64) ([]float64, error) {
+func (h *rivals) gradient(s *hook.State, x []float64) ([]float64, error) {
 	if err := s.Net.Params.WriteAt64(x, 0); err != nil {
 		return nil, err
 	}
@@ -265,7 +266,7 @@ func (h *rivals) gradient(s *State, x []float64) ([]float64, error) {
 // newton minimises a quadratic model of the held-out loss over the affine hull of points, the first of which is its base: its gradient there is
 // measured, its second derivatives are by differences of gradients, Dᵀ(G − g 1ᵀ) symmetrised for D = X − x 1ᵀ. Of ridges, and the base, the one
 // with the lowest loss is taken.
-func (h *rivals) newton(ctx context.Context, s *State, xs, gs [][]float64) ([]float64, error) {
+func (h *rivals) newton(ctx context.Context, s *hook.State, xs, gs [][]float64) ([]float64, error) {
 	n := len(xs) - 1
 	var d, e [][]float64
 	for i := range n {

@@ -13,6 +13,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks/reduce"
@@ -21,15 +22,10 @@ import (
 
 // Run is a training run. It may be used by one goroutine at a time.
 type Run struct {
-	Config  Config
-	Net     *network.Network
-	History []EpochRecord // a record for each finished epoch
-	Fit     *network.Fit  // how the batch was found, where the config left it to the memory
-
-	// Notes are lines about how the run was prepared: of the data, of initial weights.
-	Notes []string
-
-	Deps // which it was given
+	Resolved Resolved
+	Net      *network.Network
+	History  []hook.EpochRecord // a record for each finished epoch
+	Deps                        // which it was given
 
 	update   device.Update // what steps of the optimiser have in common
 	sum      device.Vector // of gradients, where batches are accumulated
@@ -38,25 +34,24 @@ type Run struct {
 	scaled   bool          // the loss is
 
 	in       *input
-	hooks    []Hook
+	hooks    []hook.Hook
 	pos      position
-	best     *BestRecord    // whose weights are in best.safetensors
-	reserved string         // a folder that was made for the run
-	begun    bool           // the folder holds this run
-	locked   *store.Lock    // the folder
-	due      due            // the next checkpoint
-	writing  *background    // a checkpoint, or nil
-	profiler *profiler      // nil without Profile
-	beyond   error          // after which the weights are further than pos
-	reducer  device.Reducer // of ranks, nil for one process
-	strayed  bool           // the running statistics differ among the ranks
-	idle     bool           // this rank had no batch since they did not
-	ownHead  bool           // the head's rate is the default of fine-tuning
+	best     *hook.BestRecord // whose weights are in best.safetensors
+	reserved string           // a folder that was made for the run
+	begun    bool             // the folder holds this run
+	locked   *store.Lock      // the folder
+	due      due              // the next checkpoint
+	writing  *background      // a checkpoint, or nil
+	profiler *profiler        // nil without Profile
+	beyond   error            // after which the weights are further than pos
+	reducer  device.Reducer   // of ranks, nil for one process
+	strayed  bool             // the running statistics differ among the ranks
+	idle     bool             // this rank had no batch since they did not
 }
 
-// New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
+// New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its
 // memory. Nothing is written before Train.
-func New(c Config, d Deps) (*Run, error) {
+func New(c Spec, d Deps) (*Run, error) {
 	if p, ok := device.As[device.Processor](d.Device); ok {
 		winograd := p.Winograd()
 		c.Winograd = &winograd
@@ -80,9 +75,8 @@ func New(c Config, d Deps) (*Run, error) {
 }
 
 // prepare is New without initial weights from a file.
-func prepare(c Config, d Deps) (*Run, error) {
-	r := &Run{Config: c, Deps: d, hooks: slices.Clone(d.Hooks)}
-	r.ownHead = c.HeadRate == 0
+func prepare(c Spec, d Deps) (*Run, error) {
+	r := &Run{Resolved: Resolved{Spec: c}, Deps: d, hooks: slices.Clone(d.Hooks)}
 	if err := r.Ranks.Together(checkDevice(&c, d.Device)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -91,7 +85,7 @@ func prepare(c Config, d Deps) (*Run, error) {
 	}
 	err := r.Ranks.Together(r.openData())
 	if err == nil {
-		err = r.Ranks.Share(&r.Config.Out)
+		err = r.Ranks.Share(&r.Resolved.Out)
 	}
 	if err == nil {
 		err = r.Ranks.Together(r.openNetwork())
@@ -111,24 +105,24 @@ func prepare(c Config, d Deps) (*Run, error) {
 // addHooks puts the run's own hooks round the caller's: RNA is first, then the power average, and metrics are last, so that they show
 // what the others wrote into the record.
 func (r *Run) addHooks() error {
-	var own []Hook
-	if r.Config.RNA.Mode != Off {
-		own = append(own, average.NewRNA(&r.Config.RNA))
+	var own []hook.Hook
+	if r.Resolved.RNA.Mode != average.Off {
+		own = append(own, average.NewRNA(r.Resolved.RNA))
 	}
-	if r.Config.EMA > 0 {
-		own = append(own, average.NewEMA(r.Config.EMA))
-	} else if c := &r.Config; c.EMADecay > 0 {
+	if r.Resolved.EMA > 0 {
+		own = append(own, average.NewEMA(r.Resolved.EMA))
+	} else if c := &r.Resolved; c.EMADecay > 0 {
 		own = append(own, average.NewDecayEMA(c.EMADecay, c.EMAEvery))
 	}
 	r.hooks = append(own, r.hooks...)
-	if r.Config.TensorBoard && r.Ranks.First() {
-		if r.Config.Out == "" {
+	if r.Resolved.TensorBoard && r.Ranks.First() {
+		if r.Resolved.Out == "" {
 			return errors.New("files for TensorBoard lie in the run's folder, and the run has none: name one")
 		}
-		r.hooks = append(r.hooks, tensorboard.New(r.Config.Out))
+		r.hooks = append(r.hooks, tensorboard.New(r.Resolved.Out))
 	}
-	if r.Config.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, log: r.note, idle: !r.Ranks.First()})
+	if r.Resolved.Out != "" {
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Resolved.Out, history: &r.History, log: r.Resolved.note, idle: !r.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {
@@ -141,7 +135,7 @@ func (r *Run) addHooks() error {
 }
 
 // Hook finds a hook of the run by its name, nil for none: one of the caller's, or "rna", an *average.RNA, or "ema", an *average.EMA.
-func (r *Run) Hook(name string) Hook {
+func (r *Run) Hook(name string) hook.Hook {
 	for _, h := range r.hooks {
 		if h.Name() == name {
 			return h
@@ -153,7 +147,7 @@ func (r *Run) Hook(name string) Hook {
 // openHooks opens what hooks hold.
 func (r *Run) openHooks() error {
 	for _, h := range r.hooks {
-		if h, ok := h.(OpeningHook); ok {
+		if h, ok := h.(hook.OpeningHook); ok {
 			if err := h.Open(r.state()); err != nil {
 				return fmt.Errorf("%s: %w", h.Name(), err)
 			}
@@ -162,17 +156,17 @@ func (r *Run) openHooks() error {
 	return nil
 }
 
-// openData opens the data and resolves the config.
+// openData opens the data and resolves the Spec.
 func (r *Run) openData() (err error) {
-	c := &r.Config
+	c := &r.Resolved
 	if r.in, err = openInput(c, &r.Deps); err != nil {
 		return err
 	}
-	r.Notes = append(r.Notes, r.in.notes()...)
+	r.Resolved.Notes = append(r.Resolved.Notes, r.in.notes()...)
 	if err := r.initNet(); err != nil {
 		return err
 	}
-	if err := c.Resolve(r.in.set, r.in.profile, r.Ranks.Size()); err != nil {
+	if err := c.resolve(r.in.set, r.in.profile, r.Ranks.Size()); err != nil {
 		return err
 	}
 	if c.Out == AutoOut {
@@ -211,7 +205,7 @@ func (r *Run) Position() (epoch, batches, steps int) { return r.pos.Epoch, r.pos
 
 // openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
 func (r *Run) openNetwork() error {
-	c, train := &r.Config, r.in.set
+	c, train := &r.Resolved, r.in.set
 	if err := r.addHooks(); err != nil {
 		return err
 	}
@@ -254,28 +248,28 @@ func (r *Run) openNetwork() error {
 		}
 	}
 	if c.Batch == AutoBatch {
-		if r.Fit, err = net.Fit(trainedOn(c, train.Len()), r.later(true)); err != nil {
+		if r.Resolved.Fit, err = net.Fit(trainedOn(c, train.Len()), r.later(true)); err != nil {
 			return err
 		}
-		c.Batch = r.Fit.Batch
+		c.Batch = r.Resolved.Fit.Batch
 	}
 	return nil
 }
 
 // commonBatch makes a batch that was found by the memory the smallest of the ranks'.
 func (r *Run) commonBatch() error {
-	if r.Fit == nil {
+	if r.Resolved.Fit == nil {
 		return nil
 	}
-	x := []float64{-float64(r.Config.Batch)}
+	x := []float64{-float64(r.Resolved.Batch)}
 	err := r.Ranks.Max64(x)
-	r.Config.Batch = -int(x[0])
+	r.Resolved.Batch = -int(x[0])
 	return err
 }
 
 // rest opens the loaders, plans the programs and opens the hooks.
 func (r *Run) rest() error {
-	if err := r.in.load(&r.Config); err != nil {
+	if err := r.in.load(&r.Resolved); err != nil {
 		return err
 	}
 	if err := r.checkKept(); err != nil {
@@ -293,16 +287,11 @@ func (r *Run) rest() error {
 
 // plan prepares the programs of all batches, so that what cannot run, or does not fit in memory, is known before anything is written.
 func (r *Run) plan() error {
-	ahead, err := r.in.memory(r.Config.Batch, hostmemory.Free())
+	ahead, err := r.in.memory(r.Resolved.Batch, hostmemory.Free())
 	if err != nil {
 		return err
 	}
-	return r.Net.Prepare(r.later(false)+ahead, r.in.works(&r.Config)...)
-}
-
-// note adds a line about how the run was prepared.
-func (r *Run) note(format string, args ...any) {
-	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+	return r.Net.Prepare(r.later(false)+ahead, r.in.works(&r.Resolved)...)
 }
 
 // Images is the number of images of an epoch and of an evaluation.
@@ -312,7 +301,7 @@ func (r *Run) Images() (train, val int) { return r.in.images() }
 func (r *Run) Close() error {
 	var errs []error
 	for _, h := range r.hooks {
-		if h, ok := h.(ClosingHook); ok {
+		if h, ok := h.(hook.ClosingHook); ok {
 			errs = append(errs, h.Close())
 		}
 	}
@@ -338,7 +327,7 @@ func (r *Run) Close() error {
 
 // Meta describes the present weights of this run.
 func (r *Run) Meta(kind network.Kind) network.Meta {
-	c, epoch := &r.Config, r.pos.Epoch
+	c, epoch := &r.Resolved, r.pos.Epoch
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--
 	}

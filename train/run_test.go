@@ -15,8 +15,11 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // TestThreads checks that results do not depend on the number of threads, that of the loader's workers
@@ -40,7 +43,7 @@ func TestThreads(t *testing.T) {
 // TestDevices compares the devices after a few steps: they differ by rounding.
 func TestDevices(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.StepsLimit, c.ValLimit, c.Batch, c.RNA.Mode = 2, 2, 1, 4, Off
+	c.Epochs, c.StepsLimit, c.ValLimit, c.Batch, c.RNA.Mode = 2, 2, 1, 4, average.Off
 	want := trained(t, c, reference(op.Float64))
 	for _, r := range []*Run{trained(t, c, cpuDevice(t, 2)), trained(t, c, reference(op.Float32))} {
 		expect := tensors(t, want.Net)
@@ -57,7 +60,7 @@ func TestDevices(t *testing.T) {
 // TestAccumulation compares k batches of n with one of k·n, for a model without BatchNorm. The last step of
 // an epoch is smaller.
 func TestAccumulation(t *testing.T) {
-	c := Config{Data: pictures(t, 22, 0, 32), Model: "lenet", Augment: "none", Epochs: 2, Schedule: Schedule{Kind: Constant, Rate: 0.05}, RNA: RNAConfig{Mode: Off}}
+	c := Spec{Data: pictures(t, 22, 0, 32), Model: "lenet", Augment: "none", Epochs: 2, Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Mode: average.Off}}
 	c.Batch, c.Accumulate = 16, 1
 	want := trained(t, c, cpuDevice(t, 2))
 	c.Batch, c.Accumulate = 4, 4
@@ -76,7 +79,7 @@ func TestAccumulation(t *testing.T) {
 // TestStep checks one step of the optimiser against its equation.
 func TestStep(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.StepsLimit, c.RNA.Mode, c.DecayWeightsOnly = 1, 1, Off, true
+	c.Epochs, c.StepsLimit, c.RNA.Mode, c.DecayWeightsOnly = 1, 1, average.Off, true
 	c.WeightDecay = ptr(0.1)
 	r := newRun(t, c, cpuDevice(t, 1))
 	before := numbers(t, r.Net.Params)
@@ -118,7 +121,7 @@ func TestDivergence(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	t.Run("rate", func(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		c.Schedule = Schedule{Kind: Constant, Rate: 1e6}
+		c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1e6}
 		r := newRun(t, c, dev)
 		d := diverged(t, r.Train(t.Context()), c.Out, "")
 		if d.Epoch < 1 || d.Step < 1 || d.Rate != 1e6 {
@@ -127,7 +130,7 @@ func TestDivergence(t *testing.T) {
 	})
 	// Weights become NaN after the last step of an epoch: its loss was still finite.
 	spoil := func(step int, then func()) watch {
-		return watch{Step: func(s *State) error {
+		return watch{Step: func(s *hook.State) error {
 			if s.Steps == step {
 				defer then()
 				return s.Net.Params.WriteAt64([]float64{math.NaN()}, 17)
@@ -161,7 +164,7 @@ func TestDivergence(t *testing.T) {
 	t.Run("momentum", func(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
 		var r *Run
-		r = newRun(t, c, dev, watch{Step: func(s *State) error {
+		r = newRun(t, c, dev, watch{Step: func(s *hook.State) error {
 			if s.Steps == 6 {
 				return r.update.State[0].WriteAt64([]float64{math.Inf(1)}, 17)
 			}
@@ -181,7 +184,7 @@ func TestDivergence(t *testing.T) {
 	})
 	t.Run("validation loss", func(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		r := newRun(t, c, dev, watch{Step: func(s *State) error {
+		r := newRun(t, c, dev, watch{Step: func(s *hook.State) error {
 			if s.Steps == 6 {
 				return s.Net.Params.Fill(1e30)
 			}
@@ -202,9 +205,9 @@ func TestDivergence(t *testing.T) {
 
 // TestZeroConfig checks that the zero Config trains LeNet on the glyphs.
 func TestZeroConfig(t *testing.T) {
-	r := newRun(t, Config{}, cpuDevice(t, 1))
+	r := newRun(t, Spec{}, cpuDevice(t, 1))
 	train, val := r.Images()
-	if c := r.Config; c.Model != "lenet" || c.Epochs != 16 || c.Out != "" || train != 8000 || val != 4000 || len(c.Classes) != 10 {
+	if c := r.Resolved; c.Model != "lenet" || c.Epochs != 16 || c.Out != "" || train != 8000 || val != 4000 || len(c.Classes) != 10 {
 		t.Errorf("%d and %d images, %+v", train, val, c)
 	}
 	if err := r.Save(); err == nil {
@@ -325,14 +328,14 @@ type named string
 func (n named) Name() string { return string(n) }
 
 func TestHooks(t *testing.T) {
-	for _, hooks := range [][]Hook{{named("rna")}, {named("a"), named("a")}} {
+	for _, hooks := range [][]hook.Hook{{named("rna")}, {named("a"), named("a")}} {
 		if _, err := New(tiny(""), Deps{Device: cpuDevice(t, 1), Hooks: hooks}); err == nil || !strings.Contains(err.Error(), "two hooks are named") {
 			t.Errorf("hooks %v: error %v", hooks, err)
 		}
 	}
 	for _, w := range []watch{
-		{Step: func(*State) error { return fs.ErrInvalid }},
-		{Epoch: func(*State) error { return fs.ErrInvalid }},
+		{Step: func(*hook.State) error { return fs.ErrInvalid }},
+		{Epoch: func(*hook.State) error { return fs.ErrInvalid }},
 	} {
 		r := newRun(t, tiny(""), cpuDevice(t, 1), w)
 		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "epoch 1") || !strings.Contains(err.Error(), ": watch: ") {
@@ -350,8 +353,8 @@ func TestWinogradOfDevice(t *testing.T) {
 		}
 		c := tiny("")
 		c.Winograd = &direct
-		if r := newRun(t, c, dev); *r.Config.Winograd != dev.Winograd() {
-			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, *r.Config.Winograd, dev.Winograd())
+		if r := newRun(t, c, dev); *r.Resolved.Winograd != dev.Winograd() {
+			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, *r.Resolved.Winograd, dev.Winograd())
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -359,7 +362,7 @@ func TestWinogradOfDevice(t *testing.T) {
 	}
 }
 
-func scoreOf(r *RNARecord) *network.Score {
+func scoreOf(r *hook.RNARecord) *network.Score {
 	if r == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn/device"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -41,7 +42,7 @@ type flow struct {
 
 // steps trains the rest of the epoch in progress.
 func (r *Run) steps(ctx context.Context) error {
-	r.in.resize(&r.Config, r.pos.Epoch)
+	r.in.resize(&r.Resolved, r.pos.Epoch)
 	if r.pos.Batch >= r.in.train.Steps() {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (f *flow) run(ctx context.Context) error {
 
 // batch issues a batch, or nil, for which it has waited since a time, and settles those before it.
 func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Time) error {
-	c, p := &f.Config, &f.pos
+	c, p := &f.Resolved, &f.pos
 	f.mark = time.Now()
 	p.Seconds.Data += f.mark.Sub(from).Seconds()
 	if f.batches == 0 {
@@ -184,7 +185,7 @@ func (f *flow) afterIssue(ctx context.Context, x issued, steps int) error {
 	s.Batch, s.Steps = x.done, steps
 	f.count()
 	for _, h := range f.hooks {
-		if h, ok := h.(QueuedHook); ok {
+		if h, ok := h.(hook.QueuedHook); ok {
 			if err := f.profiler.hook(h.Name(), func() error { return h.AfterIssue(ctx, s) }); err != nil {
 				return fmt.Errorf("%s: %w", h.Name(), err)
 			}
@@ -236,7 +237,7 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 		p.Batch = x.done
 		p.Steps++
 		p.Train.Add(f.got)
-		rec := StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
+		rec := hook.StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
 			Top1: f.got.Score().Top1, Rate: f.rate(p.Steps), Images: f.images}
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
@@ -276,12 +277,12 @@ func (f *flow) count() {
 }
 
 // afterStep calls the hooks after a step: all of them, also when one fails, since the step is not done again.
-func (r *Run) afterStep(ctx context.Context, rec StepRecord) error {
+func (r *Run) afterStep(ctx context.Context, rec hook.StepRecord) error {
 	var errs []error
 	s := r.state()
 	s.Step = &rec
 	for _, h := range r.hooks {
-		if h, ok := h.(StepHook); ok {
+		if h, ok := h.(hook.StepHook); ok {
 			if err := r.profiler.hook(h.Name(), func() error { return h.AfterStep(ctx, s) }); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", h.Name(), err))
 			}
@@ -293,10 +294,10 @@ func (r *Run) afterStep(ctx context.Context, rec StepRecord) error {
 // late says whether all hooks that are called after steps may be called late.
 func (r *Run) late() bool {
 	for _, h := range r.hooks {
-		if _, ok := h.(StepHook); !ok {
+		if _, ok := h.(hook.StepHook); !ok {
 			continue
 		}
-		if h, ok := h.(AsyncHook); !ok || !h.Async() {
+		if h, ok := h.(hook.AsyncHook); !ok || !h.Async() {
 			return false
 		}
 	}
@@ -309,16 +310,16 @@ func (r *Run) gradScale(images int) float64 {
 	case r.sum != nil: // of each image's
 		return 1 / float64(images)
 	case r.reducer != nil: // of each rank's, that of a whole batch as it is
-		return float64(r.Config.Batch) / float64(images)
+		return float64(r.Resolved.Batch) / float64(images)
 	}
 	return 1
 }
 
 // step is what follows the gradient of a batch, with which the step of that number has so many images.
 func (r *Run) step(number, batch, images int, first, last bool) network.StepOptions {
-	s := network.StepOptions{StatsMomentum: r.Config.StatsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
+	s := network.StepOptions{StatsMomentum: r.Resolved.StatsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
 	if r.reducer != nil {
-		s.Weight = float64(batch) / float64(r.Config.Batch)
+		s.Weight = float64(batch) / float64(r.Resolved.Batch)
 	}
 	if last {
 		s.Update = r.update

@@ -10,13 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // studied is a setting of the study.
 type studied struct {
 	name   string
-	config Config
+	config Spec
 	epochs []int // that are averaged over
 	check  func(t *testing.T, r results)
 }
@@ -68,10 +71,10 @@ func TestStudy(t *testing.T) {
 
 // settings are those of the study whose data is there.
 func settings(t *testing.T) []studied {
-	glyphs := Config{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
-		Schedule: Schedule{Kind: Constant, Rate: 0.05}, RNA: RNAConfig{Window: 5, Averages: []int{5, 10}}}
+	glyphs := Spec{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
+		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Window: 5, Averages: []int{5, 10}}}
 	linear := glyphs
-	linear.Schedule = Schedule{Kind: Linear, Rate: 0.05, Final: ptr(0.0005)}
+	linear.Schedule = schedule.Schedule{Kind: schedule.Linear, Rate: 0.05, Final: ptr(0.0005)}
 	late := []int{11, 12, 13, 14, 15}
 	list := []studied{
 		{"glyphs, LeNet, rate 0.05, epochs 11–15", glyphs, late, func(t *testing.T, r results) {
@@ -95,9 +98,9 @@ func settings(t *testing.T) []studied {
 		return list
 	}
 	conv := glyphs
-	conv.Model, conv.Data, conv.Schedule = "conv6", cifar, Schedule{Kind: Constant, Rate: 0.1}
+	conv.Model, conv.Data, conv.Schedule = "conv6", cifar, schedule.Schedule{Kind: schedule.Constant, Rate: 0.1}
 	step := conv
-	step.Schedule = Schedule{Kind: Multi, Rate: 0.1, Gamma: 0.1, Milestones: []int{10}}
+	step.Schedule = schedule.Schedule{Kind: schedule.Multi, Rate: 0.1, Gamma: 0.1, Milestones: []int{10}}
 	return append(list,
 		studied{"CIFAR-10, conv6, rate 0.1, epochs 12 and 15", conv, []int{12, 15}, func(t *testing.T, r results) {
 			r.most(t, "RNA 5", -3.5, 0)
@@ -167,7 +170,7 @@ func study(t *testing.T, s studied, seeds int) results {
 }
 
 // scoresOf lists the scores of a record by the study's names.
-func scoresOf(rec EpochRecord) map[string]*network.Score {
+func scoresOf(rec hook.EpochRecord) map[string]*network.Score {
 	m := map[string]*network.Score{compared[0]: rec.SGDStats, "RNA 5": scoreOf(rec.RNA), "EMA": rec.EMA}
 	for _, a := range rec.Averages {
 		m[fmt.Sprintf("average %d", a.Epochs)] = &a.Score

@@ -12,7 +12,7 @@ var errSwept = errors.New("its rates were swept")
 // as that takes; the rest of an epoch that fills no step is passed over. next is given the loss of each step, before its update, and ends
 // the sweep by false. The weights are of no use afterwards: Train is an error.
 func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64) bool) error {
-	c := &r.Config
+	c := &r.Resolved
 	switch {
 	case !r.Ranks.Single():
 		return errors.New("rates are swept by one process")

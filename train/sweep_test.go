@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // TestSweep: with one rate throughout a sweep makes the steps of training, bit for bit, over several epochs and with accumulated batches.
@@ -15,10 +19,10 @@ func TestSweep(t *testing.T) {
 	for _, accumulate := range []int{1, 2} {
 		c := tinyColour("", set)
 		c.Batch, c.Accumulate, c.Epochs, c.StepsLimit = 4, accumulate, 3, 6 // whole steps
-		c.Init, c.RNA.Mode = "", Off
-		c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
+		c.Init, c.RNA.Mode = "", average.Off
+		c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}
 		var want []float64
-		trained(t, c, dev, &watch{Step: func(s *State) error { want = append(want, s.Step.Loss); return nil }})
+		trained(t, c, dev, &watch{Step: func(s *hook.State) error { want = append(want, s.Step.Loss); return nil }})
 		got, rates := []float64{}, make([]float64, len(want))
 		for i := range rates {
 			rates[i] = 0.05

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"onlinerna/data"
-	"onlinerna/train/config"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -232,10 +231,10 @@ func (r *Run) preflight() error {
 		return nil
 	}
 	facts := []ranks.Fact{{Name: "program", Value: program()}}
-	options := config.Options()
+	options := Options()
 	for i := range options {
 		if o := &options[i]; !o.Local {
-			facts = append(facts, ranks.Fact{Name: o.Name, Value: cmp.Or(o.Text(&r.Config), "no value")})
+			facts = append(facts, ranks.Fact{Name: o.Name, Value: cmp.Or(o.Text(&r.Resolved.Spec), "no value")})
 		}
 	}
 	train, val := r.Images()

@@ -12,6 +12,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/rankstest"
 )
@@ -19,8 +20,8 @@ import (
 // Ranks that keep a part of each snapshot extrapolate as one process does, also when a run goes on with other ranks.
 func TestRNAOverRanks(t *testing.T) {
 	lambda := 1e-2
-	c := Config{Data: pictures(t, 24, 3, 12), Model: "conv6", Batch: 2, Epochs: 3, Seed: 3, Accumulate: 6,
-		RNA: RNAConfig{Mode: Online, Start: 1, Window: 4, Lambda: &lambda, Every: 2}}
+	c := Spec{Data: pictures(t, 24, 3, 12), Model: "conv6", Batch: 2, Epochs: 3, Seed: 3, Accumulate: 6,
+		RNA: average.Options{Mode: average.Online, Start: 1, Window: 4, Lambda: &lambda, Every: 2}}
 	dev, _ := reference64()
 	want := runOn(context.Background(), c, dev, nil, nil)
 	if want.err != nil {
@@ -45,7 +46,7 @@ func TestRNAOverRanks(t *testing.T) {
 	if last == nil || len(last.C) < 2 || !last.Injected {
 		t.Fatalf("nothing was extrapolated: %+v", last)
 	}
-	of := func(n int) Config { c := c; c.Accumulate = 6 / n; return c }
+	of := func(n int) Spec { c := c; c.Accumulate = 6 / n; return c }
 	for k, got := range together(t, 2, of(2), reference64, nil) {
 		check("2 ranks", k, got)
 	}
@@ -53,7 +54,7 @@ func TestRNAOverRanks(t *testing.T) {
 	// Three ranks stop in the second epoch; two and one go on.
 	saved := of(3)
 	saved.Out = filepath.Join(t.TempDir(), "run")
-	for k, o := range together(t, 3, saved, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
+	for k, o := range together(t, 3, saved, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		return runOn(ctx, c, dev, g, func(r *Run) {
@@ -61,7 +62,7 @@ func TestRNAOverRanks(t *testing.T) {
 			if most := (r.Net.Params.Len() + 2) / 3; w.Own().Dim() > most || w.Dim() != r.Net.Params.Len() {
 				t.Errorf("rank %d keeps %d of %d elements", g.Rank(), w.Own().Dim(), w.Dim())
 			}
-		}, second{watch{Step: func(s *State) error {
+		}, second{watch{Step: func(s *hook.State) error {
 			if g.Rank() == 1 && s.Epoch == 2 && s.Batch > 0 {
 				cancel()
 			}
@@ -80,7 +81,7 @@ func TestRNAOverRanks(t *testing.T) {
 		list := make([]outcome, n)
 		resume := func(g *ranks.Group) error {
 			dev, _ := reference64()
-			r, err := Resume(dir, Deps{Device: dev, Ranks: g}, func(c *Config) { c.Accumulate = 6 / n })
+			r, err := Resume(dir, Deps{Device: dev, Ranks: g}, func(c *Spec) { c.Accumulate = 6 / n })
 			if err != nil {
 				return err
 			}

@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/rankstest"
 )
 
 // stopAfter runs a config on ranks, of which one is told to stop when so many steps are done.
-func stopAfter(t *testing.T, n, steps int, c Config) {
+func stopAfter(t *testing.T, n, steps int, c Spec) {
 	t.Helper()
-	list := together(t, n, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
+	list := together(t, n, c, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *State) error {
+		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *hook.State) error {
 			if g.Rank() == n-1 && s.Steps == steps {
 				cancel()
 			}
@@ -36,11 +38,11 @@ func stopAfter(t *testing.T, n, steps int, c Config) {
 // end is how a run ends.
 type end struct {
 	params, stats []float64
-	history       []EpochRecord
+	history       []hook.EpochRecord
 }
 
 // finish runs a config on ranks to its end, from its checkpoint where it is resumed.
-func finish(t *testing.T, n int, c Config, resume bool) (e end) {
+func finish(t *testing.T, n int, c Spec, resume bool) (e end) {
 	t.Helper()
 	rankstest.Run(t, n, time.Minute, func(g *ranks.Group) error {
 		dev, _ := reference64()
@@ -67,7 +69,7 @@ func finish(t *testing.T, n int, c Config, resume bool) (e end) {
 
 // Ranks that are told to stop while they evaluate do so there, at the same place, and go on as if nothing had been.
 func TestStopInEvaluation(t *testing.T) {
-	c := Config{Data: pictures(t, 43, 11, 12), Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
+	c := Spec{Data: pictures(t, 43, 11, 12), Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
 	// 15 batches are 5 steps of 3 ranks, of which the last has been asked for when the hook is called.
 	stopAfter(t, 3, 5, c)
 	got := finish(t, 3, c, true)
@@ -81,7 +83,7 @@ func TestStopInEvaluation(t *testing.T) {
 // A checkpoint within an epoch has the mean of the ranks' running statistics, and resumed ranks go on from that: the weights are those of a run without
 // a stop bit for bit, and the mean at the end is, too, but for rounding, also where not all ranks have a batch of the last step.
 func TestStatisticsOfResumedRanks(t *testing.T) {
-	c := Config{Data: pictures(t, 38, 11, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
+	c := Spec{Data: pictures(t, 38, 11, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
 	stopAfter(t, 4, 2, c) // of 3 steps with a batch of each rank, and one with a batch of one
 	got := finish(t, 4, c, true)
 	c.Out = ""
@@ -96,7 +98,7 @@ func TestStatisticsOfResumedRanks(t *testing.T) {
 
 // Ranks without a batch leave no trace in the statistics: those of steps with one batch are one process's, with --accumulate or without.
 func TestStatisticsOfIdleRanks(t *testing.T) {
-	c := Config{Data: pictures(t, 3, 3, 12), Model: "resnet20", Batch: 3, Epochs: 2, Seed: 3, RNA: RNAConfig{Mode: Off}}
+	c := Spec{Data: pictures(t, 3, 3, 12), Model: "resnet20", Batch: 3, Epochs: 2, Seed: 3, RNA: average.Options{Mode: average.Off}}
 	got := finish(t, 3, c, false)
 	c.Accumulate = 3
 	want := finish(t, 1, c, false)
@@ -110,7 +112,7 @@ func TestStatisticsOfIdleRanks(t *testing.T) {
 
 // Statistics that are frozen stay as they are, bit for bit, whatever the number of ranks: the mean of equal numbers is summed in float64.
 func TestFrozenStatisticsOfRanks(t *testing.T) {
-	c := Config{Data: pictures(t, 18, 5, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, RNA: RNAConfig{Mode: Off}, Freeze: []string{"*bn*"}}
+	c := Spec{Data: pictures(t, 18, 5, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, RNA: average.Options{Mode: average.Off}, Freeze: []string{"*bn*"}}
 	c.Schedule.Rate = 1e-5
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		dev, _ := cpuOne()

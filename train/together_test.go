@@ -16,21 +16,24 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/rankstest"
+	"onlinerna/train/schedule"
 )
 
 // outcome is what is left of a run.
 type outcome struct {
 	losses  []float64 // of the steps
-	history []EpochRecord
+	history []hook.EpochRecord
 	params  []float64
 	err     error
 }
 
 // runOn runs a config on a device; adjust, if not nil, sees the run before it trains.
-func runOn(ctx context.Context, c Config, dev device.Device, g *ranks.Group, adjust func(*Run), hooks ...Hook) (o outcome) {
-	hooks = append(hooks, watch{Step: func(s *State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
+func runOn(ctx context.Context, c Spec, dev device.Device, g *ranks.Group, adjust func(*Run), hooks ...hook.Hook) (o outcome) {
+	hooks = append(hooks, watch{Step: func(s *hook.State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
 	r, err := New(c, Deps{Device: dev, Ranks: g, Hooks: hooks})
 	if err != nil {
 		return outcome{err: err}
@@ -49,7 +52,7 @@ func runOn(ctx context.Context, c Config, dev device.Device, g *ranks.Group, adj
 }
 
 // together runs a config on ranks with a device each.
-func together(t testing.TB, n int, c Config, dev func() (device.Device, error), f func(g *ranks.Group, c Config, dev device.Device) outcome) []outcome {
+func together(t testing.TB, n int, c Spec, dev func() (device.Device, error), f func(g *ranks.Group, c Spec, dev device.Device) outcome) []outcome {
 	t.Helper()
 	list := make([]outcome, n)
 	rankstest.Errors(t, n, time.Minute, func(g *ranks.Group) error {
@@ -95,10 +98,10 @@ func TestRanksTrainAsOne(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		dev  func() (device.Device, error)
-		cfg  Config
+		cfg  Spec
 		tol  float64
 	}{
-		{"reference, float64", reference64, Config{Data: colour, Model: "conv6", Batch: 10, Epochs: 2, Seed: 3, RNA: RNAConfig{Mode: Off}}, 1e-12},
+		{"reference, float64", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2, Seed: 3, RNA: average.Options{Mode: average.Off}}, 1e-12},
 		{"cpu, float32", cpuOne, tiny(""), 2e-4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,7 +157,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 
 // More ranks than batches, and than images to evaluate.
 func TestMoreRanksThanImages(t *testing.T) {
-	c := Config{Data: pictures(t, 5, 2, 12), Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
+	c := Spec{Data: pictures(t, 5, 2, 12), Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
 	one := c
 	one.Accumulate, one.Out = 4, ""
 	want := runOn(context.Background(), one, device.NewReference(op.Float64), nil, nil)
@@ -185,12 +188,12 @@ func TestRanksRepeat(t *testing.T) {
 // A run goes on with another number of ranks, from the same place of the same order.
 func TestResumeWithOtherRanks(t *testing.T) {
 	colour := pictures(t, 43, 11, 12)
-	c := Config{Data: colour, Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
+	c := Spec{Data: colour, Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
 	const stopAt = 2 // the step at whose end it ends
-	first := together(t, 4, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
+	first := together(t, 4, c, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *State) error {
+		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *hook.State) error {
 			if g.Rank() == 2 && s.Steps == stopAt-1 { // a signal that one rank gets
 				cancel()
 			}
@@ -205,7 +208,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	losses := make([][]float64, 3)
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		dev, _ := reference64()
-		r, err := Resume(c.Out, Deps{Device: dev, Hooks: []Hook{watch{Step: func(s *State) error {
+		r, err := Resume(c.Out, Deps{Device: dev, Hooks: []hook.Hook{watch{Step: func(s *hook.State) error {
 			losses[g.Rank()] = append(losses[g.Rank()], s.Step.Loss)
 			return nil
 		}}}, Ranks: g}, nil)
@@ -233,24 +236,24 @@ func TestResumeWithOtherRanks(t *testing.T) {
 // What one rank meets ends all, with its name.
 func TestErrorOfOneRankEndsAll(t *testing.T) {
 	good := pictures(t, 12, 4, 12)
-	base := Config{Data: good, Model: "conv6", Batch: 2, Epochs: 2, Seed: 3, RNA: RNAConfig{Mode: Off}}
+	base := Spec{Data: good, Model: "conv6", Batch: 2, Epochs: 2, Seed: 3, RNA: average.Options{Mode: average.Off}}
 	for name, c := range map[string]struct {
-		change func(g *ranks.Group, c *Config)
+		change func(g *ranks.Group, c *Spec)
 		want   string
 	}{
-		"a missing folder":   {func(g *ranks.Group, c *Config) { c.Data = filepath.Join(good, "nowhere") }, "rank 1 on"},
-		"another seed":       {func(g *ranks.Group, c *Config) { c.Seed = 7 }, "seed: rank 1 on"},
-		"less memory":        {func(g *ranks.Group, c *Config) { c.LowMemory = true }, "low-memory: rank 1 on"},
-		"another rate":       {func(g *ranks.Group, c *Config) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
-		"another model":      {func(g *ranks.Group, c *Config) { c.Model = "resnet20" }, "model: rank 1 on"},
-		"other data":         {func(g *ranks.Group, c *Config) { c.Data = pictures(t, 14, 4, 12) }, "training images: rank 1 on"},
-		"no weights":         {func(g *ranks.Group, c *Config) { c.Init = "nowhere.safetensors" }, "nowhere.safetensors"},
-		"no such batch":      {func(g *ranks.Group, c *Config) { c.Batch = -3 }, "rank 1 on"},
-		"a file as a folder": {func(g *ranks.Group, c *Config) { c.Data = filepath.Join(good, "train", "plain", "000.png") }, "rank 1 on"},
+		"a missing folder":   {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "nowhere") }, "rank 1 on"},
+		"another seed":       {func(g *ranks.Group, c *Spec) { c.Seed = 7 }, "seed: rank 1 on"},
+		"less memory":        {func(g *ranks.Group, c *Spec) { c.LowMemory = true }, "low-memory: rank 1 on"},
+		"another rate":       {func(g *ranks.Group, c *Spec) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
+		"another model":      {func(g *ranks.Group, c *Spec) { c.Model = "resnet20" }, "model: rank 1 on"},
+		"other data":         {func(g *ranks.Group, c *Spec) { c.Data = pictures(t, 14, 4, 12) }, "training images: rank 1 on"},
+		"no weights":         {func(g *ranks.Group, c *Spec) { c.Init = "nowhere.safetensors" }, "nowhere.safetensors"},
+		"no such batch":      {func(g *ranks.Group, c *Spec) { c.Batch = -3 }, "rank 1 on"},
+		"a file as a folder": {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "train", "plain", "000.png") }, "rank 1 on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := time.Now()
-			for k, o := range together(t, 3, base, reference64, func(g *ranks.Group, own Config, dev device.Device) outcome {
+			for k, o := range together(t, 3, base, reference64, func(g *ranks.Group, own Spec, dev device.Device) outcome {
 				if g.Rank() == 1 {
 					c.change(g, &own)
 				}
@@ -270,7 +273,7 @@ func TestErrorOfOneRankEndsAll(t *testing.T) {
 // A loss that is not finite on one rank ends all, and the weights stay what they were.
 func TestDivergenceIsCommon(t *testing.T) {
 	c := tiny("")
-	c.Schedule = Schedule{Kind: Constant, Rate: 1e30}
+	c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1e30}
 	for k, o := range together(t, 2, c, cpuOne, nil) {
 		var d *DivergedError
 		if !errors.As(o.err, &d) || !Common(o.err) {
@@ -282,8 +285,8 @@ func TestDivergenceIsCommon(t *testing.T) {
 // A rank whose weights stray is named when the state is saved, and nothing is written.
 func TestStrayingRankIsNamed(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
-	for k, o := range together(t, 3, c, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
-		return runOn(context.Background(), c, dev, g, nil, second{watch{Epoch: func(s *State) error {
+	for k, o := range together(t, 3, c, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
+		return runOn(context.Background(), c, dev, g, nil, second{watch{Epoch: func(s *hook.State) error {
 			if g.Rank() == 1 && s.Epoch == 2 {
 				return s.Net.Params.WriteAt([]float32{7}, 100)
 			}
@@ -313,7 +316,7 @@ func TestUnreadableImagesAreCountedTogether(t *testing.T) {
 		share data.MaxBad
 		fails bool
 	}{{0.05, true}, {2, true}, {0.08, false}, {3, false}} {
-		cfg := Config{Data: dir, Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, MaxBad: &c.share, RNA: RNAConfig{Mode: Off}}
+		cfg := Spec{Data: dir, Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, MaxBad: &c.share, RNA: average.Options{Mode: average.Off}}
 		for k, o := range together(t, 4, cfg, reference64, nil) {
 			if (o.err != nil) != c.fails || c.fails && !strings.Contains(o.err.Error(), "3 of 40 images") || !c.fails && o.history[0].Bad != 3 {
 				t.Errorf("max-bad %v, rank %d: %v", c.share, k, o.err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"onlinerna/train/config"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/statedict"
 )
@@ -88,5 +87,5 @@ func sameConfig(out string, checkpoints []string) error {
 		return err
 	}
 	own, err := os.ReadFile(filepath.Join(checkpoints[0], configName))
-	return errors.Join(fmt.Errorf("%s differs from that of the checkpoint: %s", path, config.Differ(has, own)), err)
+	return errors.Join(fmt.Errorf("%s differs from that of the checkpoint: %s", path, differ(has, own)), err)
 }

@@ -14,16 +14,16 @@ type asSeen struct{ *Run }
 var _ hook.Run = asSeen{}
 
 func (r *Run) state() *hook.State {
-	p := &r.pos
-	return hook.New(hook.State{Config: &r.Config, Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.in.train.Steps(),
-		StepBatches: r.Config.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
+	c, p := &r.Resolved, &r.pos
+	return hook.New(hook.State{Epochs: c.Epochs, Optimizer: c.OptimizerName(), Schedule: c.Schedule, Threads: c.Threads, Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.in.train.Steps(),
+		StepBatches: r.Resolved.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
 }
 
 // At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training: statistics are re-estimated on the
 // images that they were re-estimated on then. The weights are those that are in Net; the run is not to be trained after that.
-func (r *Run) At(epoch int) *State {
+func (r *Run) At(epoch int) *hook.State {
 	r.pos = position{Epoch: epoch}
-	r.in.resize(&r.Config, r.pos.Epoch)
+	r.in.resize(&r.Resolved, r.pos.Epoch)
 	r.pos.Batch = r.in.train.Steps()
 	return r.state()
 }
@@ -38,11 +38,11 @@ func (r asSeen) HeldLosses(ctx context.Context) ([]float64, error) { return r.he
 
 func (r asSeen) Scores() bool { return r.in.scores() }
 
-func (r asSeen) Judge(ctx context.Context, rec *EpochRecord, of ScoreRecord, val *network.Score) error {
+func (r asSeen) Judge(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
 	return r.judge(ctx, rec, of, val)
 }
 
-func (r asSeen) Keep(name string, of ScoreRecord) error { return r.keep(name, of) }
+func (r asSeen) Keep(name string, of hook.ScoreRecord) error { return r.keep(name, of) }
 
 func (r asSeen) ResetMomentum() error { return r.resetOptimizer() }
 
@@ -57,7 +57,7 @@ func (r asSeen) Statistics() ([]float64, error) {
 	return v, r.Net.Stats.ReadAt64(v, 0)
 }
 
-func (r asSeen) Gradient(step *StepRecord) (grad device.Vector, scale float64, err error) {
+func (r asSeen) Gradient(step *hook.StepRecord) (grad device.Vector, scale float64, err error) {
 	grad, scale = r.Net.Grads, r.gradScale(step.Images)
 	if r.sum != nil {
 		grad = r.sum

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
 // TestBestAgrees: the lines of epochs, the table, metrics.jsonl and best.safetensors name the same weights as the best, also of a run that was resumed.
 func TestBestAgrees(t *testing.T) {
 	marked := regexp.MustCompile(`([A-Za-z0-9 -]+) [0-9.]+ % \(best so far`)
-	for _, by := range []string{train.ByError, train.ByLoss} {
+	for _, by := range []string{hook.ByError, hook.ByLoss} {
 		dir := filepath.Join(t.TempDir(), "run")
 		options := []string{"--limit-batches", "20", "--batch", "16", "--averages", "2,3", "--ema", "12", "--rna-window", "2", "--best-by", by, "--schedule", "constant"}
 		check := func(out string) {
@@ -46,7 +47,7 @@ func TestBestAgrees(t *testing.T) {
 			names := map[network.Kind]string{network.SGD: "SGD", network.RNA: "RNA of the last 2 epochs, offline", network.EMA: "power EMA, γ = 12",
 				network.Average: fmt.Sprintf("average of the last %d", best.Snapshots)}
 			value := fmt.Sprintf("%.2f %%", best.Score.Error())
-			if by == train.ByLoss {
+			if by == hook.ByLoss {
 				value = fmt.Sprintf("%.4f", best.Score.Loss)
 			}
 			if want := fmt.Sprintf("Best by validation %s: %s, epoch %d, %s", by, names[best.Kind], best.Epoch, value); !strings.Contains(flat, want) {

@@ -28,7 +28,7 @@ func newCompare() *cobra.Command {
 			}
 			var runs []report.Finished
 			for _, dir := range args {
-				c, err := train.ReadConfig(dir)
+				c, err := train.ReadSpec(dir)
 				if err != nil {
 					return fmt.Errorf("%s is no folder of a run: %w", dir, err)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/schedule"
 )
 
 // TestConfigFile trains by a YAML file and by a run's config.json; the command line wins.
@@ -24,12 +25,12 @@ func TestConfigFile(t *testing.T) {
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
 	mustRun(t, "train", "--config", yaml, "-o", first, "-q", "--seed", "9", "--device", "cpu")
 	mustRun(t, "train", "--config", filepath.Join(first, "config.json"), "-o", second, "-q", "--batch", "8", "--rna-lambda", "1e-3", "--averages", "2")
-	a, err := train.ReadConfig(first)
-	b, err2 := train.ReadConfig(second)
+	a, err := train.ReadSpec(first)
+	b, err2 := train.ReadSpec(second)
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	if a.Epochs != 3 || a.Batch != 16 || *a.Momentum != .5 || a.Schedule.Kind != train.Cosine || a.Schedule.Rate != .03 || *a.Shuffle || a.Seed != 9 ||
+	if a.Epochs != 3 || a.Batch != 16 || *a.Momentum != .5 || a.Schedule.Kind != schedule.Cosine || a.Schedule.Rate != .03 || *a.Shuffle || a.Seed != 9 ||
 		a.RNA.Window != 2 || len(a.RNA.Averages) != 0 || *a.RNA.Tau != .5 || a.StepsLimit != 2 {
 		t.Errorf("%+v", a)
 	}
@@ -64,7 +65,7 @@ func TestExtend(t *testing.T) {
 	if err != nil || len(h) != 4 {
 		t.Fatalf("%d epochs, %v", len(h), err)
 	}
-	c, err := train.ReadConfig(run)
+	c, err := train.ReadSpec(run)
 	if err != nil || c.Epochs != 4 || h[2].Rate != c.Schedule.At(2) {
 		t.Errorf("%d epochs, rate %g in epoch 3, %v", c.Epochs, h[2].Rate, err)
 	}

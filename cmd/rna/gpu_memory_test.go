@@ -13,6 +13,8 @@ import (
 
 	"onlinerna/cuda/check/sim"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 )
 
 // needSim skips a test that needs the stand-in, and gives its card so many MiB of memory.
@@ -33,7 +35,7 @@ func TestMemoryOnGPU(t *testing.T) {
 	dir := t.TempDir()
 	short := []string{"train", "--device", "cuda", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna", "off", "--out"}
 	out := mustRun(t, append(short, filepath.Join(dir, "auto"), "--batch", "auto")...)
-	c, err := train.ReadConfig(filepath.Join(dir, "auto"))
+	c, err := train.ReadSpec(filepath.Join(dir, "auto"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ type another struct{ epoch int }
 
 func (another) Name() string { return "another process" }
 
-func (a another) AfterEpoch(_ context.Context, s *train.State) error {
+func (a another) AfterEpoch(_ context.Context, s *hook.State) error {
 	if s.Epoch == a.epoch {
 		return sim.Fault("cuMemAlloc_v2@0=2")
 	}
@@ -75,7 +77,7 @@ func TestFaultOfMemoryWhileTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	r, err := train.New(train.Config{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir, RNA: train.RNAConfig{Start: 1, Window: 2}}, train.Deps{Device: dev, Hooks: []train.Hook{another{1}}})
+	r, err := train.New(train.Spec{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir, RNA: average.Options{Start: 1, Window: 2}}, train.Deps{Device: dev, Hooks: []hook.Hook{another{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -36,7 +38,7 @@ func TestPrecisionOnGPU(t *testing.T) {
 		if !strings.Contains(said, "device cuda "+name) {
 			t.Errorf("%s: %s", name, said)
 		}
-		c, err := train.ReadConfig(out)
+		c, err := train.ReadSpec(out)
 		if err != nil || c.Precision != name {
 			t.Errorf("precision %q of %s is recorded, %v", c.Precision, name, err)
 		}
@@ -99,7 +101,7 @@ type stopAfter struct {
 
 func (h *stopAfter) Name() string { return "stop" }
 
-func (h *stopAfter) AfterStep(_ context.Context, s *train.State) error {
+func (h *stopAfter) AfterStep(_ context.Context, s *hook.State) error {
 	if s.Steps == h.steps {
 		h.stop()
 	}
@@ -125,9 +127,9 @@ func TestFloat16OnGPU(t *testing.T) {
 		})
 		return d.(device.LossScaler)
 	}
-	config := train.Config{Data: "glyphs", Batch: 8, Epochs: 2, StepsLimit: 6, ValLimit: 1, Device: "cuda", Precision: "float16", Deterministic: true, Workers: 1}
-	config.RNA = train.RNAConfig{Mode: train.Offline, Residual: train.Gradients, Start: 1, Window: 2, Batches: 1, Averages: []int{}}
-	var runs [2][]train.EpochRecord
+	config := train.Spec{Data: "glyphs", Batch: 8, Epochs: 2, StepsLimit: 6, ValLimit: 1, Device: "cuda", Precision: "float16", Deterministic: true, Workers: 1}
+	config.RNA = average.Options{Mode: average.Offline, Residual: average.Gradients, Start: 1, Window: 2, Batches: 1, Averages: []int{}}
+	var runs [2][]hook.EpochRecord
 	var weights [2][]byte
 	for i, stop := range []int{0, 8} {
 		c, dev := config, open()
@@ -137,7 +139,7 @@ func TestFloat16OnGPU(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{&stopAfter{stop, cancel}}})
+		r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{&stopAfter{stop, cancel}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +151,7 @@ func TestFloat16OnGPU(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if r, err = train.Resume(c.Out, train.Deps{Device: open(), Hooks: []train.Hook{&stopAfter{}}}, nil); err != nil {
+			if r, err = train.Resume(c.Out, train.Deps{Device: open(), Hooks: []hook.Hook{&stopAfter{}}}, nil); err != nil {
 				t.Fatal(err)
 			}
 			err = r.Train(t.Context())

@@ -25,7 +25,7 @@ func TestInitNet(t *testing.T) {
 		{"--init other.safetensors --model conv6 --image-size 16", 16, "initial weights: other.safetensors"},
 	} {
 		expect(t, quickly+"-o new "+c.args, c.says)
-		if got, err := train.ReadConfig("new"); err != nil || got.Model != "conv6" || got.ImageSize != c.size {
+		if got, err := train.ReadSpec("new"); err != nil || got.Model != "conv6" || got.ImageSize != c.size {
 			t.Errorf("%s: %s at %d, %v", c.args, got.Model, got.ImageSize, err)
 		}
 		if err := os.RemoveAll("new"); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/internal/canvas"
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/report"
 )
 
@@ -21,8 +22,8 @@ type livePlot struct {
 const replot = 5 * time.Second
 
 // after draws the run with the epoch that is over.
-func (l *livePlot) after(epoch train.EpochRecord) {
-	if time.Now().Before(l.next) || epoch.Epoch == l.run.Config.Epochs { // the end of the run draws itself
+func (l *livePlot) after(epoch hook.EpochRecord) {
+	if time.Now().Before(l.next) || epoch.Epoch == l.run.Resolved.Epochs { // the end of the run draws itself
 		return
 	}
 	l.draw(append(l.run.History[:len(l.run.History):len(l.run.History)], epoch))
@@ -30,22 +31,22 @@ func (l *livePlot) after(epoch train.EpochRecord) {
 }
 
 // draw draws the figures of epochs. That they cannot be written does not end a run.
-func (l *livePlot) draw(history []train.EpochRecord) {
-	if l.run.Config.Out == "" || l.lost {
+func (l *livePlot) draw(history []hook.EpochRecord) {
+	if l.run.Resolved.Out == "" || l.lost {
 		return
 	}
-	if _, err := drawRun(l.run.Config, history); err != nil {
+	if _, err := drawRun(l.run.Resolved.Spec, history); err != nil {
 		l.lost = true
 		l.run.Log("the figures of the run: %v", err)
 	}
 }
 
 // drawRun writes the figures for which there are numbers into the folder of a run, and returns their names.
-func drawRun(c train.Config, history []train.EpochRecord) (names []string, err error) {
+func drawRun(c train.Spec, history []hook.EpochRecord) (names []string, err error) {
 	for _, f := range []struct {
 		name  string
 		there bool
-		draw  func(w io.Writer, format string, c train.Config, history []train.EpochRecord) error
+		draw  func(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) error
 	}{
 		{"plot.svg", report.Drawable(c, history), report.Plot},
 		{"coefficients.svg", report.Extrapolated(history), report.Coefficients},

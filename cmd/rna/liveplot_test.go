@@ -11,14 +11,16 @@ import (
 
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // afterSteps is called after each step.
-type afterSteps func(s *train.State)
+type afterSteps func(s *hook.State)
 
 func (afterSteps) Name() string { return "after steps" }
 
-func (f afterSteps) AfterStep(_ context.Context, s *train.State) error {
+func (f afterSteps) AfterStep(_ context.Context, s *hook.State) error {
 	f(s)
 	return nil
 }
@@ -40,7 +42,7 @@ func TestLivePlot(t *testing.T) {
 		}
 		p := newProgress(io.Discard, io.Discard, true)
 		var seen []bool
-		run, err := train.New(train.Config{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir, Schedule: train.Schedule{Rate: 0.01}}, train.Deps{Device: dev, Hooks: []train.Hook{p, afterSteps(func(s *train.State) {
+		run, err := train.New(train.Spec{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir, Schedule: schedule.Schedule{Rate: 0.01}}, train.Deps{Device: dev, Hooks: []hook.Hook{p, afterSteps(func(s *hook.State) {
 			b, _ := os.ReadFile(path)
 			seen = append(seen, bytes.Contains(b, []byte("Training, mean of the epoch")))
 		})}})

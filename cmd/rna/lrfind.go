@@ -15,6 +15,7 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/lrfind"
 	"onlinerna/train/ranks"
 )
@@ -99,16 +100,16 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options,
 		return nil, "", err
 	}
 	defer func() { err = device.Closed(err, dev.Close()) }()
-	c := f.Config
-	c.Out, c.RNA.Mode = "", train.Off
+	c := f.Spec
+	c.Out, c.RNA.Mode = "", average.Off
 	run, err := train.New(c, train.Deps{Device: dev, Ranks: g})
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { err = device.Closed(err, run.Close()) }()
-	c = run.Config
+	c = run.Resolved.Spec
 	out := json.Log(cmd.OutOrStdout(), cmd.ErrOrStderr())
-	for _, note := range run.Notes {
+	for _, note := range run.Resolved.Notes {
 		fmt.Fprintln(out, terminal.Wrap(out, note, "  "))
 	}
 	if r, err = lrfind.Find(cmd.Context(), run.Sweep, o); err != nil {

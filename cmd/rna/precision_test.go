@@ -58,7 +58,7 @@ func TestPrecisionOnCPU(t *testing.T) {
 		if !strings.Contains(said, strings.TrimSpace("device cpu "+recorded)+"\n") {
 			t.Errorf("%q: %s", given, said)
 		}
-		if c, err := train.ReadConfig(out); err != nil || c.Precision != recorded {
+		if c, err := train.ReadSpec(out); err != nil || c.Precision != recorded {
 			t.Errorf("precision %q of %q is recorded, %v", c.Precision, given, err)
 		}
 		got[given] = losses(t, out)

@@ -10,14 +10,16 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
 // progress shows how a run comes along: a bar on a terminal, otherwise a line now and then; and a
 // line for each epoch.
 type progress struct {
-	out     io.Writer // lines
-	err     io.Writer // the bar, and what is logged
+	out     io.Writer   // lines
+	err     io.Writer   // the bar, and what is logged
+	spec    *train.Spec // of the run, resolved
 	quiet   bool
 	verbose bool // a line with all losses, too
 	tty     bool
@@ -30,8 +32,8 @@ type progress struct {
 }
 
 var (
-	_ train.AsyncHook = (*progress)(nil)
-	_ train.EpochHook = (*progress)(nil)
+	_ hook.AsyncHook = (*progress)(nil)
+	_ hook.EpochHook = (*progress)(nil)
 )
 
 // every is the time between lines within an epoch, off a terminal.
@@ -48,7 +50,7 @@ func (p *progress) Name() string { return "progress" }
 func (p *progress) Async() bool { return true }
 
 // AfterStep moves the bar, or prints a line now and then where there is none.
-func (p *progress) AfterStep(_ context.Context, s *train.State) error {
+func (p *progress) AfterStep(_ context.Context, s *hook.State) error {
 	if p.began.IsZero() {
 		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches))
 	}
@@ -58,14 +60,14 @@ func (p *progress) AfterStep(_ context.Context, s *train.State) error {
 		p.draw(s)
 	case time.Now().After(p.next):
 		p.next = time.Now().Add(every)
-		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f%s\n", s.Epoch, s.Config.Epochs, s.Batch, s.Batches, s.Step.Loss,
+		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f%s\n", s.Epoch, s.Epochs, s.Batch, s.Batches, s.Step.Loss,
 			p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	}
 	return nil
 }
 
-func (p *progress) draw(s *train.State) {
-	what := fmt.Sprintf("epoch %d/%d, loss %.3f%s", s.Epoch, s.Config.Epochs, s.Step.Loss, p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
+func (p *progress) draw(s *hook.State) {
+	what := fmt.Sprintf("epoch %d/%d, loss %.3f%s", s.Epoch, s.Epochs, s.Step.Loss, p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	if p.epoch != s.Epoch {
 		p.epoch = s.Epoch
 		p.bar.Start(what, int64(s.Batches), terminal.CountSteps)
@@ -76,13 +78,13 @@ func (p *progress) draw(s *train.State) {
 
 // left tells how long the run is going to take, by the time of the epochs since it began here: the whole ones that are over, and a part of the
 // one in progress. Of the last epoch's end there is nothing to tell.
-func (p *progress) left(s *train.State, epochs int, part float64) string {
+func (p *progress) left(s *hook.State, epochs int, part float64) string {
 	at := float64(epochs) + part
 	if p.began.IsZero() {
 		p.began, p.from = time.Now(), at
 		return ""
 	}
-	done, rest := at-p.from, float64(s.Config.Epochs)-at
+	done, rest := at-p.from, float64(s.Epochs)-at
 	if done <= 0 || rest <= 0 {
 		return ""
 	}
@@ -116,7 +118,7 @@ func (p *progress) log(format string, args ...any) {
 }
 
 // AfterEpoch prints the line of the epoch.
-func (p *progress) AfterEpoch(_ context.Context, s *train.State) error {
+func (p *progress) AfterEpoch(_ context.Context, s *hook.State) error {
 	if p.plot != nil {
 		p.plot.after(*s.Record)
 	}
@@ -125,21 +127,21 @@ func (p *progress) AfterEpoch(_ context.Context, s *train.State) error {
 	}
 	p.done()
 	p.next = time.Now().Add(every)
-	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
-	if line := rankingLine(s.Config, s.Record); p.verbose && line != "" && err == nil {
+	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, epochLine(p.spec, s.Record)+p.left(s, s.Epoch, 0), "  "))
+	if line := rankingLine(p.spec, s.Record); p.verbose && line != "" && err == nil {
 		_, err = fmt.Fprintln(p.out, terminal.Wrap(p.out, "\u00a0 "+line, "    "))
 	}
 	return err
 }
 
 // rankingLine lists the weights of an epoch by the measure that chooses the best, and says whose best.safetensors are.
-func rankingLine(c *train.Config, r *train.EpochRecord) string {
+func rankingLine(c *train.Spec, r *hook.EpochRecord) string {
 	list, held := r.Ranking(c.BestBy)
 	if len(list) == 0 || r.Best == nil {
 		return ""
 	}
-	show := func(s train.ScoreRecord) string {
-		if c.BestBy == train.ByLoss {
+	show := func(s hook.ScoreRecord) string {
+		if c.BestBy == hook.ByLoss {
 			return fmt.Sprintf("%s %.4f", s.Name(c.OptimizerName()), s.Score.Loss)
 		}
 		return fmt.Sprintf("%s %.2f %%, loss %.4f", s.Name(c.OptimizerName()), s.Score.Error(), s.Score.Loss)
@@ -160,7 +162,7 @@ func rankingLine(c *train.Config, r *train.EpochRecord) string {
 }
 
 // judgedBy names the measure by which the best weights are chosen.
-func judgedBy(c *train.Config, held bool) string {
+func judgedBy(c *train.Spec, held bool) string {
 	images := "validation "
 	if held {
 		images = "held-out "
@@ -169,7 +171,7 @@ func judgedBy(c *train.Config, held bool) string {
 }
 
 // epochLine sums up an epoch: the errors of each kind of weights on the validation images, or without any on the held-out ones.
-func epochLine(c *train.Config, r *train.EpochRecord) string {
+func epochLine(c *train.Spec, r *hook.EpochRecord) string {
 	var b strings.Builder
 	width := len(fmt.Sprint(c.Epochs))
 	fmt.Fprintf(&b, "epoch %*d/%d  rate %-7.3g train loss %.4f", width, r.Epoch, c.Epochs, r.Rate, r.Train.Loss)
@@ -190,7 +192,7 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 		fmt.Fprintf(&b, "%s %.2f\u00a0%%", name, s.Score.Error())
 		if x := r.Best; x != nil && x.Epoch == r.Epoch && x.Kind == s.Kind && x.Snapshots == s.Snapshots {
 			b.WriteString(" (best so far")
-			if len(r.Held) > 0 || c.BestBy == train.ByLoss {
+			if len(r.Held) > 0 || c.BestBy == hook.ByLoss {
 				b.WriteString(" by " + judgedBy(c, len(r.Held) > 0))
 			}
 			b.WriteString(")")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -14,34 +15,34 @@ func TestEpochLine(t *testing.T) {
 		return network.Score{Top1: 100 - wrong, Loss: loss, Images: 10}
 	}
 	sgd, rna := score(30, .31), score(20, .4)
-	r := train.EpochRecord{Epoch: 5, SGD: &sgd, RNA: &train.RNARecord{Status: "ok", Score: &rna},
-		Averages: []train.AverageRecord{{Epochs: 5, Score: score(20, .2)}, {Epochs: 10, Score: score(22, .1)}}}
-	c := train.Config{Epochs: 9, BestBy: train.ByError}
+	r := hook.EpochRecord{Epoch: 5, SGD: &sgd, RNA: &hook.RNARecord{Status: "ok", Score: &rna},
+		Averages: []hook.AverageRecord{{Epochs: 5, Score: score(20, .2)}, {Epochs: 10, Score: score(22, .1)}}}
+	c := train.Spec{Epochs: 9, BestBy: hook.ByError}
 	best := func(by string, epoch int) {
 		list, _ := r.Ranking(by)
-		r.Best, c.BestBy = &train.BestRecord{ScoreRecord: list[0], Epoch: epoch}, by
+		r.Best, c.BestBy = &hook.BestRecord{ScoreRecord: list[0], Epoch: epoch}, by
 	}
 	for _, x := range []struct {
 		by    string
 		epoch int
 		want  string
 	}{
-		{train.ByError, 5, "error: SGD 30.00 %, average of 5 20.00 % (best so far), average of 10 22.00 %, RNA 20.00 %  "},
-		{train.ByLoss, 5, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 % (best so far by validation loss), RNA 20.00 %  "},
-		{train.ByLoss, 4, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 %, RNA 20.00 %  "},
+		{hook.ByError, 5, "error: SGD 30.00 %, average of 5 20.00 % (best so far), average of 10 22.00 %, RNA 20.00 %  "},
+		{hook.ByLoss, 5, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 % (best so far by validation loss), RNA 20.00 %  "},
+		{hook.ByLoss, 4, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 %, RNA 20.00 %  "},
 	} {
 		if best(x.by, x.epoch); !strings.Contains(plain(epochLine(&c, &r)), x.want) {
 			t.Errorf("%q, want %q", plain(epochLine(&c, &r)), x.want)
 		}
 	}
-	best(train.ByError, 3)
+	best(hook.ByError, 3)
 	want := "validation error: average of 5 20.00 %, loss 0.2000; RNA 20.00 %, loss 0.4000; average of 10 22.00 %, loss 0.1000; SGD 30.00 %, loss 0.3100; " +
 		"best of the run: average of 5 of epoch 3, 20.00 %, loss 0.2000"
 	if got := rankingLine(&c, &r); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	r.Held = []train.ScoreRecord{{Kind: network.SGD, Score: score(10, .1)}, {Kind: network.RNA, Score: score(11, .05)}}
-	best(train.ByLoss, 5)
+	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: score(10, .1)}, {Kind: network.RNA, Score: score(11, .05)}}
+	best(hook.ByLoss, 5)
 	if got, want := plain(epochLine(&c, &r)), "RNA 20.00 % (best so far by held-out loss)"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -11,12 +11,14 @@ import (
 	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/option"
+	"onlinerna/train/recipe"
 )
 
 // build makes the config of the recipe or the file, and of the command line, which wins.
 func (f *trainFlags) build() error {
-	var c train.Config
+	var c train.Spec
 	options := train.Options()
 	switch {
 	case f.configFile != "" && f.recipe != "":
@@ -33,12 +35,12 @@ func (f *trainFlags) build() error {
 			c.Out = ""
 		}
 	case f.recipe != "":
-		r, err := train.Recipe(f.recipe)
+		r, err := recipe.Find(f.recipe)
 		if err != nil {
 			return err
 		}
-		if err := r.Apply(&c); err != nil {
-			return err
+		if err := options.Apply(&c, r.Settings...); err != nil {
+			return fmt.Errorf("recipe %s: %w", r.Name, err)
 		}
 	}
 	if err := options.Apply(&c, f.said...); err != nil {
@@ -49,14 +51,14 @@ func (f *trainFlags) build() error {
 	} else if run != nil {
 		c.Init = run.file
 	}
-	f.Config = c
+	f.Spec = c
 	var idle []option.Setting
 	for _, x := range f.said {
 		if strings.HasPrefix(x.Name, "rna-") || x.Name == "averages" {
 			idle = append(idle, x)
 		}
 	}
-	if f.RNA.Mode == train.Off && len(idle) > 0 {
+	if f.RNA.Mode == average.Off && len(idle) > 0 {
 		return fmt.Errorf("--rna off does not take %s", cli.Said(idle))
 	}
 	return nil
@@ -64,14 +66,14 @@ func (f *trainFlags) build() error {
 
 // tellRecipe prints the options of the recipe, those that the command line overrules with its values.
 func (f *trainFlags) tellRecipe(w io.Writer) {
-	r, err := train.Recipe(f.recipe)
+	r, err := recipe.Find(f.recipe)
 	if err != nil {
 		return // as build has said
 	}
 	words := []string{"Recipe " + r.Name + ":"}
 	for _, x := range r.Settings {
 		o := train.Options().Find(x.Name)
-		if !o.IsSet(&f.Config) && x.Name == "accumulate" { // it goes with the recipe's batch
+		if !o.IsSet(&f.Spec) && x.Name == "accumulate" { // it goes with the recipe's batch
 			continue
 		}
 		value := x.String()

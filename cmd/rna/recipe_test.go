@@ -13,6 +13,8 @@ import (
 
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
+	"onlinerna/train/recipe"
+	"onlinerna/train/schedule"
 )
 
 // pictureFolders makes folders of PNG files of size×size: train with n images, val with m, two classes.
@@ -44,8 +46,8 @@ func pictureFolders(t *testing.T, n, m, size int) string {
 // TestRecipes runs a step of each recipe, on images and a net that are small: the recipe's other options are as they are.
 func TestRecipes(t *testing.T) {
 	dir := pictureFolders(t, 8, 2, 40)
-	for _, name := range train.RecipeNames() {
-		r, err := train.Recipe(name)
+	for _, name := range recipe.Names() {
+		r, err := recipe.Find(name)
 		if err != nil || r.Source == "" || len(r.Settings) < 10 {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
@@ -75,7 +77,7 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", name, code, stderr.String())
 			continue
 		}
-		c, err := train.ReadConfig(out)
+		c, err := train.ReadSpec(out)
 		if err != nil || c.Model != "resnet20" || c.Batch != 4 || c.Accumulate != 1 {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
@@ -90,7 +92,7 @@ func TestRecipes(t *testing.T) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		case "ffcv-16":
-			if !c.BlurPool || !c.TestFlip || c.Schedule.By != train.ByStep || c.Schedule.Rate != 1.7 || len(c.NoDecay) != 1 {
+			if !c.BlurPool || !c.TestFlip || c.Schedule.By != schedule.ByStep || c.Schedule.Rate != 1.7 || len(c.NoDecay) != 1 {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}

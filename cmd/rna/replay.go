@@ -16,6 +16,7 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/replay"
 	"onlinerna/train/report"
 )
@@ -111,11 +112,11 @@ func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
 }
 
 // complete takes what the command line does not say from the run.
-func (f *replayFlags) complete(set *pflag.FlagSet, c *train.RNAConfig, snapshots int) error {
-	if !set.Changed("rna-window") && c.Mode == train.Offline && c.Window < snapshots {
+func (f *replayFlags) complete(set *pflag.FlagSet, c *average.Options, snapshots int) error {
+	if !set.Changed("rna-window") && c.Mode == average.Offline && c.Window < snapshots {
 		f.opt.Windows = []int{c.Window}
 	}
-	if !set.Changed("averages") && c.Mode != train.Off {
+	if !set.Changed("averages") && c.Mode != average.Off {
 		f.opt.Averages = slices.DeleteFunc(slices.Clone(c.Averages), func(k int) bool { return k > snapshots })
 	}
 	none := func(n int) bool { return n == 0 }
@@ -128,7 +129,7 @@ func (f *replayFlags) complete(set *pflag.FlagSet, c *train.RNAConfig, snapshots
 			f.opt.Lambdas = []replay.Lambda{{Value: *c.Lambda}}
 		}
 	}
-	if len(f.opt.Betas) == 0 && c.Beta != nil && c.Residual != train.Gradients {
+	if len(f.opt.Betas) == 0 && c.Beta != nil && c.Residual != average.Gradients {
 		f.opt.Betas = []float64{*c.Beta}
 	}
 	if len(f.opt.Windows)+len(f.opt.Averages)+len(f.opt.Decays) == 0 {
@@ -139,7 +140,7 @@ func (f *replayFlags) complete(set *pflag.FlagSet, c *train.RNAConfig, snapshots
 
 func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	out, log := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	c, err := train.ReadConfig(dir)
+	c, err := train.ReadSpec(dir)
 	if err != nil {
 		return fmt.Errorf("nothing to replay: %w", err)
 	}
@@ -182,7 +183,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 }
 
 // adjust changes where the run's data lies, and how much is looked at.
-func (f *replayFlags) adjust(c *train.Config) {
+func (f *replayFlags) adjust(c *train.Spec) {
 	if f.data != "" && f.data != c.Data {
 		c.Data, c.ValData = f.data, ""
 	}

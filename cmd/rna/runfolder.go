@@ -18,7 +18,7 @@ import (
 type runFolder struct {
 	dir    string
 	file   string // its best weights
-	config train.Config
+	config train.Spec
 }
 
 // findRun is the run in a folder, nil where path is none: a file, or a folder of something else.
@@ -26,7 +26,7 @@ func findRun(path string) (*runFolder, error) {
 	if st, err := os.Stat(path); err != nil || !st.IsDir() {
 		return nil, nil
 	}
-	c, err := train.ReadConfig(path)
+	c, err := train.ReadSpec(path)
 	if err != nil {
 		if _, none := os.Stat(filepath.Join(path, "metrics.jsonl")); none == nil {
 			return nil, err

@@ -69,14 +69,14 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	}
 	s := report.Study{}
 	var residuals string
-	for _, mode := range []train.RNAMode{train.Offline, train.Online} {
+	for _, mode := range []average.Mode{average.Offline, average.Online} {
 		f.RNA.Mode, f.Out = mode, filepath.Join(folder, string(mode))
 		run, err := f.study(cmd, dev, g, out, log)
 		if err != nil {
 			return err
 		}
-		if mode == train.Offline {
-			s.Config, s.Offline, residuals = run.Config, run.History, spectrumOf(run)
+		if mode == average.Offline {
+			s.Config, s.Offline, residuals = run.Resolved.Spec, run.History, spectrumOf(run)
 		} else {
 			s.Online = run.History
 		}
@@ -129,6 +129,6 @@ func spectrumOf(run *train.Run) string {
 	if !ok || h.Window().Len() < 2 {
 		return ""
 	}
-	s := h.Window().Spectrum(min(run.Config.RNA.Window, h.Window().Len()))
+	s := h.Window().Spectrum(min(run.Resolved.RNA.Window, h.Window().Len()))
 	return fmt.Sprintf("The last residuals: RᵀR has the condition number %.3g; lambda changes c from about %.1g on.\n", s.Solve(0).Condition, s.Lambdas()[0])
 }

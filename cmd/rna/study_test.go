@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 )
 
 // A study trains offline and online from one seed. Standard training is what the offline run does beside RNA, and the online run is the same up to
@@ -21,7 +22,7 @@ func TestStudy(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	histories := map[string][]train.EpochRecord{}
+	histories := map[string][]hook.EpochRecord{}
 	for name, folder := range map[string]string{"offline": filepath.Join(dir, "offline"), "online": filepath.Join(dir, "online"), "plain": plain} {
 		h, err := train.ReadHistory(folder)
 		if err != nil || len(h) != 6 {

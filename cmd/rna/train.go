@@ -20,18 +20,21 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/option"
 	"onlinerna/train/profile"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/launch"
+	"onlinerna/train/recipe"
 	"onlinerna/train/report"
 )
 
 // trainFlags holds the options of rna train: those of the run, and those of the process.
 type trainFlags struct {
-	train.Config                  // from the recipe, the file and the command line
-	said         []option.Setting // options of the run on the command line
-	process      []option.Setting // other options there
+	train.Spec                  // from the recipe, the file and the command line
+	said       []option.Setting // options of the run on the command line
+	process    []option.Setting // other options there
 
 	recipe, configFile, resume string
 	quiet, verbose, debugSync  bool
@@ -44,7 +47,7 @@ type trainFlags struct {
 var startOptions = option.Table[trainFlags]{
 	{Name: "config", Group: "Model", Field: func(f *trainFlags) any { return &f.configFile },
 		Help: "`file` of options: a run's config.json, or JSON or YAML with the names of options as keys; the command line wins"},
-	{Name: "recipe", Group: "Model", Field: func(f *trainFlags) any { return &f.recipe }, Values: train.RecipeNames,
+	{Name: "recipe", Group: "Model", Field: func(f *trainFlags) any { return &f.recipe }, Values: recipe.Names,
 		Help: "a published way to train; the command line wins"},
 }
 
@@ -67,7 +70,7 @@ var processOptions = slices.Concat(option.Table[trainFlags]{
 
 // groups makes the options flags that set f, under their headings.
 func (f *trainFlags) groups() []cli.Group {
-	return cli.UnderHeadings(train.Options().Groups(), slices.Concat(cli.Flags(startOptions, f, &f.process), cli.Flags(train.Options(), &f.Config, &f.said),
+	return cli.UnderHeadings(train.Options().Groups(), slices.Concat(cli.Flags(startOptions, f, &f.process), cli.Flags(train.Options(), &f.Spec, &f.said),
 		cli.Flags(processOptions, f, &f.process)))
 }
 
@@ -128,7 +131,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", g.Name(g.Rank()), fmt.Sprintf(format, args...))
 		}
 	}
-	if e := run.Config.EMA; e > 0 && e < 1 {
+	if e := run.Resolved.EMA; e > 0 && e < 1 {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
 	if g.First() {
@@ -136,17 +139,17 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	}
 	f.observe(run, progress, out)
 	announce(out, run, dev.Name())
-	defer f.deadline(cmd.Context(), run.Config.Out, bar)()
+	defer f.deadline(cmd.Context(), run.Resolved.Out, bar)()
 	err = run.Train(cmd.Context())
 	progress.done()
 	if err != nil && g.First() && len(run.History) > 0 {
 		progress.plot.draw(run.History)
 	}
 	if failed := (*train.FailedError)(nil); errors.As(err, &failed) && failed.Checkpoint != "" {
-		return fmt.Errorf("%w; go on from there with: rna train --resume %s", err, run.Config.Out)
+		return fmt.Errorf("%w; go on from there with: rna train --resume %s", err, run.Resolved.Out)
 	}
 	if errors.Is(err, train.ErrInterrupted) {
-		fmt.Fprintf(out, "%v\nGo on with: rna train --resume %s\n", err, run.Config.Out)
+		fmt.Fprintf(out, "%v\nGo on with: rna train --resume %s\n", err, run.Resolved.Out)
 		return cli.ErrStopped
 	}
 	if err != nil {
@@ -180,9 +183,9 @@ func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) fu
 	return sync.OnceFunc(func() { close(done) })
 }
 
-// observe has the run profile what --profile says, and show it.
+// observe shows the progress of a run and the profile that --profile asks for.
 func (f *trainFlags) observe(run *train.Run, progress *progress, out io.Writer) {
-	run.Profile = f.profile
+	progress.spec, run.Profile = &run.Resolved.Spec, f.profile
 	run.Profiled = func(p *profile.Profile, trace string) {
 		progress.done()
 		fmt.Fprintln(out)
@@ -194,14 +197,14 @@ func (f *trainFlags) observe(run *train.Run, progress *progress, out io.Writer) 
 	}
 }
 
-func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, hook train.Hook) (*train.Run, error) {
-	d := train.Deps{Device: dev, Ranks: g, Hooks: []train.Hook{hook}}
+func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, watcher hook.Hook) (*train.Run, error) {
+	d := train.Deps{Device: dev, Ranks: g, Hooks: []hook.Hook{watcher}}
 	if f.resume == "" {
-		c := f.Config
+		c := f.Spec
 		c.Out = cmp.Or(c.Out, train.AutoOut)
 		return train.New(c, d)
 	}
-	return train.Resume(f.resume, d, func(c *train.Config) {
+	return train.Resume(f.resume, d, func(c *train.Spec) {
 		train.Options().Apply(c, f.said...) // which were checked
 		c.Device, c.Precision = f.Device, f.Precision
 		if !g.Single() {
@@ -212,7 +215,7 @@ func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, hook train.Hook)
 
 // announce says what is going to run.
 func announce(w io.Writer, r *train.Run, device string) {
-	c := &r.Config
+	c := &r.Resolved
 	images, val := r.Images()
 	line := func(format string, args ...any) {
 		fmt.Fprintln(w, terminal.Wrap(w, fmt.Sprintf(format, args...), "  "))
@@ -227,19 +230,19 @@ func announce(w io.Writer, r *train.Run, device string) {
 	if g := r.Ranks; !g.Single() {
 		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, text.Thousands(c.Batch*c.Accumulate*g.Size()), text.Count(g.Threads(), "thread"))
 	}
-	if r.Fit != nil {
-		line("%v", r.Fit)
+	if c.Fit != nil {
+		line("%v", c.Fit)
 	}
-	for _, note := range r.Notes {
+	for _, note := range c.Notes {
 		line("%s", note)
 	}
 	switch c.RNA.Mode {
-	case train.Off:
+	case average.Off:
 		fmt.Fprintln(w, "RNA off")
 	default:
 		fmt.Fprintf(w, "RNA %s, window %d, %s, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, c.RNA.Rule(), *c.RNA.Beta, c.RNA.Start)
 	}
-	if c.RNA.Mode == train.Online {
+	if c.RNA.Mode == average.Online {
 		line("%s online RNA looks better at once and costs progress on most nets; compare with --rna offline.", terminal.StyleOf(w).Warning("Warning:"))
 	}
 	if n := len(r.History); n > 0 || stepsOf(r) > 0 {
@@ -257,7 +260,7 @@ func stepsOf(r *train.Run) int { _, _, steps := r.Position(); return steps }
 // summarise prints the table of the results and writes the plot.
 func summarise(w io.Writer, r *train.Run, verbose bool) error {
 	fmt.Fprintln(w)
-	if err := report.Table(w, r.Config, r.History); err != nil {
+	if err := report.Table(w, r.Resolved.Spec, r.History); err != nil {
 		return err
 	}
 	if verbose && report.Extrapolated(r.History) {
@@ -266,14 +269,14 @@ func summarise(w io.Writer, r *train.Run, verbose bool) error {
 			return err
 		}
 	}
-	dir := r.Config.Out
-	names, err := drawRun(r.Config, r.History)
+	dir := r.Resolved.Out
+	names, err := drawRun(r.Resolved.Spec, r.History)
 	if err != nil {
 		return err
 	}
 	names = append(names, "final.safetensors", "best.safetensors", "metrics.jsonl", "config.json")
 	names = append(names, "rna.safetensors", "ema.safetensors")
-	for _, k := range r.Config.RNA.Averages {
+	for _, k := range r.Resolved.RNA.Averages {
 		names = append(names, fmt.Sprintf("average-%d.safetensors", k))
 	}
 	var there []string

@@ -52,7 +52,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	}
 	options := deviceOptions{threads: f.Threads, direct: isFalse(f.Winograd), debugSync: f.debugSync, precision: f.Precision, deterministic: f.Deterministic}
 	if f.resume != "" {
-		c, err := train.ReadConfig(f.resume)
+		c, err := train.ReadSpec(f.resume)
 		if err != nil {
 			return nil, fmt.Errorf("nothing to resume: %w", err)
 		}
@@ -94,7 +94,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 // wanted is the name of the device that the user wants, before it is known which there are.
 func (f *trainFlags) wanted() string {
 	if f.resume != "" && f.Device == "" {
-		if c, err := train.ReadConfig(f.resume); err == nil && c.Device != "" {
+		if c, err := train.ReadSpec(f.resume); err == nil && c.Device != "" {
 			return c.Device
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/schedule"
 )
 
 // Steps of optimisers with products of matrices, and those whose iterate is an average, are recorded with the step of
@@ -21,8 +23,8 @@ func TestNetOptimizers(t *testing.T) {
 		run := func(dev device.Device) (params []float64, loss float64) {
 			t.Helper()
 			c := smallRun("")
-			c.Optimizer, c.Epochs, c.RNA.Mode = name, 2, train.Off
-			c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e-2}
+			c.Optimizer, c.Epochs, c.RNA.Mode = name, 2, average.Off
+			c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1e-2}
 			r, err := train.New(c, train.Deps{Device: dev})
 			check(t, err)
 			check(t, r.Train(t.Context()))

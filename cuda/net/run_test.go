@@ -16,13 +16,16 @@ import (
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
 )
 
 // smallRun is a run of LeNet on a few glyphs.
-func smallRun(out string) train.Config {
-	return train.Config{Batch: 8, Epochs: 4, StepsLimit: 6, ValLimit: 2, Seed: 3, Out: out,
-		Schedule: train.Schedule{Kind: train.Linear, Rate: .05},
-		RNA:      train.RNAConfig{Window: 2, Averages: []int{2}}}
+func smallRun(out string) train.Spec {
+	return train.Spec{Batch: 8, Epochs: 4, StepsLimit: 6, ValLimit: 2, Seed: 3, Out: out,
+		Schedule: schedule.Schedule{Kind: schedule.Linear, Rate: .05},
+		RNA:      average.Options{Window: 2, Averages: []int{2}}}
 }
 
 // atStep is a hook that calls f after a step; it may be called late.
@@ -33,7 +36,7 @@ type atStep struct {
 
 func (atStep) Name() string { return "at step" }
 func (atStep) Async() bool  { return true }
-func (h atStep) AfterStep(_ context.Context, s *train.State) error {
+func (h atStep) AfterStep(_ context.Context, s *hook.State) error {
 	if s.Step.Step == h.step {
 		h.f()
 	}
@@ -116,7 +119,7 @@ func TestFaultOfRun(t *testing.T) {
 		defer cancel()
 		c := smallRun(filepath.Join(dir, "parts"))
 		onNet(t, func(dev device.Device) {
-			r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{atStep{8, cancel}}})
+			r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{atStep{8, cancel}}})
 			check(t, err)
 			if err := r.Train(ctx); !errors.Is(err, train.ErrInterrupted) ||
 				!strings.Contains(err.Error(), "epoch 2 after step 9") {
@@ -135,7 +138,7 @@ func TestFaultOfRun(t *testing.T) {
 				c.Out = out
 				dev, err := openNet(Options{})()
 				check(t, err)
-				r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{atStep{14, func() { check(t, sim.Fault(plan)) }}}})
+				r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{atStep{14, func() { check(t, sim.Fault(plan)) }}}})
 				check(t, err)
 				var failed *train.FailedError
 				if err := r.Train(t.Context()); !errors.As(err, &failed) || !errors.Is(err, driver.ErrLost) ||
@@ -161,10 +164,10 @@ func TestFaultOfRun(t *testing.T) {
 func TestNetDivergence(t *testing.T) {
 	gputest.NeedDNN(t)
 	c := smallRun(filepath.Join(t.TempDir(), "run"))
-	c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e5}
+	c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1e5}
 	var want, got *train.DivergedError
 	onNet(t, func(dev device.Device) { // the hook waits for each step
-		r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{watching{}}})
+		r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{watching{}}})
 		check(t, err)
 		if err := r.Train(t.Context()); !errors.As(err, &want) {
 			t.Errorf("%v", err)
@@ -199,5 +202,5 @@ func TestNetDivergence(t *testing.T) {
 // watching is a hook that may look at the weights after each step.
 type watching struct{}
 
-func (watching) Name() string                                  { return "watching" }
-func (watching) AfterStep(context.Context, *train.State) error { return nil }
+func (watching) Name() string                                 { return "watching" }
+func (watching) AfterStep(context.Context, *hook.State) error { return nil }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -22,7 +21,7 @@ func TestAccepts(t *testing.T) {
 		{"rises from that with statistics re-estimated", []hook.ScoreRecord{{Kind: network.SGD, Score: score(3)}, {Kind: network.SGDStats, Score: score(1)}, {Kind: network.RNA, Score: score(2)}}, false},
 		{"not a number", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(math.NaN())}}, false},
 	} {
-		h := &RNA{cfg: &config.RNA{Accept: true}}
+		h := &RNA{cfg: Options{Accept: true}}
 		rec := &hook.EpochRecord{Held: c.held, RNA: &hook.RNARecord{}}
 		if got := h.accepts(rec); got != c.want || (rec.RNA.Outcome == "accepted") != got || rec.RNA.Outcome == "" {
 			t.Errorf("%s: accepted: %v, outcome %q", c.name, got, rec.RNA.Outcome)

@@ -6,16 +6,18 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // TestEMA follows the average step by step, and checks that it leaves training alone.
 func TestEMA(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
-	c.Epochs, c.RNA.Mode = 2, train.Off
+	c.Epochs, c.RNA.Mode = 2, average.Off
 	dev := cpuDevice(t, 2)
-	plain := trained(t, train.Config{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit, Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
+	plain := trained(t, train.Spec{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit, Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
 	c.EMA = 12
 	var want []float64
 	r := trained(t, c, dev, watch{Step: func(s *hook.State) error {
@@ -47,8 +49,8 @@ func TestEMA(t *testing.T) {
 // TestDecayEMA follows an average with a decay, which is the iterate while the rate warms up, and resumes it.
 func TestDecayEMA(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
-	c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 5, train.Off
-	c.Schedule = train.Schedule{Kind: train.Cosine, By: train.ByStep, Rate: 0.05, WarmupSteps: 4}
+	c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 5, average.Off
+	c.Schedule = schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: 0.05, WarmupSteps: 4}
 	c.EMADecay, c.EMAEvery = 0.75, 2
 	var want []float64
 	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error {
@@ -71,8 +73,8 @@ func TestDecayEMA(t *testing.T) {
 func TestEMABest(t *testing.T) {
 	for _, holdout := range []float64{0, 0.01} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode, c.BestBy = 3, holdout, 12, train.Off, train.ByLoss
-		c.Schedule = train.Schedule{Kind: train.Constant, Rate: 0.05}
+		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode, c.BestBy = 3, holdout, 12, average.Off, hook.ByLoss
+		c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}
 		var last seen
 		r := trained(t, c, cpuDevice(t, 2), &last)
 		loss, kind := 1e9, network.Kind("")

@@ -7,7 +7,6 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/rna"
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 )
 
@@ -68,7 +67,7 @@ func (h *RNA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	if st.Window.N != h.window.Cap() {
 		return fmt.Errorf("the checkpoint's window is for %d residuals, the config's for %d", st.Window.N, h.window.Cap())
 	}
-	if h.cfg.Stats == config.Combine && s.Net.Stats != nil {
+	if h.cfg.Stats == Combine && s.Net.Stats != nil {
 		if len(st.Stats) < len(st.Window.Columns) {
 			return fmt.Errorf("%d residuals, but BatchNorm statistics of %d iterates", len(st.Window.Columns), len(st.Stats))
 		}

@@ -14,19 +14,28 @@ import (
 
 // What the tests of training share, by the names that it has here.
 var (
-	tiny, tinyColour = traintest.Tiny, traintest.TinyColour
-	pictures         = traintest.Pictures
-	cpuDevice        = traintest.CPU
-	numbers          = traintest.Numbers
-	near, mean       = traintest.Near, traintest.Mean
-	uniform          = traintest.Uniform
-	files            = traintest.Files
+	pictures   = traintest.Pictures
+	cpuDevice  = traintest.CPU
+	numbers    = traintest.Numbers
+	near, mean = traintest.Near, traintest.Mean
+	uniform    = traintest.Uniform
+	files      = traintest.Files
 )
+
+// tiny is a run of LeNet on a few glyphs.
+func tiny(out string) train.Spec {
+	return traintest.Spec(train.Options(), train.Spec{Out: out}, traintest.Tiny)
+}
+
+// tinyColour is a run of a model with BatchNorm on pictures.
+func tinyColour(out, pictures string) train.Spec {
+	return traintest.Spec(train.Options(), train.Spec{Out: out, Data: pictures}, traintest.TinyColour)
+}
 
 type watch = traintest.Watch
 
 // trained is a run that is over.
-func trained(t testing.TB, c train.Config, dev device.Device, hooks ...hook.Hook) *train.Run {
+func trained(t testing.TB, c train.Spec, dev device.Device, hooks ...hook.Hook) *train.Run {
 	t.Helper()
 	r, err := train.New(c, train.Deps{Device: dev, Hooks: hooks})
 	if err != nil {
@@ -55,7 +64,7 @@ func (h *seen) AfterEpoch(_ context.Context, s *hook.State) error {
 // at reads weights from a file as a flat vector.
 func at(t testing.TB, r *train.Run, path string) (params, stats []float64) {
 	t.Helper()
-	n, err := network.New(r.Net.Device, r.Config.Model, r.Net.Model().Config, 0)
+	n, err := network.New(r.Net.Device, r.Resolved.Model, r.Net.Model().Config, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"onlinerna/rna"
-	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // TestTau checks the bound of CNA, and that τ = 0 is the average.
@@ -18,8 +19,8 @@ func TestTau(t *testing.T) {
 		c := tiny("")
 		c.Epochs, c.RNA.Window, c.RNA.Tau = 6, 3, &tau
 		r := trained(t, c, cpuDevice(t, 2))
-		if r.Config.RNA.Lambda != nil {
-			t.Errorf("lambda is %g beside a tau", *r.Config.RNA.Lambda)
+		if r.Resolved.RNA.Lambda != nil {
+			t.Errorf("lambda is %g beside a tau", *r.Resolved.RNA.Lambda)
 		}
 		rec := r.History[5].RNA
 		if rec == nil || len(rec.C) != 3 || rec.NormC > (1+tau)/math.Sqrt(3)*(1+1e-9) {
@@ -80,8 +81,8 @@ func TestSearch(t *testing.T) {
 // TestAcceptance checks that online only accepted points are put in.
 func TestAcceptance(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.Holdout, c.RNA.Mode, c.RNA.Accept = 8, 0.01, train.Online, true
-	c.Schedule = train.Schedule{Kind: train.Constant, Rate: 0.05}
+	c.Epochs, c.Holdout, c.RNA.Mode, c.RNA.Accept = 8, 0.01, average.Online, true
+	c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}
 	r := trained(t, c, cpuDevice(t, 2))
 	for _, rec := range r.History {
 		if rec.RNA == nil {

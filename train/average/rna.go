@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"onlinerna/rna"
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 )
 
@@ -14,7 +13,7 @@ import (
 // x are the weights at the end of a segment, y those at its start. It scores the extrapolated weights, and plain averages of the
 // same snapshots, beside the iterate; online it puts them in its place.
 type RNA struct {
-	cfg    *config.RNA
+	cfg    Options
 	window *rna.Window
 	stats  [][]float64 // BatchNorm statistics of the newest snapshots, oldest first, to combine
 	pushed int         // epoch whose last snapshot is taken
@@ -33,13 +32,13 @@ var (
 	_ hook.ClosingHook = (*RNA)(nil)
 )
 
-// NewRNA makes the hook of a config, which has to be resolved when the run opens it.
-func NewRNA(c *config.RNA) *RNA { return &RNA{cfg: c} }
+// NewRNA makes the hook of resolved options.
+func NewRNA(o Options) *RNA { return &RNA{cfg: o} }
 
 // Holds implements hook.HoldingHook.
 func (h *RNA) Holds() hook.Holdings {
 	x := hook.Holdings{Weights: 1, Snapshots: h.cfg.Capacity() + 1} // a snapshot on its way to a checkpoint
-	for _, yes := range []bool{h.cfg.Mode == config.Online, h.cfg.SegmentMeans, h.cfg.Residual == config.Gradients} {
+	for _, yes := range []bool{h.cfg.Mode == Online, h.cfg.SegmentMeans, h.cfg.Residual == Gradients} {
 		if yes {
 			x.Weights++
 		}
@@ -64,7 +63,7 @@ func (h *RNA) Open(s *hook.State) error {
 			return err
 		}
 	}
-	if h.cfg.Residual == config.Gradients {
+	if h.cfg.Residual == Gradients {
 		h.descent.v, err = s.Net.NewParams()
 	}
 	return err
@@ -95,5 +94,5 @@ func (h *RNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	if h.window.Len() < 2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
 		return nil
 	}
-	return h.extrapolate(ctx, s, due && h.cfg.Mode == config.Online)
+	return h.extrapolate(ctx, s, due && h.cfg.Mode == Online)
 }

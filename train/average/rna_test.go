@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"onlinerna/rna"
-	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -19,10 +19,10 @@ func TestOffline(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
 	c := tiny(filepath.Join(dir, "off"))
-	c.Epochs, c.RNA.Mode = 7, train.Off
+	c.Epochs, c.RNA.Mode = 7, average.Off
 	off := trained(t, c, dev)
 	for _, lambda := range []float64{1e-9, 1e12} {
-		c.Out, c.RNA.Mode, c.RNA.Lambda = filepath.Join(dir, fmt.Sprint(lambda)), train.Offline, &lambda
+		c.Out, c.RNA.Mode, c.RNA.Lambda = filepath.Join(dir, fmt.Sprint(lambda)), average.Offline, &lambda
 		c.RNA.Window, c.RNA.Averages = 3, []int{2, 3}
 		var iterates [][]float64
 		r := trained(t, c, dev, watch{Epoch: func(s *hook.State) error {
@@ -105,7 +105,7 @@ func TestOffline(t *testing.T) {
 // TestCombined checks that statistics are combined with c and that variances stay positive.
 func TestCombined(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
-	c.RNA.Stats = train.Combine
+	c.RNA.Stats = average.Combine
 	var stats [][]float64
 	var last seen
 	r := trained(t, c, cpuDevice(t, 2), &last, watch{Epoch: func(s *hook.State) error {
@@ -136,10 +136,10 @@ func TestCombined(t *testing.T) {
 }
 
 func TestOnline(t *testing.T) {
-	for _, momentum := range []train.RNAMomentum{train.Reset, train.Keep} {
+	for _, momentum := range []average.Momentum{average.Reset, average.Keep} {
 		for every, injections := range map[int][]int{1: {4, 5}, 2: {4}} {
 			c := tiny(filepath.Join(t.TempDir(), "run"))
-			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = train.Online, momentum, every
+			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = average.Online, momentum, every
 			var iterates [][]float64
 			zero := false // the momentum after epoch 4
 			r := trained(t, c, cpuDevice(t, 2), watch{Epoch: func(s *hook.State) error {
@@ -175,7 +175,7 @@ func TestOnline(t *testing.T) {
 			if !slices.Equal(got, injections) {
 				t.Fatalf("every %d: injected after epochs %v, want %v", every, got, injections)
 			}
-			if zero != (momentum == train.Reset) {
+			if zero != (momentum == average.Reset) {
 				t.Errorf("momentum %s: zero after the injection: %v", momentum, zero)
 			}
 			point, _ := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
@@ -220,7 +220,7 @@ func TestWildPoints(t *testing.T) {
 		{"no residual", []float64{1, 1, 1, 1}, 1, rna.ZeroResidual.String()},
 	} {
 		cfg := tiny(filepath.Join(t.TempDir(), "run"))
-		cfg.RNA.Mode, cfg.RNA.Window, cfg.RNA.Beta = train.Online, 3, &c.beta
+		cfg.RNA.Mode, cfg.RNA.Window, cfg.RNA.Beta = average.Online, 3, &c.beta
 		cfg.Epochs = 1
 		var last seen
 		r := trained(t, cfg, cpuDevice(t, 2), &last)

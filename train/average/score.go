@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"onlinerna/rna"
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -129,7 +128,7 @@ func (h *RNA) inject(s *hook.State, point network.Point) error {
 	if err := s.Net.Point().Copy(point); err != nil {
 		return err
 	}
-	if h.cfg.Momentum == config.Reset {
+	if h.cfg.Momentum == Reset {
 		if err := s.ResetMomentum(); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/hook"
 )
 
@@ -11,15 +12,15 @@ import (
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		change   func(*train.RNAConfig)
+		change   func(*average.Options)
 		segments [][2]int // first and last step, from 1, of the newest segments
 	}{
-		{"points", func(r *train.RNAConfig) { r.PerEpoch = 2 }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
-		{"each step", func(r *train.RNAConfig) { r.PerEpoch = 3 }, [][2]int{{10, 10}, {11, 11}, {12, 12}}},
-		{"means", func(r *train.RNAConfig) { r.PerEpoch, r.SegmentMeans = 2, true }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
-		{"means of epochs", func(r *train.RNAConfig) { r.SegmentMeans = true }, [][2]int{{4, 6}, {7, 9}, {10, 12}}},
-		{"gradients", func(r *train.RNAConfig) { r.Residual = train.Gradients }, [][2]int{{7, 9}, {10, 12}}},
-		{"gradients, means", func(r *train.RNAConfig) { r.Residual, r.SegmentMeans, r.PerEpoch = train.Gradients, true, 2 }, [][2]int{{10, 11}, {12, 12}}},
+		{"points", func(r *average.Options) { r.PerEpoch = 2 }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
+		{"each step", func(r *average.Options) { r.PerEpoch = 3 }, [][2]int{{10, 10}, {11, 11}, {12, 12}}},
+		{"means", func(r *average.Options) { r.PerEpoch, r.SegmentMeans = 2, true }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
+		{"means of epochs", func(r *average.Options) { r.SegmentMeans = true }, [][2]int{{4, 6}, {7, 9}, {10, 12}}},
+		{"gradients", func(r *average.Options) { r.Residual = average.Gradients }, [][2]int{{7, 9}, {10, 12}}},
+		{"gradients, means", func(r *average.Options) { r.Residual, r.SegmentMeans, r.PerEpoch = average.Gradients, true, 2 }, [][2]int{{10, 11}, {12, 12}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := tiny("")
@@ -52,7 +53,7 @@ func TestSnapshots(t *testing.T) {
 			if last == nil || len(last.C) != 2 {
 				t.Fatalf("record %+v", last)
 			}
-			if cfg.RNA.Residual == train.Gradients {
+			if cfg.RNA.Residual == average.Gradients {
 				for i, col := range st.Columns {
 					s := c.segments[i]
 					near(t, "y", vector(col.Y), want[i], 1e-6)
@@ -62,8 +63,8 @@ func TestSnapshots(t *testing.T) {
 					}
 					near(t, "residual", vector(col.R), g, 1e-5)
 				}
-				if *r.Config.RNA.Beta != 0 {
-					t.Errorf("beta is %g", *r.Config.RNA.Beta)
+				if *r.Resolved.RNA.Beta != 0 {
+					t.Errorf("beta is %g", *r.Resolved.RNA.Beta)
 				}
 			} else {
 				if w.Vectors() != 3 {
@@ -89,7 +90,7 @@ func TestSnapshots(t *testing.T) {
 	if _, err := train.New(c, train.Deps{Device: cpuDevice(t, 1)}); err == nil {
 		t.Error("four snapshots in an epoch of three steps")
 	}
-	for want, r := range map[int]train.RNAConfig{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: train.Gradients}} {
+	for want, r := range map[int]average.Options{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: average.Gradients}} {
 		if got := r.FirstExtrapolation(); got != want {
 			t.Errorf("%+v extrapolates from epoch %d on, want %d", r, got, want)
 		}

@@ -3,7 +3,6 @@ package average
 import (
 	"context"
 
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 )
 
@@ -13,7 +12,7 @@ func (h *RNA) setStats(ctx context.Context, s *hook.State, c []float64) error {
 	if n.Stats == nil {
 		return nil
 	}
-	if h.cfg.Stats == config.Reestimate {
+	if h.cfg.Stats == Reestimate {
 		return s.Recalibrate(ctx)
 	}
 	sum := make([]float64, n.Stats.Len())

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"onlinerna/rna"
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 )
 
@@ -61,7 +60,7 @@ func (h *RNA) push(s *hook.State) error {
 	if err != nil {
 		return err
 	}
-	if h.cfg.Stats == config.Combine && s.Net.Stats != nil {
+	if h.cfg.Stats == Combine && s.Net.Stats != nil {
 		v, err := s.Statistics()
 		if err != nil {
 			return err

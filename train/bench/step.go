@@ -8,7 +8,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
-	"onlinerna/train/config"
+	"onlinerna/train"
 	"onlinerna/train/network"
 	"onlinerna/train/profile"
 )
@@ -66,7 +66,7 @@ func open(dev device.Device, o Options, in *feed) (*bench, error) {
 
 // openOptimizer allocates the optimiser's state.
 func (b *bench) openOptimizer() (err error) {
-	if b.optimizer, b.rate, err = config.DefaultOptimizer(b.Optimizer); err != nil {
+	if b.optimizer, b.rate, err = train.DefaultOptimizer(b.Optimizer); err != nil {
 		return err
 	}
 	for range b.optimizer.State() {

@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"onlinerna/train/config"
 	"onlinerna/train/network"
+)
+
+// The measures by which the best weights are chosen. Of equal errors the lower loss is better.
+const (
+	ByError = "error"
+	ByLoss  = "loss"
 )
 
 // StepRecord is a line of metrics.jsonl for a step of the optimiser.
@@ -85,7 +90,7 @@ func (r *EpochRecord) Scores() (list []ScoreRecord) {
 	return list
 }
 
-// Ranking lists the weights of the epoch that best.safetensors is chosen among, the best first, by a measure of [config.Config.BestBy]: all that were
+// Ranking lists the weights of the epoch that best.safetensors is chosen among, the best first, by a measure, [ByError] or [ByLoss]: all that were
 // scored on the held-out images, if held, or else on the validation images.
 func (r *EpochRecord) Ranking(by string) (list []ScoreRecord, held bool) {
 	if held = len(r.Held) > 0; held {
@@ -98,9 +103,9 @@ func (r *EpochRecord) Ranking(by string) (list []ScoreRecord, held bool) {
 	return list, held
 }
 
-// Compare orders scores whose losses are finite by a measure of [config.Config.BestBy], the better one first.
+// Compare orders scores whose losses are finite by a measure, [ByError] or [ByLoss], the better one first.
 func Compare(a, b network.Score, by string) int {
-	if by == config.ByLoss {
+	if by == ByLoss {
 		return cmp.Compare(a.Loss, b.Loss)
 	}
 	return cmp.Or(cmp.Compare(b.Top1, a.Top1), cmp.Compare(a.Loss, b.Loss))
@@ -175,7 +180,7 @@ func (s ScoreRecord) Name(optimizer string) string {
 
 // AverageRecord is the score of the uniform average of the last snapshots.
 type AverageRecord struct {
-	Epochs int           `json:"epochs"` // how many: ends of epochs, unless RNAConfig.PerEpoch says otherwise
+	Epochs int           `json:"epochs"` // how many: ends of epochs, unless average.Options.PerEpoch says otherwise
 	Score  network.Score `json:"score"`
 }
 

@@ -7,10 +7,10 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
-	"onlinerna/train/config"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/shard"
+	"onlinerna/train/schedule"
 )
 
 // State is what hooks see of a run. It is theirs during a call only.
@@ -19,9 +19,14 @@ import (
 // Net alone. They speak of the weights and the statistics that are in the network at the moment, whatever they are: a hook
 // writes a point there, within Temporarily to have a look at it, or for good to have training go on from it.
 type State struct {
-	Config *config.Config
-	Ranks  *ranks.Group // nil for one process
-	Net    *network.Network
+	Ranks *ranks.Group // nil for one process
+	Net   *network.Network
+
+	// As the run's Spec has them, resolved.
+	Epochs    int    // of the run
+	Optimizer string // its name as it is written, as AdamW
+	Schedule  schedule.Schedule
+	Threads   int // that compute on the host
 
 	Epoch   int // in progress or just ended, counted from 1
 	Batch   int // batches of this epoch so far
@@ -66,11 +71,11 @@ func New(s State, r Run) *State {
 // Warming says whether the learning rate of the epoch or, in a schedule by step, of the step that was issued last is still warming up.
 func (s *State) Warming() bool {
 	each := (s.Batches + s.StepBatches - 1) / s.StepBatches
-	return s.Config.Schedule.Warming(max(s.Steps-1, 0), each)
+	return s.Schedule.Warming(max(s.Steps-1, 0), each)
 }
 
 // LastEpoch says whether the run ends with this epoch.
-func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }
+func (s *State) LastEpoch() bool { return s.Epoch == s.Epochs }
 
 // Temporarily runs fn, which may change the network's weights and statistics, and puts them back.
 func (s *State) Temporarily(fn func() error) error { return s.run.Temporarily(fn) }
@@ -101,7 +106,7 @@ func (s *State) HeldLosses(ctx context.Context) ([]float64, error) { return s.ru
 func (s *State) Scores() bool { return s.run.Scores() }
 
 // Judge scores the network's weights on the held-out images, notes it in the record under the kind of weights that they are, and keeps
-// them as best.safetensors if nothing was better so far, by the measure of Config.BestBy. Without held-out images it goes by val, the score on the
+// them as best.safetensors if nothing was better so far, by the measure of the run. Without held-out images it goes by val, the score on the
 // validation images; nil leaves them out.
 func (s *State) Judge(ctx context.Context, kind network.Kind, val *network.Score) error {
 	return s.run.Judge(ctx, s.Record, ScoreRecord{Kind: kind}, val)
@@ -144,7 +149,7 @@ type Spacer interface {
 func (s *State) NewSpace() (rna.Space, error) {
 	d := s.Net.Device
 	return shard.New(s.Ranks, s.Net.Params.Len(), 8*d.DType().Size(), func(dim int) (rna.Space, error) {
-		return NewSpace(d, dim, s.Config.Threads)
+		return NewSpace(d, dim, s.Threads)
 	}, gather(d))
 }
 

@@ -9,6 +9,7 @@ package option
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"onlinerna/internal/nearest"
@@ -169,7 +170,16 @@ func oneOf(text string, values []string) error {
 // Table is a list of options, in the order of the help and of files.
 type Table[S any] []Option[S]
 
-// In is a table of a part of S.
+// Under is the table with all options under one heading.
+func (t Table[S]) Under(group string) Table[S] {
+	t = slices.Clone(t)
+	for i := range t {
+		t[i].Group = group
+	}
+	return t
+}
+
+// In is the table of a part of S.
 func In[S, T any](t Table[T], part func(*S) *T) (out Table[S]) {
 	for _, o := range t {
 		out = append(out, Option[S]{Name: o.Name, Short: o.Short, Group: o.Group, Help: o.Help, Default: o.Default, Values: o.Values, Open: o.Open,

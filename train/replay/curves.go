@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"onlinerna/rna"
-	"onlinerna/train"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -49,7 +49,7 @@ func (r *Replay) Curves(ctx context.Context, o Options) (_ *Result, err error) {
 type step struct {
 	*Replay
 	opt   Options
-	state *train.State
+	state *hook.State
 	dir   string // for files of points
 	at    int    // the snapshot's number
 }

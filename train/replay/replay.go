@@ -8,6 +8,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/network"
 )
 
@@ -82,8 +83,8 @@ type Result struct {
 // Replay is a run whose snapshots are replayed. Close it after use.
 type Replay struct {
 	Dir    string
-	Config train.Config // as the run had it, but for what Open's adjust changed
-	Run    *train.Run   // that evaluates
+	Config train.Spec // as the run had it, but for what Open's adjust changed
+	Run    *train.Run // that evaluates
 
 	epochs []int
 	files  []string
@@ -91,8 +92,8 @@ type Replay struct {
 
 // Open opens the run in a folder on a device. adjust, if not nil, may change where the data lies, the batches that are looked at, workers and
 // threads.
-func Open(dir string, dev device.Device, adjust func(*train.Config)) (*Replay, error) {
-	c, err := train.ReadConfig(dir)
+func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, error) {
+	c, err := train.ReadSpec(dir)
 	if err != nil {
 		return nil, fmt.Errorf("nothing to replay: %w", err)
 	}
@@ -110,7 +111,7 @@ func Open(dir string, dev device.Device, adjust func(*train.Config)) (*Replay, e
 	c.Out, c.Init, c.InitKey, c.KeepEvery, c.KeepBest = "", "", "", 0, 0
 	c.TensorBoard = false
 	c.EMA, c.EMADecay, c.EMAEvery = 0, 0, 0
-	c.RNA = train.RNAConfig{Mode: train.Off, Batches: c.RNA.Batches}
+	c.RNA = average.Options{Mode: average.Off, Batches: c.RNA.Batches}
 	if r.Run, err = train.New(c, train.Deps{Device: dev}); err != nil {
 		return nil, fmt.Errorf("replaying %s: %w", dir, err)
 	}
@@ -175,7 +176,7 @@ func (r *Replay) check(o *Options) error {
 			return fmt.Errorf("decay %g of a moving average: must lie between 0 and 1", d)
 		}
 	}
-	if len(o.Windows) > 0 && r.Config.RNA.Mode == train.Online {
+	if len(o.Windows) > 0 && r.Config.RNA.Mode == average.Online {
 		return errors.New("RNA's points were put back into this run: its iterates go on from these, which are not kept, and have no residuals of their own. Leave out windows, or train with --rna offline")
 	}
 	if !r.Run.At(1).Scores() {

@@ -10,12 +10,14 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
 )
 
 // trained is a run that is over, and was closed.
-func trained(t *testing.T, c train.Config, dev device.Device) []train.EpochRecord {
+func trained(t *testing.T, c train.Spec, dev device.Device) []hook.EpochRecord {
 	t.Helper()
 	r, err := train.New(c, train.Deps{Device: dev})
 	if err != nil {
@@ -61,14 +63,14 @@ func TestAsTrained(t *testing.T) {
 	lambda := 1e-3
 	for _, x := range []struct {
 		name string
-		rna  train.RNAConfig
+		rna  average.Options
 	}{
-		{"reestimate", train.RNAConfig{Window: 3, Lambda: &lambda, Averages: []int{2}, Batches: 2}},
-		{"combine", train.RNAConfig{Window: 3, Lambda: &lambda, Averages: []int{2}, Stats: train.Combine}},
-		{"auto", train.RNAConfig{Window: 3, Search: true, Averages: []int{2}, Batches: 2}},
+		{"reestimate", average.Options{Window: 3, Lambda: &lambda, Averages: []int{2}, Batches: 2}},
+		{"combine", average.Options{Window: 3, Lambda: &lambda, Averages: []int{2}, Stats: average.Combine}},
+		{"auto", average.Options{Window: 3, Search: true, Averages: []int{2}, Batches: 2}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			c := traintest.TinyColour(filepath.Join(t.TempDir(), "run"), pictures)
+			c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run"), Data: pictures}, traintest.TinyColour)
 			c.RNA, c.KeepEvery, c.KeepBest, c.Holdout = x.rna, 1, 1, 0.2
 			history := trained(t, c, dev)
 			o := Options{Windows: []int{2, 3}, Lambdas: []Lambda{{Value: lambda}}, Averages: []int{2}, Decays: []float64{0.5},
@@ -81,7 +83,7 @@ func TestAsTrained(t *testing.T) {
 			for _, k := range res.Curves {
 				byName[k.Name] = k
 			}
-			same := func(name string, want func(train.EpochRecord) *network.Score, first int) *Curve {
+			same := func(name string, want func(hook.EpochRecord) *network.Score, first int) *Curve {
 				k := byName[name]
 				if k == nil || len(k.Points) != len(history)-first+1 {
 					t.Fatalf("%s: %+v", name, k)
@@ -94,8 +96,8 @@ func TestAsTrained(t *testing.T) {
 				}
 				return k
 			}
-			same("SGD", func(r train.EpochRecord) *network.Score { return r.SGD }, 1)
-			same("average of 2", func(r train.EpochRecord) *network.Score {
+			same("SGD", func(r hook.EpochRecord) *network.Score { return r.SGD }, 1)
+			same("average of 2", func(r hook.EpochRecord) *network.Score {
 				if len(r.Averages) == 0 { // training starts later
 					return byName["average of 2"].Points[r.Epoch-2].Val
 				}
@@ -143,7 +145,7 @@ func TestAsTrained(t *testing.T) {
 // A run that wrote files for TensorBoard is replayed as others are.
 func TestTensorBoard(t *testing.T) {
 	dev := traintest.CPU(t, 1)
-	c := traintest.Tiny(filepath.Join(t.TempDir(), "run"))
+	c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, traintest.Tiny)
 	c.Epochs, c.KeepEvery, c.TensorBoard = 2, 1, true
 	trained(t, c, dev)
 	if res := replayed(t, c.Out, dev, Options{Averages: []int{2}}); len(res.Epochs) != 2 {
@@ -157,8 +159,8 @@ func TestTensorBoard(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	dev := traintest.CPU(t, 2)
 	dir := filepath.Join(t.TempDir(), "run")
-	c := traintest.Tiny(dir)
-	c.Epochs, c.RNA.Mode = 3, train.Online
+	c := traintest.Spec(train.Options(), train.Spec{Out: dir}, traintest.Tiny)
+	c.Epochs, c.RNA.Mode = 3, average.Online
 	trained(t, c, dev)
 	refused := func(want string, o Options) {
 		t.Helper()

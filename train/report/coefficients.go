@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/figure"
 )
 
@@ -39,7 +40,7 @@ func (g *grid) Z(col, row int) float64 {
 }
 
 // coefficients collects c from a run's history.
-func coefficients(history []train.EpochRecord) *grid {
+func coefficients(history []hook.EpochRecord) *grid {
 	g := &grid{}
 	for _, r := range history {
 		var c []float64
@@ -59,11 +60,11 @@ func coefficients(history []train.EpochRecord) *grid {
 }
 
 // Extrapolated says whether there are coefficients to draw.
-func Extrapolated(history []train.EpochRecord) bool { return coefficients(history).rows > 0 }
+func Extrapolated(history []hook.EpochRecord) bool { return coefficients(history).rows > 0 }
 
 // Coefficients writes a heat map of the coefficients c over the epochs: a column for each extrapolation,
 // a row for the age of a snapshot.
-func Coefficients(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
+func Coefficients(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) error {
 	g := coefficients(history)
 	if g.rows == 0 {
 		return errors.New("nothing to draw: no epoch has coefficients")

@@ -12,14 +12,16 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 // A Finished run is what its folder says of it.
 type Finished struct {
 	Name    string
-	Config  train.Config
-	History []train.EpochRecord
+	Config  train.Spec
+	History []hook.EpochRecord
 }
 
 // Compare writes how runs ended beside each other, how far each is from the first, and the options in which they differ.
@@ -86,7 +88,7 @@ func Compare(w io.Writer, runs []Finished) error {
 func bestBy(runs []Finished) string {
 	var list []string
 	for _, r := range runs {
-		list = append(list, cmp.Or(r.Config.BestBy, train.ByLoss))
+		list = append(list, cmp.Or(r.Config.BestBy, hook.ByLoss))
 	}
 	slices.Sort(list)
 	return strings.Join(slices.Compact(list), " or ")
@@ -164,7 +166,7 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 	if slices.ContainsFunc(runs, func(r Finished) bool {
 		return !slices.Equal(r.Config.Schedule.PhaseEnds(), runs[0].Config.Schedule.PhaseEnds())
 	}) {
-		c.Schedule = train.Schedule{Epochs: c.Epochs} // no lines where phases of one run alone end
+		c.Schedule = schedule.Schedule{Epochs: c.Epochs} // no lines where phases of one run alone end
 	}
 	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judges(runs))
 }

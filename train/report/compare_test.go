@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 func TestCompare(t *testing.T) {
 	c, h := demo()
 	for i := range h {
-		h[i].Best = &train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.RNA, Score: *score(16, .3)}, Epoch: 9}
+		h[i].Best = &hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.RNA, Score: *score(16, .3)}, Epoch: 9}
 	}
 	other := c
 	other.Schedule.Rate, other.Classes, other.Out = 0.2, []string{"a rather long name of a class", "b"}, "elsewhere"
@@ -58,7 +60,7 @@ lr       0.1  0.2                       0.1
 		t.Error("no line where the phases of both runs end")
 	}
 	steady := runs[0]
-	steady.Config.Schedule.Kind = train.Constant
+	steady.Config.Schedule.Kind = schedule.Constant
 	b.Reset()
 	if err := PlotRuns(&b, "svg", []Finished{runs[0], steady}); err != nil || strings.Contains(b.String(), "Phase of the learning rate ends") {
 		t.Errorf("a line where the phases of one run end, %v", err)
@@ -71,7 +73,7 @@ lr       0.1  0.2                       0.1
 // Long values that begin alike differ, and rates have six digits.
 func TestDifferences(t *testing.T) {
 	run := func(file string, rate float64) Finished {
-		return Finished{Config: train.Config{Init: "runs/the-same-long-folder-of-runs/" + file, HeadRate: rate}}
+		return Finished{Config: train.Spec{Init: "runs/the-same-long-folder-of-runs/" + file, HeadRate: rate}}
 	}
 	rows := differences([]Finished{run("a.pth", 0.028124999999999997), run("b.pth", 0.5)})
 	want := map[string][]string{"init": {"runs/the-sa…f-runs/a.pth", "runs/the-sa…f-runs/b.pth"}, "head-lr": {"0.028125", "0.5"}}

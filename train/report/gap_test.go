@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/replay"
+	"onlinerna/train/schedule"
 )
 
 // known is a score on 1000 images of weights that are wrong on those from lo to hi.
@@ -47,10 +50,10 @@ func TestBetween(t *testing.T) {
 }
 
 func TestPairedReports(t *testing.T) {
-	c := train.Config{BestBy: train.ByError, Data: "d", RNA: train.RNAConfig{Mode: train.Offline, Window: 3}}
-	r := train.EpochRecord{Epoch: 1, SGD: known(0, 200), RNA: &train.RNARecord{Status: "ok", C: []float64{1}, Score: known(0, 190)}}
-	r.Best = &train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.RNA, Score: *known(0, 190)}, Epoch: 1}
-	h := []train.EpochRecord{{Epoch: 0, SGD: known(0, 300)}, r}
+	c := train.Spec{BestBy: hook.ByError, Data: "d", RNA: average.Options{Mode: average.Offline, Window: 3}}
+	r := hook.EpochRecord{Epoch: 1, SGD: known(0, 200), RNA: &hook.RNARecord{Status: "ok", C: []float64{1}, Score: known(0, 190)}}
+	r.Best = &hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.RNA, Score: *known(0, 190)}, Epoch: 1}
+	h := []hook.EpochRecord{{Epoch: 0, SGD: known(0, 300)}, r}
 	got := table(t, c, h)
 	for _, want := range []string{
 		"epoch 1, 19.00 %, 1.00 ± 0.31 points below SGD (p = 0.002, after choosing among 3 = 0.0039).\n",
@@ -61,8 +64,8 @@ func TestPairedReports(t *testing.T) {
 		}
 	}
 	// Held-out images choose: on validation images there is nothing to correct.
-	r.Held = []train.ScoreRecord{{Kind: network.SGD, Score: *known(0, 210)}, {Kind: network.RNA, Score: *known(0, 190)}}
-	if got := verdict(c, []train.EpochRecord{r}); !strings.HasSuffix(got, ", -1.00 ± 0.31 points to SGD (p = 0.002).\n") {
+	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *known(0, 210)}, {Kind: network.RNA, Score: *known(0, 190)}}
+	if got := verdict(c, []hook.EpochRecord{r}); !strings.HasSuffix(got, ", -1.00 ± 0.31 points to SGD (p = 0.002).\n") {
 		t.Error(got)
 	}
 	var b bytes.Buffer
@@ -77,8 +80,8 @@ func TestPairedReports(t *testing.T) {
 // Runs on the same images have paired errors; other data, or another seed that divides the data, have not.
 func TestComparePairs(t *testing.T) {
 	run := func(seed uint64, rate float64, wrong int) Finished {
-		c := train.Config{Data: "d", Seed: seed, Schedule: train.Schedule{Rate: rate}}
-		return Finished{"r", c, []train.EpochRecord{{Epoch: 1, SGD: known(0, wrong)}}}
+		c := train.Spec{Data: "d", Seed: seed, Schedule: schedule.Schedule{Rate: rate}}
+		return Finished{"r", c, []hook.EpochRecord{{Epoch: 1, SGD: known(0, wrong)}}}
 	}
 	compare := func(runs ...Finished) string {
 		var b bytes.Buffer

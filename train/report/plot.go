@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/figure"
 	"onlinerna/train/network"
 )
@@ -29,7 +30,7 @@ const (
 
 // Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each kind of weights over the epochs,
 // and those on the training images. The format is svg, png or pdf, as in all figures.
-func Plot(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
+func Plot(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) > 0 {
 		list = append([]series{trainingOf(history)}, list...)
@@ -38,7 +39,7 @@ func Plot(w io.Writer, format string, c train.Config, history []train.EpochRecor
 }
 
 // plotSeries draws series of scores on images of the kind that is named.
-func plotSeries(w io.Writer, format, heading string, c train.Config, list []series, images string) error {
+func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series, images string) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
 	}
@@ -67,7 +68,7 @@ func plotSeries(w io.Writer, format, heading string, c train.Config, list []seri
 	return err
 }
 
-func title(c train.Config) string {
+func title(c train.Spec) string {
 	data := c.Data
 	if data == "" {
 		data = "glyphs"
@@ -80,7 +81,7 @@ func title(c train.Config) string {
 }
 
 // panel draws one value of all kinds of weights over the epochs.
-func panel(c train.Config, list []series, label string, value func(network.Score) float64) (*plot.Plot, error) {
+func panel(c train.Spec, list []series, label string, value func(network.Score) float64) (*plot.Plot, error) {
 	p := figure.New("epoch", label, 1, 0)
 	span := spanOf(list, value)
 	for _, e := range breaks(c) {
@@ -116,7 +117,7 @@ func panel(c train.Config, list []series, label string, value func(network.Score
 }
 
 // breaks are the epochs at whose end a phase of the schedule ends, before the last.
-func breaks(c train.Config) []int {
+func breaks(c train.Spec) []int {
 	return slices.DeleteFunc(c.Schedule.PhaseEnds(), func(e int) bool { return e >= c.Epochs })
 }
 
@@ -126,7 +127,7 @@ var dotted = draw.LineStyle{Color: color.Gray{130}, Width: 1, Dashes: []vg.Lengt
 // training is the kind of a series of scores over each epoch while the weights moved.
 const training network.Kind = "training"
 
-func trainingOf(history []train.EpochRecord) series {
+func trainingOf(history []hook.EpochRecord) series {
 	s := series{kind: training, name: "training, mean of the epoch", scores: map[int]network.Score{}}
 	for _, r := range history {
 		s.scores[r.Epoch] = r.Train
@@ -167,7 +168,7 @@ type entry struct {
 }
 
 // legendOf has the series, and the dotted lines where there are any.
-func legendOf(c train.Config, list []series) (legend []entry) {
+func legendOf(c train.Spec, list []series) (legend []entry) {
 	for _, s := range list {
 		line, glyph := s.look()
 		legend = append(legend, entry{strings.ToUpper(s.name[:1]) + s.name[1:], line, glyph})

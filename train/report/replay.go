@@ -16,7 +16,7 @@ import (
 
 // Replay shows the curves of a run that was replayed. Scores are those on the validation images, or on the held-out ones where there are no others.
 type Replay struct {
-	Config train.Config // of the run
+	Config train.Spec // of the run
 	*replay.Result
 }
 

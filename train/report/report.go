@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // judgeOf names the images that a run is compared by: the held-out ones where there are no others.
-func judgeOf(history []train.EpochRecord) string {
+func judgeOf(history []hook.EpochRecord) string {
 	judge := onValidation
 	for _, r := range history {
 		if r.SGD != nil {
@@ -40,13 +41,13 @@ func judgeOf(history []train.EpochRecord) string {
 
 // collect sorts the records of a run by kind of weights: SGD is first. Kinds that were never scored are left
 // out.
-func collect(c train.Config, history []train.EpochRecord) []series {
+func collect(c train.Spec, history []hook.EpochRecord) []series {
 	var list []series
 	for _, kind := range []network.Kind{network.SGD, network.SGDStats, network.RNA, network.EMA} {
-		list = append(list, series{kind: kind, name: nameOf(c, train.ScoreRecord{Kind: kind})})
+		list = append(list, series{kind: kind, name: nameOf(c, hook.ScoreRecord{Kind: kind})})
 	}
 	for i, k := range c.RNA.Averages {
-		list = append(list, series{kind: network.Average, rank: i, name: nameOf(c, train.ScoreRecord{Kind: network.Average, Snapshots: k})})
+		list = append(list, series{kind: network.Average, rank: i, name: nameOf(c, hook.ScoreRecord{Kind: network.Average, Snapshots: k})})
 	}
 	judge := judgeOf(history)
 	var scored []series
@@ -65,7 +66,7 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 }
 
 // nameOf says in full what weights of a run they are.
-func nameOf(c train.Config, s train.ScoreRecord) string {
+func nameOf(c train.Spec, s hook.ScoreRecord) string {
 	switch s.Kind {
 	case network.SGDStats:
 		return c.OptimizerName() + ", BatchNorm recalibrated"
@@ -83,7 +84,7 @@ func nameOf(c train.Config, s train.ScoreRecord) string {
 }
 
 // snapshots says what RNA combines.
-func snapshots(c train.Config) string {
+func snapshots(c train.Spec) string {
 	switch {
 	case c.RNA.SegmentMeans:
 		return "means"
@@ -94,7 +95,7 @@ func snapshots(c train.Config) string {
 }
 
 // score finds the score of this kind of weights in a record, on the images that judge names.
-func (s series) score(c train.Config, r train.EpochRecord, judge string) *network.Score {
+func (s series) score(c train.Spec, r hook.EpochRecord, judge string) *network.Score {
 	list := r.Scores()
 	if judge == onHeldOut {
 		list = r.Held
@@ -108,13 +109,13 @@ func (s series) score(c train.Config, r train.EpochRecord, judge string) *networ
 }
 
 // Drawable says whether there is anything to draw: an evaluated epoch.
-func Drawable(c train.Config, history []train.EpochRecord) bool {
+func Drawable(c train.Spec, history []hook.EpochRecord) bool {
 	list := collect(c, history)
 	return len(list) > 0
 }
 
 // phaseEnds lists the epochs at which the run is summed up: the ends of the schedule's phases, as far as it came.
-func phaseEnds(c train.Config, history []train.EpochRecord) []int {
+func phaseEnds(c train.Spec, history []hook.EpochRecord) []int {
 	if len(history) == 0 {
 		return nil
 	}

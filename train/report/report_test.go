@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/schedule"
 )
 
 func score(wrong, loss float64) *network.Score {
@@ -20,25 +22,25 @@ func score(wrong, loss float64) *network.Score {
 }
 
 // demo is a run with a constant rate for six of its ten epochs and a model with BatchNorm.
-func demo() (train.Config, []train.EpochRecord) {
+func demo() (train.Spec, []hook.EpochRecord) {
 	last := 0.001
-	c := train.Config{BestBy: train.ByError, Model: "conv6", Data: "/data/shapes<&>", Batch: 32, Accumulate: 4, Epochs: 10,
-		Schedule: train.Schedule{Kind: train.Hold, Rate: 0.1, Final: &last, HoldFor: 6, Epochs: 10},
-		RNA:      train.RNAConfig{Mode: train.Offline, Window: 3, Averages: []int{2, 5}}}
-	var list []train.EpochRecord
+	c := train.Spec{BestBy: hook.ByError, Model: "conv6", Data: "/data/shapes<&>", Batch: 32, Accumulate: 4, Epochs: 10,
+		Schedule: schedule.Schedule{Kind: schedule.Hold, Rate: 0.1, Final: &last, HoldFor: 6, Epochs: 10},
+		RNA:      average.Options{Mode: average.Offline, Window: 3, Averages: []int{2, 5}}}
+	var list []hook.EpochRecord
 	for e := 1; e <= 10; e++ {
-		r := train.EpochRecord{Kind: "epoch", Epoch: e, Rate: c.Schedule.At(e - 1), Train: *score(50, 1)}
+		r := hook.EpochRecord{Kind: "epoch", Epoch: e, Rate: c.Schedule.At(e - 1), Train: *score(50, 1)}
 		x := float64(e)
 		r.SGD = score(40-2*x, 4/x)
 		if e > 1 {
 			r.SGDStats = score(39-2*x, 3.9/x)
 		}
 		if e > 3 {
-			r.RNA = &train.RNARecord{Status: "ok", C: []float64{-0.25, 0.5, 0.75}, NormC: 0.94, Score: score(36.5-2*x, 3.5/x)}
-			r.Averages = []train.AverageRecord{{Epochs: 2, Score: *score(38-2*x, 3.8/x)}}
+			r.RNA = &hook.RNARecord{Status: "ok", C: []float64{-0.25, 0.5, 0.75}, NormC: 0.94, Score: score(36.5-2*x, 3.5/x)}
+			r.Averages = []hook.AverageRecord{{Epochs: 2, Score: *score(38-2*x, 3.8/x)}}
 		}
 		if e > 6 {
-			r.Averages = append(r.Averages, train.AverageRecord{Epochs: 5, Score: *score(42-2*x, 4.2/x)})
+			r.Averages = append(r.Averages, hook.AverageRecord{Epochs: 5, Score: *score(42-2*x, 4.2/x)})
 		}
 		list = append(list, r)
 		list[e-1].Best = bestOf(list, c.BestBy)
@@ -47,17 +49,17 @@ func demo() (train.Config, []train.EpochRecord) {
 }
 
 // bestOf is the best of all weights of records, as a run chooses it.
-func bestOf(history []train.EpochRecord, by string) (best *train.BestRecord) {
+func bestOf(history []hook.EpochRecord, by string) (best *hook.BestRecord) {
 	for _, r := range history {
 		list, _ := r.Ranking(by)
 		if len(list) > 0 && (best == nil || hook.Compare(list[0].Score, best.Score, by) < 0) {
-			best = &train.BestRecord{ScoreRecord: list[0], Epoch: r.Epoch}
+			best = &hook.BestRecord{ScoreRecord: list[0], Epoch: r.Epoch}
 		}
 	}
 	return best
 }
 
-func table(t *testing.T, c train.Config, h []train.EpochRecord) string {
+func table(t *testing.T, c train.Spec, h []hook.EpochRecord) string {
 	t.Helper()
 	var b strings.Builder
 	if err := Table(&b, c, h); err != nil {
@@ -92,7 +94,7 @@ func TestTableOfLess(t *testing.T) {
 	if got := table(t, c, h[:1]); !strings.Contains(got, "epoch 1, rate 0.1\n") || !strings.Contains(got, "\nSGD                      38.00 4.0000\n") || strings.Contains(got, "RNA") {
 		t.Errorf("one epoch:\n%s", got)
 	}
-	h[9].RNA = &train.RNARecord{Status: "rank deficient"}
+	h[9].RNA = &hook.RNARecord{Status: "rank deficient"}
 	if got := table(t, c, h); !strings.Contains(got, "epoch 10: no extrapolation: rank deficient\n") {
 		t.Errorf("a refused extrapolation:\n%s", got)
 	}
@@ -111,7 +113,7 @@ func TestTableOfLess(t *testing.T) {
 	}
 	// Four phases: the last three are shown.
 	c, h = demo()
-	c.Schedule = train.Schedule{Kind: train.Multi, Rate: 1, Gamma: 0.1, Milestones: []int{2, 4, 8}, Epochs: 10}
+	c.Schedule = schedule.Schedule{Kind: schedule.Multi, Rate: 1, Gamma: 0.1, Milestones: []int{2, 4, 8}, Epochs: 10}
 	if got := table(t, c, h); strings.Contains(got, "epoch 2,") || !strings.Contains(got, "epoch 4, rate 0.1 ") || !strings.Contains(got, "epoch 10, rate 0.001\n") {
 		t.Errorf("four phases:\n%s", got)
 	}
@@ -123,7 +125,7 @@ func TestTableOfLess(t *testing.T) {
 }
 
 // svg parses a plot and counts its elements; texts are joined.
-func svg(t *testing.T, c train.Config, h []train.EpochRecord) (count map[string]int, text string) {
+func svg(t *testing.T, c train.Spec, h []hook.EpochRecord) (count map[string]int, text string) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Plot(&b, "svg", c, h); err != nil {
@@ -271,7 +273,7 @@ func TestHeldOut(t *testing.T) {
 	c, h := demo()
 	for i := range h {
 		h[i].SGD, h[i].SGDStats, h[i].Averages, h[i].RNA = nil, nil, nil, nil
-		h[i].Held = []train.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, {Kind: network.Average, Snapshots: c.RNA.Averages[1], Score: *score(15, .25)}}
+		h[i].Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, {Kind: network.Average, Snapshots: c.RNA.Averages[1], Score: *score(15, .25)}}
 		h[i].Best = bestOf(h[:i+1], c.BestBy)
 	}
 	got := table(t, c, h)

@@ -8,20 +8,21 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/rna/convex/figure"
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
 // A Study is the paper's comparison on one net (its figure on ImageNet): runs from one seed, one with RNA beside it, whose iterates are those
 // of standard training, and one with RNA's points put back into it.
 type Study struct {
-	Config          train.Config // of the run with RNA beside it
-	Offline, Online []train.EpochRecord
+	Config          train.Spec // of the run with RNA beside it
+	Offline, Online []hook.EpochRecord
 }
 
 // curve is a kind of weights of one of the runs.
 type curve struct {
 	name    string
-	history []train.EpochRecord
+	history []hook.EpochRecord
 	rna     bool
 }
 

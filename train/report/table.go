@@ -7,11 +7,12 @@ import (
 
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
 // Table writes how each kind of weights did on the validation images, or without any on the held-out ones, where the phases of the schedule end.
-func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
+func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) == 0 || list[0].kind != network.SGD {
 		return tableWithout(w, history)
@@ -37,7 +38,7 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 const phaseColumns = 23
 
 // phases writes the table of some epochs, behind names of so many columns.
-func phases(b *terminal.Page, c train.Config, history []train.EpochRecord, list []series, ends []int, head string, width int) {
+func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []series, ends []int, head string, width int) {
 	const row = "  %6s %6s %7s"
 	line := fmt.Sprintf("%-*s", width, "")
 	for _, e := range ends {
@@ -89,7 +90,7 @@ func lossText(x float64) string {
 }
 
 // rateOf is the learning rate at the end of an epoch.
-func rateOf(c train.Config, history []train.EpochRecord, epoch int) float64 {
+func rateOf(c train.Spec, history []hook.EpochRecord, epoch int) float64 {
 	for _, r := range history {
 		if r.Epoch == epoch {
 			return r.Rate
@@ -99,7 +100,7 @@ func rateOf(c train.Config, history []train.EpochRecord, epoch int) float64 {
 }
 
 // tableWithout says what there is to say about a run without validation images.
-func tableWithout(w io.Writer, history []train.EpochRecord) error {
+func tableWithout(w io.Writer, history []hook.EpochRecord) error {
 	if len(history) == 0 {
 		return nil
 	}
@@ -109,7 +110,7 @@ func tableWithout(w io.Writer, history []train.EpochRecord) error {
 }
 
 // notes says why there was no extrapolation and how sure the numbers are.
-func notes(c train.Config, history []train.EpochRecord, ends []int) string {
+func notes(c train.Spec, history []hook.EpochRecord, ends []int) string {
 	var b strings.Builder
 	for _, r := range history {
 		for _, e := range ends {
@@ -137,7 +138,7 @@ func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 		}
 		if gaps != nil {
 			fmt.Fprintf(&b, "Differences to %s on the same images, epoch %d: %s points.\n",
-				nameOf(c, train.ScoreRecord{Kind: network.SGD}), last.Epoch, strings.Join(gaps, "; "))
+				nameOf(c, hook.ScoreRecord{Kind: network.SGD}), last.Epoch, strings.Join(gaps, "; "))
 		}
 	}
 	return b.String()

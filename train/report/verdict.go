@@ -6,23 +6,24 @@ import (
 	"strings"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
 // verdict says which weights of the run are the best, those of best.safetensors, and how far they are below the iterate of their epoch and the next best
 // of that. It is empty where nothing was compared.
-func verdict(c train.Config, history []train.EpochRecord) string {
+func verdict(c train.Spec, history []hook.EpochRecord) string {
 	best := history[len(history)-1].Best
 	if best == nil {
 		return ""
 	}
-	by, format, value := train.ByError, "%.2f", network.Score.Error
-	if c.BestBy == train.ByLoss {
-		by, format, value = train.ByLoss, "%.4f", func(s network.Score) float64 { return s.Loss }
+	by, format, value := hook.ByError, "%.2f", network.Score.Error
+	if c.BestBy == hook.ByLoss {
+		by, format, value = hook.ByLoss, "%.4f", func(s network.Score) float64 { return s.Loss }
 	}
-	var list []train.ScoreRecord
+	var list []hook.ScoreRecord
 	images := onValidation
-	var rec train.EpochRecord
+	var rec hook.EpochRecord
 	for _, r := range history {
 		if r.Epoch == best.Epoch {
 			var held bool
@@ -34,10 +35,10 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, by, nameOf(c, best.ScoreRecord), best.Epoch, value(best.Score))
-	if by == train.ByError {
+	if by == hook.ByError {
 		b.WriteString(" %")
 	}
-	below := func(s train.ScoreRecord, which string) {
+	below := func(s hook.ScoreRecord, which string) {
 		d := value(s.Score) - value(best.Score)
 		g := between(s.Score, best.Score)
 		name := which + nameOf(c, s)
@@ -48,27 +49,27 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 			fmt.Fprintf(&b, ", level with %s", name)
 			return
 		}
-		if by != train.ByError {
+		if by != hook.ByError {
 			fmt.Fprintf(&b, ", "+format+" below %s", d, name)
 			return
 		}
 		fmt.Fprintf(&b, ", %.2f ± %.2f points below %s (%s)", d, g.deviation, name, g.how(tried(history)-1))
 	}
-	is := func(x train.ScoreRecord) bool { return same(x, best.ScoreRecord) }
-	if i := slices.IndexFunc(list, func(x train.ScoreRecord) bool { return x.Kind == network.SGD }); i >= 0 && !is(list[i]) {
+	is := func(x hook.ScoreRecord) bool { return same(x, best.ScoreRecord) }
+	if i := slices.IndexFunc(list, func(x hook.ScoreRecord) bool { return x.Kind == network.SGD }); i >= 0 && !is(list[i]) {
 		below(list[i], "")
 	}
-	if i := slices.IndexFunc(list, func(x train.ScoreRecord) bool { return !is(x) }); i >= 0 && list[i].Kind != network.SGD {
+	if i := slices.IndexFunc(list, func(x hook.ScoreRecord) bool { return !is(x) }); i >= 0 && list[i].Kind != network.SGD {
 		below(list[i], "the next, ")
 	}
 	if images == onHeldOut {
 		if i := slices.IndexFunc(rec.Scores(), is); i >= 0 {
 			s := rec.Scores()[i].Score
 			fmt.Fprintf(&b, "; on validation images error %.2f %%, loss %s", s.Error(), lossText(s.Loss))
-			if rec.SGD != nil && !is(train.ScoreRecord{Kind: network.SGD}) {
+			if rec.SGD != nil && !is(hook.ScoreRecord{Kind: network.SGD}) {
 				g := between(s, *rec.SGD)
 				fmt.Fprintf(&b, ", %s ± %.2f points to %s (%s)", signed(g.points), g.deviation,
-					nameOf(c, train.ScoreRecord{Kind: network.SGD}), g.how(1))
+					nameOf(c, hook.ScoreRecord{Kind: network.SGD}), g.how(1))
 			}
 		}
 	}
@@ -79,13 +80,13 @@ func verdict(c train.Config, history []train.EpochRecord) string {
 }
 
 // tried is the number of weights that a run's best are the best of.
-func tried(history []train.EpochRecord) (n int) {
+func tried(history []hook.EpochRecord) (n int) {
 	for _, r := range history {
-		list, _ := r.Ranking(train.ByError)
+		list, _ := r.Ranking(hook.ByError)
 		n += len(list)
 	}
 	return n
 }
 
 // same says whether two scores are of the same weights of an epoch.
-func same(x, y train.ScoreRecord) bool { return x.Kind == y.Kind && x.Snapshots == y.Snapshots }
+func same(x, y hook.ScoreRecord) bool { return x.Kind == y.Kind && x.Snapshots == y.Snapshots }

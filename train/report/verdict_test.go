@@ -6,39 +6,41 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
 // TestVerdict checks that the verdict is about the weights that the run has as its best, in their epoch.
 func TestVerdict(t *testing.T) {
-	rna := train.ScoreRecord{Kind: network.RNA, Score: *score(19.5, 0.4)}
-	at := func(epoch int, sgd, rna, ema *network.Score) train.EpochRecord {
-		r := train.EpochRecord{Epoch: epoch, SGD: sgd, EMA: ema}
+	rna := hook.ScoreRecord{Kind: network.RNA, Score: *score(19.5, 0.4)}
+	at := func(epoch int, sgd, rna, ema *network.Score) hook.EpochRecord {
+		r := hook.EpochRecord{Epoch: epoch, SGD: sgd, EMA: ema}
 		if rna != nil {
-			r.RNA = &train.RNARecord{Score: rna}
+			r.RNA = &hook.RNARecord{Score: rna}
 		}
 		return r
 	}
-	c := train.Config{BestBy: train.ByError, EMA: 12, RNA: train.RNAConfig{Mode: train.Offline, Window: 3}}
+	c := train.Spec{BestBy: hook.ByError, EMA: 12, RNA: average.Options{Mode: average.Offline, Window: 3}}
 	for _, k := range []struct {
 		by, out string
-		history []train.EpochRecord
-		best    *train.BestRecord
+		history []hook.EpochRecord
+		best    *hook.BestRecord
 		want    string
 	}{
-		{train.ByError, "", []train.EpochRecord{at(7, score(20, 0.5), nil, nil)}, nil, ""},
-		{train.ByError, "runs/x", []train.EpochRecord{at(7, score(20, 0.5), nil, nil)},
-			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 7},
+		{hook.ByError, "", []hook.EpochRecord{at(7, score(20, 0.5), nil, nil)}, nil, ""},
+		{hook.ByError, "runs/x", []hook.EpochRecord{at(7, score(20, 0.5), nil, nil)},
+			&hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 7},
 			"Best by validation error: SGD, epoch 7, 20.00 %; kept as best.safetensors.\n"},
-		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
+		{hook.ByError, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
 			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD of that epoch (as of two sets of images).\n"},
-		{train.ByLoss, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
+		{hook.ByLoss, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41), nil, nil)}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
 			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD of that epoch, 0.0500 below the next, power EMA, γ = 12.\n"},
-		{train.ByError, "", []train.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
+		{hook.ByError, "", []hook.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
 			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 ± 1.15 points below SGD (as of two sets of images), " +
 				"level with the next, power EMA, γ = 12.\n"},
-		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, math.NaN()), nil)},
-			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 6}, "Best by validation error: SGD, epoch 6, 20.00 %.\n"},
+		{hook.ByError, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, math.NaN()), nil)},
+			&hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 6}, "Best by validation error: SGD, epoch 6, 20.00 %.\n"},
 	} {
 		c.BestBy, c.Out = k.by, k.out
 		k.history[len(k.history)-1].Best = k.best
@@ -48,12 +50,12 @@ func TestVerdict(t *testing.T) {
 	}
 	// Held-out images choose, and the validation images say how good the choice is.
 	r := at(6, score(20, .5), score(21, .6), nil)
-	r.Held = []train.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, rna}
-	r.Best = &train.BestRecord{ScoreRecord: rna, Epoch: 6}
+	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, rna}
+	r.Best = &hook.BestRecord{ScoreRecord: rna, Epoch: 6}
 	want := "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD (as of two sets of images); " +
 		"on validation images error 21.00 %, loss 0.6000, +1.00 ± 1.14 points to SGD (as of two sets of images).\n"
-	c.BestBy, c.Out = train.ByError, ""
-	if got := verdict(c, []train.EpochRecord{r}); got != want {
+	c.BestBy, c.Out = hook.ByError, ""
+	if got := verdict(c, []hook.EpochRecord{r}); got != want {
 		t.Errorf("verdict\n%swant\n%s", got, want)
 	}
 }

@@ -60,7 +60,7 @@ func (h *Hook) AfterEpoch(_ context.Context, s *hook.State) error {
 	}
 	r := s.Record
 	list := []scalar{{"images per second", r.ImagesPerSecond}}
-	optimizer := s.Config.OptimizerName()
+	optimizer := s.Optimizer
 	add := func(images, name string, x network.Score) {
 		list = append(list, scalar{images + " loss/" + name, x.Loss}, scalar{images + " error/" + name, x.Error()})
 	}

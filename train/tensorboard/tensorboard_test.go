@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -48,15 +47,15 @@ func TestHook(t *testing.T) {
 	clock := time.Unix(1700000000, 0)
 	h := New(dir)
 	h.now = func() time.Time { clock = clock.Add(time.Second); return clock }
-	c := &config.Config{Optimizer: "adamw"}
+	c := "AdamW"
 	for i := 1; i <= 2; i++ {
-		if err := h.AfterStep(t.Context(), hook.New(hook.State{Config: c, Steps: i, Step: &hook.StepRecord{Step: i, Loss: 0.5, Rate: math.NaN()}}, nil)); err != nil {
+		if err := h.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: i, Step: &hook.StepRecord{Step: i, Loss: 0.5, Rate: math.NaN()}}, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	score := network.Score{Loss: 2, Top1: 75, Images: 8}
 	r := &hook.EpochRecord{Step: 2, Train: score, SGD: &score, Held: []hook.ScoreRecord{{Kind: network.Average, Snapshots: 5, Score: score}}}
-	if err := h.AfterEpoch(t.Context(), hook.New(hook.State{Config: c, Steps: 2, Record: r}, nil)); err != nil {
+	if err := h.AfterEpoch(t.Context(), hook.New(hook.State{Optimizer: c, Steps: 2, Record: r}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Close(); err != nil {
@@ -84,7 +83,7 @@ func TestHook(t *testing.T) {
 	}
 	// A run that goes on.
 	again := New(dir)
-	if err := again.AfterStep(t.Context(), hook.New(hook.State{Config: c, Steps: 2, Step: &hook.StepRecord{Step: 2, Loss: 1}}, nil)); err != nil {
+	if err := again.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: 2, Step: &hook.StepRecord{Step: 2, Loss: 1}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Close(); err != nil {

@@ -16,22 +16,24 @@ import (
 	"onlinerna/data/random"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
-	"onlinerna/train/config"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/option"
 	"onlinerna/train/safetensors"
 )
 
-// Tiny is a run of LeNet on a few glyphs.
-func Tiny(out string) config.Config {
-	return config.Config{Batch: 8, Epochs: 5, StepsLimit: 3, ValLimit: 2, Seed: 3, Out: out,
-		Schedule: config.Schedule{Kind: config.Linear, Rate: 0.05}, RNA: config.RNA{Window: 2, Averages: []int{2}}}
-}
+// Tiny has the options of a run of LeNet on a few glyphs.
+var Tiny = option.Settings("batch 8  epochs 5  limit-batches 3  limit-val 2  seed 3  schedule linear  lr 0.05  rna-window 2  averages 2")
 
-// TinyColour is a run of a model with BatchNorm on pictures.
-func TinyColour(out, pictures string) config.Config {
-	return config.Config{Data: pictures, Model: "conv6", Batch: 8, Epochs: 5, Seed: 3, Out: out,
-		Schedule: config.Schedule{Kind: config.Linear, Rate: 0.05}, RNA: config.RNA{Window: 2, Averages: []int{2}, Batches: 2}}
+// TinyColour has the options of a run of a model with BatchNorm on pictures.
+var TinyColour = option.Settings("model conv6  batch 8  epochs 5  seed 3  schedule linear  lr 0.05  rna-window 2  averages 2  rna-bn-batches 2")
+
+// Spec sets options of s, a train.Spec, which this package cannot import.
+func Spec[S any](table option.Table[S], s S, list []option.Setting) S {
+	if err := table.Apply(&s, list...); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 // Pictures makes folders of PNG files of size×size: train with n images, val with m, two classes.

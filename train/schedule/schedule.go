@@ -1,4 +1,5 @@
-package config
+// Package schedule has the schedules of the learning rate, and the options that describe one.
+package schedule
 
 import (
 	"fmt"
@@ -8,23 +9,23 @@ import (
 	"onlinerna/train/option"
 )
 
-// ScheduleKind is a kind of schedule.
-type ScheduleKind string
+// Kind is a kind of schedule.
+type Kind string
 
 // The kinds of schedule.
 const (
-	Linear   ScheduleKind = "linear"    // from Rate to Final by equal steps, one an epoch (the paper's)
-	Constant ScheduleKind = "constant"  // Rate throughout
-	Step     ScheduleKind = "step"      // times Gamma every StepEvery epochs
-	Multi    ScheduleKind = "multi"     // times Gamma at each of Milestones
-	Cosine   ScheduleKind = "cosine"    // half a cosine from Rate to Final
-	Hold     ScheduleKind = "hold"      // Rate for HoldFor epochs, then linear to Final
-	Poly     ScheduleKind = "poly"      // to Final, where the run ends, by a power of what is left of it
-	OneCycle ScheduleKind = "one-cycle" // half a cosine up to Rate while it warms up, half a cosine down to Final (Smith and Topin 2019)
+	Linear   Kind = "linear"    // from Rate to Final by equal steps, one an epoch (the paper's)
+	Constant Kind = "constant"  // Rate throughout
+	Step     Kind = "step"      // times Gamma every StepEvery epochs
+	Multi    Kind = "multi"     // times Gamma at each of Milestones
+	Cosine   Kind = "cosine"    // half a cosine from Rate to Final
+	Hold     Kind = "hold"      // Rate for HoldFor epochs, then linear to Final
+	Poly     Kind = "poly"      // to Final, where the run ends, by a power of what is left of it
+	OneCycle Kind = "one-cycle" // half a cosine up to Rate while it warms up, half a cosine down to Final (Smith and Topin 2019)
 )
 
-// Schedules lists the kinds of schedule.
-var Schedules = []ScheduleKind{Linear, Constant, Step, Multi, Cosine, Hold, Poly, OneCycle}
+// Kinds lists the kinds of schedule.
+var Kinds = []Kind{Linear, Constant, Step, Multi, Cosine, Hold, Poly, OneCycle}
 
 // Unit is how often a schedule changes the rate.
 type Unit string
@@ -38,12 +39,12 @@ const (
 // Units lists the units.
 var Units = []Unit{ByEpoch, ByStep}
 
-// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use have to be zero. In a [Config],
-// others that are zero get their default: Final a hundredth of Rate, 0 for cosine and poly, and for one-cycle a 10,000th of the first
-// rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of the
-// run from a 25th of the rate. By is ByEpoch, but for one-cycle and where the warm-up does not end with an epoch.
+// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use have to be zero; [Schedule.Resolve] gives
+// others that are zero their default: Final a hundredth of Rate, 0 for cosine and poly, and for one-cycle a 10,000th of the first learning
+// rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of
+// the run from a 25th of Rate. By is ByEpoch, but ByStep for one-cycle and for a warm-up that does not end with an epoch.
 type Schedule struct {
-	Kind        ScheduleKind
+	Kind        Kind
 	By          Unit     // empty: ByEpoch
 	Rate        float64  // base rate
 	Final       *float64 // the last rate of linear, hold and one-cycle; what cosine and poly near
@@ -60,54 +61,54 @@ type Schedule struct {
 	Epochs       int // of the whole run
 }
 
-// scheduleOptions are the options of a schedule.
-func scheduleOptions() option.Table[Schedule] {
+// Options lists the options of a schedule. defaults tells the default learning rates in words.
+func Options(defaults string) option.Table[Schedule] {
 	return option.Table[Schedule]{
-		{Name: "lr", Group: optimiserGroup, Default: "by the data; " + RateDefaults(), Field: func(s *Schedule) any { return &s.Rate },
+		{Name: "lr", Default: defaults, Field: func(s *Schedule) any { return &s.Rate },
 			Check: option.Positive, Help: "learning rate at the start"},
-		{Name: "schedule", Group: optimiserGroup, Default: "by the data", Field: func(s *Schedule) any { return &s.Kind },
-			Values: option.OneOf(Schedules...),
+		{Name: "schedule", Default: "by the data", Field: func(s *Schedule) any { return &s.Kind },
+			Values: option.OneOf(Kinds...),
 			Help:   "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear"},
-		{Name: "lr-final", Group: optimiserGroup, Default: "a hundredth of --lr; 0 for cosine and poly", Field: func(s *Schedule) any { return &s.Final },
+		{Name: "lr-final", Default: "a hundredth of --lr; 0 for cosine and poly", Field: func(s *Schedule) any { return &s.Final },
 			Check: option.NotNegative, Help: "learning rate at the end of linear, hold, cosine, poly and one-cycle"},
-		{Name: "lr-gamma", Group: optimiserGroup, Default: "0.1", Field: func(s *Schedule) any { return &s.Gamma }, Check: option.UpTo(1),
+		{Name: "lr-gamma", Default: "0.1", Field: func(s *Schedule) any { return &s.Gamma }, Check: option.UpTo(1),
 			Help: "factor of step and multi"},
-		{Name: "lr-step", Group: optimiserGroup, Default: "a third of --epochs", Field: func(s *Schedule) any { return &s.StepEvery },
+		{Name: "lr-step", Default: "a third of --epochs", Field: func(s *Schedule) any { return &s.StepEvery },
 			Check: option.Positive, Help: "epochs between the steps of step"},
-		{Name: "lr-power", Group: optimiserGroup, Default: "1", Field: func(s *Schedule) any { return &s.Power }, Check: option.Positive,
+		{Name: "lr-power", Default: "1", Field: func(s *Schedule) any { return &s.Power }, Check: option.Positive,
 			Help: "power of poly"},
-		{Name: "lr-milestones", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.Milestones }, Check: option.AtLeast(1),
+		{Name: "lr-milestones", Field: func(s *Schedule) any { return &s.Milestones }, Check: option.AtLeast(1),
 			Help: "epochs of multi, counted from 0"},
-		{Name: "lr-hold", Group: optimiserGroup, Default: "five sixths of --epochs", Field: func(s *Schedule) any { return &s.HoldFor },
+		{Name: "lr-hold", Default: "five sixths of --epochs", Field: func(s *Schedule) any { return &s.HoldFor },
 			Check: option.Positive, Help: "epochs at the constant rate of hold"},
-		{Name: "warmup", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.Warmup }, Check: option.NotNegative,
+		{Name: "warmup", Field: func(s *Schedule) any { return &s.Warmup }, Check: option.NotNegative,
 			Help: "epochs of linear warm-up, also a fraction of one"},
-		{Name: "warmup-steps", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.WarmupSteps }, Check: option.Positive,
+		{Name: "warmup-steps", Field: func(s *Schedule) any { return &s.WarmupSteps }, Check: option.Positive,
 			Help: "steps of linear warm-up, instead"},
-		{Name: "warmup-from", Group: optimiserGroup, Default: "0.01; a 25th for one-cycle", Field: func(s *Schedule) any { return &s.WarmupFrom },
+		{Name: "warmup-from", Default: "0.01; a 25th for one-cycle", Field: func(s *Schedule) any { return &s.WarmupFrom },
 			Check: option.Between(0, 1), Help: "rate at which the warm-up starts, as a fraction of --lr"},
-		{Name: "warmup-inside", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.WarmupInside },
+		{Name: "warmup-inside", Field: func(s *Schedule) any { return &s.WarmupInside },
 			Help: "the schedule starts with the run, under the warm-up, as timm's; else behind it"},
-		{Name: "schedule-by", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.By }, Values: option.OneOf(Units...),
+		{Name: "schedule-by", Field: func(s *Schedule) any { return &s.By }, Values: option.OneOf(Units...),
 			Default: "epoch; step for one-cycle and a warm-up that does not end with an epoch",
 			Help:    "epoch: the rate is constant within an epoch; step: each step has its own"},
 	}
 }
 
-// resolve fills in what is left zero.
-func (s *Schedule) resolve(epochs int, p preset) {
+// Resolve fills in what is left zero, for a run of so many epochs. kind and rate are the defaults for its data and its optimiser.
+func (s *Schedule) Resolve(epochs int, kind Kind, rate float64) {
 	s.Epochs = epochs
-	def(&s.Kind, p.schedule)
-	def(&s.Rate, p.rate)
+	option.Default(&s.Kind, kind)
+	option.Default(&s.Rate, rate)
 	if s.Final == nil && (s.Kind == Linear || s.Kind == Hold) {
 		last := s.Rate / 100
 		s.Final = &last
 	}
 	if s.Kind == OneCycle {
 		if s.WarmupSteps == 0 {
-			def(&s.Warmup, 0.3*float64(epochs))
+			option.Default(&s.Warmup, 0.3*float64(epochs))
 		}
-		defPtr(&s.WarmupFrom, 1./25)
+		option.DefaultPointer(&s.WarmupFrom, 1./25)
 		if s.Final == nil {
 			last := s.Rate * *s.WarmupFrom / 1e4
 			s.Final = &last
@@ -118,17 +119,17 @@ func (s *Schedule) resolve(epochs int, p preset) {
 	}
 	switch s.Kind {
 	case Poly:
-		def(&s.Power, 1)
+		option.Default(&s.Power, 1)
 	case Hold:
-		def(&s.HoldFor, max(1, (epochs-int(math.Ceil(s.Warmup)))*5/6))
+		option.Default(&s.HoldFor, max(1, (epochs-int(math.Ceil(s.Warmup)))*5/6))
 	case Step:
-		def(&s.Gamma, 0.1)
-		def(&s.StepEvery, max(1, epochs/3))
+		option.Default(&s.Gamma, 0.1)
+		option.Default(&s.StepEvery, max(1, epochs/3))
 	case Multi:
-		def(&s.Gamma, 0.1)
+		option.Default(&s.Gamma, 0.1)
 	}
 	if s.warms() {
-		defPtr(&s.WarmupFrom, 0.01)
+		option.DefaultPointer(&s.WarmupFrom, 0.01)
 	}
 }
 
@@ -159,8 +160,8 @@ func (s Schedule) Validate() error {
 	multi := s.Kind == Multi
 	factor := s.Kind == Step || multi
 	switch {
-	case !slices.Contains(Schedules, s.Kind):
-		return fmt.Errorf("unknown schedule %q: use one of %v", s.Kind, Schedules)
+	case !slices.Contains(Kinds, s.Kind):
+		return fmt.Errorf("unknown schedule %q: use one of %v", s.Kind, Kinds)
 	case !(s.Rate > 0) || math.IsInf(s.Rate, 0):
 		return fmt.Errorf("learning rate %g: must be positive and finite", s.Rate)
 	case !(s.final() >= 0 && s.final() <= s.Rate):
@@ -196,7 +197,7 @@ func (s Schedule) Validate() error {
 		name      string
 		set, used bool
 	}{
-		{"a final rate", s.Final != nil, slices.Contains([]ScheduleKind{Linear, Cosine, Hold, Poly, OneCycle}, s.Kind)},
+		{"a final rate", s.Final != nil, slices.Contains([]Kind{Linear, Cosine, Hold, Poly, OneCycle}, s.Kind)},
 		{"a power", s.Power != 0, s.Kind == Poly},
 		{"a factor gamma", s.Gamma != 0, factor},
 		{"a number of epochs between steps", s.StepEvery != 0, s.Kind == Step},

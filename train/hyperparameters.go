@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"fmt"
@@ -8,9 +8,10 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/optim"
+	"onlinerna/train/option"
 )
 
-// Optimizers are the names that Config.Optimizer takes.
+// Optimizers are the names that Spec.Optimizer takes.
 func Optimizers() []string {
 	var names []string
 	for _, o := range optim.All() {
@@ -23,18 +24,18 @@ func Optimizers() []string {
 type Hyperparameter struct {
 	Name  string // as an option
 	Help  string
-	Field func(*Config) **float64
+	Field func(*Spec) **float64
 }
 
 // Hyperparameters lists those of all optimisers but the weight decay, which each takes.
 func Hyperparameters() []Hyperparameter {
 	list := []Hyperparameter{
-		{optim.Momentum, "momentum", func(c *Config) **float64 { return &c.Momentum }},
-		{optim.Beta1, "decay of the gradient's average", func(c *Config) **float64 { return &c.Beta1 }},
-		{optim.Beta2, "decay of the squared gradient's average", func(c *Config) **float64 { return &c.Beta2 }},
-		{optim.Eps, "added to the denominator", func(c *Config) **float64 { return &c.Eps }},
-		{optim.TrustCoefficient, "rate of a tensor by the ratio of its norm to its gradient's", func(c *Config) **float64 { return &c.TrustCoefficient }},
-		{optim.MaxGradNorm, "norm to which a longer gradient is scaled down; 0: none", func(c *Config) **float64 { return &c.MaxGradNorm }},
+		{optim.Momentum, "momentum", func(c *Spec) **float64 { return &c.Momentum }},
+		{optim.Beta1, "decay of the gradient's average", func(c *Spec) **float64 { return &c.Beta1 }},
+		{optim.Beta2, "decay of the squared gradient's average", func(c *Spec) **float64 { return &c.Beta2 }},
+		{optim.Eps, "added to the denominator", func(c *Spec) **float64 { return &c.Eps }},
+		{optim.TrustCoefficient, "rate of a tensor by the ratio of its norm to its gradient's", func(c *Spec) **float64 { return &c.TrustCoefficient }},
+		{optim.MaxGradNorm, "norm to which a longer gradient is scaled down; 0: none", func(c *Spec) **float64 { return &c.MaxGradNorm }},
 	}
 	for i, h := range list {
 		by := map[float64][]string{}
@@ -73,7 +74,7 @@ func ownDefaults(of func(optim.Definition) float64) string {
 }
 
 // rule finds the optimiser of c.
-func (c *Config) rule() (o optim.Definition, err error) {
+func (c *Spec) rule() (o optim.Definition, err error) {
 	list := optim.All()
 	i := slices.IndexFunc(list, func(o optim.Definition) bool { return o.Name == c.Optimizer })
 	if i < 0 {
@@ -82,8 +83,8 @@ func (c *Config) rule() (o optim.Definition, err error) {
 	return list[i], nil
 }
 
-// optimizer makes the optimiser from a resolved config.
-func (c *Config) optimizer(o optim.Definition) device.Optimizer {
+// optimizer makes the optimiser of a resolved Spec.
+func (c *Spec) optimizer(o optim.Definition) device.Optimizer {
 	h := optim.Hyper{Of: map[string]float64{}, Decay: *c.WeightDecay, Nesterov: c.Nesterov}
 	for _, p := range Hyperparameters() {
 		if x := *p.Field(c); x != nil {
@@ -95,8 +96,8 @@ func (c *Config) optimizer(o optim.Definition) device.Optimizer {
 
 // resolveOptimizer fills in hyperparameters, and the defaults of the rate and the weight decay. What the optimiser does not take is an
 // error.
-func (c *Config) resolveOptimizer(pre *preset) error {
-	def(&c.Optimizer, optim.All()[0].Name)
+func (c *Spec) resolveOptimizer(pre *preset) error {
+	option.Default(&c.Optimizer, optim.All()[0].Name)
 	o, err := c.rule()
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func (c *Config) resolveOptimizer(pre *preset) error {
 	for _, h := range Hyperparameters() {
 		x, ok := o.Takes[h.Name]
 		if f := h.Field(c); ok {
-			defPtr(f, x)
+			option.DefaultPointer(f, x)
 		} else if *f != nil {
 			return fmt.Errorf("optimizer %s does not take %s", o.Name, h.Name)
 		}
@@ -118,12 +119,12 @@ func (c *Config) resolveOptimizer(pre *preset) error {
 	if o.Decay > 0 {
 		pre.decay = o.Decay
 	}
-	defPtr(&c.WeightDecay, pre.decay)
+	option.DefaultPointer(&c.WeightDecay, pre.decay)
 	return nil
 }
 
 // checkOptimizer finds hyperparameters out of their range.
-func (c *Config) checkOptimizer() error {
+func (c *Spec) checkOptimizer() error {
 	o, err := c.rule()
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (c *Config) checkOptimizer() error {
 // DefaultOptimizer is an optimiser with the defaults of its hyperparameters and their rate: for SGD, where rate and decay go by the data, 0.1
 // and 1e-4.
 func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error) {
-	c := Config{Optimizer: name}
+	c := Spec{Optimizer: name}
 	pre := preset{rate: 0.1, decay: 1e-4}
 	if err := c.resolveOptimizer(&pre); err != nil {
 		return nil, 0, err
@@ -152,7 +153,7 @@ func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error)
 }
 
 // OptimizerName is the optimiser's name as it is written, as AdamW.
-func (c *Config) OptimizerName() string {
+func (c *Spec) OptimizerName() string {
 	if o, err := c.rule(); err == nil {
 		return o.Title
 	}
@@ -160,7 +161,7 @@ func (c *Config) OptimizerName() string {
 }
 
 // OptimizerLine tells the optimiser with its hyperparameters, the rate after its name.
-func (c *Config) OptimizerLine() string {
+func (c *Spec) OptimizerLine() string {
 	var b strings.Builder
 	if c.Optimizer != optim.All()[0].Name {
 		fmt.Fprintf(&b, "%s, ", c.Optimizer)
@@ -178,8 +179,8 @@ func (c *Config) OptimizerLine() string {
 	return b.String()
 }
 
-// NewOptimizer is the optimiser that a resolved config says.
-func (c *Config) NewOptimizer() (device.Optimizer, error) {
+// NewOptimizer is the optimiser of a resolved Spec.
+func (c *Spec) NewOptimizer() (device.Optimizer, error) {
 	o, err := c.rule()
 	if err != nil {
 		return nil, err

@@ -1,7 +1,10 @@
-package config
+package average
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strconv"
 
 	"onlinerna/train/option"
 )
@@ -43,8 +46,8 @@ const (
 	Gradients Residual = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
 )
 
-// RNA configures the RNA hook. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
-type RNA struct {
+// Options configures RNA. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
+type Options struct {
 	Mode     Mode       // Off, Offline or Online
 	Window   int        // N, residuals: N + 1 snapshots, N with Gradients
 	Lambda   *float64   // relative to ‖R‖₂²
@@ -65,70 +68,73 @@ type RNA struct {
 	Averages     []int    // numbers of last snapshots whose average is shown beside; empty, not nil, for none
 }
 
-var rnaTable = option.Table[RNA]{
-	{Name: "rna", Group: rnaGroup, Default: "offline", Field: func(r *RNA) any { return &r.Mode }, Values: option.OneOf(Off, Offline, Online),
+// Table lists the options of RNA.
+var Table = option.Table[Options]{
+	{Name: "rna", Default: "offline", Field: func(r *Options) any { return &r.Mode }, Values: option.OneOf(Off, Offline, Online),
 		Help: "off, offline: beside training, online: put back (on nets this costs progress, see the README)"},
-	{Name: "rna-window", Group: rnaGroup, Default: "min(10, max(3, epochs/2)), 5 for small grey images", Field: func(r *RNA) any { return &r.Window },
+	{Name: "rna-window", Default: "min(10, max(3, epochs/2)), 5 for small grey images", Field: func(r *Options) any { return &r.Window },
 		Check: option.Between(1, 100), Help: "residuals N, from N + 1 epochs"},
-	{Name: "rna-lambda", Group: rnaGroup, Default: "1e-9", Field: func(r *RNA) any { return lambdaValue{r} },
+	{Name: "rna-lambda", Default: "1e-9", Field: func(r *Options) any { return lambdaValue{r} },
 		Values: option.OneOf("auto"), Open: true, Clears: []string{"rna-tau"},
 		Help: "regularisation, a `number` relative to the squared norm of the residuals; auto: chosen by held-out loss, with --holdout"},
-	{Name: "rna-tau", Group: rnaGroup, Field: func(r *RNA) any { return &r.Tau }, Check: option.NotNegative, Clears: []string{"rna-lambda"},
+	{Name: "rna-tau", Field: func(r *Options) any { return &r.Tau }, Check: option.NotNegative, Clears: []string{"rna-lambda"},
 		Help: "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)"},
-	{Name: "rna-beta", Group: rnaGroup, Default: "1, with gradients 0", Field: func(r *RNA) any { return &r.Beta },
+	{Name: "rna-beta", Default: "1, with gradients 0", Field: func(r *Options) any { return &r.Beta },
 		Help: "mixing: 1 combines the snapshots, 0 those before them; with gradients 0 combines the snapshots"},
-	{Name: "rna-start", Group: rnaGroup, Default: "2", Field: func(r *RNA) any { return &r.Start }, Check: option.AtLeast(1),
+	{Name: "rna-start", Default: "2", Field: func(r *Options) any { return &r.Start }, Check: option.AtLeast(1),
 		Help: "first epoch whose weights are used"},
-	{Name: "rna-per-epoch", Group: rnaGroup, Default: "1", Field: func(r *RNA) any { return &r.PerEpoch }, Check: option.AtLeast(1),
+	{Name: "rna-per-epoch", Default: "1", Field: func(r *Options) any { return &r.PerEpoch }, Check: option.AtLeast(1),
 		Help: "snapshots an epoch; the window and --averages count them"},
-	{Name: "rna-segment-means", Group: rnaGroup, Field: func(r *RNA) any { return &r.SegmentMeans },
+	{Name: "rna-segment-means", Field: func(r *Options) any { return &r.SegmentMeans },
 		Help: "snapshots are the mean of the weights since the one before, not the weights"},
-	{Name: "rna-residual", Group: rnaGroup, Default: "weights", Field: func(r *RNA) any { return &r.Residual },
+	{Name: "rna-residual", Default: "weights", Field: func(r *Options) any { return &r.Residual },
 		Values: option.OneOf(Weights, Gradients),
 		Help:   "weights: differences of snapshots, or gradients: their mean since the snapshot before"},
-	{Name: "rna-every", Group: rnaGroup, Default: "1", Field: func(r *RNA) any { return &r.Every }, Check: option.AtLeast(1),
+	{Name: "rna-every", Default: "1", Field: func(r *Options) any { return &r.Every }, Check: option.AtLeast(1),
 		Help: "epochs from one extrapolation to the next"},
-	{Name: "rna-bn", Group: rnaGroup, Default: "reestimate", Field: func(r *RNA) any { return &r.Stats },
+	{Name: "rna-bn", Default: "reestimate", Field: func(r *Options) any { return &r.Stats },
 		Values: option.OneOf(Reestimate, Combine),
 		Help:   "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots"},
-	{Name: "rna-bn-batches", Group: rnaGroup, Default: "20", Field: func(r *RNA) any { return &r.Batches }, Check: option.AtLeast(1),
+	{Name: "rna-bn-batches", Default: "20", Field: func(r *Options) any { return &r.Batches }, Check: option.AtLeast(1),
 		Help: "batches to re-estimate on"},
-	{Name: "rna-momentum", Group: rnaGroup, Default: "reset", Field: func(r *RNA) any { return &r.Momentum }, Values: option.OneOf(Keep, Reset),
+	{Name: "rna-momentum", Default: "reset", Field: func(r *Options) any { return &r.Momentum }, Values: option.OneOf(Keep, Reset),
 		Help: "momentum when weights are put back: reset or keep"},
-	{Name: "rna-accept", Group: rnaGroup, Field: func(r *RNA) any { return &r.Accept },
+	{Name: "rna-accept", Field: func(r *Options) any { return &r.Accept },
 		Help: "put weights back only if the held-out loss does not rise, with --holdout"},
-	{Name: "averages", Group: rnaGroup, Default: "by the data", Field: func(r *RNA) any { return &r.Averages }, Check: option.Between(2, 100),
+	{Name: "averages", Default: "by the data", Field: func(r *Options) any { return &r.Averages }, Check: option.Between(2, 100),
 		Help: "plain averages of this many last epochs to show beside RNA"},
 }
 
-func (r *RNA) resolve(epochs int, p preset) {
-	def(&r.Mode, Offline)
-	def(&r.Window, p.window)
-	def(&r.Window, min(10, max(3, epochs/2)))
+// Resolve fills in what is left zero, for a run of so many epochs. window and averages are the defaults for its data, zero and nil for those that
+// go by the epochs.
+func (r *Options) Resolve(epochs, window int, averages []int) {
+	option.Default(&r.Mode, Offline)
+	option.Default(&r.Window, window)
+	option.Default(&r.Window, min(10, max(3, epochs/2)))
 	if r.Tau == nil && !r.Search {
-		defPtr(&r.Lambda, 1e-9)
+		option.DefaultPointer(&r.Lambda, 1e-9)
 	}
-	def(&r.PerEpoch, 1)
-	def(&r.Residual, Weights)
+	option.Default(&r.PerEpoch, 1)
+	option.Default(&r.Residual, Weights)
 	if r.Residual == Gradients {
-		defPtr(&r.Beta, 0)
+		option.DefaultPointer(&r.Beta, 0)
 	}
-	defPtr(&r.Beta, 1)
-	def(&r.Start, 2)
-	def(&r.Every, 1)
-	def(&r.Stats, Reestimate)
-	def(&r.Batches, 20)
-	def(&r.Momentum, Reset)
+	option.DefaultPointer(&r.Beta, 1)
+	option.Default(&r.Start, 2)
+	option.Default(&r.Every, 1)
+	option.Default(&r.Stats, Reestimate)
+	option.Default(&r.Batches, 20)
+	option.Default(&r.Momentum, Reset)
 	if r.Averages == nil {
-		r.Averages = p.averages
+		r.Averages = averages
 		if r.Averages == nil {
 			r.Averages = []int{r.Window}
 		}
 	}
 }
 
-// check takes whether a part of the training set is held out.
-func (r *RNA) check(holdout bool) error {
+// Check finds options that exclude each other. holdout tells whether a part of the training set is held out.
+func (r *Options) Check(holdout bool) error {
 	switch {
 	case r.Tau != nil && (r.Lambda != nil || r.Search):
 		return fmt.Errorf("rna-tau and rna-lambda exclude each other: give one of them")
@@ -147,7 +153,7 @@ func (r *RNA) check(holdout bool) error {
 }
 
 // Rule says in words what regularises the coefficients.
-func (r *RNA) Rule() string {
+func (r *Options) Rule() string {
 	switch {
 	case r.Search:
 		return "lambda by held-out loss"
@@ -160,7 +166,7 @@ func (r *RNA) Rule() string {
 }
 
 // FirstExtrapolation is the epoch at whose end there are two residuals.
-func (r *RNA) FirstExtrapolation() int {
+func (r *Options) FirstExtrapolation() int {
 	snapshots := 3
 	if r.Residual == Gradients {
 		snapshots = 2
@@ -170,10 +176,45 @@ func (r *RNA) FirstExtrapolation() int {
 
 // Capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of
 // them, and an average of k iterates needs k snapshots.
-func (r *RNA) Capacity() int {
+func (r *Options) Capacity() int {
 	n := r.Window
 	for _, k := range r.Averages {
 		n = max(n, k)
 	}
 	return n
 }
+
+// lambdaValue is RNA's λ: a number, or auto for a search.
+type lambdaValue struct{ r *Options }
+
+func (v lambdaValue) Set(text string) error {
+	if text == "auto" {
+		v.r.Lambda, v.r.Search = nil, true
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("want a number or auto")
+	}
+	v.r.Lambda, v.r.Search = &x, false
+	return v.Check()
+}
+
+func (v lambdaValue) Check() error {
+	if x := v.r.Lambda; x != nil && (!(*x >= 0) || math.IsInf(*x, 0)) {
+		return errors.New("must be finite and not negative")
+	}
+	return nil
+}
+
+func (v lambdaValue) String() string {
+	switch {
+	case v.r.Search:
+		return "auto"
+	case v.r.Lambda == nil:
+		return ""
+	}
+	return fmt.Sprint(*v.r.Lambda)
+}
+
+func (v lambdaValue) Unset() { v.r.Lambda, v.r.Search = nil, false }

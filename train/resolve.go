@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"errors"
@@ -9,51 +9,73 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	_ "onlinerna/nn/zoo" // registers nets
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+	"onlinerna/train/option"
+	"onlinerna/train/schedule"
 )
 
 // preset holds the defaults for a kind of data, by its profile's name.
 type preset struct {
 	model                     string
 	batch, accumulate, epochs int
-	schedule                  ScheduleKind
+	schedule                  schedule.Kind
 	rate, decay               float64
 	window                    int // 0: by the number of epochs
 	averages                  []int
 }
 
 var presets = map[string]preset{
-	"glyphs":   {model: "lenet", batch: 128, epochs: 16, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
-	"mnist":    {model: "lenet", batch: 128, epochs: 15, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5}},
-	"cifar":    {model: "resnet20", batch: 128, epochs: 30, schedule: Hold, rate: 0.1, decay: 1e-4, averages: []int{5}},
-	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: Linear, rate: 0.1, decay: 1e-4},
+	"glyphs":   {model: "lenet", batch: 128, epochs: 16, schedule: schedule.Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
+	"mnist":    {model: "lenet", batch: 128, epochs: 15, schedule: schedule.Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5}},
+	"cifar":    {model: "resnet20", batch: 128, epochs: 30, schedule: schedule.Hold, rate: 0.1, decay: 1e-4, averages: []int{5}},
+	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: schedule.Linear, rate: 0.1, decay: 1e-4},
 }
 
-// Resolve fills in what is left zero, from the training set and its profile, for a number of ranks, and checks everything.
-func (c *Config) Resolve(set data.Dataset, p data.Profile, ranks int) error {
-	if err := table.Check(c); err != nil {
+// Resolved is the record of a run's Spec with every default filled in by those who know it: the data and their kind, the optimiser, the initial
+// weights, the device and its memory. config.json has it.
+type Resolved struct {
+	Spec
+
+	// Fit tells how the batch was found where the Spec had AutoBatch, else nil.
+	Fit *network.Fit
+	// Notes has a line for each thing worth telling about the data and the initial weights.
+	Notes []string
+
+	headByDefault bool // HeadRate is the default of fine-tuning
+}
+
+// note adds a line to the notes.
+func (c *Resolved) note(format string, args ...any) {
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
+
+// resolve fills in what is left zero, from the training set and its profile, for a number of ranks, and checks everything.
+func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
+	if err := table.Check(&c.Spec); err != nil {
 		return err
 	}
 	pre, ok := presets[p.Name]
 	if !ok {
 		return fmt.Errorf("no defaults for images of kind %q", p.Name)
 	}
-	def(&c.Model, pre.model)
+	option.Default(&c.Model, pre.model)
 	arch, err := nn.Lookup(c.Model)
 	if err != nil {
 		return err
 	}
-	defPtr(&c.Dropout, arch.Dropout)
-	defPtr(&c.DropPath, arch.DropPath)
-	def(&c.StatsMomentum, arch.BatchNormMomentum)
+	option.DefaultPointer(&c.Dropout, arch.Dropout)
+	option.DefaultPointer(&c.DropPath, arch.DropPath)
+	option.Default(&c.StatsMomentum, arch.BatchNormMomentum)
 	if c.Init != "" {
 		c.fineTune(&pre, set, ranks)
 	}
 	if c.Batch == 0 && c.Accumulate == 0 {
 		c.Accumulate = pre.accumulate
 	}
-	def(&c.Batch, pre.batch)
-	def(&c.Accumulate, 1)
-	def(&c.Epochs, pre.epochs)
+	option.Default(&c.Batch, pre.batch)
+	option.Default(&c.Accumulate, 1)
+	option.Default(&c.Epochs, pre.epochs)
 	if err := c.resolveOptimizer(&pre); err != nil {
 		return err
 	}
@@ -61,16 +83,16 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile, ranks int) error {
 		c.fineTuneRate(&pre, ranks)
 	}
 	if o, err := c.rule(); err == nil && o.Constant {
-		def(&c.Schedule.Kind, Constant)
+		option.Default(&c.Schedule.Kind, schedule.Constant)
 	}
-	c.Schedule.resolve(c.Epochs, pre)
-	defPtr(&c.MaxBad, data.UsualBad)
+	c.Schedule.Resolve(c.Epochs, pre.schedule, pre.rate)
+	option.DefaultPointer(&c.MaxBad, data.UsualBad)
 	if len(c.Classes) == 0 {
 		c.Classes = slices.Clone(set.Classes())
 	}
-	def(&c.NumClasses, len(set.Classes()))
+	option.Default(&c.NumClasses, len(set.Classes()))
 	c.Pictures.resolve(&c.ImageSize)
-	def(&c.ImageSize, p.Size)
+	option.Default(&c.ImageSize, p.Size)
 	if c.Init != "" && len(arch.Mean) == set.Channels() { // as the weights take them
 		p.Mean, p.Std = arch.Mean, arch.Std
 	}
@@ -80,25 +102,25 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if len(c.Std) == 0 {
 		c.Std = p.Std
 	}
-	def(&c.Augment, "auto")
-	defPtr(&c.Shuffle, true)
+	option.Default(&c.Augment, "auto")
+	option.DefaultPointer(&c.Shuffle, true)
 	if c.CheckpointSteps == 0 && c.CheckpointMinutes == 0 {
-		def(&c.CheckpointEvery, 1)
+		option.Default(&c.CheckpointEvery, 1)
 	}
-	def(&c.CheckpointKeep, 2)
-	def(&c.BestBy, ByError)
+	option.Default(&c.CheckpointKeep, 2)
+	option.Default(&c.BestBy, hook.ByError)
 	if c.EMADecay != 0 {
-		def(&c.EMAEvery, 1)
+		option.Default(&c.EMAEvery, 1)
 	}
-	c.RNA.resolve(c.Epochs, pre)
+	c.RNA.Resolve(c.Epochs, pre.window, pre.averages)
 	if err := c.check(set); err != nil {
 		return err
 	}
-	return c.RNA.check(c.Holdout > 0)
+	return c.RNA.Check(c.Holdout > 0)
 }
 
 // check finds mistakes that no option shows by itself.
-func (c *Config) check(set data.Dataset) error {
+func (c *Spec) check(set data.Dataset) error {
 	channels := set.Channels()
 	switch {
 	case len(set.Classes()) == 1:
@@ -128,17 +150,4 @@ func (c *Config) check(set data.Dataset) error {
 		return err
 	}
 	return c.Schedule.Validate()
-}
-
-func def[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
-}
-
-func defPtr[T any](v **T, to T) {
-	if *v == nil {
-		*v = &to
-	}
 }

@@ -1,9 +1,7 @@
-package config
+package train
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -17,7 +15,7 @@ import (
 // Values of options whose text is not that of a field.
 
 // classesValue is the list of classes: on a command line a file that has them.
-type classesValue struct{ c *Config }
+type classesValue struct{ c *Spec }
 
 func (v classesValue) Set(file string) error {
 	names, err := format.ReadClasses(file)
@@ -33,7 +31,7 @@ func (v classesValue) List() []string        { return v.c.Classes }
 func (v classesValue) SetList(list []string) { v.c.Classes = list }
 
 // batchValue is a number of images, or auto.
-type batchValue struct{ c *Config }
+type batchValue struct{ c *Spec }
 
 func (v batchValue) Set(text string) error {
 	if text == "auto" {
@@ -68,7 +66,7 @@ func (v batchValue) String() string {
 func (v batchValue) Unset() { v.c.Batch = 0 }
 
 // interval is how often checkpoints are written: a number of epochs, of steps or of minutes.
-type interval struct{ c *Config }
+type interval struct{ c *Spec }
 
 func (v interval) String() string {
 	c := v.c
@@ -114,7 +112,7 @@ func (v interval) Set(text string) error {
 }
 
 // maxBadValue is a number of images, a share, or a word.
-type maxBadValue struct{ c *Config }
+type maxBadValue struct{ c *Spec }
 
 func (v maxBadValue) Set(text string) error {
 	m, err := data.ParseMaxBad(text)
@@ -141,41 +139,6 @@ func (v maxBadValue) Check() error {
 
 func (v maxBadValue) Unset()     { v.c.MaxBad = nil }
 func (maxBadValue) Type() string { return "number" }
-
-// lambdaValue is RNA's λ: a number, or auto for a search.
-type lambdaValue struct{ r *RNA }
-
-func (v lambdaValue) Set(text string) error {
-	if text == "auto" {
-		v.r.Lambda, v.r.Search = nil, true
-		return nil
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return errors.New("want a number or auto")
-	}
-	v.r.Lambda, v.r.Search = &x, false
-	return v.Check()
-}
-
-func (v lambdaValue) Check() error {
-	if x := v.r.Lambda; x != nil && (!(*x >= 0) || math.IsInf(*x, 0)) {
-		return errors.New("must be finite and not negative")
-	}
-	return nil
-}
-
-func (v lambdaValue) String() string {
-	switch {
-	case v.r.Search:
-		return "auto"
-	case v.r.Lambda == nil:
-		return ""
-	}
-	return fmt.Sprint(*v.r.Lambda)
-}
-
-func (v lambdaValue) Unset() { v.r.Lambda, v.r.Search = nil, false }
 
 // pattern checks a pattern of names.
 func pattern(text string) error {

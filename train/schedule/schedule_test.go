@@ -1,4 +1,4 @@
-package config
+package schedule
 
 import (
 	"encoding/json"
@@ -181,7 +181,7 @@ func TestSchedulesByStep(t *testing.T) {
 		"multi":                  {Kind: Multi, Gamma: 0.5, Milestones: []int{1, 3}},
 	} {
 		s.Rate, s.By = golden.Base, ByStep
-		s.resolve(golden.Epochs, preset{})
+		s.Resolve(golden.Epochs, "", 0)
 		if err := s.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -221,10 +221,12 @@ func TestWarmupInside(t *testing.T) {
 // TestOneCycleOfWarmup: a run that is all warm-up ends at the rate.
 func TestOneCycleOfWarmup(t *testing.T) {
 	s := Schedule{Kind: OneCycle, Rate: .1, Epochs: 1, WarmupSteps: 2}
-	s.resolve(1, preset{})
+	s.Resolve(1, "", 0)
 	for step, want := range []float64{s.Rate * s.from(), .1} {
 		if got := s.AtStep(step, 2); math.IsNaN(got) || math.Abs(got-want) > 1e-12 {
 			t.Errorf("step %d: %g, want %g", step, got, want)
 		}
 	}
 }
+
+func ptr(x float64) *float64 { return &x }

@@ -1,10 +1,12 @@
-package config
+package train
 
 import (
 	"math"
 
 	"onlinerna/data"
 	"onlinerna/nn/optim"
+	"onlinerna/train/option"
+	"onlinerna/train/schedule"
 )
 
 // Defaults of a run that starts from trained weights, as docs/fine-tuning.md has measured them.
@@ -18,7 +20,7 @@ const (
 
 // fineTune replaces defaults of training from scratch by those of fine-tuning a net on set: short epochs of at least ten steps, a cosine
 // over 10 to 30 of them, by the number of images, and a low rate, five times as high for the head. Options that the user set stay.
-func (c *Config) fineTune(pre *preset, set data.Dataset, ranks int) {
+func (c *Spec) fineTune(pre *preset, set data.Dataset, ranks int) {
 	images := set.Len() - int(math.Round(c.Holdout*float64(set.Len())))
 	images = max(1, images/max(1, c.RepeatAugment))
 	together := max(1, c.Accumulate) * ranks
@@ -28,7 +30,7 @@ func (c *Config) fineTune(pre *preset, set data.Dataset, ranks int) {
 }
 
 // fineTuneRate replaces the defaults of the rate and its schedule, once the batch and the optimiser are known.
-func (c *Config) fineTuneRate(pre *preset, ranks int) {
+func (c *Resolved) fineTuneRate(pre *preset, ranks int) {
 	if c.Optimizer == optim.All()[0].Name {
 		batch := c.Batch
 		if batch < 1 { // as many as fit
@@ -39,10 +41,10 @@ func (c *Config) fineTuneRate(pre *preset, ranks int) {
 		pre.rate *= tuneFraction
 	}
 	if c.Schedule.Rate == 0 && c.HeadRate == 0 {
-		c.HeadRate = tuneHead * pre.rate
+		c.HeadRate, c.headByDefault = tuneHead*pre.rate, true
 	}
 	if c.Schedule.Kind == "" {
-		c.Schedule.Kind = Cosine
-		def(&c.Schedule.By, ByStep)
+		c.Schedule.Kind = schedule.Cosine
+		option.Default(&c.Schedule.By, schedule.ByStep)
 	}
 }

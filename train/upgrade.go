@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"fmt"

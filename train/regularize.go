@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"fmt"
@@ -56,18 +56,18 @@ func (r *Regularize) check(classes int) error {
 }
 
 var regularizeOptions = option.Table[Regularize]{
-	{Name: "loss", Group: optimiserGroup, Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy, BCE),
+	{Name: "loss", Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy, BCE),
 		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class"},
-	{Name: "bce-threshold", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.TargetThreshold }, Check: option.Below(1),
+	{Name: "bce-threshold", Field: func(r *Regularize) any { return &r.TargetThreshold }, Check: option.Below(1),
 		Help: "with bce, targets above this are 1 and others 0"},
-	{Name: "class-weights", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.ClassWeights }, Check: option.NotNegative,
+	{Name: "class-weights", Field: func(r *Regularize) any { return &r.ClassWeights }, Check: option.NotNegative,
 		Help: "weights of the classes in the loss, as comma-separated `numbers`"},
-	{Name: "mixup", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Mixup }, Check: option.NotNegative,
+	{Name: "mixup", Field: func(r *Regularize) any { return &r.Mixup }, Check: option.NotNegative,
 		Help: "mix images in shares from a beta distribution with this parameter"},
-	{Name: "cutmix", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Cutmix }, Check: option.NotNegative,
+	{Name: "cutmix", Field: func(r *Regularize) any { return &r.Cutmix }, Check: option.NotNegative,
 		Help: "put a box of one image into another, with this parameter; with --mixup a batch has either"},
-	{Name: "dropout", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Dropout }, Check: option.Below(1),
+	{Name: "dropout", Field: func(r *Regularize) any { return &r.Dropout }, Check: option.Below(1),
 		Default: "the net's", Help: "probability with which the last layer's inputs are dropped"},
-	{Name: "drop-path", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.DropPath }, Check: option.Below(1),
+	{Name: "drop-path", Field: func(r *Regularize) any { return &r.DropPath }, Check: option.Below(1),
 		Default: "the net's", Help: "stochastic depth: probability of dropping the last residual branch, less for those before it"},
 }

@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"bytes"
@@ -15,15 +15,12 @@ import (
 	"onlinerna/train/option"
 )
 
-// Name is the file in the folder of a run that has its config.
-const Name = "config.json"
-
 // maxFile bounds the bytes of a config. Names of classes may take most of them.
 const maxFile = 16 << 20
 
-// ReadFile reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the names of options, with hyphens
+// ReadOptions reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the names of options, with hyphens
 // or underscores. Another key is an error.
-func ReadFile(path string) ([]option.Setting, error) {
+func ReadOptions(path string) ([]option.Setting, error) {
 	values, err := decodeFile(path)
 	if err == nil {
 		err = upgrade(values)
@@ -33,7 +30,7 @@ func ReadFile(path string) ([]option.Setting, error) {
 		list, err = table.FromFile(values)
 	}
 	if err == nil {
-		err = table.Apply(new(Config), list...)
+		err = table.Apply(new(Spec), list...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -41,10 +38,10 @@ func ReadFile(path string) ([]option.Setting, error) {
 	return list, nil
 }
 
-// Read reads the config.json in a folder, the record of a run. A key that is no option is an error.
-func Read(dir string) (Config, error) {
-	var c Config
-	path := filepath.Join(dir, Name)
+// readSpec reads the config.json in a folder, the record of a run. A key that is no option is an error.
+func readSpec(dir string) (Spec, error) {
+	var c Spec
+	path := filepath.Join(dir, configName)
 	values, err := decodeFile(path)
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
@@ -59,7 +56,7 @@ func Read(dir string) (Config, error) {
 		}
 	}
 	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
+		return Spec{}, fmt.Errorf("%s: %w", path, err)
 	}
 	c.Schedule.Epochs = c.Epochs
 	return c, nil
@@ -77,17 +74,17 @@ func decodeFile(path string) (map[string]any, error) {
 	return option.Decode(b, ext == ".yaml" || ext == ".yml")
 }
 
-// Write writes config.json into the folder of a run.
-func (c Config) Write(dir string) error {
+// write writes config.json into the folder of a run.
+func (c Spec) write(dir string) error {
 	b, err := table.Encode(&c)
 	if err != nil {
 		return err
 	}
-	return files.Write(filepath.Join(dir, Name), b)
+	return files.Write(filepath.Join(dir, configName), b)
 }
 
-// Differ lists the keys in which two texts of config.json differ, for people.
-func Differ(a, b []byte) string {
+// differ lists the keys in which two texts of config.json differ, for people.
+func differ(a, b []byte) string {
 	var x, y map[string]json.RawMessage
 	for _, v := range []struct {
 		text []byte

@@ -1,4 +1,5 @@
-package config
+// Package recipe has published ways to train, as settings of options.
+package recipe
 
 import (
 	"fmt"
@@ -8,7 +9,7 @@ import (
 	"onlinerna/train/option"
 )
 
-// A Recipe is a published way to train: settings of options.
+// A Recipe is a published way to train: settings of the options of package train.
 type Recipe struct {
 	Name    string
 	Summary string // a line
@@ -18,19 +19,11 @@ type Recipe struct {
 	Settings []option.Setting
 }
 
-// Apply sets the options of c that the recipe has. A choice of one's own that is made after that wins.
-func (r *Recipe) Apply(c *Config) error {
-	if err := table.Apply(c, r.Settings...); err != nil {
-		return fmt.Errorf("recipe %s: %w", r.Name, err)
-	}
-	return nil
-}
-
-// Recipes lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of ffcv-16, ffcv-88 and mlperf
+// All lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of ffcv-16, ffcv-88 and mlperf
 // with the files that Source names; those of torchvision-v2 with the commands of its issue and with train.py's text as copies of it have it; those
 // of rsb second-hand, with configurations by others that reproduce the paper (mmpretrain's among them), not with its table. The other two, ffcv's 24
 // to 56 epochs and torchvision-v1, are as their sources are commonly quoted.
-func Recipes() []Recipe {
+func All() []Recipe {
 	// The paper, section "CNN preliminary experiments": SGD, momentum 0.9, decay 1e-4, from 0.1 to 0.001 by equal steps, one an epoch, RNA
 	// at the end of each with N = 10, λ = 1e-9. It does not say how many epochs and which batch: 90 and 256, which are usual.
 	list := []Recipe{{
@@ -99,24 +92,24 @@ func Recipes() []Recipe {
 	})
 }
 
-// RecipeNames lists the names of the recipes.
-func RecipeNames() (names []string) {
-	for _, r := range Recipes() {
+// Names lists the names of the recipes.
+func Names() (names []string) {
+	for _, r := range All() {
 		names = append(names, r.Name)
 	}
 	return names
 }
 
-// FindRecipe finds a recipe by its name.
-func FindRecipe(name string) (*Recipe, error) {
-	for _, r := range Recipes() {
+// Find finds a recipe by its name.
+func Find(name string) (*Recipe, error) {
+	for _, r := range All() {
 		if r.Name == name {
 			return &r, nil
 		}
 	}
 	hint := ""
-	if n := nearest.To(name, RecipeNames()); n != "" {
+	if n := nearest.To(name, Names()); n != "" {
 		hint = fmt.Sprintf(", did you mean %s?", n)
 	}
-	return nil, fmt.Errorf("unknown recipe %q%s (known: %s)", name, hint, strings.Join(RecipeNames(), ", "))
+	return nil, fmt.Errorf("unknown recipe %q%s (known: %s)", name, hint, strings.Join(Names(), ", "))
 }

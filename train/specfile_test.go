@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"os"
@@ -23,25 +23,25 @@ func FuzzReadFile(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		list, err := ReadFile(path)
+		list, err := ReadOptions(path)
 		if err != nil {
 			return
 		}
-		var c Config
+		var c Spec
 		if err := table.Apply(&c, list...); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Write(dir); err != nil {
+		if err := c.write(dir); err != nil {
 			t.Fatal(err)
 		}
-		again, err := Read(dir)
+		again, err := readSpec(dir)
 		if err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}
-		if err := again.Write(dir); err != nil {
+		if err := again.write(dir); err != nil {
 			t.Fatal(err)
 		}
-		if third, err := Read(dir); err != nil || !reflect.DeepEqual(third, again) {
+		if third, err := readSpec(dir); err != nil || !reflect.DeepEqual(third, again) {
 			t.Fatalf("%v: %+v, and then %+v", err, again, third)
 		}
 	})

@@ -1,4 +1,4 @@
-package config
+package train
 
 import (
 	"fmt"
@@ -96,43 +96,43 @@ func (p *Pictures) resolve(size *int) {
 	if p.ValCrop == 0 {
 		return
 	}
-	def(&p.TrainSize, *size)
+	option.Default(&p.TrainSize, *size)
 	*size, p.ValCrop = p.ValCrop, 0
 }
 
 var pictureOptions = option.Table[Pictures]{
-	{Name: "auto-augment", Group: dataGroup, Open: true, Field: func(p *Pictures) any { return &p.AutoAugment },
+	{Name: "auto-augment", Open: true, Field: func(p *Pictures) any { return &p.AutoAugment },
 		Values: option.OneOf("ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"), Help: "automatic augmentation: " + augment.Policies()},
-	{Name: "random-erase", Group: dataGroup, Field: func(p *Pictures) any { return &p.RandomErase }, Check: option.Between(0, 1),
+	{Name: "random-erase", Field: func(p *Pictures) any { return &p.RandomErase }, Check: option.Between(0, 1),
 		Help: "probability with which a box of an image is erased"},
-	{Name: "color-jitter", Group: dataGroup, Field: func(p *Pictures) any { return &p.ColorJitter },
+	{Name: "color-jitter", Field: func(p *Pictures) any { return &p.ColorJitter },
 		Help: "torchvision's ColorJitter: comma-separated `numbers` for brightness, contrast, saturation and hue, as 0.4,0.4,0.4,0.1"},
-	{Name: "crop-scale", Group: dataGroup, Default: "0.08,1", Field: func(p *Pictures) any { return &p.CropScale },
+	{Name: "crop-scale", Default: "0.08,1", Field: func(p *Pictures) any { return &p.CropScale },
 		Help: "least and largest share of the area of a random crop, as two `numbers`"},
-	{Name: "crop-ratio", Group: dataGroup, Default: "0.75,1.333", Field: func(p *Pictures) any { return &p.CropRatio },
+	{Name: "crop-ratio", Default: "0.75,1.333", Field: func(p *Pictures) any { return &p.CropRatio },
 		Help: "least and largest width by height of a random crop, as two `numbers`"},
-	{Name: "no-flip", Group: dataGroup, Field: func(p *Pictures) any { return &p.NoFlip }, Help: "no mirror images left to right"},
-	{Name: "flip-vertical", Group: dataGroup, Field: func(p *Pictures) any { return &p.FlipVertical }, Check: option.Between(0, 1),
+	{Name: "no-flip", Field: func(p *Pictures) any { return &p.NoFlip }, Help: "no mirror images left to right"},
+	{Name: "flip-vertical", Field: func(p *Pictures) any { return &p.FlipVertical }, Check: option.Between(0, 1),
 		Help: "probability with which an image is turned upside down"},
-	{Name: "repeat-augment", Group: dataGroup, Default: "1", Field: func(p *Pictures) any { return &p.RepeatAugment }, Check: option.Positive,
+	{Name: "repeat-augment", Default: "1", Field: func(p *Pictures) any { return &p.RepeatAugment }, Check: option.Positive,
 		Help: "each image so many times in a row, augmented anew, and as many times fewer images an epoch"},
-	{Name: "train-crop", Group: dataGroup, Default: "--image-size", Field: func(p *Pictures) any { return &p.TrainSize }, Check: option.Positive,
+	{Name: "train-crop", Default: "--image-size", Field: func(p *Pictures) any { return &p.TrainSize }, Check: option.Positive,
 		Help: "height and width of training images"},
-	{Name: "train-crop-from", Group: dataGroup, Default: "--train-crop", Field: func(p *Pictures) any { return &p.TrainFrom }, Check: option.Positive,
+	{Name: "train-crop-from", Default: "--train-crop", Field: func(p *Pictures) any { return &p.TrainFrom }, Check: option.Positive,
 		Help: "height and width of training images in the first epochs: they grow to --train-crop"},
-	{Name: "train-crop-ramp", Group: dataGroup, Field: func(p *Pictures) any { return &p.TrainRamp }, Check: option.NotNegative,
+	{Name: "train-crop-ramp", Field: func(p *Pictures) any { return &p.TrainRamp }, Check: option.NotNegative,
 		Help: "the `epochs` between which they grow, as 4,13"},
-	{Name: "train-interpolation", Group: dataGroup, Default: "bilinear", Field: func(p *Pictures) any { return &p.TrainInterpolation },
+	{Name: "train-interpolation", Default: "bilinear", Field: func(p *Pictures) any { return &p.TrainInterpolation },
 		Values: augment.Interpolations, Help: "how training images are resized; random: bilinear or bicubic"},
-	{Name: "val-crop", Group: dataGroup, Default: "--image-size", Field: func(p *Pictures) any { return &p.ValCrop }, Check: option.Positive,
+	{Name: "val-crop", Default: "--image-size", Field: func(p *Pictures) any { return &p.ValCrop }, Check: option.Positive,
 		Help: "height and width of evaluated images: --image-size is then that of training"},
-	{Name: "fast-decode", Group: dataGroup, Field: func(p *Pictures) any { return &p.FastDecode },
+	{Name: "fast-decode", Field: func(p *Pictures) any { return &p.FastDecode },
 		Help: "decode JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: faster for large ones, with other pixels " +
 			"(rna bench data --fast-decode says how much)"},
-	{Name: "val-resize", Group: dataGroup, Default: "256 for a crop of 224, in proportion", Field: func(p *Pictures) any { return &p.ValResize },
+	{Name: "val-resize", Default: "256 for a crop of 224, in proportion", Field: func(p *Pictures) any { return &p.ValResize },
 		Check: option.Positive, Help: "shorter side to which images are resized before the crop in evaluation"},
-	{Name: "interpolation", Group: dataGroup, Default: "bilinear", Field: func(p *Pictures) any { return &p.Interpolation },
+	{Name: "interpolation", Default: "bilinear", Field: func(p *Pictures) any { return &p.Interpolation },
 		Values: imaging.Interpolations, Help: "how images are resized in evaluation"},
-	{Name: "test-flip", Group: dataGroup, Field: func(p *Pictures) any { return &p.TestFlip },
+	{Name: "test-flip", Field: func(p *Pictures) any { return &p.TestFlip },
 		Help: "evaluate by the mean of the logits of an image and of its mirror image"},
 }
