@@ -24,7 +24,7 @@ IMAGES    ?= ../shared/data/imagenet-sample
 .DEFAULT_GOAL := help
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
 	check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
-	check-mca-arm64 check-mpi check-nccl check-nets check-onnx check-ptx check-race check-sim check-soak \
+	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-sim check-soak \
 	fine-tuning generate gpu gpu-kit lint mutants rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
@@ -135,6 +135,9 @@ check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user 
 check-avx512: #: run the tests of AVX-512's kernels under Bochs, which it builds; minutes
 	scripts/avx512_check.sh
 
+check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf and transformers; downloads 300 MB
+	$(VENV)/bin/python scripts/merge_check.py bin/rna
+
 check-mca-arm64: #: estimate the speed of arm64's inner loops by llvm-mca; needs Debian's llvm-22
 	python3 scripts/mca.py --arch arm64 --least 0.85
 
@@ -181,6 +184,11 @@ $(VENV)/ready:
 $(VENV)/onnx:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet numpy onnx onnxruntime
+	touch $@
+
+$(VENV)/merge:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch
 	touch $@
 
 $(VENV)/numpy:

@@ -61,7 +61,7 @@ func TestEveryWordCompletes(t *testing.T) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			kind, _ := pflag.UnquoteUsage(f)
 			isText := f.Value.Type() == "string" || f.Value.Type() == "stringSlice"
-			if isText && f.Annotations[cli.ValuesKey] == nil && !slices.Contains(freeText, f.Name) && !slices.Contains([]string{"file", "folder", "place"}, kind) {
+			if isText && f.Annotations[cli.ValuesKey] == nil && !slices.Contains(freeText, f.Name) && !slices.Contains([]string{"file", "folder", "place", "path"}, kind) {
 				t.Errorf("%s --%s: the shell completes nothing: list its values where it is defined", cmd.CommandPath(), f.Name)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -40,6 +39,8 @@ type extrapolateFlags struct {
 type windowFlags struct {
 	order, y0, key string
 	pairs          bool
+
+	weights bool // nothing but whole checkpoints of weights
 }
 
 // add adds the options that say what the window is made of.
@@ -183,6 +184,9 @@ func (f *windowFlags) openWindow(args []string, opt extrapolate.Options) (*extra
 			if c, err = extrapolate.Open(path, f.key); err == nil {
 				files = append(files, c)
 			}
+			if err == nil && f.weights && c.Contents != statedict.Weights {
+				err = fmt.Errorf("%s %s", c.Path, c.What)
+			}
 		}
 		return err
 	}
@@ -261,29 +265,7 @@ func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, r
 		return err
 	}
 	bar.Start("writing", s.Bytes(nonzero(weights), f.stats()), terminal.CountBytes)
-	return f.write(ctx, s, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
-}
-
-// write writes the output in the form that its name says.
-func (f *extrapolateFlags) write(ctx context.Context, s *extrapolate.Series, weights []float64, opt extrapolate.WriteOptions) (err error) {
-	if !statedict.IsTorch(f.out) {
-		return s.Write(ctx, f.out, weights, opt)
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(f.out), ".rna-extrapolate-*")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	tensors := filepath.Join(dir, "out.safetensors")
-	if err := s.Write(ctx, tensors, weights, opt); err != nil {
-		return err
-	}
-	file, err := statedict.Open(tensors, "")
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return statedict.Convert(f.out, file)
+	return s.Write(ctx, f.out, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
 }
 
 func (f *extrapolateFlags) stats() extrapolate.Stats {

@@ -262,7 +262,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 		defer opt.From.Close()
 	}
 	bar.Start("writing", s.Bytes(nonzero(rep.weights), f.stats()), terminal.CountBytes)
-	return f.write(ctx, s, rep.weights, opt)
+	return s.Write(ctx, f.out, rep.weights, opt)
 }
 
 // search evaluates the last file, the average and a grid of λ, and chooses as [rna.Choose] does.

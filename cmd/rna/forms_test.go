@@ -33,8 +33,8 @@ func TestForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if !b.Torch || len(a.Tensors) != len(b.Tensors) || b.Metadata["model"] != "lenet" {
-		t.Errorf("k.pt is %v with %d tensors of %d, %v", b.Torch, len(b.Tensors), len(a.Tensors), b.Metadata)
+	if b.Form != statedict.Torch || len(a.Tensors) != len(b.Tensors) || b.Metadata["model"] != "lenet" {
+		t.Errorf("k.pt is %v with %d tensors of %d, %v", b.Form == statedict.Torch, len(b.Tensors), len(a.Tensors), b.Metadata)
 	}
 	for _, x := range a.Tensors {
 		y, _ := b.Lookup(x.Name)

@@ -22,7 +22,7 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	root.SetHelpFunc(cli.Help)
 	root.SetUsageFunc(cli.UsageOf)
 	root.AddCommand(newTrain(), newStudy(), newLRFind(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(),
-		newBench(), newData(), newGet(), newExtrapolate(), newInspect(),
+		newBench(), newData(), newGet(), newMerge(), newExtrapolate(), newInspect(),
 		newConvert(), newExport(), newVerify(), newModels(), newOptions(), newDevices(), newVersion(), newMan())
 	root.PersistentPreRunE = cli.Guard
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -53,7 +53,7 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 		}
 	case list != nil:
 		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
-	case kind != "file" && f.Value.Type() != "bool":
+	case kind != "file" && kind != "path" && f.Value.Type() != "bool":
 		return cobra.NoFileCompletions
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 
 // Options that name what is read, and what is written, in every command that has them.
 var (
-	Reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "font"}
+	Reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "base", "font"}
 	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
 )
 

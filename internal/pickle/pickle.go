@@ -4,6 +4,7 @@
 package pickle
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type Machine struct {
 	Persistent func(id any) (any, error)
 	// RawStrings makes strings of Python 2, which may be text or bytes, Bytes; without, they must be text.
 	RawStrings bool
+	// Limit bounds the memory of values in place of MaxMemory, if it is not 0.
+	Limit int
 
 	stack []any
 	memo  map[int]any
@@ -47,8 +50,8 @@ var errCut = errors.New("the pickle is cut short")
 
 // Charge counts n bytes of values; it fails if they are too many.
 func (m *Machine) Charge(n int) error {
-	if m.spent += n; m.spent > MaxMemory {
-		return fmt.Errorf("its values take more than %d MB", MaxMemory>>20)
+	if m.spent += n; m.spent > cmp.Or(m.Limit, MaxMemory) {
+		return fmt.Errorf("its values take more than %d MB", cmp.Or(m.Limit, MaxMemory)>>20)
 	}
 	return nil
 }

@@ -3,9 +3,11 @@ package extrapolate
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
@@ -17,7 +19,15 @@ const (
 
 	// stageLen elements of all files together are read at a time, at most about.
 	stageLen = 4 << 20
+
+	// maxBuffers bounds the bytes that all workers hold.
+	maxBuffers = 512 << 20
 )
+
+// spanLen is how many elements of each file are read at a time. It is no matter of the machine, since it shows in the rounding.
+func (s *Series) spanLen() int {
+	return max(min(spanLen, stageLen/len(s.files)/kernel.Block*kernel.Block), kernel.Block)
+}
 
 // span is a part of a tensor.
 type span struct {
@@ -27,59 +37,91 @@ type span struct {
 
 // spans cuts tensors of the wanted roles.
 func (s *Series) spans(want func(Role) bool) []span {
-	most := max(min(spanLen, stageLen/len(s.files)/kernel.Block*kernel.Block), kernel.Block)
 	var out []span
 	for i := range s.tensors {
-		c := &s.tensors[i]
-		if !want(c.Role) {
-			continue
-		}
-		for off := 0; off < c.n; off += most {
-			out = append(out, span{c, off, min(most, c.n-off)})
+		if c := &s.tensors[i]; want(c.Role) {
+			out = append(out, s.cut(c)...)
 		}
 	}
 	return out
 }
 
-// reader holds a worker's views of one span in each file, in the machine's byte order.
+// cut cuts a tensor.
+func (s *Series) cut(c *column) []span {
+	var out []span
+	for off := 0; off < c.n; off += s.spanLen() {
+		out = append(out, span{c, off, min(s.spanLen(), c.n-off)})
+	}
+	return out
+}
+
+// reader holds a worker's views of one span in each file, in the machine's byte order and the type that is worked in.
 type reader struct {
 	series *Series
 	views  [][]byte
 	bufs   [][]byte
+	wide   [][]byte
+	values []float64
+	rows   [][]float64 // of widened
+	cut    [][]float64
 }
 
 func (s *Series) reader() *reader {
-	return &reader{s, make([][]byte, len(s.files)), make([][]byte, len(s.files))}
+	n := len(s.files)
+	return &reader{series: s, views: make([][]byte, n), bufs: make([][]byte, n), wide: make([][]byte, n)}
+}
+
+// raw reads the span in a file as it lies there.
+func (r *reader) raw(sp span, file int) ([]byte, error) {
+	t := sp.column.in[file]
+	size := sp.n * t.DType.Size()
+	r.bufs[file] = slices.Grow(r.bufs[file][:0], size)[:size]
+	b, err := r.series.files[file].elements(r.bufs[file], t, sp.off, sp.n)
+	if p := r.series.opt.Progress; p != nil {
+		p(int64(size))
+	}
+	return b, err
 }
 
 // load views the span in the files of the given numbers.
 func (r *reader) load(sp span, files []int) error {
-	size := sp.n * sp.column.DType.Size()
 	for _, f := range files {
-		if len(r.bufs[f]) < size && (!inPlace || safetensors.Swapped || sp.column.in[f].strides != nil) {
-			r.bufs[f] = make([]byte, size)
-		}
-		b, err := r.series.files[f].elements(r.bufs[f], sp.column.in[f], sp.off, sp.n)
+		b, err := r.raw(sp, f)
 		if err != nil {
 			return err
 		}
-		if safetensors.Swapped {
-			b = r.bufs[f][:copy(r.bufs[f], b)]
-			safetensors.Swap(b, sp.column.DType)
+		if t := sp.column.DType; t != sp.column.work() { // of eight bits: its values are exact in the wider type
+			r.values = slices.Grow(r.values[:0], sp.n)[:sp.n]
+			if err := safetensors.Decode(r.values, b, t); err != nil {
+				return err
+			}
+			size := sp.n * sp.column.work().Size()
+			r.wide[f] = slices.Grow(r.wide[f][:0], size)[:size]
+			b = r.wide[f]
+			convert.RoundFinite(b, r.values, sp.column.work().Format())
+		} else if safetensors.Swapped {
+			safetensors.Swap(b, t)
 		}
 		r.views[f] = b
-	}
-	if p := r.series.opt.Progress; p != nil {
-		p(int64(size) * int64(len(files)))
 	}
 	return nil
 }
 
-func (s *Series) workers() int {
-	if s.opt.Workers > 0 {
-		return s.opt.Workers
+// work is the type that the kernels see.
+func (c *column) work() safetensors.DType {
+	if c.DType.Number() && !c.DType.Float() {
+		return safetensors.F32
 	}
-	return runtime.GOMAXPROCS(0)
+	return c.DType
+}
+
+// workers is the number of goroutines. Each holds a span of every file.
+func (s *Series) workers() int {
+	n := s.opt.Workers
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return max(min(n, maxBuffers/(8*s.spanLen()*len(s.files))), 1)
 }
 
 // forEach calls piece once for each i in [0, n) on up to workers goroutines, and returns the error of the
@@ -98,7 +140,7 @@ func forEach(ctx context.Context, n, workers int, piece func(worker, i int) erro
 				if i >= n {
 					return
 				}
-				if err := guard(func() error { return piece(worker, i) }); err != nil {
+				if err := piece(worker, i); err != nil {
 					stop.Store(1)
 					mu.Lock()
 					if i < at {

@@ -152,7 +152,7 @@ func (w *gramWorker) add(sum *partial, sp span) error {
 	if err := w.load(sp, w.files); err != nil {
 		return err
 	}
-	t := sp.column.DType
+	t := sp.column.work()
 	f := t.Format()
 	if w.products[f] == nil {
 		w.products[f] = kernel.NewProducts(f, len(w.views), w.pairs, true)
@@ -194,7 +194,7 @@ func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 	if err := w.load(sp, w.files); err != nil {
 		return nil, err
 	}
-	t := sp.column.DType
+	t := sp.column.work()
 	x, y := make([]float64, kernel.Block), make([]float64, kernel.Block)
 	for at := 0; at < sp.n; at += kernel.Block {
 		n := min(kernel.Block, sp.n-at)
@@ -212,10 +212,10 @@ func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 // blame finds the element that is not finite, or the difference, if the products of a block are infinite by one. Products of
 // finite residuals may be infinite: they are scaled later.
 func (w *gramWorker) blame(sp span, at, n int) error {
-	size := sp.column.DType.Size()
+	size := sp.column.work().Size()
 	values := make([]float64, n)
 	for f, view := range w.views {
-		convert.Widen(values, view[at*size:], sp.column.DType.Format())
+		convert.Widen(values, view[at*size:], sp.column.work().Format())
 		for e, v := range values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", w.series.files[f].Path, sp.off+at+e, sp.column.Name, v)

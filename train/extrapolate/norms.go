@@ -22,7 +22,7 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 	var columns []*column
 	for i := range s.tensors {
 		c := &s.tensors[i]
-		if !c.DType.Float() {
+		if !c.DType.Number() {
 			continue
 		}
 		columns = append(columns, c)
@@ -81,7 +81,7 @@ func (w *normWorker) add(norms *Norms, sp span) error {
 	}
 	var square [1]float64
 	for at := 0; at < sp.n; at += kernel.Block {
-		for i, p := range w.of(sp.column.DType.Format()) {
+		for i, p := range w.of(sp.column.work().Format()) {
 			p.Block(square[:], w.views, at, min(kernel.Block, sp.n-at))
 			if i < len(w.views) {
 				norms.Norm[i] += square[0]

@@ -3,6 +3,7 @@ package extrapolate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ type Options struct {
 	// Workers is the number of goroutines, 0 for one a core. Results do not depend on it.
 	Workers int
 
+	// Loose leaves tensors out that not all files have, where they are else an error: see [Series.Left].
+	Loose bool
+
 	// Progress, if set, is told how many bytes more were read. It is called concurrently.
 	Progress func(bytes int64)
 }
@@ -29,6 +33,7 @@ type Series struct {
 	files   []*Checkpoint
 	opt     Options
 	tensors []column // by name, so that sums have one order whatever the files'
+	left    []string // with why, if files are compared loosely
 	space   *space
 }
 
@@ -76,11 +81,19 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 	}
 	s := &Series{files: files, opt: opt}
 	last := files[len(files)-1]
-	if err := compare(files); err != nil {
+	left, err := compare(files, opt.Loose)
+	if err != nil {
 		return nil, err
 	}
+	for name, why := range left {
+		s.left = append(s.left, name+": "+why)
+	}
+	slices.Sort(s.left)
 	weights := 0
 	for _, t := range last.Tensors {
+		if left[t.Name] != "" {
+			continue
+		}
 		c := column{Tensor: t}
 		for _, f := range files {
 			own, _ := f.Lookup(t.Name)
@@ -98,36 +111,67 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 	return s, nil
 }
 
-// compare lists how files differ from the last one.
-func compare(files []*Checkpoint) error {
+// compare lists how files differ from the last one. Where they are compared loosely, tensors that one lacks are left out, each with the reason.
+func compare(files []*Checkpoint, loose bool) (left map[string]string, err error) {
 	last := files[len(files)-1]
 	diff := &DifferenceError{}
-	note := func(format string, args ...any) {
-		if len(diff.Lines) == maxLines {
+	left = map[string]string{}
+	note := func(missing, format string, args ...any) {
+		switch {
+		case loose && missing != "":
+			left[missing] = fmt.Sprintf(format, args...)
+		case len(diff.Lines) == maxLines:
 			diff.More++
-			return
+		default:
+			diff.Lines = append(diff.Lines, fmt.Sprintf(format, args...))
 		}
-		diff.Lines = append(diff.Lines, fmt.Sprintf(format, args...))
 	}
 	for _, f := range files[:len(files)-1] {
 		for _, t := range last.Tensors {
 			switch own, ok := f.Lookup(t.Name); {
 			case !ok:
-				note("%s lacks %s %s%v of %s", f.Path, t.Name, t.DType, t.Shape, last.Path)
+				note(t.Name, "%s lacks %s %s%v of %s", f.Path, t.Name, t.DType, t.Shape, last.Path)
 			case own.DType != t.DType || !slices.Equal(own.Shape, t.Shape):
-				note("%s has %s %s%v, %s has %s%v", f.Path, t.Name, own.DType, own.Shape, last.Path, t.DType, t.Shape)
+				note("", "%s has %s %s%v, %s has %s%v%s", f.Path, t.Name, own.DType, own.Shape, last.Path, t.DType, t.Shape, vocabularies(own, t))
 			}
 		}
 		for _, t := range f.Tensors {
 			if _, ok := last.Lookup(t.Name); !ok {
-				note("%s has %s %s%v, which %s lacks", f.Path, t.Name, t.DType, t.Shape, last.Path)
+				note(t.Name, "%s has %s %s%v, which %s lacks", f.Path, t.Name, t.DType, t.Shape, last.Path)
 			}
 		}
 	}
 	if diff.Lines == nil {
-		return nil
+		return left, nil
 	}
-	return diff
+	return nil, diff
+}
+
+// vocabularies says of tables that differ in their rows alone that words do.
+func vocabularies(a, b Tensor) string {
+	if len(a.Shape) != 2 || len(b.Shape) != 2 || a.Shape[1] != b.Shape[1] || a.DType != b.DType {
+		return ""
+	}
+	for _, name := range []string{"embed", "wte", "lm_head", "output.weight"} {
+		if strings.Contains(a.Name, name) {
+			return fmt.Sprintf(": vocabularies of %d and %d words; bring the models to one first", a.Shape[0], b.Shape[0])
+		}
+	}
+	return ""
+}
+
+// Left lists the tensors that were left out, with the reason of each.
+func (s *Series) Left() []string { return s.left }
+
+// Of is the series of some of the tensors, which shares the files.
+func (s *Series) Of(want func(Tensor) bool) *Series {
+	part := &Series{files: s.files, opt: s.opt}
+	for _, c := range s.tensors {
+		if want(c.Tensor) {
+			part.tensors = append(part.tensors, c)
+		}
+	}
+	return part
 }
 
 // Files returns the checkpoints.
@@ -136,8 +180,80 @@ func (s *Series) Files() []*Checkpoint { return s.files }
 // Pairs returns the residuals.
 func (s *Series) Pairs() []Pair { return s.opt.Pairs }
 
-// Tensors returns the tensors of the last file.
-func (s *Series) Tensors() []Tensor { return s.files[len(s.files)-1].Tensors }
+// Tensors returns the tensors that all files have, in the order of the last one.
+func (s *Series) Tensors() []Tensor {
+	has := map[string]bool{}
+	for _, c := range s.tensors {
+		has[c.Name] = true
+	}
+	var list []Tensor
+	for _, t := range s.files[len(s.files)-1].Tensors {
+		if has[t.Name] {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// WithWorkers is the series with at most so many goroutines.
+func (s *Series) WithWorkers(n int) *Series {
+	other := *s
+	other.opt.Workers = max(min(s.workers(), n), 1)
+	return &other
+}
+
+// Alike says whether a measured series has no residual but zeros.
+func (s *Series) Alike() bool {
+	n := len(s.opt.Pairs)
+	for j := range n {
+		if s.space.sum.gram[j*n+j] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Reach is how far Σ weights[k] file_k is from the last file, and how far the files are apart at most. ok is false for files that were not
+// measured, or do not go on from each other, and for weights that do not add up to 1.
+func (s *Series) Reach(weights []float64) (toLast, diameter float64, ok bool) {
+	n := len(s.opt.Pairs)
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	if s.space == nil || n != len(s.files)-1 || math.Abs(sum-1) > 1e-6 {
+		return 0, 0, false
+	}
+	for j, p := range s.opt.Pairs {
+		if p.Y != j || p.X != j+1 {
+			return 0, 0, false
+		}
+	}
+	length := func(c []float64) float64 {
+		square := 0.0
+		for i := range n {
+			for j := range n {
+				square += c[i] * c[j] * math.Ldexp(s.space.sum.gram[i*n+j], s.space.exps[i]+s.space.exps[j])
+			}
+		}
+		return math.Sqrt(max(square, 0))
+	}
+	c := make([]float64, n)
+	rest := sum
+	for j := range n {
+		rest -= weights[j]
+		c[j] = rest - sum
+	}
+	toLast = length(c)
+	for i := range n {
+		clear(c)
+		for j := i; j < n; j++ {
+			c[j] = 1
+			diameter = max(diameter, length(c))
+		}
+	}
+	return toLast, diameter, true
+}
 
 // Bytes returns how many bytes of so many files hold tensors that are combined.
 func (s *Series) Bytes(files int, stats Stats) int64 {

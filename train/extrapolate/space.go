@@ -83,22 +83,20 @@ func (v *vector) ReadAt64(dst []float64, off int) error {
 	if off < 0 || off > v.space.dim-len(dst) {
 		return fmt.Errorf("elements %d to %d of %d", off, off+len(dst), v.space.dim)
 	}
-	return guard(func() error {
-		r := v.space.series.reader()
-		at := 0 // of the span
-		for _, sp := range v.space.spans {
-			lo, hi := max(off, at), min(off+len(dst), at+sp.n)
-			if lo < hi {
-				part := span{sp.column, sp.off + lo - at, hi - lo}
-				if err := r.load(part, []int{v.file}); err != nil {
-					return err
-				}
-				convert.Widen(dst[lo-off:hi-off], r.views[v.file], sp.column.DType.Format())
+	r := v.space.series.reader()
+	at := 0 // of the span
+	for _, sp := range v.space.spans {
+		lo, hi := max(off, at), min(off+len(dst), at+sp.n)
+		if lo < hi {
+			part := span{sp.column, sp.off + lo - at, hi - lo}
+			if err := r.load(part, []int{v.file}); err != nil {
+				return err
 			}
-			at += sp.n
+			convert.Widen(dst[lo-off:hi-off], r.views[v.file], sp.column.work().Format())
 		}
-		return nil
-	})
+		at += sp.n
+	}
+	return nil
 }
 
 func (s *space) Dim() int { return s.dim }

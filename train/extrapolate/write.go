@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
+	"onlinerna/train/statedict"
 )
 
 // Stats says what becomes of the running statistics of BatchNorm.
@@ -42,39 +44,59 @@ type WriteOptions struct {
 	Sync bool
 }
 
-// Write writes Σ weights[k] file_k to a safetensors file, which appears whole or not at all. Tensors have the
-// names, types and shapes of the last file. A weight of 1 among zeros copies a file bit by bit. A sum that exceeds the
+// A Rule says how the elements of one tensor are combined.
+type Rule struct {
+	// Weights are those of the files: Σ Weights[k] file_k. One of 1 among zeros copies a file bit by bit.
+	Weights []float64
+
+	// Divisor, if not 0, divides the sum: a mean of equal numbers is that number.
+	Divisor float64
+
+	// Each, if set, takes the place of Weights: it sets out to elements of the output, from number at on, of which in has those of each
+	// file. It is called concurrently.
+	Each func(out []float64, in [][]float64, at int)
+}
+
+// Rules gives the rule of each tensor that is combined. It is asked for one tensor at a time, in the order of names, and may [Series.Scan] it.
+type Rules func(ctx context.Context, t Tensor) (Rule, error)
+
+// Linear is one weight for each file, whatever the tensor.
+func Linear(weights []float64) Rules {
+	return func(context.Context, Tensor) (Rule, error) { return Rule{Weights: weights}, nil }
+}
+
+// Sink takes the bytes of tensors, little-endian, from byte off of each on, in any order and from several goroutines.
+type Sink interface {
+	WriteAt(name string, b []byte, off int64) error
+}
+
+// Write writes Σ weights[k] file_k to a safetensors file, or for .pt and .pth to one that torch.load takes, which appears whole or not at all.
+// Tensors have the names, types and shapes of the last file. A weight of 1 among zeros copies a file bit by bit. A sum that exceeds the
 // largest finite value of its type is an error.
 func (s *Series) Write(ctx context.Context, path string, weights []float64, opt WriteOptions) error {
 	if len(weights) != len(s.files) {
 		return fmt.Errorf("%d weights for %d files", len(weights), len(s.files))
 	}
-	var list []safetensors.Tensor
+	return s.WriteRules(ctx, path, Linear(weights), opt)
+}
+
+// WriteRules is [Series.Write] by a rule for each tensor.
+func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt WriteOptions) error {
+	var list []statedict.Tensor
 	for _, c := range s.tensors {
-		list = append(list, safetensors.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
+		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
 	}
 	metadata := clone(s.files[len(s.files)-1].Metadata)
-	for k, v := range opt.Metadata {
-		metadata[k] = v
-	}
-	w, err := safetensors.Create(path, list, metadata)
+	maps.Copy(metadata, opt.Metadata)
+	w, err := statedict.Create(path, list, metadata)
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	spans := s.spans(func(Role) bool { return true })
-	workers := make([]*combiner, s.workers())
-	err = forEach(ctx, len(spans), len(workers), func(worker, i int) error {
-		if workers[worker] == nil {
-			workers[worker] = s.combiner(weights)
-		}
-		b, err := workers[worker].bytes(spans[i], opt)
-		if err != nil {
-			return err
-		}
-		return w.WriteAt(spans[i].column.Name, b, int64(spans[i].off)*int64(spans[i].column.DType.Size()))
-	})
-	if err != nil {
+	if err := s.Combine(ctx, w, nil, rules, opt); err != nil {
+		return err
+	}
+	if err := s.Unchanged(); err != nil {
 		return err
 	}
 	if opt.Sync {
@@ -83,66 +105,149 @@ func (s *Series) Write(ctx context.Context, path string, weights []float64, opt 
 	return w.CommitUnsynced()
 }
 
+// Unchanged finds files that were written to, or replaced, since they were opened.
+func (s *Series) Unchanged() error {
+	for _, f := range s.files {
+		if err := f.File.Unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batchLen spans at least are combined at a time, if rules are made in between.
+const batchLen = 128
+
+// Combine hands the combination to a sink, of the tensors that are wanted; nil is all.
+func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, rules Rules, opt WriteOptions) error {
+	workers := make([]*combiner, s.workers())
+	var batch []span
+	made := map[*column]Rule{}
+	flush := func() error {
+		err := forEach(ctx, len(batch), len(workers), func(worker, i int) error {
+			if workers[worker] == nil {
+				workers[worker] = &combiner{reader: s.reader()}
+			}
+			sp := batch[i]
+			b, err := workers[worker].bytes(sp, made[sp.column], opt)
+			if err != nil {
+				return err
+			}
+			return to.WriteAt(sp.column.Name, b, int64(sp.off)*int64(sp.column.DType.Size()))
+		})
+		batch = batch[:0]
+		clear(made)
+		return err
+	}
+	for i := range s.tensors {
+		c := &s.tensors[i]
+		if want != nil && !want(c.Tensor) {
+			continue
+		}
+		if opt.Stats.combines(c.Role) {
+			rule, err := rules(ctx, c.Tensor)
+			if err == nil && rule.Each == nil && len(rule.Weights) != len(s.files) {
+				err = fmt.Errorf("%d weights for %d files", len(rule.Weights), len(s.files))
+			}
+			if err != nil {
+				return err
+			}
+			made[c] = rule
+		}
+		for _, sp := range s.cut(c) {
+			if batch = append(batch, sp); len(batch) >= 1<<16 {
+				rule := made[c]
+				if err := flush(); err != nil {
+					return err
+				}
+				made[c] = rule
+			}
+		}
+		if len(batch) >= batchLen {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
 // combiner has the buffers of one worker.
 type combiner struct {
 	*reader
-	weights []float64
-	files   []int // of nonzero weight
-	coef    []float64
-	taken   [][]byte // their views
+	weights []float64 // for which the rest is made
+	files   []int     // of nonzero weight
+	taken   [][]byte  // their views
 	sums    map[convert.Format]*kernel.Combination
 	row     [kernel.Run]float64
 	out     []byte
 }
 
-func (s *Series) combiner(weights []float64) *combiner {
-	c := &combiner{reader: s.reader(), weights: weights, sums: map[convert.Format]*kernel.Combination{}}
+// set prepares for weights.
+func (c *combiner) set(weights []float64) {
+	if slices.Equal(c.weights, weights) {
+		return
+	}
+	c.weights, c.files = weights, nil
 	for i, w := range weights {
 		if w != 0 {
-			c.files, c.coef = append(c.files, i), append(c.coef, w)
+			c.files = append(c.files, i)
 		}
 	}
-	c.taken = make([][]byte, len(c.files))
-	return c
+	c.taken, c.sums = make([][]byte, len(c.files)), map[convert.Format]*kernel.Combination{}
+}
+
+// sum is the kernel that adds files of a format.
+func (c *combiner) sum(f convert.Format) *kernel.Combination {
+	if c.sums[f] == nil {
+		var coef []float64
+		for _, i := range c.files {
+			coef = append(coef, c.weights[i])
+		}
+		c.sums[f] = kernel.NewCombination(f, coef)
+	}
+	return c.sums[f]
 }
 
 // bytes returns the elements of a span of the output, valid until the next call.
-func (c *combiner) bytes(sp span, opt WriteOptions) ([]byte, error) {
-	last := len(c.weights) - 1
+func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
+	last := len(c.views) - 1
 	role := sp.column.Role
 	if opt.From != nil && (role == RunningMean || role == RunningVar) {
 		if t, ok := opt.From.Lookup(sp.column.Name); ok {
 			return c.convert(sp, opt.From, t)
 		}
 	}
-	copied := -1 // the file to copy
-	switch {
-	case !opt.Stats.combines(role):
-		copied = last
-	case len(c.files) == 1 && c.weights[c.files[0]] == 1:
-		copied = c.files[0]
+	if !opt.Stats.combines(role) {
+		return c.raw(sp, last)
 	}
-	if copied >= 0 {
-		err := c.load(sp, []int{copied})
-		if err == nil && safetensors.Swapped {
-			safetensors.Swap(c.views[copied], sp.column.DType)
+	files := c.series.all()
+	if rule.Each == nil {
+		c.set(rule.Weights)
+		if files = c.files; len(files) == 1 && rule.Weights[files[0]] == 1 && rule.Divisor == 0 {
+			return c.raw(sp, files[0])
 		}
-		return c.views[copied], err
 	}
-	if err := c.load(sp, c.files); err != nil {
+	if err := c.load(sp, files); err != nil {
 		return nil, err
 	}
-	t := sp.column.DType
-	if c.sums[t.Format()] == nil {
-		c.sums[t.Format()] = kernel.NewCombination(t.Format(), c.coef)
+	size, f := sp.column.DType.Size(), sp.column.work().Format()
+	for i := range c.taken {
+		c.taken[i] = c.views[c.files[i]]
 	}
-	for i, f := range c.files {
-		c.taken[i] = c.views[f]
-	}
-	c.out = slices.Grow(c.out[:0], sp.n*t.Size())[:sp.n*t.Size()]
+	c.out = slices.Grow(c.out[:0], sp.n*size)[:sp.n*size]
 	for at := 0; at < sp.n; at += kernel.Run {
 		sum := c.row[:min(kernel.Run, sp.n-at)]
-		c.sums[t.Format()].Sum(sum, c.taken, at)
+		if rule.Each != nil {
+			rule.Each(sum, c.widened(f, at, len(sum)), sp.off+at)
+		} else {
+			c.sum(f).Sum(sum, c.taken, at)
+			if rule.Divisor != 0 {
+				for i := range sum {
+					sum[i] /= rule.Divisor
+				}
+			}
+		}
 		if role == RunningVar {
 			for i, v := range sum {
 				sum[i] = max(v, 0)
@@ -155,6 +260,51 @@ func (c *combiner) bytes(sp span, opt WriteOptions) ([]byte, error) {
 	return c.out, nil
 }
 
+// widened are n elements of each view, from number at on.
+func (r *reader) widened(f convert.Format, at, n int) [][]float64 {
+	if r.rows == nil {
+		for range r.views {
+			r.rows = append(r.rows, make([]float64, kernel.Run))
+		}
+		r.cut = make([][]float64, len(r.views))
+	}
+	for i, v := range r.views {
+		r.cut[i] = r.rows[i][:n]
+		convert.Widen(r.cut[i], v[at*f.Size():], f)
+	}
+	return r.cut
+}
+
+// Scan reads a tensor in all files. visit is called concurrently, but not with the same worker number, below [Series.Workers], at a time: it gets
+// elements from number at on of each file. Those of one part, of which there are [Series.Parts], come in order and from one worker.
+func (s *Series) Scan(ctx context.Context, t Tensor, visit func(worker, part, at int, in [][]float64)) error {
+	i := slices.IndexFunc(s.tensors, func(c column) bool { return c.Name == t.Name })
+	if i < 0 {
+		return fmt.Errorf("there is no tensor %q", t.Name)
+	}
+	spans := s.cut(&s.tensors[i])
+	readers := make([]*reader, s.workers())
+	return forEach(ctx, len(spans), len(readers), func(worker, part int) error {
+		if readers[worker] == nil {
+			readers[worker] = s.reader()
+		}
+		sp, r := spans[part], readers[worker]
+		if err := r.load(sp, s.all()); err != nil {
+			return err
+		}
+		for at := 0; at < sp.n; at += kernel.Run {
+			visit(worker, part, sp.off+at, r.widened(sp.column.work().Format(), at, min(kernel.Run, sp.n-at)))
+		}
+		return nil
+	})
+}
+
+// Workers bounds the numbers of workers.
+func (s *Series) Workers() int { return s.workers() }
+
+// Parts is in how many parts a tensor is read.
+func (s *Series) Parts(t Tensor) int { return (t.n + s.spanLen() - 1) / s.spanLen() }
+
 // encode rounds values to the elements of out from at on.
 func (c *combiner) encode(sp span, at int, values []float64) error {
 	t := sp.column.DType
@@ -164,14 +314,14 @@ func (c *combiner) encode(sp span, at int, values []float64) error {
 		return err
 	}
 	if bad >= 0 {
-		return fmt.Errorf("element %d of tensor %q would be %v, which %s cannot hold: raise lambda", sp.off+at+bad, sp.column.Name, values[bad], t)
+		return fmt.Errorf("element %d of tensor %q would be %v, which %s cannot hold: the weights are too large (for rna, raise lambda)", sp.off+at+bad, sp.column.Name, values[bad], t)
 	}
 	return nil
 }
 
 // convert reads a span of a tensor of another file and rounds it to the type of the series.
 func (c *combiner) convert(sp span, from *Checkpoint, t Tensor) ([]byte, error) {
-	if t.n != sp.column.n || !t.DType.Float() {
+	if t.n != sp.column.n || !t.DType.Number() {
 		return nil, fmt.Errorf("%s: tensor %q is %s%v, the checkpoints have %s%v", from.Path, t.Name, t.DType, t.Shape, sp.column.DType, sp.column.Shape)
 	}
 	size := sp.column.DType.Size()

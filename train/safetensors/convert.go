@@ -3,6 +3,8 @@ package safetensors
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"sort"
 
 	"onlinerna/internal/simd/convert"
 )
@@ -23,6 +25,9 @@ func (t DType) Format() convert.Format {
 	return convert.Float32
 }
 
+// Number says whether Decode and Encode know the type: those of Float, and the two of eight bits.
+func (t DType) Number() bool { return t.Float() || t == F8E4M3 || t == F8E5M2 }
+
 // Swapped says that the machine has another byte order than files.
 var Swapped = binary.NativeEndian.Uint16([]byte{1, 0}) != 1
 
@@ -38,6 +43,12 @@ func Swap(b []byte, t DType) {
 
 // Decode sets dst to the elements that b holds, little-endian, of a floating-point type. It is exact.
 func Decode(dst []float64, b []byte, t DType) error {
+	if values := float8[t]; values != nil && len(b) == len(dst) {
+		for i, c := range b {
+			dst[i] = values[c]
+		}
+		return nil
+	}
 	if !t.Float() || len(b) != len(dst)*t.Size() {
 		return fmt.Errorf("%d bytes of %s do not hold %d floating-point numbers", len(b), t, len(dst))
 	}
@@ -53,6 +64,9 @@ func Decode(dst []float64, b []byte, t DType) error {
 // nearest, ties to even; what exceeds the type's largest finite value becomes infinite. Overflow is the
 // first such element, or one that was not finite before, and -1 when there is none.
 func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
+	if values := float8[t]; values != nil && len(b) == len(src) {
+		return encode8(b, src, values), nil
+	}
 	if !t.Float() || len(b) != len(src)*t.Size() {
 		return -1, fmt.Errorf("%d bytes of %s do not hold %d floating-point numbers", len(b), t, len(src))
 	}
@@ -61,4 +75,60 @@ func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
 		Swap(b, t)
 	}
 	return overflow, nil
+}
+
+// float8 are the values of the types of eight bits by their codes: the sign, the exponent, the mantissa.
+var float8 = map[DType]*[256]float64{F8E4M3: values8(4, 3, 0x7e), F8E5M2: values8(5, 2, 0x7b)}
+
+// values8 lists the values of a type whose largest finite one has the code last. Behind it, F8E5M2 has infinity, and NaN follow.
+func values8(exponent, mantissa int, last byte) *[256]float64 {
+	var v [256]float64
+	bias := 1<<(exponent-1) - 1
+	for c := range 128 {
+		e, m := c>>mantissa, float64(c&(1<<mantissa-1))/float64(int(1)<<mantissa)
+		switch {
+		case c > int(last) && c == int(last)+1 && exponent == 5:
+			v[c] = math.Inf(1)
+		case c > int(last):
+			v[c] = math.NaN()
+		case e == 0:
+			v[c] = math.Ldexp(m, 1-bias)
+		default:
+			v[c] = math.Ldexp(1+m, e-bias)
+		}
+		v[c|0x80] = -v[c]
+	}
+	return &v
+}
+
+// encode8 rounds to the nearest value, ties to an even code.
+func encode8(b []byte, src []float64, values *[256]float64) (overflow int) {
+	overflow = -1
+	last := 0x7e
+	for !(values[last] < math.Inf(1)) {
+		last--
+	}
+	most := values[last] + (values[last]-values[last-1])/2
+	for i, x := range src {
+		a := math.Abs(x)
+		c := last + 1
+		switch {
+		case a < most || a == most && last%2 == 0:
+			c = min(sort.Search(last+1, func(k int) bool { return values[k] >= a }), last) // the first that is not below
+			if c > 0 {
+				if mid := (values[c-1] + values[c]) / 2; a < mid || a == mid && c%2 == 1 {
+					c--
+				}
+			}
+		case overflow < 0:
+			overflow = i
+		}
+		if math.IsNaN(x) {
+			c = 0x7f
+		}
+		if b[i] = byte(c); math.Signbit(x) {
+			b[i] |= 0x80
+		}
+	}
+	return overflow
 }

@@ -20,6 +20,10 @@ const (
 	BF16 DType = "BF16"
 	I64  DType = "I64"
 	I32  DType = "I32"
+
+	// F8E4M3 has no infinity, as PyTorch's float8_e4m3fn; F8E5M2 is float8_e5m2.
+	F8E4M3 DType = "F8_E4M3"
+	F8E5M2 DType = "F8_E5M2"
 )
 
 // sizes holds the bytes of an element of every type of the format.
@@ -52,22 +56,35 @@ func (t Tensor) Len() int {
 	return n
 }
 
+// Check finds a type that the format does not know, and a shape with negative extents or too many elements.
+func Check(t DType, shape []int) error {
+	_, err := bytesOf(t, shape)
+	return err
+}
+
 // size computes the number of bytes with checks against overflow and negative extents.
 func (t Tensor) size() (int64, error) {
-	unit, ok := sizes[t.DType]
-	if !ok {
-		return 0, fmt.Errorf("tensor %q: unknown element type %q", t.Name, t.DType)
+	n, err := bytesOf(t.DType, t.Shape)
+	if err != nil {
+		return 0, fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
-	n := unit
+	return n, nil
+}
+
+func bytesOf(t DType, shape []int) (int64, error) {
+	n, ok := sizes[t]
+	if !ok {
+		return 0, fmt.Errorf("unknown element type %q", t)
+	}
 	zero := false
-	for _, d := range t.Shape {
+	for _, d := range shape {
 		switch {
 		case d < 0:
-			return 0, fmt.Errorf("tensor %q: negative extent in shape %v", t.Name, t.Shape)
+			return 0, fmt.Errorf("negative extent in shape %v", shape)
 		case d == 0:
 			zero = true
 		case n > (1<<62)/int64(d):
-			return 0, fmt.Errorf("tensor %q: shape %v is too large", t.Name, t.Shape)
+			return 0, fmt.Errorf("shape %v is too large", shape)
 		default:
 			n *= int64(d)
 		}

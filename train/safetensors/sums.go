@@ -33,30 +33,28 @@ func sumPlace(head []byte) int {
 }
 
 // seal puts the checksums into the header of a file that is else complete.
-func seal(f interface {
-	io.ReaderAt
-	io.WriterAt
-	io.Seeker
-}, head []byte, start int64) error {
-	at := sumPlace(head)
+func (w *Writer) seal() error {
+	at := sumPlace(w.head)
 	if at < 0 {
 		return nil
 	}
-	end, err := f.Seek(0, io.SeekEnd)
+	end, err := w.file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
-	sums, err := checksum.Blocks(f, start, end-start)
-	if err != nil {
-		return err
+	sums, ok := w.blocks(end - w.start)
+	if !ok {
+		if sums, err = checksum.Blocks(w.file, w.start, end-w.start); err != nil {
+			return err
+		}
 	}
-	copy(head[at+len(checksum.Zeros)+1:], sums)
+	copy(w.head[at+len(checksum.Zeros)+1:], sums)
 	prefix := make([]byte, 8)
-	if _, err := f.ReadAt(prefix, 0); err != nil {
+	if _, err := w.file.ReadAt(prefix, 0); err != nil {
 		return err
 	}
-	checksum.Seal(at, prefix, head)
-	_, err = f.WriteAt(head, 8)
+	checksum.Seal(at, prefix, w.head)
+	_, err = w.file.WriteAt(w.head, 8)
 	return err
 }
 

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
-	"sync/atomic"
+	"sync"
 	"unicode/utf8"
 
 	"onlinerna/internal/checksum"
@@ -27,7 +28,9 @@ type Writer struct {
 	next    int
 
 	parts   map[string]Tensor // with their places, for WriteAt
-	written atomic.Int64      // bytes, by WriteAt
+	mu      sync.Mutex
+	written int64         // bytes, by WriteAt
+	sums    *checksum.Sum // of parts of blocks, by WriteAt
 
 	err  error
 	done bool // committed or given up
@@ -82,7 +85,8 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)), head: js, parts: parts}
+	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)), head: js, parts: parts,
+		sums: checksum.NewSum(crc32.Castagnoli)}
 	w.write(binary.LittleEndian.AppendUint64(nil, uint64(len(js))))
 	w.write(js)
 	return w, nil
@@ -145,8 +149,34 @@ func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	if _, err := w.file.WriteAt(b, w.start+t.off+off); err != nil {
 		return fmt.Errorf("%s: tensor %q: %w", w.path, name, err)
 	}
-	w.written.Add(int64(len(b)))
+	w.mu.Lock()
+	w.written += int64(len(b))
+	w.mu.Unlock()
+	for at := t.off + off; len(b) > 0; {
+		part := b[:min(int64(len(b)), checksum.Block-at%checksum.Block)]
+		sum := checksum.Part(crc32.Castagnoli, part)
+		w.mu.Lock()
+		w.sums.Add(at, int64(len(part)), sum)
+		w.mu.Unlock()
+		b, at = b[len(part):], at+int64(len(part))
+	}
 	return nil
+}
+
+// blocks are the checksums of the blocks of the data that WriteAt wrote, ok is false for a file of Write.
+func (w *Writer) blocks(n int64) (sums string, ok bool) {
+	if w.written == 0 {
+		return "", false
+	}
+	out := make([]byte, 0, checksum.Len(n))
+	for at := int64(0); at < n; at += checksum.Block {
+		sum, ok := w.sums.Of(at, min(at+checksum.Block, n))
+		if !ok {
+			return "", false
+		}
+		out = append(out, checksum.Digits(sum)...)
+	}
+	return string(out), true
 }
 
 func (w *Writer) elements(n int, put func(b []byte, i int) []byte) error {
@@ -188,7 +218,7 @@ func (w *Writer) commit(sync bool) error {
 		w.err = w.buf.Flush()
 	}
 	if w.err == nil {
-		w.err = seal(w.file, w.head, w.start)
+		w.err = w.seal()
 	}
 	if w.err == nil {
 		w.done = true
@@ -213,7 +243,7 @@ func (w *Writer) complete() {
 	for _, t := range w.parts {
 		want += t.bytes
 	}
-	if n := w.written.Load(); n > 0 || want == 0 && w.next == 0 {
+	if n := w.written; n > 0 || want == 0 && w.next == 0 {
 		if n != want || w.next > 0 {
 			w.fail(fmt.Errorf("%d bytes of tensors were written, %d are declared", n, want))
 		}

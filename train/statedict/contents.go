@@ -1,7 +1,6 @@
 package statedict
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,7 +45,7 @@ func (f *File) Contents() (Contents, string) {
 			return OptimizerState, "holds the state of an optimiser, not weights: weights.safetensors lies beside it"
 		}
 	}
-	if m := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return moment.MatchString(t.Name) }); m >= 0 {
+	if m := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return isMoment(t.Name) }); m >= 0 {
 		return OptimizerState, fmt.Sprintf("holds the state of an optimiser, as %s, not weights", f.Tensors[m].Name)
 	}
 	if l := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return factor.MatchString(t.Name) }); l >= 0 {
@@ -54,7 +53,11 @@ func (f *File) Contents() (Contents, string) {
 			"factors is not combining their products", f.Tensors[l].Name)
 	}
 	if i, n := shardOf(f.Path); n > 1 {
-		return Shard, fmt.Sprintf("is shard %d of %d of a checkpoint: a part of its tensors", i, n)
+		what := fmt.Sprintf("is shard %d of %d of a checkpoint: a part of its tensors", i, n)
+		if list := f.Siblings(); len(list) > 0 {
+			what += "; beside it are " + strings.Join(list[:min(len(list), 4)], ", ")
+		}
+		return Shard, what
 	}
 	return Weights, ""
 }
@@ -70,33 +73,11 @@ func shardOf(path string) (i, n int) {
 	return i, n
 }
 
-// notTensors says what a JSON file is in the place of weights.
-func notTensors(path string) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var index struct {
-		Map map[string]string `json:"weight_map"`
-	}
-	if json.Unmarshal(b, &index) != nil || index.Map == nil {
-		return fmt.Errorf("%s is JSON, not weights: want safetensors, or what torch.save wrote", path)
-	}
-	var files []string
-	for _, name := range index.Map {
-		files = append(files, name)
-	}
-	slices.Sort(files)
-	files = slices.Compact(files)
-	return fmt.Errorf("%s is the index of a checkpoint of %d tensors in %d files: %s; one file with all tensors is read: save the whole state dict as one", path,
-		len(index.Map), len(files), strings.Join(files[:min(len(files), 4)], ", "))
-}
-
 // sharded says of a folder's files of weights that they are the shards of one checkpoint; empty where they are not.
 func sharded(names []string) string {
 	for _, name := range names {
 		if _, n := shardOf(name); n > 1 {
-			return fmt.Sprintf("it holds a checkpoint in %d shards, as %s; one file with all tensors is read: save the whole state dict as one", n, filepath.Base(name))
+			return fmt.Sprintf("it holds a checkpoint in %d shards, as %s, without their index, as model.safetensors.index.json", n, filepath.Base(name))
 		}
 	}
 	return ""

@@ -1,12 +1,11 @@
 package statedict
 
 import (
-	"bufio"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
-	"onlinerna/internal/files"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/torchfile"
 )
@@ -17,14 +16,18 @@ func Convert(dst string, f *File) error {
 	if _, err := f.Verify(); err != nil {
 		return err
 	}
-	switch {
-	case IsTorch(dst):
-		return toTorch(dst, f)
-	case strings.EqualFold(filepath.Ext(dst), ".safetensors"):
-		return toSafetensors(dst, f)
-	default:
-		return fmt.Errorf("%s: the ending says what to write: .safetensors, .pt or .pth", dst)
+	w, err := Create(dst, f.Tensors, f.Metadata)
+	if err != nil {
+		return err
 	}
+	defer w.Abort()
+	for _, t := range f.Tensors {
+		size := int64(t.DType.Size())
+		if err := f.blocks(t, func(b []byte, at int) error { return w.WriteAt(t.Name, b, int64(at)*size) }); err != nil {
+			return err
+		}
+	}
+	return w.Commit()
 }
 
 // IsTorch says whether a name is one of files that torch.load reads.
@@ -33,55 +36,32 @@ func IsTorch(path string) bool {
 	return ext == ".pt" || ext == ".pth"
 }
 
-func toSafetensors(dst string, f *File) error {
-	var list []safetensors.Tensor
-	for _, t := range f.Tensors {
-		list = append(list, safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
-	}
-	meta := map[string]string{"format": "pt"}
-	for k, v := range f.Metadata {
-		meta[k] = v
-	}
-	w, err := safetensors.Create(dst, list, meta)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for _, t := range f.Tensors {
-		off, size := int64(0), int64(t.DType.Size())
-		err := f.blocks(t, func(b []byte, at int) error {
-			off = int64(at) * size
-			return w.WriteAt(t.Name, b, off)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return w.Commit()
+// Writer writes a file of tensors, which appears whole at Commit or not at all. WriteAt takes bytes of a tensor, little-endian, from byte off of it on,
+// in any order, from several goroutines.
+type Writer interface {
+	WriteAt(name string, b []byte, off int64) error
+	Commit() error
+	CommitUnsynced() error
+	Abort()
 }
 
-func toTorch(dst string, f *File) error {
-	var list []torchfile.Tensor
-	for _, t := range f.Tensors {
-		list = append(list, torchfile.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+// Create starts a file in the form that its ending says: .safetensors, or .pt and .pth for what torch.load takes.
+func Create(dst string, tensors []Tensor, metadata map[string]string) (Writer, error) {
+	switch {
+	case strings.EqualFold(filepath.Ext(dst), ".safetensors"):
+		var list []safetensors.Tensor
+		for _, t := range tensors {
+			list = append(list, safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+		}
+		meta := map[string]string{"format": "pt"}
+		maps.Copy(meta, metadata)
+		return safetensors.Create(dst, list, meta)
+	case IsTorch(dst):
+		var list []torchfile.Tensor
+		for _, t := range tensors {
+			list = append(list, torchfile.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+		}
+		return torchfile.Create(dst, list, metadata)
 	}
-	fd, err := files.Create(dst)
-	if err != nil {
-		return err
-	}
-	defer fd.Abort()
-	w := bufio.NewWriterSize(fd, 1<<20)
-	var buf []byte
-	err = torchfile.Write(w, list, f.Metadata, func(t torchfile.Tensor) (b []byte, err error) {
-		own, _ := f.Lookup(t.Name)
-		buf, err = f.Bytes(buf[:0], own)
-		return buf, err
-	})
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", dst, err)
-	}
-	return fd.Commit()
+	return nil, fmt.Errorf("%s: the ending says what to write: .safetensors, .pt or .pth", dst)
 }

@@ -14,7 +14,7 @@ func (f *File) Float64s(t Tensor, dst []float64) error { return floats(f, t, dst
 func (f *File) Float32s(t Tensor, dst []float32) error { return floats(f, t, dst) }
 
 // blockLen is how many elements are converted at a time.
-const blockLen = 1 << 14
+const blockLen = 1 << 16
 
 func floats[T float32 | float64](f *File, t Tensor, dst []T) error {
 	if !t.DType.Float() {
@@ -69,53 +69,14 @@ func (f *File) Bytes(b []byte, t Tensor) ([]byte, error) {
 func (f *File) blocks(t Tensor, fn func(b []byte, at int) error) error {
 	n, size := t.Len(), t.DType.Size()
 	buf := make([]byte, min(n, blockLen)*size)
-	next := f.inOrder(t)
-	if t.Strides != nil {
-		var err error
-		if next, err = f.strided(t); err != nil {
-			return err
-		}
-	}
 	for at := 0; at < n; at += blockLen {
 		b := buf[:min(blockLen, n-at)*size]
-		err := next(b, at)
-		if err == nil {
-			err = fn(b, at)
+		if err := f.Read(b, t, at); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := fn(b, at); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", f.Path, t.Name, err)
 		}
 	}
 	return nil
-}
-
-// inOrder reads elements that lie one behind the other.
-func (f *File) inOrder(t Tensor) func(b []byte, at int) error {
-	return func(b []byte, at int) error {
-		_, err := f.file.ReadAt(b, t.Offset+int64(at)*int64(t.DType.Size()))
-		return err
-	}
-}
-
-// strided reads elements that lie apart: what lies between the first and the last one is held in memory.
-func (f *File) strided(t Tensor) (func(b []byte, at int) error, error) {
-	size, last := t.DType.Size(), 0
-	for i, d := range t.Shape {
-		last += (d - 1) * t.Strides[i]
-	}
-	all := make([]byte, (last+1)*size)
-	if _, err := f.file.ReadAt(all, t.Offset); err != nil {
-		return nil, fmt.Errorf("%s: tensor %q: %w", f.Path, t.Name, err)
-	}
-	return func(b []byte, at int) error {
-		for ; len(b) > 0; b, at = b[size:], at+1 {
-			from := 0
-			for k, rest := len(t.Shape)-1, at; k >= 0; k-- {
-				from += rest % t.Shape[k] * t.Strides[k]
-				rest /= t.Shape[k]
-			}
-			copy(b[:size], all[from*size:])
-		}
-		return nil
-	}, nil
 }

@@ -1,10 +1,13 @@
-// Package statedict opens files that hold the tensors of a model by name: safetensors, and what torch.save wrote of a state dict or of a
-// training script's checkpoint (see package torchfile). Which of them a file is, its first bytes say.
+// Package statedict opens checkpoints that hold the tensors of a model by name: safetensors, and what torch.save wrote of a state dict or of a
+// training script's checkpoint (see package torchfile), one file or the shards of a folder with an index; PyTorch's distributed checkpoints;
+// numpy's .npz; and GGUF. Which of them a file is, its first bytes say. Nothing that a file holds is run, paths in indexes do not leave
+// their folder, and memory is bounded by the number of tensors.
 //
 // What PyTorch's wrappers put before all names, "module." and "_orig_mod.", is left out.
 package statedict
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,60 +26,63 @@ type Tensor struct {
 	DType safetensors.DType
 	Shape []int
 
-	// Strides are in elements, nil where these lie in order. Offset is where in the file the first one lies.
-	Strides []int
-	Offset  int64
+	pieces []piece // at least one; one without extents is all of the tensor
 }
 
 // Len is the number of elements.
-func (t Tensor) Len() int {
-	n := 1
-	for _, d := range t.Shape {
-		n *= d
-	}
-	return n
-}
+func (t Tensor) Len() int { return product(t.Shape) }
+
+// Form is a form of checkpoints.
+type Form string
+
+// The forms.
+const (
+	Safetensors Form = "safetensors"
+	Torch       Form = "torch.save"
+	Distributed Form = "PyTorch distributed checkpoint"
+	Numpy       Form = "npz"
+	GGUF        Form = "GGUF"
+)
 
 // File is an open file. Its methods may be called concurrently.
 type File struct {
 	Path     string
 	Tensors  []Tensor // in the file's order
 	Metadata map[string]string
+	Form     Form
+	Shards   int // files that hold the tensors
 
-	// Torch says that torch.save, or what writes the same, wrote the file. Key is then where in it the state dict is, empty where it
-	// is all that was saved, and Others are keys of further ones.
-	Torch  bool
+	// Key is where in a file of torch.save or a distributed checkpoint the state dict is, empty where it is all that was saved, and Others
+	// are keys of further ones.
 	Key    string
 	Others []string
 
 	index map[string]int
-	file  *os.File
+	files []*os.File
+	infos []os.FileInfo // of the files as they were opened
 }
 
-// Open opens a file, or weights of the cache folder by their name: see [catalogue.Locate]. A key chooses among the state dicts
-// of one of torch.save, as "model_ema"; without, it is found.
-func Open(path, key string) (*File, error) {
+// Open opens a checkpoint: a file, the index of shards, a folder with either, or weights of the cache folder by their name: see
+// [catalogue.Locate]. A key chooses among the state dicts of one of torch.save, as "model_ema"; without, it is found.
+func Open(path, key string) (_ *File, err error) {
 	name := path
-	path, err := catalogue.Locate(name, catalogue.Weights)
-	if err != nil {
+	if path, err = catalogue.Locate(name, catalogue.Weights); err != nil {
 		return nil, err
 	}
-	fd, err := files.Open(path)
-	if err != nil {
-		return nil, inFolder(path, err)
-	}
-	f := &File{Path: path, file: fd, index: map[string]int{}}
-	var head [4]byte
-	n, _ := io.ReadFull(fd, head[:])
-	if f.Torch = torchfile.Is(head[:n]); f.Torch {
-		err = f.openTorch(key)
+	f := &File{Path: path, index: map[string]int{}}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	if st, e := os.Stat(path); e == nil && st.IsDir() {
+		err = f.openFolder(key)
 	} else if strings.EqualFold(filepath.Ext(path), ".json") {
-		err = notTensors(path)
+		err = f.openIndex(path, key)
 	} else {
-		err = f.openSafetensors(key)
+		err = f.openFile(path, key)
 	}
 	if err != nil {
-		fd.Close()
 		return nil, err
 	}
 	if it, ok := catalogue.Find(name); ok && path != name && f.Metadata["model"] == "" {
@@ -85,11 +91,61 @@ func Open(path, key string) (*File, error) {
 		}
 		f.Metadata["model"] = it.Net
 	}
+	f.Shards = len(f.files)
 	f.unwrap()
 	for i, t := range f.Tensors {
+		if _, twice := f.index[t.Name]; twice {
+			return nil, fmt.Errorf("%s: tensor %q occurs twice", path, t.Name)
+		}
 		f.index[t.Name] = i
 	}
 	return f, nil
+}
+
+// openFile opens one file with all tensors in it, or a shard.
+func (f *File) openFile(path, key string) error {
+	fd, err := f.add(path)
+	if err != nil {
+		return err
+	}
+	var head [4]byte
+	n, _ := io.ReadFull(fd, head[:])
+	switch {
+	case torchfile.Is(head[:n]) && isNumpy(fd):
+		f.Form = Numpy
+	case torchfile.Is(head[:n]):
+		f.Form = Torch
+		return f.openTorch(path, key)
+	case string(head[:n]) == ggufMagic:
+		f.Form = GGUF
+	default:
+		f.Form = Safetensors
+		return f.openSafetensors(path, key)
+	}
+	if key != "" {
+		return fmt.Errorf("%s: key %q: %s has none", path, key, f.Form)
+	}
+	if f.Form == Numpy {
+		err = f.openNumpy(fd)
+	} else {
+		err = f.openGGUF(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// add opens one more file that holds tensors.
+func (f *File) add(path string) (*os.File, error) {
+	fd, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	f.files = append(f.files, fd)
+	info, err := fd.Stat()
+	f.infos = append(f.infos, info)
+	return fd, err
 }
 
 // inFolder adds to the error of a file that is a folder which weights are in it.
@@ -115,37 +171,47 @@ func inFolder(path string, err error) error {
 	return fmt.Errorf("%w: in it are %s%s", err, strings.Join(names, ", "), more)
 }
 
-func (f *File) openSafetensors(key string) error {
+func (f *File) openSafetensors(path, key string) error {
 	if key != "" {
-		return fmt.Errorf("%s: key %q: a safetensors file has none", f.Path, key)
+		return fmt.Errorf("%s: key %q: a safetensors file has none", path, key)
 	}
-	s, err := safetensors.Open(f.Path)
+	s, err := safetensors.Open(path)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	f.Metadata = s.Metadata
+	if f.Metadata == nil {
+		f.Metadata = s.Metadata
+	}
 	for _, t := range s.Tensors {
 		off, _ := s.Section(t)
-		f.Tensors = append(f.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Offset: off})
+		f.Tensors = append(f.Tensors, Tensor{t.Name, t.DType, t.Shape, []piece{{file: len(f.files) - 1, off: off}}})
 	}
 	return nil
 }
 
-func (f *File) openTorch(key string) error {
-	p, err := torchfile.Read(f.Path, key)
+func (f *File) openTorch(path, key string) error {
+	p, err := torchfile.Read(path, key)
 	if err != nil {
 		return err
 	}
-	f.Metadata, f.Key, f.Others = p.Metadata, p.Key, p.Others
+	if f.Metadata == nil {
+		f.Metadata = p.Metadata
+	}
+	f.Key, f.Others = p.Key, p.Others
 	for _, t := range p.Tensors {
-		own := Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Offset: t.Offset}
-		if !t.Contiguous() {
-			own.Strides = t.Strides
-		}
-		f.Tensors = append(f.Tensors, own)
+		f.Tensors = append(f.Tensors, Tensor{t.Name, t.DType, t.Shape, []piece{f.whole(t)}})
 	}
 	return nil
+}
+
+// whole is a tensor of torch.save, in the last file.
+func (f *File) whole(t torchfile.Tensor) piece {
+	p := piece{file: len(f.files) - 1, off: t.Offset}
+	if !t.Contiguous() {
+		p.at, p.size, p.strides = make([]int, len(t.Shape)), t.Shape, t.Strides
+	}
+	return p
 }
 
 // wrappers are what DataParallel and torch.compile put before all names.
@@ -188,7 +254,8 @@ func (f *File) strip(p string) bool {
 
 // Under is a view of the file with what lies under a prefix of names alone, as "model." of Lightning's checkpoints. It shares the open file.
 func (f *File) Under(prefix string) *File {
-	g := &File{Path: f.Path, Metadata: f.Metadata, Torch: f.Torch, Key: f.Key, Others: f.Others, index: map[string]int{}, file: f.file}
+	g := &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others, index: map[string]int{},
+		files: f.files, infos: f.infos}
 	for _, t := range f.Tensors {
 		if name, ok := strings.CutPrefix(t.Name, prefix); ok && name != "" {
 			t.Name = name
@@ -216,5 +283,34 @@ func (f *File) Found() string {
 	return fmt.Sprintf("%s: the state dict under %s; there are also %s: see --key", f.Path, f.Key, strings.Join(f.Others, ", "))
 }
 
-// Close releases the file.
-func (f *File) Close() error { return f.file.Close() }
+// Close releases the files.
+func (f *File) Close() error {
+	var errs []error
+	for _, fd := range f.files {
+		errs = append(errs, fd.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Unchanged finds files that are not those that were opened, or were written to since.
+func (f *File) Unchanged() error {
+	for i, fd := range f.files {
+		now, err := os.Stat(fd.Name())
+		if err != nil {
+			return fmt.Errorf("%s was removed while it was read: %w", fd.Name(), err)
+		}
+		if was := f.infos[i]; !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) {
+			return fmt.Errorf("%s was changed while it was read: start again when it is whole", fd.Name())
+		}
+	}
+	return nil
+}
+
+// Stamp tells the files from others and from changed ones: their names, sizes and times of change.
+func (f *File) Stamp() string {
+	var s strings.Builder
+	for i, info := range f.infos {
+		fmt.Fprintf(&s, "%s %d %d\n", f.files[i].Name(), info.Size(), info.ModTime().UnixNano())
+	}
+	return s.String()
+}

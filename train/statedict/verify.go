@@ -4,17 +4,32 @@ import (
 	"archive/zip"
 	"fmt"
 	"io"
+	"os"
 
 	"onlinerna/train/safetensors"
 )
 
-// Verify reads the whole file and compares it with the checksums in it: those that this program's safetensors have, or a zip archive's. ok is false
-// for a file without.
+// Verify reads all files and compares them with the checksums in them: those that this program's safetensors have, or a zip archive's. ok is false
+// for files without.
 func (f *File) Verify() (ok bool, err error) {
-	if f.Torch {
-		return f.verifyZip()
+	for _, fd := range f.files {
+		var one bool
+		switch f.Form {
+		case Torch, Numpy:
+			one, err = verifyZip(fd)
+		case Safetensors:
+			one, err = verifySafetensors(fd.Name())
+		}
+		if err != nil {
+			return false, err
+		}
+		ok = ok || one
 	}
-	s, err := safetensors.Open(f.Path)
+	return ok, nil
+}
+
+func verifySafetensors(path string) (ok bool, err error) {
+	s, err := safetensors.Open(path)
 	if err != nil {
 		return false, err
 	}
@@ -22,12 +37,12 @@ func (f *File) Verify() (ok bool, err error) {
 	return s.Verify()
 }
 
-func (f *File) verifyZip() (ok bool, err error) {
-	st, err := f.file.Stat()
+func verifyZip(fd *os.File) (ok bool, err error) {
+	st, err := fd.Stat()
 	if err != nil {
 		return false, err
 	}
-	z, err := zip.NewReader(f.file, st.Size())
+	z, err := zip.NewReader(fd, st.Size())
 	if err != nil { // the form before zip has no checksums
 		return false, nil
 	}
@@ -41,7 +56,7 @@ func (f *File) verifyZip() (ok bool, err error) {
 			r.Close()
 		}
 		if err != nil {
-			return false, fmt.Errorf("%s: damaged: entry %s: %w", f.Path, e.Name, err)
+			return false, fmt.Errorf("%s: damaged: entry %s: %w", fd.Name(), e.Name, err)
 		}
 		ok = true
 	}

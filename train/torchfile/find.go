@@ -185,8 +185,7 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 			return nil, fmt.Errorf("tensor %q occurs twice", name)
 		}
 		seen[name] = true
-		tensors = append(tensors, Tensor{Name: name, DType: t.dtype, Shape: t.shape, Strides: t.strides,
-			Offset: t.place.off + int64(t.at)*int64(t.dtype.Size())})
+		tensors = append(tensors, t.exported(name))
 	}
 	if len(tensors) == 0 {
 		return nil, errors.New("an empty state dict")

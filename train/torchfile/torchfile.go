@@ -110,6 +110,22 @@ func read(r io.ReaderAt, size int64, key string) (*File, error) {
 	return f, checkSum(f.Tensors, size)
 }
 
+// ReadTensor finds the only tensor of what torch.save wrote of one, as a distributed checkpoint has it behind others in a file. Its Offset
+// is from the beginning of r on.
+func ReadTensor(r io.ReaderAt, size int64) (Tensor, error) {
+	top, _, err := readZip(r, size)
+	if err != nil {
+		return Tensor{}, err
+	}
+	switch t := top.(type) {
+	case *tensor:
+		return t.exported(""), nil
+	case *broken:
+		return Tensor{}, t.err
+	}
+	return Tensor{}, fmt.Errorf("%s, not a tensor", pickle.Kind(top))
+}
+
 // readZip reads the pickle of an archive, and what this package wrote beside.
 func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, err error) {
 	a, err := openArchive(r, size)

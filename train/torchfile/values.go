@@ -40,25 +40,31 @@ func (*storage) Kind() string { return "a storage" }
 func (*tensor) Kind() string  { return "a tensor" }
 func (*broken) Kind() string  { return "a tensor" }
 
+func (t *tensor) exported(name string) Tensor {
+	return Tensor{Name: name, DType: t.dtype, Shape: t.shape, Strides: t.strides, Offset: t.place.off + t.at*int64(t.dtype.Size())}
+}
+
 // storages gives the element type of each class of storage.
 var storages = map[pickle.Global]safetensors.DType{
 	"torch.FloatStorage": safetensors.F32, "torch.DoubleStorage": safetensors.F64,
 	"torch.HalfStorage": safetensors.F16, "torch.BFloat16Storage": safetensors.BF16,
 	"torch.LongStorage": safetensors.I64, "torch.IntStorage": safetensors.I32,
 	"torch.ShortStorage": "I16", "torch.CharStorage": "I8", "torch.ByteStorage": "U8", "torch.BoolStorage": "BOOL",
-	"torch.ComplexFloatStorage": "C64",
+	"torch.ComplexFloatStorage":    "C64",
+	"torch.storage.UntypedStorage": "U8", "torch.UntypedStorage": "U8",
 }
 
 // odd gives the bytes of an element of storages whose elements cannot be read.
 var odd = map[pickle.Global]int{
 	"torch.ComplexDoubleStorage": 16, "torch.QInt8Storage": 1, "torch.QUInt8Storage": 1, "torch.QInt32Storage": 4,
-	"torch.QUInt4x2Storage": 1, "torch.QUInt2x4Storage": 1, "torch.storage.UntypedStorage": 1, "torch.UntypedStorage": 1,
+	"torch.QUInt4x2Storage": 1, "torch.QUInt2x4Storage": 1,
 }
 
 // functions are the globals that may be called. None does more than make a value.
 var functions = map[pickle.Global]pickle.Function{
 	"torch._utils._rebuild_tensor":               rebuildTensor,
 	"torch._utils._rebuild_tensor_v2":            rebuildTensor,
+	"torch._utils._rebuild_tensor_v3":            rebuildTyped,
 	"torch._utils._rebuild_parameter":            pickle.First,
 	"torch._utils._rebuild_parameter_with_state": pickle.First,
 	"torch._tensor._rebuild_from_type_v2":        rebuildFrom,
@@ -100,11 +106,11 @@ func rebuildTensor(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	if !ok || !ok2 || at < 0 {
 		return nil, fmt.Errorf("of %s at %s", pickle.Kind(args[0]), pickle.Shown(args[1]))
 	}
-	shape, err := integers(args[2])
+	shape, err := Integers(args[2])
 	if err != nil {
 		return nil, fmt.Errorf("shape: %w", err)
 	}
-	strides, err := integers(args[3])
+	strides, err := Integers(args[3])
 	if err != nil {
 		return nil, fmt.Errorf("strides: %w", err)
 	}
@@ -142,7 +148,8 @@ func fits(s *storage, at int64, shape, strides []int) error {
 	return nil
 }
 
-func integers(v any) ([]int, error) {
+// Integers are the extents, strides or indexes of a tensor that a pickle holds: a tuple of them.
+func Integers(v any) ([]int, error) {
 	t, ok := v.(pickle.Tuple)
 	if !ok || len(t) > maxDims {
 		return nil, fmt.Errorf("%s, not a tuple of up to %d integers", pickle.Kind(v), maxDims)
@@ -156,6 +163,27 @@ func integers(v any) ([]int, error) {
 		out[i] = int(n)
 	}
 	return out, nil
+}
+
+// typed gives the element types of tensors whose storage has none.
+var typed = map[pickle.Global]safetensors.DType{
+	"torch.float8_e4m3fn": "F8_E4M3", "torch.float8_e5m2": "F8_E5M2", "torch.float8_e8m0fnu": "F8_E8M0",
+	"torch.uint16": "U16", "torch.uint32": "U32", "torch.uint64": "U64",
+}
+
+// rebuildTyped makes a tensor of (storage of bytes, offset in elements, shape, strides, requires_grad, hooks, type, …).
+func rebuildTyped(m *pickle.Machine, args pickle.Tuple) (any, error) {
+	if len(args) < 7 {
+		return nil, fmt.Errorf("%d arguments", len(args))
+	}
+	g, _ := args[6].(pickle.Global)
+	s, ok := args[0].(*storage)
+	dtype := typed[g]
+	if !ok || dtype == "" {
+		return pickle.Inert("a tensor of " + pickle.Kind(args[6])), nil
+	}
+	own := &storage{dtype, s.place, s.len / dtype.Size()}
+	return rebuildTensor(m, append(pickle.Tuple{own}, args[1:4]...))
 }
 
 // storageOf gives a machine the function that makes the storage that ('storage', class, key, device, elements, …) names.

@@ -1,15 +1,17 @@
 package torchfile
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math"
+	"strings"
+	"sync"
 
+	"onlinerna/internal/checksum"
+	"onlinerna/internal/files"
 	"onlinerna/internal/pickle"
 	"onlinerna/train/safetensors"
 )
@@ -23,46 +25,211 @@ const root = "archive/"
 // storageAlign is the alignment of storages, as torch.save has it.
 const storageAlign = 64
 
-// Write writes a state dict as torch.save does, one that torch.load takes with weights_only=True: an OrderedDict of the tensors, which are
-// contiguous and have a storage each. elements returns the bytes of a tensor, little-endian; they are used up to the next call. Offset and
-// Strides of the tensors are not looked at. Metadata, if there is any, lies beside, for Read.
-func Write(w io.Writer, tensors []Tensor, metadata map[string]string, elements func(Tensor) ([]byte, error)) error {
+// Writer writes a state dict as torch.save does, one that torch.load takes with weights_only=True: an OrderedDict of the tensors, which are
+// contiguous and have a storage each. Their bytes come in any order.
+type Writer struct {
+	path    string
+	file    *files.File
+	names   map[string]int // number in data
+	entries []zipEntry
+	data    int // entries before those of tensors
+	end     int64
+
+	mu   sync.Mutex
+	sums *checksum.Sum
+}
+
+// zipEntry is a file in the archive, stored as it is.
+type zipEntry struct {
+	name     string
+	head, at int64 // of its header and its bytes
+	size     int64
+	sum      uint32
+}
+
+// Create starts a file for the tensors, of which Offset and Strides are not looked at. Metadata, if there is any, lies beside, for Read. Nothing
+// appears at path before Commit.
+func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	p, err := pickled(tensors)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	z := &zipWriter{w: zip.NewWriter(w)}
-	if err := z.add("data.pkl", p); err != nil {
-		return err
-	}
-	if err := z.add("byteorder", []byte("little")); err != nil {
-		return err
-	}
+	w := &Writer{path: path, names: map[string]int{}, sums: checksum.NewSum(crc32.IEEE)}
+	small := map[string][]byte{"data.pkl": p, "byteorder": []byte("little"), "version": []byte("3\n")}
+	order := []string{"data.pkl", "byteorder"}
 	if len(metadata) > 0 {
-		b, err := json.Marshal(metadata)
-		if err != nil {
-			return err
+		if small[metadataEntry], err = json.Marshal(metadata); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if err := z.add(metadataEntry, b); err != nil {
-			return err
-		}
+		order = append(order, metadataEntry)
 	}
+	for _, name := range order {
+		w.add(name, int64(len(small[name])))
+	}
+	w.data = len(w.entries)
 	for i, t := range tensors {
-		b, err := elements(t)
-		if err != nil {
-			return err
+		if _, twice := w.names[t.Name]; twice {
+			return nil, fmt.Errorf("%s: tensor name %q is taken", path, t.Name)
 		}
-		if n := length(t.Shape) * t.DType.Size(); len(b) != n {
-			return fmt.Errorf("tensor %q: %d bytes in place of %d", t.Name, len(b), n)
+		w.names[t.Name] = len(w.entries)
+		w.add(fmt.Sprintf("data/%d", i), int64(length(t.Shape))*int64(t.DType.Size()))
+	}
+	w.add("version", int64(len(small["version"])))
+	if w.file, err = files.Create(path); err != nil {
+		return nil, err
+	}
+	for i := range w.entries {
+		e := &w.entries[i]
+		b, ok := small[strings.TrimPrefix(e.name, root)]
+		if !ok {
+			continue
 		}
-		if err := z.add(fmt.Sprintf("data/%d", i), b); err != nil {
-			return err
+		e.sum = crc32.ChecksumIEEE(b)
+		if _, err := w.file.WriteAt(b, e.at); err != nil {
+			w.file.Abort()
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	if err := z.add("version", []byte("3\n")); err != nil {
-		return err
+	return w, nil
+}
+
+// add places an entry behind those before, its bytes at a multiple of storageAlign.
+func (w *Writer) add(name string, size int64) {
+	e := zipEntry{name: root + name, head: w.end, size: size}
+	e.at = e.head + headerLen + int64(len(e.name)) + 4 // with the extra field that pads
+	if size >= math.MaxUint32 {
+		e.at += 20 // that of large entries
 	}
-	return z.w.Close()
+	e.at = (e.at + storageAlign - 1) / storageAlign * storageAlign
+	w.end = e.at + size
+	w.entries = append(w.entries, e)
+}
+
+// WriteAt writes bytes of the named tensor, little-endian, from byte off of it on. Parts must not overlap and may come in any order, from several
+// goroutines; Commit sees to it that they are complete.
+func (w *Writer) WriteAt(name string, b []byte, off int64) error {
+	i, ok := w.names[name]
+	if !ok || off < 0 || int64(len(b)) > w.entries[i].size-off {
+		return fmt.Errorf("%s: tensor %q: no room for %d bytes at %d", w.path, name, len(b), off)
+	}
+	at := w.entries[i].at + off
+	if _, err := w.file.WriteAt(b, at); err != nil {
+		return fmt.Errorf("%s: tensor %q: %w", w.path, name, err)
+	}
+	sum := crc32.ChecksumIEEE(b)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sums.Add(at, int64(len(b)), sum)
+	return nil
+}
+
+// Commit completes the file: it goes to disk and takes its name.
+func (w *Writer) Commit() error { return w.commit(true) }
+
+// CommitUnsynced is Commit that leaves it to the system when the data go to disk.
+func (w *Writer) CommitUnsynced() error { return w.commit(false) }
+
+func (w *Writer) commit(sync bool) error {
+	if err := w.complete(); err != nil {
+		w.file.Abort()
+		return fmt.Errorf("%s: %w", w.path, err)
+	}
+	if sync {
+		return w.file.Commit()
+	}
+	return w.file.CommitUnsynced()
+}
+
+// Abort gives the file up and leaves nothing behind. After Commit it does nothing.
+func (w *Writer) Abort() { w.file.Abort() }
+
+// complete writes the headers of the entries, and the archive's directory behind them.
+func (w *Writer) complete() error {
+	var dir []byte
+	for i := range w.entries {
+		e := &w.entries[i]
+		if i >= w.data && i < w.data+len(w.names) {
+			sum, ok := w.sums.Of(e.at, e.at+e.size)
+			if !ok {
+				return fmt.Errorf("not all of tensor %d was written", i-w.data)
+			}
+			e.sum = sum
+		}
+		head := append([]byte(zipMagic), e.fields()...)
+		if _, err := w.file.WriteAt(append(head, e.local()...), e.head); err != nil {
+			return err
+		}
+		dir = e.central(dir)
+	}
+	le := binary.LittleEndian
+	end := append(dir, "PK\x06\x06"...)
+	end = le.AppendUint64(end, end64Len-12)
+	end = append(end, 45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	n := uint64(len(w.entries))
+	for _, v := range []uint64{n, n, uint64(len(dir)), uint64(w.end)} {
+		end = le.AppendUint64(end, v)
+	}
+	end = append(end, "PK\x06\x07\x00\x00\x00\x00"...)
+	end = le.AppendUint64(end, uint64(w.end)+uint64(len(dir)))
+	end = append(end, 1, 0, 0, 0)
+	end = append(end, "PK\x05\x06\x00\x00\x00\x00"...)
+	for range 2 {
+		end = le.AppendUint16(end, uint16(min(n, math.MaxUint16)))
+	}
+	end = le.AppendUint32(end, uint32(min(len(dir), math.MaxUint32)))
+	end = le.AppendUint32(end, uint32(min(w.end, math.MaxUint32)))
+	_, err := w.file.WriteAt(append(end, 0, 0), w.end)
+	return err
+}
+
+// fields are those that the header of an entry and the directory have in common, up to the length of the name.
+func (e *zipEntry) fields() []byte {
+	le := binary.LittleEndian
+	b := []byte{20, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	if e.size >= math.MaxUint32 {
+		b[0] = 45
+	}
+	b = le.AppendUint32(b, e.sum)
+	for range 2 {
+		b = le.AppendUint32(b, uint32(min(e.size, math.MaxUint32)))
+	}
+	return le.AppendUint16(b, uint16(len(e.name)))
+}
+
+// local is the rest of the header before the bytes: the name, the sizes of a large entry, and padding as torch.save has it.
+func (e *zipEntry) local() []byte {
+	le := binary.LittleEndian
+	var extra []byte
+	if e.size >= math.MaxUint32 {
+		extra = append(extra, 1, 0, 16, 0)
+		extra = le.AppendUint64(le.AppendUint64(extra, uint64(e.size)), uint64(e.size))
+	}
+	pad := e.at - e.head - headerLen - int64(len(e.name)) - int64(len(extra)) - 4
+	extra = le.AppendUint16(append(extra, "FB"...), uint16(pad))
+	extra = append(extra, bytes.Repeat([]byte("Z"), int(pad))...)
+	b := le.AppendUint16(nil, uint16(len(extra)))
+	return append(append(b, e.name...), extra...)
+}
+
+// central appends the entry of the directory.
+func (e *zipEntry) central(dir []byte) []byte {
+	le := binary.LittleEndian
+	var extra []byte
+	if e.size >= math.MaxUint32 {
+		extra = le.AppendUint64(le.AppendUint64(extra, uint64(e.size)), uint64(e.size))
+	}
+	if e.head >= math.MaxUint32 {
+		extra = le.AppendUint64(extra, uint64(e.head))
+	}
+	if extra != nil {
+		extra = append([]byte{1, 0, byte(len(extra)), 0}, extra...)
+	}
+	dir = append(dir, "PK\x01\x02\x2d\x00"...)
+	dir = append(dir, e.fields()...)
+	dir = le.AppendUint16(dir, uint16(len(extra)))
+	dir = append(dir, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	dir = le.AppendUint32(dir, uint32(min(e.head, math.MaxUint32)))
+	return append(append(dir, e.name...), extra...)
 }
 
 func length(shape []int) int {
@@ -73,36 +240,13 @@ func length(shape []int) int {
 	return n
 }
 
-// zipWriter writes entries as they are, each from a multiple of storageAlign on.
-type zipWriter struct {
-	w  *zip.Writer
-	at int64
-}
-
-func (z *zipWriter) add(name string, b []byte) error {
-	h := &zip.FileHeader{Name: root + name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(b),
-		CompressedSize64: uint64(len(b)), UncompressedSize64: uint64(len(b))}
-	head := z.at + headerLen + int64(len(h.Name))
-	pad := int((storageAlign - (head+4)%storageAlign) % storageAlign)
-	h.Extra = append([]byte("FB"), byte(pad), byte(pad>>8)) // as torch.save pads
-	h.Extra = append(h.Extra, bytes.Repeat([]byte("Z"), pad)...)
-	if len(b) >= math.MaxUint32 {
-		return fmt.Errorf("%s: %d bytes are too many for a tensor", name, len(b))
-	}
-	w, err := z.w.CreateRaw(h)
-	if err != nil {
-		return err
-	}
-	z.at = head + int64(len(h.Extra)) + int64(len(b))
-	_, err = w.Write(b)
-	return err
-}
-
 // classes gives the class of storage of each element type.
 var classes = func() map[safetensors.DType]pickle.Global {
 	m := map[safetensors.DType]pickle.Global{}
 	for class, t := range storages {
-		m[t] = class
+		if !strings.HasSuffix(string(class), "UntypedStorage") {
+			m[t] = class
+		}
 	}
 	return m
 }()

@@ -29,8 +29,12 @@ func written(t *testing.T) []byte {
 		{Name: "none", DType: safetensors.F32, Shape: []int{0, 3}},
 		{Name: "größe", DType: "U8", Shape: []int{3}},
 	}
-	var b bytes.Buffer
-	err := Write(&b, list, map[string]string{"model": "conv"}, func(x Tensor) (b []byte, err error) {
+	path := filepath.Join(t.TempDir(), "written.pt")
+	w, err := Create(path, list, map[string]string{"model": "conv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	elements := func(x Tensor) (b []byte, err error) {
 		switch x.Name {
 		case "conv.weight":
 			for i := range 24 {
@@ -49,11 +53,26 @@ func written(t *testing.T) []byte {
 			b = []byte{1, 2, 255}
 		}
 		return b, err
-	})
+	}
+	for _, x := range slices.Backward(list) {
+		b, err := elements(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range b { // byte by byte
+			if err := w.WriteAt(x.Name, b[at:at+1], int64(at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	return b
 }
 
 // TestWrite compares what is written with the file that PyTorch was shown, and reads it.
@@ -87,12 +106,25 @@ func TestWrite(t *testing.T) {
 	if x := f.Tensors[0]; !slices.Equal(x.Shape, []int{2, 3, 2, 2}) || elements(t, got, x)[23] != 23 {
 		t.Errorf("%+v", x)
 	}
-	if err := Write(&bytes.Buffer{}, []Tensor{{Name: "a", DType: "F8_E4M3"}}, nil, nil); err == nil {
+	to := filepath.Join(t.TempDir(), "refused.pt")
+	if _, err := Create(to, []Tensor{{Name: "a", DType: "F8_E4M3"}}, nil); err == nil {
 		t.Error("a type that torch.save has not was written")
 	}
-	short := func(Tensor) ([]byte, error) { return nil, nil }
-	if err := Write(&bytes.Buffer{}, []Tensor{{Name: "a", DType: "U8", Shape: []int{1}}}, nil, short); err == nil {
-		t.Error("a tensor without its bytes was written")
+	w, err := Create(to, []Tensor{{Name: "a", DType: "U8", Shape: []int{2}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteAt("a", []byte{1, 2}, 1); err == nil {
+		t.Error("a byte behind the tensor was written")
+	}
+	if err := w.WriteAt("a", []byte{1}, 0); err != nil {
+		t.Error(err)
+	}
+	if err := w.Commit(); err == nil {
+		t.Error("a tensor without all its bytes was written")
+	}
+	if left, _ := os.ReadDir(filepath.Dir(to)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -1,0 +1,72 @@
+package checksum
+
+import "hash/crc32"
+
+// Combine is the checksum of two texts, one behind the other, of those of each and the length of the second one, for the polynomials
+// [crc32.Castagnoli] and [crc32.IEEE].
+func Combine(polynomial, first, second uint32, length int64) uint32 {
+	p := uint32(1) << 31 // x^0
+	x := uint32(1) << 30 // x^1, then squared again and again
+	for n := uint64(length) * 8; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			p = times(polynomial, x, p)
+		}
+		x = times(polynomial, x, x)
+	}
+	return times(polynomial, p, first) ^ second
+}
+
+// times multiplies polynomials over GF(2), the highest bit being that of x^0.
+func times(polynomial, a, b uint32) uint32 {
+	p := uint32(0)
+	for m := uint32(1) << 31; m != 0; m >>= 1 {
+		if a&m != 0 {
+			p ^= b
+		}
+		if b&1 != 0 {
+			b = b>>1 ^ polynomial
+		} else {
+			b >>= 1
+		}
+	}
+	return p
+}
+
+// A Sum adds up the checksum of a text whose parts come in any order. Its methods must not be called concurrently.
+type Sum struct {
+	polynomial uint32
+	parts      map[int64]partSum // by where they begin
+}
+
+type partSum struct {
+	sum uint32
+	n   int64
+}
+
+// NewSum begins a sum for a polynomial of [Combine].
+func NewSum(polynomial uint32) *Sum { return &Sum{polynomial, map[int64]partSum{}} }
+
+// Add takes the checksum of the n bytes from off on.
+func (s *Sum) Add(off, n int64, sum uint32) {
+	if n > 0 {
+		s.parts[off] = partSum{sum, n}
+	}
+}
+
+// Of returns the checksum of bytes from to to, whose parts must all have been added, with none across the borders.
+func (s *Sum) Of(from, to int64) (sum uint32, ok bool) {
+	for at := from; at < to; {
+		p, ok := s.parts[at]
+		if !ok {
+			return 0, false
+		}
+		sum = Combine(s.polynomial, sum, p.sum, p.n)
+		at += p.n
+	}
+	return sum, true
+}
+
+var tables = map[uint32]*crc32.Table{crc32.Castagnoli: table, crc32.IEEE: crc32.IEEETable}
+
+// Part is the checksum of bytes, for a polynomial.
+func Part(polynomial uint32, b []byte) uint32 { return crc32.Checksum(b, tables[polynomial]) }

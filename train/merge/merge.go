@@ -1,0 +1,234 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"onlinerna/rna"
+	"onlinerna/train/extrapolate"
+)
+
+// Method names a way to merge.
+type Method string
+
+// The methods.
+const (
+	ByMean        Method = "mean"
+	ByWeights     Method = "weights"
+	ByEMA         Method = "ema"
+	ByWSM         Method = "wsm"
+	ByPowerEMA    Method = "power-ema"
+	ByRNA         Method = "rna"
+	BySlerp       Method = "slerp"
+	ByTask        Method = "task"
+	ByTIES        Method = "ties"
+	ByDARE        Method = "dare"
+	ByBreadcrumbs Method = "breadcrumbs"
+)
+
+// Methods lists all.
+func Methods() []Method {
+	return []Method{ByMean, ByWeights, ByEMA, ByWSM, ByPowerEMA, ByRNA, BySlerp, ByTask, ByTIES, ByDARE, ByBreadcrumbs}
+}
+
+// Based says whether the first file is the base of the others.
+func (m Method) Based() bool {
+	return slices.Contains([]Method{ByTask, ByTIES, ByDARE, ByBreadcrumbs}, m)
+}
+
+// Row says whether the files are of one run, oldest first.
+func (m Method) Row() bool {
+	return slices.Contains([]Method{ByMean, ByEMA, ByWSM, ByPowerEMA, ByRNA}, m)
+}
+
+// Options are the parameters of the methods.
+type Options struct {
+	By Method
+
+	// Weights of the files; with a base, of those behind it, 1 each where nil.
+	Weights []float64
+
+	Decay    float64 // of ByEMA
+	Schedule string  // of ByWSM
+
+	// Stored are the files and Want the EMA of ByPowerEMA.
+	Stored []Power
+	Want   Power
+
+	// RNA are λ, τ and β of ByRNA, and Per is what has coefficients of its own: "whole", "layer" or "tensor".
+	RNA rna.Options
+	Per string
+
+	// T is the place of BySlerp between the first file, 0, and the second one, 1.
+	T float64
+
+	// Density is the part of the elements of each difference from the base that is kept; Gamma is the part of the largest ones that
+	// ByBreadcrumbs leaves out.
+	Density, Gamma float64
+	// Scale is the factor of the sum of differences.
+	Scale float64
+	// Sign "sum" keeps, of each element, the differences with the sign of their sum; "none" keeps all.
+	Sign string
+	// Normalize divides the sum by the weights that it is made of.
+	Normalize bool
+	// Rescale is what becomes of the kept differences: "none"; "density" divides them by the density; "l1" gives them the sum of absolute values
+	// that all had.
+	Rescale string
+	Seed    uint64 // of ByDARE
+}
+
+// Plan is what a merge does.
+type Plan struct {
+	Rules   extrapolate.Rules
+	Weights []float64 // of the files, nil where they are not the same for all elements of all tensors
+
+	// RNA has the solution of each part: one for the whole, or those of layers or tensors, by name.
+	RNA map[string]rna.Result
+	// Residual is the distance between the profile of ByPowerEMA and the wanted one, relative to its norm.
+	Residual float64
+	Warnings []string
+	// Passes is how often the weights are read.
+	Passes int
+}
+
+// New makes the plan for a series. For ByRNA it reads all files once.
+func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error) {
+	n := len(s.Files())
+	if len(opt.Weights) > 0 && opt.By != ByWeights && !opt.By.Based() {
+		return nil, fmt.Errorf("%s takes no weights", opt.By)
+	}
+	for _, w := range opt.Weights {
+		if math.IsNaN(w) || math.IsInf(w, 0) {
+			return nil, fmt.Errorf("weight %v: must be finite", w)
+		}
+	}
+	p := &Plan{Passes: 1}
+	var err error
+	switch opt.By {
+	case ByMean:
+		p.Weights = Mean(n)
+		rule := extrapolate.Rule{Weights: slices.Repeat([]float64{1}, n), Divisor: float64(n)}
+		p.Rules = func(context.Context, extrapolate.Tensor) (extrapolate.Rule, error) { return rule, nil }
+	case ByWeights:
+		if p.Weights = opt.Weights; len(p.Weights) != n {
+			return nil, fmt.Errorf("%d weights for %d files", len(p.Weights), n)
+		}
+		sum := 0.0
+		for _, w := range p.Weights {
+			sum += w
+		}
+		if math.Abs(sum-1) > 1e-6 {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled", sum))
+		}
+	case ByEMA:
+		p.Weights, err = EMA(n, opt.Decay)
+	case ByWSM:
+		p.Weights, err = WSM(n, opt.Schedule)
+	case ByPowerEMA:
+		if len(opt.Stored) != n {
+			return nil, fmt.Errorf("%d steps for %d files", len(opt.Stored), n)
+		}
+		p.Weights, p.Residual, err = PowerEMA(opt.Stored, opt.Want)
+	case ByRNA:
+		err = p.rna(ctx, s, opt)
+	case BySlerp:
+		err = p.slerp(s, opt)
+	case ByTask, ByTIES, ByDARE, ByBreadcrumbs:
+		err = p.based(s, opt)
+	default:
+		return nil, fmt.Errorf("unknown method %q", opt.By)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Rules == nil {
+		p.Rules = extrapolate.Linear(p.Weights)
+	}
+	return p, nil
+}
+
+// Layer is the name of a tensor without its last part: what "layer" has coefficients of.
+func Layer(name string) string {
+	if i := strings.LastIndexAny(name, "./"); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// rna solves for the whole, or for each part.
+func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) error {
+	p.Passes, p.RNA = 2, map[string]rna.Result{}
+	if opt.Per == "whole" {
+		w, res, err := solved(ctx, s, opt.RNA)
+		if err != nil {
+			return err
+		}
+		p.Weights, p.RNA[""] = w, res
+		if toLast, diameter, ok := s.Reach(w); ok && toLast > diameter {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the point is %.3g from the last file, the files are at most %.3g apart: a larger lambda or a tau "+
+				"brings it nearer", toLast, diameter))
+		}
+		return nil
+	}
+	part := Layer
+	if opt.Per == "tensor" {
+		part = func(name string) string { return name }
+	} else if opt.Per != "layer" {
+		return fmt.Errorf("coefficients per %q: whole, layer or tensor", opt.Per)
+	}
+	weights := map[string][]float64{}
+	var alike []string
+	for _, t := range s.Tensors() {
+		name := part(t.Name)
+		if t.Role != extrapolate.Weight || weights[name] != nil {
+			continue
+		}
+		own := s.Of(func(t extrapolate.Tensor) bool { return part(t.Name) == name })
+		w, res, err := solved(ctx, own, opt.RNA)
+		switch {
+		case errors.Is(err, errAlike):
+			alike = append(alike, name)
+			w = s.Last()
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		default:
+			p.RNA[name] = res
+		}
+		weights[name] = w
+	}
+	if len(alike) > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d of %d do not differ between the files and are the last one's, as %s", len(alike), len(weights), alike[0]))
+	}
+	p.Rules = func(_ context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
+		w := weights[part(t.Name)]
+		if w == nil { // statistics of a layer without weights
+			w = s.Last()
+		}
+		return extrapolate.Rule{Weights: w}, nil
+	}
+	return nil
+}
+
+var errAlike = errors.New("the files do not differ")
+
+// solved measures a series and solves for the weights of its files.
+func solved(ctx context.Context, s *extrapolate.Series, opt rna.Options) ([]float64, rna.Result, error) {
+	if err := s.Measure(ctx); err != nil {
+		return nil, rna.Result{}, err
+	}
+	if s.Alike() {
+		return nil, rna.Result{}, errAlike
+	}
+	res, err := s.Solve(opt)
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		return nil, res, err
+	}
+	return s.Weights(res.C, opt.Beta.Or(rna.DefaultBeta)), res, nil
+}

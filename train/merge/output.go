@@ -1,0 +1,289 @@
+package merge
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"onlinerna/internal/files"
+	"onlinerna/train/extrapolate"
+	"onlinerna/train/safetensors"
+)
+
+// Output says where a merge goes.
+type Output struct {
+	// Path is a file, .safetensors, .pt or .pth, or a folder: of safetensors in shards with their index, as Hugging Face's libraries have them.
+	Path string
+
+	// ShardSize is the most bytes of tensors in a shard; a larger tensor has one of its own.
+	ShardSize int64
+
+	// Resume goes on from the finished shards of a merge of the same files in the same way that was stopped.
+	Resume bool
+
+	extrapolate.WriteOptions
+}
+
+// DefaultShardSize is that of Hugging Face's libraries for long: 5 GB.
+const DefaultShardSize = 5e9
+
+// IsFolder says whether a path means a folder of shards.
+func IsFolder(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".safetensors", ".pt", ".pth":
+		return false
+	}
+	return true
+}
+
+// Written is what was written.
+type Written struct {
+	Shards  int
+	Resumed int      // shards that were there
+	Copied  []string // other files of the model
+}
+
+// Check finds an output that cannot be written, before anything is read.
+func (o *Output) Check() error {
+	if !IsFolder(o.Path) {
+		if o.Resume {
+			return fmt.Errorf("%s is one file: shards are resumed, name a folder", o.Path)
+		}
+		return nil
+	}
+	if ext := filepath.Ext(o.Path); ext == ".gguf" || ext == ".npz" || ext == ".bin" || ext == ".onnx" {
+		return fmt.Errorf("%s: written are .safetensors, .pt, .pth and folders of shards", o.Path)
+	}
+	all, err := os.ReadDir(o.Path)
+	switch {
+	case os.IsNotExist(err):
+		return nil
+	case err != nil:
+		return err
+	case len(all) > 0:
+		return fmt.Errorf("%s is there and not empty: remove it, or name another folder", o.Path)
+	}
+	return nil
+}
+
+// Write combines a series by rules and writes the output, which appears whole or not at all. Of a folder, finished shards stay in a hidden one beside
+// it until all are there.
+func Write(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, o Output) (*Written, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if !IsFolder(o.Path) {
+		return &Written{Shards: 1}, s.WriteRules(ctx, o.Path, rules, o.WriteOptions)
+	}
+	return writeFolder(ctx, s, rules, o)
+}
+
+const (
+	planName  = "merge.json"
+	wholeName = "model.safetensors"
+	indexName = "model.safetensors.index.json"
+)
+
+func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, o Output) (*Written, error) {
+	if o.ShardSize < 0 {
+		return nil, fmt.Errorf("shards of %d bytes", o.ShardSize)
+	}
+	shards := cut(s.Tensors(), o.ShardSize)
+	out := filepath.Clean(o.Path)
+	if err := files.MkdirAll(filepath.Dir(out)); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+".merge")
+	lock := flock.New(dir + ".lock")
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return nil, errors.Join(fmt.Errorf("%s: another rna merge writes it", out), err)
+	}
+	defer func() {
+		os.Remove(lock.Path())
+		lock.Unlock()
+	}()
+	w := &Written{Shards: len(shards)}
+	if err := begin(dir, planOf(s, shards, o), o.Resume); err != nil {
+		return nil, err
+	}
+	metadata := map[string]string{"format": "pt"}
+	maps.Copy(metadata, s.Files()[len(s.Files())-1].Metadata)
+	maps.Copy(metadata, o.Metadata)
+	for i, list := range shards {
+		path := filepath.Join(dir, shardName(i, len(shards)))
+		if whole(path) {
+			w.Resumed++
+			continue
+		}
+		if err := writeShard(ctx, s, rules, path, list, metadata, o.WriteOptions); err != nil {
+			if ctx.Err() == nil && w.Resumed+i == 0 {
+				return nil, errors.Join(err, files.RemoveAll(dir))
+			}
+			return nil, fmt.Errorf("%w (%d of %d shards are in %s: --resume goes on from there)", err, i, len(shards), dir)
+		}
+	}
+	if err := s.Unchanged(); err != nil {
+		return nil, errors.Join(err, files.RemoveAll(dir))
+	}
+	if len(shards) > 1 {
+		if err := files.Write(filepath.Join(dir, indexName), index(shards)); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if w.Copied, err = copyModel(s.Files()[len(s.Files())-1].Path, dir); err != nil {
+		return nil, err
+	}
+	if err := files.Remove(filepath.Join(dir, planName)); err != nil {
+		return nil, err
+	}
+	if err := files.SyncDir(dir); err != nil {
+		return nil, err
+	}
+	if err := files.Rename(dir, out); err != nil {
+		return nil, err
+	}
+	return w, files.SyncDir(filepath.Dir(out))
+}
+
+// cut deals tensors to shards, in their order.
+func cut(tensors []extrapolate.Tensor, most int64) (shards [][]extrapolate.Tensor) {
+	size := int64(0)
+	for _, t := range tensors {
+		if n := t.Bytes(); shards == nil || size > 0 && size+n > most {
+			shards, size = append(shards, nil), 0
+		}
+		shards[len(shards)-1] = append(shards[len(shards)-1], t)
+		size += t.Bytes()
+	}
+	return shards
+}
+
+func shardName(i, n int) string {
+	if n == 1 {
+		return wholeName
+	}
+	return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)
+}
+
+// planOf tells a merge from others: the files, as they are now, the rules in words, and the shards.
+func planOf(s *extrapolate.Series, shards [][]extrapolate.Tensor, o Output) []byte {
+	sum := sha256.New()
+	for _, f := range s.Files() {
+		fmt.Fprintf(sum, "%s\n%s\n", f.Path, f.File.Stamp())
+	}
+	for _, list := range shards {
+		for _, t := range list {
+			fmt.Fprintf(sum, "%q %s %v\n", t.Name, t.DType, t.Shape)
+		}
+		fmt.Fprintln(sum)
+	}
+	fmt.Fprintln(sum, o.Stats, o.Metadata)
+	b, _ := json.Marshal(map[string]string{"plan": fmt.Sprintf("%x", sum.Sum(nil))})
+	return b
+}
+
+// begin makes the hidden folder, or finds that of the same plan.
+func begin(dir string, plan []byte, resume bool) error {
+	was, err := os.ReadFile(filepath.Join(dir, planName))
+	switch {
+	case err == nil && resume && bytes.Equal(was, plan):
+		return nil
+	case err == nil && resume:
+		return fmt.Errorf("%s is of another merge, or its files have changed: start without --resume", dir)
+	case resume && os.IsNotExist(err):
+		return fmt.Errorf("nothing to resume: there is no %s", dir)
+	}
+	if err := files.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := files.MkdirAll(dir); err != nil {
+		return err
+	}
+	return files.Write(filepath.Join(dir, planName), plan)
+}
+
+// whole says whether a shard is there with its checksums.
+func whole(path string) bool {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	ok, err := f.Verify()
+	return ok && err == nil
+}
+
+func writeShard(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, path string, list []extrapolate.Tensor, metadata map[string]string,
+	opt extrapolate.WriteOptions) error {
+	var tensors []safetensors.Tensor
+	wanted := map[string]bool{}
+	for _, t := range list {
+		tensors = append(tensors, safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+		wanted[t.Name] = true
+	}
+	w, err := safetensors.Create(path, tensors, metadata)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if err := s.Combine(ctx, w, func(t extrapolate.Tensor) bool { return wanted[t.Name] }, rules, opt); err != nil {
+		return err
+	}
+	return w.Commit()
+}
+
+// index is the JSON that says which tensor is in which shard.
+func index(shards [][]extrapolate.Tensor) []byte {
+	size := int64(0)
+	where := map[string]string{}
+	for i, list := range shards {
+		for _, t := range list {
+			where[t.Name] = shardName(i, len(shards))
+			size += t.Bytes()
+		}
+	}
+	b, _ := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": where}, "", "  ")
+	return append(b, '\n')
+}
+
+// modelFiles are the files beside weights that a model is loaded with.
+var modelFiles = []string{"config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt",
+	"*.model", "*.tiktoken", "chat_template*", "preprocessor_config.json", "processor_config.json"}
+
+// copyModel copies them from the folder that a checkpoint is, or that its index is in.
+func copyModel(from, dir string) (copied []string, err error) {
+	if st, err := os.Stat(from); err != nil || !st.IsDir() {
+		if !strings.HasSuffix(from, ".index.json") {
+			return nil, nil
+		}
+		from = filepath.Dir(from)
+	}
+	all, err := os.ReadDir(from)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		ours := slices.ContainsFunc(modelFiles, func(pattern string) bool {
+			ok, _ := filepath.Match(pattern, e.Name())
+			return ok
+		})
+		if path := filepath.Join(from, e.Name()); ours && !e.IsDir() {
+			if err := files.Copy(filepath.Join(dir, e.Name()), path); err != nil {
+				return nil, err
+			}
+			copied = append(copied, e.Name())
+		}
+	}
+	return copied, nil
+}

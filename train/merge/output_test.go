@@ -1,0 +1,208 @@
+package merge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"onlinerna/train/extrapolate"
+	"onlinerna/train/statedict"
+)
+
+// contents are the files of a folder by name.
+func contents(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string][]byte{}
+	for _, e := range all {
+		if m[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// stopping is a rule that ends the work at a tensor.
+func stopping(rules extrapolate.Rules, at string, stop error) extrapolate.Rules {
+	return func(ctx context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
+		if t.Name == at {
+			return extrapolate.Rule{}, stop
+		}
+		return rules(ctx, t)
+	}
+}
+
+// TestResume stops a merge before each shard and goes on: finished shards are not written again, damaged ones are.
+func TestResume(t *testing.T) {
+	dir := t.TempDir()
+	paths := walk(t, dir, 3)
+	s := series(t, 2, paths...)
+	rules := extrapolate.Linear(Mean(3))
+	out := Output{Path: filepath.Join(dir, "whole"), ShardSize: 5000}
+	if w, err := Write(t.Context(), s, rules, out); err != nil || w.Shards != 3 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	want := contents(t, out.Path)
+	stop := errors.New("stopped")
+	for i, at := range []string{"a.bias", "a.weight", "b.weight"} { // in the order of the file
+		o := out
+		o.Path = filepath.Join(dir, "stopped-at-"+at)
+		hidden := filepath.Join(dir, ".stopped-at-"+at+".merge")
+		_, err := Write(t.Context(), s, stopping(rules, at, stop), o)
+		if !errors.Is(err, stop) || strings.Contains(err.Error(), "--resume") != (i > 0) {
+			t.Errorf("%s: %v", at, err)
+		}
+		if _, err := os.Stat(o.Path); err == nil {
+			t.Fatalf("%s: a folder is there, not whole", at)
+		}
+		o.Resume = i > 0
+		shards, _ := filepath.Glob(filepath.Join(hidden, "model-*"))
+		if len(shards) != i {
+			t.Fatalf("%s: %d shards", at, len(shards))
+		}
+		damaged := 0
+		if i == 2 {
+			b, err := os.ReadFile(shards[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(b)-5] ^= 4
+			if err := os.WriteFile(shards[0], b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			damaged = 1
+		}
+		w, err := Write(t.Context(), s, rules, o)
+		if err != nil || w.Resumed != i-damaged {
+			t.Errorf("%s: %+v, %v", at, w, err)
+		}
+		got := contents(t, o.Path)
+		for name, b := range want {
+			if !bytes.Equal(got[name], b) {
+				t.Errorf("%s: %s differs", at, name)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: %d files, want %d", at, len(got), len(want))
+		}
+	}
+	o := out
+	o.Path, o.Resume = filepath.Join(dir, "new"), true
+	if _, err := Write(t.Context(), s, rules, o); err == nil || !strings.Contains(err.Error(), "nothing to resume") {
+		t.Error(err)
+	}
+	o.Resume = false
+	if _, err := Write(t.Context(), s, stopping(rules, "b.weight", stop), o); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+	o.Resume, o.ShardSize = true, 6000
+	o.Metadata = map[string]string{"merge": "other"}
+	if _, err := Write(t.Context(), s, rules, o); err == nil || !strings.Contains(err.Error(), "is of another merge") {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*.lock")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := Write(t.Context(), s, rules, out); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Error(err)
+	}
+}
+
+// TestChanged changes an input while it is read: nothing is written.
+func TestChanged(t *testing.T) {
+	dir := t.TempDir()
+	paths := walk(t, dir, 3)
+	for _, name := range []string{"out", "out.safetensors", "out.pt"} {
+		s := series(t, 2, paths...)
+		rules := func(ctx context.Context, x extrapolate.Tensor) (extrapolate.Rule, error) {
+			if x.Name == "b.weight" {
+				if err := os.Chtimes(paths[1], time.Time{}, time.Now().Add(time.Duration(len(name))*time.Hour)); err != nil {
+					t.Error(err)
+				}
+			}
+			return extrapolate.Rule{Weights: Mean(3)}, nil
+		}
+		_, err := Write(t.Context(), s, rules, Output{Path: filepath.Join(dir, name), ShardSize: 1 << 30})
+		if err == nil || !strings.Contains(err.Error(), "1.safetensors was changed while it was read") {
+			t.Errorf("%s: %v", name, err)
+		}
+		all, _ := os.ReadDir(dir)
+		if len(all) != len(paths) {
+			t.Errorf("%s: left behind: %v", name, all)
+		}
+	}
+}
+
+// TestForms merges into each form and finds the same numbers, and the model's files beside shards.
+func TestForms(t *testing.T) {
+	dir := t.TempDir()
+	hub := filepath.Join(dir, "hub")
+	if err := os.CopyFS(hub, os.DirFS("../statedict/testdata/hub")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tokenizer.json", "merges.txt", "optimizer.bin", "notes.md"} {
+		if err := os.WriteFile(filepath.Join(hub, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := series(t, 2, "../statedict/testdata/flat.dcp", "../statedict/testdata/nested.dcp", hub)
+	for _, name := range []string{"o.safetensors", "o.pt", "o"} {
+		p, err := New(t.Context(), s, Options{By: ByMean})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		w, err := Write(t.Context(), s, p.Rules, Output{Path: path, ShardSize: 300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values(t, f, "b.weight") {
+			if want := float64(i)/4 + 2; v != want {
+				t.Errorf("%s: element %d is %v, want %v", name, i, v, want)
+				break
+			}
+		}
+		f.Close()
+		if name == "o" {
+			if !slices.Equal(w.Copied, []string{"config.json", "merges.txt", "tokenizer.json"}) || w.Shards != f.Shards || w.Shards < 2 {
+				t.Errorf("%+v, %d shards", w, f.Shards)
+			}
+			if left := contents(t, path); len(left) != w.Shards+4 {
+				t.Errorf("%d files", len(left))
+			}
+		}
+	}
+}
+
+// TestFloat8 averages numbers of eight bits.
+func TestFloat8(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.safetensors"), filepath.Join(dir, "b.safetensors")
+	save(t, a, []int{5}, map[string][]float64{"w": {1, 448, -0.5, 0.001953125, 1.125}}, "F8_E4M3")
+	save(t, b, []int{5}, map[string][]float64{"w": {2, 416, -0.625, 0, 1.25}}, "F8_E4M3")
+	f := merged(t, series(t, 1, a, b), Options{By: ByMean}, filepath.Join(dir, "o.safetensors"))
+	x, _ := f.Lookup("w")
+	got, err := f.Bytes(nil, x)
+	// 1.5; 432, between 416 and 448, whose code is even; −0.5625; half the smallest number, to 0; 1.1875, between 1.125 and 1.25, which is even
+	if want := []byte{0x3c, 0x7e, 0xb1, 0x00, 0x3a}; err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%x, %v, want %x", got, err, want)
+	}
+	s := series(t, 1, a, b)
+	if err := s.Write(t.Context(), filepath.Join(dir, "far.safetensors"), []float64{2, -1}, extrapolate.WriteOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "element 1 of tensor \"w\" would be 480, which F8_E4M3 cannot hold") {
+		t.Error(err)
+	}
+}

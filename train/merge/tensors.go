@@ -1,0 +1,461 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	"onlinerna/train/extrapolate"
+)
+
+// slerp goes from the first of two files to the second along the great circle, tensor by tensor, as mergekit does: where they are nearly parallel,
+// along the line.
+func (p *Plan) slerp(s *extrapolate.Series, opt Options) error {
+	if len(s.Files()) != 2 {
+		return fmt.Errorf("slerp goes between two files, not %d", len(s.Files()))
+	}
+	if math.IsNaN(opt.T) || math.IsInf(opt.T, 0) {
+		return fmt.Errorf("t %v: must be finite", opt.T)
+	}
+	p.Passes = 2
+	p.Rules = func(ctx context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
+		sums := make([][3]float64, s.Parts(t)) // ‖a‖², ‖b‖², a·b
+		err := s.Scan(ctx, t, func(_, part, _ int, in [][]float64) {
+			v := &sums[part]
+			for i, a := range in[0] {
+				b := in[1][i]
+				v[0], v[1], v[2] = v[0]+float64(a*a), v[1]+float64(b*b), v[2]+float64(a*b)
+			}
+		})
+		if err != nil {
+			return extrapolate.Rule{}, err
+		}
+		var sum [3]float64
+		for _, v := range sums {
+			for k := range sum {
+				sum[k] += v[k]
+			}
+		}
+		a, b := slerpWeights(opt.T, math.Sqrt(sum[0]), math.Sqrt(sum[1]), sum[2])
+		return extrapolate.Rule{Weights: []float64{a, b}}, nil
+	}
+	return nil
+}
+
+// slerpWeights are those of two vectors of the given norms and inner product. The bounds are mergekit's.
+func slerpWeights(t, a, b, dot float64) (wa, wb float64) {
+	const parallel, zero = 0.9995, 1e-8
+	if a <= zero {
+		a = 1
+	}
+	if b <= zero {
+		b = 1
+	}
+	dot = min(max(dot/a/b, -1), 1)
+	if math.Abs(dot) > parallel {
+		return 1 - t, t
+	}
+	theta := math.Acos(dot)
+	return math.Sin((1-t)*theta) / math.Sin(theta), math.Sin(t*theta) / math.Sin(theta)
+}
+
+// based plans the methods that add differences from the first file to it.
+func (p *Plan) based(s *extrapolate.Series, opt Options) error {
+	models := len(s.Files()) - 1
+	if models < 1 {
+		return fmt.Errorf("%s takes a base and one model or more", opt.By)
+	}
+	if opt.Weights == nil {
+		for range models {
+			opt.Weights = append(opt.Weights, 1)
+		}
+	}
+	if len(opt.Weights) != models {
+		return fmt.Errorf("%d weights for %d models beside the base", len(opt.Weights), models)
+	}
+	if math.IsNaN(opt.Scale) || math.IsInf(opt.Scale, 0) {
+		return fmt.Errorf("scale %v: must be finite", opt.Scale)
+	}
+	if opt.Sign != "sum" && opt.Sign != "none" {
+		return fmt.Errorf("unknown sign %q: sum or none", opt.Sign)
+	}
+	if opt.By == ByTask && opt.Sign == "none" {
+		return p.task(opt)
+	}
+	if opt.By != ByTask && !(opt.Density > 0 && opt.Density <= 1) {
+		return fmt.Errorf("density %v: above 0, up to 1", opt.Density)
+	}
+	if opt.By == ByBreadcrumbs && !(opt.Gamma >= 0 && opt.Gamma < 1) {
+		return fmt.Errorf("gamma %v: from 0 up to 1, 1 excluded", opt.Gamma)
+	}
+	switch opt.Rescale {
+	case "none", "density", "l1":
+	default:
+		return fmt.Errorf("unknown rescaling %q: none, density or l1", opt.Rescale)
+	}
+	if opt.By == ByTask {
+		opt.Density = 1
+	}
+	p.Passes = 1
+	if opt.Density < 1 {
+		switch opt.By {
+		case ByTIES:
+			p.Passes += 2
+		case ByBreadcrumbs:
+			p.Passes += 3
+		}
+		if opt.Rescale == "l1" {
+			p.Passes++
+		}
+	}
+	p.Rules = func(ctx context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
+		m, err := newMask(ctx, s, t, opt)
+		if err != nil {
+			return extrapolate.Rule{}, err
+		}
+		return extrapolate.Rule{Each: m.combine}, nil
+	}
+	return nil
+}
+
+// task is the sum of weighted differences, which is linear.
+func (p *Plan) task(opt Options) error {
+	sum := 0.0
+	for _, w := range opt.Weights {
+		sum += w
+	}
+	scale := opt.Scale
+	if opt.Normalize && math.Abs(sum) >= 1e-8 {
+		scale /= sum
+	}
+	p.Weights = []float64{1}
+	for _, w := range opt.Weights {
+		p.Weights = append(p.Weights, scale*w)
+		p.Weights[0] -= scale * w
+	}
+	return nil
+}
+
+// mask says which elements of the differences of one tensor are kept.
+type mask struct {
+	Options
+	ranges  []keyRange // of each model, by magnitude; nil for all
+	seeds   []uint64   // of each model, for dare
+	rescale []float64
+}
+
+// newMask finds the bounds of what is kept in a tensor.
+func newMask(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, opt Options) (*mask, error) {
+	m := &mask{Options: opt, rescale: make([]float64, len(opt.Weights))}
+	for i := range m.rescale {
+		m.rescale[i] = 1
+	}
+	if opt.Density >= 1 {
+		return m, nil
+	}
+	if opt.By == ByDARE {
+		for i := range opt.Weights {
+			m.seeds = append(m.seeds, seedOf(opt.Seed, t.Name, i))
+		}
+	} else {
+		var err error
+		first, count := kept(opt, t.Len())
+		if m.ranges, err = selected(ctx, s, t, first, count); err != nil {
+			return nil, err
+		}
+	}
+	switch opt.Rescale {
+	case "density":
+		for i := range m.rescale {
+			m.rescale[i] = 1 / opt.Density
+		}
+	case "l1":
+		if err := m.equalise(ctx, s, t); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// kept says which elements of n are, in the order of their magnitudes, the smallest first: the numbers are those of mergekit.
+func kept(opt Options, n int) (first, count int) {
+	count = int(opt.Density * float64(n))
+	if opt.By == ByTIES {
+		count = max(count, min(n, 1))
+		return n - count, count
+	}
+	return max(0, n-count-int(opt.Gamma*float64(n))), count
+}
+
+// seedOf begins the random numbers of a tensor of a model.
+func seedOf(seed uint64, name string, model int) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return mix(mix(seed^h.Sum64()) + uint64(model))
+}
+
+// mix is the output function of SplitMix64.
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// keeps says whether an element of the difference of a model is kept.
+func (m *mask) keeps(model, at int, d float64) bool {
+	switch {
+	case m.seeds != nil:
+		return float64(mix(m.seeds[model]+uint64(at))>>11)*0x1p-53 < m.Density
+	case m.ranges != nil:
+		return m.ranges[model].has(d, at)
+	}
+	return true
+}
+
+// equalise sets factors that give what is kept the sum of absolute values that all had.
+func (m *mask) equalise(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor) error {
+	models := len(m.Weights)
+	sums := make([]float64, 2*models*s.Parts(t)) // of all and of the kept, by part
+	err := s.Scan(ctx, t, func(_, part, at int, in [][]float64) {
+		own := sums[2*models*part:]
+		for k := range models {
+			for i, base := range in[0] {
+				d := in[k+1][i] - base
+				own[2*k] += math.Abs(d)
+				if m.keeps(k, at+i, d) {
+					own[2*k+1] += math.Abs(d)
+				}
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for k := range models {
+		all, some := 0.0, 0.0
+		for at := 2 * k; at < len(sums); at += 2 * models {
+			all, some = all+sums[at], some+sums[at+1]
+		}
+		if least := 1e-7; all >= least && some >= least { // mergekit's bound
+			m.rescale[k] = all / some
+		}
+	}
+	return nil
+}
+
+// combine adds the kept differences to the base.
+func (m *mask) combine(out []float64, in [][]float64, at int) {
+	for i, base := range in[0] {
+		sum := 0.0
+		for k, w := range m.Weights {
+			if d := in[k+1][i] - base; m.keeps(k, at+i, d) {
+				sum += float64(d * m.rescale[k] * w)
+			}
+		}
+		divisor := 0.0
+		if m.Sign == "sum" { // only differences of the sign of the sum
+			positive := sum >= 0
+			sum = 0
+			for k, w := range m.Weights {
+				d := in[k+1][i] - base
+				if v := float64(d * m.rescale[k] * w); m.keeps(k, at+i, d) && v != 0 && (v > 0) == positive {
+					sum, divisor = sum+v, divisor+w
+				}
+			}
+			if divisor == 0 {
+				divisor = 1
+			}
+		} else {
+			for _, w := range m.Weights {
+				divisor += w
+			}
+			if math.Abs(divisor) < 1e-8 {
+				divisor = 1
+			}
+		}
+		if m.Normalize {
+			sum /= divisor
+		}
+		out[i] = base + float64(sum*m.Scale)
+	}
+}
+
+// keyRange holds the elements of some ranks by magnitude. Magnitudes are compared as float32; equal ones by their place.
+type keyRange struct {
+	lo, hi     uint32 // keys
+	loAt, hiAt int    // of elements with the key lo those from loAt on are kept, of those with hi the ones before hiAt
+}
+
+// key orders magnitudes as float32.
+func key(d float64) uint32 { return math.Float32bits(float32(math.Abs(d))) }
+
+func (r *keyRange) has(d float64, at int) bool {
+	k := key(d)
+	return (k > r.lo || k == r.lo && at >= r.loAt) && (k < r.hi || k == r.hi && at < r.hiAt)
+}
+
+const (
+	highBits = 16
+	lowBits  = 31 - highBits
+
+	// histogramBytes bounds the memory of counts.
+	histogramBytes = 256 << 20
+)
+
+var errFinite = errors.New("a difference from the base is not finite: leave this model out")
+
+// selected finds the keys of the elements of ranks first to first+count of each model's difference from the base, the smallest being of rank 0. The
+// tensor is read twice, and once more if elements at a border are equal.
+func selected(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, first, count int) ([]keyRange, error) {
+	models := len(s.Files()) - 1
+	ranges := make([]keyRange, models)
+	if count == 0 {
+		return ranges, nil // keys below 0: none
+	}
+	ranks := [2]int{first, first + count - 1}
+	high, err := histogram(ctx, s, t, models, 1<<highBits, func(_ int, k uint32) int { return int(k >> lowBits) })
+	if err != nil {
+		return nil, err
+	}
+	type border struct {
+		key           uint32
+		rank, of, use int // of the key: the rank of its first element, how many there are, and which of them is the border
+	}
+	borders := make([][2]border, models)
+	for m := range models {
+		if bad := high[m][0x7f800000>>lowBits:]; sumOf(bad) > 0 {
+			return nil, fmt.Errorf("tensor %q: %s: %w", t.Name, s.Files()[m+1].Path, errFinite)
+		}
+		for e, rank := range ranks {
+			b := &borders[m][e]
+			for k, n := range high[m] {
+				if rank < b.rank+int(n) {
+					b.key = uint32(k) << lowBits
+					break
+				}
+				b.rank += int(n)
+			}
+		}
+	}
+	for e := range ranks {
+		low, err := histogram(ctx, s, t, models, 1<<lowBits, func(m int, k uint32) int {
+			if k>>lowBits != borders[m][e].key>>lowBits {
+				return -1
+			}
+			return int(k & (1<<lowBits - 1))
+		})
+		if err != nil {
+			return nil, err
+		}
+		for m := range models {
+			b := &borders[m][e]
+			for k, n := range low[m] {
+				if ranks[e] < b.rank+int(n) {
+					b.key, b.of, b.use = b.key|uint32(k), int(n), ranks[e]-b.rank
+					break
+				}
+				b.rank += int(n)
+			}
+		}
+		if e == 0 && ranks[1] == t.Len()-1 { // up to the largest
+			for m := range models {
+				borders[m][1] = border{key: math.MaxUint32}
+			}
+			break
+		}
+	}
+	for m := range models {
+		lo, hi := borders[m][0], borders[m][1]
+		ranges[m] = keyRange{lo: lo.key, hi: hi.key, hiAt: t.Len()}
+		if lo.key > 0 && lo.use > 0 { // zeros make no difference
+			if ranges[m].loAt, err = place(ctx, s, t, m, lo.key, lo.use); err != nil {
+				return nil, err
+			}
+		}
+		if hi.key > 0 && hi.of > 0 && hi.use < hi.of-1 {
+			if ranges[m].hiAt, err = place(ctx, s, t, m, hi.key, hi.use+1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return ranges, nil
+}
+
+func sumOf(counts []uint64) (n uint64) {
+	for _, v := range counts {
+		n += v
+	}
+	return n
+}
+
+// histogram counts the elements of each model's difference by the bucket of their key; -1 is none.
+func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, models, buckets int, bucket func(model int, key uint32) int) ([][]uint64, error) {
+	workers := max(min(s.Workers(), histogramBytes/(8*models*buckets)), 1)
+	narrow := s.WithWorkers(workers)
+	counts := make([][]uint64, workers)
+	err := narrow.Scan(ctx, t, func(worker, _, _ int, in [][]float64) {
+		if counts[worker] == nil {
+			counts[worker] = make([]uint64, models*buckets)
+		}
+		for m := range models {
+			own := counts[worker][m*buckets : (m+1)*buckets]
+			for i, base := range in[0] {
+				if b := bucket(m, key(in[m+1][i]-base)); b >= 0 {
+					own[b]++
+				}
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum := make([]uint64, models*buckets)
+	for _, c := range counts {
+		for i, v := range c {
+			sum[i] += v
+		}
+	}
+	var out [][]uint64
+	for m := range models {
+		out = append(out, sum[m*buckets:(m+1)*buckets])
+	}
+	return out, nil
+}
+
+// place is where the element number n of those of a key is.
+func place(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, model int, want uint32, n int) (int, error) {
+	counts := make([]int, s.Parts(t))
+	err := s.Scan(ctx, t, func(_, part, _ int, in [][]float64) {
+		for i, base := range in[0] {
+			if key(in[model+1][i]-base) == want {
+				counts[part]++
+			}
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	at := 0
+	for at < len(counts) && n >= counts[at] {
+		n -= counts[at]
+		at++
+	}
+	found := t.Len()
+	err = s.Scan(ctx, t, func(_, part, from int, in [][]float64) {
+		if part != at {
+			return
+		}
+		for i, base := range in[0] {
+			if key(in[model+1][i]-base) == want {
+				if n == 0 {
+					found = from + i
+				}
+				n--
+			}
+		}
+	})
+	return found, err
+}

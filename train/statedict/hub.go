@@ -1,0 +1,196 @@
+package statedict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"onlinerna/internal/files"
+)
+
+// The names of indexes and of single files in a folder of Hugging Face's libraries, and of the metadata of a distributed checkpoint.
+var (
+	indexNames = []string{"model.safetensors.index.json", "pytorch_model.bin.index.json", "diffusion_pytorch_model.safetensors.index.json"}
+	wholeNames = []string{"model.safetensors", "adapter_model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin",
+		"adapter_model.bin"}
+)
+
+const (
+	distributedName = ".metadata"
+
+	// maxIndex bounds an index, of some 100 bytes a tensor.
+	maxIndex = 64 << 20
+)
+
+// openFolder opens what a folder holds: an index with its shards, a distributed checkpoint, or one file by a known name.
+func (f *File) openFolder(key string) error {
+	if isFile(filepath.Join(f.Path, distributedName)) {
+		return f.openDistributed(key)
+	}
+	for _, name := range indexNames {
+		if path := filepath.Join(f.Path, name); isFile(path) {
+			return f.openIndex(path, key)
+		}
+	}
+	for _, name := range wholeNames {
+		if path := filepath.Join(f.Path, name); isFile(path) {
+			return f.openFile(path, key)
+		}
+	}
+	return inFolder(f.Path, fmt.Errorf("%s is a folder, not a file", f.Path))
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}
+
+// openIndex opens the shards that an index names, all of which lie beside it.
+func (f *File) openIndex(path, key string) error {
+	list, err := readIndex(path)
+	if err != nil {
+		return err
+	}
+	of := map[string][]string{} // tensors by shard
+	for _, e := range list {
+		of[e.file] = append(of[e.file], e.tensor)
+	}
+	var shards []string
+	for name := range of {
+		shards = append(shards, name)
+	}
+	slices.Sort(shards)
+	dir := filepath.Dir(path)
+	first := ""
+	where := map[string]string{}
+	for _, name := range shards {
+		from, before := filepath.Join(dir, name), len(f.Tensors)
+		if err := f.openShard(from, key); err != nil {
+			return fmt.Errorf("%w (a shard that %s names)", err, path)
+		}
+		if first == "" {
+			first = string(f.Form)
+		} else if first != string(f.Form) {
+			return fmt.Errorf("%s names shards of several forms: %s and %s", path, first, f.Form)
+		}
+		for _, t := range f.Tensors[before:] {
+			if other, twice := where[t.Name]; twice {
+				return fmt.Errorf("tensor %q is both in %s and in %s", t.Name, filepath.Join(dir, other), from)
+			}
+			where[t.Name] = name
+		}
+	}
+	said := map[string]string{}
+	for _, e := range list {
+		if where[e.tensor] != e.file {
+			return fmt.Errorf("%s says that tensor %q is in %s, which lacks it", path, e.tensor, e.file)
+		}
+		said[e.tensor] = e.file
+	}
+	for _, t := range f.Tensors {
+		if said[t.Name] == "" {
+			return fmt.Errorf("tensor %q is in %s, and %s does not name it", t.Name, filepath.Join(dir, where[t.Name]), path)
+		}
+	}
+	return nil
+}
+
+// openShard opens a file of safetensors or of torch.save.
+func (f *File) openShard(path, key string) error {
+	switch filepath.Ext(path) {
+	case ".safetensors", ".bin", ".pt", ".pth":
+		return f.openFile(path, key)
+	}
+	return fmt.Errorf("%s: shards are .safetensors or .bin", path)
+}
+
+type indexEntry struct{ tensor, file string }
+
+// readIndex reads the weight_map of an index: a tensor named twice, and a file that is not beside the index, are errors.
+func readIndex(path string) ([]indexEntry, error) {
+	fd, size, err := files.OpenSized(path)
+	if err != nil {
+		return nil, err
+	}
+	defer fd.Close()
+	if size > maxIndex {
+		return nil, fmt.Errorf("%s: an index of %d bytes: at most %d are read", path, size, maxIndex)
+	}
+	b, err := io.ReadAll(io.LimitReader(fd, maxIndex))
+	if err != nil {
+		return nil, err
+	}
+	var whole struct {
+		Map json.RawMessage `json:"weight_map"`
+	}
+	if err := json.Unmarshal(b, &whole); err != nil {
+		return nil, fmt.Errorf("%s is no index of shards: %w", path, err)
+	}
+	if whole.Map == nil {
+		return nil, fmt.Errorf("%s is JSON, not weights: want safetensors, what torch.save wrote, or an index with a weight_map", path)
+	}
+	list, err := weightMap(whole.Map)
+	if err != nil {
+		return nil, fmt.Errorf("%s: weight_map: %w", path, err)
+	}
+	return list, nil
+}
+
+func weightMap(b []byte) ([]indexEntry, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("not an object of tensors and files")
+	}
+	var list []indexEntry
+	seen := map[string]bool{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		value, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		tensor, _ := key.(string)
+		name, ok := value.(string)
+		if !ok {
+			return nil, fmt.Errorf("tensor %q: not the name of a file", tensor)
+		}
+		if seen[tensor] {
+			return nil, fmt.Errorf("tensor %q is named twice", tensor)
+		}
+		seen[tensor] = true
+		if name == "" || name != filepath.Base(name) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+			return nil, fmt.Errorf("tensor %q is in %q, which is not the name of a file beside the index: refused", tensor, name)
+		}
+		list = append(list, indexEntry{tensor, name})
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it names no tensor")
+	}
+	return list, nil
+}
+
+// Siblings are the index and the other shards beside a shard, as far as they are there.
+func (f *File) Siblings() []string {
+	if _, n := shardOf(f.Path); n < 2 || f.Shards != 1 {
+		return nil
+	}
+	base := filepath.Base(f.Path)
+	m := shardName.FindStringIndex(base)
+	var list []string
+	all, _ := os.ReadDir(filepath.Dir(f.Path))
+	for _, e := range all {
+		if e.Name() != base && strings.HasPrefix(e.Name(), base[:m[0]]) && (shardName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".index.json")) {
+			list = append(list, e.Name())
+		}
+	}
+	return list
+}

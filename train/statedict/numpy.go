@@ -1,0 +1,139 @@
+package statedict
+
+import (
+	"archive/zip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"onlinerna/train/safetensors"
+)
+
+// numpyTypes are the element types by the names in headers.
+var numpyTypes = map[string]safetensors.DType{
+	"<f8": safetensors.F64, "<f4": safetensors.F32, "<f2": safetensors.F16, "<i8": safetensors.I64, "<i4": safetensors.I32, "<i2": "I16", "|i1": "I8",
+	"<u8": "U64", "<u4": "U32", "<u2": "U16", "|u1": "U8", "|b1": "BOOL", "<c8": "C64",
+}
+
+// maxNumpy bounds the arrays of a file, and the header of each.
+const (
+	maxNumpy       = 1 << 18
+	maxNumpyHeader = 1 << 16
+)
+
+// isNumpy says whether a zip archive holds numpy's arrays, by the name of its first entry.
+func isNumpy(fd *os.File) bool {
+	var head [30]byte
+	if _, err := fd.ReadAt(head[:], 0); err != nil {
+		return false
+	}
+	name := make([]byte, binary.LittleEndian.Uint16(head[26:]))
+	if _, err := fd.ReadAt(name, int64(len(head))); err != nil {
+		return false
+	}
+	return strings.HasSuffix(string(name), ".npy")
+}
+
+// openNumpy finds the arrays of what numpy.savez wrote.
+func (f *File) openNumpy(fd *os.File) error {
+	st, err := fd.Stat()
+	if err != nil {
+		return err
+	}
+	z, err := zip.NewReader(fd, st.Size())
+	if err != nil {
+		return fmt.Errorf("the archive is damaged: %w", err)
+	}
+	if len(z.File) > maxNumpy {
+		return fmt.Errorf("%d arrays: at most %d are read", len(z.File), maxNumpy)
+	}
+	for _, e := range z.File {
+		name, ok := strings.CutSuffix(e.Name, ".npy")
+		if !ok {
+			return fmt.Errorf("entry %q is no array", e.Name)
+		}
+		if e.Method != zip.Store {
+			return fmt.Errorf("array %q is compressed: save it by numpy.savez, not savez_compressed", name)
+		}
+		off, err := e.DataOffset()
+		if err != nil {
+			return fmt.Errorf("array %q: %w", name, err)
+		}
+		size := int64(e.UncompressedSize64)
+		if size < 0 || off < 0 || size > st.Size() || off > st.Size()-size {
+			return fmt.Errorf("array %q lies behind the end of the file: it was cut short", name)
+		}
+		t, err := npy(io.NewSectionReader(fd, off, size), size)
+		if err != nil {
+			return fmt.Errorf("array %q: %w", name, err)
+		}
+		t.Name = name
+		t.pieces[0].off += off
+		f.Tensors = append(f.Tensors, t)
+	}
+	if len(f.Tensors) == 0 {
+		return errors.New("it holds no array")
+	}
+	return nil
+}
+
+var npyHeader = regexp.MustCompile(`^\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \}\s*$`)
+
+// npy reads the header of an array of so many bytes.
+func npy(r io.Reader, size int64) (Tensor, error) {
+	var t Tensor
+	var head [12]byte
+	if _, err := io.ReadFull(r, head[:10]); err != nil || string(head[:6]) != "\x93NUMPY" {
+		return t, errors.New("not numpy's .npy")
+	}
+	n, from := int64(binary.LittleEndian.Uint16(head[8:])), int64(10)
+	if head[6] > 1 {
+		if _, err := io.ReadFull(r, head[10:]); err != nil {
+			return t, errors.New("the header is cut short")
+		}
+		n, from = int64(binary.LittleEndian.Uint32(head[8:])), 12
+	}
+	if n > maxNumpyHeader || n > size-from {
+		return t, fmt.Errorf("a header of %d bytes", n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return t, errors.New("the header is cut short")
+	}
+	m := npyHeader.FindSubmatch(b)
+	if m == nil {
+		return t, fmt.Errorf("header %.80q: not a plain array", b)
+	}
+	if t.DType = numpyTypes[string(m[1])]; t.DType == "" {
+		return t, fmt.Errorf("elements of type %s: little-endian numbers are read", m[1])
+	}
+	t.Shape = []int{}
+	for _, d := range strings.FieldsFunc(string(m[3]), func(r rune) bool { return r == ',' || r == ' ' }) {
+		v, err := strconv.Atoi(d)
+		if err != nil || len(t.Shape) == 32 {
+			return t, fmt.Errorf("shape (%s)", m[3])
+		}
+		t.Shape = append(t.Shape, v)
+	}
+	if err := safetensors.Check(t.DType, t.Shape); err != nil {
+		return t, err
+	}
+	if want := int64(t.Len()) * int64(t.DType.Size()); want != size-from-n {
+		return t, fmt.Errorf("%s%v in %d bytes", t.DType, t.Shape, size-from-n)
+	}
+	p := piece{off: from + n}
+	if string(m[2]) == "True" && len(t.Shape) > 1 {
+		turned := slices.Clone(t.Shape)
+		slices.Reverse(turned)
+		p.at, p.size, p.strides = make([]int, len(t.Shape)), t.Shape, strides(turned)
+		slices.Reverse(p.strides)
+	}
+	t.pieces = []piece{p}
+	return t, nil
+}

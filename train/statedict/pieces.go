@@ -1,0 +1,240 @@
+package statedict
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// piece is a box of a tensor's elements in a file.
+type piece struct {
+	file     int   // of File.files
+	off      int64 // of the first element, in bytes
+	at, size []int // where in the tensor the box begins, and its extents
+	strides  []int // in elements, nil where they lie in order
+}
+
+// strides are those of elements in order.
+func strides(size []int) []int {
+	s := make([]int, len(size))
+	for i, n := len(s)-1, 1; i >= 0; i-- {
+		s[i], n = n, n*size[i]
+	}
+	return s
+}
+
+func product(size []int) int {
+	n := 1
+	for _, d := range size {
+		n *= d
+	}
+	return n
+}
+
+// Read reads elements from number off on, in the tensor's order and little-endian, as many as b has room for.
+func (f *File) Read(b []byte, t Tensor, off int) error {
+	n := len(b) / t.DType.Size()
+	if off < 0 || n > t.Len() || off > t.Len()-n {
+		return fmt.Errorf("%s: tensor %q has %d elements, asked for %d to %d", f.Path, t.Name, t.Len(), off, off+n)
+	}
+	if err := f.read(b, t, off, n); err != nil {
+		return fmt.Errorf("%s: tensor %q: %w", f.Path, t.Name, err)
+	}
+	return nil
+}
+
+func (f *File) read(b []byte, t Tensor, off, n int) error {
+	if p := &t.pieces[0]; len(t.pieces) == 1 && p.strides == nil {
+		return f.readAt(p.file, b, p.off+int64(off)*int64(t.DType.Size()))
+	}
+	start := 0
+	return boxes(t.Shape, off, n, func(at, size []int) error {
+		for i := range t.pieces {
+			if err := f.readBox(b, &t.pieces[i], t.DType.Size(), start, at, size); err != nil {
+				return err
+			}
+		}
+		start += product(size)
+		return nil
+	})
+}
+
+func (f *File) readAt(file int, b []byte, off int64) error {
+	k, err := f.files[file].ReadAt(b, off)
+	if k == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return fmt.Errorf("%s ends before byte %d: it was cut short", f.files[file].Name(), off+int64(len(b)))
+	}
+	return err
+}
+
+// boxes cuts elements off to off+n, in row-major order, into boxes: each has one index in the first dimensions, a range in one, and
+// all of the others.
+func boxes(shape []int, off, n int, visit func(at, size []int) error) error {
+	inner := strides(shape)
+	at, size := make([]int, len(shape)), make([]int, len(shape))
+	for n > 0 {
+		for i, rest := 0, off; i < len(shape); i++ {
+			at[i], rest, size[i] = rest/inner[i], rest%inner[i], 1
+		}
+		took := 1
+		for k := range shape {
+			if off%inner[k] == 0 && n >= inner[k] {
+				size[k] = min(shape[k]-at[k], n/inner[k])
+				copy(size[k+1:], shape[k+1:])
+				took = size[k] * inner[k]
+				break
+			}
+		}
+		if err := visit(at, size); err != nil {
+			return err
+		}
+		off, n = off+took, n-took
+	}
+	return nil
+}
+
+// scratch holds elements on their way.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// readBox reads the elements that a box of the tensor and a piece have in common. The box lies in b in order, from element number start on.
+func (f *File) readBox(b []byte, p *piece, unit, start int, at, size []int) error {
+	dims := len(at)
+	count, from := make([]int, dims), make([]int, dims)
+	for i := range dims {
+		lo, hi := max(at[i], p.at[i]), min(at[i]+size[i], p.at[i]+p.size[i])
+		if lo >= hi {
+			return nil
+		}
+		from[i], count[i] = lo, hi-lo
+	}
+	to, in := strides(size), p.strides
+	if in == nil {
+		in = strides(p.size)
+	}
+	src := 0 // first element in the piece
+	for i := range dims {
+		start += (from[i] - at[i]) * to[i]
+		src += (from[i] - p.at[i]) * in[i]
+	}
+	buf := scratch.Get().(*[]byte)
+	defer scratch.Put(buf)
+	if p.strides == nil {
+		*buf = slices.Grow((*buf)[:0], product(count)*unit)[:product(count)*unit]
+		if err := f.readAt(p.file, *buf, p.off+int64(src)*int64(unit)); err != nil {
+			return err
+		}
+		spread(b[start*unit:], *buf, count, to, unit)
+		return nil
+	}
+	run := -1 // the dimension along which elements lie closest
+	for i := range dims {
+		if count[i] > 1 && in[i] > 0 && (run < 0 || in[i] < in[run]) {
+			run = i
+		}
+	}
+	length, step := 1, 0
+	if run >= 0 && in[run] <= 8 {
+		length, step = count[run], in[run]
+		count[run] = 1
+	}
+	read := ((length-1)*step + 1) * unit
+	*buf = slices.Grow((*buf)[:0], read)[:read]
+	return each(count, func(k []int) error {
+		s, d := src, start
+		for i, v := range k {
+			s, d = s+v*in[i], d+v*to[i]
+		}
+		if err := f.readAt(p.file, *buf, p.off+int64(s)*int64(unit)); err != nil {
+			return err
+		}
+		for j := range length {
+			copy(b[d*unit:(d+1)*unit], (*buf)[j*step*unit:])
+			if j+1 < length {
+				d += to[run]
+			}
+		}
+		return nil
+	})
+}
+
+// spread copies a box that lies in order to where its strides are to.
+func spread(dst, src []byte, size, to []int, unit int) {
+	dims, run := len(size), 1
+	for dims > 0 && (to[dims-1] == run || size[dims-1] == 1) { // what lies in order in dst, too
+		run *= size[dims-1]
+		dims--
+	}
+	run *= unit
+	each(size[:dims], func(k []int) error {
+		d := 0
+		for i, v := range k {
+			d += v * to[i]
+		}
+		copy(dst[d*unit:d*unit+run], src[:run])
+		src = src[run:]
+		return nil
+	})
+}
+
+// each calls visit for each index within the extents, in order.
+func each(size []int, visit func(index []int) error) error {
+	k := make([]int, len(size))
+	for {
+		if err := visit(k); err != nil {
+			return err
+		}
+		i := len(k) - 1
+		for ; i >= 0; i-- {
+			if k[i]++; k[i] < size[i] {
+				break
+			}
+			k[i] = 0
+		}
+		if i < 0 {
+			return nil
+		}
+	}
+}
+
+var errCovered = errors.New("its parts overlap, or leave some of it out")
+
+// covered checks that pieces within a shape hold each element once.
+func covered(shape []int, pieces []piece) error {
+	sum := 0
+	for i, p := range pieces {
+		if len(p.at) != len(shape) || len(p.size) != len(shape) {
+			return fmt.Errorf("a part of shape %v at %v of a tensor of shape %v", p.size, p.at, shape)
+		}
+		for k, d := range p.size {
+			if d < 0 || p.at[k] < 0 || p.at[k] > shape[k]-d {
+				return fmt.Errorf("a part of shape %v at %v of a tensor of shape %v", p.size, p.at, shape)
+			}
+		}
+		sum += product(p.size)
+		if len(pieces) <= 4096 {
+			for _, q := range pieces[:i] {
+				if overlap(p, q) {
+					return errCovered
+				}
+			}
+		}
+	}
+	if sum != product(shape) {
+		return errCovered
+	}
+	return nil
+}
+
+func overlap(p, q piece) bool {
+	for k := range p.at {
+		if p.at[k] >= q.at[k]+q.size[k] || q.at[k] >= p.at[k]+p.size[k] {
+			return false
+		}
+	}
+	return product(p.size) > 0 && product(q.size) > 0
+}
