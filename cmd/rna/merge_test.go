@@ -35,7 +35,7 @@ func TestMerge(t *testing.T) {
 	}
 	shard := "in/hub/model-00001-of-00002.safetensors"
 	for args, want := range map[string]string{
-		"merge x.pt in/hub -o o":                                          "is there and not empty",
+		"merge x.pt in/hub -o o":                                       "is there and not empty",
 		"merge o in/hub -o w.gguf":                                     ".safetensors, .pt, .pth and folders",
 		"merge o in/hub -o w.safetensors --shard-size 5GB":             "--shard-size is for a folder",
 		"merge o in/hub -o w.safetensors --resume":                     "shards are resumed, name a folder",
