@@ -34,6 +34,13 @@ func square(n, c, h, o, k, stride, pad int) conv {
 	return conv{n, c, h, h, o, k, k, [2]int{stride, stride}, [2]int{pad, pad}, [2]int{1, 1}, 1}
 }
 
+// depthwise is a convolution with a group for each channel.
+func depthwise(n, c, h, k, stride, pad int) conv {
+	v := square(n, c, h, c, k, stride, pad)
+	v.groups = c
+	return v
+}
+
 // convolutions are the shapes of the golden vectors, those of real nets, and random ones.
 func convolutions() []conv {
 	all := []conv{
@@ -74,9 +81,17 @@ func convolutions() []conv {
 		{2, 4, 13, 13, 6, 3, 3, [2]int{2, 2}, [2]int{2, 2}, [2]int{2, 2}, 1},
 		{1, 4, 9, 12, 6, 3, 5, [2]int{1, 2}, [2]int{1, 2}, [2]int{1, 1}, 1},
 		{1, 4, 11, 8, 6, 3, 3, [2]int{2, 1}, [2]int{0, 1}, [2]int{1, 2}, 2},
+		depthwise(2, 33, 9, 3, 1, 1),
+		depthwise(3, 19, 12, 3, 2, 1),
+		depthwise(1, 72, 11, 5, 1, 2),
+		depthwise(2, 40, 14, 5, 2, 2),
+		depthwise(2, 24, 3, 7, 1, 3), // no pixel sees the whole kernel
+		depthwise(2, 17, 7, 2, 3, 0), // a stride that skips pixels
+		depthwise(40, 6, 5, 3, 1, 1), // many images
+		{2, 20, 9, 13, 20, 3, 5, [2]int{2, 1}, [2]int{2, 3}, [2]int{2, 2}, 20},
 	}
 	r := newRand("convolutions")
-	for len(all) < 60 {
+	for len(all) < 68 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)

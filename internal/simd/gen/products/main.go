@@ -76,6 +76,7 @@ func main() {
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sAdd(dst, src *float32, n int)\n", s.name)
 		peak(s.name+"Peak", s)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPeak(n int)\n", s.name)
+		taps(&decl, s)
 		stubs, value := winograd(s)
 		fmt.Fprintf(&decl, "%s\nvar %sWinograd = Winograd{\n%s}\n", stubs, s.name, value)
 	}

@@ -8,6 +8,8 @@ var sets = [simd.Count]*Set{simd.NEON: &neonSet}
 
 var narrowSets = [simd.Count]*Set{simd.NEON: neonSet.narrow(neonRound, neonWiden)}
 
+var tapKernels = [simd.Count]*Taps{simd.NEON: &neonTapKernels}
+
 var dotSet *Set
 
 var stored = [simd.Count]*BFloat16{simd.NEON: &neonStored}

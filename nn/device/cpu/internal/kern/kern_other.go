@@ -6,6 +6,8 @@ import "onlinerna/internal/simd"
 
 var sets, narrowSets [simd.Count]*Set
 
+var tapKernels [simd.Count]*Taps
+
 var dotSet *Set
 
 var stored [simd.Count]*BFloat16

@@ -241,6 +241,51 @@ func avx512Add(dst, src *float32, n int)
 func avx512Peak(n int)
 
 //go:noescape
+func avx512TapProducts(a *TapArgs)
+
+//go:noescape
+func avx512TapSums1(a *TapArgs)
+
+//go:noescape
+func avx512TapSums2(a *TapArgs)
+
+//go:noescape
+func avx512TapSums3(a *TapArgs)
+
+//go:noescape
+func avx512TapSums4(a *TapArgs)
+
+//go:noescape
+func avx512TapSums5(a *TapArgs)
+
+//go:noescape
+func avx512TapSums6(a *TapArgs)
+
+//go:noescape
+func avx512TapSums7(a *TapArgs)
+
+//go:noescape
+func avx512TapSums8(a *TapArgs)
+
+//go:noescape
+func avx512TapSums9(a *TapArgs)
+
+var avx512Taps = Taps{
+	Products: avx512TapProducts,
+	Sums: []func(*TapArgs){nil,
+		avx512TapSums1,
+		avx512TapSums2,
+		avx512TapSums3,
+		avx512TapSums4,
+		avx512TapSums5,
+		avx512TapSums6,
+		avx512TapSums7,
+		avx512TapSums8,
+		avx512TapSums9,
+	},
+}
+
+//go:noescape
 func avx512Source(a *Spread)
 
 //go:noescape
@@ -384,6 +429,51 @@ func avx2Add(dst, src *float32, n int)
 
 //go:noescape
 func avx2Peak(n int)
+
+//go:noescape
+func avx2TapProducts(a *TapArgs)
+
+//go:noescape
+func avx2TapSums1(a *TapArgs)
+
+//go:noescape
+func avx2TapSums2(a *TapArgs)
+
+//go:noescape
+func avx2TapSums3(a *TapArgs)
+
+//go:noescape
+func avx2TapSums4(a *TapArgs)
+
+//go:noescape
+func avx2TapSums5(a *TapArgs)
+
+//go:noescape
+func avx2TapSums6(a *TapArgs)
+
+//go:noescape
+func avx2TapSums7(a *TapArgs)
+
+//go:noescape
+func avx2TapSums8(a *TapArgs)
+
+//go:noescape
+func avx2TapSums9(a *TapArgs)
+
+var avx2Taps = Taps{
+	Products: avx2TapProducts,
+	Sums: []func(*TapArgs){nil,
+		avx2TapSums1,
+		avx2TapSums2,
+		avx2TapSums3,
+		avx2TapSums4,
+		avx2TapSums5,
+		avx2TapSums6,
+		avx2TapSums7,
+		avx2TapSums8,
+		avx2TapSums9,
+	},
+}
 
 //go:noescape
 func avx2Source(a *Spread)

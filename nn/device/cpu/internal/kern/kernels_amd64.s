@@ -19214,6 +19214,1756 @@ loop:
 	VZEROUPPER
 	RET
 
+// func avx512TapProducts(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapProducts(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	MOVQ 72(AX), SI
+	LEAQ (SI)(SI*2), DI
+
+pixels4:
+	CMPQ BX, $0x04
+	JL   pixels4End
+	XORQ R8, R8
+
+pixels4By2:
+	MOVQ    56(AX), R9
+	MOVQ    R8, R10
+	SHRQ    $0x02, R10
+	SUBQ    R10, R9
+	CMPQ    R9, $+32
+	JL      pixels4By2End
+	MOVQ    24(AX), R9
+	VMOVUPS (R9)(R8*1), Z0
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z6
+	VMOVUPS 64(R9)(R8*1), Z1
+	VMOVAPS Z1, Z3
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z7
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+
+pixels4By2Tap:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R8, R11
+	VMOVUPS     (R12)(R8*1), Z8
+	VMOVUPS     64(R12)(R8*1), Z9
+	VFMADD231PS (R11), Z8, Z0
+	VFMADD231PS 64(R11), Z9, Z1
+	VFMADD231PS (R11)(SI*1), Z8, Z2
+	VFMADD231PS 64(R11)(SI*1), Z9, Z3
+	VFMADD231PS (R11)(SI*2), Z8, Z4
+	VFMADD231PS 64(R11)(SI*2), Z9, Z5
+	VFMADD231PS (R11)(DI*1), Z8, Z6
+	VFMADD231PS 64(R11)(DI*1), Z9, Z7
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNZ         pixels4By2Tap
+	LEAQ        (CX)(R8*1), R9
+	VMOVUPS     Z0, (R9)
+	VMOVUPS     Z1, 64(R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z2, (R9)
+	VMOVUPS     Z3, 64(R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z4, (R9)
+	VMOVUPS     Z5, 64(R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z6, (R9)
+	VMOVUPS     Z7, 64(R9)
+	ADDQ        $+128, R8
+	JMP         pixels4By2
+
+pixels4By2End:
+pixels4By1:
+	MOVQ    56(AX), R9
+	MOVQ    R8, R10
+	SHRQ    $0x02, R10
+	SUBQ    R10, R9
+	CMPQ    R9, $+16
+	JL      pixels4By1End
+	MOVQ    24(AX), R9
+	VMOVUPS (R9)(R8*1), Z0
+	VMOVAPS Z0, Z1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+
+pixels4By1Tap:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R8, R11
+	VMOVUPS     (R12)(R8*1), Z4
+	VFMADD231PS (R11), Z4, Z0
+	VFMADD231PS (R11)(SI*1), Z4, Z1
+	VFMADD231PS (R11)(SI*2), Z4, Z2
+	VFMADD231PS (R11)(DI*1), Z4, Z3
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNZ         pixels4By1Tap
+	LEAQ        (CX)(R8*1), R9
+	VMOVUPS     Z0, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z2, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z3, (R9)
+	ADDQ        $+64, R8
+	JMP         pixels4By1
+
+pixels4By1End:
+	MOVQ      56(AX), R9
+	MOVQ      R8, R10
+	SHRQ      $0x02, R10
+	SUBQ      R10, R9
+	TESTQ     R9, R9
+	JZ        pixels4Done
+	MOVQ      $-1, R10
+	SHLXQ     R9, R10, R10
+	NOTQ      R10
+	KMOVW     R10, K1
+	MOVQ      24(AX), R9
+	VMOVUPS.Z (R9)(R8*1), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	MOVQ      32(AX), R9
+	MOVQ      40(AX), R10
+
+pixels4LastTap:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R8, R11
+	VMOVUPS.Z   (R12)(R8*1), K1, Z4
+	VMOVUPS.Z   (R11), K1, Z30
+	VFMADD231PS Z30, Z4, Z0
+	VMOVUPS.Z   (R11)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z4, Z1
+	VMOVUPS.Z   (R11)(SI*2), K1, Z30
+	VFMADD231PS Z30, Z4, Z2
+	VMOVUPS.Z   (R11)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z4, Z3
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNZ         pixels4LastTap
+	LEAQ        (CX)(R8*1), R8
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z1, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z2, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z3, K1, (R8)
+
+pixels4Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x04, BX
+	JMP  pixels4
+
+pixels4End:
+pixels1:
+	CMPQ BX, $0x01
+	JL   pixels1End
+	XORQ R8, R8
+
+pixels1By4:
+	MOVQ    56(AX), DI
+	MOVQ    R8, R9
+	SHRQ    $0x02, R9
+	SUBQ    R9, DI
+	CMPQ    DI, $+64
+	JL      pixels1By4End
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R8*1), Z0
+	VMOVUPS 64(DI)(R8*1), Z1
+	VMOVUPS 128(DI)(R8*1), Z2
+	VMOVUPS 192(DI)(R8*1), Z3
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R9
+
+pixels1By4Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R8, R10
+	VMOVUPS     (R11)(R8*1), Z4
+	VMOVUPS     64(R11)(R8*1), Z5
+	VMOVUPS     128(R11)(R8*1), Z6
+	VMOVUPS     192(R11)(R8*1), Z7
+	VFMADD231PS (R10), Z4, Z0
+	VFMADD231PS 64(R10), Z5, Z1
+	VFMADD231PS 128(R10), Z6, Z2
+	VFMADD231PS 192(R10), Z7, Z3
+	ADDQ        $0x10, DI
+	DECQ        R9
+	JNZ         pixels1By4Tap
+	LEAQ        (CX)(R8*1), DI
+	VMOVUPS     Z0, (DI)
+	VMOVUPS     Z1, 64(DI)
+	VMOVUPS     Z2, 128(DI)
+	VMOVUPS     Z3, 192(DI)
+	ADDQ        $+256, R8
+	JMP         pixels1By4
+
+pixels1By4End:
+pixels1By1:
+	MOVQ    56(AX), DI
+	MOVQ    R8, R9
+	SHRQ    $0x02, R9
+	SUBQ    R9, DI
+	CMPQ    DI, $+16
+	JL      pixels1By1End
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R8*1), Z0
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R9
+
+pixels1By1Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R8, R10
+	VMOVUPS     (R11)(R8*1), Z1
+	VFMADD231PS (R10), Z1, Z0
+	ADDQ        $0x10, DI
+	DECQ        R9
+	JNZ         pixels1By1Tap
+	LEAQ        (CX)(R8*1), DI
+	VMOVUPS     Z0, (DI)
+	ADDQ        $+64, R8
+	JMP         pixels1By1
+
+pixels1By1End:
+	MOVQ      56(AX), DI
+	MOVQ      R8, R9
+	SHRQ      $0x02, R9
+	SUBQ      R9, DI
+	TESTQ     DI, DI
+	JZ        pixels1Done
+	MOVQ      $-1, R9
+	SHLXQ     DI, R9, R9
+	NOTQ      R9
+	KMOVW     R9, K1
+	MOVQ      24(AX), DI
+	VMOVUPS.Z (DI)(R8*1), K1, Z0
+	MOVQ      32(AX), DI
+	MOVQ      40(AX), R9
+
+pixels1LastTap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R8, R10
+	VMOVUPS.Z   (R11)(R8*1), K1, Z1
+	VMOVUPS.Z   (R10), K1, Z30
+	VFMADD231PS Z30, Z1, Z0
+	ADDQ        $0x10, DI
+	DECQ        R9
+	JNZ         pixels1LastTap
+	LEAQ        (CX)(R8*1), DI
+	VMOVUPS     Z0, K1, (DI)
+
+pixels1Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x01, BX
+	JMP  pixels1
+
+pixels1End:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums1(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    (DX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	ADDQ    CX, BX
+	ADDQ    CX, SI
+
+channelsBy1Pixel:
+	VMOVUPS     (SI), Z29
+	VFMADD231PS (BX)(DX*1), Z29, Z0
+	ADDQ        72(AX), BX
+	ADDQ        64(AX), SI
+	DECQ        DI
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      (DX), DX
+	MOVQ      8(AX), BX
+	MOVQ      16(AX), SI
+	MOVQ      48(AX), DI
+	ADDQ      CX, BX
+	ADDQ      CX, SI
+
+channelsLastPixel:
+	VMOVUPS.Z   (SI), K1, Z29
+	VMOVUPS.Z   (BX)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	ADDQ        72(AX), BX
+	ADDQ        64(AX), SI
+	DECQ        DI
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums2(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), DX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    48(AX), R8
+	ADDQ    CX, SI
+	ADDQ    CX, DI
+
+channelsBy1Pixel:
+	VMOVUPS     (DI), Z29
+	VFMADD231PS (SI)(BX*1), Z29, Z0
+	VFMADD231PS (SI)(DX*1), Z29, Z1
+	ADDQ        72(AX), SI
+	ADDQ        64(AX), DI
+	DECQ        R8
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), DX
+	MOVQ      8(AX), SI
+	MOVQ      16(AX), DI
+	MOVQ      48(AX), R8
+	ADDQ      CX, SI
+	ADDQ      CX, DI
+
+channelsLastPixel:
+	VMOVUPS.Z   (DI), K1, Z29
+	VMOVUPS.Z   (SI)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (SI)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	ADDQ        72(AX), SI
+	ADDQ        64(AX), DI
+	DECQ        R8
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums3(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DX
+	MOVQ    8(AX), DI
+	MOVQ    16(AX), R8
+	MOVQ    48(AX), R9
+	ADDQ    CX, DI
+	ADDQ    CX, R8
+
+channelsBy1Pixel:
+	VMOVUPS     (R8), Z29
+	VFMADD231PS (DI)(BX*1), Z29, Z0
+	VFMADD231PS (DI)(SI*1), Z29, Z1
+	VFMADD231PS (DI)(DX*1), Z29, Z2
+	ADDQ        72(AX), DI
+	ADDQ        64(AX), R8
+	DECQ        R9
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DX
+	MOVQ      8(AX), DI
+	MOVQ      16(AX), R8
+	MOVQ      48(AX), R9
+	ADDQ      CX, DI
+	ADDQ      CX, R8
+
+channelsLastPixel:
+	VMOVUPS.Z   (R8), K1, Z29
+	VMOVUPS.Z   (DI)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (DI)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (DI)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	ADDQ        72(AX), DI
+	ADDQ        64(AX), R8
+	DECQ        R9
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums4(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z3
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), DX
+	MOVQ    8(AX), R8
+	MOVQ    16(AX), R9
+	MOVQ    48(AX), R10
+	ADDQ    CX, R8
+	ADDQ    CX, R9
+
+channelsBy1Pixel:
+	VMOVUPS     (R9), Z29
+	VFMADD231PS (R8)(BX*1), Z29, Z0
+	VFMADD231PS (R8)(SI*1), Z29, Z1
+	VFMADD231PS (R8)(DI*1), Z29, Z2
+	VFMADD231PS (R8)(DX*1), Z29, Z3
+	ADDQ        72(AX), R8
+	ADDQ        64(AX), R9
+	DECQ        R10
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      56(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z3
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DI
+	MOVQ      48(DX), DX
+	MOVQ      8(AX), R8
+	MOVQ      16(AX), R9
+	MOVQ      48(AX), R10
+	ADDQ      CX, R8
+	ADDQ      CX, R9
+
+channelsLastPixel:
+	VMOVUPS.Z   (R9), K1, Z29
+	VMOVUPS.Z   (R8)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (R8)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (R8)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	VMOVUPS.Z   (R8)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z3
+	ADDQ        72(AX), R8
+	ADDQ        64(AX), R9
+	DECQ        R10
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums5(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z4
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), DX
+	MOVQ    8(AX), R9
+	MOVQ    16(AX), R10
+	MOVQ    48(AX), R11
+	ADDQ    CX, R9
+	ADDQ    CX, R10
+
+channelsBy1Pixel:
+	VMOVUPS     (R10), Z29
+	VFMADD231PS (R9)(BX*1), Z29, Z0
+	VFMADD231PS (R9)(SI*1), Z29, Z1
+	VFMADD231PS (R9)(DI*1), Z29, Z2
+	VFMADD231PS (R9)(R8*1), Z29, Z3
+	VFMADD231PS (R9)(DX*1), Z29, Z4
+	ADDQ        72(AX), R9
+	ADDQ        64(AX), R10
+	DECQ        R11
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      56(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z3
+	MOVQ      32(AX), DX
+	MOVQ      72(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z4
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DI
+	MOVQ      48(DX), R8
+	MOVQ      64(DX), DX
+	MOVQ      8(AX), R9
+	MOVQ      16(AX), R10
+	MOVQ      48(AX), R11
+	ADDQ      CX, R9
+	ADDQ      CX, R10
+
+channelsLastPixel:
+	VMOVUPS.Z   (R10), K1, Z29
+	VMOVUPS.Z   (R9)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (R9)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (R9)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	VMOVUPS.Z   (R9)(R8*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z3
+	VMOVUPS.Z   (R9)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z4
+	ADDQ        72(AX), R9
+	ADDQ        64(AX), R10
+	DECQ        R11
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums6(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z5
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), DX
+	MOVQ    8(AX), R10
+	MOVQ    16(AX), R11
+	MOVQ    48(AX), R12
+	ADDQ    CX, R10
+	ADDQ    CX, R11
+
+channelsBy1Pixel:
+	VMOVUPS     (R11), Z29
+	VFMADD231PS (R10)(BX*1), Z29, Z0
+	VFMADD231PS (R10)(SI*1), Z29, Z1
+	VFMADD231PS (R10)(DI*1), Z29, Z2
+	VFMADD231PS (R10)(R8*1), Z29, Z3
+	VFMADD231PS (R10)(R9*1), Z29, Z4
+	VFMADD231PS (R10)(DX*1), Z29, Z5
+	ADDQ        72(AX), R10
+	ADDQ        64(AX), R11
+	DECQ        R12
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      56(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z3
+	MOVQ      32(AX), DX
+	MOVQ      72(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z4
+	MOVQ      32(AX), DX
+	MOVQ      88(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z5
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DI
+	MOVQ      48(DX), R8
+	MOVQ      64(DX), R9
+	MOVQ      80(DX), DX
+	MOVQ      8(AX), R10
+	MOVQ      16(AX), R11
+	MOVQ      48(AX), R12
+	ADDQ      CX, R10
+	ADDQ      CX, R11
+
+channelsLastPixel:
+	VMOVUPS.Z   (R11), K1, Z29
+	VMOVUPS.Z   (R10)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (R10)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (R10)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	VMOVUPS.Z   (R10)(R8*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z3
+	VMOVUPS.Z   (R10)(R9*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z4
+	VMOVUPS.Z   (R10)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z5
+	ADDQ        72(AX), R10
+	ADDQ        64(AX), R11
+	DECQ        R12
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums7(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z5
+	MOVQ    32(AX), DX
+	MOVQ    104(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z6
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), R10
+	MOVQ    96(DX), DX
+	MOVQ    8(AX), R11
+	MOVQ    16(AX), R12
+	MOVQ    48(AX), R13
+	ADDQ    CX, R11
+	ADDQ    CX, R12
+
+channelsBy1Pixel:
+	VMOVUPS     (R12), Z29
+	VFMADD231PS (R11)(BX*1), Z29, Z0
+	VFMADD231PS (R11)(SI*1), Z29, Z1
+	VFMADD231PS (R11)(DI*1), Z29, Z2
+	VFMADD231PS (R11)(R8*1), Z29, Z3
+	VFMADD231PS (R11)(R9*1), Z29, Z4
+	VFMADD231PS (R11)(R10*1), Z29, Z5
+	VFMADD231PS (R11)(DX*1), Z29, Z6
+	ADDQ        72(AX), R11
+	ADDQ        64(AX), R12
+	DECQ        R13
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z6, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      56(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z3
+	MOVQ      32(AX), DX
+	MOVQ      72(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z4
+	MOVQ      32(AX), DX
+	MOVQ      88(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z5
+	MOVQ      32(AX), DX
+	MOVQ      104(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z6
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DI
+	MOVQ      48(DX), R8
+	MOVQ      64(DX), R9
+	MOVQ      80(DX), R10
+	MOVQ      96(DX), DX
+	MOVQ      8(AX), R11
+	MOVQ      16(AX), R12
+	MOVQ      48(AX), R13
+	ADDQ      CX, R11
+	ADDQ      CX, R12
+
+channelsLastPixel:
+	VMOVUPS.Z   (R12), K1, Z29
+	VMOVUPS.Z   (R11)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (R11)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (R11)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	VMOVUPS.Z   (R11)(R8*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z3
+	VMOVUPS.Z   (R11)(R9*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z4
+	VMOVUPS.Z   (R11)(R10*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z5
+	VMOVUPS.Z   (R11)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z6
+	ADDQ        72(AX), R11
+	ADDQ        64(AX), R12
+	DECQ        R13
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z6, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums8(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z5
+	MOVQ    32(AX), DX
+	MOVQ    104(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z6
+	MOVQ    32(AX), DX
+	MOVQ    120(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z7
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), R10
+	MOVQ    96(DX), R11
+	MOVQ    112(DX), DX
+	MOVQ    8(AX), R12
+	MOVQ    16(AX), R13
+	MOVQ    48(AX), R14
+	ADDQ    CX, R12
+	ADDQ    CX, R13
+
+channelsBy1Pixel:
+	VMOVUPS     (R13), Z29
+	VFMADD231PS (R12)(BX*1), Z29, Z0
+	VFMADD231PS (R12)(SI*1), Z29, Z1
+	VFMADD231PS (R12)(DI*1), Z29, Z2
+	VFMADD231PS (R12)(R8*1), Z29, Z3
+	VFMADD231PS (R12)(R9*1), Z29, Z4
+	VFMADD231PS (R12)(R10*1), Z29, Z5
+	VFMADD231PS (R12)(R11*1), Z29, Z6
+	VFMADD231PS (R12)(DX*1), Z29, Z7
+	ADDQ        72(AX), R12
+	ADDQ        64(AX), R13
+	DECQ        R14
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z6, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z7, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      56(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z3
+	MOVQ      32(AX), DX
+	MOVQ      72(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z4
+	MOVQ      32(AX), DX
+	MOVQ      88(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z5
+	MOVQ      32(AX), DX
+	MOVQ      104(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z6
+	MOVQ      32(AX), DX
+	MOVQ      120(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z7
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DI
+	MOVQ      48(DX), R8
+	MOVQ      64(DX), R9
+	MOVQ      80(DX), R10
+	MOVQ      96(DX), R11
+	MOVQ      112(DX), DX
+	MOVQ      8(AX), R12
+	MOVQ      16(AX), R13
+	MOVQ      48(AX), R14
+	ADDQ      CX, R12
+	ADDQ      CX, R13
+
+channelsLastPixel:
+	VMOVUPS.Z   (R13), K1, Z29
+	VMOVUPS.Z   (R12)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (R12)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (R12)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z3
+	VMOVUPS.Z   (R12)(R9*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z4
+	VMOVUPS.Z   (R12)(R10*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z5
+	VMOVUPS.Z   (R12)(R11*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z6
+	VMOVUPS.Z   (R12)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z7
+	ADDQ        72(AX), R12
+	ADDQ        64(AX), R13
+	DECQ        R14
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z6, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z7, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSums9(a *int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512TapSums9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+16
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z5
+	MOVQ    32(AX), DX
+	MOVQ    104(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z6
+	MOVQ    32(AX), DX
+	MOVQ    120(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z7
+	MOVQ    32(AX), DX
+	MOVQ    136(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Z8
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), R10
+	MOVQ    96(DX), R11
+	MOVQ    112(DX), R12
+	MOVQ    128(DX), DX
+	MOVQ    8(AX), R13
+	MOVQ    16(AX), R14
+	MOVQ    48(AX), R15
+	ADDQ    CX, R13
+	ADDQ    CX, R14
+
+channelsBy1Pixel:
+	VMOVUPS     (R14), Z29
+	VFMADD231PS (R13)(BX*1), Z29, Z0
+	VFMADD231PS (R13)(SI*1), Z29, Z1
+	VFMADD231PS (R13)(DI*1), Z29, Z2
+	VFMADD231PS (R13)(R8*1), Z29, Z3
+	VFMADD231PS (R13)(R9*1), Z29, Z4
+	VFMADD231PS (R13)(R10*1), Z29, Z5
+	VFMADD231PS (R13)(R11*1), Z29, Z6
+	VFMADD231PS (R13)(R12*1), Z29, Z7
+	VFMADD231PS (R13)(DX*1), Z29, Z8
+	ADDQ        72(AX), R13
+	ADDQ        64(AX), R14
+	DECQ        R15
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z6, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z7, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z8, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ      56(AX), DX
+	MOVQ      CX, BX
+	SHRQ      $0x02, BX
+	SUBQ      BX, DX
+	TESTQ     DX, DX
+	JZ        channelsDone
+	MOVQ      $-1, BX
+	SHLXQ     DX, BX, BX
+	NOTQ      BX
+	KMOVW     BX, K1
+	MOVQ      32(AX), DX
+	MOVQ      8(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z0
+	MOVQ      32(AX), DX
+	MOVQ      24(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z1
+	MOVQ      32(AX), DX
+	MOVQ      40(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z2
+	MOVQ      32(AX), DX
+	MOVQ      56(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z3
+	MOVQ      32(AX), DX
+	MOVQ      72(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z4
+	MOVQ      32(AX), DX
+	MOVQ      88(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z5
+	MOVQ      32(AX), DX
+	MOVQ      104(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z6
+	MOVQ      32(AX), DX
+	MOVQ      120(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z7
+	MOVQ      32(AX), DX
+	MOVQ      136(DX), DX
+	ADDQ      (AX), DX
+	VMOVUPS.Z (DX)(CX*1), K1, Z8
+	MOVQ      32(AX), DX
+	MOVQ      (DX), BX
+	MOVQ      16(DX), SI
+	MOVQ      32(DX), DI
+	MOVQ      48(DX), R8
+	MOVQ      64(DX), R9
+	MOVQ      80(DX), R10
+	MOVQ      96(DX), R11
+	MOVQ      112(DX), R12
+	MOVQ      128(DX), DX
+	MOVQ      8(AX), R13
+	MOVQ      16(AX), R14
+	MOVQ      48(AX), R15
+	ADDQ      CX, R13
+	ADDQ      CX, R14
+
+channelsLastPixel:
+	VMOVUPS.Z   (R14), K1, Z29
+	VMOVUPS.Z   (R13)(BX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z0
+	VMOVUPS.Z   (R13)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z1
+	VMOVUPS.Z   (R13)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z2
+	VMOVUPS.Z   (R13)(R8*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z3
+	VMOVUPS.Z   (R13)(R9*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z4
+	VMOVUPS.Z   (R13)(R10*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z5
+	VMOVUPS.Z   (R13)(R11*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z6
+	VMOVUPS.Z   (R13)(R12*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z7
+	VMOVUPS.Z   (R13)(DX*1), K1, Z30
+	VFMADD231PS Z30, Z29, Z8
+	ADDQ        72(AX), R13
+	ADDQ        64(AX), R14
+	DECQ        R15
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z0, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z1, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z3, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z4, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z6, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z7, K1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z8, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
 // func avx512Source(a *int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·avx512Source(SB), NOSPLIT, $0-8
@@ -27134,6 +28884,1745 @@ loop:
 	VFMADD231PS Y14, Y15, Y13
 	DECQ        AX
 	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func avx2TapProducts(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapProducts(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	MOVQ 72(AX), SI
+	LEAQ (SI)(SI*2), DI
+
+pixels4:
+	CMPQ BX, $0x04
+	JL   pixels4End
+	XORQ R8, R8
+
+pixels4By2:
+	MOVQ    56(AX), R9
+	MOVQ    R8, R10
+	SHRQ    $0x02, R10
+	SUBQ    R10, R9
+	CMPQ    R9, $+16
+	JL      pixels4By2End
+	MOVQ    24(AX), R9
+	VMOVUPS (R9)(R8*1), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVUPS 32(R9)(R8*1), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+
+pixels4By2Tap:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R8, R11
+	VMOVUPS     (R12)(R8*1), Y8
+	VMOVUPS     32(R12)(R8*1), Y9
+	VFMADD231PS (R11), Y8, Y0
+	VFMADD231PS 32(R11), Y9, Y1
+	VFMADD231PS (R11)(SI*1), Y8, Y2
+	VFMADD231PS 32(R11)(SI*1), Y9, Y3
+	VFMADD231PS (R11)(SI*2), Y8, Y4
+	VFMADD231PS 32(R11)(SI*2), Y9, Y5
+	VFMADD231PS (R11)(DI*1), Y8, Y6
+	VFMADD231PS 32(R11)(DI*1), Y9, Y7
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNZ         pixels4By2Tap
+	LEAQ        (CX)(R8*1), R9
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     Y1, 32(R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Y2, (R9)
+	VMOVUPS     Y3, 32(R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Y4, (R9)
+	VMOVUPS     Y5, 32(R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Y6, (R9)
+	VMOVUPS     Y7, 32(R9)
+	ADDQ        $+64, R8
+	JMP         pixels4By2
+
+pixels4By2End:
+pixels4By1:
+	MOVQ    56(AX), R9
+	MOVQ    R8, R10
+	SHRQ    $0x02, R10
+	SUBQ    R10, R9
+	CMPQ    R9, $+8
+	JL      pixels4By1End
+	MOVQ    24(AX), R9
+	VMOVUPS (R9)(R8*1), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+
+pixels4By1Tap:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R8, R11
+	VMOVUPS     (R12)(R8*1), Y4
+	VFMADD231PS (R11), Y4, Y0
+	VFMADD231PS (R11)(SI*1), Y4, Y1
+	VFMADD231PS (R11)(SI*2), Y4, Y2
+	VFMADD231PS (R11)(DI*1), Y4, Y3
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNZ         pixels4By1Tap
+	LEAQ        (CX)(R8*1), R9
+	VMOVUPS     Y0, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Y1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Y2, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Y3, (R9)
+	ADDQ        $+32, R8
+	JMP         pixels4By1
+
+pixels4By1End:
+	MOVQ         56(AX), R9
+	MOVQ         R8, R10
+	SHRQ         $0x02, R10
+	SUBQ         R10, R9
+	TESTQ        R9, R9
+	JZ           pixels4Done
+	VMOVD        R9, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         24(AX), R9
+	VMASKMOVPS   (R9)(R8*1), Y15, Y0
+	VMOVAPS      Y0, Y1
+	VMOVAPS      Y0, Y2
+	VMOVAPS      Y0, Y3
+	MOVQ         32(AX), R9
+	MOVQ         40(AX), R10
+
+pixels4LastTap:
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R8, R11
+	VMASKMOVPS  (R12)(R8*1), Y15, Y4
+	VMASKMOVPS  (R11), Y15, Y14
+	VFMADD231PS Y14, Y4, Y0
+	VMASKMOVPS  (R11)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y4, Y1
+	VMASKMOVPS  (R11)(SI*2), Y15, Y14
+	VFMADD231PS Y14, Y4, Y2
+	VMASKMOVPS  (R11)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y4, Y3
+	ADDQ        $0x10, R9
+	DECQ        R10
+	JNZ         pixels4LastTap
+	LEAQ        (CX)(R8*1), R8
+	VMASKMOVPS  Y0, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y1, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y2, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y3, Y15, (R8)
+
+pixels4Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x04, BX
+	JMP  pixels4
+
+pixels4End:
+pixels1:
+	CMPQ BX, $0x01
+	JL   pixels1End
+	XORQ R8, R8
+
+pixels1By4:
+	MOVQ    56(AX), DI
+	MOVQ    R8, R9
+	SHRQ    $0x02, R9
+	SUBQ    R9, DI
+	CMPQ    DI, $+32
+	JL      pixels1By4End
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R8*1), Y0
+	VMOVUPS 32(DI)(R8*1), Y1
+	VMOVUPS 64(DI)(R8*1), Y2
+	VMOVUPS 96(DI)(R8*1), Y3
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R9
+
+pixels1By4Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R8, R10
+	VMOVUPS     (R11)(R8*1), Y4
+	VMOVUPS     32(R11)(R8*1), Y5
+	VMOVUPS     64(R11)(R8*1), Y6
+	VMOVUPS     96(R11)(R8*1), Y7
+	VFMADD231PS (R10), Y4, Y0
+	VFMADD231PS 32(R10), Y5, Y1
+	VFMADD231PS 64(R10), Y6, Y2
+	VFMADD231PS 96(R10), Y7, Y3
+	ADDQ        $0x10, DI
+	DECQ        R9
+	JNZ         pixels1By4Tap
+	LEAQ        (CX)(R8*1), DI
+	VMOVUPS     Y0, (DI)
+	VMOVUPS     Y1, 32(DI)
+	VMOVUPS     Y2, 64(DI)
+	VMOVUPS     Y3, 96(DI)
+	ADDQ        $+128, R8
+	JMP         pixels1By4
+
+pixels1By4End:
+pixels1By1:
+	MOVQ    56(AX), DI
+	MOVQ    R8, R9
+	SHRQ    $0x02, R9
+	SUBQ    R9, DI
+	CMPQ    DI, $+8
+	JL      pixels1By1End
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R8*1), Y0
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R9
+
+pixels1By1Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R8, R10
+	VMOVUPS     (R11)(R8*1), Y1
+	VFMADD231PS (R10), Y1, Y0
+	ADDQ        $0x10, DI
+	DECQ        R9
+	JNZ         pixels1By1Tap
+	LEAQ        (CX)(R8*1), DI
+	VMOVUPS     Y0, (DI)
+	ADDQ        $+32, R8
+	JMP         pixels1By1
+
+pixels1By1End:
+	MOVQ         56(AX), DI
+	MOVQ         R8, R9
+	SHRQ         $0x02, R9
+	SUBQ         R9, DI
+	TESTQ        DI, DI
+	JZ           pixels1Done
+	VMOVD        DI, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         24(AX), DI
+	VMASKMOVPS   (DI)(R8*1), Y15, Y0
+	MOVQ         32(AX), DI
+	MOVQ         40(AX), R9
+
+pixels1LastTap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R8, R10
+	VMASKMOVPS  (R11)(R8*1), Y15, Y1
+	VMASKMOVPS  (R10), Y15, Y14
+	VFMADD231PS Y14, Y1, Y0
+	ADDQ        $0x10, DI
+	DECQ        R9
+	JNZ         pixels1LastTap
+	LEAQ        (CX)(R8*1), DI
+	VMASKMOVPS  Y0, Y15, (DI)
+
+pixels1Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x01, BX
+	JMP  pixels1
+
+pixels1End:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums1(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    (DX), DX
+	MOVQ    8(AX), BX
+	MOVQ    16(AX), SI
+	MOVQ    48(AX), DI
+	ADDQ    CX, BX
+	ADDQ    CX, SI
+
+channelsBy1Pixel:
+	VMOVUPS     (SI), Y13
+	VFMADD231PS (BX)(DX*1), Y13, Y0
+	ADDQ        72(AX), BX
+	ADDQ        64(AX), SI
+	DECQ        DI
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         (DX), DX
+	MOVQ         8(AX), BX
+	MOVQ         16(AX), SI
+	MOVQ         48(AX), DI
+	ADDQ         CX, BX
+	ADDQ         CX, SI
+
+channelsLastPixel:
+	VMASKMOVPS  (SI), Y15, Y13
+	VMASKMOVPS  (BX)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	ADDQ        72(AX), BX
+	ADDQ        64(AX), SI
+	DECQ        DI
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums2(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), DX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    48(AX), R8
+	ADDQ    CX, SI
+	ADDQ    CX, DI
+
+channelsBy1Pixel:
+	VMOVUPS     (DI), Y13
+	VFMADD231PS (SI)(BX*1), Y13, Y0
+	VFMADD231PS (SI)(DX*1), Y13, Y1
+	ADDQ        72(AX), SI
+	ADDQ        64(AX), DI
+	DECQ        R8
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), DX
+	MOVQ         8(AX), SI
+	MOVQ         16(AX), DI
+	MOVQ         48(AX), R8
+	ADDQ         CX, SI
+	ADDQ         CX, DI
+
+channelsLastPixel:
+	VMASKMOVPS  (DI), Y15, Y13
+	VMASKMOVPS  (SI)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (SI)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	ADDQ        72(AX), SI
+	ADDQ        64(AX), DI
+	DECQ        R8
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums3(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums3(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DX
+	MOVQ    8(AX), DI
+	MOVQ    16(AX), R8
+	MOVQ    48(AX), R9
+	ADDQ    CX, DI
+	ADDQ    CX, R8
+
+channelsBy1Pixel:
+	VMOVUPS     (R8), Y13
+	VFMADD231PS (DI)(BX*1), Y13, Y0
+	VFMADD231PS (DI)(SI*1), Y13, Y1
+	VFMADD231PS (DI)(DX*1), Y13, Y2
+	ADDQ        72(AX), DI
+	ADDQ        64(AX), R8
+	DECQ        R9
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DX
+	MOVQ         8(AX), DI
+	MOVQ         16(AX), R8
+	MOVQ         48(AX), R9
+	ADDQ         CX, DI
+	ADDQ         CX, R8
+
+channelsLastPixel:
+	VMASKMOVPS  (R8), Y15, Y13
+	VMASKMOVPS  (DI)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (DI)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (DI)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	ADDQ        72(AX), DI
+	ADDQ        64(AX), R8
+	DECQ        R9
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums4(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums4(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), DX
+	MOVQ    8(AX), R8
+	MOVQ    16(AX), R9
+	MOVQ    48(AX), R10
+	ADDQ    CX, R8
+	ADDQ    CX, R9
+
+channelsBy1Pixel:
+	VMOVUPS     (R9), Y13
+	VFMADD231PS (R8)(BX*1), Y13, Y0
+	VFMADD231PS (R8)(SI*1), Y13, Y1
+	VFMADD231PS (R8)(DI*1), Y13, Y2
+	VFMADD231PS (R8)(DX*1), Y13, Y3
+	ADDQ        72(AX), R8
+	ADDQ        64(AX), R9
+	DECQ        R10
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y3, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         56(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y3
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DI
+	MOVQ         48(DX), DX
+	MOVQ         8(AX), R8
+	MOVQ         16(AX), R9
+	MOVQ         48(AX), R10
+	ADDQ         CX, R8
+	ADDQ         CX, R9
+
+channelsLastPixel:
+	VMASKMOVPS  (R9), Y15, Y13
+	VMASKMOVPS  (R8)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (R8)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (R8)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	VMASKMOVPS  (R8)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y3
+	ADDQ        72(AX), R8
+	ADDQ        64(AX), R9
+	DECQ        R10
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y3, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums5(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums5(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y4
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), DX
+	MOVQ    8(AX), R9
+	MOVQ    16(AX), R10
+	MOVQ    48(AX), R11
+	ADDQ    CX, R9
+	ADDQ    CX, R10
+
+channelsBy1Pixel:
+	VMOVUPS     (R10), Y13
+	VFMADD231PS (R9)(BX*1), Y13, Y0
+	VFMADD231PS (R9)(SI*1), Y13, Y1
+	VFMADD231PS (R9)(DI*1), Y13, Y2
+	VFMADD231PS (R9)(R8*1), Y13, Y3
+	VFMADD231PS (R9)(DX*1), Y13, Y4
+	ADDQ        72(AX), R9
+	ADDQ        64(AX), R10
+	DECQ        R11
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y4, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         56(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y3
+	MOVQ         32(AX), DX
+	MOVQ         72(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y4
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DI
+	MOVQ         48(DX), R8
+	MOVQ         64(DX), DX
+	MOVQ         8(AX), R9
+	MOVQ         16(AX), R10
+	MOVQ         48(AX), R11
+	ADDQ         CX, R9
+	ADDQ         CX, R10
+
+channelsLastPixel:
+	VMASKMOVPS  (R10), Y15, Y13
+	VMASKMOVPS  (R9)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (R9)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (R9)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	VMASKMOVPS  (R9)(R8*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y3
+	VMASKMOVPS  (R9)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y4
+	ADDQ        72(AX), R9
+	ADDQ        64(AX), R10
+	DECQ        R11
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y3, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y4, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums6(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums6(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y5
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), DX
+	MOVQ    8(AX), R10
+	MOVQ    16(AX), R11
+	MOVQ    48(AX), R12
+	ADDQ    CX, R10
+	ADDQ    CX, R11
+
+channelsBy1Pixel:
+	VMOVUPS     (R11), Y13
+	VFMADD231PS (R10)(BX*1), Y13, Y0
+	VFMADD231PS (R10)(SI*1), Y13, Y1
+	VFMADD231PS (R10)(DI*1), Y13, Y2
+	VFMADD231PS (R10)(R8*1), Y13, Y3
+	VFMADD231PS (R10)(R9*1), Y13, Y4
+	VFMADD231PS (R10)(DX*1), Y13, Y5
+	ADDQ        72(AX), R10
+	ADDQ        64(AX), R11
+	DECQ        R12
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y5, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         56(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y3
+	MOVQ         32(AX), DX
+	MOVQ         72(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y4
+	MOVQ         32(AX), DX
+	MOVQ         88(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y5
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DI
+	MOVQ         48(DX), R8
+	MOVQ         64(DX), R9
+	MOVQ         80(DX), DX
+	MOVQ         8(AX), R10
+	MOVQ         16(AX), R11
+	MOVQ         48(AX), R12
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+
+channelsLastPixel:
+	VMASKMOVPS  (R11), Y15, Y13
+	VMASKMOVPS  (R10)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (R10)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (R10)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	VMASKMOVPS  (R10)(R8*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y3
+	VMASKMOVPS  (R10)(R9*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y4
+	VMASKMOVPS  (R10)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y5
+	ADDQ        72(AX), R10
+	ADDQ        64(AX), R11
+	DECQ        R12
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y3, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y4, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y5, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums7(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums7(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y5
+	MOVQ    32(AX), DX
+	MOVQ    104(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y6
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), R10
+	MOVQ    96(DX), DX
+	MOVQ    8(AX), R11
+	MOVQ    16(AX), R12
+	MOVQ    48(AX), R13
+	ADDQ    CX, R11
+	ADDQ    CX, R12
+
+channelsBy1Pixel:
+	VMOVUPS     (R12), Y13
+	VFMADD231PS (R11)(BX*1), Y13, Y0
+	VFMADD231PS (R11)(SI*1), Y13, Y1
+	VFMADD231PS (R11)(DI*1), Y13, Y2
+	VFMADD231PS (R11)(R8*1), Y13, Y3
+	VFMADD231PS (R11)(R9*1), Y13, Y4
+	VFMADD231PS (R11)(R10*1), Y13, Y5
+	VFMADD231PS (R11)(DX*1), Y13, Y6
+	ADDQ        72(AX), R11
+	ADDQ        64(AX), R12
+	DECQ        R13
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y5, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y6, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         56(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y3
+	MOVQ         32(AX), DX
+	MOVQ         72(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y4
+	MOVQ         32(AX), DX
+	MOVQ         88(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y5
+	MOVQ         32(AX), DX
+	MOVQ         104(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y6
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DI
+	MOVQ         48(DX), R8
+	MOVQ         64(DX), R9
+	MOVQ         80(DX), R10
+	MOVQ         96(DX), DX
+	MOVQ         8(AX), R11
+	MOVQ         16(AX), R12
+	MOVQ         48(AX), R13
+	ADDQ         CX, R11
+	ADDQ         CX, R12
+
+channelsLastPixel:
+	VMASKMOVPS  (R12), Y15, Y13
+	VMASKMOVPS  (R11)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (R11)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (R11)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	VMASKMOVPS  (R11)(R8*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y3
+	VMASKMOVPS  (R11)(R9*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y4
+	VMASKMOVPS  (R11)(R10*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y5
+	VMASKMOVPS  (R11)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y6
+	ADDQ        72(AX), R11
+	ADDQ        64(AX), R12
+	DECQ        R13
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y3, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y4, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y5, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y6, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums8(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums8(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y5
+	MOVQ    32(AX), DX
+	MOVQ    104(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y6
+	MOVQ    32(AX), DX
+	MOVQ    120(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y7
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), R10
+	MOVQ    96(DX), R11
+	MOVQ    112(DX), DX
+	MOVQ    8(AX), R12
+	MOVQ    16(AX), R13
+	MOVQ    48(AX), R14
+	ADDQ    CX, R12
+	ADDQ    CX, R13
+
+channelsBy1Pixel:
+	VMOVUPS     (R13), Y13
+	VFMADD231PS (R12)(BX*1), Y13, Y0
+	VFMADD231PS (R12)(SI*1), Y13, Y1
+	VFMADD231PS (R12)(DI*1), Y13, Y2
+	VFMADD231PS (R12)(R8*1), Y13, Y3
+	VFMADD231PS (R12)(R9*1), Y13, Y4
+	VFMADD231PS (R12)(R10*1), Y13, Y5
+	VFMADD231PS (R12)(R11*1), Y13, Y6
+	VFMADD231PS (R12)(DX*1), Y13, Y7
+	ADDQ        72(AX), R12
+	ADDQ        64(AX), R13
+	DECQ        R14
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y5, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y6, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y7, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         56(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y3
+	MOVQ         32(AX), DX
+	MOVQ         72(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y4
+	MOVQ         32(AX), DX
+	MOVQ         88(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y5
+	MOVQ         32(AX), DX
+	MOVQ         104(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y6
+	MOVQ         32(AX), DX
+	MOVQ         120(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y7
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DI
+	MOVQ         48(DX), R8
+	MOVQ         64(DX), R9
+	MOVQ         80(DX), R10
+	MOVQ         96(DX), R11
+	MOVQ         112(DX), DX
+	MOVQ         8(AX), R12
+	MOVQ         16(AX), R13
+	MOVQ         48(AX), R14
+	ADDQ         CX, R12
+	ADDQ         CX, R13
+
+channelsLastPixel:
+	VMASKMOVPS  (R13), Y15, Y13
+	VMASKMOVPS  (R12)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (R12)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (R12)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	VMASKMOVPS  (R12)(R8*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y3
+	VMASKMOVPS  (R12)(R9*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y4
+	VMASKMOVPS  (R12)(R10*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y5
+	VMASKMOVPS  (R12)(R11*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y6
+	VMASKMOVPS  (R12)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y7
+	ADDQ        72(AX), R12
+	ADDQ        64(AX), R13
+	DECQ        R14
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y3, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y4, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y5, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y6, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y7, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSums9(a *int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2TapSums9(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ    56(AX), DX
+	MOVQ    CX, BX
+	SHRQ    $0x02, BX
+	SUBQ    BX, DX
+	CMPQ    DX, $+8
+	JL      channelsBy1End
+	MOVQ    32(AX), DX
+	MOVQ    8(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y0
+	MOVQ    32(AX), DX
+	MOVQ    24(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y1
+	MOVQ    32(AX), DX
+	MOVQ    40(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y2
+	MOVQ    32(AX), DX
+	MOVQ    56(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y3
+	MOVQ    32(AX), DX
+	MOVQ    72(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y4
+	MOVQ    32(AX), DX
+	MOVQ    88(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y5
+	MOVQ    32(AX), DX
+	MOVQ    104(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y6
+	MOVQ    32(AX), DX
+	MOVQ    120(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y7
+	MOVQ    32(AX), DX
+	MOVQ    136(DX), DX
+	ADDQ    (AX), DX
+	VMOVUPS (DX)(CX*1), Y8
+	MOVQ    32(AX), DX
+	MOVQ    (DX), BX
+	MOVQ    16(DX), SI
+	MOVQ    32(DX), DI
+	MOVQ    48(DX), R8
+	MOVQ    64(DX), R9
+	MOVQ    80(DX), R10
+	MOVQ    96(DX), R11
+	MOVQ    112(DX), R12
+	MOVQ    128(DX), DX
+	MOVQ    8(AX), R13
+	MOVQ    16(AX), R14
+	MOVQ    48(AX), R15
+	ADDQ    CX, R13
+	ADDQ    CX, R14
+
+channelsBy1Pixel:
+	VMOVUPS     (R14), Y13
+	VFMADD231PS (R13)(BX*1), Y13, Y0
+	VFMADD231PS (R13)(SI*1), Y13, Y1
+	VFMADD231PS (R13)(DI*1), Y13, Y2
+	VFMADD231PS (R13)(R8*1), Y13, Y3
+	VFMADD231PS (R13)(R9*1), Y13, Y4
+	VFMADD231PS (R13)(R10*1), Y13, Y5
+	VFMADD231PS (R13)(R11*1), Y13, Y6
+	VFMADD231PS (R13)(R12*1), Y13, Y7
+	VFMADD231PS (R13)(DX*1), Y13, Y8
+	ADDQ        72(AX), R13
+	ADDQ        64(AX), R14
+	DECQ        R15
+	JNZ         channelsBy1Pixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y0, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y1, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y3, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y4, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y5, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y6, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y7, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y8, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y0
+	MOVQ         32(AX), DX
+	MOVQ         24(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y1
+	MOVQ         32(AX), DX
+	MOVQ         40(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y2
+	MOVQ         32(AX), DX
+	MOVQ         56(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y3
+	MOVQ         32(AX), DX
+	MOVQ         72(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y4
+	MOVQ         32(AX), DX
+	MOVQ         88(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y5
+	MOVQ         32(AX), DX
+	MOVQ         104(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y6
+	MOVQ         32(AX), DX
+	MOVQ         120(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y7
+	MOVQ         32(AX), DX
+	MOVQ         136(DX), DX
+	ADDQ         (AX), DX
+	VMASKMOVPS   (DX)(CX*1), Y15, Y8
+	MOVQ         32(AX), DX
+	MOVQ         (DX), BX
+	MOVQ         16(DX), SI
+	MOVQ         32(DX), DI
+	MOVQ         48(DX), R8
+	MOVQ         64(DX), R9
+	MOVQ         80(DX), R10
+	MOVQ         96(DX), R11
+	MOVQ         112(DX), R12
+	MOVQ         128(DX), DX
+	MOVQ         8(AX), R13
+	MOVQ         16(AX), R14
+	MOVQ         48(AX), R15
+	ADDQ         CX, R13
+	ADDQ         CX, R14
+
+channelsLastPixel:
+	VMASKMOVPS  (R14), Y15, Y13
+	VMASKMOVPS  (R13)(BX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y0
+	VMASKMOVPS  (R13)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y1
+	VMASKMOVPS  (R13)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y2
+	VMASKMOVPS  (R13)(R8*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y3
+	VMASKMOVPS  (R13)(R9*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y4
+	VMASKMOVPS  (R13)(R10*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y5
+	VMASKMOVPS  (R13)(R11*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y6
+	VMASKMOVPS  (R13)(R12*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y7
+	VMASKMOVPS  (R13)(DX*1), Y15, Y14
+	VFMADD231PS Y14, Y13, Y8
+	ADDQ        72(AX), R13
+	ADDQ        64(AX), R14
+	DECQ        R15
+	JNZ         channelsLastPixel
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y0, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        24(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y1, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        56(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y3, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        72(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y4, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y5, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        104(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y6, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        120(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y7, Y15, (DX)(CX*1)
+	MOVQ        32(AX), DX
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y8, Y15, (DX)(CX*1)
+
+channelsDone:
 	VZEROUPPER
 	RET
 

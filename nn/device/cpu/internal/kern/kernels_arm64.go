@@ -116,6 +116,36 @@ func neonAdd(dst, src *float32, n int)
 func neonPeak(n int)
 
 //go:noescape
+func neonTapProducts(a *TapArgs)
+
+//go:noescape
+func neonTapSums1(a *TapArgs)
+
+//go:noescape
+func neonTapSums2(a *TapArgs)
+
+//go:noescape
+func neonTapSums3(a *TapArgs)
+
+//go:noescape
+func neonTapSums4(a *TapArgs)
+
+//go:noescape
+func neonTapSums5(a *TapArgs)
+
+//go:noescape
+func neonTapSums6(a *TapArgs)
+
+//go:noescape
+func neonTapSums7(a *TapArgs)
+
+//go:noescape
+func neonTapSums8(a *TapArgs)
+
+//go:noescape
+func neonTapSums9(a *TapArgs)
+
+//go:noescape
 func neonSource(a *Spread)
 
 //go:noescape
@@ -190,6 +220,21 @@ var neonSet = Set{
 func neonInterleave(*float32, int) {}
 
 var neonStored = BFloat16{Widen: neonWiden, Narrow: neonNarrow, Lanes: 8}
+
+var neonTapKernels = Taps{
+	Products: neonTapProducts,
+	Sums: []func(*TapArgs){nil,
+		neonTapSums1,
+		neonTapSums2,
+		neonTapSums3,
+		neonTapSums4,
+		neonTapSums5,
+		neonTapSums6,
+		neonTapSums7,
+		neonTapSums8,
+		neonTapSums9,
+	},
+}
 
 var neonWinograd = Winograd{
 	Source:     neonSource,

@@ -76,6 +76,9 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Stora
 		}
 		return newTiledOuter(o, set, d.blocks()).lower(d, r, a, b, dst)
 	}
+	if o.depthwise() && !d.BFloat16 {
+		return o.lowerDepthwise(d, r, a, b, dst)
+	}
 	workers := d.Workers
 	k := outerKernel{outer: o, rounds: d.BFloat16, size: o.depth() * o.columns}
 	rows, pixels, stride := o.depth(), outerPixels, outerStride

@@ -88,6 +88,9 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 	if set := d.kernels(p); set != nil {
 		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
 	}
+	if p.depthwise() && !d.BFloat16 {
+		return p.lowerDepthwise(d, r, src, weights, bias, dst)
+	}
 	prepare := p.prepare(d, r, 1)
 	return func(s *work.Storage) []work.Phase {
 		k := prepare(s)[0]

@@ -1,0 +1,92 @@
+package kern
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"onlinerna/internal/simd"
+)
+
+// TestTaps compares the kernels of all levels with their definition, in operands between numbers that are not to be read
+// and not to be written.
+func TestTaps(t *testing.T) {
+	for _, l := range simd.All() {
+		t.Run(l.String(), func(t *testing.T) {
+			for _, channels := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 48, 67, 96} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 9} {
+					for taps := 1; taps <= 10; taps++ {
+						for _, stride := range []int{1, 2} {
+							c := tapCheck{TapsFor(l), channels, pixels, taps, stride}
+							if err := c.products(t); err != nil {
+								t.Fatalf("products %+v: %v", c, err)
+							}
+							if taps >= len(c.kernels.Sums) {
+								continue
+							}
+							if err := c.sums(t); err != nil {
+								t.Fatalf("sums %+v: %v", c, err)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+type tapCheck struct {
+	kernels                        *Taps
+	channels, pixels, taps, stride int
+}
+
+// operands are the source, so that each tap begins a pixel behind the one before, and a row a tap of something else.
+func (c tapCheck) operands(r *rand.Rand, tb testing.TB) (src, rows []float32, offs [][2]int) {
+	src = ending(tb)(r, ((c.pixels-1)*c.stride+c.taps)*c.channels)
+	rows = ending(tb)(r, c.taps*c.channels)
+	for t := range c.taps {
+		offs = append(offs, [2]int{4 * t * c.channels, 4 * (c.taps - 1 - t) * c.channels})
+	}
+	return src, rows, offs
+}
+
+func (c tapCheck) products(tb testing.TB) error {
+	r := rand.New(rand.NewPCG(1, 2))
+	src, weights, offs := c.operands(r, tb)
+	init := ending(tb)(r, c.channels)
+	gap := 3 // elements between pixels of dst
+	n := c.pixels*(c.channels+gap) - gap
+	dst := ending(tb)(r, n)
+	want := append([]float32(nil), dst...)
+	a := &TapArgs{Src: &src[0], Weights: &weights[0], Init: &init[0], Offs: &offs[0], Taps: c.taps, Pixels: c.pixels,
+		Channels: c.channels, StepDst: 4 * (c.channels + gap), StepSrc: 4 * c.stride * c.channels}
+	a.Dst = &dst[0]
+	c.kernels.Products(a)
+	a.Dst = &want[0]
+	plainTaps.Products(a)
+	return alike(dst, want)
+}
+
+func (c tapCheck) sums(tb testing.TB) error {
+	r := rand.New(rand.NewPCG(3, 4))
+	src, dst, offs := c.operands(r, tb)
+	dy := ending(tb)(r, c.pixels*c.channels)
+	want := append([]float32(nil), dst...)
+	a := &TapArgs{Src: &src[0], Weights: &dy[0], Offs: &offs[0], Taps: c.taps, Pixels: c.pixels,
+		Channels: c.channels, StepDst: 4 * c.channels, StepSrc: 4 * c.stride * c.channels}
+	a.Dst = &dst[0]
+	c.kernels.Sums[c.taps](a)
+	a.Dst = &want[0]
+	plainTaps.Sums[c.taps](a)
+	return alike(dst, want)
+}
+
+func alike(got, want []float32) error {
+	for i, w := range want {
+		if d := math.Abs(float64(got[i] - w)); !(d <= 1e-5) {
+			return fmt.Errorf("element %d is %v, want %v", i, got[i], w)
+		}
+	}
+	return nil
+}
