@@ -35,15 +35,15 @@ func (s *shares) share(o device.Averaging, rate float64) float64 {
 }
 
 // openAveraged allocates what the optimiser of the run needs.
-func (r *Run) openAveraged() (err error) {
-	a := &r.averaged
-	o, ok := r.update.Optimizer.(device.Averaging)
+func (e *engine) openAveraged() (err error) {
+	a := &e.averaged
+	o, ok := e.update.Optimizer.(device.Averaging)
 	if !ok {
 		return nil
 	}
 	a.rule = o
-	if a.iterate, err = r.Net.NewParams(); err == nil {
-		a.working, err = r.Net.NewPoint()
+	if a.iterate, err = e.net.NewParams(); err == nil {
+		a.working, err = e.net.NewPoint()
 	}
 	return err
 }
@@ -55,32 +55,31 @@ func (a *averaging) free() {
 	a.working.Free()
 }
 
-// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the
-// average.
-func (r *Run) Iterate() (device.Vector, error) {
-	a := &r.averaged
+// iterate is the present iterate: see [Run.Iterate].
+func (e *engine) iterate() (device.Vector, error) {
+	a := &e.averaged
 	if a.rule == nil || a.inside {
-		return r.Net.Params, nil
+		return e.net.Params, nil
 	}
-	if err := a.iterate.Copy(r.Net.Params); err != nil {
+	if err := a.iterate.Copy(e.net.Params); err != nil {
 		return nil, err
 	}
-	return a.iterate, a.iterate.AddScaled(a.rule.Offset(), r.update.State[0])
+	return a.iterate, a.iterate.AddScaled(a.rule.Offset(), e.update.State[0])
 }
 
 // atIterate runs fn with the iterate in the network, with BatchNorm statistics of its own. Where fn leaves other
 // weights there, training goes on from these as the iterate, else from where it was, bit for bit.
-func (r *Run) atIterate(ctx context.Context, fn func() error) (err error) {
-	a := &r.averaged
+func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
+	a := &e.averaged
 	if a.rule == nil {
 		return fn()
 	}
-	x, err := r.Iterate()
+	x, err := e.iterate()
 	if err == nil {
-		err = a.working.Copy(r.Net.Point())
+		err = a.working.Copy(e.net.Point())
 	}
 	if err == nil {
-		err = r.Net.Params.Copy(x)
+		err = e.net.Params.Copy(x)
 	}
 	if err != nil {
 		return err
@@ -88,12 +87,12 @@ func (r *Run) atIterate(ctx context.Context, fn func() error) (err error) {
 	a.inside = true
 	defer func() {
 		a.inside = false
-		err = errors.Join(err, r.backFrom(x))
+		err = errors.Join(err, e.backFrom(x))
 	}()
-	epoch := r.pos.Epoch
-	r.pos.Epoch = min(epoch, r.Resolved.Epochs) // behind the last epoch the images are still its
-	err = r.recalibrate(ctx)
-	r.pos.Epoch = epoch
+	epoch := e.pos.Epoch
+	e.pos.Epoch = min(epoch, e.c.Epochs) // behind the last epoch the images are still its
+	err = e.recalibrate(ctx)
+	e.pos.Epoch = epoch
 	if err != nil {
 		return err
 	}
@@ -101,16 +100,16 @@ func (r *Run) atIterate(ctx context.Context, fn func() error) (err error) {
 }
 
 // backFrom puts the parameters of training back, where the network still has the iterate x.
-func (r *Run) backFrom(x device.Vector) error {
-	a := &r.averaged
-	if err := x.AddScaled(-1, r.Net.Params); err != nil {
+func (e *engine) backFrom(x device.Vector) error {
+	a := &e.averaged
+	if err := x.AddScaled(-1, e.net.Params); err != nil {
 		return err
 	}
 	switch moved, err := x.Norm(); {
 	case err != nil:
 		return err
 	case moved == 0:
-		return r.Net.Point().Copy(a.working)
+		return e.net.Point().Copy(a.working)
 	}
-	return r.Net.Params.AddScaled(-a.rule.Offset(), r.update.State[0])
+	return e.net.Params.AddScaled(-a.rule.Offset(), e.update.State[0])
 }

@@ -23,8 +23,8 @@ func scheduleFree(t *testing.T, out string) Spec {
 
 // average is the parameters of a run plus k times the first vector of state.
 func averageOf(t *testing.T, r *Run) []float64 {
-	x, d := numbers(t, r.Net.Params), numbers(t, r.update.State[0])
-	k := r.update.Optimizer.(device.Averaging).Offset()
+	x, d := numbers(t, r.Net.Params), numbers(t, r.engine.update.State[0])
+	k := r.engine.update.Optimizer.(device.Averaging).Offset()
 	for i := range x {
 		x[i] += k * d[i]
 	}
@@ -119,7 +119,7 @@ func TestAveragedInjection(t *testing.T) {
 			return nil
 		}})
 		near(t, "iterate", averageOf(t, r), point, 1e-12)
-		if d := numbers(t, r.update.State[0]); reset == slices.ContainsFunc(d, func(x float64) bool { return x != 0 }) {
+		if d := numbers(t, r.engine.update.State[0]); reset == slices.ContainsFunc(d, func(x float64) bool { return x != 0 }) {
 			t.Errorf("reset %t: the state is %v", reset, d[:3])
 		}
 	}

@@ -106,8 +106,8 @@ func TestBackgroundFailure(t *testing.T) {
 func awaited(r **Run, step int, then func()) watch {
 	return watch{Step: func(s *hook.State) error {
 		if s.Steps == step {
-			if (*r).writing != nil {
-				<-(*r).writing.done
+			if (*r).folder.writing != nil {
+				<-(*r).folder.writing.done
 			}
 			then()
 		}

@@ -44,7 +44,7 @@ func checkBest(t *testing.T, r *Run) hook.BestRecord {
 	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
 		t.Errorf("the file says %s of %d, epoch %d; want %+v", meta.Kind, meta.Snapshots, meta.Epoch, want)
 	}
-	score, err := r.evaluateHeld(t.Context())
+	score, err := r.judge.evaluateHeld(t.Context())
 	if r.in.held == nil {
 		score, err = r.Evaluate(t.Context())
 	}
@@ -125,24 +125,24 @@ func TestBestResumed(t *testing.T) {
 		if err := first.Train(t.Context()); !errors.Is(err, broken) {
 			t.Fatal(err)
 		}
-		later := first.best
+		later := first.judge.best
 		first.Close()
 		r, err := Resume(out, Deps{Device: dev, Hooks: []hook.Hook{watch{}}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if r.best != nil && *r.best == *later || r.best == nil && fails > 3 {
-			t.Fatalf("%+v is the best before and after: nothing is shown", r.best)
+		if r.judge.best != nil && *r.judge.best == *later || r.judge.best == nil && fails > 3 {
+			t.Fatalf("%+v is the best before and after: nothing is shown", r.judge.best)
 		}
-		if r.best == nil {
+		if r.judge.best == nil {
 			if slices.Contains(traintest.Files(t, out), bestFile) {
 				t.Errorf("%s is of an epoch that is to come", bestFile)
 			}
 		} else {
 			w := network.Meta{}
-			if w, err = network.ReadMeta(filepath.Join(out, bestFile)); err != nil || w.Epoch != r.best.Epoch || w.Kind != r.best.Kind {
-				t.Errorf("the file is of %s, epoch %d, the run's best is %+v: %v", w.Kind, w.Epoch, r.best, err)
+			if w, err = network.ReadMeta(filepath.Join(out, bestFile)); err != nil || w.Epoch != r.judge.best.Epoch || w.Kind != r.judge.best.Kind {
+				t.Errorf("the file is of %s, epoch %d, the run's best is %+v: %v", w.Kind, w.Epoch, r.judge.best, err)
 			}
 		}
 		if err := r.Train(t.Context()); err != nil {

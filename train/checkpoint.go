@@ -1,14 +1,12 @@
 package train
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"onlinerna/internal/files"
@@ -40,48 +38,13 @@ type checkpoint struct {
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
-// due is when the next checkpoint is to be written.
-type due struct {
-	saved      time.Time // when the last one was
-	at         bool      // by the clock: after the step in progress
-	savedSteps int       // that it was after
-}
-
-// wants says whether this process would write a checkpoint after a step by its clock. Rank 0's counts.
-func (r *Run) wants() bool {
-	c := &r.Resolved
-	return c.Out != "" && c.CheckpointMinutes > 0 && r.Ranks.First() && time.Since(r.due.saved).Minutes() >= c.CheckpointMinutes
-}
-
-// atEpochEnd says whether a checkpoint follows an epoch.
-func (r *Run) atEpochEnd(epoch int) (bool, error) {
-	c := &r.Resolved
-	switch {
-	case c.Out == "":
-		return false, nil
-	case epoch == c.Epochs:
-		return true, nil
-	case c.CheckpointEvery > 0:
-		return epoch%c.CheckpointEvery == 0, nil
-	case c.CheckpointSteps > 0:
-		return r.pos.Steps-r.due.savedSteps >= c.CheckpointSteps, nil
-	}
-	return r.Ranks.Any(r.wants())
-}
-
-// dueAfter says whether a checkpoint follows a step in an epoch.
-func (r *Run) dueAfter(step int) bool {
-	c := &r.Resolved
-	return c.Out != "" && (r.due.at || c.CheckpointSteps > 0 && step-r.due.savedSteps >= c.CheckpointSteps)
-}
-
 // Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as Config.CheckpointKeep says stay,
 // with it.
 func (r *Run) Save() error {
 	if err := r.saveLater(); err != nil {
 		return err
 	}
-	return r.Ranks.Together(r.written())
+	return r.Ranks.Together(r.folder.written())
 }
 
 // saveLater is Save that does not wait until the files are on the disk. What goes wrong from then on is an error of the next step or checkpoint.
@@ -89,11 +52,11 @@ func (r *Run) saveLater() error {
 	if r.Resolved.Out == "" {
 		return errors.New("the run has no folder to save its state in")
 	}
-	if r.beyond != nil {
-		return fmt.Errorf("the run failed, and its weights are of no step: %w", r.beyond)
+	if r.broken != nil {
+		return fmt.Errorf("the run failed, and its weights are of no step: %w", r.broken)
 	}
 	r.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the checkpoint"})
-	if err := r.sameBits(); err != nil {
+	if err := r.engine.sameBits(); err != nil {
 		return err
 	}
 	return r.profiler.between("checkpoint", r.saveTogether)
@@ -103,7 +66,7 @@ func (r *Run) saveLater() error {
 func (r *Run) saveTogether() error {
 	g := r.Ranks
 	var err error
-	if err := g.Together(r.written()); err != nil {
+	if err := g.Together(r.folder.written()); err != nil {
 		return err
 	}
 	if g.First() {
@@ -115,7 +78,7 @@ func (r *Run) saveTogether() error {
 			}
 		}
 	}
-	r.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
+	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
 	return g.Together(err)
 }
 
@@ -138,16 +101,16 @@ func (r *Run) save() error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
 			return err
 		}
-		for i, name := range r.update.Optimizer.State() {
-			if err := r.Net.SaveState(filepath.Join(tmp, stateFile(name)), r.update.State[i], name); err != nil {
+		for i, name := range r.engine.update.Optimizer.State() {
+			if err := r.Net.SaveState(filepath.Join(tmp, stateFile(name)), r.engine.update.State[i], name); err != nil {
 				return err
 			}
 		}
-		scale, err := r.lossScale()
+		scale, err := r.engine.lossScale()
 		if err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Best: r.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			saving, ok := h.(hook.SavingHook)
 			if !ok {
@@ -164,7 +127,7 @@ func (r *Run) save() error {
 			}
 			c.Hooks[h.Name()] = small
 		}
-		if err := r.saveBest(tmp); err != nil {
+		if err := r.judge.saveBest(tmp); err != nil {
 			return err
 		}
 		b, err := json.MarshalIndent(c, "", "  ")
@@ -176,7 +139,7 @@ func (r *Run) save() error {
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint: %w", err)
 	}
-	r.finish(d)
+	r.folder.finish(d)
 	return nil
 }
 
@@ -241,14 +204,14 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = r.lock(); err == nil {
+	if err = r.folder.lock(); err == nil {
 		err = r.Ranks.Together(r.load(newest.Dir))
 	}
 	if err == nil {
-		err = r.loadBest(newest.Dir)
+		err = r.judge.loadBest(newest.Dir)
 	}
 	if err == nil {
-		err = r.tidy(newest)
+		err = r.folder.tidy(newest)
 	}
 	if err == nil {
 		err = r.preflight()
@@ -260,64 +223,6 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 		return nil, errors.Join(fmt.Errorf("resuming %s: %w", dir, err), r.Close())
 	}
 	return r, nil
-}
-
-// lock takes the run's folder for this process, or for its ranks.
-func (r *Run) lock() error {
-	return r.first(func() (err error) {
-		if r.locked == nil {
-			r.locked, err = store.Acquire(filepath.Join(r.Resolved.Out, checkpointDir))
-		}
-		return err
-	})
-}
-
-// showConfig makes the config.json of the run that of a checkpoint.
-func (r *Run) showConfig(dir string) error {
-	b, err := os.ReadFile(filepath.Join(dir, configName))
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(r.Resolved.Out, configName)
-	if has, err := os.ReadFile(path); err == nil && bytes.Equal(has, b) {
-		return nil
-	}
-	return files.Write(path, b)
-}
-
-// tidy sets damaged checkpoints aside, and puts back the config of the one that the run goes on from, where it is missing or another.
-func (r *Run) tidy(from store.Newest) error {
-	return r.first(func() error {
-		for _, d := range from.Damaged {
-			to, err := d.SetAside()
-			if err != nil {
-				return err
-			}
-			r.Resolved.note("%v: the checkpoint is now %s, and the one before it, %s, is taken", d.Err, to, from.Dir)
-		}
-		path := filepath.Join(r.Resolved.Out, configName)
-		has, err := os.ReadFile(path)
-		if err != nil && !os.IsNotExist(err) {
-			return err
-		}
-		list, _ := store.List(filepath.Join(r.Resolved.Out, checkpointDir))
-		if err == nil && !written(has, list) {
-			if err := os.Rename(path, path+".other"); err != nil {
-				return err
-			}
-			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
-			r.Resolved.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line", path, differ(has, own), configName)
-		}
-		return r.showConfig(from.Dir)
-	})
-}
-
-// written says whether a text is the config of one of the checkpoints: a killed run may have left that of the last but one.
-func written(text []byte, checkpoints []string) bool {
-	return slices.ContainsFunc(checkpoints, func(dir string) bool {
-		b, err := os.ReadFile(filepath.Join(dir, configName))
-		return err == nil && bytes.Equal(b, text)
-	})
 }
 
 // load reads a checkpoint of the run.
@@ -345,14 +250,14 @@ func (r *Run) load(dir string) error {
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err
 	}
-	for i, name := range r.update.Optimizer.State() {
-		if err := r.Net.LoadVector(filepath.Join(dir, stateFile(name)), r.update.State[i]); err != nil {
+	for i, name := range r.engine.update.Optimizer.State() {
+		if err := r.Net.LoadVector(filepath.Join(dir, stateFile(name)), r.engine.update.State[i]); err != nil {
 			return err
 		}
 	}
-	r.pos, r.best, r.begun = c.Position, c.Best, true
-	r.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
-	if err := r.resumeScale(c.Scale); err != nil {
+	r.pos, r.judge.best, r.folder.begun = c.Position, c.Best, true
+	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
+	if err := r.engine.resumeScale(c.Scale); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, h := range r.hooks {
@@ -370,3 +275,6 @@ func (r *Run) load(dir string) error {
 	}
 	return nil
 }
+
+// stateFile is the file in a checkpoint with a vector of the optimiser's state.
+func stateFile(name string) string { return name + ".safetensors" }

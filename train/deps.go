@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -65,4 +66,30 @@ func checkDevice(c *Spec, dev device.Device) error {
 		return fmt.Errorf("deterministic: the device %s was opened to use algorithms whose bits differ from run to run", name)
 	}
 	return nil
+}
+
+// first has rank 0 do something, with the error on all ranks.
+func (d *Deps) first(f func() error) error {
+	g := d.Ranks
+	var err error
+	if g.First() {
+		err = f()
+	}
+	return g.Together(err)
+}
+
+// host is the context of work that a rank must not leave by itself: with one process the caller's, else one that does not end.
+func (d *Deps) host(ctx context.Context) context.Context {
+	if d.Ranks.Single() {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// checkBad is an error if ranks have met more unreadable images than are allowed, though none has by itself.
+func (d *Deps) checkBad(bad, allowed, of int) error {
+	if d.Ranks.Single() || bad <= allowed {
+		return nil
+	}
+	return &ranks.RankError{Name: "all ranks", Err: &data.TooManyBad{Bad: bad, Of: of, Allowed: allowed}}
 }

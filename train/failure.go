@@ -40,21 +40,9 @@ func (r *Run) failed(err error) error {
 	if errors.As(err, new(*DivergedError)) {
 		return err
 	}
-	e := &FailedError{Epoch: r.pos.Epoch, Step: r.pos.Steps + 1, Checkpoint: r.savedState(), Err: err}
+	e := &FailedError{Epoch: r.pos.Epoch, Step: r.pos.Steps + 1, Checkpoint: r.folder.savedState(), Err: err}
 	if r.pos.Batch >= r.in.train.Steps() {
 		e.Step = 0
 	}
 	return e
-}
-
-// savedState is the folder of the last checkpoint, "" if there is none.
-func (r *Run) savedState() string {
-	if r.Resolved.Out == "" {
-		return ""
-	}
-	if r.writing != nil {
-		<-r.writing.done
-	}
-	dir, _ := Checkpoint(r.Resolved.Out)
-	return dir
 }

@@ -148,7 +148,7 @@ func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error)
 	if err := c.resolveOptimizer(&pre); err != nil {
 		return nil, 0, err
 	}
-	o, err = c.NewOptimizer()
+	o, err = c.newOptimizer()
 	return o, pre.rate, err
 }
 
@@ -179,8 +179,8 @@ func (c *Spec) OptimizerLine() string {
 	return b.String()
 }
 
-// NewOptimizer is the optimiser of a resolved Spec.
-func (c *Spec) NewOptimizer() (device.Optimizer, error) {
+// newOptimizer is the optimiser of a resolved Spec.
+func (c *Spec) newOptimizer() (device.Optimizer, error) {
 	o, err := c.rule()
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func (r *Run) loadInit() error {
 	others := len(l.Classes) > 0 && !slices.Equal(l.Classes, c.Classes)
 	if l.Fresh == nil && !others && c.headByDefault && c.HeadRate > 0 { // the head is trained, too
 		c.HeadRate = 0
-		r.setRates()
+		r.engine.setRates()
 	}
 	switch {
 	case l.Fresh != nil:

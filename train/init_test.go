@@ -60,7 +60,7 @@ func TestFineTuneHead(t *testing.T) {
 	}
 	head := func(r *Run) float64 {
 		f := r.Net.Factors(network.Rates{Head: 2})
-		for _, g := range r.update.Factors {
+		for _, g := range r.engine.update.Factors {
 			if g.Off == f[len(f)-1].Off {
 				return g.Rate
 			}

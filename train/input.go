@@ -34,36 +34,32 @@ type input struct {
 	sized        map[int]sizedLoaders
 
 	*Deps
-	unreadable map[string]bool // lines that were logged
+	unreadable map[string]bool // lines that were logged; nil for none
 }
 
 // sizedLoaders yield training images of one size.
 type sizedLoaders struct{ train, stats *data.Loader }
 
-// openInput takes the sets that the program gives, or opens those that the config names.
-func openInput(c *Resolved, d *Deps) (*input, error) {
-	in := &input{Deps: d, unreadable: map[string]bool{}}
-	var err error
-	if d.Train != nil {
+// open takes the sets that the program gives, or opens those that the Spec names.
+func (in *input) open(c *Resolved) (err error) {
+	if d := in.Deps; d.Train != nil {
 		if err := checkSets(c, d); err != nil {
-			return nil, err
+			return err
 		}
 		in.set, in.valSet = d.Train, d.Val
 		c.Data = cmp.Or(c.Data, "images of the program's")
 	} else if d.Val != nil {
-		return nil, errors.New("validation images without training images: give Deps.Train, too")
+		return errors.New("validation images without training images: give Deps.Train, too")
 	} else {
 		c.Data = cmp.Or(c.Data, "glyphs")
 		if in.set, in.valSet, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
-			return nil, err
+			return err
 		}
 		in.opened = true
 		in.split = splitOf(&c.Spec, in.set, in.valSet)
 	}
-	if in.profile, err = data.ProfileOf(in.set); err != nil {
-		return nil, errors.Join(err, in.close())
-	}
-	return in, nil
+	in.profile, err = data.ProfileOf(in.set)
+	return err
 }
 
 // checkSets checks the sets that the program gives.
@@ -185,10 +181,14 @@ func (in *input) evaluation(c *Resolved, set data.Dataset, decoding *data.Budget
 // logUnreadable logs once that an image cannot be read, whichever loader tells.
 func (in *input) logUnreadable(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	if !in.unreadable[line] {
-		in.unreadable[line] = true
-		in.log("%s", line)
+	if in.unreadable[line] {
+		return
 	}
+	if in.unreadable == nil {
+		in.unreadable = map[string]bool{}
+	}
+	in.unreadable[line] = true
+	in.log("%s", line)
 }
 
 // images is the number of images of an epoch and of an evaluation.
@@ -247,9 +247,9 @@ func (in *input) memory(batch int, free int64) (bytes int64, err error) {
 	return 0, nil
 }
 
-// close closes the sets that the run opened. in may be nil.
+// close closes the sets that the run opened.
 func (in *input) close() error {
-	if in == nil || !in.opened {
+	if !in.opened {
 		return nil
 	}
 	var errs []error

@@ -39,8 +39,8 @@ func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 }
 
 // checkKept says what is missing to keep the best.
-func (r *Run) checkKept() error {
-	if c := &r.Resolved; c.KeepBest > 0 && !r.in.scores() {
+func (j *judge) checkKept() error {
+	if c := j.c; c.KeepBest > 0 && !j.in.scores() {
 		return errors.New("keep-best goes by validation or held-out images, and there are none")
 	}
 	return nil
@@ -48,22 +48,22 @@ func (r *Run) checkKept() error {
 
 // keepIterate writes the network's weights, the iterate at the end of the epoch of a record, if they are to be kept, and removes those that are
 // no longer among the best. What is kept follows from the records alone, so that a resumed run keeps the same.
-func (r *Run) keepIterate(rec *hook.EpochRecord) error {
-	c := &r.Resolved
+func (j *judge) keepIterate(before []hook.EpochRecord, rec *hook.EpochRecord) error {
+	c := j.c
 	if c.Out == "" || c.KeepEvery == 0 && c.KeepBest == 0 {
 		return nil
 	}
-	history := append(r.History[:len(r.History):len(r.History)], *rec)
+	history := append(before[:len(before):len(before)], *rec)
 	best := bestEpochs(history, c.KeepBest, c.BestBy)
 	keeps := func(epoch int) bool {
 		return c.KeepEvery > 0 && epoch%c.KeepEvery == 0 || slices.Contains(best, epoch)
 	}
-	return r.first(func() error {
+	return j.first(func() error {
 		if keeps(rec.Epoch) {
 			if err := os.MkdirAll(filepath.Join(c.Out, keptDir), 0o755); err != nil {
 				return err
 			}
-			if err := r.Net.SaveWeights(keptFile(c.Out, rec.Epoch), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
+			if err := j.net.SaveWeights(keptFile(c.Out, rec.Epoch), j.net.Params, j.net.Stats, j.meta(network.SGD)); err != nil {
 				return fmt.Errorf("writing weights: %w", err)
 			}
 		}

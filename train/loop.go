@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
-	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -71,8 +67,8 @@ func (e *DivergedError) Error() string {
 // Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
 // state and returns an error that wraps ErrInterrupted.
 func (r *Run) Train(ctx context.Context) error {
-	if r.beyond != nil {
-		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.beyond)
+	if r.broken != nil {
+		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.broken)
 	}
 	if err := r.Ranks.Together(r.checkProfile()); err != nil {
 		return err
@@ -94,7 +90,7 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.failed(err)
 		}
 	}
-	return r.atIterate(ctx, func() error { return r.keep("final", hook.ScoreRecord{Kind: r.iterate()}) })
+	return r.engine.atIterate(ctx, func() error { return r.judge.keep("final", hook.ScoreRecord{Kind: r.iterate()}) })
 }
 
 // iterate says what kind of weights training has arrived at.
@@ -107,13 +103,13 @@ func (r *Run) iterate() network.Kind {
 
 // begin writes what a new run starts with, and says what one may not expect.
 func (r *Run) begin() error {
-	if r.begun {
+	if r.folder.begun {
 		return nil
 	}
-	if err := r.beginFolder(); err != nil {
+	if err := r.folder.begin(r.saveTogether); err != nil {
 		return err
 	}
-	r.begun = true
+	r.folder.begun = true
 	switch {
 	case !r.Ranks.First():
 	case r.in.val == nil && r.in.held != nil:
@@ -134,7 +130,7 @@ const fewSteps = 10
 // warnOfFewSteps warns where an epoch has hardly any step.
 func (r *Run) warnOfFewSteps() {
 	c := &r.Resolved
-	n := r.epochSteps()
+	n := r.engine.epochSteps()
 	if n >= fewSteps || c.StepsLimit > 0 || !r.Ranks.First() {
 		return
 	}
@@ -146,61 +142,9 @@ func (r *Run) warnOfFewSteps() {
 	r.log("Warning: an epoch of %s has %s: %s", text.Count(r.in.train.Images(), "image"), text.Count(n, "step"), hint)
 }
 
-// beginFolder makes the run's folder with a checkpoint and the config.
-func (r *Run) beginFolder() error {
-	out := r.Resolved.Out
-	if out == "" {
-		return nil
-	}
-	root := filepath.Join(out, checkpointDir)
-	free := func() error {
-		for _, name := range []string{configName, metricsName, keptDir, "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
-			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
-				return holdsRun(out, name)
-			}
-		}
-		if list, err := store.List(root); err != nil || len(list) > 0 {
-			return errors.Join(err, holdsRun(out, checkpointDir))
-		}
-		return nil
-	}
-	err := r.first(func() error {
-		if err := free(); err != nil { // nothing is changed then
-			return err
-		}
-		if err := files.MkdirAll(root); err != nil {
-			return fmt.Errorf("the run's folder %s: %w", out, err)
-		}
-		return nil
-	})
-	if err == nil {
-		err = r.lock()
-	}
-	if err == nil {
-		err = r.first(free)
-	}
-	if err != nil {
-		return err
-	}
-	if err = r.saveTogether(); err == nil {
-		err = r.Ranks.Together(r.written())
-	}
-	if err == nil {
-		return nil
-	}
-	if r.Ranks.First() {
-		store.Remove(root)
-	}
-	return fmt.Errorf("the run's folder %s: %w", out, err)
-}
-
-func holdsRun(out, name string) error {
-	return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
-}
-
 // saveGood saves the state of a run in an epoch, by Save or saveLater.
 func (r *Run) saveGood(save func() error) error {
-	if err := r.averageStats(); err != nil {
+	if err := r.engine.averageStats(); err != nil {
 		return err
 	}
 	if err := r.checkWeights(); err != nil { // a good checkpoint is not to be replaced by a useless one
@@ -217,7 +161,7 @@ func (r *Run) interrupt() error {
 		}
 		return ErrInterrupted
 	}
-	if err := r.written(); err != nil {
+	if err := r.folder.written(); err != nil {
 		r.log("%v; the state is saved again", err)
 	}
 	if err := r.saveGood(r.Save); err != nil {
@@ -231,16 +175,16 @@ func (r *Run) epoch(ctx context.Context) error {
 	if err := r.steps(ctx); err != nil {
 		return err
 	}
-	if err := r.averageStats(); err != nil {
+	if err := r.engine.averageStats(); err != nil {
 		return err
 	}
-	if err := r.atIterate(ctx, func() error { return r.endOfEpoch(ctx) }); err != nil {
+	if err := r.engine.atIterate(ctx, func() error { return r.endOfEpoch(ctx) }); err != nil {
 		return err
 	}
 	rec := *r.pos.Record
 	r.History = append(r.History, rec)
 	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped, Origin: r.pos.Origin, Shares: r.pos.Shares}
-	save, err := r.atEpochEnd(rec.Epoch)
+	save, err := r.folder.atEpochEnd(rec.Epoch)
 	switch {
 	case err != nil || !save:
 		return err
@@ -260,7 +204,7 @@ func (r *Run) endOfEpoch(ctx context.Context) error {
 		r.pos.Record = rec
 	}
 	if len(r.pos.Called) == 0 { // else a hook may have put other weights there
-		if err := r.keepIterate(r.pos.Record); err != nil {
+		if err := r.judge.keepIterate(r.History, r.pos.Record); err != nil {
 			return err
 		}
 	}
@@ -273,7 +217,7 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 		return nil, err
 	}
 	p := &r.pos
-	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
+	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.engine.rate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
 	}
@@ -295,7 +239,7 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	err = r.judge(ctx, rec, hook.ScoreRecord{Kind: network.SGD}, score)
+	err = r.judge.enter(ctx, rec, hook.ScoreRecord{Kind: network.SGD}, score)
 	return rec, err
 }
 
@@ -323,24 +267,11 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 	return nil
 }
 
-// rate is the learning rate of a step of the epoch in progress, by its number from 1 on through the run.
-func (r *Run) rate(step int) float64 {
-	each := r.epochSteps()
-	before := (r.pos.Epoch - 1) * each
-	return r.Resolved.Schedule.AtStep(min(max(step-1, before), before+each-1), each)
-}
-
-// epochSteps is the number of steps of the optimiser in an epoch.
-func (r *Run) epochSteps() int {
-	each := r.Resolved.Accumulate * r.Ranks.Size()
-	return (r.in.train.Steps() + each - 1) / each
-}
-
 // checkWeights is a *DivergedError if the state of training is not finite.
 func (r *Run) checkWeights() error {
 	ok, err := r.Net.Finite()
 	if err == nil && ok {
-		for _, v := range r.update.State {
+		for _, v := range r.engine.update.State {
 			if ok, err = v.Finite(); err != nil || !ok {
 				break
 			}
@@ -353,5 +284,21 @@ func (r *Run) checkWeights() error {
 }
 
 func (r *Run) diverged(what string, step int) error {
-	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.rate(step), Checkpoint: r.savedState()}
+	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.engine.rate(step), Checkpoint: r.folder.savedState()}
 }
+
+// recordScale notes the scale of the loss at the end of an epoch. One that fell to nothing says that the gradient is never finite.
+func (r *Run) recordScale(rec *hook.EpochRecord) error {
+	s, err := r.engine.lossScale()
+	if err != nil || s == nil {
+		return err
+	}
+	rec.LossScale, rec.Skipped = s.Scale, s.Skipped-r.pos.Skipped
+	if s.Scale < leastScale && rec.Skipped > 0 {
+		return r.diverged(fmt.Sprintf("%d gradients are not finite, with the loss scaled by %g at last", rec.Skipped, s.Scale), rec.Step)
+	}
+	return nil
+}
+
+// leastScale is far below what a gradient in 16 bits needs not to overflow.
+const leastScale = 0x1p-20

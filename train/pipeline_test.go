@@ -171,7 +171,7 @@ func TestPipelineFailures(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			steps[i] = r.pos.Steps
-			if err := r.beyond; err != nil {
+			if err := r.broken; err != nil {
 				t.Errorf("the weights are taken for those of no step: %v", err)
 			}
 		}

@@ -46,11 +46,11 @@ func (r *Run) openProfiler() {
 		return
 	}
 	each := r.Resolved.Accumulate * r.Ranks.Size()
-	left := (r.Resolved.Epochs-r.pos.Epoch+1)*r.epochSteps() - (r.pos.Batch+each-1)/each
+	left := (r.Resolved.Epochs-r.pos.Epoch+1)*r.engine.epochSteps() - (r.pos.Batch+each-1)/each
 	first := r.pos.Steps + 1 + min(profileWarmup, max(0, left-n))
 	c := &r.Resolved
 	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate, Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size()}
-	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.update.Optimizer)}
+	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.engine.update.Optimizer)}
 }
 
 // under says whether there are steps that are to be profiled behind the first of them.

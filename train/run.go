@@ -1,10 +1,9 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,39 +13,25 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
-	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
-	"onlinerna/train/ranks/reduce"
 	"onlinerna/train/tensorboard"
 )
 
 // Run is a training run. It may be used by one goroutine at a time.
 type Run struct {
-	Resolved Resolved
-	Net      *network.Network
+	Deps                        // that the program gave it
+	Resolved Resolved           // Spec of the run, with its defaults
+	Net      *network.Network   // with the weights as training has left them
 	History  []hook.EpochRecord // a record for each finished epoch
-	Deps                        // which it was given
-
-	update   device.Update // what steps of the optimiser have in common
-	sum      device.Vector // of gradients, where batches are accumulated
-	spare    network.Point // room for the iterate while other weights are looked at
-	averaged averaging     // what an averaging optimiser takes
-	scaled   bool          // the loss is
 
 	in       *input
+	engine   *engine
+	judge    *judge
+	folder   *folder
 	hooks    []hook.Hook
 	pos      position
-	best     *hook.BestRecord // whose weights are in best.safetensors
-	reserved string           // a folder that was made for the run
-	begun    bool             // the folder holds this run
-	locked   *store.Lock      // the folder
-	due      due              // the next checkpoint
-	writing  *background      // a checkpoint, or nil
-	profiler *profiler        // nil without Profile
-	beyond   error            // after which the weights are further than pos
-	reducer  device.Reducer   // of ranks, nil for one process
-	strayed  bool             // the running statistics differ among the ranks
-	idle     bool             // this rank had no batch since they did not
+	profiler *profiler // nil without Profile
+	broken   error     // after which the weights are those of no step
 }
 
 // New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its
@@ -75,29 +60,22 @@ func New(c Spec, d Deps) (*Run, error) {
 }
 
 // prepare is New without initial weights from a file.
-func prepare(c Spec, d Deps) (*Run, error) {
+func prepare(c Spec, d Deps) (_ *Run, err error) {
 	r := &Run{Resolved: Resolved{Spec: c}, Deps: d, hooks: slices.Clone(d.Hooks)}
-	if err := r.Ranks.Together(checkDevice(&c, d.Device)); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	if !r.Ranks.Single() {
-		r.reducer = reduce.New(r.Ranks, d.Device)
-	}
-	err := r.Ranks.Together(r.openData())
-	if err == nil {
-		err = r.Ranks.Share(&r.Resolved.Out)
-	}
-	if err == nil {
-		err = r.Ranks.Together(r.openNetwork())
-	}
-	if err == nil {
-		err = r.commonBatch()
-	}
-	if err == nil {
-		err = r.Ranks.Together(r.rest())
-	}
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
+	r.in = &input{Deps: &r.Deps}
+	r.engine = &engine{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}
+	r.judge = &judge{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}
+	r.folder = &folder{Deps: &r.Deps, c: &r.Resolved, pos: &r.pos}
+	for _, stage := range []func() error{ // each of which may need all ranks to have passed the one before
+		func() error { return checkDevice(&c, d.Device) },
+		r.openData, r.openNetwork, r.openLoaders,
+	} {
+		if err = r.Ranks.Together(stage()); err == nil {
+			err = r.agree()
+		}
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
 	}
 	return r, nil
 }
@@ -159,10 +137,10 @@ func (r *Run) openHooks() error {
 // openData opens the data and resolves the Spec.
 func (r *Run) openData() (err error) {
 	c := &r.Resolved
-	if r.in, err = openInput(c, &r.Deps); err != nil {
+	if err := r.in.open(c); err != nil {
 		return err
 	}
-	r.Resolved.Notes = append(r.Resolved.Notes, r.in.notes()...)
+	c.Notes = append(c.Notes, r.in.notes()...)
 	if err := r.initNet(); err != nil {
 		return err
 	}
@@ -170,34 +148,9 @@ func (r *Run) openData() (err error) {
 		return err
 	}
 	if c.Out == AutoOut {
-		c.Out, err = r.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model))
+		c.Out, err = r.folder.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model))
 	}
 	return err
-}
-
-// reserve makes an empty folder of the name, or with a number behind it if there is one: a run that starts in the same second has another.
-// Close removes it where nothing was written.
-func (r *Run) reserve(name string) (string, error) {
-	if !r.Ranks.First() {
-		return name, nil // rank 0 says
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return "", fmt.Errorf("the run's folder: %w", err)
-	}
-	for i := 1; ; i++ {
-		dir := name
-		if i > 1 {
-			dir = fmt.Sprintf("%s-%d", name, i)
-		}
-		err := os.Mkdir(dir, 0o755)
-		if err == nil {
-			r.reserved = dir
-			return dir, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("the run's folder: %w", err)
-		}
-	}
 }
 
 // Position is where the run is: the epoch in progress, counted from 1, the batches of it that are done, and the steps since the start.
@@ -231,52 +184,43 @@ func (r *Run) openNetwork() error {
 	if err != nil {
 		return noRoom(c, err)
 	}
-	r.Net = net
+	r.Net, r.judge.net = net, net
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
 	net.TestFlip, net.LowMemory = c.TestFlip, c.LowMemory
-	if r.reducer != nil {
-		if err := reduce.Takes(r.Device, net.Params); err != nil {
-			return err
-		}
-	}
-	if err := r.openOptimizer(); err != nil {
+	if err := r.engine.open(net); err != nil {
 		return err
 	}
-	if c.Accumulate > 1 {
-		if r.sum, err = net.NewParams(); err != nil {
-			return noRoom(c, err)
-		}
-	}
 	if c.Batch == AutoBatch {
-		if r.Resolved.Fit, err = net.Fit(trainedOn(c, train.Len()), r.later(true)); err != nil {
+		if c.Fit, err = net.Fit(trainedOn(c, train.Len()), r.later(true)); err != nil {
 			return err
 		}
-		c.Batch = r.Resolved.Fit.Batch
+		c.Batch = c.Fit.Batch
 	}
 	return nil
 }
 
-// commonBatch makes a batch that was found by the memory the smallest of the ranks'.
-func (r *Run) commonBatch() error {
-	if r.Resolved.Fit == nil {
-		return nil
+// agree makes ranks have the choices in common that each would make for itself: the folder of the run, and a batch by the memory.
+func (r *Run) agree() error {
+	c := &r.Resolved
+	if err := r.Ranks.Share(&c.Out); err != nil || c.Fit == nil {
+		return err
 	}
-	x := []float64{-float64(r.Resolved.Batch)}
+	x := []float64{-float64(c.Batch)}
 	err := r.Ranks.Max64(x)
-	r.Resolved.Batch = -int(x[0])
+	c.Batch = -int(x[0])
 	return err
 }
 
-// rest opens the loaders, plans the programs and opens the hooks.
-func (r *Run) rest() error {
+// openLoaders makes the loaders, plans the programs and opens the hooks.
+func (r *Run) openLoaders() error {
 	if err := r.in.load(&r.Resolved); err != nil {
 		return err
 	}
-	if err := r.checkKept(); err != nil {
+	if err := r.judge.checkKept(); err != nil {
 		return err
 	}
 	r.pos.Epoch = 1
-	if err := r.resumeScale(nil); err != nil {
+	if err := r.engine.resumeScale(nil); err != nil {
 		return err
 	}
 	if err := r.plan(); err != nil {
@@ -305,31 +249,19 @@ func (r *Run) Close() error {
 			errs = append(errs, h.Close())
 		}
 	}
-	for _, v := range append([]device.Vector{r.sum}, r.update.State...) {
-		if v != nil {
-			v.Free()
-		}
-	}
-	errs = append(errs, r.written(), r.locked.Release())
-	r.locked = nil
-	if r.reserved != "" {
-		if os.Remove(r.reserved) == nil { // it is empty
-			os.Remove(filepath.Dir(r.reserved))
-		}
-	}
-	r.spare.Free()
-	r.averaged.free()
+	errs = append(errs, r.folder.close())
+	r.engine.close()
 	if r.Net != nil {
 		errs = append(errs, r.Net.Close())
 	}
 	return errors.Join(append(errs, r.in.close())...)
 }
 
-// Meta describes the present weights of this run.
-func (r *Run) Meta(kind network.Kind) network.Meta {
-	c, epoch := &r.Resolved, r.pos.Epoch
-	if r.pos.Batch == 0 { // it has not begun
-		epoch--
-	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: r.in.split}
-}
+// Evaluate scores the network's present weights on the validation images. It is nil if there are none.
+func (r *Run) Evaluate(ctx context.Context) (*network.Score, error) { return r.judge.evaluate(ctx) }
+
+// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the average.
+func (r *Run) Iterate() (device.Vector, error) { return r.engine.iterate() }
+
+// Meta describes the network's present weights.
+func (r *Run) Meta(kind network.Kind) network.Meta { return r.judge.meta(kind) }

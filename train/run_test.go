@@ -166,7 +166,7 @@ func TestDivergence(t *testing.T) {
 		var r *Run
 		r = newRun(t, c, dev, watch{Step: func(s *hook.State) error {
 			if s.Steps == 6 {
-				return r.update.State[0].WriteAt64([]float64{math.Inf(1)}, 17)
+				return r.engine.update.State[0].WriteAt64([]float64{math.Inf(1)}, 17)
 			}
 			return nil
 		}})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"onlinerna/data"
-	"onlinerna/nn/device"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -50,7 +49,7 @@ func (r *Run) steps(ctx context.Context) error {
 	err := f.run(ctx)
 	f.profiler.off()
 	if err != nil && (len(f.list) > 0 || f.images > 0) {
-		r.beyond = err
+		r.broken = err
 	}
 	return err
 }
@@ -110,7 +109,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Ti
 	if b != nil {
 		images = b.N
 	}
-	s := f.step(f.steps, images, f.planned, f.batches == 1, x.last)
+	s := f.engine.step(f.steps, images, f.planned, f.batches == 1, x.last)
 	var err error
 	if b == nil {
 		err = f.Net.StartEmpty(s)
@@ -146,9 +145,9 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Ti
 			if f.stop || f.host(ctx).Err() != nil { // as heard in the steps behind
 				return errStop
 			}
-			return f.Ranks.Together(f.written())
+			return f.Ranks.Together(f.folder.written())
 		}
-		if f.done < f.in.train.Steps() && f.dueAfter(f.steps) {
+		if f.done < f.in.train.Steps() && f.folder.dueAfter(f.steps) {
 			if err := f.behind(ctx, nil); err != nil {
 				return err
 			}
@@ -172,10 +171,10 @@ func (f *flow) uneven(ctx context.Context, own bool) error {
 	if err := f.behind(ctx, nil); err != nil {
 		return err
 	}
-	if err := f.averageStats(); err != nil {
+	if err := f.engine.averageStats(); err != nil {
 		return err
 	}
-	f.idle = !own
+	f.engine.idle = !own
 	return nil
 }
 
@@ -238,7 +237,7 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 		p.Steps++
 		p.Train.Add(f.got)
 		rec := hook.StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
-			Top1: f.got.Score().Top1, Rate: f.rate(p.Steps), Images: f.images}
+			Top1: f.got.Score().Top1, Rate: f.engine.rate(p.Steps), Images: f.images}
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
 		if err := f.afterStep(ctx, rec); err != nil {
@@ -251,7 +250,7 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 
 // take waits for a batch and takes its results into those of its step.
 func (f *flow) take(x issued) error {
-	f.strayed = true
+	f.engine.differ = true
 	if x.Pending == nil {
 		return nil
 	}
@@ -302,31 +301,4 @@ func (r *Run) late() bool {
 		}
 	}
 	return true
-}
-
-// gradScale makes what a step of so many images goes by the gradient of their mean loss.
-func (r *Run) gradScale(images int) float64 {
-	switch {
-	case r.sum != nil: // of each image's
-		return 1 / float64(images)
-	case r.reducer != nil: // of each rank's, that of a whole batch as it is
-		return float64(r.Resolved.Batch) / float64(images)
-	}
-	return 1
-}
-
-// step is what follows the gradient of a batch, with which the step of that number has so many images.
-func (r *Run) step(number, batch, images int, first, last bool) network.StepOptions {
-	s := network.StepOptions{StatsMomentum: r.Resolved.StatsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
-	if r.reducer != nil {
-		s.Weight = float64(batch) / float64(r.Resolved.Batch)
-	}
-	if last {
-		s.Update = r.update
-		s.Update.Numbers = device.Numbers{Rate: r.rate(number), Scale: r.gradScale(images), Step: float64(number - r.pos.Origin)}
-		if o := r.averaged.rule; o != nil {
-			s.Update.Numbers.Share = r.pos.Shares.share(o, s.Update.Numbers.Rate)
-		}
-	}
-	return s
 }

@@ -19,7 +19,7 @@ func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64
 	case r.pos.Steps > 0:
 		return errors.New("rates are swept from the start of a run")
 	}
-	r.beyond = errSwept
+	r.broken = errSwept
 	group := min(c.Accumulate, r.in.train.Steps()) // batches a step
 	each := max(1, r.in.train.Images()/(c.Batch*group))
 	for step := 0; step < len(rates); {
@@ -31,7 +31,7 @@ func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64
 			}
 			batches++
 			planned := r.in.train.Between((step%each)*group, (step%each+1)*group)
-			s := r.step(step+1, b.N, planned, batches == 1, batches == group)
+			s := r.engine.step(step+1, b.N, planned, batches == 1, batches == group)
 			s.Update.Numbers.Rate = rates[step]
 			p, err := r.Net.Start(b, s)
 			if err != nil {

@@ -30,49 +30,28 @@ func (r *Run) At(epoch int) *hook.State {
 
 func (r asSeen) Iterate() (device.Vector, error) { return r.Run.Iterate() }
 
-func (r asSeen) Recalibrate(ctx context.Context) error { return r.recalibrate(ctx) }
+func (r asSeen) Recalibrate(ctx context.Context) error { return r.engine.recalibrate(ctx) }
 
-func (r asSeen) EvaluateHeld(ctx context.Context) (*network.Score, error) { return r.evaluateHeld(ctx) }
+func (r asSeen) EvaluateHeld(ctx context.Context) (*network.Score, error) {
+	return r.judge.evaluateHeld(ctx)
+}
 
-func (r asSeen) HeldLosses(ctx context.Context) ([]float64, error) { return r.heldLosses(ctx) }
+func (r asSeen) HeldLosses(ctx context.Context) ([]float64, error) { return r.judge.heldLosses(ctx) }
 
 func (r asSeen) Scores() bool { return r.in.scores() }
 
 func (r asSeen) Judge(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
-	return r.judge(ctx, rec, of, val)
+	return r.judge.enter(ctx, rec, of, val)
 }
 
-func (r asSeen) Keep(name string, of hook.ScoreRecord) error { return r.keep(name, of) }
+func (r asSeen) Keep(name string, of hook.ScoreRecord) error { return r.judge.keep(name, of) }
 
-func (r asSeen) ResetMomentum() error { return r.resetOptimizer() }
+func (r asSeen) ResetMomentum() error { return r.engine.resetOptimizer() }
 
-func (r asSeen) Statistics() ([]float64, error) {
-	if r.Net.Stats == nil {
-		return nil, nil
-	}
-	if err := r.averageStats(); err != nil {
-		return nil, err
-	}
-	v := make([]float64, r.Net.Stats.Len())
-	return v, r.Net.Stats.ReadAt64(v, 0)
+func (r asSeen) Statistics() ([]float64, error) { return r.engine.statistics() }
+
+func (r asSeen) Gradient(step *hook.StepRecord) (device.Vector, float64, error) {
+	return r.engine.gradient(step)
 }
 
-func (r asSeen) Gradient(step *hook.StepRecord) (grad device.Vector, scale float64, err error) {
-	grad, scale = r.Net.Grads, r.gradScale(step.Images)
-	if r.sum != nil {
-		grad = r.sum
-	}
-	if ok, err := r.stepped(grad); err != nil || !ok {
-		return nil, 0, err
-	}
-	return grad, scale, nil
-}
-
-func (r asSeen) Temporarily(fn func() error) (err error) {
-	if r.spare.Params == nil {
-		if r.spare, err = r.Net.NewPoint(); err != nil {
-			return err
-		}
-	}
-	return r.Net.Temporarily(r.spare, fn)
-}
+func (r asSeen) Temporarily(fn func() error) error { return r.engine.temporarily(fn) }

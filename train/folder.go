@@ -1,0 +1,263 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"onlinerna/internal/files"
+	"onlinerna/train/internal/store"
+)
+
+// folder is the run's folder: who may write there, which checkpoints it has, and when the next one is due.
+type folder struct {
+	*Deps
+	c   *Resolved
+	pos *position
+
+	reserved string      // made for this run, and still empty
+	begun    bool        // it holds this run
+	locked   *store.Lock // held by this process
+	due      due
+	writing  *background // the checkpoint on its way to the disk, or nil
+}
+
+// reserve makes an empty folder of the name, or with a number behind it if there is one: a run that starts in the same second has another.
+// Close removes it where nothing was written.
+func (f *folder) reserve(name string) (string, error) {
+	if !f.Ranks.First() {
+		return name, nil // rank 0 says
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return "", fmt.Errorf("the run's folder: %w", err)
+	}
+	for i := 1; ; i++ {
+		dir := name
+		if i > 1 {
+			dir = fmt.Sprintf("%s-%d", name, i)
+		}
+		err := os.Mkdir(dir, 0o755)
+		if err == nil {
+			f.reserved = dir
+			return dir, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("the run's folder: %w", err)
+		}
+	}
+}
+
+// begin makes the folder, and has a first checkpoint saved there, which brings config.json.
+func (f *folder) begin(save func() error) error {
+	out := f.c.Out
+	if out == "" {
+		return nil
+	}
+	root := filepath.Join(out, checkpointDir)
+	free := func() error {
+		for _, name := range []string{configName, metricsName, keptDir, "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
+			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
+				return holdsRun(out, name)
+			}
+		}
+		if list, err := store.List(root); err != nil || len(list) > 0 {
+			return errors.Join(err, holdsRun(out, checkpointDir))
+		}
+		return nil
+	}
+	err := f.first(func() error {
+		if err := free(); err != nil { // nothing is changed then
+			return err
+		}
+		if err := files.MkdirAll(root); err != nil {
+			return fmt.Errorf("the run's folder %s: %w", out, err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = f.lock()
+	}
+	if err == nil {
+		err = f.first(free)
+	}
+	if err != nil {
+		return err
+	}
+	if err = save(); err == nil {
+		err = f.Ranks.Together(f.written())
+	}
+	if err == nil {
+		return nil
+	}
+	if f.Ranks.First() {
+		store.Remove(root)
+	}
+	return fmt.Errorf("the run's folder %s: %w", out, err)
+}
+
+func holdsRun(out, name string) error {
+	return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
+}
+
+// due is when the next checkpoint is to be written.
+type due struct {
+	saved      time.Time // when the last one was
+	at         bool      // by the clock: after the step in progress
+	savedSteps int       // that it was after
+}
+
+// wants says whether this process would write a checkpoint after a step by its clock. Rank 0's counts.
+func (f *folder) wants() bool {
+	c := f.c
+	return c.Out != "" && c.CheckpointMinutes > 0 && f.Ranks.First() && time.Since(f.due.saved).Minutes() >= c.CheckpointMinutes
+}
+
+// atEpochEnd says whether a checkpoint follows an epoch.
+func (f *folder) atEpochEnd(epoch int) (bool, error) {
+	c := f.c
+	switch {
+	case c.Out == "":
+		return false, nil
+	case epoch == c.Epochs:
+		return true, nil
+	case c.CheckpointEvery > 0:
+		return epoch%c.CheckpointEvery == 0, nil
+	case c.CheckpointSteps > 0:
+		return f.pos.Steps-f.due.savedSteps >= c.CheckpointSteps, nil
+	}
+	return f.Ranks.Any(f.wants())
+}
+
+// dueAfter says whether a checkpoint follows a step in an epoch.
+func (f *folder) dueAfter(step int) bool {
+	c := f.c
+	return c.Out != "" && (f.due.at || c.CheckpointSteps > 0 && step-f.due.savedSteps >= c.CheckpointSteps)
+}
+
+// lock takes the run's folder for this process, or for its ranks.
+func (f *folder) lock() error {
+	return f.first(func() (err error) {
+		if f.locked == nil {
+			f.locked, err = store.Acquire(filepath.Join(f.c.Out, checkpointDir))
+		}
+		return err
+	})
+}
+
+// showConfig makes the config.json of the run that of a checkpoint.
+func (f *folder) showConfig(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, configName))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.c.Out, configName)
+	if has, err := os.ReadFile(path); err == nil && bytes.Equal(has, b) {
+		return nil
+	}
+	return files.Write(path, b)
+}
+
+// tidy sets damaged checkpoints aside, and puts back the config of the one that the run goes on from, where it is missing or another.
+func (f *folder) tidy(from store.Newest) error {
+	return f.first(func() error {
+		for _, d := range from.Damaged {
+			to, err := d.SetAside()
+			if err != nil {
+				return err
+			}
+			f.c.note("%v: the checkpoint is now %s, and the one before it, %s, is taken", d.Err, to, from.Dir)
+		}
+		path := filepath.Join(f.c.Out, configName)
+		has, err := os.ReadFile(path)
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		list, _ := store.List(filepath.Join(f.c.Out, checkpointDir))
+		if err == nil && !written(has, list) {
+			if err := os.Rename(path, path+".other"); err != nil {
+				return err
+			}
+			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
+			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line", path, differ(has, own), configName)
+		}
+		return f.showConfig(from.Dir)
+	})
+}
+
+// written says whether a text is the config of one of the checkpoints: a killed run may have left that of the last but one.
+func written(text []byte, checkpoints []string) bool {
+	return slices.ContainsFunc(checkpoints, func(dir string) bool {
+		b, err := os.ReadFile(filepath.Join(dir, configName))
+		return err == nil && bytes.Equal(b, text)
+	})
+}
+
+// background is a checkpoint that goes to disk while training goes on: its files are written, for the system to bring there.
+type background struct {
+	done chan struct{}
+	err  error // once that is closed
+}
+
+// finish makes a draft a checkpoint behind the back of the training. There is none under way.
+func (f *folder) finish(d *store.Draft) {
+	b := &background{done: make(chan struct{})}
+	f.writing = b
+	keep := f.c.CheckpointKeep
+	go func() {
+		defer close(b.done)
+		if _, err := d.Finish(keep, f.showConfig); err != nil {
+			b.err = fmt.Errorf("writing the checkpoint: %w", err)
+		}
+	}()
+}
+
+// written waits for the checkpoint that is under way, if there is one, and is its error.
+func (f *folder) written() error {
+	b := f.writing
+	if b == nil {
+		return nil
+	}
+	<-b.done
+	f.writing = nil
+	return b.err
+}
+
+// unwritten says whether the checkpoint that is under way has failed by now. Written is its error.
+func (f *folder) unwritten() bool {
+	if f.writing == nil {
+		return false
+	}
+	select {
+	case <-f.writing.done:
+		return f.writing.err != nil
+	default:
+		return false
+	}
+}
+
+// savedState is the folder of the last checkpoint, "" if there is none.
+func (f *folder) savedState() string {
+	if f.c.Out == "" {
+		return ""
+	}
+	if f.writing != nil {
+		<-f.writing.done
+	}
+	dir, _ := Checkpoint(f.c.Out)
+	return dir
+}
+
+// close waits for the checkpoint under way, and leaves the folder to others.
+func (f *folder) close() error {
+	err := errors.Join(f.written(), f.locked.Release())
+	f.locked = nil
+	if f.reserved != "" && os.Remove(f.reserved) == nil { // it is empty
+		os.Remove(filepath.Dir(f.reserved))
+	}
+	return err
+}

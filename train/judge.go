@@ -1,0 +1,122 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"onlinerna/internal/files"
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+)
+
+// judge scores weights, and keeps the best.
+type judge struct {
+	*Deps
+	c   *Resolved
+	net *network.Network
+	in  *input
+	pos *position
+
+	best *hook.BestRecord // of the weights in best.safetensors
+}
+
+// enter scores the network's present weights on the held-out images, notes it in the record and keeps them as
+// best.safetensors if nothing was better so far. Without held-out images it goes by the
+// validation score, val, unless that is nil.
+func (j *judge) enter(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
+	switch {
+	case j.in.held != nil:
+		s, err := j.evaluateHeld(ctx)
+		if err != nil {
+			return err
+		}
+		of.Score = *s
+		rec.Held = append(rec.Held, of)
+	case val == nil:
+		return nil
+	default:
+		of.Score = *val
+	}
+	if err := j.candidate(of); err != nil {
+		return err
+	}
+	rec.Best = j.best
+	return nil
+}
+
+// bestFile are the best weights so far, in the folder of a run and in those of its checkpoints.
+const bestFile = "best.safetensors"
+
+// candidate keeps the network's present weights as best.safetensors if the score that they are judged by is the best so far.
+func (j *judge) candidate(x hook.ScoreRecord) error {
+	if !x.Score.Finite() || j.best != nil && hook.Compare(x.Score, j.best.Score, j.c.BestBy) >= 0 {
+		return nil
+	}
+	if err := j.keep("best", x); err != nil {
+		return err
+	}
+	j.best = &hook.BestRecord{ScoreRecord: x, Epoch: j.pos.Epoch}
+	return nil
+}
+
+// saveBest copies the best weights into a checkpoint: a run that goes on from it has them again, whatever came later.
+func (j *judge) saveBest(dir string) error {
+	if j.best == nil {
+		return nil
+	}
+	return copyThere(filepath.Join(dir, bestFile), filepath.Join(j.c.Out, bestFile))
+}
+
+// copyThere copies a file unless a user has taken it away, or an older program did not write it.
+func copyThere(to, from string) error {
+	if err := files.Copy(to, from); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// loadBest puts back the best weights of a checkpoint.
+func (j *judge) loadBest(dir string) error {
+	return j.first(func() error {
+		path := filepath.Join(j.c.Out, bestFile)
+		if j.best == nil {
+			if err := files.Remove(path); err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			return nil
+		}
+		return copyThere(path, filepath.Join(dir, bestFile))
+	})
+}
+
+// keep writes the network's present weights to name.safetensors in the run's folder.
+func (j *judge) keep(name string, of hook.ScoreRecord) error {
+	if j.c.Out == "" {
+		return nil
+	}
+	return j.first(func() error {
+		path := filepath.Join(j.c.Out, name+".safetensors")
+		meta := j.meta(of.Kind)
+		meta.Snapshots = of.Snapshots
+		if filepath.Base(path) == bestFile {
+			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[j.in.held != nil] + j.c.BestBy
+		}
+		if err := j.net.SaveWeights(path, j.net.Params, j.net.Stats, meta); err != nil {
+			return fmt.Errorf("writing weights: %w", err)
+		}
+		return nil
+	})
+}
+
+// meta describes the network's present weights.
+func (j *judge) meta(kind network.Kind) network.Meta {
+	c, epoch := j.c, j.pos.Epoch
+	if j.pos.Batch == 0 { // it has not begun
+		epoch--
+	}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: j.in.split}
+}
