@@ -51,6 +51,9 @@ func (b *Builder) Param(name string, init Init, shape ...int) *G.Node {
 	return b.param(Param{Name: name, Init: init, Shape: shape})
 }
 
+// AddParam is Param with the other fields that p has.
+func (b *Builder) AddParam(p Param) *G.Node { return b.param(p) }
+
 // apply adds one of the ops of a layer.
 func (b *Builder) apply(name string, o op.Op, in ...*G.Node) *G.Node {
 	if b.err != nil {

@@ -49,7 +49,8 @@ type Param struct {
 	Node  *G.Node
 	Grad  *G.Node // of Loss with respect to Node; nil in Eval, and where Frozen
 	Init  Init
-	// BiasOrNorm marks biases and the scales of batch normalisation, which some exempt from weight decay.
+	// BiasOrNorm marks biases, scales of normalisation, class tokens and position embeddings, which some exempt from
+	// weight decay.
 	BiasOrNorm bool
 	Frozen     bool // by Config.Freeze: it is not trained
 }

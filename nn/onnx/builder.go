@@ -29,7 +29,6 @@ type builder struct {
 	names   map[string]bool
 	leaves  map[*G.Node]func() string // the model's parameters and statistics; each function adds its tensor
 	values  map[*G.Node]string        // names
-	images  map[*G.Node]bool          // values that depend on the input, whose first extent is the batch
 	entries map[string]nn.Entry
 	read    func(nn.Entry) ([]float32, error)
 }
@@ -38,12 +37,11 @@ func newBuilder(m *nn.Model, read func(nn.Entry) ([]float32, error), open bool) 
 	b := &builder{
 		model: m, open: open, read: read, names: map[string]bool{input: true, output: true},
 		leaves: map[*G.Node]func() string{},
-		values: map[*G.Node]string{}, images: map[*G.Node]bool{}, entries: map[string]nn.Entry{},
+		values: map[*G.Node]string{}, entries: map[string]nn.Entry{},
 	}
 	for _, e := range m.StateDict() {
 		b.entries[e.Name] = e
 	}
-	b.images[m.Input] = true
 	b.leaves[m.Input] = b.normalise
 	for _, p := range m.Params {
 		b.leaves[p.Node] = func() string { return b.weight(p.Name) }
@@ -80,7 +78,6 @@ func (b *builder) value(n *G.Node) (string, error) {
 		if name, err = l.convert(); err != nil {
 			return "", err
 		}
-		b.images[n] = slices.ContainsFunc(l.in, func(c *G.Node) bool { return b.images[c] })
 	case b.leaves[n] != nil:
 		name = b.leaves[n]()
 	case n.Op() != nil:

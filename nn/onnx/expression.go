@@ -25,7 +25,7 @@ func (l *layer) expression(in []string, o op.Map) (string, error) {
 	for i, s := range steps {
 		switch s.Kind {
 		case expr.KindArg:
-			names[i] = l.repeated(in[s.Index], op.Shape(l.in[s.Index].Shape()))
+			names[i] = l.repeated(in[s.Index], l.types[s.Index].Shape)
 		case expr.KindConst:
 			names[i] = l.scalar(s.Value)
 		default:

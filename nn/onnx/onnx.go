@@ -33,6 +33,9 @@ const (
 	irVersion = 8
 )
 
+// openBatch stands for the number of images while it is open: extents that it divides count images.
+const openBatch = 7919
+
 // maxSize is the limit of protocol buffers.
 const maxSize = 1<<31 - 1
 
@@ -44,7 +47,7 @@ const maxSize = 1<<31 - 1
 func Write(w io.Writer, arch nn.Architecture, c nn.Config, values func(nn.Entry) ([]float32, error), o Options) error {
 	c.Mode, c.FloatInput, c.DType, c.Batch = nn.Eval, true, op.Float32, o.Batch
 	if o.Batch == 0 {
-		c.Batch = 2 // extents of 1 mean other things, too
+		c.Batch = openBatch
 	}
 	m, err := arch.Model(c)
 	if err != nil {

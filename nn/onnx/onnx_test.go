@@ -18,6 +18,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
+	_ "onlinerna/nn/zoo"
 )
 
 // weights draws those of an entry: parameters whose products keep their size, statistics that are neither 0 nor 1.
@@ -65,6 +66,29 @@ var everything = nn.Architecture{
 	},
 }
 
+// general has the ops of any rank.
+var general = nn.Architecture{
+	Name: "general", Size: 8, Channels: 3, Classes: 5,
+	Build: func(b *nn.Builder, x *G.Node) *G.Node {
+		n := b.Config().Batch
+		x = b.Conv("conv", x, nn.Conv{Filters: 12, Kernel: 3})
+		x = b.GroupNorm("group", x, 3, 1e-3)
+		x = b.Pad("pad", x, []int{0, 0, 1, 0}, []int{0, 0, 0, 2}) // 7×8
+		x = b.Concat("concat", 1, x, b.Slice("slice", x, 1, 3, 5))
+		y := b.RMSNorm("rms", b.Apply("tokens", op.Tokens{}, x), 1e-3) // n×56×14
+		bias := b.Param("bias", nn.Init{}, 2, 56, 56)
+		heads := b.Reshape("heads", b.Permute("split", b.Reshape("parts", y, n, 56, 2, 7, 1), 0, 2, 1, 3, 4), 2*n, 56, 7)
+		heads = b.Apply("attention", op.Attention{Scale: .5}, heads, heads, heads, bias)
+		z := b.MatMul("products", heads, heads, true)
+		z = b.Reduce("largest", b.Reduce("sum", z, op.Sum, 1), op.Max, 2)
+		x = b.Apply("planes", op.Planes{Height: 7, Width: 8}, b.LayerNorm("layer", y, 1e-3))
+		x = b.Reduce("mean", x, op.Mean, 2, 3)
+		z = b.Expand("expand", b.Reshape("one", z, n, 2, 1, 1), n, 2, 1, 7)
+		x = b.Add("add", b.Reshape("flat", x, n, 14), b.Reshape("wide", z, n, 14))
+		return b.Linear("fc", b.Softmax("softmax", x), b.Config().Classes)
+	},
+}
+
 func lookup(t *testing.T, name string) nn.Architecture {
 	t.Helper()
 	a, err := nn.Lookup(name)
@@ -82,12 +106,14 @@ func TestWrite(t *testing.T) {
 	}{
 		{everything, nn.Config{}},
 		{everything, nn.Config{BlurPool: true, Mean: []float64{.5, .4, .3}, Std: []float64{.25}}},
+		{general, nn.Config{}},
+		{lookup(t, "vit_tiny_patch4_32"), nn.Config{Size: 8}},
 		{lookup(t, "lenet"), nn.Config{Mean: []float64{.25}}},
 		{lookup(t, "conv6"), nn.Config{Std: []float64{.25}, Classes: 3}},
 		{lookup(t, "resnet20"), nn.Config{Size: 16, Mean: []float64{.5, .4, .3}, Std: []float64{.25, .2, .3}}},
 	} {
 		for _, batch := range []int{0, 3} {
-			if batch > 0 && c.arch.Name != everything.Name {
+			if batch > 0 && c.arch.Name != everything.Name && c.arch.Name != general.Name {
 				continue
 			}
 			t.Run(fmt.Sprint(c.arch.Name, "/", batch), func(t *testing.T) {
@@ -192,10 +218,13 @@ func evaluate(t *testing.T, m *nn.Model, x op.Tensor) op.Tensor {
 	return value(m.Logits)
 }
 
-// TestArchitectures exports all that there are.
+// TestArchitectures exports all that there are, but for the largest.
 func TestArchitectures(t *testing.T) {
 	zero := make([]float32, 1<<22)
 	for _, a := range nn.Architectures() {
+		if m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval}); err != nil || m.NumParams() > 12e6 {
+			continue
+		}
 		var n counter
 		err := Write(&n, a, nn.Config{BlurPool: true},
 			func(e nn.Entry) ([]float32, error) { return zero[:e.Shape.Size()], nil }, Options{})
@@ -238,7 +267,11 @@ func TestErrors(t *testing.T) {
 			n := b.Config().Batch
 			x = b.Apply("mix", op.Reshape{Shape: op.Shape{1, 2 * n, 4, 4}}, x)
 			return b.Apply("back", op.Reshape{Shape: op.Shape{n, 2}}, b.GlobalAvgPool("pool", x))
-		}), want: "layer mix: reshape{[1 4 4 4]} joins images of a batch, whose size is open"},
+		})},
+		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node {
+			x = b.GlobalAvgPool("pool", x)
+			return b.Slice("cut", b.Concat("twice", 0, x, x), 0, 0, b.Config().Batch)
+		}), want: "layer cut: slice{[0 0] to [7919 2]} cuts images of a batch, whose size is open"},
 		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node {
 			n := b.Config().Batch
 			x = b.Apply("mix", op.Reshape{Shape: op.Shape{1, 2 * n, 4, 4}}, x)

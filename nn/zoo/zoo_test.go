@@ -69,6 +69,12 @@ func TestSizes(t *testing.T) {
 		"vgg19_bn":           {143678248, 19.632},
 		"wide_resnet101_2":   {126886696, 22.753},
 		"wide_resnet50_2":    {68883240, 11.398},
+		"vit_b_16":           {86567656, 17.564},
+		"vit_b_32":           {88224232, 4.409},
+		"convnext_tiny":      {28589128, 4.456},
+		"convnext_small":     {50223688, 8.684},
+		"convnext_base":      {88591464, 15.355},
+		"convnext_large":     {197767336, 34.361},
 	} {
 		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

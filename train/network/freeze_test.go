@@ -123,6 +123,11 @@ func TestLayerDepths(t *testing.T) {
 	for arch, want := range map[string]map[string]int{
 		"resnet18": {"conv1.weight": 0, "bn1.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1, "layer2.0.downsample.0.weight": 3,
 			"layer2.0.downsample.1.bias": 3, "layer4.1.bn2.bias": 8, "fc.weight": 9, "fc.bias": 9},
+		"vit_tiny_patch16_224": {"cls_token": 0, "pos_embed": 0, "patch_embed.proj.weight": 0, "patch_embed.proj.bias": 0,
+			"blocks.0.norm1.weight": 1, "blocks.0.attn.qkv.weight": 1, "blocks.11.mlp.fc2.bias": 12, "norm.weight": 12, "norm.bias": 12,
+			"head.weight": 13, "head.bias": 13},
+		"vit_b_32": {"class_token": 0, "conv_proj.weight": 0, "encoder.pos_embedding": 0, "encoder.layers.encoder_layer_0.ln_1.weight": 1,
+			"encoder.layers.encoder_layer_11.mlp.3.bias": 12, "encoder.ln.weight": 12, "heads.head.weight": 13},
 		"lenet": {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
 	} {
 		m, err := nn.Build(arch, nn.Config{Batch: 1, Mode: nn.Eval})

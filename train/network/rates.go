@@ -42,10 +42,11 @@ func (n *Network) Factors(r Rates) []device.Factor {
 }
 
 // LayerDepths numbers the layers of a model for each of its parameters, from 0. A layer is a block, as layer1.0 of a ResNet, or a layer
-// outside of blocks; batch normalisation belongs to the layer before it. For ResNets that is timm's count: the stem, the blocks, the head.
+// outside of blocks; a normalisation belongs to the layer before it, and all before the first block to the first layer where some of it
+// is no layer's, as a class token. For ResNets and vision transformers that is timm's count: the stem, the blocks, the head.
 func LayerDepths(m *nn.Model) []int {
 	depths := make([]int, len(m.Params))
-	before, depth := "", -1
+	before, depth, stem := "", -1, false
 	var blocks *regexp.Regexp
 	if m.Arch.Block != "" {
 		blocks = regexp.MustCompile(m.Arch.Block)
@@ -57,8 +58,12 @@ func LayerDepths(m *nn.Model) []int {
 				layer, block = found[1], true
 			}
 		}
+		if last := p.Name[strings.LastIndexByte(p.Name, '.')+1:]; depth <= 0 && last != "weight" && last != "bias" {
+			stem = true
+		}
+		stem = stem && !block
 		norm := p.BiasOrNorm && !block && strings.HasSuffix(p.Name, ".weight")
-		if layer != before && !norm || depth < 0 {
+		if layer != before && !norm && !stem || depth < 0 {
 			depth++
 		}
 		depths[i], before = depth, layer

@@ -1,4 +1,4 @@
-"""Writes what torchvision's nets compute in float64, a JSON file each, for TestTorchvision of package zoo.
+"""Writes what torchvision's and timm's nets compute in float64, a JSON file each, for TestTorchvision of package zoo.
 
     python make.py                   narrow and small nets, beside this file
     python make.py FOLDER [NET...]   whole nets: those named, or all
@@ -13,12 +13,14 @@ import os
 import sys
 
 import numpy as np
+import timm
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torchvision import models
-from torchvision.models import densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, vgg
+from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, vgg, vision_transformer
 from torchvision.ops import StochasticDepth
+from timm.models.vision_transformer import VisionTransformer
 
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
 
@@ -69,7 +71,7 @@ def drops(model):
             residual = True
             if isinstance(m, StochasticDepth):
                 block = model.get_submodule(name.rsplit(".", 1)[0])
-                residual = block.use_res_connect
+                residual = getattr(block, "use_res_connect", True)
             if m.p > 0 and residual:
                 found[name] = m.p
             m.p = 0.0
@@ -206,6 +208,10 @@ def narrow_regnet(num_classes=10, **kwargs):
     return regnet.RegNet(regnet.BlockParams.from_init_params(**kwargs), num_classes=num_classes)
 
 
+def small_vit(patch, width, depth, heads, size):
+    return VisionTransformer(img_size=size, patch_size=patch, embed_dim=width, depth=depth, num_heads=heads, num_classes=10)
+
+
 MB, Fused = efficientnet.MBConvConfig, efficientnet.FusedMBConvConfig
 VGG16 = [64, 64, "M", 128, 128, "M"] + 3 * [256] + ["M"] + 3 * [512] + ["M"] + 3 * [512] + ["M"]
 
@@ -233,6 +239,10 @@ VARIANTS = {
     "shufflenet_v2_narrow": (lambda: models.ShuffleNetV2([1, 2, 2], [8, 16, 24, 32, 48], num_classes=10), 3, 64),
     "wrn10_2": (lambda: WideResNet(10, 2), 3, 16),
     "resnet9_narrow": (lambda: ResNet9(8), 3, 32),
+    "vit_narrow": (lambda: small_vit(8, 24, 2, 3, 24), 3, 24),
+    "vit_torchvision_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 96, num_classes=10), 3, 24),
+    "convnext_narrow": (lambda: convnext.ConvNeXt([convnext.CNBlockConfig(8 << i, 16 << i if i < 3 else None, n) for i, n in
+                                                   enumerate((1, 2, 1, 1))], 0.1, num_classes=10), 3, 64),
 }
 
 OWN = {
@@ -240,21 +250,26 @@ OWN = {
     "resnet9": ResNet9,
     "densenet100_12": lambda: small_densenet(12, (16, 16, 16), 24),
     "vgg16_bn_cifar": lambda: narrow_vgg(VGG16, True, 512, 1),
+    "vit_tiny_patch4_32": lambda: small_vit(4, 192, 12, 3, 32),
 }
 
 FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2_s",
-            "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet")
-# Large linear layers take images of the usual size.
-WHOLE = ("alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+            "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet", "vit_b",
+            "convnext")
+# timm's, beside torchvision's.
+TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32)))
+# Large linear layers, and embeddings of places, take images of the usual size.
+WHOLE = ("vit_", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
-    for name in names or [n for n in models.list_models(module=models) if n.startswith(FAMILIES)] + list(OWN):
+    for name in names or [n for n in models.list_models(module=models) if n.startswith(FAMILIES)] + list(OWN) + list(TIMM):
         if name in OWN:
             yield name, OWN[name], 2, 32
         else:
             whole = name.startswith(WHOLE)
-            yield name, lambda: models.get_model(name), 1 if whole else 2, 224 if whole else 64
+            make = timm.create_model if name in TIMM else models.get_model
+            yield name, lambda: make(name), 1 if whole else 2, 224 if whole else 64
 
 
 def write(path, name, build, batch, size, steps, whole=False):
@@ -303,7 +318,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     if len(sys.argv) < 2:
         for name, (build, batch, size) in VARIANTS.items():
-            write(os.path.dirname(os.path.abspath(__file__)), name, build, batch, size, 3)
+            steps = 10 if name.startswith(("vit", "convnext")) else 3  # these have no ReLU that rounding flips
+            write(os.path.dirname(os.path.abspath(__file__)), name, build, batch, size, steps)
     else:
         os.makedirs(sys.argv[1], exist_ok=True)
         for name, build, batch, size in nets(sys.argv[2:]):

@@ -1,0 +1,200 @@
+package zoo
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+func init() {
+	const paper = "Dosovitskiy et al., An image is worth 16×16 words, 2021"
+	for _, size := range []struct {
+		name         string
+		width, heads int
+	}{{"tiny", 192, 3}, {"small", 384, 6}, {"base", 768, 12}} {
+		for _, patch := range []int{16, 32} {
+			if size.name == "tiny" && patch == 32 {
+				continue
+			}
+			v := ViT{Patch: patch, Width: size.width, Heads: size.heads}
+			nn.Register(nn.Architecture{
+				Name:      fmt.Sprintf("vit_%s_patch%d_224", size.name, patch),
+				Family:    "vit",
+				Summary:   fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, with timm's names", size.name, patch),
+				Reference: paper,
+				Size:      224,
+				Channels:  3,
+				Classes:   1000,
+				MinSize:   patch,
+				Mean:      []float64{.5, .5, .5},
+				Std:       []float64{.5, .5, .5},
+				Init:      v.initial,
+				Build:     v.Build,
+			})
+		}
+	}
+	for _, patch := range []int{16, 32} {
+		v := ViT{Patch: patch, Width: 768, Heads: 12, Torchvision: true}
+		imageNet(nn.Architecture{
+			Name:      fmt.Sprintf("vit_b_%d", patch),
+			Family:    "vit",
+			Summary:   fmt.Sprintf("vision transformer, base, patches of %d×%[1]d", patch),
+			Reference: paper,
+			MinSize:   patch,
+			Block:     `^(encoder\.layers\.encoder_layer_\d+)\.`,
+			Init:      v.initial,
+			Build:     v.Build,
+		})
+	}
+	v := ViT{Patch: 4, Width: 192, Heads: 3}
+	cifar(nn.Architecture{
+		Name:      "vit_tiny_patch4_32",
+		Family:    "vit",
+		Summary:   "vision transformer, tiny, patches of 4×4, with timm's names",
+		Reference: paper,
+		MinSize:   4,
+		Init:      v.initial,
+		Build:     v.Build,
+	})
+}
+
+// ViT are the options of a vision transformer with a class token.
+type ViT struct {
+	Patch       int // height and width of a patch, which divide those of the image
+	Width       int // elements of a token, of which each head takes as many
+	Heads       int
+	Depth       int  // blocks; 0 means 12
+	Torchvision bool // names and initial values are torchvision's, else timm's
+}
+
+// vitNames are the names of parameters and layers; those of a block's come behind its.
+type vitNames struct {
+	class, place, patches, block, norm, head                 string
+	norm1, qkvWeight, qkvBias, proj, norm2, expand, contract string
+}
+
+var timmNames = vitNames{"cls_token", "pos_embed", "patch_embed.proj", "blocks.%d", "norm", "head",
+	".norm1", ".attn.qkv.weight", ".attn.qkv.bias", ".attn.proj", ".norm2", ".mlp.fc1", ".mlp.fc2"}
+
+var torchvisionNames = vitNames{"class_token", "encoder.pos_embedding", "conv_proj", "encoder.layers.encoder_layer_%d",
+	"encoder.ln", "heads.head", ".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias",
+	".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3"}
+
+// names are the net's.
+func (v ViT) names() vitNames {
+	if v.Torchvision {
+		return torchvisionNames
+	}
+	return timmNames
+}
+
+// rowEps is added to the variances of layer normalisations.
+const rowEps = 1e-6
+
+// Build adds the layers to b.
+func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b, of, depth := layer{builder}, v.names(), cmp.Or(v.Depth, 12)
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	if s[2]%v.Patch != 0 || s[3]%v.Patch != 0 {
+		b.Fail(fmt.Errorf("images of %d×%d pixels: height and width must be multiples of %d", s[2], s[3], v.Patch))
+		return nil
+	}
+	n, tokens := s[0], 1+s[2]/v.Patch*(s[3]/v.Patch)
+	embedding := func(name string, rows int) *G.Node {
+		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width}, BiasOrNorm: true})
+	}
+	var place *G.Node // its place in the state dict differs
+	class := embedding(of.class, 1)
+	if !v.Torchvision {
+		place = embedding(of.place, tokens)
+	}
+	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: true})
+	if v.Torchvision {
+		place = embedding(of.place, tokens)
+	}
+	y = b.Concat("tokens", 1, b.Expand("class", class, n, 1, v.Width), b.Apply("patches", op.Tokens{}, y))
+	y = b.Reshape("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place), n*tokens, v.Width)
+	for i := range depth {
+		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
+		y = v.block(b, fmt.Sprintf(of.block, i), y, n, drop)
+	}
+	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, 1)
+	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n, v.Width), rowEps)
+	return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
+}
+
+// block adds attention(norm x) to x, and to that perceptron(norm of it), for the rows x of n images. drop is the
+// probability of dropping either in Train.
+func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node {
+	of := v.names()
+	y := b.LayerNorm(name+of.norm1, x, rowEps)
+	weight := b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width}})
+	bias := b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true})
+	y = b.SelfAttention(name+".attention", b.Apply(name+".qkv", op.Linear{}, y, weight, bias), n, v.Heads)
+	x = b.rowResidual(name+".attention", b.Linear(name+of.proj, y, v.Width), x, n, drop)
+	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, rowEps), 4*v.Width)
+	y = b.Linear(name+of.contract, b.GELU(name+".gelu", y), v.Width)
+	return b.rowResidual(name+".perceptron", y, x, n, drop)
+}
+
+// rowResidual is residual for the rows of n images.
+func (b layer) rowResidual(name string, y, x *G.Node, n int, drop float64) *G.Node {
+	if drop == 0 || b.Config().Mode == nn.Eval || b.Err() != nil {
+		return b.Add(name+".add", y, x)
+	}
+	s := y.Shape()
+	y = b.StochasticDepth(name+".drop_path", b.Reshape(name+".images", y, n, s.TotalSize()/n), drop)
+	return b.Add(name+".add", b.Reshape(name+".kept", y, s...), x)
+}
+
+// initial is the initial distribution of a parameter.
+func (v ViT) initial(p nn.Param) nn.Init {
+	of := v.names()
+	deviation := func(x float64) nn.Init { return nn.Init{Distribution: nn.Normal, Scale: x} }
+	is := func(layers ...string) bool {
+		for _, l := range layers {
+			if strings.HasPrefix(p.Name, l+".") || strings.HasSuffix(p.Name, l+".weight") || strings.HasSuffix(p.Name, l+".bias") {
+				return true
+			}
+		}
+		return false
+	}
+	matrix := len(p.Shape) == 2
+	switch {
+	case p.Name == of.place:
+		return deviation(.02)
+	case p.Name == of.class && v.Torchvision:
+		return nn.Init{}
+	case p.Name == of.class:
+		return deviation(1e-6)
+	case !v.Torchvision && (is(of.patches) || is(of.norm, of.norm1, of.norm2)):
+		return p.Init
+	case !v.Torchvision && matrix:
+		return deviation(.02)
+	case !v.Torchvision:
+		return nn.Init{}
+	case len(p.Shape) == 4:
+		return deviation(math.Sqrt(1 / float64(p.Shape[1:].Size())))
+	case is(of.head):
+		return nn.Init{}
+	case matrix && is(of.proj):
+		return p.Init
+	case matrix: // Glorot's
+		return nn.Init{Distribution: nn.Uniform, Scale: math.Sqrt(6 / float64(p.Shape[0]+p.Shape[1]))}
+	case is(of.expand, of.contract):
+		return deviation(1e-6)
+	case is(of.norm, of.norm1, of.norm2):
+		return p.Init
+	}
+	return nn.Init{} // of other biases
+}
