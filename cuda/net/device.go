@@ -5,6 +5,7 @@ package net
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -155,6 +156,9 @@ func (d *Device) Precision() string { return d.opts.Precision.String() }
 
 // Deterministic implements device.Repeatable.
 func (d *Device) Deterministic() bool { return d.opts.Deterministic }
+
+// LargestTensor implements device.Bounded: libraries number elements with 32 bits.
+func (d *Device) LargestTensor() int { return math.MaxInt32 }
 
 // DType implements device.Device.
 func (d *Device) DType() op.DType { return op.Float32 }

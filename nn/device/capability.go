@@ -1,10 +1,15 @@
 package device
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"onlinerna/nn/op"
+)
 
 // A device may implement more than Device. Each such capability is a separate interface: those of this package are
 // Grouper, Rewriter, Composer, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, Joining, OwnMemory,
-// Processor, Precise, Repeatable and Card. [As] finds them, and those that another package declares because they speak
+// Processor, Precise, Repeatable, Bounded and Card. [As] finds them, and those that another package declares because they speak
 // of its types.
 
 // Wrapper is a Device around another one. It has the inner device's capabilities, except those that it implements
@@ -64,6 +69,25 @@ type Repeatable interface {
 	Device
 	// Deterministic says whether the device leaves them out.
 	Deterministic() bool
+}
+
+// Bounded is a Device whose kernels take tensors of limited size.
+type Bounded interface {
+	Device
+	// LargestTensor is the largest number of elements of an op's operand or result.
+	LargestTensor() int
+}
+
+// A BoundError reports a tensor with more elements than a [Bounded] device takes.
+type BoundError struct {
+	Device, Op string
+	Shape      op.Shape
+	Most       int // elements
+}
+
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("%s of shape %v has %d elements and device %s takes at most %d: choose a smaller batch or "+
+		"smaller images", e.Op, e.Shape, e.Shape.Size(), e.Device, e.Most)
 }
 
 // Card is a Device that is a piece of hardware with a name.

@@ -73,6 +73,9 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	}
 	device.Decompose(c.Device, &p.Program)
 	p.made()
+	if err := p.checkSizes(c.Device); err != nil {
+		return nil, err
+	}
 	if r, ok := device.As[device.Rewriter](c.Device); ok && !c.Ungrouped {
 		p.rewrite(r)
 	}
@@ -101,6 +104,21 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	}
 	m.arena.reserve(m.plan.bytes)
 	return m, nil
+}
+
+// checkSizes returns a *device.BoundError if the device takes no tensor of some value's size.
+func (p *program) checkSizes(dev device.Device) error {
+	d, ok := device.As[device.Bounded](dev)
+	if !ok {
+		return nil
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if shape := p.Values[s.Out].Type.Shape; shape.Size() > d.LargestTensor() {
+			return &device.BoundError{Device: dev.Name(), Op: s.Name, Shape: shape, Most: d.LargestTensor()}
+		}
+	}
+	return nil
 }
 
 // Run computes all results from the bound storage and from the inputs stored by Write. It allocates nothing after the

@@ -97,12 +97,21 @@ func (n *Network) Fit(most int, other int64) (*Fit, error) {
 		most, bound = hostBatch, "a processor computes no faster with more"
 	}
 	f := &Fit{Free: free, Spare: spare}
-	f.Batch, f.Bytes, err = largest(usual(most), free-spare-other, n.BatchBytes)
+	var tooLarge *device.BoundError
+	f.Batch, f.Bytes, err = largest(usual(most), free-spare-other, func(batch int) (int64, error) {
+		bytes, err := n.BatchBytes(batch)
+		errors.As(err, &tooLarge)
+		return bytes, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if f.Bytes += other; f.Batch == usual(most) {
+	f.Bytes += other
+	switch {
+	case f.Batch == usual(most):
 		f.Bound = bound
+	case tooLarge != nil:
+		f.Bound = fmt.Sprintf("a device %s takes tensors of at most %d elements", n.Device.Name(), tooLarge.Most)
 	}
 	if f.Batch == 0 {
 		return nil, &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: f.Bytes, Free: free - spare}

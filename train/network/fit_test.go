@@ -18,6 +18,31 @@ func (d *card) Room() (free, spare int64, err error) { return d.free, 0, nil }
 
 func (d *card) PeakMemory() (int64, error) { return 0, nil }
 
+// bounded is a device that takes tensors of few elements.
+type bounded struct{ card }
+
+func (d *bounded) LargestTensor() int { return 100_000 }
+
+// The largest tensor of LeNet is conv1's output of 28·28·6 elements an image.
+func TestLargestTensor(t *testing.T) {
+	n, err := New(&bounded{card{Device: cpuDevice(t, 1), free: 1 << 30}}, "lenet", nn.Config{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	f, err := n.Fit(1000, 0)
+	if err != nil || f.Batch != 16 || f.Bound != "a device cpu takes tensors of at most 100000 elements" {
+		t.Errorf("%+v, %v; want batch 16", f, err)
+	}
+	var e *device.BoundError
+	if err := n.CheckBatch(22, 0); !errors.As(err, &e) || e.Shape.Size() != 22*28*28*6 {
+		t.Errorf("batch 22: %v", err)
+	}
+	if err := n.CheckBatch(21, 0); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUsual(t *testing.T) {
 	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 7: 4, 8: 8, 15: 8, 16: 16, 1000: 1000, 1001: 1000} {
 		if got := usual(n); got != want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda"
+	"onlinerna/nn/device"
 	"onlinerna/train/bench"
 	"onlinerna/train/network"
 )
@@ -99,6 +100,17 @@ func TestMemory(t *testing.T) {
 	}
 	r, err := traffic(t, "rtx4090", "lenet", 8, cuda.NetOptions{Precision: cuda.Float32, Deterministic: true})
 	if err != nil || r.Step.FLOP == 0 {
+		t.Error(err)
+	}
+}
+
+// Memory of an H200 holds more images than convolutions take: conv1's result reaches 2³¹ elements at batch 2,675.
+func TestLargestTensor(t *testing.T) {
+	o := cuda.NetOptions{Precision: cuda.BFloat16}
+	if _, err := traffic(t, "h200", "resnet50", 2675, o); !errors.As(err, new(*device.BoundError)) {
+		t.Errorf("batch 2675: %v; want a *device.BoundError", err)
+	}
+	if _, err := traffic(t, "h200", "resnet50", 2674, o); err != nil {
 		t.Error(err)
 	}
 }
