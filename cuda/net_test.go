@@ -12,6 +12,7 @@ import (
 	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
+	"onlinerna/nn/device"
 	"onlinerna/rna"
 )
 
@@ -87,6 +88,27 @@ func TestFaultOfOldDNN(t *testing.T) {
 	}
 	if r.Net() >= 0 || !r.Usable() {
 		t.Errorf("nets on GPU %d, RNA on one: %v", r.Net(), r.Usable())
+	}
+}
+
+// A card without bfloat16 computes in float16 unless it is told otherwise.
+func TestFaultOfTuring(t *testing.T) {
+	gputest.Fault(t, "")
+	gputest.NeedDNN(t)
+	sim.Alone(t, "", func(string) {
+		d, _ := device.Find("cuda")
+		if p := d.Recorded("0", ""); p != "float16" {
+			t.Errorf("a run on sm_75 records %q", p)
+		}
+		dev, err := d.Open("", device.Options{Warn: func(string) {}})
+		check(t, err)
+		if p, ok := device.As[device.Precise](dev); !ok || p.Precision() != "float16" {
+			t.Errorf("sm_75 computes in %q", p.Precision())
+		}
+		check(t, dev.Close())
+	}, "RNA_SIM_ARCH=75")
+	if d, _ := device.Find("cuda"); d.Recorded("0", "") != "bfloat16" {
+		t.Error("sm_90 does not record bfloat16")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func init() {
 	device.Register("cuda", device.Driver{
 		Precisions: strings.Split(number.Precisions(), ", "),
-		Default:    BFloat16.String(),
+		Default:    fastest,
 		Units:      true,
 		Queue:      true,
 		Preference: 2,
@@ -61,6 +61,18 @@ func several(units string) (list []string, err error) {
 	return list, err
 }
 
+// fastest is the 16-bit precision of a GPU: float16 before sm_80, which has no bfloat16.
+func fastest(unit string) string {
+	n := 0
+	if unit != "" {
+		n, _ = Ordinal(unit) // opening the GPU reports a wrong unit
+	}
+	if all, err := Devices(); err == nil && n < len(all) && all[n].Major < 8 {
+		return Float16.String()
+	}
+	return BFloat16.String()
+}
+
 // Ordinal is the GPU that a device's unit means: a number or a UUID.
 func Ordinal(unit string) (int, error) {
 	if upper := strings.ToUpper(unit); strings.HasPrefix(upper, "GPU-") || strings.HasPrefix(upper, "MIG-") {
@@ -87,7 +99,7 @@ func openUnit(unit string, o device.Options) (device.Device, error) {
 	}
 	name := o.Precision
 	if name == "" {
-		name = BFloat16.String()
+		name = fastest(unit)
 	}
 	precision, err := ParsePrecision(name)
 	if err != nil {

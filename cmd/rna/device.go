@@ -40,9 +40,9 @@ type deviceOptions struct {
 
 // resolved is the precision of a device, as it is recorded: see [device.Driver.Recorded].
 func (o deviceOptions) resolved(name string) string {
-	kind, _ := device.Parse(name)
+	kind, unit := device.Parse(name)
 	if d, ok := device.Find(kind); ok {
-		return d.Recorded(o.precision)
+		return d.Recorded(unit, o.precision)
 	}
 	return o.precision
 }

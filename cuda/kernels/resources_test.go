@@ -19,9 +19,12 @@ type resources struct {
 	rows map[string]map[int]cubin.Kernel // by source and kernel, and by architecture
 }
 
-// check reads an image and checks each kernel's bounds: no register is spilled, and half of a multiprocessor's threads
-// can run.
-func (r *resources) check(t *testing.T, source string, arch int, image []byte) {
+// tuned are the architectures for which NVRTC 13 spills no register and half of a multiprocessor's threads run.
+var tuned = []int{80, 89, 90, 100}
+
+// check reads an image and checks each kernel's bounds: strict ones, or those for old compilers and cards that the kernels are
+// not tuned for.
+func (r *resources) check(t *testing.T, source string, arch int, image []byte, strict bool) {
 	all, err := cubin.Read(image)
 	if err != nil {
 		t.Fatal(err)
@@ -41,16 +44,20 @@ func (r *resources) check(t *testing.T, source string, arch int, image []byte) {
 			r.rows[row] = map[int]cubin.Kernel{}
 		}
 		r.rows[row][arch] = k
-		if k.Frame > 0 || k.Stack > 0 {
+		stack, least := 0, gputest.LeastOccupancy
+		if !strict {
+			stack, least = 64, .25 // a block of the statistics takes half of a T4's shared memory
+		}
+		if k.Frame > stack || k.Stack > stack {
 			t.Errorf("%s: a thread has %d bytes of stack, %d with called functions: registers are spilled", k.Name,
 				k.Frame, k.Stack)
 		}
 		if k.Threads == 0 {
 			t.Errorf("%s has no __launch_bounds__", k.Name)
-		} else if o := m.Occupancy(k, k.Threads, 0); o < gputest.LeastOccupancy || k.Registers > gputest.MostRegisters {
+		} else if o := m.Occupancy(k, k.Threads, 0); o < least || k.Registers > gputest.MostRegisters {
 			t.Errorf("%s: %d registers, %d bytes of shared memory and %d threads fill %.0f %% of a multiprocessor, "+
 				"want %.0f %%, and at most %d registers",
-				k.Name, k.Registers, k.Shared, k.Threads, 100*o, 100*gputest.LeastOccupancy, gputest.MostRegisters)
+				k.Name, k.Registers, k.Shared, k.Threads, 100*o, 100*least, gputest.MostRegisters)
 		}
 	}
 }

@@ -17,7 +17,12 @@ __device__ T narrow(float x) { return {STORE == 1 ? sim::toBFloat16(x) : sim::to
 __device__ inline float wide(T x) { return __uint_as_float((unsigned)x.bits << 16); }
 __device__ inline T narrow(float x) {
 	T y;
+#if __CUDA_ARCH__ >= 800
 	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+#else  // rounds to even; a NaN becomes the quiet one
+	unsigned u = __float_as_uint(x);
+	y.bits = x == x ? (u + 0x7fff + (u >> 16 & 1)) >> 16 : 0x7fff;
+#endif
 	return y;
 }
 #else

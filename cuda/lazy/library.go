@@ -37,8 +37,9 @@ func (l Library) String() string {
 }
 
 // names lists the file names of l, best first, for a driver of this CUDA version, 0 if unknown. A library that is newer
-// than the driver comes last, because it may not work.
-func (l Library) names(driver int) []string {
+// than the driver comes last, because it may not work. So does CUDA 13 if a GPU is older than compute capability 7.5;
+// oldest is 10 times the lowest one, 0 if unknown.
+func (l Library) names(driver, oldest int) []string {
 	type release struct {
 		cuda int
 		file string
@@ -60,7 +61,7 @@ func (l Library) names(driver int) []string {
 	}
 	var names, newer []string
 	for _, r := range all {
-		if driver != 0 && r.cuda > driver/1000 {
+		if driver != 0 && r.cuda > driver/1000 || oldest != 0 && oldest < 75 && r.cuda >= 13 {
 			newer = append(newer, r.file)
 		} else {
 			names = append(names, r.file)
@@ -95,8 +96,8 @@ func (l Library) folders() (first, usual []string) {
 }
 
 // candidates lists the files to try in turn. The loader searches for a name without a slash.
-func (l Library) candidates(driver int) []string {
-	names := l.names(driver)
+func (l Library) candidates(driver, oldest int) []string {
+	names := l.names(driver, oldest)
 	first, usual := l.folders()
 	var paths []string
 	for _, f := range first {

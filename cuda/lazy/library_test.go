@@ -10,15 +10,16 @@ import (
 
 func TestNewestThatTheDriverTakesFirst(t *testing.T) {
 	for _, test := range []struct {
-		driver int
-		want   string
+		driver, oldest int
+		want           string
 	}{
-		{0, "libcublas.so.13 libcublas.so.12 libcublas.so.11"},
-		{13050, "libcublas.so.13 libcublas.so.12 libcublas.so.11"},
-		{12020, "libcublas.so.12 libcublas.so.11 libcublas.so.13"},
-		{11080, "libcublas.so.11 libcublas.so.13 libcublas.so.12"},
+		{0, 0, "libcublas.so.13 libcublas.so.12 libcublas.so.11"},
+		{13050, 75, "libcublas.so.13 libcublas.so.12 libcublas.so.11"},
+		{13050, 70, "libcublas.so.12 libcublas.so.11 libcublas.so.13"}, // CUDA 13 has no Volta
+		{12020, 90, "libcublas.so.12 libcublas.so.11 libcublas.so.13"},
+		{11080, 80, "libcublas.so.11 libcublas.so.13 libcublas.so.12"},
 	} {
-		if got := strings.Join(CuBLAS.names(test.driver), " "); got != test.want {
+		if got := strings.Join(CuBLAS.names(test.driver, test.oldest), " "); got != test.want {
 			t.Errorf("driver %d: %s, want %s", test.driver, got, test.want)
 		}
 	}
@@ -34,7 +35,7 @@ func TestFoldersOfTheVariableFirst(t *testing.T) {
 	t.Setenv(SearchVariable, "/first:"+pip)
 	t.Setenv("CUDA_HOME", "/home/of/cuda")
 	t.Setenv("CUDA_PATH", "")
-	got := CuBLAS.candidates(12000)
+	got := CuBLAS.candidates(12000, 90)
 	order := []string{
 		"/first/libcublas.so.12", "/first/libcublas.so.13", "/first/lib64/libcublas.so.12",
 		pip + "/nvidia/cu13/lib/libcublas.so.12",
@@ -50,7 +51,7 @@ func TestFoldersOfTheVariableFirst(t *testing.T) {
 		at = i
 	}
 	t.Setenv(SearchVariable, "")
-	if got := Driver.candidates(0); got[0] != "libcuda.so.1" {
+	if got := Driver.candidates(0, 0); got[0] != "libcuda.so.1" {
 		t.Errorf("the driver is looked for as %q", got)
 	}
 }

@@ -24,6 +24,7 @@ var state struct {
 	sync.Mutex
 	file    [numLibraries]string
 	version int // the driver's
+	oldest  int // 10 times the lowest compute capability of the GPUs
 }
 
 // Load loads l once; later calls return nil. It also initialises the driver. It fails with a [*NotFoundError], or with
@@ -75,7 +76,7 @@ func (l Library) load() error {
 		if version < OldestDriver {
 			return &DriverError{File: file, Version: int(version)}
 		}
-		state.version = int(version)
+		state.version, state.oldest = int(version), int(C.lazy_oldest(handle))
 	}
 	state.file[l] = file
 	C.lazy_publish(C.int(l), handle)
@@ -110,7 +111,7 @@ func companions(cuda int) {
 		if cuda == 0 || strings.Contains(filepath.Base(state.file[l]), fmt.Sprintf(".so.%d", cuda)) {
 			continue
 		}
-		for _, path := range l.candidates(state.version) {
+		for _, path := range l.candidates(state.version, state.oldest) {
 			if !strings.Contains(filepath.Base(path), fmt.Sprintf(".so.%d", cuda)) {
 				continue
 			}
@@ -127,10 +128,10 @@ func companions(cuda int) {
 
 // open opens the first candidate that can be loaded.
 func (l Library) open() (handle unsafe.Pointer, file string, err error) {
-	e := &NotFoundError{Library: l, Names: l.names(state.version), Install: l.Install(state.version)}
+	e := &NotFoundError{Library: l, Names: l.names(state.version, state.oldest), Install: l.Install(state.version)}
 	first, usual := l.folders()
 	e.Folders = append(first, usual...)
-	for _, path := range l.candidates(state.version) {
+	for _, path := range l.candidates(state.version, state.oldest) {
 		c := C.CString(path)
 		var why [512]C.char
 		handle = C.lazy_open(c, &why[0], C.size_t(len(why)))

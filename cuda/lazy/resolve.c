@@ -48,6 +48,21 @@ int lazy_init(void *handle, int *version) {
 	return init(0);
 }
 
+// lazy_oldest returns 10 times the lowest compute capability of the GPUs, 0 if it is unknown.
+int lazy_oldest(void *handle) {
+	int (*count)(int *) = (int (*)(int *))dlsym(handle, "cuDeviceGetCount");
+	int (*attribute)(int *, int, int) = (int (*)(int *, int, int))dlsym(handle, "cuDeviceGetAttribute");
+	int n = 0, oldest = 0;
+	if (!count || !attribute || count(&n) != 0)
+		return 0;
+	for (int i = 0; i < n; i++) {
+		int major, minor; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+		if (attribute(&major, 75, i) == 0 && attribute(&minor, 76, i) == 0 && (!oldest || 10 * major + minor < oldest))
+			oldest = 10 * major + minor;
+	}
+	return oldest;
+}
+
 const char *lazy_error_name(void *handle, int code) {
 	int (*get)(int, const char **) = (int (*)(int, const char **))dlsym(handle, "cuGetErrorName");
 	const char *name;

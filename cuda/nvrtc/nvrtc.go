@@ -123,7 +123,8 @@ func newProgram(gpu driver.Info, name, source string, options []string) (*progra
 		return nil, fmt.Errorf("cuda: NVRTC %s cannot compile for %v: %w; %s", version, gpu, err,
 			lazy.NVRTC.Install(12000))
 	}
-	p.options = append([]string{"-arch=" + p.arch, "-std=c++17"}, options...)
+	// Without -default-device NVRTC 12 takes lambdas for host code.
+	p.options = append([]string{"-arch=" + p.arch, "-std=c++17", "-default-device"}, options...)
 	return p, nil
 }
 

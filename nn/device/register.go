@@ -28,13 +28,15 @@ type Options struct {
 // Driver opens the devices of one kind.
 type Driver struct {
 	Precisions []string // the names of those that the kind has; the first is usual
-	Default    string   // the precision that a run records where none is asked for; empty: none
 	Units      bool     // a name may have the unit that is meant behind a colon, as cuda:1
 	Queue      bool     // there is a queue of work, with its options
 
 	// Several lists the units that a name for several ranks means: all, or units with commas between. Nil: ranks share
 	// the one device of the kind.
 	Several func(units string) ([]string, error)
+
+	// Default is the precision that a run records if none is asked for; nil records none.
+	Default func(unit string) string
 
 	// Auto says which unit to take for a user who leaves the choice to the program, and whether there is one. It writes
 	// the reasons to log. Drivers of a higher Preference are asked first; nil is never asked.
@@ -44,13 +46,13 @@ type Driver struct {
 	Open func(unit string, o Options) (Device, error)
 }
 
-// Recorded is the precision that a run records: that asked for, or the default, but none where it is usual and there is no
-// default.
-func (d Driver) Recorded(precision string) string {
+// Recorded is the precision that a run on a unit records: that asked for, or the default. Drivers without a default
+// record nothing for their usual precision.
+func (d Driver) Recorded(unit, precision string) string {
 	switch {
-	case precision == "":
-		return d.Default
-	case d.Default == "" && precision == d.Precisions[0]:
+	case precision == "" && d.Default != nil:
+		return d.Default(unit)
+	case d.Default == nil && precision == d.Precisions[0]:
 		return ""
 	}
 	return precision

@@ -17,7 +17,7 @@ func TestRegister(t *testing.T) {
 	found := ""
 	Register("slow", Driver{Precisions: []string{"float32", "bfloat16"}, Preference: 1, Open: open,
 		Auto: func(io.Writer) (string, bool) { return "", true }})
-	Register("fast", Driver{Precisions: []string{"bfloat16"}, Default: "bfloat16", Preference: 2, Units: true, Open: open,
+	Register("fast", Driver{Precisions: []string{"bfloat16"}, Default: func(unit string) string { return "bfloat16" + unit }, Preference: 2, Units: true, Open: open,
 		Auto: func(log io.Writer) (string, bool) { io.WriteString(log, "looked"); return found, found != "" }})
 	Register("odd", Driver{Precisions: []string{"float64"}, Open: open})
 	if !slices.Equal(Kinds(), []string{"fast", "odd", "slow"}) || !slices.Equal(Preferred(), []string{"fast", "slow"}) {
@@ -32,9 +32,9 @@ func TestRegister(t *testing.T) {
 		t.Errorf("%q is taken", got)
 	}
 	for _, c := range [][3]string{{"slow", "", ""}, {"slow", "float32", ""}, {"slow", "bfloat16", "bfloat16"},
-		{"fast", "", "bfloat16"}, {"fast", "bfloat16", "bfloat16"}, {"odd", "", ""}} {
+		{"fast", "", "bfloat163"}, {"fast", "bfloat16", "bfloat16"}, {"odd", "", ""}} {
 		d, ok := Find(c[0])
-		if got := d.Recorded(c[1]); !ok || got != c[2] {
+		if got := d.Recorded("3", c[1]); !ok || got != c[2] {
 			t.Errorf("%s records %q of %q, want %q", c[0], got, c[1], c[2])
 		}
 	}

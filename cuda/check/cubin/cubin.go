@@ -43,6 +43,11 @@ const (
 
 // Read lists the kernels of a cubin, in the order of its symbols.
 func Read(image []byte) ([]Kernel, error) {
+	const version = 20 // of the header's field that CUDA 12 sets to its own version
+	if len(image) > version+4 {
+		image = bytes.Clone(image)
+		binary.LittleEndian.PutUint32(image[version:], uint32(elf.EV_CURRENT))
+	}
 	f, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
 		return nil, fmt.Errorf("cubin: %w", err)

@@ -24,6 +24,10 @@ const (
 func ByArch(arch int) (Multiprocessor, error) {
 	m := Multiprocessor{Warps: 64, Blocks: 32, Registers: 64 << 10, SharedReserved: 1 << 10}
 	switch arch {
+	case 70:
+		m.Shared, m.SharedReserved = 96<<10, 0
+	case 75:
+		m.Warps, m.Blocks, m.Shared, m.SharedReserved = 32, 16, 64<<10, 0
 	case 80:
 		m.Shared = 164 << 10
 	case 86, 89:
@@ -53,7 +57,9 @@ func (m Multiprocessor) Occupied(k Kernel, threads, dynamic int) int {
 		each := up(k.Registers*warp, registerStep)
 		blocks = min(blocks, m.Registers/each/warpStep*warpStep/warps)
 	}
-	blocks = min(blocks, m.Shared/(up(k.Shared+dynamic, sharedStep)+m.SharedReserved))
+	if shared := up(k.Shared+dynamic, sharedStep) + m.SharedReserved; shared > 0 {
+		blocks = min(blocks, m.Shared/shared)
+	}
 	return blocks * warps
 }
 
