@@ -147,7 +147,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	options := deviceOptions{threads: f.threads, direct: isFalse(c.Winograd), precision: f.precision, log: log}
 	name := chosenDevice(f.device, log)
 	kind, _ := device.Parse(name)
-	if of, _ := device.Parse(c.Device); f.precision == "" && (kind == of || device.Of(name).Default != "") {
+	if of, _ := device.Parse(c.Device); f.precision == "" && (kind == of || device.Usual(name) != "") {
 		options.precision = c.Precision
 	}
 	dev, err := openDevice(name, options)

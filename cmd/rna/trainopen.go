@@ -63,7 +63,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		options.direct, options.deterministic, f.CommPrecision = isFalse(c.Winograd), c.Deterministic, c.CommPrecision
 		if !said("precision") {
 			options.precision = c.Precision
-			if c.Precision == "" && device.Of(c.Device).Default != "" {
+			if c.Precision == "" && device.Usual(c.Device) != "" {
 				options.precision = op.Float32.String() // the only one, when none was recorded
 			}
 		}
@@ -77,7 +77,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
 	d := device.Of(own)
-	if p := options.precision; p != "" && !said("precision") && p == device.Of(recorded).Default && d.Default != p {
+	if p := options.precision; p != "" && !said("precision") && p == device.Usual(recorded) && device.Usual(own) != p {
 		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device %s give one of --precision %s, "+
 			"of which the first may be faster", p, recorded, own, strings.Join(d.Precisions, ", "))
 	}

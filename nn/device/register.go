@@ -95,6 +95,12 @@ func Of(name string) Driver {
 	return d
 }
 
+// Usual is the precision that a run on the device of this name records if none is asked for, or empty.
+func Usual(name string) string {
+	_, unit := Parse(name)
+	return Of(name).Recorded(unit, "")
+}
+
 // Closed joins an error of a device's work with that of its Close. A cause that both have is told once.
 func Closed(err, end error) error {
 	if end == nil { // err stays as it is
