@@ -131,7 +131,7 @@ func TestContents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"inspect " + index, "eval " + index, "convert " + index + " y.pt", "train --init " + index} {
-		fails(t, strings.Fields(args), "is the index of a checkpoint of 2 tensors in 2 files: "+shard)
+		fails(t, strings.Fields(args), "model-00002-of-00002.safetensors: no such file or directory (a shard that "+index+" names)")
 	}
 	fails(t, []string{"inspect", "run/config.json"}, "is JSON, not weights")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,8 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/merge"
+	"onlinerna/train/statedict"
 )
 
 type inspectFlags struct {
@@ -27,8 +30,8 @@ func newInspect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect FILE… [options]",
 		Short: "Show tensors of checkpoints and what extrapolate would do",
-		Long: `Show the tensors of checkpoints (safetensors, or what torch.save wrote): types, shapes, norms. Of several files it
-shows the distances from each to the next, and the coefficients that rna extrapolate would take. The folder of a run stands
+		Long: `Show the tensors of checkpoints of all forms that rna merge reads: types, shapes, norms, shards. Of several files it
+shows the distances from each to the next, and the coefficients that rna extrapolate would take, and the methods of rna merge. The folder of a run stands
 for its best weights.`,
 		Example: `  rna inspect model.safetensors
   rna inspect runs/fine
@@ -63,10 +66,14 @@ type inspection struct {
 	Files   []inspectedFile   `json:"files"`
 	Tensors []inspectedTensor `json:"tensors"`
 	RNA     *solution         `json:"rna,omitempty"`
+	Merge   []merge.Method    `json:"merge,omitempty"` // the methods of rna merge that take so many files
 }
 
 type inspectedFile struct {
 	Path     string            `json:"path"`
+	Form     string            `json:"form"`
+	Shards   int               `json:"shards"`  // files that hold the tensors
+	Numbers  int64             `json:"numbers"` // elements of all weights
 	Step     *int64            `json:"step,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Norm     number            `json:"norm"`               // of all weights
@@ -147,8 +154,13 @@ func solve(ctx context.Context, s *extrapolate.Series) (*solution, error) {
 }
 
 func newInspection(s *extrapolate.Series, norms []extrapolate.Norms) *inspection {
-	in := &inspection{}
 	k := len(s.Files())
+	in := &inspection{Merge: merge.For(k)}
+	for _, c := range s.Files() {
+		if c.Contents != statedict.Weights {
+			in.Merge = nil
+		}
+	}
 	total, moved := make([]float64, k), make([]float64, k)
 	by := map[string]extrapolate.Norms{}
 	for _, n := range norms {
@@ -164,7 +176,12 @@ func newInspection(s *extrapolate.Series, norms []extrapolate.Norms) *inspection
 		}
 	}
 	for i, c := range s.Files() {
-		file := inspectedFile{Path: c.Path, Metadata: c.Metadata, Norm: number(total[i])}
+		file := inspectedFile{Path: c.Path, Form: string(c.File.Form), Shards: c.File.Shards, Metadata: c.Metadata, Norm: number(total[i])}
+		for _, t := range c.Tensors {
+			if t.Role == extrapolate.Weight {
+				file.Numbers += int64(t.Len())
+			}
+		}
 		if n, ok := c.Step(); ok {
 			file.Step = &n
 		}
@@ -205,7 +222,7 @@ func (in *inspection) print(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	fmt.Fprintln(t)
-	fmt.Fprintln(t, "FILE\tEPOCH OR STEP\tNORM OF WEIGHTS\tFROM THE FILE BEFORE")
+	fmt.Fprintln(t, "FILE\tFORM\tSHARDS\tWEIGHTS\tEPOCH OR STEP\tNORM OF WEIGHTS\tFROM THE FILE BEFORE")
 	for _, f := range in.Files {
 		step, distance := "", ""
 		if f.Step != nil {
@@ -214,12 +231,16 @@ func (in *inspection) print(w io.Writer) error {
 		if f.Distance != nil {
 			distance = fmt.Sprintf("%.4g", float64(*f.Distance))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.6g\t%s\n", f.Path, step, float64(f.Norm), distance)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%.6g\t%s\n", f.Path, f.Form, f.Shards, f.Numbers, step, float64(f.Norm), distance)
 	}
-	if err := t.Flush(); err != nil || in.RNA == nil {
-		return err
+	err := t.Flush()
+	if err == nil && in.RNA != nil {
+		err = in.RNA.print(w)
 	}
-	return in.RNA.print(w)
+	if err == nil && in.Merge != nil {
+		_, err = fmt.Fprintf(w, "\nrna merge can combine them by %s\n", strings.Join(cli.Words(in.Merge), ", "))
+	}
+	return err
 }
 
 func (s *solution) print(w io.Writer) error {

@@ -104,11 +104,30 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 			weights += t.n
 		}
 	}
+	if name, scale := scaled(last); name != "" {
+		return nil, fmt.Errorf("%s: %s is of eight bits with a scale of its own, %s, and means their product: convert the checkpoints to BF16 first",
+			last.Path, name, scale)
+	}
 	slices.SortFunc(s.tensors, func(a, b column) int { return strings.Compare(a.Name, b.Name) })
 	if weights == 0 {
 		return nil, fmt.Errorf("%s: no floating-point tensor to extrapolate", last.Path)
 	}
 	return s, nil
+}
+
+// scaled finds a tensor of eight bits that is to be multiplied by another one, by the names that DeepSeek, compressed-tensors and ModelOpt give them.
+func scaled(c *Checkpoint) (name, scale string) {
+	for _, t := range c.Tensors {
+		if t.Role != Weight || t.DType.Float() {
+			continue
+		}
+		for _, end := range []string{"_scale_inv", "_scale", ".scale", ".scale_inv"} {
+			if _, ok := c.Lookup(t.Name + end); ok {
+				return t.Name, t.Name + end
+			}
+		}
+	}
+	return "", ""
 }
 
 // compare lists how files differ from the last one. Where they are compared loosely, tensors that one lacks are left out, each with the reason.

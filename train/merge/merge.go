@@ -45,6 +45,14 @@ func (m Method) Row() bool {
 	return slices.Contains([]Method{ByMean, ByEMA, ByWSM, ByPowerEMA, ByRNA}, m)
 }
 
+// For lists the methods that take so many checkpoints of the same tensors, a base among them.
+func For(files int) []Method {
+	if files < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(Methods(), func(m Method) bool { return m == BySlerp && files != 2 })
+}
+
 // Options are the parameters of the methods.
 type Options struct {
 	By Method

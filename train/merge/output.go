@@ -198,7 +198,7 @@ func begin(dir string, plan []byte, resume bool) error {
 	was, err := os.ReadFile(filepath.Join(dir, planName))
 	switch {
 	case err == nil && resume && bytes.Equal(was, plan):
-		return nil
+		return tidy(dir)
 	case err == nil && resume:
 		return fmt.Errorf("%s is of another merge, or its files have changed: start without --resume", dir)
 	case resume && os.IsNotExist(err):
@@ -211,6 +211,24 @@ func begin(dir string, plan []byte, resume bool) error {
 		return err
 	}
 	return files.Write(filepath.Join(dir, planName), plan)
+}
+
+// tidy removes what a killed merge left in the hidden folder beside the plan and shards.
+func tidy(dir string) error {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		shard, _ := filepath.Match("model*.safetensors", e.Name())
+		if e.Name() == planName || shard {
+			continue
+		}
+		if err := files.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // whole says whether a shard is there with its checksums.

@@ -200,6 +200,15 @@ func TestFloat8(t *testing.T) {
 	if want := []byte{0x3c, 0x7e, 0xb1, 0x00, 0x3a}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%x, %v, want %x", got, err, want)
 	}
+	save(t, filepath.Join(dir, "scaled.safetensors"), []int{1}, map[string][]float64{"w.weight": {1}, "w.weight_scale_inv": {1}}, "F8_E4M3")
+	c, err := extrapolate.Open(filepath.Join(dir, "scaled.safetensors"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := extrapolate.NewSeries([]*extrapolate.Checkpoint{c}, extrapolate.Options{}); err == nil || !strings.Contains(err.Error(), "w.weight_scale_inv, and means their product") {
+		t.Error(err)
+	}
 	s := series(t, 1, a, b)
 	if err := s.Write(t.Context(), filepath.Join(dir, "far.safetensors"), []float64{2, -1}, extrapolate.WriteOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "element 1 of tensor \"w\" would be 480, which F8_E4M3 cannot hold") {
