@@ -38,7 +38,7 @@ type checkpoint struct {
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
-// Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as Config.CheckpointKeep says stay,
+// Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as Spec.CheckpointKeep says stay,
 // with it.
 func (r *Run) Save() error {
 	if err := r.saveLater(); err != nil {
@@ -278,3 +278,10 @@ func (r *Run) load(dir string) error {
 
 // stateFile is the file in a checkpoint with a vector of the optimiser's state.
 func stateFile(name string) string { return name + ".safetensors" }
+
+// extend notes that a resumed run has another number of epochs than it had, and writes it down: a checkpoint has the config of its run.
+func (r *Run) extend(before int) error {
+	c := &r.Resolved
+	r.Resolved.note("%d epochs in place of %d: the rate is that of a run of %d epochs from here on, %v", c.Epochs, before, c.Epochs, c.Schedule)
+	return r.Save()
+}

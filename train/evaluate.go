@@ -19,21 +19,16 @@ func (j *judge) evaluate(ctx context.Context) (*network.Score, error) {
 
 // score scores the network's present weights on a loader's images, which the ranks share.
 func (j *judge) score(ctx context.Context, l *data.Loader) (*network.Score, error) {
-	g := j.Ranks
-	g.At(ranks.At{Epoch: j.pos.Epoch, What: "evaluation"})
-	p := j.newPulse(ctx, l)
+	m := j.meet(ctx, l)
 	right := make([]bool, l.Set())
 	t, err := j.net.Tally(j.host(ctx), l, func(b *data.Batch, logits []float32) error {
 		network.MarkRight(right, b, logits)
 		return nil
-	}, p.before)
+	}, m.before)
 	if err == nil {
-		err = p.rest()
+		t, err = m.tally(t)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if t, err = sumTally(g, t); err != nil {
 		return nil, err
 	}
 	if err := j.checkBad(l.Images()-t.Images, l.Allowed(), l.Images()); err != nil {
@@ -43,7 +38,7 @@ func (j *judge) score(ctx context.Context, l *data.Loader) (*network.Score, erro
 		return nil, network.ErrNoImage
 	}
 	s := t.Score()
-	s.Right, err = sumRight(g, right)
+	s.Right, err = m.outcomes(right)
 	return &s, err
 }
 
@@ -59,29 +54,22 @@ func (j *judge) evaluateHeld(ctx context.Context) (*network.Score, error) {
 	return s, nil
 }
 
-// heldLosses are the losses of the network's present weights on the held-out images, in the order of their set: those of all ranks.
+// heldLosses are the losses of the network's present weights on the held-out images of all ranks, in the order of the set.
 func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 	if j.in.held == nil {
 		return nil, nil
 	}
-	g := j.Ranks
-	g.At(ranks.At{Epoch: j.pos.Epoch, What: "evaluation"})
-	p := j.newPulse(ctx, j.in.held)
-	own, images, err := j.net.Losses(j.host(ctx), j.in.held, p.before)
+	m := j.meet(ctx, j.in.held)
+	own, images, err := j.net.Losses(j.host(ctx), j.in.held, m.before)
+	sums := make([]float64, 2*j.in.heldSize) // losses, and which there are
 	if err == nil {
-		err = p.rest()
+		for i, image := range images {
+			sums[2*image], sums[2*image+1] = own[i], 1
+		}
+		err = m.sum(sums)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
-	}
-	sums := make([]float64, 2*j.in.heldSize) // losses, and which there are
-	for i, image := range images {
-		sums[2*image], sums[2*image+1] = own[i], 1
-	}
-	if !g.Single() {
-		if err := g.Sum64(sums).Wait(); err != nil {
-			return nil, err
-		}
 	}
 	var losses []float64
 	for i := 0; i < len(sums); i += 2 {
@@ -95,74 +83,73 @@ func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 	return losses, nil
 }
 
-// pulse has ranks that evaluate their batches ask each other now and then whether to stop: as often on all, whatever the number of their batches.
-type pulse struct {
-	g                   *ranks.Group
-	stop                func() bool // this rank is to
-	batches, beats, all int
+// meeting is where ranks meet while they evaluate: every few batches they ask each other whether to stop, and at the end they add up their results.
+type meeting struct {
+	*Deps
+	stop                  func() bool // reports whether this rank is to stop
+	batches, asked, total int         // batches of this rank; questions so far, and of the whole evaluation, the same on all ranks
 }
 
-// pulseEvery is how many batches are evaluated from one question to the next.
-const pulseEvery = 16
+// questionEvery is how many batches a rank evaluates from one question to the next.
+const questionEvery = 16
 
-func (j *judge) newPulse(ctx context.Context, l *data.Loader) *pulse {
-	most := (l.Steps() + j.Ranks.Size() - 1) / j.Ranks.Size() // of a rank
-	return &pulse{g: j.Ranks, stop: func() bool { return ctx.Err() != nil }, all: (most + pulseEvery - 1) / pulseEvery}
+func (j *judge) meet(ctx context.Context, l *data.Loader) *meeting {
+	j.Ranks.At(ranks.At{Epoch: j.pos.Epoch, What: "evaluation"})
+	most := (l.Steps() + j.Ranks.Size() - 1) / j.Ranks.Size() // batches of a rank
+	return &meeting{Deps: j.Deps, stop: func() bool { return ctx.Err() != nil }, total: (most + questionEvery - 1) / questionEvery}
 }
 
-// before is called before each batch. It is errStop where a rank is to stop.
-func (p *pulse) before() error {
-	p.batches++
-	if p.g.Single() || p.batches%pulseEvery != 1 {
+// before is called before each batch. It is errStop if a rank is to stop.
+func (m *meeting) before() error {
+	m.batches++
+	if m.Ranks.Single() || m.batches%questionEvery != 1 {
 		return nil
 	}
-	return p.beat()
+	return m.ask()
 }
 
-// rest makes up for the batches that others have more.
-func (p *pulse) rest() error {
-	for !p.g.Single() && p.beats < p.all {
-		if err := p.beat(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *pulse) beat() error {
-	p.beats++
-	stop, err := p.g.Any(p.stop())
+func (m *meeting) ask() error {
+	m.asked++
+	stop, err := m.Ranks.Any(m.stop())
 	if err == nil && stop {
 		err = errStop
 	}
 	return err
 }
 
-// sumTally adds up the results of ranks.
-func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
-	if g.Single() {
-		return t, nil
+// sum adds up x over the ranks, once this one has no batch left. Ranks with fewer batches than others ask the rest of the questions first.
+func (m *meeting) sum(x []float64) error {
+	if m.Ranks.Single() {
+		return nil
 	}
+	for m.asked < m.total {
+		if err := m.ask(); err != nil {
+			return err
+		}
+	}
+	return m.Ranks.Sum64(x).Wait()
+}
+
+// tally adds up the tallies of the ranks.
+func (m *meeting) tally(t network.Tally) (network.Tally, error) {
 	x := []float64{t.Loss, t.Top1, t.Top5, float64(t.Images)}
-	err := g.Sum64(x).Wait()
+	err := m.sum(x)
 	return network.Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: int(x[3])}, err
 }
 
-// sumRight is the outcomes of all ranks, each of which has those of its own images.
-func sumRight(g *ranks.Group, right []bool) (network.Outcomes, error) {
-	if !g.Single() {
-		x := make([]float64, len(right))
-		for i, r := range right {
-			if r {
-				x[i] = 1
-			}
+// outcomes collects the outcomes of the ranks, each of which has those of its own images.
+func (m *meeting) outcomes(right []bool) (network.Outcomes, error) {
+	x := make([]float64, len(right))
+	for i, r := range right {
+		if r {
+			x[i] = 1
 		}
-		if err := g.Sum64(x).Wait(); err != nil {
-			return "", err
-		}
-		for i, v := range x {
-			right[i] = v > 0
-		}
+	}
+	if err := m.sum(x); err != nil {
+		return "", err
+	}
+	for i, v := range x {
+		right[i] = v > 0
 	}
 	return network.NewOutcomes(right), nil
 }

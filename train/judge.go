@@ -24,9 +24,8 @@ type judge struct {
 	best *hook.BestRecord // of the weights in best.safetensors
 }
 
-// enter scores the network's present weights on the held-out images, notes it in the record and keeps them as
-// best.safetensors if nothing was better so far. Without held-out images it goes by the
-// validation score, val, unless that is nil.
+// enter scores the network's present weights on the held-out images, writes the score into the record and keeps the weights as best.safetensors if
+// none were better so far. Without held-out images it takes val, the score on the validation images, and does nothing if that is nil.
 func (j *judge) enter(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
 	switch {
 	case j.in.held != nil:
@@ -48,10 +47,10 @@ func (j *judge) enter(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreR
 	return nil
 }
 
-// bestFile are the best weights so far, in the folder of a run and in those of its checkpoints.
+// bestFile has the best weights so far, in the folder of a run and in its checkpoints.
 const bestFile = "best.safetensors"
 
-// candidate keeps the network's present weights as best.safetensors if the score that they are judged by is the best so far.
+// candidate keeps the network's present weights as best.safetensors if their score is the best so far.
 func (j *judge) candidate(x hook.ScoreRecord) error {
 	if !x.Score.Finite() || j.best != nil && hook.Compare(x.Score, j.best.Score, j.c.BestBy) >= 0 {
 		return nil
@@ -68,11 +67,11 @@ func (j *judge) saveBest(dir string) error {
 	if j.best == nil {
 		return nil
 	}
-	return copyThere(filepath.Join(dir, bestFile), filepath.Join(j.c.Out, bestFile))
+	return copyIfThere(filepath.Join(dir, bestFile), filepath.Join(j.c.Out, bestFile))
 }
 
-// copyThere copies a file unless a user has taken it away, or an older program did not write it.
-func copyThere(to, from string) error {
+// copyIfThere copies a file unless it is missing: a user has removed it, or an older program did not write it.
+func copyIfThere(to, from string) error {
 	if err := files.Copy(to, from); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -89,7 +88,7 @@ func (j *judge) loadBest(dir string) error {
 			}
 			return nil
 		}
-		return copyThere(path, filepath.Join(dir, bestFile))
+		return copyIfThere(path, filepath.Join(dir, bestFile))
 	})
 }
 
@@ -115,8 +114,9 @@ func (j *judge) keep(name string, of hook.ScoreRecord) error {
 // meta describes the network's present weights.
 func (j *judge) meta(kind network.Kind) network.Meta {
 	c, epoch := j.c, j.pos.Epoch
-	if j.pos.Batch == 0 { // it has not begun
+	if j.pos.Batch == 0 { // the epoch has not begun
 		epoch--
 	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: j.in.split}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize,
+		Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: j.in.split}
 }

@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// keptDir is the folder, in that of the run, of the iterates that Config.KeepEvery and Config.KeepBest keep.
+// keptDir is the subfolder of the iterates that Spec.KeepEvery and Spec.KeepBest keep.
 const keptDir = "kept"
 
 // keptFile is the iterate at the end of an epoch.
@@ -19,8 +19,8 @@ func keptFile(out string, epoch int) string {
 	return filepath.Join(out, keptDir, fmt.Sprintf("epoch-%04d.safetensors", epoch))
 }
 
-// Kept lists the epochs whose iterates Config.KeepEvery has kept in the folder of a run, in order, with their files. Those that only Config.KeepBest
-// has kept are left out: epochs are then equally far apart.
+// Kept lists the epochs whose iterates Spec.KeepEvery has kept in the folder of a run, in order, with their files. Those that only Spec.KeepBest
+// has kept are left out, so that epochs are equally far apart.
 func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	for e := c.KeepEvery; e > 0 && e <= c.Epochs; e += c.KeepEvery {
 		path := keptFile(out, e)
@@ -38,7 +38,7 @@ func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	return epochs, files, nil
 }
 
-// checkKept says what is missing to keep the best.
+// checkKept checks that there are images to choose the best by.
 func (j *judge) checkKept() error {
 	if c := j.c; c.KeepBest > 0 && !j.in.scores() {
 		return errors.New("keep-best goes by validation or held-out images, and there are none")
@@ -46,8 +46,8 @@ func (j *judge) checkKept() error {
 	return nil
 }
 
-// keepIterate writes the network's weights, the iterate at the end of the epoch of a record, if they are to be kept, and removes those that are
-// no longer among the best. What is kept follows from the records alone, so that a resumed run keeps the same.
+// keepIterate writes the network's weights, the iterate of the epoch of rec, if KeepEvery or KeepBest keep it, and removes the files of epochs that
+// are no longer among the best. The choice follows from the records alone, so that a resumed run keeps the same.
 func (j *judge) keepIterate(before []hook.EpochRecord, rec *hook.EpochRecord) error {
 	c := j.c
 	if c.Out == "" || c.KeepEvery == 0 && c.KeepBest == 0 {
