@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs the GPU suite and the benchmarks on this machine, in less than 8 minutes. The results go to the folder results
-# beside this script, or to the one given as argument, and into an archive beside that. It needs no Go: "make gpu-kit"
-# puts it beside the binaries. It runs, in this order: the card's properties; conformance with a wait after each op; the
-# other tests; plans of each convolution with their times; training; each kernel's traffic and speed; PyTorch, plain and
-# compiled, if a python3 has torch and finds the GPU; RNA. A test that cannot run counts as failed.
+# Measures and tests the GPU code on this machine, in less than 8 minutes. The results go to the folder results beside
+# this script, or to the one given as argument, and after each part into an archive beside that. It needs no Go: "make
+# gpu-kit" puts it beside the binaries. It runs, in this order: the card's properties; training in bfloat16 with separate
+# kernels, then with fused ones; PyTorch in bfloat16, if a python3 has torch and finds the GPU; the other precisions;
+# conformance with a wait after each op; the other tests; each kernel's traffic and speed; RNA; PyTorch in the other
+# precisions and compiled. A test that cannot run counts as failed.
 #
 # RNA_CUDA_LIBS names folders with NVIDIA's libraries, such as a site-packages folder filled by pip, or with the
 # stand-in of "make sim". IMAGES names a set of images, as for rna train --data, to measure the loader. PYTHON is the
@@ -12,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 results=${1:-results}
 mkdir -p "$results"
-rm -f "$results"/train-*.json "$results"/pytorch-*.json
+rm -f "$results"/train-*.json "$results"/pytorch-*.json "$results"/separate-*.json
 limit=${LIMIT:-470} # seconds: later work is stopped or left out
 python=${PYTHON:-$(command -v python3 || true)}
 
@@ -25,7 +26,15 @@ for packed in *.gz; do
 	[ ! -e "$packed" ] || gunzip "$packed"
 done
 
-begin() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+# pack writes the archive anew: what comes later may hang or lose the card.
+pack() {
+	tar -czf "$results.tar.gz.new" -C "$(dirname "$results")" "$(basename "$results")"
+	mv "$results.tar.gz.new" "$results.tar.gz"
+}
+begin() { # a part
+	pack
+	printf '\n== %s (%d s)\n' "$1" "$SECONDS"
+}
 # within runs a command for the remaining seconds, at most as many as its first argument.
 within() {
 	local most=$((limit - SECONDS)) seconds=$1
@@ -35,7 +44,7 @@ within() {
 		return 124
 	fi
 	if $standin; then seconds=$most; fi
-	timeout $((most < seconds ? most : seconds)) "$@"
+	timeout -k 10 $((most < seconds ? most : seconds)) "$@"
 }
 failed=()
 
@@ -65,6 +74,69 @@ tests() {
 	cat "$results/one.txt" >>"$results/tests.txt"
 }
 
+# A precision is measured if the program supports it.
+help=$(./rna bench train --help)
+precisions=(bfloat16 float16 tf32 float32)
+batch=256
+if $standin; then
+	work=(--model lenet --steps 1 --warmup 1)
+	batch=4
+else
+	work=(--model resnet50 --steps 30 --warmup 10)
+fi
+# Each tried plan adds a line to the table: no plans may be known before.
+rm -f "$results/plans.tsv"
+cache=$(mktemp -d)
+trap 'rm -rf "$cache"' EXIT
+export RNA_CUDA_PLANS=$results/plans.tsv XDG_CACHE_HOME=$cache
+train() { # a name for the files, a precision, then options
+	local to=$1 name=$2 own=()
+	shift 2
+	if grep -q -e '--precision' <<<"$help"; then own=(--precision "$name"); fi
+	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json-file "$results/$to-$name.json" --plot "$results/$to-$name.svg" >"$results/$to-$name.txt" 2>&1
+}
+# fitting is train with the batch that fits on a card with less memory; all that follow then use that one, too.
+fitting() {
+	local fits
+	train "$@" && return
+	fits=$(sed -nE 's/.*batch ([0-9]+) fits.*/\1/p' "$results/$1-$2.txt")
+	if [ -n "$fits" ] && echo "batch $fits in place of $batch" && batch=$fits && train "$@"; then return; fi
+	tail -3 "$results/$1-$2.txt"
+	return 1
+}
+# pytorch measures a precision and a way of compiling.
+pytorch() {
+	local to="$results/pytorch-$1-$2"
+	[ -e "$results/train-$1.json" ] || return 0
+	within 150 "$python" bench_pytorch.py --device cuda "${work[@]}" --batch "$batch" --precision "$1" --compile "$2" \
+		--json-file "$to.json" >"$to.txt" 2>&1 || { echo "in $1, compiled: $2: no result, see $to.txt" && rm -f "$to.json"; }
+}
+
+begin "training in bfloat16, separate kernels"
+RNA_CUDA_FUSE=never fitting separate bfloat16 && cat "$results/separate-bfloat16.txt" || failed+=("training with separate kernels")
+torch=false
+for p in "${precisions[@]}"; do
+	begin "training in $p"
+	if [ "$p" != float32 ] && ! grep -q -e '--precision' <<<"$help"; then
+		echo "skipped: this program supports only float32"
+		continue
+	fi
+	more=()
+	if [ -n "${IMAGES:-}" ] && [ "$p" = bfloat16 ]; then more=(--data "$IMAGES"); fi
+	fitting train "$p" "${more[@]}" && cat "$results/train-$p.txt" || failed+=("training in $p")
+	[ "$p" = bfloat16 ] || continue
+	begin "PyTorch in bfloat16"
+	if $standin; then
+		echo "skipped: the stand-in is not a GPU for PyTorch"
+	elif [ -z "$python" ] || ! "$python" -c 'import torch, torchvision; assert torch.cuda.is_available()' 2>/dev/null; then
+		echo "skipped: no python3 with torch and torchvision finds the GPU; PYTHON names another"
+	else
+		torch=true
+		pytorch bfloat16 none
+	fi
+done
+
+unset RNA_CUDA_PLANS
 begin "conformance, each op waited for"
 if $standin; then # the whole suite covers the rest
 	RNA_CUDA_SYNC=1 tests "conformance of net" 60 net.test -test.run '^TestNet$/^bfloat16$/^ops$/conv'
@@ -84,49 +156,7 @@ fi
 passed=$(grep -c '^--- PASS' "$results/tests.txt" || true)
 echo "$passed tests passed"
 
-# A precision is measured if the program supports it.
-help=$(./rna bench train --help)
-precisions=(bfloat16 float16 tf32 float32)
-batch=256
-if $standin; then
-	work=(--model lenet --steps 1 --warmup 1)
-	batch=4
-else
-	work=(--model resnet50 --steps 30 --warmup 10)
-fi
-# Each tried plan adds a line to the table: no plans may be known before.
-rm -f "$results/plans.tsv"
-cache=$(mktemp -d)
-trap 'rm -rf "$cache"' EXIT
-export RNA_CUDA_PLANS=$results/plans.tsv XDG_CACHE_HOME=$cache
-train() { # a precision, then options
-	local name=$1 own=()
-	shift
-	if grep -q -e '--precision' <<<"$help"; then own=(--precision "$name"); fi
-	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json-file "$results/train-$name.json" --plot "$results/train-$name.svg" >"$results/train-$name.txt" 2>&1
-}
-for p in "${precisions[@]}"; do
-	begin "training in $p"
-	if [ "$p" != float32 ] && ! grep -q -e '--precision' <<<"$help"; then
-		echo "skipped: this program supports only float32"
-		continue
-	fi
-	more=()
-	if [ -n "${IMAGES:-}" ] && [ "$p" = bfloat16 ]; then more=(--data "$IMAGES"); fi
-	train "$p" "${more[@]}" || {
-		# A card with less memory reports the batch that fits; all others then use that one, too.
-		fits=$(sed -nE 's/.*batch ([0-9]+) fits.*/\1/p' "$results/train-$p.txt")
-		if [ -z "$fits" ] || ! { echo "batch $fits in place of $batch" && batch=$fits && train "$p" "${more[@]}"; }; then
-			tail -3 "$results/train-$p.txt"
-			failed+=("training in $p")
-			continue
-		fi
-	}
-	cat "$results/train-$p.txt"
-done
-
 begin "traffic of each kernel"
-unset RNA_CUDA_PLANS
 if [ -s "$results/plans.tsv" ]; then
 	echo "$(wc -l <"$results/plans.tsv") plans of convolutions were tried: $results/plans.tsv"
 else
@@ -144,22 +174,6 @@ for key in a100 h100 h200 b200 4090; do
 	esac
 done
 
-begin PyTorch
-if $standin; then
-	echo "skipped: the stand-in is not a GPU for PyTorch"
-elif [ -z "$python" ] || ! "$python" -c 'import torch, torchvision; assert torch.cuda.is_available()' 2>/dev/null; then
-	echo "skipped: no python3 with torch and torchvision finds the GPU; PYTHON names another"
-else
-	# The default precision first, and plain before compiled.
-	for run in bfloat16:none bfloat16:default float16:none tf32:none bfloat16:max-autotune; do
-		p=${run%:*} how=${run#*:}
-		[ -e "$results/train-$p.json" ] || continue
-		within 150 "$python" bench_pytorch.py --device cuda "${work[@]}" --batch "$batch" --precision "$p" --compile "$how" \
-			--json-file "$results/pytorch-$p-$how.json" >"$results/pytorch-$p-$how.txt" 2>&1 ||
-			{ echo "in $p, compiled: $how: no result, see $results/pytorch-$p-$how.txt" && rm -f "$results/pytorch-$p-$how.json"; }
-	done
-fi
-
 begin "speed of RNA's parts"
 time=300ms
 if $standin; then time=1x; fi # speed does not matter
@@ -169,6 +183,13 @@ begin "RNA beside training"
 options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
 if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
 within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json-file "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
+
+begin "PyTorch in other precisions, and compiled"
+if $torch; then
+	for run in bfloat16:default float16:none tf32:none bfloat16:max-autotune; do pytorch "${run%:*}" "${run#*:}"; done
+else
+	echo skipped
+fi
 
 begin "in short"
 {
@@ -181,6 +202,9 @@ begin "in short"
 	fi
 	if ls "$results"/train-*.json >/dev/null 2>&1; then
 		echo
+		if [ -s "$results/separate-bfloat16.json" ]; then
+			echo "bfloat16 with separate kernels: $(grep -E '^images/s' "$results/separate-bfloat16.txt")"
+		fi
 		./rna bench table "$results"/train-*.json $(ls "$results"/pytorch-*.json 2>/dev/null)
 	fi
 	if grep -q '^all of this ran on this card' "$results/tests.txt"; then
@@ -191,6 +215,6 @@ begin "in short"
 	for part in "${failed[@]}"; do echo "FAILED: $part"; done
 	echo "after $SECONDS seconds"
 } | tee "$results/table.txt"
-tar -czf "$results.tar.gz" -C "$(dirname "$results")" "$(basename "$results")"
+pack
 echo "all results: $results.tar.gz"
 [ ${#failed[@]} -eq 0 ]
