@@ -18,8 +18,8 @@ type Divided interface {
 	Own() Space
 	// Part is the part of v that this process has, a vector of Own.
 	Part(v Vector) (Vector, error)
-	// Gather returns the numbers of every process, the same result on all of them. Each process passes equally many.
-	// If one fails, it fails on all.
+	// Gather returns the numbers of every process, the same result on all of them, in memory that the caller may
+	// overwrite. Each process passes equally many. If one fails, it fails on all.
 	Gather(own []float64, failed error) ([][]float64, error)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/stat"
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/schedule"
@@ -25,7 +26,7 @@ type contest struct {
 // TestRivals lets averages of all kinds, made along one run at a constant rate, compete with a run at each horizon whose rate falls linearly to zero
 // there. The rates are tuned: that of the constant run for the power average, those of the others for each horizon, by the validation error of
 // two seeds that are not counted. It prints a Markdown table for each horizon. It runs when ONLINERNA_STUDY is "rivals", which
-// takes half an hour of one core, or "quick", which only tries it.
+// takes an hour of one core, or "quick", which only tries it.
 func TestRivals(t *testing.T) {
 	how := os.Getenv("ONLINERNA_STUDY")
 	if how != "rivals" && how != "quick" {
@@ -39,7 +40,7 @@ func TestRivals(t *testing.T) {
 			if _, err := os.Stat(c.config.Data); c.config.Data != "" && err != nil {
 				t.Skip(err)
 			}
-			seeds := 5
+			seeds := 10
 			if how == "quick" {
 				seeds, c.at = 2, []int{2, 3}
 				c.config.StepsLimit, c.config.ValLimit = 4, 1
@@ -168,7 +169,7 @@ func best(name string, list []verdict) verdict {
 	return b
 }
 
-// compare is a table of rivals against the first of them and against the power average with γ = 12: differences, their standard errors over seeds.
+// compare is a table of rivals against the first of them and against the power average with γ = 12: differences, their 95 % intervals over seeds.
 func compare(seeds [][]verdict) string {
 	base := 0
 	for i, v := range seeds[0] {
@@ -184,7 +185,7 @@ func compare(seeds [][]verdict) string {
 			for _, list := range seeds {
 				x = append(x, value(list))
 			}
-			fmt.Fprintf(&s, " | %s", withError(format, x))
+			fmt.Fprintf(&s, " | %s", withInterval(format, x))
 		}
 		fmt.Fprintf(&s, "| %s", v.name)
 		column("%.2f", func(l []verdict) float64 { return l[i].val.Error() })
@@ -198,16 +199,11 @@ func compare(seeds [][]verdict) string {
 	return s.String()
 }
 
-// withError writes a mean and its standard error, in bold where it is below zero by more than twice that.
-func withError(format string, x []float64) string {
-	m, sum := averaged(x), 0.
-	for _, v := range x {
-		sum += (v - m) * (v - m)
-	}
-	n := float64(len(x))
-	e := math.Sqrt(sum / max(1, n-1) / n)
+// withInterval writes a mean with half of its 95 % interval by Student's t, in bold where all of it is below zero.
+func withInterval(format string, x []float64) string {
+	m, e := stat.Interval(x)
 	s := fmt.Sprintf(format, m) + fmt.Sprintf(" ± "+strings.ReplaceAll(format, "+", ""), e)
-	if m < -2*e {
+	if m < -e {
 		s = "**" + s + "**"
 	}
 	return s

@@ -210,14 +210,16 @@ func TestLogregMistakes(t *testing.T) {
 	}
 }
 
-// One digit against all others, on real digits: online RNA is ahead of Nesterov's method, and that of gradient descent, for each of five, in
-// loss; and the validation error falls to a few per cent with all of them.
+// One digit against all others, on real digits: for each, online RNA is ahead of Nesterov's method, and that of gradient
+// descent, in risk. The validation error falls to a few per cent with all of them, but on eight digits that of online RNA
+// is above that of gradient descent.
 func TestDigitRanking(t *testing.T) {
 	digits := testdata.Shared(t, "data/mnist")
 	if testing.Short() {
-		t.Skip("five digits take seconds")
+		t.Skip("ten digits take seconds")
 	}
-	for _, digit := range []int{0, 3, 5, 8, 9} {
+	above := 0
+	for digit := range 10 {
 		train, val, err := loadImages(digits, digit)
 		if err != nil {
 			t.Fatal(err)
@@ -231,13 +233,13 @@ func TestDigitRanking(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ends []float64
+		var ends, errors []float64
 		for _, m := range study.Digits() {
-			res, err := convex.Minimize(problem, m, convex.Options{Iterations: 40})
+			res, err := convex.Minimize(problem, m, convex.Options{Iterations: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
-			ends = append(ends, res.Values[40])
+			ends, errors = append(ends, res.Values[100]), append(errors, val.Error(res.W))
 			if wrong := val.Error(res.W); !(wrong < 0.06 && wrong < val.Error(make([]float64, problem.Dim))) {
 				t.Errorf("digit %d, %s: validation error %.2f %%", digit, m, 100*wrong)
 			}
@@ -245,5 +247,11 @@ func TestDigitRanking(t *testing.T) {
 		if !(ends[2] < ends[1] && ends[1] < ends[0]) {
 			t.Errorf("digit %d: %v end at %.4g", digit, study.Digits(), ends)
 		}
+		if errors[2] > errors[0] {
+			above++
+		}
+	}
+	if above != 8 {
+		t.Errorf("online RNA has a higher validation error than gradient descent on %d digits", above)
 	}
 }

@@ -15,7 +15,8 @@
 //	function | min, math.Sqrt(x), math.Abs(x), math.Log(x), math.Exp(x) | max, x, and the inverse
 //	omission | an assignment, a call, break or continue | nothing
 //
-// -share plants a fixed sample, by a hash of each fault, so that edits of other lines leave the sample as it is.
+// -share plants a fixed sample, about 80 faults of a group at the least, by a hash of each fault, so that edits of other
+// lines leave the sample as it is.
 //
 // survivors.txt lists the faults that no test finds, each with the reason: "same", if the fault changes no result,
 // because it moves only speed, memory or an error's text, or because both codes agree; or "open". The command fails if

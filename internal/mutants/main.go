@@ -23,6 +23,7 @@ const (
 	module    = "onlinerna"
 	survivors = "internal/mutants/survivors.txt"
 	allowed   = 0.03
+	fewest    = 80 // faults of a group, at the least
 )
 
 // groups are the packages whose tests judge each other's faults.
@@ -79,7 +80,7 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 	if err != nil {
 		return false, err
 	}
-	planted := sample(faults, share)
+	planted := sample(faults, max(share, fewest/float64(len(faults))))
 	killers := make([]string, len(planted))
 	var work sync.WaitGroup
 	next := make(chan int)

@@ -158,6 +158,8 @@ func TestBoundArguments(t *testing.T) {
 	// By hand: (1 − 1/4)²·3 = 27/16 and 4·5²/(2·2) = 25; (1 − 1/2)²(3 + 25/2) = 31/8; 4/16·(3 + 4·25/2) = 53/4.
 	for _, tt := range []struct{ got, want float64 }{
 		{GradientBound(2, 4, 1, 3, 5), 27. / 16},
+		{GradientBound(2, 4, 0, 30, 5), 25},
+		{GradientBound(2, 4, .5, 1, 5), 49. / 64},
 		{GradientBound(0, 4, 1, 3, 5), 3},
 		{NesterovBound(2, 4, 1, 3, 5), 31. / 8},
 		{NesterovBound(2, 4, 0, 3, 5), 53. / 4},

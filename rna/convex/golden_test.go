@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"onlinerna/internal/testdata"
 )
 
 // regular is κ of the published curves.
@@ -107,6 +109,47 @@ func TestPublishedCurves(t *testing.T) {
 			if curves[a][500] < curves[b][500]/5 && ends[a] >= ends[b] {
 				t.Errorf("%s ends at %.2e and %s at %.2e: published %.2e and %.2e", a, ends[a], b, ends[b],
 					curves[a][500], curves[b][500])
+			}
+		}
+	}
+}
+
+// All 500 values that are published, of which testdata has a part. Online RNA amplifies rounding: its curves keep to
+// 0.1 % up to iterations 63, 67 and 134 and end near by.
+func TestWhereCurvesPart(t *testing.T) {
+	curves := published(t, testdata.Shared(t, "reference/paper/logistic_sonar_regular.csv"))
+	r := sonarRisk(t, regular)
+	best, err := r.Optimum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := problem(t, r)
+	for m, curve := range curves {
+		res, err := Minimize(p, m, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := func(tolerance float64) int {
+			for k := range 501 {
+				if !(math.Abs(res.Values[k]-best.Value-curve[k]) <= tolerance*curve[k]) {
+					return k
+				}
+			}
+			return 501
+		}
+		switch _, _, online := m.split(); {
+		case m == LBFGS:
+			if part(1e-10) <= 25 || part(1e-3) < 100 {
+				t.Errorf("%s parts at %d, and by 0.1 %% at %d", m, part(1e-10), part(1e-3))
+			}
+		case online:
+			ratio := (res.Values[500] - best.Value) / curve[500]
+			if at := part(1e-3); at < 60 || at > 140 || ratio < .7 || ratio > 1.2 {
+				t.Errorf("%s parts by 0.1 %% at %d and ends at %v times the published value", m, at, ratio)
+			}
+		default:
+			if at := part(1e-9); at <= 500 {
+				t.Errorf("%s parts at %d", m, at)
 			}
 		}
 	}

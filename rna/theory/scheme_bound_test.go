@@ -54,6 +54,10 @@ func TestSchemePolynomial(t *testing.T) {
 		}
 	}
 	s := &Scheme{}
+	if err := s.Append([]float64{1}, nil); err != nil || s.Len() != 1 {
+		t.Errorf("no β: %v", err)
+	}
+	s = &Scheme{}
 	for _, bad := range [][2][]float64{{{1, 0}, nil}, {{.5}, nil}, {{0}, {1}}, {{1}, {0, 0}}, {{math.NaN()}, nil}} {
 		if err := s.Append(bad[0], bad[1]); err == nil || s.Len() != 0 {
 			t.Errorf("%v went through", bad)

@@ -1,6 +1,7 @@
 package average_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -43,6 +44,44 @@ func TestEMA(t *testing.T) {
 	last := r.History[1]
 	if s, err := r.Evaluate(t.Context()); err != nil || last.EMA == nil || *s != *last.EMA {
 		t.Errorf("ema.safetensors scores %+v, %v; recorded was %+v", s, err, last.EMA)
+	}
+}
+
+// recalibrated notes the statistics that the average gets at the end of a run, after its own hook.
+type recalibrated struct {
+	t    *testing.T
+	file string
+	want []float64
+}
+
+func (*recalibrated) Name() string { return "recalibrated" }
+
+func (h *recalibrated) AfterEpoch(ctx context.Context, s *hook.State) error {
+	if !s.LastEpoch() {
+		return nil
+	}
+	return s.Temporarily(func() error {
+		if _, err := s.Net.LoadWeights(h.file); err != nil {
+			return err
+		}
+		err := s.Recalibrate(ctx)
+		h.want = numbers(h.t, s.Net.Stats)
+		return err
+	})
+}
+
+// TestEMARecalibrates: the average has BatchNorm statistics of its own, and not those of the iterate.
+func TestEMARecalibrates(t *testing.T) {
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 6, 16))
+	c.Epochs, c.EMA, c.RNA = 2, 12, train.RNAConfig{Mode: train.Off, Batches: 2}
+	file := filepath.Join(c.Out, "ema.safetensors")
+	h := &recalibrated{t: t, file: file}
+	r := trained(t, c, cpuDevice(t, 2), h)
+	_, got := at(t, r, file)
+	near(t, "the statistics", got, h.want, 1e-5)
+	_, iterate := at(t, r, filepath.Join(c.Out, "final.safetensors"))
+	if slices.Equal(got, iterate) {
+		t.Error("the statistics are the iterate's")
 	}
 }
 

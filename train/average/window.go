@@ -65,10 +65,15 @@ func (h *RNA) push(s *hook.State) error {
 		if err != nil {
 			return err
 		}
-		h.stats = append(h.stats, v)
-		if len(h.stats) > h.window.Cap() {
-			h.stats = slices.Delete(h.stats, 0, 1)
-		}
+		h.keepStatistics(v)
 	}
 	return nil
+}
+
+// keepStatistics adds those of a snapshot to the window's, of which there are Cap at most.
+func (h *RNA) keepStatistics(v []float64) {
+	h.stats = append(h.stats, v)
+	if len(h.stats) > h.window.Cap() {
+		h.stats = slices.Delete(h.stats, 0, 1)
+	}
 }

@@ -73,7 +73,7 @@ func TestAsTrained(t *testing.T) {
 			c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run"), Data: pictures}, traintest.TinyColour)
 			c.RNA, c.KeepEvery, c.KeepBest, c.Holdout = x.rna, 1, 1, 0.2
 			history := trained(t, c, dev)
-			o := Options{Windows: []int{2, 3}, Lambdas: []Lambda{{Value: lambda}}, Averages: []int{2}, Decays: []float64{0.5},
+			o := Options{Windows: []int{2, 3}, Lambdas: []Lambda{{Value: lambda}}, Averages: []int{2}, Decays: []float64{0.75},
 				Keep: filepath.Join(t.TempDir(), "points")}
 			if x.rna.Search {
 				o.Lambdas = []Lambda{{Auto: true}}
@@ -131,12 +131,12 @@ func TestAsTrained(t *testing.T) {
 				w, _ := weights(t, r.Run.Net, path)
 				for j := range w {
 					if i > 0 {
-						w[j] = 0.5*w[j] + 0.5*ema[j]
+						w[j] = 0.25*w[j] + 0.75*ema[j]
 					}
 				}
 				ema = w
 			}
-			got, _ := weights(t, r.Run.Net, byName["EMA 0.5"].File)
+			got, _ := weights(t, r.Run.Net, byName["EMA 0.75"].File)
 			traintest.Near(t, "EMA", got, ema, 1e-6)
 		})
 	}

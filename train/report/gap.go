@@ -38,7 +38,8 @@ func (g gap) how(k int) string {
 	}
 	s := "p " + probability(g.p)
 	if k > 1 {
-		s += fmt.Sprintf(", after choosing among %d %s", k+1, probability(min(1, float64(k)*g.p)))
+		s += fmt.Sprintf("; %s corrected for the best of %d",
+			strings.TrimPrefix(probability(min(1, float64(k)*g.p)), "= "), k+1)
 	}
 	return s
 }

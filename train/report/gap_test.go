@@ -33,13 +33,13 @@ func TestBetween(t *testing.T) {
 	if got := g.how(1); got != "p = 0.002" {
 		t.Error(got)
 	}
-	if got := g.how(24); got != "p = 0.002, after choosing among 25 = 0.047" {
+	if got := g.how(24); got != "p = 0.002; 0.047 corrected for the best of 25" {
 		t.Error(got)
 	}
-	if got := (gap{paired: true, p: 1e-9}).how(10); got != "p < 0.0001, after choosing among 11 < 0.0001" {
+	if got := (gap{paired: true, p: 1e-9}).how(10); got != "p < 0.0001; < 0.0001 corrected for the best of 11" {
 		t.Error(got)
 	}
-	if got := (gap{paired: true, p: .2}).how(10); !strings.HasSuffix(got, "11 = 1") {
+	if got := (gap{paired: true, p: .2}).how(10); got != "p = 0.2; 1 corrected for the best of 11" {
 		t.Error(got)
 	}
 	unknown := *known(0, 200)
@@ -56,7 +56,7 @@ func TestPairedReports(t *testing.T) {
 	h := []hook.EpochRecord{{Epoch: 0, SGD: known(0, 300)}, r}
 	got := table(t, c, h)
 	for _, want := range []string{
-		"epoch 1, 19.00 %, 1.00 ± 0.31 points below SGD (p = 0.002, after choosing among 3 = 0.0039).\n",
+		"epoch 1, 19.00 %, 1.00 ± 0.31 points below SGD (p = 0.002; 0.0039 corrected for the best of 3).\n",
 		"Differences to SGD on the same images, epoch 1: RNA of the last 3 epochs, offline -1.00 ± 0.31 points.\n",
 	} {
 		if !strings.Contains(got, want) {

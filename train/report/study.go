@@ -77,6 +77,14 @@ func (s Study) Table(w io.Writer) error {
 
 // Plot writes a figure with the validation errors of standard training, offline and online RNA, and the distance of c from the average.
 func (s Study) Plot(w io.Writer, format string) error {
+	panels, err := s.panels()
+	if err != nil {
+		return err
+	}
+	return figure.Draw(w, format, title(s.Config), panels...)
+}
+
+func (s Study) panels() ([]figure.Panel, error) {
 	var wrong, distance []figure.Curve
 	for _, c := range s.curves() {
 		x := figure.Curve{Name: c.name}
@@ -90,7 +98,7 @@ func (s Study) Plot(w io.Writer, format string) error {
 		}
 	}
 	if len(wrong) == 0 {
-		return errors.New("nothing to draw: no epoch was evaluated on validation images")
+		return nil, errors.New("nothing to draw: no epoch was evaluated on validation images")
 	}
 	measured, noise := figure.Curve{Name: "c of offline RNA"}, figure.Curve{Name: "c of noise alone"}
 	for _, r := range s.Offline {
@@ -111,5 +119,5 @@ func (s Study) Plot(w io.Writer, format string) error {
 	if distance != nil {
 		panels = append(panels, figure.Panel{X: "epoch", Y: "distance of c from 1/N", Curves: distance})
 	}
-	return figure.Draw(w, format, title(s.Config), panels...)
+	return panels, nil
 }

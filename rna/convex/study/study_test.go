@@ -136,3 +136,27 @@ func TestFigures(t *testing.T) {
 		t.Errorf("regularisation of %g", got)
 	}
 }
+
+// The conditionings' constants, on the rows (1, 0), (2, 1) and (0, 0).
+func TestRegularisation(t *testing.T) {
+	x, err := convex.NewDense(3, 2, []float64{1, 0, 2, 1, 0, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := convex.NewRisk(&convex.Data{X: x, Y: []float64{1, -1, 1}}, convex.Logistic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := (3 + 2*math.Sqrt2) / 12 // ‖XXᵀ‖₂/(4n): XᵀX = (5, 2; 2, 1) has the eigenvalues 3 ± 2√2
+	for _, c := range []struct {
+		condition                string
+		deterministic, bySamples float64
+	}{{"well", 1e-3 * l, 500. / 3}, {"regular", 1e-6 * l, 5. / 3}, {"bad", 1e-9 * l, .05 / 3}, {"other", 0, 0}} {
+		if got := Regularisation(r, c.condition, false); math.Abs(got-c.deterministic) > 1e-9*c.deterministic {
+			t.Errorf("%s: %g, want %g", c.condition, got, c.deterministic)
+		}
+		if got := Regularisation(r, c.condition, true); math.Abs(got-c.bySamples) > 1e-12*c.bySamples {
+			t.Errorf("%s, by samples: %g, want %g", c.condition, got, c.bySamples)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package convex
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// Two epochs of Katyusha beside its definition: w is the mean of the y_j with weights θ^j, θ = 1 + ασ.
+func TestKatyushaByDefinition(t *testing.T) {
+	data, _ := twins(t, 24, 4, 1)
+	r := risk(t, data, Logistic, 0)
+	r.Reg = .01
+	const seed = 5
+	got, err := MinimizeSum(r, Katyusha, Options{Iterations: 10, Seed: seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, d := data.X.Dims()
+	rng := rand.New(rand.NewPCG(seed, 0x726e61))
+	l := data.X.MaxRowNorm()
+	gradient := func(i int, w []float64) []float64 { // of sample i, without the regulariser
+		_, row := data.X.Row(i)
+		z := 0.0
+		for j, v := range row {
+			z += v * w[j]
+		}
+		g := make([]float64, d)
+		for j, v := range row {
+			g[j] = -data.Y[i] * v / (1 + math.Exp(data.Y[i]*z))
+		}
+		return g
+	}
+	w, y, z := make([]float64, d), make([]float64, d), make([]float64, d)
+	tau1 := math.Min(math.Sqrt(2*float64(n)*r.Reg/(3*l)), .5)
+	alpha := 1 / (3 * tau1 * l)
+	for range 2 {
+		anchor := append([]float64(nil), w...)
+		full := make([]float64, d)
+		for i := range n {
+			for j, v := range gradient(i, anchor) {
+				full[j] += v / float64(n)
+			}
+		}
+		sum, weight, total := make([]float64, d), 1.0, 0.0
+		for range 2 * n {
+			x := make([]float64, d)
+			for j := range x {
+				x[j] = tau1*z[j] + anchor[j]/2 + (.5-tau1)*y[j]
+			}
+			i := rng.IntN(n)
+			a, b := gradient(i, x), gradient(i, anchor)
+			for j := range x {
+				g := full[j] + a[j] - b[j]
+				z[j] = (z[j] - alpha*g) / (1 + alpha*r.Reg)
+				y[j] = (x[j] - g/(3*l)) / (1 + r.Reg/(3*l))
+				sum[j] += weight * y[j]
+			}
+			total += weight
+			weight *= 1 + alpha*r.Reg
+		}
+		for j := range w {
+			w[j] = sum[j] / total
+		}
+	}
+	for j := range w {
+		if math.Abs(got.W[j]-w[j]) > 1e-10 {
+			t.Fatalf("%v, by the definition %v", got.W, w)
+		}
+	}
+}
+
+// A line search on scripted values takes the steps of the cubics, by hand.
+func TestLineSearchSteps(t *testing.T) {
+	type value struct{ f, slope float64 }
+	for _, c := range []struct {
+		name   string
+		first  float64
+		script []value // of the steps in their order, from f = 0 and slope −1
+		steps  []float64
+		found  float64 // −1: none
+	}{
+		// f = −s + 1.5s²: the cubic finds the minimum.
+		{"parabola", 1, []value{{.5, 2}, {-1. / 6, 0}}, []float64{1, 1. / 3}, 1. / 3},
+		{"at once", 1, []value{{-.5, 0}}, []float64{1}, 1},
+		// A fall that is steep still: the cubic's step is limited to ten times the one before.
+		{"extended", 1, []value{{-1, -1}, {-10, 0}}, []float64{1, 10}, 10},
+		// f(1) = 100, slope 300: the cubic gives .0517 twice over, too near the end, and then a tenth of the bracket.
+		{"near an end", 1, []value{{100, 300}, {5.1708, 300}, {-.005, 0}},
+			[]float64{1, .051706, .1 * .051706}, .1 * .051706},
+		// Without a finite value the bracket is halved.
+		{"not finite", 1, []value{{math.NaN(), 0}, {-.4, 0}}, []float64{1, .5}, .5},
+		// c₁ = 1e-4: d₁ = −1 + 2.7e-4 = −d₂, and the step is 1 − 1.99946/2.99946.
+		{"armijo fails by a shade", 1, []value{{-.9e-4, 0}, {-.4, -.89}}, []float64{1, .333393}, .333393},
+		{"armijo holds by a shade", 1, []value{{-1.1e-4, .899}}, []float64{1}, 1},
+		// c₂ = 0.9: d₁ = 1.401, d₂ = 1.69228, and the step is 1 − 1.19228/5.28556.
+		{"curvature fails by a shade", 1, []value{{-.5, .901}, {-.55, 0}}, []float64{1, .774427}, .774427},
+	} {
+		var steps []float64
+		l := newLineSearch(func(w, grad []float64) float64 {
+			steps = append(steps, w[0])
+			if len(steps) > len(c.script) {
+				t.Fatalf("%s: steps %v", c.name, steps)
+			}
+			v := c.script[len(steps)-1]
+			grad[0] = v.slope
+			return v.f
+		}, 1)
+		ok := l.along([]float64{0}, []float64{1}, 0, -1, c.first)
+		if ok != (c.found >= 0) || ok && math.Abs(l.best.step-c.found) > 1e-3*c.found {
+			t.Errorf("%s: found %v, steps %v", c.name, ok, steps)
+		}
+		if len(steps) != len(c.steps) {
+			t.Errorf("%s: steps %v, want %v", c.name, steps, c.steps)
+			continue
+		}
+		for i, s := range steps {
+			if math.Abs(s-c.steps[i]) > 1e-3*c.steps[i] {
+				t.Errorf("%s: steps %v, want %v", c.name, steps, c.steps)
+			}
+		}
+	}
+	if newLineSearch(nil, 1).along([]float64{0}, []float64{1}, 0, 0, 1) {
+		t.Error("a direction that does not fall")
+	}
+}
+
+// Values and slopes of losses by hand.
+func TestLossesByHand(t *testing.T) {
+	for _, c := range []struct {
+		loss               Loss
+		z, y, value, slope float64
+	}{
+		{Squares, 3, 1, 2, 2}, {Squares, -1, 1, 2, -2},
+		{Logistic, 0, 1, math.Ln2, -.5}, {Logistic, math.Log(3), -1, math.Log(4), .75},
+		{Logistic, math.Log(3), 1, math.Log(4. / 3), -.25},
+	} {
+		value, slope := c.loss.both(c.z, c.y)
+		if math.Abs(value-c.value) > 1e-15 || math.Abs(slope-c.slope) > 1e-15 ||
+			math.Abs(c.loss.value(c.z, c.y)-c.value) > 1e-15 || math.Abs(c.loss.slope(c.z, c.y)-c.slope) > 1e-15 {
+			t.Errorf("%v(%g, %g): %g, slope %g", c.loss, c.z, c.y, value, slope)
+		}
+	}
+}
+
+// Fractions and their common multiples, of either sign.
+func TestDenominators(t *testing.T) {
+	for _, c := range []struct{ v, want float64 }{{.25, 4}, {-.25, 4}, {-3, 1}, {2. / 3, 3}, {0, 1}, {1e300, 0}} {
+		if got := denominator(c.v); got != c.want {
+			t.Errorf("%g has the denominator %g, want %g", c.v, got, c.want)
+		}
+	}
+	for _, c := range [][3]float64{{4, 6, 12}, {1, 7, 7}, {5, 0, 0}} {
+		if got := multiple(c[0], c[1]); got != c[2] {
+			t.Errorf("the multiple of %g and %g is %g, want %g", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// The larger label is +1: by number if both are numbers, else by name.
+func TestLargerLabel(t *testing.T) {
+	for text, want := range map[string]float64{
+		"10,1\n9,2\n":   1,  // 10 > 9
+		"b,1\na,2\n":    1,  // by name
+		"9,1\na,2\n":    -1, // a number and a name
+		"10,1\n9a,2\n":  -1,
+		"-1,1\n-10,2\n": 1,
+	} {
+		d, err := ReadCSV(strings.NewReader(text), "x.csv", Logistic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Y[0] != want || d.Y[1] != -want {
+			t.Errorf("%q: %v, want %v first", text, d.Y, want)
+		}
+	}
+}
