@@ -167,7 +167,7 @@ func (h *halves) Gather(own []float64, failed error) ([][]float64, error) {
 
 // Two processes with a half of each vector solve as one with all, by QR and by exact products.
 func TestDividedWindow(t *testing.T) {
-	const d, n = 400, 4
+	const d, n = 400, 8
 	vs := contraction(d, n+1, 3)
 	one, _ := NewHost64(d, 1)
 	w := window(t, one, n)
@@ -210,6 +210,28 @@ func TestDividedWindow(t *testing.T) {
 				t.Errorf("process %d, solve %d: %v, want %v (%g)", at, k, list[k].C, want.C, e)
 			}
 		}
+	}
+}
+
+// An extrapolated point whose residual is a hundred times larger is dropped, and plain iteration goes on. Residuals
+// above 5 lead to −5, where g is 1e6; the fixed point is ½.
+func TestSolveDropsFarPoints(t *testing.T) {
+	g := func(dst, x []float64) error {
+		switch {
+		case x[0] >= 5:
+			dst[0] = x[0] - .1*(x[0]+5)
+		case x[0] >= 0:
+			dst[0] = x[0] - .4*(x[0]-.5)
+		default:
+			dst[0] = 1e6
+		}
+		dst[1] = .5 * x[1]
+		return nil
+	}
+	x := []float64{10, 1}
+	sol, err := Solve(context.Background(), g, x, SolveOptions{})
+	if err != nil || !sol.Converged || sol.Refused != 1 || math.Abs(x[0]-.5) > 1e-9 || sol.Evaluations > 26 {
+		t.Errorf("%+v, %v at %v", sol, err, x)
 	}
 }
 

@@ -1,5 +1,6 @@
-"""Compares rna.Solve with SciPy's anderson, jaxopt's AndersonAcceleration and plain iteration, by evaluations of g, on
-the problems of rna/internal/fixedpoint: python3 scripts/solve_compare.py [--seeds 100,101] [--tolerance 1e-10]
+"""Compares rna.Solve with SciPy's anderson, jaxopt's AndersonAcceleration, the stabilised type-I method of cvxgrp/aa's
+authors, DAAREM and plain iteration, by evaluations of g, on the problems of rna/internal/fixedpoint:
+python3 scripts/solve_compare.py [--seeds 100,101] [--tolerance 1e-10] [--only aa,daarem]
 
 Needs Go, numpy and scipy. All solvers stop at the first evaluation with
 ‖g(x) − x‖ ≤ tolerance · max(‖g(x)‖, the first residual). A solver has failed, "-", if it takes more evaluations than
@@ -58,12 +59,92 @@ def jaxopt_anderson(g, x, m, ridge=1e-5):
         x = y
 
 
+def stabilised(g, x, m, theta=0.01, tau=0.001, alpha=0.1, limit=1e6, slack=1e-6):
+    """AA-I-S-m of Zhang, O'Donoghue and Boyd (SIAM J. Optim. 30, 2020), algorithm 3.1 with the paper's constants."""
+    def residual(x):
+        r = x - g(x)
+        return r if np.all(np.isfinite(r)) else None
+
+    r = residual(x)
+    bound, taken, kept, updates, basis = np.linalg.norm(r), 0, 0, [], []
+    point = trial = x - alpha * r  # x_k, and the accelerated one
+    while True:
+        r_trial = residual(trial)
+        if r_trial is None:  # out of the domain: forget, and take the averaged step
+            updates, basis, kept = [], [], 0
+            trial = point = x - alpha * r
+            r_trial = residual(trial)
+        s, y = trial - x, r_trial - r
+        direction = s - sum(((b @ s) / (b @ b) * b for b in basis), np.zeros_like(s))
+        kept += 1
+        if kept == m + 1 or np.linalg.norm(direction) < tau * np.linalg.norm(s):
+            kept, direction, updates, basis = 1, s, [], []
+        apply = lambda v: v + sum((a * (b @ v) for a, b in updates), np.zeros_like(v))
+        left = direction + sum((b * (a @ direction) for a, b in updates), np.zeros_like(s))  # directionᵀH
+        eta = left @ y / (direction @ direction)
+        share = 1 if abs(eta) >= theta else (1 - math.copysign(theta, eta)) / (1 - eta)
+        mixed = share * y - (1 - share) * r
+        updates.append(((s - apply(mixed)) / (left @ mixed), left))
+        basis.append(direction)
+        r = r_trial if point is trial else residual(point)
+        x = point
+        trial = x - apply(r)
+        if np.linalg.norm(r) <= limit * bound * (taken + 1) ** -(1 + slack):
+            point, taken = trial, taken + 1
+        else:
+            point = x - alpha * r
+
+
+def daarem(g, x, m, alpha=1.2, kappa=25, tolerance=0.95):
+    """DAAREM of Henderson and Varadhan (J. Comput. Graph. Stat. 28, 2019) with its defaults: damped, with restarts,
+    and monotone in the residual, as it is without an objective."""
+    m = min(m, math.ceil(len(x) / 2))
+    f = g(x) - x
+    damping, steps = 0, 0
+    while True:
+        xs, fs, start = [], [], np.linalg.norm(f)
+        x, f, before_x, before_f = x + f, None, x, f
+        f = g(x) - x
+        for _ in range(m):
+            xs.append(x - before_x)
+            fs.append(f - before_f)
+            a, b = np.array(xs).T, np.array(fs).T
+            u, sigma, vt = np.linalg.svd(b, full_matrices=False)
+            keep = sigma > 1e-14 * sigma[0]
+            u, sigma, vt, before_x, before_f = u[:, keep], sigma[keep], vt[keep], x, f
+            c = u.T @ f
+            goal = np.sum((c / sigma) ** 2) / (1 + alpha ** (kappa - damping))
+            low, high = 0.0, 1.0
+            size = lambda ridge: np.sum((sigma * c / (sigma**2 + ridge)) ** 2)
+            while size(high) > goal:
+                high *= 10
+            for _ in range(100):
+                middle = (low + high) / 2
+                low, high = (middle, high) if size(middle) > goal else (low, middle)
+            gamma = vt.T @ (sigma * c / (sigma**2 + high))
+            trial = x + f - (a + b) @ gamma
+            f_trial = g(trial) - trial
+            steps += 1
+            if np.linalg.norm(f_trial) <= np.linalg.norm(f) * (1 + tolerance**steps):  # false for NaN
+                x, f, damping = trial, f_trial, damping + 1
+            else:
+                x = x + f
+                f = g(x) - x
+        if not np.linalg.norm(f) <= start:
+            damping = max(damping - m, -2 * kappa)
+
+
+solvers = {"SciPy": scipy_anderson, "jaxopt": jaxopt_anderson, "aa": stabilised, "daarem": daarem}
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--seeds", default="100,101")
     p.add_argument("--tolerance", type=float, default=1e-10)
     p.add_argument("--serve", default="go run ./rna/internal/fixedpoint/serve")
+    p.add_argument("--only", default=",".join(solvers))
     a = p.parse_args()
+    others = [solvers[name] for name in a.only.split(",")]
     go = subprocess.Popen(a.serve.split(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def line(text):
@@ -83,15 +164,16 @@ def main():
         words = line(" ".join(repr(float(v)) for v in x))
         return None if words == ["fail"] else np.array([float(w) for w in words])
 
-    print("| problem | plain | rna.Solve | SciPy | jaxopt |\n|-|-|-|-|-|")
+    print("| problem | plain | rna.Solve | " + a.only.replace(",", " | ") + " |\n|-|-|-" + "|-" * len(others) + "|")
+    within = [0] * len(others)
     gains, over, first, total = [], 0, 0, 0
     for kind, name in enumerate(kinds):
-        cells = [[], [], [], []]
+        cells = [[] for _ in range(2 + len(others))]
         for seed in a.seeds.split(","):
             start = np.array([float(w) for w in line(f"problem {kind} {seed}")])
             plain, ours = (int(float(w)) for w in line(f"solve {a.tolerance} 20000"))
             found = []
-            for solve in (scipy_anderson, jaxopt_anderson):
+            for solve in others:
                 best = None
                 for m in (5, 10):
                     g = Counter(ask, start, a.tolerance, min(20000, 2 * plain))
@@ -111,11 +193,12 @@ def main():
                 gains.append(plain / ours)
             over += not ours or ours > 1.1 * plain
             total += 1
+            within = [w + (bool(ours) and (n is None or ours <= n)) for w, n in zip(within, found)]
             first += bool(ours) and all(n is None or ours <= n for n in found)
         print(f"| {name} | " + " | ".join(", ".join(c) for c in cells) + " |", flush=True)
     print(f"\nmedian gain over plain iteration {statistics.median(gains):.1f}, geometric mean "
         f"{math.exp(statistics.fmean(map(math.log, gains))):.1f}; "
-          f"more than 1.1 times plain's evaluations: {over} of {total}; no more than both others: {first} of {total}")
+          f"more than 1.1 times plain's evaluations: {over} of {total}; no more than all others: {first} of {total}, than each: {within}")
 
 
 if __name__ == "__main__":

@@ -160,6 +160,7 @@ func TestBoundArguments(t *testing.T) {
 		{GradientBound(2, 4, 1, 3, 5), 27. / 16},
 		{GradientBound(2, 4, 0, 30, 5), 25},
 		{GradientBound(2, 4, .5, 1, 5), 49. / 64},
+		{GradientBound(2, .5, .25, 1, 5), 1. / 4},
 		{GradientBound(0, 4, 1, 3, 5), 3},
 		{NesterovBound(2, 4, 1, 3, 5), 31. / 8},
 		{NesterovBound(2, 4, 0, 3, 5), 53. / 4},

@@ -1,6 +1,7 @@
 package convex
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -151,7 +152,7 @@ func TestDenominators(t *testing.T) {
 			t.Errorf("%g has the denominator %g, want %g", c.v, got, c.want)
 		}
 	}
-	for _, c := range [][3]float64{{4, 6, 12}, {1, 7, 7}, {5, 0, 0}} {
+	for _, c := range [][3]float64{{4, 6, 12}, {1, 7, 7}, {4, 1, 4}, {5, 0, 0}} {
 		if got := multiple(c[0], c[1]); got != c[2] {
 			t.Errorf("the multiple of %g and %g is %g, want %g", c[0], c[1], got, c[2])
 		}
@@ -165,6 +166,7 @@ func TestLargerLabel(t *testing.T) {
 		"b,1\na,2\n":    1,  // by name
 		"9,1\na,2\n":    -1, // a number and a name
 		"10,1\n9a,2\n":  -1,
+		"9,1\n-a,2\n":   1,
 		"-1,1\n-10,2\n": 1,
 	} {
 		d, err := ReadCSV(strings.NewReader(text), "x.csv", Logistic)
@@ -174,5 +176,55 @@ func TestLargerLabel(t *testing.T) {
 		if d.Y[0] != want || d.Y[1] != -want {
 			t.Errorf("%q: %v, want %v first", text, d.Y, want)
 		}
+	}
+}
+
+// Rows that are padded in memory have the values of the file; files without rows, lists that are not closed, and
+// problems without a step are refused.
+func TestOddData(t *testing.T) {
+	const width = 70
+	var text strings.Builder
+	for i := range 3 {
+		text.WriteString([]string{"a", "b", "a"}[i])
+		for j := range width {
+			fmt.Fprintf(&text, ",%d", 100*i+j)
+		}
+		text.WriteByte('\n')
+	}
+	d, err := ReadCSV(strings.NewReader(text.String()), "x.csv", Logistic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		_, row := d.X.Row(i)
+		for j := range width {
+			if row[j] != float64(100*i+j) {
+				t.Fatalf("row %d: %v", i, row)
+			}
+		}
+	}
+	if _, err := readNIPS(strings.NewReader("\n\n"), "x.data", Logistic); err == nil || !strings.Contains(err.Error(), "no rows") {
+		t.Errorf("no rows: %v", err)
+	}
+	const arff = "@relation r\n@attribute x numeric\n@attribute y %s\n@data\n1,a\n2,b\n"
+	if _, err := ReadARFF(strings.NewReader(fmt.Sprintf(arff, "{a,b}")), "x.arff", Logistic); err != nil {
+		t.Error(err)
+	}
+	for _, kind := range []string{"{a,b", "a,b}"} {
+		if _, err := ReadARFF(strings.NewReader(fmt.Sprintf(arff, kind)), "x.arff", Logistic); err == nil {
+			t.Errorf("%s went through", kind)
+		}
+	}
+	x, err := NewDense(2, 2, []float64{0, 0, 0, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := &Risk{X: x, Y: []float64{1, -1}, Loss: Logistic}
+	if _, err := MinimizeSum(zeros, SGD, Options{Iterations: 1}); err == nil || !strings.Contains(err.Error(), "rows are zero") {
+		t.Errorf("rows of zeros: %v", err)
+	}
+	data, _ := twins(t, 10, 3, 1)
+	if _, err := MinimizeSum(risk(t, data, Logistic, 0), Katyusha, Options{Iterations: 5}); err == nil {
+		t.Error("Katyusha without regularisation")
 	}
 }

@@ -73,7 +73,7 @@ func (h *recalibrated) AfterEpoch(ctx context.Context, s *hook.State) error {
 // TestEMARecalibrates: the average has BatchNorm statistics of its own, and not those of the iterate.
 func TestEMARecalibrates(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 6, 16))
-	c.Epochs, c.EMA, c.RNA = 2, 12, train.RNAConfig{Mode: train.Off, Batches: 2}
+	c.Epochs, c.EMA, c.RNA = 2, 12, average.Options{Mode: average.Off, Batches: 2}
 	file := filepath.Join(c.Out, "ema.safetensors")
 	h := &recalibrated{t: t, file: file}
 	r := trained(t, c, cpuDevice(t, 2), h)

@@ -1,9 +1,12 @@
 package average
 
 import (
+	"math"
 	"testing"
 
+	"onlinerna/nn/device"
 	"onlinerna/rna"
+	"onlinerna/train/hook"
 )
 
 // The statistics that are kept are those of the window's snapshots, however long the run is.
@@ -22,6 +25,81 @@ func TestStatisticsDoNotGrow(t *testing.T) {
 		h.keepStatistics([]float64{float64(i)})
 		if want := min(i+1, 3); len(h.stats) != want || h.stats[0][0] != float64(i+1-want) {
 			t.Errorf("after %d: %v", i+1, h.stats)
+		}
+	}
+}
+
+// vector is one that is only there.
+type vector struct{ device.Vector }
+
+// Steps may overlap with a hook that looks only at the ends of epochs.
+func TestAsync(t *testing.T) {
+	for _, c := range []struct {
+		hook RNA
+		want bool
+	}{
+		{RNA{cfg: Options{}}, true},
+		{RNA{cfg: Options{PerEpoch: 1}}, true},
+		{RNA{cfg: Options{PerEpoch: 2}}, false},
+		{RNA{cfg: Options{}, mean: running{v: vector{}}}, false},
+		{RNA{cfg: Options{}, descent: running{v: vector{}}}, false},
+	} {
+		if got := c.hook.Async(); got != c.want {
+			t.Errorf("%+v: %v", c.hook.cfg, got)
+		}
+	}
+	window := Options{Window: 3, Mode: Offline}
+	both := window
+	both.Mode, both.SegmentMeans = Online, true
+	if x := NewRNA(window).Holds(); x.Weights != 1 || x.Snapshots != window.Capacity()+1 {
+		t.Errorf("holds %+v", x)
+	}
+	if x := NewRNA(both).Holds(); x.Weights != 3 {
+		t.Errorf("holds %+v", x)
+	}
+	for x, want := range map[float64]bool{1: true, math.Inf(1): false, math.Inf(-1): false, math.NaN(): false} {
+		if n := number(x); (n != nil) != want || want && *n != x {
+			t.Errorf("%g is %v", x, n)
+		}
+	}
+}
+
+// The record has the distance that noise alone would give, where the model has one.
+func TestNoteNoise(t *testing.T) {
+	space, err := rna.NewHost64(3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		residuals [][]float64
+		want      float64 // −1: none
+	}{
+		// Orthogonal residuals with squares 1 and 4: c = (4/5, 1/5), at the distance 0.3·√2.
+		{"noise", [][]float64{{1, 0, 0}, {0, 2, 0}}, .3 * math.Sqrt2},
+		{"no noise", [][]float64{{1, 0, 0}, {2, 0, 0}}, -1},
+	} {
+		w, err := rna.NewWindow(space, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		for _, r := range c.residuals {
+			if err := w.PushResidual(rna.Slice64{0, 0, 0}, rna.Slice64(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := w.Solve(rna.Options{Lambda: rna.Set(1e-3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rec hook.RNARecord
+		(&RNA{window: w}).note(&rec, res)
+		if rec.Distance == nil || rec.NormC == 0 || rec.Lambda == nil || *rec.Lambda != 1e-3 {
+			t.Errorf("%s: %+v", c.name, rec)
+		}
+		if d := rec.NoiseDistance; (d == nil) != (c.want < 0) || d != nil && (math.Abs(*d-c.want) > 1e-12 || rec.Noise != 1) {
+			t.Errorf("%s: distance %v, noise %v", c.name, d, rec.Noise)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/average"
+	"onlinerna/train/extrapolate"
 	"onlinerna/train/hook"
 	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
@@ -121,6 +122,20 @@ func TestAsTrained(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
+			if x.name == "auto" {
+				searched(t, r, o, rna, want.Candidates)
+			}
+			if x.name == "combine" != (res.Stats == Combine) {
+				t.Errorf("statistics %q", res.Stats)
+			}
+			if x.name == "reestimate" {
+				same("SGD, BatchNorm recalibrated", func(r hook.EpochRecord) *network.Score {
+					if r.SGDStats == nil { // RNA starts later
+						return byName["SGD, BatchNorm recalibrated"].Points[r.Epoch-1].Val
+					}
+					return r.SGDStats
+				}, 1)
+			}
 			params, stats := weights(t, r.Run.Net, rna.File)
 			wantParams, wantStats := weights(t, r.Run.Net, filepath.Join(c.Out, "rna.safetensors"))
 			traintest.Near(t, "weights", params, wantParams, 0x1p-23)
@@ -139,6 +154,41 @@ func TestAsTrained(t *testing.T) {
 			got, _ := weights(t, r.Run.Net, byName["EMA 0.75"].File)
 			traintest.Near(t, "EMA", got, ema, 1e-6)
 		})
+	}
+}
+
+// searched checks that a search finds the held-out losses that the run found, of candidates that differ.
+func searched(t *testing.T, r *Replay, o Options, c *Curve, want []hook.CandidateRecord) {
+	t.Helper()
+	if err := r.check(&o); err != nil {
+		t.Fatal(err)
+	}
+	last := len(r.files) - 1
+	s := &step{r, o, r.Run.At(r.epochs[last]), t.TempDir(), last}
+	err := s.with(r.files[last-c.Window:], func(series *extrapolate.Series) error {
+		if err := series.Measure(t.Context()); err != nil {
+			return err
+		}
+		choice, err := s.search(t.Context(), series, c, func(coef []float64) []float64 {
+			all := make([]float64, len(series.Pairs()))
+			copy(all[len(all)-len(coef):], coef)
+			return series.Weights(all, *c.Beta)
+		})
+		if err != nil {
+			return err
+		}
+		if len(choice.Candidates) != len(want) || choice.Candidates[0].Value == choice.Candidates[1].Value {
+			t.Fatalf("%d candidates, in training %d", len(choice.Candidates), len(want))
+		}
+		for i, x := range choice.Candidates {
+			if w := want[i]; w.Loss == nil || math.Abs(x.Value-*w.Loss) > 1e-5**w.Loss || x.Kind.String() != w.Kind {
+				t.Errorf("candidate %d: %v with loss %g, in training %+v", i, x.Kind, x.Value, w)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -184,6 +234,33 @@ func TestMistakes(t *testing.T) {
 	refused("average of 4 needs 4 snapshots", Options{Averages: []int{4}})
 	refused("held-out images", Options{Windows: []int{2}, Lambdas: []Lambda{{Auto: true}}})
 	refused("between 0 and 1", Options{Decays: []float64{1}})
+	refused("between 0 and 1", Options{Decays: []float64{0}})
+	refused("lambda -1: must be 0 or more", Options{Lambdas: []Lambda{{Value: -1}}})
+	for _, n := range []int{0, 101} {
+		refused("between 1 and 100 residuals", Options{Windows: []int{n}})
+	}
+	refused("window 100 needs 101 snapshots", Options{Windows: []int{100}})
+	refused("window 100 needs 101 snapshots", Options{Windows: []int{100}, Averages: []int{101}})
+	for _, n := range []int{1, 1001} {
+		refused("between 2 and 1000", Options{Averages: []int{n}})
+	}
+	refused("average of 1000 needs 1000", Options{Averages: []int{1000}})
+	refused("must be finite", Options{Betas: []float64{math.Inf(-1)}})
+	refused("must be finite", Options{Betas: []float64{math.Inf(1)}})
+	names := ""
+	for _, c := range (&Replay{Run: &train.Run{}}).curves(Options{Windows: []int{2}, Betas: []float64{1, .5}, Stats: Last,
+		Lambdas: []Lambda{{Value: math.Inf(1)}, {Value: .5}, {Auto: true}}})[1:] {
+		names += c.Name + ": " + c.fileName() + "\n"
+	}
+	if want := `RNA of 2, lambda inf, beta 1: rna-window2-lambdainf-beta1.safetensors
+RNA of 2, lambda inf, beta 0.5: rna-window2-lambdainf-beta0.5.safetensors
+RNA of 2, lambda 0.5, beta 1: rna-window2-lambda0.5-beta1.safetensors
+RNA of 2, lambda 0.5, beta 0.5: rna-window2-lambda0.5-beta0.5.safetensors
+RNA of 2, lambda auto, beta 1: rna-window2-lambdaauto-beta1.safetensors
+RNA of 2, lambda auto, beta 0.5: rna-window2-lambdaauto-beta0.5.safetensors
+`; names != want {
+		t.Errorf("curves\n%swant\n%s", names, want)
+	}
 	refused("unknown way", Options{Stats: "none"})
 	if res := replayed(t, dir, dev, Options{Averages: []int{3}, Decays: []float64{0.9}}); len(res.Curves) != 3 || len(res.Curves[1].Points) != 1 || len(res.Curves[2].Points) != 3 {
 		t.Errorf("%+v", res.Curves)

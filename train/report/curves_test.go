@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/rna/convex/figure"
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/replay"
 )
@@ -16,7 +17,7 @@ import (
 func demoReplay() Replay {
 	beta, lambda := .5, 1e-3
 	held := score(31, .7)
-	return Replay{train.Config{Epochs: 2, Model: "lenet"}, &replay.Result{Epochs: []int{1, 2}, Curves: []*replay.Curve{
+	return Replay{train.Spec{Epochs: 2, Model: "lenet"}, &replay.Result{Epochs: []int{1, 2}, Curves: []*replay.Curve{
 		{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: score(30, .5)}, {Epoch: 2, Val: score(20, .4), Held: held}}},
 		{Name: "RNA of 2, lambda auto", Kind: network.RNA, Window: 2, Lambda: "auto", Beta: &beta, Points: []replay.Point{
 			{Epoch: 1, Val: score(18, .3), C: []float64{.25, .75}, NormC: .75, Lambda: &lambda, Choice: "extrapolated"},
@@ -84,11 +85,11 @@ epoch,weights,kind,window,lambda_rule,beta,snapshots,decay,lambda,c_norm,choice,
 // demoStudy has errors by which each curve is known, and an online run without RNA in its first epoch.
 func demoStudy() Study {
 	d, n := .125, .25
-	return Study{train.Config{Epochs: 2, Model: "lenet"},
-		[]train.EpochRecord{{Epoch: 1, Rate: .1, SGD: score(50, 1)},
-			{Epoch: 2, Rate: .05, SGD: score(40, 1), RNA: &train.RNARecord{Score: score(30, 1), Distance: &d, NoiseDistance: &n, Noise: .875}}},
-		[]train.EpochRecord{{Epoch: 1, Rate: .1, SGD: score(51, 1)},
-			{Epoch: 2, Rate: .05, SGD: score(41, 1), RNA: &train.RNARecord{Score: score(35, 1)}}}}
+	return Study{train.Spec{Epochs: 2, Model: "lenet"},
+		[]hook.EpochRecord{{Epoch: 1, Rate: .1, SGD: score(50, 1)},
+			{Epoch: 2, Rate: .05, SGD: score(40, 1), RNA: &hook.RNARecord{Score: score(30, 1), Distance: &d, NoiseDistance: &n, Noise: .875}}},
+		[]hook.EpochRecord{{Epoch: 1, Rate: .1, SGD: score(51, 1)},
+			{Epoch: 2, Rate: .05, SGD: score(41, 1), RNA: &hook.RNARecord{Score: score(35, 1)}}}}
 }
 
 func TestStudyTable(t *testing.T) {

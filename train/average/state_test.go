@@ -1,0 +1,149 @@
+package average_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/schedule"
+)
+
+// TestSaveAndLoad saves the hooks in the middle of a segment, loads them into others and saves these again: the files
+// and the small parts are the same. Hooks of other parameters refuse them.
+func TestSaveAndLoad(t *testing.T) {
+	c := tiny("")
+	c.Epochs, c.EMA = 4, 12
+	c.RNA.PerEpoch, c.RNA.SegmentMeans, c.RNA.Window = 1, true, 2
+	var r *train.Run
+	done := false
+	check := func(s *hook.State) error {
+		if s.Steps != 11 { // of three steps an epoch
+			return nil
+		}
+		done = true
+		saved := func(h hook.SavingHook) (string, json.RawMessage) {
+			dir := t.TempDir()
+			small, err := h.Save(s, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return dir, small
+		}
+		other := c.RNA
+		loaded := func(h interface {
+			hook.SavingHook
+			hook.OpeningHook
+			hook.ClosingHook
+		}, dir string, small json.RawMessage) error {
+			t.Helper()
+			if err := h.Open(s); err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			if err := h.Load(s, dir, small); err != nil {
+				return err
+			}
+			again, got := saved(h)
+			if string(got) != string(small) {
+				t.Errorf("%s: %s, was %s", h.Name(), got, small)
+			}
+			list, err := os.ReadDir(dir)
+			if err != nil || len(list) == 0 {
+				t.Errorf("%s: %d files, %v", h.Name(), len(list), err)
+			}
+			for _, f := range list {
+				a, errA := os.ReadFile(filepath.Join(dir, f.Name()))
+				b, errB := os.ReadFile(filepath.Join(again, f.Name()))
+				if errA != nil || errB != nil || !bytes.Equal(a, b) {
+					t.Errorf("%s: %s differs (%v, %v)", h.Name(), f.Name(), errA, errB)
+				}
+			}
+			return nil
+		}
+		dir, small := saved(rnaOf(r))
+		if !strings.Contains(string(small), `"pushed":3`) || !strings.Contains(string(small), `"mean":2`) {
+			t.Errorf("RNA: %s", small)
+		}
+		if err := loaded(average.NewRNA(other), dir, small); err != nil {
+			t.Error(err)
+		}
+		few := other
+		few.Window, few.Averages = 1, nil
+		if err := loaded(average.NewRNA(few), dir, small); err == nil || !strings.Contains(err.Error(), "residuals, the config's for 1") {
+			t.Errorf("a window of 1: %v", err)
+		}
+		whole := other
+		whole.SegmentMeans = false
+		if err := loaded(average.NewRNA(whole), dir, small); err == nil || !strings.Contains(err.Error(), "does not ask for") {
+			t.Errorf("no means: %v", err)
+		}
+		dir, small = saved(r.Hook("ema").(*average.EMA))
+		if err := loaded(average.NewEMA(12), dir, small); err != nil {
+			t.Error(err)
+		}
+		if err := loaded(average.NewEMA(5), dir, small); err == nil {
+			t.Error("an average with another exponent")
+		}
+		if err := loaded(average.NewEMA(12), t.TempDir(), small); err == nil {
+			t.Error("an average without its file")
+		}
+		before := *s
+		before.Steps = 0
+		e := average.NewEMA(12)
+		if err := e.Open(&before); err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := e.Load(&before, t.TempDir(), json.RawMessage("12")); err != nil { // as older programs wrote it
+			t.Error(err)
+		}
+		dir = t.TempDir()
+		if _, err := e.Save(&before, dir); err != nil {
+			t.Error(err)
+		}
+		if list, _ := os.ReadDir(dir); len(list) > 0 {
+			t.Errorf("%d files before the first step", len(list))
+		}
+		return nil
+	}
+	var err error
+	if r, err = train.New(c, train.Deps{Device: cpuDevice(t, 2), Hooks: []hook.Hook{watch{Step: check}}}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Train(t.Context()); err != nil || !done {
+		t.Fatal(err, done)
+	}
+	last := r.History[3].RNA
+	if last == nil || len(last.C) != 2 || last.Distance == nil {
+		t.Errorf("record %+v", last)
+	}
+}
+
+// TestDecayFromTheStart: without a warm-up the average starts with the weights of the first step.
+func TestDecayFromTheStart(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs, c.StepsLimit, c.RNA.Mode = 1, 5, average.Off
+	c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}
+	c.EMADecay, c.EMAEvery = 0.75, 2
+	var want []float64
+	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error {
+		w := numbers(t, s.Net.Params)
+		if s.Steps == 1 {
+			want = w
+		} else if s.Steps%2 == 0 {
+			for i := range w {
+				want[i] = 0.75*want[i] + 0.25*w[i]
+			}
+		}
+		return nil
+	}})
+	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
+	near(t, "the average", got, want, 1e-6)
+}

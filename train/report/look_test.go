@@ -1,0 +1,84 @@
+package report
+
+import (
+	"image/color"
+	"math"
+	"testing"
+
+	"onlinerna/train/internal/figure"
+	"onlinerna/train/network"
+)
+
+// Colours at the ends and in the middle of the scales.
+func TestColours(t *testing.T) {
+	white := color.RGBA{255, 255, 255, 255}
+	mid := func(c color.RGBA, by float64, round func(float64) float64) color.RGBA {
+		mix := func(to uint8) uint8 { return uint8(round(255 + by*(float64(to)-255))) }
+		return color.RGBA{mix(c.R), mix(c.G), mix(c.B), 255}
+	}
+	d, w := diverging{}.Colors(), whites{}.Colors()
+	for _, c := range []struct {
+		name      string
+		got, want color.Color
+	}{
+		{"lowest", d[0], figure.Blue}, {"zero", d[50], white}, {"highest", d[100], figure.Vermilion},
+		{"half below", d[25], mid(figure.Blue, .5, math.Round)}, {"half above", d[75], mid(figure.Vermilion, .5, math.Round)},
+		{"none", w[0], white}, {"all", w[100], figure.Blue}, {"half", w[50], mid(figure.Blue, .5, math.Floor)},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	if len(d) != 101 || len(w) != 101 {
+		t.Errorf("%d and %d colours", len(d), len(w))
+	}
+}
+
+// Counts are white on dark cells, those with more than half of a row.
+func TestCountsIn(t *testing.T) {
+	labels, err := countsIn([][]int{{3, 1}, {0, 2}})
+	if err != nil || len(labels.Labels) != 3 {
+		t.Fatal(labels, err)
+	}
+	for i, want := range []struct {
+		text  string
+		x, y  float64
+		white bool
+	}{{"3", 0, 1, true}, {"1", 1, 1, false}, {"2", 1, 0, true}} {
+		if labels.Labels[i] != want.text || labels.XYs[i].X != want.x || labels.XYs[i].Y != want.y ||
+			(labels.TextStyle[i].Color == color.White) != want.white {
+			t.Errorf("count %d: %v at %v, %v", i, labels.Labels[i], labels.XYs[i], labels.TextStyle[i].Color)
+		}
+	}
+}
+
+// Ranges of axes by hand: five per cent of room on linear ones, more where all values are one.
+func TestLinearSpans(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		lo, hi float64
+	}{{[]float64{1, 2}, .95, 2.05}, {[]float64{2, 2}, 1.8, 2.2}, {[]float64{0, 0}, 0, 1e-3}, {[]float64{math.NaN()}, 0, 1}} {
+		s := series{kind: network.SGD, scores: map[int]network.Score{}}
+		for i, v := range c.values {
+			s.scores[i+1] = network.Score{Loss: v}
+		}
+		got := spanOf([]series{s}, func(s network.Score) float64 { return s.Loss })
+		if math.Abs(got.lo-c.lo) > 1e-12 || math.Abs(got.hi-c.hi) > 1e-12 || got.log {
+			t.Errorf("%v: %+v", c.values, got)
+		}
+	}
+	labels := ""
+	for _, tick := range (span{lo: 1e-4, hi: 3e-3, log: true}).ticks() {
+		labels += tick.Label + " "
+	}
+	if labels != "0.0001 0.0002 0.0005 0.001 0.002 " && labels != "0.0001 0.0003 0.001 0.003 " {
+		t.Error(labels)
+	}
+	labels = ""
+	for _, tick := range (span{lo: 1.2, hi: 2.2, log: true}).ticks() {
+		labels += tick.Label + " "
+	}
+	if labels != "1.5 2 " {
+		t.Error(labels)
+	}
+}
