@@ -165,7 +165,7 @@ func TestBoundArguments(t *testing.T) {
 		{NesterovBound(2, 4, 1, 3, 5), 31. / 8},
 		{NesterovBound(2, 4, 0, 3, 5), 53. / 4},
 	} {
-		if math.Abs(tt.got-tt.want) > 1e-14 {
+		if !(math.Abs(tt.got-tt.want) <= 1e-14) {
 			t.Errorf("%g, want %g", tt.got, tt.want)
 		}
 	}

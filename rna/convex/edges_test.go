@@ -224,7 +224,8 @@ func TestOddData(t *testing.T) {
 		t.Errorf("rows of zeros: %v", err)
 	}
 	data, _ := twins(t, 10, 3, 1)
-	if _, err := MinimizeSum(risk(t, data, Logistic, 0), Katyusha, Options{Iterations: 5}); err == nil {
-		t.Error("Katyusha without regularisation")
+	if _, err := MinimizeSum(risk(t, data, Logistic, 0), Katyusha, Options{Iterations: 5}); err == nil ||
+		!strings.Contains(err.Error(), "regularisation above 0") {
+		t.Errorf("Katyusha without regularisation: %v", err)
 	}
 }

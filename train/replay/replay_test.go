@@ -231,6 +231,7 @@ func TestMistakes(t *testing.T) {
 	trained(t, c, dev)
 	refused("were put back", Options{Windows: []int{2}})
 	refused("window 3 needs 4 snapshots", Options{Windows: []int{3}})
+	refused("window 3 needs 4 snapshots", Options{Windows: []int{2, 3}})
 	refused("average of 4 needs 4 snapshots", Options{Averages: []int{4}})
 	refused("held-out images", Options{Windows: []int{2}, Lambdas: []Lambda{{Auto: true}}})
 	refused("between 0 and 1", Options{Decays: []float64{1}})
