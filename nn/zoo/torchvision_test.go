@@ -20,49 +20,8 @@ import (
 	"onlinerna/nn/machine/machinetest"
 	"onlinerna/nn/op"
 	"onlinerna/nn/optim"
-	"onlinerna/nn/zoo"
+	"onlinerna/nn/zoo/zootest"
 )
-
-// narrow are the nets of testdata that are not registered.
-var narrow = map[string]nn.Architecture{
-	"alexnet_narrow":            like("alexnet", zoo.AlexNet{Narrow: 16, Pool: 1}.Build),
-	"vgg_narrow":                like("vgg11", zoo.VGG{Blocks: [5]int{1, 1, 2, 1, 1}, Width: 8, Hidden: 32, Pool: 1}.Build),
-	"vgg_bn_narrow":             like("vgg11_bn", zoo.VGG{Blocks: [5]int{1, 1, 2, 1, 1}, BatchNorm: true, Width: 8, Hidden: 32, Pool: 1}.Build),
-	"resnext_narrow":            like("resnet50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2}.Build),
-	"mobilenet_v2_narrow":       like("mobilenet_v2", zoo.MobileNetV2{Width: .25}.Build),
-	"mobilenet_v3_small_narrow": like("mobilenet_v3_small", zoo.MobileNetV3{Small: true, Width: .35}.Build),
-	"mobilenet_v3_large_narrow": like("mobilenet_v3_large", zoo.MobileNetV3{Width: .25}.Build),
-	"mnasnet_narrow":            like("mnasnet1_0", zoo.MNASNet{Alpha: .25}.Build),
-	"efficientnet_narrow": like("efficientnet_b0", zoo.EfficientNet{Width: .6, Depth: .6, Stages: []zoo.MBConv{
-		{Expansion: 1, Kernel: 3, Stride: 1, In: 32, Out: 16, Blocks: 1}, {Expansion: 6, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
-		{Expansion: 6, Kernel: 5, Stride: 2, In: 24, Out: 40, Blocks: 2}}}.Build),
-	"efficientnet_v2_narrow": like("efficientnet_v2_s", zoo.EfficientNet{Last: 96, Stages: []zoo.MBConv{
-		{Fused: true, Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 16, Blocks: 2},
-		{Fused: true, Expansion: 4, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
-		{Expansion: 4, Kernel: 3, Stride: 2, In: 24, Out: 32, Blocks: 2}, {Expansion: 6, Kernel: 3, Stride: 1, In: 32, Out: 40, Blocks: 2}}}.Build),
-	"regnet_x_narrow":        like("regnet_x_400mf", zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}.Build),
-	"regnet_y_narrow":        like("regnet_y_400mf", zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 12, Excite: .25}.Build),
-	"squeezenet1_0_narrow":   like("squeezenet1_0", zoo.SqueezeNet{Version: "1_0", Narrow: 8}.Build),
-	"squeezenet1_1_narrow":   like("squeezenet1_1", zoo.SqueezeNet{Version: "1_1", Narrow: 8}.Build),
-	"densenet_narrow":        like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
-	"densenet_small":         like("densenet100_12", zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true}.Build),
-	"shufflenet_v2_narrow":   like("shufflenet_v2_x1_0", zoo.ShuffleNetV2{Blocks: [3]int{1, 2, 2}, Channels: [5]int{8, 16, 24, 32, 48}}.Build),
-	"wrn10_2":                like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
-	"resnet9_narrow":         like("resnet9", zoo.ResNet9{Width: 8}.Build),
-	"vit_narrow":             like("vit_tiny_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3}.Build),
-	"vit_torchvision_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true}.Build),
-	"convnext_narrow":        like("convnext_tiny", zoo.ConvNeXt{Width: 8, Blocks: [4]int{1, 2, 1, 1}}.Build),
-}
-
-// like is a registered net with other layers.
-func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture {
-	a, err := nn.Lookup(name)
-	if err != nil {
-		panic(err)
-	}
-	a.Build = build
-	return a
-}
 
 // reference is a file of make.py.
 type reference struct {
@@ -88,8 +47,8 @@ func (e *entry) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &[]any{
 // ONLINERNA_TORCHVISION names, which make.py writes.
 func TestTorchvision(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) != len(narrow) {
-		t.Fatalf("%d files for %d nets, %v", len(files), len(narrow), err)
+	if err != nil || len(files) != len(zootest.Narrow) {
+		t.Fatalf("%d files for %d nets, %v", len(files), len(zootest.Narrow), err)
 	}
 	if dir := os.Getenv("ONLINERNA_TORCHVISION"); dir != "" {
 		if files, err = filepath.Glob(filepath.Join(dir, "*.json")); err != nil || len(files) == 0 {
@@ -111,7 +70,7 @@ func TestTorchvision(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(want.Net, func(t *testing.T) {
-			a, ok := narrow[want.Net]
+			a, ok := zootest.Narrow[want.Net]
 			if !ok {
 				if a, err = nn.Lookup(want.Net); err != nil {
 					t.Fatal(err)

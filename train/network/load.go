@@ -110,11 +110,12 @@ func Outputs(f *statedict.File, model *nn.Model) int {
 	return t.Shape[0]
 }
 
-// within is what lies in f under the prefix of names under which most of the model's parameters are. It is f where the model's own names are there.
+// within is what lies in f under the prefix of names under which most of the model's parameters are, or with the names of
+// names.txt. It is f where the model's own names are there.
 func within(f *statedict.File, model *nn.Model) *statedict.File {
 	first := model.Params[0].Name
 	if _, ok := f.Lookup(first); ok {
-		return f
+		return renamed(f, model, known(f, model))
 	}
 	best, most := f, len(model.Params)/2
 	for _, t := range f.Tensors {
@@ -122,15 +123,13 @@ func within(f *statedict.File, model *nn.Model) *statedict.File {
 		if !ok {
 			continue
 		}
-		g, n := f.Under(prefix+"."), 0
-		for _, p := range model.Params {
-			if _, ok := g.Lookup(p.Name); ok {
-				n++
-			}
-		}
-		if n > most {
+		g := f.Under(prefix + ".")
+		if n := known(g, model); n > most {
 			best, most = g, n
 		}
+	}
+	if best == f {
+		return renamed(f, model, most)
 	}
 	return best
 }

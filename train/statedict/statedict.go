@@ -254,14 +254,31 @@ func (f *File) strip(p string) bool {
 
 // Under is a view of the file with what lies under a prefix of names alone, as "model." of Lightning's checkpoints. It shares the open file.
 func (f *File) Under(prefix string) *File {
+	return f.Renamed(func(name string) string {
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			return ""
+		}
+		return rest
+	})
+}
+
+// Renamed is a view of the file whose tensors have other names, without those that have none: rename gives a new name for a tensor's.
+// Of two that would have the same, the second keeps its own. It shares the open file.
+func (f *File) Renamed(rename func(name string) string) *File {
 	g := &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others, index: map[string]int{},
 		files: f.files, infos: f.infos}
 	for _, t := range f.Tensors {
-		if name, ok := strings.CutPrefix(t.Name, prefix); ok && name != "" {
-			t.Name = name
-			g.index[name] = len(g.Tensors)
-			g.Tensors = append(g.Tensors, t)
+		name := rename(t.Name)
+		if _, taken := g.index[name]; taken {
+			name = t.Name
 		}
+		if name == "" {
+			continue
+		}
+		t.Name = name
+		g.index[name] = len(g.Tensors)
+		g.Tensors = append(g.Tensors, t)
 	}
 	return g
 }

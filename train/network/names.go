@@ -1,0 +1,92 @@
+package network
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"onlinerna/nn"
+	"onlinerna/train/statedict"
+)
+
+//go:embed names.txt
+var otherNames string
+
+// naming is how another program names the tensors of some nets.
+type naming struct {
+	nets  *regexp.Regexp
+	rules []rule // the first that fits a name counts
+}
+
+type rule struct {
+	from *regexp.Regexp
+	to   string
+}
+
+var namings = func() (list []naming) {
+	for line := range strings.Lines(otherNames) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0 || f[0] == "#":
+		case len(f) != 2:
+			panic(fmt.Sprintf("names.txt: %q", line))
+		case f[0] == "nets":
+			list = append(list, naming{nets: whole(f[1])})
+		default:
+			n := &list[len(list)-1]
+			n.rules = append(n.rules, rule{whole(f[0]), f[1]})
+		}
+	}
+	return list
+}()
+
+// whole is a regular expression for all of a string.
+func whole(s string) *regexp.Regexp { return regexp.MustCompile("^(?:" + s + ")$") }
+
+var group = regexp.MustCompile(`\{(\d)(\+1)?\}`)
+
+// name is nn's name of a tensor, or the other program's where no rule fits.
+func (n naming) name(other string) string {
+	for _, r := range n.rules {
+		found := r.from.FindStringSubmatch(other)
+		if found == nil {
+			continue
+		}
+		return group.ReplaceAllStringFunc(r.to, func(s string) string {
+			g := found[s[1]-'0']
+			if strings.HasSuffix(s, "+1}") {
+				k, _ := strconv.Atoi(g) // digits
+				g = strconv.Itoa(k + 1)
+			}
+			return g
+		})
+	}
+	return other
+}
+
+// renamed is f with nn's names, where another program's names give more of the model's parameters than most.
+func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
+	best := f
+	for _, n := range namings {
+		if !n.nets.MatchString(model.Arch.Name) {
+			continue
+		}
+		g := f.Renamed(n.name)
+		if k := known(g, model); k > most {
+			best, most = g, k
+		}
+	}
+	return best
+}
+
+// known is how many of the model's parameters f has by their names.
+func known(f *statedict.File, model *nn.Model) (n int) {
+	for _, p := range model.Params {
+		if _, ok := f.Lookup(p.Name); ok {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+package network
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"onlinerna/nn"
+	"onlinerna/train/safetensors"
+	"onlinerna/train/statedict"
+)
+
+// TestNames reads lists of the tensors of other programs: each has one net, all of it.
+func TestNames(t *testing.T) {
+	for file, want := range map[string]string{
+		"densenet121_files.txt":      "densenet121", // those of torchvision's file, not of its code
+		"huggingface_resnet18.txt":   "resnet18",
+		"huggingface_resnet50.txt":   "resnet50",
+		"timm_efficientnet_b0.txt":   "efficientnet_b0",
+		"timm_mobilenetv3_large.txt": "",
+	} {
+		list := tensorList(t, filepath.Join("testdata", file))
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, list)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		if want != "" {
+			names = []string{want}
+		}
+		if got := Identify(f); !slices.Equal(got, names) {
+			t.Errorf("%s is of %v, want %q", file, got, want)
+		}
+		if want != "" {
+			m, err := nn.Build(want, nn.Config{Batch: 1, Mode: nn.Eval})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := Outputs(f, m); n != 1000 {
+				t.Errorf("%s has %d outputs", file, n)
+			}
+		}
+		f.Close()
+	}
+}
+
+// tensorList reads names and shapes, a tensor a line.
+func tensorList(t *testing.T, path string) (list []safetensors.Tensor) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		name, shape, _ := strings.Cut(s.Text(), " ")
+		x := safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: []int{}}
+		if strings.HasSuffix(name, "num_batches_tracked") {
+			x.DType = safetensors.I64
+		}
+		for d := range strings.FieldsSeq(shape) {
+			n, err := strconv.Atoi(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Shape = append(x.Shape, n)
+		}
+		list = append(list, x)
+	}
+	return list
+}
