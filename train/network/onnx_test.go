@@ -109,10 +109,11 @@ func TestONNXRuntime(t *testing.T) {
 	const images = 3
 	dir := t.TempDir()
 	dev := cpuDevice(t, 0)
-	for _, c := range []struct {
+	type net struct {
 		arch string
 		cfg  nn.Config
-	}{
+	}
+	nets := []net{
 		{"lenet", nn.Config{Channels: 1, Mean: []float64{.25}, Std: []float64{.3}}},
 		{"conv6", nn.Config{}},
 		{"resnet20", nn.Config{}},
@@ -122,7 +123,11 @@ func TestONNXRuntime(t *testing.T) {
 		{"resnet50", nn.Config{Size: 97, Classes: 12, BlurPool: true}},
 		{"resnet101", nn.Config{Size: 64}},
 		{"onnx-activations", nn.Config{}},
-	} {
+	}
+	for _, name := range narrowNets(t) {
+		nets = append(nets, net{arch: name})
+	}
+	for _, c := range nets {
 		if c.cfg.Mean == nil {
 			c.cfg.Mean, c.cfg.Std = []float64{.485, .456, .406}, []float64{.229, .224, .225}
 		}
