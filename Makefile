@@ -135,7 +135,7 @@ check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user 
 check-avx512: #: run the tests of AVX-512's kernels under Bochs, which it builds; minutes
 	scripts/avx512_check.sh
 
-check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf and transformers; downloads 300 MB
+check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf, transformers and peft; downloads 300 MB
 	$(VENV)/bin/python scripts/merge_check.py bin/rna
 
 check-mca-arm64: #: estimate the speed of arm64's inner loops by llvm-mca; needs Debian's llvm-22
@@ -188,7 +188,7 @@ $(VENV)/onnx:
 
 $(VENV)/merge:
 	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch
+	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch peft
 	touch $@
 
 $(VENV)/numpy:

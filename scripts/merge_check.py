@@ -1,4 +1,4 @@
-"""Compare `rna merge` with other programs: python merge_check.py RNA. Needs torch, numpy, safetensors, gguf, mergekit, ema-pytorch, transformers.
+"""Compare `rna merge` with other programs: python merge_check.py RNA. Needs torch, numpy, safetensors, gguf, mergekit, ema-pytorch, transformers, peft.
 
 Methods are judged in float64 on the same numbers; a difference is in units in the last place of float32, the type of the files."""
 import itertools, json, os, shutil, subprocess, sys, tempfile
@@ -353,10 +353,37 @@ def hub(dir):
     judge(f"Hugging Face, 1 to {r['shards']} shards", "transformers from_pretrained", got, want)
 
 
+def lora(dir):
+    """Adapters of several ranks: peft loads what is merged."""
+    from peft import LoraConfig, PeftModel, get_peft_model
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q, self.v = torch.nn.Linear(40, 30), torch.nn.Linear(30, 20)
+
+        def forward(self, x):
+            return self.v(self.q(x))
+
+    def deltas(m):
+        return {k: getattr(m.base_model.model, k).get_delta_weight("default").detach() for k in ("q", "v")}
+
+    changes, weights = [], [0.5, 0.7, -0.2]
+    for i, (r, alpha, root) in enumerate(((4, 16, False), (8, 8, True), (2, 3, False))):
+        torch.manual_seed(i)
+        m = get_peft_model(Net(), LoraConfig(r=r, lora_alpha=alpha, use_rslora=root, target_modules=["q", "v"], init_lora_weights=False)).double()
+        m.save_pretrained(os.path.join(dir, f"lora-{i}"))
+        changes.append(deltas(m))
+    out = os.path.join(dir, "lora")
+    rna(*[os.path.join(dir, f"lora-{i}") for i in range(3)], "--by", "weights", "--weights", ",".join(map(str, weights)), "--adapter", "delta", "-o", out)
+    got = deltas(PeftModel.from_pretrained(Net().double(), out, autocast_adapter_dtype=False))
+    judge("LoRA, ranks 4, 8, 2", "peft get_delta_weight", got, {k: sum(w * c[k] for w, c in zip(weights, changes)) for k in changes[0]})
+
+
 def main():
     dir = tempfile.mkdtemp(prefix="merge-check-")
     try:
-        for part in (globals()[p] for p in (sys.argv[2:] or ["methods", "posthoc", "formats", "hub"])):
+        for part in (globals()[p] for p in (sys.argv[2:] or ["methods", "posthoc", "formats", "hub", "lora"])):
             part(dir)
     finally:
         shutil.rmtree(dir)

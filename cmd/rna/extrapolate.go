@@ -41,6 +41,7 @@ type windowFlags struct {
 	pairs          bool
 
 	weights bool // nothing but whole checkpoints of weights
+	factors bool // or factors of adapters
 }
 
 // add adds the options that say what the window is made of.
@@ -66,8 +67,8 @@ func newExtrapolate() *cobra.Command {
 		Short: "Extrapolate a row of checkpoints of any framework with RNA",
 		Long: `Extrapolate a row of checkpoints with RNA, in memory that does not grow with them.
 
-Files are safetensors, or what torch.save wrote (.pt, .pth): a state dict, or a training script's checkpoint with one in
-it. No code of theirs is run. Weights are float64, float32, float16 or bfloat16. K files make K − 1 residuals. Integers are copied from the last
+It is the short form of rna merge --by rna, and reads the same forms of checkpoints: safetensors, what torch.save wrote, folders of shards,
+distributed checkpoints, npz and GGUF. No code of theirs is run. K files make K − 1 residuals. Integers are copied from the last
 file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors,
 or for .pt and .pth what torch.load takes.
 
@@ -184,8 +185,11 @@ func (f *windowFlags) openWindow(args []string, opt extrapolate.Options) (*extra
 			if c, err = extrapolate.Open(path, f.key); err == nil {
 				files = append(files, c)
 			}
-			if err == nil && f.weights && c.Contents != statedict.Weights {
+			if err == nil && f.weights && c.Contents != statedict.Weights && !(f.factors && c.Contents == statedict.Factors) {
 				err = fmt.Errorf("%s %s", c.Path, c.What)
+				if c.Contents == statedict.Factors {
+					err = fmt.Errorf("%w: --adapter delta merges the products of folders, --adapter factors the factors", err)
+				}
 			}
 		}
 		return err

@@ -27,16 +27,16 @@ import (
 type mergeFlags struct {
 	windowFlags
 	merge.Options
-	out, by, base, bn      string
-	lambda, tau, beta      float64
-	sigmaRel               float64
-	stored, steps          []float64
-	shardSize              int64
-	strict, resume         bool
-	quiet, sync, normalize bool
-	json                   cli.JSON
-	workers                int
-	set                    *pflag.FlagSet
+	out, by, base, bn, adapter string
+	lambda, tau, beta          float64
+	sigmaRel                   float64
+	stored, steps              []float64
+	shardSize                  int64
+	strict, resume             bool
+	quiet, sync, normalize     bool
+	json                       cli.JSON
+	workers                    int
+	set                        *pflag.FlagSet
 }
 
 // mergeOptions are the options of each method beside --by.
@@ -119,6 +119,8 @@ It appears whole or not at all.`,
 	m.Uint64Var(&f.Seed, "seed", 0, "dare: seed of the random choice")
 	m.StringVar(&f.bn, "bn", bnLast, "BatchNorm statistics: last file's, or combine (a negative variance becomes 0)")
 	m.Values("bn", bnLast, bnCombine)
+	m.StringVar(&f.adapter, "adapter", "", "LoRA: delta merges the products B A of folders of adapters, exactly, into one of the sum of their ranks; factors merges A and B, which have another product")
+	m.Values("adapter", "delta", "factors")
 	s := cli.NewGroup("Run")
 	f.json.Add(s)
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
@@ -143,6 +145,10 @@ func (f *mergeFlags) check(args []string) ([]string, error) {
 		return nil, fmt.Errorf("--by %s needs --base: the checkpoint that the others were trained from", f.By)
 	case f.By == merge.ByWeights && f.Weights == nil:
 		return nil, errors.New("--by weights needs --weights: one number a file")
+	case f.adapter != "" && f.adapter != "delta" && f.adapter != "factors":
+		return nil, fmt.Errorf("unknown --adapter %q: delta or factors", f.adapter)
+	case f.adapter == "delta" && (f.By.Based() || !merge.IsFolder(f.out)):
+		return nil, errors.New("--adapter delta writes a folder, by mean, weights, ema or wsm")
 	case f.bn != bnLast && f.bn != bnCombine:
 		return nil, fmt.Errorf("unknown --bn %q: last or combine", f.bn)
 	case f.set.Changed("lambda") && f.set.Changed("tau"):
@@ -227,8 +233,11 @@ type mergedRNA struct {
 
 // run merges, and prints what was done.
 func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
+	if f.adapter == "delta" {
+		return f.adapters(args, out)
+	}
 	bar := terminal.NewBar(log, f.quiet)
-	f.windowFlags.weights = true
+	f.windowFlags.weights, f.windowFlags.factors = true, f.adapter == "factors"
 	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: !f.strict})
 	if err != nil {
 		return err
@@ -273,6 +282,35 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 	}
 	rep.Shards, rep.Resumed, rep.WithFiles = w.Shards, w.Resumed, w.Copied
 	return f.json.Write(out, rep, rep.print)
+}
+
+// adapters merges the products of adapters in the given or natural order.
+func (f *mergeFlags) adapters(args []string, out io.Writer) error {
+	if f.order == string(extrapolate.ByStep) {
+		return errors.New("--order step is not for --adapter delta: natural or given")
+	}
+	if f.order == string(extrapolate.Natural) {
+		args = slices.Clone(args)
+		slices.SortStableFunc(args, extrapolate.CompareNatural)
+	}
+	weights, err := f.Fixed(len(args))
+	if err != nil {
+		return err
+	}
+	if err := merge.MergeAdapters(args, weights, f.out); err != nil {
+		return err
+	}
+	rep := &mergeReport{Method: f.By, Output: f.out, Passes: 1, Shards: 1}
+	for i, path := range args {
+		rep.Files = append(rep.Files, mergedFile{Path: path, Form: "adapter", Shards: 1, Weight: &weights[i]})
+	}
+	return f.json.Write(out, rep, func(w io.Writer) error {
+		for _, c := range rep.Files {
+			fmt.Fprintf(w, "%10.6f  %s\n", *c.Weight, c.Path)
+		}
+		_, err := fmt.Fprintf(w, "%s: an adapter of the sum of the products\n", f.out)
+		return err
+	})
 }
 
 // power says which averages the files are.

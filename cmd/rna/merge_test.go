@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onlinerna/train/statedict"
 )
 
 // TestMerge merges checkpoints of several forms by the command.
@@ -33,6 +35,29 @@ func TestMerge(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &rep); err != nil || code != 0 || rep.Files[0].Weight != 0.75 || rep.Copied[0] != "steps" {
 		t.Errorf("%d, %v: %s", code, err, out)
 	}
+	adapter := t.TempDir()
+	factors := filepath.Join(adapter, "adapter_model.safetensors")
+	w, err := statedict.Create(factors, []statedict.Tensor{{Name: "q.lora_A.weight", DType: "F32", Shape: []int{1, 2}}, {Name: "q.lora_B.weight", DType: "F32", Shape: []int{2, 1}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"q.lora_A.weight": {0, 0, 128, 63, 0, 0, 0, 64}, "q.lora_B.weight": {0, 0, 128, 63, 0, 0, 0, 64}} {
+		if err := w.WriteAt(name, b, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, strings.Fields("merge "+adapter+" -o l.safetensors"), "--adapter delta merges the products of folders")
+	expect(t, "merge "+adapter+" -o l.safetensors --adapter factors", "2 tensors combined")
+	fails(t, strings.Fields("merge "+adapter+" -o l --adapter delta"), "an adapter is a folder with adapter_config.json")
+	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte(`{"r": 1, "lora_alpha": 2}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "merge "+adapter+" -o l --adapter delta", "1.000000", "l: an adapter of the sum of the products")
+	fails(t, strings.Fields("merge "+adapter+" -o ll --adapter delta --by rna"), "rna looks at the files")
+	expect(t, "inspect in/flat.dcp in/nested.dcp", "PyTorch distributed checkpoint 4 138", "by mean, weights, ema, wsm, power-ema, rna, slerp, task, ties")
 	shard := "in/hub/model-00001-of-00002.safetensors"
 	for args, want := range map[string]string{
 		"merge x.pt in/hub -o o":                                       "is there and not empty",

@@ -26,7 +26,7 @@ func Sort(files []*Checkpoint, by Order) error {
 	switch by {
 	case Given:
 	case Natural:
-		slices.SortStableFunc(files, func(a, b *Checkpoint) int { return naturalCompare(a.Path, b.Path) })
+		slices.SortStableFunc(files, func(a, b *Checkpoint) int { return CompareNatural(a.Path, b.Path) })
 	case ByStep:
 		steps := map[*Checkpoint]int64{}
 		at := map[int64]*Checkpoint{}
@@ -70,8 +70,8 @@ func (c *Checkpoint) Step() (int64, bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// naturalCompare compares names, runs of digits by their value.
-func naturalCompare(a, b string) int {
+// CompareNatural compares names, runs of digits by their value.
+func CompareNatural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
 		if isDigit(x[0]) && isDigit(y[0]) {

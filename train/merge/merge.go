@@ -121,21 +121,15 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 		p.Weights = Mean(n)
 		rule := extrapolate.Rule{Weights: slices.Repeat([]float64{1}, n), Divisor: float64(n)}
 		p.Rules = func(context.Context, extrapolate.Tensor) (extrapolate.Rule, error) { return rule, nil }
-	case ByWeights:
-		if p.Weights = opt.Weights; len(p.Weights) != n {
-			return nil, fmt.Errorf("%d weights for %d files", len(p.Weights), n)
-		}
+	case ByWeights, ByEMA, ByWSM:
+		p.Weights, err = opt.Fixed(n)
 		sum := 0.0
 		for _, w := range p.Weights {
 			sum += w
 		}
-		if math.Abs(sum-1) > 1e-6 {
+		if err == nil && math.Abs(sum-1) > 1e-6 {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled", sum))
 		}
-	case ByEMA:
-		p.Weights, err = EMA(n, opt.Decay)
-	case ByWSM:
-		p.Weights, err = WSM(n, opt.Schedule)
 	case ByPowerEMA:
 		if len(opt.Stored) != n {
 			return nil, fmt.Errorf("%d steps for %d files", len(opt.Stored), n)
@@ -157,6 +151,24 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 		p.Rules = extrapolate.Linear(p.Weights)
 	}
 	return p, nil
+}
+
+// Fixed are the weights of n files by a method that does not look at them: ByMean, ByWeights, ByEMA and ByWSM.
+func (o *Options) Fixed(n int) ([]float64, error) {
+	switch o.By {
+	case ByMean:
+		return Mean(n), nil
+	case ByWeights:
+		if len(o.Weights) != n {
+			return nil, fmt.Errorf("%d weights for %d files", len(o.Weights), n)
+		}
+		return o.Weights, nil
+	case ByEMA:
+		return EMA(n, o.Decay)
+	case ByWSM:
+		return WSM(n, o.Schedule)
+	}
+	return nil, fmt.Errorf("%s looks at the files: mean, weights, ema and wsm do not", o.By)
 }
 
 // Layer is the name of a tensor without its last part: what "layer" has coefficients of.

@@ -277,7 +277,7 @@ func index(shards [][]extrapolate.Tensor) []byte {
 
 // modelFiles are the files beside weights that a model is loaded with.
 var modelFiles = []string{"config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt",
-	"*.model", "*.tiktoken", "chat_template*", "preprocessor_config.json", "processor_config.json"}
+	"*.model", "*.tiktoken", "chat_template*", "preprocessor_config.json", "processor_config.json", "adapter_config.json"}
 
 // copyModel copies them from the folder that a checkpoint is, or that its index is in.
 func copyModel(from, dir string) (copied []string, err error) {
