@@ -33,6 +33,7 @@ type checkpoint struct {
 	Version  int                        `json:"version"`
 	Position position                   `json:"position"`
 	Images   int                        `json:"images"` // of an epoch
+	Data     *identities                `json:"data,omitempty"`
 	Best     *hook.BestRecord           `json:"best,omitempty"`
 	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // where the device has one
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
@@ -110,7 +111,7 @@ func (r *Run) save() error {
 		if err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Data: &r.in.are, Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			saving, ok := h.(hook.SavingHook)
 			if !ok {
@@ -246,6 +247,16 @@ func (r *Run) load(dir string) error {
 	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.in.train.Steps() || c.Position.Steps < 0:
 		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
 			path, c.Position.Epoch, c.Position.Batch, r.Resolved.Epochs, r.in.train.Steps())
+	}
+	if c.Data != nil {
+		switch what := r.in.are.differ(c.Data); {
+		case what == "":
+		case r.DataChanged:
+			r.Resolved.note("the data have changed since the checkpoint (%s)", what)
+		default:
+			return fmt.Errorf("%s: the data have changed since the checkpoint (%s): name the place of the same data, or say that others "+
+				"are meant: --data-changed ok", path, what)
+		}
 	}
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err

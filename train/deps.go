@@ -21,6 +21,9 @@ type Deps struct {
 	// run is given them again. Val may be nil. Val's classes are Train's.
 	Train, Val data.Dataset
 
+	// DataChanged lets a resumed run go on with other images than those of its checkpoint, of the same number.
+	DataChanged bool
+
 	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Spec.Accumulate batches of
 	// each rank, rank 0 alone writes files, and an error that is not Common leaves the other ranks waiting.
 	Ranks *ranks.Group

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"onlinerna/data"
 	"onlinerna/data/augment"
@@ -34,9 +35,27 @@ type input struct {
 	val, held    *data.Loader // nil without such images
 	heldSize     int          // images of held's set
 	sized        map[int]sizedLoaders
+	are          identities
 
 	*Deps
 	unreadable map[string]bool // lines that were logged; nil for none
+}
+
+// identities tell the sets of runs apart, in checkpoints and on ranks.
+type identities struct {
+	Train data.Identity `json:"train"`
+	Val   data.Identity `json:"val"`
+}
+
+// differ says in what sets differ from those of a checkpoint, "" where they do not.
+func (a *identities) differ(b *identities) string {
+	var list []string
+	for _, x := range []struct{ of, what string }{{"training", a.Train.Differ(b.Train)}, {"validation", a.Val.Differ(b.Val)}} {
+		if x.what != "" {
+			list = append(list, x.of+" images: "+x.what)
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // sizedLoaders yield training images of one size.
@@ -60,8 +79,11 @@ func (in *input) open(c *Resolved) (err error) {
 		in.opened = true
 		in.split = splitOf(&c.Spec, in.set, in.valSet)
 	}
-	in.profile, err = data.ProfileOf(in.set)
-	return err
+	if in.profile, err = data.ProfileOf(in.set); err != nil {
+		return err
+	}
+	in.are = identities{data.IdentityOf(in.set), data.IdentityOf(in.valSet)}
+	return nil
 }
 
 // checkSets checks the sets that the program gives.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"onlinerna/internal/checksum"
+	"onlinerna/internal/files"
 	"onlinerna/train/hook"
 )
 
@@ -74,7 +75,7 @@ func (h *metricsHook) open() error {
 		f.Close()
 		return err
 	}
-	h.file, h.buf = f, bufio.NewWriter(f)
+	h.file, h.buf = f, bufio.NewWriter(files.Asking(f))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/shard"
 	"onlinerna/train/tensorboard"
 )
@@ -67,6 +69,9 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 	r.engine = &engine{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}
 	r.judge = &judge{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}
 	r.folder = &folder{Deps: &r.Deps, c: &r.Resolved, pos: &r.pos}
+	if err = r.Ranks.Compare(ranks.Fact{Name: "the run's folder", Value: cmp.Or(c.Out, "none")}); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
 	for _, stage := range []func() error{ // each of which may need all ranks to have passed the one before
 		func() error { return checkDevice(&c, d.Device) },
 		r.openData, r.openNetwork, r.openLoaders,

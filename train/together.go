@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"onlinerna/data"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -89,6 +90,14 @@ func (r *Run) preflight() error {
 	}{{"parameters", r.Net.Params.Len()}, {"training images", train}, {"validation images", val}, {"epoch", r.pos.Epoch},
 		{"batches of the epoch done", r.pos.Batch}, {"steps done", r.pos.Steps}} {
 		facts = append(facts, ranks.Fact{Name: f.name, Value: strconv.Itoa(f.n)})
+	}
+	for _, of := range []struct {
+		name string
+		is   data.Identity
+	}{{"training", r.in.are.Train}, {"validation", r.in.are.Val}} {
+		for _, x := range of.is.Facts() {
+			facts = append(facts, ranks.Fact{Name: of.name + " images as they lie: " + x[0], Value: cmp.Or(x[1], "no value")})
+		}
 	}
 	if err := g.Compare(facts...); err != nil {
 		return err

@@ -31,6 +31,9 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 	} {
 		facts = append(facts, ranks.Fact{Name: x.name, Value: fmt.Sprint(x.value)})
 	}
+	for _, x := range data.IdentityOf(e.set).Facts() {
+		facts = append(facts, ranks.Fact{Name: "evaluated images: " + x[0], Value: x[1]})
+	}
 	return g.Compare(facts...)
 }
 

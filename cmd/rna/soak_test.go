@@ -104,19 +104,11 @@ func (s *soak) same(out string) bool {
 // finish goes on with a run until its end, and starts it where there is none. hurt, if it is not nil, is done to each process while it runs.
 func (s *soak) finish(out string, hurt func(cmd *exec.Cmd)) (starts int) {
 	for starts = 1; ; starts++ {
-		args := []string{"train", "--resume", out, "-q", "--threads", "1"}
-		if _, err := os.Stat(filepath.Join(out, "checkpoint")); err != nil {
-			args = soakRun(out)
-		}
-		cmd, said := s.start(args...)
+		cmd, said := s.start(append(soakRun(out), "--resume-or-start")...)
 		if hurt != nil && starts <= 3 {
 			hurt(cmd)
 		}
 		err := cmd.Wait()
-		if err != nil && strings.Contains(said.String(), "nothing to resume") { // it was killed before there was a run
-			cmd, said = s.start(soakRun(out)...)
-			err = cmd.Wait()
-		}
 		switch status := cmd.ProcessState.ExitCode(); {
 		case err == nil:
 			return starts

@@ -37,6 +37,8 @@ type trainFlags struct {
 	process    []option.Setting // other options there
 
 	recipe, configFile, resume string
+	dataChanged                string
+	orStart                    bool
 	quiet, verbose, debugSync  bool
 	stopWithin                 time.Duration
 	profile                    int
@@ -57,6 +59,11 @@ var processOptions = slices.Concat(option.Table[trainFlags]{
 		Help: "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"},
 	{Name: "resume", Group: "Run", Field: func(f *trainFlags) any { return &f.resume }, Resumable: true,
 		Help: "go on with the run in this `folder`, from its last checkpoint"},
+	{Name: "resume-or-start", Group: "Run", Field: func(f *trainFlags) any { return &f.orStart },
+		Help: "go on with the run in the folder of -o if it has a checkpoint, else start it: one command for jobs that are queued again. " +
+			"It waits for a process that writes there. Options that a run keeps must be as at its start; --config and --recipe count at the start"},
+	{Name: "data-changed", Group: "Run", Field: func(f *trainFlags) any { return &f.dataChanged }, Values: func() []string { return []string{"ok"} }, Resumable: true,
+		Help: "ok: --resume goes on with images that were edited, relabelled or replaced, as many as before"},
 	{Name: "stop-within", Group: "Run", Field: func(f *trainFlags) any { return &f.stopWithin }, Resumable: true,
 		Help: "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved"},
 	{Name: "profile", Group: "Run", Field: func(f *trainFlags) any { return &f.profile }, Check: option.Between(1, train.MaxProfile), Resumable: true,
@@ -97,7 +104,8 @@ rate that falls by half a cosine, five times as high for a last layer that has t
   rna train --data cifar10 --model resnet20 --epochs 30
   rna train --data imagenet --model resnet50
   rna train --data photos --val-split 0.2 --model resnet18 --init resnet18.pth
-  rna train --resume runs/20260102-150405-resnet50`,
+  rna train --resume runs/20260102-150405-resnet50
+  rna train --resume-or-start -o runs/mine --data imagenet`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.onRanks(cmd, func(g *ranks.Group) error { return runTrain(cmd, f, g) })
@@ -198,7 +206,7 @@ func (f *trainFlags) observe(run *train.Run, progress *progress, out io.Writer) 
 }
 
 func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, watcher hook.Hook) (*train.Run, error) {
-	d := train.Deps{Device: dev, Ranks: g, Hooks: []hook.Hook{watcher}}
+	d := train.Deps{Device: dev, Ranks: g, Hooks: []hook.Hook{watcher}, DataChanged: f.dataChanged != ""}
 	if f.resume == "" {
 		c := f.Spec
 		c.Out = cmp.Or(c.Out, train.AutoOut)
@@ -250,7 +258,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 		if batches > 0 {
 			fmt.Fprintf(w, "Resumed in epoch %d, after step %d of the run\n", epoch, steps)
 		} else {
-			fmt.Fprintf(w, "Resumed after epoch %d\n", n)
+			fmt.Fprintf(w, "Resumed after epoch %d\n", epoch-1)
 		}
 	}
 }

@@ -26,10 +26,17 @@ func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error)
 // open checks the options and opens the device.
 func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
 	said := cmd.Flags().Changed
-	if f.resume != "" {
+	if f.orStart {
+		if err := f.resumeOrStart(cmd, g); err != nil {
+			return nil, err
+		}
+	} else if f.resume != "" {
 		if wrong := f.fixed(); len(wrong) > 0 {
 			return nil, cli.Usage(cmd, fmt.Errorf("--resume goes on with the options of the run; it does not take %s", cli.Said(wrong)))
 		}
+	}
+	if f.dataChanged != "" && f.resume == "" && !f.orStart {
+		return nil, cli.Usage(cmd, errors.New("--data-changed is of a run that goes on: give --resume, too"))
 	}
 	if err := f.build(); err != nil {
 		return nil, cli.Usage(cmd, err)
@@ -93,12 +100,66 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 
 // wanted is the name of the device that the user wants, before it is known which there are.
 func (f *trainFlags) wanted() string {
-	if f.resume != "" && f.Device == "" {
-		if c, err := train.ReadSpec(f.resume); err == nil && c.Device != "" {
+	if dir := cmp.Or(f.resume, f.started()); dir != "" && f.Device == "" {
+		if c, err := train.ReadSpec(dir); err == nil && c.Device != "" {
 			return c.Device
 		}
 	}
 	return cmp.Or(f.Device, "auto")
+}
+
+// started is the folder of --resume-or-start, "" without it.
+func (f *trainFlags) started() string {
+	for _, x := range f.said {
+		if f.orStart && x.Name == "out" {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+// resumeOrStart makes the command line that of a run that is resumed, if its folder has a checkpoint.
+func (f *trainFlags) resumeOrStart(cmd *cobra.Command, g *ranks.Group) error {
+	dir := f.started()
+	if f.resume != "" || dir == "" || dir == train.AutoOut {
+		return cli.Usage(cmd, errors.New("--resume-or-start is for the run in a folder of its own: name that by -o, without --resume"))
+	}
+	there, err := false, error(nil)
+	if g.First() {
+		there, err = train.Await(cmd.Context(), dir, func(holder error) { fmt.Fprintln(cmd.ErrOrStderr(), holder) })
+	}
+	if err = g.Together(err); err == nil {
+		err = g.Share(&there)
+	}
+	if err != nil || !there {
+		return err
+	}
+	c, err := train.ReadSpec(dir)
+	if err != nil {
+		return err
+	}
+	var kept []option.Setting
+	var wrong []string
+	for _, x := range f.said {
+		switch o := train.Options().Find(x.Name); {
+		case o.Resumable:
+			kept = append(kept, x)
+		case x.Name == "out" || x.Name == "init" || x.Text == "auto": // which are resolved at the start
+		default:
+			trial := c
+			if err := train.Options().Apply(&trial, x); err != nil {
+				return cli.Usage(cmd, cli.Dashed(err))
+			}
+			if o.Text(&trial) != o.Text(&c) {
+				wrong = append(wrong, fmt.Sprintf("--%s %s", x.Name, cmp.Or(o.Text(&c), "left out")))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return cli.Usage(cmd, fmt.Errorf("the run in %s was started with %s: say the same, or choose another folder", dir, strings.Join(wrong, ", ")))
+	}
+	f.resume, f.said, f.configFile, f.recipe = dir, kept, "", ""
+	return nil
 }
 
 // fixed lists the options on the command line that a resumed run does not take.

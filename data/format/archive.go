@@ -125,6 +125,9 @@ func (d *archive) Channels() int     { return 3 }
 func (d *archive) Label(i int) int   { return int(d.labels[i]) }
 func (d *archive) Name(i int) string { return d.file(i).path + "/" + d.keys.at(i) }
 
+// Size is the number of bytes of image i, 0 if its place is not known.
+func (d *archive) Size(i int) (int64, error) { return int64(d.sizes[i]), nil }
+
 // file returns the file that contains image i.
 func (d *archive) file(i int) *shardFile {
 	k, ok := slices.BinarySearch(d.first, i)

@@ -209,6 +209,15 @@ func (d *folder) Name(i int) string {
 	return filepath.Join(d.root, filepath.FromSlash(d.files.at(i)))
 }
 
+// Size is the number of bytes of image i's file.
+func (d *folder) Size(i int) (int64, error) {
+	info, err := os.Stat(d.Name(i))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
 // Encoded implements Encoded.
 func (d *folder) Encoded(i int, b *Buffer) ([]byte, error) {
 	name := d.Name(i)

@@ -40,7 +40,10 @@ const (
 
 // Mkdir makes a folder.
 func Mkdir(dir string) error {
-	err := os.Mkdir(dir, 0o777)
+	err := ask("mkdir", dir)
+	if err == nil {
+		err = os.Mkdir(dir, 0o777)
+	}
 	if err == nil {
 		tell(Change{What: Made, Path: dir})
 	}
@@ -49,7 +52,10 @@ func Mkdir(dir string) error {
 
 // Rename gives a file or a folder another name.
 func Rename(from, to string) error {
-	err := os.Rename(from, to)
+	err := ask("rename", to)
+	if err == nil {
+		err = os.Rename(from, to)
+	}
 	if err == nil {
 		tell(Change{What: Renamed, Path: from, To: to})
 	}
@@ -58,7 +64,10 @@ func Rename(from, to string) error {
 
 // Remove removes a file or an empty folder.
 func Remove(path string) error {
-	err := os.Remove(path)
+	err := ask("remove", path)
+	if err == nil {
+		err = os.Remove(path)
+	}
 	if err == nil {
 		tell(Change{What: Removed, Path: path})
 	}
@@ -78,6 +87,9 @@ func RemoveAll(path string) error {
 		for _, p := range slices.Backward(all) {
 			tell(Change{What: Removed, Path: p})
 		}
+	}
+	if err := ask("remove", path); err != nil {
+		return err
 	}
 	return os.RemoveAll(path)
 }

@@ -30,6 +30,9 @@ func Create(path string) (*File, error) {
 	}
 	for {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", stem(path), rand.Uint32()))
+		if err := ask("create", name); err != nil {
+			return nil, err
+		}
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
 		if err == nil {
 			tell(Change{What: Created, Path: name})
@@ -81,7 +84,9 @@ func (f *File) commit(sync bool) error {
 		err = f.Chmod(f.mode)
 	}
 	if err == nil && sync {
-		err = f.Sync()
+		if err = ask("sync", f.Name()); err == nil {
+			err = f.Sync()
+		}
 	}
 	if err == nil && Trace != nil {
 		var b []byte
@@ -89,7 +94,9 @@ func (f *File) commit(sync bool) error {
 		tell(Change{What: Filled, Path: f.Name(), Data: b, Synced: sync})
 	}
 	if e := f.File.Close(); err == nil {
-		err = e
+		if err = e; err == nil {
+			err = ask("close", f.Name())
+		}
 	}
 	f.done = true
 	if err == nil {
@@ -185,7 +192,12 @@ func SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	if err = ask("sync", dir); err == nil {
+		err = d.Sync()
+	}
+	if unsyncable(err) {
+		err = nil
+	}
 	if e := d.Close(); err == nil {
 		err = e
 	}

@@ -36,7 +36,9 @@ func SyncFiles(dir string) error {
 		if err != nil {
 			return err
 		}
-		err = f.Sync()
+		if err = ask("sync", path); err == nil {
+			err = f.Sync()
+		}
 		if e := f.Close(); err == nil {
 			err = e
 		}

@@ -1,0 +1,73 @@
+package files
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+)
+
+// Fault, if set, is asked before each call of the file system by this package, and fails it by an error, for tests of
+// failing disks. A write that it fails by io.ErrShortWrite writes half of its bytes.
+var Fault func(call, path string) error
+
+func ask(call, path string) error {
+	if Fault == nil {
+		return nil
+	}
+	if err := Fault(call, path); err != nil {
+		return &fs.PathError{Op: call, Path: path, Err: err}
+	}
+	return nil
+}
+
+// Asking is a writer to f whose writes [Fault] may fail.
+func Asking(f *os.File) io.Writer { return asking{f} }
+
+type asking struct{ *os.File }
+
+func (a asking) Write(b []byte) (int, error) { return write(a.File, b, a.File.Write) }
+
+func write(f *os.File, b []byte, do func(b []byte) (int, error)) (int, error) {
+	if err := ask("write", f.Name()); errors.Is(err, io.ErrShortWrite) {
+		n, e := do(b[:len(b)/2])
+		return n, errors.Join(e, err)
+	} else if err != nil {
+		return 0, err
+	}
+	return do(b)
+}
+
+// Write writes to the file in the making.
+func (f *File) Write(b []byte) (int, error) { return write(f.File, b, f.File.Write) }
+
+// WriteAt writes at an offset.
+func (f *File) WriteAt(b []byte, at int64) (int, error) {
+	return write(f.File, b, func(b []byte) (int, error) { return f.File.WriteAt(b, at) })
+}
+
+// unsyncable reports whether a folder's fsync failed since its file system has none for folders: names are then kept as
+// the file system pleases.
+func unsyncable(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EBADF) || errors.Is(err, errors.ErrUnsupported)
+}
+
+// left are the names that [Create] gives to files in the making.
+var left = regexp.MustCompile(`^\..+\.[0-9a-f]{8}$`)
+
+// RemoveLeft removes the files in a folder that writers left that were killed. No other process may write there.
+func RemoveLeft(dir string) error {
+	all, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	for _, e := range all {
+		if e.Type().IsRegular() && left.MatchString(e.Name()) && err == nil {
+			err = Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	return err
+}

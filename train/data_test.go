@@ -1,0 +1,96 @@
+package train
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/average"
+	"onlinerna/train/ranks"
+)
+
+// swap exchanges the labels of two images of a set in class folders.
+func swap(t *testing.T, dir string) {
+	t.Helper()
+	var files []string
+	for _, class := range []string{"*0*", "*1*"} {
+		list, err := filepath.Glob(filepath.Join(dir, "train", "*", class))
+		if err != nil || len(list) == 0 {
+			t.Fatal(err, list)
+		}
+		files = append(files, list...)
+	}
+	a, b := files[0], ""
+	for _, f := range files {
+		if filepath.Dir(f) != filepath.Dir(a) {
+			b = f
+		}
+	}
+	other := filepath.Join(filepath.Dir(b), "other-"+filepath.Base(a))
+	if err := os.Rename(a, other); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(b, filepath.Join(filepath.Dir(a), "other-"+filepath.Base(b))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run goes on with other images only where that is said.
+func TestOtherData(t *testing.T) {
+	dir, images := filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16)
+	stopped(t, tinyColour(dir, images), 4)
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := os.Rename(images, moved); err != nil {
+		t.Fatal(err)
+	}
+	resume := func(changed bool) error {
+		r, err := Resume(dir, Deps{Device: cpuDevice(t, 1), DataChanged: changed}, func(c *Spec) { c.Data = moved })
+		if err == nil {
+			r.Close()
+		}
+		return err
+	}
+	if err := resume(false); err != nil {
+		t.Fatalf("the same images elsewhere: %v", err)
+	}
+	swap(t, moved)
+	if err := resume(false); err == nil || !strings.Contains(err.Error(), "training images: the ") || !strings.Contains(err.Error(), "--data-changed ok") {
+		t.Errorf("relabelled images: %v", err)
+	}
+	if err := resume(true); err != nil {
+		t.Errorf("other images that are meant: %v", err)
+	}
+}
+
+// A rank with other images is named before the first step.
+func TestOtherDataOnARank(t *testing.T) {
+	c := Spec{Data: pictures(t, 20, 6, 12), Model: "conv6", Batch: 4, Epochs: 1, RNA: average.Options{Mode: average.Off}}
+	other := pictures(t, 20, 6, 12)
+	swap(t, other)
+	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
+		if g.Rank() == 1 {
+			c.Data = other
+		}
+		return runOn(t.Context(), c, dev, g, nil)
+	}) {
+		if o.err == nil || !strings.Contains(o.err.Error(), "training images as they lie: ") || !strings.Contains(o.err.Error(), "rank 1") {
+			t.Errorf("rank %d: %v", k, o.err)
+		}
+	}
+}
+
+// Ranks write into one folder.
+func TestOtherFolderOnARank(t *testing.T) {
+	dir := t.TempDir()
+	c := Spec{Data: pictures(t, 20, 6, 12), Model: "conv6", Batch: 4, Epochs: 1, RNA: average.Options{Mode: average.Off}}
+	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
+		c.Out = filepath.Join(dir, string(rune('a'+g.Rank())))
+		return runOn(t.Context(), c, dev, g, nil)
+	}) {
+		if o.err == nil || !strings.Contains(o.err.Error(), "the run's folder: ") {
+			t.Errorf("rank %d: %v", k, o.err)
+		}
+	}
+}
