@@ -346,8 +346,14 @@ func (f *evalFlags) resolve(m *network.Meta) error {
 	return nil
 }
 
-// fill takes from the data's profile what neither the file nor the command line says.
+// fill takes from the data's profile what neither the file nor the command line says. Photos are normalised as the net's
+// published weights take them.
 func fill(m *network.Meta, p data.Profile) {
+	if photos, err := photoProfile(); err == nil && slices.Equal(p.Mean, photos.Mean) {
+		if a, err := nn.Lookup(m.Model); err == nil && a.Mean != nil {
+			p.Mean, p.Std = a.Mean, a.Std
+		}
+	}
 	if m.ImageSize == 0 {
 		m.ImageSize = p.Size
 	}

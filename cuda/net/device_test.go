@@ -51,24 +51,19 @@ func TestNet(t *testing.T) {
 func conformance(p number.Precision) devicetest.Options {
 	switch p {
 	case number.TF32:
-		return devicetest.Options{Lacks: lacks, Unit: 0x1p-11, Round: func(x float64) float64 {
+		return devicetest.Options{Unit: 0x1p-11, Round: func(x float64) float64 {
 			u := math.Float32bits(float32(x))
 			return float64(math.Float32frombits((u + 0xfff + u>>13&1) &^ 0x1fff))
 		}}
 	case number.BFloat16, number.Float16:
 		unit := map[number.Precision]float64{number.BFloat16: 0x1p-8, number.Float16: 0x1p-11}[p]
 		left := map[number.Precision]int{number.BFloat16: 3, number.Float16: -1}[p] // few, since the stand-in is slow
-		return devicetest.Options{Lacks: lacks, Unit: unit, Left: left, Round: func(x float64) float64 {
+		return devicetest.Options{Unit: unit, Left: left, Round: func(x float64) float64 {
 			return float64(number.Widen(p, number.Narrow(p, []float32{float32(x)}))[0])
 		}}
 	}
-	return devicetest.Options{Lacks: lacks}
+	return devicetest.Options{}
 }
-
-// lacks are the kinds of op without a kernel, and those that are made of them.
-var lacks = []string{"reduce", "matmul", "permute", "slice", "pad", "concat", "expand", "gather", "gather_grad",
-	"layer_norm", "layer_norm_grad_input", "layer_norm_grad_scale", "rms_norm", "group_norm", "softmax", "softmax_grad",
-	"attention", "tokens", "planes"}
 
 // bound binds an op to operands of the given types, which follow each other in zeroed memory.
 func bound(t *testing.T, d device.Device, o op.Op, types ...op.Type) device.Kernel {

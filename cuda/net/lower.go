@@ -64,6 +64,12 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, o op.ShortcutGrad) (*lowering, error) {
 				return s.shortcut("nn_shortcut_grad", o.Shortcut, s.OutType(), s.InType(0))
 			}),
+			alone(d, func(s step, o op.Permute) (*lowering, error) { return s.moves(o) }),
+			alone(d, func(s step, o op.Slice) (*lowering, error) { return s.moves(o) }),
+			alone(d, func(s step, o op.Pad) (*lowering, error) { return s.moves(o) }),
+			alone(d, func(s step, o op.Concat) (*lowering, error) { return s.moves(o) }),
+			alone(d, func(s step, o op.Expand) (*lowering, error) { return s.moves(o) }),
+			alone(d, step.reduce), alone(d, step.matMul), alone(d, step.gather), alone(d, step.gatherGrad),
 			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
 			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss),
 			alone(d, step.targetLossGrad), alone(d, step.score),

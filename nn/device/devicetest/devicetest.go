@@ -45,9 +45,6 @@ type Options struct {
 	// Left limits, for slow devices, the number of cases in which a single op also gets operands in the layout of the
 	// device's own activations, if this differs from the layout of outside values. 0 is no limit, -1 means no cases.
 	Left int
-
-	// Lacks are the kinds of op that the device has no kernel for. It refuses each, with an error of one line.
-	Lacks []string
 }
 
 // Run tests the device that open makes.
@@ -79,12 +76,11 @@ type suite struct {
 	round     func(float64) float64 // nil: not at all
 	unit      float64
 	left      int // Options.Left
-	lacks     []string
 }
 
 func run(t tester, open Open, opt Options) {
 	t.Helper()
-	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, left: opt.Left, lacks: opt.Lacks}
+	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, left: opt.Left}
 	defer closed(t, s.dev)
 	s.dtype = s.dev.DType()
 	if !s.dtype.Float() || s.dev.Name() == "" {

@@ -13,9 +13,6 @@ import (
 // gradients compares the gradient ops with finite differences of the device's own forward ops.
 func (s *suite) gradients(t tester) {
 	for _, c := range differentiable {
-		if s.lacking(c.build) {
-			continue
-		}
 		if err := s.gradient(c.build); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -133,17 +130,6 @@ var differentiable = []struct {
 	{"binary cross-entropy by targets", func(n *net) int {
 		return n.apply(op.TargetLoss{Binary: true}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
 	}},
-}
-
-// lacking reports whether a program has an op that the device lacks.
-func (s *suite) lacking(build func(n *net) int) bool {
-	n := newNet(s.dtype, "lacking")
-	build(n)
-	return s.lacksOneOf(n.Steps)
-}
-
-func (s *suite) lacksOneOf(steps []device.Step) bool {
-	return slices.ContainsFunc(steps, func(t device.Step) bool { return slices.Contains(s.lacks, t.Op.Kind()) })
 }
 
 // gradient compares the gradients of the sum of dy*y with finite differences along random directions.

@@ -2,11 +2,9 @@ package devicetest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -145,12 +143,6 @@ func (s *suite) ops(t tester) {
 				if c.op.Kind() != kind {
 					continue
 				}
-				if slices.Contains(s.lacks, kind) {
-					if err := s.refuses(c); err != nil {
-						t.Errorf("%v", err)
-					}
-					continue
-				}
 				p := s.roundedProgram(c.program(s.dtype))
 				p.decompose(s.dev)
 				var err error
@@ -176,17 +168,6 @@ func (s *suite) ops(t tester) {
 			}
 		})
 	}
-}
-
-// refuses returns an error unless the device refuses the op of a case, which it lacks, by a line that names it.
-func (s *suite) refuses(c opCase) error {
-	p := c.program(s.dtype)
-	_, err := describe(s.dev, p, p.alone())
-	var u *device.UnsupportedError
-	if !errors.As(err, &u) || !strings.Contains(err.Error(), c.op.String()) || strings.Contains(err.Error(), "\n") {
-		return fmt.Errorf("%v: error %v, want a line that names the op", c.op, err)
-	}
-	return nil
 }
 
 // hasOwnLayout reports whether the device leaves activations of a type that p is given otherwise than it takes those
