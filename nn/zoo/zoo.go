@@ -80,8 +80,8 @@ func (b layer) meanTo(name string, x *G.Node, size int) *G.Node {
 	case s[2] == size:
 		return x
 	case s[2]%size != 0:
-		b.Fail(fmt.Errorf("layer %s: %v is not a multiple of %d×%[3]d pixels, which the linear layers take: choose another "+
-			"input size, as %d", name, s, size, b.Config().Size))
+		b.Fail(fmt.Errorf("layer %s: %v is not a multiple of %d×%[3]d pixels, which the linear layers take: choose an input "+
+			"size of %d", name, s, size, b.Config().Size*size/s[2]))
 	}
 	return b.AvgPool(name, x, s[2]/size, s[2]/size, 0)
 }

@@ -2,6 +2,7 @@ package zoo_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"onlinerna/nn"
@@ -99,6 +100,24 @@ func TestArchitectures(t *testing.T) {
 			t.Error(err)
 		} else if m.RandomCounter == nil && a.Dropout+a.DropPath > 0 {
 			t.Errorf("%s has no random layer", a.Name)
+		}
+	}
+}
+
+// Inputs that do not fit are refused with the layer and its shapes.
+func TestInputs(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int
+		want string
+	}{
+		"vgg16":         {160, "layer avgpool: (1, 512, 5, 5) is not a multiple of 7×7 pixels, which the linear layers take: choose an input size of 224"},
+		"alexnet":       {32, "layer features.12: max_pool"},
+		"squeezenet1_0": {8, "layer features.2: max_pool"},
+		"resnet9":       {16, "layer pool: max_pool"},
+	} {
+		_, err := nn.Build(name, nn.Config{Batch: 1, Size: c.size})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s at %d pixels: %v, want …%s…", name, c.size, err, c.want)
 		}
 	}
 }
