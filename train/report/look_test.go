@@ -3,8 +3,11 @@ package report
 import (
 	"image/color"
 	"math"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"onlinerna/train"
 	"onlinerna/train/internal/figure"
 	"onlinerna/train/network"
 )
@@ -57,7 +60,8 @@ func TestLinearSpans(t *testing.T) {
 	for _, c := range []struct {
 		values []float64
 		lo, hi float64
-	}{{[]float64{1, 2}, .95, 2.05}, {[]float64{2, 2}, 1.8, 2.2}, {[]float64{0, 0}, 0, 1e-3}, {[]float64{math.NaN()}, 0, 1}} {
+	}{{[]float64{1, 2}, .95, 2.05}, {[]float64{2, 2}, 1.8, 2.2}, {[]float64{0, 0}, 0, 1e-3}, {[]float64{math.NaN()}, 0, 1},
+		{[]float64{0, 1, 1.5}, 0, 1.575}} {
 		s := series{kind: network.SGD, scores: map[int]network.Score{}}
 		for i, v := range c.values {
 			s.scores[i+1] = network.Score{Loss: v}
@@ -86,5 +90,47 @@ func TestLinearSpans(t *testing.T) {
 	}
 	if labels != "1.5 2 " {
 		t.Error(labels)
+	}
+	labels = ""
+	for _, tick := range (span{lo: 2.5, hi: 4.5, log: true}).ticks() {
+		labels += tick.Label + " "
+	}
+	if labels != "3 4 " {
+		t.Error(labels)
+	}
+}
+
+// A panel leaves out a series without a finite value, and has room beside the first and the last epoch.
+func TestPanelRoom(t *testing.T) {
+	c := train.Spec{Epochs: 101}
+	list := []series{
+		{kind: network.SGD, name: "SGD", scores: map[int]network.Score{1: {Loss: 1}, 101: {Loss: 2}}},
+		{kind: network.RNA, name: "RNA", scores: map[int]network.Score{2: {Loss: math.NaN()}}},
+	}
+	p, err := panel(c, list, "loss", func(s network.Score) float64 { return s.Loss })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(p.X.Min+1) > 1e-12 || math.Abs(p.X.Max-103) > 1e-12 {
+		t.Errorf("epochs from %g to %g", p.X.Min, p.X.Max)
+	}
+}
+
+// Columns of coefficients end below each other, and two coefficients have their null, too.
+func TestCoefficientColumns(t *testing.T) {
+	_, h := demo()
+	h[9].RNA.C = []float64{.5, .5}
+	var b strings.Builder
+	if err := CoefficientTable(&b, h[8:]); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	for _, line := range lines[1:5] {
+		if utf8.RuneCountInString(line) != utf8.RuneCountInString(lines[1]) {
+			t.Errorf("%q is not as long as %q", line, lines[1])
+		}
+	}
+	if !strings.Contains(b.String(), "Of 3 iterates that scatter about a point, c is a parabola at the distance 0.000.") {
+		t.Error(b.String())
 	}
 }
