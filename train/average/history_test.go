@@ -2,6 +2,7 @@ package average
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"onlinerna/nn/device"
@@ -101,5 +102,25 @@ func TestNoteNoise(t *testing.T) {
 		if d := rec.NoiseDistance; (d == nil) != (c.want < 0) || d != nil && (math.Abs(*d-c.want) > 1e-12 || rec.Noise != 1) {
 			t.Errorf("%s: distance %v, noise %v", c.name, d, rec.Noise)
 		}
+	}
+}
+
+// What is left zero gets the defaults of the documentation; the window goes by the epochs, from 3 to 10.
+func TestResolve(t *testing.T) {
+	for _, c := range []struct{ epochs, given, want int }{{2, 0, 3}, {12, 0, 6}, {90, 0, 10}, {90, 4, 4}} {
+		var r Options
+		r.Resolve(c.epochs, c.given, nil)
+		if r.Window != c.want || !slices.Equal(r.Averages, []int{c.want}) {
+			t.Errorf("%d epochs: window %d, averages %v", c.epochs, r.Window, r.Averages)
+		}
+		if r.Mode != Offline || *r.Lambda != 1e-9 || *r.Beta != 1 || r.Start != 2 || r.Every != 1 || r.PerEpoch != 1 ||
+			r.Stats != Reestimate || r.Batches != 20 || r.Momentum != Reset || r.Residual != Weights {
+			t.Errorf("%+v", r)
+		}
+	}
+	r := Options{Search: true, Residual: Gradients}
+	r.Resolve(12, 5, []int{5, 10})
+	if r.Lambda != nil || *r.Beta != 0 || r.Window != 5 || !slices.Equal(r.Averages, []int{5, 10}) {
+		t.Errorf("%+v", r)
 	}
 }
