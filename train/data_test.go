@@ -94,3 +94,26 @@ func TestOtherFolderOnARank(t *testing.T) {
 		}
 	}
 }
+
+// Half-written weights of a killed process go when the run goes on; other files stay.
+func TestLeftFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(dir), 4)
+	left, other := filepath.Join(dir, ".best.safetensors.0123abcd"), filepath.Join(dir, ".notes.txt")
+	for _, path := range []string{left, other} {
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Resume(dir, Deps{Device: cpuDevice(t, 1)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", left, err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}

@@ -143,7 +143,12 @@ func (f *folder) dueAfter(step int) bool {
 func (f *folder) lock() error {
 	return f.first(func() (err error) {
 		if f.locked == nil {
-			f.locked, err = store.Acquire(filepath.Join(f.c.Out, checkpointDir))
+			if f.locked, err = store.Acquire(filepath.Join(f.c.Out, checkpointDir)); err != nil {
+				return err
+			}
+			for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir)} {
+				err = errors.Join(err, files.RemoveLeft(dir))
+			}
 		}
 		return err
 	})
