@@ -265,3 +265,51 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestTaken: a value that is set has a text, which sets the same again, and may be taken back.
+func TestTaken(t *testing.T) {
+	shares := Table[Share]{{Name: "share", Default: "0", Field: func(s *Share) any { return s }, Check: Inside(0, 1)}}.Under("Shares")
+	if r := shares.Rows(); len(r) != 1 || r[0].Group != "Shares" || r[0].Type != "number" {
+		t.Errorf("%+v", r)
+	}
+	var x Share
+	if err := shares[0].Set(&x, "20%"); err != nil || x.Float() != 0.2 || shares[0].Text(&x) != "0.2" {
+		t.Errorf("%v, %v", x, err)
+	}
+	if shares[0].Unset(&x); shares[0].IsSet(&x) {
+		t.Errorf("%v", x)
+	}
+	for name, text := range map[string]string{"memory": "2GB", "wait": "90s", "words": `a,"b,c"`, "pair": "4,13", "lr-final": "0.5", "off": "false"} {
+		o := table.Find(name)
+		var a, b settings
+		err := o.Set(&a, text)
+		if err == nil {
+			err = o.Set(&b, o.Text(&a))
+		}
+		if err != nil || !o.IsSet(&a) || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s %s: %+v and %+v, %v", name, text, a, b, err)
+		}
+		if o.Unset(&a); o.IsSet(&a) || o.Text(&a) != "" {
+			t.Errorf("%s is still %s", name, o.Text(&a))
+		}
+	}
+	if use := table.Find("mode").Usage(); use != "a mode (default: fast)" {
+		t.Errorf("%q", use)
+	}
+	for text, want := range map[string]string{"wait soon": "want a time, as 90s, 10m or 1h", `words "a`: "want a list with commas between", "memory x": "want a number of bytes"} {
+		var a settings
+		err := table.Apply(&a, Settings(text)...)
+		var wrong *Error
+		if !errors.As(err, &wrong) || errors.Unwrap(err) == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	n, m := 0, (*int)(nil)
+	Default(&n, 3)
+	Default(&n, 4)
+	DefaultPointer(&m, 3)
+	DefaultPointer(&m, 4)
+	if n != 3 || *m != 3 {
+		t.Errorf("defaults %d and %d", n, *m)
+	}
+}

@@ -300,7 +300,7 @@ func (s Schedule) String() string {
 	case Cosine:
 		t = fmt.Sprintf("%.6g falling to %.6g by half a cosine", s.Rate, s.final())
 	case Hold:
-		t = fmt.Sprintf("%.6g to epoch %g, then falling linearly to %.6g", s.Rate, s.Warmup+float64(s.HoldFor), s.final())
+		t = fmt.Sprintf("%.6g to epoch %.6g, then falling linearly to %.6g", s.Rate, s.Warmup+float64(s.HoldFor), s.final())
 	case Poly:
 		t = fmt.Sprintf("%.6g falling to %.6g by a power of %g", s.Rate, s.final(), s.Power)
 	case OneCycle:
@@ -313,7 +313,7 @@ func (s Schedule) String() string {
 	case s.WarmupSteps > 0:
 		t += fmt.Sprintf(", warm-up of %d steps", s.WarmupSteps)
 	case s.Warmup > 0:
-		t += fmt.Sprintf(", warm-up to epoch %g", s.Warmup)
+		t += fmt.Sprintf(", warm-up to epoch %.6g", s.Warmup)
 	}
 	return t
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/train/option"
 )
 
 // TestSchedulesAgainstPyTorch compares rates with those of torch.optim.lr_scheduler, stepped once an epoch.
@@ -225,6 +227,46 @@ func TestOneCycleOfWarmup(t *testing.T) {
 	for step, want := range []float64{s.Rate * s.from(), .1} {
 		if got := s.AtStep(step, 2); math.IsNaN(got) || math.Abs(got-want) > 1e-12 {
 			t.Errorf("step %d: %g, want %g", step, got, want)
+		}
+	}
+}
+
+// TestWords resolves schedules as users choose them, and tells them in words.
+func TestWords(t *testing.T) {
+	for _, c := range []struct{ options, want string }{
+		{"", "0.1 to epoch 10, then falling linearly to 0.001"},
+		{"schedule linear", "0.1 falling linearly to 0.001"},
+		{"schedule constant lr 0.5", "0.5"},
+		{"schedule step", "0.1 times 0.1 every 4 epochs"},
+		{"schedule multi lr-milestones 3,6 lr-gamma 0.5", "0.1 times 0.5 at epochs [3 6]"},
+		{"schedule cosine warmup 2", "0.1 falling to 0 by half a cosine, warm-up to epoch 2"},
+		{"schedule cosine warmup-steps 50", "0.1 falling to 0 by half a cosine by step, warm-up of 50 steps"},
+		{"schedule poly lr-power 2", "0.1 falling to 0 by a power of 2"},
+		{"schedule one-cycle lr 1", "one cycle from 0.04 up to 1 and down to 4e-06 by step, warm-up to epoch 3.6"},
+		{"schedule cosine warmup 0.5", "0.1 falling to 0 by half a cosine by step, warm-up to epoch 0.5"},
+	} {
+		var s Schedule
+		err := Options("by the data").Apply(&s, option.Settings(c.options)...)
+		s.Resolve(12, Hold, 0.1)
+		if err == nil {
+			err = s.Validate()
+		}
+		if got := s.String(); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.options, got, err, c.want)
+		}
+	}
+}
+
+// TestWarming: the steps of the warm-up, by epochs and by steps.
+func TestWarming(t *testing.T) {
+	for _, c := range []struct {
+		s      Schedule
+		warmed int // the first step behind the warm-up, of 5 an epoch
+	}{{Schedule{Warmup: 2}, 10}, {Schedule{By: ByStep, Warmup: 0.4}, 2}, {Schedule{By: ByStep, WarmupSteps: 7}, 7}, {Schedule{}, 0}} {
+		for step := range 15 {
+			if got := c.s.Warming(step, 5); got != (step < c.warmed) {
+				t.Errorf("%+v: step %d is in the warm-up: %v", c.s, step, got)
+			}
 		}
 	}
 }
