@@ -8,33 +8,32 @@ import (
 	"onlinerna/train/network"
 )
 
-// averaging is what an averaging optimiser takes of a run: its iterate is an average beside the parameters, where
-// gradients are taken.
+// averaging serves an averaging optimiser: it takes gradients at the parameters, and its iterate is an average beside them.
 type averaging struct {
-	rule    device.Averaging // nil where the iterate is the parameters
+	rule    device.Averaging // nil for an optimiser whose iterate is the parameters
 	iterate device.Vector    // room for the average
 	working network.Point    // parameters and statistics of training while the iterate is in the network
-	inside  bool             // it is
+	inside  bool             // the iterate is in the network
 }
 
-// shares is the weights of steps in the average so far. It belongs to checkpoints.
+// shares sums up the weights of the steps in the average so far. Checkpoints have it.
 type shares struct {
 	Most float64 `json:"most"` // largest learning rate
 	Sum  float64 `json:"sum"`  // of weights
 }
 
-// share takes a step at a learning rate into s and is its part of all.
+// share adds the weight of a step at a learning rate, and returns its share of all.
 func (s *shares) share(o device.Averaging, rate float64) float64 {
 	s.Most = max(s.Most, rate)
 	w := o.Weight(s.Most)
 	s.Sum += w
-	if s.Sum == 0 { // the rate warms up from 0
+	if s.Sum == 0 { // the learning rate warms up from 0
 		return 0
 	}
 	return w / s.Sum
 }
 
-// openAveraged allocates what the optimiser of the run needs.
+// openAveraged allocates the vectors of an averaging optimiser.
 func (e *engine) openAveraged() (err error) {
 	a := &e.averaged
 	o, ok := e.update.Optimizer.(device.Averaging)
@@ -67,8 +66,8 @@ func (e *engine) iterate() (device.Vector, error) {
 	return a.iterate, a.iterate.AddScaled(a.rule.Offset(), e.update.State[0])
 }
 
-// atIterate runs fn with the iterate in the network, with BatchNorm statistics of its own. Where fn leaves other
-// weights there, training goes on from these as the iterate, else from where it was, bit for bit.
+// atIterate runs fn with the iterate in the network, recalibrated. If fn leaves other weights there, training goes on with these as the iterate,
+// else from where it was, bit for bit.
 func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 	a := &e.averaged
 	if a.rule == nil {
@@ -90,7 +89,7 @@ func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 		err = errors.Join(err, e.backFrom(x))
 	}()
 	epoch := e.pos.Epoch
-	e.pos.Epoch = min(epoch, e.c.Epochs) // behind the last epoch the images are still its
+	e.pos.Epoch = min(epoch, e.c.Epochs) // after the last epoch its images still serve
 	err = e.recalibrate(ctx)
 	e.pos.Epoch = epoch
 	if err != nil {
@@ -99,7 +98,7 @@ func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 	return fn()
 }
 
-// backFrom puts the parameters of training back, where the network still has the iterate x.
+// backFrom puts the parameters of training back if the network still has the iterate x, else parameters that have the new iterate.
 func (e *engine) backFrom(x device.Vector) error {
 	a := &e.averaged
 	if err := x.AddScaled(-1, e.net.Params); err != nil {

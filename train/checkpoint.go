@@ -35,7 +35,7 @@ type checkpoint struct {
 	Images   int                        `json:"images"` // of an epoch
 	Data     *identities                `json:"data,omitempty"`
 	Best     *hook.BestRecord           `json:"best,omitempty"`
-	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // where the device has one
+	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // nil for a device without one
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (r *Run) Save() error {
 	return r.Ranks.Together(r.folder.written())
 }
 
-// saveLater is Save that does not wait until the files are on the disk. What goes wrong from then on is an error of the next step or checkpoint.
+// saveLater is Save without waiting for the disk. A later failure is an error of the next step or checkpoint.
 func (r *Run) saveLater() error {
 	if r.Resolved.Out == "" {
 		return errors.New("the run has no folder to save its state in")
@@ -63,7 +63,7 @@ func (r *Run) saveLater() error {
 	return r.profiler.between("checkpoint", r.saveTogether)
 }
 
-// saveTogether writes the state of the run, behind the back of what follows: rank 0 does, while the others give it what only they have.
+// saveTogether has rank 0 write the state of the run in the background. Other ranks contribute the shards of hooks.
 func (r *Run) saveTogether() error {
 	g := r.Ranks
 	var err error
@@ -83,7 +83,7 @@ func (r *Run) saveTogether() error {
 	return g.Together(err)
 }
 
-// saveSharded is Save of a hook on all ranks, if none of them has failed before.
+// saveSharded calls Save of a hook on all ranks, unless one of them has failed before.
 func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, error) {
 	if err := r.Ranks.Together(nil); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, erro
 	return h.Save(r.state(), dir)
 }
 
-// save writes the state of the run, with the others in saveTogether where hooks need them.
+// save writes the state of the run. Sharded hooks meet the other ranks, which are in saveTogether.
 func (r *Run) save() error {
 	root := filepath.Join(r.Resolved.Out, checkpointDir)
 	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
@@ -191,7 +191,7 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
 	before := c.Epochs
-	if c.BestBy == "" { // as it was before there was a choice
+	if c.BestBy == "" { // the run is from before there was a choice
 		c.BestBy = hook.ByLoss
 	}
 	if adjust != nil {
@@ -199,7 +199,8 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 	}
 	c.Out = dir
 	r, err := prepare(c, d)
-	if _, gone := os.Stat(c.Data); errors.Is(err, fs.ErrNotExist) && c.Data != "" && !filepath.IsAbs(c.Data) && errors.Is(gone, fs.ErrNotExist) {
+	_, gone := os.Stat(c.Data)
+	if errors.Is(err, fs.ErrNotExist) && c.Data != "" && !filepath.IsAbs(c.Data) && errors.Is(gone, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the run was started in a folder that has it; go there, or name the place of the same data", err)
 	}
 	if err != nil {
@@ -290,9 +291,9 @@ func (r *Run) load(dir string) error {
 // stateFile is the file in a checkpoint with a vector of the optimiser's state.
 func stateFile(name string) string { return name + ".safetensors" }
 
-// extend notes that a resumed run has another number of epochs than it had, and writes it down: a checkpoint has the config of its run.
+// extend saves a resumed run whose number of epochs has changed, since a checkpoint has the config of its run.
 func (r *Run) extend(before int) error {
 	c := &r.Resolved
-	r.Resolved.note("%d epochs in place of %d: the rate is that of a run of %d epochs from here on, %v", c.Epochs, before, c.Epochs, c.Schedule)
+	r.Resolved.note("%d epochs in place of %d: the learning rate is that of a run of %d epochs from here on, %v", c.Epochs, before, c.Epochs, c.Schedule)
 	return r.Save()
 }

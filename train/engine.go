@@ -26,7 +26,7 @@ type engine struct {
 	reducer  device.Reducer // of ranks, nil for one process
 
 	differ bool // the running statistics differ among the ranks
-	idle   bool // this rank had no batch since they did not
+	idle   bool // this rank has had no batch since they were equal
 }
 
 // open makes the optimiser for a network, and allocates its state.
@@ -87,8 +87,7 @@ func (e *engine) setRates() {
 	e.update.Factors = e.net.Factors(network.Rates{Head: c.HeadRate / c.Schedule.Rate, LayerDecay: c.LayerDecay})
 }
 
-// resetOptimizer begins anew with the optimiser's state. Bias corrections count steps from here, without those that
-// were skipped.
+// resetOptimizer sets the optimiser's state to zero. Bias corrections count steps from here, without the skipped ones.
 func (e *engine) resetOptimizer() error {
 	for _, v := range e.update.State {
 		if err := v.Fill(0); err != nil {
@@ -106,8 +105,8 @@ func (e *engine) resetOptimizer() error {
 	return nil
 }
 
-// rate is the learning rate of a step of the epoch in progress, by its number from 1 on through the run.
-func (e *engine) rate(step int) float64 {
+// learningRate is the learning rate of a step of the epoch in progress. Steps count from 1 through the run.
+func (e *engine) learningRate(step int) float64 {
 	each := e.epochSteps()
 	before := (e.pos.Epoch - 1) * each
 	return e.c.Schedule.AtStep(min(max(step-1, before), before+each-1), each)
@@ -119,18 +118,19 @@ func (e *engine) epochSteps() int {
 	return (e.in.train.Steps() + each - 1) / each
 }
 
-// gradScale makes what a step of so many images goes by the gradient of their mean loss.
+// gradScale is the factor that makes the accumulated gradient of so many images that of their mean loss.
 func (e *engine) gradScale(images int) float64 {
 	switch {
-	case e.sum != nil: // of each image's
+	case e.sum != nil: // the sum over images
 		return 1 / float64(images)
-	case e.reducer != nil: // of each rank's, that of a whole batch as it is
+	case e.reducer != nil: // the sum over ranks, in which a full batch has the weight 1
 		return float64(e.c.Batch) / float64(images)
 	}
 	return 1
 }
 
-// step is what follows the gradient of a batch, with which the step of that number has so many images.
+// step tells the network what to do with the gradient of a batch: first and last say where the batch is in its step, which has the number, and
+// images on all ranks so far.
 func (e *engine) step(number, batch, images int, first, last bool) network.StepOptions {
 	s := network.StepOptions{StatsMomentum: e.c.StatsMomentum, Sum: e.sum, First: first, Reducer: e.reducer}
 	if e.reducer != nil {
@@ -138,7 +138,7 @@ func (e *engine) step(number, batch, images int, first, last bool) network.StepO
 	}
 	if last {
 		s.Update = e.update
-		s.Update.Numbers = device.Numbers{Rate: e.rate(number), Scale: e.gradScale(images), Step: float64(number - e.pos.Origin)}
+		s.Update.Numbers = device.Numbers{Rate: e.learningRate(number), Scale: e.gradScale(images), Step: float64(number - e.pos.Origin)}
 		if o := e.averaged.rule; o != nil {
 			s.Update.Numbers.Share = e.pos.Shares.share(o, s.Update.Numbers.Rate)
 		}
@@ -146,7 +146,7 @@ func (e *engine) step(number, batch, images int, first, last bool) network.StepO
 	return s
 }
 
-// lossScale is the device's scale of the loss, nil where there is none.
+// lossScale is the device's scale of the loss, nil for a device without one.
 func (e *engine) lossScale() (*device.LossScale, error) {
 	d, ok := device.As[device.LossScaler](e.Device)
 	if !ok {
@@ -159,7 +159,7 @@ func (e *engine) lossScale() (*device.LossScale, error) {
 	return &s, nil
 }
 
-// resumeScale goes on from a state, or, where the device scales and there is none, from the device's.
+// resumeScale gives the device the scale of a checkpoint. For nil the device keeps its own.
 func (e *engine) resumeScale(s *device.LossScale) error {
 	now, err := e.lossScale()
 	e.scaled = now != nil
@@ -174,7 +174,7 @@ func (e *engine) resumeScale(s *device.LossScale) error {
 	return d.SetLossScale(*s)
 }
 
-// stepped says whether the optimiser made a step on a gradient: where the loss is scaled it passes over those that are not finite.
+// stepped reports whether the optimiser made a step on a gradient: with a scaled loss it skips gradients that are not finite.
 func (e *engine) stepped(grad device.Vector) (bool, error) {
 	if !e.scaled {
 		return true, nil
@@ -182,8 +182,7 @@ func (e *engine) stepped(grad device.Vector) (bool, error) {
 	return grad.Finite()
 }
 
-// recalibrate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
-// an epoch.
+// recalibrate replaces the running statistics by their mean over training batches, the same ones at each call in an epoch.
 func (e *engine) recalibrate(ctx context.Context) error {
 	if err := e.net.Recalibrate(e.host(ctx), e.in.stats, e.pos.Epoch); err != nil || e.Ranks.Single() || !e.net.HasStatistics() {
 		return err
@@ -191,8 +190,8 @@ func (e *engine) recalibrate(ctx context.Context) error {
 	return e.weighStats(float64(e.in.stats.Own(0)))
 }
 
-// averageStats sets the running statistics to their mean over the ranks, as evaluation and checkpoints need them, once after each step: over those that had a batch
-// of it, so that the mean follows from the mean before, whatever the ranks' own were.
+// averageStats sets the running statistics to their mean over the ranks, for evaluation and checkpoints. It counts only ranks with a batch since the
+// last time, so that the mean follows from the mean before.
 func (e *engine) averageStats() error {
 	g := e.Ranks
 	if g.Single() || e.net.Stats == nil || !e.differ {
@@ -206,7 +205,7 @@ func (e *engine) averageStats() error {
 	return e.weighStats(weight)
 }
 
-// weighStats sets the running statistics to their mean over the ranks, each with a weight.
+// weighStats sets the running statistics to their mean over the ranks, each rank with its weight.
 func (e *engine) weighStats(weight float64) error {
 	n := e.net.Stats.Len()
 	x := make([]float64, n+1)
@@ -226,7 +225,7 @@ func (e *engine) weighStats(weight float64) error {
 	return e.net.Stats.WriteAt64(x[:n], 0)
 }
 
-// sameBits is an error that names the rank whose parameters or state of the optimiser are not those of the others.
+// sameBits is an error that names a rank whose parameters or optimiser state differ from the others'.
 func (e *engine) sameBits() error {
 	g := e.Ranks
 	if g.Single() {

@@ -27,11 +27,10 @@ type folder struct {
 	writing  *background // the checkpoint on its way to the disk, or nil
 }
 
-// reserve makes an empty folder of the name, or with a number behind it if there is one: a run that starts in the same second has another.
-// Close removes it where nothing was written.
+// reserve creates a folder of that name, or with a number after it if another run of this second has it. close removes it if it is still empty.
 func (f *folder) reserve(name string) (string, error) {
 	if !f.Ranks.First() {
-		return name, nil // rank 0 says
+		return name, nil // rank 0 chooses
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return "", fmt.Errorf("the run's folder: %w", err)
@@ -71,7 +70,7 @@ func (f *folder) begin(save func() error) error {
 		return nil
 	}
 	err := f.first(func() error {
-		if err := free(); err != nil { // nothing is changed then
+		if err := free(); err != nil { // before anything changes
 			return err
 		}
 		if err := files.MkdirAll(root); err != nil {
@@ -104,20 +103,20 @@ func holdsRun(out, name string) error {
 	return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
 }
 
-// due is when the next checkpoint is to be written.
+// due tells when to write the next checkpoint.
 type due struct {
-	saved      time.Time // when the last one was
-	at         bool      // by the clock: after the step in progress
-	savedSteps int       // that it was after
+	saved      time.Time // of the last one
+	at         bool      // by the clock, after the step in progress
+	savedSteps int       // steps of the run at the last one
 }
 
-// wants says whether this process would write a checkpoint after a step by its clock. Rank 0's counts.
+// wants reports whether a checkpoint is due by the clock of this process. That of rank 0 decides.
 func (f *folder) wants() bool {
 	c := f.c
 	return c.Out != "" && c.CheckpointMinutes > 0 && f.Ranks.First() && time.Since(f.due.saved).Minutes() >= c.CheckpointMinutes
 }
 
-// atEpochEnd says whether a checkpoint follows an epoch.
+// atEpochEnd reports whether a checkpoint is due after an epoch.
 func (f *folder) atEpochEnd(epoch int) (bool, error) {
 	c := f.c
 	switch {
@@ -133,7 +132,7 @@ func (f *folder) atEpochEnd(epoch int) (bool, error) {
 	return f.Ranks.Any(f.wants())
 }
 
-// dueAfter says whether a checkpoint follows a step in an epoch.
+// dueAfter reports whether a checkpoint is due after a step within an epoch.
 func (f *folder) dueAfter(step int) bool {
 	c := f.c
 	return c.Out != "" && (f.due.at || c.CheckpointSteps > 0 && step-f.due.savedSteps >= c.CheckpointSteps)
@@ -167,7 +166,7 @@ func (f *folder) showConfig(dir string) error {
 	return files.Write(path, b)
 }
 
-// tidy sets damaged checkpoints aside, and puts back the config of the one that the run goes on from, where it is missing or another.
+// tidy renames damaged checkpoints, and restores config.json from the checkpoint that the run resumes.
 func (f *folder) tidy(from store.Newest) error {
 	return f.first(func() error {
 		for _, d := range from.Damaged {
@@ -183,32 +182,33 @@ func (f *folder) tidy(from store.Newest) error {
 			return err
 		}
 		list, _ := store.List(filepath.Join(f.c.Out, checkpointDir))
-		if err == nil && !written(has, list) {
+		if err == nil && !configOf(has, list) {
 			if err := os.Rename(path, path+".other"); err != nil {
 				return err
 			}
 			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
-			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line", path, differ(has, own), configName)
+			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line",
+				path, differ(has, own), configName)
 		}
 		return f.showConfig(from.Dir)
 	})
 }
 
-// written says whether a text is the config of one of the checkpoints: a killed run may have left that of the last but one.
-func written(text []byte, checkpoints []string) bool {
+// configOf reports whether a text is the config.json of one of the checkpoints: a killed run may have left that of the last but one.
+func configOf(text []byte, checkpoints []string) bool {
 	return slices.ContainsFunc(checkpoints, func(dir string) bool {
 		b, err := os.ReadFile(filepath.Join(dir, configName))
 		return err == nil && bytes.Equal(b, text)
 	})
 }
 
-// background is a checkpoint that goes to disk while training goes on: its files are written, for the system to bring there.
+// background is a checkpoint that goes to the disk while training continues: its files are written but not yet synced.
 type background struct {
 	done chan struct{}
-	err  error // once that is closed
+	err  error // valid once done is closed
 }
 
-// finish makes a draft a checkpoint behind the back of the training. There is none under way.
+// finish makes a draft a checkpoint in the background. No other may be under way.
 func (f *folder) finish(d *store.Draft) {
 	b := &background{done: make(chan struct{})}
 	f.writing = b
@@ -221,7 +221,7 @@ func (f *folder) finish(d *store.Draft) {
 	}()
 }
 
-// written waits for the checkpoint that is under way, if there is one, and is its error.
+// written waits for the checkpoint under way, if any, and returns its error.
 func (f *folder) written() error {
 	b := f.writing
 	if b == nil {
@@ -232,7 +232,7 @@ func (f *folder) written() error {
 	return b.err
 }
 
-// unwritten says whether the checkpoint that is under way has failed by now. Written is its error.
+// unwritten reports whether the checkpoint under way has failed by now. written returns its error.
 func (f *folder) unwritten() bool {
 	if f.writing == nil {
 		return false
@@ -245,7 +245,7 @@ func (f *folder) unwritten() bool {
 	}
 }
 
-// savedState is the folder of the last checkpoint, "" if there is none.
+// savedState is the folder of the last checkpoint, "" for none.
 func (f *folder) savedState() string {
 	if f.c.Out == "" {
 		return ""

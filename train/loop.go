@@ -19,7 +19,7 @@ type position struct {
 	Epoch int `json:"epoch"` // in progress, counted from 1
 	Batch int `json:"batch"` // batches of it that are done
 	Steps int `json:"steps"` // of the optimiser since the start
-	// Origin is how many of Steps the optimiser's state knows nothing of, less those that were skipped by then.
+	// Origin is the number of steps before the optimiser's state was last reset, without skipped ones.
 	Origin  int           `json:"origin,omitempty"`
 	Shares  shares        `json:"shares,omitzero"` // of the optimiser's state
 	Train   network.Tally `json:"train"`           // over the epoch so far
@@ -35,11 +35,11 @@ type position struct {
 // ErrInterrupted is returned by Train when its context ended: the state is saved and the run can be resumed.
 var ErrInterrupted = errors.New("interrupted")
 
-// errStop says that the context of a rank has ended, maybe another's.
+// errStop says that the context of this or another rank has ended.
 var errStop = errors.New("to be stopped")
 
-// goOn is errStop if the run is to be interrupted, on all ranks at the same place.
-func (r *Run) goOn(ctx context.Context) error {
+// checkStop is errStop on all ranks if the context of one has ended.
+func (r *Run) checkStop(ctx context.Context) error {
 	r.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the end of an epoch"})
 	stop, err := r.stopped(ctx)
 	if err == nil && stop {
@@ -61,7 +61,7 @@ func (e *DivergedError) Error() string {
 	if e.Checkpoint != "" {
 		kept = "the last good weights are in " + e.Checkpoint
 	}
-	return fmt.Sprintf("%s in epoch %d, step %d, at learning rate %g: lower the rate or warm up; %s", e.What, e.Epoch, e.Step, e.Rate, kept)
+	return fmt.Sprintf("%s in epoch %d, step %d, at learning rate %g: lower it or warm up; %s", e.What, e.Epoch, e.Step, e.Rate, kept)
 }
 
 // Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
@@ -79,7 +79,7 @@ func (r *Run) Train(ctx context.Context) error {
 	r.openProfiler()
 	defer func() { r.profiler.show() }()
 	for r.pos.Epoch <= r.Resolved.Epochs {
-		err := r.goOn(ctx)
+		err := r.checkStop(ctx)
 		if err == nil {
 			err = r.epoch(ctx)
 		}
@@ -90,18 +90,18 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.failed(err)
 		}
 	}
-	return r.engine.atIterate(ctx, func() error { return r.judge.keep("final", hook.ScoreRecord{Kind: r.iterate()}) })
+	return r.engine.atIterate(ctx, func() error { return r.judge.keep("final", hook.ScoreRecord{Kind: r.lastKind()}) })
 }
 
-// iterate says what kind of weights training has arrived at.
-func (r *Run) iterate() network.Kind {
+// lastKind is the kind of the iterate: extrapolated weights if RNA put them there last.
+func (r *Run) lastKind() network.Kind {
 	if k := len(r.History); k > 0 && r.History[k-1].RNA != nil && r.History[k-1].RNA.Injected {
 		return network.RNA
 	}
 	return network.SGD
 }
 
-// begin writes what a new run starts with, and says what one may not expect.
+// begin creates the run's folder, and warns about missing outputs.
 func (r *Run) begin() error {
 	if r.folder.begun {
 		return nil
@@ -124,10 +124,10 @@ func (r *Run) begin() error {
 	return nil
 }
 
-// fewSteps an epoch are those that make a warning.
+// fewSteps is the number of steps of an epoch below which a run warns.
 const fewSteps = 10
 
-// warnOfFewSteps warns where an epoch has hardly any step.
+// warnOfFewSteps warns of epochs with hardly any steps.
 func (r *Run) warnOfFewSteps() {
 	c := &r.Resolved
 	n := r.engine.epochSteps()
@@ -142,18 +142,18 @@ func (r *Run) warnOfFewSteps() {
 	r.log("Warning: an epoch of %s has %s: %s", text.Count(r.in.train.Images(), "image"), text.Count(n, "step"), hint)
 }
 
-// saveGood saves the state of a run in an epoch, by Save or saveLater.
+// saveGood saves the state within an epoch, by Save or saveLater, if the weights are finite.
 func (r *Run) saveGood(save func() error) error {
 	if err := r.engine.averageStats(); err != nil {
 		return err
 	}
-	if err := r.checkWeights(); err != nil { // a good checkpoint is not to be replaced by a useless one
+	if err := r.checkWeights(); err != nil { // weights that are not finite must not replace a good checkpoint
 		return err
 	}
 	return save()
 }
 
-// interrupt saves the state of a run that is to stop.
+// interrupt saves the state of a run that stops.
 func (r *Run) interrupt() error {
 	if r.Resolved.Out == "" {
 		if err := r.checkWeights(); err != nil {
@@ -170,7 +170,7 @@ func (r *Run) interrupt() error {
 	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Resolved.Out)
 }
 
-// epoch trains what is left of the epoch in progress, evaluates it and calls the hooks.
+// epoch trains the rest of the epoch in progress, evaluates it and calls the hooks.
 func (r *Run) epoch(ctx context.Context) error {
 	if err := r.steps(ctx); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 		return nil, err
 	}
 	p := &r.pos
-	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.engine.rate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
+	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.engine.learningRate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
 	}
@@ -243,8 +243,7 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 	return rec, err
 }
 
-// afterEpoch calls the hooks that have not been called yet for this epoch. What one that fails writes into
-// the record is dropped: it will be called again when the run is resumed.
+// afterEpoch calls the hooks that have not been called yet for this epoch. The record of one that fails is dropped: a resumed run calls it again.
 func (r *Run) afterEpoch(ctx context.Context) error {
 	p := &r.pos
 	for _, h := range r.hooks {
@@ -252,8 +251,8 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 		if !ok || slices.Contains(p.Called, h.Name()) {
 			continue
 		}
-		if !r.Ranks.Single() { // a hook of one process ends by itself
-			if err := r.goOn(ctx); err != nil {
+		if !r.Ranks.Single() { // with one process a hook itself sees the context end
+			if err := r.checkStop(ctx); err != nil {
 				return err
 			}
 		}
@@ -284,10 +283,10 @@ func (r *Run) checkWeights() error {
 }
 
 func (r *Run) diverged(what string, step int) error {
-	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.engine.rate(step), Checkpoint: r.folder.savedState()}
+	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.engine.learningRate(step), Checkpoint: r.folder.savedState()}
 }
 
-// recordScale notes the scale of the loss at the end of an epoch. One that fell to nothing says that the gradient is never finite.
+// recordScale records the scale of the loss at the end of an epoch. If it has fallen to nothing, gradients are never finite.
 func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	s, err := r.engine.lossScale()
 	if err != nil || s == nil {
@@ -300,5 +299,5 @@ func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	return nil
 }
 
-// leastScale is far below what a gradient in 16 bits needs not to overflow.
+// leastScale is far below any scale that gradients in 16 bits need.
 const leastScale = 0x1p-20

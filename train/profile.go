@@ -49,7 +49,8 @@ func (r *Run) openProfiler() {
 	left := (r.Resolved.Epochs-r.pos.Epoch+1)*r.engine.epochSteps() - (r.pos.Batch+each-1)/each
 	first := r.pos.Steps + 1 + min(profileWarmup, max(0, left-n))
 	c := &r.Resolved
-	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate, Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size()}
+	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate,
+		Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size()}
 	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.engine.update.Optimizer)}
 }
 

@@ -48,7 +48,8 @@ func (r *Regularize) check(classes int) error {
 	case r.TargetThreshold != 0 && r.Loss != BCE:
 		return fmt.Errorf("bce-threshold goes with loss %s", BCE)
 	case len(r.ClassWeights) > 0 && r.Loss == BCE:
-		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
+		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, "+
+			"also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
 	case len(r.ClassWeights) > 0 && len(r.ClassWeights) != classes:
 		return fmt.Errorf("%d class weights for %d classes", len(r.ClassWeights), classes)
 	}

@@ -34,7 +34,7 @@ type Run struct {
 	hooks    []hook.Hook
 	pos      position
 	profiler *profiler // nil without Profile
-	broken   error     // after which the weights are those of no step
+	broken   error     // the error that left weights between two steps
 }
 
 // New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its
@@ -72,7 +72,7 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 	if err = r.Ranks.Compare(ranks.Fact{Name: "the run's folder", Value: cmp.Or(c.Out, "none")}); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	for _, stage := range []func() error{ // each of which may need all ranks to have passed the one before
+	for _, stage := range []func() error{ // a stage starts once all ranks have passed the one before
 		func() error { return checkDevice(&c, d.Device) },
 		r.openData, r.openNetwork, r.openLoaders,
 	} {
@@ -86,8 +86,7 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 	return r, nil
 }
 
-// addHooks puts the run's own hooks round the caller's: RNA is first, then the power average, and metrics are last, so that they show
-// what the others wrote into the record.
+// addHooks puts the run's own hooks around the caller's: first RNA, then the power average; last the metrics, which write the records of all.
 func (r *Run) addHooks() error {
 	var own []hook.Hook
 	if r.Resolved.RNA.Mode != average.Off {
@@ -128,7 +127,7 @@ func (r *Run) Hook(name string) hook.Hook {
 	return nil
 }
 
-// openHooks opens what hooks hold.
+// openHooks opens the hooks that hold something.
 func (r *Run) openHooks() error {
 	for _, h := range r.hooks {
 		if h, ok := h.(hook.OpeningHook); ok {
@@ -180,7 +179,7 @@ func (r *Run) openNetwork() error {
 	}
 	smoothing := c.LabelSmoothing
 	if c.Network() != nn.CrossEntropy {
-		smoothing = 0 // targets have it
+		smoothing = 0 // the targets are smoothed
 	}
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
@@ -247,7 +246,7 @@ func (r *Run) plan() error {
 // Images is the number of images of an epoch and of an evaluation.
 func (r *Run) Images() (train, val int) { return r.in.images() }
 
-// Close releases the network, the data and what hooks hold.
+// Close releases the network and the data, and closes the hooks.
 func (r *Run) Close() error {
 	var errs []error
 	for _, h := range r.hooks {
@@ -272,19 +271,20 @@ func (r *Run) Iterate() (device.Vector, error) { return r.engine.iterate() }
 // Meta describes the network's present weights.
 func (r *Run) Meta(kind network.Kind) network.Meta { return r.judge.meta(kind) }
 
-// trainedOn is how many of n images are not held out.
+// trainedOn is the number of images of n that are not held out.
 func trainedOn(c *Resolved, n int) int { return max(1, int(float64(n)*(1-c.Holdout))) }
 
 // noRoom explains why the vectors of the training could not be allocated.
 func noRoom(c *Resolved, err error) error {
 	if oom := outOfMemory(nil); errors.As(err, &oom) && oom.OutOfMemory() {
-		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller model, or free memory", c.Model, c.Optimizer, err)
+		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller model, or free memory",
+			c.Model, c.Optimizer, err)
 	}
 	return err
 }
 
-// later is how many bytes of the device's memory the run is to allocate whatever the batch: what hooks hold, and with snapshots
-// those, which lie elsewhere where there is no room for them.
+// later is how many bytes of the device's memory hooks will take, at any batch size. With snapshots it counts these, too; they move to the host if
+// the device has no room for them.
 func (r *Run) later(snapshots bool) int64 {
 	var sum hook.Holdings
 	for _, h := range r.hooks {
@@ -295,7 +295,7 @@ func (r *Run) later(snapshots bool) int64 {
 		}
 	}
 	if sum.Weights > 0 {
-		sum.Weights++ // the iterate, while others are looked at
+		sum.Weights++ // the iterate, while the network has other weights
 	}
 	size := int64(r.Device.DType().Size())
 	params := int64(r.Net.Params.Len())

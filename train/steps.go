@@ -15,28 +15,28 @@ import (
 
 // issued is a batch that was given to the device.
 type issued struct {
-	*network.Pending // nil for none: the other ranks have one
+	*network.Pending // nil for no batch of this rank's
 	bad              int
-	last             bool // of its step
-	done             int  // batches of the epoch, with it and those of the other ranks
+	last             bool // it ends its step
+	done             int  // batches of the epoch up to it, of all ranks
 }
 
-// flow is the steps under way. The run's position is behind the last step whose results are here and which hooks know of.
+// flow has the steps under way. The run's position is after the last step whose results have arrived and hooks have seen.
 type flow struct {
 	*Run
 	list []issued
 	mark time.Time // up to which computing time is counted
 
-	// Of the step that is being issued: its images, on all ranks, and this rank's batches. And batches of the epoch, and steps.
+	// planned images of all ranks and batches of this rank in the step that is being issued; done batches of the epoch, and steps of the run, issued.
 	planned, batches, done, steps int
 
-	// Of the step whose batches come in:
+	// Results so far of the step whose batches arrive:
 	loss   float64
 	images int
 	bad    int
 	got    network.Tally
-	stop   bool // after it
-	lost   bool // a checkpoint is, on its way to the disk: training fails after it
+	stop   bool // the run stops after it
+	lost   bool // a checkpoint could not be written: training fails after it
 }
 
 // steps trains the rest of the epoch in progress.
@@ -58,20 +58,20 @@ func (r *Run) steps(ctx context.Context) error {
 func (f *flow) run(ctx context.Context) error {
 	p := &f.pos
 	f.done, f.steps = p.Batch, p.Steps
-	late := f.late()
+	async := f.async()
 	from := time.Now()
-	// The context is looked at between steps only, so that it can't end one in its middle.
+	// Only the end of a step looks at the context, so that it ends no step in its middle.
 	for b, err := range f.in.train.Epoch(context.WithoutCancel(ctx), p.Epoch, p.Batch) {
 		if err != nil {
 			return f.behind(ctx, err)
 		}
-		if err := f.batch(ctx, b, late, from); err != nil {
+		if err := f.batch(ctx, b, async, from); err != nil {
 			return err
 		}
 		from = f.mark
 	}
-	for f.done < f.in.train.Steps() { // the other ranks have a batch more
-		if err := f.batch(ctx, nil, late, from); err != nil {
+	for f.done < f.in.train.Steps() { // other ranks have one batch more
+		if err := f.batch(ctx, nil, async, from); err != nil {
 			return err
 		}
 		from = f.mark
@@ -84,8 +84,8 @@ func (f *flow) run(ctx context.Context) error {
 	return nil
 }
 
-// batch issues a batch, or nil, for which it has waited since a time, and settles those before it.
-func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Time) error {
+// batch issues a batch, or nil for none, and settles those before it. The loop has waited for it since from.
+func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.Time) error {
 	c, p := &f.Resolved, &f.pos
 	f.mark = time.Now()
 	p.Seconds.Data += f.mark.Sub(from).Seconds()
@@ -127,7 +127,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Ti
 		}
 	}
 	keep := f.Net.Ahead()
-	if x.last && (!late || f.profiler.alone(f.steps)) {
+	if x.last && (!async || f.profiler.alone(f.steps)) {
 		keep = 0
 	}
 	if err := f.settle(ctx, keep); err != nil {
@@ -142,7 +142,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Ti
 			if err := f.behind(ctx, nil); err != nil {
 				return err
 			}
-			if f.stop || f.host(ctx).Err() != nil { // as heard in the steps behind
+			if f.stop || f.host(ctx).Err() != nil { // as the steps since then have told
 				return errStop
 			}
 			return f.Ranks.Together(f.folder.written())
@@ -155,7 +155,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Ti
 			if err := f.saveGood(f.saveLater); err != nil {
 				return err
 			}
-			f.mark = time.Now() // writing is not computing
+			f.mark = time.Now() // the time of writing is not computing time
 		}
 		f.planned, f.batches = 0, 0
 	}
@@ -163,7 +163,8 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, late bool, from time.Ti
 	return nil
 }
 
-// uneven prepares for batches that not all ranks have, the last ones of an epoch: the running statistics are averaged before, and those of the ranks with a batch behind.
+// uneven prepares for the last batches of an epoch that not all ranks have: the running statistics are averaged before, over all ranks, and later
+// over those with a batch.
 func (f *flow) uneven(ctx context.Context, own bool) error {
 	if f.in.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
 		return nil
@@ -194,7 +195,7 @@ func (f *flow) afterIssue(ctx context.Context, x issued, steps int) error {
 	return nil
 }
 
-// behind is err once what was issued before it is through, unless that fails first.
+// behind settles all batches and then returns err, or the error of settling.
 func (f *flow) behind(ctx context.Context, err error) error {
 	if first := f.settle(ctx, 0); first != nil {
 		return first
@@ -202,8 +203,8 @@ func (f *flow) behind(ctx context.Context, err error) error {
 	return err
 }
 
-// settle waits for the oldest batches, until keep are left, and calls the hooks of the steps that they end. When a hook fails it waits for
-// all, so that the run is where its position says.
+// settle waits for the oldest batches until keep are left, and calls the hooks after each step. When a hook fails it waits for all batches, so that
+// the weights are those of the run's position.
 func (f *flow) settle(ctx context.Context, keep int) error {
 	var failed error
 	p := &f.pos
@@ -237,7 +238,7 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 		p.Steps++
 		p.Train.Add(f.got)
 		rec := hook.StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
-			Top1: f.got.Score().Top1, Rate: f.engine.rate(p.Steps), Images: f.images}
+			Top1: f.got.Score().Top1, Rate: f.engine.learningRate(p.Steps), Images: f.images}
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
 		if err := f.afterStep(ctx, rec); err != nil {
@@ -275,7 +276,7 @@ func (f *flow) count() {
 	f.mark = t
 }
 
-// afterStep calls the hooks after a step: all of them, also when one fails, since the step is not done again.
+// afterStep calls all hooks after a step, also when one fails, since a resumed run does not repeat the step.
 func (r *Run) afterStep(ctx context.Context, rec hook.StepRecord) error {
 	var errs []error
 	s := r.state()
@@ -290,8 +291,8 @@ func (r *Run) afterStep(ctx context.Context, rec hook.StepRecord) error {
 	return errors.Join(errs...)
 }
 
-// late says whether all hooks that are called after steps may be called late.
-func (r *Run) late() bool {
+// async reports whether all hooks after steps are asynchronous now.
+func (r *Run) async() bool {
 	for _, h := range r.hooks {
 		if _, ok := h.(hook.StepHook); !ok {
 			continue

@@ -83,7 +83,7 @@ func verifyWeights(path string) Verified {
 func sameConfig(out string, checkpoints []string) error {
 	path := filepath.Join(out, configName)
 	has, err := os.ReadFile(path)
-	if err != nil || written(has, checkpoints) {
+	if err != nil || configOf(has, checkpoints) {
 		return err
 	}
 	own, err := os.ReadFile(filepath.Join(checkpoints[0], configName))

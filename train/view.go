@@ -8,15 +8,16 @@ import (
 	"onlinerna/train/network"
 )
 
-// asSeen is a run as hooks see it: what hook.State describes.
-type asSeen struct{ *Run }
+// hookView is a run as hooks see it: it does the methods of hook.State.
+type hookView struct{ *Run }
 
-var _ hook.Run = asSeen{}
+var _ hook.Run = hookView{}
 
 func (r *Run) state() *hook.State {
 	c, p := &r.Resolved, &r.pos
-	return hook.New(hook.State{Epochs: c.Epochs, Optimizer: c.OptimizerName(), Schedule: c.Schedule, Threads: c.Threads, Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.in.train.Steps(),
-		StepBatches: r.Resolved.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
+	return hook.New(hook.State{Epochs: c.Epochs, Optimizer: c.OptimizerName(), Schedule: c.Schedule, Threads: c.Threads,
+		Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.in.train.Steps(),
+		StepBatches: r.Resolved.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, hookView{r})
 }
 
 // At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training: statistics are re-estimated on the
@@ -28,30 +29,30 @@ func (r *Run) At(epoch int) *hook.State {
 	return r.state()
 }
 
-func (r asSeen) Iterate() (device.Vector, error) { return r.Run.Iterate() }
+func (r hookView) Iterate() (device.Vector, error) { return r.Run.Iterate() }
 
-func (r asSeen) Recalibrate(ctx context.Context) error { return r.engine.recalibrate(ctx) }
+func (r hookView) Recalibrate(ctx context.Context) error { return r.engine.recalibrate(ctx) }
 
-func (r asSeen) EvaluateHeld(ctx context.Context) (*network.Score, error) {
+func (r hookView) EvaluateHeld(ctx context.Context) (*network.Score, error) {
 	return r.judge.evaluateHeld(ctx)
 }
 
-func (r asSeen) HeldLosses(ctx context.Context) ([]float64, error) { return r.judge.heldLosses(ctx) }
+func (r hookView) HeldLosses(ctx context.Context) ([]float64, error) { return r.judge.heldLosses(ctx) }
 
-func (r asSeen) Scores() bool { return r.in.scores() }
+func (r hookView) Scores() bool { return r.in.scores() }
 
-func (r asSeen) Judge(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
+func (r hookView) Judge(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
 	return r.judge.enter(ctx, rec, of, val)
 }
 
-func (r asSeen) Keep(name string, of hook.ScoreRecord) error { return r.judge.keep(name, of) }
+func (r hookView) Keep(name string, of hook.ScoreRecord) error { return r.judge.keep(name, of) }
 
-func (r asSeen) ResetMomentum() error { return r.engine.resetOptimizer() }
+func (r hookView) ResetMomentum() error { return r.engine.resetOptimizer() }
 
-func (r asSeen) Statistics() ([]float64, error) { return r.engine.statistics() }
+func (r hookView) Statistics() ([]float64, error) { return r.engine.statistics() }
 
-func (r asSeen) Gradient(step *hook.StepRecord) (device.Vector, float64, error) {
+func (r hookView) Gradient(step *hook.StepRecord) (device.Vector, float64, error) {
 	return r.engine.gradient(step)
 }
 
-func (r asSeen) Temporarily(fn func() error) error { return r.engine.temporarily(fn) }
+func (r hookView) Temporarily(fn func() error) error { return r.engine.temporarily(fn) }

@@ -58,7 +58,7 @@ func TestExtend(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	mustRun(t, append([]string{"train", "--epochs", "2", "--schedule", "cosine", "-o", run, "-q", "--rna", "off"}, quick[:6]...)...)
 	out := mustRun(t, "train", "--resume", run, "--epochs", "4", "-q")
-	if !strings.Contains(out, "4 epochs in place of 2: the rate is that of a run of 4 epochs from here on") {
+	if !strings.Contains(out, "4 epochs in place of 2: the learning rate is that of a run of 4 epochs from here on") {
 		t.Errorf("output\n%s", out)
 	}
 	h, err := train.ReadHistory(run)

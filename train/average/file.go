@@ -106,7 +106,7 @@ func (h *RNA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	return nil
 }
 
-// means are those of the segment in progress by the names of their files.
+// means has the means of the segment in progress by the names of their files.
 func (h *RNA) means() map[string]*running {
 	return map[string]*running{"rna-mean.safetensors": &h.mean, "rna-gradient.safetensors": &h.descent}
 }

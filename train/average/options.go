@@ -28,19 +28,19 @@ const (
 	Combine    Statistics = "combine"    // the snapshots' statistics, combined with c
 )
 
-// Momentum is what happens to the optimiser's momentum when an extrapolated point replaces the iterate.
+// Momentum is the fate of the optimiser's momentum when an extrapolated point replaces the iterate.
 type Momentum string
 
-// What happens to the optimiser's momentum when an extrapolated point replaces the iterate.
+// The fates of the momentum.
 const (
 	Keep  Momentum = "keep"
 	Reset Momentum = "reset"
 )
 
-// Residual is where residuals come from.
+// Residual is a source of residuals.
 type Residual string
 
-// Where residuals come from.
+// The sources of residuals.
 const (
 	Weights   Residual = "weights"   // x − y of successive snapshots
 	Gradients Residual = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
@@ -105,8 +105,8 @@ var Table = option.Table[Options]{
 		Help: "plain averages of this many last epochs to show beside RNA"},
 }
 
-// Resolve fills in what is left zero, for a run of so many epochs. window and averages are the defaults for its data, zero and nil for those that
-// go by the epochs.
+// Resolve fills in what is left zero, for a run of so many epochs. window and averages are the defaults for its data, zero and nil for defaults by
+// the number of epochs.
 func (r *Options) Resolve(epochs, window int, averages []int) {
 	option.Default(&r.Mode, Offline)
 	option.Default(&r.Window, window)
@@ -152,7 +152,7 @@ func (r *Options) Check(holdout bool) error {
 	return nil
 }
 
-// Rule says in words what regularises the coefficients.
+// Rule describes the regularisation of the coefficients in words.
 func (r *Options) Rule() string {
 	switch {
 	case r.Search:

@@ -9,8 +9,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// point writes the extrapolated weights to the network and how they came about to the record. It says whether
-// there are any.
+// point writes the extrapolated weights to the network, and their coefficients to the record. It reports whether there are any.
 func (h *RNA) point(ctx context.Context, s *hook.State) (bool, error) {
 	if h.cfg.Search {
 		return h.search(ctx, s)
@@ -27,7 +26,7 @@ func (h *RNA) point(ctx context.Context, s *hook.State) (bool, error) {
 	return err == nil && res.Status == rna.OK, err
 }
 
-// search is point where the held-out loss chooses λ. Each candidate is judged with statistics of its own.
+// search is point with a λ that the held-out loss chooses. Each candidate is recalibrated.
 func (h *RNA) search(ctx context.Context, s *hook.State) (bool, error) {
 	var judging float64
 	t := time.Now()

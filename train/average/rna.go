@@ -18,8 +18,7 @@ type RNA struct {
 	stats  [][]float64 // BatchNorm statistics of the newest snapshots, oldest first, to combine
 	pushed int         // epoch whose last snapshot is taken
 
-	// Over the segment in progress, where the config asks for them: the mean of the weights, and that
-	// of the negative gradients.
+	// Over the segment in progress, if the options ask for them: the means of the weights and of the negative gradients.
 	mean, descent running
 }
 

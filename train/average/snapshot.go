@@ -11,7 +11,7 @@ type running struct {
 	n int // steps
 }
 
-// add takes a·x into the mean.
+// add adds a·x to the mean.
 func (m *running) add(a float64, x device.Vector) error {
 	m.n++
 	switch {
@@ -32,7 +32,7 @@ func (m *running) add(a float64, x device.Vector) error {
 	return m.v.AddScaled(a/float64(m.n), x)
 }
 
-// follow takes a step into the means of the segment.
+// follow adds a step to the means of the segment.
 func (h *RNA) follow(s *hook.State) error {
 	if h.mean.v != nil {
 		w, err := s.Iterate()

@@ -10,10 +10,10 @@ import (
 	"onlinerna/train/hook"
 )
 
-// Async implements hook.AsyncHook: what is taken at the ends of epochs alone leaves steps alone.
+// Async implements hook.AsyncHook: without means and with one snapshot an epoch, RNA needs nothing of a step.
 func (h *RNA) Async() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
 
-// AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
+// AfterStep adds the step to the means of the segment, and takes a snapshot at the end of a segment within an epoch.
 func (h *RNA) AfterStep(_ context.Context, s *hook.State) error {
 	if s.Epoch < h.cfg.Start {
 		return nil
@@ -28,12 +28,12 @@ func (h *RNA) AfterStep(_ context.Context, s *hook.State) error {
 	}
 	err := h.push(s)
 	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) {
-		return nil // the loop says so, and why
+		return nil // the loop reports it, with its cause
 	}
 	return err
 }
 
-// snapshot takes that of the end of an epoch, unless that was done before the run was interrupted.
+// snapshot takes the snapshot at the end of an epoch, unless the run did before it was interrupted.
 func (h *RNA) snapshot(s *hook.State) error {
 	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
 		return nil

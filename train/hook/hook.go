@@ -1,5 +1,5 @@
-// Package hook is what a training run and those who take part in it share: the interfaces that a hook implements, the [State] that it is
-// called with, by whose methods it does what it does, and the records that it writes into. Package train calls hooks and has these names, too.
+// Package hook is the contract between a training run and its hooks: the interfaces that a hook implements, the [State] that the run calls it with,
+// and the records of metrics.jsonl.
 package hook
 
 import (
@@ -9,7 +9,7 @@ import (
 
 // Hook takes part in a run through the interfaces below that it implements. Its errors end the run; they carry its name.
 //
-// The contexts of its methods are that of Train: they end when the run is to stop. A hook passes them on to the methods of [State]. With several
+// The context of its methods is that of Train; it ends when the run is to stop. A hook passes them on to the methods of [State]. With several
 // ranks it returns no error of its own because one has ended, since the other ranks may still wait for it: the run stops on all ranks at once.
 type Hook interface {
 	Name() string
@@ -36,16 +36,15 @@ type QueuedHook interface {
 	AfterIssue(ctx context.Context, s *State) error
 }
 
-// EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the power average, the caller's
-// hooks in their order, then metrics, which write the record. What a hook that fails wrote into the record is
-// dropped.
+// EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the power average, the caller's hooks in their order,
+// then metrics, which write the record. The run drops changes of the record by a hook that fails.
 type EpochHook interface {
 	Hook
 	AfterEpoch(ctx context.Context, s *State) error
 }
 
-// SavingHook has state that belongs into checkpoints. If a run is stopped while the hooks of an epoch are being
-// called, those that had not finished are called for that epoch when it is resumed.
+// SavingHook has state that belongs into checkpoints. If a run stops among the hooks of an epoch, the resumed run calls the ones that had not
+// finished.
 type SavingHook interface {
 	Hook
 	// Save writes large state as files whose names start with the hook's into dir, and returns the small rest.
@@ -54,33 +53,33 @@ type SavingHook interface {
 	Load(s *State, dir string, small json.RawMessage) error
 }
 
-// ShardedHook is a SavingHook with state that no rank has as a whole: Save is called on all ranks, and only the one that is given a folder writes.
+// ShardedHook is a SavingHook whose state lies in shards on the ranks. All ranks call Save, and only the one with a folder writes.
 type ShardedHook interface {
 	SavingHook
-	// Sharded reports whether that is so in this run.
+	// Sharded reports whether this run has shards.
 	Sharded() bool
 }
 
-// OpeningHook allocates something before the run begins, or is loaded, when the network is there.
+// OpeningHook allocates memory once the network is there, before the run begins or a checkpoint is loaded.
 type OpeningHook interface {
 	Hook
 	Open(s *State) error
 }
 
-// HoldingHook takes memory of the device.
+// HoldingHook uses memory of the device, which the run counts when it looks for a batch that fits.
 type HoldingHook interface {
 	Hook
-	// Holds is known before Open is called.
+	// Holds may be called before Open.
 	Holds() Holdings
 }
 
-// Holdings are what a hook holds at most.
+// Holdings are the most that a hook holds.
 type Holdings struct {
 	Weights   int // vectors like the network's weights, with their statistics
-	Snapshots int // vectors of State.NewSpace, which may lie elsewhere than in the device's memory
+	Snapshots int // vectors of State.NewSpace, which may lie in the host's memory
 }
 
-// ClosingHook holds something that the end of the run releases.
+// ClosingHook holds something that Run.Close releases.
 type ClosingHook interface {
 	Hook
 	Close() error

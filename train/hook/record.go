@@ -48,7 +48,7 @@ type EpochRecord struct {
 	// Others has the scores on the validation images that the caller's hooks enter.
 	Others []ScoreRecord `json:"others,omitempty"`
 
-	// Best is whose weights best.safetensors holds at the end of the epoch: the first of Ranking in the epoch where that is lowest, up to then.
+	// Best tells the weights in best.safetensors at the end of the epoch: the first of Ranking of the best epoch up to then.
 	Best *BestRecord `json:"best,omitempty"`
 
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
@@ -117,15 +117,15 @@ type BestRecord struct {
 	Epoch int `json:"epoch"` // that they are from
 }
 
-// RNARecord is what an extrapolation gave.
+// RNARecord is the outcome of an extrapolation.
 type RNARecord struct {
 	Score     *network.Score `json:"score,omitempty"`  // nil when nothing was extrapolated
 	Status    string         `json:"status"`           // "ok", or why there is no point
 	C         []float64      `json:"c,omitempty"`      // coefficients, oldest first
 	NormC     float64        `json:"c_norm,omitempty"` // ‖c‖₂
 	Condition float64        `json:"condition,omitempty"`
-	// Distance is ‖c − 1/N‖₂, and NoiseDistance what it would be if residuals were a drift they share and independent noise, which Noise
-	// is the share of: see [rna.NoiseCoefficients].
+	// Distance is ‖c − 1/N‖₂. NoiseDistance is the same for residuals that are a common drift and independent noise, of which Noise is the share: see
+	// [rna.NoiseCoefficients].
 	Distance      *float64 `json:"c_distance,omitempty"`
 	NoiseDistance *float64 `json:"c_distance_noise,omitempty"`
 	Noise         float64  `json:"noise,omitempty"`
@@ -161,7 +161,7 @@ type ScoreRecord struct {
 	Score     network.Score `json:"score"`
 }
 
-// Name says in words what weights they are, in a run of an optimiser of that name.
+// Name is the name of the weights in words, in a run of an optimiser of that name.
 func (s ScoreRecord) Name(optimizer string) string {
 	switch s.Kind {
 	case network.SGD:
@@ -184,7 +184,7 @@ type AverageRecord struct {
 	Score  network.Score `json:"score"`
 }
 
-// Seconds is where the time of an epoch went.
+// Seconds splits the time of an epoch.
 type Seconds struct {
 	Data    float64 `json:"data"`          // waiting for batches
 	Compute float64 `json:"compute"`       // forward, backward, update

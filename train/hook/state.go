@@ -13,11 +13,10 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// State is what hooks see of a run. It is theirs during a call only.
+// State shows hooks the run. It is valid during a call only.
 //
-// Its methods are what a run does for its hooks: RNA and the averages of iterates are built on them and on the vectors of
-// Net alone. They speak of the weights and the statistics that are in the network at the moment, whatever they are: a hook
-// writes a point there, within Temporarily to have a look at it, or for good to have training go on from it.
+// RNA and the averages of iterates use its methods and the vectors of Net alone. The methods work on the weights and statistics that are in the
+// network at the moment: a hook writes a point there, within Temporarily to look at it, or for good to have training go on from it.
 type State struct {
 	Ranks *ranks.Group // nil for one process
 	Net   *network.Network
@@ -38,12 +37,12 @@ type State struct {
 	Step   *StepRecord  // of the last step
 	Record *EpochRecord // of the epoch, during AfterEpoch
 
-	Seconds *Seconds // where the time of the epoch went: a hook adds its own
+	Seconds *Seconds // of the epoch so far; a hook adds its own
 
 	run Run
 }
 
-// Run is what a loop of training does for hooks. Its methods are those of [State] that are described there.
+// Run does for [State] the methods of the same names, which are described there.
 type Run interface {
 	Temporarily(fn func() error) error
 	Iterate() (device.Vector, error)
@@ -53,11 +52,11 @@ type Run interface {
 	EvaluateHeld(ctx context.Context) (*network.Score, error)
 	HeldLosses(ctx context.Context) ([]float64, error)
 	Scores() bool
-	// Judge takes the record, and what weights they are, without their score.
+	// Judge takes the kind of the weights without their score.
 	Judge(ctx context.Context, rec *EpochRecord, of ScoreRecord, val *network.Score) error
-	// Keep takes a name, and what weights they are, without their score.
+	// Keep takes the kind of the weights without their score.
 	Keep(name string, of ScoreRecord) error
-	// Gradient takes the record of the step that it is asked for.
+	// Gradient takes the record of its step.
 	Gradient(step *StepRecord) (grad device.Vector, scale float64, err error)
 	ResetMomentum() error
 }
@@ -68,27 +67,26 @@ func New(s State, r Run) *State {
 	return &s
 }
 
-// Warming says whether the learning rate of the epoch or, in a schedule by step, of the step that was issued last is still warming up.
+// Warming reports whether the learning rate is warming up: that of the epoch or, in a schedule by step, of the step issued last.
 func (s *State) Warming() bool {
 	each := (s.Batches + s.StepBatches - 1) / s.StepBatches
 	return s.Schedule.Warming(max(s.Steps-1, 0), each)
 }
 
-// LastEpoch says whether the run ends with this epoch.
+// LastEpoch reports whether the run ends with this epoch.
 func (s *State) LastEpoch() bool { return s.Epoch == s.Epochs }
 
-// Temporarily runs fn, which may change the network's weights and statistics, and puts them back.
+// Temporarily runs fn, which may change the network's weights and statistics, and restores them.
 func (s *State) Temporarily(fn func() error) error { return s.run.Temporarily(fn) }
 
 // Iterate is the present iterate, to read: the network's parameters, also after an epoch, or a copy of the average beside them while an averaging
 // optimiser trains. It is valid until the next step.
 func (s *State) Iterate() (device.Vector, error) { return s.run.Iterate() }
 
-// Recalibrate gives the network's weights BatchNorm statistics of their own: their mean over training batches, the same ones whenever it is
-// called in an epoch.
+// Recalibrate replaces the BatchNorm statistics by their mean over training batches, which are the same ones at each call in an epoch.
 func (s *State) Recalibrate(ctx context.Context) error { return s.run.Recalibrate(ctx) }
 
-// Statistics reads the running statistics, those of all ranks; nil for a network without BatchNorm.
+// Statistics reads the running statistics, averaged over the ranks. It is nil for a network without BatchNorm.
 func (s *State) Statistics() ([]float64, error) { return s.run.Statistics() }
 
 // Evaluate scores the network's weights on the validation images. It is nil if there are none.
@@ -102,12 +100,11 @@ func (s *State) EvaluateHeld(ctx context.Context) (*network.Score, error) {
 // HeldLosses are the losses of the network's weights on the held-out images, one each, in an order that stays the same; nil if there are none.
 func (s *State) HeldLosses(ctx context.Context) ([]float64, error) { return s.run.HeldLosses(ctx) }
 
-// Scores says whether there are images of either kind.
+// Scores reports whether there are validation or held-out images.
 func (s *State) Scores() bool { return s.run.Scores() }
 
-// Judge scores the network's weights on the held-out images, notes it in the record under the kind of weights that they are, and keeps
-// them as best.safetensors if nothing was better so far, by the measure of the run. Without held-out images it goes by val, the score on the
-// validation images; nil leaves them out.
+// Judge scores the network's weights on the held-out images, writes the score into the record under their kind, and keeps them as best.safetensors if
+// none were better so far by the measure of the run. Without held-out images it takes val, the score on the validation images; nil does nothing.
 func (s *State) Judge(ctx context.Context, kind network.Kind, val *network.Score) error {
 	return s.run.Judge(ctx, s.Record, ScoreRecord{Kind: kind}, val)
 }
@@ -127,8 +124,8 @@ func (s *State) KeepAverage(snapshots int) error {
 	return s.run.Keep(fmt.Sprintf("average-%d", snapshots), ScoreRecord{Kind: network.Average, Snapshots: snapshots})
 }
 
-// Gradient is the gradient of the step that AfterStep is called for: scale times grad. It is nil where the device left out the step. A
-// hook that asks for it must not be late.
+// Gradient is the gradient of the step that AfterStep is called for: scale times grad. grad is nil if the device skipped the step. A hook that calls
+// it must not be asynchronous.
 func (s *State) Gradient() (grad device.Vector, scale float64, err error) {
 	return s.run.Gradient(s.Step)
 }
@@ -140,7 +137,7 @@ func (s *State) ResetMomentum() error { return s.run.ResetMomentum() }
 type Spacer interface {
 	// NewSpace makes a space of vectors of dim elements.
 	NewSpace(dim int) (rna.Space, error)
-	// SpaceBytes is the memory that such a space takes with so many vectors.
+	// SpaceBytes is the memory of such a space with so many vectors.
 	SpaceBytes(dim, vectors int) int64
 }
 
@@ -168,7 +165,7 @@ func gather(d device.Device) shard.Gather {
 	}
 }
 
-// NewSpace makes the space of snapshots, vectors of dim elements, of what trains on a device. In the host's memory so many threads work on it.
+// NewSpace makes a space for snapshots of dim elements: in the memory of a [Spacer], else in the host's, with so many threads.
 func NewSpace(d device.Device, dim, threads int) (rna.Space, error) {
 	if d, ok := device.As[Spacer](d); ok {
 		return d.NewSpace(dim)
