@@ -293,7 +293,7 @@ func TestFar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "the files are at most 3.83 apart") {
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "the point is 10.3 from the last file, the files are at most 3.83 apart") {
 		t.Errorf("%q", p.Warnings)
 	}
 	p, err = New(t.Context(), series(t, 1, paths...), Options{By: ByRNA, Per: "whole", RNA: rna.Options{Lambda: rna.Set(1)}})

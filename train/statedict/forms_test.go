@@ -167,6 +167,9 @@ func TestRefusedForms(t *testing.T) {
 	if _, err := Open("testdata/nested.dcp", "ema"); err == nil || !strings.Contains(err.Error(), `there is no key "ema"`) {
 		t.Error(err)
 	}
+	if _, err := Open("testdata/nested.dcp", "optim.state.a.weight"); err == nil || !strings.Contains(err.Error(), "there is no key") {
+		t.Errorf("the state of the optimiser: %v", err)
+	}
 	dir := copyFolder(t, "flat.dcp")
 	path := filepath.Join(dir, ".metadata")
 	b, err := os.ReadFile(path)
