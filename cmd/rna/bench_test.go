@@ -14,7 +14,8 @@ import (
 func TestBenchTrain(t *testing.T) {
 	dir := t.TempDir()
 	file, figure := filepath.Join(dir, "bench.json"), filepath.Join(dir, "bench.svg")
-	out := mustRun(t, "bench", "train", "--model", "lenet", "--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1",
+	out := mustRun(t, "bench", "train", "--model", "lenet", "--batch", "4", "--steps", "2", "--warmup", "1", "--threads",
+		"1",
 		"--device", "cpu", "--eval", "--winograd", "--json-file", file, "--plot", figure)
 	for _, want := range []string{"lenet, evaluation, batch 4", "images/s", "conv2d", "all products"} {
 		if !strings.Contains(out, want) {
@@ -38,13 +39,15 @@ func TestBenchTrain(t *testing.T) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Mode != "evaluation" || r.Batch != 4 || r.Threads != 1 || len(r.Steps) != 2 || r.Images.Median <= 0 || len(r.Kinds) == 0 || r.Winograd != (r.Level != "go") {
+	if r.Mode != "evaluation" || r.Batch != 4 || r.Threads != 1 || len(r.Steps) != 2 || r.Images.Median <= 0 ||
+		len(r.Kinds) == 0 || r.Winograd != (r.Level != "go") {
 		t.Errorf("%s", text)
 	}
 	if svg, err := os.ReadFile(figure); err != nil || !strings.Contains(string(svg), "<svg") {
 		t.Errorf("figure: %v, %.40s", err, svg)
 	}
-	if out := mustRun(t, "bench", "table", file, file); !strings.Contains(out, "lenet, evaluation, batch 4 of 28×28") || !strings.Contains(out, " 1.00\n") {
+	if out := mustRun(t, "bench", "table", file, file); !strings.Contains(out, "lenet, evaluation, batch 4 of 28×28") ||
+		!strings.Contains(out, " 1.00\n") {
 		t.Errorf("table:\n%s", out)
 	}
 }
@@ -103,9 +106,11 @@ func TestBenchHelp(t *testing.T) {
 func TestBenchRNA(t *testing.T) {
 	dir := t.TempDir()
 	lines, file, figure := filepath.Join(dir, "rna.csv"), filepath.Join(dir, "rna.json"), filepath.Join(dir, "rna.svg")
-	out := mustRun(t, "bench", "rna", "--model", "lenet", "--batch", "2", "--steps", "1", "--repeats", "1", "--window", "4-6:2,2", "--threads", "1",
+	out := mustRun(t, "bench", "rna", "--model", "lenet", "--batch", "2", "--steps", "1", "--repeats", "1", "--window",
+		"4-6:2,2", "--threads", "1",
 		"--rna-device", "cpu", "--csv", lines, "--json-file", file, "--plot", figure)
-	for _, want := range []string{"vectors of 61,706 float32", "1 thread", "forward + backward of lenet on cpu", "batch 2", "\ncpu, online", "an epoch of ImageNet", "N = 6 at its end (cpu, full)"} {
+	for _, want := range []string{"vectors of 61,706 float32", "1 thread", "forward + backward of lenet on cpu",
+		"batch 2", "\ncpu, online", "an epoch of ImageNet", "N = 6 at its end (cpu, full)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
@@ -119,7 +124,8 @@ func TestBenchRNA(t *testing.T) {
 		Passes []struct{ N int }
 		Net    struct{ Batch int }
 	}
-	if err := json.Unmarshal(text, &r); err != nil || r.Dim != 61706 || r.Net.Batch != 2 || len(r.Passes) != 6 || r.Passes[0].N != 2 || r.Passes[5].N != 6 {
+	if err := json.Unmarshal(text, &r); err != nil || r.Dim != 61706 || r.Net.Batch != 2 || len(r.Passes) != 6 ||
+		r.Passes[0].N != 2 || r.Passes[5].N != 6 {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if text, err := os.ReadFile(lines); err != nil || strings.Count(string(text), "\n") != 8 {

@@ -29,23 +29,25 @@ func newBenchData() *cobra.Command {
 	f := &benchDataFlags{}
 	cmd := &cobra.Command{
 		Use:   "data PLACE [options]",
-		Short: "Measure how fast images are read, decoded and made ready",
-		Long: `Measure how fast the images of a place that --data takes are read, decoded and made ready, without a network. The first epoch
-warms up. "make bench-loader" compares with torchvision and PyTorch's DataLoader.`,
+		Short: "Measure how fast images are loaded",
+		Long: `Measure how fast images are read, decoded and resampled, without a network. PLACE is as for --data. The first
+epoch warms up. "make bench-loader" compares with torchvision and PyTorch's DataLoader.`,
 		Example: `  rna bench data imagenet --sample train --workers 1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || f.workers < 0 || f.size < 8 || f.seconds <= 0 {
-				return cli.Usage(cmd, fmt.Errorf("want one place of images, workers of 0 or more, a size of 8 or more and more than 0 seconds"))
+				return cli.Usage(cmd, fmt.Errorf("want one place of images, workers of 0 or more, a size of 8 or more and more "+
+					"than 0 seconds"))
 			}
 			return f.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o := cli.NewGroup("Options")
-	o.StringVar(&f.sample, "sample", "train", "train: random resized crop and flip; eval: shorter side to 8/7 of the size, centre crop")
+	o.StringVar(&f.sample, "sample", "train", "train: random resized crop and flip; eval: shorter side to 8/7 of the "+
+		"size, centre crop")
 	o.Values("sample", "train", "eval")
 	o.IntVar(&f.size, "image-size", 224, "height and width of an image")
 	o.Cores(&f.workers, "workers", "goroutines that decode (default: one a core)")
-	o.Float64Var(&f.seconds, "seconds", 3, "how long at least")
+	o.Float64Var(&f.seconds, "seconds", 3, "least time of the measurement")
 	o.BoolVar(&f.fast, "fast-decode", false, fastDecodeHelp)
 	f.json.Add(o)
 	cli.AddGroups(cmd, o)

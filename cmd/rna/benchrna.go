@@ -37,13 +37,13 @@ func newBenchRNA() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rna [options]",
 		Short: "Measure RNA beside forward and backward passes",
-		Long: `Measure what a pass of RNA costs on the CPU and, where there is one, on the GPU, for windows of N residuals of vectors
-as long as a model's weights; beside it a forward and backward pass of that model, and an epoch of ImageNet.
+		Long: `Measure a pass of RNA on the CPU and, if there is one, on the GPU, for windows of N residuals with as many
+elements as a model has weights. A forward and backward pass of that model and an epoch of ImageNet are shown beside it.
 
-A full pass starts from N + 1 vectors: the Gram matrix, the coefficients, the combination. An online pass is that of
-an iterate which enters a full window: a row of the Gram matrix, the coefficients, the combination.
+A full pass starts from N + 1 vectors: the Gram matrix, the coefficients, the combination. An online pass takes one
+iterate into a full window: a row of the Gram matrix, the coefficients, the combination.
 
-Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, each with its part of the vectors.`,
+Under mpirun or srun only RNA is measured, on rank 0 and then on all ranks, each with its part of the vectors.`,
 		Example: `  rna bench rna --plot rna.svg --csv rna.csv
   rna bench rna --window 2-10,20 --batch 32
   rna bench rna --dim 1000000`,
@@ -61,28 +61,31 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 		},
 	}
 	w := cli.NewGroup("Work")
-	w.Numbers(&f.Windows, rna.MaxColumns, "window", "`N` of the windows: numbers and ranges, as 2-10,20,30-50:10 (default: those up to 50 that fit)")
+	w.Numbers(&f.Windows, rna.MaxColumns, "window", "`N` of the windows: numbers and ranges, as 2-10,20,30-50:10 "+
+		"(default: those up to 50 that fit)")
 	w.StringVar(&f.Net.Model, "model", "resnet50", "model, see rna models: its weights, and its forward and backward pass")
 	w.Values("model", modelNames()...)
 	w.IntVar(&f.dim, "dim", 0, "elements of a vector in place of a model's weights: RNA alone is measured")
-	w.IntVar(&f.Net.Batch, "batch", 0, "images that go forward and backward (default: 256, or what fits)")
+	w.IntVar(&f.Net.Batch, "batch", 0, "images that go forward and backward (default: 256, or as many as fit)")
 	w.IntVar(&f.Net.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights, images and iterates")
 	r := cli.NewGroup("Run")
-	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is one), cpu, or cuda or cuda:1, a GPU alone")
+	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is "+
+		"one), cpu, or cuda or cuda:1, a GPU alone")
 	r.Values("rna-device", deviceUnits(deviceNames, false)...)
-	r.StringVar(&f.device, "device", "auto", "of the forward and backward pass: "+deviceHelp)
+	r.StringVar(&f.device, "device", "auto", "device of the forward and backward pass: "+deviceHelp)
 	r.Values("device", deviceValues...)
 	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
-	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
+	r.IntVar(&f.Repeats, "repeats", 5, "repetitions of each pass; ten times as many of quick ones")
 	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")
 	addRanks(r, &f.ranks)
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	o := cli.NewGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write a line for each pass to this `file`")
 	f.json.Add(o)
-	o.StringVar(&f.plot, "plot", "", "draw the times by N, and the share of the memory's bandwidth, to this `file`"+canvas.Help)
+	o.StringVar(&f.plot, "plot", "",
+		"draw the times by N, and the share of the memory's bandwidth, to this `file`"+canvas.Help)
 	cli.AddGroups(cmd, w, r, o)
 	return cmd
 }

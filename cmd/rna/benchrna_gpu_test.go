@@ -15,8 +15,10 @@ func TestBenchRNAOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "rna.csv")
-	out := mustRun(t, "bench", "rna", "--model", "lenet", "--device", "cuda", "--batch", "2", "--steps", "1", "--repeats", "1", "--window", "2,4", "--csv", file)
-	for _, want := range []string{"forward + backward of lenet on cuda, batch 2", "\ncpu: ", "\ncuda:0: ", "cuda:0, online, weights on the host"} {
+	out := mustRun(t, "bench", "rna", "--model", "lenet", "--device", "cuda", "--batch", "2", "--steps", "1", "--repeats",
+		"1", "--window", "2,4", "--csv", file)
+	for _, want := range []string{"forward + backward of lenet on cuda, batch 2", "\ncpu: ", "\ncuda:0: ",
+		"cuda:0, online, weights on the host"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
@@ -34,7 +36,8 @@ func TestBenchRNAOnGPU(t *testing.T) {
 	if strings.Contains(out, "\ncpu: ") || !strings.Contains(out, "\ncuda:0: ") {
 		t.Errorf("--rna-device cuda:0:\n%s", out)
 	}
-	if status, _, stderr := runRNA(t, "bench", "rna", "--dim", "1000", "--rna-device", "cuda:99"); status != 1 || !strings.Contains(stderr, "no GPU 99") {
+	if status, _, stderr := runRNA(t, "bench", "rna", "--dim", "1000", "--rna-device", "cuda:99"); status != 1 ||
+		!strings.Contains(stderr, "no GPU 99") {
 		t.Errorf("GPU 99: status %d, %s", status, stderr)
 	}
 }

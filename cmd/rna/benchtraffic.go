@@ -24,20 +24,16 @@ func newBenchTraffic() *cobra.Command {
 	f := &trafficFlags{}
 	cmd := &cobra.Command{
 		Use:   "traffic [options]",
-		Short: "Compute what a step moves through a GPU's memory",
-		Long: `Compute what a training step gives to a GPU: launches, bytes that are read
-and written, products, and the time that they take at least by the card's data
-sheet. The device runs as on the card, with the same groups, fusions, kernels
-and memory, but nothing is computed: there has to be no GPU and no library of
-NVIDIA's, only a build with GPU support. Where a fusion or another can do the
-same, what takes less time by the data sheet is taken.
+		Short: "Compute the memory traffic of a training step on a GPU",
+		Long: `Compute a training step's load on a GPU: launches, bytes read and written, products, and their least time by
+the card's data sheet. The program plans the step as for the card, with the same groups, fusions, kernels and memory,
+but computes nothing. It needs a build with GPU support, but no GPU and no library of NVIDIA. Of several equivalent
+kernels it takes the one with the least time.
 
-Each byte counts once for each kernel that reads or writes it, as if there were
-no caches. A piece of work takes its bytes at the bandwidth, or its products at
-the peak, and 1.5 µs to start. What a card reaches is less.
+Each kernel counts the bytes that it reads and writes, as if there were no caches. A kernel takes 1.5 µs to start and
+then the time of its bytes at the full bandwidth or of its products at the peak. A real card takes longer.
 
-With --device cuda the card that is there runs the steps, eagerly, and its
-clock times each piece.`,
+With --device cuda the card runs the steps, eagerly, and its clock times each kernel.`,
 		Example: `  rna bench traffic --model resnet50 --batch 256
   rna bench traffic --device-name a100 --precision float16 --layers
   rna bench traffic --device cuda --csv traffic.csv`,

@@ -9,16 +9,19 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/evaluate"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
-// TestBestAgrees: the lines of epochs, the table, metrics.jsonl and best.safetensors name the same weights as the best, also of a run that was resumed.
+// TestBestAgrees: the lines of epochs, the table, metrics.jsonl and best.safetensors name the same weights as the best,
+// also of a run that was resumed.
 func TestBestAgrees(t *testing.T) {
 	marked := regexp.MustCompile(`([A-Za-z0-9 -]+) [0-9.]+ % \(best so far`)
 	for _, by := range []string{hook.ByError, hook.ByLoss} {
 		dir := filepath.Join(t.TempDir(), "run")
-		options := []string{"--limit-batches", "20", "--batch", "16", "--averages", "2,3", "--ema", "12", "--rna-window", "2", "--best-by", by, "--schedule", "constant"}
+		options := []string{"--limit-batches", "20", "--batch", "16", "--averages", "2,3", "--ema", "12", "--rna-window",
+			"2", "--best-by", by, "--schedule", "constant"}
 		check := func(out string) {
 			t.Helper()
 			flat := strings.Join(strings.Fields(out), " ")
@@ -44,13 +47,15 @@ func TestBestAgrees(t *testing.T) {
 					t.Errorf("epoch %d: %q is said to be the best, %+v was", epoch, m[1], then)
 				}
 			}
-			names := map[network.Kind]string{network.SGD: "SGD", network.RNA: "RNA of the last 2 epochs, offline", network.EMA: "power EMA, γ = 12",
+			names := map[network.Kind]string{network.SGD: "SGD", network.RNA: "RNA of the last 2 epochs, offline",
+				network.EMA:     "power EMA, γ = 12",
 				network.Average: fmt.Sprintf("average of the last %d", best.Snapshots)}
 			value := fmt.Sprintf("%.2f %%", best.Score.Error())
 			if by == hook.ByLoss {
 				value = fmt.Sprintf("%.4f", best.Score.Loss)
 			}
-			if want := fmt.Sprintf("Best by validation %s: %s, epoch %d, %s", by, names[best.Kind], best.Epoch, value); !strings.Contains(flat, want) {
+			if want := fmt.Sprintf("Best by validation %s: %s, epoch %d, %s", by, names[best.Kind], best.Epoch,
+				value); !strings.Contains(flat, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
 			file := filepath.Join(dir, "best.safetensors")
@@ -58,7 +63,7 @@ func TestBestAgrees(t *testing.T) {
 			if err != nil || meta.Kind != best.Kind || meta.Snapshots != best.Snapshots || meta.Epoch != best.Epoch {
 				t.Errorf("the file is of %s %d, epoch %d, %v; want %+v", meta.Kind, meta.Snapshots, meta.Epoch, err, best)
 			}
-			var got evalReport
+			var got evaluate.Report
 			status, report, stderr := runRNA(t, "eval", "--weights", file, "--json")
 			if err := json.Unmarshal([]byte(report), &got); err != nil {
 				t.Fatal(status, stderr, err)
@@ -73,12 +78,3 @@ func TestBestAgrees(t *testing.T) {
 }
 
 func abs(x float64) float64 { return max(x, -x) }
-
-func TestTookNamesWeights(t *testing.T) {
-	r := &runFolder{file: "best.safetensors"}
-	for kind, want := range map[network.Kind]string{network.SGD: "SGD", network.SGDStats: "SGD with BatchNorm recalibrated", network.Average: "the average"} {
-		if got := r.took(network.Meta{Kind: kind, Epoch: 5}); got != "best.safetensors: "+want+" of epoch 5" {
-			t.Error(got)
-		}
-	}
-}

@@ -19,7 +19,7 @@ func newCompare() *cobra.Command {
 	var plot string
 	cmd := &cobra.Command{
 		Use:   "compare RUN RUN… [options]",
-		Short: "Show runs beside each other, and the options in which they differ",
+		Short: "Show runs side by side, with the options in which they differ",
 		Example: `  rna compare runs/20260102-150405-resnet50 runs/20260103-090000-resnet50
   rna compare runs/* --plot runs.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {

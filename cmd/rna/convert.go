@@ -11,6 +11,7 @@ import (
 	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
+	"onlinerna/train/evaluate"
 	"onlinerna/train/statedict"
 )
 
@@ -22,19 +23,19 @@ func newConvert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert FILE OUT [options]",
 		Short: "Convert weights between safetensors and PyTorch's files",
-		Long: `Convert weights from safetensors, or from what torch.save wrote (a state dict, or a training script's checkpoint with
-one in it), to safetensors, .pt or .pth. Values stay as they are, bit by bit; prefixes as "module." are left out.
-PyTorch loads what is written by torch.load(OUT, weights_only=True). The folder of a run stands for its best weights.`,
+		Long: `Convert weights from safetensors, or from a file of torch.save (a state dict, or a training script's checkpoint
+that contains one), to safetensors, .pt or .pth. Values keep their bits; prefixes such as "module." are removed. PyTorch
+loads the output by torch.load(OUT, weights_only=True). The folder of a run stands for its best weights.`,
 		Example: `  rna convert checkpoint.pth resnet50.safetensors --key model_ema
   rna convert runs/fine best.pt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && to != "" {
 				args = append(args, to)
 			} else if to != "" {
-				return cli.Usage(cmd, fmt.Errorf("--out goes with one file, which is read"))
+				return cli.Usage(cmd, fmt.Errorf("--out goes with one file, the input"))
 			}
 			if len(args) != 2 {
-				return cli.Usage(cmd, fmt.Errorf("want two files: what to read, and what to write"))
+				return cli.Usage(cmd, fmt.Errorf("want two files: the input and the output"))
 			}
 			return convert(args[0], args[1], key, cmd.OutOrStdout())
 		},
@@ -47,7 +48,7 @@ PyTorch loads what is written by torch.load(OUT, weights_only=True). The folder 
 }
 
 func convert(from, to, key string, out io.Writer) error {
-	list, _, err := expand([]string{from}, false, out)
+	list, _, err := evaluate.Expand([]string{from}, false, out)
 	if err != nil {
 		return err
 	}

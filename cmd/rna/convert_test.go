@@ -8,12 +8,14 @@ import (
 	"testing"
 )
 
-// TestConvert converts a run's weights to PyTorch's form and back, evaluates them and starts another run of more classes from them.
+// TestConvert converts a run's weights to PyTorch's form and back, evaluates them and starts another run of more
+// classes from them.
 func TestConvert(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
 	mustRun(t, append([]string{"train", "--epochs", "1", "-o", run, "-q", "--rna", "off"}, quick[:6]...)...)
-	best, pt, back := filepath.Join(run, "best.safetensors"), filepath.Join(dir, "best.pt"), filepath.Join(dir, "back.safetensors")
+	best, pt, back := filepath.Join(run, "best.safetensors"), filepath.Join(dir, "best.pt"),
+		filepath.Join(dir, "back.safetensors")
 	mustRun(t, "convert", best, pt)
 	mustRun(t, "convert", pt, back)
 	a, err := os.ReadFile(best)
@@ -25,8 +27,10 @@ func TestConvert(t *testing.T) {
 	if got := mustRun(t, "eval", "--weights", pt); got != want {
 		t.Errorf("evaluated:\n%swant\n%s", got, want)
 	}
-	out := mustRun(t, append([]string{"train", "--epochs", "1", "--init", pt, "--num-classes", "12", "-o", filepath.Join(dir, "fine"), "-q", "--rna", "off"}, quick[:6]...)...)
-	if !strings.Contains(strings.Join(strings.Fields(out), " "), "all but the last layer, which starts fresh with 12 outputs: fc") {
+	out := mustRun(t, append([]string{"train", "--epochs", "1", "--init", pt, "--num-classes", "12", "-o",
+		filepath.Join(dir, "fine"), "-q", "--rna", "off"}, quick[:6]...)...)
+	if !strings.Contains(strings.Join(strings.Fields(out), " "), "all but the last layer, which starts fresh with 12 "+
+		"outputs: fc") {
 		t.Errorf("output\n%s", out)
 	}
 	for _, c := range []struct{ args, want string }{

@@ -1,19 +1,23 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/data/audit"
+	"onlinerna/data/gallery"
 	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
 
 // valSplitHelp is the help of --val-split of commands that do not train.
-const valSplitHelp = "validation images are this share of each class, as 0.2 or 20%, where the place has none"
+const valSplitHelp = "share of each class to validate on, as 0.2 or 20%, if the place has no validation images"
 
 func newData() *cobra.Command {
 	cmd := &cobra.Command{
@@ -26,8 +30,8 @@ func newData() *cobra.Command {
 	return cmd
 }
 
-// openData opens the sets of a place and prints what they have to say. Folders of class folders are a training set without
-// validation images, where val and split do not say which these are.
+// openData opens the sets of a place and prints their notes. Class folders are a training set without validation
+// images, unless val or split names these.
 func openData(path, val string, split float64, out io.Writer) (train, eval data.Dataset, close func(), err error) {
 	train, eval, err = data.Open(path, data.Options{Val: val, ValSplit: split, NoVal: true})
 	if err != nil {
@@ -54,6 +58,16 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 	}, nil
 }
 
+// addSheet adds the options of a sheet but that of the path. by lists the groups of images.
+func addSheet(g cli.Group, o *gallery.Options, count string, most int, by ...string) {
+	g.IntVar(&o.Count, count, most, "`images` on the sheet")
+	by = append([]string{gallery.ByNothing}, by...)
+	g.StringVar(&o.By, "group-by", gallery.ByNothing, "group the images of the sheet by: "+strings.Join(by, ", "))
+	g.Values("group-by", by...)
+	g.StringVar(&o.Font, "font", "", "`file` of a TrueType or OpenType font for captions, for characters that "+
+		"Liberation Sans lacks")
+}
+
 // lines prints a line of progress now and then.
 type lines struct {
 	out   io.Writer
@@ -74,4 +88,65 @@ func (l *lines) show(what string, done, total int) {
 	}
 	l.next = now.Add(10 * time.Second)
 	fmt.Fprintf(l.out, "%s %d/%d, %.0f s\n", what, done, total, now.Sub(l.start).Seconds())
+}
+
+type checkFlags struct {
+	audit.Options
+	val      string
+	json     cli.JSON
+	decoding int64
+	quiet    bool
+}
+
+func newDataCheck() *cobra.Command {
+	f := &checkFlags{}
+	cmd := &cobra.Command{
+		Use:   "check PLACE [options]",
+		Short: "Decode every image and list defects",
+		Long: `Decode every image of a place for --data. The report lists unreadable images, images in another format than
+their name says (a PNG named .JPEG) or in CMYK, tiny images, and files that occur twice, with different classes or in
+both the training and the validation set. Unreadable images make the exit status 1.`,
+		Example: `  rna data check imagenet --json-file report.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Usage(cmd, fmt.Errorf("%d arguments: want the place of the images", len(args)))
+			}
+			return f.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o := cli.NewGroup("Options")
+	o.IntVar(&f.Tiny, "tiny", 32, "images with a shorter side below this many `pixels` are listed")
+	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, if not beside the training images")
+	f.json.Add(o)
+	o.Cores(&f.Workers, "workers", "goroutines (default: one a core)")
+	o.Bytes(&f.decoding, "decode-memory", optionHelp("decode-memory"))
+	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	cli.AddGroups(cmd, o)
+	return cmd
+}
+
+func (f *checkFlags) run(ctx context.Context, place string, stdout, log io.Writer) error {
+	log = f.json.Log(stdout, log)
+	train, val, closeSets, err := openData(place, f.val, 0, log)
+	if err != nil {
+		return err
+	}
+	defer closeSets()
+	progress := newLines(log, f.quiet)
+	f.Budget = data.NewBudget(f.decoding, 1)
+	f.Progress = func(done, total int) { progress.show("checked", done, total) }
+	r, err := audit.Run(ctx, train, val, f.Options)
+	if err != nil && ctx.Err() != nil {
+		return cli.ErrStopped
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.json.Write(stdout, r, r.WriteText); err != nil {
+		return err
+	}
+	if n := len(r.Unreadable); n > 0 {
+		return fmt.Errorf("%d of %d images cannot be read", n, r.Images)
+	}
+	return nil
 }

@@ -52,12 +52,14 @@ func TestDataCommands(t *testing.T) {
 		}
 		return out.String()
 	}
-	if out := command(0, "pack", in, packed, "--size", "32", "--quality", "80"); !strings.Contains(out, "train: 6 of 6 images (0 copied as they are) in 1 file of") {
+	if out := command(0, "pack", in, packed, "--size", "32", "--quality", "80"); !strings.Contains(out,
+		"train: 6 of 6 images (0 copied as they are) in 1 file of") {
 		t.Error(out)
 	}
 	command(0, "pack", packed, raw, "--raw", "24")
 	sheet := filepath.Join(dir, "sheet.png")
-	if out := command(0, "show", raw, "--out", sheet, "--image-size", "20", "--augment", "imagenet"); !strings.Contains(out, "3  cat") ||
+	if out := command(0, "show", raw, "--out", sheet, "--image-size", "20", "--augment",
+		"imagenet"); !strings.Contains(out, "3  cat") ||
 		!strings.Contains(out, "20×20×3") || !strings.Contains(out, "of these 6: mean") {
 		t.Error(out)
 	}
@@ -71,7 +73,8 @@ func TestDataCommands(t *testing.T) {
 	}
 	command(0, "show", packed, "--out", sheet, "--eval")
 	var out bytes.Buffer
-	if status := run(t.Context(), []string{"bench", "data", packed, "--image-size", "8", "--sample", "eval", "--seconds", "0.01", "--fast-decode"}, &out, &out); status != 0 ||
+	if status := run(t.Context(), []string{"bench", "data", packed, "--image-size", "8", "--sample", "eval", "--seconds",
+		"0.01", "--fast-decode"}, &out, &out); status != 0 ||
 		!strings.Contains(out.String(), "6 of 6 images are decoded smaller; their samples differ by ") {
 		t.Error(status, out.String())
 	}
@@ -80,7 +83,8 @@ func TestDataCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := filepath.Join(dir, "report.json")
-	if out := command(1, "check", in, "--json-file", report); !strings.Contains(out, "cannot be read: 1") || !strings.Contains(out, "1 of 10 images cannot be read") {
+	if out := command(1, "check", in, "--json-file", report); !strings.Contains(out, "cannot be read: 1") ||
+		!strings.Contains(out, "1 of 10 images cannot be read") {
 		t.Error(out)
 	}
 	b, err := os.ReadFile(report)
@@ -91,13 +95,16 @@ func TestDataCommands(t *testing.T) {
 		Images     int
 		Unreadable []struct{ Name string }
 	}
-	if err := json.Unmarshal(b, &r); err != nil || r.Images != 10 || len(r.Unreadable) != 1 || !strings.HasSuffix(r.Unreadable[0].Name, "bad.jpg") {
+	if err := json.Unmarshal(b, &r); err != nil || r.Images != 10 || len(r.Unreadable) != 1 ||
+		!strings.HasSuffix(r.Unreadable[0].Name, "bad.jpg") {
 		t.Errorf("report %+v, %v", r, err)
 	}
-	if out := command(1, "check", in, "--decode-memory", "1kB"); !strings.Contains(out, "cannot be read: 10") || !strings.Contains(out, "more than the 0.00075 MB") {
+	if out := command(1, "check", in, "--decode-memory", "1kB"); !strings.Contains(out, "cannot be read: 10") ||
+		!strings.Contains(out, "more than the 0.00075 MB") {
 		t.Error(out)
 	}
-	if out := command(1, "pack", in, packed+"2", "--decode-memory", "1kB"); !strings.Contains(out, ".jpg: decoding it takes ") || !strings.Contains(out, "more than the 0.00075 MB") {
+	if out := command(1, "pack", in, packed+"2", "--decode-memory", "1kB"); !strings.Contains(out,
+		".jpg: decoding it takes ") || !strings.Contains(out, "more than the 0.00075 MB") {
 		t.Error(out)
 	}
 	command(0, "pack", in, packed+"2")

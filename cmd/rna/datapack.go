@@ -28,14 +28,14 @@ func newDataPack() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pack IN OUT [options]",
 		Short: "Make a set that trains faster: small images in large files",
-		Long: `Make a set that trains faster. IN is any place that --data takes, OUT a new folder for it: shards of about 256 MB with
-an index, classes.txt, SHA256SUMS, and pack.json, which lists what was left out and why.
+		Long: `Make a set of images that trains faster. IN is any place for --data, OUT is a new folder: shards of about 256
+MB with an index, classes.txt, SHA256SUMS, and pack.json, which lists the images left out and why.
 
-Images whose shorter side is above --size are resized to it and written as JPEG; smaller ones are copied as they are,
-unless --recode codes them again, too: they take less room and time, at some loss. --raw stores pixels, the shorter side as given: twice the disk or more, and nothing to decode.
+Images whose shorter side exceeds --size are resized to it and written as JPEG. Smaller ones are copied, unless --recode
+codes them again, which saves room and time at some loss. --raw stores pixels at the given shorter side: they take twice
+the disk space or more, and need no decoding.
 
-What was interrupted goes on with the same command. Nothing has the name OUT until it is whole. The bytes do not depend
-on --workers.`,
+The same command resumes after an interruption. OUT appears when it is complete. Its bytes do not depend on --workers.`,
 		Example: `  rna data pack imagenet imagenet-512 --size 512 --quality 90
   rna data pack imagenet imagenet-raw --raw 256`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,11 +58,11 @@ on --workers.`,
 	}
 	w := cli.NewGroup("Images")
 	w.StringVarP(&out, "out", "o", "", "new `folder`, in place of OUT")
-	w.IntVar(&f.Size, "size", 512, "shorter side in `pixels` above which images are made smaller")
+	w.IntVar(&f.Size, "size", 512, "`pixels` of the shorter side; larger images are resized")
 	w.IntVar(&f.Quality, "quality", 90, "of JPEG, 1 to 100")
-	w.BoolVar(&f.Recode, "recode", false, "code images again that need not be made smaller, too")
+	w.BoolVar(&f.Recode, "recode", false, "also code smaller images again")
 	w.IntVar(&f.raw, "raw", 0, "store `pixels`, this many on the shorter side")
-	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
+	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, if not beside the training images")
 	w.Share(&f.split, "val-split", valSplitHelp)
 	r := cli.NewGroup("Run")
 	r.Int64Var(&f.ShardBytes, "shard-bytes", pack.DefaultShardBytes, "size of a shard in `bytes`")

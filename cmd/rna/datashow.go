@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
-	"onlinerna/data/imaging"
+	"onlinerna/data/gallery"
 	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
@@ -19,7 +18,7 @@ import (
 type showFlags struct {
 	augment, val string
 	size         int
-	sheet        sheetFlags
+	sheet        gallery.Options
 	view         string
 	eval         bool
 	split        float64
@@ -30,21 +29,21 @@ func newDataShow() *cobra.Command {
 	f := &showFlags{}
 	cmd := &cobra.Command{
 		Use:   "show PLACE [options]",
-		Short: "Draw images as the network sees them, tell mean and classes",
-		Long: `Draw a sheet of images with their labels, each as its file has it and, beside that, as the network sees it: augmented as in
-training. Tell their sizes, the mean and the deviation of each channel and how many images each class has.`,
+		Short: "Draw images as the network sees them",
+		Long: `Draw a sheet of images with their labels, each as in its file and as the network sees it, augmented as in
+training. Print the mean and the deviation of each channel and the number of images of each class.`,
 		Example: `  rna data show imagenet --out sheet.png
   rna data show cifar10 --view original --count 200 --group-by class`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Usage(cmd, fmt.Errorf("%d arguments: want the place of the images", len(args)))
 			}
-			err := f.sheet.check("count", byClass)
+			err := f.sheet.Check("count", gallery.ByClass)
 			switch {
 			case f.size < 0 || f.size > 4096:
 				err = fmt.Errorf("--image-size %d: want at most 4096 pixels", f.size)
-			case !slices.Contains(views, f.view):
-				err = fmt.Errorf("--view %s: want %s", f.view, strings.Join(views, ", "))
+			case !slices.Contains(gallery.Views, f.view):
+				err = fmt.Errorf("--view %s: want %s", f.view, strings.Join(gallery.Views, ", "))
 			}
 			if err != nil {
 				return cli.Usage(cmd, err)
@@ -53,23 +52,21 @@ training. Tell their sizes, the mean and the deviation of each channel and how m
 		},
 	}
 	o := cli.NewGroup("Options")
-	o.StringVar(&f.sheet.path, "out", "sheet.png", "`file` for the sheet, .png or .jpg")
-	f.sheet.add(o, "count", 64, byClass)
-	o.StringVar(&f.view, "view", views[0], "both: each image and what the network sees of it; original or network: one of them")
-	o.Values("view", views...)
+	o.StringVar(&f.sheet.Path, "out", "sheet.png", "`file` for the sheet, .png or .jpg")
+	addSheet(o, &f.sheet, "count", 64, gallery.ByClass)
+	o.StringVar(&f.view, "view", gallery.Views[0], "both: each image as in its file and as the network sees it; "+
+		"original or network: one of them")
+	o.Values("view", gallery.Views...)
 	o.StringVar(&f.augment, "augment", "auto", strings.Join(data.Augmentations(), ", "))
 	o.Values("augment", data.Augmentations()...)
 	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
-	o.BoolVar(&f.eval, "eval", false, "validation images, as they are evaluated")
-	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
+	o.BoolVar(&f.eval, "eval", false, "show validation images, as for evaluation")
+	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, if not beside the training images")
 	o.Share(&f.split, "val-split", valSplitHelp)
 	o.Uint64Var(&f.seed, "seed", 1, "seed of the choice and the augmentation")
 	cli.AddGroups(cmd, o)
 	return cmd
 }
-
-// What a tile shows.
-var views = []string{"both", "original", "network"}
 
 func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) error {
 	set, val, closeSets, err := openData(place, f.val, f.split, stdout)
@@ -94,12 +91,12 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 	if err != nil {
 		return err
 	}
-	classCounts(set, stdout)
+	gallery.WriteCounts(stdout, set)
 	fmt.Fprintf(stdout, "%s: %d×%d×%d, %v; normalised by mean %.4v and deviation %.4v\n",
 		profile.Name, f.size, f.size, set.Channels(), transform, profile.Mean, profile.Std)
 
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
-		Batch: min(f.sheet.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: data.AllBad,
+		Batch: min(f.sheet.Count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: data.AllBad,
 		Log: func(format string, args ...any) { fmt.Fprintln(stdout, text.Printable(fmt.Sprintf(format, args...))) },
 	})
 	if err != nil {
@@ -109,85 +106,18 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 		if err != nil {
 			return err
 		}
-		mean, std := moments(batch)
+		mean, std := gallery.Moments(batch)
 		fmt.Fprintf(stdout, "of these %d: mean %.4v and deviation %.4v\n", batch.N, mean, std)
 		title := fmt.Sprintf("%s: %d of %d images", place, batch.N, set.Len())
-		if f.view != "original" {
+		if f.view != gallery.Original {
 			title += fmt.Sprintf("; as the network sees them: %v", transform)
 		}
-		g := gallery{sheetFlags: &f.sheet, title: title, place: place, set: set, name: namer(set.Classes(), len(set.Classes())), budget: data.NewBudget(0, 1)}
-		if err := g.draw(ctx, stdout, f.images(batch)); err != nil {
+		g := gallery.Gallery{Options: &f.sheet, Title: title, Place: place, Set: set, Name: gallery.Namer(set.Classes(),
+			len(set.Classes())), Budget: data.NewBudget(0, 1)}
+		if err := g.Draw(ctx, stdout, gallery.Images(batch, f.view)); err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "%s: %s\n", f.sheet.path, text.Count(batch.N, "image"))
+		fmt.Fprintf(stdout, "%s: %s\n", f.sheet.Path, text.Count(batch.N, "image"))
 	}
 	return nil
-}
-
-// classCounts prints how many images the classes have.
-func classCounts(set data.Dataset, out io.Writer) {
-	counts := data.ClassCounts(set)
-	order := make([]int, len(counts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return counts[b] - counts[a] })
-	fmt.Fprintf(out, "%.1f images a class, from %d to %d\n", float64(set.Len())/float64(len(counts)), counts[order[len(order)-1]], counts[order[0]])
-	const most = 20
-	for k, class := range order {
-		if k >= most/2 && k < len(order)-most/2 {
-			if k == most/2 {
-				fmt.Fprintln(out, "  …")
-			}
-			continue
-		}
-		fmt.Fprintf(out, "  %6d  %s\n", counts[class], text.Printable(set.Classes()[class]))
-	}
-}
-
-// seen is the sample that the network sees at (x, y) of image n: see data.Batch.
-func seen(b *data.Batch, n, x, y, c int) uint8 {
-	crop := b.Crops[3*n : 3*n+3]
-	if crop[2] != 0 {
-		x = b.Width - 1 - x
-	}
-	x, y = x+int(crop[1]), y+int(crop[0])
-	if x < 0 || y < 0 || x >= b.Width || y >= b.Height {
-		return 0
-	}
-	return b.Images[((n*b.Height+y)*b.Width+x)*b.Channels+c]
-}
-
-// moments are the mean and the deviation of each channel, of samples as fractions of 255.
-func moments(b *data.Batch) (mean, std []float64) {
-	count := float64(b.N * b.Height * b.Width)
-	for c := range b.Channels {
-		sum, squares := 0.0, 0.0
-		for n := range b.N {
-			for y := range b.Height {
-				for x := range b.Width {
-					v := float64(seen(b, n, x, y, c)) / 255
-					sum, squares = sum+v, squares+v*v
-				}
-			}
-		}
-		mean = append(mean, sum/count)
-		std = append(std, math.Sqrt(max(0, squares/count-sum/count*sum/count)))
-	}
-	return mean, std
-}
-
-// images are those of a batch, with what the network sees of them.
-func (f *showFlags) images(b *data.Batch) (list []sheetImage) {
-	for n := range b.N {
-		x := sheetImage{index: b.Index[n], label: int(b.Labels[n]), loss: math.NaN(), alone: f.view == "network"}
-		if f.view != "original" {
-			x.seen = imaging.New(b.Width, b.Height, b.Channels)
-			for i := range x.seen.Pix {
-				x.seen.Pix[i] = seen(b, n, i/b.Channels%b.Width, i/b.Channels/b.Width, i%b.Channels)
-			}
-		}
-		list = append(list, x)
-	}
-	return list
 }

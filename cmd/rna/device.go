@@ -17,17 +17,18 @@ import (
 	"onlinerna/train/ranks/launch"
 )
 
-// deviceNames lists what --device takes.
+// deviceNames lists the values of --device.
 var deviceNames = append([]string{"auto"}, device.Kinds()...)
 
 // The help of options that other commands have, too.
 var (
-	deviceHelp, winogradHelp, lowMemoryHelp = optionHelp("device"), optionHelp("winograd"), optionHelp("low-memory")
-	precisionHelp, deterministicHelp        = optionHelp("precision"), optionHelp("deterministic")
-	debugSyncHelp                           = processOptions.Find("debug-sync").Usage()
+	deviceHelp, winogradHelp         = train.Options().Find("device").Help, train.Options().Find("winograd").Help
+	precisionHelp, deterministicHelp = optionHelp("precision"), optionHelp("deterministic")
+	lowMemoryHelp                    = optionHelp("low-memory")
+	debugSyncHelp                    = processOptions.Find("debug-sync").Usage()
 )
 
-// deviceOptions are what the user chooses about a device.
+// deviceOptions are the user's choices about a device.
 type deviceOptions struct {
 	threads       int
 	direct        bool // no 3×3 convolution of the CPU runs by Winograd's algorithm
@@ -47,7 +48,7 @@ func (o deviceOptions) resolved(name string) string {
 	return o.precision
 }
 
-// fit says what is wrong with options for a kind of device.
+// fit finds options that a kind of device does not have.
 func (o deviceOptions) fit(kind string, d device.Driver) error {
 	best := device.Preferred()[0]
 	if o.debugSync && !d.Queue {
@@ -65,7 +66,8 @@ func (o deviceOptions) fit(kind string, d device.Driver) error {
 			kind, strings.Join(d.Precisions, " or "), o.precision, d.Precisions[0], best)
 	}
 	if o.deterministic && !d.Queue {
-		return fmt.Errorf("device %s gives equal bits in each run anyway: leave --deterministic out, or use --device %s", kind, best)
+		return fmt.Errorf("device %s gives equal bits in each run anyway: leave --deterministic out, or use --device %s",
+			kind, best)
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func newDevices() *cobra.Command {
 		},
 	}
 	g := cli.NewGroup("Options")
-	g.StringVar(&properties, "properties", "", "write what cuDNN says of the first GPU to this `file`, as JSON: plans for it can then be made elsewhere")
+	g.StringVar(&properties, "properties", "", "write cuDNN's properties of the first GPU to this `file` as JSON, to "+
+		"plan for it elsewhere")
 	out.Add(g)
 	cli.AddGroups(cmd, g)
 	return cmd

@@ -35,7 +35,8 @@ func winograd(t *testing.T) bool {
 	return d.Winograd()
 }
 
-// TestDefaultDevice opens devices of which nothing is said, as predict and extrapolate do, and which convolve directly. Other devices have no such choice.
+// TestDefaultDevice opens devices of which nothing is said, as predict and extrapolate do, and which convolve directly.
+// Other devices have no such choice.
 func TestDefaultDevice(t *testing.T) {
 	for _, c := range []struct {
 		options deviceOptions

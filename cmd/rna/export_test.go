@@ -22,14 +22,16 @@ func TestExport(t *testing.T) {
 	run := filepath.Join(dir, "run")
 	mustRun(t, append([]string{"train", "--epochs", "1", "-o", run, "-q", "--rna", "off"}, quick[:6]...)...)
 	best, onnx := filepath.Join(run, "best.safetensors"), filepath.Join(dir, "net.onnx")
-	if out := mustRun(t, "export", best, "-o", onnx); !strings.Contains(out, "net.onnx: lenet, input [dynamic,1,28,28] from 0 to 1, logits [dynamic,10]") {
+	if out := mustRun(t, "export", best, "-o", onnx); !strings.Contains(out, "net.onnx: lenet, input [dynamic,1,28,28] "+
+		"from 0 to 1, logits [dynamic,10]") {
 		t.Error(out)
 	}
 	open, err := os.ReadFile(onnx)
 	if err != nil || !bytes.Contains(open, []byte("batch")) || !bytes.Contains(open, []byte("normalise/mean")) {
 		t.Errorf("%d bytes: %v", len(open), err)
 	}
-	if out := mustRun(t, "export", best, "-o", onnx, "--batch", "8", "--mean", "0", "--std", "1", "--image-size", "28"); !strings.Contains(out, "[8,1,28,28]") {
+	if out := mustRun(t, "export", best, "-o", onnx, "--batch", "8", "--mean", "0", "--std", "1", "--image-size",
+		"28"); !strings.Contains(out, "[8,1,28,28]") {
 		t.Error(out)
 	}
 	if fixed, err := os.ReadFile(onnx); err != nil || bytes.Contains(fixed, []byte("normalise/mean")) {
@@ -39,7 +41,8 @@ func TestExport(t *testing.T) {
 	plain := filepath.Join(dir, "plain.safetensors")
 	strip(t, best, plain)
 	fails(t, []string{"export", plain, "-o", onnx}, "name it by --model")
-	fails(t, []string{"export", plain, "-o", onnx, "--model", "lenet"}, "does not say how images are normalised: name --mean and --std")
+	fails(t, []string{"export", plain, "-o", onnx, "--model", "lenet"}, "does not say how images are normalised: name "+
+		"--mean and --std")
 	fails(t, []string{"export", plain, "-o", onnx, "--model", "conv6", "--mean", "0", "--std", "1"}, "no last layer")
 	mustRun(t, "export", plain, "-o", onnx, "--model", "lenet", "--mean", "0.25", "--std", "0.25")
 	if again, err := os.ReadFile(onnx); err != nil || !bytes.Contains(again, []byte("normalise/mean")) {
@@ -51,7 +54,7 @@ func TestExport(t *testing.T) {
 	}{
 		{[]string{best}, "--out is missing"},
 		{[]string{"-o", onnx}, "want one file"},
-		{[]string{best, "-o", onnx, "--batch", "0"}, "want one from 1, or dynamic"},
+		{[]string{best, "-o", onnx, "--batch", "0"}, "must be at least 1, or dynamic"},
 		{[]string{best, "-o", best}, "name another output"},
 		{[]string{best, "-o", filepath.Join(dir, "nowhere", "net.onnx")}, "nowhere"},
 		{[]string{best, "-o", filepath.Join(dir, "new.onnx"), "--image-size", "20"}, "do not fit"},
@@ -77,7 +80,8 @@ func TestExportPhotos(t *testing.T) {
 	if err := errors.Join(err, net.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if out := mustRun(t, "export", plain, "-o", onnx, "--model", "resnet18"); !strings.Contains(out, "[dynamic,3,224,224]") || !strings.Contains(out, "[dynamic,2]") {
+	if out := mustRun(t, "export", plain, "-o", onnx, "--model", "resnet18"); !strings.Contains(out,
+		"[dynamic,3,224,224]") || !strings.Contains(out, "[dynamic,2]") {
 		t.Error(out)
 	}
 	b, err := os.ReadFile(onnx)

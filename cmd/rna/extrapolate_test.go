@@ -4,32 +4,27 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
+	"onlinerna/train/extrapolate"
 	"onlinerna/train/safetensors"
 )
-
-// UnmarshalJSON is the inverse of MarshalJSON.
-func (n *number) UnmarshalJSON(b []byte) error {
-	v, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
-	*n = number(v)
-	return err
-}
 
 // checkpoints are four files of PyTorch in either format, of epochs 8 to 11.
 func checkpoints(ext string) []string {
 	dir := filepath.Join("..", "..", "train", "extrapolate", "testdata")
-	return []string{filepath.Join(dir, "ckpt-10"+ext), filepath.Join(dir, "ckpt-11"+ext), filepath.Join(dir, "ckpt-8"+ext), filepath.Join(dir, "ckpt-9"+ext)}
+	return []string{filepath.Join(dir, "ckpt-10"+ext), filepath.Join(dir, "ckpt-11"+ext),
+		filepath.Join(dir, "ckpt-8"+ext), filepath.Join(dir, "ckpt-9"+ext)}
 }
 
 // extrapolated runs the command with --json.
-func extrapolated(t *testing.T, args ...string) (extrapolation, string) {
+func extrapolated(t *testing.T, args ...string) (extrapolate.Report, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.safetensors")
-	var got extrapolation
-	if err := json.Unmarshal([]byte(mustRun(t, append([]string{"extrapolate", "--json", "-o", path}, args...)...)), &got); err != nil {
+	var got extrapolate.Report
+	if err := json.Unmarshal([]byte(mustRun(t, append([]string{"extrapolate", "--json", "-o", path}, args...)...)),
+		&got); err != nil {
 		t.Fatal(err)
 	}
 	return got, path
@@ -37,17 +32,19 @@ func extrapolated(t *testing.T, args ...string) (extrapolation, string) {
 
 // Shells put 10 before 8; .pt files give what safetensors give.
 func TestExtrapolate(t *testing.T) {
-	var first extrapolation
+	var first extrapolate.Report
 	for i, ext := range []string{".safetensors", ".pt"} {
 		got, path := extrapolated(t, checkpoints(ext)...)
 		sum := 0.0
 		for _, r := range got.Residuals {
 			sum += r.C
 		}
-		if len(got.Residuals) != 3 || sum < 1-1e-9 || sum > 1+1e-9 || !strings.Contains(got.Residuals[0].Y, "ckpt-8") || !strings.Contains(got.Residuals[2].X, "ckpt-11") {
+		if len(got.Residuals) != 3 || sum < 1-1e-9 || sum > 1+1e-9 || !strings.Contains(got.Residuals[0].Y, "ckpt-8") ||
+			!strings.Contains(got.Residuals[2].X, "ckpt-11") {
 			t.Errorf("%s: residuals %+v", ext, got.Residuals)
 		}
-		if got.Tensors["combined"] != 6 || got.Tensors["copied"] != 1 || got.Tensors["statistics"] != 2 || got.BatchNorm != "last" {
+		if got.Tensors["combined"] != 6 || got.Tensors["copied"] != 1 || got.Tensors["statistics"] != 2 ||
+			got.BatchNorm != "last" {
 			t.Errorf("%s: tensors %v, BatchNorm %q", ext, got.Tensors, got.BatchNorm)
 		}
 		f, err := safetensors.Open(path)
@@ -55,7 +52,8 @@ func TestExtrapolate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if f.Metadata["format"] != "pt" || !strings.Contains(f.Metadata["extrapolation"], `"method":"rna"`) || strings.Contains(f.Metadata["extrapolation"], "testdata") {
+		if f.Metadata["format"] != "pt" || !strings.Contains(f.Metadata["extrapolation"], `"method":"rna"`) ||
+			strings.Contains(f.Metadata["extrapolation"], "testdata") {
 			t.Errorf("%s: metadata %v", ext, f.Metadata)
 		}
 		if kind, ok := f.Metadata["kind"]; ok && kind != "rna" {
@@ -145,10 +143,12 @@ func TestExtrapolateAuto(t *testing.T) {
 	var files []string
 	for _, epochs := range []string{"2", "3", "4"} {
 		run := filepath.Join(dir, "run"+epochs)
-		mustRun(t, append([]string{"train", "--epochs", epochs, "--quiet", "--rna", "off", "--schedule", "constant", "--out", run}, quick[:6]...)...)
+		mustRun(t, append([]string{"train", "--epochs", epochs, "--quiet", "--rna", "off", "--schedule", "constant", "--out",
+			run}, quick[:6]...)...)
 		files = append(files, filepath.Join(run, "final.safetensors"))
 	}
-	got, path := extrapolated(t, append([]string{"--auto", "--eval", "glyphs", "--limit-batches", "4", "--order", "step"}, files...)...)
+	got, path := extrapolated(t, append([]string{"--auto", "--eval", "glyphs", "--limit-batches", "4", "--order", "step"},
+		files...)...)
 	chosen := 0
 	for i, c := range got.Auto {
 		if c.Chosen {
@@ -178,7 +178,8 @@ func TestExtrapolateReestimate(t *testing.T) {
 	var files []string
 	for _, epochs := range []string{"1", "2"} {
 		run := filepath.Join(dir, "run"+epochs)
-		mustRun(t, "train", "--model", "resnet20", "--epochs", epochs, "--limit-batches", "2", "--limit-val", "1", "--batch", "16", "--schedule", "constant", "--quiet", "--rna", "off", "--out", run)
+		mustRun(t, "train", "--model", "resnet20", "--epochs", epochs, "--limit-batches", "2", "--limit-val", "1", "--batch",
+			"16", "--schedule", "constant", "--quiet", "--rna", "off", "--out", run)
 		files = append(files, filepath.Join(run, "final.safetensors"))
 	}
 	read := func(path string) map[string][]float64 {
@@ -228,7 +229,8 @@ func TestExtrapolateReestimate(t *testing.T) {
 func TestInspect(t *testing.T) {
 	files := checkpoints(".pt")
 	out := mustRun(t, append([]string{"inspect"}, files...)...)
-	for _, want := range []string{"conv.weight", "[8 4 3 3]", "BF16", "running variance", "copied", "ckpt-11.pt", "would combine", "‖c‖"} {
+	for _, want := range []string{"conv.weight", "[8 4 3 3]", "BF16", "running variance", "copied", "ckpt-11.pt",
+		"would combine", "‖c‖"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
@@ -236,11 +238,12 @@ func TestInspect(t *testing.T) {
 	if out := mustRun(t, "inspect", files[0]); strings.Contains(out, "would") {
 		t.Errorf("one file is to be combined: %s", out)
 	}
-	var in inspection
+	var in extrapolate.Inspection
 	if err := json.Unmarshal([]byte(mustRun(t, append([]string{"inspect", "--json"}, files...)...)), &in); err != nil {
 		t.Fatal(err)
 	}
-	if len(in.Files) != 4 || len(in.Tensors) != 9 || *in.Files[0].Step != 8 || in.Files[0].Distance != nil || *in.Files[1].Distance <= 0 || len(in.RNA.Residuals) != 3 {
+	if len(in.Files) != 4 || len(in.Tensors) != 9 || *in.Files[0].Step != 8 || in.Files[0].Distance != nil ||
+		*in.Files[1].Distance <= 0 || len(in.RNA.Residuals) != 3 {
 		t.Errorf("inspection %+v", in)
 	}
 	if status, _, stderr := runRNA(t, "inspect"); status != 2 || !strings.Contains(stderr, "no files") {

@@ -34,7 +34,8 @@ func TestForms(t *testing.T) {
 	}
 	defer b.Close()
 	if b.Form != statedict.Torch || len(a.Tensors) != len(b.Tensors) || b.Metadata["model"] != "lenet" {
-		t.Errorf("k.pt is %v with %d tensors of %d, %v", b.Form == statedict.Torch, len(b.Tensors), len(a.Tensors), b.Metadata)
+		t.Errorf("k.pt is %v with %d tensors of %d, %v", b.Form == statedict.Torch, len(b.Tensors), len(a.Tensors),
+			b.Metadata)
 	}
 	for _, x := range a.Tensors {
 		y, _ := b.Lookup(x.Name)
@@ -47,7 +48,8 @@ func TestForms(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, out, format string }{
-		{"data show " + photos + " --image-size 8 -o ", "s.jpg", "jpeg"}, {"data show " + photos + " --image-size 8 -o ", "s.png", "png"},
+		{"data show " + photos + " --image-size 8 -o ", "s.jpg", "jpeg"}, {"data show " + photos + " --image-size 8 -o ",
+			"s.png", "png"},
 		{"eval run --worst ", "w.jpeg", "jpeg"},
 	} {
 		said(t, c.args+c.out)
@@ -78,7 +80,8 @@ func TestForms(t *testing.T) {
 	} {
 		fails(t, strings.Fields(c.args), c.want)
 	}
-	for _, name := range []string{"k.torchscript", "k.onnx", "x.torchscript", "x.pt", "x.gif", "x.webp", "x.json", "x.svg", "x.jpg", "x.csv"} {
+	for _, name := range []string{"k.torchscript", "k.onnx", "x.torchscript", "x.pt", "x.gif", "x.webp", "x.json",
+		"x.svg", "x.jpg", "x.csv"} {
 		if _, err := os.Stat(name); err == nil {
 			t.Errorf("%s was written", name)
 		}
@@ -91,7 +94,8 @@ func TestShortOutput(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		var outputs []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, _ := pflag.UnquoteUsage(f); (kind == "file" || kind == "folder") && slices.Contains(cli.Writes, f.Name) && !f.Hidden {
+			if kind, _ := pflag.UnquoteUsage(f); (kind == "file" || kind == "folder") && slices.Contains(cli.Writes, f.Name) &&
+				!f.Hidden {
 				outputs = append(outputs, f.Name)
 			}
 		})
@@ -112,13 +116,17 @@ func TestContents(t *testing.T) {
 	mustRun(t, append([]string{"train", "--epochs", "1", "-o", "run", "-q", "--rna", "off"}, quick[:6]...)...)
 	checkpoint := newestCheckpoint(t, "run")
 	momentum := checkpoint + "/momentum.safetensors"
-	for _, args := range []string{"eval --weights " + momentum + " --model lenet --data glyphs", "predict a.png --model lenet --weights " + momentum, "export " + momentum + " --model lenet --mean 0 --std 1 -o n.onnx",
-		"extrapolate " + checkpoint + "/weights.safetensors " + momentum + " -o k.safetensors", "train --epochs 1 -o again --init " + momentum, "train --epochs 1 -o again --model lenet --init " + momentum} {
+	for _, args := range []string{"eval --weights " + momentum + " --model lenet --data glyphs",
+		"predict a.png --model lenet --weights " + momentum, "export " + momentum +
+			" --model lenet --mean 0 --std 1 -o n.onnx",
+		"extrapolate " + checkpoint + "/weights.safetensors " + momentum + " -o k.safetensors",
+		"train --epochs 1 -o again --init " + momentum, "train --epochs 1 -o again --model lenet --init " + momentum} {
 		fails(t, strings.Fields(args), "holds the state of an optimiser")
 	}
 	expect(t, "inspect "+momentum, "holds the state of an optimiser", "conv1.weight")
 	unsayAll(t, momentum, checkpoint+"/exp_avg.safetensors") // as older checkpoints have it
-	fails(t, []string{"eval", "--weights", checkpoint + "/exp_avg.safetensors", "--model", "lenet", "--data", "glyphs"}, "weights.safetensors lies beside it")
+	fails(t, []string{"eval", "--weights", checkpoint + "/exp_avg.safetensors", "--model", "lenet", "--data", "glyphs"},
+		"weights.safetensors lies beside it")
 
 	shard := "model-00001-of-00002.safetensors"
 	unsayAll(t, "run/best.safetensors", shard)
@@ -127,11 +135,14 @@ func TestContents(t *testing.T) {
 	fails(t, []string{"eval", shard, "--model", "lenet"}, "is shard 1 of 2 of a checkpoint")
 	fails(t, []string{"eval", "."}, "a checkpoint in 2 shards")
 	index := "model.safetensors.index.json"
-	if err := os.WriteFile(index, []byte(`{"metadata":{},"weight_map":{"a":"`+shard+`","b":"model-00002-of-00002.safetensors"}}`), 0o644); err != nil {
+	if err := os.WriteFile(index,
+		[]byte(`{"metadata":{},"weight_map":{"a":"`+shard+`","b":"model-00002-of-00002.safetensors"}}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"inspect " + index, "eval " + index, "convert " + index + " y.pt", "train --init " + index} {
-		fails(t, strings.Fields(args), "model-00002-of-00002.safetensors: no such file or directory (a shard that "+index+" names)")
+	for _, args := range []string{"inspect " + index, "eval " + index, "convert " + index + " y.pt", "train --init " +
+		index} {
+		fails(t, strings.Fields(args),
+			"model-00002-of-00002.safetensors: no such file or directory (a shard that "+index+" names)")
 	}
 	fails(t, []string{"inspect", "run/config.json"}, "is JSON, not weights")
 }

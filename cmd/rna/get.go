@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +18,7 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
+	"onlinerna/train/report"
 )
 
 type getFlags struct {
@@ -31,11 +31,11 @@ func newGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [NAME...] [options]",
 		Short: "Download sets of images and weights",
-		Long: `Download sets of images and torchvision's weights, which --data and --init then take by name.
-Without a name, list them.
+		Long: `Download sets of images and torchvision's weights, which --data and --init then take by name. Without a name,
+list them.
 
-The same command resumes an interrupted download. It checks each file by its size and SHA-256. It also checks and
-takes a file that is in its place already; without a connection it says from where to bring the file.`,
+The same command resumes an interrupted download. It checks each file by its size and SHA-256, also a file that is
+already in its place. Without a connection it prints the addresses of the files.`,
 		Example: `  rna get cifar10 resnet50
   rna train --data cifar10
   rna train --init resnet50 --data photos`,
@@ -105,8 +105,7 @@ func getItems(names []string) (items []catalogue.Item, err error) {
 }
 
 func (f *getFlags) list(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSIZE\tHERE\tCONTENT")
+	rows := [][]string{{"NAME", "SIZE", "HERE", "CONTENT"}}
 	for _, it := range gettable() {
 		if of, _ := catalogue.Find(it.Net); it.Name != it.Net && it.Path("") == of.Path("") {
 			continue // the default version, which the net's own name means
@@ -115,20 +114,19 @@ func (f *getFlags) list(out io.Writer) error {
 		if it.Here(f.cache) {
 			here = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", it.Name, text.Bytes(it.Size()), here, it.About)
+		rows = append(rows, []string{it.Name, text.Bytes(it.Size()), here, it.About})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nThe folder for downloads is %s\n", f.cache)
-	return err
+	page := terminal.NewPage(out)
+	page.List(rows)
+	fmt.Fprintf(page, "\nThe folder for downloads is %s\n", f.cache)
+	return page.Flush(out)
 }
 
 func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io.Writer) error {
 	b := terminal.NewBar(stderr, f.quiet)
 	defer b.Finish()
 	now := ""
-	next := time.Now().Add(every)
+	next := time.Now().Add(report.Every)
 	o := fetch.Options{
 		Mirror: f.mirror,
 		Agent:  "rna",
@@ -144,7 +142,7 @@ func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io
 			}
 			b.Set(min(done, total)) // of a size that is not known exactly
 			if !f.quiet && !b.Shown() && time.Now().After(next) {
-				next = time.Now().Add(every)
+				next = time.Now().Add(report.Every)
 				fmt.Fprintf(stderr, "%s: %s of %s\n", file, text.Bytes(done), text.Bytes(total))
 			}
 		},

@@ -45,7 +45,8 @@ func init() {
 		digits[name] = b
 		sum := sha256.Sum256(b)
 		set.Files = append(set.Files, catalogue.File{
-			Name: name, Size: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), Addresses: []string{"http://127.0.0.1:1/" + name},
+			Name: name, Size: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), Addresses: []string{"http://127.0.0.1:1/" +
+				name},
 		})
 	}
 	catalogue.Register(set, catalogue.Item{Name: "test-lenet", Kind: catalogue.Weights, Net: "lenet",
@@ -103,10 +104,12 @@ func TestGet(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if out := mustRun(t, "get", "test-digits"); !strings.Contains(out, "--data test-digits") { // checked, without a server
+		// checked, without a server
+		if out := mustRun(t, "get", "test-digits"); !strings.Contains(out, "--data test-digits") {
 			t.Error(out)
 		}
-		if out := mustRun(t, "get"); !strings.Contains(out, "test-digits      0.0206 MB  yes") {
+		out := strings.Join(strings.Fields(mustRun(t, "get")), " ")
+		if !strings.Contains(out, "test-digits 0.0206 MB yes") {
 			t.Error(out)
 		}
 		if out := mustRun(t, "data", "show", "test-digits"); !strings.Contains(out, "20  odd") {

@@ -28,12 +28,13 @@ func needSim(t *testing.T, mib int) {
 	t.Setenv("RNA_CUDA_MEMORY", "exact") // a card has room for allocations to be rounded up
 }
 
-// The largest batch that fits trains, and is what the run's config has; a batch that does not fit is an error that names
-// one that does.
+// The largest batch that fits trains, and is what the run's config has; a batch that does not fit is an error that
+// names one that does.
 func TestMemoryOnGPU(t *testing.T) {
 	needSim(t, 8)
 	dir := t.TempDir()
-	short := []string{"train", "--device", "cuda", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna", "off", "--out"}
+	short := []string{"train", "--device", "cuda", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna",
+		"off", "--out"}
 	out := mustRun(t, append(short, filepath.Join(dir, "auto"), "--batch", "auto")...)
 	c, err := train.ReadSpec(filepath.Join(dir, "auto"))
 	if err != nil {
@@ -77,7 +78,8 @@ func TestFaultOfMemoryWhileTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	r, err := train.New(train.Spec{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir, RNA: average.Options{Start: 1, Window: 2}}, train.Deps{Device: dev, Hooks: []hook.Hook{another{1}}})
+	r, err := train.New(train.Spec{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir,
+		RNA: average.Options{Start: 1, Window: 2}}, train.Deps{Device: dev, Hooks: []hook.Hook{another{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,8 @@ func TestFaultOfMemoryWhileTraining(t *testing.T) {
 		t.Fatal(e)
 	}
 	var f *train.FailedError
-	if !errors.As(err, &f) || !strings.HasPrefix(err.Error(), "epoch 2, step ") || !strings.Contains(err.Error(), "out of memory: asked for") || f.Checkpoint == "" {
+	if !errors.As(err, &f) || !strings.HasPrefix(err.Error(), "epoch 2, step ") || !strings.Contains(err.Error(),
+		"out of memory: asked for") || f.Checkpoint == "" {
 		t.Fatalf("%v", err)
 	}
 	if err := r.Close(); err != nil {

@@ -64,8 +64,10 @@ func doneOnGPUs(t *testing.T, args ...string) string {
 
 // ranksRun is a training of a few steps: 13 batches, the last step of four ranks has one.
 func ranksRun(out string, more ...string) []string {
-	return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "3", "--limit-batches", "13", "--limit-val", "3", "--rna-start", "1", "--rna-window", "2",
-		"--seed", "3", "--threads", "1", "--workers", "1", "--quiet", "--precision", "float32", "--deterministic", "--comm-timeout", "60s", "--out", out}, more...)
+	return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "3", "--limit-batches", "13",
+		"--limit-val", "3", "--rna-start", "1", "--rna-window", "2",
+		"--seed", "3", "--threads", "1", "--workers", "1", "--quiet", "--precision", "float32", "--deterministic",
+		"--comm-timeout", "60s", "--out", out}, more...)
 }
 
 // near fails where losses are not those of another run, within a part of them.
@@ -81,15 +83,17 @@ func near(t *testing.T, what string, got, want []float64, part float64) {
 	}
 }
 
-// Four GPUs have the losses of one that accumulates their batches, in evaluation too, where images are dealt unevenly; bits that repeat; and files of rank 0.
-// Gradients that are sent as bfloat16 have them less exactly.
+// Four GPUs have the losses of one that accumulates their batches, in evaluation too, where images are dealt unevenly;
+// bits that repeat; and files of rank 0. Gradients that are sent as bfloat16 have them less exactly.
 func TestRanksOnGPU(t *testing.T) {
 	needGPUs(t, 4)
 	dir := t.TempDir()
-	one, four, again, narrow := filepath.Join(dir, "one"), filepath.Join(dir, "four"), filepath.Join(dir, "again"), filepath.Join(dir, "narrow")
+	one, four, again, narrow := filepath.Join(dir, "one"), filepath.Join(dir, "four"), filepath.Join(dir, "again"),
+		filepath.Join(dir, "narrow")
 	doneOnGPUs(t, ranksRun(one, "--device", "cuda", "--accumulate", "4")...)
 	said := doneOnGPUs(t, ranksRun(four, "--device", "cuda:all")...)
-	if strings.Count(said, "final.safetensors") != 1 || !strings.Contains(said, "4 ranks on 1 node, NCCL 2.27.3 and sockets: 32 images a step") {
+	if strings.Count(said, "final.safetensors") != 1 || !strings.Contains(said, "4 ranks on 1 node, NCCL 2.27.3 and "+
+		"sockets: 32 images a step") {
 		t.Error(said)
 	}
 	want := losses(t, one)
@@ -112,10 +116,12 @@ func TestRanksOnGPU(t *testing.T) {
 	var predictions [2]string
 	for k, device := range []string{"cuda", "cuda:all"} {
 		file := filepath.Join(dir, "predictions.csv")
-		said := doneOnGPUs(t, "eval", "--weights", filepath.Join(one, "final.safetensors"), "--data", "glyphs", "--val-split", "0.01", "--batch", "3", "--workers", "1",
+		said := doneOnGPUs(t, "eval", "--weights", filepath.Join(one, "final.safetensors"), "--data", "glyphs",
+			"--val-split", "0.01", "--batch", "3", "--workers", "1",
 			"--precision", "float32", "--predictions", file, "--device", device)
 		b, err := os.ReadFile(file)
-		if err != nil || strings.Contains(said, "4 ranks on 1 node") != (k == 1) || strings.Count(said, "lenet on 40 images") != 1 {
+		if err != nil || strings.Contains(said, "4 ranks on 1 node") != (k == 1) ||
+			strings.Count(said, "lenet on 40 images") != 1 {
 			t.Errorf("%v\n%s", err, said)
 		}
 		predictions[k] = string(b)
@@ -131,7 +137,8 @@ func TestRanksResNetOnGPU(t *testing.T) {
 	dir := t.TempDir()
 	run := func(name string, more ...string) []float64 {
 		out := filepath.Join(dir, name)
-		doneOnGPUs(t, append([]string{"train", "--data", "glyphs", "--model", "resnet20", "--batch", "2", "--epochs", "1", "--limit-batches", "7", "--limit-val", "1", "--rna", "off",
+		doneOnGPUs(t, append([]string{"train", "--data", "glyphs", "--model", "resnet20", "--batch", "2", "--epochs", "1",
+			"--limit-batches", "7", "--limit-val", "1", "--rna", "off",
 			"--seed", "3", "--workers", "1", "--quiet", "--precision", "float32", "--deterministic", "--out", out}, more...)...)
 		return losses(t, out)
 	}
@@ -144,7 +151,8 @@ func TestRanksResNetOnGPU(t *testing.T) {
 func TestRanksKillResumeStopOnGPU(t *testing.T) {
 	needGPUs(t, 4)
 	out := filepath.Join(t.TempDir(), "run")
-	cmd, said := onGPUs(t, nil, "train", "--data", "glyphs", "--batch", "8", "--epochs", "400", "--limit-batches", "12", "--limit-val", "1", "--rna", "off", "--threads", "1", "--workers", "1",
+	cmd, said := onGPUs(t, nil, "train", "--data", "glyphs", "--batch", "8", "--epochs", "400", "--limit-batches", "12",
+		"--limit-val", "1", "--rna", "off", "--threads", "1", "--workers", "1",
 		"--quiet", "--precision", "float32", "--device", "cuda:all", "--out", out)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -152,7 +160,8 @@ func TestRanksKillResumeStopOnGPU(t *testing.T) {
 	wait(t, out, 2, 0)
 	from := time.Now()
 	syscall.Kill(child(t, out), syscall.SIGKILL)
-	if err := cmd.Wait(); err == nil || time.Since(from) > 20*time.Second || !strings.Contains(said.String(), "rank 1 on cuda:1 ended with signal: killed") {
+	if err := cmd.Wait(); err == nil || time.Since(from) > 20*time.Second || !strings.Contains(said.String(),
+		"rank 1 on cuda:1 ended with signal: killed") {
 		t.Fatalf("a rank was killed: %v after %v\n%s", err, time.Since(from), said)
 	}
 	before := epochs(t, out)
@@ -163,7 +172,8 @@ func TestRanksKillResumeStopOnGPU(t *testing.T) {
 	wait(t, out, before+1, before)
 	cmd.Process.Signal(syscall.SIGTERM)
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 130 || strings.Count(said.String(), "Go on with") != 1 || !strings.Contains(said.String(), "3 ranks on 1 node") {
+	if code := cmd.ProcessState.ExitCode(); code != 130 || strings.Count(said.String(), "Go on with") != 1 ||
+		!strings.Contains(said.String(), "3 ranks on 1 node") {
 		t.Fatalf("it was told to stop: %v, exit code %d\n%s", err, code, said)
 	}
 }
@@ -172,7 +182,8 @@ func TestRanksKillResumeStopOnGPU(t *testing.T) {
 func TestRanksHangOnGPU(t *testing.T) {
 	needGPUs(t, 3)
 	out := filepath.Join(t.TempDir(), "run")
-	cmd, said := onGPUs(t, nil, "train", "--data", "glyphs", "--batch", "8", "--epochs", "400", "--limit-batches", "12", "--limit-val", "1", "--rna", "off", "--threads", "1",
+	cmd, said := onGPUs(t, nil, "train", "--data", "glyphs", "--batch", "8", "--epochs", "400", "--limit-batches", "12",
+		"--limit-val", "1", "--rna", "off", "--threads", "1",
 		"--workers", "1", "--quiet", "--precision", "float32", "--device", "cuda:all", "--comm-timeout", "8s", "--out", out)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -182,7 +193,8 @@ func TestRanksHangOnGPU(t *testing.T) {
 	syscall.Kill(hung, syscall.SIGSTOP)
 	defer syscall.Kill(hung, syscall.SIGKILL)
 	err := cmd.Wait()
-	if s := said.String(); err == nil || !strings.Contains(s, "missing: rank 1 on ") || !strings.Contains(s, "epoch ") || !strings.Contains(s, "was not done after 8s") {
+	if s := said.String(); err == nil || !strings.Contains(s, "missing: rank 1 on ") || !strings.Contains(s, "epoch ") ||
+		!strings.Contains(s, "was not done after 8s") {
 		t.Errorf("%v\n%s", err, s)
 	}
 }
@@ -205,11 +217,16 @@ func TestRanksMistakesOnGPU(t *testing.T) {
 		{"Duplicate GPU detected", nil, []string{"--device", "cuda:0,0"}},
 		{"no GPU 7", nil, []string{"--device", "cuda:0,7"}},
 		{"takes a process for each of 2 GPUs", nil, []string{"--device", "cuda:all", "--distributed", "off"}},
-		{"not on device cpu", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29511"}, []string{"--device", "cpu"}},
-		{"missing: rank 1", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29512"}, []string{"--comm-timeout", "1s"}},
-		{"is not at localhost:29513", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29513"}, []string{"--comm-timeout", "1s"}},
-		{"address already in use", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "5s"}},
-		{"rank", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "1s"}}, // what listens there is no rank
+		{"not on device cpu", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29511"},
+			[]string{"--device", "cpu"}},
+		{"missing: rank 1", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29512"},
+			[]string{"--comm-timeout", "1s"}},
+		{"is not at localhost:29513", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29513"},
+			[]string{"--comm-timeout", "1s"}},
+		{"address already in use", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port},
+			[]string{"--comm-timeout", "5s"}},
+		// what listens there is no rank
+		{"rank", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "1s"}},
 		{"WORLD_SIZE=2", []string{"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, nil},
 		{"is for several GPUs", nil, []string{"--comm-precision", "bfloat16", "--device", "cuda"}},
 		{"use one of float32, bfloat16", nil, []string{"--comm-precision", "float64", "--device", "cuda:all"}},
@@ -231,13 +248,15 @@ func TestRanksOfVariablesOnGPU(t *testing.T) {
 	dir := t.TempDir()
 	own, theirs := filepath.Join(dir, "own"), filepath.Join(dir, "theirs")
 	args := func(out string, more ...string) []string {
-		return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "1", "--limit-batches", "5", "--limit-val", "1", "--rna", "off", "--seed", "3", "--workers", "1",
+		return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "1", "--limit-batches", "5",
+			"--limit-val", "1", "--rna", "off", "--seed", "3", "--workers", "1",
 			"--quiet", "--precision", "float32", "--deterministic", "--out", out}, more...)
 	}
 	doneOnGPUs(t, args(own, "--device", "cuda:all")...)
 	var all sync.WaitGroup
 	for k := range 2 {
-		cmd, said := onGPUs(t, []string{fmt.Sprintf("RANK=%d", k), "WORLD_SIZE=2", fmt.Sprintf("LOCAL_RANK=%d", k), "MASTER_ADDR=localhost", "MASTER_PORT=29519"}, args(theirs)...)
+		cmd, said := onGPUs(t, []string{fmt.Sprintf("RANK=%d", k), "WORLD_SIZE=2", fmt.Sprintf("LOCAL_RANK=%d", k),
+			"MASTER_ADDR=localhost", "MASTER_PORT=29519"}, args(theirs)...)
 		all.Go(func() {
 			if err := cmd.Run(); err != nil {
 				t.Errorf("rank %d: %v\n%s", k, err, said)
@@ -263,7 +282,8 @@ func TestRanksBenchCommOnGPU(t *testing.T) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Sizes) != 7 || r.Ranks != 3 || r.Device != "cuda" || strings.Contains(said, "plain") || strings.Count(said, "3 ranks on 1 node, NCCL 2.27.3 and sockets") != 1 {
+	if len(r.Sizes) != 7 || r.Ranks != 3 || r.Device != "cuda" || strings.Contains(said, "plain") ||
+		strings.Count(said, "3 ranks on 1 node, NCCL 2.27.3 and sockets") != 1 {
 		t.Errorf("%+v\n%s", r, said)
 	}
 	for _, s := range r.Sizes {

@@ -31,7 +31,8 @@ func TestBenchTrafficOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	file, table := filepath.Join(dir, "traffic.json"), filepath.Join(dir, "traffic.csv")
-	out := mustRun(t, "bench", "traffic", "--model", "lenet", "--batch", "4", "--device", "cuda", "--layers", "--json-file", file, "--csv", table)
+	out := mustRun(t, "bench", "traffic", "--model", "lenet", "--batch", "4", "--device", "cuda", "--layers",
+		"--json-file", file, "--csv", table)
 	text, err := os.ReadFile(file)
 	var r bench.Traffic
 	if err == nil {
@@ -40,7 +41,8 @@ func TestBenchTrafficOnGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Computed || r.Bandwidth <= 0 || r.Step.Seconds <= 0 || r.Card == "" || r.RNA == nil || !strings.Contains(out, "nn_max_pool") {
+	if r.Computed || r.Bandwidth <= 0 || r.Step.Seconds <= 0 || r.Card == "" || r.RNA == nil || !strings.Contains(out,
+		"nn_max_pool") {
 		t.Errorf("%+v\n%s", r.Step, out)
 	}
 	lines, err := os.ReadFile(table)
@@ -48,7 +50,8 @@ func TestBenchTrafficOnGPU(t *testing.T) {
 		t.Errorf("%d pieces of work, %d lines, %v", r.Step.Count, n, err)
 	}
 	// What is loaded in this process is not taken out of it.
-	if status, _, stderr := runRNA(t, "bench", "traffic", "--model", "lenet"); status != 1 || !strings.Contains(stderr, "loaded already") {
+	if status, _, stderr := runRNA(t, "bench", "traffic", "--model", "lenet"); status != 1 || !strings.Contains(stderr,
+		"loaded already") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -34,7 +34,8 @@ var kernelCache = sync.OnceValue(func() string {
 	return dir
 })
 
-// needGPU skips a test where there are neither a GPU nor the stand-in, or fails it with ONLINERNA_GPU=require in the environment.
+// needGPU skips a test where there are neither a GPU nor the stand-in, or fails it with ONLINERNA_GPU=require in the
+// environment.
 func needGPU(t *testing.T) {
 	t.Helper()
 	if os.Getenv(lazy.SearchVariable) == "" && lazy.Driver.Load() != nil {
@@ -69,13 +70,15 @@ func TestTrainOnGPU(t *testing.T) {
 		if dev == "cuda" {
 			args = append(args, "--deterministic")
 		}
-		said := mustRun(t, append([]string{"train", "--device", dev, "--epochs", "4", "--limit-batches", "5", "--limit-val", "2", "--batch", "16",
+		said := mustRun(t, append([]string{"train", "--device", dev, "--epochs", "4", "--limit-batches", "5", "--limit-val",
+			"2", "--batch", "16",
 			"--rna-start", "1", "--rna-window", "2", "--out", out}, args...)...)
 		if !strings.Contains(said, "device "+dev) || !strings.Contains(said, "RNA of the last") {
 			t.Errorf("%s: %s", dev, said)
 		}
 		runs[dev] = losses(t, out)
-		outputs[dev] = mustRun(t, "eval", "--device", dev, "--precision", "float32", "--batch", "500", "--weights", filepath.Join(out, "rna.safetensors"), "--data", "glyphs")
+		outputs[dev] = mustRun(t, "eval", "--device", dev, "--precision", "float32", "--batch", "500", "--weights",
+			filepath.Join(out, "rna.safetensors"), "--data", "glyphs")
 	}
 	if sim.Active() && products() == before {
 		t.Error("the GPU's snapshots are not multiplied there")
@@ -89,10 +92,14 @@ func TestTrainOnGPU(t *testing.T) {
 		}
 	}
 	// "… on 4000 images: loss 2.3, top-1 …": numbers may differ in their last digit.
-	if loss := func(s string) string { return strings.Fields(s[strings.Index(s, "loss"):])[1][:5] }; loss(outputs["cpu"]) != loss(outputs["cuda"]) {
+	if loss := func(s string) string {
+		return strings.Fields(s[strings.Index(s,
+			"loss"):])[1][:5]
+	}; loss(outputs["cpu"]) != loss(outputs["cuda"]) {
 		t.Errorf("evaluations differ:\n%s%s", outputs["cpu"], outputs["cuda"])
 	}
-	if status, _, stderr := runRNA(t, "eval", "--device", "cuda:99", "--weights", filepath.Join(dir, "cpu", "rna.safetensors"), "--data", "glyphs"); status != 1 || !strings.Contains(stderr, "no GPU 99") {
+	if status, _, stderr := runRNA(t, "eval", "--device", "cuda:99", "--weights", filepath.Join(dir, "cpu",
+		"rna.safetensors"), "--data", "glyphs"); status != 1 || !strings.Contains(stderr, "no GPU 99") {
 		t.Errorf("GPU 99: status %d, %s", status, stderr)
 	}
 }
@@ -123,7 +130,8 @@ func TestFaultOfBusyOnGPU(t *testing.T) {
 	t.Setenv("RNA_SIM_DEVICES", "2")
 	t.Setenv("RNA_SIM_USED", "0:1000000000")
 	var said strings.Builder
-	if got := chosenDevice("auto", &said); got != "cuda:1" || !strings.Contains(said.String(), "GPU 0 is in use, with 0.1 of 1.1 GB free: device cuda:1 is taken") {
+	if got := chosenDevice("auto", &said); got != "cuda:1" || !strings.Contains(said.String(), "GPU 0 is in use, with "+
+		"0.1 of 1.1 GB free: device cuda:1 is taken") {
 		t.Errorf("auto is %s, %q", got, said.String())
 	}
 	all, err := cuda.Devices()
@@ -151,15 +159,18 @@ func TestFaultOfTraining(t *testing.T) {
 		if err := sim.Fault("cudnnBackendExecute@6=719,later"); err != nil {
 			t.Fatal(err)
 		}
-		status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--deterministic", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",
+		status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--deterministic", "--epochs", "1",
+			"--limit-batches", "2", "--limit-val", "1",
 			"--batch", "8", "--out", filepath.Join(dir, "run"))
-		if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr, "CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
+		if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr,
+			"CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
 			t.Errorf("status %d, %s", status, stderr)
 		}
 	})
 }
 
-// The card is lost in a step that is replayed: the error says so once, which step it was and what to do, and the run goes on from what is on disk.
+// The card is lost in a step that is replayed: the error says so once, which step it was and what to do, and the run
+// goes on from what is on disk.
 func TestFaultOfReplayedStep(t *testing.T) {
 	needGPU(t)
 	if !sim.Active() {
@@ -167,15 +178,18 @@ func TestFaultOfReplayedStep(t *testing.T) {
 	}
 	dir := t.TempDir()
 	run := func(out string) []string {
-		return []string{"train", "--device", "cuda", "--epochs", "2", "--limit-batches", "8", "--limit-val", "1", "--batch", "8", "--rna", "off", "--deterministic", "--out", out}
+		return []string{"train", "--device", "cuda", "--epochs", "2", "--limit-batches", "8", "--limit-val", "1", "--batch",
+			"8", "--rna", "off", "--deterministic", "--out", out}
 	}
 	whole, lost := filepath.Join(dir, "whole"), filepath.Join(dir, "lost")
 	sim.Alone(t, lost, func(lost string) {
-		if err := sim.Fault("cuGraphLaunch@9=719,later"); err != nil { // that of step 11: the first two are not replayed, nor is the evaluation
+		// that of step 11: the first two are not replayed, nor is the evaluation
+		if err := sim.Fault("cuGraphLaunch@9=719,later"); err != nil {
 			t.Fatal(err)
 		}
 		status, _, stderr := runRNA(t, run(lost)...)
-		for _, want := range []string{"epoch 2, step 10:", "lenet, training at batch 8", "--debug-sync", filepath.Join(lost, "checkpoint")} {
+		for _, want := range []string{"epoch 2, step 10:", "lenet, training at batch 8", "--debug-sync",
+			filepath.Join(lost, "checkpoint")} {
 			if status != 1 || !strings.Contains(stderr, want) {
 				t.Errorf("status %d, want 1 and %q in: %s", status, want, stderr)
 			}
@@ -201,18 +215,21 @@ func TestProfileOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	run := func(name string, args ...string) string {
-		return mustRun(t, append([]string{"train", "--device", "cuda", "--deterministic", "--epochs", "2", "--limit-batches", "9", "--limit-val", "1", "--batch", "16",
+		return mustRun(t, append([]string{"train", "--device", "cuda", "--deterministic", "--epochs", "2", "--limit-batches",
+			"9", "--limit-val", "1", "--batch", "16",
 			"--rna", "off", "--ema", "12", "--out", filepath.Join(dir, name)}, args...)...)
 	}
 	run("plain")
 	said := run("profiled", "--profile", "5")
-	for _, want := range []string{"Profile of steps 11 to 15: lenet with sgd, batch 16 of 28×28, on cuda", "\nforward ", "\nbackward ", "\nhook ema ", "\nsgd ", "\nconv1 "} {
+	for _, want := range []string{"Profile of steps 11 to 15: lenet with sgd, batch 16 of 28×28, on cuda", "\nforward ",
+		"\nbackward ", "\nhook ema ", "\nsgd ", "\nconv1 "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
 	var trace struct{ TraceEvents []json.RawMessage }
-	if b, err := os.ReadFile(filepath.Join(dir, "profiled", "profile.json")); err != nil || json.Unmarshal(b, &trace) != nil || len(trace.TraceEvents) < 100 {
+	if b, err := os.ReadFile(filepath.Join(dir, "profiled", "profile.json")); err != nil ||
+		json.Unmarshal(b, &trace) != nil || len(trace.TraceEvents) < 100 {
 		t.Errorf("%d events, %v", len(trace.TraceEvents), err)
 	}
 	for _, name := range []string{"final.safetensors", "ema.safetensors"} {

@@ -13,12 +13,13 @@ import (
 	"onlinerna/internal/cli"
 )
 
-// No command writes over what it cli.Reads.
+// No command writes over its inputs.
 func TestGuard(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{
-		"w.safetensors": "weights", "images/val/a/1.png": "image", "x.csv": "1,2\n-1,3\n", "x.data": "1 2\n", "x.labels": "1\n",
+		"w.safetensors": "weights", "images/val/a/1.png": "image", "x.csv": "1,2\n-1,3\n", "x.data": "1 2\n",
+		"x.labels": "1\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(in(name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -82,12 +83,14 @@ func TestOutputToDevice(t *testing.T) {
 	}
 }
 
-// Every option that names a file is known to guard as one that is read or written, so that a new one can't be forgotten.
+// Every option that names a file is known to guard as one that is read or written, so that a new one can't be
+// forgotten.
 func TestGuardKnowsFiles(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && !slices.Contains(cli.Reads, f.Name) && !slices.Contains(cli.Writes, f.Name) {
+			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && !slices.Contains(cli.Reads, f.Name) &&
+				!slices.Contains(cli.Writes, f.Name) {
 				t.Errorf("%s --%s names a file, to be read or written: say so in guard.go", c.CommandPath(), f.Name)
 			}
 		})

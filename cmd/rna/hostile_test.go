@@ -53,7 +53,8 @@ func TestHostileNames(t *testing.T) {
 	}
 	csv := mustRun(t, "predict", "--csv", "--weights", weights, filepath.Join(dir, "data", "val"))
 	all, confusion := filepath.Join(dir, "all.csv"), filepath.Join(dir, "confusion.csv")
-	if status, _, err := runRNA(t, "eval", "--weights", weights, "--data", filepath.Join(dir, "data"), "--predictions", all,
+	if status, _, err := runRNA(t, "eval", "--weights", weights, "--data", filepath.Join(dir, "data"), "--predictions",
+		all,
 		"--confusion", confusion); status != 0 {
 		t.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	"onlinerna/train"
 )
 
-// Without --model the net and the size of its images are those of the weights to start from: as rna's say, or as the shapes of others.
+// Without --model the net and the size of its images are those of the weights to start from: as rna's say, or as the
+// shapes of others.
 func TestInitNet(t *testing.T) {
 	trained(t, "--val-split 0.25")
 	unsayAll(t, "run/best.safetensors", "other.safetensors")
@@ -32,7 +33,8 @@ func TestInitNet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fails(t, strings.Fields(quickly+"-o new --init run/checkpoint/"+strings.TrimPrefix(newestCheckpoint(t, "run"), "run/checkpoint/")+"/momentum.safetensors"), "state of an optimiser")
+	fails(t, strings.Fields(quickly+"-o new --init run/checkpoint/"+strings.TrimPrefix(newestCheckpoint(t, "run"),
+		"run/checkpoint/")+"/momentum.safetensors"), "state of an optimiser")
 	empty := "nothing.safetensors"
 	if err := os.WriteFile(empty, []byte("\x10\x00\x00\x00\x00\x00\x00\x00{}              "), 0o644); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// rankVar makes this test program rna, in a process of its own: it runs its arguments. argsVar adds arguments for one rank: "1 --seed 7".
+// rankVar makes this test program rna, in a process of its own: it runs its arguments. argsVar adds arguments for one
+// rank: "1 --seed 7".
 const (
 	rankVar = "RNA_TEST_RANK"
 	argsVar = "RNA_TEST_ARGS"
@@ -20,7 +21,8 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	args := os.Args[1:]
-	if f := strings.Fields(os.Getenv(argsVar)); len(f) > 0 && (f[0] == os.Getenv("OMPI_COMM_WORLD_RANK") || f[0] == os.Getenv("PMI_RANK")) {
+	if f := strings.Fields(os.Getenv(argsVar)); len(f) > 0 && (f[0] == os.Getenv("OMPI_COMM_WORLD_RANK") ||
+		f[0] == os.Getenv("PMI_RANK")) {
 		args = append(args, f[1:]...)
 	}
 	os.Args = append(os.Args[:1], args...)

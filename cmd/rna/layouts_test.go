@@ -15,7 +15,8 @@ import (
 	"onlinerna/data"
 )
 
-// The same images train ResNet-18 to the same losses from every layout: parquet, ImageNet's archive, folders, packed and raw.
+// The same images train ResNet-18 to the same losses from every layout: parquet, ImageNet's archive, folders, packed
+// and raw.
 func TestLayoutsTrainAlike(t *testing.T) {
 	parquet, dir := filepath.Join("..", "..", "data", "format", "testdata", "parquet", "sorted"), t.TempDir()
 	place := func(name string) string {
@@ -91,7 +92,8 @@ func TestLayoutsTrainAlike(t *testing.T) {
 	var want []float64
 	for _, from := range []string{parquet, official, folders, packed, raw} {
 		out := filepath.Join(dir, "run-"+filepath.Base(from))
-		command("train", "--data", from, "--model", "resnet18", "--image-size", "32", "--augment", "imagenet", "--batch", "4", "--epochs", "1", "--limit-batches", "2",
+		command("train", "--data", from, "--model", "resnet18", "--image-size", "32", "--augment", "imagenet", "--batch",
+			"4", "--epochs", "1", "--limit-batches", "2",
 			"--rna", "off", "--device", "cpu", "--workers", "2", "--quiet", "--out", out)
 		b, err := os.ReadFile(filepath.Join(out, "metrics.jsonl"))
 		if err != nil {

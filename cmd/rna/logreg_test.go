@@ -37,7 +37,8 @@ func TestLogreg(t *testing.T) {
 		}
 	}
 	rows := readAll(t, curves)
-	if len(rows) != 1+10*21 || strings.Join(rows[0], ",") != "method,iteration,f_minus_fstar" || strings.Join(rows[21][:2], ",") != "gd,20" {
+	if len(rows) != 1+10*21 || strings.Join(rows[0], ",") != "method,iteration,f_minus_fstar" ||
+		strings.Join(rows[21][:2], ",") != "gd,20" {
 		t.Errorf("%d rows: %v, %v", len(rows), rows[0], rows[min(21, len(rows)-1)])
 	}
 	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "Online RNA + gradient") {
@@ -67,7 +68,8 @@ func TestLogregFiles(t *testing.T) {
 	}
 	table := write("table.csv", "label,a,b\nyes,1,200\nno,2,100\nyes,2,300\nno,0,50\n")
 	mustRun(t, "logreg", "--data", table, "--normalize", "--kappa", "1e-2", "--iterations", "5")
-	mustRun(t, "logreg", "--data", write("sparse.txt", "+1 1:1\n-1 2:1 3:2\n"), "--reg", "0.1", "--iterations", "5", "--loss", "squares")
+	mustRun(t, "logreg", "--data", write("sparse.txt", "+1 1:1\n-1 2:1 3:2\n"), "--reg", "0.1", "--iterations", "5",
+		"--loss", "squares")
 	for path, want := range map[string]string{
 		write("nan.csv", "1,2\n-1,nan\n"):     "nan.csv:2: column 2 is nan",
 		write("large.csv", "1,1\n-1,1e400"):   "large.csv:2: column 2 1e400 is beyond",
@@ -98,7 +100,8 @@ func TestLogregFiles(t *testing.T) {
 func TestLogregDigits(t *testing.T) {
 	digits := testdata.Shared(t, "data/mnist")
 	curves := filepath.Join(t.TempDir(), "curves.csv")
-	out := mustRun(t, "logreg", "--data", digits, "--digit", "9", "--methods", "gd,online_rna_gd", "--iterations", "3", "--csv", curves)
+	out := mustRun(t, "logreg", "--data", digits, "--digit", "9", "--methods", "gd,online_rna_gd", "--iterations", "3",
+		"--csv", curves)
 	if !strings.Contains(out, "9 against all: 8000 rows of 785 features") || !strings.Contains(out, "VALIDATION ERROR") {
 		t.Error(out)
 	}
@@ -148,11 +151,14 @@ func TestLogregIDX(t *testing.T) {
 			t.Errorf("validation error of %v", r)
 		}
 	}
-	if svg, err := os.ReadFile(filepath.Join(figures, "digit-1.svg")); err != nil || !strings.Contains(string(svg), "validation error, %") {
+	if svg, err := os.ReadFile(filepath.Join(figures, "digit-1.svg")); err != nil || !strings.Contains(string(svg),
+		"validation error, %") {
 		t.Errorf("figure of %d bytes, %v", len(svg), err)
 	}
-	mustRun(t, "logreg", "--data", filepath.Join(dir, "train-images-idx3-ubyte"), "--digit", "0", "--iterations", "2", "--stochastic")
-	if status, _, err := runRNA(t, "logreg", "--data", dir, "--digit", "2"); status != 1 || !strings.Contains(err, "--digit is 2") {
+	mustRun(t, "logreg", "--data", filepath.Join(dir, "train-images-idx3-ubyte"), "--digit", "0", "--iterations", "2",
+		"--stochastic")
+	if status, _, err := runRNA(t, "logreg", "--data", dir, "--digit", "2"); status != 1 || !strings.Contains(err,
+		"--digit is 2") {
 		t.Errorf("status %d, %s", status, err)
 	}
 }
@@ -160,7 +166,8 @@ func TestLogregIDX(t *testing.T) {
 // A run that diverges says so; the others go on, and their curves are written.
 func TestLogregDivergence(t *testing.T) {
 	curves := filepath.Join(t.TempDir(), "curves.csv")
-	status, out, err := runRNA(t, "logreg", "--loss", "squares", "--kappa", "1e-15", "--methods", "nesterov_strong,gd", "--iterations", "30000", "--csv", curves)
+	status, out, err := runRNA(t, "logreg", "--loss", "squares", "--kappa", "1e-15", "--methods", "nesterov_strong,gd",
+		"--iterations", "30000", "--csv", curves)
 	if status != 0 || !strings.Contains(err, "nesterov_strong diverged") || !strings.Contains(err, "after iteration") {
 		t.Errorf("status %d, %s", status, err)
 	}
@@ -170,7 +177,8 @@ func TestLogregDivergence(t *testing.T) {
 	if rows := readAll(t, curves); rows[len(rows)-1][0] != "gd" || rows[len(rows)-1][1] != "30000" {
 		t.Errorf("curves end with %v", rows[len(rows)-1])
 	}
-	if status, _, err := runRNA(t, "logreg", "--methods", "gd", "--csv", filepath.Join(curves, "x.csv")); status != 2 || !strings.Contains(err, "cannot be written") {
+	if status, _, err := runRNA(t, "logreg", "--methods", "gd", "--csv", filepath.Join(curves, "x.csv")); status != 2 ||
+		!strings.Contains(err, "cannot be written") {
 		t.Errorf("status %d, %s", status, err)
 	}
 }
@@ -181,7 +189,8 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
 func TestLogregUnwritten(t *testing.T) {
 	var stderr strings.Builder
-	if status := run(t.Context(), []string{"logreg", "--methods", "gd", "--iterations", "3"}, fullDisk{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "no space") {
+	if status := run(t.Context(), []string{"logreg", "--methods", "gd", "--iterations", "3"}, fullDisk{},
+		&stderr); status != 1 || !strings.Contains(stderr.String(), "no space") {
 		t.Errorf("status %d, %q", status, stderr.String())
 	}
 }

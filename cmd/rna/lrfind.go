@@ -21,8 +21,10 @@ import (
 )
 
 // swept lists the options of rna train that a sweep takes, beside those of data and model: those that shape a step.
-var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "optimizer", "nesterov", "weight-decay", "decay-weights-only", "no-decay", "clip-grad",
-	"clip-value", "label-smoothing", "loss", "bce-threshold", "class-weights", "mixup", "cutmix", "dropout", "drop-path", "device", "threads", "winograd",
+var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "optimizer", "nesterov", "weight-decay",
+	"decay-weights-only", "no-decay", "clip-grad",
+	"clip-value", "label-smoothing", "loss", "bce-threshold", "class-weights", "mixup", "cutmix", "dropout", "drop-path",
+	"device", "threads", "winograd",
 	"low-memory", "precision", "deterministic", "debug-sync", "help"}
 
 func newLRFind() *cobra.Command {
@@ -33,12 +35,14 @@ func newLRFind() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lr-find [options]",
 		Short: "Suggest a learning rate: the loss of a short run whose rate rises",
-		Long: `Train for two hundred steps while the learning rate rises exponentially, and show the loss by the rate. The sweep ends where
-the loss diverges, and leaves nothing behind but the figure and the file that are asked for. The same seed gives the same curve.
+		Long: `Train for two hundred steps while the learning rate rises exponentially, and show the loss by the rate. The
+sweep ends when the loss diverges. It writes only the figure and the file that the options name. The same seed gives the
+same curve.
 
-The suggestion is the valley: the middle, by the logarithm, from the rate at which the smoothed loss has done a quarter of its fall
-to that of the lowest loss, beyond which training soon diverges. Beside it stands the rate at which the loss falls most steeply. Data,
-model, weights to start from and the optimiser are options of rna train; of --lr and --head-lr the sweep takes the ratio.`,
+The suggested rate is the valley: the geometric mean of the rate at which the smoothed loss has done a quarter of its
+fall and the rate of the lowest loss, beyond which training soon diverges. The sweep also shows the rate at which the
+loss falls most steeply. Data, model, initial weights and optimiser are options of rna train; the sweep takes the ratio
+of --lr and --head-lr.`,
 		Example: `  rna lr-find
   rna lr-find --data cifar10 --model resnet20 --plot lr.svg
   rna lr-find --data photos --model resnet18 --init resnet18.pth --json`,
@@ -69,7 +73,8 @@ model, weights to start from and the optimiser are options of rna train; of --lr
 	s.Float64Var(&o.From, "from", 1e-6, "first learning rate")
 	s.Float64Var(&o.To, "to", 10, "last learning rate")
 	s.IntVar(&o.Steps, "steps", 200, "steps from the one to the other")
-	s.Float64Var(&o.Smoothing, "smoothing", 0, "standard deviation, in steps, of the weights by which losses are averaged (default: a 40th of --steps)")
+	s.Float64Var(&o.Smoothing, "smoothing", 0, "standard deviation, in steps, of the weights by which losses are "+
+		"averaged (default: a 40th of --steps)")
 	s.Float64Var(&o.Diverged, "diverged", 4, "times the lowest smoothed loss that ends the sweep")
 	s.StringVar(&plot, "plot", "", "draw the curve into this `file`"+canvas.Help)
 	json.Add(s)
@@ -93,8 +98,9 @@ func isHyperparameter(name string) bool {
 	return slices.ContainsFunc(train.Hyperparameters(), func(h train.Hyperparameter) bool { return h.Name == name })
 }
 
-// sweep sweeps the rate and shows the curve. The title says what of.
-func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options, json *cli.JSON) (r *lrfind.Result, title string, err error) {
+// sweep sweeps the rate and shows the curve. The title names model, data and optimiser.
+func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options, json *cli.JSON) (r *lrfind.Result,
+	title string, err error) {
 	dev, err := f.open(cmd, g)
 	if err != nil {
 		return nil, "", err
@@ -120,14 +126,18 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options,
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
 	title = fmt.Sprintf("%s on %s, %s, batch %s", c.Model, cmp.Or(c.Data, "glyphs"), c.OptimizerName(), batch)
-	err = json.Write(cmd.OutOrStdout(), r, func(w io.Writer) error { return showSweep(w, r, title, c.HeadRate/c.Schedule.Rate) })
+	err = json.Write(cmd.OutOrStdout(), r, func(w io.Writer) error {
+		return showSweep(w, r, title,
+			c.HeadRate/c.Schedule.Rate)
+	})
 	return r, title, err
 }
 
 // shownRates is about how many steps of a sweep the table shows.
 const shownRates = 25
 
-// showSweep writes a table of a sweep and its suggestion; head is the ratio of the head's rate to that of the others, 0 for none.
+// showSweep writes a table of a sweep and its suggestion; head is the ratio of the head's rate to that of the others, 0
+// for none.
 func showSweep(out io.Writer, r *lrfind.Result, title string, head float64) error {
 	fmt.Fprintln(out, terminal.Wrap(out, title, "  "))
 	page := terminal.NewPage(out)
@@ -145,7 +155,8 @@ func showSweep(out io.Writer, r *lrfind.Result, title string, head float64) erro
 		fmt.Fprintf(out, "Diverged at %.2g\n", r.Diverged)
 	}
 	if r.Valley == 0 {
-		_, err := fmt.Fprintln(out, terminal.Wrap(out, "No suggestion: the loss hardly falls at any rate. Give it more --steps, or other rates by --from and --to", "  "))
+		_, err := fmt.Fprintln(out, terminal.Wrap(out, "No suggestion: the loss hardly falls at any rate. Give it more "+
+			"--steps, or other rates by --from and --to", "  "))
 		return err
 	}
 	fmt.Fprintf(out, "Valley at %.2g, steepest at %.2g, lowest loss at %.2g\n", r.Valley, r.Steepest, r.Lowest)

@@ -15,7 +15,8 @@ func TestLRFind(t *testing.T) {
 	const plot, table = "lr.svg", "lr.json"
 	sweep := func(seed string) (out string, curve []byte) {
 		t.Helper()
-		out = mustRun(t, "lr-find", "--seed", seed, "--batch", "32", "--threads", "2", "--steps", "60", "--from", "1e-3", "--plot", plot, "--json-file", table)
+		out = mustRun(t, "lr-find", "--seed", seed, "--batch", "32", "--threads", "2", "--steps", "60", "--from", "1e-3",
+			"--plot", plot, "--json-file", table)
 		b, err := os.ReadFile(table)
 		if err != nil {
 			t.Fatal(err)
@@ -27,10 +28,12 @@ func TestLRFind(t *testing.T) {
 		Points []struct{ LR, Loss, Smoothed float64 }
 		Valley float64
 	}
-	if err := json.Unmarshal(first, &r); err != nil || len(r.Points) < 20 || r.Points[0].LR != 1e-3 || !(r.Points[0].Loss > 2) {
+	if err := json.Unmarshal(first, &r); err != nil || len(r.Points) < 20 || r.Points[0].LR != 1e-3 ||
+		!(r.Points[0].Loss > 2) {
 		t.Fatalf("%s, %v", first, err)
 	}
-	if r.Valley < 0.005 || r.Valley > 0.3 || !strings.Contains(out, "Suggestion: --lr 0.") || !strings.Contains(out, "smoothed") {
+	if r.Valley < 0.005 || r.Valley > 0.3 || !strings.Contains(out, "Suggestion: --lr 0.") || !strings.Contains(out,
+		"smoothed") {
 		t.Errorf("valley %g\n%s", r.Valley, out)
 	}
 	if again, second := sweep("1"); !bytes.Equal(first, second) || again != out {

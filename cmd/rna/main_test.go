@@ -81,7 +81,7 @@ func TestMistakes(t *testing.T) {
 		{"train --wandb", 2, []string{"here it is --tensorboard; metrics.jsonl"}},
 		{"train -b 3", 2, []string{"unknown option -b", "--batch"}},
 		{"train --weights x.pth", 2, []string{"unknown option --weights: here it is --init FILE"}},
-		{"bench traffic --device cpu", 1, []string{"device cpu does not say what it gives to its hardware"}},
+		{"bench traffic --device cpu", 1, []string{"device cpu does not report its work"}},
 		{"export --weights x.pth", 2, []string{"unknown option --weights: here the file stands without an option"}},
 		{"train --recipe rsb-a4", 2, []string{"did you mean rsb-a", "ffcv-88"}},
 		{"train --optimizer lamb --eps -1", 1, []string{"at least 0"}},
@@ -96,13 +96,16 @@ func TestMistakes(t *testing.T) {
 		{"predict x.jpg --weights x.safetensors --csv p.csv", 2, []string{"--csv takes no file: it prints; > p.csv"}},
 		{"replay " + dir + " --json r.json", 2, []string{"--json takes no file"}},
 		{"train --config none.yaml", 2, []string{"rna: none.yaml: no such file or directory\n"}},
-		{"eval " + empty, 1, []string{empty + " is a folder, not a file, and has no run in it: there is no config.json of one"}},
+		{"eval " + empty, 1, []string{empty +
+			" is a folder, not a file, and has no run in it: there is no config.json of one"}},
 		{"train --device cuda:97", 1, []string{"device cuda:97: ", "--device cpu"}},
 		{"train --device cuda:first", 1, []string{`"first" is no number of a GPU`, "cuda:0"}},
 		{"train --device cpu:1", 1, []string{`unknown device "cpu:1"`}},
 		{"train --device cpu --debug-sync", 1, []string{"--debug-sync", "--device cuda"}},
-		{"train --device cpu --precision tf32", 1, []string{"device cpu computes in float32 or bfloat16, not in tf32", "--precision float32", "--device cuda"}},
-		{"train --device reference --precision bfloat16", 1, []string{"device reference computes in float32, not in bfloat16"}},
+		{"train --device cpu --precision tf32", 1, []string{"device cpu computes in float32 or bfloat16, not in tf32",
+			"--precision float32", "--device cuda"}},
+		{"train --device reference --precision bfloat16", 1, []string{"device reference computes in float32, not in " +
+			"bfloat16"}},
 		{"train --device cpu --precision float8", 2, []string{"--precision float8", "bfloat16"}},
 		{"train --device cuda --precision float64", 1, []string{"unknown precision"}},
 		{"train --device cpu --deterministic", 1, []string{"device cpu gives equal bits", "--deterministic"}},
@@ -177,7 +180,8 @@ func TestModelsAndVersion(t *testing.T) {
 	if out := mustRun(t, "version"); !strings.HasPrefix(out, "rna ") || strings.Count(out, "\n") != 2 {
 		t.Errorf("version: %s", out)
 	}
-	if out := mustRun(t, "version", "-v"); !strings.HasPrefix(out, "rna ") || !strings.Contains(out, "gorgonia.org/gorgonia v") {
+	if out := mustRun(t, "version", "-v"); !strings.HasPrefix(out, "rna ") || !strings.Contains(out,
+		"gorgonia.org/gorgonia v") {
 		t.Errorf("version: %s", out)
 	}
 }
@@ -185,17 +189,20 @@ func TestModelsAndVersion(t *testing.T) {
 func TestTrainAndEval(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	out := mustRun(t, append([]string{"train", "--epochs", "4", "--out", dir}, quick...)...)
-	for _, want := range []string{"lenet, 61,706 parameters", "epoch 4/4", "RNA of the last 5 epochs, offline", "average of the last 2", "plot.svg", "rna.safetensors"} {
+	for _, want := range []string{"lenet, 61,706 parameters", "epoch 4/4", "RNA of the last 5 epochs, offline",
+		"average of the last 2", "plot.svg", "rna.safetensors"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
-	for _, f := range []string{"config.json", "metrics.jsonl", "plot.svg", "final.safetensors", "best.safetensors", "rna.safetensors", "checkpoint/000005/state.json"} {
+	for _, f := range []string{"config.json", "metrics.jsonl", "plot.svg", "final.safetensors", "best.safetensors",
+		"rna.safetensors", "checkpoint/000005/state.json"} {
 		if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", f, err)
 		}
 	}
-	if status, _, stderr := runRNA(t, append([]string{"train", "--epochs", "4", "--out", dir}, quick...)...); status != 1 || !strings.Contains(stderr, "holds a run already") {
+	if status, _, stderr := runRNA(t, append([]string{"train", "--epochs", "4", "--out", dir},
+		quick...)...); status != 1 || !strings.Contains(stderr, "holds a run already") {
 		t.Errorf("a second run in the folder: status %d, %q", status, stderr)
 	}
 
@@ -216,7 +223,8 @@ func TestTrainAndEval(t *testing.T) {
 	if st, err := os.Stat(os.DevNull); err != nil || st.Mode().IsRegular() {
 		t.Errorf("%s is %v, %v", os.DevNull, st.Mode(), err)
 	}
-	if status, _, stderr := runRNA(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--model", "conv6"); status != 1 || !strings.Contains(stderr, "conv1.weight") {
+	if status, _, stderr := runRNA(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--model",
+		"conv6"); status != 1 || !strings.Contains(stderr, "conv1.weight") {
 		t.Errorf("weights of another model: status %d, %q", status, stderr)
 	}
 }
@@ -256,12 +264,14 @@ func TestInterrupt(t *testing.T) {
 		t.Fatalf("status %d, stdout %q, stderr %q", status, out.String(), stderr.String())
 	}
 	stderr.Reset()
-	args = []string{"eval", "--weights", filepath.Join(newestCheckpoint(t, halves), "weights.safetensors"), "--data", "glyphs"}
+	args = []string{"eval", "--weights", filepath.Join(newestCheckpoint(t, halves), "weights.safetensors"), "--data",
+		"glyphs"}
 	if status := run(ctx, args, io.Discard, &stderr); status != 130 || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("eval: status %d, %q", status, stderr.String())
 	}
 	resumed := mustRun(t, "train", "--resume", halves)
-	if !strings.Contains(resumed, "Resumed after epoch 1") || !strings.Contains(resumed, "epoch 3/3") || strings.Contains(resumed, "epoch 1/3") {
+	if !strings.Contains(resumed, "Resumed after epoch 1") || !strings.Contains(resumed, "epoch 3/3") ||
+		strings.Contains(resumed, "epoch 1/3") {
 		t.Errorf("resumed run: %s", resumed)
 	}
 	for _, f := range []string{"final.safetensors", "rna.safetensors"} {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,13 +19,14 @@ import (
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/rna"
+	"onlinerna/train/evaluate"
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/merge"
 )
 
 type mergeFlags struct {
-	windowFlags
 	merge.Options
+	window                     extrapolate.Window
 	out, by, base, bn, adapter string
 	lambda, tau, beta          float64
 	sigmaRel                   float64
@@ -41,8 +41,10 @@ type mergeFlags struct {
 
 // mergeOptions are the options of each method beside --by.
 var mergeOptions = map[merge.Method][]string{
-	merge.ByMean: {}, merge.ByWeights: {"weights"}, merge.ByEMA: {"decay"}, merge.ByWSM: {"schedule"}, merge.ByPowerEMA: {"sigma-rel", "stored", "steps"},
-	merge.ByRNA: {"lambda", "tau", "beta", "per"}, merge.BySlerp: {"t"}, merge.ByTask: {"base", "weights", "scale", "normalize", "sign"},
+	merge.ByMean: {}, merge.ByWeights: {"weights"}, merge.ByEMA: {"decay"}, merge.ByWSM: {"schedule"},
+	merge.ByPowerEMA: {"sigma-rel", "stored", "steps"},
+	merge.ByRNA:      {"lambda", "tau", "beta", "per"}, merge.BySlerp: {"t"}, merge.ByTask: {"base", "weights", "scale",
+		"normalize", "sign"},
 	merge.ByTIES:        {"base", "weights", "scale", "normalize", "sign", "density", "rescale"},
 	merge.ByDARE:        {"base", "weights", "scale", "normalize", "sign", "density", "rescale", "seed"},
 	merge.ByBreadcrumbs: {"base", "weights", "scale", "normalize", "sign", "density", "rescale", "gamma"},
@@ -53,22 +55,24 @@ func newMerge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge CKPT… -o OUT [options]",
 		Short: "Merge checkpoints of any framework and any size into one",
-		Long: `Merge checkpoints: averages of a row, and combinations of models that share a base, in memory that does not grow with them.
+		Long: `Merge checkpoints: averages of a row, and combinations of models that share a base, in memory that does not
+grow with them.
 
-Checkpoints are safetensors, what torch.save wrote, folders of Hugging Face with shards and their index, folders of PyTorch's distributed checkpoints
-(.metadata and .distcp, each sharded in its own way), numpy's .npz, and GGUF of F64, F32, F16 and BF16. No code of theirs is run. Tensors are matched by
-name. Floating-point numbers, those of eight bits too, are combined in float64 and rounded once; integers are copied from the last file, and BatchNorm
-statistics too unless --bn says otherwise.
+Checkpoints are safetensors, what torch.save wrote, folders of Hugging Face with shards and their index, folders of
+PyTorch's distributed checkpoints (.metadata and .distcp, each sharded in its own way), numpy's .npz, and GGUF of F64,
+F32, F16 and BF16. No code of theirs is run. Tensors are matched by name. Floating-point numbers, those of eight bits
+too, are combined in float64 and rounded once; integers are copied from the last file, and BatchNorm statistics too
+unless --bn says otherwise.
 
-OUT is .safetensors, .pt or .pth for torch.load, or else a folder: shards with their index, and the configuration and tokenizer of the last checkpoint.
-It appears whole or not at all.`,
+OUT is .safetensors, .pt or .pth for torch.load, or else a folder: shards with their index, and the configuration and
+tokenizer of the last checkpoint. It appears whole or not at all.`,
 		Example: `  rna merge step-*.safetensors -o mean.safetensors
   rna merge runs/llm/step-* -o merged --by wsm --schedule 1-sqrt
   rna merge ckpt-*.pt -o out.pt --by ema --decay 0.9
   rna merge --base base chat code -o merged --by ties --density 0.5`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.set = cmd.Flags()
-			args, _, err := expand(args, true, cmd.ErrOrStderr())
+			args, _, err := evaluate.Expand(args, true, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -84,42 +88,54 @@ It appears whole or not at all.`,
 	}
 	o := cli.NewGroup("Files")
 	o.StringVarP(&f.out, "out", "o", "", "`path` to write: .safetensors, .pt or .pth, or a folder")
-	o.StringVar(&f.order, "order", "", "order of the files, oldest first: natural (2 before 10), given, or step (by the metadata or the last number in the name); default: natural for rows, given for the others")
+	o.StringVar((*string)(&f.window.Order), "order", "", "order of the files, oldest first: natural (2 before 10), "+
+		"given, or step (by the metadata or the last number in the name); default: natural for rows, given for the others")
 	o.Values("order", string(extrapolate.Natural), string(extrapolate.Given), string(extrapolate.ByStep))
-	o.StringVar(&f.key, "key", "", keyHelp)
-	o.BoolVar(&f.strict, "strict", true, "tensors that not all files have are an error; --strict=false leaves them out and lists them")
+	o.StringVar(&f.window.Key, "key", "", keyHelp)
+	o.BoolVar(&f.strict, "strict", true, "tensors that not all files have are an error; --strict=false leaves them out "+
+		"and lists them")
 	f.shardSize = merge.DefaultShardSize
 	o.Bytes(&f.shardSize, "shard-size", "most bytes of a shard, of a folder, as 800MB or 5GB")
 	o.BoolVar(&f.resume, "resume", false, "go on from the finished shards of a folder whose writing was stopped")
 	m := cli.NewGroup("Method")
 	m.StringVar(&f.by, "by", string(merge.ByMean), "method: "+strings.Join(methods, ", "))
 	m.Values("by", methods...)
-	m.Floats(&f.Weights, "weights", "comma-separated `numbers`, one a file: weights of --by weights, or of the models beside the base (default there: 1)")
+	m.Floats(&f.Weights, "weights", "comma-separated `numbers`, one a file: weights of --by weights, or of the models "+
+		"beside the base (default there: 1)")
 	m.Float64Var(&f.Decay, "decay", 0.999, "ema: the average is decay × itself + (1 − decay) × the next file")
 	m.StringVar(&f.Schedule, "schedule", "linear", "wsm: decay of the learning rate that the sum stands for")
 	m.Values("schedule", merge.Schedules()...)
-	m.Float64Var(&f.sigmaRel, "sigma-rel", 0.1, "power-ema: width of the average, its standard deviation relative to the last step")
-	m.Floats(&f.stored, "stored", "power-ema: widths of the files as comma-separated `numbers`, one a file; without, they are no averages")
-	m.Floats(&f.steps, "steps", "power-ema: steps of the files as comma-separated `numbers` (default: from the metadata or the names)")
-	m.Float64Var(&f.lambda, "lambda", rna.DefaultLambda, "rna: regularisation, relative to the squared norm of the residuals")
+	m.Float64Var(&f.sigmaRel, "sigma-rel", 0.1, "power-ema: width of the average, its standard deviation relative to "+
+		"the last step")
+	m.Floats(&f.stored, "stored", "power-ema: widths of the files as comma-separated `numbers`, one a file; without, "+
+		"they are no averages")
+	m.Floats(&f.steps, "steps", "power-ema: steps of the files as comma-separated `numbers` (default: from the "+
+		"metadata or the names)")
+	m.Float64Var(&f.lambda, "lambda", rna.DefaultLambda, "rna: regularisation, relative to the squared norm of the "+
+		"residuals")
 	m.Float64Var(&f.tau, "tau", 0, "rna: bound the coefficients by ‖c‖ ≤ (1+τ)/√N instead")
 	m.Float64Var(&f.beta, "beta", rna.DefaultBeta, "rna: mixing")
 	m.StringVar(&f.Per, "per", "whole", "rna: coefficients for the whole, for each layer or for each tensor")
 	m.Values("per", "whole", "layer", "tensor")
 	m.Float64Var(&f.T, "t", 0.5, "slerp: place between the first file, 0, and the second one, 1")
-	m.StringVar(&f.base, "base", "", "task, ties, dare, breadcrumbs: `path` of the checkpoint that the others were trained from")
+	m.StringVar(&f.base, "base", "", "task, ties, dare, breadcrumbs: `path` of the checkpoint that the others were "+
+		"trained from")
 	m.Float64Var(&f.Density, "density", 0.5, "ties, dare, breadcrumbs: part of each difference from the base that is kept")
 	m.Float64Var(&f.Gamma, "gamma", 0.01, "breadcrumbs: part of the largest elements that is left out")
 	m.Float64Var(&f.Scale, "scale", 1, "task, ties, dare, breadcrumbs: factor of the sum of differences")
-	m.StringVar(&f.Sign, "sign", "", "keep only differences with the sign of their sum: sum, or none (default: sum for ties)")
+	m.StringVar(&f.Sign, "sign", "",
+		"keep only differences with the sign of their sum: sum, or none (default: sum for ties)")
 	m.Values("sign", "sum", "none")
 	m.BoolVar(&f.normalize, "normalize", false, "divide by the sum of the weights (default: for ties)")
-	m.StringVar(&f.Rescale, "rescale", "", "what is kept of a difference: none leaves it, density divides by it, l1 keeps the sum of absolute values (default: density for dare)")
+	m.StringVar(&f.Rescale, "rescale", "", "what is kept of a difference: none leaves it, density divides by it, l1 "+
+		"keeps the sum of absolute values (default: density for dare)")
 	m.Values("rescale", "none", "density", "l1")
 	m.Uint64Var(&f.Seed, "seed", 0, "dare: seed of the random choice")
-	m.StringVar(&f.bn, "bn", bnLast, "BatchNorm statistics: last file's, or combine (a negative variance becomes 0)")
-	m.Values("bn", bnLast, bnCombine)
-	m.StringVar(&f.adapter, "adapter", "", "LoRA: delta merges the products B A of folders of adapters, exactly, into one of the sum of their ranks; factors merges A and B, which have another product")
+	m.StringVar(&f.bn, "bn", extrapolate.LastStats, "BatchNorm statistics: last file's, or combine (a negative "+
+		"variance becomes 0)")
+	m.Values("bn", extrapolate.LastStats, extrapolate.Combine)
+	m.StringVar(&f.adapter, "adapter", "", "LoRA: delta merges the products B A of folders of adapters, exactly, into "+
+		"one of the sum of their ranks; factors merges A and B, which have another product")
 	m.Values("adapter", "delta", "factors")
 	s := cli.NewGroup("Run")
 	f.json.Add(s)
@@ -149,7 +165,7 @@ func (f *mergeFlags) check(args []string) ([]string, error) {
 		return nil, fmt.Errorf("unknown --adapter %q: delta or factors", f.adapter)
 	case f.adapter == "delta" && (f.By.Based() || !merge.IsFolder(f.out)):
 		return nil, errors.New("--adapter delta writes a folder, by mean, weights, ema or wsm")
-	case f.bn != bnLast && f.bn != bnCombine:
+	case f.bn != extrapolate.LastStats && f.bn != extrapolate.Combine:
 		return nil, fmt.Errorf("unknown --bn %q: last or combine", f.bn)
 	case f.set.Changed("lambda") && f.set.Changed("tau"):
 		return nil, errors.New("--lambda and --tau exclude each other")
@@ -169,10 +185,10 @@ func (f *mergeFlags) check(args []string) ([]string, error) {
 	if f.Normalize = f.normalize; !f.set.Changed("normalize") {
 		f.Normalize = ties
 	}
-	if f.order == "" {
-		f.order = string(extrapolate.Given)
+	if f.window.Order == "" {
+		f.window.Order = extrapolate.Given
 		if f.By.Row() {
-			f.order = string(extrapolate.Natural)
+			f.window.Order = extrapolate.Natural
 		}
 	}
 	if f.By == merge.ByRNA {
@@ -184,7 +200,7 @@ func (f *mergeFlags) check(args []string) ([]string, error) {
 		}
 	}
 	if f.By.Based() {
-		if f.order != string(extrapolate.Given) {
+		if f.window.Order != extrapolate.Given {
 			return nil, errors.New("--order is for rows: the models of a base are taken as given")
 		}
 		args = append([]string{f.base}, args...)
@@ -194,7 +210,7 @@ func (f *mergeFlags) check(args []string) ([]string, error) {
 
 func (f *mergeFlags) output() *merge.Output {
 	o := &merge.Output{Path: f.out, ShardSize: f.shardSize, Resume: f.resume}
-	if o.Sync = f.sync; f.bn == bnCombine {
+	if o.Sync = f.sync; f.bn == extrapolate.Combine {
 		o.Stats = extrapolate.CombineStats
 	}
 	return o
@@ -226,9 +242,9 @@ type mergedFile struct {
 }
 
 type mergedRNA struct {
-	C         []float64 `json:"c"`
-	NormC     float64   `json:"norm_c"`
-	Condition number    `json:"condition"`
+	C         []float64          `json:"c"`
+	NormC     float64            `json:"norm_c"`
+	Condition extrapolate.Number `json:"condition"`
 }
 
 // run merges, and prints what was done.
@@ -237,12 +253,12 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 		return f.adapters(args, out)
 	}
 	bar := terminal.NewBar(log, f.quiet)
-	f.windowFlags.weights, f.windowFlags.factors = true, f.adapter == "factors"
-	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: !f.strict})
+	f.window.Weights, f.window.Factors = true, f.adapter == "factors"
+	s, err := f.window.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: !f.strict})
 	if err != nil {
 		return err
 	}
-	defer closeAll(s.Files())
+	defer s.Close()
 	for _, c := range s.Files() {
 		if c.Found != "" {
 			fmt.Fprintln(log, c.Found)
@@ -286,10 +302,10 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 
 // adapters merges the products of adapters in the given or natural order.
 func (f *mergeFlags) adapters(args []string, out io.Writer) error {
-	if f.order == string(extrapolate.ByStep) {
+	if f.window.Order == string(extrapolate.ByStep) {
 		return errors.New("--order step is not for --adapter delta: natural or given")
 	}
-	if f.order == string(extrapolate.Natural) {
+	if f.window.Order == extrapolate.Natural {
 		args = slices.Clone(args)
 		slices.SortStableFunc(args, extrapolate.CompareNatural)
 	}
@@ -337,7 +353,8 @@ func (f *mergeFlags) power(files []*extrapolate.Checkpoint) error {
 }
 
 func (f *mergeFlags) report(s *extrapolate.Series, p *merge.Plan, stats extrapolate.Stats) *mergeReport {
-	r := &mergeReport{Method: f.By, Output: f.out, Left: s.Left(), Warnings: p.Warnings, Passes: p.Passes, Options: map[string]string{}}
+	r := &mergeReport{Method: f.By, Output: f.out, Left: s.Left(), Warnings: p.Warnings, Passes: p.Passes,
+		Options: map[string]string{}}
 	for _, name := range mergeOptions[f.By] {
 		if v := f.set.Lookup(name).Value.String(); v != "" && v != "[]" {
 			r.Options[name] = v
@@ -357,7 +374,7 @@ func (f *mergeFlags) report(s *extrapolate.Series, p *merge.Plan, stats extrapol
 		if r.RNA == nil {
 			r.RNA = map[string]mergedRNA{}
 		}
-		r.RNA[name] = mergedRNA{res.C, res.NormC, number(res.Condition)}
+		r.RNA[name] = mergedRNA{res.C, res.NormC, extrapolate.Number(res.Condition)}
 	}
 	for _, t := range s.Tensors() {
 		if t.Role == extrapolate.Weight || t.Role != extrapolate.Copied && stats == extrapolate.CombineStats {
@@ -383,26 +400,25 @@ func (r *mergeReport) short() map[string]any {
 }
 
 func (r *mergeReport) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "weight\tfile\tform\tshards\t")
+	rows := [][]string{{"file", "weight", "form", "shards"}}
 	for _, c := range r.Files {
 		weight := "by tensor"
 		if c.Weight != nil {
 			weight = fmt.Sprintf("%.6f", *c.Weight)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\n", weight, c.Path, c.Form, c.Shards)
+		rows = append(rows, []string{c.Path, weight, c.Form, fmt.Sprint(c.Shards)})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	page := terminal.NewPage(w)
+	page.Table(rows)
 	if r.Residual != nil {
-		fmt.Fprintf(w, "the profile of this average is %.3g away from the wanted one, relative to its norm\n", *r.Residual)
+		fmt.Fprintf(page, "the profile of this average is %.3g away from the wanted one, relative to its norm\n", *r.Residual)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.RNA)) {
-		fmt.Fprintf(w, "%s‖c‖ %.4g, condition %.3g\n", strings.TrimPrefix(name+": ", ": "), r.RNA[name].NormC, float64(r.RNA[name].Condition))
+		fmt.Fprintf(page, "%s‖c‖ %.4g, condition %.3g\n", strings.TrimPrefix(name+": ", ": "), r.RNA[name].NormC,
+			float64(r.RNA[name].Condition))
 	}
 	for _, l := range r.Left {
-		fmt.Fprintf(w, "left out: %s\n", l)
+		fmt.Fprintf(page, "left out: %s\n", l)
 	}
 	line := fmt.Sprintf("%s: %s combined", r.Output, text.Count(r.Combined, "tensor"))
 	if n := len(r.Copied); n > 0 {
@@ -417,6 +433,6 @@ func (r *mergeReport) print(w io.Writer) error {
 	if len(r.WithFiles) > 0 {
 		line += "; with " + strings.Join(r.WithFiles, ", ")
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	fmt.Fprintln(page, line)
+	return page.Flush(w)
 }

@@ -20,11 +20,14 @@ func TestMerge(t *testing.T) {
 	if err := os.CopyFS("in", os.DirFS(data)); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "merge in/flat.dcp in/nested.dcp in/hub -o o --order given", "0.333333", "PyTorch distributed checkpoint", "5 tensors combined, 1 copied from the last file: steps; with config.json")
+	expect(t, "merge in/flat.dcp in/nested.dcp in/hub -o o --order given", "0.333333", "PyTorch distributed checkpoint",
+		"5 tensors combined, 1 copied from the last file: steps; with config.json")
 	expect(t, "merge o in/hub -o x.pt --by weights --weights 2,-1", "2.000000", "x.pt: 5 tensors combined")
 	expect(t, "merge --base in/hub o x.pt -o y.safetensors --by ties", "by tensor", "y.safetensors: 5 tensors combined")
-	expect(t, "merge in/plain.npz in/hub -o z.safetensors --strict=false", "left out: a.bias: in/hub has a.bias BF16[7], which in/plain.npz lacks")
-	expect(t, "merge o in/flat.dcp -o p.safetensors --by power-ema --steps 10,20 --sigma-rel 0.2", "away from the wanted one")
+	expect(t, "merge in/plain.npz in/hub -o z.safetensors --strict=false", "left out: a.bias: in/hub has a.bias "+
+		"BF16[7], which in/plain.npz lacks")
+	expect(t, "merge o in/flat.dcp -o p.safetensors --by power-ema --steps 10,20 --sigma-rel 0.2",
+		"away from the wanted one")
 	code, out, _ := runRNA(t, strings.Fields("merge x.pt y.safetensors -o j.safetensors --by ema --decay 0.75 --json")...)
 	var rep struct {
 		Files []struct {
@@ -32,16 +35,19 @@ func TestMerge(t *testing.T) {
 		}
 		Copied []string
 	}
-	if err := json.Unmarshal([]byte(out), &rep); err != nil || code != 0 || rep.Files[0].Weight != 0.75 || rep.Copied[0] != "steps" {
+	if err := json.Unmarshal([]byte(out), &rep); err != nil || code != 0 || rep.Files[0].Weight != 0.75 ||
+		rep.Copied[0] != "steps" {
 		t.Errorf("%d, %v: %s", code, err, out)
 	}
 	adapter := t.TempDir()
 	factors := filepath.Join(adapter, "adapter_model.safetensors")
-	w, err := statedict.Create(factors, []statedict.Tensor{{Name: "q.lora_A.weight", DType: "F32", Shape: []int{1, 2}}, {Name: "q.lora_B.weight", DType: "F32", Shape: []int{2, 1}}}, nil)
+	w, err := statedict.Create(factors, []statedict.Tensor{{Name: "q.lora_A.weight", DType: "F32", Shape: []int{1, 2}},
+		{Name: "q.lora_B.weight", DType: "F32", Shape: []int{2, 1}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{"q.lora_A.weight": {0, 0, 128, 63, 0, 0, 0, 64}, "q.lora_B.weight": {0, 0, 128, 63, 0, 0, 0, 64}} {
+	for name, b := range map[string][]byte{"q.lora_A.weight": {0, 0, 128, 63, 0, 0, 0, 64}, "q.lora_B.weight": {0, 0, 128,
+		63, 0, 0, 0, 64}} {
 		if err := w.WriteAt(name, b, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -52,12 +58,14 @@ func TestMerge(t *testing.T) {
 	fails(t, strings.Fields("merge "+adapter+" -o l.safetensors"), "--adapter delta merges the products of folders")
 	expect(t, "merge "+adapter+" -o l.safetensors --adapter factors", "2 tensors combined")
 	fails(t, strings.Fields("merge "+adapter+" -o l --adapter delta"), "an adapter is a folder with adapter_config.json")
-	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte(`{"r": 1, "lora_alpha": 2}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte(`{"r": 1, "lora_alpha": 2}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "merge "+adapter+" -o l --adapter delta", "1.000000", "l: an adapter of the sum of the products")
 	fails(t, strings.Fields("merge "+adapter+" -o ll --adapter delta --by rna"), "rna looks at the files")
-	expect(t, "inspect in/flat.dcp in/nested.dcp", "PyTorch distributed checkpoint 4 138", "by mean, weights, ema, wsm, power-ema, rna, slerp, task, ties")
+	expect(t, "inspect in/flat.dcp in/nested.dcp", "PyTorch distributed checkpoint 4 138", "by mean, weights, ema, "+
+		"wsm, power-ema, rna, slerp, task, ties")
 	shard := "in/hub/model-00001-of-00002.safetensors"
 	for args, want := range map[string]string{
 		"merge x.pt in/hub -o o":                                       "is there and not empty",
@@ -72,8 +80,9 @@ func TestMerge(t *testing.T) {
 		"merge o in/hub o -o w.safetensors":                            "o is given twice",
 		"merge o in/plain.npz -o w.safetensors":                        "in/plain.npz lacks a.bias BF16[7] of o",
 		"merge o in/quantised.gguf -o w.safetensors":                   "quantised as Q8_0",
-		"merge " + shard + " o -o w.safetensors":                       "beside it are model-00002-of-00002.safetensors, model.safetensors.index.json",
-		"merge -o w.safetensors":                                       "no files",
+		"merge " + shard + " o -o w.safetensors": "beside it are model-00002-of-00002.safetensors, " +
+			"model.safetensors.index.json",
+		"merge -o w.safetensors": "no files",
 	} {
 		fails(t, strings.Fields(args), want)
 	}

@@ -65,10 +65,6 @@ func listModels(out io.Writer, family string) error {
 		return fmt.Errorf("unknown family %q%s (known: %s)", family, hint, strings.Join(families(), ", "))
 	}
 	rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "WHAT"}}
-	room := terminal.Columns(out)
-	if room > 0 {
-		room = max(room-54, 12) // 54: of the other columns
-	}
 	var references []string
 	for _, a := range nn.Architectures() {
 		if family != "" && a.Family != family {
@@ -78,18 +74,13 @@ func listModels(out io.Writer, family string) error {
 		if err != nil {
 			return err
 		}
-		row := []string{a.Name, text.Thousands(m.NumParams()), inputOf(a), fmt.Sprint(a.Classes), ""}
-		for line := range strings.Lines(text.WrapTo(room, a.Summary, "")) {
-			row[4] = strings.TrimSpace(line)
-			rows = append(rows, row)
-			row = make([]string, len(row))
-		}
+		rows = append(rows, []string{a.Name, text.Thousands(m.NumParams()), inputOf(a), fmt.Sprint(a.Classes), a.Summary})
 		if !slices.Contains(references, a.Reference) {
 			references = append(references, a.Reference)
 		}
 	}
 	page := terminal.NewPage(out)
-	page.LeftTable(rows)
+	page.List(rows)
 	if family == "" {
 		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models vgg16\" describes a model.\n",
 			strings.Join(families(), ", "))
@@ -138,7 +129,8 @@ func describeModel(out io.Writer, name string) error {
 		{"", a.Summary},
 		{"published", a.Reference},
 		{"parameters", text.Thousands(m.NumParams())},
-		{"GFLOP", fmt.Sprintf("%.3g an image forward, a multiplication and an addition being two; three times as many in training",
+		{"GFLOP", fmt.Sprintf("%.3g an image forward, a multiplication and an addition being two; three times as many in "+
+			"training",
 			float64(flops)/1e9)},
 		{"memory", fmt.Sprintf("%s to train %d images at a time by SGD on the CPU", text.Bytes(bytes), memoryBatch)},
 		{"input", inputOf(a)},
@@ -147,7 +139,8 @@ func describeModel(out io.Writer, name string) error {
 		{"dropout", fmt.Sprintf("%g; stochastic depth %g", a.Dropout, a.DropPath)},
 	}
 	if a.Mean != nil {
-		rows = slices.Insert(rows, 8, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels from 0 to 1",
+		rows = slices.Insert(rows, 8, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels "+
+			"from 0 to 1",
 			numbers(a.Mean), numbers(a.Std))})
 	}
 	if len(m.Stats) == 0 {

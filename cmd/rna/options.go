@@ -22,8 +22,8 @@ func newOptions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "options [NAME...]",
 		Short: "List the options of training, for command lines and files",
-		Long: `List the options of training: their names on the command line, which are the keys of files for --config, with their
-defaults and values. Names, or parts of them, list those alone.`,
+		Long: `List the options of training with their defaults and values. Their names are also the keys of files for
+--config. With arguments, list only the options whose names contain one.`,
 		Example: "  rna options\n  rna options lr schedule\n  rna options --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rows := optionRows(args)
@@ -105,7 +105,8 @@ func optionsText(w io.Writer, rows []optionRow) error {
 		if len(r.Values) > 0 {
 			line += " [" + strings.Join(r.Values, ", ") + "]"
 		}
-		if _, err := fmt.Fprintf(w, "  %-*s%s\n", column-2, r.Name+" ", text.WrapTo(room, line, strings.Repeat(" ", column))); err != nil {
+		line = text.WrapTo(room, line, strings.Repeat(" ", column))
+		if _, err := fmt.Fprintf(w, "  %-*s%s\n", column-2, r.Name+" ", line); err != nil {
 			return err
 		}
 	}
@@ -147,7 +148,8 @@ hyphens. The ~config.json~ of a run is such a file. Options marked † are of th
 			value = strings.Join(r.Values, ", ")
 		}
 		help := unquoted(r.Help)
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, cell(value), cell(r.Default), cell(strings.ToUpper(help[:1])+help[1:]))
+		help = strings.ToUpper(help[:1]) + help[1:]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, cell(value), cell(r.Default), cell(help))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -42,11 +42,12 @@ func losses(t *testing.T, dir string) (all []float64) {
 	return all
 }
 
-// Products of bfloat16 on the CPU are said by the flag, recorded, and kept by a resumed run; losses are near those of float32. Where
-// they are slow, that is said once.
+// Products of bfloat16 on the CPU are said by the flag, recorded, and kept by a resumed run; losses are near those of
+// float32. Where they are slow, that is said once.
 func TestPrecisionOnCPU(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"train", "--device", "cpu", "--epochs", "1", "--limit-batches", "5", "--limit-val", "1", "--batch", "16", "--rna", "off", "--seed", "3"}
+	args := []string{"train", "--device", "cpu", "--epochs", "1", "--limit-batches", "5", "--limit-val", "1", "--batch",
+		"16", "--rna", "off", "--seed", "3"}
 	warned := func(stderr string) bool { return strings.Count(stderr, "float32 is faster") == 1 }
 	got := map[string][]float64{}
 	for given, recorded := range map[string]string{"": "", "float32": "", "bfloat16": "bfloat16"} {
@@ -74,23 +75,27 @@ func TestPrecisionOnCPU(t *testing.T) {
 	}
 
 	narrow := filepath.Join(dir, "runbfloat16")
-	if status, said, stderr := runRNA(t, "train", "--resume", narrow); status != 0 || !strings.Contains(said, "device cpu bfloat16") {
+	if status, said, stderr := runRNA(t, "train", "--resume", narrow); status != 0 || !strings.Contains(said,
+		"device cpu bfloat16") {
 		t.Errorf("resumed: status %d, %s %s", status, said, stderr)
 	}
 	weights := filepath.Join(narrow, "final.safetensors")
-	for _, command := range []string{"eval --data glyphs --weights " + weights, "bench train --model lenet --steps 1 --warmup 1"} {
+	for _, command := range []string{"eval --data glyphs --weights " + weights, "bench train --model lenet --steps 1 " +
+		"--warmup 1"} {
 		a := append(strings.Fields(command), "--device", "cpu", "--precision")
-		if status, _, stderr := runRNA(t, append(a, "bfloat16")...); status != 0 || warned(stderr) == simd.Default().BFloat16() {
+		if status, _, stderr := runRNA(t, append(a, "bfloat16")...); status != 0 ||
+			warned(stderr) == simd.Default().BFloat16() {
 			t.Errorf("%s: status %d, %s", command, status, stderr)
 		}
 	}
 }
 
-// What a run on the CPU recorded holds for its replay; what one on a GPU did is asked for again, and its choice of Winograd's algorithm
-// is not bfloat16's.
+// What a run on the CPU recorded holds for its replay; what one on a GPU did is asked for again, and its choice of
+// Winograd's algorithm is not bfloat16's.
 func TestRecordedPrecision(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	if status, _, stderr := runRNA(t, "train", "--device", "cpu", "--precision", "bfloat16", "--epochs", "2", "--limit-batches", "5", "--limit-val", "1", "--batch", "16",
+	if status, _, stderr := runRNA(t, "train", "--device", "cpu", "--precision", "bfloat16", "--epochs", "2",
+		"--limit-batches", "5", "--limit-val", "1", "--batch", "16",
 		"--keep-every", "1", "--rna", "off", "--out", dir); status != 0 {
 		t.Fatal(stderr)
 	}
@@ -114,7 +119,8 @@ func TestRecordedPrecision(t *testing.T) {
 			t.Fatalf("no %sconfig.json: %v", checkpoint, err)
 		}
 		for _, f := range files {
-			if err := os.WriteFile(f, []byte(strings.Replace(string(config), `"device": "cpu"`, `"device": "cuda:0"`, 1)), 0o644); err != nil {
+			if err := os.WriteFile(f, []byte(strings.Replace(string(config), `"device": "cpu"`, `"device": "cuda:0"`, 1)),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

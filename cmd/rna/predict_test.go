@@ -55,7 +55,9 @@ func TestPredict(t *testing.T) {
 		picture(t, filepath.Join(dir, "photos", name+".png"), c, 40)
 	}
 	run := filepath.Join(dir, "run")
-	said(t, "train --data "+filepath.Join(dir, "data")+" --model conv6 --epochs 4 --batch 8 --lr 0.02 --rna off -q -o "+run) // few steps are a warning
+	// few steps are a warning
+	said(t, "train --data "+filepath.Join(dir,
+		"data")+" --model conv6 --epochs 4 --batch 8 --lr 0.02 --rna off -q -o "+run)
 	weights := filepath.Join(run, "final.safetensors")
 	out := mustRun(t, "predict", filepath.Join(dir, "photos"), "--weights", weights, "--csv", "--top", "1")
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
@@ -69,7 +71,8 @@ func TestPredict(t *testing.T) {
 	}
 	var list []predicted
 	out = mustRun(t, "predict", filepath.Join(dir, "photos", "red.png"), "--weights", weights, "--json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || len(list[0].Guesses) != 2 || list[0].Guesses[0].Name != "red" {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || len(list[0].Guesses) != 2 ||
+		list[0].Guesses[0].Name != "red" {
 		t.Errorf("%s, %v", out, err)
 	}
 	if p := list[0].Guesses; p[0].Probability+p[1].Probability < .999999 || p[0].Probability < p[1].Probability {
@@ -80,11 +83,13 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, out, stderr := runRNA(t, "predict", filepath.Join(dir, "photos"), "--weights", weights)
-	if status != 1 || !strings.Contains(stderr, "text.png") || !strings.Contains(stderr, "1 of 3 images could not be read") || !strings.Contains(out, "red.png") {
+	if status != 1 || !strings.Contains(stderr, "text.png") || !strings.Contains(stderr,
+		"1 of 3 images could not be read") || !strings.Contains(out, "red.png") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, stderr)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"predict", "no images"}, {"predict x.jpg", "--weights is missing"}, {"predict nowhere.jpg --weights " + weights, "nowhere.jpg"},
+		{"predict", "no images"}, {"predict x.jpg", "--weights is missing"}, {"predict nowhere.jpg --weights " + weights,
+			"nowhere.jpg"},
 		{"predict " + text + " --weights " + weights + " --json --csv", "exclude each other"},
 	} {
 		if status, _, err := runRNA(t, strings.Fields(c.args)...); status == 0 || !strings.Contains(err, c.want) {
@@ -93,7 +98,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestImageNetLabels evaluates weights with 1,000 unnamed outputs on folders of wnids, by their indices; on others it is an error.
+// TestImageNetLabels evaluates weights with 1,000 unnamed outputs on folders of wnids, by their indices; on others it
+// is an error.
 func TestImageNetLabels(t *testing.T) {
 	dir := t.TempDir()
 	dev, err := cpu.New(cpu.Options{Threads: 1})
@@ -107,7 +113,8 @@ func TestImageNetLabels(t *testing.T) {
 	}
 	defer net.Close()
 	weights := filepath.Join(dir, "w.safetensors")
-	if err := net.SaveWeights(weights, net.Params, net.Stats, network.Meta{Model: "lenet", ImageSize: 28, Mean: []float64{0, 0, 0}, Std: []float64{1, 1, 1}}); err != nil {
+	if err := net.SaveWeights(weights, net.Params, net.Stats, network.Meta{Model: "lenet", ImageSize: 28,
+		Mean: []float64{0, 0, 0}, Std: []float64{1, 1, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, class := range []string{"n01443537", "n15075141"} { // goldfish and toilet tissue: 1 and 999
@@ -120,7 +127,8 @@ func TestImageNetLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(b); !strings.Contains(s, "n01443537/a.png,1,n01443537,") || !strings.Contains(s, "n15075141/a.png,999,n15075141,") {
+	if s := string(b); !strings.Contains(s, "n01443537/a.png,1,n01443537,") ||
+		!strings.Contains(s, "n15075141/a.png,999,n15075141,") {
 		t.Errorf("labels in %.200s", s)
 	}
 	status, _, stderr := runRNA(t, "eval", "--weights", weights, "--data", filepath.Join(dir, "other"))
@@ -131,7 +139,8 @@ func TestImageNetLabels(t *testing.T) {
 	if !strings.Contains(out, "goldfish  n01443537") || !strings.Contains(out, "toilet tissue  n15075141") {
 		t.Errorf("output %.300s", out)
 	}
-	if wnids, names := data.ImageNetClasses(); len(wnids) != 1000 || len(names) != 1000 || wnids[1] != "n01443537" || names[999] != "toilet tissue" {
+	if wnids, names := data.ImageNetClasses(); len(wnids) != 1000 || len(names) != 1000 || wnids[1] != "n01443537" ||
+		names[999] != "toilet tissue" {
 		t.Error("ImageNet's classes are others")
 	}
 }
@@ -144,7 +153,8 @@ func TestPredictAsEval(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	meta := network.Meta{Model: "resnet20", Classes: []string{"a", "b"}, ImageSize: 32, BlurPool: true, Mean: []float64{.5, .4, .3}, Std: []float64{.1, .2, .3}}
+	meta := network.Meta{Model: "resnet20", Classes: []string{"a", "b"}, ImageSize: 32, BlurPool: true,
+		Mean: []float64{.5, .4, .3}, Std: []float64{.1, .2, .3}}
 	net, err := network.New(dev, meta.Model, meta.Config(2, 3), 1)
 	if err != nil {
 		t.Fatal(err)

@@ -43,20 +43,29 @@ var badLaunches = []badLaunch{
 	{name: "a folder with a run", args: []string{"--out", "%/old"}, want: "holds a run already"},
 	{name: "no room for the folder", args: []string{"--out", "/dev/null/run"}, want: "/dev/null"},
 	{name: "a device that is not there", args: []string{"--device", "cuda:77"}, want: "cuda"},
-	{name: "wrong use on one rank", one: "--no-such-option", args: []string{"--comm-timeout", "3s"}, want: "unknown option --no-such-option"},
+	{name: "wrong use on one rank", one: "--no-such-option", args: []string{"--comm-timeout", "3s"},
+		want: "unknown option --no-such-option"},
 	{name: "no time", args: []string{"--comm-timeout", "0s"}, want: "must be above 0"},
-	{name: "one rank goes alone", one: "--distributed off --epochs 1 --out %/alone", args: []string{"--comm-timeout", "2s"}, want: "rank"},
+	{name: "one rank goes alone", one: "--distributed off --epochs 1 --out %/alone", args: []string{"--comm-timeout",
+		"2s"}, want: "rank"},
 	{name: "no library", env: []string{"RNA_MPI_LIB=/nowhere/libmpi.so"}, want: "no MPI library can be loaded"},
-	{name: "the library of another launcher", env: []string{"RNA_MPI_LIB=other"}, args: []string{"--comm-timeout", "5s"}, want: "do not belong together|MPI"},
+	{name: "the library of another launcher", env: []string{"RNA_MPI_LIB=other"}, args: []string{"--comm-timeout", "5s"},
+		want: "do not belong together|MPI"},
 	{name: "another program", other: []string{"%/other"}, want: "program: rank 1 on "},
 	{name: "a rank that ends at once", other: []string{"/bin/false"}, args: []string{"--comm-timeout", "5s"}},
-	{name: "a rank that never comes", other: []string{"/bin/sleep", "50"}, args: []string{"--comm-timeout", "3s"}, want: "not all ranks have come"},
-	{name: "a rank beyond the last", alone: []string{"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=2"}, want: "OMPI_COMM_WORLD_RANK=2 is not below"},
+	{name: "a rank that never comes", other: []string{"/bin/sleep", "50"}, args: []string{"--comm-timeout", "3s"},
+		want: "not all ranks have come"},
+	{name: "a rank beyond the last", alone: []string{"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_SIZE=2"},
+		want: "OMPI_COMM_WORLD_RANK=2 is not below"},
 	{name: "a rank without a size", alone: []string{"PMI_RANK=0"}, want: "PMI_SIZE is missing"},
-	{name: "a size that is no number", alone: []string{"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=two"}, want: "SLURM_STEP_NUM_TASKS"},
-	{name: "ranks whose launcher is not there", alone: []string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}, want: "do not belong together"},
-	{name: "variables of torchrun", alone: []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500"}, want: "start ranks on CPUs by mpirun or srun"},
-	{name: "two masters", alone: []string{"TORCHELASTIC_RUN_ID=1", "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=1", "PMI_RANK=0", "PMI_SIZE=2"}, want: "torchrun"},
+	{name: "a size that is no number", alone: []string{"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=two"},
+		want: "SLURM_STEP_NUM_TASKS"},
+	{name: "ranks whose launcher is not there", alone: []string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"},
+		want: "do not belong together"},
+	{name: "variables of torchrun", alone: []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost",
+		"MASTER_PORT=29500"}, want: "start ranks on CPUs by mpirun or srun"},
+	{name: "two masters", alone: []string{"TORCHELASTIC_RUN_ID=1", "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a",
+		"MASTER_PORT=1", "PMI_RANK=0", "PMI_SIZE=2"}, want: "torchrun"},
 }
 
 func TestBadLaunches(t *testing.T) {
@@ -98,7 +107,8 @@ func TestBadLaunches(t *testing.T) {
 			}
 			from := time.Now()
 			err := cmd.Run()
-			if err == nil || ctx.Err() != nil || !slices.ContainsFunc(strings.Split(c.want, "|"), func(s string) bool { return strings.Contains(said.String(), s) }) {
+			if err == nil || ctx.Err() != nil || !slices.ContainsFunc(strings.Split(c.want, "|"),
+				func(s string) bool { return strings.Contains(said.String(), s) }) {
 				t.Errorf("%v after %v, want %q\n%s", err, time.Since(from), c.want, said)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "run", "final.safetensors")); err == nil {
@@ -136,7 +146,8 @@ func TestRankHangs(t *testing.T) {
 	for _, launcher := range mpiLaunchers {
 		t.Run(launcher, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "run")
-			cmd, said := mpirun(t, t.Context(), launcher, 3, "", "train", "--data", "glyphs", "--batch", "16", "--epochs", "400", "--limit-batches", "40", "--limit-val", "1",
+			cmd, said := mpirun(t, t.Context(), launcher, 3, "", "train", "--data", "glyphs", "--batch", "16", "--epochs",
+				"400", "--limit-batches", "40", "--limit-val", "1",
 				"--rna", "off", "--threads", "1", "--workers", "1", "--quiet", "--comm-timeout", "3s", "--out", out)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -146,7 +157,8 @@ func TestRankHangs(t *testing.T) {
 			syscall.Kill(hung, syscall.SIGSTOP)
 			defer syscall.Kill(hung, syscall.SIGKILL)
 			err := cmd.Wait()
-			if took := time.Since(from); err == nil || took > 40*time.Second || !strings.Contains(said.String(), "missing: rank 1 on ") {
+			if took := time.Since(from); err == nil || took > 40*time.Second || !strings.Contains(said.String(),
+				"missing: rank 1 on ") {
 				t.Errorf("%v after %v\n%s", err, took, said)
 			}
 			newestCheckpoint(t, out)

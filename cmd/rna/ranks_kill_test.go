@@ -16,8 +16,8 @@ import (
 // killsVar says how many ranks TestKillAnyTime kills; without it there is no such test: it takes seconds for each.
 const killsVar = "ONLINERNA_KILLS"
 
-// Any rank may be killed at any time: the others end, the folder can be resumed or holds no run yet, and a run that was resumed after each ends with the bits of one that was
-// left alone.
+// Any rank may be killed at any time: the others end, the folder can be resumed or holds no run yet, and a run that was
+// resumed after each ends with the bits of one that was left alone.
 func TestKillAnyTime(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv(killsVar))
 	if err != nil {
@@ -28,7 +28,8 @@ func TestKillAnyTime(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(i), 7))
 		dir := t.TempDir()
 		args := func(out string) []string {
-			return []string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "30", "--limit-batches", "40", "--limit-val", "2", "--rna-start", "1", "--rna-window", "3",
+			return []string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "30", "--limit-batches", "40",
+				"--limit-val", "2", "--rna-start", "1", "--rna-window", "3",
 				"--threads", "1", "--workers", "1", "--quiet", "--seed", "5", "--out", out}
 		}
 		alone, out := filepath.Join(dir, "alone"), filepath.Join(dir, "run")

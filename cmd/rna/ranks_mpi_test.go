@@ -21,7 +21,8 @@ import (
 )
 
 // mpirun is rna on n ranks, by one of the launchers.
-func mpirun(t *testing.T, ctx context.Context, launcher string, n int, env string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+func mpirun(t *testing.T, ctx context.Context, launcher string, n int, env string, args ...string) (*exec.Cmd,
+	*bytes.Buffer) {
 	t.Helper()
 	if _, err := exec.LookPath(launcher); err != nil {
 		if os.Getenv("ONLINERNA_MPI") == "require" {
@@ -76,7 +77,8 @@ var mpiLaunchers = []string{"mpirun.openmpi", "mpirun.mpich"}
 
 // small is a training of a few steps.
 func small(out string, more ...string) []string {
-	return append([]string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "3", "--limit-batches", "13", "--limit-val", "7", "--rna-start", "1",
+	return append([]string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "3", "--limit-batches", "13",
+		"--limit-val", "7", "--rna-start", "1",
 		"--seed", "3", "--threads", "1", "--workers", "1", "--quiet", "--out", out}, more...)
 }
 
@@ -125,7 +127,8 @@ func TestKillResumeStop(t *testing.T) {
 	for _, launcher := range mpiLaunchers {
 		t.Run(launcher, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "run")
-			args := []string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "400", "--limit-batches", "40", "--limit-val", "1", "--rna", "off",
+			args := []string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "400", "--limit-batches", "40",
+				"--limit-val", "1", "--rna", "off",
 				"--threads", "1", "--workers", "1", "--quiet", "--out", out}
 			cmd, said := mpirun(t, t.Context(), launcher, 4, "", args...)
 			if err := cmd.Start(); err != nil {
@@ -145,11 +148,13 @@ func TestKillResumeStop(t *testing.T) {
 			wait(t, out, before+2, before)
 			syscall.Kill(child(t, out), syscall.SIGTERM)
 			err := cmd.Wait()
-			if err == nil || !strings.Contains(said.String(), "interrupted in epoch") || strings.Count(said.String(), "Go on with") != 1 {
+			if err == nil || !strings.Contains(said.String(), "interrupted in epoch") || strings.Count(said.String(),
+				"Go on with") != 1 {
 				t.Fatalf("a rank was told to stop: %v\n%s", err, said)
 			}
 			code := cmd.ProcessState.ExitCode()
-			if m := regexp.MustCompile(`(?i)exit code: *(\d+)|EXIT CODE: (\d+)`).FindStringSubmatch(said.String()); m != nil && code != 130 {
+			if m := regexp.MustCompile(`(?i)exit code: *(\d+)|EXIT CODE: (\d+)`).FindStringSubmatch(said.String()); m != nil &&
+				code != 130 {
 				code, _ = strconv.Atoi(m[1] + m[2])
 			}
 			if code != 130 {
@@ -162,8 +167,10 @@ func TestKillResumeStop(t *testing.T) {
 // evalFiles evaluates with all outputs and returns them, what is printed first. run runs rna.
 func evalFiles(t *testing.T, dir string, run func(args ...string) string, more ...string) (list [4]string) {
 	t.Helper()
-	files := []string{filepath.Join(dir, "predictions.csv"), filepath.Join(dir, "confusion.csv"), filepath.Join(dir, "worst.png")}
-	list[0] = run(append([]string{"eval", "--data", "glyphs", "--batch", "13", "--threads", "1", "--workers", "1", "--per-class", "--predictions", files[0], "--confusion", files[1],
+	files := []string{filepath.Join(dir, "predictions.csv"), filepath.Join(dir, "confusion.csv"),
+		filepath.Join(dir, "worst.png")}
+	list[0] = run(append([]string{"eval", "--data", "glyphs", "--batch", "13", "--threads", "1", "--workers", "1",
+		"--per-class", "--predictions", files[0], "--confusion", files[1],
 		"--worst", files[2], "--worst-count", "5"}, more...)...)
 	for i, f := range files {
 		b, err := os.ReadFile(f)
@@ -175,7 +182,8 @@ func evalFiles(t *testing.T, dir string, run func(args ...string) string, more .
 	return list
 }
 
-// Ranks evaluate and write what one process does, to the bit: predictions in order, the confusion matrix, the sheet of the worst images.
+// Ranks evaluate and write what one process does, to the bit: predictions in order, the confusion matrix, the sheet of
+// the worst images.
 func TestRanksEvaluate(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
@@ -202,7 +210,8 @@ func TestRanksEvaluate(t *testing.T) {
 		}
 	}
 	// Other weights on one rank.
-	cmd, said := mpirun(t, t.Context(), mpiLaunchers[0], 2, argsVar+"=1 --weights "+filepath.Join(run, "best.safetensors")+" --test-flip", "eval", "--data", "glyphs",
+	cmd, said := mpirun(t, t.Context(), mpiLaunchers[0], 2, argsVar+"=1 --weights "+filepath.Join(run,
+		"best.safetensors")+" --test-flip", "eval", "--data", "glyphs",
 		"--weights", weights[1])
 	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "test-flip: rank 1 on ") {
 		t.Errorf("%v\n%s", err, said)

@@ -43,7 +43,8 @@ func pictureFolders(t *testing.T, n, m, size int) string {
 	return dir
 }
 
-// TestRecipes runs a step of each recipe, on images and a net that are small: the recipe's other options are as they are.
+// TestRecipes runs a step of each recipe, on images and a net that are small: the recipe's other options are as they
+// are.
 func TestRecipes(t *testing.T) {
 	dir := pictureFolders(t, 8, 2, 40)
 	for _, name := range recipe.Names() {
@@ -52,8 +53,10 @@ func TestRecipes(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
 		out := filepath.Join(t.TempDir(), "run")
-		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", "resnet20", "--batch", "4", "--limit-batches", "1", "--limit-val", "1",
-			"--image-size", "32", "--val-crop", "32", "--val-resize", "40", "--train-crop", "32", "--rna-bn-batches", "1", "--device", "cpu", "--quiet"}
+		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", "resnet20", "--batch", "4",
+			"--limit-batches", "1", "--limit-val", "1",
+			"--image-size", "32", "--val-crop", "32", "--val-resize", "40", "--train-crop", "32", "--rna-bn-batches", "1",
+			"--device", "cpu", "--quiet"}
 		set := map[string]bool{}
 		for _, o := range r.Settings {
 			set[o.Name] = true
@@ -88,7 +91,8 @@ func TestRecipes(t *testing.T) {
 		}
 		switch name {
 		case "rsb-a3":
-			if c.Optimizer != "lamb" || c.Loss != "bce" || c.AutoAugment != "rand-m6-mstd0.5-inc1" || *c.WeightDecay != .02 || !c.DecayWeightsOnly {
+			if c.Optimizer != "lamb" || c.Loss != "bce" || c.AutoAugment != "rand-m6-mstd0.5-inc1" || *c.WeightDecay != .02 ||
+				!c.DecayWeightsOnly {
 				t.Errorf("%s: %+v", name, c)
 			}
 		case "ffcv-16":

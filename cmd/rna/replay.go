@@ -35,12 +35,12 @@ func newReplay() *cobra.Command {
 	f := &replayFlags{}
 	cmd := &cobra.Command{
 		Use:   "replay RUN [options]",
-		Short: "Other windows and averages of a run, without training again",
-		Long: `Compute what RNA, plain averages and moving averages of other windows and parameters would have given in a run that is
-over, from the weights that rna train --keep-every 1 kept, without training again.
+		Short: "Compute other windows and averages of a run without training again",
+		Long: `Compute RNA, plain averages and moving averages with other windows and parameters for a run that is over. The
+run's weights come from rna train --keep-every 1; nothing is trained again.
 
 Each point gets BatchNorm statistics and scores as in training, beside the weights of the epoch. Lists are combined: two
-windows with two lambdas are four curves. A curve begins where there are snapshots enough for it.`,
+windows and two lambdas make four curves. A curve begins as soon as there are enough snapshots.`,
 		Example: `  rna replay runs/20260102-150405-lenet
   rna replay runs/… --rna-window 5,10 --lambda 1e-9,1e-3,auto --averages 5,10 \
     --ema 0.9 --plot replay.svg`,
@@ -53,13 +53,17 @@ windows with two lambdas are four curves. A curve begins where there are snapsho
 		},
 	}
 	p := cli.NewGroup("Points")
-	p.IntSliceVar(&f.opt.Windows, "rna-window", nil, "`numbers` of residuals N, each of N + 1 snapshots; 0: no RNA (default: the run's)")
-	p.StringSliceVar(&f.lambdas, "lambda", nil, "`numbers`, relative to the squared norm of the residuals, inf, or auto: by the loss on held-out images (default: the run's)")
+	p.IntSliceVar(&f.opt.Windows, "rna-window", nil, "`numbers` of residuals N, each of N + 1 snapshots; 0: no RNA "+
+		"(default: the run's)")
+	p.StringSliceVar(&f.lambdas, "lambda", nil, "`numbers`, relative to the squared norm of the residuals, inf, or "+
+		"auto: by the loss on held-out images (default: the run's)")
 	p.Values("lambda", "inf", "auto")
-	p.Float64SliceVar(&f.opt.Betas, "beta", nil, "mixing, as `numbers`: 1 combines the x of the residuals, 0 their y (default: the run's)")
+	p.Float64SliceVar(&f.opt.Betas, "beta", nil, "mixing, as `numbers`: 1 combines the x of the residuals, 0 their y "+
+		"(default: the run's)")
 	p.IntSliceVar(&f.opt.Averages, "averages", nil, "`numbers` of last snapshots to average; 0: none (default: the run's)")
 	p.Float64SliceVar(&f.opt.Decays, "ema", nil, "decays of moving averages over the snapshots, as `numbers`")
-	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images (default: the run's)")
+	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images "+
+		"(default: the run's)")
 	p.Values("bn", string(replay.Last), string(replay.Combine), string(replay.Reestimate))
 	for _, name := range []string{"beta", "ema"} {
 		p.Lookup(name).DefValue = ""
@@ -111,7 +115,7 @@ func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
 	return nil
 }
 
-// complete takes what the command line does not say from the run.
+// complete takes options that the command line leaves out from the run.
 func (f *replayFlags) complete(set *pflag.FlagSet, c *average.Options, snapshots int) error {
 	if !set.Changed("rna-window") && c.Mode == average.Offline && c.Window < snapshots {
 		f.opt.Windows = []int{c.Window}

@@ -15,21 +15,25 @@ import (
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
-	mustRun(t, append([]string{"train", "--epochs", "4", "-o", run, "-q", "--keep-every", "1", "--holdout", "0.01", "--rna-window", "2"}, quick...)...)
+	mustRun(t, append([]string{"train", "--epochs", "4", "-o", run, "-q", "--keep-every", "1", "--holdout", "0.01",
+		"--rna-window", "2"}, quick...)...)
 	svg, csv := filepath.Join(dir, "r.svg"), filepath.Join(dir, "r.csv")
-	args := []string{"replay", run, "--rna-window", "2,3", "--lambda", "1e-9,auto", "--averages", "2", "--ema", "0.9,0.5", "--plot", svg, "--csv", csv, "--device", "cpu"}
+	args := []string{"replay", run, "--rna-window", "2,3", "--lambda", "1e-9,auto", "--averages", "2", "--ema", "0.9,0.5",
+		"--plot", svg, "--csv", csv, "--device", "cpu"}
 	table := mustRun(t, args...)
 	for _, line := range strings.Split(table, "\n") {
 		if utf8.RuneCountInString(line) > 80 {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
-	for _, want := range []string{"1  SGD", "2  RNA of 2, lambda 1e-09", "5  RNA of 3, lambda auto", "6  average of 2", "8  EMA 0.5", "standard error"} {
+	for _, want := range []string{"1  SGD", "2  RNA of 2, lambda 1e-09", "5  RNA of 3, lambda auto", "6  average of 2",
+		"8  EMA 0.5", "standard error"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
 	}
-	if b, err := os.ReadFile(svg); err != nil || !strings.Contains(string(b), ">RNA of 2, lambda auto<") || !strings.Contains(string(b), ">validation error, %<") {
+	if b, err := os.ReadFile(svg); err != nil || !strings.Contains(string(b), ">RNA of 2, lambda auto<") ||
+		!strings.Contains(string(b), ">validation error, %<") {
 		t.Errorf("%.300s, %v", b, err)
 	}
 	// A line a point: 4 of SGD, 2 and 1 of two lambdas each, 3 averages, 4 of two moving ones.
@@ -37,7 +41,8 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 	var res replay.Result
-	if err := json.Unmarshal([]byte(mustRun(t, "replay", run, "--json", "--device", "cpu")), &res); err != nil || len(res.Epochs) != 4 || len(res.Curves) != 3 {
+	if err := json.Unmarshal([]byte(mustRun(t, "replay", run, "--json", "--device", "cpu")), &res); err != nil ||
+		len(res.Epochs) != 4 || len(res.Curves) != 3 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	for _, c := range []struct {

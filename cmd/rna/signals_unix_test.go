@@ -18,7 +18,8 @@ func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM} {
 		out := filepath.Join(t.TempDir(), "run")
 		stopBy(t, sig, out, "--limit-val", "1")
-		if status, _, stderr := runRNA(t, "train", "--resume", out, "--epochs", "1", "-q"); status > 1 || strings.Contains(stderr, "damaged") {
+		if status, _, stderr := runRNA(t, "train", "--resume", out, "--epochs", "1", "-q"); status > 1 ||
+			strings.Contains(stderr, "damaged") {
 			t.Errorf("%v: resumed with status %d, %s", sig, status, stderr)
 		}
 	}
@@ -27,7 +28,8 @@ func TestSignals(t *testing.T) {
 // TestReaderGone goes on with a run whose output nobody reads.
 func TestReaderGone(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
-	cmd := itself("train", "--epochs", "2", "--limit-batches", "5", "--limit-val", "1", "--batch", "8", "--rna", "off", "-o", out)
+	cmd := itself("train", "--epochs", "2", "--limit-batches", "5", "--limit-val", "1", "--batch", "8", "--rna", "off",
+		"-o", out)
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,8 @@ func soakNumber(t *testing.T, name string, or int) int {
 
 // soakRun is a short run with a window, averages and checkpoints within epochs.
 func soakRun(out string) []string {
-	return []string{"train", "--epochs", "4", "--limit-batches", "7", "--limit-val", "2", "--batch", "8", "--rna-start", "1", "--rna-window", "2", "--averages", "2", "--ema", "4",
+	return []string{"train", "--epochs", "4", "--limit-batches", "7", "--limit-val", "2", "--batch", "8", "--rna-start",
+		"1", "--rna-window", "2", "--averages", "2", "--ema", "4",
 		"--checkpoint-every", "4steps", "--keep-every", "1", "--threads", "1", "-q", "-o", out}
 }
 
@@ -101,7 +102,8 @@ func (s *soak) same(out string) bool {
 	return ok
 }
 
-// finish goes on with a run until its end, and starts it where there is none. hurt, if it is not nil, is done to each process while it runs.
+// finish goes on with a run until its end, and starts it where there is none. hurt, if it is not nil, is done to each
+// process while it runs.
 func (s *soak) finish(out string, hurt func(cmd *exec.Cmd)) (starts int) {
 	for starts = 1; ; starts++ {
 		cmd, said := s.start(append(soakRun(out), "--resume-or-start")...)
@@ -142,7 +144,8 @@ func (s *soak) atWrite(cmd *exec.Cmd, out string, most int) {
 		s.Fatal(err)
 	}
 	defer unix.Close(fd)
-	const what = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_CLOSE_WRITE
+	const what = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE |
+		unix.IN_CLOSE_WRITE
 	watched := map[string]bool{}
 	buf := make([]byte, 1<<16)
 	left := 1 + s.IntN(most)
@@ -169,7 +172,8 @@ func (s *soak) atWrite(cmd *exec.Cmd, out string, most int) {
 	cmd.Process.Kill()
 }
 
-// TestSoak disturbs short runs in many ways and prints what came of it. SOAK_KILLS, SOAK_FLIPS and SOAK_SEED change its numbers.
+// TestSoak disturbs short runs in many ways and prints what came of it. SOAK_KILLS, SOAK_FLIPS and SOAK_SEED change its
+// numbers.
 func TestSoak(t *testing.T) {
 	seed := soakNumber(t, "SOAK_SEED", 1)
 	s := &soak{T: t, Rand: rand.New(rand.NewPCG(uint64(seed), 0))}
@@ -180,7 +184,8 @@ func TestSoak(t *testing.T) {
 	}
 	s.took = time.Since(from)
 	s.want = s.ends(whole)
-	fmt.Printf("\nseed %d; an undisturbed run takes %v\n\n| what | runs | times | ended with equal bits |\n|-|-|-|-|\n", seed, s.took.Round(time.Millisecond))
+	fmt.Printf("\nseed %d; an undisturbed run takes %v\n\n| what | runs | times | ended with equal bits |\n|-|-|-|-|\n",
+		seed, s.took.Round(time.Millisecond))
 	kills := soakNumber(t, "SOAK_KILLS", 200)
 	for _, way := range []struct {
 		name string
@@ -322,7 +327,8 @@ func (s *soak) flips(n int) {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			s.Fatal(err)
 		}
-		if status, out, stderr := runRNA(s.T, "verify", dir); status == 1 && strings.Contains(strings.ReplaceAll(out+stderr, "\n  ", " "), filepath.Base(name)) {
+		if status, out, stderr := runRNA(s.T, "verify", dir); status == 1 && strings.Contains(strings.ReplaceAll(out+stderr,
+			"\n  ", " "), filepath.Base(name)) {
 			found++
 		} else {
 			s.Errorf("%s, byte %d: verify ends with %d: %s%s", name, at, status, out, stderr)
@@ -337,5 +343,6 @@ func (s *soak) flips(n int) {
 		}
 		os.RemoveAll(dir)
 	}
-	fmt.Printf("| a bit flipped, found by verify | %d | %d | |\n| a bit of a checkpoint flipped, then resumed | %d | | %d |\n", n, found, resumed, same)
+	fmt.Printf("| a bit flipped, found by verify | %d | %d | |\n", n, found)
+	fmt.Printf("| a bit of a checkpoint flipped, then resumed | %d | | %d |\n", resumed, same)
 }

@@ -38,22 +38,48 @@ func trained(t *testing.T, options string) {
 	if err := os.CopyFS("photos", os.DirFS(filepath.Join(photos, "train"))); err != nil {
 		t.Fatal(err)
 	}
-	said(t, "train --data photos --model conv6 --image-size 16 --batch 6 --accumulate 1 --epochs 4 --lr 0.01 --rna-start 1 --rna-window 2 --keep-every 1 -q -o run "+options)
+	said(t, "train --data photos --model conv6 --image-size 16 --batch 6 --accumulate 1 --epochs 4 --lr 0.01 "+
+		"--rna-start 1 --rna-window 2 --keep-every 1 -q -o run "+options)
+}
+
+// Weights of a run on packed images are not evaluated on the images that were packed without a warning.
+func TestEvalPacked(t *testing.T) {
+	photos := photographs(t, 8, 40)
+	t.Chdir(t.TempDir())
+	if err := os.CopyFS("photos", os.DirFS(filepath.Join(photos, "train"))); err != nil {
+		t.Fatal(err)
+	}
+	said(t, "data pack photos packed --size 32 -q")
+	said(t, "train --data packed --val-split 25% --model conv6 --image-size 16 --batch 6 --epochs 1 --rna off -q -o run")
+	expect(t, "eval run", "the 4 of 16 images of packed", "conv6 on 4 images")
+	expect(t, "eval run --data photos", "as many images of the same classes as packed was packed from",
+		"evaluate on packed", "conv6 on 16 images")
+	list, err := filepath.Glob("photos/*/*")
+	if err != nil || os.Remove(list[0]) != nil {
+		t.Fatal(list, err)
+	}
+	if out := said(t, "eval run --data photos"); strings.Contains(out, "packed from") {
+		t.Errorf("other images: %s", out)
+	}
 }
 
 // Weights say how their data were split, and are evaluated on what was left out, wherever it lies.
 func TestEvalSplit(t *testing.T) {
 	trained(t, "--val-split 25%")
-	for _, file := range []string{"run/best.safetensors", "run/final.safetensors", "run/rna.safetensors", "run/kept/epoch-0002.safetensors"} {
+	for _, file := range []string{"run/best.safetensors", "run/final.safetensors", "run/rna.safetensors",
+		"run/kept/epoch-0002.safetensors"} {
 		meta, err := network.ReadMeta(file)
-		if err != nil || meta.Split == nil || meta.Split.ValSplit != 0.25 || meta.Split.Data != "photos" || meta.Split.Images != 16 {
+		if err != nil || meta.Split == nil || meta.Split.ValSplit != 0.25 || meta.Split.Data != "photos" ||
+			meta.Split.Images != 16 {
 			t.Errorf("%s: %+v, %v", file, meta.Split, err)
 		}
-		expect(t, "eval --weights "+file+" --data photos", "the 4 of 16 images of photos that were not trained on", "conv6 on 4 images")
+		expect(t, "eval --weights "+file+" --data photos", "the 4 of 16 images of photos that were not trained on",
+			"conv6 on 4 images")
 	}
 	expect(t, "eval run", "run/best.safetensors: ", "of epoch", "the 4 of 16 images of photos", "conv6 on 4 images")
 	expect(t, "eval --weights run", "conv6 on 4 images")
-	expect(t, "eval run/best.safetensors --all-images", "all 16 images of photos, also those that the weights were trained on", "conv6 on 16 images")
+	expect(t, "eval run/best.safetensors --all-images", "all 16 images of photos, also those that the weights were "+
+		"trained on", "conv6 on 16 images")
 	expect(t, "eval run --val-split 50%", "conv6 on 8 images")
 
 	if err := os.CopyFS("elsewhere", os.DirFS("photos")); err != nil {
@@ -70,7 +96,8 @@ func TestEvalSplit(t *testing.T) {
 	expect(t, "eval run", "have been added, removed or renamed since", "conv6 on 4 images")
 
 	unsay(t, "run/best.safetensors", "old.safetensors")
-	expect(t, "eval --weights old.safetensors --data photos", "old.safetensors does not say on which images it was trained: all of photos are evaluated", "conv6 on 16 images")
+	expect(t, "eval --weights old.safetensors --data photos", "old.safetensors does not say on which images it was "+
+		"trained: all of photos are evaluated", "conv6 on 16 images")
 	if err := os.Rename("old.safetensors", "run/best.safetensors"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +127,11 @@ func TestEvalHoldout(t *testing.T) {
 	train := "train --data set --model conv6 --image-size 16 --batch 6 --accumulate 1 --epochs 1 --rna off -q -o "
 	said(t, train+"plain")
 	expect(t, "eval plain", "conv6 on 16 images")
-	expect(t, "eval plain --data set/train", "the weights were trained on all 16 images of set/train", "conv6 on 16 images")
+	expect(t, "eval plain --data set/train", "the weights were trained on all 16 images of set/train",
+		"conv6 on 16 images")
 	said(t, train+"held --holdout 0.2")
-	expect(t, "eval held --data set/train", "--holdout 0.2", "the 3 of 16 images of set/train that were not trained on", "conv6 on 3 images")
+	expect(t, "eval held --data set/train", "--holdout 0.2", "the 3 of 16 images of set/train that were not trained on",
+		"conv6 on 3 images")
 }
 
 // The folder of a run stands for its weights in every command that reads some.
@@ -118,16 +147,20 @@ func TestRunFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir("other")
-	expect(t, "eval ../run", "the 4 of 16 images of ", "photos that were not trained on", "conv6 on 4 images") // where the run was started
+	// where the run was started
+	expect(t, "eval ../run", "the 4 of 16 images of ", "photos that were not trained on", "conv6 on 4 images")
 	t.Chdir("..")
 	for range 2 {
-		expect(t, "extrapolate run -o run/out.safetensors", "4 files: run/kept/epoch-0001.safetensors to run/kept/epoch-0004.safetensors")
+		expect(t, "extrapolate run -o run/out.safetensors", "4 files: run/kept/epoch-0001.safetensors to "+
+			"run/kept/epoch-0004.safetensors")
 	}
-	expect(t, "extrapolate run -o auto.safetensors --auto --bn reestimate", "the 4 of 16 images of photos that were not trained on", "chosen")
+	expect(t, "extrapolate run -o auto.safetensors --auto --bn reestimate", "the 4 of 16 images of photos that were "+
+		"not trained on", "chosen")
 	if meta, err := network.ReadMeta("auto.safetensors"); err != nil || meta.Split == nil || meta.Split.ValSplit != 0.25 {
 		t.Errorf("%+v, %v", meta.Split, err)
 	}
-	for _, args := range []string{"extrapolate run -o run/best.safetensors", "export run -o run/final.safetensors", "eval run --predictions run/metrics.jsonl",
+	for _, args := range []string{"extrapolate run -o run/best.safetensors", "export run -o run/final.safetensors",
+		"eval run --predictions run/metrics.jsonl",
 		"extrapolate run -o run/kept/epoch-0001.safetensors"} {
 		fails(t, strings.Fields(args), "name another output")
 	}

@@ -24,11 +24,12 @@ func newStudy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "study [options]",
 		Short: "Compare training, offline and online RNA: the paper's figure",
-		Long: `Train a net twice from one seed, with RNA beside training and with its points put back, and overlay the validation
-errors of standard training, offline and online RNA: the paper's figure on ImageNet, for any data.
+		Long: `Train a net twice from one seed, first with RNA beside training, then with its points put back, and overlay the
+validation errors of standard training, offline and online RNA: the paper's figure on ImageNet, for any data.
 
-Offline RNA leaves training alone, so two runs give three curves. Beside them it shows how far RNA's coefficients are from
-the average, and how far they would be if residuals were noise alone. Options are those of rna train; the folder holds both runs.`,
+Offline RNA does not change training, so two runs give three curves. The table also shows how far RNA's coefficients are
+from the average, and how far they would be if the residuals were noise. The options are those of rna train; the folder
+holds both runs.`,
 		Example: `  rna study
   rna study --data cifar10 --model resnet20 --epochs 30
   rna study --data imagenet --model resnet50`,
@@ -76,7 +77,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 			return err
 		}
 		if mode == average.Offline {
-			s.Config, s.Offline, residuals = run.Resolved.Spec, run.History, spectrumOf(run)
+			s.Config, s.Offline, residuals = run.Resolved.Spec, run.History, report.Spectrum(run)
 		} else {
 			s.Online = run.History
 		}
@@ -101,18 +102,19 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 }
 
 // study is one of the runs. It is not closed.
-func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out, log io.Writer) (*train.Run, error) {
-	progress := newProgress(out, log, f.quiet || !g.First())
-	progress.verbose = f.verbose
+func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out, log io.Writer) (*train.Run,
+	error) {
+	progress := report.NewProgress(out, log, f.quiet || !g.First())
+	progress.Verbose = f.verbose
 	run, err := f.prepare(dev, g, progress)
 	if err != nil {
 		return nil, err
 	}
-	run.Log = progress.log
+	run.Log = progress.Log
 	f.observe(run, progress, out)
-	announce(out, run, dev.Name())
+	report.Announce(out, run, dev.Name())
 	err = run.Train(cmd.Context())
-	progress.done()
+	progress.Done()
 	if err == nil {
 		return run, nil
 	}
@@ -121,14 +123,4 @@ func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group
 		err = cli.ErrStopped
 	}
 	return nil, errors.Join(err, run.Close())
-}
-
-// spectrumOf says in a line what the residuals of a run are like at its end.
-func spectrumOf(run *train.Run) string {
-	h, ok := run.Hook("rna").(*average.RNA)
-	if !ok || h.Window().Len() < 2 {
-		return ""
-	}
-	s := h.Window().Spectrum(min(run.Resolved.RNA.Window, h.Window().Len()))
-	return fmt.Sprintf("The last residuals: RᵀR has the condition number %.3g; lambda changes c from about %.1g on.\n", s.Solve(0).Condition, s.Lambdas()[0])
 }

@@ -10,20 +10,23 @@ import (
 	"onlinerna/train/hook"
 )
 
-// A study trains offline and online from one seed. Standard training is what the offline run does beside RNA, and the online run is the same up to
-// the first point that is put back.
+// A study trains offline and online from one seed. Standard training is what the offline run does beside RNA, and the
+// online run is the same up to the first point that is put back.
 func TestStudy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "study")
-	out := mustRun(t, "study", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--profile", "2", "--out", dir)
+	out := mustRun(t, "study", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet",
+		"--seed", "4", "--profile", "2", "--out", dir)
 	plain := filepath.Join(t.TempDir(), "plain")
-	mustRun(t, "train", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--rna", "off", "--out", plain)
+	mustRun(t, "train", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed",
+		"4", "--rna", "off", "--out", plain)
 	for _, run := range []string{"offline", "online"} {
 		if _, err := os.Stat(filepath.Join(dir, run, "profile.json")); err != nil {
 			t.Error(err)
 		}
 	}
 	histories := map[string][]hook.EpochRecord{}
-	for name, folder := range map[string]string{"offline": filepath.Join(dir, "offline"), "online": filepath.Join(dir, "online"), "plain": plain} {
+	for name, folder := range map[string]string{"offline": filepath.Join(dir, "offline"), "online": filepath.Join(dir,
+		"online"), "plain": plain} {
 		h, err := train.ReadHistory(folder)
 		if err != nil || len(h) != 6 {
 			t.Fatalf("%s: %d epochs, %v", name, len(h), err)
@@ -53,12 +56,23 @@ func TestStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<svg", "standard", "offline RNA", "online RNA", "validation error, %", "distance of c from 1/N"} {
+	for _, want := range []string{"<svg", "standard", "offline RNA", "online RNA", "validation error, %",
+		"distance of c from 1/N"} {
 		if !strings.Contains(strings.ToLower(string(svg)), strings.ToLower(want)) {
 			t.Errorf("the figure lacks %q", want)
 		}
 	}
-	if status, _, stderr := runRNA(t, "study", "--rna", "online"); status != 2 || !strings.Contains(stderr, "--rna does not go with a study") {
+	if status, _, stderr := runRNA(t, "study", "--rna", "online"); status != 2 || !strings.Contains(stderr,
+		"--rna does not go with a study") {
 		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// A run of one epoch has a figure, too.
+func TestOneEpochIsDrawn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	out := mustRun(t, "train", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna", "off", "-o", dir)
+	if _, err := os.Stat(filepath.Join(dir, "plot.svg")); err != nil || !strings.Contains(out, "plot.svg") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

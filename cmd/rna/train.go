@@ -17,10 +17,11 @@ import (
 
 	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
-	"onlinerna/internal/text"
 	"onlinerna/nn/device"
+	"onlinerna/nn/op"
 	"onlinerna/train"
 	"onlinerna/train/average"
+	"onlinerna/train/evaluate"
 	"onlinerna/train/hook"
 	"onlinerna/train/option"
 	"onlinerna/train/profile"
@@ -48,7 +49,8 @@ type trainFlags struct {
 // startOptions are of how the options of a run are found.
 var startOptions = option.Table[trainFlags]{
 	{Name: "config", Group: "Model", Field: func(f *trainFlags) any { return &f.configFile },
-		Help: "`file` of options: a run's config.json, or JSON or YAML with the names of options as keys; the command line wins"},
+		Help: "`file` of options: a run's config.json, or JSON or YAML with the names of options as keys; the command " +
+			"line wins"},
 	{Name: "recipe", Group: "Model", Field: func(f *trainFlags) any { return &f.recipe }, Values: recipe.Names,
 		Help: "a published way to train; the command line wins"},
 }
@@ -56,28 +58,37 @@ var startOptions = option.Table[trainFlags]{
 // processOptions are of the process, not of the run.
 var processOptions = slices.Concat(option.Table[trainFlags]{
 	{Name: "debug-sync", Group: "Run", Field: func(f *trainFlags) any { return &f.debugSync }, Resumable: true,
-		Help: "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"},
+		Help: "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow " +
+			"(device cuda)"},
 	{Name: "resume", Group: "Run", Field: func(f *trainFlags) any { return &f.resume }, Resumable: true,
 		Help: "go on with the run in this `folder`, from its last checkpoint"},
 	{Name: "resume-or-start", Group: "Run", Field: func(f *trainFlags) any { return &f.orStart },
-		Help: "go on with the run in the folder of -o if it has a checkpoint, else start it: one command for jobs that are queued again. " +
-			"It waits for a process that writes there. Options that a run keeps must be as at its start; --config and --recipe count at the start"},
-	{Name: "data-changed", Group: "Run", Field: func(f *trainFlags) any { return &f.dataChanged }, Values: func() []string { return []string{"ok"} }, Resumable: true,
+		Help: "go on with the run in the folder of -o if it has a checkpoint, else start it: one command for jobs that " +
+			"are queued again. " +
+			"It waits for a process that writes there. Options that a run keeps must be as at its start; --config and " +
+			"--recipe count at the start"},
+	{Name: "data-changed", Group: "Run", Field: func(f *trainFlags) any { return &f.dataChanged },
+		Values: func() []string { return []string{"ok"} }, Resumable: true,
 		Help: "ok: --resume goes on with images that were edited, relabelled or replaced, as many as before"},
 	{Name: "stop-within", Group: "Run", Field: func(f *trainFlags) any { return &f.stopWithin }, Resumable: true,
-		Help: "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved"},
-	{Name: "profile", Group: "Run", Field: func(f *trainFlags) any { return &f.profile }, Check: option.Between(1, train.MaxProfile), Resumable: true,
-		Help: "show the time of so many steps, after ten to warm up, by phase, kind of op and layer; and write profile.json, a trace for " +
+		Help: "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each " +
+			"step is finished and saved"},
+	{Name: "profile", Group: "Run", Field: func(f *trainFlags) any { return &f.profile }, Check: option.Between(1,
+		train.MaxProfile), Resumable: true,
+		Help: "show the time of so many steps, after ten to warm up, by phase, kind of op and layer; and write " +
+			"profile.json, a trace for " +
 			"chrome://tracing or Perfetto, into the run's folder"},
 }, option.In(launch.Table, func(f *trainFlags) *launch.Options { return &f.ranks }), option.Table[trainFlags]{
-	{Name: "quiet", Short: "q", Group: "Run", Field: func(f *trainFlags) any { return &f.quiet }, Resumable: true, Help: "no progress"},
+	{Name: "quiet", Short: "q", Group: "Run", Field: func(f *trainFlags) any { return &f.quiet }, Resumable: true,
+		Help: "no progress"},
 	{Name: "verbose", Group: "Run", Field: func(f *trainFlags) any { return &f.verbose }, Resumable: true,
 		Help: "show the losses of all weights in each epoch, and RNA's coefficients in a table at the end"},
 })
 
 // groups makes the options flags that set f, under their headings.
 func (f *trainFlags) groups() []cli.Group {
-	return cli.UnderHeadings(train.Options().Groups(), slices.Concat(cli.Flags(startOptions, f, &f.process), cli.Flags(train.Options(), &f.Spec, &f.said),
+	return cli.UnderHeadings(train.Options().Groups(), slices.Concat(cli.Flags(startOptions, f, &f.process),
+		cli.Flags(train.Options(), &f.Spec, &f.said),
 		cli.Flags(processOptions, f, &f.process)))
 }
 
@@ -91,15 +102,14 @@ func newTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train [options]",
 		Short: "Train a model, with RNA beside it or put back into it",
-		Long: `Train a model with SGD, AdamW, LARS or LAMB, and extrapolate its weights with RNA.
+		Long: `Train a model with SGD, AdamW, LARS, LAMB or another optimiser, and extrapolate its weights with RNA.
 
-Without options it trains LeNet on generated images of ten shapes: about a minute on two cores. What an
-option leaves open is chosen for the data: LeNet for small grey images, ResNet-20 for small colour
-images, ResNet-50 for all others. The run's folder holds the config as resolved, metrics, weights, a
-checkpoint and a plot.
+Without options it trains LeNet on generated images of ten shapes: about a minute on two cores. Other defaults depend on
+the data: LeNet for small grey images, ResNet-20 for small colour images, ResNet-50 for all others. The run's folder
+holds the resolved config, metrics, weights, a checkpoint and a plot.
 
-With --init it fine-tunes: ten steps an epoch or more, 10 to 30 epochs by the number of images, and a low
-rate that falls by half a cosine, five times as high for a last layer that has to be learnt.`,
+With --init it fine-tunes: at least ten steps an epoch, 10 to 30 epochs by the number of images, and a low rate that
+falls by half a cosine, five times as high for a new last layer.`,
 		Example: `  rna train
   rna train --data cifar10 --model resnet20 --epochs 30
   rna train --data imagenet --model resnet50
@@ -126,14 +136,14 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if !g.First() {
 		out, bar = io.Discard, io.Discard
 	}
-	progress := newProgress(out, bar, f.quiet || !g.First())
-	progress.verbose = f.verbose
+	progress := report.NewProgress(out, bar, f.quiet || !g.First())
+	progress.Verbose = f.verbose
 	run, err := f.prepare(dev, g, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = device.Closed(err, run.Close()) }()
-	run.Log = progress.log
+	run.Log = progress.Log
 	if !g.First() {
 		run.Log = func(format string, args ...any) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", g.Name(g.Rank()), fmt.Sprintf(format, args...))
@@ -143,15 +153,15 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
 	if g.First() {
-		progress.plot = &livePlot{run: run}
+		progress.Live = &report.Live{Run: run}
 	}
 	f.observe(run, progress, out)
-	announce(out, run, dev.Name())
+	report.Announce(out, run, dev.Name())
 	defer f.deadline(cmd.Context(), run.Resolved.Out, bar)()
 	err = run.Train(cmd.Context())
-	progress.done()
+	progress.Done()
 	if err != nil && g.First() && len(run.History) > 0 {
-		progress.plot.draw(run.History)
+		progress.Live.Draw(run.History)
 	}
 	if failed := (*train.FailedError)(nil); errors.As(err, &failed) && failed.Checkpoint != "" {
 		return fmt.Errorf("%w; go on from there with: rna train --resume %s", err, run.Resolved.Out)
@@ -164,12 +174,13 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		return err
 	}
 	if g.First() {
-		err = summarise(out, run, f.verbose)
+		err = report.Summarise(out, run, f.verbose)
 	}
 	return g.Together(err)
 }
 
-// deadline ends the program when a step takes longer than --stop-within after it was told to stop. What it returns takes that back.
+// deadline ends the program when a step takes longer than --stop-within after it was told to stop. What it returns
+// takes that back.
 func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) func() {
 	if f.stopWithin == 0 {
 		return func() {}
@@ -184,18 +195,19 @@ func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) fu
 		select {
 		case <-done:
 		case <-time.After(f.stopWithin):
-			fmt.Fprintf(log, "rna: stopped within a step, %v after it was told to\nGo on from the checkpoint before with: rna train --resume %s\n", f.stopWithin, out)
+			fmt.Fprintf(log, "rna: stopped within a step, %v after it was told to\nGo on from the checkpoint before with: "+
+				"rna train --resume %s\n", f.stopWithin, out)
 			os.Exit(130)
 		}
 	}()
 	return sync.OnceFunc(func() { close(done) })
 }
 
-// observe shows the progress of a run and the profile that --profile asks for.
-func (f *trainFlags) observe(run *train.Run, progress *progress, out io.Writer) {
-	progress.spec, run.Profile = &run.Resolved.Spec, f.profile
+// observe has the run profile and show the steps of --profile.
+func (f *trainFlags) observe(run *train.Run, progress *report.Progress, out io.Writer) {
+	progress.Spec, run.Profile = &run.Resolved.Spec, f.profile
 	run.Profiled = func(p *profile.Profile, trace string) {
-		progress.done()
+		progress.Done()
 		fmt.Fprintln(out)
 		p.WriteTable(out)
 		if trace != "" {
@@ -221,78 +233,240 @@ func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, watcher hook.Hoo
 	})
 }
 
-// announce says what is going to run.
-func announce(w io.Writer, r *train.Run, device string) {
-	c := &r.Resolved
-	images, val := r.Images()
-	line := func(format string, args ...any) {
-		fmt.Fprintln(w, terminal.Wrap(w, fmt.Sprintf(format, args...), "  "))
-	}
-	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
-		c.Model, text.Thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), text.Thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, text.Thousands(val))
-	batch := fmt.Sprint(c.Batch)
-	if c.Accumulate > 1 {
-		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
-	}
-	line("%s, batch %s, %s, device %s", text.Count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
-	if g := r.Ranks; !g.Single() {
-		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, text.Thousands(c.Batch*c.Accumulate*g.Size()), text.Count(g.Threads(), "thread"))
-	}
-	if c.Fit != nil {
-		line("%v", c.Fit)
-	}
-	for _, note := range c.Notes {
-		line("%s", note)
-	}
-	switch c.RNA.Mode {
-	case average.Off:
-		fmt.Fprintln(w, "RNA off")
-	default:
-		fmt.Fprintf(w, "RNA %s, window %d, %s, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, c.RNA.Rule(), *c.RNA.Beta, c.RNA.Start)
-	}
-	if c.RNA.Mode == average.Online {
-		line("%s online RNA looks better at once and costs progress on most nets; compare with --rna offline.", terminal.StyleOf(w).Warning("Warning:"))
-	}
-	if n := len(r.History); n > 0 || stepsOf(r) > 0 {
-		epoch, batches, steps := r.Position()
-		if batches > 0 {
-			fmt.Fprintf(w, "Resumed in epoch %d, after step %d of the run\n", epoch, steps)
-		} else {
-			fmt.Fprintf(w, "Resumed after epoch %d\n", epoch-1)
-		}
-	}
-}
-
-func stepsOf(r *train.Run) int { _, _, steps := r.Position(); return steps }
-
-// summarise prints the table of the results and writes the plot.
-func summarise(w io.Writer, r *train.Run, verbose bool) error {
-	fmt.Fprintln(w)
-	if err := report.Table(w, r.Resolved.Spec, r.History); err != nil {
-		return err
-	}
-	if verbose && report.Extrapolated(r.History) {
-		fmt.Fprintln(w)
-		if err := report.CoefficientTable(w, r.History); err != nil {
+// build makes the config of the recipe or the file, and of the command line, which wins.
+func (f *trainFlags) build() error {
+	var c train.Spec
+	options := train.Options()
+	switch {
+	case f.configFile != "" && f.recipe != "":
+		return errors.New("--config and --recipe exclude each other")
+	case f.configFile != "":
+		list, err := train.ReadOptions(f.configFile)
+		if err != nil {
 			return err
 		}
+		if err := options.Apply(&c, list...); err != nil {
+			return fmt.Errorf("%s: %w", f.configFile, err)
+		}
+		if _, err := os.Stat(filepath.Join(c.Out, "config.json")); err == nil { // the run that the file is of
+			c.Out = ""
+		}
+	case f.recipe != "":
+		r, err := recipe.Find(f.recipe)
+		if err != nil {
+			return err
+		}
+		if err := options.Apply(&c, r.Settings...); err != nil {
+			return fmt.Errorf("recipe %s: %w", r.Name, err)
+		}
 	}
-	dir := r.Resolved.Out
-	names, err := drawRun(r.Resolved.Spec, r.History)
+	if err := options.Apply(&c, f.said...); err != nil {
+		return cli.Dashed(err)
+	}
+	if run, err := evaluate.FindRun(c.Init); err != nil {
+		return err
+	} else if run != nil {
+		c.Init = run.File
+	}
+	f.Spec = c
+	var idle []option.Setting
+	for _, x := range f.said {
+		if strings.HasPrefix(x.Name, "rna-") || x.Name == "averages" {
+			idle = append(idle, x)
+		}
+	}
+	if f.RNA.Mode == average.Off && len(idle) > 0 {
+		return fmt.Errorf("--rna off does not take %s", cli.Said(idle))
+	}
+	return nil
+}
+
+// tellRecipe prints the options of the recipe, those that the command line overrules with its values.
+func (f *trainFlags) tellRecipe(w io.Writer) {
+	r, err := recipe.Find(f.recipe)
+	if err != nil {
+		return // as build has said
+	}
+	words := []string{"Recipe " + r.Name + ":"}
+	for _, x := range r.Settings {
+		o := train.Options().Find(x.Name)
+		if !o.IsSet(&f.Spec) && x.Name == "accumulate" { // it goes with the recipe's batch
+			continue
+		}
+		value := x.String()
+		for _, said := range f.said {
+			if said.Name == x.Name {
+				value = said.String()
+			}
+		}
+		words = append(words, "--"+x.Name+"\u00a0"+value)
+	}
+	fmt.Fprintln(w, terminal.Wrap(w, strings.Join(words, " "), "  "))
+	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
+}
+
+// onRanks has run run on the ranks that the options and the launcher mean.
+func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error) error {
+	return f.ranks.Run(cmd.Context(), f.wanted(), run)
+}
+
+// open checks the options and opens the device.
+func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
+	said := cmd.Flags().Changed
+	if f.orStart {
+		if err := f.resumeOrStart(cmd, g); err != nil {
+			return nil, err
+		}
+	} else if f.resume != "" {
+		if wrong := f.fixed(); len(wrong) > 0 {
+			return nil, cli.Usage(cmd, fmt.Errorf("--resume goes on with the options of the run; it does not take %s",
+				cli.Said(wrong)))
+		}
+	}
+	if f.dataChanged != "" && f.resume == "" && !f.orStart {
+		return nil, cli.Usage(cmd, errors.New("--data-changed is of a run that goes on: give --resume, too"))
+	}
+	if err := f.build(); err != nil {
+		return nil, cli.Usage(cmd, err)
+	}
+	recorded := f.Device // in a file
+	f.Device = cmp.Or(f.Device, "auto")
+	if f.recipe != "" && g.First() {
+		f.tellRecipe(cmd.OutOrStdout())
+	}
+	if said("comm-precision") && g.Single() {
+		return nil, cli.Usage(cmd,
+			errors.New("--comm-precision is for several GPUs, as --device cuda:all: there is one process"))
+	}
+	if !g.Single() {
+		if f.Threads == 0 {
+			f.Threads = g.Threads()
+		}
+		if f.Workers == 0 {
+			f.Workers = g.Workers()
+		}
+	}
+	options := deviceOptions{threads: f.Threads, direct: isFalse(f.Winograd), debugSync: f.debugSync,
+		precision: f.Precision, deterministic: f.Deterministic}
+	if f.resume != "" {
+		c, err := train.ReadSpec(f.resume)
+		if err != nil {
+			return nil, fmt.Errorf("nothing to resume: %w", err)
+		}
+		recorded = c.Device
+		if !said("device") && c.Device != "" {
+			f.Device = c.Device
+		}
+		options.direct, options.deterministic, f.CommPrecision = isFalse(c.Winograd), c.Deterministic, c.CommPrecision
+		if !said("precision") {
+			options.precision = c.Precision
+			if c.Precision == "" && device.Usual(c.Device) != "" {
+				options.precision = op.Float32.String() // the only one, when none was recorded
+			}
+		}
+	}
+	own, err := launch.OwnDevice(f.Device, g)
+	if err != nil {
+		return nil, err
+	}
+	if f.Device == "auto" && !g.Single() { // as a resumed run is to have it
+		f.Device, _ = device.Parse(own)
+	}
+	own = chosenDevice(own, cmd.ErrOrStderr())
+	d := device.Of(own)
+	if p := options.precision; p != "" && !said("precision") && p == device.Usual(recorded) && device.Usual(own) != p {
+		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device %s give one of --precision %s, "+
+			"of which the first may be faster", p, recorded, own, strings.Join(d.Precisions, ", "))
+	}
+	if !launch.Several(f.Device) && g.Single() {
+		f.Device = own
+	}
+	f.Precision, options.log = options.resolved(own), cmd.ErrOrStderr()
+	if d.Several == nil && !g.First() { // rank 0 tells of a device that ranks share
+		options.log = io.Discard
+	}
+	return openDevice(own, options)
+}
+
+// wanted is the name of the device that the user wants, before it is known which there are.
+func (f *trainFlags) wanted() string {
+	if dir := cmp.Or(f.resume, f.started()); dir != "" && f.Device == "" {
+		if c, err := train.ReadSpec(dir); err == nil && c.Device != "" {
+			return c.Device
+		}
+	}
+	return cmp.Or(f.Device, "auto")
+}
+
+// started is the folder of --resume-or-start, "" without it.
+func (f *trainFlags) started() string {
+	for _, x := range f.said {
+		if f.orStart && x.Name == "out" {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+// resumeOrStart makes the command line that of a run that is resumed, if its folder has a checkpoint.
+func (f *trainFlags) resumeOrStart(cmd *cobra.Command, g *ranks.Group) error {
+	dir := f.started()
+	if f.resume != "" || dir == "" || dir == train.AutoOut {
+		return cli.Usage(cmd, errors.New("--resume-or-start is for the run in a folder of its own: name that by -o, "+
+			"without --resume"))
+	}
+	there, err := false, error(nil)
+	if g.First() {
+		there, err = train.Await(cmd.Context(), dir, func(holder error) { fmt.Fprintln(cmd.ErrOrStderr(), holder) })
+	}
+	if err = g.Together(err); err == nil {
+		err = g.Share(&there)
+	}
+	if err != nil || !there {
+		return err
+	}
+	c, err := train.ReadSpec(dir)
 	if err != nil {
 		return err
 	}
-	names = append(names, "final.safetensors", "best.safetensors", "metrics.jsonl", "config.json")
-	names = append(names, "rna.safetensors", "ema.safetensors")
-	for _, k := range r.Resolved.RNA.Averages {
-		names = append(names, fmt.Sprintf("average-%d.safetensors", k))
-	}
-	var there []string
-	for _, n := range names {
-		if _, err := os.Stat(filepath.Join(dir, n)); err == nil {
-			there = append(there, n)
+	var kept []option.Setting
+	var wrong []string
+	for _, x := range f.said {
+		switch o := train.Options().Find(x.Name); {
+		case o.Resumable:
+			kept = append(kept, x)
+		case x.Name == "out" || x.Name == "init" || x.Text == "auto": // which are resolved at the start
+		default:
+			trial := c
+			if err := train.Options().Apply(&trial, x); err != nil {
+				return cli.Usage(cmd, cli.Dashed(err))
+			}
+			if o.Text(&trial) != o.Text(&c) {
+				wrong = append(wrong, fmt.Sprintf("--%s %s", x.Name, cmp.Or(o.Text(&c), "left out")))
+			}
 		}
 	}
-	fmt.Fprintf(w, "\n%s\n", terminal.Wrap(w, dir+": "+strings.Join(there, ", "), "  "))
+	if len(wrong) > 0 {
+		return cli.Usage(cmd, fmt.Errorf("the run in %s was started with %s: say the same, or choose another folder", dir,
+			strings.Join(wrong, ", ")))
+	}
+	f.resume, f.said, f.configFile, f.recipe = dir, kept, "", ""
 	return nil
 }
+
+// fixed lists the options on the command line that a resumed run does not take.
+func (f *trainFlags) fixed() (list []option.Setting) {
+	for _, x := range f.said {
+		if !train.Options().Find(x.Name).Resumable {
+			list = append(list, x)
+		}
+	}
+	for _, x := range f.process {
+		if o := processOptions.Find(x.Name); o == nil || !o.Resumable {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+func isFalse(b *bool) bool { return b != nil && !*b }

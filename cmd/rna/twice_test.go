@@ -13,7 +13,8 @@ import (
 	"onlinerna/internal/cli"
 )
 
-// Every command that writes files does so again over its own of before, by relative paths, in the folder that holds them.
+// Every command that writes files does so again over its own of before, by relative paths, in the folder that holds
+// them.
 func TestTwice(t *testing.T) {
 	photos := photographs(t, 3, 40)
 	t.Chdir(t.TempDir())
@@ -25,19 +26,27 @@ func TestTwice(t *testing.T) {
 	if err := os.WriteFile("table.csv", []byte("1,2,1\n-1,3,1\n1,1,0\n-1,4,1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, append([]string{"train", "--epochs", "3", "--out", "run", "-q", "--keep-every", "1", "--rna-window", "2"}, quick...)...)
+	mustRun(t, append([]string{"train", "--epochs", "3", "--out", "run", "-q", "--keep-every", "1", "--rna-window", "2"},
+		quick...)...)
 	small := "--model lenet --batch 2 --steps 1 --threads 1 --device cpu"
 	done := map[string]bool{}
 	for _, c := range []struct{ args, outputs string }{
-		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.safetensors --json-file out.json", "out.safetensors out.json"},
+		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o " +
+			"out.safetensors --json-file out.json", "out.safetensors out.json"},
+		{"merge run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors -o merged.safetensors " +
+			"--json-file merged.json", "merged.safetensors merged.json"},
 		{"export run/best.safetensors -o net.onnx", "net.onnx"},
-		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.pt", "out.pt"},
+		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors " +
+			"-o out.pt", "out.pt"},
 		{"convert run/best.safetensors best.pt", "best.pt"},
 		{"convert run/best.safetensors -o best.pth", "best.pth"},
-		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png --json-file e.json", "p.csv c.csv worst.png e.json"},
-		{"predict photos --weights run/best.safetensors --device cpu --sheet predicted.png --json-file predicted.json", "predicted.png predicted.json"},
+		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png " +
+			"--json-file e.json", "p.csv c.csv worst.png e.json"},
+		{"predict photos --weights run/best.safetensors --device cpu --sheet predicted.png --json-file predicted.json",
+			"predicted.png predicted.json"},
 		{"compare run run --plot runs.svg", "runs.svg"},
-		{"replay run --device cpu --csv replay.csv --plot replay.svg --json-file replay.json", "replay.csv replay.svg replay.json"},
+		{"replay run --device cpu --csv replay.csv --plot replay.svg --json-file replay.json",
+			"replay.csv replay.svg replay.json"},
 		{"logreg --iterations 2 --methods gd --plot l.svg --csv l.csv", "l.svg l.csv"},
 		{"logreg --data table.csv --iterations 2 --all-figures figures", "figures/deterministic-well.svg"},
 		{"data check photos --quiet --json-file check.json", "check.json"},
@@ -48,7 +57,8 @@ func TestTwice(t *testing.T) {
 		{"data show photos -o show.jpg --image-size 8", "show.jpg"},
 		{"bench data photos --image-size 8 --seconds 0.01 --json-file data.json", "data.json"},
 		{"bench train --warmup 1 --json-file bench.json --plot bench.svg " + small, "bench.json bench.svg"},
-		{"bench rna --repeats 1 --window 2 --csv rna.csv --json-file rna.json --plot rna.svg " + small, "rna.csv rna.json rna.svg"},
+		{"bench rna --repeats 1 --window 2 --csv rna.csv --json-file rna.json --plot rna.svg " + small,
+			"rna.csv rna.json rna.svg"},
 		{"lr-find --steps 10 --batch 2 --threads 1 --device cpu --plot lr.svg --json-file lr.json", "lr.svg lr.json"},
 		{"inspect run --json-file inspected.json", "inspected.json"},
 		{"options --json-file options.json", "options.json"},
@@ -88,7 +98,8 @@ func TestTwice(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			option := c.CommandPath() + " --" + f.Name
-			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && slices.Contains(cli.Writes, f.Name) && !done[option] && !elsewhere[option] {
+			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && slices.Contains(cli.Writes, f.Name) && !done[option] &&
+				!elsewhere[option] {
 				t.Errorf("%s is not among the commands of this test", option)
 			}
 		})
@@ -100,4 +111,5 @@ func TestTwice(t *testing.T) {
 }
 
 // elsewhere are options that need a GPU's build or several processes.
-var elsewhere = map[string]bool{"rna bench comm --json-file": true, "rna bench traffic --json-file": true, "rna bench traffic --csv": true, "rna devices --properties": true}
+var elsewhere = map[string]bool{"rna bench comm --json-file": true, "rna bench traffic --json-file": true,
+	"rna bench traffic --csv": true, "rna devices --properties": true}

@@ -15,14 +15,14 @@ func newVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify RUN|FILE…",
 		Short: "Compare runs and weights with their checksums",
-		Long: `Read checkpoints and weights whole and compare them with the checksums in them. RUN is the folder of a run: all
-of its checkpoints, weights, config.json and metrics.jsonl. FILE is weights: of safetensors those that rna wrote have
-checksums, of torch.save's files those in the form of zip. Damage ends with status 1.`,
+		Long: `Read checkpoints and weights completely and compare them with their checksums. RUN is the folder of a run, with
+its checkpoints, weights, config.json and metrics.jsonl. FILE contains weights: safetensors files of rna have checksums,
+and so do zip files of torch.save. Damage makes the exit status 1.`,
 		Example: `  rna verify runs/20260101-120000-resnet20
   rna verify runs/a/final.safetensors resnet50.pth`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usage(cmd, fmt.Errorf("what is to be verified? Name folders of runs, or files"))
+				return cli.Usage(cmd, fmt.Errorf("no files: name folders of runs, or files of weights"))
 			}
 			return verify(args, cmd.OutOrStdout())
 		},

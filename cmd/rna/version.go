@@ -24,7 +24,8 @@ func newVersion() *cobra.Command {
 		},
 	}
 	o := cli.NewGroup("Options")
-	o.BoolVarP(&verbose, "verbose", "v", false, "also the settings of the build, the processor and the versions of all modules")
+	o.BoolVarP(&verbose, "verbose", "v", false,
+		"also the settings of the build, the processor and the versions of all modules")
 	cli.AddGroups(cmd, o)
 	return cmd
 }
@@ -39,8 +40,8 @@ func newMan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write manual pages",
-		Long: `Write a manual page of each command, rna.1, rna-train.1 and so on, into the folder DIR, which is made where it is missing. In a folder
-man1 of one that MANPATH or /etc/manpath.config names, man finds them.`,
+		Long: `Write a manual page of each command, rna.1, rna-train.1 and so on, into the folder DIR, which is created if
+needed. man finds the pages in a folder man1 below one that MANPATH or /etc/manpath.config names.`,
 		Example: `  rna man ~/.local/share/man/man1
   man rna-train`,
 		Args: func(cmd *cobra.Command, args []string) error {

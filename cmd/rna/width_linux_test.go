@@ -13,7 +13,8 @@ import (
 func TestTerminalWidth(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	for _, columns := range []int{60, 80, 120} {
-		for _, args := range [][]string{{"--help"}, {"predict", "--help"}, {"models"}, {"logreg", "--iterations", "3", "-q"}} {
+		for _, args := range [][]string{{"--help"}, {"predict", "--help"}, {"models"}, {"logreg", "--iterations", "3",
+			"-q"}} {
 			p, err := pty.Open(columns)
 			if err != nil {
 				t.Skip(err)

@@ -226,7 +226,8 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(w, "  %s: %s\n", text.Printable(one.Name), text.Printable(one.What))
 		}
 	}
-	_, err := fmt.Fprintf(w, "there more than once: %d files, %d of them with different classes, %d for training and validation both\n",
+	_, err := fmt.Fprintf(w, "there more than once: %d files, %d of them with different classes, %d for training and "+
+		"validation both\n",
 		len(r.Duplicates), r.Conflicts, r.Leaks)
 	for _, names := range r.Duplicates[:min(len(r.Duplicates), 10)] {
 		_, err = fmt.Fprintf(w, "  %s\n", text.Printable(strings.Join(names[:min(len(names), 4)], " = ")))

@@ -55,7 +55,8 @@ func (b Build) String() string {
 	if b.Tags != "" {
 		tags = ", tags " + b.Tags
 	}
-	return fmt.Sprintf("rna %s, %s\n%s %s/%s%s\n", b.Version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, tags)
+	return fmt.Sprintf("rna %s, %s\n%s %s/%s%s\n", b.Version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		tags)
 }
 
 // More lists the processor, the settings of the build and the modules.

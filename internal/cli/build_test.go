@@ -9,7 +9,8 @@ import (
 // TestBuilt: the version names the commit.
 func TestBuilt(t *testing.T) {
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{
-		{Key: "vcs.revision", Value: "0123456789abcdef0123"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}, {Key: "-tags", Value: "gpu"},
+		{Key: "vcs.revision", Value: "0123456789abcdef0123"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"},
+		{Key: "vcs.modified", Value: "true"}, {Key: "-tags", Value: "gpu"},
 	}}
 	info.Main.Version = "v1.2.3"
 	first, _, _ := strings.Cut(BuiltFrom(info).String(), "\n")

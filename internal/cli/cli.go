@@ -72,7 +72,8 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		return e.ExitStatus()
 	}
 	if message != "" {
-		fmt.Fprintln(stderr, terminal.Wrap(stderr, terminal.StyleOf(stderr).Error("rna:")+" "+text.PrintableLines(message), "  "))
+		message = terminal.StyleOf(stderr).Error("rna:") + " " + text.PrintableLines(message)
+		fmt.Fprintln(stderr, terminal.Wrap(stderr, message, "  "))
 	}
 	var u *usageError
 	if errors.As(err, &u) {

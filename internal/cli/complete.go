@@ -22,8 +22,8 @@ func Words[T ~string](list []T) (all []string) {
 	return all
 }
 
-// CompleteAll has the shell complete the values of all options below root: those that the option's definition lists, folders where it takes one, and
-// else files. Commands without arguments complete none.
+// CompleteAll has the shell complete the values of all options below root: those that the option's definition lists,
+// folders where it takes one, and else files. Commands without arguments complete none.
 func CompleteAll(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		CompleteAll(cmd)

@@ -20,10 +20,12 @@ var (
 )
 
 // otherForms are endings that say a form which no command writes.
-var otherForms = []string{".torchscript", ".bin", ".ckpt", ".h5", ".keras", ".npz", ".npy", ".gguf", ".tflite", ".pb", ".engine", ".tsv", ".xlsx", ".parquet", ".yaml", ".yml",
+var otherForms = []string{".torchscript", ".bin", ".ckpt", ".h5", ".keras", ".npz", ".npy", ".gguf", ".tflite", ".pb",
+	".engine", ".tsv", ".xlsx", ".parquet", ".yaml", ".yml",
 	".html", ".svg", ".pdf", ".gif", ".webp", ".bmp", ".tif", ".tiff"}
 
-// formsOf are the forms that an output option of a command has, nil where it does not go by the ending or checks it itself.
+// formsOf are the forms that an output option of a command has, nil where it does not go by the ending or checks it
+// itself.
 func formsOf(command, option string) []string {
 	switch {
 	case option == "out" && (command == "extrapolate" || command == "convert"):
@@ -40,7 +42,8 @@ func formsOf(command, option string) []string {
 	return nil
 }
 
-// checkForm finds an output whose ending says another form than it would have, and names the option or command that writes that.
+// checkForm finds an output whose ending says another form than it would have, and names the option or command that
+// writes that.
 func checkForm(cmd *cobra.Command, option, path string) error {
 	own, ext := formsOf(cmd.Name(), option), strings.ToLower(filepath.Ext(path))
 	known := slices.Concat(weightForms, netForms, pictureForms, tableForms, recordForms, otherForms)
@@ -55,7 +58,8 @@ func checkForm(cmd *cobra.Command, option, path string) error {
 		hint = "; rna convert writes " + list(weightForms)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if kind, _ := pflag.UnquoteUsage(f); kind == "file" && f.Name != option && slices.Contains(formsOf(cmd.Name(), f.Name), ext) {
+		if kind, _ := pflag.UnquoteUsage(f); kind == "file" && f.Name != option &&
+			slices.Contains(formsOf(cmd.Name(), f.Name), ext) {
 			hint = "; --" + f.Name + " writes " + ext
 		}
 		if f.Value.Type() == "bool" && "."+f.Name == ext {

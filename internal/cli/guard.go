@@ -14,14 +14,14 @@ import (
 	"onlinerna/internal/files"
 )
 
-// Options that name what is read, and what is written, in every command that has them.
+// Options that name inputs and outputs, in every command that has them.
 var (
 	Reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "base", "font"}
 	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
 )
 
-// Guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the command reads: a file, or one in a
-// folder of images.
+// Guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the
+// command reads: a file, or one in a folder of images.
 func Guard(cmd *cobra.Command, args []string) error {
 	if err := checkFiles(cmd, args); err != nil {
 		return Usage(cmd, err)
@@ -52,8 +52,9 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 		}
 		for _, r := range Reads {
 			from, _ := named(r)
-			if overwrites(to, from) || strings.HasSuffix(from, ".data") && overwrites(to, strings.TrimSuffix(from, ".data")+".labels") {
-				return fmt.Errorf("--%s %s would write over what --%s reads: name another output", w, to, r)
+			if overwrites(to, from) || strings.HasSuffix(from, ".data") && overwrites(to, strings.TrimSuffix(from,
+				".data")+".labels") {
+				return fmt.Errorf("--%s %s would write over the input of --%s: name another output", w, to, r)
 			}
 			if ofRun(to, from) {
 				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
@@ -61,7 +62,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 		}
 		for _, from := range args {
 			if isSame(to, from) || (w == "sheet" || cmd.HasParent() && cmd.Parent().Name() == "data") && overwrites(to, from) {
-				return fmt.Errorf("--%s %s would write over what is read: name another output", w, to)
+				return fmt.Errorf("--%s %s would write over an input: name another output", w, to)
 			}
 			if ofRun(to, from) {
 				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
@@ -130,7 +131,8 @@ func overwrites(to, from string) bool {
 	return strings.HasPrefix(a, b+string(filepath.Separator))
 }
 
-// isReport says whether a file's name is of a kind that no folder of images is read for, as a table beside the class folders.
+// isReport says whether a file's name is of a kind that no folder of images is read for, as a table beside the class
+// folders.
 func isReport(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".json", ".svg", ".pdf", ".safetensors", ".onnx", ".pt", ".pth":

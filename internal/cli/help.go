@@ -119,7 +119,8 @@ func UsageOf(cmd *cobra.Command) error {
 		}
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n%s\n", text.WrapTo(columns, fmt.Sprintf("%q tells more of a command.", cmd.CommandPath()+" COMMAND --help"), ""))
+		fmt.Fprintf(&b, "\n%s\n", text.WrapTo(columns, fmt.Sprintf("%q tells more of a command.",
+			cmd.CommandPath()+" COMMAND --help"), ""))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

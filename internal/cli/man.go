@@ -152,5 +152,5 @@ func roff(text string) string {
 
 var roffWords = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// roffWord is roff for what does not begin a line.
+// roffWord is roff for text within a line.
 func roffWord(text string) string { return roffWords.Replace(text) }

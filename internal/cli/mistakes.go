@@ -40,25 +40,38 @@ var (
 	wrongValue = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--([^"]+)" flag: strconv\.(.*)`)
 )
 
-// OtherTrainers are options of torchvision's references, timm's train.py and others, with what they are here.
+// OtherTrainers are options of torchvision's references, timm's train.py and others, with their names here.
 var OtherTrainers = map[string]string{
-	"wd": "--weight-decay", "svg": "--plot", "amp": "--precision bfloat16, or on a GPU float16", "data-path": "--data", "data-dir": "--data", "output-dir": "--out",
-	"output": "--out", "opt": "--optimizer", "b": "--batch", "batch-size": "--batch", "j": "--workers", "num-workers": "--workers",
-	"clip-grad-norm": "--clip-grad", "clip-mode": "--clip-grad for a norm, --clip-value for a value", "opt-eps": "--eps", "opt-betas": "--beta1 and --beta2", "sched": "--schedule",
-	"lr-scheduler": "--schedule", "lr-step-size": "--lr-step", "min-lr": "--lr-final", "lr-min": "--lr-final", "warmup-epochs": "--warmup",
-	"lr-warmup-epochs": "--warmup", "warmup-lr": "--warmup-from, as a fraction of --lr", "lr-warmup-decay": "--warmup-from", "smoothing": "--label-smoothing",
-	"mixup-alpha": "--mixup", "cutmix-alpha": "--cutmix", "aa": "--auto-augment", "reprob": "--random-erase", "hflip": "--no-flip", "vflip": "--flip-vertical",
-	"scale": "--crop-scale", "ratio": "--crop-ratio", "aug-repeats": "--repeat-augment", "ra-reps": "--repeat-augment", "ra-sampler": "--repeat-augment 4",
-	"model-ema": "--ema-decay", "model-ema-decay": "--ema-decay", "model-ema-steps": "--ema-every", "drop": "--dropout", "bce-loss": "--loss bce",
-	"bce-target-thresh": "--bce-threshold", "train-crop-size": "--train-crop", "val-crop-size": "--val-crop", "val-resize-size": "--val-resize", "img-size": "--image-size",
-	"input-size": "--image-size", "crop-pct": "--val-resize: the image size divided by it", "pretrained": "--init FILE", "weights": "--init FILE",
-	"initial-checkpoint": "--init FILE", "arch": "--model", "a": "--model", "grad-accum-steps": "--accumulate", "norm-weight-decay": "--decay-weights-only",
-	"bias-weight-decay": "--no-decay '*.bias'", "gp": "fixed by the model", "print-freq": "needless: a line a minute", "log-interval": "needless: a line a minute",
+	"wd": "--weight-decay", "svg": "--plot", "amp": "--precision bfloat16, or on a GPU float16", "data-path": "--data",
+	"data-dir": "--data", "output-dir": "--out",
+	"output": "--out", "opt": "--optimizer", "b": "--batch", "batch-size": "--batch", "j": "--workers",
+	"num-workers":    "--workers",
+	"clip-grad-norm": "--clip-grad", "clip-mode": "--clip-grad for a norm, --clip-value for a value", "opt-eps": "--eps",
+	"opt-betas": "--beta1 and --beta2", "sched": "--schedule",
+	"lr-scheduler": "--schedule", "lr-step-size": "--lr-step", "min-lr": "--lr-final", "lr-min": "--lr-final",
+	"warmup-epochs":    "--warmup",
+	"lr-warmup-epochs": "--warmup", "warmup-lr": "--warmup-from, as a fraction of --lr",
+	"lr-warmup-decay": "--warmup-from", "smoothing": "--label-smoothing",
+	"mixup-alpha": "--mixup", "cutmix-alpha": "--cutmix", "aa": "--auto-augment", "reprob": "--random-erase",
+	"hflip": "--no-flip", "vflip": "--flip-vertical",
+	"scale": "--crop-scale", "ratio": "--crop-ratio", "aug-repeats": "--repeat-augment", "ra-reps": "--repeat-augment",
+	"ra-sampler": "--repeat-augment 4",
+	"model-ema":  "--ema-decay", "model-ema-decay": "--ema-decay", "model-ema-steps": "--ema-every", "drop": "--dropout",
+	"bce-loss":          "--loss bce",
+	"bce-target-thresh": "--bce-threshold", "train-crop-size": "--train-crop", "val-crop-size": "--val-crop",
+	"val-resize-size": "--val-resize", "img-size": "--image-size",
+	"input-size": "--image-size", "crop-pct": "--val-resize: the image size divided by it", "pretrained": "--init FILE",
+	"weights":            "--init FILE",
+	"initial-checkpoint": "--init FILE", "arch": "--model", "a": "--model", "grad-accum-steps": "--accumulate",
+	"norm-weight-decay": "--decay-weights-only",
+	"bias-weight-decay": "--no-decay '*.bias'", "gp": "fixed by the model", "print-freq": "needless: a line a minute",
+	"log-interval":  "needless: a line a minute",
 	"learning-rate": "--lr", "imgsz": "--image-size", "gpu": "--device cuda, or --device cuda:1 for the second GPU",
 	"patience": "needless: a run keeps its best weights as best.safetensors, and --epochs says how long it is",
 	"name":     "the last part of --out, as --out runs/NAME", "project": "the first part of --out, as --out PROJECT/NAME",
 	"wandb":                    "--tensorboard; metrics.jsonl in the run's folder has all numbers, too",
-	"deterministic-algorithms": "--deterministic", "use-deterministic-algorithms": "--deterministic", "world-size": "the launcher's, see --distributed", "class-map": "--classes",
+	"deterministic-algorithms": "--deterministic", "use-deterministic-algorithms": "--deterministic",
+	"world-size": "the launcher's, see --distributed", "class-map": "--classes",
 }
 
 var unknownFlag = regexp.MustCompile(`^unknown flag: --([^=\s]+)`)
@@ -103,7 +116,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 var flagNamed = regexp.MustCompile(`--([a-z0-9-]+)`)
 
-// HereItIs says what another trainer's option is with cmd, if cmd has it.
+// HereItIs names cmd's option for one of another trainer, if cmd has it.
 func HereItIs(cmd *cobra.Command, name string) string {
 	if name == "weights" && (strings.Contains(cmd.Use, " FILE") || strings.Contains(cmd.Use, " WEIGHTS")) {
 		return ": here the file stands without an option"

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// StopSignals end a command as Ctrl-C does: those of schedulers before they preempt (SIGTERM, SIGUSR1), and of a terminal that hangs up, unless nohup
-// has it ignored.
+// StopSignals end a command as Ctrl-C does: those of schedulers before they preempt (SIGTERM, SIGUSR1), and of a
+// terminal that hangs up, unless nohup has it ignored.
 func StopSignals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1}
 	if !signal.Ignored(syscall.SIGHUP) {

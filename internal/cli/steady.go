@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// steady passes on what is written, until nobody reads it any more: that is no error for a run, whose results are in its folder.
+// steady passes on writes until the reader is gone, which is no error for a run: its results are in its folder.
 type steady struct {
 	io.Writer
 	gone *atomic.Bool
@@ -18,7 +18,7 @@ type steady struct {
 
 func newSteady(w io.Writer) io.Writer { return steady{w, new(atomic.Bool)} }
 
-// Unwrap is the writer below, for what asks whether it is a terminal.
+// Unwrap is the writer below, which may be a terminal.
 func (s steady) Unwrap() io.Writer { return s.Writer }
 
 func (s steady) Write(b []byte) (int, error) {
@@ -26,7 +26,8 @@ func (s steady) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	n, err := s.Writer.Write(b)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EIO) { // a pipe's end, a terminal that hung up
+	// a pipe's end, a terminal that hung up
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EIO) {
 		s.gone.Store(true)
 		return len(b), nil
 	}

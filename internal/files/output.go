@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// CheckOutputs finds files that could not be written, or would be written twice, before the work begins. Empty names are no files.
+// CheckOutputs finds files that could not be written, or would be written twice, before the work begins. Empty names
+// are no files.
 func CheckOutputs(paths ...string) error {
 	seen := map[string]bool{}
 	for _, path := range paths {

@@ -13,7 +13,8 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Bar shows how far work has come in the last line of a terminal, and nothing elsewhere. Its methods are safe for concurrent use.
+// Bar shows how far work has come in the last line of a terminal, and nothing elsewhere. Its methods are safe for
+// concurrent use.
 type Bar struct {
 	out     io.Writer // nil where nothing is shown
 	escapes bool      // the terminal understands them
@@ -60,6 +61,13 @@ func (b *Bar) Start(what string, total int64, count progressbar.Option) {
 		progressbar.OptionSetWidth(12), progressbar.OptionSetPredictTime(true))
 	b.draw()
 	go b.follow(b.stop)
+}
+
+// Bytes begins a bar of bytes, or removes the one before if there are none.
+func (b *Bar) Bytes(what string, total int64) {
+	if b.Finish(); total > 0 {
+		b.Start(what, total, CountBytes)
+	}
 }
 
 // follow draws the bar anew when the terminal has another size, and each second.
@@ -115,8 +123,8 @@ func (b *Bar) Finish() {
 	b.width = 0
 }
 
-// draw shows the bar. The cursor is left where the line begins: a terminal that becomes narrower then keeps it above all rows that the line is broken
-// into, and they are cleared together.
+// draw shows the bar. The cursor is left where the line begins: a terminal that becomes narrower then keeps it above
+// all rows that the line is broken into, and they are cleared together.
 func (b *Bar) draw() {
 	b.shown = time.Now()
 	line := b.line(Columns(b.out) - 1)

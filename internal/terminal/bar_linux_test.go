@@ -21,7 +21,8 @@ func TestBar(t *testing.T) {
 	b.done = 300
 	for columns, starts := range map[int]string{119: what + "  25% |", 79: "epoch 12/90", 59: "epoch", 39: "…", 10: ""} {
 		got := b.line(columns)
-		if text.Width(got) > columns || !strings.HasPrefix(got, starts) || columns > 50 && !strings.Contains(got, "(300/1200)") {
+		if text.Width(got) > columns || !strings.HasPrefix(got, starts) || columns > 50 && !strings.Contains(got,
+			"(300/1200)") {
 			t.Errorf("%d columns: %q", columns, got)
 		}
 	}
@@ -30,7 +31,8 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// TestBarResized: a bar is drawn anew at the width of the terminal, from the beginning of its line, to where the cursor goes back.
+// TestBarResized: a bar is drawn anew at the width of the terminal, from the beginning of its line, to where the cursor
+// goes back.
 func TestBarResized(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	p, err := pty.Open(100)

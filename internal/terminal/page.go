@@ -25,6 +25,31 @@ func (p *Page) Table(rows [][]string) { p.tables(text.Tables(p.columns, rows)) }
 // LeftTable is Table with all columns aligned to the left.
 func (p *Page) LeftTable(rows [][]string) { p.tables(text.LeftTables(p.columns, rows)) }
 
+// List is LeftTable whose last column is wrapped where it does not fit.
+func (p *Page) List(rows [][]string) {
+	last, room := len(rows[0])-1, 0
+	if p.columns > 0 {
+		room = p.columns
+		for i := range last {
+			width := 0
+			for _, row := range rows {
+				width = max(width, text.Width(row[i]))
+			}
+			room -= width + 2
+		}
+		room = max(room, 12)
+	}
+	var all [][]string
+	for _, row := range rows {
+		for _, line := range strings.Split(text.WrapTo(room, row[last], ""), "\n") {
+			row[last] = strings.TrimSpace(line)
+			all = append(all, row)
+			row = make([]string, len(row))
+		}
+	}
+	p.LeftTable(all)
+}
+
 func (p *Page) tables(parts []string) {
 	for i, part := range parts {
 		if i > 0 {

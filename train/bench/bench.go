@@ -1,10 +1,8 @@
-// Package bench measures how fast a device trains and evaluates a network, and where the time goes; and what RNA costs
-// beside that ([RunRNA]).
-//
-// A step is what one batch costs: pixels and labels go to the device, forward and backward pass, the running
-// statistics, a step of the optimiser, and the loss comes back; in evaluation the forward pass alone, and the score. The input is one batch of noise, or
-// images that were decoded before, or that are decoded meanwhile as in training. Every group of ops is timed, so that the times of kinds of ops
-// add up to that of a step.
+// Package bench measures the speed of training and evaluation on a device by kind of op, and the cost of RNA beside it
+// ([RunRNA]). A step handles one batch: pixels and labels go to the device, forward and backward pass, the running
+// statistics, a step of the optimiser, and the loss comes back; in evaluation the forward pass alone, and the score.
+// The input is one batch of noise, or images decoded before, or images decoded during the steps as in training. Every
+// group of ops is timed, so that the times of kinds of ops add up to that of a step.
 package bench
 
 import (
@@ -21,7 +19,7 @@ import (
 	"onlinerna/train/profile"
 )
 
-// Options say what to measure.
+// Options are the work of a measurement.
 type Options struct {
 	Model     string // an architecture of package nn
 	Batch     int    // images a step, or network.AutoBatch; default 16
@@ -33,8 +31,8 @@ type Options struct {
 	Warmup    int    // steps before them, which plan and allocate; default 3
 	Seed      uint64 // of weights and images
 
-	// Inputs are what steps are measured with, in turn, by name: Synthetic, InMemory, FromLoader. The default is the first,
-	// and all of them with Data.
+	// Inputs of the steps are measured in turn, by name: Synthetic, InMemory, FromLoader. The default is the
+	// first, and all of them with Data.
 	Inputs  []string
 	Data    string // a set of images, see data.Open: the network is for their channels and classes
 	Workers int    // that decode; default one a core
@@ -136,8 +134,9 @@ func run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 	return r, nil
 }
 
-// measure measures steps with an input. Those of the first one have their kinds of ops told apart: by the host's time in these very
-// steps, or by the clock of a device that has one in steps of their own, since then they are slower than others.
+// measure measures steps with an input. Those of the first one have their kinds of ops told apart: by the host's time
+// in these very steps, or by the clock of a device that has one in steps of their own, since then they are slower than
+// others.
 func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSpeed, error) {
 	next, stop, err := b.in.batches(ctx, input)
 	if err != nil {

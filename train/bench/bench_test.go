@@ -49,7 +49,8 @@ func TestRun(t *testing.T) {
 			mode, gflop, convolutions = "evaluation", forward, 2
 		}
 		gflop *= 2 * 8 / 1e9
-		if r.Mode != mode || r.Model != "lenet" || r.Batch != 8 || r.ImageSize != 28 || r.Channels != 1 || r.Parameters != 61706 || r.Threads != 2 {
+		if r.Mode != mode || r.Model != "lenet" || r.Batch != 8 || r.ImageSize != 28 || r.Channels != 1 ||
+			r.Parameters != 61706 || r.Threads != 2 {
 			t.Errorf("%+v", r)
 		}
 		if math.Abs(r.GFLOP-gflop) > 1e-12 {
@@ -114,7 +115,8 @@ func TestOptimizers(t *testing.T) {
 			t.Errorf("%s moves %g GB, want %g", name, got, want)
 		}
 	}
-	if _, err := Run(t.Context(), d, Options{Model: "lenet", Optimizer: "adamx"}); err == nil || !strings.Contains(err.Error(), "adamw") {
+	if _, err := Run(t.Context(), d, Options{Model: "lenet", Optimizer: "adamx"}); err == nil ||
+		!strings.Contains(err.Error(), "adamw") {
 		t.Error(err)
 	}
 }
@@ -125,7 +127,8 @@ func TestWrite(t *testing.T) {
 	if err := errors.Join(r.WriteTable(&table), r.WriteJSON(&out), r.Plot(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"lenet, training, batch 8 of 28×28×1", "images/s", "quartiles", "conv2d_grad_weight", "sgd", "all products", "triad:"} {
+	for _, want := range []string{"lenet, training, batch 8 of 28×28×1", "images/s", "quartiles", "conv2d_grad_weight",
+		"sgd", "all products", "triad:"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, &table)
 		}
@@ -136,7 +139,8 @@ func TestWrite(t *testing.T) {
 	if err := d.Decode(&again); err != nil {
 		t.Fatal(err)
 	}
-	if again.GFLOP != r.GFLOP || again.Seconds != r.Seconds || len(again.Kinds) != len(r.Kinds) || again.Kinds[0] != r.Kinds[0] {
+	if again.GFLOP != r.GFLOP || again.Seconds != r.Seconds || len(again.Kinds) != len(r.Kinds) ||
+		again.Kinds[0] != r.Kinds[0] {
 		t.Errorf("JSON has %+v", again)
 	}
 	if !strings.Contains(svg.String(), r.Kinds[0].Name) {

@@ -33,21 +33,21 @@ type CommResult struct {
 	Sizes  []CommSize `json:"sizes"`
 }
 
-// CommSize is what the sum of vectors of a size takes.
+// CommSize holds the times of sums of vectors of a size.
 type CommSize struct {
 	Bytes int    `json:"bytes"`
 	Sum   Spread `json:"seconds"`         // as training does it
-	Plain Spread `json:"plain,omitempty"` // by the library's own blocking call; 0 where there is none
+	Plain Spread `json:"plain,omitempty"` // by the library's own blocking call; 0 without one
 	Wrong int    `json:"wrong"`           // elements of all ranks that are not the sum
 }
 
-// Bus is the bandwidth that each of R ranks would need of a bus, for an all-reduce that moves as little as possible: 2(R−1)/R times the bytes
-// over the time, in bytes a second, as nccl-tests define it.
+// Bus is the bandwidth that each of R ranks would need of a bus, for an all-reduce that moves as little as possible:
+// 2(R−1)/R times the bytes over the time, in bytes a second, as nccl-tests define it.
 func (r *CommResult) Bus(bytes int, seconds float64) float64 {
 	return float64(bytes) / seconds * 2 * float64(r.Ranks-1) / float64(r.Ranks)
 }
 
-// RunComm measures sums over the ranks. All ranks call it with equal options and get what rank 0 has measured.
+// RunComm measures sums over the ranks. All ranks call it with equal options and get rank 0's measurements.
 func RunComm(ctx context.Context, o CommOptions) (*CommResult, error) {
 	g := o.Ranks
 	if o.Rounds == 0 {
@@ -55,9 +55,11 @@ func RunComm(ctx context.Context, o CommOptions) (*CommResult, error) {
 	}
 	switch {
 	case g.Single():
-		return nil, errors.New("bench: sums over ranks: there is one process only: start several with mpirun or srun, or name several GPUs, as --device cuda:all does where there are")
+		return nil, errors.New("bench: sums over ranks: there is one process only: start several with mpirun or srun, or " +
+			"name several GPUs, as --device cuda:all does where there are")
 	case o.Min < 4 || o.Max < o.Min || o.Rounds < 1:
-		return nil, fmt.Errorf("bench: sums of %d to %d bytes in %d rounds: at least 4 bytes and a round", o.Min, o.Max, o.Rounds)
+		return nil, fmt.Errorf("bench: sums of %d to %d bytes in %d rounds: at least 4 bytes and a round", o.Min, o.Max,
+			o.Rounds)
 	}
 	r := &CommResult{Engine: g.Engine(), Ranks: g.Size(), Nodes: g.Nodes()}
 	measure := onHost
@@ -112,7 +114,8 @@ func onHost(ctx context.Context, o CommOptions, n int) (s CommSize, err error) {
 	return s, nil
 }
 
-// onDevice measures sums of the first n elements of a vector in the memory of the ranks' devices: as nccl-tests do, many that are issued one behind the other, over their number.
+// onDevice measures sums of the first n elements of a vector in the memory of the ranks' devices: as nccl-tests do,
+// many that are issued one behind the other, over their number.
 func onDevice(ctx context.Context, o CommOptions, v device.Vector, n int) (s CommSize, err error) {
 	g, d := o.Ranks, o.Device
 	s.Bytes = 4 * n
@@ -214,7 +217,8 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 	}
 	for _, s := range r.Sizes {
 		t := s.Sum.Median
-		row := []string{text.Thousands(s.Bytes), text.Thousands(s.Bytes / 4), text.Number(1e3 * t), text.Number(float64(s.Bytes) / t / 1e9), text.Number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
+		row := []string{text.Thousands(s.Bytes), text.Thousands(s.Bytes / 4), text.Number(1e3 * t),
+			text.Number(float64(s.Bytes) / t / 1e9), text.Number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
 		if p := s.Plain.Median; p > 0 {
 			row = append(row, text.Number(1e3*p), text.Number(r.Bus(s.Bytes, p)/1e9), text.Percent(p/t))
 		}
@@ -225,7 +229,7 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 	if r.Device != "" {
 		how = "of sums one behind the other, over their number, beside no other work"
 	}
-	fmt.Fprintf(b, "\nms: medians, %s; bus: times 2(R−1)/R, what a ring needs of each link", how)
+	fmt.Fprintf(b, "\nms: medians, %s; bus: times 2(R−1)/R, the need of a ring of each link", how)
 	if plain {
 		b.WriteString(";\nplain: MPI_Allreduce, which blocks; of plain: its time over the sum's")
 	}

@@ -26,7 +26,8 @@ func ReadResults(files ...string) ([]*Result, error) {
 			r.Precision = "float32"
 		}
 		if err == nil && (r.Model == "" || r.Batch < 1 || r.Images.Median <= 0) {
-			err = errors.New("it lacks a model, a batch or images_per_s: is it of 'rna bench train --json' or of bench_pytorch.py?")
+			err = errors.New("it lacks a model, a batch or images_per_s: is it of 'rna bench train --json' or of " +
+				"bench_pytorch.py?")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
@@ -36,7 +37,7 @@ func ReadResults(files ...string) ([]*Result, error) {
 	return list, nil
 }
 
-// program names what was measured.
+// program names the measured program.
 func (r *Result) program() string {
 	name := "rna"
 	if strings.HasPrefix(r.Software, "PyTorch") {
@@ -57,10 +58,11 @@ func (r *Result) program() string {
 	return name
 }
 
-// WriteComparison writes a line for each input of each measurement. Ratios are to the first measurement of the same model, mode, batch,
-// size and precision.
+// WriteComparison writes a line for each input of each measurement. Ratios are to the first measurement of the same
+// model, mode, batch, size and precision.
 func WriteComparison(w io.Writer, list []*Result) error {
-	rows := [][]string{{"program", "device", "precision", "work", "input", "images/s", "quartiles", "", "GFLOP/s", "of peak", "memory", "ratio"}}
+	rows := [][]string{{"program", "device", "precision", "work", "input", "images/s", "quartiles", "", "GFLOP/s",
+		"of peak", "memory", "ratio"}}
 	first := map[string]*Result{}
 	for _, r := range list {
 		work := fmt.Sprintf("%s, %s, batch %d of %d×%d", r.Model, r.work(), r.Batch, r.ImageSize, r.ImageSize)
@@ -89,9 +91,11 @@ func WriteComparison(w io.Writer, list []*Result) error {
 			inputs = []InputSpeed{{Input: Synthetic, Images: r.Images}}
 		}
 		for i, in := range inputs {
-			row := []string{r.program(), on, r.Precision, work, in.Input, text.Number(in.Images.Median), text.Number(in.Images.Q1), text.Number(in.Images.Q3), text.Number(r.GFLOPS.Median), peak, bytes, ratio}
+			row := []string{r.program(), on, r.Precision, work, in.Input, text.Number(in.Images.Median),
+				text.Number(in.Images.Q1), text.Number(in.Images.Q3), text.Number(r.GFLOPS.Median), peak, bytes, ratio}
 			if i > 0 {
-				row = []string{"", "", "", "", in.Input, text.Number(in.Images.Median), text.Number(in.Images.Q1), text.Number(in.Images.Q3), "", "", "", ""}
+				row = []string{"", "", "", "", in.Input, text.Number(in.Images.Median), text.Number(in.Images.Q1),
+					text.Number(in.Images.Q3), "", "", "", ""}
 			}
 			rows = append(rows, row)
 		}

@@ -18,15 +18,22 @@ func TestComparison(t *testing.T) {
 		return path
 	}
 	speed := `"images_per_s": {"min": 80, "q1": 90, "median": 100, "q3": 110, "max": 120}`
-	work := `"model": "resnet50", "mode": "training", "batch": 256, "image_size": 224, "card": "H200", "precision": "bfloat16"`
+	work := `"model": "resnet50", "mode": "training", "batch": 256, "image_size": 224, "card": "H200",` +
+		` "precision": "bfloat16"`
 	files := []string{
-		file("rna.json", `{`+work+`, "software": "go1.26", "device_peak_bytes": 17000000000, "peak_gflop_per_s": 500, "gflop_per_s": {"median": 250},`+speed+`,
-			"inputs": [{"input": "synthetic",`+speed+`}, {"input": "loader", "images_per_s": {"q1": 40, "median": 50, "q3": 60}}]}`),
-		file("pytorch.json", `{`+work+`, "software": "PyTorch 2.9", "layout": "channels_last", "compile": "max-autotune", "images_per_s": {"q1": 70, "median": 80, "q3": 85}}`),
-		file("other.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "low_memory": true,`+speed+`}`),
-		file("later.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "precision": "float32", "winograd": true,
+		file("rna.json", `{`+work+`, "software": "go1.26", "device_peak_bytes": 17000000000,`+
+			` "peak_gflop_per_s": 500, "gflop_per_s": {"median": 250},`+speed+`,
+			"inputs": [{"input": "synthetic",`+speed+`},
+			{"input": "loader", "images_per_s": {"q1": 40, "median": 50, "q3": 60}}]}`),
+		file("pytorch.json", `{`+work+`, "software": "PyTorch 2.9", "layout": "channels_last",`+
+			` "compile": "max-autotune", "images_per_s": {"q1": 70, "median": 80, "q3": 85}}`),
+		file("other.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu",`+
+			` "software": "go1.26", "level": "avx2", "low_memory": true,`+speed+`}`),
+		file("later.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu",`+
+			` "software": "go1.26", "level": "avx2", "precision": "float32", "winograd": true,
 			"images_per_s": {"median": 150}}`),
-		file("narrow.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "precision": "bfloat16",`+speed+`}`),
+		file("narrow.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu",`+
+			` "software": "go1.26", "level": "avx2", "precision": "bfloat16",`+speed+`}`),
 	}
 	list, err := ReadResults(files...)
 	if err != nil {

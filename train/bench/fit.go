@@ -16,8 +16,8 @@ const (
 	unknownBatch = 32
 )
 
-// fit chooses the batch of a training step when o has none, and refuses one that the memory is too small for. It says why it is
-// that one.
+// fit chooses the batch of a training step when o has none, and refuses one that the memory is too small for. It says
+// why it is that one.
 func fit(dev device.Device, o Options, free int64) (batch int, why string, err error) {
 	if o.Batch > 0 && free == 0 {
 		return o.Batch, "as asked", nil
@@ -55,7 +55,8 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 			bytes, err = need(asked)
 		}
 		if err == nil && bytes > limit {
-			err = fmt.Errorf("a batch of %d takes %s and %s are free, of which a tenth is left alone: choose a smaller one, or none and the largest that fits is taken", asked, gigabytes(bytes), gigabytes(free))
+			err = fmt.Errorf("a batch of %d takes %s and %s are free, of which a tenth is left alone: choose a smaller one, "+
+				"or none and the largest that fits is taken", asked, gigabytes(bytes), gigabytes(free))
 		}
 		return asked, "as asked", err
 	}
@@ -68,9 +69,11 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 		case bytes <= limit && batch == paperBatch:
 			return batch, "the paper's", nil
 		case bytes <= limit:
-			return batch, fmt.Sprintf("half of %d until it fits: it takes %s, and %s are free, of which a tenth is left alone", paperBatch, gigabytes(bytes), gigabytes(free)), nil
+			return batch, fmt.Sprintf("half of %d until it fits: it takes %s, and %s are free, of which a tenth is left alone",
+				paperBatch, gigabytes(bytes), gigabytes(free)), nil
 		case batch == 1:
-			return 0, "", fmt.Errorf("%s takes %s even for one image, and %s are free, of which a tenth is left alone", o.Model, gigabytes(bytes), gigabytes(free))
+			return 0, "", fmt.Errorf("%s takes %s even for one image, and %s are free, of which a tenth is left alone", o.Model,
+				gigabytes(bytes), gigabytes(free))
 		}
 	}
 }

@@ -14,9 +14,10 @@ import (
 
 // The inputs of steps.
 const (
-	Synthetic  = "synthetic" // one batch of noise, the same in each step
-	InMemory   = "memory"    // a few batches of images, decoded and resampled before: what a step costs when that costs nothing
-	FromLoader = "loader"    // images that are decoded and resampled while the steps before run, as in training
+	Synthetic = "synthetic" // one batch of noise, the same in each step
+	// a few batches of images, decoded and resampled before: the step without the cost of loading
+	InMemory   = "memory"
+	FromLoader = "loader" // images that are decoded and resampled while the steps before run, as in training
 )
 
 var inputs = []string{Synthetic, InMemory, FromLoader}
@@ -141,7 +142,8 @@ func (f *feed) held(ctx context.Context) (list []*data.Batch, err error) {
 			return nil, err
 		}
 		c := *b
-		c.Images, c.Crops, c.Labels, c.Index = slices.Clone(b.Images), slices.Clone(b.Crops), slices.Clone(b.Labels), slices.Clone(b.Index)
+		c.Images, c.Crops, c.Labels, c.Index = slices.Clone(b.Images), slices.Clone(b.Crops), slices.Clone(b.Labels),
+			slices.Clone(b.Index)
 		if list = append(list, &c); len(list) == min(heldBatches, f.set.Len()/f.batch) {
 			break
 		}

@@ -34,7 +34,8 @@ func (q *queue) Between(i, j int) (time.Duration, error) { return q.marks[j].Sub
 
 func (q *queue) Limits() (device.Limits, error) {
 	return device.Limits{
-		Products:  []device.Limit{{Name: "bfloat16", Speed: 2e12, How: "products"}, {Name: "float32", Speed: 1e12, How: "products"}},
+		Products: []device.Limit{{Name: "bfloat16", Speed: 2e12, How: "products"}, {Name: "float32", Speed: 1e12,
+			How: "products"}},
 		Bandwidth: device.Limit{Name: "copy", Speed: 3e12, How: "copy of 1 byte"},
 	}, nil
 }
@@ -134,7 +135,8 @@ func TestFeed(t *testing.T) {
 		t.Error("batches in memory are not two in turn")
 	}
 	o.Batch = 9000
-	if err := f.prepare(o, c); err == nil || !strings.Contains(err.Error(), "glyphs has 8000 images: they make no batch of 9000") {
+	if err := f.prepare(o, c); err == nil || !strings.Contains(err.Error(), "glyphs has 8000 images: they make no "+
+		"batch of 9000") {
 		t.Errorf("a batch larger than the set: %v", err)
 	}
 }
@@ -146,7 +148,8 @@ func TestClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Steps) != 7 || r.KindSteps != clockedSteps || r.Peak != 2000 || r.Triad != 3000 || r.Precision != "bfloat16" || r.Card != "some card" || r.DeviceMemory != 12345678 {
+	if len(r.Steps) != 7 || r.KindSteps != clockedSteps || r.Peak != 2000 || r.Triad != 3000 ||
+		r.Precision != "bfloat16" || r.Card != "some card" || r.DeviceMemory != 12345678 {
 		t.Errorf("%+v", r)
 	}
 	groups := 0
@@ -155,12 +158,15 @@ func TestClock(t *testing.T) {
 			groups += k.Calls
 		}
 	}
-	if want := (clockedSteps + 1) * (2 + groups + 1 + 2); q.count != want { // before and after the input and SGD; groups and one more
+	// before and after the input and SGD; groups and one more
+	if want := (clockedSteps + 1) * (2 + groups + 1 + 2); q.count != want {
 		t.Errorf("%d marks for %d groups, want %d", q.count, groups, want)
 	}
 	for _, k := range append(r.Kinds, r.Products) {
-		if want := max(k.OfPeak, k.OfTriad); k.Name != r.Products.Name && k.OfRoofline != want || k.GFLOP > 0 && k.OfRoofline < k.OfPeak*(1-1e-9) {
-			t.Errorf("%s reaches %g of the roofline, %g of the peak and %g of the bandwidth", k.Name, k.OfRoofline, k.OfPeak, k.OfTriad)
+		if want := max(k.OfPeak, k.OfTriad); k.Name != r.Products.Name && k.OfRoofline != want || k.GFLOP > 0 &&
+			k.OfRoofline < k.OfPeak*(1-1e-9) {
+			t.Errorf("%s reaches %g of the roofline, %g of the peak and %g of the bandwidth", k.Name, k.OfRoofline, k.OfPeak,
+				k.OfTriad)
 		}
 	}
 	if r.GFLOP <= 0 || r.Products.OfPeak <= 0 {
@@ -170,7 +176,9 @@ func TestClock(t *testing.T) {
 	if err := errors.Join(r.WriteTable(&table), r.Plot(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"device cpu, some card, bfloat16", "memory of the device: 12.3 MB", "in 5 steps of their own", "of copy", "peak, bfloat16: 2000 GFLOP/s, products", "\nfloat32: 1000 GFLOP/s", "\ncopy: 3000 GB/s"} {
+	for _, want := range []string{"device cpu, some card, bfloat16", "memory of the device: 12.3 MB",
+		"in 5 steps of their own", "of copy", "peak, bfloat16: 2000 GFLOP/s, products", "\nfloat32: 1000 GFLOP/s",
+		"\ncopy: 3000 GB/s"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -179,7 +187,8 @@ func TestClock(t *testing.T) {
 		t.Error("the figure does not say what it is of")
 	}
 	q.fails = errors.New("card lost")
-	if _, err := Run(t.Context(), q, Options{Model: "lenet", Batch: 8, Steps: 1}); !errors.Is(err, q.fails) || !strings.HasPrefix(err.Error(), "bench: input synthetic: ") {
+	if _, err := Run(t.Context(), q, Options{Model: "lenet", Batch: 8, Steps: 1}); !errors.Is(err, q.fails) ||
+		!strings.HasPrefix(err.Error(), "bench: input synthetic: ") {
 		t.Errorf("%v", err)
 	}
 }
@@ -192,7 +201,8 @@ func TestAutoBatch(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	var m *network.MemoryError
-	if _, err := Run(t.Context(), q, Options{Model: "lenet", Batch: 100 * r.Batch, Steps: 1}); !errors.As(err, &m) || m.Fits < 16 {
+	if _, err := Run(t.Context(), q, Options{Model: "lenet", Batch: 100 * r.Batch, Steps: 1}); !errors.As(err, &m) ||
+		m.Fits < 16 {
 		t.Errorf("%v", err)
 	}
 }
@@ -221,7 +231,8 @@ func TestInputMistakes(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Run(ctx, d, Options{Model: "lenet", Data: "glyphs", Inputs: []string{FromLoader}}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, d, Options{Model: "lenet", Data: "glyphs", Inputs: []string{FromLoader}}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"onlinerna/nn/device"
 )
 
-// limits are what bounds kernels on a device, the best of several measurements: whatever else keeps the machine
-// busy only lowers them.
+// limits bound kernels on a device: the best of several measurements, since other work on the machine only lowers them.
 type limits struct {
 	peak  float64 // floating-point operations a second, 0 if the device cannot measure it
-	triad float64 // bytes a second of v ← v + a·x, or what a device measures itself
+	triad float64 // bytes a second of v ← v + a·x, or the device's own measurement
 
 	gauged device.Limits // by a device that measures itself
 }

@@ -14,13 +14,13 @@ import (
 
 // Loading is how fast a set's images are made ready.
 type Loading struct {
-	Sample  string  `json:"sample"` // what an image becomes
+	Sample  string  `json:"sample"` // the transform of an image
 	Workers int     `json:"workers"`
 	Images  int     `json:"images"`
 	Bad     int     `json:"bad"` // that could not be read
 	Seconds float64 `json:"seconds"`
 	Usage   Usage   `json:"usage"`
-	// Difference is what fast decoding makes of the pixels; nil without it.
+	// Difference is the effect of fast decoding on the pixels; nil without it.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
@@ -48,7 +48,8 @@ func (l *Loading) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s, %d workers: %.0f images/s, %.0f a second of a core; %d of %d images could not be read\n",
 		l.Sample, l.Workers, l.PerSecond(), l.PerCPUSecond(), l.Bad, l.Images)
 	if d := l.Difference; d != nil && err == nil {
-		_, err = fmt.Fprintf(w, "%d of %d images are decoded smaller; their samples differ by %.2f of 255 levels on average, %d at most\n",
+		_, err = fmt.Fprintf(w, "%d of %d images are decoded smaller; their samples differ by %.2f of 255 levels on "+
+			"average, %d at most\n",
 			d.Images, d.Of, d.Mean, d.Max)
 	}
 	return err
@@ -56,9 +57,11 @@ func (l *Loading) WriteText(w io.Writer) error {
 
 // Load goes through epochs of set by a loader, for that long at least, after a first one that nobody measures.
 // With fast JPEGs are decoded as data.LoaderOptions.FastDecode says.
-func Load(ctx context.Context, set data.Dataset, tr augment.Transform, workers int, fast bool, atLeast time.Duration) (*Loading, error) {
+func Load(ctx context.Context, set data.Dataset, tr augment.Transform, workers int, fast bool,
+	atLeast time.Duration) (*Loading, error) {
 	opt := data.LoaderOptions{
-		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.AllBad, FastDecode: fast,
+		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.AllBad,
+		FastDecode: fast,
 	}
 	loader, err := data.NewLoader(set, tr, opt)
 	if err != nil {

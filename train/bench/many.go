@@ -25,8 +25,8 @@ type ManyResult struct {
 	Device string  `json:"device"`
 	Load   float64 `json:"load,omitempty"`
 
-	// Seconds of a step: of rank 0 alone, of all ranks, of all without a sum over them, and of one process of rank 0's host with the threads and the batches of all ranks of
-	// it, 0 where it may not use as many.
+	// Seconds of a step: of rank 0 alone, of all ranks, of all without a sum over them, and of one process of rank 0's
+	// host with the threads and the batches of all ranks of it, 0 where it may not use as many.
 	Alone   Spread `json:"alone"`
 	All     Spread `json:"all"`
 	Apart   Spread `json:"apart"`
@@ -87,7 +87,8 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 	case o.Rounds < 1:
 		return nil, fmt.Errorf("%d rounds: must be at least 1", o.Rounds)
 	}
-	facts := []ranks.Fact{{Name: "model", Value: o.Model}, {Name: "batch", Value: fmt.Sprint(o.Batch)}, {Name: "steps", Value: fmt.Sprint(o.Steps, o.Warmup, o.Rounds)},
+	facts := []ranks.Fact{{Name: "model", Value: o.Model}, {Name: "batch", Value: fmt.Sprint(o.Batch)},
+		{Name: "steps", Value: fmt.Sprint(o.Steps, o.Warmup, o.Rounds)},
 		{Name: "image size", Value: fmt.Sprint(o.ImageSize)}}
 	if err := g.Compare(facts...); err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 	if err := g.Together(err); err != nil {
 		return nil, err
 	}
-	r = &ManyResult{Model: o.Model, Batch: o.Batch, Ranks: g.Size(), Nodes: g.Nodes(), Engine: g.Engine(), Device: dev.Name(), Bytes: dev.DType().Size() * own.net.Params.Len()}
+	r = &ManyResult{Model: o.Model, Batch: o.Batch, Ranks: g.Size(), Nodes: g.Nodes(), Engine: g.Engine(),
+		Device: dev.Name(), Bytes: dev.DType().Size() * own.net.Params.Len()}
 	buckets := network.Buckets(own.net.Tensors())
 	r.Buckets = len(buckets)
 	if p, ok := device.As[device.Processor](dev); ok && g.First() && o.Whole != nil && g.Nodes() == 1 {
@@ -209,7 +211,7 @@ func (o *ManyOptions) fit(ctx context.Context, own, whole *bench, reducer device
 	return whole.steps(ctx, 1)
 }
 
-// within lowers the numbers of rounds and steps to what there is time for, given the seconds of a step.
+// within lowers the numbers of rounds and steps to fit the time, given the seconds of a step.
 func (o *ManyOptions) within(step float64) {
 	const ways = 4
 	n := int(min(o.Within.Seconds()/(ways*step), 1e6)) // steps of each
@@ -234,7 +236,8 @@ func openNoise(ctx context.Context, dev device.Device, o Options) (*bench, error
 // WriteTable writes r for people.
 func (r *ManyResult) WriteTable(w io.Writer) error {
 	b := terminal.NewPage(w)
-	fmt.Fprintf(b, "%s on %s of %s, batch %d a rank: %s; %s of gradients in %s", r.Model, text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Batch, r.Engine,
+	fmt.Fprintf(b, "%s on %s of %s, batch %d a rank: %s; %s of gradients in %s", r.Model, text.Count(r.Ranks, "rank"),
+		text.Count(r.Nodes, "node"), r.Batch, r.Engine,
 		gigabytes(int64(r.Bytes)), text.Count(r.Buckets, "bucket"))
 	if r.Load > 0 {
 		fmt.Fprintf(b, "; load %.1f", r.Load)
@@ -243,14 +246,16 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 	rows := [][]string{{"a step of", "ms", "quartiles", "", "images/s"}}
 	add := func(what string, s Spread, images int) {
 		if s.Median > 0 {
-			rows = append(rows, []string{what, text.Number(1e3 * s.Median), text.Number(1e3 * s.Q1), text.Number(1e3 * s.Q3), text.Number(float64(images) / s.Median)})
+			rows = append(rows, []string{what, text.Number(1e3 * s.Median), text.Number(1e3 * s.Q1), text.Number(1e3 * s.Q3),
+				text.Number(float64(images) / s.Median)})
 		}
 	}
 	add("rank 0 alone", r.Alone, r.Batch)
 	add("all ranks", r.All, r.Ranks*r.Batch)
 	add("all ranks, without sums", r.Apart, r.Ranks*r.Batch)
 	if r.Threads > 0 {
-		add(fmt.Sprintf("one process, %s, batch %d", text.Count(r.Threads, "thread"), r.Ranks*r.Batch), r.Whole, r.Ranks*r.Batch)
+		add(fmt.Sprintf("one process, %s, batch %d", text.Count(r.Threads, "thread"), r.Ranks*r.Batch), r.Whole,
+			r.Ranks*r.Batch)
 	}
 	add("the sums by themselves", r.Sums, 0)
 	rows[len(rows)-1][4] = ""

@@ -33,7 +33,8 @@ func TestRunMany(t *testing.T) {
 			return err
 		}
 		tables[g.Rank()] = b.String()
-		for name, s := range map[string]Spread{"alone": r.Alone, "all": r.All, "apart": r.Apart, "sums": r.Sums, "whole": r.Whole} {
+		for name, s := range map[string]Spread{"alone": r.Alone, "all": r.All, "apart": r.Apart, "sums": r.Sums,
+			"whole": r.Whole} {
 			if !(0 < s.Min && s.Min <= s.Median && s.Median <= s.Max) {
 				return fmt.Errorf("%s: %+v", name, s)
 			}
@@ -54,7 +55,8 @@ func TestRunMany(t *testing.T) {
 
 // The numbers of steps follow the time that one takes.
 func TestManyWithin(t *testing.T) {
-	for step, want := range map[float64][3]int{0.001: {3, 3, 10}, 0.25: {3, 3, 10}, 0.5: {3, 1, 5}, 2.5: {3, 0, 1}, 5: {2, 0, 1}, 60: {1, 0, 1}} {
+	for step, want := range map[float64][3]int{0.001: {3, 3, 10}, 0.25: {3, 3, 10}, 0.5: {3, 1, 5}, 2.5: {3, 0, 1},
+		5: {2, 0, 1}, 60: {1, 0, 1}} {
 		o := ManyOptions{Options: Options{Steps: 10, Warmup: 3}, Rounds: 3, Within: 40 * time.Second}
 		if o.within(step); [3]int{o.Rounds, o.Warmup, o.Steps} != want {
 			t.Errorf("%g s: %d rounds, %d steps to warm up, %d steps; want %v", step, o.Rounds, o.Warmup, o.Steps, want)
@@ -66,7 +68,8 @@ func TestManyWithin(t *testing.T) {
 			return err
 		}
 		defer dev.Close()
-		r, err := RunMany(t.Context(), dev, ManyOptions{Options: Options{Model: "lenet", Batch: 4, Seed: 1}, Ranks: g, Within: time.Nanosecond})
+		r, err := RunMany(t.Context(), dev, ManyOptions{Options: Options{Model: "lenet", Batch: 4, Seed: 1}, Ranks: g,
+			Within: time.Nanosecond})
 		if err == nil && (r.Rounds != 1 || r.Steps != 1) {
 			err = fmt.Errorf("%+v", r)
 		}
@@ -77,7 +80,8 @@ func TestManyWithin(t *testing.T) {
 func TestManyResult(t *testing.T) {
 	s := func(x float64) Spread { return spread([]float64{x}) }
 	r := ManyResult{Batch: 10, Ranks: 4, Alone: s(1), All: s(1.25), Apart: s(1.2), Whole: s(1), Sums: s(.2)}
-	for name, x := range map[string][2]float64{"images": {r.Images(), 32}, "efficiency": {r.Efficiency(), .8}, "of whole": {r.OfWhole(), .8}, "hidden": {r.Hidden(), .75}} {
+	for name, x := range map[string][2]float64{"images": {r.Images(), 32}, "efficiency": {r.Efficiency(), .8},
+		"of whole": {r.OfWhole(), .8}, "hidden": {r.Hidden(), .75}} {
 		if math.Abs(x[0]-x[1]) > 1e-9 {
 			t.Errorf("%s: %g, want %g", name, x[0], x[1])
 		}

@@ -35,8 +35,8 @@ type Place struct {
 	// written there.
 	Weights rna.Point
 
-	// FromHost are weights in the host's memory where the space lies elsewhere, nil where it does not: their way there and back is
-	// measured too, since nets that train on the CPU need it.
+	// FromHost are weights in the host's memory where the space lies elsewhere, nil where it does not: their way there and
+	// back is measured too, since nets that train on the CPU need it.
 	FromHost rna.Point
 
 	// Bandwidth measures the memory, in bytes a second.
@@ -46,7 +46,7 @@ type Place struct {
 	Free func() (int64, error)
 }
 
-// usable is the share of the free memory that a measurement may take: the rest is for what nobody counts.
+// usable is the share of the free memory that a measurement may take: the rest is for uncounted use.
 const usable = 0.9
 
 // FreeMemory is how many bytes of host memory can be had without swapping; 0 where nobody says.
@@ -55,8 +55,8 @@ func FreeMemory() int64 { return hostmemory.Free() }
 // mostElements of a vector are more than any memory holds, and few enough to calculate with.
 const mostElements = 1 << 48
 
-// HostPlace is a CPU device with weights of dim float32 elements, and the space that training has for them. Threads work on the space, one a
-// core when it is 0.
+// HostPlace is a CPU device with weights of dim float32 elements, and the space that training has for them. Threads
+// work on the space, one a core when it is 0.
 func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 	if d.DType() != op.Float32 {
 		return nil, fmt.Errorf("bench: device %s has %s elements: use one of float32", d.Name(), d.DType())
@@ -69,7 +69,8 @@ func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 		return nil, err
 	}
 	if free := FreeMemory(); dim > mostElements || free > 0 && float64(windowBytes(1, dim)) > usable*float64(free) {
-		return nil, fmt.Errorf("bench: a window of 1 residual of vectors of %s elements takes %s, and %s are free", text.Thousands(dim), gigabytes(3*4*int64(min(dim, mostElements))), gigabytes(free))
+		return nil, fmt.Errorf("bench: a window of 1 residual of vectors of %s elements takes %s, and %s are free",
+			text.Thousands(dim), gigabytes(3*4*int64(min(dim, mostElements))), gigabytes(free))
 	}
 	weights, err := d.NewVector(dim)
 	if err != nil {
@@ -83,14 +84,16 @@ func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 	}, nil
 }
 
-// RanksPlace is a CPU device on each rank, with whole weights, and the space that training has for them there: a part of each vector.
+// RanksPlace is a CPU device on each rank, with whole weights, and the space that training has for them there: a part
+// of each vector.
 func RanksPlace(g *ranks.Group, d device.Device, dim, threads int) (*Place, error) {
 	p, err := HostPlace(d, shard.Largest(dim, g.Size()), threads)
 	if err = g.Together(err); err != nil {
 		return nil, err
 	}
 	p.Name, p.Ranks = text.Count(g.Size(), "rank"), g
-	if p.Space, err = shard.New(g, dim, 32, func(dim int) (rna.Space, error) { return hook.NewSpace(d, dim, p.Threads) }, nil); err != nil {
+	if p.Space, err = shard.New(g, dim, 32, func(dim int) (rna.Space, error) { return hook.NewSpace(d, dim, p.Threads) },
+		nil); err != nil {
 		return nil, err
 	}
 	weights, err := d.NewVector(dim)

@@ -27,8 +27,8 @@ const (
 	nameSize  = 10
 )
 
-// Plot writes a figure, as svg, png or pdf, with a bar for each kind of ops: its time in a step, and the share that it reaches of the limit
-// that applies, multiply-adds for products and bandwidth for the rest.
+// Plot writes a figure, as svg, png or pdf, with a bar for each kind of ops: its time in a step, and the share that it
+// reaches of the limit that applies, multiply-adds for products and bandwidth for the rest.
 func (r *Result) Plot(w io.Writer, format string) error {
 	var kinds []Kind
 	for _, k := range r.Kinds {
@@ -83,7 +83,7 @@ func (r *Result) title() string {
 	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.work(), r.Batch, text.Number(r.Images.Median), on)
 }
 
-// drawLegend says what the colours mean.
+// drawLegend draws the legend of the colours.
 func (r *Result) drawLegend(dc draw.Canvas) {
 	products := "products"
 	if r.Peak > 0 {
@@ -104,7 +104,7 @@ func (r *Result) drawLegend(dc draw.Canvas) {
 	}
 }
 
-// multiplied names what the limit of products was measured by.
+// multiplied names the measurement of the limit of products.
 func (r *Result) multiplied() string {
 	if len(r.Limits) > 0 {
 		return "products in " + r.Precision

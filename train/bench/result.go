@@ -53,9 +53,10 @@ type Result struct {
 	Layout  string `json:"layout,omitempty"`  // PyTorch's, of activations
 	Compile string `json:"compile,omitempty"` // how PyTorch did, none if it did not
 
-	KindSteps int    `json:"kind_steps"` // steps that the kinds were told apart in: Steps, or others that a device timed itself
-	Products  Kind   `json:"products"`   // all kinds that have products
-	Kinds     []Kind `json:"kinds"`      // by time, the longest first
+	// steps that the kinds were told apart in: Steps, or others that a device timed itself
+	KindSteps int    `json:"kind_steps"`
+	Products  Kind   `json:"products"` // all kinds that have products
+	Kinds     []Kind `json:"kinds"`    // by time, the longest first
 }
 
 // Limit is a speed that bounds kernels.
@@ -66,7 +67,7 @@ type Limit struct {
 	How   string  `json:"how"`
 }
 
-// InputSpeed is what steps with an input took.
+// InputSpeed holds the times of steps with an input.
 type InputSpeed struct {
 	Input   string    `json:"input"` // Synthetic, InMemory or FromLoader
 	Steps   []float64 `json:"steps"` // seconds of each
@@ -90,7 +91,7 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Kind is what the groups with the same ops cost in a step.
+// Kind is the cost of the groups with the same ops in a step.
 type Kind = profile.Kind
 
 // WriteJSON writes r, indented.
@@ -120,7 +121,8 @@ func (s Spread) per(x float64) Spread {
 // set sums up the measured steps.
 func (r *Result) set(b *bench, l limits) {
 	c := b.net.Model().Config
-	r.Model, r.Mode, r.Batch, r.ImageSize, r.Channels, r.Parameters = b.Model, "training", b.Batch, c.Size, c.Channels, b.net.Params.Len()
+	r.Model, r.Mode, r.Batch, r.ImageSize, r.Channels, r.Parameters = b.Model, "training", b.Batch, c.Size, c.Channels,
+		b.net.Params.Len()
 	r.Software, r.Device, r.Processor, r.Load = runtime.Version(), b.net.Device.Name(), processor(), loadAverage()
 	first := r.Inputs[0]
 	r.LowMemory = b.LowMemory && !b.Eval
@@ -147,7 +149,7 @@ func (r *Result) set(b *bench, l limits) {
 	r.GFLOPS = r.Seconds.per(r.GFLOP)
 }
 
-// describe asks a device for what it says of itself.
+// describe asks a device for its description.
 func (r *Result) describe(dev device.Device) {
 	if d, ok := device.As[device.Processor](dev); ok {
 		r.Level, r.Threads, r.Winograd = d.Level(), d.Threads(), d.Winograd()

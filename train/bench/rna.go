@@ -17,9 +17,9 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// RNAOptions say what [RunRNA] measures.
+// RNAOptions are the work of [RunRNA].
 type RNAOptions struct {
-	Places []*Place // the first is what others are compared with
+	Places []*Place // the others are compared with the first
 	NoGPU  string   // why none of them is a GPU, for the report
 
 	Windows []int // N, in ascending order
@@ -27,14 +27,14 @@ type RNAOptions struct {
 	Repeats int   // of each pass at least; default 5. Quick ones get more
 	Seed    uint64
 
-	// Device opens what a network runs on, forward and backward, beside RNA; nil for no network. It is closed before RNA
+	// Device opens the device of a network, forward and backward, beside RNA; nil for no network. It is closed before RNA
 	// runs.
 	Device func() (device.Device, error)
 
 	// Free is how much of the device's memory is free, 0 when nobody knows; nil for a device in the host's memory.
 	Free func(device.Device) (int64, error)
 
-	// Net is that network. Batch 0 is 256, as in the paper, or what fits. Steps default to 3 after 1.
+	// Net is that network. Batch 0 is 256, as in the paper, or as many as fit. Steps default to 3 after 1.
 	Net Options
 
 	// Progress is told how many parts of the work are done, and which is next.
@@ -45,7 +45,7 @@ type RNAOptions struct {
 const (
 	// FullPass is RNA from scratch: the Gram matrix of all residuals, the coefficients, the combination.
 	FullPass = "full"
-	// OnlinePass is what an iterate costs that enters a full window: a check, a copy, a row of the Gram matrix, the
+	// OnlinePass is the cost of an iterate that enters a full window: a check, a copy, a row of the Gram matrix, the
 	// coefficients, the combination.
 	OnlinePass = "online"
 	// HostOnlinePass is an OnlinePass with the weights in host memory and the window elsewhere.
@@ -99,7 +99,7 @@ type rnaBench struct {
 	done, total int
 }
 
-// resolved fills in what is left zero, and finds what is wrong.
+// resolved fills in defaults and finds mistakes.
 func (o RNAOptions) resolved() (RNAOptions, error) {
 	if o.Repeats == 0 {
 		o.Repeats = 5
@@ -140,7 +140,7 @@ func (o RNAOptions) resolved() (RNAOptions, error) {
 	return o, nil
 }
 
-// newRNABench finds what is wrong with the options, and what the memory is too small for, before anything runs.
+// newRNABench finds mistakes in the options, and windows too large for the memory, before anything runs.
 func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
 	o, err := o.resolved()
 	if err != nil {
@@ -161,11 +161,13 @@ func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
 			return nil, err
 		}
 		if len(left) > 0 && (o.Exactly || len(fit) == 0) {
-			return nil, fmt.Errorf("%s: a window of %d residuals takes %d vectors of %s elements, %s, and %s are free, of which a tenth is left alone: choose shorter windows or fewer elements",
+			return nil, fmt.Errorf("%s: a window of %d residuals takes %d vectors of %s elements, %s, and %s are free, of "+
+				"which a tenth is left alone: choose shorter windows or fewer elements",
 				p.Name, left[0], left[0]+2, text.Thousands(dim), gigabytes(windowBytes(left[0], dim)), gigabytes(free))
 		}
 		b.windows[p] = fit
-		b.result.Places = append(b.result.Places, RNAPlace{Name: p.Name, Device: p.Device, Threads: p.Threads, LeftOut: left, Free: free})
+		b.result.Places = append(b.result.Places, RNAPlace{Name: p.Name, Device: p.Device, Threads: p.Threads, LeftOut: left,
+			Free: free})
 		b.total += (len(b.passes(p)) + 1) * len(fit) // and one to fill the window
 	}
 	return b, nil
@@ -204,7 +206,7 @@ func (b *rnaBench) network() (err error) {
 		return err
 	}
 	b.Net.Batch, b.result.Net = batch, &NetSpeed{Why: why}
-	debug.FreeOSMemory() // what was planned
+	debug.FreeOSMemory() // of the plans
 	return b.measureNet(dev)
 }
 
@@ -315,7 +317,7 @@ func (b *rnaBench) measureWindow(p *Place, n int) (err error) {
 }
 
 // check compares the Gram matrix that grew with the pushes with the one from scratch and with that of the first place:
-// what is fast and wrong is not measured.
+// wrong results are not measured.
 func (b *rnaBench) check(p *Place, w *rna.Window) error {
 	grown := w.Gram(0)
 	scratch, err := rna.Gram(p.Space, residuals(w))

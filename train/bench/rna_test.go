@@ -76,7 +76,8 @@ func TestRunRNA(t *testing.T) {
 	for _, p := range r.Passes {
 		got = append(got, fmt.Sprintf("%s %s %d", p.Place, p.Pass, p.N))
 		s := p.Seconds
-		if !(0 < s.Min && s.Min <= s.Q1 && s.Q1 <= s.Median && s.Median <= s.Q3 && s.Q3 <= s.Max) || p.Gram <= 0 || p.Solve <= 0 || p.Combine <= 0 {
+		if !(0 < s.Min && s.Min <= s.Q1 && s.Q1 <= s.Median && s.Median <= s.Q3 && s.Q3 <= s.Max) || p.Gram <= 0 ||
+			p.Solve <= 0 || p.Combine <= 0 {
 			t.Errorf("%+v", p)
 		}
 		if p.Repeats < 2 || p.Repeats > 20 {
@@ -91,7 +92,8 @@ func TestRunRNA(t *testing.T) {
 			t.Errorf("%+v at %g GB/s", p, speed)
 		}
 		once := 4e-9 * testDim * float64(p.N+1) / speed
-		if !near(p.Readings, s.Median/once) || !near(p.OfNet, s.Median/r.Net.Seconds.Median) || !near(p.OfEpoch, s.Median/r.Net.Epoch) {
+		if !near(p.Readings, s.Median/once) || !near(p.OfNet, s.Median/r.Net.Seconds.Median) ||
+			!near(p.OfEpoch, s.Median/r.Net.Epoch) {
 			t.Errorf("%+v beside %+v", p, r.Net)
 		}
 	}
@@ -108,10 +110,12 @@ func TestRunRNA(t *testing.T) {
 		t.Errorf("passes %q, want %q", got, want)
 	}
 	n := r.Net
-	if n.Model != "lenet" || n.Batch != 4 || n.Why != "as asked" || n.Steps != 2 || n.Device != "cpu" || n.Threads != 2 || n.ImageSize != 28 {
+	if n.Model != "lenet" || n.Batch != 4 || n.Why != "as asked" || n.Steps != 2 || n.Device != "cpu" || n.Threads != 2 ||
+		n.ImageSize != 28 {
 		t.Errorf("%+v", n)
 	}
-	if !(0 < n.Seconds.Min && n.Seconds.Median < n.Step.Median) || !near(n.Images, 4/n.Step.Median) || !near(n.Epoch, 1281167/n.Images) {
+	if !(0 < n.Seconds.Min && n.Seconds.Median < n.Step.Median) || !near(n.Images, 4/n.Step.Median) ||
+		!near(n.Epoch, 1281167/n.Images) {
 		t.Errorf("%+v", n)
 	}
 }
@@ -124,9 +128,11 @@ func TestWriteRNA(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"vectors of 30,000 float32 elements, 0.120 MB each", "2 threads", "card:0: some card; memory of ", "no GPU: there is none",
+		"vectors of 30,000 float32 elements, 0.120 MB each", "2 threads", "card:0: some card; memory of ",
+		"no GPU: there is none",
 		"N = 40, 50 are left out, from 5.04 MB on: 5.00 GB are free",
-		"forward + backward of lenet on cpu", "batch 4: as asked", "\ncpu, full", "\ncard:0, " + HostOnlinePass, "comes from the host's memory",
+		"forward + backward of lenet on cpu", "batch 4: as asked", "\ncpu, full", "\ncard:0, " + HostOnlinePass,
+		"comes from the host's memory",
 		"an epoch of ImageNet, 1,281,167 images", "a pass with N = 10 at its end (cpu, online) adds",
 	} {
 		if !strings.Contains(table.String(), want) {
@@ -146,7 +152,8 @@ func TestWriteRNA(t *testing.T) {
 	}
 	for i, p := range r.Passes {
 		row := rows[i+2]
-		if v, err := strconv.ParseFloat(row[column["median_s"]], 64); err != nil || math.Abs(v-p.Seconds.Median) > 1e-5*v || row[column["n"]] != fmt.Sprint(p.N) || row[column["pass"]] != p.Pass {
+		if v, err := strconv.ParseFloat(row[column["median_s"]], 64); err != nil || math.Abs(v-p.Seconds.Median) > 1e-5*v ||
+			row[column["n"]] != fmt.Sprint(p.N) || row[column["pass"]] != p.Pass {
 			t.Errorf("line %d is %q, want %+v", i+2, row, p)
 		}
 	}
@@ -170,7 +177,8 @@ func TestWriteRNA(t *testing.T) {
 	}
 	r.Net = nil
 	table.Reset()
-	if err := errors.Join(r.WriteTable(&table), r.Plot(io.Discard, "svg"), r.WriteCSV(io.Discard)); err != nil || strings.Contains(table.String(), "ImageNet") {
+	if err := errors.Join(r.WriteTable(&table), r.Plot(io.Discard, "svg"), r.WriteCSV(io.Discard)); err != nil ||
+		strings.Contains(table.String(), "ImageNet") {
 		t.Errorf("without a network: %v\n%s", err, &table)
 	}
 }
@@ -218,11 +226,13 @@ func TestRNAFailures(t *testing.T) {
 		edit func(o *RNAOptions)
 		want string
 	}{
-		{func(o *RNAOptions) { o.Places = append(o.Places, off) }, "card:0: window of 3: the Gram matrix differs from that of cpu by 1e-06"},
+		{func(o *RNAOptions) { o.Places = append(o.Places, off) }, "card:0: window of 3: the Gram matrix differs from " +
+			"that of cpu by 1e-06"},
 		{func(o *RNAOptions) { o.Places[0] = drifts }, "differs from the one that grew"},
 		{func(o *RNAOptions) { o.Places[0] = broken }, "cpu: out of order"},
 		{func(o *RNAOptions) { o.Places[0] = unknown }, "cpu: who knows"},
-		{func(o *RNAOptions) { o.Places[0], o.Windows, o.Exactly = little, []int{3, 6}, true }, "a window of 6 residuals takes 8 vectors of 30,000 elements, 0.960 MB, and 0.960 MB are free"},
+		{func(o *RNAOptions) { o.Places[0], o.Windows, o.Exactly = little, []int{3, 6}, true }, "a window of 6 residuals " +
+			"takes 8 vectors of 30,000 elements, 0.960 MB, and 0.960 MB are free"},
 		{func(o *RNAOptions) { o.Places[0], o.Windows = little, []int{6} }, "choose shorter windows"},
 		{func(o *RNAOptions) { o.Places = append(o.Places, short) }, "cpu has vectors of 7 elements and cpu of 30000"},
 		{func(o *RNAOptions) { o.Places = nil }, "no place"},
@@ -253,7 +263,8 @@ func TestRNAFailures(t *testing.T) {
 	}
 	o := good
 	o.Places, o.Windows = []*Place{little}, []int{3, 4, 6, 7}
-	if r, err := RunRNA(t.Context(), o); err != nil || !slices.Equal(r.Places[0].LeftOut, []int{6, 7}) || len(r.Passes) != 4 {
+	if r, err := RunRNA(t.Context(), o); err != nil || !slices.Equal(r.Places[0].LeftOut, []int{6, 7}) ||
+		len(r.Passes) != 4 {
 		t.Errorf("what does not fit is left out: %v, %+v", err, r)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -319,7 +330,8 @@ func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{small(0.00012345), "0.00012"}, {small(3.21), "3.2"}, {small(45.6), "46"}, {small(0), "0"},
 		{duration(30), "30.0 s"}, {duration(90), "1.5 min"}, {duration(5400), "1.5 h"}, {duration(1e6), "11.6 days"},
-		{seconds(0.25), "250 ms"}, {seconds(2.5), "2.50 s"}, {text.Thousands(1281167), "1,281,167"}, {text.Thousands(12), "12"},
+		{seconds(0.25), "250 ms"}, {seconds(2.5), "2.50 s"}, {text.Thousands(1281167), "1,281,167"},
+		{text.Thousands(12), "12"},
 		{gigabytes(716e6), "716 MB"}, {gigabytes(5.42e9), "5.42 GB"},
 	} {
 		if c.got != c.want {

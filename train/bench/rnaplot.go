@@ -28,8 +28,8 @@ type curve struct {
 	passes []RNAPass
 }
 
-// Plot writes a figure, as svg, png or pdf: the time of passes by N, on a logarithmic axis beside that of a forward and backward pass, and
-// the share of the memory's bandwidth that they reach. Bars are the quartiles.
+// Plot writes a figure, as svg, png or pdf: the time of passes by N, on a logarithmic axis beside that of a forward and
+// backward pass, and the share of the memory's bandwidth that they reach. Bars are the quartiles.
 func (r *RNAResult) Plot(w io.Writer, format string) error {
 	curves := r.curves()
 	times, err := r.plotTimes(curves)

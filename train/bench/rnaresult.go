@@ -38,7 +38,7 @@ type RNAPlace struct {
 	Free    int64 `json:"free_bytes,omitempty"`
 }
 
-// NetSpeed is what a network takes for a batch.
+// NetSpeed is the time of a network for a batch.
 type NetSpeed struct {
 	Model     string `json:"model"`
 	Batch     int    `json:"batch"`
@@ -71,7 +71,7 @@ type RNAPass struct {
 
 	Held int64 `json:"held_bytes"` // of the window's vectors, by one rank
 
-	// GB is what has to be moved at least: each part reads every vector that it needs once, and writes its result once.
+	// GB is the least traffic: each part reads every vector that it needs once, and writes its result once.
 	GB          float64 `json:"gb"`
 	GBS         float64 `json:"gb_per_s"`     // GB / Seconds.Median
 	OfBandwidth float64 `json:"of_bandwidth"` // GBS / RNAPlace.Bandwidth
@@ -124,7 +124,7 @@ func newRNAPass(p *Place, name string, n int, times []timing) RNAPass {
 	return r
 }
 
-// compare enters what takes all measurements.
+// compare enters the ratios, which need all measurements.
 func (r *RNAResult) compare() {
 	r.Load = loadAverage()
 	speeds := map[string]float64{}
@@ -152,7 +152,8 @@ func (r *RNAResult) WriteJSON(w io.Writer) error {
 func (r *RNAResult) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	_ = c.Write([]string{ // errors stay until Flush
-		"place", "pass", "n", "batch", "dim", "repeats", "median_s", "min_s", "q1_s", "q3_s", "max_s", "gram_s", "solve_s", "combine_s",
+		"place", "pass", "n", "batch", "dim", "repeats", "median_s", "min_s", "q1_s", "q3_s", "max_s", "gram_s", "solve_s",
+		"combine_s",
 		"gb", "gb_per_s", "bandwidth_gb_per_s", "of_bandwidth", "readings", "of_forward_backward", "of_epoch",
 	})
 	cell := func(x float64) string {

@@ -15,7 +15,8 @@ import (
 // WriteTable writes r for people.
 func (r *RNAResult) WriteTable(w io.Writer) error {
 	b := terminal.NewPage(w)
-	fmt.Fprintf(b, "RNA on vectors of %s float32 elements, %s each; %s", text.Thousands(r.Dim), gigabytes(4*int64(r.Dim)), r.Software)
+	fmt.Fprintf(b, "RNA on vectors of %s float32 elements, %s each; %s", text.Thousands(r.Dim), gigabytes(4*int64(r.Dim)),
+		r.Software)
 	if r.Load > 0 {
 		fmt.Fprintf(b, "; load %.1f", r.Load)
 	}
@@ -23,7 +24,8 @@ func (r *RNAResult) WriteTable(w io.Writer) error {
 	for _, p := range r.Places {
 		fmt.Fprintf(b, "%s: %s; memory of %s GB/s\n", p.Name, p.describe(), text.Number(p.Bandwidth))
 		if len(p.LeftOut) > 0 {
-			fmt.Fprintf(b, "%s: N = %s are left out, from %s on: %s are free, of which a tenth is left alone\n", p.Name, list(p.LeftOut), gigabytes(windowBytes(p.LeftOut[0], r.Dim)), gigabytes(p.Free))
+			fmt.Fprintf(b, "%s: N = %s are left out, from %s on: %s are free, of which a tenth is left alone\n", p.Name,
+				list(p.LeftOut), gigabytes(windowBytes(p.LeftOut[0], r.Dim)), gigabytes(p.Free))
 		}
 	}
 	if r.NoGPU != "" {
@@ -35,7 +37,8 @@ func (r *RNAResult) WriteTable(w io.Writer) error {
 			fmt.Fprintf(b, ", %s of level %s", text.Count(n.Threads, "thread"), n.Level)
 		}
 		fmt.Fprintf(b, ", batch %d of %d×%d×%d: %s, quartiles %s to %s; with SGD's update %s images/s\n",
-			n.Batch, n.ImageSize, n.ImageSize, n.Channels, seconds(n.Seconds.Median), seconds(n.Seconds.Q1), seconds(n.Seconds.Q3), text.Number(n.Images))
+			n.Batch, n.ImageSize, n.ImageSize, n.Channels, seconds(n.Seconds.Median), seconds(n.Seconds.Q1),
+			seconds(n.Seconds.Q3), text.Number(n.Images))
 		fmt.Fprintf(b, "batch %d: %s\n", n.Batch, n.Why)
 	}
 	b.WriteString("\n")
@@ -57,7 +60,8 @@ func (p *RNAPlace) describe() string {
 }
 
 func (r *RNAResult) writePasses(b *terminal.Page) {
-	head := []string{"pass", "N", "held", "ms", "quartiles", "", "Gram", "solve", "combine", "GB", "GB/s", "of memory", "readings"}
+	head := []string{"pass", "N", "held", "ms", "quartiles", "", "Gram", "solve", "combine", "GB", "GB/s", "of memory",
+		"readings"}
 	if r.Net != nil {
 		head = append(head, "of f + b")
 	}
@@ -65,7 +69,8 @@ func (r *RNAResult) writePasses(b *terminal.Page) {
 	for _, p := range r.sorted() {
 		s := p.Seconds.times(1e3)
 		row := []string{
-			p.Place + ", " + p.Pass, fmt.Sprint(p.N), gigabytes(p.Held), text.Number(s.Median), text.Number(s.Q1), text.Number(s.Q3),
+			p.Place + ", " + p.Pass, fmt.Sprint(p.N), gigabytes(p.Held), text.Number(s.Median), text.Number(s.Q1),
+			text.Number(s.Q3),
 			text.Number(1e3 * p.Gram), text.Number(1e3 * p.Solve), text.Number(1e3 * p.Combine),
 			text.Number(p.GB), text.Number(p.GBS), text.Percent(p.OfBandwidth), text.Number(p.Readings),
 		}
@@ -85,17 +90,19 @@ func (r *RNAResult) sorted() (list []RNAPass) {
 	return list
 }
 
-// explain says what passes and columns are.
+// explain explains passes and columns.
 func (r *RNAResult) explain(b *terminal.Page) {
 	b.WriteString("\nfull: the Gram matrix of N residuals of N + 1 vectors, the coefficients, the combination\n")
-	b.WriteString("online: an iterate enters the full window (a check, a copy, a row of the Gram matrix: under Gram), the coefficients, the combination\n")
+	b.WriteString("online: an iterate enters the full window (a check, a copy, a row of the Gram matrix: under Gram), " +
+		"the coefficients, the combination\n")
 	for _, p := range r.Passes {
 		if p.Pass == HostOnlinePass {
 			fmt.Fprintf(b, "%s: the iterate comes from the host's memory, twice, and the combination goes there\n", p.Pass)
 			break
 		}
 	}
-	b.WriteString("held: the window's vectors, of one rank where several keep a part each; ms: median of a pass and its quartiles, medians of its parts; GB: what has to be moved at least, each vector of a part once;\n")
+	b.WriteString("held: the window's vectors, of one rank where several keep a part each; ms: median of a pass and " +
+		"its quartiles, medians of its parts; GB: the least traffic, each vector of a part once;\n")
 	b.WriteString("of memory: GB/s over the memory's; readings: times over that of reading the window's vectors once")
 	if r.Net != nil {
 		b.WriteString("; of f + b: over forward + backward")
@@ -112,10 +119,11 @@ func (r *RNAResult) explain(b *terminal.Page) {
 // epochWindow is the N for which RNA is compared with an epoch: the paper's.
 const epochWindow = 10
 
-// writeEpoch says what a pass at the end of each epoch adds to ImageNet's.
+// writeEpoch writes the share of a pass at the end of each epoch of ImageNet.
 func (r *RNAResult) writeEpoch(b *terminal.Page) {
 	n := r.Net
-	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", text.Thousands(imageNet), duration(n.Epoch), text.Number(n.Images), n.Device)
+	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", text.Thousands(imageNet),
+		duration(n.Epoch), text.Number(n.Images), n.Device)
 	for _, place := range r.Places {
 		for _, name := range []string{FullPass, OnlinePass, HostOnlinePass} {
 			var best *RNAPass // the N next to the paper's
@@ -125,7 +133,8 @@ func (r *RNAResult) writeEpoch(b *terminal.Page) {
 				}
 			}
 			if best != nil {
-				fmt.Fprintf(b, "a pass with N = %d at its end (%s, %s) adds %s: %s %% of it\n", best.N, place.Name, name, seconds(best.Seconds.Median), small(100*best.OfEpoch))
+				fmt.Fprintf(b, "a pass with N = %d at its end (%s, %s) adds %s: %s %% of it\n", best.N, place.Name, name,
+					seconds(best.Seconds.Median), small(100*best.OfEpoch))
 			}
 		}
 	}

@@ -17,13 +17,14 @@ import (
 	"onlinerna/train/network"
 )
 
-// A Cluster is what steps of many devices are predicted from.
+// A Cluster describes devices whose steps are predicted.
 //
-// A step takes the time of the slowest device and what of the sums over devices is not done when the backward pass is. A device's time is batch/rate, of
-// which the backward pass is two thirds; the slowest of n is later than the mean by jitter·√(2 ln n) of it, the expected largest of n normal numbers. A bucket of
-// b bytes begins when its last gradient is there and the bucket before is done. Within a node of m devices a ring moves 2(m−1)/m b over each device's
-// link; between k nodes a ring for each device moves 2(k−1)/k b/m over the device's share of the network, one of the two after the other; a tree has
-// 2⌈log₂ k⌉ latencies.
+// A step takes the time of the slowest device and of the sums over devices that are left when the backward pass ends.
+// A device's time is batch/rate, of which the backward pass is two thirds; the slowest of n is later than the mean by
+// jitter·√(2 ln n) of it, the expected largest of n normal numbers. A bucket of b bytes begins when its last gradient
+// is there and the bucket before is done. Within a node of m devices a ring moves 2(m−1)/m b over each device's link;
+// between k nodes a ring for each device moves 2(k−1)/k b/m over the device's share of the network, one of the two
+// after the other; a tree has 2⌈log₂ k⌉ latencies.
 type Cluster struct {
 	Rate   float64 // images a second of one device
 	Batch  int     // images of a device
@@ -45,7 +46,7 @@ type Bucket struct {
 	Ready    float64 // share of the backward pass after which it is there
 }
 
-// Prediction is what so many devices should reach.
+// Prediction is the speed that so many devices should reach.
 type Prediction struct {
 	Devices    int     `json:"devices"`
 	Batch      int     `json:"batch"`      // of all
@@ -56,13 +57,14 @@ type Prediction struct {
 	Efficiency float64 `json:"efficiency"` // against devices that know nothing of each other
 }
 
-// check says what cannot be predicted from.
+// check finds values that allow no prediction.
 func (c *Cluster) check() error {
 	switch {
 	case !(c.Rate > 0) || c.Batch < 1 || !(c.Jitter >= 0):
 		return fmt.Errorf("%g images/s at batch %d, jitter %g: must be above 0", c.Rate, c.Batch, c.Jitter)
 	case c.Node < 1 || !(c.Link > 0) || !(c.Network > 0) || !(c.Latency >= 0):
-		return fmt.Errorf("nodes of %d devices, links of %g and a network of %g bytes/s: must be above 0", c.Node, c.Link, c.Network)
+		return fmt.Errorf("nodes of %d devices, links of %g and a network of %g bytes/s: must be above 0", c.Node, c.Link,
+			c.Network)
 	case c.Element != 2 && c.Element != 4:
 		return fmt.Errorf("elements of %d bytes: 2 or 4", c.Element)
 	case len(c.Buckets) == 0:
@@ -86,7 +88,7 @@ func (c *Cluster) sum(elements, n int) float64 {
 	return t
 }
 
-// Predict is what n devices should reach.
+// Predict is the speed that n devices should reach.
 func (c *Cluster) Predict(n int) (Prediction, error) {
 	if err := c.check(); err != nil {
 		return Prediction{}, err
@@ -117,7 +119,8 @@ func (c *Cluster) Predict(n int) (Prediction, error) {
 	return p, nil
 }
 
-// BucketsOf are those of a model, with the share of the backward pass, by the products that it takes, after which they are there.
+// BucketsOf are those of a model, with the share of the backward pass, by the products that it takes, after which they
+// are there.
 func BucketsOf(model string) ([]Bucket, error) {
 	m, err := nn.Build(model, nn.Config{Batch: 1, Mode: nn.Eval})
 	if err != nil {
@@ -166,8 +169,9 @@ func BucketsOf(model string) ([]Bucket, error) {
 	return list, nil
 }
 
-// LargestBatch is the largest global batch that ResNet-50 is known to train with on ImageNet to the usual accuracy: 8,192 with SGD, a linear rate and a warm-up (Goyal et
-// al., 2017); with LARS 34,560, which took 59 epochs where 3,264 take 37 (MLPerf v0.7 and v2.0).
+// LargestBatch is the largest global batch that ResNet-50 is known to train with on ImageNet to the usual accuracy:
+// 8,192 with SGD, a linear rate and a warm-up (Goyal et al., 2017); with LARS 34,560, which took 59 epochs where 3,264
+// take 37 (MLPerf v0.7 and v2.0).
 func LargestBatch(optimizer string) int {
 	if optimizer == "lars" {
 		return 34560
@@ -182,9 +186,12 @@ func WriteScale(w io.Writer, c *Cluster, list []Prediction, images, epochs int) 
 	for _, k := range c.Buckets {
 		elements += k.Elements
 	}
-	fmt.Fprintf(b, "a device: %s images/s at batch %d, jitter %.1f %%; gradients of %s in %s; nodes of %d, links of %s GB/s, network of %s GB/s a device, %s µs\n\n",
-		text.Number(c.Rate), c.Batch, 100*c.Jitter, gigabytes(int64(elements*c.Element)), text.Count(len(c.Buckets), "bucket"), c.Node, text.Number(c.Link/1e9), text.Number(c.Network/1e9), text.Number(1e6*c.Latency))
-	rows := [][]string{{"devices", "batch", "step ms", "sums ms", "exposed ms", "images/s", "efficiency", fmt.Sprintf("%d epochs", epochs), "batch for"}}
+	fmt.Fprintf(b, "a device: %s images/s at batch %d, jitter %.1f %%; gradients of %s in %s; nodes of %d, links of %s "+
+		"GB/s, network of %s GB/s a device, %s µs\n\n",
+		text.Number(c.Rate), c.Batch, 100*c.Jitter, gigabytes(int64(elements*c.Element)), text.Count(len(c.Buckets),
+			"bucket"), c.Node, text.Number(c.Link/1e9), text.Number(c.Network/1e9), text.Number(1e6*c.Latency))
+	rows := [][]string{{"devices", "batch", "step ms", "sums ms", "exposed ms", "images/s", "efficiency",
+		fmt.Sprintf("%d epochs", epochs), "batch for"}}
 	for _, p := range list {
 		fits := "-"
 		switch {
@@ -193,10 +200,12 @@ func WriteScale(w io.Writer, c *Cluster, list []Prediction, images, epochs int) 
 		case p.Batch <= LargestBatch("lars"):
 			fits = "lars"
 		}
-		rows = append(rows, []string{text.Thousands(p.Devices), text.Thousands(p.Batch), text.Number(1e3 * p.Step), text.Number(1e3 * p.Sums), text.Number(1e3 * p.Exposed), text.Number(p.Images),
+		rows = append(rows, []string{text.Thousands(p.Devices), text.Thousands(p.Batch), text.Number(1e3 * p.Step),
+			text.Number(1e3 * p.Sums), text.Number(1e3 * p.Exposed), text.Number(p.Images),
 			text.Percent(p.Efficiency), duration(float64(images*epochs) / p.Images), fits})
 	}
 	b.Table(rows)
-	fmt.Fprintf(b, "\nbatch for: optimisers that are known to train ResNet-50 on ImageNet with it: sgd up to %s, lars up to %s; -: none\n", text.Thousands(LargestBatch("sgd")), text.Thousands(LargestBatch("lars")))
+	fmt.Fprintf(b, "\nbatch for: optimisers that are known to train ResNet-50 on ImageNet with it: sgd up to %s, lars "+
+		"up to %s; -: none\n", text.Thousands(LargestBatch("sgd")), text.Thousands(LargestBatch("lars")))
 	return b.Flush(w)
 }

@@ -13,7 +13,8 @@ func h100(t *testing.T, rate float64) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Cluster{Rate: rate, Batch: 408, Jitter: .02, Node: 8, Link: 300e9, Network: 40e9, Latency: 10e-6, Element: 2, Buckets: buckets}
+	return &Cluster{Rate: rate, Batch: 408, Jitter: .02, Node: 8, Link: 300e9, Network: 40e9, Latency: 10e-6, Element: 2,
+		Buckets: buckets}
 }
 
 func predict(t *testing.T, c *Cluster, n int) Prediction {
@@ -25,8 +26,8 @@ func predict(t *testing.T, c *Cluster, n int) Prediction {
 	return p
 }
 
-// What MLPerf's results say of 8 devices predicts 16: v3.0, 8 H100 in 13.5 minutes and 16 in 7.8, runs with evaluations and all, of which the model knows nothing: so it is
-// the faster of the two, by a sixth at most.
+// What MLPerf's results say of 8 devices predicts 16: v3.0, 8 H100 in 13.5 minutes and 16 in 7.8, runs with evaluations
+// and all, of which the model knows nothing: so it is the faster of the two, by a sixth at most.
 func TestScaleAgainstMLPerf(t *testing.T) {
 	const images = 37 * 1281167.
 	c := h100(t, 1)
@@ -49,9 +50,12 @@ func TestScaleAgainstMLPerf(t *testing.T) {
 
 // Two buckets, by hand.
 func TestScaleByHand(t *testing.T) {
-	c := Cluster{Rate: 100, Batch: 300, Node: 2, Link: 100, Network: 10, Latency: .01, Element: 4, Buckets: []Bucket{{25, .5}, {50, 1}}}
-	// A step takes 3 s, 1 of them forward. 2 devices: a ring of 100 bytes takes 2·½·100/100 = 1 s; from 2 s to 3 s, the second one 2 s more.
-	if p := predict(t, &c, 2); p.Step != 5 || p.Exposed != 2 || p.Sums != 3 || p.Images != 120 || math.Abs(p.Efficiency-.6) > 1e-12 || p.Batch != 600 {
+	c := Cluster{Rate: 100, Batch: 300, Node: 2, Link: 100, Network: 10, Latency: .01, Element: 4,
+		Buckets: []Bucket{{25, .5}, {50, 1}}}
+	// A step takes 3 s, 1 of them forward. 2 devices: a ring of 100 bytes takes 2·½·100/100 = 1 s; from 2 s to 3 s, the
+	// second one 2 s more.
+	if p := predict(t, &c, 2); p.Step != 5 || p.Exposed != 2 || p.Sums != 3 || p.Images != 120 ||
+		math.Abs(p.Efficiency-.6) > 1e-12 || p.Batch != 600 {
 		t.Errorf("%+v", p)
 	}
 	// 8 devices are 4 nodes: 2·¾·(100/2)/10 = 7.5 s and 4 latencies more; the second one 15 s.
@@ -100,7 +104,8 @@ func TestScaleOfModel(t *testing.T) {
 		t.Errorf("buckets %+v of %d elements", c.Buckets, elements)
 	}
 	var b strings.Builder
-	if err := WriteScale(&b, c, list, 1281167, 37); err != nil || !strings.Contains(b.String(), "4,096") || !strings.Contains(b.String(), "lars up to 34,560") {
+	if err := WriteScale(&b, c, list, 1281167, 37); err != nil || !strings.Contains(b.String(), "4,096") ||
+		!strings.Contains(b.String(), "lars up to 34,560") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

@@ -80,7 +80,7 @@ func (b *bench) openOptimizer() (err error) {
 	return err
 }
 
-// mostImages are looked at for the largest batch where there is no set of images.
+// mostImages are tried for the largest batch without a set of images.
 const mostImages = 1 << 16
 
 // fit finds the batch, where that is left to the memory, or says that the memory is too small for it.
@@ -111,7 +111,7 @@ func (b *bench) trace(on bool) {
 	}
 }
 
-// tracer enters what a step spends its time on.
+// tracer records the times of the parts of a step.
 type tracer struct{ *bench }
 
 func (t tracer) Group(_ network.Phase, g *device.Group, _ time.Time, took time.Duration) {
@@ -150,11 +150,12 @@ func (b *bench) steps(ctx context.Context, n int) error {
 	return nil
 }
 
-// run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless parts of steps
-// are told apart.
+// run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless
+// parts of steps are told apart.
 func (b *bench) run(batch *data.Batch) error {
-	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(), Matrices: b.matrices,
-		Numbers: device.Numbers{Rate: slower * b.rate, Scale: 1, Step: 1}}
+	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(),
+		Matrices: b.matrices,
+		Numbers:  device.Numbers{Rate: slower * b.rate, Scale: 1, Step: 1}}
 	if b.reducer != nil {
 		u.Numbers.Scale = 1 / float64(b.ranks)
 	}
@@ -162,7 +163,8 @@ func (b *bench) run(batch *data.Batch) error {
 	case b.Eval:
 		return b.ahead(b.net.StartEvaluation(batch))
 	case !b.apart:
-		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: u, Reducer: b.reducer, Weight: 1}))
+		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: u, Reducer: b.reducer,
+			Weight: 1}))
 	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err

@@ -19,9 +19,10 @@ func (r *Result) WriteTable(w io.Writer) error {
 	return b.Flush(w)
 }
 
-// head says what was measured, and where.
+// head names the work and the device.
 func (r *Result) head(b *terminal.Page) {
-	fmt.Fprintf(b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.work(), r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
+	fmt.Fprintf(b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.work(), r.Batch, r.ImageSize, r.ImageSize,
+		r.Channels, r.Parameters)
 	fmt.Fprintf(b, "device %s", r.Device)
 	if r.Threads > 0 {
 		fmt.Fprintf(b, ", %d threads of level %s", r.Threads, r.Level)
@@ -49,18 +50,20 @@ func (r *Result) head(b *terminal.Page) {
 
 }
 
-// speeds are those of steps, and what they used.
+// speeds writes the speed of steps and their memory.
 func (r *Result) speeds(b *terminal.Page) {
 	rows := [][]string{{"", "median", "min", "quartiles", "", "max"}}
 	for _, x := range []struct {
 		name string
 		s    Spread
 	}{{"images/s", r.Images}, {"GFLOP/s", r.GFLOPS}, {"ms a step", r.Seconds.times(1e3)}} {
-		rows = append(rows, []string{x.name, text.Number(x.s.Median), text.Number(x.s.Min), text.Number(x.s.Q1), text.Number(x.s.Q3), text.Number(x.s.Max)})
+		rows = append(rows, []string{x.name, text.Number(x.s.Median), text.Number(x.s.Min), text.Number(x.s.Q1),
+			text.Number(x.s.Q3), text.Number(x.s.Max)})
 	}
 	b.Table(rows)
 	if cpu := r.Usage.User + r.Usage.System; cpu > 0 {
-		fmt.Fprintf(b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", text.Number(cpu), text.Number(r.GFLOP/cpu), text.Number(r.Usage.System), r.Usage.Faults)
+		fmt.Fprintf(b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults",
+			text.Number(cpu), text.Number(r.GFLOP/cpu), text.Number(r.Usage.System), r.Usage.Faults)
 		if r.Memory > 0 {
 			fmt.Fprintf(b, "; peak resident set %.0f MB", float64(r.Memory)/1e6)
 		}
@@ -72,7 +75,8 @@ func (r *Result) speeds(b *terminal.Page) {
 	if len(r.Inputs) > 1 {
 		rows = [][]string{{"input", "images/s", "min", "max", "waited"}}
 		for _, i := range r.Inputs {
-			rows = append(rows, []string{i.Input, text.Number(i.Images.Median), text.Number(i.Images.Min), text.Number(i.Images.Max), text.Percent(i.Waited)})
+			rows = append(rows, []string{i.Input, text.Number(i.Images.Median), text.Number(i.Images.Min),
+				text.Number(i.Images.Max), text.Percent(i.Waited)})
 		}
 		b.WriteByte('\n')
 		b.Table(rows)
@@ -90,7 +94,7 @@ func (r *Result) kinds(b *terminal.Page) {
 	b.WriteByte('\n')
 }
 
-// notes say what the columns go by.
+// notes explain the columns.
 func (r *Result) notes(b *terminal.Page) {
 	for i, l := range r.Limits {
 		what := l.Name
@@ -109,10 +113,10 @@ func (r *Result) notes(b *terminal.Page) {
 		b.WriteString("GFLOP: those of the direct convolutions, of which Winograd's need about a third\n")
 	}
 	b.WriteString("of roofline: the time that the limits allow, for the products or for the bytes, over that taken\n")
-	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
+	b.WriteString("GB: the least traffic; all products: convolutions, linear layers and their gradients\n")
 }
 
-// bandwidth names what the memory's limit was measured by.
+// bandwidth names the measurement of the memory's limit.
 func (r *Result) bandwidth() string {
 	if len(r.Limits) > 0 {
 		return "copy"

@@ -19,15 +19,16 @@ import (
 // TrafficOptions say of which steps the traffic is told.
 type TrafficOptions struct {
 	Options
-	// Least is the time that so many bytes and FLOP take a card at least, by its data sheet: the device is one on paper. Nil: the
-	// device's clock times each piece of work.
+	// Least is the time that so many bytes and FLOP take a card at least, by its data sheet: the device is one on paper.
+	// Nil: the device's clock times each piece of work.
 	Least func(bytes, flop int64) time.Duration
 	Card  string
 	// Window is how many snapshots RNA keeps; 0: there is none.
 	Window int
 }
 
-// Traffic is what a step gives to a device: each kernel, copy and call of a library with the bytes that it cannot but move.
+// Traffic is the work of a step on a device: each kernel, copy and call of a library with the bytes that it has to
+// move.
 type Traffic struct {
 	Model     string  `json:"model"`
 	Batch     int     `json:"batch"`
@@ -35,16 +36,18 @@ type Traffic struct {
 	Computed  bool    `json:"computed"`                        // times are those of a data sheet, not measured
 	Bandwidth float64 `json:"bandwidth_bytes_per_s,omitempty"` // of copies, as measured
 
-	Step   TrafficRow    `json:"step"`
-	Likely float64       `json:"likely_seconds,omitempty"` // of a step where a card reaches shares of its data sheet, see LikelyBandwidth
-	Norm   int64         `json:"norm_bytes"`               // of batch normalisations, also where they are part of a convolution's graph
-	Kinds  []TrafficRow  `json:"kinds"`
-	RNA    *TrafficRow   `json:"rna,omitempty"` // a snapshot with its row of the Gram matrix, and a combination
-	Works  []TrafficWork `json:"works"`
+	Step TrafficRow `json:"step"`
+	// of a step where a card reaches shares of its data sheet, see LikelyBandwidth
+	Likely float64 `json:"likely_seconds,omitempty"`
+	// of batch normalisations, also where they are part of a convolution's graph
+	Norm  int64         `json:"norm_bytes"`
+	Kinds []TrafficRow  `json:"kinds"`
+	RNA   *TrafficRow   `json:"rna,omitempty"` // a snapshot with its row of the Gram matrix, and a combination
+	Works []TrafficWork `json:"works"`
 }
 
-// What large cards reach of their data sheets, as a guess: NVIDIA's convolutions on an H100 about 450 TFLOP/s of 989, and its copies
-// 2.6 TB/s of 3.35.
+// What large cards reach of their data sheets, as a guess: NVIDIA's convolutions on an H100 about 450 TFLOP/s of 989,
+// and its copies 2.6 TB/s of 3.35.
 const (
 	LikelyBandwidth = .78
 	LikelyPeak      = .45
@@ -87,7 +90,8 @@ const (
 	kindOther       = "other"
 )
 
-var trafficKinds = []string{kindConvolution, kindNorm, kindElement, kindPool, kindLinear, kindLoss, kindInput, kindUpdate, kindOther}
+var trafficKinds = []string{kindConvolution, kindNorm, kindElement, kindPool, kindLinear, kindLoss, kindInput,
+	kindUpdate, kindOther}
 
 // kindOf is the kind of work of a group, or of none.
 func kindOf(g *device.Group, w device.Work) string {
@@ -129,7 +133,7 @@ func layerOf(g *device.Group) string {
 	return g.Steps[0].Name
 }
 
-// RunTraffic tells what a step gives to dev, which says what it gives to its hardware.
+// RunTraffic counts the work of a step on dev, which reports its work.
 func RunTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Traffic, err error) {
 	t, err = runTraffic(ctx, dev, o)
 	if err != nil && ctx.Err() == nil {
@@ -144,7 +148,7 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 	}
 	watched, ok := device.As[device.Observed](dev)
 	if !ok {
-		return nil, fmt.Errorf("device %s does not say what it gives to its hardware", dev.Name())
+		return nil, fmt.Errorf("device %s does not report its work", dev.Name())
 	}
 	in := &feed{}
 	if _, err := nn.Build(o.Model, in.config(o.Options)); err != nil { // mistakes first
@@ -167,7 +171,7 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 	defer func() { err = errors.Join(err, b.close()) }()
 	t.Batch = b.Batch
 	b.next = func() (*data.Batch, error) { return in.noise, nil }
-	// Each lane has a step that settles what is to run before one that is recorded.
+	// Each lane has a step that settles the plan before one that is recorded.
 	if err := b.steps(ctx, b.net.Ahead()+1); err != nil {
 		return nil, err
 	}
@@ -204,7 +208,8 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 	return t, nil
 }
 
-// watch lists the work that f gives to a device, in order, but for copies of the input, which come beside the step before.
+// watch lists the work that f gives to a device, in order, but for copies of the input, which come beside the step
+// before.
 func (o TrafficOptions) watch(dev device.Observed, f func() error) (works []TrafficWork, err error) {
 	clock, timed := device.As[device.Clock](dev)
 	timed = timed && o.Least == nil
@@ -281,8 +286,8 @@ func (r *TrafficRow) add(w TrafficWork) {
 	r.Seconds += w.Seconds
 }
 
-// snapshot does what RNA does at the end of an epoch: it stores the weights, and multiplies the newest residual with the others of a window;
-// and, as at an extrapolation, writes a combination of the snapshots to the weights.
+// snapshot does the work of RNA at the end of an epoch: it stores the weights, and multiplies the newest residual with
+// the others of a window; and, as at an extrapolation, writes a combination of the snapshots to the weights.
 func snapshot(dev device.Device, net *network.Network, window int) (err error) {
 	space, err := hook.NewSpace(dev, net.Params.Len(), 0)
 	if err != nil {

@@ -27,10 +27,13 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 		rows = append(rows, t.RNA.cells())
 	}
 	b.Table(rows)
-	fmt.Fprintf(b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with what it adds to graphs of convolutions.\n", t.Step.Count, text.Number(float64(t.Norm)/1e9))
-	fmt.Fprintf(b, "%s ms a step are %s images/s.\n", text.Number(1e3*t.Step.Seconds), text.Number(float64(t.Batch)/t.Step.Seconds))
+	fmt.Fprintf(b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with its part of graphs of "+
+		"convolutions.\n", t.Step.Count, text.Number(float64(t.Norm)/1e9))
+	fmt.Fprintf(b, "%s ms a step are %s images/s.\n", text.Number(1e3*t.Step.Seconds),
+		text.Number(float64(t.Batch)/t.Step.Seconds))
 	if t.Computed {
-		fmt.Fprintf(b, "With %.0f %% of the bandwidth and %.0f %% of the peak it is %s ms, %s images/s.\n", 100*LikelyBandwidth, 100*LikelyPeak,
+		fmt.Fprintf(b, "With %.0f %% of the bandwidth and %.0f %% of the peak it is %s ms, %s images/s.\n",
+			100*LikelyBandwidth, 100*LikelyPeak,
 			text.Number(1e3*t.Likely), text.Number(float64(t.Batch)/t.Likely))
 	}
 	if t.Bandwidth > 0 {
@@ -40,7 +43,8 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 		rows = [][]string{{"layer", "kind", "MB read", "MB written", "GFLOP", "µs", "GB/s", "what"}}
 		for _, x := range t.Works {
 			r := TrafficRow{Read: x.Read, Write: x.Write, Seconds: x.Seconds}
-			rows = append(rows, []string{x.Layer, x.Kind, text.Number(float64(x.Read) / 1e6), text.Number(float64(x.Write) / 1e6), text.Number(float64(x.FLOP) / 1e9),
+			rows = append(rows, []string{x.Layer, x.Kind, text.Number(float64(x.Read) / 1e6),
+				text.Number(float64(x.Write) / 1e6), text.Number(float64(x.FLOP) / 1e9),
 				text.Number(1e6 * x.Seconds), text.Number(r.speed() / 1e9), x.Name})
 		}
 		b.WriteByte('\n')
@@ -50,7 +54,8 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 }
 
 func (r *TrafficRow) cells() []string {
-	return []string{r.Name, strconv.Itoa(r.Count), text.Number(float64(r.Read) / 1e9), text.Number(float64(r.Write) / 1e9), text.Number(float64(r.FLOP) / 1e9),
+	return []string{r.Name, strconv.Itoa(r.Count), text.Number(float64(r.Read) / 1e9),
+		text.Number(float64(r.Write) / 1e9), text.Number(float64(r.FLOP) / 1e9),
 		text.Number(1e3 * r.Seconds), text.Number(r.speed() / 1e9)}
 }
 
@@ -72,9 +77,11 @@ func (t *Traffic) WriteJSON(w io.Writer) error {
 // WriteCSV writes a line for each piece of work of a step.
 func (t *Traffic) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	_ = c.Write([]string{"layer", "kind", "name", "read_bytes", "written_bytes", "flop", "seconds"}) // errors stay until Flush
+	// errors stay until Flush
+	_ = c.Write([]string{"layer", "kind", "name", "read_bytes", "written_bytes", "flop", "seconds"})
 	for _, x := range t.Works {
-		_ = c.Write([]string{text.Cell(x.Layer), x.Kind, text.Cell(x.Name), fmt.Sprint(x.Read), fmt.Sprint(x.Write), fmt.Sprint(x.FLOP), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
+		_ = c.Write([]string{text.Cell(x.Layer), x.Kind, text.Cell(x.Name), fmt.Sprint(x.Read), fmt.Sprint(x.Write),
+			fmt.Sprint(x.FLOP), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
 	}
 	c.Flush()
 	return c.Error()

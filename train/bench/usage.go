@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Usage is what the process took from the system, where that counts it: on Unix.
+// Usage counts the resources that the process used, on Unix.
 type Usage struct {
 	User   float64 `json:"user_s"`   // processor seconds, of all threads
 	System float64 `json:"system_s"` // of those spent in the kernel for the process
@@ -23,7 +23,7 @@ func (u Usage) per(steps int) Usage {
 	return Usage{u.User / n, u.System / n, u.Faults / n}
 }
 
-// processor names the machine as far as the system says what it is.
+// processor names the machine as the system does.
 func processor() string {
 	name := runtime.GOOS + "/" + runtime.GOARCH
 	if model := field("/proc/cpuinfo", "model name"); model != "" {

@@ -24,7 +24,8 @@ const (
 	maxBuffers = 512 << 20
 )
 
-// spanLen is how many elements of each file are read at a time. It is no matter of the machine, since it shows in the rounding.
+// spanLen is how many elements of each file are read at a time. It is no matter of the machine, since it shows in the
+// rounding.
 func (s *Series) spanLen() int {
 	return max(min(spanLen, stageLen/len(s.files)/kernel.Block*kernel.Block), kernel.Block)
 }

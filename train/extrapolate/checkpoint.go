@@ -9,7 +9,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Role says what becomes of a tensor.
+// Role is the fate of a tensor.
 type Role int
 
 const (
@@ -47,9 +47,9 @@ type Checkpoint struct {
 	Path     string
 	Metadata map[string]string
 	Tensors  []Tensor // in the file's order
-	Found    string   // in which state dict of several the tensors are, in words; empty where there is one
+	Found    string   // the state dict of the tensors, in words; empty if there is only one
 
-	// Contents says what the tensors are, and What says it in words, empty for weights: see [statedict.File.Contents].
+	// Contents is the kind of the tensors, and What its description, empty for weights: see [statedict.File.Contents].
 	Contents statedict.Contents
 	What     string
 
@@ -74,7 +74,8 @@ func Open(path, key string) (*Checkpoint, error) {
 		c.Metadata["format"] = "pt"
 	}
 	for _, t := range f.Tensors {
-		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(t.Name, t.DType), n: t.Len()})
+		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(t.Name, t.DType),
+			n: t.Len()})
 	}
 	return c, nil
 }

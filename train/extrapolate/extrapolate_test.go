@@ -111,7 +111,8 @@ func TestGolden(t *testing.T) {
 		s := measured(t, golden(t, ext), Options{})
 		res := solved(t, s, rna.Options{Lambda: rna.Set(want.Lambda)})
 		for j := range want.C {
-			if math.Abs(res.C[j]-want.C[j]) > 1e-9*res.NormC || math.Abs(res.ResidualNorms[j]-want.Norms[j]) > 1e-12*want.Norms[j] {
+			if math.Abs(res.C[j]-want.C[j]) > 1e-9*res.NormC ||
+				math.Abs(res.ResidualNorms[j]-want.Norms[j]) > 1e-12*want.Norms[j] {
 				t.Errorf("%s: c %v and norms %v, want %v and %v", ext, res.C, res.ResidualNorms, want.C, want.Norms)
 			}
 		}
@@ -179,7 +180,8 @@ func TestLargeTensors(t *testing.T) {
 			v[i] = float32(math.Sin(float64(i*(k+2)))) / float32(k+1)
 		}
 		small := []float64{float64(k), 1}
-		paths = append(paths, save(t, filepath.Join(dir, fmt.Sprintf("%d.safetensors", k)), nil, named{"a", v}, named{"b", small}))
+		paths = append(paths, save(t, filepath.Join(dir, fmt.Sprintf("%d.safetensors", k)), nil, named{"a", v},
+			named{"b", small}))
 		wide := slices.Clone(small)
 		for _, x := range v {
 			wide = append(wide, float64(x))
@@ -321,13 +323,15 @@ func TestStatistics(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
 	for k := range 3 {
-		paths = append(paths, save(t, filepath.Join(dir, fmt.Sprintf("%d.safetensors", k)), map[string]string{"step": fmt.Sprint(k), "own": "kept"},
+		paths = append(paths, save(t, filepath.Join(dir, fmt.Sprintf("%d.safetensors", k)),
+			map[string]string{"step": fmt.Sprint(k), "own": "kept"},
 			named{"w", []float32{float32(k), 2}}, named{"bn.running_mean", []float32{float32(k)}},
 			named{"bn.running_var", []float32{float32(k + 1)}}, named{"n", []int64{int64(k)}}))
 	}
 	s := measured(t, openAll(t, paths...), Options{})
 	weights := []float64{4, 0, -3} // variance 4·1 − 3·3
-	fresh := openAll(t, save(t, filepath.Join(dir, "fresh.safetensors"), nil, named{"bn.running_mean", []float64{0.1}}, named{"bn.running_var", []float64{0.2}}))[0]
+	fresh := openAll(t, save(t, filepath.Join(dir, "fresh.safetensors"), nil, named{"bn.running_mean", []float64{0.1}},
+		named{"bn.running_var", []float64{0.2}}))[0]
 	for _, c := range []struct {
 		name       string
 		opt        WriteOptions
@@ -338,7 +342,8 @@ func TestStatistics(t *testing.T) {
 		{"estimated", WriteOptions{From: fresh}, float64(float32(0.1)), float64(float32(0.2))},
 	} {
 		out := openAll(t, written(t, s, weights, c.opt))[0]
-		if m, v, w := values(t, out, "bn.running_mean")[0], values(t, out, "bn.running_var")[0], values(t, out, "w"); m != c.mean || v != c.vari || w[0] != -6 || w[1] != 2 {
+		if m, v, w := values(t, out, "bn.running_mean")[0], values(t, out, "bn.running_var")[0],
+			values(t, out, "w"); m != c.mean || v != c.vari || w[0] != -6 || w[1] != 2 {
 			t.Errorf("%s: mean %v, variance %v, weights %v", c.name, m, v, w)
 		}
 		if out.Metadata["own"] != "kept" || out.Metadata["step"] != "2" || out.Metadata["done"] != c.opt.Metadata["done"] {
@@ -352,8 +357,10 @@ func TestStatistics(t *testing.T) {
 
 func TestDifferences(t *testing.T) {
 	dir := t.TempDir()
-	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float32{1}}, named{"x", []float32{1}}, named{"gone", []float32{1}})
-	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", []float64{1}}, named{"x", []float32{1, 2}}, named{"new", []float32{1}})
+	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float32{1}}, named{"x", []float32{1}},
+		named{"gone", []float32{1}})
+	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", []float64{1}}, named{"x", []float32{1, 2}},
+		named{"new", []float32{1}})
 	_, err := NewSeries(openAll(t, a, b), Options{})
 	var diff *DifferenceError
 	if !errors.As(err, &diff) || len(diff.Lines) != 4 {

@@ -15,9 +15,9 @@ import (
 // is no matter of the machine, since it shows in the rounding.
 const groups = 64
 
-// Measure reads the files once and computes the Gram matrix RᵀR of the residuals. Residuals whose squares leave the range of
-// float64 are scaled by powers of two, for which files of float64 are read twice more. An element that is NaN or infinite is
-// an error that names the file and the tensor.
+// Measure reads the files once and computes the Gram matrix RᵀR of the residuals. Residuals whose squares leave the
+// range of float64 are scaled by powers of two, for which files of float64 are read twice more. An element that is NaN
+// or infinite is an error that names the file and the tensor.
 func (s *Series) Measure(ctx context.Context) error {
 	exps := make([]int, len(s.opt.Pairs))
 	sum, err := s.products(ctx, exps)
@@ -209,8 +209,8 @@ func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 	return most, nil
 }
 
-// blame finds the element that is not finite, or the difference, if the products of a block are infinite by one. Products of
-// finite residuals may be infinite: they are scaled later.
+// blame finds the element that is not finite, or the difference, if the products of a block are infinite by one.
+// Products of finite residuals may be infinite: they are scaled later.
 func (w *gramWorker) blame(sp span, at, n int) error {
 	size := sp.column.work().Size()
 	values := make([]float64, n)
@@ -218,7 +218,8 @@ func (w *gramWorker) blame(sp span, at, n int) error {
 		convert.Widen(values, view[at*size:], sp.column.work().Format())
 		for e, v := range values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", w.series.files[f].Path, sp.off+at+e, sp.column.Name, v)
+				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", w.series.files[f].Path,
+					sp.off+at+e, sp.column.Name, v)
 			}
 		}
 	}
@@ -229,7 +230,8 @@ func (w *gramWorker) blame(sp span, at, n int) error {
 	for j, m := range most {
 		if math.IsInf(m, 0) {
 			p := w.pairs[j]
-			return fmt.Errorf("tensor %q: the difference between %s and %s exceeds the largest finite number: leave one of them out",
+			return fmt.Errorf("tensor %q: the difference between %s and %s exceeds the largest finite number: leave one of "+
+				"them out",
 				sp.column.Name, w.series.files[p.Y].Path, w.series.files[p.X].Path)
 		}
 	}

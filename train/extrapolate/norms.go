@@ -26,7 +26,8 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 			continue
 		}
 		columns = append(columns, c)
-		out = append(out, Norms{Tensor: c.Tensor, Norm: make([]float64, len(s.files)), Moved: make([]float64, len(s.files)-1)})
+		out = append(out, Norms{Tensor: c.Tensor, Norm: make([]float64, len(s.files)), Moved: make([]float64,
+			len(s.files)-1)})
 	}
 	spans := map[*column][]span{}
 	for _, sp := range s.spans(func(Role) bool { return true }) {

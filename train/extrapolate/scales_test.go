@@ -12,7 +12,8 @@ import (
 	"onlinerna/rna"
 )
 
-// c is the same whatever the scale of files of float64, from 1e-300 to 1e300, also where one residual is far from the others.
+// c is the same whatever the scale of files of float64, from 1e-300 to 1e300, also where one residual is far from the
+// others.
 func TestScales(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	const d, n = 40, 5
@@ -88,7 +89,8 @@ func TestNonFinite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), `b.safetensors: element 2999 of tensor "w" is NaN`) {
+	if err := s.Measure(t.Context()); err == nil || !strings.Contains(err.Error(),
+		`b.safetensors: element 2999 of tensor "w" is NaN`) {
 		t.Errorf("error %v", err)
 	}
 	same := measured(t, openAll(t, a, a), Options{})

@@ -105,7 +105,8 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 		}
 	}
 	if name, scale := scaled(last); name != "" {
-		return nil, fmt.Errorf("%s: %s is of eight bits with a scale of its own, %s, and means their product: convert the checkpoints to BF16 first",
+		return nil, fmt.Errorf("%s: %s is of eight bits with a scale of its own, %s, and means their product: convert the "+
+			"checkpoints to BF16 first",
 			last.Path, name, scale)
 	}
 	slices.SortFunc(s.tensors, func(a, b column) int { return strings.Compare(a.Name, b.Name) })
@@ -115,7 +116,8 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 	return s, nil
 }
 
-// scaled finds a tensor of eight bits that is to be multiplied by another one, by the names that DeepSeek, compressed-tensors and ModelOpt give them.
+// scaled finds a tensor of eight bits that is to be multiplied by another one, by the names that DeepSeek,
+// compressed-tensors and ModelOpt give them.
 func scaled(c *Checkpoint) (name, scale string) {
 	for _, t := range c.Tensors {
 		if t.Role != Weight || t.DType.Float() {
@@ -130,7 +132,8 @@ func scaled(c *Checkpoint) (name, scale string) {
 	return "", ""
 }
 
-// compare lists how files differ from the last one. Where they are compared loosely, tensors that one lacks are left out, each with the reason.
+// compare lists how files differ from the last one. Where they are compared loosely, tensors that one lacks are left
+// out, each with the reason.
 func compare(files []*Checkpoint, loose bool) (left map[string]string, err error) {
 	last := files[len(files)-1]
 	diff := &DifferenceError{}
@@ -151,7 +154,8 @@ func compare(files []*Checkpoint, loose bool) (left map[string]string, err error
 			case !ok:
 				note(t.Name, "%s lacks %s %s%v of %s", f.Path, t.Name, t.DType, t.Shape, last.Path)
 			case own.DType != t.DType || !slices.Equal(own.Shape, t.Shape):
-				note("", "%s has %s %s%v, %s has %s%v%s", f.Path, t.Name, own.DType, own.Shape, last.Path, t.DType, t.Shape, vocabularies(own, t))
+				note("", "%s has %s %s%v, %s has %s%v%s", f.Path, t.Name, own.DType, own.Shape, last.Path, t.DType, t.Shape,
+					vocabularies(own, t))
 			}
 		}
 		for _, t := range f.Tensors {
@@ -232,8 +236,8 @@ func (s *Series) Alike() bool {
 	return true
 }
 
-// Reach is how far Σ weights[k] file_k is from the last file, and how far the files are apart at most. ok is false for files that were not
-// measured, or do not go on from each other, and for weights that do not add up to 1.
+// Reach is how far Σ weights[k] file_k is from the last file, and how far the files are apart at most. ok is false for
+// files that were not measured, or do not go on from each other, and for weights that do not add up to 1.
 func (s *Series) Reach(weights []float64) (toLast, diameter float64, ok bool) {
 	n := len(s.opt.Pairs)
 	sum := 0.0
@@ -324,7 +328,8 @@ func (s *Series) Solve(opt rna.Options) (rna.Result, error) {
 	return w.Solve(opt)
 }
 
-// Candidates are those of a search for λ, not evaluated: see [rna.Window.Candidates]. [Series.Measure] must come before.
+// Candidates are those of a search for λ, not evaluated: see [rna.Window.Candidates]. [Series.Measure] must come
+// before.
 func (s *Series) Candidates(opt rna.SearchOptions) ([]rna.Candidate, error) {
 	if s.space == nil {
 		return nil, errors.New("candidates of a series that was not measured")

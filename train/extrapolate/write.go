@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Stats says what becomes of the running statistics of BatchNorm.
+// Stats is the fate of the running statistics of BatchNorm.
 type Stats int
 
 const (
@@ -52,12 +52,13 @@ type Rule struct {
 	// Divisor, if not 0, divides the sum: a mean of equal numbers is that number.
 	Divisor float64
 
-	// Each, if set, takes the place of Weights: it sets out to elements of the output, from number at on, of which in has those of each
-	// file. It is called concurrently.
+	// Each, if set, takes the place of Weights: it sets out to elements of the output, from number at on, of which in has
+	// those of each file. It is called concurrently.
 	Each func(out []float64, in [][]float64, at int)
 }
 
-// Rules gives the rule of each tensor that is combined. It is asked for one tensor at a time, in the order of names, and may [Series.Scan] it.
+// Rules gives the rule of each tensor that is combined. It is asked for one tensor at a time, in the order of names,
+// and may [Series.Scan] it.
 type Rules func(ctx context.Context, t Tensor) (Rule, error)
 
 // Linear is one weight for each file, whatever the tensor.
@@ -70,9 +71,9 @@ type Sink interface {
 	WriteAt(name string, b []byte, off int64) error
 }
 
-// Write writes Σ weights[k] file_k to a safetensors file, or for .pt and .pth to one that torch.load takes, which appears whole or not at all.
-// Tensors have the names, types and shapes of the last file. A weight of 1 among zeros copies a file bit by bit. A sum that exceeds the
-// largest finite value of its type is an error.
+// Write writes Σ weights[k] file_k to a safetensors file, or for .pt and .pth to one that torch.load takes, which
+// appears whole or not at all. Tensors have the names, types and shapes of the last file. A weight of 1 among zeros
+// copies a file bit by bit. A sum that exceeds the largest finite value of its type is an error.
 func (s *Series) Write(ctx context.Context, path string, weights []float64, opt WriteOptions) error {
 	if len(weights) != len(s.files) {
 		return fmt.Errorf("%d weights for %d files", len(weights), len(s.files))
@@ -275,8 +276,9 @@ func (r *reader) widened(f convert.Format, at, n int) [][]float64 {
 	return r.cut
 }
 
-// Scan reads a tensor in all files. visit is called concurrently, but not with the same worker number, below [Series.Workers], at a time: it gets
-// elements from number at on of each file. Those of one part, of which there are [Series.Parts], come in order and from one worker.
+// Scan reads a tensor in all files. visit is called concurrently, but not with the same worker number, below
+// [Series.Workers], at a time: it gets elements from number at on of each file. Those of one part, of which there are
+// [Series.Parts], come in order and from one worker.
 func (s *Series) Scan(ctx context.Context, t Tensor, visit func(worker, part, at int, in [][]float64)) error {
 	i := slices.IndexFunc(s.tensors, func(c column) bool { return c.Name == t.Name })
 	if i < 0 {
@@ -314,7 +316,8 @@ func (c *combiner) encode(sp span, at int, values []float64) error {
 		return err
 	}
 	if bad >= 0 {
-		return fmt.Errorf("element %d of tensor %q would be %v, which %s cannot hold: the weights are too large (for rna, raise lambda)", sp.off+at+bad, sp.column.Name, values[bad], t)
+		return fmt.Errorf("element %d of tensor %q would be %v, which %s cannot hold: the weights are too large (for rna, "+
+			"raise lambda)", sp.off+at+bad, sp.column.Name, values[bad], t)
 	}
 	return nil
 }
@@ -322,7 +325,8 @@ func (c *combiner) encode(sp span, at int, values []float64) error {
 // convert reads a span of a tensor of another file and rounds it to the type of the series.
 func (c *combiner) convert(sp span, from *Checkpoint, t Tensor) ([]byte, error) {
 	if t.n != sp.column.n || !t.DType.Number() {
-		return nil, fmt.Errorf("%s: tensor %q is %s%v, the checkpoints have %s%v", from.Path, t.Name, t.DType, t.Shape, sp.column.DType, sp.column.Shape)
+		return nil, fmt.Errorf("%s: tensor %q is %s%v, the checkpoints have %s%v", from.Path, t.Name, t.DType, t.Shape,
+			sp.column.DType, sp.column.Shape)
 	}
 	size := sp.column.DType.Size()
 	b, err := from.elements(make([]byte, sp.n*t.DType.Size()), t, sp.off, sp.n)

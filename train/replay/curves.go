@@ -245,7 +245,8 @@ func (s *step) rna(ctx context.Context, series *extrapolate.Series, c *Curve) er
 		}
 	} else {
 		var err error
-		if res, err = series.Solve(rna.Options{Lambda: rna.Set(c.Rule.Value), Beta: rna.Set(*c.Beta), Newest: c.Window}); err != nil {
+		if res, err = series.Solve(rna.Options{Lambda: rna.Set(c.Rule.Value), Beta: rna.Set(*c.Beta),
+			Newest: c.Window}); err != nil {
 			return err
 		}
 		if res.Status != rna.OK {
@@ -266,7 +267,8 @@ func (s *step) rna(ctx context.Context, series *extrapolate.Series, c *Curve) er
 }
 
 // search chooses λ by the losses of the held-out images, as in training.
-func (s *step) search(ctx context.Context, series *extrapolate.Series, c *Curve, weights func([]float64) []float64) (rna.Choice, error) {
+func (s *step) search(ctx context.Context, series *extrapolate.Series, c *Curve,
+	weights func([]float64) []float64) (rna.Choice, error) {
 	list, err := series.Candidates(rna.SearchOptions{Beta: rna.Set(*c.Beta), Newest: c.Window})
 	if err != nil {
 		return rna.Choice{}, err

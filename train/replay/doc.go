@@ -1,5 +1,5 @@
-// Package replay computes what RNA, plain averages and moving averages of other windows and parameters would have given in a run that is over,
-// from the iterates that it kept (Spec.KeepEvery), without training again.
+// Package replay computes RNA, plain averages and moving averages with other windows and parameters for a run that is
+// over, from the iterates that it kept (Spec.KeepEvery), without training again.
 //
 //	r, err := replay.Open("runs/…", dev, nil)
 //	if err != nil { … }

@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// Stats is what BatchNorm statistics points get.
+// Stats is the source of the BatchNorm statistics of points.
 type Stats string
 
 // The ways to give points BatchNorm statistics.
@@ -28,7 +28,7 @@ type Lambda struct {
 	Auto  bool
 }
 
-// Options say what to compute. Lists that are nil are empty, but for Lambdas and Betas.
+// Options are the curves to compute. Lists that are nil are empty, but for Lambdas and Betas.
 type Options struct {
 	Windows  []int     // numbers of residuals N: N + 1 snapshots
 	Lambdas  []Lambda  // for each window; nil: 1e-9
@@ -44,7 +44,7 @@ type Options struct {
 	Progress func(epoch, done, of int)
 }
 
-// Point is what a curve has in an epoch.
+// Point is a curve in an epoch.
 type Point struct {
 	Epoch int            `json:"epoch"`
 	Val   *network.Score `json:"val,omitempty"`  // on the validation images
@@ -71,7 +71,8 @@ type Curve struct {
 	File   string       `json:"file,omitempty"` // in Options.Keep
 }
 
-// Result is all curves. The iterate is the first, and it with its statistics re-estimated the second where points have such.
+// Result is all curves. The iterate is the first, and it with its statistics re-estimated the second where points have
+// such.
 type Result struct {
 	Run    string   `json:"run"`
 	Data   string   `json:"data"`
@@ -83,15 +84,15 @@ type Result struct {
 // Replay is a run whose snapshots are replayed. Close it after use.
 type Replay struct {
 	Dir    string
-	Config train.Spec // as the run had it, but for what Open's adjust changed
+	Config train.Spec // the run's, with the changes of Open's adjust
 	Run    *train.Run // that evaluates
 
 	epochs []int
 	files  []string
 }
 
-// Open opens the run in a folder on a device. adjust, if not nil, may change where the data lies, the batches that are looked at, workers and
-// threads.
+// Open opens the run in a folder on a device. adjust, if not nil, may change where the data lies, the batches that are
+// looked at, workers and threads.
 func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, error) {
 	c, err := train.ReadSpec(dir)
 	if err != nil {
@@ -102,7 +103,8 @@ func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, err
 		return nil, err
 	}
 	if len(r.files) == 0 {
-		return nil, fmt.Errorf("%s has no snapshots to replay: train with rna train --keep-every 1, which keeps the weights of each epoch", dir)
+		return nil, fmt.Errorf("%s has no snapshots to replay: train with rna train --keep-every 1, which keeps the "+
+			"weights of each epoch", dir)
 	}
 	if adjust != nil {
 		adjust(&c)
@@ -156,14 +158,16 @@ func (r *Replay) check(o *Options) error {
 		}
 	}
 	if have := len(r.files); need > have {
-		return fmt.Errorf("%s needs %d snapshots, and %s has %d: choose less, or train with --keep-every 1", what, need, r.Dir, have)
+		return fmt.Errorf("%s needs %d snapshots, and %s has %d: choose less, or train with --keep-every 1", what, need,
+			r.Dir, have)
 	}
 	for _, l := range o.Lambdas {
 		if !l.Auto && !(l.Value >= 0) {
 			return fmt.Errorf("lambda %g: must be 0 or more", l.Value)
 		}
 		if l.Auto && len(o.Windows) > 0 && r.Config.Holdout == 0 {
-			return errors.New("lambda auto goes by the loss on held-out images, and the run has held out none: train with --holdout 0.05, say")
+			return errors.New("lambda auto goes by the loss on held-out images, and the run has held out none: train with " +
+				"--holdout 0.05, say")
 		}
 	}
 	for _, b := range o.Betas {
@@ -177,7 +181,8 @@ func (r *Replay) check(o *Options) error {
 		}
 	}
 	if len(o.Windows) > 0 && r.Config.RNA.Mode == average.Online {
-		return errors.New("RNA's points were put back into this run: its iterates go on from these, which are not kept, and have no residuals of their own. Leave out windows, or train with --rna offline")
+		return errors.New("RNA's points were put back into this run: its iterates go on from these, which are not kept, " +
+			"and have no residuals of their own. Leave out windows, or train with --rna offline")
 	}
 	if !r.Run.At(1).Scores() {
 		return fmt.Errorf("%s has neither validation nor held-out images to score weights on", r.Config.Data)
@@ -202,7 +207,8 @@ func (r *Replay) curves(o Options) []*Curve {
 						rule = "inf"
 					}
 				}
-				c := &Curve{Name: fmt.Sprintf("RNA of %d, lambda %s", n, rule), Kind: network.RNA, Window: n, Rule: &l, Lambda: rule, Beta: &b}
+				c := &Curve{Name: fmt.Sprintf("RNA of %d, lambda %s", n, rule), Kind: network.RNA, Window: n, Rule: &l,
+					Lambda: rule, Beta: &b}
 				if b != rna.DefaultBeta || len(o.Betas) > 1 {
 					c.Name += fmt.Sprintf(", beta %g", b)
 				}

@@ -57,7 +57,8 @@ func weights(t *testing.T, net *network.Network, path string) (params, stats []f
 	return traintest.Numbers(t, net.Params), stats
 }
 
-// TestAsTrained: with the parameters of the training its points come again, with their statistics and scores, whatever else is computed beside.
+// TestAsTrained: with the parameters of the training its points come again, with their statistics and scores, whatever
+// else is computed beside.
 func TestAsTrained(t *testing.T) {
 	dev := traintest.CPU(t, 2)
 	pictures := traintest.Pictures(t, 24, 6, 16)
@@ -71,7 +72,8 @@ func TestAsTrained(t *testing.T) {
 		{"auto", average.Options{Window: 3, Search: true, Averages: []int{2}, Batches: 2}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run"), Data: pictures}, traintest.TinyColour)
+			c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run"), Data: pictures},
+				traintest.TinyColour)
 			c.RNA, c.KeepEvery, c.KeepBest, c.Holdout = x.rna, 1, 1, 0.2
 			history := trained(t, c, dev)
 			o := Options{Windows: []int{2, 3}, Lambdas: []Lambda{{Value: lambda}}, Averages: []int{2}, Decays: []float64{0.75},
@@ -91,7 +93,8 @@ func TestAsTrained(t *testing.T) {
 				}
 				for _, p := range k.Points {
 					w := want(history[p.Epoch-1])
-					if w == nil || p.Val == nil || p.Held == nil || math.Abs(p.Val.Loss-w.Loss) > 1e-5*w.Loss || p.Val.Images != w.Images {
+					if w == nil || p.Val == nil || p.Held == nil || math.Abs(p.Val.Loss-w.Loss) > 1e-5*w.Loss ||
+						p.Val.Images != w.Images {
 						t.Errorf("%s, epoch %d: %+v, in training %+v", name, p.Epoch, p.Val, w)
 					}
 				}
@@ -263,7 +266,8 @@ RNA of 2, lambda auto, beta 0.5: rna-window2-lambdaauto-beta0.5.safetensors
 		t.Errorf("curves\n%swant\n%s", names, want)
 	}
 	refused("unknown way", Options{Stats: "none"})
-	if res := replayed(t, dir, dev, Options{Averages: []int{3}, Decays: []float64{0.9}}); len(res.Curves) != 3 || len(res.Curves[1].Points) != 1 || len(res.Curves[2].Points) != 3 {
+	if res := replayed(t, dir, dev, Options{Averages: []int{3}, Decays: []float64{0.9}}); len(res.Curves) != 3 ||
+		len(res.Curves[1].Points) != 1 || len(res.Curves[2].Points) != 3 {
 		t.Errorf("%+v", res.Curves)
 	}
 	if err := os.Remove(filepath.Join(dir, "kept", "epoch-0002.safetensors")); err != nil {

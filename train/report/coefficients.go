@@ -30,7 +30,7 @@ func (g *grid) Dims() (c, r int)  { return len(g.c), g.rows }
 func (g *grid) X(col int) float64 { return float64(g.first + col) }
 func (g *grid) Y(row int) float64 { return float64(row) }
 
-// Z is NaN, which is not drawn, where there is no such snapshot.
+// Z is NaN, which is not drawn, without such a snapshot.
 func (g *grid) Z(col, row int) float64 {
 	c := g.c[col]
 	if row >= len(c) {
@@ -85,10 +85,12 @@ func Coefficients(w io.Writer, format string, c train.Spec, history []hook.Epoch
 	heat.Min, heat.Max = -most, most
 	p.Add(heat)
 	p.Draw(draw.Crop(dc, 0, -bar, caption, 0))
-	drawScale(draw.Crop(dc, dc.Max.X-dc.Min.X-bar+0.6*vg.Centimeter, 0, caption+1.2*vg.Centimeter, -0.8*vg.Centimeter), most)
+	drawScale(draw.Crop(dc, dc.Max.X-dc.Min.X-bar+0.6*vg.Centimeter, 0, caption+1.2*vg.Centimeter, -0.8*vg.Centimeter),
+		most)
 	for i, line := range []string{
 		"Each column is an epoch: RNA's point is the sum of the snapshots of the weights, each times its coefficient.",
-		"The coefficients of a column add up to 1; the plain average has equal ones. A negative coefficient subtracts a snapshot.",
+		"The coefficients of a column add up to 1; the plain average has equal ones. A negative coefficient subtracts a " +
+			"snapshot.",
 	} {
 		dc.FillText(figure.Text(figure.TextSize), vg.Point{X: dc.Min.X, Y: dc.Min.Y + caption*vg.Length(3-2*i)/4}, line)
 	}
@@ -117,7 +119,7 @@ func (diverging) Colors() []color.Color {
 	return list
 }
 
-// drawScale draws what the colours mean, from -most to most.
+// drawScale draws the scale of the colours, from -most to most.
 func drawScale(dc draw.Canvas, most float64) {
 	colours := diverging{}.Colors()
 	const width = 0.5 * vg.Centimeter

@@ -49,7 +49,8 @@ func TestCoefficients(t *testing.T) {
 	if err := Coefficients(io.Discard, "svg", c, h[:2]); err == nil || Extrapolated(h[:2]) || !Extrapolated(h) {
 		t.Error("coefficients where nothing was extrapolated")
 	}
-	if err := Coefficients(io.Discard, "svg", c, []hook.EpochRecord{{Epoch: 1, RNA: &hook.RNARecord{Choice: "kept"}}}); err == nil {
+	if err := Coefficients(io.Discard, "svg", c,
+		[]hook.EpochRecord{{Epoch: 1, RNA: &hook.RNARecord{Choice: "kept"}}}); err == nil {
 		t.Error("coefficients where the iterate was kept")
 	}
 }

@@ -17,14 +17,15 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// A Finished run is what its folder says of it.
+// A Finished run is read from its folder.
 type Finished struct {
 	Name    string
 	Config  train.Spec
 	History []hook.EpochRecord
 }
 
-// Compare writes how runs ended beside each other, how far each is from the first, and the options in which they differ.
+// Compare writes how runs ended beside each other, how far each is from the first, and the options in which they
+// differ.
 func Compare(w io.Writer, runs []Finished) error {
 	b := terminal.NewPage(w)
 	for i, r := range runs {
@@ -120,7 +121,8 @@ func (r Finished) best() *network.Score {
 	return &r.History[len(r.History)-1].Best.Score
 }
 
-// differences has a row for each option that is not the same in all runs, with the values; a dash for one that is not set.
+// differences has a row for each option that is not the same in all runs, with the values; a dash for one that is not
+// set.
 func differences(runs []Finished) (rows [][]string) {
 	const most = 24 // characters
 	options := train.Options()
@@ -153,7 +155,8 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 	for i, r := range runs {
 		judge := judgeOf(r.History)
 		c.Epochs = max(c.Epochs, r.Config.Epochs)
-		s := series{kind: network.RNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, text.Printable(r.Name)), scores: map[int]network.Score{}}
+		s := series{kind: network.RNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, text.Printable(r.Name)),
+			scores: map[int]network.Score{}}
 		for _, e := range r.History {
 			if v := (series{kind: network.SGD}).score(r.Config, e, judge); v != nil {
 				s.scores[e.Epoch] = *v

@@ -53,7 +53,8 @@ lr       0.1  0.2                       0.1
 		t.Errorf("a run and itself: %v\n%s", err, &b)
 	}
 	b.Reset()
-	if err := PlotRuns(&b, "svg", runs); err != nil || !strings.Contains(b.String(), "B: second") || strings.Contains(b.String(), "third") {
+	if err := PlotRuns(&b, "svg", runs); err != nil || !strings.Contains(b.String(), "B: second") ||
+		strings.Contains(b.String(), "third") {
 		t.Errorf("%d bytes, %v", b.Len(), err)
 	}
 	if !strings.Contains(b.String(), "Phase of the learning rate ends") {
@@ -62,7 +63,8 @@ lr       0.1  0.2                       0.1
 	steady := runs[0]
 	steady.Config.Schedule.Kind = schedule.Constant
 	b.Reset()
-	if err := PlotRuns(&b, "svg", []Finished{runs[0], steady}); err != nil || strings.Contains(b.String(), "Phase of the learning rate ends") {
+	if err := PlotRuns(&b, "svg", []Finished{runs[0], steady}); err != nil || strings.Contains(b.String(),
+		"Phase of the learning rate ends") {
 		t.Errorf("a line where the phases of one run end, %v", err)
 	}
 	if PlotRuns(io.Discard, "svg", runs[2:]) == nil || PlotRuns(io.Discard, "svg", nil) == nil {
@@ -76,7 +78,8 @@ func TestDifferences(t *testing.T) {
 		return Finished{Config: train.Spec{Init: "runs/the-same-long-folder-of-runs/" + file, HeadRate: rate}}
 	}
 	rows := differences([]Finished{run("a.pth", 0.028124999999999997), run("b.pth", 0.5)})
-	want := map[string][]string{"init": {"runs/the-sa…f-runs/a.pth", "runs/the-sa…f-runs/b.pth"}, "head-lr": {"0.028125", "0.5"}}
+	want := map[string][]string{"init": {"runs/the-sa…f-runs/a.pth", "runs/the-sa…f-runs/b.pth"}, "head-lr": {"0.028125",
+		"0.5"}}
 	if len(rows) != len(want) {
 		t.Errorf("rows %v", rows)
 	}

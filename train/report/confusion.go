@@ -31,7 +31,7 @@ func (g confusion) Dims() (c, r int)  { return len(g), len(g) }
 func (g confusion) X(col int) float64 { return float64(col) }
 func (g confusion) Y(row int) float64 { return float64(row) }
 
-// Z is the share of the images of a label; NaN, which is not drawn, where there is none: a matrix of many classes is nearly empty.
+// Z is the share of the images of a label; NaN, which is not drawn, for none: a matrix of many classes is nearly empty.
 func (g confusion) Z(col, row int) float64 {
 	labels := g[len(g)-1-row]
 	sum := 0
@@ -56,8 +56,8 @@ func (whites) Colors() []color.Color {
 	return list
 }
 
-// Confusion draws a confusion matrix, of the classes that occur where there are two or more: counts by label, then by predicted class, of which a cell's colour shows the share of the label's
-// images.
+// Confusion draws a confusion matrix, of the classes that occur where there are two or more: counts by label, then by
+// predicted class, of which a cell's colour shows the share of the label's images.
 func Confusion(w io.Writer, format, title string, names []string, counts [][]int) error {
 	k := len(counts)
 	if k < 2 || len(names) != k {

@@ -8,7 +8,8 @@ import (
 
 func TestConfusion(t *testing.T) {
 	var b strings.Builder
-	if err := Confusion(&b, "svg", "x<y>", []string{"cat", "dog & co", "none"}, [][]int{{17, 3, 0}, {1, 41, 0}, {0, 0, 0}}); err != nil {
+	if err := Confusion(&b, "svg", "x<y>", []string{"cat", "dog & co", "none"}, [][]int{{17, 3, 0}, {1, 41, 0},
+		{0, 0, 0}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{">17<", ">3<", ">41<", ">cat<", ">predicted<", "dog &amp; co"} {

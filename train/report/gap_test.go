@@ -51,7 +51,8 @@ func TestBetween(t *testing.T) {
 
 func TestPairedReports(t *testing.T) {
 	c := train.Spec{BestBy: hook.ByError, Data: "d", RNA: average.Options{Mode: average.Offline, Window: 3}}
-	r := hook.EpochRecord{Epoch: 1, SGD: known(0, 200), RNA: &hook.RNARecord{Status: "ok", C: []float64{1}, Score: known(0, 190)}}
+	r := hook.EpochRecord{Epoch: 1, SGD: known(0, 200), RNA: &hook.RNARecord{Status: "ok", C: []float64{1},
+		Score: known(0, 190)}}
 	r.Best = &hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.RNA, Score: *known(0, 190)}, Epoch: 1}
 	h := []hook.EpochRecord{{Epoch: 0, SGD: known(0, 300)}, r}
 	got := table(t, c, h)
@@ -108,7 +109,8 @@ func TestComparePairs(t *testing.T) {
 		t.Errorf("other data\n%s", got)
 	}
 	// By hand: 20 ± t 0.1/√3 with t = 4.303, differences -1, -1, -1.3 by seed.
-	got := compare(run(1, .1, 200), run(2, .1, 201), run(3, .1, 199), run(3, .2, 186), run(1, .2, 190), run(2, .2, 191), run(4, .3, 100))
+	got := compare(run(1, .1, 200), run(2, .1, 201), run(3, .1, 199), run(3, .2, 186), run(1, .2, 190), run(2, .2, 191),
+		run(4, .3, 100))
 	for _, want := range []string{"\nA, B, C: 20.00 ± 0.25\n", "\nD, E, F: 18.90 ± 0.66\n",
 		"\nD, E, F less A, B, C, by seed: -1.10 ± 0.43\n", "\nG: 10.00 (one seed)\n"} {
 		if !strings.Contains(got, want) {

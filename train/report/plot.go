@@ -28,8 +28,8 @@ const (
 	columns   = 3 // of the legend
 )
 
-// Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each kind of weights over the epochs,
-// and those on the training images. The format is svg, png or pdf, as in all figures.
+// Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each
+// kind of weights over the epochs, and those on the training images. The format is svg, png or pdf, as in all figures.
 func Plot(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) > 0 {
@@ -107,7 +107,8 @@ func panel(c train.Spec, list []series, label string, value func(network.Score) 
 			return nil, fmt.Errorf("drawing %s: %w", s.name, err)
 		}
 		line.LineStyle, points.GlyphStyle = s.look()
-		points.XYs = slices.DeleteFunc(slices.Clone(xy), func(p plotter.XY) bool { return p.Y < span.at(span.lo) }) // else the plot leaves room for them
+		// else the plot leaves room for them
+		points.XYs = slices.DeleteFunc(slices.Clone(xy), func(p plotter.XY) bool { return p.Y < span.at(span.lo) })
 		p.Add(line, points)
 	}
 	margin := max(0.5, 0.02*float64(c.Epochs-1))          // so that the first and the last point are whole
@@ -135,7 +136,8 @@ func trainingOf(history []hook.EpochRecord) series {
 	return s
 }
 
-// averages are the colours of averages, extrapolated those of RNA where there are several, and moving those of moving averages.
+// averages are the colours of averages, extrapolated those of RNA where there are several, and moving those of moving
+// averages.
 var (
 	averages     = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky}
 	extrapolated = []color.RGBA{figure.Vermilion, figure.Sky, figure.Purple, figure.Green, figure.Blue, figure.Orange}

@@ -14,7 +14,8 @@ import (
 	"onlinerna/train/replay"
 )
 
-// Replay shows the curves of a run that was replayed. Scores are those on the validation images, or on the held-out ones where there are no others.
+// Replay shows the curves of a run that was replayed. Scores are those on the validation images, or on the held-out
+// ones where there are no others.
 type Replay struct {
 	Config train.Spec // of the run
 	*replay.Result
@@ -55,7 +56,8 @@ func (r Replay) Table(w io.Writer) error {
 	b := terminal.NewPage(w)
 	last := r.Epochs[len(r.Epochs)-1]
 	paired := false
-	rows := [][]string{{"    " + images + ", error in %", fmt.Sprintf("epoch %d", last), "loss", "to the first", "lowest", "in epoch"}}
+	rows := [][]string{{"    " + images + ", error in %", fmt.Sprintf("epoch %d", last), "loss", "to the first", "lowest",
+		"in epoch"}}
 	for i, s := range list {
 		row := []string{fmt.Sprintf("%2d  %s", i+1, text.Shorten(30, s.name)), "-", "-", "", "-", ""}
 		if v, ok := s.scores[last]; ok {
@@ -124,7 +126,8 @@ func (r Replay) Plot(w io.Writer, format string) error {
 // CSV writes a line for each point.
 func (r Replay) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"epoch", "weights", "kind", "window", "lambda_rule", "beta", "snapshots", "decay", "lambda", "c_norm", "choice", "status",
+	c.Write([]string{"epoch", "weights", "kind", "window", "lambda_rule", "beta", "snapshots", "decay", "lambda",
+		"c_norm", "choice", "status",
 		"val_loss", "val_top1", "val_top5", "held_loss", "held_top1", "held_top5"})
 	number := func(x float64, there bool) string {
 		if !there {
@@ -134,8 +137,10 @@ func (r Replay) CSV(w io.Writer) error {
 	}
 	for _, k := range r.Curves {
 		for _, p := range k.Points {
-			line := []string{strconv.Itoa(p.Epoch), text.Cell(k.Name), string(k.Kind), number(float64(k.Window), k.Window > 0), k.Lambda, "",
-				number(float64(k.Last), k.Last > 0), number(k.Decay, k.Decay > 0), "", number(p.NormC, p.C != nil), p.Choice, p.Status}
+			line := []string{strconv.Itoa(p.Epoch), text.Cell(k.Name), string(k.Kind), number(float64(k.Window), k.Window > 0),
+				k.Lambda, "",
+				number(float64(k.Last), k.Last > 0), number(k.Decay, k.Decay > 0), "", number(p.NormC, p.C != nil), p.Choice,
+				p.Status}
 			if k.Beta != nil {
 				line[5] = number(*k.Beta, true)
 			}

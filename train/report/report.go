@@ -1,4 +1,4 @@
-// Package report shows what a run brought: a table and a plot of the weights that SGD reached, of the
+// Package report shows the results of a run: a table and a plot of the weights that SGD reached, of the
 // extrapolated ones and of plain averages.
 package report
 
@@ -47,7 +47,8 @@ func collect(c train.Spec, history []hook.EpochRecord) []series {
 		list = append(list, series{kind: kind, name: nameOf(c, hook.ScoreRecord{Kind: kind})})
 	}
 	for i, k := range c.RNA.Averages {
-		list = append(list, series{kind: network.Average, rank: i, name: nameOf(c, hook.ScoreRecord{Kind: network.Average, Snapshots: k})})
+		list = append(list, series{kind: network.Average, rank: i, name: nameOf(c, hook.ScoreRecord{Kind: network.Average,
+			Snapshots: k})})
 	}
 	judge := judgeOf(history)
 	var scored []series
@@ -65,7 +66,7 @@ func collect(c train.Spec, history []hook.EpochRecord) []series {
 	return scored
 }
 
-// nameOf says in full what weights of a run they are.
+// nameOf names weights of a run in full.
 func nameOf(c train.Spec, s hook.ScoreRecord) string {
 	switch s.Kind {
 	case network.SGDStats:
@@ -83,7 +84,7 @@ func nameOf(c train.Spec, s hook.ScoreRecord) string {
 	return s.Name(c.OptimizerName())
 }
 
-// snapshots says what RNA combines.
+// snapshots describes the combination of RNA.
 func snapshots(c train.Spec) string {
 	switch {
 	case c.RNA.SegmentMeans:

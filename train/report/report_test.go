@@ -91,7 +91,8 @@ func TestTableOfLess(t *testing.T) {
 	if got := table(t, c, nil); got != "" {
 		t.Errorf("no history: %q", got)
 	}
-	if got := table(t, c, h[:1]); !strings.Contains(got, "epoch 1, rate 0.1\n") || !strings.Contains(got, "\nSGD                      38.00 4.0000\n") || strings.Contains(got, "RNA") {
+	if got := table(t, c, h[:1]); !strings.Contains(got, "epoch 1, rate 0.1\n") || !strings.Contains(got,
+		"\nSGD                      38.00 4.0000\n") || strings.Contains(got, "RNA") {
 		t.Errorf("one epoch:\n%s", got)
 	}
 	h[9].RNA = &hook.RNARecord{Status: "rank deficient"}
@@ -102,7 +103,8 @@ func TestTableOfLess(t *testing.T) {
 		h[i].RNA, h[i].Averages, h[i].SGDStats = nil, nil, nil
 		h[i].Best = bestOf(h[:i+1], c.BestBy)
 	}
-	if got := table(t, c, h); strings.Contains(got, "RNA") || strings.Contains(got, "average") || strings.Contains(got, "recalibrated") {
+	if got := table(t, c, h); strings.Contains(got, "RNA") || strings.Contains(got, "average") ||
+		strings.Contains(got, "recalibrated") {
 		t.Errorf("RNA off:\n%s", got)
 	}
 	for i := range h {
@@ -114,7 +116,8 @@ func TestTableOfLess(t *testing.T) {
 	// Four phases: the last three are shown.
 	c, h = demo()
 	c.Schedule = schedule.Schedule{Kind: schedule.Multi, Rate: 1, Gamma: 0.1, Milestones: []int{2, 4, 8}, Epochs: 10}
-	if got := table(t, c, h); strings.Contains(got, "epoch 2,") || !strings.Contains(got, "epoch 4, rate 0.1 ") || !strings.Contains(got, "epoch 10, rate 0.001\n") {
+	if got := table(t, c, h); strings.Contains(got, "epoch 2,") || !strings.Contains(got, "epoch 4, rate 0.1 ") ||
+		!strings.Contains(got, "epoch 10, rate 0.001\n") {
 		t.Errorf("four phases:\n%s", got)
 	}
 	for _, line := range strings.Split(table(t, c, h), "\n") {
@@ -171,13 +174,16 @@ func svg(t *testing.T, c train.Spec, h []hook.EpochRecord) (count map[string]int
 func TestPlot(t *testing.T) {
 	c, h := demo()
 	count, text := svg(t, c, h)
-	for _, want := range []string{"conv6 on shapes<&>, batch 32 × 4, rate 0.1 to epoch 6, then falling linearly to 0.001", "|validation loss", "|validation error, %", "|epoch",
-		"|SGD|", "|SGD, BatchNorm recalibrated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|", "|Average of the last 5|", "|Training, mean of the epoch|", "|Phase of the learning rate ends"} {
+	for _, want := range []string{"conv6 on shapes<&>, batch 32 × 4, rate 0.1 to epoch 6, then falling linearly to 0.001",
+		"|validation loss", "|validation error, %", "|epoch",
+		"|SGD|", "|SGD, BatchNorm recalibrated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|",
+		"|Average of the last 5|", "|Training, mean of the epoch|", "|Phase of the learning rate ends"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the texts %q", want, text)
 		}
 	}
-	for _, colour := range []string{"#D55E00", "#0072B2", "#009E73"} { // a curve in both panels and one in the legend, at least
+	// a curve in both panels and one in the legend, at least
+	for _, colour := range []string{"#D55E00", "#0072B2", "#009E73"} {
 		if count[colour] < 3 {
 			t.Errorf("%d strokes of colour %s: %v", count[colour], colour, count)
 		}
@@ -231,7 +237,8 @@ func TestSpan(t *testing.T) {
 		lo, hi   float64 // bounds of the range
 		from, to float64 // that it has at least
 	}{
-		"factors":                      {[]series{of(network.SGD, 2.3, .5, .3), of(network.RNA, 40)}, true, false, .2, 55, .3, 40},
+		"factors": {[]series{of(network.SGD, 2.3, .5, .3), of(network.RNA, 40)}, true, false, .2, 55,
+			.3, 40},
 		"little":                       {[]series{of(network.SGD, .5, .4, .3)}, false, false, .28, .52, .3, .5},
 		"one value":                    {[]series{of(network.SGD, .5)}, false, false, .4, .6, .49, .51},
 		"zeros":                        {[]series{of(network.SGD, 60, 2, 0)}, true, true, 1, 75, 1, 60},
@@ -273,11 +280,13 @@ func TestHeldOut(t *testing.T) {
 	c, h := demo()
 	for i := range h {
 		h[i].SGD, h[i].SGDStats, h[i].Averages, h[i].RNA = nil, nil, nil, nil
-		h[i].Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, {Kind: network.Average, Snapshots: c.RNA.Averages[1], Score: *score(15, .25)}}
+		h[i].Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, {Kind: network.Average,
+			Snapshots: c.RNA.Averages[1], Score: *score(15, .25)}}
 		h[i].Best = bestOf(h[:i+1], c.BestBy)
 	}
 	got := table(t, c, h)
-	for _, want := range []string{"held-out, error in %", "SGD ", "average of the last 5", "-5.00", "Best by held-out error: average of the last 5"} {
+	for _, want := range []string{"held-out, error in %", "SGD ", "average of the last 5", "-5.00", "Best by held-out " +
+		"error: average of the last 5"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

@@ -66,7 +66,8 @@ func spanOf(list []series, value func(network.Score) float64) span {
 	return all
 }
 
-// at is where a value is drawn, on a linear axis: the logarithm's place is taken here, since plot's logarithmic axes leave the label out of the middle.
+// at is where a value is drawn, on a linear axis: the logarithm's place is taken here, since plot's logarithmic axes
+// leave the label out of the middle.
 func (s span) at(y float64) float64 {
 	if !s.log {
 		return y

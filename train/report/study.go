@@ -12,8 +12,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// A Study is the paper's comparison on one net (its figure on ImageNet): runs from one seed, one with RNA beside it, whose iterates are those
-// of standard training, and one with RNA's points put back into it.
+// A Study is the paper's comparison on one net (its figure on ImageNet): runs from one seed, one with RNA beside it,
+// whose iterates are those of standard training, and one with RNA's points put back into it.
 type Study struct {
 	Config          train.Spec // of the run with RNA beside it
 	Offline, Online []hook.EpochRecord
@@ -30,7 +30,8 @@ func (s Study) curves() []curve {
 	return []curve{{"standard", s.Offline, false}, {"offline RNA", s.Offline, true}, {"online RNA", s.Online, true}}
 }
 
-// at is the score of an epoch, by its place in the history. Where nothing was extrapolated an online run has the score of its iterate.
+// at is the score of an epoch, by its place in the history. Where nothing was extrapolated an online run has the score
+// of its iterate.
 func (c curve) at(i int) *network.Score {
 	if i >= len(c.history) {
 		return nil
@@ -49,7 +50,8 @@ func (c curve) at(i int) *network.Score {
 
 // Table writes the validation error of each epoch, and how far coefficients are from the average.
 func (s Study) Table(w io.Writer) error {
-	rows := [][]string{{"epoch", "rate", "standard %", "offline RNA %", "online RNA %", "‖c − 1/N‖", "of noise alone", "noise"}}
+	rows := [][]string{{"epoch", "rate", "standard %", "offline RNA %", "online RNA %", "‖c − 1/N‖", "of noise alone",
+		"noise"}}
 	for i, r := range s.Offline {
 		row := []string{fmt.Sprint(r.Epoch), fmt.Sprintf("%.3g", r.Rate)}
 		for _, c := range s.curves() {
@@ -75,7 +77,8 @@ func (s Study) Table(w io.Writer) error {
 	return b.Flush(w)
 }
 
-// Plot writes a figure with the validation errors of standard training, offline and online RNA, and the distance of c from the average.
+// Plot writes a figure with the validation errors of standard training, offline and online RNA, and the distance of c
+// from the average.
 func (s Study) Plot(w io.Writer, format string) error {
 	panels, err := s.panels()
 	if err != nil {

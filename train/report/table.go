@@ -11,7 +11,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// Table writes how each kind of weights did on the validation images, or without any on the held-out ones, where the phases of the schedule end.
+// Table writes how each kind of weights did on the validation images, or without any on the held-out ones, where the
+// phases of the schedule end.
 func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) == 0 || list[0].kind != network.SGD {
@@ -38,7 +39,8 @@ func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 const phaseColumns = 23
 
 // phases writes the table of some epochs, behind names of so many columns.
-func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []series, ends []int, head string, width int) {
+func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []series, ends []int, head string,
+	width int) {
 	const row = "  %6s %6s %7s"
 	line := fmt.Sprintf("%-*s", width, "")
 	for _, e := range ends {
@@ -99,13 +101,14 @@ func rateOf(c train.Spec, history []hook.EpochRecord, epoch int) float64 {
 	return c.Schedule.At(epoch - 1)
 }
 
-// tableWithout says what there is to say about a run without validation images.
+// tableWithout describes a run without validation images.
 func tableWithout(w io.Writer, history []hook.EpochRecord) error {
 	if len(history) == 0 {
 		return nil
 	}
 	last := history[len(history)-1]
-	_, err := fmt.Fprintf(w, "No validation images. Training loss in epoch %d: %.4f, error %.2f %%\n", last.Epoch, last.Train.Loss, last.Train.Error())
+	_, err := fmt.Fprintf(w, "No validation images. Training loss in epoch %d: %.4f, error %.2f %%\n", last.Epoch,
+		last.Train.Loss, last.Train.Error())
 	return err
 }
 

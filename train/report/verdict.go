@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// verdict says which weights of the run are the best, those of best.safetensors, and how far they are below the iterate of their epoch and the next best
-// of that. It is empty where nothing was compared.
+// verdict says which weights of the run are the best, those of best.safetensors, and how far they are below the iterate
+// of their epoch and the next best of that. It is empty where nothing was compared.
 func verdict(c train.Spec, history []hook.EpochRecord) string {
 	best := history[len(history)-1].Best
 	if best == nil {
@@ -34,7 +34,8 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, by, nameOf(c, best.ScoreRecord), best.Epoch, value(best.Score))
+	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, by, nameOf(c, best.ScoreRecord), best.Epoch,
+		value(best.Score))
 	if by == hook.ByError {
 		b.WriteString(" %")
 	}
@@ -56,10 +57,12 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 		fmt.Fprintf(&b, ", %.2f ± %.2f points below %s (%s)", d, g.deviation, name, g.how(tried(history)-1))
 	}
 	is := func(x hook.ScoreRecord) bool { return same(x, best.ScoreRecord) }
-	if i := slices.IndexFunc(list, func(x hook.ScoreRecord) bool { return x.Kind == network.SGD }); i >= 0 && !is(list[i]) {
+	if i := slices.IndexFunc(list, func(x hook.ScoreRecord) bool { return x.Kind == network.SGD }); i >= 0 &&
+		!is(list[i]) {
 		below(list[i], "")
 	}
-	if i := slices.IndexFunc(list, func(x hook.ScoreRecord) bool { return !is(x) }); i >= 0 && list[i].Kind != network.SGD {
+	if i := slices.IndexFunc(list, func(x hook.ScoreRecord) bool { return !is(x) }); i >= 0 &&
+		list[i].Kind != network.SGD {
 		below(list[i], "the next, ")
 	}
 	if images == onHeldOut {

@@ -32,15 +32,22 @@ func TestVerdict(t *testing.T) {
 		{hook.ByError, "runs/x", []hook.EpochRecord{at(7, score(20, 0.5), nil, nil)},
 			&hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 7},
 			"Best by validation error: SGD, epoch 7, 20.00 %; kept as best.safetensors.\n"},
-		{hook.ByError, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD of that epoch (as of two sets of images).\n"},
-		{hook.ByLoss, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41), nil, nil)}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD of that epoch, 0.0500 below the next, power EMA, γ = 12.\n"},
-		{hook.ByError, "", []hook.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
-			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 ± 1.15 points below SGD (as of two sets of images), " +
+		{hook.ByError, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)},
+			&hook.BestRecord{ScoreRecord: rna, Epoch: 6},
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD of " +
+				"that epoch (as of two sets of images).\n"},
+		{hook.ByLoss, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41),
+			nil, nil)}, &hook.BestRecord{ScoreRecord: rna, Epoch: 6},
+			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD of that epoch, " +
+				"0.0500 below the next, power EMA, γ = 12.\n"},
+		{hook.ByError, "", []hook.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))},
+			&hook.BestRecord{ScoreRecord: rna, Epoch: 6},
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 ± 1.15 points below SGD (as " +
+				"of two sets of images), " +
 				"level with the next, power EMA, γ = 12.\n"},
 		{hook.ByError, "", []hook.EpochRecord{at(6, score(20, 0.5), score(19.5, math.NaN()), nil)},
-			&hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 6}, "Best by validation error: SGD, epoch 6, 20.00 %.\n"},
+			&hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 6},
+			"Best by validation error: SGD, epoch 6, 20.00 %.\n"},
 	} {
 		c.BestBy, c.Out = k.by, k.out
 		k.history[len(k.history)-1].Best = k.best
@@ -52,7 +59,8 @@ func TestVerdict(t *testing.T) {
 	r := at(6, score(20, .5), score(21, .6), nil)
 	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, rna}
 	r.Best = &hook.BestRecord{ScoreRecord: rna, Epoch: 6}
-	want := "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD (as of two sets of images); " +
+	want := "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD " +
+		"(as of two sets of images); " +
 		"on validation images error 21.00 %, loss 0.6000, +1.00 ± 1.14 points to SGD (as of two sets of images).\n"
 	c.BestBy, c.Out = hook.ByError, ""
 	if got := verdict(c, []hook.EpochRecord{r}); got != want {

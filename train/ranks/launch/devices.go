@@ -16,7 +16,8 @@ import (
 // itself.
 func kindFor(w ranks.World) string {
 	kinds := device.Preferred()
-	if i := slices.IndexFunc(kinds, func(kind string) bool { return (device.Of(kind).Several == nil) == (w.Engine == "mpi") }); i >= 0 {
+	if i := slices.IndexFunc(kinds,
+		func(kind string) bool { return (device.Of(kind).Several == nil) == (w.Engine == "mpi") }); i >= 0 {
 		return kinds[i]
 	}
 	return ""
@@ -48,7 +49,7 @@ func each(name string) ([]string, error) {
 	return list, nil
 }
 
-// OwnDevice is the device of this rank, of those that a name means.
+// OwnDevice is the device of this rank among those of a name.
 func OwnDevice(name string, g *ranks.Group) (string, error) {
 	w := g.World()
 	if name == "auto" && !g.Single() {
@@ -67,10 +68,12 @@ func OwnDevice(name string, g *ranks.Group) (string, error) {
 		case g.Single() && len(list) == 1:
 			return list[0], nil
 		case g.Single():
-			return "", fmt.Errorf("device %s takes a process for each of %d GPUs: without --distributed off they are started", name, len(list))
+			return "", fmt.Errorf("device %s takes a process for each of %d GPUs: without --distributed off they are started",
+				name, len(list))
 		}
 		kind, _ := device.Parse(name)
-		return "", fmt.Errorf("device %s starts a process for each GPU, and %s has started them: use --device %s", name, w.Launcher, kind)
+		return "", fmt.Errorf("device %s starts a process for each GPU, and %s has started them: use --device %s", name,
+			w.Launcher, kind)
 	}
 	kind, unit := device.Parse(name)
 	d := device.Of(name)
@@ -89,7 +92,8 @@ func OwnDevice(name string, g *ranks.Group) (string, error) {
 	case len(all) == 1 && g.Locals() > 1:
 		local = 0 // the launcher has each see its own; NCCL refuses one that two have
 	case local >= len(all):
-		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1, text.Count(len(all), "GPU"))
+		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1,
+			text.Count(len(all), "GPU"))
 	}
 	return kind + ":" + all[local], nil
 }

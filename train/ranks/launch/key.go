@@ -31,7 +31,8 @@ func ranksKey() (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", ranks.KeyFileVar, err)
 	case key == "" || len(b) > most:
-		return "", fmt.Errorf("%s: %s: want a key of 1 to %d bytes, as of head -c 32 /dev/urandom | base64", ranks.KeyFileVar, path, most)
+		return "", fmt.Errorf("%s: %s: want a key of 1 to %d bytes, as of head -c 32 /dev/urandom | base64",
+			ranks.KeyFileVar, path, most)
 	}
 	return key, nil
 }

@@ -18,7 +18,8 @@ func TestRanksKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for file, want := range map[string]string{"good": "s3cret", "empty": "want a key", "long": "want a key", "none": "no such file", ".": "folder", "": ""} {
+	for file, want := range map[string]string{"good": "s3cret", "empty": "want a key", "long": "want a key",
+		"none": "no such file", ".": "folder", "": ""} {
 		path := ""
 		if file != "" {
 			path = filepath.Join(dir, file)

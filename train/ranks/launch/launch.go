@@ -106,7 +106,8 @@ func (o *Options) meet(w ranks.World, name string) (ranks.Engine, error) {
 	}
 	kind := device.Of(name)
 	if kind.Several == nil {
-		return nil, fmt.Errorf("which work together on GPUs alone, not on device %s: start ranks on CPUs by mpirun or srun", name)
+		return nil, fmt.Errorf("which work together on GPUs alone, not on device %s: start ranks on CPUs by mpirun or srun",
+			name)
 	}
 	if _, err := kind.Several("all"); err != nil {
 		return nil, fmt.Errorf("which work together on GPUs alone: %w; start ranks on CPUs by mpirun or srun", err)
@@ -116,7 +117,8 @@ func (o *Options) meet(w ranks.World, name string) (ranks.Engine, error) {
 		return nil, err
 	}
 	if key == "" && w.Network == "tcp" && w.Rank == 0 {
-		fmt.Fprintf(os.Stderr, "warning: ranks meet at %s without a key, where others may join, too: set %s to a file with one\n",
+		fmt.Fprintf(os.Stderr, "warning: ranks meet at %s without a key, where others may join, too: set %s to a file "+
+			"with one\n",
 			w.Master, ranks.KeyFileVar)
 	}
 	to := sockets.Options{Network: w.Network, Address: w.Master, Rank: w.Rank, Size: w.Size, Name: "sockets",

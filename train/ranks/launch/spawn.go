@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	parentPipe = 3               // the descriptor by which ranks notice the end of what has started them
+	parentPipe = 3               // the descriptor by which ranks notice the end of the launcher
 	endGrace   = 5 * time.Second // for the other ranks to end by themselves when one has
 )
 
@@ -29,7 +29,8 @@ type rankProcess struct {
 }
 
 // spawn runs this program once more for each of several devices, as ranks that meet at a socket of the machine, and
-// returns when all have ended: with Ended after an interrupt, which rank 0 is told, and after an error that a rank told.
+// returns when all have ended: with Ended after an interrupt, which rank 0 is told, and after an error that a rank
+// told.
 func spawn(ctx context.Context, devices []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,7 +53,8 @@ func spawn(ctx context.Context, devices []string) error {
 	var failed error
 	for k, device := range devices {
 		cmd := exec.Command(self, os.Args[1:]...)
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize, len(devices)),
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize,
+			len(devices)),
 			ranks.OwnSocket+"="+filepath.Join(dir, "ranks"), ranks.KeyVar+"="+key)
 		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{their}
 		apart(cmd) // Ctrl-C is passed on, once

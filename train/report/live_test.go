@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -40,22 +40,24 @@ func TestLivePlot(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := newProgress(io.Discard, io.Discard, true)
+		p := NewProgress(io.Discard, io.Discard, true)
 		var seen []bool
-		run, err := train.New(train.Spec{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir, Schedule: schedule.Schedule{Rate: 0.01}}, train.Deps{Device: dev, Hooks: []hook.Hook{p, afterSteps(func(s *hook.State) {
-			b, _ := os.ReadFile(path)
-			seen = append(seen, bytes.Contains(b, []byte("Training, mean of the epoch")))
-		})}})
+		run, err := train.New(train.Spec{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir,
+			Schedule: schedule.Schedule{Rate: 0.01}}, train.Deps{Device: dev, Hooks: []hook.Hook{p,
+			afterSteps(func(s *hook.State) {
+				b, _ := os.ReadFile(path)
+				seen = append(seen, bytes.Contains(b, []byte("Training, mean of the epoch")))
+			})}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := ""
 		run.Log = func(format string, args ...any) { log += format }
-		p.plot = &livePlot{run: run}
+		p.Live = &Live{Run: run}
 		if err := run.Train(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.plot.draw(run.History)
+		p.Live.Draw(run.History)
 		if len(seen) != 4 || seen[0] || seen[1] == blocked {
 			t.Errorf("blocked %v: the figure was there at the steps %v", blocked, seen)
 		}
@@ -65,14 +67,5 @@ func TestLivePlot(t *testing.T) {
 		if err := run.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// A run of one epoch has a figure, too.
-func TestOneEpochIsDrawn(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	out := mustRun(t, "train", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna", "off", "-o", dir)
-	if _, err := os.Stat(filepath.Join(dir, "plot.svg")); err != nil || !strings.Contains(out, "plot.svg") {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

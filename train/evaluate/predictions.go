@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"bufio"
@@ -11,7 +11,8 @@ import (
 	"onlinerna/internal/text"
 )
 
-// predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
+// predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they
+// come.
 type predictions struct {
 	*files.Output
 	buf *bufio.Writer

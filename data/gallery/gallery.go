@@ -1,4 +1,5 @@
-package main
+// Package gallery draws images of a set, with their labels and predictions, on a sheet.
+package gallery
 
 import (
 	"cmp"
@@ -18,88 +19,80 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/sheet"
 	"onlinerna/internal/text"
 )
 
-// sheetFlags are the options of a sheet of images with captions.
-type sheetFlags struct {
-	path, by, font string
-	count          int
+// Options are the choices of a sheet.
+type Options struct {
+	Path  string // of the file: .png or .jpg
+	By    string // one of the By constants
+	Font  string // a file of a TrueType or OpenType font for characters that Liberation Sans lacks
+	Count int    // images at most
 }
 
-// What the images of a sheet are grouped by.
+// Groups of images on a sheet.
 const (
-	byNothing    = "none"
-	byClass      = "class"
-	byPrediction = "prediction"
+	ByNothing    = "none"
+	ByClass      = "class"
+	ByPrediction = "prediction"
 )
 
-// add adds the options but that of the path. by lists what images can be grouped by.
-func (f *sheetFlags) add(g cli.Group, count string, most int, by ...string) {
-	g.IntVar(&f.count, count, most, "`images` on the sheet")
-	by = append([]string{byNothing}, by...)
-	g.StringVar(&f.by, "group-by", byNothing, "group the images of the sheet by: "+strings.Join(by, ", "))
-	g.Values("group-by", by...)
-	g.StringVar(&f.font, "font", "", "`file` of a TrueType or OpenType font for captions, for characters that Liberation Sans lacks")
-}
-
-// check finds mistakes; count names the option of the number, by is what images can be grouped by.
-func (f *sheetFlags) check(count string, by ...string) error {
+// Check finds mistakes; count is the option of the number, by are the groups that are possible.
+func (o *Options) Check(count string, by ...string) error {
 	switch {
-	case f.count < 1 || f.count > sheet.Most:
-		return fmt.Errorf("--%s %d: want 1 to %d images", count, f.count, sheet.Most)
-	case f.by != byNothing && !slices.Contains(by, f.by):
-		return fmt.Errorf("--group-by %s: want %s", f.by, strings.Join(append([]string{byNothing}, by...), " or "))
+	case o.Count < 1 || o.Count > sheet.Most:
+		return fmt.Errorf("--%s %d: want 1 to %d images", count, o.Count, sheet.Most)
+	case o.By != ByNothing && !slices.Contains(by, o.By):
+		return fmt.Errorf("--group-by %s: want %s", o.By, strings.Join(append([]string{ByNothing}, by...), " or "))
 	}
-	if f.font == "" {
+	if o.Font == "" {
 		return nil
 	}
-	_, err := sheet.LoadFonts(f.font)
+	_, err := sheet.LoadFonts(o.Font)
 	return err
 }
 
-// A sheetImage is an image of a set, with its caption.
-type sheetImage struct {
-	index   int            // in the set
-	label   int            // -1 for none
-	guesses []guess        // none where nothing is predicted
-	loss    float64        // NaN for none
-	seen    *imaging.Image // as the network sees it, nil where that is not shown
-	alone   bool           // without the file's own picture
+// Image is an image of a set, with its caption.
+type Image struct {
+	Index   int            // in the set
+	Label   int            // -1 for none
+	Guesses []Guess        // none where nothing is predicted
+	Loss    float64        // NaN for none
+	Seen    *imaging.Image // as the network sees it, nil where that is not shown
+	Alone   bool           // without the file's own picture
 
 	picture image.Image // of the file, at the size of a tile; nil where it cannot be read
 }
 
-// gallery draws the images of a set.
-type gallery struct {
-	*sheetFlags
-	title  string
-	place  string // of the set, which captions leave out
-	set    data.Dataset
-	name   func(class int) guess
-	budget *data.Budget
+// Gallery draws the images of a set.
+type Gallery struct {
+	*Options
+	Title  string
+	Place  string // of the set, which captions leave out
+	Set    data.Dataset
+	Name   func(class int) Guess
+	Budget *data.Budget
 }
 
-// draw writes a sheet of images, and says so.
-func (g *gallery) draw(ctx context.Context, out io.Writer, list []sheetImage) error {
+// Draw writes a sheet of images. It warns of characters that the font lacks.
+func (g *Gallery) Draw(ctx context.Context, out io.Writer, list []Image) error {
 	if len(list) == 0 {
 		return errors.New("no image to draw")
 	}
-	fonts, err := sheet.LoadFonts(g.font)
+	fonts, err := sheet.LoadFonts(g.Font)
 	if err != nil {
 		return err
 	}
 	if err := g.read(ctx, list); err != nil {
 		return err
 	}
-	c := &captions{gallery: g, fonts: fonts, missing: map[int]string{}}
-	img, err := sheet.Draw(fonts, g.title, c.groups(list))
+	c := &captions{Gallery: g, fonts: fonts, missing: map[int]string{}}
+	img, err := sheet.Draw(fonts, g.Title, c.groups(list))
 	if err != nil {
 		return err
 	}
-	if err := sheet.Write(g.path, img); err != nil {
+	if err := sheet.Write(g.Path, img); err != nil {
 		return err
 	}
 	c.tell(out)
@@ -107,18 +100,18 @@ func (g *gallery) draw(ctx context.Context, out io.Writer, list []sheetImage) er
 }
 
 // read decodes the images at their own size, and fits them into tiles.
-func (g *gallery) read(ctx context.Context, list []sheetImage) error {
+func (g *Gallery) read(ctx context.Context, list []Image) error {
 	each, ctx := errgroup.WithContext(ctx)
 	workers := min(runtime.GOMAXPROCS(0), len(list))
 	for k := range workers {
 		each.Go(func() error {
-			scratch := data.NewScratch(g.budget, workers)
+			scratch := data.NewScratch(g.Budget, workers)
 			defer scratch.Release()
 			for i := k; i < len(list); i += workers {
 				if err := ctx.Err(); err != nil {
-					return cli.Stopped("interrupted, no sheet was written")
+					return err
 				}
-				m, err := g.set.Read(list[i].index, nil, scratch)
+				m, err := g.Set.Read(list[i].Index, nil, scratch)
 				if err != nil {
 					continue // the tile says so
 				}
@@ -156,23 +149,23 @@ func fitted(m *imaging.Image) (image.Image, error) {
 
 // captions are those of a gallery.
 type captions struct {
-	*gallery
+	*Gallery
 	fonts   *sheet.Fonts
 	missing map[int]string // names of classes for which the font has no glyphs
 }
 
 // groups are the tiles of the images, in the order of the list; the largest group comes first.
-func (c *captions) groups(list []sheetImage) []sheet.Group {
+func (c *captions) groups(list []Image) []sheet.Group {
 	var groups []sheet.Group
 	at := map[int]int{}
 	for i := range list {
 		x := &list[i]
 		class := -1
 		switch {
-		case c.by == byClass:
-			class = x.label
-		case c.by == byPrediction && len(x.guesses) > 0:
-			class = x.guesses[0].Class
+		case c.By == ByClass:
+			class = x.Label
+		case c.By == ByPrediction && len(x.Guesses) > 0:
+			class = x.Guesses[0].Class
 		}
 		k, ok := at[class]
 		if !ok {
@@ -193,11 +186,11 @@ func (c *captions) groups(list []sheetImage) []sheet.Group {
 
 func (c *captions) heading(class int) sheet.Line {
 	switch {
-	case c.by == byNothing:
+	case c.By == ByNothing:
 		return sheet.Line{}
 	case class < 0:
-		return sheet.Line{Before: "no " + c.by}
-	case c.by == byClass:
+		return sheet.Line{Before: "no " + c.By}
+	case c.By == ByClass:
 		return sheet.Line{Before: "label ", Name: c.class(class)}
 	}
 	return sheet.Line{Before: "predicted ", Name: c.class(class)}
@@ -205,7 +198,7 @@ func (c *captions) heading(class int) sheet.Line {
 
 // class is the name of a class, with its number where the font has no glyphs for it.
 func (c *captions) class(class int) string {
-	name := c.name(class).Name
+	name := c.Name(class).Name
 	if c.fonts.Has(name) {
 		return name
 	}
@@ -213,13 +206,13 @@ func (c *captions) class(class int) string {
 	return fmt.Sprintf("class %d %s", class, name)
 }
 
-func (c *captions) tile(x *sheetImage) sheet.Tile {
+func (c *captions) tile(x *Image) sheet.Tile {
 	t := sheet.Tile{Frame: color.Gray{0xc0}}
-	if x.picture != nil && !x.alone {
+	if x.picture != nil && !x.Alone {
 		t.Pictures = append(t.Pictures, x.picture)
 	}
-	if x.seen != nil {
-		if m, err := fitted(x.seen); err == nil {
+	if x.Seen != nil {
+		if m, err := fitted(x.Seen); err == nil {
 			t.Pictures = append(t.Pictures, m)
 		}
 	}
@@ -227,29 +220,29 @@ func (c *captions) tile(x *sheetImage) sheet.Tile {
 		t.Caption = append(t.Caption, sheet.Line{Before: before, Name: name, After: after})
 	}
 	switch {
-	case x.label < 0:
-		for _, g := range x.guesses[:min(2, len(x.guesses))] {
+	case x.Label < 0:
+		for _, g := range x.Guesses[:min(2, len(x.Guesses))] {
 			add("", c.class(g.Class), " "+share(g.Probability))
 		}
-	case math.IsNaN(x.loss):
-		add("", c.class(x.label), "")
-	case len(x.guesses) == 0:
+	case math.IsNaN(x.Loss):
+		add("", c.class(x.Label), "")
+	case len(x.Guesses) == 0:
 		t.Frame = sheet.Wrong
-		add("label: ", c.class(x.label), "")
+		add("label: ", c.class(x.Label), "")
 		add("predicted: no number", "", "")
 	default:
 		t.Frame = sheet.Wrong
-		if x.guesses[0].Class == x.label {
+		if x.Guesses[0].Class == x.Label {
 			t.Frame = sheet.Right
 		}
-		add("label: ", c.class(x.label), "")
-		add("predicted: ", c.class(x.guesses[0].Class), "")
-		add(fmt.Sprintf("%s, loss %s", share(x.guesses[0].Probability), lossOf(x.loss)), "", "")
+		add("label: ", c.class(x.Label), "")
+		add("predicted: ", c.class(x.Guesses[0].Class), "")
+		add(fmt.Sprintf("%s, loss %s", share(x.Guesses[0].Probability), lossOf(x.Loss)), "", "")
 	}
 	if x.picture == nil {
 		add("unreadable", "", "")
 	}
-	path := filepath.ToSlash(strings.TrimPrefix(c.set.Name(x.index), filepath.Clean(c.place)+string(filepath.Separator)))
+	path := filepath.ToSlash(strings.TrimPrefix(c.Set.Name(x.Index), filepath.Clean(c.Place)+string(filepath.Separator)))
 	if cut := strings.LastIndexByte(path, '/') + 1; cut > 0 && c.fonts.Width(path) > sheet.Side {
 		add("", path[:cut], "")
 		path = path[cut:]
@@ -268,7 +261,8 @@ func (c *captions) tell(out io.Writer) {
 		list = append(list, fmt.Sprintf("class %d %s", class, name))
 	}
 	slices.Sort(list)
-	fmt.Fprintf(out, "%s: the font has no glyphs for some characters of %s: boxes stand for them; --font FILE takes others\n", c.path, strings.Join(list, ", "))
+	fmt.Fprintf(out, "%s: the font has no glyphs for some characters of %s: boxes stand for them; --font FILE takes "+
+		"others\n", c.Path, strings.Join(list, ", "))
 }
 
 // share writes a probability: one below 1 is never 100 %.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -14,38 +11,6 @@ import (
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/launch"
 )
-
-// runMany measures ranks.
-func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group) (err error) {
-	if f.threads == 0 {
-		f.threads = g.Threads()
-	}
-	options := f.options()
-	if !g.First() { // what is said of a processor is said once
-		options.log = io.Discard
-	}
-	var dev device.Device
-	own, err := launch.OwnDevice(f.device, g)
-	if err == nil {
-		dev, err = openDevice(own, options)
-	}
-	if dev, err = launch.Joined(g, dev, err, ""); err != nil {
-		return err
-	}
-	defer func() { err = device.Closed(err, dev.Close()) }()
-	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds, Within: f.within}
-	if runtime.NumCPU() >= f.threads*g.Locals() {
-		o.Whole = func(threads int) (device.Device, error) {
-			options.threads, options.log = threads, io.Discard
-			return openDevice(dev.Name(), options)
-		}
-	}
-	r, err := bench.RunMany(ctx, dev, o)
-	if err != nil || !g.First() {
-		return err
-	}
-	return f.json.Write(out, r, r.WriteTable)
-}
 
 // commDevice opens this rank's device if it adds up vectors itself, and joins it with those of the others; nil for the
 // host.
@@ -68,15 +33,16 @@ func newBenchComm() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "comm [options]",
 		Short: "Measure sums over ranks, as nccl-tests do",
-		Long: `Measure sums over the ranks that a launcher has started, for vectors of growing size: the time, the bandwidth and that of
-the bus, in the columns of nccl-tests; beside the library's own blocking call, in turn. On GPUs they are NCCL's.`,
+		Long: `Measure sums over the ranks of a launcher for vectors of growing size: time, bandwidth and bus bandwidth, in
+the columns of nccl-tests. Rounds alternate with the library's own blocking call. On GPUs NCCL adds up.`,
 		Example: `  mpirun -n 4 rna bench comm
   rna bench comm --device cuda:all
   mpirun -n 2 rna bench comm --min 1000000 --max 100000000`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Min < 4 || o.Max < o.Min || o.Rounds < 1 {
-				return cli.Usage(cmd, fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds))
+				return cli.Usage(cmd, fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max,
+					o.Rounds))
 			}
 			return ranksOf.Run(cmd.Context(), wanted, func(g *ranks.Group) (err error) {
 				if o.Ranks, o.Device = g, nil; !g.Single() {
@@ -99,8 +65,9 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 	s := cli.NewGroup("Options")
 	s.IntVar(&o.Min, "min", 8, "`bytes` of the smallest vector; each size is four times the one before")
 	s.IntVar(&o.Max, "max", 128<<20, "`bytes` of the largest vector at most")
-	s.IntVar(&o.Rounds, "rounds", 5, "in which each way is measured, in turn")
-	s.StringVar(&wanted, "device", "auto", "cpu: vectors in the host's memory; cuda, cuda:all, cuda:0,2: in that of a GPU of each rank; auto: as the launcher is MPI's or torchrun's")
+	s.IntVar(&o.Rounds, "rounds", 5, "rounds of the measurements")
+	s.StringVar(&wanted, "device", "auto", "cpu: vectors in the host's memory; cuda, cuda:all, cuda:0,2: in the memory "+
+		"of a GPU of each rank; auto: by the launcher, MPI or torchrun")
 	s.Values("device", deviceValues...)
 	addRanks(s, &ranksOf)
 	out.Add(s)

@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // compare is an error where ranks evaluate other things.
-func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
+func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 	if g.Single() {
 		return nil
 	}
@@ -24,10 +24,12 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 		name  string
 		value any
 	}{
-		{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"val-split", f.valSplit}, {"all-images", f.allImages}, {"batch", f.batch},
-		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation}, {"fast-decode", f.fastDecode},
-		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", f.testFlip}, {"precision", f.precision},
-		{"predictions", f.predictions}, {"worst", []any{f.sheet.path, f.sheet.count}}, {"max-bad", f.maxBad},
+		{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"val-split", o.ValSplit},
+		{"all-images", o.AllImages}, {"batch", o.Batch},
+		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation},
+		{"fast-decode", o.FastDecode},
+		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", o.TestFlip}, {"precision", o.Precision},
+		{"predictions", o.Predictions}, {"worst", []any{o.Sheet.Path, o.Sheet.Count}}, {"max-bad", o.MaxBad},
 	} {
 		facts = append(facts, ranks.Fact{Name: x.name, Value: fmt.Sprint(x.value)})
 	}
@@ -37,16 +39,17 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 	return g.Compare(facts...)
 }
 
-// score evaluates, and writes the predictions if they are asked for. Ranks evaluate their batches, which are put together for rank 0.
-func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (network.Score, error) {
-	if f.sheet.path != "" {
-		f.report.worst = &worst{most: f.sheet.count, classes: len(f.report.names)}
+// score evaluates, and writes the predictions if they are asked for. Ranks evaluate their batches, which are put
+// together for rank 0.
+func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (network.Score, error) {
+	if o.Sheet.Path != "" {
+		o.report.worst = &worst{most: o.Sheet.Count, classes: len(o.report.names)}
 	}
 	var p *predictions
 	var write func([]byte) error
-	if f.predictions != "" && g.First() {
+	if o.Predictions != "" && g.First() {
 		var err error
-		if p, err = newPredictions(f.predictions, f.report.names); err != nil {
+		if p, err = newPredictions(o.Predictions, o.report.names); err != nil {
 			return network.Score{}, err
 		}
 		defer p.Abort()
@@ -62,17 +65,17 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 		if err := m.Before(b.Step); err != nil {
 			return err
 		}
-		if f.report.worst != nil {
-			f.report.worst.add(b, logits)
+		if o.report.worst != nil {
+			o.report.worst.add(b, logits)
 		}
-		f.report.add(b, logits)
+		o.report.add(b, logits)
 		switch {
-		case f.predictions == "":
+		case o.Predictions == "":
 		case g.Single():
-			lines = appendPredictions(lines[:0], e.set, f.report.names, b, logits)
+			lines = appendPredictions(lines[:0], e.set, o.report.names, b, logits)
 			return write(lines)
 		default:
-			m.Give(b.Step, appendPredictions(nil, e.set, f.report.names, b, logits))
+			m.Give(b.Step, appendPredictions(nil, e.set, o.report.names, b, logits))
 		}
 		return nil
 	}, nil)
@@ -80,14 +83,15 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 		err = m.Rest()
 	}
 	if err == nil {
-		err = f.report.sum(g, &sum)
+		err = o.report.sum(g, &sum)
 	}
 	bad := e.loader.Images() - sum.Images
 	switch {
 	case err != nil:
 		return network.Score{}, err
 	case !g.Single() && bad > e.loader.Allowed():
-		return network.Score{}, &ranks.RankError{Name: "all ranks", Err: &data.TooManyBad{Bad: bad, Of: e.loader.Images(), Allowed: e.loader.Allowed()}}
+		return network.Score{}, &ranks.RankError{Name: "all ranks", Err: &data.TooManyBad{Bad: bad, Of: e.loader.Images(),
+			Allowed: e.loader.Allowed()}}
 	case sum.Images == 0:
 		return network.Score{}, network.ErrNoImage
 	case p != nil:
@@ -96,8 +100,8 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 	return sum.Score(), err
 }
 
-// sum makes what a rank has found that of all.
-func (r *evalReport) sum(g *ranks.Group, t *network.Tally) error {
+// sum adds up the results of all ranks.
+func (r *Report) sum(g *ranks.Group, t *network.Tally) error {
 	if g.Single() {
 		return nil
 	}

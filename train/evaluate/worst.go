@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"onlinerna/data"
+	"onlinerna/data/gallery"
 	"onlinerna/internal/canvas"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
@@ -18,7 +19,7 @@ import (
 	"onlinerna/train/report"
 )
 
-// worst keeps the images with the highest loss of those that it is given.
+// worst keeps the images with the highest loss.
 type worst struct {
 	most, classes int
 	list          []worstImage // the highest loss first; of equals the first in the dataset
@@ -58,55 +59,58 @@ func (w *worst) add(b *data.Batch, logits []float32) {
 }
 
 // images are those for a sheet. name names classes.
-func (w *worst) images(name func(class int) guess) (list []sheetImage) {
+func (w *worst) images(name func(class int) gallery.Guess) (list []gallery.Image) {
 	for _, x := range w.list {
-		s := sheetImage{index: x.Index, label: x.Label, loss: x.Loss}
+		s := gallery.Image{Index: x.Index, Label: x.Label, Loss: x.Loss}
 		if x.Predicted >= 0 {
 			g := name(x.Predicted)
 			g.Probability = x.Probability
-			s.guesses = []guess{g}
+			s.Guesses = []gallery.Guess{g}
 		}
 		list = append(list, s)
 	}
 	return list
 }
 
-// checkPictures finds mistakes in what is to be drawn.
-func (f *evalFlags) checkPictures() error {
-	if err := f.sheet.check("worst-count", byClass, byPrediction); err != nil {
+// CheckPictures finds mistakes in the names and the sizes of pictures.
+func (o *Options) CheckPictures() error {
+	if err := o.Sheet.Check("worst-count", gallery.ByClass, gallery.ByPrediction); err != nil {
 		return err
 	}
-	if f.confusion == "" || f.confusionIsCSV() {
+	if o.Confusion == "" || o.confusionIsCSV() {
 		return nil
 	}
-	_, err := canvas.FormatOf(f.confusion)
+	_, err := canvas.FormatOf(o.Confusion)
 	return err
 }
 
-func (f *evalFlags) confusionIsCSV() bool {
-	return strings.EqualFold(filepath.Ext(f.confusion), ".csv")
+func (o *Options) confusionIsCSV() bool {
+	return strings.EqualFold(filepath.Ext(o.Confusion), ".csv")
 }
 
 // writePictures writes the confusion matrix and the sheet of the worst images, where they are asked for.
-func (f *evalFlags) writePictures(ctx context.Context, e *evaluation, out io.Writer) error {
+func (o *Options) writePictures(ctx context.Context, e *evaluation, out io.Writer) error {
 	var err error
-	if f.confusionIsCSV() {
-		err = files.WriteTo(f.confusion, f.report.writeConfusion)
+	if o.confusionIsCSV() {
+		err = files.WriteTo(o.Confusion, o.report.writeConfusion)
 	} else {
-		err = canvas.Draw(f.confusion, func(w io.Writer, format string) error {
-			return report.Confusion(w, format, fmt.Sprintf("%s on %s", f.report.Model, filepath.Base(f.data)), f.report.names, f.report.confusion)
+		err = canvas.Draw(o.Confusion, func(w io.Writer, format string) error {
+			return report.Confusion(w, format, fmt.Sprintf("%s on %s", o.report.Model, filepath.Base(o.Data)), o.report.names,
+				o.report.confusion)
 		})
 	}
-	if err != nil || f.sheet.path == "" {
+	if err != nil || o.Sheet.Path == "" {
 		return err
 	}
-	list := f.report.worst.list
-	name := namer(f.report.names, len(f.report.names))
-	g := gallery{sheetFlags: &f.sheet, title: fmt.Sprintf("%s on %s: the highest losses of %s", f.report.Model, f.data, text.Count(f.report.Score.Images, "image")),
-		place: f.data, set: e.set, name: name, budget: data.NewBudget(f.decoding, 1)}
-	if err := g.draw(ctx, out, f.report.worst.images(name)); err != nil {
+	list := o.report.worst.list
+	name := gallery.Namer(o.report.names, len(o.report.names))
+	g := gallery.Gallery{Options: &o.Sheet, Title: fmt.Sprintf("%s on %s: the highest losses of %s", o.report.Model,
+		o.Data, text.Count(o.report.Score.Images, "image")),
+		Place: o.Data, Set: e.set, Name: name, Budget: data.NewBudget(o.DecodeMemory, 1)}
+	if err := g.Draw(ctx, out, o.report.worst.images(name)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s with losses from %.4g to %.4g\n", f.sheet.path, text.Count(len(list), "image"), list[0].Loss, list[len(list)-1].Loss)
+	_, err = fmt.Fprintf(out, "%s: %s with losses from %.4g to %.4g\n", o.Sheet.Path, text.Count(len(list), "image"),
+		list[0].Loss, list[len(list)-1].Loss)
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package evaluate
 
 import (
 	"encoding/csv"
@@ -12,13 +12,13 @@ import (
 	"onlinerna/train/network"
 )
 
-// evalReport is what an evaluation found, as --json prints it.
-type evalReport struct {
+// Report holds the results of an evaluation.
+type Report struct {
 	Model       string        `json:"model"`
 	Score       network.Score `json:"score"`
 	Interval    [2]float64    `json:"top1_interval"`     // 95 %, Wilson's, in percent
 	Calibration float64       `json:"calibration_error"` // expected, of 15 bins of confidence
-	Classes     []classScore  `json:"classes"`
+	Classes     []ClassScore  `json:"classes"`
 
 	names     []string
 	confusion [][]int // by label, then by the class that was predicted
@@ -26,15 +26,15 @@ type evalReport struct {
 	worst     *worst // nil where they are not asked for
 }
 
-// classScore is how the images of a class fare.
-type classScore struct {
+// ClassScore is the accuracy on the images of a class.
+type ClassScore struct {
 	Name   string  `json:"name"`
 	Images int     `json:"images"`
 	Top1   float64 `json:"top1"` // percent
 }
 
-func newEvalReport(names []string, outputs int) *evalReport {
-	r := &evalReport{confusion: make([][]int, outputs)}
+func newReport(names []string, outputs int) *Report {
+	r := &Report{confusion: make([][]int, outputs)}
 	for i := range r.confusion {
 		r.confusion[i] = make([]int, outputs)
 		name := strconv.Itoa(i)
@@ -47,7 +47,7 @@ func newEvalReport(names []string, outputs int) *evalReport {
 }
 
 // add takes the logits of a batch.
-func (r *evalReport) add(b *data.Batch, logits []float32) {
+func (r *Report) add(b *data.Batch, logits []float32) {
 	k := len(r.names)
 	for i, label := range b.Labels[:b.N] {
 		p := network.Softmax(logits[i*k : (i+1)*k])
@@ -70,8 +70,8 @@ func (r *evalReport) add(b *data.Batch, logits []float32) {
 	}
 }
 
-// finish works out what follows from the images.
-func (r *evalReport) finish(model string, s network.Score) {
+// finish computes the interval, the calibration error and the scores of classes.
+func (r *Report) finish(model string, s network.Score) {
 	r.Model, r.Score = model, s
 	r.Interval = wilson(s.Top1/100, s.Images)
 	for _, b := range r.bins {
@@ -83,7 +83,7 @@ func (r *evalReport) finish(model string, s network.Score) {
 			n += x
 		}
 		if n > 0 {
-			r.Classes = append(r.Classes, classScore{r.names[i], n, 100 * float64(row[i]) / float64(n)})
+			r.Classes = append(r.Classes, ClassScore{r.names[i], n, 100 * float64(row[i]) / float64(n)})
 		}
 	}
 }
@@ -96,11 +96,12 @@ func wilson(p float64, n int) [2]float64 {
 	const z = 1.959963984540054
 	k := float64(n)
 	mid, half := p+z*z/(2*k), z*math.Sqrt(p*(1-p)/k+z*z/(4*k*k))
-	return [2]float64{max(0, 100*(mid-half)/(1+z*z/k)), min(100, 100*(mid+half)/(1+z*z/k))} // rounding may go past the ends
+	// rounding may go past the ends
+	return [2]float64{max(0, 100*(mid-half)/(1+z*z/k)), min(100, 100*(mid+half)/(1+z*z/k))}
 }
 
 // writeConfusion writes the confusion matrix: a row for each label that occurs, a column for each class.
-func (r *evalReport) writeConfusion(w io.Writer) error {
+func (r *Report) writeConfusion(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := []string{"label"}
 	for _, name := range r.names {
@@ -124,14 +125,15 @@ func (r *evalReport) writeConfusion(w io.Writer) error {
 	return c.Error()
 }
 
-// print prints the report in lines, with each class if that is asked for.
-func (r *evalReport) print(out io.Writer, classes bool) error {
+// Print prints the report in lines, with each class if that is asked for.
+func (r *Report) Print(out io.Writer, classes bool) error {
 	if classes {
 		for _, c := range r.Classes {
 			fmt.Fprintf(out, "%7.2f %%  of %6d  %s\n", c.Top1, c.Images, text.Printable(c.Name))
 		}
 	}
-	fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0], r.Interval[1], r.Calibration)
+	fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0],
+		r.Interval[1], r.Calibration)
 	fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%", r.Model, r.Score.Images, r.Score.Loss, r.Score.Top1)
 	if len(r.names) > 5 {
 		fmt.Fprintf(out, ", top-5 %.2f %%", r.Score.Top5)

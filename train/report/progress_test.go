@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"strings"
@@ -9,7 +9,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// The line of an epoch says which of its weights are the best of the run so far, and by what where that is not their error on validation images.
+// The line of an epoch says which of its weights are the best of the run so far, and by what where that is not their
+// error on validation images.
 func TestEpochLine(t *testing.T) {
 	score := func(wrong, loss float64) network.Score {
 		return network.Score{Top1: 100 - wrong, Loss: loss, Images: 10}
@@ -28,7 +29,8 @@ func TestEpochLine(t *testing.T) {
 		want  string
 	}{
 		{hook.ByError, 5, "error: SGD 30.00 %, average of 5 20.00 % (best so far), average of 10 22.00 %, RNA 20.00 %  "},
-		{hook.ByLoss, 5, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 % (best so far by validation loss), RNA 20.00 %  "},
+		{hook.ByLoss, 5, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 % (best so far by validation " +
+			"loss), RNA 20.00 %  "},
 		{hook.ByLoss, 4, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 %, RNA 20.00 %  "},
 	} {
 		if best(x.by, x.epoch); !strings.Contains(plain(epochLine(&c, &r)), x.want) {
@@ -36,7 +38,8 @@ func TestEpochLine(t *testing.T) {
 		}
 	}
 	best(hook.ByError, 3)
-	want := "validation error: average of 5 20.00 %, loss 0.2000; RNA 20.00 %, loss 0.4000; average of 10 22.00 %, loss 0.1000; SGD 30.00 %, loss 0.3100; " +
+	want := "validation error: average of 5 20.00 %, loss 0.2000; RNA 20.00 %, loss 0.4000; average of 10 22.00 %, " +
+		"loss 0.1000; SGD 30.00 %, loss 0.3100; " +
 		"best of the run: average of 5 of epoch 3, 20.00 %, loss 0.2000"
 	if got := rankingLine(&c, &r); got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -46,12 +49,18 @@ func TestEpochLine(t *testing.T) {
 	if got, want := plain(epochLine(&c, &r)), "RNA 20.00 % (best so far by held-out loss)"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := rankingLine(&c, &r), "held-out loss: RNA 0.0500; SGD 0.1000; best of the run: RNA of epoch 5"; got != want {
+	if got, want := rankingLine(&c, &r),
+		"held-out loss: RNA 0.0500; SGD 0.1000; best of the run: RNA of epoch 5"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.SGD, r.RNA, r.Averages, r.Bad = nil, nil, nil, 1
-	if got, want := plain(epochLine(&c, &r)), "held-out error: SGD 10.00 %, RNA 11.00 % (best so far by held-out loss)  1 image unreadable  "; !strings.Contains(got, want) {
+	if got, want := plain(epochLine(&c, &r)), "held-out error: SGD 10.00 %, RNA 11.00 % (best so far by held-out loss) "+
+		" 1 image unreadable  "; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	r.Skipped, r.LossScale = 2, 1024
+	if got := plain(epochLine(&c, &r)); !strings.Contains(got, "  skipped 2 steps, loss scale 1024  ") {
+		t.Errorf("%q", got)
 	}
 }
 

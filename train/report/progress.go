@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"context"
@@ -14,16 +14,15 @@ import (
 	"onlinerna/train/network"
 )
 
-// progress shows how a run comes along: a bar on a terminal, otherwise a line now and then; and a
-// line for each epoch.
-type progress struct {
-	out     io.Writer   // lines
-	err     io.Writer   // the bar, and what is logged
-	spec    *train.Spec // of the run, resolved
+// Progress is a hook that shows a run: a bar on a terminal, elsewhere a line a minute, and a line an epoch.
+type Progress struct {
+	out     io.Writer // lines
+	err     io.Writer // the bar and logged lines
 	quiet   bool
-	verbose bool // a line with all losses, too
+	Spec    *train.Spec // of the run, resolved
+	Verbose bool        // also a line with all losses
 	tty     bool
-	plot    *livePlot // nil for none
+	Live    *Live // draws the run; nil: nobody
 	bar     *terminal.Bar
 	epoch   int       // that the bar is for, 0 without one
 	next    time.Time // of the next line, off a terminal
@@ -32,25 +31,27 @@ type progress struct {
 }
 
 var (
-	_ hook.AsyncHook = (*progress)(nil)
-	_ hook.EpochHook = (*progress)(nil)
+	_ hook.AsyncHook = (*Progress)(nil)
+	_ hook.EpochHook = (*Progress)(nil)
 )
 
-// every is the time between lines within an epoch, off a terminal.
-const every = time.Minute
+// Every is the time between lines without a terminal.
+const Every = time.Minute
 
-func newProgress(out, err io.Writer, quiet bool) *progress {
-	return &progress{out: out, err: err, quiet: quiet, tty: terminal.Is(err), bar: terminal.NewBar(err, quiet), next: time.Now().Add(every)}
+// NewProgress writes lines to out, and the bar and logged lines to err. A quiet one writes logged lines alone.
+func NewProgress(out, err io.Writer, quiet bool) *Progress {
+	return &Progress{out: out, err: err, quiet: quiet, tty: terminal.Is(err), bar: terminal.NewBar(err, quiet),
+		next: time.Now().Add(Every)}
 }
 
 // Name is that of the hook.
-func (p *progress) Name() string { return "progress" }
+func (p *Progress) Name() string { return "progress" }
 
-// Async implements train.AsyncHook.
-func (p *progress) Async() bool { return true }
+// Async implements hook.AsyncHook.
+func (p *Progress) Async() bool { return true }
 
-// AfterStep moves the bar, or prints a line now and then where there is none.
-func (p *progress) AfterStep(_ context.Context, s *hook.State) error {
+// AfterStep moves the bar, or prints a line a minute without a terminal.
+func (p *Progress) AfterStep(_ context.Context, s *hook.State) error {
 	if p.began.IsZero() {
 		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches))
 	}
@@ -59,15 +60,17 @@ func (p *progress) AfterStep(_ context.Context, s *hook.State) error {
 	case p.tty:
 		p.draw(s)
 	case time.Now().After(p.next):
-		p.next = time.Now().Add(every)
-		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f%s\n", s.Epoch, s.Epochs, s.Batch, s.Batches, s.Step.Loss,
+		p.next = time.Now().Add(Every)
+		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f%s\n", s.Epoch, s.Epochs, s.Batch, s.Batches,
+			s.Step.Loss,
 			p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	}
 	return nil
 }
 
-func (p *progress) draw(s *hook.State) {
-	what := fmt.Sprintf("epoch %d/%d, loss %.3f%s", s.Epoch, s.Epochs, s.Step.Loss, p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
+func (p *Progress) draw(s *hook.State) {
+	what := fmt.Sprintf("epoch %d/%d, loss %.3f%s", s.Epoch, s.Epochs, s.Step.Loss,
+		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	if p.epoch != s.Epoch {
 		p.epoch = s.Epoch
 		p.bar.Start(what, int64(s.Batches), terminal.CountSteps)
@@ -76,9 +79,9 @@ func (p *progress) draw(s *hook.State) {
 	p.bar.Set(int64(s.Batch))
 }
 
-// left tells how long the run is going to take, by the time of the epochs since it began here: the whole ones that are over, and a part of the
-// one in progress. Of the last epoch's end there is nothing to tell.
-func (p *progress) left(s *hook.State, epochs int, part float64) string {
+// left tells how long the run is going to take, by the time of the epochs since it began here: the whole ones that are
+// over, and a part of the one in progress. Of the last epoch's end there is nothing to tell.
+func (p *Progress) left(s *hook.State, epochs int, part float64) string {
 	at := float64(epochs) + part
 	if p.began.IsZero() {
 		p.began, p.from = time.Now(), at
@@ -105,30 +108,30 @@ func duration(t time.Duration) string {
 	return fmt.Sprintf("%.1f days", t.Hours()/24)
 }
 
-// done removes the bar.
-func (p *progress) done() {
+// Done removes the bar.
+func (p *Progress) Done() {
 	p.bar.Finish()
 	p.epoch = 0
 }
 
-// log prints a line above the bar.
-func (p *progress) log(format string, args ...any) {
-	p.done()
+// Log prints a line above the bar.
+func (p *Progress) Log(format string, args ...any) {
+	p.Done()
 	fmt.Fprintln(p.err, terminal.Wrap(p.err, text.PrintableLines(fmt.Sprintf(format, args...)), "  "))
 }
 
 // AfterEpoch prints the line of the epoch.
-func (p *progress) AfterEpoch(_ context.Context, s *hook.State) error {
-	if p.plot != nil {
-		p.plot.after(*s.Record)
+func (p *Progress) AfterEpoch(_ context.Context, s *hook.State) error {
+	if p.Live != nil {
+		p.Live.after(*s.Record)
 	}
 	if p.quiet {
 		return nil
 	}
-	p.done()
-	p.next = time.Now().Add(every)
-	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, epochLine(p.spec, s.Record)+p.left(s, s.Epoch, 0), "  "))
-	if line := rankingLine(p.spec, s.Record); p.verbose && line != "" && err == nil {
+	p.Done()
+	p.next = time.Now().Add(Every)
+	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, epochLine(p.Spec, s.Record)+p.left(s, s.Epoch, 0), "  "))
+	if line := rankingLine(p.Spec, s.Record); p.Verbose && line != "" && err == nil {
 		_, err = fmt.Fprintln(p.out, terminal.Wrap(p.out, "\u00a0 "+line, "    "))
 	}
 	return err
@@ -170,7 +173,8 @@ func judgedBy(c *train.Spec, held bool) string {
 	return images + c.BestBy
 }
 
-// epochLine sums up an epoch: the errors of each kind of weights on the validation images, or without any on the held-out ones.
+// epochLine sums up an epoch: the errors of each kind of weights on the validation images, or without any on the
+// held-out ones.
 func epochLine(c *train.Spec, r *hook.EpochRecord) string {
 	var b strings.Builder
 	width := len(fmt.Sprint(c.Epochs))

@@ -1,0 +1,102 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"onlinerna/data"
+	"onlinerna/data/gallery"
+	"onlinerna/train/network"
+)
+
+// TestWorst keeps the images of the highest losses, the first of equals first, and those without a number before all.
+func TestWorst(t *testing.T) {
+	w := worst{most: 3, classes: 2}
+	nan := float32(math.NaN())
+	for i, margins := range [][]float32{{1, 4, 2}, {3, 4, nan}} { // of the wrong class
+		b := &data.Batch{N: 3, Labels: []int32{0, 1, 0}, Index: []int{3 * i, 3*i + 1, 3*i + 2}}
+		var logits []float32
+		for k, m := range margins {
+			x := []float32{m, m}
+			x[b.Labels[k]] = 0
+			logits = append(logits, x...)
+		}
+		w.add(b, logits)
+	}
+	list := w.images(func(class int) gallery.Guess {
+		return gallery.Guess{Class: class, Name: fmt.Sprint("class ",
+			class)}
+	})
+	if len(list) != 3 || list[0].Index != 5 || list[1].Index != 1 || list[2].Index != 4 {
+		t.Fatalf("%+v", list)
+	}
+	if len(list[0].Guesses) != 0 || list[0].Label != 0 || list[1].Label != 1 || list[1].Guesses[0].Name != "class 0" {
+		t.Errorf("%+v", list)
+	}
+	if p := list[1].Guesses[0].Probability; math.Abs(p-1/(1+math.Exp(-4))) > 1e-6 {
+		t.Errorf("probability %g", p)
+	}
+	if x := w.list[1].Loss; math.Abs(x-math.Log(1+math.Exp(4))) > 1e-6 {
+		t.Errorf("loss %g", x)
+	}
+}
+
+func TestPredictionNames(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		row  []float32
+		want int
+	}{{[]float32{1, 3, 3}, 1}, {[]float32{-1}, 0}, {[]float32{2, nan}, -1}, {nil, -1}} {
+		if got := largest(c.row); got != c.want {
+			t.Errorf("largest of %v is %d, want %d", c.row, got, c.want)
+		}
+	}
+}
+
+// TestReport computes a report of four images by hand.
+func TestReport(t *testing.T) {
+	r := newReport([]string{"a", "b"}, 3)
+	l3 := float32(math.Log(3))
+	b := &data.Batch{N: 4, Labels: []int32{0, 0, 1, 1}}
+	inf := float32(math.Inf(-1))
+	r.add(b, []float32{l3, 0, inf, 0, l3, inf, 0, l3, inf, 0, l3, inf}) // confidence 3/4 each
+	r.finish("x", network.Score{Top1: 75, Images: 4})
+	if r.Calibration > 1e-7 { // three of four are right
+		t.Errorf("calibration error %g", r.Calibration)
+	}
+	if len(r.Classes) != 2 || r.Classes[0] != (ClassScore{"a", 2, 50}) || r.Classes[1] != (ClassScore{"b", 2, 100}) {
+		t.Errorf("%+v", r.Classes)
+	}
+	var csv strings.Builder
+	if err := r.writeConfusion(&csv); err != nil || csv.String() != "label,a,b,2\na,1,1,0\nb,0,2,0\n" {
+		t.Errorf("%q, %v", csv.String(), err)
+	}
+	// 3 of 4, by Wilson's formula.
+	if got := r.Interval; math.Abs(got[0]-30.0642) > 1e-3 || math.Abs(got[1]-95.4413) > 1e-3 {
+		t.Errorf("interval %v", got)
+	}
+}
+
+func TestTookNamesWeights(t *testing.T) {
+	r := &Run{File: "best.safetensors"}
+	for kind, want := range map[network.Kind]string{network.SGD: "SGD",
+		network.SGDStats: "SGD with BatchNorm recalibrated", network.Average: "the average"} {
+		if got := r.took(network.Meta{Kind: kind, Epoch: 5}); got != "best.safetensors: "+want+" of epoch 5" {
+			t.Error(got)
+		}
+	}
+}
+
+// The ends of the interval are no less than 0 and no more than 100.
+func TestWilson(t *testing.T) {
+	for n := 1; n < 100; n++ {
+		if lo := wilson(0, n)[0]; lo < 0 || lo > 1e-9 || math.Signbit(lo) {
+			t.Errorf("none of %d: from %g on", n, lo)
+		}
+		if hi := wilson(1, n)[1]; hi > 100 {
+			t.Errorf("all of %d: up to %g", n, hi)
+		}
+	}
+}

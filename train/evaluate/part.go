@@ -1,0 +1,127 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"onlinerna/data"
+	"onlinerna/data/pack"
+	"onlinerna/internal/catalogue"
+	"onlinerna/internal/files"
+	"onlinerna/internal/text"
+	"onlinerna/train"
+	"onlinerna/train/network"
+)
+
+// place finds the images that the command line leaves out: those of the weights.
+func (o *Options) place(meta *network.Meta) error {
+	if o.Data != "" {
+		return nil
+	}
+	s := meta.Split
+	if s == nil {
+		o.Data = "glyphs"
+		return nil
+	}
+	o.Data = s.Data
+	if s.ValData != "" {
+		o.Data = s.ValData
+	}
+	at, err := catalogue.Locate(o.Data, catalogue.Images)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(at); err != nil && o.Data != "glyphs" {
+		return fmt.Errorf("the images of the weights' run are not at %s: name their place by --data", o.Data)
+	}
+	return nil
+}
+
+// openPart opens the images that are evaluated: of the training images only those that the run left out, unless the
+// options choose others.
+func (o *Options) openPart(meta *network.Meta, classes []string) (data.Dataset, error) {
+	o.note = ""
+	set, err := data.OpenEval(o.Data, classes)
+	if err != nil && (o.ValSplit > 0 || meta.Split != nil && meta.Split.ValSplit > 0 && !o.AllImages) {
+		if whole, err2 := data.OpenUndivided(o.Data, classes); err2 == nil {
+			set, err = whole, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	part, err := o.divide(set, meta)
+	if err != nil {
+		return nil, errors.Join(err, closeData(set))
+	}
+	return part, nil
+}
+
+// divide is the part of a set that is evaluated, and notes which it is.
+func (o *Options) divide(set data.Dataset, meta *network.Meta) (part data.Dataset, err error) {
+	s := meta.Split
+	switch {
+	case o.ValSplit > 0:
+		return data.HeldByClass(set, o.ValSplit)
+	case s == nil:
+		if meta.Kind != "" && o.Data != "glyphs" {
+			o.note = fmt.Sprintf("%s does not say on which images it was trained: all of %s are evaluated; for a run with "+
+				"--val-split, give the same share here", o.Weights, o.Data)
+		}
+		return set, nil
+	}
+	same := s.Is(set)
+	changed := !same && s.ValSplit > 0 && files.Same(o.Data, s.Data) // images came or went, or weights are old
+	all, images := set.Len(), text.Count(set.Len(), "image")
+	switch {
+	case !same && !changed:
+		switch {
+		case packedFrom(s.Data, set, meta.Classes):
+			o.note = fmt.Sprintf("%s has as many images of the same classes as %s was packed from: the weights were probably "+
+				"trained on most of them; evaluate on %[2]s",
+				o.Data, s.Data)
+		case s.ValSplit > 0:
+			o.note = fmt.Sprintf("%s has other images than %s, where the weights' run had --val-split %g: all of them are "+
+				"evaluated; if the run was trained on some, give it here, too",
+				o.Data, s.Data, s.ValSplit)
+		}
+		return set, nil
+	case o.AllImages:
+		o.note = fmt.Sprintf("all %s of %s, also those that the weights were trained on", images, o.Data)
+		return set, nil
+	case s.ValSplit > 0:
+		part, err = data.HeldByClass(set, s.ValSplit)
+		o.note = fmt.Sprintf("--val-split %g, as the weights' run had it", s.ValSplit)
+	case s.Holdout > 0:
+		part, err = train.Held(set, s.Holdout, s.Seed)
+		o.note = fmt.Sprintf("--holdout %g, as the weights' run had it", s.Holdout)
+	default:
+		o.note = fmt.Sprintf("the weights were trained on all %s of %s: only other images say how good they are", images,
+			o.Data)
+		return set, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.note += fmt.Sprintf(": the %d of %s of %s that were not trained on; --all-images evaluates all", part.Len(),
+		text.Thousands(all)+" images", o.Data)
+	if changed && s.Names != "" {
+		o.note += ". Images have been added, removed or renamed since: some of these may have been trained on"
+	}
+	return part, nil
+}
+
+// packedFrom reports whether a set looks like the source of the packed one at a place.
+func packedFrom(place string, set data.Dataset, classes []string) bool {
+	r, err := pack.ReadReport(place)
+	if err != nil {
+		return false
+	}
+	images := 0
+	for _, s := range r.Splits {
+		images += s.Images
+	}
+	return images == set.Len() && slices.Equal(classes, set.Classes())
+}

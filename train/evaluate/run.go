@@ -1,0 +1,130 @@
+package evaluate
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"onlinerna/internal/files"
+	"onlinerna/internal/text"
+	"onlinerna/train"
+	"onlinerna/train/network"
+)
+
+// Run is the folder of a run that stands for its weights.
+type Run struct {
+	Dir    string
+	File   string // its best weights
+	Config train.Spec
+}
+
+// FindRun is the run in a folder, nil where path is none: a file, or a folder of something else.
+func FindRun(path string) (*Run, error) {
+	if st, err := os.Stat(path); err != nil || !st.IsDir() {
+		return nil, nil
+	}
+	c, err := train.ReadSpec(path)
+	if err != nil {
+		if _, none := os.Stat(filepath.Join(path, "metrics.jsonl")); none == nil {
+			return nil, err
+		}
+		return nil, nil // others have a config.json, too
+	}
+	r := &Run{Dir: path, Config: c}
+	for _, name := range []string{"best.safetensors", "final.safetensors"} {
+		if file := filepath.Join(path, name); files.IsRegular(file) {
+			r.File = file
+			return r, nil
+		}
+	}
+	checkpoint, err := train.Checkpoint(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the run has no weights yet: %w", path, err)
+	}
+	r.File = filepath.Join(checkpoint, "weights.safetensors")
+	return r, nil
+}
+
+// took says which of the run's weights were taken.
+func (r *Run) took(m network.Meta) string {
+	sgd := r.Config.OptimizerName()
+	name := map[network.Kind]string{network.SGD: sgd, network.SGDStats: sgd + " with BatchNorm recalibrated",
+		network.RNA: "RNA", network.Average: "the average", network.EMA: "the EMA"}[m.Kind]
+	return fmt.Sprintf("%s: %s of epoch %d", r.File, cmp.Or(name, string(m.Kind), "weights"), m.Epoch)
+}
+
+// Split is how the run divided its data, for weights that do not say it.
+func (r *Run) Split() *network.Split {
+	c := &r.Config
+	return &network.Split{Data: cmp.Or(c.Data, "glyphs"), ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout,
+		Seed: c.Seed}
+}
+
+// Located is a split with the places of images as they are from here: those that are not may lie where the run was
+// started.
+func (r *Run) Located(s network.Split) *network.Split {
+	dir, err := filepath.Abs(r.Dir)
+	base, ok := strings.CutSuffix(dir, string(filepath.Separator)+filepath.Clean(r.Config.Out))
+	if err != nil || !ok {
+		return &s
+	}
+	for _, place := range []*string{&s.Data, &s.ValData} {
+		there := filepath.Join(base, *place)
+		if _, err := os.Stat(*place); err == nil || *place == "" || filepath.IsAbs(*place) {
+			continue
+		}
+		if _, err := os.Stat(there); err == nil {
+			*place = there
+		}
+	}
+	return &s
+}
+
+// IsRun says whether a path is the folder of a run.
+func IsRun(path string) bool {
+	r, err := FindRun(path)
+	return r != nil || err != nil
+}
+
+// Expand puts files in the place of folders of runs: of the only argument the kept weights, if row, else the best
+// weights of each.
+func Expand(args []string, row bool, log io.Writer) ([]string, *Run, error) {
+	var files []string
+	var only *Run
+	for _, arg := range args {
+		run, err := FindRun(arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case run == nil:
+			files = append(files, arg)
+			continue
+		case len(args) == 1 && row:
+			_, kept, err := train.Kept(arg, run.Config)
+			if err == nil && len(kept) < 2 {
+				err = fmt.Errorf("%s has kept the weights of %s: a row of them is extrapolated; train with --keep-every 1, "+
+					"which keeps those of each epoch",
+					arg, text.Count(len(kept), "epoch"))
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			fmt.Fprintf(log, "%s: %s to %s\n", text.Count(len(kept), "file"), kept[0], kept[len(kept)-1])
+			return kept, run, nil
+		}
+		meta, err := network.ReadMeta(run.File)
+		if err != nil {
+			return nil, nil, err
+		}
+		fmt.Fprintln(log, run.took(meta))
+		files, only = append(files, run.File), run
+	}
+	if len(args) > 1 {
+		only = nil
+	}
+	return files, only, nil
+}

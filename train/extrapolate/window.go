@@ -1,0 +1,114 @@
+package extrapolate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"onlinerna/train/statedict"
+)
+
+// Window says which files make residuals.
+type Window struct {
+	Order Order
+	Y0    string // a file before the first; empty: none
+	Key   string // the state dict in each file
+	Pairs bool   // files are y x y x …
+
+	Weights bool // other contents are an error
+	Factors bool // but for factors of adapters
+}
+
+// Check finds mistakes for so many files; ordered says that the user chose an order.
+func (w *Window) Check(files int, ordered bool) error {
+	switch {
+	case w.Pairs && w.Y0 != "":
+		return errors.New("--pairs and --y0 exclude each other")
+	case w.Pairs && files%2 != 0:
+		return fmt.Errorf("--pairs takes y x y x …: %d files are no pairs", files)
+	case w.Pairs && ordered && w.Order != Given:
+		return errors.New("--pairs takes the files in the given order")
+	}
+	return nil
+}
+
+// Open opens files in order. Close closes them.
+func (w *Window) Open(paths []string, opt Options) (*Series, error) {
+	order := w.Order
+	if w.Pairs {
+		order = Given
+		for i := 0; i < len(paths); i += 2 {
+			opt.Pairs = append(opt.Pairs, Pair{Y: i, X: i + 1})
+		}
+	}
+	seen := map[string]bool{}
+	var files []*Checkpoint
+	open := func(path string) (err error) {
+		if clean := filepath.Clean(path); seen[clean] {
+			err = fmt.Errorf("%s is given twice", path)
+		} else {
+			seen[clean] = true
+			var c *Checkpoint
+			if c, err = Open(path, w.Key); err == nil {
+				files = append(files, c)
+			}
+			if err == nil && w.Weights && c.Contents != statedict.Weights &&
+				!(w.Factors && c.Contents == statedict.Factors) {
+				err = fmt.Errorf("%s %s", c.Path, c.What)
+				if c.Contents == statedict.Factors {
+					err = fmt.Errorf("%w: --adapter delta merges the products of folders, --adapter factors the factors", err)
+				}
+			}
+		}
+		return err
+	}
+	var err error
+	for _, path := range paths {
+		if err = open(path); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = Sort(files, order)
+	}
+	if err == nil && w.Y0 != "" {
+		if err = open(w.Y0); err == nil {
+			files = append(files[len(files)-1:], files[:len(files)-1]...)
+		}
+	}
+	var s *Series
+	if err == nil {
+		s, err = NewSeries(files, opt)
+	}
+	if err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the files.
+func (s *Series) Close() { closeAll(s.files) }
+
+func closeAll(files []*Checkpoint) {
+	for _, c := range files {
+		c.Close()
+	}
+}
+
+// Tell writes which state dicts the files are. The state of an optimiser is an error if weights are wanted.
+func (s *Series) Tell(log io.Writer, weights bool) error {
+	if found := s.files[0].Found; found != "" {
+		fmt.Fprintln(log, found)
+	}
+	for _, c := range s.files {
+		if c.Contents == statedict.OptimizerState && weights {
+			return fmt.Errorf("%s %s: name files of weights", c.Path, c.What)
+		}
+		if c.What != "" {
+			fmt.Fprintf(log, "%s %s\n", c.Path, c.What)
+		}
+	}
+	return nil
+}

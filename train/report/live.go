@@ -1,0 +1,66 @@
+package report
+
+import (
+	"io"
+	"path/filepath"
+	"time"
+
+	"onlinerna/internal/canvas"
+	"onlinerna/train"
+	"onlinerna/train/hook"
+)
+
+// Live draws a run while it goes on: after its first epoch here, and then every few seconds.
+type Live struct {
+	Run  *train.Run
+	next time.Time
+	lost bool // a figure could not be written: that was said
+}
+
+// replot is the time from one figure to the next.
+const replot = 5 * time.Second
+
+// after draws the run with the epoch that is over.
+func (l *Live) after(epoch hook.EpochRecord) {
+	if time.Now().Before(l.next) || epoch.Epoch == l.Run.Resolved.Epochs { // the end of the run draws itself
+		return
+	}
+	l.Draw(append(l.Run.History[:len(l.Run.History):len(l.Run.History)], epoch))
+	l.next = time.Now().Add(replot)
+}
+
+// Draw draws the figures of epochs. That they cannot be written does not end a run.
+func (l *Live) Draw(history []hook.EpochRecord) {
+	if l.Run.Resolved.Out == "" || l.lost {
+		return
+	}
+	if _, err := drawRun(l.Run.Resolved.Spec, history); err != nil {
+		l.lost = true
+		l.Run.Log("the figures of the run: %v", err)
+	}
+}
+
+// drawRun writes the figures for which there are numbers into the folder of a run, and returns their names.
+func drawRun(c train.Spec, history []hook.EpochRecord) (names []string, err error) {
+	for _, f := range []struct {
+		name  string
+		there bool
+		draw  func(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) error
+	}{
+		{"plot.svg", Drawable(c, history), Plot},
+		{"coefficients.svg", Extrapolated(history), Coefficients},
+	} {
+		if !f.there {
+			continue
+		}
+		path := filepath.Join(c.Out, f.name)
+		if err := canvas.Draw(path, func(w io.Writer, format string) error {
+			return f.draw(w, format, c,
+				history)
+		}); err != nil {
+			return names, err
+		}
+		names = append(names, f.name)
+	}
+	return names, nil
+}
