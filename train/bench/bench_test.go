@@ -124,7 +124,7 @@ func TestOptimizers(t *testing.T) {
 func TestWrite(t *testing.T) {
 	r := lenet(t, false)
 	var table, out, svg bytes.Buffer
-	if err := errors.Join(r.WriteTable(&table), r.WriteJSON(&out), r.Plot(&svg, "svg")); err != nil {
+	if err := errors.Join(r.WriteTable(&table), json.NewEncoder(&out).Encode(r), r.Plot(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"lenet, training, batch 8 of 28×28×1", "images/s", "quartiles", "conv2d_grad_weight",

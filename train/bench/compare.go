@@ -12,7 +12,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// ReadResults reads measurements from JSON files, as WriteJSON or scripts/bench_pytorch.py wrote them.
+// ReadResults reads measurements from JSON files, as rna bench train or scripts/bench_pytorch.py wrote them.
 func ReadResults(files ...string) ([]*Result, error) {
 	var list []*Result
 	for _, file := range files {
@@ -26,7 +26,7 @@ func ReadResults(files ...string) ([]*Result, error) {
 			r.Precision = "float32"
 		}
 		if err == nil && (r.Model == "" || r.Batch < 1 || r.Images.Median <= 0) {
-			err = errors.New("it lacks a model, a batch or images_per_s: is it of 'rna bench train --json' or of " +
+			err = errors.New("it lacks a model, a batch or images_per_s: is it of 'rna bench train --json-file' or of " +
 				"bench_pytorch.py?")
 		}
 		if err != nil {

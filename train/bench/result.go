@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
-	"io"
 	"runtime"
 	"slices"
 
@@ -93,13 +91,6 @@ type Spread struct {
 
 // Kind is the cost of the groups with the same ops in a step.
 type Kind = profile.Kind
-
-// WriteJSON writes r, indented.
-func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
 
 // spread is that of a list that is not empty.
 func spread(list []float64) Spread {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -139,13 +138,6 @@ func (r *RNAResult) compare() {
 			p.OfNet, p.OfEpoch = p.Seconds.Median/r.Net.Seconds.Median, p.Seconds.Median/r.Net.Epoch
 		}
 	}
-}
-
-// WriteJSON writes r, indented.
-func (r *RNAResult) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // WriteCSV writes a line for each pass, and one for the forward and backward pass. Times are in seconds.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -65,13 +64,6 @@ func (r *TrafficRow) speed() float64 {
 		return 0
 	}
 	return float64(r.Read+r.Write) / r.Seconds
-}
-
-// WriteJSON writes t, indented.
-func (t *Traffic) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(t)
 }
 
 // WriteCSV writes a line for each piece of work of a step.
