@@ -94,7 +94,8 @@ func TestShortOutput(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		var outputs []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, _ := pflag.UnquoteUsage(f); (kind == "file" || kind == "folder") && slices.Contains(cli.Writes, f.Name) &&
+			if kind, _ := pflag.UnquoteUsage(f); (kind == "file" || kind == "folder" || kind == "path") &&
+				slices.Contains(cli.Writes, f.Name) &&
 				!f.Hidden {
 				outputs = append(outputs, f.Name)
 			}
