@@ -35,8 +35,6 @@ func TestTwice(t *testing.T) {
 			"out.safetensors --json-file out.json", "out.safetensors out.json"},
 		{"merge run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors -o merged.safetensors " +
 			"--json-file merged.json", "merged.safetensors merged.json"},
-		{"merge run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors -o merged.safetensors " +
-			"--json-file merged.json", "merged.safetensors merged.json"},
 		{"export run/best.safetensors -o net.onnx", "net.onnx"},
 		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors " +
 			"-o out.pt", "out.pt"},
