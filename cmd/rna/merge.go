@@ -302,7 +302,7 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 
 // adapters merges the products of adapters in the given or natural order.
 func (f *mergeFlags) adapters(args []string, out io.Writer) error {
-	if f.window.Order == string(extrapolate.ByStep) {
+	if f.window.Order == extrapolate.ByStep {
 		return errors.New("--order step is not for --adapter delta: natural or given")
 	}
 	if f.window.Order == extrapolate.Natural {
