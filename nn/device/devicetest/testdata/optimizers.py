@@ -12,7 +12,7 @@ import numpy as np
 import timm
 import torch
 from schedulefree import AdamWScheduleFree, SGDScheduleFree
-from timm.optim import Lamb, Lars
+from timm.optim import Lamb, Lars, Lion
 
 LENGTHS = [6, 3, 5, 4, 2, 20]
 NO_DECAY, ZERO, NO_GRADIENT, NOTHING = 1, 2, 3, 4
@@ -192,6 +192,7 @@ OPTIMIZERS = {
     "muon": muon,
     "rmsprop": of_torch(lambda p, o: torch.optim.RMSprop(p, lr=1, alpha=o["beta2"], eps=o["eps"], momentum=o["momentum"]),
                         "momentum_buffer", "square_avg"),
+    "lion": of_torch(lambda p, o: Lion(p, lr=1, betas=betas(o)), "exp_avg"),
     "lars": checked(lars, lambda p, o: Lars(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
                                             trust_coeff=o["trust-coefficient"], eps=o["eps"]), "momentum_buffer"),
     "lamb": checked(lamb, lambda p, o: Lamb(p, lr=1, betas=betas(o), eps=o["eps"], max_grad_norm=o["max-grad-norm"] or None), *MOMENTS),
@@ -218,6 +219,8 @@ def main():
         ("muon", dict(momentum=0.5, beta1=0.9, beta2=0.95, eps=1e-2, decay=0)),
         ("rmsprop", dict(momentum=0.9, beta2=0.99, eps=1e-8, decay=0.01)),
         ("rmsprop", dict(momentum=0.5, beta2=0.5, eps=1e-2, decay=0.5, clip=0.7)),
+        ("lion", dict(beta1=0.9, beta2=0.99, decay=0.1)),
+        ("lion", dict(beta1=0.6, beta2=0.8, decay=0.5, clip=0.7)),
         ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, **{"trust-coefficient": 1e-3}, eps=1e-8)),
         ("lars", dict(momentum=0.5, decay=0.1, nesterov=True, **{"trust-coefficient": 0.5}, eps=0.01)),
         ("lars", dict(momentum=0.9, decay=0.0, nesterov=False, **{"trust-coefficient": 0.02}, eps=1e-8)),
