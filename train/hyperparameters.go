@@ -32,7 +32,7 @@ func Hyperparameters() []Hyperparameter {
 	list := []Hyperparameter{
 		{optim.Momentum, "momentum", func(c *Spec) **float64 { return &c.Momentum }},
 		{optim.Beta1, "decay of the gradient's average", func(c *Spec) **float64 { return &c.Beta1 }},
-		{optim.Beta2, "decay of the squared gradient's average", func(c *Spec) **float64 { return &c.Beta2 }},
+		{optim.Beta2, "decay of the second average, of the gradient's square but for lion", func(c *Spec) **float64 { return &c.Beta2 }},
 		{optim.Eps, "added to the denominator", func(c *Spec) **float64 { return &c.Eps }},
 		{optim.TrustCoefficient, "rate of a tensor by the ratio of its norm to its gradient's", func(c *Spec) **float64 { return &c.TrustCoefficient }},
 		{optim.MaxGradNorm, "norm to which a longer gradient is scaled down; 0: none", func(c *Spec) **float64 { return &c.MaxGradNorm }},

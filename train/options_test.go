@@ -81,7 +81,8 @@ func TestWrongValues(t *testing.T) {
 			least = 0
 		}
 		if answers[o.Name] < least {
-			t.Errorf("%s: %d wrong values, want %d at least", o.Name, answers[o.Name], least)
+			t.Errorf("%s: %d wrong values in wrongValues, want %d at least: one of the wrong type, one out of range", o.Name,
+				answers[o.Name], least)
 		}
 	}
 }
