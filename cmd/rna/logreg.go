@@ -81,8 +81,7 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
 	m := cli.NewGroup("Methods")
 	m.BoolVar(&f.stochastic, "stochastic", false, "stochastic methods")
 	m.StringSliceVar(&f.methods, "methods", nil, "comma-separated `names`, or all (default: those of the paper)")
-	m.Values("methods", append(append([]string{"all"}, cli.Words(convex.Deterministic())...),
-		cli.Words(convex.Stochastic())...)...)
+	m.Values("methods", append([]string{"all"}, append(methodNames(convex.Deterministic()), methodNames(convex.Stochastic())...)...)...)
 	m.IntVar(&f.iterations, "iterations", 0, "iterations, or epochs with --stochastic (default: 500, 100)")
 	m.IntVar(&f.window, "window", convex.DefaultWindow, "residuals that RNA keeps")
 	m.Float64Var(&f.lambda, "lambda", convex.DefaultLambda, "RNA's regularisation, relative to ‖R‖²; 0 is Anderson "+
@@ -99,19 +98,22 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
 	return cmd
 }
 
+func methodNames(methods []convex.Method) (all []string) {
+	for _, m := range methods {
+		all = append(all, m.String())
+	}
+	return all
+}
+
 func (f *logregFlags) check() error {
 	known := convex.Deterministic()
 	if f.stochastic {
 		known = convex.Stochastic()
 	}
-	var names []string
-	for _, m := range known {
-		names = append(names, string(m))
-	}
 	for _, m := range f.methods {
-		if m != "all" && !slices.Contains(names, m) {
-			return fmt.Errorf("unknown method %q%s: want all or some of %s", m, cli.Suggest(m, names, ""),
-				strings.Join(names, ", "))
+		if m != "all" && !slices.Contains(methodNames(known), m) {
+			return fmt.Errorf("unknown method %q%s: want all or some of %s", m, cli.Suggest(m, methodNames(known), ""),
+				strings.Join(methodNames(known), ", "))
 		}
 	}
 	switch {
@@ -160,7 +162,8 @@ func (f *logregFlags) selected() []convex.Method {
 	}
 	var list []convex.Method
 	for _, m := range f.methods {
-		list = append(list, convex.Method(m))
+		method, _ := convex.ParseMethod(m) // check has looked at the names
+		list = append(list, method)
 	}
 	return list
 }

@@ -13,7 +13,7 @@ func BenchmarkMinimize(b *testing.B) {
 		r := risk(b, d, Logistic, 0)
 		r.Reg = regular * r.Smoothness()
 		p := problem(b, r)
-		for _, m := range []Method{GD, OnlineRNAGD, LBFGS} {
+		for _, m := range []Method{GD, Online{GD}, LBFGS} {
 			b.Run(fmt.Sprintf("values=%d/%s", d.X.NonZeros(), m), func(b *testing.B) {
 				if _, err := Minimize(p, m, Options{Iterations: b.N}); err != nil {
 					b.Fatal(err)

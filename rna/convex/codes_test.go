@@ -77,7 +77,7 @@ func TestCodes(t *testing.T) {
 		plain.X = &Matrix{n: d.X.n, d: d.X.d, values: d.X.values, stride: d.X.stride}
 		plain.X.encoded.Do(func() {})
 		for _, loss := range []Loss{Logistic, Squares} {
-			for _, m := range []Method{GD, NesterovStrong, OnlineRNAGD, OnlineRNANesterovStrong, LBFGS} {
+			for _, m := range []Method{GD, NesterovStrong, Online{GD}, Online{NesterovStrong}, LBFGS} {
 				var values [2][]float64
 				for i, data := range []*Data{d, &plain} {
 					r := risk(t, data, loss, 0)

@@ -18,21 +18,18 @@ func descend(p Problem, m Method, opt Options, rec *recorder) error {
 		return err
 	}
 	defer d.window.Close()
-	base, offline, online := m.split()
-	switch base {
-	case PlainOnlineRNAGD, AndersonGD, NesterovStrong, OptimalAdaptive, PrintedAdaptive:
-		if p.L == 0 {
-			return fmt.Errorf("convex: %s takes the constant L", m)
-		}
-	}
-	switch base {
-	case PlainOnlineRNAGD:
-		return d.plain(rec, opt.Iterations)
-	case AndersonGD:
-		d.solve.Lambda = rna.Set(0)
-		return d.plain(rec, opt.Iterations)
+	base := m.iteration()
+	_, plain := m.(PlainOnline)
+	_, anderson := m.(Anderson)
+	if p.L == 0 && (plain || anderson || base != GD && base != NesterovConvex) {
+		return fmt.Errorf("convex: %s takes the constant L", m)
 	}
 	switch {
+	case plain:
+		return d.plain(rec, opt.Iterations)
+	case anderson:
+		d.solve.Lambda = rna.Set(0)
+		return d.plain(rec, opt.Iterations)
 	case base == OptimalAdaptive:
 		return d.adaptive(rec, opt.Iterations)
 	case base != GD && base != NesterovConvex && p.Mu == 0:
@@ -47,6 +44,8 @@ func descend(p Problem, m Method, opt Options, rec *recorder) error {
 	case NesterovStrong:
 		momentum = momentumFrom(math.Sqrt(p.Mu/p.L), p.Mu/p.L)
 	}
+	_, offline := m.(Offline)
+	_, online := m.(Online)
 	return d.run(rec, opt.Iterations, momentum, offline, online)
 }
 

@@ -2,7 +2,7 @@
 // Acceleration of them: the convex experiments of Scieur, Oyallon, d'Aspremont and Bach, "Online Regularized
 // Nonlinear Acceleration".
 //
-// [Minimize] takes any function with a gradient, and needs no constants; RNA on gradient descent ([OnlineRNAGD]) is
+// [Minimize] takes any function with a gradient, and needs no constants; RNA on gradient descent (`Online{GD}`) is
 // often orders of magnitude ahead of the descent. [MinimizeSum] goes by the samples of a [Risk], the regularised loss
 // of a linear model on dense or sparse [Data].
 //

@@ -19,7 +19,7 @@ func ExampleMinimize() {
 		}
 		return sum
 	}
-	for _, m := range []convex.Method{convex.GD, convex.OnlineRNAGD} {
+	for _, m := range []convex.Method{convex.GD, convex.Online{Of: convex.GD}} {
 		res, err := convex.Minimize(convex.Problem{F: f, Dim: 30}, m, convex.Options{Iterations: 200})
 		if err != nil {
 			log.Fatal(err)
@@ -46,7 +46,7 @@ func ExampleMinimizeSum() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	res, err := convex.MinimizeSum(risk, convex.OnlineRNASVRG, convex.Options{Iterations: 60})
+	res, err := convex.MinimizeSum(risk, convex.Online{Of: convex.SVRG}, convex.Options{Iterations: 60})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -56,7 +56,10 @@ func published(t testing.TB, path string) map[Method]map[int]float64 {
 		if errAt != nil || errValue != nil {
 			t.Fatal(errAt, errValue)
 		}
-		m := Method(r[0])
+		m, err := ParseMethod(r[0])
+		if err != nil {
+			t.Fatal(err)
+		}
 		if curves[m] == nil {
 			curves[m] = map[int]float64{}
 		}
@@ -87,7 +90,9 @@ func TestPublishedCurves(t *testing.T) {
 			t.Errorf("%s ends at %.2e, published %.2e", m, ends[m], curve[500])
 		}
 		iterations, tolerance := 20, 1e-9
-		switch _, offline, online := m.split(); {
+		_, offline := m.(Offline)
+		_, online := m.(Online)
+		switch {
 		case m == LBFGS:
 			iterations, tolerance = 25, 1e-10
 		case offline:
@@ -137,7 +142,8 @@ func TestWhereCurvesPart(t *testing.T) {
 			}
 			return 501
 		}
-		switch _, _, online := m.split(); {
+		_, online := m.(Online)
+		switch {
 		case m == LBFGS:
 			if part(1e-10) <= 25 || part(1e-3) < 100 {
 				t.Errorf("%s parts at %d, and by 0.1 %% at %d", m, part(1e-10), part(1e-3))

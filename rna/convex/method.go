@@ -5,65 +5,83 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"onlinerna/rna"
 )
 
-// A Method is named as in the published curves of the paper's authors.
-type Method string
+// A Method is an [Iteration] alone, or RNA around one: [Offline], [Online], [PlainOnline] or [Anderson]. Methods can be
+// compared.
+type Method interface {
+	// String is the name in the curves of the paper's authors, as online_rna_gd.
+	String() string
 
-// Methods for any function. Offline RNA leaves the method as it is and extrapolates beside it; online RNA
-// takes the extrapolated point where it is better.
+	iteration() Iteration
+}
+
+// An Iteration is a method without RNA.
+type Iteration string
+
+// Iterations for any function.
 const (
-	GD                       Method = "gd"
-	NesterovConvex           Method = "nesterov_convex"
-	NesterovStrong           Method = "nesterov_strong"
-	OfflineRNAGD             Method = "offline_rna_gd"
-	OfflineRNANesterovConvex Method = "offline_rna_nesterov_convex"
-	OfflineRNANesterovStrong Method = "offline_rna_nesterov_strong"
-	OnlineRNAGD              Method = "online_rna_gd"
-	OnlineRNANesterovConvex  Method = "online_rna_nesterov_convex"
-	OnlineRNANesterovStrong  Method = "online_rna_nesterov_strong"
-	PlainOnlineRNAGD         Method = "plain_online_rna_gd" // eq. (online_rna): always the extrapolated point
-	AndersonGD               Method = "anderson_gd"         // the same with λ = 0
-	OptimalAdaptive          Method = "optimal_adaptive"    // Algorithm 3, on an estimate sequence
-	PrintedAdaptive          Method = "printed_adaptive"    // Algorithm 3 as printed, which breaks Nesterov's bound
-	LBFGS                    Method = "lbfgs"
-	BFGS                     Method = "bfgs"
+	GD              Iteration = "gd"
+	NesterovConvex  Iteration = "nesterov_convex"
+	NesterovStrong  Iteration = "nesterov_strong"
+	OptimalAdaptive Iteration = "optimal_adaptive" // Algorithm 3, on an estimate sequence
+	PrintedAdaptive Iteration = "printed_adaptive" // Algorithm 3 as printed, which breaks Nesterov's bound
+	LBFGS           Iteration = "lbfgs"
+	BFGS            Iteration = "bfgs"
 )
 
-// Methods for sums, by samples.
+// Iterations for sums, by samples.
 const (
-	SGD                Method = "sgd"
-	SVRG               Method = "svrg"
-	SAGA               Method = "saga"
-	Katyusha           Method = "katyusha"
-	OfflineRNASGD      Method = "offline_rna_sgd"
-	OfflineRNASVRG     Method = "offline_rna_svrg"
-	OfflineRNASAGA     Method = "offline_rna_saga"
-	OfflineRNAKatyusha Method = "offline_rna_katyusha"
-	OnlineRNASGD       Method = "online_rna_sgd"
-	OnlineRNASVRG      Method = "online_rna_svrg"
-	OnlineRNASAGA      Method = "online_rna_saga"
-	OnlineRNAKatyusha  Method = "online_rna_katyusha"
+	SGD      Iteration = "sgd"
+	SVRG     Iteration = "svrg"
+	SAGA     Iteration = "saga"
+	Katyusha Iteration = "katyusha"
 )
+
+func (i Iteration) String() string       { return string(i) }
+func (i Iteration) iteration() Iteration { return i }
+
+// Offline leaves the iteration as it is and extrapolates beside it.
+type Offline struct{ Of Iteration }
+
+func (m Offline) String() string       { return "offline_rna_" + m.Of.String() }
+func (m Offline) iteration() Iteration { return m.Of }
+
+// Online takes the extrapolated point where it is better.
+type Online struct{ Of Iteration }
+
+func (m Online) String() string       { return "online_rna_" + m.Of.String() }
+func (m Online) iteration() Iteration { return m.Of }
+
+// PlainOnline always takes the extrapolated point: eq. (online_rna). It goes around GD.
+type PlainOnline struct{ Of Iteration }
+
+func (m PlainOnline) String() string       { return "plain_online_rna_" + m.Of.String() }
+func (m PlainOnline) iteration() Iteration { return m.Of }
+
+// Anderson is PlainOnline with λ = 0.
+type Anderson struct{ Of Iteration }
+
+func (m Anderson) String() string       { return "anderson_" + m.Of.String() }
+func (m Anderson) iteration() Iteration { return m.Of }
 
 // Deterministic lists the methods of [Minimize], those of [Published] first.
 func Deterministic() []Method {
 	return []Method{
-		GD, NesterovConvex, NesterovStrong, OfflineRNAGD, OfflineRNANesterovConvex, OfflineRNANesterovStrong,
-		OnlineRNAGD, OnlineRNANesterovConvex, OnlineRNANesterovStrong, LBFGS, BFGS,
-		OptimalAdaptive, PlainOnlineRNAGD, AndersonGD, PrintedAdaptive,
+		GD, NesterovConvex, NesterovStrong, Offline{GD}, Offline{NesterovConvex}, Offline{NesterovStrong}, Online{GD},
+		Online{NesterovConvex}, Online{NesterovStrong}, LBFGS, BFGS, OptimalAdaptive, PlainOnline{GD}, Anderson{GD},
+		PrintedAdaptive,
 	}
 }
 
 // Stochastic lists the methods of [MinimizeSum], those of [Published] first.
 func Stochastic() []Method {
 	return []Method{
-		SGD, SVRG, SAGA, OfflineRNASGD, OfflineRNASVRG, OfflineRNASAGA, OnlineRNASGD, OnlineRNASVRG, OnlineRNASAGA,
-		Katyusha, OfflineRNAKatyusha, OnlineRNAKatyusha,
+		SGD, SVRG, SAGA, Offline{SGD}, Offline{SVRG}, Offline{SAGA}, Online{SGD}, Online{SVRG}, Online{SAGA},
+		Katyusha, Offline{Katyusha}, Online{Katyusha},
 	}
 }
 
@@ -75,15 +93,14 @@ func Published(stochastic bool) []Method {
 	return Deterministic()[:10]
 }
 
-// split takes "online_rna_gd" apart.
-func (m Method) split() (base Method, offline, online bool) {
-	if s, ok := strings.CutPrefix(string(m), "offline_rna_"); ok {
-		return Method(s), true, false
+// ParseMethod returns the method of [Deterministic] or [Stochastic] with this name.
+func ParseMethod(name string) (Method, error) {
+	for _, m := range append(Deterministic(), Stochastic()...) {
+		if m.String() == name {
+			return m, nil
+		}
 	}
-	if s, ok := strings.CutPrefix(string(m), "online_rna_"); ok {
-		return Method(s), false, true
-	}
-	return m, false, false
+	return nil, fmt.Errorf("convex: unknown method %q", name)
 }
 
 // A Func is a function to minimise: it returns f(w) and, unless grad is nil, writes ∇f(w) to grad. It
@@ -174,7 +191,7 @@ func (e *DivergedError) Error() string {
 // iterations before it.
 func Minimize(p Problem, m Method, opt Options) (Result, error) {
 	if !slices.Contains(Deterministic(), m) {
-		return Result{}, fmt.Errorf("convex: unknown deterministic method %q", m)
+		return Result{}, fmt.Errorf("convex: no deterministic method: %v", m)
 	}
 	if p.F == nil || p.Dim < 1 {
 		return Result{}, errors.New("convex: a problem without a function or dimension")

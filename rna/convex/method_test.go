@@ -26,7 +26,7 @@ func bowl(x, grad []float64) float64 {
 func TestUnknownConstants(t *testing.T) {
 	p := Problem{F: bowl, Dim: 30}
 	ends := map[Method]float64{}
-	for _, m := range []Method{GD, NesterovConvex, OfflineRNAGD, OnlineRNAGD, OnlineRNANesterovConvex, LBFGS, BFGS} {
+	for _, m := range []Method{GD, NesterovConvex, Offline{GD}, Online{GD}, Online{NesterovConvex}, LBFGS, BFGS} {
 		res, err := Minimize(p, m, Options{Iterations: 300})
 		if err != nil {
 			t.Fatal(m, err)
@@ -36,15 +36,15 @@ func TestUnknownConstants(t *testing.T) {
 		}
 		ends[m] = res.Values[300]
 	}
-	for _, m := range []Method{OnlineRNAGD, LBFGS, BFGS} {
+	for _, m := range []Method{Online{GD}, LBFGS, BFGS} {
 		if !(ends[m] < 1e-12) {
 			t.Errorf("%s ends at %g", m, ends[m])
 		}
 	}
-	if !(ends[OfflineRNAGD] < ends[GD]/5) {
-		t.Errorf("offline RNA ends at %g, gradient descent at %g", ends[OfflineRNAGD], ends[GD])
+	if !(ends[Offline{GD}] < ends[GD]/5) {
+		t.Errorf("offline RNA ends at %g, gradient descent at %g", ends[Offline{GD}], ends[GD])
 	}
-	for _, m := range []Method{NesterovStrong, OptimalAdaptive, PrintedAdaptive, PlainOnlineRNAGD, AndersonGD} {
+	for _, m := range []Method{NesterovStrong, OptimalAdaptive, PrintedAdaptive, PlainOnline{GD}, Anderson{GD}} {
 		if _, err := Minimize(p, m, Options{}); err == nil {
 			t.Errorf("%s ran without constants", m)
 		}
@@ -122,7 +122,7 @@ func TestDivergence(t *testing.T) {
 // A start at the optimum stays there.
 func TestStartAtOptimum(t *testing.T) {
 	start := []float64{1, 1, 1}
-	for _, m := range []Method{GD, NesterovConvex, OfflineRNAGD, OnlineRNAGD, OnlineRNANesterovConvex, LBFGS, BFGS} {
+	for _, m := range []Method{GD, NesterovConvex, Offline{GD}, Online{GD}, Online{NesterovConvex}, LBFGS, BFGS} {
 		res, err := Minimize(Problem{F: bowl, Dim: 3}, m, Options{Iterations: 20, Start: start})
 		if err != nil || len(res.Values) != 21 || !(res.Values[20] < 1e-25) {
 			t.Errorf("%s: %v, %v", m, res.Values, err)
@@ -154,7 +154,7 @@ func TestBadOptions(t *testing.T) {
 		m   Method
 		opt Options
 	}{
-		"method":     {good, "newton", Options{}},
+		"method":     {good, Iteration("newton"), Options{}},
 		"stochastic": {good, SGD, Options{}},
 		"function":   {Problem{Dim: 3}, GD, Options{}},
 		"constant":   {Problem{F: bowl, Dim: 3, L: math.NaN()}, GD, Options{}},

@@ -178,7 +178,7 @@ func TestProcessors(t *testing.T) {
 		var last []float64
 		for _, procs := range []int{1, 2, 5} {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-			res, err := Minimize(problem(t, r), OnlineRNAGD, Options{Iterations: 40})
+			res, err := Minimize(problem(t, r), Online{GD}, Options{Iterations: 40})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ import (
 // steps of two gradients); SAGA starts at 1, with the gradients of its table.
 func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if !slices.Contains(Stochastic(), m) {
-		return Result{}, fmt.Errorf("convex: unknown stochastic method %q", m)
+		return Result{}, fmt.Errorf("convex: no stochastic method: %v", m)
 	}
 	if err := r.check(); err != nil {
 		return Result{}, err
@@ -40,13 +40,14 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	base, offline, online := m.split()
+	_, offline := m.(Offline)
+	_, online := m.(Online)
 	s := &samples{Risk: r, kern: all.kern, rng: rand.New(rand.NewPCG(opt.Seed, 0x726e61)), lmax: r.X.MaxRowNorm()}
 	if s.lmax+r.Reg == 0 {
 		return Result{}, errors.New("convex: all rows are zero and there is no regularisation")
 	}
 	var run epochs
-	switch base {
+	switch m.iteration() {
 	case SGD:
 		run = &sgd{samples: s}
 	case SAGA:

@@ -94,7 +94,7 @@ func TestPublishedStochastic(t *testing.T) {
 			}
 		}
 		figure, what := func(c map[int]float64) float64 { return slope(c, -2, -12) }, "decades an epoch"
-		if base, _, _ := m.split(); base == SGD {
+		if m.iteration() == SGD {
 			figure, what = func(c map[int]float64) float64 { return late(c, 20) }, "as log₁₀(f − f*) from epoch 20 on"
 		}
 		mean, deviation := over(each, figure)
@@ -102,7 +102,8 @@ func TestPublishedStochastic(t *testing.T) {
 		t.Logf("%s: %.4f ± %.4f %s, published %.4f", m, mean, deviation, what, published)
 		// The published curve is one draw: of SGD, and with RNA, draws differ.
 		tolerance := 3 * deviation
-		switch _, _, online := m.split(); {
+		_, online := m.(Online)
+		switch {
 		case m == SVRG || m == SAGA || m == Katyusha:
 			tolerance = 0.02 * math.Abs(published)
 		case online: // how the authors paired points there is not known
@@ -127,7 +128,11 @@ func TestStochasticAgainstNumpy(t *testing.T) {
 	}
 	curves := map[string]map[Method]map[int]float64{}
 	for _, row := range rows[1:] {
-		name, m := row[0], Method(row[1])
+		name := row[0]
+		m, err := ParseMethod(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
 		if curves[name] == nil {
 			curves[name] = map[Method]map[int]float64{}
 		}
@@ -205,8 +210,8 @@ func TestStochasticConverges(t *testing.T) {
 					t.Fatal(m, err)
 				}
 				end := res.Values[len(res.Values)-1] - best.Value
-				base, _, _ := m.split()
-				if base == SGD && !(end < 0.1) || base != SGD && !(end < 1e-9) {
+				sgd := m.iteration() == SGD
+				if sgd && !(end < 0.1) || !sgd && !(end < 1e-9) {
 					t.Errorf("%v, %s ends at %g", loss, m, end)
 				}
 			}

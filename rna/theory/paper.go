@@ -50,7 +50,7 @@
 //	Algorithm 3 is optimal | convex.NesterovBound | convex.TestBoundsHold
 //	logistic regression, deterministic (detem) | convex.Minimize, convex.Risk | convex.TestPublishedCurves, convex.TestOptimum
 //	logistic regression, stochastic (stoch) | convex.MinimizeSum | convex.TestPublishedStochastic, convex.TestStochasticAgainstNumpy
-//	RNA on SGD comes no further than its noise | convex.OfflineRNASGD | convex.TestPublishedStochastic, convex.TestStochasticConverges
+//	RNA on SGD comes no further than its noise | convex.Offline | convex.TestPublishedStochastic, convex.TestStochasticConverges
 //	Anderson is unstable (comparison_reg) | study.Anderson | study.TestAndersonIsUnstable
 //	MNIST, one against all (mnist) | study.Digits | cmd.TestDigitRanking, cmd.TestLogregIDX
 //	RNA on nets, offline and online (resnet18) | rna.Window.Extrapolate, rna.Window.Break | train.TestOffline, train.TestOnline, cmd.TestStudy

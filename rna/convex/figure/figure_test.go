@@ -51,8 +51,8 @@ func TestLegend(t *testing.T) {
 	for _, list := range [][]convex.Method{convex.Deterministic(), convex.Stochastic()} {
 		seen := map[string]bool{}
 		for _, m := range list {
-			name := Legend(string(m))
-			if name == string(m) || seen[name] {
+			name := Legend(m.String())
+			if name == m.String() || seen[name] {
 				t.Errorf("%s is %q in the legend", m, name)
 			}
 			seen[name] = true

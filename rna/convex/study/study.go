@@ -22,7 +22,7 @@ type Plan struct {
 func Plans(methods []convex.Method, lambda float64) []Plan {
 	var list []Plan
 	for _, m := range methods {
-		list = append(list, Plan{string(m), m, lambda})
+		list = append(list, Plan{m.String(), m, lambda})
 	}
 	return list
 }
@@ -32,13 +32,13 @@ func Plans(methods []convex.Method, lambda float64) []Plan {
 func Anderson() []Plan {
 	return []Plan{
 		{"gd", convex.GD, 0},
-		{"online, λ = 0 (Anderson)", convex.PlainOnlineRNAGD, 0},
-		{"online, λ = 1e-8", convex.PlainOnlineRNAGD, 1e-8},
-		{"online, λ = 1e-6", convex.PlainOnlineRNAGD, 1e-6},
-		{"online, λ = 1e-8 where f falls", convex.OnlineRNAGD, 1e-8},
-		{"offline, λ = 0 (Anderson)", convex.OfflineRNAGD, 0},
-		{"offline, λ = 1e-8", convex.OfflineRNAGD, 1e-8},
-		{"offline, λ = 1e-6", convex.OfflineRNAGD, 1e-6},
+		{"online, λ = 0 (Anderson)", convex.PlainOnline{Of: convex.GD}, 0},
+		{"online, λ = 1e-8", convex.PlainOnline{Of: convex.GD}, 1e-8},
+		{"online, λ = 1e-6", convex.PlainOnline{Of: convex.GD}, 1e-6},
+		{"online, λ = 1e-8 where f falls", convex.Online{Of: convex.GD}, 1e-8},
+		{"offline, λ = 0 (Anderson)", convex.Offline{Of: convex.GD}, 0},
+		{"offline, λ = 1e-8", convex.Offline{Of: convex.GD}, 1e-8},
+		{"offline, λ = 1e-6", convex.Offline{Of: convex.GD}, 1e-6},
 	}
 }
 
@@ -212,5 +212,5 @@ func Figures(lambda float64) []Figure {
 
 // Digits are the methods of the figures of one class of images against all others.
 func Digits() []convex.Method {
-	return []convex.Method{convex.GD, convex.NesterovConvex, convex.OnlineRNAGD}
+	return []convex.Method{convex.GD, convex.NesterovConvex, convex.Online{Of: convex.GD}}
 }
