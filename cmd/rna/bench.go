@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/canvas"
-	"onlinerna/internal/cli"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/bench"

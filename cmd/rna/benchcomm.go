@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/nn/device"
 	"onlinerna/train/bench"
 	"onlinerna/train/ranks"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data/augment"
-	"onlinerna/internal/cli"
 	"onlinerna/train/bench"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/canvas"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/canvas"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/report"

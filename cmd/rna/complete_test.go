@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 )
 
 // TestCompletions: what the shell offers for a value.

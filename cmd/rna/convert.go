@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train/evaluate"

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data"
 	"onlinerna/data/audit"
 	"onlinerna/data/gallery"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data"
 	"onlinerna/data/pack"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
 

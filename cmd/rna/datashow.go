@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data"
 	"onlinerna/data/gallery"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 )
 

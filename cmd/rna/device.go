@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
 	"onlinerna/nn/device"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/cuda"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/nn/device/cpu"
 )

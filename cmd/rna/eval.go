@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data/gallery"
 	"onlinerna/data/imaging"
-	"onlinerna/internal/cli"
 	"onlinerna/nn/device"
 	"onlinerna/train/evaluate"
 	"onlinerna/train/option"

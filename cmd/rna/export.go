@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"

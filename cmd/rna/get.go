@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/catalogue"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/fetch"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 )
 
 // No command writes over its inputs.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data"
 	"onlinerna/internal/canvas"
 	"onlinerna/internal/catalogue"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/rna"

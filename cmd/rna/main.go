@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/train/ranks/mpi"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/rna"

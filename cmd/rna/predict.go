@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/data"
 	"onlinerna/data/gallery"
 	"onlinerna/data/imaging"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/evaluate"

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/canvas"
-	"onlinerna/internal/cli"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 )
 
 // Every command that writes files does so again over its own of before, by relative paths, in the folder that holds

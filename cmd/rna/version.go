@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/cli"
+	"onlinerna/cmd/internal/cli"
 )
 
 func newVersion() *cobra.Command {

@@ -112,7 +112,8 @@ func (n *Net) fill(c machine.Config, value func(nn.Entry) op.Tensor) error {
 	m := n.Model
 	stats := make([][]float64, len(m.Stats)) // mean, variance
 	for _, e := range m.StateDict() {
-		b, x := machine.Binding{}, op.Tensor{}
+		var b machine.Binding
+		var x op.Tensor
 		switch e.Kind {
 		case nn.Parameter:
 			b, x = c.Bind[m.Params[e.Index].Node], value(e)
