@@ -9,7 +9,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// layer is a convolution that a net has so many times: channels of size × size pixels to others.
+// layer is a convolution shape that occurs times times in a net: channels × size × size in, others channels out.
 type layer struct{ channels, size, others, kernel, stride, pad, times int }
 
 // convNets are the convolutions of known nets.
@@ -60,7 +60,7 @@ func BenchmarkConv(b *testing.B) {
 					var flops, seconds, cpu float64
 					for i, c := range net.layers {
 						if i == 0 && pass.name == "grad-input" {
-							continue // nobody needs that of the images
+							continue // continue // no net needs gradients with respect to the images
 						}
 						o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
 						out := (c.size+2*c.pad-c.kernel)/c.stride + 1
@@ -114,7 +114,7 @@ func BenchmarkPeak(b *testing.B) {
 	}
 }
 
-// free gives the storage of the values back.
+// free releases the memory of all values.
 func (b *bound) free() {
 	for _, r := range b.regions {
 		if r.Memory != nil {

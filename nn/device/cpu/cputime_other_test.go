@@ -2,5 +2,5 @@
 
 package cpu
 
-// cpuSeconds is not known here.
+// cpuSeconds is unknown on this system.
 func cpuSeconds() float64 { return 0 }

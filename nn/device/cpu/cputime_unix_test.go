@@ -4,7 +4,7 @@ package cpu
 
 import "syscall"
 
-// cpuSeconds is the time that the process has had processors.
+// cpuSeconds is the CPU time of the process.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

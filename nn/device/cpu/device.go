@@ -12,35 +12,35 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Options are what a user chooses about the device.
+// Options are the user's settings of the device.
 type Options struct {
-	// Threads is the number of workers; 0 means GOMAXPROCS, and no more than the fast cores of an arm64 processor that
-	// has two kinds. It has no influence on results.
+	// Threads is the number of workers. 0 means GOMAXPROCS, limited to the number of fast cores on arm64 processors with
+	// two kinds of cores. It does not influence results.
 	Threads int
 
-	// Direct keeps Winograd's algorithm F(4×4, 3×3) away. Convolutions of 3×3 taps with stride 1, dilation 1 and one
-	// group, and their gradients, otherwise run by it where that is faster: with enough channels and tiles of 4×4
-	// pixels, at the levels of vectors.
+	// Direct disables Winograd's algorithm F(4×4, 3×3). By default it runs convolutions of 3×3 taps with stride 1,
+	// dilation 1 and one group, and their gradients, if it is faster: at the vector levels, with enough channels and
+	// enough tiles of 4×4 pixels.
 	//
-	// Winograd's algorithm needs between a quarter and a third of the multiplications. Its results are the same bit
-	// for bit for any number of workers, and a little less exact than those of the direct one: the largest
-	// error of an element, relative to the largest element, is 6e-7 to 1.5e-6, in place of 2e-7 to 9e-7. Where a value
-	// is not finite, so are all of its tile.
+	// Winograd's algorithm needs between a quarter and a third of the multiplications. Its results are the same bit for
+	// bit for any number of workers, and slightly less exact than those of direct convolution: the largest error of an
+	// element, relative to the largest element, is 6e-7 to 1.5e-6 instead of 2e-7 to 9e-7. A value that is not finite
+	// makes its whole tile not finite.
 	Direct bool
 
-	// BFloat16 rounds the factors of products, those of convolutions, linear layers and all their gradients, to bfloat16, to the
-	// nearest and ties to even, and stores activations of rank 4, and their gradients, so, in half of the memory. Sums are
-	// float32, and so are all other numbers that are stored: weights, their gradients, statistics, the results of linear
-	// layers, and what comes from outside. It is for processors with AVX512_BF16; others round too, and multiply in
-	// float32. Winograd's algorithm is not used then.
+	// BFloat16 rounds the factors of products to bfloat16, to nearest, ties to even: those of convolutions, linear layers
+	// and all their gradients. It also stores activations of rank 4 and their gradients as bfloat16, in half the memory.
+	// Sums stay float32, and so do all other stored numbers: weights, their gradients, statistics, results of linear
+	// layers, and inputs. The option is made for processors with AVX512_BF16; others round too, and multiply in float32.
+	// Winograd's algorithm is off in this mode.
 	//
-	// Those with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do, gradients of weights apart, but for three
-	// things: numbers below 2^-126, which AVX512_BF16 takes for 0, the sign of a 0, and values that are not finite, which
-	// also turn others of their tile into NaN.
+	// Processors with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do so except in gradients of
+	// weights. There are three exceptions: numbers below 2^-126, which AVX512_BF16 takes for 0; the sign of a 0; and
+	// values that are not finite, which also turn others of their tile into NaN.
 	BFloat16 bool
 
-	// Level is the level of instructions: one of avx512bf16, avx512, avx2, neon and go. Empty means that of the environment
-	// variable RNA_CPU, or the best that the processor has.
+	// Level is the level of instructions: avx512bf16, avx512, avx2, neon or go. If empty, the environment variable RNA_CPU
+	// chooses, or else the best level of the processor.
 	Level string
 }
 
@@ -50,9 +50,9 @@ type Device struct {
 	level simd.Level
 
 	bfloat16       bool
-	narrow         *kern.Set // in place of the processor's, for tests
+	narrow         *kern.Set // narrow         *kern.Set // replaces the processor's, for tests
 	winograd       bool
-	alwaysWinograd bool // where it can, for tests
+	alwaysWinograd bool // alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
 
 	table lower.Table[work.Kernel]
 }
@@ -86,9 +86,9 @@ func (d *Device) Name() string { return "cpu" }
 // DType implements device.Device.
 func (d *Device) DType() op.DType { return op.Float32 }
 
-// NewMemory implements device.Device. No page of it is touched yet, unless Go's heap had it before: on a machine with several nodes
-// a page lies at the core that writes it first. For what kernels write, these are all workers in turn, since which takes a
-// block is not fixed: pages are spread over the nodes. Inputs and weights lie where the caller runs.
+// NewMemory implements device.Device. It touches no page, unless Go's heap already had the page: on a NUMA machine the
+// core that first writes a page decides its node. Blocks go to workers in no fixed order, so the kernels' results
+// spread over the nodes. Inputs and weights lie on the caller's node.
 func (d *Device) NewMemory(bytes int) (device.Memory, error) {
 	m, err := device.NewHostMemory(bytes)
 	if err != nil {

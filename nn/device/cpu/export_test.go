@@ -2,16 +2,17 @@ package cpu
 
 import "onlinerna/nn/device/cpu/internal/kern"
 
-// AlwaysWinograd makes d run all convolutions by Winograd's algorithm that can.
+// AlwaysWinograd makes d run all suitable convolutions by Winograd's algorithm.
 func AlwaysWinograd(d *Device) { d.setWinograd(true) }
 
-// setWinograd makes all convolutions that can run by Winograd's algorithm do so, or none.
+// setWinograd makes all suitable convolutions run by Winograd's algorithm, or none.
 func (d *Device) setWinograd(on bool) {
 	d.winograd, d.alwaysWinograd = on, true
 	d.table = d.patterns()
 }
 
-// ByDefinition makes d, whose products are of bfloat16, run them as AVX512_BF16 is defined to, in plain Go, so many steps at a time.
+// ByDefinition makes d, whose products are of bfloat16, run them in plain Go as AVX512_BF16 defines them, with step
+// steps at a time.
 func ByDefinition(d *Device, step int) {
 	d.narrow = kern.PlainNarrow(step)
 	d.table = d.patterns()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adviseHugePages asks for pages of 2 MiB, with which the kernels miss the TLB less, where memory has whole ones.
-// A system that has none does without.
+// adviseHugePages asks for pages of 2 MiB, which reduce the kernels' TLB misses, for the whole huge pages inside
+// memory. Systems without huge pages ignore the advice.
 func adviseHugePages(memory []byte) {
 	const page = 2 << 20
 	if len(memory) < 2*page {

@@ -1,4 +1,4 @@
-// Package elementwise has the ops whose result depends element by element on operands that lie alike.
+// Package elementwise has ops whose result depends element by element on operands of the same layout.
 package elementwise
 
 import (
@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package, for so many workers.
+// Patterns returns the patterns of this package's ops for the given number of workers.
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
 		alone[op.ReLU](workers, func(k *vec.Set, dst []float32, in [][]float32) { k.ReLU(dst, in[0]) }),
@@ -17,7 +17,7 @@ func Patterns(workers int) []work.Pattern {
 	}
 }
 
-// alone is the pattern of an op whose body is given the elements of a block of the result and of the operands.
+// alone is the pattern of a single op. body gets a block of the result and the same elements of the operands.
 func alone[O op.Op](workers int, body func(k *vec.Set, dst []float32, in [][]float32)) work.Pattern {
 	return lower.Alone(func(s work.Step, _ O) (*work.Lowering, error) {
 		layout := work.Order(s.InValue(0))

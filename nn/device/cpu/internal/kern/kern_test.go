@@ -12,7 +12,7 @@ import (
 
 var nan = float32(math.NaN())
 
-// guarded is n random elements between guard bands of NaN.
+// guarded returns n random elements between guard bands of NaN.
 func guarded(r *rand.Rand, n int) []float32 {
 	const band = 64
 	x := make([]float32, n+2*band)
@@ -25,7 +25,7 @@ func guarded(r *rand.Rand, n int) []float32 {
 	return x[band : band+n]
 }
 
-// ending is n random elements behind which nothing can be read.
+// ending returns a function that makes n random elements at the end of readable memory.
 func ending(tb testing.TB) func(r *rand.Rand, n int) []float32 {
 	return func(r *rand.Rand, n int) []float32 { return guard.Copy(tb, guarded(r, n)) }
 }
@@ -68,7 +68,7 @@ func TestKernels(t *testing.T) {
 	})
 }
 
-// TestKernelEnds has operands that end where nothing can be read, and TestKernelZeros results of −0.
+// TestKernelEnds has operands at the end of readable memory, and TestKernelZeros results of −0.
 func TestKernelEnds(t *testing.T)  { eachEnd(t, check{taps: 2, relu: 1}) }
 func TestKernelZeros(t *testing.T) { eachEnd(t, check{taps: 1, relu: 1, zeros: true}) }
 
@@ -104,17 +104,17 @@ type check struct {
 	set                           *Set
 	vectors, rows, depth, taps, n int
 	kind                          string
-	from                          string // what is added
+	from                          string // from                          string // the source of the addend
 	relu                          int
-	zeros                         bool // whether products are so small that they are −0, and what is added, too
+	zeros                         bool // zeros                         bool // products so small that they are −0, and the addend too
 }
 
-// run calls the kernel with operands that it reads from source.
+// run calls the kernel on operands from source.
 func (c check) run(source func(r *rand.Rand, n int) []float32) error {
 	r := rand.New(rand.NewPCG(1, uint64(c.rows)))
 	columns := c.vectors * c.set.Lanes
 	const gap = 5
-	width := c.depth // of a row of A
+	width := c.depth // width := c.depth // of a row of A
 	lines := c.rows
 	sum := c.kind == "sums"
 	if sum {
@@ -122,7 +122,7 @@ func (c check) run(source func(r *rand.Rand, n int) []float32) error {
 	}
 	step := width + gap
 	stepC := c.n + gap
-	// The rows from Half on lie behind a gap of their own.
+	// The rows from Half on have a gap before them.
 	jumpA, jumpC := Half*step+3, Half*stepC+2
 	row := func(m, step, jump int) int {
 		if m >= Half {
@@ -226,7 +226,7 @@ func fill(x []float32, v float32) {
 	}
 }
 
-// guards says whether the guard band behind x was written.
+// guards reports damage to the guard band behind x.
 func guards(x []float32) error {
 	for i, v := range x[len(x) : len(x)+16] {
 		if v == v {

@@ -6,26 +6,26 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// Narrow is how a set multiplies bfloat16: A and B are of words of 32 bits, which have the factors of Step steps along the
-// depth, and Depth counts words.
+// Narrow describes how a set multiplies bfloat16: A and B consist of words of 32 bits, each of which holds the factors
+// of Step steps along the depth, and Depth counts words.
 //
-// Of one step the word is a float32 that was rounded. The product of two is exact, so that the sum is rounded as a float32 is,
-// step by step. Of two steps, the first one in the upper half, AVX512_BF16 makes the same sums in the same order. It
-// takes numbers below 2^-126 for 0, sums too; that apart, the bits are the same.
+// With one step the word is a rounded float32. The product of two is exact, so the sum is rounded step by step as in
+// float32. With two steps, the first in the upper half, AVX512_BF16 makes the same sums in the same order. It takes
+// numbers below 2^-126 for 0, including sums; apart from that the bits are the same.
 type Narrow struct {
 	Step int
 
-	// Copy is the Copy of a Set with words for what it reads, each row for itself: a row that ends within a word is filled
-	// up with 0, and so is the rest of a vector.
+	// Copy is the Copy of a Set that writes words, each row by itself: a row that ends inside a word is padded with 0, and
+	// so is the rest of its last vector.
 	Copy func(dst, src *float32, rows, width, dstStride, srcStride int)
-	// Stored is Copy for what is stored as bfloat16.
+	// Stored is Copy for sources stored as bfloat16.
 	Stored func(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
-	// PairRows, where Step is 2, writes rows of words: each an element of first and the one of second in its place. Their
-	// width is of whole vectors, strides are in bytes, and dst may be first.
+	// PairRows, for Step 2, writes rows of words that combine the element of first and the element of second at the same
+	// place. Their width is a whole number of vectors, strides are in bytes, and dst may be first.
 	PairRows func(dst, first, second *float32, rows, width, dstStride, srcStride int)
 }
 
-// ForBFloat16 is the set of a level for products of bfloat16, or nil where that is plain Go.
+// ForBFloat16 returns the kernels of a level for products of bfloat16, or nil for plain Go.
 func ForBFloat16(l simd.Level) *Set {
 	if l.BFloat16() {
 		return dotSet
@@ -33,7 +33,7 @@ func ForBFloat16(l simd.Level) *Set {
 	return narrowSets[l]
 }
 
-// Words is how many words so many steps along the depth have; of float32, for which n is nil, each is one.
+// Words is the number of words for the given steps along the depth. For float32, with n nil, each step is a word.
 func (n *Narrow) Words(steps int) int {
 	if n == nil {
 		return steps
@@ -41,7 +41,7 @@ func (n *Narrow) Words(steps int) int {
 	return (steps + n.Step - 1) / n.Step
 }
 
-// Whole is so many steps, filled up to whole words.
+// Whole rounds a number of steps up to whole words.
 func (n *Narrow) Whole(steps int) int {
 	if n == nil {
 		return steps
@@ -49,7 +49,7 @@ func (n *Narrow) Whole(steps int) int {
 	return n.Words(steps) * n.Step
 }
 
-// narrow is s for products of rounded float32.
+// narrow returns s with products of rounded float32.
 func (s Set) narrow(
 	round func(dst, src *float32, rows, width, dstStride, srcStride int),
 	widen func(dst *float32, src *uint16, rows, width, dstStride, srcStride int),
@@ -58,7 +58,7 @@ func (s Set) narrow(
 	return &s
 }
 
-// Round is x as a bfloat16: rounded to the nearest, ties to even. What is below 2^-126 is 0, with the sign of x.
+// Round rounds x to bfloat16, to nearest, ties to even. Numbers below 2^-126 become 0 with the sign of x.
 func Round(x float32) float32 {
 	u := math.Float32bits(x)
 	switch {

@@ -52,7 +52,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// patterns are n numbers of all kinds, behind which nothing can be read.
+// patterns returns n numbers of all kinds at the end of readable memory.
 func patterns(t *testing.T, r *rand.Rand, n int) []float32 {
 	x := ending(t)(r, n)
 	special := []uint32{0, 1 << 31, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xffd12345, 0x7f7fffff, 0x3f808000, 0x3f818000}
@@ -66,7 +66,7 @@ func patterns(t *testing.T, r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// word is what factors are stored as.
+// word packs factors into a word, as they are stored.
 func word(factors ...float32) uint32 {
 	u := math.Float32bits(Round(factors[0]))
 	if len(factors) > 1 {
@@ -152,7 +152,7 @@ func TestNarrowKernels(t *testing.T) {
 	})
 }
 
-// narrowKernel runs a kernel on so many words along the depth, of small numbers where sums are denormal.
+// narrowKernel runs a kernel on depth words along the depth; small makes numbers whose sums are denormal.
 func narrowKernel(s *Set, vectors, rows, depth int, sums, small bool) error {
 	r := rand.New(rand.NewPCG(4, uint64(100*rows+depth)))
 	columns := vectors * s.Lanes
@@ -176,7 +176,7 @@ func narrowKernel(s *Set, vectors, rows, depth int, sums, small bool) error {
 			init[i] *= 0x1p-125
 		}
 	}
-	words := func(x []float32, n int) []float32 { // n factors of each step
+	words := func(x []float32, n int) []float32 { // words := func(x []float32, n int) []float32 { // n factors of each step
 		w := make([]float32, taps*depth*n)
 		for i := range w {
 			k, j := i/n, i%n

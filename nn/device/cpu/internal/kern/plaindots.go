@@ -5,14 +5,15 @@ import (
 	"unsafe"
 )
 
-// The tile of AVX-512.
+// The tile sizes of AVX-512.
 const (
 	dotLanes = 16
 	dotRows  = 14
 )
 
-// PlainNarrow are kernels of bfloat16 with the tiles of AVX-512, in plain Go: what those of AVX512_BF16 are defined to compute,
-// with words of two steps, or the same with words of one. They are slow, for tests, on processors without the instruction too.
+// PlainNarrow returns bfloat16 kernels with the tiles of AVX-512, in plain Go. They follow the definition of
+// AVX512_BF16, with words of two steps, or of one step. They are slow and serve tests, also on processors without the
+// instruction.
 func PlainNarrow(step int) *Set {
 	s := &Set{
 		Lanes: dotLanes, Rows: dotRows, Registers: 32,
@@ -37,7 +38,7 @@ func PlainNarrow(step int) *Set {
 	return s
 }
 
-// row is where row m of a tile lies.
+// row is the offset of row m of a tile.
 func row(m, step, jump int) int {
 	if m >= Half {
 		return jump + (m-Half)*step
@@ -45,10 +46,10 @@ func row(m, step, jump int) int {
 	return m * step
 }
 
-// at is the element some bytes behind p.
+// at is the element bytes behind p.
 func at[T any](p *T, bytes int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), bytes)) }
 
-// tile computes one: the words of row m of A begin at rowA(m), stepA apart.
+// tile computes a tile: the words of row m of A begin at rowA(m), stepA apart.
 func (a *Args) tile(multiply func(z, x, y float32) float32, rows, columns, stepA int, rowA func(m int) int) {
 	for m := range rows {
 		for j := range columns {
@@ -75,14 +76,14 @@ func (a *Args) tile(multiply func(z, x, y float32) float32, rows, columns, stepA
 	}
 }
 
-// Dot is z + x·y for pairs of bfloat16, as VDPBF16PS computes it: first with the upper halves, then with the lower ones.
+// Dot is z + x·y for pairs of bfloat16, as VDPBF16PS computes it: first the upper halves, then the lower ones.
 func Dot(z, x, y float32) float32 {
 	u, v := math.Float32bits(x), math.Float32bits(y)
 	z = dotStep(z, math.Float32frombits(u&^0xffff), math.Float32frombits(v&^0xffff))
 	return dotStep(z, math.Float32frombits(u<<16), math.Float32frombits(v<<16))
 }
 
-// dotStep is z + x·y, rounded once, where numbers below 2^-126 are 0.
+// dotStep is z + x·y, rounded once, with numbers below 2^-126 flushed to 0.
 func dotStep(z, x, y float32) float32 { return flushed(fused(flushed(x), flushed(y), flushed(z))) }
 
 // fused is z + x·y for bfloat16, rounded once.
@@ -93,7 +94,7 @@ func fused(x, y, z float32) float32 {
 		return float32(s)
 	}
 	v := s - a
-	if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // rounded to odd, so that no tie arises of it
+	if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // round to odd: the next rounding sees no tie
 		if e > 0 == (s > 0) {
 			s = math.Float64frombits(math.Float64bits(s) + 1)
 		} else {
@@ -110,7 +111,7 @@ func flushed(x float32) float32 {
 	return x
 }
 
-// copyWith writes rows of words, one for each step elements, and zeros up to a whole vector.
+// copyWith writes rows of words, one for each step elements, padded with zeros to a whole vector.
 func copyWith(dst, src *float32, rows, width, dstStride, srcStride, step int, word func(x []float32) float32) {
 	for r := range rows {
 		from := unsafe.Slice(at(src, r*srcStride), width)
@@ -140,7 +141,7 @@ func copyPaired(dst, src *float32, rows, width, dstStride, srcStride int) {
 	})
 }
 
-// storedWith is Copy in plain Go for what is stored as bfloat16.
+// storedWith is Copy in plain Go for sources stored as bfloat16.
 func storedWith(step int) func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
 	return func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
 		for r := range rows {
@@ -159,7 +160,7 @@ func storedWith(step int) func(dst *float32, src *uint16, rows, width, dstStride
 	}
 }
 
-// pair is a word of two factors.
+// pair packs two factors into a word.
 func pair(first, second float32) float32 {
 	return math.Float32frombits(math.Float32bits(Round(first)) | math.Float32bits(Round(second))>>16)
 }

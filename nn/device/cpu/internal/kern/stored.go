@@ -7,17 +7,17 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// BFloat16 moves numbers between float32 and storage as bfloat16, the upper halves of a float32 that was rounded.
+// BFloat16 converts between float32 and stored bfloat16, the upper half of a rounded float32.
 type BFloat16 struct {
-	// Widen writes rows of float32 of rows of bfloat16. Strides are in bytes. It writes whole vectors of so many lanes: a row
-	// is filled up with zeros.
+	// Widen converts rows of bfloat16 to float32. Strides are in bytes. It writes whole vectors and fills the end of a row
+	// with zeros.
 	Widen func(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
-	// Narrow writes rows of bfloat16 of rows of float32, as Round rounds them, and nothing behind a row.
+	// Narrow converts rows of float32 to bfloat16 as Round does. It writes nothing behind a row.
 	Narrow func(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
 	Lanes  int
 }
 
-// Stored is how a level moves bfloat16.
+// Stored returns the conversions of a level.
 func Stored(l simd.Level) *BFloat16 {
 	if s := stored[l.Vectors()]; s != nil {
 		return s
@@ -27,7 +27,7 @@ func Stored(l simd.Level) *BFloat16 {
 
 var plainStored = BFloat16{Widen: widenPlain, Narrow: narrowPlain, Lanes: 1}
 
-// Widened writes as many numbers as dst has, and nothing else.
+// Widened converts len(dst) numbers and writes nothing else.
 func (b *BFloat16) Widened(dst []float32, src []uint16) {
 	n := len(dst)
 	_ = src[:n]
@@ -40,7 +40,7 @@ func (b *BFloat16) Widened(dst []float32, src []uint16) {
 	}
 }
 
-// Narrowed writes as many numbers as src has.
+// Narrowed converts len(src) numbers.
 func (b *BFloat16) Narrowed(dst []uint16, src []float32) {
 	if n := len(src); n > 0 {
 		_ = dst[:n]
@@ -48,10 +48,10 @@ func (b *BFloat16) Narrowed(dst []uint16, src []float32) {
 	}
 }
 
-// Float32 is the number that is stored as x.
+// Float32 is the number stored as x.
 func Float32(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
 
-// Bits is how x, rounded, is stored.
+// Bits is x, rounded, in storage.
 func Bits(x float32) uint16 { return uint16(math.Float32bits(Round(x)) >> 16) }
 
 func widenPlain(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {

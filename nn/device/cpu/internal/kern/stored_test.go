@@ -10,14 +10,14 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// eachStored runs f for the levels that the processor has.
+// eachStored runs f for the levels of the processor.
 func eachStored(t *testing.T, f func(t *testing.T, b *BFloat16)) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) { f(t, Stored(l)) })
 	}
 }
 
-// eachShape runs f for rows of up to five vectors of any level's.
+// eachShape runs f for rows of up to five of the widest vectors.
 func eachShape(f func(rows, width int)) {
 	for width := 1; width <= 5*16; width++ {
 		for _, rows := range []int{1, 3} {
@@ -26,7 +26,7 @@ func eachShape(f func(rows, width int)) {
 	}
 }
 
-// marked are n elements, each of them mark, behind which there is no memory.
+// marked returns n elements, each equal to mark, at the end of memory.
 func marked[T any](t *testing.T, n int, mark T) []T {
 	x := guard.Slice[T](t, n)
 	for i := range x {
@@ -35,7 +35,7 @@ func marked[T any](t *testing.T, n int, mark T) []T {
 	return x
 }
 
-// codes are numbers of all kinds as they are stored, behind which nothing can be read.
+// codes returns n stored numbers of all kinds at the end of readable memory.
 func codes(t *testing.T, r *rand.Rand, n int) []uint16 {
 	x := guard.Slice[uint16](t, n)
 	for i, v := range patterns(t, r, n) {
@@ -44,7 +44,7 @@ func codes(t *testing.T, r *rand.Rand, n int) []uint16 {
 	return x
 }
 
-// same says where got is not want, bit for bit.
+// same reports the first element of got that differs from want in a bit.
 func same(got, want []float32) error {
 	for i, w := range want {
 		if g := got[i]; math.Float32bits(g) != math.Float32bits(w) {
@@ -91,7 +91,7 @@ func TestStoredWiden(t *testing.T) {
 func TestStoredNarrow(t *testing.T) {
 	const mark = 0x1234
 	eachStored(t, func(t *testing.T, b *BFloat16) {
-		var src []float32 // round all ties, and the ends of what is rounded alike
+		var src []float32 // var src []float32 // numbers around all ties, at the ends of their rounding intervals
 		for upper := range uint32(1 << 16) {
 			for _, lower := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0xffff} {
 				src = append(src, math.Float32frombits(upper<<16|lower))
@@ -121,7 +121,7 @@ func TestStoredNarrow(t *testing.T) {
 	})
 }
 
-// Slices of all lengths, behind which there is no memory.
+// Slices of all lengths at the end of memory.
 func TestStoredSlices(t *testing.T) {
 	eachStored(t, func(t *testing.T, b *BFloat16) {
 		r := rand.New(rand.NewPCG(5, 3))
@@ -139,7 +139,7 @@ func TestStoredSlices(t *testing.T) {
 	})
 }
 
-// Words of what is stored are those of the float32 that it is.
+// Words of stored numbers equal the words of the same numbers in float32.
 func TestNarrowStored(t *testing.T) {
 	const mark = 0.375
 	eachNarrow(t, func(t *testing.T, s *Set) {

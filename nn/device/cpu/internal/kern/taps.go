@@ -10,15 +10,15 @@ import (
 // fields.
 type TapArgs struct {
 	Dst, Src, Weights *float32
-	Init              *float32 // of products, a number a channel
+	Init              *float32 // Init              *float32 // for products, one number per channel
 	Offs              *[2]int  // of each tap, from Src, and from Weights or, in sums, from Dst
 	Taps              int      // at least 1
 	Pixels, Channels  int
-	StepDst, StepSrc  int // from a pixel to the next, of Dst, or in sums of Weights, and of Src
+	StepDst, StepSrc  int // StepDst, StepSrc  int // from a pixel to the next, of Dst (in sums of Weights) and of Src
 }
 
-// Taps are kernels along rows of pixels whose channels do not mix: those of depthwise convolutions. Multiplication and
-// addition may be rounded once or twice.
+// Taps are kernels along rows of pixels whose channels do not mix: those of depthwise convolutions. A multiply-add may
+// round once or twice.
 type Taps struct {
 	// Products sets Dst[p, c] = Init[c] + Σ over taps t of Weights[t, c] · Src[t, p, c] for each pixel p and channel c.
 	Products func(*TapArgs)
@@ -26,7 +26,7 @@ type Taps struct {
 	Sums []func(*TapArgs)
 }
 
-// TapsFor are the kernels of a level.
+// TapsFor returns the kernels of a level.
 func TapsFor(l simd.Level) *Taps {
 	if t := tapKernels[l.Vectors()]; t != nil {
 		return t

@@ -9,8 +9,7 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// TestTaps compares the kernels of all levels with their definition, in operands between numbers that are not to be read
-// and not to be written.
+// TestTaps compares the kernels of all levels with their definition, on operands between guard bands.
 func TestTaps(t *testing.T) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
@@ -41,7 +40,7 @@ type tapCheck struct {
 	channels, pixels, taps, stride int
 }
 
-// operands are the source, so that each tap begins a pixel behind the one before, and a row a tap of something else.
+// operands returns a source in which each tap begins one pixel behind the one before, and the other operand's rows.
 func (c tapCheck) operands(r *rand.Rand, tb testing.TB) (src, rows []float32, offs [][2]int) {
 	src = ending(tb)(r, ((c.pixels-1)*c.stride+c.taps)*c.channels)
 	rows = ending(tb)(r, c.taps*c.channels)

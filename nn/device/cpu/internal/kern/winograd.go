@@ -1,42 +1,41 @@
 package kern
 
 // Winograd has the transforms of Winograd's convolutions F(4×4, 3×3), whose tiles are 6×6 values in the transformed
-// domain. Each takes a vector of channels at a time.
+// domain. Each call works on a vector of channels.
 type Winograd struct {
 	// Source transforms windows of 6×6 pixels of the source, 4 apart, Grad tiles of 4×4 results and Weight 3×3 taps.
 	Source, Grad, Weight func(*Spread)
-	// Result transforms back to tiles of 4×4 results, WeightGrad to 3×3 taps. The second of each writes less than
-	// whole vectors.
+	// Result transforms back to tiles of 4×4 results, WeightGrad to 3×3 taps. The second of each writes partial vectors.
 	Result, WeightGrad [2]func(*Collect)
 }
 
-// The sizes of tiles in the transformed domain, of results and of taps, in one dimension.
+// The one-dimensional sizes of tiles: in the transformed domain, of results and of taps.
 const (
 	Window      = 6
 	TileResults = 4
 	TileTaps    = 3
 )
 
-// ColumnVectors is how many vectors of scratch a column of the source takes.
+// ColumnVectors is the number of scratch vectors of a source column.
 const ColumnVectors = Window
 
-// Spread are the operands of a transform of a row of tiles to the transformed domain. Steps are in bytes. The
-// assembly knows the order of the fields. Spreads must be on the heap.
+// Spread holds the operands of a forward transform of a row of tiles. Steps are in bytes. The assembly knows the order
+// of the fields. Spreads must be on the heap.
 type Spread struct {
-	Rows    [6]*float32 // the first column, in each row of a tile that there is
-	Columns int         // to be read
+	Rows    [6]*float32 // Rows    [6]*float32 // the first column of each existing row of a tile
+	Columns int         // Columns int         // columns to read
 	StepC   int         // from a column to the next
 	Mask    *int32      // -1 for the channels that are read, 0 for the others
 	To      *float32    // scratch of the first column
-	Scratch *float32    // scratch of the first column of the first tile, which may be another one
+	Scratch *float32    // Scratch *float32    // scratch of the first column of the first tile, which may differ
 	Tiles   int
 	Dst     *float32
 	StepT   int // from a tile to the next
-	StepP   int // from one of its 36 values to the next
-	Ahead   int // from a row of the source to that of the next row of tiles, which is prefetched
+	StepP   int // StepP   int // between the 36 values of a tile
+	Ahead   int // Ahead   int // from a row of the source to that of the next row of tiles, for prefetching
 }
 
-// Collect are the operands of a transform of a row of tiles back, likewise.
+// Collect holds the operands of the inverse transform of a row of tiles; otherwise it is like Spread.
 type Collect struct {
 	Src      *float32
 	StepT    int // of Src
@@ -46,10 +45,10 @@ type Collect struct {
 	StepRow  int // of Dst
 	StepC    int
 	StepTile int
-	Rows     int      // of a tile that are written
-	Columns  int      // of all tiles of the row, that are written
-	From     *float32 // what is added, with the steps of Dst, or nil
+	Rows     int      // Rows     int      // written rows of a tile
+	Columns  int      // Columns  int      // written columns, over all tiles of the row
+	From     *float32 // From     *float32 // an addend, with the steps of Dst, or nil
 	Bias     *float32 // a vector
-	Floor    *float32 // a vector: results are at least that
-	Mask     *int32   // -1 for the channels that are written, 0 for the others
+	Floor    *float32 // Floor    *float32 // a vector: the lower bound of results
+	Mask     *int32   // Mask     *int32   // -1 for the channels that are written, 0 for the others
 }

@@ -9,24 +9,24 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// Block is how many elements an expression is computed for at a time: what its functions make of them, 4 KiB each, stays in
-// the first level cache.
+// Block is the number of elements that an expression computes at a time: intermediate results, 4 KiB each, stay in the
+// first level cache.
 const Block = 1 << 10
 
 // Code is an expression as calls of vector kernels on blocks of elements.
 type Code struct {
 	nodes []expr.Node
-	slot  []int // by node: the buffer of a worker that it is made in; -1 for constants, operands and the result
+	slot  []int // slot  []int // by node: its buffer in a worker's scratch; -1 for constants, operands and the result
 	slots int
 	order order
 	axes  []op.Axes // by operand
-	made  int       // the operand that is given to Run, or -1
+	made  int       // made  int       // the operand that is given to Run, or -1
 }
 
-// newCode is that of an expression whose result has the given order, for operands that vary along axes.
+// newCode compiles an expression whose result has the given order, for operands that vary along axes.
 func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 	c := &Code{nodes: nodes, order: o, axes: axes, made: -1}
-	last := make([]int, len(c.nodes)) // who reads it last
+	last := make([]int, len(c.nodes)) // last := make([]int, len(c.nodes)) // the last reader of each node
 	for i, n := range c.nodes {
 		for _, a := range n.In {
 			last[a] = i
@@ -34,7 +34,7 @@ func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 	}
 	var free []int
 	for i, n := range c.nodes {
-		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite what they read
+		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite their operands
 			if s := c.slot[a]; s >= 0 && last[a] == i {
 				free = append(free, s)
 			}
@@ -53,7 +53,7 @@ func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 	return c
 }
 
-// Scratch takes what so many workers need for blocks of a size from r.
+// Scratch reserves scratch for blocks of the given size, for each worker, in r.
 func (c *Code) Scratch(r *work.Room, workers, block int) []work.Part {
 	return r.Each(workers, c.slots*block)
 }
@@ -67,13 +67,13 @@ type Bound struct {
 	workers  []worker
 }
 
-// worker is what belongs to one.
+// worker is the state of one worker.
 type worker struct {
 	buffers [][]float32
 	values  [][]float32 // by node
 }
 
-// Bind binds c to kernels, to the workers' scratch, for blocks of a size, and to operands.
+// Bind binds c to kernels, to the workers' scratch, to a block size, and to operands.
 func (c *Code) Bind(set *vec.Set, scratch [][]float32, block int, numbers []*work.Pieces, counters [][]int32) *Bound {
 	b := &Bound{Code: c, set: set, numbers: numbers, counters: counters}
 	constants := make([][]float32, len(c.nodes))
@@ -93,8 +93,8 @@ func (c *Code) Bind(set *vec.Set, scratch [][]float32, block int, numbers []*wor
 	return b
 }
 
-// Run has a worker compute the elements from place lo on, a block at most. made is those of the operand
-// that another kernel makes, if there is one. It may be dst.
+// Run computes the elements from place lo on, at most a block. made holds the same elements of the operand that another
+// kernel makes, if any. It may be dst.
 func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	w, k, size := &b.workers[number], b.set, len(dst)
 	for i, n := range b.nodes {
@@ -125,7 +125,7 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 		}
 		w.values[i] = to
 	}
-	if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // an operand or a constant
+	if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // an operand or a constant
 		copy(dst, y)
 	}
 }
@@ -139,7 +139,7 @@ func (b *Bound) RunAll(number int, dst *work.Pieces, lo, hi int) {
 	}
 }
 
-// RunOver is RunAll for an expression of nothing but what another kernel made, which it overwrites.
+// RunOver is RunAll for an expression whose only operand is another kernel's result x, which it overwrites.
 func (b *Bound) RunOver(number int, x []float32) {
 	for len(x) > 0 {
 		m := min(Block, len(x))

@@ -9,8 +9,8 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// early is a part of an expression of nothing but operands that are repeated alike: it is computed once for all that it is
-// repeated to, and is an operand then.
+// early is a part of an expression whose operands are all repeated alike. It is computed once, before the repetition,
+// and becomes an operand of the rest.
 type early struct {
 	code    *Code
 	axes    op.Axes
@@ -19,8 +19,8 @@ type early struct {
 	scratch []work.Part
 }
 
-// hoist takes the parts out of an expression that it pays to compute before, for a result of so many samples in an order. The
-// operands of the rest are those of the expression and then these parts.
+// hoist takes out the parts of an expression that are worth computing beforehand, for a result of the given samples and
+// order. The operands of the rest are those of the expression, followed by these parts.
 func hoist(nodes []expr.Node, axes []op.Axes, o order, samples int) (rest []expr.Node, all []op.Axes, parts []early) {
 	along := make([]op.Axes, len(nodes))
 	for i, n := range nodes {
@@ -79,7 +79,7 @@ func hoist(nodes []expr.Node, axes []op.Axes, o order, samples int) (rest []expr
 	return rest, all, parts
 }
 
-// reach lists the nodes that compute node root. What leaf gives for a node stands in its place.
+// reach lists the nodes that compute node root. If leaf returns a node for i, that node replaces node i.
 func reach(nodes []expr.Node, root int, leaf func(i int) (expr.Node, bool)) []expr.Node {
 	var list []expr.Node
 	at := make(map[int]int)

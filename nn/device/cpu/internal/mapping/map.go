@@ -1,8 +1,8 @@
-// Package mapping computes expressions, and sums up what they make of operands that are repeated.
+// Package mapping computes expressions, and sums their gradients over repeated operands.
 //
 // An expression becomes calls of the kernels of package vec on blocks of elements that stay in the first level cache:
-// arithmetic in float32, functions within 0.54 ulp. So results are the same at every level of instructions and
-// for any number of workers. An expression of what another one makes is computed together with it.
+// arithmetic in float32, functions within 0.54 ulp. Results are therefore the same at every level of instructions and
+// for any number of workers. An expression of another expression's result is computed together with it.
 package mapping
 
 import (
@@ -16,7 +16,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package, for so many workers.
+// Patterns returns the patterns of this package's ops for the given number of workers.
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
 		func(f *lower.Flow, first int) []work.Match { return maps(f, first, workers) },
@@ -24,7 +24,7 @@ func Patterns(workers int) []work.Pattern {
 	}
 }
 
-// maps takes elementwise ops after each other, one of which is an expression.
+// maps matches consecutive elementwise ops, at least one of which is an expression.
 func maps(f *lower.Flow, first, workers int) []work.Match {
 	var list []work.Match
 	for _, m := range lower.MapsFrom(f, first) {
@@ -34,14 +34,14 @@ func maps(f *lower.Flow, first, workers int) []work.Match {
 	return list
 }
 
-// Chain is elementwise ops after each other as one expression.
+// Chain is a sequence of elementwise ops as one expression.
 type Chain struct {
 	lower.Maps
 	Last work.Step
-	made int // the operand that another kernel makes, in the layout of activations, or -1
+	made int // made int // the operand that another kernel makes, in the layout of activations, or -1
 }
 
-// After lists the chains behind step i that begin with an expression, reader, which is one of those that read its result, the
+// After lists the chains behind step i that begin with reader, an expression that reads the result of step i, the
 // longest first. Their steps begin with i.
 func After(f *lower.Flow, i, reader int) []Chain {
 	if !lower.Is[op.Map](f.Step(reader)) {
@@ -55,7 +55,7 @@ func After(f *lower.Flow, i, reader int) []Chain {
 	return list
 }
 
-// Alone says whether nothing is read but what another kernel makes.
+// Alone reports whether the chain reads nothing but another kernel's result.
 func (c *Chain) Alone() bool { return len(c.In) == 1 }
 
 // lower lowers the expression into the result of the last step.
@@ -86,7 +86,7 @@ func (c Chain) lower(workers int) (*work.Lowering, error) {
 // Plan is a chain with its scratch.
 type Plan struct {
 	Chain
-	Over    []int // operands whose storage the result may take
+	Over    []int // Over    []int // operands whose storage the result may take
 	code    *Code
 	early   []early
 	layout  device.Layout
@@ -94,7 +94,7 @@ type Plan struct {
 	block   int
 }
 
-// Plan takes what so many workers need for blocks of a size from r.
+// Plan reserves scratch for blocks of the given size, for each worker, in r.
 func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 	y := c.Last.OutType()
 	axes := make([]op.Axes, len(c.In))
@@ -132,17 +132,17 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 	return p, nil
 }
 
-// Over is the plan of a chain that is Alone and overwrites what it is of, in blocks of any place.
+// Over is the plan of a chain that is Alone and overwrites its operand, in blocks that may begin anywhere.
 func (c Chain) Over(r *work.Room, workers int) *Plan {
 	code := newCode(c.Map.Expr.Nodes(), order{1, 1, true}, []op.Axes{op.All})
 	code.made = c.made
 	return &Plan{Chain: c, code: code, scratch: code.Scratch(r, workers, Block), block: Block}
 }
 
-// inPieces says whether operand i is read a block at a time.
+// inPieces reports whether operand i is read a block at a time.
 func (p *Plan) inPieces(i int) bool { return p.code.axes[i] == op.All && i != p.made }
 
-// Take has k take what is read a block at a time.
+// Take makes k take the operands that are read a block at a time.
 func (p *Plan) Take(k *work.Kernel) {
 	for i, v := range p.In {
 		if p.inPieces(i) {
@@ -151,7 +151,7 @@ func (p *Plan) Take(k *work.Kernel) {
 	}
 }
 
-// Bind is p on its operands, and the phases that come before.
+// Bind binds p to its operands and returns the phases that come before it.
 func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 	numbers, counters := make([]*work.Pieces, len(p.In)), make([][]int32, len(p.In))
 	for i, v := range p.In {
@@ -177,10 +177,10 @@ func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 	return p.code.Bind(vec.For(st.Level), st.Scratches(p.scratch), p.block, numbers, counters), before
 }
 
-// fits says which operands lie otherwise than it takes for a result in a layout.
+// fits returns an error for operands whose layout does not fit a result in the given layout.
 func (c Chain) fits(layout device.Layout, axes []op.Axes) error {
 	y := c.Last.OutType()
-	flat := layout != work.Layout(y, device.Data) // of weights: nothing but the place counts
+	flat := layout != work.Layout(y, device.Data) // flat := layout != work.Layout(y, device.Data) // weights: only the place of an element matters
 	for i, v := range c.In {
 		x := c.Last.Values[v]
 		counter := !x.Type.DType.Float()
@@ -196,7 +196,7 @@ func (c Chain) fits(layout device.Layout, axes []op.Axes) error {
 	return nil
 }
 
-// isLine says whether a shape has one extent at most that counts: its elements lie in the same order in all layouts.
+// isLine reports whether at most one extent of a shape exceeds 1: then all layouts have the same order.
 func isLine(s op.Shape) bool {
 	long := 0
 	for _, d := range s {

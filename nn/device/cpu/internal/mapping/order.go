@@ -8,10 +8,10 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// order is how the elements of a result lie: which is the one at a place in memory.
+// order describes the storage order of a result: it maps places in memory to elements.
 type order struct {
 	channels, pixels int
-	last             bool // channels lie behind pixels
+	last             bool // last             bool // channels are the innermost dimension
 }
 
 func orderOf(s op.Shape, l device.Layout) order {
@@ -28,15 +28,15 @@ func (o order) at(i int) (n, c, p int) {
 	return n, i / o.pixels, i % o.pixels
 }
 
-// place is where an operand that varies along a has the number for an element.
+// place is the index, within an operand that varies along a, of the number for an element.
 func (o order) place(a op.Axes, n, c, p int) int {
-	if o.last && a&op.Channels != 0 && a&op.Pixels != 0 { // channels lie behind pixels
+	if o.last && a&op.Channels != 0 && a&op.Pixels != 0 { // if o.last && a&op.Channels != 0 && a&op.Pixels != 0 { // channels are innermost
 		return (a&op.Samples).Index(n, 0, 0, 0, 0)*o.channels*o.pixels + p*o.channels + c
 	}
 	return a.Index(n, c, p, o.channels, o.pixels)
 }
 
-// inner is the axis along which neighbours in memory lie, and its extent.
+// inner is the innermost axis in memory, and its extent.
 func (o order) inner() (axis op.Axes, extent int) {
 	if o.last {
 		return op.Channels, o.channels
@@ -44,7 +44,7 @@ func (o order) inner() (axis op.Axes, extent int) {
 	return op.Pixels, o.pixels
 }
 
-// spread sets dst to what an operand x that varies along a has for the elements from place lo on.
+// spread repeats operand x, which varies along a, over the elements from place lo on, into dst.
 func (o order) spread(dst []float32, lo int, x []float32, a op.Axes) {
 	axis, extent := o.inner()
 	n, c, p := o.at(lo)
@@ -90,7 +90,7 @@ func (o order) draw(k *vec.Set, dst []float32, lo int, r expr.Node, counter []in
 			}
 		case o.last:
 			k.Uniforms(dst[:m], r.Key, step, sample, at)
-		default: // random numbers count as channels-last layouts do
+		default: // default: // random numbers are counted in the order of channels-last layouts
 			for i := range dst[:m] {
 				_, c, p := o.at(lo + i)
 				dst[i] = expr.Uniform(r.Key, step, sample, uint32(p*o.channels+c))

@@ -8,8 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// reduce sums in float64. Elements of the result are shared out to workers; each is summed by one, in the order in
-// which its elements lie.
+// reduce sums in float64. Workers share the elements of the result; one worker sums each, in storage order.
 func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 	shape, x, y := s.InType(0).Shape, work.Strides(s.InValue(0)), work.DataStrides(s.OutType())
 	var kept, summed []axis
@@ -71,7 +70,7 @@ func total(x []float32, from int, axes []axis, sum float64) float64 {
 	return sum
 }
 
-// largest is the largest of elements and top, or NaN.
+// largest is the maximum of top and the elements, or NaN.
 func largest(x []float32, from int, axes []axis, top float64) float64 {
 	if len(axes) == 0 {
 		return max(top, float64(x[from]))

@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// sumTo sums in float64, samples apart where the result keeps them.
+// sumTo sums in float64, separately for each sample if the result keeps samples.
 func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
@@ -46,7 +46,8 @@ func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 	return l, nil
 }
 
-// sumPixels sums what lies channels-last for each sample and channel, as in the gradient of squeeze-and-excite's scaling.
+// sumPixels sums channels-last operands over the pixels of each sample and channel, as in the gradient of
+// squeeze-and-excite's scaling.
 func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 	var r work.Room
 	width := vec.Padded(channels)

@@ -11,19 +11,19 @@ import (
 // Elements is the body of a pass of an optimiser as calls of vector kernels on blocks of elements.
 type Elements struct {
 	nodes   []expr.Node
-	slot    []int // by node: the buffer that it is made in; -1 for operands
+	slot    []int // slot    []int // by node: its buffer; -1 for operands
 	slots   int
 	results []output
 }
 
-// output is where a result goes.
+// output is a result with its destination.
 type output struct{ node, to int }
 
-// NewElements is that of a body.
+// NewElements compiles a body.
 func NewElements(b *update.Body) *Elements {
 	nodes, results, to := b.Nodes()
 	e := &Elements{nodes: nodes}
-	last := make([]int, len(nodes)) // who reads it last
+	last := make([]int, len(nodes)) // last := make([]int, len(nodes)) // the last reader of each node
 	for i, n := range nodes {
 		for _, a := range n.In {
 			last[a] = i
@@ -32,19 +32,19 @@ func NewElements(b *update.Body) *Elements {
 	stored := make([]bool, len(nodes))
 	for k, i := range results {
 		e.results = append(e.results, output{i, to[k]})
-		last[i] = len(nodes) // results stay until all are known
+		last[i] = len(nodes) // last[i] = len(nodes) // results stay until all are known
 		stored[i] = stored[i] || to[k] < update.Vectors
 	}
 	var free []int
 	for i, n := range nodes {
-		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite what they read
+		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite their operands
 			if s := e.slot[a]; s >= 0 && last[a] == i {
 				free = append(free, s)
 			}
 		}
 		s := -1
 		switch k := len(free); {
-		case n.Kind == expr.KindArg && n.Index < update.Vectors && !stored[i]: // it is read where it lies
+		case n.Kind == expr.KindArg && n.Index < update.Vectors && !stored[i]: // case n.Kind == expr.KindArg && n.Index < update.Vectors && !stored[i]: // read in place
 		case n.Kind == expr.KindArg || n.Kind == expr.KindConst: // filled once
 			s = e.slots
 			e.slots++
@@ -60,7 +60,7 @@ func NewElements(b *update.Body) *Elements {
 	return e
 }
 
-// Scratch is how many elements a worker needs.
+// Scratch is the number of elements of scratch of a worker.
 func (e *Elements) Scratch() int { return e.slots * Block }
 
 // Run computes the body on p and adds squares to sums, in the order of elements.

@@ -14,7 +14,8 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// allBodies are those of all optimisers, with and without a limit on elements, and one that exchanges vectors.
+// allBodies returns the bodies of all optimisers, with and without clipping of elements, and one that exchanges
+// vectors.
 func allBodies() map[string]update.Body {
 	list := map[string]update.Body{"exchange": {W: update.State(0), State: update.States{update.W, expr.Const(2)}}}
 	for _, d := range optim.All() {
@@ -76,8 +77,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// BenchmarkUpdates has, for bodies with a kernel of their own, the time of the kernels of their operations over that:
-// in one process, in turns, the median of many.
+// BenchmarkUpdates reports, for bodies with a kernel of their own, the time of separate operations divided by the time
+// of that kernel: both in one process, in turns, the median of many runs.
 func BenchmarkUpdates(b *testing.B) {
 	for name, body := range allBodies() {
 		own := vec.Update(simd.Default(), body)
@@ -91,7 +92,7 @@ func BenchmarkUpdates(b *testing.B) {
 			for i, x := range someCoefficients {
 				c[i] = float32(x)
 			}
-			c[0], c[5], c[7] = 0, 0, 0 // weights stay
+			c[0], c[5], c[7] = 0, 0, 0 // c[0], c[5], c[7] = 0, 0, 0 // weights stay
 			e, k := NewElements(&body), vec.For(simd.Default())
 			scratch := make([]float32, e.Scratch())
 			var sums update.Sums

@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// boxes copies what an op moves. Where that is all that lies in sequence in the operand, there is nothing to do.
+// boxes copies the moved elements. If the result is exactly the operand's storage, no phase is needed.
 func boxes[O op.Mover](s work.Step, o O) (*work.Lowering, error) {
 	types := make([]op.Type, len(s.In))
 	for i := range s.In {
@@ -46,7 +46,7 @@ func boxes[O op.Mover](s work.Step, o O) (*work.Lowering, error) {
 	return l, nil
 }
 
-// alike says whether elements lie the same way on both sides.
+// alike reports whether elements have the same order on both sides.
 func alike(extent op.Shape, src, dst []int) bool {
 	for i, n := range extent {
 		if n > 1 && src[i] != dst[i] {
@@ -56,7 +56,7 @@ func alike(extent op.Shape, src, dst []int) bool {
 	return true
 }
 
-// tokens turns images into rows: they lie so.
+// tokens turns images into rows: their storage is the same.
 func tokens(s work.Step, _ op.Tokens) (*work.Lowering, error) { return turnedRows(s) }
 
 // planes turns rows into images.

@@ -5,10 +5,10 @@ import (
 	"onlinerna/nn/op"
 )
 
-// picking is the axis of a gather: elements outer, of it and inner, on both sides.
+// picking is the axis of a gather: extents outside, along and inside the axis, on both sides.
 type picking struct {
 	outer, inner op.Shape
-	from, to     []int // strides of x and of what is picked, by dimension
+	from, to     []int // from, to     []int // strides of x and of the picked elements, by dimension
 	axis         int
 }
 
@@ -16,8 +16,8 @@ func newPicking(x, y []int, shape op.Shape, axis int) picking {
 	return picking{outer: shape[:axis], inner: shape[axis+1:], from: x, to: y, axis: axis}
 }
 
-// each calls f with the places of the elements that differ in the index along the axis alone: of the first one of x, and
-// of that picked.
+// each calls f for each line of elements along the axis, with the places of its first element in x and among the picked
+// ones.
 func (p *picking) each(f func(from, to int)) {
 	var walk func(s op.Shape, d, from, to int, f func(from, to int))
 	walk = func(s op.Shape, d, from, to int, f func(from, to int)) {
@@ -50,7 +50,7 @@ func gather(s work.Step, o op.Gather) (*work.Lowering, error) {
 	}), nil
 }
 
-// gatherGrad sums in float64, for one element along the axis after the other: indices may repeat.
+// gatherGrad sums in float64, one element along the axis after the other: indices may repeat.
 func gatherGrad(s work.Step, o op.GatherGrad) (*work.Lowering, error) {
 	p := newPicking(work.DataStrides(s.OutType()), work.Strides(s.InValue(0)), s.InType(0).Shape, o.Axis)
 	return work.Data(s, func(st *work.Storage) []work.Phase {

@@ -48,7 +48,7 @@ func images(s work.Step, o op.Images) (*work.Lowering, error) {
 	}), nil
 }
 
-// levels is, for each channel, what each of the 256 levels becomes.
+// levels maps, for each channel, each of the 256 levels to its normalised value.
 func levels(mean, std []float64) [][256]float32 {
 	tables := make([][256]float32, len(mean))
 	for c := range tables {
@@ -59,7 +59,7 @@ func levels(mean, std []float64) [][256]float32 {
 	return tables
 }
 
-// black fills pixels with what level 0 becomes.
+// black fills pixels with the values of level 0.
 func black(dst []float32, tables [][256]float32) {
 	for ; len(dst) > 0; dst = dst[len(tables):] {
 		for c := range tables {

@@ -18,8 +18,8 @@ func Patterns() []work.Pattern {
 	}
 }
 
-// view lowers an op whose result is a contiguous part of the operand in row-major order. Where both
-// are stored in that order, or in the same other one, there is nothing to do.
+// view lowers an op whose result is a contiguous part of the operand in row-major order. If both are stored in that
+// order, or both in the same other one, no phase is needed.
 func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 			}
 			return copied(dst.All(), x.All()[offset:])
 		})
-		if s.InValue(0).Layout == work.Stored && len(to) == 4 { // so is the result
+		if s.InValue(0).Layout == work.Stored && len(to) == 4 { // if s.InValue(0).Layout == work.Stored && len(to) == 4 { // the result is stored likewise
 			l.Kernel.Take(0, s.In[0], s.Out)
 		}
 		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}
@@ -73,7 +73,7 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 	}), nil
 }
 
-// copied copies what is not there already.
+// copied copies src to dst unless they are the same memory.
 func copied[T any](dst, src []T) []work.Phase {
 	if &src[0] == &dst[0] {
 		return nil
@@ -81,7 +81,7 @@ func copied[T any](dst, src []T) []work.Phase {
 	return work.One(func() { copy(dst, src) })
 }
 
-// turned says whether a view turns whole images from channels-last to row-major order or back, and gives their size.
+// turned reports whether a view turns whole images from channels-last to row-major order or back, with their size.
 func turned(from, to op.Shape, offset int) (size int, ok bool) {
 	shape := from
 	if plain(from) {
@@ -94,7 +94,7 @@ func turned(from, to op.Shape, offset int) (size int, ok bool) {
 	return size, size > 0 && offset%size == 0 && to.Size()%size == 0
 }
 
-// transposeImage writes src, a matrix whose columns become rows of n elements, to dst.
+// transposeImage writes the transpose of src to dst; columns of src become rows of n elements.
 func transposeImage(dst, src []float32, n int) {
 	columns := len(src) / n
 	for i := range n {
@@ -104,12 +104,12 @@ func transposeImage(dst, src []float32, n int) {
 	}
 }
 
-// plain says whether a tensor in the layout of activations lies in row-major order.
+// plain reports whether a tensor in the layout of activations is in row-major order.
 func plain(s op.Shape) bool {
 	return len(s) != 4 || s[1] == 1 || s[2]*s[3] == 1
 }
 
-// position gives where in memory the element with a row-major index lies, in the layout of activations.
+// position maps a row-major index to a place in memory, in the layout of activations.
 func position(s op.Shape) func(i int) int {
 	if plain(s) {
 		return func(i int) int { return i }

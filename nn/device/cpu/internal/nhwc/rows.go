@@ -5,8 +5,8 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// Rows is an activation cut into rows of whole pixels, along which parameters of channels are repeated. Where
-// there are few channels a row has so many pixels that it fills whole vectors, and several.
+// Rows is an activation cut into rows of whole pixels, along which the parameters of channels are repeated. With few
+// channels a row has enough pixels to fill several whole vectors.
 type Rows struct {
 	Pixels, Channels int
 	Repeat           int // pixels in a row
@@ -15,8 +15,8 @@ type Rows struct {
 // RowsOf cuts an activation for kernels that run along rows.
 func RowsOf(pixels, channels int) Rows {
 	const (
-		wide  = 256 // elements, from which on a vector that is not full does not matter
-		batch = 64  // elements that kernels like to have in hand
+		wide  = 256 // wide  = 256 // elements from which on a partial last vector does not matter
+		batch = 64  // batch = 64  // elements that a kernel call should have at least
 		most  = 2 * wide
 	)
 	r := Rows{pixels, channels, 1}
@@ -35,28 +35,29 @@ func RowsOf(pixels, channels int) Rows {
 	return r
 }
 
-// RowsWith is rows of so many pixels.
+// RowsWith returns rows of repeat pixels.
 func RowsWith(pixels, channels, repeat int) Rows { return Rows{pixels, channels, repeat} }
 
-// Width is the elements of a row, Size those of all.
+// Width is the number of elements of a row, Size that of all rows.
 func (r Rows) Width() int { return r.Repeat * r.Channels }
 func (r Rows) Size() int  { return r.Pixels * r.Channels }
 
-// Whole is how many rows are full; Rest is the elements of the one behind them.
+// Whole is the number of full rows, Rest the number of elements behind them.
 func (r Rows) Whole() int { return r.Pixels / r.Repeat }
 func (r Rows) Rest() int  { return r.Pixels % r.Repeat * r.Channels }
 
-// Spread fills a row with parameters.
+// Spread repeats parameters over a row.
 func (r Rows) Spread(row, x []float32) {
 	for len(row) > 0 {
 		row = row[copy(row, x[:r.Channels]):]
 	}
 }
 
-// Piece is how many elements make a piece of whole rows.
+// Piece is the number of elements of a piece, which consists of whole rows.
 func (r Rows) Piece() int { return max(1, work.Piece/r.Width()) * r.Width() }
 
-// Pieces is Phase with f run for a piece at a time of dst, where that is stored as bfloat16, and stores what f made.
+// Pieces is Phase for a dst that may be stored as bfloat16: then f runs for a piece at a time and the results are
+// stored.
 func (r Rows) Pieces(dst *work.Pieces, f func(worker, lo, hi int)) work.Phase {
 	if dst.Stored() == nil {
 		return r.Phase(f)
@@ -71,8 +72,8 @@ func (r Rows) Pieces(dst *work.Pieces, f func(worker, lo, hi int)) work.Phase {
 	})
 }
 
-// Phase has workers run f for parts of an activation, elements lo to hi, that begin with a row. It begins at the end: that is
-// what the op before has left in the caches, and what the next one reads first comes last.
+// Phase has workers run f for parts of an activation, elements lo to hi, that begin with a row. It runs from the end to
+// the beginning: the end is still in the caches from the op before, and the next op starts at the beginning.
 func (r Rows) Phase(f func(worker, lo, hi int)) work.Phase {
 	part := max(1, work.ElementBlock/r.Width()) * r.Width()
 	blocks := work.Ceil(r.Size(), part)

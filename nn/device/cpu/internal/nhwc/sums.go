@@ -5,27 +5,27 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// Sums adds up, for each channel, one or two quantities that depend on a pixel's values. Blocks of
-// rows and columns are summed in float64 and then added in the order of the rows.
+// Sums adds up, for each channel, one or two quantities that depend on a pixel's values. Blocks of rows and columns are
+// summed in float64 and then added in the order of the rows.
 type Sums struct {
 	Rows
 	block      int       // rows in a block
-	partial    work.Part // sums of blocks of rows: of the first quantity, of the second
-	Parameters work.Part // a row of what the kernel needs to know of each channel
+	partial    work.Part // partial    work.Part // sums of blocks of rows: of the first quantity, then of the second
+	Parameters work.Part // Parameters work.Part // a row of the kernel's parameters for each channel
 }
 
 const (
-	// SumTile is how many columns a block of sums covers, at most.
+	// SumTile is the largest number of columns of a block of sums.
 	SumTile = 512
-	// sumElements is how many elements such a block covers, about; sumChunk is how many of them are
-	// summed at a time, so that a line of cache is still there when its other columns are.
+	// sumElements is about the number of elements of such a block. sumChunk is about the number that are summed at a time,
+	// so that a cache line is still cached when its other columns are summed.
 	sumElements = 32 << 10
 	sumChunk    = 4 << 10
-	// ChannelTile is how many channels are added up over the blocks at a time.
+	// ChannelTile is the number of channels whose blocks are added up at a time.
 	ChannelTile = 64
 )
 
-// NewSums takes its scratch from r.
+// NewSums reserves its scratch in r.
 func NewSums(r *work.Room, pixels, channels int) *Sums {
 	const most = 256 // blocks of rows, to bound the scratch
 	c := &Sums{Rows: RowsOf(pixels, channels)}
@@ -35,17 +35,17 @@ func NewSums(r *work.Room, pixels, channels int) *Sums {
 	return c
 }
 
-// ranges is how many blocks of rows there are. The last one takes what is behind the last whole row.
+// ranges is the number of blocks of rows. The last one includes the elements behind the last whole row.
 func (c *Sums) ranges() int { return max(1, work.Ceil(c.Whole(), c.block)) }
 
-// rows is how many rows are summed at a time; a piece is what they span.
+// rows is the number of rows that are summed at a time; a piece covers their span.
 func (c *Sums) rows() int  { return max(1, sumChunk/min(c.Width(), SumTile)) }
 func (c *Sums) Piece() int { return c.rows() * c.Width() }
 
-// stride is the sums of a block of rows.
+// stride is the number of sums of a block of rows.
 func (c *Sums) stride() int { return 2 * vec.Padded(c.Width()) }
 
-// Summed is a matrix within an activation whose columns are to be added to sums.
+// Summed is a matrix within an activation whose columns are added to sums.
 type Summed struct {
 	First, Second       []float64
 	From                int       // element of the activation
@@ -53,7 +53,7 @@ type Summed struct {
 	Width, Stride, Rows int
 }
 
-// Read and To are those of a value that is taken in pieces, and Done stores what was written.
+// Read and To give the matrix's elements of a value that is taken in pieces, and Done stores the written ones.
 func (m Summed) Read(x *work.Pieces, worker int) []float32 {
 	return x.Rows(worker, m.From, m.Rows, m.Width, m.Stride)
 }
@@ -64,7 +64,7 @@ func (m Summed) Done(x *work.Pieces, worker int) {
 	x.RowsDone(worker, m.From, m.Rows, m.Width, m.Stride)
 }
 
-// Phases are those that sum: add does it for a matrix, and finish receives the totals of a channel.
+// Phases returns the phases of the sums: add sums a matrix, and finish receives the totals of a channel.
 func (c *Sums) Phases(s *work.Storage, add func(worker int, m Summed), finish func(channel int, first, second float64)) []work.Phase {
 	partial, parameters := s.Scratch64(c.partial), s.Scratch(c.Parameters)
 	width, stride := c.Width(), c.stride()
@@ -95,7 +95,7 @@ func (c *Sums) Phases(s *work.Storage, add func(worker int, m Summed), finish fu
 	}
 }
 
-// Totals adds up partial sums, stride of them for each block of an activation: those of the first quantity for each
+// Totals adds up partial sums. Each block of an activation has stride of them: those of the first quantity for each
 // column of a row, then those of the second.
 func Totals(partial []float64, stride int, r Rows, finish func(channel int, first, second float64)) work.Phase {
 	return work.Phase{Blocks: work.Ceil(r.Channels, ChannelTile), Run: func(_, tile int) {

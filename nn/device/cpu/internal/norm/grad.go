@@ -12,15 +12,15 @@ import (
 	"onlinerna/nn/op"
 )
 
-// GradSums are the sums over pixels that the gradient needs: of dy·(x−mean)/σ and of dy. In the same
-// pass dy may first be made from what lies behind a ReLU.
+// GradSums are the sums over pixels that the gradient needs: of dy·(x−mean)/σ and of dy. The same pass may first
+// compute dy as the gradient of a ReLU.
 type GradSums struct {
 	eps              float64
 	pixels, channels int
-	X, Stats, dy     int // values
+	X, Stats, dy     int // X, Stats, dy     int // values
 	Sums             int // the result
 
-	// If y is not -1: dy ← from + more, and 0 where y ≤ 0. more may be -1.
+	// If y is not -1: dy ← from + more, and 0 if y ≤ 0. more may be -1.
 	y, from, more int
 }
 
@@ -31,7 +31,7 @@ func gradSums(s work.Step, o op.BatchNormGradSums) (*work.Lowering, error) {
 	return NewGradSums(s, o).lower(s, nil), nil
 }
 
-// NewGradSums is those of a step by itself.
+// NewGradSums returns the sums of a single step.
 func NewGradSums(s work.Step, o op.BatchNormGradSums) *GradSums {
 	pixels, channels := nhwc.Pixels(s.InType(0).Shape)
 	return &GradSums{
@@ -41,7 +41,7 @@ func NewGradSums(s work.Step, o op.BatchNormGradSums) *GradSums {
 	}
 }
 
-// lower lowers step s with results besides its own.
+// lower lowers step s with additional results.
 func (b *GradSums) lower(s work.Step, more []lower.Result) *work.Lowering {
 	var r work.Room
 	sums := nhwc.NewSums(&r, b.pixels, b.channels)
@@ -52,11 +52,11 @@ func (b *GradSums) lower(s work.Step, more []lower.Result) *work.Lowering {
 	return l
 }
 
-// Sums is the first step that sums what step i makes, which others need too, for the gradient of a batch
-// normalisation, or -1.
+// Sums finds the first step that sums the result of step i, which has other readers too, for the gradient of a batch
+// normalisation. It returns -1 for none.
 func Sums(f *lower.Flow, i int) int {
 	if f.Sole(i) >= 0 {
-		return -1 // then nobody else needs what the group would write
+		return -1 // return -1 // without other readers the group's result would be useless
 	}
 	out := f.Step(i).Out
 	for _, r := range f.Readers(i) {
@@ -67,7 +67,7 @@ func Sums(f *lower.Flow, i int) int {
 	return -1
 }
 
-// behindReLU takes [Add +] ReLUGrad + BatchNormGradSums.
+// behindReLU matches [Add +] ReLUGrad + BatchNormGradSums.
 func behindReLU(f *lower.Flow, first int) []work.Match {
 	steps := []int{first}
 	add := f.Step(first)
@@ -97,7 +97,8 @@ func behindReLU(f *lower.Flow, first int) []work.Match {
 		if err := work.IsData(sums, b.X, b.y, b.from, b.more); err != nil {
 			return nil, err
 		}
-		over := slices.DeleteFunc([]int{b.y, b.from, b.more}, func(v int) bool { return v == b.X }) // X is read after the gradient is written
+		// X is read after the gradient is written.
+		over := slices.DeleteFunc([]int{b.y, b.from, b.more}, func(v int) bool { return v == b.X })
 		return b.lower(sums, []lower.Result{{
 			Value: grad.Out, Layout: work.Layout(grad.OutType(), device.Data), Bytes: grad.OutType().Bytes(), Over: over,
 		}}), nil
@@ -125,7 +126,7 @@ func (b *GradSums) phases(s *work.Storage, sums *nhwc.Sums) []work.Phase {
 	}, b.Finish(dst, stats))...)
 }
 
-// Finish makes the result from sums over all pixels of dy·(x−mean) and dy.
+// Finish computes the result from sums over all pixels of dy·(x−mean) and dy.
 func (b *GradSums) Finish(dst, stats []float32) func(channel int, scale, bias float64) {
 	return func(c int, scale, bias float64) {
 		dst[c] = float32(scale / math.Sqrt(float64(stats[b.channels+c])+b.eps))
@@ -133,7 +134,7 @@ func (b *GradSums) Finish(dst, stats []float32) func(channel int, scale, bias fl
 	}
 }
 
-// gradInput makes gain·(dy − mean of dy − (x − mean)·slope).
+// gradInput computes gain·(dy − mean of dy − (x − mean)·slope).
 func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err

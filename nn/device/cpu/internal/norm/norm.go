@@ -1,4 +1,5 @@
-// Package norm has batch normalisation: statistics, the affine map, their gradients, and what runs in the same pass.
+// Package norm has batch normalisation: statistics, the affine map, their gradients, and the ops that run in the same
+// pass.
 package norm
 
 import (
@@ -13,7 +14,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package, for so many workers.
+// Patterns returns the patterns of this package's ops for the given number of workers.
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
 		func(f *lower.Flow, first int) []work.Match { return applied(f, first, workers) }, behindReLU,
@@ -21,8 +22,8 @@ func Patterns(workers int) []work.Pattern {
 	}
 }
 
-// stats sums once. The sums are float64, so that the square of a mean much larger than the deviation from
-// it does not hide the variance.
+// stats makes one pass. The sums are float64, so that the square of a mean much larger than the standard deviation does
+// not hide the variance.
 func stats(s work.Step, _ op.BatchNormStats) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func stats(s work.Step, _ op.BatchNormStats) (*work.Lowering, error) {
 	return l, nil
 }
 
-// Moments writes the mean and the variance of a channel from the sums of x and of its square over all pixels.
+// Moments writes the mean and the variance of a channel from the sums of x and of x² over all pixels.
 func Moments(stats []float32, c, channels, pixels int, sum, squares float64) {
 	n := float64(pixels)
 	mean := sum / n
@@ -75,8 +76,7 @@ func update(s work.Step, o op.BatchNormUpdate) (*work.Lowering, error) {
 	return l, nil
 }
 
-// batchNorm is the affine map of each channel, y = (x − mean)·gain + bias, and what may follow it in the
-// same pass.
+// batchNorm is the affine map of each channel, y = (x − mean)·gain + bias, and optional ops behind it in the same pass.
 type batchNorm struct {
 	nhwc.Rows
 	eps                   float64
@@ -85,11 +85,11 @@ type batchNorm struct {
 	relu                  bool
 	dst                   int
 	then                  *mapping.Chain // an expression of the result, or nil
-	made                  bool           // the result leaves the group too
+	made                  bool           // made                  bool           // the result is read outside the group too
 	workers               int
 }
 
-// applied takes BatchNorm [+ Add] [+ ReLU] and BatchNorm [+ Add] + expressions.
+// applied matches BatchNorm [+ Add] [+ ReLU] and BatchNorm [+ Add] + expressions.
 func applied(f *lower.Flow, first, workers int) []work.Match {
 	s := f.Step(first)
 	o, ok := s.Op.(op.BatchNorm)
@@ -111,7 +111,7 @@ func applied(f *lower.Flow, first, workers int) []work.Match {
 		b.relu, b.dst = true, f.Step(next).Out
 		return slices.Insert(list, 0, b.match(s, append(slices.Clone(steps), next)))
 	}
-	// A backward pass reads what an expression is of too: then that leaves the group.
+	// A backward pass also reads the operand of an expression: then the operand leaves the group.
 	readers := f.Readers(end)
 	reader := slices.IndexFunc(readers, func(r int) bool { return lower.Is[op.Map](f.Step(r)) })
 	if reader < 0 {
@@ -126,7 +126,7 @@ func applied(f *lower.Flow, first, workers int) []work.Match {
 	return append(longer, list...)
 }
 
-// match is b, which begins with step s, made of the given steps.
+// match is the match of b for the given steps, which begin with s.
 func (b batchNorm) match(s work.Step, steps []int) work.Match {
 	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) {
 		if err := work.DataIn(s); err != nil {
@@ -149,7 +149,7 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 	}}
 }
 
-// expression lowers b with an expression of its result, a part of rows at a time.
+// expression lowers b with an expression of its result, a part of the rows at a time.
 func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (*work.Lowering, error) {
 	part := max(1, mapping.Block/b.Width()) * b.Width()
 	plan, err := b.then.Plan(r, b.workers, part)
@@ -191,7 +191,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	plan.Take(&l.Kernel)
 	l.Results[0].Over = append(plan.Over, b.x, b.other)
 	l.Workspace = r.Bytes
-	if b.made { // the expression still reads its operands when it is there
+	if b.made { // if b.made { // the expression still reads its operands when the result is written
 		over := slices.DeleteFunc([]int{b.x, b.other}, func(v int) bool { return slices.Contains(b.then.In, v) })
 		l.Results = append(l.Results, lower.Result{
 			Value: b.dst, Layout: l.Results[0].Layout, Bytes: l.Results[0].Bytes, Over: over,
@@ -213,7 +213,8 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 	return []work.Phase{prepare, b.Rows.Pieces(dst, func(worker, lo, hi int) { run(worker, dst.To(worker, lo, hi), lo) })}
 }
 
-// kernel is what prepares the parameters, and the map of the elements from lo on, which begin with a row.
+// kernel returns the phase that prepares the parameters, and the map of the elements from lo on, which begin with a
+// row.
 func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase, run func(worker int, dst []float32, lo int)) {
 	x, stats, scale, bias := st.Pieces(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
 	other := st.Pieces(b.other)

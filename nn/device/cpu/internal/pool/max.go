@@ -39,7 +39,8 @@ func maxPool(s work.Step, o op.MaxPool) (*work.Lowering, error) {
 	return l, nil
 }
 
-// maxGrad takes the gradient of pooling, with that of the ReLU whose result was pooled where nothing better takes that.
+// maxGrad matches the gradient of pooling. It includes the gradient of the ReLU before the pooling unless a better
+// pattern takes that.
 func maxGrad(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	o, ok := s.Op.(op.MaxPoolGrad)
@@ -57,7 +58,8 @@ func maxGrad(f *lower.Flow, first int) []work.Match {
 	return list
 }
 
-// maxGradMatch is the gradient of step s into value dst, with that of a ReLU before the pooling if it says so.
+// maxGradMatch lowers the gradient of step s into value dst. behindReLU includes the gradient of a ReLU before the
+// pooling.
 func maxGradMatch(s work.Step, o op.MaxPoolGrad, steps []int, dst int, behindReLU bool) work.Match {
 	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) { return lowerMaxGrad(s, o, dst, behindReLU) }}
 }

@@ -12,7 +12,7 @@ type pooling struct {
 	x, y                nhwc.Image
 }
 
-// newPooling fills in what a zero stride means: the kernel's size.
+// newPooling replaces a zero stride by the kernel's size.
 func newPooling(kernel, stride, pad [2]int, x, y []int) *pooling {
 	for d := range 2 {
 		if stride[d] == 0 {
@@ -22,13 +22,13 @@ func newPooling(kernel, stride, pad [2]int, x, y []int) *pooling {
 	return &pooling{kernel, stride, pad, nhwc.ImageOf(x), nhwc.ImageOf(y)}
 }
 
-// span is the part of the window of position i that lies in an input of extent n, in dimension d.
+// span is the part of the window of position i that lies inside an input of extent n, in dimension d.
 func (p *pooling) span(d, i, n int) (lo, hi int) {
 	lo = i*p.stride[d] - p.pad[d]
 	return max(lo, 0), min(lo+p.kernel[d], n)
 }
 
-// under is the lines of x, in image n, under line i of y, and take says that k reads no more of value x at a time.
+// under is the lines of x, in image n, under line i of y. take makes k take x in pieces of at most that size.
 func (p *pooling) under(x *work.Pieces, worker, n, i int) []float32 {
 	r0, r1 := p.span(0, i, p.x.H)
 	line := p.x.W * p.x.C
@@ -37,8 +37,8 @@ func (p *pooling) under(x *work.Pieces, worker, n, i int) []float32 {
 
 func (p *pooling) take(k *work.Kernel, x int) { k.Take(min(p.kernel[0], p.x.H)*p.x.W*p.x.C, x) }
 
-// windows calls f for the windows of line i of y, together where they have equal parts in x: from column j on,
-// with the first at row r and column c of x. Of the pixels, the given number of channels take part.
+// windows calls f for the windows of line i of y, in runs of windows that cover equal parts of x: from column j on, the
+// first one at row r and column c of x. The given number of channels of each pixel take part.
 func (p *pooling) windows(i, channels int, f func(j, r, c int, w vec.Windows)) {
 	r0, r1 := p.span(0, i, p.x.H)
 	w := vec.Windows{
@@ -55,10 +55,10 @@ func (p *pooling) windows(i, channels int, f func(j, r, c int, w vec.Windows)) {
 	}
 }
 
-// apart says that no two windows share a pixel of x.
+// apart reports that no two windows share a pixel of x.
 func (p *pooling) apart() bool { return p.kernel[0] <= p.stride[0] && p.kernel[1] <= p.stride[1] }
 
-// covers says that each pixel of x lies in a window.
+// covers reports that each pixel of x lies in a window.
 func (p *pooling) covers() bool {
 	for d, e := range [2][2]int{{p.x.H, p.y.H}, {p.x.W, p.y.W}} {
 		if _, end := p.span(d, e[1]-1, e[0]); p.kernel[d] < p.stride[d] || end < e[0] {
@@ -68,14 +68,14 @@ func (p *pooling) covers() bool {
 	return true
 }
 
-// scatter calls f for each image, tile of channels from lo to hi, and line i of y. Before that it clears the tile of
-// the lines of dx under it, if that is asked for. Windows overlap, so what belongs to one image and tile is one block.
+// scatter calls f for each image, tile of channels from lo to hi, and line i of y. If reset is set, it first clears
+// that tile in the lines of dx under line i. Windows overlap, so an image and a tile form one block.
 func (p *pooling) scatter(dx []float32, reset bool, f func(n, i, lo, hi int)) work.Phase {
 	tiles := work.Ceil(p.x.C, nhwc.ChannelTile)
 	return work.Phase{Blocks: p.x.N * tiles, Run: func(_, block int) {
 		n, lo := block/tiles, block%tiles*nhwc.ChannelTile
 		hi := min(lo+nhwc.ChannelTile, p.x.C)
-		next := n * p.x.H // line of dx that is not clear yet
+		next := n * p.x.H // next := n * p.x.H // the first line of dx that is not yet clear
 		zero := func(to int) {
 			for ; reset && next < to; next++ {
 				line := dx[next*p.x.W*p.x.C:][:p.x.W*p.x.C]
