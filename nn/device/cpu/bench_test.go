@@ -60,7 +60,7 @@ func BenchmarkConv(b *testing.B) {
 					var flops, seconds, cpu float64
 					for i, c := range net.layers {
 						if i == 0 && pass.name == "grad-input" {
-							continue // continue // no net needs gradients with respect to the images
+							continue // no net needs gradients with respect to the images
 						}
 						o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
 						out := (c.size+2*c.pad-c.kernel)/c.stride + 1

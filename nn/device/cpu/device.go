@@ -50,9 +50,9 @@ type Device struct {
 	level simd.Level
 
 	bfloat16       bool
-	narrow         *kern.Set // narrow         *kern.Set // replaces the processor's, for tests
+	narrow         *kern.Set // replaces the processor's, for tests
 	winograd       bool
-	alwaysWinograd bool // alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
+	alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
 
 	table lower.Table[work.Kernel]
 }

@@ -38,7 +38,7 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 
 func TestDevice(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		counts := []int{1, 3} // counts := []int{1, 3} // TestThreadsDoNotMatter shows that other numbers of threads give the bits of one
+		counts := []int{1, 3} // TestThreadsDoNotMatter shows that other numbers of threads give the bits of one
 		if testing.Short() || at.Vectors() != simd.Best() {
 			counts = []int{3}
 		}

@@ -13,9 +13,9 @@ import (
 func TestGradInputGroups(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		if at.Vectors() == simd.Go {
-			return // return // plain Go has no groups
+			return // plain Go has no groups
 		}
-		for _, channels := range [][2]int{{16, 16}, {5, 33}, {130, 70}} { // for _, channels := range [][2]int{{16, 16}, {5, 33}, {130, 70}} { // channels of the input, of the result
+		for _, channels := range [][2]int{{16, 16}, {5, 33}, {130, 70}} { // channels of the input, of the result
 			for _, kernel := range []int{1, 3} {
 				for _, added := range []bool{false, true} {
 					const n, h, eps = 5, 9, 1e-5
@@ -53,7 +53,7 @@ func TestGradInputGroups(t *testing.T) {
 func TestEvaluationGroups(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		if at.Vectors() == simd.Go {
-			return // return // plain Go has no groups
+			return // plain Go has no groups
 		}
 		for _, c := range []struct{ in, out, kernel, stride, groups int }{
 			{3, 16, 7, 2, 1}, {3, 5, 3, 1, 1}, {16, 33, 1, 1, 1}, {70, 40, 3, 2, 1}, {32, 48, 3, 1, 2}, {600, 64, 1, 1, 1},

@@ -22,16 +22,16 @@ const Half = 7
 // the fields.
 type Args struct {
 	A, B, C *float32
-	Init    *float32 // Init    *float32 // one number for each column of the tile
-	Mask    *int32   // Mask    *int32   // likewise: -1 for the columns of C that are written, 0 for the unused last ones
-	Offs    *int     // Offs    *int     // start of A for each tap, as an offset from A
+	Init    *float32 // one number for each column of the tile
+	Mask    *int32   // likewise: -1 for the columns of C that are written, 0 for the unused last ones
+	Offs    *int     // start of A for each tap, as an offset from A
 	Taps    int
 	Depth   int // of a tap
 	// In products StepA leads to the next row of A, and the next k is the next element; in sums it is the reverse.
 	StepA, JumpA int
 	StepC, JumpC int
-	From         *float32 // From         *float32 // added to the tile, with the steps of C, or nil; C itself for a sum in parts
-	ReLU         int      // ReLU         int      // 1 to write 0 instead of negative results
+	From         *float32 // added to the tile, with the steps of C, or nil; C itself for a sum in parts
+	ReLU         int      // 1 to write 0 instead of negative results
 }
 
 // Kernel computes a tile. B is Taps × Depth × columns. The Args must be on the heap.
@@ -39,8 +39,8 @@ type Kernel func(*Args)
 
 // Set has the kernels of a level.
 type Set struct {
-	Lanes int // Lanes int // columns of a vector
-	Rows  int // Rows  int // most rows of a tile
+	Lanes int // columns of a vector
+	Rows  int // most rows of a tile
 
 	// Products and Sums are the kernels by number of vectors, 1 or 2, and by rows.
 	Products, Sums [3][]Kernel

@@ -104,9 +104,9 @@ type check struct {
 	set                           *Set
 	vectors, rows, depth, taps, n int
 	kind                          string
-	from                          string // from                          string // the source of the addend
+	from                          string // the source of the addend
 	relu                          int
-	zeros                         bool // zeros                         bool // products so small that they are −0, and the addend too
+	zeros                         bool // products so small that they are −0, and the addend too
 }
 
 // run calls the kernel on operands from source.
@@ -114,7 +114,7 @@ func (c check) run(source func(r *rand.Rand, n int) []float32) error {
 	r := rand.New(rand.NewPCG(1, uint64(c.rows)))
 	columns := c.vectors * c.set.Lanes
 	const gap = 5
-	width := c.depth // width := c.depth // of a row of A
+	width := c.depth // of a row of A
 	lines := c.rows
 	sum := c.kind == "sums"
 	if sum {

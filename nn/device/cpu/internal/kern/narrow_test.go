@@ -176,7 +176,7 @@ func narrowKernel(s *Set, vectors, rows, depth int, sums, small bool) error {
 			init[i] *= 0x1p-125
 		}
 	}
-	words := func(x []float32, n int) []float32 { // words := func(x []float32, n int) []float32 { // n factors of each step
+	words := func(x []float32, n int) []float32 { // n factors of each step
 		w := make([]float32, taps*depth*n)
 		for i := range w {
 			k, j := i/n, i%n

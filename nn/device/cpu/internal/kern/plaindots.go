@@ -94,7 +94,7 @@ func fused(x, y, z float32) float32 {
 		return float32(s)
 	}
 	v := s - a
-	if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // round to odd: the next rounding sees no tie
+	if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // round to odd: the next rounding sees no tie
 		if e > 0 == (s > 0) {
 			s = math.Float64frombits(math.Float64bits(s) + 1)
 		} else {

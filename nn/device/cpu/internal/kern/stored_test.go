@@ -91,7 +91,7 @@ func TestStoredWiden(t *testing.T) {
 func TestStoredNarrow(t *testing.T) {
 	const mark = 0x1234
 	eachStored(t, func(t *testing.T, b *BFloat16) {
-		var src []float32 // var src []float32 // numbers around all ties, at the ends of their rounding intervals
+		var src []float32 // numbers around all ties, at the ends of their rounding intervals
 		for upper := range uint32(1 << 16) {
 			for _, lower := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0xffff} {
 				src = append(src, math.Float32frombits(upper<<16|lower))

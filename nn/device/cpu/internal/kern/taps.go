@@ -10,11 +10,11 @@ import (
 // fields.
 type TapArgs struct {
 	Dst, Src, Weights *float32
-	Init              *float32 // Init              *float32 // for products, one number per channel
+	Init              *float32 // for products, one number per channel
 	Offs              *[2]int  // of each tap, from Src, and from Weights or, in sums, from Dst
 	Taps              int      // at least 1
 	Pixels, Channels  int
-	StepDst, StepSrc  int // StepDst, StepSrc  int // from a pixel to the next, of Dst (in sums of Weights) and of Src
+	StepDst, StepSrc  int // from a pixel to the next, of Dst (in sums of Weights) and of Src
 }
 
 // Taps are kernels along rows of pixels whose channels do not mix: those of depthwise convolutions. A multiply-add may

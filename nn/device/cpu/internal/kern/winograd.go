@@ -22,17 +22,17 @@ const ColumnVectors = Window
 // Spread holds the operands of a forward transform of a row of tiles. Steps are in bytes. The assembly knows the order
 // of the fields. Spreads must be on the heap.
 type Spread struct {
-	Rows    [6]*float32 // Rows    [6]*float32 // the first column of each existing row of a tile
-	Columns int         // Columns int         // columns to read
+	Rows    [6]*float32 // the first column of each existing row of a tile
+	Columns int         // columns to read
 	StepC   int         // from a column to the next
 	Mask    *int32      // -1 for the channels that are read, 0 for the others
 	To      *float32    // scratch of the first column
-	Scratch *float32    // Scratch *float32    // scratch of the first column of the first tile, which may differ
+	Scratch *float32    // scratch of the first column of the first tile, which may differ
 	Tiles   int
 	Dst     *float32
 	StepT   int // from a tile to the next
-	StepP   int // StepP   int // between the 36 values of a tile
-	Ahead   int // Ahead   int // from a row of the source to that of the next row of tiles, for prefetching
+	StepP   int // between the 36 values of a tile
+	Ahead   int // from a row of the source to that of the next row of tiles, for prefetching
 }
 
 // Collect holds the operands of the inverse transform of a row of tiles; otherwise it is like Spread.
@@ -45,10 +45,10 @@ type Collect struct {
 	StepRow  int // of Dst
 	StepC    int
 	StepTile int
-	Rows     int      // Rows     int      // written rows of a tile
-	Columns  int      // Columns  int      // written columns, over all tiles of the row
-	From     *float32 // From     *float32 // an addend, with the steps of Dst, or nil
+	Rows     int      // written rows of a tile
+	Columns  int      // written columns, over all tiles of the row
+	From     *float32 // an addend, with the steps of Dst, or nil
 	Bias     *float32 // a vector
-	Floor    *float32 // Floor    *float32 // a vector: the lower bound of results
-	Mask     *int32   // Mask     *int32   // -1 for the channels that are written, 0 for the others
+	Floor    *float32 // a vector: the lower bound of results
+	Mask     *int32   // -1 for the channels that are written, 0 for the others
 }

@@ -103,7 +103,7 @@ func checkSpread(s *Set, run func(*Spread), m [][]float64, n, tiles int, source 
 	columns := (tiles-1)*TileResults + in
 	pixel := n + 3
 	line := columns*pixel + 5
-	const before = 1 // const before = 1 // columns outside the image
+	const before = 1 // columns outside the image
 	src := source(r, (in-1)*line+(columns-1)*pixel+n)
 	scratch := guarded(r, columns*ColumnVectors*s.Lanes)
 	for i := range before * ColumnVectors * s.Lanes {
@@ -246,7 +246,7 @@ func TestWinogradCollectZeros(t *testing.T) {
 		for _, k := range []struct {
 			name     string
 			run      [2]func(*Collect)
-			negative func(i, j int) bool // negative func(i, j int) bool // the values of a tile that are −0, so that some results are −0
+			negative func(i, j int) bool // the values of a tile that are −0, so that some results are −0
 		}{
 			{"result", s.Winograd.Result, func(i, j int) bool { return true }},
 			{"weight", s.Winograd.WeightGrad, func(i, j int) bool { return i >= 3 && j >= 3 }},

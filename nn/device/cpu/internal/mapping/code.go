@@ -16,17 +16,17 @@ const Block = 1 << 10
 // Code is an expression as calls of vector kernels on blocks of elements.
 type Code struct {
 	nodes []expr.Node
-	slot  []int // slot  []int // by node: its buffer in a worker's scratch; -1 for constants, operands and the result
+	slot  []int // by node: its buffer in a worker's scratch; -1 for constants, operands and the result
 	slots int
 	order order
 	axes  []op.Axes // by operand
-	made  int       // made  int       // the operand that is given to Run, or -1
+	made  int       // the operand that is given to Run, or -1
 }
 
 // newCode compiles an expression whose result has the given order, for operands that vary along axes.
 func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 	c := &Code{nodes: nodes, order: o, axes: axes, made: -1}
-	last := make([]int, len(c.nodes)) // last := make([]int, len(c.nodes)) // the last reader of each node
+	last := make([]int, len(c.nodes)) // the last reader of each node
 	for i, n := range c.nodes {
 		for _, a := range n.In {
 			last[a] = i
@@ -34,7 +34,7 @@ func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 	}
 	var free []int
 	for i, n := range c.nodes {
-		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite their operands
+		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite their operands
 			if s := c.slot[a]; s >= 0 && last[a] == i {
 				free = append(free, s)
 			}
@@ -125,7 +125,7 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 		}
 		w.values[i] = to
 	}
-	if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // an operand or a constant
+	if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // an operand or a constant
 		copy(dst, y)
 	}
 }

@@ -38,7 +38,7 @@ func maps(f *lower.Flow, first, workers int) []work.Match {
 type Chain struct {
 	lower.Maps
 	Last work.Step
-	made int // made int // the operand that another kernel makes, in the layout of activations, or -1
+	made int // the operand that another kernel makes, in the layout of activations, or -1
 }
 
 // After lists the chains behind step i that begin with reader, an expression that reads the result of step i, the
@@ -86,7 +86,7 @@ func (c Chain) lower(workers int) (*work.Lowering, error) {
 // Plan is a chain with its scratch.
 type Plan struct {
 	Chain
-	Over    []int // Over    []int // operands whose storage the result may take
+	Over    []int // operands whose storage the result may take
 	code    *Code
 	early   []early
 	layout  device.Layout
@@ -180,7 +180,7 @@ func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 // fits returns an error for operands whose layout does not fit a result in the given layout.
 func (c Chain) fits(layout device.Layout, axes []op.Axes) error {
 	y := c.Last.OutType()
-	flat := layout != work.Layout(y, device.Data) // flat := layout != work.Layout(y, device.Data) // weights: only the place of an element matters
+	flat := layout != work.Layout(y, device.Data) // weights: only the place of an element matters
 	for i, v := range c.In {
 		x := c.Last.Values[v]
 		counter := !x.Type.DType.Float()

@@ -11,7 +11,7 @@ import (
 // order describes the storage order of a result: it maps places in memory to elements.
 type order struct {
 	channels, pixels int
-	last             bool // last             bool // channels are the innermost dimension
+	last             bool // channels are the innermost dimension
 }
 
 func orderOf(s op.Shape, l device.Layout) order {
@@ -30,7 +30,7 @@ func (o order) at(i int) (n, c, p int) {
 
 // place is the index, within an operand that varies along a, of the number for an element.
 func (o order) place(a op.Axes, n, c, p int) int {
-	if o.last && a&op.Channels != 0 && a&op.Pixels != 0 { // if o.last && a&op.Channels != 0 && a&op.Pixels != 0 { // channels are innermost
+	if o.last && a&op.Channels != 0 && a&op.Pixels != 0 { // channels are innermost
 		return (a&op.Samples).Index(n, 0, 0, 0, 0)*o.channels*o.pixels + p*o.channels + c
 	}
 	return a.Index(n, c, p, o.channels, o.pixels)
@@ -90,7 +90,7 @@ func (o order) draw(k *vec.Set, dst []float32, lo int, r expr.Node, counter []in
 			}
 		case o.last:
 			k.Uniforms(dst[:m], r.Key, step, sample, at)
-		default: // default: // random numbers are counted in the order of channels-last layouts
+		default: // random numbers are counted in the order of channels-last layouts
 			for i := range dst[:m] {
 				_, c, p := o.at(lo + i)
 				dst[i] = expr.Uniform(r.Key, step, sample, uint32(p*o.channels+c))

@@ -11,7 +11,7 @@ import (
 // Elements is the body of a pass of an optimiser as calls of vector kernels on blocks of elements.
 type Elements struct {
 	nodes   []expr.Node
-	slot    []int // slot    []int // by node: its buffer; -1 for operands
+	slot    []int // by node: its buffer; -1 for operands
 	slots   int
 	results []output
 }
@@ -23,7 +23,7 @@ type output struct{ node, to int }
 func NewElements(b *update.Body) *Elements {
 	nodes, results, to := b.Nodes()
 	e := &Elements{nodes: nodes}
-	last := make([]int, len(nodes)) // last := make([]int, len(nodes)) // the last reader of each node
+	last := make([]int, len(nodes)) // the last reader of each node
 	for i, n := range nodes {
 		for _, a := range n.In {
 			last[a] = i
@@ -32,19 +32,19 @@ func NewElements(b *update.Body) *Elements {
 	stored := make([]bool, len(nodes))
 	for k, i := range results {
 		e.results = append(e.results, output{i, to[k]})
-		last[i] = len(nodes) // last[i] = len(nodes) // results stay until all are known
+		last[i] = len(nodes) // results stay until all are known
 		stored[i] = stored[i] || to[k] < update.Vectors
 	}
 	var free []int
 	for i, n := range nodes {
-		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite their operands
+		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite their operands
 			if s := e.slot[a]; s >= 0 && last[a] == i {
 				free = append(free, s)
 			}
 		}
 		s := -1
 		switch k := len(free); {
-		case n.Kind == expr.KindArg && n.Index < update.Vectors && !stored[i]: // case n.Kind == expr.KindArg && n.Index < update.Vectors && !stored[i]: // read in place
+		case n.Kind == expr.KindArg && n.Index < update.Vectors && !stored[i]: // read in place
 		case n.Kind == expr.KindArg || n.Kind == expr.KindConst: // filled once
 			s = e.slots
 			e.slots++

@@ -92,7 +92,7 @@ func BenchmarkUpdates(b *testing.B) {
 			for i, x := range someCoefficients {
 				c[i] = float32(x)
 			}
-			c[0], c[5], c[7] = 0, 0, 0 // c[0], c[5], c[7] = 0, 0, 0 // weights stay
+			c[0], c[5], c[7] = 0, 0, 0 // weights stay
 			e, k := NewElements(&body), vec.For(simd.Default())
 			scratch := make([]float32, e.Scratch())
 			var sums update.Sums

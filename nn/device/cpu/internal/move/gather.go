@@ -8,7 +8,7 @@ import (
 // picking is the axis of a gather: extents outside, along and inside the axis, on both sides.
 type picking struct {
 	outer, inner op.Shape
-	from, to     []int // from, to     []int // strides of x and of the picked elements, by dimension
+	from, to     []int // strides of x and of the picked elements, by dimension
 	axis         int
 }
 

@@ -37,7 +37,7 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 			}
 			return copied(dst.All(), x.All()[offset:])
 		})
-		if s.InValue(0).Layout == work.Stored && len(to) == 4 { // if s.InValue(0).Layout == work.Stored && len(to) == 4 { // the result is stored likewise
+		if s.InValue(0).Layout == work.Stored && len(to) == 4 { // the result is stored likewise
 			l.Kernel.Take(0, s.In[0], s.Out)
 		}
 		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}

@@ -22,7 +22,7 @@ func ImageOf(shape []int) Image { return Image{shape[0], shape[2], shape[3], sha
 func ByLine(s work.Step, bind func(st *work.Storage) func(worker, n, i int, line []float32)) *work.Lowering {
 	m := ImageOf(s.OutType().Shape)
 	total, width := m.N*m.H, m.W*m.C
-	size := max(1, work.ElementBlock/width) // size := max(1, work.ElementBlock/width) // lines in a block: about as many elements as for elementwise ops
+	size := max(1, work.ElementBlock/width) // lines in a block: about as many elements as for elementwise ops
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
 		dst, f := st.Pieces(s.Out), bind(st)
 		return []work.Phase{{Blocks: work.Ceil(total, size), Run: func(worker, block int) {

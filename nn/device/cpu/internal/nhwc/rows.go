@@ -15,8 +15,8 @@ type Rows struct {
 // RowsOf cuts an activation for kernels that run along rows.
 func RowsOf(pixels, channels int) Rows {
 	const (
-		wide  = 256 // wide  = 256 // elements from which on a partial last vector does not matter
-		batch = 64  // batch = 64  // elements that a kernel call should have at least
+		wide  = 256 // elements from which on a partial last vector does not matter
+		batch = 64  // elements that a kernel call should have at least
 		most  = 2 * wide
 	)
 	r := Rows{pixels, channels, 1}

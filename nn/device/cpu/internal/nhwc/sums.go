@@ -10,8 +10,8 @@ import (
 type Sums struct {
 	Rows
 	block      int       // rows in a block
-	partial    work.Part // partial    work.Part // sums of blocks of rows: of the first quantity, then of the second
-	Parameters work.Part // Parameters work.Part // a row of the kernel's parameters for each channel
+	partial    work.Part // sums of blocks of rows: of the first quantity, then of the second
+	Parameters work.Part // a row of the kernel's parameters for each channel
 }
 
 const (

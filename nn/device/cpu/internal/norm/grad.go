@@ -17,7 +17,7 @@ import (
 type GradSums struct {
 	eps              float64
 	pixels, channels int
-	X, Stats, dy     int // X, Stats, dy     int // values
+	X, Stats, dy     int // values
 	Sums             int // the result
 
 	// If y is not -1: dy ← from + more, and 0 if y ≤ 0. more may be -1.
@@ -56,7 +56,7 @@ func (b *GradSums) lower(s work.Step, more []lower.Result) *work.Lowering {
 // normalisation. It returns -1 for none.
 func Sums(f *lower.Flow, i int) int {
 	if f.Sole(i) >= 0 {
-		return -1 // return -1 // without other readers the group's result would be useless
+		return -1 // without other readers the group's result would be useless
 	}
 	out := f.Step(i).Out
 	for _, r := range f.Readers(i) {

@@ -85,7 +85,7 @@ type batchNorm struct {
 	relu                  bool
 	dst                   int
 	then                  *mapping.Chain // an expression of the result, or nil
-	made                  bool           // made                  bool           // the result is read outside the group too
+	made                  bool           // the result is read outside the group too
 	workers               int
 }
 
@@ -191,7 +191,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	plan.Take(&l.Kernel)
 	l.Results[0].Over = append(plan.Over, b.x, b.other)
 	l.Workspace = r.Bytes
-	if b.made { // if b.made { // the expression still reads its operands when the result is written
+	if b.made { // the expression still reads its operands when the result is written
 		over := slices.DeleteFunc([]int{b.x, b.other}, func(v int) bool { return slices.Contains(b.then.In, v) })
 		l.Results = append(l.Results, lower.Result{
 			Value: b.dst, Layout: l.Results[0].Layout, Bytes: l.Results[0].Bytes, Over: over,

@@ -75,7 +75,7 @@ func (p *pooling) scatter(dx []float32, reset bool, f func(n, i, lo, hi int)) wo
 	return work.Phase{Blocks: p.x.N * tiles, Run: func(_, block int) {
 		n, lo := block/tiles, block%tiles*nhwc.ChannelTile
 		hi := min(lo+nhwc.ChannelTile, p.x.C)
-		next := n * p.x.H // next := n * p.x.H // the first line of dx that is not yet clear
+		next := n * p.x.H // the first line of dx that is not yet clear
 		zero := func(to int) {
 			for ; reset && next < to; next++ {
 				line := dx[next*p.x.W*p.x.C:][:p.x.W*p.x.C]
