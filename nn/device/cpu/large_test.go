@@ -27,8 +27,8 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// TestManyBlocks compares with the definitions, in float64, where the work is cut into many blocks: sums over
-// several ranges of pixels, weights in several panels, tiles of the result in every direction.
+// TestManyBlocks compares work in many blocks with the definitions, in float64: sums over several ranges of pixels,
+// weights in several panels, tiles of the result in every direction.
 func TestManyBlocks(t *testing.T) {
 	conv := func(n, c, h, o, kernel, stride, pad, groups int) func(b *builder) {
 		return func(b *builder) {
@@ -137,11 +137,11 @@ func TestManyBlocks(t *testing.T) {
 func TestNaNIsNotHidden(t *testing.T) {
 	d := open(t, 2)
 	b := network(t)
-	x := b.Steps[0].Out // what the first convolution reads
+	x := b.Steps[0].Out // the input of the first convolution
 	for _, groups := range [][][]int{b.alone(), b.grouped(d)} {
 		k := bind(t, d, &b.Program, b.weights, groups)
 		k.run(t)
-		for _, sign := range []uint32{0, 1 << 31} { // x86 makes those with the sign
+		for _, sign := range []uint32{0, 1 << 31} { // x86 makes NaN with the sign bit
 			k.floats(t, x)[1234] = math.Float32frombits(0x7fc00000 | sign)
 			for i, g := range groups {
 				if out := b.Steps[g[0]].Out; out <= x {

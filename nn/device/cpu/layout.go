@@ -12,7 +12,7 @@ import (
 // Layout implements device.Device.
 func (d *Device) Layout(t op.Type, role device.Role) device.Layout { return work.Layout(t, role) }
 
-// dimensions gives the logical dimensions of a rank 4 tensor in the order in which layout l stores them.
+// dimensions lists the logical dimensions of a rank 4 tensor in the storage order of layout l.
 func dimensions(l device.Layout) ([4]int, bool) {
 	switch l {
 	case work.NHWC, work.Stored:
@@ -69,11 +69,11 @@ func (d *Device) Download(dst op.Tensor, r device.Region, l device.Layout) error
 	return nil
 }
 
-// stored is a rank 4 tensor in memory: its extents in the order of storage, and how far the logical
-// row-major index moves with each.
+// stored is a rank 4 tensor in memory: its extents in storage order, and the step of the logical row-major index along
+// each.
 type stored struct {
 	data   []float32
-	half   []uint16 // where elements are bfloat16
+	half   []uint16 // if elements are bfloat16
 	extent [4]int
 	stride [4]int
 }
@@ -105,7 +105,7 @@ func permuted(r device.Region, l device.Layout, shape op.Shape) (stored, error) 
 
 func (x stored) size() int { return max(len(x.data), len(x.half)) }
 
-// rows calls f for each innermost row of x: where it begins in storage and the logical index of its first element.
+// rows calls f for each innermost row of x, with its start in storage and the logical index of its first element.
 func (x stored) rows(f func(row, at int)) {
 	row := 0
 	for a := range x.extent[0] {

@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// light is a program of what runs on the vector kernels: all but matrix products.
+// light is a program of the ops that run on vector kernels: all but matrix products.
 func light(tb testing.TB, n, c, h int) *builder {
 	b := &builder{tb: tb}
 	const eps = 1e-5
@@ -38,7 +38,7 @@ func light(tb testing.TB, n, c, h int) *builder {
 	return b
 }
 
-// Levels only have to be close to each other where matrices are multiplied. Elsewhere they agree.
+// Levels agree in all bits, except for matrix products, whose results only have to be close.
 func TestLevelsGiveEqualBits(t *testing.T) {
 	for _, c := range []struct{ n, c, h int }{{3, 7, 30}, {2, 80, 21}, {2, 600, 6}, {1, 270, 5}, {1, 3, 2}, {5, 16, 250}} {
 		var want *bound

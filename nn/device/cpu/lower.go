@@ -18,7 +18,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// patterns is what the device runs. Where several patterns take the same steps the first one does.
+// patterns lists the device's patterns. If several patterns match the same steps, the first one wins.
 func (d *Device) patterns() lower.Table[work.Kernel] {
 	workers := d.pool.Workers()
 	return lower.Table[work.Kernel]{
@@ -43,7 +43,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 	}
 }
 
-// store makes a lowering leave activations in the device's precision.
+// store makes a lowering store activations in the device's precision.
 func (d *Device) store(g *device.Group, l *work.Lowering) error {
 	if d.bfloat16 {
 		work.Store(g, l, d.pool.Workers())

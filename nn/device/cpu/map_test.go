@@ -22,7 +22,7 @@ var (
 	dropped   = expr.If(expr.Chance(expr.Random(77, 1, false), .25), expr.Const(0), x0.Scale(1/.75))
 )
 
-// expressions is a net whose expressions follow convolutions, normalisations, sums and each other.
+// expressions is a net with expressions behind convolutions, normalisations, sums and other expressions.
 func expressions(tb testing.TB, n, c, h int) *builder {
 	b := &builder{tb: tb}
 	const eps = 1e-5
@@ -34,7 +34,7 @@ func expressions(tb testing.TB, n, c, h int) *builder {
 	y := b.apply(op.Conv2D{}, x, b.weight(c, c, 1, 1))
 	stats, scale, bias := b.apply(op.BatchNormStats{}, y), b.weight(c), b.weight(c)
 	normal := b.apply(op.BatchNorm{Eps: eps}, y, stats, scale, bias)
-	z := b.apply(op.Map{Expr: gelu}, normal) // what the backward pass reads too
+	z := b.apply(op.Map{Expr: gelu}, normal) // the backward pass reads it too
 	dropout := b.apply(op.Map{Expr: dropped}, z, counter)
 
 	inside := b.apply(op.BatchNorm{Eps: eps}, x, stats, scale, bias)
@@ -84,7 +84,8 @@ func TestExpressionWorkers(t *testing.T) {
 	}
 }
 
-// BenchmarkMap measures expressions on an activation that caches do not hold, and a copy that moves as many bytes, in turn.
+// BenchmarkMap measures expressions on an activation larger than the caches, in turn with a copy that moves as many
+// bytes.
 func BenchmarkMap(b *testing.B) {
 	d := open(b, 0)
 	const n, c, h = 16, 64, 112

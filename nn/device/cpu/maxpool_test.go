@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// TestMaxPoolGradBehindReLU compares with the steps one by one, for windows that are apart, with and without pixels
-// between them, and that overlap.
+// TestMaxPoolGradBehindReLU compares with the steps one by one, for separate windows, with and without pixels between
+// them, and for overlapping windows.
 func TestMaxPoolGradBehindReLU(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		d := open(t, 2)

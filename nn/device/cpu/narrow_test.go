@@ -16,7 +16,7 @@ func narrow(threads int) devicetest.Open {
 	}
 }
 
-// byDefinition opens a device whose products are those that AVX512_BF16 is defined to make.
+// byDefinition opens a device whose products follow the definition of AVX512_BF16.
 func byDefinition(threads int) devicetest.Open {
 	return func() (device.Device, error) {
 		d, err := cpu.New(cpu.Options{Threads: threads, Level: at.String(), BFloat16: true})
@@ -27,7 +27,7 @@ func byDefinition(threads int) devicetest.Open {
 	}
 }
 
-// rounding is how exact products of bfloat16 are.
+// rounding is the precision of exact products of bfloat16.
 var rounding = devicetest.Options{Unit: 0x1p-8, Round: func(x float64) float64 { return float64(kern.Round(float32(x))) }}
 
 // eachNarrow runs f for ways to multiply bfloat16: the best level's, and AVX512_BF16's.

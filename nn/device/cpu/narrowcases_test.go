@@ -10,7 +10,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// narrowWays opens devices that multiply bfloat16 in all ways: at the levels, by the definition and by AVX512_BF16 itself.
+// narrowWays opens devices that multiply bfloat16 in all ways: at the levels, by the definition and with the
+// AVX512_BF16 instructions.
 func narrowWays(t *testing.T, f func(name string, d *Device)) {
 	way := func(name string, l simd.Level, step int) {
 		defer use(l)()
@@ -34,8 +35,8 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 	}
 }
 
-// products is a program of a convolution or a linear layer and its gradients, and the values that they make. Activations
-// come from outside, or from another step, which stores them as bfloat16.
+// products is a program of a convolution or a linear layer and its gradients, with the values that they compute.
+// Activations are inputs, or results of another step, which stores them as bfloat16.
 func products(tb testing.TB, o op.Conv2D, x, w op.Shape, stored bool) (b *builder, made []int) {
 	b = &builder{tb: tb}
 	data := b.data
@@ -53,7 +54,8 @@ func products(tb testing.TB, o op.Conv2D, x, w op.Shape, stored bool) (b *builde
 	return b, []int{y, b.apply(ops[0], weights, dy), b.apply(ops[1], in, dy)}
 }
 
-// Products of bfloat16 are those of rounded factors, as exact as float32: at all levels, with equal bits where Options says so.
+// Products of bfloat16 are those of rounded factors, as exact as float32: at all levels, with equal bits where Options
+// promises them.
 func TestNarrowProducts(t *testing.T) {
 	two := func(n int) [2]int { return [2]int{n, n} }
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 // storedGroup is a program with one group around a product.
 type storedGroup struct {
 	*builder
-	outside bool // activations come from outside as float32, not from another step as bfloat16
+	outside bool // activations are float32 inputs, not bfloat16 results of another step
 	made    []int
 }
 
@@ -24,7 +24,7 @@ func (b *storedGroup) data(c int) int {
 	return b.apply(op.MaxPool{Kernel: [2]int{1, 1}}, x)
 }
 
-// storedGroups are programs for convolutions with so many channels of the input and of the result, and the kinds of their groups.
+// storedGroups are programs for convolutions with in input channels and out result channels, by kind of group.
 var storedGroups = map[string]func(b *storedGroup, conv op.Conv2D, in, out, kernel int){
 	"conv2d batch_norm_stats": func(b *storedGroup, conv op.Conv2D, in, out, kernel int) {
 		y := b.apply(conv, b.data(in), b.weight(out, in, kernel, kernel))
@@ -43,8 +43,8 @@ var storedGroups = map[string]func(b *storedGroup, conv op.Conv2D, in, out, kern
 	},
 }
 
-// Groups around a product whose results are stored as bfloat16 have the bits of the definition at all levels, and differ from
-// their steps one by one by what these round.
+// Groups around a product whose results are stored as bfloat16 have the bits of the definition at all levels. They
+// differ from single steps only by the rounding of the values between those steps.
 func TestStoredGroups(t *testing.T) {
 	for kinds, build := range storedGroups {
 		for _, c := range [][2]int{{16, 16}, {5, 33}, {130, 70}, {3, 5}, {600, 40}, {40, 600}} {
@@ -83,7 +83,7 @@ func TestStoredGroups(t *testing.T) {
 	}
 }
 
-// numbers is what the program makes in groups.
+// numbers is the result of the program, run in groups.
 func (b *storedGroup) numbers(d *Device, groups [][]int) (list [][]float32) {
 	k := bind(b.tb, d, &b.Program, b.weights, groups)
 	k.run(b.tb)
@@ -93,7 +93,7 @@ func (b *storedGroup) numbers(d *Device, groups [][]int) (list [][]float32) {
 	return list
 }
 
-// distance is the largest difference of two lists, of the largest element.
+// distance is the largest difference of two lists, relative to the largest element.
 func distance(x, y []float32) float64 {
 	largest, most := 0., 0.
 	for i, v := range y {

@@ -26,7 +26,8 @@ func (d *Device) Threads() int { return d.pool.Workers() }
 // Winograd implements device.Processor: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(d.level) != nil }
 
-// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "avx512bf16" where products of bfloat16 run on AVX512_BF16.
+// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "avx512bf16" if products of bfloat16 run on
+// AVX512_BF16.
 func (d *Device) Level() string {
 	if d.bfloat16 {
 		return d.level.String()
@@ -34,9 +35,8 @@ func (d *Device) Level() string {
 	return d.level.Vectors().String()
 }
 
-// Peak implements device.Processor: the rate at which the workers
-// multiply and add whole vectors that stay in registers, of pairs of bfloat16 where products are of those. No kernel of the level is faster. It is 0 where the
-// kernels are plain Go.
+// Peak implements device.Processor: the rate of multiply-adds of whole vectors in registers by all workers, of pairs of
+// bfloat16 if products use them. No kernel of the level is faster. It is 0 if the kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {
 	set := kern.For(d.level)
 	if d.bfloat16 {

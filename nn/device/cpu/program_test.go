@@ -9,14 +9,14 @@ import (
 	"onlinerna/nn/op"
 )
 
-// bound is a program on storage of its own: every value has a memory.
+// bound is a program with storage of its own: every value has a memory.
 type bound struct {
 	kernels []device.Kernel
 	regions []device.Region
 }
 
-// bind describes and binds a program group by group. Values that no step writes are filled with numbers in
-// [-1, 1), those of int32 with small ones; weights lists those that are weights.
+// bind describes and binds a program group by group. It fills values that no step writes with numbers in [-1, 1), or
+// with small integers for int32. weights lists the values that are weights.
 func bind(tb testing.TB, d *Device, p *device.Program, weights []int, groups [][]int) *bound {
 	tb.Helper()
 	b := &bound{regions: make([]device.Region, len(p.Values))}
@@ -107,7 +107,7 @@ func (b *bound) floats(tb testing.TB, v int) []float32 {
 	return x
 }
 
-// numbers is a value as float32, whatever it is stored as.
+// numbers is a value as float32, for any storage type.
 func (b *bound) numbers(tb testing.TB, d *Device, x device.Value, v int) []float32 {
 	tb.Helper()
 	t := op.New(x.Type)
@@ -152,7 +152,7 @@ func (b *builder) apply(o op.Op, in ...int) int {
 	return out
 }
 
-// alone is the grouping of steps that run one by one.
+// alone groups each step by itself.
 func (b *builder) alone() [][]int {
 	var groups [][]int
 	for i := range b.Steps {
@@ -161,7 +161,7 @@ func (b *builder) alone() [][]int {
 	return groups
 }
 
-// grouped is the grouping that d proposes, in the order in which it can run.
+// grouped is the grouping that d proposes, in executable order.
 func (b *builder) grouped(d *Device) [][]int {
 	groups := d.Group(&b.Program)
 	for i := range b.Steps {
@@ -173,7 +173,7 @@ func (b *builder) grouped(d *Device) [][]int {
 	return groups
 }
 
-// everywhere says that devices run all convolutions by Winograd's algorithm that can.
+// everywhere makes devices run all suitable convolutions by Winograd's algorithm.
 var everywhere bool
 
 // open starts a device that is closed when the test ends.

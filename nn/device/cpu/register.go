@@ -20,7 +20,7 @@ func openDriver(_ string, o device.Options) (device.Device, error) {
 	narrow := o.Precision == "bfloat16"
 	d, err := New(Options{Threads: o.Threads, Direct: o.Direct, BFloat16: narrow})
 	if err != nil {
-		return nil, err // no device, not a nil one
+		return nil, err // an untyped nil, not a nil *Device
 	}
 	if narrow && !simd.Default().BFloat16() {
 		why := "this processor has no AVX512_BF16"

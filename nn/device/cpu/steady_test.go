@@ -13,7 +13,7 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// network is a small net with its gradients: each op of this device at least once.
+// network is a small net with its gradients that has each op of this device at least once.
 func network(tb testing.TB) *builder {
 	b := &builder{tb: tb}
 	conv := op.Conv2D{Pad: [2]int{1, 1}}
@@ -65,7 +65,7 @@ func network(tb testing.TB) *builder {
 	return b
 }
 
-// same fails where a value differs in a bit.
+// same fails if x and y differ in a bit.
 func same(t *testing.T, b *builder, x, y *bound, what string) {
 	t.Helper()
 	for v, value := range b.Values {
@@ -135,7 +135,7 @@ func TestWorkersGiveEqualBits(t *testing.T) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing counts what all goroutines allocate, which testing.AllocsPerRun does not.
+// TestSteadyStateAllocatesNothing counts the allocations of all goroutines, which testing.AllocsPerRun does not.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T) { steady(t, open(t, 3)) })
 	t.Run("bfloat16", func(t *testing.T) {
@@ -189,7 +189,7 @@ func steady(t *testing.T, d *Device) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	goroutines := runtime.NumGoroutine()
 	const steps = 5
-	least := uint64(math.MaxUint64) // the runtime itself allocates now and then, as for goroutines that wait
+	least := uint64(math.MaxUint64) // the runtime itself allocates now and then, e.g. for waiting goroutines
 	for range 5 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -11,9 +11,9 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// BenchmarkTraffic reports how fast ops that hardly compute move what they have to read and write once, on
-// activations of ResNet-50 and its parameters, and the same for a copy that runs in turn with them. Both are the fastest
-// of all runs: whatever else keeps the machine busy only adds to the time.
+// BenchmarkTraffic reports the memory rate of ops that hardly compute, on activations of ResNet-50 and its parameters,
+// and that of a copy that runs in turn with them. Each operand and result counts once. Both rates are the fastest of
+// all runs: other load on the machine only adds time.
 func BenchmarkTraffic(b *testing.B) {
 	d := open(b, 0)
 	const floats = 16 << 20
@@ -132,7 +132,7 @@ func BenchmarkTraffic(b *testing.B) {
 	measure("parameters/lerp", 12*parameters, func() { v[0].Lerp(.5, v[1]) })
 	for _, x := range []struct {
 		device.Optimizer
-		bytes int // of an element: what is read and written
+		bytes int // read and written per element
 	}{
 		{optim.SGD{Momentum: .9, Decay: 1e-4}, 20},
 		{optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: 1e-2}, 28},

@@ -11,7 +11,7 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// stepper makes steps of optimisers on a vector. It keeps what steps have in common, so that they allocate nothing.
+// stepper makes steps of optimisers on a vector. It caches what consecutive steps share, so that they allocate nothing.
 type stepper struct {
 	v     *vector
 	block func(worker, block int) // the method run, bound once
@@ -46,10 +46,10 @@ type pass struct {
 	program *update.Program
 	run     func(w *updateWorker, sums *update.Sums)
 
-	orthogonal *device.Orthogonalizer // behind it; nil for none
+	orthogonal *device.Orthogonalizer // runs after the pass; nil for none
 }
 
-// updateWorker is what belongs to one, alone in its lines of cache.
+// updateWorker is the state of one worker, on cache lines of its own.
 type updateWorker struct {
 	piece        update.Piece[float32]
 	coefficients [update.MaxCoefficients + 1]float32
@@ -102,7 +102,7 @@ func (v *vector) Update(u device.Update) error {
 	return nil
 }
 
-// prepare keeps what u has in common with steps to come.
+// prepare caches the parts of u that coming steps share.
 func (s *stepper) prepare(u *device.Update) (err error) {
 	var state device.Vector
 	if k := len(u.State); k > 0 {
@@ -140,7 +140,7 @@ func (s *stepper) prepare(u *device.Update) (err error) {
 	return nil
 }
 
-// runner is how a body runs: by a kernel of its own, or by those of its operations.
+// runner returns the function that runs a body: its own kernel, or the kernels of its operations.
 func (s *stepper) runner(b update.Body) func(w *updateWorker, sums *update.Sums) {
 	if f := vec.Update(s.v.d.level, b); f != nil {
 		return func(w *updateWorker, sums *update.Sums) {
@@ -158,12 +158,12 @@ func (s *stepper) runner(b update.Body) func(w *updateWorker, sums *update.Sums)
 	}
 }
 
-// numbersOf are what the coefficients of a part go by.
+// numbersOf returns the hyperparameters from which the coefficients of a part are computed.
 func (s *stepper) numbersOf(p device.Part) update.Numbers {
 	return s.update.PartNumbers(s.numbers, p, s.ratios[p.Tensor])
 }
 
-// adapt finds the ratios of tensors. Sums are those of parts, in order, whoever made them.
+// adapt finds the ratios of tensors. It adds sums of parts in order, whichever worker made them.
 func (s *stepper) adapt() {
 	copy(s.next, s.ratios)
 	for i := 0; i < len(s.parts); {

@@ -25,7 +25,7 @@ type vector struct {
 	stepper *stepper // nil before the first step of an optimiser
 }
 
-// vectorTask is what the workers do: a kernel for elements lo to hi, and what it works on.
+// vectorTask is the workers' task: a kernel for elements lo to hi, and its operands.
 type vectorTask struct {
 	kernel func(v *vector, block, lo, hi int)
 	x      []float32
@@ -133,7 +133,7 @@ func (v *vector) Finite() (bool, error) {
 	return true, nil
 }
 
-// finiteBlock leaves 0 where all elements are finite.
+// finiteBlock returns 0 if all elements are finite.
 func finiteBlock(v *vector, b, lo, hi int) {
 	v.sums[b][0] = float64(v.kernels.Strange(v.Elements()[lo:hi]))
 }

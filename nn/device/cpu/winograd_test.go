@@ -22,7 +22,7 @@ func winograd(threads int) devicetest.Open {
 func TestWinograd(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		if at.Vectors() == simd.Go {
-			return // there is none
+			return // plain Go has no Winograd
 		}
 		t.Run("device", func(t *testing.T) { devicetest.Run(t, winograd(3), devicetest.Options{}) })
 		t.Run("threads", func(t *testing.T) { devicetest.Equal(t, winograd(1), winograd(7)) })

@@ -9,8 +9,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// BenchmarkWinograd measures convolutions of 3×3 taps by both algorithms, in turn, and reports how many times as fast
-// Winograd's is.
+// BenchmarkWinograd measures convolutions of 3×3 taps by both algorithms, in turn, and reports the speed of Winograd's
+// relative to the direct one.
 func BenchmarkWinograd(b *testing.B) {
 	for _, l := range simd.All() {
 		if l == simd.Go {

@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Whatever holds for other convolutions holds for Winograd's.
+// The tests of other convolutions hold for Winograd's algorithm too.
 func TestWinogradAsOthers(t *testing.T) {
 	everywhere = true
 	defer func() { everywhere = false }()
@@ -41,7 +41,7 @@ func TestWinogradIsExact(t *testing.T) {
 	}
 	eachLevel(t, func(t *testing.T) {
 		if at.Vectors() == simd.Go {
-			return // there is none
+			return // plain Go has no Winograd
 		}
 		for _, s := range shapes {
 			o := op.Conv2D{Pad: [2]int{s.pad, s.pad}}
@@ -68,16 +68,16 @@ func TestWinogradIsExact(t *testing.T) {
 	})
 }
 
-// TestWinogradErrors holds the errors of convolutions as deep as those of ResNets, on what ReLU leaves of normal numbers, to what Options says; in
-// short mode of one.
+// TestWinogradErrors checks the errors of convolutions as deep as those of ResNets, on the ReLU of normal numbers,
+// against the limits in Options; in short mode of one.
 func TestWinogradErrors(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		if at.Vectors() == simd.Go {
-			return // there is none
+			return // plain Go has no Winograd
 		}
 		shapes := []struct{ n, c, h, o int }{
 			{8, 16, 8, 256}, {2, 64, 28, 16}, {2, 256, 14, 16}, {4, 512, 7, 16},
-			{64, 16, 32, 16}, // 4,096 tiles, over which the gradients of weights are summed
+			{64, 16, 32, 16}, // 4,096 tiles in the sums of gradients of weights
 		}
 		if testing.Short() {
 			shapes = shapes[:1]
@@ -117,12 +117,12 @@ func TestWinogradErrors(t *testing.T) {
 	})
 }
 
-// errors compares the results of a program with the definitions of its ops, in float64: by kind of op the largest
-// error, relative to the largest element.
+// errors compares the results of a program with the definitions of its ops, in float64. For each kind of op it returns
+// the largest error, relative to the largest element.
 func (b *builder) errors(d *Device, k *bound) map[string]float64 { return b.errorsOf(d, k, nil) }
 
-// errorsOf is errors where the first two operands of products are rounded, unless round is nil. Of results that are stored
-// as bfloat16 it is what is not the rounding of a number that is 2e-6 of the largest element away.
+// errorsOf is errors with the first two operands of products rounded by round, unless it is nil. A result stored as
+// bfloat16 has no error if it is the rounding of a number within 2e-6 of the largest element from the exact one.
 func (b *builder) errorsOf(d *Device, k *bound, round func(float32) float32) map[string]float64 {
 	b.tb.Helper()
 	read := func(v int) op.Tensor {

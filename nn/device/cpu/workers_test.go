@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// TestManyWorkers: products of few pixels, which are cut into more blocks for more workers than 16, have the bits of one worker,
-// also where other ops run in their epilogues.
+// TestManyWorkers: products of few pixels, which have more blocks with more than 16 workers, have the bits of one
+// worker, also with other ops in their epilogues.
 func TestManyWorkers(t *testing.T) {
 	products := func(n, channels, size, others, kernel int) func(t *testing.T) *builder {
 		return func(t *testing.T) *builder {
@@ -39,7 +39,7 @@ func TestManyWorkers(t *testing.T) {
 						continue
 					}
 					for _, s := range b.Steps {
-						if k.regions[s.Out].Memory == nil { // of a group
+						if k.regions[s.Out].Memory == nil { // the value stays inside a group
 							continue
 						}
 						got, want := k.numbers(t, d, b.Values[s.Out], s.Out), one.numbers(t, d, b.Values[s.Out], s.Out)

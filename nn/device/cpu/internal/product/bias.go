@@ -31,7 +31,7 @@ func channelSum(s work.Step, _ op.ChannelSum) (*work.Lowering, error) {
 	return l, nil
 }
 
-// channelSumPlanes is the sum over row-major storage: n times a plane of each channel.
+// channelSumPlanes sums row-major storage: n images, each with a plane per channel.
 func channelSumPlanes(s work.Step, n, channels, plane int) *work.Lowering {
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		x, dst := st.Floats(s.In[0]), st.Floats(s.Out)

@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// window is a convolution's, with all defaults filled in.
+// window is a convolution's window with all defaults filled in.
 type window struct {
 	kernel, stride, pad, dilation [2]int
 	groups                        int
@@ -40,8 +40,8 @@ func (w window) forwardGrid(x, y op.Shape) grid {
 	return g
 }
 
-// backwardGrids are the pixels of the input, of shape x, by their phase: where they lie modulo the stride.
-// Each phase is reached from the result, of shape y, through taps of its own.
+// backwardGrids splits the pixels of the input, of shape x, by phase: their position modulo the stride. Each phase
+// receives gradients from the result, of shape y, through its own taps.
 func (w window) backwardGrids(x, y op.Shape) []target {
 	rows, cols := w.phases(0, x[2]), w.phases(1, x[3])
 	var list []target
@@ -74,7 +74,7 @@ type linePhase struct {
 // lineTap says that position i of a phase receives the kernel's weight times position i+offset of the result.
 type lineTap struct{ offset, kernel int }
 
-// phases lists those of dimension d, in which the input has n positions. Taps are in the order of offsets.
+// phases lists the phases of dimension d, with n input positions. Taps are in the order of offsets.
 func (w window) phases(d, n int) []linePhase {
 	var list []linePhase
 	for first := range min(w.stride[d], n) {
@@ -101,7 +101,7 @@ func convStep(s work.Step, o op.Conv2D) productStep {
 	return forwardStep(s, p)
 }
 
-// forwardStep is product p of the operands of s: source, weights and perhaps a bias.
+// forwardStep binds product p to the operands of s: source, weights and perhaps a bias.
 func forwardStep(s work.Step, p *product) productStep {
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Data, device.Weight},
@@ -121,7 +121,7 @@ func convGradInputStep(s work.Step, o op.Conv2DGradInput) productStep {
 	return gradStep(s, p)
 }
 
-// gradStep is product p of the operands of s: weights and source.
+// gradStep binds product p to the operands of s: weights and source.
 func gradStep(s work.Step, p *product) productStep {
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Weight, device.Data},

@@ -5,21 +5,22 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// A depthwise convolution has a group for each channel. Its channels lie side by side in the source, the weights and the
-// result, so that its kernels go along them, a line of pixels at a time: see kern.Taps.
+// A depthwise convolution has a group for each channel. Its channels lie side by side in the source, the weights and
+// the result, so its kernels run along channels, a line of pixels at a time: see kern.Taps.
 
-// depthwise says whether p is one, or the gradient of one with respect to its input.
+// depthwise reports whether p is a depthwise convolution or its gradient with respect to the input.
 func (p *product) depthwise() bool {
 	return p.groups > 1 && p.rows == 1 && p.grids[0].channels == 1 && p.groups == p.dstC && p.weightGroup == 1
 }
 
-// depthwise says whether o is the gradient of one with respect to its weights.
+// depthwise reports whether o is a depthwise convolution's gradient with respect to the weights.
 func (o *outer) depthwise() bool { return o.groups > 1 && o.rows == 1 && o.channels == 1 }
 
-// stretch is pixels of a line that lie under the same taps.
+// stretch is a range of pixels of a line that lie under the same taps.
 type stretch struct{ from, to int }
 
-// stretches cuts the lines of g: pixels whose taps are all inside the columns of the source, and each other by itself.
+// stretches cuts the lines of g: pixels whose taps all lie inside the source's columns form one stretch, every other
+// pixel one of its own.
 func (g *grid) stretches() (list []stretch) {
 	lo, hi := 0, g.width
 	for _, t := range g.taps {
@@ -41,8 +42,8 @@ func (g *grid) stretches() (list []stretch) {
 	return list
 }
 
-// within calls f for the taps that lie inside the source for pixel j of line i of image n, with the bytes from the
-// source's first element to that of their pixel.
+// within calls f for the taps inside the source at pixel j of line i of image n, with the byte offset of each tap's
+// pixel in the source.
 func (g *grid) within(n, i, j int, f func(t tap, bytes int)) {
 	for _, t := range g.taps {
 		row, col := i*g.rowStep+t.row, j*g.colStep+t.col
@@ -55,7 +56,7 @@ func (g *grid) within(n, i, j int, f func(t tap, bytes int)) {
 // lineBlock is a range of lines of a grid, counted through all images.
 type lineBlock struct{ grid, from, to int }
 
-// lineBlocks cuts lines into about so many ranges.
+// lineBlocks cuts lines into about count ranges.
 func lineBlocks(grid, lines, count int) (list []lineBlock) {
 	size := max(1, work.Ceil(lines, count))
 	for from := 0; from < lines; from += size {
@@ -118,7 +119,7 @@ func (p *product) lowerDepthwise(d Options, r *work.Room, src, weights, bias, ds
 	}
 }
 
-// depthwiseCopies are the ranges of lines whose sums are separate, and then added.
+// depthwiseCopies is the number of line ranges that are summed separately and then added.
 const depthwiseCopies = 32
 
 // lowerDepthwise is lower for a depthwise o.

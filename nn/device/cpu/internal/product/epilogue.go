@@ -9,28 +9,28 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// epilogue is what a product does with its results while they are in registers or in a cache.
+// epilogue is the work on a product's results while they are in registers or in a cache.
 type epilogue struct {
 	norm  *foldedNorm    // nil for none
-	other int            // a value that is added to the result, or -1
+	other int            // an addend of the result, or -1
 	relu  bool           // negative results become 0
 	sums  *blockSums     // nil for none
-	then  *mapping.Chain // an expression of a block as soon as it is there, nil for none
-	plan  *mapping.Plan  // that of then
+	then  *mapping.Chain // an expression that follows each block, or nil
+	plan  *mapping.Plan  // the plan of then
 }
 
-// foldedNorm is a batch normalisation by constants, which the weights and the bias of a product take up.
+// foldedNorm is a batch normalisation by constants that is folded into the weights and the bias of a product.
 type foldedNorm struct {
 	eps                float64
 	stats, scale, bias int // values
 	gain, shift        work.Part
 }
 
-// blockSums are sums over the pixels of each channel, of two quantities, taken of a block as soon as it is there.
+// blockSums are sums of two quantities over the pixels of each channel. Each block is summed as soon as it is computed.
 type blockSums struct {
-	// bind gives what fills the parameters of a row of channels, nil where there are none, what adds the sums of a
-	// matrix, and what receives the totals of a channel. Where others than the result are summed too, and that is stored as
-	// bfloat16, they have rooms, by worker.
+	// bind returns three functions: prepare fills the parameters of a row of channels (nil without parameters), add sums a
+	// matrix, and finish receives the totals of a channel. If the sums have other operands than the result, and these are
+	// stored as bfloat16, rooms has space for them, by worker.
 	bind   func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums, finish func(channel int, first, second float64))
 	others int
 
@@ -40,22 +40,22 @@ type blockSums struct {
 	partial, parameters work.Part
 }
 
-// addSums adds those of a matrix, whose rows have been made and lie step apart.
+// addSums adds the sums of matrix m, whose rows are in made, step apart.
 type addSums func(worker int, m nhwc.Summed, made []float32, step int)
 
-// sumRows is how many rows of what is stored as bfloat16 are summed at a time.
+// sumRows is the number of bfloat16 rows that are summed at a time.
 const sumRows = 64
 
-// stride is the partial sums of a block.
+// stride is the number of partial sums of a block.
 func (b *blockSums) stride() int { return 2 * vec.Padded(b.rows.Width()) }
 
-// summable says whether the blocks of p are whole lines of all channels.
+// summable reports whether the blocks of p are whole lines of all channels.
 func (p *product) summable() bool {
 	return p.groups == 1 && len(p.grids) == 1 && p.grids[0].whole(p) && len(p.grids[0].taps) > 0
 }
 
-// lower adds the scratch of e to r, for a product with columns packed in all, whose result has the given rows and is
-// made in so many blocks of them.
+// lower reserves the scratch of e in r. columns counts the packed columns of the product; its result has the given rows
+// and consists of the given number of blocks.
 func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blocks int) {
 	if e.then != nil {
 		e.plan = e.then.Over(r, workers)
@@ -69,23 +69,23 @@ func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blo
 	}
 }
 
-// boundEpilogue is what a bound product knows of its epilogue.
+// boundEpilogue is the epilogue of a bound product.
 type boundEpilogue struct {
 	vectors     *vec.Set
-	gain, shift []float32    // of the columns of all groups as they are packed, nil for none
+	gain, shift []float32    // of the packed columns of all groups, or nil
 	added       *work.Pieces // nil for none
 
 	then *mapping.Bound // nil for none
 
 	add        addSums // nil for none
-	waits      bool    // the result, to be stored as bfloat16
+	waits      bool    // the result waits to be stored as bfloat16
 	partial    []float64
 	stride     int // of partial, from a block to the next
 	parameters []float32
 }
 
-// bind fills k and returns the phases before the weights are packed and those after all blocks. The columns of a group
-// of p are packed with some that are not used.
+// bind fills k and returns the phases before the packing of weights and the phases after all blocks. padded is the
+// number of packed columns of a group, including unused ones.
 func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
 	k.vectors = vec.For(s.Level)
 	if e.other >= 0 {
@@ -126,7 +126,7 @@ func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded in
 	return before, after
 }
 
-// scale takes up the normalisation in a packed panel, a row of biases and then those of the weights.
+// scale applies the normalisation to a packed panel: a row of biases, then the rows of weights.
 func (k *tiledKernel) scale(panel []float32, width, group, first int) {
 	if k.gain == nil {
 		return
@@ -136,7 +136,7 @@ func (k *tiledKernel) scale(panel []float32, width, group, first int) {
 	k.vectors.Add(panel[:width], panel[:width], shift)
 }
 
-// end does what is done with a whole block.
+// end runs the epilogue of a whole block.
 func (k *tiledKernel) end(worker int, b *tiledBlock) {
 	lo := b.panel * k.set.Columns()
 	hi := min(lo+b.panels*k.set.Columns(), k.rows)
@@ -144,8 +144,8 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 	k.endColumns(worker, b.number, lo, hi, from, k.dstC, b.images*b.lines*k.targets[b.target].width, k.dst.All()[from+lo:], k.dstC)
 }
 
-// endColumns does what is done with columns lo to hi of a block: rows of the result from an element on, stride apart. They were
-// made in rows that lie step apart.
+// endColumns runs the epilogue of columns lo to hi of a block: rows of the result, stride apart, that begin at element
+// from. Their values are in the rows of made, step apart.
 func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int, made []float32, step int) {
 	if k.then != nil {
 		k.compute(worker, hi-lo, rows, made, step)

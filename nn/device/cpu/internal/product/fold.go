@@ -4,10 +4,9 @@ import (
 	"onlinerna/nn/device/cpu/internal/kern"
 )
 
-// fold is p with several pixels side by side taken for one that has the rows of all: where a pixel has few rows,
-// more of a vector's lanes are used so. The taps become more, since the pixels lie beside each other. The
-// weights of a tap are those that the tap has for each of the pixels, -1 where it has none. Without gain
-// there are no weights, and p is returned.
+// fold treats several adjacent pixels as one that has the rows of all of them, so that pixels of few rows fill more
+// lanes of a vector. The taps become more, since the pixels lie side by side. For each new tap the second result lists
+// the weights, one for each pixel, with -1 for none. If folding gains nothing, fold returns p and nil.
 func (p *product) fold(set *kern.Set) (*product, [][]int) {
 	if len(p.grids) != 1 || p.groups != 1 || !p.grids[0].whole(p) {
 		return p, nil
@@ -26,14 +25,14 @@ func (p *product) fold(set *kern.Set) (*product, [][]int) {
 	return &q, weights
 }
 
-// folds is how many pixels of the given rows it pays to take for one; 1 where it does not.
+// folds is the best number of pixels, with the given rows, to fold into one; 1 means that folding gains nothing.
 func (g *grid) folds(set *kern.Set, rows int) int {
 	columns := g.tapColumns()
 	if columns == 0 {
 		return 1
 	}
 	const most = 4
-	best, gain := 1, .85 // of the work without
+	best, gain := 1, .85 // of the work without folding
 	for n := 2; n <= most; n++ {
 		if g.width%n != 0 || n*rows > set.Columns() {
 			continue
@@ -47,8 +46,8 @@ func (g *grid) folds(set *kern.Set, rows int) int {
 	return best
 }
 
-// fold takes n pixels for one. For each tap of the result there is the weight of a tap of g for each of the pixels,
-// or -1.
+// fold folds n pixels into one. For each tap of the result it lists the tap of g that provides the weight for each of
+// the pixels, or -1.
 func (g *grid) fold(n int) (grid, [][]int) {
 	columns := g.tapColumns()
 	folded := *g
@@ -71,8 +70,7 @@ func (g *grid) fold(n int) (grid, [][]int) {
 	return folded, weights
 }
 
-// tapColumns is how many taps there are in each line, if they lie side by side in lines of equal length, and
-// otherwise 0.
+// tapColumns is the number of taps in a line if taps lie side by side in lines of equal length, and otherwise 0.
 func (g *grid) tapColumns() int {
 	taps := g.taps
 	if len(taps) == 0 {
@@ -94,7 +92,7 @@ func (g *grid) tapColumns() int {
 	return n
 }
 
-// packFolded writes the weights of a tap for n channels as columns of a panel: those for each pixel side by side.
+// packFolded writes the weights of a tap for n channels as columns of a panel: the weights for each pixel side by side.
 func (k *tiledKernel) packFolded(dst []float32, width int, t tap, channel, n int) {
 	pixels := k.weightsOf[t.weight]
 	rows := k.rows / len(pixels)

@@ -41,7 +41,7 @@ func TestFold(t *testing.T) {
 			if q.rows != c.pixels*c.p.rows || len(q.grids[0].taps) != c.taps || (weights == nil) != (c.pixels == 1) {
 				t.Fatalf("%d rows, %d taps; want %d and %d", q.rows, len(q.grids[0].taps), c.pixels*c.p.rows, c.taps)
 			}
-			// Each pixel has each weight once, where the tap reads what it read before.
+			// Each pixel has each weight once, and the tap reads the same source pixel as before.
 			g, f := &c.p.grids[0], &q.grids[0]
 			for n := range c.pixels {
 				seen := 0

@@ -13,8 +13,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// forward takes a convolution or a linear layer by itself, with the statistics of what it makes, or with a batch
-// normalisation by constants, an addition and a ReLU, or expressions of nothing else, behind it, as far as they are there.
+// forward matches a convolution or a linear layer, alone or with the following ops: the statistics of its result; or a
+// batch normalisation by constants, an addition and a ReLU; or expressions of its result alone.
 func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	var p productStep
@@ -72,7 +72,8 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	return append(longer, list...)
 }
 
-// statistics is the step that takes those of a batch of what a convolution makes for others too, or -1.
+// statistics finds the step that computes the batch statistics of a convolution's result that has other readers too, or
+// returns -1.
 func statistics(f *lower.Flow, first int) int {
 	if f.Sole(first) >= 0 {
 		return -1
@@ -85,16 +86,16 @@ func statistics(f *lower.Flow, first int) int {
 	return -1
 }
 
-// ending is what follows a product, up to step last.
+// ending is the chain of ops behind a product, up to step last.
 type ending struct {
 	last  work.Step
 	norm  *work.Step // nil for none
-	other int        // a value that is added, or -1
+	other int        // an addend, or -1
 	relu  bool
 	then  *mapping.Chain // an expression of the result, or nil
 }
 
-// ending is the match of a product with what follows it.
+// ending returns the match of a product and its ending.
 func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) {
 		if err := p.expect(); err != nil {
@@ -114,14 +115,14 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
 		l := d.alone(p, t)
-		if e.other != p.src { // the source is read again after a part of the result is written
+		if e.other != p.src { // the source is read again after parts of the result are written
 			l.Results[0].Over = []int{e.other}
 		}
 		return l, nil
 	}}
 }
 
-// withStatistics lowers a convolution that takes the statistics of what it makes.
+// withStatistics lowers a convolution together with the statistics of its result.
 func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Lowering, error) {
 	if err := p.expect(); err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 	}}), nil
 }
 
-// summed is the lowering of a product that makes the result of one step, with sums of it, that of another.
+// summed lowers a product that computes the result of step of, and with it the sums that are the result of step by.
 func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.Lowering {
 	t := d.vector(p.product, d.kernels(p.product))
 	t.end().sums = sums
@@ -147,8 +148,8 @@ func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.
 	return l
 }
 
-// gradInput takes the gradient of a convolution with respect to its input, by itself or, where that is a ReLU's result,
-// with an addition, the gradient of the ReLU and the sums that the batch normalisation before the ReLU needs.
+// gradInput matches the gradient of a convolution with respect to its input, alone or, if that input is a ReLU's
+// result, with an addition, the ReLU's gradient and the sums for the batch normalisation before the ReLU.
 func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	o, ok := s.Op.(op.Conv2DGradInput)
@@ -179,8 +180,8 @@ func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 	}})
 }
 
-// gradBehindReLU lowers a gradient with respect to what a ReLU made, to which value more is added if that is not
-// negative, with that of the ReLU and sums of it.
+// gradBehindReLU lowers a gradient with respect to a ReLU's result, plus value more unless that is negative, together
+// with the ReLU's gradient and its sums.
 func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (*work.Lowering, error) {
 	if err := p.expect(); err != nil {
 		return nil, err

@@ -6,23 +6,23 @@ import (
 
 // tap is one position of a convolution's window.
 type tap struct {
-	row, col int // source pixel, from that of the grid pixel
+	row, col int // source pixel, relative to the grid pixel's
 	weight   int // position in the kernel, row-major
 }
 
-// grid is a set of pixels, N×height×width, and where the source pixels lie under each: for tap t those of
-// pixel (n, i, j) are at (n, i·rowStep + t.row, j·colStep + t.col). Outside the source they are 0.
+// grid is a set of pixels, N×height×width, with the location of their source pixels: tap t of pixel (n, i, j) reads (n,
+// i·rowStep + t.row, j·colStep + t.col). Pixels outside the source are 0.
 type grid struct {
 	images, height, width int
 	rowStep, colStep      int
 	taps                  []tap
 	srcH, srcW, srcC      int // the source, NHWC
-	channels              int // of them that are read: those of one group
+	channels              int // the channels that are read: those of one group
 }
 
 func (g *grid) pixels() int { return g.images * g.height * g.width }
 
-// direct says whether the source itself, read in steps of srcC, is the matrix of pixels × channels.
+// direct reports whether the source itself, read in steps of srcC, is the matrix of pixels × channels.
 func (g *grid) direct() bool {
 	return len(g.taps) == 1 && g.taps[0].row == 0 && g.taps[0].col == 0 &&
 		g.rowStep == 1 && g.colStep == 1 && g.height == g.srcH && g.width == g.srcW
@@ -39,10 +39,10 @@ type chunk struct {
 	ld   int // k rounded up to whole vectors, so that rows are aligned
 }
 
-// chunkDepth is about how much of the inner dimension is gathered at a time, to stay in the second level cache.
+// chunkDepth is about the part of the inner dimension that is gathered at a time, to stay in the second level cache.
 const chunkDepth = 1024
 
-// chunks cuts the taps.
+// chunks cuts the taps into chunks.
 func (g *grid) chunks() []chunk {
 	var list []chunk
 	size := max(1, chunkDepth/g.channels)
@@ -80,8 +80,8 @@ func (g *grid) next(n, i, j int) (int, int, int) {
 	return n + 1, 0, 0
 }
 
-// rows writes the matrix of m pixels from p on × the chunk's taps and channels from first on to dst, with
-// rows of c.ld, padded with zeros.
+// rows writes a matrix to dst: m pixels from p on × the chunk's taps and channels from first on. Its rows are c.ld
+// apart and padded with zeros.
 func (g *grid) rows(dst []float32, c *chunk, src []float32, first, p, m int) {
 	for m > 0 {
 		n, i, j := g.at(p)
@@ -107,8 +107,8 @@ func (g *grid) line(dst []float32, c *chunk, src []float32, n, i, j, w int) {
 			continue
 		}
 		source := src[(n*g.srcH+row)*g.srcW*g.srcC:]
-		lo := min(w, work.Ceil(max(0, -col), g.colStep))                   // pixels from which on the run begins inside,
-		hi := max(lo, min(w, work.Floor(g.srcW-r.count-col, g.colStep)+1)) // and up to which it ends there
+		lo := min(w, work.Ceil(max(0, -col), g.colStep))                   // the run begins inside from pixel lo on
+		hi := max(lo, min(w, work.Floor(g.srcW-r.count-col, g.colStep)+1)) // and ends inside before pixel hi
 		g.clipped(dst[at:], c.ld, source, r, col, 0, lo)
 		g.inside(dst[at:], c.ld, source, size, col, lo, hi)
 		g.clipped(dst[at:], c.ld, source, r, col, hi, w)
@@ -121,8 +121,8 @@ func (g *grid) line(dst []float32, c *chunk, src []float32, n, i, j, w int) {
 	}
 }
 
-// clipped writes run r of pixels lo to hi of a line, which begins at column col for pixel 0, and zeros where it
-// leaves the source.
+// clipped writes run r of pixels lo to hi of a line, which begins at column col for pixel 0, with zeros outside the
+// source.
 func (g *grid) clipped(dst []float32, ld int, source []float32, r run, col, lo, hi int) {
 	for q := lo; q < hi; q++ {
 		d := dst[q*ld:][:r.count*g.channels]
@@ -134,14 +134,14 @@ func (g *grid) clipped(dst []float32, ld int, source []float32, r run, col, lo, 
 	}
 }
 
-// inside writes a run of size elements that lies in the source for all of pixels lo to hi.
+// inside writes a run of size elements that lies inside the source for all pixels from lo to hi.
 func (g *grid) inside(dst []float32, ld int, source []float32, size, col, lo, hi int) {
 	if lo >= hi {
 		return
 	}
 	step := g.colStep * g.srcC
 	dst, source = dst[lo*ld:], source[col*g.srcC+lo*step:]
-	const short = 8 // elements for which a call is too long
+	const short = 8 // elements for which a call takes too long
 	if size > short {
 		for q := range hi - lo {
 			copy(dst[q*ld:][:size], source[q*step:])
@@ -156,8 +156,8 @@ func (g *grid) inside(dst []float32, ld int, source []float32, size, col, lo, hi
 	}
 }
 
-// gather writes the transpose of what rows writes: the matrix of taps × channels, from row k to k+kn of
-// them, × m pixels from p on, with rows of ld. offsets is scratch for m numbers, zeros are g.channels zeros.
+// gather writes the transpose of the matrix of rows: taps × channels, rows k to k+kn of them, by m pixels from p on,
+// with rows ld apart. offsets is scratch for m numbers, zeros are g.channels zeros.
 func (g *grid) gather(dst []float32, ld int, src []float32, first, p, m, k, kn int, offsets []int32, zeros []float32) {
 	for kn > 0 {
 		t, c := g.taps[k/g.channels], k%g.channels
@@ -170,7 +170,7 @@ func (g *grid) gather(dst []float32, ld int, src []float32, first, p, m, k, kn i
 	}
 }
 
-// offsets gives for each pixel from p on where the source pixel under t starts, -1 outside.
+// offsets lists, for each pixel from p on, the start of the source pixel under t, or -1 outside.
 func (g *grid) offsets(dst []int32, t tap, p int) {
 	n, i, j := g.at(p)
 	for q := range dst {
@@ -183,8 +183,8 @@ func (g *grid) offsets(dst []int32, t tap, p int) {
 	}
 }
 
-// transpose writes one column for each source pixel: its channels, as many as there are zeros. Pixels take
-// stride elements, and those with a negative number are zeros.
+// transpose writes one column for each source pixel: its len(zeros) channels. Pixels are stride elements long; a
+// negative number stands for a pixel of zeros.
 func transpose(dst []float32, ld int, src []float32, stride int, zeros []float32, pixels []int32) {
 	row := func(pixel int32) []float32 {
 		if pixel < 0 {

@@ -66,7 +66,7 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// A zero does not hide what is not finite.
+// A zero factor does not hide NaN or an infinity.
 func TestGemmKeepsNaN(t *testing.T) {
 	a := []float32{0, 0, 0, 0}
 	b := []float32{float32(math.NaN()), 1, 1, 1}

@@ -5,11 +5,11 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// blockPixels is about how many pixels a block has: enough to read the weights rarely, and few enough that
-// the source under them stays in the second level cache.
+// blockPixels is about the number of pixels of a block: enough to read the weights rarely, and few enough that the
+// source under them stays in the second level cache.
 const blockPixels = 230
 
-// cut says how many whole images, or lines of an image, of a grid a block has.
+// cut is the size of a block of a grid: whole images, or lines of one image.
 type cut struct{ images, lines int }
 
 func (g *grid) cut() cut {
@@ -35,10 +35,10 @@ func (c cut) extents(g *grid) []extent {
 	return list
 }
 
-// halo is how the pixels of a block find those of the source under each tap: in a tile, a copy of the lines of the
-// source with the padding around them, some channels at a time, or in the source itself.
+// halo maps the pixels of a block to the source pixels under each tap. The pixels are either in a tile, a copy of some
+// channels of the source's lines with the padding around them, or in the source itself.
 type halo struct {
-	*grid       // the taps are not used
+	*grid       // its taps are not used
 	block  cut  // the images and lines of a whole block
 	direct bool // the source itself is read
 
@@ -48,16 +48,16 @@ type halo struct {
 	tileLines, tileWidth int // of each image in the tile
 
 	chunk  int // channels at a time
-	stride int // words from a pixel of the tile to the next: its elements
+	stride int // words from a pixel of the tile to the next
 
-	narrow *kern.Narrow // not nil where words are of channels in bfloat16
+	narrow *kern.Narrow // not nil if words hold channels in bfloat16
 }
 
-// few is the number of channels up to which the pixels of a tile lie without gaps, such that a line of taps
-// is one long row of the product.
+// few is the number of channels up to which the pixels of a tile lie without gaps, so that a line of taps is one long
+// row of the product.
 const few = 32
 
-// newHalo is that of a grid with the given taps, at most limit channels at a time.
+// newHalo returns the halo of a grid with the given taps, with at most limit channels at a time.
 func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
 	h := halo{grid: g, block: g.cut(), narrow: narrow}
 	top, left := taps[0].row, taps[0].col
@@ -90,7 +90,7 @@ func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
 	return h
 }
 
-// readDirectly makes h read the source itself where that is possible.
+// readDirectly makes h read the source itself if possible.
 func (h *halo) readDirectly() {
 	if h.narrow == nil && h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
 		h.tileWidth == h.width && h.tileLines == h.block.lines && h.height == h.srcH && h.width == h.srcW {
@@ -107,18 +107,18 @@ func (h *halo) size() int {
 	return h.block.images*h.tileLines*h.tileWidth*h.stride + 16
 }
 
-// contiguous says whether the source pixels under a tap of neighbouring grid pixels are neighbours, across lines and
-// images too.
+// contiguous reports whether the source pixels under a tap of neighbouring grid pixels are neighbours, even across
+// lines and images.
 func (h *halo) contiguous() bool {
 	return h.down == 1 && h.right == 1 && h.tileWidth == h.width && h.tileLines == h.block.lines
 }
 
-// at is where the source pixel under the first tap of a pixel of the block lies.
+// at is the position of the source pixel under the first tap of a pixel of the block.
 func (h *halo) at(n, i, j int) int {
 	return ((n*h.tileLines+i*h.down)*h.tileWidth + j*h.right) * h.stride
 }
 
-// merged says whether taps side by side lie one behind the other.
+// merged reports whether adjacent taps are contiguous.
 func (h *halo) merged() bool { return h.stride == h.narrow.Words(h.chunk) && h.chunk == h.channels }
 
 // rowOfTaps are count taps that are read as one.
@@ -128,7 +128,7 @@ type rowOfTaps struct {
 	off   int // words from the pixel under the corner
 }
 
-// runs are the taps as they are read: one by one, or those of a line together.
+// runs groups the taps as they are read: one by one, or a line at a time.
 func (h *halo) runs(taps []tap) []rowOfTaps {
 	var list []rowOfTaps
 	for _, t := range taps {
@@ -144,7 +144,7 @@ func (h *halo) runs(taps []tap) []rowOfTaps {
 	return list
 }
 
-// source is where the block begins in the source that is read directly.
+// source is the start of the block in a source that is read directly.
 func (h *halo) source(e extent, first int) int {
 	return (e.image*h.height+e.line)*h.width*h.srcC + first
 }
@@ -171,10 +171,10 @@ func (h *halo) fill(set *kern.Set, tile []float32, src *work.Pieces, e extent, f
 	}
 }
 
-// copyLine copies n channels of some pixels, from an element of the source on.
+// copyLine copies n channels of some pixels, from element at of the source on.
 func (h *halo) copyLine(set *kern.Set, dst []float32, from *work.Pieces, at, pixels, n int) {
 	step := h.skipCols * h.srcC
-	if x := from.Stored(); x != nil { // what is written behind a pixel is written again
+	if x := from.Stored(); x != nil { // writes behind a pixel are overwritten
 		widen := from.Widen
 		if h.narrow != nil {
 			widen = h.narrow.Stored
@@ -185,7 +185,7 @@ func (h *halo) copyLine(set *kern.Set, dst []float32, from *work.Pieces, at, pix
 	}
 	src := from.All()[at:]
 	switch {
-	case h.narrow != nil: // what is written behind a pixel is written again
+	case h.narrow != nil: // writes behind a pixel are overwritten
 		_ = src[(pixels-1)*step+n-1]
 		h.narrow.Copy(&dst[0], &src[0], pixels, n, 4*h.stride, 4*step)
 	case step == h.stride && n == h.stride:

@@ -13,7 +13,7 @@ func vectors(n, channels int) grid {
 	}
 }
 
-// linearProduct makes n vectors of rows channels from such of channels channels.
+// linearProduct maps n vectors of channels channels to n vectors of rows channels.
 func linearProduct(n, channels, rows, weightRow, weightChannel int) *product {
 	return &product{
 		grids:  []target{{grid: vectors(n, channels), stepH: 1, stepW: 1}},

@@ -1,7 +1,7 @@
 package product
 
-// made is where the results of a product that are stored as bfloat16 are float32 until then. If all channels are summed at a
-// time they wait there for a few panels, otherwise for all of a block.
+// made holds results in float32 until they are stored as bfloat16. If all channels are summed at a time, it holds a few
+// panels, otherwise a whole block.
 type made struct {
 	group   int // panels that are stored together
 	columns int // of a panel
@@ -10,13 +10,13 @@ type made struct {
 }
 
 const (
-	// storedColumns are columns that are stored together: a line of cache.
+	// storedColumns is the number of columns that are stored together: a cache line.
 	storedColumns = 32
-	// mostMade are the most columns of a block whose results wait.
+	// mostMade is the largest number of columns of a block whose results wait.
 	mostMade = 512
 )
 
-// prepare returns how many panels a block of t has, which would have so many.
+// prepare returns the number of panels of a block of t, given the number without made.
 func (m *made) prepare(t *tiled, each int) int {
 	m.columns = t.set.Columns()
 	m.each, m.group = min(each, t.panels), max(1, storedColumns/m.columns)
@@ -33,10 +33,10 @@ func (m *made) prepare(t *tiled, each int) int {
 	return m.each
 }
 
-// once says whether all channels are summed at a time.
+// once reports whether all channels are summed at a time.
 func (g *tiledTarget) once() bool { return len(g.taps) == 0 || g.chunk >= g.channels }
 
-// step is from a pixel to the next.
+// step is the distance from a pixel to the next.
 func (m *made) step(g *tiledTarget) int {
 	if g.once() {
 		return m.group * m.columns
@@ -44,17 +44,17 @@ func (m *made) step(g *tiledTarget) int {
 	return m.each * m.columns
 }
 
-// last says whether panel j of a block is the last one of a group.
+// last reports whether panel j of a block ends a group.
 func (m *made) last(b *tiledBlock, j int) bool {
 	return (j-b.panel+1)%m.group == 0 || j+1 == b.panel+b.panels
 }
 
-// at is where panel j of a block is made.
+// at is the position of the results of panel j of a block.
 func (m *made) at(g *tiledTarget, b *tiledBlock, j int) int {
 	return (j - b.panel) * m.columns % m.step(g)
 }
 
-// room is where panel j of a block is made, and what is added to it: at first that is in the same place.
+// room is the memory for the results of panel j of a block, and the addend: at first both are the same place.
 func (k *tiledKernel) room(worker int, g *tiledTarget, b *tiledBlock, j int, first bool) (dst, add []float32) {
 	dst = k.rooms[worker][k.made.at(g, b, j):]
 	if !first || k.added == nil {
@@ -66,8 +66,8 @@ func (k *tiledKernel) room(worker int, g *tiledTarget, b *tiledBlock, j int, fir
 	return dst, dst
 }
 
-// lines calls run for runs of pixels of a block: the first one, where it begins in dst, how many they are and how far apart
-// they lie there.
+// lines calls run for runs of contiguous pixels of a block: the first pixel, its place in dst, the number of pixels and
+// their stride in dst.
 func (t *tiled) lines(g *tiledTarget, b *tiledBlock, run func(pixel, at, pixels, stride int)) {
 	if g.to.whole(t.product) {
 		run(0, t.place(g, b, 0, 0), b.images*b.lines*g.width, t.dstC)
@@ -86,7 +86,7 @@ func (k *tiledKernel) store(worker int, g *tiledTarget, b *tiledBlock, j int) {
 	first := j - (j-b.panel)%m.group
 	lo, hi := first*m.columns, min((j+1)*m.columns, k.rows)
 	x, step := k.rooms[worker][m.at(g, b, first):], m.step(g)
-	if k.then != nil || k.add != nil { // there is one target
+	if k.then != nil || k.add != nil { // such products have one target
 		k.endColumns(worker, b.number, lo, hi, k.place(g, b, 0, 0), k.dstC, b.images*b.lines*g.width, x, step)
 	}
 	k.lines(g, b, func(pixel, at, pixels, stride int) {

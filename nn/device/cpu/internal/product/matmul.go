@@ -5,8 +5,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// matMul runs each pair of matrices as a linear layer, whose weights the second one is. Operands in another order than
-// these need, and results, are copied.
+// matMul runs each pair of matrices as a linear layer with the second matrix as weights. Operands and results in
+// another storage order are copied.
 func (d Options) matMul(s work.Step, o op.MatMul) (*work.Lowering, error) {
 	a, b := s.InType(0).Shape, s.InType(1).Shape
 	rows, inner, columns := o.Extents(a, b)
@@ -49,14 +49,14 @@ func (d Options) matMul(s work.Step, o op.MatMul) (*work.Lowering, error) {
 	return l, nil
 }
 
-// operand is one in row-major order, copied if it lies otherwise.
+// operand is an operand in row-major order, copied if its storage differs.
 type operand struct {
 	copied bool
 	room   work.Part
 	box    work.Box
 }
 
-// ordered is an operand of a shape with strides; the last two dimensions are exchanged if it is transposed.
+// ordered makes an operand from a shape with strides; transposed exchanges the last two dimensions.
 func ordered(r *work.Room, shape op.Shape, strides []int, transposed bool) operand {
 	if !transposed && work.InOrder(shape, strides) {
 		return operand{}
@@ -68,7 +68,7 @@ func ordered(r *work.Room, shape op.Shape, strides []int, transposed bool) opera
 	return operand{true, r.Floats(shape.Size()), work.NewBox(shape, 0, 0, strides, to)}
 }
 
-// bind is the elements, with the phase that copies them.
+// bind returns the elements and adds the phase that copies them, if any.
 func (x operand) bind(st *work.Storage, value int, phases *[]work.Phase) []float32 {
 	from := st.Floats(value)
 	if !x.copied {
@@ -79,7 +79,7 @@ func (x operand) bind(st *work.Storage, value int, phases *[]work.Phase) []float
 	return to
 }
 
-// batched is so many products like p, of operands that follow each other.
+// batched runs batch products like p on consecutive operands.
 func (d Options) batched(r *work.Room, p *product, batch int) func(st *work.Storage, x, w, y []float32) []work.Phase {
 	part := func(x []float32, i int) []float32 {
 		n := len(x) / batch

@@ -2,7 +2,8 @@ package product
 
 import "onlinerna/nn/device/cpu/internal/kern"
 
-// narrowRows makes rows of words, in place, of the rows of elements that are their steps along the depth.
+// narrowRows converts rows of elements to rows of words, in place: the elements of a word are its steps along the
+// depth.
 func narrowRows(n *kern.Narrow, x []float32, width, rows int) {
 	if n.Step == 1 {
 		n.Copy(&x[0], &x[0], 1, rows*width, 0, 0)
@@ -11,17 +12,17 @@ func narrowRows(n *kern.Narrow, x []float32, width, rows int) {
 	n.PairRows(&x[0], &x[0], &x[width], rows, width, 4*width, 8*width)
 }
 
-// Sums over pixels of pairs of bfloat16 have two pixels side by side, of a line or of the contiguous ones, in a word. In a
-// tile each pixel has one with the pixel after it, so that taps may begin at any; behind an odd number of pixels what
-// is there is multiplied by 0.
+// Sums over pixels of pairs of bfloat16 put two adjacent pixels, of a line or of contiguous lines, into a word. In a
+// tile every pixel has a word with the pixel after it, so that taps may begin at any pixel. The element behind an odd
+// number of pixels is multiplied by 0.
 
-// pairs says whether words are of two pixels.
+// pairs reports whether a word holds two pixels.
 func (t *tiledOuter) pairs() bool { return t.set.Narrow != nil && t.set.Narrow.Step == 2 }
 
-// next is how far the pixel after a pixel of a tile lies.
+// next is the distance from a pixel of a tile to the next pixel.
 func (t *tiledOuter) next() int { return t.halo.right * t.halo.stride }
 
-// tileSize is the number of words of a tile: where they are of pairs, with room for what is behind the last pixel.
+// tileSize is the number of words of a tile; with pairs it includes room behind the last pixel.
 func (t *tiledOuter) tileSize() int {
 	if !t.pairs() {
 		return t.halo.size()
@@ -29,7 +30,7 @@ func (t *tiledOuter) tileSize() int {
 	return t.halo.size() + t.next() + t.set.Lanes
 }
 
-// pairTile makes the words of a tile that is filled for an extent.
+// pairTile converts a filled tile to words.
 func (t *tiledOuter) pairTile(tile []float32, x extent) {
 	h := &t.halo
 	lines := (x.images-1)*h.tileLines + (x.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
@@ -39,14 +40,14 @@ func (t *tiledOuter) pairTile(tile []float32, x extent) {
 	t.set.Narrow.PairRows(&tile[0], &tile[0], &tile[t.next()], 1, whole, 0, 0)
 }
 
-// narrowPanels makes the words of panels of so many columns and pixels.
+// narrowPanels converts panels of the given columns and pixels to words.
 func (t *tiledOuter) narrowPanels(x []float32, columns, pixels int) {
 	for j := 0; j < columns; j += t.set.Columns() {
 		t.narrowPanel(x[j*pixels:], t.set.Vectors(min(t.set.Columns(), columns-j))*t.set.Lanes, pixels)
 	}
 }
 
-// narrowPanel makes the words of a panel of so many pixels.
+// narrowPanel converts a panel of the given pixels to words.
 func (t *tiledOuter) narrowPanel(x []float32, width, pixels int) {
 	n := t.set.Narrow
 	if n.Step == 1 {

@@ -1,10 +1,10 @@
-// Package product has what is a product of matrices: convolutions and linear layers, their gradients, and what is done with
-// the results while they are in registers or in a cache.
+// Package product has the ops that are matrix products: convolutions and linear layers, their gradients, and epilogues
+// on the results while they are in registers or in a cache.
 //
-// With AVX-512, AVX2 or NEON products run in assembly of package kern, which reads the source in place or from a copy of the
-// lines of a block with the padding around them (tiled), or by Winograd's algorithm; elsewhere, and for convolutions of a
-// few channels a group, in plain Go on tiles that are gathered row by row. Where factors are bfloat16 they are rounded as they
-// are copied or gathered, so that no source is read in place.
+// With AVX-512, AVX2 or NEON products run in assembly of package kern: tiled, which reads the source in place or from a
+// copy of a block's lines with the padding around them, or by Winograd's algorithm. On other levels, and for
+// convolutions of a few channels a group, they run in plain Go on tiles that are gathered row by row. Factors in
+// bfloat16 are rounded as they are copied or gathered, so no source is read in place.
 package product
 
 import (
@@ -15,17 +15,17 @@ import (
 	"onlinerna/nn/device/lower"
 )
 
-// Options say how products run.
+// Options select how products run.
 type Options struct {
 	Level          simd.Level
 	Workers        int
-	Winograd       bool      // convolutions that can run by Winograd's algorithm do where it is faster,
-	AlwaysWinograd bool      // and where it is not
-	BFloat16       bool      // factors are rounded to bfloat16, and none run by Winograd's algorithm
-	Narrow         *kern.Set // the kernels of bfloat16 in place of the processor's, for tests
+	Winograd       bool      // suitable convolutions run by Winograd's algorithm if it is faster
+	AlwaysWinograd bool      // suitable convolutions run by it even if it is slower
+	BFloat16       bool      // rounds factors to bfloat16 and disables Winograd's algorithm
+	Narrow         *kern.Set // replaces the processor's kernels of bfloat16, for tests
 }
 
-// set is the kernels of products, or nil where that is plain Go.
+// set returns the kernels of products, or nil for plain Go.
 func (d Options) set() *kern.Set {
 	if d.Narrow != nil {
 		return d.Narrow
@@ -36,10 +36,10 @@ func (d Options) set() *kern.Set {
 	return kern.For(d.Level)
 }
 
-// blocks is how many blocks a product has at least, where it can be cut into so many and results do not depend on it.
+// blocks is the least number of blocks of a product that can be cut so finely without changing results.
 func (d Options) blocks() int { return max(32, 2*d.Workers) }
 
-// Patterns are those of the ops of this package.
+// Patterns returns the patterns of this package's ops.
 func Patterns(d Options) []work.Pattern {
 	return []work.Pattern{
 		d.forward, d.gradInput,
@@ -52,20 +52,20 @@ func Patterns(d Options) []work.Pattern {
 type productStep struct {
 	*product
 	step               work.Step
-	roles              [2]device.Role // of the first operands of the step that is the product
+	roles              [2]device.Role // of the first operands of the product's step
 	first              work.Step      // that step
 	src, weights, bias int
 }
 
-// expect says which operand of the product does not lie as it has to.
+// expect returns an error for an operand in an unsuitable layout.
 func (p productStep) expect() error { return work.Expect(p.first, p.roles[:]...) }
 
-// way is one to run a product: it takes its scratch from r and makes its phases.
+// way is an implementation of a product: it reserves its scratch in r and makes its phases.
 type way interface {
 	lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind
 }
 
-// alone is the lowering of a product in some way.
+// alone lowers a product in the given way.
 func (d Options) alone(p productStep, w way) *work.Lowering {
 	var r work.Room
 	kernel := w.lower(d, &r, p.src, p.weights, p.bias, p.step.Out)

@@ -9,14 +9,14 @@ import (
 //
 //	dst[k, g·rows + r] = Σ over pixels of a[pixel + tap, g·channels + c] · b[pixel, g·rows + r],  k = tap·channels + c
 //
-// The gradients of weights are such. Both operands are transposed tile by tile, so that the sum runs along rows.
+// Gradients of weights have this form. Both operands are transposed tile by tile, so that the sum runs along rows.
 type outer struct {
 	grid         // of b's pixels, with a as the source
 	groups, rows int
 	columns      int // of dst and b: groups × rows
 }
 
-// The tile of dst that a block computes, and the pixels that are gathered at a time. The gathered rows are a
+// The tile of dst that a block computes, and the pixels that are gathered at a time. The stride of gathered rows is a
 // little longer than that: rows a power of two apart would compete for the same cache lines.
 const (
 	outerRows    = 128
@@ -25,8 +25,8 @@ const (
 	outerStride  = outerPixels + 16
 )
 
-// outerBlock is a tile of dst in one group, summed over a range of units of pixels. Where there are
-// several ranges, each has a copy of dst of its own, to be added up.
+// outerBlock is a tile of dst in one group, summed over a range of units of pixels. With several ranges, each has its
+// own copy of dst; sum adds the copies.
 type outerBlock struct {
 	split, group int
 	from, to     int // units
@@ -37,8 +37,8 @@ type outerBlock struct {
 // depth is the number of rows of dst.
 func (o *outer) depth() int { return len(o.taps) * o.channels }
 
-// blocks cuts the work into tiles, of depth rows or channels, and the units of pixels into so many ranges that
-// there is work for a few dozen workers, while each range is long and the copies of dst stay small.
+// blocks cuts the work into tiles of depth rows or channels, and the units of pixels into ranges. It makes enough
+// blocks for a few dozen workers, but keeps ranges long and copies of dst small.
 func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
 	const enough, copies = 48, 4 << 20
 	tiles := o.groups * work.Ceil(depth, outerRows) * work.Ceil(o.rows, outerColumns)
@@ -59,7 +59,7 @@ func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
 	return list, splits
 }
 
-// vectorOuter is the kernels that o runs on, or nil where that is plain Go.
+// vectorOuter returns the kernels of o, or nil for plain Go.
 func (d Options) vectorOuter(o *outer) *kern.Set {
 	if vectorised(o.groups, o.channels, o.rows) {
 		return d.set()
@@ -67,7 +67,7 @@ func (d Options) vectorOuter(o *outer) *kern.Set {
 	return nil
 }
 
-// lower adds the scratch that o needs to r and returns its phases.
+// lower reserves the scratch of o in r and returns its phases.
 func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	if set := d.vectorOuter(o); set != nil {
 		const channels = 8 // from which on it pays
@@ -125,7 +125,7 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Stora
 type outerKernel struct {
 	*outer
 	rounds       bool  // the factors
-	bands        bands // where it slides
+	bands        bands // for sliding
 	blocks       []outerBlock
 	size, splits int
 	a, b, dst    []float32
@@ -135,7 +135,7 @@ type outerKernel struct {
 	offsets      [][]int32   // by worker
 }
 
-// tile is where the block's part of dst, or of its copy, starts in row k.
+// tile is the start of the block's part of dst, or of its copy, in row k.
 func (o *outerKernel) tile(b *outerBlock, k int) []float32 {
 	return o.to[b.split*o.size+k*o.columns+b.group*o.rows+b.row:]
 }
@@ -164,7 +164,7 @@ func (o *outerKernel) gathered(worker, block int) {
 	}
 }
 
-// round rounds rows of factors, if they are bfloat16.
+// round rounds rows of factors if they are bfloat16.
 func (o *outerKernel) round(x []float32, stride, rows, width int) {
 	if o.rounds {
 		for i := range rows {
@@ -173,7 +173,7 @@ func (o *outerKernel) round(x []float32, stride, rows, width int) {
 	}
 }
 
-// sumBlock is how many elements of dst are summed at a time.
+// sumBlock is the number of elements of dst that are summed at a time.
 const sumBlock = 4096
 
 // sum adds up the copies.

@@ -4,11 +4,11 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// An outer with stride 1 need not gather a row for each tap: in a transposed band of the source, with its
-// padding, the pixels under a tap are those under the first one, moved by a constant. The result's band has lines of
-// the same length, padded with zeros, and the sum runs over all of it.
+// An outer with stride 1 need not gather a row for each tap. In a transposed band of the padded source, the pixels
+// under any tap are those under the first one, shifted by a constant. The result's band has lines of the same length,
+// padded with zeros, and the sum runs over all of it.
 
-// slides says whether that pays: what is summed in vain, in the padding, must cost less than gathering.
+// slides reports whether sliding pays: the wasted sums over the padding must cost less than gathering.
 func (o *outer) slides() bool {
 	last := o.taps[len(o.taps)-1]
 	padding := last.col - o.taps[0].col
@@ -21,7 +21,7 @@ type bands struct {
 	lines         int // of a band; the last one of an image may have fewer
 	each, count   int // bands of an image, and of all
 	row, col      int // the first tap
-	above, beside int // lines and columns that the source's band has more than the grid's
+	above, beside int // additional lines and columns of the source's band
 	width         int // columns of both bands: with padding
 	stride        int // of the rows of the transposed source and result
 }
@@ -37,7 +37,7 @@ func newBands(o *outer) bands {
 	return b
 }
 
-// source is how many pixels the source's band has for lines lines of the grid, with padding.
+// source is the number of pixels of the source's band, padding included, for lines lines of the grid.
 func (b *bands) source(lines int) int { return (lines + b.above) * b.width }
 
 // sliding computes a block from a transposed band of a.
@@ -72,8 +72,7 @@ func (o *outerKernel) sliding(worker, block int) {
 	}
 }
 
-// frame numbers the pixels of image n that lie in lines of the given width, from row and col on; -1 are
-// those outside.
+// frame numbers the pixels of image n in lines of the given width, from row and col on, with -1 outside the image.
 func frame(dst []int32, width, n, row, col, height, imageWidth int) {
 	for len(dst) > 0 {
 		line := dst[:width]

@@ -9,7 +9,7 @@ func (k *tiledKernel) pack(_, block int) {
 	dst := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
 	clear(dst[:width])
 	if k.bias != nil {
-		for to := dst[:n]; len(to) > 0; { // again for each of the pixels that are folded
+		for to := dst[:n]; len(to) > 0; { // again for each of the folded pixels
 			to = to[copy(to, k.bias[p.group*k.rows+p.panel*k.set.Columns():]):]
 		}
 	}

@@ -7,35 +7,35 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// product is a sum of matrix products that makes an image of each pixel's channels:
+// product is a sum of matrix products that maps the channels of pixels to an image:
 //
 //	dst[pixel, g·rows + r] = Σ over taps t and channels c of src[pixel + t, g·channels + c] · w[t, c, r, g] + bias
 //
-// A convolution is one, its gradient with respect to the input is one for each phase of the stride, and a linear
-// layer is one with a single pixel an image.
+// A convolution is one product, its gradient with respect to the input is one product for each phase of the stride, and
+// a linear layer is one with a single pixel per image.
 type product struct {
 	grids []target
 
-	groups, rows     int  // rows are the channels that one group makes
-	planes           bool // activations of rank 4 are made
+	groups, rows     int  // rows is the number of result channels of a group
+	planes           bool // the result has rank 4
 	dstH, dstW, dstC int
 
 	// The strides of the weights in memory.
 	weightTap, weightRow, weightChannel, weightGroup int
 }
 
-// target is a grid whose pixel (n, i, j) makes the pixel (n, i·stepH + offH, j·stepW + offW) of dst.
+// target is a grid whose pixel (n, i, j) computes pixel (n, i·stepH + offH, j·stepW + offW) of dst.
 type target struct {
 	grid
 	stepH, stepW, offH, offW int
 }
 
-// whole says whether pixels of the grid are pixels of dst, in the same order.
+// whole reports whether pixels of the grid are pixels of dst, in the same order.
 func (t *target) whole(p *product) bool {
 	return t.stepH == 1 && t.stepW == 1 && t.height == p.dstH && t.width == p.dstW
 }
 
-// pixelTile is how many pixels a block covers.
+// pixelTile is the number of pixels of a block.
 const pixelTile = gemmRows
 
 // productBlock is a part of a product: a range of pixels of a grid × a range of a group's rows.
@@ -45,7 +45,7 @@ type productBlock struct {
 	row, rows     int
 }
 
-// blocks cuts the product such that there are several for each of a few dozen workers, if it is large enough.
+// blocks cuts a large enough product into several blocks for each of a few dozen workers.
 func (p *product) blocks() []productBlock {
 	tiles := 0
 	for i := range p.grids {
@@ -67,14 +67,14 @@ func (p *product) blocks() []productBlock {
 	return list
 }
 
-// panel is the weights of a chunk for one group, as rows × the chunk's inner dimension.
+// panel is a chunk's weights for one group: rows × the chunk's inner dimension.
 type panel struct {
 	*chunk
 	group int
 	off   int // in the packed weights
 }
 
-// kernels are those that p runs on, or nil where that is plain Go.
+// kernels returns the kernels of p, or nil for plain Go.
 func (d Options) kernels(p *product) *kern.Set {
 	if vectorised(p.groups, p.grids[0].channels, p.rows) {
 		return d.set()
@@ -82,8 +82,8 @@ func (d Options) kernels(p *product) *kern.Set {
 	return nil
 }
 
-// lower adds the scratch that p needs to r and returns its phases: packing the weights, then the blocks. bias
-// is a value of the group or -1.
+// lower reserves the scratch of p in r and returns its phases: packing the weights, then the blocks. bias is a value of
+// the group or -1.
 func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	if set := d.kernels(p); set != nil {
 		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
@@ -102,7 +102,7 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 	}
 }
 
-// together are the phases of kernels of one product.
+// together joins the phases of the kernels of one product.
 func together(kernels []*productKernel) []work.Phase {
 	panels, blocks := len(kernels[0].panels)*kernels[0].packSplit(), len(kernels[0].blocks)
 	return []work.Phase{
@@ -111,7 +111,7 @@ func together(kernels []*productKernel) []work.Phase {
 	}
 }
 
-// prepare adds the scratch of so many products like p to r. They lack their operands and results.
+// prepare reserves the scratch of copies products like p in r. The caller sets their operands and results.
 func (p *product) prepare(d Options, r *work.Room, copies int) func(s *work.Storage) []*productKernel {
 	var panels []panel
 	first := make([]int, len(p.grids)) // panel of a grid
@@ -172,7 +172,7 @@ type productKernel struct {
 	gathered, tiles         [][]float32 // by worker
 }
 
-// packRows is how many rows of a panel are packed at a time.
+// packRows is the number of rows of a panel that are packed at a time.
 const packRows = 16
 
 func (k *productKernel) packSplit() int { return (k.rows + packRows - 1) / packRows }

@@ -8,35 +8,35 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// tiled is a product by the kernels of package kern: an implicit matrix product, whose left side is never
-// written out.
+// tiled runs a product on the kernels of package kern, as an implicit matrix product: its left side is never written
+// out.
 type tiled struct {
 	*product
 	set     *kern.Set
 	targets []tiledTarget
-	panels  int // of a group: columns of the widest tile, less in the last
-	padded  int // columns of a group's panels, with those that are not used
+	panels  int // of a group: columns of the widest tile, fewer in the last
+	padded  int // columns of a group's panels, including unused ones
 	pieces  []piece
 	blocks  []tiledBlock
 
-	weightsOf [][]int // by tap, where pixels are folded
-	made      *made   // not nil where results are stored as bfloat16
+	weightsOf [][]int // by tap, if pixels are folded
+	made      *made   // not nil if results are stored as bfloat16
 
 	epilogue
 }
 
-// tiledTarget is a target with its tiles of the source, whose grid is the target's.
+// tiledTarget is a target with its source tiles; both have the same grid.
 type tiledTarget struct {
 	halo
 	to     *target
 	depth  int // taps × channels, or words of them
-	deep   int // rows of a panel before its words are made: a bias, and channels that are whole words
-	packed int // where the panels of its weights begin
+	deep   int // rows of a panel before conversion to words: a bias, and channels rounded up to whole words
+	packed int // start of its packed weights
 	offs   []int
 	run    int // taps that are read as one
 }
 
-// piece is the weights that are packed at a time: a panel.
+// piece is a panel of weights, which is packed at a time.
 type piece struct{ target, group, panel int }
 
 // tiledBlock is a range of pixels × a range of a group's panels.
@@ -48,31 +48,31 @@ type tiledBlock struct {
 	spans         []span
 }
 
-// span is the pixels of a tile of registers: where they lie from the first one of the block on, in elements.
+// span is the pixels of a tile of registers, as offsets in elements from the first pixel of the block.
 type span struct {
 	rows         int
 	a, c         int
 	jumpA, jumpC int  // of the pixels from kern.Half on
-	reach        taps // that do not lie in the padding above or below
+	reach        taps // taps outside the padding above and below
 }
 
 // taps is a range of offsets of a target.
 type taps struct{ first, count int }
 
-// vectorised says whether the kernels pay for products and sums with so many channels and rows in a group:
-// a depthwise convolution would leave most lanes empty.
+// vectorised reports whether the kernels pay for products and sums with the given channels and rows of a group: a
+// depthwise convolution would leave most lanes empty.
 func vectorised(groups, channels, rows int) bool {
 	return groups == 1 || channels >= 8 && rows >= 8
 }
 
-// The most channels of a tile, with several taps and with one.
+// The largest number of channels of a tile, with several taps and with one.
 const (
 	tileChannels   = 64
 	singleChannels = 512
 )
 
-// directChannels is the number of channels up to which a source is read in place: in longer rows the pixels of a
-// tile compete for cache lines.
+// directChannels is the number of channels up to which a source is read in place: in longer rows the pixels of a tile
+// compete for cache lines.
 const directChannels = 256
 
 func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
@@ -101,7 +101,7 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 	return t
 }
 
-// newTiledTarget finds the taps of a target in tiles.
+// newTiledTarget locates the taps of a target in tiles.
 func newTiledTarget(to *target, narrow *kern.Narrow) tiledTarget {
 	g := tiledTarget{to: to}
 	if len(to.taps) == 0 {
@@ -130,7 +130,7 @@ func newTiledTarget(to *target, narrow *kern.Narrow) tiledTarget {
 	return g
 }
 
-// cutBlocks lists the blocks. Where there are few pixels, for enough of them the columns are shared out too, which costs
+// cutBlocks lists the blocks. If the pixels make fewer than enough blocks, the columns are divided too, which costs
 // more copies of the source.
 func (t *tiled) cutBlocks(enough int) {
 	const least = 2 // panels of a block
@@ -203,7 +203,7 @@ func (t *tiled) spans(g *tiledTarget, e extent) []span {
 	return list
 }
 
-// reach is the taps of g that lie in the source for a line of the grid; one at least.
+// reach is the taps of g inside the source for a line of the grid, at least one.
 func (g *tiledTarget) reach(line int) taps {
 	r := taps{count: len(g.offs)}
 	outside := func(k int) bool {
@@ -220,21 +220,21 @@ func (g *tiledTarget) reach(line int) taps {
 	return r
 }
 
-// pairs says whether a panel of n columns is for the kernels that read two elements of the source at a time.
+// pairs reports whether a panel of n columns uses the kernels that read two elements of the source at a time.
 func (g *tiledTarget) pairs(set *kern.Set, n int) bool {
-	return g.narrow == nil && set.Vectors(n) == 1 && g.run*g.channels%2 == 0 // and so is what a chunk has of them
+	return g.narrow == nil && set.Vectors(n) == 1 && g.run*g.channels%2 == 0 // then each chunk's part is even too
 }
 
-// columns is how many columns of a group a panel has, vectors how many vectors they take.
+// columns is the number of columns of a panel within its group, vectors the number of vectors that hold them.
 func (t *tiled) columns(panel int) int { return min(t.set.Columns(), t.rows-panel*t.set.Columns()) }
 
-// panel is where a panel of the packed weights begins: a bias for each column, then the weights in the order in
-// which the kernels read them.
+// panel is the start of a panel of the packed weights: a bias for each column, then the weights in the order of the
+// kernels' reads.
 func (t *tiled) panel(g *tiledTarget, group, panel int) int {
 	return g.packed + g.deep*(group*t.padded+panel*t.set.Columns())
 }
 
-// lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
+// lower reserves the scratch of t in r and returns its phases: packing the weights, then the blocks.
 func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	size, tile := t.scratch()
 	packed := r.Floats(size)
@@ -271,7 +271,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	}
 }
 
-// scratch is the elements of the packed weights, and of a worker's tile of the source.
+// scratch is the number of elements of the packed weights, and of a worker's source tile.
 func (t *tiled) scratch() (size, tile int) {
 	for i := range t.targets {
 		g := &t.targets[i]
@@ -283,7 +283,7 @@ func (t *tiled) scratch() (size, tile int) {
 	return size, tile
 }
 
-// workerArgs are the arguments of the kernels that a worker calls, away from those of the others.
+// workerArgs are the arguments of a worker's kernel calls, on cache lines of their own.
 type workerArgs struct {
 	kern.Args
 	_ [128]byte
@@ -296,7 +296,7 @@ type tiledKernel struct {
 	src, dst      *work.Pieces
 	weights, bias []float32
 	packed        []float32
-	tiles, rooms  [][]float32 // by worker; rooms where results wait to be stored
+	tiles, rooms  [][]float32 // by worker; rooms if results wait to be stored
 	boundEpilogue
 }
 
@@ -376,7 +376,7 @@ func (k *tiledKernel) run(worker, block int) {
 	}
 }
 
-// stepC is from a pixel of a target to the next where it is made.
+// stepC is the distance between pixels of a target in the memory that receives the results.
 func (t *tiled) stepC(g *tiledTarget) int {
 	if t.made != nil {
 		return t.made.step(g)
@@ -384,7 +384,7 @@ func (t *tiled) stepC(g *tiledTarget) int {
 	return g.to.stepW * t.dstC
 }
 
-// place is where a line of an image of a block of a target begins in dst, with the block's group.
+// place is the start in dst of a line of an image of a block, for the block's group.
 func (t *tiled) place(g *tiledTarget, b *tiledBlock, image, line int) int {
 	row := (b.image+image)*t.dstH + (b.line+line)*g.to.stepH + g.to.offH
 	return (row*t.dstW+g.to.offW)*t.dstC + b.group*t.rows

@@ -5,7 +5,7 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// tiledOuter is an outer by the kernels of package kern. The sum runs over the pixels of a block at a time: a is
+// tiledOuter runs an outer on the kernels of package kern. The sum runs over the pixels of one block at a time: a is
 // read from the tile of a halo, b from panels of columns.
 type tiledOuter struct {
 	*outer
@@ -15,7 +15,7 @@ type tiledOuter struct {
 	runs    []rowOfTaps
 	offs    []int // bytes, of the lines of a block in the tile
 	depth   int   // pixels of a line that is summed as one
-	inPlace bool  // b is a panel itself
+	inPlace bool  // b is itself a panel
 	tasks   []outerTask
 	splits  int
 
@@ -23,8 +23,8 @@ type tiledOuter struct {
 	weightsOf [][]int // by tap, where pixels are folded
 }
 
-// outerTask is a range of channels × a range of columns of dst, summed over a range of blocks of pixels. Where
-// there are several ranges, each has a copy of dst of its own, to be added up.
+// outerTask is a range of channels × a range of columns of dst, summed over a range of blocks of pixels. With several
+// ranges, each has its own copy of dst; sum adds the copies.
 type outerTask struct {
 	split, group      int
 	from, to          int // extents
@@ -32,10 +32,10 @@ type outerTask struct {
 	column, columns   int // of the group
 }
 
-// taskElements is about the most of b that a task packs at a time.
+// taskElements is about the largest part of b that a task packs at a time.
 const taskElements = 512 * blockPixels
 
-// The most channels of a tile with a single tap: more than for products, since b is packed for each.
+// The largest number of channels of a tile with a single tap: more than for products, since b is packed for each tile.
 const outerChannels = 256
 
 // directOuter is the number of channels up to which a is read in place.
@@ -75,7 +75,7 @@ func newTiledOuter(o *outer, set *kern.Set, tasks int) *tiledOuter {
 	return t
 }
 
-// fold is o with several pixels side by side taken for one, as fold of a product: each makes a part of dst of its own.
+// fold folds adjacent pixels of o into one, as fold of a product does: each pixel computes its own part of dst.
 func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
 	n := o.folds(set, o.rows)
 	if n == 1 || o.groups != 1 {
@@ -87,8 +87,8 @@ func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
 	return folded, weights
 }
 
-// cutTasks shares out dst and, where it is small, the pixels, such that there is work for a few dozen workers, and dst
-// once more where that gives no more than so many tasks. Results depend on how the pixels are shared out.
+// cutTasks divides dst and, if it is small, the pixels, to give work to a few dozen workers. If that makes no more than
+// the given number of tasks, it divides dst once more. Results depend on the division of the pixels.
 func (t *tiledOuter) cutTasks(tasks int) {
 	const enough, copies = 32, 1 << 20
 	o := t.outer
@@ -117,10 +117,10 @@ func (t *tiledOuter) cutTasks(tasks int) {
 	}
 }
 
-// blockSize is how many pixels a whole block has.
+// blockSize is the number of pixels of a whole block.
 func (t *tiledOuter) blockSize() int { return t.halo.block.images * t.halo.block.lines * t.width }
 
-// lower adds the scratch that t needs to r and returns its phases.
+// lower reserves the scratch of t in r and returns its phases.
 func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	workers := d.Workers
 	size := len(t.taps) * t.channels * t.columns
@@ -170,7 +170,7 @@ type tiledOuterKernel struct {
 	a, b   *work.Pieces
 	dst    []float32
 	copies []float32   // of dst, for each split but the first
-	result []float32   // where pixels are folded and dst is not it
+	result []float32   // for folded pixels, if it is not dst
 	tiles  [][]float32 // by worker
 	packed [][]float32 // by worker
 }
@@ -217,7 +217,7 @@ func (k *tiledOuterKernel) run(worker, task int) {
 	}
 }
 
-// panels are the columns of b that a task needs, at the pixels of a block.
+// panels is the part of b that a task needs: its columns at the pixels of a block.
 func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int) []float32 {
 	at := (x.image*k.height+x.line)*k.width*k.columns + t.group*k.rows + t.column
 	dst := k.packed[worker]
@@ -252,8 +252,8 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 	return dst
 }
 
-// multiply sets dst to rows of a × columns of b over some pixels, or adds that to it. A panel of b stays in the first level
-// of cache while the rows of a go by: a line of cache has 16 of those, and is read once for all.
+// multiply sets dst to rows of a × columns of b over some pixels, or adds that product to it. A panel of b stays in the
+// first level cache during the loop over the rows of a. A cache line holds 16 of those rows and is read once for all.
 func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int, add bool) {
 	parts := work.Ceil(rows, k.set.Rows)
 	for j := 0; j < columns; j += k.set.Columns() {

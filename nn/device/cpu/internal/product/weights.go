@@ -20,7 +20,7 @@ func (d Options) linearGradWeight(s work.Step, _ op.LinearGradWeight) (*work.Low
 	return d.outer(s, &outer{grid: vectors(n, out), groups: 1, rows: in, columns: in}, s.In[1], s.In[0])
 }
 
-// outer is the lowering of a step that is a sum of outer products of two activations: the gradient of a weight.
+// outer lowers a step that sums outer products of two activations: the gradient of a weight.
 func (d Options) outer(s work.Step, o *outer, a, b int) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err

@@ -6,9 +6,9 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// winograd is a convolution of 3×3 taps with stride 1 by Winograd's algorithm F(4×4, 3×3): a tile of 4×4 pixels is made
-// from 36 values, each of which is a product of its own. A block of tiles is transformed, multiplied and transformed
-// back while it is in a cache.
+// winograd runs a convolution of 3×3 taps with stride 1 by Winograd's algorithm F(4×4, 3×3): a tile of 4×4 pixels is
+// computed from 36 values, each with a matrix product of its own. A block of tiles is transformed, multiplied and
+// transformed back while it is in a cache.
 type winograd struct {
 	*product
 	set     *kern.Set
@@ -24,14 +24,15 @@ type winograd struct {
 // winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
 type winogradPiece struct{ panel, channel, channels int }
 
-// depth is how many channels of a product are summed at a time, and these sums then: with all of 512 one after the other results err three times as much.
+// depth is the number of channels of a product that are summed at a time; then these sums are summed. Summing all of
+// 512 channels in sequence has three times the error.
 const depth = 64
 
-// packChannels is how many channels of a panel are transformed at a time.
+// packChannels is the number of channels of a panel that are transformed at a time.
 const packChannels = 16
 
-// winogradBlock is a range of lines of tiles × a range of columns. Where there are few tiles the columns are shared out
-// too, which costs more transforms of the source.
+// winogradBlock is a range of lines of tiles × a range of columns. If tiles are few the columns are divided too, which
+// costs more transforms of the source.
 type winogradBlock struct {
 	extent
 	number   int // of the lines of tiles
@@ -62,17 +63,18 @@ func newWinograd(p *product, set *kern.Set, enough int) *winograd {
 	return w
 }
 
-// channelsStride is the channels of a transformed tile, rounded up to whole vectors.
+// channelsStride is the number of channels of a transformed tile, rounded up to whole vectors.
 func (w *winograd) channelsStride() int {
 	return w.set.Vectors(w.channels) * w.set.Lanes
 }
 
-// panelColumns is how many columns a panel has.
+// panelColumns is the number of columns of a panel.
 func (w *winograd) panelColumns(panel int) int {
 	return min(w.set.Columns(), w.rows-panel*w.set.Columns())
 }
 
-// panelWidth is the same in whole vectors, panelStart where it begins among the packed weights.
+// panelWidth is panelColumns rounded up to whole vectors; panelStart is the start of the panel among the packed
+// weights.
 func (w *winograd) panelWidth(panel int) int {
 	return w.set.Vectors(w.panelColumns(panel)) * w.set.Lanes
 }
@@ -80,7 +82,7 @@ func (w *winograd) panelStart(panel int) int {
 	return values * w.channels * panel * w.set.Columns()
 }
 
-// lower adds the scratch that w needs to r and returns its phases: transforming the weights, then the blocks.
+// lower reserves the scratch of w in r and returns its phases: transforming the weights, then the blocks.
 func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	workers := d.Workers
 	packed := r.Floats(values * w.channels * w.padded)
@@ -112,7 +114,7 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 	}
 }
 
-// winogradArgs are the arguments of the kernels that a worker calls, away from those of the others.
+// winogradArgs are the arguments of a worker's kernel calls, on cache lines of their own.
 type winogradArgs struct {
 	spread  kern.Spread
 	product kern.Args
@@ -126,7 +128,7 @@ type winogradKernel struct {
 	*winograd
 	args                    []winogradArgs
 	src, weights, bias, dst []float32
-	packed                  []float32 // panels, of columns for each channel for each value
+	packed                  []float32 // for each of the 36 values: panels of columns for each channel
 	biases                  []float32 // a whole number of vectors
 	windows                 windows
 	lines, tiles, products  [][]float32
@@ -134,7 +136,7 @@ type winogradKernel struct {
 	boundEpilogue
 }
 
-// begin sets the biases and the line above and below an image.
+// begin sets the biases and the line of zeros above and below an image.
 func (k *winogradKernel) begin(int, int) {
 	clear(k.windows.zeros)
 	clear(k.biases)
@@ -203,7 +205,7 @@ func (k *winogradKernel) run(worker, block int) {
 	}
 }
 
-// multiply sets the products of a worker for the columns from j on.
+// multiply sets the products of a worker for count columns from j on.
 func (k *winogradKernel) multiply(worker, j, count int) {
 	args := &k.args[worker]
 	a := &args.product

@@ -14,7 +14,7 @@ type vectorProduct interface {
 func (t *tiled) end() *epilogue    { return &t.epilogue }
 func (w *winograd) end() *epilogue { return &w.epilogue }
 
-// vector is the way to make a product with the kernels of set.
+// vector chooses the implementation of a product with the kernels of set.
 func (d Options) vector(p *product, set *kern.Set) vectorProduct {
 	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
 		return newWinograd(p, set, d.blocks())
@@ -22,7 +22,7 @@ func (d Options) vector(p *product, set *kern.Set) vectorProduct {
 	return newTiled(p, set, d.blocks(), d.BFloat16 && p.planes)
 }
 
-// isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.
+// isWinograd reports whether p is a convolution, or a gradient with respect to its input, that winograd supports.
 func (p *product) isWinograd() bool {
 	if p.groups != 1 || len(p.grids) != 1 || !p.grids[0].whole(p) {
 		return false
@@ -30,7 +30,7 @@ func (p *product) isWinograd() bool {
 	return p.grids[0].square()
 }
 
-// square says whether the taps of g are 3×3 pixels side by side, at each pixel of the source.
+// square reports whether the taps of g are 3×3 adjacent pixels, at each pixel of the source.
 func (g *grid) square() bool {
 	if g.rowStep != 1 || g.colStep != 1 || len(g.taps) != kern.TileTaps*kern.TileTaps {
 		return false
@@ -43,12 +43,13 @@ func (g *grid) square() bool {
 	return true
 }
 
-// isWinograd says whether o is the gradient of the weights of such a convolution.
+// isWinograd reports whether o is the gradient with respect to the weights of such a convolution.
 func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
 
-// prefersWinograd says whether Winograd's algorithm may be used and is faster, for a product of a grid and so many
-// rows: on amd64, by BenchmarkWinograd; NEON takes the same numbers. With fewer channels or rows than least the transforms cost more than the products
-// save; with few tiles those of the weights do; and where much of the tiles lies beyond the image there is nothing to save.
+// prefersWinograd reports whether Winograd's algorithm may be used and is faster, for a product of a grid with the
+// given rows. The limits are from BenchmarkWinograd on amd64; NEON uses the same numbers. With fewer channels or rows
+// than least the transforms cost more than the products save, and with few tiles the transforms of the weights do. If
+// much of the tiles lies outside the image, there is nothing to save.
 func (d Options) prefersWinograd(g *grid, rows, least int) bool {
 	const tiles, pixels = 40, 8 // at least, and of a tile on average
 	n := g.images * work.Ceil(g.height, kern.TileResults) * work.Ceil(g.width, kern.TileResults)

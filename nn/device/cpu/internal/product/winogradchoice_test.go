@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A product chooses Winograd's algorithm where the user wants it and it is faster.
+// A product uses Winograd's algorithm if the user allows it and it is faster.
 func TestWinogradChoice(t *testing.T) {
 	var d Options
 	for _, c := range []struct {

@@ -5,9 +5,9 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// winogradOuter is the gradient of the weights of a convolution that winograd can do. Windows of the source and tiles
-// of the result's gradient are transformed, the outer products of their values are summed over all tiles, and the sums
-// are transformed to taps.
+// winogradOuter is the gradient with respect to the weights of a convolution that winograd supports. It transforms
+// windows of the source and tiles of the result's gradient, sums the outer products of their values over all tiles, and
+// transforms the sums to taps.
 type winogradOuter struct {
 	*outer
 	tiles  tiling
@@ -20,7 +20,7 @@ type winogradOuter struct {
 
 func newWinogradOuter(o *outer, set *kern.Set) *winogradOuter {
 	w := &winogradOuter{outer: o, set: set}
-	// The sums of a task stay in the second level cache, beside the tiles of a block.
+	// The sums of a task stay in the second level cache, together with the tiles of a block.
 	const sums, channels = 400 << 10, 128
 	w.most.channels = o.channels
 	if o.channels > channels {
@@ -53,7 +53,7 @@ func newWinogradOuter(o *outer, set *kern.Set) *winogradOuter {
 // padded is n rounded up to whole vectors.
 func (w *winogradOuter) padded(n int) int { return w.set.Vectors(n) * w.set.Lanes }
 
-// lower adds the scratch that w needs to r and returns its phases.
+// lower reserves the scratch of w in r and returns its phases.
 func (w *winogradOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	workers := d.Workers
 	channels, columns := w.padded(w.most.channels), w.padded(w.most.columns)
@@ -112,7 +112,7 @@ func (k *winogradOuterKernel) run(worker, task int) {
 	k.collect(worker, t)
 }
 
-// multiply adds the products of so many tiles to the sums, or sets them to those.
+// multiply adds the products of tiles tiles to the sums, or sets the sums to them.
 func (k *winogradOuterKernel) multiply(worker int, t *outerTask, tiles int, add bool) {
 	args := &k.args[worker]
 	a := &args.product

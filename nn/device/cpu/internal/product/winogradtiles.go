@@ -5,23 +5,24 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// tiling is how the pixels of a grid are cut into tiles.
+// tiling is a partition of a grid's pixels into tiles.
 type tiling struct {
 	*grid
 	lines, perLine int // lines of tiles of an image, and tiles of each
 	block          cut // of lines of tiles
 }
 
-// values are those of a tile in the transformed domain.
+// values is the number of values of a tile in the transformed domain.
 const values = kern.Window * kern.Window
 
-// winogradCache is about the bytes of transformed tiles that a block has, so that they stay in the second level cache.
+// winogradCache is about the size in bytes of the transformed tiles of a block, which have to stay in the second level
+// cache.
 const winogradCache = 640 << 10
 
-// newTiling cuts a grid into blocks of tiles that take so many bytes each.
+// newTiling cuts a grid into blocks of tiles; bytes is the size of a transformed tile.
 func newTiling(g *grid, bytes int) tiling {
 	t := tiling{grid: g, lines: work.Ceil(g.height, kern.TileResults), perLine: work.Ceil(g.width, kern.TileResults)}
-	const least = 28 // tiles, for which the weights are read
+	const least = 28 // tiles that share a read of the weights
 	most := max(least, winogradCache/bytes)
 	each := t.lines * t.perLine
 	if most < each {
@@ -35,7 +36,7 @@ func newTiling(g *grid, bytes int) tiling {
 	return t
 }
 
-// tiles is how many a whole block has.
+// tiles is the number of tiles of a whole block.
 func (t *tiling) tiles() int { return t.block.images * t.block.lines * t.perLine }
 
 // extents lists the blocks.
@@ -43,36 +44,36 @@ func (t *tiling) extents() []extent {
 	return t.block.extents(&grid{images: t.images, height: t.lines})
 }
 
-// apart is the elements from a value of all tiles of a block to the next one, each of which has n. Values a power
-// of two apart would compete for the same cache lines.
+// apart is the distance in elements from a value of all tiles of a block to the next value; each tile has n elements.
+// Values a power of two apart would compete for the same cache lines.
 func (t *tiling) apart(n int) int { return t.tiles()*n + 16 }
 
-// columnScratch is the elements that the columns of a line of tiles take on their way.
+// columnScratch is the number of elements of scratch for the columns of a line of tiles.
 func (t *tiling) columnScratch(set *kern.Set, in int) int {
 	return ((t.perLine-1)*kern.TileResults + in) * kern.ColumnVectors * set.Lanes
 }
 
-// windows are what tiles are transformed from: squares of pixels of an image, four pixels apart.
+// windows are the inputs of the transforms of tiles: squares of pixels of an image, four pixels apart.
 type windows struct {
 	run                     func(*kern.Spread)
 	size                    int       // of a square
 	row, col                int       // of the first pixel of the first square
 	height, width, channels int       // of an image
 	x                       []float32 // the images, NHWC
-	zeros                   []float32 // a line of an image, for those above and below
+	zeros                   []float32 // a line of an image, for the lines above and below it
 }
 
-// source is the windows of the source of a convolution.
+// source returns the windows of the source of a convolution.
 func (g *grid) source(set *kern.Set, x, zeros []float32) windows {
 	return windows{set.Winograd.Source, kern.Window, g.taps[0].row, g.taps[0].col, g.srcH, g.srcW, g.srcC, x, zeros}
 }
 
-// spread transforms n channels of a block of windows, from first on. The values of a tile are in panels of so many
-// columns, each of which has all tiles; the last may be narrower.
+// spread transforms n channels of a block of windows, from first on. The values of a tile are in panels of columns
+// columns; each panel has all tiles, and the last one may be narrower.
 func (t *tiling) spread(set *kern.Set, a *kern.Spread, w *windows, scratch []float32, b extent, first, n int, dst []float32, columns int) {
 	lanes, tiles := set.Lanes, t.tiles()
 	padded := set.Vectors(n) * lanes
-	// The columns of a line of windows that lie in the image. The others are zeros.
+	// The columns of a line of windows inside the image. The others are zeros.
 	width := (t.perLine-1)*kern.TileResults + w.size
 	lo := min(width, max(0, -w.col))
 	hi := max(lo, min(width, w.width-w.col))

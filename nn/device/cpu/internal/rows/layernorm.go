@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// moments are the mean of a row and 1/√(variance + eps). The sums are float64, so that the square of a mean much larger
-// than the deviation from it does not hide the variance.
+// moments returns the mean of a row and 1/√(variance + eps). The sums are float64, so that the square of a mean much
+// larger than the standard deviation does not hide the variance.
 func (k summer) moments(x []float32, eps float64) (mean, inverse float64) {
 	var sums, squares [lanes]float64
 	n := len(x) / lanes
@@ -79,8 +79,8 @@ func layerNormGradInput(s work.Step, o op.LayerNormGradInput) (*work.Lowering, e
 	return l, nil
 }
 
-// layerNormGradScale sums over rows: a part of them at a time, and then the parts in order. How many parts there are does
-// not depend on the workers.
+// layerNormGradScale sums over rows: first within parts of the rows, then over the parts in order. The number of parts
+// does not depend on the workers.
 func layerNormGradScale(s work.Step, o op.LayerNormGradScale, workers int) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package rows has what runs along the last dimension of row-major values in one pass: layer normalisation, softmax and
-// their gradients. A row is computed by one worker; sums are float64.
+// Package rows has ops that run along the last dimension of row-major values in one pass: layer normalisation, softmax
+// and their gradients. One worker computes a row; sums are float64.
 package rows
 
 import (
@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package.
+// Patterns returns the patterns of this package's ops.
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
 		lower.Alone(layerNorm), lower.Alone(layerNormGradInput),
@@ -21,7 +21,7 @@ func Patterns(workers int) []work.Pattern {
 	}
 }
 
-// Whole reports whether patterns take a composite op: one of this package, of rows that lie in sequence.
+// Whole reports whether patterns take a composite op as a whole: an op of this package whose rows are contiguous.
 func Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
 	case op.LayerNorm, op.LayerNormGradInput, op.LayerNormGradScale, op.Softmax, op.SoftmaxGrad:
@@ -30,13 +30,13 @@ func Whole(c op.Composite, in []op.Type) bool {
 	return false
 }
 
-// matrix is the extents of an operand, and how many rows are a block.
+// matrix returns the extents of an operand, and the number of rows of a block.
 func matrix(t op.Type) (rows, width, each int) {
 	width = t.Shape[len(t.Shape)-1]
 	return t.Shape.Size() / width, width, max(1, work.ElementBlock/width)
 }
 
-// eachRow is the phase that calls f for each row: where its elements begin.
+// eachRow is the phase that calls f for each row, elements lo to hi.
 func eachRow(t op.Type, f func(lo, hi int)) work.Phase {
 	rows, width, each := matrix(t)
 	return work.Phase{Blocks: work.Ceil(rows, each), Run: func(_, block int) {
@@ -46,13 +46,13 @@ func eachRow(t op.Type, f func(lo, hi int)) work.Phase {
 	}}
 }
 
-// lanes are the columns that sums of a row run in.
+// lanes is the number of columns that sums of a row run in.
 const lanes = 16
 
 // summer sums along rows.
 type summer struct{ *vec.Set }
 
-// sum is that of all elements.
+// sum adds up all elements.
 func (k summer) sum(x []float32) (sum float64) {
 	var part [lanes]float64
 	n := len(x) / lanes

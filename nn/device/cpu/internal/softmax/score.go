@@ -52,8 +52,8 @@ func score(s work.Step, _ op.Score) (*work.Lowering, error) {
 	return l, nil
 }
 
-// rank is how many logits come before that of the label: larger ones, and equal ones with a smaller index. It
-// is not known where one is NaN.
+// rank is the number of logits ranked before the label's: larger ones, and equal ones with a smaller index. It is
+// unknown if one is NaN.
 func rank(x []float32, label int) (ahead int, ok bool) {
 	right := x[label]
 	for k, v := range x {

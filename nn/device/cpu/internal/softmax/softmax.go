@@ -1,4 +1,4 @@
-// Package softmax has the loss of logits, its gradient and what is counted of predictions.
+// Package softmax has the loss of logits, its gradient and the counts of correct predictions.
 package softmax
 
 import (
@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package, for so many workers.
+// Patterns returns the patterns of this package's ops for the given number of workers.
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
 		lower.Alone(loss), lower.Alone(score),
@@ -24,7 +24,7 @@ func Patterns(workers int) []work.Pattern {
 	}
 }
 
-// rowBlock is how many rows of logits are one block: enough exponentials to be worth another worker.
+// rowBlock is the number of rows of logits in a block: enough exponentials to be worth another worker.
 func rowBlock(classes int) int { return max(1, 512/classes) }
 
 // logSumExp is log Σ exp(x), in float64 and without overflow.
@@ -76,7 +76,7 @@ func crossEntropy(x []float32, label int, smoothing float64) float64 {
 	return l
 }
 
-// counted says whether a label is one of the classes; rows with others are left out.
+// counted reports whether a label is one of the classes; rows with other labels are left out.
 func counted(label int32, classes int) bool { return label >= 0 && int(label) < classes }
 
 func countLabels(labels []int32, classes int) int {

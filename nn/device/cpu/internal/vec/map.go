@@ -2,21 +2,21 @@ package vec
 
 import "math"
 
-// Functions is the kernels of expressions. Arithmetic is that of float32. Exp and the functions behind it are computed in
-// float64, by multiply-adds that round once, and rounded to float32: they are within 0.51 ulp. A truth is all
-// bits of an element, or none.
+// Functions has the kernels of expressions. Arithmetic is that of float32. Exp and the functions after it are computed
+// in float64, by multiply-adds that round once, and rounded to float32: they are within 0.51 ulp. A truth value has all
+// bits of an element set, or none.
 type Functions struct {
 	Neg, Sqrt, Exp, Log, Tanh, Erf, Sigmoid func(dst, x []float32)
 
 	Sub, Mul, Div func(dst, a, b []float32)
-	// Min and Max are NaN where an operand is; −0 is below 0.
+	// Min and Max are NaN if an operand is; −0 is below 0.
 	Min, Max func(dst, a, b []float32)
-	// Less, LessEqual and Equal are truths: a < b, a ≤ b and a = b.
+	// Less, LessEqual and Equal are truth values: a < b, a ≤ b and a = b.
 	Less, LessEqual, Equal func(dst, a, b []float32)
-	// If is a where the truth c holds, otherwise b.
+	// If is a if the truth value c holds, otherwise b.
 	If func(dst, c, a, b []float32)
 
-	// Uniforms sets dst to the random numbers of package expr of a sample, from an element on.
+	// Uniforms sets dst to the random numbers that package expr defines for a sample, from the given element on.
 	Uniforms func(dst []float32, key uint64, step, sample uint32, element int)
 }
 
@@ -96,8 +96,8 @@ func maximum(a, b float32) float32 {
 // bit is a number with the given bits.
 func bit(bits uint64) float64 { return math.Float64frombits(bits) }
 
-// The places of numbers in mathTable, which package gen has too. Behind them are the coefficients of polynomials, from the highest power
-// down: of expTerms, logTerms and erfTerms powers.
+// The places of numbers in mathTable, which package gen has too. The coefficients of polynomials follow, from the
+// highest power down: of expTerms, logTerms and erfTerms powers.
 const (
 	mOne      = iota
 	mSign     // the bit of the sign
@@ -105,10 +105,10 @@ const (
 	mInf
 	mMinusInf
 	mNaN
-	mExpMost // from which on exp is infinite in float32; below its negative it is 0
+	mExpMost // above it exp is infinite in float32; below its negative exp is 0
 	mExpLeast
 	mLog2E
-	mRound // added to a number, and subtracted, it rounds it to an integer, which the lowest bits are in between
+	mRound // adding and subtracting it rounds a number to an integer, held in the lowest bits in between
 	mMinusLn2
 	mBias // of exponents, as an integer
 	mHalf
@@ -116,9 +116,9 @@ const (
 	mExponent // these bits with an integer below 2^52 as fraction are mExponentOff-1023 above it
 	mExponentOff
 	mLn2
-	mTanhSmall // up to which tanh x is x
+	mTanhSmall // up to it tanh x is x
 	mMinusTwo
-	mErfMost // from which on erf is 1
+	mErfMost // from it on erf is 1
 	mEighth
 	mMinusOne
 	mExp
@@ -128,8 +128,8 @@ const (
 	expTerms, logTerms, erfTerms = 10, 8, 18
 )
 
-// mathTable is what Functions are made of. The series of eˣ on [−½ ln 2, ½ ln 2] and of artanh(s)/s in s², for s up to 0.172,
-// end where terms are below 2⁻³⁷; testdata/erf.py makes the polynomial of erf x/x in x²/8 − 1 on [−1, 1].
+// mathTable has the constants of Functions. The series of eˣ on [−½ ln 2, ½ ln 2] and of artanh(s)/s in s², for s up to
+// 0.172, end when terms fall below 2⁻³⁷; testdata/erf.py computes the polynomial of erf x/x in x²/8 − 1 on [−1, 1].
 var mathTable = [...]float64{
 	mOne: 1, mSign: math.Copysign(0, -1), mMantissa: bit(1<<52 - 1), mInf: math.Inf(1), mMinusInf: math.Inf(-1), mNaN: math.NaN(),
 	mExpMost: 104, mExpLeast: -104, mLog2E: math.Log2E, mRound: 3 << 51, mMinusLn2: -math.Ln2, mBias: bit(1023),
@@ -154,7 +154,8 @@ var mathVectors = func() (v [len(mathTable)][8]float64) {
 	return v
 }()
 
-// polynomial is that of x with n coefficients of mathTable from first on, n even: of the odd powers and of the even ones.
+// polynomial evaluates the polynomial with n coefficients of mathTable from first on at x, with n even: odd powers and
+// even powers separately.
 func polynomial(x float64, first, n int) float64 {
 	z := float64(x * x)
 	odd, even := mathTable[first], mathTable[first+1]
@@ -164,7 +165,7 @@ func polynomial(x float64, first, n int) float64 {
 	return math.FMA(x, odd, even)
 }
 
-// exponential is eˣ, for x beyond 104 that of 104.
+// exponential is eˣ, with x limited to 104.
 func exponential(x float64) float64 {
 	if x > mathTable[mExpMost] {
 		x = mathTable[mExpMost]

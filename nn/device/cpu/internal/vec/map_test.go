@@ -53,8 +53,8 @@ func ulps(got float32, want float64) float64 {
 	return math.Abs(float64(got)-want) / unit
 }
 
-// TestFunctions compares with float64 at numbers of all exponents and signs, near where functions change their ways, and at
-// special ones; in long mode at every 997th number that float32 has.
+// TestFunctions compares with float64 at numbers of all exponents and signs, around the ends of the functions'
+// branches, and at special values; in long mode at every 997th float32.
 func TestFunctions(t *testing.T) {
 	var x []float32
 	step := uint64(997)
@@ -102,7 +102,7 @@ func checkFunctions(t *testing.T, x []float32) {
 	}
 }
 
-func init() { // what TestLevelsAgree runs
+func init() { // adds to the kernels of TestLevelsAgree
 	for _, f := range functionsOf {
 		kernels[f.name] = func(s *Set, m *memory, n, _ int) { f.f(s)(m.floats(n), m.floats(n)) }
 	}
@@ -119,7 +119,7 @@ func init() { // what TestLevelsAgree runs
 	}
 }
 
-// TestArithmetic compares kernels of two numbers with what they are said to be, at all pairs of special numbers.
+// TestArithmetic compares kernels of two numbers with their definitions, at all pairs of special values.
 func TestArithmetic(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	zero := float32(math.Copysign(0, -1))
@@ -168,7 +168,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// BenchmarkFunctions measures functions of a block that is in the first level cache: the fastest call.
+// BenchmarkFunctions measures the fastest call of a function on a block in the first level cache.
 func BenchmarkFunctions(b *testing.B) {
 	x, y := make([]float32, 1024), make([]float32, 1024)
 	r := rand.New(rand.NewPCG(1, 1))

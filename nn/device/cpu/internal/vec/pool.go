@@ -2,7 +2,7 @@ package vec
 
 import "math"
 
-// tile is how many channels are worked on at a time.
+// tile is the number of channels that are processed at a time.
 const tile = 64
 
 func maxWindows(y, x []float32, w Windows) {
@@ -42,7 +42,7 @@ func maxWindowsSet(dy, x, dx []float32, w Windows) {
 	toFirst(dy, x, dx, w, false)
 }
 
-// toFirst gives dy to where the first maxima are: adds it to dx, or sets that.
+// toFirst routes dy to the places of the first maxima: it adds dy to dx, or sets dx.
 func toFirst(dy, x, dx []float32, w Windows, add bool) {
 	for range w.Count {
 		for lo := 0; lo < w.Channels; lo += tile {
@@ -71,7 +71,7 @@ func toFirst(dy, x, dx []float32, w Windows, add bool) {
 	}
 }
 
-// larger notes where x is larger than the best, or anything at first: its rank, and the position off.
+// larger records each x that exceeds the best, or any x if first is set: its rank, and its position off.
 func larger(best, at []int32, x []float32, off int32, first bool) {
 	x, at = x[:len(best)], at[:len(best)]
 	if first {
@@ -81,7 +81,7 @@ func larger(best, at []int32, x []float32, off int32, first bool) {
 		return
 	}
 	for c, v := range x {
-		// Both are chosen without a branch: which is larger cannot be predicted.
+		// Both are chosen without a branch: the comparison is unpredictable.
 		k, b, p := order(v), best[c], at[c]
 		if k > b {
 			p = off

@@ -2,7 +2,7 @@ package vec
 
 import "onlinerna/nn/op/expr"
 
-// philoxWords is how many words Philox makes of a counter.
+// philoxWords is the number of words that Philox makes from a counter.
 const philoxWords = 4
 
 func uniforms(dst []float32, key uint64, step, sample uint32, element int) {

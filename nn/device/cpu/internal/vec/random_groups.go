@@ -2,8 +2,7 @@
 
 package vec
 
-// byGroups makes random numbers by a kernel that takes groups of four counters, and leaves what is no whole group to plain
-// Go.
+// byGroups makes random numbers by a kernel for groups of four counters, and in plain Go outside whole groups.
 func byGroups(kernel func(dst *float32, groups int, counter, sample, step uint32, key uint64)) func(dst []float32, key uint64, step, sample uint32, element int) {
 	return func(dst []float32, key uint64, step, sample uint32, element int) {
 		const group = 4 * philoxWords

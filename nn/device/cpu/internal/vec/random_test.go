@@ -15,7 +15,7 @@ func TestUniforms(t *testing.T) {
 			key, step, sample := r.Uint64(), r.Uint32(), r.Uint32()
 			element := r.IntN(50)
 			if n%7 == 0 {
-				element = 1<<32 - 40 // where their number leaves 32 bits
+				element = 1<<32 - 40 // here the numbers of elements exceed 32 bits
 			}
 			x := make([]float32, n+2)
 			x[n], x[n+1] = 7, 7

@@ -94,7 +94,7 @@ var sets = [simd.Count]Set{
 	},
 }
 
-// paired says whether two windows share a vector of the given lanes: their pixels of y have to lie side by side.
+// paired reports whether two windows share a vector of the given lanes: their pixels of y have to be adjacent.
 func (w Windows) paired(lanes int) bool {
 	return w.Count > 1 && 2*w.Channels <= lanes && w.Pitch == w.Channels
 }

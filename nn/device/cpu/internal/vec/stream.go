@@ -2,7 +2,7 @@ package vec
 
 import "math"
 
-// plain is the kernels in Go. Conversions to float32 keep the compiler from fusing multiplications and additions.
+// plain has the kernels in Go. Conversions to float32 keep the compiler from fusing multiplications and additions.
 var plain = Set{
 	ReLU:             relu,
 	ReLUGrad:         reluGrad,
@@ -29,7 +29,7 @@ var plain = Set{
 	MaxWindowsSet:    maxWindowsSet,
 }
 
-// positive is x, and 0 where x < 0. On integers the compiler can choose without a branch; so it can below.
+// positive is x, and 0 if x < 0. On integers the compiler can avoid a branch, here and below.
 func positive(x float32) float32 {
 	b := math.Float32bits(x)
 	if x < 0 {
@@ -38,7 +38,7 @@ func positive(x float32) float32 {
 	return math.Float32frombits(b)
 }
 
-// passed is dy, and 0 where y ≤ 0.
+// passed is dy, and 0 if y ≤ 0.
 func passed(y, dy float32) float32 {
 	b := math.Float32bits(dy)
 	if y <= 0 {
@@ -68,7 +68,7 @@ func add(dst, a, b []float32) {
 	}
 }
 
-// rows calls f for the parts of n elements that a row covers, each from lo to hi.
+// rows calls f for the parts of n elements that one row covers, each from lo to hi.
 func rows(n, width int, f func(lo, hi int)) {
 	for lo := 0; lo < n; lo += width {
 		f(lo, min(lo+width, n))

@@ -1,6 +1,6 @@
 package vec
 
-// The squares and products that are summed are exact in float64: whether the compiler fuses them does not matter.
+// The summed squares and products are exact in float64: fusing by the compiler does not change them.
 
 func sums(sum []float64, x []float32, width, stride, rows int) {
 	sum = sum[:width]

@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// Updates are a level's kernels of bodies of optimisers' passes, where they are faster than calls of the other kernels: see
-// BenchmarkUpdates. The coefficients and sums are those of package update; sums start as zeros.
+// Updates has a level's kernels for bodies of optimisers' passes that are faster than separate operations: see
+// BenchmarkUpdates. Package update defines the coefficients and sums; sums start as zeros.
 type Updates struct {
 	Apply   apply
 	Measure measure
@@ -18,7 +18,7 @@ type (
 	measure = map[string]func(w, g, a, b []float32, c *[8]float32, sums *[2][8]float64)
 )
 
-// bodies are what the kernels compute. Coefficients are operands of a body, so all hyperparameters share it.
+// bodies maps the kernels' bodies to their names. Coefficients are operands of a body, so all hyperparameters share it.
 var bodies = map[update.Body]string{
 	optim.SGD{}.Passes()[0].Body:               "momentum",
 	optim.SGD{Nesterov: true}.Passes()[0].Body: "nesterov",
@@ -28,7 +28,7 @@ var bodies = map[update.Body]string{
 	optim.LAMB{}.Passes()[1].Body:              "lamb",
 }
 
-// Update is a level's kernel for a body, nil where it has none.
+// Update returns a level's kernel for a body, or nil for none.
 func Update(l simd.Level, b update.Body) func(p *update.Piece[float32], c *[8]float32, sums *update.Sums) {
 	name, ok := bodies[b]
 	l = l.Vectors()

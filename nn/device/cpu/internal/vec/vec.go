@@ -1,12 +1,11 @@
-// Package vec has the kernels that run along float32 slices: what a net does besides matrix products.
+// Package vec has the kernels that run along float32 slices: all of a net's work except matrix products.
 //
-// Each kernel exists for each level. All levels give the same bits: sums of float32 are float64 and run in a
-// fixed order, and what multiplies and adds rounds twice. Only the sign and payload of a NaN that an operation
-// makes may differ.
+// Each kernel exists for each level. All levels give the same bits: sums of float32 are float64 and run in a fixed
+// order, and a multiply-add rounds twice. Only the sign and payload of a NaN that an operation makes may differ.
 //
-// Slices have the lengths that the comments give; kernels do not check them, and touch nothing outside. A result may
-// be the same slice as an operand. A row is a slice of parameters, one for each column, that is repeated along
-// the others: those need not hold a whole number of rows.
+// Slices have the lengths that the comments give; kernels do not check them, and touch nothing outside. A result may be
+// the same slice as an operand. A row is a slice of parameters, one for each column, that is repeated along the other
+// slices, which need not hold a whole number of rows.
 package vec
 
 //go:generate go run -C ../../../../../internal/simd/gen ./vec
@@ -17,11 +16,11 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// Set is the kernels of a level.
+// Set has the kernels of a level.
 type Set struct {
-	// ReLU sets dst to x, and to 0 where x < 0.
+	// ReLU sets dst to x, and to 0 if x < 0.
 	ReLU func(dst, x []float32)
-	// ReLUGrad sets dst to dy, and to 0 where y ≤ 0.
+	// ReLUGrad sets dst to dy, and to 0 if y ≤ 0.
 	ReLUGrad func(dst, y, dy []float32)
 	// Add sets dst to a + b.
 	Add func(dst, a, b []float32)
@@ -48,67 +47,67 @@ type Set struct {
 	// Squares sets sums[i] to the sum of the squares of all elements x[j] with j%8 = i.
 	Squares func(x []float32, sums *[8]float64)
 
-	// Sums adds to sum, for each of width columns of a matrix x of the given rows, its elements. Rows lie stride
-	// elements apart. Kernels may write what sum has up to Padded(width), which it must have.
+	// Sums adds the elements of each of width columns of a matrix x with the given rows to sum. Rows are stride elements
+	// apart. sum must have Padded(width) elements; kernels may overwrite those behind width.
 	Sums func(sum []float64, x []float32, width, stride, rows int)
 	// Moments adds x and its square.
 	Moments func(sum, squares []float64, x []float32, width, stride, rows int)
-	// GradSums adds dy·(x − mean) to scale and dy to bias, with mean one of width. The difference is rounded to
-	// float32. The others first set dy to from, or from + more, and to 0 where y ≤ 0.
+	// GradSums adds dy·(x − mean) to scale and dy to bias, with a mean of width columns. The difference is rounded to
+	// float32. The other variants first set dy to from, or from + more, and to 0 if y ≤ 0.
 	GradSums        func(scale, bias []float64, x, dy, mean []float32, width, stride, rows int)
 	ReLUGradSums    func(scale, bias []float64, x, dy, y, from, mean []float32, width, stride, rows int)
 	AddReLUGradSums func(scale, bias []float64, x, dy, y, from, more, mean []float32, width, stride, rows int)
 
-	// Functions are the kernels of expressions.
+	// Functions has the kernels of expressions.
 	Functions
 
-	// MaxWindows sets y to the maxima of windows of x. A maximum is NaN where one of the pixels is.
+	// MaxWindows sets y to the maxima of windows of x. A maximum is NaN if one of its pixels is.
 	MaxWindows func(y, x []float32, w Windows)
-	// MaxWindowsGrad adds dy to dx where x has the first maximum of each window in row-major order, or its first
-	// NaN. Elsewhere it may add 0, which makes 0 of a −0.
+	// MaxWindowsGrad adds dy to dx at the first maximum of each window of x in row-major order, or at its first NaN.
+	// Elsewhere it may add 0, which turns −0 into 0.
 	MaxWindowsGrad func(dy, x, dx []float32, w Windows)
 	// MaxWindowsSet sets dx to dy there and to 0 in the rest of each window. Windows must not overlap.
 	MaxWindowsSet func(dy, x, dx []float32, w Windows)
 }
 
-// Windows is a row of windows over an image whose pixels are vectors of channels. All numbers are at least 1, but
-// for those of elements from one thing to the next.
+// Windows is a row of windows over an image whose pixels are vectors of channels. All numbers are at least 1, except
+// the distances in elements.
 type Windows struct {
 	Count    int // of windows, and of pixels of y
-	Channels int // of each pixel that take part
+	Channels int // channels of each pixel that take part
 	Pitch    int // elements from a pixel of y to the next
 
 	Rows, Columns int // of a window
 	Line, Pixel   int // elements of x from a row to the next, and from a column to the next
 	Step          int // elements of x from a window to the next
 
-	// BehindReLU makes gradients those behind a ReLU with result x: 0 where the maximum is not positive, and not NaN.
+	// BehindReLU selects the gradient behind a ReLU with result x: 0 if the maximum is neither positive nor NaN.
 	BehindReLU bool
 }
 
-// widest is the elements of the widest vector.
+// widest is the number of elements of the widest vector.
 const widest = 16
 
 // Padded is n rounded up to whole vectors of any level.
 func Padded(n int) int { return (n + widest - 1) / widest * widest }
 
-// For is the kernels of a level.
+// For returns the kernels of a level.
 func For(l simd.Level) *Set { return &sets[l.Vectors()] }
 
-// Alignment is that of results in bytes, for the kernels that ask for one.
+// Alignment is the alignment of results, in bytes, for the kernels that require one.
 const Alignment = 64
 
-// ForLarge is For where caches do not keep a result until it is read: Add, ReLU and the four of Normalize
-// store past them, which saves reading what is overwritten. dst and rows have to begin at multiples of Alignment,
-// and dst should not be an operand.
+// ForLarge is For with results that the caches do not keep until their next read: Add, ReLU and the four of Normalize
+// store past the caches, which saves reading the overwritten memory. dst and rows have to begin at multiples of
+// Alignment, and dst should not be an operand.
 func ForLarge(l simd.Level) *Set { return &large[l.Vectors()] }
 
-// largeResult is the bytes of a result that caches do not keep until the next op reads it: from there on BenchmarkTraffic's
-// ops gain by storing past them.
+// largeResult is the size in bytes from which on caches do not keep a result until the next op reads it: larger ops of
+// BenchmarkTraffic gain by storing past the caches.
 const largeResult = 16 << 20
 
-// To is the kernels of a level that make dst, in rows of the given width, of other storage or their own:
-// those of ForLarge where they pay.
+// To returns the kernels of a level that write dst, in rows of the given width, from other storage or in place: those
+// of ForLarge if they pay.
 func To(l simd.Level, dst []float32, width int, operands ...[]float32) *Set {
 	const size = 4
 	if size*len(dst) < largeResult || size*width%Alignment != 0 || uintptr(unsafe.Pointer(&dst[0]))%Alignment != 0 {

@@ -12,8 +12,8 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// memory hands out slices between guard bands: of NaN, or of large numbers, since a NaN that is changed in place may
-// stay the same. The same seed gives the same content.
+// memory hands out slices between guard bands: of NaN, or of large numbers, since an in-place change may leave a NaN
+// the same. The same seed gives the same content.
 type memory struct {
 	*rand.Rand
 	guard  uint32
@@ -21,7 +21,7 @@ type memory struct {
 	single [][]float32
 	double [][]float64
 
-	tb testing.TB // if there is one, slices have no bands: they end where nothing can be read
+	tb testing.TB // if set, slices have no bands: they end at the end of readable memory
 }
 
 const band = 40
@@ -37,7 +37,7 @@ func (m *memory) number() float32 {
 		return odd[m.IntN(len(odd))]
 	}
 	if m.IntN(4) == 0 {
-		return float32(m.IntN(5)) - 2 // equal numbers
+		return float32(m.IntN(5)) - 2 // makes equal numbers likely
 	}
 	return float32(m.NormFloat64())
 }
@@ -52,7 +52,7 @@ func (m *memory) floats(n int) []float32 {
 	}
 	x := make([]float32, n+2*band)
 	for i := range x {
-		x[i] = math.Float32frombits(m.guard + uint32(len(m.single))) // no slice's looks like another's
+		x[i] = math.Float32frombits(m.guard + uint32(len(m.single))) // each slice has a band of its own
 	}
 	m.single = append(m.single, x)
 	x = x[band : band+n : band+n]
@@ -78,7 +78,7 @@ func (m *memory) doubles(n int) []float64 {
 	return x
 }
 
-// compare says where the numbers of m differ from those of want, or its guard bands are damaged.
+// compare reports the first difference between m and want, or damage to the guard bands.
 func (m *memory) compare(want *memory) error {
 	for k, x := range m.single {
 		for i, v := range x {
@@ -103,7 +103,7 @@ func (m *memory) compare(want *memory) error {
 	return nil
 }
 
-// sumsOf are the sums of columns, followed by what the kernels may use.
+// sumsOf returns the sums of columns, with the padding that kernels may use.
 func (m *memory) sumsOf(width int) []float64 {
 	x := m.doubles(Padded(width))
 	clear(x[width:])
@@ -208,7 +208,7 @@ func TestLevelsAgree(t *testing.T) {
 				var got, want = newMemory(uint64(trial), trial%3 == 0), newMemory(uint64(trial), trial%3 == 0)
 				kernel(s, got, n, width, stride, rows)
 				kernel(&plain, want, n, width, stride, rows)
-				// What pads the sums belongs to nobody.
+				// The padding of sums is undefined.
 				for _, m := range []*memory{got, want} {
 					for _, x := range m.double {
 						clear(x[band+width : len(x)-band])
@@ -223,7 +223,7 @@ func TestLevelsAgree(t *testing.T) {
 	})
 }
 
-// TestEnds has slices of all lengths that end where nothing can be read.
+// TestEnds has slices of all lengths at the end of readable memory.
 func TestEnds(t *testing.T) {
 	levels(t, func(t *testing.T, s *Set) {
 		lent := func(t *testing.T, n int) *memory {
@@ -263,7 +263,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// aligned is floats that begin at a multiple of Alignment.
+// aligned is floats with an alignment of Alignment.
 func (m *memory) aligned(n int) []float32 {
 	x := m.floats(n + Alignment/4)
 	for uintptr(unsafe.Pointer(&x[0]))%Alignment != 0 {

@@ -8,10 +8,10 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Strides are how far apart the elements of a value lie along its logical dimensions.
+// Strides lists the distances between the elements of a value along its logical dimensions.
 func Strides(v device.Value) []int { return stridesIn(v.Type.Shape, Order(v)) }
 
-// DataStrides are those of a value in the layout of activations.
+// DataStrides lists the strides of a value in the layout of activations.
 func DataStrides(t op.Type) []int { return stridesIn(t.Shape, Layout(t, device.Data)) }
 
 func stridesIn(s op.Shape, l device.Layout) []int {
@@ -24,7 +24,7 @@ func stridesIn(s op.Shape, l device.Layout) []int {
 	return s.Strides()
 }
 
-// InOrder says whether elements with strides lie in row-major order without gaps.
+// InOrder reports whether elements with strides lie in row-major order without gaps.
 func InOrder(s op.Shape, strides []int) bool {
 	n := 1
 	for i := len(s) - 1; i >= 0; i-- {
@@ -36,7 +36,7 @@ func InOrder(s op.Shape, strides []int) bool {
 	return true
 }
 
-// Box is a copy of elements that lie apart by strides to where they lie apart by others.
+// Box is a copy between two sets of strides.
 type Box struct {
 	lines            []side // all but the last two, the slowest first
 	outer, inner     side
@@ -47,7 +47,8 @@ type Box struct {
 // side is a dimension of a box.
 type side struct{ n, src, dst int }
 
-// NewBox is the copy of a box of elements, the first of which lie at from and to. A stride of the source may be 0.
+// NewBox is the copy of a box of elements; from and to are the places of the first element. A stride of the source may
+// be 0.
 func NewBox(extent op.Shape, from, to int, src, dst []int) Box {
 	var sides []side
 	for i, n := range extent {
@@ -56,7 +57,7 @@ func NewBox(extent op.Shape, from, to int, src, dst []int) Box {
 		}
 	}
 	slices.SortStableFunc(sides, func(a, b side) int { return cmp.Compare(b.dst, a.dst) })
-	for i := len(sides) - 1; i > 0; i-- { // join what lies in sequence on both sides
+	for i := len(sides) - 1; i > 0; i-- { // join dimensions that are contiguous on both sides
 		a, b := sides[i-1], sides[i]
 		if a.src == b.src*b.n && a.dst == b.dst*b.n {
 			sides[i-1] = side{a.n * b.n, b.src, b.dst}
@@ -67,7 +68,7 @@ func NewBox(extent op.Shape, from, to int, src, dst []int) Box {
 	if n := len(sides); n > 0 {
 		b.inner, sides = sides[n-1], sides[:n-1]
 	}
-	if n := len(sides); n > 0 { // next to the innermost: the one along which the source lies in sequence, if any
+	if n := len(sides); n > 0 { // next to the innermost: the contiguous dimension of the source, if any
 		k := n - 1
 		if i := slices.IndexFunc(sides, func(s side) bool { return s.src == 1 }); i >= 0 {
 			k = i
@@ -128,7 +129,7 @@ func (b *Box) matrix(dst, src []float32, from, to, n int) {
 			}
 		}
 	default:
-		const tile = 16 // lines of cache of both sides stay there
+		const tile = 16 // cache lines of both sides stay cached
 		for i := 0; i < n; i += tile {
 			for j := 0; j < in.n; j += tile {
 				for k := j; k < min(j+tile, in.n); k++ {

@@ -14,7 +14,7 @@ const (
 	Stored device.Layout = NHWC + ":bf16" // NHWC as bfloat16
 )
 
-// Layout is the order in which a value from outside lies, as device.Device says.
+// Layout is the storage order of a value from outside, as device.Device defines it.
 func Layout(t op.Type, role device.Role) device.Layout {
 	switch {
 	case t.DType != op.Float32 || len(t.Shape) != 4:
@@ -25,7 +25,7 @@ func Layout(t op.Type, role device.Role) device.Layout {
 	return NHWC
 }
 
-// Order is the layout in which a value lies, whatever its elements are stored as.
+// Order is the layout of a value, without the storage type of its elements.
 func Order(v device.Value) device.Layout {
 	if v.Layout == Stored {
 		return NHWC

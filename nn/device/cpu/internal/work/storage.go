@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/device/lower"
 )
 
-// Storage is where the values of a group lie while it is bound. The first error is kept.
+// Storage locates the values of a bound group. It keeps the first error.
 type Storage struct {
 	group  *device.Group
 	region []device.Region // by value; zero for those that stay inside the group
@@ -18,7 +18,7 @@ type Storage struct {
 	Err    error
 }
 
-// NewStorage is that of a bound group, for kernels of a level.
+// NewStorage returns the storage of a bound group, for kernels of a level.
 func NewStorage(b *lower.Bound[Kernel], l simd.Level) *Storage {
 	return &Storage{Level: l, group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
 }
@@ -44,8 +44,8 @@ func Value[T device.HostElement](s *Storage, v int) []T {
 	return e
 }
 
-// Floats is a value of float32, nil if it stays inside the group. One that is stored as bfloat16 is in the workspace: what is
-// read before the kernel runs, and what it writes is stored behind it.
+// Floats is a value of float32, nil if it stays inside the group. A value stored as bfloat16 has a float32 copy in the
+// workspace: inputs are widened before the kernel runs, and results are stored after it.
 func (s *Storage) Floats(v int) []float32 {
 	if s.region[v].Memory == nil {
 		return nil
@@ -83,7 +83,7 @@ func (r *Room) Each(workers, n int) []Part {
 	return p
 }
 
-// Scratch, Scratch64 and Scratches are the memory of what a Room handed out.
+// Scratch, Scratch64 and Scratches give the memory of parts of a Room.
 func (s *Storage) Scratch(p Part) []float32 {
 	return elements[float32](s, s.work.Part(p.off, 4*p.elements), "workspace")
 }

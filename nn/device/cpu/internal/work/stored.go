@@ -9,21 +9,21 @@ import (
 	"onlinerna/nn/device/lower"
 )
 
-// Activations may be stored as bfloat16: kernels compute in float32 all the same. What they take in pieces each worker
-// widens into its own part of the workspace, where a piece stays in the first levels of cache, and rounds from there. Other values
-// are widened as a whole before a kernel runs, and rounded behind it.
+// Activations may be stored as bfloat16; kernels still compute in float32. Each worker widens and rounds the values
+// that a kernel takes in pieces in its own part of the workspace, where a piece stays in the first levels of cache.
+// Other values are widened as a whole before a kernel runs, and rounded after it.
 
-// stage is where a value that is stored as bfloat16 is float32.
+// stage is the float32 copy of a value that is stored as bfloat16.
 type stage struct {
 	whole Part
-	piece []Part // by worker, where it is taken in pieces
+	piece []Part // by worker, if it is taken in pieces
 	out   bool   // the kernel makes it
 }
 
-// lineTail is the room behind a piece for the vector that its last elements are part of.
+// lineTail is room behind a piece for a partial last vector.
 const lineTail = 16
 
-// Store makes l, of a device with so many workers, leave activations as bfloat16 and read what is stored so.
+// Store makes l, on a device with the given workers, store activations as bfloat16 and read stored ones.
 func Store(g *device.Group, l *Lowering, workers int) {
 	r := Room{l.Workspace}
 	l.Kernel.stages = map[int]stage{}
@@ -60,7 +60,7 @@ func Store(g *device.Group, l *Lowering, workers int) {
 	l.Workspace = r.Bytes
 }
 
-// Around is the phases of a kernel with those before and behind it that widen and round whole values.
+// Around adds phases that widen and round whole values before and after the phases of a kernel.
 func (s *Storage) Around(phases []Phase) []Phase {
 	var before, behind []Phase
 	b := kern.Stored(s.Level)
@@ -87,7 +87,7 @@ func (s *Storage) Around(phases []Phase) []Phase {
 	return slices.Concat(before, phases, behind)
 }
 
-// Pieces is a value that a kernel takes in pieces: float32 where it lies, or bfloat16 with room for a piece for each worker.
+// Pieces is a value that a kernel takes in pieces: float32 in place, or bfloat16 with room for a piece for each worker.
 type Pieces struct {
 	all    []float32
 	stored []uint16
@@ -95,7 +95,7 @@ type Pieces struct {
 	*kern.BFloat16
 }
 
-// Pieces is a value, nil for a negative one. It is float32 if the kernel does not take it in pieces.
+// Pieces returns a value, nil for a negative one. It is float32 if the kernel does not take it in pieces.
 func (s *Storage) Pieces(v int) *Pieces {
 	if v < 0 {
 		return nil
@@ -111,16 +111,16 @@ func (s *Storage) Pieces(v int) *Pieces {
 	return p
 }
 
-// Whole is a value of float32 as one that is taken in pieces.
+// Whole wraps a float32 value as Pieces.
 func Whole(x []float32) *Pieces { return &Pieces{all: x} }
 
-// Stored is the elements as bfloat16, nil where they are not.
+// Stored is the elements as bfloat16, or nil if they are float32.
 func (p *Pieces) Stored() []uint16 { return p.stored }
 
-// All is the elements where they are float32, otherwise nil.
+// All is the elements as float32, or nil if they are bfloat16.
 func (p *Pieces) All() []float32 { return p.all }
 
-// Read is elements lo to hi, for a worker. They are there until it reads others.
+// Read returns elements lo to hi, for a worker, valid until its next Read.
 func (p *Pieces) Read(worker, lo, hi int) []float32 {
 	if p.stored == nil {
 		return p.all[lo:hi]
@@ -130,7 +130,7 @@ func (p *Pieces) Read(worker, lo, hi int) []float32 {
 	return x
 }
 
-// Rows is Read for rows of so many elements from one on, and as far apart as they lie.
+// Rows is Read for rows of width elements, the first at element from, with their stride in memory.
 func (p *Pieces) Rows(worker, from, rows, width, stride int) []float32 {
 	if p.stored == nil {
 		return p.all[from:]
@@ -139,7 +139,7 @@ func (p *Pieces) Rows(worker, from, rows, width, stride int) []float32 {
 	return p.room[worker]
 }
 
-// RowsTo is To for such rows, and RowsDone Done.
+// RowsTo is To for such rows, and RowsDone is Done.
 func (p *Pieces) RowsTo(worker, from int) []float32 {
 	if p.stored == nil {
 		return p.all[from:]
@@ -153,7 +153,8 @@ func (p *Pieces) RowsDone(worker, from, rows, width, stride int) {
 	}
 }
 
-// Copy copies rows of so many elements from one on, stride apart, to rows that lie step apart. It writes whole vectors.
+// Copy copies rows of width elements, the first at element from, stride apart, to rows that are step apart. It writes
+// whole vectors.
 func (p *Pieces) Copy(dst []float32, step, from, rows, width, stride int) {
 	if p.stored != nil {
 		if width == step && width == stride {
@@ -177,7 +178,7 @@ func (p *Pieces) Store(src []float32, step, to, rows, width, stride int) {
 	p.Narrow(&p.stored[to], &src[0], rows, width, 2*stride, 4*step)
 }
 
-// To is where a worker writes elements lo to hi, before it calls Done.
+// To returns the memory to which a worker writes elements lo to hi before it calls Done.
 func (p *Pieces) To(worker, lo, hi int) []float32 {
 	if p.stored == nil {
 		return p.all[lo:hi]
@@ -185,7 +186,7 @@ func (p *Pieces) To(worker, lo, hi int) []float32 {
 	return p.room[worker][:hi-lo]
 }
 
-// Done stores what a worker wrote to elements lo to hi.
+// Done stores a worker's elements lo to hi.
 func (p *Pieces) Done(worker, lo, hi int) {
 	if p.stored != nil {
 		p.Narrowed(p.stored[lo:hi], p.room[worker][:hi-lo])

@@ -1,4 +1,4 @@
-// Package work says how the work of the CPU device's kernels is cut up and where it lies: phases of blocks, the storage of
+// Package work partitions the work of the CPU device's kernels and manages its memory: phases of blocks, the storage of
 // a group's values, and scratch.
 package work
 
@@ -9,28 +9,29 @@ import (
 	"onlinerna/nn/device/lower"
 )
 
-// Phase is a part of a kernel: blocks that may run at the same time. Before a phase starts, the ones
-// before it have finished.
+// Phase is a part of a kernel: blocks that may run at the same time. A phase starts when the ones before it have
+// finished.
 type Phase struct {
 	Blocks int
 	Run    func(worker, block int)
 }
 
-// One is the list of phases of a kernel that is too small to be shared out.
+// One is the list of phases of a kernel that is too small to be divided.
 func One(f func()) []Phase { return []Phase{{1, func(int, int) { f() }}} }
 
 // Bind makes the phases of a group for given storage.
 type Bind func(s *Storage) []Phase
 
-// Kernel is what a group is lowered to.
+// Kernel is a lowered group.
 type Kernel struct {
 	Bind Bind
 
-	pieces map[int]int   // the most elements of a piece, by value that is taken in pieces
+	pieces map[int]int   // the largest number of elements of a piece, by value that is taken in pieces
 	stages map[int]stage // by value that is stored as bfloat16
 }
 
-// Take says that k takes values, of which negative ones are none, in pieces of so many elements at most: see Storage.Pieces.
+// Take makes k take values, except negative ones, in pieces of at most the given number of elements: see
+// Storage.Pieces.
 func (k *Kernel) Take(elements int, values ...int) {
 	if k.pieces == nil {
 		k.pieces = map[int]int{}
@@ -42,7 +43,7 @@ func (k *Kernel) Take(elements int, values ...int) {
 	}
 }
 
-// The frame of package lower, for this device.
+// The types of package lower, for this device.
 type (
 	Lowering = lower.Lowering[Kernel]
 	Pattern  = lower.Pattern[Kernel]
@@ -50,12 +51,12 @@ type (
 	Step     = lower.Step
 )
 
-// ElementBlock is how many elements a block of an elementwise op covers: 64 KiB an operand, so that BenchmarkTraffic's ops
-// reach the rate of a copy, and blocks of small activations are still shared out.
+// ElementBlock is the number of elements of a block of an elementwise op: 64 KiB an operand, so that BenchmarkTraffic's
+// ops reach the rate of a copy and small activations still have several blocks.
 const ElementBlock = 16 << 10
 
-// Piece is how many elements kernels of activations that are stored as bfloat16 take at a time, about: what they read and make
-// stays in the first level of cache.
+// Piece is about the number of elements that kernels of activations in bfloat16 take at a time: their inputs and
+// results stay in the first level cache.
 const Piece = 2 << 10
 
 // Result is the lowering of a step with one result in layout l, without scratch.
@@ -71,7 +72,7 @@ func Data(s Step, bind Bind) *Lowering {
 	return Result(s, Layout(s.OutType(), device.Data), bind)
 }
 
-// Expect says which operand has a layout other than the device's own for its role.
+// Expect returns an error for an operand whose layout is not the device's own for its role.
 func Expect(s Step, roles ...device.Role) error {
 	for i, r := range roles {
 		v := s.InValue(i)
@@ -85,7 +86,7 @@ func Expect(s Step, roles ...device.Role) error {
 // DataIn is Expect for operands that are all activations.
 func DataIn(s Step) error { return Expect(s, make([]device.Role, len(s.In))...) }
 
-// IsData is Expect for values that are activations; negative ones are none.
+// IsData is Expect for values that are activations; it ignores negative ones.
 func IsData(s Step, values ...int) error {
 	for _, v := range values {
 		if v >= 0 && Order(s.Values[v]) != Layout(s.Values[v].Type, device.Data) {
