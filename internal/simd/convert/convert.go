@@ -35,14 +35,13 @@ func widenUnaligned(dst []float64, src []byte, f Format) {
 	}
 }
 
-// Round rounds src to the elements of dst once, to the nearest, ties to even. What exceeds the largest finite value
-// becomes infinite. Past says that dst is large and not read soon, so that it is stored past the caches.
+// Round rounds src to the elements of dst once, to nearest, ties to even. Numbers beyond the largest finite value
+// become infinite. past stores dst past the caches, for a large dst that is not read soon.
 func Round(dst []byte, src []float64, f Format, past bool) {
 	round(dst, src, f, past)
 }
 
-// RoundFinite is Round that returns the index of the first element of dst that is infinite or NaN, -1 when there is
-// none.
+// RoundFinite is Round that returns the index of the first element of dst that is infinite or NaN, or -1 for none.
 func RoundFinite(dst []byte, src []float64, f Format) int {
 	bad := round(dst, src, f, false)
 	if f.Size() == 2 {
@@ -106,7 +105,7 @@ func roundOne(dst []byte, src []float64, f Format) (overflow int) {
 
 // narrow16 is a binary format of 16 bits.
 type narrow16 struct {
-	fraction uint // bits of it
+	fraction uint // its bits
 	bias     uint64
 	infinity uint16
 	normal   float64 // the smallest normal number
@@ -118,12 +117,12 @@ var (
 	brain = narrow16{fraction: 7, bias: 127, infinity: 0x7f80, normal: 0x1p-126, unit: 0x1p133}
 )
 
-// round rounds v and says whether the result is finite.
+// round rounds v and reports whether the result is finite.
 func (f narrow16) round(v float64) (r uint16, finite bool) {
 	bits := math.Float64bits(v)
 	sign := uint16(bits>>63) << 15
 	bits &^= 1 << 63
-	if bits < math.Float64bits(f.normal) { // one that rounds up to the smallest normal number has its bits
+	if bits < math.Float64bits(f.normal) { // a number that rounds up to the smallest normal one has its bits
 		return sign | uint16(math.RoundToEven(math.Float64frombits(bits)*f.unit)), true
 	}
 	// A carry of the fraction goes into the exponent.
@@ -140,7 +139,7 @@ func (f narrow16) round(v float64) (r uint16, finite bool) {
 	return r, false
 }
 
-// plain rounds src until a number is not normal, 0 apart.
+// plain rounds src up to the first number that is neither normal nor 0.
 func (f narrow16) plain(dst []uint16, src []float64) int {
 	drop := (52 - f.fraction) & 63
 	below := uint64(1)<<(drop-1) - 1
@@ -197,8 +196,8 @@ func halfToFloat(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// Largest returns the largest absolute value of the elements of src, float32 or float64, and -1, or the index of the
-// first element that is NaN or infinite. Unless dst is nil it copies src there; past is as for [Round].
+// Largest returns the largest absolute value of the elements of src, float32 or float64, and the index of the first
+// element that is NaN or infinite, or -1. It also copies src to dst unless dst is nil; past is as for [Round].
 func Largest(dst, src []byte, f Format, past bool) (m float64, bad int) {
 	k, size := &active[f], f.Size()
 	n := len(src) / size

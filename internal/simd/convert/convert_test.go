@@ -13,8 +13,8 @@ import (
 
 var formats = map[string]Format{"float32": Float32, "float64": Float64, "float16": Float16, "bfloat16": BFloat16}
 
-// vectors makes n vectors of d random elements with NaN behind them, and what they hold. They lie off bytes into their
-// memory.
+// vectors makes n stored vectors of d random elements with NaN behind them, and returns their values. They begin off
+// bytes into their memory.
 func vectors(n, d int, f Format, off int, seed uint64) (stored [][]byte, values [][]float64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -46,7 +46,8 @@ func eachLevel(t *testing.T, f func(t *testing.T, l simd.Level)) {
 	}
 }
 
-// numbers are those at which roundings differ: round every 16-bit number and between, and the ends of all ranges.
+// numbers returns the critical numbers for rounding: near every 16-bit number, between them, and the ends of all
+// ranges.
 func numbers() []float64 {
 	var v []float64
 	for _, f := range []narrow16{half, brain} {
@@ -76,7 +77,7 @@ func (f narrow16) value(h uint16) float64 {
 	return float64(math.Float32frombits(uint32(h) << 16))
 }
 
-// Numbers are rounded once, alike at every level and element by element, and overflows found where they are.
+// Numbers are rounded once, alike at every level and element by element, and the index of an overflow is correct.
 func TestRound(t *testing.T) {
 	src := numbers()
 	eachLevel(t, func(t *testing.T, l simd.Level) {
@@ -116,7 +117,7 @@ func TestRound(t *testing.T) {
 	})
 }
 
-// Ties go to the even neighbour, and all numbers of 16 bits come back.
+// Ties go to the even neighbour, and widening a 16-bit number and rounding it gives the same number.
 func TestRound16(t *testing.T) {
 	for _, f := range []narrow16{half, brain} {
 		for h := uint16(0); h < f.infinity; h++ {

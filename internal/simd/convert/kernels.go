@@ -1,5 +1,5 @@
-// Package convert moves numbers between float64 and the formats in which vectors are stored, given as bytes in the
-// machine's order. Results have the same bits at every level of instructions and on every architecture.
+// Package convert converts numbers between float64 and the storage formats of vectors, given as bytes in the machine's
+// order. Results have the same bits at every level of instructions and on every architecture.
 package convert
 
 //go:generate go run -C ../gen ./residuals convert
@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// chunk is how many elements are widened at a time.
+	// chunk is the number of elements that are widened at a time.
 	chunk = 1024
 
-	// group elements are what kernels work on at a time.
+	// group is the number of elements that kernels process at a time.
 	group = 16
 )
 
-// Format is how elements are stored.
+// Format is the storage format of elements.
 type Format int
 
 // The formats.
@@ -29,37 +29,38 @@ const (
 	BFloat16
 )
 
-// Size is the bytes of an element.
+// Size is the size of an element in bytes.
 func (f Format) Size() int { return [...]int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2}[f] }
 
-// Setter sets row, of a multiple of 16 elements, to as many of v[0] from byte off on, which are aligned. It prefetches
-// from next[0], off bytes further on and as far as the row goes.
+// Setter widens elements of v[0] from byte off on into row, whose length is a multiple of 16. The elements are aligned.
+// It prefetches the same part of next[0], from byte off on, over the length of the row.
 type Setter func(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 // ops are the kernels for a format.
 type ops struct {
 	set Setter
 
-	// narrow rounds row to dst and returns how many elements are done: of 16-bit formats it stops at a group that it
-	// cannot round, such as one with too large elements. narrowPast stores past the caches; dst is aligned to lines.
+	// narrow rounds row to dst and returns the number of finished elements: for 16-bit formats it stops at a group that it
+	// cannot round, such as one with too large elements. narrowPast stores past the caches; its dst is aligned to cache
+	// lines.
 	narrow, narrowPast func(dst *byte, row []float64) int
 
 	// largest raises the lanes of top, which have the elements' width, to the bits of n elements without their signs;
-	// copyLargest copies them too, past the caches.
+	// copyLargest also copies them, past the caches.
 	largest     func(top *[8]uint64, x *byte, n int)
 	copyLargest func(top *[8]uint64, dst, x *byte, n int)
 }
 
-// set is the kernels of a level by format.
+// set has the kernels of a level by format.
 type set [4]ops
 
-// active is the kernels of the default level; tests try others.
+// active has the kernels of the default level; tests try others.
 var active = &sets[simd.Default().Vectors()]
 
-// Rows is the kernel of a level that widens rows, for loops that prefetch.
+// Rows is a level's kernel that widens rows, for loops that prefetch.
 func Rows(l simd.Level, f Format) Setter { return sets[l.Vectors()][f].set }
 
-// address is where element i of a vector lies.
+// address is the address of element i of a vector.
 func address(v []byte, i, size int) *byte {
 	return (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), i*size))
 }

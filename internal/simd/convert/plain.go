@@ -2,7 +2,7 @@ package convert
 
 import "unsafe"
 
-// element is the type of elements in plain Go, which widens those of 16 bits first.
+// element is the element type of plain Go; 16-bit elements are widened first.
 type element interface{ float32 | float64 }
 
 // of is n elements from p on.
@@ -11,7 +11,7 @@ func of[T any](p *byte, n int) []T { return unsafe.Slice((*T)(unsafe.Pointer(p))
 // at is n elements from byte off after p on.
 func at[T any](p *byte, off, n int) []T { return of[T]((*byte)(unsafe.Add(unsafe.Pointer(p), off)), n) }
 
-// plain is the kernels in Go. They do not prefetch.
+// plain has the kernels in Go. They do not prefetch.
 var plain = set{
 	Float32:  plainOps[float32](),
 	Float64:  plainOps[float64](),

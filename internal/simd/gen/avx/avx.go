@@ -1,4 +1,4 @@
-// Package avx is AVX-512 and AVX2 for the generators of assembly: their vectors, and operations that both have.
+// Package avx provides AVX-512 and AVX2 to the generators of assembly: their vectors, and operations that both have.
 // The generators are a module of their own, so that nothing else depends on avo.
 package avx
 
@@ -15,24 +15,24 @@ type Set struct {
 	Suffix  string // of names
 	Element int    // bytes of a number, 4 or 8
 	Lanes   int    // numbers in a vector
-	Masks   bool   // there are registers of masks
+	Masks   bool   // has mask registers
 	Vector  func() reg.VecVirtual
 }
 
-// AVX512 and AVX2 are those sets for numbers of so many bytes.
+// AVX512 and AVX2 return those sets for numbers of element bytes.
 func AVX512(element int) Set { return Set{"AVX512", element, 64 / element, true, ZMM} }
 func AVX2(element int) Set   { return Set{"AVX2", element, 32 / element, false, YMM} }
 
 // Bytes is the size of a vector.
 func (s Set) Bytes() int { return s.Element * s.Lanes }
 
-// single says whether numbers are float32.
+// single reports whether numbers are float32.
 func (s Set) single() bool { return s.Element == 4 }
 
 // Mask selects lanes: an opmask, or a vector of sign bits. A nil mask selects all.
 type Mask struct{ reg.Register }
 
-// Vector and Opmask are what the mask is.
+// Vector and Opmask return the mask as a register of either kind.
 func (m *Mask) Vector() reg.VecVirtual    { return m.Register.(reg.VecVirtual) }
 func (m *Mask) Opmask() reg.OpmaskVirtual { return m.Register.(reg.OpmaskVirtual) }
 

@@ -94,7 +94,7 @@ func (s Set) Copy(a Op) reg.VecVirtual {
 	return x
 }
 
-// Choose is a where x compares so with y, otherwise b.
+// Choose is a if x compares with y by the predicate, otherwise b.
 func (s Set) Choose(predicate uint64, x, y, a, b Op) reg.VecVirtual {
 	out := s.Vector()
 	if s.Masks {
@@ -134,14 +134,14 @@ func (s Set) Sqrt(a reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// Positive is x, and 0 where x < 0. It is x where x is NaN or a zero: what VMAXPS does for its second operand.
+// Positive is x, and 0 if x < 0. It is x if x is NaN or a zero: VMAXPS returns its second operand then.
 func (s Set) Positive(x, zero reg.VecVirtual) reg.VecVirtual {
 	y := s.Vector()
 	VMAXPS(x, zero, y)
 	return y
 }
 
-// Passed is dy, and 0 where y ≤ 0.
+// Passed is dy, and 0 if y ≤ 0.
 func (s Set) Passed(y, dy, zero reg.VecVirtual) reg.VecVirtual {
 	x := s.Vector()
 	if s.Masks {

@@ -9,7 +9,8 @@ import (
 	"github.com/mmcloughlin/avo/build"
 )
 
-// Enter goes to the folder of a package, given from the repository's root. Generators start in their module's folder.
+// Enter changes to the folder of a package, given from the repository's root. Generators start in their module's
+// folder.
 func Enter(folder string) {
 	log.SetFlags(0)
 	if err := os.Chdir(filepath.Join("..", "..", "..", filepath.FromSlash(folder))); err != nil {
@@ -17,7 +18,7 @@ func Enter(folder string) {
 	}
 }
 
-// Write writes the kernels to kernels_amd64.s, and their declarations to stubs where that names a file.
+// Write writes the kernels to kernels_amd64.s, and their declarations to the file stubs unless it is empty.
 func Write(stubs string) {
 	args := []string{"-out", "kernels_amd64.s"}
 	if stubs != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Codes lie in blocks as package kern says.
+// The layout of codes in blocks, as package kern defines it.
 const (
 	codeBlock  = 32
 	codeWords  = 4 // codes in a lane
@@ -24,16 +24,16 @@ func (e element) column(s isa, u int) int {
 	return u%codeWords*codeLanes + u/codeWords*s.Lanes
 }
 
-// A reader gives the elements of rows as float64s.
+// A reader loads the elements of rows as float64s.
 type reader struct {
 	isa
 	element
 	x           *rows
 	magic, zero [codeWords - 1]Op                // of codes, by word: see decode
-	others      [codeWords - 1]reg.OpmaskVirtual // all words of a vector but one of each lane
+	others      [codeWords - 1]reg.OpmaskVirtual // all words of a vector except one of each lane
 }
 
-// exponents are of the powers of two whose mantissas have their lowest integer bit at bit 0 of a word.
+// exponents are those of the powers of two whose mantissas have their lowest integer bit at bit 0 of a word.
 var exponents = [codeWords - 1]int{52, 36, 20}
 
 func (s isa) reader(e element, x *rows) *reader {
@@ -57,7 +57,8 @@ func (s isa) reader(e element, x *rows) *reader {
 	return k
 }
 
-// columns returns what gives unit u of row r at the columns in hand. Units of a row are asked for in their order.
+// columns returns the function that loads unit u of row r at the current columns. Callers request the units of a row in
+// order.
 func (k *reader) columns(together int, m *mask) func(r, u int) reg.VecVirtual {
 	if !k.coded() {
 		return func(r, u int) reg.VecVirtual { return k.Load(k.x.row(r, u*k.Bytes()), m) }
@@ -72,8 +73,9 @@ func (k *reader) columns(together int, m *mask) func(r, u int) reg.VecVirtual {
 	}
 }
 
-// decode is the codes in a word of each lane. Among the other words of a large power of two a code is added to it, from where
-// subtraction is exact. The highest word, where the exponent is, is moved to the lowest place.
+// decode converts the codes in one word of each lane. It puts a code into that word of a large power of two, which adds
+// the code to the number; subtracting the power is exact. The highest word holds the exponent, so its code moves to the
+// lowest place.
 func (k *reader) decode(raw reg.VecVirtual, word int) reg.VecVirtual {
 	x := k.Vector()
 	switch {

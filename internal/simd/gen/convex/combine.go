@@ -1,6 +1,6 @@
 package main
 
-// combining is arithmetic on vectors V of slices, and on numbers that have names, of either set of instructions.
+// combining is arithmetic on vectors V of slices, and on named numbers, for either set of instructions.
 type combining[V any] interface {
 	in(slice string) V
 	out(slice string, x V)
@@ -10,14 +10,14 @@ type combining[V any] interface {
 	subTimes(y V, number string, x V) // y = y − number·x
 }
 
-// combination is a kernel that goes once along slices, unroll vectors in hand.
+// combination is a kernel with one pass over slices, unroll vectors at a time.
 type combination[V any] struct {
 	name, slices, numbers string
 	unroll                int
 	body                  func(k combining[V])
 }
 
-// combinations are those that [kern.Set] says, beside Dot.
+// combinations are the combinations of [kern.Set], besides Dot.
 func combinations[V any]() []combination[V] {
 	return []combination[V]{
 		{"combine2", "dst x", "a b", 2, func(k combining[V]) {

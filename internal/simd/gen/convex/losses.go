@@ -10,7 +10,7 @@ import (
 	"onlinerna/internal/simd/gen/avx"
 )
 
-// losses makes the kernels of losses at the predictions a·z + b·old: their sum and, of some, their slopes.
+// losses makes the kernels of losses at the predictions a·z + b·old: their sum and, for some, their slopes.
 func (s isa) losses() {
 	for _, slopes := range []bool{false, true} {
 		for _, l := range losses[Op]() {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// maths is arithmetic on variables of type V, of either set of instructions. Numbers have names in memory.
+// maths is arithmetic on variables of type V, for either set of instructions. Numbers have names in memory.
 type maths[V any] interface {
 	number(name string, x float64) V // the last operand of one operation or more
 	copy(x V) V                      // in a variable
@@ -15,10 +15,10 @@ type maths[V any] interface {
 	sub(a, b V) V
 	mul(a, b V) V
 	div(a, b V) V
-	atLeast(x V, name string, least float64) V // NaN where x is
+	atLeast(x V, name string, least float64) V // NaN if x is
 	minusAbs(x V) V
-	negativePart(x V) (part, zero V) // max(−x, 0), NaN where x is, and 0
-	above(x, y, a, b V) V            // a where x > y, otherwise b
+	negativePart(x V) (part, zero V) // max(−x, 0), NaN if x is, and 0
+	above(x, y, a, b V) V            // a if x > y, otherwise b
 
 	plus(y, x V)        // y = y + x
 	minus(y, x V)       // y = y − x
@@ -27,10 +27,10 @@ type maths[V any] interface {
 	addTimes(y, a, b V) // y = y + a·b
 	subTimes(y, a, b V) // y = y − a·b
 	round(y V)          // to an integer
-	scaled(x, n V) V    // x·2ⁿ, in either's place
+	scaled(x, n V) V    // x·2ⁿ, in the register of either
 }
 
-// loss is that of a prediction z for a target y, and its slope where that is asked for.
+// loss computes the loss of a prediction z for a target y, and its slope if requested.
 type loss[V any] struct {
 	name string
 	of   func(m maths[V], z, y V, slopes bool) (value, slope V)
@@ -60,7 +60,7 @@ func logistic[V any](m maths[V], z, y V, slopes bool) (value, slope V) {
 	return value, slope
 }
 
-// exp is e^x for x ≤ 0, of at least the smallest normal number, by x = n ln 2 + r and a polynomial of r.
+// exp is e^x for x ≤ 0, by x = n ln 2 + r and a polynomial of r, limited to the smallest normal number from below.
 func exp[V any](m maths[V], x V) V {
 	t := m.atLeast(x, "least", -708)
 	n := m.mul(t, m.number("log2e", math.Log2E))

@@ -1,4 +1,4 @@
-// Command convex writes the assembly of rna/convex/internal/kern, whose go:generate line runs it.
+// Command convex writes the assembly of rna/convex/internal/kern; the go:generate line there runs it.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"onlinerna/internal/simd/gen/neon"
 )
 
-// neonLanes is the numbers in one of NEON's registers.
+// neonLanes is the number of lanes of a NEON register.
 const neonLanes = 2
 
 // writeNEON writes the kernels for arm64.
@@ -29,20 +29,20 @@ func writeNEON() {
 	}
 }
 
-// neonRows is a kernel over the rows of a matrix and n vectors, some rows together.
+// neonRows is a kernel over the rows of a matrix and n vectors, several rows at a time.
 type neonRows struct {
 	*neon.Func
 	element
 	codes    *neonCodes
 	n        int
 	together int
-	x        []neon.GP // rows, at the columns in hand
+	x        []neon.GP // rows, at the current columns
 	beside   []neon.GP // vectors, likewise
-	numbers  []neon.GP // what each vector has for the rows in hand
-	ahead    neon.GP   // bytes to rows to come, of float64s
+	numbers  []neon.GP // the numbers of each vector for the current rows
+	ahead    neon.GP   // bytes to the next rows, of float64s
 }
 
-// neonKernel writes one: vectors and numbers are names of arguments.
+// neonKernel writes a kernel; vectors and numbers are names of arguments.
 func neonKernel(f *neon.File, name string, n int, e element, vectors, numbers, arguments string, block func(k *neonRows, label string)) {
 	if e.coded() {
 		name = e.prefix + strings.ToUpper(name[:1]) + name[1:]
@@ -81,7 +81,8 @@ func neonKernel(f *neon.File, name string, n int, e element, vectors, numbers, a
 	})
 }
 
-// along goes over the columns: body for so many registers, of which bytes count in the last columns.
+// along loops over the columns. body handles units registers at a time; bytes is less than a full register in the last
+// columns.
 func (k *neonRows) along(label string, unroll int, body func(units, bytes int)) {
 	left := k.Arg("d")
 	loop := func(label string, units, bytes int) {
@@ -115,7 +116,8 @@ func (k *neonRows) neonColumn(u int) int {
 	return u * neonLanes
 }
 
-// reader returns what gives unit u of row r at the columns in hand. Units of a row are asked for in their order.
+// reader returns the function that loads unit u of row r at the current columns. Callers request the units of a row in
+// order.
 func (k *neonRows) reader(bytes int) func(r, u int) neon.Vec {
 	raw := make([]neon.Vec, k.together)
 	return func(r, u int) neon.Vec {
@@ -129,7 +131,7 @@ func (k *neonRows) reader(bytes int) func(r, u int) neon.Vec {
 	}
 }
 
-// neonDots writes what dots does.
+// neonDots writes the NEON version of dots.
 func neonDots(f *neon.File, n int, e element) {
 	neonKernel(f, "dots", n, e, "w", "out", "(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)", func(k *neonRows, label string) {
 		unroll := max(1, 16/(k.n*4))
@@ -168,7 +170,7 @@ func neonDots(f *neon.File, n int, e element) {
 	})
 }
 
-// neonAddRows writes what addRows does.
+// neonAddRows writes the NEON version of addRows.
 func neonAddRows(f *neon.File, n int, e element) {
 	arguments := "(dst *float64, x *%s, a *float64, d, stride, rows, width, pitch, ahead int)"
 	if e.coded() {
@@ -211,7 +213,8 @@ func neonAddRows(f *neon.File, n int, e element) {
 	})
 }
 
-// neonCodes decodes codes: among the other words of a large power of two a code is added to it, from where subtraction is exact.
+// neonCodes decodes codes: it puts a code into a word of a large power of two, which adds the code to the number;
+// subtracting the power is exact.
 type neonCodes struct {
 	*neon.Func
 	magic, zero, word [codeWords - 1]neon.Vec
@@ -227,7 +230,7 @@ func newNEONCodes(k *neon.Func) *neonCodes {
 }
 
 func (c *neonCodes) decode(raw neon.Vec, word int) neon.Vec {
-	if word == codeWords-1 { // where the exponent is
+	if word == codeWords-1 { // the word of the exponent
 		x := c.Op("orr", neon.D2, c.Shifted(neon.D2, raw, -48), c.magic[0])
 		return c.Op("fsub", neon.D2, x, c.zero[0])
 	}

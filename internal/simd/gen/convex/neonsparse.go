@@ -2,9 +2,9 @@ package main
 
 import "onlinerna/internal/simd/gen/neon"
 
-// neonSparse writes what sparse does: the four vectors are two registers.
+// neonSparse writes the NEON version of sparse: the four vectors are two registers.
 func neonSparse(f *neon.File) {
-	// each runs body for the values of the row at hand, which are lanes, and the places of their columns.
+	// each runs body for the values of the current row, as lanes, and the addresses of their columns.
 	each := func(k *neon.Func, values, index, left, base neon.GP, body func(unit int, value neon.Vec, place neon.GP)) {
 		step := func(label string, units int) {
 			k.Turns(label, left, units, func() {
@@ -21,7 +21,7 @@ func neonSparse(f *neon.File) {
 		step("two", 2)
 		step("one", 1)
 	}
-	// rows goes over the rows.
+	// rows loops over the rows.
 	rows := func(k *neon.Func, each func(values, index, count neon.GP)) {
 		start, left := k.Arg("start"), k.Arg("rows")
 		first := k.Load(start, 0)
@@ -37,7 +37,7 @@ func neonSparse(f *neon.File) {
 		k.Branch("NE", "row")
 		k.Ret()
 	}
-	// four is where the numbers of a row are: pitch apart.
+	// four returns the addresses of a row's four numbers, pitch apart.
 	four := func(k *neon.Func, first, pitch neon.GP) (at [4]neon.GP) {
 		at[0] = k.Copy(first)
 		for i := range 3 {
@@ -89,14 +89,14 @@ func neonSparse(f *neon.File) {
 	})
 }
 
-// neonStrips writes what strips does.
+// neonStrips writes the NEON version of strips.
 func neonStrips(f *neon.File) {
 	for _, ones := range []bool{false, true} {
 		names, arguments := [2]string{"stripDots", "stripAddRows"}, ", values *float64, columns *uint16, counts *uint32, "
 		if ones {
 			names, arguments = [2]string{"stripSums", "stripAdds"}, " *float64, columns *uint16, counts *uint32, "
 		}
-		// rows goes over the rows; body sees the values, which are lanes, and the place of a column.
+		// rows loops over the rows; body gets the values, as lanes, and the address of a column.
 		rows := func(k *neon.Func, base neon.GP, before func(), body func(u int, value neon.Vec, place neon.GP), after func()) {
 			var values neon.GP
 			if !ones {

@@ -6,7 +6,7 @@ import (
 	"onlinerna/internal/simd/gen/neon"
 )
 
-// neonStream is a kernel that goes once along slices of d elements.
+// neonStream is a kernel with one pass over slices of d elements.
 type neonStream struct {
 	*neon.Func
 	base        map[string]neon.GP
@@ -36,8 +36,8 @@ func (k *neonStream) subTimes(v neon.Vec, number string, x neon.Vec) {
 	k.SubTimes(v, neon.D2, x, k.number[number], 0)
 }
 
-// neonRun writes a kernel of the given slices and numbers, whose length is an argument. setup gives the code for a register, of
-// which unroll are in hand, and what comes at the end.
+// neonRun writes a kernel of the given slices and numbers, whose length is an argument. setup returns the code for one
+// register, of which the loop takes unroll at a time, and the code at the end.
 func neonRun(f *neon.File, name, slices, numbers, length, result string, unroll int, setup func(k *neonStream) (body func(unit int), finish func())) {
 	names := strings.Fields(slices)
 	signature := "(" + strings.Join(names, ", ") + " *float64, "
@@ -94,7 +94,7 @@ func neonStreams(f *neon.File) {
 	}
 }
 
-// neonLosses writes what losses does.
+// neonLosses writes the NEON version of losses.
 func neonLosses(f *neon.File) {
 	numbers := f.Table("lossNumbers")
 	for _, slopes := range []bool{false, true} {
@@ -124,14 +124,14 @@ func neonLosses(f *neon.File) {
 	}
 }
 
-// neonMaths is arithmetic with numbers that lie in memory. A variable that is set gets another register.
+// neonMaths is arithmetic with numbers in memory. Setting a variable gives it another register.
 type neonMaths struct {
 	*neon.Func
 	numbers *neon.Table
 	table   neon.GP
 }
 
-// neonVariable is in a register, or a number that lies at a place of the table until it is read.
+// neonVariable is in a register, or a number at a place of the table until it is read.
 type neonVariable struct {
 	neon.Vec
 	unread bool

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	most = 4  // vectors that a kernel goes over rows with
-	line = 64 // bytes of cache
+	most = 4  // the largest number of vectors of a kernel over rows
+	line = 64 // bytes of a cache line
 )
 
-// An element is a kind of numbers in a matrix.
+// An element is a type of numbers in a matrix.
 type element struct {
 	prefix, kind string
 	size         int // bytes
@@ -27,7 +27,7 @@ var (
 
 func (e element) coded() bool { return e.size == 2 }
 
-// name is that of a kernel.
+// name is the name of a kernel.
 func (e element) name(kernel string, n int, s isa) string {
 	if e.prefix != "" {
 		kernel = e.prefix + strings.ToUpper(kernel[:1]) + kernel[1:]
@@ -35,7 +35,7 @@ func (e element) name(kernel string, n int, s isa) string {
 	return fmt.Sprintf("%s%d%s", kernel, n, s.Suffix)
 }
 
-// together is the number of rows that a kernel works on at a time with n vectors: as the registers allow.
+// together is the number of rows that a kernel processes at a time with n vectors; the number of registers limits it.
 func (s isa) together(n int, e element) int {
 	if !s.Masks && n > 2 || e.coded() && n > 3 {
 		return 2
@@ -43,7 +43,7 @@ func (s isa) together(n int, e element) int {
 	return 4
 }
 
-// rows are pointers to some rows of a matrix, at the same column.
+// rows are pointers to several rows of a matrix, at the same column.
 type rows struct {
 	at            reg.GPVirtual
 	stride, three reg.GPVirtual // bytes to the next row, and three times that
@@ -59,7 +59,7 @@ func (r *rows) row(i, disp int) Mem {
 	return Mem{Base: r.at, Index: r.stride, Scale: uint8(i), Disp: disp}
 }
 
-// beside are pointers to vectors one beside the other.
+// beside are pointers to adjacent vectors.
 type beside struct{ at, pitch, three reg.GPVirtual }
 
 func besides(name, pitch string) *beside {
@@ -78,21 +78,21 @@ func (b *beside) vector(i, disp int) Mem {
 	return Mem{Base: b.at, Index: b.pitch, Scale: uint8(i), Disp: disp}
 }
 
-// elements is a number of elements of so many bytes, in bytes.
+// elements loads a number of elements of the given size, and returns it in bytes.
 func elements(name string, size int) reg.GPVirtual {
 	n := Load(Param(name), GP64()).(reg.GPVirtual)
 	IMUL3Q(U32(uint32(size)), n, n)
 	return n
 }
 
-// A pointer is moved along by elements of so many bytes.
+// A pointer moves along elements of the given size.
 type pointer struct {
 	reg.GPVirtual
 	size int
 }
 
-// along goes over the columns of rows: body for steps of unroll vectors, of one, and of the masked rest. It moves the
-// pointers, and back.
+// along loops over the columns of rows: it runs body for steps of unroll vectors, of one vector, and of the masked
+// rest. It moves the pointers, and back.
 func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, body func(units int, m *mask)) {
 	left := Load(Param("d"), GP64()).(reg.GPVirtual)
 	loop := func(label string, units int) {
@@ -127,7 +127,7 @@ func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, bod
 	}
 }
 
-// tail is the mask of the columns that fill no vector. There are none of codes.
+// tail is the mask of the columns behind the last whole vector. Codes have no such columns.
 func (s isa) tail(e element) *mask {
 	if e.coded() {
 		return nil
@@ -137,7 +137,7 @@ func (s isa) tail(e element) *mask {
 	return s.First(n)
 }
 
-// dots makes the kernel of products of rows with n vectors.
+// dots makes the kernel that multiplies rows by n vectors.
 func (s isa) dots(n int, e element) {
 	TEXT(e.name("dots", n, s), NOSPLIT, fmt.Sprintf("func(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)", e.kind))
 	Pragma("noescape")

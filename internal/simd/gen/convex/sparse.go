@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sparse makes the kernels of compressed rows with four vectors at once, whose elements of one number lie side by side.
-// Rows go from start[0] to start[rows] in values and index.
+// sparse makes the kernels that multiply compressed rows by four vectors at once, whose elements with the same index
+// are adjacent. Rows occupy start[0] to start[rows] in values and index.
 func (s isa) sparse() {
 	// each runs body for the values of a row, two at a time.
 	each := func(index, at, end reg.GPVirtual, body func(unit int, column reg.GPVirtual)) {

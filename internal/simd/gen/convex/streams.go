@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// stream is a kernel that goes once along slices of d elements.
+// stream is a kernel with one pass over slices of d elements.
 type stream struct {
 	isa
 	base map[string]reg.Register
@@ -39,8 +39,8 @@ func (k *stream) subTimes(y reg.VecVirtual, number string, x reg.VecVirtual) {
 	VFNMADD231PD(x, k.number[number], y)
 }
 
-// stream makes a kernel of the given slices and numbers. setup gives the code for a vector, of which unroll are
-// in hand, and what comes at the end.
+// stream makes a kernel of the given slices and numbers. setup returns the code for one vector, of which the loop takes
+// unroll at a time, and the code at the end.
 func (s isa) stream(name, slices, numbers, result string, unroll int, setup func(k *stream) (body func(unit int), finish func())) {
 	names := strings.Fields(slices)
 	signature := "func(" + strings.Join(names, ", ") + " *float64, "

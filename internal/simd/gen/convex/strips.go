@@ -6,7 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// strips makes the kernels of strips of compressed rows with four vectors at once: with values, and where all of them are 1.
+// strips makes the kernels that multiply strips of compressed rows by four vectors at once: with values, and for values
+// that are all 1.
 func (s isa) strips() {
 	for _, ones := range []bool{false, true} {
 		s.stripDots(ones)
@@ -14,7 +15,8 @@ func (s isa) strips() {
 	}
 }
 
-// stripRows goes over rows whose columns are counted by fours. Its bodies see four columns, as offsets in eights of bytes, and the unit in hand.
+// stripRows loops over rows whose columns are counted in fours. Its bodies get four columns, as offsets in units of
+// eight bytes, and the current unit.
 func (s isa) stripRows(ones bool, before func(), each func(unit int, column, values reg.GPVirtual), after func()) {
 	var values reg.GPVirtual
 	if !ones {

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// upsample writes two samples for each of n, a multiple of 16. The samples before and after them are read.
+// upsample writes two samples for each of n, a multiple of 16. It also reads the samples before and after them.
 func upsample(name string, far bool) {
 	signature, even, odd, shift := "func(out, near *uint8, n int)", words("one", 1), words("two", 2), uint64(2)
 	if far {
@@ -24,7 +24,7 @@ func upsample(name string, far bool) {
 		rounds[i] = load(m)
 	}
 	Label("loop")
-	// sample is the sum of three times the near row and once the far one, or the sample itself.
+	// sample is three times the near row plus the far one, or the sample itself.
 	sample := func(offset int) reg.VecVirtual {
 		x := YMM()
 		VPMOVZXBW(Mem{Base: near, Disp: offset}, x)

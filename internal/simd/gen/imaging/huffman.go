@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// As in package kern.
+// The constants of package kern.
 const (
 	lookBits   = 10
 	firstBits  = 9
@@ -57,7 +57,7 @@ func (r *reader) store() {
 	MOVQ(r.n, Mem{Base: r.bits, Disp: 16})
 }
 
-// fill is Bits.Fill within the data.
+// fill is Bits.Fill, except at the end of the data.
 func (r *reader) fill() {
 	v, t := GP64(), GP64()
 	MOVQ(Mem{Base: r.p}, v)
@@ -71,7 +71,7 @@ func (r *reader) fill() {
 	ORQ(Imm(56), r.n)
 }
 
-// value takes a value of size bits.
+// value reads a value of size bits.
 func (r *reader) value(size reg.GPVirtual) reg.GPVirtual {
 	v, t, sign := GP64(), GP64(), GP64()
 	MOVQ(r.acc, v)
@@ -79,7 +79,7 @@ func (r *reader) value(size reg.GPVirtual) reg.GPVirtual {
 	MOVQ(U32(63), t)
 	SUBQ(size, t)
 	SHRXQ(t, v, v)
-	// Where the first bit is 0 the value is negative: less 2^size − 1.
+	// A value whose first bit is 0 is negative: subtract 2^size − 1.
 	MOVQ(r.acc, sign)
 	NOTQ(sign)
 	SARQ(Imm(63), sign)
@@ -93,7 +93,7 @@ func (r *reader) value(size reg.GPVirtual) reg.GPVirtual {
 	return v
 }
 
-// difference is package kern's; it goes to long at a long code.
+// difference is package kern's; it jumps to long at a long code.
 func (r *reader) difference(long string) {
 	first, i, e, size := param("first").(reg.GPVirtual), GP64(), GP64(), GP64()
 	MOVQ(r.acc, i)
@@ -169,7 +169,7 @@ func blocks() {
 	put(field(4), at)
 	put(field(6), next)
 	JMP(LabelRef("done"))
-	Label("first") // it ends the block; a second one is another block's
+	Label("first") // it ends the block; a second one belongs to another block
 	MOVBLZX(field(3), e.As32())
 	SHLXQ(e, old, r.acc)
 	SUBQ(e, r.n)

@@ -62,7 +62,7 @@ func idct() {
 	RET()
 }
 
-// pass transforms along the registers, as butterflies and what follows it in idct.go.
+// pass transforms along the registers, as butterflies in idct.go and the code after it.
 func pass(c [8]reg.VecVirtual, round int32, shift uint64, name string) (out [8]reg.VecVirtual) {
 	mul := func(x reg.VecVirtual, fix int32, name string) reg.VecVirtual {
 		y := YMM()
@@ -141,7 +141,7 @@ func idct4() {
 	// Column i of the samples so far, in the lower half of register i.
 	for i := range 4 {
 		c[i] = s[i]
-		c[4+i] = s[i] // of no matter, but defined
+		c[4+i] = s[i] // unused, but defined
 	}
 	c = transpose(c)
 	const shift = constBits + pass1Bits + 4

@@ -1,4 +1,4 @@
-// Command imaging writes the assembly of data/imaging/internal/kern, whose go:generate line runs it.
+// Command imaging writes the assembly of data/imaging/internal/kern; the go:generate line there runs it.
 package main
 
 import (
@@ -44,7 +44,7 @@ func words(name string, v int16) Mem {
 	})
 }
 
-// octets is a vector in memory; both halves are b where that has 16 bytes.
+// octets is a vector in memory; both halves are b if b has 16 bytes.
 func octets(name string, b []byte) Mem {
 	return data(name, func() {
 		for i := range 32 {

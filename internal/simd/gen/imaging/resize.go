@@ -6,14 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Coefficients of 22 fractional bits are parted into high and low ones, which 16 bits hold: see SplitBits.
+// Coefficients of 22 fractional bits are split into high and low parts of 16 bits: see SplitBits.
 const (
 	precision = 22
 	splitBits = 11
 )
 
-// across resamples n pixels of three channels, two at a time. Each has pairs of taps from byte starts[i] of in on. For two
-// pixels and a pair coef holds four times 8 words: high parts of either pixel, low parts of either.
+// across resamples n pixels of three channels, two at a time. Each pixel has pairs of taps from byte starts[i] of in
+// on. For two pixels and a pair, coef holds four times 8 words: the high parts of either pixel, then the low parts.
 func across() {
 	TEXT("acrossAVX2", NOSPLIT, "func(out, in *uint8, starts *int32, coef *int16, pairs, n int)")
 	out, in := param("out").(reg.GPVirtual), param("in").(reg.GPVirtual)
@@ -63,8 +63,8 @@ func across() {
 	RET()
 }
 
-// down writes the weighted sums of 2·pairs rows, stride bytes apart, n of them, a multiple of 32. For a pair coef holds the
-// high parts of both taps, 16 bits each, and the low ones.
+// down writes n weighted sums of 2·pairs rows that are stride bytes apart; n is a multiple of 32. For a pair coef holds
+// the high parts of both taps, 16 bits each, and then the low parts.
 func down() {
 	TEXT("downAVX2", NOSPLIT, "func(out, in *uint8, stride int, coef *uint32, pairs, n int)")
 	out, in := param("out").(reg.GPVirtual), param("in").(reg.GPVirtual)

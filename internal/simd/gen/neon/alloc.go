@@ -10,9 +10,9 @@ import (
 // register is a virtual register.
 type register struct {
 	vector bool
-	number int // of the physical one
+	number int // of the physical register
 
-	first, last int // instructions that write and use it
+	first, last int // the first instruction that writes it, the last that uses it
 	used        bool
 }
 
@@ -22,7 +22,7 @@ type (
 	GP  struct{ r *register }
 )
 
-// instruction is a line of assembly: text with verbs for its operands, a label, or a jump to one.
+// instruction is a line of assembly: text with verbs for its operands, a label, or a jump to a label.
 type instruction struct {
 	label  string
 	target string
@@ -31,7 +31,7 @@ type instruction struct {
 	writes []*register
 }
 
-// physical are the registers that kernels may use. R16 to R18 and those from R26 on have uses of their own.
+// physical are the registers that kernels may use. R16 to R18 and those from R26 on are reserved.
 var (
 	general = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 19, 20, 21, 22, 23, 24, 25}
 	vectors = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}
@@ -46,8 +46,9 @@ func (k *Func) register(vector bool) *register {
 	return r
 }
 
-// intervals finds from where to where each register has its value. One that has it where a loop begins has it throughout. That
-// a value made in one turn of a loop is for the next turn, by a jump over where it is made, they do not see: it is a panic.
+// intervals finds the range of instructions over which each register holds its value. A register that holds a value at
+// the start of a loop keeps it throughout the loop. intervals cannot follow a value from one turn of a loop to the next
+// if a jump skips the write: it panics.
 func (k *Func) intervals() {
 	labels := make(map[string]int)
 	for i, c := range k.code {
@@ -102,8 +103,8 @@ func (k *Func) intervals() {
 	}
 }
 
-// allocate gives virtual registers physical ones, in the order in which they are first written. A register may be that of an
-// operand that is read for the last time by the instruction that writes it.
+// allocate assigns physical registers in the order in which virtual ones are first written. An instruction may write to
+// the register of an operand that it reads for the last time.
 func (k *Func) allocate() {
 	k.intervals()
 	order := slices.DeleteFunc(slices.Clone(k.regs), func(r *register) bool { return r.first < 0 })
@@ -121,7 +122,7 @@ func (k *Func) allocate() {
 			live = slices.DeleteFunc(live, func(o *register) bool {
 				done := o.last <= r.first && !(o.last == r.first && slices.Contains(k.code[r.first].writes, o))
 				if done {
-					free = append(free, o.number) // which has rested longest
+					free = append(free, o.number) // the one free for longest is at the front
 				}
 				return done
 			})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// kernel writes a kernel without putting it anywhere, and returns it.
+// kernel writes a kernel and returns it, without a file.
 func kernel(signature string, body func(k *Func)) *Func {
 	k := &Func{name: "test", file: New("test")}
 	k.layout(signature)
@@ -16,7 +16,7 @@ func kernel(signature string, body func(k *Func)) *Func {
 	return k
 }
 
-// panics is what f panics with.
+// panics returns the message of f's panic.
 func panics(f func()) (message string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -49,7 +49,7 @@ func TestNestedLoops(t *testing.T) {
 		k.StoreVec(16, sum, x, 0)
 		k.SubsI(m, m, 1)
 		k.Branch("NE", "inner")
-		for range len(vectors) - 1 { // all registers but that of the value
+		for range len(vectors) - 1 { // all registers except the value's
 			outer = append(outer, k.LoadVec(16, x, 0))
 		}
 		for _, v := range outer {
@@ -66,7 +66,7 @@ func TestNestedLoops(t *testing.T) {
 	}
 }
 
-// Both registers that an instruction writes are its own, if one is read by nothing too.
+// Each register that an instruction writes is its own, even if nothing reads one of them.
 func TestTwoWrites(t *testing.T) {
 	var a, b Vec
 	var live []Vec
@@ -87,7 +87,8 @@ func TestTwoWrites(t *testing.T) {
 	}
 }
 
-// Where all registers are taken a result takes that of an operand that is not read again, and there must be one.
+// If all registers are taken, a result takes the register of an operand that is not read again; without such an operand
+// the generator panics.
 func TestAllRegisters(t *testing.T) {
 	add := func(values int) (first, sum Vec) {
 		kernel("(x *float32)", func(k *Func) {
@@ -110,7 +111,8 @@ func TestAllRegisters(t *testing.T) {
 	wantPanic(t, "33 vectors", "one register too many", func() { add(len(vectors) + 1) })
 }
 
-// Code that would read a register that nothing wrote, or that was written in an earlier turn of a loop, is not written.
+// The generator refuses code that would read a register that nothing wrote, or that was written in an earlier turn of a
+// loop.
 func TestMistakes(t *testing.T) {
 	wantPanic(t, "a register that is not written", "reads what nothing wrote", func() {
 		kernel("(x *float32)", func(k *Func) { k.StoreVec(16, k.vec(), k.Arg("x"), 0) })

@@ -1,8 +1,8 @@
-// Package neon writes kernels in Go's assembler for arm64, with their declarations: what avo is for amd64.
+// Package neon writes kernels in Go's assembler for arm64, with their declarations, as avo does for amd64.
 //
-// A kernel is a function that is called once and puts instructions one after the other. Registers are virtual: an
-// instruction that makes a value returns a new one, and what cannot fit at once into those that there are is a panic. Where
-// Go's assembler has no name for an instruction it is written as a word, beside its name in the manual.
+// A kernel is a function that is called once and emits instructions in order. Registers are virtual: an instruction
+// that makes a value returns a new one; values that exceed the physical registers cause a panic. An instruction that
+// Go's assembler lacks is written as a word, beside its name in the manual.
 package neon
 
 import (
@@ -16,7 +16,7 @@ import (
 	"slices"
 )
 
-// File is a file of kernels and one of their declarations.
+// File is a file of kernels with the file of their declarations.
 type File struct {
 	pkg        string
 	text, decl bytes.Buffer
@@ -46,10 +46,11 @@ func (f *File) Write(text, decl, more string) error {
 	return os.WriteFile(text, []byte(header+"#include \"textflag.h\"\n"+f.data.String()+f.text.String()), 0o644)
 }
 
-// Func makes a kernel of the given name and signature, which begins with its parameters' bracket. body puts its instructions.
+// Func makes a kernel of the given name and signature, which begins with the parenthesis of its parameters. body emits
+// its instructions.
 func (f *File) Func(name, signature string, body func(k *Func)) { f.FuncWith(0, name, signature, body) }
 
-// FuncWith is Func with so many bytes of memory of its own: see [Func.Memory].
+// FuncWith is Func with memory bytes of local memory: see [Func.Memory].
 func (f *File) FuncWith(memory int, name, signature string, body func(k *Func)) {
 	k := &Func{name: name, memory: memory, file: f}
 	k.layout(signature)
@@ -73,10 +74,10 @@ type Func struct {
 
 type argument struct{ offset, size int }
 
-// sizes of types in arguments; others are pointers.
+// sizes of types in arguments; other types are pointers.
 var sizes = map[string]int{"int": 8, "uint64": 8, "float64": 8, "uint32": 4, "int32": 4, "float32": 4, "bool": 1, "uintptr": 8}
 
-// layout finds where arguments and the result lie.
+// layout computes the offsets of arguments and the result.
 func (k *Func) layout(signature string) {
 	e, err := parser.ParseExpr("func" + signature)
 	if err != nil {
@@ -115,10 +116,10 @@ func (k *Func) layout(signature string) {
 	k.size = at
 }
 
-// Label puts a label. A name may be that of one label in a kernel.
+// Label places a label. A kernel may use a name once.
 func (k *Func) Label(name string) { k.code = append(k.code, instruction{label: name}) }
 
-// NewLabel is a name that no other label has.
+// NewLabel returns a name that no other label has.
 func (k *Func) NewLabel(stem string) string {
 	k.labels++
 	return fmt.Sprintf("%s%d", stem, k.labels)
@@ -129,20 +130,20 @@ func (f *File) Constant(name string, words [4]uint32) Symbol {
 	return f.constant(name, []uint64{uint64(words[1])<<32 | uint64(words[0]), uint64(words[3])<<32 | uint64(words[2])})
 }
 
-// Table is numbers in memory, each in both lanes of 16 bytes.
+// Table is a table of numbers in memory, each in both lanes of 16 bytes.
 type Table struct {
 	Symbol Symbol
 	longs  []uint64
 }
 
-// Table makes one. It has the numbers that are asked for until the file is written.
+// Table makes a table. It collects the requested numbers until the file is written.
 func (f *File) Table(name string) *Table {
 	t := &Table{Symbol: symbol(name)}
 	f.tables = append(f.tables, t)
 	return t
 }
 
-// Place is where x lies.
+// Place is the offset of x in the table.
 func (t *Table) Place(x float64) (offset int) {
 	bits := math.Float64bits(x)
 	i := slices.Index(t.longs, bits)
@@ -162,7 +163,7 @@ func (f *File) constant(name string, longs []uint64) Symbol {
 	return s
 }
 
-// write puts longs in memory.
+// write emits longs as data.
 func (f *File) write(s Symbol, longs []uint64) {
 	for i, x := range longs {
 		fmt.Fprintf(&f.data, "\nDATA %s+%d(SB)/8, $%#016x", s, 8*i, x)
@@ -170,8 +171,8 @@ func (f *File) write(s Symbol, longs []uint64) {
 	fmt.Fprintf(&f.data, "\nGLOBL %s(SB), RODATA|NOPTR, $%d\n", s, 8*len(longs))
 }
 
-// Symbol is the name of something in memory.
+// Symbol is the name of an object in memory.
 type Symbol string
 
-// symbol is one that no other file sees.
+// symbol returns a name that is local to the file.
 func symbol(name string) Symbol { return Symbol(name + "<>") }

@@ -14,7 +14,7 @@ func regs(gs ...GP) (list []*register) {
 	return list
 }
 
-// Arg is an argument: of a slice its elements, name_base, or their number, name_len.
+// Arg loads an argument; for slices, name_base is the elements and name_len their number.
 func (k *Func) Arg(name string) GP { g := k.gp(); k.ArgTo(g, name); return g }
 
 // ArgTo sets g to an argument.
@@ -32,7 +32,7 @@ func (k *Func) argument(name string) argument {
 	return a
 }
 
-// Scalar is an argument that is a number, in lane 0.
+// Scalar loads an argument that is a number into lane 0.
 func (k *Func) Scalar(name string) Vec {
 	a, v := k.argument(name), k.vec()
 	op := map[int]string{8: "FMOVD", 4: "FMOVS"}[a.size]
@@ -59,21 +59,22 @@ func (k *Func) ReturnScalar(v Vec) {
 // Ret ends the kernel.
 func (k *Func) Ret() { k.put(nil, nil, func() string { return "RET" }) }
 
-// Memory is the address of the kernel's own memory.
+// Memory is the address of the kernel's local memory.
 func (k *Func) Memory() GP {
 	g := k.gp()
 	k.put(regs(g), nil, func() string { return fmt.Sprintf("MOVD $memory-%d(SP), %v", k.memory, g) })
 	return g
 }
 
-// Address is that of a symbol.
+// Address is the address of a symbol.
 func (k *Func) Address(s Symbol, offset int) GP {
 	g := k.gp()
 	k.put(regs(g), nil, func() string { return fmt.Sprintf("MOVD $%s+%d(SB), %v", s, offset, g) })
 	return g
 }
 
-// Int is a number, Copy another register with the same; Set sets one, SetInt too.
+// Int returns a register with a number, Copy one with the value of another; Set and SetInt do the same to an existing
+// register.
 func (k *Func) Int(x int) GP   { g := k.gp(); k.SetInt(g, x); return g }
 func (k *Func) Copy(g GP) GP   { x := k.gp(); k.Set(x, g); return x }
 func (k *Func) Set(g, from GP) { k.op("MOVD", g, from) }
@@ -84,7 +85,7 @@ func (k *Func) op(name string, g, a GP) {
 	k.put(regs(g), regs(a), func() string { return fmt.Sprintf("%s %v, %v", name, a, g) })
 }
 
-// Load reads 8 bytes, LoadWord 4 and LoadHalf 2, filled up with zeros.
+// Load reads 8 bytes, LoadWord 4 and LoadHalf 2, extended with zeros.
 func (k *Func) Load(base GP, offset int) GP     { return k.load("MOVD", base, offset) }
 func (k *Func) LoadWord(base GP, offset int) GP { return k.load("MOVWU", base, offset) }
 func (k *Func) LoadHalf(base GP, offset int) GP { return k.load("MOVHU", base, offset) }
@@ -102,8 +103,8 @@ func (k *Func) immediate(name string, g, a GP, x int) {
 	k.put(regs(g), regs(a), func() string { return fmt.Sprintf("%s $%d, %v, %v", name, x, a, g) })
 }
 
-// Add sets g to a + b, Sub to a − b, Mul to a · b, AddI to a + x, AddShift to a + b·2ⁿ, Shift to a·2ⁿ, ShiftRight
-// to a/2ⁿ, And to the bits that a and x have.
+// Add sets g to a + b, Sub to a − b, Mul to a · b, AddI to a + x, AddShift to a + b·2ⁿ, Shift to a·2ⁿ, ShiftRight to
+// a/2ⁿ, And to a & x.
 func (k *Func) Add(g, a, b GP)            { k.three("ADD", g, a, b) }
 func (k *Func) Sub(g, a, b GP)            { k.three("SUB", g, a, b) }
 func (k *Func) Mul(g, a, b GP)            { k.three("MUL", g, a, b) }
@@ -115,10 +116,10 @@ func (k *Func) AddShift(g, a, b GP, n int) {
 	k.put(regs(g), regs(a, b), func() string { return fmt.Sprintf("ADD %v<<%d, %v, %v", b, n, a, g) })
 }
 
-// SubsI sets g to a − x for a branch that asks how the difference compares with 0.
+// SubsI sets g to a − x, and the flags for a branch that compares the difference with 0.
 func (k *Func) SubsI(g, a GP, x int) { k.immediate("SUBS", g, a, x) }
 
-// AddsI is the same of AddI.
+// AddsI is AddI that sets the flags likewise.
 func (k *Func) AddsI(g, a GP, x int) { k.immediate("ADDS", g, a, x) }
 
 // Compare compares a with b for a branch or a choice, CompareI with x.
@@ -129,12 +130,12 @@ func (k *Func) CompareI(a GP, x int) {
 	k.put(nil, regs(a), func() string { return fmt.Sprintf("CMP $%d, %v", x, a) })
 }
 
-// Choose sets g to a where the condition holds, otherwise to b.
+// Choose sets g to a if the condition holds, otherwise to b.
 func (k *Func) Choose(condition string, g, a, b GP) {
 	k.put(regs(g), regs(a, b), func() string { return fmt.Sprintf("CSEL %s, %v, %v, %v", condition, a, b, g) })
 }
 
-// Branch jumps where the condition holds: EQ, NE, LT, LE, GT, GE, or none.
+// Branch jumps if the condition holds: EQ, NE, LT, LE, GT, GE, or none for always.
 func (k *Func) Branch(condition, label string) {
 	op := "B"
 	if condition != "" {
@@ -143,7 +144,7 @@ func (k *Func) Branch(condition, label string) {
 	k.code = append(k.code, instruction{target: label, render: func() string { return op + " " + label }})
 }
 
-// IfZero and IfNot jump where g is 0 and where it is not, IfNoBit where bit n is not set.
+// IfZero and IfNot jump if g is 0 and if it is not, IfNoBit if bit n is not set.
 func (k *Func) IfZero(g GP, label string)         { k.test("CBZ", g, label) }
 func (k *Func) IfNot(g GP, label string)          { k.test("CBNZ", g, label) }
 func (k *Func) IfNoBit(n int, g GP, label string) { k.test(fmt.Sprintf("TBZ $%d,", n), g, label) }
@@ -151,7 +152,7 @@ func (k *Func) test(op string, g GP, label string) {
 	k.code = append(k.code, instruction{target: label, reads: regs(g), render: func() string { return fmt.Sprintf("%s %v, %s", op, g, label) }})
 }
 
-// Turns runs body as often as there are step in left, which counts down to what remains. Labels begin with the name.
+// Turns runs body once for each whole step in left, which counts down to the remainder. Labels begin with the name.
 func (k *Func) Turns(name string, left GP, step int, body func()) {
 	k.SubsI(left, left, step)
 	k.Branch("LT", name+"End")
@@ -163,7 +164,7 @@ func (k *Func) Turns(name string, left GP, step int, body func()) {
 	k.AddI(left, left, step)
 }
 
-// Fetch reads ahead what lies at an address.
+// Fetch prefetches memory at an address.
 func (k *Func) Fetch(base GP, offset int) {
 	k.put(nil, regs(base), func() string { return fmt.Sprintf("PRFM %d(%v), PLDL1KEEP", offset, base) })
 }

@@ -2,10 +2,11 @@ package neon
 
 import "fmt"
 
-// moves are the instructions that move so many bytes of a register, and what the manual calls those.
+// moves maps a number of bytes to the instruction that moves that part of a register, and to the register's letter in
+// the manual.
 var moves = map[int]struct{ golang, letter string }{16: {"FMOVQ", "q"}, 8: {"FMOVD", "d"}, 4: {"FMOVS", "s"}}
 
-// LoadVec reads 16 bytes of memory, or the first 8 or 4 and zeros. The offset is a multiple of bytes.
+// LoadVec reads 16 bytes of memory, or 8 or 4 bytes followed by zeros. The offset is a multiple of bytes.
 func (k *Func) LoadVec(bytes int, base GP, offset int) Vec {
 	v := k.vec()
 	k.LoadTo(v, bytes, base, offset)
@@ -32,7 +33,7 @@ func (k *Func) move(bytes, offset int) string {
 	return m.golang
 }
 
-// LoadShort reads 2 bytes of memory, and zeros; StoreShort writes the first 2 of v.
+// LoadShort reads 2 bytes of memory, followed by zeros; StoreShort writes the first 2 bytes of v.
 func (k *Func) LoadShort(base GP) Vec {
 	v := k.vec()
 	k.put(vecs(v), regs(base), func() string { return short("ldr", 0x7d400000, v, base) })
@@ -55,7 +56,7 @@ func (k *Func) LoadTwo(base GP, offset int) (a, b Vec) {
 	return a, b
 }
 
-// StoreTwo writes them.
+// StoreTwo writes a and b to 32 bytes of memory. The offset is a multiple of 16, up to 1008.
 func (k *Func) StoreTwo(a, b Vec, base GP, offset int) {
 	k.two(offset)
 	k.put(nil, append(vecs(a, b), base.r), func() string { return fmt.Sprintf("FSTPQ (%s, %s), %d(%v)", a.f(), b.f(), offset, base) })
@@ -67,7 +68,7 @@ func (k *Func) two(offset int) {
 	}
 }
 
-// LoadLane reads lane i of v, and leaves the others; StoreLane writes it.
+// LoadLane reads lane i of v and keeps the others; StoreLane writes it.
 func (k *Func) LoadLane(s Shape, v Vec, i int, base GP) {
 	k.put(vecs(v), append(vecs(v), base.r), func() string { return fmt.Sprintf("VLD1 (%v), %v.%s[%d]", base, v, upper(s), i) })
 }
@@ -78,10 +79,10 @@ func (k *Func) StoreLane(s Shape, v Vec, i int, base GP) {
 
 func upper(s Shape) string { return [...]string{"S", "D"}[s] }
 
-// near are the loads with an offset that counts bytes.
+// near are the loads with an offset in bytes.
 var near = map[int]uint32{16: 0x3cc00000, 8: 0xfc400000, 4: 0xbc400000}
 
-// LoadNear is LoadVec at any offset up to 255: models of some cores count an operation less for it.
+// LoadNear is LoadVec at any offset up to 255: models of some cores count one operation less for it.
 func (k *Func) LoadNear(bytes int, base GP, offset int) Vec {
 	if offset < 0 || offset > 255 {
 		panic(fmt.Sprintf("%s: offset %d", k.name, offset))
@@ -93,7 +94,7 @@ func (k *Func) LoadNear(bytes int, base GP, offset int) Vec {
 	return v
 }
 
-// LoadNext is LoadVec at base, which is moved behind what it read.
+// LoadNext is LoadVec at base, and moves base behind the bytes that it read.
 func (k *Func) LoadNext(bytes int, base GP) Vec {
 	v := k.vec()
 	m := k.move(bytes, 0)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Shape is how a register is cut into lanes.
+// Shape is the division of a register into lanes.
 type Shape int
 
 // The shapes: four of 32 bits, two of 64.
@@ -18,13 +18,13 @@ const (
 func (s Shape) manual() string { return [...]string{"4s", "2d"}[s] }
 func (s Shape) golang() string { return [...]string{"S4", "D2"}[s] }
 
-// lane is the letter of one.
+// lane is the letter of a lane.
 func (s Shape) lane() string { return [...]string{"s", "d"}[s] }
 
 // Bytes is the size of a register.
 const Bytes = 16
 
-// size is that of a lane, in bytes.
+// size is the size of a lane, in bytes.
 func (s Shape) size() int { return [...]int{4, 8}[s] }
 
 func vecs(vs ...Vec) (list []*register) {
@@ -36,11 +36,11 @@ func vecs(vs ...Vec) (list []*register) {
 
 // operation is an instruction of two or three registers of one shape.
 type operation struct {
-	code   [2]uint32 // by shape; 0 where there is none
+	code   [2]uint32 // by shape; 0 for none
 	golang string    // its name in Go's assembler
 	unary  bool
-	bits   bool // whether lanes do not matter
-	adds   bool // whether it reads what it writes
+	bits   bool // lanes do not matter
+	adds   bool // reads its destination too
 }
 
 func float(code uint32) operation { return operation{code: [2]uint32{code, code | 1<<22}} }
@@ -76,14 +76,14 @@ var operations = map[string]operation{
 	"bic": logic(0x4e601c00, ""), "bsl": logic(0x6e601c00, "VBSL").onto(), "bit": logic(0x6ea01c00, "VBIT").onto(),
 }
 
-// Op is a new register with what an operation of the manual's name makes of one or two others.
+// Op applies an operation, by the manual's name, to one or two registers and returns a new one.
 func (k *Func) Op(name string, s Shape, from ...Vec) Vec {
 	v := k.vec()
 	k.Into(v, name, s, from...)
 	return v
 }
 
-// Into puts it into v. Operations such as fmla read v too.
+// Into is Op with the result in v. Operations such as fmla read v too.
 func (k *Func) Into(v Vec, name string, s Shape, from ...Vec) {
 	o, ok := operations[name]
 	if !ok || o.code[s] == 0 || len(from) != 2 && !o.unary || o.unary && len(from) != 1 {
@@ -112,7 +112,7 @@ func (k *Func) Into(v Vec, name string, s Shape, from ...Vec) {
 // zeroCompares compare with 0.
 var zeroCompares = map[string]uint32{"fcmle": 0x6ea0d800, "fcmlt": 0x4ea0e800}
 
-// CompareZero sets the lanes of v to ones where it compares so with 0.
+// CompareZero returns lanes of ones where a compares with 0 as named, and of zeros elsewhere.
 func (k *Func) CompareZero(name string, s Shape, a Vec) Vec {
 	v := k.vec()
 	code, ok := zeroCompares[name]
@@ -126,7 +126,7 @@ func (k *Func) CompareZero(name string, s Shape, a Vec) Vec {
 	return v
 }
 
-// element is the fields of an instruction that has lane i of b.
+// element is the fields of an instruction that select lane i of b.
 func element(s Shape, b Vec, i int) uint32 {
 	if s == D2 {
 		return b.n()<<16 | uint32(i)<<11
@@ -145,7 +145,7 @@ func (k *Func) byElement(name string, code uint32, s Shape, adds bool, v, a, b V
 	})
 }
 
-// AddTimes adds a times lane i of b to v, SubTimes subtracts it, both rounding once. Times is a times lane i of b.
+// AddTimes adds a times lane i of b to v, SubTimes subtracts it, both with one rounding. Times is a times lane i of b.
 func (k *Func) AddTimes(v Vec, s Shape, a, b Vec, i int) {
 	k.byElement("fmla", 0x4f801000, s, true, v, a, b, i)
 }
@@ -158,7 +158,7 @@ func (k *Func) Times(s Shape, a, b Vec, i int) Vec {
 	return v
 }
 
-// plain is an instruction of two registers with shapes of their own.
+// plain is an instruction of two registers with separate shapes.
 func (k *Func) plain(v Vec, adds bool, code uint32, manual string, a Vec) {
 	reads := vecs(a)
 	if adds {
@@ -182,7 +182,7 @@ func (k *Func) Double(a Vec) Vec {
 	return v
 }
 
-// Singles rounds two vectors of two numbers to one of four.
+// Singles rounds two vectors of two numbers to one vector of four.
 func (k *Func) Singles(lo, hi Vec) Vec {
 	v := k.vec()
 	k.plain(v, false, 0x0e616800, "fcvtn v%d.2s, v%d.2d", lo)
@@ -190,7 +190,7 @@ func (k *Func) Singles(lo, hi Vec) Vec {
 	return v
 }
 
-// Shifted is a with lanes moved by n bits: up, or down with zeros.
+// Shifted is a with each lane shifted by n bits: up, or down with zeros.
 func (k *Func) Shifted(s Shape, a Vec, n int) Vec {
 	v := k.vec()
 	bits := 8 * s.size()
@@ -237,7 +237,7 @@ func (k *Func) Pair(a Vec) Vec {
 	return v
 }
 
-// Same is another register with what is in a.
+// Same is another register with the value of a.
 func (k *Func) Same(a Vec) Vec { v := k.vec(); k.Move(v, a); return v }
 
 // Move sets v to a.
@@ -257,7 +257,7 @@ func (k *Func) Ones() Vec {
 	return v
 }
 
-// All is lane i of a in all lanes, AllOf a general register.
+// All copies lane i of a to all lanes, AllOf a general register.
 func (k *Func) All(s Shape, a Vec, i int) Vec {
 	v := k.vec()
 	k.put(vecs(v), vecs(a), func() string {
@@ -275,7 +275,7 @@ func (k *Func) AllOf(s Shape, g GP) Vec {
 // Bits is a vector full of a constant.
 func (k *Func) Bits(s Shape, bits uint64) Vec { return k.AllOf(s, k.Int(int(bits))) }
 
-// Number is one full of x.
+// Number is a vector full of x.
 func (k *Func) Number(s Shape, x float64) Vec {
 	if s == S4 {
 		return k.Bits(s, uint64(math.Float32bits(float32(x))))
@@ -302,14 +302,15 @@ func (k *Func) TimesInto(v Vec, s Shape, a, b Vec, i int) {
 	k.byElement("fmul", 0x4f809000, s, false, v, a, b, i)
 }
 
-// Negative sets the lanes of a new register to ones where integers are negative.
+// Negative returns lanes of ones for negative integers, and of zeros for others.
 func (k *Func) Negative(a Vec) Vec {
 	v := k.vec()
 	k.plain(v, false, 0x4ea0a800, "cmlt v%d.4s, v%d.4s, #0", a)
 	return v
 }
 
-// Halves widens four numbers of 16 bits in the lower half of a to 32, HalvesOf rounds four to 16 bits there.
+// Halves widens four numbers of 16 bits in the lower half of a to 32 bits; HalvesOf rounds four numbers to 16 bits, in
+// the lower half.
 func (k *Func) Halves(a Vec) Vec {
 	v := k.vec()
 	k.plain(v, false, 0x0e217800, "fcvtl v%d.4s, v%d.4h", a)
@@ -322,7 +323,8 @@ func (k *Func) HalvesOf(a Vec) Vec {
 	return v
 }
 
-// Raised moves four integers of 16 bits in the lower half of a to the upper halves of 32, Lowered the other way.
+// Raised moves four integers of 16 bits in the lower half of a to the upper halves of 32-bit lanes; Lowered is the
+// reverse.
 func (k *Func) Raised(a Vec) Vec {
 	v := k.vec()
 	k.plain(v, false, 0x2e613800, "shll v%d.4s, v%d.4h, #16", a)
@@ -335,7 +337,7 @@ func (k *Func) Lowered(a Vec) Vec {
 	return v
 }
 
-// OddSingles is Singles that rounds to odd: another rounding to fewer bits is then as one of all bits.
+// OddSingles is Singles that rounds to odd: another rounding to fewer bits then gives the result of a single rounding.
 func (k *Func) OddSingles(lo, hi Vec) Vec {
 	v := k.vec()
 	k.plain(v, false, 0x2e616800, "fcvtxn v%d.2s, v%d.2d", lo)
