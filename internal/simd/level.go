@@ -1,10 +1,10 @@
-// Package simd says which instructions the kernels may use.
+// Package simd selects the instructions that the kernels may use.
 //
-// A level is an option of a device. The default is the best that the processor has; the environment variable RNA_CPU,
-// one of avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AVX512_BF16, too, and avx512bf16 takes it
-// where it is slow. The build tag purego leaves nothing but plain Go, as do other processors than amd64 and arm64.
+// A level is an option of a device. The default is the best level of the processor. The environment variable RNA_CPU,
+// one of avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AVX512_BF16 too, and avx512bf16 uses it
+// even if it is slow. The build tag purego leaves only plain Go, and so do processors other than amd64 and arm64.
 //
-// Kernels lie beside the packages that call them; below gen, a module of its own, are the generators of all of them.
+// Kernels are next to the packages that call them. The module gen, below this package, has all their generators.
 package simd
 
 import (
@@ -20,8 +20,8 @@ type Level int32
 // The levels.
 const (
 	Go         Level = iota // plain Go
-	NEON                    // arm64's vectors of 128 bits, which all of them have
-	AVX2                    // AVX2, FMA and BMI2, with which F16C comes
+	NEON                    // arm64's vectors of 128 bits, which every arm64 processor has
+	AVX2                    // AVX2, FMA and BMI2; these processors have F16C too
 	AVX512                  // AVX-512 F, BW, DQ and VL
 	AVX512BF16              // AVX512 with products of bfloat16, VDPBF16PS; nothing else differs
 
@@ -34,7 +34,7 @@ const Variable = "RNA_CPU"
 
 var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16"}
 
-// String is the name of l as Variable has it.
+// String is the name of l as a value of Variable.
 func (l Level) String() string {
 	if l < 0 || int(l) >= len(names) {
 		return fmt.Sprintf("Level(%d)", int32(l))
@@ -45,14 +45,14 @@ func (l Level) String() string {
 // Vectors is l without products of bfloat16.
 func (l Level) Vectors() Level { return min(l, AVX512) }
 
-// BFloat16 says whether products of bfloat16 use AVX512_BF16.
+// BFloat16 reports whether products of bfloat16 use AVX512_BF16.
 func (l Level) BFloat16() bool { return l == AVX512BF16 }
 
-// processor is the levels of a processor and build.
+// processor describes the levels of a processor and build.
 type processor struct {
 	vectors  []Level // from Go to the best
 	bfloat16 bool    // it has AVX512_BF16
-	fast     bool    // which is fast
+	fast     bool    // AVX512_BF16 is fast
 }
 
 var (
@@ -60,7 +60,7 @@ var (
 	standard, faulty = own.choose(os.Getenv(Variable))
 )
 
-// choose is the level of a name, the best that is fast for the empty one. With an error it is that, too.
+// choose returns the level of a name; the empty name, and errors, give the best fast level.
 func (p processor) choose(name string) (Level, error) {
 	best := p.vectors[len(p.vectors)-1]
 	if p.fast {
@@ -82,10 +82,10 @@ func (p processor) choose(name string) (Level, error) {
 	}
 }
 
-// Default is the level of Variable, or the best that is fast. It does not change while a program runs.
+// Default is the level that Variable names, or the best fast one. It does not change while a program runs.
 func Default() Level { return standard }
 
-// Err says what is wrong with the value of Variable. The default is the best level then.
+// Err reports an invalid value of Variable. The default is the best level then.
 func Err() error {
 	if faulty != nil {
 		return fmt.Errorf("%s: %w", Variable, faulty)
@@ -93,7 +93,7 @@ func Err() error {
 	return nil
 }
 
-// Choose is the level of a name that processor and build have, the default for the empty one.
+// Choose returns the level of a name if processor and build have it, and the default for the empty name.
 func Choose(name string) (Level, error) {
 	if name == "" {
 		return standard, Err()
@@ -107,5 +107,5 @@ func Best() Level { return own.vectors[len(own.vectors)-1] }
 // All lists the levels of vectors from Go to Best.
 func All() []Level { return slices.Clone(own.vectors) }
 
-// HasBFloat16 says whether processor and build have AVX512BF16.
+// HasBFloat16 reports whether processor and build have AVX512BF16.
 func HasBFloat16() bool { return own.bfloat16 }

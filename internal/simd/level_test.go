@@ -63,7 +63,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Tests run at the level that Variable asks for, not at another one.
+// Tests run exactly at the level in Variable.
 func TestVariable(t *testing.T) {
 	if err := Err(); err != nil {
 		t.Error(err)

@@ -28,11 +28,11 @@ func dots(decl *bytes.Buffer) {
 	fmt.Fprintf(decl, "}\n")
 }
 
-// dot adds to acc the products of the upper, then of the lower halves of the words of a and b.
+// dot adds the products of the upper halves of the words of a and b to acc, then those of the lower halves.
 func dot(a, b, acc reg.VecPhysical) { encode("VDPBF16PS", 0x52, b, a, acc) }
 
-// convert rounds low and high to bfloat16, as rounding does, and makes them the halves of low. VCVTNE2PS2BF16 does that at once, but
-// Bochs 3.0, where this is tested, takes one of its operands twice.
+// convert rounds low and high to bfloat16, as rounding does, and makes them the halves of low. VCVTNE2PS2BF16 does both
+// at once, but Bochs 3.0, on which this is tested, reads one of its operands twice.
 func convert(low, high reg.VecPhysical) {
 	for _, x := range []reg.VecPhysical{low, high} {
 		encode("VCVTNEPS2BF16", 0x72, x, nil, x)
@@ -40,8 +40,8 @@ func convert(low, high reg.VecPhysical) {
 	VINSERTI64X4(Imm(1), high.AsY(), low, low)
 }
 
-// encode writes an instruction that Go's assembler does not know, EVEX.512.F3.0F38.W0 opcode /r, with operands in its order. src1 is
-// nil where there is none.
+// encode writes an instruction that Go's assembler does not know, EVEX.512.F3.0F38.W0 opcode /r, with operands in the
+// assembler's order. src1 is nil for two operands.
 func encode(name string, opcode uint32, src2, src1, dst reg.VecPhysical) {
 	number := func(r reg.VecPhysical) uint32 { return uint32(slices.Index(bf16.regs, r)) }
 	rm, v, r := number(src2), uint32(0), number(dst)
@@ -67,7 +67,7 @@ func encode(name string, opcode uint32, src2, src1, dst reg.VecPhysical) {
 	emit("WORD", U16(opcode|(registers|r&7<<3|rm&7)<<8))
 }
 
-// rounding rounds vectors to bfloat16: to the nearest, ties to even. Denormals become zeros, and a NaN stays one.
+// rounding rounds vectors to bfloat16: to nearest, ties to even. Denormals become zeros, and a NaN stays NaN.
 type rounding struct {
 	isa
 	one, half, high, exponent, sign, quiet, t, m, q reg.VecPhysical
@@ -76,7 +76,7 @@ type rounding struct {
 // roundingConstants are in memory, once each.
 var roundingConstants = map[uint32]Mem{}
 
-// newRounding has registers from the first one on.
+// newRounding uses registers from first on.
 func newRounding(s isa, first int) rounding {
 	take := func() reg.VecPhysical {
 		first++
@@ -115,7 +115,7 @@ func (r rounding) upper(x reg.VecPhysical) {
 	VPSRLD(Imm(16), r.t, x)
 }
 
-// sum leaves in t what is rounded when the lower halves are cut off.
+// sum leaves x plus the rounding term in t: cutting off the lower halves then rounds.
 func (r rounding) sum(x reg.VecPhysical) {
 	VPSRLD(Imm(16), x, r.t)
 	if r.masks {
@@ -139,10 +139,10 @@ func (r rounding) sum(x reg.VecPhysical) {
 	VPXOR(x, x, x)
 	VPCMPEQD(x, r.m, r.m)
 	VPSRLD(Imm(1), r.m, r.m)
-	VPANDN(r.t, r.m, r.t) // the sign alone of what is small
+	VPANDN(r.t, r.m, r.t) // only the sign of small numbers
 }
 
-// copyPairs writes rows of words of two elements each, the first one in the upper half, as copyRows writes them of one.
+// copyPairs is copyRows for words of two elements, the first one in the upper half.
 func copyPairs(name string, s isa) {
 	x, y := s.regs[0], s.regs[1]
 	put := func(r rowAt) {
@@ -153,7 +153,7 @@ func copyPairs(name string, s isa) {
 	eachRow(name, copies, s.bytes/2, 1,
 		func(r rowAt) {
 			bits := first(r.left)
-			KMOVW(bits.As32(), reg.K1) // the elements that are left
+			KMOVW(bits.As32(), reg.K1) // the remaining elements
 			SHRQ(Imm(uint64(s.bytes/4)), bits)
 			KMOVW(bits.As32(), reg.K2)
 		},
@@ -169,7 +169,7 @@ func copyPairs(name string, s isa) {
 		})
 }
 
-// first are n bits that are set.
+// first returns n set bits.
 func first(n reg.Register) reg.GPVirtual {
 	bits := GP64()
 	MOVQ(I32(-1), bits)
@@ -178,7 +178,8 @@ func first(n reg.Register) reg.GPVirtual {
 	return bits
 }
 
-// pairRows writes rows of words of an element of each of two rows. Their width is one of whole vectors; dst may be first.
+// pairRows writes rows of words that combine an element of each of two rows. Their width is a whole number of vectors;
+// dst may be first.
 func pairRows(name string, s isa) {
 	order := GLOBL("pairOrder", RODATA|NOPTR)
 	for i := range s.bytes / 4 {

@@ -13,11 +13,11 @@ const (
 	narrows = "(dst *uint16, src *float32, rows, width, dstStride, srcStride int)"
 )
 
-// rowAt is a row while a kernel goes through it: at of its elements are done, and at its end some are left.
+// rowAt is the state of a kernel within a row: at elements are done, and at its end left elements remain.
 type rowAt struct{ dst, src, at, left reg.GPVirtual }
 
-// eachRow is a kernel that goes through rows step elements at a time, where it can so many times at once. begin comes before the
-// first row; end, at the end of each, is for what is left.
+// eachRow is a kernel that processes rows step elements at a time, and times steps at once while they fit. begin comes
+// before the first row; end handles the remainder of each row.
 func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole func(r rowAt, i int), end func(r rowAt)) {
 	TEXT(name, NOSPLIT, "func"+arguments)
 	r := rowAt{dst: GP64(), src: GP64(), at: GP64(), left: GP64()}
@@ -64,13 +64,13 @@ func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole
 	RET()
 }
 
-// in is step i, of so many bytes, from where r is in a slice of elements of size.
+// in is step i, of the given bytes, from the current element of a slice on; size is that of its elements.
 func (r rowAt) in(base reg.GPVirtual, size uint8, bytes, i int) Mem {
 	return Mem{Base: base, Index: r.at, Scale: size, Disp: i * bytes}
 }
 
-// copyRows writes a copy of rows of width elements, rounded to bfloat16 or not. It reads nothing behind them and writes whole
-// vectors, filled up with zeros.
+// copyRows writes a copy of rows of width elements, rounded to bfloat16 or not. It reads nothing behind them, writes
+// whole vectors and fills them with zeros.
 func copyRows(name string, s isa, rounded bool) {
 	x, mask := s.regs[0], s.regs[1]
 	var c rounding
@@ -97,7 +97,7 @@ func copyRows(name string, s isa, rounded bool) {
 		})
 }
 
-// pack copies rows into panels of two vectors: the source is read row by row, as it lies in memory.
+// pack copies rows into panels of two vectors: it reads the source row by row, in memory order.
 func pack(name string, s isa) {
 	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, panels, panelStride, srcStride int)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
@@ -126,8 +126,8 @@ func pack(name string, s isa) {
 	RET()
 }
 
-// interleave writes the two vectors of each pair of rows in the order in which pairs read them: lanes of four hold
-// the first two columns of both rows in the one, the other two in the other.
+// interleave writes the two vectors of each pair of rows in the order in which pairs read them: lanes of four in the
+// first vector hold the first two columns of both rows, those in the second vector the other two.
 func interleave(name string, s isa) {
 	TEXT(name, NOSPLIT, "func(x *float32, pairs int)")
 	at, n := Load(Param("x"), GP64()), Load(Param("pairs"), GP64())
@@ -162,7 +162,7 @@ func tail(n reg.Register, s isa, mask reg.VecPhysical) {
 		KMOVW(first(n).As32(), reg.K1)
 		return
 	}
-	// Lane i is set where i < n: n > i as signed integers.
+	// Lane i is set if i < n: n > i as signed integers.
 	VMOVD(n.(reg.GPVirtual).As32(), mask.AsX())
 	VPBROADCASTD(mask.AsX(), mask)
 	VPCMPGTD(laneNumbers, mask, mask)
@@ -213,7 +213,7 @@ func add(name string, s isa) {
 	RET()
 }
 
-// peak runs n times two multiply-adds on each of all registers but two.
+// peak runs n times two multiply-adds on each register, except two registers.
 func peak(name string, s isa) {
 	TEXT(name, NOSPLIT, "func(n int)")
 	n := Load(Param("n"), GP64())

@@ -1,4 +1,4 @@
-// Command products writes the assembly of nn/device/cpu/internal/kern, whose go:generate line runs it.
+// Command products writes the assembly of nn/device/cpu/internal/kern; the go:generate line there runs it.
 package main
 
 import (
@@ -19,9 +19,9 @@ type isa struct {
 	name  string
 	regs  []reg.VecPhysical
 	bytes int // of a register
-	rows  int // most rows of a tile of two registers a row
+	rows  int // most rows of a tile with two registers per row
 	masks bool
-	ahead int  // bytes of B that the kernels prefetch ahead
+	ahead int  // distance in bytes at which the kernels prefetch B
 	dots  bool // words are pairs of bfloat16, see dot
 }
 
@@ -101,7 +101,7 @@ func main() {
 	avx.Write("")
 }
 
-// tiles writes the kernels with one and two vectors, and listTiles the fields of a Set that have them.
+// tiles writes the kernels with one and two vectors; listTiles writes the fields of a Set that refer to them.
 func tiles(decl *bytes.Buffer, s isa) {
 	for vectors := 1; vectors <= 2; vectors++ {
 		for rows := 1; rows <= s.rows; rows++ {

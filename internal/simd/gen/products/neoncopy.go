@@ -2,7 +2,7 @@ package main
 
 import "onlinerna/internal/simd/gen/neon"
 
-// neonLoadSome reads the first n numbers from an address, up to four, and zeros; nothing behind them.
+// neonLoadSome reads the first n numbers from an address, up to four, followed by zeros. It reads nothing behind them.
 func neonLoadSome(k *neon.Func, base, n neon.GP) neon.Vec {
 	label := k.NewLabel("load")
 	x := k.Zero()
@@ -48,7 +48,7 @@ func neonStoreSome(k *neon.Func, x neon.Vec, base, n neon.GP) {
 	k.Label(label + "Done")
 }
 
-// neonHalves is how many of n lanes the first register of a vector has, and how many the second.
+// neonHalves splits n lanes into those in the first register of a vector and those in the second.
 func neonHalves(k *neon.Func, n neon.GP) [neonPair]neon.GP {
 	four, zero := k.Int(4), k.Int(0)
 	lo, hi := k.Copy(n), k.Copy(n)
@@ -59,11 +59,12 @@ func neonHalves(k *neon.Func, n neon.GP) [neonPair]neon.GP {
 	return [neonPair]neon.GP{lo, hi}
 }
 
-// neonRow is a row while a kernel goes through it: where what is not done begins, and how many elements that are.
+// neonRow is the state of a kernel within a row: pointers to the remaining elements, and their number.
 type neonRow struct{ to, from, left neon.GP }
 
-// neonEachRow goes through rows, of elements of so many bytes, a vector at a time: where it can, so many vectors. begin comes before
-// the first row and has what is left at the end of each; end is for that.
+// neonEachRow processes rows, whose elements have the given sizes, a vector at a time, and times vectors at once while
+// they fit. begin comes before the first row and gets the number of elements left at the end of each row; end handles
+// those.
 func neonEachRow(k *neon.Func, to, from, times int, begin func(left neon.GP), whole func(r neonRow, i int), end func(r neonRow)) {
 	dst, src, rows, width := k.Arg("dst"), k.Arg("src"), k.Arg("rows"), k.Arg("width")
 	dstStride, srcStride := k.Arg("dstStride"), k.Arg("srcStride")
@@ -97,7 +98,7 @@ func neonEachRow(k *neon.Func, to, from, times int, begin func(left neon.GP), wh
 
 func neonCopy(k *neon.Func) { neonCopyOf(k, func(neon.Vec) {}) }
 
-// neonCopyOf copies rows with what of changes in each register.
+// neonCopyOf copies rows and applies of to each register.
 func neonCopyOf(k *neon.Func, of func(x neon.Vec)) {
 	var halves [neonPair]neon.GP
 	put := func(r neonRow, x, y neon.Vec) {
@@ -164,7 +165,7 @@ func neonAdd(k *neon.Func) {
 	k.Ret()
 }
 
-// neonPeakSums is how many sums neonPeak has: vectors of registers less two.
+// neonPeakSums is the number of sums of neonPeak: all vectors of registers except two.
 const neonPeakSums = 32/neonPair - 2
 
 func neonPeak(k *neon.Func) {

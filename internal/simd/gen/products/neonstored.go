@@ -13,13 +13,13 @@ func newNeonRounding(k *neon.Func) neonRounding {
 	return neonRounding{k, bits(1), bits(0x7fff), bits(0xffff0000), bits(0x7f800000), bits(1 << 31), bits(1 << 22)}
 }
 
-// sum is what is rounded when the lower halves of its elements are cut off.
+// sum is x plus the rounding term: cutting off the lower halves of its elements then rounds.
 func (r neonRounding) sum(x neon.Vec) neon.Vec {
 	op := func(name string, a, b neon.Vec) neon.Vec { return r.Op(name, neon.S4, a, b) }
 	odd := op("and", r.Shifted(neon.S4, x, -16), r.one)
 	v := op("fcmeq", x, x) // where there is no NaN
 	r.Into(v, "bsl", neon.S4, op("add", op("add", x, r.half), odd), op("orr", x, r.quiet))
-	return op("and", v, op("orr", op("cmtst", x, r.exponent), r.sign)) // the sign alone of what is small
+	return op("and", v, op("orr", op("cmtst", x, r.exponent), r.sign)) // only the sign of small numbers
 }
 
 func neonRound(k *neon.Func) {

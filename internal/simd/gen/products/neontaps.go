@@ -19,7 +19,7 @@ func neonTaps(f *neon.File, set *bytes.Buffer) {
 	fmt.Fprintf(set, "\t},\n}\n")
 }
 
-// neonChannels goes through the channels: units registers at a time, then one, then a number. at counts bytes.
+// neonChannels loops over the channels: units registers at a time, then one register, then one number. at counts bytes.
 func neonChannels(k *neon.Func, label string, args, at neon.GP, units int, body func(label string, units, bytes int)) {
 	left := k.Load(args, tapChannels)
 	k.SetInt(at, 0)
@@ -116,7 +116,7 @@ func neonTapSums(k *neon.Func, n int) {
 		}
 		list, x, taps := k.Load(args, tapOffs), k.Load(args, tapSrc), make([]neon.GP, n)
 		k.Add(x, x, at)
-		for t := range taps { // where each tap is
+		for t := range taps { // the address of each tap
 			taps[t] = k.Load(list, 16*t)
 			k.Add(taps[t], taps[t], x)
 		}

@@ -2,15 +2,15 @@ package main
 
 import "onlinerna/internal/simd/gen/neon"
 
-// NEON's vectors are pairs of registers: 8 columns, so that a tile of 6 × 16 keeps 24 of the 32 registers as sums, 6 with four
+// NEON's vectors are pairs of registers: 8 columns. A tile of 6 × 16 keeps 24 of the 32 registers as sums, 6 with four
 // elements of a row of A each, and 2 for B.
 const (
 	neonRows  = 6
 	neonLanes = 8
 	neonPair  = neonLanes / 4            // registers
 	neonBytes = 4 * neonLanes            // of a vector
-	neonAhead = 512                      // bytes of B that the kernels prefetch ahead
-	neonSome  = neonRows * 2 * neonBytes // memory for a tile of which some columns are written
+	neonAhead = 512                      // distance in bytes at which the kernels prefetch B
+	neonSome  = neonRows * 2 * neonBytes // memory for a tile whose columns are written in part
 )
 
 // neonTile is a kernel that keeps rows × vectors in registers.
@@ -20,13 +20,13 @@ type neonTile struct {
 	kind
 
 	args, b, offs, taps neon.GP
-	acc                 [][]neon.Vec // by row: registers of columns, of pairs twice
+	acc                 [][]neon.Vec // by row: registers of columns, twice for pairs
 }
 
-// width is how many registers of sums a row has.
+// width is the number of registers of sums of a row.
 func (t *neonTile) width() int { return t.vectors * neonPair }
 
-// columns is how many registers of C a row has.
+// columns is the number of registers of C of a row.
 func (t *neonTile) columns() int {
 	if t.kind == pairs {
 		return neonPair
@@ -55,7 +55,7 @@ func (t *neonTile) generate() {
 	t.store()
 }
 
-// begin fetches C and sets the sums: the second ones of pairs to 0.
+// begin prefetches C and sets the sums: the second ones of pairs to 0.
 func (t *neonTile) begin() {
 	init := t.Load(t.args, argInit)
 	c, step := t.Load(t.args, argC), t.Load(t.args, argStepC)
@@ -84,9 +84,10 @@ func (t *neonTile) begin() {
 	}
 }
 
-// multiply adds the products of a step along the depth: of B's columns and an element of A for each row, which is a lane.
+// multiply adds the products of one step along the depth: B's columns times an element of A for each row, given as a
+// lane.
 func (t *neonTile) multiply(step int, lane func(m int) (neon.Vec, int)) {
-	n := t.columns() // which a step along the depth has
+	n := t.columns() // registers of B in a step along the depth
 	first := 0
 	if t.kind == pairs {
 		first = step % 2 * n
@@ -107,7 +108,7 @@ func (t *neonTile) multiply(step int, lane func(m int) (neon.Vec, int)) {
 	}
 }
 
-// loops goes over the taps and, four steps at a time, the depth of each.
+// loops iterates over the taps and, four steps at a time, over the depth of each.
 func (t *neonTile) loops(enter func(), four, rest func()) {
 	t.Label("tap")
 	enter()
@@ -115,7 +116,7 @@ func (t *neonTile) loops(enter func(), four, rest func()) {
 	depth := t.Load(t.args, argDepth)
 	steps, each := unroll, 1
 	if t.kind == pairs {
-		steps, each = unroll/2, 2 // which the depth counts
+		steps, each = unroll/2, 2 // the depth counts pairs of steps
 	}
 	t.SubsI(depth, depth, steps)
 	t.Branch("LT", "rest")
@@ -195,8 +196,8 @@ func (t *neonTile) alongPixels(step neon.GP) {
 	}, func() { run(0) })
 }
 
-// store writes the columns under the mask: added to those of argFrom, if that is not nil, and without what is negative where
-// argReLU says so.
+// store writes the columns under the mask. It adds argFrom unless that is nil, and clips negative results to 0 if
+// argReLU is set.
 func (t *neonTile) store() {
 	mask, relu := t.Load(t.args, argMask), t.Load(t.args, argReLU)
 	from, c, step := t.Load(t.args, argFrom), t.Load(t.args, argC), t.Load(t.args, argStepC)
@@ -277,10 +278,10 @@ func (t *neonTile) store() {
 	t.Ret()
 }
 
-// clip sets to 0 what of x is negative. A NaN stays, and −0.
+// clip sets negative lanes of x to 0. It keeps NaN and −0.
 func (t *neonTile) clip(x neon.Vec) { t.Into(x, "bic", neon.S4, x, t.CompareZero("fcmlt", neon.S4, x)) }
 
-// neonCount is how many of the first lanes of a mask, of so many registers, are set.
+// neonCount is the number of lanes of a mask that are set, within its first registers; they are contiguous.
 func neonCount(k *neon.Func, mask neon.GP, registers int) neon.GP {
 	sum := k.LoadVec(neon.Bytes, mask, 0)
 	for i := 1; i < registers; i++ {

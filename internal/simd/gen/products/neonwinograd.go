@@ -94,7 +94,7 @@ func neonTransforms(f *neon.File) (value string) {
 	return value + "}\n"
 }
 
-// neonSpread is spread: each vector is two registers, one after the other.
+// neonSpread is the NEON version of spread: each vector is two registers, processed one after the other.
 func neonSpread(k *neon.Func, l line) {
 	args := k.Arg("a")
 	field := func(at int) neon.GP { return k.Load(args, at) }
@@ -171,7 +171,7 @@ func neonSpread(k *neon.Func, l line) {
 	k.Ret()
 }
 
-// neonCollect is collect.
+// neonCollect is the NEON version of collect.
 func neonCollect(k *neon.Func, l line, part bool) {
 	args := k.Arg("a")
 	field := func(at int) neon.GP { return k.Load(args, at) }
@@ -185,7 +185,7 @@ func neonCollect(k *neon.Func, l line, part bool) {
 	}
 	src, scratch, dst, from := field(collectSrc), field(collectScratch), field(collectDst), field(collectFrom)
 	left, stepP := field(collectColumns), field(collectStepP)
-	// Rows that are not written lie where the first one does, which is written last.
+	// Rows that are not written share the address of the first row, which is written last.
 	stepRow, rows := field(collectStepRow), field(collectRows)
 	row := make([]neon.GP, l.out)
 	zero, off := k.Int(0), k.Int(0)
@@ -264,7 +264,7 @@ func neonCollect(k *neon.Func, l line, part bool) {
 			}
 			k.Label(set)
 			for r := l.out - 1; r >= 0; r-- {
-				k.Into(y[r], "bit", neon.S4, floor[half], k.Op("fcmgt", neon.S4, floor[half], y[r])) // a NaN stays, and −0
+				k.Into(y[r], "bit", neon.S4, floor[half], k.Op("fcmgt", neon.S4, floor[half], y[r])) // NaN and −0 stay
 				if part {
 					neonStoreSome(k, y[r], place(to, r), halves[half])
 				} else {

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// maths hands out registers and writes arithmetic on vectors. Numbers are in registers too, as far as there are any
-// left, otherwise in memory.
+// maths allocates registers and writes arithmetic on vectors. Numbers are in registers too while any are free,
+// otherwise in memory.
 type maths struct {
 	isa
 	free    []reg.VecPhysical
@@ -33,7 +33,8 @@ func declare(l line) {
 	}
 }
 
-// newMaths has all registers but the first few, for a transform that needs as many as most besides its numbers.
+// newMaths has all registers but the first taken, for a transform that needs at most most registers besides its
+// numbers.
 func newMaths(s isa, taken, most int, l line) *maths {
 	m := &maths{isa: s, free: append([]reg.VecPhysical(nil), s.regs[taken:]...), numbers: map[float64]Op{}}
 	for _, v := range l.numbers {
@@ -48,7 +49,7 @@ func newMaths(s isa, taken, most int, l line) *maths {
 	return m
 }
 
-// take is a register that nobody has.
+// take returns a free register.
 func (m *maths) take() reg.VecPhysical {
 	x := m.free[0]
 	m.free = m.free[1:]

@@ -18,7 +18,8 @@ func storage(decl *bytes.Buffer, s isa) {
 	fmt.Fprintf(decl, "\nvar %sStored = BFloat16{Widen: %[1]sWiden, Narrow: %[1]sNarrow, Lanes: %d}\n", s.name, s.bytes/4)
 }
 
-// widen writes rows of float32 of rows of bfloat16. It reads nothing behind them and writes whole vectors, filled up with zeros.
+// widen converts rows of bfloat16 to rows of float32. It reads nothing behind them, writes whole vectors and fills them
+// with zeros.
 func widen(name string, s isa) {
 	put := func(r rowAt, x reg.VecPhysical, i int) {
 		VPSLLD(Imm(16), x, x)
@@ -54,7 +55,8 @@ func lower(s isa, x reg.VecPhysical) reg.Register {
 	return x.AsX()
 }
 
-// loadWords reads what is left of a row, up to seven words, and zeros: the last word, the two before, and four.
+// loadWords reads the remainder of a row, up to seven words, followed by zeros: the last word, the two before, and
+// four.
 func loadWords(r rowAt, x reg.Register) {
 	words, more, two := GP64(), GP64(), GP64()
 	XORQ(words, words)
@@ -78,7 +80,7 @@ func loadWords(r rowAt, x reg.Register) {
 	Label("loaded")
 }
 
-// narrow writes rows of bfloat16 of rows of float32, rounded, and reads and writes nothing behind them.
+// narrow rounds rows of float32 to rows of bfloat16. It reads and writes nothing behind them.
 func narrow(name string, s isa) {
 	x, y, mask, mask2 := s.regs[0], s.regs[1], s.regs[2], s.regs[3]
 	var c rounding
@@ -128,7 +130,7 @@ func narrow(name string, s isa) {
 		})
 }
 
-// storeWords writes what is left of a row, up to fifteen words.
+// storeWords writes the remainder of a row, up to fifteen words.
 func storeWords(r rowAt, y reg.VecPhysical) {
 	to, x := GP64(), y.AsX()
 	LEAQ(r.in(r.dst, 2, 0, 0), to)
@@ -156,7 +158,7 @@ func storeWords(r rowAt, y reg.VecPhysical) {
 	}
 }
 
-// copyStored writes rows of words of two elements that are stored as bfloat16, as copyPairs writes them.
+// copyStored is copyPairs for elements that are stored as bfloat16.
 func copyStored(name string, s isa) {
 	x := s.regs[0]
 	put := func(r rowAt) {

@@ -23,7 +23,7 @@ const (
 	tapStepSrc
 )
 
-// mostTaps are those of which the kernels of sums keep the sums in registers.
+// mostTaps is the number of taps up to which the kernels of sums keep the sums in registers.
 const mostTaps = 9
 
 // taps writes the kernels of products and sums channel by channel.
@@ -40,7 +40,8 @@ func taps(decl *bytes.Buffer, s isa) {
 	fmt.Fprintf(decl, "\nvar %sTaps = Taps{\n%s\t},\n}\n", s.name, value)
 }
 
-// channels goes through the channels: units vectors at a time, then one, then the last lanes of one. at counts bytes.
+// channels loops over the channels: units vectors at a time, then one vector, then the first lanes of one. at counts
+// bytes.
 func channels(s isa, label string, args, at reg.GPVirtual, units int, mask reg.VecPhysical, body func(label string, units int, masked bool)) {
 	lanes := s.bytes / 4
 	left := func() reg.GPVirtual {

@@ -24,13 +24,13 @@ const (
 	argReLU             // int
 )
 
-// half is the row from which on rows are counted from a second base.
+// half is the row from which rows are counted from a second base.
 const half = 7
 
-// unroll is how many steps along the depth are one turn of the loop.
+// unroll is the number of steps along the depth in one turn of the loop.
 const unroll = 4
 
-// kind is how a kernel reads its operands.
+// kind is the way in which a kernel reads its operands.
 type kind int
 
 const (
@@ -49,7 +49,7 @@ type tile struct {
 func (t tile) acc(m, j int) reg.VecPhysical { return t.regs[m*t.vectors+j] }
 func (t tile) b(j int) reg.VecPhysical      { return t.regs[t.rows*t.vectors+j] }
 
-// columns is how many vectors of C the tile has. Pairs keep two partial sums of each column.
+// columns is the number of vectors of C of the tile. Pairs keep two partial sums of each column.
 func (t tile) columns() int {
 	if t.kind == pairs {
 		return 1
@@ -57,7 +57,7 @@ func (t tile) columns() int {
 	return t.vectors
 }
 
-// broadcast is a register for an element of A. They alternate, as far as there are any left.
+// broadcast is a register for an element of A. It alternates between the free registers.
 func (t tile) broadcast(m int) reg.VecPhysical {
 	used := (t.rows + 1) * t.vectors
 	return t.regs[used+m%min(len(t.regs)-used, 4)]
@@ -137,8 +137,8 @@ func (t tile) generate(name string) {
 	t.store(args)
 }
 
-// combine adds the two sums of each column: lanes of four hold the even ones of two columns of each accumulator
-// beside the odd ones.
+// combine adds the two sums of each column: in each accumulator, lanes of four hold the even sums of two columns beside
+// the odd ones.
 func (t tile) combine(args reg.Register) {
 	init, odd := t.b(1), t.broadcast(0)
 	VMOVUPS(Mem{Base: field(args, argInit)}, init)
@@ -157,7 +157,7 @@ func field(args reg.Register, at int) reg.GPVirtual {
 	return r
 }
 
-// alongChannels reads row m of A at step·m and depth u at 4u, or 8u where a depth is a pair.
+// alongChannels reads row m of A at step·m and depth u at 4u, or at 8u for pairs.
 func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter, advance func()) {
 	size := 4
 	if t.kind == pairs {
@@ -239,7 +239,7 @@ func (t tile) walk(args reg.Register, visit func(m int, c reg.GPVirtual)) {
 	t.rowsFrom(args, field(args, argC), visit)
 }
 
-// rowsFrom visits rows that lie as those of C, from c on.
+// rowsFrom visits rows with the steps of C, from c on.
 func (t tile) rowsFrom(args reg.Register, c reg.GPVirtual, visit func(m int, c reg.GPVirtual)) {
 	step := field(args, argStepC)
 	second := GP64()
@@ -259,7 +259,7 @@ func (t tile) rowsFrom(args reg.Register, c reg.GPVirtual, visit func(m int, c r
 	}
 }
 
-// begin fetches C and sets the accumulators: those of pairs to 0.
+// begin prefetches C and sets the accumulators: those of pairs to 0.
 func (t tile) begin(args reg.Register) {
 	init := field(args, argInit)
 	for j := range t.vectors {
@@ -279,8 +279,8 @@ func (t tile) begin(args reg.Register) {
 	})
 }
 
-// store writes the columns under the mask: added to those of argFrom, if that is not nil, and without what is
-// negative where argReLU says so.
+// store writes the columns under the mask. It adds argFrom unless that is nil, and clips negative results to 0 if
+// argReLU is set.
 func (t tile) store(args reg.Register) {
 	mask, from, relu := field(args, argMask), field(args, argFrom), field(args, argReLU)
 	k := []reg.OpmaskPhysical{reg.K1, reg.K2}
@@ -312,7 +312,7 @@ func (t tile) store(args reg.Register) {
 	VXORPS(scratch, scratch, scratch)
 	for m := range t.rows {
 		for j := range t.columns() {
-			VMAXPS(t.acc(m, j), scratch, t.acc(m, j)) // a NaN stays, and −0
+			VMAXPS(t.acc(m, j), scratch, t.acc(m, j)) // NaN and −0 stay
 		}
 	}
 
@@ -327,7 +327,7 @@ func (t tile) store(args reg.Register) {
 		RET()
 		return
 	}
-	// The last lane of the mask says whether all columns are written.
+	// The last lane of the mask tells whether all columns are written.
 	full := GP32()
 	MOVL(Mem{Base: mask, Disp: t.columns()*t.bytes - 4}, full)
 	TESTL(full, full)

@@ -7,20 +7,20 @@ import (
 )
 
 // The transforms of Winograd's F(4×4, 3×3) with the points 0, ±a, ±b and ∞, in one dimension. With these points the
-// results err by less than with the usual ±1 and ±2, and all numbers of the transforms of activations are exact.
+// errors are smaller than with the usual ±1 and ±2, and all numbers of the transforms of activations are exact.
 const (
 	pointA = 5. / 8
 	pointB = 3. / 2
 
 	squareA, squareB = pointA * pointA, pointB * pointB
 
-	// What the polynomials are divided by that are 1 at one of the points, and 0 at the others.
+	// The divisors of the polynomials that are 1 at one of the points and 0 at the others.
 	divide0 = squareA * squareB
 	divideA = 2 * squareA * (squareA - squareB)
 	divideB = 2 * squareB * (squareB - squareA)
 )
 
-// line is a transform of vectors in one dimension, for each kind of registers. It may take those of x.
+// line is a transform of vectors in one dimension, for each kind of registers. It may overwrite the registers of x.
 type line struct {
 	in, out int
 	numbers []float64
@@ -28,10 +28,10 @@ type line struct {
 	neon    func(m arithmetic[neon.Vec], x []neon.Vec) []neon.Vec
 }
 
-// arithmetic is what transforms are made of.
+// arithmetic has the operations of the transforms.
 type arithmetic[V any] interface {
 	copy(x V) V
-	release(x ...V)               // which are not needed any more
+	release(x ...V)               // frees registers
 	add(y V, v float64, x V)      // y = y + v·x
 	subtract(y V, v float64, x V) // y = y − v·x
 	plus(y, x V)                  // y = y + x
@@ -48,7 +48,7 @@ func plusMinus[V any](m arithmetic[V], x V, v float64, y V) (plus, minus V) {
 	return plus, x
 }
 
-// both is plusMinus with y not needed any more.
+// both is plusMinus that frees y.
 func both[V any](m arithmetic[V], x V, v float64, y V) (plus, minus V) {
 	plus, minus = plusMinus(m, x, v, y)
 	m.release(y)

@@ -46,7 +46,7 @@ const (
 	collectMask                // *int32
 )
 
-// most is how many registers a transform in one dimension needs besides its numbers.
+// most is the number of registers that a transform in one dimension needs besides its numbers.
 const most = 10
 
 // winograd writes the transforms and returns their Go declarations and the value of kern.Winograd.
@@ -76,8 +76,8 @@ func winograd(s isa) (stubs, value string) {
 	return stubs, value
 }
 
-// spread transforms the columns that a row of tiles needs, then along the rows of each tile. In between the columns
-// are in scratch, where those that lie beyond the source are already.
+// spread transforms the columns of a row of tiles, then along the rows of each tile. In between the columns are in
+// scratch, which already holds the columns outside the source.
 func spread(name string, s isa, l line) {
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64())
@@ -113,7 +113,7 @@ func spread(name string, s isa, l line) {
 		loadTail(Mem{Base: rows[i], Index: off, Scale: 1}, s, mask, x[i])
 	}
 	if l.in > tileTaps {
-		// The rows of the next row of tiles that this one does not have.
+		// The rows that only the next row of tiles has.
 		for _, row := range rows[l.in-tileResults:] {
 			next := GP64()
 			MOVQ(row, next)
@@ -158,7 +158,7 @@ func spread(name string, s isa, l line) {
 	RET()
 }
 
-// steps is where the first six things lie that are step apart.
+// steps returns the addresses of the first six elements that are step apart.
 func steps(step reg.GPVirtual) func(base reg.GPVirtual, i int) Mem {
 	step3, step5 := GP64(), GP64()
 	LEAQ(Mem{Base: step, Index: step, Scale: 2}, step3)
@@ -202,7 +202,7 @@ func collect(name string, s isa, l line, part bool) {
 	src, scratch := field(args, collectSrc), field(args, collectScratch)
 	dst, from := field(args, collectDst), field(args, collectFrom)
 	left := field(args, collectColumns)
-	// Rows that are not written lie where the first one does, which is written last.
+	// Rows that are not written share the address of the first row, which is written last.
 	stepRow, rows := field(args, collectStepRow), field(args, collectRows)
 	row := make([]reg.GPVirtual, l.out)
 	for r := 1; r < l.out; r++ {
@@ -289,7 +289,7 @@ func collect(name string, s isa, l line, part bool) {
 		}
 		Label(set)
 		for r := l.out - 1; r >= 0; r-- {
-			VMAXPS(y[r], floor, y[r]) // a NaN stays, and −0
+			VMAXPS(y[r], floor, y[r]) // NaN and −0 stay
 			if part {
 				storeTail(place(to, r), s, mask, y[r])
 			} else {

@@ -1,4 +1,4 @@
-// Command residuals writes the assembly of internal/simd/convert and of rna/kernel, the part that its argument names.
+// Command residuals writes the assembly of internal/simd/convert or of rna/kernel; its argument names the part.
 package main
 
 import (
@@ -59,10 +59,10 @@ const (
 	pitch    = 8 * (256 + 8) // bytes from a row of residuals to the next
 )
 
-// line is the bytes of a line of cache.
+// line is the size of a cache line in bytes.
 const line = 64
 
-// format is how elements are stored.
+// format is the storage format of elements.
 type format struct {
 	name string
 	size int

@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// narrow generates the kernels that round a row to elements. Those of 16 bits stop before a group that is not plain,
-// and all return how many elements they wrote. The others have variants that store past the caches.
+// narrow generates the kernels that round a row to elements. The kernels of 16-bit formats stop before a group outside
+// the plain range; all return the number of written elements. The others have variants that store past the caches.
 func narrow(s isa, f format) {
 	if f.size == 2 {
 		round16(s, f)
@@ -85,8 +85,9 @@ func (s isa) singles(lo, hi reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// round16 rounds to 16 bits once: what float64 is rounded to first, float32 holds exactly. For BFloat16 that is the
-// result. For Float16 it is odd where bits were lost, so that the second rounding is as one of all bits.
+// round16 rounds to 16 bits with the result of a single rounding: the first rounding of float64 is exact in float32.
+// For BFloat16 that is the result. For Float16 it is odd if bits were lost, so that the second rounding gives the
+// result of a single one.
 func round16(s isa, f format) {
 	brain := f.name == "BFloat16"
 	limit, drop := math.Float64bits(65520), 29
@@ -154,7 +155,7 @@ func round16(s isa, f format) {
 	s.rounded(f, row, n, dst, false)
 }
 
-// strange notes whether a lane is out of the plain range.
+// strange records whether a lane is out of the plain range.
 type strange struct {
 	isa
 	mask reg.OpmaskVirtual
@@ -172,7 +173,7 @@ func (s isa) strange() *strange {
 	return k
 }
 
-// above notes lanes of x that exceed limit.
+// above records lanes of x that exceed limit.
 func (k *strange) above(x, limit reg.VecVirtual) {
 	if k.Masks {
 		m := K()
@@ -185,7 +186,7 @@ func (k *strange) above(x, limit reg.VecVirtual) {
 	VPOR(m, k.bits, k.bits)
 }
 
-// between notes lanes of x that are not 0 but below least.
+// between records lanes of x that are not 0 but below least.
 func (k *strange) between(x, least reg.VecVirtual) {
 	if k.Masks {
 		m := K()
@@ -210,8 +211,8 @@ func (k *strange) jump(label string) {
 	JNZ(LabelRef(label))
 }
 
-// largest generates the kernels that find the largest bits of elements without their signs, one of them while it
-// copies past the caches.
+// largest generates the kernels that find the largest bits of elements without their signs. One of them also copies the
+// elements past the caches.
 func largest(s isa, f format) {
 	const ahead = 4 << 10
 	for _, past := range []bool{false, true} {

@@ -14,12 +14,12 @@ const (
 	neonTile  = 5 // rows of a square of products that registers hold
 )
 
-// neonConversions writes what convert has for arm64.
+// neonConversions writes the arm64 kernels of convert.
 func neonConversions() {
 	f := neon.New("convert")
 	for _, g := range formats {
 		neonRows(f, g, setters[neonPair]()[:1])
-		if g.size != 8 { // which is a copy
+		if g.size != 8 { // that is a copy
 			neonNarrow(f, g)
 		}
 	}
@@ -30,7 +30,7 @@ func neonConversions() {
 	write(f)
 }
 
-// neonProducts writes what rna/kernel has for arm64.
+// neonProducts writes the arm64 kernels of rna/kernel.
 func neonProducts() {
 	f := neon.New("kernel")
 	for _, g := range formats {
@@ -49,8 +49,8 @@ func write(f *neon.File) {
 	}
 }
 
-// neonStream is a kernel that runs along a row of float64 and, from byte off on, some vectors beside it. As it does, it
-// prefetches what is read next.
+// neonStream is a kernel that runs along a row of float64 and, from byte off on, along several vectors. It also
+// prefetches the next data.
 type neonStream struct {
 	*neon.Func
 	format
@@ -62,7 +62,7 @@ type neonStream struct {
 
 type neonPair = [2]neon.Vec
 
-// load widens the unit in hand of a vector.
+// load widens the current unit of vector i.
 func (k *neonStream) load(i int) neonPair {
 	at, size := k.v[i], neonUnit*k.size
 	x := k.LoadVec(min(size, neon.Bytes), at, k.unit*size)
@@ -102,7 +102,7 @@ func (k *neonStream) addTimes(y neonPair, i int, x neonPair) {
 	}
 }
 
-// neonRun writes a kernel over so many vectors.
+// neonRun writes a kernel over the given number of vectors.
 func neonRun(f *neon.File, g format, name, args string, vectors int, begin, body, end func(k *neonStream)) {
 	f.Func(name+g.name+"NEON", "(row []float64, v *[5]*byte, next *[4]uintptr, off int"+args+")", func(fn *neon.Func) {
 		k := &neonStream{Func: fn, format: g, row: fn.Arg("row_base")}
@@ -143,7 +143,7 @@ func neonRun(f *neon.File, g format, name, args string, vectors int, begin, body
 	})
 }
 
-// neonRows writes what rows does.
+// neonRows writes the NEON version of rows.
 func neonRows(f *neon.File, g format, list []setter[neonPair]) {
 	nothing := func(*neonStream) {}
 	for _, s := range list {
@@ -151,7 +151,7 @@ func neonRows(f *neon.File, g format, list []setter[neonPair]) {
 	}
 }
 
-// neonResiduals writes what residuals does.
+// neonResiduals writes the NEON version of residuals.
 func neonResiduals(f *neon.File, g format) {
 	if g.size < 4 {
 		return
@@ -180,7 +180,7 @@ func neonResiduals(f *neon.File, g format) {
 	}
 }
 
-// neonCombinations writes what combinations does.
+// neonCombinations writes the NEON version of combinations.
 func neonCombinations(f *neon.File, g format) {
 	for i, name := range adders {
 		neonRun(f, g, name, ", coef *[4]float64", i+1, func(k *neonStream) {
@@ -189,7 +189,7 @@ func neonCombinations(f *neon.File, g format) {
 	}
 }
 
-// neonProduct writes what product does, for two lanes at a time.
+// neonProduct writes the NEON version of product, for two lanes at a time.
 func neonProduct(f *neon.File, name string, lower bool) {
 	f.Func(name+"NEON", "(sums, a, b *float64, n int, next *[4]uintptr, off, step int)", func(k *neon.Func) {
 		var fetched [4]neon.GP
@@ -200,7 +200,7 @@ func neonProduct(f *neon.File, name string, lower bool) {
 		}
 		for part := range sumLanes / neonLanes {
 			n := k.Arg("n")
-			// rows are the addresses of those from an argument on.
+			// rows returns the addresses of the rows from an argument on.
 			rows := func(name string) (list []neon.GP) {
 				for i := range neonTile {
 					row := k.Arg(name)
@@ -264,8 +264,8 @@ func neonProduct(f *neon.File, name string, lower bool) {
 	})
 }
 
-// neonNarrow writes what narrow does. Elements of 16 bits are rounded to odd ones of 32 first. It stops at a group with
-// one that is too large.
+// neonNarrow writes the NEON version of narrow. 16-bit elements are first rounded to odd 32-bit ones. It stops at a
+// group that has a too large element.
 func neonNarrow(f *neon.File, g format) {
 	f.Func("narrow"+g.name+"NEON", "(dst *byte, row []float64) int", func(k *neon.Func) {
 		dst, row, n := k.Arg("dst"), k.Arg("row_base"), k.Arg("row_len")
@@ -300,7 +300,7 @@ func neonNarrow(f *neon.File, g format) {
 				k.StoreVec(16, k.Singles(lo, hi), dst, 16*i)
 			case "Float16":
 				k.StoreVec(8, k.HalvesOf(k.OddSingles(lo, hi)), dst, 8*i)
-			default: // to even: half a unit, less 1 where the lowest bit is 0, and drop the rest
+			default: // to even: add half a unit, less 1 if the lowest bit is 0, and drop the rest
 				x := k.OddSingles(lo, hi)
 				odd := k.Op("and", neon.S4, k.Shifted(neon.S4, x, -16), one)
 				x = k.Op("add", neon.S4, k.Op("add", neon.S4, x, half), odd)
@@ -319,7 +319,7 @@ func neonNarrow(f *neon.File, g format) {
 	})
 }
 
-// neonLargest writes what largest does.
+// neonLargest writes the NEON version of largest.
 func neonLargest(f *neon.File, g format, copies bool) {
 	const ahead = 4 << 10
 	name, args := "largest", "(top *[8]uint64, x *byte, n int)"

@@ -6,14 +6,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// products generates the kernels that multiply each of some rows and each of others, or of the same.
+// products generates the kernels that multiply each of several rows by each of others, or by each other.
 func products(s isa) {
 	s.product("square", false)
 	s.product("triangle", true)
 }
 
-// product generates a kernel that adds the products of rows, one sum in each lane. As it goes it prefetches from the
-// addresses in next, off bytes further on and step bytes after each group.
+// product generates a kernel that adds the products of rows, with one sum in each lane. It also prefetches from the
+// addresses in next, from byte off on, and advances step bytes after each group.
 func (s isa) product(name string, lower bool) {
 	TEXT(name+s.Suffix, NOSPLIT, "func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)")
 	Pragma("noescape")

@@ -1,6 +1,6 @@
 package main
 
-// streaming is arithmetic along a row of float64 and some vectors beside it, a few elements at a time, of either set of
+// streaming is arithmetic along a row of float64 and several vectors, a few elements at a time, for either set of
 // instructions.
 type streaming[V any] interface {
 	load(i int) V // vector i
@@ -10,7 +10,8 @@ type streaming[V any] interface {
 	addTimes(y V, i int, x V) // y = y + coefficient i times x
 }
 
-// setter sets rows to residuals: a vector itself, a difference of two, or four of successive ones of five.
+// setter sets rows to residuals: a vector itself, a difference of two, or the four differences of five successive
+// vectors.
 type setter[V any] struct {
 	name    string
 	vectors int
@@ -25,7 +26,7 @@ func setters[V any]() []setter[V] {
 	}
 }
 
-// dot multiplies a row and so many residuals, which do is given.
+// dot multiplies a row by several residuals, which it passes to do.
 type dot[V any] struct {
 	name              string
 	vectors, products int

@@ -8,15 +8,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// stream is a kernel that runs along a row of float64 and, from byte off on, some vectors beside it. As it does, it
-// prefetches what is read next.
+// stream is a kernel that runs along a row of float64 and, from byte off on, along several vectors. It also prefetches
+// the next data.
 type stream struct {
 	isa
 	format
 	row  reg.Register
 	v    []reg.Register
 	at   reg.GPVirtual // bytes of the vectors
-	unit int           // the vector of lanes in hand
+	unit int           // the current vector of lanes
 	coef []reg.VecVirtual
 }
 
@@ -36,7 +36,7 @@ func (k *stream) addTimes(y reg.VecVirtual, i int, x reg.VecVirtual) { VFMADD231
 
 func (k *stream) rowMem(i int) Mem { return Mem{Base: k.row, Disp: i*pitch + k.unit*k.Bytes()} }
 
-// stream generates a kernel over so many vectors.
+// stream generates a kernel over the given number of vectors.
 func (s isa) stream(f format, name, args string, vectors int, begin func(k *stream), body func(k *stream), end func(k *stream)) {
 	TEXT(name+f.name+s.Suffix, NOSPLIT, "func(row []float64, v *[5]*byte, next *[4]uintptr, off int"+args+")")
 	Pragma("noescape")
@@ -85,7 +85,7 @@ func rows(s isa, f format, list []setter[reg.VecVirtual]) {
 	}
 }
 
-// residuals generates the kernels that multiply a row and residuals.
+// residuals generates the kernels that multiply a row by residuals.
 func residuals(s isa, f format) {
 	if f.size < 4 {
 		return
@@ -129,7 +129,7 @@ func combinations(s isa, f format) {
 	}
 }
 
-// widen loads as many elements as a vector has lanes.
+// widen loads one vector of elements.
 func (s isa) widen(f format, from Mem) reg.VecVirtual {
 	x := s.Vector()
 	switch f.name {

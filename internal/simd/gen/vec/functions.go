@@ -31,18 +31,18 @@ const (
 	expTerms, logTerms, erfTerms = 10, 8, 18
 )
 
-// maths is arithmetic on variables of float64, of which results are the first: y = a + b.
+// maths is arithmetic on variables of float64. The result comes first: y = a + b.
 type maths[V any] interface {
 	vector() V      // a new variable
-	zero() V        // one of zeros
-	number(i int) V // one with a number of mathTable
+	zero() V        // a variable of zeros
+	number(i int) V // a variable with a number of mathTable
 	at(i int) V     // that number, as the last operand
 
 	add(y, a, b V)
 	sub(y, a, b V)
 	mul(y, a, b V)
 	div(y, a, b V)
-	min(y, a, b V) // a where that is NaN
+	min(y, a, b V) // a if that is NaN
 	max(y, a, b V)
 	fma(y, a, b V) // y = y·a + b
 	move(y, x V)
@@ -50,13 +50,13 @@ type maths[V any] interface {
 	and(y, a, b V) // of bits
 	or(y, a, b V)
 	addInts(y, a, b V)
-	shift(y, x V, n int) // by n bits, down where n is negative
+	shift(y, x V, n int) // by n bits, down for negative n
 
 	negative(x V) V
 	magnitude(x V) V
-	signOf(x, y V) V // y, which has none, with the sign of x
+	signOf(x, y V) V // non-negative y with the sign of x
 
-	where(r relation, x, b, a, y V) // sets y to a where x has that relation to b
+	where(r relation, x, b, a, y V) // sets y to a if x has that relation to b
 }
 
 type relation int
@@ -68,7 +68,7 @@ const (
 	notLess // or NaN
 )
 
-// function is a kernel of a function that is computed in float64, as package vec does it in Go.
+// function is a kernel of a function that is computed in float64, as package vec does in Go.
 type function[V any] struct {
 	name string
 	of   func(m maths[V], x V) V

@@ -1,7 +1,7 @@
 package main
 
-// lanes is arithmetic on what the body of a kernel has in hand of its slices: vectors of type V, of either set of instructions.
-// All that kernels compute stands here and in functions.go once; stream.go and neonstream.go have the instructions.
+// lanes is arithmetic on the current vectors, of type V, of a kernel's slices, for either set of instructions. This
+// file and functions.go define all computations of the kernels once; stream.go and neonstream.go have the instructions.
 type lanes[V any] interface {
 	in(slice string) V
 	out(slice string, x V)
@@ -13,29 +13,29 @@ type lanes[V any] interface {
 	sqrt(x V) V
 	neg(x V) V
 
-	minimum(a, b V) V // a NaN goes through, and zeros are ordered
+	minimum(a, b V) V // NaN if either is, and −0 is below 0
 	maximum(a, b V) V
-	less(a, b V) V // all bits where it is so, otherwise none
+	less(a, b V) V // all bits set if true, otherwise none
 	lessEqual(a, b V) V
 	equal(a, b V) V
-	choose(c, a, b V) V // a where c has its bits, otherwise b
+	choose(c, a, b V) V // a if c has its bits set, otherwise b
 
-	positive(x V) V      // x, and 0 where x < 0
-	passed(y, dy V) V    // dy, and 0 where y ≤ 0
+	positive(x V) V      // x, and 0 if x < 0
+	passed(y, dy V) V    // dy, and 0 if y ≤ 0
 	scalar() V           // the argument a
 	coefficient(i int) V // element i of the argument c
-	some(x V) V          // x, and 0 in lanes that do not count
+	some(x V) V          // x, and 0 in unused lanes
 }
 
-// kernel is one that does the same with all elements of its slices, of which rows are repeated.
+// kernel applies the same function to all elements of its slices, of which rows are repeated.
 type kernel[V any] struct {
 	name, slices, rows string
-	zero               bool // whether it may ask for what is positive or passed
-	scalar             bool // whether it has the argument a
+	zero               bool // may use positive or passed
+	scalar             bool // has the argument a
 	body               func(k lanes[V])
 }
 
-// arguments are those behind the slices, with the bracket.
+// arguments are the arguments behind the slices, with the closing parenthesis.
 func (g kernel[V]) arguments() string {
 	if g.scalar {
 		return "a float32)"
@@ -43,8 +43,8 @@ func (g kernel[V]) arguments() string {
 	return ")"
 }
 
-// elementwise are the kernels of layers and of vectors. Those whose results may go past the caches exist for each of some ways,
-// the endings of their names.
+// elementwise returns the kernels of layers and of vectors. The kernels whose results may go past the caches exist for
+// each of ways, the endings of their names.
 func elementwise[V any](ways ...string) (list []kernel[V]) {
 	put := func(g kernel[V]) { list = append(list, g) }
 	for _, way := range ways {
@@ -96,7 +96,7 @@ func elementwise[V any](ways ...string) (list []kernel[V]) {
 	return list
 }
 
-// unary and others are the kernels of expressions that are an instruction or a few.
+// unary and others return the kernels of expressions that consist of a few instructions.
 func unary[V any]() (list []kernel[V]) {
 	for _, f := range []struct {
 		name string

@@ -6,7 +6,7 @@ type summing[V, D any] interface {
 	out(matrix string, x V)
 	add(a, b V) V
 	sub(a, b V) V
-	passed(y, dy V) V // dy, and 0 where y ≤ 0
+	passed(y, dy V) V // dy, and 0 if y ≤ 0
 	doubles(x V) D
 	accumulate(to string, d D)
 	multiply(to string, a, b D) // adds the products, which are exact: they round as a multiplication and an addition do
@@ -15,7 +15,7 @@ type summing[V, D any] interface {
 // columnKernel is a kernel that sums down the columns of matrices, some with a row beside them.
 type columnKernel[V, D any] struct {
 	name, sums, matrices, row string
-	many                      bool // whether it needs many registers
+	many                      bool // needs many registers
 	body                      func(k summing[V, D], row V)
 }
 

@@ -1,4 +1,4 @@
-// Command vec writes the assembly of nn/device/cpu/internal/vec, whose go:generate line runs it.
+// Command vec writes the assembly of nn/device/cpu/internal/vec; the go:generate line there runs it.
 package main
 
 import (

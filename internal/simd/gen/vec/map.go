@@ -71,8 +71,8 @@ func (s isa) neg(x reg.VecVirtual) reg.VecVirtual {
 func (s isa) minimum(a, b reg.VecVirtual) reg.VecVirtual { return s.extreme(a, b, VMINPS, s.or) }
 func (s isa) maximum(a, b reg.VecVirtual) reg.VecVirtual { return s.extreme(a, b, VMAXPS, s.and) }
 
-// extreme is the smaller or the larger of a and b, as VMINPS and VMAXPS say but that NaN goes through and that zeros are
-// ordered.
+// extreme is the smaller or the larger of a and b, as VMINPS and VMAXPS, but with NaN for a NaN operand and with −0
+// below 0.
 func (s isa) extreme(a, b reg.VecVirtual, of func(...Op), join func(a, b, y Op)) reg.VecVirtual {
 	x, y, sum := s.Vector(), s.Vector(), s.Vector()
 	of(a, b, x)
@@ -94,7 +94,7 @@ func (s isa) less(a, b reg.VecVirtual) reg.VecVirtual      { return s.compare(0x
 func (s isa) lessEqual(a, b reg.VecVirtual) reg.VecVirtual { return s.compare(0x12, a, b) }
 func (s isa) equal(a, b reg.VecVirtual) reg.VecVirtual     { return s.compare(0x00, a, b) }
 
-// compare is the truth of a predicate.
+// compare is the truth value of a predicate.
 func (s isa) compare(predicate uint64, a, b reg.VecVirtual) reg.VecVirtual {
 	y := s.Vector()
 	if s.Masks {
@@ -107,7 +107,7 @@ func (s isa) compare(predicate uint64, a, b reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// choose is a where the truth c holds, otherwise b.
+// choose is a if the truth value c holds, otherwise b.
 func (s isa) choose(c, a, b reg.VecVirtual) reg.VecVirtual {
 	y := s.Vector()
 	if s.Masks {
@@ -138,7 +138,7 @@ func (w wide) add(y, a, b Op)     { VADDPD(b, a, y) }
 func (w wide) sub(y, a, b Op)     { VSUBPD(b, a, y) }
 func (w wide) mul(y, a, b Op)     { VMULPD(b, a, y) }
 func (w wide) div(y, a, b Op)     { VDIVPD(b, a, y) }
-func (w wide) min(y, a, b Op)     { VMINPD(a, b, y) } // the first where one is NaN
+func (w wide) min(y, a, b Op)     { VMINPD(a, b, y) } // the first if one is NaN
 func (w wide) max(y, a, b Op)     { VMAXPD(a, b, y) }
 func (w wide) fma(y, a, b Op)     { VFMADD213PD(b, a, y) }
 func (w wide) move(y, x Op)       { VMOVAPD(x, y) }

@@ -10,7 +10,7 @@ import (
 const (
 	neonLanes = 4
 	neonWhole = neon.Bytes
-	neonOne   = 4 // bytes of a number: what is no whole vector is taken one by one
+	neonOne   = 4 // bytes of a number: the remainder behind whole vectors is processed one by one
 )
 
 // writeNEON writes the kernels for arm64.

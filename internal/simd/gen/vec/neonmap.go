@@ -18,11 +18,11 @@ func neonFunctions(f *neon.File) {
 	neonKernels(f, others[neonValue]())
 }
 
-// neonWide is arithmetic on both halves of a vector, widened to float64. A variable that is set gets other registers.
+// neonWide is arithmetic on both halves of a vector, widened to float64. Setting a variable gives it other registers.
 type neonWide struct {
 	*neon.Func
 	table   neon.GP          // mathVectors
-	numbers map[int]neon.Vec // those that were read
+	numbers map[int]neon.Vec // the numbers read so far
 }
 
 type neonHalves [2]neon.Vec
@@ -41,7 +41,7 @@ func (m neonWide) and(y, a, b *neonHalves)     { m.both("and", y, a, b) }
 func (m neonWide) or(y, a, b *neonHalves)      { m.both("orr", y, a, b) }
 func (m neonWide) addInts(y, a, b *neonHalves) { m.both("add", y, a, b) }
 
-// both sets y to what an operation makes of both halves.
+// both sets y to the result of an operation on both halves.
 func (m neonWide) both(op string, y *neonHalves, from ...*neonHalves) {
 	var z neonHalves
 	for i := range z {
@@ -114,7 +114,7 @@ func (m neonWide) where(r relation, x, b, a, y *neonHalves) {
 	*y = *mask
 }
 
-// neonUniforms writes uniforms: four counters of Philox-4x32-10 at a time, each word of theirs in a vector.
+// neonUniforms writes uniforms: four counters of Philox-4x32-10 at a time, with each of their words in a vector.
 func neonUniforms(f *neon.File) {
 	f.Func("uniformsNEON", "(dst *float32, groups int, counter, sample, step uint32, key uint64)", func(k *neon.Func) {
 		dst, groups := k.Arg("dst"), k.Arg("groups")

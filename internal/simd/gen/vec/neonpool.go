@@ -2,7 +2,7 @@ package main
 
 import "onlinerna/internal/simd/gen/neon"
 
-// neonWindows is a kernel over a row of windows of one image, for some vectors of channels at a time.
+// neonWindows is a kernel over a row of windows of one image, for several vectors of channels at a time.
 type neonWindows struct {
 	*neon.Func
 	base             map[string]neon.GP // of the window
@@ -10,7 +10,7 @@ type neonWindows struct {
 	units, bytes     int
 }
 
-// each runs body for the pixels of the window, which lie at the addresses that it is given.
+// each runs body for the pixels of the window, and passes their addresses.
 func (k *neonWindows) each(label string, images []string, body func(at map[string]neon.GP)) {
 	line, at := make(map[string]neon.GP), make(map[string]neon.GP)
 	for _, n := range images {
@@ -56,9 +56,9 @@ func (k *neonWindows) largest(label string) []neon.Vec {
 	return best
 }
 
-// spread gives dy to the first pixel whose bits are those of best, and 0 to the others; it adds to dx, or sets it.
+// spread routes dy to the first pixel whose bits are those of best, and 0 to the others; it adds to dx, or sets it.
 func (k *neonWindows) spread(label string, best, dy []neon.Vec, add bool) {
-	open := make([]neon.Vec, k.units) // lanes that have not found it
+	open := make([]neon.Vec, k.units) // lanes that still search
 	for u := range open {
 		open[u] = k.Ones()
 	}
@@ -75,7 +75,7 @@ func (k *neonWindows) spread(label string, best, dy []neon.Vec, add bool) {
 	})
 }
 
-// neonWindow writes a kernel. body works on the window in hand.
+// neonWindow writes a kernel. body handles the current window.
 func neonWindow(f *neon.File, name, signature string, images []string, body func(k *neonWindows, label string)) {
 	f.Func(name+"NEON", signature, func(fn *neon.Func) {
 		k := &neonWindows{Func: fn, base: make(map[string]neon.GP)}

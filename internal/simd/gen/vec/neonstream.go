@@ -6,18 +6,18 @@ import (
 	"onlinerna/internal/simd/gen/neon"
 )
 
-// neonStream is a kernel that runs once along slices of equal length, some with a row of parameters beside them.
+// neonStream is a kernel with one pass over slices of equal length, some with a row of parameters beside them.
 type neonStream struct {
 	*neon.Func
-	base  map[string]neon.GP // of what the body works on
-	unit  int                // the vector in hand
-	bytes int                // of it that count
+	base  map[string]neon.GP // addresses of the current elements
+	unit  int                // the current vector
+	bytes int                // its used bytes
 
-	a neon.Vec    // the argument of that name
+	a neon.Vec    // the argument a
 	c [2]neon.Vec // coefficients
 }
 
-// neonValue is a vector, or a lane of one that stands for all.
+// neonValue is a vector, or a lane that stands for all lanes.
 type neonValue struct {
 	neon.Vec
 	one  bool
@@ -83,7 +83,7 @@ func (k *neonStream) passed(y, dy neonValue) neonValue {
 	return vector(passed(k.Func, k.whole(y), k.whole(dy)))
 }
 
-// passed is dy, and 0 where y ≤ 0.
+// passed is dy, and 0 if y ≤ 0.
 func passed(k *neon.Func, y, dy neon.Vec) neon.Vec {
 	return k.Op("bic", neon.S4, dy, k.CompareZero("fcmle", neon.S4, y))
 }
@@ -92,15 +92,15 @@ func (k *neonStream) scalar() neonValue { return vector(k.a) }
 
 func (k *neonStream) coefficient(i int) neonValue { return neonValue{k.c[i/4], true, i % 4} }
 
-// some is x: lanes that do not count are nowhere added.
+// some is x: unused lanes are never added.
 func (k *neonStream) some(x neonValue) neonValue { return x }
 
-// neonEnds are what a stream does besides its body, if not nil: rest before the numbers that are no whole turn of the loop, which
-// are then taken one by one, and last at the end.
+// neonEnds are a stream's functions besides its body; both may be nil. rest runs before the numbers behind whole turns
+// of the loop, which are then processed one by one; last runs at the end.
 type neonEnds struct{ rest, last func() }
 
-// neonRun writes a kernel with the given slices and rows. Other arguments and the result are written out in more, from the
-// bracket if there are none.
+// neonRun writes a kernel with the given slices and rows. more spells out other arguments and the result, or is only
+// the closing parenthesis.
 func neonRun(f *neon.File, name, slices, rows, more string, setup func(k *neonStream) (body func(), ends neonEnds)) {
 	names, params := strings.Fields(slices), strings.Fields(rows)
 	all := append(names[:len(names):len(names)], params...)
@@ -164,7 +164,7 @@ func neonRun(f *neon.File, name, slices, rows, more string, setup func(k *neonSt
 	})
 }
 
-// neonKernels writes kernels that do the same with all elements.
+// neonKernels writes kernels that apply the same function to all elements.
 func neonKernels(f *neon.File, list []kernel[neonValue]) {
 	for _, g := range list {
 		neonRun(f, g.name, g.slices, g.rows, g.arguments(), func(k *neonStream) (func(), neonEnds) {
@@ -176,9 +176,9 @@ func neonKernels(f *neon.File, list []kernel[neonValue]) {
 	}
 }
 
-// neonVectors writes the kernels that look at a vector.
+// neonVectors writes the kernels that reduce a vector.
 func neonVectors(f *neon.File) {
-	// x − x is 0, and NaN where x is not finite.
+	// x − x is 0, and NaN if x is not finite.
 	neonRun(f, "strange", "x", "", ") uint32", func(k *neonStream) (func(), neonEnds) {
 		bits := k.Zero()
 		return func() {
@@ -186,14 +186,15 @@ func neonVectors(f *neon.File) {
 			k.Into(bits, "orr", neon.S4, bits, k.sub(x, x).Vec)
 		}, neonEnds{last: func() { k.Return(k.Word(k.LargestInt(bits))) }}
 	})
-	// Element i is added to sum i%8, whatever the vectors.
+	// Element i is added to sum i%8 for any vector length.
 	neonRun(f, "squares", "x", "", "sums *[8]float64)", func(k *neonStream) (func(), neonEnds) {
 		add, ends := k.squares(1)
 		return func() { add(0, k.in("x")) }, ends
 	})
 }
 
-// squares adds the squares of so many quantities up: those of element i in sum i%8 of [8]float64 for each in argument sums.
+// squares adds up the squares of several quantities: the argument sums has an [8]float64 for each, and element i goes
+// to sum i%8.
 func (k *neonStream) squares(quantities int) (add func(quantity int, x neonValue), ends neonEnds) {
 	const size = 8 * 8
 	acc := make([][4]neon.Vec, quantities)
@@ -202,7 +203,7 @@ func (k *neonStream) squares(quantities int) (add func(quantity int, x neonValue
 			acc[q][i] = k.Zero()
 		}
 	}
-	var sums neon.GP // of the next element, when they are taken one by one
+	var sums neon.GP // of the next element, in the loop over single numbers
 	rest := func() {
 		sums = k.Arg("sums")
 		for q, list := range acc {

@@ -6,8 +6,8 @@ import (
 	"onlinerna/internal/simd/gen/neon"
 )
 
-// neonColumns is a kernel that sums down the columns of matrices whose rows lie stride elements apart. The sums are float64
-// and stay in registers for some columns at a time.
+// neonColumns is a kernel that sums down the columns of matrices whose rows are stride elements apart. The sums are
+// float64 and stay in registers for several columns at a time.
 type neonColumns struct {
 	*neonStream
 	sums map[string][][2]neon.Vec // by vector
@@ -25,7 +25,7 @@ func (k *neonColumns) multiply(to string, a, b [2]neon.Vec) {
 	}
 }
 
-// doubles widens what counts of x: of a single number the second half is not there.
+// doubles widens the used lanes of x: a single number has no second half.
 func (k *neonColumns) doubles(x neonValue) [2]neon.Vec {
 	if k.bytes == neonOne {
 		d := k.Double(x.Vec)
@@ -47,7 +47,7 @@ func neonDown(f *neon.File, name, sums, matrices, row string, body func(k *neonC
 		k.Shift(stride, stride, 2)
 		column := k.Int(0) // bytes
 		next := k.Arg("rows")
-		k.Mul(next, next, stride) // where what the next call reads lies
+		k.Mul(next, next, stride) // the start of the next call's data
 		block := func(label string, vectors, bytes int) {
 			k.bytes = bytes
 			k.Turns(label, n, vectors*bytes/neonOne, func() {

@@ -1,15 +1,15 @@
 package main
 
-// update is an optimiser's kernel of package device: of parameters w, their gradient g and the state a and b. It changes them, or
-// measures two quantities whose squares are summed.
+// update is an optimiser's kernel of package device: of parameters w, their gradient g and the state a and b. It
+// changes them, or computes two quantities whose squares are summed.
 type update[V any] struct {
 	name         string
-	coefficients int // that it takes of the argument c
+	coefficients int // elements of the argument c that it uses
 	step         func(k lanes[V])
 	measure      func(k lanes[V]) (x, y V)
 }
 
-// arguments are those behind the slices, with the bracket.
+// arguments are the arguments behind the slices, with the closing parenthesis.
 func (u update[V]) arguments() string {
 	if u.measure != nil {
 		return "c *[8]float32, sums *[2][8]float64)"
@@ -52,7 +52,7 @@ func optimisers[V any]() (list []update[V]) {
 		}})
 }
 
-// moments moves the averages of the gradient and of its square.
+// moments updates the averages of the gradient and of its square.
 func moments[V any](k lanes[V]) (m, v V) {
 	g := k.in("g")
 	d := k.mul(k.coefficient(3), g)

@@ -8,11 +8,11 @@ import (
 	"onlinerna/internal/simd/gen/avx"
 )
 
-// windows is a kernel over a row of windows of one image. It works on some vectors at a time: of channels of a window,
-// or one that has the channels of two windows side by side.
+// windows is a kernel over a row of windows of one image. It processes several vectors at a time: channels of one
+// window, or one vector that has the channels of two adjacent windows.
 type windows struct {
 	isa
-	channel    reg.GPVirtual            // bytes to the channels in hand
+	channel    reg.GPVirtual            // bytes to the current channels
 	base       map[string]reg.GPVirtual // of the window
 	line, at   reg.GPVirtual            // bytes to a row of the window, and to a pixel
 	lineBytes  reg.GPVirtual
@@ -23,16 +23,16 @@ type windows struct {
 	pair  *pair
 }
 
-// pair says how two windows share a vector.
+// pair describes how two windows share a vector.
 type pair struct {
 	lanes  *mask         // of the second window: the channels behind those of the first
-	across reg.GPVirtual // bytes from those lanes, had they been the first window's, to the second's
+	across reg.GPVirtual // distance in bytes from the first window's pixels to the second's, for the second's lanes
 	far    reg.GPVirtual // bytes to the second window's pixel, less its lanes
 }
 
 const extents = "count, channels, pitch, rows, columns, line, pixel, step int"
 
-// mem is the pixel in hand.
+// mem is the current pixel.
 func (k *windows) mem(name string, unit int) Mem {
 	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: unit * k.Bytes()}
 }
@@ -106,7 +106,7 @@ func (k *windows) largest(label string) []reg.VecVirtual {
 			k.unordered(v[u], v[min(u+1, len(v)-1)], strange)
 		}
 		for u := range best {
-			VMAXPS(best[u], v[u], best[u]) // best where they are equal or one is NaN
+			VMAXPS(best[u], v[u], best[u]) // best if they are equal or one is NaN
 		}
 	})
 	k.ifNone(strange, label+"Numbers")
@@ -120,7 +120,7 @@ func (k *windows) largest(label string) []reg.VecVirtual {
 	return best
 }
 
-// ahead fetches what lies two rows further down: with the usual stride that is what the next row of windows reads.
+// ahead prefetches two rows further down: with the usual stride, the next row of windows reads that row.
 func (k *windows) ahead(name string) {
 	at := GP64()
 	LEAQ(Mem{Base: k.base[name], Index: k.at, Scale: 1}, at)
@@ -163,7 +163,7 @@ func (s isa) ifNone(set reg.Register, label string) {
 	JZ(LabelRef(label))
 }
 
-// replace makes v the best where it is larger, or the first NaN.
+// replace sets best to v if v is larger, or the first NaN.
 func (s isa) replace(best, v reg.VecVirtual) {
 	if s.Masks {
 		known, k := K(), K()
@@ -179,9 +179,9 @@ func (s isa) replace(best, v reg.VecVirtual) {
 	VBLENDVPS(k, v, best, best)
 }
 
-// spread gives dy to the first pixel whose bits are those of best, and 0 to the others; it adds to dx, or sets it.
+// spread routes dy to the first pixel whose bits are those of best, and 0 to the others; it adds to dx, or sets it.
 func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
-	open := make([]reg.Register, k.units) // lanes that have not found it
+	open := make([]reg.Register, k.units) // lanes that still search
 	for u := range open {
 		open[u] = k.none()
 		if k.Masks {
@@ -218,7 +218,7 @@ func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
 	})
 }
 
-// windows generates a kernel. body works on the window in hand, with that pixel of y.
+// windows generates a kernel. body handles the current window, with its pixel of y.
 func (s isa) windows(name, signature string, images []string, pairs bool, body func(k *windows, label string, y func(unit int) Mem)) {
 	k := &windows{isa: s, base: make(map[string]reg.GPVirtual)}
 	TEXT(name+s.Suffix, NOSPLIT, signature)
@@ -278,7 +278,7 @@ func (s isa) windows(name, signature string, images []string, pairs bool, body f
 		Label("pair")
 		CMPQ(left, Imm(1))
 		JNE(LabelRef("two"))
-		// There is no second window.
+		// Without a second window.
 		XORQ(k.pair.across, k.pair.across)
 		s.clear(k.pair.lanes)
 		Label("two")
@@ -354,7 +354,7 @@ func pools(s isa) {
 	}
 }
 
-// either is the lanes of what is in hand, of both windows if there are two.
+// either is the set of current lanes, of both windows if there are two.
 func (k *windows) either() *mask {
 	if k.pair == nil {
 		return k.mask
@@ -369,7 +369,7 @@ func (k *windows) either() *mask {
 	return &mask{Register: m}
 }
 
-// without is the lanes of a that are not in b.
+// without is the lanes of a outside b.
 func (s isa) without(a, b *mask) *mask {
 	if s.Masks {
 		m := K()

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// uniforms generates random numbers from words of Philox-4x32-10: four counters at a time, each in lanes of 64 bits of which
-// the lower half counts.
+// uniforms generates random numbers from words of Philox-4x32-10: four counters at a time, each word in the lower half
+// of a 64-bit lane.
 func uniforms() {
 	s := avx2
 	TEXT("uniforms"+s.Suffix, NOSPLIT, "func(dst *float32, groups int, counter, sample, step uint32, key uint64)")

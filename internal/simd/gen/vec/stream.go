@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	line = 64 // bytes of cache
-	// ahead is how many bytes before it is read a slice is fetched: a page, behind which processors do not
-	// look by themselves.
+	line = 64 // bytes of a cache line
+	// ahead is the prefetch distance in bytes: a page, since processors do not prefetch across pages by themselves.
 	ahead = 4 << 10
 )
 
-// stream is a kernel that runs once along slices of equal length. Some have a row of parameters beside them
-// that is repeated.
+// stream is a kernel with one pass over slices of equal length. Some have a row of parameters beside them that is
+// repeated.
 type stream struct {
 	isa
 	past       bool          // whether results go past the caches
@@ -25,16 +24,16 @@ type stream struct {
 	base       map[string]reg.Register
 	row        map[string]bool
 
-	// Of the vectors that the body works on: their number from at, and the lanes that count.
+	// The current vectors of the body: their number from at, and the used lanes.
 	unit int
 	mask *mask
 
 	zero, a reg.VecVirtual   // of kernels that have them
-	c       reg.Register     // where coefficients lie
-	kept    []reg.VecVirtual // those that are in registers
+	c       reg.Register     // address of the coefficients
+	kept    []reg.VecVirtual // coefficients in registers
 }
 
-// in is the part of a slice or row that the body works on.
+// in loads the current part of a slice or row.
 func (k *stream) in(name string) reg.VecVirtual {
 	from := k.mem(name)
 	if !k.row[name] && k.mask == nil && from.Disp%line == 0 {
@@ -45,7 +44,7 @@ func (k *stream) in(name string) reg.VecVirtual {
 	return k.Load(from, k.mask)
 }
 
-// out stores a part of a slice.
+// out stores the current part of a slice.
 func (k *stream) out(name string, x reg.VecVirtual) {
 	if k.past && k.mask == nil {
 		VMOVNTPS(x, k.mem(name))
@@ -62,8 +61,9 @@ func (k *stream) mem(name string) Mem {
 	return Mem{Base: k.base[name], Index: index, Scale: 1, Disp: k.unit * k.Bytes()}
 }
 
-// stream generates a kernel with the given slices and rows. Other arguments and the result are written out in
-// more. Results of a kernel whose name ends in Past go past the caches. setup makes what the body needs, and is given its code; finish comes at the end.
+// stream generates a kernel with the given slices and rows. more spells out other arguments and the result. Results of
+// a kernel whose name ends in Past go past the caches. setup prepares the operands of the body and returns its code;
+// finish runs at the end.
 func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
 	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), base: make(map[string]reg.Register), row: make(map[string]bool)}
 	names := strings.Fields(slices)
@@ -124,7 +124,7 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 	JG(LabelRef("tail"))
 	Label("done")
 	if len(params) > 0 {
-		// The last vector was not full: n is what it lacks, as a negative number.
+		// The last vector was partial: n is minus the number of missing elements.
 		LEAQ(Mem{Base: k.at, Index: n, Scale: 4}, k.at)
 		TESTQ(total, total)
 		JG(LabelRef("row"))
@@ -133,7 +133,7 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 		finish()
 	}
 	if k.past {
-		SFENCE() // other threads are to see the results
+		SFENCE() // makes the results visible to other threads
 	}
 	VZEROUPPER()
 	RET()
@@ -142,7 +142,7 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 // ways are the endings of the names of kernels that exist with and without results that go past the caches.
 var ways = []string{"", "Past"}
 
-// kernels generates kernels that do the same with all elements.
+// kernels generates kernels that apply the same function to all elements.
 func (s isa) kernels(list []kernel[reg.VecVirtual]) {
 	for _, g := range list {
 		s.stream(g.name, g.slices, g.rows, g.arguments(), func(k *stream) (body, finish func()) {
@@ -161,9 +161,9 @@ func (k *stream) scalar() reg.VecVirtual                     { return k.a }
 func (k *stream) positive(x reg.VecVirtual) reg.VecVirtual   { return k.isa.Positive(x, k.zero) }
 func (k *stream) passed(y, dy reg.VecVirtual) reg.VecVirtual { return k.isa.Passed(y, dy, k.zero) }
 
-// vectors generates the kernels that look at a vector.
+// vectors generates the kernels that reduce a vector.
 func vectors(s isa) {
-	// x − x is 0, and NaN where x is not finite.
+	// x − x is 0, and NaN if x is not finite.
 	s.stream("strange", "x", "", ") uint32", func(k *stream) (body, finish func()) {
 		bits := s.Zero()
 		return func() {
@@ -188,7 +188,7 @@ func vectors(s isa) {
 				Store(some, ReturnIndex(0))
 			}
 	})
-	// Element i is added to sum i%8, whatever the vectors.
+	// Element i is added to sum i%8 for any vector length.
 	s.stream("squares", "x", "", "sums *[8]float64)", func(k *stream) (body, finish func()) {
 		acc := make([]reg.VecVirtual, 16/s.Lanes)
 		for i := range acc {

@@ -9,13 +9,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// columns is a kernel that sums down the columns of matrices whose rows lie stride elements apart. The sums are
-// float64 and stay in registers for some columns at a time. What is stored of them is a whole number of vectors.
+// columns is a kernel that sums down the columns of matrices whose rows are stride elements apart. The sums are float64
+// and stay in registers for several columns at a time. It stores whole vectors of sums.
 type columns struct {
 	isa
-	column, at reg.GPVirtual // bytes to the columns in hand: from the first, and from the first of the first row
-	next       reg.GPVirtual // bytes to what is to be fetched by then
-	ahead      int           // and as many more
+	column, at reg.GPVirtual // bytes to the current columns: from the first, and from the first of the first row
+	next       reg.GPVirtual // bytes to the data to prefetch meanwhile
+	ahead      int           // additional bytes
 	base       map[string]reg.Register
 	sums       map[string][][2]reg.VecVirtual
 
@@ -51,7 +51,7 @@ func (k *columns) multiply(to string, a, b [2]reg.VecVirtual) {
 	}
 }
 
-// total is half of the sums of the vector in hand.
+// total is half of the sums of the current vector.
 func (k *columns) total(name string, i int) Mem {
 	return Mem{Base: k.base[name], Index: k.column, Scale: 2, Disp: (2*k.unit + i) * k.Bytes()}
 }
@@ -70,7 +70,7 @@ func (k *columns) leave(name string) {
 	}
 }
 
-// open begins a kernel with the given sums, matrices and, if not empty, a row beside them, and loads where they are.
+// open begins a kernel with the given sums, matrices and, if not empty, a row beside them, and loads their addresses.
 func (s isa) open(name, sums, matrices, row string) (k *columns, totals, names []string) {
 	k = &columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
 	totals, names = strings.Fields(sums), strings.Fields(matrices)
@@ -87,13 +87,13 @@ func (s isa) open(name, sums, matrices, row string) (k *columns, totals, names [
 	return k, totals, names
 }
 
-// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. vectors is how
-// many are in hand.
+// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. It processes vectors
+// vectors at a time.
 func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k *columns, row reg.VecVirtual)) {
 	k, totals, _ := s.open(name, sums, matrices, row)
 	n, stride := Load(Param("width"), GP64()), Load(Param("stride"), GP64())
 	SHLQ(Imm(2), stride)
-	k.column, k.at, k.next = GP64(), GP64(), GP64() // next: the same columns as many rows further down
+	k.column, k.at, k.next = GP64(), GP64(), GP64() // next: the same columns, as many rows further down
 	XORQ(k.column, k.column)
 	left := GP64()
 
@@ -148,12 +148,12 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 	RET()
 }
 
-// rowwiseAhead is how many bytes before they are needed matrices are fetched.
+// rowwiseAhead is the prefetch distance of matrices in bytes.
 const rowwiseAhead = 512
 
-// rowwise generates such a kernel that takes row by row and keeps the sums in memory. Where the columns in hand would be
-// less than a line of cache, and there are several matrices, lines of rows that lie a power of two apart would be gone before
-// their other columns are read.
+// rowwise generates such a kernel that processes row by row and keeps the sums in memory. It serves several matrices if
+// the registers hold less than a cache line of columns: cache lines of rows a power of two apart would be evicted
+// before their other columns are read.
 func (s isa) rowwise(name, sums, matrices, row string, body func(k *columns, row reg.VecVirtual)) {
 	k, totals, names := s.open(name, sums, matrices, row)
 	stride, left := Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
@@ -217,7 +217,7 @@ func sums(s isa) {
 		switch {
 		case s.Masks: // four vectors are a row of 64 channels, so that memory is read in its order
 			s.columns(g.name, g.sums, g.matrices, g.row, 4, body)
-		case g.many: // there are too few registers for a line of cache
+		case g.many: // a cache line of columns needs too many registers
 			s.rowwise(g.name, g.sums, g.matrices, g.row, body)
 		default:
 			s.columns(g.name, g.sums, g.matrices, g.row, 2, body)

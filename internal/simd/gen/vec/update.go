@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// updates generates the optimisers' kernels. Those that measure add squares of element i to sums i%8.
+// updates generates the optimisers' kernels. The measuring ones add squares of element i to sum i%8.
 func (s isa) updates() {
 	for _, u := range optimisers[reg.VecVirtual]() {
 		s.stream(u.name, "w g a b", "", u.arguments(), func(k *stream) (func(), func()) {
@@ -41,7 +41,7 @@ func (s isa) updates() {
 	}
 }
 
-// keep keeps n coefficients in registers, where there are enough.
+// keep keeps n coefficients in registers if enough are free.
 func (k *stream) keep(n int) {
 	k.c = Load(Param("c"), GP64())
 	if k.Masks || n <= 4 {
