@@ -36,7 +36,8 @@ func TestChooseBFloat16(t *testing.T) {
 	fast := processor{[]Level{Go, AVX2, AVX512}, true, true}
 	slow := fast
 	slow.fast = false
-	for value, want := range map[string]bool{"": true, "avx512bf16": true, "AVX512BF16": true, "avx512": false, "avx2": false, "go": false} {
+	for value, want := range map[string]bool{"": true, "avx512bf16": true, "AVX512BF16": true, "avx512": false,
+		"avx2": false, "go": false} {
 		if l, err := fast.choose(value); l.BFloat16() != want || err != nil {
 			t.Errorf("%q: AVX512_BF16 is %v, %v", value, l.BFloat16(), err)
 		}
@@ -52,7 +53,8 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%v is chosen as %v, %v", l, got, err)
 		}
 	}
-	if l, err := Choose(AVX512BF16.String()); (err == nil) != HasBFloat16() || err == nil && (l != AVX512BF16 || l.Vectors() != AVX512) {
+	if l, err := Choose(AVX512BF16.String()); (err == nil) != HasBFloat16() || err == nil &&
+		(l != AVX512BF16 || l.Vectors() != AVX512) {
 		t.Errorf("%v, %v", l, err)
 	}
 	if l, err := Choose(""); l != Default() || (err == nil) != (Err() == nil) {

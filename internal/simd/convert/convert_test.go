@@ -67,7 +67,8 @@ func numbers() []float64 {
 	}
 	return append(v, 0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(),
 		math.MaxFloat64, math.SmallestNonzeroFloat64,
-		65519.99, 65520, 0x1.fefffp127, 0x1.ffp127, -0x1.ffp127, 0x1p-126, 0x1.fffffp-127, 0x1p-149, 0x1p-150, 0x1p-1074, 1e-310)
+		65519.99, 65520, 0x1.fefffp127, 0x1.ffp127, -0x1.ffp127, 0x1p-126, 0x1.fffffp-127, 0x1p-149, 0x1p-150, 0x1p-1074,
+		1e-310)
 }
 
 func (f narrow16) value(h uint16) float64 {
@@ -125,7 +126,8 @@ func TestRound16(t *testing.T) {
 			if h+1 == f.infinity {
 				next = v + (v - f.value(h-1))
 			}
-			for x, want := range map[float64]uint16{v: h, v/2 + next/2: h + h&1, math.Nextafter(v/2+next/2, 0): h, -v: h | 1<<15} {
+			for x, want := range map[float64]uint16{v: h, v/2 + next/2: h + h&1, math.Nextafter(v/2+next/2, 0): h,
+				-v: h | 1<<15} {
 				if got, finite := f.round(x); got != want && x != 0 || finite != (want&^(1<<15) < f.infinity) {
 					t.Fatalf("%v, near %#04x, gives %#04x", x, h, got)
 				}

@@ -32,7 +32,8 @@ var storedGroups = map[string]func(b *storedGroup, conv op.Conv2D, in, out, kern
 	},
 	"conv2d_grad_input add relu_grad batch_norm_grad_sums": func(b *storedGroup, conv op.Conv2D, in, out, kernel int) {
 		x, y := b.data(in), b.data(in)
-		g := b.apply(op.Conv2DGradInput{Conv2D: conv, Input: b.Values[x].Type.Shape}, b.weight(out, in, kernel, kernel), b.data(out))
+		g := b.apply(op.Conv2DGradInput{Conv2D: conv, Input: b.Values[x].Type.Shape}, b.weight(out, in, kernel, kernel),
+			b.data(out))
 		g = b.apply(op.ReLUGrad{}, y, b.apply(op.Add{}, b.data(in), g))
 		b.made = []int{g, b.apply(op.BatchNormGradSums{Eps: 2}, x, b.weight(2, in), g)}
 	},

@@ -22,7 +22,8 @@ func network(tb testing.TB) *builder {
 	avg := op.AvgPool{Kernel: [2]int{2, 2}, Stride: [2]int{2, 2}}
 	const n, classes, eps = 6, 7, 1e-5
 
-	x := b.apply(op.Images{DType: op.Float32, Height: 40, Width: 40, Mean: []float64{.5, .4, .3}, Std: []float64{.2, .2, .2}},
+	x := b.apply(op.Images{DType: op.Float32, Height: 40, Width: 40, Mean: []float64{.5, .4, .3},
+		Std: []float64{.2, .2, .2}},
 		b.value(op.T(op.Uint8, n, 41, 42, 3)), b.value(op.T(op.Int32, n, 3)))
 	shape := func(v int) op.Shape { return b.Values[v].Type.Shape }
 	w := b.weight(16, 3, 3, 3)
@@ -162,8 +163,10 @@ func steady(t *testing.T, d *Device) {
 		vectors[i] = v
 	}
 	var updates []device.Update
-	for _, o := range []device.Optimizer{optim.SGD{Momentum: .9}, optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, ClipNorm: 1}} {
-		updates = append(updates, device.Update{Optimizer: o, Grad: vectors[1], State: vectors[2+len(updates):][:len(o.State())],
+	for _, o := range []device.Optimizer{optim.SGD{Momentum: .9},
+		optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, ClipNorm: 1}} {
+		updates = append(updates, device.Update{Optimizer: o, Grad: vectors[1],
+			State:   vectors[2+len(updates):][:len(o.State())],
 			NoDecay: []device.Span{{Len: 100}}, Tensors: []device.Span{{Len: 100}, {Off: 100, Len: 99_900}}})
 	}
 	step := func() {

@@ -139,7 +139,8 @@ func BenchmarkTraffic(b *testing.B) {
 		{optim.LARS{Momentum: .9, Decay: 1e-4, Trust: 1e-3}, 28},
 		{optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: 1e-2, ClipNorm: 1}, 44},
 	} {
-		u := device.Update{Optimizer: x.Optimizer, Grad: v[1], State: v[2:][:len(x.State())], Tensors: []device.Span{{Len: parameters}},
+		u := device.Update{Optimizer: x.Optimizer, Grad: v[1], State: v[2:][:len(x.State())],
+			Tensors: []device.Span{{Len: parameters}},
 			Numbers: device.Numbers{Rate: .1, Scale: 1, Step: 1}}
 		measure("parameters/"+x.Name(), x.bytes*parameters, func() { v[0].Update(u) })
 	}

@@ -108,7 +108,8 @@ func (s *stepper) prepare(u *device.Update) (err error) {
 	if k := len(u.State); k > 0 {
 		state = u.State[k-1]
 	}
-	if s.optimizer == u.Optimizer && s.clip == u.Clip && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.factors, u.Factors) &&
+	if s.optimizer == u.Optimizer && s.clip == u.Clip && slices.Equal(s.noDecay, u.NoDecay) &&
+		slices.Equal(s.factors, u.Factors) &&
 		slices.Equal(s.tensors, u.Tensors) && slices.Equal(s.matrices, u.Matrices) && s.state == state {
 		return nil
 	}

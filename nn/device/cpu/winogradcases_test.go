@@ -34,7 +34,8 @@ func TestWinogradIsExact(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 12 {
-		shapes = append(shapes, shape{1 + r.IntN(4), 1 + r.IntN(40), 2 + r.IntN(17), 2 + r.IntN(17), 1 + r.IntN(70), r.IntN(3)})
+		shapes = append(shapes, shape{1 + r.IntN(4), 1 + r.IntN(40), 2 + r.IntN(17), 2 + r.IntN(17), 1 + r.IntN(70),
+			r.IntN(3)})
 	}
 	if testing.Short() {
 		shapes = shapes[2:6]
@@ -158,7 +159,8 @@ func (b *builder) errorsOf(d *Device, k *bound, round func(float32) float32) map
 		for i := range want {
 			if b.Values[s.Out].Layout == work.Stored {
 				near := 2e-6 * largest
-				if low, high := round(float32(want[i]-near)), round(float32(want[i]+near)); float64(low) <= got[i] && got[i] <= float64(high) {
+				if low, high := round(float32(want[i]-near)), round(float32(want[i]+near)); float64(low) <= got[i] &&
+					got[i] <= float64(high) {
 					continue
 				}
 			}

@@ -43,7 +43,8 @@ type neonRows struct {
 }
 
 // neonKernel writes a kernel; vectors and numbers are names of arguments.
-func neonKernel(f *neon.File, name string, n int, e element, vectors, numbers, arguments string, block func(k *neonRows, label string)) {
+func neonKernel(f *neon.File, name string, n int, e element, vectors, numbers, arguments string,
+	block func(k *neonRows, label string)) {
 	if e.coded() {
 		name = e.prefix + strings.ToUpper(name[:1]) + name[1:]
 	}
@@ -133,41 +134,42 @@ func (k *neonRows) reader(bytes int) func(r, u int) neon.Vec {
 
 // neonDots writes the NEON version of dots.
 func neonDots(f *neon.File, n int, e element) {
-	neonKernel(f, "dots", n, e, "w", "out", "(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)", func(k *neonRows, label string) {
-		unroll := max(1, 16/(k.n*4))
-		if k.coded() {
-			unroll = 1
-		}
-		sums := make([][]neon.Vec, unroll*n)
-		for i := range sums {
-			for range k.together {
-				sums[i] = append(sums[i], k.Zero())
+	neonKernel(f, "dots", n, e, "w", "out", "(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)",
+		func(k *neonRows, label string) {
+			unroll := max(1, 16/(k.n*4))
+			if k.coded() {
+				unroll = 1
 			}
-		}
-		k.along(label, unroll, func(units, bytes int) {
-			load := k.reader(bytes)
-			for u := range units {
-				w := make([]neon.Vec, n)
-				for i := range w {
-					w[i] = k.LoadVec(bytes, k.beside[i], 8*k.neonColumn(u))
+			sums := make([][]neon.Vec, unroll*n)
+			for i := range sums {
+				for range k.together {
+					sums[i] = append(sums[i], k.Zero())
 				}
-				for r := range k.together {
-					v := load(r, u)
+			}
+			k.along(label, unroll, func(units, bytes int) {
+				load := k.reader(bytes)
+				for u := range units {
+					w := make([]neon.Vec, n)
 					for i := range w {
-						k.Into(sums[u%unroll*n+i][r], "fmla", neon.D2, v, w[i])
+						w[i] = k.LoadVec(bytes, k.beside[i], 8*k.neonColumn(u))
 					}
+					for r := range k.together {
+						v := load(r, u)
+						for i := range w {
+							k.Into(sums[u%unroll*n+i][r], "fmla", neon.D2, v, w[i])
+						}
+					}
+				}
+			})
+			for i := range n {
+				for r, sum := range sums[i] {
+					for u := 1; u < unroll; u++ {
+						k.Into(sum, "fadd", neon.D2, sum, sums[u*n+i][r])
+					}
+					k.StoreVec(8, k.Pair(sum), k.numbers[i], 8*r)
 				}
 			}
 		})
-		for i := range n {
-			for r, sum := range sums[i] {
-				for u := 1; u < unroll; u++ {
-					k.Into(sum, "fadd", neon.D2, sum, sums[u*n+i][r])
-				}
-				k.StoreVec(8, k.Pair(sum), k.numbers[i], 8*r)
-			}
-		}
-	})
 }
 
 // neonAddRows writes the NEON version of addRows.
@@ -224,7 +226,8 @@ func newNEONCodes(k *neon.Func) *neonCodes {
 	c := &neonCodes{Func: k}
 	for i, exponent := range exponents {
 		power := float64(uint64(1) << exponent)
-		c.magic[i], c.zero[i], c.word[i] = k.Number(neon.D2, power), k.Number(neon.D2, power+codeOffset), k.Bits(neon.D2, 0xffff<<(16*i))
+		c.magic[i], c.zero[i], c.word[i] = k.Number(neon.D2, power), k.Number(neon.D2, power+codeOffset),
+			k.Bits(neon.D2, 0xffff<<(16*i))
 	}
 	return c
 }

@@ -46,47 +46,49 @@ func neonSparse(f *neon.File) {
 		}
 		return at
 	}
-	f.Func("sparseDots4NEON", "(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)", func(k *neon.Func) {
-		out, w, pitch := k.Arg("out"), k.Arg("w"), k.Arg("pitch")
-		k.Shift(pitch, pitch, 3)
-		rows(k, func(values, index, count neon.GP) {
-			var sums [2][2]neon.Vec
-			for u := range sums {
-				sums[u] = [2]neon.Vec{k.Zero(), k.Zero()}
-			}
-			each(k, values, index, count, w, func(u int, value neon.Vec, place neon.GP) {
-				lo, hi := k.LoadTwo(place, 0)
-				k.AddTimes(sums[u][0], neon.D2, lo, value, u)
-				k.AddTimes(sums[u][1], neon.D2, hi, value, u)
+	f.Func("sparseDots4NEON", "(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)",
+		func(k *neon.Func) {
+			out, w, pitch := k.Arg("out"), k.Arg("w"), k.Arg("pitch")
+			k.Shift(pitch, pitch, 3)
+			rows(k, func(values, index, count neon.GP) {
+				var sums [2][2]neon.Vec
+				for u := range sums {
+					sums[u] = [2]neon.Vec{k.Zero(), k.Zero()}
+				}
+				each(k, values, index, count, w, func(u int, value neon.Vec, place neon.GP) {
+					lo, hi := k.LoadTwo(place, 0)
+					k.AddTimes(sums[u][0], neon.D2, lo, value, u)
+					k.AddTimes(sums[u][1], neon.D2, hi, value, u)
+				})
+				at := four(k, out, pitch)
+				for i := range 2 {
+					sum := k.Op("fadd", neon.D2, sums[0][i], sums[1][i])
+					k.StoreVec(8, sum, at[2*i], 0)
+					k.StoreLane(neon.D2, sum, 1, at[2*i+1])
+				}
+				k.AddI(out, out, 8)
 			})
-			at := four(k, out, pitch)
-			for i := range 2 {
-				sum := k.Op("fadd", neon.D2, sums[0][i], sums[1][i])
-				k.StoreVec(8, sum, at[2*i], 0)
-				k.StoreLane(neon.D2, sum, 1, at[2*i+1])
-			}
-			k.AddI(out, out, 8)
 		})
-	})
-	f.Func("sparseAddRows4NEON", "(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)", func(k *neon.Func) {
-		dst, a, pitch := k.Arg("dst"), k.Arg("a"), k.Arg("pitch")
-		k.Shift(pitch, pitch, 3)
-		rows(k, func(values, index, count neon.GP) {
-			var scale [2]neon.Vec
-			at := four(k, a, pitch)
-			for i := range scale {
-				scale[i] = k.LoadVec(8, at[2*i], 0)
-				k.LoadLane(neon.D2, scale[i], 1, at[2*i+1])
-			}
-			each(k, values, index, count, dst, func(u int, value neon.Vec, place neon.GP) {
-				lo, hi := k.LoadTwo(place, 0)
-				k.AddTimes(lo, neon.D2, scale[0], value, u)
-				k.AddTimes(hi, neon.D2, scale[1], value, u)
-				k.StoreTwo(lo, hi, place, 0)
+	f.Func("sparseAddRows4NEON", "(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)",
+		func(k *neon.Func) {
+			dst, a, pitch := k.Arg("dst"), k.Arg("a"), k.Arg("pitch")
+			k.Shift(pitch, pitch, 3)
+			rows(k, func(values, index, count neon.GP) {
+				var scale [2]neon.Vec
+				at := four(k, a, pitch)
+				for i := range scale {
+					scale[i] = k.LoadVec(8, at[2*i], 0)
+					k.LoadLane(neon.D2, scale[i], 1, at[2*i+1])
+				}
+				each(k, values, index, count, dst, func(u int, value neon.Vec, place neon.GP) {
+					lo, hi := k.LoadTwo(place, 0)
+					k.AddTimes(lo, neon.D2, scale[0], value, u)
+					k.AddTimes(hi, neon.D2, scale[1], value, u)
+					k.StoreTwo(lo, hi, place, 0)
+				})
+				k.AddI(a, a, 8)
 			})
-			k.AddI(a, a, 8)
 		})
-	})
 }
 
 // neonStrips writes the NEON version of strips.
@@ -97,7 +99,8 @@ func neonStrips(f *neon.File) {
 			names, arguments = [2]string{"stripSums", "stripAdds"}, " *float64, columns *uint16, counts *uint32, "
 		}
 		// rows loops over the rows; body gets the values, as lanes, and the address of a column.
-		rows := func(k *neon.Func, base neon.GP, before func(), body func(u int, value neon.Vec, place neon.GP), after func()) {
+		rows := func(k *neon.Func, base neon.GP, before func(), body func(u int, value neon.Vec, place neon.GP),
+			after func()) {
 			var values neon.GP
 			if !ones {
 				values = k.Arg("values")

@@ -38,7 +38,8 @@ func (k *neonStream) subTimes(v neon.Vec, number string, x neon.Vec) {
 
 // neonRun writes a kernel of the given slices and numbers, whose length is an argument. setup returns the code for one
 // register, of which the loop takes unroll at a time, and the code at the end.
-func neonRun(f *neon.File, name, slices, numbers, length, result string, unroll int, setup func(k *neonStream) (body func(unit int), finish func())) {
+func neonRun(f *neon.File, name, slices, numbers, length, result string, unroll int,
+	setup func(k *neonStream) (body func(unit int), finish func())) {
 	names := strings.Fields(slices)
 	signature := "(" + strings.Join(names, ", ") + " *float64, "
 	if numbers != "" {

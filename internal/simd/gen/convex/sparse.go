@@ -35,8 +35,10 @@ func (s isa) sparse() {
 	}
 	TEXT("sparseDots4"+s.Suffix, NOSPLIT, "func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)")
 	Pragma("noescape")
-	out, values, index := Load(Param("out"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual), Load(Param("index"), GP64()).(reg.GPVirtual)
-	start, w, left, pitch := Load(Param("start"), GP64()).(reg.GPVirtual), Load(Param("w"), GP64()).(reg.GPVirtual), Load(Param("rows"), GP64()).(reg.GPVirtual), elements("pitch", 8)
+	out, values, index := Load(Param("out"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual),
+		Load(Param("index"), GP64()).(reg.GPVirtual)
+	start, w, left, pitch := Load(Param("start"), GP64()).(reg.GPVirtual), Load(Param("w"), GP64()).(reg.GPVirtual),
+		Load(Param("rows"), GP64()).(reg.GPVirtual), elements("pitch", 8)
 	at, end := GP64(), GP64()
 	MOVQ(Mem{Base: start}, at)
 	Label("row")
@@ -63,8 +65,10 @@ func (s isa) sparse() {
 
 	TEXT("sparseAddRows4"+s.Suffix, NOSPLIT, "func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)")
 	Pragma("noescape")
-	dst, values, index := Load(Param("dst"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual), Load(Param("index"), GP64()).(reg.GPVirtual)
-	start, a, left, pitch := Load(Param("start"), GP64()).(reg.GPVirtual), Load(Param("a"), GP64()).(reg.GPVirtual), Load(Param("rows"), GP64()).(reg.GPVirtual), elements("pitch", 8)
+	dst, values, index := Load(Param("dst"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual),
+		Load(Param("index"), GP64()).(reg.GPVirtual)
+	start, a, left, pitch := Load(Param("start"), GP64()).(reg.GPVirtual), Load(Param("a"), GP64()).(reg.GPVirtual),
+		Load(Param("rows"), GP64()).(reg.GPVirtual), elements("pitch", 8)
 	at, end = GP64(), GP64()
 	MOVQ(Mem{Base: start}, at)
 	Label("row")

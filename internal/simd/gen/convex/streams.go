@@ -41,7 +41,8 @@ func (k *stream) subTimes(y reg.VecVirtual, number string, x reg.VecVirtual) {
 
 // stream makes a kernel of the given slices and numbers. setup returns the code for one vector, of which the loop takes
 // unroll at a time, and the code at the end.
-func (s isa) stream(name, slices, numbers, result string, unroll int, setup func(k *stream) (body func(unit int), finish func())) {
+func (s isa) stream(name, slices, numbers, result string, unroll int,
+	setup func(k *stream) (body func(unit int), finish func())) {
 	names := strings.Fields(slices)
 	signature := "func(" + strings.Join(names, ", ") + " *float64, "
 	if numbers != "" {

@@ -132,9 +132,11 @@ func TestMistakes(t *testing.T) {
 			k.Ret()
 		})
 	})
-	wantPanic(t, "a label that is not there", "no label", func() { kernel("()", func(k *Func) { k.Branch("", "nowhere") }) })
+	wantPanic(t, "a label that is not there", "no label",
+		func() { kernel("()", func(k *Func) { k.Branch("", "nowhere") }) })
 	wantPanic(t, "two labels", "two labels", func() { kernel("()", func(k *Func) { k.Label("here"); k.Label("here") }) })
-	wantPanic(t, "an argument that is not there", "no argument", func() { kernel("(x *float32)", func(k *Func) { k.Arg("y") }) })
+	wantPanic(t, "an argument that is not there", "no argument",
+		func() { kernel("(x *float32)", func(k *Func) { k.Arg("y") }) })
 	for offset, fails := range map[int]bool{0: false, 1008: false, 1024: true, 8: true, -16: true} {
 		got := panics(func() {
 			kernel("(x *float32)", func(k *Func) { a, b := k.LoadTwo(k.Arg("x"), offset); k.StoreTwo(a, b, k.Arg("x"), 0) })
@@ -144,7 +146,10 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	for offset, fails := range map[int]bool{0: false, 4095 * 8: false, 4096 * 8: true, 4: true} {
-		if got := panics(func() { kernel("(x *float32)", func(k *Func) { k.LoadVec(8, k.Arg("x"), offset) }) }); (got != "") != fails {
+		if got := panics(func() {
+			kernel("(x *float32)",
+				func(k *Func) { k.LoadVec(8, k.Arg("x"), offset) })
+		}); (got != "") != fails {
 			t.Errorf("8 bytes at offset %d: %q", offset, got)
 		}
 	}

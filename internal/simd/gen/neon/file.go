@@ -75,7 +75,8 @@ type Func struct {
 type argument struct{ offset, size int }
 
 // sizes of types in arguments; other types are pointers.
-var sizes = map[string]int{"int": 8, "uint64": 8, "float64": 8, "uint32": 4, "int32": 4, "float32": 4, "bool": 1, "uintptr": 8}
+var sizes = map[string]int{"int": 8, "uint64": 8, "float64": 8, "uint32": 4, "int32": 4, "float32": 4, "bool": 1,
+	"uintptr": 8}
 
 // layout computes the offsets of arguments and the result.
 func (k *Func) layout(signature string) {

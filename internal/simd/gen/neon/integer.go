@@ -149,7 +149,8 @@ func (k *Func) IfZero(g GP, label string)         { k.test("CBZ", g, label) }
 func (k *Func) IfNot(g GP, label string)          { k.test("CBNZ", g, label) }
 func (k *Func) IfNoBit(n int, g GP, label string) { k.test(fmt.Sprintf("TBZ $%d,", n), g, label) }
 func (k *Func) test(op string, g GP, label string) {
-	k.code = append(k.code, instruction{target: label, reads: regs(g), render: func() string { return fmt.Sprintf("%s %v, %s", op, g, label) }})
+	k.code = append(k.code, instruction{target: label, reads: regs(g),
+		render: func() string { return fmt.Sprintf("%s %v, %s", op, g, label) }})
 }
 
 // Turns runs body once for each whole step in left, which counts down to the remainder. Labels begin with the name.

@@ -52,14 +52,20 @@ func short(name string, code uint32, v Vec, base GP) string {
 func (k *Func) LoadTwo(base GP, offset int) (a, b Vec) {
 	k.two(offset)
 	a, b = k.vec(), k.vec()
-	k.put(vecs(a, b), regs(base), func() string { return fmt.Sprintf("FLDPQ %d(%v), (%s, %s)", offset, base, a.f(), b.f()) })
+	k.put(vecs(a, b), regs(base), func() string {
+		return fmt.Sprintf("FLDPQ %d(%v), (%s, %s)", offset, base, a.f(),
+			b.f())
+	})
 	return a, b
 }
 
 // StoreTwo writes a and b to 32 bytes of memory. The offset is a multiple of 16, up to 1008.
 func (k *Func) StoreTwo(a, b Vec, base GP, offset int) {
 	k.two(offset)
-	k.put(nil, append(vecs(a, b), base.r), func() string { return fmt.Sprintf("FSTPQ (%s, %s), %d(%v)", a.f(), b.f(), offset, base) })
+	k.put(nil, append(vecs(a, b), base.r), func() string {
+		return fmt.Sprintf("FSTPQ (%s, %s), %d(%v)", a.f(), b.f(),
+			offset, base)
+	})
 }
 
 func (k *Func) two(offset int) {
@@ -70,7 +76,10 @@ func (k *Func) two(offset int) {
 
 // LoadLane reads lane i of v and keeps the others; StoreLane writes it.
 func (k *Func) LoadLane(s Shape, v Vec, i int, base GP) {
-	k.put(vecs(v), append(vecs(v), base.r), func() string { return fmt.Sprintf("VLD1 (%v), %v.%s[%d]", base, v, upper(s), i) })
+	k.put(vecs(v), append(vecs(v), base.r), func() string {
+		return fmt.Sprintf("VLD1 (%v), %v.%s[%d]", base, v, upper(s),
+			i)
+	})
 }
 
 func (k *Func) StoreLane(s Shape, v Vec, i int, base GP) {
@@ -89,7 +98,8 @@ func (k *Func) LoadNear(bytes int, base GP, offset int) Vec {
 	}
 	v := k.vec()
 	k.put(vecs(v), regs(base), func() string {
-		return word(near[bytes]|uint32(offset)<<12|base.n()<<5|v.n(), "ldur %s%d, [x%d, #%d]", moves[bytes].letter, v.n(), base.n(), offset)
+		return word(near[bytes]|uint32(offset)<<12|base.n()<<5|v.n(), "ldur %s%d, [x%d, #%d]", moves[bytes].letter, v.n(),
+			base.n(), offset)
 	})
 	return v
 }
@@ -98,6 +108,9 @@ func (k *Func) LoadNear(bytes int, base GP, offset int) Vec {
 func (k *Func) LoadNext(bytes int, base GP) Vec {
 	v := k.vec()
 	m := k.move(bytes, 0)
-	k.put(append(vecs(v), base.r), regs(base), func() string { return fmt.Sprintf("%s.P %d(%v), %s", m, bytes, base, v.f()) })
+	k.put(append(vecs(v), base.r), regs(base), func() string {
+		return fmt.Sprintf("%s.P %d(%v), %s", m, bytes, base,
+			v.f())
+	})
 	return v
 }

@@ -105,7 +105,8 @@ func (k *Func) Into(v Vec, name string, s Shape, from ...Vec) {
 		if o.golang != "" {
 			return fmt.Sprintf("%s %v.%s, %v.%s, %v.%s", o.golang, b, golang, a, golang, v, golang)
 		}
-		return word(o.code[s]|b.n()<<16|a.n()<<5|v.n(), "%s v%d.%s, v%d.%s, v%d.%s", name, v.n(), manual, a.n(), manual, b.n(), manual)
+		return word(o.code[s]|b.n()<<16|a.n()<<5|v.n(), "%s v%d.%s, v%d.%s, v%d.%s", name, v.n(), manual, a.n(), manual,
+			b.n(), manual)
 	})
 }
 

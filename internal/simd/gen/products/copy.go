@@ -18,7 +18,8 @@ type rowAt struct{ dst, src, at, left reg.GPVirtual }
 
 // eachRow is a kernel that processes rows step elements at a time, and times steps at once while they fit. begin comes
 // before the first row; end handles the remainder of each row.
-func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole func(r rowAt, i int), end func(r rowAt)) {
+func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole func(r rowAt, i int),
+	end func(r rowAt)) {
 	TEXT(name, NOSPLIT, "func"+arguments)
 	r := rowAt{dst: GP64(), src: GP64(), at: GP64(), left: GP64()}
 	Load(Param("dst"), r.dst)

@@ -64,7 +64,8 @@ func main() {
 			fmt.Fprintf(&decl, "\n//go:noescape\nfunc %s(a *Args)\n", name)
 		}
 		pack(s.name+"Pack", s)
-		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPack(dst, src *float32, rows, panels, panelStride, srcStride int)\n", s.name)
+		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPack(dst, src *float32, rows, panels, panelStride, srcStride int)\n",
+			s.name)
 		interleave(s.name+"Interleave", s)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sInterleave(x *float32, pairs int)\n", s.name)
 		copyRows(s.name+"Copy", s, false)

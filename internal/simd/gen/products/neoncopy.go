@@ -65,7 +65,8 @@ type neonRow struct{ to, from, left neon.GP }
 // neonEachRow processes rows, whose elements have the given sizes, a vector at a time, and times vectors at once while
 // they fit. begin comes before the first row and gets the number of elements left at the end of each row; end handles
 // those.
-func neonEachRow(k *neon.Func, to, from, times int, begin func(left neon.GP), whole func(r neonRow, i int), end func(r neonRow)) {
+func neonEachRow(k *neon.Func, to, from, times int, begin func(left neon.GP), whole func(r neonRow, i int),
+	end func(r neonRow)) {
 	dst, src, rows, width := k.Arg("dst"), k.Arg("src"), k.Arg("rows"), k.Arg("width")
 	dstStride, srcStride := k.Arg("dstStride"), k.Arg("srcStride")
 	rest := k.Copy(width)

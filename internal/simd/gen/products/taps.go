@@ -42,7 +42,8 @@ func taps(decl *bytes.Buffer, s isa) {
 
 // channels loops over the channels: units vectors at a time, then one vector, then the first lanes of one. at counts
 // bytes.
-func channels(s isa, label string, args, at reg.GPVirtual, units int, mask reg.VecPhysical, body func(label string, units int, masked bool)) {
+func channels(s isa, label string, args, at reg.GPVirtual, units int, mask reg.VecPhysical,
+	body func(label string, units int, masked bool)) {
 	lanes := s.bytes / 4
 	left := func() reg.GPVirtual {
 		n, done := field(args, tapChannels), GP64()
@@ -127,7 +128,8 @@ func tapProducts(name string, s isa) {
 			}
 			for p := range tile.pixels {
 				for u := range units {
-					m := [...]Mem{{Base: x}, {Base: x, Index: step, Scale: 1}, {Base: x, Index: step, Scale: 2}, {Base: x, Index: step3, Scale: 1}}[p]
+					m := [...]Mem{{Base: x}, {Base: x, Index: step, Scale: 1}, {Base: x, Index: step, Scale: 2},
+						{Base: x, Index: step3, Scale: 1}}[p]
 					m.Disp = u * s.bytes
 					if masked {
 						loadTail(m, s, mask, other)

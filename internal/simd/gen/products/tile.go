@@ -158,7 +158,8 @@ func field(args reg.Register, at int) reg.GPVirtual {
 }
 
 // alongChannels reads row m of A at step·m and depth u at 4u, or at 8u for pairs.
-func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter, advance func()) {
+func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter,
+	advance func()) {
 	size := 4
 	if t.kind == pairs {
 		size = 8
@@ -212,7 +213,8 @@ func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) 
 }
 
 // alongPixels reads row m of A at 4m and depth u at step·u.
-func (t tile) alongPixels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter, advance func()) {
+func (t tile) alongPixels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter,
+	advance func()) {
 	base := GP64()
 	read = func(m, u int) Mem {
 		a := Mem{Base: base, Disp: 4 * m}

@@ -28,7 +28,8 @@ func narrow(s isa, f format) {
 			if f.size == 8 {
 				VMOVUPD(Mem{Base: row, Disp: at}, x)
 			} else {
-				x = s.singles(s.widen(formats[1], Mem{Base: row, Disp: 2 * at}), s.widen(formats[1], Mem{Base: row, Disp: 2*at + s.Bytes()}))
+				x = s.singles(s.widen(formats[1], Mem{Base: row, Disp: 2 * at}),
+					s.widen(formats[1], Mem{Base: row, Disp: 2*at + s.Bytes()}))
 			}
 			if past {
 				VMOVNTPD(x, Mem{Base: dst, Disp: at})

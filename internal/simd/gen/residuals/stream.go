@@ -37,7 +37,8 @@ func (k *stream) addTimes(y reg.VecVirtual, i int, x reg.VecVirtual) { VFMADD231
 func (k *stream) rowMem(i int) Mem { return Mem{Base: k.row, Disp: i*pitch + k.unit*k.Bytes()} }
 
 // stream generates a kernel over the given number of vectors.
-func (s isa) stream(f format, name, args string, vectors int, begin func(k *stream), body func(k *stream), end func(k *stream)) {
+func (s isa) stream(f format, name, args string, vectors int, begin func(k *stream), body func(k *stream),
+	end func(k *stream)) {
 	TEXT(name+f.name+s.Suffix, NOSPLIT, "func(row []float64, v *[5]*byte, next *[4]uintptr, off int"+args+")")
 	Pragma("noescape")
 	k := &stream{isa: s, format: f, row: Load(Param("row").Base(), GP64()), at: GP64()}

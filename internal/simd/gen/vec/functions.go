@@ -75,7 +75,8 @@ type function[V any] struct {
 }
 
 func mathFunctions[V any]() []function[V] {
-	return []function[V]{{"exp", exponential[V]}, {"sigmoid", sigmoid[V]}, {"tanh", tanh[V]}, {"erf", erf[V]}, {"log", logarithm[V]}}
+	return []function[V]{{"exp", exponential[V]}, {"sigmoid", sigmoid[V]}, {"tanh", tanh[V]}, {"erf", erf[V]},
+		{"log", logarithm[V]}}
 }
 
 func polynomial[V any](m maths[V], x V, first, n int) V {

@@ -51,7 +51,8 @@ func elementwise[V any](ways ...string) (list []kernel[V]) {
 		put(kernel[V]{name: "relu" + way, slices: "dst x", zero: true, body: func(k lanes[V]) {
 			k.out("dst", k.positive(k.in("x")))
 		}})
-		put(kernel[V]{name: "add" + way, slices: "dst a b", body: func(k lanes[V]) { k.out("dst", k.add(k.in("a"), k.in("b"))) }})
+		put(kernel[V]{name: "add" + way, slices: "dst a b",
+			body: func(k lanes[V]) { k.out("dst", k.add(k.in("a"), k.in("b"))) }})
 	}
 	put(kernel[V]{name: "reluGrad", slices: "dst y dy", zero: true, body: func(k lanes[V]) {
 		k.out("dst", k.passed(k.in("y"), k.in("dy")))
@@ -102,7 +103,8 @@ func unary[V any]() (list []kernel[V]) {
 		name string
 		of   func(k lanes[V], x V) V
 	}{{"neg", lanes[V].neg}, {"sqrt", lanes[V].sqrt}} {
-		list = append(list, kernel[V]{name: f.name, slices: "dst x", body: func(k lanes[V]) { k.out("dst", f.of(k, k.in("x"))) }})
+		list = append(list, kernel[V]{name: f.name, slices: "dst x",
+			body: func(k lanes[V]) { k.out("dst", f.of(k, k.in("x"))) }})
 	}
 	return list
 }

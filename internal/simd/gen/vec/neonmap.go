@@ -118,7 +118,8 @@ func (m neonWide) where(r relation, x, b, a, y *neonHalves) {
 func neonUniforms(f *neon.File) {
 	f.Func("uniformsNEON", "(dst *float32, groups int, counter, sample, step uint32, key uint64)", func(k *neon.Func) {
 		dst, groups := k.Arg("dst"), k.Arg("groups")
-		counter, sample, step := k.AllOf(neon.S4, k.Arg("counter")), k.AllOf(neon.S4, k.Arg("sample")), k.AllOf(neon.S4, k.Arg("step"))
+		counter, sample, step := k.AllOf(neon.S4, k.Arg("counter")), k.AllOf(neon.S4, k.Arg("sample")),
+			k.AllOf(neon.S4, k.Arg("step"))
 		first := f.Constant("philoxFirst", [4]uint32{0, 1, 2, 3})
 		k.Into(counter, "add", neon.S4, counter, k.LoadVec(neon.Bytes, k.Address(first, 0), 0))
 		key := k.Arg("key")

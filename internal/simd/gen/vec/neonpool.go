@@ -124,18 +124,19 @@ func neonPools(f *neon.File) {
 		if !add {
 			name = "maxWindowsSet"
 		}
-		neonWindow(f, name, "(y, x, dx []float32, "+extents+", behindReLU bool)", []string{"x", "dx"}, func(k *neonWindows, label string) {
-			best := k.largest(label + "Scan")
-			dy := make([]neon.Vec, k.units)
-			for u := range dy {
-				dy[u] = k.load(k.base["y"], u)
-			}
-			k.IfZero(k.Arg("behindReLU"), label+"All")
-			for u := range dy {
-				k.Move(dy[u], passed(k.Func, best[u], dy[u]))
-			}
-			k.Label(label + "All")
-			k.spread(label+"Spread", best, dy, add)
-		})
+		neonWindow(f, name, "(y, x, dx []float32, "+extents+", behindReLU bool)", []string{"x", "dx"},
+			func(k *neonWindows, label string) {
+				best := k.largest(label + "Scan")
+				dy := make([]neon.Vec, k.units)
+				for u := range dy {
+					dy[u] = k.load(k.base["y"], u)
+				}
+				k.IfZero(k.Arg("behindReLU"), label+"All")
+				for u := range dy {
+					k.Move(dy[u], passed(k.Func, best[u], dy[u]))
+				}
+				k.Label(label + "All")
+				k.spread(label+"Spread", best, dy, add)
+			})
 	}
 }

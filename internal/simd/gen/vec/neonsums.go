@@ -41,7 +41,8 @@ func neonDown(f *neon.File, name, sums, matrices, row string, body func(k *neonC
 	if row != "" {
 		slices = append(slices[:len(slices):len(slices)], row)
 	}
-	f.Func(name+"NEON", "("+strings.Join(totals, ", ")+" []float64, "+strings.Join(slices, ", ")+" []float32, width, stride, rows int)", func(fn *neon.Func) {
+	f.Func(name+"NEON", "("+strings.Join(totals, ", ")+" []float64, "+strings.Join(slices,
+		", ")+" []float32, width, stride, rows int)", func(fn *neon.Func) {
 		k := &neonColumns{&neonStream{Func: fn, base: make(map[string]neon.GP)}, make(map[string][][2]neon.Vec)}
 		n, stride := k.Arg("width"), k.Arg("stride")
 		k.Shift(stride, stride, 2)

@@ -219,7 +219,8 @@ func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
 }
 
 // windows generates a kernel. body handles the current window, with its pixel of y.
-func (s isa) windows(name, signature string, images []string, pairs bool, body func(k *windows, label string, y func(unit int) Mem)) {
+func (s isa) windows(name, signature string, images []string, pairs bool,
+	body func(k *windows, label string, y func(unit int) Mem)) {
 	k := &windows{isa: s, base: make(map[string]reg.GPVirtual)}
 	TEXT(name+s.Suffix, NOSPLIT, signature)
 	Pragma("noescape")

@@ -65,7 +65,8 @@ func (k *stream) mem(name string) Mem {
 // a kernel whose name ends in Past go past the caches. setup prepares the operands of the body and returns its code;
 // finish runs at the end.
 func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
-	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), base: make(map[string]reg.Register), row: make(map[string]bool)}
+	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), base: make(map[string]reg.Register),
+		row: make(map[string]bool)}
 	names := strings.Fields(slices)
 	params := strings.Fields(rows)
 	all := strings.Join(append(names, params...), ", ")

@@ -29,7 +29,8 @@ func eachNarrow(t *testing.T, f func(t *testing.T, s *Set)) {
 
 func TestRound(t *testing.T) {
 	for _, c := range []struct{ x, want uint32 }{
-		{0x3f800000, 0x3f800000}, {0x3f808000, 0x3f800000}, {0x3f808001, 0x3f810000}, {0x3f818000, 0x3f820000}, {0x3f817fff, 0x3f810000},
+		{0x3f800000, 0x3f800000}, {0x3f808000, 0x3f800000}, {0x3f808001, 0x3f810000}, {0x3f818000, 0x3f820000},
+		{0x3f817fff, 0x3f810000},
 		{0x80000000, 0x80000000}, {0x007fffff, 0}, {0x807fffff, 0x80000000}, {0x00800000, 0x00800000}, {1, 0},
 		{0x7f7fffff, 0x7f800000}, {0x7f800000, 0x7f800000}, {0xff800000, 0xff800000}, {0x7f7f7fff, 0x7f7f0000},
 		{0x7f800001, 0x7fc00000}, {0xffd12345, 0xffd10000}, {0x7fffffff, 0x7fff0000},
@@ -55,7 +56,8 @@ func TestRound(t *testing.T) {
 // patterns returns n numbers of all kinds at the end of readable memory.
 func patterns(t *testing.T, r *rand.Rand, n int) []float32 {
 	x := ending(t)(r, n)
-	special := []uint32{0, 1 << 31, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xffd12345, 0x7f7fffff, 0x3f808000, 0x3f818000}
+	special := []uint32{0, 1 << 31, 1, 0x807fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xffd12345, 0x7f7fffff, 0x3f808000,
+		0x3f818000}
 	for i := range x {
 		u := r.Uint32()
 		if i%3 == 0 {

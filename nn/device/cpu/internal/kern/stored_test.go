@@ -132,7 +132,8 @@ func TestStoredSlices(t *testing.T) {
 			b.Narrowed(back, wide)
 			for i, x := range src {
 				if back[i] != x || math.Float32bits(wide[i]) != uint32(x)<<16 {
-					t.Fatalf("element %d of %d, %#04x, is widened to %#08x and narrowed to %#04x", i, n, x, math.Float32bits(wide[i]), back[i])
+					t.Fatalf("element %d of %d, %#04x, is widened to %#08x and narrowed to %#04x", i, n, x, math.Float32bits(wide[i]),
+						back[i])
 				}
 			}
 		}

@@ -176,7 +176,8 @@ func TestWinogradCollect(t *testing.T) {
 	})
 }
 
-func checkCollect(s *Set, run func(*Collect), m [][]float64, n, rows, columns int, add, clip bool, source operand) error {
+func checkCollect(s *Set, run func(*Collect), m [][]float64, n, rows, columns int, add, clip bool,
+	source operand) error {
 	r := rand.New(rand.NewPCG(5, uint64(n)))
 	out := len(m)
 	tiles := (columns + out - 1) / out

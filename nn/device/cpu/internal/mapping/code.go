@@ -40,7 +40,8 @@ func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 			}
 		}
 		s := -1
-		if n.Kind != expr.KindConst && (n.Kind != expr.KindArg || axes[n.Index] != op.All) && (i < len(c.nodes)-1 || n.Kind == expr.KindArg) {
+		if n.Kind != expr.KindConst && (n.Kind != expr.KindArg || axes[n.Index] != op.All) &&
+			(i < len(c.nodes)-1 || n.Kind == expr.KindArg) {
 			if k := len(free); k > 0 {
 				s, free = free[k-1], free[:k-1]
 			} else {

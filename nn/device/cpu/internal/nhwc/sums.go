@@ -65,7 +65,8 @@ func (m Summed) Done(x *work.Pieces, worker int) {
 }
 
 // Phases returns the phases of the sums: add sums a matrix, and finish receives the totals of a channel.
-func (c *Sums) Phases(s *work.Storage, add func(worker int, m Summed), finish func(channel int, first, second float64)) []work.Phase {
+func (c *Sums) Phases(s *work.Storage, add func(worker int, m Summed),
+	finish func(channel int, first, second float64)) []work.Phase {
 	partial, parameters := s.Scratch64(c.partial), s.Scratch(c.Parameters)
 	width, stride := c.Width(), c.stride()
 	tiles := work.Ceil(width, SumTile)

@@ -115,7 +115,8 @@ func (b *GradSums) phases(s *work.Storage, sums *nhwc.Sums) []work.Phase {
 		in := func(v *work.Pieces) []float32 { return m.Read(v, worker) }
 		switch {
 		case more != nil:
-			k.AddReLUGradSums(m.First, m.Second, in(x), m.To(dy, worker), in(y), in(from), in(more), m.Parameters, m.Width, m.Stride, m.Rows)
+			k.AddReLUGradSums(m.First, m.Second, in(x), m.To(dy, worker), in(y), in(from), in(more), m.Parameters, m.Width,
+				m.Stride, m.Rows)
 			m.Done(dy, worker)
 		case y != nil:
 			k.ReLUGradSums(m.First, m.Second, in(x), m.To(dy, worker), in(y), in(from), m.Parameters, m.Width, m.Stride, m.Rows)

@@ -96,7 +96,8 @@ func applied(f *lower.Flow, first, workers int) []work.Match {
 	if !ok {
 		return nil
 	}
-	b := batchNorm{eps: o.Eps, x: s.In[0], stats: s.In[1], scale: s.In[2], bias: s.In[3], other: -1, dst: s.Out, workers: workers}
+	b := batchNorm{eps: o.Eps, x: s.In[0], stats: s.In[1], scale: s.In[2], bias: s.In[3], other: -1, dst: s.Out,
+		workers: workers}
 	steps, last := []int{first}, s
 	list := []work.Match{b.match(s, steps)}
 	if next, ok := lower.Next[op.Add](f, first); ok {
@@ -215,7 +216,8 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 
 // kernel returns the phase that prepares the parameters, and the map of the elements from lo on, which begin with a
 // row.
-func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase, run func(worker int, dst []float32, lo int)) {
+func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase,
+	run func(worker int, dst []float32, lo int)) {
 	x, stats, scale, bias := st.Pieces(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
 	other := st.Pieces(b.other)
 	params := st.Scratches(scratch)

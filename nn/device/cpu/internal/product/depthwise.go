@@ -138,7 +138,8 @@ func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *w
 		lines := func(worker, block int) {
 			k, to := &args[worker], sums[block*size:][:size]
 			clear(to)
-			*k = kern.TapArgs{Src: &x[0], Dst: &to[0], Channels: o.columns, StepDst: 4 * o.columns, StepSrc: 4 * o.colStep * o.srcC}
+			*k = kern.TapArgs{Src: &x[0], Dst: &to[0], Channels: o.columns, StepDst: 4 * o.columns,
+				StepSrc: 4 * o.colStep * o.srcC}
 			for line := blocks[block].from; line < blocks[block].to; line++ {
 				n, i := line/o.height, line%o.height
 				for _, part := range stretches {

@@ -31,7 +31,8 @@ type blockSums struct {
 	// bind returns three functions: prepare fills the parameters of a row of channels (nil without parameters), add sums a
 	// matrix, and finish receives the totals of a channel. If the sums have other operands than the result, and these are
 	// stored as bfloat16, rooms has space for them, by worker.
-	bind   func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums, finish func(channel int, first, second float64))
+	bind func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums,
+		finish func(channel int, first, second float64))
 	others int
 
 	rows                nhwc.Rows
@@ -141,7 +142,8 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 	lo := b.panel * k.set.Columns()
 	hi := min(lo+b.panels*k.set.Columns(), k.rows)
 	from := (b.image*k.dstH + b.line) * k.dstW * k.dstC
-	k.endColumns(worker, b.number, lo, hi, from, k.dstC, b.images*b.lines*k.targets[b.target].width, k.dst.All()[from+lo:], k.dstC)
+	k.endColumns(worker, b.number, lo, hi, from, k.dstC, b.images*b.lines*k.targets[b.target].width,
+		k.dst.All()[from+lo:], k.dstC)
 }
 
 // endColumns runs the epilogue of columns lo to hi of a block: rows of the result, stride apart, that begin at element

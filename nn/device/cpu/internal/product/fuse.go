@@ -128,7 +128,8 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 		return nil, err
 	}
 	pixels, channels := nhwc.Pixels(conv.OutType().Shape)
-	return d.summed(p, conv, stats, &blockSums{bind: func(st *work.Storage, _ [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
+	return d.summed(p, conv, stats, &blockSums{bind: func(st *work.Storage, _ [][][]float32) (func([]float32, nhwc.Rows),
+		addSums, func(int, float64, float64)) {
 		k, dst := vec.For(st.Level), st.Floats(stats.Out)
 		return nil,
 			func(_ int, m nhwc.Summed, made []float32, step int) {
@@ -144,7 +145,8 @@ func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.
 	t.end().sums = sums
 	p.step = of
 	l := d.alone(p, t)
-	l.Results = append(l.Results, lower.Result{Value: by.Out, Layout: work.Layout(by.OutType(), device.Data), Bytes: by.OutType().Bytes()})
+	l.Results = append(l.Results, lower.Result{Value: by.Out, Layout: work.Layout(by.OutType(), device.Data),
+		Bytes: by.OutType().Bytes()})
 	return l
 }
 
@@ -191,28 +193,29 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 	if err := work.IsData(grad, b.X, relu, more); err != nil {
 		return nil, err
 	}
-	l := d.summed(p, grad, sums, &blockSums{others: 3, bind: func(st *work.Storage, rooms [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
-		k := vec.For(st.Level)
-		x, stats, y, dst := st.Pieces(b.X), st.Floats(b.Stats), st.Pieces(relu), st.Floats(sums.Out)
-		added := st.Pieces(more)
-		return func(row []float32, r nhwc.Rows) { r.Spread(row, stats) },
-			func(worker int, m nhwc.Summed, dy []float32, step int) {
-				of := func(v *work.Pieces, room int) []float32 {
-					if rooms == nil {
-						return v.All()[m.From:]
+	l := d.summed(p, grad, sums, &blockSums{others: 3,
+		bind: func(st *work.Storage, rooms [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
+			k := vec.For(st.Level)
+			x, stats, y, dst := st.Pieces(b.X), st.Floats(b.Stats), st.Pieces(relu), st.Floats(sums.Out)
+			added := st.Pieces(more)
+			return func(row []float32, r nhwc.Rows) { r.Spread(row, stats) },
+				func(worker int, m nhwc.Summed, dy []float32, step int) {
+					of := func(v *work.Pieces, room int) []float32 {
+						if rooms == nil {
+							return v.All()[m.From:]
+						}
+						to := rooms[room][worker]
+						v.Copy(to, step, m.From, m.Rows, m.Width, m.Stride)
+						return to
 					}
-					to := rooms[room][worker]
-					v.Copy(to, step, m.From, m.Rows, m.Width, m.Stride)
-					return to
-				}
-				if added != nil {
-					k.AddReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, of(added, 2), m.Parameters, m.Width, step, m.Rows)
-					return
-				}
-				k.ReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, m.Parameters, m.Width, step, m.Rows)
-			},
-			b.Finish(dst, stats)
-	}})
+					if added != nil {
+						k.AddReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, of(added, 2), m.Parameters, m.Width, step, m.Rows)
+						return
+					}
+					k.ReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, m.Parameters, m.Width, step, m.Rows)
+				},
+				b.Finish(dst, stats)
+		}})
 	l.Kernel.Take(0, b.X, relu, more)
 	return l, nil
 }

@@ -12,7 +12,8 @@ func TestGemm(t *testing.T) {
 		"gemm": gemm, "generic": gemmGeneric,
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, s := range [][3]int{{1, 1, 1}, {4, 4, 4}, {5, 7, 3}, {3, 9, 17}, {64, 64, 25}, {65, 130, 33}, {130, 3, 100}, {8, 5, 2}} {
+	for _, s := range [][3]int{{1, 1, 1}, {4, 4, 4}, {5, 7, 3}, {3, 9, 17}, {64, 64, 25}, {65, 130, 33}, {130, 3, 100},
+		{8, 5, 2}} {
 		m, n, k := s[0], s[1], s[2]
 		lda, ldb, ldc := k+3, k+1, n+2
 		a, b := make([]float32, (m-1)*lda+k), make([]float32, (n-1)*ldb+k)
@@ -70,7 +71,8 @@ func TestGemm(t *testing.T) {
 func TestGemmKeepsNaN(t *testing.T) {
 	a := []float32{0, 0, 0, 0}
 	b := []float32{float32(math.NaN()), 1, 1, 1}
-	for name, kernel := range map[string]func(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, add bool){
+	for name, kernel := range map[string]func(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32,
+		ldc int, add bool){
 		"gemm": gemm, "generic": gemmGeneric,
 	} {
 		c := []float32{7}

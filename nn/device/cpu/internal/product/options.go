@@ -43,7 +43,8 @@ func (d Options) blocks() int { return max(32, 2*d.Workers) }
 func Patterns(d Options) []work.Pattern {
 	return []work.Pattern{
 		d.forward, d.gradInput,
-		lower.Alone(d.linearGradInput), lower.Alone(d.convGradWeight), lower.Alone(d.linearGradWeight), lower.Alone(channelSum),
+		lower.Alone(d.linearGradInput), lower.Alone(d.convGradWeight), lower.Alone(d.linearGradWeight),
+		lower.Alone(channelSum),
 		lower.Alone(d.matMul),
 	}
 }

@@ -67,7 +67,8 @@ func (o *outerKernel) sliding(worker, block int) {
 
 		for t, tap := range o.taps {
 			at := (tap.row-s.row)*s.width + tap.col - s.col
-			gemm(b.kn, b.n, len(pixels)-s.beside, left[at:], s.stride, right, s.stride, o.tile(b, t*o.channels+b.k), o.columns, u > b.from)
+			gemm(b.kn, b.n, len(pixels)-s.beside, left[at:], s.stride, right, s.stride, o.tile(b, t*o.channels+b.k), o.columns,
+				u > b.from)
 		}
 	}
 }

@@ -77,7 +77,8 @@ const directChannels = 256
 
 func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 	p, weightsOf := p.fold(set)
-	t := &tiled{product: p, set: set, panels: work.Ceil(p.rows, set.Columns()), weightsOf: weightsOf, epilogue: epilogue{other: -1}}
+	t := &tiled{product: p, set: set, panels: work.Ceil(p.rows, set.Columns()), weightsOf: weightsOf,
+		epilogue: epilogue{other: -1}}
 	t.padded = set.Vectors(p.rows) * set.Lanes
 	size := 0
 	for i := range p.grids {
@@ -253,7 +254,8 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 			t.sums.rooms = append(t.sums.rooms, r.Each(d.Workers, sumRows*t.made.each*t.made.columns))
 		}
 	}
-	t.epilogue.lower(r, d.Workers, t.groups*t.padded, nhwc.RowsWith(g.pixels()*repeat, t.rows/repeat, repeat), len(g.block.extents(g.grid)))
+	t.epilogue.lower(r, d.Workers, t.groups*t.padded, nhwc.RowsWith(g.pixels()*repeat, t.rows/repeat, repeat),
+		len(g.block.extents(g.grid)))
 
 	return func(s *work.Storage) []work.Phase {
 		k := &tiledKernel{
@@ -266,7 +268,8 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 		}
 		k.waits = t.made != nil
 		before, after := k.epilogue.bind(s, &k.boundEpilogue, k.product, k.padded)
-		phases := append(before, work.Phase{Blocks: len(t.pieces), Run: k.pack}, work.Phase{Blocks: len(t.blocks), Run: k.run})
+		phases := append(before, work.Phase{Blocks: len(t.pieces), Run: k.pack},
+			work.Phase{Blocks: len(t.blocks), Run: k.run})
 		return append(phases, after...)
 	}
 }

@@ -95,7 +95,8 @@ func (t *tiledOuter) cutTasks(tasks int) {
 	panels := work.Ceil(o.rows, t.set.Columns())
 	columns := min(panels, max(2, taskElements/(t.blockSize()*t.set.Columns())))
 	chunks := work.Ceil(o.channels, t.halo.chunk) * o.groups
-	t.splits = max(1, min(work.Ceil(enough, chunks*work.Ceil(panels, columns)), len(t.extents), copies/(len(o.taps)*o.channels*o.columns)))
+	t.splits = max(1, min(work.Ceil(enough, chunks*work.Ceil(panels, columns)), len(t.extents),
+		copies/(len(o.taps)*o.channels*o.columns)))
 	for columns > 4 && t.splits*chunks*work.Ceil(panels, columns) < tasks {
 		columns = work.Ceil(columns, 2)
 	}
@@ -212,7 +213,8 @@ func (k *tiledOuterKernel) run(worker, task int) {
 		panels := k.panels(worker, t, x, pixels)
 		for i := range k.runs {
 			r := &k.runs[i]
-			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels, t.columns, pixels, e > t.from)
+			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels,
+				t.columns, pixels, e > t.from)
 		}
 	}
 }

@@ -109,7 +109,8 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 			k.bias = s.Floats(bias)
 		}
 		before, after := w.epilogue.bind(s, &k.boundEpilogue, w.product, w.padded)
-		phases := append(before, work.Phase{Blocks: 1, Run: k.begin}, work.Phase{Blocks: len(w.pieces), Run: k.pack}, work.Phase{Blocks: len(w.blocks), Run: k.run})
+		phases := append(before, work.Phase{Blocks: 1, Run: k.begin}, work.Phase{Blocks: len(w.pieces), Run: k.pack},
+			work.Phase{Blocks: len(w.blocks), Run: k.run})
 		return append(phases, after...)
 	}
 }
@@ -155,7 +156,8 @@ func (k *winogradKernel) pack(worker, block int) {
 	dst := k.packed[k.panelStart(p.panel):][:values*channels*width]
 	taps := k.taps
 	from := k.weights[p.panel*k.set.Columns()*k.weightRow+p.channel*k.weightChannel:]
-	row, column, channel := (taps[3].weight-taps[0].weight)*k.weightTap, (taps[1].weight-taps[0].weight)*k.weightTap, k.weightChannel
+	row, column, channel := (taps[3].weight-taps[0].weight)*k.weightTap, (taps[1].weight-taps[0].weight)*k.weightTap,
+		k.weightChannel
 	first := taps[0].weight * k.weightTap
 	if k.weightRow != 1 {
 		size := p.channels * width
@@ -191,7 +193,8 @@ func (k *winogradKernel) pack(worker, block int) {
 func (k *winogradKernel) run(worker, block int) {
 	b := &k.blocks[block]
 	args := &k.args[worker]
-	k.spread(k.set, &args.spread, &k.windows, k.lines[worker], b.extent, 0, k.channels, k.tiles[worker], k.channelsStride())
+	k.spread(k.set, &args.spread, &k.windows, k.lines[worker], b.extent, 0, k.channels, k.tiles[worker],
+		k.channelsStride())
 	count := b.images * b.lines * k.perLine
 	for j := b.from; j < b.to; j += k.columns {
 		k.multiply(worker, j, count)
@@ -201,7 +204,8 @@ func (k *winogradKernel) run(worker, block int) {
 		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
 		lines = min(lines, k.dstH-line)
 		from := (b.image*k.dstH + line) * k.dstW * k.dstC
-		k.endColumns(worker, b.number, b.from, b.to, from, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW, k.dst[from+b.from:], k.dstC)
+		k.endColumns(worker, b.number, b.from, b.to, from, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW, k.dst[from+b.from:],
+			k.dstC)
 	}
 }
 

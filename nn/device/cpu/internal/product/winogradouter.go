@@ -105,7 +105,8 @@ func (k *winogradOuterKernel) run(worker, task int) {
 	lines := k.lines[worker]
 	for e := t.from; e < t.to; e++ {
 		b := k.blocks[e]
-		k.tiles.spread(k.set, &args.spread, &k.source, lines, b, t.channel, t.channels, k.sources[worker], k.padded(t.channels))
+		k.tiles.spread(k.set, &args.spread, &k.source, lines, b, t.channel, t.channels, k.sources[worker],
+			k.padded(t.channels))
 		k.tiles.spread(k.set, &args.spread, &k.grad, lines, b, t.column, t.columns, k.grads[worker], k.set.Columns())
 		k.multiply(worker, t, b.images*b.lines*k.tiles.perLine, e > t.from)
 	}
@@ -151,7 +152,8 @@ func (k *winogradOuterKernel) collect(worker int, t *outerTask) {
 	tap := 4 * k.channels * k.outer.columns
 	first := k.taps[0].weight
 	a.StepT, a.StepP = 4*columns, 4*t.channels*columns
-	a.StepRow, a.StepC, a.StepTile = (k.taps[kern.TileTaps].weight-first)*tap, (k.taps[1].weight-first)*tap, 4*k.outer.columns
+	a.StepRow, a.StepC, a.StepTile = (k.taps[kern.TileTaps].weight-first)*tap, (k.taps[1].weight-first)*tap,
+		4*k.outer.columns
 	a.Rows, a.Columns = kern.TileTaps, t.channels*kern.TileTaps
 	a.Scratch, a.Bias, a.Floor, a.From = &k.lines[worker][0], &kern.Zeros[0], &kern.Lowest[0], nil
 	lanes := k.set.Lanes

@@ -70,7 +70,8 @@ func (g *grid) source(set *kern.Set, x, zeros []float32) windows {
 
 // spread transforms n channels of a block of windows, from first on. The values of a tile are in panels of columns
 // columns; each panel has all tiles, and the last one may be narrower.
-func (t *tiling) spread(set *kern.Set, a *kern.Spread, w *windows, scratch []float32, b extent, first, n int, dst []float32, columns int) {
+func (t *tiling) spread(set *kern.Set, a *kern.Spread, w *windows, scratch []float32, b extent, first, n int,
+	dst []float32, columns int) {
 	lanes, tiles := set.Lanes, t.tiles()
 	padded := set.Vectors(n) * lanes
 	// The columns of a line of windows inside the image. The others are zeros.

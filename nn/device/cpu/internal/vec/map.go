@@ -21,8 +21,9 @@ type Functions struct {
 }
 
 var plainFunctions = Functions{
-	Neg: each(func(x float32) float32 { return -x }), Sqrt: each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
-	Exp: each(exp), Log: each(log), Tanh: each(tanh), Erf: each(erf), Sigmoid: each(sigmoid),
+	Neg:  each(func(x float32) float32 { return -x }),
+	Sqrt: each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
+	Exp:  each(exp), Log: each(log), Tanh: each(tanh), Erf: each(erf), Sigmoid: each(sigmoid),
 	Sub: both(func(a, b float32) float32 { return a - b }), Mul: both(func(a, b float32) float32 { return a * b }),
 	Div: both(func(a, b float32) float32 { return a / b }),
 	Min: both(minimum), Max: both(maximum),
@@ -131,7 +132,8 @@ const (
 // mathTable has the constants of Functions. The series of eˣ on [−½ ln 2, ½ ln 2] and of artanh(s)/s in s², for s up to
 // 0.172, end when terms fall below 2⁻³⁷; testdata/erf.py computes the polynomial of erf x/x in x²/8 − 1 on [−1, 1].
 var mathTable = [...]float64{
-	mOne: 1, mSign: math.Copysign(0, -1), mMantissa: bit(1<<52 - 1), mInf: math.Inf(1), mMinusInf: math.Inf(-1), mNaN: math.NaN(),
+	mOne: 1, mSign: math.Copysign(0, -1), mMantissa: bit(1<<52 - 1), mInf: math.Inf(1), mMinusInf: math.Inf(-1),
+	mNaN:     math.NaN(),
 	mExpMost: 104, mExpLeast: -104, mLog2E: math.Log2E, mRound: 3 << 51, mMinusLn2: -math.Ln2, mBias: bit(1023),
 	mHalf: .5, mSqrt2: math.Sqrt2, mExponent: 1 << 52, mExponentOff: 1<<52 + 1023, mLn2: math.Ln2,
 	mTanhSmall: 1. / (1 << 13), mMinusTwo: -2, mErfMost: 4, mEighth: 1. / 8, mMinusOne: -1,

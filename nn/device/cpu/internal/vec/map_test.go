@@ -66,8 +66,10 @@ func TestFunctions(t *testing.T) {
 	}
 	inf := float32(math.Inf(1))
 	for _, v := range []float32{
-		0, math.SmallestNonzeroFloat32, 0x1p-126, 0x1p-127, 1, math.MaxFloat32, inf, float32(math.NaN()), 88.72283, 88.72284, 89, 103.27893, 103.97208,
-		104, 105, 87.33655, math.Sqrt2, math.Sqrt2 / 2, 1. / (1 << 13), .34657359, .17328680, 3.8325068, 3.9192059, 4, 9.010913,
+		0, math.SmallestNonzeroFloat32, 0x1p-126, 0x1p-127, 1, math.MaxFloat32, inf, float32(math.NaN()), 88.72283, 88.72284,
+		89, 103.27893, 103.97208,
+		104, 105, 87.33655, math.Sqrt2, math.Sqrt2 / 2, 1. / (1 << 13), .34657359, .17328680, 3.8325068, 3.9192059, 4,
+		9.010913,
 	} {
 		for _, w := range []float32{v, -v} {
 			x = append(x, w, math.Nextafter32(w, inf), math.Nextafter32(w, -inf))
@@ -108,9 +110,12 @@ func init() { // adds to the kernels of TestLevelsAgree
 	}
 	kernels["if"] = func(s *Set, m *memory, n, _ int) { s.If(m.floats(n), m.floats(n), m.floats(n), m.floats(n)) }
 	for name, f := range map[string]func(s *Set) func(dst, a, b []float32){
-		"sub": func(s *Set) func(dst, a, b []float32) { return s.Sub }, "mul": func(s *Set) func(dst, a, b []float32) { return s.Mul },
-		"div": func(s *Set) func(dst, a, b []float32) { return s.Div }, "less": func(s *Set) func(dst, a, b []float32) { return s.Less },
-		"min": func(s *Set) func(dst, a, b []float32) { return s.Min }, "max": func(s *Set) func(dst, a, b []float32) { return s.Max },
+		"sub":  func(s *Set) func(dst, a, b []float32) { return s.Sub },
+		"mul":  func(s *Set) func(dst, a, b []float32) { return s.Mul },
+		"div":  func(s *Set) func(dst, a, b []float32) { return s.Div },
+		"less": func(s *Set) func(dst, a, b []float32) { return s.Less },
+		"min":  func(s *Set) func(dst, a, b []float32) { return s.Min },
+		"max":  func(s *Set) func(dst, a, b []float32) { return s.Max },
 	} {
 		kernels[name] = func(s *Set, m *memory, n, _ int) {
 			x := m.floats(n)
@@ -144,9 +149,12 @@ func TestArithmetic(t *testing.T) {
 		{"div", func(s *Set) func(dst, a, b []float32) { return s.Div }, func(a, b float32) float32 { return a / b }},
 		{"min", func(s *Set) func(dst, a, b []float32) { return s.Min }, func(a, b float32) float32 { return min(a, b) }},
 		{"max", func(s *Set) func(dst, a, b []float32) { return s.Max }, func(a, b float32) float32 { return max(a, b) }},
-		{"less", func(s *Set) func(dst, a, b []float32) { return s.Less }, func(a, b float32) float32 { return truth(a < b) }},
-		{"less or equal", func(s *Set) func(dst, a, b []float32) { return s.LessEqual }, func(a, b float32) float32 { return truth(a <= b) }},
-		{"equal", func(s *Set) func(dst, a, b []float32) { return s.Equal }, func(a, b float32) float32 { return truth(a == b) }},
+		{"less", func(s *Set) func(dst, a, b []float32) { return s.Less },
+			func(a, b float32) float32 { return truth(a < b) }},
+		{"less or equal", func(s *Set) func(dst, a, b []float32) { return s.LessEqual },
+			func(a, b float32) float32 { return truth(a <= b) }},
+		{"equal", func(s *Set) func(dst, a, b []float32) { return s.Equal },
+			func(a, b float32) float32 { return truth(a == b) }},
 	} {
 		var a, b []float32
 		for _, v := range special {
@@ -160,7 +168,8 @@ func TestArithmetic(t *testing.T) {
 			for i, v := range got {
 				w := f.exact(a[i], b[i])
 				same := math.Float32bits(v) == math.Float32bits(w)
-				if compares := f.name == "less" || f.name == "less or equal" || f.name == "equal"; !same && (compares || v == v || w == w) {
+				if compares := f.name == "less" || f.name == "less or equal" || f.name == "equal"; !same &&
+					(compares || v == v || w == w) {
 					t.Errorf("%s(%v, %v) is %v at level %v, want %v", f.name, a[i], b[i], v, l, w)
 				}
 			}

@@ -70,8 +70,9 @@ var sets = [simd.Count]Set{
 		ReLUGradSums:     reluGradSumsAVX512,
 		AddReLUGradSums:  addReLUGradSumsAVX512,
 		Functions: Functions{
-			Neg: negAVX512, Sqrt: sqrtAVX512, Exp: expAVX512, Log: logAVX512, Tanh: tanhAVX512, Erf: erfAVX512, Sigmoid: sigmoidAVX512,
-			Sub: subAVX512, Mul: mulAVX512, Div: divAVX512, Min: minimumAVX512, Max: maximumAVX512,
+			Neg: negAVX512, Sqrt: sqrtAVX512, Exp: expAVX512, Log: logAVX512, Tanh: tanhAVX512, Erf: erfAVX512,
+			Sigmoid: sigmoidAVX512,
+			Sub:     subAVX512, Mul: mulAVX512, Div: divAVX512, Min: minimumAVX512, Max: maximumAVX512,
 			Less: lessAVX512, LessEqual: lessEqualAVX512, Equal: equalAVX512, If: chooseAVX512, Uniforms: byGroups(uniformsAVX2),
 		},
 		MaxWindows: func(y, x []float32, w Windows) {
@@ -82,7 +83,8 @@ var sets = [simd.Count]Set{
 			run(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
 		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
-			maxWindowsGradAVX512(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step, w.BehindReLU)
+			maxWindowsGradAVX512(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step,
+				w.BehindReLU)
 		},
 		MaxWindowsSet: func(dy, x, dx []float32, w Windows) {
 			run := maxWindowsSetAVX512

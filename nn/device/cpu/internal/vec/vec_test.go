@@ -33,7 +33,8 @@ func newMemory(seed uint64, odd bool) *memory {
 
 func (m *memory) number() float32 {
 	if m.odd && m.IntN(8) == 0 {
-		odd := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0, float32(math.Copysign(0, -1)), 1e-42, -1e-42}
+		odd := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0, float32(math.Copysign(0, -1)),
+			1e-42, -1e-42}
 		return odd[m.IntN(len(odd))]
 	}
 	if m.IntN(4) == 0 {
@@ -133,7 +134,8 @@ var kernels = map[string]func(s *Set, m *memory, n, width int){
 		s.NormalizeAddReLU(x, x, m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize grad": func(s *Set, m *memory, n, width int) {
-		s.NormalizeGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width),
+			m.floats(width))
 	},
 	"scale":      func(s *Set, m *memory, n, width int) { s.Scale(m.floats(n), m.floats(n), m.floats(width)) },
 	"fill":       func(s *Set, m *memory, n, _ int) { s.Fill(m.floats(n), 1.5) },
@@ -251,7 +253,8 @@ func TestEnds(t *testing.T) {
 				m, pixel, count := lent(t, channels), channels+channels%3, 1+channels%4
 				columns := 2*(count-1) + 2
 				w := Windows{
-					Count: count, Channels: channels, Pitch: pixel, Rows: 3, Columns: 2, Line: columns * pixel, Pixel: pixel, Step: 2 * pixel,
+					Count: count, Channels: channels, Pitch: pixel, Rows: 3, Columns: 2, Line: columns * pixel, Pixel: pixel,
+					Step: 2 * pixel,
 				}
 				x := func() []float32 { return m.floats((3*columns-1)*pixel + channels) }
 				y := func() []float32 { return m.floats((count-1)*pixel + channels) }
