@@ -28,8 +28,8 @@ func byDefinition(threads int) devicetest.Open {
 }
 
 // rounding is the precision of exact products of bfloat16.
-var rounding = devicetest.Options{Unit: 0x1p-8,
-	Round: func(x float64) float64 { return float64(kern.Round(float32(x))) }}
+var rounding = devicetest.Options{
+	Unit: 0x1p-8, Round: func(x float64) float64 { return float64(kern.Round(float32(x))) }}
 
 // eachNarrow runs f for ways to multiply bfloat16: the best level's, and AVX512_BF16's.
 func eachNarrow(t *testing.T, f func(t *testing.T)) {

@@ -23,7 +23,7 @@ func TestWinogradAsOthers(t *testing.T) {
 	t.Run("NaN", TestNaNIsNotHidden)
 }
 
-// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64; in short mode of
+// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64; in short mode
 // four.
 func TestWinogradIsExact(t *testing.T) {
 	type shape struct{ n, c, h, w, o, pad int }
@@ -159,8 +159,7 @@ func (b *builder) errorsOf(d *Device, k *bound, round func(float32) float32) map
 		for i := range want {
 			if b.Values[s.Out].Layout == work.Stored {
 				near := 2e-6 * largest
-				if low, high := round(float32(want[i]-near)), round(float32(want[i]+near)); float64(low) <= got[i] &&
-					got[i] <= float64(high) {
+				if low, high := round(float32(want[i]-near)), round(float32(want[i]+near)); float64(low) <= got[i] && got[i] <= float64(high) {
 					continue
 				}
 			}

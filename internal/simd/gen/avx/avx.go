@@ -36,7 +36,7 @@ type Mask struct{ reg.Register }
 func (m *Mask) Vector() reg.VecVirtual    { return m.Register.(reg.VecVirtual) }
 func (m *Mask) Opmask() reg.OpmaskVirtual { return m.Register.(reg.OpmaskVirtual) }
 
-// First is the mask of the first n lanes, of all if there are fewer.
+// First is the mask of the first n lanes, or of all lanes if n exceeds them.
 func (s Set) First(n reg.GPVirtual) *Mask {
 	numbers := s.Constant("lanes", func(lane int) uint64 { return uint64(lane) })
 	count := s.Vector()

@@ -60,7 +60,7 @@ func logistic[V any](m maths[V], z, y V, slopes bool) (value, slope V) {
 	return value, slope
 }
 
-// exp is e^x for x ≤ 0, by x = n ln 2 + r and a polynomial of r, limited to the smallest normal number from below.
+// exp is e^x for x ≤ 0, by x = n ln 2 + r and a polynomial of r. It limits x to −708, so that e^x is a normal number.
 func exp[V any](m maths[V], x V) V {
 	t := m.atLeast(x, "least", -708)
 	n := m.mul(t, m.number("log2e", math.Log2E))

@@ -43,7 +43,7 @@ var (
 	}}
 )
 
-// names are those of the kinds with one and two vectors.
+// names are the names of the kinds that have one and two vectors.
 var names = [...]string{products: "Products", sums: "Sums"}
 
 func main() {
@@ -82,7 +82,9 @@ func main() {
 		fmt.Fprintf(&decl, "%s\nvar %sWinograd = Winograd{\n%s}\n", stubs, s.name, value)
 	}
 	for _, s := range []isa{avx512, avx2} {
-		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Pack: %[1]sPack, Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
+		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Pack: %[1]sPack, "+
+			"Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n"+
+			"\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
 		fmt.Fprintf(&decl, "\tPairs: []Kernel{nil,\n")
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprintf(&decl, "\t\t%sPairs%d,\n", s.name, rows)

@@ -13,7 +13,8 @@ func writeNEON() {
 	f := neon.New("kern")
 	var set bytes.Buffer
 	fmt.Fprintf(&set, "\nvar neonSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d,\n", neonRows, neonLanes, neonPeakSums+2)
-	fmt.Fprintf(&set, "\tCopy: neonCopy, Pack: neonPack, Interleave: neonInterleave, Add: neonAdd, Peak: neonPeak,\n\tWinograd: &neonWinograd,\n")
+	fmt.Fprintf(&set, "\tCopy: neonCopy, Pack: neonPack, Interleave: neonInterleave, Add: neonAdd, Peak: neonPeak,\n"+
+		"\tWinograd: &neonWinograd,\n")
 	kernel := func(name string, t neonTile) {
 		f.FuncWith(neonSome, name, "(a *Args)", func(k *neon.Func) {
 			t.Func = k

@@ -17,7 +17,7 @@ func newNeonRounding(k *neon.Func) neonRounding {
 func (r neonRounding) sum(x neon.Vec) neon.Vec {
 	op := func(name string, a, b neon.Vec) neon.Vec { return r.Op(name, neon.S4, a, b) }
 	odd := op("and", r.Shifted(neon.S4, x, -16), r.one)
-	v := op("fcmeq", x, x) // where there is no NaN
+	v := op("fcmeq", x, x) // lanes without NaN
 	r.Into(v, "bsl", neon.S4, op("add", op("add", x, r.half), odd), op("orr", x, r.quiet))
 	return op("and", v, op("orr", op("cmtst", x, r.exponent), r.sign)) // only the sign of small numbers
 }

@@ -26,7 +26,7 @@ type windows struct {
 // pair describes how two windows share a vector.
 type pair struct {
 	lanes  *mask         // of the second window: the channels behind those of the first
-	across reg.GPVirtual // distance in bytes from the first window's pixels to the second's, for the second's lanes
+	across reg.GPVirtual // bytes from the end of the first window's channels to the second window's pixel
 	far    reg.GPVirtual // bytes to the second window's pixel, less its lanes
 }
 
@@ -279,7 +279,7 @@ func (s isa) windows(name, signature string, images []string, pairs bool,
 		Label("pair")
 		CMPQ(left, Imm(1))
 		JNE(LabelRef("two"))
-		// Without a second window.
+		// The last window has no partner.
 		XORQ(k.pair.across, k.pair.across)
 		s.clear(k.pair.lanes)
 		Label("two")

@@ -6,8 +6,10 @@ import "onlinerna/internal/simd"
 
 var sets = [simd.Count]*Set{simd.AVX2: &avx2Set, simd.AVX512: &avx512Set}
 
-var narrowSets = [simd.Count]*Set{simd.AVX2: avx2Set.narrow(avx2Round, avx2Widen),
-	simd.AVX512: avx512Set.narrow(avx512Round, avx512Widen)}
+var narrowSets = [simd.Count]*Set{
+	simd.AVX2:   avx2Set.narrow(avx2Round, avx2Widen),
+	simd.AVX512: avx512Set.narrow(avx512Round, avx512Widen),
+}
 
 var tapKernels = [simd.Count]*Taps{simd.AVX2: &avx2Taps, simd.AVX512: &avx512Taps}
 

@@ -1,4 +1,4 @@
-// Package mapping computes expressions, and sums their gradients over repeated operands.
+// Package mapping has expressions, sums over the axes of repeated operands, and reductions.
 //
 // An expression becomes calls of the kernels of package vec on blocks of elements that stay in the first level cache:
 // arithmetic in float32, functions within 0.54 ulp. Results are therefore the same at every level of instructions and

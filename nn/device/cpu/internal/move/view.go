@@ -7,7 +7,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package.
+// Patterns returns the patterns of this package's ops.
 func Patterns() []work.Pattern {
 	return []work.Pattern{
 		lower.Alone(images), lower.Alone(shortcut), lower.Alone(shortcutGrad),

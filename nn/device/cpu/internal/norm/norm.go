@@ -216,8 +216,9 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 
 // kernel returns the phase that prepares the parameters, and the map of the elements from lo on, which begin with a
 // row.
-func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase,
-	run func(worker int, dst []float32, lo int)) {
+func (b *batchNorm) kernel(
+	st *work.Storage, scratch []work.Part, k *vec.Set,
+) (prepare work.Phase, run func(worker int, dst []float32, lo int)) {
 	x, stats, scale, bias := st.Pieces(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
 	other := st.Pieces(b.other)
 	params := st.Scratches(scratch)

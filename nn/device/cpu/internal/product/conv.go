@@ -71,7 +71,7 @@ type linePhase struct {
 	taps          []lineTap
 }
 
-// lineTap says that position i of a phase receives the kernel's weight times position i+offset of the result.
+// lineTap is a tap of a phase: position i receives the kernel's weight times position i+offset of the result.
 type lineTap struct{ offset, kernel int }
 
 // phases lists the phases of dimension d, with n input positions. Taps are in the order of offsets.

@@ -14,8 +14,8 @@ func TestFold(t *testing.T) {
 		t.Skip("there are no kernels for AVX-512 in this build")
 	}
 	conv := func(x op.Shape, others, kernel, stride, pad, dilation int) *product {
-		w := convWindow(op.Conv2D{Stride: [2]int{stride, stride}, Pad: [2]int{pad, pad},
-			Dilation: [2]int{dilation, dilation}},
+		w := convWindow(op.Conv2D{
+			Stride: [2]int{stride, stride}, Pad: [2]int{pad, pad}, Dilation: [2]int{dilation, dilation}},
 			op.Shape{others, x[1], kernel, kernel})
 		out := (x[2]+2*pad-dilation*(kernel-1)-1)/stride + 1
 		y := op.Shape{x[0], others, out, out}

@@ -209,7 +209,8 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 						return to
 					}
 					if added != nil {
-						k.AddReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, of(added, 2), m.Parameters, m.Width, step, m.Rows)
+						k.AddReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, of(added, 2),
+							m.Parameters, m.Width, step, m.Rows)
 						return
 					}
 					k.ReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, m.Parameters, m.Width, step, m.Rows)

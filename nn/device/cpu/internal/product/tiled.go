@@ -36,7 +36,7 @@ type tiledTarget struct {
 	run    int // taps that are read as one
 }
 
-// piece is a panel of weights, which is packed at a time.
+// piece is a panel of weights: the unit of packing.
 type piece struct{ target, group, panel int }
 
 // tiledBlock is a range of pixels × a range of a group's panels.

@@ -3,8 +3,9 @@
 package vec
 
 // byGroups makes random numbers by a kernel for groups of four counters, and in plain Go outside whole groups.
-func byGroups(kernel func(dst *float32, groups int, counter, sample, step uint32, key uint64)) func(dst []float32,
-	key uint64, step, sample uint32, element int) {
+func byGroups(
+	kernel func(dst *float32, groups int, counter, sample, step uint32, key uint64),
+) func(dst []float32, key uint64, step, sample uint32, element int) {
 	return func(dst []float32, key uint64, step, sample uint32, element int) {
 		const group = 4 * philoxWords
 		if first := min(-element&(philoxWords-1), len(dst)); first > 0 {

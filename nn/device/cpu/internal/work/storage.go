@@ -11,7 +11,7 @@ import (
 // Storage locates the values of a bound group. It keeps the first error.
 type Storage struct {
 	group  *device.Group
-	region []device.Region // by value; zero for those that stay inside the group
+	region []device.Region // by value; zero for values that stay inside the group
 	work   device.Region
 	stages map[int]stage
 	Level  simd.Level // of the kernels
