@@ -19,7 +19,8 @@ func detect() []Level {
 	return []Level{Go, AVX2}
 }
 
-// By LLVM's model of Sapphire Rapids, processors with AMX_BF16 run AVX512_BF16 at less than half the rate of AVX-512's multiply-adds.
+// By LLVM's model of Sapphire Rapids, processors with AMX_BF16 run AVX512_BF16 at less than half the rate of AVX-512's
+// multiply-adds.
 var (
 	hasBFloat16  = cpu.X86.HasAVX512BF16 && slices.Contains(detect(), AVX512)
 	fastBFloat16 = hasBFloat16 && !cpu.X86.HasAMXBF16

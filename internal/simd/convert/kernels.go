@@ -33,7 +33,7 @@ const (
 func (f Format) Size() int { return [...]int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2}[f] }
 
 // Setter widens elements of v[0] from byte off on into row, whose length is a multiple of 16. The elements are aligned.
-// It prefetches the same part of next[0], from byte off on, over the length of the row.
+// It prefetches as many elements from byte off after next[0].
 type Setter func(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 // ops are the kernels for a format.

@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// vectorBlock is how many elements of a vector are one block.
+// vectorBlock is the number of elements of a vector in a block.
 const vectorBlock = 32 << 10
 
 // vector is float32 in host memory, with arithmetic by the device's workers.

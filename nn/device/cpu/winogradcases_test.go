@@ -23,14 +23,14 @@ func TestWinogradAsOthers(t *testing.T) {
 	t.Run("NaN", TestNaNIsNotHidden)
 }
 
-// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64; in short mode
-// four.
+// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64; in
+// short mode it has four shapes.
 func TestWinogradIsExact(t *testing.T) {
 	type shape struct{ n, c, h, w, o, pad int }
 	shapes := []shape{
 		{1, 1, 3, 3, 1, 0}, {1, 1, 1, 1, 1, 1}, {2, 3, 4, 5, 2, 2}, {1, 2, 2, 9, 3, 5}, // pads wider than the kernel's reach
 		{3, 16, 33, 31, 16, 1}, {40, 33, 4, 4, 17, 1}, // many blocks of lines, and of images
-		{3, 130, 9, 10, 200, 1}, {70, 20, 3, 3, 20, 1}, // columns shared out, tiles beyond the image
+		{3, 130, 9, 10, 200, 1}, {70, 20, 3, 3, 20, 1}, // columns divided, tiles beyond the image
 	}
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 12 {
@@ -70,7 +70,7 @@ func TestWinogradIsExact(t *testing.T) {
 }
 
 // TestWinogradErrors checks the errors of convolutions as deep as those of ResNets, on the ReLU of normal numbers,
-// against the limits in Options; in short mode of one.
+// against the limits in Options; in short mode it has one convolution.
 func TestWinogradErrors(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		if at.Vectors() == simd.Go {

@@ -139,8 +139,8 @@ func (s isa) tail(e element) *mask {
 
 // dots makes the kernel that multiplies rows by n vectors.
 func (s isa) dots(n int, e element) {
-	TEXT(e.name("dots", n, s), NOSPLIT, fmt.Sprintf("func(out *float64, x *%s, w *float64, d, stride, rows, width, "+
-		"pitch int)", e.kind))
+	TEXT(e.name("dots", n, s), NOSPLIT, fmt.Sprintf(
+		"func(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)", e.kind))
 	Pragma("noescape")
 	m := s.tail(e)
 	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride", e.size), GP64()}
@@ -252,8 +252,8 @@ func (s isa) addRows(n int, e element) {
 	if e.coded() {
 		last = ""
 	}
-	TEXT(e.name("addRows", n, s), NOSPLIT, fmt.Sprintf("func(dst *float64, x *%s, a *float64, d, stride, rows, width, "+
-		"pitch%s int)", e.kind, last))
+	TEXT(e.name("addRows", n, s), NOSPLIT, fmt.Sprintf(
+		"func(dst *float64, x *%s, a *float64, d, stride, rows, width, pitch%s int)", e.kind, last))
 	Pragma("noescape")
 	m := s.tail(e)
 	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride", e.size), GP64()}

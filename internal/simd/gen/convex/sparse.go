@@ -33,8 +33,8 @@ func (s isa) sparse() {
 		step(1)
 		Label("end")
 	}
-	TEXT("sparseDots4"+s.Suffix, NOSPLIT, "func(out, values *float64, index *int32, start *int, w *float64, rows, "+
-		"pitch int)")
+	TEXT("sparseDots4"+s.Suffix, NOSPLIT,
+		"func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)")
 	Pragma("noescape")
 	out, values, index := Load(Param("out"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual),
 		Load(Param("index"), GP64()).(reg.GPVirtual)
@@ -64,8 +64,8 @@ func (s isa) sparse() {
 	VZEROUPPER()
 	RET()
 
-	TEXT("sparseAddRows4"+s.Suffix, NOSPLIT, "func(dst, values *float64, index *int32, start *int, a *float64, rows, "+
-		"pitch int)")
+	TEXT("sparseAddRows4"+s.Suffix, NOSPLIT,
+		"func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)")
 	Pragma("noescape")
 	dst, values, index := Load(Param("dst"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual),
 		Load(Param("index"), GP64()).(reg.GPVirtual)

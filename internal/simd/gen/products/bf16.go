@@ -19,8 +19,8 @@ func dots(decl *bytes.Buffer) {
 	copyStored("bf16CopyStored", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyStored%s\n", widens)
 	pairRows("bf16PairRows", bf16)
-	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16PairRows(dst, first, second *float32, rows, width, dstStride, "+
-		"srcStride int)\n")
+	fmt.Fprintf(decl, "\n//go:noescape\n"+
+		"func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	peak("bf16Peak", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16Peak(n int)\n")
 	fmt.Fprintf(decl, "\nvar bf16Set = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: avx512Copy, Pack: avx512Pack, "+

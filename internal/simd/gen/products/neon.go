@@ -40,7 +40,8 @@ func writeNEON() {
 		kernel(name, neonTile{rows: rows, vectors: 2, kind: pairs})
 		fmt.Fprintf(&set, "\t\t%s,\n", name)
 	}
-	fmt.Fprintf(&set, "\t},\n}\n\n// neonInterleave leaves pairs as they are: their kernels read rows one after the other.\nfunc neonInterleave(*float32, int) {}\n")
+	fmt.Fprintf(&set, "\t},\n}\n\n"+
+		"// neonInterleave leaves pairs as they are: their kernels read rows one after the other.\nfunc neonInterleave(*float32, int) {}\n")
 	fmt.Fprintf(&set, "\nvar neonStored = BFloat16{Widen: neonWiden, Narrow: neonNarrow, Lanes: %d}\n", neonLanes)
 	f.Func("neonCopy", copies, neonCopy)
 	f.Func("neonRound", copies, neonRound)

@@ -86,9 +86,9 @@ func (s isa) singles(lo, hi reg.VecVirtual) reg.VecVirtual {
 	return x
 }
 
-// round16 rounds to 16 bits with the result of a single rounding: the first rounding of float64 is exact in float32.
-// For BFloat16 that is the result. For Float16 it is odd if bits were lost, so that the second rounding gives the
-// result of a single one.
+// round16 rounds to 16 bits with the result of a single rounding. It first rounds float64 to a number that float32
+// holds exactly. For BFloat16 that number is the result. For Float16 it is odd if bits were lost, so that the second
+// rounding gives the result of a single one.
 func round16(s isa, f format) {
 	brain := f.name == "BFloat16"
 	limit, drop := math.Float64bits(65520), 29

@@ -53,7 +53,7 @@ type Set struct {
 	// Copy copies rows of width elements between arrays with the given strides in bytes. It writes whole vectors and fills
 	// the end of a row with zeros.
 	Copy func(dst, src *float32, rows, width, dstStride, srcStride int)
-	// Pack splits rows into panels of two vectors: row i of panel j goes to row i of a separate array. Strides are in
+	// Pack splits rows into panels of two vectors: row i of panel j goes to row i of the panel's own array. Strides are in
 	// bytes.
 	Pack func(dst, src *float32, rows, panels, panelStride, srcStride int)
 	// Add adds n elements of src to dst.

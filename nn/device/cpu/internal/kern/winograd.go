@@ -27,7 +27,7 @@ type Spread struct {
 	StepC   int         // from a column to the next
 	Mask    *int32      // -1 for the channels that are read, 0 for the others
 	To      *float32    // scratch of the first column
-	Scratch *float32    // scratch of the first column of the first tile, which may differ
+	Scratch *float32    // scratch of the first column of the first tile, which may be another one
 	Tiles   int
 	Dst     *float32
 	StepT   int // from a tile to the next

@@ -56,7 +56,7 @@ func (b *GradSums) lower(s work.Step, more []lower.Result) *work.Lowering {
 // normalisation. It returns -1 for none.
 func Sums(f *lower.Flow, i int) int {
 	if f.Sole(i) >= 0 {
-		return -1 // without other readers the group's result would be useless
+		return -1 // nobody else needs the result that the group would store
 	}
 	out := f.Step(i).Out
 	for _, r := range f.Readers(i) {

@@ -182,7 +182,7 @@ func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 	}})
 }
 
-// gradBehindReLU lowers a gradient with respect to a ReLU's result, plus value more unless that is negative, together
+// gradBehindReLU lowers a gradient with respect to a ReLU's result, plus value more unless more is -1, together
 // with the ReLU's gradient and its sums.
 func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (*work.Lowering, error) {
 	if err := p.expect(); err != nil {
