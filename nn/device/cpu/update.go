@@ -11,7 +11,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// stepper makes steps of optimisers on a vector. It caches what consecutive steps share, so that they allocate nothing.
+// stepper makes steps of optimisers on a vector. It caches the data that consecutive steps share, so that
+// they allocate nothing.
 type stepper struct {
 	v     *vector
 	block func(worker, block int) // the method run, bound once

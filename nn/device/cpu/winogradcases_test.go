@@ -159,7 +159,8 @@ func (b *builder) errorsOf(d *Device, k *bound, round func(float32) float32) map
 		for i := range want {
 			if b.Values[s.Out].Layout == work.Stored {
 				near := 2e-6 * largest
-				if low, high := round(float32(want[i]-near)), round(float32(want[i]+near)); float64(low) <= got[i] && got[i] <= float64(high) {
+				if low, high := round(float32(want[i]-near)), round(float32(want[i]+near)); float64(low) <= got[i] &&
+					got[i] <= float64(high) {
 					continue
 				}
 			}

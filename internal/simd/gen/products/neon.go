@@ -41,7 +41,8 @@ func writeNEON() {
 		fmt.Fprintf(&set, "\t\t%s,\n", name)
 	}
 	fmt.Fprintf(&set, "\t},\n}\n\n"+
-		"// neonInterleave leaves pairs as they are: their kernels read rows one after the other.\nfunc neonInterleave(*float32, int) {}\n")
+		"// neonInterleave leaves pairs as they are: their kernels read rows one after the other.\n"+
+		"func neonInterleave(*float32, int) {}\n")
 	fmt.Fprintf(&set, "\nvar neonStored = BFloat16{Widen: neonWiden, Narrow: neonNarrow, Lanes: %d}\n", neonLanes)
 	f.Func("neonCopy", copies, neonCopy)
 	f.Func("neonRound", copies, neonRound)

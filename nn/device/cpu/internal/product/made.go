@@ -54,7 +54,8 @@ func (m *made) at(g *tiledTarget, b *tiledBlock, j int) int {
 	return (j - b.panel) * m.columns % m.step(g)
 }
 
-// room is the memory for the results of panel j of a block. The first call copies the addend there and returns it as add.
+// room is the memory for the results of panel j of a block. The first call copies the addend there and
+// returns it as add.
 func (k *tiledKernel) room(worker int, g *tiledTarget, b *tiledBlock, j int, first bool) (dst, add []float32) {
 	dst = k.rooms[worker][k.made.at(g, b, j):]
 	if !first || k.added == nil {

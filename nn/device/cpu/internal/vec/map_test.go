@@ -168,7 +168,8 @@ func TestArithmetic(t *testing.T) {
 			for i, v := range got {
 				w := f.exact(a[i], b[i])
 				same := math.Float32bits(v) == math.Float32bits(w)
-				if compares := f.name == "less" || f.name == "less or equal" || f.name == "equal"; !same && (compares || v == v || w == w) {
+				if compares := f.name == "less" || f.name == "less or equal" || f.name == "equal"; !same &&
+					(compares || v == v || w == w) {
 					t.Errorf("%s(%v, %v) is %v at level %v, want %v", f.name, a[i], b[i], v, l, w)
 				}
 			}
