@@ -9,7 +9,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// layer is a convolution shape that occurs times times in a net: channels × size × size in, others channels out.
+// layer is a convolution of channels × size × size values to others channels; times counts its occurrences in a net.
 type layer struct{ channels, size, others, kernel, stride, pad, times int }
 
 // convNets are the convolutions of known nets.

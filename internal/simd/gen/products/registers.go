@@ -33,7 +33,7 @@ func declare(l line) {
 	}
 }
 
-// newMaths has all registers but the first taken, for a transform that needs at most most registers besides its
+// newMaths has all registers but the first taken, for a transform that needs up to most registers besides its
 // numbers.
 func newMaths(s isa, taken, most int, l line) *maths {
 	m := &maths{isa: s, free: append([]reg.VecPhysical(nil), s.regs[taken:]...), numbers: map[float64]Op{}}

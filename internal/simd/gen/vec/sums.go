@@ -87,8 +87,8 @@ func (s isa) open(name, sums, matrices, row string) (k *columns, totals, names [
 	return k, totals, names
 }
 
-// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. It processes vectors
-// vectors at a time.
+// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. It processes the
+// given number of vectors at a time.
 func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k *columns, row reg.VecVirtual)) {
 	k, totals, _ := s.open(name, sums, matrices, row)
 	n, stride := Load(Param("width"), GP64()), Load(Param("stride"), GP64())

@@ -13,7 +13,7 @@ func vectors(n, channels int) grid {
 	}
 }
 
-// linearProduct maps n vectors of channels channels to n vectors of rows channels.
+// linearProduct maps n vectors; channels and rows are the lengths of a source and of a result.
 func linearProduct(n, channels, rows, weightRow, weightChannel int) *product {
 	return &product{
 		grids:  []target{{grid: vectors(n, channels), stepH: 1, stepW: 1}},

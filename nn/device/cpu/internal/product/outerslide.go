@@ -37,7 +37,7 @@ func newBands(o *outer) bands {
 	return b
 }
 
-// source is the number of pixels of the source's band, padding included, for lines lines of the grid.
+// source is the number of pixels of the source's band, padding included, over the given lines of the grid.
 func (b *bands) source(lines int) int { return (lines + b.above) * b.width }
 
 // sliding computes a block from a transposed band of a.

@@ -87,8 +87,8 @@ func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
 	return folded, weights
 }
 
-// cutTasks divides dst and, if dst is small, the pixels, to give work to a few dozen workers. If that makes no more
-// than tasks tasks, it divides dst once more. Results depend on the division of the pixels.
+// cutTasks divides dst and, if dst is small, the pixels, to give work to a few dozen workers. If that makes at most
+// the given number of tasks, it divides dst once more. Results depend on the division of the pixels.
 func (t *tiledOuter) cutTasks(tasks int) {
 	const enough, copies = 32, 1 << 20
 	o := t.outer

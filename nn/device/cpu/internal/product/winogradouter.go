@@ -113,7 +113,7 @@ func (k *winogradOuterKernel) run(worker, task int) {
 	k.collect(worker, t)
 }
 
-// multiply adds the products of tiles tiles to the sums, or sets the sums to them.
+// multiply adds the products of the first tiles of a block to the sums, or sets the sums to them.
 func (k *winogradOuterKernel) multiply(worker int, t *outerTask, tiles int, add bool) {
 	args := &k.args[worker]
 	a := &args.product

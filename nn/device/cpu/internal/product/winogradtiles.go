@@ -68,8 +68,8 @@ func (g *grid) source(set *kern.Set, x, zeros []float32) windows {
 	return windows{set.Winograd.Source, kern.Window, g.taps[0].row, g.taps[0].col, g.srcH, g.srcW, g.srcC, x, zeros}
 }
 
-// spread transforms n channels of a block of windows, from first on. The values of a tile are in panels of columns
-// columns; each panel has all tiles, and the last one may be narrower.
+// spread transforms n channels of a block of windows, from first on. The values of a tile are in panels of the
+// given number of columns; each panel has all tiles, and the last one may be narrower.
 func (t *tiling) spread(set *kern.Set, a *kern.Spread, w *windows, scratch []float32, b extent, first, n int,
 	dst []float32, columns int) {
 	lanes, tiles := set.Lanes, t.tiles()
