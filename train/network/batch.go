@@ -7,7 +7,7 @@ import (
 	"onlinerna/data"
 )
 
-// checkBatch says what of a batch is not as the network needs it.
+// checkBatch returns an error if the batch does not suit the network.
 func (n *Network) checkBatch(b *data.Batch) error {
 	if b == nil {
 		return errors.New("no batch")

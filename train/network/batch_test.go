@@ -7,7 +7,7 @@ import (
 	"onlinerna/data"
 )
 
-// TestBatch tells what of a batch is wrong.
+// TestBatch checks the errors for unsuitable batches.
 func TestBatch(t *testing.T) {
 	n := open(t, cpuDevice(t, 1), "conv6", 2)
 	for _, c := range []struct {

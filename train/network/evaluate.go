@@ -11,11 +11,13 @@ import (
 	"onlinerna/nn/op"
 )
 
-// ErrNoImage says that there was none to evaluate.
+// ErrNoImage means that no image could be evaluated.
 var ErrNoImage = errors.New("no image could be evaluated")
 
-// Score scores the weights on the batches of a loader. each, if not nil, is called for every batch with its logits, row by row.
-func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Score, error) {
+// Score evaluates the weights on the batches of a loader. each, if not nil, is called for every batch with its N×K
+// logits, row by row. It returns ErrNoImage if the loader has no readable image.
+func (n *Network) Score(ctx context.Context, l *data.Loader,
+	each func(b *data.Batch, logits []float32) error) (Score, error) {
 	sum, err := n.Tally(ctx, l, each, nil)
 	if err == nil && sum.Images == 0 {
 		err = ErrNoImage
@@ -26,11 +28,13 @@ func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.B
 	return sum.Score(), nil
 }
 
-// Tally is Score before the division by the number of images, which may be 0. before, if not nil, is called before every batch: its error ends it.
-func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error, before func() error) (Tally, error) {
+// Tally is Score before the division by the number of images, which may be 0. before, if not nil, is called before
+// every batch; its error ends the evaluation.
+func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error,
+	before func() error) (Tally, error) {
 	var sum Tally
 	var logits []float32
-	var last *Pending // under way while the next batch is made
+	var last *Pending // runs while the next batch is made
 	settle := func() error {
 		if last == nil {
 			return nil
@@ -89,9 +93,10 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 	return sum, nil
 }
 
-// Losses are those of the images of a loader, without label smoothing, and the numbers of the images in its set. Unreadable ones are left out. before is as
-// for Tally.
-func (n *Network) Losses(ctx context.Context, l *data.Loader, before func() error) (losses []float64, images []int, err error) {
+// Losses returns the losses of a loader's images, without label smoothing, and the images' indices in the set.
+// Unreadable images are left out. before is as for Tally.
+func (n *Network) Losses(ctx context.Context, l *data.Loader,
+	before func() error) (losses []float64, images []int, err error) {
 	_, err = n.Tally(ctx, l, func(b *data.Batch, logits []float32) error {
 		k := len(logits) / b.N
 		for i, label := range b.Labels[:b.N] {
@@ -111,12 +116,13 @@ func crossEntropy(logits []float32, label int) float64 {
 	return math.Log(sum) + most - float64(logits[label])
 }
 
-// HasStatistics says whether there are statistics that batches change: there are none without BatchNorm, or where all of it is frozen.
+// HasStatistics reports whether batches change any statistics: not without BatchNorm, nor if all of it is frozen.
 func (n *Network) HasStatistics() bool {
 	return slices.ContainsFunc(n.model.Stats, func(s nn.Stat) bool { return !s.Frozen })
 }
 
-// Recalibrate replaces the running statistics that are not frozen by their mean over the batches of an epoch of a loader, in proportion to the batches' sizes.
+// Recalibrate replaces the running statistics that are not frozen by their mean over the batches of one epoch of a
+// loader, weighted by the batch sizes.
 func (n *Network) Recalibrate(ctx context.Context, l *data.Loader, epoch int) error {
 	if !n.HasStatistics() {
 		return nil
@@ -134,7 +140,7 @@ func (n *Network) Recalibrate(ctx context.Context, l *data.Loader, epoch int) er
 	return ctx.Err()
 }
 
-// evaluateFlipped sets logits to the mean of those of the images and of their mirror images, and scores it.
+// evaluateFlipped sets logits to the mean of the images' and their mirror images' logits, and scores it.
 func (n *Network) evaluateFlipped(b *data.Batch, logits []float32) (t Tally, err error) {
 	if _, err = n.Evaluate(b, logits); err != nil {
 		return t, err
@@ -155,7 +161,8 @@ func (n *Network) evaluateFlipped(b *data.Batch, logits []float32) (t Tally, err
 	}
 	score := op.New(op.T(op.Float32, 3))
 	k := n.model.Config.Classes
-	err = op.Score{}.Run(score, op.Tensor{Shape: op.Shape{b.N, k}, Data: logits}, op.Tensor{Shape: op.Shape{b.N}, Data: b.Labels})
+	err = op.Score{}.Run(score, op.Tensor{Shape: op.Shape{b.N, k}, Data: logits},
+		op.Tensor{Shape: op.Shape{b.N}, Data: b.Labels})
 	x := score.Data.([]float32)
 	return Tally{Loss: float64(x[0]), Top1: float64(x[1]), Top5: float64(x[2]), Images: b.N}, err
 }

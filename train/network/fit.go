@@ -10,20 +10,20 @@ import (
 	"onlinerna/nn/device"
 )
 
-// AutoBatch in the place of a batch size stands for what [Network.Fit] finds: the largest batch that fits in the memory of the device, 1, 2,
-// 4 or a multiple of 8. In the host's memory it is 256 at most.
+// AutoBatch as a batch size selects the result of [Network.Fit]: the largest batch that fits in the device's memory, 1,
+// 2, 4 or a multiple of 8; at most 256 in the host's memory.
 const AutoBatch = math.MinInt
 
 const (
-	// hostBatch is the largest that Fit finds in the host's memory: a processor computes no faster with more.
+	// hostBatch is Fit's limit in the host's memory: a processor is no faster with larger batches.
 	hostBatch = 256
-	// inputCopies of a batch lie in memory at most: those of the lanes, and those that loaders make ahead.
+	// inputCopies bounds the copies of a batch in memory: those of the lanes and those that loaders make ahead.
 	inputCopies = 8
-	// plans that are made to find the largest batch: each takes the time of building a graph.
+	// fitPlans bounds the plans made to find the largest batch: each takes the time of building a graph.
 	fitPlans = 8
 )
 
-// room is the free memory of a device, in bytes, and how much of that should be spared; 0 where nobody knows.
+// room is a device's free memory in bytes and the part of it to spare; 0 if unknown.
 func room(dev device.Device) (free, spare int64, own bool, err error) {
 	if d, ok := device.As[device.OwnMemory](dev); ok {
 		free, spare, err = d.Room()
@@ -33,40 +33,42 @@ func room(dev device.Device) (free, spare int64, own bool, err error) {
 	return free, free / 10, false, nil
 }
 
-// A Fit is the answer to which batch fits.
+// A Fit is the largest batch that fits, with its memory.
 type Fit struct {
 	Batch       int
-	Bytes       int64  // that it takes, beside what was allocated before
-	Free, Spare int64  // of memory, and of that what was to be spared
-	Bound       string // why more images were not looked at, if Batch is the most that were
+	Bytes       int64  // of the batch, beside the memory allocated before
+	Free, Spare int64  // free memory, and the part of it left unused
+	Bound       string // the limit that ended the search, if Batch is the largest size considered
 }
 
 func (f *Fit) String() string {
-	s := fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared", f.Batch, text.Bytes(f.Bytes), text.Bytes(f.Free), text.Bytes(f.Spare))
+	s := fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared", f.Batch, text.Bytes(f.Bytes),
+		text.Bytes(f.Free), text.Bytes(f.Spare))
 	if f.Bound != "" {
 		s += "; " + f.Bound
 	}
 	return s
 }
 
-// A MemoryError says that training at a batch size takes more memory than is free, and which batch would fit.
+// A MemoryError means that training at a batch size takes more memory than is free; it names the batch that would fit.
 type MemoryError struct {
 	Model, Device string
 	Batch         int
 	Bytes, Free   int64
-	Fits          int // 0 if none does
+	Fits          int // 0 if none fits
 }
 
 func (e *MemoryError) Error() string {
-	s := fmt.Sprintf("%s at batch %d takes %s of the memory of device %s, and %s are free: ", e.Model, e.Batch, text.Bytes(e.Bytes), e.Device, text.Bytes(e.Free))
+	s := fmt.Sprintf("%s at batch %d takes %s of the memory of device %s, and %s are free: ", e.Model, e.Batch,
+		text.Bytes(e.Bytes), e.Device, text.Bytes(e.Free))
 	if e.Fits == 0 {
 		return s + "no batch fits; choose a smaller model or smaller images, or free memory"
 	}
 	return s + fmt.Sprintf("batch %d fits", e.Fits)
 }
 
-// checkWeights is a *MemoryError if so many weights and their gradients do not fit: the host's memory is not asked for
-// what it does not have, since that would end the program.
+// checkWeights returns a *MemoryError if that many weights and their gradients do not fit: allocating more than the
+// host has would end the program.
 func (n *Network) checkWeights(weights int) error {
 	bytes := 2 * int64(weights) * int64(n.Device.DType().Size())
 	free, _, _, err := room(n.Device)
@@ -76,14 +78,14 @@ func (n *Network) checkWeights(weights int) error {
 	return &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: bytes, Free: free}
 }
 
-// BatchBytes is the memory in bytes that training at a batch size takes beside the network's vectors.
+// BatchBytes is the memory in bytes that training at a batch size takes, beside the network's vectors.
 func (n *Network) BatchBytes(batch int) (int64, error) {
 	s, err := n.Plan(batch)
 	return int64(s.Arena) + inputCopies*int64(s.Inputs), err
 }
 
-// Fit finds the largest batch of at most most images that fits, where other bytes are still to be allocated whatever
-// the batch. It is a *MemoryError if none does.
+// Fit finds the largest batch of at most most images that fits if other bytes remain to be allocated for any batch. It
+// returns a *MemoryError if no batch fits.
 func (n *Network) Fit(most int, other int64) (*Fit, error) {
 	free, spare, own, err := room(n.Device)
 	if err != nil {
@@ -119,8 +121,8 @@ func (n *Network) Fit(most int, other int64) (*Fit, error) {
 	return f, nil
 }
 
-// CheckBatch is a *MemoryError if training at a batch size takes more than is free, where other bytes are still to be
-// allocated whatever the batch.
+// CheckBatch returns a *MemoryError if training at a batch size takes more memory than is free and other bytes remain
+// to be allocated for any batch.
 func (n *Network) CheckBatch(batch int, other int64) error {
 	free, _, _, err := room(n.Device)
 	if err != nil || free == 0 {
@@ -134,7 +136,7 @@ func (n *Network) CheckBatch(batch int, other int64) error {
 	if err != nil {
 		return err
 	}
-	// Far too many images are not planned: that takes memory, too.
+	// Extrapolates for far too large batches: planning takes memory, too.
 	bytes := int64(min(float64(one)+float64(two-one)*float64(batch-1), 1e18))
 	if bytes < 2*free {
 		if bytes, err = n.BatchBytes(batch); err != nil {
@@ -144,7 +146,7 @@ func (n *Network) CheckBatch(batch int, other int64) error {
 	return n.checkBytes(batch, bytes, other)
 }
 
-// checkBytes is CheckBatch where the bytes that the batch takes are known.
+// checkBytes is CheckBatch with the batch's bytes known.
 func (n *Network) checkBytes(batch int, bytes, other int64) error {
 	free, _, _, err := room(n.Device)
 	if err != nil || free == 0 || bytes <= free-other {
@@ -170,9 +172,9 @@ func usual(n int) int {
 	return max(1, min(n, 2))
 }
 
-// largest finds the largest usual batch of at most most that takes at most limit bytes, and what it takes; 0, and what one image
-// takes, if there is none. Bytes grow about linearly, so few batches are planned. A large one that cannot be planned is
-// taken for one that does not fit.
+// largest finds the largest usual batch of at most most images and limit bytes, and its bytes; if none fits, it returns
+// 0 and the bytes of one image. Bytes grow about linearly, so few batches are planned. A large batch that cannot be
+// planned counts as too large.
 func largest(most int, limit int64, bytes func(batch int) (int64, error)) (batch int, takes int64, err error) {
 	one, err := bytes(1)
 	if err != nil || one > limit {
@@ -202,7 +204,7 @@ func largest(most int, limit int64, bytes func(batch int) (int64, error)) (batch
 		}
 		guess := int64(lo) + (limit-at[lo])/slope
 		next = usual(int(min(guess, int64(hi-1))))
-		if next <= lo { // the line is not straight
+		if next <= lo { // the bytes do not grow linearly
 			next = usual((lo + hi) / 2)
 		}
 		if next <= lo {

@@ -23,7 +23,7 @@ type bounded struct{ card }
 
 func (d *bounded) LargestTensor() int { return 100_000 }
 
-// The largest tensor of LeNet is conv1's output of 28·28·6 elements an image.
+// LeNet's largest tensor is conv1's output of 28·28·6 elements an image.
 func TestLargestTensor(t *testing.T) {
 	n, err := New(&bounded{card{Device: cpuDevice(t, 1), free: 1 << 30}}, "lenet", nn.Config{}, 1)
 	if err != nil {
@@ -53,7 +53,8 @@ func TestUsual(t *testing.T) {
 
 func TestLargest(t *testing.T) {
 	line := func(n int) int64 { return 1000 + 100*int64(n) }
-	step := func(n int) int64 { // large batches do without a workspace: they are not looked for behind those that do not fit
+	// large batches use no workspace; the search does not look for them beyond batches that do not fit
+	step := func(n int) int64 {
 		if n < 64 {
 			return line(n) + 5000
 		}
@@ -64,14 +65,16 @@ func TestLargest(t *testing.T) {
 		limit       int64
 		most, wants int
 	}{
-		{line, 1099, 512, 0}, {line, 1100, 512, 1}, {line, 1299, 512, 2}, {line, 1400, 512, 4}, {line, 1799, 512, 4}, {line, 1800, 512, 8},
+		{line, 1099, 512, 0}, {line, 1100, 512, 1}, {line, 1299, 512, 2}, {line, 1400, 512, 4}, {line, 1799, 512, 4},
+		{line, 1800, 512, 8},
 		{line, 4199, 512, 24}, {line, 4200, 512, 32}, {line, 1 << 40, 512, 512}, {line, 1 << 40, 3, 2}, {line, 1 << 40, 1, 1},
 		{line, 101_000, 1 << 16, 1000}, {step, 9000, 512, 24}, {step, 6000, 512, 0},
 	} {
 		plans := 0
 		got, takes, err := largest(usual(c.most), c.limit, func(n int) (int64, error) { plans++; return c.bytes(n), nil })
 		if err != nil || got != c.wants || plans > fitPlans || got > 0 && takes != c.bytes(got) {
-			t.Errorf("limit %d of %d: %d with %d bytes after %d plans, %v; want %d", c.limit, c.most, got, takes, plans, err, c.wants)
+			t.Errorf("limit %d of %d: %d with %d bytes after %d plans, %v; want %d",
+				c.limit, c.most, got, takes, plans, err, c.wants)
 		}
 	}
 	broken := errors.New("broken")
@@ -89,7 +92,7 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// A batch of any size is judged without a plan of it.
+// CheckBatch judges a batch of any size without planning it.
 func TestCheckBatch(t *testing.T) {
 	n, err := New(&card{Device: cpuDevice(t, 1), free: 12 << 20}, "lenet", nn.Config{}, 1)
 	if err != nil {
@@ -100,7 +103,8 @@ func TestCheckBatch(t *testing.T) {
 		t.Error(err)
 	}
 	var m *MemoryError
-	if _, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 1 << 40}, 1); !errors.As(err, &m) || m.Fits > 0 || m.Bytes < 1<<49 {
+	if _, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 1 << 40}, 1); !errors.As(err, &m) ||
+		m.Fits > 0 || m.Bytes < 1<<49 {
 		t.Errorf("a trillion classes: %v", err)
 	}
 	if err := n.CheckBatch(1<<40, 0); !errors.As(err, &m) || m.Fits < 8 || m.Bytes < 1<<50 {

@@ -17,7 +17,8 @@ import (
 //go:embed testdata/freeze.json
 var freezeLosses []byte
 
-// TestFreezeAsPyTorch repeats training in PyTorch with frozen layers and BatchNorm, the head's own rate and layer decay.
+// TestFreezeAsPyTorch repeats training in PyTorch with frozen layers and BatchNorm, the head's own rate and layer
+// decay.
 func TestFreezeAsPyTorch(t *testing.T) {
 	var g struct {
 		Size, Batch, Classes     int
@@ -33,7 +34,8 @@ func TestFreezeAsPyTorch(t *testing.T) {
 		device.Device
 		tolerance float64
 	}{{reference(op.Float64), 1e-10}, {cpuDevice(t, 2), 2e-4}} {
-		n, err := New(dev, "conv6", nn.Config{Classes: g.Classes, Channels: 1, Size: g.Size, Mean: []float64{0}, Std: []float64{1}, Freeze: g.Freeze}, 0)
+		n, err := New(dev, "conv6", nn.Config{Classes: g.Classes, Channels: 1, Size: g.Size, Mean: []float64{0},
+			Std: []float64{1}, Freeze: g.Freeze}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,8 @@ func TestFreezeAsPyTorch(t *testing.T) {
 			}
 		}
 		o := optim.SGD{Momentum: .9, Decay: g.Decay}
-		u := device.Update{Optimizer: o, Tensors: n.Tensors(), Factors: n.Factors(Rates{Head: g.Head / g.Rate, LayerDecay: g.Layer}),
+		u := device.Update{Optimizer: o, Tensors: n.Tensors(), Factors: n.Factors(Rates{Head: g.Head / g.Rate,
+			LayerDecay: g.Layer}),
 			State: []device.Vector{vector(t, n)}}
 		for step, want := range g.Losses {
 			u.Numbers = device.Numbers{Rate: g.Rate / float64(1+step), Step: float64(step + 1)}
@@ -95,7 +98,7 @@ func TestFreezeAsPyTorch(t *testing.T) {
 	}
 }
 
-// same compares the sum of a tensor.
+// same compares a tensor's sum.
 func same(t *testing.T, dev, name string, n *Network, v device.Vector, s slot, want, tolerance float64) {
 	t.Helper()
 	x := op.New(op.T(n.Device.DType(), s.typ.Shape...))
@@ -121,12 +124,15 @@ func same(t *testing.T, dev, name string, n *Network, v device.Vector, s slot, w
 
 func TestLayerDepths(t *testing.T) {
 	for arch, want := range map[string]map[string]int{
-		"resnet18": {"conv1.weight": 0, "bn1.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1, "layer2.0.downsample.0.weight": 3,
-			"layer2.0.downsample.1.bias": 3, "layer4.1.bn2.bias": 8, "fc.weight": 9, "fc.bias": 9},
+		"resnet18": {"conv1.weight": 0, "bn1.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1,
+			"layer2.0.downsample.0.weight": 3,
+			"layer2.0.downsample.1.bias":   3, "layer4.1.bn2.bias": 8, "fc.weight": 9, "fc.bias": 9},
 		"vit_tiny_patch16_224": {"cls_token": 0, "pos_embed": 0, "patch_embed.proj.weight": 0, "patch_embed.proj.bias": 0,
-			"blocks.0.norm1.weight": 1, "blocks.0.attn.qkv.weight": 1, "blocks.11.mlp.fc2.bias": 12, "norm.weight": 12, "norm.bias": 12,
+			"blocks.0.norm1.weight": 1, "blocks.0.attn.qkv.weight": 1, "blocks.11.mlp.fc2.bias": 12, "norm.weight": 12,
+			"norm.bias":   12,
 			"head.weight": 13, "head.bias": 13},
-		"vit_b_32": {"class_token": 0, "conv_proj.weight": 0, "encoder.pos_embedding": 0, "encoder.layers.encoder_layer_0.ln_1.weight": 1,
+		"vit_b_32": {"class_token": 0, "conv_proj.weight": 0, "encoder.pos_embedding": 0,
+			"encoder.layers.encoder_layer_0.ln_1.weight": 1,
 			"encoder.layers.encoder_layer_11.mlp.3.bias": 12, "encoder.ln.weight": 12, "heads.head.weight": 13},
 		"lenet": {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
 	} {
@@ -143,7 +149,7 @@ func TestLayerDepths(t *testing.T) {
 	}
 }
 
-// TestAllNormFrozen trains, and restates nothing.
+// TestAllNormFrozen trains with all BatchNorm frozen; no statistics are re-estimated.
 func TestAllNormFrozen(t *testing.T) {
 	n, err := New(cpuDevice(t, 2), "conv6", nn.Config{Classes: 2, Channels: 3, Size: 8, Freeze: []string{"!fc.*"}}, 1)
 	if err != nil {
@@ -166,8 +172,10 @@ func TestAllNormFrozen(t *testing.T) {
 			t.Fatal("frozen statistics have moved")
 		}
 	}
-	for _, c := range []struct{ pattern, want string }{{"layer*", "no parameter has such a name"}, {"[", "syntax error"}, {"*", "leave no parameter"}} {
-		if _, err := New(n.Device, "conv6", nn.Config{Freeze: []string{c.pattern}}, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+	for _, c := range []struct{ pattern, want string }{{"layer*", "no parameter has such a name"}, {"[", "syntax error"},
+		{"*", "leave no parameter"}} {
+		if _, err := New(n.Device, "conv6", nn.Config{Freeze: []string{c.pattern}}, 1); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v", c.pattern, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// guard is a sum of losses in the device's memory. From a loss on that is not finite it is not either, and steps of the optimiser that
-// read it leave the weights alone: the device knows of the loss before the host does.
+// guard is a running sum of losses in the device's memory. A loss that is not finite makes the sum so, too, and
+// optimiser steps that read it leave the weights unchanged: the device sees the loss before the host does.
 type guard struct {
 	sum   device.Memory // one element; nil until there are lanes
 	space device.Memory // workspace of the kernels that add to it, or nil
@@ -23,7 +23,7 @@ func (g *guard) open(dev device.Device) (err error) {
 	return err
 }
 
-// region is what a step reads.
+// region is the memory that an optimiser step reads.
 func (g *guard) region() device.Region { return device.Region{Memory: g.sum, Bytes: g.sum.Bytes()} }
 
 // clear sets the sum to 0.

@@ -9,7 +9,7 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Hash is a short hash of a vector's numbers. Those of float32 are float64's, too.
+// Hash is a short hash of a vector's numbers. A float32 vector has the same hash as its numbers in float64.
 func Hash(v device.Vector) (string, error) {
 	h := sha256.New()
 	x := make([]float64, 1<<13)

@@ -32,7 +32,7 @@ func numbers(t testing.TB, v device.Vector) []float64 {
 	return x
 }
 
-// vector is a vector like a network's weights, zero.
+// vector allocates a zero vector like a network's weights.
 func vector(t testing.TB, n *Network) device.Vector {
 	t.Helper()
 	v, err := n.NewParams()
@@ -46,7 +46,8 @@ func vector(t testing.TB, n *Network) device.Vector {
 // noise is a batch of n colour images of size×size and two classes.
 func noise(n, size int, seed uint64) *data.Batch {
 	r := random.New(seed)
-	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3), Crops: make([]int32, 3*n), Labels: make([]int32, n)}
+	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3),
+		Crops: make([]int32, 3*n), Labels: make([]int32, n)}
 	for i := range b.Images {
 		b.Images[i] = uint8(r.Uint64())
 	}

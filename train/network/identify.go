@@ -8,8 +8,8 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Identify lists the models whose tensors those of a weights file are, by names and shapes, whatever the number of classes. A file may lack the
-// last layer, and counters of batches.
+// Identify lists the models whose tensors match those of a weights file by name and shape, for any number of classes.
+// The file may lack the last layer and the batch counters.
 func Identify(f *statedict.File) []string {
 	var names []string
 	for _, a := range nn.Architectures() {
@@ -31,10 +31,10 @@ func Identify(f *statedict.File) []string {
 	return names
 }
 
-// plains are the models that plain has built, by name.
+// plains caches the models of plain by name.
 var plains sync.Map
 
-// plain is the model of an architecture without options, or nil where there is none.
+// plain is an architecture's model with default options, or nil if it cannot be built.
 func plain(a nn.Architecture) *nn.Model {
 	if m, ok := plains.Load(a.Name); ok {
 		return m.(*nn.Model)
@@ -47,7 +47,7 @@ func plain(a nn.Architecture) *nn.Model {
 	return m
 }
 
-// isOf says whether a file's tensors are those of a model, but for the size of the last layer.
+// isOf reports whether a file's tensors are those of a model, except for the size of the last layer.
 func isOf(f *statedict.File, m *nn.Model) bool {
 	head, known := Head(m), 0
 	for _, e := range m.StateDict() {
@@ -61,7 +61,7 @@ func isOf(f *statedict.File, m *nn.Model) bool {
 			return false
 		}
 		same := slices.Equal(t.Shape, e.Shape)
-		if slices.Contains(head, e.Name) { // the first dimension goes by the classes
+		if slices.Contains(head, e.Name) { // the first dimension is the number of classes
 			same = len(t.Shape) == len(e.Shape) && slices.Equal(t.Shape[1:], e.Shape[1:])
 		}
 		if !same {

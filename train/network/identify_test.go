@@ -13,7 +13,8 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Each net is known by the names and shapes of its tensors, also with other classes, without the last layer and under a prefix; and by no part of them.
+// Each net is identified by the names and shapes of its tensors, also with other classes, without the last layer and
+// under a prefix, but not by a part of the tensors.
 func TestIdentify(t *testing.T) {
 	for _, a := range nn.Architectures() {
 		m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Classes: 7})
@@ -24,7 +25,9 @@ func TestIdentify(t *testing.T) {
 		for _, e := range m.StateDict() {
 			all = append(all, safetensors.Tensor{Name: e.Name, DType: safetensors.BF16, Shape: e.Shape})
 		}
-		headless := slices.DeleteFunc(slices.Clone(all), func(x safetensors.Tensor) bool { return slices.Contains(Head(m), x.Name) })
+		headless := slices.DeleteFunc(slices.Clone(all), func(x safetensors.Tensor) bool {
+			return slices.Contains(Head(m), x.Name)
+		})
 		var under []safetensors.Tensor
 		for _, x := range all {
 			x.Name = "net." + x.Name
@@ -49,7 +52,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// zeros writes tensors that are 0, and takes no room for them.
+// zeros writes sparse tensors of zeros.
 func zeros(t *testing.T, path string, list []safetensors.Tensor) {
 	t.Helper()
 	header, at := map[string]any{}, int64(0)

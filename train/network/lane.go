@@ -9,24 +9,24 @@ import (
 	"onlinerna/nn/op"
 )
 
-// lane is a device.Lane with the batch whose results it holds, or nil.
+// lane is a device.Lane and the pending batch whose results it holds, or nil.
 type lane struct {
 	device.Lane
 	last *Pending
 	note device.Kernel // adds the loss to the guard
 }
 
-// feed says where the input of a batch lies in a lane. All but the images is copied as a whole.
+// feed is the layout of a batch's input in a lane. All parts except the images are copied at once.
 type feed struct {
 	images, labels, targets, crops, momentum, numbers device.Span
-	counter                                           device.Span // of random layers
+	counter                                           device.Span // for random layers
 	bytes                                             int
 }
 
 // lineUp is the alignment of each part of a lane.
 const lineUp = 256
 
-// feed is how the input of a batch lies in a lane.
+// feed lays out the input of a batch in a lane.
 func (n *Network) feed(w Work) feed {
 	size := n.Device.DType().Size()
 	var f feed
@@ -45,10 +45,10 @@ func (n *Network) feed(w Work) feed {
 	return f
 }
 
-// rest is what is copied beside the images.
+// rest is the range copied beside the images.
 func (f feed) rest() device.Span { return device.Span{Off: f.labels.Off, Len: f.bytes - f.labels.Off} }
 
-// The output of a lane: the loss, and the score.
+// A lane's output: the loss, then the score.
 const scoreOff = lineUp
 
 func outputBytes(size int) int { return scoreOff + 3*size }
@@ -61,12 +61,12 @@ func scoreIn(out device.Memory, size int) device.Region {
 	return device.Region{Memory: out, Offset: scoreOff, Bytes: 3 * size}
 }
 
-// part is a part of a memory as a region.
+// part is a range of a memory as a region.
 func part(m device.Memory, s device.Span) device.Region {
 	return device.Region{Memory: m, Offset: s.Off, Bytes: s.Len}
 }
 
-// fill writes a batch and the numbers of its step to the host's memory of a lane.
+// fill writes a batch and its step's numbers to a lane's host memory.
 func (p *program) fill(host *device.HostMemory, b *data.Batch, s StepOptions) error {
 	m, f := p.model, p.feed
 	for _, x := range []struct {
@@ -91,7 +91,7 @@ func (p *program) fill(host *device.HostMemory, b *data.Batch, s StepOptions) er
 	return device.UploadRowMajor(part(host, f.targets), op.Tensor{Shape: shapeOf(m.Targets), Data: p.targets})
 }
 
-// widen makes sure that the lanes take so many bytes. Programs are bound to them: those of smaller lanes go.
+// widen makes the lanes at least that many bytes long. Programs bound to smaller lanes are released.
 func (n *Network) widen(bytes int) error {
 	if len(n.lanes) > 0 && n.lanes[0].Input().Bytes() >= bytes {
 		return nil
@@ -122,7 +122,7 @@ func (n *Network) widen(bytes int) error {
 	return nil
 }
 
-// settle waits for the results of the batch before, which are about to be overwritten.
+// settle waits for the results of the previous batch before they are overwritten.
 func (l *lane) settle() error {
 	if l.last == nil {
 		return nil
@@ -131,8 +131,8 @@ func (l *lane) settle() error {
 	return err
 }
 
-// closeLanes gives back the lanes and the programs that are bound to them; results that nobody waited for are lost. Later batches make
-// them again.
+// closeLanes releases the lanes and the programs bound to them; results that nobody has waited for are lost. Later
+// batches allocate them again.
 func (n *Network) closeLanes() error {
 	var errs []error
 	for _, ps := range n.programs {

@@ -11,19 +11,20 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// LoadOptions say how weights are read.
+// LoadOptions configure the reading of weights.
 type LoadOptions struct {
-	// Key chooses among the state dicts in a file of torch.save, as "model_ema". Without, it is found: see [statedict.Open].
+	// Key selects one of the state dicts in a file of torch.save, such as "model_ema". By default it is found: see
+	// [statedict.Open].
 	Key string
-	// FreshHead leaves the last layer as it is where the file has none or one of another size.
+	// FreshHead keeps the last layer if the file has none or one of another size.
 	FreshHead bool
 }
 
-// Loaded says what was read.
+// Loaded describes the weights that were read.
 type Loaded struct {
 	Meta
-	Found string   // in which state dict of several the weights are, in words; empty where there is one
-	Fresh []string // parameters of the last layer that are as they were, not the file's
+	Found string   // describes the state dict chosen among several; empty if there is one
+	Fresh []string // parameters of the last layer that kept their values
 }
 
 // LoadWeights is Load without options.
@@ -32,9 +33,10 @@ func (n *Network) LoadWeights(path string) (Meta, error) {
 	return l.Meta, err
 }
 
-// Load reads parameters and statistics of any floating-point type, F64, F32, F16 or BF16, from a file of safetensors or of torch.save. Names
-// are the model's; what PyTorch's wrappers put before all of them is passed over, and a prefix that ends in a point, too, as Lightning's
-// "model.". Counters of batches may be missing. All names, shapes and types are checked before anything changes.
+// Load reads parameters and statistics of any floating-point type, F64, F32, F16 or BF16, from a file of safetensors or
+// of torch.save. The file has the model's names; it may add the prefixes of PyTorch's wrappers, and a prefix that ends
+// in a dot, such as Lightning's "model.". Batch counters may be missing. All names, shapes and types are checked before
+// anything changes.
 func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	f, err := statedict.Open(path, opt.Key)
 	if err != nil {
@@ -63,14 +65,14 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	}
 	n.seen = data.EvalOptions{Resize: l.ValResize, Interpolation: l.Interpolation}
 	if l.ImageSize != n.cfg.Size {
-		n.seen.Resize = 0 // in proportion
+		n.seen.Resize = 0 // scale it in proportion to the image size
 	}
 	return l, n.load(f, l.Fresh)
 }
 
-// load reads what compare has found to fit.
+// load reads the tensors that compare has accepted.
 func (n *Network) load(f *statedict.File, fresh []string) (err error) {
-	halves := map[int]op.Tensor{} // statistics, which a file holds as two tensors
+	halves := map[int]op.Tensor{} // by layer: mean and variance, two tensors in a file
 	for _, e := range n.model.StateDict() {
 		t, ok := f.Lookup(e.Name)
 		switch {
@@ -101,7 +103,8 @@ func (n *Network) load(f *statedict.File, fresh []string) (err error) {
 	return n.guard.clear(n.Device)
 }
 
-// Outputs is the size of the last layer of a model, whatever its number of classes, in a weights file, 0 where the file has none.
+// Outputs is the size of the last layer of a model in a weights file, for any number of classes; 0 if the file has
+// none.
 func Outputs(f *statedict.File, model *nn.Model) int {
 	t, ok := within(f, model).Lookup(model.Params[len(model.Params)-1].Name)
 	if !ok || len(t.Shape) == 0 {
@@ -110,8 +113,8 @@ func Outputs(f *statedict.File, model *nn.Model) int {
 	return t.Shape[0]
 }
 
-// within is what lies in f under the prefix of names under which most of the model's parameters are, or with the names of
-// names.txt. It is f where the model's own names are there.
+// within is the part of f under the prefix that most of the model's parameters have, or f renamed by names.txt. It is f
+// itself if it has the model's own names.
 func within(f *statedict.File, model *nn.Model) *statedict.File {
 	first := model.Params[0].Name
 	if _, ok := f.Lookup(first); ok {
@@ -134,7 +137,7 @@ func within(f *statedict.File, model *nn.Model) *statedict.File {
 	return best
 }
 
-// Head lists the parameters of the last layer of a model by their names.
+// Head lists the names of the parameters of a model's last layer.
 func Head(model *nn.Model) []string {
 	last := model.Params[len(model.Params)-1].Name
 	layer := last[:strings.LastIndexByte(last, '.')+1]
@@ -147,7 +150,7 @@ func Head(model *nn.Model) []string {
 	return names
 }
 
-// freshHead lists the parameters of the head, if one of them differs in its number of outputs from the file's, or is not in it.
+// freshHead lists the head's parameters if one of them is missing in the file or differs in its number of outputs.
 func (n *Network) freshHead(f *statedict.File) []string {
 	head := Head(n.model)
 	for _, e := range n.model.StateDict() {
@@ -162,7 +165,7 @@ func (n *Network) freshHead(f *statedict.File) []string {
 	return nil
 }
 
-// compare says how the tensors of a file differ from the network's, apart from the fresh ones.
+// compare returns an error if a file's tensors differ from the network's, apart from the fresh ones.
 func (n *Network) compare(f *statedict.File, l Loaded) error {
 	want := map[string]nn.Entry{}
 	var diff []string

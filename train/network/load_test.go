@@ -11,7 +11,8 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// TestFreshHead loads weights of another number of classes, without a head, and from a file of torch.save below a prefix.
+// TestFreshHead loads weights with another number of classes, without a head, and from a file of torch.save under a
+// prefix.
 func TestFreshHead(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
@@ -31,10 +32,12 @@ func TestFreshHead(t *testing.T) {
 	below := takeApart(t, path)
 	for i, n := range below.names {
 		below.names[i] = "net.model." + n
-		below.types[below.names[i]], below.shape[below.names[i]], below.data[below.names[i]] = below.types[n], below.shape[n], below.data[n]
+		below.types[below.names[i]], below.shape[below.names[i]], below.data[below.names[i]] =
+			below.types[n], below.shape[n], below.data[n]
 	}
 	below.names = append(below.names, "criterion.weight")
-	below.types["criterion.weight"], below.shape["criterion.weight"], below.data["criterion.weight"] = safetensors.F32, []int{1}, []float64{1}
+	below.types["criterion.weight"], below.shape["criterion.weight"], below.data["criterion.weight"] =
+		safetensors.F32, []int{1}, []float64{1}
 	below.write(t, filepath.Join(dir, "below.safetensors"))
 	f, err := statedict.Open(filepath.Join(dir, "below.safetensors"), "")
 	if err != nil {
@@ -65,7 +68,8 @@ func TestFreshHead(t *testing.T) {
 		for i, s := range n.params {
 			from, old := from.params[i], before[s.off:s.off+s.n]
 			same := slices.Equal(got[s.off:s.off+s.n], old)
-			if fresh := slices.Contains(head, s.name); fresh != same || !fresh && !slices.Equal(got[s.off:s.off+s.n], want[from.off:from.off+from.n]) {
+			if fresh := slices.Contains(head, s.name); fresh != same ||
+				!fresh && !slices.Equal(got[s.off:s.off+s.n], want[from.off:from.off+from.n]) {
 				t.Errorf("%s: %s: fresh %v, as before %v", name, s.name, fresh, same)
 			}
 		}
@@ -80,11 +84,11 @@ func TestFreshHead(t *testing.T) {
 	equal(t, "same size", same, from)
 }
 
-// TestTorchMeta takes the model from what another program wrote, if it is one of nn's.
+// TestTorchMeta takes the model from other programs' metadata, if nn has it.
 func TestTorchMeta(t *testing.T) {
 	for name, want := range map[string]Meta{
 		"torchvision.pth": {Model: "resnet50", Epoch: 3},
-		"timm.pth.tar":    {Epoch: 4}, // resnet50d is not
+		"timm.pth.tar":    {Epoch: 4}, // nn has no resnet50d
 	} {
 		got, err := ReadMeta("../torchfile/testdata/" + name)
 		if err != nil || got.Model != want.Model || got.Epoch != want.Epoch {

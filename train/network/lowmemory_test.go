@@ -15,19 +15,20 @@ import (
 )
 
 func init() {
-	nn.Register(nn.Architecture{Name: "test-excited", Size: 24, Channels: 3, Classes: 7, Build: func(b *nn.Builder, x *G.Node) *G.Node {
-		layer := func(name string, x *G.Node, c nn.Conv) *G.Node { return b.BatchNorm(name+".bn", b.Conv(name, x, c), 1) }
-		x = b.SiLU("silu", layer("stem", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 1}))
-		for i := range 2 {
-			n := fmt.Sprint("block", i)
-			y := b.SiLU(n+".silu1", layer(n+".conv1", x, nn.Conv{Filters: 48, Kernel: 1}))
-			y = b.Hardswish(n+".hardswish", layer(n+".conv2", y, nn.Conv{Filters: 48, Kernel: 3, Pad: 1, Groups: 48}))
-			y = b.SqueezeExcite(n+".se", y, 4, (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
-			x = b.Add(n+".add", x, b.GELU(n+".gelu", layer(n+".conv3", y, nn.Conv{Filters: 16, Kernel: 1})))
-		}
-		x = b.MaxPool("pool", x, 12, 12, 0)
-		return b.Linear("fc", b.Flatten("flatten", x), b.Config().Classes)
-	}})
+	nn.Register(nn.Architecture{Name: "test-excited", Size: 24, Channels: 3, Classes: 7,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			layer := func(name string, x *G.Node, c nn.Conv) *G.Node { return b.BatchNorm(name+".bn", b.Conv(name, x, c), 1) }
+			x = b.SiLU("silu", layer("stem", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 1}))
+			for i := range 2 {
+				n := fmt.Sprint("block", i)
+				y := b.SiLU(n+".silu1", layer(n+".conv1", x, nn.Conv{Filters: 48, Kernel: 1}))
+				y = b.Hardswish(n+".hardswish", layer(n+".conv2", y, nn.Conv{Filters: 48, Kernel: 3, Pad: 1, Groups: 48}))
+				y = b.SqueezeExcite(n+".se", y, 4, (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
+				x = b.Add(n+".add", x, b.GELU(n+".gelu", layer(n+".conv3", y, nn.Conv{Filters: 16, Kernel: 1})))
+			}
+			x = b.MaxPool("pool", x, 12, 12, 0)
+			return b.Linear("fc", b.Flatten("flatten", x), b.Config().Classes)
+		}})
 }
 
 func bfloat16Device(t testing.TB) device.Device {
@@ -40,12 +41,13 @@ func bfloat16Device(t testing.TB) device.Device {
 	return dev
 }
 
-// Activations of bfloat16 take about half of the memory.
+// bfloat16 activations take about half of the memory.
 func TestBFloat16Memory(t *testing.T) {
 	for _, use := range []Use{Training, Evaluation} {
 		var bytes [2]int
 		for i, dev := range []device.Device{cpuDevice(t, 3), bfloat16Device(t)} {
-			n, err := New(dev, "resnet18", nn.Config{Classes: 10, Channels: 3, Size: 96, Mean: []float64{.5}, Std: []float64{.25}}, 1)
+			n, err := New(dev, "resnet18", nn.Config{Classes: 10, Channels: 3, Size: 96, Mean: []float64{.5},
+				Std: []float64{.25}}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,15 +67,17 @@ func TestBFloat16Memory(t *testing.T) {
 	}
 }
 
-// Training that makes values again has the bits of training that keeps them, in less memory, on each device and with what makes graphs differ.
+// Recomputing activations gives the same bits in less memory, on each device and for different kinds of graphs.
 func TestLowMemory(t *testing.T) {
 	for _, c := range []struct {
 		name, arch string
 		cfg        nn.Config
 		dev        device.Device
 	}{
-		{"cpu", "resnet50", nn.Config{Classes: 2, Channels: 3, Size: 40, Dropout: .1, DropPath: .1, Seed: 3}, cpuDevice(t, 2)},
-		{"cpu, frozen", "resnet18", nn.Config{Classes: 2, Channels: 3, Size: 64, BlurPool: true, Freeze: []string{"conv1*", "bn1*", "layer1*"}}, cpuDevice(t, 3)},
+		{"cpu", "resnet50", nn.Config{Classes: 2, Channels: 3, Size: 40, Dropout: .1, DropPath: .1, Seed: 3},
+			cpuDevice(t, 2)},
+		{"cpu, frozen", "resnet18", nn.Config{Classes: 2, Channels: 3, Size: 64, BlurPool: true,
+			Freeze: []string{"conv1*", "bn1*", "layer1*"}}, cpuDevice(t, 3)},
 		{"cpu, small", "resnet20", nn.Config{Classes: 2, Channels: 3, Size: 32}, cpuDevice(t, 1)},
 		{"cpu, bfloat16", "resnet20", nn.Config{Classes: 2, Channels: 3, Size: 32}, bfloat16Device(t)},
 		{"cpu, bfloat16, expressions", "test-excited", nn.Config{Classes: 2, Channels: 3, Size: 24}, bfloat16Device(t)},

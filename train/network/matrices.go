@@ -9,8 +9,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Matrices are, for an optimiser that asks for them, the weights of hidden layers as matrices, of a row for each output: those of all layers but the first
-// and the last. How they lie on the device is found out by a look.
+// Matrices returns the weights of hidden layers as matrices with a row for each output, for an optimiser that asks for
+// them: all layers but the first and the last. It tests how the device stores them.
 func (n *Network) Matrices(o device.Optimizer) (list []device.Matrix, err error) {
 	if !slices.ContainsFunc(o.Passes(), func(p update.Pass) bool { return p.On != update.All }) {
 		return nil, nil
@@ -30,7 +30,8 @@ func (n *Network) Matrices(o device.Optimizer) (list []device.Matrix, err error)
 	return list, nil
 }
 
-// transposed says whether a row of a matrix lies across the others: elements are uploaded by the number of their row.
+// transposed reports whether a matrix is stored column by column: it uploads elements that hold the number of their
+// row.
 func (n *Network) transposed(s slot, m device.Matrix) (bool, error) {
 	v, err := n.Device.NewVector(s.n)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// TestMatrices makes steps of Muon, which goes by matrices, on devices that keep weights in different orders.
+// TestMatrices takes steps of Muon, which needs matrices, on devices that store weights in different orders.
 func TestMatrices(t *testing.T) {
 	var losses [2][]float64
 	for i, dev := range []device.Device{reference(op.Float64), cpuDevice(t, 2)} {

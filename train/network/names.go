@@ -14,10 +14,10 @@ import (
 //go:embed names.txt
 var otherNames string
 
-// naming is how another program names the tensors of some nets.
+// naming maps another program's tensor names to nn's, for some nets.
 type naming struct {
 	nets  *regexp.Regexp
-	rules []rule // the first that fits a name counts
+	rules []rule // the first matching rule applies
 }
 
 type rule struct {
@@ -42,12 +42,12 @@ var namings = func() (list []naming) {
 	return list
 }()
 
-// whole is a regular expression for all of a string.
+// whole compiles a regular expression that must match the whole string.
 func whole(s string) *regexp.Regexp { return regexp.MustCompile("^(?:" + s + ")$") }
 
 var group = regexp.MustCompile(`\{(\d)(\+1)?\}`)
 
-// name is nn's name of a tensor, or the other program's where no rule fits.
+// name is nn's name of a tensor, or the other program's name if no rule matches.
 func (n naming) name(other string) string {
 	for _, r := range n.rules {
 		found := r.from.FindStringSubmatch(other)
@@ -66,7 +66,8 @@ func (n naming) name(other string) string {
 	return other
 }
 
-// renamed is f with nn's names, where another program's names give more of the model's parameters than most.
+// renamed is f with nn's names if another program's naming matches more than the given number of the model's
+// parameters.
 func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 	best := f
 	for _, n := range namings {
@@ -81,7 +82,7 @@ func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 	return best
 }
 
-// known is how many of the model's parameters f has by their names.
+// known counts the model's parameters that f has.
 func known(f *statedict.File, model *nn.Model) (n int) {
 	for _, p := range model.Params {
 		if _, ok := f.Lookup(p.Name); ok {

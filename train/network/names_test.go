@@ -14,10 +14,10 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// TestNames reads lists of the tensors of other programs: each has one net, all of it.
+// TestNames reads lists of other programs' tensors: each list identifies exactly one net.
 func TestNames(t *testing.T) {
 	for file, want := range map[string]string{
-		"densenet121_files.txt":      "densenet121", // those of torchvision's file, not of its code
+		"densenet121_files.txt":      "densenet121", // the names of torchvision's file, not of its code
 		"huggingface_resnet18.txt":   "resnet18",
 		"huggingface_resnet50.txt":   "resnet50",
 		"timm_efficientnet_b0.txt":   "efficientnet_b0",
@@ -50,7 +50,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// tensorList reads names and shapes, a tensor a line.
+// tensorList reads names and shapes, one tensor a line.
 func tensorList(t *testing.T, path string) (list []safetensors.Tensor) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -14,9 +14,9 @@ import (
 	_ "onlinerna/nn/zoo" // registers nets
 )
 
-// Network is a model on a device: its parameters, their gradients and its BatchNorm statistics in flat
-// vectors, and a program for each batch size and use, made when it is first needed. They share
-// the vectors and one arena. It may be used by one goroutine at a time.
+// Network is a model on a device: flat vectors of its parameters, gradients and BatchNorm statistics, and a program for
+// each batch size and use, made on demand. The programs share the vectors and one arena. Only one goroutine at a time
+// may use it.
 type Network struct {
 	Device device.Device
 
@@ -24,17 +24,17 @@ type Network struct {
 	Grads  device.Vector // of the last Gradient
 	Stats  device.Vector // running means and variances; nil without BatchNorm
 
-	// StatsBatches counts the batches that the running statistics have seen, PyTorch's num_batches_tracked.
+	// StatsBatches counts the batches in the running statistics, PyTorch's num_batches_tracked.
 	StatsBatches int
 
-	// TestFlip has Score and Tally go by the mean of the logits of an image and of its mirror image.
+	// TestFlip makes Score and Tally average the logits of an image and of its mirror image.
 	TestFlip bool
 
-	// LowMemory has training take less memory and a little more time, and where results keep their bits: see [machine.Config]. It counts for
-	// programs that are not made yet.
+	// LowMemory makes training take less memory and a little more time; see [machine.Config] for where results keep their
+	// bits. It applies to programs made later.
 	LowMemory bool
 
-	seen   data.EvalOptions // how the images are that the weights are for, as Predict has them
+	seen   data.EvalOptions // the evaluation transform of the loaded weights, for Predict
 	arch   string
 	cfg    nn.Config
 	model  *nn.Model // at batch 1, for names and shapes
@@ -42,16 +42,16 @@ type Network struct {
 	stats  []slot
 
 	pipe      device.Pipeline // of Device
-	lanes     []*lane         // used in turn; nil until they are needed
+	lanes     []*lane         // used in turn; nil until needed
 	turn      int
-	programs  map[Work][]*program // of each lane
+	programs  map[Work][]*program // by lane
 	arena     *machine.Arena
 	guard     guard
 	objective objective
-	tracer    Tracer // nil: nobody wants to know
+	tracer    Tracer // nil: no tracing
 }
 
-// slot is the place of a tensor in a flat vector.
+// slot is a tensor's place in a flat vector.
 type slot struct {
 	name   string
 	typ    op.Type
@@ -59,8 +59,7 @@ type slot struct {
 	off, n int
 }
 
-// New puts an architecture on a device with initial weights drawn from seed. The batch and mode of
-// cfg are not used.
+// New puts an architecture on a device with initial weights drawn from seed. It ignores cfg's batch and mode.
 func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, error) {
 	cfg.DType = dev.DType()
 	cfg.Batch, cfg.Mode = 1, nn.Eval
@@ -91,7 +90,7 @@ func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, 
 	if n.Params, err = dev.NewVector(at); err == nil {
 		n.Grads, err = dev.NewVector(at)
 	}
-	if err == nil { // those of frozen parameters stay as they are
+	if err == nil { // frozen parameters keep these zeros
 		err = n.Grads.Fill(0)
 	}
 	if err == nil && sat > 0 {
@@ -148,17 +147,17 @@ func (n *Network) download(t op.Tensor, v device.Vector, s slot) error {
 	return nil
 }
 
-// NewParams allocates a vector like Params, for momentum or another set of weights.
+// NewParams allocates a vector like Params, for momentum or other weights.
 func (n *Network) NewParams() (device.Vector, error) { return n.Device.NewVector(n.Params.Len()) }
 
-// NoDecay lists the elements of Params that belong to biases and to BatchNorm.
+// NoDecay lists the elements of Params that belong to biases and BatchNorm.
 func (n *Network) NoDecay() []device.Span {
 	spans, _ := n.Exempt(true)
 	return spans
 }
 
-// Exempt lists the elements of Params that are to be exempt from weight decay: those of biases and of BatchNorm where that is asked for, and
-// those of the parameters whose names match one of the patterns, as path.Match has them. A pattern that nothing matches is an error.
+// Exempt lists the elements of Params without weight decay: biases and BatchNorm if biasAndNorm is set, and parameters
+// whose names match one of the patterns, in the syntax of path.Match. A pattern without a match is an error.
 func (n *Network) Exempt(biasAndNorm bool, patterns ...string) ([]device.Span, error) {
 	var spans []device.Span
 	used := make([]bool, len(patterns))
@@ -186,7 +185,7 @@ func (n *Network) Exempt(biasAndNorm bool, patterns ...string) ([]device.Span, e
 	return spans, nil
 }
 
-// Tensors lists the elements of Params that each parameter has.
+// Tensors lists the range of each parameter in Params.
 func (n *Network) Tensors() []device.Span {
 	spans := make([]device.Span, len(n.params))
 	for i, s := range n.params {
@@ -195,7 +194,7 @@ func (n *Network) Tensors() []device.Span {
 	return spans
 }
 
-// Variances lists the elements of Stats that are variances. The others are means.
+// Variances lists the elements of Stats that are variances; the others are means.
 func (n *Network) Variances() []device.Span {
 	var spans []device.Span
 	for _, s := range n.stats {
@@ -204,7 +203,7 @@ func (n *Network) Variances() []device.Span {
 	return spans
 }
 
-// Finite says whether the weights and the statistics are numbers.
+// Finite reports whether all weights and statistics are finite.
 func (n *Network) Finite() (bool, error) {
 	ok, err := n.Params.Finite()
 	if err != nil || !ok || n.Stats == nil {
@@ -213,7 +212,7 @@ func (n *Network) Finite() (bool, error) {
 	return n.Stats.Finite()
 }
 
-// Close gives back everything on the device. Results that nobody waited for are lost.
+// Close releases everything on the device. Results that nobody has waited for are lost.
 func (n *Network) Close() error {
 	errs := []error{n.closeLanes(), n.arena.Close()}
 	n.guard.free()

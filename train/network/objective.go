@@ -2,21 +2,22 @@ package network
 
 import "onlinerna/data"
 
-// objective says what the network is to make of an image, where the loss is by targets.
+// objective defines the targets of an image for losses that take targets.
 type objective struct {
 	smoothing float64
-	threshold float64 // targets above it are 1 and others 0, if it is not 0
+	threshold float64 // if not 0, targets above it become 1 and others 0
 	weights   []float64
 }
 
-// Objective says how targets are made of labels, for a network whose nn.Config.Loss takes them: smoothed by ε, 1−ε at the label and ε/K
-// everywhere, those of mixed images in their shares. With a threshold above 0, targets above it become 1 and all others 0. Weights, if
-// there are any, are those of classes: an image counts as much as its labels' say, relative to the batch's.
+// Objective defines how labels become targets, for a network whose nn.Config.Loss takes them. Smoothing by ε gives 1−ε
+// to the label and ε/K to every class; mixed images have their labels' targets in proportion to their shares. With a
+// threshold above 0, targets above it become 1 and all others 0. Optional class weights multiply the targets, scaled so
+// that the weights of the batch's labels are 1 on average.
 func (n *Network) Objective(smoothing, threshold float64, weights []float64) {
 	n.objective = objective{smoothing, threshold, weights}
 }
 
-// targets writes those of a batch to t, which is grown. Labels that are no classes have none.
+// targets writes a batch's targets to t, which it grows. A label outside the classes has targets 0.
 func (o *objective) targets(t []float32, b *data.Batch, classes int) []float32 {
 	if cap(t) < b.N*classes {
 		t = make([]float32, b.N*classes)
@@ -52,7 +53,8 @@ func (o *objective) targets(t []float32, b *data.Batch, classes int) []float32 {
 	return t
 }
 
-// weigh weights what each class is wanted for; scale makes the weights of a batch's labels 1 on average, as PyTorch's mean does.
+// weigh multiplies the targets by the class weights; scale makes the weights of a batch's labels 1 on average, like
+// PyTorch's mean.
 func (o *objective) weigh(t []float32, classes int, scale float64) {
 	for i := range t {
 		t[i] *= float32(o.weights[i%classes] * scale)

@@ -7,8 +7,9 @@ import (
 	"onlinerna/nn/onnx"
 )
 
-// WriteONNX writes the net as it evaluates, with its weights, as package onnx has it: for batches of so many images, or of any number if that
-// is 0. meta is written as metadata of the file, but for the mean and the standard deviation: the graph has them.
+// WriteONNX writes the evaluation net with its weights, see package onnx, for a fixed batch size, or any batch size if
+// batch is 0. meta becomes the file's metadata, except for the mean and the standard deviation, which the graph
+// contains.
 func (n *Network) WriteONNX(w io.Writer, meta Meta, batch int) error {
 	about := meta.strings()
 	for _, k := range []string{"format", "mean", "std"} {

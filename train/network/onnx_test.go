@@ -20,7 +20,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// trained gives a network scales, biases and statistics as training does: none of them 0 or 1.
+// trained sets scales, biases and statistics to values other than 0 and 1, as training does.
 func trained(t testing.TB, n *Network) {
 	t.Helper()
 	r := random.New(3)
@@ -50,11 +50,12 @@ func trained(t testing.TB, n *Network) {
 	}
 }
 
-// The file has the weights of the network, whatever device it is on, and tells what they are for.
+// The file holds the network's weights and metadata, whatever device the network is on.
 func TestWriteONNX(t *testing.T) {
 	n, wide := open(t, cpuDevice(t, 1), "conv6", 2), open(t, reference(op.Float64), "conv6", 2)
 	sixtyFourths(t, n)
-	meta := Meta{Model: "conv6", Classes: []string{"a", "b"}, ImageSize: 32, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}, Kind: RNA}
+	meta := Meta{Model: "conv6", Classes: []string{"a", "b"}, ImageSize: 32, Mean: []float64{.5, .5, .5},
+		Std: []float64{.25, .25, .25}, Kind: RNA}
 	path := filepath.Join(t.TempDir(), "w.safetensors")
 	if err := n.SaveWeights(path, n.Params, n.Stats, meta); err != nil {
 		t.Fatal(err)
@@ -73,8 +74,9 @@ func TestWriteONNX(t *testing.T) {
 		for _, v := range x {
 			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
 		}
-		raw = append(binary.AppendUvarint(nil, uint64(len(raw))), raw...) // as it follows its length
-		if has := bytes.Contains(same, raw) && bytes.Contains(same, []byte(name)); has == strings.HasSuffix(name, "num_batches_tracked") {
+		raw = append(binary.AppendUvarint(nil, uint64(len(raw))), raw...) // prefixed with its length
+		if has := bytes.Contains(same, raw) && bytes.Contains(same, []byte(name)); has ==
+			strings.HasSuffix(name, "num_batches_tracked") {
 			t.Errorf("%s is there: %t", name, has)
 		}
 	}
@@ -86,21 +88,23 @@ func TestWriteONNX(t *testing.T) {
 }
 
 func init() {
-	nn.Register(nn.Architecture{Name: "onnx-activations", Size: 25, Channels: 3, Classes: 7, Build: func(b *nn.Builder, x *G.Node) *G.Node {
-		a0, a1 := expr.Arg(0), expr.Arg(1)
-		x = b.Conv("stem", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 2, Dilation: 2, Bias: true})
-		x = b.Hardswish("hardswish", b.BatchNorm("bn", x, 1))
-		x = b.Conv("depthwise", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 1, Groups: 16})
-		x = b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).HardSigmoid)
-		x = b.Map("channels", a0.Mul(a1).Exp().Shift(1).Log(), x, b.Param("scale", nn.Init{Distribution: nn.Constant, Scale: .7}, 16))
-		x = b.Map("cells", expr.If(a0.LessEqual(a1), a0.Sub(a1), a0.Div(a1.Abs().Shift(1))), x, b.GlobalAvgPool("mean", x))
-		x = b.Add("add", b.Shortcut("shortcut", x, 2, 19), b.Shortcut("same", b.AvgPool("avg", x, 3, 2, 1), 1, 19))
-		x = b.Sigmoid("sigmoid", b.GELUTanh("gelutanh", b.GELU("gelu", x)))
-		return b.Linear("fc", b.Flatten("flatten", b.MaxPool("max", x, 3, 1, 1)), b.Config().Classes)
-	}})
+	nn.Register(nn.Architecture{Name: "onnx-activations", Size: 25, Channels: 3, Classes: 7,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			a0, a1 := expr.Arg(0), expr.Arg(1)
+			x = b.Conv("stem", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 2, Dilation: 2, Bias: true})
+			x = b.Hardswish("hardswish", b.BatchNorm("bn", x, 1))
+			x = b.Conv("depthwise", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 1, Groups: 16})
+			x = b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).HardSigmoid)
+			x = b.Map("channels", a0.Mul(a1).Exp().Shift(1).Log(), x, b.Param("scale",
+				nn.Init{Distribution: nn.Constant, Scale: .7}, 16))
+			x = b.Map("cells", expr.If(a0.LessEqual(a1), a0.Sub(a1), a0.Div(a1.Abs().Shift(1))), x, b.GlobalAvgPool("mean", x))
+			x = b.Add("add", b.Shortcut("shortcut", x, 2, 19), b.Shortcut("same", b.AvgPool("avg", x, 3, 2, 1), 1, 19))
+			x = b.Sigmoid("sigmoid", b.GELUTanh("gelutanh", b.GELU("gelu", x)))
+			return b.Linear("fc", b.Flatten("flatten", b.MaxPool("max", x, 3, 1, 1)), b.Config().Classes)
+		}})
 }
 
-// TestONNXRuntime has onnx.checker and onnxruntime judge what is written, if ONNX_PYTHON names a Python that has them.
+// TestONNXRuntime checks the files with onnx.checker and onnxruntime if ONNX_PYTHON names a Python that has them.
 func TestONNXRuntime(t *testing.T) {
 	python := os.Getenv("ONNX_PYTHON")
 	if python == "" {

@@ -40,7 +40,8 @@ func TestOptimizersAsPyTorch(t *testing.T) {
 			device.Device
 			tolerance float64
 		}{{reference(op.Float64), 1e-12}, {cpuDevice(t, 2), 2e-4}} {
-			n, err := New(dev, "lenet", nn.Config{Classes: g.Classes, Channels: 1, Size: g.Size, Mean: []float64{0}, Std: []float64{1}}, 0)
+			n, err := New(dev, "lenet", nn.Config{Classes: g.Classes, Channels: 1, Size: g.Size, Mean: []float64{0},
+				Std: []float64{1}}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,8 @@ func TestOptimizersAsPyTorch(t *testing.T) {
 
 // integers is the batch of a step.
 func integers(n, size, classes, step int) *data.Batch {
-	b := &data.Batch{N: n, Height: size, Width: size, Channels: 1, Images: make([]uint8, n*size*size), Crops: make([]int32, 3*n), Labels: make([]int32, n)}
+	b := &data.Batch{N: n, Height: size, Width: size, Channels: 1, Images: make([]uint8, n*size*size),
+		Crops: make([]int32, 3*n), Labels: make([]int32, n)}
 	for i := range b.Images {
 		b.Images[i] = uint8((i*i*7 + i*13 + step*31) % 251)
 	}

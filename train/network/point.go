@@ -6,10 +6,11 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Point is a place where a network can be: vectors like its parameters and its running statistics, which are nil without BatchNorm.
+// Point is a set of weights: vectors like the network's parameters and running statistics. Stats is nil without
+// BatchNorm.
 type Point struct{ Params, Stats device.Vector }
 
-// Point is where the network is: its own vectors.
+// Point returns the network's own vectors.
 func (n *Network) Point() Point { return Point{n.Params, n.Stats} }
 
 // NewPoint allocates vectors like the network's.
@@ -23,7 +24,7 @@ func (n *Network) NewPoint() (p Point, err error) {
 	return p, err
 }
 
-// Copy makes p the same as src.
+// Copy copies src to p.
 func (p Point) Copy(src Point) error {
 	if err := p.Params.Copy(src.Params); err != nil || src.Stats == nil {
 		return err
@@ -31,7 +32,7 @@ func (p Point) Copy(src Point) error {
 	return p.Stats.Copy(src.Stats)
 }
 
-// Temporarily runs fn, which may change the network's weights and statistics, and puts them back. They are in spare meanwhile.
+// Temporarily runs fn, which may change the network's weights and statistics, and restores them from spare.
 func (n *Network) Temporarily(spare Point, fn func() error) (err error) {
 	if err := spare.Copy(n.Point()); err != nil {
 		return err

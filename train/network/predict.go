@@ -9,8 +9,8 @@ import (
 	"onlinerna/data"
 )
 
-// Predict gives the probability of each class for an image of any size, seen as images are evaluated: resized and cropped as the weights that
-// were loaded last say, or as is usual.
+// Predict returns the probability of each class for an image of any size, resized and cropped as the last loaded
+// weights say, or by default.
 func (n *Network) Predict(img image.Image) ([]float64, error) {
 	set, err := data.FromImages([]string{""}, []image.Image{img}, []int{0})
 	if err != nil {
@@ -49,7 +49,8 @@ func (n *Network) Predict(img image.Image) ([]float64, error) {
 	return p, err
 }
 
-// Probabilities calls each with the number, in their set, and the probabilities of the classes of all images of a loader. Labels do not matter.
+// Probabilities calls each for every image of a loader with its index in the set and its class probabilities. It
+// ignores labels.
 func (n *Network) Probabilities(ctx context.Context, l *data.Loader, each func(i int, p []float64) error) error {
 	k := n.model.Config.Classes
 	_, err := n.Tally(ctx, l, func(b *data.Batch, logits []float32) error {
@@ -63,7 +64,7 @@ func (n *Network) Probabilities(ctx context.Context, l *data.Loader, each func(i
 	return err
 }
 
-// Softmax gives the probabilities of logits.
+// Softmax returns the probabilities of logits.
 func Softmax(logits []float32) []float64 {
 	most := math.Inf(-1)
 	for _, x := range logits {

@@ -11,7 +11,7 @@ import (
 	G "gorgonia.org/gorgonia"
 )
 
-// Use is what a batch is run for.
+// Use is the purpose of a batch.
 type Use uint8
 
 // The uses.
@@ -23,7 +23,7 @@ const (
 
 func (u Use) String() string { return [...]string{"training", "statistics", "evaluation"}[u] }
 
-// Work is what a program is made for: a use, a number of images and their size.
+// Work is a program's purpose: a use, a number of images and their size.
 type Work struct {
 	Use                  Use
 	Batch, Height, Width int
@@ -31,7 +31,7 @@ type Work struct {
 
 func (w Work) String() string { return fmt.Sprintf("%v at batch %d", w.Use, w.Batch) }
 
-// program is a graph with its machine, bound to the memory of a lane.
+// program is a graph with its machine, bound to a lane's memory.
 type program struct {
 	model   *nn.Model
 	m       *machine.Machine
@@ -40,18 +40,18 @@ type program struct {
 	*objective
 	replays []stepReplay
 
-	loss, score int // the groups of a run that make them
-	ran         int // groups of the run under way, where it is traced
+	loss, score int // groups of a run that compute them
+	ran         int // groups of the running batch so far, if traced
 }
 
-// stepReplay is the replay of the program with a step's work behind it.
+// stepReplay is the recording of the program and the step after it.
 type stepReplay struct {
 	step StepOptions
 	*machine.Replay
 }
 
-// Prepare plans programs, so that what cannot run is known before it is to. It is a *MemoryError if they take more memory than is free,
-// where other bytes are still to be allocated; the error's batch is the first one's.
+// Prepare plans programs, so that errors come before the run. It returns a *MemoryError if they take more memory than
+// is free when other bytes are still to be allocated; the error names the first program's batch.
 func (n *Network) Prepare(other int64, list ...Work) error {
 	if len(list) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 		most = max(most, n.feed(w).bytes)
 	}
 	lanes := int64(n.pipe.Lanes()) * int64(most)
-	if err := n.checkBytes(list[0].Batch, lanes, other); err != nil { // before they are allocated
+	if err := n.checkBytes(list[0].Batch, lanes, other); err != nil { // before allocating them
 		return err
 	}
 	if err := n.widen(most); err != nil {
@@ -82,13 +82,14 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 			}
 		}
 	}
-	if _, own := device.As[device.OwnMemory](n.Device); !own { // the host gives memory when it is touched
+	if _, own := device.As[device.OwnMemory](n.Device); !own { // the host gets memory when it is first touched
 		bytes += lanes
 	}
 	return n.checkBytes(list[0].Batch, bytes, other)
 }
 
-// Plan returns the sizes that training at a batch size would have, with its batch among the inputs. Nothing is allocated on the device.
+// Plan returns the sizes of a training program at a batch size, with its batch among the inputs. It allocates nothing
+// on the device.
 func (n *Network) Plan(batch int) (machine.Stats, error) {
 	p, err := n.newProgram(Work{Training, batch, n.cfg.Size, n.cfg.Size}, machine.NewArena(n.Device), nil)
 	if err != nil {
@@ -97,7 +98,7 @@ func (n *Network) Plan(batch int) (machine.Stats, error) {
 	return p.m.Stats(), p.m.Close()
 }
 
-// Programs lists what was planned so far, for diagnosis: memory, steps and groups for each use and batch size.
+// Programs lists the planned programs for diagnosis: memory, steps and groups for each use and batch size.
 func (n *Network) Programs() map[string]machine.Stats {
 	m := map[string]machine.Stats{}
 	for w, ps := range n.programs {
@@ -110,7 +111,7 @@ func (n *Network) Programs() map[string]machine.Stats {
 	return m
 }
 
-// program finds or makes the program for work in a lane, which is large enough.
+// program finds or makes the program for work in a lane that is large enough.
 func (n *Network) program(w Work, lane int) (*program, error) {
 	ps := n.programs[w]
 	if ps == nil {
@@ -128,7 +129,7 @@ func (n *Network) program(w Work, lane int) (*program, error) {
 	return ps[lane], nil
 }
 
-// newProgram plans a program that reads and writes the memory of a lane, or its machine's own for none.
+// newProgram plans a program on a lane's memory, or on its machine's own memory if l is nil.
 func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, error) {
 	cfg := n.cfg
 	cfg.Batch, cfg.ImageHeight, cfg.ImageWidth = w.Batch, w.Height, w.Width
@@ -148,7 +149,8 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 	}
 	for i, s := range n.params {
 		if !model.Params[i].Shape.Equal(s.typ.Shape) {
-			return nil, fmt.Errorf("%s: %s is %v at %d×%d and %v at %d×%d: images of two sizes take a model that ends in a mean over them", n.arch,
+			return nil, fmt.Errorf("%s: %s is %v at %d×%d and %v at %d×%d: "+
+				"images of two sizes take a model that ends in a mean over them", n.arch,
 				s.name, model.Params[i].Shape, w.Height, w.Width, s.typ.Shape, n.cfg.Size, n.cfg.Size)
 		}
 	}
@@ -183,7 +185,7 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 	return p, nil
 }
 
-// bindLane gives the input and the results of a program their places in a lane.
+// bindLane places a program's input and results in a lane.
 func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
 	in, out, m := l.Input(), l.Output(), p.model
 	bind := func(node *G.Node, r device.Region) {
@@ -208,7 +210,7 @@ func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
 	}
 }
 
-// close gives everything back.
+// close releases everything.
 func (p *program) close() error {
 	for _, r := range p.replays {
 		r.Free()

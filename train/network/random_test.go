@@ -25,7 +25,7 @@ func init() {
 	})
 }
 
-// Random layers draw numbers that belong to an image's place in its epoch: however the epoch is cut into batches, and on every device.
+// Random layers draw numbers by an image's position in its epoch: they do not depend on the batches or the device.
 func TestRandomLayers(t *testing.T) {
 	cfg := nn.Config{Classes: 2, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}, Seed: 3}
 	var first []float64
@@ -56,7 +56,8 @@ func TestRandomLayers(t *testing.T) {
 		}
 		half := func(i int) *data.Batch {
 			c := *b
-			c.N, c.Images, c.Crops, c.Labels = 4, b.Images[i*len(b.Images)/2:][:len(b.Images)/2], b.Crops[12*i:][:12], b.Labels[4*i:][:4]
+			c.N, c.Images, c.Crops, c.Labels =
+				4, b.Images[i*len(b.Images)/2:][:len(b.Images)/2], b.Crops[12*i:][:12], b.Labels[4*i:][:4]
 			return &c
 		}
 		left, right := gradient(half(0), 1, 40), gradient(half(1), 1, 44)

@@ -10,13 +10,13 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Rates say how learning rates differ among parameters.
+// Rates are the differences of learning rates among parameters.
 type Rates struct {
-	Head       float64 // factor of the last layer's, 0 for 1
-	LayerDecay float64 // factor of each layer's against that of the layer behind it, 0 for 1
+	Head       float64 // factor of the last layer's rate; 0 means 1
+	LayerDecay float64 // factor of each layer's rate relative to the next layer's; 0 means 1
 }
 
-// Factors are the factors of the learning rates of parameters: 0 where they are frozen.
+// Factors are the parameters' learning-rate factors: 0 if frozen.
 func (n *Network) Factors(r Rates) []device.Factor {
 	head, depth := Head(n.model), LayerDepths(n.model)
 	last := slices.Max(depth)
@@ -41,9 +41,10 @@ func (n *Network) Factors(r Rates) []device.Factor {
 	return list
 }
 
-// LayerDepths numbers the layers of a model for each of its parameters, from 0. A layer is a block, as layer1.0 of a ResNet, or a layer
-// outside of blocks; a normalisation belongs to the layer before it, and all before the first block to the first layer where some of it
-// is no layer's, as a class token. For ResNets and vision transformers that is timm's count: the stem, the blocks, the head.
+// LayerDepths numbers the layers of a model for each parameter, from 0. A layer is a block, such as layer1.0 of a
+// ResNet, or a layer outside of blocks. A normalisation belongs to the layer before it. If some parameter before the
+// first block belongs to no layer, such as a class token, all parameters before the first block form the first layer.
+// ResNets and vision transformers thus get timm's numbering: the stem, the blocks, the head.
 func LayerDepths(m *nn.Model) []int {
 	depths := make([]int, len(m.Params))
 	before, depth, stem := "", -1, false
@@ -71,7 +72,8 @@ func LayerDepths(m *nn.Model) []int {
 	return depths
 }
 
-// layerOf is the layer of a parameter, up to the first part of its name that is a number, which makes it a block.
+// layerOf is a parameter's layer: its name up to the first numeric part, which makes it a block, or else without the
+// last part.
 func layerOf(name string) (layer string, block bool) {
 	parts := strings.Split(name, ".")
 	for i, p := range parts[:len(parts)-1] {

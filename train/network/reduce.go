@@ -10,19 +10,20 @@ import (
 	G "gorgonia.org/gorgonia"
 )
 
-// overlaps says whether parts of the gradient are added up over ranks while the backward pass goes on: not where that of the batch is to be weighed first.
+// overlaps reports whether parts of the gradient are summed over ranks during the backward pass: not if the batch's
+// gradient must be weighted first.
 func (s StepOptions) overlaps() bool {
 	return s.Reducer != nil && s.Update.Optimizer != nil && s.Sum == nil && s.Weight == 1
 }
 
-// marks are where, in the run of a model, what a step goes by is known.
+// marks are the nodes of a model's run after which the loss and the gradient's buckets go to the reducer.
 func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
 	if !s.overlaps() {
 		return nil
 	}
 	part := func(f func() error) error {
 		return n.part(Communication, func() error {
-			if err := f(); err != nil || n.tracer == nil { // the sums go on beside what follows
+			if err := f(); err != nil || n.tracer == nil { // the sums overlap the following work
 				return err
 			}
 			return s.Reducer.Wait()
@@ -43,12 +44,14 @@ func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
 				before = append(before, m.Params[i].Grad)
 			}
 		}
-		list = append(list, machine.Mark{Nodes: before, Do: func() error { return part(func() error { return s.Reducer.Sum(n.Grads, b) }) }})
+		list = append(list, machine.Mark{Nodes: before, Do: func() error {
+			return part(func() error { return s.Reducer.Sum(n.Grads, b) })
+		}})
 	}
 	return list
 }
 
-// reduce has a gradient added up over ranks, and the guard know of the losses of all.
+// reduce sums a gradient over ranks and adds all ranks' losses to the guard.
 func (n *Network) reduce(grad device.Vector, s StepOptions) error {
 	r := s.Reducer
 	if s.overlaps() {
@@ -70,7 +73,8 @@ func (n *Network) reduce(grad device.Vector, s StepOptions) error {
 	return r.Wait()
 }
 
-// StartEmpty makes the step that follows a batch, as s says, on a rank that has no more batch for it: a step of the other ranks' gradients.
+// StartEmpty takes the step after a batch, configured by s, on a rank that has run out of batches: a step by the other
+// ranks' gradients.
 func (n *Network) StartEmpty(s StepOptions) error {
 	grad := s.Sum
 	if grad == nil {
@@ -88,7 +92,7 @@ func (n *Network) StartEmpty(s StepOptions) error {
 	if err := n.guard.open(n.Device); err != nil {
 		return err
 	}
-	s.Weight, s.Sum = 1, grad // as it is
+	s.Weight, s.Sum = 1, grad // weighted already
 	if err := n.part(Communication, func() error { return n.reduce(grad, s) }); err != nil {
 		return err
 	}
@@ -97,15 +101,15 @@ func (n *Network) StartEmpty(s StepOptions) error {
 	return n.part(Updating, func() error { return n.Params.Update(u) })
 }
 
-// Elements of the buckets in which gradients are added up: the first one is small, so that something is under way soon; then fewer large ones cost less
-// time between them.
+// Elements of the buckets in which gradients are summed: a small first bucket starts the communication early; fewer
+// large ones then cost less overhead.
 const (
 	firstBucket = 1 << 18 // 1 MiB of float32
 	bucket      = 25 << 18
 )
 
-// Buckets are parts of a gradient that are added up at once, in the order in which a backward pass makes them: from the last tensor to the first. Tensors
-// are one behind the other and stay whole.
+// Buckets splits a gradient into parts that are summed at once, in the order of the backward pass: from the last tensor
+// to the first. Tensors are adjacent and stay whole.
 func Buckets(tensors []device.Span) []device.Span {
 	var list []device.Span
 	room := 0

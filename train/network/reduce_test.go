@@ -10,10 +10,10 @@ import (
 	"onlinerna/nn/op"
 )
 
-// doubles is a Reducer of two ranks that have equal gradients. It notes what it is asked for.
+// doubles is a Reducer of two ranks with equal gradients. It records its calls.
 type doubles struct {
 	t     *testing.T
-	spoil bool // the other rank has no loss
+	spoil bool // the other rank's loss is NaN
 	calls []string
 	guard device.Region
 	under []func()
@@ -30,7 +30,7 @@ func (d *doubles) Sum(grad device.Vector, part device.Span) error {
 	if err := grad.ReadAt64(x, part.Off); err != nil {
 		return err
 	}
-	d.under = append(d.under, func() { // later: nobody may have touched it
+	d.under = append(d.under, func() { // delayed: nobody may touch the gradient before
 		y := make([]float64, part.Len)
 		if err := grad.ReadAt64(y, part.Off); err != nil {
 			d.t.Error(err)
@@ -61,7 +61,8 @@ func (d *doubles) Wait() error {
 	return nil
 }
 
-// Buckets of a gradient are given to the ranks once they are made, last ones first, and the update goes by their sums, whatever is weighed or accumulated.
+// Reducers get a gradient's buckets as soon as they are complete, the last ones first, and the update uses their sums,
+// with and without weights and accumulation.
 func TestReducer(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -101,7 +102,7 @@ func TestReducer(t *testing.T) {
 				}
 				var want []string
 				for _, x := range calls {
-					if want = append(want, x); traced && o.overlaps() { // what they take is seen
+					if want = append(want, x); traced && o.overlaps() { // tracing waits for each call
 						want = append(want, "wait")
 					}
 				}
@@ -114,7 +115,7 @@ func TestReducer(t *testing.T) {
 				}
 				n.Trace(nil)
 			}
-			if x := numbers(t, n.Params); !slices.Equal(x, numbers(t, plain.Params)) { // factors of 2 round nothing
+			if x := numbers(t, n.Params); !slices.Equal(x, numbers(t, plain.Params)) { // factors of 2 cause no rounding
 				t.Error("the sums give other weights than the gradients")
 			}
 			r.spoil = true
@@ -130,7 +131,7 @@ func TestReducer(t *testing.T) {
 	}
 }
 
-// Buckets hold each element once, last ones first.
+// Buckets cover each element once, the last ones first.
 func TestBuckets(t *testing.T) {
 	for _, sizes := range [][]int{{3}, {1 << 25, 5, 1 << 19}, slices.Repeat([]int{1 << 17}, 1000), {10, 1 << 18, 1}} {
 		var tensors []device.Span

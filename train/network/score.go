@@ -8,18 +8,18 @@ import (
 	"onlinerna/data"
 )
 
-// Score is how a set of weights does on a set of images.
+// Score is the result of evaluating weights on a set of images.
 type Score struct {
 	Loss   float64 // mean cross-entropy, without label smoothing
 	Top1   float64 // percent right
 	Top5   float64
 	Images int
 
-	// Right says which images it is right on, where that is known: for differences on the same images.
+	// Right records the correctly classified images, if known, for comparisons on the same images.
 	Right Outcomes
 }
 
-// Outcomes are a bit for each image of a set, in its order. Bits of images that were not evaluated are 0.
+// Outcomes is a bit for each image of a set, in its order. Images that were not evaluated have 0.
 type Outcomes string
 
 // NewOutcomes packs outcomes.
@@ -33,8 +33,8 @@ func NewOutcomes(right []bool) Outcomes {
 	return Outcomes(b)
 }
 
-// Against counts the images that one of two weights alone is right on: o on the first number, p on the second. It is
-// not ok unless both are known and of sets of one size.
+// Against compares two weights: it counts the images that only o classifies correctly, and those that only p does. It
+// is not ok unless both are known and of sets of the same size.
 func (o Outcomes) Against(p Outcomes) (alone, other int, ok bool) {
 	if len(o) != len(p) || len(o) == 0 {
 		return 0, 0, false
@@ -46,8 +46,8 @@ func (o Outcomes) Against(p Outcomes) (alone, other int, ok bool) {
 	return alone, other, true
 }
 
-// MarkRight sets right, by the numbers of images in their set, for those of a batch whose label has the largest of
-// its logits, N×K, and the first of equal ones: those that Top1 counts.
+// MarkRight sets right, indexed by the images' numbers in their set, for images whose label has the largest of the N×K
+// logits, the first among equal ones, as Top1 counts them.
 func MarkRight(right []bool, b *data.Batch, logits []float32) {
 	k := len(logits) / b.N
 	for i, label := range b.Labels[:b.N] {
@@ -64,7 +64,7 @@ func MarkRight(right []bool, b *data.Batch, logits []float32) {
 // Error is the top-1 error in percent.
 func (s Score) Error() float64 { return 100 - s.Top1 }
 
-// Finite says whether the loss is a number.
+// Finite reports whether the loss is finite.
 func (s Score) Finite() bool { return !math.IsNaN(s.Loss) && !math.IsInf(s.Loss, 0) }
 
 // scoreJSON is a Score in JSON, which has no NaN: a loss that is not finite is null.
@@ -99,9 +99,9 @@ func (s *Score) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Tally sums up results over images.
+// Tally sums results over images.
 type Tally struct {
-	Loss, Top1, Top5 float64 // sum of losses, numbers of images right
+	Loss, Top1, Top5 float64 // sum of losses, numbers of correct images
 	Images           int
 }
 

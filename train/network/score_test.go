@@ -9,7 +9,8 @@ import (
 )
 
 func TestScoreJSON(t *testing.T) {
-	for _, s := range []Score{{0.5, 90, 99, 10, ""}, {math.NaN(), 10, 20, 30, "\x01\xff\x00"}, {math.Inf(1), 10, 20, 30, ""}} {
+	for _, s := range []Score{{0.5, 90, 99, 10, ""}, {math.NaN(), 10, 20, 30, "\x01\xff\x00"},
+		{math.Inf(1), 10, 20, 30, ""}} {
 		b, err := s.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,7 @@ func TestOutcomes(t *testing.T) {
 	b := &data.Batch{N: 5, Labels: []int32{0, 1, 2, 1, 1}, Index: []int{9, 0, 3, 4, 5}}
 	right := make([]bool, 10)
 	MarkRight(right, b, []float32{
-		5, 5, 1, // the first of equals
+		5, 5, 1, // the first of two equal logits
 		5, 5, 1, // the second of them
 		1, 2, 3,
 		nan, 2, 1,

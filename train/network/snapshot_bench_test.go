@@ -10,18 +10,19 @@ import (
 	"onlinerna/rna"
 )
 
-// copied is a vector of a device that does not show its memory.
+// copied is a vector of a device that hides its memory.
 type copied struct{ device.Vector }
 
-// evict leaves the caches as an epoch of training does.
+// evict clears the caches as an epoch of training does.
 func evict(b []byte) {
 	for i := 0; i < len(b); i += 64 {
 		b[i]++
 	}
 }
 
-// BenchmarkSnapshot measures a snapshot of weights as large as ResNet-50's with its row of the Gram matrix, and an extrapolation into them: of a
-// device in the host's memory, and of one whose elements are copied through a stage.
+// BenchmarkSnapshot measures a snapshot of weights as large as ResNet-50's with its row of the Gram matrix, and an
+// extrapolation into the weights: on a device in the host's memory, and on one that copies elements through a staging
+// buffer.
 func BenchmarkSnapshot(b *testing.B) {
 	const dim, window = 25_557_032, 5
 	dev, err := cpu.New(cpu.Options{})
@@ -64,7 +65,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}{{"memory", v}, {"copied", copied{v}}}
 	other := make([]byte, 1<<30)
 	took := map[string][]time.Duration{}
-	for b.Loop() { // in turn, since other work on the machine comes and goes
+	for b.Loop() { // alternates the cases, since the machine's load varies
 		for _, side := range sides {
 			evict(other)
 			start := time.Now()

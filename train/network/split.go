@@ -6,20 +6,22 @@ import (
 	"onlinerna/data"
 )
 
-// Split says on which images weights were trained. It is stored with them, so that an evaluation leaves these out.
+// Split identifies the images that weights were trained on. It is stored with them, so that an evaluation can exclude
+// these images.
 type Split struct {
-	Data     string  `json:"data"` // place of the images, as the run was given it
+	Data     string  `json:"data"` // path of the images, as given to the run
 	ValData  string  `json:"val_data,omitempty"`
-	ValSplit float64 `json:"val_split,omitempty"` // share validated on: see data.SplitByClass
-	Holdout  float64 `json:"holdout,omitempty"`   // share of the others that was held out, which Seed chose
+	ValSplit float64 `json:"val_split,omitempty"` // validation share: see data.SplitByClass
+	Holdout  float64 `json:"holdout,omitempty"`   // share of the remaining images held out, chosen by Seed
 	Seed     uint64  `json:"seed,omitempty"`
 
-	// Images and Names are the number and the data.Fingerprint of all training images, with those split off and held out, empty where it is not known.
+	// Images and Names are the number and the data.Fingerprint of all training images, including those split off and held
+	// out; empty if unknown.
 	Images int    `json:"images,omitempty"`
 	Names  string `json:"names,omitempty"`
 }
 
-// Count notes the images of sets, which together are those before any split.
+// Count records the images of sets, which together are all images before any split.
 func (s *Split) Count(sets ...data.Dataset) {
 	var sum uint64
 	s.Images = 0
@@ -30,7 +32,7 @@ func (s *Split) Count(sets ...data.Dataset) {
 	s.Names = fmt.Sprintf("%016x", sum)
 }
 
-// Is says whether a set has the images that the split was made of, by their names and classes.
+// Is reports whether set has the images that the split was made of, by their names and classes.
 func (s *Split) Is(set data.Dataset) bool {
 	return s.Names != "" && s.Images == set.Len() && s.Names == fmt.Sprintf("%016x", data.Fingerprint(set))
 }

@@ -10,37 +10,39 @@ import (
 	"onlinerna/nn/op"
 )
 
-// StepOptions say what follows the gradient of a batch in training.
+// StepOptions configure the step after a batch's gradient in training.
 type StepOptions struct {
-	StatsMomentum float64 // as of Gradient
+	StatsMomentum float64 // see Gradient
 
-	Sum   device.Vector // the sum of gradients, each times its number of images, where batches are accumulated; else nil
+	Sum   device.Vector // the accumulated sum of gradients, each times its number of images; nil without accumulation
 	First bool          // Sum starts with this batch
 
-	// Reducer, if not nil, adds up over ranks what an update goes by: Sum, or else the batches' gradients, each times Weight. It has many networks, each in
-	// a process, step as one: the parts are [Buckets].
+	// Reducer, if not nil, sums the update's gradient over ranks: Sum, or else each batch's gradient times Weight. It
+	// makes networks in many processes step as one; [Buckets] are the parts.
 	Reducer device.Reducer
 	Weight  float64
 
-	// Update is the optimiser's step that follows, if it has an Optimizer. Its gradient is Sum or the batch's, and its numbers are
-	// read from memory when it runs.
+	// Update is the optimiser's step that follows, if it has an Optimizer. Its gradient is Sum or the batch's, and its
+	// numbers are read from memory when it runs.
 	Update device.Update
 }
 
-// records says whether what is recorded for s serves t: all but what is read from memory agrees.
+// records reports whether a recording for s serves t: they must agree except for values that it reads from memory.
 func (s StepOptions) records(t StepOptions) bool {
 	u, v := &s.Update, &t.Update
-	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && s.Weight == t.Weight && u.Optimizer == v.Optimizer &&
+	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && s.Weight == t.Weight &&
+		u.Optimizer == v.Optimizer &&
 		u.Clip == v.Clip && slices.Equal(u.State, v.State) &&
-		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Factors, v.Factors) && slices.Equal(u.Tensors, v.Tensors) && slices.Equal(u.Matrices, v.Matrices)
+		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Factors, v.Factors) && slices.Equal(u.Tensors, v.Tensors) &&
+		slices.Equal(u.Matrices, v.Matrices)
 }
 
-// A Pending is a batch that may still be under way.
+// A Pending is a batch that may still be running.
 type Pending struct {
 	net     *Network
-	program *program // that it runs, for what else it has
+	program *program // the batch's program, for its other results
 	work    Work
-	lane    *lane // nil once the results are here
+	lane    *lane // nil once the results have arrived
 	loss    float64
 	tally   Tally
 }
@@ -48,11 +50,12 @@ type Pending struct {
 // Images is the number of images of the batch.
 func (p *Pending) Images() int { return p.work.Batch }
 
-// Ahead is how many batches may be under way while the next one is made, without a wait.
+// Ahead is the number of batches that may be running while the next one is made without waiting.
 func (n *Network) Ahead() int { return n.pipe.Lanes() - 1 }
 
-// Start runs a batch forward and backward as Gradient does, and the step behind it, and returns before the device is done where it can. From a
-// loss on that is not finite no step is made: see the package's comment.
+// Start runs a batch forward and backward as Gradient does, and the step after it, and returns before the device is
+// done if the device is asynchronous. After a loss that is not finite no step changes the weights: see the package's
+// comment.
 func (n *Network) Start(b *data.Batch, s StepOptions) (*Pending, error) {
 	p, err := n.issue(Training, b, s)
 	if err == nil {
@@ -61,7 +64,7 @@ func (n *Network) Start(b *data.Batch, s StepOptions) (*Pending, error) {
 	return p, err
 }
 
-// Wait waits until the batch is through. The loss is the one that is minimised, with label smoothing; the tally's is without.
+// Wait waits for the batch to finish. loss is the minimised loss, with label smoothing; the tally's loss is without.
 func (p *Pending) Wait() (loss float64, t Tally, err error) {
 	if p.lane != nil {
 		if err := p.fetch(); err != nil {
@@ -88,9 +91,8 @@ func (p *Pending) fetch() error {
 	return err
 }
 
-// Gradient runs a batch forward and backward: Grads then holds the gradient of the mean loss, and the
-// running statistics have moved with the given momentum. The loss is the one that is minimised, with label
-// smoothing; the tally's is without.
+// Gradient runs a batch forward and backward: it sets Grads to the gradient of the mean loss and moves the running
+// statistics with the given momentum. loss is the minimised loss, with label smoothing; the tally's loss is without.
 func (n *Network) Gradient(b *data.Batch, statsMomentum float64) (loss float64, t Tally, err error) {
 	p, err := n.Start(b, StepOptions{StatsMomentum: statsMomentum})
 	if err != nil {
@@ -99,8 +101,8 @@ func (n *Network) Gradient(b *data.Batch, statsMomentum float64) (loss float64, 
 	return p.Wait()
 }
 
-// UpdateStats runs a batch forward and moves the running statistics; the weights stay. Momentum 1/k for
-// the k-th batch gives the plain average over batches, and the first then replaces what was there.
+// UpdateStats runs a batch forward and moves the running statistics; the weights stay. Momentum 1/k for the k-th batch
+// gives the plain average over batches; the first batch then replaces the old statistics.
 func (n *Network) UpdateStats(b *data.Batch, momentum float64) error {
 	if !n.HasStatistics() {
 		return nil
@@ -109,7 +111,7 @@ func (n *Network) UpdateStats(b *data.Batch, momentum float64) error {
 	return err
 }
 
-// Evaluate runs a batch with the running statistics. If logits is not nil it receives them, row by row: N×K.
+// Evaluate runs a batch with the running statistics. If logits is not nil, it receives the N×K logits, row by row.
 func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
 	p, err := n.StartEvaluation(b)
 	if err != nil {
@@ -125,12 +127,12 @@ func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
 	return t, err
 }
 
-// StartEvaluation is Evaluate, but returns before the device is done where it can: see [Pending.Wait].
+// StartEvaluation is Evaluate, but returns before an asynchronous device is done: see [Pending.Wait].
 func (n *Network) StartEvaluation(b *data.Batch) (*Pending, error) {
 	return n.issue(Evaluation, b, StepOptions{})
 }
 
-// issue copies a batch to the device and issues its program and the step behind it.
+// issue copies a batch to the device and issues its program and the step after it.
 func (n *Network) issue(u Use, b *data.Batch, s StepOptions) (*Pending, error) {
 	if err := n.checkBatch(b); err != nil {
 		return nil, fmt.Errorf("%s, %v: %w", n.arch, u, err)
@@ -186,7 +188,7 @@ func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, err
 	return q, nil
 }
 
-// replay finds or makes the replay of a program with a step behind it.
+// replay finds or makes the recording of a program with the step after it.
 func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) (*machine.Replay, error) {
 	for _, r := range p.replays {
 		if r.step.records(s) {
@@ -215,7 +217,7 @@ func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) (*machine.Re
 	return r, err
 }
 
-// follow issues a step behind the gradient of a batch.
+// follow issues the step after a batch's gradient.
 func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Region) error {
 	u := s.Update
 	if s.Sum == nil && u.Optimizer == nil {

@@ -16,12 +16,13 @@ import (
 
 // step1 is a step of one batch.
 func step1(momentum device.Vector) StepOptions {
-	return StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9, Decay: 1e-4}, State: []device.Vector{momentum},
+	return StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9, Decay: 1e-4},
+		State:   []device.Vector{momentum},
 		Numbers: device.Numbers{Rate: .05, Scale: 1, Step: 1}}}
 }
 
-// A loss that is not finite ends the updates, on each device: the weights and the momentum stay those of the step before, also where more steps
-// were issued already, whose own losses may be finite. Other weights begin again.
+// A loss that is not finite ends the updates on each device: the weights and the momentum stay those of the step
+// before, even if later steps with finite losses were issued already. Other weights restart the updates.
 func TestGuard(t *testing.T) {
 	cpu := cpuDevice(t, 2)
 	for name, dev := range map[string]device.Device{
@@ -35,7 +36,7 @@ func TestGuard(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := step1(vector(t, n))
-				update, batches := o.Update, 1 // a step
+				update, batches := o.Update, 1 // batches of a step
 				if accumulate {
 					o.Sum, batches = vector(t, n), 2
 				}
@@ -97,7 +98,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestReplays checks when steps are recorded: the second time that they run in a lane, and again when what they use has moved.
+// TestReplays checks when steps are recorded: at their second run in a lane, and again after their memory has moved.
 func TestReplays(t *testing.T) {
 	n := open(t, devicetest.Lazy(cpuDevice(t, 2)), "conv6", 2)
 	momentum, err := n.NewParams()
@@ -154,7 +155,7 @@ func TestReplays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spare.Free() // the device does not say of what
+	spare.Free() // invalidates all recordings: the device does not say which memory was freed
 	if got := recorded(); got != 0 {
 		t.Errorf("%d recordings are valid after memory went, want 0", got)
 	}
@@ -163,7 +164,7 @@ func TestReplays(t *testing.T) {
 		t.Errorf("%d recordings after another step, want 1", got)
 	}
 	var told phases
-	n.Trace(&told) // a recording does not tell them apart
+	n.Trace(&told) // a recording does not separate the phases
 	step(o)
 	n.Trace(nil)
 	want := []Phase{Input, Forward, Backward, Updating}
@@ -172,11 +173,11 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// phases notes the phases of a step, each once.
+// phases records each phase of a step once.
 type phases struct {
 	list []Phase
 	end  time.Time
-	late bool // a part began before the end of the one before
+	late bool // a part began before the previous part ended
 }
 
 func (p *phases) Group(x Phase, _ *device.Group, at time.Time, took time.Duration) {

@@ -13,11 +13,11 @@ type Phase uint8
 
 // The phases, in their order.
 const (
-	Input         Phase = iota // a batch is copied to the device
+	Input         Phase = iota // copying the batch to the device
 	Forward                    // up to the loss and the score
 	Backward                   // the gradient
-	Accumulation               // the gradient is added to that of the batches before
-	Communication              // gradients are added up over ranks
+	Accumulation               // adding the gradient to that of the previous batches
+	Communication              // summing gradients over ranks
 	Updating                   // the optimiser's step
 )
 
@@ -29,16 +29,17 @@ func (p Phase) String() string {
 	return names[p]
 }
 
-// Tracer is told what batches spend their time on, by the clock of a device that has one. A batch that is traced is run part by part: the device is
-// waited for before and after each. Results do not depend on it.
+// Tracer receives the times of a batch's parts, by the device's clock if it has one. A traced batch runs part by part,
+// with a wait for the device before and after each. Results do not depend on it.
 type Tracer interface {
-	// Group is told of a group of ops of the forward or the backward pass. It is the same value in every batch and must not be changed.
+	// Group receives the time of a group of ops of the forward or the backward pass. g is the same pointer for every batch
+	// and must not be changed.
 	Group(p Phase, g *device.Group, at time.Time, took time.Duration)
-	// Part is told of anything else.
+	// Part receives the time of any other part.
 	Part(p Phase, at time.Time, took time.Duration)
 }
 
-// Trace has later batches report to t; nil ends that.
+// Trace makes later batches report to t; nil ends that.
 func (n *Network) Trace(t Tracer) {
 	n.tracer = t
 	for _, ps := range n.programs {
@@ -50,7 +51,7 @@ func (n *Network) Trace(t Tracer) {
 	}
 }
 
-// groups is the tracer of a program's machine, nil for none.
+// groups is the tracer for a program's machine, or nil.
 func (n *Network) groups(p *program) machine.Tracer {
 	if n.tracer == nil {
 		return nil
@@ -65,7 +66,8 @@ func (n *Network) groups(p *program) machine.Tracer {
 	}
 }
 
-// place notes where in a run of a training program the loss and the score are made. All of any other is forward.
+// place finds the groups of a training program's run that compute the loss and the score. Other programs are forward
+// only.
 func (p *program) place(u Use) (err error) {
 	p.loss = p.m.Stats().Groups
 	if u != Training {
@@ -77,7 +79,7 @@ func (p *program) place(u Use) (err error) {
 	return err
 }
 
-// part does a part of a batch, and has the tracer told what it took.
+// part runs a part of a batch and reports its time to the tracer.
 func (n *Network) part(p Phase, f func() error) error {
 	if n.tracer == nil {
 		return f()

@@ -15,35 +15,36 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Meta describes weights at rest. It is stored in the metadata of their file, a key each.
+// Meta describes saved weights. The file's metadata has one key for each field.
 type Meta struct {
 	Model     string
 	Classes   []string // names by index
-	ImageSize int      // of the crop that is evaluated
-	// ValResize is the size of the shorter side before the crop, and Interpolation how it is made; zero for what is usual.
+	ImageSize int      // of the evaluation crop
+	// ValResize is the length of the shorter side before the crop, Interpolation its method; zero: the default.
 	ValResize     int
 	BlurPool      bool // see nn.Config
 	Interpolation string
 	Mean, Std     []float64
-	Epoch         int // that the weights are from, 0 before the first
+	Epoch         int // of the weights, 0 before the first
 	Kind          Kind
-	Split         *Split // of the data, nil where it is not known
-	Snapshots     int    // that an Average is of
-	BestBy        string // of the best weights of a run, the measure: "held-out error", say
+	Split         *Split // of the data, nil if unknown
+	Snapshots     int    // number of snapshots in an Average
+	BestBy        string // the measure that chose a run's best weights, such as "held-out error"
 }
 
-// Config is that of a net for the weights, with so many outputs and for images of so many channels.
+// Config is the configuration of a net for the weights, with the given numbers of outputs and image channels.
 func (m Meta) Config(outputs, channels int) nn.Config {
-	return nn.Config{Classes: outputs, Channels: channels, Size: m.ImageSize, Mean: m.Mean, Std: m.Std, BlurPool: m.BlurPool}
+	return nn.Config{Classes: outputs, Channels: channels, Size: m.ImageSize, Mean: m.Mean, Std: m.Std,
+		BlurPool: m.BlurPool}
 }
 
-// Kind says how weights came about. Hooks have kinds of their own beside these.
+// Kind is the origin of weights. Hooks define further kinds.
 type Kind string
 
-// The kinds of weights, as metrics and the metadata of weights name them.
+// The kinds of weights, as metrics and metadata name them.
 const (
-	SGD      Kind = "sgd"    // the iterates of the optimiser
-	SGDStats Kind = "sgd_bn" // the same, with BatchNorm statistics re-estimated
+	SGD      Kind = "sgd"    // the optimiser's iterates
+	SGDStats Kind = "sgd_bn" // the same with BatchNorm statistics re-estimated
 	RNA      Kind = "rna"
 	Average  Kind = "average"
 	EMA      Kind = "ema"
@@ -77,7 +78,7 @@ func (m Meta) strings() map[string]string {
 	return list
 }
 
-// ReadMeta reads the metadata of a weights file. What the file lacks stays zero.
+// ReadMeta reads the metadata of a weights file. Missing fields stay zero.
 func ReadMeta(path string) (Meta, error) {
 	f, err := statedict.Open(path, "")
 	if err != nil {
@@ -87,12 +88,12 @@ func ReadMeta(path string) (Meta, error) {
 	return MetaOf(f)
 }
 
-// MetaOf is the metadata of an open weights file. A model that another program named is there if it is one of nn's.
+// MetaOf is the metadata of an open weights file. It keeps another program's model name only if nn has the model.
 func MetaOf(f *statedict.File) (Meta, error) { return parseMeta(f.Path, f.Metadata) }
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
 	m := Meta{Interpolation: s["interpolation"], BestBy: s["best_by"], Model: s["model"], Kind: Kind(s["kind"])}
-	if m.Kind == "" { // as timm's "resnet50.a1_in1k"
+	if m.Kind == "" { // such as timm's "resnet50.a1_in1k"
 		m.Model, _, _ = strings.Cut(m.Model, ".")
 		if _, err := nn.Lookup(m.Model); err != nil {
 			m.Model = ""
@@ -102,7 +103,8 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	for _, f := range []struct {
 		key string
 		dst any
-	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}, {"snapshots", &m.Snapshots}} {
+	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool},
+		{"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}, {"snapshots", &m.Snapshots}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))
@@ -112,8 +114,8 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	return m, errors.Join(errs...)
 }
 
-// SaveWeights writes parameters and statistics to a safetensors file under torchvision's names and
-// shapes. The vectors may be the network's own or others like them.
+// SaveWeights writes parameters and statistics to a safetensors file with torchvision's names and shapes. The vectors
+// may be the network's own or others like them.
 func (n *Network) SaveWeights(path string, params, stats device.Vector, meta Meta) error {
 	dt := n.fileType()
 	var list []safetensors.Tensor
@@ -141,7 +143,8 @@ func (n *Network) SaveWeights(path string, params, stats device.Vector, meta Met
 	return w.Commit()
 }
 
-// entry reads a tensor of the state dict from vectors like Params and Stats: a []float32, a []float64 or, of a counter, a []int64.
+// entry reads a tensor of the state dict from vectors like Params and Stats: a []float32, a []float64 or, for a
+// counter, a []int64.
 func (n *Network) entry(e nn.Entry, params, stats device.Vector) (any, error) {
 	switch e.Kind {
 	case nn.Parameter:
@@ -158,7 +161,8 @@ func (n *Network) entry(e nn.Entry, params, stats device.Vector) (any, error) {
 // SaveVector writes a vector like Params under the parameters' names, in PyTorch's order of elements.
 func (n *Network) SaveVector(path string, v device.Vector) error { return n.SaveState(path, v, "") }
 
-// SaveState is SaveVector of what is no weights, as an optimiser's momentum: the file says its name, unless that is empty.
+// SaveState is SaveVector for a state other than weights, such as an optimiser's momentum: the metadata holds its name,
+// unless that is empty.
 func (n *Network) SaveState(path string, v device.Vector, name string) error {
 	var meta map[string]string
 	if name != "" {

@@ -28,7 +28,8 @@ func open(t testing.TB, dev device.Device, arch string, classes int) *Network {
 	return n
 }
 
-// sixtyFourths fills the weights with numbers that every floating-point type holds, statistics with positive ones.
+// sixtyFourths sets the weights to numbers that every floating-point type holds exactly, and the statistics to positive
+// ones.
 func sixtyFourths(t testing.TB, n *Network) {
 	t.Helper()
 	for sign, v := range map[float64]device.Vector{-1: n.Params, 1: n.Stats} {
@@ -46,7 +47,7 @@ func sixtyFourths(t testing.TB, n *Network) {
 	n.StatsBatches = 1 << 40
 }
 
-// file is a safetensors file taken apart.
+// file is the parsed content of a safetensors file.
 type file struct {
 	names []string
 	types map[string]safetensors.DType
@@ -82,7 +83,7 @@ func takeApart(t testing.TB, path string) file {
 	return c
 }
 
-// write puts the file together byte by byte.
+// write assembles the file byte by byte.
 func (c file) write(t testing.TB, path string) {
 	t.Helper()
 	head := map[string]any{}
@@ -117,7 +118,7 @@ func (c file) write(t testing.TB, path string) {
 	}
 }
 
-// half is x, a normal number of binary16, as such.
+// half is x, a normal number of binary16, in that format.
 func half(x float64) uint16 {
 	frac, exp := math.Frexp(math.Abs(x)) // [½, 1)
 	h := uint16(exp-1+15)<<10 | uint16((2*frac-1)*1024)
@@ -127,10 +128,11 @@ func half(x float64) uint16 {
 	return h
 }
 
-// equal fails unless two networks hold the same.
+// equal fails unless two networks hold equal vectors.
 func equal(t testing.TB, what string, got, want *Network) {
 	t.Helper()
-	if !slices.Equal(numbers(t, got.Params), numbers(t, want.Params)) || !slices.Equal(numbers(t, got.Stats), numbers(t, want.Stats)) {
+	if !slices.Equal(numbers(t, got.Params), numbers(t, want.Params)) ||
+		!slices.Equal(numbers(t, got.Stats), numbers(t, want.Stats)) {
 		t.Errorf("%s: the weights differ", what)
 	}
 	if got.StatsBatches != want.StatsBatches {
@@ -140,7 +142,8 @@ func equal(t testing.TB, what string, got, want *Network) {
 
 func TestWeightsRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.safetensors")
-	meta := Meta{Model: "conv6", Classes: []string{"a b", "\"ç\""}, ImageSize: 32, Mean: []float64{.1, .2, 1. / 3}, Std: []float64{1, 2, 3}, Epoch: 7, Kind: "rna"}
+	meta := Meta{Model: "conv6", Classes: []string{"a b", "\"ç\""}, ImageSize: 32, Mean: []float64{.1, .2, 1. / 3},
+		Std: []float64{1, 2, 3}, Epoch: 7, Kind: "rna"}
 	for _, dev := range []device.Device{cpuDevice(t, 2), reference(op.Float64)} {
 		a, b := open(t, dev, "conv6", 2), open(t, dev, "conv6", 2)
 		sixtyFourths(t, a)
@@ -177,7 +180,7 @@ func TestWeightsRoundTrip(t *testing.T) {
 			t.Errorf("names %v, want %v", c.names, want)
 		}
 	}
-	// Files do not depend on the layout of the device that wrote them.
+	// Files do not depend on the memory layout of the device that wrote them.
 	a, b := open(t, cpuDevice(t, 1), "conv6", 2), open(t, reference(op.Float32), "conv6", 2)
 	for i, n := range []*Network{a, b} {
 		p := filepath.Join(t.TempDir(), "w.safetensors")
@@ -237,7 +240,7 @@ func TestLoadWeights(t *testing.T) {
 		c.write(t, p)
 		got := open(t, dev, "conv6", 2)
 		if name == "no counters" {
-			got.StatsBatches = want.StatsBatches // stays
+			got.StatsBatches = want.StatsBatches // unchanged
 		}
 		if _, err := got.LoadWeights(p); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -256,7 +259,8 @@ func TestLoadWeights(t *testing.T) {
 			c.names = append(c.names, "extra")
 			c.types["extra"], c.shape["extra"], c.data["extra"] = safetensors.F32, []int{1}, []float64{1}
 		}},
-		{"integers for weights", []string{"I32, the model has floating-point"}, func(c *file) { c.types[c.names[len(c.names)-1]] = safetensors.I32 }},
+		{"integers for weights", []string{"I32, the model has floating-point"},
+			func(c *file) { c.types[c.names[len(c.names)-1]] = safetensors.I32 }},
 		{"half of the names with a prefix", []string{"is missing", "and", "more"}, func(c *file) {
 			rename("module.")(c)
 			c.names[0] = strings.TrimPrefix(c.names[0], "module.")
@@ -269,14 +273,15 @@ func TestLoadWeights(t *testing.T) {
 		refused(t, c.name, open(t, dev, "conv6", 2), p, c.message...)
 	}
 	refused(t, "more classes", open(t, dev, "conv6", 5), path, "conv6 with 5 classes", "is [2", "the model has [5")
-	refused(t, "another model", open(t, dev, "lenet", 2), path, "do not fit lenet with 2 classes", "conv1.bias[6] is missing", "more")
+	refused(t, "another model", open(t, dev, "lenet", 2), path, "do not fit lenet with 2 classes",
+		"conv1.bias[6] is missing", "more")
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, "cut short", open(t, dev, "conv6", 2), path, "cut short")
 }
 
-// refused fails unless n refuses the file, says what is wrong and where, and stays as it was.
+// refused fails unless n rejects the file with an error that names the fault and its place, and stays unchanged.
 func refused(t testing.TB, what string, n *Network, path string, message ...string) {
 	t.Helper()
 	before := numbers(t, n.Params)
@@ -295,7 +300,7 @@ func refused(t testing.TB, what string, n *Network, path string, message ...stri
 	}
 }
 
-// TestMetaOfOthers reads metadata that other programs wrote, or none.
+// TestMetaOfOthers reads other programs' metadata, or none.
 func TestMetaOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
@@ -303,10 +308,11 @@ func TestMetaOfOthers(t *testing.T) {
 		want Meta
 		err  string
 	}{
-		"none":     {nil, Meta{}, ""},
-		"PyTorch":  {map[string]string{"format": "pt"}, Meta{}, ""},
-		"the like": {map[string]string{"model": "resnet18", "mean": "[1,2]"}, Meta{Model: "resnet18", Mean: []float64{1, 2}}, ""},
-		"garbled":  {map[string]string{"classes": "a,b"}, Meta{}, "metadata classes"},
+		"none":    {nil, Meta{}, ""},
+		"PyTorch": {map[string]string{"format": "pt"}, Meta{}, ""},
+		"the like": {map[string]string{"model": "resnet18", "mean": "[1,2]"}, Meta{Model: "resnet18", Mean: []float64{1, 2}},
+			""},
+		"garbled": {map[string]string{"classes": "a,b"}, Meta{}, "metadata classes"},
 	} {
 		path := filepath.Join(dir, name+".safetensors")
 		w, err := safetensors.Create(path, nil, c.meta)
@@ -327,7 +333,7 @@ func TestMetaOfOthers(t *testing.T) {
 	}
 }
 
-// TestNoDecay checks which parameters are exempt.
+// TestNoDecay checks the parameters without weight decay.
 func TestNoDecay(t *testing.T) {
 	n := open(t, reference(op.Float32), "conv6", 2)
 	got := map[int]bool{}

@@ -13,19 +13,20 @@ import (
 	"onlinerna/nn/zoo/zootest"
 )
 
-// narrowNets are the names of zootest's nets, in short mode those of other layers than the others have.
+// narrowNets are the names of zootest's nets; in short mode only nets with distinct layers.
 func narrowNets(t *testing.T) (names []string) {
 	for name := range zootest.Narrow {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	if testing.Short() {
-		names = []string{"densenet_narrow", "efficientnet_narrow", "mobilenet_v3_small_narrow", "shufflenet_v2_narrow", "vgg_bn_narrow"}
+		names = []string{"densenet_narrow", "efficientnet_narrow", "mobilenet_v3_small_narrow", "shufflenet_v2_narrow",
+			"vgg_bn_narrow"}
 	}
 	return names
 }
 
-// TestZoo uses all that a net is used for: for each family of nets.
+// TestZoo checks all uses of a net for each family of nets.
 func TestZoo(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	for _, arch := range narrowNets(t) {
@@ -56,7 +57,7 @@ type zooNet struct {
 	open func(nn.Config) *Network
 }
 
-// steps takes two and gives the network back.
+// steps takes two steps and returns the network.
 func (z zooNet) steps(n *Network) *Network {
 	o := step1(vector(z, n))
 	o.First, o.Update.Factors = true, n.Factors(Rates{})
@@ -80,7 +81,7 @@ func (z zooNet) lowMemory(plain *Network, c nn.Config) {
 	}
 }
 
-// freeze trains the head alone.
+// freeze trains only the head.
 func (z zooNet) freeze() {
 	whole := z.open(nn.Config{})
 	head := Head(whole.model)
@@ -96,7 +97,7 @@ func (z zooNet) freeze() {
 	}
 }
 
-// depths: a layer's decay grows from the last layer to the first, and blocks are no finer than layers.
+// depths checks that layer decay grows from the last layer to the first, and that blocks are no finer than layers.
 func (z zooNet) depths(n *Network) {
 	depths := LayerDepths(n.model)
 	if !slices.IsSorted(depths) || depths[0] != 0 || depths[len(depths)-1] < 3 {
@@ -108,7 +109,7 @@ func (z zooNet) depths(n *Network) {
 	}
 }
 
-// weights come back from a file with the net's name, and the net predicts and is exported with them.
+// weights checks that weights return from a file with the net's name, and that the net predicts and exports with them.
 func (z zooNet) weights(n *Network) {
 	path := filepath.Join(z.TempDir(), "w.safetensors")
 	meta := Meta{Model: z.arch, Classes: []string{"a", "b"}, ImageSize: 64}

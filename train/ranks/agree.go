@@ -10,16 +10,16 @@ import (
 	"onlinerna/internal/text"
 )
 
-// ErrTimeout says that an operation was not done in time.
+// ErrTimeout means that an operation did not finish in time.
 var ErrTimeout = errors.New("the other ranks did not join in time")
 
-// A TimeoutError says that ranks did not join an operation in time. The ranks can only be aborted then.
+// A TimeoutError means that some ranks did not join an operation in time. The ranks can only be aborted then.
 type TimeoutError struct {
 	What    string // the operation
 	At      At
 	After   time.Duration
-	Waiting string   // the rank that says so
-	Missing []string // the ranks that were not waiting, too, with their hosts; empty if nobody knows
+	Waiting string   // the rank that reports it
+	Missing []string // the ranks that were not waiting, with their hosts; empty if unknown
 }
 
 func (e *TimeoutError) Error() string {
@@ -30,23 +30,23 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%v: %s was not done after %v; %s", e.At, e.What, e.After, who)
 }
 
-// Unwrap makes it an ErrTimeout.
+// Unwrap makes errors.Is(err, ErrTimeout) true.
 func (e *TimeoutError) Unwrap() error { return ErrTimeout }
 
-// A RankError is an error of one rank that all ranks know of.
+// A RankError is one rank's error that all ranks know.
 type RankError struct {
 	Rank int
 	Name string // the rank and its host
-	Err  error  // on other ranks than this one its text alone
+	Err  error  // on other ranks only its text
 }
 
 func (e *RankError) Error() string { return e.Name + ": " + e.Err.Error() }
 func (e *RankError) Unwrap() error { return e.Err }
 
-// Common says whether all ranks have an error, since it came out of Together: then each can end by itself.
+// Common reports whether all ranks hold this error because Together returned it; each rank can then end by itself.
 func Common(err error) bool { return errors.As(err, new(*RankError)) }
 
-// Any says whether a flag is set on any rank.
+// Any reports whether the flag is set on at least one rank.
 func (g *Group) Any(flag bool) (bool, error) {
 	if g == nil {
 		return flag, nil
@@ -59,8 +59,9 @@ func (g *Group) Any(flag bool) (bool, error) {
 	return x[0] > 0, err
 }
 
-// Together is nil if err is nil on all ranks. Else it is, on all ranks, a *RankError with the error of the first rank that has one; for a single
-// process it is err itself. What all ranks know already, of an earlier call, is passed on at once.
+// Together returns nil if err is nil on all ranks. Otherwise every rank gets a *RankError with the error of the lowest
+// rank that has one; a single process gets err itself. An error that all ranks already know from an earlier call is
+// returned at once.
 func (g *Group) Together(err error) error {
 	if g == nil || Common(err) {
 		return err
@@ -88,11 +89,11 @@ func (g *Group) Together(err error) error {
 	return r
 }
 
-// A Fact is something that has to be the same on all ranks.
+// A Fact is a value that must be the same on all ranks.
 type Fact struct{ Name, Value string }
 
-// Compare finds out, before anything is computed together, whether facts are the same on all ranks. The error says which rank differs in what. All
-// ranks name equal facts.
+// Compare checks before any joint computation that the facts agree on all ranks. The error names the differing rank and
+// fact. All ranks pass facts with the same names.
 func (g *Group) Compare(facts ...Fact) error {
 	if g == nil {
 		return nil
@@ -129,7 +130,7 @@ func (g *Group) Compare(facts ...Fact) error {
 	return nil
 }
 
-// describe says what most ranks have, and which have something else.
+// describe lists the value of most ranks and the ranks that differ.
 func (g *Group) describe(what string, of []string, values map[string][]int) string {
 	usual := of[0]
 	for _, v := range of {

@@ -1,8 +1,9 @@
-// Package ranks makes many processes work as one: they train the same net, each on its own images, and add up their gradients.
+// Package ranks makes many processes work as one: they train the same net, each on its own images, and sum their
+// gradients.
 //
-// A [Group] is the processes of one start. Each has a rank, 0 to Size-1, and all call the same operations in the same order: sums and
-// largest values of vectors, broadcasts, gathers, and decisions in common. A nil *Group is a single process, whose operations return at
-// once: code that uses a group needs no other way for one process.
+// A [Group] is the processes of one start. Each has a rank, 0 to Size-1, and all call the same operations in the same
+// order: sums and maxima of vectors, broadcasts, gathers, and joint decisions. A nil *Group is a single process, whose
+// operations return at once, so code that uses a group needs no special case for one process.
 //
 //	g, err := ranks.Join(engine, ranks.Options{World: world})
 //	...
@@ -10,10 +11,12 @@
 //	...                          // compute something else
 //	err = pending.Wait()
 //
-// What moves the numbers is an [Engine]: package ranks/mpi has one, and package ranks/sockets one for small values, where gradients go over NCCL. [Detect] says what a launcher, such as mpirun or srun, has told
-// this process by its environment.
+// An [Engine] moves the numbers: package ranks/mpi has one, and package ranks/sockets has one for small values when
+// NCCL sums the gradients. [Detect] reads the launcher's settings, such as those of mpirun or srun, from the
+// environment.
 //
-// Ranks must agree about everything that decides which operations follow: an error or an interrupt of one rank alone would leave the
-// others waiting. [Group.Any] and [Group.Together] make such a thing known to all; where that is too late, [Group.Abort] ends all ranks. An operation
-// that the others don't join ends with a [*TimeoutError], which names who is missing.
+// Ranks must agree about everything that decides the next operations: an error or an interrupt of one rank alone would
+// leave the others waiting. [Group.Any] and [Group.Together] make it known to all; when it is too late for that,
+// [Group.Abort] ends all ranks. If some ranks don't join an operation, it ends with a [*TimeoutError], which names
+// them.
 package ranks

@@ -19,9 +19,9 @@ import (
 // DefaultTimeout is how long a rank waits for the others.
 const DefaultTimeout = 10 * time.Minute
 
-// Options say how ranks work together.
+// Options configure a group.
 type Options struct {
-	World   World         // as the launcher sees it; zero for what the engine says
+	World   World         // as the launcher describes it; zero: the engine decides
 	Timeout time.Duration // of an operation; 0 means DefaultTimeout
 }
 
@@ -29,12 +29,12 @@ type Options struct {
 type Place struct {
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
-	Node  int    `json:"node"`  // number of the host, by the first rank on it
+	Node  int    `json:"node"`  // number of the host, in the order of its lowest rank
 	Local int    `json:"local"` // number of the rank on its host
-	CPUs  string `json:"cpus"`  // that it may use, as the system lists them; "" if that is not known
+	CPUs  string `json:"cpus"`  // usable CPUs in the system's list format; "" if unknown
 }
 
-// A Group is the ranks that work as one. It may be used by one goroutine at a time. A nil *Group is a single process.
+// A Group is the ranks that work as one. Only one goroutine at a time may use it. A nil *Group is a single process.
 type Group struct {
 	engine  Engine
 	world   World
@@ -42,14 +42,14 @@ type Group struct {
 	places  []Place
 	nodes   int
 	locals  int // ranks on this host
-	sharing int // of these, ranks with the same CPUs as this one
+	sharing int // ranks on this host with the same CPUs as this one
 	beside  string
 	at      atomic.Pointer[At]
 }
 
-// At is what the ranks are at, for errors.
+// At is the ranks' current position in the run, for errors.
 type At struct {
-	Epoch, Step int    // 0 where there is none
+	Epoch, Step int    // 0: none
 	What        string // such as "the evaluation"
 }
 
@@ -64,12 +64,14 @@ func (a At) String() string {
 	return s
 }
 
-// Join makes the group of all ranks of an engine, which it then owns. It fails where the launcher and the engine disagree on how many they are.
+// Join makes the group of all ranks of an engine and takes ownership of the engine. It fails if the launcher and the
+// engine disagree about the number of ranks.
 func Join(e Engine, o Options) (*Group, error) {
 	g := &Group{engine: e, world: o.World, timeout: cmp.Or(o.Timeout, DefaultTimeout)}
 	g.At(At{What: "the start"})
 	if w := o.World; w.Size > 0 && w.Size != e.Size() {
-		return nil, fmt.Errorf("%s started %d ranks, %s knows of %d: the launcher and the library do not belong together", w.Launcher, w.Size, e.Name(), e.Size())
+		return nil, fmt.Errorf("%s started %d ranks, %s knows of %d: the launcher and the library do not belong together",
+			w.Launcher, w.Size, e.Name(), e.Size())
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -83,7 +85,7 @@ func Join(e Engine, o Options) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts := map[string]int{} // ranks seen on it
+	hosts := map[string]int{} // number of ranks seen per host
 	node := map[string]int{}
 	for _, b := range all {
 		var p Place
@@ -107,7 +109,7 @@ func Join(e Engine, o Options) (*Group, error) {
 	return g, nil
 }
 
-// allowedCPUs lists the CPUs that this process may use, where the system says so.
+// allowedCPUs lists the CPUs that this process may use, if the system tells.
 func allowedCPUs() string {
 	b, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(b)) {
@@ -118,14 +120,14 @@ func allowedCPUs() string {
 	return ""
 }
 
-// Threads is how many threads compute on this rank: its share of the cores that are as fast as others. Launchers bind ranks to CPUs of their own, or let
-// all of a host share them.
+// Threads is the number of compute threads of this rank: its share of the fast cores. Launchers either bind ranks to
+// CPUs or let all ranks of a host share them.
 func (g *Group) Threads() int { return g.share(parallel.Cores()) }
 
-// Workers is how many goroutines decode images on this rank: its share of all CPUs that Go uses.
+// Workers is the number of goroutines that decode images on this rank: its share of all CPUs that Go uses.
 func (g *Group) Workers() int { return g.share(runtime.GOMAXPROCS(0)) }
 
-// share is this rank's part of cores.
+// share divides n cores among the ranks with the same CPUs.
 func (g *Group) share(n int) int {
 	if g != nil {
 		n /= g.sharing
@@ -149,13 +151,13 @@ func (g *Group) Size() int {
 	return g.engine.Size()
 }
 
-// First says whether this is rank 0, which alone writes files and output.
+// First reports whether this is rank 0, the only one to write files and output.
 func (g *Group) First() bool { return g.Rank() == 0 }
 
-// Single says that there is one rank only.
+// Single reports whether there is only one rank.
 func (g *Group) Single() bool { return g.Size() == 1 }
 
-// Nodes is the number of hosts, and Locals that of ranks on this one.
+// Nodes is the number of hosts.
 func (g *Group) Nodes() int {
 	if g == nil {
 		return 1
@@ -171,7 +173,7 @@ func (g *Group) Locals() int {
 	return g.locals
 }
 
-// Place is where a rank runs.
+// Place is the host and the CPUs of a rank.
 func (g *Group) Place(rank int) Place {
 	if g == nil || rank >= len(g.places) { // before Join is done
 		return Place{}
@@ -179,7 +181,7 @@ func (g *Group) Place(rank int) Place {
 	return g.places[rank]
 }
 
-// Engine is the name of what moves the numbers, "" for a single process.
+// Engine names the engine; "" for a single process.
 func (g *Group) Engine() string {
 	if g == nil {
 		return ""
@@ -190,7 +192,7 @@ func (g *Group) Engine() string {
 	return g.engine.Name()
 }
 
-// World is how a launcher has started the ranks, zero for a single process.
+// World describes how a launcher started the ranks; zero for a single process.
 func (g *Group) World() World {
 	if g == nil {
 		return World{}
@@ -198,10 +200,10 @@ func (g *Group) World() World {
 	return g.world
 }
 
-// Timeout is how long an operation may take.
+// Timeout is the longest time that an operation may take.
 func (g *Group) Timeout() time.Duration { return g.timeout }
 
-// Name is a rank as errors name it.
+// Name is the rank's name in errors.
 func (g *Group) Name(rank int) string {
 	if h := g.Place(rank).Host; h != "" {
 		return fmt.Sprintf("rank %d on %s", rank, h)
@@ -209,7 +211,7 @@ func (g *Group) Name(rank int) string {
 	return fmt.Sprintf("rank %d", rank)
 }
 
-// At notes what the ranks are at.
+// At records the ranks' current position for errors.
 func (g *Group) At(a At) {
 	if g != nil {
 		b := a
@@ -217,7 +219,7 @@ func (g *Group) At(a At) {
 	}
 }
 
-// Pending is an operation under way. A nil *Pending is done.
+// Pending is a running operation. A nil *Pending is done.
 type Pending struct {
 	g    *Group
 	what string
@@ -252,7 +254,8 @@ func (g *Group) failed(what string, err error) error {
 	return err
 }
 
-// Overdue is the error of what was not done in time: it asks which ranks don't wait. It may be called by any goroutine.
+// Overdue is the error of an operation that missed its deadline: it asks which ranks are not waiting. Any goroutine may
+// call it.
 func (g *Group) Overdue(what string) *TimeoutError {
 	e := &TimeoutError{What: what, At: *g.at.Load(), After: g.timeout, Waiting: g.Name(g.Rank())}
 	for _, k := range g.engine.Missing(min(5*time.Second, g.timeout)) {
@@ -261,8 +264,8 @@ func (g *Group) Overdue(what string) *TimeoutError {
 	return e
 }
 
-// Watch ends all ranks over what they do beside the engine, as sums between GPUs: what was not done in time, where err is nil, or what failed. It may be called by
-// any goroutine.
+// Watch ends all ranks when work outside the engine, such as a sum between GPUs, fails with err or, with a nil err,
+// misses its deadline. Any goroutine may call it.
 func (g *Group) Watch(what string, err error) {
 	if err == nil {
 		err = g.Overdue(what)
@@ -272,10 +275,10 @@ func (g *Group) Watch(what string, err error) {
 	g.Abort(err)
 }
 
-// Beside names what moves large vectors beside the engine.
+// Beside names the library that moves large vectors in place of the engine.
 func (g *Group) Beside(name string) { g.beside = name }
 
-// Sum32 starts adding up vectors over the ranks, in place, all at once.
+// Sum32 starts summing vectors over the ranks in place, as one operation.
 func (g *Group) Sum32(x []float32) *Pending {
 	if g == nil {
 		return nil
@@ -283,7 +286,7 @@ func (g *Group) Sum32(x []float32) *Pending {
 	return &Pending{g, "a sum over the ranks", []Request{g.engine.Reduce32(x, Sum)}}
 }
 
-// Plain is the engine's plain sum, for comparison; nil where it has none.
+// Plain is the engine's plain sum, for comparison; nil if it has none.
 func (g *Group) Plain() Plain {
 	if g == nil {
 		return nil
@@ -300,7 +303,7 @@ func (g *Group) Sum64(x []float64) *Pending {
 	return &Pending{g, "a sum over the ranks", []Request{g.engine.Reduce64(x, Sum)}}
 }
 
-// Max64 sets each element to the largest of all ranks.
+// Max64 sets each element in place to its maximum over the ranks.
 func (g *Group) Max64(x []float64) error {
 	if g == nil {
 		return nil
@@ -308,7 +311,7 @@ func (g *Group) Max64(x []float64) error {
 	return g.wait("a largest value over the ranks", g.engine.Reduce64(x, Max))
 }
 
-// Broadcast copies a rank's bytes to all, which have as many.
+// Broadcast copies one rank's bytes to all; the lengths must agree.
 func (g *Group) Broadcast(b []byte, from int) error {
 	if g == nil || len(b) == 0 {
 		return nil
@@ -316,7 +319,7 @@ func (g *Group) Broadcast(b []byte, from int) error {
 	return g.wait("a broadcast", g.engine.Broadcast(b, from))
 }
 
-// Share sets what v points to, on all ranks, to rank 0's, by way of JSON.
+// Share sets *v on all ranks to rank 0's value, encoded as JSON.
 func (g *Group) Share(v any) error {
 	if g == nil {
 		return nil
@@ -343,7 +346,7 @@ func (g *Group) Share(v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// Gather is the bytes of each rank, of any length.
+// Gather returns the bytes of each rank, of any length.
 func (g *Group) Gather(own []byte) ([][]byte, error) {
 	if g == nil {
 		return [][]byte{own}, nil
@@ -368,7 +371,7 @@ func (g *Group) Gather(own []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// GatherParts sets all to the parts of the ranks one after another, each of len(own) bytes.
+// GatherParts fills all with the parts of the ranks in order, each of len(own) bytes.
 func (g *Group) GatherParts(all, own []byte) error {
 	if g == nil {
 		copy(all, own)
@@ -383,10 +386,11 @@ func (g *Group) GatherParts(all, own []byte) error {
 // Barrier returns when all ranks have called it.
 func (g *Group) Barrier() error { return g.Max64([]float64{0}) }
 
-// said is how long launchers get to pass on what a rank has said: those of MPICH drop it when they are told to end all.
+// said gives launchers time to forward a rank's message: MPICH's launchers drop it when told to end all ranks.
 const said = 500 * time.Millisecond
 
-// Abort says why and ends all ranks, this process with status 1. It does not return where there is more than one process.
+// Abort prints err and ends all ranks; this process exits with status 1. It does not return if there is more than one
+// process.
 func (g *Group) Abort(err error) {
 	if g == nil {
 		return
@@ -404,7 +408,7 @@ func (g *Group) Close() error {
 	return g.engine.Close()
 }
 
-// String is the ranks, the hosts and the engine in words.
+// String describes the ranks, the hosts and the engine.
 func (g *Group) String() string {
 	if g == nil {
 		return "1 process"

@@ -26,7 +26,8 @@ func TestSingle(t *testing.T) {
 	any, err := g.Any(true)
 	all, err2 := g.Gather([]byte("x"))
 	part := make([]byte, 1)
-	for _, err := range []error{err, err2, g.Sum32(x).Wait(), g.Sum64(nil).Wait(), g.Max64([]float64{1}), g.Broadcast(nil, 0), g.Share(&x),
+	for _, err := range []error{err, err2, g.Sum32(x).Wait(), g.Sum64(nil).Wait(), g.Max64([]float64{1}),
+		g.Broadcast(nil, 0), g.Share(&x),
 		g.GatherParts(part, []byte{7}), g.Compare(ranks.Fact{Name: "a", Value: "b"}), g.Together(nil), g.Close()} {
 		if err != nil {
 			t.Error(err)
@@ -49,7 +50,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// As many threads compute, and decode images, as Go uses.
+// TestThreads checks that as many threads compute, and decode images, as Go uses.
 func TestThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var g *ranks.Group
@@ -70,7 +71,8 @@ func TestTimeout(t *testing.T) {
 	if errs[1] != nil || !errors.As(errs[0], &e) || !errors.Is(errs[2], ranks.ErrTimeout) {
 		t.Fatal(errs)
 	}
-	if len(e.Missing) != 1 || !strings.HasPrefix(e.Missing[0], "rank 1 on ") || !strings.Contains(e.Error(), "epoch 2, step 17") {
+	if len(e.Missing) != 1 || !strings.HasPrefix(e.Missing[0], "rank 1 on ") ||
+		!strings.Contains(e.Error(), "epoch 2, step 17") {
 		t.Error(e)
 	}
 }

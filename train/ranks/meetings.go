@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// ErrStop is returned where a rank is to stop, on all of them at the same place.
+// ErrStop stops all ranks at the same place.
 var ErrStop = errors.New("a rank is to stop")
 
-// GatherAll is what all ranks have, one after the other, as encoding/gob sends it.
+// GatherAll concatenates the values of all ranks, sent with encoding/gob.
 func GatherAll[T any](g *Group, own []T) (all []T, err error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(own); err != nil {
@@ -25,44 +25,46 @@ func GatherAll[T any](g *Group, own []T) (all []T, err error) {
 	return all, err
 }
 
-// meetEvery is how many batches of each rank come between two meetings.
+// meetEvery is the number of batches of each rank between two meetings.
 const meetEvery = 16
 
-// Meetings are where ranks that go through the batches of a set, each through its own, say now and then whether to stop, and give rank 0 what it writes, in
-// the order of the batches. A single process holds none.
+// Meetings synchronise ranks that each go through their own batches of a set. At a meeting the ranks decide whether to
+// stop and send rank 0 their output, which it writes in the order of the batches. A single process holds no meetings.
 type Meetings struct {
 	g       *Group
 	stop    func() bool
 	write   func([]byte) error
-	batches int // of all ranks from one meeting to the next
+	batches int // of all ranks between two meetings
 	held    int
-	all     int // meetings that there are to be
+	all     int // total number of meetings
 	given   []given
 }
 
-// given is what a batch gave.
+// given is the output of one batch.
 type given struct {
 	Batch int
 	Bytes []byte
 }
 
-// NewMeetings are those of so many batches of all ranks. Stop says whether this rank is to stop; write, if it is not nil, writes what the ranks give.
+// NewMeetings makes the meetings for the given number of batches over all ranks. stop reports whether this rank wants
+// to stop; write, if not nil, receives the output of the ranks.
 func NewMeetings(g *Group, batches int, stop func() bool, write func([]byte) error) *Meetings {
 	m := &Meetings{g: g, stop: stop, write: write, batches: meetEvery * g.Size()}
 	m.all = (batches + m.batches - 1) / m.batches
 	return m
 }
 
-// Before is called once a batch is there, by its number in the set from 0 on, before what it gives. The error is ErrStop where a rank is to stop.
+// Before is called with the number of each batch in the set, from 0, before Give. It returns ErrStop if any rank wants
+// to stop.
 func (m *Meetings) Before(batch int) error { return m.until(batch / m.batches) }
 
-// Give is what a batch gives rank 0 to write.
+// Give queues a batch's output for rank 0.
 func (m *Meetings) Give(batch int, b []byte) { m.given = append(m.given, given{batch, b}) }
 
-// Rest holds the meetings that are left, behind the last batch of this rank.
+// Rest holds the remaining meetings after this rank's last batch.
 func (m *Meetings) Rest() error { return m.until(m.all) }
 
-// until holds meetings up to a number of them.
+// until holds meetings until n have taken place.
 func (m *Meetings) until(n int) error {
 	for !m.g.Single() && m.held < n {
 		if err := m.meet(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/ranks/rankstest"
 )
 
-// Rank 0 writes what each batch of each rank gives, in their order, whatever the number of ranks and batches.
+// Rank 0 writes the output of all batches in order, for any number of ranks and batches.
 func TestMeetings(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		for _, batches := range []int{0, 1, 2, 47, 48, 49, 100} {
@@ -45,7 +45,7 @@ func TestMeetings(t *testing.T) {
 	}
 }
 
-// A rank that is to stop has all stop before the same batches.
+// One rank's stop makes all ranks stop before the same batches.
 func TestMeetingsStop(t *testing.T) {
 	done := make([]int, 3)
 	for k, err := range rankstest.Errors(t, 3, time.Minute, func(g *ranks.Group) error {

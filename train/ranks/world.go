@@ -6,32 +6,32 @@ import (
 	"strconv"
 )
 
-// World is what a launcher has told a process by its environment.
+// World describes this process's place among the ranks, as the launcher's environment gives it.
 type World struct {
 	Launcher string // "torchrun", "mpirun (Open MPI)", …; "" for none
-	// Engine says which library the launcher starts up: "mpi" or "nccl".
+	// Engine is the library that the launcher starts: "mpi" or "nccl".
 	Engine string
-	// Implementation is the family of MPI that belongs to the launcher, where only one does: "openmpi" or "mpich".
+	// Implementation is the MPI family of the launcher if it works with only one: "openmpi" or "mpich".
 	Implementation string
 
-	Rank, Size int // Size is 0 where only the library knows it
-	Local      int // number of the rank on its host, −1 if it is not said
-	// Network and Master are where ranks of NCCL meet: "tcp" and host:port, or "unix" and a file.
+	Rank, Size int // Size is 0 if only the library knows it
+	Local      int // rank on its host, −1 if unknown
+	// Network and Master are the meeting place of NCCL's ranks: "tcp" and host:port, or "unix" and a file.
 	Network, Master string
 }
 
-// Many says whether there is more than one rank, or may be.
+// Many reports whether there is, or may be, more than one rank.
 func (w World) Many() bool { return w.Launcher != "" && w.Size != 1 }
 
-// launcher is one way of being started: names of variables.
+// launcher names the variables of one launcher.
 type launcher struct {
 	name, engine, implementation string
 	rank, size                   string
 	local                        []string
-	needs                        []string // other variables, without which it is something else
+	needs                        []string // other variables that must be set for this launcher
 }
 
-// Own is the launcher that a program is for its own ranks, one a GPU of the machine, by these variables.
+// Own is this program as the launcher of its own ranks, one for each GPU of the machine, by these variables.
 const (
 	Own       = "rna"
 	OwnRank   = "RNA_RANK"
@@ -39,28 +39,32 @@ const (
 	OwnSocket = "RNA_RANKS_SOCKET"
 )
 
-// These variables are of any launcher: a secret that the ranks have in common, a file with it, and the host at which rank 0
-// listens in place of the launcher's.
+// These variables work with any launcher: a shared secret of the ranks, a file with it, and the host where rank 0
+// listens instead of the launcher's.
 const (
 	KeyVar     = "RNA_RANKS_KEY"
 	KeyFileVar = "RNA_RANKS_KEY_FILE"
 	ListenVar  = "RNA_RANKS_LISTEN"
 )
 
-// launchers are asked in turn: what starts processes inside of what another has started comes first. A Slurm allocation alone, SLURM_NTASKS, is no
-// start of ranks: only a step of srun's is.
+// launchers are tried in order: a launcher that runs inside another comes first. A Slurm allocation alone, with
+// SLURM_NTASKS, starts no ranks: only a step of srun does.
 var launchers = []launcher{
 	{name: Own, engine: "nccl", rank: OwnRank, size: OwnSize, local: []string{OwnRank}, needs: []string{OwnSocket}},
-	{name: "torchrun", engine: "nccl", rank: "RANK", size: "WORLD_SIZE", local: []string{"LOCAL_RANK"}, needs: []string{"TORCHELASTIC_RUN_ID"}},
-	{name: "mpirun of Open MPI", engine: "mpi", implementation: "openmpi", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}},
-	{name: "torchrun's variables", engine: "nccl", rank: "RANK", size: "WORLD_SIZE", local: []string{"LOCAL_RANK"}, needs: []string{"MASTER_ADDR", "MASTER_PORT"}},
+	{name: "torchrun", engine: "nccl", rank: "RANK", size: "WORLD_SIZE", local: []string{"LOCAL_RANK"},
+		needs: []string{"TORCHELASTIC_RUN_ID"}},
+	{name: "mpirun of Open MPI", engine: "mpi", implementation: "openmpi", rank: "OMPI_COMM_WORLD_RANK",
+		size: "OMPI_COMM_WORLD_SIZE", local: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}},
+	{name: "torchrun's variables", engine: "nccl", rank: "RANK", size: "WORLD_SIZE", local: []string{"LOCAL_RANK"},
+		needs: []string{"MASTER_ADDR", "MASTER_PORT"}},
 	{name: "srun", engine: "mpi", rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: []string{"SLURM_LOCALID"}},
-	{name: "mpirun of MPICH", engine: "mpi", implementation: "mpich", rank: "PMI_RANK", size: "PMI_SIZE", local: []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}},
+	{name: "mpirun of MPICH", engine: "mpi", implementation: "mpich", rank: "PMI_RANK", size: "PMI_SIZE",
+		local: []string{"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}},
 	{name: "PMIx", engine: "mpi", rank: "PMIX_RANK", needs: []string{"PMIX_NAMESPACE"}},
 }
 
-// Detect finds out how a process was started from its environment, as os.LookupEnv tells it. The zero World is a process of its own. Variables of a launcher that
-// contradict each other are an error.
+// Detect finds out from the environment, read with lookup as os.LookupEnv, how this process was started. The zero World
+// is a single process. Contradictory variables of a launcher are an error.
 func Detect(lookup func(string) (string, bool)) (World, error) {
 	for _, l := range launchers {
 		w, err := l.detect(lookup)
@@ -100,7 +104,7 @@ func (l launcher) detect(lookup func(string) (string, bool)) (World, error) {
 	case !hasRank:
 		return World{}, fmt.Errorf("%s: %s is set, %s is missing", l.name, l.size, l.rank)
 	case !hasSize && l.size != "":
-		if l.name == "srun" { // the allocation's own shell has SLURM_PROCID
+		if l.name == "srun" { // the allocation's own shell has SLURM_PROCID, too
 			return World{}, nil
 		}
 		return World{}, fmt.Errorf("%s: %s is set, %s is missing", l.name, l.rank, l.size)
@@ -130,7 +134,7 @@ func (l launcher) detect(lookup func(string) (string, bool)) (World, error) {
 			return World{}, err
 		}
 		if agent, _ := lookup("TORCHELASTIC_USE_AGENT_STORE"); agent == "True" {
-			port++ // torchrun itself listens at the other
+			port++ // torchrun itself listens at MASTER_PORT
 		}
 		w.Network, w.Master = "tcp", net.JoinHostPort(addr, strconv.Itoa(port))
 	}

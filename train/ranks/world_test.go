@@ -23,7 +23,8 @@ func TestDetect(t *testing.T) {
 	}{
 		"nothing": {},
 		"mpirun of Open MPI": {
-			env:  "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_NODE_RANK=1 PMIX_RANK=3 PMIX_NAMESPACE=x",
+			env: "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_NODE_RANK=1 " +
+				"PMIX_RANK=3 PMIX_NAMESPACE=x",
 			want: World{"mpirun of Open MPI", "mpi", "openmpi", 3, 4, 1, "", ""}},
 		"mpirun of MPICH": {
 			env:  "PMI_RANK=1 PMI_SIZE=2 PMI_FD=7 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2",
@@ -38,7 +39,8 @@ func TestDetect(t *testing.T) {
 			env:  "SLURM_PROCID=9 SLURM_LOCALID=1 SLURM_STEP_NUM_TASKS=16 PMI_RANK=9 PMI_SIZE=16",
 			want: World{"srun", "mpi", "", 9, 16, 1, "", ""}},
 		"a shell in a Slurm allocation": {env: "SLURM_JOB_ID=1 SLURM_NTASKS=128 SLURM_NNODES=16"},
-		"a batch script":                {env: "SLURM_JOB_ID=1 SLURM_NTASKS=128 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0"},
+		"a batch script": {
+			env: "SLURM_JOB_ID=1 SLURM_NTASKS=128 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0"},
 		"an interactive step": {
 			env:  "SLURM_JOB_ID=1 SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1",
 			want: World{"srun", "mpi", "", 0, 1, -1, "", ""}},
@@ -46,16 +48,19 @@ func TestDetect(t *testing.T) {
 			env:  "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 OMPI_COMM_WORLD_SIZE=16 OMPI_COMM_WORLD_RANK=12",
 			want: World{"mpirun of Open MPI", "mpi", "openmpi", 12, 16, -1, "", ""}},
 		"torchrun": {
-			env:  "TORCHELASTIC_RUN_ID=none RANK=3 LOCAL_RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 MASTER_ADDR=node1 MASTER_PORT=29500",
+			env: "TORCHELASTIC_RUN_ID=none RANK=3 LOCAL_RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 " +
+				"MASTER_ADDR=node1 MASTER_PORT=29500",
 			want: World{"torchrun", "nccl", "", 3, 4, 1, "tcp", "node1:29500"}},
 		"torchrun that listens itself": {
-			env:  "TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 MASTER_ADDR=n MASTER_PORT=29500",
+			env: "TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 " +
+				"MASTER_ADDR=n MASTER_PORT=29500",
 			want: World{"torchrun", "nccl", "", 0, 2, 0, "tcp", "n:29501"}},
 		"cuda:all in a pod": {
 			env:  "RNA_RANK=1 RNA_RANKS=4 RNA_RANKS_SOCKET=/tmp/s RANK=0 WORLD_SIZE=1 MASTER_ADDR=a MASTER_PORT=1",
 			want: World{"rna", "nccl", "", 1, 4, 1, "unix", "/tmp/s"}},
 		"torchrun by srun": {
-			env:  "TORCHELASTIC_RUN_ID=7 RANK=9 LOCAL_RANK=1 WORLD_SIZE=16 MASTER_ADDR=n MASTER_PORT=1 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
+			env: "TORCHELASTIC_RUN_ID=7 RANK=9 LOCAL_RANK=1 WORLD_SIZE=16 MASTER_ADDR=n MASTER_PORT=1 " +
+				"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
 			want: World{"torchrun", "nccl", "", 9, 16, 1, "tcp", "n:1"}},
 		"PyTorchJob": {
 			env:  "RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 MASTER_PORT=23456",

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// apart has a process get no signals of the terminal.
+// apart keeps the terminal's signals from a process.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -12,8 +12,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// kindFor is the kind of device for the ranks of a launcher: under MPI one that ranks share, else one that each has for
-// itself.
+// kindFor is the kind of device for the ranks of a launcher: under MPI a device that ranks can share, else one device a
+// rank.
 func kindFor(w ranks.World) string {
 	kinds := device.Preferred()
 	if i := slices.IndexFunc(kinds,
@@ -23,13 +23,13 @@ func kindFor(w ranks.World) string {
 	return ""
 }
 
-// Several reports whether a name means the devices of several ranks, which this program starts itself.
+// Several reports whether a name means one device for each of several ranks, which this program starts itself.
 func Several(name string) bool {
 	_, unit := device.Parse(name)
 	return device.Of(name).Several != nil && (unit == "all" || strings.Contains(unit, ","))
 }
 
-// each lists the devices that such a name means.
+// each lists the devices of such a name.
 func each(name string) ([]string, error) {
 	kind, units := device.Parse(name)
 	list, err := device.Of(name).Several(units)
@@ -49,7 +49,7 @@ func each(name string) ([]string, error) {
 	return list, nil
 }
 
-// OwnDevice is the device of this rank among those of a name.
+// OwnDevice is this rank's device among those of a name.
 func OwnDevice(name string, g *ranks.Group) (string, error) {
 	w := g.World()
 	if name == "auto" && !g.Single() {
@@ -90,7 +90,7 @@ func OwnDevice(name string, g *ranks.Group) (string, error) {
 	}
 	switch {
 	case len(all) == 1 && g.Locals() > 1:
-		local = 0 // the launcher has each see its own; NCCL refuses one that two have
+		local = 0 // the launcher shows each rank only its own GPU; NCCL refuses a GPU that two ranks share
 	case local >= len(all):
 		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1,
 			text.Count(len(all), "GPU"))
@@ -98,7 +98,7 @@ func OwnDevice(name string, g *ranks.Group) (string, error) {
 	return kind + ":" + all[local], nil
 }
 
-// join makes the devices of ranks work together, if they add up gradients themselves.
+// join connects the ranks' devices if the devices sum gradients themselves.
 func join(g *ranks.Group, dev device.Device, precision string) error {
 	if g.Single() {
 		return nil
@@ -127,7 +127,7 @@ func join(g *ranks.Group, dev device.Device, precision string) error {
 			if errors.Is(err, device.ErrOverdue) {
 				err = nil
 			} else {
-				time.Sleep(time.Second) // the launcher may know more of a rank that has ended
+				time.Sleep(time.Second) // the launcher may know more about a rank that has ended
 			}
 			g.Watch("work of the GPUs", err)
 		}})
@@ -137,8 +137,8 @@ func join(g *ranks.Group, dev device.Device, precision string) error {
 	return err
 }
 
-// Joined makes the device of this rank, opened with err, work together with those of the others. Where one could not be
-// opened, none is. A precision of bfloat16 sends gradients so.
+// Joined connects this rank's device, opened with err, to those of the other ranks. If any rank failed to open its
+// device, all fail. With the precision bfloat16 the gradients travel as bfloat16.
 func Joined(g *ranks.Group, dev device.Device, err error, precision string) (device.Device, error) {
 	if err = g.Together(err); err == nil && dev != nil {
 		err = join(g, dev, precision)

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// ranksKey is the secret by which ranks know each other: that of the variable, else that of the file, else none.
+// ranksKey is the ranks' shared secret: from the variable, else from the file, else none.
 func ranksKey() (string, error) {
 	if key := os.Getenv(ranks.KeyVar); key != "" {
 		return key, nil

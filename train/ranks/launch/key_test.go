@@ -9,7 +9,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// The ranks' key is that of the variable, else that of the file, which holds one.
+// TestRanksKey takes the ranks' key from the variable, else from the file.
 func TestRanksKey(t *testing.T) {
 	t.Setenv(ranks.KeyVar, "")
 	dir := t.TempDir()

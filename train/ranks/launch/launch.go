@@ -1,4 +1,4 @@
-// Package launch makes the processes that a launcher started, or that it starts itself, the ranks of one group, each
+// Package launch joins the processes that a launcher started, or that it starts itself, to one group of ranks, each
 // with its device.
 package launch
 
@@ -19,7 +19,7 @@ import (
 	"onlinerna/train/ranks/sockets"
 )
 
-// Options say how processes that a launcher has started work together.
+// Options configure how processes of a launcher work together.
 type Options struct {
 	Distributed string        // auto or off; empty: auto
 	Timeout     time.Duration // 0: ranks.DefaultTimeout
@@ -35,13 +35,13 @@ var Table = option.Table[Options]{
 		Check: option.Positive, Resumable: true, Help: "`time` that processes wait for each other before it is an error"},
 }
 
-// Ended is the exit status of ranks whose errors were told.
+// Ended is the exit status of ranks whose errors have already been printed.
 type Ended int
 
 // Error names the status.
 func (e Ended) Error() string { return fmt.Sprintf("ranks ended with status %d", int(e)) }
 
-// ExitStatus is the status for this process.
+// ExitStatus is this process's exit status.
 func (e Ended) ExitStatus() int { return int(e) }
 
 // interrupted is the exit status of an interrupted process.
@@ -53,10 +53,10 @@ func stopped(err error) bool {
 	return errors.As(err, &e) && e.ExitStatus() == interrupted
 }
 
-// aloneHint says how to do without the other processes.
+// aloneHint tells the user how to run without the other processes.
 const aloneHint = "; --distributed off goes without the others"
 
-// launched is how this process was started, the zero World where that is by itself.
+// launched detects how this process was started; the zero World if without a launcher.
 func (o *Options) launched() (ranks.World, error) {
 	if o.Distributed == "off" {
 		return ranks.World{}, nil
@@ -72,8 +72,8 @@ func (o *Options) launched() (ranks.World, error) {
 	return w, nil
 }
 
-// Join joins the other ranks of the launcher, which compute on devices of a name. The group is nil for a process of its
-// own.
+// Join joins the other ranks of the launcher, which compute on the named devices. The group is nil for a single
+// process.
 func (o *Options) Join(name string) (*ranks.Group, error) {
 	w, err := o.launched()
 	if err != nil || w.Launcher == "" {
@@ -99,7 +99,7 @@ func (o *Options) Join(name string) (*ranks.Group, error) {
 	return g, nil
 }
 
-// meet has ranks whose GPUs work together meet at the launcher's address.
+// meet connects ranks whose GPUs work together at the launcher's address.
 func (o *Options) meet(w ranks.World, name string) (ranks.Engine, error) {
 	if name == "auto" {
 		name = kindFor(w)
@@ -125,13 +125,13 @@ func (o *Options) meet(w ranks.World, name string) (ranks.Engine, error) {
 		Timeout: o.Timeout, Key: key, Job: os.Getenv("TORCHELASTIC_RUN_ID"), Listen: os.Getenv(ranks.ListenVar)}
 	if w.Launcher == ranks.Own {
 		watchParent()
-		to.Lost = func(error, bool) { os.Exit(1) } // the process that has started the ranks says which has ended
+		to.Lost = func(error, bool) { os.Exit(1) } // the parent process reports which rank has ended
 	}
 	return sockets.Open(to)
 }
 
-// Run has each rank of a launcher call run, or this process alone. Where the name means several devices it starts a
-// process for each of them, with the same arguments.
+// Run calls run on each rank of a launcher, or in this process alone. If the name means several devices, it starts one
+// process for each of them with the same arguments.
 func (o *Options) Run(ctx context.Context, name string, run func(g *ranks.Group) error) error {
 	list, err := o.starts(name)
 	if err != nil {
@@ -147,7 +147,7 @@ func (o *Options) Run(ctx context.Context, name string, run func(g *ranks.Group)
 	return On(g, func() error { return run(g) })
 }
 
-// starts lists the GPUs of the ranks that this program is to start itself for a device of a name, nil for none.
+// starts lists the GPUs for which this program starts ranks itself; nil for none.
 func (o *Options) starts(name string) ([]string, error) {
 	if !Several(name) || o.Distributed == "off" {
 		return nil, nil
@@ -162,7 +162,7 @@ func (o *Options) starts(name string) ([]string, error) {
 	return list, nil
 }
 
-// On runs f on a rank and leaves the group. An error that the others do not know of ends them, too.
+// On runs f on a rank and leaves the group. An error unknown to the other ranks ends them as well.
 func On(g *ranks.Group, f func() error) error {
 	err := f()
 	if g == nil {
@@ -180,7 +180,7 @@ func On(g *ranks.Group, f func() error) error {
 	return err
 }
 
-// watchParent ends this process with the one that has started it: that holds the other end of a pipe.
+// watchParent ends this process when its parent ends: the parent holds the other end of a pipe.
 func watchParent() {
 	pipe := os.NewFile(parentPipe, "parent")
 	go func() {

@@ -17,10 +17,10 @@ import (
 
 const (
 	parentPipe = 3               // the descriptor by which ranks notice the end of the launcher
-	endGrace   = 5 * time.Second // for the other ranks to end by themselves when one has
+	endGrace   = 5 * time.Second // time for the other ranks to end by themselves after one has ended
 )
 
-// rankProcess is a rank that was started.
+// rankProcess is a started rank.
 type rankProcess struct {
 	cmd    *exec.Cmd
 	device string
@@ -28,9 +28,9 @@ type rankProcess struct {
 	err    error
 }
 
-// spawn runs this program once more for each of several devices, as ranks that meet at a socket of the machine, and
-// returns when all have ended: with Ended after an interrupt, which rank 0 is told, and after an error that a rank
-// told.
+// spawn runs this program once for each of several devices, as ranks that meet at a Unix socket, and returns when all
+// have ended. It returns Ended after an interrupt, which it forwards to rank 0, and after an error that a rank has
+// printed.
 func spawn(ctx context.Context, devices []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -57,7 +57,7 @@ func spawn(ctx context.Context, devices []string) error {
 			len(devices)),
 			ranks.OwnSocket+"="+filepath.Join(dir, "ranks"), ranks.KeyVar+"="+key)
 		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{their}
-		apart(cmd) // Ctrl-C is passed on, once
+		apart(cmd) // Ctrl-C is forwarded once
 		p := &rankProcess{cmd: cmd, device: device}
 		if err := cmd.Start(); err != nil {
 			failed = fmt.Errorf("rank %d: %w", k, err)
@@ -73,11 +73,11 @@ func spawn(ctx context.Context, devices []string) error {
 	return await(ctx, list, ended, failed)
 }
 
-// await waits for ranks.
+// await waits for the ranks.
 func await(ctx context.Context, list []*rankProcess, ended chan *rankProcess, failed error) error {
 	kill := func() {
 		for _, p := range list {
-			p.killed = p.cmd.Process.Kill() == nil // not one that has ended
+			p.killed = p.cmd.Process.Kill() == nil // false for a rank that has already ended
 		}
 	}
 	var once sync.Once

@@ -20,36 +20,38 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Available says whether the program was built with MPI.
+// Available reports whether the program was built with MPI.
 const Available = true
 
 const (
-	pause  = 50 * time.Microsecond  // between tests of operations that nobody waits for, or for long
-	hot    = 50                     // tests that follow each other at once while somebody waits
-	spin   = 200 * time.Millisecond // then other threads may run between tests, for so long: then the other ranks are at something else
-	window = 4                      // operations that are tested at once: a test of one is progress for all
-	piece  = 1 << 28                // elements of one call: MPI counts in int
+	pause = 50 * time.Microsecond // between tests of operations while nobody waits, or during a long wait
+	hot   = 50                    // consecutive tests without a pause while somebody waits
+	// after that other threads run between tests for so long: the other ranks are busy elsewhere
+	spin   = 200 * time.Millisecond
+	window = 4       // operations tested at once: one test makes progress on all
+	piece  = 1 << 28 // elements of one call: MPI counts in int
 )
 
-// engine calls MPI from one goroutine at a time: that which starts an operation or waits for one, or, while nobody waits, one of its own.
+// engine calls MPI from one goroutine at a time: the one that starts an operation or waits for one, or, while nobody
+// waits, the engine's own.
 type engine struct {
 	lib         *library
 	rank, size  int
 	comm, probe uintptr // the communicators of operations and of Missing
 
-	calling sync.Mutex // by who calls MPI; it is only tried, since a call may take long
-	active  []*call    // have begun and are not known to be done
+	calling sync.Mutex // held while calling MPI; only TryLock, since a call may take long
+	active  []*call    // started and not known to be done
 	flag    [1]int32   // of a test
 
 	mu     sync.Mutex
-	queued []*call     // to begin, in this order
-	closed atomic.Bool // set with mu held: nothing is queued any more
+	queued []*call     // to start, in this order
+	closed atomic.Bool // set with mu held: nothing is queued after it
 
-	under   atomic.Int32 // operations that are not known to be done
-	waiting atomic.Int32 // goroutines that wait
-	asleep  atomic.Bool  // the engine's own goroutine is, until woken
+	under   atomic.Int32 // operations not known to be done
+	waiting atomic.Int32 // waiting goroutines
+	asleep  atomic.Bool  // the engine's own goroutine sleeps until woken
 	woken   chan struct{}
-	last    chan func() // runs on the thread that has started MPI
+	last    chan func() // runs on the thread that started MPI
 }
 
 var (
@@ -57,19 +59,20 @@ var (
 	_ ranks.Plain  = (*engine)(nil)
 )
 
-// call is an operation. It holds the memory that C writes to until it is done.
+// call is an operation. It owns the memory that C writes to until the operation is done.
 type call struct {
 	e       *engine
 	name    string
-	start   func(request uintptr) (rc uintptr) // 0 for what is done at once
+	start   func(request uintptr) (rc uintptr) // request 0 if done at once
 	probe   bool
-	request [1]uintptr // MPICH's are half of it
+	request [1]uintptr // MPICH uses half of it
 	memory  any
 	err     error
 	done    atomic.Bool
 }
 
-// Open starts MPI with the library that belongs to the launcher, for which all ranks have to come within a time. It may be called once in a process.
+// Open starts MPI with the launcher's library; all ranks have to join within the timeout. It may be called once in a
+// process.
 func Open(w ranks.World, timeout time.Duration) (ranks.Engine, error) {
 	var err error
 	e := &engine{woken: make(chan struct{}, 1), last: make(chan func())}
@@ -90,10 +93,10 @@ func Open(w ranks.World, timeout time.Duration) (ranks.Engine, error) {
 	return e, nil
 }
 
-// pointer is the address of the first element of a slice in the heap, 0 for none.
+// pointer is the address of a slice's first element on the heap, 0 for none.
 func pointer[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
-// thread starts MPI, and ends it: that has to be the same one.
+// thread starts and ends MPI: both must run on the same thread.
 func (e *engine) thread(started chan<- error) {
 	runtime.LockOSThread()
 	started <- keepSignals(e.init)
@@ -119,7 +122,7 @@ func (e *engine) init() error {
 	purego.SyscallN(l.rank, l.world, pointer(l.number[1:2]))
 	purego.SyscallN(l.size, l.world, pointer(l.number[2:3]))
 	e.rank, e.size = int(l.number[1]), int(l.number[2])
-	for _, to := range []*uintptr{&e.comm, &e.probe} { // of e, so in the heap
+	for _, to := range []*uintptr{&e.comm, &e.probe} { // fields of e, so on the heap
 		rc, _, _ = purego.SyscallN(l.dup, l.world, uintptr(unsafe.Pointer(to)))
 		if err := l.failed("MPI_Comm_dup", rc); err != nil {
 			return err
@@ -128,7 +131,7 @@ func (e *engine) init() error {
 	return nil
 }
 
-// errClosed is what comes of operations behind Close.
+// errClosed is the error of operations after Close.
 var errClosed = errors.New("MPI has been ended: the engine is closed")
 
 // progress tests operations while nobody waits for one.
@@ -147,7 +150,7 @@ func (e *engine) progress() {
 	}
 }
 
-// queue begins an operation as soon as nobody else calls MPI.
+// queue starts an operation as soon as nobody else calls MPI.
 func (e *engine) queue(c *call) *call {
 	c.e = e
 	e.under.Add(1)
@@ -168,14 +171,15 @@ func (e *engine) queue(c *call) *call {
 	return c
 }
 
-// wake has progress look at what there is to do.
+// wake makes progress check for work.
 func (e *engine) wake() {
 	if e.asleep.CompareAndSwap(true, false) {
 		e.woken <- struct{}{}
 	}
 }
 
-// try calls MPI unless somebody else does: it begins what is queued, and tests one call, or those under way for nil.
+// try calls MPI unless another goroutine does: it starts the queued operations and tests one call, or all running ones
+// if c is nil.
 func (e *engine) try(c *call) {
 	if !e.calling.TryLock() {
 		return
@@ -212,7 +216,7 @@ func (e *engine) try(c *call) {
 	})
 }
 
-// end notes that a call is done.
+// end marks a call as done.
 func (e *engine) end(c *call, err error) {
 	c.err = err
 	c.done.Store(true)
@@ -244,7 +248,7 @@ func (c *call) Wait(timeout time.Duration) error {
 	}
 }
 
-// several is requests as one.
+// several combines requests into one.
 type several []*call
 
 // Wait implements ranks.Request.
@@ -317,7 +321,7 @@ func (e *engine) Broadcast(b []byte, from int) ranks.Request {
 // Gather implements ranks.Engine.
 func (e *engine) Gather(all, own []byte) ranks.Request {
 	l := e.lib
-	if len(own) > math.MaxInt32 { // a rank's part after the other: each is where it belongs already, or is sent by its rank
+	if len(own) > math.MaxInt32 { // one rank's part at a time: each is in its place already, or its rank sends it
 		copy(all[e.rank*len(own):], own)
 		var s several
 		for k := range e.size {
@@ -332,7 +336,7 @@ func (e *engine) Gather(all, own []byte) ranks.Request {
 	}})
 }
 
-// Missing implements ranks.Engine: ranks that wait in vain tell each other so.
+// Missing implements ranks.Engine: ranks that wait in vain tell each other.
 func (e *engine) Missing(grace time.Duration) []int {
 	l := e.lib
 	here := make([]*call, e.size)
@@ -364,7 +368,8 @@ func (e *engine) Missing(grace time.Duration) []int {
 	return list
 }
 
-// Abort implements ranks.Engine. Where a call hangs in the library the process ends by itself, upon which launchers end the others.
+// Abort implements ranks.Engine. If a call hangs in the library, only this process exits, and the launcher ends the
+// others.
 func (e *engine) Abort() {
 	go func() {
 		e.queue(&call{name: "MPI_Abort", start: func(uintptr) uintptr {
@@ -376,7 +381,7 @@ func (e *engine) Abort() {
 	os.Exit(1)
 }
 
-// Close implements ranks.Engine. Operations that are under way, and later ones, are errors.
+// Close implements ranks.Engine. Running and later operations fail.
 func (e *engine) Close() error {
 	e.mu.Lock()
 	before := e.closed.Swap(true)
@@ -403,11 +408,11 @@ func (e *engine) Close() error {
 	return err
 }
 
-// exitC is C's exit, once MPI has been ended.
+// exitC is C's exit once MPI has ended.
 var exitC atomic.Uintptr
 
-// Exit ends the process. Where MPI was in use, that is by C's exit: MPICH 5 says goodbye to its launcher when that calls what is registered with
-// it; the launcher kills the other ranks of one that ends without.
+// Exit ends the process, after the use of MPI by C's exit: MPICH 5 says goodbye to its launcher in an exit handler, and
+// the launcher kills the other ranks if a rank ends without it.
 func Exit(code int) {
 	if exit := exitC.Load(); exit != 0 {
 		go func() {

@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// constants are the handles and numbers of a binary interface.
+// constants are the handles and numbers of a binary interface (ABI).
 type constants struct {
 	world                uintptr // MPI_COMM_WORLD
 	float, double, bytes uintptr // types
@@ -23,10 +23,10 @@ type constants struct {
 	inPlace              uintptr
 	statusIgnore         uintptr
 	serialized           uintptr // the thread level
-	errorsReturn         uintptr // the handler of errors
+	errorsReturn         uintptr // the error handler
 }
 
-// mpich are the constants of MPICH's common binary interface, standard those of MPI 5's.
+// mpich has the constants of MPICH's common ABI, standard those of MPI 5.
 var (
 	mpich = constants{
 		world: 0x44000000, float: 0x4c00040a, double: 0x4c00080b, bytes: 0x4c00010d, sum: 0x58000003, max: 0x58000001,
@@ -38,7 +38,7 @@ var (
 	}
 )
 
-// library is a loaded MPI. It lies in the heap, where C may write to it.
+// library is a loaded MPI library. It lies on the heap, where C may write to it.
 type library struct {
 	constants
 	handle uintptr
@@ -51,12 +51,13 @@ type library struct {
 	iallreduce, ibcast, iallgather, isend, irecv, test, dup, allreduce uintptr
 }
 
-// candidates are the files to try, in turn.
+// candidates lists the files to try in order.
 func candidates(w ranks.World) []string {
 	if f := os.Getenv(LibraryVar); f != "" {
 		return []string{f}
 	}
-	open, mpich, abi := []string{"libmpi.so.40"}, []string{"libmpich.so.12", "libmpi.so.12"}, []string{"libmpi_abi.so.1", "libmpi_abi.so.0"}
+	open, mpich, abi := []string{"libmpi.so.40"}, []string{"libmpich.so.12", "libmpi.so.12"},
+		[]string{"libmpi_abi.so.1", "libmpi_abi.so.0"}
 	switch w.Implementation {
 	case "openmpi":
 		return append(open, abi...)
@@ -66,9 +67,9 @@ func candidates(w ranks.World) []string {
 	return append(append(open, mpich...), abi...)
 }
 
-// load loads the library that belongs to the launcher.
+// load loads the launcher's library.
 func load(w ranks.World) (*library, error) {
-	runtime.LockOSThread() // C keeps the text of an error for the thread that it happened on
+	runtime.LockOSThread() // C keeps the error text per thread
 	defer runtime.UnlockOSThread()
 	var errs []error
 	for _, file := range candidates(w) {
@@ -90,15 +91,19 @@ func load(w ranks.World) (*library, error) {
 	case "mpich":
 		install = "install mpich (it brings libmpich.so.12 or libmpi.so.12)"
 	}
-	return nil, fmt.Errorf("no MPI library can be loaded: %s, or name the file in %s: %w", install, LibraryVar, errors.Join(errs...))
+	return nil, fmt.Errorf("no MPI library can be loaded: %s, or name the file in %s: %w", install, LibraryVar,
+		errors.Join(errs...))
 }
 
-// bind finds the functions and the constants.
+// bind looks up the functions and the constants.
 func (l *library) bind() error {
 	for name, f := range map[string]*uintptr{
-		"MPI_Init_thread": &l.initThread, "MPI_Finalize": &l.finalize, "MPI_Abort": &l.abort, "MPI_Comm_rank": &l.rank, "MPI_Comm_size": &l.size,
-		"MPI_Comm_set_errhandler": &l.setErrors, "MPI_Error_string": &l.errorString, "MPI_Iallreduce": &l.iallreduce, "MPI_Ibcast": &l.ibcast,
-		"MPI_Iallgather": &l.iallgather, "MPI_Isend": &l.isend, "MPI_Irecv": &l.irecv, "MPI_Test": &l.test, "MPI_Comm_dup": &l.dup, "MPI_Allreduce": &l.allreduce,
+		"MPI_Init_thread": &l.initThread, "MPI_Finalize": &l.finalize, "MPI_Abort": &l.abort,
+		"MPI_Comm_rank": &l.rank, "MPI_Comm_size": &l.size,
+		"MPI_Comm_set_errhandler": &l.setErrors, "MPI_Error_string": &l.errorString,
+		"MPI_Iallreduce": &l.iallreduce, "MPI_Ibcast": &l.ibcast,
+		"MPI_Iallgather": &l.iallgather, "MPI_Isend": &l.isend, "MPI_Irecv": &l.irecv, "MPI_Test": &l.test,
+		"MPI_Comm_dup": &l.dup, "MPI_Allreduce": &l.allreduce,
 	} {
 		p, err := purego.Dlsym(l.handle, name)
 		if err != nil {
@@ -135,11 +140,13 @@ func (l *library) bind() error {
 	return nil
 }
 
-// openSums has Open MPI add up, with MPI_Iallreduce, each rank its part of a vector, then gather the parts. For sums in place, of itself it sends
-// whole vectors to one rank and back, twice as much as it has to for two ranks, and more for more.
+// openSums makes Open MPI's MPI_Iallreduce sum one part of the vector on each rank and then gather the parts. By
+// default its in-place sums send whole vectors to one rank and back: twice the necessary data for two ranks, more for
+// more.
 const openSums = "OMPI_MCA_coll_libnbc_iallreduce_algorithm"
 
-// tune sets what Open MPI reads from the environment when it starts, where that says nothing else. Go's own copy of the environment is not C's.
+// tune sets defaults that Open MPI reads from the environment at its start. It sets C's environment, because Go's copy
+// is separate.
 func (l *library) tune() error {
 	if !strings.HasPrefix(l.name, "Open MPI") || strings.HasPrefix(l.name, "Open MPI v4.0") {
 		return nil
@@ -155,7 +162,7 @@ func (l *library) tune() error {
 	return nil
 }
 
-// shortName is the first words of what a library says of itself: its name and its version.
+// shortName is the library's name and version, the first words of its version string.
 func shortName(s string) string {
 	if v, ok := strings.CutPrefix(s, "MPICH Version:"); ok {
 		f := strings.Fields(v)
@@ -167,7 +174,7 @@ func shortName(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// failed is an error of a call, or nil.
+// failed is the error of a call, or nil.
 func (l *library) failed(call string, rc uintptr) error {
 	if int32(rc) == 0 {
 		return nil

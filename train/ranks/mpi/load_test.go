@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// The reason why a library cannot be loaded is said, whatever thread asks for it.
+// TestLoadSaysWhy checks that the error says why a library cannot be loaded, on any thread.
 func TestLoadSaysWhy(t *testing.T) {
 	t.Setenv(LibraryVar, filepath.Join(t.TempDir(), "libmpi.so"))
 	var all sync.WaitGroup

@@ -20,7 +20,7 @@ import (
 	"onlinerna/train/ranks/rankstest"
 )
 
-// roleVar says what a rank that a test has started is to do.
+// roleVar names the environment variable with the role of a rank that a test starts.
 const roleVar = "RNA_TEST_RANK"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rank is the program of a rank.
+// rank is a rank's program.
 func rank(role string) int {
 	w, err := ranks.Detect(os.LookupEnv)
 	if err != nil {
@@ -64,7 +64,7 @@ func rank(role string) int {
 	return 0
 }
 
-// closed says what comes of operations on an engine that is closed.
+// closed prints the results of operations on a closed engine.
 func closed(e ranks.Engine) int {
 	time.AfterFunc(20*time.Second, func() {
 		fmt.Println("an operation hangs")
@@ -102,7 +102,7 @@ var roles = map[string]func(*ranks.Group) error{
 		}
 		return g.Barrier()
 	},
-	"panic": func(g *ranks.Group) error { // Go's own handling of faults and of signals is as ever
+	"panic": func(g *ranks.Group) error { // Go still handles faults and signals itself
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)
 		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
@@ -120,7 +120,7 @@ var roles = map[string]func(*ranks.Group) error{
 		*p = 1
 		return nil
 	},
-	"exit": func(*ranks.Group) error { // C's handlers of exit run
+	"exit": func(*ranks.Group) error { // C's exit handlers run
 		atExit, err := purego.Dlsym(purego.RTLD_DEFAULT, "__cxa_atexit")
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ var roles = map[string]func(*ranks.Group) error{
 
 var goodbye = []byte("goodbye\x00")
 
-// launchers are the commands that start ranks on this machine.
+// launchers are this machine's commands that start ranks.
 var launchers = []string{"mpirun.openmpi", "mpirun.mpich"}
 
 // launch runs n ranks of this test.
@@ -198,7 +198,8 @@ func TestTimeoutNamesWhoIsMissing(t *testing.T) {
 	each(t, func(t *testing.T, launcher string) {
 		out, took, err := launch(t, launcher, 3, "stall")
 		host, _ := os.Hostname()
-		if err == nil || !strings.Contains(out, "epoch 1, step 3") || !strings.Contains(out, "missing: rank 1 on "+host+"\n") || took > 20*time.Second {
+		if err == nil || !strings.Contains(out, "epoch 1, step 3") ||
+			!strings.Contains(out, "missing: rank 1 on "+host+"\n") || took > 20*time.Second {
 			t.Errorf("%v after %v\n%s", err, took, out)
 		}
 	})
@@ -206,7 +207,8 @@ func TestTimeoutNamesWhoIsMissing(t *testing.T) {
 
 func TestGoKeepsItsSignals(t *testing.T) {
 	each(t, func(t *testing.T, launcher string) {
-		if out, _, err := launch(t, launcher, 2, "panic"); err != nil || !strings.Contains(out, "recovered") || strings.Contains(out, "not ") {
+		if out, _, err := launch(t, launcher, 2, "panic"); err != nil || !strings.Contains(out, "recovered") ||
+			strings.Contains(out, "not ") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -220,7 +222,7 @@ func TestEndsAsC(t *testing.T) {
 	})
 }
 
-// What is asked of an engine that is closed is an error, and hangs nowhere.
+// Calls on a closed engine return an error and do not hang.
 func TestClosed(t *testing.T) {
 	each(t, func(t *testing.T, launcher string) {
 		if out, _, err := launch(t, launcher, 2, "closed"); err != nil || strings.Count(out, "refused") != 2 {
@@ -231,7 +233,8 @@ func TestClosed(t *testing.T) {
 
 func TestNoLibrary(t *testing.T) {
 	t.Setenv(LibraryVar, "/nowhere/libmpi.so")
-	if _, err := Open(ranks.World{Implementation: "mpich"}, time.Minute); err == nil || !strings.Contains(err.Error(), "install mpich") || !strings.Contains(err.Error(), "/nowhere/libmpi.so") {
+	if _, err := Open(ranks.World{Implementation: "mpich"}, time.Minute); err == nil ||
+		!strings.Contains(err.Error(), "install mpich") || !strings.Contains(err.Error(), "/nowhere/libmpi.so") {
 		t.Errorf("error %v", err)
 	}
 }

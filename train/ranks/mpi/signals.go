@@ -7,16 +7,17 @@ import (
 	"unsafe"
 )
 
-// action is what the kernel knows of the handling of a signal: handler, flags, restorer, mask.
+// action is the kernel's sigaction: handler, flags, restorer, mask.
 type action [4]uint64
 
-// keepSignals runs f and puts back the handlers of all signals. Libraries, such as UCX and Open MPI, install their own for faults: these would run on the
-// stacks of goroutines, and Go would no longer see its own faults.
+// keepSignals runs f and restores all signal handlers. Libraries such as UCX and Open MPI install their own fault
+// handlers: these would run on goroutine stacks, and Go would miss its own faults.
 func keepSignals[T any](f func() T) T {
 	const signals = 64
 	var before [signals + 1]action
 	handle := func(n int, set, old *action) bool {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), 8, 0, 0)
+		_, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(set)),
+			uintptr(unsafe.Pointer(old)), 8, 0, 0)
 		return e == 0
 	}
 	for n := 1; n <= signals; n++ {

@@ -10,10 +10,10 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Available says whether the program was built with MPI.
+// Available reports whether the program was built with MPI.
 const Available = false
 
-// Open fails: the program was built without MPI.
+// Open fails because the program was built without MPI.
 func Open(ranks.World, time.Duration) (ranks.Engine, error) {
 	return nil, errors.New("this program was built without MPI: build it with CGO_ENABLED=0 go build -tags mpi ./cmd/rna")
 }

@@ -1,5 +1,5 @@
-// Package rankstest tests what works over ranks: Run starts ranks as goroutines of one process, and Suite is the conformance suite of
-// engines.
+// Package rankstest tests code that runs over ranks: Run starts ranks as goroutines of one process, and Suite is the
+// conformance suite of engines.
 package rankstest
 
 import (
@@ -13,7 +13,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Run calls f on n ranks, goroutines of this process, and returns when all have. An operation that a rank does not join times out.
+// Run calls f on n ranks, goroutines of this process, and returns when all have returned. An operation times out if a
+// rank does not join it.
 func Run(t testing.TB, n int, timeout time.Duration, f func(g *ranks.Group) error) {
 	t.Helper()
 	for k, err := range Errors(t, n, timeout, f) {
@@ -26,7 +27,7 @@ func Run(t testing.TB, n int, timeout time.Duration, f func(g *ranks.Group) erro
 	}
 }
 
-// Errors is Run for functions that are to fail: it returns what each rank returned.
+// Errors is Run for functions that should fail: it returns each rank's error.
 func Errors(t testing.TB, n int, timeout time.Duration, f func(g *ranks.Group) error) []error {
 	t.Helper()
 	w := &world{size: n, steps: map[int]*step{}}
@@ -49,7 +50,7 @@ func Errors(t testing.TB, n int, timeout time.Duration, f func(g *ranks.Group) e
 
 var errAborted = errors.New("aborted")
 
-// world is what the ranks share: the operations under way, by number.
+// world is the ranks' shared state: the running operations by number.
 type world struct {
 	size    int
 	mu      sync.Mutex
@@ -57,9 +58,9 @@ type world struct {
 	steps   map[int]*step
 }
 
-// step is one operation: what each rank has given to it.
+// step is one operation with the ranks' parts.
 type step struct {
-	parts []any // a rank's, nil before it is there
+	parts []any // one for each rank, nil before it joins
 	came  int
 	done  bool
 	err   error
@@ -99,7 +100,7 @@ func (e *engine) Reduce64(x []float64, op ranks.Op) ranks.Request {
 func (e *engine) Broadcast(b []byte, from int) ranks.Request { return e.join(broadcast{b, from}) }
 func (e *engine) Gather(all, own []byte) ranks.Request       { return e.join(gather{all, own}) }
 
-// join gives a rank's part to its next operation; who comes last does it.
+// join gives this rank's part to its next operation; the last rank computes the result.
 func (e *engine) join(part any) ranks.Request {
 	w := e.world
 	w.mu.Lock()
@@ -156,7 +157,7 @@ func (s *step) finish() error {
 	return nil
 }
 
-// parts are the ranks' parts as those of one kind of operation.
+// parts converts the ranks' parts to those of one kind of operation.
 func parts[P any](list []any) ([]P, error) {
 	out := make([]P, len(list))
 	for k, x := range list {
@@ -177,7 +178,8 @@ func combine[T float32 | float64](list []any) error {
 	first := p[0]
 	for k, q := range p {
 		if len(q.x) != len(first.x) || q.op != first.op {
-			return fmt.Errorf("rank 0 wants the %v of %d numbers, rank %d the %v of %d", first.op, len(first.x), k, q.op, len(q.x))
+			return fmt.Errorf("rank 0 wants the %v of %d numbers, rank %d the %v of %d", first.op, len(first.x), k, q.op,
+				len(q.x))
 		}
 	}
 	for i := range first.x {
@@ -238,7 +240,7 @@ func (e *engine) Missing(time.Duration) []int {
 	return list
 }
 
-// Abort implements ranks.Engine: it ends the rank's goroutine alone.
+// Abort implements ranks.Engine: it ends only the rank's goroutine.
 func (e *engine) Abort() { runtime.Goexit() }
 
 // Close implements ranks.Engine.

@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Suite checks the operations of a group, on all of its ranks.
+// Suite checks a group's operations on all of its ranks.
 func Suite(g *ranks.Group) error {
 	for _, c := range []struct {
 		name string
@@ -77,7 +77,7 @@ func sums(g *ranks.Group) error {
 			}
 		}
 	}
-	// Fractions: ranks get equal bits.
+	// Fractions: all ranks get identical bits.
 	x := make([]float32, 10007)
 	for i := range x {
 		x[i] = 1 / float32(1+i*g.Size()+g.Rank())
@@ -102,7 +102,7 @@ func sums(g *ranks.Group) error {
 	return nil
 }
 
-// underWay has many sums at once, waited for in another order than they were started in.
+// underWay starts many sums at once and waits for them in another order.
 func underWay(g *ranks.Group) error {
 	const many = 20
 	var list [many][]float32
@@ -127,7 +127,7 @@ func underWay(g *ranks.Group) error {
 	return nil
 }
 
-// garbage adds up while the garbage collector runs.
+// garbage sums while the garbage collector runs.
 func garbage(g *ranks.Group) error {
 	stop, stopped := make(chan bool), make(chan bool)
 	go func() {
@@ -193,7 +193,7 @@ func broadcasts(g *ranks.Group) error {
 }
 
 func gathers(g *ranks.Group) error {
-	word := func(k int) string { return strings.Repeat(string(rune('a'+k)), k*k*1000) } // of rank 0: nothing
+	word := func(k int) string { return strings.Repeat(string(rune('a'+k)), k*k*1000) } // rank 0's word is empty
 	all, err := g.Gather([]byte(word(g.Rank())))
 	if err != nil {
 		return err
@@ -233,7 +233,8 @@ func decisions(g *ranks.Group) error {
 	}
 	err = g.Together(err)
 	var r *ranks.RankError
-	if !errors.As(err, &r) || r.Rank != last || r.Err.Error() != mine.Error() || !strings.Contains(err.Error(), g.Name(last)) {
+	if !errors.As(err, &r) || r.Rank != last || r.Err.Error() != mine.Error() ||
+		!strings.Contains(err.Error(), g.Name(last)) {
 		return fmt.Errorf("an error in common is %v", err)
 	}
 	if (g.Rank() == last) != errors.Is(err, mine) {
@@ -256,7 +257,8 @@ func comparison(g *ranks.Group) error {
 	}
 	err := g.Compare(ranks.Fact{Name: "version", Value: "1"}, ranks.Fact{Name: "seed", Value: seed})
 	want := fmt.Sprintf("seed: %s has 2, %s has 1", g.Name(last), g.Name(0))
-	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "version") || !ranks.Common(err) {
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "version") ||
+		!ranks.Common(err) {
 		return fmt.Errorf("comparison: %v, want %q", err, want)
 	}
 	return nil

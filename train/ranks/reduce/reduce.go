@@ -1,4 +1,4 @@
-// Package reduce adds up gradients in the host's memory over the ranks of a group.
+// Package reduce sums gradients over the ranks of a group in the host's memory.
 package reduce
 
 import (
@@ -10,7 +10,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// New makes what adds up gradients over the ranks of a group: what their devices have for it where they have joined each other, else the host.
+// New returns the reducer that sums gradients over the ranks of a group: the devices' own if they are connected to each
+// other, else the host's.
 func New(g *ranks.Group, d device.Device) device.Reducer {
 	if r := joined(d); r != nil {
 		return r
@@ -18,7 +19,7 @@ func New(g *ranks.Group, d device.Device) device.Reducer {
 	return &reducer{g: g}
 }
 
-// joined is what a device has that is one of several ranks', which work together by themselves, else nil.
+// joined is the device as one of several connected ranks' devices, else nil.
 func joined(d device.Device) device.Ranks {
 	if c, ok := device.As[device.Collective](d); ok {
 		return c.Ranks()
@@ -26,11 +27,11 @@ func joined(d device.Device) device.Ranks {
 	return nil
 }
 
-// reducer is a step under way.
+// reducer is a running step.
 type reducer struct {
 	g     *ranks.Group
 	guard device.Region
-	bad   [1]float64 // ranks whose guard is not finite
+	bad   [1]float64 // number of ranks whose guard is not finite
 	under []*ranks.Pending
 }
 
@@ -71,7 +72,7 @@ func (r *reducer) Wait() error {
 	return spoil(r.guard)
 }
 
-// finiteAt says whether the number at a place in the host's memory is finite.
+// finiteAt reports whether the number at an address in the host's memory is finite.
 func finiteAt(at device.Region) (bool, error) {
 	if x, err := device.HostSlice[float32](at); err == nil && at.Bytes == 4 {
 		return x[0]-x[0] == 0, nil
@@ -83,7 +84,7 @@ func finiteAt(at device.Region) (bool, error) {
 	return err == nil && x[0]-x[0] == 0, err
 }
 
-// spoil makes the number at a place in the host's memory none.
+// spoil sets the number at an address in the host's memory to NaN.
 func spoil(at device.Region) error {
 	if x, err := device.HostSlice[float32](at); err == nil && at.Bytes == 4 {
 		x[0] = float32(math.NaN())
@@ -96,7 +97,7 @@ func spoil(at device.Region) error {
 	return err
 }
 
-// Takes is an error where a vector of a device cannot be added up over the ranks.
+// Takes returns an error if a device's vector cannot be summed over the ranks.
 func Takes(d device.Device, v device.Vector) error {
 	_, err32 := device.HostElements[float32](v, v.Len())
 	_, err64 := device.HostElements[float64](v, v.Len())
@@ -106,7 +107,7 @@ func Takes(d device.Device, v device.Vector) error {
 	return fmt.Errorf("device %s has not joined those of the other ranks, and has memory of its own", d.Name())
 }
 
-// startSum starts adding up a part of a vector over the ranks.
+// startSum starts summing a part of a vector over the ranks.
 func startSum(g *ranks.Group, v device.Vector, part device.Span) (*ranks.Pending, error) {
 	if x, err := device.HostElements[float32](v, v.Len()); err == nil {
 		return g.Sum32(x[part.Off : part.Off+part.Len]), nil

@@ -1,8 +1,9 @@
-// Package shard spreads the vectors of a [rna.Space] over ranks: each keeps a part of every vector, 1/R of its elements, and does its part of the work. Inner
-// products are summed over the ranks, N numbers for a row of the Gram matrix; a combination is put together from the ranks' parts.
+// Package shard spreads the vectors of an [rna.Space] over R ranks: each rank keeps 1/R of every vector's elements and
+// does its part of the work. Inner products are summed over the ranks, N numbers for a row of the Gram matrix; a
+// combination is gathered from the ranks' parts.
 //
-// All ranks make the same calls in the same order, with vectors of which each has the whole, as of weights; and all get the same
-// results and the same errors.
+// All ranks make the same calls in the same order with vectors that each holds completely, such as weights; all get the
+// same results and the same errors.
 package shard
 
 import (
@@ -15,28 +16,29 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// space is a part of a space on each rank.
+// space is one rank's part of a space.
 type space struct {
 	g     *ranks.Group
 	dim   int
 	bits  int
-	chunk int       // elements of a part; later ones may have fewer, or none
-	lo, n int       // of this rank's
+	chunk int       // elements of a part; the last parts may be shorter or empty
+	lo, n int       // the range of this rank
 	own   rna.Space // nil where n is 0
 
 	gather Gather
 }
 
-// Gather puts a vector together on the ranks' devices, without the host: each rank has a part of so many elements of it. It is false for a vector that it
-// does not do that for, on all ranks alike.
+// Gather assembles a vector on the ranks' devices without the host; each rank has a part of that many elements. It
+// returns false, on all ranks alike, for a vector that it does not support.
 type Gather func(dst rna.Sink, part int) (bool, error)
 
 var _ rna.Divided = (*space)(nil)
 
-// Largest is the number of elements of the largest part of vectors of dim elements on so many ranks.
+// Largest is the number of elements of the largest part if that many ranks share vectors of dim elements.
 func Largest(dim, ranks int) int { return (dim + ranks - 1) / ranks }
 
-// New makes a space of vectors of dim elements of so many bits, 32 or 64, over the ranks of a group. own makes the space of this rank's parts. One rank has all that own
+// New makes a space over the ranks of a group, of vectors of dim elements with 32 or 64 bits. own makes the space of
+// this rank's parts. With one rank New returns own(dim) itself. gather may be nil: then the host gathers.
 // makes, and nothing round it. gather may be nil: then the host does it.
 func New(g *ranks.Group, dim, bits int, own func(dim int) (rna.Space, error), gather Gather) (rna.Space, error) {
 	if g.Single() {
@@ -61,7 +63,7 @@ func (s *space) Dim() int       { return s.dim }
 func (s *space) Bits() int      { return s.bits }
 func (s *space) Own() rna.Space { return s.own }
 
-// vector is this rank's part of one, nil for none.
+// vector is this rank's part of one; nil for an empty part.
 type vector struct {
 	space *space
 	part  rna.Vector
@@ -103,7 +105,7 @@ func (s *space) Gather(own []float64, failed error) ([][]float64, error) {
 	return list, nil
 }
 
-// raw is the bytes of numbers.
+// raw is the numbers' memory as bytes.
 func raw[T float32 | float64](x []T) []byte {
 	if len(x) == 0 {
 		return nil
@@ -111,13 +113,13 @@ func raw[T float32 | float64](x []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// Store keeps this rank's part of src. What is wrong with an element the ranks find out together.
+// Store keeps this rank's part of src. The ranks agree on errors in the elements.
 func (s *space) Store(dst rna.Vector, src rna.Source) (float64, error) {
 	if src.Len() != s.dim {
 		return 0, fmt.Errorf("store of a vector of %d elements in a space of %d", src.Len(), s.dim)
 	}
 	var err error
-	x := []float64{0, math.Inf(-1)} // the largest, and minus the place of the first that is not finite
+	x := []float64{0, math.Inf(-1)} // the maximum, and minus the index of the first element that is not finite
 	if s.own != nil {
 		x[0], err = s.storeOwn(dst, src)
 	}
@@ -134,7 +136,7 @@ func (s *space) Store(dst rna.Vector, src rna.Source) (float64, error) {
 	return 0, s.nonFinite(src, at)
 }
 
-// nonFinite is the error of an element, whose value the rank tells that has it.
+// nonFinite is the error for an element; the rank that has it shares its value.
 func (s *space) nonFinite(src rna.Source, at int) error {
 	value := []float64{0}
 	from := at / s.chunk
@@ -175,7 +177,7 @@ func (s *space) storeOwn(dst rna.Vector, src rna.Source) (float64, error) {
 	return s.own.Store(to, s.partOf(src))
 }
 
-// max sets the elements of x to the largest of all ranks, unless one of them has failed.
+// max sets the elements of x to their maxima over the ranks, unless a rank has failed.
 func (s *space) max(x []float64, failed error) error {
 	y := append(x, 0)
 	if failed != nil {
@@ -188,7 +190,7 @@ func (s *space) max(x []float64, failed error) error {
 	return s.failed(y[len(x)], failed)
 }
 
-// failed is the error of a rank, where one has one.
+// failed is the error of a rank, if any has one.
 func (s *space) failed(some float64, err error) error {
 	if some == 0 {
 		return nil
@@ -209,7 +211,7 @@ func (s *space) MaxAbs(r rna.Residual) (float64, error) {
 	return x[0], err
 }
 
-// residual is this rank's part of one.
+// residual is this rank's part of r.
 func (s *space) residual(r rna.Residual) (part rna.Residual, err error) {
 	part.Exp = r.Exp
 	if r.X == nil {
@@ -221,12 +223,12 @@ func (s *space) residual(r rna.Residual) (part rna.Residual, err error) {
 	return part, err
 }
 
-// GramRow adds up the rows of the ranks' parts.
+// GramRow sums the ranks' partial rows.
 func (s *space) GramRow(row []float64, r rna.Residual, with []rna.Residual) error {
 	if len(row) != len(with) {
 		return fmt.Errorf("row of %d entries for %d residuals", len(row), len(with))
 	}
-	sums := make([]float64, len(row)+1) // with how many ranks have failed
+	sums := make([]float64, len(row)+1) // the last one counts the failed ranks
 	var err error
 	if s.own != nil {
 		err = s.gramRow(sums[:len(row)], r, with)

@@ -21,12 +21,12 @@ func host(bits, dim int) (rna.Space, error) {
 	return rna.NewHost64(dim, 1)
 }
 
-// over is a space over the ranks of a group.
+// over makes a space over the ranks of a group.
 func over(g *ranks.Group, bits, dim int) (rna.Space, error) {
 	return New(g, dim, bits, func(dim int) (rna.Space, error) { return host(bits, dim) }, nil)
 }
 
-// Spaces over ranks are spaces, also where some ranks have no part.
+// Spaces over ranks pass the conformance suite, even if some ranks have empty parts.
 func TestSpaces(t *testing.T) {
 	for n, bits := range map[int]int{2: 32, 3: 64, 5: 32} {
 		t.Run(fmt.Sprintf("%d ranks, %d bits", n, bits), func(t *testing.T) {
@@ -38,7 +38,8 @@ func TestSpaces(t *testing.T) {
 	}
 }
 
-// coefficients of windows over ranks are those of one process, where the Gram matrix has the digits and where it lacks them.
+// TestCoefficients compares coefficients over ranks with those of one process, for well and badly conditioned Gram
+// matrices.
 func TestCoefficients(t *testing.T) {
 	const dim, n = 10_007, 8
 	push := func(w *rna.Window) error {
@@ -58,7 +59,8 @@ func TestCoefficients(t *testing.T) {
 		return nil
 	}
 	for _, bits := range []int{32, 64} {
-		for _, opt := range []rna.Options{{Lambda: rna.Set(1e-2)}, {Lambda: rna.Set(1e-9)}, {Lambda: rna.Set(0.)}, {Tau: rna.Set(2.)}} {
+		for _, opt := range []rna.Options{{Lambda: rna.Set(1e-2)}, {Lambda: rna.Set(1e-9)}, {Lambda: rna.Set(0.)},
+			{Tau: rna.Set(2.)}} {
 			space, err := host(bits, dim)
 			if err != nil {
 				t.Fatal(err)
@@ -110,7 +112,7 @@ func TestCoefficients(t *testing.T) {
 	}
 }
 
-// What one rank alone meets all get, and the space goes on.
+// An error of one rank reaches all, and the space stays usable.
 func TestErrorsOfOneRank(t *testing.T) {
 	const dim = 1000
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
@@ -123,7 +125,7 @@ func TestErrorsOfOneRank(t *testing.T) {
 			return err
 		}
 		x := make(rna.Slice32, dim)
-		x[700] = float32(math.Inf(-1)) // of the last rank
+		x[700] = float32(math.Inf(-1)) // on the last rank
 		_, err = s.Store(v, x)
 		if bad := (*rna.NonFiniteError)(nil); !errors.As(err, &bad) || bad.Offset != 700 || !math.IsInf(bad.Value, -1) {
 			return fmt.Errorf("a number that is not finite: %v", err)

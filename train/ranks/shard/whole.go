@@ -7,10 +7,10 @@ import (
 	"onlinerna/rna"
 )
 
-// piece is how many elements of each rank's part are put together at a time.
+// piece is the number of elements of each rank's part that are gathered at a time.
 const piece = 1 << 20
 
-// Combine combines the parts of the vectors, each rank its own, and gathers the whole.
+// Combine combines the vectors' parts on each rank and gathers the whole vector.
 func (s *space) Combine(dst rna.Sink, terms []rna.Term) error {
 	if dst.Len() != s.dim {
 		return fmt.Errorf("combination of vectors of %d elements into one of %d", s.dim, dst.Len())
@@ -36,7 +36,7 @@ func (s *space) Combine(dst rna.Sink, terms []rna.Term) error {
 	return combine(s, dst, terms, func(x []float64) rna.Sink { return rna.Slice64(x) }, write)
 }
 
-// combineThere combines the parts into those of a vector of a device, which gathers them.
+// combineThere combines the parts on a device, which gathers them.
 func (s *space) combineThere(dst device.Sliced, terms []rna.Term) (bool, error) {
 	var err error
 	if s.own != nil {
@@ -49,7 +49,8 @@ func (s *space) combineThere(dst device.Sliced, terms []rna.Term) (bool, error) 
 	return done, s.g.Together(err)
 }
 
-func combine[T float32 | float64](s *space, dst rna.Sink, terms []rna.Term, sink func([]T) rna.Sink, write func([]T, int) error) error {
+func combine[T float32 | float64](s *space, dst rna.Sink, terms []rna.Term, sink func([]T) rna.Sink,
+	write func([]T, int) error) error {
 	own := make([]T, s.chunk)
 	err := s.combineOwn(sink(own[:s.n]), terms)
 	if err := s.g.Together(err); err != nil {
@@ -98,7 +99,7 @@ func (v *vector) Close() error {
 	return v.part.Close()
 }
 
-// ReadAt implements rna.Vector: the ranks tell each other their parts.
+// ReadAt implements rna.Vector: the ranks exchange their parts.
 func (v *vector) ReadAt(dst []float32, off int) error {
 	return read(v, dst, off, func(x []float32, off int) error { return v.part.ReadAt(x, off) })
 }
@@ -129,7 +130,7 @@ func read[T float32 | float64](v *vector, dst []T, off int, part func([]T, int) 
 	return nil
 }
 
-// partOf is this rank's part of what is to be stored.
+// partOf is this rank's part of a source.
 func (s *space) partOf(src rna.Source) rna.Source {
 	if v, ok := src.(*vector); ok && v.space == s {
 		return v.part
@@ -144,7 +145,7 @@ func (s *space) partOf(src rna.Source) rna.Source {
 	return p
 }
 
-// part is some elements of a vector.
+// part is a range of a vector's elements.
 type part struct {
 	rna.Source
 	lo, n int
@@ -159,7 +160,7 @@ func (p part) ReadAt(dst []float32, off int) error {
 	return p.Source.ReadAt(dst, p.lo+off)
 }
 
-// Float32s implements rna.Float32Memory, where the vector does.
+// Float32s implements rna.Float32Memory if the vector does.
 func (p part) Float32s(off, n int) []float32 {
 	if m, ok := p.Source.(rna.Float32Memory); ok && off >= 0 && n >= 0 && off <= p.n-n {
 		return m.Float32s(p.lo+off, n)
@@ -167,7 +168,7 @@ func (p part) Float32s(off, n int) []float32 {
 	return nil
 }
 
-// Float64s implements rna.Float64Memory, where the vector does.
+// Float64s implements rna.Float64Memory if the vector does.
 func (p part) Float64s(off, n int) []float64 {
 	if m, ok := p.Source.(rna.Float64Memory); ok && off >= 0 && n >= 0 && off <= p.n-n {
 		return m.Float64s(p.lo+off, n)
@@ -175,7 +176,7 @@ func (p part) Float64s(off, n int) []float64 {
 	return nil
 }
 
-// wide64 is part of a vector that can be read in float64.
+// wide64 is a part of a vector that can be read in float64.
 type wide64 struct {
 	part
 	wide rna.Source64

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	strangers = 64               // the most connections of who has not yet said that it is a rank
-	patience  = 10 * time.Second // for it to say so
+	strangers = 64               // the most connections that have not yet identified themselves as ranks
+	patience  = 10 * time.Second // the time they get for it
 )
 
 func (o *Options) patience() time.Duration {
@@ -21,14 +21,16 @@ func (o *Options) patience() time.Duration {
 	return patience
 }
 
-// door is where ranks come in. Who does not say that it is a rank is dropped, the oldest first: a rank tries again.
+// door accepts the ranks' connections. It drops connections that do not identify themselves, the oldest first: a real
+// rank tries again.
 type door struct {
 	net.Listener
 	mu    sync.Mutex
 	there []net.Conn // oldest first
 }
 
-// accept hands each connection to f, until the listener is closed. Other errors, as for want of descriptors, pass.
+// accept passes each connection to f until the listener is closed. It retries after other errors, such as too few
+// descriptors.
 func (d *door) accept(f func(net.Conn)) {
 	for {
 		c, err := d.Accept()
@@ -36,7 +38,7 @@ func (d *door) accept(f func(net.Conn)) {
 			return
 		}
 		if err != nil {
-			time.Sleep(50 * time.Millisecond) // for a rank that is greeted just now
+			time.Sleep(50 * time.Millisecond) // gives the rank being greeted time to finish
 			d.drop(0)
 			continue
 		}
@@ -48,7 +50,7 @@ func (d *door) accept(f func(net.Conn)) {
 	}
 }
 
-// drop closes the oldest connection if there are more than so many.
+// drop closes the oldest connection if there are more than most.
 func (d *door) drop(most int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +60,7 @@ func (d *door) drop(most int) {
 	}
 }
 
-// leave takes a connection off the list, and says whether it was still there.
+// leave removes a connection from the list and reports whether it was still there.
 func (d *door) leave(c net.Conn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,8 +93,9 @@ func listen(o Options) (net.Listener, error) {
 	return l, nil
 }
 
-// ownHost is the host to listen at for ranks that connect to a host: that one. A name that means the loopback device
-// here, as a host's own name does on Debian, means another address on other machines, so it is all of the host's.
+// ownHost is the host to listen at for ranks that connect to host: normally host itself. A name that resolves to the
+// loopback device here, as a host's own name does on Debian, resolves to another address on other machines; then it
+// listens on all addresses.
 func ownHost(host string, lookup func(string) ([]string, error)) string {
 	if host == "localhost" || net.ParseIP(host) != nil {
 		return host

@@ -1,5 +1,5 @@
-// Package sockets moves small values between ranks over sockets, by way of rank 0's process: what ranks decide together, where what is large goes
-// another way, as gradients between GPUs do. It starts ranks that have nothing else in common.
+// Package sockets moves small values between ranks through rank 0's process: the ranks' joint decisions, when large
+// data takes another way, such as gradients between GPUs. Ranks need nothing else in common to start.
 package sockets
 
 import (
@@ -18,19 +18,19 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Options say where ranks meet.
+// Options configure the meeting of the ranks.
 type Options struct {
 	Network, Address string // "unix" and a file, or "tcp" and host:port; rank 0 listens there
 	Rank, Size       int
-	Listen           string        // the host at which rank 0 listens with tcp, "" for that of Address
-	Key              string        // a secret of the job: who does not know it is no rank. "": who connects may be one
-	Job              string        // that the ranks have in common, and those of other jobs don't; no secret
+	Listen           string        // the host where rank 0 listens with tcp, "" for that of Address
+	Key              string        // the job's secret: ranks must prove that they know it; "" accepts every connection
+	Job              string        // identifies the job among others; no secret
 	Name             string        // of the engine
-	Timeout          time.Duration // for all to come
-	Patience         time.Duration // for who connects to say who it is, 0 for 10 s
+	Timeout          time.Duration // for all ranks to connect
+	Patience         time.Duration // time for a connection to identify itself; 0 means 10 s
 
-	// Lost is called, by a goroutine of the engine, when a rank has ended without a word, or has ended all: there is nothing left to do but to end this
-	// process, too, as nil does, with status 1. quiet says that another rank has said, or will say, why.
+	// Lost is called by a goroutine of the engine when a rank has ended unexpectedly or has aborted all. It must end this
+	// process; nil exits with status 1. quiet means that another rank reports the reason.
 	Lost func(err error, quiet bool)
 }
 
@@ -38,8 +38,8 @@ type Options struct {
 type engine struct {
 	o       Options
 	conn    net.Conn
-	order   sync.Mutex // of writing: requests are sent in the order of the list
-	mu      sync.Mutex // of the list and of failed
+	order   sync.Mutex // for writing: requests are sent in the order of the list
+	mu      sync.Mutex // guards the list and failed
 	list    []*request
 	failed  error
 	missing chan []int
@@ -47,7 +47,7 @@ type engine struct {
 
 var _ ranks.Engine = (*engine)(nil)
 
-// request is an operation under way.
+// request is a running operation.
 type request struct {
 	kind kind
 	to   []byte
@@ -55,7 +55,7 @@ type request struct {
 	done chan struct{}
 }
 
-// Open has the ranks meet. It returns once all have come, or at the end of the time.
+// Open connects the ranks. It returns once all have connected, or at the timeout.
 func Open(o Options) (ranks.Engine, error) { return open(o, listen) }
 
 func open(o Options, listen func(Options) (net.Listener, error)) (ranks.Engine, error) {
@@ -85,7 +85,7 @@ func open(o Options, listen func(Options) (net.Listener, error)) (ranks.Engine, 
 	var r *bufio.Reader
 	for {
 		e.conn, err = dial(o, at, until)
-		if h != nil { // rank 0 waits at its own door first: it may be shut soon
+		if h != nil { // rank 0 waits for its own listener first, which may close soon
 			go h.meet(o, until)
 			h = nil
 		}
@@ -93,7 +93,7 @@ func open(o Options, listen func(Options) (net.Listener, error)) (ranks.Engine, 
 			return nil, err
 		}
 		r = bufio.NewReaderSize(e.conn, 1<<16)
-		e.conn.SetReadDeadline(until.Add(time.Second)) // rank 0 says first why
+		e.conn.SetReadDeadline(until.Add(time.Second)) // rank 0 reports the reason first
 		if err = introduce(e.conn, r, &o, host); !errors.Is(err, errTurnedAway) || time.Until(until) < 100*time.Millisecond {
 			break
 		}
@@ -121,7 +121,7 @@ func open(o Options, listen func(Options) (net.Listener, error)) (ranks.Engine, 
 	return e, nil
 }
 
-// dial tries until rank 0 is there.
+// dial retries until rank 0 listens.
 func dial(o Options, at string, until time.Time) (net.Conn, error) {
 	for {
 		c, err := net.DialTimeout(o.Network, at, max(time.Until(until), time.Millisecond))
@@ -135,7 +135,7 @@ func dial(o Options, at string, until time.Time) (net.Conn, error) {
 	}
 }
 
-// receive takes what comes from the hub.
+// receive reads frames from the hub.
 func (e *engine) receive(r *bufio.Reader) {
 	for {
 		h, err := readHead(r)
@@ -161,7 +161,7 @@ func (e *engine) receive(r *bufio.Reader) {
 			return
 		case f.kind == lost:
 			first := 0
-			if f.n == 0 { // which has ended
+			if f.n == 0 { // rank f.n has ended
 				first = 1
 			}
 			e.fail(errors.New(text.Printable(string(f.data))), e.o.Rank != first)
@@ -184,10 +184,10 @@ func (e *engine) receive(r *bufio.Reader) {
 	}
 }
 
-// errUnasked is of a peer that does not keep to the protocol.
+// errUnasked is the error of a peer that breaks the protocol.
 var errUnasked = errors.New("nothing asked for it")
 
-// result reads the result of the first request into its place. Another one than that is an error of the hub.
+// result reads the result of the first request into its destination. Any other result is an error of the hub.
 func (e *engine) result(h head, r io.Reader) error {
 	e.mu.Lock()
 	if len(e.list) == 0 {
@@ -210,7 +210,7 @@ func (e *engine) result(h head, r io.Reader) error {
 	return nil
 }
 
-// fail ends the requests, and tells the caller.
+// fail ends the requests and calls Lost.
 func (e *engine) fail(err error, quiet bool) {
 	e.mu.Lock()
 	e.failed = err
@@ -223,7 +223,7 @@ func (e *engine) fail(err error, quiet bool) {
 	e.o.Lost(err, quiet)
 }
 
-// send starts an operation whose result goes to a slice.
+// send starts an operation whose result goes to the slice to.
 func (e *engine) send(f frame, to []byte) ranks.Request {
 	q := &request{kind: f.kind, to: to, done: make(chan struct{})}
 	e.order.Lock()
@@ -239,7 +239,7 @@ func (e *engine) send(f frame, to []byte) ranks.Request {
 		close(q.done)
 		return q
 	}
-	write(e.conn, f) // receive notices what fails
+	write(e.conn, f) // receive notices a failure
 	return q
 }
 
@@ -282,7 +282,7 @@ func (e *engine) Reduce64(x []float64, op ranks.Op) ranks.Request {
 func (e *engine) Broadcast(b []byte, from int) ranks.Request {
 	f := frame{kind: spread, n: uint32(from), data: b}
 	if e.o.Rank != from {
-		f.data = binary.LittleEndian.AppendUint64(nil, uint64(len(b))) // the size that the hub is to expect
+		f.data = binary.LittleEndian.AppendUint64(nil, uint64(len(b))) // the size for the hub to expect
 	}
 	return e.send(f, b)
 }
@@ -295,7 +295,7 @@ func (e *engine) Gather(all, own []byte) ranks.Request {
 // Missing implements ranks.Engine.
 func (e *engine) Missing(grace time.Duration) []int {
 	select {
-	case <-e.missing: // an answer that came too late
+	case <-e.missing: // drops an answer that came too late
 	default:
 	}
 	e.order.Lock()
@@ -308,7 +308,7 @@ func (e *engine) Missing(grace time.Duration) []int {
 	case list := <-e.missing:
 		return list
 	case <-time.After(grace + 5*time.Second):
-		return []int{0} // its process does not answer
+		return []int{0} // rank 0's process does not answer
 	}
 }
 
@@ -317,7 +317,7 @@ func (e *engine) Abort() {
 	e.order.Lock()
 	write(e.conn, frame{kind: abort})
 	e.order.Unlock()
-	time.Sleep(200 * time.Millisecond) // for rank 0's process to pass it on, where it is this one
+	time.Sleep(200 * time.Millisecond) // time for the hub to forward it, if this is rank 0's process
 	os.Exit(1)
 }
 

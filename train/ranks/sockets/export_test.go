@@ -8,10 +8,10 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Hang closes a rank's socket as the end of its process does.
+// Hang closes a rank's socket as its process's end would.
 func (e *engine) Hang() error { return e.conn.Close() }
 
-// Come is a rank whose process ends as soon as it has said that it is there.
+// Come is a rank whose process ends right after its greeting.
 func Come(o Options) error {
 	c, err := Greet(o)
 	if c != nil {
@@ -20,7 +20,7 @@ func Come(o Options) error {
 	return err
 }
 
-// Greet is the connection of a rank that is let in.
+// Greet returns the connection of an admitted rank.
 func Greet(o Options) (net.Conn, error) {
 	c, err := dial(o, o.Address, time.Now().Add(o.Timeout))
 	if err != nil {
@@ -29,12 +29,12 @@ func Greet(o Options) (net.Conn, error) {
 	return c, introduce(c, c, &o, "gone\x1b[31m")
 }
 
-// OpenWith is Open with a listener of the test's.
+// OpenWith is Open with a listener of the test.
 func OpenWith(o Options, listen func() (net.Listener, error)) (ranks.Engine, error) {
 	return open(o, func(Options) (net.Listener, error) { return listen() })
 }
 
-// Send writes a frame whose header announces a size.
+// Send writes a frame whose header announces size bytes.
 func Send(c net.Conn, k uint8, size uint64, data ...byte) error {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(k)|magic<<8)
 	b = binary.LittleEndian.AppendUint32(b, 0)
@@ -43,7 +43,7 @@ func Send(c net.Conn, k uint8, size uint64, data ...byte) error {
 	return err
 }
 
-// Kinds of frames, and the function that chooses the host to listen at.
+// Kinds of frames, and the function that chooses the host to listen on.
 const (
 	Hello = uint8(hello)
 	Sum64 = uint8(sum64)
@@ -54,7 +54,7 @@ var (
 	Listen  = listen
 )
 
-// Admit lets a rank in as rank 0's process does, and says that all are there.
+// Admit admits a rank as rank 0's process does and reports that all are there.
 func Admit(l net.Listener, o Options) (net.Conn, error) {
 	c, err := l.Accept()
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// kind is what a frame is for.
+// kind is a frame's purpose.
 type kind uint8
 
 const (
-	hello     kind = iota + 1 // a rank's greeting; back from rank 0's process once all are there
-	refuse                    // of a rank: why
-	sum32                     // operations, and their results
+	hello     kind = iota + 1 // a rank's greeting; the reply once all ranks are there
+	refuse                    // refuses a rank, with the reason
+	sum32                     // operations and their results
 	max32                     //
 	sum64                     //
 	max64                     //
 	spread                    // a broadcast
 	gather                    //
 	bye                       // the end
-	waiting                   // a rank waits in vain; back: those that don't
+	waiting                   // a rank waits in vain; the reply lists the ranks that don't wait
 	abort                     // all are to end
-	lost                      // a rank has ended, or none, and the ranks disagree
-	challenge                 // rank 0's process to who has connected: a nonce to prove the key with
-	admit                     // the same to a rank that has proved it, with a proof of its own
+	lost                      // a rank has ended, or the ranks disagree
+	challenge                 // rank 0's process to a new connection: a nonce for the proof of the key
+	admit                     // the same to a rank that has proved it, with rank 0's own proof
 )
 
 func (k kind) String() string {
@@ -37,30 +37,30 @@ func (k kind) String() string {
 		"maximum in float64", "broadcast", "gather", "end", "wait", "abort", "loss", "challenge", "admission"}[k]
 }
 
-// operation says whether a kind is one in which all ranks take part.
+// operation reports whether all ranks take part in a kind.
 func (k kind) operation() bool { return k >= sum32 && k <= bye }
 
 // head is a frame's header.
 type head struct {
 	kind kind
-	n    uint32 // of a broadcast: the rank it comes from; else of the sender's choice
+	n    uint32 // the source rank of a broadcast; otherwise chosen by the sender
 	size uint64 // of the data
 }
 
-// frame is what goes over a socket: a header of 16 bytes and data.
+// frame is a message on the socket: a header of 16 bytes and data.
 type frame struct {
 	kind kind
 	n    uint32
 	data []byte
 }
 
-// magic tells ranks from what else may connect, and one version of this protocol from others.
+// magic distinguishes ranks from other programs, and this version of the protocol from others.
 const magic = 0x616e72
 
 const (
-	short  = 1 << 12 // the most bytes of a frame that is no operation
-	ahead  = 1 << 30 // the most bytes of a rank's operations that rank 0 has not begun
-	growth = 1 << 20 // the memory that data take whose size only their sender knows, before they come
+	short  = 1 << 12 // the most bytes of a frame that is not an operation
+	ahead  = 1 << 30 // the most bytes of a rank's operations that rank 0 has not started
+	growth = 1 << 20 // the most memory allocated ahead for data whose size only the sender claims
 )
 
 var errNoRank = errors.New("what came is of no rank of this program")
@@ -88,7 +88,7 @@ func readHead(r io.Reader) (head, error) {
 	return h, nil
 }
 
-// body reads the data of a frame, of which there may be so many bytes.
+// body reads a frame's data of at most most bytes.
 func (h head) body(r io.Reader, most uint64) (frame, error) {
 	f := frame{kind: h.kind, n: h.n}
 	if h.size > most {
@@ -105,7 +105,7 @@ func (h head) body(r io.Reader, most uint64) (frame, error) {
 	return f, nil
 }
 
-// readShort reads a frame that is no operation.
+// readShort reads a frame that is not an operation.
 func readShort(r io.Reader) (frame, error) {
 	h, err := readHead(r)
 	if err != nil {
@@ -114,7 +114,7 @@ func readShort(r io.Reader) (frame, error) {
 	return h.body(r, short)
 }
 
-// raw is the bytes of numbers.
+// raw is the numbers' memory as bytes.
 func raw[T float32 | float64](x []T) []byte {
 	if len(x) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func raw[T float32 | float64](x []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
 }
 
-// numbers is bytes as numbers: those of a frame, which are aligned.
+// numbers is the aligned bytes of a frame as numbers.
 func numbers[T float32 | float64](b []byte) []T {
 	var one T
 	if len(b) == 0 {
@@ -131,7 +131,7 @@ func numbers[T float32 | float64](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(one)))
 }
 
-// combine adds b to a, or takes the larger elements. What is no number stays none.
+// combine adds b to a, or takes the larger elements. NaN stays NaN.
 func combine[T float32 | float64](a, b []byte, op ranks.Op) {
 	x, y := numbers[T](a), numbers[T](b)
 	for i, v := range y {

@@ -14,14 +14,15 @@ import (
 	"onlinerna/internal/text"
 )
 
-// greeting is what a rank says first.
+// greeting is a rank's first message.
 type greeting struct {
 	Rank, Size   int
 	Host         string
 	Nonce, Proof []byte
 }
 
-// proof shows that its maker, "rank" or "hub", knows the key. It is good for one connection: both sides give a nonce.
+// proof shows that its maker, "rank" or "hub", knows the key. It is valid for one connection: both sides contribute a
+// nonce.
 func (o *Options) proof(maker string, nonce []byte, g greeting) []byte {
 	m := hmac.New(sha256.New, []byte(o.Key))
 	fmt.Fprintf(m, "%s %q %x %x %d %d %q", maker, o.Job, nonce, g.Nonce, g.Rank, g.Size, g.Host)
@@ -34,10 +35,10 @@ func newNonce() []byte {
 	return b
 }
 
-// errTurnedAway says that rank 0 has closed the connection of a rank that it does not know yet: the rank may try again.
+// errTurnedAway means that rank 0 closed the connection before identifying this rank, which may try again.
 var errTurnedAway = errors.New("rank 0 closed the connection, or takes this rank for one of another job")
 
-// introduce says to rank 0's process who this rank is, and has it prove that it belongs to the job.
+// introduce sends rank 0's process this rank's number and proof, and checks rank 0's proof.
 func introduce(c net.Conn, r io.Reader, o *Options, host string) error {
 	f, err := readShort(r)
 	if err != nil {
@@ -72,7 +73,8 @@ func introduce(c net.Conn, r io.Reader, o *Options, host string) error {
 	return nil
 }
 
-// greet hears who has connected. It closes the connection of who does not say so in time, or does not know the key.
+// greet identifies a new connection. It closes the connection if that takes too long or if the other side does not know
+// the key.
 func (d *door) greet(c net.Conn, o *Options, until time.Time) (greeting, bool) {
 	if patient := time.Now().Add(o.patience()); patient.Before(until) {
 		until = patient
@@ -91,7 +93,8 @@ func (d *door) greet(c net.Conn, o *Options, until time.Time) (greeting, bool) {
 		return g, false
 	}
 	if !hmac.Equal(g.Proof, o.proof("rank", nonce, g)) {
-		say(c, frame{kind: refuse, data: fmt.Appendf(nil, "rank %d has another key than rank 0, or is of another job", g.Rank)})
+		say(c, frame{kind: refuse, data: fmt.Appendf(nil, "rank %d has another key than rank 0, or is of another job",
+			g.Rank)})
 		c.Close()
 		return g, false
 	}
@@ -104,7 +107,7 @@ func (d *door) greet(c net.Conn, o *Options, until time.Time) (greeting, bool) {
 	return g, true
 }
 
-// say writes a frame to who may not read it.
+// say writes a frame to a peer that may not read it.
 func say(c net.Conn, f frame) error {
 	c.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	err := write(c, f)

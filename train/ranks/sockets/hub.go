@@ -16,22 +16,22 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// hub is in rank 0's process: the ranks, this one too, send it what they have, and get back what comes of it.
+// hub runs in rank 0's process: all ranks, including rank 0, send it their parts and receive the results.
 type hub struct {
 	*door
 	peers   []*peer
 	mu      sync.Mutex
-	over    bool   // it ends as it should, or has said why it does not
-	why     string // there will be nothing
+	over    bool   // it ends normally, or has reported the error
+	why     string // why the meeting was refused
 	waiters []int
 	plan    plan
 }
 
-// peer is a rank as the hub sees it.
+// peer is the hub's view of a rank.
 type peer struct {
 	net.Conn
 	name  string
-	mu    sync.Mutex // of writing
+	mu    sync.Mutex // for writing
 	queue chan frame // operations
 }
 
@@ -66,7 +66,7 @@ func (h *hub) meet(o Options, until time.Time) {
 			c.Close()
 		}
 	})
-	refused := "" // without a key anybody may say that it is a rank: it ends nobody else
+	refused := "" // without a key anybody can claim to be a rank, so a false claim must not end the others
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
 	for here := 0; here < o.Size; {
@@ -107,14 +107,14 @@ func (h *hub) meet(o Options, until time.Time) {
 	}
 	h.Close()
 	h.plan.start(o.Size)
-	h.sendAll(frame{kind: hello}, -1) // before anything else, as that one has ended already
+	h.sendAll(frame{kind: hello}, -1) // before any other frame, such as the news that a rank has ended
 	for k, p := range h.peers {
 		go h.listen(k, p)
 	}
 	h.serve()
 }
 
-// refuse tells the ranks that are there, and those that are at the door, why there will be nothing, and ends.
+// refuse tells the connected ranks, and those being greeted, the reason, and ends.
 func (h *hub) refuse(why string) {
 	h.why = why
 	for _, p := range h.peers {
@@ -125,7 +125,7 @@ func (h *hub) refuse(why string) {
 	h.Close()
 }
 
-// listen takes what a rank sends.
+// listen reads a rank's frames.
 func (h *hub) listen(k int, p *peer) {
 	err := h.hear(k, p, bufio.NewReaderSize(p.Conn, 1<<16))
 	why := fmt.Appendf(nil, "rank %d on %s has ended", k, p.name)
@@ -171,7 +171,7 @@ func (h *hub) hear(k int, p *peer, r io.Reader) error {
 	}
 }
 
-// tell tells all ranks but one, once, how it ends.
+// tell tells all ranks but one, once, how the run ends.
 func (h *hub) tell(f frame, but int) {
 	h.mu.Lock()
 	over := h.over
@@ -184,7 +184,8 @@ func (h *hub) tell(f frame, but int) {
 	h.sendAll(f, but)
 }
 
-// sendAll sends a frame to all ranks but one, to rank 0 last: it may end then, and with it the hub. That one of them has ended is noticed by listen.
+// sendAll sends a frame to all ranks but one, to rank 0 last: rank 0 may then exit, and with it the hub. listen notices
+// ranks that have ended.
 func (h *hub) sendAll(f frame, but int) {
 	var others sync.WaitGroup
 	for k, p := range h.peers[1:] {
@@ -198,7 +199,7 @@ func (h *hub) sendAll(f frame, but int) {
 	}
 }
 
-// wait notes that a rank waits in vain. After the first one's grace those that do so are told who does not.
+// wait records that a rank waits in vain. After the first rank's grace all waiting ranks learn which ranks do not wait.
 func (h *hub) wait(k int, grace time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +227,7 @@ func (h *hub) wait(k int, grace time.Duration) {
 	})
 }
 
-// serve does the operations, in turn, until the end.
+// serve does the operations in order until the end.
 func (h *hub) serve() {
 	parts := make([]frame, len(h.peers))
 	for {
@@ -252,12 +253,13 @@ func (h *hub) serve() {
 	}
 }
 
-// do is what comes of the ranks' parts.
+// do combines the ranks' parts.
 func do(parts []frame) (frame, error) {
 	first := parts[0]
 	for k, f := range parts[1:] {
 		if f.kind != first.kind || f.n != first.n || first.kind != spread && len(f.data) != len(first.data) {
-			return frame{}, disagree(head{first.kind, first.n, uint64(len(first.data))}, k+1, head{f.kind, f.n, uint64(len(f.data))})
+			return frame{}, disagree(head{first.kind, first.n, uint64(len(first.data))}, k+1,
+				head{f.kind, f.n, uint64(len(f.data))})
 		}
 	}
 	switch first.kind {
@@ -281,7 +283,8 @@ func do(parts []frame) (frame, error) {
 		root := parts[first.n]
 		for k, f := range parts {
 			if k != int(first.n) && (len(f.data) != 8 || binary.LittleEndian.Uint64(f.data) != uint64(len(root.data))) {
-				return frame{}, fmt.Errorf("the ranks disagree about a broadcast: rank %d sends %d bytes, rank %d wants others", first.n, len(root.data), k)
+				return frame{}, fmt.Errorf("the ranks disagree about a broadcast: rank %d sends %d bytes, rank %d wants others",
+					first.n, len(root.data), k)
 			}
 		}
 		return root, nil

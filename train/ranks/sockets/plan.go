@@ -7,30 +7,31 @@ import (
 	"sync"
 )
 
-// plan knows the operations that rank 0 has begun, which bound the frames of the others, and how far these are ahead.
+// plan holds the operations that rank 0 has started, which bound the frames of the others, and each rank's progress.
 type plan struct {
 	mu    sync.Mutex
 	more  sync.Cond
-	begun []head // by rank 0, and not yet done by all; of a broadcast the size is that of its root
+	begun []head // by rank 0, not yet done by all; a broadcast has the size of its root
 	first int    // number of the first of them
 	ranks []progress
 	over  bool
 }
 
-// progress is how far a rank has come.
+// progress is one rank's progress.
 type progress struct {
 	next  int      // number of its next operation
-	early []uint64 // sizes of its frames for operations that rank 0 has not begun
+	early []uint64 // sizes of its frames for operations that rank 0 has not started
 	bytes uint64   // their sum
 }
 
-// disagreement says that two ranks are at operations that do not fit.
+// disagreement means that two ranks run different operations.
 type disagreement string
 
 func (d disagreement) Error() string { return "the ranks disagree about what is next: " + string(d) }
 
 func disagree(first head, k int, h head) error {
-	return disagreement(fmt.Sprintf("rank 0 is at a %v of %d bytes, rank %d at a %v of %d", first.kind, first.size, k, h.kind, h.size))
+	return disagreement(fmt.Sprintf("rank 0 is at a %v of %d bytes, rank %d at a %v of %d", first.kind, first.size, k,
+		h.kind, h.size))
 }
 
 func (p *plan) start(ranks int) {
@@ -38,8 +39,8 @@ func (p *plan) start(ranks int) {
 	p.ranks = make([]progress, ranks)
 }
 
-// allow waits until the data of a rank's next operation may be read. It is an error if they do not fit rank 0's, or fit
-// no operation.
+// allow waits until the data of a rank's next operation may be read. It returns an error if they do not match rank 0's
+// operation, or no operation at all.
 func (p *plan) allow(k int, h head) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +48,7 @@ func (p *plan) allow(k int, h head) error {
 		return fmt.Errorf("a %v of %d bytes: %w", h.kind, h.size, errUnasked)
 	}
 	r := &p.ranks[k]
-	if k == 0 { // this process itself
+	if k == 0 { // this process
 		return nil
 	}
 	for !p.over && r.next >= p.first+len(p.begun) {
@@ -70,7 +71,7 @@ func (p *plan) allow(k int, h head) error {
 	return nil
 }
 
-// begin notes an operation of rank 0.
+// begin records an operation of rank 0.
 func (p *plan) begin(f frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +89,7 @@ func (p *plan) begin(f frame) {
 	p.more.Broadcast()
 }
 
-// done notes that all have taken part in the first operation.
+// done removes the first operation after all ranks have taken part.
 func (p *plan) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +97,7 @@ func (p *plan) done() {
 	p.first++
 }
 
-// end lets those go that wait.
+// end releases the waiting goroutines.
 func (p *plan) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,20 +15,22 @@ import (
 	"onlinerna/train/ranks/sockets"
 )
 
-// meet has ranks, goroutines of this process, meet and call f. It returns what each returned, and what each was told to have been lost.
+// meet connects n ranks, goroutines of this process, and calls f on each. It returns each rank's error and each rank's
+// news of lost ranks.
 func meet(n int, change func(k int, o *sockets.Options), f func(k int, e ranks.Engine) error) (errs, lost []error) {
 	errs, lost = make([]error, n), make([]error, n)
 	var all sync.WaitGroup
 	for k := range n {
 		all.Go(func() {
 			told := make(chan bool)
-			o := sockets.Options{Rank: k, Size: n, Key: "job", Name: "sockets", Timeout: 10 * time.Second, Lost: func(err error, quiet bool) {
-				lost[k] = err
-				if !quiet {
-					lost[k] = fmt.Errorf("said: %w", err)
-				}
-				close(told)
-			}}
+			o := sockets.Options{Rank: k, Size: n, Key: "job", Name: "sockets", Timeout: 10 * time.Second,
+				Lost: func(err error, quiet bool) {
+					lost[k] = err
+					if !quiet {
+						lost[k] = fmt.Errorf("said: %w", err)
+					}
+					close(told)
+				}}
 			change(k, &o)
 			e, err := sockets.Open(o)
 			if err == nil {
@@ -43,10 +45,10 @@ func meet(n int, change func(k int, o *sockets.Options), f func(k int, e ranks.E
 	return errs, lost
 }
 
-// errAwait says that a rank waits to be told of a loss.
+// errAwait means that a rank waits for the news of a loss.
 var errAwait = errors.New("lost")
 
-// file is a socket in a folder of the test.
+// file uses a socket in a folder of the test.
 func file(t *testing.T) func(int, *sockets.Options) {
 	at := filepath.Join(t.TempDir(), "ranks")
 	return func(_ int, o *sockets.Options) { o.Network, o.Address = "unix", at }
@@ -82,7 +84,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// A rank whose socket closes has ended: the others are told, one of them to say so.
+// A rank whose socket closes has ended: the others learn it, and one of them reports it.
 func TestLost(t *testing.T) {
 	for gone := range 3 {
 		end := make(chan bool)
@@ -117,11 +119,12 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A rank that ends as soon as it has come is lost after all have met: the first sum fails, and says so.
+// A rank that ends right after its greeting is lost after all have met: the first sum fails and reports it.
 func TestLostAtOnce(t *testing.T) {
 	for range 50 {
 		where, lost := file(t), make(chan error, 1)
-		o := sockets.Options{Size: 2, Key: "job", Name: "sockets", Timeout: 10 * time.Second, Lost: func(err error, _ bool) { lost <- err }}
+		o := sockets.Options{Size: 2, Key: "job", Name: "sockets", Timeout: 10 * time.Second,
+			Lost: func(err error, _ bool) { lost <- err }}
 		where(0, &o)
 		gone := make(chan error)
 		go func() {
@@ -133,14 +136,15 @@ func TestLostAtOnce(t *testing.T) {
 		if err := errors.Join(err, <-gone); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Reduce64([]float64{1}, ranks.Sum).Wait(10 * time.Second); err == nil || err.Error() != `rank 1 on gone\x1b[31m has ended` {
+		if err := e.Reduce64([]float64{1}, ranks.Sum).Wait(10 * time.Second); err == nil ||
+			err.Error() != `rank 1 on gone\x1b[31m has ended` {
 			t.Fatalf("a rank that has ended at once: %v", err)
 		}
 		<-lost
 	}
 }
 
-// Ranks that wait in vain learn who does not.
+// Ranks that wait in vain learn which ranks do not.
 func TestMissing(t *testing.T) {
 	over := make(chan bool)
 	var done sync.WaitGroup
@@ -165,24 +169,29 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Ranks that don't belong together say so.
+// Ranks of different jobs get an error.
 func TestBadMeetings(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(k int, o *sockets.Options)
 		want   string
-		all    bool // hear it
+		all    bool // all ranks get the error
 	}{
 		{"another size", func(k int, o *sockets.Options) { o.Size += k }, "is one of 3, rank 0 of 2", true},
 		{"a rank beyond", func(k int, o *sockets.Options) { o.Rank = 2 * k }, "there are 2", true},
-		{"a rank too few", func(k int, o *sockets.Options) { o.Size = 3; o.Timeout = 300 * time.Millisecond }, "missing: rank 2", true},
-		{"another job", func(k int, o *sockets.Options) { o.Key = fmt.Sprint(k); o.Timeout = 300 * time.Millisecond }, "missing: rank 1", false},
-		{"no rank 0", func(k int, o *sockets.Options) { o.Rank++; o.Timeout = 300 * time.Millisecond }, "rank 0 is not at", true},
+		{"a rank too few", func(k int, o *sockets.Options) { o.Size = 3; o.Timeout = 300 * time.Millisecond },
+			"missing: rank 2", true},
+		{"another job", func(k int, o *sockets.Options) { o.Key = fmt.Sprint(k); o.Timeout = 300 * time.Millisecond },
+			"missing: rank 1", false},
+		{"no rank 0", func(k int, o *sockets.Options) { o.Rank++; o.Timeout = 300 * time.Millisecond },
+			"rank 0 is not at", true},
 	} {
 		where := file(t)
 		from := time.Now()
-		errs, _ := meet(2, func(k int, o *sockets.Options) { where(k, o); c.change(k, o) }, func(int, ranks.Engine) error { return nil })
-		if errs[0] == nil || errs[1] == nil || !strings.Contains(errors.Join(errs...).Error(), c.want) || time.Since(from) > 5*time.Second {
+		errs, _ := meet(2, func(k int, o *sockets.Options) { where(k, o); c.change(k, o) },
+			func(int, ranks.Engine) error { return nil })
+		if errs[0] == nil || errs[1] == nil || !strings.Contains(errors.Join(errs...).Error(), c.want) ||
+			time.Since(from) > 5*time.Second {
 			t.Errorf("%s: %v, want %q", c.name, errs, c.want)
 		}
 		for _, err := range errs {
@@ -192,17 +201,22 @@ func TestBadMeetings(t *testing.T) {
 		}
 	}
 	where := file(t)
-	errs, _ := meet(2, func(k int, o *sockets.Options) { where(k, o); o.Rank = 0; o.Timeout = 300 * time.Millisecond }, func(int, ranks.Engine) error { return nil })
+	errs, _ := meet(2, func(k int, o *sockets.Options) {
+		where(k, o)
+		o.Rank = 0
+		o.Timeout = 300 * time.Millisecond
+	}, func(int, ranks.Engine) error { return nil })
 	if !strings.Contains(errors.Join(errs...).Error(), "is there another rank 0") {
 		t.Errorf("two masters: %v", errs)
 	}
 }
 
-// Ranks that do different things are told so.
+// Ranks with different operations get an error.
 func TestDisagreement(t *testing.T) {
 	errs, lost := meet(2, file(t), func(k int, e ranks.Engine) error {
 		err := e.Reduce64(make([]float64, 1+k), ranks.Sum).Wait(10 * time.Second)
-		if err == nil || !strings.Contains(err.Error(), "the ranks disagree about what is next: rank 0 is at a sum in float64 of 8 bytes, rank 1 at a sum in float64 of 16") {
+		if err == nil || !strings.Contains(err.Error(), "the ranks disagree about what is next: "+
+			"rank 0 is at a sum in float64 of 8 bytes, rank 1 at a sum in float64 of 16") {
 			return fmt.Errorf("sums of other lengths: %w", err)
 		}
 		return errAwait

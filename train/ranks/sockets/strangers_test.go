@@ -13,15 +13,16 @@ import (
 	"onlinerna/train/ranks/sockets"
 )
 
-// pair are options of two ranks that meet by tcp.
+// pair makes the options of two ranks that meet over tcp.
 func pair(t *testing.T) (o sockets.Options, l net.Listener) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sockets.Options{Network: "tcp", Address: l.Addr().String(), Size: 2, Key: "secret", Name: "sockets", Timeout: 10 * time.Second,
-		Lost: func(error, bool) {}}, l
+	return sockets.Options{Network: "tcp", Address: l.Addr().String(), Size: 2, Key: "secret", Name: "sockets",
+		Timeout: 10 * time.Second,
+		Lost:    func(error, bool) {}}, l
 }
 
 // first opens rank 0 with a listener.
@@ -35,7 +36,7 @@ func first(o sockets.Options, l net.Listener) (chan ranks.Engine, chan error) {
 	return engine, failed
 }
 
-// second opens rank 1 and has both add up 1.
+// second opens rank 1, and both sum 1.
 func second(t *testing.T, o sockets.Options, engine chan ranks.Engine, failed chan error) {
 	t.Helper()
 	o.Rank = 1
@@ -55,7 +56,7 @@ func second(t *testing.T, o sockets.Options, engine chan ranks.Engine, failed ch
 	}
 }
 
-// Who connects and says nothing, or too slowly, keeps no rank out.
+// Silent or slow connections keep no rank out.
 func TestIdleStrangers(t *testing.T) {
 	o, l := pair(t)
 	o.Patience = 300 * time.Millisecond
@@ -70,7 +71,7 @@ func TestIdleStrangers(t *testing.T) {
 		}
 		return all
 	}
-	idle(200) // before rank 0 itself
+	idle(200) // before rank 0 itself connects
 	engine, failed := first(o, l)
 	all := idle(1)
 	all[0].SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -85,7 +86,7 @@ func TestIdleStrangers(t *testing.T) {
 	second(t, o, engine, failed)
 }
 
-// A listener that fails now and then, as for want of descriptors, goes on.
+// scarce is a listener that sometimes fails, as with too few descriptors, and recovers.
 type scarce struct {
 	net.Listener
 	fail int
@@ -104,7 +105,7 @@ func TestScarceDescriptors(t *testing.T) {
 	second(t, o, engine, failed)
 }
 
-// False greetings are refused and end no job that has a key.
+// False greetings are refused and do not end a job that has a key.
 func TestFalseGreetings(t *testing.T) {
 	o, l := pair(t)
 	engine, failed := first(o, l)
@@ -117,7 +118,8 @@ func TestFalseGreetings(t *testing.T) {
 		false := o
 		false.Rank = 1
 		change(&false)
-		if err := sockets.Come(false); err == nil || !strings.Contains(err.Error(), "has another key than rank 0, or is of another job") {
+		if err := sockets.Come(false); err == nil ||
+			!strings.Contains(err.Error(), "has another key than rank 0, or is of another job") {
 			t.Errorf("a false greeting: %v", err)
 		}
 	}
@@ -126,11 +128,11 @@ func TestFalseGreetings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	sockets.Send(c, sockets.Hello, 64<<30) // no memory is taken for it
+	sockets.Send(c, sockets.Hello, 64<<30) // allocates no memory for it
 	second(t, o, engine, failed)
 }
 
-// Without a key who connects with another size is refused, and the rank still comes in.
+// Without a key, a connection with another size is refused, and the real rank still connects.
 func TestNoKey(t *testing.T) {
 	o, l := pair(t)
 	o.Key = ""
@@ -145,7 +147,7 @@ func TestNoKey(t *testing.T) {
 	second(t, o, engine, failed)
 }
 
-// A rank does not follow who does not know the key.
+// A rank does not follow a rank 0 without the key.
 func TestFalseMaster(t *testing.T) {
 	o, l := pair(t)
 	master := o
@@ -159,7 +161,7 @@ func TestFalseMaster(t *testing.T) {
 	go func() { <-engine; <-failed }()
 }
 
-// An operation is no larger than rank 0's, and the announced size alone takes no memory.
+// An operation is no larger than rank 0's, and a claimed size alone allocates no memory.
 func TestFramesOfRanks(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind uint8
@@ -168,8 +170,9 @@ func TestFramesOfRanks(t *testing.T) {
 		sum  bool // rank 0 is at a sum of one number
 	}{
 		"an unasked greeting": {sockets.Hello, 0, "nothing asked for it", false},
-		"a long sum":          {sockets.Sum64, 64 << 30, "rank 0 is at a sum in float64 of 8 bytes, rank 1 at a sum in float64 of 68719476736", true},
-		"no kind":             {99, 0, "of no rank of this program", false},
+		"a long sum": {sockets.Sum64, 64 << 30,
+			"rank 0 is at a sum in float64 of 8 bytes, rank 1 at a sum in float64 of 68719476736", true},
+		"no kind": {99, 0, "of no rank of this program", false},
 	} {
 		o, l := pair(t)
 		lost := make(chan error, 1)
@@ -198,7 +201,7 @@ func TestFramesOfRanks(t *testing.T) {
 	}
 }
 
-// A result that a rank does not wait for is an error of rank 0's process.
+// An unrequested result is an error of rank 0's process.
 func TestUnaskedResult(t *testing.T) {
 	for _, asked := range []int{0, 2} {
 		o, l := pair(t)
@@ -242,8 +245,9 @@ func TestOwnHost(t *testing.T) {
 		}
 		return all, nil
 	}
-	for host, want := range map[string]string{"localhost": "localhost", "127.0.0.1": "127.0.0.1", "::1": "::1", "10.0.0.1": "10.0.0.1",
-		"node1": "node1", "both": "both", "debian": "", "none": "none"} {
+	for host, want := range map[string]string{"localhost": "localhost", "127.0.0.1": "127.0.0.1", "::1": "::1",
+		"10.0.0.1": "10.0.0.1",
+		"node1":    "node1", "both": "both", "debian": "", "none": "none"} {
 		if got := sockets.OwnHost(host, lookup); got != want {
 			t.Errorf("%s: %q, want %q", host, got, want)
 		}
