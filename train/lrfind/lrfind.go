@@ -1,5 +1,5 @@
-// Package lrfind looks for a learning rate: it raises the rate exponentially from step to step, until the loss diverges, and suggests one
-// from the curve of the loss by the rate (Smith 2017, Cyclical learning rates, section 3.3).
+// Package lrfind finds a learning rate: it raises the rate exponentially from step to step until the loss diverges, and
+// suggests a rate from the curve of loss by rate (Smith 2017, Cyclical learning rates, section 3.3).
 package lrfind
 
 import (
@@ -9,23 +9,24 @@ import (
 	"slices"
 )
 
-// Options of a sweep. The zero value is usable.
+// Options configure a sweep. The zero value is usable.
 type Options struct {
 	From, To float64 // the first and the last rate; 1e-6 and 10 by default
 	Steps    int     // of the optimiser, 200 by default
-	// Smoothing is the standard deviation, in steps, of the Gaussian weights by which medians of five losses are averaged; a 40th of Steps by default.
+	// Smoothing is the standard deviation, in steps, of the Gaussian weights that average medians of five losses; Steps/40
+	// by default.
 	Smoothing float64
-	// Diverged is how many times the lowest smoothed loss ends the sweep, 4 by default.
+	// Diverged ends the sweep when the smoothed loss reaches this multiple of its minimum, 4 by default.
 	Diverged float64
 }
 
-// least is the share of the first loss by which it has to fall, that there is a suggestion.
+// least is the fraction of the first loss by which the loss must fall for a suggestion.
 const least = 0.02
 
-// begun is the share of its fall by which the loss has begun to fall.
+// begun is the fraction of the whole fall at which the loss counts as falling.
 const begun = 0.25
 
-// resolve fills in defaults and checks.
+// resolve fills in defaults and checks the options.
 func (o *Options) resolve() error {
 	for _, f := range []struct {
 		v    *float64
@@ -62,26 +63,27 @@ func (o *Options) resolve() error {
 type Point struct {
 	Rate   float64 `json:"lr"`
 	Loss   float64 `json:"loss"`     // of the step's images, before its update
-	Smooth float64 `json:"smoothed"` // the losses around it, smoothed
+	Smooth float64 `json:"smoothed"` // the smoothed loss
 }
 
-// Result is the curve of a sweep, with what it suggests. Rates that there are none of are 0.
+// Result is a sweep's curve and the rates read from it. Rates that were not found are 0.
 type Result struct {
 	Points []Point `json:"points"`
-	// Diverged is the rate at which the sweep ended before its last step.
+	// Diverged is the rate at which the sweep ended early.
 	Diverged float64 `json:"diverged,omitempty"`
 	// Lowest is the rate of the lowest smoothed loss.
 	Lowest float64 `json:"lowest"`
-	// Steepest is the rate at which the smoothed loss falls fastest, by the rate's logarithm, before it is lowest.
+	// Steepest is the rate with the fastest fall of the smoothed loss over the logarithm of the rate, before Lowest.
 	Steepest float64 `json:"steepest,omitempty"`
-	// Valley is the middle, by the logarithm, from the rate at which the smoothed loss has done a quarter of its fall to Lowest: the suggestion.
+	// Valley is the suggestion: the logarithmic middle between Lowest and the rate at which the smoothed loss has
+	// completed a quarter of its fall.
 	Valley float64 `json:"valley,omitempty"`
 }
 
-// Trainer makes steps of the optimiser, as [onlinerna/train.Run].Sweep.
+// Trainer takes optimiser steps at the given rates, such as [onlinerna/train.Run].Sweep.
 type Trainer func(ctx context.Context, rates []float64, next func(loss float64) bool) error
 
-// Find sweeps the rate.
+// Find sweeps the rate and reads the result from the curve.
 func Find(ctx context.Context, train Trainer, o Options) (*Result, error) {
 	if err := o.resolve(); err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func Find(ctx context.Context, train Trainer, o Options) (*Result, error) {
 	return r, nil
 }
 
-// smoothed is the mean of medians of five losses by Gaussian weights around number at: a single loss that is far off does not count.
+// smoothed is the Gaussian-weighted mean of medians of five losses around index at; the medians remove single outliers.
 func smoothed(losses []float64, at int, deviation float64) float64 {
 	sum, weights := 0., 0.
 	reach := int(math.Ceil(4 * deviation))
@@ -138,7 +140,7 @@ func median(x []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// suggest finds the rates that stand out.
+// suggest finds the curve's notable rates.
 func (r *Result) suggest() {
 	low := 0
 	for i, p := range r.Points {
@@ -155,7 +157,7 @@ func (r *Result) suggest() {
 		return
 	}
 	steepest := 0.
-	for i := 1; i < low; i++ { // rates are even by their logarithm
+	for i := 1; i < low; i++ { // rates are evenly spaced in their logarithm
 		if d := r.Points[i+1].Smooth - r.Points[i-1].Smooth; d < steepest {
 			steepest, r.Steepest = d, r.Points[i].Rate
 		}

@@ -22,7 +22,7 @@ func curve(loss func(rate float64) float64) Trainer {
 	}
 }
 
-// valleyAt falls from 2 to 1 over the two decades up to a rate, and rises behind it by the rate.
+// valleyAt falls from 2 to 1 over the two decades below a rate, and rises in proportion to the rate above it.
 func valleyAt(rate float64) func(float64) float64 {
 	return func(r float64) float64 {
 		x := math.Log10(r / rate)
@@ -52,7 +52,8 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Lowest < 0.04 || r.Lowest > 0.15 || r.Steepest < 0.004 || r.Steepest > 0.03 || r.Valley < 0.01 || r.Valley > 0.06 {
+		if r.Lowest < 0.04 || r.Lowest > 0.15 || r.Steepest < 0.004 || r.Steepest > 0.03 || r.Valley < 0.01 ||
+			r.Valley > 0.06 {
 			t.Errorf("%s: valley %g, steepest %g, lowest %g", name, r.Valley, r.Steepest, r.Lowest)
 		}
 		if r.Diverged < 0.4 || r.Diverged > 1.2 || r.Points[len(r.Points)-1].Rate > r.Diverged {
@@ -61,7 +62,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindWhole takes all steps of a loss that does not diverge, and suggests nothing where it does not fall.
+// TestFindWhole takes all steps if the loss does not diverge, and suggests nothing if it does not fall.
 func TestFindWhole(t *testing.T) {
 	r, err := Find(context.Background(), curve(func(float64) float64 { return 2 }), Options{From: 1e-4, To: 1, Steps: 41})
 	if err != nil || len(r.Points) != 41 || r.Diverged != 0 || r.Valley != 0 || r.Steepest != 0 {
@@ -72,7 +73,7 @@ func TestFindWhole(t *testing.T) {
 	}
 }
 
-// TestFindNotFinite ends at a loss that is not finite, which is no point.
+// TestFindNotFinite ends at a loss that is not finite, which adds no point to the curve.
 func TestFindNotFinite(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 		r, err := Find(context.Background(), curve(func(r float64) float64 {
@@ -81,7 +82,8 @@ func TestFindNotFinite(t *testing.T) {
 			}
 			return valleyAt(0.1)(r)
 		}), Options{})
-		if err != nil || r.Diverged < 0.5 || r.Diverged > 0.6 || r.Points[len(r.Points)-1].Rate >= r.Diverged || r.Valley == 0 {
+		if err != nil || r.Diverged < 0.5 || r.Diverged > 0.6 || r.Points[len(r.Points)-1].Rate >= r.Diverged ||
+			r.Valley == 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if _, err := Find(context.Background(), curve(func(float64) float64 { return bad }), Options{}); err == nil || !strings.Contains(err.Error(), "first step") {
@@ -93,7 +95,8 @@ func TestFindNotFinite(t *testing.T) {
 func TestFindErrors(t *testing.T) {
 	train := curve(valleyAt(0.1))
 	for want, o := range map[string]Options{
-		"first rate -1": {From: -1}, "last rate NaN": {To: math.NaN()}, "must rise": {From: 1, To: 0.1}, "at least 10": {Steps: 3},
+		"first rate -1": {From: -1}, "last rate NaN": {To: math.NaN()}, "must rise": {From: 1, To: 0.1},
+		"at least 10":       {Steps: 3},
 		"smoothing over -1": {Smoothing: -1}, "must be above 1": {Diverged: 0.5}, "last rate +Inf": {To: math.Inf(1)},
 	} {
 		if _, err := Find(context.Background(), train, o); err == nil || !strings.Contains(err.Error(), want) {

@@ -14,10 +14,10 @@ import (
 	"onlinerna/train/internal/figure"
 )
 
-// height of the figure, without its title.
+// height of the figure without its title
 const height = 14 * vg.Centimeter
 
-// Plot writes a figure, as svg, png or pdf: the loss by the rate, smoothed and as it is, with the rates that stand out.
+// Plot writes a figure as svg, png or pdf: the raw and the smoothed loss by rate, with the notable rates marked.
 func (r *Result) Plot(w io.Writer, format, title string) error {
 	p := figure.New("learning rate", "training loss", 0, 0)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
@@ -29,7 +29,7 @@ func (r *Result) Plot(w io.Writer, format, title string) error {
 			high = max(high, q.Smooth)
 		}
 	}
-	pad := 0.5 * max(high-low, 1e-2*math.Abs(high)) // what lies above has diverged
+	pad := 0.5 * max(high-low, 1e-2*math.Abs(high)) // the loss above has diverged
 	p.X.Min, p.X.Max = r.Points[0].Rate, r.Points[len(r.Points)-1].Rate*1.0001
 	p.Y.Min, p.Y.Max = low-pad, high+pad
 	dots, err := plotter.NewScatter(inside(raw, p.Y.Min, p.Y.Max))
@@ -50,7 +50,8 @@ func (r *Result) Plot(w io.Writer, format, title string) error {
 		name   string
 		colour color.Color
 		dashes []vg.Length
-	}{{r.Valley, "valley", figure.Vermilion, nil}, {r.Steepest, "steepest", figure.Green, []vg.Length{6, 3}}, {r.Lowest, "lowest", figure.Black, []vg.Length{2, 3}}} {
+	}{{r.Valley, "valley", figure.Vermilion, nil}, {r.Steepest, "steepest", figure.Green, []vg.Length{6, 3}},
+		{r.Lowest, "lowest", figure.Black, []vg.Length{2, 3}}} {
 		if m.rate == 0 {
 			continue
 		}
@@ -74,7 +75,7 @@ func (r *Result) Plot(w io.Writer, format, title string) error {
 	return err
 }
 
-// inside keeps the points that the figure shows.
+// inside keeps the points within the figure.
 func inside(points plotter.XYs, low, high float64) plotter.XYs {
 	var in plotter.XYs
 	for _, p := range points {
@@ -85,7 +86,7 @@ func inside(points plotter.XYs, low, high float64) plotter.XYs {
 	return in
 }
 
-// upTo is the beginning of a curve, to where it leaves the figure at the top for good.
+// upTo is the curve's start, up to the point where it leaves the figure's top for good.
 func upTo(curve plotter.XYs, high float64) plotter.XYs {
 	end := len(curve)
 	for end > 2 && curve[end-1].Y > high {
@@ -94,7 +95,7 @@ func upTo(curve plotter.XYs, high float64) plotter.XYs {
 	return curve[:end]
 }
 
-// decades marks powers of ten.
+// decades puts ticks at powers of ten.
 type decades struct{}
 
 func (decades) Ticks(low, high float64) []plot.Tick {

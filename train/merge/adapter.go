@@ -17,13 +17,13 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// The files of an adapter in a folder, as peft has them.
+// An adapter folder's files, named as in peft.
 const (
 	adapterWeights = "adapter_model.safetensors"
 	adapterConfig  = "adapter_config.json"
 )
 
-// adapter is a LoRA adapter: a tensor's change is s B A, A of shape [r in] and B of [out r].
+// adapter is a LoRA adapter: it changes a tensor by s B A, with A of shape [r in] and B of [out r].
 type adapter struct {
 	file   *statedict.File
 	config map[string]any
@@ -31,9 +31,9 @@ type adapter struct {
 	rank   int
 }
 
-// MergeAdapters writes the folder of an adapter whose changes are Σ w_k s_k B_k A_k, those of the adapters in the folders weighted. Its factors are
-// theirs, one behind the other, A_k as they are and B_k times w_k s_k, rounded once; its rank is the sum of theirs, its scale 1. Averages
-// of A and of B instead have another product.
+// MergeAdapters writes the folder of an adapter that changes the weights by Σ w_k s_k B_k A_k, the weighted changes of
+// the adapters in the folders. It concatenates their factors, A_k unchanged and B_k times w_k s_k, rounded once; its
+// rank is the sum of their ranks, its scale 1. Averaging A and B separately would give another product.
 func MergeAdapters(folders []string, weights []float64, out string) (err error) {
 	if len(weights) != len(folders) {
 		return fmt.Errorf("%d weights for %d adapters", len(weights), len(folders))
@@ -60,7 +60,8 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 		list = append(list, a)
 		rank += a.rank
 		if len(a.file.Tensors) != len(list[0].file.Tensors) {
-			return fmt.Errorf("%s has %d tensors, %s has %d: adapters of other layers", folder, len(a.file.Tensors), folders[0], len(list[0].file.Tensors))
+			return fmt.Errorf("%s has %d tensors, %s has %d: adapters of other layers", folder, len(a.file.Tensors), folders[0],
+				len(list[0].file.Tensors))
 		}
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(filepath.Clean(out)), ".rna-merge-*")
@@ -141,7 +142,7 @@ func openAdapter(folder string) (*adapter, error) {
 	return a, nil
 }
 
-// factorOf is the dimension of the rank: 0 of A, 1 of B.
+// factorOf is the dimension of the rank: 0 for A, 1 for B.
 func factorOf(t statedict.Tensor) (int, error) {
 	for side, name := range []string{".lora_A.", ".lora_B."} {
 		if strings.Contains(t.Name, name) && len(t.Shape) == 2 && t.DType.Float() {
@@ -151,7 +152,7 @@ func factorOf(t statedict.Tensor) (int, error) {
 	return 0, fmt.Errorf("tensor %q %s%v is not LoRA's A or B of a linear layer", t.Name, t.DType, t.Shape)
 }
 
-// writeFactors puts the factors one behind the other.
+// writeFactors concatenates the factors.
 func writeFactors(list []*adapter, weights []float64, rank int, path string) error {
 	last := list[len(list)-1].file
 	var tensors []statedict.Tensor
@@ -163,7 +164,8 @@ func writeFactors(list []*adapter, weights []float64, rank int, path string) err
 		for _, a := range list {
 			own, ok := a.file.Lookup(t.Name)
 			if !ok || own.DType != t.DType || own.Shape[1-side] != t.Shape[1-side] {
-				return fmt.Errorf("%s has %s %s%v, %s has %s%v", last.Path, t.Name, t.DType, t.Shape, a.file.Path, own.DType, own.Shape)
+				return fmt.Errorf("%s has %s %s%v, %s has %s%v", last.Path, t.Name, t.DType, t.Shape, a.file.Path, own.DType,
+					own.Shape)
 			}
 		}
 		tensors = append(tensors, whole)

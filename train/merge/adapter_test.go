@@ -15,7 +15,7 @@ import (
 
 const loraA, loraB = "model.q.lora_A.weight", "model.q.lora_B.weight"
 
-// saveAdapter writes an adapter of a layer from 5 to 3 numbers.
+// saveAdapter writes an adapter for a layer with 5 inputs and 3 outputs.
 func saveAdapter(t *testing.T, dir string, rank int, config string, seed float64) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -25,7 +25,8 @@ func saveAdapter(t *testing.T, dir string, rank int, config string, seed float64
 		t.Fatal(err)
 	}
 	w, err := statedict.Create(filepath.Join(dir, adapterWeights), []statedict.Tensor{
-		{Name: loraA, DType: safetensors.F64, Shape: []int{rank, 5}}, {Name: loraB, DType: safetensors.F64, Shape: []int{3, rank}}}, nil)
+		{Name: loraA, DType: safetensors.F64, Shape: []int{rank, 5}}, {Name: loraB, DType: safetensors.F64,
+			Shape: []int{3, rank}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ func TestAdapters(t *testing.T) {
 	near(t, "change", change(t, out, 1), want, 1e-14)
 	var config map[string]any
 	b, err := os.ReadFile(filepath.Join(out, adapterConfig))
-	if err != nil || json.Unmarshal(b, &config) != nil || config["r"] != 9.0 || config["lora_alpha"] != 9.0 || config["base_model_name_or_path"] != "base" {
+	if err != nil || json.Unmarshal(b, &config) != nil || config["r"] != 9.0 || config["lora_alpha"] != 9.0 ||
+		config["base_model_name_or_path"] != "base" {
 		t.Errorf("%v, %s", err, b)
 	}
 	for config, want := range map[string]string{

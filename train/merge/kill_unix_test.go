@@ -20,7 +20,8 @@ import (
 	"onlinerna/train/extrapolate"
 )
 
-// The environment of the test's own program where it merges: the output, the inputs, and the most bytes that a file may have.
+// Environment variables of the child process that merges: the output, the inputs, and the largest allowed file size in
+// bytes.
 const (
 	mergeTo   = "ONLINERNA_MERGE_TO"
 	mergeFrom = "ONLINERNA_MERGE_FROM"
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// mergeHere merges by TIES, going on from shards that are there.
+// mergeHere merges by TIES and resumes from existing shards.
 func mergeHere(from []string, to string) error {
 	var list []*extrapolate.Checkpoint
 	for _, p := range from {
@@ -75,7 +76,7 @@ func mergeHere(from []string, to string) error {
 	return err
 }
 
-// child is the test's own program that merges.
+// child is the test binary as a merging process.
 func child(t *testing.T, from []string, to, most string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -87,7 +88,8 @@ func child(t *testing.T, from []string, to, most string) *exec.Cmd {
 	return c
 }
 
-// TestKill kills merges at any moment: there is no output or a whole one, and the next run goes on to the same bytes.
+// TestKill kills merges at random moments: the output is missing or complete, and the next run resumes to the same
+// bytes.
 func TestKill(t *testing.T) {
 	kills := 20
 	if testing.Short() {
@@ -128,7 +130,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestFull lets writes fail at any size, as on a full disk: there is no output, and nothing is left of it but finished shards.
+// TestFull makes writes fail at any size, as on a full disk: there is no output, and only finished shards remain.
 func TestFull(t *testing.T) {
 	dir := t.TempDir()
 	paths := walk(t, dir, 3)
@@ -153,7 +155,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// equal compares files, or folders.
+// equal compares files or folders.
 func equal(t *testing.T, got, want string) {
 	t.Helper()
 	if !IsFolder(got) {

@@ -30,22 +30,22 @@ const (
 	ByBreadcrumbs Method = "breadcrumbs"
 )
 
-// Methods lists all.
+// Methods lists all methods.
 func Methods() []Method {
 	return []Method{ByMean, ByWeights, ByEMA, ByWSM, ByPowerEMA, ByRNA, BySlerp, ByTask, ByTIES, ByDARE, ByBreadcrumbs}
 }
 
-// Based says whether the first file is the base of the others.
+// Based reports whether the first file is the base of the others.
 func (m Method) Based() bool {
 	return slices.Contains([]Method{ByTask, ByTIES, ByDARE, ByBreadcrumbs}, m)
 }
 
-// Row says whether the files are of one run, oldest first.
+// Row reports whether the files are of one run, oldest first.
 func (m Method) Row() bool {
 	return slices.Contains([]Method{ByMean, ByEMA, ByWSM, ByPowerEMA, ByRNA}, m)
 }
 
-// For lists the methods that take so many checkpoints of the same tensors, a base among them.
+// For lists the methods for the given number of checkpoints of the same tensors, including a base.
 func For(files int) []Method {
 	if files < 2 {
 		return nil
@@ -53,57 +53,57 @@ func For(files int) []Method {
 	return slices.DeleteFunc(Methods(), func(m Method) bool { return m == BySlerp && files != 2 })
 }
 
-// Options are the parameters of the methods.
+// Options are the methods' parameters.
 type Options struct {
 	By Method
 
-	// Weights of the files; with a base, of those behind it, 1 each where nil.
+	// Weights of the files; with a base, of the files after it; nil: 1 each.
 	Weights []float64
 
-	Decay    float64 // of ByEMA
-	Schedule string  // of ByWSM
+	Decay    float64 // for ByEMA
+	Schedule string  // for ByWSM
 
-	// Stored are the files and Want the EMA of ByPowerEMA.
+	// Stored describes the files, and Want the EMA, for ByPowerEMA.
 	Stored []Power
 	Want   Power
 
-	// RNA are λ, τ and β of ByRNA, and Per is what has coefficients of its own: "whole", "layer" or "tensor".
+	// RNA has λ, τ and β for ByRNA; Per is the unit with its own coefficients: "whole", "layer" or "tensor".
 	RNA rna.Options
 	Per string
 
-	// T is the place of BySlerp between the first file, 0, and the second one, 1.
+	// T is BySlerp's position between the first file, 0, and the second, 1.
 	T float64
 
-	// Density is the part of the elements of each difference from the base that is kept; Gamma is the part of the largest ones that
-	// ByBreadcrumbs leaves out.
+	// Density is the fraction of elements kept in each difference from the base; Gamma is the fraction of the largest ones
+	// that ByBreadcrumbs drops.
 	Density, Gamma float64
-	// Scale is the factor of the sum of differences.
+	// Scale multiplies the sum of differences.
 	Scale float64
-	// Sign "sum" keeps, of each element, the differences with the sign of their sum; "none" keeps all.
+	// Sign "sum" keeps, for each element, the differences with the sign of their sum; "none" keeps all.
 	Sign string
-	// Normalize divides the sum by the weights that it is made of.
+	// Normalize divides each sum by the sum of its weights.
 	Normalize bool
-	// Rescale is what becomes of the kept differences: "none"; "density" divides them by the density; "l1" gives them the sum of absolute values
-	// that all had.
+	// Rescale scales the kept differences: "none" does not; "density" divides them by the density; "l1" restores the sum
+	// of absolute values of all differences.
 	Rescale string
-	Seed    uint64 // of ByDARE
+	Seed    uint64 // for ByDARE
 }
 
-// Plan is what a merge does.
+// Plan is a planned merge.
 type Plan struct {
 	Rules   extrapolate.Rules
-	Weights []float64 // of the files, nil where they are not the same for all elements of all tensors
+	Weights []float64 // of the files, nil if they differ among tensors or elements
 
-	// RNA has the solution of each part: one for the whole, or those of layers or tensors, by name.
+	// RNA has the solution for each unit: the whole, or layers or tensors by name.
 	RNA map[string]rna.Result
-	// Residual is the distance between the profile of ByPowerEMA and the wanted one, relative to its norm.
+	// Residual is the distance between ByPowerEMA's profile and the wanted one, relative to the norm of the latter.
 	Residual float64
 	Warnings []string
-	// Passes is how often the weights are read.
+	// Passes is the number of times the weights are read.
 	Passes int
 }
 
-// New makes the plan for a series. For ByRNA it reads all files once.
+// New plans the merge of a series. For ByRNA it reads all files once.
 func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error) {
 	n := len(s.Files())
 	if len(opt.Weights) > 0 && opt.By != ByWeights && !opt.By.Based() {
@@ -128,7 +128,8 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 			sum += w
 		}
 		if err == nil && math.Abs(sum-1) > 1e-6 {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled", sum))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled",
+				sum))
 		}
 	case ByPowerEMA:
 		if len(opt.Stored) != n {
@@ -153,7 +154,7 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 	return p, nil
 }
 
-// Fixed are the weights of n files by a method that does not look at them: ByMean, ByWeights, ByEMA and ByWSM.
+// Fixed are the weights of n files by a method that does not read them: ByMean, ByWeights, ByEMA and ByWSM.
 func (o *Options) Fixed(n int) ([]float64, error) {
 	switch o.By {
 	case ByMean:
@@ -171,7 +172,7 @@ func (o *Options) Fixed(n int) ([]float64, error) {
 	return nil, fmt.Errorf("%s looks at the files: mean, weights, ema and wsm do not", o.By)
 }
 
-// Layer is the name of a tensor without its last part: what "layer" has coefficients of.
+// Layer is a tensor's name without its last part: the unit of "layer".
 func Layer(name string) string {
 	if i := strings.LastIndexAny(name, "./"); i >= 0 {
 		return name[:i]
@@ -179,7 +180,7 @@ func Layer(name string) string {
 	return name
 }
 
-// rna solves for the whole, or for each part.
+// rna solves for the whole, or for each unit.
 func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) error {
 	p.Passes, p.RNA = 2, map[string]rna.Result{}
 	if opt.Per == "whole" {
@@ -221,7 +222,8 @@ func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) erro
 		weights[name] = w
 	}
 	if len(alike) > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%d of %d do not differ between the files and are the last one's, as %s", len(alike), len(weights), alike[0]))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d of %d do not differ between the files and are the last one's, as %s",
+			len(alike), len(weights), alike[0]))
 	}
 	p.Rules = func(_ context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
 		w := weights[part(t.Name)]
@@ -235,7 +237,7 @@ func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) erro
 
 var errAlike = errors.New("the files do not differ")
 
-// solved measures a series and solves for the weights of its files.
+// solved measures a series and solves for its files' weights.
 func solved(ctx context.Context, s *extrapolate.Series, opt rna.Options) ([]float64, rna.Result, error) {
 	if err := s.Measure(ctx); err != nil {
 		return nil, rna.Result{}, err

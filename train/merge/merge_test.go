@@ -16,7 +16,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// save writes a checkpoint: one float64 tensor by each name, and a counter.
+// save writes a checkpoint: a tensor for each name, and a counter.
 func save(t *testing.T, path string, shape []int, tensors map[string][]float64, dtype safetensors.DType) {
 	t.Helper()
 	var list []safetensors.Tensor
@@ -63,7 +63,7 @@ func series(t *testing.T, workers int, paths ...string) *extrapolate.Series {
 	return s
 }
 
-// merged is what a method makes of files.
+// merged opens the result of merging files.
 func merged(t *testing.T, s *extrapolate.Series, opt Options, path string) *statedict.File {
 	t.Helper()
 	p, err := New(t.Context(), s, opt)
@@ -94,7 +94,7 @@ func values(t *testing.T, f *statedict.File, name string) []float64 {
 	return v
 }
 
-// TestMergekit compares methods with what mergekit makes of the same numbers.
+// TestMergekit compares methods with mergekit's results on the same numbers.
 func TestMergekit(t *testing.T) {
 	b, err := os.ReadFile("testdata/golden.json")
 	if err != nil {
@@ -122,14 +122,16 @@ func TestMergekit(t *testing.T) {
 	}
 	some := list("weights")
 	for name, opt := range map[string]Options{
-		"task":             {By: ByTask, Weights: some, Scale: 0.5, Sign: "none"},
-		"task normalized":  {By: ByTask, Weights: some, Scale: 1, Sign: "none", Normalize: true},
-		"ties":             {By: ByTIES, Density: 0.4, Scale: 1, Sign: "sum", Normalize: true, Rescale: "none"},
-		"ties weights":     {By: ByTIES, Weights: some, Density: 0.6, Scale: 0.5, Sign: "sum", Rescale: "none"},
-		"ties l1":          {By: ByTIES, Density: 0.4, Scale: 1, Sign: "sum", Normalize: true, Rescale: "l1"},
-		"breadcrumbs":      {By: ByBreadcrumbs, Weights: some, Density: 0.5, Gamma: 0.1, Scale: 1, Sign: "none", Rescale: "none"},
-		"breadcrumbs sign": {By: ByBreadcrumbs, Weights: some, Density: 0.5, Gamma: 0.1, Scale: 1, Sign: "sum", Rescale: "none"},
-		"slerp":            {By: BySlerp, T: 0.3},
+		"task":            {By: ByTask, Weights: some, Scale: 0.5, Sign: "none"},
+		"task normalized": {By: ByTask, Weights: some, Scale: 1, Sign: "none", Normalize: true},
+		"ties":            {By: ByTIES, Density: 0.4, Scale: 1, Sign: "sum", Normalize: true, Rescale: "none"},
+		"ties weights":    {By: ByTIES, Weights: some, Density: 0.6, Scale: 0.5, Sign: "sum", Rescale: "none"},
+		"ties l1":         {By: ByTIES, Density: 0.4, Scale: 1, Sign: "sum", Normalize: true, Rescale: "l1"},
+		"breadcrumbs": {By: ByBreadcrumbs, Weights: some, Density: 0.5, Gamma: 0.1, Scale: 1, Sign: "none",
+			Rescale: "none"},
+		"breadcrumbs sign": {By: ByBreadcrumbs, Weights: some, Density: 0.5, Gamma: 0.1, Scale: 1, Sign: "sum",
+			Rescale: "none"},
+		"slerp": {By: BySlerp, T: 0.3},
 	} {
 		own := paths
 		if opt.By == BySlerp {
@@ -144,7 +146,7 @@ func TestMergekit(t *testing.T) {
 	}
 }
 
-// walk writes a row of checkpoints with tensors of several parts.
+// walk writes checkpoints of a run, with tensors of several parts.
 func walk(t *testing.T, dir string, n int) (paths []string) {
 	x := map[string][]float64{}
 	for k, name := range []string{"a.weight", "a.bias", "b.weight"} {
@@ -185,7 +187,7 @@ func walk(t *testing.T, dir string, n int) (paths []string) {
 	return paths
 }
 
-// TestWorkers finds results that depend on the number of goroutines.
+// TestWorkers checks that results do not depend on the number of goroutines.
 func TestWorkers(t *testing.T) {
 	dir := t.TempDir()
 	paths := walk(t, dir, 4)
@@ -216,7 +218,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestRanks compares the kept elements of large tensors, with many equal magnitudes, with a sort.
+// TestRanks compares the kept elements of large tensors, with many equal magnitudes, with those from a sort.
 func TestRanks(t *testing.T) {
 	dir := t.TempDir()
 	n := 400_000
@@ -244,7 +246,8 @@ func TestRanks(t *testing.T) {
 		for _, i := range order[first : first+count] {
 			want[i] = model[i]
 		}
-		got := values(t, merged(t, series(t, 3, paths...), opt, filepath.Join(dir, fmt.Sprintf("%s%v.safetensors", opt.By, opt.Gamma))), "w")
+		got := values(t, merged(t, series(t, 3, paths...), opt, filepath.Join(dir,
+			fmt.Sprintf("%s%v.safetensors", opt.By, opt.Gamma))), "w")
 		for i := range got {
 			if got[i] != want[i] {
 				t.Fatalf("%s: element %d is %v, want %v", opt.By, i, got[i], want[i])
@@ -253,7 +256,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestPerTensor solves for parts, whose coefficients are those of each part alone.
+// TestPerTensor solves for units, and compares each with a solution for the unit alone.
 func TestPerTensor(t *testing.T) {
 	dir := t.TempDir()
 	paths := walk(t, dir, 4)
@@ -281,7 +284,7 @@ func TestPerTensor(t *testing.T) {
 	}
 }
 
-// TestFar warns of a point that is far from the files.
+// TestFar checks the warning about a point far from the files.
 func TestFar(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
@@ -289,14 +292,17 @@ func TestFar(t *testing.T) {
 		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%d.safetensors", i)))
 		save(t, paths[i], []int{2}, map[string][]float64{"w": {v, -v}}, safetensors.F64)
 	}
-	p, err := New(t.Context(), series(t, 1, paths...), Options{By: ByRNA, Per: "whole", RNA: rna.Options{Lambda: rna.Set(1e-9)}})
+	p, err := New(t.Context(), series(t, 1, paths...), Options{By: ByRNA, Per: "whole",
+		RNA: rna.Options{Lambda: rna.Set(1e-9)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "the point is 10.3 from the last file, the files are at most 3.83 apart") {
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0],
+		"the point is 10.3 from the last file, the files are at most 3.83 apart") {
 		t.Errorf("%q", p.Warnings)
 	}
-	p, err = New(t.Context(), series(t, 1, paths...), Options{By: ByRNA, Per: "whole", RNA: rna.Options{Lambda: rna.Set(1)}})
+	p, err = New(t.Context(), series(t, 1, paths...), Options{By: ByRNA, Per: "whole",
+		RNA: rna.Options{Lambda: rna.Set(1)}})
 	if err != nil || len(p.Warnings) != 0 {
 		t.Errorf("%v, %v", p, err)
 	}

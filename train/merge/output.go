@@ -20,24 +20,25 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// Output says where a merge goes.
+// Output is a merge's destination.
 type Output struct {
-	// Path is a file, .safetensors, .pt or .pth, or a folder: of safetensors in shards with their index, as Hugging Face's libraries have them.
+	// Path is a file, .safetensors, .pt or .pth, or a folder: safetensors shards with their index, as in Hugging Face's
+	// libraries.
 	Path string
 
-	// ShardSize is the most bytes of tensors in a shard; a larger tensor has one of its own.
+	// ShardSize is the largest number of tensor bytes in a shard; a larger tensor has its own shard.
 	ShardSize int64
 
-	// Resume goes on from the finished shards of a merge of the same files in the same way that was stopped.
+	// Resume continues a stopped merge of the same files with the same options from its finished shards.
 	Resume bool
 
 	extrapolate.WriteOptions
 }
 
-// DefaultShardSize is that of Hugging Face's libraries for long: 5 GB.
+// DefaultShardSize was long the default of Hugging Face's libraries: 5 GB.
 const DefaultShardSize = 5e9
 
-// IsFolder says whether a path means a folder of shards.
+// IsFolder reports whether a path means a folder of shards.
 func IsFolder(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".safetensors", ".pt", ".pth":
@@ -46,14 +47,14 @@ func IsFolder(path string) bool {
 	return true
 }
 
-// Written is what was written.
+// Written describes the output.
 type Written struct {
 	Shards  int
-	Resumed int      // shards that were there
+	Resumed int      // number of shards reused from a stopped merge
 	Copied  []string // other files of the model
 }
 
-// Check finds an output that cannot be written, before anything is read.
+// Check returns an error for an output that cannot be written, before anything is read.
 func (o *Output) Check() error {
 	if !IsFolder(o.Path) {
 		if o.Resume {
@@ -76,7 +77,8 @@ func (o *Output) Check() error {
 	return nil
 }
 
-// Write combines a series by rules and writes the output, which appears whole or not at all. Of a folder, finished shards stay in a hidden one beside
+// Write combines a series by rules and writes the output, which appears complete or not at all. For a folder, finished
+// shards stay in a hidden folder beside it until all are there.
 // it until all are there.
 func Write(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, o Output) (*Written, error) {
 	if err := o.Check(); err != nil {
@@ -156,7 +158,7 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	return w, files.SyncDir(filepath.Dir(out))
 }
 
-// cut deals tensors to shards, in their order.
+// cut distributes tensors to shards in their order.
 func cut(tensors []extrapolate.Tensor, most int64) (shards [][]extrapolate.Tensor) {
 	size := int64(0)
 	for _, t := range tensors {
@@ -176,7 +178,7 @@ func shardName(i, n int) string {
 	return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)
 }
 
-// planOf tells a merge from others: the files, as they are now, the rules in words, and the shards.
+// planOf identifies a merge: the files in their current state, the rules in words, and the shards.
 func planOf(s *extrapolate.Series, shards [][]extrapolate.Tensor, o Output) []byte {
 	sum := sha256.New()
 	for _, f := range s.Files() {
@@ -193,7 +195,7 @@ func planOf(s *extrapolate.Series, shards [][]extrapolate.Tensor, o Output) []by
 	return b
 }
 
-// begin makes the hidden folder, or finds that of the same plan.
+// begin creates the hidden folder, or reuses that of the same plan.
 func begin(dir string, plan []byte, resume bool) error {
 	was, err := os.ReadFile(filepath.Join(dir, planName))
 	switch {
@@ -213,7 +215,7 @@ func begin(dir string, plan []byte, resume bool) error {
 	return files.Write(filepath.Join(dir, planName), plan)
 }
 
-// tidy removes what a killed merge left in the hidden folder beside the plan and shards.
+// tidy removes a killed merge's leftovers from the hidden folder, but not the plan and the shards.
 func tidy(dir string) error {
 	all, err := os.ReadDir(dir)
 	if err != nil {
@@ -231,7 +233,7 @@ func tidy(dir string) error {
 	return nil
 }
 
-// whole says whether a shard is there with its checksums.
+// whole reports whether a shard exists and matches its checksums.
 func whole(path string) bool {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -242,7 +244,8 @@ func whole(path string) bool {
 	return ok && err == nil
 }
 
-func writeShard(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, path string, list []extrapolate.Tensor, metadata map[string]string,
+func writeShard(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, path string,
+	list []extrapolate.Tensor, metadata map[string]string,
 	opt extrapolate.WriteOptions) error {
 	var tensors []safetensors.Tensor
 	wanted := map[string]bool{}
@@ -261,7 +264,7 @@ func writeShard(ctx context.Context, s *extrapolate.Series, rules extrapolate.Ru
 	return w.Commit()
 }
 
-// index is the JSON that says which tensor is in which shard.
+// index is the JSON map from tensors to shards.
 func index(shards [][]extrapolate.Tensor) []byte {
 	size := int64(0)
 	where := map[string]string{}
@@ -271,15 +274,17 @@ func index(shards [][]extrapolate.Tensor) []byte {
 			size += t.Bytes()
 		}
 	}
-	b, _ := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": where}, "", "  ")
+	b, _ := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": where}, "",
+		"  ")
 	return append(b, '\n')
 }
 
-// modelFiles are the files beside weights that a model is loaded with.
-var modelFiles = []string{"config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt",
+// modelFiles are the files beside the weights that loading a model needs.
+var modelFiles = []string{"config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json",
+	"added_tokens.json", "vocab*", "merges.txt",
 	"*.model", "*.tiktoken", "chat_template*", "preprocessor_config.json", "processor_config.json", "adapter_config.json"}
 
-// copyModel copies them from the folder that a checkpoint is, or that its index is in.
+// copyModel copies modelFiles from the folder of a checkpoint or of its index.
 func copyModel(from, dir string) (copied []string, err error) {
 	if st, err := os.Stat(from); err != nil || !st.IsDir() {
 		if !strings.HasSuffix(from, ".index.json") {

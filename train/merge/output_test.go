@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// contents are the files of a folder by name.
+// contents are a folder's files by name.
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -31,7 +31,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return m
 }
 
-// stopping is a rule that ends the work at a tensor.
+// stopping is a rule that stops at a tensor with an error.
 func stopping(rules extrapolate.Rules, at string, stop error) extrapolate.Rules {
 	return func(ctx context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
 		if t.Name == at {
@@ -41,7 +41,7 @@ func stopping(rules extrapolate.Rules, at string, stop error) extrapolate.Rules 
 	}
 }
 
-// TestResume stops a merge before each shard and goes on: finished shards are not written again, damaged ones are.
+// TestResume stops a merge before each shard and resumes: it keeps finished shards and rewrites damaged ones.
 func TestResume(t *testing.T) {
 	dir := t.TempDir()
 	paths := walk(t, dir, 3)
@@ -53,7 +53,7 @@ func TestResume(t *testing.T) {
 	}
 	want := contents(t, out.Path)
 	stop := errors.New("stopped")
-	for i, at := range []string{"a.bias", "a.weight", "b.weight"} { // in the order of the file
+	for i, at := range []string{"a.bias", "a.weight", "b.weight"} { // in the file's order
 		o := out
 		o.Path = filepath.Join(dir, "stopped-at-"+at)
 		hidden := filepath.Join(dir, ".stopped-at-"+at+".merge")
@@ -142,7 +142,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestForms merges into each form and finds the same numbers, and the model's files beside shards.
+// TestForms merges into each format and finds the same numbers, and the model's files beside the shards.
 func TestForms(t *testing.T) {
 	dir := t.TempDir()
 	hub := filepath.Join(dir, "hub")
@@ -177,7 +177,8 @@ func TestForms(t *testing.T) {
 		}
 		f.Close()
 		if name == "o" {
-			if !slices.Equal(w.Copied, []string{"config.json", "merges.txt", "tokenizer.json"}) || w.Shards != f.Shards || w.Shards < 2 {
+			if !slices.Equal(w.Copied, []string{"config.json", "merges.txt", "tokenizer.json"}) || w.Shards != f.Shards ||
+				w.Shards < 2 {
 				t.Errorf("%+v, %d shards", w, f.Shards)
 			}
 			if left := contents(t, path); len(left) != w.Shards+4 {
@@ -187,7 +188,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFloat8 averages numbers of eight bits.
+// TestFloat8 averages 8-bit numbers.
 func TestFloat8(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.safetensors"), filepath.Join(dir, "b.safetensors")
@@ -196,11 +197,13 @@ func TestFloat8(t *testing.T) {
 	f := merged(t, series(t, 1, a, b), Options{By: ByMean}, filepath.Join(dir, "o.safetensors"))
 	x, _ := f.Lookup("w")
 	got, err := f.Bytes(nil, x)
-	// 1.5; 432, between 416 and 448, whose code is even; −0.5625; half the smallest number, to 0; 1.1875, between 1.125 and 1.25, which is even
+	// 1.5; 432, between 416 and 448, whose code is even; −0.5625; half the smallest number, to 0; 1.1875, between 1.125
+	// and 1.25, which is even.
 	if want := []byte{0x3c, 0x7e, 0xb1, 0x00, 0x3a}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%x, %v, want %x", got, err, want)
 	}
-	save(t, filepath.Join(dir, "scaled.safetensors"), []int{1}, map[string][]float64{"w.weight": {1}, "w.weight_scale_inv": {1}}, "F8_E4M3")
+	save(t, filepath.Join(dir, "scaled.safetensors"), []int{1},
+		map[string][]float64{"w.weight": {1}, "w.weight_scale_inv": {1}}, "F8_E4M3")
 	c, err := extrapolate.Open(filepath.Join(dir, "scaled.safetensors"), "")
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/extrapolate"
 )
 
-// slerp goes from the first of two files to the second along the great circle, tensor by tensor, as mergekit does: where they are nearly parallel,
-// along the line.
+// slerp moves from the first of two files to the second along the great circle, tensor by tensor, as mergekit does;
+// nearly parallel tensors are interpolated linearly.
 func (p *Plan) slerp(s *extrapolate.Series, opt Options) error {
 	if len(s.Files()) != 2 {
 		return fmt.Errorf("slerp goes between two files, not %d", len(s.Files()))
@@ -44,7 +44,7 @@ func (p *Plan) slerp(s *extrapolate.Series, opt Options) error {
 	return nil
 }
 
-// slerpWeights are those of two vectors of the given norms and inner product. The bounds are mergekit's.
+// slerpWeights are the weights for two vectors of the given norms and inner product. The bounds are mergekit's.
 func slerpWeights(t, a, b, dot float64) (wa, wb float64) {
 	const parallel, zero = 0.9995, 1e-8
 	if a <= zero {
@@ -120,7 +120,7 @@ func (p *Plan) based(s *extrapolate.Series, opt Options) error {
 	return nil
 }
 
-// task is the sum of weighted differences, which is linear.
+// task is the linear sum of weighted differences.
 func (p *Plan) task(opt Options) error {
 	sum := 0.0
 	for _, w := range opt.Weights {
@@ -138,15 +138,15 @@ func (p *Plan) task(opt Options) error {
 	return nil
 }
 
-// mask says which elements of the differences of one tensor are kept.
+// mask selects the kept elements of one tensor's differences.
 type mask struct {
 	Options
-	ranges  []keyRange // of each model, by magnitude; nil for all
+	ranges  []keyRange // of each model, by magnitude; nil: all
 	seeds   []uint64   // of each model, for dare
 	rescale []float64
 }
 
-// newMask finds the bounds of what is kept in a tensor.
+// newMask finds the bounds of a tensor's kept elements.
 func newMask(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, opt Options) (*mask, error) {
 	m := &mask{Options: opt, rescale: make([]float64, len(opt.Weights))}
 	for i := range m.rescale {
@@ -179,7 +179,7 @@ func newMask(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, o
 	return m, nil
 }
 
-// kept says which elements of n are, in the order of their magnitudes, the smallest first: the numbers are those of mergekit.
+// kept is the range of kept ranks among n elements sorted by magnitude, the smallest first, computed as in mergekit.
 func kept(opt Options, n int) (first, count int) {
 	count = int(opt.Density * float64(n))
 	if opt.By == ByTIES {
@@ -189,7 +189,7 @@ func kept(opt Options, n int) (first, count int) {
 	return max(0, n-count-int(opt.Gamma*float64(n))), count
 }
 
-// seedOf begins the random numbers of a tensor of a model.
+// seedOf seeds the random numbers for a model's tensor.
 func seedOf(seed uint64, name string, model int) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -204,7 +204,7 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// keeps says whether an element of the difference of a model is kept.
+// keeps reports whether an element of a model's difference is kept.
 func (m *mask) keeps(model, at int, d float64) bool {
 	switch {
 	case m.seeds != nil:
@@ -215,10 +215,10 @@ func (m *mask) keeps(model, at int, d float64) bool {
 	return true
 }
 
-// equalise sets factors that give what is kept the sum of absolute values that all had.
+// equalise sets the factors that restore the sum of absolute values of all differences.
 func (m *mask) equalise(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor) error {
 	models := len(m.Weights)
-	sums := make([]float64, 2*models*s.Parts(t)) // of all and of the kept, by part
+	sums := make([]float64, 2*models*s.Parts(t)) // of all and of the kept elements, by part
 	err := s.Scan(ctx, t, func(_, part, at int, in [][]float64) {
 		own := sums[2*models*part:]
 		for k := range models {
@@ -256,7 +256,7 @@ func (m *mask) combine(out []float64, in [][]float64, at int) {
 			}
 		}
 		divisor := 0.0
-		if m.Sign == "sum" { // only differences of the sign of the sum
+		if m.Sign == "sum" { // only differences with the sign of the sum
 			positive := sum >= 0
 			sum = 0
 			for k, w := range m.Weights {
@@ -283,10 +283,10 @@ func (m *mask) combine(out []float64, in [][]float64, at int) {
 	}
 }
 
-// keyRange holds the elements of some ranks by magnitude. Magnitudes are compared as float32; equal ones by their place.
+// keyRange holds the elements in a range of ranks by magnitude. Magnitudes are compared as float32; ties by position.
 type keyRange struct {
 	lo, hi     uint32 // keys
-	loAt, hiAt int    // of elements with the key lo those from loAt on are kept, of those with hi the ones before hiAt
+	loAt, hiAt int    // elements with the key lo are kept from loAt on, those with hi before hiAt
 }
 
 // key orders magnitudes as float32.
@@ -307,8 +307,8 @@ const (
 
 var errFinite = errors.New("a difference from the base is not finite: leave this model out")
 
-// selected finds the keys of the elements of ranks first to first+count of each model's difference from the base, the smallest being of rank 0. The
-// tensor is read twice, and once more if elements at a border are equal.
+// selected finds the keys of the elements with ranks first to first+count of each model's difference from the base; the
+// smallest element has rank 0. It reads the tensor twice, and once more if elements at a border are equal.
 func selected(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, first, count int) ([]keyRange, error) {
 	models := len(s.Files()) - 1
 	ranges := make([]keyRange, models)
@@ -321,8 +321,9 @@ func selected(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, 
 		return nil, err
 	}
 	type border struct {
-		key           uint32
-		rank, of, use int // of the key: the rank of its first element, how many there are, and which of them is the border
+		key uint32
+		// the rank of the key's first element, the number of its elements, and the border's index among them
+		rank, of, use int
 	}
 	borders := make([][2]border, models)
 	for m := range models {
@@ -392,7 +393,8 @@ func sumOf(counts []uint64) (n uint64) {
 }
 
 // histogram counts the elements of each model's difference by the bucket of their key; -1 is none.
-func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, models, buckets int, bucket func(model int, key uint32) int) ([][]uint64, error) {
+func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, models, buckets int,
+	bucket func(model int, key uint32) int) ([][]uint64, error) {
 	workers := max(min(s.Workers(), histogramBytes/(8*models*buckets)), 1)
 	narrow := s.WithWorkers(workers)
 	counts := make([][]uint64, workers)
@@ -425,8 +427,9 @@ func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor,
 	return out, nil
 }
 
-// place is where the element number n of those of a key is.
-func place(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, model int, want uint32, n int) (int, error) {
+// place is the position of the n-th element with the key want.
+func place(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, model int, want uint32,
+	n int) (int, error) {
 	counts := make([]int, s.Parts(t))
 	err := s.Scan(ctx, t, func(_, part, _ int, in [][]float64) {
 		for i, base := range in[0] {

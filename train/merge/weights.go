@@ -17,7 +17,8 @@ func Mean(n int) []float64 {
 	return w
 }
 
-// EMA are the weights of n equally spaced iterates, oldest first, in their exponential moving average, which begins with the first.
+// EMA are the weights of n equally spaced iterates, oldest first, in their exponential moving average, which starts at
+// the first.
 func EMA(n int, decay float64) ([]float64, error) {
 	if !(decay >= 0 && decay < 1) {
 		return nil, fmt.Errorf("decay %v: from 0 up to 1, 1 excluded", decay)
@@ -32,11 +33,12 @@ func EMA(n int, decay float64) ([]float64, error) {
 	return w, nil
 }
 
-// Schedules are the decays of the learning rate that [WSM] knows.
+// Schedules lists the learning-rate decays that [WSM] supports.
 func Schedules() []string { return []string{"linear", "cosine", "1-sqrt"} }
 
-// WSM are the weights of n checkpoints of a constant learning rate, oldest first, whose sum is what a decay of the rate over the row would give if
-// the gradients were the same: the steps between checkpoints i−1 and i count v_i = f(i/n), where f falls from 1 to 0.
+// WSM are the weights of n checkpoints of a run with a constant learning rate, oldest first. With the same gradients, a
+// decay of the rate over these checkpoints would give their weighted sum: the steps between checkpoints i−1 and i have
+// the factor v_i = f(i/n), where f falls from 1 to 0.
 func WSM(n int, schedule string) ([]float64, error) {
 	var f func(x float64) float64
 	switch schedule {
@@ -56,17 +58,17 @@ func WSM(n int, schedule string) ([]float64, error) {
 	return w, nil
 }
 
-// Power is a power-function EMA at a step: its profile over the steps t up to Step is proportional to t^γ. Its width σ_rel is the standard deviation of
-// the profile relative to Step.
+// Power is a power-function EMA at a step: its profile over the steps t up to Step is proportional to t^γ. Its width
+// σ_rel is the standard deviation of the profile relative to Step.
 type Power struct {
 	Step     float64
-	SigmaRel float64 // 0 for an iterate, no average
+	SigmaRel float64 // 0: an iterate, not an average
 }
 
-// maxSigma is the largest width that γ ≥ 0 has.
+// maxSigma is the largest width for γ ≥ 0.
 var maxSigma = 1 / math.Sqrt(12)
 
-// Gamma is the exponent of the width σ_rel = √(γ+1) / ((γ+2) √(γ+3)).
+// Gamma is the exponent γ of the width σ_rel = √(γ+1) / ((γ+2) √(γ+3)).
 func Gamma(sigmaRel float64) (float64, error) {
 	if !(sigmaRel >= 1e-6 && sigmaRel <= maxSigma) {
 		return 0, fmt.Errorf("σ_rel %v: from 1e-6 to %.4f", sigmaRel, maxSigma)
@@ -83,8 +85,9 @@ func Gamma(sigmaRel float64) (float64, error) {
 	return lo, nil
 }
 
-// PowerEMA are the weights of stored EMAs whose sum comes closest to the one at a step: Karras et al. 2024, algorithm 3. Of iterates, each stands
-// for the steps since the one before. The residual is the distance of the profiles relative to the norm of the wanted one.
+// PowerEMA are the weights of stored EMAs whose sum is closest to the wanted EMA: Karras et al. 2024, algorithm 3. An
+// iterate represents the steps since the previous one. The residual is the distance of the profiles relative to the
+// norm of the wanted one.
 func PowerEMA(stored []Power, want Power) (w []float64, residual float64, err error) {
 	gamma, err := Gamma(want.SigmaRel)
 	if err != nil {
@@ -138,7 +141,7 @@ func PowerEMA(stored []Power, want Power) (w []float64, residual float64, err er
 	return w, math.Sqrt(max(square, 0) / norm), nil
 }
 
-// inner is the inner product of the profiles of two EMAs.
+// inner is the inner product of two EMAs' profiles.
 func inner(ta, ga, tb, gb float64) float64 {
 	exp := -ga
 	if ta < tb {
@@ -147,7 +150,7 @@ func inner(ta, ga, tb, gb float64) float64 {
 	return (ga + 1) * (gb + 1) * math.Pow(ta/tb, exp) / ((ga + gb + 1) * max(ta, tb))
 }
 
-// powerOfIterates gives each iterate the weight of the steps since the one before.
+// powerOfIterates gives each iterate the weight of the steps since the previous one.
 func powerOfIterates(files []Power, step, gamma float64) (w []float64, residual float64, err error) {
 	before, square := 0.0, 0.0
 	for _, p := range files {

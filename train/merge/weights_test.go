@@ -31,7 +31,7 @@ func TestEMA(t *testing.T) {
 	}
 }
 
-// TestWSM checks that the weights give what the decay gives: the steps between checkpoints i−1 and i count Σ_{j≥i} w_j.
+// TestWSM checks that the weights reproduce the decay: the steps between checkpoints i−1 and i count Σ_{j≥i} w_j.
 func TestWSM(t *testing.T) {
 	factors := map[string][]float64{
 		"linear": {0.75, 0.5, 0.25},
@@ -57,7 +57,7 @@ func TestWSM(t *testing.T) {
 	}
 }
 
-// The values are those of ema-pytorch 0.8.3: sigma_rel_to_gamma and solve_weights, with exponents in float64.
+// The expected values are those of ema-pytorch 0.8.3: sigma_rel_to_gamma and solve_weights, with exponents in float64.
 func TestPowerEMA(t *testing.T) {
 	for sigma, want := range map[float64]float64{0.05: 16.97219860230, 0.1: 6.93720393760, 0.2: 1.82621377990} {
 		g, err := Gamma(sigma)
@@ -74,9 +74,10 @@ func TestPowerEMA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "weights", w, []float64{6.9168270047911e-05, -0.0041361310453288, 0.016174698192501, -0.25359015078007, 0.37190171587556, 0.89246756407029}, 1e-11)
+	near(t, "weights", w, []float64{6.9168270047911e-05, -0.0041361310453288, 0.016174698192501, -0.25359015078007,
+		0.37190171587556, 0.89246756407029}, 1e-11)
 	near(t, "residual", []float64{residual}, []float64{0.14128308639751}, 1e-9)
-	// one that is stored is itself
+	// A stored EMA reproduces itself.
 	w, residual, err = PowerEMA(stored, Power{60, 0.2})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,8 @@ func TestPowerEMA(t *testing.T) {
 	if residual > 1e-6 {
 		t.Errorf("residual %v of a stored one", residual)
 	}
-	for _, bad := range [][]Power{{{60, 0.1}, {60, 0.1}}, {{0, 0.1}}, {{60, 0.3}}, {{30, 0}, {60, 0.1}}, {{30, 0}, {20, 0}}, {{30, 0}}} {
+	for _, bad := range [][]Power{{{60, 0.1}, {60, 0.1}}, {{0, 0.1}}, {{60, 0.3}}, {{30, 0}, {60, 0.1}}, {{30, 0}, {20, 0}},
+		{{30, 0}}} {
 		if _, _, err := PowerEMA(bad, Power{60, 0.1}); err == nil {
 			t.Errorf("%v", bad)
 		}
@@ -111,7 +113,8 @@ func TestPowerOfIterates(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "weights", w, want, 1e-15)
-	few, coarse, err := PowerEMA([]Power{{Step: 100}, {Step: 200}, {Step: 300}, {Step: 400}, {Step: 500}}, Power{500, 0.15})
+	few, coarse, err := PowerEMA([]Power{{Step: 100}, {Step: 200}, {Step: 300}, {Step: 400}, {Step: 500}},
+		Power{500, 0.15})
 	if err != nil {
 		t.Fatal(err)
 	}

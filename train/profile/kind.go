@@ -8,9 +8,9 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Kind is what the groups with the same ops cost in a step: the medians of the steps.
+// Kind is the cost of all groups with the same ops in a step: medians over the steps.
 type Kind struct {
-	Name    string  `json:"name"` // of the ops, as "batch_norm + relu"
+	Name    string  `json:"name"` // of the ops, such as "batch_norm + relu"
 	Calls   int     `json:"calls"`
 	Seconds float64 `json:"seconds"`
 	Share   float64 `json:"share"` // of the time of all steps
@@ -19,10 +19,10 @@ type Kind struct {
 	GFLOPS float64 `json:"gflop_per_s,omitempty"` // GFLOP / Seconds
 	OfPeak float64 `json:"of_peak,omitempty"`     // GFLOPS / the limit of products
 
-	// GB is what has to be moved at least: each input of a group is read once, each output written once.
+	// GB is the least data to move, in gigabytes: each input of a group is read once, each output written once.
 	GB      float64 `json:"gb,omitempty"`
 	GBS     float64 `json:"gb_per_s,omitempty"` // GB / Seconds
-	OfTriad float64 `json:"of_triad,omitempty"` // GBS / that of the memory
+	OfTriad float64 `json:"of_triad,omitempty"` // GBS / the memory's bandwidth
 
 	// OfRoofline is the time that the limits allow, GFLOP / Peak or GB / Triad, whichever is longer, over Seconds.
 	OfRoofline float64 `json:"of_roofline,omitempty"`
@@ -49,9 +49,11 @@ func newKind(name string, steps []tally, total, peak, triad float64) Kind {
 	return k
 }
 
-// Table is rows that show kinds beside limits, that of the memory by what it was measured by; without limits where that is "".
+// Table shows kinds as rows beside the limits. bandwidth names the measurement of the memory's limit; if it is "",
+// Table leaves out the limits.
 func Table(kinds []Kind, products Kind, bandwidth string) [][]string {
-	rows := [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + bandwidth, "of roofline"}}
+	rows := [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + bandwidth,
+		"of roofline"}}
 	for _, k := range append(slices.Clip(kinds), products) {
 		rows = append(rows, k.row())
 	}
@@ -63,9 +65,10 @@ func Table(kinds []Kind, products Kind, bandwidth string) [][]string {
 	return rows
 }
 
-// row shows a kind with products by its operations and another by its bytes.
+// row shows a kind's FLOP columns if it has products, and its bytes otherwise.
 func (k *Kind) row() []string {
-	row := []string{k.Name, fmt.Sprint(k.Calls), text.Number(1e3 * k.Seconds), text.Percent(k.Share), "", "", "", "", "", "", text.Percent(k.OfRoofline)}
+	row := []string{k.Name, fmt.Sprint(k.Calls), text.Number(1e3 * k.Seconds), text.Percent(k.Share), "", "", "", "", "",
+		"", text.Percent(k.OfRoofline)}
 	switch {
 	case k.GFLOP > 0:
 		row[4], row[5], row[6] = text.Number(k.GFLOP), text.Number(k.GFLOPS), text.Percent(k.OfPeak)
@@ -75,7 +78,7 @@ func (k *Kind) row() []string {
 	return row
 }
 
-// median is that of a list that is not empty, interpolated linearly.
+// median is the median of a non-empty list, interpolated linearly.
 func median(list []float64) float64 {
 	s := slices.Sorted(slices.Values(list))
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2

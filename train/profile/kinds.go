@@ -12,24 +12,25 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Rest is the kind of what no kernel does: the wait for a batch, pixels and labels that go to the device, scores that come back.
+// Rest is the kind of all time outside kernels: waiting for a batch, copying pixels and labels to the device, reading
+// scores.
 const Rest = "other"
 
-// Kinds adds up the times of kinds of ops, step by step. The zero value is ready.
+// Kinds sums the times of kinds of ops, step by step. The zero value is ready to use.
 type Kinds struct {
 	Steps []float64 // seconds of each
-	Waits []float64 // of them, for a batch
+	Waits []float64 // seconds of each spent waiting for a batch
 
-	kinds  []*kind // in the order in which they first ran
+	kinds  []*kind // in the order of their first run
 	byName map[string]*kind
 	groups map[*device.Group]*cost
 }
 
-// kind is all groups of the same ops.
+// kind is all groups with the same ops.
 type kind struct {
 	name  string
-	now   tally   // of the step under way
-	steps []tally // of each
+	now   tally   // of the current step
+	steps []tally // of each step
 }
 
 type tally struct {
@@ -38,7 +39,7 @@ type tally struct {
 	took         time.Duration
 }
 
-// seconds are those of steps.
+// seconds lists the times of steps.
 func seconds(steps []tally) []float64 {
 	return each(steps, func(t tally) float64 { return t.took.Seconds() })
 }
@@ -51,17 +52,17 @@ func each(steps []tally, of func(tally) float64) []float64 {
 	return list
 }
 
-// cost is what is known of a group once it has run.
+// cost is a group's cost, known after its first run.
 type cost struct {
 	name         string // of its ops
-	layer        string // the first of its steps
+	layer        string // of its first step
 	flops, bytes int64
 }
 
-// Group enters a group of ops of the step under way.
+// Group records a group of ops in the current step.
 func (k *Kinds) Group(g *device.Group, took time.Duration) { k.group(g, took) }
 
-// group is Group with what is known of it.
+// group is Group and returns the group's cost.
 func (k *Kinds) group(g *device.Group, took time.Duration) *cost {
 	c := k.groups[g]
 	if c == nil {
@@ -75,12 +76,12 @@ func (k *Kinds) group(g *device.Group, took time.Duration) *cost {
 	return c
 }
 
-// Update enters a step of an optimiser over a number of bytes of parameters.
+// Update records an optimiser's step over the given number of bytes of parameters.
 func (k *Kinds) Update(o device.Optimizer, params int, took time.Duration) {
 	k.Add(o.Name(), took, 0, int64(streams(o)*params))
 }
 
-// Add enters a part of the step under way, with the operations of its products and the bytes that it has to move.
+// Add records a part of the current step, with its FLOPs and the bytes that it has to move.
 func (k *Kinds) Add(name string, took time.Duration, flops, bytes int64) {
 	x := k.byName[name]
 	if x == nil {
@@ -97,7 +98,7 @@ func (k *Kinds) Add(name string, took time.Duration, flops, bytes int64) {
 	x.now.bytes += bytes
 }
 
-// Step ends a step that took so long, and waited so much of that for its batch.
+// Step ends a step that took the time took, waited of it for its batch.
 func (k *Kinds) Step(took, waited time.Duration) {
 	k.Steps, k.Waits = append(k.Steps, took.Seconds()), append(k.Waits, waited.Seconds())
 	left := took
@@ -106,14 +107,14 @@ func (k *Kinds) Step(took, waited time.Duration) {
 	}
 	k.Add(Rest, max(0, left), 0, 0)
 	for _, x := range k.kinds {
-		for len(x.steps) < len(k.Steps)-1 { // it was in none of the steps before
+		for len(x.steps) < len(k.Steps)-1 { // it ran in none of the earlier steps
 			x.steps = append(x.steps, tally{})
 		}
 		x.steps, x.now = append(x.steps, x.now), tally{}
 	}
 }
 
-// Forget drops the steps so far.
+// Forget drops all steps so far.
 func (k *Kinds) Forget() {
 	k.Steps, k.Waits = nil, nil
 	for _, x := range k.kinds {
@@ -121,7 +122,7 @@ func (k *Kinds) Forget() {
 	}
 }
 
-// Seconds are those of a kind in each step.
+// Seconds lists a kind's time in each step.
 func (k *Kinds) Seconds(name string) []float64 {
 	if x := k.byName[name]; x != nil {
 		return seconds(x.steps)
@@ -129,9 +130,10 @@ func (k *Kinds) Seconds(name string) []float64 {
 	return nil
 }
 
-// Sum lists the kinds, the longest first, and all that have products as one, beside limits in operations and bytes a second, 0 where they are not known.
+// Sum lists the kinds, the longest first, and all kinds with products as one. peak and triad are the limits in FLOP/s
+// and bytes/s, 0 if unknown.
 func (k *Kinds) Sum(peak, triad float64) (list []Kind, products Kind) {
-	all := make([]tally, len(k.Steps)) // of products
+	all := make([]tally, len(k.Steps)) // of kinds with products
 	total := sum(k.Steps)
 	for _, x := range k.kinds {
 		list = append(list, newKind(x.name, x.steps, total, peak, triad))
@@ -147,7 +149,7 @@ func (k *Kinds) Sum(peak, triad float64) (list []Kind, products Kind) {
 	slices.SortStableFunc(list, func(a, b Kind) int { return cmp.Compare(b.Share, a.Share) })
 	products = newKind("all products", all, total, peak, triad)
 	products.OfRoofline = 0
-	if products.Seconds > 0 { // the times that the limits allow each kind, over the time taken
+	if products.Seconds > 0 { // the time that the limits allow for each kind, over the time taken
 		for _, x := range list {
 			if x.GFLOP > 0 {
 				products.OfRoofline += x.OfRoofline * x.Seconds / products.Seconds
@@ -157,13 +159,13 @@ func (k *Kinds) Sum(peak, triad float64) (list []Kind, products Kind) {
 	return list, products
 }
 
-// costOf names a group by its ops and counts the operations of its products and the bytes it cannot avoid: what its ops
-// need of each of its inputs read once, each output written once. A view that the device need not move costs nothing.
+// costOf names a group by its ops and counts the FLOPs of its products and its minimum bytes: each op's needed part of
+// an input read once, each output written once. A view that moves no data costs nothing.
 func costOf(g *device.Group) *cost {
 	c := &cost{layer: layerOf(g)}
 	var names []string
 	view := true
-	needed := make([]float64, len(g.Values)) // the share of a value that its readers need
+	needed := make([]float64, len(g.Values)) // the part of each value that its readers need
 	for _, v := range g.Outputs {
 		needed[v] = 1
 	}
@@ -173,7 +175,7 @@ func costOf(g *device.Group) *cost {
 		for i, v := range s.In {
 			in[i] = g.Values[v].Type
 		}
-		if n, err := op.FLOPs(s.Op, in...); err == nil { // the machine has inferred the types already
+		if n, err := op.FLOPs(s.Op, in...); err == nil { // the machine has already checked the types
 			c.flops += n
 		}
 		if reads, err := op.Reads(s.Op, in...); err == nil {
@@ -196,7 +198,7 @@ func costOf(g *device.Group) *cost {
 	return c
 }
 
-// layerOf is the layer of a group's first step, but for a sum of gradients where branches meet.
+// layerOf is the layer of a group's first step, skipping sums of gradients at branches.
 func layerOf(g *device.Group) string {
 	for _, s := range g.Steps {
 		if s.Name != "sum" {
@@ -206,8 +208,8 @@ func layerOf(g *device.Group) string {
 	return g.Steps[0].Name
 }
 
-// streams is how often a step of an optimiser goes through the parameters or a vector of their size: a pass reads the vectors that its
-// expressions do, and writes those that they give. A limit on the gradient's norm reads it once more.
+// streams counts an optimiser step's reads and writes of vectors as long as the parameters: a pass reads the vectors in
+// its expressions and writes their results. A gradient-norm limit reads the gradient once more.
 func streams(o device.Optimizer) (n int) {
 	for _, p := range o.Passes() {
 		nodes, _, to := p.Nodes()

@@ -33,7 +33,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestKinds checks that what no group took is entered as other, and that what is forgotten does not count.
+// TestKinds checks that time outside groups is recorded as other, and that forgotten steps do not count.
 func TestKinds(t *testing.T) {
 	var p Kinds
 	p.Add("a", time.Second, 10, 20)
@@ -59,7 +59,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestShortStep checks that a short step at the end changes neither speeds nor counts: they are those of the median step, as its time is.
+// TestShortStep checks that a short last step changes neither rates nor counts: like the time, they are medians over
+// the steps.
 func TestShortStep(t *testing.T) {
 	var p Kinds
 	for _, part := range []int64{4, 4, 4, 1} {

@@ -1,5 +1,5 @@
-// Package profile says what steps of training spend their time on: by phase, by kind of op and by layer, as tables, and one thing after the other as a
-// trace that browsers show.
+// Package profile measures the time of training steps by phase, by kind of op and by layer, as tables, and as a
+// timeline that browsers show.
 package profile
 
 import (
@@ -11,61 +11,62 @@ import (
 	"onlinerna/train/network"
 )
 
-// Wait is the phase in which there is no batch yet.
+// Wait is the phase before a batch has arrived.
 const Wait = "wait for the loader"
 
-// Profile is what some steps spent their time on. It is filled by its methods, which are called in the order of time, and is a network's tracer.
+// Profile is the time measurement of some steps. Its methods record events, must be called in the order of time, and
+// make it a network's tracer.
 type Profile struct {
 	About Description
 	First int     // the number of the first step in the run
-	Plain float64 // seconds of a step before them, which was not looked at; 0 if there was none
+	Plain float64 // seconds of the unprofiled step before them; 0 if there was none
 
 	kinds     Kinds
 	optimizer device.Optimizer
 	params    int // bytes
 
-	began, begin time.Time     // the first step, the step under way
-	waited       time.Duration // in the step under way
-	phases       []part        // in the order in which they first ran
+	began, begin time.Time     // the first step, the current step
+	waited       time.Duration // in the current step
+	phases       []part        // in the order of their first run
 	layers       []layer       // likewise
 	between      []part
 	spans        []span
-	passes       [2]span // of the forward and the backward pass under way
+	passes       [2]span // of the current step's forward and backward pass
 }
 
-// Description is what was trained, and on what.
+// Description describes the profiled training and its hardware.
 type Description struct {
 	Model      string `json:"model"`
 	Device     string `json:"device"`
 	Optimizer  string `json:"optimizer"`
-	Batch      int    `json:"batch"`      // images a forward pass
+	Batch      int    `json:"batch"`      // images in a forward pass
 	ImageSize  int    `json:"image_size"` // their height and width
-	Accumulate int    `json:"accumulate"` // batches a step
-	Rank       int    `json:"rank"`       // whose the profile is
+	Accumulate int    `json:"accumulate"` // batches in a step
+	Rank       int    `json:"rank"`       // of the profiled process
 	Ranks      int    `json:"ranks"`
 }
 
 // Phase is a part of steps.
 type Phase struct {
 	Name    string
-	Seconds float64 // of a step on average
+	Seconds float64 // per step on average
 	Calls   int     // in all steps together
 }
 
-// Layer is the groups of ops whose first op is the layer's.
+// Layer is all groups of ops whose first op belongs to the layer.
 type Layer struct {
 	Name              string
-	Forward, Backward float64 // seconds of a step on average
+	Forward, Backward float64 // seconds per step on average
 }
 
-// part adds up what a phase took in all steps, or what comes between them.
+// part sums the time of a phase over all steps, or the time between steps.
 type part struct {
 	name    string
 	seconds float64
 	calls   int
 }
 
-// layer adds up what a layer took in all steps: the forward pass and the backward pass.
+// layer sums the time of a layer over all steps: the forward pass and the backward pass.
 type layer struct {
 	name   string
 	passes [2]float64 // seconds
@@ -77,12 +78,12 @@ type span struct {
 	layer          string
 	at             time.Time
 	took           time.Duration
-	step           int // 0 for none
+	step           int // 0: none
 }
 
 var _ network.Tracer = (*Profile)(nil)
 
-// New begins a profile of steps of an optimiser. It fills in the device and the optimiser's name.
+// New starts a profile of an optimiser's steps. It fills in the device and the optimiser's name.
 func New(about Description, net *network.Network, o device.Optimizer) *Profile {
 	about.Device, about.Optimizer = net.Device.Name(), o.Name()
 	return &Profile{About: about, optimizer: o, params: net.Device.DType().Size() * net.Params.Len()}
@@ -91,7 +92,7 @@ func New(about Description, net *network.Network, o device.Optimizer) *Profile {
 // Steps is the number of steps.
 func (p *Profile) Steps() int { return len(p.kinds.Steps) }
 
-// Begin begins a step of a number.
+// Begin starts the step with the given number.
 func (p *Profile) Begin(step int, at time.Time) {
 	if p.began.IsZero() {
 		p.began, p.First = at, step
@@ -99,18 +100,18 @@ func (p *Profile) Begin(step int, at time.Time) {
 	p.begin, p.waited = at, 0
 }
 
-// Waited enters a wait for a batch.
+// Waited records a wait for a batch.
 func (p *Profile) Waited(at time.Time, took time.Duration) {
 	p.waited += took
 	p.phase(Wait, at, took)
 }
 
-// Hook enters what a hook of the run did in a step.
+// Hook records the time of a hook in a step.
 func (p *Profile) Hook(name string, at time.Time, took time.Duration) {
 	p.phase("hook "+name, at, took)
 }
 
-// Between enters what comes between two steps.
+// Between records work between two steps.
 func (p *Profile) Between(name string, at time.Time, took time.Duration) {
 	p.between = add(p.between, name, took)
 	p.spans = append(p.spans, span{name: name, category: "between steps", at: at, took: took})
@@ -144,7 +145,8 @@ func (p *Profile) Group(x network.Phase, g *device.Group, at time.Time, took tim
 		*pass = span{name: x.String(), category: "phase", at: at}
 	}
 	pass.took = at.Add(took).Sub(pass.at)
-	p.spans = append(p.spans, span{name: c.name, category: x.String(), layer: c.layer, at: at, took: took, step: p.First + p.Steps()})
+	p.spans = append(p.spans, span{name: c.name, category: x.String(), layer: c.layer, at: at, took: took,
+		step: p.First + p.Steps()})
 }
 
 // pass ends the forward and the backward pass.
@@ -158,16 +160,17 @@ func (p *Profile) pass() {
 	}
 }
 
-// phase enters a part of the step under way.
+// phase records a part of the current step.
 func (p *Profile) phase(name string, at time.Time, took time.Duration) {
 	p.phases = add(p.phases, name, took)
 	p.spans = append(p.spans, span{name: name, category: "phase", at: at, took: took, step: p.First + p.Steps()})
 }
 
-// End ends the step under way.
+// End ends the current step.
 func (p *Profile) End(at time.Time) {
 	p.pass()
-	p.spans = append(p.spans, span{name: "step", category: "step", at: p.begin, took: at.Sub(p.begin), step: p.First + p.Steps()})
+	p.spans = append(p.spans, span{name: "step", category: "step", at: p.begin, took: at.Sub(p.begin),
+		step: p.First + p.Steps()})
 	p.kinds.Step(at.Sub(p.begin), p.waited)
 }
 
@@ -182,7 +185,8 @@ func add(list []part, name string, took time.Duration) []part {
 	return list
 }
 
-// Phases are the parts of a step on average, in their order, and last [Rest]: what is left of its time. Their sum is that of a step.
+// Phases lists the average parts of a step in their order, and last [Rest]: the remaining time. They sum to the step's
+// time.
 func (p *Profile) Phases() []Phase {
 	var list []Phase
 	steps := float64(p.Steps())
@@ -194,7 +198,7 @@ func (p *Profile) Phases() []Phase {
 	return append(list, Phase{Rest, left / steps, p.Steps()})
 }
 
-// Layers are the layers, the longest first, by their time in a step.
+// Layers lists the layers by their time in a step, the longest first.
 func (p *Profile) Layers() []Layer {
 	var list []Layer
 	steps := float64(p.Steps())
@@ -205,5 +209,5 @@ func (p *Profile) Layers() []Layer {
 	return list
 }
 
-// Seconds are those of a step on average.
+// Seconds is the average time of a step.
 func (p *Profile) Seconds() float64 { return sum(p.kinds.Steps) / float64(p.Steps()) }

@@ -8,14 +8,15 @@ import (
 	"onlinerna/internal/text"
 )
 
-// layersShown are the longest ones, the others are one line.
+// layersShown is the number of layers with a row of their own; the others share one row.
 const layersShown = 20
 
-// WriteTable writes p, of one step at least, for people.
+// WriteTable writes p, with at least one step, as text tables.
 func (p *Profile) WriteTable(w io.Writer) error {
 	b := terminal.NewPage(w)
 	a := p.About
-	line := fmt.Sprintf("Profile of steps %d to %d: %s with %s, batch %d of %d×%d", p.First, p.First+p.Steps()-1, a.Model, a.Optimizer, a.Batch, a.ImageSize, a.ImageSize)
+	line := fmt.Sprintf("Profile of steps %d to %d: %s with %s, batch %d of %d×%d", p.First, p.First+p.Steps()-1, a.Model,
+		a.Optimizer, a.Batch, a.ImageSize, a.ImageSize)
 	if a.Accumulate > 1 {
 		line += fmt.Sprintf(", %d batches a step", a.Accumulate)
 	}
@@ -77,7 +78,7 @@ func (l *Layer) row(step float64) []string {
 
 func ms(s float64) string { return text.Number(1e3 * s) }
 
-// sum is what Table shows, without limits.
+// sum is Table's input without limits.
 func (k *Kinds) sum() ([]Kind, Kind, string) {
 	list, products := k.Sum(0, 0)
 	return list, products, ""

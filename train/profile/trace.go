@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// event is one of Chrome's trace events: a complete one, "X", or one that names a process or a thread, "M".
+// event is one of Chrome's trace events: a complete one, "X", or the name of a process or a thread, "M".
 type event struct {
 	Name     string         `json:"name"`
 	Category string         `json:"cat,omitempty"`
@@ -22,14 +22,14 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// thread is the only one of the trace: parts lie within their steps.
+// thread is the trace's only thread: parts lie within their steps.
 const thread = 1
 
-// WriteTrace writes what happened as Chrome's trace events, which chrome://tracing and Perfetto show. Time begins with the first step, and the process is
-// the rank.
+// WriteTrace writes the profile as Chrome's trace events for chrome://tracing and Perfetto. Time starts with the first
+// step, and the process is the rank.
 func (p *Profile) WriteTrace(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	e := json.NewEncoder(b) // a line each
+	e := json.NewEncoder(b) // one event a line
 	about, err := json.Marshal(p.About)
 	if err != nil {
 		return err
@@ -47,12 +47,13 @@ func (p *Profile) WriteTrace(w io.Writer) error {
 			return err
 		}
 	}
-	spans := slices.SortedStableFunc(slices.Values(p.spans), func(a, b span) int { // what holds others is before them
+	spans := slices.SortedStableFunc(slices.Values(p.spans), func(a, b span) int { // enclosing spans come first
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.took, a.took))
 	})
 	for _, s := range spans {
 		b.WriteString(",")
-		v := event{Name: s.name, Category: s.category, Phase: "X", At: micro(s.at.Sub(p.began)), Took: micro(s.took), Process: p.About.Rank, Thread: thread}
+		v := event{Name: s.name, Category: s.category, Phase: "X", At: micro(s.at.Sub(p.began)), Took: micro(s.took),
+			Process: p.About.Rank, Thread: thread}
 		if s.step > 0 {
 			v.Args = map[string]any{"step": s.step}
 			if s.layer != "" {
@@ -67,7 +68,7 @@ func (p *Profile) WriteTrace(w io.Writer) error {
 	return b.Flush()
 }
 
-// micro writes microseconds to the nanosecond, so that parts neither overlap nor leave their step.
+// micro writes microseconds with nanosecond digits, so that parts neither overlap nor leave their step.
 func micro(d time.Duration) json.Number {
 	return json.Number(fmt.Sprintf("%d.%03d", d.Nanoseconds()/1000, d.Nanoseconds()%1000))
 }

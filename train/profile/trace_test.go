@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestTraceIsJSON writes traces of no step and of one.
+// TestTraceIsJSON writes traces of no step and of one step.
 func TestTraceIsJSON(t *testing.T) {
 	p := &Profile{}
 	for want := 2; want <= 4; want += 2 { // events

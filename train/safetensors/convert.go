@@ -9,10 +9,10 @@ import (
 	"onlinerna/internal/simd/convert"
 )
 
-// Size is the number of bytes of an element, 0 for a type that the format does not know.
+// Size is the number of bytes of an element, 0 for an unknown type.
 func (t DType) Size() int { return int(sizes[t]) }
 
-// Format is how the kernels know a floating-point type.
+// Format is the kernels' name of a floating-point type.
 func (t DType) Format() convert.Format {
 	switch t {
 	case F64:
@@ -25,13 +25,13 @@ func (t DType) Format() convert.Format {
 	return convert.Float32
 }
 
-// Number says whether Decode and Encode know the type: those of Float, and the two of eight bits.
+// Number reports whether Decode and Encode support the type: those of Float, and the two 8-bit types.
 func (t DType) Number() bool { return t.Float() || t == F8E4M3 || t == F8E5M2 }
 
-// Swapped says that the machine has another byte order than files.
+// Swapped is true on big-endian machines; files are little-endian.
 var Swapped = binary.NativeEndian.Uint16([]byte{1, 0}) != 1
 
-// Swap turns round the bytes of each element of b.
+// Swap reverses the bytes of each element of b.
 func Swap(b []byte, t DType) {
 	size := t.Size()
 	for ; len(b) >= size; b = b[size:] {
@@ -41,7 +41,7 @@ func Swap(b []byte, t DType) {
 	}
 }
 
-// Decode sets dst to the elements that b holds, little-endian, of a floating-point type. It is exact.
+// Decode sets dst to b's little-endian elements of a floating-point type. It is exact.
 func Decode(dst []float64, b []byte, t DType) error {
 	if values := float8[t]; values != nil && len(b) == len(dst) {
 		for i, c := range b {
@@ -60,9 +60,9 @@ func Decode(dst []float64, b []byte, t DType) error {
 	return nil
 }
 
-// Encode writes src to b, little-endian, as elements of a floating-point type. Each is rounded once, to the
-// nearest, ties to even; what exceeds the type's largest finite value becomes infinite. Overflow is the
-// first such element, or one that was not finite before, and -1 when there is none.
+// Encode writes src to b as little-endian elements of a floating-point type. Each is rounded once, to the nearest, ties
+// to even; values beyond the type's largest finite value become infinite. overflow is the index of the first such
+// element, or of one that was not finite before, and -1 if there is none.
 func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
 	if values := float8[t]; values != nil && len(b) == len(src) {
 		return encode8(b, src, values), nil
@@ -77,10 +77,10 @@ func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
 	return overflow, nil
 }
 
-// float8 are the values of the types of eight bits by their codes: the sign, the exponent, the mantissa.
+// float8 are the values of the 8-bit types by code: sign, exponent, mantissa.
 var float8 = map[DType]*[256]float64{F8E4M3: values8(4, 3, 0x7e), F8E5M2: values8(5, 2, 0x7b)}
 
-// values8 lists the values of a type whose largest finite one has the code last. Behind it, F8E5M2 has infinity, and NaN follow.
+// values8 lists a type's values; the largest finite one has the code last. After it come F8E5M2's infinity, and NaN.
 func values8(exponent, mantissa int, last byte) *[256]float64 {
 	var v [256]float64
 	bias := 1<<(exponent-1) - 1
@@ -101,7 +101,7 @@ func values8(exponent, mantissa int, last byte) *[256]float64 {
 	return &v
 }
 
-// encode8 rounds to the nearest value, ties to an even code.
+// encode8 rounds to the nearest value, ties to the even code.
 func encode8(b []byte, src []float64, values *[256]float64) (overflow int) {
 	overflow = -1
 	last := 0x7e
@@ -114,7 +114,7 @@ func encode8(b []byte, src []float64, values *[256]float64) (overflow int) {
 		c := last + 1
 		switch {
 		case a < most || a == most && last%2 == 0:
-			c = min(sort.Search(last+1, func(k int) bool { return values[k] >= a }), last) // the first that is not below
+			c = min(sort.Search(last+1, func(k int) bool { return values[k] >= a }), last) // the first that is not below a
 			if c > 0 {
 				if mid := (values[c-1] + values[c]) / 2; a < mid || a == mid && c%2 == 1 {
 					c--

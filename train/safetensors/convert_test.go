@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every number of 16 bits comes back, and the midpoint of each two neighbours goes to the even one.
+// Every 16-bit number survives a round trip, and each midpoint between neighbours rounds to the even one.
 func TestHalvesRoundTrip(t *testing.T) {
 	for _, dtype := range []DType{F16, BF16} {
 		infinity := uint16(0x7c00)
@@ -62,7 +62,7 @@ func TestHalvesRoundTrip(t *testing.T) {
 	}
 }
 
-// Lengths round the unrolled loops, and the first of several overflows.
+// TestEncodeDecode covers lengths around the unrolled loops, and returns the first of several overflows.
 func TestEncodeDecode(t *testing.T) {
 	for _, dtype := range []DType{F64, F32, F16, BF16} {
 		for n := range 11 {

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// maxTensors bounds the tensors of a file, the entries of its metadata, and the values that are skipped.
+	// maxTensors bounds a file's tensors, metadata entries and skipped values.
 	maxTensors = 1 << 15
 
-	// maxDims bounds the extents of a shape.
+	// maxDims bounds a shape's extents.
 	maxDims = 64
 
-	// maxDepth bounds how deep values may be nested that are skipped.
+	// maxDepth bounds the nesting of skipped values.
 	maxDepth = 16
 )
 
 var errNotJSON = errors.New("the header is not JSON")
 
-// header reads the JSON object that describes the tensors, in one pass that ends at the first mistake: what it costs is
-// bounded by the bytes there are, whatever they say.
+// header reads the JSON object that describes the tensors, in one pass that ends at the first mistake; its work is
+// bounded by the header's bytes.
 type header struct {
 	b       []byte
 	at      int
-	skipped int // values
+	skipped int // number of skipped values
 }
 
-// read reads all entries, of a file whose data has size bytes.
+// read reads all entries of a file whose data has size bytes.
 func (h *header) read(f *File, size int64) error {
 	h.space()
 	if h.at == len(h.b) {
@@ -102,7 +102,7 @@ func (h *header) metadata() (map[string]string, error) {
 	return m, err
 }
 
-// tensor reads what is said of one tensor.
+// tensor reads one tensor's entry.
 func (h *header) tensor(name string) (Tensor, error) {
 	t := Tensor{Name: name}
 	var offsets []int64
@@ -165,7 +165,7 @@ func (h *header) space() {
 	}
 }
 
-// peek is the next byte that is no space, 0 at the end.
+// peek is the next non-space byte, 0 at the end.
 func (h *header) peek() byte {
 	if h.space(); h.at < len(h.b) {
 		return h.b[h.at]
@@ -181,7 +181,7 @@ func (h *header) take(c byte) bool {
 	return true
 }
 
-// mistaken is what is wrong with a value, or errNotJSON if there is none.
+// mistaken is the error for a value of another type, or errNotJSON if there is no value.
 func (h *header) mistaken(what string) error {
 	if err := h.skip(0); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (h *header) mistaken(what string) error {
 	return errors.New(what)
 }
 
-// object calls value for each key, to read the value.
+// object calls value for each key to read its value.
 func (h *header) object(value func(key string) error) error {
 	if h.peek() != '{' {
 		return h.mistaken("an object is expected")
@@ -221,7 +221,7 @@ func (h *header) object(value func(key string) error) error {
 	}
 }
 
-// numbers calls value for each of an array of up to most integers.
+// numbers calls value for each element of an array of at most most integers.
 func (h *header) numbers(most int, value func(int64) error) error {
 	if h.peek() != '[' {
 		return h.mistaken("an array of integers is expected")
@@ -273,7 +273,7 @@ func (h *header) integer() (int64, error) {
 	return v, nil
 }
 
-// number passes a number as JSON has it, or stays where it is.
+// number skips a JSON number, or stays in place.
 func (h *header) number() error {
 	at := h.at
 	if at < len(h.b) && h.b[at] == '-' {
@@ -305,7 +305,7 @@ func (h *header) number() error {
 	return nil
 }
 
-// digits is where the digits from at on end.
+// digits is the end of the digits from at on.
 func (h *header) digits(at int) int {
 	for at < len(h.b) && '0' <= h.b[at] && h.b[at] <= '9' {
 		at++
@@ -313,7 +313,7 @@ func (h *header) digits(at int) int {
 	return at
 }
 
-// raw passes a string and returns it with its quotes, and whether it has escapes.
+// raw skips a string and returns it with its quotes, and whether it has escapes.
 func (h *header) raw() (s []byte, escapes bool, err error) {
 	for i := h.at + 1; i < len(h.b); i++ {
 		switch c := h.b[i]; {
@@ -350,7 +350,7 @@ func (h *header) text() (string, error) {
 	return s, nil
 }
 
-// skip passes a value of any kind.
+// skip skips a value of any type.
 func (h *header) skip(depth int) error {
 	if h.skipped++; depth > maxDepth || h.skipped > maxTensors {
 		return fmt.Errorf("values of unknown meaning, more than %d or nested more than %d deep", maxTensors, maxDepth)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// hostile are headers of maxHeader bytes that cost what they can.
+// hostile are headers of maxHeader bytes that take as much work as possible.
 func hostile() map[string]string {
 	fill := func(begin, end string, each func(i int) string) string {
 		var b strings.Builder
@@ -57,7 +57,7 @@ func hostile() map[string]string {
 	}
 }
 
-// Hostile headers are refused, without 50 MB of memory. BenchmarkHostileHeaders says how fast.
+// Hostile headers are rejected with less than 50 MB of memory. BenchmarkHostileHeaders measures the time.
 func TestHostileHeaders(t *testing.T) {
 	for name, head := range hostile() {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// Headers of more tensors than any net has are read, with fields that the format does not know.
+// Headers with more tensors than any net are read, also with fields unknown to the format.
 func TestManyTensors(t *testing.T) {
 	const n = 20_000
 	var b strings.Builder
@@ -114,7 +114,7 @@ func TestManyTensors(t *testing.T) {
 	}
 }
 
-// agrees compares a file that was accepted with what encoding/json makes of its header.
+// agrees compares an accepted file with encoding/json's reading of its header.
 func agrees(t *testing.T, f *File, head []byte) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(head, &all); err != nil {
@@ -141,7 +141,8 @@ func agrees(t *testing.T, f *File, head []byte) {
 				t.Fatalf("tensor %q: %s: %v", x.Name, field, err)
 			}
 		}
-		if e.DType != x.DType || fmt.Sprint(e.Shape) != fmt.Sprint(x.Shape) || e.Offsets[0] != x.off || e.Offsets[1] != x.off+x.bytes {
+		if e.DType != x.DType || fmt.Sprint(e.Shape) != fmt.Sprint(x.Shape) || e.Offsets[0] != x.off ||
+			e.Offsets[1] != x.off+x.bytes {
 			t.Fatalf("tensor %+v, want %+v", x, e)
 		}
 	}

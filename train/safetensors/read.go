@@ -13,7 +13,7 @@ import (
 	"onlinerna/internal/files"
 )
 
-// maxHeader bounds the JSON header, and so what a file that lies can cost. It has some 100 bytes a tensor.
+// maxHeader bounds the JSON header, and so the cost of a false length. Headers have some 100 bytes a tensor.
 const maxHeader = 8 << 20
 
 // File is an open file. Its methods may be called concurrently.
@@ -112,7 +112,7 @@ func (f *File) Lookup(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
-// Section says where in the file the bytes of a tensor lie.
+// Section returns the offset and the length of a tensor's bytes in the file.
 func (f *File) Section(t Tensor) (off, bytes int64) { return f.start + t.off, t.bytes }
 
 // Float32s reads elements off to off+len(dst) of a floating-point tensor, converting to float32.
@@ -121,7 +121,7 @@ func (f *File) Float32s(t Tensor, dst []float32, off int) error { return readFlo
 // Float64s reads elements off to off+len(dst) of a floating-point tensor, converting to float64.
 func (f *File) Float64s(t Tensor, dst []float64, off int) error { return readFloats(f, t, dst, off) }
 
-// Int64s reads an I64 or I32 tensor.
+// Int64s reads all elements of an I64 or I32 tensor.
 func (f *File) Int64s(t Tensor) ([]int64, error) {
 	if !t.DType.Integer() {
 		return nil, fmt.Errorf("%s: tensor %q is %s: only I64 and I32 can be read as integers", f.path, t.Name, t.DType)
@@ -143,7 +143,8 @@ func (f *File) Int64s(t Tensor) ([]int64, error) {
 
 func readFloats[T float32 | float64](f *File, t Tensor, dst []T, off int) error {
 	if !t.DType.Float() {
-		return fmt.Errorf("%s: tensor %q is %s: only F64, F32, F16 and BF16 can be read as floating-point numbers", f.path, t.Name, t.DType)
+		return fmt.Errorf("%s: tensor %q is %s: only F64, F32, F16 and BF16 can be read as floating-point numbers", f.path,
+			t.Name, t.DType)
 	}
 	return f.blocks(t, off, len(dst), func(b []byte, i, n int) error {
 		out := dst[i : i+n]
@@ -169,7 +170,7 @@ func readFloats[T float32 | float64](f *File, t Tensor, dst []T, off int) error 
 	})
 }
 
-// blocks reads elements off to off+n of t in pieces and hands each to fn with its place in the whole.
+// blocks reads elements off to off+n of t in blocks and passes each to fn with its index in the range.
 func (f *File) blocks(t Tensor, off, n int, fn func(b []byte, i, n int) error) error {
 	unit := int(sizes[t.DType])
 	if off < 0 || off+n > t.Len() {

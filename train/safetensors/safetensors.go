@@ -1,18 +1,18 @@
-// Package safetensors reads and writes the safetensors format: named tensors and string metadata in
-// one file, a JSON header in front of the little-endian data.
+// Package safetensors reads and writes the safetensors format: named tensors and string metadata in one file, a JSON
+// header before the little-endian data.
 //
-// Reading checks the whole header before anything else happens: lengths against the size of the file,
-// offsets against each other, sizes against shapes. Writing is all or nothing: the data goes to a
-// temporary file beside the target, which takes its name when it is complete.
+// Reading first checks the whole header: lengths against the size of the file, offsets against each other, sizes
+// against shapes. Writing is atomic: the data goes to a temporary file beside the target, which is renamed when it is
+// complete.
 package safetensors
 
 import "fmt"
 
-// DType is an element type, by the name that the format gives it.
+// DType is an element type by its name in the format.
 type DType string
 
-// The element types whose values can be read; all but F16 and BF16 can be written too. Files may hold tensors of
-// every other type of the format whose elements fill whole bytes.
+// The element types whose values can be read; all but F16 and BF16 can be written too. Files may hold tensors of every
+// other type of the format whose elements fill whole bytes.
 const (
 	F64  DType = "F64"
 	F32  DType = "F32"
@@ -21,21 +21,22 @@ const (
 	I64  DType = "I64"
 	I32  DType = "I32"
 
-	// F8E4M3 has no infinity, as PyTorch's float8_e4m3fn; F8E5M2 is float8_e5m2.
+	// F8E4M3 has no infinity, like PyTorch's float8_e4m3fn; F8E5M2 is float8_e5m2.
 	F8E4M3 DType = "F8_E4M3"
 	F8E5M2 DType = "F8_E5M2"
 )
 
-// sizes holds the bytes of an element of every type of the format.
+// sizes holds the bytes of an element for every type of the format.
 var sizes = map[DType]int64{
 	F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4,
-	"I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "C64": 8,
+	"I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1,
+	"C64": 8,
 }
 
-// Float says whether Float32s and Float64s read the type.
+// Float reports whether Float32s and Float64s read the type.
 func (t DType) Float() bool { return t == F64 || t == F32 || t == F16 || t == BF16 }
 
-// Integer says whether Int64s reads the type.
+// Integer reports whether Int64s reads the type.
 func (t DType) Integer() bool { return t == I64 || t == I32 }
 
 // Tensor describes one tensor of a file.
@@ -56,13 +57,13 @@ func (t Tensor) Len() int {
 	return n
 }
 
-// Check finds a type that the format does not know, and a shape with negative extents or too many elements.
+// Check returns an error for an unknown type and for a shape with negative extents or too many elements.
 func Check(t DType, shape []int) error {
 	_, err := bytesOf(t, shape)
 	return err
 }
 
-// size computes the number of bytes with checks against overflow and negative extents.
+// size computes the number of bytes, checked against overflow and negative extents.
 func (t Tensor) size() (int64, error) {
 	n, err := bytesOf(t.DType, t.Shape)
 	if err != nil {

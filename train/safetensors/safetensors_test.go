@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// raw makes a file of a header and a number of data bytes.
+// raw makes a file of a header and data bytes.
 func raw(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)
@@ -27,7 +27,7 @@ func writeRaw(t testing.TB, b []byte) string {
 	return path
 }
 
-// only fails if dir holds anything but names.
+// only fails unless dir holds exactly names.
 func only(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -46,7 +46,7 @@ func only(t *testing.T, dir string, names ...string) {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w.safetensors")
-	f32 := make([]float32, 3*5000) // more than a chunk of the writer
+	f32 := make([]float32, 3*5000) // longer than the writer's chunk
 	for i := range f32 {
 		f32[i] = float32(i)/7 - 3
 	}
@@ -160,7 +160,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestGolden reads what Python's safetensors wrote (testdata/gen.py).
+// TestGolden reads a file of Python's safetensors (testdata/gen.py).
 func TestGolden(t *testing.T) {
 	f, err := Open("testdata/golden.safetensors")
 	if err != nil {
@@ -370,7 +370,7 @@ func TestWriterRefuses(t *testing.T) {
 	only(t, dir)
 }
 
-// TestReplace checks that an aborted write leaves the file before it alone.
+// TestReplace checks that an aborted write leaves the previous file unchanged.
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w.safetensors")
@@ -407,7 +407,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestWhatIsThere checks that a link stays a link, and that what is no file is left alone.
+// TestWhatIsThere checks that a link stays a link, and that non-files stay untouched.
 func TestWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	list := []Tensor{{Name: "a", DType: F32, Shape: []int{1}}}
@@ -440,7 +440,7 @@ func TestWhatIsThere(t *testing.T) {
 	}
 }
 
-// FuzzOpen opens arbitrary headers, and reads all of what is accepted.
+// FuzzOpen opens arbitrary headers and reads all tensors of accepted files.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}`), 16)
 	f.Add([]byte(`{"__metadata__":{"a":"b"},"e":{"dtype":"F16","shape":[0,3],"data_offsets":[0,0]}}  `), 0)

@@ -11,18 +11,18 @@ import (
 	"onlinerna/internal/checksum"
 )
 
-// sumKey is that of the checksums in the metadata. Their value is the size of a block, the checksum of the header with the eight bytes in front of
-// it, computed with zeros in this place, and those of the blocks of the data: CRC-32C in hexadecimal.
+// sumKey is the metadata key of the checksums. The value is the size of a block, the checksum of the header with the
+// eight bytes before it, computed with zeros in this place, and those of the data's blocks: CRC-32C in hexadecimal.
 const sumKey = "crc32c"
 
 var sumsBefore = strconv.Itoa(checksum.Block) + ":"
 
-// unsealed is the value before anything is computed, for n bytes of data.
+// unsealed is the value for n bytes of data before the checksums are computed.
 func unsealed(n int64) string {
 	return sumsBefore + checksum.Zeros + ":" + strings.Repeat("0", checksum.Len(n))
 }
 
-// sumPlace is where the header's own checksum is in the header. -1 where there is none.
+// sumPlace is the position of the header's own checksum in the header, -1 if there is none.
 func sumPlace(head []byte) int {
 	before := []byte(`"` + sumKey + `":"` + sumsBefore)
 	at := bytes.Index(head, before)
@@ -32,7 +32,7 @@ func sumPlace(head []byte) int {
 	return at + len(before)
 }
 
-// seal puts the checksums into the header of a file that is else complete.
+// seal writes the checksums into the header of an otherwise complete file.
 func (w *Writer) seal() error {
 	at := sumPlace(w.head)
 	if at < 0 {
@@ -58,7 +58,7 @@ func (w *Writer) seal() error {
 	return err
 }
 
-// sealed takes the checksums out of the metadata, if there are any, and checks the header.
+// sealed takes the checksums, if any, out of the metadata and checks the header.
 func (f *File) sealed(prefix, head []byte) error {
 	value, ok := f.Metadata[sumKey]
 	if !ok {
@@ -73,13 +73,15 @@ func (f *File) sealed(prefix, head []byte) error {
 	const own = len(checksum.Zeros)
 	rest, ok := strings.CutPrefix(value, sumsBefore)
 	if !ok || len(rest) <= own || !checksum.Sealed(sumPlace(head), prefix, head) {
-		return errors.New("the header is damaged (or another program has copied the metadata " + sumKey + ", which it should leave out)")
+		return errors.New("the header is damaged (or another program has copied the metadata " + sumKey +
+			", which it should leave out)")
 	}
 	f.sums = rest[own+1:]
 	return nil
 }
 
-// Verify reads the whole file and compares it with its checksums. A file of another program has none: ok is then false.
+// Verify reads the whole file and compares it with its checksums. ok is false for other programs' files, which have
+// none.
 func (f *File) Verify() (ok bool, err error) {
 	if f.sums == "" {
 		return false, nil
@@ -94,7 +96,7 @@ func (f *File) Verify() (ok bool, err error) {
 	return true, nil
 }
 
-// blame says which tensors are damaged.
+// blame names the damaged tensors.
 func (f *File) blame(err error) error {
 	var d *checksum.DamagedError
 	if !errors.As(err, &d) {

@@ -15,7 +15,8 @@ import (
 func written(t *testing.T, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.safetensors")
-	w, err := Create(path, []Tensor{{Name: "a", DType: F32, Shape: []int{n}}, {Name: "b", DType: I64, Shape: []int{2}}}, map[string]string{"kind": "rna", "zoo": "x"})
+	w, err := Create(path, []Tensor{{Name: "a", DType: F32, Shape: []int{n}}, {Name: "b", DType: I64, Shape: []int{2}}},
+		map[string]string{"kind": "rna", "zoo": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func verify(path string) (bool, error) {
 	return f.Verify()
 }
 
-// Each bit of a file is seen to be another.
+// Every flipped bit of a file is detected.
 func TestEveryBit(t *testing.T) {
 	path := written(t, 3)
 	if ok, err := verify(path); !ok || err != nil {
@@ -81,7 +82,7 @@ func TestDamagedBlock(t *testing.T) {
 	}
 }
 
-// A file of parts in any order has checksums, too, and metadata does not show them.
+// A file written in parts in any order has checksums, too, and its metadata hides them.
 func TestVerifyParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	w, err := Create(path, []Tensor{{Name: "a", DType: F32, Shape: []int{4}}}, nil)
@@ -102,7 +103,7 @@ func TestVerifyParts(t *testing.T) {
 	}
 }
 
-// Files of other programs have none.
+// Files of other programs have no checksums.
 func TestUnsealed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	head := `{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  `

@@ -16,24 +16,24 @@ import (
 	"onlinerna/internal/files"
 )
 
-// Writer writes one file: tensor by tensor in the order in which they were declared ([Writer.Write]), or the bytes
-// of parts of them in any order ([Writer.WriteAt]).
+// Writer writes one file: whole tensors in their declared order ([Writer.Write]), or parts of tensors in any order
+// ([Writer.WriteAt]).
 type Writer struct {
 	path    string
 	file    *files.File
 	buf     *bufio.Writer
 	tensors []Tensor
 	start   int64  // of the data section
-	head    []byte // the header, with room for checksums
+	head    []byte // the header with room for checksums
 	next    int
 
 	parts   map[string]Tensor // with their places, for WriteAt
 	mu      sync.Mutex
-	written int64         // bytes, by WriteAt
-	sums    *checksum.Sum // of parts of blocks, by WriteAt
+	written int64         // bytes written by WriteAt
+	sums    *checksum.Sum // of partial blocks, for WriteAt
 
 	err  error
-	done bool // committed or given up
+	done bool // committed or aborted
 }
 
 // entry is a tensor in the JSON header.
@@ -43,8 +43,8 @@ type entry struct {
 	Offsets []int64 `json:"data_offsets"`
 }
 
-// Create starts a file that will hold the given tensors, and the checksums of all its bytes beside the metadata. Nothing appears at path before
-// Commit.
+// Create starts a file for the given tensors, with the checksums of all its bytes in the metadata. Nothing appears at
+// path before Commit.
 func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	head := map[string]any{}
 	at := int64(0)
@@ -78,14 +78,15 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for len(js)%8 != 0 { // the data starts aligned
+	for len(js)%8 != 0 { // aligns the data
 		js = append(js, ' ')
 	}
 	fd, err := files.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)), head: js, parts: parts,
+	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)),
+		head: js, parts: parts,
 		sums: checksum.NewSum(crc32.Castagnoli)}
 	w.write(binary.LittleEndian.AppendUint64(nil, uint64(len(js))))
 	w.write(js)
@@ -98,8 +99,8 @@ func (w *Writer) write(b []byte) {
 	}
 }
 
-// Write writes the next tensor: all its elements as []float32, []float64, []int64 or []int32 of exactly
-// the declared type.
+// Write writes the next tensor: all its elements as []float32, []float64, []int64 or []int32 of exactly the declared
+// type.
 func (w *Writer) Write(name string, data any) error {
 	if w.err != nil {
 		return w.err
@@ -138,9 +139,9 @@ func (w *Writer) Write(name string, data any) error {
 	return w.fail(fmt.Errorf("tensor %q is declared %s%v, got %T", name, t.DType, t.Shape, data))
 }
 
-// WriteAt writes bytes of the named tensor, as the format has them, from byte off of it on. Parts must not overlap
-// and may come in any order, from several goroutines; Commit sees to it that they are complete. A file
-// is written by WriteAt alone or not at all by it.
+// WriteAt writes bytes of the named tensor, in the file's format, from its byte off on. Parts must not overlap; they
+// may come in any order, from several goroutines; Commit checks that they are complete. Write and WriteAt cannot be
+// mixed in one file.
 func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	t, ok := w.parts[name]
 	if !ok || off < 0 || int64(len(b)) > t.bytes-off {
@@ -163,7 +164,7 @@ func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	return nil
 }
 
-// blocks are the checksums of the blocks of the data that WriteAt wrote, ok is false for a file of Write.
+// blocks are the checksums of the data blocks that WriteAt wrote; ok is false for a file of Write.
 func (w *Writer) blocks(n int64) (sums string, ok bool) {
 	if w.written == 0 {
 		return "", false
@@ -200,11 +201,10 @@ func (w *Writer) fail(err error) error {
 	return w.err
 }
 
-// Commit completes the file: it is flushed to disk and takes its name.
+// Commit completes the file: it syncs the data to disk and renames the file to its path.
 func (w *Writer) Commit() error { return w.commit(true) }
 
-// CommitUnsynced is Commit that leaves it to the system when the data goes to disk. A file that a loss of power cuts
-// short is refused by [Open].
+// CommitUnsynced is Commit without syncing the data to disk. [Open] rejects a file truncated by a power failure.
 func (w *Writer) CommitUnsynced() error { return w.commit(false) }
 
 func (w *Writer) commit(sync bool) error {
@@ -237,7 +237,7 @@ func (w *Writer) commit(sync bool) error {
 	return nil
 }
 
-// complete notes what is missing.
+// complete records an error if data is missing.
 func (w *Writer) complete() {
 	want := int64(0)
 	for _, t := range w.parts {
@@ -254,7 +254,7 @@ func (w *Writer) complete() {
 	}
 }
 
-// Abort gives the file up and leaves nothing behind. After Commit it does nothing.
+// Abort removes the unfinished file. After Commit it does nothing.
 func (w *Writer) Abort() {
 	if w.done {
 		return

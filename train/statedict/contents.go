@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// Contents says what tensors are, beside those of a net.
+// Contents is the kind of a file's tensors.
 type Contents int
 
 const (
-	// Weights are those of a net, as far as names tell.
+	// Weights are a net's weights, as far as names tell.
 	Weights Contents = iota
 	// Shard is a part of a checkpoint in several files.
 	Shard
-	// Factors are those of an adapter, as LoRA's A and B.
+	// Factors are an adapter's factors, such as LoRA's A and B.
 	Factors
-	// OptimizerState is that of an optimiser: no weights.
+	// OptimizerState is an optimiser's state, not weights.
 	OptimizerState
 )
 
-// Holds is the key in the metadata of files by which rna names what is no weights: the name of an optimiser's state.
+// Holds is the metadata key of rna's files that hold no weights: the name of an optimiser's state.
 const Holds = "holds"
 
 var (
@@ -34,13 +34,13 @@ var (
 	moment    = regexp.MustCompile(`(^|\.)(exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|square_avg|momentum_buffer)$`)
 )
 
-// Contents says what the tensors are by the names of the file and of the tensors, and, unless they are weights, what that means, in words that go after the
-// file's name.
+// Contents finds the kind of the tensors from the names of the file and of the tensors. If they are not weights, the
+// text explains it, in words that follow the file's name.
 func (f *File) Contents() (Contents, string) {
 	if state := f.Metadata[Holds]; state != "" {
 		return OptimizerState, fmt.Sprintf("holds the state of an optimiser, %s, not weights", state)
 	}
-	if dir, name := filepath.Split(f.Path); stateName.MatchString(name) { // of rna's checkpoints, older ones too
+	if dir, name := filepath.Split(f.Path); stateName.MatchString(name) { // in rna's checkpoints, also older ones
 		if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
 			return OptimizerState, "holds the state of an optimiser, not weights: weights.safetensors lies beside it"
 		}
@@ -62,7 +62,7 @@ func (f *File) Contents() (Contents, string) {
 	return Weights, ""
 }
 
-// shardOf is which shard of how many a file is by its name; 0 of 0 for none.
+// shardOf is a shard's number and the number of shards from its file name; 0, 0 for other files.
 func shardOf(path string) (i, n int) {
 	m := shardName.FindStringSubmatch(filepath.Base(path))
 	if m == nil {
@@ -73,11 +73,12 @@ func shardOf(path string) (i, n int) {
 	return i, n
 }
 
-// sharded says of a folder's files of weights that they are the shards of one checkpoint; empty where they are not.
+// sharded explains that the weights files of a folder are the shards of one checkpoint; empty if they are not.
 func sharded(names []string) string {
 	for _, name := range names {
 		if _, n := shardOf(name); n > 1 {
-			return fmt.Sprintf("it holds a checkpoint in %d shards, as %s, without their index, as model.safetensors.index.json", n, filepath.Base(name))
+			return fmt.Sprintf("it holds a checkpoint in %d shards, as %s, without their index, as model.safetensors.index.json",
+				n, filepath.Base(name))
 		}
 	}
 	return ""

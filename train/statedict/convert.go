@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/torchfile"
 )
 
-// Convert writes the tensors and the metadata of a file to another one, which appears whole or not at all: safetensors, or for the endings .pt and
-// .pth what torch.load takes. Values are copied bit by bit.
+// Convert writes the tensors and the metadata of a file to another one, atomically: safetensors, or torch.load's format
+// for the endings .pt and .pth. Values are copied bit by bit.
 func Convert(dst string, f *File) error {
 	if _, err := f.Verify(); err != nil {
 		return err
@@ -30,14 +30,14 @@ func Convert(dst string, f *File) error {
 	return w.Commit()
 }
 
-// IsTorch says whether a name is one of files that torch.load reads.
+// IsTorch reports whether a file name has an ending of torch.load's format.
 func IsTorch(path string) bool {
 	ext := strings.ToLower(filepath.Ext(path))
 	return ext == ".pt" || ext == ".pth"
 }
 
-// Writer writes a file of tensors, which appears whole at Commit or not at all. WriteAt takes bytes of a tensor, little-endian, from byte off of it on,
-// in any order, from several goroutines.
+// Writer writes a file of tensors, which appears complete at Commit or not at all. WriteAt writes little-endian bytes
+// of a tensor from its byte off on, in any order, from several goroutines.
 type Writer interface {
 	WriteAt(name string, b []byte, off int64) error
 	Commit() error
@@ -45,7 +45,7 @@ type Writer interface {
 	Abort()
 }
 
-// Create starts a file in the form that its ending says: .safetensors, or .pt and .pth for what torch.load takes.
+// Create starts a file in the format of its ending: .safetensors, or .pt and .pth for torch.load's.
 func Create(dst string, tensors []Tensor, metadata map[string]string) (Writer, error) {
 	switch {
 	case strings.EqualFold(filepath.Ext(dst), ".safetensors"):

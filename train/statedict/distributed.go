@@ -17,32 +17,34 @@ import (
 )
 
 const (
-	// maxMetadata bounds the metadata of a distributed checkpoint, of some 200 bytes for each part of a tensor.
+	// maxMetadata bounds the metadata of a distributed checkpoint, some 200 bytes for each part of a tensor.
 	maxMetadata = 64 << 20
 
-	// metadataLimit bounds the values that are made of it.
+	// metadataLimit bounds the memory of the values unpickled from it.
 	metadataLimit = 384 << 20
 
-	// maxParts bounds the parts of all tensors.
+	// maxParts bounds the parts of all tensors together.
 	maxParts = 1 << 20
 )
 
-// distributedTypes are the element types by the names in metadata.
+// distributedTypes are the element types by their names in the metadata.
 var distributedTypes = map[pickle.Global]safetensors.DType{
-	"torch.float64": safetensors.F64, "torch.float32": safetensors.F32, "torch.float16": safetensors.F16, "torch.bfloat16": safetensors.BF16,
-	"torch.int64": safetensors.I64, "torch.int32": safetensors.I32, "torch.int16": "I16", "torch.int8": "I8", "torch.uint8": "U8",
-	"torch.bool": "BOOL", "torch.uint16": "U16", "torch.uint32": "U32", "torch.uint64": "U64", "torch.complex64": "C64",
+	"torch.float64": safetensors.F64, "torch.float32": safetensors.F32, "torch.float16": safetensors.F16,
+	"torch.bfloat16": safetensors.BF16,
+	"torch.int64":    safetensors.I64, "torch.int32": safetensors.I32, "torch.int16": "I16", "torch.int8": "I8",
+	"torch.uint8": "U8",
+	"torch.bool":  "BOOL", "torch.uint16": "U16", "torch.uint32": "U32", "torch.uint64": "U64", "torch.complex64": "C64",
 	"torch.float8_e4m3fn": safetensors.F8E4M3, "torch.float8_e5m2": safetensors.F8E5M2, "torch.float8_e8m0fnu": "F8_E8M0",
 }
 
-// optimizerPart is the part of a name under which training scripts keep the state of an optimiser.
+// optimizerPart is the part of a name under which training scripts keep an optimiser's state.
 var optimizerPart = regexp.MustCompile(`(^|\.)(optim|optimizer|optimizers|optimizer_state_dict|optim_state_dict)\.(.*\.)?(state|param_groups)(\.|$)`)
 
-// isMoment says whether a tensor is the state of an optimiser by its name.
+// isMoment reports whether a tensor belongs to an optimiser's state by its name.
 func isMoment(name string) bool { return moment.MatchString(name) || optimizerPart.MatchString(name) }
 
-// openDistributed opens a checkpoint of torch.distributed.checkpoint: .metadata, a pickle, says which box of which tensor lies where in the .distcp
-// files, each as torch.save writes a tensor.
+// openDistributed opens a checkpoint of torch.distributed.checkpoint: the pickle .metadata gives the place of each box
+// of each tensor in the .distcp files, which hold boxes as torch.save writes tensors.
 func (f *File) openDistributed(key string) error {
 	f.Form = Distributed
 	path := filepath.Join(f.Path, distributedName)
@@ -56,16 +58,16 @@ func (f *File) openDistributed(key string) error {
 	return nil
 }
 
-// metadata is what .metadata says.
+// metadata is the content of .metadata.
 type metadata struct {
-	tensors *pickle.Dict // TensorStorageMetadata by name, BytesStorageMetadata for what is no tensor
-	paths   *pickle.Dict // of keys, by name; nil if the planner did not flatten
+	tensors *pickle.Dict // TensorStorageMetadata by name, BytesStorageMetadata for other values
+	paths   *pickle.Dict // lists of keys by name; nil if the planner did not flatten
 	stored  map[part]place
 }
 
 type (
 	part struct{ name, at string }
-	// place is in a file of the folder.
+	// place is a range in a file of the folder.
 	place struct {
 		file        string
 		off, length int64
@@ -85,7 +87,8 @@ func readMetadata(path string) (*metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine := &pickle.Machine{In: in, Limit: metadataLimit, Functions: map[pickle.Global]pickle.Function{"torch.Size": pickle.First}}
+	machine := &pickle.Machine{In: in, Limit: metadataLimit,
+		Functions: map[pickle.Global]pickle.Function{"torch.Size": pickle.First}}
 	top, err := machine.Run()
 	if err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func readMetadata(path string) (*metadata, error) {
 	return m, nil
 }
 
-// attribute is that of an object of an unknown class, nil for none.
+// attribute is an attribute of an object of an unknown class, nil for none.
 func attribute(v any, name string) any {
 	o, ok := v.(*pickle.Object)
 	if !ok {
@@ -150,10 +153,10 @@ func dictOf(v any, name string) (*pickle.Dict, error) {
 	return d, nil
 }
 
-// take chooses the state dict and finds its tensors.
+// take selects the state dict and finds its tensors.
 func (f *File) take(m *metadata, key string) error {
 	type named struct {
-		full, under, own string // all of the name; the keys before the last; and that
+		full, under, own string // the whole name; the keys before the last; the last
 		value            any
 	}
 	var list []named
@@ -163,7 +166,7 @@ func (f *File) take(m *metadata, key string) error {
 		if !ok {
 			return fmt.Errorf("a tensor named by %s", pickle.Kind(it.Key))
 		}
-		if attribute(it.Value, "chunks") == nil { // bytes: of no tensor
+		if attribute(it.Value, "chunks") == nil { // bytes, not a tensor
 			continue
 		}
 		if isMoment(name) {
@@ -214,7 +217,7 @@ func (f *File) take(m *metadata, key string) error {
 	return nil
 }
 
-// split takes the keys before the last from a path in the planner's data.
+// split separates the last key of a path in the planner's data from the keys before it.
 func split(path any, name string) (under, own string) {
 	var keys []string
 	if t, ok := path.(pickle.Tuple); ok {
@@ -232,7 +235,7 @@ func split(path any, name string) (under, own string) {
 	return strings.Join(keys[:len(keys)-1], "."), keys[len(keys)-1]
 }
 
-// chosen is the key under which weights usually are.
+// chosen is the usual key of weights.
 func chosen(keys []string) string {
 	for _, last := range []string{"", "state_dict", "model_state_dict", "model"} {
 		for _, k := range keys {
@@ -247,7 +250,7 @@ func chosen(keys []string) string {
 	return ""
 }
 
-// tensor finds where the parts of a tensor lie.
+// tensor finds the places of a tensor's parts.
 func (f *File) tensor(m *metadata, name string, v any, numbers map[string]int) (Tensor, error) {
 	t := Tensor{Name: name}
 	var err error
@@ -292,7 +295,7 @@ func (f *File) tensor(m *metadata, name string, v any, numbers map[string]int) (
 	return t, nil
 }
 
-// properties is the element type of a TensorStorageMetadata: the first of a tuple, or an attribute.
+// properties is the element type of a TensorStorageMetadata: the first item of a tuple, or an attribute.
 func properties(v any) (pickle.Global, bool) {
 	o, ok := attribute(v, "properties").(*pickle.Object)
 	if !ok {
@@ -308,7 +311,7 @@ func properties(v any) (pickle.Global, bool) {
 	return g, ok
 }
 
-// locate opens the file of a part, if it is not open yet, and finds the elements in it.
+// locate opens a part's file unless it is open, and finds the elements in it.
 func (f *File) locate(p *piece, dtype safetensors.DType, at place, numbers map[string]int) error {
 	n, open := numbers[at.file]
 	if !open {
@@ -333,7 +336,8 @@ func (f *File) locate(p *piece, dtype safetensors.DType, at place, numbers map[s
 		return fmt.Errorf("the part at %v in %s: %w", p.at, f.files[n].Name(), err)
 	}
 	if own.DType != dtype || !slices.Equal(own.Shape, p.size) {
-		return fmt.Errorf("the part at %v is %s%v in %s, the metadata say %s%v", p.at, own.DType, own.Shape, f.files[n].Name(), dtype, p.size)
+		return fmt.Errorf("the part at %v is %s%v in %s, the metadata say %s%v", p.at, own.DType, own.Shape, f.files[n].Name(),
+			dtype, p.size)
 	}
 	if p.off = at.off + own.Offset; !own.Contiguous() {
 		p.strides = own.Strides

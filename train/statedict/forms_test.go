@@ -28,7 +28,7 @@ var golden = []struct {
 	{"d.table", safetensors.F16, []int{10, 4}},
 }
 
-// TestForms reads the same tensors in all forms that PyTorch, numpy and gguf wrote, in any piece.
+// TestForms reads the same tensors in all formats of PyTorch, numpy and gguf, in pieces of any size.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		path, key string
@@ -117,7 +117,7 @@ func refused(t *testing.T, path, want string) {
 	}
 }
 
-// TestBadIndex opens indexes that lie.
+// TestBadIndex opens false indexes.
 func TestBadIndex(t *testing.T) {
 	const first, second = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 	for _, c := range []struct{ from, to, want string }{
@@ -160,7 +160,7 @@ func TestBadIndex(t *testing.T) {
 	}
 }
 
-// TestRefusedForms opens files that are not read, each with the reason.
+// TestRefusedForms opens files in unsupported formats; each error gives the reason.
 func TestRefusedForms(t *testing.T) {
 	refused(t, "testdata/packed.npz", "numpy.savez, not savez_compressed")
 	refused(t, "testdata/quantised.gguf", `"q" is quantised as Q8_0`)
@@ -187,7 +187,8 @@ func TestRefusedForms(t *testing.T) {
 	refused(t, dir, "it was cut short")
 }
 
-// TestMutations damages headers, indexes and metadata at random: each file is read as before or refused, in bounded memory.
+// TestMutations damages headers, indexes and metadata at random: each file reads as before or is rejected, in bounded
+// memory.
 func TestMutations(t *testing.T) {
 	rounds := 400
 	if testing.Short() {

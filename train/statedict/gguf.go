@@ -17,27 +17,29 @@ import (
 const (
 	ggufMagic = "GGUF"
 
-	// The bounds of what a header may hold.
+	// Bounds of a header's content.
 	maxGGUFTensors = 1 << 18
 	maxGGUFKeys    = 1 << 16
 	maxGGUFName    = 1 << 12
 	maxGGUFHeader  = 512 << 20
 )
 
-// ggufTypes are the element types that are read.
+// ggufTypes are the supported element types.
 var ggufTypes = map[uint32]safetensors.DType{
 	0: safetensors.F32, 1: safetensors.F16, 30: safetensors.BF16, 28: safetensors.F64,
 	24: "I8", 25: "I16", 26: safetensors.I32, 27: safetensors.I64,
 }
 
-// quantised are the names of types that are not read.
+// quantised are the names of unsupported types.
 var quantised = map[uint32]string{
-	2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K",
-	16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M",
+	2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K",
+	14: "Q6_K", 15: "Q8_K",
+	16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
+	29: "IQ1_M",
 	34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4",
 }
 
-// ggufSizes are the bytes of the scalar types of metadata.
+// ggufSizes are the sizes in bytes of the scalar types of metadata.
 var ggufSizes = map[uint32]int64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 const (
@@ -46,7 +48,7 @@ const (
 	ggufArray  = 9
 )
 
-// ggufReader reads a header from front to back; what it costs is bounded by the bytes there are.
+// ggufReader reads a header from front to back; its work is bounded by the header's bytes.
 type ggufReader struct {
 	*bufio.Reader
 	at, size int64
@@ -81,7 +83,7 @@ func (r *ggufReader) fail(format string, args ...any) {
 	}
 }
 
-// skip passes n bytes.
+// skip skips n bytes.
 func (r *ggufReader) skip(n uint64) {
 	switch {
 	case r.err != nil:
@@ -109,7 +111,7 @@ func (r *ggufReader) name(most uint64) string {
 	return string(b)
 }
 
-// value passes a value of metadata, and returns it if it is an integer of 32 bits.
+// value skips a value of metadata and returns it if it is a 32-bit integer.
 func (r *ggufReader) value(kind uint32) uint32 {
 	switch size := ggufSizes[kind]; {
 	case kind == ggufUint32:
@@ -135,19 +137,22 @@ func (r *ggufReader) value(kind uint32) uint32 {
 	return 0
 }
 
-// openGGUF reads the header of llama.cpp's format, version 2 or 3. The innermost dimension is the first there, the last here.
+// openGGUF reads the header of llama.cpp's format, version 2 or 3. GGUF lists the innermost dimension first, Tensor
+// last.
 func (f *File) openGGUF(fd *os.File) error {
 	st, err := fd.Stat()
 	if err != nil {
 		return err
 	}
-	r := &ggufReader{Reader: bufio.NewReaderSize(io.NewSectionReader(fd, 4, min(st.Size(), maxGGUFHeader)), 1<<16), at: 4, size: st.Size()}
+	r := &ggufReader{Reader: bufio.NewReaderSize(io.NewSectionReader(fd, 4, min(st.Size(), maxGGUFHeader)), 1<<16), at: 4,
+		size: st.Size()}
 	version, tensors, keys := r.u32(), r.u64(), r.u64()
 	if r.err == nil && version != 2 && version != 3 {
 		return fmt.Errorf("GGUF of version %d: 2 and 3 are read", version)
 	}
 	if tensors > maxGGUFTensors || keys > maxGGUFKeys {
-		return fmt.Errorf("%d tensors and %d keys of metadata: at most %d and %d are read", tensors, keys, maxGGUFTensors, maxGGUFKeys)
+		return fmt.Errorf("%d tensors and %d keys of metadata: at most %d and %d are read", tensors, keys, maxGGUFTensors,
+			maxGGUFKeys)
 	}
 	align := int64(32)
 	for ; keys > 0 && r.err == nil; keys-- {

@@ -14,21 +14,25 @@ import (
 	"onlinerna/internal/files"
 )
 
-// The names of indexes and of single files in a folder of Hugging Face's libraries, and of the metadata of a distributed checkpoint.
+// The names of indexes and single files in folders of Hugging Face's libraries, and of a distributed checkpoint's
+// metadata.
 var (
-	indexNames = []string{"model.safetensors.index.json", "pytorch_model.bin.index.json", "diffusion_pytorch_model.safetensors.index.json"}
-	wholeNames = []string{"model.safetensors", "adapter_model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin",
+	indexNames = []string{"model.safetensors.index.json", "pytorch_model.bin.index.json",
+		"diffusion_pytorch_model.safetensors.index.json"}
+	wholeNames = []string{"model.safetensors", "adapter_model.safetensors", "diffusion_pytorch_model.safetensors",
+		"pytorch_model.bin",
 		"adapter_model.bin"}
 )
 
 const (
 	distributedName = ".metadata"
 
-	// maxIndex bounds an index, of some 100 bytes a tensor.
+	// maxIndex bounds an index, with some 100 bytes a tensor.
 	maxIndex = 64 << 20
 )
 
-// openFolder opens what a folder holds: an index with its shards, a distributed checkpoint, or one file by a known name.
+// openFolder opens a folder's checkpoint: an index with its shards, a distributed checkpoint, or one file with a known
+// name.
 func (f *File) openFolder(key string) error {
 	if isFile(filepath.Join(f.Path, distributedName)) {
 		return f.openDistributed(key)
@@ -51,7 +55,7 @@ func isFile(path string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
-// openIndex opens the shards that an index names, all of which lie beside it.
+// openIndex opens an index's shards, which all lie beside it.
 func (f *File) openIndex(path, key string) error {
 	list, err := readIndex(path)
 	if err != nil {
@@ -112,7 +116,7 @@ func (f *File) openShard(path, key string) error {
 
 type indexEntry struct{ tensor, file string }
 
-// readIndex reads the weight_map of an index: a tensor named twice, and a file that is not beside the index, are errors.
+// readIndex reads an index's weight_map. A tensor named twice or a file outside the index's folder is an error.
 func readIndex(path string) ([]indexEntry, error) {
 	fd, size, err := files.OpenSized(path)
 	if err != nil {
@@ -178,7 +182,7 @@ func weightMap(b []byte) ([]indexEntry, error) {
 	return list, nil
 }
 
-// Siblings are the index and the other shards beside a shard, as far as they are there.
+// Siblings lists the index and the other shards found beside a shard.
 func (f *File) Siblings() []string {
 	if _, n := shardOf(f.Path); n < 2 || f.Shards != 1 {
 		return nil
@@ -188,7 +192,8 @@ func (f *File) Siblings() []string {
 	var list []string
 	all, _ := os.ReadDir(filepath.Dir(f.Path))
 	for _, e := range all {
-		if e.Name() != base && strings.HasPrefix(e.Name(), base[:m[0]]) && (shardName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".index.json")) {
+		if e.Name() != base && strings.HasPrefix(e.Name(), base[:m[0]]) &&
+			(shardName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".index.json")) {
 			list = append(list, e.Name())
 		}
 	}

@@ -15,19 +15,20 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// numpyTypes are the element types by the names in headers.
+// numpyTypes are the element types by their names in headers.
 var numpyTypes = map[string]safetensors.DType{
-	"<f8": safetensors.F64, "<f4": safetensors.F32, "<f2": safetensors.F16, "<i8": safetensors.I64, "<i4": safetensors.I32, "<i2": "I16", "|i1": "I8",
+	"<f8": safetensors.F64, "<f4": safetensors.F32, "<f2": safetensors.F16, "<i8": safetensors.I64, "<i4": safetensors.I32,
+	"<i2": "I16", "|i1": "I8",
 	"<u8": "U64", "<u4": "U32", "<u2": "U16", "|u1": "U8", "|b1": "BOOL", "<c8": "C64",
 }
 
-// maxNumpy bounds the arrays of a file, and the header of each.
+// maxNumpy bounds the arrays of a file, and each array's header.
 const (
 	maxNumpy       = 1 << 18
 	maxNumpyHeader = 1 << 16
 )
 
-// isNumpy says whether a zip archive holds numpy's arrays, by the name of its first entry.
+// isNumpy reports whether a zip archive holds numpy's arrays, by the name of its first entry.
 func isNumpy(fd *os.File) bool {
 	var head [30]byte
 	if _, err := fd.ReadAt(head[:], 0); err != nil {
@@ -40,7 +41,7 @@ func isNumpy(fd *os.File) bool {
 	return strings.HasSuffix(string(name), ".npy")
 }
 
-// openNumpy finds the arrays of what numpy.savez wrote.
+// openNumpy finds the arrays in a file of numpy.savez.
 func (f *File) openNumpy(fd *os.File) error {
 	st, err := fd.Stat()
 	if err != nil {
@@ -85,7 +86,7 @@ func (f *File) openNumpy(fd *os.File) error {
 
 var npyHeader = regexp.MustCompile(`^\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \}\s*$`)
 
-// npy reads the header of an array of so many bytes.
+// npy reads the header of an array of size bytes.
 func npy(r io.Reader, size int64) (Tensor, error) {
 	var t Tensor
 	var head [12]byte

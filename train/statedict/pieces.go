@@ -10,13 +10,13 @@ import (
 
 // piece is a box of a tensor's elements in a file.
 type piece struct {
-	file     int   // of File.files
+	file     int   // index in File.files
 	off      int64 // of the first element, in bytes
-	at, size []int // where in the tensor the box begins, and its extents
-	strides  []int // in elements, nil where they lie in order
+	at, size []int // the box's start in the tensor, and its extents
+	strides  []int // in elements, nil if contiguous
 }
 
-// strides are those of elements in order.
+// strides are the strides of contiguous elements.
 func strides(size []int) []int {
 	s := make([]int, len(size))
 	for i, n := len(s)-1, 1; i >= 0; i-- {
@@ -33,7 +33,7 @@ func product(size []int) int {
 	return n
 }
 
-// Read reads elements from number off on, in the tensor's order and little-endian, as many as b has room for.
+// Read fills b with little-endian elements from number off on, in the tensor's order.
 func (f *File) Read(b []byte, t Tensor, off int) error {
 	n := len(b) / t.DType.Size()
 	if off < 0 || n > t.Len() || off > t.Len()-n {
@@ -72,8 +72,8 @@ func (f *File) readAt(file int, b []byte, off int64) error {
 	return err
 }
 
-// boxes cuts elements off to off+n, in row-major order, into boxes: each has one index in the first dimensions, a range in one, and
-// all of the others.
+// boxes splits the elements off to off+n, in row-major order, into boxes: each has one index in the first dimensions, a
+// range in one dimension, and the full extent of the rest.
 func boxes(shape []int, off, n int, visit func(at, size []int) error) error {
 	inner := strides(shape)
 	at, size := make([]int, len(shape)), make([]int, len(shape))
@@ -98,10 +98,11 @@ func boxes(shape []int, off, n int, visit func(at, size []int) error) error {
 	return nil
 }
 
-// scratch holds elements on their way.
+// scratch holds elements between the file and the destination.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// readBox reads the elements that a box of the tensor and a piece have in common. The box lies in b in order, from element number start on.
+// readBox reads the elements common to a box of the tensor and a piece. The box lies contiguously in b, from element
+// start on.
 func (f *File) readBox(b []byte, p *piece, unit, start int, at, size []int) error {
 	dims := len(at)
 	count, from := make([]int, dims), make([]int, dims)
@@ -116,7 +117,7 @@ func (f *File) readBox(b []byte, p *piece, unit, start int, at, size []int) erro
 	if in == nil {
 		in = strides(p.size)
 	}
-	src := 0 // first element in the piece
+	src := 0 // the first element in the piece
 	for i := range dims {
 		start += (from[i] - at[i]) * to[i]
 		src += (from[i] - p.at[i]) * in[i]
@@ -131,7 +132,7 @@ func (f *File) readBox(b []byte, p *piece, unit, start int, at, size []int) erro
 		spread(b[start*unit:], *buf, count, to, unit)
 		return nil
 	}
-	run := -1 // the dimension along which elements lie closest
+	run := -1 // the dimension with the smallest stride
 	for i := range dims {
 		if count[i] > 1 && in[i] > 0 && (run < 0 || in[i] < in[run]) {
 			run = i
@@ -162,10 +163,10 @@ func (f *File) readBox(b []byte, p *piece, unit, start int, at, size []int) erro
 	})
 }
 
-// spread copies a box that lies in order to where its strides are to.
+// spread copies a contiguous box to the strides to.
 func spread(dst, src []byte, size, to []int, unit int) {
 	dims, run := len(size), 1
-	for dims > 0 && (to[dims-1] == run || size[dims-1] == 1) { // what lies in order in dst, too
+	for dims > 0 && (to[dims-1] == run || size[dims-1] == 1) { // dimensions that are contiguous in dst as well
 		run *= size[dims-1]
 		dims--
 	}
@@ -203,7 +204,7 @@ func each(size []int, visit func(index []int) error) error {
 
 var errCovered = errors.New("its parts overlap, or leave some of it out")
 
-// covered checks that pieces within a shape hold each element once.
+// covered checks that the pieces hold each element of a shape exactly once.
 func covered(shape []int, pieces []piece) error {
 	sum := 0
 	for i, p := range pieces {

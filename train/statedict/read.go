@@ -13,12 +13,13 @@ func (f *File) Float64s(t Tensor, dst []float64) error { return floats(f, t, dst
 // Float32s reads all elements of a floating-point tensor, converting to float32.
 func (f *File) Float32s(t Tensor, dst []float32) error { return floats(f, t, dst) }
 
-// blockLen is how many elements are converted at a time.
+// blockLen is the number of elements converted at a time.
 const blockLen = 1 << 16
 
 func floats[T float32 | float64](f *File, t Tensor, dst []T) error {
 	if !t.DType.Float() {
-		return fmt.Errorf("%s: tensor %q is %s: only F64, F32, F16 and BF16 can be read as floating-point numbers", f.Path, t.Name, t.DType)
+		return fmt.Errorf("%s: tensor %q is %s: only F64, F32, F16 and BF16 can be read as floating-point numbers", f.Path,
+			t.Name, t.DType)
 	}
 	if len(dst) != t.Len() {
 		return fmt.Errorf("%s: tensor %q has %d elements, asked for %d", f.Path, t.Name, t.Len(), len(dst))
@@ -36,7 +37,7 @@ func floats[T float32 | float64](f *File, t Tensor, dst []T) error {
 	})
 }
 
-// Int64s reads an I64 or I32 tensor.
+// Int64s reads all elements of an I64 or I32 tensor.
 func (f *File) Int64s(t Tensor) ([]int64, error) {
 	if !t.DType.Integer() {
 		return nil, fmt.Errorf("%s: tensor %q is %s: only I64 and I32 can be read as integers", f.Path, t.Name, t.DType)
@@ -56,7 +57,7 @@ func (f *File) Int64s(t Tensor) ([]int64, error) {
 	return dst, err
 }
 
-// Bytes appends the elements of a tensor to b, in its order, little-endian.
+// Bytes appends the tensor's elements to b, in its order, little-endian.
 func (f *File) Bytes(b []byte, t Tensor) ([]byte, error) {
 	err := f.blocks(t, func(part []byte, _ int) error {
 		b = append(b, part...)
@@ -65,7 +66,8 @@ func (f *File) Bytes(b []byte, t Tensor) ([]byte, error) {
 	return b, err
 }
 
-// blocks reads the elements of t in order and hands them to fn in pieces of up to blockLen, each with the number of its first element.
+// blocks reads the elements of t in order and passes them to fn in blocks of up to blockLen, each with the number of
+// its first element.
 func (f *File) blocks(t Tensor, fn func(b []byte, at int) error) error {
 	n, size := t.Len(), t.DType.Size()
 	buf := make([]byte, min(n, blockLen)*size)

@@ -1,9 +1,10 @@
-// Package statedict opens checkpoints that hold the tensors of a model by name: safetensors, and what torch.save wrote of a state dict or of a
-// training script's checkpoint (see package torchfile), one file or the shards of a folder with an index; PyTorch's distributed checkpoints;
-// numpy's .npz; and GGUF. Which of them a file is, its first bytes say. Nothing that a file holds is run, paths in indexes do not leave
-// their folder, and memory is bounded by the number of tensors.
+// Package statedict opens checkpoints that hold a model's tensors by name: safetensors; torch.save's files of a state
+// dict or of a training script's checkpoint (see package torchfile); both as one file or as a folder's shards with an
+// index; PyTorch's distributed checkpoints; numpy's .npz; and GGUF. The first bytes of a file decide its format.
+// Nothing in a file is executed, paths in indexes cannot leave their folder, and memory is bounded by the number of
+// tensors.
 //
-// What PyTorch's wrappers put before all names, "module." and "_orig_mod.", is left out.
+// The prefixes of PyTorch's wrappers, "module." and "_orig_mod.", are removed from names.
 package statedict
 
 import (
@@ -26,16 +27,16 @@ type Tensor struct {
 	DType safetensors.DType
 	Shape []int
 
-	pieces []piece // at least one; one without extents is all of the tensor
+	pieces []piece // at least one; a piece without extents is the whole tensor
 }
 
 // Len is the number of elements.
 func (t Tensor) Len() int { return product(t.Shape) }
 
-// Form is a form of checkpoints.
+// Form is a checkpoint format.
 type Form string
 
-// The forms.
+// The formats.
 const (
 	Safetensors Form = "safetensors"
 	Torch       Form = "torch.save"
@@ -44,26 +45,27 @@ const (
 	GGUF        Form = "GGUF"
 )
 
-// File is an open file. Its methods may be called concurrently.
+// File is an open checkpoint. Its methods may be called concurrently.
 type File struct {
 	Path     string
 	Tensors  []Tensor // in the file's order
 	Metadata map[string]string
 	Form     Form
-	Shards   int // files that hold the tensors
+	Shards   int // number of files that hold the tensors
 
-	// Key is where in a file of torch.save or a distributed checkpoint the state dict is, empty where it is all that was saved, and Others
-	// are keys of further ones.
+	// Key is the state dict's key in a file of torch.save or a distributed checkpoint, empty if it is the saved value
+	// itself, and Others are the keys of further state dicts.
 	Key    string
 	Others []string
 
 	index map[string]int
 	files []*os.File
-	infos []os.FileInfo // of the files as they were opened
+	infos []os.FileInfo // of the files when they were opened
 }
 
-// Open opens a checkpoint: a file, the index of shards, a folder with either, or weights of the cache folder by their name: see
-// [catalogue.Locate]. A key chooses among the state dicts of one of torch.save, as "model_ema"; without, it is found.
+// Open opens a checkpoint: a file, the index of shards, a folder with either, or weights in the cache folder by their
+// name: see [catalogue.Locate]. key selects one of torch.save's state dicts, such as "model_ema"; if it is empty, Open
+// chooses.
 func Open(path, key string) (_ *File, err error) {
 	name := path
 	if path, err = catalogue.Locate(name, catalogue.Weights); err != nil {
@@ -102,7 +104,7 @@ func Open(path, key string) (_ *File, err error) {
 	return f, nil
 }
 
-// openFile opens one file with all tensors in it, or a shard.
+// openFile opens a single file with all tensors, or a shard.
 func (f *File) openFile(path, key string) error {
 	fd, err := f.add(path)
 	if err != nil {
@@ -136,7 +138,7 @@ func (f *File) openFile(path, key string) error {
 	return nil
 }
 
-// add opens one more file that holds tensors.
+// add opens one more file with tensors.
 func (f *File) add(path string) (*os.File, error) {
 	fd, err := files.Open(path)
 	if err != nil {
@@ -148,7 +150,7 @@ func (f *File) add(path string) (*os.File, error) {
 	return fd, err
 }
 
-// inFolder adds to the error of a file that is a folder which weights are in it.
+// inFolder adds a folder's weights files to the error for opening it.
 func inFolder(path string, err error) error {
 	within, _ := os.ReadDir(path)
 	var names []string
@@ -205,7 +207,7 @@ func (f *File) openTorch(path, key string) error {
 	return nil
 }
 
-// whole is a tensor of torch.save, in the last file.
+// whole is a tensor of torch.save in the last file.
 func (f *File) whole(t torchfile.Tensor) piece {
 	p := piece{file: len(f.files) - 1, off: t.Offset}
 	if !t.Contiguous() {
@@ -214,13 +216,13 @@ func (f *File) whole(t torchfile.Tensor) piece {
 	return p
 }
 
-// wrappers are what DataParallel and torch.compile put before all names.
+// wrappers are the prefixes that DataParallel and torch.compile put before all names.
 var wrappers = []string{"module.", "_orig_mod."}
 
-// averaged is the counter that AveragedModel keeps beside the module.
+// averaged is AveragedModel's counter beside the module.
 const averaged = "n_averaged"
 
-// unwrap takes the prefixes of wrappers from all names, as often as all have one.
+// unwrap removes wrappers' prefixes from all names as long as all names have one.
 func (f *File) unwrap() {
 	for again := true; again; {
 		again = false
@@ -232,7 +234,7 @@ func (f *File) unwrap() {
 	}
 }
 
-// strip takes p from all names, if all have it.
+// strip removes the prefix p from all names if all have it.
 func (f *File) strip(p string) bool {
 	rest := make([]Tensor, 0, len(f.Tensors))
 	for _, t := range f.Tensors {
@@ -252,7 +254,8 @@ func (f *File) strip(p string) bool {
 	return true
 }
 
-// Under is a view of the file with what lies under a prefix of names alone, as "model." of Lightning's checkpoints. It shares the open file.
+// Under is a view of the file with only the tensors under a prefix, such as "model." in Lightning's checkpoints. It
+// shares the open file.
 func (f *File) Under(prefix string) *File {
 	return f.Renamed(func(name string) string {
 		rest, ok := strings.CutPrefix(name, prefix)
@@ -263,10 +266,11 @@ func (f *File) Under(prefix string) *File {
 	})
 }
 
-// Renamed is a view of the file whose tensors have other names, without those that have none: rename gives a new name for a tensor's.
-// Of two that would have the same, the second keeps its own. It shares the open file.
+// Renamed is a view of the file with other tensor names: rename gives the new name, or "" to drop the tensor. If two
+// tensors would get the same name, the second keeps its own. It shares the open file.
 func (f *File) Renamed(rename func(name string) string) *File {
-	g := &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others, index: map[string]int{},
+	g := &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others,
+		index: map[string]int{},
 		files: f.files, infos: f.infos}
 	for _, t := range f.Tensors {
 		name := rename(t.Name)
@@ -292,7 +296,7 @@ func (f *File) Lookup(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
-// Found says in which state dict of a file of several the tensors are, empty where there is one.
+// Found names the state dict that was chosen among several, empty if there is one.
 func (f *File) Found() string {
 	if len(f.Others) == 0 {
 		return ""
@@ -309,7 +313,7 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unchanged finds files that are not those that were opened, or were written to since.
+// Unchanged returns an error if a file has been replaced or written to since it was opened.
 func (f *File) Unchanged() error {
 	for i, fd := range f.files {
 		now, err := os.Stat(fd.Name())
@@ -323,7 +327,7 @@ func (f *File) Unchanged() error {
 	return nil
 }
 
-// Stamp tells the files from others and from changed ones: their names, sizes and times of change.
+// Stamp identifies the files and their versions: their names, sizes and modification times.
 func (f *File) Stamp() string {
 	var s strings.Builder
 	for i, info := range f.infos {

@@ -52,7 +52,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnwrap takes prefixes from names of safetensors, which all have to have them.
+// TestUnwrap removes prefixes that all names of a safetensors file have.
 func TestUnwrap(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"module.a module.b", "a b"},
@@ -94,10 +94,11 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-// TestConvert converts a file with tensors of several types, some of them not contiguous, there and back.
+// TestConvert converts a file with tensors of several types, some not contiguous, there and back.
 func TestConvert(t *testing.T) {
 	dir := t.TempDir()
-	paths := []string{torchdata + "plain.pt", filepath.Join(dir, "a.safetensors"), filepath.Join(dir, "b.pth"), filepath.Join(dir, "c.safetensors")}
+	paths := []string{torchdata + "plain.pt", filepath.Join(dir, "a.safetensors"), filepath.Join(dir, "b.pth"),
+		filepath.Join(dir, "c.safetensors")}
 	for i := 1; i < len(paths); i++ {
 		if err := Convert(paths[i], open(t, paths[i-1], "")); err != nil {
 			t.Fatal(err)
@@ -159,7 +160,7 @@ func TestOpenFolder(t *testing.T) {
 	}
 }
 
-// TestOpenByName opens weights of the cache folder, which say of which net they are.
+// TestOpenByName opens weights in the cache folder, whose metadata names their net.
 func TestOpenByName(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(catalogue.Variable, cache)
@@ -184,7 +185,7 @@ func TestOpenByName(t *testing.T) {
 	if err := os.WriteFile("resnet50-v1", b, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := open(t, "resnet50-v1", ""); f.Path != "resnet50-v1" || f.Metadata["model"] != "" { // the user's own
+	if f := open(t, "resnet50-v1", ""); f.Path != "resnet50-v1" || f.Metadata["model"] != "" { // the user's own file
 		t.Errorf("%s of %s", f.Path, f.Metadata["model"])
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// Verify reads all files and compares them with the checksums in them: those that this program's safetensors have, or a zip archive's. ok is false
-// for files without.
+// Verify reads all files and compares them with their checksums, from this program's safetensors or a zip archive. ok
+// is false for files without checksums.
 func (f *File) Verify() (ok bool, err error) {
 	for _, fd := range f.files {
 		var one bool
@@ -43,11 +43,11 @@ func verifyZip(fd *os.File) (ok bool, err error) {
 		return false, err
 	}
 	z, err := zip.NewReader(fd, st.Size())
-	if err != nil { // the form before zip has no checksums
+	if err != nil { // the format before zip has no checksums
 		return false, nil
 	}
 	for _, e := range z.File {
-		if e.CRC32 == 0 { // PyTorch computes none if told so
+		if e.CRC32 == 0 { // PyTorch can be told to compute none
 			continue
 		}
 		r, err := e.Open()

@@ -1,5 +1,5 @@
-// Package tensorboard writes what a run measures as TensorBoard reads it: a hook that fills a file events.out.tfevents.* in a folder, with the loss
-// and the rate of each step and the losses and errors of each epoch.
+// Package tensorboard writes a run's metrics for TensorBoard: a hook that writes a file events.out.tfevents.* in a
+// folder, with the loss and the rate of each step and the losses and errors of each epoch.
 package tensorboard
 
 import (
@@ -19,14 +19,14 @@ import (
 	"onlinerna/train/network"
 )
 
-// Hook is the hook, named "tensorboard". A run that goes on begins a file of its own, in which the steps from there on replace those that
-// another has of them.
+// Hook is the hook named "tensorboard". A resumed run starts a new file, whose steps replace the same steps in earlier
+// files.
 type Hook struct {
 	dir  string
 	now  func() time.Time
 	file *os.File
 	buf  *bufio.Writer
-	next time.Time // when what is buffered is written
+	next time.Time // time of the next flush
 }
 
 var (
@@ -35,7 +35,7 @@ var (
 	_ hook.ClosingHook = (*Hook)(nil)
 )
 
-// New is a hook that writes into a folder. The file is created by the first step.
+// New is a hook that writes into the folder dir. The first step creates the file.
 func New(dir string) *Hook { return &Hook{dir: dir, now: time.Now} }
 
 // Name implements hook.Hook.
@@ -44,7 +44,7 @@ func (h *Hook) Name() string { return "tensorboard" }
 // Async implements hook.AsyncHook.
 func (h *Hook) Async() bool { return true }
 
-// AfterStep writes the loss as minimised, top-1 and the learning rate.
+// AfterStep writes the minimised loss, top-1 and the learning rate.
 func (h *Hook) AfterStep(_ context.Context, s *hook.State) error {
 	if err := h.open(s.Steps); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h *Hook) AfterStep(_ context.Context, s *hook.State) error {
 	return h.write(r.Step, scalar{"step/loss", r.Loss}, scalar{"step/top1", r.Top1}, scalar{"step/rate", r.Rate})
 }
 
-// AfterEpoch writes losses and errors in percent of all weights.
+// AfterEpoch writes the losses and the errors in percent of all weights.
 func (h *Hook) AfterEpoch(_ context.Context, s *hook.State) error {
 	if err := h.open(s.Steps); err != nil {
 		return err
@@ -84,14 +84,15 @@ func (h *Hook) Close() error {
 	return err
 }
 
-// open begins the file, at a step.
+// open creates the file at its first step.
 func (h *Hook) open(step int) error {
 	if h.file != nil {
 		return nil
 	}
 	now := h.now()
-	// Names sort by time, as TensorBoard reads them.
-	f, err := os.OpenFile(filepath.Join(h.dir, fmt.Sprintf("events.out.tfevents.%d.%09d", now.Unix(), now.Nanosecond())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	// TensorBoard reads the files in the order of their names, so these sort by time.
+	f, err := os.OpenFile(filepath.Join(h.dir, fmt.Sprintf("events.out.tfevents.%d.%09d", now.Unix(), now.Nanosecond())),
+		os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,8 @@ func (h *Hook) open(step int) error {
 	if err := h.record(event(now, 0, 3, []byte("brain.Event:2"))); err != nil || step <= 1 {
 		return err
 	}
-	return h.record(event(now, step, 7, protobuf.Varint(nil, 1, 1))) // SessionLog START: what other files have from this step on is void
+	// SessionLog START voids other files' events from this step on
+	return h.record(event(now, step, 7, protobuf.Varint(nil, 1, 1)))
 }
 
 // scalar is a value with its tag.
@@ -108,7 +110,7 @@ type scalar struct {
 	value float64
 }
 
-// write writes values of a step, those that are numbers.
+// write writes a step's finite values.
 func (h *Hook) write(step int, list ...scalar) error {
 	var summary []byte
 	for _, x := range list {
@@ -136,13 +138,13 @@ func event(at time.Time, step, field int, content []byte) []byte {
 	return protobuf.Bytes(b, field, content)
 }
 
-// masked is the checksum of TFRecords.
+// masked is TFRecord's masked checksum.
 func masked(b []byte) uint32 {
 	c := checksum.Add(0, b)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// record writes a TFRecord: the length and its checksum, the payload and its.
+// record writes a TFRecord: the length and its checksum, the payload and its checksum.
 func (h *Hook) record(payload []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))
 	b = binary.LittleEndian.AppendUint32(b, masked(b))

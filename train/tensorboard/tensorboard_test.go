@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestMasked: the checksum of TFRecords of a length, as in every file that TensorFlow writes: 24 bytes of brain.Event:2.
+// TestMasked checks the checksum of the length 24 that starts every file of TensorFlow: the record of brain.Event:2.
 func TestMasked(t *testing.T) {
 	length := binary.LittleEndian.AppendUint64(nil, 24)
 	if got := hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, masked(length))); got != "a37f4b22" {
@@ -23,7 +23,7 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// records reads the payloads of a file and checks their checksums.
+// records reads a file's payloads and checks their checksums.
 func records(t *testing.T, path string) (list [][]byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -54,7 +54,8 @@ func TestHook(t *testing.T) {
 		}
 	}
 	score := network.Score{Loss: 2, Top1: 75, Images: 8}
-	r := &hook.EpochRecord{Step: 2, Train: score, SGD: &score, Held: []hook.ScoreRecord{{Kind: network.Average, Snapshots: 5, Score: score}}}
+	r := &hook.EpochRecord{Step: 2, Train: score, SGD: &score, Held: []hook.ScoreRecord{{Kind: network.Average,
+		Snapshots: 5, Score: score}}}
 	if err := h.AfterEpoch(t.Context(), hook.New(hook.State{Optimizer: c, Steps: 2, Record: r}, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +70,9 @@ func TestHook(t *testing.T) {
 	if len(list) != 4 || string(list[0][11:]) != "brain.Event:2" {
 		t.Fatalf("%d records, %q", len(list), list[0])
 	}
-	// A step: seconds, step, and the summary's loss and top-1 without the rate, which is no number.
-	want := "09" + hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, math.Float64bits(1700000002))) + "1001" + "2a24" +
+	// A step: seconds, step, and the summary's loss and top-1; the rate is NaN and left out.
+	want := "09" + hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, math.Float64bits(1700000002))) + "1001" +
+		"2a24" +
 		"0a10" + "0a09" + hex.EncodeToString([]byte("step/loss")) + "15" + "0000003f" +
 		"0a10" + "0a09" + hex.EncodeToString([]byte("step/top1")) + "15" + "00000000"
 	if got := hex.EncodeToString(list[1]); got != want {
@@ -81,7 +83,7 @@ func TestHook(t *testing.T) {
 			t.Errorf("no %s", tag)
 		}
 	}
-	// A run that goes on.
+	// A resumed run.
 	again := New(dir)
 	if err := again.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: 2, Step: &hook.StepRecord{Step: 2, Loss: 1}}, nil)); err != nil {
 		t.Fatal(err)

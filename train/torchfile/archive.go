@@ -9,11 +9,11 @@ import (
 	"math"
 )
 
-// maxDirectory bounds the directory of the archive, an entry of some 80 bytes for each storage.
+// maxDirectory bounds the archive's directory, with an entry of some 80 bytes for each storage.
 const maxDirectory = 8 << 20
 
-// archive is the directory of a zip file of which every entry that is read is stored as it is: torch.save
-// does not compress, so that no entry can be larger than the file.
+// archive is the directory of a zip file. Only stored entries can be read: torch.save does not compress, so no entry is
+// larger than the file.
 type archive struct {
 	r       io.ReaderAt
 	size    int64
@@ -23,11 +23,11 @@ type archive struct {
 type entry struct {
 	method, flags uint16
 	size, packed  uint64
-	header        uint64 // where its local header is
+	header        uint64 // offset of its local header
 }
 
 const (
-	endLen     = 22 // of the end record without its comment
+	endLen     = 22 // the length of the end record without its comment
 	end64Len   = 56
 	locatorLen = 20
 	headerLen  = 30
@@ -68,7 +68,7 @@ func openArchive(r io.ReaderAt, size int64) (*archive, error) {
 	return a, a.parse(dir, count)
 }
 
-// end64 reads the end record of a large archive, whose locator is before the other one at off.
+// end64 reads the end record of a large archive, whose locator precedes the plain end record at off.
 func (a *archive) end64(off int64) (count, length, start uint64, err error) {
 	var loc [locatorLen]byte
 	if off < locatorLen {
@@ -119,7 +119,7 @@ func (a *archive) parse(dir []byte, count uint64) error {
 	return nil
 }
 
-// widen takes the numbers that do not fit 32 bits from the extra field.
+// widen takes numbers beyond 32 bits from the extra field.
 func (e *entry) widen(extra []byte) error {
 	for len(extra) >= 4 {
 		id, n := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
@@ -143,7 +143,7 @@ func (e *entry) widen(extra []byte) error {
 	return nil
 }
 
-// section says where the bytes of an entry lie.
+// section returns the offset and the length of an entry's bytes.
 func (a *archive) section(name string) (off, bytes int64, err error) {
 	e, ok := a.entries[name]
 	switch {
@@ -163,7 +163,8 @@ func (a *archive) section(name string) (off, bytes int64, err error) {
 	if string(head[:4]) != zipMagic {
 		return 0, 0, fmt.Errorf("entry %q has no header", name)
 	}
-	off = int64(e.header) + headerLen + int64(binary.LittleEndian.Uint16(head[26:])) + int64(binary.LittleEndian.Uint16(head[28:]))
+	off = int64(e.header) + headerLen + int64(binary.LittleEndian.Uint16(head[26:])) +
+		int64(binary.LittleEndian.Uint16(head[28:]))
 	if off > a.size || e.size > uint64(a.size-off) {
 		return 0, 0, fmt.Errorf("entry %q of %d bytes exceeds the file", name, e.size)
 	}

@@ -9,10 +9,10 @@ import (
 	"onlinerna/internal/pickle"
 )
 
-// wrappers are the keys under which training scripts keep the state dict beside other things, the first that is there first.
+// wrappers are training scripts' keys for the state dict among other entries, in the order of preference.
 var wrappers = []string{"state_dict", "model_state_dict", "model"}
 
-// find finds the tensors under a key of what was saved.
+// find finds the tensors under a key of the saved value.
 func find(top any, key string) (*File, error) {
 	d, ok := top.(*pickle.Dict)
 	if o, is := top.(*pickle.Object); is {
@@ -42,7 +42,8 @@ func find(top any, key string) (*File, error) {
 			}
 			inner, ok := state.Lookup(at).(*pickle.Dict)
 			if !ok {
-				return nil, fmt.Errorf("%s is under the key %s, where a state dict was expected: %s", pickle.Kind(state.Lookup(at)), at, listed(d, keys))
+				return nil, fmt.Errorf("%s is under the key %s, where a state dict was expected: %s", pickle.Kind(state.Lookup(at)),
+					at, listed(d, keys))
 			}
 			if state = inner; f.Key != "" {
 				at = f.Key + "." + at
@@ -71,7 +72,7 @@ func find(top any, key string) (*File, error) {
 	return f, err
 }
 
-// firstOf is the first of wrappers that d has, empty for none.
+// firstOf is the first of wrappers in d, empty for none.
 func firstOf(d *pickle.Dict) string {
 	for _, k := range wrappers {
 		if d.Lookup(k) != nil {
@@ -81,7 +82,7 @@ func firstOf(d *pickle.Dict) string {
 	return ""
 }
 
-// under is the value of a key, or of keys within keys with points between them.
+// under is the value of a key, or of nested keys separated by dots.
 func under(d *pickle.Dict, key string) any {
 	if v := d.Lookup(key); v != nil {
 		return v
@@ -99,10 +100,10 @@ func under(d *pickle.Dict, key string) any {
 	return nil
 }
 
-// extra ends the names of what modules save of themselves beside tensors.
+// extra ends the names of modules' own data beside tensors.
 const extra = "_extra_state"
 
-// isState says whether d is a state dict: tensors by name.
+// isState reports whether d is a state dict: tensors by name.
 func isState(d *pickle.Dict) bool {
 	for _, it := range d.Items {
 		name, ok := it.Key.(string)
@@ -120,7 +121,7 @@ func isState(d *pickle.Dict) bool {
 	return hasTensor(d)
 }
 
-// isOptimizer says whether d is the state dict of an optimiser.
+// isOptimizer reports whether d is an optimiser's state dict.
 func isOptimizer(d *pickle.Dict) bool {
 	return d.Lookup("param_groups") != nil && d.Lookup("state") != nil
 }
@@ -135,7 +136,7 @@ func hasTensor(d *pickle.Dict) bool {
 	return false
 }
 
-// stateKeys lists the keys of d under which state dicts are.
+// stateKeys lists the keys of d that hold state dicts.
 func stateKeys(d *pickle.Dict) []string {
 	var keys []string
 	for _, it := range d.Items {
@@ -147,7 +148,7 @@ func stateKeys(d *pickle.Dict) []string {
 	return keys
 }
 
-// listed says where there are state dicts.
+// listed names the state dicts for an error.
 func listed(d *pickle.Dict, keys []string) string {
 	switch {
 	case len(keys) > 0:
@@ -158,7 +159,7 @@ func listed(d *pickle.Dict, keys []string) string {
 	return "there is no state dict under any key"
 }
 
-// tensorsOf lists the tensors of a state dict.
+// tensorsOf lists a state dict's tensors.
 func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 	if isOptimizer(d) {
 		return nil, errors.New("the state of an optimiser, not weights")
@@ -175,7 +176,8 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 		}
 		t, is := it.Value.(*tensor)
 		if inner, dict := it.Value.(*pickle.Dict); dict && ok && isOptimizer(inner) {
-			return nil, fmt.Errorf("under the key %s is the state of an optimiser, not weights: %s", pickle.Shown(it.Key), listed(d, stateKeys(d)))
+			return nil, fmt.Errorf("under the key %s is the state of an optimiser, not weights: %s", pickle.Shown(it.Key),
+				listed(d, stateKeys(d)))
 		}
 		if !ok || !is {
 			return nil, fmt.Errorf("key %s holds %s: the state dict must be what was saved, or be under the key %s, or name its key",
@@ -193,7 +195,7 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 	return tensors, nil
 }
 
-// described is what a training script's checkpoint says of itself: the model by the arguments of the script, and the epoch.
+// described is a training script's metadata: the model from the script's arguments, and the epoch.
 func described(d *pickle.Dict) map[string]string {
 	m := map[string]string{}
 	if e, ok := d.Lookup("epoch").(int64); ok {

@@ -9,8 +9,9 @@ import (
 	"onlinerna/internal/pickle"
 )
 
-// readOld reads a file of the form before zip archives: pickles of a magic number, the version, facts of the machine, what was saved and the
-// keys of the storages; then, in the order of the keys, how many elements each storage has, and these.
+// readOld reads the format before zip archives: pickles of a magic number, the version, facts about the machine, the
+// saved value and the keys of the storages; then, in the order of the keys, each storage's number of elements and the
+// elements.
 func readOld(r io.ReaderAt, size int64) (any, error) {
 	in := make([]byte, min(size, maxPickle))
 	if err := readAt(r, in, 0); err != nil {
@@ -63,7 +64,8 @@ func readOld(r io.ReaderAt, size int64) (any, error) {
 		n := int64(binary.LittleEndian.Uint64(head[:]))
 		at += int64(len(head))
 		if n < 0 || n > (size-at)/int64(p.unit) || n*int64(p.unit) < p.need {
-			return nil, fmt.Errorf("storage %.100q of %d elements: the file has %d bytes from there on, and %d are needed", key, n, size-at, p.need)
+			return nil, fmt.Errorf("storage %.100q of %d elements: the file has %d bytes from there on, and %d are needed", key,
+				n, size-at, p.need)
 		}
 		p.off, p.bytes = at, n*int64(p.unit)
 		at += p.bytes

@@ -1,8 +1,9 @@
-// Package torchfile reads the tensors of a state dict from a file that PyTorch's torch.save wrote, and writes such files. A file is a zip
-// archive that holds a pickle and the bytes of each storage, or, of old, pickles with the storages behind them.
+// Package torchfile reads the tensors of a state dict from a file of PyTorch's torch.save, and writes such files. A
+// file is a zip archive with a pickle and the bytes of each storage, or, in the old format, pickles followed by the
+// storages.
 //
-// The pickle is read by package internal/pickle, with the few functions that a state dict consists of. The archive's names are compared, never used as paths. What a file may make
-// the reader allocate is bounded, whatever the file says.
+// Package internal/pickle reads the pickle with only the few functions that state dicts need. Names in the archive are
+// only compared, never used as paths. The reader's memory is bounded for any file.
 package torchfile
 
 import (
@@ -18,20 +19,20 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// maxPickle bounds the pickle, which holds names and shapes only.
+// maxPickle bounds the pickle, which holds only names and shapes.
 const maxPickle = 8 << 20
 
-// Tensor is one tensor of the state dict. Element i of its storage is at byte Offset + i × the size of DType in
-// the file, and element (k₀, k₁, …) of the tensor is number Σ kᵢ × Strides[i] of these. Tensors may share a storage.
+// Tensor is one tensor of the state dict. Element i of its storage is at byte Offset + i × the size of DType in the
+// file, and element (k₀, k₁, …) of the tensor is element Σ kᵢ × Strides[i] of the storage. Tensors may share a storage.
 type Tensor struct {
 	Name    string
 	DType   safetensors.DType
 	Shape   []int
 	Strides []int // in elements
-	Offset  int64 // in the file, of the first element
+	Offset  int64 // of the first element in the file
 }
 
-// Contiguous says whether the elements lie in the file in the order of the tensor.
+// Contiguous reports whether the elements lie in the file in the tensor's order.
 func (t Tensor) Contiguous() bool {
 	next := 1
 	for i := len(t.Shape) - 1; i >= 0; i-- {
@@ -46,16 +47,16 @@ func (t Tensor) Contiguous() bool {
 	return true
 }
 
-// File is what a file holds.
+// File is the content of a file.
 type File struct {
 	Tensors []Tensor // of the state dict, in its order
-	Key     string   // under which the state dict is, empty where it is what was saved
+	Key     string   // of the state dict; empty if it is the saved value itself
 	Others  []string // keys of other state dicts
-	// Metadata is what this package wrote beside the tensors; of other files the model and the epoch, by these names, if they say so.
+	// Metadata is the metadata that this package wrote; for other files "model" and "epoch" if the file has them.
 	Metadata map[string]string
 }
 
-// Is says whether the first bytes of a file are those of one that Read reads, four at least.
+// Is reports whether Read reads files with these first bytes, at least four.
 func Is(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(zipMagic)) || bytes.HasPrefix(head, []byte(oldMagic[:4]))
 }
@@ -65,8 +66,9 @@ const (
 	oldMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 )
 
-// Read finds the names, types and places of the tensors of a state dict. It is the one under the key, as "model_ema" or "ema.model". Without a
-// key it is what was saved, or is under state_dict, model_state_dict or model of it, or the only one that is there.
+// Read finds the names, types and places of a state dict's tensors. key selects the state dict, such as "model_ema" or
+// "ema.model". Without a key it is the saved value itself, or its entry state_dict, model_state_dict or model, or its
+// only state dict.
 func Read(path, key string) (*File, error) {
 	fd, err := files.Open(path)
 	if err != nil {
@@ -110,8 +112,8 @@ func read(r io.ReaderAt, size int64, key string) (*File, error) {
 	return f, checkSum(f.Tensors, size)
 }
 
-// ReadTensor finds the only tensor of what torch.save wrote of one, as a distributed checkpoint has it behind others in a file. Its Offset
-// is from the beginning of r on.
+// ReadTensor finds the tensor in a file of torch.save that holds a single tensor; a distributed checkpoint has several
+// such files in one. Its Offset counts from the start of r.
 func ReadTensor(r io.ReaderAt, size int64) (Tensor, error) {
 	top, _, err := readZip(r, size)
 	if err != nil {
@@ -126,7 +128,7 @@ func ReadTensor(r io.ReaderAt, size int64) (Tensor, error) {
 	return Tensor{}, fmt.Errorf("%s, not a tensor", pickle.Kind(top))
 }
 
-// readZip reads the pickle of an archive, and what this package wrote beside.
+// readZip reads an archive's pickle and this package's metadata.
 func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, err error) {
 	a, err := openArchive(r, size)
 	if err != nil {
@@ -180,7 +182,7 @@ func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, er
 	return top, metadata, nil
 }
 
-// machine reads pickles of in from byte at on, whose storages lie at a place.
+// machine prepares to read pickles from byte at of in; where finds a storage's place.
 func machine(in []byte, at int, where func(key string) (*place, error)) *pickle.Machine {
 	return &pickle.Machine{In: in, At: at, Functions: functions, Persistent: storageOf(where)}
 }
@@ -196,7 +198,7 @@ func readAt(r io.ReaderAt, b []byte, off int64) error {
 	return err
 }
 
-// checkSum refuses tensors that share storages so much that they hold many times what the file does.
+// checkSum rejects tensors that share storages so much that they hold many times the file's data.
 func checkSum(tensors []Tensor, size int64) error {
 	sum := int64(0)
 	for _, t := range tensors {

@@ -16,7 +16,7 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// The state dict of testdata/gen.py, whole, and below other things with a prefix.
+// TestGolden reads the state dict of testdata/gen.py, alone and as a prefixed part of other data.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"plain.pt", "wrapped.pth", "legacy.pt"} {
 		t.Run(name, func(t *testing.T) {
@@ -122,16 +122,20 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// What torchvision's, timm's and Lightning's scripts save, and how state dicts are chosen.
+// TestScripts reads files of torchvision's, timm's and Lightning's scripts and selects state dicts.
 func TestScripts(t *testing.T) {
 	for _, c := range []struct {
 		file, key, found, names, others string
 		metadata                        map[string]string
 	}{
-		{"torchvision.pth", "", "model", "fc.weight fc.bias", "model_ema", map[string]string{"epoch": "3", "model": "resnet50"}},
-		{"torchvision.pth", "model_ema", "model_ema", "n_averaged module.fc.weight module.fc.bias", "model", map[string]string{"epoch": "3", "model": "resnet50"}},
-		{"timm.pth.tar", "", "state_dict", "_orig_mod.fc.weight _orig_mod.fc.bias", "state_dict_ema", map[string]string{"epoch": "4", "model": "resnet50d"}},
-		{"timm.pth.tar", "state_dict_ema", "state_dict_ema", "fc.weight fc.bias", "state_dict", map[string]string{"epoch": "4", "model": "resnet50d"}},
+		{"torchvision.pth", "", "model", "fc.weight fc.bias", "model_ema",
+			map[string]string{"epoch": "3", "model": "resnet50"}},
+		{"torchvision.pth", "model_ema", "model_ema", "n_averaged module.fc.weight module.fc.bias", "model",
+			map[string]string{"epoch": "3", "model": "resnet50"}},
+		{"timm.pth.tar", "", "state_dict", "_orig_mod.fc.weight _orig_mod.fc.bias", "state_dict_ema",
+			map[string]string{"epoch": "4", "model": "resnet50d"}},
+		{"timm.pth.tar", "state_dict_ema", "state_dict_ema", "fc.weight fc.bias", "state_dict",
+			map[string]string{"epoch": "4", "model": "resnet50d"}},
 		{"lightning.ckpt", "", "state_dict", "model.fc.weight model.fc.bias", "", map[string]string{"epoch": "5"}},
 		{"two.pt", "b", "b", "fc.weight fc.bias", "a", map[string]string{}},
 		{"attack.pt", "", "", "", "", nil},
@@ -147,7 +151,8 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s, key %q: %v", c.file, c.key, err)
 			continue
 		}
-		if names(f.Tensors) != c.names || f.Key != c.found || strings.Join(f.Others, " ") != c.others || !maps.Equal(f.Metadata, c.metadata) {
+		if names(f.Tensors) != c.names || f.Key != c.found || strings.Join(f.Others, " ") != c.others ||
+			!maps.Equal(f.Metadata, c.metadata) {
 			t.Errorf("%s, key %q: %+v", c.file, c.key, f)
 		}
 	}
@@ -170,7 +175,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// stored makes a zip archive; a name that ends in "!" has its entry compressed.
+// stored makes a zip archive; entries whose names end in "!" are compressed.
 func stored(t testing.TB, entries ...string) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -197,7 +202,8 @@ func onePickle(elements byte, offset byte, shape, strides string) string {
 		"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK" + string(elements) + "tQK" + string(offset) + shape + strides + "\x89}tRs."
 }
 
-// laughs puts pairs of pairs … into the memo, so deep; the last one is what 2^(depth−1) empty tuples would be when written.
+// laughs nests pairs of pairs in the memo to the given depth; written out, the last one would be 2^(depth−1) empty
+// tuples.
 func laughs(depth byte) string {
 	s := ")q\x000"
 	for i := byte(1); i < depth; i++ {
@@ -215,30 +221,45 @@ func TestHostile(t *testing.T) {
 		want string
 	}{
 		{"compressed pickle", stored(t, "a/data.pkl!", strings.Repeat("}", 1<<20)), "compressed"},
-		{"compressed storage", stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/0!", data), "compressed"},
-		{"storage too short", stored(t, "a/data.pkl", onePickle(17, 0, "K\x10\x85", "K\x01\x85"), "a/data/0", data), "17 elements"},
+		{"compressed storage", stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/0!", data),
+			"compressed"},
+		{"storage too short", stored(t, "a/data.pkl", onePickle(17, 0, "K\x10\x85", "K\x01\x85"), "a/data/0", data),
+			"17 elements"},
 		{"no storage", stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/../0", data), "no entry"},
-		{"beyond the storage", stored(t, "a/data.pkl", onePickle(16, 1, "K\x10\x85", "K\x01\x85"), "a/data/0", data), "leaves its storage"},
-		{"strides beyond", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02\x85", "K\x10\x85"), "a/data/0", data), "leaves its storage"},
-		{"huge strides", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02"+"K\x02"+"\x86", huge+huge+"\x86"), "a/data/0", data), "leaves its storage"},
-		{"huge shape", stored(t, "a/data.pkl", onePickle(16, 0, huge+huge+huge+"\x87", "K\x00K\x00K\x00\x87"), "a/data/0", data), "expanded"},
-		{"negative shape", stored(t, "a/data.pkl", onePickle(16, 0, "J\xff\xff\xff\xff\x85", "K\x01\x85"), "a/data/0", data), "in place of an extent"},
+		{"beyond the storage", stored(t, "a/data.pkl", onePickle(16, 1, "K\x10\x85", "K\x01\x85"), "a/data/0", data),
+			"leaves its storage"},
+		{"strides beyond", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02\x85", "K\x10\x85"), "a/data/0", data),
+			"leaves its storage"},
+		{"huge strides", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02"+"K\x02"+"\x86", huge+huge+"\x86"), "a/data/0", data),
+			"leaves its storage"},
+		{"huge shape", stored(t, "a/data.pkl", onePickle(16, 0, huge+huge+huge+"\x87", "K\x00K\x00K\x00\x87"), "a/data/0",
+			data), "expanded"},
+		{"negative shape", stored(t, "a/data.pkl", onePickle(16, 0, "J\xff\xff\xff\xff\x85", "K\x01\x85"), "a/data/0", data),
+			"in place of an extent"},
 		{"no pickle", stored(t, "a/other", data), "without data.pkl"},
 		{"two pickles", stored(t, "a/data.pkl", ".", "b/data.pkl", "."), "two data.pkl"},
 		{"script", stored(t, "a/data.pkl", ".", "a/constants.pkl", "."), "TorchScript"},
 		{"big endian", stored(t, "a/data.pkl", ".", "a/byteorder", "big"), "byte order"},
 		{"long pickle", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle+1)), "more than"},
 		{"many values", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle)), "take more than"},
-		{"a billion laughs", stored(t, "a/data.pkl", "\x80\x02]q\x00"+strings.Repeat("(h\x00h\x00h\x00h\x00h\x00h\x00e", 1<<19)+"."), "take more than"},
-		{"laughing key", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ccollections\nOrderedDict\n]h\x17N\x86a\x85R."), "holds None"},
-		{"a call of what a call gave", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\n)R)R."), "an object of a class of its own was saved"},
+		{"a billion laughs", stored(t, "a/data.pkl", "\x80\x02]q\x00"+strings.Repeat("(h\x00h\x00h\x00h\x00h\x00h\x00e",
+			1<<19)+"."), "take more than"},
+		{"laughing key", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ccollections\nOrderedDict\n]h\x17N\x86a\x85R."),
+			"holds None"},
+		{"a call of what a call gave", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\n)R)R."),
+			"an object of a class of its own was saved"},
 		{"a call of no arguments", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\nNR."), "with None"},
 		{"a dict within itself", stored(t, "a/data.pkl", "\x80\x02}q\x00X\x05\x00\x00\x00modelh\x00s."), "holds a dict"},
-		{"a storage within another", stored(t, "a/data.pkl", "\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10K\x01tQ."), "part of another"},
-		{"a storage of a class", stored(t, "a/data.pkl", "\x80\x02(X\x07\x00\x00\x00storagecos\nsystem\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10tQ."), "os.system, whose elements"},
+		{"a storage within another", stored(t, "a/data.pkl",
+			"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10K\x01tQ."),
+			"part of another"},
+		{"a storage of a class", stored(t, "a/data.pkl",
+			"\x80\x02(X\x07\x00\x00\x00storagecos\nsystem\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10tQ."),
+			"os.system, whose elements"},
 		{"old and cut short", []byte(oldMagic + "\x80\x02M\xe9\x03."), "cut short"},
 		{"old of another version", []byte(oldMagic + "\x80\x02M\xe8\x03."), "version 1000"},
-		{"laughing offset", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ctorch._utils\n_rebuild_tensor_v2\n(Nh\x17))tR."), "of None at"},
+		{"laughing offset", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ctorch._utils\n_rebuild_tensor_v2\n(Nh\x17))tR."),
+			"of None at"},
 		{"long string", stored(t, "a/data.pkl", "\x80\x02X\xff\xff\xff\xffa."), "cut short"},
 		{"a number", stored(t, "a/data.pkl", "\x80\x02K\x01."), "not a state dict"},
 		{"no tensor", stored(t, "a/data.pkl", "\x80\x02}U\x01aK\x01s."), `key "a" holds a number`},
@@ -269,7 +290,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// Directories that lie about themselves.
+// TestHostileDirectory reads false directories.
 func TestHostileDirectory(t *testing.T) {
 	good := stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/0", strings.Repeat("\x00", 64))
 	if _, err := read(bytes.NewReader(good), int64(len(good)), ""); err != nil {
@@ -303,9 +324,10 @@ func TestHostileDirectory(t *testing.T) {
 	}
 }
 
-// FuzzRead reads arbitrary files; tensors of those that are accepted lie within them.
+// FuzzRead reads arbitrary files; tensors of accepted files lie within them.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"plain.pt", "wrapped.pth", "module.pt", "legacy.pt", "torchvision.pth", "lightning.ckpt"} {
+	for _, name := range []string{"plain.pt", "wrapped.pth", "module.pt", "legacy.pt", "torchvision.pth",
+		"lightning.ckpt"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)
@@ -349,7 +371,7 @@ func inside(t *testing.T, tensors []Tensor, size int64) {
 	}
 }
 
-// TestOldHostile changes a file of the old form byte by byte, and cuts it short: what is accepted lies within the file.
+// TestOldHostile changes an old-format file byte by byte, and truncates it: accepted tensors lie within the file.
 func TestOldHostile(t *testing.T) {
 	good, err := os.ReadFile("testdata/legacy.pt")
 	if err != nil {

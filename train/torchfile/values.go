@@ -13,26 +13,26 @@ import (
 type (
 	// storage is a flat array of elements in the file.
 	storage struct {
-		dtype safetensors.DType // empty where its elements cannot be read
+		dtype safetensors.DType // empty if its elements cannot be read
 		place *place
 		len   int
 	}
 
-	// place is where a storage lies in the file. Files of the old form say so behind the pickle: bytes is negative until then, need is
-	// how many there have to be, and unit is the size of an element.
+	// place is the position of a storage in the file. Files of the old format give it after the pickle: until then bytes
+	// is negative. need is the required number of bytes, and unit is the size of an element.
 	place struct {
 		off, bytes, need int64
 		unit             int
 	}
 
-	// tensor is elements of a storage, from number at on.
+	// tensor is a view of a storage's elements, starting at element at.
 	tensor struct {
 		*storage
 		at             int64
 		shape, strides []int
 	}
 
-	// broken is a tensor that cannot be read, which matters if it is wanted.
+	// broken is a tensor that cannot be read, an error only if it is wanted.
 	broken struct{ err error }
 )
 
@@ -41,7 +41,8 @@ func (*tensor) Kind() string  { return "a tensor" }
 func (*broken) Kind() string  { return "a tensor" }
 
 func (t *tensor) exported(name string) Tensor {
-	return Tensor{Name: name, DType: t.dtype, Shape: t.shape, Strides: t.strides, Offset: t.place.off + t.at*int64(t.dtype.Size())}
+	return Tensor{Name: name, DType: t.dtype, Shape: t.shape, Strides: t.strides,
+		Offset: t.place.off + t.at*int64(t.dtype.Size())}
 }
 
 // storages gives the element type of each class of storage.
@@ -54,13 +55,13 @@ var storages = map[pickle.Global]safetensors.DType{
 	"torch.storage.UntypedStorage": "U8", "torch.UntypedStorage": "U8",
 }
 
-// odd gives the bytes of an element of storages whose elements cannot be read.
+// odd gives the size of an element in bytes for storages whose elements cannot be read.
 var odd = map[pickle.Global]int{
 	"torch.ComplexDoubleStorage": 16, "torch.QInt8Storage": 1, "torch.QUInt8Storage": 1, "torch.QInt32Storage": 4,
 	"torch.QUInt4x2Storage": 1, "torch.QUInt2x4Storage": 1,
 }
 
-// functions are the globals that may be called. None does more than make a value.
+// functions are the globals that may be called. Each only makes a value.
 var functions = map[pickle.Global]pickle.Function{
 	"torch._utils._rebuild_tensor":               rebuildTensor,
 	"torch._utils._rebuild_tensor_v2":            rebuildTensor,
@@ -71,7 +72,7 @@ var functions = map[pickle.Global]pickle.Function{
 	"torch.Size":                                 pickle.First,
 }
 
-// rebuildFrom makes a tensor of a class of its own, of (function, class, arguments, state).
+// rebuildFrom makes a tensor of a user's class from (function, class, arguments, state).
 func rebuildFrom(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	if len(args) < 3 {
 		return nil, fmt.Errorf("%d arguments", len(args))
@@ -93,12 +94,12 @@ func rebuildFrom(m *pickle.Machine, args pickle.Tuple) (any, error) {
 // maxDims is the most dimensions of a tensor.
 const maxDims = 64
 
-// rebuildTensor makes a tensor of (storage, offset, shape, strides, …).
+// rebuildTensor makes a tensor from (storage, offset, shape, strides, …).
 func rebuildTensor(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	if len(args) < 4 {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
-	if _, is := args[0].(pickle.Inert); is { // of elements that cannot be read
+	if _, is := args[0].(pickle.Inert); is { // its elements cannot be read
 		return args[0], nil
 	}
 	s, ok := args[0].(*storage)
@@ -126,7 +127,7 @@ func rebuildTensor(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	return &tensor{s, at, shape, strides}, nil
 }
 
-// fits checks that all elements lie in the storage, and that they are no more than it has.
+// fits checks that all elements lie in the storage and are no more than the storage has.
 func fits(s *storage, at int64, shape, strides []int) error {
 	if slices.Contains(shape, 0) {
 		return nil
@@ -134,21 +135,24 @@ func fits(s *storage, at int64, shape, strides []int) error {
 	n, last := 1, at
 	for i, d := range shape {
 		if d > s.len/n {
-			return fmt.Errorf("shape %v with strides %v in a storage of %d elements: expanded tensors are not read, save a clone", shape, strides, s.len)
+			return fmt.Errorf("shape %v with strides %v in a storage of %d elements: expanded tensors are not read, save a clone",
+				shape, strides, s.len)
 		}
 		n *= d
 		if step := int64(strides[i]); step > 0 && int64(d-1) > (int64(s.len)-last)/step {
-			return fmt.Errorf("shape %v with strides %v from element %d on leaves its storage of %d elements", shape, strides, at, s.len)
+			return fmt.Errorf("shape %v with strides %v from element %d on leaves its storage of %d elements", shape, strides, at,
+				s.len)
 		}
 		last += int64(d-1) * int64(strides[i])
 	}
 	if last >= int64(s.len) {
-		return fmt.Errorf("shape %v with strides %v from element %d on leaves its storage of %d elements", shape, strides, at, s.len)
+		return fmt.Errorf("shape %v with strides %v from element %d on leaves its storage of %d elements", shape, strides, at,
+			s.len)
 	}
 	return nil
 }
 
-// Integers are the extents, strides or indexes of a tensor that a pickle holds: a tuple of them.
+// Integers converts a pickled tuple of a tensor's extents, strides or indices.
 func Integers(v any) ([]int, error) {
 	t, ok := v.(pickle.Tuple)
 	if !ok || len(t) > maxDims {
@@ -165,13 +169,14 @@ func Integers(v any) ([]int, error) {
 	return out, nil
 }
 
-// typed gives the element types of tensors whose storage has none.
+// typed gives the element types of tensors with untyped storages.
 var typed = map[pickle.Global]safetensors.DType{
 	"torch.float8_e4m3fn": "F8_E4M3", "torch.float8_e5m2": "F8_E5M2", "torch.float8_e8m0fnu": "F8_E8M0",
 	"torch.uint16": "U16", "torch.uint32": "U32", "torch.uint64": "U64",
 }
 
-// rebuildTyped makes a tensor of (storage of bytes, offset in elements, shape, strides, requires_grad, hooks, type, …).
+// rebuildTyped makes a tensor from (storage of bytes, offset in elements, shape, strides, requires_grad, hooks, type,
+// …).
 func rebuildTyped(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	if len(args) < 7 {
 		return nil, fmt.Errorf("%d arguments", len(args))
@@ -186,14 +191,14 @@ func rebuildTyped(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	return rebuildTensor(m, append(pickle.Tuple{own}, args[1:4]...))
 }
 
-// storageOf gives a machine the function that makes the storage that ('storage', class, key, device, elements, …) names.
+// storageOf gives a machine the function that makes the storage for ('storage', class, key, device, elements, …).
 func storageOf(where func(key string) (*place, error)) func(v any) (any, error) {
 	return func(v any) (any, error) { return makeStorage(v, where) }
 }
 
 func makeStorage(v any, where func(key string) (*place, error)) (any, error) {
 	id, ok := v.(pickle.Tuple)
-	if ok && len(id) > 0 && id[0] == any("module") { // the class of a module, with its source
+	if ok && len(id) > 0 && id[0] == any("module") { // a module's class with its source
 		return &pickle.Object{Class: "a module"}, nil
 	}
 	if !ok || len(id) < 5 || id[0] != any("storage") {
@@ -222,7 +227,7 @@ func makeStorage(v any, where func(key string) (*place, error)) (any, error) {
 	if n < 0 || int64(int(n)) != n || n > math.MaxInt64/int64(size) || p.bytes >= 0 && n*int64(size) > p.bytes {
 		return nil, fmt.Errorf("storage %.100q of %d elements of %s has %d bytes", key, n, dtype, p.bytes)
 	}
-	if p.bytes < 0 { // of the old form: the file says later how many there are
+	if p.bytes < 0 { // in the old format the size follows later in the file
 		p.need, p.unit = max(p.need, n*int64(size)), size
 	}
 	if !known {

@@ -16,39 +16,39 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// metadataEntry of an archive holds the metadata. PyTorch passes it over.
+// metadataEntry is the archive's entry with the metadata. PyTorch ignores it.
 const metadataEntry = "extra/metadata.json"
 
-// root is the folder of the archive, as torch.save calls it for a stream.
+// root is the archive's folder, named as torch.save does for a stream.
 const root = "archive/"
 
-// storageAlign is the alignment of storages, as torch.save has it.
+// storageAlign is torch.save's alignment of storages.
 const storageAlign = 64
 
-// Writer writes a state dict as torch.save does, one that torch.load takes with weights_only=True: an OrderedDict of the tensors, which are
-// contiguous and have a storage each. Their bytes come in any order.
+// Writer writes a state dict as torch.save does, so that torch.load accepts it with weights_only=True: an OrderedDict
+// of contiguous tensors with a storage each. Their bytes may come in any order.
 type Writer struct {
 	path    string
 	file    *files.File
 	names   map[string]int // number in data
 	entries []zipEntry
-	data    int // entries before those of tensors
+	data    int // number of entries before the tensors
 	end     int64
 
 	mu   sync.Mutex
 	sums *checksum.Sum
 }
 
-// zipEntry is a file in the archive, stored as it is.
+// zipEntry is a stored, uncompressed file in the archive.
 type zipEntry struct {
 	name     string
-	head, at int64 // of its header and its bytes
+	head, at int64 // offsets of its header and its bytes
 	size     int64
 	sum      uint32
 }
 
-// Create starts a file for the tensors, of which Offset and Strides are not looked at. Metadata, if there is any, lies beside, for Read. Nothing
-// appears at path before Commit.
+// Create starts a file for the tensors; it ignores their Offset and Strides. Read returns the optional metadata.
+// Nothing appears at path before Commit.
 func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	p, err := pickled(tensors)
 	if err != nil {
@@ -93,20 +93,20 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	return w, nil
 }
 
-// add places an entry behind those before, its bytes at a multiple of storageAlign.
+// add appends an entry, with its bytes at a multiple of storageAlign.
 func (w *Writer) add(name string, size int64) {
 	e := zipEntry{name: root + name, head: w.end, size: size}
-	e.at = e.head + headerLen + int64(len(e.name)) + 4 // with the extra field that pads
+	e.at = e.head + headerLen + int64(len(e.name)) + 4 // with the extra field for padding
 	if size >= math.MaxUint32 {
-		e.at += 20 // that of large entries
+		e.at += 20 // the extra field of large entries
 	}
 	e.at = (e.at + storageAlign - 1) / storageAlign * storageAlign
 	w.end = e.at + size
 	w.entries = append(w.entries, e)
 }
 
-// WriteAt writes bytes of the named tensor, little-endian, from byte off of it on. Parts must not overlap and may come in any order, from several
-// goroutines; Commit sees to it that they are complete.
+// WriteAt writes little-endian bytes of the named tensor from its byte off on. Parts must not overlap; they may come in
+// any order, from several goroutines; Commit checks that they are complete.
 func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	i, ok := w.names[name]
 	if !ok || off < 0 || int64(len(b)) > w.entries[i].size-off {
@@ -123,10 +123,10 @@ func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	return nil
 }
 
-// Commit completes the file: it goes to disk and takes its name.
+// Commit completes the file: it syncs the data to disk and renames the file to its path.
 func (w *Writer) Commit() error { return w.commit(true) }
 
-// CommitUnsynced is Commit that leaves it to the system when the data go to disk.
+// CommitUnsynced is Commit without syncing the data to disk.
 func (w *Writer) CommitUnsynced() error { return w.commit(false) }
 
 func (w *Writer) commit(sync bool) error {
@@ -140,10 +140,10 @@ func (w *Writer) commit(sync bool) error {
 	return w.file.CommitUnsynced()
 }
 
-// Abort gives the file up and leaves nothing behind. After Commit it does nothing.
+// Abort removes the unfinished file. After Commit it does nothing.
 func (w *Writer) Abort() { w.file.Abort() }
 
-// complete writes the headers of the entries, and the archive's directory behind them.
+// complete writes the headers of the entries and the archive's directory.
 func (w *Writer) complete() error {
 	var dir []byte
 	for i := range w.entries {
@@ -182,7 +182,7 @@ func (w *Writer) complete() error {
 	return err
 }
 
-// fields are those that the header of an entry and the directory have in common, up to the length of the name.
+// fields are the common fields of an entry's header and directory record, up to the length of the name.
 func (e *zipEntry) fields() []byte {
 	le := binary.LittleEndian
 	b := []byte{20, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -196,7 +196,7 @@ func (e *zipEntry) fields() []byte {
 	return le.AppendUint16(b, uint16(len(e.name)))
 }
 
-// local is the rest of the header before the bytes: the name, the sizes of a large entry, and padding as torch.save has it.
+// local is the rest of the header before the bytes: the name, the sizes of a large entry, and torch.save's padding.
 func (e *zipEntry) local() []byte {
 	le := binary.LittleEndian
 	var extra []byte
@@ -211,7 +211,7 @@ func (e *zipEntry) local() []byte {
 	return append(append(b, e.name...), extra...)
 }
 
-// central appends the entry of the directory.
+// central appends the entry's directory record.
 func (e *zipEntry) central(dir []byte) []byte {
 	le := binary.LittleEndian
 	var extra []byte
@@ -240,7 +240,7 @@ func length(shape []int) int {
 	return n
 }
 
-// classes gives the class of storage of each element type.
+// classes gives each element type's storage class.
 var classes = func() map[safetensors.DType]pickle.Global {
 	m := map[safetensors.DType]pickle.Global{}
 	for class, t := range storages {
@@ -278,7 +278,7 @@ func pickled(tensors []Tensor) ([]byte, error) {
 			strides[k], n = n, n*max(t.Shape[k], 1)
 		}
 		p.tuple(strides)
-		p.raw("\x89") // no gradient
+		p.raw("\x89") // requires_grad is false
 		p.global("collections.OrderedDict")
 		p.raw(")RtR")
 	}

@@ -15,9 +15,10 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-var update = flag.Bool("update", false, "write testdata/written.pt, which testdata/check.py compares with what PyTorch reads")
+var update = flag.Bool("update", false,
+	"write testdata/written.pt, which testdata/check.py compares with what PyTorch reads")
 
-// written is what check.py expects of written.pt.
+// written writes the file that check.py expects as written.pt.
 func written(t *testing.T) []byte {
 	list := []Tensor{
 		{Name: "conv.weight", DType: safetensors.F32, Shape: []int{2, 3, 2, 2}},
@@ -59,7 +60,7 @@ func written(t *testing.T) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := range b { // byte by byte
+		for at := range b { // one byte at a time
 			if err := w.WriteAt(x.Name, b[at:at+1], int64(at)); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,7 @@ func written(t *testing.T) []byte {
 	return b
 }
 
-// TestWrite compares what is written with the file that PyTorch was shown, and reads it.
+// TestWrite compares the written file with the one that PyTorch has checked, and reads it.
 func TestWrite(t *testing.T) {
 	got := written(t)
 	path := filepath.Join("testdata", "written.pt")
@@ -128,7 +129,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestPyTorch has PyTorch read what is written, where there is one.
+// TestPyTorch reads the written file in PyTorch, if it is installed.
 func TestPyTorch(t *testing.T) {
 	python := os.Getenv("ONLINERNA_PYTHON")
 	if python == "" {

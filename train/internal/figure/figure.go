@@ -1,5 +1,5 @@
-// Package figure has the look that all figures share: white, light grids, sans-serif text, colours that
-// colour-blind readers tell apart.
+// Package figure is the common style of all figures: white, light grids, sans-serif text, colours for colour-blind
+// readers.
 package figure
 
 import (
@@ -17,7 +17,7 @@ import (
 	"onlinerna/internal/canvas"
 )
 
-// Sizes that figures share.
+// Common sizes of figures.
 const (
 	Width     = 28 * vg.Centimeter
 	Margin    = 0.4 * vg.Centimeter
@@ -37,7 +37,7 @@ var (
 	Orange    = color.RGBA{230, 159, 0, 255}
 )
 
-// Canvas is a white figure of a format of package canvas, with a title and room of the given height below it.
+// Canvas is a white figure in a format of package canvas, with a title and space of the given height below it.
 func Canvas(format, title string, height vg.Length) (io.WriterTo, draw.Canvas, error) {
 	c, err := canvas.New(format, Width, TitleLine+height+2*Margin)
 	if err != nil {
@@ -51,7 +51,7 @@ func Canvas(format, title string, height vg.Length) (io.WriterTo, draw.Canvas, e
 	return c, draw.Crop(dc, 0, 0, 0, -TitleLine), nil
 }
 
-// Text is left-aligned sans-serif text: what a viewer substitutes for the font may have another width.
+// Text is left-aligned sans-serif text; a viewer's substitute for the font may have another width.
 func Text(size vg.Length) text.Style {
 	s := plot.New().Title.TextStyle
 	s.Font.Variant, s.Font.Size = "Sans", size
@@ -59,7 +59,7 @@ func Text(size vg.Length) text.Style {
 	return s
 }
 
-// New is a plot with a grid. The marks of its axes are at least xUnit and yUnit apart.
+// New is a plot with a grid. The ticks of its axes are at least xUnit and yUnit apart.
 func New(x, y string, xUnit, yUnit float64) *plot.Plot {
 	p := plot.New()
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
@@ -75,7 +75,7 @@ func New(x, y string, xUnit, yUnit float64) *plot.Plot {
 	return p
 }
 
-// ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, unit or more apart.
+// ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, at least unit apart.
 func ticks(lo, hi, unit float64) []plot.Tick {
 	const most = 10
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/most)))

@@ -10,7 +10,8 @@ import (
 	"onlinerna/internal/files"
 )
 
-// FuzzManifest reads arbitrary manifests with a checksum that is right: what is accepted names files of the folder alone, and verifying ends.
+// FuzzManifest reads arbitrary manifests with a correct checksum: accepted manifests name only files of the folder, and
+// verifying terminates.
 func FuzzManifest(f *testing.F) {
 	dir := f.TempDir()
 	made, err := Write(filepath.Join(dir, "root"), 1, Manifest{Epoch: 1, Step: 2}, func(tmp string) error {

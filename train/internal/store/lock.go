@@ -14,13 +14,13 @@ import (
 	"onlinerna/internal/files"
 )
 
-// A Lock keeps other processes from writing into a folder. The system releases it when the process dies.
+// A Lock keeps other processes from writing to a folder. The system releases it when the process ends.
 type Lock struct {
 	path string       // of the file that names the holder
-	file *flock.Flock // nil on a file system without locks
+	file *flock.Flock // nil on file systems without locks
 }
 
-// Holder is who has a lock, as its file says.
+// Holder is the process that has a lock, as its file says.
 type Holder struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
@@ -34,7 +34,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d on %s since %s", h.PID, h.Host, h.Start.Format("2006-01-02 15:04:05"))
 }
 
-// HeldError says who has the lock of a folder.
+// HeldError means that another process has the folder's lock.
 type HeldError struct {
 	Dir string
 	Holder
@@ -47,10 +47,10 @@ func (e *HeldError) Error() string {
 
 const (
 	lockName   = ".lock"
-	holderName = ".lock.json" // beside it: Windows lets nobody read a file that is locked
+	holderName = ".lock.json" // beside the lock: Windows does not let others read a locked file
 )
 
-// Acquire takes the lock of a folder that is there, or says who has it.
+// Acquire takes the lock of an existing folder, or returns an error that names the holder.
 func Acquire(dir string) (*Lock, error) {
 	f := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o666))
 	path := filepath.Join(dir, holderName)
@@ -70,7 +70,8 @@ func Acquire(dir string) (*Lock, error) {
 	return &Lock{path, f}, nil
 }
 
-// acquireFile takes a lock on a file system that has none: whoever makes the file has it. That of a process of this host that is dead is taken over.
+// acquireFile takes a lock on a file system without locks: the process that creates the file has it. It takes over the
+// lock of a dead process on this host.
 func acquireFile(dir string) (*Lock, error) {
 	path := filepath.Join(dir, holderName)
 	for range 2 {
@@ -90,7 +91,7 @@ func acquireFile(dir string) (*Lock, error) {
 		if host, _ := os.Hostname(); h.Host != host || h.PID == 0 || alive(h.PID) {
 			return nil, &HeldError{dir, h, "wait for its end, or, where it is dead, remove " + path}
 		}
-		stale := fmt.Sprintf("%s.%d", path, os.Getpid()) // one of several that see it does this
+		stale := fmt.Sprintf("%s.%d", path, os.Getpid()) // only one of several processes succeeds
 		if err := os.Rename(path, stale); err == nil {
 			os.Remove(stale)
 		}
@@ -104,7 +105,7 @@ func sign() []byte {
 	return append(b, '\n')
 }
 
-// holder reads who has a lock. Where that can't be read it is nobody in particular.
+// holder reads the holder of a lock; zero if that fails.
 func holder(path string) (h Holder) {
 	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, &h) != nil {
 		return Holder{}
@@ -112,7 +113,7 @@ func holder(path string) (h Holder) {
 	return h
 }
 
-// alive says whether there is a process of that number on this host.
+// alive reports whether the process exists on this host.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -122,7 +123,7 @@ func alive(pid int) bool {
 	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// Release gives the lock back. A nil Lock has nothing to give.
+// Release releases the lock. A nil Lock does nothing.
 func (l *Lock) Release() error {
 	if l == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestMain is also a second process, that takes the lock of a folder, says so and waits to be killed.
+// TestMain is also a second process that takes a folder's lock, reports it and waits to be killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("LOCK"); dir != "" {
 		l, err := Acquire(dir)
@@ -74,7 +74,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// Where a file system has no locks, the file is the lock.
+// On a file system without locks the file itself is the lock.
 func TestFileLock(t *testing.T) {
 	dir := t.TempDir()
 	l, err := acquireFile(dir)

@@ -12,8 +12,8 @@ import (
 	"onlinerna/internal/files/powercut"
 )
 
-// TestPowerCut loses power after each change that writing checkpoints makes, with any of those that were not synced: the newest checkpoint that Write has
-// returned, or a newer one, is there and whole.
+// TestPowerCut cuts the power after each change that writing checkpoints makes, and loses any of the unsynced changes:
+// the newest checkpoint that Write returned, or a newer one, is complete.
 func TestPowerCut(t *testing.T) {
 	dir := t.TempDir()
 	root := filepath.Join(dir, "run", "checkpoint")
@@ -21,7 +21,8 @@ func TestPowerCut(t *testing.T) {
 	defer disk.Stop()
 	for step := 1; step <= 4; step++ {
 		_, err := Write(root, 2, Manifest{Step: step}, func(dir string) error {
-			return errors.Join(files.Write(filepath.Join(dir, "a"), fmt.Append(nil, "weights ", step)), files.Write(filepath.Join(dir, "b"), []byte(strings.Repeat("x", step))))
+			return errors.Join(files.Write(filepath.Join(dir, "a"), fmt.Append(nil, "weights ", step)),
+				files.Write(filepath.Join(dir, "b"), []byte(strings.Repeat("x", step))))
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package store keeps the checkpoints of a run in a folder of its own: each is a folder with a number, which appears whole or not at all, with a
-// manifest of all its files and their checksums. The newest ones are kept, so that there is another where one is damaged.
+// Package store keeps a run's checkpoints in a folder: each is a numbered folder, which appears complete or not at all,
+// with a manifest of all its files and their checksums. It keeps several of the newest ones in case one is damaged.
 package store
 
 import (
@@ -18,14 +18,14 @@ import (
 	"onlinerna/internal/files"
 )
 
-// A Manifest says what a checkpoint is.
+// A Manifest describes a checkpoint.
 type Manifest struct {
 	Sum     string `json:"crc32c"` // of the manifest, computed with zeros in this place
 	Version int    `json:"version"`
-	Program string `json:"program"` // that wrote it
+	Program string `json:"program"` // the writing program
 	Epoch   int    `json:"epoch"`   // in progress, counted from 1
-	Batch   int    `json:"batch"`   // batches of it that are done
-	Step    int    `json:"step"`    // of the optimiser since the start
+	Batch   int    `json:"batch"`   // its completed batches
+	Step    int    `json:"step"`    // optimiser steps since the start
 	Files   []Part `json:"files"`   // by name
 }
 
@@ -45,7 +45,7 @@ const (
 
 var numbered = regexp.MustCompile(`^[0-9]{6,}$`)
 
-// List is the folders of the checkpoints, newest first. No folder at all is an empty list.
+// List lists the checkpoints' folders, newest first. It is empty if root does not exist.
 func List(root string) ([]string, error) {
 	all, err := os.ReadDir(root)
 	if err != nil && !os.IsNotExist(err) {
@@ -56,7 +56,7 @@ func List(root string) ([]string, error) {
 		if !e.IsDir() || !numbered.MatchString(e.Name()) {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(root, e.Name(), manifestName)); err != nil { // it was being removed
+		if _, err := os.Lstat(filepath.Join(root, e.Name(), manifestName)); err != nil { // half removed
 			continue
 		}
 		if n, err := strconv.Atoi(e.Name()); err == nil {
@@ -74,14 +74,14 @@ func List(root string) ([]string, error) {
 
 func name(n int) string { return fmt.Sprintf("%06d", n) }
 
-// A Draft is a checkpoint whose files are written, of which none need be on the disk yet.
+// A Draft is a written checkpoint whose files need not be synced to disk yet.
 type Draft struct {
 	root, dir string
 	m         Manifest
 }
 
-// Begin starts a new checkpoint of what fill leaves in an empty folder. m says where the run is. Nothing but drafts and [Acquire] may write to root, one
-// at a time.
+// Begin starts a new checkpoint: fill writes its files into an empty folder, and m describes the run's position. Only
+// one draft at a time and [Acquire] may write to root.
 func Begin(root string, m Manifest, fill func(dir string) error) (*Draft, error) {
 	if err := files.MkdirAll(root); err != nil {
 		return nil, err
@@ -113,7 +113,8 @@ func Begin(root string, m Manifest, fill func(dir string) error) (*Draft, error)
 
 func (d *Draft) tmp() string { return d.dir + unfinished }
 
-// Finish makes the draft a checkpoint, which is on the disk then, calls done, if it is not nil, and removes all but so many of the newest.
+// Finish syncs the draft to disk as a checkpoint, calls done if it is not nil, and removes all but the keep newest
+// checkpoints.
 func (d *Draft) Finish(keep int, done func(dir string) error) (string, error) {
 	err := files.SyncFiles(d.tmp())
 	if err == nil {
@@ -155,12 +156,12 @@ func Write(root string, keep int, m Manifest, fill, done func(dir string) error)
 	return d.Finish(keep, done)
 }
 
-// remove removes a checkpoint, its manifest first: without it there is none.
+// remove removes a checkpoint, its manifest first: a folder without one is no checkpoint.
 func remove(dir string) error {
 	if err := files.Remove(filepath.Join(dir, manifestName)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if err := files.SyncDir(dir); err != nil && !os.IsNotExist(err) { // before anything else of it goes
+	if err := files.SyncDir(dir); err != nil && !os.IsNotExist(err) { // before removing the rest
 		return err
 	}
 	return files.RemoveAll(dir)
@@ -176,7 +177,7 @@ func Remove(root string) error {
 	return errors.Join(append(errs, clean(root))...)
 }
 
-// clean removes what writers left that were killed.
+// clean removes the leftovers of killed writers.
 func clean(root string) error {
 	all, err := os.ReadDir(root)
 	if err != nil {
@@ -195,7 +196,7 @@ func clean(root string) error {
 	return nil
 }
 
-// seal writes the manifest of a folder.
+// seal writes a folder's manifest.
 func seal(dir string, m Manifest) error {
 	all, err := os.ReadDir(dir)
 	if err != nil {
@@ -225,10 +226,10 @@ func seal(dir string, m Manifest) error {
 	}
 	b = append(b, '\n')
 	checksum.Seal(sumPlace(b), b)
-	return files.Write(filepath.Join(dir, manifestName), b) // the folder goes to disk with it
+	return files.Write(filepath.Join(dir, manifestName), b) // syncs the folder, too
 }
 
-// sumPlace is where the manifest's own checksum is: it is the first value.
+// sumPlace is the position of the manifest's own checksum, its first value.
 func sumPlace(b []byte) int {
 	const before = "{\n  \"crc32c\": \""
 	if !strings.HasPrefix(string(b), before) {
@@ -237,7 +238,7 @@ func sumPlace(b []byte) int {
 	return len(before)
 }
 
-// program is the version of the running program.
+// program is the running program's version.
 func program() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -252,7 +253,7 @@ func program() string {
 	return s
 }
 
-// Read reads the manifest of a checkpoint. The files may be damaged none the less.
+// Read reads a checkpoint's manifest. It does not check the files.
 func Read(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestName)
 	b, err := os.ReadFile(path)
@@ -272,7 +273,7 @@ func Read(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Verify reads a checkpoint whole and compares it with its manifest. The error names the file, and the bytes.
+// Verify reads a whole checkpoint and compares it with its manifest. The error names the file and the bytes.
 func Verify(dir string) (*Manifest, error) {
 	m, err := Read(dir)
 	if err != nil {
@@ -294,7 +295,7 @@ func Verify(dir string) (*Manifest, error) {
 	return m, errors.Join(errs...)
 }
 
-// VerifyFile is Verify of the manifest and of one file.
+// VerifyFile verifies the manifest and one file.
 func VerifyFile(dir, name string) error {
 	m, err := Read(dir)
 	if err != nil {
@@ -327,20 +328,20 @@ func (p Part) verify(dir string) error {
 	return nil
 }
 
-// Newest is the newest checkpoint that is whole.
+// Newest is the newest complete checkpoint.
 type Newest struct {
 	Dir string
 	Manifest
-	Damaged []Damaged // newer ones
+	Damaged []Damaged // damaged checkpoints newer than it
 }
 
-// Damaged is a checkpoint that is not what was written.
+// Damaged is a checkpoint that differs from its manifest.
 type Damaged struct {
 	Dir string
 	Err error
 }
 
-// Find finds the newest checkpoint that is whole.
+// Find finds the newest complete checkpoint.
 func Find(root string) (Newest, error) {
 	var n Newest
 	list, err := List(root)
@@ -363,7 +364,7 @@ func Find(root string) (Newest, error) {
 	return n, errors.Join(errs...)
 }
 
-// SetAside gives a damaged checkpoint another name, so that it counts no longer.
+// SetAside renames a damaged checkpoint, so that it no longer counts.
 func (d Damaged) SetAside() (string, error) {
 	to := d.Dir + damaged
 	if err := files.RemoveAll(to); err != nil {

@@ -50,12 +50,13 @@ func TestKeep(t *testing.T) {
 		t.Errorf("kept: %s", got)
 	}
 	n, err := Find(root)
-	if err != nil || n.Step != 3 || filepath.Base(n.Dir) != "000004" || n.Damaged != nil || n.Program == "" || len(n.Files) != 2 {
+	if err != nil || n.Step != 3 || filepath.Base(n.Dir) != "000004" || n.Damaged != nil || n.Program == "" ||
+		len(n.Files) != 2 {
 		t.Errorf("%+v, %v", n, err)
 	}
 }
 
-// What a killed writer leaves is no checkpoint, and the next one removes it.
+// A killed writer leaves no checkpoint, and the next writer removes its leftovers.
 func TestKilled(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 2, 1)
@@ -82,7 +83,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Every bit that is flipped in a checkpoint is found, by its file, and the one before is taken.
+// Every flipped bit of a checkpoint is detected in its file, and the previous checkpoint is used.
 func TestEveryBit(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 2, 1)
@@ -96,7 +97,7 @@ func TestEveryBit(t *testing.T) {
 		for i := range b {
 			for bit := range 8 {
 				if name == manifestName && bit != i%8 {
-					continue // it has many bytes
+					continue // too many bytes to test all
 				}
 				b[i] ^= 1 << bit
 				if err := os.WriteFile(path, b, 0o644); err != nil {

@@ -1,4 +1,4 @@
-// Package traintest has what the tests of training share: small runs, pictures and a hook made of functions.
+// Package traintest has the shared parts of training's tests: small runs, pictures and a hook made of functions.
 package traintest
 
 import (
@@ -36,7 +36,7 @@ func Spec[S any](table option.Table[S], s S, list []option.Setting) S {
 	return s
 }
 
-// Pictures makes folders of PNG files of size×size: train with n images, val with m, two classes.
+// Pictures makes folders of size×size PNG files: train with n images, val with m, in two classes.
 func Pictures(t testing.TB, n, m, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func Pictures(t testing.TB, n, m, size int) string {
 	return dir
 }
 
-// Put writes a file and the folders that it lies in.
+// Put writes a file and creates its folders.
 func Put(t testing.TB, path string, b []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -72,7 +72,7 @@ func Put(t testing.TB, path string, b []byte) {
 	}
 }
 
-// CPU is a CPU device that the end of the test closes.
+// CPU is a CPU device that closes at the end of the test.
 func CPU(t testing.TB, threads int) device.Device {
 	t.Helper()
 	dev, err := cpu.New(cpu.Options{Threads: threads})
@@ -115,7 +115,7 @@ func Tensors(t testing.TB, n *network.Network) map[string][]float64 {
 	return all
 }
 
-// Near fails unless got and want differ by at most tol of want's largest value.
+// Near fails unless got and want differ by at most tol times want's largest magnitude.
 func Near(t testing.TB, what string, got, want []float64, tol float64) {
 	t.Helper()
 	if len(got) != len(want) {
