@@ -113,7 +113,8 @@ func Find(ctx context.Context, train Trainer, o Options) (*Result, error) {
 		return nil, err
 	}
 	if len(losses) == 0 {
-		return nil, fmt.Errorf("the loss is not finite at the first step, before any update: the weights or the images are at fault, not the rate")
+		return nil, fmt.Errorf("the loss is not finite at the first step, before any update: " +
+			"the weights or the images are at fault, not the rate")
 	}
 	for i, l := range losses {
 		r.Points = append(r.Points, Point{rates[i], l, smoothed(losses, i, o.Smoothing)})

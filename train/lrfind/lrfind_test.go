@@ -68,7 +68,8 @@ func TestFindWhole(t *testing.T) {
 	if err != nil || len(r.Points) != 41 || r.Diverged != 0 || r.Valley != 0 || r.Steepest != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if a, b, c := r.Points[0].Rate, r.Points[10].Rate, r.Points[40].Rate; a != 1e-4 || math.Abs(b-1e-3) > 1e-15 || math.Abs(c-1) > 1e-12 {
+	if a, b, c := r.Points[0].Rate, r.Points[10].Rate, r.Points[40].Rate; a != 1e-4 ||
+		math.Abs(b-1e-3) > 1e-15 || math.Abs(c-1) > 1e-12 {
 		t.Errorf("rates %g, %g, %g", a, b, c)
 	}
 }
@@ -86,7 +87,8 @@ func TestFindNotFinite(t *testing.T) {
 			r.Valley == 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, err := Find(context.Background(), curve(func(float64) float64 { return bad }), Options{}); err == nil || !strings.Contains(err.Error(), "first step") {
+		if _, err := Find(context.Background(), curve(func(float64) float64 { return bad }), Options{}); err == nil ||
+			!strings.Contains(err.Error(), "first step") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -104,7 +106,8 @@ func TestFindErrors(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := Find(context.Background(), func(context.Context, []float64, func(float64) bool) error { return broken }, Options{}); err != broken {
+	if _, err := Find(context.Background(), func(context.Context, []float64, func(float64) bool) error { return broken },
+		Options{}); err != broken {
 		t.Errorf("%v", err)
 	}
 }

@@ -111,7 +111,8 @@ func TestAdapters(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folders[0], adapterConfig), []byte(config), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := MergeAdapters(folders, weights, filepath.Join(dir, "bad")); err == nil || !strings.Contains(err.Error(), want) {
+		if err := MergeAdapters(folders, weights, filepath.Join(dir, "bad")); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)
 		}
 	}

@@ -88,8 +88,7 @@ func child(t *testing.T, from []string, to, most string) *exec.Cmd {
 	return c
 }
 
-// TestKill kills merges at random moments: the output is missing or complete, and the next run resumes to the same
-// bytes.
+// TestKill kills merges at any moment: the output is missing or complete, and the next run resumes to the same bytes.
 func TestKill(t *testing.T) {
 	kills := 20
 	if testing.Short() {

@@ -128,8 +128,7 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 			sum += w
 		}
 		if err == nil && math.Abs(sum-1) > 1e-6 {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled",
-				sum))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled", sum))
 		}
 	case ByPowerEMA:
 		if len(opt.Stored) != n {
@@ -190,7 +189,8 @@ func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) erro
 		}
 		p.Weights, p.RNA[""] = w, res
 		if toLast, diameter, ok := s.Reach(w); ok && toLast > diameter {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the point is %.3g from the last file, the files are at most %.3g apart: a larger lambda or a tau "+
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the point is %.3g from the last file, "+
+				"the files are at most %.3g apart: a larger lambda or a tau "+
 				"brings it nearer", toLast, diameter))
 		}
 		return nil

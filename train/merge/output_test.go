@@ -209,11 +209,13 @@ func TestFloat8(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := extrapolate.NewSeries([]*extrapolate.Checkpoint{c}, extrapolate.Options{}); err == nil || !strings.Contains(err.Error(), "w.weight_scale_inv, and means their product") {
+	if _, err := extrapolate.NewSeries([]*extrapolate.Checkpoint{c}, extrapolate.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "w.weight_scale_inv, and means their product") {
 		t.Error(err)
 	}
 	s := series(t, 1, a, b)
-	if err := s.Write(t.Context(), filepath.Join(dir, "far.safetensors"), []float64{2, -1}, extrapolate.WriteOptions{}); err == nil ||
+	if err := s.Write(t.Context(), filepath.Join(dir, "far.safetensors"), []float64{2, -1},
+		extrapolate.WriteOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "element 1 of tensor \"w\" would be 480, which F8_E4M3 cannot hold") {
 		t.Error(err)
 	}

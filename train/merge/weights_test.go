@@ -86,8 +86,8 @@ func TestPowerEMA(t *testing.T) {
 	if residual > 1e-6 {
 		t.Errorf("residual %v of a stored one", residual)
 	}
-	for _, bad := range [][]Power{{{60, 0.1}, {60, 0.1}}, {{0, 0.1}}, {{60, 0.3}}, {{30, 0}, {60, 0.1}}, {{30, 0}, {20, 0}},
-		{{30, 0}}} {
+	for _, bad := range [][]Power{{{60, 0.1}, {60, 0.1}}, {{0, 0.1}}, {{60, 0.3}}, {{30, 0}, {60, 0.1}},
+		{{30, 0}, {20, 0}}, {{30, 0}}} {
 		if _, _, err := PowerEMA(bad, Power{60, 0.1}); err == nil {
 			t.Errorf("%v", bad)
 		}

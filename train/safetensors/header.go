@@ -181,7 +181,7 @@ func (h *header) take(c byte) bool {
 	return true
 }
 
-// mistaken is the error for a value of another type, or errNotJSON if there is no value.
+// mistaken is the error for a value of another type, or errNotJSON for invalid JSON.
 func (h *header) mistaken(what string) error {
 	if err := h.skip(0); err != nil {
 		return err

@@ -27,7 +27,8 @@ func hostile() map[string]string {
 			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[],"data_offsets":[%d,%d]},`, i, i, i+1)
 		}),
 		"many empty tensors out of order": fill("{", `"":{}}`, func(i int) string {
-			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`, i*7919%1000003, i*7919%maxHeader, i*7919%maxHeader)
+			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`,
+				i*7919%1000003, i*7919%maxHeader, i*7919%maxHeader)
 		}),
 		"many tensors until the end": fill("{", `"":{}}`, func(i int) string {
 			if i >= maxTensors-10 {
@@ -39,10 +40,13 @@ func hostile() map[string]string {
 			if i >= maxTensors-10 {
 				return " "
 			}
-			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`, i*7919%1000003, i*7919%1000, i*7919%1000)
+			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`,
+				i*7919%1000003, i*7919%1000, i*7919%1000)
 		}),
-		"metadata":          fill(`{"__metadata__":{`, `"":""}`, func(i int) string { return fmt.Sprintf(`"%d":"",`, i) }),
-		"escapes":           fill(`{"__metadata__":{`, `"":""}`, func(i int) string { return fmt.Sprintf(`"\u00%02x%d":"\n",`, 32+i%64, i) }),
+		"metadata": fill(`{"__metadata__":{`, `"":""}`, func(i int) string { return fmt.Sprintf(`"%d":"",`, i) }),
+		"escapes": fill(`{"__metadata__":{`, `"":""}`, func(i int) string {
+			return fmt.Sprintf(`"\u00%02x%d":"\n",`, 32+i%64, i)
+		}),
 		"one string":        fill(`{"`, `"}`, func(int) string { return `\n` }),
 		"nested arrays":     fill(`{"a":{"x":`, `}}`, func(int) string { return "[" }),
 		"nested objects":    fill(`{"a":`, `}`, func(int) string { return `{"":` }),
@@ -99,7 +103,8 @@ func allocated() uint64 {
 func TestManyTensors(t *testing.T) {
 	const n = 20_000
 	var b strings.Builder
-	b.WriteString(` { "__metadata__" : {"a":"\u00e9\/\ud83d\ude00"} , "empty":{"data_offsets":[0,0],"new":[{"a":null},-1.5e-3,true],"shape":[0,3],"dtype":"BF16"}`)
+	b.WriteString(` { "__metadata__" : {"a":"\u00e9\/\ud83d\ude00"} , ` +
+		`"empty":{"data_offsets":[0,0],"new":[{"a":null},-1.5e-3,true],"shape":[0,3],"dtype":"BF16"}`)
 	for i := range n {
 		fmt.Fprintf(&b, `,"model.layers.%d.weight":{"dtype":"F16","shape":[1,2],"data_offsets":[%d,%d]}`, i, 4*i, 4*i+4)
 	}
@@ -109,7 +114,8 @@ func TestManyTensors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if x, ok := f.Lookup("model.layers.19999.weight"); len(f.Tensors) != n+1 || !ok || x.off != 4*n-4 || x.Len() != 2 || f.Metadata["a"] != "é/😀" {
+	if x, ok := f.Lookup("model.layers.19999.weight"); len(f.Tensors) != n+1 || !ok || x.off != 4*n-4 ||
+		x.Len() != 2 || f.Metadata["a"] != "é/😀" {
 		t.Errorf("%d tensors, the last %+v, metadata %q", len(f.Tensors), x, f.Metadata)
 	}
 }

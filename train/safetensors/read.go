@@ -60,7 +60,8 @@ func (f *File) readHeader() error {
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > maxHeader || int64(n) > st.Size()-8 {
 		if h := string(prefix[:4]); h == "PK\x03\x04" || h == "\x80\x02\x8a\x0a" {
-			return errors.New("not a safetensors file but one of torch.save: convert it by safetensors.torch.save_file(torch.load(FILE), OUT)")
+			return errors.New("not a safetensors file but one of torch.save: " +
+				"convert it by safetensors.torch.save_file(torch.load(FILE), OUT)")
 		}
 		return fmt.Errorf("not a safetensors file, or cut short: a header of %d bytes in a file of %d", n, st.Size())
 	}

@@ -279,8 +279,10 @@ func TestOpenRefuses(t *testing.T) {
 		{"garbage behind", "not JSON", raw(good+"x", 16)},
 		{"an array", "not a JSON object", raw(`[1]`, 0)},
 		{"null", "not a JSON object", raw(`null`, 0)},
-		{"name twice", `"a" occurs twice`, raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8)},
-		{"name twice, one part each", `"a" occurs twice`, raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}`, 16)},
+		{"name twice", `"a" occurs twice`, raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},`+
+			`"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8)},
+		{"name twice, one part each", `"a" occurs twice`, raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},`+
+			`"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}`, 16)},
 		{"metadata of numbers", "metadata", raw(`{"__metadata__":{"a":1}}`, 0)},
 		{"a tensor that is a number", `tensor "a"`, raw(`{"a":1}`, 0)},
 		{"null tensor", `tensor "a"`, raw(`{"a":null}`, 0)},
@@ -297,13 +299,17 @@ func TestOpenRefuses(t *testing.T) {
 		{"negative extent", "negative extent", raw(tensor("F32", "[-1,-2]", "[0,8]"), 8)},
 		{"overflow", "too large", raw(tensor("F32", "[4294967296,4294967296]", "[0,0]"), 0)},
 		{"overflow to small", "too large", raw(tensor("U8", "[9223372036854775807,2,2]", "[0,4]"), 4)},
-		{"hole", "overlap or hole", raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}}`, 5)},
+		{"hole", "overlap or hole", raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},`+
+			`"b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}}`, 5)},
 		{"hole in front", "overlap or hole", raw(tensor("U8", "[2]", "[1,3]"), 3)},
-		{"overlap", "overlap or hole", raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3)},
-		{"the same bytes", "overlap or hole", raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2)},
+		{"overlap", "overlap or hole", raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},`+
+			`"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3)},
+		{"the same bytes", "overlap or hole", raw(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},`+
+			`"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2)},
 		{"data cut short", "cut short or overlong", raw(good, 15)},
 		{"data too long", "cut short or overlong", raw(good, 17)},
-		{"sum beyond int64", "do not hold", raw(`{"a":{"dtype":"U8","shape":[4611686018427387904],"data_offsets":[9223372036854775807,-1]}}`, 0)},
+		{"sum beyond int64", "do not hold", raw(`{"a":{"dtype":"U8","shape":[4611686018427387904],`+
+			`"data_offsets":[9223372036854775807,-1]}}`, 0)},
 	} {
 		path := writeRaw(t, c.file)
 		f, err := Open(path)
@@ -442,7 +448,8 @@ func TestWhatIsThere(t *testing.T) {
 
 // FuzzOpen opens arbitrary headers and reads all tensors of accepted files.
 func FuzzOpen(f *testing.F) {
-	f.Add([]byte(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}`), 16)
+	f.Add([]byte(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},`+
+		`"b":{"dtype":"I64","shape":[],"data_offsets":[8,16]}}`), 16)
 	f.Add([]byte(`{"__metadata__":{"a":"b"},"e":{"dtype":"F16","shape":[0,3],"data_offsets":[0,0]}}  `), 0)
 	f.Add([]byte(`{"a":{"dtype":"BF16","shape":[4294967296,4294967296],"data_offsets":[-1,9223372036854775807]}}`), 3)
 	f.Add([]byte(`{"a":{"DTYPE":"I32","shape":[1],"data_offsets":[0,4]},"a":null}`), 4)

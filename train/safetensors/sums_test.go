@@ -90,7 +90,8 @@ func TestVerifyParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	if err := errors.Join(w.WriteAt("a", make([]byte, 8), 8), w.WriteAt("a", slices.Repeat([]byte{7}, 8), 0), w.CommitUnsynced()); err != nil {
+	if err := errors.Join(w.WriteAt("a", make([]byte, 8), 8), w.WriteAt("a", slices.Repeat([]byte{7}, 8), 0),
+		w.CommitUnsynced()); err != nil {
 		t.Fatal(err)
 	}
 	f, err := Open(path)

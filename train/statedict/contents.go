@@ -30,8 +30,9 @@ const Holds = "holds"
 var (
 	stateName = regexp.MustCompile(`^(momentum|exp_avg|exp_avg_sq)\.safetensors$`)
 	shardName = regexp.MustCompile(`-(\d+)-of-(\d+)\.\w+$`)
-	factor    = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|embedding_A|embedding_B|magnitude_vector)|(hada|lokr)_w\d.*)([._]|$)`)
-	moment    = regexp.MustCompile(`(^|\.)(exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|square_avg|momentum_buffer)$`)
+	factor    = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|embedding_A|embedding_B|magnitude_vector)|` +
+		`(hada|lokr)_w\d.*)([._]|$)`)
+	moment = regexp.MustCompile(`(^|\.)(exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|square_avg|momentum_buffer)$`)
 )
 
 // Contents finds the kind of the tensors from the names of the file and of the tensors. If they are not weights, the
@@ -49,7 +50,8 @@ func (f *File) Contents() (Contents, string) {
 		return OptimizerState, fmt.Sprintf("holds the state of an optimiser, as %s, not weights", f.Tensors[m].Name)
 	}
 	if l := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return factor.MatchString(t.Name) }); l >= 0 {
-		return Factors, fmt.Sprintf("holds the factors of an adapter (LoRA), as %s: a net has them only with the weights that they are added to, and combining "+
+		return Factors, fmt.Sprintf("holds the factors of an adapter (LoRA), as %s: "+
+			"a net has them only with the weights that they are added to, and combining "+
 			"factors is not combining their products", f.Tensors[l].Name)
 	}
 	if i, n := shardOf(f.Path); n > 1 {

@@ -38,7 +38,8 @@ var distributedTypes = map[pickle.Global]safetensors.DType{
 }
 
 // optimizerPart is the part of a name under which training scripts keep an optimiser's state.
-var optimizerPart = regexp.MustCompile(`(^|\.)(optim|optimizer|optimizers|optimizer_state_dict|optim_state_dict)\.(.*\.)?(state|param_groups)(\.|$)`)
+var optimizerPart = regexp.MustCompile(
+	`(^|\.)(optim|optimizer|optimizers|optimizer_state_dict|optim_state_dict)\.(.*\.)?(state|param_groups)(\.|$)`)
 
 // isMoment reports whether a tensor belongs to an optimiser's state by its name.
 func isMoment(name string) bool { return moment.MatchString(name) || optimizerPart.MatchString(name) }
@@ -336,8 +337,8 @@ func (f *File) locate(p *piece, dtype safetensors.DType, at place, numbers map[s
 		return fmt.Errorf("the part at %v in %s: %w", p.at, f.files[n].Name(), err)
 	}
 	if own.DType != dtype || !slices.Equal(own.Shape, p.size) {
-		return fmt.Errorf("the part at %v is %s%v in %s, the metadata say %s%v", p.at, own.DType, own.Shape, f.files[n].Name(),
-			dtype, p.size)
+		return fmt.Errorf("the part at %v is %s%v in %s, the metadata say %s%v", p.at, own.DType, own.Shape,
+			f.files[n].Name(), dtype, p.size)
 	}
 	if p.off = at.off + own.Offset; !own.Contiguous() {
 		p.strides = own.Strides

@@ -90,7 +90,8 @@ func TestFloat8(t *testing.T) {
 	f := open(t, "testdata/float8.pt", "")
 	for i, want := range [][]byte{{0x30, 0xfe, 0x01, 0x45}, {0x38, 0xfb, 0x01, 0x43}} {
 		x := f.Tensors[i]
-		if b, err := f.Bytes(nil, x); err != nil || !bytes.Equal(b, want) || x.DType != []safetensors.DType{"F8_E4M3", "F8_E5M2"}[i] {
+		if b, err := f.Bytes(nil, x); err != nil || !bytes.Equal(b, want) ||
+			x.DType != []safetensors.DType{"F8_E4M3", "F8_E5M2"}[i] {
 			t.Errorf("%s %s: %x, %v", x.Name, x.DType, b, err)
 		}
 	}
@@ -155,7 +156,8 @@ func TestBadIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir, "is both in ")
-	if f := open(t, filepath.Join("testdata/hub", first), ""); !slices.Equal(f.Siblings(), []string{second, "model.safetensors.index.json"}) {
+	if f := open(t, filepath.Join("testdata/hub", first), ""); !slices.Equal(f.Siblings(),
+		[]string{second, "model.safetensors.index.json"}) {
 		t.Errorf("siblings %v", f.Siblings())
 	}
 }
@@ -164,10 +166,12 @@ func TestBadIndex(t *testing.T) {
 func TestRefusedForms(t *testing.T) {
 	refused(t, "testdata/packed.npz", "numpy.savez, not savez_compressed")
 	refused(t, "testdata/quantised.gguf", `"q" is quantised as Q8_0`)
-	if _, err := Open("testdata/nested.dcp", "ema"); err == nil || !strings.Contains(err.Error(), `there is no key "ema"`) {
+	if _, err := Open("testdata/nested.dcp", "ema"); err == nil ||
+		!strings.Contains(err.Error(), `there is no key "ema"`) {
 		t.Error(err)
 	}
-	if _, err := Open("testdata/nested.dcp", "optim.state.a.weight"); err == nil || !strings.Contains(err.Error(), "there is no key") {
+	if _, err := Open("testdata/nested.dcp", "optim.state.a.weight"); err == nil ||
+		!strings.Contains(err.Error(), "there is no key") {
 		t.Errorf("the state of the optimiser: %v", err)
 	}
 	dir := copyFolder(t, "flat.dcp")

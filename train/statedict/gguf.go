@@ -183,7 +183,8 @@ func (f *File) openGGUF(fd *os.File) error {
 		switch {
 		case r.err != nil:
 		case quantised[kind] != "":
-			return fmt.Errorf("tensor %q is quantised as %s: only F64, F32, F16 and BF16 can be combined: convert the model to one of these", t.Name, quantised[kind])
+			return fmt.Errorf("tensor %q is quantised as %s: only F64, F32, F16 and BF16 can be combined: "+
+				"convert the model to one of these", t.Name, quantised[kind])
 		case t.DType == "":
 			return fmt.Errorf("tensor %q has elements of the unknown type %d", t.Name, kind)
 		}

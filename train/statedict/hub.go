@@ -137,7 +137,8 @@ func readIndex(path string) ([]indexEntry, error) {
 		return nil, fmt.Errorf("%s is no index of shards: %w", path, err)
 	}
 	if whole.Map == nil {
-		return nil, fmt.Errorf("%s is JSON, not weights: want safetensors, what torch.save wrote, or an index with a weight_map", path)
+		return nil, fmt.Errorf("%s is JSON, not weights: "+
+			"want safetensors, what torch.save wrote, or an index with a weight_map", path)
 	}
 	list, err := weightMap(whole.Map)
 	if err != nil {

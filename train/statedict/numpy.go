@@ -84,7 +84,8 @@ func (f *File) openNumpy(fd *os.File) error {
 	return nil
 }
 
-var npyHeader = regexp.MustCompile(`^\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \}\s*$`)
+var npyHeader = regexp.MustCompile(
+	`^\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \}\s*$`)
 
 // npy reads the header of an array of size bytes.
 func npy(r io.Reader, size int64) (Tensor, error) {

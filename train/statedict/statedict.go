@@ -301,7 +301,8 @@ func (f *File) Found() string {
 	if len(f.Others) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: the state dict under %s; there are also %s: see --key", f.Path, f.Key, strings.Join(f.Others, ", "))
+	return fmt.Sprintf("%s: the state dict under %s; there are also %s: see --key",
+		f.Path, f.Key, strings.Join(f.Others, ", "))
 }
 
 // Close releases the files.

@@ -136,7 +136,8 @@ func TestConvert(t *testing.T) {
 	if err != nil || err2 != nil || !bytes.Equal(a, c) {
 		t.Errorf("there and back is not the same file: %v, %v", err, err2)
 	}
-	if err := Convert(filepath.Join(dir, "d.onnx"), want); err == nil || !strings.Contains(err.Error(), ".safetensors, .pt or .pth") {
+	if err := Convert(filepath.Join(dir, "d.onnx"), want); err == nil ||
+		!strings.Contains(err.Error(), ".safetensors, .pt or .pth") {
 		t.Errorf("error %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || left != nil {

@@ -49,7 +49,8 @@ func TestHook(t *testing.T) {
 	h.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	c := "AdamW"
 	for i := 1; i <= 2; i++ {
-		if err := h.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: i, Step: &hook.StepRecord{Step: i, Loss: 0.5, Rate: math.NaN()}}, nil)); err != nil {
+		if err := h.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: i,
+			Step: &hook.StepRecord{Step: i, Loss: 0.5, Rate: math.NaN()}}, nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +86,8 @@ func TestHook(t *testing.T) {
 	}
 	// A resumed run.
 	again := New(dir)
-	if err := again.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: 2, Step: &hook.StepRecord{Step: 2, Loss: 1}}, nil)); err != nil {
+	if err := again.AfterStep(t.Context(), hook.New(hook.State{Optimizer: c, Steps: 2,
+		Step: &hook.StepRecord{Step: 2, Loss: 1}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Close(); err != nil {

@@ -152,7 +152,8 @@ func (a *archive) section(name string) (off, bytes int64, err error) {
 	case e.flags&1 != 0:
 		return 0, 0, fmt.Errorf("entry %q is encrypted", name)
 	case e.method != 0 || e.size != e.packed:
-		return 0, 0, fmt.Errorf("entry %q is compressed (method %d), which torch.save does not do: only stored entries are read", name, e.method)
+		return 0, 0, fmt.Errorf("entry %q is compressed (method %d), which torch.save does not do: "+
+			"only stored entries are read", name, e.method)
 	case e.header > uint64(a.size):
 		return 0, 0, fmt.Errorf("entry %q lies outside the file", name)
 	}

@@ -180,7 +180,8 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 				listed(d, stateKeys(d)))
 		}
 		if !ok || !is {
-			return nil, fmt.Errorf("key %s holds %s: the state dict must be what was saved, or be under the key %s, or name its key",
+			return nil, fmt.Errorf("key %s holds %s: "+
+				"the state dict must be what was saved, or be under the key %s, or name its key",
 				pickle.Shown(it.Key), pickle.Kind(it.Value), strings.Join(wrappers, " or "))
 		}
 		if seen[name] {

@@ -116,7 +116,8 @@ func TestModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := names(f.Tensors); got != "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var 1.num_batches_tracked" || f.Key != "model" {
+		if got := names(f.Tensors); got != "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var "+
+			"1.num_batches_tracked" || f.Key != "model" {
 			t.Errorf("%s: under %q: names %s", name, f.Key, got)
 		}
 	}
@@ -167,7 +168,8 @@ func TestRefuses(t *testing.T) {
 		{"two.pt", "", "several state dicts, a, b"},
 		{"two.pt", "c", "there are state dicts under a, b"},
 		{"plain.pt", "model", "without a key"},
-		{"torchvision.pth", "args", "an object of argparse.Namespace, not a state dict: there are state dicts under model, model_ema"},
+		{"torchvision.pth", "args", "an object of argparse.Namespace, not a state dict: " +
+			"there are state dicts under model, model_ema"},
 	} {
 		if _, err := Read(filepath.Join("testdata", c.name), c.key); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that says %q", c.name, err, c.want)
@@ -198,7 +200,8 @@ func stored(t testing.TB, entries ...string) []byte {
 
 // onePickle is a state dict with a tensor w of the given shape and strides over a storage "0".
 func onePickle(elements byte, offset byte, shape, strides string) string {
-	return "\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n" +
+	return "\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n(" +
+		"(X\x07\x00\x00\x00storagectorch\nFloatStorage\n" +
 		"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK" + string(elements) + "tQK" + string(offset) + shape + strides + "\x89}tRs."
 }
 
@@ -230,8 +233,8 @@ func TestHostile(t *testing.T) {
 			"leaves its storage"},
 		{"strides beyond", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02\x85", "K\x10\x85"), "a/data/0", data),
 			"leaves its storage"},
-		{"huge strides", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02"+"K\x02"+"\x86", huge+huge+"\x86"), "a/data/0", data),
-			"leaves its storage"},
+		{"huge strides", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02"+"K\x02"+"\x86", huge+huge+"\x86"), "a/data/0",
+			data), "leaves its storage"},
 		{"huge shape", stored(t, "a/data.pkl", onePickle(16, 0, huge+huge+huge+"\x87", "K\x00K\x00K\x00\x87"), "a/data/0",
 			data), "expanded"},
 		{"negative shape", stored(t, "a/data.pkl", onePickle(16, 0, "J\xff\xff\xff\xff\x85", "K\x01\x85"), "a/data/0", data),
@@ -250,12 +253,10 @@ func TestHostile(t *testing.T) {
 			"an object of a class of its own was saved"},
 		{"a call of no arguments", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\nNR."), "with None"},
 		{"a dict within itself", stored(t, "a/data.pkl", "\x80\x02}q\x00X\x05\x00\x00\x00modelh\x00s."), "holds a dict"},
-		{"a storage within another", stored(t, "a/data.pkl",
-			"\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10K\x01tQ."),
-			"part of another"},
-		{"a storage of a class", stored(t, "a/data.pkl",
-			"\x80\x02(X\x07\x00\x00\x00storagecos\nsystem\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10tQ."),
-			"os.system, whose elements"},
+		{"a storage within another", stored(t, "a/data.pkl", "\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\n"+
+			"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10K\x01tQ."), "part of another"},
+		{"a storage of a class", stored(t, "a/data.pkl", "\x80\x02(X\x07\x00\x00\x00storagecos\nsystem\n"+
+			"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10tQ."), "os.system, whose elements"},
 		{"old and cut short", []byte(oldMagic + "\x80\x02M\xe9\x03."), "cut short"},
 		{"old of another version", []byte(oldMagic + "\x80\x02M\xe8\x03."), "version 1000"},
 		{"laughing offset", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ctorch._utils\n_rebuild_tensor_v2\n(Nh\x17))tR."),

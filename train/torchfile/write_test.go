@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false,
 	"write testdata/written.pt, which testdata/check.py compares with what PyTorch reads")
 
-// written writes the file that check.py expects as written.pt.
+// written writes the tensors that check.py expects in written.pt, and returns the file.
 func written(t *testing.T) []byte {
 	list := []Tensor{
 		{Name: "conv.weight", DType: safetensors.F32, Shape: []int{2, 3, 2, 2}},

@@ -72,7 +72,8 @@ func TestKilled(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	full := errors.New("no space left")
-	if _, err := Write(root, 2, Manifest{Step: 2}, func(dir string) error { fill("x")(dir); return full }, nil); err != full {
+	if _, err := Write(root, 2, Manifest{Step: 2}, func(dir string) error { fill("x")(dir); return full },
+		nil); err != full {
 		t.Fatal(err)
 	}
 	if got := names(t, root); got != "000001" {
@@ -103,7 +104,8 @@ func TestEveryBit(t *testing.T) {
 				if err := os.WriteFile(path, b, 0o644); err != nil {
 					t.Fatal(err)
 				}
-				if n, err := Find(root); err != nil || n.Step != 1 || len(n.Damaged) != 1 || !strings.Contains(n.Damaged[0].Err.Error(), path) {
+				if n, err := Find(root); err != nil || n.Step != 1 || len(n.Damaged) != 1 ||
+					!strings.Contains(n.Damaged[0].Err.Error(), path) {
 					t.Fatalf("%s, bit %d of byte %d: %+v, %v", name, bit, i, n, err)
 				}
 				b[i] ^= 1 << bit

@@ -23,10 +23,12 @@ import (
 )
 
 // Tiny has the options of a run of LeNet on a few glyphs.
-var Tiny = option.Settings("batch 8  epochs 5  limit-batches 3  limit-val 2  seed 3  schedule linear  lr 0.05  rna-window 2  averages 2")
+var Tiny = option.Settings("batch 8  epochs 5  limit-batches 3  limit-val 2  seed 3  " +
+	"schedule linear  lr 0.05  rna-window 2  averages 2")
 
 // TinyColour has the options of a run of a model with BatchNorm on pictures.
-var TinyColour = option.Settings("model conv6  batch 8  epochs 5  seed 3  schedule linear  lr 0.05  rna-window 2  averages 2  rna-bn-batches 2")
+var TinyColour = option.Settings("model conv6  batch 8  epochs 5  seed 3  " +
+	"schedule linear  lr 0.05  rna-window 2  averages 2  rna-bn-batches 2")
 
 // Spec sets options of s, a train.Spec, which this package cannot import.
 func Spec[S any](table option.Table[S], s S, list []option.Setting) S {
