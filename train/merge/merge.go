@@ -128,7 +128,8 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 			sum += w
 		}
 		if err == nil && math.Abs(sum-1) > 1e-6 {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: all weights of the net are scaled", sum))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the weights add up to %.6g, not to 1: "+
+				"all weights of the net are scaled", sum))
 		}
 	case ByPowerEMA:
 		if len(opt.Stored) != n {

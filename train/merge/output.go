@@ -79,7 +79,6 @@ func (o *Output) Check() error {
 
 // Write combines a series by rules and writes the output, which appears complete or not at all. For a folder, finished
 // shards stay in a hidden folder beside it until all are there.
-// it until all are there.
 func Write(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, o Output) (*Written, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

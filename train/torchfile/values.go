@@ -135,7 +135,8 @@ func fits(s *storage, at int64, shape, strides []int) error {
 	n, last := 1, at
 	for i, d := range shape {
 		if d > s.len/n {
-			return fmt.Errorf("shape %v with strides %v in a storage of %d elements: expanded tensors are not read, save a clone", shape, strides, s.len)
+			return fmt.Errorf("shape %v with strides %v in a storage of %d elements: "+
+				"expanded tensors are not read, save a clone", shape, strides, s.len)
 		}
 		n *= d
 		if step := int64(strides[i]); step > 0 && int64(d-1) > (int64(s.len)-last)/step {

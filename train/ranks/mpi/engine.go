@@ -24,12 +24,11 @@ import (
 const Available = true
 
 const (
-	pause = 50 * time.Microsecond // between tests of operations while nobody waits, or during a long wait
-	hot   = 50                    // consecutive tests without a pause while somebody waits
-	// after that other threads run between tests for so long: the other ranks are busy elsewhere
-	spin   = 200 * time.Millisecond
-	window = 4       // operations tested at once: one test makes progress on all
-	piece  = 1 << 28 // elements of one call: MPI counts in int
+	pause  = 50 * time.Microsecond  // between tests of operations while nobody waits, or during a long wait
+	hot    = 50                     // consecutive tests without a pause while somebody waits
+	spin   = 200 * time.Millisecond // then, for so long, other threads may run between tests; after it the others are busy
+	window = 4                      // operations tested at once: one test makes progress on all
+	piece  = 1 << 28                // elements of one call: MPI counts in int
 )
 
 // engine calls MPI from one goroutine at a time: the one that starts an operation or waits for one, or, while nobody

@@ -39,7 +39,6 @@ func Largest(dim, ranks int) int { return (dim + ranks - 1) / ranks }
 
 // New makes a space over the ranks of a group, of vectors of dim elements with 32 or 64 bits. own makes the space of
 // this rank's parts. With one rank New returns own(dim) itself. gather may be nil: then the host gathers.
-// makes, and nothing round it. gather may be nil: then the host does it.
 func New(g *ranks.Group, dim, bits int, own func(dim int) (rna.Space, error), gather Gather) (rna.Space, error) {
 	if g.Single() {
 		return own(dim)
