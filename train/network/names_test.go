@@ -14,7 +14,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// TestNames reads lists of other programs' tensors: each list identifies exactly one net.
+// TestNames reads lists of other programs' tensors: each identifies the wanted net, or none.
 func TestNames(t *testing.T) {
 	for file, want := range map[string]string{
 		"densenet121_files.txt":      "densenet121", // the names of torchvision's file, not of its code

@@ -92,7 +92,7 @@ func (n *Network) StartEmpty(s StepOptions) error {
 	if err := n.guard.open(n.Device); err != nil {
 		return err
 	}
-	s.Weight, s.Sum = 1, grad // weighted already
+	s.Weight, s.Sum = 1, grad // no weighting: the gradient is 0 or a sum
 	if err := n.part(Communication, func() error { return n.reduce(grad, s) }); err != nil {
 		return err
 	}

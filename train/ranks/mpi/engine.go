@@ -26,7 +26,7 @@ const Available = true
 const (
 	pause  = 50 * time.Microsecond  // between tests of operations while nobody waits, or during a long wait
 	hot    = 50                     // consecutive tests without a pause while somebody waits
-	spin   = 200 * time.Millisecond // then, for so long, other threads may run between tests; after it the others are busy
+	spin   = 200 * time.Millisecond // shorter waits yield between tests; in longer ones the other ranks are busy
 	window = 4                      // operations tested at once: one test makes progress on all
 	piece  = 1 << 28                // elements of one call: MPI counts in int
 )

@@ -85,7 +85,7 @@ func open(o Options, listen func(Options) (net.Listener, error)) (ranks.Engine, 
 	var r *bufio.Reader
 	for {
 		e.conn, err = dial(o, at, until)
-		if h != nil { // rank 0 waits for its own listener first, which may close soon
+		if h != nil { // rank 0 connects to itself first: the listener may close soon
 			go h.meet(o, until)
 			h = nil
 		}
