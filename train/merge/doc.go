@@ -6,7 +6,7 @@
 //
 //   - mean: 1/K each; weights: as given.
 //   - ema: θ̄_0 = θ_0, θ̄_k = d θ̄_{k−1} + (1−d) θ_k.
-//   - wsm: weights whose sum equals a learning-rate decay over the checkpoints (Tian et al. 2025, arXiv 2507.17634):
+//   - wsm: weights that make the sum equal to a learning-rate decay over the row (Tian et al. 2025, arXiv 2507.17634):
 //     w_j = v_j − v_{j+1} with v_0 = 1, v_K = 0 and the decay's factors v between.
 //   - power-ema: a power-function EMA of any width σ_rel, from stored EMAs or from the iterates
 //     (Karras et al. 2024, arXiv 2312.02696).
