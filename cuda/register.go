@@ -23,7 +23,7 @@ func init() {
 	})
 }
 
-// free is the GPU to take: one on which nets can run and that is free. It says why a GPU is left out.
+// free chooses a GPU that is free and can run nets. It says why other GPUs are left out.
 func free(log io.Writer) (unit string, found bool) {
 	r := Look()
 	n := r.Net()
@@ -42,7 +42,7 @@ func free(log io.Writer) (unit string, found bool) {
 	return "", false
 }
 
-// several lists the GPUs that a name for several ranks means.
+// several lists the GPUs that a device name for several ranks selects.
 func several(units string) (list []string, err error) {
 	if units != "all" {
 		for unit := range strings.SplitSeq(units, ",") {
@@ -73,7 +73,7 @@ func fastest(unit string) string {
 	return BFloat16.String()
 }
 
-// Ordinal is the GPU that a device's unit means: a number or a UUID.
+// Ordinal returns the number of the GPU that a device's unit names by number or UUID.
 func Ordinal(unit string) (int, error) {
 	if upper := strings.ToUpper(unit); strings.HasPrefix(upper, "GPU-") || strings.HasPrefix(upper, "MIG-") {
 		all, err := Devices()

@@ -15,7 +15,7 @@ import (
 	"onlinerna/internal/testdata"
 )
 
-// augmentedLoader gives batches with everything on.
+// augmentedLoader yields batches with all augmentations on.
 func augmentedLoader(t *testing.T, opt LoaderOptions) *Loader {
 	t.Helper()
 	a := augment.Options{Policy: "rand-m7-mstd0.5-inc1", Jitter: []float64{.4, .4, .4, .1}, FlipVertical: .5, Erase: .5,
@@ -89,7 +89,7 @@ func TestAugmentedBatchesAreFunctions(t *testing.T) {
 	}
 }
 
-// With repetition an epoch has a third of the images, each three times in turn, and each time another picture.
+// With repetition an epoch has a third of the images, each three times in turn, and each time augmented differently.
 func TestRepeat(t *testing.T) {
 	list := batchesOf(t, augmentedLoader(t, LoaderOptions{Batch: 6, Repeat: 3}), 0)
 	var order []int

@@ -40,8 +40,8 @@ func declaring(t testing.TB, b []byte, width, height int) []byte {
 	return b
 }
 
-// TestBudgetRefuses checks that images that declare more than all of the budget are unreadable before anything of their
-// size is allocated, with their names.
+// TestBudgetRefuses: an image that declares more than the whole budget is an error that names it, before memory of its
+// size is allocated.
 func TestBudgetRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
@@ -85,8 +85,8 @@ func TestBudgetRefuses(t *testing.T) {
 	}
 }
 
-// TestProfileOfLargeImages looks at a set whose images all declare sizes that no budget has room for: they are not
-// small, and nothing of their size is allocated to find that out.
+// TestProfileOfLargeImages profiles a set whose images all declare sizes beyond any budget: they are not small, and
+// finding that out allocates no memory of their size.
 func TestProfileOfLargeImages(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 4 {
@@ -109,8 +109,7 @@ func TestProfileOfLargeImages(t *testing.T) {
 	}
 }
 
-// TestBudgetWaits has workers decode images of which the budget has room for one: they take turns, and in the end all
-// of it is free again.
+// TestBudgetWaits: if the budget has room for one image, workers take turns, and in the end the whole budget is free.
 func TestBudgetWaits(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 12 {
@@ -142,7 +141,7 @@ func TestBudgetWaits(t *testing.T) {
 	}
 }
 
-// watched counts how many images have their memory at a time.
+// watched counts the images that hold memory at the same time.
 type watched struct {
 	Dataset
 	at, most *atomic.Int32

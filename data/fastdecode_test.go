@@ -9,8 +9,8 @@ import (
 	"onlinerna/data/internal/datatest"
 )
 
-// Images that are reduced by two or more have other pixels with FastDecode, the same for any number of workers; the
-// others have the same.
+// FastDecode changes the pixels of images that are reduced by two or more, equally for any number of workers, and of no
+// others.
 func TestFastDecode(t *testing.T) {
 	dir := t.TempDir()
 	sides := []int{200, 63, 127, 64, 128, 300}
@@ -21,7 +21,7 @@ func TestFastDecode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const size = 56 // of which evaluation makes the shorter side 64
+	const size = 56 // evaluation resizes the shorter side to 64
 	load := func(opt LoaderOptions) []Batch {
 		opt.Batch = len(sides)
 		return collect(t, newLoader(t, set, augment.Eval(size), opt), 0, 0)

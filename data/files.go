@@ -20,10 +20,10 @@ type Unlabelled struct {
 
 var _ Dataset = (*Unlabelled)(nil)
 
-// NewUnlabelled makes a set without images, which are read as gray, 1 channel, or colour, 3.
+// NewUnlabelled makes an empty set. Its images are read as gray (1 channel) or colour (3 channels).
 func NewUnlabelled(channels int) *Unlabelled { return &Unlabelled{channels: channels} }
 
-// AddFile adds an image file, or those of a folder and the folders in it, sorted by name.
+// AddFile adds an image file, or all images below a folder, sorted by name.
 func (d *Unlabelled) AddFile(path string) error {
 	st, err := os.Stat(path)
 	if err != nil {

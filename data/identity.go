@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Identity tells sets of images apart, in order, which [Fingerprint] does not: by how many there are, and by hashes of the rest. Sets that differ in their
-// place only have the same. The zero value is that of no set.
+// Identity identifies a set of images and their order, unlike [Fingerprint]: by the number of images and by hashes of
+// the rest. Sets that differ only in their place have equal identities. The zero value belongs to no set.
 type Identity struct {
 	Images  int    `json:"images"`
 	Classes string `json:"classes,omitempty"` // their names in order
@@ -51,7 +51,7 @@ func IdentityOf(ds Dataset) Identity {
 	return f
 }
 
-// Differ says in what two sets differ, "" where they do not.
+// Differ describes how two sets differ; "" if they do not.
 func (f Identity) Differ(g Identity) string {
 	var list []string
 	if f.Images != g.Images {
@@ -77,7 +77,7 @@ func known(ds Dataset) bool {
 	return false
 }
 
-// commonFolder is the number of bytes of the folder that all names begin with.
+// commonFolder is the length in bytes of the folder that all names begin with.
 func commonFolder(ds Dataset) int {
 	if ds.Len() == 0 {
 		return 0
@@ -93,7 +93,7 @@ func commonFolder(ds Dataset) int {
 	return strings.LastIndexAny(prefix, `/\`) + 1
 }
 
-// spread calls do for at most so many indices, spread over [0, n).
+// spread calls do for at most the given number of indices, spread over [0, n).
 func spread(n, most int, do func(k, i int)) {
 	count := min(n, most)
 	for k := range count {
@@ -101,7 +101,7 @@ func spread(n, most int, do func(k, i int)) {
 	}
 }
 
-// sizesOf hashes the sizes of images' files: −1 for one that is not there, and for other sets.
+// sizesOf hashes the sizes of images' files: −1 for a missing file and for other sets.
 func sizesOf(ds Dataset) hash.Hash {
 	sizes := make([]int64, min(ds.Len(), mostSizes))
 	var group sync.WaitGroup

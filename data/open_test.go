@@ -35,7 +35,7 @@ func TestOpenFolders(t *testing.T) {
 		t.Errorf("labels %d, %d, %d, want 3, 2, 0", train.Label(0), val.Label(0), val.Label(1))
 	}
 
-	// val/ goes before test/, and another place before both.
+	// val/ takes precedence over test/, and a separate place over both.
 	datatest.Write(t, dir, "val/a/1.jpg", nil)
 	if _, val, err = Open(dir, Options{}); err != nil || val.Len() != 1 {
 		t.Errorf("val/ is not preferred: %v", err)
@@ -231,7 +231,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Notes are those of the form and the classes without images, of a part of a set too.
+// Notes are those of the format and list the classes without images, also for a part of a set.
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"train/cat/1.jpg", "train/cat/2.ppm", "train/cat/3.jpg", "train/dog/1.jpg", "val/0/1.jpg"} {

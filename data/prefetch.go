@@ -21,7 +21,7 @@ const (
 // slot is the memory of one batch.
 type slot struct {
 	batch   Batch
-	errs    []error      // by row: why the image of that row could not be read
+	errs    []error      // by row: the error of reading its image
 	pending atomic.Int32 // rows still to be made
 	done    chan struct{}
 }

@@ -49,7 +49,7 @@ func TestReadAhead(t *testing.T) {
 	if len(got) < 4 {
 		t.Fatalf("expected %v of %v", got, want)
 	}
-	// A step is left out where the steps before it have not been read yet, the end of one where the epoch has ended.
+	// Read-ahead skips a step while earlier steps are unread, and the rest of a step once the epoch has ended.
 	for len(got) > 0 {
 		n := min(4, len(got))
 		at := slices.Index(want, got[0])
@@ -60,7 +60,7 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// allocations tells how many an image of ds takes that is read and transformed as the loader does it.
+// allocations returns the number of allocations for reading and transforming an image of ds as the loader does.
 func allocations(t *testing.T, ds Dataset) float64 {
 	w := newWorker(augment.TrainImageNet(24), &LoaderOptions{Workers: 1, Budget: NewBudget(0, 1)})
 	dst := make([]uint8, 24*24*3)

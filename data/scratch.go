@@ -26,7 +26,7 @@ type Scratch struct {
 
 // NewScratch returns the memory of one of several workers that share a budget for decoding.
 func NewScratch(b *Budget, workers int) *Scratch {
-	// One half of what workers keep is for images, the other for pages of values.
+	// Half of the memory that workers keep is for images, half for pages of values.
 	keep := b.bytes / 8 / int64(max(1, workers))
 	return &Scratch{budget: b, keep: keep, file: format.Buffer{Room: room{b, keep}}}
 }

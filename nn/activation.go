@@ -49,8 +49,8 @@ func (b *Builder) HardSigmoid(name string, x *G.Node) *G.Node { return b.Map(nam
 func (b *Builder) Scale(name string, x, s *G.Node) *G.Node { return b.Map(name, x0.Mul(x1), x, s) }
 
 // SqueezeExcite scales the channels of x [N,C,H,W] (Hu, Shen, Sun 2018): by gate(fc2(act(fc1(mean over H and W)))),
-// where fc1 has so many outputs and fc2 C. Both are convolutions with 1×1 kernels and biases, name.fc1 and name.fc2, as
-// torchvision's.
+// where fc1 has the given number of outputs and fc2 has C. Both are convolutions with 1×1 kernels and biases, name.fc1
+// and name.fc2, as torchvision's.
 func (b *Builder) SqueezeExcite(name string, x *G.Node, outputs int, act, gate Activation) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {

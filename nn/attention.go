@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// SelfAttention adds scaled dot-product attention of so many heads, for the queries, keys and values of n images: rows
-// [N·T, 3C] that have them one behind the other, each split into heads. The result is [N·T, C].
+// SelfAttention adds scaled dot-product attention with the given number of heads for n images. Rows [N·T, 3C] hold the
+// queries, keys and values one after the other, each split into heads. The result is [N·T, C].
 func (b *Builder) SelfAttention(name string, qkv *G.Node, n, heads int) *G.Node {
 	s, ok := b.shape(name, qkv, 2)
 	if !ok {

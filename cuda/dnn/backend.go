@@ -41,7 +41,7 @@ func (b *backend) make(kind C.cudnnBackendDescriptorType_t) (d C.cudnnBackendDes
 	return d
 }
 
-// finalize ends the description of d; messages call it what.
+// finalize ends the description of d, which messages call by the given name.
 func (b *backend) finalize(d C.cudnnBackendDescriptor_t, what string) C.cudnnBackendDescriptor_t {
 	if b.err == nil {
 		b.check(C.cudnnBackendFinalize(d), "cudnnBackendFinalize", what)

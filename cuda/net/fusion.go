@@ -119,7 +119,7 @@ type fusion struct {
 	wide bool
 	// a result that it does not write: another fusion recomputes it
 	leaves *int
-	// an operand that it does not read: it recomputes what the other fusion leaves out
+	// an operand that it does not read: it recomputes the value that the other fusion leaves out
 	takes *int
 	// bytes that bind needs after the graph's workspace
 	scratch int64

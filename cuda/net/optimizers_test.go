@@ -15,8 +15,8 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// Steps of optimisers with products of matrices, and those whose iterate is an average, are recorded with the step of
-// training: the bits are those of steps that are not, and the losses those of the CPU.
+// Steps of optimisers with matrix products or an averaged iterate are recorded with the training step: their bits equal
+// those of unrecorded steps, and their losses match the CPU's.
 func TestNetOptimizers(t *testing.T) {
 	gputest.NeedDNN(t)
 	for _, name := range []string{"muon", "schedule-free-sgd"} {

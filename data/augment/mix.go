@@ -9,13 +9,13 @@ import (
 	"onlinerna/data/random"
 )
 
-// Mix says how the images of a training batch are mixed, each with the one before it and the first with the last: by
-// mixup (Zhang et al. 2018), λ of an image and 1−λ of the other, or by cutmix (Yun et al. 2019), with a box of the
-// other in it. Both draw one λ per batch from a beta distribution. If both are on, each batch uses either with equal
+// Mix configures the mixing of a training batch: each image is mixed with the one before it, the first with the last.
+// Mixup (Zhang et al. 2018) adds λ of an image and 1−λ of the other; cutmix (Yun et al. 2019) pastes a box of the
+// other. Both draw one λ per batch from a beta distribution. If both are on, each batch uses either with equal
 // probability, as in torchvision's references and timm.
 //
-// The goroutine that finishes a batch mixes it as bytes, not the device: this takes a few percent of the decoding
-// time, runs in the background, and gives every device the same bits.
+// The goroutine that finishes a batch mixes it as bytes, not the device: this takes a few percent of the decoding time,
+// runs in the background, and gives every device the same bits.
 type Mix struct {
 	Mixup, Cutmix float64 // parameter of the beta distribution, 0: none
 }

@@ -7,7 +7,7 @@ import (
 	"onlinerna/data/random"
 )
 
-// The usual mean of λ is a half, and λ of a small parameter is near 0 or 1.
+// The mean of λ is 1/2; with a small parameter λ is near 0 or 1.
 func TestBeta(t *testing.T) {
 	sum, ends := 0., 0
 	const n = 2000

@@ -101,7 +101,7 @@ func TestParsePolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyChoices looks at how often operations change an image: that all of them come.
+// TestPolicyChoices checks how often operations change an image, and that each operation occurs.
 func TestPolicyChoices(t *testing.T) {
 	rgb := operationsImage(t)
 	for _, name := range []string{"ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"} {

@@ -32,8 +32,8 @@ func TestRandomResizedCropRegions(t *testing.T) {
 		sumArea += area
 		sumLogRatio += math.Log(ratio)
 	}
-	// Uniform areas have the mean 0.54; boxes that do not fit are drawn again, which favours small
-	// ones, and ratios near the image's own. The values are a simulation's of torchvision's code.
+	// Uniform areas have the mean 0.54; boxes that do not fit are drawn again, which favours small ones, and ratios near
+	// the image's own. The values come from a simulation of torchvision's code.
 	if mean := sumArea / n; math.Abs(mean-0.4327) > 0.008 {
 		t.Errorf("mean area %.4f", mean)
 	}

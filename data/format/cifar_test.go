@@ -61,7 +61,7 @@ func TestCIFAR(t *testing.T) {
 	}
 }
 
-// TestCIFARAlone is of a test set by itself, and of a set whose classes are those of a net.
+// TestCIFARAlone opens a test set by itself, and a set with the classes of a net.
 func TestCIFARAlone(t *testing.T) {
 	dir := t.TempDir()
 	b := read(t, "testdata/cifar/binary/cifar-10-batches-bin/test_batch.bin")
@@ -173,7 +173,7 @@ func replace(t *testing.T, dir, name, from, to string) {
 	datatest.Write(t, dir, name, bytes.Replace(b, []byte(from), []byte(to), 1))
 }
 
-// FuzzCIFARPickle reads arbitrary pickles: images of those that are accepted can be read, or are named.
+// FuzzCIFARPickle reads arbitrary pickles: each image of an accepted one can be read, or the error names it.
 func FuzzCIFARPickle(f *testing.F) {
 	for _, form := range []string{"python", "python2"} {
 		f.Add(read(f, "testdata/cifar/"+form+"/cifar-10-batches-py/test_batch"))
@@ -198,7 +198,7 @@ func FuzzCIFARPickle(f *testing.F) {
 	})
 }
 
-// TestFashionMNIST has the names of the classes by torchvision's folder, and of any by classes.txt.
+// TestFashionMNIST: class names come from the name of torchvision's folder, or from classes.txt for any set.
 func TestFashionMNIST(t *testing.T) {
 	top := t.TempDir()
 	fashion := filepath.Join(top, "FashionMNIST", "raw")

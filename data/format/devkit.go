@@ -18,7 +18,7 @@ import (
 	"onlinerna/internal/mat"
 )
 
-// ImageNet's development kit, packed or not, and the two files of it that give the classes of the validation images.
+// ImageNet's development kit, packed or not, and its two files that give the classes of the validation images.
 const (
 	devkitFolder  = "ILSVRC2012_devkit_t12"
 	devkitArchive = devkitFolder + ".tar.gz"

@@ -18,7 +18,7 @@ type forged struct {
 	groups       int // how often the row group is listed
 }
 
-// forgedColumn is a chunk of a file, its values those that it claims.
+// forgedColumn is a column chunk of a file; its values are claims.
 type forgedColumn struct {
 	physical, codec, values int64
 	optional                bool
@@ -169,7 +169,7 @@ func numbers(n int) forgedColumn {
 	return c
 }
 
-// attacks are small files that claim much.
+// attacks are small files with large claims.
 func attacks() map[string]forged {
 	plainImage := forgedColumn{physical: physicalByteArray, values: 1,
 		pages: []forgedPage{{values: 1, unpacked: 9, body: word("image")}}}
@@ -202,7 +202,7 @@ func attacks() map[string]forged {
 	}
 }
 
-// rawZstd is a zstd frame of b as it is.
+// rawZstd is a zstd frame with b uncompressed.
 func rawZstd(b []byte) []byte {
 	head := uint32(len(b))<<3 | 1
 	return append(append(binary.LittleEndian.AppendUint32([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xa0}, uint32(len(b))),

@@ -93,7 +93,7 @@ func mutate(whole []byte, rng *rand.Rand) []byte {
 	return b
 }
 
-// A damaged file gives an error that names it, or images that can be read or else are named.
+// A damaged file gives an error that names it, or images each of which can be read or is named by an error.
 func TestDamagedFiles(t *testing.T) {
 	count := 1000
 	if testing.Short() {
@@ -193,7 +193,7 @@ func FuzzSolution(f *testing.F) {
 	})
 }
 
-// Sizes that lie, members without an end, data after the end.
+// False sizes, members without an end, data after the end.
 func TestLyingTars(t *testing.T) {
 	image := datatest.PNG(t, 4, 4, 0)
 	whole := datatest.Tar(t, datatest.File("../../a.png", image), datatest.Text("../../a.cls", "0"),

@@ -125,7 +125,7 @@ func TestParquetErrors(t *testing.T) {
 	}
 }
 
-// A bit that flips in an image of a page that has a checksum is found.
+// A flipped bit in an image of a page with a checksum is found.
 func TestParquetChecksums(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join(parquetPlace("crc"), "train.parquet"))
 	if err != nil {

@@ -195,7 +195,7 @@ type parquetColumn struct {
 	most     int64 // bytes of a value: 0 for no limit but that of a page
 }
 
-// limit is the most bytes that a page of so many values has after decompression.
+// limit bounds the bytes of a page with the given number of values after decompression.
 func (c *parquetColumn) limit(values int64) int64 {
 	const overhead = 16 // levels and a length
 	if c.most == 0 || values > maxPage/(c.most+overhead) {
@@ -279,7 +279,7 @@ func (f *parquetFooter) chunk(g int, c parquetColumn) (columnChunk, error) {
 	return chunk, nil
 }
 
-// maxRows bounds the rows of a file of the given size: an image takes more than a byte, if not in a very small file.
+// maxRows bounds the rows of a file of the given size: except in very small files, an image takes more than a byte.
 func maxRows(size int64) int64 { return size + 1<<16 }
 
 func (c columnChunk) start() int64 {

@@ -47,7 +47,7 @@ type words struct {
 	list [][]byte
 }
 
-// of decodes a dictionary, if it is another than the last one.
+// of decodes a dictionary unless it is the last one decoded.
 func (w *words) of(r io.ReaderAt, c *parquetColumn, dictionary *page) ([][]byte, error) {
 	if w.list == nil || w.page != dictionary.offset {
 		_, b, err := dictionary.content(r, c.codec, 0)
@@ -287,7 +287,7 @@ func (p *page) places(r io.ReaderAt, maxDef int, visit func(offset, size int64) 
 	return nil
 }
 
-// decode decodes the page of ref, of whose memory room is asked; w is the last dictionary of its file.
+// decode decodes the page of ref and claims its memory from room; w is the last dictionary of its file.
 func (ref *pageRef) decode(r io.ReaderAt, room Room, w *words) (values [][]byte, taken int64, err error) {
 	c := ref.column
 	p, err := readPage(r, c, ref.page, ref.end, ref.values)
@@ -317,5 +317,5 @@ func (ref *pageRef) decode(r io.ReaderAt, room Room, w *words) (values [][]byte,
 	return values, taken, nil
 }
 
-// memory is the number of bytes that decoding a page takes: the page, what it is unpacked to, and its values.
+// memory is the number of bytes that decoding a page takes: the page, its decompressed content, and its values.
 func (p *page) memory() int64 { return p.size + p.unpacked + 64*p.values }

@@ -10,7 +10,7 @@ import (
 	"onlinerna/data/internal/datatest"
 )
 
-// A named pipe is an error, not a wait for who writes to it.
+// A named pipe is an error, not a wait for its writer.
 func TestNamedPipe(t *testing.T) {
 	dir := t.TempDir()
 	datatest.Write(t, dir, "train/a/0.jpg", datatest.JPEG(t, 20, 20, 1))

@@ -34,7 +34,7 @@ var (
 
 func isRecordName(path string) bool { return recordName.MatchString(filepath.Base(path)) }
 
-// records is a set of images in TFRecords, of which each is read whole, so that its checksum can be checked.
+// records is a set of images in TFRecords. Each record is read whole to verify its checksum.
 type records struct {
 	archive
 	contents []content // by image

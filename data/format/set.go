@@ -111,7 +111,7 @@ type Room interface {
 	// Claim waits for memory, which Release gives back. It is an error to claim more than there is.
 	Claim(bytes int64) error
 	Release(bytes int64)
-	// Keeps reports whether a Buffer may keep so much for later images.
+	// Keeps reports whether a Buffer may keep that much memory for later images.
 	Keeps(bytes int64) bool
 }
 

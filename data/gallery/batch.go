@@ -34,7 +34,7 @@ func Images(b *data.Batch, view string) (list []Image) {
 	return list
 }
 
-// WriteCounts writes how many images the classes have.
+// WriteCounts writes the number of images of each class.
 func WriteCounts(out io.Writer, set data.Dataset) {
 	counts := data.ClassCounts(set)
 	order := make([]int, len(counts))

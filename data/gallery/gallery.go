@@ -38,7 +38,7 @@ const (
 	ByPrediction = "prediction"
 )
 
-// Check finds mistakes; count is the option of the number, by are the groups that are possible.
+// Check finds mistakes in the options; count is the option for the number of images, by lists the possible groups.
 func (o *Options) Check(count string, by ...string) error {
 	switch {
 	case o.Count < 1 || o.Count > sheet.Most:
@@ -57,12 +57,12 @@ func (o *Options) Check(count string, by ...string) error {
 type Image struct {
 	Index   int            // in the set
 	Label   int            // -1 for none
-	Guesses []Guess        // none where nothing is predicted
+	Guesses []Guess        // empty without a prediction
 	Loss    float64        // NaN for none
-	Seen    *imaging.Image // as the network sees it, nil where that is not shown
+	Seen    *imaging.Image // as the network sees it, nil if not shown
 	Alone   bool           // without the file's own picture
 
-	picture image.Image // of the file, at the size of a tile; nil where it cannot be read
+	picture image.Image // of the file, at the size of a tile; nil if unreadable
 }
 
 // Gallery draws the images of a set.
@@ -251,7 +251,7 @@ func (c *captions) tile(x *Image) sheet.Tile {
 	return t
 }
 
-// tell says which names could not be drawn.
+// tell warns of names that could not be drawn.
 func (c *captions) tell(out io.Writer) {
 	if len(c.missing) == 0 {
 		return

@@ -16,7 +16,7 @@ type Guess struct {
 	Probability float64 `json:"probability"`
 }
 
-// Namer names outputs: as the weights say, or as ImageNet's, or by their numbers.
+// Namer names outputs by the weights' own names, else ImageNet's, else their numbers.
 func Namer(classes []string, outputs int) func(i int) Guess {
 	wnids, names := data.ImageNetClasses()
 	if classes == nil && outputs == len(wnids) {

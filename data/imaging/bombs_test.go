@@ -61,7 +61,7 @@ func canvasWebP(t *testing.T) []byte {
 	return b
 }
 
-// Whatever a small file declares beside its size, decoding it takes little memory.
+// Decoding a small file takes little memory, whatever size it declares.
 func TestBombs(t *testing.T) {
 	if _, err := Decode(tiledTIFF(t, 64), 1); err != nil {
 		t.Fatalf("a tile larger than the image: %v", err)

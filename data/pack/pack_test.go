@@ -202,7 +202,7 @@ func TestPack(t *testing.T) {
 			t.Errorf("%s: SHA-256 %s, %s says %s", name, sum, sumsFile, hash)
 		}
 	}
-	// Without its index a shard says the same.
+	// A shard without its index gives the same set.
 	names := func(ds data.Dataset) (list []string) {
 		for i := range ds.Len() {
 			list = append(list, fmt.Sprint(ds.Name(i), ds.Label(i)))
@@ -327,7 +327,7 @@ func TestPackIsDeterministic(t *testing.T) {
 	}
 }
 
-// notWhole fails where something opens as a set.
+// notWhole fails if something opens as a set.
 func notWhole(t testing.TB, out string) {
 	t.Helper()
 	for _, place := range []string{out, out + unfinished} {

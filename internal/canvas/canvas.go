@@ -28,7 +28,7 @@ func Formats() []string { return []string{SVG, "png", "pdf"} }
 // dpi is the resolution of PNG.
 const dpi = 150
 
-// FormatOf is the format that the extension of a file's name says.
+// FormatOf returns the format of a file name's extension.
 func FormatOf(path string) (string, error) {
 	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
 	if !slices.Contains(Formats(), format) {
@@ -37,7 +37,7 @@ func FormatOf(path string) (string, error) {
 	return format, nil
 }
 
-// svg is an SVG whose texts are in any sans-serif font where the one that they were measured in is missing.
+// svg is an SVG whose texts fall back to any sans-serif font if the one used to measure them is missing.
 type svg struct{ *vgsvg.Canvas }
 
 func (c svg) WriteTo(w io.Writer) (int64, error) {

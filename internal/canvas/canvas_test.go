@@ -90,7 +90,7 @@ func page(t *testing.T, file []byte) string {
 	return string(b)
 }
 
-// An SVG stays well-formed XML, whatever a text has.
+// An SVG stays well-formed XML, whatever a text contains.
 func TestControlCharacters(t *testing.T) {
 	b := drawn(t, SVG, "a\x00\x1b]0;x\a<script>\ufffe&")
 	d := xml.NewDecoder(bytes.NewReader(b))

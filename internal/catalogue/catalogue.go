@@ -30,8 +30,8 @@ type Item struct {
 	Name  string
 	Kind  Kind
 	About string // in a few words
-	// Files are its files. For an item with Archives they are the contents of one of them: the first is downloaded,
-	// any that lies there is taken.
+	// Files are its files. For an item with Archives they are the contents of one of them: the first is downloaded, any
+	// one that exists is used.
 	Files, Archives []File
 	Unpacked        int64    // bytes at most, of archives
 	Classes         []string // of images whose files do not name them

@@ -44,7 +44,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestNets finds weights of each net that has torchvision's shapes: those of 1000 classes, but for those of timm's.
+// TestNets finds weights for each net with torchvision's shapes: those of 1000 classes, except timm's.
 func TestNets(t *testing.T) {
 	for _, a := range nn.Architectures() {
 		if a.Classes != 1000 || strings.Contains(a.Name, "_patch") {

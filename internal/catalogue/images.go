@@ -67,7 +67,7 @@ func imagenette(name, about string, unpacked int64, file string, size int64, sum
 	}}
 }
 
-// files gives a list of files the addresses of their folders.
+// files adds the addresses of their folders to a list of files.
 func files(folders []string, list []File) []File {
 	for i := range list {
 		for _, dir := range folders {

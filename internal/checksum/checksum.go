@@ -1,5 +1,5 @@
-// Package checksum finds damage in files by CRC-32C (Castagnoli), which processors compute at the speed of memory: of
-// blocks, so that an error says where, and of a text that holds its own.
+// Package checksum detects damage in files with CRC-32C (Castagnoli), which processors compute at memory speed.
+// Checksums of blocks locate the damage; a text can contain its own checksum.
 package checksum
 
 import (
@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// Block is how many bytes have a checksum of their own.
+// Block is the number of bytes that share a checksum.
 const Block = 1 << 20
 
 const digits = 8 // of a checksum in hexadecimal
@@ -23,7 +23,7 @@ func Add(sum uint32, b []byte) uint32 { return crc32.Update(sum, table, b) }
 // Digits is a checksum in hexadecimal.
 func Digits(sum uint32) string { return fmt.Sprintf("%08x", sum) }
 
-// Blocks are the checksums of n bytes of r from off on, those of one block behind the other.
+// Blocks returns the checksums of n bytes of r from off on, one block after another.
 func Blocks(r io.ReaderAt, off, n int64) (string, error) {
 	out := make([]byte, 0, Len(n))
 	err := each(r, off, n, func(_ int64, sum uint32) error {
@@ -60,7 +60,7 @@ func Check(r io.ReaderAt, off, n int64, sums string) error {
 	})
 }
 
-// each calls f with the checksum of each block, and where it begins behind off.
+// each calls f with the checksum of each block, and the block's offset from off.
 func each(r io.ReaderAt, off, n int64, f func(at int64, sum uint32) error) error {
 	b := make([]byte, min(n, Block))
 	for at := int64(0); at < n; at += Block {
@@ -81,13 +81,13 @@ func each(r io.ReaderAt, off, n int64, f func(at int64, sum uint32) error) error
 // Zeros stands for a text's own checksum while that is computed.
 const Zeros = "00000000"
 
-// Seal puts the checksum of a text, in pieces, in place of the [Zeros] at a place in the last.
+// Seal replaces the [Zeros] at a place in the last piece of a text by the checksum of all pieces.
 func Seal(at int, pieces ...[]byte) {
 	last := pieces[len(pieces)-1]
 	copy(last[at:at+digits], Digits(sum(pieces)))
 }
 
-// Sealed reports whether the text has its checksum at a place of the last piece, as [Seal] puts it there.
+// Sealed reports whether a text has its checksum at a place of the last piece, as [Seal] writes it.
 func Sealed(at int, pieces ...[]byte) bool {
 	last := bytes.Clone(pieces[len(pieces)-1])
 	if at < 0 || at+digits > len(last) {

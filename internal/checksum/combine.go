@@ -2,8 +2,8 @@ package checksum
 
 import "hash/crc32"
 
-// Combine is the checksum of two texts, one behind the other, of those of each and the length of the second one, for the polynomials
-// [crc32.Castagnoli] and [crc32.IEEE].
+// Combine returns the checksum of two concatenated texts from the checksum of each and the length of the second, for
+// the polynomials [crc32.Castagnoli] and [crc32.IEEE].
 func Combine(polynomial, first, second uint32, length int64) uint32 {
 	p := uint32(1) << 31 // x^0
 	x := uint32(1) << 30 // x^1, then squared again and again
@@ -35,7 +35,7 @@ func times(polynomial, a, b uint32) uint32 {
 // A Sum adds up the checksum of a text whose parts come in any order. Its methods must not be called concurrently.
 type Sum struct {
 	polynomial uint32
-	parts      map[int64]partSum // by where they begin
+	parts      map[int64]partSum // by start
 }
 
 type partSum struct {
@@ -53,7 +53,7 @@ func (s *Sum) Add(off, n int64, sum uint32) {
 	}
 }
 
-// Of returns the checksum of bytes from to to, whose parts must all have been added, with none across the borders.
+// Of returns the checksum of bytes from to to. All parts inside must have been added, none across the borders.
 func (s *Sum) Of(from, to int64) (sum uint32, ok bool) {
 	for at := from; at < to; {
 		p, ok := s.parts[at]

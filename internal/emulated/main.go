@@ -5,10 +5,9 @@
 //
 //	go test -exec 'emulated -machine FOLDER' ...
 //
-// The folder is made by scripts/avx512_check.sh: the emulator, its BIOS, a Linux kernel and a boot loader. This
-// command makes a CD of them with a RAM disk on it, of the program, the folder testdata beside it and this command
-// once more, which is the first process there. The program's output comes through the serial port, and its exit
-// status is this command's.
+// The folder is made by scripts/avx512_check.sh: the emulator, its BIOS, a Linux kernel and a boot loader. This command
+// makes a CD of them with a RAM disk that contains the program, the folder testdata beside it, and this command again
+// as the first process. The program's output comes through the serial port, and its exit status is this command's.
 package main
 
 import (

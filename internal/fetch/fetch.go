@@ -34,11 +34,11 @@ type Options struct {
 	Client *http.Client
 	// Pause is the time before a second try, which doubles from try to try (default 1 s).
 	Pause time.Duration
-	// Idle is how long a server may send nothing (default 60 s).
+	// Idle is the longest time without data from a server (default 60 s).
 	Idle time.Duration
 }
 
-// tries is how often an address is asked that sends nothing more.
+// tries is the number of attempts at an address that sends nothing more.
 const tries = 5
 
 func (o *Options) fill() {
@@ -187,7 +187,7 @@ func redacted(address string) string {
 	return address
 }
 
-// Failure says why a file could not be downloaded, and how to bring it by hand.
+// Failure explains why a file could not be downloaded, and how to provide it by hand.
 type Failure struct {
 	Item  catalogue.Item
 	File  catalogue.File

@@ -261,8 +261,8 @@ func TestAddressesInTurn(t *testing.T) {
 	}
 }
 
-// TestFailure is of no server that has the file: the error says why, and how to bring it by hand; a file brought by
-// hand is checked and taken.
+// TestFailure: no server has the file. The error says why, and how to provide the file by hand; such a file is checked
+// and used.
 func TestFailure(t *testing.T) {
 	content := random(1000)
 	wrong := serve(t, &server{content: random(1001)[:1000]})
@@ -313,7 +313,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestIdle is of a server that sends a part and then nothing.
+// TestIdle: a server sends a part and then nothing.
 func TestIdle(t *testing.T) {
 	content := random(1000)
 	n := 0
@@ -340,7 +340,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestFullDisk has the partial file on a device that is always full.
+// TestFullDisk puts the partial file on a device that is always full.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -361,7 +361,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce has one download and the others wait for it.
+// TestTwoAtOnce: one caller downloads and the others wait for it.
 func TestTwoAtOnce(t *testing.T) {
 	content := random(300_000)
 	s, dir := serve(t, &server{content: content}), t.TempDir()

@@ -36,7 +36,7 @@ type localError struct{ err error }
 func (e *localError) Error() string { return e.err.Error() }
 func (e *localError) Unwrap() error { return e.err }
 
-// finalError is one that another try at the same address does not mend.
+// finalError is an error that another try at the same address cannot fix.
 type finalError struct{ err error }
 
 func (e *finalError) Error() string { return e.err.Error() }
@@ -178,8 +178,8 @@ func plain(err error) error {
 	return err
 }
 
-// begin judges an answer to a request for the bytes from have on: from where on it has them, and how many the file
-// has, 0 if that is unknown.
+// begin evaluates an answer to a request for the bytes from have on: it returns the offset at which the answer's bytes
+// start, and the file's size, 0 if unknown.
 func (t *transfer) begin(answer *http.Response, have int64) (from, total int64, err error) {
 	part := answer.Header.Get("Content-Range")
 	switch code := answer.StatusCode; {
@@ -218,7 +218,7 @@ func (t *transfer) begin(answer *http.Response, have int64) (from, total int64, 
 	return from, total, nil
 }
 
-// strong is the ETag of an answer, if it stands for its very bytes.
+// strong is an answer's ETag if it identifies the exact bytes.
 func strong(answer *http.Response) string {
 	if tag := answer.Header.Get("ETag"); !strings.HasPrefix(tag, "W/") {
 		return tag

@@ -20,8 +20,7 @@ import (
 const maxEntries = 1 << 20
 
 // unpack unpacks the one folder of a .tar.gz as the folder dir, which is there whole or not at all. Only files and
-// folders are taken: a link, a name that leads out of the folder, a file that is there twice or more than most bytes
-// make an error.
+// folders are taken: a link, a name that leads out of the folder, a repeated file, or more than most bytes is an error.
 func unpack(ctx context.Context, archive, dir string, most int64) error {
 	work := dir + ".unpacking" // the caller has the lock, so existing files are left over
 	if err := os.RemoveAll(work); err != nil {

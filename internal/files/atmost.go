@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// ReadAtMost reads a whole file, which may be a pipe, of so many bytes at most.
+// ReadAtMost reads a whole file, which may be a pipe, of at most the given number of bytes.
 func ReadAtMost(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,7 +16,7 @@ func tell(c Change) {
 	}
 }
 
-// A Change is one that a file system may keep or lose by itself, until the folder that it is in goes to disk.
+// A Change is a change that a file system may keep or lose independently until its folder is synced.
 type Change struct {
 	What     What
 	Path, To string

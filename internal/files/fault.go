@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Fault, if set, is asked before each call of the file system by this package, and fails it by an error, for tests of
-// failing disks. A write that it fails by io.ErrShortWrite writes half of its bytes.
+// Fault, if set, is called before each file system call of this package, for tests of failing disks. Its error makes
+// the call fail; with io.ErrShortWrite a write writes half of its bytes.
 var Fault func(call, path string) error
 
 func ask(call, path string) error {
@@ -49,8 +49,8 @@ func (f *File) WriteAt(b []byte, at int64) (int, error) {
 	return write(f.File, b, func(b []byte) (int, error) { return f.File.WriteAt(b, at) })
 }
 
-// unsyncable reports whether a folder's fsync failed since its file system has none for folders: names are then kept as
-// the file system pleases.
+// unsyncable reports whether a folder's fsync failed because its file system cannot sync folders: the file system then
+// decides when names are kept.
 func unsyncable(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EBADF) || errors.Is(err, errors.ErrUnsupported)
 }
@@ -58,7 +58,7 @@ func unsyncable(err error) bool {
 // left are the names that [Create] gives to files in the making.
 var left = regexp.MustCompile(`^\..+\.[0-9a-f]{8}$`)
 
-// RemoveLeft removes the files in a folder that writers left that were killed. No other process may write there.
+// RemoveLeft removes the files that killed writers left in a folder. No other process may write there.
 func RemoveLeft(dir string) error {
 	all, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {

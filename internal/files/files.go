@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// File is a file in the making, beside the place where it will be.
+// File is an unfinished file beside its final place.
 type File struct {
 	*os.File
 	path string
@@ -21,8 +21,8 @@ type File struct {
 	done bool
 }
 
-// Create starts a file that takes its name by [File.Commit]. Where path is a link, the file is that to which it
-// leads; an existing file must be regular; its permissions are kept. A link to nothing is an error.
+// Create starts a file that takes its name by [File.Commit]. If path is a link, the file is its target; an existing
+// file must be regular; its permissions are kept. A link to nothing is an error.
 func Create(path string) (*File, error) {
 	path, mode, err := target(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func stem(path string) string {
 	return strings.ToValidUTF8(name[:most], "")
 }
 
-// target is the file that a path means, and its permissions if it is there.
+// target returns the file that a path refers to, and its permissions if it exists.
 func target(path string) (string, fs.FileMode, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -73,8 +73,8 @@ func target(path string) (string, fs.FileMode, error) {
 // Commit completes the file: it goes to disk, and takes its name.
 func (f *File) Commit() error { return f.commit(true) }
 
-// CommitUnsynced is Commit that leaves it to the system when the data go to disk. A loss of power may leave a shorter
-// file.
+// CommitUnsynced is Commit without syncing: the system decides when the data go to disk. A loss of power may leave a
+// shorter file.
 func (f *File) CommitUnsynced() error { return f.commit(false) }
 
 func (f *File) commit(sync bool) error {
@@ -156,7 +156,7 @@ func Copy(to, from string) error {
 	return f.Commit()
 }
 
-// sameContent compares a file, which may be missing, with an open one, and goes back to the start of that.
+// sameContent compares a file, which may be missing, with an open one, and rewinds the open one.
 func sameContent(path string, with *os.File) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

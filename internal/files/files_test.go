@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A new file has the permissions that others have that this user makes.
+// A new file has the permissions of this user's other new files.
 func TestUmask(t *testing.T) {
 	dir := t.TempDir()
 	want := filepath.Join(dir, "want")

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Open opens a regular file to read. It does not wait for who writes to a named pipe: pipes, sockets and devices are
+// Open opens a regular file to read. It does not wait for the writer of a named pipe: pipes, sockets and devices are
 // errors.
 func Open(path string) (*os.File, error) {
 	f, _, err := OpenSized(path)

@@ -8,7 +8,7 @@ import (
 )
 
 // CheckOutputs finds files that could not be written, or would be written twice, before the work begins. Empty names
-// are no files.
+// are ignored.
 func CheckOutputs(paths ...string) error {
 	seen := map[string]bool{}
 	for _, path := range paths {
@@ -86,7 +86,7 @@ func WriteTo(path string, write func(io.Writer) error) error {
 	return o.Commit()
 }
 
-// Same says whether two paths name one file, that exists or is to be.
+// Same reports whether two paths name one file, existing or not.
 func Same(a, b string) bool {
 	x, err := os.Stat(a)
 	y, err2 := os.Stat(b)
@@ -96,7 +96,7 @@ func Same(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// IsRegular says whether there is a regular file.
+// IsRegular reports whether a regular file exists.
 func IsRegular(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular()

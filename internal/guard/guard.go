@@ -1,5 +1,5 @@
-// Package guard gives tests memory that ends at an unreadable page: a kernel's read or write past an operand then is
-// a fault. Bands of numbers round an operand show stray writes alone.
+// Package guard gives tests memory that ends at an unreadable page: a kernel's read or write past an operand then is a
+// fault. Guard bands of numbers around an operand reveal only stray writes.
 package guard
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Slice is n elements, all zeros, behind which there is a page that can neither be read nor written. It is gone when
-// the test ends. On systems other than Linux and macOS it is an ordinary slice.
+// Slice returns n zero elements, followed by a page that can be neither read nor written. They are freed when the test
+// ends. On systems other than Linux and macOS it is an ordinary slice.
 func Slice[T any](tb testing.TB, n int) []T {
 	var x T
 	b := pages(tb, n*int(unsafe.Sizeof(x)))

@@ -107,7 +107,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// A small file, compressed or not, takes no more memory than it may.
+// A small file, compressed or not, takes no more memory than allowed.
 func TestReadBudget(t *testing.T) {
 	tag := func(kind, size int) []byte {
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(kind)), uint32(size))

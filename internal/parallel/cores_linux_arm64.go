@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fastCores is how many of the cores that this process may use are fast, 0 where the system does not say.
+// fastCores counts the fast cores that this process may use, 0 if unknown.
 func fastCores() int {
 	var allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
@@ -19,7 +19,7 @@ func fastCores() int {
 	return fast(capacities("/sys/devices/system/cpu", func(cpu int) bool { return allowed.IsSet(cpu) }))
 }
 
-// capacities are those of the cores that are allowed, none where one does not say.
+// capacities returns the capacities of the allowed cores, none if one is unknown.
 func capacities(folder string, allowed func(cpu int) bool) (list []int) {
 	for cpu := range 8 * 1024 {
 		if !allowed(cpu) {

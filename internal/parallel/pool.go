@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Pool is a fixed set of workers. The goroutine that calls Run is worker 0; the others look for calls for a while and
-// then sleep: to wake one takes longer than many a call. Run waits for workers that have begun, never for one that the
-// scheduler has yet to wake: where other goroutines keep the processors busy, that takes milliseconds. Of more workers
-// than GOMAXPROCS those that are too many sleep at once: by looking for calls they would take the others' time. No
-// worker is pinned to a core, and which takes a block is not fixed.
+// Pool is a fixed set of workers. The goroutine that calls Run is worker 0. The others spin for a while before they
+// sleep, because waking one takes longer than many calls. Run waits for workers that have begun, never for one that the
+// scheduler has yet to wake: on busy processors that takes milliseconds. Workers beyond GOMAXPROCS sleep at once:
+// spinning would take the others' time. No worker is pinned to a core, and the worker of a block is not fixed.
 type Pool struct {
 	wake     []chan struct{} // of workers 1, 2, …
 	asleep   []paddedFlag
@@ -33,12 +32,12 @@ type Pool struct {
 
 const shut = 1 << 32
 
-// patience is for how long a worker looks for the next call before it sleeps, and Run for the last worker to leave:
-// several times the 10 µs that it takes to wake one (BenchmarkPool). Calls of a step follow each other faster than
-// that.
+// patience is the time that a worker spins for the next call before it sleeps, and that Run spins for the last worker
+// to leave: several times the 10 µs that waking one takes (BenchmarkPool). Calls of a step follow each other faster
+// than that.
 const patience = 50 * time.Microsecond
 
-// paddedFlag is alone in its line of cache.
+// paddedFlag has a cache line of its own.
 type paddedFlag struct {
 	atomic.Bool
 	_ [64]byte
@@ -113,8 +112,8 @@ func (p *Pool) help(i int, wake chan struct{}) {
 // Workers is the number of workers, the caller of Run included.
 func (p *Pool) Workers() int { return len(p.wake) + 1 }
 
-// Run calls body for each block from 0 to blocks-1, in any order, and returns when all are done. Calls do not
-// nest. body is told which worker runs it, for scratch memory.
+// Run calls body for each block from 0 to blocks-1, in any order, and returns when all are done. Calls do not nest.
+// body gets the number of its worker, for scratch memory.
 func (p *Pool) Run(blocks int, body func(worker, block int)) {
 	helpers := min(blocks-1, len(p.wake))
 	if helpers <= 0 {

@@ -24,7 +24,7 @@ const (
 	memoCost  = 48
 )
 
-// Machine reads pickles, one behind the other.
+// Machine reads pickles, one after another.
 type Machine struct {
 	In []byte
 	At int // in In, of the next pickle

@@ -8,12 +8,12 @@ func Varint(b []byte, field int, x uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3), x)
 }
 
-// Fixed64 is a number of eight bytes, as math.Float64bits makes of a double.
+// Fixed64 is a number of eight bytes, such as math.Float64bits of a double.
 func Fixed64(b []byte, field int, x uint64) []byte {
 	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, uint64(field)<<3|1), x)
 }
 
-// Fixed32 is a number of four bytes, as math.Float32bits makes of a float.
+// Fixed32 is a number of four bytes, such as math.Float32bits of a float.
 func Fixed32(b []byte, field int, x uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.AppendUvarint(b, uint64(field)<<3|5), x)
 }

@@ -129,7 +129,7 @@ func visual(text string) string {
 	return strings.Join(parts, "/")
 }
 
-// ordered is text with its runs from right to left the other way round.
+// ordered is text with its right-to-left runs reversed.
 func ordered(text string) string {
 	var p bidi.Paragraph
 	if _, err := p.SetString(text); err != nil {

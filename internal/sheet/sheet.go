@@ -20,14 +20,14 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Side is the height and the width, in pixels, of the box that a picture of a tile is fitted into; its longer side has
-// Least at least.
+// Side is the height and width in pixels of the box into which a tile's picture is fitted; the picture's longer side
+// has at least Least.
 const (
 	Side  = 192
 	Least = 128
 )
 
-// Most is how many tiles a sheet may have.
+// Most is the maximal number of tiles on a sheet.
 const Most = 2000
 
 const (
@@ -61,8 +61,8 @@ var (
 	Wrong = color.RGBA{0xd0, 0x30, 0x30, 0xff}
 )
 
-// FitSize is the size at which a picture of w×h pixels fills a box of Side×Side pixels: whole says that it is so many
-// times its own, by which the pixels of a small picture show.
+// FitSize is the size at which a picture of w×h pixels fills a box of Side×Side pixels: whole reports that it is a
+// whole multiple of w×h, so that the pixels of a small picture show.
 func FitSize(w, h int) (width, height int, whole bool) {
 	side := max(w, h)
 	if k := Side / side; k*side >= Least {
@@ -163,7 +163,7 @@ func (d *drawing) tile(x, y int, t Tile) {
 	}
 }
 
-// text writes a line with its upper left corner at (x, y) in so many pixels.
+// text writes a line with its upper left corner at (x, y) in the given number of pixels.
 func (d *drawing) text(x, y, width int, l Line, face font.Face) {
 	whole := func(name string) string { return visual(l.Before) + visual(name) + visual(l.After) }
 	name := text.Middle(text.Shorten(longest, l.Name),

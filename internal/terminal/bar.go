@@ -13,8 +13,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Bar shows how far work has come in the last line of a terminal, and nothing elsewhere. Its methods are safe for
-// concurrent use.
+// Bar shows progress in the last line of a terminal, and nothing elsewhere. Its methods are safe for concurrent use.
 type Bar struct {
 	out     io.Writer // nil where nothing is shown
 	escapes bool      // the terminal understands them
@@ -22,7 +21,7 @@ type Bar struct {
 	mu    sync.Mutex
 	what  string
 	done  int64
-	now   *progressbar.ProgressBar // nil where there is no bar at present
+	now   *progressbar.ProgressBar // nil without a bar
 	shown time.Time
 	width int // of the line that is shown
 	stop  chan struct{}
@@ -88,7 +87,7 @@ func (b *Bar) follow(stop <-chan struct{}) {
 	}
 }
 
-// change draws what f has changed.
+// change draws the changes that f makes.
 func (b *Bar) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +106,7 @@ func (b *Bar) Set(done int64) { b.change(func() { b.done = done }) }
 // Add says how much more is done.
 func (b *Bar) Add(more int64) { b.change(func() { b.done += more }) }
 
-// Describe changes what the bar says of the work.
+// Describe changes the bar's description of the work.
 func (b *Bar) Describe(what string) { b.change(func() { b.what = what }) }
 
 // Finish removes the bar.
@@ -140,7 +139,7 @@ func (b *Bar) cleared() string {
 	return "\r" + strings.Repeat(" ", b.width) + "\r"
 }
 
-// line is the bar in so many columns at most. The description is shortened where it does not fit.
+// line is the bar in at most the given number of columns. A description that does not fit is shortened.
 func (b *Bar) line(columns int) string {
 	b.now.Describe(b.what)
 	b.now.Set64(b.done)

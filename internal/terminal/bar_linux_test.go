@@ -31,8 +31,8 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// TestBarResized: a bar is drawn anew at the width of the terminal, from the beginning of its line, to where the cursor
-// goes back.
+// TestBarResized: a bar is redrawn at the width of the terminal, from the beginning of its line, to which the cursor
+// returns.
 func TestBarResized(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	p, err := pty.Open(100)
@@ -50,7 +50,7 @@ func TestBarResized(t *testing.T) {
 		return string(line[:n])
 	}
 	b.Start(strings.Repeat("x", 30), 10, CountSteps)
-	b.mu.Lock() // so that nothing but what follows is drawn
+	b.mu.Lock() // so that only the following calls draw
 	wide := drawn()
 	p.Resize(40)
 	b.draw()

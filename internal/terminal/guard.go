@@ -9,8 +9,8 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Guard is a writer to w that lets no escape sequence pass but those for bold, colour and clearing: other control
-// characters, from names in files for instance, are written as in Go.
+// Guard is a writer to w that passes only the escape sequences for bold, colour and clearing. Other control characters,
+// for instance from names in files, are written as in Go.
 func Guard(w io.Writer) io.Writer { return &guard{w: w} }
 
 type guard struct {

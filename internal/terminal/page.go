@@ -18,8 +18,8 @@ type Page struct {
 // NewPage is an empty page for w.
 func NewPage(w io.Writer) *Page { return &Page{Style: StyleOf(w), columns: Columns(w)} }
 
-// Table adds rows as [text.Table], with a bold head. Where they are wider than the terminal, columns that do not fit
-// follow below, behind the first column again.
+// Table adds rows as [text.Table], with a bold head. If they are wider than the terminal, columns that do not fit
+// follow below, after a repeated first column.
 func (p *Page) Table(rows [][]string) { p.tables(text.Tables(p.columns, rows)) }
 
 // LeftTable is Table with all columns aligned to the left.

@@ -4,5 +4,5 @@ package terminal
 
 import "os"
 
-// Resized does nothing here: no signal tells of a new size, which the next line shows.
+// Resized does nothing here: no signal reports a new size, which the next line takes.
 func Resized(chan<- os.Signal) {}

@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// Resized has c told when the size of the terminal changes.
+// Resized notifies c when the size of the terminal changes.
 func Resized(c chan<- os.Signal) { signal.Notify(c, syscall.SIGWINCH) }

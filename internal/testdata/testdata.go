@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Require is the environment variable that, set to require, makes a test fail where it would be skipped for want of
-// data.
+// Require is the environment variable that, set to require, makes tests fail that would be skipped for lack of data.
 const Require = "ONLINERNA_DATA"
 
 // Shared is the path of name, with slashes, in the folder shared. Without it the test is skipped.

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable is text from elsewhere as one line that is safe to print: what is not printable, and bytes that are no
-// UTF-8, are escaped as in Go.
+// Printable returns foreign text as one line that is safe to print: unprintable characters and invalid UTF-8 are
+// escaped as in Go.
 func Printable(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {

@@ -7,10 +7,10 @@ import (
 
 const columnGap = 2
 
-// Tables aligns the first column of rows to the left, the others to the right, in tables that are not wider than so
-// many columns of the terminal, 0 for any width. Where one is too wide, its first column is wrapped, and columns that
-// still do not fit are in further tables, behind the first column again; rows without a cell there are left out of
-// them. The first row is the head, of as many cells as the longest row.
+// Tables aligns the first column of rows to the left, the others to the right, in tables of at most the given number of
+// terminal columns, 0 for any width. If a table is too wide, its first column is wrapped; columns that still do not fit
+// go to further tables, after a repeated first column and without the rows that have no cell there. The first row is
+// the head, with as many cells as the longest row.
 func Tables(columns int, rows [][]string) []string { return tables(columns, rows, false) }
 
 // LeftTables is [Tables] with all columns aligned to the left.

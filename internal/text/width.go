@@ -30,7 +30,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Shorten cuts the middle out of s, for an ellipsis, where it takes more columns than there are.
+// Shorten replaces the middle of s by an ellipsis if s takes more columns than available.
 func Shorten(columns int, s string) string {
 	if Width(s) <= columns {
 		return s
@@ -38,8 +38,8 @@ func Shorten(columns int, s string) string {
 	return Middle(s, func(short string) bool { return Width(short) <= columns })
 }
 
-// Middle is s with as much of its middle as is needed replaced by an ellipsis to fit, with most of its end: that of a
-// file's name tells most. Text that cannot fit is the ellipsis alone.
+// Middle replaces as much of the middle of s by an ellipsis as is needed to fit. It keeps most of the end, the most
+// informative part of a file name. Text that cannot fit is the ellipsis alone.
 func Middle(s string, fits func(short string) bool) string {
 	r := []rune(s)
 	if fits(s) {

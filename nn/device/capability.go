@@ -67,7 +67,7 @@ type Precise interface {
 // Repeatable is a Device that may run algorithms whose bits differ from run to run. Other devices never do.
 type Repeatable interface {
 	Device
-	// Deterministic says whether the device leaves them out.
+	// Deterministic reports whether the device avoids such algorithms.
 	Deterministic() bool
 }
 

@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// HostUpdate checks u on the parameters w, vectors in host memory, and is their elements with the numbers of the step,
-// rounded to T. A step whose guard is not finite is off: nothing is to be done.
+// HostUpdate checks u for the parameters w, vectors in host memory, and returns their elements with the numbers of the
+// step, rounded to T. A step whose guard is not finite is off: nothing is to be done.
 func HostUpdate[T Float](w Vector, u *Update) (p update.Piece[T], n Numbers, off bool, err error) {
 	if err = u.Check(w); err != nil {
 		return p, n, false, err

@@ -54,8 +54,8 @@ type Elements[T Float] interface {
 // Elements is the storage itself.
 func (v *HostVector[T]) Elements() []T { return v.data }
 
-// Float32s is elements off to off+n themselves, nil where they are not there or of another type. With it rna's spaces
-// in host memory reach the numbers.
+// Float32s returns elements off to off+n themselves, nil if they are out of range or of another type. rna's spaces in
+// host memory use it to access the numbers.
 func (v *HostVector[T]) Float32s(off, n int) []float32 { return elements[float32](v, off, n) }
 
 // Float64s is Float32s for vectors of float64.
@@ -69,7 +69,7 @@ func elements[E, T Float](v *HostVector[T], off, n int) []E {
 	return s[off : off+n : off+n]
 }
 
-// HostElements is the storage of x, a vector in host memory that is to have n elements of type T.
+// HostElements is the storage of x, a vector in host memory that must have n elements of type T.
 func HostElements[T Float](x Vector, n int) ([]T, error) {
 	h, ok := x.(Elements[T])
 	if !ok {

@@ -11,10 +11,10 @@ import (
 // ValuesKey is the annotation of a flag with the values that the shell completes.
 const ValuesKey = "values"
 
-// Values has the shell complete the value of an option that the group has.
+// Values makes the shell complete the value of one of the group's options.
 func (g Group) Values(name string, list ...string) { annotate(g.Lookup(name), ValuesKey, list...) }
 
-// Words are names of a type of their own as the shell completes them.
+// Words returns names of a string type as the shell completes them.
 func Words[T ~string](list []T) (all []string) {
 	for _, v := range list {
 		all = append(all, string(v))
@@ -22,8 +22,8 @@ func Words[T ~string](list []T) (all []string) {
 	return all
 }
 
-// CompleteAll has the shell complete the values of all options below root: those that the option's definition lists,
-// folders where it takes one, and else files. Commands without arguments complete none.
+// CompleteAll makes the shell complete the values of all options below root: those that the option's definition lists,
+// folders for options that take one, otherwise files. Commands without arguments complete none.
 func CompleteAll(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		CompleteAll(cmd)
@@ -38,7 +38,7 @@ func CompleteAll(root *cobra.Command) {
 	}
 }
 
-// completionOf is the completion of an option's value, nil for that of the shell.
+// completionOf returns the completion of an option's value, nil for the shell's own.
 func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 	kind, _ := pflag.UnquoteUsage(f)
 	list := f.Annotations[ValuesKey]
@@ -59,7 +59,7 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 	return nil
 }
 
-// listed are the values of list behind those that are typed already, with commas.
+// listed returns the values of list after those already typed, separated by commas.
 func listed(list []string, typed string) (all []string) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	for _, v := range list {

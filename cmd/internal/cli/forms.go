@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// What files are written as, by their endings: weights, pictures, tables and so on.
+// The formats of written files by extension: weights, pictures, tables and so on.
 var (
 	weightForms  = []string{".safetensors", ".pt", ".pth"}
 	netForms     = []string{".onnx"}
@@ -19,12 +19,12 @@ var (
 	recordForms  = []string{".json"}
 )
 
-// otherForms are endings that say a form which no command writes.
+// otherForms are extensions of formats that no command writes.
 var otherForms = []string{".torchscript", ".bin", ".ckpt", ".h5", ".keras", ".npz", ".npy", ".gguf", ".tflite", ".pb",
 	".engine", ".tsv", ".xlsx", ".parquet", ".yaml", ".yml",
 	".html", ".svg", ".pdf", ".gif", ".webp", ".bmp", ".tif", ".tiff"}
 
-// formsOf are the forms that an output option of a command has, nil where it does not go by the ending or checks it
+// formsOf returns the formats of a command's output option, nil if the option ignores the extension or checks it
 // itself.
 func formsOf(command, option string) []string {
 	switch {
@@ -42,8 +42,8 @@ func formsOf(command, option string) []string {
 	return nil
 }
 
-// checkForm finds an output whose ending says another form than it would have, and names the option or command that
-// writes that.
+// checkForm rejects an output whose extension implies another format than it would have, and names the option or
+// command that writes that format.
 func checkForm(cmd *cobra.Command, option, path string) error {
 	own, ext := formsOf(cmd.Name(), option), strings.ToLower(filepath.Ext(path))
 	known := slices.Concat(weightForms, netForms, pictureForms, tableForms, recordForms, otherForms)
@@ -71,7 +71,7 @@ func checkForm(cmd *cobra.Command, option, path string) error {
 
 func list(endings []string) string { return strings.Join(endings, ", ") }
 
-// shortOutput makes -o the short form of a command's output: of the first of these options that it has.
+// shortOutput makes -o the short form of the first of these options that the command has.
 func shortOutput(groups []Group) {
 	var options []*pflag.Flag
 	for _, g := range groups {

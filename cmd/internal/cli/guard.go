@@ -20,8 +20,8 @@ var (
 	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
 )
 
-// Guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the
-// command reads: a file, or one in a folder of images.
+// Guard checks before a command begins that its outputs can be written, that none is written twice, and that none
+// overwrites an input: a file, or one in a folder of images.
 func Guard(cmd *cobra.Command, args []string) error {
 	if err := checkFiles(cmd, args); err != nil {
 		return Usage(cmd, err)
@@ -82,7 +82,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// noFile finds a file behind --json and --csv of a command that prints by them.
+// noFile rejects a file name after --json or --csv of a command that prints with them.
 func noFile(cmd *cobra.Command, args []string) error {
 	for _, name := range []string{"json", "csv"} {
 		f := cmd.Flags().Lookup(name)
@@ -102,13 +102,13 @@ func noFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// isSame says whether two paths are of one file, which is there.
+// isSame reports whether two paths name the same existing file.
 func isSame(a, b string) bool {
 	_, err := os.Stat(b)
 	return err == nil && files.Same(a, b)
 }
 
-// overwrites says whether a path is that of an input, or of a file in it that is there.
+// overwrites reports whether a path is an input, or an existing file in one.
 func overwrites(to, from string) bool {
 	if isSame(to, from) {
 		return true
@@ -131,8 +131,8 @@ func overwrites(to, from string) bool {
 	return strings.HasPrefix(a, b+string(filepath.Separator))
 }
 
-// isReport says whether a file's name is of a kind that no folder of images is read for, as a table beside the class
-// folders.
+// isReport reports whether a file name belongs to a kind that is never read from a folder of images, such as a table
+// beside the class folders.
 func isReport(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".json", ".svg", ".pdf", ".safetensors", ".onnx", ".pt", ".pth":
@@ -143,7 +143,7 @@ func isReport(path string) bool {
 	return false
 }
 
-// ofRun says whether a file is one that the run in a folder wrote.
+// ofRun reports whether the run in a folder wrote a file.
 func ofRun(path, folder string) bool {
 	if folder == "" || !files.IsRegular(filepath.Join(folder, "config.json")) || !files.IsRegular(path) {
 		return false

@@ -86,7 +86,7 @@ func Help(cmd *cobra.Command, _ []string) {
 	cmd.Usage()
 }
 
-// UsageOf prints how cmd is called, with its commands and options.
+// UsageOf prints the usage of cmd with its commands and options.
 func UsageOf(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	columns, style := terminal.HelpColumns(out), terminal.StyleOf(out)

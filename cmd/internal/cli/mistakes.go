@@ -23,7 +23,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	return Usage(cmd, fmt.Errorf("unknown command %q%s", args[0], Suggest(args[0], names, "")))
 }
 
-// NoArgs rejects arguments that are no flags.
+// NoArgs rejects arguments other than flags.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if err := noFile(cmd, args); err != nil {
 		return Usage(cmd, err)
@@ -116,7 +116,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 var flagNamed = regexp.MustCompile(`--([a-z0-9-]+)`)
 
-// HereItIs names cmd's option for one of another trainer, if cmd has it.
+// HereItIs names cmd's equivalent of another trainer's option, if cmd has one.
 func HereItIs(cmd *cobra.Command, name string) string {
 	if name == "weights" && (strings.Contains(cmd.Use, " FILE") || strings.Contains(cmd.Use, " WEIGHTS")) {
 		return ": here the file stands without an option"

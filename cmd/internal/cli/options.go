@@ -92,7 +92,7 @@ func Said(list []option.Setting) string {
 	return strings.Join(words, ", ")
 }
 
-// Dashed names the option of an error as the command line does.
+// Dashed writes the option in an error as on the command line.
 func Dashed(err error) error {
 	if e, ok := err.(*option.Error); ok {
 		return fmt.Errorf("--%w", e)

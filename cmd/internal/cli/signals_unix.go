@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// StopSignals end a command as Ctrl-C does: those of schedulers before they preempt (SIGTERM, SIGUSR1), and of a
-// terminal that hangs up, unless nohup has it ignored.
+// StopSignals end a command as Ctrl-C does: the signals of schedulers before preemption (SIGTERM, SIGUSR1), and the
+// hang-up of a terminal, unless nohup made it ignored.
 func StopSignals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -18,5 +18,5 @@ func StopSignals() []os.Signal {
 	return list
 }
 
-// outliveReaders lets writes to a closed standard output fail, in place of ending the process.
+// outliveReaders makes writes to a closed standard output fail instead of ending the process.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }

@@ -20,7 +20,8 @@ var (
 	// KernelCache keeps a package's compiled test kernels.
 	KernelCache string
 
-	// PlannedLeaks counts what the stand-in misses after the planned failure of freeing functions.
+	// PlannedLeaks lists the leaks that the stand-in reports after planned failures of freeing functions, as sim.Leaks
+	// writes them.
 	PlannedLeaks string
 
 	// noGPU is the reason why tests that need a GPU or the stand-in cannot run, or empty.

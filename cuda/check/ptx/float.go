@@ -18,9 +18,8 @@ func bits32(x float32) uint64 {
 }
 func bits64(x float64) uint64 { return math.Float64bits(x) }
 
-// sum is a·b + c in float64, where the product is exact, rounded to odd: rounding it to float32 equals that of the
-// exact value. sum is a·b + c in float64, where the product is exact, rounded to odd: rounding to float32 then is as of
-// the exact value.
+// sum is a·b + c in float64, where the product is exact, rounded to odd: rounding it to float32 equals rounding the
+// exact value.
 func sum(a, b, c float32) float64 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := p + z

@@ -69,7 +69,7 @@ func Fault(plan string) error {
 	return nil
 }
 
-// Leaks says what was allocated or made and not given back, as "2 device allocations, 1 streams"; empty for nothing.
+// Leaks lists the allocations and objects that were not released, as "2 device allocations, 1 streams"; empty for none.
 func Leaks() string {
 	if !Active() {
 		return ""

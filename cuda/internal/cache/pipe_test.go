@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A named pipe in the folder is no file of it, and nobody waits for who may write to it.
+// A named pipe in the folder is not a cached file, and no reader waits for its writer.
 func TestPipe(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"x", "x.lock"} {

@@ -1,5 +1,5 @@
-// Package powercut replays changes of files on a disk that loses power: it makes the folders that may be found then.
-// A file system keeps synced data. It may keep any of the other changes, but those of one name in their order.
+// Package powercut replays changes of files on a disk that loses power, and makes the folders that may then be found.
+// Synced data is kept. Any of the other changes may be kept, but those of one name keep their order.
 package powercut
 
 import (
@@ -47,8 +47,8 @@ type node struct {
 	entries map[string]*node // on the disk, of a folder
 }
 
-// change is one that is not on the disk yet: names of folders that get another node, nil for none. A rename does two at
-// once.
+// change is a change that is not on the disk yet: names in folders that get another node, nil for none. A rename makes
+// two at once.
 type change struct {
 	in   []*node
 	name []string
@@ -115,8 +115,8 @@ func (c change) apply() {
 	}
 }
 
-// States calls f, for each point at which power may go, with folders that may then be found, up to so many of each
-// point, and with the last mark before it, 0 for none. The folder is there only for the call.
+// States calls f for each point at which power may fail, with folders that may then be found, up to the given number
+// for each point, and with the last mark before it, 0 for none. A folder exists only during the call.
 func (d *Disk) States(most int, r *rand.Rand, f func(dir, when string, mark int) error) error {
 	mark := 0
 	for n := range len(d.changes) + 1 {

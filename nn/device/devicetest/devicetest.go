@@ -38,8 +38,8 @@ type Options struct {
 	// definition on the device's own operands. Derivatives are not compared with finite differences, which vanish in
 	// the rounding.
 	Round func(float64) float64
-	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has
-	// may be off by so much of themselves on top of Tolerance.
+	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has may
+	// be off by that share of themselves on top of Tolerance.
 	Unit float64
 
 	// Left limits, for slow devices, the number of cases in which a single op also gets operands in the layout of the

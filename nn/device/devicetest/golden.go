@@ -82,7 +82,7 @@ func (s *suite) golden(t tester) {
 	}
 }
 
-// share is that of the last of some steps in the average of an averaging optimiser.
+// share is the weight of the last of some steps in the average of an averaging optimiser.
 func share(o device.Optimizer, rates []float64) float64 {
 	a, ok := o.(device.Averaging)
 	if !ok {

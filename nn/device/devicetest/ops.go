@@ -170,8 +170,8 @@ func (s *suite) ops(t tester) {
 	}
 }
 
-// hasOwnLayout reports whether the device leaves activations of a type that p is given otherwise than it takes those
-// from outside.
+// hasOwnLayout reports whether the device writes activations, of a type that p is given, in another layout than it
+// takes from outside.
 func (s *suite) hasOwnLayout(p *program) bool {
 	for v, x := range p.given {
 		if t := x.Type(); p.roles[v] == device.Data && t.DType.Float() {

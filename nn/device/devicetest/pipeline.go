@@ -68,7 +68,7 @@ func (s *suite) recording(d device.Pipeline) error {
 	}
 	defer x.Free()
 	f := func() error { return errors.Join(v.AddScaled(2, x), x.AddScaled(1, x)) }
-	if err := f(); err != nil { // what is made when it is first needed
+	if err := f(); err != nil { // for allocations at the first use
 		return err
 	}
 	r, err := record(d, f)
@@ -308,7 +308,7 @@ func (s *suite) lanes(d device.Pipeline) error {
 			return err
 		}
 		f := func() error { return errors.Join(double(), relu(), l.Fetch()) }
-		if err := errors.Join(f(), d.Sync()); err != nil { // what is made when it is first needed
+		if err := errors.Join(f(), d.Sync()); err != nil { // for allocations at the first use
 			return err
 		}
 		if sides[i].run, sides[i].free, err = s.work(d, f); err != nil {

@@ -11,7 +11,7 @@ const (
 	Room = 256
 	// EndOfBlock is the advance of an end of block, which distinguishes it from a run that is too long.
 	EndOfBlock = 96
-	// Pad is how many bytes follow the data.
+	// Pad is the number of bytes that follow the data.
 	Pad = 8
 
 	// A block takes fewer bytes than this, including read-ahead.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// codes gives the values below 1<<bits to codes of random lengths, a few of them to none, as prefixes do.
+// codes assigns the values below 1<<bits to prefix codes of random lengths, a few of them to none.
 func codes(rng *rand.Rand, bits int, put func(lo, hi, length int)) {
 	for lo := 0; lo < 1<<bits; {
 		length := 1 + rng.IntN(bits)

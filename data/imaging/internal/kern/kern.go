@@ -1,6 +1,5 @@
-// Package kern has the hot loops of decoding and resampling images: in plain Go, the reference, and in assembly with
-// the same bits. The level that the processor has (package simd) chooses; AVX-512 adds nothing here and has AVX2's;
-// there is nothing for NEON, which has plain Go.
+// Package kern contains the hot loops of decoding and resampling images: the reference in plain Go, and assembly with
+// equal bits. The processor's level (package simd) chooses; AVX-512 has AVX2's kernels, NEON has plain Go.
 package kern
 
 import "onlinerna/internal/simd"
@@ -35,7 +34,8 @@ type Set struct {
 	Down func(out, in []uint8, taps *Taps)
 }
 
-// Slack is how many bytes behind its input and output Across may read and write, and Down read.
+// Slack is the number of bytes past the end that Across may read from its input and write to its output, and that Down
+// may read.
 const Slack = 32
 
 // Precision is the number of fractional bits of coefficients.
