@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// freeze notes which patterns of Config.Freeze a name matches, and says whether it is frozen.
+// freeze notes which patterns of Config.Freeze a name matches, and reports whether it is frozen.
 func (b *Builder) freeze(name string) bool {
 	frozen := false
 	for i, p := range b.model.Config.Freeze {

@@ -37,8 +37,8 @@ func (b *Builder) Reshape(name string, x *G.Node, shape ...int) *G.Node {
 	return b.Apply(name, op.Reshape{Shape: shape}, x)
 }
 
-// Expand repeats x to a shape, along dimensions where its extent is 1. Layers of Map need it only for what op.Map does
-// not repeat.
+// Expand repeats x to a shape, along dimensions where its extent is 1. Layers of Map need it only for repetitions that
+// op.Map lacks.
 func (b *Builder) Expand(name string, x *G.Node, shape ...int) *G.Node {
 	return b.Apply(name, op.Expand{Shape: shape}, x)
 }

@@ -119,7 +119,7 @@ const (
 	Parameter   EntryKind = iota // Model.Params[Index]
 	RunningMean                  // row 0 of Model.Stats[Index]
 	RunningVar                   // row 1 of Model.Stats[Index]
-	// how many batches Model.Stats[Index] has seen: PyTorch stores it, nothing here needs it
+	// number of batches that Model.Stats[Index] has seen: PyTorch stores it, nothing here needs it
 	BatchesTracked
 )
 
@@ -132,7 +132,7 @@ type Entry struct {
 	Index int
 }
 
-// StateDict lists the tensors that weights at rest consist of, with torchvision's names, shapes and order.
+// StateDict lists the tensors of stored weights, with torchvision's names, shapes and order.
 func (m *Model) StateDict() []Entry { return slices.Clone(m.entries) }
 
 // FLOPs counts the floating-point operations of the graph's products: those of a forward pass of the batch, and in Train

@@ -195,7 +195,7 @@ func (o *Op) Hashcode() uint32 {
 // String is the layer with the op and its attributes.
 func (o *Op) String() string { return o.layer + ":" + o.op.String() }
 
-// DiffWRT says for which operands there is a gradient.
+// DiffWRT reports which operands have a gradient.
 func (o *Op) DiffWRT(n int) []bool {
 	wrt := make([]bool, n)
 	copy(wrt, o.wrt)

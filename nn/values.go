@@ -9,7 +9,7 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Values are the values of nodes of a Gorgonia graph, one behind the other, as one vector that can be read and written:
+// Values are the values of nodes of a Gorgonia graph, one after the other, as one vector that can be read and written:
 // a Source64 and a Sink64 of package rna. They are looked up at each use, since solvers and machines may put others in
 // their place. They are tensors of float32 or float64, contiguous and in row-major order.
 type Values struct {

@@ -44,7 +44,7 @@ func (w *Window) rowsOf(reads []normed) (own []normed, dim, threads int, err err
 	return own, s.Dim(), threadsOf(s), nil
 }
 
-// threadsOf is how many goroutines may read a space's vectors at a time.
+// threadsOf is the number of goroutines that may read a space's vectors at a time.
 func threadsOf(s Space) int {
 	if s, ok := s.(interface{ threads() int }); ok {
 		return s.threads()

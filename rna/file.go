@@ -121,7 +121,7 @@ func (v *fileVector[T]) view(buf []T, off, n int) ([]T, error) {
 	buf = buf[:n]
 	if _, err := v.file.ReadAt(bytesOf(buf), int64(off)*int64(unsafe.Sizeof(T(0)))); err != nil {
 		if err == io.EOF {
-			err = io.ErrUnexpectedEOF // the file was cut off under us
+			err = io.ErrUnexpectedEOF // the file was truncated
 		}
 		return nil, fmt.Errorf("rna: read of elements %d to %d of %s: %w", off, off+n, v.file.Name(), err)
 	}

@@ -37,9 +37,9 @@ type Options struct {
 	// matrix; +Inf is the uniform average, c = 1/N.
 	Lambda Value
 
-	// Tau is the τ ≥ 0 of CNA, which bounds ‖c‖₂ by (1+τ)/√N instead of regularising: N is
-	// how many columns are taken. 0 is the uniform average, +Inf Anderson acceleration.
-	// Lambda must then be unset, and the result says which λ does the same.
+	// Tau is the τ ≥ 0 of CNA, which bounds ‖c‖₂ by (1+τ)/√N instead of regularising: N is the number of columns taken. 0
+	// is the uniform average, +Inf Anderson acceleration. Lambda must then be unset, and the result says which λ does the
+	// same.
 	Tau Value
 
 	// Beta is the mixing parameter β of y⁺ = Y c + β R c. Unset it is DefaultBeta,

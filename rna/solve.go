@@ -30,8 +30,8 @@ type SolveOptions struct {
 	// Projection, if set, moves an extrapolated point into g's domain, in place.
 	Projection func(x []float64)
 
-	// Accept, if set, says whether g may be evaluated at an extrapolated point. A point that it refuses is moved towards
-	// g(x), by halves, and costs no evaluation. Points that g itself returned are not asked about.
+	// Accept, if set, reports whether g may be evaluated at an extrapolated point. A point that it refuses is moved
+	// towards g(x), by halves, and costs no evaluation. Points that g itself returned are not asked about.
 	Accept func(x []float64) bool
 
 	// Progress, if set, is called after each evaluation.
@@ -54,7 +54,7 @@ type Solution struct {
 	// Residual is ‖g(x) − x‖₂ at the point, the smallest of all points evaluated.
 	Residual float64
 
-	// Converged says that the residual is within the tolerance.
+	// Converged reports that the residual is within the tolerance.
 	Converged bool
 
 	// Accelerated counts the extrapolated points that were kept, Refused those that were given up.
@@ -290,7 +290,7 @@ func (s *solver) judgePlain(r float64) error {
 		}
 		s.rate += newestRate * (fall - s.rate)
 		s.credit = min(s.credit+earned, mostCredit)
-		if fall < 0 { // the residuals before lead back to what repels
+		if fall < 0 { // earlier residuals lead back to the repelling point
 			s.window.Trim(1)
 		}
 	}
@@ -368,7 +368,8 @@ func (s *solver) choose() error {
 	return s.write(Term{1, s.window.newest(1)[0].x.vector}) // a plain step, away from the base
 }
 
-// extrapolate writes an extrapolated point no farther from x than the limit, which g accepts, and says whether there is one.
+// extrapolate writes an extrapolated point no farther from x than the limit, which g accepts, and reports whether there
+// is one.
 func (s *solver) extrapolate() (bool, error) {
 	res, err := s.window.Solve(Options{Lambda: Set(solveLambda)})
 	if err != nil || res.Status != OK {

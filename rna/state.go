@@ -17,8 +17,7 @@ type State struct {
 	Dim  int `json:"dim"`  // elements of a vector
 	Bits int `json:"bits"` // width of the stored elements, 32 or 64
 
-	// Vectors is how many vectors belong to the state. They are numbered from 0, in order of
-	// age.
+	// Vectors is the number of vectors that belong to the state. They are numbered from 0, in order of age.
 	Vectors int `json:"vectors"`
 
 	// Columns are the residuals, oldest first.

@@ -25,12 +25,12 @@ type storage[T float] struct {
 	dim, workers int
 	create       func() (cells[T], error)
 
-	// span returns how many elements of each of so many vectors are taken at a time at most: whole
-	// blocks. Sums are taken within a block, then over blocks in a fixed order, so that neither workers
-	// nor where vectors lie change a bit.
+	// span returns the maximal number of elements of each of the given number of vectors that are taken at a time: whole
+	// blocks. Sums are taken within a block, then over blocks in a fixed order, so that neither workers nor the place of
+	// vectors change a bit.
 	span func(vectors int) int
 
-	// buffered says that cells need a buffer to be viewed.
+	// buffered reports that cells need a buffer to be viewed.
 	buffered bool
 }
 

@@ -3,9 +3,8 @@ package nearest
 
 import "strings"
 
-// To is the one of the candidates with the fewest edits from word, whatever their case, and "" where none has few
-// enough for a slip of the hand: half the word's length. Of several, and failing that, it is the first that begins with
-// the word.
+// To returns the candidate with the fewest edits from word, ignoring case, or "" if all exceed half the word's length,
+// too many for a typo. Among equals, and if none is close, the first that begins with the word wins.
 func To(word string, candidates []string) string {
 	best, edits, begins := "", len(word)/2+1, false
 	for _, c := range candidates {

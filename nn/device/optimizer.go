@@ -35,7 +35,7 @@ type Averaging interface {
 	Optimizer
 	// Offset is k: the iterate is the parameters plus k times the first vector of state.
 	Offset() float64
-	// Weight is that of a step in the average, by the largest learning rate up to it. Numbers.Share is this over the
+	// Weight is a step's weight in the average, given the largest learning rate up to it. Numbers.Share is this over the
 	// sum of all weights.
 	Weight(most float64) float64
 }
@@ -51,7 +51,7 @@ type Numbers struct {
 	Share float64
 }
 
-// NumbersLen is how many elements Numbers are in memory.
+// NumbersLen is the number of elements of Numbers in memory.
 const NumbersLen = 4
 
 // Values are the numbers in the order of memory.
@@ -75,8 +75,8 @@ type Update struct {
 	NoDecay []Span // elements exempt from weight decay, sorted, disjoint
 	// Factors are elements with learning rates of their own, sorted, disjoint. Others have the factor 1.
 	Factors []Factor
-	// Tensors are the parameters, one tensor behind the other without gaps: for optimisers that take them apart. None
-	// is in NoDecay or in one of Factors by half.
+	// Tensors are the parameters' tensors, one after the other without gaps, for optimisers that treat tensors separately.
+	// NoDecay and each of Factors contain a tensor whole or not at all.
 	Tensors []Span
 	// Matrices are those of the tensors that count as matrices, sorted: for optimisers that treat them in another way.
 	Matrices []Matrix
@@ -96,11 +96,11 @@ type Clip struct {
 	Value float64
 }
 
-// Matrix is a tensor as a matrix, of a row for each output.
+// Matrix is a tensor as a matrix with a row for each output.
 type Matrix struct {
 	Tensor        int // by index
 	Rows, Columns int
-	Transposed    bool // the elements of a column, not those of a row, lie one behind the other
+	Transposed    bool // elements are contiguous by column, not by row
 }
 
 // Factor is elements whose learning rate is Rate times that of the step. With 0 the elements and their state do not

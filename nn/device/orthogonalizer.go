@@ -155,7 +155,7 @@ func (x *orthogonal) plan() error {
 	return errors.Join(errs...)
 }
 
-// add plans a step alone. A result that takes the place of an operand has to be allowed to.
+// add plans a step alone. A result may take an operand's place only if the op allows it.
 func (x *orthogonal) add(o op.Op, out int, in ...int) error {
 	g := &Group{Steps: []Step{{Name: "orthogonalize", Op: o}}, Outputs: []int{len(in)}}
 	for i, v := range append(in, out) {

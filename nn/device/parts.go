@@ -124,7 +124,7 @@ type NormLimit struct{ Norm, Eps float64 }
 // clipEps is added to the norm that Clip.Norm is divided by, as by torch.nn.utils.clip_grad_norm_.
 const clipEps = 1e-6
 
-// Limits are those that apply one behind the other, that of the Update and that of the optimiser. A Norm of 0 is none.
+// Limits are applied one after the other: the Update's, then the optimiser's. A Norm of 0 is none.
 func (u *Update) Limits() (l [2]NormLimit) {
 	l[0] = NormLimit{u.Clip.Norm, clipEps}
 	if o, ok := u.Optimizer.(Limited); ok {

@@ -25,7 +25,7 @@ type Pipeline interface {
 type Live struct {
 	// Numbers are read in place of those of Update: NumbersLen elements of the device's DType.
 	Numbers Region
-	// Guard is one element, say a sum of losses: where it is NaN or infinite the step changes nothing.
+	// Guard is one element, such as a sum of losses: if it is NaN or infinite the step changes nothing.
 	Guard Region
 }
 

@@ -31,15 +31,15 @@ type Driver struct {
 	Units      bool     // a name may have the unit that is meant behind a colon, as cuda:1
 	Queue      bool     // there is a queue of work, with its options
 
-	// Several lists the units that a name for several ranks means: all, or units with commas between. Nil: ranks share
-	// the one device of the kind.
+	// Several lists the units that a name for several ranks selects: all, or units separated by commas. If nil, ranks
+	// share the one device of the kind.
 	Several func(units string) ([]string, error)
 
 	// Default is the precision that a run records if none is asked for; nil records none.
 	Default func(unit string) string
 
-	// Auto says which unit to take for a user who leaves the choice to the program, and whether there is one. It writes
-	// the reasons to log. Drivers of a higher Preference are asked first; nil is never asked.
+	// Auto chooses a unit if the user leaves the choice to the program, and reports whether there is one. It writes the
+	// reasons to log. Drivers of a higher Preference are asked first; nil is never asked.
 	Auto       func(log io.Writer) (unit string, found bool)
 	Preference int
 
@@ -101,7 +101,7 @@ func Usual(name string) string {
 	return Of(name).Recorded(unit, "")
 }
 
-// Closed joins an error of a device's work with that of its Close. A cause that both have is told once.
+// Closed joins an error of a device's work with that of its Close. A cause that both have is reported once.
 func Closed(err, end error) error {
 	if end == nil { // err stays as it is
 		return err

@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// TestNoScale: steps with the scale 0 are those with 1, also where norms count.
+// TestNoScale: steps with scale 0 equal those with scale 1, also with norms.
 func TestNoScale(t *testing.T) {
 	for _, o := range []device.Optimizer{
 		optim.SGD{Momentum: .9, Decay: .1}, optim.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1},

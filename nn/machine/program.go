@@ -12,7 +12,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// source says where a value comes from.
+// source is the origin of a value.
 type source uint8
 
 const (

@@ -35,8 +35,8 @@ type mark struct {
 	do   func() error
 }
 
-// NewReplay makes the replay of m.Run with marks in it, those of one task in their order, and then. They and then
-// must issue the same work in each run, except for the content of memory; then may be nil.
+// NewReplay makes the replay of m.Run with marks in it, those of one task in their order, followed by then. Marks and
+// then must issue the same work in each run, except for the content of memory; then may be nil.
 func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	r := &Replay{m: m, then: then}
 	for _, k := range marks {

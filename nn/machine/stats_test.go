@@ -13,7 +13,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// repeater has the first step of a program run twice.
+// repeater makes the first step of a program run twice.
 type repeater struct{ device.Device }
 
 func (repeater) Rewrite(p *device.Program) {

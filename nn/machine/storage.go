@@ -151,7 +151,7 @@ func (p *program) overwrites(v int, steps []int) int {
 	return -1
 }
 
-// checkOverlap verifies that bound values do not lie in one another.
+// checkOverlap verifies that bound values do not overlap.
 func (s *storage) checkOverlap() error {
 	regions := make(map[device.Memory][]device.Region)
 	for _, b := range s.buffers {

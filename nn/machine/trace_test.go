@@ -15,8 +15,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// TestTrace checks that a tracer hears of every group of a run in order and of none once it is removed, and that the
-// results are those of a run without it.
+// TestTrace checks that a tracer gets every group of a run in order, and none once it is removed, and that results do
+// not change.
 func TestTrace(t *testing.T) {
 	g := G.NewGraph()
 	x := G.NewMatrix(g, tensor.Float64, G.WithName("x"), G.WithShape(2, 2))

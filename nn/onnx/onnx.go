@@ -40,8 +40,8 @@ const openBatch = 7919
 const maxSize = 1<<31 - 1
 
 // Write writes the net of an architecture with its weights. values gives those of an entry of the state dict in
-// row-major order: a parameter, a running mean or a running variance. Of c the batch, the mode and what belongs to
-// training do not matter.
+// row-major order: a parameter, a running mean or a running variance. The batch, the mode and the training options of c
+// are ignored.
 //
 // A net with ops that ONNX lacks is an error that names the layer and the op; nothing is written.
 func Write(w io.Writer, arch nn.Architecture, c nn.Config, values func(nn.Entry) ([]float32, error), o Options) error {

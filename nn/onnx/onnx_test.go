@@ -218,7 +218,7 @@ func evaluate(t *testing.T, m *nn.Model, x op.Tensor) op.Tensor {
 	return value(m.Logits)
 }
 
-// TestArchitectures exports all that there are, but for the largest.
+// TestArchitectures exports all architectures except the largest.
 func TestArchitectures(t *testing.T) {
 	zero := make([]float32, 1<<22)
 	for _, a := range nn.Architectures() {

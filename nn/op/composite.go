@@ -36,8 +36,8 @@ func (t *Term) types(in []Type, done map[*Term]Type) Type {
 	return y
 }
 
-// gradientsOf differentiates the formula of o. Its gradients compute again what they need of the formula's values, so
-// that these need not be kept; the result is.
+// gradientsOf differentiates the formula of o. The gradients recompute the formula's values that they need, so that
+// only the result is kept.
 func gradientsOf(o Composite, in []Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func gradientsOf(o Composite, in []Type) ([]*Term, error) {
 	return leaves, nil
 }
 
-// ordered lists the terms with ops that t consists of, each once and behind those that it reads.
+// ordered lists the terms with ops that t consists of, each once and after those that it reads.
 func ordered(t *Term, list []*Term) []*Term {
 	if t.Op == nil || slices.Contains(list, t) {
 		return list

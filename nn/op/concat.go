@@ -71,5 +71,5 @@ func (o Concat) Moves(in ...Type) []Move {
 	return moves
 }
 
-// Run copies the operands one behind the other.
+// Run copies the operands one after the other.
 func (o Concat) Run(out Tensor, in ...Tensor) error { return runMove(o, out, in) }

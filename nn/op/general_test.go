@@ -103,7 +103,7 @@ func attributes[O op.Differentiable](a json.RawMessage) (op.Differentiable, erro
 	return o, json.Unmarshal(a, &o)
 }
 
-// The formula of a composite op computes what its definition does, to the types of both.
+// The formula of a composite op gives its definition's results and types.
 func TestDecompositions(t *testing.T) {
 	tried := 0
 	for i, e := range examples(op.Float64) {

@@ -138,7 +138,7 @@ func misfits(in []op.Type) map[string][]op.Type {
 }
 
 // mayFit reports whether an op may take operands that were changed: other ranks and extents, and n operands instead of
-// as many as the example has.
+// the example's number.
 func mayFit(o op.Op, what string, n int) bool {
 	switch o.(type) {
 	case op.Attention: // with and without a bias

@@ -172,8 +172,8 @@ func (o Map) Overwrites(in ...Type) []int {
 	return list
 }
 
-// Gradients are expressions of the operands and the gradient, summed up where an operand is repeated. The result takes
-// part where that spares an operand.
+// Gradients are expressions of the operands and the gradient, summed up where an operand is repeated. They read the
+// result where that spares an operand.
 func (o Map) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (o Map) Gradients(in ...Type) ([]*Term, error) {
 	return terms, nil
 }
 
-// compact makes the term of an expression whose operands behind the op's own are the gradient dy and the result.
+// compact makes the term of an expression whose operands after the op's own are the gradient dy and the result.
 func compact(g expr.Expr, dy int) *Term {
 	var args []*Term
 	at := make(map[int]expr.Expr)

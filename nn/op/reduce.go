@@ -70,7 +70,7 @@ func (o Reduce) reduced(x Shape) Shape {
 	return s
 }
 
-// Count is how many elements of an operand of shape x go into one of the result.
+// Count is the number of elements of an operand of shape x that go into one of the result.
 func (o Reduce) Count(x Shape) int {
 	n := 1
 	for _, a := range o.Axes {

@@ -80,7 +80,7 @@ func crossEntropy[T element](o SoftmaxCrossEntropy, out Tensor, in []Tensor) {
 	vec[T](out)[0] = T(sum / float64(max(count, 1)))
 }
 
-// eachLabelled calls fn for every image whose label is one.
+// eachLabelled calls fn for every image with a valid label.
 func eachLabelled[T element](in []Tensor, fn func(n, label int, logits []T)) {
 	x, k := vec[T](in[0]), in[0].Shape[1]
 	for n, l := range in[1].Data.([]int32) {

@@ -106,7 +106,7 @@ func torchBatchNorm(t *testing.T, c golden.Case, d op.DType, tolerance float64) 
 }
 
 func torchReLU(t *testing.T, c golden.Case, d op.DType, tolerance float64) {
-	// The largest element is near overflow, so nothing but equality says something.
+	// The largest element is near overflow, so only equality is meaningful.
 	unary(t, c, d, 0, op.ReLU{})
 }
 

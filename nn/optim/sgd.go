@@ -44,8 +44,7 @@ func (o SGD) Passes() []update.Pass {
 	return []update.Pass{momentum(o.Momentum, decay, update.Scale, o.Nesterov)}
 }
 
-// momentum is a step by momentum, with expressions of scalars for weight decay and for what the gradient is multiplied
-// by.
+// momentum is a step by momentum, with expressions of scalars for weight decay and for the gradient's factor.
 func momentum(momentum float64, decay, scale expr.Expr, nesterov bool) update.Pass {
 	rate, mu := update.Coefficient(0), update.Coefficient(1)
 	g := update.Coefficient(3).Mul(update.G).Add(update.Coefficient(2).Mul(update.W))

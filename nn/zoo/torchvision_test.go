@@ -79,7 +79,7 @@ func TestTorchvision(t *testing.T) {
 			j := judge{T: t, want: want, arch: a}
 			j.structure()
 			j.on(device.NewReference(op.Float64), tolerances{logits: 1e-10, rest: 1e-8, loss: 1e-10, steps: 1e-9})
-			// In float32 a ReLU near 0 may let its gradient pass or not, which later losses show.
+			// In float32 rounding may open or close a ReLU near 0, which later losses show.
 			j.on(dev, tolerances{logits: 1e-5, rest: 5e-2, loss: 1e-4, steps: .1})
 		})
 	}

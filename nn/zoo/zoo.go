@@ -1,4 +1,4 @@
-// Package zoo registers the nets that people load weights of: importing it is enough.
+// Package zoo registers the nets whose weights people load: importing it is enough.
 //
 //	import _ "onlinerna/nn/zoo"
 //
@@ -22,7 +22,7 @@ var (
 	imageNetStd  = []float64{.229, .224, .225}
 )
 
-// imageNet registers nets for images of ImageNet, or for what else their fields say.
+// imageNet registers nets for ImageNet's images, unless their fields say otherwise.
 func imageNet(list ...nn.Architecture) {
 	for _, a := range list {
 		if a.Size == 0 {

@@ -89,7 +89,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Each net has what rna models tells, and names a number of classes, of channels and an input of its own.
+// Each net has the fields that rna models prints, and takes another number of classes and of channels.
 func TestArchitectures(t *testing.T) {
 	for _, a := range nn.Architectures() {
 		if a.Family == "" || a.Summary == "" || a.Reference == "" || (a.Mean == nil) != (a.Classes != 1000) {

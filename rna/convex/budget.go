@@ -10,8 +10,8 @@ import (
 	"onlinerna/internal/text"
 )
 
-// budget bounds the memory that the rows of a file take: a third of what is free, since slices that grow and
-// matrices that are scaled are there twice for a while.
+// budget bounds the memory of a file's rows: a third of the free memory, since growing slices and matrices being scaled
+// exist twice for a while.
 type budget struct{ bytes, left int64 }
 
 // unknownBudget holds if the free memory is unknown.
@@ -44,8 +44,8 @@ const (
 	sparseBytes = 12 // of a value with its column
 )
 
-// freeColumns is a number of columns that any file may have; more than that, and than the file has bytes, are refused:
-// the methods keep vectors of that length.
+// freeColumns is the number of columns that any file may have. More are refused if they also exceed the file's bytes,
+// since the methods keep vectors of that length.
 const freeColumns = 1 << 22
 
 // columnsError is an error for a number of columns out of proportion, nil for others.

@@ -52,7 +52,7 @@ func integers(t testing.TB, n, d int) *Data {
 	return &Data{X: x, Y: y}
 }
 
-// Codes give the values again, and risks by them are those by the values to rounding.
+// Codes decode to the values, and risks from codes equal those from the values up to rounding.
 func TestCodes(t *testing.T) {
 	raw := integers(t, 700, 61)
 	scaled, err := raw.Normalize()

@@ -108,7 +108,7 @@ func TestPublishedCurves(t *testing.T) {
 			}
 		}
 	}
-	// Online curves part from the published ones by rounding: methods that ended close by may change places.
+	// Rounding separates online curves from the published ones: methods that ended close together may change places.
 	for a := range curves {
 		for b := range curves {
 			if curves[a][500] < curves[b][500]/5 && ends[a] >= ends[b] {

@@ -34,7 +34,7 @@ func NewDense(n, d int, values []float64) (*Matrix, error) {
 	return &Matrix{n: n, d: d, values: values, stride: d}, nil
 }
 
-// padded is the stride of rows of d features that begin at a line of the cache, where that costs little memory.
+// padded is the stride of rows of d features that start at cache lines, if that costs little memory.
 func padded(d int) int {
 	if d < 64 {
 		return d

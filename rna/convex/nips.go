@@ -117,7 +117,7 @@ func ones(path string, start []int, columns []float64, size int64) (*Matrix, err
 	return NewSparse(len(start)-1, width, start, index, columns)
 }
 
-// dense is the matrix with n rows of d values, moved to where rows begin at lines of the cache.
+// dense is the matrix with n rows of d values, moved so that rows start at cache lines.
 func dense(n, d int, values []float64) *Matrix {
 	stride := padded(d)
 	if stride != d {

@@ -32,8 +32,8 @@ const (
 	// group is the number of elements that kernels process at a time.
 	group = 16
 
-	// pitch is the elements from a row of residuals to the next where there are several. It is no power of two, so that
-	// rows do not crowd the same lines of a cache.
+	// pitch is the distance in elements between rows of residuals if there are several. It is not a power of two, so that
+	// rows do not compete for the same lines of a cache.
 	pitch = 256 + 8
 )
 

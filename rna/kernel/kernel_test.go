@@ -13,8 +13,8 @@ var formats = map[string]convert.Format{
 	"float32": convert.Float32, "float64": convert.Float64, "float16": convert.Float16, "bfloat16": convert.BFloat16,
 }
 
-// vectors makes n vectors of d random elements with NaN behind them, and what they hold. They lie off bytes into their
-// memory.
+// vectors makes n vectors of d random elements, followed by NaN, off bytes into their memory, and returns their values,
+// too.
 func vectors(n, d int, f convert.Format, off int, seed uint64) (stored [][]byte, values [][]float64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {

@@ -1,8 +1,8 @@
-// Package golden reads what PyTorch computed for single ops and whole networks, and rebuilds the weights
-// and inputs that it computed them from. It is for tests.
+// Package golden reads PyTorch's results for single ops and whole networks, and rebuilds the weights and inputs behind
+// them, for tests.
 //
-// The data lie in the folder shared/reference/torch above the module, with the scripts that made them; tests
-// skip where it is absent. All was computed in float64 from operands rounded to float32.
+// The data lie in the folder shared/reference/torch above the module, with the scripts that made them; tests skip where
+// it is absent. All was computed in float64 from operands rounded to float32.
 package golden
 
 import (
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Shared gives the path of an element of the shared folder, which lies beside the module or further up. It skips
-// the test where there is none.
+// Shared gives the path of an element of the shared folder, which lies beside the module or further up. It skips the
+// test if there is none.
 func Shared(t testing.TB, elem ...string) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -39,8 +39,8 @@ func Shared(t testing.TB, elem ...string) string {
 	}
 }
 
-// Torch gives the path of a file of PyTorch's results, as "net_resnet20.json", or of their folder for "". It
-// skips the test where there is none.
+// Torch gives the path of a file of PyTorch's results, as "net_resnet20.json", or of their folder for "". It skips the
+// test if there is none.
 func Torch(t testing.TB, file string) string {
 	t.Helper()
 	return Shared(t, "reference", "torch", file)

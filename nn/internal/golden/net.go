@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Net is what PyTorch computes for a network in float64, for the weights and the input of its Formula and
-// Labels. Deviations are those of PyTorch's own float32.
+// Net holds PyTorch's float64 results for a network, for the weights and the input of its Formula and Labels.
+// Deviations are those of PyTorch's own float32.
 type Net struct {
 	Model      string
 	Batch      int

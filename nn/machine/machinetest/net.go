@@ -21,8 +21,8 @@ type Net struct {
 	Stats                   device.Vector // nil in a network without batch normalisation
 }
 
-// NewNet builds a model and a machine for it, with the weights of the closed formulas. Kept are the logits, the loss,
-// the statistics' updates, the gradient of the input if there is one, and what keep, unless nil, adds. Bind and Keep
+// NewNet builds a model and a machine for it, with the weights of the closed formulas. It keeps the logits, the loss,
+// the statistics' updates, the gradient of the input if there is one, and the nodes of keep, unless nil. Bind and Keep
 // of c are set here.
 func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.Nodes) (*Net, error) {
 	m, err := nn.Build(arch, mc)

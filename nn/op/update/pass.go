@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// MaxState is how many vectors of state there may be.
+	// MaxState is the maximal number of state vectors.
 	MaxState = 2
-	// MaxCoefficients is how many coefficients a definition may have.
+	// MaxCoefficients is the maximal number of coefficients of a definition.
 	MaxCoefficients = 8
 	// coefficients has one more at the end: the bound of the gradient's elements, see ClipTo.
 	coefficients = MaxCoefficients + 1
@@ -37,8 +37,8 @@ func State(i int) expr.Expr { return expr.Arg(argState + i) }
 // Coefficient is the argument that is coefficient i of the pass.
 func Coefficient(i int) expr.Expr { return expr.Arg(argCoefficient + i) }
 
-// Argument says which vector an argument of an expression of elements is: 0 the parameters, 1 the gradient, 2 and on
-// the state. Those behind Vectors are coefficients.
+// Argument returns the vector that an argument of an expression of elements is: 0 the parameters, 1 the gradient, 2 and
+// on the state. Those behind Vectors are coefficients.
 const Vectors = argCoefficient
 
 // The arguments of the expressions of scalars.

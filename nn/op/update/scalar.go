@@ -30,7 +30,7 @@ func (n *Numbers) values(betas [2]float64) (v [scalars]float64) {
 	return v
 }
 
-// Values are the coefficients of a pass, and behind them the bound of the gradient's elements.
+// Values are the coefficients of a pass, followed by the bound of the gradient's elements.
 type Values [coefficients]float64
 
 // maxNodes bounds the scalars of a pass, so that they need no memory of the heap.

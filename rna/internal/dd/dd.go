@@ -117,7 +117,7 @@ func NewMatrix(n int) Matrix { return make(Matrix, n*(n+1)/2) }
 // At points to the element in row i and column j ≤ i.
 func (m Matrix) At(i, j int) *Num { return &m[i*(i+1)/2+j] }
 
-// Cholesky overwrites the n×n matrix with its factor L, LLᵀ = m, and says whether it is positive definite beyond
+// Cholesky overwrites the n×n matrix with its factor L, LLᵀ = m, and reports whether it is positive definite beyond
 // rounding.
 func (m Matrix) Cholesky(n int) bool {
 	for j := range n {

@@ -13,7 +13,7 @@ type Problem struct {
 	Start []float64
 	G     func(dst, x []float64) error
 
-	// Accept says whether g may be evaluated at x. Nil accepts all finite x.
+	// Accept reports whether g may be evaluated at x. Nil accepts all finite x.
 	Accept func(x []float64) bool
 }
 
@@ -160,8 +160,8 @@ func filled(n int, v float64) []float64 {
 	return x
 }
 
-// Plain counts the evaluations of plain iteration until ‖g(x) − x‖ ≤ tolerance · max(‖g(x)‖, the first residual), and says whether
-// most were enough.
+// Plain counts the evaluations of plain iteration until ‖g(x) − x‖ ≤ tolerance · max(‖g(x)‖, the first residual), and
+// reports whether most were enough.
 func (p Problem) Plain(tolerance float64, most int) (evaluations int, ok bool) {
 	x, y := slices.Clone(p.Start), make([]float64, len(p.Start))
 	first := 0.0

@@ -1,6 +1,7 @@
-// Checks of each access of kernels that are compiled with SIM_CHECK: only memory of the device, or pinned, within one allocation, at a
-// multiple of its size; and no two threads touch the same bytes, one of them writing, unless something orders them: a barrier of their block,
-// a wait of their warp, or between blocks a fence behind the write and then an atomic operation that the reader's block sees.
+// Checks each access of kernels compiled with SIM_CHECK. It must lie in memory of the device, or pinned memory, within
+// one allocation, at a multiple of its size. If two threads touch the same bytes and one of them writes, something must
+// order them: a barrier of their block, a wait of their warp, or between blocks a fence after the write and then an
+// atomic operation that the reader's block sees.
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -42,7 +43,8 @@ struct Shadow {
 std::map<uintptr_t, Shadow> shadows;
 Shadow *last;
 
-// A Release is what a block has let others see: its writes before so many barriers, and those of a thread up to its last fence.
+// A Release is the set of a block's writes that others may see: those before a number of barriers, and those of a
+// thread up to its last fence.
 struct Release {
 	unsigned barriers = 0;
 	std::map<unsigned, std::pair<unsigned, unsigned>> threads;  // barriers and waits
@@ -55,14 +57,14 @@ using Seen = std::map<unsigned, Release>;  // by block
 struct Block {
 	unsigned launch = 0, block = 0;
 	bool fences = false;
-	std::vector<bool> dirty;  // threads that wrote behind their last fence
+	std::vector<bool> dirty;  // threads that wrote after their last fence
 	Release own;
 	Seen seen;
 } block;
 std::map<const void *, Seen> exchanged;  // by the address of the atomic operation
 unsigned exchangedIn;                    // the launch
 
-// enter makes block that of the thread that runs.
+// enter sets block to that of the running thread.
 void enter(const Here &h) {
 	if (block.launch == h.launch && block.block == h.block) return;
 	block = {h.launch, h.block, false, std::vector<bool>(1024), {}, {}};
@@ -76,7 +78,7 @@ std::string text(const char *what, const void *at, const Mark &m) {
 	return s;
 }
 
-// ordered says whether an access came before what the thread at h does, whatever the schedule.
+// ordered reports whether an access came before the present one of the thread at h, whatever the schedule.
 bool ordered(const Mark &m, const Here &h) {
 	if (m.launch != h.launch) return true;
 	if (m.block == h.block) {
@@ -97,7 +99,7 @@ Shadow &shadow(uintptr_t from, uintptr_t to) {
 	return it->second;
 }
 
-// of finds the memory that an access is of, or refuses it.
+// of finds the memory of an access, or refuses the access.
 Shadow &of(uintptr_t at, unsigned bytes) {
 	if (last && at >= last->from && at + bytes <= last->to) return *last;
 	uintptr_t from, to;
@@ -110,9 +112,9 @@ Shadow &of(uintptr_t at, unsigned bytes) {
 
 void touch(Cell &c, const void *at, bool write, const Here &h, bool shared) {
 	Mark now{h.launch, h.block, h.barriers, (unsigned short)h.thread, (unsigned short)std::min(h.waits, 0xffffu)};
-	// Shared memory is another one in each block.
+	// Each block has its own shared memory.
 	auto before = [&](const Mark &m) { return (shared && m.block != h.block) || ordered(m, h); };
-	auto &own = c.write;  // what a thread wrote itself comes from its registers, or a cache
+	auto &own = c.write;  // a thread reads its own writes from registers or a cache
 	bool reads = c.read.launch != h.launch && !(own.launch == h.launch && own.block == h.block && own.thread == h.thread);
 	if (!shared && (write ? own.launch != h.launch : reads)) simMove(write ? 0 : 2, write ? 2 : 0);
 	if (!before(c.write)) refuse(text(write ? "a write after a write" : "a read after a write", at, c.write));
@@ -134,7 +136,7 @@ void checkAccess(const void *p, unsigned bytes, int what) {
 	const SimImage *image = h.image;
 	auto inside = [&](const char *from, const char *to) { return at >= (uintptr_t)from && at < (uintptr_t)to; };
 	bool fixed = inside(image->shared, image->sharedEnd), shared = fixed || inside(dynamicShared, dynamicSharedEnd);
-	// Constants, what stands for registers, and the engine that the kernel calls.
+	// Constants, variables in place of registers, and the engine that the kernel calls.
 	if (!shared && (imageHolds(image, p) || inside((const char *)&engine, (const char *)(&engine + 1)))) return;
 	if (!(what & SimUnaligned) && at % bytes) {
 		char s[100];

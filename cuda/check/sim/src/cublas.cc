@@ -1,5 +1,5 @@
-// cuBLAS on the CPU: column-major, products of long columns summed by blocks. Products of 16 bits, and those for which
-// TensorFloat-32 is allowed, are of operands that are converted first.
+// cuBLAS on the CPU: column-major, products of long columns summed by blocks. Operands of 16-bit products, and of
+// products that allow TensorFloat-32, are converted first.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct cublasContext {
 	long taken;  // of the device's memory
 };
 
-// A handle takes memory, and with it products whose scratch is not the caller's.
+// A handle takes memory, as do products whose scratch is not the caller's.
 constexpr long handleBytes = 64 << 10, scratchBytes = 4 << 20;
 
 namespace {
@@ -112,7 +112,7 @@ cublasStatus_t gemv(const char *name, cublasHandle_t h, cublasOperation_t t, int
 	return queue(h, [=] { product<T>(rows, 1, inner, al, op(a, t, lda), {x, dx, 0}, be, {y, dy, 0}); });
 }
 
-// widen reads a rows×columns matrix as float32, without what lies between its columns.
+// widen reads a rows×columns matrix as float32, without the gaps between its columns.
 std::vector<float> widen(const void *p, cudaDataType type, int rows, int columns, int ld, bool tf32) {
 	std::vector<float> out((size_t)rows * columns);
 	for (int j = 0; j < columns; j++)

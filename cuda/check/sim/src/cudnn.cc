@@ -1,6 +1,6 @@
-// cuDNN's convolutions on the CPU, of tensors that lie channels last, in float32 or 16 bits, with sums in float64. Strict where cuDNN may
-// be lenient: all pointers at 16 bytes, workspaces of the right size, which are overwritten, one type for all tensors, tensor cores for 16
-// bits.
+// cuDNN's convolutions on the CPU, of tensors that lie channels last, in float32 or 16 bits, with sums in float64.
+// Strict where cuDNN may be lenient: all pointers at 16 bytes, workspaces of the right size, which are overwritten, one
+// type for all tensors, tensor cores for 16 bits.
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ template <class T> cudnnStatus_t set(const char *name, T *d, cudnnTensorFormat_t
 	return CUDNN_STATUS_SUCCESS;
 }
 
-// A Problem is a convolution of x with w to y, whichever of them is wanted.
+// A Problem is a convolution of x with w to y; any of the three may be the result.
 struct Problem {
 	cudnnTensorDescriptor_t x, y;
 	cudnnFilterDescriptor_t w;
@@ -90,8 +90,8 @@ struct Problem {
 		return CUDNN_STATUS_SUCCESS;
 	}
 
-	// each calls f where a tap meets a row of outputs: with the tap's number, the first of these outputs in y and what it meets in x, and
-	// how many they are. The others meet every stride-th pixel.
+	// each calls f for each tap and row of outputs that it meets: with the tap's number, the first of these outputs in y,
+	// the first pixel that it meets in x, and the number of outputs. The others meet every stride-th pixel.
 	template <class F> void each(F f) const {
 		const Sizes &xs = x->size, &ws = w->size, &ys = y->size;
 		for (int n = 0; n < ys.n; n++)
@@ -122,8 +122,8 @@ struct Matrix {
 typedef float Float4 __attribute__((vector_size(16), aligned(4)));
 typedef double Double4 __attribute__((vector_size(32), aligned(8)));
 
-// block adds rows×4·columns elements of a product over k to c. Callers stay within the tensors, which lie between pages that cannot be
-// touched.
+// block adds rows×4·columns elements of a product over k to c. Callers stay within the tensors, which lie between pages
+// that cannot be touched.
 template <int rows, int columns> __attribute__((always_inline, no_sanitize("address", "undefined"))) inline void block(int k, Matrix a, const float *b, long step, double *c, long row) {
 	Double4 sums[rows][columns] = {};
 	for (int i = 0; i < k; i++, b += step) {
@@ -193,7 +193,8 @@ Sums backwardFilter(const Problem &p, const float *x, const float *dy) {
 	return sums;
 }
 
-// compute gives alpha times what is wanted, of its operands in the order of the function, and beta times what was there before.
+// compute sets the result to alpha times the quantity, from its operands in the order of the function, plus beta times
+// the old content.
 void compute(What what, const Problem &p, const float *a, const float *b, float *to, float alpha, float beta) {
 	Sums sums = what == Forward ? forward(p, a, b) : what == Data ? backwardData(p, a, b) : backwardFilter(p, a, b);
 	for (size_t i = 0; i < sums.size(); i++) to[i] = beta == 0 ? (float)(alpha * sums[i]) : (float)(alpha * sums[i] + beta * to[i]);
@@ -221,8 +222,8 @@ struct Floats {
 	}
 };
 
-// An Algorithm as the heuristics name it, the fastest first. Those with atomics give other sums in each run; Winograd's are there for
-// 16 bits, and inexact in them.
+// An Algorithm as the heuristics name it, the fastest first. Those with atomics give other sums in each run; Winograd's
+// are there for 16 bits, and inexact in them.
 struct Algorithm {
 	int number;
 	bool winograd, deterministic;
@@ -235,7 +236,7 @@ const std::vector<Algorithm> &algorithms(What what) {
 	};
 	return all[what];
 }
-// has says whether an algorithm does a convolution: none does the gradient of weights in 16 bits where taps are apart.
+// has reports whether an algorithm does a convolution: none does the gradient of weights in 16 bits if taps are apart.
 bool has(const Algorithm &a, What what, const Problem &p) {
 	bool narrow = p.x->type != CUDNN_DATA_FLOAT, apart = p.c->dilation[0] > 1 || p.c->dilation[1] > 1;
 	return (narrow || !a.winograd) && !(narrow && apart && what == Filter);
@@ -246,7 +247,8 @@ const Algorithm *find(What what, const Problem &p, int number) {
 	return nullptr;
 }
 
-// workspace is what the algorithms but 0 want; with RNA_SIM_WORKSPACE more than x and y have, as the real ones do of first layers.
+// workspace is the scratch that the algorithms other than 0 need; with RNA_SIM_WORKSPACE more than the sizes of x and
+// y, as for first layers with the real ones.
 size_t workspace(const Problem &p, int algorithm) {
 	if (algorithm == 0) return 0;
 	size_t least = 16 * (size_t)(p.w->size.h * p.w->size.w) + 4 * (size_t)p.y->size.c + 4;
@@ -266,7 +268,7 @@ cudnnStatus_t choose(const char *name, What what, cudnnHandle_t h, const Problem
 		r.algo = a.number;
 		r.status = there ? CUDNN_STATUS_SUCCESS : notSupported();
 		r.time = -1;
-		// The heuristics do not know all that an algorithm needs.
+		// The heuristics report less than an algorithm needs.
 		r.memory = there ? workspace(p, a.number) / 2 : (size_t)-1;
 		r.determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
 		r.mathType = math;
@@ -301,7 +303,7 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	static unsigned calls;
 	float jitter = how->deterministic ? 1 : 1 + (float)(calls++ % 2) * 0x1p-22f;
-	// The one without workspace is the faster one for a single tap alone, whatever the heuristics say.
+	// For a single tap alone, the algorithm without workspace is the faster one, whatever the heuristics say.
 	double time = algorithm == 1 ? 20e-6 : p.w->size.h * p.w->size.w == 1 ? 10e-6 : 30e-6;
 	if (how->winograd) jitter += 0x1p-5f;
 	cudnnTensorStruct x = *p.x, y = *p.y;  // descriptors may go before the work runs
@@ -310,10 +312,10 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	std::function<std::string()> work = [=]() mutable {
 		Problem q{&x, &y, &w, &c};
 		if (need) memset(space, 0xff, need);
-		// Zeros take less power, and less time; here it shows with one algorithm alone.
+		// Zeros take less power and less time; here this shows with one algorithm alone.
 		bool zeros = algorithm == 1 && std::all_of((const char *)a, (const char *)a + 8, [](char c) { return c == 0; });
 		simSpend(zeros ? time / 4 : time);
-		// A card uses TensorFloat-32 where it is let.
+		// A card uses TensorFloat-32 if allowed.
 		bool tf32 = x.type == CUDNN_DATA_FLOAT && c.math != CUDNN_FMA_MATH;
 		size_t sizes[] = {x.size.count(), w.size.count(), y.size.count()};
 		const int order[][3] = {{0, 1, 2}, {1, 2, 0}, {0, 2, 1}};

@@ -1,7 +1,7 @@
-// cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, in float32 with the roundings of
-// the tensors in between. It takes the graphs of which cuDNN's heuristics have engines, and refuses others as they do. The first engine
-// cannot make its plan, others note what makes them unfit for some. Reductions add to what lies there, statistics are written; the sums of both
-// differ in bits from run to run.
+// cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, in float32
+// with the roundings of the tensors in between. It takes the graphs for which cuDNN's heuristics have engines, and
+// refuses others as they do. The first engine cannot make its plan; the notes of others make them unfit for some
+// options. Reductions add to the old content, statistics overwrite it; the sums of both differ in bits from run to run.
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ struct Descriptor {
 	int kind;
 	bool final = false;
 	std::map<int, Value> values;
-	Program program;              // of a graph, and what is made of one
+	Program program;              // of a graph, and of descriptors made from one
 	std::vector<Engine> engines;  // of heuristics
 	Engine engine{};              // of a configuration, an engine and a plan
 
@@ -90,7 +90,7 @@ size_t sizeOf(cudnnBackendAttributeType_t t) {
 	}
 }
 
-// belongs says whether descriptors of a kind have an attribute.
+// belongs reports whether descriptors of a kind have an attribute.
 bool belongs(int kind, int name) {
 	static const struct { int kind, first, last; } all[] = {
 		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0, 2}, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 100, 106}, {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 200, 202},
@@ -121,7 +121,7 @@ long place(Program &p, const Ref &t) {
 	return p.tensors.size() - 1;
 }
 
-// operation adds one to a program: false where it is not whole.
+// operation adds one to a program, or returns false if it is incomplete.
 bool operation(Program &p, const Ref &d) {
 	Op o{};
 	int x = 0, w = 0, y = 0;
@@ -188,7 +188,7 @@ Shape shape(const Program &p, const Op &o) {
 	return s;
 }
 
-// fits says whether the shapes of a program's operations do.
+// fits reports whether the shapes of a program's operations fit.
 bool fits(const Program &p) {
 	for (const Op &o : p.ops) {
 		const Tensor &a = p.tensors[o.a], &c = p.tensors[o.c];
@@ -249,8 +249,9 @@ std::vector<Engine> engines(const Program &p, int mode) {
 		stats |= x.what == Stats;
 		if ((x.what == Sum || x.what == Stats) && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
 	}
-	// Kernels that are not compiled have float16, factors too, normalise what a convolution reads, and take statistics of what it stores, or
-	// are gradients of weights; what they read is stored for 1×1 alone. They are Ampere's to Hopper's, and those that store it Hopper's.
+	// Engines whose kernels are not compiled have float16, factors too. They normalise a convolution's input and take
+	// statistics of its result, or compute gradients of weights; the input is stored for 1×1 alone. They exist from Ampere
+	// to Hopper, and those that store the input on Hopper alone.
 	if (before && (stats || o->kind == WeightGradient)) {
 		int card = sim::capability();
 		if (card < 80 || card > 90 || (kept && card < 90)) return {};
@@ -268,7 +269,7 @@ std::vector<Engine> engines(const Program &p, int mode) {
 	return {{8, TensorCore, 0, 5e-6}, {9, TensorCore, 0, 12e-6}};
 }
 
-// compile says whether an engine's plan can be made.
+// compile reports whether an engine's plan can be made.
 cudnnStatus_t compile(const Engine &e, const Program &p) {
 	if (e.number == 7) return notSupported();
 	if (e.number == 8 && p.ops.size() > 4) return notCompiled();  // more than the engine holds

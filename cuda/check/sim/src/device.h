@@ -1,6 +1,6 @@
-// What CUDA C needs to be C++17 for the CPU: the stand-in's NVRTC puts this text before a source and compiles it
-// with g++ to a shared object, which the stand-in driver loads and runs on its engine (engine.cc).
-// One thread of a grid runs at a time, so plain static memory does for what belongs to a block.
+// Turns CUDA C into C++17 for the CPU: the stand-in's NVRTC puts this text before a source and compiles it with g++ to
+// a shared object, which the stand-in driver loads and runs on its engine (engine.cc). One thread of a grid runs at a
+// time, so a block's memory is plain static memory.
 #ifndef SIM_DEVICE_H
 #define SIM_DEVICE_H
 #include <math.h>
@@ -16,7 +16,7 @@ struct dim3 {
 	constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-// What the engine and a compiled source share. Change it together with simAbi.
+// Shared by the engine and a compiled source. Change it together with simAbi.
 constexpr unsigned simAbi = 3;
 struct SimState {
 	uint3 thread, block;
@@ -40,7 +40,8 @@ struct SimKernel {
 	void (*body)(void **parameters);
 	unsigned parameters;
 	const size_t *sizes;
-	const char *types;  // of each parameter: what it points to, f float, d double, h 16 bits, p others; - of whole numbers, . of others
+	// of each parameter: the type that it points to, f float, d double, h 16 bits, p others; - for integers, . for others
+	const char *types;
 };
 struct SimImage {
 	unsigned abi;
@@ -143,7 +144,7 @@ template <class... A, void (*K)(A...)> struct Entry<K> {
 #define blockDim (sim::state.blockDim)
 #define gridDim (sim::state.gridDim)
 
-// An address that is another one at each place in the source.
+// An address that differs at each place in the source.
 #define SIM_HERE __extension__({ static const char here = 0; (const void *)&here; })
 #define __syncthreads() sim::engine->wait(SimBlock, SIM_HERE)
 #define __syncwarp(...) sim::engine->wait(SimWarp, SIM_HERE)
@@ -170,7 +171,8 @@ template <class T> SIM_ATOMIC inline T atomicExch(T *p, T v) { SIM_TOUCH(p); T o
 template <class T> SIM_ATOMIC inline T atomicCAS(T *p, T is, T v) { SIM_TOUCH(p); T old = *p; if (old == is) *p = v; return old; }
 
 #ifdef SIM_CHECK
-// What g++ calls with -fsanitize=thread before each access: our own. While an image is loaded there is no engine.
+// Called before each access by code that g++ compiles with -fsanitize=thread: our own functions. While an image is
+// loaded there is no engine.
 #define SIM_HOOK extern "C" SIM_UNCHECKED __attribute__((visibility("hidden"), used)) inline
 #define SIM_HOOKS(n)                                                                                              \
 	SIM_HOOK void __tsan_read##n(void *p) { if (sim::engine) sim::engine->access(p, n, SimRead); }                                 \

@@ -1,4 +1,5 @@
-// What the two parts of the stand-in for cuDNN share: its functions for convolutions (cudnn.cc) and its graph API (cudnn_graph.cc).
+// Shared by the two parts of the stand-in for cuDNN: its functions for convolutions (cudnn.cc) and its graph API
+// (cudnn_graph.cc).
 #pragma once
 #include <mutex>
 
@@ -13,7 +14,7 @@ extern "C" {
 struct cudnnContext {
 	CUstream stream;
 	CUcontext context;
-	std::set<std::pair<int, int>> loaded;  // kernels, by what they compute and their algorithm
+	std::set<std::pair<int, int>> loaded;  // kernels, by computed quantity and algorithm
 	long taken;                            // of the device's memory
 };
 
@@ -44,7 +45,7 @@ struct Shape {
 	int n, c, h, w, o, kh, kw, pad[2], stride[2], dilation[2], groups;
 };
 
-// convolve computes one of x, w and y, which lie channels last, of the others, times alpha.
+// convolve computes one of x, w and y, stored channels last, from the others, times alpha.
 void convolve(Kind kind, const Shape &s, float *x, float *w, float *y, float alpha);
 
 }  // namespace sim::dnn

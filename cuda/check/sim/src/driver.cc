@@ -36,8 +36,8 @@ CUcontext make(int device, unsigned flags) {
 	return c;
 }
 
-// destroy ends a context. What it still held counts as never released, unless the context was lost: then
-// nothing could be done about it.
+// destroy ends a context. Its remaining objects count as never released, unless the context was lost: then nobody could
+// release them.
 void destroy(CUcontext c) {
 	drainAll(c);
 	bool lost = simDead() != 0;

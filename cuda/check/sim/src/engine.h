@@ -13,22 +13,22 @@ struct Grid {
 	size_t shared;  // bytes of dynamic shared memory
 };
 
-// run executes a kernel. It returns "" or what went wrong: an access that faulted, a barrier that some threads do
-// not reach.
+// run executes a kernel. It returns "" or the error: an access that faulted, a barrier that some threads do not reach.
 std::string run(const SimImage *image, const SimKernel *kernel, const Grid &grid, void **parameters);
 
-// recorded is run, which writes some of the launches to the folder RNA_SIM_RECORD where that is set: see record.cc.
+// recorded is run, but writes some of the launches to the folder RNA_SIM_RECORD if that is set: see record.cc.
 std::string recorded(const std::string &source, const SimImage *image, const SimKernel *kernel, const Grid &grid, void **parameters);
 
-// reopen opens device memory again after a signal, whose handler a processor starts with all keys closed.
+// reopen opens device memory again after a signal, because a processor starts signal handlers with all keys closed.
 void reopen();
 // guarded calls f and returns "" or the fault that ended it.
 std::string guarded(void (*f)(void *), void *argument);
 
-// describe says what lies at an address that a kernel should not have touched.
+// describe describes the memory at an address that a kernel should not have touched.
 std::string describe(const void *address);
 
-// Where a thread of the grid that runs is. Its block's barriers are counted, and its warp's waits behind the last of them.
+// The place of a thread in the running grid. Its block's barriers are counted, and its warp's waits after the last of
+// them.
 struct Here {
 	const SimImage *image;
 	unsigned launch, block, thread, barriers, waits;
@@ -38,10 +38,10 @@ Here here();
 constexpr size_t stackBytes = 64 << 10;
 extern char *dynamicShared, *dynamicSharedEnd;
 
-// imageHolds says whether an address is one of an image's own variables.
+// imageHolds reports whether an address belongs to an image's own variables.
 bool imageHolds(const SimImage *image, const void *p);
 
-// refuse ends the grid because of what the thread that runs has done.
+// refuse ends the grid because of an error of the running thread.
 [[noreturn]] void refuse(const std::string &why);
 
 // Checks of check.cc, for kernels that are compiled with them.

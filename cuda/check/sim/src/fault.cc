@@ -1,4 +1,4 @@
-// Faults on demand, and the count of what waits for its release.
+// Faults on demand, and the count of unreleased objects.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct Fault {
 	unsigned long long seen;
 };
 std::vector<Fault> faults;
-int dead;  // the code of what ended the process's use of GPUs: it stays
+int dead;  // the code of the failure that ended the process's use of GPUs: it stays
 bool started;
 std::map<std::string, unsigned long long> calls;
 std::map<std::string, long> live;
@@ -53,7 +53,7 @@ bool parse(const char *text, std::vector<Fault> &out) {
 	return true;
 }
 
-// fatal says whether a context does not live on after an error.
+// fatal reports whether an error ends a context.
 bool fatal(int code) { return code == 214 || code == 220 || code == 226 || code == 700 || code == 702 || (code >= 709 && code <= 719) || code == 721 || code == 999; }
 
 void start() {
@@ -84,8 +84,8 @@ template <class F> void listed(const char *text, F f) {
 	}
 }
 
-// visible lists the numbers of the devices that can be seen: as the driver does it, those that CUDA_VISIBLE_DEVICES names up to the
-// first name that is of none.
+// visible lists the numbers of the visible devices as the driver does: those that CUDA_VISIBLE_DEVICES names, up to the
+// first name of no device.
 std::vector<int> visible() {
 	std::vector<int> all;
 	int n = setting("RNA_SIM_DEVICES", 1);

@@ -1,5 +1,5 @@
-// Stream capture and graphs. What a capturing stream is given becomes nodes of a graph; what the real driver refuses then is
-// refused here, and ends the capture as there.
+// Stream capture and graphs. Work for a capturing stream becomes nodes of a graph. Calls that the real driver refuses
+// then are refused here, and end the capture as there.
 #include <algorithm>
 #include <queue>
 
@@ -25,7 +25,7 @@ void leave(const std::shared_ptr<Capture> &a) {
 	a->over = true;
 }
 
-// joined says whether all nodes come before the end of the stream where the capture began.
+// joined reports whether all nodes come before the end of the stream where the capture began.
 bool joined(const Capture &a) {
 	std::vector<bool> seen(a.nodes.size());
 	std::vector<size_t> next = a.tails.at(a.origin);
@@ -41,8 +41,8 @@ bool joined(const Capture &a) {
 	return count == a.nodes.size();
 }
 
-// ordered gives the work of nodes in an order that only their dependencies decide: of those that could run, the last one that was
-// captured comes first.
+// ordered returns the work of nodes in an order that only their dependencies decide: of those that could run, the one
+// captured last comes first.
 std::vector<Work> ordered(const std::vector<Node> &nodes) {
 	std::vector<size_t> waits(nodes.size());
 	std::vector<std::vector<size_t>> then(nodes.size());
@@ -180,7 +180,7 @@ CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status) {
 	return CUDA_SUCCESS;
 }
 
-// A release: the stream is none the worse after it, whatever happened.
+// A release leaves the stream usable, whatever happened.
 CUresult cuStreamEndCapture(CUstream s, CUgraph *g) {
 	RELEASE(cuStreamEndCapture);
 	STREAM(s);

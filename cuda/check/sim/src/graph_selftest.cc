@@ -31,7 +31,7 @@ struct Capturing {
 	}
 };
 
-// What is captured runs when the graph is launched, as often as that is done, with what memory holds then.
+// Captured work runs at each launch of the graph, on the memory's content at that time.
 void graphs(const std::string &image) {
 	Capturing t;
 	CUmodule m;
@@ -97,7 +97,7 @@ void graphs(const std::string &image) {
 	IS(cuCtxSetCurrent(t.c), 0);
 }
 
-// refused makes a call that a capture does not allow: it ends that.
+// refused makes a call that a capture does not allow, which ends the capture.
 static void refused(int want, int (*call)(Capturing &), CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) {
 	Capturing t(mode);
 	CUgraph g = (CUgraph)1;
@@ -111,7 +111,7 @@ static void refused(int want, int (*call)(Capturing &), CUstreamCaptureMode mode
 	CHECK(g == nullptr);
 	IS(cuMemcpyDtoH(t.host, t.p, 4), 0);
 	CHECK(t.host[0] == 0);
-	IS(cuMemsetD32Async(t.p, 3, 1, t.a), 0);  // the stream is none the worse
+	IS(cuMemsetD32Async(t.p, 3, 1, t.a), 0);  // the stream stays usable
 	IS(cuStreamSynchronize(t.a), 0);
 }
 
@@ -141,7 +141,8 @@ void captures() {
 		IS(cuStreamWaitEvent(t.b, t.e, 0), 0);
 		return (int)cuStreamEndCapture(t.b, &g);
 	});
-	// Another thread may do what a global capture alone forbids, and only the one that began a capture may end it.
+	// Another thread may make calls that a global capture alone forbids, and only the thread that began a capture may end
+	// it.
 	int results[3];
 	CUgraph g;
 	for (CUstreamCaptureMode mode : {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, global}) {
@@ -164,7 +165,7 @@ void captures() {
 		IS(cuMemFree(q), 0);
 		IS(cuStreamBeginCapture(t.a, global), CUDA_ERROR_ILLEGAL_STATE);
 		IS(cuStreamBeginCapture(nullptr, global), unsupported);
-		IS(cuMemsetD32(t.p, 1, 1), 0);  // the stream does not wait for the null stream, nor that for it
+		IS(cuMemsetD32(t.p, 1, 1), 0);  // the stream and the null stream do not wait for each other
 		IS(cuStreamBeginCapture(t.b, global), 0);
 		IS(cuEventRecord(t.e, t.a), 0);
 		IS(cuStreamWaitEvent(t.b, t.e, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -184,7 +185,7 @@ void captures() {
 		IS(cuMemsetD32Async(t.p, 1, 1, nullptr), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 		IS(cuStreamEndCapture(d, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 		IS(cuStreamDestroy(d), 0);
-		// A fault ends a capture all the same.
+		// A fault ends a capture, too.
 		IS(cuStreamBeginCapture(t.a, global), 0);
 		simFault("cuStreamEndCapture@1=400");
 		IS(t.end(&g), CUDA_ERROR_INVALID_HANDLE);

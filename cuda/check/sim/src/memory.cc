@@ -1,5 +1,5 @@
-// Device memory: each allocation between pages that can't be touched, its end at the end of a page, NaN while
-// nothing is written, closed to the host unless device work runs, and its addresses never used again.
+// Device memory: each allocation lies between inaccessible pages and ends at the end of a page. It is NaN until it is
+// written, closed to the host unless device work runs, and its addresses are never used again.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ std::map<uintptr_t, Block> blocks;  // by address
 std::map<uintptr_t, size_t> freed;  // recently
 int opened;
 
-// key is that of the processor's for device memory: a thread opens and closes all of it at once. -1 where the processor has none: each
-// page is changed then, which takes most of the time of a test.
+// key is the processor's protection key for device memory: a thread opens and closes all of it at once. It is -1 if the
+// processor has none: then each page is changed, which takes most of the time of a test.
 int key() {
 	static int k = pkey_alloc(0, PKEY_DISABLE_ACCESS);
 	return k;
@@ -80,7 +80,7 @@ void *map(Kind kind, CUcontext c, size_t bytes) {
 	return b.base;
 }
 
-// clean says whether the bytes round a block are as they were.
+// clean reports whether the bytes round a block are unchanged.
 bool clean(const Block &b) {
 	auto fresh = [](const char *from, const char *to) {
 		return std::all_of(from, to, [](char c) { return c == (char)0xff; });
@@ -140,7 +140,7 @@ void releaseAll(CUcontext c, bool lost) {
 			forget(b);
 		else
 			release(b, nullptr);
-		if (!lost) simLive(kinds[b.kind], 1);  // nobody gave it back
+		if (!lost) simLive(kinds[b.kind], 1);  // never released
 	}
 }
 
@@ -207,7 +207,8 @@ CUresult copy(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	});
 }
 
-// toDevice, toHost: pageable host memory is read and written when the copy runs, as a driver may that has the hardware for it.
+// toDevice, toHost: pageable host memory is read and written when the copy runs, as a driver may do on suitable
+// hardware.
 CUresult toDevice(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	if (!inRange(c, dst, n)) return CUDA_ERROR_INVALID_VALUE;
 	if (pinned(src, n)) return copy(c, s, dst, src, n);
@@ -237,7 +238,7 @@ CUresult within(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	return copy(c, s, dst, src, n);
 }
 
-// any is a copy whose ends the addresses tell.
+// any is a copy whose direction follows from the addresses.
 CUresult any(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	bool to = inRange(c, dst, n), from = inRange(c, src, n);
 	if (to && from) return copy(c, s, dst, src, n);

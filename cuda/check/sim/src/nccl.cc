@@ -1,5 +1,5 @@
-// NCCL between processes of one machine: each pair of ranks has a box in shared memory, through which their data go in pieces. Ranks that do
-// something else than the others wait for ever, as with the real thing, until they are aborted.
+// NCCL between processes of one machine: each pair of ranks has a box in shared memory, through which their data go in
+// pieces. Ranks that do not issue the same operations wait for ever, as with the real library, until they are aborted.
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ constexpr long taken = 1 << 20;     // of the device's memory, by a communicator
 
 enum Kind { AllReduce, AllGather, Broadcast, Pair };
 
-// What ranks have to agree about.
+// The properties that ranks must agree about.
 struct What {
 	int kind, type, op, root;
 	size_t count;
@@ -66,7 +66,8 @@ struct State {
 
 	Box &box(int from, int to) { return shared->boxes[from * size + to]; }
 
-	// pass lets a moment pass, and looks after the others now and then. It is false once the communicator was aborted.
+	// pass lets a moment pass, and checks the other ranks now and then. It returns false once the communicator was
+	// aborted.
 	bool pass(int &times) {
 		if (aborted || over) return false;
 		if (++times < 200) {
@@ -79,7 +80,7 @@ struct State {
 		return true;
 	}
 
-	// gone says whether the process of another rank has ended.
+	// gone reports whether the process of another rank has ended.
 	bool gone() {
 		for (int fd : processes) {
 			pollfd p{fd, POLLIN, 0};
@@ -246,7 +247,7 @@ std::string run(State &s, const std::vector<Task> &tasks) {
 	return "";
 }
 
-// What a thread has in a group.
+// A thread's state in a group.
 struct Issue {
 	std::shared_ptr<State> state;
 	CUstream stream;
@@ -261,7 +262,7 @@ ncclResult_t refuse(ncclResult_t code, const std::string &why) {
 	return code;
 }
 
-// launch queues what a group has.
+// launch queues the operations of a group.
 ncclResult_t launch() {
 	std::vector<Issue> all = std::move(group);
 	group.clear();
@@ -310,7 +311,8 @@ ncclResult_t issue(const char *name, ncclComm_t c, CUstream stream, int type, si
 	return depth ? ncclSuccess : launch();
 }
 
-// progress runs what is queued, of contexts with communicators, now and then: other ranks wait for it, also while nobody here does.
+// progress runs queued work of contexts with communicators now and then: other ranks wait for it, even while nobody
+// here does.
 void progress() {
 	while (!over) {
 		usleep(10000);
@@ -403,7 +405,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
 	if (p == MAP_FAILED) return give(ncclSystemError, "shared memory " + name);
 	s->shared = (Shared *)p;
 	int none = 0;
-	while (!s->shared->size.compare_exchange_strong(none, size) && none != size) sleep(1);  // another number of ranks: for ever
+	// another number of ranks: for ever
+	while (!s->shared->size.compare_exchange_strong(none, size) && none != size) sleep(1);
 	Peer &me = s->shared->peers[rank];
 	me.pid = getpid();
 	me.device = device;
@@ -428,7 +431,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
 	return ncclSuccess;
 }
 
-// drop gives a communicator back. Work that is queued still knows its state.
+// drop gives a communicator back. Queued work still uses its state.
 static void drop(ncclComm_t c) {
 	simTake(c->context, -taken);
 	simHandle("communicators", &c->context, -1);

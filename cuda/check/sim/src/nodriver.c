@@ -1,5 +1,6 @@
-// A libcuda.so.1 for machines without a GPU, with which NVIDIA's own cuDNN makes its plans: engines whose kernels are compiled when a plan
-// is made look these functions up, and go on where there is no device. Nothing runs, and cudnnCreate does not get far.
+// A libcuda.so.1 for machines without a GPU, with which NVIDIA's own cuDNN makes its plans: engines whose kernels are
+// compiled when a plan is made look these functions up, and go on where there is no device. Nothing runs, and
+// cudnnCreate does not get far.
 #include <stdint.h>
 
 enum { NO_DEVICE = 100, NOT_SUPPORTED = 801 };
@@ -38,7 +39,7 @@ LACKS(cuTensorMapEncodeIm2col)
 LACKS(cuTensorMapEncodeTiled)
 
 int cuInit(unsigned flags) { return (void)flags, NO_DEVICE; }
-// With another code engines go on to load what they compiled.
+// With another code engines go on to load the kernels that they compiled.
 int cuDeviceGetCount(int *n) { return *n = 0, NO_DEVICE; }
 int cuDriverGetVersion(int *v) { return *v = 13000, 0; }
 int cuGetErrorName(int code, const char **s) { return (void)code, *s = "CUDA_ERROR_NO_DEVICE", 0; }

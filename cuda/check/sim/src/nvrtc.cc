@@ -1,4 +1,4 @@
-// NVRTC on the CPU: g++ compiles the source it is given. The result carries what it was made with.
+// NVRTC on the CPU: g++ compiles the source. The result carries the inputs that it was made from.
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -164,7 +164,7 @@ std::string image(nvrtcProgram p, const std::string &object) {
 	return std::string((const char *)&h, sizeof h) + object + source;
 }
 
-// kept is the file for what g++ makes of these words in the folder RNA_SIM_KEPT, or empty where there is none.
+// kept is the file for g++'s output for these words in the folder RNA_SIM_KEPT, or empty without such a folder.
 std::string kept(nvrtcProgram p, const std::string &text, const std::vector<std::string> &options) {
 	const char *folder = getenv("RNA_SIM_KEPT"), *chosen = getenv("RNA_SIM_CXX");
 	if (!folder || !*folder) return "";

@@ -1,10 +1,11 @@
-// Tests of the stand-in's floats of 16 bits, and of what cuBLAS and cuDNN refuse.
+// Tests of the stand-in's floats of 16 bits, and of the calls that cuBLAS and cuDNN refuse.
 #include "selftest.h"
 extern "C" {
 #include <cudnn.h>
 }
 
-// Every half is exact as a float, and floats between two of them become the nearest, or the even one; bfloat16 likewise.
+// Every half is exact as a float, and floats between two of them become the nearest, or the even one; bfloat16
+// likewise.
 static void halves() {
 	int bad = 0;
 	for (unsigned h = 0; h < 0x7c00; h++) {

@@ -1,9 +1,10 @@
-// Records of launches, for package ptx to run again what NVIDIA's compiler makes of the same source: of each kernel the first of each kind,
-// which is what it may branch by: pointers that are null, or aligned, whole numbers that are 0 or multiples, one block or more.
+// Records of launches, which package ptx runs again with the output of NVIDIA's compiler for the same source. Of each
+// kernel the first launch of each kind is recorded. A kind is a set of facts that the kernel may branch by: null or
+// aligned pointers, integers that are 0 or multiples, one block or more.
 //
-// A record is lines of text, an empty line, and the memory that its parameters, and pointers in that memory, lead to, by chunks: where it is
-// in the block, how long, and the bytes, before the launch and, where they changed, after it. Memory without a chunk is all ones: nobody
-// wrote it. HASH.cu is the source, its options in the first line.
+// A record is lines of text, an empty line, and the memory that its parameters, and pointers in that memory, lead to,
+// by chunks: where it is in the block, how long, and the bytes, before the launch and, where they changed, after it.
+// Memory without a chunk is all ones: nobody wrote it. HASH.cu is the source, its options in the first line.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

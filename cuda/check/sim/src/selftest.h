@@ -1,4 +1,4 @@
-// What the tests of the stand-in share.
+// Shared by the tests of the stand-in.
 #pragma once
 #include <math.h>
 #include <nvrtc.h>
@@ -36,7 +36,7 @@ extern int failures;
 		}                                                                                  \
 	} while (0)
 
-// apart runs what loses the GPU in a process of its own.
+// apart runs code that loses the GPU in a process of its own.
 template <class F> void apart(F f) {
 	fflush(stdout);
 	pid_t child = fork();

@@ -17,23 +17,25 @@ extern "C" {
 #include <cuda.h>
 }
 
-// What libcublas and libnvrtc call, and what the Go package sim calls.
+// Functions for libcublas and libnvrtc, and for the Go package sim.
 #define SIM_EXPORT extern "C"
 
 SIM_EXPORT int simEnter(const char *function);         // counts a call; the status that a fault gives it, or 0
 SIM_EXPORT int simDead();                              // the status that ended the process's use of GPUs, or 0
-SIM_EXPORT void simHangs(const char *function);         // ends the process where the real function may wait for ever: on a lost GPU
-SIM_EXPORT int simQueue(CUstream stream, std::function<std::string()> *work);  // takes what work holds
+// ends the process where the real function may wait for ever: on a lost GPU
+SIM_EXPORT void simHangs(const char *function);
+SIM_EXPORT int simQueue(CUstream stream, std::function<std::string()> *work);  // takes over the content of work
 SIM_EXPORT int simTake(CUcontext c, long bytes);  // device memory for a library, or back; 2 when there is none
 SIM_EXPORT int simWait(CUstream stream);
 SIM_EXPORT void simSpend(double seconds);  // that the work which runs takes, where RNA_SIM_CLOCK is set
 SIM_EXPORT void simLive(const char *kind, int change);  // counts objects that wait for their release
-SIM_EXPORT void simHandle(const char *kind, CUcontext *owner, int change);  // the same for what belongs to the current context
+// the same for objects of the current context
+SIM_EXPORT void simHandle(const char *kind, CUcontext *owner, int change);
 SIM_EXPORT int simFault(const char *plan);              // sets the plan; 1 when it does not parse
-SIM_EXPORT const char *simLeaks();                      // what was not released, "" when nothing is left
+SIM_EXPORT const char *simLeaks();                      // unreleased objects, "" if there are none
 SIM_EXPORT unsigned long long simCalls(const char *function);  // since the start; "" for all
-// What work that ran has read and written of the device's memory since the start, each byte once for each piece of work: copies, fills,
-// products, graphs of cuDNN's, and kernels that are compiled with SIM_CHECK.
+// The bytes of the device's memory that completed work has read and written since the start, each byte once for each
+// piece of work: copies, fills, products, graphs of cuDNN's, and kernels that are compiled with SIM_CHECK.
 SIM_EXPORT void simMove(size_t read, size_t written);
 SIM_EXPORT void simMoved(unsigned long long *read, unsigned long long *written);
 SIM_EXPORT int simChecks();  // whether kernels are compiled with SIM_CHECK
@@ -44,9 +46,9 @@ namespace sim {
 
 extern std::recursive_mutex lock;
 
-using Work = std::function<std::string()>;  // gives "" or what went wrong
+using Work = std::function<std::string()>;  // returns "" or the error
 
-// A Node of a graph is work behind that of other nodes.
+// A Node of a graph is work after that of other nodes.
 struct Node {
 	Work work;
 	std::vector<size_t> after;
@@ -77,15 +79,15 @@ CUresult fail(CUcontext c, CUresult code, const std::string &why);  // ends a co
 
 // Streams.
 CUresult queue(CUcontext c, CUstream s, Work work);
-CUresult drain(CUcontext c, CUstream s);   // runs what is queued
+CUresult drain(CUcontext c, CUstream s);   // runs the queued work
 CUresult drainAll(CUcontext c);
 CUstream resolve(CUcontext c, CUstream s);  // nullptr when there is no such stream
 
-// Captures. What refuses a call ends them.
+// Captures. A refused call ends them.
 CUresult record(CUstream s, Work work);        // instead of queueing it
 CUresult spoil(CUstream s, CUresult code);     // ends the capture that s is in, if any, and gives the code back
 CUresult implicit(CUcontext c, CUstream s);    // refuses the null stream beside a capture that it would wait for
-CUresult unsafe();                             // refuses what must not be called while a capture goes on
+CUresult unsafe();                             // refuses calls that must not be made during a capture
 CUresult enclosing(CUcontext c);               // refuses to wait for a context that captures
 CUresult waitCaptured(CUstream s, const std::shared_ptr<Record> &r);
 void dropStream(CUstream s);
@@ -94,7 +96,7 @@ void dropGraphs(CUcontext c, bool lost);
 // Memory.
 bool inRange(CUcontext c, const void *p, size_t bytes);  // of device memory, or of host memory that is pinned
 bool pinned(const void *p, size_t bytes);
-void releaseAll(CUcontext c, bool lost);  // what c still holds
+void releaseAll(CUcontext c, bool lost);  // objects that c still holds
 void dropModules(CUcontext c, bool lost);
 bool blockAt(const void *p, uintptr_t *from, uintptr_t *to);  // the allocation that holds an address
 void open(bool on);            // device memory can be touched in between, by this thread
@@ -167,7 +169,7 @@ struct CUgraphExec_st {
 // One that must not be made while a capture goes on.
 #define SAFE \
 	if (CUresult refused = sim::unsafe()) return refused
-// A release goes through whatever happened, and then says what did.
+// A release runs despite earlier errors, and then returns them.
 #define RELEASE(name)                                 \
 	std::lock_guard<std::recursive_mutex> held(sim::lock); \
 	CUresult late = (CUresult)simEnter(#name);        \

@@ -1,4 +1,4 @@
-// Streams are lazy: what is queued runs when somebody waits for it, so that a wait that was forgotten shows.
+// Streams are lazy: queued work runs when somebody waits for it, so that a forgotten wait shows.
 #include <time.h>
 
 #include "engine.h"
@@ -12,7 +12,7 @@ namespace {
 
 double spent;  // by the work so far, as it says
 
-// seconds is the time of an event: the clock's, or what the work before it takes by definition.
+// seconds is the time of an event: the clock's, or the nominal time of the work before it.
 double seconds() {
 	if (setting("RNA_SIM_CLOCK", 0)) return spent;
 	timespec t;

@@ -1,8 +1,8 @@
 package kern
 
-// CodeBlock is the number of columns whose codes lie together, in a line of the cache. Column j of a block is word j/8,
-// from the lowest, of lane j%8 of 64 bits, so that the same word of all lanes is columns in a row. Codes have an
-// offset: they are not negative.
+// CodeBlock is the number of columns whose codes lie together, in one cache line. Column j of a block is word j/8, from
+// the lowest, of lane j%8 of 64 bits, so that the same word of all lanes is columns in a row. Codes have an offset:
+// they are not negative.
 const (
 	CodeBlock  = 32
 	codeWords  = 4

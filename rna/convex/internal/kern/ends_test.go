@@ -7,7 +7,7 @@ import (
 	"onlinerna/internal/guard"
 )
 
-// TestEnds has operands that end where nothing can be read.
+// TestEnds uses operands that end at unreadable memory.
 func TestEnds(t *testing.T) {
 	each(t, func(t *testing.T, s *Set) {
 		rng := rand.New(rand.NewPCG(11, 12))

@@ -41,10 +41,9 @@ type Set struct {
 	SparseAddRows func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)
 
 	// StripDots and StripAddRows are the like for rows of which a strip of columns is taken: row i has the next
-	// 4·counts[i] of values and of columns, which are four times the numbers of columns in the strip. out[4*i+k], to
-	// which products are added, and a[4*i+k] belong to row i and vector k. StripSums and StripAdds have values of 1. A
-	// row is filled up to fours with values of zero, or with a column whose elements w has as zeros and dst to be
-	// thrown away.
+	// 4·counts[i] of values and of columns, which are four times the numbers of columns in the strip. out[4*i+k], to which
+	// products are added, and a[4*i+k] belong to row i and vector k. StripSums and StripAdds have values of 1. Rows are
+	// padded to multiples of four with zero values, or with a column whose elements are zero in w and ignored in dst.
 	StripDots    func(out, values *float64, columns *uint16, counts *uint32, w *float64, rows int)
 	StripAddRows func(dst, values *float64, columns *uint16, counts *uint32, a *float64, rows int)
 	StripSums    func(out *float64, columns *uint16, counts *uint32, w *float64, rows int)
