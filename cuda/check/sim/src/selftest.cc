@@ -30,7 +30,7 @@ extern "C" __global__ void unset(float *out) { __shared__ float s[8]; DYNAMIC_SH
 extern "C" __global__ void past(float *d) { DYNAMIC_SHARED(float, s); s[4096] = 1; d[0] = s[0]; }
 extern "C" __global__ void diverge(int k) { if (threadIdx.x < k) __syncthreads(); else __syncthreads(); }
 extern "C" __global__ void stop(float *x) { if (x[0] == 1) __trap(); }
-// The last block adds the sums that all blocks have written. Without a fence, or without a barrier before thread 0 counts, it may read too early.
+// The last block adds what each has written. Without a fence, or without a barrier before thread 0 counts, it may read too early.
 extern "C" __global__ void last(float *x, unsigned *count, int fence, int wait) {
 	__shared__ unsigned ticket;
 	x[blockIdx.x * blockDim.x + threadIdx.x] = 1;
