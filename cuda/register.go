@@ -84,7 +84,8 @@ func Ordinal(unit string) (int, error) {
 	}
 	n, err := strconv.Atoi(unit)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("device cuda:%s: %q is no number of a GPU: want one from 0, as in cuda:0; 'rna devices' lists them", unit, unit)
+		return 0, fmt.Errorf("device cuda:%s: %q is no number of a GPU: want one from 0, as in cuda:0; "+
+			"'rna devices' lists them", unit, unit)
 	}
 	return n, nil
 }

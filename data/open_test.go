@@ -234,7 +234,8 @@ func TestProfiles(t *testing.T) {
 // Notes are those of the format and list the classes without images, also for a part of a set.
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"train/cat/1.jpg", "train/cat/2.ppm", "train/cat/3.jpg", "train/dog/1.jpg", "val/0/1.jpg"} {
+	for _, name := range []string{"train/cat/1.jpg", "train/cat/2.ppm", "train/cat/3.jpg", "train/dog/1.jpg",
+		"val/0/1.jpg"} {
 		datatest.Write(t, dir, name, nil)
 	}
 	train, val, err := Open(dir, Options{})

@@ -14,10 +14,11 @@ type Activation func(b *Builder, name string, x *G.Node) *G.Node
 
 // The functions of activations. Their derivatives follow from them: see expr.Expr.Gradient.
 var (
-	x0, x1      = expr.Arg(0), expr.Arg(1)
-	silu        = x0.Mul(x0.Sigmoid())
-	gelu        = x0.Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5)
-	geluTanh    = x0.Mul(x0.Add(x0.Square().Mul(x0).Scale(.044715)).Scale(math.Sqrt2 / math.SqrtPi).Tanh().Shift(1)).Scale(.5)
+	x0, x1   = expr.Arg(0), expr.Arg(1)
+	silu     = x0.Mul(x0.Sigmoid())
+	gelu     = x0.Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5)
+	geluTanh = x0.Mul(x0.Add(x0.Square().Mul(x0).Scale(.044715)).Scale(math.Sqrt2 / math.SqrtPi).
+			Tanh().Shift(1)).Scale(.5)
 	hardswish   = x0.Mul(x0.Shift(3).Clamp(0, 6)).Scale(1. / 6)
 	hardSigmoid = x0.Shift(3).Clamp(0, 6).Scale(1. / 6)
 )

@@ -74,12 +74,13 @@ func (b *Builder) RMSNorm(name string, x *G.Node, eps float64) *G.Node {
 	if !ok || !b.claim(name) {
 		return nil
 	}
-	scale := b.param(Param{Name: name + ".weight", Shape: op.Shape{s[len(s)-1]}, Init: Init{Constant, 1}, BiasOrNorm: true})
+	scale := b.param(Param{Name: name + ".weight", Shape: op.Shape{s[len(s)-1]}, Init: Init{Constant, 1},
+		BiasOrNorm: true})
 	return b.apply(name, op.RMSNorm{Eps: eps}, x, scale)
 }
 
-// GroupNorm adds a normalisation of groups of channels of x [N,C,…], with parameters name.weight and name.bias [C], which
-// start as 1 and 0.
+// GroupNorm adds a normalisation of groups of channels of x [N,C,…], with parameters name.weight and name.bias [C],
+// which start as 1 and 0.
 func (b *Builder) GroupNorm(name string, x *G.Node, groups int, eps float64) *G.Node {
 	s, ok := b.operand(name, x)
 	if ok && len(s) < 2 {

@@ -135,8 +135,8 @@ type Entry struct {
 // StateDict lists the tensors of stored weights, with torchvision's names, shapes and order.
 func (m *Model) StateDict() []Entry { return slices.Clone(m.entries) }
 
-// FLOPs counts the floating-point operations of the graph's products: those of a forward pass of the batch, and in Train
-// of the backward pass, too. See op.FLOPs.
+// FLOPs counts the floating-point operations of the graph's products: those of a forward pass of the batch, and in
+// Train of the backward pass, too. See op.FLOPs.
 func (m *Model) FLOPs() (int64, error) {
 	sum := int64(0)
 	for _, n := range m.Graph.AllNodes() {

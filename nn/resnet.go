@@ -92,8 +92,8 @@ func basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop floa
 	return b.ReLU(name+".relu2", b.Add(name+".add", y, x))
 }
 
-// bottleneck reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and expands to four
-// times the width. Its residual branch is dropped with probability drop in Train.
+// bottleneck reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and expands to
+// four times the width. Its residual branch is dropped with probability drop in Train.
 func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
 	groups := cmp.Or(o.Groups, 1)
 	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups

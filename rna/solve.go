@@ -74,8 +74,8 @@ const (
 	mostRetreats = 30    // towards the last good point, where g fails
 )
 
-// Solve finds a fixed point x = g(x) by safeguarded extrapolation. On entry x is the start, on return the point with the
-// smallest residual ‖g(x) − x‖₂ of all that were evaluated. g writes g(x) to dst; it must not keep either slice.
+// Solve finds a fixed point x = g(x) by safeguarded extrapolation. On entry x is the start, on return the point with
+// the smallest residual ‖g(x) − x‖₂ of all that were evaluated. g writes g(x) to dst; it must not keep either slice.
 //
 // Solve takes plain steps and extrapolated ones. An extrapolated point has to pay for its evaluation: a plain step
 // earns a tenth of an evaluation, an extrapolated point costs one, and a fall of the residual earns as many evaluations
@@ -85,9 +85,9 @@ const (
 // refusal, and residuals are forgotten when plain steps raise them, as near a saddle.
 //
 // Where g fails (an error, NaN or ±Inf) at an extrapolated point, the point is refused. Where it fails at a plain point
-// Solve halves the step from the last good point; if that does not help either, it returns g's error, with x
-// the best point. When ctx is done Solve returns its error in the same way. Too few evaluations are no error: Converged
-// is false.
+// Solve halves the step from the last good point; if that does not help either, it returns g's error, with x the best
+// point. When ctx is done Solve returns its error in the same way. Too few evaluations are no error: Converged is
+// false.
 func Solve(ctx context.Context, g func(dst, x []float64) error, x []float64, o SolveOptions) (*Solution, error) {
 	if g == nil || len(x) == 0 {
 		return nil, errors.New("rna: solve without a map or without elements")
@@ -113,12 +113,14 @@ func Solve(ctx context.Context, g func(dst, x []float64) error, x []float64, o S
 // SolveIn is [Solve] for vectors that live in a space: a network's weights, a GPU's memory. g writes g(x) to dst; both
 // vectors are the caller's, distinct and of the space's length. Projection and Accept must be nil: a g that
 // fails outside its domain does the same for the price of an evaluation.
-func SolveIn(ctx context.Context, space Space, g func(dst, x Point) error, dst, x Point, o SolveOptions) (*Solution, error) {
+func SolveIn(ctx context.Context, space Space, g func(dst, x Point) error, dst, x Point,
+	o SolveOptions) (*Solution, error) {
 	switch {
 	case space == nil || g == nil || dst == nil || x == nil:
 		return nil, errors.New("rna: solve without a space, a map or its vectors")
 	case dst.Len() != space.Dim() || x.Len() != space.Dim():
-		return nil, fmt.Errorf("rna: solve with vectors of %d and %d elements in a space of %d", dst.Len(), x.Len(), space.Dim())
+		return nil, fmt.Errorf("rna: solve with vectors of %d and %d elements in a space of %d", dst.Len(), x.Len(),
+			space.Dim())
 	case o.Projection != nil || o.Accept != nil:
 		return nil, errors.New("rna: solve in a space with Projection or Accept, which take slices")
 	}
@@ -173,7 +175,8 @@ func (s *solver) run(ctx context.Context) (*Solution, error) {
 			return s.end(err)
 		}
 		if s.opt.Progress != nil {
-			s.opt.Progress(SolveProgress{Evaluations: s.sol.Evaluations, Residual: r, Best: s.sol.Residual, Accelerated: s.trial})
+			s.opt.Progress(SolveProgress{Evaluations: s.sol.Evaluations, Residual: r, Best: s.sol.Residual,
+				Accelerated: s.trial})
 		}
 		if converged {
 			s.sol.Converged = true
@@ -248,7 +251,8 @@ func (s *solver) observe() (r float64, converged bool, err error) {
 	s.sol.Evaluations++
 	if s.lastError = s.evaluate(); s.lastError == nil {
 		s.lastError = s.window.PushPair(s.y, s.x)
-		if bad := (*NonFiniteError)(nil); s.lastError != nil && !errors.As(s.lastError, &bad) && !errors.Is(s.lastError, ErrOverflow) {
+		if bad := (*NonFiniteError)(nil); s.lastError != nil && !errors.As(s.lastError, &bad) &&
+			!errors.Is(s.lastError, ErrOverflow) {
 			return math.NaN(), false, s.lastError
 		}
 	}

@@ -33,8 +33,8 @@ func solveProblem(t *testing.T, p fixedpoint.Problem, tolerance float64, most in
 	return s
 }
 
-// TestSolveProblems judges Solve on problems that it was not tuned on: never more than 1.1 times the evaluations of plain iteration,
-// and at least five times fewer on half of them.
+// TestSolveProblems judges Solve on problems that it was not tuned on: never more than 1.1 times the evaluations of
+// plain iteration, and at least five times fewer on half of them.
 func TestSolveProblems(t *testing.T) {
 	var gains []float64
 	for _, k := range fixedpoint.Kinds() {
@@ -51,9 +51,11 @@ func TestSolveProblems(t *testing.T) {
 				s := solveProblem(t, p, tolerance, 2*plain)
 				gains = append(gains, float64(plain)/float64(s.Evaluations))
 				if !s.Converged || float64(s.Evaluations) > 1.1*float64(plain) {
-					t.Errorf("seed %d: %d evaluations, converged %v; plain iteration takes %d", seed, s.Evaluations, s.Converged, plain)
+					t.Errorf("seed %d: %d evaluations, converged %v; plain iteration takes %d", seed, s.Evaluations, s.Converged,
+						plain)
 				}
-				t.Logf("seed %d, tolerance %.0e: %d evaluations, %d refused; plain %d", seed, tolerance, s.Evaluations, s.Refused, plain)
+				t.Logf("seed %d, tolerance %.0e: %d evaluations, %d refused; plain %d", seed, tolerance, s.Evaluations, s.Refused,
+					plain)
 			}
 		})
 	}
@@ -75,7 +77,8 @@ func halving(dst, x []float64) error {
 func TestSolveCounts(t *testing.T) {
 	x := []float64{0, 10}
 	var seen []SolveProgress
-	s, err := Solve(context.Background(), halving, x, SolveOptions{Progress: func(p SolveProgress) { seen = append(seen, p) }})
+	s, err := Solve(context.Background(), halving, x,
+		SolveOptions{Progress: func(p SolveProgress) { seen = append(seen, p) }})
 	if err != nil || !s.Converged || math.Abs(x[0]-2) > 1e-9 || math.Abs(x[1]-2) > 1e-9 {
 		t.Fatalf("%v, %+v, %v", x, s, err)
 	}
@@ -83,7 +86,8 @@ func TestSolveCounts(t *testing.T) {
 	if s.Evaluations != 3 || s.Accelerated != 0 || s.Refused != 0 {
 		t.Errorf("%+v", s)
 	}
-	if len(seen) != 3 || seen[0].Residual != math.Hypot(1, 4) || seen[0].Accelerated || seen[1].Accelerated || !seen[2].Accelerated || seen[2].Best != s.Residual {
+	if len(seen) != 3 || seen[0].Residual != math.Hypot(1, 4) || seen[0].Accelerated || seen[1].Accelerated ||
+		!seen[2].Accelerated || seen[2].Best != s.Residual {
 		t.Errorf("progress %+v", seen)
 	}
 }
@@ -96,7 +100,8 @@ func TestSolveStart(t *testing.T) {
 		t.Errorf("%v, %+v, %v", x, s, err)
 	}
 	x = []float64{1e300}
-	if s, err = Solve(context.Background(), halving, x, SolveOptions{MaxEvaluations: 2}); err != nil || s.Converged || s.Evaluations != 2 {
+	if s, err = Solve(context.Background(), halving, x, SolveOptions{MaxEvaluations: 2}); err != nil || s.Converged ||
+		s.Evaluations != 2 {
 		t.Errorf("%v, %+v, %v", x, s, err)
 	}
 }
@@ -147,12 +152,14 @@ func TestSolveFailures(t *testing.T) {
 			}
 			return nil
 		}, x, SolveOptions{})
-		if err == nil || name == "error" && !errors.Is(err, bad) || s.Converged || !(s.Residual < math.Inf(1)) || math.IsNaN(x[0]) {
+		if err == nil || name == "error" && !errors.Is(err, bad) || s.Converged || !(s.Residual < math.Inf(1)) ||
+			math.IsNaN(x[0]) {
 			t.Errorf("%s: %v, %+v, %v", name, x, s, err)
 		}
 	}
 	x := []float64{1}
-	if s, err := Solve(context.Background(), func(_, _ []float64) error { return bad }, x, SolveOptions{}); !errors.Is(err, bad) || s.Evaluations != 1 || x[0] != 1 {
+	if s, err := Solve(context.Background(), func(_, _ []float64) error { return bad }, x,
+		SolveOptions{}); !errors.Is(err, bad) || s.Evaluations != 1 || x[0] != 1 {
 		t.Errorf("g fails at the start: %v, %+v, %v", x, s, err)
 	}
 }
@@ -185,7 +192,8 @@ func TestSolveDomain(t *testing.T) {
 	}
 	for _, project := range []func(x []float64){nil, func(x []float64) { projected++; x[0] = max(x[0], 1e-3) }} {
 		x := []float64{5, 50}
-		s, err := Solve(context.Background(), g, x, SolveOptions{Projection: project, Accept: func(x []float64) bool { asked++; return x[0] > 0 }})
+		s, err := Solve(context.Background(), g, x, SolveOptions{Projection: project,
+			Accept: func(x []float64) bool { asked++; return x[0] > 0 }})
 		if err != nil || !s.Converged || math.Abs(x[0]-0.01) > 1e-6 {
 			t.Errorf("%v, %+v, %v", x, s, err)
 		}
@@ -196,7 +204,8 @@ func TestSolveDomain(t *testing.T) {
 	// A domain that refuses every extrapolation leaves plain iteration.
 	x := []float64{0, 10}
 	s, err := Solve(context.Background(), halving, x, SolveOptions{Accept: func([]float64) bool { return false }})
-	if n, _ := (fixedpoint.Problem{Start: []float64{0, 10}, G: halving}).Plain(1e-10, 100); err != nil || s.Evaluations != n || s.Refused != 0 {
+	if n, _ := (fixedpoint.Problem{Start: []float64{0, 10}, G: halving}).Plain(1e-10, 100); err != nil ||
+		s.Evaluations != n || s.Refused != 0 {
 		t.Errorf("%d evaluations, plain iteration takes %d; %v", s.Evaluations, n, err)
 	}
 }
@@ -277,7 +286,8 @@ func TestSolveIn(t *testing.T) {
 			t.Error("no error for options that take slices")
 		}
 	}
-	if _, err := SolveIn(context.Background(), space, func(to, at Point) error { return nil }, b, a, SolveOptions{}); err == nil {
+	if _, err := SolveIn(context.Background(), space, func(to, at Point) error { return nil }, b, a,
+		SolveOptions{}); err == nil {
 		t.Error("no error for vectors of another length")
 	}
 }

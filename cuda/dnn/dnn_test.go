@@ -207,7 +207,8 @@ func TestFaultOfEachCallOfDNN(t *testing.T) {
 			check(t, convolve(t))
 			check(t, sim.Fault(""))
 		}
-		check(t, sim.Fault("cudnnGetConvolutionForwardAlgorithm_v7@0="+code+";cudnnGetConvolutionForwardWorkspaceSize@0="+code))
+		check(t, sim.Fault("cudnnGetConvolutionForwardAlgorithm_v7@0="+code+
+			";cudnnGetConvolutionForwardWorkspaceSize@0="+code))
 		if err := convolve(t); !errors.Is(err, ErrNoAlgorithm) ||
 			!strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
 			t.Errorf("cuDNN %s: %v; want that there is no algorithm, and why", version, err)

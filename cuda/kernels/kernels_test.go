@@ -26,7 +26,8 @@ func mappings() map[string]kernels.Mapping {
 	x, y := expr.Arg(0), expr.Arg(1)
 	whole, large := kernels.Operand{Whole: true, Narrow: true}, kernels.Operand{Whole: true}
 	gelu := x.Scale(.5).Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1))
-	all := x.Exp().Add(x.Square().Shift(1).Log().Sqrt()).Sub(x.Tanh().Neg().Div(y.Sigmoid())).Min(y).Max(expr.Const(math.Inf(-1)))
+	all := x.Exp().Add(x.Square().Shift(1).Log().Sqrt()).Sub(x.Tanh().Neg().Div(y.Sigmoid())).
+		Min(y).Max(expr.Const(math.Inf(-1)))
 	all = expr.If(x.Less(y), all, expr.If(x.LessEqual(y.Scale(2)), y, expr.If(x.Equal(expr.Const(1e300)), x, y)))
 	drop := expr.If(expr.Chance(expr.Random(1<<63+5, 1, false), .25), expr.Const(0), x.Mul(expr.Random(3, 1, true)))
 	return map[string]kernels.Mapping{

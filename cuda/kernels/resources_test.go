@@ -22,8 +22,8 @@ type resources struct {
 // tuned are the architectures for which NVRTC 13 spills no register and half of a multiprocessor's threads run.
 var tuned = []int{80, 89, 90, 100}
 
-// check reads an image and checks each kernel's bounds: strict ones, or those for old compilers and cards that the kernels are
-// not tuned for.
+// check reads an image and checks each kernel's bounds: strict ones, or those for old compilers and cards that the
+// kernels are not tuned for.
 func (r *resources) check(t *testing.T, source string, arch int, image []byte, strict bool) {
 	all, err := cubin.Read(image)
 	if err != nil {

@@ -43,7 +43,8 @@ func TestSymbols(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^#define (\w+) (\w+)$`).FindAllStringSubmatch(headers, -1) {
 		renamed[m[1]] = m[2]
 	}
-	for _, m := range regexp.MustCompile(`(?m)^(?:const )?\w+ \*?((?:cu|nvrtc|nccl|nvml)\w+)\(`).FindAllStringSubmatch(headers, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:const )?\w+ \*?((?:cu|nvrtc|nccl|nvml)\w+)\(`).
+		FindAllStringSubmatch(headers, -1) {
 		functions[m[1]] = true
 	}
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "gorgonia.org/cu").Output()
@@ -59,7 +60,8 @@ func TestSymbols(t *testing.T) {
 	used := map[string]bool{"cuInit": false} // defined by resolve.c itself
 	quoted := regexp.MustCompile(`"[^"\n]*"`)
 	for _, s := range sources {
-		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc|nccl|nvml)\w+`).FindAllString(quoted.ReplaceAllString(s, ""), -1) {
+		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc|nccl|nvml)\w+`).
+			FindAllString(quoted.ReplaceAllString(s, ""), -1) {
 			if to, ok := renamed[name]; ok {
 				name = to
 			}

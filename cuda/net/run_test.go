@@ -138,7 +138,8 @@ func TestFaultOfRun(t *testing.T) {
 				c.Out = out
 				dev, err := openNet(Options{})()
 				check(t, err)
-				r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{atStep{14, func() { check(t, sim.Fault(plan)) }}}})
+				r, err := train.New(c, train.Deps{Device: dev,
+					Hooks: []hook.Hook{atStep{14, func() { check(t, sim.Fault(plan)) }}}})
 				check(t, err)
 				var failed *train.FailedError
 				if err := r.Train(t.Context()); !errors.As(err, &failed) || !errors.Is(err, driver.ErrLost) ||

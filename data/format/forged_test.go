@@ -185,7 +185,8 @@ func attacks() map[string]forged {
 	zero := forgedPage{kind: pageDictionary, values: 1, unpacked: 8, body: make([]byte, 8)}
 	levels := plainImage
 	levels.optional = true
-	levels.pages = []forgedPage{{kind: pageDataV2, values: 1, unpacked: 9, def: 1 << 62, rep: 1 << 62, body: word("image")}}
+	levels.pages = []forgedPage{{kind: pageDataV2, values: 1, unpacked: 9, def: 1 << 62, rep: 1 << 62,
+		body: word("image")}}
 	return map[string]forged{
 		"levels":     {label: numbers(1), image: levels},
 		"byte array": {label: numbers(1), image: zstd(1, bomb)},

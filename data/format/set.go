@@ -4,24 +4,24 @@
 //
 // # Formats
 //
-//   - ImageNet's official archives, read in place: ILSVRC2012_img_train.tar beside
-//     ILSVRC2012_img_val.tar and ILSVRC2012_devkit_t12.tar.gz.
+//   - ImageNet's official archives, read in place: ILSVRC2012_img_train.tar beside ILSVRC2012_img_val.tar and
+//     ILSVRC2012_devkit_t12.tar.gz.
 //   - Kaggle's ILSVRC/Data/CLS-LOC with LOC_val_solution.csv.
-//   - Hugging Face's parquet: data/train-*.parquet beside data/validation-*.parquet, a struct
-//     image of bytes (or a column of bytes) and an integer label. Images in pages without compression and dictionary are read in place.
-//   - TFRecord: train-00000-of-01024 and so on, tf.train.Example with image/encoded and
-//     image/class/label, which counts from 1 unless one is 0.
-//   - WebDataset: train-*.tar beside val-*.tar or test-*.tar, in which
-//     an image <key>.jpg (or another format) and <key>.cls make a sample; a <key>.json with "label"
-//     may stand in for the .cls. timm's names are known too. A classes.txt
-//     beside the shards gives the names of the classes, one a line.
+//   - Hugging Face's parquet: data/train-*.parquet beside data/validation-*.parquet, a struct image of bytes (or a
+//     column of bytes) and an integer label. Images in pages without compression and dictionary are read in place.
+//   - TFRecord: train-00000-of-01024 and so on, tf.train.Example with image/encoded and image/class/label, which
+//     counts from 1 unless one is 0.
+//   - WebDataset: train-*.tar beside val-*.tar or test-*.tar, in which an image <key>.jpg (or another format) and
+//     <key>.cls make a sample; a <key>.json with "label" may replace the .cls. timm's names are known too. A
+//     classes.txt beside the shards gives the names of the classes, one a line.
 //   - The output of package pack: such shards with an index beside each, or pixels (package
 //     rawfile), train-*.rnaraw beside val-*.rnaraw.
 //   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
 //     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
 //     devkit, beside it or above.
 //   - CIFAR-10 and CIFAR-100, in the binary and the Python form, read in place; no pickle in it runs.
-//   - IDX: the four files of MNIST and Fashion-MNIST, gzip or not. If only t10k is present, its first four fifths are for training and the rest for validation. A classes.txt names the classes.
+//   - IDX: the four files of MNIST and Fashion-MNIST, gzip or not. If only t10k is present, its first four fifths
+//     are for training and the rest for validation. A classes.txt names the classes.
 //   - A folder in which torchvision keeps one of the last two.
 //   - "glyphs" or the empty path: ten stroke shapes, generated; see [Glyphs].
 //

@@ -18,7 +18,8 @@ func digest(b []byte) string {
 	return fmt.Sprintf("%x", sum[:16])
 }
 
-// Boxes that are resized, also of JPEGs that are decoded at a part of their size, have PIL's pixels: see testdata/boxes.py.
+// Boxes that are resized, also of JPEGs that are decoded at a part of their size, have PIL's pixels: see
+// testdata/boxes.py.
 func TestBoxes(t *testing.T) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
@@ -36,7 +37,8 @@ func TestBoxes(t *testing.T) {
 				var name, draft, resized string
 				var by, w, h, tw, th int
 				var box image.Rectangle
-				if _, err := fmt.Sscan(lines.Text(), &name, &by, &w, &h, &draft, &box.Min.X, &box.Min.Y, &box.Max.X, &box.Max.Y, &tw, &th, &resized); err != nil {
+				if _, err := fmt.Sscan(lines.Text(), &name, &by, &w, &h, &draft, &box.Min.X, &box.Min.Y, &box.Max.X, &box.Max.Y,
+					&tw, &th, &resized); err != nil {
 					t.Fatal(err)
 				}
 				b, err := os.ReadFile(filepath.Join("testdata", name))

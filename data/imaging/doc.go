@@ -3,8 +3,8 @@
 // Decode and Decoder equal PIL's Image.open(f).convert("RGB") or convert("L") with libjpeg-turbo, sample for sample:
 //
 //   - The content determines the format, not the name.
-//   - JPEG: libjpeg's accurate integer inverse DCT, its "fancy" chroma upsampling (triangle filters for 4:2:2, 4:4:0 and
-//     4:2:0, repetition for other ratios and for planes of one or two columns) and its fixed-point YCbCr conversion.
+//   - JPEG: libjpeg's accurate integer inverse DCT, its "fancy" chroma upsampling (triangle filters for 4:2:2, 4:4:0
+//     and 4:2:0, repetition for other ratios and for planes of one or two columns) and its fixed-point YCbCr conversion.
 //     Grayscale, YCbCr, RGB, CMYK and YCCK; the last two are taken as inverted, as Adobe writes them and PIL assumes.
 //     Sequential and progressive. EXIF orientation is ignored, as by torchvision's default loader.
 //   - PNG: every colour type and depth, interlaced or not. Alpha and transparent colours are dropped. 16-bit RGB keeps
@@ -13,8 +13,7 @@
 //     libwebp does.
 //
 // This package refuses some files that libjpeg decodes: arithmetic coding, fractional sampling ratios, and damaged
-// data, for which libjpeg only warns. A file that is cut short is an error, and so is an image of more than
-// MaxPixels.
+// data, for which libjpeg only warns. A file that is cut short is an error, and so is an image of more than MaxPixels.
 //
 // Resizer is PIL's bilinear resize with a support that grows with the reduction, which torchvision calls antialias: the
 // same coefficients in the same fixed point, across first and down second, rounded to 8 bits between. PIL did so in all

@@ -16,8 +16,8 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// Files over all ways to code, and the SHA-256 of PIL's pixels: see testdata/many.py. ONLINERNA_JPEGS names the folder with all
-// 500; a part of them is in testdata/many.
+// Files over all ways to code, and the SHA-256 of PIL's pixels: see testdata/many.py. ONLINERNA_JPEGS names the folder
+// with all 500; a part of them is in testdata/many.
 func TestManyFiles(t *testing.T) {
 	dir, all := os.Getenv("ONLINERNA_JPEGS"), true
 	if dir == "" {
@@ -82,7 +82,8 @@ func TestManyFiles(t *testing.T) {
 					t.Fatalf("%s: box %v: %v", name, box, err)
 				}
 				if !bytes.Equal(fused.Pix, apart.Pix) {
-					t.Errorf("%v: %s: box %v opened and resized to %dx%d (%v) has other pixels", l, name, box, w, h, resizer.Interpolation)
+					t.Errorf("%v: %s: box %v opened and resized to %dx%d (%v) has other pixels", l, name, box, w, h,
+						resizer.Interpolation)
 				}
 			}
 		}

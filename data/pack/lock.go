@@ -11,8 +11,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lock keeps other processes from packing into the folder work. The file stays beside the folder until the set is whole;
-// the system releases the lock of a process that dies.
+// lock keeps other processes from packing into the folder work. The file stays beside the folder until the set is
+// whole; the system releases the lock of a process that dies.
 func lock(work string) (unlock func(whole bool) error, err error) {
 	if err := os.MkdirAll(filepath.Dir(work), 0o755); err != nil {
 		return nil, err

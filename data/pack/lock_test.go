@@ -32,7 +32,8 @@ func TestLock(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "*.lock")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if _, err := Run(context.Background(), train, val, out, options); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := Run(context.Background(), train, val, out, options); err == nil ||
+		!strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a third packing: %v", err)
 	}
 }

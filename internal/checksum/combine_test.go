@@ -22,7 +22,8 @@ func TestSum(t *testing.T) {
 		}
 		for i := range cuts {
 			for j := range i {
-				if got, ok := s.Of(int64(cuts[j]), int64(cuts[i])); !ok || got != crc32.Checksum(b[cuts[j]:cuts[i]], crc32.MakeTable(p)) {
+				if got, ok := s.Of(int64(cuts[j]), int64(cuts[i])); !ok ||
+					got != crc32.Checksum(b[cuts[j]:cuts[i]], crc32.MakeTable(p)) {
 					t.Errorf("bytes %d to %d: %08x, %v", cuts[j], cuts[i], got, ok)
 				}
 			}

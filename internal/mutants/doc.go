@@ -3,8 +3,8 @@
 //	go run ./internal/mutants [-share 1] [-v] [package ...]
 //
 // It rewrites the sources so that one build of the tests holds every fault; an environment variable turns one on, and
-// so none costs a build. A first run of each test, with -short, notes which tests reach which fault; only these run with it on, the fastest
-// first, until one fails. The kinds are:
+// so none costs a build. A first run of each test, with -short, notes which tests reach which fault; only these run
+// with it on, the fastest first, until one fails. The kinds are:
 //
 //	kind | from | to
 //	operator | a + b, a * b, a += b, a *= b | a − b, a / b, and the inverse
@@ -15,8 +15,8 @@
 //	function | min, math.Sqrt(x), math.Abs(x), math.Log(x), math.Exp(x) | max, x, and the inverse
 //	omission | an assignment, a call, break or continue | nothing
 //
-// -share plants a fixed sample, about 80 faults of a group at the least, by a hash of each fault, so that edits of other
-// lines leave the sample as it is.
+// -share plants a fixed sample, about 80 faults of a group at the least, by a hash of each fault, so that edits of
+// other lines leave the sample as it is.
 //
 // survivors.txt lists the faults that no test finds, each with the reason: "same", if the fault changes no result,
 // because it moves only speed, memory or an error's text, or because both codes agree; or "open". The command fails if

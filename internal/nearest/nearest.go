@@ -9,7 +9,8 @@ func To(word string, candidates []string) string {
 	best, edits, begins := "", len(word)/2+1, false
 	for _, c := range candidates {
 		prefix := strings.HasPrefix(strings.ToLower(c), strings.ToLower(word))
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < edits || d == edits && best != "" && prefix && !begins {
+		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < edits ||
+			d == edits && best != "" && prefix && !begins {
 			best, edits, begins = c, d, prefix
 		}
 	}
@@ -23,7 +24,8 @@ func To(word string, candidates []string) string {
 	return best
 }
 
-// distance is the least number of edits that turn a into b: a byte inserted, deleted or replaced, or two neighbours swapped.
+// distance is the least number of edits that turn a into b: a byte inserted, deleted or replaced, or two neighbours
+// swapped.
 func distance(a, b string) int {
 	var before, last []int
 	row := make([]int, len(b)+1)

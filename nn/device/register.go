@@ -63,8 +63,8 @@ var (
 	drivers = map[string]Driver{}
 )
 
-// Register makes a kind of device known by name. Packages of devices call it when they are initialised; it panics if the
-// name is taken.
+// Register makes a kind of device known by name. Packages of devices call it when they are initialised; it panics if
+// the name is taken.
 func Register(kind string, d Driver) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -17,7 +17,8 @@ func TestRegister(t *testing.T) {
 	found := ""
 	Register("slow", Driver{Precisions: []string{"float32", "bfloat16"}, Preference: 1, Open: open,
 		Auto: func(io.Writer) (string, bool) { return "", true }})
-	Register("fast", Driver{Precisions: []string{"bfloat16"}, Default: func(unit string) string { return "bfloat16" + unit }, Preference: 2, Units: true, Open: open,
+	Register("fast", Driver{Precisions: []string{"bfloat16"},
+		Default: func(unit string) string { return "bfloat16" + unit }, Preference: 2, Units: true, Open: open,
 		Auto: func(log io.Writer) (string, bool) { io.WriteString(log, "looked"); return found, found != "" }})
 	Register("odd", Driver{Precisions: []string{"float64"}, Open: open})
 	if !slices.Equal(Kinds(), []string{"fast", "odd", "slow"}) || !slices.Equal(Preferred(), []string{"fast", "slow"}) {

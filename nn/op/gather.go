@@ -49,8 +49,8 @@ func pick[T element](o Gather, out Tensor, in []Tensor) {
 	picked(in[0].Shape, o.Axis, index, func(from, to, n int) { copy(y[to:to+n], x[from:]) })
 }
 
-// picked calls f for each run of n elements that indices pick along an axis of a tensor of shape x: where it lies there,
-// and where in the result.
+// picked calls f for each run of n elements that indices pick along an axis of a tensor of shape x: where it lies
+// there, and where in the result.
 func picked(x Shape, axis int, index []int32, f func(from, to, n int)) {
 	n := x[axis+1:].Size()
 	for outer := range x[:axis].Size() {

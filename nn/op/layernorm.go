@@ -7,7 +7,8 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// LayerNorm normalises x [...,C] along its last dimension (Ba, Kiros, Hinton 2016), for operands x, scale [C], bias [C]:
+// LayerNorm normalises x [...,C] along its last dimension (Ba, Kiros, Hinton 2016), for operands x, scale [C], bias
+// [C]:
 //
 //	y = scale · (x − mean)/√(var + Eps) + bias
 //
@@ -185,8 +186,8 @@ func layerNormGradInput[T element](o LayerNormGradInput, out Tensor, in []Tensor
 	}
 }
 
-// LayerNormGradScale is the gradient of LayerNorm with respect to the scale [C], for operands x and dy: the sum over rows
-// of dy·(x−mean)/√(var+Eps).
+// LayerNormGradScale is the gradient of LayerNorm with respect to the scale [C], for operands x and dy: the sum over
+// rows of dy·(x−mean)/√(var+Eps).
 type LayerNormGradScale struct {
 	Eps float64
 }

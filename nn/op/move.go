@@ -8,8 +8,8 @@ type Mover interface {
 }
 
 // Move is a box of elements of an operand and its place in the result. The element at index i of the box is the one at
-// index To+i of the result, and that at index From[Dims[k]]+i[k] along dimension Dims[k] of the operand for all k. Along
-// dimensions of the result where Dims is −1 the operand is repeated.
+// index To+i of the result, and that at index From[Dims[k]]+i[k] along dimension Dims[k] of the operand for all k.
+// Along dimensions of the result where Dims is −1 the operand is repeated.
 type Move struct {
 	Operand int
 	Extent  Shape // of the box, one for each dimension of the result

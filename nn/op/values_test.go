@@ -110,7 +110,8 @@ func TestValues(t *testing.T) {
 			{"equal logits: the first is right", op.Score{}, []op.Tensor{f(shape{3, 2}, 0), whole(shape{3}, 0, 1, 2)},
 				[]float64{2 * math.Ln2, 1, 2}},
 			{"top 5", op.Score{}, []op.Tensor{f(shape{2, 7}, 7, 6, 5, 4, 3, 2, 1), whole(shape{2}, 4, 5)},
-				[]float64{2*math.Log(math.Exp(7)+math.Exp(6)+math.Exp(5)+math.Exp(4)+math.Exp(3)+math.Exp(2)+math.Exp(1)) - 3 - 2, 0, 1}},
+				[]float64{2*math.Log(math.Exp(7)+math.Exp(6)+math.Exp(5)+math.Exp(4)+math.Exp(3)+math.Exp(2)+math.Exp(1)) -
+					3 - 2, 0, 1}},
 			{"NaN is wrong", op.Score{}, []op.Tensor{f(shape{1, 2}, 1, nan), whole(shape{1}, 0)}, []float64{nan, 0, 0}},
 			{"nobody counts", op.Score{}, []op.Tensor{f(shape{1, 2}, nan), whole(shape{1}, 7)}, []float64{0, 0, 0}},
 		} {

@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Lion steps by the sign of a mixture of the gradient and its average, with decoupled weight decay (Chen et al., 2023), as
-// timm.optim.Lion:
+// Lion steps by the sign of a mixture of the gradient and its average, with decoupled weight decay (Chen et al., 2023),
+// as timm.optim.Lion:
 //
 //	g ← scale·g
 //	w ← (1 − rate·decay)·w − rate·sign(β₁·m + (1−β₁)·g)
@@ -22,8 +22,8 @@ type Lion struct {
 var _ device.Optimizer = Lion{}
 
 func init() {
-	register(Definition{Name: "lion", Title: "Lion", Takes: map[string]float64{Beta1: .9, Beta2: .99}, Rate: 1e-4, Decay: 1e-1,
-		Make: func(h Hyper) device.Optimizer {
+	register(Definition{Name: "lion", Title: "Lion", Takes: map[string]float64{Beta1: .9, Beta2: .99}, Rate: 1e-4,
+		Decay: 1e-1, Make: func(h Hyper) device.Optimizer {
 			return Lion{Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Decay: h.Decay}
 		}})
 }

@@ -93,7 +93,8 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	for _, o := range []device.Optimizer{SGD{Momentum: -1}, AdamW{Beta1: 1}, Adam{Beta2: -1}, LARS{Momentum: .9},
-		LAMB{Eps: -1}, Lion{Beta1: 1}, RMSprop{Beta2: 1}, Muon{Momentum: 1}, ScheduleFreeSGD{}, ScheduleFreeSGD{Momentum: 1}, ScheduleFreeAdamW{Beta2: .9}} {
+		LAMB{Eps: -1}, Lion{Beta1: 1}, RMSprop{Beta2: 1}, Muon{Momentum: 1}, ScheduleFreeSGD{}, ScheduleFreeSGD{Momentum: 1},
+		ScheduleFreeAdamW{Beta2: .9}} {
 		if o.Check() == nil {
 			t.Errorf("%s %+v: no error", o.Name(), o)
 		}

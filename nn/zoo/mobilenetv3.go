@@ -47,7 +47,8 @@ var (
 		{3, 16, 16, false, false, 1},
 		{3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
 		{5, 72, 40, true, false, 2}, {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
-		{3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1}, {3, 184, 80, false, true, 1},
+		{3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
+		{3, 184, 80, false, true, 1},
 		{3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
 		{5, 672, 160, true, true, 2}, {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1},
 	}

@@ -48,7 +48,8 @@ func (o SqueezeNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	stem.Filters, stem.Stride, stem.Bias = stem.Filters/narrow, 2, true
 	x = b.ReLU("features.1", b.Conv("features.0", x, stem))
-	fire := [][2]int{{16, 64}, {16, 64}, {32, 128}, {32, 128}, {48, 192}, {48, 192}, {64, 256}, {64, 256}} // squeezed, expanded
+	// squeezed, expanded
+	fire := [][2]int{{16, 64}, {16, 64}, {32, 128}, {32, 128}, {48, 192}, {48, 192}, {64, 256}, {64, 256}}
 	for at := 2; len(fire) > 0; at++ {
 		name := fmt.Sprintf("features.%d", at)
 		if len(pools) > 0 && at == pools[0] {
@@ -68,7 +69,8 @@ func (b layer) fire(name string, x *G.Node, squeezed, expanded int) *G.Node {
 	x = b.ReLU(name+".squeeze_activation", x)
 	one := b.Conv(name+".expand1x1", x, nn.Conv{Filters: expanded, Kernel: 1, Bias: true})
 	three := b.Conv(name+".expand3x3", x, nn.Conv{Filters: expanded, Kernel: 3, Pad: 1, Bias: true})
-	return b.Concat(name+".concat", 1, b.ReLU(name+".expand1x1_activation", one), b.ReLU(name+".expand3x3_activation", three))
+	return b.Concat(name+".concat", 1, b.ReLU(name+".expand1x1_activation", one),
+		b.ReLU(name+".expand3x3_activation", three))
 }
 
 // poolUp is 3×3 max-pooling with stride 2 of an x that is not negative. A last window may lie outside in part.

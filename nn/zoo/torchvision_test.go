@@ -96,7 +96,8 @@ type judge struct {
 }
 
 func (j judge) model(mode nn.Mode, d op.DType) *nn.Model {
-	m, err := j.arch.Model(nn.Config{Batch: j.want.Batch, Mode: mode, Classes: j.want.Classes, Size: j.want.Size, FloatInput: true, DType: d})
+	m, err := j.arch.Model(nn.Config{Batch: j.want.Batch, Mode: mode, Classes: j.want.Classes, Size: j.want.Size,
+		FloatInput: true, DType: d})
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -259,10 +260,11 @@ const imageStream, productStream = 100000, 100002
 // net makes the net on a device, with the weights of make.py.
 func (j judge) net(dev device.Device, mode nn.Mode) *machinetest.Net {
 	k := uint64(0)
-	n, err := machinetest.NewModel(j.model(mode, dev.DType()), machine.Config{Device: dev}, nil, func(e nn.Entry) op.Tensor {
-		k++
-		return formula(k-1, e)
-	})
+	n, err := machinetest.NewModel(j.model(mode, dev.DType()), machine.Config{Device: dev}, nil,
+		func(e nn.Entry) op.Tensor {
+			k++
+			return formula(k-1, e)
+		})
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -272,7 +274,8 @@ func (j judge) net(dev device.Device, mode nn.Mode) *machinetest.Net {
 		}
 	})
 	m := n.Model
-	j.write(n, m.Input, numbers(imageStream, op.Shape(m.Input.Shape()), func(u float64) float64 { return (2*u - 1) * math.Sqrt(3) }))
+	j.write(n, m.Input, numbers(imageStream, op.Shape(m.Input.Shape()),
+		func(u float64) float64 { return (2*u - 1) * math.Sqrt(3) }))
 	labels := golden.Labels(j.want.Batch)
 	for i := range labels.Data.([]int32) {
 		labels.Data.([]int32)[i] %= int32(j.want.Classes)

@@ -163,7 +163,8 @@ func (v ViT) initial(p nn.Param) nn.Init {
 	deviation := func(x float64) nn.Init { return nn.Init{Distribution: nn.Normal, Scale: x} }
 	is := func(layers ...string) bool {
 		for _, l := range layers {
-			if strings.HasPrefix(p.Name, l+".") || strings.HasSuffix(p.Name, l+".weight") || strings.HasSuffix(p.Name, l+".bias") {
+			if strings.HasPrefix(p.Name, l+".") || strings.HasSuffix(p.Name, l+".weight") ||
+				strings.HasSuffix(p.Name, l+".bias") {
 				return true
 			}
 		}

@@ -47,7 +47,8 @@ func (o WideResNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("fc", x, b.Config().Classes)
 }
 
-// wideBlock is conv2(dropout(relu(bn2(conv1 a)))) with a = relu(bn1 x), plus x, or a convolution of a where shapes differ.
+// wideBlock is conv2(dropout(relu(bn2(conv1 a)))) with a = relu(bn1 x), plus x, or a convolution of a where shapes
+// differ.
 func (b layer) wideBlock(name string, x *G.Node, in, out, stride int) *G.Node {
 	a := b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", x, 1))
 	y := b.conv(name+".conv1", a, nn.Conv{Filters: out, Kernel: 3, Stride: stride})

@@ -49,8 +49,8 @@ func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
 	return b.Conv(name, x, c)
 }
 
-// norm adds torchvision's Conv2dNormActivation: the convolution name.0, the batch normalisation name.1 and, unless it is
-// nil, the activation.
+// norm adds torchvision's Conv2dNormActivation: the convolution name.0, the batch normalisation name.1 and, unless it
+// is nil, the activation.
 func (b layer) norm(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
 	x = b.BatchNorm(name+".1", b.conv(name+".0", x, c), 1)
 	if act == nil {

@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn"
 )
 
-// TestSizes compares parameters, and multiplications and additions of an image in 10⁹ pairs, with those that torchvision
-// gives for its weights.
+// TestSizes compares parameters, and multiplications and additions of an image in 10⁹ pairs, with those that
+// torchvision gives for its weights.
 func TestSizes(t *testing.T) {
 	for name, want := range map[string]struct {
 		params int
@@ -83,7 +83,8 @@ func TestSizes(t *testing.T) {
 			continue
 		}
 		flops, err := m.FLOPs()
-		if n, pairs := m.NumParams(), float64(flops)/2e9; err != nil || n != want.params || math.Abs(pairs-want.pairs) > .00051 {
+		if n, pairs := m.NumParams(), float64(flops)/2e9; err != nil || n != want.params ||
+			math.Abs(pairs-want.pairs) > .00051 {
 			t.Errorf("%s: %d parameters, %.4f·10⁹ pairs, %v; want %d, %g", name, n, pairs, err, want.params, want.pairs)
 		}
 	}
@@ -110,7 +111,8 @@ func TestInputs(t *testing.T) {
 		size int
 		want string
 	}{
-		"vgg16":         {160, "layer avgpool: (1, 512, 5, 5) is not a multiple of 7×7 pixels, which the linear layers take: choose an input size of 224"},
+		"vgg16": {160, "layer avgpool: (1, 512, 5, 5) is not a multiple of 7×7 pixels, " +
+			"which the linear layers take: choose an input size of 224"},
 		"alexnet":       {32, "layer features.12: max_pool"},
 		"squeezenet1_0": {8, "layer features.2: max_pool"},
 		"resnet9":       {16, "layer pool: max_pool"},

@@ -32,7 +32,8 @@ func TestBudget(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name+".gz")
 		if filepath.Ext(name) == ".data" {
-			if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, "data")+"labels"), []byte("1\n-1\n"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, "data")+"labels"), []byte("1\n-1\n"),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -203,7 +203,8 @@ func TestOddData(t *testing.T) {
 			}
 		}
 	}
-	if _, err := readNIPS(strings.NewReader("\n\n"), "x.data", Logistic); err == nil || !strings.Contains(err.Error(), "no rows") {
+	if _, err := readNIPS(strings.NewReader("\n\n"), "x.data", Logistic); err == nil ||
+		!strings.Contains(err.Error(), "no rows") {
 		t.Errorf("no rows: %v", err)
 	}
 	const arff = "@relation r\n@attribute x numeric\n@attribute y %s\n@data\n1,a\n2,b\n"
@@ -220,7 +221,8 @@ func TestOddData(t *testing.T) {
 		t.Fatal(err)
 	}
 	zeros := &Risk{X: x, Y: []float64{1, -1}, Loss: Logistic}
-	if _, err := MinimizeSum(zeros, SGD, Options{Iterations: 1}); err == nil || !strings.Contains(err.Error(), "rows are zero") {
+	if _, err := MinimizeSum(zeros, SGD, Options{Iterations: 1}); err == nil ||
+		!strings.Contains(err.Error(), "rows are zero") {
 		t.Errorf("rows of zeros: %v", err)
 	}
 	data, _ := twins(t, 10, 3, 1)

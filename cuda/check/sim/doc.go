@@ -1,18 +1,19 @@
 // Package sim controls the stand-in for NVIDIA's libraries, which tests the GPU code on machines without a GPU: `make
-// sim` builds libcuda, libcublas, libcudnn, libnvrtc, libnccl and libnvidia-ml from src with g++ in bin/sim,
-// and RNA_CUDA_LIBS=bin/sim loads them.
+// sim` builds libcuda, libcublas, libcudnn, libnvrtc, libnccl and libnvidia-ml from src with g++ in bin/sim, and
+// RNA_CUDA_LIBS=bin/sim loads them.
 //
 // Kernels are the original .cu sources, compiled by g++ when the program calls its NVRTC. The stand-in is stricter than
 // the real libraries. Streams run only when they are waited for. Memory is NaN until it is written, lies between
 // inaccessible pages, is inaccessible to the host and never reused after it was freed. Copies of host memory that is
 // not pinned run late. Kernels take memory when they are loaded, at their first launch at the latest, and libraries
 // when they start and run; they fail in a second primary context of a GPU. A GPU that is lost stays lost for its
-// process; library functions that may never return then end it. The blocks of a grid run in another order at each launch.
+// process; library functions that may never return then end it. The blocks of a grid run in another order at each
+// launch.
 //
 // NCCL works between processes of a machine, each with its own device: RNA_SIM_DEVICES must be their number. Ranks that
 // do not issue the same operations wait forever; a communicator that is destroyed before the graphs with its operations
-// ends the process, as the real one would wait forever; the end of another rank's process is reported as an asynchronous
-// error.
+// ends the process, as the real one would wait forever; the end of another rank's process is reported as an
+// asynchronous error.
 //
 // `make check-sim` builds a stand-in that checks each memory access of kernels: host memory, misaligned addresses, and
 // races between threads of a block and between blocks. It finds races only in the order in which it runs threads, and
@@ -34,9 +35,7 @@
 //	RNA_SIM_SLOWED   NVML's bits for the reasons of lowered clocks, 0
 //	RNA_SIM_CLOCK    1: events measure the nominal time of work, the same in each run, not the clock's
 //	RNA_SIM_FAULT    a plan of faults, see [Fault]
-// RNA_SIM_RECORD   a folder for recordings of some kernel launches, which package launches replays with NVIDIA's
-// compiler
-
-// RNA_SIM_CXX      the compiler of kernels, g++
-// RNA_SIM_KEPT     a folder that keeps compiled kernels for other processes with the same sources
+//	RNA_SIM_RECORD   a folder for recordings of kernel launches, which package launches replays with NVIDIA's compiler
+//	RNA_SIM_CXX      the compiler of kernels, g++
+//	RNA_SIM_KEPT     a folder that keeps compiled kernels for other processes with the same sources
 package sim

@@ -37,7 +37,8 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-var errInactive = errors.New("sim: the loaded driver is not the stand-in: build it with `make sim` and set " + lazy.SearchVariable)
+var errInactive = errors.New("sim: the loaded driver is not the stand-in: build it with `make sim` and set " +
+	lazy.SearchVariable)
 
 // Active reports whether the driver that is loaded is the stand-in.
 func Active() bool {
@@ -77,7 +78,8 @@ func Leaks() string {
 	return C.GoString(C.leaks())
 }
 
-// Calls counts the calls of a function, by the name that the library exports, or the launches of a kernel; those of all functions when it is empty.
+// Calls counts the calls of a function, by the name that the library exports, or the launches of a kernel. An empty name
+// counts the calls of all functions.
 func Calls(function string) uint64 {
 	if !Active() {
 		return 0
@@ -87,8 +89,8 @@ func Calls(function string) uint64 {
 	return uint64(C.calls(c))
 }
 
-// Moved is the bytes of device memory that work has read and written since the start, each byte once for each piece of work: copies, fills,
-// products, graphs of cuDNN's, and the kernels where they are checked.
+// Moved returns the bytes of device memory that work has read and written since the start, each byte once for each piece
+// of work: copies, fills, products, graphs of cuDNN's, and kernels if they are checked.
 func Moved() (read, written int64) {
 	if !Active() {
 		return 0, 0

@@ -13,10 +13,11 @@ var x0, x1, x2 = expr.Arg(0), expr.Arg(1), expr.Arg(2)
 
 // Expressions of real nets.
 var (
-	hardswish   = x0.Mul(x0.Shift(3).Clamp(0, 6)).Scale(1. / 6)
-	silu        = x0.Mul(x0.Sigmoid())
-	gelu        = x0.Scale(.5).Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1))
-	geluTanh    = x0.Scale(.5).Mul(x0.Add(x0.Square().Mul(x0).Scale(.044715)).Scale(math.Sqrt2 / math.SqrtPi).Tanh().Shift(1))
+	hardswish = x0.Mul(x0.Shift(3).Clamp(0, 6)).Scale(1. / 6)
+	silu      = x0.Mul(x0.Sigmoid())
+	gelu      = x0.Scale(.5).Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1))
+	geluTanh  = x0.Scale(.5).Mul(x0.Add(x0.Square().Mul(x0).Scale(.044715)).
+			Scale(math.Sqrt2 / math.SqrtPi).Tanh().Shift(1))
 	hardSigmoid = x0.Shift(3).Clamp(0, 6).Scale(1. / 6)
 	excited     = x0.Mul(x1.Sigmoid()) // operand 1 is one number an image and channel, as a rule
 )

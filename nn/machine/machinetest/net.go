@@ -52,7 +52,8 @@ func ones(s op.Shape) op.Tensor {
 
 // NewModel is NewNet of a model with weights and statistics of its own: value is called for the entries of the state
 // dict, in their order, and returns float64.
-func NewModel(m *nn.Model, c machine.Config, keep func(*nn.Model) G.Nodes, value func(nn.Entry) op.Tensor) (_ *Net, err error) {
+func NewModel(m *nn.Model, c machine.Config, keep func(*nn.Model) G.Nodes, value func(nn.Entry) op.Tensor) (
+	_ *Net, err error) {
 	n := &Net{Model: m}
 	defer func() {
 		if err != nil {

@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// poissonMixture is EM of two Poisson distributions on Hasselblad's deaths of old women, as in the papers on SQUAREM, scaled by the seed.
+// poissonMixture is EM of two Poisson distributions on Hasselblad's deaths of old women, as in the papers on SQUAREM,
+// scaled by the seed.
 func poissonMixture(seed uint64) Problem {
 	counts := []float64{162, 267, 271, 185, 111, 61, 27, 8, 3, 1}
 	r := source(seed)
@@ -172,7 +173,8 @@ func factorModel(seed uint64) Problem {
 	return Problem{Start: start, G: g}
 }
 
-// studentT is EM of location and scale of a multivariate t with one degree of freedom, after Kent and Tyler: its mean and log scales.
+// studentT is EM of location and scale of a multivariate t with one degree of freedom, after Kent and Tyler: its mean
+// and log scales.
 func studentT(seed uint64) Problem {
 	const d, n, nu = 5, 60, 1.0
 	r := source(seed)
@@ -212,7 +214,8 @@ func studentT(seed uint64) Problem {
 	return Problem{Start: make([]float64, 2*d), G: g}
 }
 
-// geneticLinkage is EM of recombination in several families, the example of Dempster, Laird and Rubin, with cells that the seed scales.
+// geneticLinkage is EM of recombination in several families, the example of Dempster, Laird and Rubin, with cells that
+// the seed scales.
 func geneticLinkage(seed uint64) Problem {
 	r := source(seed)
 	const n = 6

@@ -1,5 +1,5 @@
-// Package fixedpoint has fixed-point problems of many fields, on which solvers of g(x) = x are tried. Each is a function of a
-// seed: solvers are tuned on some seeds and judged on others.
+// Package fixedpoint has fixed-point problems of many fields, on which solvers of g(x) = x are tried. Each is a
+// function of a seed: solvers are tuned on some seeds and judged on others.
 package fixedpoint
 
 import (

@@ -96,7 +96,8 @@ func jacobi(seed uint64) Problem {
 	return Problem{Start: make([]float64, n*n), G: g}
 }
 
-// selfConsistent is a damped field of a small chain: the density of its lowest orbitals, whose potential is the density itself.
+// selfConsistent is a damped field of a small chain: the density of its lowest orbitals, whose potential is the density
+// itself.
 func selfConsistent(seed uint64) Problem {
 	const n, electrons, strength, damping = 12, 4, 1.2, 0.3
 	r := source(seed)

@@ -33,7 +33,8 @@ func TestCurves(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), ">rna.Solve<") || !strings.Contains(string(text), ">Sinkhorn<") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if write(filepath.Join(t.TempDir(), "none", "solve.svg")) == nil || write(filepath.Join(t.TempDir(), "solve.txt")) == nil {
+	if write(filepath.Join(t.TempDir(), "none", "solve.svg")) == nil ||
+		write(filepath.Join(t.TempDir(), "solve.txt")) == nil {
 		t.Error("a file that cannot be written")
 	}
 }

@@ -1,6 +1,6 @@
-// Command serve evaluates the problems of package fixedpoint for solvers in other languages, line by line on the standard input:
-// "kinds" lists them, "problem KIND SEED" answers the start, a line of numbers x answers g(x) or "fail", and "solve TOLERANCE MOST"
-// answers how many evaluations plain iteration and rna.Solve take.
+// Command serve evaluates the problems of package fixedpoint for solvers in other languages, line by line on the
+// standard input: "kinds" lists them, "problem KIND SEED" answers the start, a line of numbers x answers g(x) or
+// "fail", and "solve TOLERANCE MOST" answers how many evaluations plain iteration and rna.Solve take.
 package main
 
 import (
@@ -47,7 +47,8 @@ func main() {
 			tolerance, _ := strconv.ParseFloat(words[1], 64)
 			most, _ := strconv.Atoi(words[2])
 			plain, _ := p.Plain(tolerance, most)
-			s, err := rna.Solve(context.Background(), p.G, slices.Clone(p.Start), rna.SolveOptions{Tolerance: tolerance, Accept: p.Accept, MaxEvaluations: most})
+			s, err := rna.Solve(context.Background(), p.G, slices.Clone(p.Start),
+				rna.SolveOptions{Tolerance: tolerance, Accept: p.Accept, MaxEvaluations: most})
 			evaluations := 0
 			if err == nil && s.Converged {
 				evaluations = s.Evaluations
