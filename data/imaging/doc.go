@@ -4,9 +4,9 @@
 //
 //   - The content determines the format, not the name.
 //   - JPEG: libjpeg's accurate integer inverse DCT, its "fancy" chroma upsampling (triangle filters for 4:2:2, 4:4:0
-//     and 4:2:0, repetition for other ratios and for planes of one or two columns) and its fixed-point YCbCr conversion.
-//     Grayscale, YCbCr, RGB, CMYK and YCCK; the last two are taken as inverted, as Adobe writes them and PIL assumes.
-//     Sequential and progressive. EXIF orientation is ignored, as by torchvision's default loader.
+//     and 4:2:0, repetition for other ratios and for planes of one or two columns) and its fixed-point YCbCr
+//     conversion. Grayscale, YCbCr, RGB, CMYK and YCCK; the last two are taken as inverted, as Adobe writes them and
+//     PIL assumes. Sequential and progressive. EXIF orientation is ignored, as by torchvision's default loader.
 //   - PNG: every colour type and depth, interlaced or not. Alpha and transparent colours are dropped. 16-bit RGB keeps
 //     its high bytes, 16-bit gray is clipped at 255.
 //   - WebP, BMP, TIFF and the first frame of a GIF, by other packages, whole at any box. Lossy WebP is converted as

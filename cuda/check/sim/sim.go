@@ -78,8 +78,8 @@ func Leaks() string {
 	return C.GoString(C.leaks())
 }
 
-// Calls counts the calls of a function, by the name that the library exports, or the launches of a kernel. An empty name
-// counts the calls of all functions.
+// Calls counts the calls of a function, by the name that the library exports, or the launches of a kernel. An empty
+// name counts the calls of all functions.
 func Calls(function string) uint64 {
 	if !Active() {
 		return 0
@@ -89,8 +89,8 @@ func Calls(function string) uint64 {
 	return uint64(C.calls(c))
 }
 
-// Moved returns the bytes of device memory that work has read and written since the start, each byte once for each piece
-// of work: copies, fills, products, graphs of cuDNN's, and kernels if they are checked.
+// Moved returns the bytes of device memory that work has read and written since the start, each byte once for each
+// piece of work: copies, fills, products, graphs of cuDNN's, and kernels if they are checked.
 func Moved() (read, written int64) {
 	if !Active() {
 		return 0, 0
