@@ -32,9 +32,9 @@ type rows struct {
 	lo, hi int
 }
 
-// run makes the batches of one epoch. One goroutine hands out free slots in the order of the steps, another has the
-// system read the files of the step after, workers fill rows of them, and the consumer waits for each slot in that same
-// order. There are Prefetch+1 slots, which bounds the memory.
+// run makes the batches of one epoch. One goroutine hands out free slots in the order of the steps, another asks the
+// system to read the files of the next step, workers fill rows of them, and the consumer waits for each slot in that
+// same order. There are Prefetch+1 slots, which bounds the memory.
 type run struct {
 	loader  *Loader
 	epoch   int

@@ -46,7 +46,7 @@ func (b *Builder) Sigmoid(name string, x *G.Node) *G.Node { return b.Map(name, x
 // HardSigmoid adds min(max(x+3, 0), 6)/6.
 func (b *Builder) HardSigmoid(name string, x *G.Node) *G.Node { return b.Map(name, hardSigmoid, x) }
 
-// Scale adds x·s: s is of x's shape, or one of those that op.Map repeats, as [N,C] or [N,C,1,1] for x [N,C,H,W].
+// Scale adds x·s: s has x's shape, or a shape that op.Map repeats, such as [N,C] or [N,C,1,1] for x [N,C,H,W].
 func (b *Builder) Scale(name string, x, s *G.Node) *G.Node { return b.Map(name, x0.Mul(x1), x, s) }
 
 // SqueezeExcite scales the channels of x [N,C,H,W] (Hu, Shen, Sun 2018): by gate(fc2(act(fc1(mean over H and W)))),

@@ -12,7 +12,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// activations are those of testdata/activations.json.
+// activations are the layers of testdata/activations.json.
 var activations = map[string]Activation{
 	"hardswish":   (*Builder).Hardswish,
 	"silu":        (*Builder).SiLU,

@@ -73,7 +73,7 @@ type Config struct {
 	// drop_path_rate). Architectures without residual blocks ignore the latter.
 	Dropout, DropPath float64
 
-	// Seed is that of random layers in Train, as dropout.
+	// Seed seeds random layers in Train, such as dropout.
 	Seed uint64
 
 	// BlurPool blurs, by 1 2 1 down and across, the input that convolutions of a stride above 1 and at least 16

@@ -48,7 +48,7 @@ func (b *Builder) Reduce(name string, x *G.Node, by op.Reduction, axes ...int) *
 	return b.Apply(name, op.Reduce{By: by, Axes: axes}, x)
 }
 
-// MatMul adds the products of the matrices in the last two dimensions of x and y, of which y's may be transposed.
+// MatMul adds the products of the matrices in the last two dimensions of x and y; those of y may be transposed.
 func (b *Builder) MatMul(name string, x, y *G.Node, transposed bool) *G.Node {
 	return b.Apply(name, op.MatMul{TransB: transposed}, x, y)
 }

@@ -79,7 +79,7 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 	}
 }
 
-// Where two layers read one node, Gorgonia adds up the gradients; where one reads it twice, too.
+// If two layers read one node, or one layer reads it twice, Gorgonia adds up the gradients.
 func TestGradientOfSharedOperand(t *testing.T) {
 	g := G.NewGraph()
 	x := newInput(g, "x", op.T(op.Float64, 2, 2))

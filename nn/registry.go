@@ -26,7 +26,7 @@ type Architecture struct {
 	MinSize  int // smallest height and width of the input; 0 if any will do
 
 	// Mean and Std normalise the pixels, on the scale 0 to 1, as the published weights take them, one a channel; nil
-	// where there are no such weights.
+	// without such weights.
 	Mean, Std []float64
 
 	// BatchNormEps and BatchNormMomentum are those of the net's batch normalisation; 0 means 1e-5 and 0.1.

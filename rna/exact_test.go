@@ -12,7 +12,7 @@ import (
 	"onlinerna/rna/internal/dd"
 )
 
-// bits are those of 120 decimal digits.
+// bits is the precision of 120 decimal digits.
 const bits = 400
 
 func number(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }

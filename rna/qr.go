@@ -15,7 +15,7 @@ const (
 	// foldRows rows of the residuals are reflected at a time, at least.
 	foldRows = 512
 
-	// readElements is about how many elements of all vectors a worker reads at a time.
+	// readElements is the approximate number of elements of all vectors that a worker reads at a time.
 	readElements = 1 << 20
 
 	// foldGroups is the number of parts of the rows, each with its own factor. It affects rounding, so it does not

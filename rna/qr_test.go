@@ -128,7 +128,7 @@ func TestQRAccuracy(t *testing.T) {
 				res.Accuracy)
 		}
 	}
-	// A Solve with λ = 0 is that of the QR, with more digits.
+	// A Solve with λ = 0 equals the QR's, with more digits.
 	if off := relativeError(solve(t, w, Options{Lambda: Set(0)}).C, qr.Solve(0).C); !(off <= 4e-7) {
 		t.Errorf("λ = 0: %.1e from the QR", off)
 	}

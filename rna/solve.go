@@ -353,7 +353,7 @@ func (s *solver) retreat() error {
 	return s.write(Term{1 - t, s.base.vector}, Term{t, s.next.vector})
 }
 
-// choose writes the next point: an extrapolated one where there is credit, else a plain one.
+// choose writes the next point: an extrapolated one if there is credit, else a plain one.
 func (s *solver) choose() error {
 	if s.away == 0 && s.credit < 1 || s.window.Len() < 2 {
 		return s.resume()

@@ -9,7 +9,7 @@ import (
 // stateVersion is that of the State written here.
 const stateVersion = 1
 
-// A State holds a [Window] for a checkpoint, apart from its vectors. encoding/json keeps it exactly.
+// stateVersion is the version of the State written here.
 type State struct {
 	Version int `json:"version"`
 
@@ -177,7 +177,7 @@ func (w *Window) restore(st State, load func(i int) (Source, error)) error {
 	return nil
 }
 
-// A gramSpace computes a Gram matrix, its lower triangle by rows, in one go.
+// A gramSpace computes a whole Gram matrix at once, its lower triangle by rows.
 type gramSpace interface {
 	gramMatrix(rs []Residual) ([]float64, error)
 }

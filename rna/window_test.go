@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// constructors are those of all spaces.
+// constructors are the constructors of all spaces.
 func constructors(t *testing.T) map[string]func(dim, workers int) (Space, error) {
 	dir := t.TempDir()
 	return map[string]func(int, int) (Space, error){

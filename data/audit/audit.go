@@ -38,7 +38,7 @@ type Report struct {
 	Tiny       []Finding      `json:"tiny"`
 	// Duplicates are files with the same bytes, each group in the order of the sets.
 	Duplicates [][]string `json:"duplicates"`
-	// Conflicts are those of Duplicates whose classes differ, Leaks those that are in both sets.
+	// Conflicts are the Duplicates whose classes differ; Leaks are the Duplicates that are in both sets.
 	Conflicts int      `json:"conflicts"`
 	Leaks     int      `json:"leaks"`
 	Notes     []string `json:"notes"`

@@ -20,7 +20,7 @@ var (
 	otherExtensions = []string{".ppm", ".pgm"}
 )
 
-// IsImage reports whether a file's name is that of an image that can be decoded.
+// IsImage reports whether a file is named like an image that can be decoded.
 func IsImage(name string) bool {
 	return slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(name)))
 }

@@ -118,8 +118,8 @@ var (
 	_ io.Closer = (*idx)(nil)
 )
 
-// openIDX opens an IDX set. Without classes they are those of classes.txt beside it, or else "0", "1", … as far as its
-// labels go.
+// openIDX opens an IDX set. If classes is nil, they come from classes.txt beside it, or are "0", "1", … up to the
+// largest label.
 func openIDX(files idxFiles, classes []string) (*idx, error) {
 	labels, err := readLabels(files.labels)
 	if err != nil {

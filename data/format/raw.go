@@ -13,7 +13,7 @@ import (
 	"onlinerna/internal/files"
 )
 
-// rawExtension is that of files of package rawfile.
+// rawExtension is the extension of package rawfile's files.
 const rawExtension = ".rnaraw"
 
 // rawLayout is the output of "rna data pack --raw": train-*.rnaraw beside val-*.rnaraw, and classes.txt.

@@ -19,7 +19,7 @@ const network = "network"
 // Views are the pictures of an image: of its file and as the network sees it, or one of them.
 var Views = []string{"both", Original, network}
 
-// Images are those of a batch, in one of the Views.
+// Images are the images of a batch, in one of the Views.
 func Images(b *data.Batch, view string) (list []Image) {
 	for n := range b.N {
 		x := Image{Index: b.Index[n], Label: int(b.Labels[n]), Loss: math.NaN(), Alone: view == network}

@@ -147,7 +147,7 @@ func fitted(m *imaging.Image) (image.Image, error) {
 	return picture, nil
 }
 
-// captions are those of a gallery.
+// captions draws a gallery's captions with fonts, and notes missing glyphs.
 type captions struct {
 	*Gallery
 	fonts   *sheet.Fonts

@@ -161,7 +161,7 @@ func discard(f file) {
 	os.Remove(f.Name())
 }
 
-// rawShard is of package rawfile.
+// rawShard is a shard of package rawfile.
 type rawShard struct {
 	f file
 	w *rawfile.Writer

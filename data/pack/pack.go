@@ -88,8 +88,8 @@ const (
 	unfinished  = ".partial"
 )
 
-// Run packs the sets, of which val may be nil, into the folder out. It resumes an earlier call with the same sets and
-// options. Another process that packs into the same folder is an error.
+// Run packs the sets into the folder out; val may be nil. It resumes an earlier call with the same sets and options.
+// Another process that packs into the same folder is an error.
 func Run(ctx context.Context, train, val data.Dataset, out string, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (it Item) Needed() []File {
 	return it.Files
 }
 
-// Size is that of the files to download.
+// Size is the size of the files to download.
 func (it Item) Size() (n int64) {
 	for _, f := range it.Needed() {
 		n += f.Size

@@ -238,7 +238,7 @@ func (r *reader) sparse(a *Array, complex bool) error {
 	return nil
 }
 
-// text reads characters, of which the format has several encodings.
+// text reads characters in one of the format's encodings.
 func (r *reader) text() (string, error) {
 	if len(r.b) == 0 { // no characters
 		return "", nil

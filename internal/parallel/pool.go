@@ -1,5 +1,5 @@
-// Package parallel has goroutines share out blocks of work: [Pool] for calls that follow each other within
-// microseconds, [For] for single ones.
+// Package parallel shares blocks of work among goroutines: [Pool] for calls that follow each other within microseconds,
+// [For] for single ones.
 package parallel
 
 import (

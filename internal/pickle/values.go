@@ -68,7 +68,7 @@ var functions = map[Global]Function{
 	"collections.defaultdict": noDict,
 }
 
-// noDict is an empty dict, whatever would have made the values that are not in it.
+// noDict makes an empty dict and ignores its arguments, such as a function for missing values.
 func noDict(*Machine, Tuple) (any, error) { return &Dict{}, nil }
 
 // makeDict makes a dict of nothing, of a dict or of pairs.

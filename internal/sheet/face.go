@@ -69,7 +69,7 @@ func (f *Fonts) Has(text string) bool {
 	return true
 }
 
-// Width is that of text in pixels, as a line of a caption that is not in bold.
+// Width is the width of text in pixels, set as a caption's line that is not bold.
 func (f *Fonts) Width(text string) int { return font.MeasureString(f.regular, visual(text)).Ceil() }
 
 // faces is a face of several fonts: each character is drawn by the first that has it.

@@ -118,7 +118,7 @@ func Draw(f *Fonts, title string, groups []Group) (image.Image, error) {
 type drawing struct {
 	fonts                         *Fonts
 	to                            *image.RGBA
-	width, height, lines, columns int // of a tile; columns are those of the sheet
+	width, height, lines, columns int // of a tile; columns counts the columns of the sheet
 }
 
 func (d *drawing) groupHeight(g Group) int {

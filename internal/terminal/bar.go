@@ -15,7 +15,7 @@ import (
 
 // Bar shows progress in the last line of a terminal, and nothing elsewhere. Its methods are safe for concurrent use.
 type Bar struct {
-	out     io.Writer // nil where nothing is shown
+	out     io.Writer // nil if nothing is shown
 	escapes bool      // the terminal understands them
 
 	mu    sync.Mutex
@@ -100,10 +100,10 @@ func (b *Bar) change(f func()) {
 	}
 }
 
-// Set says how much is done.
+// Set sets the amount of work done.
 func (b *Bar) Set(done int64) { b.change(func() { b.done = done }) }
 
-// Add says how much more is done.
+// Add adds to the amount of work done.
 func (b *Bar) Add(more int64) { b.change(func() { b.done += more }) }
 
 // Describe changes the bar's description of the work.

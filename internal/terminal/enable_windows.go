@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// enable has a console interpret escape sequences, if it can.
+// enable makes a console interpret escape sequences, if it can.
 func enable(f *os.File) bool {
 	var mode uint32
 	h := windows.Handle(f.Fd())

@@ -38,7 +38,8 @@ func As[T any](d Device) (T, bool) {
 // OwnMemory is a Device with memory of its own, other than the host's.
 type OwnMemory interface {
 	Device
-	// Room is the memory that can still be allocated, in bytes, and how much of that should be spared for libraries.
+	// Room returns the memory that can still be allocated, in bytes, and the part of it that should be spared for
+	// libraries.
 	Room() (free, spare int64, err error)
 	// PeakMemory is the largest number of bytes allocated at a time, without the memory of libraries.
 	PeakMemory() (int64, error)

@@ -65,7 +65,7 @@ func (e *expander) term(t *op.Term, s Step, out int, done map[*op.Term]int) int 
 	return out
 }
 
-// types are those of some values.
+// types returns the types of some values.
 func (p *Program) types(values []int) []op.Type {
 	t := make([]op.Type, len(values))
 	for i, v := range values {

@@ -98,7 +98,7 @@ func (g *Group) Check() error {
 	return nil
 }
 
-// types are those of some values.
+// types returns the types of some values.
 func (g *Group) types(values []int) []op.Type {
 	t := make([]op.Type, len(values))
 	for i, v := range values {

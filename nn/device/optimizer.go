@@ -78,7 +78,7 @@ type Update struct {
 	// Tensors are the parameters' tensors, one after the other without gaps, for optimisers that treat tensors separately.
 	// NoDecay and each of Factors contain a tensor whole or not at all.
 	Tensors []Span
-	// Matrices are those of the tensors that count as matrices, sorted: for optimisers that treat them in another way.
+	// Matrices are the tensors that count as matrices, sorted: for optimisers that treat matrices in another way.
 	Matrices []Matrix
 
 	Clip Clip // limits the gradient

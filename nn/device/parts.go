@@ -34,7 +34,7 @@ func (u *Update) PartNumbers(n Numbers, p Part, ratio float64) update.Numbers {
 	return x
 }
 
-// Passes are those of the optimiser, by a gradient whose elements are limited.
+// Passes returns the optimiser's passes for a gradient with limited elements.
 func (u *Update) Passes() []update.Pass {
 	list := u.Optimizer.Passes()
 	if u.Clip.Value > 0 {

@@ -85,8 +85,8 @@ func (v referenceVector[T]) Update(u Update) error {
 	return nil
 }
 
-// orthogonalize defines update.NewtonSchulz, in float64. The elements of a transposed matrix are those of another one,
-// whose result is the transposed one.
+// orthogonalize defines update.NewtonSchulz, in float64. A transposed matrix is stored as its transpose, whose result
+// is the transposed result.
 func orthogonalize[T Float](o update.NewtonSchulz, m Matrix, elements []T) {
 	rows, columns := m.Rows, m.Columns
 	if m.Transposed {

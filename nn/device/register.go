@@ -27,7 +27,7 @@ type Options struct {
 
 // Driver opens the devices of one kind.
 type Driver struct {
-	Precisions []string // the names of those that the kind has; the first is usual
+	Precisions []string // the names of the kind's precisions; the first is usual
 	Units      bool     // a name may have the unit that is meant behind a colon, as cuda:1
 	Queue      bool     // there is a queue of work, with its options
 

@@ -12,7 +12,7 @@ type Arena struct {
 	dev    device.Device
 	want   int // bytes of the largest machine so far
 	mem    device.Memory
-	moved  int      // how often mem was allocated
+	moved  int      // number of allocations of mem
 	holder *Machine // the last that ran: its results are in mem
 }
 

@@ -1,6 +1,6 @@
 package machine
 
-// RecomputeAll has all values made again that can be, until it is undone.
+// RecomputeAll makes machines recompute all values that they can, until undo is called.
 func RecomputeAll() (undo func()) {
 	bytes, steps := largeBytes, longSteps
 	largeBytes, longSteps = 1, 1

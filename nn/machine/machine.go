@@ -306,8 +306,8 @@ func fits(t op.Type, x op.Tensor) bool {
 	return t.Shape.Equal(x.Shape) && (t.DType == d || t.DType.Float() && d.Float())
 }
 
-// Read copies a kept or bound value, or an input, to the host. Results are those of the last Run, and are
-// gone once another machine ran on the same arena.
+// Read copies a kept or bound value, or an input, to the host. It reads the results of the last Run, which are lost
+// once another machine has run on the same arena.
 func (m *Machine) Read(dst op.Tensor, n *G.Node) error {
 	v, ok := m.prog.values[n]
 	if !ok {

@@ -96,7 +96,7 @@ func (b *builder) emit(layer, kind string, in []string, attributes ...attribute)
 	return out
 }
 
-// unique takes a name, or the first that is free of those with numbers behind it.
+// unique takes a name, or the first free one with a number appended.
 func (b *builder) unique(name string) string {
 	free := name
 	for i := 2; b.names[free]; i++ {

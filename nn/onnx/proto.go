@@ -23,7 +23,7 @@ const (
 	attributeInts  = 7
 )
 
-// node is a NodeProto. Its name is that of its result.
+// node is a NodeProto, named after its result.
 type node struct {
 	kind       string
 	in         []string

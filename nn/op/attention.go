@@ -51,7 +51,7 @@ func (o Attention) Infer(in ...Type) (Type, error) {
 	return T(dt, q[0], q[1], v[2]), nil
 }
 
-// FLOPs are those of both products.
+// FLOPs counts both products.
 func (Attention) FLOPs(in ...Type) int64 {
 	q, v := in[0].Shape, in[2].Shape
 	return 2 * int64(q[0]) * int64(q[1]) * int64(v[1]) * int64(q[2]+v[2])
@@ -73,7 +73,7 @@ func (o Attention) Decompose(in ...Type) *Term {
 	return Apply(MatMul{}, Apply(Softmax{}, scores), Leaf(2))
 }
 
-// Gradients are those of the formula: they compute the scores again, which need not be kept.
+// Gradients differentiates the formula: gradients compute the scores again, which need not be kept.
 func (o Attention) Gradients(in ...Type) ([]*Term, error) { return gradientsOf(o, in) }
 
 // Run sums in float64.

@@ -53,7 +53,7 @@ func (o Conv2D) Infer(in ...Type) (Type, error) {
 	return typed(dt, y, err)
 }
 
-// shape is the shape of the convolution of x with w; errors are those of op me on operands in.
+// shape is the shape of the convolution of x with w; errors name op me and operands in.
 func (o Conv2D) shape(me Op, in []Type, x, w Shape) (Shape, error) {
 	for i := range 2 {
 		if o.Stride[i] < 0 || o.Dilation[i] < 0 || o.Pad[i] < 0 || o.Groups < 0 {
@@ -97,7 +97,7 @@ func (o Conv2D) Gradients(in ...Type) ([]*Term, error) {
 // Weights are the weight and the bias.
 func (Conv2D) Weights() []int { return []int{1, 2} }
 
-// FLOPs are those of every weight at every position of the result.
+// FLOPs counts every weight at every position of the result.
 func (o Conv2D) FLOPs(in ...Type) int64 {
 	y, err := o.Infer(in...)
 	if err != nil {

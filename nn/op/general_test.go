@@ -11,7 +11,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// general are examples of the ops of any rank, and of those that are made of them.
+// general are examples of the ops of any rank, and of ops composed of them.
 func general(d op.DType) []example {
 	f := func(shape ...int) op.Type { return op.T(d, shape...) }
 	return []example{

@@ -65,7 +65,7 @@ func (o GroupNorm) Decompose(in ...Type) *Term {
 	return shaped(Apply(Map{a.Mul(b).Add(c)}, y, Leaf(1), Leaf(2)), cube, s)
 }
 
-// Gradients are those of the formula.
+// Gradients differentiates the formula.
 func (o GroupNorm) Gradients(in ...Type) ([]*Term, error) { return gradientsOf(o, in) }
 
 // Run normalises in float64.

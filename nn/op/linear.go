@@ -44,7 +44,7 @@ func (o Linear) Gradients(in ...Type) ([]*Term, error) {
 // Weights are the weight and the bias.
 func (Linear) Weights() []int { return []int{1, 2} }
 
-// FLOPs are those of every weight for every row of the input.
+// FLOPs counts every weight for every row of the input.
 func (Linear) FLOPs(in ...Type) int64 { return 2 * int64(in[0].Shape.Size()) * int64(in[1].Shape[0]) }
 
 // Run computes the product.

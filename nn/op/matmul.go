@@ -62,7 +62,7 @@ func (o MatMul) Gradients(in ...Type) ([]*Term, error) {
 	return []*Term{da, db}, nil
 }
 
-// FLOPs are those of every element of A for every column of B.
+// FLOPs counts every element of A for every column of B.
 func (o MatMul) FLOPs(in ...Type) int64 {
 	_, _, columns := o.Extents(in[0].Shape, in[1].Shape)
 	return 2 * int64(in[0].Shape.Size()) * int64(columns)

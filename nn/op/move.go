@@ -28,8 +28,8 @@ func (s Shape) Strides() []int {
 	return strides
 }
 
-// Along gives, for storage of operand and result with the given strides, where the box begins in both and how far
-// apart neighbours lie along each dimension of the result.
+// Along gives, for storage of operand and result with the given strides, the offset of the box in both and the distance
+// between neighbours along each dimension of the result.
 func (m Move) Along(operand, result []int) (from, to int, src, dst []int) {
 	src = make([]int, len(m.Extent))
 	for k, d := range m.Dims {

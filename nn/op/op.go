@@ -106,7 +106,7 @@ func New(t Type) Tensor {
 	return x
 }
 
-// DType is the element type of t's data, 0 where the data is of none of them.
+// DType is the element type of t's data, 0 for data of any other type.
 func (t Tensor) DType() DType {
 	switch t.Data.(type) {
 	case []float32:
@@ -169,7 +169,7 @@ type Weighted interface {
 	Weights() []int
 }
 
-// Product is an op whose time is that of its multiplications: a convolution, a linear layer or the gradient of one.
+// Product is an op whose multiplications determine its time: a convolution, a linear layer or the gradient of one.
 type Product interface {
 	Op
 	// FLOPs counts multiplications and additions, for operands of types that fit.

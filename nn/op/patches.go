@@ -39,7 +39,7 @@ func newPatches(o Conv2D, x, w, y Shape) *patches {
 	return p
 }
 
-// gather sets dst[i] to x[taps[i]], or 0 where that is negative.
+// gather sets dst[i] to x[taps[i]], or 0 if the tap is negative.
 func gather[T element](dst []float64, x []T, taps []int32) {
 	for i, at := range taps {
 		dst[i] = 0

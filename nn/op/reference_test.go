@@ -14,7 +14,7 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// In float32 a result is that of float64, rounded once.
+// A float32 result is the float64 result, rounded once.
 func TestFloat32IsRoundedOnce(t *testing.T) {
 	wide := examples(op.Float64)
 	for i, e := range examples(op.Float32) {
@@ -31,7 +31,7 @@ func TestFloat32IsRoundedOnce(t *testing.T) {
 	}
 }
 
-// Run fills whatever out held, repeats bit for bit and leaves its operands alone.
+// Run overwrites the old content of out, repeats bit for bit and leaves its operands alone.
 func TestRunIsAFunction(t *testing.T) {
 	for _, d := range []op.DType{op.Float32, op.Float64} {
 		for i, e := range examples(d) {

@@ -41,7 +41,7 @@ func (o RMSNorm) Decompose(in ...Type) *Term {
 	return shaped(y, Shape{n, width}, s)
 }
 
-// Gradients are those of the formula.
+// Gradients differentiates the formula.
 func (o RMSNorm) Gradients(in ...Type) ([]*Term, error) { return gradientsOf(o, in) }
 
 // Run divides in float64.

@@ -19,7 +19,7 @@ import (
 // The parameters are y, and the state is z − y, which starts as 0. Then x = y + (1 − 1/β)·(z−y).
 type scheduleFree struct{ beta float64 }
 
-// offset is that of device.Averaging.
+// offset returns the Offset of device.Averaging.
 func (o scheduleFree) offset() float64 { return 1 - 1/o.beta }
 
 // offsetState is the name of the vector z − y.
@@ -44,7 +44,7 @@ func (o scheduleFree) check(name string) error {
 	return nil
 }
 
-// weight is that of a step in the average, by the largest learning rate so far.
+// weight is a step's weight in the average, given the largest learning rate so far.
 func weight(most float64) float64 { return most * most }
 
 // ScheduleFreeSGD is SGD without a schedule, as schedulefree.SGDScheduleFree, by gradients with weight decay at y. The

@@ -54,7 +54,7 @@ func (o MobileNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("classifier.1", b.pooled("classifier.0", x), b.Config().Classes)
 }
 
-// inverted is an inverted residual: channels are expanded, convolved each by itself, and reduced.
+// inverted is an inverted residual: it expands the channels, convolves each separately, and reduces them.
 func (b layer) inverted(name string, x *G.Node, in, out, expansion, stride int) *G.Node {
 	y, at := x, 0
 	next := func() string { at++; return fmt.Sprintf("%s.conv.%d", name, at-1) }

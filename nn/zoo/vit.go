@@ -68,7 +68,7 @@ func init() {
 // ViT are the options of a vision transformer with a class token.
 type ViT struct {
 	Patch       int // height and width of a patch, which divide those of the image
-	Width       int // elements of a token, of which each head takes as many
+	Width       int // elements of a token, divided equally among the heads
 	Heads       int
 	Depth       int  // blocks; 0 means 12
 	Torchvision bool // names and initial values are torchvision's, else timm's

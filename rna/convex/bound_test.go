@@ -83,7 +83,7 @@ func knownProblems(t *testing.T) []known {
 	return ks
 }
 
-// exceeds returns how often, and at most how many times, values exceed a bound, up to rounding.
+// exceeds returns the number of values that exceed a bound, up to rounding, and the largest factor by which they do.
 func exceeds(values []float64, best float64, bound func(k int) float64) (often int, worst float64) {
 	for k, v := range values {
 		by := (v - best - 4e-16*max(1, math.Abs(values[0]))) / bound(k)

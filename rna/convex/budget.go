@@ -17,7 +17,7 @@ type budget struct{ bytes, left int64 }
 // unknownBudget holds if the free memory is unknown.
 const unknownBudget = 4 << 30
 
-// freeMemory is that of the host, or of a test.
+// freeMemory returns the host's free memory; tests replace it.
 var freeMemory = hostmemory.Free
 
 func newBudget() *budget {
@@ -57,7 +57,7 @@ func columnsError(columns int, bytes int64) error {
 		"columns without gaps", columns, bytes, freeColumns)
 }
 
-// Bytes of a line: of rows that are parsed field by field, and of those that are split into fields first.
+// Bytes of a line: for rows parsed field by field, and for rows split into fields first.
 const (
 	longestLine  = 1 << 28
 	longestSplit = 1 << 22

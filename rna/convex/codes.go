@@ -69,8 +69,8 @@ func (m *Matrix) encode() *codes {
 	return c
 }
 
-// denominator returns the least q for which v is p/q, rounded, for some integer p; 0 when it is too large. It is
-// that of a convergent of v's continued fraction.
+// denominator returns the least q for which v is p/q, rounded, for some integer p; 0 when it is too large. It is the
+// denominator of a convergent of v's continued fraction.
 func denominator(v float64) float64 {
 	x := math.Abs(v)
 	if !(x <= mostCode) {

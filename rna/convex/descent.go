@@ -104,7 +104,7 @@ func newDescent(p Problem, opt Options) (*descent, error) {
 	return d, nil
 }
 
-// guess makes an unknown L one whose first step is of unit length.
+// guess replaces an unknown L by one whose first step has unit length.
 func (d *descent) guess() {
 	if d.lk > 0 {
 		return

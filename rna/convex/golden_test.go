@@ -119,8 +119,8 @@ func TestPublishedCurves(t *testing.T) {
 	}
 }
 
-// All 500 values that are published, of which testdata has a part. Online RNA amplifies rounding: its curves keep to
-// 0.1 % up to iterations 63, 67 and 134 and end near by.
+// All 500 published values; testdata has a part of them. Online RNA amplifies rounding: its curves keep to 0.1 % up to
+// iterations 63, 67 and 134 and end near by.
 func TestWhereCurvesPart(t *testing.T) {
 	curves := published(t, testdata.Shared(t, "reference/paper/logistic_sonar_regular.csv"))
 	r := sonarRisk(t, regular)

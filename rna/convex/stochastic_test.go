@@ -70,7 +70,7 @@ func late(curve map[int]float64, from int) float64 {
 	return sum / n
 }
 
-// Rates and noise floors are those of the published curves.
+// Rates and noise floors equal those of the published curves.
 func TestPublishedStochastic(t *testing.T) {
 	curves := published(t, "testdata/stochastic_logistic_sonar_regular.csv")
 	r := sonarRisk(t, 0)

@@ -73,7 +73,7 @@ func (s *strips) add(column int, value float64) {
 	}
 }
 
-// single returns the value of each column, where no column has two.
+// single returns the value of each column, if every column has only one.
 func (m *Matrix) single() []float64 {
 	steps, seen := make([]float64, m.d), make([]bool, m.d)
 	for k, j := range m.index {

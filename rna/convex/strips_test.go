@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Values and gradients from strips are those of the dense twin, with several strips, rows that end within a tile, and
+// Values and gradients from strips equal those of the dense twin, with several strips, rows that end within a tile, and
 // values of all kinds.
 func TestStrips(t *testing.T) {
 	const n, d = 777, 700

@@ -189,7 +189,7 @@ func TestConstrainedBoundAttained(t *testing.T) {
 			}
 		}
 	}
-	// G = 0, y_1 = 10x_1 − 9y_0: residuals 1 and −9, of which τ = 0 takes the mean.
+	// G = 0, y_1 = 10x_1 − 9y_0: the residuals are 1 and −9, and τ = 0 takes their mean.
 	xs, ys := run(nesterov(t, 1, 9), func(y []float64) []float64 { return make([]float64, 1) }, []float64{1}, 2, nil)
 	got := math.Abs(extrapolate(t, pairs(t, xs, ys), rna.Options{Tau: rna.Set(0), Beta: rna.Set(0)})[0])
 	if !near(got, 4, 1e-12) || got < ConstrainedBound(2, .5, 0, 0, 1) {

@@ -46,7 +46,7 @@ func (s smooth) gradient(x []float64, linear bool) []float64 {
 	return g.RawVector().Data
 }
 
-// kappa is that of the Hessian at 0.
+// kappa is the κ of the Hessian at 0.
 func (s smooth) kappa() float64 { return (s.a[0] + s.b) / s.l }
 
 func norm2(v []float64) (n float64) {

@@ -26,7 +26,7 @@ const ErrStopped = Stopped("stopped")
 // Error is the message.
 func (e Stopped) Error() string { return string(e) }
 
-// ExitStatus is that of an interrupted command.
+// ExitStatus is the exit status of an interrupted command.
 func (e Stopped) ExitStatus() int { return 130 }
 
 // Interrupted replaces an error after an interruption.

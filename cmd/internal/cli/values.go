@@ -117,7 +117,7 @@ func (g Group) Numbers(p *[]int, most int, name, usage string) {
 	g.Lookup(name).DefValue = ""
 }
 
-// numbersIn are those of a number or a range.
+// numbersIn lists the numbers of a number or a range.
 func numbersIn(part string, most int) (list []int, err error) {
 	from, to, isRange := strings.Cut(part, "-")
 	to, by, hasStep := strings.Cut(to, ":")

@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// moveCases are those of ops that move boxes of elements.
+// moveCases returns cases for ops that move boxes of elements.
 func moveCases() []opCase {
 	one := uniform(-1, 1)
 	var all []opCase
@@ -146,7 +146,7 @@ func gatherCases() []opCase {
 	return all
 }
 
-// rowCases are those of ops along rows.
+// rowCases returns cases for ops along rows.
 func rowCases() []opCase {
 	one := uniform(-1, 1)
 	var all []opCase

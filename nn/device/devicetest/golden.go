@@ -35,7 +35,7 @@ type goldenRun struct {
 	}
 }
 
-// number is an option, 0 where it is not there.
+// number is an option, 0 if it is missing.
 func (r *goldenRun) number(name string) float64 {
 	x, _ := r.Options[name].(float64)
 	return x

@@ -289,7 +289,7 @@ func (l *lazyLane) Output() device.Memory { return l.out }
 // mark counts the issued and the finished work of a kind.
 type mark struct{ issued, done int }
 
-// pass issues work that notes how far it is.
+// pass issues work that records the progress of its kind.
 func (l *lazyLane) pass(m *mark, f func() error) error {
 	m.issued++
 	n := m.issued

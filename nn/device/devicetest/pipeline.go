@@ -44,7 +44,7 @@ func record(d device.Pipeline, f func() error) (device.Recording, error) {
 	return r, err
 }
 
-// work is a recording of f, or f itself where nothing is recorded.
+// work is a recording of f, or f itself if nothing is recorded.
 func (s *suite) work(d device.Pipeline, f func() error) (run func() error, free func(), err error) {
 	if _, records := device.As[device.Pipeline](s.dev); !records {
 		return f, func() {}, nil
@@ -87,7 +87,7 @@ func (s *suite) recording(d device.Pipeline) error {
 	if err := s.expect("after two runs", v, []float64{15, 2, -11}, 0); err != nil {
 		return err
 	}
-	if err := x.Fill(10); err != nil { // the content of memory is that of the run
+	if err := x.Fill(10); err != nil { // the run reads the present content of memory
 		return err
 	}
 	if err := r.Run(); err != nil {

@@ -13,9 +13,9 @@ type program struct {
 	device.Program
 	given map[int]op.Tensor   // values from outside
 	roles map[int]device.Role // of values from outside, and Weight for gradients of weights
-	rows  map[int]int         // into how many rows a value is cut to be compared, if not one
+	rows  map[int]int         // number of rows into which a value is cut for comparison, if not one
 	left  bool                // activations from outside lie as the device leaves them
-	whole []device.Step       // the steps before composite ops were decomposed; nil where none was
+	whole []device.Step       // the steps before composite ops were decomposed; nil if there were none
 }
 
 func newProgram() *program {

@@ -109,7 +109,7 @@ func (n *net) rows(x int) int {
 	return n.apply(op.Reshape{Shape: op.Shape{s.Size() / c, c}}, x)
 }
 
-// attention adds self-attention of x [N,T,C] with so many heads, by one layer for queries, keys and values.
+// attention adds self-attention of x [N,T,C] with the given number of heads, by one layer for queries, keys and values.
 func (n *net) attention(x, heads int) int {
 	s := n.Values[x].Type.Shape
 	d := s[2] / heads

@@ -102,7 +102,7 @@ func wide(t op.Type) op.Type {
 	return t
 }
 
-// wideOp is o for operands in float64.
+// wide is t in float64 if its type is floating-point.
 func wideOp(o op.Op) op.Op {
 	if im, ok := o.(op.Images); ok {
 		im.DType = op.Float64

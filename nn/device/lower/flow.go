@@ -16,10 +16,10 @@ type Flow struct {
 	makers  []int   // steps, by value, -1 for none
 }
 
-// NewFlow is that of a program.
+// NewFlow makes the flow of a program.
 func NewFlow(p *device.Program) *Flow { return newFlow(p.Values, p.Steps, p.Keep) }
 
-// GroupFlow is that of a group.
+// GroupFlow makes the flow of a group.
 func GroupFlow(g *device.Group) *Flow { return newFlow(g.Values, g.Steps, g.Outputs) }
 
 func newFlow(values []device.Value, steps []device.Step, keep []int) *Flow {

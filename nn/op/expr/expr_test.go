@@ -99,7 +99,7 @@ func TestSpecialValues(t *testing.T) {
 		{x.Log(), []float64{-1}, nan},
 		{x.Abs(), []float64{-3}, 3},
 		{x.Div(y), []float64{-1, 0}, -inf},
-		// ReLU's gradient: 0 at 0 whatever comes in, all of it at NaN.
+		// ReLU's gradient: 0 at 0 for any incoming gradient, all of it at NaN.
 		{relu.Gradient(y)[0], []float64{0, inf}, 0},
 		{relu.Gradient(y)[0], []float64{nan, 5}, 5},
 		{relu.Gradient(y)[0], []float64{1e-30, 5}, 5},

@@ -5,7 +5,7 @@ import "onlinerna/nn/op/expr"
 // Float is an element type of parameters.
 type Float interface{ float32 | float64 }
 
-// Piece is some elements of the parameters, of their gradient and of the vectors of state, as many of each.
+// Piece holds equally many elements of the parameters, of their gradient and of the vectors of state.
 type Piece[T Float] struct {
 	W, G  []T
 	State [MaxState][]T // those that the optimiser has

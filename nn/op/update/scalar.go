@@ -67,7 +67,7 @@ func (g *Program) Coefficients(n *Numbers) (c Values) {
 	return c
 }
 
-// Ratio is that of a tensor with the given norms.
+// Ratio returns the ratio of a tensor with the given norms.
 func (g *Program) Ratio(n *Numbers) float64 {
 	if !(n.Norms[0] > 0 && n.Norms[1] > 0) {
 		return 1

@@ -63,7 +63,7 @@ type Options struct {
 	// Stochastic says that the methods go by samples.
 	Stochastic bool
 
-	// Iterations, or epochs; 0 for the paper's 500 or 100. Window and Seed are those of [convex.Options].
+	// Iterations, or epochs; 0 for the paper's 500 or 100. Window and Seed are as in [convex.Options].
 	Iterations, Window int
 	Seed               uint64
 
@@ -194,7 +194,7 @@ type Figure struct {
 	Condition  string
 }
 
-// Figures are those of the paper for a table of data: methods by conditioning, deterministic and by samples, and
+// Figures returns the paper's figures for a table of data: methods by conditioning, deterministic and by samples, and
 // Anderson's instability.
 func Figures(lambda float64) []Figure {
 	var list []Figure

@@ -220,7 +220,7 @@ const Op *convolution(const Program &p) {
 
 enum Note { TensorCore = 1 << 0, NonDeterministic = 1 << 4, Winograd = 1 << 5 };
 
-// engines are those of a mode of the heuristics, the best first.
+// engines returns the engines of a mode of the heuristics, the best first.
 std::vector<Engine> engines(const Program &p, int mode) {
 	const Op *o = convolution(p);
 	if (!o) return {};

@@ -21,7 +21,7 @@ struct Primary {
 	CUcontext context;
 	int users;
 	unsigned flags;
-	int made;  // how often the context was created
+	int made;  // number of times that the context was created
 };
 std::map<int, Primary> primaries;
 

@@ -332,7 +332,7 @@ void blocks(void *p) {
 	dynamicSharedEnd = dynamicEnd();
 	grid.threads.assign((size_t)g.threads.x * g.threads.y * g.threads.z, Thread{});
 	size_t total = (size_t)g.blocks.x * g.blocks.y * g.blocks.z;
-	// Blocks come in no particular order, another one at each launch: a stride without a common factor visits each once.
+	// The order of blocks changes at each launch: a stride without a common factor visits each once.
 	uint64_t random = (grid.launch + 1) * 0x9e3779b97f4a7c15;
 	size_t stride = 1 + (random >> 33) % total;
 	while (total > 1 && std::gcd(stride, total) != 1) stride++;
@@ -367,7 +367,7 @@ void onSignal(int sig, siginfo_t *info, void *context) {
 #endif
 		siglongjmp(escape, 1);
 	}
-	// Another thread's: whoever had the handler before, which is Go.
+	// A fault of another thread goes to the previous handler, Go's.
 	for (int i = 0; i < 3; i++) {
 		if (signals[i] != sig) continue;
 		if (before[i].sa_flags & SA_SIGINFO) {

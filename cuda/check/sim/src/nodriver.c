@@ -1,6 +1,6 @@
 // A libcuda.so.1 for machines without a GPU, with which NVIDIA's own cuDNN makes its plans: engines whose kernels are
-// compiled when a plan is made look these functions up, and go on where there is no device. Nothing runs, and
-// cudnnCreate does not get far.
+// compiled when a plan is made look these functions up, and continue without a device. Nothing runs, and cudnnCreate
+// does not get far.
 #include <stdint.h>
 
 enum { NO_DEVICE = 100, NOT_SUPPORTED = 801 };

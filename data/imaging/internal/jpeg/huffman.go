@@ -13,7 +13,7 @@ type table struct {
 	raw     [16 + 256]byte // its definition, so that the same table is not built again
 	rawLen  int
 	ac      bool
-	// firsts is of a DC table; symbols and, once it is needed, runs are of an AC table.
+	// firsts belongs to a DC table; symbols and, once it is needed, runs belong to an AC table.
 	firsts  kern.Firsts
 	codes   [1 << kern.LookBits]kern.Symbol // the symbol at the start of the bits
 	symbols kern.Symbols

@@ -93,7 +93,7 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 	return nil
 }
 
-// samples are those of whole MCUs.
+// samples counts the samples of a component's whole MCUs.
 func (c *component) samples() int { return 64 * c.blocksX * c.blocksY }
 
 // bytes is the memory of a component's samples and, in a progressive file, its coefficients.

@@ -35,8 +35,8 @@ type Set struct {
 	CodedDots    [Most]codedDots
 	CodedAddRows [Most]codedAddRows
 
-	// SparseDots and SparseAddRows are the like for compressed rows, of which the values start[0] to start[rows]
-	// are, and for four vectors whose elements j are at w[4*j] and dst[4*j].
+	// SparseDots and SparseAddRows do the same for compressed rows with the values start[0] to start[rows], and for four
+	// vectors whose elements j are at w[4*j] and dst[4*j].
 	SparseDots    func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)
 	SparseAddRows func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	seed      = 100 // not one of those that Solve's parameters were chosen on
+	seed      = 100 // not one on which Solve's parameters were chosen
 	tolerance = 1e-10
 	longest   = 300 // evaluations of plain iteration that are drawn
 )
