@@ -36,7 +36,7 @@ func torchActivations(t *testing.T) map[string]map[string][]float64 {
 	return cases
 }
 
-// bench is a graph with an input of the given shape and a layer behind it.
+// bench is a graph with an input of the given shape, followed by a layer.
 func bench(t *testing.T, mode Mode, shape op.Shape, layer Activation) (b *Builder, x, y *G.Node) {
 	t.Helper()
 	m := &Model{Graph: G.NewGraph(), Config: Config{DType: op.Float64, Mode: mode, Seed: 11}}

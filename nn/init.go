@@ -33,8 +33,8 @@ func (i Init) String() string {
 	return fmt.Sprintf("distribution %d, scale %g", i.Distribution, i.Scale)
 }
 
-// HeNormal is He's initialisation for a convolution of that many filters of kernel×kernel with a ReLU behind, such that
-// gradients keep their variance: normal with variance 2/fan-out, where the fan-out is filters·kernel².
+// HeNormal is He's initialisation for a convolution with this number of kernel×kernel filters, followed by a ReLU, such
+// that gradients keep their variance: normal with variance 2/fan-out, where the fan-out is filters·kernel².
 func HeNormal(filters, kernel int) Init {
 	return Init{Normal, math.Sqrt(2 / float64(filters*kernel*kernel))}
 }

@@ -136,7 +136,7 @@ func TestFileLife(t *testing.T) {
 	}
 }
 
-// wave is a vector computed as it is read, and a sink that only sums up.
+// wave is a vector computed when it is read, and a sink that only sums up.
 type wave struct {
 	dim, k int
 	sum    float64

@@ -106,7 +106,8 @@ func (m Mapping) kernel() string {
 		give(y + i, to);
 	});
 }
-`, params.String(), result, strings.Join(aligned, " && "), place, loads.String(), steps.String(), len(nodes)-1, scale, next)
+`, params.String(), result, strings.Join(aligned, " && "), place, loads.String(), steps.String(),
+		len(nodes)-1, scale, next)
 }
 
 // formula is the C expression of a node.

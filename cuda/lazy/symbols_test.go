@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// newer are functions that cu's names stand for when compiled with NVIDIA's own headers for CUDA 13.
+// newer are the functions that cu's names refer to when compiled with NVIDIA's own headers for CUDA 13.
 var newer = []string{
 	"cuDeviceGetUuid_v2", "cuEventElapsedTime_v2", "cuGraphAddKernelNode", "cuStreamWaitValue32",
 	"cuStreamWriteValue32",

@@ -48,8 +48,8 @@ type Resizer struct {
 	kernels      *kern.Set // nil: those of the default level
 	across, down filter
 	mid          []uint8 // the rows that the second pass needs, or the first pass if it goes down
-	last         []uint8 // a row with room behind it
-	line, out    []uint8 // rows of the result before and after they go across, with room behind them
+	last         []uint8 // a row with padding after it
+	line, out    []uint8 // rows of the result before and after the pass across, with padding after them
 	taps         kern.Taps
 }
 

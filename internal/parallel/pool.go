@@ -23,7 +23,7 @@ type Pool struct {
 	// state is the number of workers besides the caller that are at work, plus shut when no more may join.
 	state atomic.Int64
 	taken atomic.Int64 // blocks that somebody has taken
-	last  atomic.Int64 // with bothEnds: behind the block that others than the caller take next
+	last  atomic.Int64 // with bothEnds: one past the block that the other workers take next
 
 	// The current call. Workers read it after they have joined.
 	blocks int64

@@ -60,7 +60,7 @@ func (p *Page) tables(parts []string) {
 	}
 }
 
-// Fit cuts items, each of which takes so many columns behind first ones, into parts that fit the terminal.
+// Fit splits items, each with the given number of columns after the first ones, into parts that fit the terminal.
 func (p *Page) Fit(items []int, first, each int) [][]int {
 	n := len(items)
 	if p.columns > 0 {

@@ -27,7 +27,7 @@ func Decompose(d Device, p *Program) {
 
 type expander struct {
 	p        *Program
-	composer Composer // nil where the device is none
+	composer Composer // nil for no device
 }
 
 // add appends a step, or the steps that make its result.

@@ -38,7 +38,7 @@ func HostUpdate[T Float](w Vector, u *Update) (p update.Piece[T], n Numbers, off
 		guard[0]-guard[0] != 0, nil
 }
 
-// live reads dst from r, if r is there.
+// live reads dst from r, unless r is empty.
 func live[T Float](r Region, dst []T) error {
 	if r.Memory == nil {
 		return nil

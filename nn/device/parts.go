@@ -16,7 +16,7 @@ type Part struct {
 	Tensor int // by index, 0 if the optimiser does not treat tensors separately
 	Decays bool
 	Rate   float64 // factor of the learning rate
-	Matrix int     // by index, -1 where it is none
+	Matrix int     // by index, -1 for none
 }
 
 // Takes reports whether a pass goes over the part.

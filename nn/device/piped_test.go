@@ -11,7 +11,7 @@ import (
 // apart is a device whose memory the host does not see.
 type apart struct{ device.Device }
 
-// own is a piece of it.
+// own is a piece of apart's memory.
 type own struct{ device.Memory }
 
 func (d apart) NewMemory(bytes int) (device.Memory, error) {

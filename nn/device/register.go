@@ -28,7 +28,7 @@ type Options struct {
 // Driver opens the devices of one kind.
 type Driver struct {
 	Precisions []string // the names of the kind's precisions; the first is usual
-	Units      bool     // a name may have the unit that is meant behind a colon, as cuda:1
+	Units      bool     // a name may end with a colon and a unit, as cuda:1
 	Queue      bool     // there is a queue of work, with its options
 
 	// Several lists the units that a name for several ranks selects: all, or units separated by commas. If nil, ranks

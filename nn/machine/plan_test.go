@@ -13,7 +13,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// noMemory stands for memory that is only planned with.
+// noMemory replaces memory in planning.
 type noMemory int
 
 func (m *noMemory) Bytes() int { return int(*m) }

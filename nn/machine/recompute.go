@@ -59,7 +59,7 @@ type recomputation struct {
 	readers [][]int         // by value: places, in order; those of a value made again are its own
 	before  [][]device.Step // by place: the steps repeated there
 	fixed   []bool          // by value: stays in memory
-	again   []int           // by value: the one that is made again, or -1
+	again   []int           // by value: the value that is recomputed, or -1
 }
 
 // cheap reports whether a value may be made a second time.

@@ -29,7 +29,7 @@ type Mark struct {
 	Do    func() error
 }
 
-// mark is a Mark with the task behind which it comes.
+// mark is a Mark with the task after which it comes.
 type mark struct {
 	task int
 	do   func() error

@@ -30,7 +30,7 @@ type Axes uint8
 const (
 	Samples  Axes = 1 << iota // the first
 	Channels                  // the second
-	Pixels                    // those behind
+	Pixels                    // all further dimensions
 	All      = Samples | Channels | Pixels
 )
 

@@ -27,7 +27,7 @@ type Definition struct {
 	Title    string             // as it is written
 	Takes    map[string]float64 // hyperparameters, with their defaults
 	Nesterov bool               // there is Nesterov's form
-	// Rate and Decay are the defaults of the learning rate and of weight decay; 0: those that go by the data.
+	// Rate and Decay are the defaults of the learning rate and of weight decay; 0: defaults that depend on the data.
 	Rate, Decay float64
 	Constant    bool // the learning rate is to stay, unless the user asks for a schedule
 	Make        func(Hyper) device.Optimizer

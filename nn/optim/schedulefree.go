@@ -48,14 +48,14 @@ func (o scheduleFree) check(name string) error {
 func weight(most float64) float64 { return most * most }
 
 // ScheduleFreeSGD is SGD without a schedule, as schedulefree.SGDScheduleFree, by gradients with weight decay at y. The
-// learning rate stays behind a warm-up.
+// learning rate is constant after a warm-up.
 type ScheduleFreeSGD struct {
 	Momentum float64 // β
 	Decay    float64 // weight decay
 }
 
 // ScheduleFreeAdamW is AdamW without a schedule, as schedulefree.AdamWScheduleFree. With the average v of squared
-// gradients u = g/(√(v/(1−β₂ᵗ)) + ε) + decay·y. The learning rate stays behind a warm-up.
+// gradients u = g/(√(v/(1−β₂ᵗ)) + ε) + decay·y. The learning rate is constant after a warm-up.
 type ScheduleFreeAdamW struct {
 	Beta1, Beta2 float64
 	Eps          float64

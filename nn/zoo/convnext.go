@@ -72,7 +72,7 @@ func (b layer) pixelNorm(name string, x *G.Node) *G.Node {
 	return b.Apply(name+".pixels", op.Planes{Height: s[2], Width: s[3]}, x)
 }
 
-// convNeXt adds to x a depthwise convolution 7×7 with a perceptron of each pixel behind it. drop is the probability of
+// convNeXt adds to x a depthwise convolution 7×7 followed by a perceptron of each pixel. drop is the probability of
 // dropping this branch in Train.
 func (b layer) convNeXt(name string, x *G.Node, drop float64) *G.Node {
 	if b.Err() != nil {

@@ -74,7 +74,7 @@ type ViT struct {
 	Torchvision bool // names and initial values are torchvision's, else timm's
 }
 
-// vitNames are the names of parameters and layers; those of a block's come behind its.
+// vitNames are the names of parameters and layers; those inside a block follow the block's.
 type vitNames struct {
 	class, place, patches, block, norm, head                 string
 	norm1, qkvWeight, qkvBias, proj, norm2, expand, contract string
@@ -133,7 +133,7 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
 }
 
-// block adds attention(norm x) to x, and to that perceptron(norm of it), for the rows x of n images. drop is the
+// block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images. drop is the
 // probability of dropping either in Train.
 func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node {
 	of := v.names()

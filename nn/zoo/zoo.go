@@ -64,7 +64,7 @@ func (b layer) residual(name string, y, x *G.Node, drop float64) *G.Node {
 	return b.Add(name+".add", b.StochasticDepth(name+".stochastic_depth", y, drop), x)
 }
 
-// pooled is the mean over pixels, with dropout behind, a layer of the given name.
+// pooled is the mean over pixels, followed by dropout, a layer of the given name.
 func (b layer) pooled(dropout string, x *G.Node) *G.Node {
 	return b.Dropout(dropout, b.GlobalAvgPool("avgpool", x), b.Config().Dropout)
 }

@@ -48,7 +48,7 @@ func (l *lineSearch) spare(a, b *probe) *probe {
 }
 
 // along searches w + a·dir for a step a, from the value and the slope at w, trying first. It leaves the point in best,
-// and tells whether there is one below f.
+// and reports whether it is below f.
 func (l *lineSearch) along(w, dir []float64, f, slope, first float64) bool {
 	if !(slope < 0) {
 		return false

@@ -239,7 +239,7 @@ func (p *Products) take(off, n int) {
 	}
 }
 
-// residual sets row to the residual of a step, and the three behind it to those that follow.
+// residual sets row to the residual of a step, and the next three rows to those that follow.
 func (p *Products) residual(row []float64, s *step, off int) {
 	switch len(s.reads) {
 	case 5:

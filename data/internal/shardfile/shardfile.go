@@ -1,6 +1,6 @@
-// Package shardfile keeps the index of a tar shard beside it, in the file with .idx behind its name, so that opening a
-// set of many shards reads no shard. The first line is "onlinerna-shard-index 1 SIZE COUNT", where SIZE is the shard's;
-// COUNT lines "OFFSET SIZE LABEL KEY" follow, one an image.
+// Package shardfile keeps the index of a tar shard beside it, in a file whose name adds .idx, so that opening a set of
+// many shards reads no shard. The first line is "onlinerna-shard-index 1 SIZE COUNT", where SIZE is the shard's; COUNT
+// lines "OFFSET SIZE LABEL KEY" follow, one an image.
 package shardfile
 
 import (

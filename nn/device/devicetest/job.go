@@ -137,7 +137,7 @@ func (j *job) placements() []placement {
 // guard is the number of bytes between buffers.
 const guard = 256
 
-// pattern fills guards, results and workspaces: each half of it is a NaN in float32, and all of it one in float64.
+// pattern fills guards, results and workspaces: each half of it is a NaN in float32, and the whole a NaN in float64.
 const pattern = 0x7ffcdead_7fc0dead
 
 // patterned is n bytes of the pattern, n a multiple of 8.

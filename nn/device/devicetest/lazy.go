@@ -150,7 +150,7 @@ type lazyVector struct {
 	d *lazy
 }
 
-// other is the vector behind x, which belongs to the same device and is as long.
+// other is the vector inside x, which belongs to the same device and is as long.
 func (v *lazyVector) other(x device.Vector) (device.Vector, error) {
 	o, ok := x.(*lazyVector)
 	if !ok || o.d != v.d || o.Len() != v.Len() {

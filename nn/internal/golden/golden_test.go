@@ -145,7 +145,8 @@ func TestSafetensors(t *testing.T) {
 		return path
 	}
 	got,
-		err := ReadSafetensors(file(`{"__metadata__":{"a":"b"},"n":{"dtype":"I32","shape":[2],"data_offsets":[1,9]},"p":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}`,
+		err := ReadSafetensors(file(`{"__metadata__":{"a":"b"},"n":{"dtype":"I32","shape":[2],"data_offsets":[1,9]},`+
+		`"p":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}`,
 		"\x07\x01\x00\x00\x00\xff\xff\xff\xff"))
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func State(i int) expr.Expr { return expr.Arg(argState + i) }
 func Coefficient(i int) expr.Expr { return expr.Arg(argCoefficient + i) }
 
 // Argument returns the vector that an argument of an expression of elements is: 0 the parameters, 1 the gradient, 2 and
-// on the state. Those behind Vectors are coefficients.
+// on the state. Those after Vectors are coefficients.
 const Vectors = argCoefficient
 
 // The arguments of the expressions of scalars.

@@ -60,7 +60,7 @@ type Options struct {
 	// Title heads the figure. Empty it is the loss and the regularisation.
 	Title string
 
-	// Stochastic says that the methods go by samples.
+	// Stochastic reports that the methods use single samples.
 	Stochastic bool
 
 	// Iterations, or epochs; 0 for the paper's 500 or 100. Window and Seed are as in [convex.Options].

@@ -223,7 +223,7 @@ struct Floats {
 };
 
 // An Algorithm as the heuristics name it, the fastest first. Those with atomics give other sums in each run; Winograd's
-// are there for 16 bits, and inexact in them.
+// exist for 16 bits, and are inexact in them.
 struct Algorithm {
 	int number;
 	bool winograd, deterministic;

@@ -26,7 +26,7 @@ struct SimState {
 enum SimWait { SimBlock, SimWarp };
 enum SimAccess { SimRead = 0, SimWrite = 1, SimUnaligned = 2 };
 struct SimEngine {
-	void (*wait)(SimWait what, const void *where);                          // until the others are there
+	void (*wait)(SimWait what, const void *where);                          // until the others have come
 	uint64_t (*exchange)(uint64_t bits, unsigned lane, const void *where);  // another lane's bits
 	unsigned (*lane)();
 	[[noreturn]] void (*trap)();

@@ -48,7 +48,7 @@ bool imageHolds(const SimImage *image, const void *p);
 void checkAccess(const void *at, unsigned bytes, int what);
 void checkAtomic(const void *at, unsigned bytes);
 void checkFence();
-void checkBarrier();  // of the block that runs, once all threads are there
+void checkBarrier();  // of the running block, once all threads have come
 
 extern const SimEngine engine;
 

@@ -1,4 +1,4 @@
-// The parts of the stand-in driver. All of it runs under one lock, that of the call that came in.
+// The parts of the stand-in driver. Everything runs under one lock, taken by the incoming call.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -29,7 +29,7 @@ func noise(rng *rand.Rand, n int) []uint8 {
 
 const guard = 0xa5
 
-// guarded is n bytes with guards behind them.
+// guarded is n bytes followed by guards.
 func guarded(n int) []uint8 {
 	b := bytes.Repeat([]uint8{guard}, n+64)
 	return b[:n]
