@@ -8,7 +8,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// averaging serves an averaging optimiser: it takes gradients at the parameters, and its iterate is an average beside them.
+// averaging serves an averaging optimiser: it takes gradients at the parameters, and its iterate is an average beside
+// them.
 type averaging struct {
 	rule    device.Averaging // nil for an optimiser whose iterate is the parameters
 	iterate device.Vector    // room for the average
@@ -66,8 +67,8 @@ func (e *engine) iterate() (device.Vector, error) {
 	return a.iterate, a.iterate.AddScaled(a.rule.Offset(), e.update.State[0])
 }
 
-// atIterate runs fn with the iterate in the network, recalibrated. If fn leaves other weights there, training goes on with these as the iterate,
-// else from where it was, bit for bit.
+// atIterate runs fn with the iterate in the network, recalibrated. If fn leaves other weights there, training goes on
+// with these as the iterate, else from where it was, bit for bit.
 func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 	a := &e.averaged
 	if a.rule == nil {
@@ -98,7 +99,8 @@ func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 	return fn()
 }
 
-// backFrom puts the parameters of training back if the network still has the iterate x, else parameters that have the new iterate.
+// backFrom puts the parameters of training back if the network still has the iterate x, else parameters that have the
+// new iterate.
 func (e *engine) backFrom(x device.Vector) error {
 	a := &e.averaged
 	if err := x.AddScaled(-1, e.net.Params); err != nil {

@@ -17,7 +17,8 @@ import (
 // scheduleFree is a run of an averaging optimiser with BatchNorm.
 func scheduleFree(t *testing.T, out string) Spec {
 	c := tinyColour(out, pictures(t, 20, 6, 16))
-	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "schedule-free-sgd", schedule.Schedule{Rate: .5, Warmup: 1}, average.Off, 3
+	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "schedule-free-sgd", schedule.Schedule{Rate: .5, Warmup: 1},
+		average.Off, 3
 	return c
 }
 
@@ -119,7 +120,8 @@ func TestAveragedInjection(t *testing.T) {
 			return nil
 		}})
 		near(t, "iterate", averageOf(t, r), point, 1e-12)
-		if d := numbers(t, r.engine.update.State[0]); reset == slices.ContainsFunc(d, func(x float64) bool { return x != 0 }) {
+		if d := numbers(t, r.engine.update.State[0]); reset == slices.ContainsFunc(d,
+			func(x float64) bool { return x != 0 }) {
 			t.Errorf("reset %t: the state is %v", reset, d[:3])
 		}
 	}
@@ -128,7 +130,8 @@ func TestAveragedInjection(t *testing.T) {
 // TestAveragedTogether trains on two ranks, which stay alike and near one process that accumulates their batches.
 func TestAveragedTogether(t *testing.T) {
 	c := tiny("")
-	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs, c.Batch = "schedule-free-adamw", schedule.Schedule{Rate: 1e-3}, average.Off, 2, 4
+	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs, c.Batch = "schedule-free-adamw", schedule.Schedule{Rate: 1e-3},
+		average.Off, 2, 4
 	one := c
 	one.Accumulate = 2
 	want := numbers(t, trained(t, one, reference(op.Float64)).Net.Params)
@@ -145,7 +148,8 @@ func TestAveragedTogether(t *testing.T) {
 // weight with a gradient by the rate.
 func TestResetStepsCount(t *testing.T) {
 	c := tiny("")
-	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "adamw", schedule.Schedule{Kind: schedule.Constant, Rate: 1e-3}, average.Off, 2
+	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "adamw", schedule.Schedule{Kind: schedule.Constant, Rate: 1e-3},
+		average.Off, 2
 	c.WeightDecay = ptr(0)
 	var r *Run
 	var before []float64

@@ -21,7 +21,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// TestTrainingGoesOn holds up a checkpoint on its way to the disk: the next step is made meanwhile, and the checkpoint after it waits.
+// TestTrainingGoesOn holds up a checkpoint on its way to the disk: the next step is made meanwhile, and the checkpoint
+// after it waits.
 func TestTrainingGoesOn(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 6, 1
@@ -69,8 +70,8 @@ func (h *spoiling) Save(_ *hook.State, dir string) (json.RawMessage, error) {
 
 func (*spoiling) Load(*hook.State, string, json.RawMessage) error { return nil }
 
-// TestBackgroundFailure has a checkpoint fail on its way to the disk: the run ends at a later step with the file named, and goes on from the checkpoint
-// before as if nothing had been.
+// TestBackgroundFailure has a checkpoint fail on its way to the disk: the run ends at a later step with the file named,
+// and goes on from the checkpoint before as if nothing had been.
 func TestBackgroundFailure(t *testing.T) {
 	dir := t.TempDir()
 	c := tiny(filepath.Join(dir, "plain"))
@@ -79,7 +80,8 @@ func TestBackgroundFailure(t *testing.T) {
 	c.Out = filepath.Join(dir, "spoiled")
 	r := newRun(t, c, cpuDevice(t, 1), &spoiling{})
 	err := r.Train(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "writing the checkpoint") || !strings.Contains(err.Error(), "spoiling.folder") {
+	if err == nil || !strings.Contains(err.Error(), "writing the checkpoint") ||
+		!strings.Contains(err.Error(), "spoiling.folder") {
 		t.Fatal(err)
 	}
 	if _, _, steps := r.Position(); steps < 4 || steps > 6 {
@@ -115,15 +117,18 @@ func awaited(r **Run, step int, then func()) watch {
 	}}
 }
 
-// TestBackgroundFailureOfRanks has rank 0's checkpoint fail on its way to the disk: all ranks end at the next step, with its error.
+// TestBackgroundFailureOfRanks has rank 0's checkpoint fail on its way to the disk: all ranks end at the next step,
+// with its error.
 func TestBackgroundFailureOfRanks(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.CheckpointSteps, c.StepsLimit, c.Epochs, c.RNA.Mode = 2, 16, 1, average.Off // 8 steps
 	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		var r *Run
-		return runOn(context.Background(), c, dev, g, func(own *Run) { r = own }, &spoiling{}, second{awaited(&r, 5, func() {})})
+		return runOn(context.Background(), c, dev, g, func(own *Run) { r = own }, &spoiling{},
+			second{awaited(&r, 5, func() {})})
 	}) {
-		if o.err == nil || !Common(o.err) || !strings.Contains(o.err.Error(), "writing the checkpoint") || !strings.Contains(o.err.Error(), "spoiling.folder") {
+		if o.err == nil || !Common(o.err) || !strings.Contains(o.err.Error(), "writing the checkpoint") ||
+			!strings.Contains(o.err.Error(), "spoiling.folder") {
 			t.Errorf("rank %d: %v", k, o.err)
 		}
 		if n := len(o.losses); n < 5 || n > 6 {
@@ -135,7 +140,8 @@ func TestBackgroundFailureOfRanks(t *testing.T) {
 	}
 }
 
-// TestInterruptAfterBackgroundFailure stops a run whose checkpoint has just failed on its way to the disk: its state is saved all the same.
+// TestInterruptAfterBackgroundFailure stops a run whose checkpoint has just failed on its way to the disk: its state is
+// saved all the same.
 func TestInterruptAfterBackgroundFailure(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 8, 1

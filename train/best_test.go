@@ -38,7 +38,8 @@ func checkBest(t *testing.T, r *Run) hook.BestRecord {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if by := map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] + r.Resolved.BestBy; meta.BestBy != by {
+	if by := map[bool]string{true: "held-out ", false: "validation "}[r.in.held != nil] +
+		r.Resolved.BestBy; meta.BestBy != by {
 		t.Errorf("the file says it is the best by %q, want %q", meta.BestBy, by)
 	}
 	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
@@ -70,7 +71,8 @@ func TestBest(t *testing.T) {
 			}
 			kinds[checkBest(t, r).Kind] = true
 			for _, k := range c.RNA.Averages {
-				meta, err := r.Net.LoadWeights(filepath.Join(c.Out, map[int]string{2: "average-2", 3: "average-3"}[k]+".safetensors"))
+				meta, err := r.Net.LoadWeights(filepath.Join(c.Out, map[int]string{2: "average-2",
+					3: "average-3"}[k]+".safetensors"))
 				if err != nil || meta.Kind != network.Average || meta.Snapshots != k || meta.Epoch != 6 {
 					t.Errorf("average of %d: %+v, %v", k, meta, err)
 				}
@@ -103,7 +105,8 @@ func TestAverageIsBest(t *testing.T) {
 	}
 }
 
-// TestBestResumed: a run that goes on from a checkpoint has the best weights of that time again, whatever was written after it.
+// TestBestResumed: a run that goes on from a checkpoint has the best weights of that time again, whatever was written
+// after it.
 func TestBestResumed(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	make := func(out string) Spec {
@@ -141,7 +144,8 @@ func TestBestResumed(t *testing.T) {
 			}
 		} else {
 			w := network.Meta{}
-			if w, err = network.ReadMeta(filepath.Join(out, bestFile)); err != nil || w.Epoch != r.judge.best.Epoch || w.Kind != r.judge.best.Kind {
+			if w, err = network.ReadMeta(filepath.Join(out, bestFile)); err != nil || w.Epoch != r.judge.best.Epoch ||
+				w.Kind != r.judge.best.Kind {
 				t.Errorf("the file is of %s, epoch %d, the run's best is %+v: %v", w.Kind, w.Epoch, r.judge.best, err)
 			}
 		}
@@ -154,7 +158,8 @@ func TestBestResumed(t *testing.T) {
 	}
 }
 
-// TestBestOfRanks: ranks agree about the best weights, which rank 0 writes, also when the run goes on with another number of them.
+// TestBestOfRanks: ranks agree about the best weights, which rank 0 writes, also when the run goes on with another
+// number of them.
 func TestBestOfRanks(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 12, 12))
 	c.Batch, c.Epochs, c.EMA, c.RNA.Start = 2, 4, 12, 1
@@ -168,7 +173,8 @@ func TestBestOfRanks(t *testing.T) {
 			if got := *o.history[epochs-1].Best; got != want || got != *list[0].history[epochs-1].Best {
 				t.Errorf("rank %d: the best is %+v, want %+v", k, got, want)
 			}
-			if meta, err := network.ReadMeta(filepath.Join(c.Out, bestFile)); err != nil || meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
+			if meta, err := network.ReadMeta(filepath.Join(c.Out, bestFile)); err != nil || meta.Kind != want.Kind ||
+				meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
 				t.Errorf("rank %d: the file is of %+v, %v, want %+v", k, meta, err, want)
 			}
 		}

@@ -39,8 +39,8 @@ type checkpoint struct {
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
-// Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as Spec.CheckpointKeep says stay,
-// with it.
+// Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as
+// Spec.CheckpointKeep says stay, with it.
 func (r *Run) Save() error {
 	if err := r.saveLater(); err != nil {
 		return err
@@ -99,7 +99,8 @@ func (r *Run) save() error {
 		if err := r.Resolved.write(tmp); err != nil {
 			return err
 		}
-		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
+		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats,
+			r.Meta(network.SGD)); err != nil {
 			return err
 		}
 		for i, name := range r.engine.update.Optimizer.State() {
@@ -111,7 +112,8 @@ func (r *Run) save() error {
 		if err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Data: &r.in.are, Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Data: &r.in.are,
+			Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			saving, ok := h.(hook.SavingHook)
 			if !ok {
@@ -156,7 +158,8 @@ func Checkpoint(dir string) (string, error) {
 	return list[0], nil
 }
 
-// ReadConfig reads the config of the run in a folder: that of its newest checkpoint whose config is whole, else config.json.
+// ReadConfig reads the config of the run in a folder: that of its newest checkpoint whose config is whole, else
+// config.json.
 func ReadSpec(dir string) (Spec, error) {
 	list, err := store.List(filepath.Join(dir, checkpointDir))
 	if err != nil {
@@ -177,10 +180,11 @@ func ReadSpec(dir string) (Spec, error) {
 	return c, errors.Join(append(errs, err)...)
 }
 
-// Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does
-// not change results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of epochs, also of a
-// run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
-// hooks are those that the run was started with. A run has its folder for itself until it is closed, or its process has ended.
+// Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does not change
+// results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of
+// epochs, also of a run that is over: the schedule of the learning rate is then that of the new length, from where the
+// run is on. The hooks are those that the run was started with. A run has its folder for itself until it is closed, or
+// its process has ended.
 func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 	newest, err := store.Find(filepath.Join(dir, checkpointDir))
 	var c Spec
@@ -242,9 +246,11 @@ func (r *Run) load(dir string) error {
 	case c.Version != checkpointVersion:
 		return fmt.Errorf("%s: version %d, this program reads %d", path, c.Version, checkpointVersion)
 	case c.Images != r.in.train.Images():
-		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images, r.in.train.Images())
+		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images,
+			r.in.train.Images())
 	case c.Position.Epoch > r.Resolved.Epochs+1:
-		return fmt.Errorf("%s: %d epochs are done: a run of %d epochs is shorter", path, c.Position.Epoch-1, r.Resolved.Epochs)
+		return fmt.Errorf("%s: %d epochs are done: a run of %d epochs is shorter", path, c.Position.Epoch-1,
+			r.Resolved.Epochs)
 	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.in.train.Steps() || c.Position.Steps < 0:
 		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
 			path, c.Position.Epoch, c.Position.Batch, r.Resolved.Epochs, r.in.train.Steps())
@@ -255,7 +261,8 @@ func (r *Run) load(dir string) error {
 		case r.DataChanged:
 			r.Resolved.note("the data have changed since the checkpoint (%s)", what)
 		default:
-			return fmt.Errorf("%s: the data have changed since the checkpoint (%s): name the place of the same data, or say that others "+
+			return fmt.Errorf("%s: the data have changed since the checkpoint (%s): name the place of the same data, or "+
+				"say that others "+
 				"are meant: --data-changed ok", path, what)
 		}
 	}
@@ -294,6 +301,7 @@ func stateFile(name string) string { return name + ".safetensors" }
 // extend saves a resumed run whose number of epochs has changed, since a checkpoint has the config of its run.
 func (r *Run) extend(before int) error {
 	c := &r.Resolved
-	r.Resolved.note("%d epochs in place of %d: the learning rate is that of a run of %d epochs from here on, %v", c.Epochs, before, c.Epochs, c.Schedule)
+	r.Resolved.note("%d epochs in place of %d: the learning rate is that of a run of %d epochs from here on, %v", c.Epochs,
+		before, c.Epochs, c.Schedule)
 	return r.Save()
 }

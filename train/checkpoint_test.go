@@ -45,7 +45,8 @@ func TestCheckpointKilled(t *testing.T) {
 	}
 }
 
-// TestKilledAtBegin goes on from each state that a killed program leaves of a run that it was about to begin: there is none, or it can be resumed.
+// TestKilledAtBegin goes on from each state that a killed program leaves of a run that it was about to begin: there is
+// none, or it can be resumed.
 func TestKilledAtBegin(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "run")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -59,7 +60,8 @@ func TestKilledAtBegin(t *testing.T) {
 		"a folder": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)) },
 		"half a checkpoint": func(dir string) error {
 			c, err := Checkpoint(dir)
-			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "metrics.jsonl")), os.Remove(filepath.Join(dir, configName)), os.Rename(c, c+".new"))
+			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "metrics.jsonl")), os.Remove(filepath.Join(dir, configName)),
+				os.Rename(c, c+".new"))
 		},
 		"no config.json": func(dir string) error { return os.Remove(filepath.Join(dir, configName)) },
 	} {
@@ -77,7 +79,8 @@ func TestKilledAtBegin(t *testing.T) {
 		}
 		dev := cpuDevice(t, 1)
 		r, err := Resume(dir, Deps{Device: dev}, nil)
-		if resumes := name == "no config.json"; resumes != (err == nil) || !resumes && !strings.Contains(err.Error(), "nothing to resume") {
+		if resumes := name == "no config.json"; resumes != (err == nil) || !resumes &&
+			!strings.Contains(err.Error(), "nothing to resume") {
 			t.Errorf("%s: %v", name, err)
 		} else if !resumes {
 			r = newRun(t, tiny(dir), dev)
@@ -95,7 +98,8 @@ func TestKilledAtBegin(t *testing.T) {
 	}
 }
 
-// TestDamagedCheckpoint flips a bit of each file of the newest checkpoint: the one before is taken, and the run ends as if nothing had been.
+// TestDamagedCheckpoint flips a bit of each file of the newest checkpoint: the one before is taken, and the run ends as
+// if nothing had been.
 func TestDamagedCheckpoint(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	source := filepath.Join(t.TempDir(), "run")
@@ -123,7 +127,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path) || !strings.Contains(said, "damaged") || r.pos.Steps >= 11 {
+		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path) ||
+			!strings.Contains(said, "damaged") || r.pos.Steps >= 11 {
 			t.Errorf("%s: at step %d, %q", name, r.pos.Steps, said)
 		}
 		if err := r.Train(t.Context()); err != nil {
@@ -134,7 +139,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 	}
 }
 
-// TestReadConfig reads the config of a run whose checkpoints' are damaged: that of the run's folder is taken, and without it the error names what is damaged.
+// TestReadConfig reads the config of a run whose checkpoints' are damaged: that of the run's folder is taken, and
+// without it the error names what is damaged.
 func TestReadConfig(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	stopped(t, c, 4)
@@ -182,8 +188,8 @@ func TestDamagedMetrics(t *testing.T) {
 	}
 }
 
-// TestLostMetrics resumes runs whose metrics are gone or cut short, says so, and ends with the weights of a run that was
-// left alone. The lines that follow are whole.
+// TestLostMetrics resumes runs whose metrics are gone or cut short, says so, and ends with the weights of a run that
+// was left alone. The lines that follow are whole.
 func TestLostMetrics(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole")
 	trained(t, tiny(whole), cpuDevice(t, 1)).Close()
@@ -204,7 +210,8 @@ func TestLostMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path+" is") || !strings.Contains(said, name) || r.pos.Steps != 11 {
+		if said := strings.Join(r.Resolved.Notes, "\n"); !strings.Contains(said, path+" is") ||
+			!strings.Contains(said, name) || r.pos.Steps != 11 {
 			t.Errorf("%s: at step %d, %q", name, r.pos.Steps, said)
 		}
 		if err := errors.Join(r.Train(context.Background()), r.Close()); err != nil {
@@ -270,7 +277,8 @@ func TestVerify(t *testing.T) {
 	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Error(err)
 	}
-	if err := os.RemoveAll(filepath.Join(out, checkpointDir)); err != nil { // weights that are kept without what resumes them
+	// weights that are kept without what resumes them
+	if err := os.RemoveAll(filepath.Join(out, checkpointDir)); err != nil {
 		t.Fatal(err)
 	}
 	if list := wrong(); list != nil {
@@ -314,7 +322,8 @@ func TestTwoRuns(t *testing.T) {
 		}
 		tried++
 		_, err := Resume(out, Deps{Device: cpuDevice(t, 1), Hooks: []hook.Hook{traintest.Watch{}}}, nil)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) || !strings.Contains(err.Error(), out) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) ||
+			!strings.Contains(err.Error(), out) {
 			t.Errorf("resumed: %v", err)
 		}
 		return nil
@@ -362,7 +371,8 @@ func TestCheckpointEvery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"final.safetensors", "best.safetensors", "checkpoint/momentum.safetensors", "rna.safetensors"} {
+		for _, name := range []string{"final.safetensors", "best.safetensors", "checkpoint/momentum.safetensors",
+			"rna.safetensors"} {
 			a, err := os.ReadFile(inRun(t, conf.Out, name))
 			b, err2 := os.ReadFile(inRun(t, whole.Out, name))
 			if err := errors.Join(err, err2); err != nil || !bytes.Equal(a, b) {

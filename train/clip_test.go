@@ -36,8 +36,8 @@ func norm(x []float64) (s float64) {
 	return math.Sqrt(s)
 }
 
-// TestClip makes a step by clipped gradients, of a batch and of several, on one rank and on two: plain SGD from the same weights shows by what
-// gradient it stepped.
+// TestClip makes a step by clipped gradients, of a batch and of several, on one rank and on two: plain SGD from the
+// same weights shows by what gradient it stepped.
 func TestClip(t *testing.T) {
 	base := tiny("")
 	base.Epochs, base.StepsLimit, base.RNA.Mode, base.Batch = 1, 4, average.Off, 4
@@ -63,7 +63,8 @@ func TestClip(t *testing.T) {
 		set  func(c *Spec)
 		want func(v float64) float64
 	}{
-		{"norm", func(c *Spec) { c.ClipGrad = length / 3 }, func(v float64) float64 { return v * length / 3 / (length + 1e-6) }},
+		{"norm", func(c *Spec) { c.ClipGrad = length / 3 },
+			func(v float64) float64 { return v * length / 3 / (length + 1e-6) }},
 		{"norm above", func(c *Spec) { c.ClipGrad = 2 * length }, func(v float64) float64 { return v }},
 		{"value", func(c *Spec) { c.ClipValue = bound }, func(v float64) float64 { return max(-bound, min(bound, v)) }},
 	} {
@@ -108,9 +109,14 @@ func TestClip(t *testing.T) {
 func TestScheduleByStep(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.StepsLimit, c.RNA.Mode, c.Accumulate = 3, 5, average.Off, 2 // three steps an epoch
-	c.Schedule = schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: 0.1, Warmup: 0.5, WarmupFrom: ptr(0.1)}
+	c.Schedule = schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: 0.1, Warmup: 0.5,
+		WarmupFrom: ptr(0.1)}
 	var got []float64
-	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error { got = append(got, s.Step.Rate); return nil }})
+	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error {
+		got = append(got,
+			s.Step.Rate)
+		return nil
+	}})
 	var want []float64
 	for i := range 9 {
 		want = append(want, r.Resolved.Schedule.AtStep(i, 3))

@@ -56,7 +56,8 @@ func TestOtherData(t *testing.T) {
 		t.Fatalf("the same images elsewhere: %v", err)
 	}
 	swap(t, moved)
-	if err := resume(false); err == nil || !strings.Contains(err.Error(), "training images: the ") || !strings.Contains(err.Error(), "--data-changed ok") {
+	if err := resume(false); err == nil || !strings.Contains(err.Error(), "training images: the ") ||
+		!strings.Contains(err.Error(), "--data-changed ok") {
 		t.Errorf("relabelled images: %v", err)
 	}
 	if err := resume(true); err != nil {
@@ -75,7 +76,8 @@ func TestOtherDataOnARank(t *testing.T) {
 		}
 		return runOn(t.Context(), c, dev, g, nil)
 	}) {
-		if o.err == nil || !strings.Contains(o.err.Error(), "training images as they lie: ") || !strings.Contains(o.err.Error(), "rank 1") {
+		if o.err == nil || !strings.Contains(o.err.Error(), "training images as they lie: ") ||
+			!strings.Contains(o.err.Error(), "rank 1") {
 			t.Errorf("rank %d: %v", k, o.err)
 		}
 	}

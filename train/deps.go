@@ -17,26 +17,28 @@ import (
 type Deps struct {
 	Device device.Device // which stays the caller's
 
-	// Train and Val are images in place of Spec.Data and Spec.ValData: sets of data, or one's own. They stay the caller's to close, and a resumed
-	// run is given them again. Val may be nil. Val's classes are Train's.
+	// Train and Val are images in place of Spec.Data and Spec.ValData: sets of data, or one's own. They stay the caller's
+	// to close, and a resumed run is given them again. Val may be nil. Val's classes are Train's.
 	Train, Val data.Dataset
 
 	// DataChanged lets a resumed run go on with other images than those of its checkpoint, of the same number.
 	DataChanged bool
 
-	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Spec.Accumulate batches of
-	// each rank, rank 0 alone writes files, and an error that is not Common leaves the other ranks waiting.
+	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has
+	// Spec.Accumulate batches of each rank, rank 0 alone writes files, and an error that is not Common leaves the other
+	// ranks waiting.
 	Ranks *ranks.Group
 
-	// Hooks have names of their own, other than "rna", "ema", "tensorboard" and "metrics", which are the run's. Those that hold something are
-	// closed with the run, or at once if New or Resume fails. A resumed run is given the hooks that it was started with.
+	// Hooks have names of their own, other than "rna", "ema", "tensorboard" and "metrics", which are the run's. Those that
+	// hold something are closed with the run, or at once if New or Resume fails. A resumed run is given the hooks that it
+	// was started with.
 	Hooks []hook.Hook
 
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
 
-	// Profile is how many steps, MaxProfile at most, are profiled once a few have warmed up: see package profile. Profiled, if set, is given the
-	// profile, and where its trace was written, "" for nowhere.
+	// Profile is how many steps, MaxProfile at most, are profiled once a few have warmed up: see package profile.
+	// Profiled, if set, is given the profile, and where its trace was written, "" for nowhere.
 	Profile  int
 	Profiled func(p *profile.Profile, trace string)
 }
@@ -81,7 +83,8 @@ func (d *Deps) first(f func() error) error {
 	return g.Together(err)
 }
 
-// host is the context of work that a rank must not leave by itself: with one process the caller's, else one that does not end.
+// host is the context of work that a rank must not leave by itself: with one process the caller's, else one that does
+// not end.
 func (d *Deps) host(ctx context.Context) context.Context {
 	if d.Ranks.Single() {
 		return ctx

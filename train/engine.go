@@ -10,7 +10,8 @@ import (
 	"onlinerna/train/ranks/reduce"
 )
 
-// engine makes the steps: it knows the optimiser and its state, how gradients add up over batches and ranks, and the scale of the loss.
+// engine makes the steps: it knows the optimiser and its state, how gradients add up over batches and ranks, and the
+// scale of the loss.
 type engine struct {
 	*Deps
 	c   *Resolved
@@ -42,7 +43,8 @@ func (e *engine) open(net *network.Network) error {
 	if err != nil {
 		return err
 	}
-	e.update = device.Update{Optimizer: o, Tensors: net.Tensors(), Clip: device.Clip{Norm: e.c.ClipGrad, Value: e.c.ClipValue}}
+	e.update = device.Update{Optimizer: o, Tensors: net.Tensors(), Clip: device.Clip{Norm: e.c.ClipGrad,
+		Value: e.c.ClipValue}}
 	if e.update.Matrices, err = net.Matrices(o); err != nil {
 		return err
 	}
@@ -129,8 +131,8 @@ func (e *engine) gradScale(images int) float64 {
 	return 1
 }
 
-// step tells the network what to do with the gradient of a batch: first and last say where the batch is in its step, which has the number, and
-// images on all ranks so far.
+// step tells the network what to do with the gradient of a batch: first and last say where the batch is in its step,
+// which has the number, and images on all ranks so far.
 func (e *engine) step(number, batch, images int, first, last bool) network.StepOptions {
 	s := network.StepOptions{StatsMomentum: e.c.StatsMomentum, Sum: e.sum, First: first, Reducer: e.reducer}
 	if e.reducer != nil {
@@ -138,7 +140,8 @@ func (e *engine) step(number, batch, images int, first, last bool) network.StepO
 	}
 	if last {
 		s.Update = e.update
-		s.Update.Numbers = device.Numbers{Rate: e.learningRate(number), Scale: e.gradScale(images), Step: float64(number - e.pos.Origin)}
+		s.Update.Numbers = device.Numbers{Rate: e.learningRate(number), Scale: e.gradScale(images),
+			Step: float64(number - e.pos.Origin)}
 		if o := e.averaged.rule; o != nil {
 			s.Update.Numbers.Share = e.pos.Shares.share(o, s.Update.Numbers.Rate)
 		}
@@ -174,7 +177,8 @@ func (e *engine) resumeScale(s *device.LossScale) error {
 	return d.SetLossScale(*s)
 }
 
-// stepped reports whether the optimiser made a step on a gradient: with a scaled loss it skips gradients that are not finite.
+// stepped reports whether the optimiser made a step on a gradient: with a scaled loss it skips gradients that are not
+// finite.
 func (e *engine) stepped(grad device.Vector) (bool, error) {
 	if !e.scaled {
 		return true, nil
@@ -182,16 +186,18 @@ func (e *engine) stepped(grad device.Vector) (bool, error) {
 	return grad.Finite()
 }
 
-// recalibrate replaces the running statistics by their mean over training batches, the same ones at each call in an epoch.
+// recalibrate replaces the running statistics by their mean over training batches, the same ones at each call in an
+// epoch.
 func (e *engine) recalibrate(ctx context.Context) error {
-	if err := e.net.Recalibrate(e.host(ctx), e.in.stats, e.pos.Epoch); err != nil || e.Ranks.Single() || !e.net.HasStatistics() {
+	if err := e.net.Recalibrate(e.host(ctx), e.in.stats, e.pos.Epoch); err != nil || e.Ranks.Single() ||
+		!e.net.HasStatistics() {
 		return err
 	}
 	return e.weighStats(float64(e.in.stats.Own(0)))
 }
 
-// averageStats sets the running statistics to their mean over the ranks, for evaluation and checkpoints. It counts only ranks with a batch since the
-// last time, so that the mean follows from the mean before.
+// averageStats sets the running statistics to their mean over the ranks, for evaluation and checkpoints. It counts only
+// ranks with a batch since the last time, so that the mean follows from the mean before.
 func (e *engine) averageStats() error {
 	g := e.Ranks
 	if g.Single() || e.net.Stats == nil || !e.differ {

@@ -53,7 +53,8 @@ func TestEvaluateLogits(t *testing.T) {
 		t.Errorf("the run's own score is %+v, want %+v", again, score)
 	}
 	stop := errors.New("stop")
-	if _, err := r.Net.Score(t.Context(), r.in.val, func(*data.Batch, []float32) error { return stop }); !errors.Is(err, stop) {
+	if _, err := r.Net.Score(t.Context(), r.in.val, func(*data.Batch, []float32) error { return stop }); !errors.Is(err,
+		stop) {
 		t.Errorf("error %v, want the callback's", err)
 	}
 }

@@ -54,7 +54,8 @@ func (j *judge) evaluateHeld(ctx context.Context) (*network.Score, error) {
 	return s, nil
 }
 
-// heldLosses are the losses of the network's present weights on the held-out images of all ranks, in the order of the set.
+// heldLosses are the losses of the network's present weights on the held-out images of all ranks, in the order of the
+// set.
 func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 	if j.in.held == nil {
 		return nil, nil
@@ -83,11 +84,13 @@ func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 	return losses, nil
 }
 
-// meeting is where ranks meet while they evaluate: every few batches they ask each other whether to stop, and at the end they add up their results.
+// meeting is where ranks meet while they evaluate: every few batches they ask each other whether to stop, and at the
+// end they add up their results.
 type meeting struct {
 	*Deps
-	stop                  func() bool // reports whether this rank is to stop
-	batches, asked, total int         // batches of this rank; questions so far, and of the whole evaluation, the same on all ranks
+	stop func() bool // reports whether this rank is to stop
+	// batches of this rank; questions so far, and of the whole evaluation, the same on all ranks
+	batches, asked, total int
 }
 
 // questionEvery is how many batches a rank evaluates from one question to the next.
@@ -96,7 +99,8 @@ const questionEvery = 16
 func (j *judge) meet(ctx context.Context, l *data.Loader) *meeting {
 	j.Ranks.At(ranks.At{Epoch: j.pos.Epoch, What: "evaluation"})
 	most := (l.Steps() + j.Ranks.Size() - 1) / j.Ranks.Size() // batches of a rank
-	return &meeting{Deps: j.Deps, stop: func() bool { return ctx.Err() != nil }, total: (most + questionEvery - 1) / questionEvery}
+	return &meeting{Deps: j.Deps, stop: func() bool { return ctx.Err() != nil },
+		total: (most + questionEvery - 1) / questionEvery}
 }
 
 // before is called before each batch. It is errStop if a rank is to stop.
@@ -117,7 +121,8 @@ func (m *meeting) ask() error {
 	return err
 }
 
-// sum adds up x over the ranks, once this one has no batch left. Ranks with fewer batches than others ask the rest of the questions first.
+// sum adds up x over the ranks, once this one has no batch left. Ranks with fewer batches than others ask the rest of
+// the questions first.
 func (m *meeting) sum(x []float64) error {
 	if m.Ranks.Single() {
 		return nil

@@ -20,7 +20,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// swa is stochastic weight averaging (Izmailov et al., 2018), as a hook: the plain average of the weights at the ends of epochs, from one on.
+// swa is stochastic weight averaging (Izmailov et al., 2018), as a hook: the plain average of the weights at the ends
+// of epochs, from one on.
 type swa struct {
 	from, n int           // first epoch; iterates in the average
 	mean    device.Vector // of them
@@ -85,7 +86,8 @@ func Example_average() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	run, err := train.New(train.Spec{Data: "glyphs", Epochs: 3, StepsLimit: 4, ValLimit: 1, RNA: average.Options{Mode: average.Off}}, train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}}})
+	run, err := train.New(train.Spec{Data: "glyphs", Epochs: 3, StepsLimit: 4, ValLimit: 1,
+		RNA: average.Options{Mode: average.Off}}, train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -118,7 +120,8 @@ func (h stop) AfterStep(_ context.Context, s *hook.State) error {
 	return nil
 }
 
-// The weights that the hook keeps are the average, with the kind and the score that the record says, and an interrupted run goes on to the same.
+// The weights that the hook keeps are the average, with the kind and the score that the record says, and an interrupted
+// run goes on to the same.
 func TestOutsideHook(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{Threads: 2})
 	if err != nil {
@@ -127,7 +130,8 @@ func TestOutsideHook(t *testing.T) {
 	defer dev.Close()
 	dir := t.TempDir()
 	config := func(name string) train.Spec {
-		return train.Spec{Data: "glyphs", Batch: 8, Epochs: 4, StepsLimit: 3, ValLimit: 2, Seed: 3, CheckpointEvery: 1, Out: filepath.Join(dir, name),
+		return train.Spec{Data: "glyphs", Batch: 8, Epochs: 4, StepsLimit: 3, ValLimit: 2, Seed: 3, CheckpointEvery: 1,
+			Out: filepath.Join(dir, name),
 			RNA: average.Options{Mode: average.Off}}
 	}
 	finish := func(r *train.Run, err error) *train.Run {
@@ -142,11 +146,12 @@ func TestOutsideHook(t *testing.T) {
 		return r
 	}
 	var iterates [][]float64
-	whole := finish(train.New(config("whole"), train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2}, each(func(s *hook.State) error {
-		x := make([]float64, s.Net.Params.Len())
-		iterates = append(iterates, x)
-		return s.Net.Params.ReadAt64(x, 0)
-	})}}))
+	whole := finish(train.New(config("whole"), train.Deps{Device: dev, Hooks: []hook.Hook{&swa{from: 2},
+		each(func(s *hook.State) error {
+			x := make([]float64, s.Net.Params.Len())
+			iterates = append(iterates, x)
+			return s.Net.Params.ReadAt64(x, 0)
+		})}}))
 	path := filepath.Join(dir, "whole", "swa.safetensors")
 	meta, err := network.ReadMeta(path)
 	if err != nil || meta.Kind != "swa" || meta.Epoch != 4 {
@@ -170,7 +175,8 @@ func TestOutsideHook(t *testing.T) {
 			t.Fatalf("weight %d is %g, want %g", i, x, want)
 		}
 	}
-	if h := whole.History; len(h[0].Others) != 0 || len(h[3].Others) != 1 || h[3].Others[0].Kind != "swa" || h[3].Others[0].Score.Images != 16 {
+	if h := whole.History; len(h[0].Others) != 0 || len(h[3].Others) != 1 || h[3].Others[0].Kind != "swa" ||
+		h[3].Others[0].Score.Images != 16 {
 		t.Errorf("%+v", h[3].Others)
 	}
 

@@ -44,7 +44,8 @@ func Example_images() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	run, err := train.New(train.Spec{Model: "colours", Batch: 16, Epochs: 4}, train.Deps{Device: dev, Train: set, Val: set})
+	run, err := train.New(train.Spec{Model: "colours", Batch: 16, Epochs: 4}, train.Deps{Device: dev, Train: set,
+		Val: set})
 	if err == nil {
 		err = run.Train(context.Background())
 	}

@@ -18,8 +18,9 @@ const (
 	tuneHead     = 5    // the new head's rate by that of the other layers
 )
 
-// fineTune replaces defaults of training from scratch by those of fine-tuning a net on set: short epochs of at least ten steps, a cosine
-// over 10 to 30 of them, by the number of images, and a low rate, five times as high for the head. Options that the user set stay.
+// fineTune replaces defaults of training from scratch by those of fine-tuning a net on set: short epochs of at least
+// ten steps, a cosine over 10 to 30 of them, by the number of images, and a low rate, five times as high for the head.
+// Options that the user set stay.
 func (c *Spec) fineTune(pre *preset, set data.Dataset, ranks int) {
 	images := set.Len() - int(math.Round(c.Holdout*float64(set.Len())))
 	images = max(1, images/max(1, c.RepeatAugment))

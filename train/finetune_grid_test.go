@@ -34,13 +34,15 @@ type tuneStudy struct {
 	pretrain int // epochs
 }
 
-// newTuneStudy goes on with the study in the folder that ONLINERNA_FINETUNE names. Without, or if it is not meant, the test is skipped.
+// newTuneStudy goes on with the study in the folder that ONLINERNA_FINETUNE names. Without, or if it is not meant, the
+// test is skipped.
 func newTuneStudy(t *testing.T, meant bool) *tuneStudy {
 	dir := os.Getenv("ONLINERNA_FINETUNE")
 	if dir == "" || !meant {
 		t.Skip("set ONLINERNA_FINETUNE to a folder for the results of the study to run it")
 	}
-	s := &tuneStudy{t: t, dir: dir, had: map[string]bool{}, wanted: map[string]bool{}, sets: map[string]*album{}, pretrain: 15, until: time.Now().Add(1e6 * time.Hour)}
+	s := &tuneStudy{t: t, dir: dir, had: map[string]bool{}, wanted: map[string]bool{}, sets: map[string]*album{},
+		pretrain: 15, until: time.Now().Add(1e6 * time.Hour)}
 	if m := os.Getenv("ONLINERNA_FINETUNE_MINUTES"); m != "" {
 		d, err := time.ParseDuration(m + "m")
 		if err != nil {
@@ -100,7 +102,8 @@ func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 	})
 }
 
-// wantAll puts the runs of all sets on the list: those of few images, which are the most in doubt and the shortest, first.
+// wantAll puts the runs of all sets on the list: those of few images, which are the most in doubt and the shortest,
+// first.
 func (s *tuneStudy) wantAll(list []method, seeds ...uint64) {
 	only := os.Getenv("ONLINERNA_FINETUNE_SETS") // the data and the net of sets, all without
 	for _, size := range sizes {
@@ -146,7 +149,8 @@ func (s *tuneStudy) run() {
 
 // weights trains a net on the classes that come before a task's, or finds it in the folder.
 func (s *tuneStudy) weights(k task) string {
-	path := filepath.Join(s.dir, fmt.Sprintf("%s-%s-%s.safetensors", k.source, k.model, strings.Trim(strings.ReplaceAll(fmt.Sprint(k.before), " ", ""), "[]")))
+	path := filepath.Join(s.dir, fmt.Sprintf("%s-%s-%s.safetensors", k.source, k.model,
+		strings.Trim(strings.ReplaceAll(fmt.Sprint(k.before), " ", ""), "[]")))
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
@@ -223,7 +227,8 @@ func (s *tuneStudy) row(task string, size int) string {
 // table shows the errors, with their spread over seeds.
 func (s *tuneStudy) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| set | images a class | seeds | %s |\n|-|-|-%s|\n", strings.Join(s.names, " | "), strings.Repeat("|-", len(s.names)))
+	fmt.Fprintf(&b, "| set | images a class | seeds | %s |\n|-|-|-%s|\n", strings.Join(s.names, " | "),
+		strings.Repeat("|-", len(s.names)))
 	sums, rows, seconds := make([]float64, len(s.names)), 0, 0.
 	for _, task := range s.order {
 		for _, size := range sizes {
@@ -264,7 +269,8 @@ func (s *tuneStudy) behind() (list []string) {
 					continue
 				}
 				if d := averaged(by[s.names[0]]) - averaged(by[m]); d > 2 {
-					list = append(list, fmt.Sprintf("%s, %d images a class: the default is %.1f points worse than %s", task, size, d, m))
+					list = append(list, fmt.Sprintf("%s, %d images a class: the default is %.1f points worse than %s", task, size, d,
+						m))
 				}
 			}
 		}

@@ -65,9 +65,10 @@ type method struct {
 // methods are the default and its rivals.
 var methods = []method{{"default", byDefault}, {"fastai", byFastai}, {"torchvision", byTutorial}}
 
-// TestFineTuneStudy measures the defaults of fine-tuning against the settings of fastai's fine_tune and of PyTorch's tutorial on small sets, and
-// prints a Markdown table. ONLINERNA_FINETUNE is the folder that keeps results: what is in it is not run again. ONLINERNA_FINETUNE_MINUTES
-// ends it early. In no set may the default be two points behind the best.
+// TestFineTuneStudy measures the defaults of fine-tuning against the settings of fastai's fine_tune and of PyTorch's
+// tutorial on small sets, and prints a Markdown table. ONLINERNA_FINETUNE is the folder that keeps results: what is in
+// it is not run again. ONLINERNA_FINETUNE_MINUTES ends it early. In no set may the default be two points behind the
+// best.
 func TestFineTuneStudy(t *testing.T) {
 	s := newTuneStudy(t, os.Getenv("ONLINERNA_STUDY") != "choice")
 	s.wantAll(methods, 1, 2, 3, 4, 5)
@@ -78,7 +79,8 @@ func TestFineTuneStudy(t *testing.T) {
 	}
 }
 
-// TestFineTuneChoice measures variants of the defaults on seeds of their own, by which they were chosen. ONLINERNA_STUDY is then "choice".
+// TestFineTuneChoice measures variants of the defaults on seeds of their own, by which they were chosen.
+// ONLINERNA_STUDY is then "choice".
 func TestFineTuneChoice(t *testing.T) {
 	s := newTuneStudy(t, os.Getenv("ONLINERNA_STUDY") == "choice")
 	list := slices.Clone(methods[1:])
@@ -186,8 +188,8 @@ func byTutorial(t *testing.T, c lesson, _ string) (*Run, error) {
 	return tune(t, c)
 }
 
-// byFastai has the settings of fastai's fine_tune: an epoch of the head and BatchNorm, then all layers, by one cycle each, with Adam. The number of
-// epochs, which it leaves to the user, is that of the default.
+// byFastai has the settings of fastai's fine_tune: an epoch of the head and BatchNorm, then all layers, by one cycle
+// each, with Adam. The number of epochs, which it leaves to the user, is that of the default.
 func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	const base = 2e-3
 	epochs, layers := tunedEpochs(&c), 7
@@ -214,7 +216,8 @@ func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	}
 	c.Init, c.Epochs, c.LayerDecay = between, epochs, math.Pow(100, -1/float64(layers-1))
 	c.HeadRate = base / 2
-	c.Schedule = schedule.Schedule{Kind: schedule.OneCycle, Rate: base / 2, Warmup: 0.3 * float64(epochs), WarmupFrom: ptr(0.2)}
+	c.Schedule = schedule.Schedule{Kind: schedule.OneCycle, Rate: base / 2, Warmup: 0.3 * float64(epochs),
+		WarmupFrom: ptr(0.2)}
 	return tune(t, c)
 }
 

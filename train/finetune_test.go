@@ -18,7 +18,8 @@ type counted struct {
 
 func (s counted) Len() int { return s.images }
 
-// TestFineTuneDefaults: a run from given weights has short epochs of ten steps or more and a low rate, whatever the data.
+// TestFineTuneDefaults: a run from given weights has short epochs of ten steps or more and a low rate, whatever the
+// data.
 func TestFineTuneDefaults(t *testing.T) {
 	for _, c := range []struct {
 		images, batch, epochs int
@@ -31,8 +32,10 @@ func TestFineTuneDefaults(t *testing.T) {
 			}
 			rate := tuneRate / tuneBatch * float64(c.batch)
 			want := schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: rate, Epochs: c.epochs}
-			if cfg.Batch != c.batch || cfg.Accumulate != 1 || cfg.Epochs != c.epochs || !reflect.DeepEqual(cfg.Schedule, want) || cfg.HeadRate != tuneHead*rate {
-				t.Errorf("%s, %d images: batch %d × %d, %d epochs, head %g, %+v", kind, c.images, cfg.Batch, cfg.Accumulate, cfg.Epochs, cfg.HeadRate, cfg.Schedule)
+			if cfg.Batch != c.batch || cfg.Accumulate != 1 || cfg.Epochs != c.epochs || !reflect.DeepEqual(cfg.Schedule, want) ||
+				cfg.HeadRate != tuneHead*rate {
+				t.Errorf("%s, %d images: batch %d × %d, %d epochs, head %g, %+v", kind, c.images, cfg.Batch, cfg.Accumulate,
+					cfg.Epochs, cfg.HeadRate, cfg.Schedule)
 			}
 			if c.images >= 20 && c.images/(cfg.Batch*cfg.Accumulate) < 10 {
 				t.Errorf("%s, %d images: fewer than 10 steps an epoch", kind, c.images)
@@ -56,13 +59,15 @@ func TestFineTuneKeeps(t *testing.T) {
 		return c
 	}
 	c := resolve(Spec{Batch: 64, Epochs: 3, Schedule: schedule.Schedule{Kind: schedule.Step, Rate: 0.3}})
-	if c.Batch != 64 || c.Accumulate != 1 || c.Epochs != 3 || c.HeadRate != 0 || c.Schedule.Kind != schedule.Step || c.Schedule.Rate != 0.3 || c.Schedule.By != "" {
+	if c.Batch != 64 || c.Accumulate != 1 || c.Epochs != 3 || c.HeadRate != 0 || c.Schedule.Kind != schedule.Step ||
+		c.Schedule.Rate != 0.3 || c.Schedule.By != "" {
 		t.Errorf("resolved to %+v", c)
 	}
 	if c := resolve(Spec{Batch: 8}); c.Schedule.Rate != tuneRate/4 || c.HeadRate != tuneHead*tuneRate/4 {
 		t.Errorf("batch 8: rate %g, head %g", c.Schedule.Rate, c.HeadRate)
 	}
-	if c := resolve(Spec{Batch: 9}); !strings.Contains(c.OptimizerLine(), "rate 0.005625 falling to 0 by half a cosine by step, the last layer's 0.028125,") {
+	if c := resolve(Spec{Batch: 9}); !strings.Contains(c.OptimizerLine(), "rate 0.005625 falling to 0 by half a cosine "+
+		"by step, the last layer's 0.028125,") {
 		t.Errorf("batch 9: %s", c.OptimizerLine())
 	}
 	if c := resolve(Spec{Accumulate: 4}); c.Batch != 8 || c.Accumulate != 4 || c.Schedule.Rate != tuneRate {

@@ -36,7 +36,8 @@ func TestAutoBatch(t *testing.T) {
 	c.Batch = AutoBatch
 	r := newRun(t, c, dev)
 	batch := r.Resolved.Batch
-	if batch < 16 || batch%8 != 0 || r.Resolved.Fit == nil || r.Resolved.Fit.Batch != batch || !strings.Contains(r.Resolved.Fit.String(), fmt.Sprintf("batch %d: it takes", batch)) {
+	if batch < 16 || batch%8 != 0 || r.Resolved.Fit == nil || r.Resolved.Fit.Batch != batch ||
+		!strings.Contains(r.Resolved.Fit.String(), fmt.Sprintf("batch %d: it takes", batch)) {
 		t.Fatalf("batch %d, %v", batch, r.Resolved.Fit)
 	}
 	limit, other := dev.free-dev.spare, r.later(true)
@@ -138,7 +139,8 @@ func TestLoadersMemory(t *testing.T) {
 	if _, err := own.in.memory(c.Batch, 0); err != nil {
 		t.Errorf("where nobody knows: %v", err)
 	}
-	if _, err := own.in.memory(c.Batch, want/2); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("batch %d fits", int(float64(c.Batch)*.45))) {
+	if _, err := own.in.memory(c.Batch, want/2); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("batch %d fits",
+		int(float64(c.Batch)*.45))) {
 		t.Errorf("in half of that: %v", err)
 	}
 }
@@ -163,7 +165,9 @@ func (d *scarce) NewVector(n int) (device.Vector, error) {
 func TestOutOfMemory(t *testing.T) {
 	host := cpuDevice(t, 1)
 	for left := range 3 { // LeNet's weights, gradients, momentum
-		if _, err := New(tiny(""), Deps{Device: &scarce{host, left}}); err == nil || !strings.Contains(err.Error(), "the weights of lenet, their gradients and the state of sgd: out of memory: no batch fits") {
+		if _, err := New(tiny(""), Deps{Device: &scarce{host, left}}); err == nil ||
+			!strings.Contains(err.Error(), "the weights of lenet, their gradients and the state of sgd: out of "+
+				"memory: no batch fits") {
 			t.Errorf("after %d vectors: %v", left, err)
 		}
 	}
@@ -171,7 +175,9 @@ func TestOutOfMemory(t *testing.T) {
 	r := newRun(t, c, &scarce{host, 3}) // the checkpoint of the first snapshot takes one more
 	err := r.Train(t.Context())
 	var f *FailedError
-	if !errors.As(err, &f) || f.Epoch != 3 || f.Step != 7 || f.Checkpoint == "" || !strings.Contains(err.Error(), "epoch 3, step 7: writing the checkpoint: ") || !strings.Contains(err.Error(), "a smaller batch needs less; the state saved last is in "+f.Checkpoint) {
+	if !errors.As(err, &f) || f.Epoch != 3 || f.Step != 7 || f.Checkpoint == "" ||
+		!strings.Contains(err.Error(), "epoch 3, step 7: writing the checkpoint: ") ||
+		!strings.Contains(err.Error(), "a smaller batch needs less; the state saved last is in "+f.Checkpoint) {
 		t.Fatalf("%v", err)
 	}
 	r.Close()

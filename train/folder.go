@@ -27,7 +27,8 @@ type folder struct {
 	writing  *background // the checkpoint on its way to the disk, or nil
 }
 
-// reserve creates a folder of that name, or with a number after it if another run of this second has it. close removes it if it is still empty.
+// reserve creates a folder of that name, or with a number after it if another run of this second has it. close removes
+// it if it is still empty.
 func (f *folder) reserve(name string) (string, error) {
 	if !f.Ranks.First() {
 		return name, nil // rank 0 chooses
@@ -59,7 +60,8 @@ func (f *folder) begin(save func() error) error {
 	}
 	root := filepath.Join(out, checkpointDir)
 	free := func() error {
-		for _, name := range []string{configName, metricsName, keptDir, "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
+		for _, name := range []string{configName, metricsName, keptDir, "final.safetensors", "best.safetensors",
+			"rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
 				return holdsRun(out, name)
 			}
@@ -113,7 +115,8 @@ type due struct {
 // wants reports whether a checkpoint is due by the clock of this process. That of rank 0 decides.
 func (f *folder) wants() bool {
 	c := f.c
-	return c.Out != "" && c.CheckpointMinutes > 0 && f.Ranks.First() && time.Since(f.due.saved).Minutes() >= c.CheckpointMinutes
+	return c.Out != "" && c.CheckpointMinutes > 0 && f.Ranks.First() &&
+		time.Since(f.due.saved).Minutes() >= c.CheckpointMinutes
 }
 
 // atEpochEnd reports whether a checkpoint is due after an epoch.
@@ -187,14 +190,16 @@ func (f *folder) tidy(from store.Newest) error {
 				return err
 			}
 			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
-			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line",
+			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do "+
+				"otherwise, say on the command line",
 				path, differ(has, own), configName)
 		}
 		return f.showConfig(from.Dir)
 	})
 }
 
-// configOf reports whether a text is the config.json of one of the checkpoints: a killed run may have left that of the last but one.
+// configOf reports whether a text is the config.json of one of the checkpoints: a killed run may have left that of the
+// last but one.
 func configOf(text []byte, checkpoints []string) bool {
 	return slices.ContainsFunc(checkpoints, func(dir string) bool {
 		b, err := os.ReadFile(filepath.Join(dir, configName))

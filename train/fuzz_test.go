@@ -10,7 +10,8 @@ import (
 
 // FuzzReadHistory reads arbitrary metrics.
 func FuzzReadHistory(f *testing.F) {
-	f.Add([]byte(`{"kind":"step","epoch":1,"step":1,"loss":2.3}` + "\n" + `{"kind":"epoch","epoch":1,"step":1,"train":{"loss":1,"images":3},"rna":{"status":"ok","c":[0.5,0.5]}}` + "\n"))
+	f.Add([]byte(`{"kind":"step","epoch":1,"step":1,"loss":2.3}` + "\n" +
+		`{"kind":"epoch","epoch":1,"step":1,"train":{"loss":1,"images":3},"rna":{"status":"ok","c":[0.5,0.5]}}` + "\n"))
 	f.Add([]byte("{\n"))
 	f.Add([]byte(`{"kind":"epoch","epoch":-1}`))
 	dir := f.TempDir()

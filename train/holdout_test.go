@@ -94,7 +94,8 @@ func TestHoldout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := r.judge.evaluateHeld(t.Context()); err != nil || *s != best.Score || meta.Kind != best.Kind || meta.Epoch != epoch {
+		if s, err := r.judge.evaluateHeld(t.Context()); err != nil || *s != best.Score || meta.Kind != best.Kind ||
+			meta.Epoch != epoch {
 			t.Errorf("best is %+v of %+v, %v; want %+v of epoch %d", s, meta, err, best, epoch)
 		}
 	}

@@ -32,10 +32,13 @@ func Hyperparameters() []Hyperparameter {
 	list := []Hyperparameter{
 		{optim.Momentum, "momentum", func(c *Spec) **float64 { return &c.Momentum }},
 		{optim.Beta1, "decay of the gradient's average", func(c *Spec) **float64 { return &c.Beta1 }},
-		{optim.Beta2, "decay of the second average, of the gradient's square but for lion", func(c *Spec) **float64 { return &c.Beta2 }},
+		{optim.Beta2, "decay of the second average, of the gradient's square but for lion",
+			func(c *Spec) **float64 { return &c.Beta2 }},
 		{optim.Eps, "added to the denominator", func(c *Spec) **float64 { return &c.Eps }},
-		{optim.TrustCoefficient, "rate of a tensor by the ratio of its norm to its gradient's", func(c *Spec) **float64 { return &c.TrustCoefficient }},
-		{optim.MaxGradNorm, "norm to which a longer gradient is scaled down; 0: none", func(c *Spec) **float64 { return &c.MaxGradNorm }},
+		{optim.TrustCoefficient, "rate of a tensor by the ratio of its norm to its gradient's",
+			func(c *Spec) **float64 { return &c.TrustCoefficient }},
+		{optim.MaxGradNorm, "norm to which a longer gradient is scaled down; 0: none",
+			func(c *Spec) **float64 { return &c.MaxGradNorm }},
 	}
 	for i, h := range list {
 		by := map[float64][]string{}
@@ -57,7 +60,8 @@ func Hyperparameters() []Hyperparameter {
 	return list
 }
 
-// RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw: 0.001".
+// RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw:
+// 0.001".
 func RateDefaults() string { return ownDefaults(func(o optim.Definition) float64 { return o.Rate }) }
 
 // DecayDefaults is described with RateDefaults.
@@ -94,8 +98,8 @@ func (c *Spec) optimizer(o optim.Definition) device.Optimizer {
 	return o.Make(h)
 }
 
-// resolveOptimizer fills in hyperparameters, and the defaults of the rate and the weight decay. What the optimiser does not take is an
-// error.
+// resolveOptimizer fills in hyperparameters, and the defaults of the rate and the weight decay. What the optimiser does
+// not take is an error.
 func (c *Spec) resolveOptimizer(pre *preset) error {
 	option.Default(&c.Optimizer, optim.All()[0].Name)
 	o, err := c.rule()
@@ -140,8 +144,8 @@ func (c *Spec) checkOptimizer() error {
 	return c.optimizer(o).Check()
 }
 
-// DefaultOptimizer is an optimiser with the defaults of its hyperparameters and their rate: for SGD, where rate and decay go by the data, 0.1
-// and 1e-4.
+// DefaultOptimizer is an optimiser with the defaults of its hyperparameters and their rate: for SGD, where rate and
+// decay go by the data, 0.1 and 1e-4.
 func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error) {
 	c := Spec{Optimizer: name}
 	pre := preset{rate: 0.1, decay: 1e-4}

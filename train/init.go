@@ -34,11 +34,13 @@ func (r *Run) initNet() error {
 		names := network.Identify(f)
 		switch len(names) {
 		case 0:
-			return fmt.Errorf("initial weights: %s has the tensors of none of the models: rna inspect lists them; name the nearest model to see how it differs", c.Init)
+			return fmt.Errorf("initial weights: %s has the tensors of none of the models: rna inspect lists them; name the "+
+				"nearest model to see how it differs", c.Init)
 		case 1:
 			meta.Model, said = names[0], "the tensors of "+c.Init+" show"
 		default:
-			return fmt.Errorf("initial weights: %s has the tensors of %s alike: name one as the model", c.Init, strings.Join(names, " and "))
+			return fmt.Errorf("initial weights: %s has the tensors of %s alike: name one as the model", c.Init,
+				strings.Join(names, " and "))
 		}
 	}
 	a, err := nn.Lookup(meta.Model)
@@ -70,7 +72,8 @@ func (r *Run) loadInit() error {
 	}
 	switch {
 	case l.Fresh != nil:
-		c.note("initial weights: %s, all but the last layer, which starts fresh with %d outputs: %s", c.Init, c.NumClasses, strings.Join(l.Fresh, ", "))
+		c.note("initial weights: %s, all but the last layer, which starts fresh with %d outputs: %s", c.Init, c.NumClasses,
+			strings.Join(l.Fresh, ", "))
 	case others:
 		c.note("initial weights: %s, with the last layer, though its classes are others than those of %s", c.Init, c.Data)
 	default:

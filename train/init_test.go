@@ -12,7 +12,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestFineTune starts from weights of other classes with frozen layers, which stay bit for bit, is interrupted and goes on.
+// TestFineTune starts from weights of other classes with frozen layers, which stay bit for bit, is interrupted and goes
+// on.
 func TestFineTune(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
@@ -94,7 +95,8 @@ func TestFineTuneHead(t *testing.T) {
 	said = nil
 	r = from(func(*Spec) {})
 	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
-	if err := r.Train(context.Background()); err != nil || slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "Warning") }) {
+	if err := r.Train(context.Background()); err != nil ||
+		slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "Warning") }) {
 		t.Errorf("said %q, %v", said, err)
 	}
 }

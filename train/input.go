@@ -24,7 +24,8 @@ const (
 	heldStream
 )
 
-// input has the images of a run: the sets, and the loaders that make batches of them. A rank loads its own share of each.
+// input has the images of a run: the sets, and the loaders that make batches of them. A rank loads its own share of
+// each.
 type input struct {
 	set, valSet data.Dataset   // as opened; valSet may be nil
 	opened      bool           // by the run, which closes them
@@ -50,7 +51,8 @@ type identities struct {
 // differ says in what sets differ from those of a checkpoint, "" where they do not.
 func (a *identities) differ(b *identities) string {
 	var list []string
-	for _, x := range []struct{ of, what string }{{"training", a.Train.Differ(b.Train)}, {"validation", a.Val.Differ(b.Val)}} {
+	for _, x := range []struct{ of, what string }{{"training", a.Train.Differ(b.Train)},
+		{"validation", a.Val.Differ(b.Val)}} {
 		if x.what != "" {
 			list = append(list, x.of+" images: "+x.what)
 		}
@@ -73,7 +75,8 @@ func (in *input) open(c *Resolved) (err error) {
 		return errors.New("validation images without training images: give Deps.Train, too")
 	} else {
 		c.Data = cmp.Or(c.Data, "glyphs")
-		if in.set, in.valSet, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
+		if in.set, in.valSet, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit,
+			Classes: c.Classes}); err != nil {
 			return err
 		}
 		in.opened = true
@@ -92,7 +95,8 @@ func checkSets(c *Resolved, d *Deps) error {
 		return fmt.Errorf("validation images in %s beside Deps.Train: give them as Deps.Val", c.ValData)
 	}
 	if c.ValSplit != 0 {
-		return fmt.Errorf("a validation split of %g of Deps.Train: give data.SplitByClass's parts as Deps.Train and Deps.Val", c.ValSplit)
+		return fmt.Errorf("a validation split of %g of Deps.Train: give data.SplitByClass's parts as Deps.Train and Deps.Val",
+			c.ValSplit)
 	}
 	for _, s := range []struct {
 		name string
@@ -144,7 +148,8 @@ func (in *input) load(c *Resolved) error {
 	}
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: *c.Shuffle, Seed: c.Seed, Stream: trainStream,
-		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: in.logUnreadable, Rank: in.Ranks.Rank(), Ranks: in.Ranks.Size(),
+		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: in.logUnreadable, Rank: in.Ranks.Rank(),
+		Ranks:  in.Ranks.Size(),
 		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: decoding,
 	}
 	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
@@ -192,7 +197,8 @@ func (in *input) evaluation(c *Resolved, set data.Dataset, decoding *data.Budget
 	if set == nil {
 		return nil, nil
 	}
-	tr, err := in.profile.Evaluation(data.EvalOptions{Size: c.ImageSize, Resize: c.ValResize, Interpolation: c.Interpolation})
+	tr, err := in.profile.Evaluation(data.EvalOptions{Size: c.ImageSize, Resize: c.ValResize,
+		Interpolation: c.Interpolation})
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +232,8 @@ func (in *input) images() (train, val int) {
 // scores reports whether there are images to score weights on.
 func (in *input) scores() bool { return in.val != nil || in.held != nil }
 
-// works lists the programs that batches need: both batch sizes of each use, the largest training images first, which take the most memory.
+// works lists the programs that batches need: both batch sizes of each use, the largest training images first, which
+// take the most memory.
 func (in *input) works(c *Resolved) (list []network.Work) {
 	sizes := c.Sizes(c.Epochs, c.ImageSize)
 	slices.Reverse(sizes)
@@ -234,7 +241,8 @@ func (in *input) works(c *Resolved) (list []network.Work) {
 		use   network.Use
 		l     *data.Loader
 		sizes []int
-	}{{network.Training, in.train, sizes}, {network.Evaluation, in.val, []int{c.ImageSize}}, {network.Evaluation, in.held, []int{c.ImageSize}}} {
+	}{{network.Training, in.train, sizes}, {network.Evaluation, in.val, []int{c.ImageSize}}, {network.Evaluation, in.held,
+		[]int{c.ImageSize}}} {
 		if of.l == nil {
 			continue
 		}
@@ -249,8 +257,9 @@ func (in *input) works(c *Resolved) (list []network.Work) {
 	return list
 }
 
-// memory is how many bytes of the device's memory the batches take that loaders make ahead: on a device without memory of its own they count
-// with all else. On another it is 0, and an error if they take more of the host's memory than is free, 0 where nobody knows.
+// memory is how many bytes of the device's memory the batches take that loaders make ahead: on a device without memory
+// of its own they count with all else. On another it is 0, and an error if they take more of the host's memory than is
+// free, 0 where nobody knows.
 func (in *input) memory(batch int, free int64) (bytes int64, err error) {
 	list := []*data.Loader{in.val, in.held}
 	for _, l := range in.sized { // those of all sizes keep theirs
@@ -265,7 +274,8 @@ func (in *input) memory(batch int, free int64) (bytes int64, err error) {
 		return bytes, nil
 	}
 	if free > 0 && bytes > free {
-		return 0, fmt.Errorf("loading batches of %d images ahead takes %s of the host's memory, and %s are free: batch %d fits, or more memory for this process",
+		return 0, fmt.Errorf("loading batches of %d images ahead takes %s of the host's memory, and %s are free: batch %d "+
+			"fits, or more memory for this process",
 			batch, text.Bytes(bytes), text.Bytes(free), max(1, int(float64(batch)*float64(free)/float64(bytes)*0.9)))
 	}
 	return 0, nil

@@ -24,8 +24,9 @@ type judge struct {
 	best *hook.BestRecord // of the weights in best.safetensors
 }
 
-// enter scores the network's present weights on the held-out images, writes the score into the record and keeps the weights as best.safetensors if
-// none were better so far. Without held-out images it takes val, the score on the validation images, and does nothing if that is nil.
+// enter scores the network's present weights on the held-out images, writes the score into the record and keeps the
+// weights as best.safetensors if none were better so far. Without held-out images it takes val, the score on the
+// validation images, and does nothing if that is nil.
 func (j *judge) enter(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
 	switch {
 	case j.in.held != nil:
@@ -117,6 +118,7 @@ func (j *judge) meta(kind network.Kind) network.Meta {
 	if j.pos.Batch == 0 { // the epoch has not begun
 		epoch--
 	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize,
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool,
+		ValResize:     c.ValResize,
 		Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: j.in.split}
 }

@@ -19,8 +19,8 @@ func keptFile(out string, epoch int) string {
 	return filepath.Join(out, keptDir, fmt.Sprintf("epoch-%04d.safetensors", epoch))
 }
 
-// Kept lists the epochs whose iterates Spec.KeepEvery has kept in the folder of a run, in order, with their files. Those that only Spec.KeepBest
-// has kept are left out, so that epochs are equally far apart.
+// Kept lists the epochs whose iterates Spec.KeepEvery has kept in the folder of a run, in order, with their files.
+// Those that only Spec.KeepBest has kept are left out, so that epochs are equally far apart.
 func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	for e := c.KeepEvery; e > 0 && e <= c.Epochs; e += c.KeepEvery {
 		path := keptFile(out, e)
@@ -32,7 +32,8 @@ func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	}
 	for i := 1; i < len(epochs); i++ {
 		if epochs[i]-epochs[i-1] != c.KeepEvery {
-			return nil, nil, fmt.Errorf("%s is missing between those of epochs %d and %d", keptFile(out, epochs[i-1]+c.KeepEvery), epochs[i-1], epochs[i])
+			return nil, nil, fmt.Errorf("%s is missing between those of epochs %d and %d",
+				keptFile(out, epochs[i-1]+c.KeepEvery), epochs[i-1], epochs[i])
 		}
 	}
 	return epochs, files, nil
@@ -46,8 +47,9 @@ func (j *judge) checkKept() error {
 	return nil
 }
 
-// keepIterate writes the network's weights, the iterate of the epoch of rec, if KeepEvery or KeepBest keep it, and removes the files of epochs that
-// are no longer among the best. The choice follows from the records alone, so that a resumed run keeps the same.
+// keepIterate writes the network's weights, the iterate of the epoch of rec, if KeepEvery or KeepBest keep it, and
+// removes the files of epochs that are no longer among the best. The choice follows from the records alone, so that a
+// resumed run keeps the same.
 func (j *judge) keepIterate(before []hook.EpochRecord, rec *hook.EpochRecord) error {
 	c := j.c
 	if c.Out == "" || c.KeepEvery == 0 && c.KeepBest == 0 {
@@ -78,7 +80,8 @@ func (j *judge) keepIterate(before []hook.EpochRecord, rec *hook.EpochRecord) er
 	})
 }
 
-// bestEpochs are the k epochs whose iterates are the best by a measure, on the held-out images, else on the validation images; the first of equals.
+// bestEpochs are the k epochs whose iterates are the best by a measure, on the held-out images, else on the validation
+// images; the first of equals.
 func bestEpochs(history []hook.EpochRecord, k int, by string) []int {
 	type scored struct {
 		epoch int

@@ -52,7 +52,8 @@ func TestBestEpochs(t *testing.T) {
 		}
 		return rec
 	}
-	if got := bestEpochs([]hook.EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2, hook.ByLoss); !slices.Equal(got, []int{2, 4}) {
+	if got := bestEpochs([]hook.EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2,
+		hook.ByLoss); !slices.Equal(got, []int{2, 4}) {
 		t.Errorf("%v", got)
 	}
 	if got := bestEpochs([]hook.EpochRecord{loss(1, 1, 3), loss(2, 2, 1)}, 1, hook.ByLoss); !slices.Equal(got, []int{2}) {
@@ -60,7 +61,8 @@ func TestBestEpochs(t *testing.T) {
 	}
 	right := loss(2, 2)
 	right.SGD.Top1 = 50
-	if got := bestEpochs([]hook.EpochRecord{loss(1, 1), right, loss(3, 3)}, 2, hook.ByError); !slices.Equal(got, []int{2, 1}) {
+	if got := bestEpochs([]hook.EpochRecord{loss(1, 1), right, loss(3, 3)}, 2, hook.ByError); !slices.Equal(got,
+		[]int{2, 1}) {
 		t.Errorf("by error %v", got)
 	}
 	if got := bestEpochs([]hook.EpochRecord{{Epoch: 1}}, 3, hook.ByError); got != nil {

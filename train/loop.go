@@ -61,7 +61,8 @@ func (e *DivergedError) Error() string {
 	if e.Checkpoint != "" {
 		kept = "the last good weights are in " + e.Checkpoint
 	}
-	return fmt.Sprintf("%s in epoch %d, step %d, at learning rate %g: lower it or warm up; %s", e.What, e.Epoch, e.Step, e.Rate, kept)
+	return fmt.Sprintf("%s in epoch %d, step %d, at learning rate %g: lower it or warm up; %s", e.What, e.Epoch, e.Step,
+		e.Rate, kept)
 }
 
 // Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
@@ -83,7 +84,8 @@ func (r *Run) Train(ctx context.Context) error {
 		if err == nil {
 			err = r.epoch(ctx)
 		}
-		if errors.Is(err, errStop) || err != nil && r.host(ctx).Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		if errors.Is(err, errStop) || err != nil && r.host(ctx).Err() != nil && (errors.Is(err, ctx.Err()) ||
+			errors.Is(err, context.Cause(ctx))) {
 			return r.interrupt()
 		}
 		if err != nil {
@@ -167,7 +169,8 @@ func (r *Run) interrupt() error {
 	if err := r.saveGood(r.Save); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Resolved.Out)
+	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps,
+		r.Resolved.Out)
 }
 
 // epoch trains the rest of the epoch in progress, evaluates it and calls the hooks.
@@ -183,7 +186,8 @@ func (r *Run) epoch(ctx context.Context) error {
 	}
 	rec := *r.pos.Record
 	r.History = append(r.History, rec)
-	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped, Origin: r.pos.Origin, Shares: r.pos.Shares}
+	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped, Origin: r.pos.Origin,
+		Shares: r.pos.Shares}
 	save, err := r.folder.atEpochEnd(rec.Epoch)
 	switch {
 	case err != nil || !save:
@@ -217,7 +221,8 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 		return nil, err
 	}
 	p := &r.pos
-	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.engine.learningRate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
+	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.engine.learningRate(p.Steps),
+		Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
 	}
@@ -243,7 +248,8 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 	return rec, err
 }
 
-// afterEpoch calls the hooks that have not been called yet for this epoch. The record of one that fails is dropped: a resumed run calls it again.
+// afterEpoch calls the hooks that have not been called yet for this epoch. The record of one that fails is dropped: a
+// resumed run calls it again.
 func (r *Run) afterEpoch(ctx context.Context) error {
 	p := &r.pos
 	for _, h := range r.hooks {
@@ -283,10 +289,12 @@ func (r *Run) checkWeights() error {
 }
 
 func (r *Run) diverged(what string, step int) error {
-	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.engine.learningRate(step), Checkpoint: r.folder.savedState()}
+	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.engine.learningRate(step),
+		Checkpoint: r.folder.savedState()}
 }
 
-// recordScale records the scale of the loss at the end of an epoch. If it has fallen to nothing, gradients are never finite.
+// recordScale records the scale of the loss at the end of an epoch. If it has fallen to nothing, gradients are never
+// finite.
 func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	s, err := r.engine.lossScale()
 	if err != nil || s == nil {
@@ -294,7 +302,8 @@ func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	}
 	rec.LossScale, rec.Skipped = s.Scale, s.Skipped-r.pos.Skipped
 	if s.Scale < leastScale && rec.Skipped > 0 {
-		return r.diverged(fmt.Sprintf("%d gradients are not finite, with the loss scaled by %g at last", rec.Skipped, s.Scale), rec.Step)
+		return r.diverged(fmt.Sprintf("%d gradients are not finite, with the loss scaled by %g at last", rec.Skipped,
+			s.Scale), rec.Step)
 	}
 	return nil
 }

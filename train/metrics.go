@@ -136,7 +136,8 @@ func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error
 	case lost && st.Bytes > 0:
 		h.log("%s is gone: tables and plots begin with the epochs from here on, the run's weights are as they were", h.path())
 	case short:
-		h.log("%s is cut short, it had %d bytes: some of the steps and epochs before are missing there, the run's weights are as they were", h.path(), st.Bytes)
+		h.log("%s is cut short, it had %d bytes: some of the steps and epochs before are missing there, the run's weights "+
+			"are as they were", h.path(), st.Bytes)
 	case damaged:
 		h.log("%s is damaged: what it says of the steps before may be wrong, the run's weights are not", h.path())
 	}

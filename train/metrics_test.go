@@ -34,7 +34,8 @@ func TestMetrics(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &rec); err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(rec, r.History[epoch-1]) || rec.Kind != "epoch" || rec.Epoch != epoch || rec.Step != 3*epoch || rec.Train.Images != 24 || rec.SGD.Images != 16 {
+			if !reflect.DeepEqual(rec, r.History[epoch-1]) || rec.Kind != "epoch" || rec.Epoch != epoch || rec.Step != 3*epoch ||
+				rec.Train.Images != 24 || rec.SGD.Images != 16 {
 				t.Errorf("line %d: %s is not %+v", i+1, line, r.History[epoch-1])
 			}
 			continue
@@ -44,7 +45,8 @@ func TestMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := i - i/4
-		if rec != steps[k] || rec.Kind != "step" || rec.Step != k+1 || rec.Rate != r.Resolved.Schedule.At(i/4) || rec.Images != 8 || rec.Loss <= 0 {
+		if rec != steps[k] || rec.Kind != "step" || rec.Step != k+1 || rec.Rate != r.Resolved.Schedule.At(i/4) ||
+			rec.Images != 8 || rec.Loss <= 0 {
 			t.Errorf("line %d: %s is not %+v", i+1, line, steps[k])
 		}
 	}

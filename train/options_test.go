@@ -41,7 +41,8 @@ var wrongValues = []struct{ allowed, values string }{
 
 	{"must be above 0", `num-classes 0  image-size -32  std 1,0  repeat-augment 0  train-crop 0  train-crop-from 0  val-crop 0  val-resize 0  lr 0  lr-step 0
 		lr-power 0  lr-hold 0  warmup-steps 0  head-lr 0  clip-grad 0  clip-value 0  checkpoint-every 0`},
-	{"must be at least 1", "accumulate 0  epochs 0  lr-milestones 0  ema-every 0  rna-start 0  rna-per-epoch 0  rna-every 0  rna-bn-batches 0  checkpoint-keep 0"},
+	{"must be at least 1", "accumulate 0  epochs 0  lr-milestones 0  ema-every 0  rna-start 0  rna-per-epoch 0  " +
+		"rna-every 0  rna-bn-batches 0  checkpoint-keep 0"},
 	{"must not be negative", `train-crop-ramp -1,3  workers -1  lr-final -1  warmup -1  weight-decay -1  class-weights -1,1  mixup -1  cutmix -1  ema -1  rna-tau -1
 		threads -1  keep-every -1  keep-best -1  limit-batches -1  limit-val -1`},
 	{"at most", "workers 1000000  threads 1000000"},
@@ -54,7 +55,8 @@ var wrongValues = []struct{ allowed, values string }{
 	{"must be finite", "mean nan  std inf  lr inf  momentum nan  rna-beta inf"},
 }
 
-// TestWrongValues: each option answers a value of the wrong type, and one out of its range, in a line that names it and says what is allowed.
+// TestWrongValues: each option answers a value of the wrong type, and one out of its range, in a line that names it and
+// says what is allowed.
 func TestWrongValues(t *testing.T) {
 	answers := map[string]int{}
 	for _, c := range wrongValues {
@@ -69,7 +71,8 @@ func TestWrongValues(t *testing.T) {
 			answers[x.Name]++
 		}
 	}
-	takesAnyText := map[string]bool{"data": true, "val-data": true, "auto-augment": true, "model": true, "init": true, "key": true, "freeze": true,
+	takesAnyText := map[string]bool{"data": true, "val-data": true, "auto-augment": true, "model": true, "init": true,
+		"key": true, "freeze": true,
 		"device": true, "out": true}
 	for i := range table {
 		o := &table[i]
@@ -122,7 +125,8 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%s: %v", c.options, err)
 			continue
 		}
-		if err := resolveSpec(&s, fakeSet{10, 3}, colour("cifar")); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err := resolveSpec(&s, fakeSet{10, 3}, colour("cifar")); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", c.options, err, c.want)
 		}
 	}
@@ -139,7 +143,8 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := resolveSpec(new(Spec), fakeSet{1, 3}, colour("cifar")); err == nil || !strings.Contains(err.Error(), "has one class, x") {
+	if err := resolveSpec(new(Spec), fakeSet{1, 3}, colour("cifar")); err == nil ||
+		!strings.Contains(err.Error(), "has one class, x") {
 		t.Errorf("one class: %v", err)
 	}
 }
@@ -150,7 +155,8 @@ func TestUnset(t *testing.T) {
 	if err := os.WriteFile(classes, []byte("cat\ndog\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]string{"classes": classes, "batch": "auto", "checkpoint-every": "10m", "max-bad": "5%", "rna-lambda": "auto", "decode-memory": "2GB", "mean": "0.5"}
+	values := map[string]string{"classes": classes, "batch": "auto", "checkpoint-every": "10m", "max-bad": "5%",
+		"rna-lambda": "auto", "decode-memory": "2GB", "mean": "0.5"}
 	for name, text := range values {
 		var s Spec
 		o := table.Find(name)
@@ -189,7 +195,8 @@ func TestSizesOfTraining(t *testing.T) {
 		}
 	}
 	s := Spec{Pictures: Pictures{ValCrop: 40}, ImageSize: 36}
-	if err := resolveSpec(&s, fakeSet{10, 3}, colour("cifar")); err != nil || s.ImageSize != 40 || s.TrainSize != 36 || s.ValCrop != 0 {
+	if err := resolveSpec(&s, fakeSet{10, 3}, colour("cifar")); err != nil || s.ImageSize != 40 || s.TrainSize != 36 ||
+		s.ValCrop != 0 {
 		t.Errorf("val-crop: %d pixels, training at %d, %v", s.ImageSize, s.TrainSize, err)
 	}
 }

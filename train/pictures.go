@@ -11,8 +11,8 @@ import (
 
 // Pictures is how images are prepared, beside the usual. What is left zero is usual for the data.
 type Pictures struct {
-	// Evaluation: ImageSize is the size of the crop, ValResize that of the shorter side before it. ValCrop is the crop's where ImageSize is the size of
-	// training images; resolved, it is 0 and they are in ImageSize and TrainSize.
+	// Evaluation: ImageSize is the size of the crop, ValResize that of the shorter side before it. ValCrop is the crop's
+	// where ImageSize is the size of training images; resolved, it is 0 and they are in ImageSize and TrainSize.
 	ValResize int
 	ValCrop   int
 	// FastDecode is the loader's: JPEGs are decoded smaller where they are reduced next, in training and evaluation.
@@ -20,8 +20,8 @@ type Pictures struct {
 	Interpolation string // one of imaging.Interpolations
 	TestFlip      bool   // logits are the mean over an image and its mirror image
 
-	// Training at another size than ImageSize: TrainSize, or, where the run starts smaller, from TrainFrom up to epoch Ramp[0], then growing in
-	// steps of 32 pixels to TrainSize at epoch Ramp[1]. Epochs count from 0.
+	// Training at another size than ImageSize: TrainSize, or, where the run starts smaller, from TrainFrom up to epoch
+	// Ramp[0], then growing in steps of 32 pixels to TrainSize at epoch Ramp[1]. Epochs count from 0.
 	TrainSize int
 	TrainFrom int
 	TrainRamp [2]int
@@ -40,7 +40,8 @@ type Pictures struct {
 
 // Augmentation is what training images go through, for a normalisation by mean.
 func (p *Pictures) Augmentation(mean []float64, mixed bool) augment.Options {
-	a := augment.Options{Interpolation: p.TrainInterpolation, NoFlip: p.NoFlip, FlipVertical: p.FlipVertical, Jitter: p.ColorJitter,
+	a := augment.Options{Interpolation: p.TrainInterpolation, NoFlip: p.NoFlip, FlipVertical: p.FlipVertical,
+		Jitter: p.ColorJitter,
 		Policy: p.AutoAugment, Erase: p.RandomErase, Mean: mean, Whole: mixed}
 	copy(a.Scale[:], p.CropScale)
 	copy(a.Ratio[:], p.CropRatio)
@@ -81,7 +82,8 @@ func (p *Pictures) check(size int) error {
 	case p.TrainFrom > end:
 		return fmt.Errorf("training images start at %d pixels and end at %d: they may grow only", p.TrainFrom, end)
 	case p.TrainFrom > 0 && (p.TrainRamp[0] < 0 || p.TrainRamp[1] <= p.TrainRamp[0]):
-		return fmt.Errorf("training images grow between epochs %d and %d: the second must be later", p.TrainRamp[0], p.TrainRamp[1])
+		return fmt.Errorf("training images grow between epochs %d and %d: the second must be later", p.TrainRamp[0],
+			p.TrainRamp[1])
 	case p.TrainFrom == 0 && p.TrainRamp != [2]int{}:
 		return fmt.Errorf("epochs %v in which training images grow: say from what size", p.TrainRamp)
 	case len(p.CropScale) != 0 && len(p.CropScale) != 2 || len(p.CropRatio) != 0 && len(p.CropRatio) != 2:
@@ -102,11 +104,13 @@ func (p *Pictures) resolve(size *int) {
 
 var pictureOptions = option.Table[Pictures]{
 	{Name: "auto-augment", Open: true, Field: func(p *Pictures) any { return &p.AutoAugment },
-		Values: option.OneOf("ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"), Help: "automatic augmentation: " + augment.Policies()},
+		Values: option.OneOf("ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"),
+		Help:   "automatic augmentation: " + augment.Policies()},
 	{Name: "random-erase", Field: func(p *Pictures) any { return &p.RandomErase }, Check: option.Between(0, 1),
 		Help: "probability with which a box of an image is erased"},
 	{Name: "color-jitter", Field: func(p *Pictures) any { return &p.ColorJitter },
-		Help: "torchvision's ColorJitter: comma-separated `numbers` for brightness, contrast, saturation and hue, as 0.4,0.4,0.4,0.1"},
+		Help: "torchvision's ColorJitter: comma-separated `numbers` for brightness, contrast, saturation and hue, as " +
+			"0.4,0.4,0.4,0.1"},
 	{Name: "crop-scale", Default: "0.08,1", Field: func(p *Pictures) any { return &p.CropScale },
 		Help: "least and largest share of the area of a random crop, as two `numbers`"},
 	{Name: "crop-ratio", Default: "0.75,1.333", Field: func(p *Pictures) any { return &p.CropRatio },
@@ -114,12 +118,15 @@ var pictureOptions = option.Table[Pictures]{
 	{Name: "no-flip", Field: func(p *Pictures) any { return &p.NoFlip }, Help: "no mirror images left to right"},
 	{Name: "flip-vertical", Field: func(p *Pictures) any { return &p.FlipVertical }, Check: option.Between(0, 1),
 		Help: "probability with which an image is turned upside down"},
-	{Name: "repeat-augment", Default: "1", Field: func(p *Pictures) any { return &p.RepeatAugment }, Check: option.Positive,
-		Help: "each image so many times in a row, augmented anew, and as many times fewer images an epoch"},
-	{Name: "train-crop", Default: "--image-size", Field: func(p *Pictures) any { return &p.TrainSize }, Check: option.Positive,
-		Help: "height and width of training images"},
-	{Name: "train-crop-from", Default: "--train-crop", Field: func(p *Pictures) any { return &p.TrainFrom }, Check: option.Positive,
-		Help: "height and width of training images in the first epochs: they grow to --train-crop"},
+	{Name: "repeat-augment", Default: "1", Field: func(p *Pictures) any { return &p.RepeatAugment },
+		Check: option.Positive,
+		Help:  "each image so many times in a row, augmented anew, and as many times fewer images an epoch"},
+	{Name: "train-crop", Default: "--image-size", Field: func(p *Pictures) any { return &p.TrainSize },
+		Check: option.Positive,
+		Help:  "height and width of training images"},
+	{Name: "train-crop-from", Default: "--train-crop", Field: func(p *Pictures) any { return &p.TrainFrom },
+		Check: option.Positive,
+		Help:  "height and width of training images in the first epochs: they grow to --train-crop"},
 	{Name: "train-crop-ramp", Field: func(p *Pictures) any { return &p.TrainRamp }, Check: option.NotNegative,
 		Help: "the `epochs` between which they grow, as 4,13"},
 	{Name: "train-interpolation", Default: "bilinear", Field: func(p *Pictures) any { return &p.TrainInterpolation },
@@ -127,9 +134,11 @@ var pictureOptions = option.Table[Pictures]{
 	{Name: "val-crop", Default: "--image-size", Field: func(p *Pictures) any { return &p.ValCrop }, Check: option.Positive,
 		Help: "height and width of evaluated images: --image-size is then that of training"},
 	{Name: "fast-decode", Field: func(p *Pictures) any { return &p.FastDecode },
-		Help: "decode JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: faster for large ones, with other pixels " +
+		Help: "decode JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: faster for " +
+			"large ones, with other pixels " +
 			"(rna bench data --fast-decode says how much)"},
-	{Name: "val-resize", Default: "256 for a crop of 224, in proportion", Field: func(p *Pictures) any { return &p.ValResize },
+	{Name: "val-resize", Default: "256 for a crop of 224, in proportion",
+		Field: func(p *Pictures) any { return &p.ValResize },
 		Check: option.Positive, Help: "shorter side to which images are resized before the crop in evaluation"},
 	{Name: "interpolation", Default: "bilinear", Field: func(p *Pictures) any { return &p.Interpolation },
 		Values: imaging.Interpolations, Help: "how images are resized in evaluation"},

@@ -107,7 +107,8 @@ func TestPipelineStops(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			r := newRun(t, c, lazyDevice(t), late{atStep(10)(cancel)})
 			err := r.Train(ctx)
-			if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), fmt.Sprintf("after step %d,", r.pos.Steps)) || r.pos.Steps != 11 {
+			if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), fmt.Sprintf("after step %d,", r.pos.Steps)) ||
+				r.pos.Steps != 11 {
 				t.Fatalf("stopped after %d steps with %v, want 11", r.pos.Steps, err)
 			}
 			r.Close()
@@ -133,8 +134,8 @@ func TestPipelineStops(t *testing.T) {
 	}
 }
 
-// TestPipelineFailures checks that what goes wrong is said of the step where it does, as on a device that waits, and that weights that are
-// further than that are not kept.
+// TestPipelineFailures checks that what goes wrong is said of the step where it does, as on a device that waits, and
+// that weights that are further than that are not kept.
 func TestPipelineFailures(t *testing.T) {
 	t.Run("loss", func(t *testing.T) {
 		var at [2]*DivergedError

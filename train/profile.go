@@ -14,8 +14,8 @@ import (
 // profileName is the trace in the folder of the run.
 const profileName = "profile.json"
 
-// profileWarmup is how many steps of this process come before those that are profiled, where the run has so many: in the first ones programs are
-// planned and recorded, memory is touched for the first time, and the loader gets ahead.
+// profileWarmup is how many steps of this process come before those that are profiled, where the run has so many: in
+// the first ones programs are planned and recorded, memory is touched for the first time, and the loader gets ahead.
 const profileWarmup = 10
 
 // MaxProfile is how many steps can be profiled: what is noted of one of a large net takes 0.1 MB.
@@ -49,8 +49,9 @@ func (r *Run) openProfiler() {
 	left := (r.Resolved.Epochs-r.pos.Epoch+1)*r.engine.epochSteps() - (r.pos.Batch+each-1)/each
 	first := r.pos.Steps + 1 + min(profileWarmup, max(0, left-n))
 	c := &r.Resolved
-	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate,
-		Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size()}
+	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize),
+		Accumulate: c.Accumulate,
+		Rank:       r.Ranks.Rank(), Ranks: r.Ranks.Size()}
 	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.engine.update.Optimizer)}
 }
 

@@ -20,8 +20,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// TestProfileChangesNothing compares runs of which some steps are profiled with others: they leave the same, on devices that wait for each kernel and on
-// one that steps are issued to ahead.
+// TestProfileChangesNothing compares runs of which some steps are profiled with others: they leave the same, on devices
+// that wait for each kernel and on one that steps are issued to ahead.
 func TestProfileChangesNothing(t *testing.T) {
 	for name, dev := range map[string]func() device.Device{
 		"cpu":       func() device.Device { return cpuDevice(t, 2) },
@@ -53,7 +53,8 @@ func TestProfileChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameFolders(t, profiled, plain)
-			for _, want := range []string{profile.Wait, "forward", "backward", "accumulation", "update", "hook rna", "hook ema"} {
+			for _, want := range []string{profile.Wait, "forward", "backward", "accumulation", "update", "hook rna",
+				"hook ema"} {
 				if !slices.ContainsFunc(p.Phases(), func(x profile.Phase) bool { return x.Name == want && x.Calls >= 6 }) {
 					t.Errorf("no phase %q in each of the steps: %+v", want, p.Phases())
 				}
@@ -84,7 +85,8 @@ func TestProfileOfShortRuns(t *testing.T) {
 	}
 }
 
-// TestProfileOfResumedRuns checks which steps are profiled of a run that goes on in the middle of an epoch: after ten where there are so many, else the last.
+// TestProfileOfResumedRuns checks which steps are profiled of a run that goes on in the middle of an epoch: after ten
+// where there are so many, else the last.
 func TestProfileOfResumedRuns(t *testing.T) {
 	for _, c := range []struct{ profile, first, want int }{{2, 16, 2}, {8, 13, 8}, {100, 6, 15}} {
 		o := tiny(filepath.Join(t.TempDir(), "run"))
@@ -147,7 +149,10 @@ func TestProfileOnRanks(t *testing.T) {
 			return runOn(context.Background(), c, dev, g, func(r *Run) {
 				r.Profile = steps[g.Rank()]
 				r.Profiled = func(p *profile.Profile, _ string) {
-					if !slices.ContainsFunc(p.Phases(), func(x profile.Phase) bool { return x.Name == "communication" && x.Calls > 5 }) {
+					if !slices.ContainsFunc(p.Phases(), func(x profile.Phase) bool {
+						return x.Name == "communication" &&
+							x.Calls > 5
+					}) {
 						t.Errorf("%s: no communication: %+v", name, p.Phases())
 					}
 				}
@@ -160,7 +165,8 @@ func TestProfileOnRanks(t *testing.T) {
 	}
 }
 
-// checkTrace has a trace obey the format's rules: complete events within those that they lie in, on the clock of the steps, and their sums those of the tables.
+// checkTrace has a trace obey the format's rules: complete events within those that they lie in, on the clock of the
+// steps, and their sums those of the tables.
 func checkTrace(t *testing.T, path string, p *profile.Profile) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -186,7 +192,8 @@ func checkTrace(t *testing.T, path string, p *profile.Profile) {
 		if e.Ph == "M" {
 			continue
 		}
-		if e.Name == "" || e.Ph != "X" || e.Ts == nil || e.Dur == nil || e.Pid == nil || e.Tid == nil || *e.Ts < 0 || *e.Dur < 0 {
+		if e.Name == "" || e.Ph != "X" || e.Ts == nil || e.Dur == nil || e.Pid == nil || e.Tid == nil || *e.Ts < 0 ||
+			*e.Dur < 0 {
 			t.Fatalf("event %d: %+v", i, e)
 		}
 		const ns = 1e-3
@@ -236,7 +243,8 @@ func checkTrace(t *testing.T, path string, p *profile.Profile) {
 		t.Errorf("the layers take %g s by the table, their ops %g by the trace", layers, want)
 	}
 	var table strings.Builder
-	if err := p.WriteTable(&table); err != nil || !strings.Contains(table.String(), fmt.Sprintf("steps %d to %d", p.First, p.First+p.Steps()-1)) {
+	if err := p.WriteTable(&table); err != nil || !strings.Contains(table.String(), fmt.Sprintf("steps %d to %d", p.First,
+		p.First+p.Steps()-1)) {
 		t.Errorf("%v\n%s", err, table.String())
 	}
 }

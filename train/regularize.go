@@ -57,7 +57,8 @@ func (r *Regularize) check(classes int) error {
 }
 
 var regularizeOptions = option.Table[Regularize]{
-	{Name: "loss", Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy, BCE),
+	{Name: "loss", Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy,
+		BCE),
 		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class"},
 	{Name: "bce-threshold", Field: func(r *Regularize) any { return &r.TargetThreshold }, Check: option.Below(1),
 		Help: "with bce, targets above this are 1 and others 0"},
@@ -70,5 +71,6 @@ var regularizeOptions = option.Table[Regularize]{
 	{Name: "dropout", Field: func(r *Regularize) any { return &r.Dropout }, Check: option.Below(1),
 		Default: "the net's", Help: "probability with which the last layer's inputs are dropped"},
 	{Name: "drop-path", Field: func(r *Regularize) any { return &r.DropPath }, Check: option.Below(1),
-		Default: "the net's", Help: "stochastic depth: probability of dropping the last residual branch, less for those before it"},
+		Default: "the net's", Help: "stochastic depth: probability of dropping the last residual branch, less for " +
+			"those before it"},
 }

@@ -11,7 +11,8 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// Soft targets without anything soft are labels: the losses and weights are those of cross-entropy by labels, and class weights of 1 too.
+// Soft targets without anything soft are labels: the losses and weights are those of cross-entropy by labels, and class
+// weights of 1 too.
 func TestTargetsAreLabels(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.StepsLimit, c.RNA.Mode, c.LabelSmoothing = 1, 3, average.Off, 0.1

@@ -26,14 +26,18 @@ type preset struct {
 }
 
 var presets = map[string]preset{
-	"glyphs":   {model: "lenet", batch: 128, epochs: 16, schedule: schedule.Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
-	"mnist":    {model: "lenet", batch: 128, epochs: 15, schedule: schedule.Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5}},
-	"cifar":    {model: "resnet20", batch: 128, epochs: 30, schedule: schedule.Hold, rate: 0.1, decay: 1e-4, averages: []int{5}},
-	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: schedule.Linear, rate: 0.1, decay: 1e-4},
+	"glyphs": {model: "lenet", batch: 128, epochs: 16, schedule: schedule.Hold, rate: 0.05, decay: 5e-4, window: 5,
+		averages: []int{5, 10}},
+	"mnist": {model: "lenet", batch: 128, epochs: 15, schedule: schedule.Hold, rate: 0.05, decay: 5e-4, window: 5,
+		averages: []int{5}},
+	"cifar": {model: "resnet20", batch: 128, epochs: 30, schedule: schedule.Hold, rate: 0.1, decay: 1e-4,
+		averages: []int{5}},
+	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: schedule.Linear, rate: 0.1,
+		decay: 1e-4},
 }
 
-// Resolved is the record of a run's Spec with every default filled in by those who know it: the data and their kind, the optimiser, the initial
-// weights, the device and its memory. config.json has it.
+// Resolved is the record of a run's Spec with every default filled in by those who know it: the data and their kind,
+// the optimiser, the initial weights, the device and its memory. config.json has it.
 type Resolved struct {
 	Spec
 
@@ -50,7 +54,8 @@ func (c *Resolved) note(format string, args ...any) {
 	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
 }
 
-// resolve fills in what is left zero, from the training set and its profile, for a number of ranks, and checks everything.
+// resolve fills in what is left zero, from the training set and its profile, for a number of ranks, and checks
+// everything.
 func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if err := table.Check(&c.Spec); err != nil {
 		return err
@@ -124,7 +129,8 @@ func (c *Spec) check(set data.Dataset) error {
 	channels := set.Channels()
 	switch {
 	case len(set.Classes()) == 1:
-		return fmt.Errorf("the training set has one class, %s: a net tells two or more apart, whose images lie in a folder each", set.Classes()[0])
+		return fmt.Errorf("the training set has one class, %s: a net tells two or more apart, whose images lie "+
+			"in a folder each", set.Classes()[0])
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
 	case len(c.Mean) != channels || len(c.Std) != channels:
@@ -135,7 +141,8 @@ func (c *Spec) check(set data.Dataset) error {
 		return fmt.Errorf("ema-every %d: goes with ema-decay", c.EMAEvery)
 	case c.ClipGrad > 0 && c.ClipValue > 0:
 		return errors.New("clip-grad and clip-value both limit the gradient: choose one")
-	case c.CheckpointEvery > 0 && (c.CheckpointSteps > 0 || c.CheckpointMinutes > 0) || c.CheckpointSteps > 0 && c.CheckpointMinutes > 0:
+	case c.CheckpointEvery > 0 && (c.CheckpointSteps > 0 || c.CheckpointMinutes > 0) || c.CheckpointSteps > 0 &&
+		c.CheckpointMinutes > 0:
 		return errors.New("checkpoints go by epochs, by steps or by minutes: give one of them")
 	case c.CheckpointSteps < 0 || !(c.CheckpointMinutes >= 0) || math.IsInf(c.CheckpointMinutes, 0):
 		return fmt.Errorf("checkpoint-every %d steps, %g minutes: must be above 0", c.CheckpointSteps, c.CheckpointMinutes)

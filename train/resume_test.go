@@ -23,7 +23,8 @@ func init() {
 		Name: "test-random", Size: 16, Channels: 3, Classes: 2,
 		Build: func(b *nn.Builder, x *G.Node) *G.Node {
 			x = b.Hardswish("act", b.BatchNorm("bn", b.Conv("conv", x, nn.Conv{Filters: 8, Kernel: 3, Pad: 1, Stride: 2}), 1))
-			x = b.Add("add", x, b.StochasticDepth("depth", b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).Sigmoid), .3))
+			x = b.Add("add", x, b.StochasticDepth("depth", b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU,
+				(*nn.Builder).Sigmoid), .3))
 			return b.Linear("fc", b.Dropout("dropout", b.GELU("gelu", b.GlobalAvgPool("pool", x)), .3), b.Config().Classes)
 		},
 	})
@@ -359,7 +360,8 @@ func TestResumeErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = store.Write(filepath.Join(dir, checkpointDir), 1, *m, func(tmp string) error {
-			return errors.Join(os.Remove(tmp), os.Remove(filepath.Join(moved, "x", "manifest.json")), os.CopyFS(tmp, os.DirFS(filepath.Join(moved, "x"))))
+			return errors.Join(os.Remove(tmp), os.Remove(filepath.Join(moved, "x", "manifest.json")),
+				os.CopyFS(tmp, os.DirFS(filepath.Join(moved, "x"))))
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -377,12 +379,15 @@ func TestResumeErrors(t *testing.T) {
 		{"position outside", state, "epoch 4, batch 77", edit(state, `"batch": 2`, `"batch": 77`)},
 		{"other data", state, "epochs have 25 images", edit(state, `"images": 24,`, `"images": 25,`)},
 		{"no state of a hook", state, "hook rna", edit(state, `"rna": {`, `"rnb": {`)},
-		{"data elsewhere", "", "no-such-photos: no such file or directory: the run was started in a folder that has it", edit(conf, `"data": "glyphs"`, `"data": "no-such-photos"`)},
+		{"data elsewhere", "", "no-such-photos: no such file or directory: the run was started in a folder that has it",
+			edit(conf, `"data": "glyphs"`, `"data": "no-such-photos"`)},
 		{"another window", state, "rna: ", edit(conf, `"rna_window": 2`, `"rna_window": 3`)},
-		{"weights cut short", checkpointDir + "/weights.safetensors", "cut short", cut(checkpointDir + "/weights.safetensors")},
+		{"weights cut short", checkpointDir + "/weights.safetensors", "cut short",
+			cut(checkpointDir + "/weights.safetensors")},
 		{"no momentum", checkpointDir + "/momentum.safetensors", "", remove(checkpointDir + "/momentum.safetensors")},
 		{"window cut short", checkpointDir + "/rna-001.safetensors", "", cut(checkpointDir + "/rna-001.safetensors")},
-		{"another model", checkpointDir + "/weights.safetensors", "do not fit", edit(conf, `"num_classes": 10`, `"num_classes": 11`)},
+		{"another model", checkpointDir + "/weights.safetensors", "do not fit", edit(conf, `"num_classes": 10`,
+			`"num_classes": 11`)},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
@@ -396,7 +401,8 @@ func TestResumeErrors(t *testing.T) {
 			t.Errorf("%s: no error", c.name)
 			continue
 		}
-		if !strings.Contains(filepath.ToSlash(err.Error()), c.file[strings.LastIndex(c.file, "/")+1:]) || !strings.Contains(err.Error(), c.message) {
+		if !strings.Contains(filepath.ToSlash(err.Error()), c.file[strings.LastIndex(c.file, "/")+1:]) ||
+			!strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: error %q does not name %s or say %q", c.name, err, c.file, c.message)
 		}
 	}

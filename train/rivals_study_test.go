@@ -23,16 +23,18 @@ type contest struct {
 	rate   float64 // that the search for the best ones starts from
 }
 
-// TestRivals lets averages of all kinds, made along one run at a constant rate, compete with a run at each horizon whose rate falls linearly to zero
-// there. The rates are tuned: that of the constant run for the power average, those of the others for each horizon, by the validation error of
-// two seeds that are not counted. It prints a Markdown table for each horizon. It runs when ONLINERNA_STUDY is "rivals", which
-// takes an hour of one core, or "quick", which only tries it.
+// TestRivals lets averages of all kinds, made along one run at a constant rate, compete with a run at each horizon
+// whose rate falls linearly to zero there. The rates are tuned: that of the constant run for the power average, those
+// of the others for each horizon, by the validation error of two seeds that are not counted. It prints a Markdown table
+// for each horizon. It runs when ONLINERNA_STUDY is "rivals", which takes an hour of one core, or "quick", which only
+// tries it.
 func TestRivals(t *testing.T) {
 	how := os.Getenv("ONLINERNA_STUDY")
 	if how != "rivals" && how != "quick" {
 		t.Skip("set ONLINERNA_STUDY to rivals, or to quick, to run it")
 	}
-	base := Spec{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1, RNA: average.Options{Mode: average.Off}}
+	base := Spec{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1,
+		RNA: average.Options{Mode: average.Off}}
 	cifar := base
 	cifar.Data, cifar.StepsLimit = cifarFolder(), 70
 	for _, c := range []contest{{"glyphs", base, []int{5, 10}, 0.05}, {"CIFAR-10", cifar, []int{5}, 0.05}} {
@@ -74,15 +76,18 @@ func (c contest) run(t *testing.T, seeds int) {
 		r.Close()
 		for _, e := range c.at {
 			list := append([]verdict{c.falling(t, seed+1, bars[e], e)}, h.verdicts[e]...)
-			list = append(list, best("the best on held-out images of SGD and averages", h.verdicts[e][:6]), best("the best on held-out images of all", h.verdicts[e]))
+			list = append(list, best("the best on held-out images of SGD and averages", h.verdicts[e][:6]),
+				best("the best on held-out images of all", h.verdicts[e]))
 			results[e] = append(results[e], list)
 			for _, v := range list {
-				t.Logf("%s, seed %d, epoch %d: %s %.2f %% %.4f, held out %.2f %% %.4f", c.name, seed+1, e, v.name, v.val.Error(), v.val.Loss, v.held.Error(), v.held.Loss)
+				t.Logf("%s, seed %d, epoch %d: %s %.2f %% %.4f, held out %.2f %% %.4f", c.name, seed+1, e, v.name, v.val.Error(),
+					v.val.Loss, v.held.Error(), v.held.Loss)
 			}
 		}
 	}
 	for _, e := range c.at {
-		fmt.Printf("\n%s, %d epochs, %d seeds, constant rate %g, linear from %g\n\n%s", c.name, e, seeds, constant, bars[e], compare(results[e]))
+		fmt.Printf("\n%s, %d epochs, %d seeds, constant rate %g, linear from %g\n\n%s", c.name, e, seeds, constant, bars[e],
+			compare(results[e]))
 	}
 }
 
@@ -107,7 +112,8 @@ func (c contest) train(t *testing.T, seed uint64, s schedule.Schedule, epochs in
 
 // falling is the end of a run whose rate falls linearly to what a step more would make zero.
 func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) verdict {
-	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Linear, Rate: rate, Final: ptr(rate / float64(epochs))}, epochs, nil)
+	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Linear, Rate: rate, Final: ptr(rate / float64(epochs))},
+		epochs, nil)
 	v := verdict{name: "linear decay"}
 	if err != nil {
 		v.val.Loss = math.Inf(1)
@@ -139,7 +145,8 @@ func (c contest) average(t *testing.T, f func(seed uint64) float64) float64 {
 	return (f(101) + f(102)) / 2
 }
 
-// tuned is the rate with the lowest error of those that are start times a power of two: it goes up while that helps, else down.
+// tuned is the rate with the lowest error of those that are start times a power of two: it goes up while that helps,
+// else down.
 func tuned(start float64, wrong func(rate float64) float64) float64 {
 	rate, least := start, wrong(start)
 	for _, by := range []float64{2, .5} {
@@ -169,7 +176,8 @@ func best(name string, list []verdict) verdict {
 	return b
 }
 
-// compare is a table of rivals against the first of them and against the power average with γ = 12: differences, their 95 % intervals over seeds.
+// compare is a table of rivals against the first of them and against the power average with γ = 12: differences, their
+// 95 % intervals over seeds.
 func compare(seeds [][]verdict) string {
 	base := 0
 	for i, v := range seeds[0] {

@@ -14,7 +14,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// The power averages that rivals are made of: the mean age of the iterates in one is T/(γ+2) after T steps, so 26 has half the lag of 12.
+// The power averages that rivals are made of: the mean age of the iterates in one is T/(γ+2) after T steps, so 26 has
+// half the lag of 12.
 var gammas = []float64{5, 12, 26}
 
 // quarters is how many means of segments an epoch gives.
@@ -32,8 +33,8 @@ type verdict struct {
 	held, val network.Score
 }
 
-// rivals follows a run at a constant rate and, at the end of some epochs, makes of what it has seen points that compete with the end of a run whose
-// rate falls to zero there.
+// rivals follows a run at a constant rate and, at the end of some epochs, makes of what it has seen points that compete
+// with the end of a run whose rate falls to zero there.
 type rivals struct {
 	run *Run
 	at  []int // epochs
@@ -172,8 +173,8 @@ func (h *rivals) points(s *hook.State) []rival {
 	return list
 }
 
-// several is RNA over the snapshots of all power averages at once. The residual of one shrinks with its rate, (γ+1)/(T+γ) a step: with rates
-// it is divided by that, and is about w − x for the mean w of the iterates.
+// several is RNA over the snapshots of all power averages at once. The residual of one shrinks with its rate,
+// (γ+1)/(T+γ) a step: with rates it is divided by that, and is about w − x for the mean w of the iterates.
 func (h *rivals) several(s *hook.State, rates bool) []float64 {
 	var xs, rs [][]float64
 	for i, g := range gammas {
@@ -263,9 +264,9 @@ func (h *rivals) gradient(s *hook.State, x []float64) ([]float64, error) {
 	return g, nil
 }
 
-// newton minimises a quadratic model of the held-out loss over the affine hull of points, the first of which is its base: its gradient there is
-// measured, its second derivatives are by differences of gradients, Dᵀ(G − g 1ᵀ) symmetrised for D = X − x 1ᵀ. Of ridges, and the base, the one
-// with the lowest loss is taken.
+// newton minimises a quadratic model of the held-out loss over the affine hull of points, the first of which is its
+// base: its gradient there is measured, its second derivatives are by differences of gradients, Dᵀ(G − g 1ᵀ)
+// symmetrised for D = X − x 1ᵀ. Of ridges, and the base, the one with the lowest loss is taken.
 func (h *rivals) newton(ctx context.Context, s *hook.State, xs, gs [][]float64) ([]float64, error) {
 	n := len(xs) - 1
 	var d, e [][]float64

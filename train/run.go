@@ -86,7 +86,8 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 	return r, nil
 }
 
-// addHooks puts the run's own hooks around the caller's: first RNA, then the power average; last the metrics, which write the records of all.
+// addHooks puts the run's own hooks around the caller's: first RNA, then the power average; last the metrics, which
+// write the records of all.
 func (r *Run) addHooks() error {
 	var own []hook.Hook
 	if r.Resolved.RNA.Mode != average.Off {
@@ -105,7 +106,8 @@ func (r *Run) addHooks() error {
 		r.hooks = append(r.hooks, tensorboard.New(r.Resolved.Out))
 	}
 	if r.Resolved.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Resolved.Out, history: &r.History, log: r.Resolved.note, idle: !r.Ranks.First()})
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Resolved.Out, history: &r.History, log: r.Resolved.note,
+			idle: !r.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {
@@ -117,7 +119,8 @@ func (r *Run) addHooks() error {
 	return nil
 }
 
-// Hook finds a hook of the run by its name, nil for none: one of the caller's, or "rna", an *average.RNA, or "ema", an *average.EMA.
+// Hook finds a hook of the run by its name, nil for none: one of the caller's, or "rna", an *average.RNA, or "ema", an
+// *average.EMA.
 func (r *Run) Hook(name string) hook.Hook {
 	for _, h := range r.hooks {
 		if h.Name() == name {
@@ -158,7 +161,8 @@ func (r *Run) openData() (err error) {
 	return err
 }
 
-// Position is where the run is: the epoch in progress, counted from 1, the batches of it that are done, and the steps since the start.
+// Position is where the run is: the epoch in progress, counted from 1, the batches of it that are done, and the steps
+// since the start.
 func (r *Run) Position() (epoch, batches, steps int) { return r.pos.Epoch, r.pos.Batch, r.pos.Steps }
 
 // openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
@@ -183,8 +187,9 @@ func (r *Run) openNetwork() error {
 	}
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: dropout, DropPath: path, ZeroInitResidual: c.ZeroInit,
-		Seed: c.Seed, Freeze: c.Freeze,
+		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
+		ZeroInitResidual: c.ZeroInit,
+		Seed:             c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
 	if err != nil {
 		return noRoom(c, err)
@@ -204,7 +209,8 @@ func (r *Run) openNetwork() error {
 	return nil
 }
 
-// agree makes ranks have the choices in common that each would make for itself: the folder of the run, and a batch by the memory.
+// agree makes ranks have the choices in common that each would make for itself: the folder of the run, and a batch by
+// the memory.
 func (r *Run) agree() error {
 	c := &r.Resolved
 	if err := r.Ranks.Share(&c.Out); err != nil || c.Fit == nil {
@@ -234,7 +240,8 @@ func (r *Run) openLoaders() error {
 	return r.openHooks()
 }
 
-// plan prepares the programs of all batches, so that what cannot run, or does not fit in memory, is known before anything is written.
+// plan prepares the programs of all batches, so that what cannot run, or does not fit in memory, is known before
+// anything is written.
 func (r *Run) plan() error {
 	ahead, err := r.in.memory(r.Resolved.Batch, hostmemory.Free())
 	if err != nil {
@@ -265,7 +272,8 @@ func (r *Run) Close() error {
 // Evaluate scores the network's present weights on the validation images. It is nil if there are none.
 func (r *Run) Evaluate(ctx context.Context) (*network.Score, error) { return r.judge.evaluate(ctx) }
 
-// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the average.
+// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the
+// average.
 func (r *Run) Iterate() (device.Vector, error) { return r.engine.iterate() }
 
 // Meta describes the network's present weights.
@@ -277,14 +285,15 @@ func trainedOn(c *Resolved, n int) int { return max(1, int(float64(n)*(1-c.Holdo
 // noRoom explains why the vectors of the training could not be allocated.
 func noRoom(c *Resolved, err error) error {
 	if oom := outOfMemory(nil); errors.As(err, &oom) && oom.OutOfMemory() {
-		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller model, or free memory",
+		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller "+
+			"model, or free memory",
 			c.Model, c.Optimizer, err)
 	}
 	return err
 }
 
-// later is how many bytes of the device's memory hooks will take, at any batch size. With snapshots it counts these, too; they move to the host if
-// the device has no room for them.
+// later is how many bytes of the device's memory hooks will take, at any batch size. With snapshots it counts these,
+// too; they move to the host if the device has no room for them.
 func (r *Run) later(snapshots bool) int64 {
 	var sum hook.Holdings
 	for _, h := range r.hooks {

@@ -60,7 +60,8 @@ func TestDevices(t *testing.T) {
 // TestAccumulation compares k batches of n with one of k·n, for a model without BatchNorm. The last step of
 // an epoch is smaller.
 func TestAccumulation(t *testing.T) {
-	c := Spec{Data: pictures(t, 22, 0, 32), Model: "lenet", Augment: "none", Epochs: 2, Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Mode: average.Off}}
+	c := Spec{Data: pictures(t, 22, 0, 32), Model: "lenet", Augment: "none", Epochs: 2,
+		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Mode: average.Off}}
 	c.Batch, c.Accumulate = 16, 1
 	want := trained(t, c, cpuDevice(t, 2))
 	c.Batch, c.Accumulate = 4, 4
@@ -111,7 +112,8 @@ func diverged(t *testing.T, err error, dir, what string) *DivergedError {
 	if !errors.As(err, &d) {
 		t.Fatalf("error %v, want a DivergedError", err)
 	}
-	if !strings.Contains(d.What, what) || filepath.Dir(d.Checkpoint) != filepath.Join(dir, checkpointDir) || !strings.Contains(err.Error(), d.Checkpoint) || !strings.Contains(err.Error(), fmt.Sprintf("step %d", d.Step)) {
+	if !strings.Contains(d.What, what) || filepath.Dir(d.Checkpoint) != filepath.Join(dir, checkpointDir) ||
+		!strings.Contains(err.Error(), d.Checkpoint) || !strings.Contains(err.Error(), fmt.Sprintf("step %d", d.Step)) {
 		t.Errorf("error %q (%+v), want one about %q", err, d, what)
 	}
 	return d
@@ -197,7 +199,8 @@ func TestDivergence(t *testing.T) {
 	t.Run("no folder", func(t *testing.T) {
 		r := newRun(t, tiny(""), dev, spoil(2, func() {}))
 		var d *DivergedError
-		if err := r.Train(t.Context()); !errors.As(err, &d) || d.Checkpoint != "" || !strings.Contains(err.Error(), "no checkpoint") {
+		if err := r.Train(t.Context()); !errors.As(err, &d) || d.Checkpoint != "" ||
+			!strings.Contains(err.Error(), "no checkpoint") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -207,7 +210,8 @@ func TestDivergence(t *testing.T) {
 func TestZeroConfig(t *testing.T) {
 	r := newRun(t, Spec{}, cpuDevice(t, 1))
 	train, val := r.Images()
-	if c := r.Resolved; c.Model != "lenet" || c.Epochs != 16 || c.Out != "" || train != 8000 || val != 4000 || len(c.Classes) != 10 {
+	if c := r.Resolved; c.Model != "lenet" || c.Epochs != 16 || c.Out != "" || train != 8000 || val != 4000 ||
+		len(c.Classes) != 10 {
 		t.Errorf("%d and %d images, %+v", train, val, c)
 	}
 	if err := r.Save(); err == nil {
@@ -222,15 +226,18 @@ func TestOut(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	for _, out := range []string{filepath.Join(dir, "file"), filepath.Join(dir, "file", "run")} {
 		r := newRun(t, tiny(out), dev)
-		if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), out) || !strings.Contains(err.Error(), "folder") {
+		if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), out) ||
+			!strings.Contains(err.Error(), "folder") {
 			t.Errorf("error %v does not name %s", err, out)
 		}
 	}
-	for _, there := range []string{"config.json", "metrics.jsonl", "checkpoint/000007/manifest.json", "best.safetensors", "final.safetensors", "rna.safetensors"} {
+	for _, there := range []string{"config.json", "metrics.jsonl", "checkpoint/000007/manifest.json", "best.safetensors",
+		"final.safetensors", "rna.safetensors"} {
 		out := filepath.Join(t.TempDir(), "run")
 		put(t, filepath.Join(out, filepath.FromSlash(there)), []byte("precious"))
 		r := newRun(t, tiny(out), dev)
-		if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), out) || !strings.Contains(err.Error(), "already") {
+		if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), out) ||
+			!strings.Contains(err.Error(), "already") {
 			t.Errorf("%s: error %v", there, err)
 		}
 		if b, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(there))); err != nil || string(b) != "precious" {
@@ -246,7 +253,8 @@ func TestOut(t *testing.T) {
 	c := tiny(out)
 	c.Epochs = 1
 	trained(t, c, dev)
-	want := []string{"best.safetensors", "checkpoint/best.safetensors", "checkpoint/config.json", "checkpoint/momentum.safetensors", "checkpoint/state.json", "checkpoint/weights.safetensors",
+	want := []string{"best.safetensors", "checkpoint/best.safetensors", "checkpoint/config.json",
+		"checkpoint/momentum.safetensors", "checkpoint/state.json", "checkpoint/weights.safetensors",
 		"config.json", "final.safetensors", "metrics.jsonl", "notes.txt"}
 	if got := filesOf(t, out); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
@@ -271,7 +279,8 @@ func TestNoValidation(t *testing.T) {
 		t.Errorf("record %+v", last)
 	}
 	got := filesOf(t, c.Out)
-	if !slices.Contains(got, "rna.safetensors") || !slices.Contains(got, "final.safetensors") || slices.Contains(got, "best.safetensors") {
+	if !slices.Contains(got, "rna.safetensors") || !slices.Contains(got, "final.safetensors") ||
+		slices.Contains(got, "best.safetensors") {
 		t.Errorf("files %v", got)
 	}
 }
@@ -309,7 +318,8 @@ func TestBadImages(t *testing.T) {
 	if err := r.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rec := r.History[0]; rec.Bad != 1 || rec.Train.Images != 20 || strings.Count(said, bad) != 1 || !strings.Contains(said, "unreadable image, replaced by another: "+bad) {
+	if rec := r.History[0]; rec.Bad != 1 || rec.Train.Images != 20 || strings.Count(said, bad) != 1 ||
+		!strings.Contains(said, "unreadable image, replaced by another: "+bad) {
 		t.Errorf("record %+v, log %q", rec, said)
 	}
 	// Nothing can be evaluated: no score may come out of that.
@@ -318,7 +328,8 @@ func TestBadImages(t *testing.T) {
 	}
 	all := data.AllBad
 	c.MaxBad = &all
-	if err := newRun(t, c, cpuDevice(t, 1)).Train(t.Context()); err == nil || !strings.Contains(err.Error(), "no image could be evaluated") {
+	if err := newRun(t, c, cpuDevice(t, 1)).Train(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "no image could be evaluated") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -329,7 +340,8 @@ func (n named) Name() string { return string(n) }
 
 func TestHooks(t *testing.T) {
 	for _, hooks := range [][]hook.Hook{{named("rna")}, {named("a"), named("a")}} {
-		if _, err := New(tiny(""), Deps{Device: cpuDevice(t, 1), Hooks: hooks}); err == nil || !strings.Contains(err.Error(), "two hooks are named") {
+		if _, err := New(tiny(""), Deps{Device: cpuDevice(t, 1), Hooks: hooks}); err == nil ||
+			!strings.Contains(err.Error(), "two hooks are named") {
 			t.Errorf("hooks %v: error %v", hooks, err)
 		}
 	}
@@ -338,13 +350,15 @@ func TestHooks(t *testing.T) {
 		{Epoch: func(*hook.State) error { return fs.ErrInvalid }},
 	} {
 		r := newRun(t, tiny(""), cpuDevice(t, 1), w)
-		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "epoch 1") || !strings.Contains(err.Error(), ": watch: ") {
+		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "epoch 1") ||
+			!strings.Contains(err.Error(), ": watch: ") {
 			t.Errorf("error %v does not name the hook", err)
 		}
 	}
 }
 
-// TestWinogradOfDevice checks that a run records by which algorithm its device convolves, whatever its config says, so that it is resumed on such a one.
+// TestWinogradOfDevice checks that a run records by which algorithm its device convolves, whatever its config says, so
+// that it is resumed on such a one.
 func TestWinogradOfDevice(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		dev, err := cpu.New(cpu.Options{Threads: 1, Direct: direct})
@@ -354,7 +368,8 @@ func TestWinogradOfDevice(t *testing.T) {
 		c := tiny("")
 		c.Winograd = &direct
 		if r := newRun(t, c, dev); *r.Resolved.Winograd != dev.Winograd() {
-			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, *r.Resolved.Winograd, dev.Winograd())
+			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, *r.Resolved.Winograd,
+				dev.Winograd())
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)

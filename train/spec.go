@@ -14,12 +14,13 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// Spec is what a user chooses for a run: data, model, optimiser, schedule, RNA and files. It is pure data; config.json in the run's folder records
-// the resolved one. A field at its type's zero value is left out, and the run fills in the default: see [Resolved]. Where zero is a choice other
-// than the default the field is a pointer, and an empty list that is not nil is a choice. [Options] describes every field.
+// Spec is what a user chooses for a run: data, model, optimiser, schedule, RNA and files. It is pure data; config.json
+// in the run's folder records the resolved one. A field at its type's zero value is left out, and the run fills in the
+// default: see [Resolved]. Where zero is a choice other than the default the field is a pointer, and an empty list that
+// is not nil is a choice. [Options] describes every field.
 //
-// The zero Spec trains LeNet on generated glyphs and writes nothing. Defaults go by the kind of the data, see [data.Profile]; hold and linear end
-// at a hundredth of the first learning rate:
+// The zero Spec trains LeNet on generated glyphs and writes nothing. Defaults go by the kind of the data, see
+// [data.Profile]; hold and linear end at a hundredth of the first learning rate:
 //
 //	data      model     batch   epochs  schedule      decay  window                     averages
 //	glyphs    lenet     128     16      hold 0.05     5e-4   5                          5, 10
@@ -27,9 +28,10 @@ import (
 //	cifar     resnet20  128     30      hold 0.1      1e-4   min(10, max(3, epochs/2))  5
 //	imagenet  resnet50  32 × 8  90      linear 0.1    1e-4   min(10, max(3, epochs/2))  as the window
 //
-// mnist stands for all small grey images, cifar for small colour ones, imagenet for all others. Other schedules have defaults of their own, see
-// [schedule.Schedule], and so have other optimisers than SGD. With Init the batch, the epochs, the learning rates and the schedule are those of
-// fine-tuning, by the number of images: see docs/fine-tuning.md.
+// mnist stands for all small grey images, cifar for small colour ones, imagenet for all others. Other schedules have
+// defaults of their own, see [schedule.Schedule], and so have other optimisers than SGD. With Init the batch, the
+// epochs, the learning rates and the schedule are those of fine-tuning, by the number of images: see
+// docs/fine-tuning.md.
 type Spec struct {
 	Model    string  // a name of package nn's registry
 	Data     string  // folder, or "glyphs"; with Deps.Train a name for the record
@@ -85,8 +87,8 @@ type Spec struct {
 	EMADecay float64 // an average with a decay instead: x = d·x + (1−d)·w every EMAEvery steps
 	EMAEvery int
 
-	// Device, Winograd, Precision and Deterministic are requirements on Deps.Device; New refuses another one. Device is its kind, with a number or
-	// UUID behind a colon for the program that opens it. A run records the device's Winograd.
+	// Device, Winograd, Precision and Deterministic are requirements on Deps.Device; New refuses another one. Device is
+	// its kind, with a number or UUID behind a colon for the program that opens it. A run records the device's Winograd.
 	Device        string
 	Winograd      *bool
 	Precision     string
@@ -102,10 +104,11 @@ type Spec struct {
 	CheckpointSteps   int
 	CheckpointMinutes float64
 	CheckpointKeep    int // newest checkpoints that stay
-	// KeepEvery and KeepBest keep iterates as kept/epoch-0001.safetensors and so on: those of every so many epochs, and so many of the best.
+	// KeepEvery and KeepBest keep iterates as kept/epoch-0001.safetensors and so on: those of every so many epochs, and so
+	// many of the best.
 	KeepEvery, KeepBest int
-	// BestBy is the measure by which best.safetensors and KeepBest choose: hook.ByError, the default, or hook.ByLoss. It is taken on the held-out
-	// images, without any on the validation images: see hook.EpochRecord.Ranking.
+	// BestBy is the measure by which best.safetensors and KeepBest choose: hook.ByError, the default, or hook.ByLoss. It
+	// is taken on the held-out images, without any on the validation images: see hook.EpochRecord.Ranking.
 	BestBy string
 }
 
@@ -140,57 +143,77 @@ func cores(x float64) error {
 }
 
 var dataOptions = slices.Concat(options{
-	{Name: "data", Group: dataGroup, Default: "glyphs", Field: func(c *Spec) any { return &c.Data }, Resumable: true, Local: true,
+	{Name: "data", Group: dataGroup, Default: "glyphs", Field: func(c *Spec) any { return &c.Data }, Resumable: true,
+		Local:  true,
 		Clears: []string{"classes", "num-classes"},
-		Help: "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or CIFAR's or MNIST's files; or a name of \"rna get\"; " +
+		Help: "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or CIFAR's or MNIST's files; or a " +
+			"name of \"rna get\"; " +
 			"glyphs: generated"},
 	{Name: "val-data", Group: dataGroup, Field: func(c *Spec) any { return &c.ValData }, Resumable: true, Local: true,
 		Help: "`folder` of the validation images, if not beside the training set"},
-	{Name: "val-split", Group: dataGroup, Field: func(c *Spec) any { return (*option.Share)(&c.ValSplit) }, Check: option.Inside(0, 1),
-		Help: "share of each class to validate on and not to train on, where there are no validation images"},
-	{Name: "classes", Group: dataGroup, Default: "those of the training set, sorted", Field: func(c *Spec) any { return classesValue{c} },
-		Help: "`file` with the names of the classes by index, one a line; a config file may list the names"},
-	{Name: "num-classes", Group: dataGroup, Default: "the data's classes", Field: func(c *Spec) any { return &c.NumClasses }, Check: option.Positive,
+	{Name: "val-split", Group: dataGroup, Field: func(c *Spec) any { return (*option.Share)(&c.ValSplit) },
+		Check: option.Inside(0, 1),
+		Help:  "share of each class to validate on and not to train on, where there are no validation images"},
+	{Name: "classes", Group: dataGroup, Default: "those of the training set, sorted",
+		Field: func(c *Spec) any { return classesValue{c} },
+		Help:  "`file` with the names of the classes by index, one a line; a config file may list the names"},
+	{Name: "num-classes", Group: dataGroup, Default: "the data's classes",
+		Field: func(c *Spec) any { return &c.NumClasses }, Check: option.Positive,
 		Help: "outputs of the net"},
-	{Name: "image-size", Group: dataGroup, Default: "the data's, 224 for photographs", Field: func(c *Spec) any { return &c.ImageSize },
+	{Name: "image-size", Group: dataGroup, Default: "the data's, 224 for photographs",
+		Field: func(c *Spec) any { return &c.ImageSize },
 		Check: option.Positive, Help: "height and width of the net's input"},
 	{Name: "mean", Group: dataGroup, Default: "the usual ones for the data", Field: func(c *Spec) any { return &c.Mean },
 		Help: "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1"},
-	{Name: "std", Group: dataGroup, Default: "the usual ones for the data", Field: func(c *Spec) any { return &c.Std }, Check: option.Positive,
-		Help: "standard deviation of each channel, as comma-separated `numbers`"},
-	{Name: "augment", Group: dataGroup, Default: "auto", Field: func(c *Spec) any { return &c.Augment }, Values: data.Augmentations,
-		Help: "augmentation of training images; none: as in evaluation"},
+	{Name: "std", Group: dataGroup, Default: "the usual ones for the data", Field: func(c *Spec) any { return &c.Std },
+		Check: option.Positive,
+		Help:  "standard deviation of each channel, as comma-separated `numbers`"},
+	{Name: "augment", Group: dataGroup, Default: "auto", Field: func(c *Spec) any { return &c.Augment },
+		Values: data.Augmentations,
+		Help:   "augmentation of training images; none: as in evaluation"},
 }, option.In(pictureOptions.Under(dataGroup), func(c *Spec) *Pictures { return &c.Pictures }), options{
 	{Name: "shuffle", Group: dataGroup, Default: "true", Field: func(c *Spec) any { return &c.Shuffle },
 		Help: "a new order of the images in each epoch"},
-	{Name: "workers", Group: dataGroup, Default: "0, one a core", Field: func(c *Spec) any { return &c.Workers }, Check: cores, Resumable: true,
+	{Name: "workers", Group: dataGroup, Default: "0, one a core", Field: func(c *Spec) any { return &c.Workers },
+		Check: cores, Resumable: true,
 		Local: true, Help: "goroutines that decode images"},
-	{Name: "decode-memory", Group: dataGroup, Field: func(c *Spec) any { return (*option.Bytes)(&c.DecodeMemory) }, Resumable: true, Local: true,
-		Default: "a quarter of what is free, shared by the processes of a machine, and 320 MiB at least; of 2 GiB where nobody says",
-		Help:    "memory that decoding takes in each process at most, by the sizes that images declare, as 2GB: one that needs more is unreadable"},
-	{Name: "holdout", Group: dataGroup, Field: func(c *Spec) any { return (*option.Share)(&c.Holdout) }, Check: option.Below(1),
-		Help: "share of the training set kept from training, by which the best weights are chosen; without it the validation images choose"},
-	{Name: "max-bad", Group: dataGroup, Default: "auto: 1 %, at least 10, but no more than a tenth", Field: func(c *Spec) any { return maxBadValue{c} },
-		Resumable: true, Help: "unreadable images that are skipped before it is an error: a `number`, as 20, or a share, as 5% or 0.05; all"},
+	{Name: "decode-memory", Group: dataGroup, Field: func(c *Spec) any { return (*option.Bytes)(&c.DecodeMemory) },
+		Resumable: true, Local: true,
+		Default: "a quarter of what is free, shared by the processes of a machine, and 320 MiB at least; of 2 GiB " +
+			"where nobody says",
+		Help: "memory that decoding takes in each process at most, by the sizes that images declare, as 2GB: one that " +
+			"needs more is unreadable"},
+	{Name: "holdout", Group: dataGroup, Field: func(c *Spec) any { return (*option.Share)(&c.Holdout) },
+		Check: option.Below(1),
+		Help: "share of the training set kept from training, by which the best weights are chosen; without it the " +
+			"validation images choose"},
+	{Name: "max-bad", Group: dataGroup, Default: "auto: 1 %, at least 10, but no more than a tenth",
+		Field:     func(c *Spec) any { return maxBadValue{c} },
+		Resumable: true, Help: "unreadable images that are skipped before it is an error: a `number`, as 20, or a share, " +
+			"as 5% or 0.05; all"},
 })
 
 var modelOptions = options{
-	{Name: "model", Group: modelGroup, Default: "that of --init, or by the data", Field: func(c *Spec) any { return &c.Model }, Values: modelNames, Open: true,
+	{Name: "model", Group: modelGroup, Default: "that of --init, or by the data",
+		Field: func(c *Spec) any { return &c.Model }, Values: modelNames, Open: true,
 		Help: "model, as listed by 'rna models'"},
 	{Name: "init", Group: modelGroup, Field: func(c *Spec) any { return &c.Init }, Local: true,
-		Help: "`file` with the weights to start from: safetensors, a file of torch.save, the folder of a run, or a name of \"rna get\", as " +
+		Help: "`file` with the weights to start from: safetensors, a file of torch.save, the folder of a run, or a name " +
+			"of \"rna get\", as " +
 			"resnet18; a last layer of another size starts fresh. " +
 			"Batch, epochs, rates and schedule are then by default those of fine-tuning"},
 	{Name: "key", Group: modelGroup, Default: "it is found", Field: func(c *Spec) any { return &c.InitKey },
 		Help: "of a file of torch.save with several state dicts the `name` of one, as model_ema"},
 	{Name: "freeze", Group: modelGroup, Field: func(c *Spec) any { return &c.Freeze },
-		Help: "leave the parameters of these names, and the statistics of their BatchNorm, as they are: comma-separated `patterns`, " +
+		Help: "leave the parameters of these names, and the statistics of their BatchNorm, as they are: " +
+			"comma-separated `patterns`, " +
 			"as layer[12].*; !fc.* is all but fc.*"},
 	{Name: "zero-init", Group: modelGroup, Field: func(c *Spec) any { return &c.ZeroInit },
 		Help: "start residual blocks as the identity: their last BatchNorm scale is 0"},
 	{Name: "blurpool", Group: modelGroup, Field: func(c *Spec) any { return &c.BlurPool },
 		Help: "blur the inputs of convolutions of a stride above 1, against aliasing"},
-	{Name: "bn-momentum", Group: modelGroup, Default: "the net's, 0.1 as a rule", Field: func(c *Spec) any { return &c.StatsMomentum }, Check: option.UpTo(1),
+	{Name: "bn-momentum", Group: modelGroup, Default: "the net's, 0.1 as a rule",
+		Field: func(c *Spec) any { return &c.StatsMomentum }, Check: option.UpTo(1),
 		Help: "weight of a batch in the running statistics of BatchNorm"},
 	{Name: "seed", Group: modelGroup, Default: "0", Field: func(c *Spec) any { return &c.Seed },
 		Help: "seed of initial weights, order and augmentation"},
@@ -201,90 +224,122 @@ func optimiserOptions() options {
 		{Name: "batch", Group: optimiserGroup, Default: "by the data", Field: func(c *Spec) any { return batchValue{c} },
 			Values: option.OneOf("auto"), Open: true, Clears: []string{"accumulate"},
 			Help: "`images` a forward pass; auto: as many as fit in the memory that is free"},
-		{Name: "accumulate", Group: optimiserGroup, Default: "by the data, 1 with --batch", Field: func(c *Spec) any { return &c.Accumulate },
+		{Name: "accumulate", Group: optimiserGroup, Default: "by the data, 1 with --batch",
+			Field: func(c *Spec) any { return &c.Accumulate },
 			Check: option.AtLeast(1), Help: "batches a step, for a larger effective batch"},
-		{Name: "epochs", Group: optimiserGroup, Default: "by the data", Field: func(c *Spec) any { return &c.Epochs }, Check: option.AtLeast(1),
+		{Name: "epochs", Group: optimiserGroup, Default: "by the data", Field: func(c *Spec) any { return &c.Epochs },
+			Check:     option.AtLeast(1),
 			Resumable: true, Help: "epochs"},
-	}, option.In(schedule.Options("by the data; "+RateDefaults()).Under(optimiserGroup), func(c *Spec) *schedule.Schedule { return &c.Schedule }), options{
-		{Name: "head-lr", Group: optimiserGroup, Default: "--lr; five times the default rate where --init leaves it to be learnt",
+	}, option.In(schedule.Options("by the data; "+RateDefaults()).Under(optimiserGroup),
+		func(c *Spec) *schedule.Schedule { return &c.Schedule }), options{
+		{Name: "head-lr", Group: optimiserGroup, Default: "--lr; five times the default rate where --init leaves " +
+			"it to be learnt",
 			Field: func(c *Spec) any { return &c.HeadRate }, Check: option.Positive,
 			Help: "learning rate of the last layer at the start"},
-		{Name: "layer-decay", Group: optimiserGroup, Default: "1", Field: func(c *Spec) any { return &c.LayerDecay }, Check: option.UpTo(1),
-			Help: "factor of the learning rate from each layer or block to the one before it"},
-		{Name: "optimizer", Group: optimiserGroup, Default: "sgd", Field: func(c *Spec) any { return &c.Optimizer }, Values: Optimizers,
-			Help: "rule of the steps"},
+		{Name: "layer-decay", Group: optimiserGroup, Default: "1", Field: func(c *Spec) any { return &c.LayerDecay },
+			Check: option.UpTo(1),
+			Help:  "factor of the learning rate from each layer or block to the one before it"},
+		{Name: "optimizer", Group: optimiserGroup, Default: "sgd", Field: func(c *Spec) any { return &c.Optimizer },
+			Values: Optimizers,
+			Help:   "rule of the steps"},
 	})
 	for _, h := range Hyperparameters() {
-		list = append(list, option.Option[Spec]{Name: h.Name, Group: optimiserGroup, Help: h.Help, Field: func(c *Spec) any { return h.Field(c) }})
+		list = append(list, option.Option[Spec]{Name: h.Name, Group: optimiserGroup, Help: h.Help,
+			Field: func(c *Spec) any { return h.Field(c) }})
 	}
 	return slices.Concat(list, options{
 		{Name: "nesterov", Group: optimiserGroup, Field: func(c *Spec) any { return &c.Nesterov },
 			Help: "Nesterov's form of momentum, with sgd and lars"},
-		{Name: "weight-decay", Group: optimiserGroup, Default: "1e-4, 5e-4 for LeNet's data; " + DecayDefaults(), Check: option.NotNegative,
+		{Name: "weight-decay", Group: optimiserGroup, Default: "1e-4, 5e-4 for LeNet's data; " + DecayDefaults(),
+			Check: option.NotNegative,
 			Field: func(c *Spec) any { return &c.WeightDecay }, Help: "weight decay"},
 		{Name: "decay-weights-only", Group: optimiserGroup, Field: func(c *Spec) any { return &c.DecayWeightsOnly },
 			Help: "exempt BatchNorm and biases from weight decay"},
 		{Name: "no-decay", Group: optimiserGroup, Field: func(c *Spec) any { return &c.NoDecay }, CheckText: pattern,
 			Help: "exempt the parameters of these names from weight decay: comma-separated `patterns`, as *.bias,fc.*"},
-		{Name: "clip-grad", Group: optimiserGroup, Default: "never", Field: func(c *Spec) any { return &c.ClipGrad }, Check: option.Positive,
-			Help: "scale the gradient down to this norm where it is longer"},
-		{Name: "clip-value", Group: optimiserGroup, Default: "never", Field: func(c *Spec) any { return &c.ClipValue }, Check: option.Positive,
-			Help: "cut each element of the gradient to this size"},
-		{Name: "label-smoothing", Group: optimiserGroup, Field: func(c *Spec) any { return &c.LabelSmoothing }, Check: option.Below(1),
-			Help: "label smoothing"},
+		{Name: "clip-grad", Group: optimiserGroup, Default: "never", Field: func(c *Spec) any { return &c.ClipGrad },
+			Check: option.Positive,
+			Help:  "scale the gradient down to this norm where it is longer"},
+		{Name: "clip-value", Group: optimiserGroup, Default: "never", Field: func(c *Spec) any { return &c.ClipValue },
+			Check: option.Positive,
+			Help:  "cut each element of the gradient to this size"},
+		{Name: "label-smoothing", Group: optimiserGroup, Field: func(c *Spec) any { return &c.LabelSmoothing },
+			Check: option.Below(1),
+			Help:  "label smoothing"},
 	}, option.In(regularizeOptions.Under(optimiserGroup), func(c *Spec) *Regularize { return &c.Regularize }), options{
 		{Name: "ema", Group: optimiserGroup, Field: func(c *Spec) any { return &c.EMA }, Check: option.NotNegative,
 			Help: "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one"},
-		{Name: "ema-decay", Group: optimiserGroup, Default: "none", Field: func(c *Spec) any { return &c.EMADecay }, Check: option.Inside(0, 1),
-			Help: "average with this decay beside training, x = d·x + (1−d)·w, as 0.9999"},
-		{Name: "ema-every", Group: optimiserGroup, Default: "1", Field: func(c *Spec) any { return &c.EMAEvery }, Check: option.AtLeast(1),
-			Help: "steps from one such average to the next"},
+		{Name: "ema-decay", Group: optimiserGroup, Default: "none", Field: func(c *Spec) any { return &c.EMADecay },
+			Check: option.Inside(0, 1),
+			Help:  "average with this decay beside training, x = d·x + (1−d)·w, as 0.9999"},
+		{Name: "ema-every", Group: optimiserGroup, Default: "1", Field: func(c *Spec) any { return &c.EMAEvery },
+			Check: option.AtLeast(1),
+			Help:  "steps from one such average to the next"},
 	})
 }
 
 var rnaOptions = option.In(average.Table.Under(rnaGroup), func(c *Spec) *average.Options { return &c.RNA })
 
 var runOptions = options{
-	{Name: "device", Group: runGroup, Default: "auto", Field: func(c *Spec) any { return &c.Device }, Resumable: true, Local: true, Open: true,
+	{Name: "device", Group: runGroup, Default: "auto", Field: func(c *Spec) any { return &c.Device }, Resumable: true,
+		Local: true, Open: true,
 		Values: option.OneOf("auto", "cpu", "cuda", "reference", "reference64", "cuda:0", "cuda:all"),
-		Help: "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: " +
-			"that of a UUID; cuda:all, cuda:0,2: a process for each of several), or reference: the slow definition that the others are checked " +
+		Help: "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; " +
+			"cuda:GPU-…, cuda:MIG-…: " +
+			"that of a UUID; cuda:all, cuda:0,2: a process for each of several), or reference: the slow definition that the " +
+			"others are checked " +
 			"against (reference64: in float64)"},
-	{Name: "threads", Group: runGroup, Default: "0, one a fast core", Field: func(c *Spec) any { return &c.Threads }, Check: cores, Resumable: true,
+	{Name: "threads", Group: runGroup, Default: "0, one a fast core", Field: func(c *Spec) any { return &c.Threads },
+		Check: cores, Resumable: true,
 		Local: true, Help: "threads that compute; results do not depend on it"},
 	{Name: "winograd", Group: runGroup, Default: "true", Field: func(c *Spec) any { return &c.Winograd },
-		Help: "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest element; false: directly, 9e-7 " +
+		Help: "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest " +
+			"element; false: directly, 9e-7 " +
 			"(device cpu; others choose themselves)"},
 	{Name: "low-memory", Group: runGroup, Field: func(c *Spec) any { return &c.LowMemory }, Resumable: true,
-		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 % less memory, for a few " +
+		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 " +
+			"% less memory, for a few " +
 			"percent of the time; results keep their bits, on CUDA with --deterministic"},
-	{Name: "precision", Group: runGroup, Default: "bfloat16 on cuda, else float32", Field: func(c *Spec) any { return &c.Precision },
+	{Name: "precision", Group: runGroup, Default: "bfloat16 on cuda, else float32",
+		Field:     func(c *Spec) any { return &c.Precision },
 		Resumable: true, Values: option.OneOf("float32", "bfloat16", "float16", "tf32", "float64"),
-		Help: "precision in which nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; on device cpu " +
-			"float32, or bfloat16, which takes less memory and is for processors with AVX512_BF16; weights, sums and the loss are float32 in all"},
+		Help: "precision in which nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or " +
+			"float32; on device cpu " +
+			"float32, or bfloat16, which takes less memory and is for processors with AVX512_BF16; weights, sums and the " +
+			"loss are float32 in all"},
 	{Name: "deterministic", Group: runGroup, Field: func(c *Spec) any { return &c.Deterministic },
-		Help: "only algorithms that give equal bits in each run, also where others are faster (device cuda; the others do so anyway)"},
-	{Name: "out", Short: "o", Group: runGroup, Default: "runs/<time>-<model>", Field: func(c *Spec) any { return &c.Out }, Local: true,
-		Help: "`folder` of the run"},
+		Help: "only algorithms that give equal bits in each run, also where others are faster (device cuda; the " +
+			"others do so anyway)"},
+	{Name: "out", Short: "o", Group: runGroup, Default: "runs/<time>-<model>", Field: func(c *Spec) any { return &c.Out },
+		Local: true,
+		Help:  "`folder` of the run"},
 	{Name: "tensorboard", Group: runGroup, Field: func(c *Spec) any { return &c.TensorBoard },
 		Help: "write losses, errors and rates for TensorBoard, too, into the run's folder: tensorboard --logdir runs"},
-	{Name: "checkpoint-every", Group: runGroup, Default: "1", Field: func(c *Spec) any { return interval{c} }, Resumable: true,
-		Help: "`interval` from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an interrupted run writes one too"},
-	{Name: "checkpoint-keep", Group: runGroup, Default: "2", Field: func(c *Spec) any { return &c.CheckpointKeep }, Check: option.AtLeast(1),
+	{Name: "checkpoint-every", Group: runGroup, Default: "1", Field: func(c *Spec) any { return interval{c} },
+		Resumable: true,
+		Help: "`interval` from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an " +
+			"interrupted run writes one too"},
+	{Name: "checkpoint-keep", Group: runGroup, Default: "2", Field: func(c *Spec) any { return &c.CheckpointKeep },
+		Check:     option.AtLeast(1),
 		Resumable: true, Help: "newest checkpoints to keep, so that there is another where one is damaged"},
 	{Name: "keep-every", Group: runGroup, Field: func(c *Spec) any { return &c.KeepEvery }, Check: option.NotNegative,
 		Help: "keep the weights of every so many epochs, complete, in the folder kept of the run"},
 	{Name: "keep-best", Group: runGroup, Field: func(c *Spec) any { return &c.KeepBest }, Check: option.NotNegative,
 		Help: "keep those of the so many best epochs there, by --best-by"},
-	{Name: "best-by", Group: runGroup, Default: "error", Field: func(c *Spec) any { return &c.BestBy }, Values: option.OneOf(hook.ByError, hook.ByLoss),
-		Help: "the `measure`, on held-out images, else on validation images, by which best.safetensors is chosen among all weights of the table and " +
+	{Name: "best-by", Group: runGroup, Default: "error", Field: func(c *Spec) any { return &c.BestBy },
+		Values: option.OneOf(hook.ByError, hook.ByLoss),
+		Help: "the `measure`, on held-out images, else on validation images, by which best.safetensors is chosen among " +
+			"all weights of the table and " +
 			"all epochs"},
-	{Name: "limit-batches", Group: runGroup, Default: "0, all", Field: func(c *Spec) any { return &c.StepsLimit }, Check: option.NotNegative,
-		Help: "batches an epoch, for a quick look"},
-	{Name: "limit-val", Group: runGroup, Default: "0, all", Field: func(c *Spec) any { return &c.ValLimit }, Check: option.NotNegative,
-		Help: "batches an evaluation"},
+	{Name: "limit-batches", Group: runGroup, Default: "0, all", Field: func(c *Spec) any { return &c.StepsLimit },
+		Check: option.NotNegative,
+		Help:  "batches an epoch, for a quick look"},
+	{Name: "limit-val", Group: runGroup, Default: "0, all", Field: func(c *Spec) any { return &c.ValLimit },
+		Check: option.NotNegative,
+		Help:  "batches an evaluation"},
 	{Name: "comm-precision", Group: runGroup, Default: "float32", Field: func(c *Spec) any { return &c.CommPrecision },
-		Values: option.OneOf("float32", "bfloat16"), Help: "precision in which gradients are sent between GPUs; sums are float32 in both"},
+		Values: option.OneOf("float32", "bfloat16"), Help: "precision in which gradients are sent between GPUs; sums are " +
+			"float32 in both"},
 }
 
 // modelNames lists the architectures.

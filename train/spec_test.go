@@ -51,23 +51,31 @@ func TestResolveDefaults(t *testing.T) {
 		window   int
 		averages []int
 	}{
-		{"glyphs", 0, "lenet", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 13, Epochs: 16}, 5, []int{5, 10}},
-		{"glyphs", 1, "lenet", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 1, Epochs: 1}, 5, []int{5, 10}},
-		{"mnist", 10, "lenet", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 8, Epochs: 10}, 5, []int{5}},
-		{"cifar", 0, "resnet20", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.1, Final: ptr(0.001), HoldFor: 25, Epochs: 30}, 10, []int{5}},
-		{"cifar", 4, "resnet20", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.1, Final: ptr(0.001), HoldFor: 3, Epochs: 4}, 3, []int{5}},
-		{"imagenet", 0, "resnet50", 32, 8, schedule.Schedule{Kind: schedule.Linear, Rate: 0.1, Final: ptr(0.001), Epochs: 90}, 10, []int{10}},
+		{"glyphs", 0, "lenet", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 13,
+			Epochs: 16}, 5, []int{5, 10}},
+		{"glyphs", 1, "lenet", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 1,
+			Epochs: 1}, 5, []int{5, 10}},
+		{"mnist", 10, "lenet", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 8,
+			Epochs: 10}, 5, []int{5}},
+		{"cifar", 0, "resnet20", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.1, Final: ptr(0.001), HoldFor: 25,
+			Epochs: 30}, 10, []int{5}},
+		{"cifar", 4, "resnet20", 128, 1, schedule.Schedule{Kind: schedule.Hold, Rate: 0.1, Final: ptr(0.001), HoldFor: 3,
+			Epochs: 4}, 3, []int{5}},
+		{"imagenet", 0, "resnet50", 32, 8, schedule.Schedule{Kind: schedule.Linear, Rate: 0.1, Final: ptr(0.001), Epochs: 90},
+			10, []int{10}},
 	} {
 		cfg := Spec{Epochs: c.epochs}
 		if err := resolveSpec(&cfg, fakeSet{10, 3}, colour(c.profile)); err != nil {
 			t.Errorf("%s: %v", c.profile, err)
 			continue
 		}
-		if cfg.Model != c.model || cfg.Batch != c.batch || cfg.Accumulate != c.acc || !reflect.DeepEqual(cfg.Schedule, c.schedule) ||
+		if cfg.Model != c.model || cfg.Batch != c.batch || cfg.Accumulate != c.acc ||
+			!reflect.DeepEqual(cfg.Schedule, c.schedule) ||
 			cfg.RNA.Window != c.window || !reflect.DeepEqual(cfg.RNA.Averages, c.averages) {
 			t.Errorf("%s: resolved to %+v", c.profile, cfg)
 		}
-		if *cfg.Momentum != 0.9 || cfg.NumClasses != 10 || cfg.ImageSize != 32 || cfg.RNA.Mode != average.Offline || *cfg.RNA.Lambda != 1e-9 || *cfg.RNA.Beta != 1 || cfg.RNA.Start != 2 {
+		if *cfg.Momentum != 0.9 || cfg.NumClasses != 10 || cfg.ImageSize != 32 || cfg.RNA.Mode != average.Offline ||
+			*cfg.RNA.Lambda != 1e-9 || *cfg.RNA.Beta != 1 || cfg.RNA.Start != 2 {
 			t.Errorf("%s: resolved to %+v", c.profile, cfg)
 		}
 		again := cfg
@@ -87,11 +95,13 @@ func TestResolveKeeps(t *testing.T) {
 	}
 	for _, kind := range []schedule.Kind{schedule.Linear, schedule.Hold} {
 		zero := Spec{Epochs: 8, Schedule: schedule.Schedule{Kind: kind, Final: ptr(0)}}
-		if err := resolveSpec(&zero, fakeSet{10, 3}, colour("imagenet")); err != nil || zero.Schedule.At(7) != 0 || zero.Schedule.At(0) == 0 {
+		if err := resolveSpec(&zero, fakeSet{10, 3}, colour("imagenet")); err != nil || zero.Schedule.At(7) != 0 ||
+			zero.Schedule.At(0) == 0 {
 			t.Errorf("%s to 0: %v at the end, %v", kind, zero.Schedule.At(7), err)
 		}
 	}
-	if cfg.Accumulate != 1 || *cfg.Momentum != 0 || *cfg.WeightDecay != 0 || *cfg.MaxBad != 0 || *cfg.RNA.Lambda != 0 || *cfg.RNA.Beta != 0 || len(cfg.RNA.Averages) != 0 {
+	if cfg.Accumulate != 1 || *cfg.Momentum != 0 || *cfg.WeightDecay != 0 || *cfg.MaxBad != 0 || *cfg.RNA.Lambda != 0 ||
+		*cfg.RNA.Beta != 0 || len(cfg.RNA.Averages) != 0 {
 		t.Errorf("resolved to %+v", cfg)
 	}
 	if s := cfg.Schedule; s.Final != nil || *s.WarmupFrom != 0.01 || s.Rate != 0.1 {
@@ -154,9 +164,15 @@ func TestResolveErrors(t *testing.T) {
 		"rna-tau and rna-lambda exclude": func(c *Spec) { c.RNA.Tau, c.RNA.Lambda = ptr(1), ptr(1) },
 		"a search for one exclude":       func(c *Spec) { c.Holdout, c.RNA.Search, c.RNA.Lambda = 0.1, true, ptr(1) },
 		"rna-lambda auto goes by the loss on held-out images": func(c *Spec) { c.RNA.Search = true },
-		"rna-lambda auto needs BatchNorm statistics":          func(c *Spec) { c.Holdout, c.RNA.Search, c.RNA.Stats = 0.1, true, average.Combine },
-		"use it with rna online":                              func(c *Spec) { c.Holdout, c.RNA.Accept = 0.1, true },
-		"rna-accept goes by the loss on held-out images":      func(c *Spec) { c.RNA.Mode, c.RNA.Accept = average.Online, true },
+		"rna-lambda auto needs BatchNorm statistics": func(c *Spec) {
+			c.Holdout, c.RNA.Search, c.RNA.Stats = 0.1,
+				true, average.Combine
+		},
+		"use it with rna online": func(c *Spec) { c.Holdout, c.RNA.Accept = 0.1, true },
+		"rna-accept goes by the loss on held-out images": func(c *Spec) {
+			c.RNA.Mode, c.RNA.Accept = average.Online,
+				true
+		},
 		"rna-beta NaN":                func(c *Spec) { c.RNA.Beta = ptr(math.NaN()) },
 		"rna-start -1":                func(c *Spec) { c.RNA.Start = -1 },
 		"rna-every -1":                func(c *Spec) { c.RNA.Every = -1 },
@@ -191,11 +207,13 @@ func TestReadConfigErrors(t *testing.T) {
 	}
 }
 
-// TestWinogradLeftOut reads a config without the key: a user's trains by the default, and the record of a run from before there was one, directly.
+// TestWinogradLeftOut reads a config without the key: a user's trains by the default, and the record of a run from
+// before there was one, directly.
 func TestWinogradLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
-	for text, want := range map[string]string{`{"rna": {"mode": "off"}}`: "false", `{}`: "", `{"winograd": true}`: "true", `{"winograd": false}`: "false"} {
+	for text, want := range map[string]string{`{"rna": {"mode": "off"}}`: "false", `{}`: "", `{"winograd": true}`: "true",
+		`{"winograd": false}`: "false"} {
 		put(t, path, []byte(text))
 		record, err := readSpec(dir)
 		if err != nil || table.Find("winograd").Text(&record) != want {
@@ -220,11 +238,14 @@ func TestOldFile(t *testing.T) {
 		"schedule": {"kind": "hold", "rate": 0.1, "final": 0, "hold_for": 3, "epochs": 9}, "epochs": 9, "std": [0.5],
 		"rna": {"mode": "online", "window": 4, "search": true, "beta": 0, "bn": "combine", "bn_batches": 7, "momentum": "keep", "per_epoch": 2, "segment_means": true, "averages": []}}`))
 	got, err := readSpec(dir)
-	want := Spec{Model: "lenet", Batch: 8, Shuffle: new(bool), StepsLimit: 3, ValLimit: 2, InitKey: "ema", CheckpointMinutes: 1.5, HeadRate: .3, Winograd: new(bool),
+	want := Spec{Model: "lenet", Batch: 8, Shuffle: new(bool), StepsLimit: 3, ValLimit: 2, InitKey: "ema",
+		CheckpointMinutes: 1.5, HeadRate: .3, Winograd: new(bool),
 		Classes: []string{"a, b", "c"}, MaxBad: new(data.MaxBad), Seed: math.MaxUint64, Epochs: 9, Std: []float64{.5},
-		Pictures: Pictures{TrainSize: 20, TrainFrom: 12, TrainRamp: [2]int{1, 3}}, Regularize: Regularize{TargetThreshold: .2, Loss: BCE},
+		Pictures: Pictures{TrainSize: 20, TrainFrom: 12, TrainRamp: [2]int{1, 3}}, Regularize: Regularize{TargetThreshold: .2,
+			Loss: BCE},
 		Schedule: schedule.Schedule{Kind: schedule.Hold, Rate: .1, Final: ptr(0), HoldFor: 3, Epochs: 9},
-		RNA:      average.Options{Mode: average.Online, Window: 4, Search: true, Beta: ptr(0), Stats: average.Combine, Batches: 7, Momentum: average.Keep, PerEpoch: 2, SegmentMeans: true, Averages: []int{}}}
+		RNA: average.Options{Mode: average.Online, Window: 4, Search: true, Beta: ptr(0), Stats: average.Combine,
+			Batches: 7, Momentum: average.Keep, PerEpoch: 2, SegmentMeans: true, Averages: []int{}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v, want\n%+v", err, got, want)
 	}
@@ -265,7 +286,8 @@ func TestSources(t *testing.T) {
 	if err != nil || c.Accumulate != 8 || c.Schedule.Kind != schedule.Cosine || c.LabelSmoothing != .1 {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	if err := table.Apply(&c, option.Settings("batch 16 label-smoothing 0 rna-tau 0.5")...); err != nil || c.Accumulate != 0 || c.LabelSmoothing != 0 {
+	if err := table.Apply(&c, option.Settings("batch 16 label-smoothing 0 rna-tau 0.5")...); err != nil ||
+		c.Accumulate != 0 || c.LabelSmoothing != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if err := table.Apply(&c, option.Settings("rna-lambda auto")...); err != nil || c.RNA.Tau != nil || !c.RNA.Search {
@@ -275,7 +297,8 @@ func TestSources(t *testing.T) {
 
 func TestInterval(t *testing.T) {
 	for text, want := range map[string]Spec{
-		"2": {CheckpointEvery: 2}, "3epochs": {CheckpointEvery: 3}, "1 epoch": {CheckpointEvery: 1}, "500steps": {CheckpointSteps: 500}, "1step": {CheckpointSteps: 1},
+		"2": {CheckpointEvery: 2}, "3epochs": {CheckpointEvery: 3}, "1 epoch": {CheckpointEvery: 1},
+		"500steps": {CheckpointSteps: 500}, "1step": {CheckpointSteps: 1},
 		"10m": {CheckpointMinutes: 10}, "90s": {CheckpointMinutes: 1.5}, "1h30m": {CheckpointMinutes: 90},
 	} {
 		c := Spec{CheckpointEvery: 1}

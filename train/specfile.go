@@ -18,8 +18,8 @@ import (
 // maxFile bounds the bytes of a config. Names of classes may take most of them.
 const maxFile = 16 << 20
 
-// ReadOptions reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the names of options, with hyphens
-// or underscores. Another key is an error.
+// ReadOptions reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the
+// names of options, with hyphens or underscores. Another key is an error.
 func ReadOptions(path string) ([]option.Setting, error) {
 	values, err := decodeFile(path)
 	if err == nil {
@@ -112,16 +112,21 @@ func differ(a, b []byte) string {
 	return strings.Join(list, ", ")
 }
 
-// Files of the versions before options had one name each: schedule and rna were groups of keys, and some keys had another name than the flag.
+// Files of the versions before options had one name each: schedule and rna were groups of keys, and some keys had
+// another name than the flag.
 
 // renamed maps such a key to the option.
 var renamed = map[string]string{
-	"init_key": "key", "steps_limit": "limit-batches", "val_limit": "limit-val", "target_threshold": "bce-threshold", "train_size": "train-crop",
+	"init_key": "key", "steps_limit": "limit-batches", "val_limit": "limit-val", "target_threshold": "bce-threshold",
+	"train_size": "train-crop",
 	"train_from": "train-crop-from", "train_ramp": "train-crop-ramp",
-	"schedule.kind": "schedule", "schedule.by": "schedule-by", "schedule.rate": "lr", "schedule.final": "lr-final", "schedule.gamma": "lr-gamma",
-	"schedule.step_every": "lr-step", "schedule.milestones": "lr-milestones", "schedule.hold_for": "lr-hold", "schedule.power": "lr-power",
-	"schedule.warmup": "warmup", "schedule.warmup_steps": "warmup-steps", "schedule.warmup_from": "warmup-from", "schedule.warmup_inside": "warmup-inside",
-	"rna.mode": "rna", "rna.averages": "averages", "rna.bn": "rna-bn",
+	"schedule.kind": "schedule", "schedule.by": "schedule-by", "schedule.rate": "lr", "schedule.final": "lr-final",
+	"schedule.gamma":      "lr-gamma",
+	"schedule.step_every": "lr-step", "schedule.milestones": "lr-milestones", "schedule.hold_for": "lr-hold",
+	"schedule.power":  "lr-power",
+	"schedule.warmup": "warmup", "schedule.warmup_steps": "warmup-steps", "schedule.warmup_from": "warmup-from",
+	"schedule.warmup_inside": "warmup-inside",
+	"rna.mode":               "rna", "rna.averages": "averages", "rna.bn": "rna-bn",
 }
 
 // nested says whether values are of such a version.

@@ -21,13 +21,15 @@ type issued struct {
 	done             int  // batches of the epoch up to it, of all ranks
 }
 
-// flow has the steps under way. The run's position is after the last step whose results have arrived and hooks have seen.
+// flow has the steps under way. The run's position is after the last step whose results have arrived and hooks have
+// seen.
 type flow struct {
 	*Run
 	list []issued
 	mark time.Time // up to which computing time is counted
 
-	// planned images of all ranks and batches of this rank in the step that is being issued; done batches of the epoch, and steps of the run, issued.
+	// planned images of all ranks and batches of this rank in the step that is being issued; done batches of the epoch,
+	// and steps of the run, issued.
 	planned, batches, done, steps int
 
 	// Results so far of the step whose batches arrive:
@@ -163,8 +165,8 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 	return nil
 }
 
-// uneven prepares for the last batches of an epoch that not all ranks have: the running statistics are averaged before, over all ranks, and later
-// over those with a batch.
+// uneven prepares for the last batches of an epoch that not all ranks have: the running statistics are averaged before,
+// over all ranks, and later over those with a batch.
 func (f *flow) uneven(ctx context.Context, own bool) error {
 	if f.in.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
 		return nil
@@ -203,8 +205,8 @@ func (f *flow) behind(ctx context.Context, err error) error {
 	return err
 }
 
-// settle waits for the oldest batches until keep are left, and calls the hooks after each step. When a hook fails it waits for all batches, so that
-// the weights are those of the run's position.
+// settle waits for the oldest batches until keep are left, and calls the hooks after each step. When a hook fails it
+// waits for all batches, so that the weights are those of the run's position.
 func (f *flow) settle(ctx context.Context, keep int) error {
 	var failed error
 	p := &f.pos

@@ -47,7 +47,8 @@ func TestStudy(t *testing.T) {
 		seeds = 2
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "| setting | SGD error %% | %s |\n|-|-%s|\n", strings.Join(compared, " | "), strings.Repeat("|-", len(compared)))
+	fmt.Fprintf(&table, "| setting | SGD error %% | %s |\n|-|-%s|\n", strings.Join(compared, " | "),
+		strings.Repeat("|-", len(compared)))
 	for _, s := range settings(t) {
 		if how == "quick" {
 			s.config.StepsLimit, s.config.ValLimit, s.config.RNA.Batches = 2, 1, 1
@@ -66,13 +67,15 @@ func TestStudy(t *testing.T) {
 			s.check(t, r)
 		}
 	}
-	fmt.Printf("Error minus SGD's in points / loss minus SGD's, mean ± spread of %d seeds, all on validation images.\n\n%s", seeds, table.String())
+	fmt.Printf("Error minus SGD's in points / loss minus SGD's, mean ± spread of %d seeds, all on "+
+		"validation images.\n\n%s", seeds, table.String())
 }
 
 // settings are those of the study whose data is there.
 func settings(t *testing.T) []studied {
 	glyphs := Spec{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
-		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Window: 5, Averages: []int{5, 10}}}
+		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Window: 5,
+			Averages: []int{5, 10}}}
 	linear := glyphs
 	linear.Schedule = schedule.Schedule{Kind: schedule.Linear, Rate: 0.05, Final: ptr(0.0005)}
 	late := []int{11, 12, 13, 14, 15}
@@ -108,14 +111,15 @@ func settings(t *testing.T) []studied {
 				t.Errorf("RNA is %+.2f points from SGD with statistics re-estimated, want -2 at most", d)
 			}
 		}},
-		studied{"CIFAR-10, conv6, rate 0.1, a tenth from epoch 11, epochs 12–15", step, late[1:], func(t *testing.T, r results) {
-			if d := averaged(r.points["RNA 5"]); math.Abs(d) > 0.4 {
-				t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", d)
-			}
-			if d := averaged(r.points["average 10"]); d < 1 {
-				t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
-			}
-		}})
+		studied{"CIFAR-10, conv6, rate 0.1, a tenth from epoch 11, epochs 12–15", step, late[1:],
+			func(t *testing.T, r results) {
+				if d := averaged(r.points["RNA 5"]); math.Abs(d) > 0.4 {
+					t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", d)
+				}
+				if d := averaged(r.points["average 10"]); d < 1 {
+					t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
+				}
+			}})
 }
 
 // cifarFolder is where CIFAR-10 is, or could be.
@@ -195,5 +199,6 @@ func spread(format string, x []float64) string {
 	for _, v := range x {
 		sum += (v - m) * (v - m)
 	}
-	return fmt.Sprintf(format, m) + fmt.Sprintf(" ± "+strings.ReplaceAll(format, "+", ""), math.Sqrt(sum/float64(max(1, len(x)-1))))
+	return fmt.Sprintf(format, m) + fmt.Sprintf(" ± "+strings.ReplaceAll(format, "+", ""),
+		math.Sqrt(sum/float64(max(1, len(x)-1))))
 }

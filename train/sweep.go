@@ -8,9 +8,9 @@ import (
 // errSwept says that a run's weights have gone through a sweep.
 var errSwept = errors.New("its rates were swept")
 
-// Sweep trains a new run for a step at each of the given learning rates, without hooks, evaluations and files, and over as many epochs
-// as that takes; the rest of an epoch that fills no step is passed over. next is given the loss of each step, before its update, and ends
-// the sweep by false. The weights are of no use afterwards: Train is an error.
+// Sweep trains a new run for a step at each of the given learning rates, without hooks, evaluations and files, and over
+// as many epochs as that takes; the rest of an epoch that fills no step is passed over. next is given the loss of each
+// step, before its update, and ends the sweep by false. The weights are of no use afterwards: Train is an error.
 func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64) bool) error {
 	c := &r.Resolved
 	switch {

@@ -12,7 +12,8 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestSweep: with one rate throughout a sweep makes the steps of training, bit for bit, over several epochs and with accumulated batches.
+// TestSweep: with one rate throughout a sweep makes the steps of training, bit for bit, over several epochs and with
+// accumulated batches.
 func TestSweep(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	set := pictures(t, 26, 4, 16)
@@ -28,7 +29,8 @@ func TestSweep(t *testing.T) {
 			rates[i] = 0.05
 		}
 		r := newRun(t, c, dev)
-		if err := r.Sweep(context.Background(), rates, func(l float64) bool { got = append(got, l); return true }); err != nil {
+		if err := r.Sweep(context.Background(), rates,
+			func(l float64) bool { got = append(got, l); return true }); err != nil {
 			t.Fatal(err)
 		}
 		if len(want) != 18/accumulate || !slices.Equal(got, want) {
@@ -47,7 +49,8 @@ func TestSweepEnds(t *testing.T) {
 	c.Batch = 4
 	rates := []float64{0.01, 0.1, 0.1, 0.1, 0.1}
 	n := 0
-	if err := newRun(t, c, dev).Sweep(context.Background(), rates, func(float64) bool { n++; return n < 3 }); err != nil || n != 3 {
+	if err := newRun(t, c, dev).Sweep(context.Background(), rates, func(float64) bool { n++; return n < 3 }); err != nil ||
+		n != 3 {
 		t.Errorf("%d steps, %v", n, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +60,8 @@ func TestSweepEnds(t *testing.T) {
 		t.Errorf("%d steps, %v", n, err)
 	}
 	losses := func(rates ...float64) (list []float64) {
-		if err := newRun(t, c, dev).Sweep(context.Background(), rates, func(l float64) bool { list = append(list, l); return true }); err != nil {
+		if err := newRun(t, c, dev).Sweep(context.Background(), rates,
+			func(l float64) bool { list = append(list, l); return true }); err != nil {
 			t.Fatal(err)
 		}
 		return list

@@ -17,7 +17,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Common says whether all ranks return an error, each its own value of it. After any other the ranks have to be aborted: they may wait for this one.
+// Common says whether all ranks return an error, each its own value of it. After any other the ranks have to be
+// aborted: they may wait for this one.
 func Common(err error) bool {
 	return ranks.Common(err) || errors.Is(err, ErrInterrupted) || errors.As(err, new(*DivergedError))
 }
@@ -25,8 +26,8 @@ func Common(err error) bool {
 // stopped says whether the context of any rank has ended.
 func (r *Run) stopped(ctx context.Context) (bool, error) { return r.Ranks.Any(ctx.Err() != nil) }
 
-// total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable images, and whether one is to
-// stop, to write a checkpoint, or has lost one.
+// total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable
+// images, and whether one is to stop, to write a checkpoint, or has lost one.
 func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err error) {
 	g := f.Ranks
 	stop = ctx.Err() != nil
@@ -34,7 +35,8 @@ func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err e
 		f.folder.due.at, f.lost = f.folder.due.at || f.folder.wants(), f.folder.unwritten()
 		return bad, stop, nil
 	}
-	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0, 0, 0}
+	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0,
+		0, 0}
 	if stop {
 		x[7] = 1
 	}

@@ -34,7 +34,8 @@ func TestRNAOverRanks(t *testing.T) {
 		}
 		for e, rec := range got.history {
 			a, b := rec.RNA, want.history[e].RNA
-			if (a == nil) != (b == nil) || a != nil && (a.Status != b.Status || apart(a.C, b.C) > 1e-10 || a.Injected != b.Injected) {
+			if (a == nil) != (b == nil) || a != nil && (a.Status != b.Status || apart(a.C, b.C) > 1e-10 ||
+				a.Injected != b.Injected) {
 				t.Errorf("%s, rank %d, epoch %d: %+v, want %+v", what, k, e+1, a, b)
 			}
 		}

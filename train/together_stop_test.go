@@ -69,21 +69,25 @@ func finish(t *testing.T, n int, c Spec, resume bool) (e end) {
 
 // Ranks that are told to stop while they evaluate do so there, at the same place, and go on as if nothing had been.
 func TestStopInEvaluation(t *testing.T) {
-	c := Spec{Data: pictures(t, 43, 11, 12), Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
+	c := Spec{Data: pictures(t, 43, 11, 12), Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(),
+		"run"), RNA: average.Options{Mode: average.Off}}
 	// 15 batches are 5 steps of 3 ranks, of which the last has been asked for when the hook is called.
 	stopAfter(t, 3, 5, c)
 	got := finish(t, 3, c, true)
 	c.Out = ""
 	want := finish(t, 3, c, false)
-	if !slices.Equal(got.params, want.params) || len(got.history) != 2 || got.history[0].SGD.Loss != want.history[0].SGD.Loss {
+	if !slices.Equal(got.params, want.params) || len(got.history) != 2 ||
+		got.history[0].SGD.Loss != want.history[0].SGD.Loss {
 		t.Errorf("other results than without a stop: %+v, want %+v", got.history, want.history)
 	}
 }
 
-// A checkpoint within an epoch has the mean of the ranks' running statistics, and resumed ranks go on from that: the weights are those of a run without
-// a stop bit for bit, and the mean at the end is, too, but for rounding, also where not all ranks have a batch of the last step.
+// A checkpoint within an epoch has the mean of the ranks' running statistics, and resumed ranks go on from that: the
+// weights are those of a run without a stop bit for bit, and the mean at the end is, too, but for rounding, also where
+// not all ranks have a batch of the last step.
 func TestStatisticsOfResumedRanks(t *testing.T) {
-	c := Spec{Data: pictures(t, 38, 11, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
+	c := Spec{Data: pictures(t, 38, 11, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3,
+		Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
 	stopAfter(t, 4, 2, c) // of 3 steps with a batch of each rank, and one with a batch of one
 	got := finish(t, 4, c, true)
 	c.Out = ""
@@ -96,9 +100,11 @@ func TestStatisticsOfResumedRanks(t *testing.T) {
 	}
 }
 
-// Ranks without a batch leave no trace in the statistics: those of steps with one batch are one process's, with --accumulate or without.
+// Ranks without a batch leave no trace in the statistics: those of steps with one batch are one process's, with
+// --accumulate or without.
 func TestStatisticsOfIdleRanks(t *testing.T) {
-	c := Spec{Data: pictures(t, 3, 3, 12), Model: "resnet20", Batch: 3, Epochs: 2, Seed: 3, RNA: average.Options{Mode: average.Off}}
+	c := Spec{Data: pictures(t, 3, 3, 12), Model: "resnet20", Batch: 3, Epochs: 2, Seed: 3,
+		RNA: average.Options{Mode: average.Off}}
 	got := finish(t, 3, c, false)
 	c.Accumulate = 3
 	want := finish(t, 1, c, false)
@@ -110,9 +116,11 @@ func TestStatisticsOfIdleRanks(t *testing.T) {
 	}
 }
 
-// Statistics that are frozen stay as they are, bit for bit, whatever the number of ranks: the mean of equal numbers is summed in float64.
+// Statistics that are frozen stay as they are, bit for bit, whatever the number of ranks: the mean of equal numbers is
+// summed in float64.
 func TestFrozenStatisticsOfRanks(t *testing.T) {
-	c := Spec{Data: pictures(t, 18, 5, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, RNA: average.Options{Mode: average.Off}, Freeze: []string{"*bn*"}}
+	c := Spec{Data: pictures(t, 18, 5, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3,
+		RNA: average.Options{Mode: average.Off}, Freeze: []string{"*bn*"}}
 	c.Schedule.Rate = 1e-5
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		dev, _ := cpuOne()
@@ -126,7 +134,8 @@ func TestFrozenStatisticsOfRanks(t *testing.T) {
 		for i := range before {
 			before[i] = float64(float32(1 + 1/float64(3+i)))
 		}
-		if err := errors.Join(r.Net.Stats.WriteAt64(before, 0), r.Train(context.Background()), r.Net.Stats.ReadAt64(after, 0)); err != nil {
+		if err := errors.Join(r.Net.Stats.WriteAt64(before, 0), r.Train(context.Background()), r.Net.Stats.ReadAt64(after,
+			0)); err != nil {
 			return err
 		}
 		if !slices.Equal(before, after) {

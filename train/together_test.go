@@ -32,7 +32,8 @@ type outcome struct {
 }
 
 // runOn runs a config on a device; adjust, if not nil, sees the run before it trains.
-func runOn(ctx context.Context, c Spec, dev device.Device, g *ranks.Group, adjust func(*Run), hooks ...hook.Hook) (o outcome) {
+func runOn(ctx context.Context, c Spec, dev device.Device, g *ranks.Group, adjust func(*Run),
+	hooks ...hook.Hook) (o outcome) {
 	hooks = append(hooks, watch{Step: func(s *hook.State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
 	r, err := New(c, Deps{Device: dev, Ranks: g, Hooks: hooks})
 	if err != nil {
@@ -52,7 +53,8 @@ func runOn(ctx context.Context, c Spec, dev device.Device, g *ranks.Group, adjus
 }
 
 // together runs a config on ranks with a device each.
-func together(t testing.TB, n int, c Spec, dev func() (device.Device, error), f func(g *ranks.Group, c Spec, dev device.Device) outcome) []outcome {
+func together(t testing.TB, n int, c Spec, dev func() (device.Device, error), f func(g *ranks.Group, c Spec,
+	dev device.Device) outcome) []outcome {
 	t.Helper()
 	list := make([]outcome, n)
 	rankstest.Errors(t, n, time.Minute, func(g *ranks.Group) error {
@@ -101,7 +103,8 @@ func TestRanksTrainAsOne(t *testing.T) {
 		cfg  Spec
 		tol  float64
 	}{
-		{"reference, float64", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2, Seed: 3, RNA: average.Options{Mode: average.Off}}, 1e-12},
+		{"reference, float64", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2, Seed: 3,
+			RNA: average.Options{Mode: average.Off}}, 1e-12},
 		{"cpu, float32", cpuOne, tiny(""), 2e-4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,7 +147,8 @@ func TestRanksTrainAsOne(t *testing.T) {
 								t.Errorf("%d ranks, epoch %d: %d images trained, %d evaluated; want %d and %d", n, e+1,
 									rec.Train.Images, rec.SGD.Images, want.history[e].Train.Images, want.history[e].SGD.Images)
 							}
-							if want.history[e].SGD.Images > 0 && c.cfg.Model == "" && math.Abs(rec.SGD.Loss-want.history[e].SGD.Loss) > c.tol {
+							if want.history[e].SGD.Images > 0 && c.cfg.Model == "" &&
+								math.Abs(rec.SGD.Loss-want.history[e].SGD.Loss) > c.tol {
 								t.Errorf("epoch %d: validation loss %g, want %g", e+1, rec.SGD.Loss, want.history[e].SGD.Loss)
 							}
 						}
@@ -157,12 +161,14 @@ func TestRanksTrainAsOne(t *testing.T) {
 
 // More ranks than batches, and than images to evaluate.
 func TestMoreRanksThanImages(t *testing.T) {
-	c := Spec{Data: pictures(t, 5, 2, 12), Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
+	c := Spec{Data: pictures(t, 5, 2, 12), Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(),
+		"run"), RNA: average.Options{Mode: average.Off}}
 	one := c
 	one.Accumulate, one.Out = 4, ""
 	want := runOn(context.Background(), one, device.NewReference(op.Float64), nil, nil)
 	for k, got := range together(t, 4, c, reference64, nil) {
-		if got.err != nil || apart(got.params, want.params) > 1e-12 || got.history[0].SGD.Images != 2 || got.history[0].Train.Images != 5 {
+		if got.err != nil || apart(got.params, want.params) > 1e-12 || got.history[0].SGD.Images != 2 ||
+			got.history[0].Train.Images != 5 {
 			t.Errorf("rank %d: %v, %+v", k, got.err, got.history)
 		}
 	}
@@ -173,14 +179,16 @@ func TestRanksRepeat(t *testing.T) {
 	c := tinyColour("", pictures(t, 40, 12, 12))
 	a, b := together(t, 3, c, cpuOne, nil), together(t, 3, c, cpuOne, nil)
 	for k := range a {
-		if a[k].err != nil || b[k].err != nil || !slices.Equal(a[k].params, b[0].params) || !slices.Equal(a[k].losses, b[0].losses) {
+		if a[k].err != nil || b[k].err != nil || !slices.Equal(a[k].params, b[0].params) ||
+			!slices.Equal(a[k].losses, b[0].losses) {
 			t.Errorf("rank %d: %v, %v", k, a[k].err, b[k].err)
 		}
 		if k > 0 && a[k].history[4].RNA.Score.Loss != a[0].history[4].RNA.Score.Loss {
 			t.Error("ranks have different scores of RNA")
 		}
 	}
-	if h := a[0].history[4]; h.RNA == nil || h.RNA.Score == nil || h.SGDStats == nil || h.RNA.Score.Images != 12 || h.SGDStats.Images != 12 {
+	if h := a[0].history[4]; h.RNA == nil || h.RNA.Score == nil || h.SGDStats == nil || h.RNA.Score.Images != 12 ||
+		h.SGDStats.Images != 12 {
 		t.Errorf("%+v", h)
 	}
 }
@@ -188,7 +196,8 @@ func TestRanksRepeat(t *testing.T) {
 // A run goes on with another number of ranks, from the same place of the same order.
 func TestResumeWithOtherRanks(t *testing.T) {
 	colour := pictures(t, 43, 11, 12)
-	c := Spec{Data: colour, Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
+	c := Spec{Data: colour, Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"),
+		RNA: average.Options{Mode: average.Off}}
 	const stopAt = 2 // the step at whose end it ends
 	first := together(t, 4, c, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -241,15 +250,17 @@ func TestErrorOfOneRankEndsAll(t *testing.T) {
 		change func(g *ranks.Group, c *Spec)
 		want   string
 	}{
-		"a missing folder":   {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "nowhere") }, "rank 1 on"},
-		"another seed":       {func(g *ranks.Group, c *Spec) { c.Seed = 7 }, "seed: rank 1 on"},
-		"less memory":        {func(g *ranks.Group, c *Spec) { c.LowMemory = true }, "low-memory: rank 1 on"},
-		"another rate":       {func(g *ranks.Group, c *Spec) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
-		"another model":      {func(g *ranks.Group, c *Spec) { c.Model = "resnet20" }, "model: rank 1 on"},
-		"other data":         {func(g *ranks.Group, c *Spec) { c.Data = pictures(t, 14, 4, 12) }, "training images: rank 1 on"},
-		"no weights":         {func(g *ranks.Group, c *Spec) { c.Init = "nowhere.safetensors" }, "nowhere.safetensors"},
-		"no such batch":      {func(g *ranks.Group, c *Spec) { c.Batch = -3 }, "rank 1 on"},
-		"a file as a folder": {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "train", "plain", "000.png") }, "rank 1 on"},
+		"a missing folder": {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "nowhere") }, "rank 1 on"},
+		"another seed":     {func(g *ranks.Group, c *Spec) { c.Seed = 7 }, "seed: rank 1 on"},
+		"less memory":      {func(g *ranks.Group, c *Spec) { c.LowMemory = true }, "low-memory: rank 1 on"},
+		"another rate":     {func(g *ranks.Group, c *Spec) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
+		"another model":    {func(g *ranks.Group, c *Spec) { c.Model = "resnet20" }, "model: rank 1 on"},
+		"other data": {func(g *ranks.Group, c *Spec) { c.Data = pictures(t, 14, 4, 12) },
+			"training images: rank 1 on"},
+		"no weights":    {func(g *ranks.Group, c *Spec) { c.Init = "nowhere.safetensors" }, "nowhere.safetensors"},
+		"no such batch": {func(g *ranks.Group, c *Spec) { c.Batch = -3 }, "rank 1 on"},
+		"a file as a folder": {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "train", "plain", "000.png") },
+			"rank 1 on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := time.Now()
@@ -308,7 +319,8 @@ func TestUnreadableImagesAreCountedTogether(t *testing.T) {
 	dir := pictures(t, 40, 8, 12)
 	for _, i := range []int{4, 6, 21} { // three of 40
 		class := []string{"plain", "striped"}[i%2]
-		if err := os.WriteFile(filepath.Join(dir, "train", class, fmt.Sprintf("%03d.png", i)), []byte("none"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "train", class, fmt.Sprintf("%03d.png", i)), []byte("none"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,9 +328,11 @@ func TestUnreadableImagesAreCountedTogether(t *testing.T) {
 		share data.MaxBad
 		fails bool
 	}{{0.05, true}, {2, true}, {0.08, false}, {3, false}} {
-		cfg := Spec{Data: dir, Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, MaxBad: &c.share, RNA: average.Options{Mode: average.Off}}
+		cfg := Spec{Data: dir, Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, MaxBad: &c.share,
+			RNA: average.Options{Mode: average.Off}}
 		for k, o := range together(t, 4, cfg, reference64, nil) {
-			if (o.err != nil) != c.fails || c.fails && !strings.Contains(o.err.Error(), "3 of 40 images") || !c.fails && o.history[0].Bad != 3 {
+			if (o.err != nil) != c.fails || c.fails && !strings.Contains(o.err.Error(), "3 of 40 images") || !c.fails &&
+				o.history[0].Bad != 3 {
 				t.Errorf("max-bad %v, rank %d: %v", c.share, k, o.err)
 			}
 		}

@@ -22,8 +22,8 @@ type Verified struct {
 	Err error
 }
 
-// Verify reads a file of weights whole, or all checkpoints and weights of the run in a folder, and compares them with their checksums. A file that is
-// no weights and a folder that holds no run are errors; damage is said in the list.
+// Verify reads a file of weights whole, or all checkpoints and weights of the run in a folder, and compares them with
+// their checksums. A file that is no weights and a folder that holds no run are errors; damage is said in the list.
 func Verify(path string) ([]Verified, error) {
 	st, err := os.Stat(path)
 	if err != nil {

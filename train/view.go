@@ -20,8 +20,9 @@ func (r *Run) state() *hook.State {
 		StepBatches: r.Resolved.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, hookView{r})
 }
 
-// At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training: statistics are re-estimated on the
-// images that they were re-estimated on then. The weights are those that are in Net; the run is not to be trained after that.
+// At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training:
+// statistics are re-estimated on the images that they were re-estimated on then. The weights are those that are in Net;
+// the run is not to be trained after that.
 func (r *Run) At(epoch int) *hook.State {
 	r.pos = position{Epoch: epoch}
 	r.in.resize(&r.Resolved, r.pos.Epoch)

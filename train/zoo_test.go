@@ -10,8 +10,8 @@ import (
 	"onlinerna/nn/zoo/zootest"
 )
 
-// TestZooRuns trains a net of each family with RNA, stops the run, and resumes it: it leaves what a run leaves that was not
-// stopped.
+// TestZooRuns trains a net of each family with RNA, stops the run, and resumes it: it leaves what a run leaves that was
+// not stopped.
 func TestZooRuns(t *testing.T) {
 	t.Parallel()
 	images := pictures(t, 12, 4, 32)

@@ -219,9 +219,9 @@ func TestLogregMistakes(t *testing.T) {
 	}
 }
 
-// One digit against all others, on real digits: for each, online RNA is ahead of Nesterov's method, and that of gradient
-// descent, in risk. The validation error falls to a few per cent with all of them, but on eight digits that of online RNA
-// is above that of gradient descent.
+// One digit against all others, on real digits: for each, online RNA is ahead of Nesterov's method, and that of
+// gradient descent, in risk. The validation error falls to a few per cent with all of them, but on eight digits that of
+// online RNA is above that of gradient descent.
 func TestDigitRanking(t *testing.T) {
 	digits := testdata.Shared(t, "data/mnist")
 	if testing.Short() {

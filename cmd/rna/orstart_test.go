@@ -13,7 +13,8 @@ import (
 // One command starts a run, goes on with it and ends it.
 func TestResumeOrStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	args := append([]string{"train", "--resume-or-start", "-o", dir, "--epochs", "2", "--lr", "0.05", "--seed", "7", "-q"}, quick...)
+	args := append([]string{"train", "--resume-or-start", "-o", dir, "--epochs", "2", "--lr", "0.05", "--seed", "7", "-q"},
+		quick...)
 	// As a kill before the first checkpoint leaves it.
 	if err := os.MkdirAll(filepath.Join(dir, "checkpoint", "000001.new"), 0o755); err != nil {
 		t.Fatal(err)
@@ -43,7 +44,8 @@ func TestKilledBeforeCheckpoint(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := func(out string) []string {
-		return append([]string{"train", "--resume-or-start", "--epochs", "1", "-q", "--rna", "off", "--threads", "1", "-o", filepath.Join(dir, out)}, quick[:6]...)
+		return append([]string{"train", "--resume-or-start", "--epochs", "1", "-q", "--rna", "off", "--threads", "1", "-o",
+			filepath.Join(dir, out)}, quick[:6]...)
 	}
 	began := time.Now()
 	if b, err := itself(args("whole")...).CombinedOutput(); err != nil {

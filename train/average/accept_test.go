@@ -18,8 +18,10 @@ func TestAccepts(t *testing.T) {
 		{"falls", []hook.ScoreRecord{{Kind: network.SGD, Score: score(2)}, {Kind: network.RNA, Score: score(1)}}, true},
 		{"stays", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(1)}}, true},
 		{"rises", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(2)}}, false},
-		{"rises from that with statistics re-estimated", []hook.ScoreRecord{{Kind: network.SGD, Score: score(3)}, {Kind: network.SGDStats, Score: score(1)}, {Kind: network.RNA, Score: score(2)}}, false},
-		{"not a number", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(math.NaN())}}, false},
+		{"rises from that with statistics re-estimated", []hook.ScoreRecord{{Kind: network.SGD, Score: score(3)},
+			{Kind: network.SGDStats, Score: score(1)}, {Kind: network.RNA, Score: score(2)}}, false},
+		{"not a number", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)},
+			{Kind: network.RNA, Score: score(math.NaN())}}, false},
 	} {
 		h := &RNA{cfg: Options{Accept: true}}
 		rec := &hook.EpochRecord{Held: c.held, RNA: &hook.RNARecord{}}

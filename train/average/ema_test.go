@@ -18,7 +18,8 @@ func TestEMA(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.Epochs, c.RNA.Mode = 2, average.Off
 	dev := cpuDevice(t, 2)
-	plain := trained(t, train.Spec{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit, Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
+	plain := trained(t, train.Spec{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit,
+		Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
 	c.EMA = 12
 	var want []float64
 	r := trained(t, c, dev, watch{Step: func(s *hook.State) error {

@@ -96,7 +96,8 @@ func TestNoteNoise(t *testing.T) {
 		}
 		var rec hook.RNARecord
 		(&RNA{window: w}).note(&rec, res)
-		if rec.Distance == nil || rec.NormC == 0 || rec.Condition != res.Condition || rec.Lambda == nil || *rec.Lambda != 1e-3 {
+		if rec.Distance == nil || rec.NormC == 0 || rec.Condition != res.Condition || rec.Lambda == nil ||
+			*rec.Lambda != 1e-3 {
 			t.Errorf("%s: %+v", c.name, rec)
 		}
 		if d := rec.NoiseDistance; (d == nil) != (c.want < 0) || d != nil && (math.Abs(*d-c.want) > 1e-12 || rec.Noise != 1) {

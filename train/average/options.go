@@ -70,15 +70,19 @@ type Options struct {
 
 // Table lists the options of RNA.
 var Table = option.Table[Options]{
-	{Name: "rna", Default: "offline", Field: func(r *Options) any { return &r.Mode }, Values: option.OneOf(Off, Offline, Online),
+	{Name: "rna", Default: "offline", Field: func(r *Options) any { return &r.Mode }, Values: option.OneOf(Off, Offline,
+		Online),
 		Help: "off, offline: beside training, online: put back (on nets this costs progress, see the README)"},
-	{Name: "rna-window", Default: "min(10, max(3, epochs/2)), 5 for small grey images", Field: func(r *Options) any { return &r.Window },
+	{Name: "rna-window", Default: "min(10, max(3, epochs/2)), 5 for small grey images",
+		Field: func(r *Options) any { return &r.Window },
 		Check: option.Between(1, 100), Help: "residuals N, from N + 1 epochs"},
 	{Name: "rna-lambda", Default: "1e-9", Field: func(r *Options) any { return lambdaValue{r} },
 		Values: option.OneOf("auto"), Open: true, Clears: []string{"rna-tau"},
-		Help: "regularisation, a `number` relative to the squared norm of the residuals; auto: chosen by held-out loss, with --holdout"},
-	{Name: "rna-tau", Field: func(r *Options) any { return &r.Tau }, Check: option.NotNegative, Clears: []string{"rna-lambda"},
-		Help: "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)"},
+		Help: "regularisation, a `number` relative to the squared norm of the residuals; auto: chosen by held-out loss, " +
+			"with --holdout"},
+	{Name: "rna-tau", Field: func(r *Options) any { return &r.Tau }, Check: option.NotNegative,
+		Clears: []string{"rna-lambda"},
+		Help:   "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)"},
 	{Name: "rna-beta", Default: "1, with gradients 0", Field: func(r *Options) any { return &r.Beta },
 		Help: "mixing: 1 combines the snapshots, 0 those before them; with gradients 0 combines the snapshots"},
 	{Name: "rna-start", Default: "2", Field: func(r *Options) any { return &r.Start }, Check: option.AtLeast(1),
@@ -94,19 +98,22 @@ var Table = option.Table[Options]{
 		Help: "epochs from one extrapolation to the next"},
 	{Name: "rna-bn", Default: "reestimate", Field: func(r *Options) any { return &r.Stats },
 		Values: option.OneOf(Reestimate, Combine),
-		Help:   "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots"},
+		Help: "BatchNorm statistics of combined weights: reestimate on training batches, or combine those " +
+			"of the snapshots"},
 	{Name: "rna-bn-batches", Default: "20", Field: func(r *Options) any { return &r.Batches }, Check: option.AtLeast(1),
 		Help: "batches to re-estimate on"},
-	{Name: "rna-momentum", Default: "reset", Field: func(r *Options) any { return &r.Momentum }, Values: option.OneOf(Keep, Reset),
+	{Name: "rna-momentum", Default: "reset", Field: func(r *Options) any { return &r.Momentum }, Values: option.OneOf(Keep,
+		Reset),
 		Help: "momentum when weights are put back: reset or keep"},
 	{Name: "rna-accept", Field: func(r *Options) any { return &r.Accept },
 		Help: "put weights back only if the held-out loss does not rise, with --holdout"},
-	{Name: "averages", Default: "by the data", Field: func(r *Options) any { return &r.Averages }, Check: option.Between(2, 100),
+	{Name: "averages", Default: "by the data", Field: func(r *Options) any { return &r.Averages }, Check: option.Between(2,
+		100),
 		Help: "plain averages of this many last epochs to show beside RNA"},
 }
 
-// Resolve fills in what is left zero, for a run of so many epochs. window and averages are the defaults for its data, zero and nil for defaults by
-// the number of epochs.
+// Resolve fills in what is left zero, for a run of so many epochs. window and averages are the defaults for its data,
+// zero and nil for defaults by the number of epochs.
 func (r *Options) Resolve(epochs, window int, averages []int) {
 	option.Default(&r.Mode, Offline)
 	option.Default(&r.Window, window)
@@ -141,13 +148,15 @@ func (r *Options) Check(holdout bool) error {
 	case r.Search && r.Lambda != nil:
 		return fmt.Errorf("rna-lambda %g and a search for one exclude each other", *r.Lambda)
 	case r.Search && !holdout:
-		return fmt.Errorf("rna-lambda auto goes by the loss on held-out images: hold out a part of the training set, as --holdout 0.05")
+		return fmt.Errorf("rna-lambda auto goes by the loss on held-out images: hold out a part of the training set, as " +
+			"--holdout 0.05")
 	case r.Search && r.Stats != Reestimate:
 		return fmt.Errorf("rna-lambda auto needs BatchNorm statistics of each candidate: use rna-bn %s", Reestimate)
 	case r.Accept && r.Mode != Online:
 		return fmt.Errorf("rna-accept is about points that are put back: use it with rna %s", Online)
 	case r.Accept && !holdout:
-		return fmt.Errorf("rna-accept goes by the loss on held-out images: hold out a part of the training set, as --holdout 0.05")
+		return fmt.Errorf("rna-accept goes by the loss on held-out images: hold out a part of the training set, as " +
+			"--holdout 0.05")
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"onlinerna/train/hook"
 )
 
-// point writes the extrapolated weights to the network, and their coefficients to the record. It reports whether there are any.
+// point writes the extrapolated weights to the network, and their coefficients to the record. It reports whether there
+// are any.
 func (h *RNA) point(ctx context.Context, s *hook.State) (bool, error) {
 	if h.cfg.Search {
 		return h.search(ctx, s)
@@ -46,7 +47,8 @@ func (h *RNA) search(ctx context.Context, s *hook.State) (bool, error) {
 	}
 	rec.Choice, rec.NoDifference = choice.Kind.String(), choice.NoDifference
 	for _, c := range choice.Candidates {
-		k := hook.CandidateRecord{Kind: c.Kind.String(), Status: c.Result.Status.String(), NormC: c.Result.NormC, Loss: number(c.Value)}
+		k := hook.CandidateRecord{Kind: c.Kind.String(), Status: c.Result.Status.String(), NormC: c.Result.NormC,
+			Loss: number(c.Value)}
 		if c.Kind != rna.Kept {
 			k.Lambda = number(c.Result.Lambda)
 			if k.Loss != nil {

@@ -44,7 +44,8 @@ func TestSearch(t *testing.T) {
 			continue
 		}
 		a := rec.RNA
-		if len(a.Candidates) != 2+len(rna.DefaultLambdas()) || a.Candidates[0].Kind != "kept" || a.Candidates[1].Kind != "averaged" || a.Candidates[2].Lambda == nil {
+		if len(a.Candidates) != 2+len(rna.DefaultLambdas()) || a.Candidates[0].Kind != "kept" ||
+			a.Candidates[1].Kind != "averaged" || a.Candidates[2].Lambda == nil {
 			t.Fatalf("epoch %d: candidates %+v", rec.Epoch, a.Candidates)
 		}
 		for _, k := range a.Candidates {
@@ -57,13 +58,15 @@ func TestSearch(t *testing.T) {
 			return k.Kind == a.Choice && math.Abs(*k.Loss-rec.HeldScore(network.RNA).Loss) < 1e-5
 		})
 		if i < 0 {
-			t.Errorf("epoch %d: chosen is %q with loss %g: %+v", rec.Epoch, a.Choice, rec.HeldScore(network.RNA).Loss, a.Candidates)
+			t.Errorf("epoch %d: chosen is %q with loss %g: %+v", rec.Epoch, a.Choice, rec.HeldScore(network.RNA).Loss,
+				a.Candidates)
 		} else if k := a.Candidates[i]; i > 0 && -*k.Difference <= *k.Error {
 			t.Errorf("epoch %d: chosen is %+v, within the standard error", rec.Epoch, k)
 		}
 		// The iterate that is kept is the one with its statistics re-estimated.
 		if math.Abs(*a.Candidates[0].Loss-rec.HeldScore(network.SGDStats).Loss) > 1e-5 {
-			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss, rec.HeldScore(network.SGDStats).Loss)
+			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss,
+				rec.HeldScore(network.SGDStats).Loss)
 		}
 	}
 	if len(kinds) == 0 {

@@ -9,9 +9,9 @@ import (
 	"onlinerna/train/hook"
 )
 
-// RNA snapshots the flattened weights at the end of each segment, an epoch or a part of one, and extrapolates them:
-// x are the weights at the end of a segment, y those at its start. It scores the extrapolated weights, and plain averages of the
-// same snapshots, beside the iterate; online it puts them in its place.
+// RNA snapshots the flattened weights at the end of each segment, an epoch or a part of one, and extrapolates them: x
+// are the weights at the end of a segment, y those at its start. It scores the extrapolated weights, and plain averages
+// of the same snapshots, beside the iterate; online it puts them in its place.
 type RNA struct {
 	cfg    Options
 	window *rna.Window

@@ -88,7 +88,8 @@ func TestOffline(t *testing.T) {
 			if err := r.Net.Params.Copy(dst); err != nil {
 				t.Fatal(err)
 			}
-			if s, err := r.Evaluate(t.Context()); err != nil || len(last.Averages) != 2 || last.Averages[i] != (hook.AverageRecord{Epochs: k, Score: *s}) {
+			if s, err := r.Evaluate(t.Context()); err != nil || len(last.Averages) != 2 ||
+				last.Averages[i] != (hook.AverageRecord{Epochs: k, Score: *s}) {
 				t.Errorf("averages %+v, evaluated again %+v, %v", last.Averages, s, err)
 			}
 			dst.Free()
@@ -186,7 +187,8 @@ func TestOnline(t *testing.T) {
 			}
 			last := slices.Contains(injections, 5)
 			if slices.Equal(point, final) != last || (meta.Kind == "rna") != last || meta.Epoch != 5 {
-				t.Errorf("every %d: final weights are the extrapolated ones: %v; metadata %+v", every, slices.Equal(point, final), meta)
+				t.Errorf("every %d: final weights are the extrapolated ones: %v; metadata %+v", every, slices.Equal(point, final),
+					meta)
 			}
 			// The chain of iterates is broken: the last residual starts from the point that was put in.
 			st := rnaOf(r).Window().State()

@@ -9,7 +9,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// scoreRecalibrated scores the recalibrated iterate, so that an effect of the statistics does not pass for one of combined weights.
+// scoreRecalibrated scores the recalibrated iterate, so that an effect of the statistics does not pass for one of
+// combined weights.
 func (h *RNA) scoreRecalibrated(ctx context.Context, s *hook.State) error {
 	if !s.Net.HasStatistics() || !s.Scores() || s.Epoch < h.cfg.Start {
 		return nil
@@ -104,7 +105,8 @@ func (h *RNA) extrapolate(ctx context.Context, s *hook.State, inject bool) error
 	return h.inject(s, point)
 }
 
-// accepts reports whether the point may replace the iterate: its held-out loss must not be above that of the iterate, recalibrated if it was.
+// accepts reports whether the point may replace the iterate: its held-out loss must not be above that of the iterate,
+// recalibrated if it was.
 func (h *RNA) accepts(rec *hook.EpochRecord) bool {
 	if !h.cfg.Accept {
 		return true

@@ -20,7 +20,8 @@ func TestSnapshots(t *testing.T) {
 		{"means", func(r *average.Options) { r.PerEpoch, r.SegmentMeans = 2, true }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
 		{"means of epochs", func(r *average.Options) { r.SegmentMeans = true }, [][2]int{{4, 6}, {7, 9}, {10, 12}}},
 		{"gradients", func(r *average.Options) { r.Residual = average.Gradients }, [][2]int{{7, 9}, {10, 12}}},
-		{"gradients, means", func(r *average.Options) { r.Residual, r.SegmentMeans, r.PerEpoch = average.Gradients, true, 2 }, [][2]int{{10, 11}, {12, 12}}},
+		{"gradients, means", func(r *average.Options) { r.Residual, r.SegmentMeans, r.PerEpoch = average.Gradients, true, 2 },
+			[][2]int{{10, 11}, {12, 12}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := tiny("")
@@ -90,7 +91,8 @@ func TestSnapshots(t *testing.T) {
 	if _, err := train.New(c, train.Deps{Device: cpuDevice(t, 1)}); err == nil {
 		t.Error("four snapshots in an epoch of three steps")
 	}
-	for want, r := range map[int]average.Options{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: average.Gradients}} {
+	for want, r := range map[int]average.Options{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2},
+		2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: average.Gradients}} {
 		if got := r.FirstExtrapolation(); got != want {
 			t.Errorf("%+v extrapolates from epoch %d on, want %d", r, got, want)
 		}

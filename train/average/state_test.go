@@ -75,12 +75,14 @@ func TestSaveAndLoad(t *testing.T) {
 		}
 		few := other
 		few.Window, few.Averages = 1, nil
-		if err := loaded(average.NewRNA(few), dir, small); err == nil || !strings.Contains(err.Error(), "residuals, the config's for 1") {
+		if err := loaded(average.NewRNA(few), dir, small); err == nil ||
+			!strings.Contains(err.Error(), "residuals, the config's for 1") {
 			t.Errorf("a window of 1: %v", err)
 		}
 		whole := other
 		whole.SegmentMeans = false
-		if err := loaded(average.NewRNA(whole), dir, small); err == nil || !strings.Contains(err.Error(), "does not ask for") {
+		if err := loaded(average.NewRNA(whole), dir, small); err == nil ||
+			!strings.Contains(err.Error(), "does not ask for") {
 			t.Errorf("no means: %v", err)
 		}
 		dir, small = saved(r.Hook("ema").(*average.EMA))

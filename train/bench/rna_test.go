@@ -124,7 +124,8 @@ func TestWriteRNA(t *testing.T) {
 	r := measured(t)
 	r.Places[0].LeftOut, r.Places[0].Free, r.NoGPU = []int{40, 50}, 5e9, "there is none"
 	var table, lines, out, svg bytes.Buffer
-	if err := errors.Join(r.WriteTable(&table), r.WriteCSV(&lines), json.NewEncoder(&out).Encode(r), r.Plot(&svg, "svg")); err != nil {
+	if err := errors.Join(r.WriteTable(&table), r.WriteCSV(&lines), json.NewEncoder(&out).Encode(r),
+		r.Plot(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

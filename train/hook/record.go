@@ -48,7 +48,8 @@ type EpochRecord struct {
 	// Others has the scores on the validation images that the caller's hooks enter.
 	Others []ScoreRecord `json:"others,omitempty"`
 
-	// Best tells the weights in best.safetensors at the end of the epoch: the first of Ranking of the best epoch up to then.
+	// Best tells the weights in best.safetensors at the end of the epoch: the first of Ranking of the best epoch up to
+	// then.
 	Best *BestRecord `json:"best,omitempty"`
 
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
@@ -90,8 +91,8 @@ func (r *EpochRecord) Scores() (list []ScoreRecord) {
 	return list
 }
 
-// Ranking lists the weights of the epoch that best.safetensors is chosen among, the best first, by a measure, [ByError] or [ByLoss]: all that were
-// scored on the held-out images, if held, or else on the validation images.
+// Ranking lists the weights of the epoch that best.safetensors is chosen among, the best first, by a measure, [ByError]
+// or [ByLoss]: all that were scored on the held-out images, if held, or else on the validation images.
 func (r *EpochRecord) Ranking(by string) (list []ScoreRecord, held bool) {
 	if held = len(r.Held) > 0; held {
 		list = slices.Clone(r.Held)
@@ -124,8 +125,8 @@ type RNARecord struct {
 	C         []float64      `json:"c,omitempty"`      // coefficients, oldest first
 	NormC     float64        `json:"c_norm,omitempty"` // ‖c‖₂
 	Condition float64        `json:"condition,omitempty"`
-	// Distance is ‖c − 1/N‖₂. NoiseDistance is the same for residuals that are a common drift and independent noise, of which Noise is the share: see
-	// [rna.NoiseCoefficients].
+	// Distance is ‖c − 1/N‖₂. NoiseDistance is the same for residuals that are a common drift and independent noise, of
+	// which Noise is the share: see [rna.NoiseCoefficients].
 	Distance      *float64 `json:"c_distance,omitempty"`
 	NoiseDistance *float64 `json:"c_distance_noise,omitempty"`
 	Noise         float64  `json:"noise,omitempty"`
@@ -134,8 +135,8 @@ type RNARecord struct {
 	Injected      bool     `json:"injected,omitempty"` // the point replaced the iterate
 	Outcome       string   `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
 
-	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what. NoDifference says that one of the candidates has a
-	// lower loss, but not by the test of [rna.Choose].
+	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what. NoDifference says that one of
+	// the candidates has a lower loss, but not by the test of [rna.Choose].
 	Choice       string `json:"choice,omitempty"`
 	NoDifference bool   `json:"no_difference,omitempty"`
 

@@ -15,8 +15,9 @@ import (
 
 // State shows hooks the run. It is valid during a call only.
 //
-// RNA and the averages of iterates use its methods and the vectors of Net alone. The methods work on the weights and statistics that are in the
-// network at the moment: a hook writes a point there, within Temporarily to look at it, or for good to have training go on from it.
+// RNA and the averages of iterates use its methods and the vectors of Net alone. The methods work on the weights and
+// statistics that are in the network at the moment: a hook writes a point there, within Temporarily to look at it, or
+// for good to have training go on from it.
 type State struct {
 	Ranks *ranks.Group // nil for one process
 	Net   *network.Network
@@ -67,7 +68,8 @@ func New(s State, r Run) *State {
 	return &s
 }
 
-// Warming reports whether the learning rate is warming up: that of the epoch or, in a schedule by step, of the step issued last.
+// Warming reports whether the learning rate is warming up: that of the epoch or, in a schedule by step, of the step
+// issued last.
 func (s *State) Warming() bool {
 	each := (s.Batches + s.StepBatches - 1) / s.StepBatches
 	return s.Schedule.Warming(max(s.Steps-1, 0), each)
@@ -79,11 +81,12 @@ func (s *State) LastEpoch() bool { return s.Epoch == s.Epochs }
 // Temporarily runs fn, which may change the network's weights and statistics, and restores them.
 func (s *State) Temporarily(fn func() error) error { return s.run.Temporarily(fn) }
 
-// Iterate is the present iterate, to read: the network's parameters, also after an epoch, or a copy of the average beside them while an averaging
-// optimiser trains. It is valid until the next step.
+// Iterate is the present iterate, to read: the network's parameters, also after an epoch, or a copy of the average
+// beside them while an averaging optimiser trains. It is valid until the next step.
 func (s *State) Iterate() (device.Vector, error) { return s.run.Iterate() }
 
-// Recalibrate replaces the BatchNorm statistics by their mean over training batches, which are the same ones at each call in an epoch.
+// Recalibrate replaces the BatchNorm statistics by their mean over training batches, which are the same ones at each
+// call in an epoch.
 func (s *State) Recalibrate(ctx context.Context) error { return s.run.Recalibrate(ctx) }
 
 // Statistics reads the running statistics, averaged over the ranks. It is nil for a network without BatchNorm.
@@ -97,14 +100,16 @@ func (s *State) EvaluateHeld(ctx context.Context) (*network.Score, error) {
 	return s.run.EvaluateHeld(ctx)
 }
 
-// HeldLosses are the losses of the network's weights on the held-out images, one each, in an order that stays the same; nil if there are none.
+// HeldLosses are the losses of the network's weights on the held-out images, one each, in an order that stays the same;
+// nil if there are none.
 func (s *State) HeldLosses(ctx context.Context) ([]float64, error) { return s.run.HeldLosses(ctx) }
 
 // Scores reports whether there are validation or held-out images.
 func (s *State) Scores() bool { return s.run.Scores() }
 
-// Judge scores the network's weights on the held-out images, writes the score into the record under their kind, and keeps them as best.safetensors if
-// none were better so far by the measure of the run. Without held-out images it takes val, the score on the validation images; nil does nothing.
+// Judge scores the network's weights on the held-out images, writes the score into the record under their kind, and
+// keeps them as best.safetensors if none were better so far by the measure of the run. Without held-out images it takes
+// val, the score on the validation images; nil does nothing.
 func (s *State) Judge(ctx context.Context, kind network.Kind, val *network.Score) error {
 	return s.run.Judge(ctx, s.Record, ScoreRecord{Kind: kind}, val)
 }
@@ -114,7 +119,8 @@ func (s *State) JudgeAverage(ctx context.Context, snapshots int, val *network.Sc
 	return s.run.Judge(ctx, s.Record, ScoreRecord{Kind: network.Average, Snapshots: snapshots}, val)
 }
 
-// Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's [network.Meta].
+// Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's
+// [network.Meta].
 func (s *State) Keep(name string, kind network.Kind) error {
 	return s.run.Keep(name, ScoreRecord{Kind: kind})
 }
@@ -124,8 +130,8 @@ func (s *State) KeepAverage(snapshots int) error {
 	return s.run.Keep(fmt.Sprintf("average-%d", snapshots), ScoreRecord{Kind: network.Average, Snapshots: snapshots})
 }
 
-// Gradient is the gradient of the step that AfterStep is called for: scale times grad. grad is nil if the device skipped the step. A hook that calls
-// it must not be asynchronous.
+// Gradient is the gradient of the step that AfterStep is called for: scale times grad. grad is nil if the device
+// skipped the step. A hook that calls it must not be asynchronous.
 func (s *State) Gradient() (grad device.Vector, scale float64, err error) {
 	return s.run.Gradient(s.Step)
 }
@@ -141,8 +147,8 @@ type Spacer interface {
 	SpaceBytes(dim, vectors int) int64
 }
 
-// NewSpace makes a space of snapshots of the weights, in the element type and the order of the device: in its memory, or else in the host's. Each of
-// several ranks keeps a part of every snapshot; they make the same calls.
+// NewSpace makes a space of snapshots of the weights, in the element type and the order of the device: in its memory,
+// or else in the host's. Each of several ranks keeps a part of every snapshot; they make the same calls.
 func (s *State) NewSpace() (rna.Space, error) {
 	d := s.Net.Device
 	return shard.New(s.Ranks, s.Net.Params.Len(), 8*d.DType().Size(), func(dim int) (rna.Space, error) {
@@ -165,7 +171,8 @@ func gather(d device.Device) shard.Gather {
 	}
 }
 
-// NewSpace makes a space for snapshots of dim elements: in the memory of a [Spacer], else in the host's, with so many threads.
+// NewSpace makes a space for snapshots of dim elements: in the memory of a [Spacer], else in the host's, with so many
+// threads.
 func NewSpace(d device.Device, dim, threads int) (rna.Space, error) {
 	if d, ok := device.As[Spacer](d); ok {
 		return d.NewSpace(dim)

@@ -15,7 +15,8 @@ var _ Checker = (*Bytes)(nil)
 var byteUnits = []struct {
 	name  string
 	bytes float64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1}}
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},
+	{"TB", 1e12}, {"B", 1}, {"", 1}}
 
 // Set implements Value.
 func (b *Bytes) Set(s string) error {

@@ -15,7 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Encode writes the options of s that are set as a JSON object, in the order of the table, with underscores for hyphens.
+// Encode writes the options of s that are set as a JSON object, in the order of the table, with underscores for
+// hyphens.
 func (t Table[S]) Encode(s *S) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("{")

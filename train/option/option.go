@@ -1,10 +1,11 @@
-// Package option declares what a user may choose, once: an [Option] is a flag of a command, a key of its files and a line of its
-// documentation, and a [Table] of them reads, checks and writes the values of a struct.
+// Package option declares what a user may choose, once: an [Option] is a flag of a command, a key of its files and a
+// line of its documentation, and a [Table] of them reads, checks and writes the values of a struct.
 //
 // # Not set
 //
-// A field that is its type's zero value is not set, and stands for the default. So an option whose zero is a choice other than its default has
-// a field that is a pointer, or a list, which is not set where it is nil. Every option keeps to this: see [Table.Ambiguous].
+// A field that is its type's zero value is not set, and stands for the default. So an option whose zero is a choice
+// other than its default has a field that is a pointer, or a list, which is not set where it is nil. Every option keeps
+// to this: see [Table.Ambiguous].
 package option
 
 import (
@@ -15,7 +16,8 @@ import (
 	"onlinerna/internal/nearest"
 )
 
-// Option is one choice of a user. Its name is that of the flag, and of the key in files, where underscores may stand for hyphens.
+// Option is one choice of a user. Its name is that of the flag, and of the key in files, where underscores may stand
+// for hyphens.
 type Option[S any] struct {
 	Name  string
 	Short string // the flag's letter, if it has one
@@ -26,16 +28,18 @@ type Option[S any] struct {
 	// Values lists the values, or, where Open, some of them. Shells complete them.
 	Values func() []string
 	Open   bool
-	// Check and CheckText say what is wrong with a number and with a text; of a list, with each element. The error follows the option's name and
-	// value, as "must be above 0".
+	// Check and CheckText say what is wrong with a number and with a text; of a list, with each element. The error follows
+	// the option's name and value, as "must be above 0".
 	Check     func(x float64) error
 	CheckText func(s string) error
-	// Field is a pointer to the value: to a string, bool, number, time.Duration, a pointer, list or array of those, or a [Value].
+	// Field is a pointer to the value: to a string, bool, number, time.Duration, a pointer, list or array of those, or a
+	// [Value].
 	Field func(s *S) any
 
 	Resumable bool // a resumed run takes another value
 	Local     bool // processes that train together may have different values
-	// Clears names options that become unset with this one, unless they come from the same source: a batch makes a recipe's accumulation void.
+	// Clears names options that become unset with this one, unless they come from the same source: a batch makes a
+	// recipe's accumulation void.
 	Clears []string
 }
 
@@ -182,7 +186,8 @@ func (t Table[S]) Under(group string) Table[S] {
 // In is the table of a part of S.
 func In[S, T any](t Table[T], part func(*S) *T) (out Table[S]) {
 	for _, o := range t {
-		out = append(out, Option[S]{Name: o.Name, Short: o.Short, Group: o.Group, Help: o.Help, Default: o.Default, Values: o.Values, Open: o.Open,
+		out = append(out, Option[S]{Name: o.Name, Short: o.Short, Group: o.Group, Help: o.Help, Default: o.Default,
+			Values: o.Values, Open: o.Open,
 			Check: o.Check, CheckText: o.CheckText, Resumable: o.Resumable, Local: o.Local, Clears: o.Clears,
 			Field: func(s *S) any { return o.Field(part(s)) }})
 	}
@@ -228,7 +233,8 @@ func (t Table[S]) Groups() (list []string) {
 	return list
 }
 
-// Apply sets the options of one source: a recipe, a file or a command line. Of the source before, those that these clear become unset.
+// Apply sets the options of one source: a recipe, a file or a command line. Of the source before, those that these
+// clear become unset.
 func (t Table[S]) Apply(s *S, list ...Setting) error {
 	for _, x := range list {
 		o, err := t.Lookup(x.Name)
@@ -272,7 +278,8 @@ func (t Table[S]) Settings(s *S) (list []Setting) {
 	return list
 }
 
-// Ambiguous names an option whose zero is a choice other than its default though its field cannot tell zero from not set; "" for none.
+// Ambiguous names an option whose zero is a choice other than its default though its field cannot tell zero from not
+// set; "" for none.
 func (t Table[S]) Ambiguous() string {
 	for i := range t {
 		o := &t[i]
@@ -304,7 +311,8 @@ type Row struct {
 func (t Table[S]) Rows() (rows []Row) {
 	for i := range t {
 		o := &t[i]
-		r := Row{Name: o.Name, Short: o.Short, Group: o.Group, Type: o.Type(), Help: o.Help, Default: o.Default, Resumable: o.Resumable}
+		r := Row{Name: o.Name, Short: o.Short, Group: o.Group, Type: o.Type(), Help: o.Help, Default: o.Default,
+			Resumable: o.Resumable}
 		if o.Values != nil {
 			r.Values = o.Values()
 		}

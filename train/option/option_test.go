@@ -32,16 +32,19 @@ type settings struct {
 }
 
 var table = Table[settings]{
-	{Name: "name", Group: "A", Help: "a name", Field: func(s *settings) any { return &s.Name }, CheckText: func(s string) error {
-		if s == "bad" {
-			return errors.New("is bad")
-		}
-		return nil
-	}},
-	{Name: "mode", Group: "B", Help: "a mode", Default: "fast", Field: func(s *settings) any { return &s.Mode }, Values: OneOf[mode]("fast", "slow")},
+	{Name: "name", Group: "A", Help: "a name", Field: func(s *settings) any { return &s.Name },
+		CheckText: func(s string) error {
+			if s == "bad" {
+				return errors.New("is bad")
+			}
+			return nil
+		}},
+	{Name: "mode", Group: "B", Help: "a mode", Default: "fast", Field: func(s *settings) any { return &s.Mode },
+		Values: OneOf[mode]("fast", "slow")},
 	{Name: "on", Group: "A", Field: func(s *settings) any { return &s.On }},
 	{Name: "off", Field: func(s *settings) any { return &s.Off }, Default: "true"},
-	{Name: "count", Field: func(s *settings) any { return &s.Count }, Default: "3", Check: AtLeast(1), Clears: []string{"lr-final"}},
+	{Name: "count", Field: func(s *settings) any { return &s.Count }, Default: "3", Check: AtLeast(1),
+		Clears: []string{"lr-final"}},
 	{Name: "seed", Field: func(s *settings) any { return &s.Seed }},
 	{Name: "rate", Field: func(s *settings) any { return &s.Rate }, Check: Positive},
 	{Name: "lr-final", Field: func(s *settings) any { return &s.Final }, Check: NotNegative, Default: "0.1"},
@@ -61,7 +64,8 @@ func ptr[T any](x T) *T { return &x }
 
 // TestFiles reads values, writes them and reads them again, as JSON and as YAML.
 func TestFiles(t *testing.T) {
-	want := settings{Name: "x y", Mode: "slow", On: true, Off: ptr(false), Count: 4, Seed: math.MaxUint64, Rate: 1e-9, Final: ptr(0.), List: []int{2, 9},
+	want := settings{Name: "x y", Mode: "slow", On: true, Off: ptr(false), Count: 4, Seed: math.MaxUint64, Rate: 1e-9,
+		Final: ptr(0.), List: []int{2, 9},
 		Words: []string{"a,b", "c"}, Pair: [2]int{4, 13}, Wait: 90 * time.Second, Memory: 3 << 29, Inner: inner{ptr(0.)}}
 	for _, f := range []struct {
 		text string
@@ -69,7 +73,8 @@ func TestFiles(t *testing.T) {
 	}{
 		{`{"name": "x y", "mode": "slow", "on": true, "off": false, "count": 4, "seed": 18446744073709551615, "rate": 1e-9, "lr_final": 0, "list": [2, 9],
 			"words": ["a,b", "c"], "pair": [4, 13], "wait": "90s", "memory": "1.5GiB", "depth": 0}`, false},
-		{"name: x y\nmode: slow\non: true\noff: no\ncount: 4\nseed: 18446744073709551615\nrate: 1e-9\nlr-final: 0.0\nlist: '2,9'\nwords: ['a,b', c]\n" +
+		{"name: x y\nmode: slow\non: true\noff: no\ncount: 4\nseed: 18446744073709551615\nrate: 1e-9\nlr-final: " +
+			"0.0\nlist: '2,9'\nwords: ['a,b', c]\n" +
 			"pair: [4, 13]\nwait: 1m30s\nmemory: 1610612736\ndepth: 0\n", true},
 	} {
 		values, err := Decode([]byte(strings.ReplaceAll(f.text, ": no\n", ": false\n")), f.yaml)
@@ -159,14 +164,16 @@ func TestErrors(t *testing.T) {
 		if err == nil {
 			err = table.Apply(new(settings), list...)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "strconv") || strings.Contains(err.Error(), "float64") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "strconv") ||
+			strings.Contains(err.Error(), "float64") {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
 	if _, err := Decode([]byte("- 1\n"), true); err == nil || !strings.Contains(err.Error(), "want options") {
 		t.Errorf("a list: %v", err)
 	}
-	for _, s := range []settings{{Count: -1}, {Rate: math.Inf(1)}, {Memory: -5}, {Inner: inner{ptr(2.)}}, {Mode: "x"}, {List: []int{1}}} {
+	for _, s := range []settings{{Count: -1}, {Rate: math.Inf(1)}, {Memory: -5}, {Inner: inner{ptr(2.)}}, {Mode: "x"},
+		{List: []int{1}}} {
 		if err := table.Check(&s); err == nil || !errors.As(err, new(*Error)) {
 			t.Errorf("%+v: %v", s, err)
 		}
@@ -180,7 +187,8 @@ func TestSources(t *testing.T) {
 	if err == nil && *s.Final != .5 {
 		t.Errorf("%+v", s)
 	}
-	if err = errors.Join(err, table.Apply(&s, Setting{Name: "count", Text: "5"}, Setting{Name: "on", Text: "false"})); err != nil || s.Final != nil || s.On || s.Count != 5 {
+	if err = errors.Join(err, table.Apply(&s, Setting{Name: "count", Text: "5"},
+		Setting{Name: "on", Text: "false"})); err != nil || s.Final != nil || s.On || s.Count != 5 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if o := table.Find("lr_final"); o == nil || o.Usage() != " (default: 0.1)" {
@@ -253,7 +261,8 @@ func TestShare(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for text, want := range map[string]Bytes{"800MB": 800e6, "2GB": 2e9, "1.5GiB": 3 << 29, "64mib": 64 << 20, "1000": 1000, "12 kB": 12000, "7B": 7} {
+	for text, want := range map[string]Bytes{"800MB": 800e6, "2GB": 2e9, "1.5GiB": 3 << 29, "64mib": 64 << 20,
+		"1000": 1000, "12 kB": 12000, "7B": 7} {
 		var b Bytes
 		if err := b.Set(text); err != nil || b != want {
 			t.Errorf("%s: %d, want %d, %v", text, b, want, err)
@@ -268,7 +277,8 @@ func TestBytes(t *testing.T) {
 
 // TestTaken: a value that is set has a text, which sets the same again, and may be taken back.
 func TestTaken(t *testing.T) {
-	shares := Table[Share]{{Name: "share", Default: "0", Field: func(s *Share) any { return s }, Check: Inside(0, 1)}}.Under("Shares")
+	shares := Table[Share]{{Name: "share", Default: "0", Field: func(s *Share) any { return s },
+		Check: Inside(0, 1)}}.Under("Shares")
 	if r := shares.Rows(); len(r) != 1 || r[0].Group != "Shares" || r[0].Type != "number" {
 		t.Errorf("%+v", r)
 	}
@@ -279,7 +289,8 @@ func TestTaken(t *testing.T) {
 	if shares[0].Unset(&x); shares[0].IsSet(&x) {
 		t.Errorf("%v", x)
 	}
-	for name, text := range map[string]string{"memory": "2GB", "wait": "90s", "words": `a,"b,c"`, "pair": "4,13", "lr-final": "0.5", "off": "false"} {
+	for name, text := range map[string]string{"memory": "2GB", "wait": "90s", "words": `a,"b,c"`, "pair": "4,13",
+		"lr-final": "0.5", "off": "false"} {
 		o := table.Find(name)
 		var a, b settings
 		err := o.Set(&a, text)
@@ -296,7 +307,8 @@ func TestTaken(t *testing.T) {
 	if use := table.Find("mode").Usage(); use != "a mode (default: fast)" {
 		t.Errorf("%q", use)
 	}
-	for text, want := range map[string]string{"wait soon": "want a time, as 90s, 10m or 1h", `words "a`: "want a list with commas between", "memory x": "want a number of bytes"} {
+	for text, want := range map[string]string{"wait soon": "want a time, as 90s, 10m or 1h",
+		`words "a`: "want a list with commas between", "memory x": "want a number of bytes"} {
 		var a settings
 		err := table.Apply(&a, Settings(text)...)
 		var wrong *Error

@@ -14,18 +14,20 @@ type Recipe struct {
 	Name    string
 	Summary string // a line
 	Source  string // where its values are from
-	// Settings are in the order in which they are told. Batches are those of one process: with R of them an accumulation R times smaller makes the
-	// same steps.
+	// Settings are in the order in which they are told. Batches are those of one process: with R of them an accumulation R
+	// times smaller makes the same steps.
 	Settings []option.Setting
 }
 
-// All lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of ffcv-16, ffcv-88 and mlperf
-// with the files that Source names; those of torchvision-v2 with the commands of its issue and with train.py's text as copies of it have it; those
-// of rsb second-hand, with configurations by others that reproduce the paper (mmpretrain's among them), not with its table. The other two, ffcv's 24
-// to 56 epochs and torchvision-v1, are as their sources are commonly quoted.
+// All lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of
+// ffcv-16, ffcv-88 and mlperf with the files that Source names; those of torchvision-v2 with the commands of its issue
+// and with train.py's text as copies of it have it; those of rsb second-hand, with configurations by others that
+// reproduce the paper (mmpretrain's among them), not with its table. The other two, ffcv's 24 to 56 epochs and
+// torchvision-v1, are as their sources are commonly quoted.
 func All() []Recipe {
-	// The paper, section "CNN preliminary experiments": SGD, momentum 0.9, decay 1e-4, from 0.1 to 0.001 by equal steps, one an epoch, RNA
-	// at the end of each with N = 10, λ = 1e-9. It does not say how many epochs and which batch: 90 and 256, which are usual.
+	// The paper, section "CNN preliminary experiments": SGD, momentum 0.9, decay 1e-4, from 0.1 to 0.001 by equal steps,
+	// one an epoch, RNA at the end of each with N = 10, λ = 1e-9. It does not say how many epochs and which batch: 90 and
+	// 256, which are usual.
 	list := []Recipe{{
 		"paper", "Online RNA's experiment with ResNet-50: linear rate, offline RNA",
 		"Scieur, Oyallon, d'Aspremont, Bach: Online Regularized Nonlinear Acceleration, section 4",
@@ -40,10 +42,11 @@ func All() []Recipe {
 			optimizer sgd  momentum 0.9  lr 0.1  schedule step  schedule-by epoch  lr-step 30  lr-gamma 0.1  weight-decay 1e-4
 			augment imagenet  image-size 224  val-resize 256  val-crop 224  interpolation bilinear`),
 	}, {
-		// --batch-size=128 --lr 0.5 --lr-scheduler=cosineannealinglr --lr-warmup-epochs=5 --lr-warmup-method=linear --auto-augment=ta_wide
-		// --epochs=600 --random-erase=0.1 --weight-decay=0.00002 --norm-weight-decay=0.0 --label-smoothing=0.1 --mixup-alpha=0.2
-		// --cutmix-alpha=1.0 --train-crop-size=176 --model-ema --val-resize-size=232 --ra-sampler --ra-reps=4, on 8 GPUs. lr-warmup-decay is
-		// 0.01. Its EMA decay of 0.99998 every 32 steps is scaled: 1 − (1−0.99998) · 8·128·32/600.
+		// --batch-size=128 --lr 0.5 --lr-scheduler=cosineannealinglr --lr-warmup-epochs=5 --lr-warmup-method=linear
+		// --auto-augment=ta_wide --epochs=600 --random-erase=0.1 --weight-decay=0.00002 --norm-weight-decay=0.0
+		// --label-smoothing=0.1 --mixup-alpha=0.2 --cutmix-alpha=1.0 --train-crop-size=176 --model-ema --val-resize-size=232
+		// --ra-sampler --ra-reps=4, on 8 GPUs. lr-warmup-decay is 0.01. Its EMA decay of 0.99998 every 32 steps is scaled: 1
+		// − (1−0.99998) · 8·128·32/600.
 		"torchvision-v2", "ResNet50_Weights.IMAGENET1K_V2: 80.858 % in 600 epochs",
 		"pytorch/vision, issue 3995, and references/classification/train.py for what the EMA's decay is scaled by",
 		option.Settings(`model resnet50  epochs 600  batch 128  accumulate 8
@@ -52,22 +55,26 @@ func All() []Recipe {
 			augment imagenet  auto-augment ta_wide  random-erase 0.1  repeat-augment 4  train-crop 176  train-interpolation bilinear
 			val-resize 232  val-crop 224  interpolation bilinear`),
 	}}
-	// Table 2 of the paper: batch 2048, 5 epochs of warm-up, cosine, no decay of biases and norms, crop ratio 0.95 in evaluation, which is a
-	// resize to ⌊224/0.95⌋. The published args of timm add warmup_lr 1e-4, min_lr 1e-6, targets above 0.2 as 1, and random interpolation; timm
-	// evaluates ResNet-50 bicubic, counts the cosine from the start of the run, and its Lamb clips the gradient to 1.
+	// Table 2 of the paper: batch 2048, 5 epochs of warm-up, cosine, no decay of biases and norms, crop ratio 0.95 in
+	// evaluation, which is a resize to ⌊224/0.95⌋. The published args of timm add warmup_lr 1e-4, min_lr 1e-6, targets
+	// above 0.2 as 1, and random interpolation; timm evaluates ResNet-50 bicubic, counts the cosine from the start of the
+	// run, and its Lamb clips the gradient to 1.
 	rsb := func(name, what, more string) Recipe {
-		return Recipe{name, what, "Wightman, Touvron, Jégou: ResNet strikes back, arXiv 2110.00476, table 2, and timm's args of the published weights",
+		return Recipe{name, what, "Wightman, Touvron, Jégou: ResNet strikes back, arXiv 2110.00476, table 2, and timm's " +
+			"args of the published weights",
 			option.Settings(`model resnet50  batch 256  accumulate 8  optimizer lamb  max-grad-norm 1  schedule cosine  schedule-by epoch  lr-final 1e-6
 				warmup 5  warmup-inside true  weight-decay 0.02  decay-weights-only true  loss bce  bce-threshold 0.2  mixup 0.1  cutmix 1
 				augment imagenet  train-interpolation random  val-resize 235  val-crop 224  interpolation bicubic ` + more)}
 	}
 	list = append(list,
 		rsb("rsb-a2", "ResNet strikes back A2: 79.8 % in 300 epochs",
-			"epochs 300  lr 5e-3  warmup-from 0.02  drop-path 0.05  auto-augment rand-m7-mstd0.5-inc1  repeat-augment 3  train-crop 224"),
+			"epochs 300  lr 5e-3  warmup-from 0.02  drop-path 0.05  auto-augment rand-m7-mstd0.5-inc1  repeat-augment 3  "+
+				"train-crop 224"),
 		rsb("rsb-a3", "ResNet strikes back A3: 78.1 % in 100 epochs, trained at 160",
 			"epochs 100  lr 8e-3  warmup-from 0.0125  auto-augment rand-m6-mstd0.5-inc1  train-crop 160"))
-	// rn50_configs/*.yaml: 512 images a process on 8, rate 1.7, cyclic: from 1e-4 of it up to epoch 2 and down to 0, by step; BatchNorm (the
-	// names with bn) without decay; evaluation at 256 of the central 224/256, which is a resize to 293, by the sum over both flips.
+	// rn50_configs/*.yaml: 512 images a process on 8, rate 1.7, cyclic: from 1e-4 of it up to epoch 2 and down to 0, by
+	// step; BatchNorm (the names with bn) without decay; evaluation at 256 of the central 224/256, which is a resize to
+	// 293, by the sum over both flips.
 	for _, r := range []struct {
 		epochs, from, to int
 	}{{16, 11, 13}, {24, 17, 20}, {32, 23, 27}, {40, 29, 34}, {56, 41, 48}, {88, 65, 76}} {
@@ -81,11 +88,13 @@ func All() []Recipe {
 				val-crop 256  val-resize 293  test-flip true`, r.epochs, r.from, r.to)),
 		})
 	}
-	// BATCHSIZE 408 on 8 GPUs, OPTIMIZER sgdwfastlars, LR 10.5, WARMUP_EPOCHS 2, WD 5e-5, MOM 0.9, LARSETA 0.001, LABELSMOOTHING 0.1, LRSCHED
-	// pow2, which falls by a power of 2 behind the warm-up, NUMEPOCHS 37. Where the warm-up starts, and that biases and norms do not decay, is not in it.
+	// BATCHSIZE 408 on 8 GPUs, OPTIMIZER sgdwfastlars, LR 10.5, WARMUP_EPOCHS 2, WD 5e-5, MOM 0.9, LARSETA 0.001,
+	// LABELSMOOTHING 0.1, LRSCHED pow2, which falls by a power of 2 behind the warm-up, NUMEPOCHS 37. Where the warm-up
+	// starts, and that biases and norms do not decay, is not in it.
 	return append(list, Recipe{
 		"mlperf", "MLPerf's ResNet-50: LARS, 37 epochs, to 75.9 %",
-		"mlcommons/training_results_v2.0, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100.sh: a global batch of 3264",
+		"mlcommons/training_results_v2.0, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100.sh: a " +
+			"global batch of 3264",
 		option.Settings(`model resnet50  epochs 37  batch 408  accumulate 8
 			optimizer lars  momentum 0.9  trust-coefficient 0.001  lr 10.5  schedule poly  lr-power 2  schedule-by step  warmup 2  warmup-from 0
 			weight-decay 5e-5  decay-weights-only true  label-smoothing 0.1  augment imagenet`),

@@ -6,6 +6,7 @@
 //	defer r.Close()
 //	result, err := r.Curves(ctx, replay.Options{Windows: []int{5, 10}, Averages: []int{5}})
 //
-// Points are combined by package extrapolate, and get their BatchNorm statistics and their scores from the run itself, as its hooks would: with the
-// parameters of the training, and an iterate of each epoch, they are the points of the training.
+// Points are combined by package extrapolate, and get their BatchNorm statistics and their scores from the run itself,
+// as its hooks would: with the parameters of the training, and an iterate of each epoch, they are the points of the
+// training.
 package replay

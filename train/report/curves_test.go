@@ -18,12 +18,14 @@ func demoReplay() Replay {
 	beta, lambda := .5, 1e-3
 	held := score(31, .7)
 	return Replay{train.Spec{Epochs: 2, Model: "lenet"}, &replay.Result{Epochs: []int{1, 2}, Curves: []*replay.Curve{
-		{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: score(30, .5)}, {Epoch: 2, Val: score(20, .4), Held: held}}},
+		{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: score(30, .5)}, {Epoch: 2, Val: score(20, .4),
+			Held: held}}},
 		{Name: "RNA of 2, lambda auto", Kind: network.RNA, Window: 2, Lambda: "auto", Beta: &beta, Points: []replay.Point{
 			{Epoch: 1, Val: score(18, .3), C: []float64{.25, .75}, NormC: .75, Lambda: &lambda, Choice: "extrapolated"},
 			{Epoch: 2, Status: "rank deficient"}}},
 		{Name: "average of 2", Kind: network.Average, Last: 2, Points: []replay.Point{{Epoch: 2, Val: score(19.5, .35)}}},
-		{Name: "EMA 0.75", Kind: network.EMA, Decay: .75, Points: []replay.Point{{Epoch: 1, Val: score(21, .6)}, {Epoch: 2, Val: score(22, .6)}}},
+		{Name: "EMA 0.75", Kind: network.EMA, Decay: .75, Points: []replay.Point{{Epoch: 1, Val: score(21, .6)},
+			{Epoch: 2, Val: score(22, .6)}}},
 	}}}
 }
 
@@ -57,7 +59,8 @@ RNA of 2, lambda auto, epoch 2: rank deficient
 		}
 	}
 	b.Reset()
-	if err := r.Table(&b); err != nil || !strings.Contains(b.String(), "held-out, error in %") || !strings.Contains(b.String(), "31.00") {
+	if err := r.Table(&b); err != nil || !strings.Contains(b.String(), "held-out, error in %") ||
+		!strings.Contains(b.String(), "31.00") {
 		t.Errorf("%v\n%s", err, &b)
 	}
 }
@@ -87,7 +90,8 @@ func demoStudy() Study {
 	d, n := .125, .25
 	return Study{train.Spec{Epochs: 2, Model: "lenet"},
 		[]hook.EpochRecord{{Epoch: 1, Rate: .1, SGD: score(50, 1)},
-			{Epoch: 2, Rate: .05, SGD: score(40, 1), RNA: &hook.RNARecord{Score: score(30, 1), Distance: &d, NoiseDistance: &n, Noise: .875}}},
+			{Epoch: 2, Rate: .05, SGD: score(40, 1), RNA: &hook.RNARecord{Score: score(30, 1), Distance: &d, NoiseDistance: &n,
+				Noise: .875}}},
 		[]hook.EpochRecord{{Epoch: 1, Rate: .1, SGD: score(51, 1)},
 			{Epoch: 2, Rate: .05, SGD: score(41, 1), RNA: &hook.RNARecord{Score: score(35, 1)}}}}
 }
@@ -128,7 +132,8 @@ func TestStudyPanels(t *testing.T) {
 			}
 		}
 	}
-	check(panels[0], map[string][2][]float64{"standard": {{1, 2}, {50, 40}}, "offline RNA": {{2}, {30}}, "online RNA": {{1, 2}, {51, 35}}})
+	check(panels[0], map[string][2][]float64{"standard": {{1, 2}, {50, 40}}, "offline RNA": {{2}, {30}},
+		"online RNA": {{1, 2}, {51, 35}}})
 	check(panels[1], map[string][2][]float64{"c of offline RNA": {{2}, {.125}}, "c of noise alone": {{2}, {.25}}})
 	var b bytes.Buffer
 	if err := demoStudy().Plot(&b, "svg"); err != nil || !strings.Contains(b.String(), ">online RNA<") {

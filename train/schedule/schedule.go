@@ -14,14 +14,15 @@ type Kind string
 
 // The kinds of schedule.
 const (
-	Linear   Kind = "linear"    // from Rate to Final by equal steps, one an epoch (the paper's)
-	Constant Kind = "constant"  // Rate throughout
-	Step     Kind = "step"      // times Gamma every StepEvery epochs
-	Multi    Kind = "multi"     // times Gamma at each of Milestones
-	Cosine   Kind = "cosine"    // half a cosine from Rate to Final
-	Hold     Kind = "hold"      // Rate for HoldFor epochs, then linear to Final
-	Poly     Kind = "poly"      // to Final, where the run ends, by a power of what is left of it
-	OneCycle Kind = "one-cycle" // half a cosine up to Rate while it warms up, half a cosine down to Final (Smith and Topin 2019)
+	Linear   Kind = "linear"   // from Rate to Final by equal steps, one an epoch (the paper's)
+	Constant Kind = "constant" // Rate throughout
+	Step     Kind = "step"     // times Gamma every StepEvery epochs
+	Multi    Kind = "multi"    // times Gamma at each of Milestones
+	Cosine   Kind = "cosine"   // half a cosine from Rate to Final
+	Hold     Kind = "hold"     // Rate for HoldFor epochs, then linear to Final
+	Poly     Kind = "poly"     // to Final, where the run ends, by a power of what is left of it
+	// half a cosine up to Rate while it warms up, half a cosine down to Final (Smith and Topin 2019)
+	OneCycle Kind = "one-cycle"
 )
 
 // Kinds lists the kinds of schedule.
@@ -39,10 +40,11 @@ const (
 // Units lists the units.
 var Units = []Unit{ByEpoch, ByStep}
 
-// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use have to be zero; [Schedule.Resolve] gives
-// others that are zero their default: Final a hundredth of Rate, 0 for cosine and poly, and for one-cycle a 10,000th of the first learning
-// rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of
-// the run from a 25th of Rate. By is ByEpoch, but ByStep for one-cycle and for a warm-up that does not end with an epoch.
+// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use have to be zero;
+// [Schedule.Resolve] gives others that are zero their default: Final a hundredth of Rate, 0 for cosine and poly, and
+// for one-cycle a 10,000th of the first learning rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths
+// of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of the run from a 25th of Rate. By is ByEpoch,
+// but ByStep for one-cycle and for a warm-up that does not end with an epoch.
 type Schedule struct {
 	Kind        Kind
 	By          Unit     // empty: ByEpoch
@@ -56,7 +58,8 @@ type Schedule struct {
 	Warmup      float64  // epochs of linear increase before the schedule starts
 	WarmupSteps int      // the same in steps, instead
 	WarmupFrom  *float64 // fraction of Rate in the first epoch or step
-	// WarmupInside says that the schedule starts with the run, as timm's, and the warm-up takes the place of its first epochs.
+	// WarmupInside says that the schedule starts with the run, as timm's, and the warm-up takes the place of its first
+	// epochs.
 	WarmupInside bool
 	Epochs       int // of the whole run
 }
@@ -68,8 +71,10 @@ func Options(defaults string) option.Table[Schedule] {
 			Check: option.Positive, Help: "learning rate at the start"},
 		{Name: "schedule", Default: "by the data", Field: func(s *Schedule) any { return &s.Kind },
 			Values: option.OneOf(Kinds...),
-			Help:   "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear"},
-		{Name: "lr-final", Default: "a hundredth of --lr; 0 for cosine and poly", Field: func(s *Schedule) any { return &s.Final },
+			Help: "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: " +
+				"constant, then linear"},
+		{Name: "lr-final", Default: "a hundredth of --lr; 0 for cosine and poly",
+			Field: func(s *Schedule) any { return &s.Final },
 			Check: option.NotNegative, Help: "learning rate at the end of linear, hold, cosine, poly and one-cycle"},
 		{Name: "lr-gamma", Default: "0.1", Field: func(s *Schedule) any { return &s.Gamma }, Check: option.UpTo(1),
 			Help: "factor of step and multi"},
@@ -95,7 +100,8 @@ func Options(defaults string) option.Table[Schedule] {
 	}
 }
 
-// Resolve fills in what is left zero, for a run of so many epochs. kind and rate are the defaults for its data and its optimiser.
+// Resolve fills in what is left zero, for a run of so many epochs. kind and rate are the defaults for its data and its
+// optimiser.
 func (s *Schedule) Resolve(epochs int, kind Kind, rate float64) {
 	s.Epochs = epochs
 	option.Default(&s.Kind, kind)
@@ -171,7 +177,8 @@ func (s Schedule) Validate() error {
 	case s.By != "" && !slices.Contains(Units, s.By):
 		return fmt.Errorf("schedule by %q: use one of %v", s.By, Units)
 	case !(s.Warmup >= 0 && s.Warmup < float64(s.Epochs)):
-		return fmt.Errorf("warm-up of %g epochs in a run of %d: --warmup must be less than --epochs, and not negative", s.Warmup, s.Epochs)
+		return fmt.Errorf("warm-up of %g epochs in a run of %d: --warmup must be less than --epochs, and not negative",
+			s.Warmup, s.Epochs)
 	case s.WarmupSteps < 0 || s.WarmupSteps > 0 && s.Warmup > 0:
 		return fmt.Errorf("warm-up of %d steps and %g epochs: say one of them", s.WarmupSteps, s.Warmup)
 	case !s.byStep() && (s.WarmupSteps > 0 || s.Warmup != math.Trunc(s.Warmup)):
@@ -212,11 +219,12 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// At is the learning rate during epoch e, counted from 0, of a schedule by epoch; of one by step it is that at the beginning of the
-// epoch, as if epochs had one step.
+// At is the learning rate during epoch e, counted from 0, of a schedule by epoch; of one by step it is that at the
+// beginning of the epoch, as if epochs had one step.
 func (s Schedule) At(e int) float64 { return s.AtStep(e, 1) }
 
-// AtStep is the learning rate of a step of the optimiser, counted from 0 through the run, where an epoch has perEpoch steps.
+// AtStep is the learning rate of a step of the optimiser, counted from 0 through the run, where an epoch has perEpoch
+// steps.
 func (s Schedule) AtStep(step, perEpoch int) float64 {
 	// Epochs and steps are counted in the unit of the schedule, in which an epoch has the length one.
 	i, one := float64(step/perEpoch), 1.

@@ -32,11 +32,12 @@ func TestSchedulesAgainstPyTorch(t *testing.T) {
 	for name, s := range map[string]Schedule{
 		"step_30_0p1":        {Kind: Step, Gamma: 0.1, StepEvery: 30, Epochs: 91},
 		"multistep_30_60_80": {Kind: Multi, Gamma: 0.1, Milestones: []int{30, 60, 80}, Epochs: 91},
-		"multistep_repeat":   {Kind: Multi, Gamma: 0.5, Milestones: golden.Schedules["multistep_repeat"].Milestones, Epochs: 91},
-		"cosine_90":          {Kind: Cosine, Epochs: 90},
-		"cosine_90_min":      {Kind: Cosine, Final: ptr(0.001), Epochs: 90},
-		"linear_5":           {Kind: Constant, Warmup: 5, WarmupFrom: ptr(0.01), Epochs: 91},
-		"warmup5_cosine85":   {Kind: Cosine, Warmup: 5, WarmupFrom: ptr(0.01), Epochs: 90},
+		"multistep_repeat": {Kind: Multi, Gamma: 0.5, Milestones: golden.Schedules["multistep_repeat"].Milestones,
+			Epochs: 91},
+		"cosine_90":        {Kind: Cosine, Epochs: 90},
+		"cosine_90_min":    {Kind: Cosine, Final: ptr(0.001), Epochs: 90},
+		"linear_5":         {Kind: Constant, Warmup: 5, WarmupFrom: ptr(0.01), Epochs: 91},
+		"warmup5_cosine85": {Kind: Cosine, Warmup: 5, WarmupFrom: ptr(0.01), Epochs: 90},
 	} {
 		s.Rate = base
 		if err := s.Validate(); err != nil {
@@ -109,7 +110,8 @@ func TestScheduleValidate(t *testing.T) {
 		{"a final rate has no meaning", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Final: ptr(0.1)}},
 		{"gamma has no meaning", Schedule{Kind: Cosine, Rate: 1, Epochs: 3, Gamma: 0.1}},
 		{"steps has no meaning", Schedule{Kind: Multi, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1}, StepEvery: 1}},
-		{"milestones has no meaning", Schedule{Kind: Step, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1}, StepEvery: 1}},
+		{"milestones has no meaning", Schedule{Kind: Step, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1},
+			StepEvery: 1}},
 		{"by \"week\"", Schedule{Kind: Constant, Rate: 1, Epochs: 3, By: "week"}},
 		{"say one of them", Schedule{Kind: Constant, Rate: 1, Epochs: 3, By: ByStep, Warmup: 1, WarmupSteps: 3}},
 		{"needs a schedule by step", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 0.5}},
@@ -152,7 +154,8 @@ func TestPhaseEnds(t *testing.T) {
 	}
 }
 
-// TestSchedulesByStep compares rates with those of torch.optim.lr_scheduler, stepped once a step: see testdata/schedules.py.
+// TestSchedulesByStep compares rates with those of torch.optim.lr_scheduler, stepped once a step: see
+// testdata/schedules.py.
 func TestSchedulesByStep(t *testing.T) {
 	b, err := os.ReadFile("testdata/schedules.json")
 	if err != nil {
@@ -210,7 +213,8 @@ func TestScheduleByEpochIsConstantInIt(t *testing.T) {
 	}
 }
 
-// TestWarmupInside compares with timm's CosineLRScheduler(t_initial=10, lr_min=0.01, warmup_t=2, warmup_lr_init=0.1), rate 1.
+// TestWarmupInside compares with timm's CosineLRScheduler(t_initial=10, lr_min=0.01, warmup_t=2, warmup_lr_init=0.1),
+// rate 1.
 func TestWarmupInside(t *testing.T) {
 	s := Schedule{Kind: Cosine, Rate: 1, Final: ptr(0.01), Warmup: 2, WarmupFrom: ptr(0.1), WarmupInside: true, Epochs: 10}
 	for e, want := range []float64{0.1, 0.55, 0.905463412215599, 0.7959536998847742, 0.657963412215599, 0.505} {
@@ -262,7 +266,8 @@ func TestWarming(t *testing.T) {
 	for _, c := range []struct {
 		s      Schedule
 		warmed int // the first step behind the warm-up, of 5 an epoch
-	}{{Schedule{Warmup: 2}, 10}, {Schedule{By: ByStep, Warmup: 0.4}, 2}, {Schedule{By: ByStep, WarmupSteps: 7}, 7}, {Schedule{}, 0}} {
+	}{{Schedule{Warmup: 2}, 10}, {Schedule{By: ByStep, Warmup: 0.4}, 2}, {Schedule{By: ByStep, WarmupSteps: 7}, 7},
+		{Schedule{}, 0}} {
 		for step := range 15 {
 			if got := c.s.Warming(step, 5); got != (step < c.warmed) {
 				t.Errorf("%+v: step %d is in the warm-up: %v", c.s, step, got)
