@@ -8,22 +8,22 @@ import (
 	"onlinerna/train/network"
 )
 
-// averaging serves an averaging optimiser: it takes gradients at the parameters, and its iterate is an average beside
-// them.
+// averaging supports averaging optimisers: gradients are taken at the parameters, and the iterate is an average kept
+// beside them.
 type averaging struct {
 	rule    device.Averaging // nil for an optimiser whose iterate is the parameters
-	iterate device.Vector    // room for the average
-	working network.Point    // parameters and statistics of training while the iterate is in the network
-	inside  bool             // the iterate is in the network
+	iterate device.Vector    // memory for the average
+	working network.Point    // training parameters and statistics while the network holds the iterate
+	inside  bool             // the network holds the iterate
 }
 
-// shares sums up the weights of the steps in the average so far. Checkpoints have it.
+// shares sums the weights of the steps in the average so far. Checkpoints store it.
 type shares struct {
 	Most float64 `json:"most"` // largest learning rate
-	Sum  float64 `json:"sum"`  // of weights
+	Sum  float64 `json:"sum"`  // sum of the weights
 }
 
-// share adds the weight of a step at a learning rate, and returns its share of all.
+// share adds the weight of a step at a learning rate, and returns its fraction of the total weight.
 func (s *shares) share(o device.Averaging, rate float64) float64 {
 	s.Most = max(s.Most, rate)
 	w := o.Weight(s.Most)
@@ -55,7 +55,7 @@ func (a *averaging) free() {
 	a.working.Free()
 }
 
-// iterate is the present iterate: see [Run.Iterate].
+// iterate returns the current iterate: see [Run.Iterate].
 func (e *engine) iterate() (device.Vector, error) {
 	a := &e.averaged
 	if a.rule == nil || a.inside {
@@ -67,8 +67,8 @@ func (e *engine) iterate() (device.Vector, error) {
 	return a.iterate, a.iterate.AddScaled(a.rule.Offset(), e.update.State[0])
 }
 
-// atIterate runs fn with the iterate in the network, recalibrated. If fn leaves other weights there, training goes on
-// with these as the iterate, else from where it was, bit for bit.
+// atIterate runs fn with the recalibrated iterate in the network. If fn leaves other weights there, they become the
+// iterate; otherwise training continues from its previous state, bit for bit.
 func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 	a := &e.averaged
 	if a.rule == nil {
@@ -90,7 +90,7 @@ func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 		err = errors.Join(err, e.backFrom(x))
 	}()
 	epoch := e.pos.Epoch
-	e.pos.Epoch = min(epoch, e.c.Epochs) // after the last epoch its images still serve
+	e.pos.Epoch = min(epoch, e.c.Epochs) // the last epoch's images also serve after it
 	err = e.recalibrate(ctx)
 	e.pos.Epoch = epoch
 	if err != nil {
@@ -99,8 +99,8 @@ func (e *engine) atIterate(ctx context.Context, fn func() error) (err error) {
 	return fn()
 }
 
-// backFrom puts the parameters of training back if the network still has the iterate x, else parameters that have the
-// new iterate.
+// backFrom restores the training parameters if the network still holds the iterate x; otherwise it sets parameters that
+// have the new iterate.
 func (e *engine) backFrom(x device.Vector) error {
 	a := &e.averaged
 	if err := x.AddScaled(-1, e.net.Params); err != nil {

@@ -32,8 +32,8 @@ func averageOf(t *testing.T, r *Run) []float64 {
 	return x
 }
 
-// TestAveragedIterate looks at what of an averaging optimiser is evaluated, kept and shown to hooks: the average,
-// with statistics of its own. Training goes on as if nobody had looked.
+// TestAveragedIterate checks that evaluation, kept files and hooks all see the average, with its own statistics, and
+// that training is unaffected.
 func TestAveragedIterate(t *testing.T) {
 	c := scheduleFree(t, filepath.Join(t.TempDir(), "run"))
 	var r *Run
@@ -87,7 +87,7 @@ func TestAveragedIterate(t *testing.T) {
 	}
 }
 
-// TestAveragedShares compares the shares of steps with their definition: largest rates squared.
+// TestAveragedShares compares the steps' shares with their definition: squared largest rates.
 func TestAveragedShares(t *testing.T) {
 	var s shares
 	rule := scheduleFreeRule{}
@@ -102,8 +102,8 @@ type scheduleFreeRule struct{ device.Averaging }
 
 func (scheduleFreeRule) Weight(most float64) float64 { return most * most }
 
-// TestAveragedInjection puts a point in place of the averaged iterate: training goes on from there, with the state as
-// it is or reset.
+// TestAveragedInjection replaces the averaged iterate: training continues from the new point, with the state kept or
+// reset.
 func TestAveragedInjection(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		c := scheduleFree(t, "")
@@ -127,7 +127,7 @@ func TestAveragedInjection(t *testing.T) {
 	}
 }
 
-// TestAveragedTogether trains on two ranks, which stay alike and near one process that accumulates their batches.
+// TestAveragedTogether trains on two ranks, which stay equal and close to one process that accumulates their batches.
 func TestAveragedTogether(t *testing.T) {
 	c := tiny("")
 	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs, c.Batch = "schedule-free-adamw", schedule.Schedule{Rate: 1e-3},
@@ -144,8 +144,8 @@ func TestAveragedTogether(t *testing.T) {
 	near(t, "parameters", all[0].params, want, 1e-9)
 }
 
-// TestResetStepsCount: after the state is reset, bias corrections begin anew. The first step of Adam changes each
-// weight with a gradient by the rate.
+// TestResetStepsCount: bias corrections restart after the state is reset. Adam's first step changes each weight that
+// has a gradient by the learning rate.
 func TestResetStepsCount(t *testing.T) {
 	c := tiny("")
 	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "adamw", schedule.Schedule{Kind: schedule.Constant, Rate: 1e-3},

@@ -10,11 +10,11 @@ import (
 	"onlinerna/train/internal/store"
 )
 
-// awaitEvery is how often Await looks at a lock.
+// awaitEvery is the interval at which Await checks a lock.
 const awaitEvery = time.Second
 
 // Await waits until no process writes to the run in a folder, and reports whether it has a checkpoint to resume from. A
-// folder that is not there has none. said, if not nil, is told once for whom it waits.
+// missing folder has none. said, if not nil, is called once with the lock's holder.
 func Await(ctx context.Context, dir string, said func(holder error)) (checkpoint bool, err error) {
 	root := filepath.Join(dir, checkpointDir)
 	for {

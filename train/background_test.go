@@ -21,8 +21,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// TestTrainingGoesOn holds up a checkpoint on its way to the disk: the next step is made meanwhile, and the checkpoint
-// after it waits.
+// TestTrainingGoesOn delays a checkpoint on its way to the disk: the next step runs meanwhile, and the next checkpoint
+// waits.
 func TestTrainingGoesOn(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 6, 1
@@ -40,7 +40,7 @@ func TestTrainingGoesOn(t *testing.T) {
 	defer func() { files.Trace = nil }()
 	steps := 0
 	r := newRun(t, c, cpuDevice(t, 1), watch{Step: func(s *hook.State) error {
-		if steps++; steps == 4 { // the checkpoint after step 2 is under way
+		if steps++; steps == 4 { // the checkpoint after step 2 is being written
 			release()
 		}
 		return nil
@@ -53,7 +53,7 @@ func TestTrainingGoesOn(t *testing.T) {
 	}
 }
 
-// spoiling leaves something in a checkpoint that cannot be a part of it.
+// spoiling puts a file into a checkpoint that cannot be a part of it.
 type spoiling struct {
 	watch
 	saves int
@@ -70,8 +70,8 @@ func (h *spoiling) Save(_ *hook.State, dir string) (json.RawMessage, error) {
 
 func (*spoiling) Load(*hook.State, string, json.RawMessage) error { return nil }
 
-// TestBackgroundFailure has a checkpoint fail on its way to the disk: the run ends at a later step with the file named,
-// and goes on from the checkpoint before as if nothing had been.
+// TestBackgroundFailure makes a checkpoint fail on its way to the disk: the run ends at a later step with an error that
+// names the file, and resumes from the previous checkpoint with equal results.
 func TestBackgroundFailure(t *testing.T) {
 	dir := t.TempDir()
 	c := tiny(filepath.Join(dir, "plain"))
@@ -104,7 +104,7 @@ func TestBackgroundFailure(t *testing.T) {
 	sameFolders(t, c.Out, filepath.Join(dir, "plain"))
 }
 
-// awaited waits after a step until the checkpoint under way is through, or has failed.
+// awaited waits after a step until the current checkpoint is written or has failed.
 func awaited(r **Run, step int, then func()) watch {
 	return watch{Step: func(s *hook.State) error {
 		if s.Steps == step {
@@ -117,7 +117,7 @@ func awaited(r **Run, step int, then func()) watch {
 	}}
 }
 
-// TestBackgroundFailureOfRanks has rank 0's checkpoint fail on its way to the disk: all ranks end at the next step,
+// TestBackgroundFailureOfRanks makes rank 0's checkpoint fail on its way to the disk: all ranks end at the next step
 // with its error.
 func TestBackgroundFailureOfRanks(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
@@ -140,8 +140,8 @@ func TestBackgroundFailureOfRanks(t *testing.T) {
 	}
 }
 
-// TestInterruptAfterBackgroundFailure stops a run whose checkpoint has just failed on its way to the disk: its state is
-// saved all the same.
+// TestInterruptAfterBackgroundFailure stops a run right after a checkpoint failed on its way to the disk: its state is
+// still saved.
 func TestInterruptAfterBackgroundFailure(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 8, 1

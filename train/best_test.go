@@ -14,7 +14,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// bestOf is the best of all weights that records list, the first of equals.
+// bestOf returns the best of all weights in the records, the first on a tie.
 func bestOf(history []hook.EpochRecord, by string) (best hook.BestRecord) {
 	for _, rec := range history {
 		list, _ := rec.Ranking(by)
@@ -27,7 +27,7 @@ func bestOf(history []hook.EpochRecord, by string) (best hook.BestRecord) {
 	return best
 }
 
-// checkBest compares best.safetensors, its metadata and the last record of a run with the best of its records.
+// checkBest compares best.safetensors, its metadata and the run's last record with the best of its records.
 func checkBest(t *testing.T, r *Run) hook.BestRecord {
 	t.Helper()
 	want := bestOf(r.History, r.Resolved.BestBy)
@@ -55,7 +55,7 @@ func checkBest(t *testing.T, r *Run) hook.BestRecord {
 	return want
 }
 
-// TestBest checks that best.safetensors has the lowest error, or loss, of all weights that were scored.
+// TestBest checks that best.safetensors has the lowest error, or loss, of all scored weights.
 func TestBest(t *testing.T) {
 	kinds := map[network.Kind]bool{}
 	dev := cpuDevice(t, 2)
@@ -84,7 +84,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// TestAverageIsBest: an average that is better than all else is kept.
+// TestAverageIsBest: an average that scores best is kept.
 func TestAverageIsBest(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.Epochs = 4
@@ -105,8 +105,7 @@ func TestAverageIsBest(t *testing.T) {
 	}
 }
 
-// TestBestResumed: a run that goes on from a checkpoint has the best weights of that time again, whatever was written
-// after it.
+// TestBestResumed: a resumed run has the best weights as of its checkpoint, whatever was written later.
 func TestBestResumed(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	make := func(out string) Spec {
@@ -116,7 +115,7 @@ func TestBestResumed(t *testing.T) {
 		return c
 	}
 	whole := trained(t, make(filepath.Join(t.TempDir(), "whole")), dev)
-	for _, fails := range []int{2, 5} { // before the first checkpoint but one, and after it
+	for _, fails := range []int{2, 5} { // before and after the second checkpoint
 		out := filepath.Join(t.TempDir(), "run")
 		broken := errors.New("broken")
 		first := newRun(t, make(out), dev, watch{Epoch: func(s *hook.State) error {
@@ -158,8 +157,8 @@ func TestBestResumed(t *testing.T) {
 	}
 }
 
-// TestBestOfRanks: ranks agree about the best weights, which rank 0 writes, also when the run goes on with another
-// number of them.
+// TestBestOfRanks: ranks agree on the best weights, which rank 0 writes, also when the run resumes with another number
+// of ranks.
 func TestBestOfRanks(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 12, 12))
 	c.Batch, c.Epochs, c.EMA, c.RNA.Start = 2, 4, 12, 1

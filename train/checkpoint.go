@@ -17,7 +17,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// checkpointDir is the folder of the checkpoints in that of the run.
+// checkpointDir is the folder of checkpoints within the run's folder.
 const checkpointDir = "checkpoint"
 
 const (
@@ -25,22 +25,22 @@ const (
 	stateName  = "state.json"
 )
 
-// checkpointVersion is that of state.json.
+// checkpointVersion is the version of state.json.
 const checkpointVersion = 1
 
-// checkpoint is state.json: all of a run's state that is not in vectors.
+// checkpoint is state.json: the run's state except its vectors.
 type checkpoint struct {
 	Version  int                        `json:"version"`
 	Position position                   `json:"position"`
-	Images   int                        `json:"images"` // of an epoch
+	Images   int                        `json:"images"` // in an epoch
 	Data     *identities                `json:"data,omitempty"`
 	Best     *hook.BestRecord           `json:"best,omitempty"`
-	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // nil for a device without one
+	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // nil for a device without loss scaling
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
-// Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as
-// Spec.CheckpointKeep says stay, with it.
+// Save writes the state of the run to a new folder in the run's "checkpoint" folder. The newest Spec.CheckpointKeep
+// checkpoints stay.
 func (r *Run) Save() error {
 	if err := r.saveLater(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (r *Run) Save() error {
 	return r.Ranks.Together(r.folder.written())
 }
 
-// saveLater is Save without waiting for the disk. A later failure is an error of the next step or checkpoint.
+// saveLater is Save without waiting for the disk. A later failure becomes an error of the next step or checkpoint.
 func (r *Run) saveLater() error {
 	if r.Resolved.Out == "" {
 		return errors.New("the run has no folder to save its state in")
@@ -63,7 +63,7 @@ func (r *Run) saveLater() error {
 	return r.profiler.between("checkpoint", r.saveTogether)
 }
 
-// saveTogether has rank 0 write the state of the run in the background. Other ranks contribute the shards of hooks.
+// saveTogether makes rank 0 write the state of the run in the background. Other ranks contribute the shards of hooks.
 func (r *Run) saveTogether() error {
 	g := r.Ranks
 	var err error
@@ -83,7 +83,7 @@ func (r *Run) saveTogether() error {
 	return g.Together(err)
 }
 
-// saveSharded calls Save of a hook on all ranks, unless one of them has failed before.
+// saveSharded calls a hook's Save on all ranks, unless one of them has already failed.
 func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, error) {
 	if err := r.Ranks.Together(nil); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, erro
 	return h.Save(r.state(), dir)
 }
 
-// save writes the state of the run. Sharded hooks meet the other ranks, which are in saveTogether.
+// save writes the state of the run. Sharded hooks communicate with the other ranks, which are in saveTogether.
 func (r *Run) save() error {
 	root := filepath.Join(r.Resolved.Out, checkpointDir)
 	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
@@ -146,7 +146,7 @@ func (r *Run) save() error {
 	return nil
 }
 
-// Checkpoint is the folder of the newest checkpoint of the run in a folder. What is in it is not verified.
+// Checkpoint returns the folder of the newest checkpoint of the run in a folder. Its contents are not verified.
 func Checkpoint(dir string) (string, error) {
 	list, err := store.List(filepath.Join(dir, checkpointDir))
 	if err == nil && len(list) == 0 {
@@ -158,7 +158,7 @@ func Checkpoint(dir string) (string, error) {
 	return list[0], nil
 }
 
-// ReadConfig reads the config of the run in a folder: that of its newest checkpoint whose config is whole, else
+// ReadSpec reads the config of the run in a folder: from its newest checkpoint with an undamaged config, else from
 // config.json.
 func ReadSpec(dir string) (Spec, error) {
 	list, err := store.List(filepath.Join(dir, checkpointDir))
@@ -180,11 +180,11 @@ func ReadSpec(dir string) (Spec, error) {
 	return c, errors.Join(append(errs, err)...)
 }
 
-// Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does not change
-// results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of
-// epochs, also of a run that is over: the schedule of the learning rate is then that of the new length, from where the
-// run is on. The hooks are those that the run was started with. A run has its folder for itself until it is closed, or
-// its process has ended.
+// Resume prepares the run in a folder to continue from its checkpoint. adjust, if not nil, may change options that do
+// not affect results: the location of the data, workers, threads, the limit on unreadable images. It may also change
+// the number of epochs, even of a finished run: the learning rate then follows the schedule of the new length from the
+// current position. The hooks must be those that the run was started with. A run locks its folder until it is closed or
+// its process ends.
 func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 	newest, err := store.Find(filepath.Join(dir, checkpointDir))
 	var c Spec
@@ -195,7 +195,7 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
 	before := c.Epochs
-	if c.BestBy == "" { // the run is from before there was a choice
+	if c.BestBy == "" { // the run predates this option
 		c.BestBy = hook.ByLoss
 	}
 	if adjust != nil {
@@ -295,10 +295,10 @@ func (r *Run) load(dir string) error {
 	return nil
 }
 
-// stateFile is the file in a checkpoint with a vector of the optimiser's state.
+// stateFile is the file of a vector of the optimiser's state within a checkpoint.
 func stateFile(name string) string { return name + ".safetensors" }
 
-// extend saves a resumed run whose number of epochs has changed, since a checkpoint has the config of its run.
+// extend saves a resumed run whose number of epochs has changed, since a checkpoint stores its run's config.
 func (r *Run) extend(before int) error {
 	c := &r.Resolved
 	r.Resolved.note("%d epochs in place of %d: the learning rate is that of a run of %d epochs from here on, %v", c.Epochs,

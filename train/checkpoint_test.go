@@ -16,7 +16,7 @@ import (
 	"onlinerna/train/internal/traintest"
 )
 
-// TestCheckpointKilled resumes from what a program that dies while it writes a checkpoint leaves.
+// TestCheckpointKilled resumes from the files that a program killed during a checkpoint leaves.
 func TestCheckpointKilled(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	stopped(t, tiny(out), 5)
@@ -45,8 +45,8 @@ func TestCheckpointKilled(t *testing.T) {
 	}
 }
 
-// TestKilledAtBegin goes on from each state that a killed program leaves of a run that it was about to begin: there is
-// none, or it can be resumed.
+// TestKilledAtBegin continues from each state that a program killed at the start of a run leaves: there is no run, or
+// it can be resumed.
 func TestKilledAtBegin(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "run")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestKilledAtBegin(t *testing.T) {
 		}
 		if list, err := filepath.Glob(filepath.Join(dir, checkpointDir, "0*")); err != nil || len(list) != 2 {
 			t.Fatal(list, err)
-		} else if err := os.RemoveAll(list[1]); err != nil { // that of the interrupt
+		} else if err := os.RemoveAll(list[1]); err != nil { // the checkpoint of the interrupt
 			t.Fatal(err)
 		}
 		if err := harm(dir); err != nil {
@@ -98,8 +98,8 @@ func TestKilledAtBegin(t *testing.T) {
 	}
 }
 
-// TestDamagedCheckpoint flips a bit of each file of the newest checkpoint: the one before is taken, and the run ends as
-// if nothing had been.
+// TestDamagedCheckpoint flips a bit of each file of the newest checkpoint: the run resumes from the previous one and
+// ends with equal results.
 func TestDamagedCheckpoint(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	source := filepath.Join(t.TempDir(), "run")
@@ -139,8 +139,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 	}
 }
 
-// TestReadConfig reads the config of a run whose checkpoints' are damaged: that of the run's folder is taken, and
-// without it the error names what is damaged.
+// TestReadConfig reads the config of a run whose checkpoints have damaged configs: it takes the run folder's, and
+// without that the error names the damaged files.
 func TestReadConfig(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	stopped(t, c, 4)
@@ -160,7 +160,7 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// TestDamagedMetrics resumes a run of whose metrics a bit was flipped, and says so.
+// TestDamagedMetrics resumes a run with a flipped bit in its metrics, and expects a warning.
 func TestDamagedMetrics(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	stopped(t, tiny(out), 11)
@@ -188,8 +188,8 @@ func TestDamagedMetrics(t *testing.T) {
 	}
 }
 
-// TestLostMetrics resumes runs whose metrics are gone or cut short, says so, and ends with the weights of a run that
-// was left alone. The lines that follow are whole.
+// TestLostMetrics resumes runs with missing or truncated metrics. It expects a warning, the weights of an undisturbed
+// run, and whole lines afterwards.
 func TestLostMetrics(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole")
 	trained(t, tiny(whole), cpuDevice(t, 1)).Close()
@@ -234,7 +234,7 @@ func TestLostMetrics(t *testing.T) {
 	}
 }
 
-// TestVerify finds a bit that is flipped in any file of a run.
+// TestVerify detects a flipped bit in any file of a run.
 func TestVerify(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	c := tiny(out)
@@ -277,7 +277,7 @@ func TestVerify(t *testing.T) {
 	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Error(err)
 	}
-	// weights that are kept without what resumes them
+	// weights without the files to resume them
 	if err := os.RemoveAll(filepath.Join(out, checkpointDir)); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestEditedConfig resumes where config.json is another than that of the checkpoint, which counts.
+// TestEditedConfig resumes with a config.json that differs from the checkpoint's: the checkpoint's applies.
 func TestEditedConfig(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	stopped(t, tiny(out), 5)
@@ -311,7 +311,7 @@ func TestEditedConfig(t *testing.T) {
 	}
 }
 
-// TestTwoRuns lets nobody write into the folder of a run that is under way.
+// TestTwoRuns: no other process may write into the folder of a running run.
 func TestTwoRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	c := tiny(out)
@@ -337,7 +337,7 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestCheckpointEvery counts checkpoints by what they go by, and resumes from those in an epoch.
+// TestCheckpointEvery counts checkpoints by each kind of interval, and resumes from those within an epoch.
 func TestCheckpointEvery(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	whole := tiny(filepath.Join(t.TempDir(), "whole"))
@@ -345,7 +345,7 @@ func TestCheckpointEvery(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(*Spec)
-		want int // and what is written at the begin
+		want int // plus the one written at the start
 	}{
 		{"epochs", func(c *Spec) { c.CheckpointEvery = 2 }, 3},
 		{"steps", func(c *Spec) { c.CheckpointSteps = 2 }, 8},
@@ -359,7 +359,7 @@ func TestCheckpointEvery(t *testing.T) {
 		if err != nil || len(list) != c.want+1 {
 			t.Errorf("by %s: %d checkpoints, %v", c.name, len(list), err)
 		}
-		for _, newer := range list[:len(list)/2] { // go on from the middle
+		for _, newer := range list[:len(list)/2] { // continue from the middle
 			if err := os.RemoveAll(newer); err != nil {
 				t.Fatal(err)
 			}

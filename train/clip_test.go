@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// gradients keeps the gradients that steps went by, before they were clipped, where nothing is clipped.
+// gradients records the gradients of the steps, before clipping, of a run without clipping.
 func gradients(t *testing.T, list *[][]float64) watch {
 	return watch{Step: func(s *hook.State) error {
 		v, scale, err := s.Gradient()
@@ -36,8 +36,8 @@ func norm(x []float64) (s float64) {
 	return math.Sqrt(s)
 }
 
-// TestClip makes a step by clipped gradients, of a batch and of several, on one rank and on two: plain SGD from the
-// same weights shows by what gradient it stepped.
+// TestClip makes a step with clipped gradients, of one batch and of several, on one rank and on two. Plain SGD from the
+// same weights reveals the gradient of the step.
 func TestClip(t *testing.T) {
 	base := tiny("")
 	base.Epochs, base.StepsLimit, base.RNA.Mode, base.Batch = 1, 4, average.Off, 4
@@ -94,7 +94,7 @@ func TestClip(t *testing.T) {
 			}
 			near(t, x.name+" on two ranks", o.params, want, 1e-12)
 		}
-		three := c // a rank has a batch less: its last step is of the others' gradients
+		three := c // one rank has a batch less: its last step uses the others' gradients
 		three.Accumulate, three.StepsLimit = 1, 5
 		all := together(t, 2, three, reference64, nil)
 		for _, o := range all {
@@ -105,7 +105,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestScheduleByStep looks at the rates that steps are made with, and resumes in the middle.
+// TestScheduleByStep checks the learning rate of each step, and resumes in the middle.
 func TestScheduleByStep(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.StepsLimit, c.RNA.Mode, c.Accumulate = 3, 5, average.Off, 2 // three steps an epoch

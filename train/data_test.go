@@ -37,7 +37,7 @@ func swap(t *testing.T, dir string) {
 	}
 }
 
-// A run goes on with other images only where that is said.
+// A run continues with other images only if DataChanged is set.
 func TestOtherData(t *testing.T) {
 	dir, images := filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16)
 	stopped(t, tinyColour(dir, images), 4)
@@ -97,7 +97,7 @@ func TestOtherFolderOnARank(t *testing.T) {
 	}
 }
 
-// Half-written weights of a killed process go when the run goes on; other files stay.
+// A resumed run deletes half-written weights of a killed process; other files stay.
 func TestLeftFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	stopped(t, tiny(dir), 4)

@@ -13,32 +13,32 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Deps are what a run is given beside its Spec. Only Device is needed.
+// Deps are the inputs of a run besides its Spec. Only Device is required.
 type Deps struct {
-	Device device.Device // which stays the caller's
+	Device device.Device // remains the caller's
 
-	// Train and Val are images in place of Spec.Data and Spec.ValData: sets of data, or one's own. They stay the caller's
-	// to close, and a resumed run is given them again. Val may be nil. Val's classes are Train's.
+	// Train and Val are images that replace Spec.Data and Spec.ValData. The caller closes them, and passes them again to a
+	// resumed run. Val may be nil. Val's classes are Train's.
 	Train, Val data.Dataset
 
-	// DataChanged lets a resumed run go on with other images than those of its checkpoint, of the same number.
+	// DataChanged lets a resumed run continue with images other than its checkpoint's, of the same number.
 	DataChanged bool
 
-	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has
+	// Ranks are the processes that train together, each with its own device and run; nil for one process. A step then has
 	// Spec.Accumulate batches of each rank, rank 0 alone writes files, and an error that is not Common leaves the other
 	// ranks waiting.
 	Ranks *ranks.Group
 
-	// Hooks have names of their own, other than "rna", "ema", "tensorboard" and "metrics", which are the run's. Those that
-	// hold something are closed with the run, or at once if New or Resume fails. A resumed run is given the hooks that it
-	// was started with.
+	// Hooks need distinct names other than "rna", "ema", "tensorboard" and "metrics", which the run uses. Hooks that hold
+	// resources are closed with the run, or at once if New or Resume fails. A resumed run needs the hooks that it was
+	// started with.
 	Hooks []hook.Hook
 
-	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
+	// Log, if set, receives messages that are not errors: unreadable images, resumed state.
 	Log func(format string, args ...any)
 
-	// Profile is how many steps, MaxProfile at most, are profiled once a few have warmed up: see package profile.
-	// Profiled, if set, is given the profile, and where its trace was written, "" for nowhere.
+	// Profile is the number of steps to profile, MaxProfile at most, after a short warm-up: see package profile. Profiled,
+	// if set, receives the profile and the path of its trace, "" for none.
 	Profile  int
 	Profiled func(p *profile.Profile, trace string)
 }
@@ -49,7 +49,7 @@ func (d *Deps) log(format string, args ...any) {
 	}
 }
 
-// checkDevice is an error unless the device is what the config asks for.
+// checkDevice returns an error unless the device matches the config.
 func checkDevice(c *Spec, dev device.Device) error {
 	if dev == nil {
 		return fmt.Errorf("no device to train on: give Deps.Device")
@@ -73,7 +73,7 @@ func checkDevice(c *Spec, dev device.Device) error {
 	return nil
 }
 
-// first has rank 0 do something, with the error on all ranks.
+// first runs f on rank 0 and returns its error on all ranks.
 func (d *Deps) first(f func() error) error {
 	g := d.Ranks
 	var err error
@@ -83,8 +83,8 @@ func (d *Deps) first(f func() error) error {
 	return g.Together(err)
 }
 
-// host is the context of work that a rank must not leave by itself: with one process the caller's, else one that does
-// not end.
+// host returns the context for work that a rank must not leave by itself: the caller's with one process, else one that
+// never ends.
 func (d *Deps) host(ctx context.Context) context.Context {
 	if d.Ranks.Single() {
 		return ctx
@@ -92,7 +92,7 @@ func (d *Deps) host(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// checkBad is an error if ranks have met more unreadable images than are allowed, though none has by itself.
+// checkBad returns an error if the ranks together met more unreadable images than allowed, even if none did by itself.
 func (d *Deps) checkBad(bad, allowed, of int) error {
 	if d.Ranks.Single() || bad <= allowed {
 		return nil

@@ -16,7 +16,7 @@ type changing struct{ device.Device }
 func (d changing) Unwrap() device.Device { return d.Device }
 func (changing) Deterministic() bool     { return false }
 
-// TestDevice trains on the device that the config asks for, or not at all.
+// TestDevice trains only on the device that the config requires.
 func TestDevice(t *testing.T) {
 	narrow, err := cpu.New(cpu.Options{Threads: 1, BFloat16: true})
 	if err != nil {
@@ -64,7 +64,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// closing counts how often it is closed.
+// closing counts the calls of its Close.
 type closing struct{ closed *int }
 
 func (closing) Name() string   { return "closing" }

@@ -1,7 +1,7 @@
-// Package train is the training loop: stochastic gradient descent on a network that lives on a device, with hooks that
-// watch it, extrapolate its weights (RNA), write metrics and checkpoints.
+// Package train is the training loop: stochastic gradient descent on a network on a device, with hooks that observe it,
+// extrapolate its weights (RNA), and write metrics and checkpoints.
 //
-// A [Run] needs a [Spec], pure data that a user chooses, and [Deps] that the program gives it. [Resolved] records the
+// A [Run] needs a [Spec], plain data chosen by the user, and [Deps], supplied by the program. [Resolved] records the
 // Spec with its defaults:
 //
 //	run, err := train.New(train.Spec{Data: "glyphs", Epochs: 15}, train.Deps{Device: dev})
@@ -12,20 +12,20 @@
 // # State
 //
 // The weights of a model lie in one flat [device.Vector], gradients, momentum and BatchNorm statistics in three more;
-// the loop is arithmetic on them and never holds the numbers. Randomness has no state: the order and the augmentation
-// of images are functions of the seed, the epoch and the index. So a checkpoint is small and complete, and a run that
-// is resumed from one goes on, bit for bit, as if it had never stopped.
+// the loop operates on them and never holds the elements. Randomness has no state: the order and the augmentation of
+// images are functions of the seed, the epoch and the index. So a checkpoint is small and complete, and a resumed run
+// equals an uninterrupted one bit for bit.
 //
-// On a device that works behind the host's back, a device.Pipeline, a step is issued before the results of the one
-// before are looked at. Evaluations, checkpoints and hooks that may look at the weights (all but a [hook.AsyncHook] and
-// a [hook.QueuedHook]) wait for it, so that results are the same; a loss that is not finite is reported with its own
-// step, and what is on disk is from before it.
+// On an asynchronous device, a device.Pipeline, a step is issued before the previous step's results are read.
+// Evaluations, checkpoints and hooks that may read the weights (all but a [hook.AsyncHook] and a [hook.QueuedHook])
+// wait for it, so that results are the same. A non-finite loss is reported with its own step, and the state on disk is
+// from before it.
 //
 // # Hooks
 //
 // A [hook.Hook] takes part in a run through the interfaces that it implements. With the methods of [hook.State] and the
-// vectors of its network it puts other weights into the network for a while, recalibrates BatchNorm, scores, judges and
-// keeps them, or has training go on from them. RNA and the averages of package train/average are such hooks; the
+// vectors of its network it temporarily puts other weights into the network, recalibrates BatchNorm, scores, judges and
+// keeps them, or makes training continue from them. RNA and the averages of package train/average are such hooks; the
 // example Average is one from outside.
 //
 // # Files
@@ -41,17 +41,17 @@
 //	kept                iterates that Spec.KeepEvery and KeepBest keep: package train/replay computes points from them
 //	checkpoint          what Resume needs
 //
-// All but metrics.jsonl are whole at any time, also when the program is killed. Weights have torchvision's names and
+// All but metrics.jsonl are complete at any time, even if the program is killed. Weights have torchvision's names and
 // carry a [network.Meta].
 //
 // # Choosing
 //
-// With a share of the training set held out, Spec.Holdout, all weights that are scored are scored on it as well, and
-// the best are those of the lowest loss there: the validation images then still tell what to expect. Without, the best
-// are SGD's, the extrapolated ones or the power average, by validation loss.
+// If Spec.Holdout holds out a share of the training set, all weights are scored on it as well, and the best are those
+// with the lowest loss there: the validation score then stays unbiased. Otherwise the best are SGD's, the extrapolated
+// ones or the power average, by validation loss.
 //
 // # Numbers
 //
 // Epochs are counted from 1 in everything that people read, and an epoch's learning rate is constant. Losses are means
-// over images, in nats. Top-1 and top-5 are percentages of images that are right.
+// over images, in nats. Top-1 and top-5 are percentages of correctly classified images.
 package train

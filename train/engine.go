@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/ranks/reduce"
 )
 
-// engine makes the steps: it knows the optimiser and its state, how gradients add up over batches and ranks, and the
-// scale of the loss.
+// engine performs the steps: it holds the optimiser with its state, sums gradients over batches and ranks, and scales
+// the loss.
 type engine struct {
 	*Deps
 	c   *Resolved
@@ -19,18 +19,18 @@ type engine struct {
 	in  *input
 	pos *position
 
-	update   device.Update  // the part that all steps share
-	sum      device.Vector  // of gradients over the batches of a step, nil for one batch
-	spare    network.Point  // room for the iterate while the network has other weights
-	averaged averaging      // of an averaging optimiser
+	update   device.Update  // the part common to all steps
+	sum      device.Vector  // sum of gradients over the batches of a step, nil for one batch
+	spare    network.Point  // memory for the iterate while the network holds other weights
+	averaged averaging      // for an averaging optimiser
 	scaled   bool           // the device scales the loss
-	reducer  device.Reducer // of ranks, nil for one process
+	reducer  device.Reducer // sums over ranks, nil for one process
 
-	differ bool // the running statistics differ among the ranks
-	idle   bool // this rank has had no batch since they were equal
+	differ bool // the running statistics differ between ranks
+	idle   bool // this rank has had no batch since they were last equal
 }
 
-// open makes the optimiser for a network, and allocates its state.
+// open creates the optimiser for a network, and allocates its state.
 func (e *engine) open(net *network.Network) error {
 	e.net = net
 	if !e.Ranks.Single() {
@@ -83,13 +83,13 @@ func (e *engine) close() {
 	e.averaged.free()
 }
 
-// setRates gives each layer its learning rate.
+// setRates sets the learning rate of each layer.
 func (e *engine) setRates() {
 	c := e.c
 	e.update.Factors = e.net.Factors(network.Rates{Head: c.HeadRate / c.Schedule.Rate, LayerDecay: c.LayerDecay})
 }
 
-// resetOptimizer sets the optimiser's state to zero. Bias corrections count steps from here, without the skipped ones.
+// resetOptimizer sets the optimiser's state to zero. Bias corrections count non-skipped steps from here.
 func (e *engine) resetOptimizer() error {
 	for _, v := range e.update.State {
 		if err := v.Fill(0); err != nil {
@@ -107,32 +107,33 @@ func (e *engine) resetOptimizer() error {
 	return nil
 }
 
-// learningRate is the learning rate of a step of the epoch in progress. Steps count from 1 through the run.
+// learningRate returns the learning rate of a step of the current epoch. Steps count from 1 through the run.
 func (e *engine) learningRate(step int) float64 {
 	each := e.epochSteps()
 	before := (e.pos.Epoch - 1) * each
 	return e.c.Schedule.AtStep(min(max(step-1, before), before+each-1), each)
 }
 
-// epochSteps is the number of steps of the optimiser in an epoch.
+// epochSteps returns the number of optimiser steps in an epoch.
 func (e *engine) epochSteps() int {
 	each := e.c.Accumulate * e.Ranks.Size()
 	return (e.in.train.Steps() + each - 1) / each
 }
 
-// gradScale is the factor that makes the accumulated gradient of so many images that of their mean loss.
+// gradScale returns the factor that turns the accumulated gradient of that many images into the gradient of their mean
+// loss.
 func (e *engine) gradScale(images int) float64 {
 	switch {
 	case e.sum != nil: // the sum over images
 		return 1 / float64(images)
-	case e.reducer != nil: // the sum over ranks, in which a full batch has the weight 1
+	case e.reducer != nil: // the sum over ranks, where a full batch has weight 1
 		return float64(e.c.Batch) / float64(images)
 	}
 	return 1
 }
 
-// step tells the network what to do with the gradient of a batch: first and last say where the batch is in its step,
-// which has the number, and images on all ranks so far.
+// step returns the network's options for a batch: whether it is the first or last of its step, the step's number, and
+// the number of images so far on all ranks.
 func (e *engine) step(number, batch, images int, first, last bool) network.StepOptions {
 	s := network.StepOptions{StatsMomentum: e.c.StatsMomentum, Sum: e.sum, First: first, Reducer: e.reducer}
 	if e.reducer != nil {
@@ -149,7 +150,7 @@ func (e *engine) step(number, batch, images int, first, last bool) network.StepO
 	return s
 }
 
-// lossScale is the device's scale of the loss, nil for a device without one.
+// lossScale returns the device's loss scale, nil for a device without one.
 func (e *engine) lossScale() (*device.LossScale, error) {
 	d, ok := device.As[device.LossScaler](e.Device)
 	if !ok {
@@ -162,7 +163,7 @@ func (e *engine) lossScale() (*device.LossScale, error) {
 	return &s, nil
 }
 
-// resumeScale gives the device the scale of a checkpoint. For nil the device keeps its own.
+// resumeScale sets the device's loss scale from a checkpoint. For nil the device keeps its own.
 func (e *engine) resumeScale(s *device.LossScale) error {
 	now, err := e.lossScale()
 	e.scaled = now != nil
@@ -177,8 +178,7 @@ func (e *engine) resumeScale(s *device.LossScale) error {
 	return d.SetLossScale(*s)
 }
 
-// stepped reports whether the optimiser made a step on a gradient: with a scaled loss it skips gradients that are not
-// finite.
+// stepped reports whether the optimiser applied a gradient: with a scaled loss it skips non-finite gradients.
 func (e *engine) stepped(grad device.Vector) (bool, error) {
 	if !e.scaled {
 		return true, nil
@@ -186,7 +186,7 @@ func (e *engine) stepped(grad device.Vector) (bool, error) {
 	return grad.Finite()
 }
 
-// recalibrate replaces the running statistics by their mean over training batches, the same ones at each call in an
+// recalibrate replaces the running statistics by their mean over training batches, the same batches at each call in an
 // epoch.
 func (e *engine) recalibrate(ctx context.Context) error {
 	if err := e.net.Recalibrate(e.host(ctx), e.in.stats, e.pos.Epoch); err != nil || e.Ranks.Single() ||
@@ -197,7 +197,7 @@ func (e *engine) recalibrate(ctx context.Context) error {
 }
 
 // averageStats sets the running statistics to their mean over the ranks, for evaluation and checkpoints. It counts only
-// ranks with a batch since the last time, so that the mean follows from the mean before.
+// ranks that had a batch since the last call, so that the mean follows from the previous mean.
 func (e *engine) averageStats() error {
 	g := e.Ranks
 	if g.Single() || e.net.Stats == nil || !e.differ {
@@ -211,7 +211,7 @@ func (e *engine) averageStats() error {
 	return e.weighStats(weight)
 }
 
-// weighStats sets the running statistics to their mean over the ranks, each rank with its weight.
+// weighStats sets the running statistics to their weighted mean over the ranks.
 func (e *engine) weighStats(weight float64) error {
 	n := e.net.Stats.Len()
 	x := make([]float64, n+1)
@@ -231,7 +231,7 @@ func (e *engine) weighStats(weight float64) error {
 	return e.net.Stats.WriteAt64(x[:n], 0)
 }
 
-// sameBits is an error that names a rank whose parameters or optimiser state differ from the others'.
+// sameBits returns an error that names a rank whose parameters or optimiser state differ from the others'.
 func (e *engine) sameBits() error {
 	g := e.Ranks
 	if g.Single() {

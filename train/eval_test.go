@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/average"
 )
 
-// TestEvaluateLogits computes the score again from the logits, with a last batch that is smaller.
+// TestEvaluateLogits recomputes the score from the logits, with a smaller last batch.
 func TestEvaluateLogits(t *testing.T) {
 	c := tinyColour("", pictures(t, 22, 22, 16))
 	c.Epochs, c.RNA.Mode = 1, average.Off

@@ -9,7 +9,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// evaluate scores the network's present weights on the validation images. It is nil if there are none.
+// evaluate scores the network's current weights on the validation images. It returns nil if there are none.
 func (j *judge) evaluate(ctx context.Context) (*network.Score, error) {
 	if j.in.val == nil {
 		return nil, nil
@@ -17,7 +17,7 @@ func (j *judge) evaluate(ctx context.Context) (*network.Score, error) {
 	return j.score(ctx, j.in.val)
 }
 
-// score scores the network's present weights on a loader's images, which the ranks share.
+// score scores the network's current weights on a loader's images, which the ranks share.
 func (j *judge) score(ctx context.Context, l *data.Loader) (*network.Score, error) {
 	m := j.meet(ctx, l)
 	right := make([]bool, l.Set())
@@ -42,7 +42,7 @@ func (j *judge) score(ctx context.Context, l *data.Loader) (*network.Score, erro
 	return &s, err
 }
 
-// evaluateHeld scores the network's present weights on the held-out images. It is nil if there are none.
+// evaluateHeld scores the network's current weights on the held-out images. It returns nil if there are none.
 func (j *judge) evaluateHeld(ctx context.Context) (*network.Score, error) {
 	if j.in.held == nil {
 		return nil, nil
@@ -54,15 +54,15 @@ func (j *judge) evaluateHeld(ctx context.Context) (*network.Score, error) {
 	return s, nil
 }
 
-// heldLosses are the losses of the network's present weights on the held-out images of all ranks, in the order of the
-// set.
+// heldLosses returns the losses of the network's current weights on the held-out images of all ranks, in the order of
+// the set.
 func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 	if j.in.held == nil {
 		return nil, nil
 	}
 	m := j.meet(ctx, j.in.held)
 	own, images, err := j.net.Losses(j.host(ctx), j.in.held, m.before)
-	sums := make([]float64, 2*j.in.heldSize) // losses, and which there are
+	sums := make([]float64, 2*j.in.heldSize) // losses, and flags that mark those present
 	if err == nil {
 		for i, image := range images {
 			sums[2*image], sums[2*image+1] = own[i], 1
@@ -84,16 +84,16 @@ func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 	return losses, nil
 }
 
-// meeting is where ranks meet while they evaluate: every few batches they ask each other whether to stop, and at the
-// end they add up their results.
+// meeting synchronises ranks during an evaluation: every few batches they ask each other whether to stop, and at the
+// end they sum their results.
 type meeting struct {
 	*Deps
-	stop func() bool // reports whether this rank is to stop
+	stop func() bool // reports whether this rank must stop
 	// batches of this rank; questions so far, and of the whole evaluation, the same on all ranks
 	batches, asked, total int
 }
 
-// questionEvery is how many batches a rank evaluates from one question to the next.
+// questionEvery is the number of batches that a rank evaluates between two questions.
 const questionEvery = 16
 
 func (j *judge) meet(ctx context.Context, l *data.Loader) *meeting {
@@ -103,7 +103,7 @@ func (j *judge) meet(ctx context.Context, l *data.Loader) *meeting {
 		total: (most + questionEvery - 1) / questionEvery}
 }
 
-// before is called before each batch. It is errStop if a rank is to stop.
+// before is called before each batch. It returns errStop if a rank must stop.
 func (m *meeting) before() error {
 	m.batches++
 	if m.Ranks.Single() || m.batches%questionEvery != 1 {
@@ -121,8 +121,7 @@ func (m *meeting) ask() error {
 	return err
 }
 
-// sum adds up x over the ranks, once this one has no batch left. Ranks with fewer batches than others ask the rest of
-// the questions first.
+// sum sums x over the ranks after this rank's last batch. Ranks with fewer batches first ask the remaining questions.
 func (m *meeting) sum(x []float64) error {
 	if m.Ranks.Single() {
 		return nil
@@ -135,14 +134,14 @@ func (m *meeting) sum(x []float64) error {
 	return m.Ranks.Sum64(x).Wait()
 }
 
-// tally adds up the tallies of the ranks.
+// tally sums the tallies of the ranks.
 func (m *meeting) tally(t network.Tally) (network.Tally, error) {
 	x := []float64{t.Loss, t.Top1, t.Top5, float64(t.Images)}
 	err := m.sum(x)
 	return network.Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: int(x[3])}, err
 }
 
-// outcomes collects the outcomes of the ranks, each of which has those of its own images.
+// outcomes collects the outcomes of all ranks; each rank has those of its own images.
 func (m *meeting) outcomes(right []bool) (network.Outcomes, error) {
 	x := make([]float64, len(right))
 	for i, r := range right {

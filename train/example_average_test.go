@@ -20,11 +20,11 @@ import (
 	"onlinerna/train/network"
 )
 
-// swa is stochastic weight averaging (Izmailov et al., 2018), as a hook: the plain average of the weights at the ends
-// of epochs, from one on.
+// swa is stochastic weight averaging (Izmailov et al., 2018) as a hook: the plain average of the weights at the ends of
+// epochs, starting at a given epoch.
 type swa struct {
 	from, n int           // first epoch; iterates in the average
-	mean    device.Vector // of them
+	mean    device.Vector // of the iterates
 }
 
 func (*swa) Name() string         { return "swa" }
@@ -79,7 +79,7 @@ func (h *swa) Close() error {
 	return nil
 }
 
-// What RNA and the power average do, a hook outside of this package can: here stochastic weight averaging.
+// A hook outside this package can do all that RNA and the power average do: here stochastic weight averaging.
 func Example_average() {
 	dev, err := cpu.New(cpu.Options{})
 	if err != nil {
@@ -120,8 +120,8 @@ func (h stop) AfterStep(_ context.Context, s *hook.State) error {
 	return nil
 }
 
-// The weights that the hook keeps are the average, with the kind and the score that the record says, and an interrupted
-// run goes on to the same.
+// The hook keeps the average, with the kind and score in the record, and an interrupted run arrives at the same
+// weights.
 func TestOutsideHook(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{Threads: 2})
 	if err != nil {
@@ -200,7 +200,7 @@ func TestOutsideHook(t *testing.T) {
 	}
 }
 
-// each is a hook that looks at the end of each epoch.
+// each is a hook that runs at the end of each epoch.
 type each func(s *hook.State) error
 
 func (each) Name() string                                        { return "each" }

@@ -16,7 +16,7 @@ import (
 	"onlinerna/train"
 )
 
-// colours is a net of two convolutions.
+// colours is a net with two convolutions.
 func colours(b *nn.Builder, x *gorgonia.Node) *gorgonia.Node {
 	for i, filters := range []int{16, 32} {
 		x = b.Conv(fmt.Sprint("conv", i), x, nn.Conv{Filters: filters, Kernel: 3, Stride: 2, Pad: 1})
@@ -25,7 +25,7 @@ func colours(b *nn.Builder, x *gorgonia.Node) *gorgonia.Node {
 	return b.Linear("fc", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
 }
 
-// Images in memory, a net of one's own, and what it says of an image.
+// Training on images in memory with a custom net, and the net's prediction for an image.
 func Example_images() {
 	nn.Register(nn.Architecture{Name: "colours", Size: 16, Channels: 3, Classes: 2, Build: colours})
 	var images []image.Image

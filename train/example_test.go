@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// progress is a hook that prints a line an epoch.
+// progress is a hook that prints a line per epoch.
 type progress struct{}
 
 func (progress) Name() string { return "progress" }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// A FailedError says where a run failed, and which state of it is kept.
+// A FailedError tells where a run failed, and which state of it is saved.
 type FailedError struct {
-	Epoch, Step int    // in progress, counted from 1; Step is 0 after the last one of the epoch
-	Checkpoint  string // the last state that was saved, "" if there is none
+	Epoch, Step int    // current, counted from 1; Step is 0 after the epoch's last step
+	Checkpoint  string // the last saved state, "" if there is none
 	Err         error
 }
 
@@ -29,13 +29,13 @@ func (e *FailedError) Error() string {
 
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// outOfMemory is an error of a device that had too little memory.
+// outOfMemory is implemented by errors of a device with too little memory.
 type outOfMemory interface {
 	error
 	OutOfMemory() bool
 }
 
-// failed says where the run is. Divergence says so itself.
+// failed adds the run's position to an error. DivergedError already has it.
 func (r *Run) failed(err error) error {
 	if errors.As(err, new(*DivergedError)) {
 		return err

@@ -14,8 +14,8 @@ import (
 	"onlinerna/internal/files"
 )
 
-// A run whose k-th call of the file system fails, for every k, ends with an error that names the file, or as if nothing
-// had happened; the same command then goes on, or starts, and ends with equal bits.
+// A run in which the k-th file system call fails, for every k, ends with an error that names the file, or with normal
+// results. The same command then resumes or starts it, and ends with equal bits.
 func TestFaults(t *testing.T) {
 	dir := t.TempDir()
 	spec := func(out string) Spec {

@@ -45,7 +45,7 @@ func (a *album) Read(i int, region data.Region, _ *data.Scratch) (*imaging.Image
 	return part, imaging.Crop(part, m, box)
 }
 
-// album opens a data set of the study, once.
+// album returns a data set of the study, opened once.
 func (s *tuneStudy) album(source string) *album {
 	if a := s.sets[source]; a != nil {
 		return a
@@ -85,7 +85,7 @@ func copied(t *testing.T, set data.Dataset) *album {
 	return a
 }
 
-// divide draws images of some classes to train on, size of each or all, and has the test images of these classes.
+// divide draws training images of some classes, size per class or all, and takes the test images of these classes.
 func (a *album) divide(classes []int, size int, seed uint64) (train, test *album) {
 	train, test = &album{}, &album{}
 	for label, class := range classes {
@@ -115,7 +115,7 @@ func (a *album) take(from *album, i, label int) {
 	a.images, a.labels, a.names = append(a.images, from.images[i]), append(a.labels, label), append(a.names, from.names[i])
 }
 
-// name says what a task is.
+// name describes a task.
 func (k task) name(a *album) string {
 	var names []string
 	for _, c := range k.target {

@@ -19,23 +19,23 @@ import (
 	"onlinerna/train/network"
 )
 
-// tuneStudy runs cells and keeps their results in a file.
+// tuneStudy runs cells and stores their results in a file.
 type tuneStudy struct {
 	t        *testing.T
 	dir      string
 	until    time.Time
 	todo     []func()
 	done     []cell
-	had      map[string]bool // cells that are done
+	had      map[string]bool // finished cells
 	wanted   map[string]bool
-	order    []string // of tasks
-	names    []string // of methods
+	order    []string // order of tasks
+	names    []string // names of methods
 	sets     map[string]*album
 	pretrain int // epochs
 }
 
-// newTuneStudy goes on with the study in the folder that ONLINERNA_FINETUNE names. Without, or if it is not meant, the
-// test is skipped.
+// newTuneStudy continues the study in the folder ONLINERNA_FINETUNE. If it is unset, or the test is not selected, it
+// skips the test.
 func newTuneStudy(t *testing.T, meant bool) *tuneStudy {
 	dir := os.Getenv("ONLINERNA_FINETUNE")
 	if dir == "" || !meant {
@@ -72,7 +72,7 @@ func newTuneStudy(t *testing.T, meant bool) *tuneStudy {
 
 func (s *tuneStudy) file() string { return filepath.Join(s.dir, "cells.jsonl") }
 
-// want puts a run on the list, unless its result is there.
+// want queues a run, unless its result exists.
 func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 	c := cell{Task: k.name(s.album(k.source)), Size: size, Method: m.name, Seed: seed}
 	if !slices.Contains(s.order, c.Task) {
@@ -90,7 +90,7 @@ func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 		train, test := s.album(k.source).divide(k.target, size, seed)
 		run, err := m.tune(s.t, lesson{Spec{Model: k.model, Data: k.source, Seed: seed, Init: s.weights(k)}, train}, s.dir)
 		if diverged := (*DivergedError)(nil); errors.As(err, &diverged) {
-			c.Error = 100 - 100/float64(len(k.target)) // as a guess
+			c.Error = 100 - 100/float64(len(k.target)) // the error of guessing
 		} else if err != nil {
 			s.t.Fatal(err)
 		} else {
@@ -102,10 +102,9 @@ func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 	})
 }
 
-// wantAll puts the runs of all sets on the list: those of few images, which are the most in doubt and the shortest,
-// first.
+// wantAll queues the runs of all sets, those with few images first: they are the shortest and the least certain.
 func (s *tuneStudy) wantAll(list []method, seeds ...uint64) {
-	only := os.Getenv("ONLINERNA_FINETUNE_SETS") // the data and the net of sets, all without
+	only := os.Getenv("ONLINERNA_FINETUNE_SETS") // the sets and nets to run; all if unset
 	for _, size := range sizes {
 		for _, seed := range seeds {
 			for _, k := range tasks {
@@ -119,7 +118,7 @@ func (s *tuneStudy) wantAll(list []method, seeds ...uint64) {
 	}
 }
 
-// keep writes a result down.
+// keep stores a result.
 func (s *tuneStudy) keep(c cell) {
 	s.done = append(s.done, c)
 	b, err := json.Marshal(c)
@@ -136,7 +135,7 @@ func (s *tuneStudy) keep(c cell) {
 	}
 }
 
-// run does what is on the list, in its order, until the time is over.
+// run executes the queue in order until the time is over.
 func (s *tuneStudy) run() {
 	for i, do := range s.todo {
 		if time.Now().After(s.until) {
@@ -147,7 +146,7 @@ func (s *tuneStudy) run() {
 	}
 }
 
-// weights trains a net on the classes that come before a task's, or finds it in the folder.
+// weights trains a net on the classes that precede a task's, or finds it in the folder.
 func (s *tuneStudy) weights(k task) string {
 	path := filepath.Join(s.dir, fmt.Sprintf("%s-%s-%s.safetensors", k.source, k.model,
 		strings.Trim(strings.ReplaceAll(fmt.Sprint(k.before), " ", ""), "[]")))
@@ -167,7 +166,7 @@ func (s *tuneStudy) weights(k task) string {
 	return path
 }
 
-// errorOn is the error of a run's net on a set, in percent.
+// errorOn returns the error of a run's net on a set, in percent.
 func errorOn(t *testing.T, r *Run, set data.Dataset) float64 {
 	p, err := data.ProfileOf(set)
 	if err != nil {
@@ -187,7 +186,7 @@ func errorOn(t *testing.T, r *Run, set data.Dataset) float64 {
 	return score.Error()
 }
 
-// results are the errors on a set and a size by method, of the seeds that all methods have.
+// results returns the errors on a set and a size by method, for the seeds that all methods have.
 func (s *tuneStudy) results(task string, size int) (by map[string][]float64, seeds int) {
 	by = map[string][]float64{}
 	done := slices.Clone(s.done)
@@ -207,7 +206,7 @@ func (s *tuneStudy) results(task string, size int) (by map[string][]float64, see
 	return by, seeds
 }
 
-// row is a line of the table, empty where results are missing.
+// row returns a line of the table, empty if results are missing.
 func (s *tuneStudy) row(task string, size int) string {
 	by, seeds := s.results(task, size)
 	if seeds == 0 {
@@ -259,7 +258,7 @@ func (s *tuneStudy) table() string {
 	return b.String()
 }
 
-// behind lists where the default is more than two points worse than the best.
+// behind lists the cases where the default is more than two points worse than the best.
 func (s *tuneStudy) behind() (list []string) {
 	for _, task := range s.order {
 		for _, size := range sizes {

@@ -18,7 +18,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// task is a small set: classes of a data set, with a net that was trained on other classes of it.
+// task is a small set: classes of a data set, with a net trained on other classes of it.
 type task struct {
 	source, model  string
 	before, target []int
@@ -38,7 +38,7 @@ var tasks = []task{
 	{"mnist", "lenet", []int{0, 1, 2, 3, 5, 6, 8}, []int{4, 7, 9}},
 }
 
-// sizes are the numbers of training images a class.
+// sizes are the numbers of training images per class.
 var sizes = []int{20, 100, 500}
 
 // cell is a run of the study with its result.
@@ -65,10 +65,10 @@ type method struct {
 // methods are the default and its rivals.
 var methods = []method{{"default", byDefault}, {"fastai", byFastai}, {"torchvision", byTutorial}}
 
-// TestFineTuneStudy measures the defaults of fine-tuning against the settings of fastai's fine_tune and of PyTorch's
-// tutorial on small sets, and prints a Markdown table. ONLINERNA_FINETUNE is the folder that keeps results: what is in
-// it is not run again. ONLINERNA_FINETUNE_MINUTES ends it early. In no set may the default be two points behind the
-// best.
+// TestFineTuneStudy compares the fine-tuning defaults with the settings of fastai's fine_tune and of PyTorch's tutorial
+// on small sets, and prints a Markdown table. ONLINERNA_FINETUNE is the folder of results: stored results are not
+// computed again. ONLINERNA_FINETUNE_MINUTES limits the time. The default must not be two points behind the best on any
+// set.
 func TestFineTuneStudy(t *testing.T) {
 	s := newTuneStudy(t, os.Getenv("ONLINERNA_STUDY") != "choice")
 	s.wantAll(methods, 1, 2, 3, 4, 5)
@@ -79,8 +79,8 @@ func TestFineTuneStudy(t *testing.T) {
 	}
 }
 
-// TestFineTuneChoice measures variants of the defaults on seeds of their own, by which they were chosen.
-// ONLINERNA_STUDY is then "choice".
+// TestFineTuneChoice measures the variants from which the defaults were chosen, on separate seeds. It needs
+// ONLINERNA_STUDY=choice.
 func TestFineTuneChoice(t *testing.T) {
 	s := newTuneStudy(t, os.Getenv("ONLINERNA_STUDY") == "choice")
 	list := slices.Clone(methods[1:])
@@ -92,7 +92,7 @@ func TestFineTuneChoice(t *testing.T) {
 	fmt.Print(s.table())
 }
 
-// TestFineTuneQuick goes through the motions of the study: a cell that is done is not done again.
+// TestFineTuneQuick runs the study in miniature: a finished cell is not run again.
 func TestFineTuneQuick(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("ONLINERNA_FINETUNE", dir)
@@ -144,20 +144,20 @@ var variants = []struct {
 	}},
 }
 
-// rates sets the rate, for steps of 32 images, and the head's by it.
+// rates sets the learning rate for steps of 32 images, and the head's rate from it.
 func rates(c *lesson, rate, head float64) {
 	c.Schedule.Rate = rate * float64(resolvedAs(c).Batch) / 32
 	c.HeadRate = head * c.Schedule.Rate
 	c.Schedule.Kind, c.Schedule.By = schedule.Cosine, schedule.ByStep
 }
 
-// lesson is a run on images of the test's.
+// lesson is a run on the test's images.
 type lesson struct {
 	Spec
 	Train data.Dataset
 }
 
-// resolvedAs is c with its defaults.
+// resolvedAs returns c with its defaults.
 func resolvedAs(c *lesson) lesson {
 	d := *c
 	p, err := data.ProfileOf(c.Train)
@@ -188,8 +188,8 @@ func byTutorial(t *testing.T, c lesson, _ string) (*Run, error) {
 	return tune(t, c)
 }
 
-// byFastai has the settings of fastai's fine_tune: an epoch of the head and BatchNorm, then all layers, by one cycle
-// each, with Adam. The number of epochs, which it leaves to the user, is that of the default.
+// byFastai has the settings of fastai's fine_tune: one epoch of the head and BatchNorm, then all layers, each by one
+// cycle with Adam. It takes the default's number of epochs, which fine_tune leaves to the user.
 func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	const base = 2e-3
 	epochs, layers := tunedEpochs(&c), 7
@@ -221,7 +221,7 @@ func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	return tune(t, c)
 }
 
-// tune is a run that is over, on one thread.
+// tune returns a finished run, on one thread.
 func tune(t *testing.T, c lesson) (*Run, error) {
 	dev, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// counted is a set of so many images of ten classes.
+// counted is a set of that many images of ten classes.
 type counted struct {
 	fakeSet
 	images int
@@ -18,8 +18,8 @@ type counted struct {
 
 func (s counted) Len() int { return s.images }
 
-// TestFineTuneDefaults: a run from given weights has short epochs of ten steps or more and a low rate, whatever the
-// data.
+// TestFineTuneDefaults: a run from given weights has short epochs of at least ten steps and a low learning rate,
+// whatever the data.
 func TestFineTuneDefaults(t *testing.T) {
 	for _, c := range []struct {
 		images, batch, epochs int
@@ -48,7 +48,7 @@ func TestFineTuneDefaults(t *testing.T) {
 	}
 }
 
-// TestFineTuneKeeps: options of the user's win, and the rate goes by the batch that they make.
+// TestFineTuneKeeps: the user's options win, and the learning rate follows the batch that they give.
 func TestFineTuneKeeps(t *testing.T) {
 	resolve := func(c Spec) Spec {
 		t.Helper()

@@ -28,8 +28,7 @@ func (d *card) NewSpace(dim int) (rna.Space, error) { return rna.NewHost32(dim, 
 
 func (d *card) SpaceBytes(dim, vectors int) int64 { return int64(vectors) * 4 * int64(dim) }
 
-// The batch that is found fits and the next one does not; the whole run, with what hooks hold, takes no more than the
-// memory that may be used.
+// The batch found fits and the next one does not; the whole run, with its hooks, stays within the allowed memory.
 func TestAutoBatch(t *testing.T) {
 	dev := &card{Device: cpuDevice(t, 1), free: 12 << 20, spare: 1 << 20}
 	c := tiny(t.TempDir())
@@ -70,7 +69,7 @@ func TestAutoBatchOnHost(t *testing.T) {
 	c.Batch = AutoBatch
 	r, err := New(c, Deps{Device: cpuDevice(t, 1)})
 	if err != nil {
-		if !strings.Contains(err.Error(), "choose a batch") { // where the system does not say what is free
+		if !strings.Contains(err.Error(), "choose a batch") { // the system does not report free memory
 			t.Fatal(err)
 		}
 		return
@@ -123,12 +122,12 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 }
 
-// TestLoadersMemory: what is made ahead counts as the device's where that is the host's, else by itself.
+// TestLoadersMemory: prefetched batches count as device memory if the device uses the host's, else separately.
 func TestLoadersMemory(t *testing.T) {
 	host := cpuDevice(t, 1)
 	c := tiny("")
 	r := newRun(t, c, host)
-	want := (3 + 3 + 2) * int64(c.Batch) * (28*28 + 40) // of training, statistics and two of validation
+	want := (3 + 3 + 2) * int64(c.Batch) * (28*28 + 40) // of training, statistics, and two of validation
 	if n, err := r.in.memory(c.Batch, 1); err != nil || n != want {
 		t.Errorf("on the host %d bytes, want %d, %v", n, want, err)
 	}
@@ -145,7 +144,7 @@ func TestLoadersMemory(t *testing.T) {
 	}
 }
 
-// scarce is a device that is out of memory after some allocations.
+// scarce is a device that runs out of memory after some allocations.
 type scarce struct {
 	device.Device
 	left int
@@ -172,7 +171,7 @@ func TestOutOfMemory(t *testing.T) {
 		}
 	}
 	c := tiny(t.TempDir())
-	r := newRun(t, c, &scarce{host, 3}) // the checkpoint of the first snapshot takes one more
+	r := newRun(t, c, &scarce{host, 3}) // the checkpoint of the first snapshot needs one more
 	err := r.Train(t.Context())
 	var f *FailedError
 	if !errors.As(err, &f) || f.Epoch != 3 || f.Step != 7 || f.Checkpoint == "" ||

@@ -14,21 +14,21 @@ import (
 	"onlinerna/train/internal/store"
 )
 
-// folder is the run's folder: who may write there, which checkpoints it has, and when the next one is due.
+// folder manages the run's folder: its lock, its checkpoints, and when the next one is due.
 type folder struct {
 	*Deps
 	c   *Resolved
 	pos *position
 
-	reserved string      // made for this run, and still empty
+	reserved string      // created for this run, and still empty
 	begun    bool        // it holds this run
 	locked   *store.Lock // held by this process
 	due      due
-	writing  *background // the checkpoint on its way to the disk, or nil
+	writing  *background // the checkpoint being written, or nil
 }
 
-// reserve creates a folder of that name, or with a number after it if another run of this second has it. close removes
-// it if it is still empty.
+// reserve creates a folder with that name, or with a number appended if another run of this second has it. close
+// removes it if it is still empty.
 func (f *folder) reserve(name string) (string, error) {
 	if !f.Ranks.First() {
 		return name, nil // rank 0 chooses
@@ -52,7 +52,7 @@ func (f *folder) reserve(name string) (string, error) {
 	}
 }
 
-// begin makes the folder, and has a first checkpoint saved there, which brings config.json.
+// begin creates the folder and saves a first checkpoint there, which includes config.json.
 func (f *folder) begin(save func() error) error {
 	out := f.c.Out
 	if out == "" {
@@ -105,14 +105,14 @@ func holdsRun(out, name string) error {
 	return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
 }
 
-// due tells when to write the next checkpoint.
+// due determines when to write the next checkpoint.
 type due struct {
-	saved      time.Time // of the last one
-	at         bool      // by the clock, after the step in progress
-	savedSteps int       // steps of the run at the last one
+	saved      time.Time // time of the last one
+	at         bool      // the timer has expired: save after the current step
+	savedSteps int       // the run's steps at the last one
 }
 
-// wants reports whether a checkpoint is due by the clock of this process. That of rank 0 decides.
+// wants reports whether a checkpoint is due by this process's clock. Rank 0 decides.
 func (f *folder) wants() bool {
 	c := f.c
 	return c.Out != "" && c.CheckpointMinutes > 0 && f.Ranks.First() &&
@@ -156,7 +156,7 @@ func (f *folder) lock() error {
 	})
 }
 
-// showConfig makes the config.json of the run that of a checkpoint.
+// showConfig sets the run's config.json to that of a checkpoint.
 func (f *folder) showConfig(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, configName))
 	if err != nil {
@@ -169,7 +169,7 @@ func (f *folder) showConfig(dir string) error {
 	return files.Write(path, b)
 }
 
-// tidy renames damaged checkpoints, and restores config.json from the checkpoint that the run resumes.
+// tidy renames damaged checkpoints, and restores config.json from the checkpoint to resume.
 func (f *folder) tidy(from store.Newest) error {
 	return f.first(func() error {
 		for _, d := range from.Damaged {
@@ -198,7 +198,7 @@ func (f *folder) tidy(from store.Newest) error {
 	})
 }
 
-// configOf reports whether a text is the config.json of one of the checkpoints: a killed run may have left that of the
+// configOf reports whether text is the config.json of one of the checkpoints: a killed run may have left that of the
 // last but one.
 func configOf(text []byte, checkpoints []string) bool {
 	return slices.ContainsFunc(checkpoints, func(dir string) bool {
@@ -207,13 +207,13 @@ func configOf(text []byte, checkpoints []string) bool {
 	})
 }
 
-// background is a checkpoint that goes to the disk while training continues: its files are written but not yet synced.
+// background is a checkpoint being written during training: its files are written but not yet synced.
 type background struct {
 	done chan struct{}
 	err  error // valid once done is closed
 }
 
-// finish makes a draft a checkpoint in the background. No other may be under way.
+// finish turns a draft into a checkpoint in the background. No other may be in progress.
 func (f *folder) finish(d *store.Draft) {
 	b := &background{done: make(chan struct{})}
 	f.writing = b
@@ -226,7 +226,7 @@ func (f *folder) finish(d *store.Draft) {
 	}()
 }
 
-// written waits for the checkpoint under way, if any, and returns its error.
+// written waits for the checkpoint in progress, if any, and returns its error.
 func (f *folder) written() error {
 	b := f.writing
 	if b == nil {
@@ -237,7 +237,7 @@ func (f *folder) written() error {
 	return b.err
 }
 
-// unwritten reports whether the checkpoint under way has failed by now. written returns its error.
+// unwritten reports whether the checkpoint in progress has failed by now. written returns its error.
 func (f *folder) unwritten() bool {
 	if f.writing == nil {
 		return false
@@ -250,7 +250,7 @@ func (f *folder) unwritten() bool {
 	}
 }
 
-// savedState is the folder of the last checkpoint, "" for none.
+// savedState returns the folder of the last checkpoint, "" for none.
 func (f *folder) savedState() string {
 	if f.c.Out == "" {
 		return ""
@@ -262,7 +262,7 @@ func (f *folder) savedState() string {
 	return dir
 }
 
-// close waits for the checkpoint under way, and leaves the folder to others.
+// close waits for the checkpoint in progress, and unlocks the folder.
 func (f *folder) close() error {
 	err := errors.Join(f.written(), f.locked.Release())
 	f.locked = nil

@@ -17,7 +17,7 @@ import (
 	"onlinerna/train/internal/traintest"
 )
 
-// What the tests of training share, by the names that it has here.
+// Short names for the shared helpers of training tests.
 var (
 	pictures, put    = traintest.Pictures, traintest.Put
 	cpuDevice        = traintest.CPU
@@ -46,7 +46,7 @@ func newRun(t testing.TB, c Spec, dev device.Device, hooks ...hook.Hook) *Run {
 	return r
 }
 
-// trained is a run that is over.
+// trained returns a finished run.
 func trained(t testing.TB, c Spec, dev device.Device, hooks ...hook.Hook) *Run {
 	t.Helper()
 	r := newRun(t, c, dev, hooks...)
@@ -56,7 +56,7 @@ func trained(t testing.TB, c Spec, dev device.Device, hooks ...hook.Hook) *Run {
 	return r
 }
 
-// untimed is JSON without what differs from run to run: times and folders.
+// untimed returns JSON without the values that differ between runs: times and folders.
 func untimed(t testing.TB, b []byte) string {
 	t.Helper()
 	var clean func(v any)
@@ -93,9 +93,8 @@ func untimed(t testing.TB, b []byte) string {
 	return out.String()
 }
 
-// sameFolders fails unless two runs left the same files: weights, checkpoint and window bit for bit, metrics
-// and state apart from times.
-// filesOf lists the files of a run, of its checkpoints those of the newest, without its number.
+// filesOf lists the files of a run; of its checkpoints those of the newest, without its number. Two equal runs leave
+// the same files: weights, checkpoint and window bit for bit, metrics and state apart from times.
 func filesOf(t testing.TB, dir string) []string {
 	t.Helper()
 	newest, _ := Checkpoint(dir)
@@ -113,7 +112,7 @@ func filesOf(t testing.TB, dir string) []string {
 	return list
 }
 
-// inRun is where a file of filesOf is.
+// inRun returns the path of a file listed by filesOf.
 func inRun(t testing.TB, dir, name string) string {
 	if rest, ok := strings.CutPrefix(name, checkpointDir+"/"); ok {
 		newest, err := Checkpoint(dir)

@@ -55,8 +55,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestHoldout checks that all that is scored is scored on the held-out images too, and that the best weights are those
-// of the lowest loss or error there.
+// TestHoldout checks that all scored weights are also scored on the held-out images, and that the best weights have the
+// lowest loss or error there.
 func TestHoldout(t *testing.T) {
 	for _, val := range []int{6, 0} {
 		by := map[int]string{6: hook.ByLoss, 0: hook.ByError}[val]

@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/option"
 )
 
-// Optimizers are the names that Spec.Optimizer takes.
+// Optimizers lists the names that Spec.Optimizer accepts.
 func Optimizers() []string {
 	var names []string
 	for _, o := range optim.All() {
@@ -20,14 +20,14 @@ func Optimizers() []string {
 	return names
 }
 
-// Hyperparameter is a number that some optimisers take.
+// Hyperparameter is a numeric parameter of some optimisers.
 type Hyperparameter struct {
-	Name  string // as an option
+	Name  string // name of the option
 	Help  string
 	Field func(*Spec) **float64
 }
 
-// Hyperparameters lists those of all optimisers but the weight decay, which each takes.
+// Hyperparameters lists those of all optimisers, except the weight decay, which every optimiser has.
 func Hyperparameters() []Hyperparameter {
 	list := []Hyperparameter{
 		{optim.Momentum, "momentum", func(c *Spec) **float64 { return &c.Momentum }},
@@ -60,11 +60,10 @@ func Hyperparameters() []Hyperparameter {
 	return list
 }
 
-// RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw:
-// 0.001".
+// RateDefaults lists the optimisers whose learning rate does not depend on the data, as "adamw: 0.001".
 func RateDefaults() string { return ownDefaults(func(o optim.Definition) float64 { return o.Rate }) }
 
-// DecayDefaults is described with RateDefaults.
+// DecayDefaults lists the optimisers whose weight decay does not depend on the data, as RateDefaults does.
 func DecayDefaults() string { return ownDefaults(func(o optim.Definition) float64 { return o.Decay }) }
 
 func ownDefaults(of func(optim.Definition) float64) string {
@@ -87,7 +86,7 @@ func (c *Spec) rule() (o optim.Definition, err error) {
 	return list[i], nil
 }
 
-// optimizer makes the optimiser of a resolved Spec.
+// optimizer returns the optimiser of a resolved Spec.
 func (c *Spec) optimizer(o optim.Definition) device.Optimizer {
 	h := optim.Hyper{Of: map[string]float64{}, Decay: *c.WeightDecay, Nesterov: c.Nesterov}
 	for _, p := range Hyperparameters() {
@@ -98,8 +97,8 @@ func (c *Spec) optimizer(o optim.Definition) device.Optimizer {
 	return o.Make(h)
 }
 
-// resolveOptimizer fills in hyperparameters, and the defaults of the rate and the weight decay. What the optimiser does
-// not take is an error.
+// resolveOptimizer fills in hyperparameters, and the defaults of the learning rate and the weight decay. A
+// hyperparameter that the optimiser lacks is an error.
 func (c *Spec) resolveOptimizer(pre *preset) error {
 	option.Default(&c.Optimizer, optim.All()[0].Name)
 	o, err := c.rule()
@@ -127,7 +126,7 @@ func (c *Spec) resolveOptimizer(pre *preset) error {
 	return nil
 }
 
-// checkOptimizer finds hyperparameters out of their range.
+// checkOptimizer finds hyperparameters outside their range.
 func (c *Spec) checkOptimizer() error {
 	o, err := c.rule()
 	if err != nil {
@@ -144,8 +143,8 @@ func (c *Spec) checkOptimizer() error {
 	return c.optimizer(o).Check()
 }
 
-// DefaultOptimizer is an optimiser with the defaults of its hyperparameters and their rate: for SGD, where rate and
-// decay go by the data, 0.1 and 1e-4.
+// DefaultOptimizer returns an optimiser with its default hyperparameters and learning rate. SGD's rate and decay depend
+// on the data; here they are 0.1 and 1e-4.
 func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error) {
 	c := Spec{Optimizer: name}
 	pre := preset{rate: 0.1, decay: 1e-4}
@@ -156,7 +155,7 @@ func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error)
 	return o, pre.rate, err
 }
 
-// OptimizerName is the optimiser's name as it is written, as AdamW.
+// OptimizerName returns the optimiser's name in its usual spelling, such as AdamW.
 func (c *Spec) OptimizerName() string {
 	if o, err := c.rule(); err == nil {
 		return o.Title
@@ -164,7 +163,7 @@ func (c *Spec) OptimizerName() string {
 	return optim.All()[0].Title
 }
 
-// OptimizerLine tells the optimiser with its hyperparameters, the rate after its name.
+// OptimizerLine describes the optimiser: name, learning rate, hyperparameters.
 func (c *Spec) OptimizerLine() string {
 	var b strings.Builder
 	if c.Optimizer != optim.All()[0].Name {
@@ -183,7 +182,7 @@ func (c *Spec) OptimizerLine() string {
 	return b.String()
 }
 
-// newOptimizer is the optimiser of a resolved Spec.
+// newOptimizer returns the optimiser of a resolved Spec.
 func (c *Spec) newOptimizer() (device.Optimizer, error) {
 	o, err := c.rule()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// initNet takes the net of the weights to start from, at the size of its images, where the config names none.
+// initNet takes the net and image size from the initial weights if the config names none.
 func (r *Run) initNet() error {
 	c := &r.Resolved
 	if c.Init == "" || c.Model != "" {
@@ -55,7 +55,7 @@ func (r *Run) initNet() error {
 	return nil
 }
 
-// loadInit reads the weights to start from. A last layer of another size stays as it is.
+// loadInit reads the initial weights. A last layer of another size keeps its random initialisation.
 func (r *Run) loadInit() error {
 	c := &r.Resolved
 	l, err := r.Net.Load(c.Init, network.LoadOptions{Key: c.InitKey, FreshHead: true})

@@ -12,8 +12,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestFineTune starts from weights of other classes with frozen layers, which stay bit for bit, is interrupted and goes
-// on.
+// TestFineTune starts from weights of other classes with frozen layers, which stay equal bit for bit, is interrupted
+// and resumed.
 func TestFineTune(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestFineTune(t *testing.T) {
 	}
 }
 
-// TestFineTuneHead: the last layer has a higher rate by default where it is to be learnt, and only there.
+// TestFineTuneHead: the last layer has a higher default rate only if it must be learnt.
 func TestFineTuneHead(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	dir := t.TempDir()

@@ -17,38 +17,38 @@ import (
 	"onlinerna/train/network"
 )
 
-// Streams of randomness: loaders of a run that serve different ends.
+// Streams of randomness: loaders of a run with different purposes.
 const (
 	trainStream = iota
 	statsStream
 	heldStream
 )
 
-// input has the images of a run: the sets, and the loaders that make batches of them. A rank loads its own share of
+// input holds the images of a run: the sets, and the loaders that make batches of them. A rank loads its own share of
 // each.
 type input struct {
 	set, valSet data.Dataset   // as opened; valSet may be nil
-	opened      bool           // by the run, which closes them
-	profile     data.Profile   // of set
-	split       *network.Split // nil for the program's own images
+	opened      bool           // the run opened the sets, and closes them
+	profile     data.Profile   // of the training set
+	split       *network.Split // nil for images from Deps
 
-	train, stats *data.Loader // of the epoch in progress
+	train, stats *data.Loader // of the current epoch
 	val, held    *data.Loader // nil without such images
-	heldSize     int          // images of held's set
+	heldSize     int          // number of held-out images
 	sized        map[int]sizedLoaders
 	are          identities
 
 	*Deps
-	unreadable map[string]bool // lines that were logged; nil for none
+	unreadable map[string]bool // logged lines; nil for none
 }
 
-// identities tell the sets of runs apart, in checkpoints and on ranks.
+// identities identify the sets of runs, in checkpoints and on ranks.
 type identities struct {
 	Train data.Identity `json:"train"`
 	Val   data.Identity `json:"val"`
 }
 
-// differ says in what sets differ from those of a checkpoint, "" where they do not.
+// differ describes how the sets differ from a checkpoint's, "" if they are the same.
 func (a *identities) differ(b *identities) string {
 	var list []string
 	for _, x := range []struct{ of, what string }{{"training", a.Train.Differ(b.Train)},
@@ -63,7 +63,7 @@ func (a *identities) differ(b *identities) string {
 // sizedLoaders yield training images of one size.
 type sizedLoaders struct{ train, stats *data.Loader }
 
-// open takes the sets that the program gives, or opens those that the Spec names.
+// open takes the sets from Deps, or opens those that the Spec names.
 func (in *input) open(c *Resolved) (err error) {
 	if d := in.Deps; d.Train != nil {
 		if err := checkSets(c, d); err != nil {
@@ -89,7 +89,7 @@ func (in *input) open(c *Resolved) (err error) {
 	return nil
 }
 
-// checkSets checks the sets that the program gives.
+// checkSets checks the sets from Deps.
 func checkSets(c *Resolved, d *Deps) error {
 	if c.ValData != "" {
 		return fmt.Errorf("validation images in %s beside Deps.Train: give them as Deps.Val", c.ValData)
@@ -126,7 +126,7 @@ func checkSets(c *Resolved, d *Deps) error {
 	return nil
 }
 
-// notes are lines about the sets.
+// notes returns lines about the sets.
 func (in *input) notes() (lines []string) {
 	for i, set := range []data.Dataset{in.set, in.valSet} {
 		if set == nil {
@@ -139,7 +139,7 @@ func (in *input) notes() (lines []string) {
 	return lines
 }
 
-// load makes the loaders that a resolved config describes, and chooses those of the first epoch.
+// load creates the loaders of a resolved config, and selects those of the first epoch.
 func (in *input) load(c *Resolved) error {
 	decoding := data.NewBudget(c.DecodeMemory, in.Ranks.Locals())
 	train, held, err := split(&c.Spec, in.set)
@@ -186,13 +186,13 @@ func (in *input) load(c *Resolved) error {
 	return err
 }
 
-// resize chooses the loaders of an epoch, counted from 1.
+// resize selects the loaders of an epoch, counted from 1.
 func (in *input) resize(c *Resolved, epoch int) {
 	l := in.sized[c.SizeAt(max(epoch-1, 0), c.ImageSize)]
 	in.train, in.stats = l.train, l.stats
 }
 
-// evaluation is a loader of the images of a set as they are evaluated, nil for no set.
+// evaluation returns a loader of a set's images as prepared for evaluation, nil for no set.
 func (in *input) evaluation(c *Resolved, set data.Dataset, decoding *data.Budget) (*data.Loader, error) {
 	if set == nil {
 		return nil, nil
@@ -208,7 +208,7 @@ func (in *input) evaluation(c *Resolved, set data.Dataset, decoding *data.Budget
 	})
 }
 
-// logUnreadable logs once that an image cannot be read, whichever loader tells.
+// logUnreadable logs an unreadable image once, whichever loader reports it.
 func (in *input) logUnreadable(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if in.unreadable[line] {
@@ -221,7 +221,7 @@ func (in *input) logUnreadable(format string, args ...any) {
 	in.log("%s", line)
 }
 
-// images is the number of images of an epoch and of an evaluation.
+// images returns the number of images of an epoch and of an evaluation.
 func (in *input) images() (train, val int) {
 	if in.val != nil {
 		val = in.val.Images()
@@ -232,8 +232,8 @@ func (in *input) images() (train, val int) {
 // scores reports whether there are images to score weights on.
 func (in *input) scores() bool { return in.val != nil || in.held != nil }
 
-// works lists the programs that batches need: both batch sizes of each use, the largest training images first, which
-// take the most memory.
+// works lists the programs that batches need: both batch sizes of each use, with the largest training images first,
+// since they need the most memory.
 func (in *input) works(c *Resolved) (list []network.Work) {
 	sizes := c.Sizes(c.Epochs, c.ImageSize)
 	slices.Reverse(sizes)
@@ -257,12 +257,12 @@ func (in *input) works(c *Resolved) (list []network.Work) {
 	return list
 }
 
-// memory is how many bytes of the device's memory the batches take that loaders make ahead: on a device without memory
-// of its own they count with all else. On another it is 0, and an error if they take more of the host's memory than is
-// free, 0 where nobody knows.
+// memory returns the bytes of device memory that prefetched batches take: on a device without its own memory they count
+// with everything else. On another device it is 0, with an error if they exceed the host's free memory, where 0 means
+// unknown.
 func (in *input) memory(batch int, free int64) (bytes int64, err error) {
 	list := []*data.Loader{in.val, in.held}
-	for _, l := range in.sized { // those of all sizes keep theirs
+	for _, l := range in.sized { // those of all sizes keep their prefetched batches
 		list = append(list, l.train, l.stats)
 	}
 	for _, l := range list {
@@ -295,8 +295,8 @@ func (in *input) close() error {
 	return errors.Join(errs...)
 }
 
-// split divides a training set into the images to train on and those held out, Spec.Holdout of them, which the seed
-// chooses. Without a share held is nil.
+// split divides a training set into images to train on and held-out images, a share of Spec.Holdout chosen by the seed.
+// Without Holdout held is nil.
 func split(c *Spec, set data.Dataset) (train, held data.Dataset, err error) {
 	if c.Holdout == 0 {
 		return set, nil, nil
@@ -313,7 +313,7 @@ func split(c *Spec, set data.Dataset) (train, held data.Dataset, err error) {
 	for i, j := range order {
 		indices[i] = int(j)
 	}
-	// In the order of the set, which may be that of its files.
+	// Keep the order of the set, which may be that of its files.
 	slices.Sort(indices[:k])
 	slices.Sort(indices[k:])
 	if held, err = data.Subset(set, indices[:k]); err != nil {
@@ -323,13 +323,13 @@ func split(c *Spec, set data.Dataset) (train, held data.Dataset, err error) {
 	return train, held, err
 }
 
-// Held are the images of a training set that a run with this Spec.Holdout and Spec.Seed holds out.
+// Held returns the images of a training set that a run with this Spec.Holdout and Spec.Seed holds out.
 func Held(set data.Dataset, share float64, seed uint64) (data.Dataset, error) {
 	_, held, err := split(&Spec{Holdout: share, Seed: seed}, set)
 	return held, err
 }
 
-// splitOf tells the files of weights how their data are divided.
+// splitOf describes the division of the data, for files of weights.
 func splitOf(c *Spec, train, val data.Dataset) *network.Split {
 	s := &network.Split{Data: c.Data, ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout}
 	if c.Holdout > 0 {
