@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// judge scores weights, and keeps the best.
+// judge scores weights and keeps the best.
 type judge struct {
 	*Deps
 	c   *Resolved
@@ -21,11 +21,11 @@ type judge struct {
 	in  *input
 	pos *position
 
-	best *hook.BestRecord // of the weights in best.safetensors
+	best *hook.BestRecord // record of the weights in best.safetensors
 }
 
-// enter scores the network's present weights on the held-out images, writes the score into the record and keeps the
-// weights as best.safetensors if none were better so far. Without held-out images it takes val, the score on the
+// enter scores the network's current weights on the held-out images, writes the score into the record and keeps the
+// weights as best.safetensors if they are the best so far. Without held-out images it takes val, the score on the
 // validation images, and does nothing if that is nil.
 func (j *judge) enter(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreRecord, val *network.Score) error {
 	switch {
@@ -48,10 +48,10 @@ func (j *judge) enter(ctx context.Context, rec *hook.EpochRecord, of hook.ScoreR
 	return nil
 }
 
-// bestFile has the best weights so far, in the folder of a run and in its checkpoints.
+// bestFile stores the best weights so far, in the run's folder and in its checkpoints.
 const bestFile = "best.safetensors"
 
-// candidate keeps the network's present weights as best.safetensors if their score is the best so far.
+// candidate keeps the network's current weights as best.safetensors if their score is the best so far.
 func (j *judge) candidate(x hook.ScoreRecord) error {
 	if !x.Score.Finite() || j.best != nil && hook.Compare(x.Score, j.best.Score, j.c.BestBy) >= 0 {
 		return nil
@@ -63,7 +63,7 @@ func (j *judge) candidate(x hook.ScoreRecord) error {
 	return nil
 }
 
-// saveBest copies the best weights into a checkpoint: a run that goes on from it has them again, whatever came later.
+// saveBest copies the best weights into a checkpoint: a run resumed from it restores them, whatever came later.
 func (j *judge) saveBest(dir string) error {
 	if j.best == nil {
 		return nil
@@ -71,7 +71,7 @@ func (j *judge) saveBest(dir string) error {
 	return copyIfThere(filepath.Join(dir, bestFile), filepath.Join(j.c.Out, bestFile))
 }
 
-// copyIfThere copies a file unless it is missing: a user has removed it, or an older program did not write it.
+// copyIfThere copies a file unless it is missing: a user removed it, or an older program did not write it.
 func copyIfThere(to, from string) error {
 	if err := files.Copy(to, from); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -79,7 +79,7 @@ func copyIfThere(to, from string) error {
 	return nil
 }
 
-// loadBest puts back the best weights of a checkpoint.
+// loadBest restores the best weights of a checkpoint.
 func (j *judge) loadBest(dir string) error {
 	return j.first(func() error {
 		path := filepath.Join(j.c.Out, bestFile)
@@ -93,7 +93,7 @@ func (j *judge) loadBest(dir string) error {
 	})
 }
 
-// keep writes the network's present weights to name.safetensors in the run's folder.
+// keep writes the network's current weights to name.safetensors in the run's folder.
 func (j *judge) keep(name string, of hook.ScoreRecord) error {
 	if j.c.Out == "" {
 		return nil
@@ -112,7 +112,7 @@ func (j *judge) keep(name string, of hook.ScoreRecord) error {
 	})
 }
 
-// meta describes the network's present weights.
+// meta describes the network's current weights.
 func (j *judge) meta(kind network.Kind) network.Meta {
 	c, epoch := j.c, j.pos.Epoch
 	if j.pos.Batch == 0 { // the epoch has not begun

@@ -11,16 +11,16 @@ import (
 	"onlinerna/train/network"
 )
 
-// keptDir is the subfolder of the iterates that Spec.KeepEvery and Spec.KeepBest keep.
+// keptDir is the subfolder of the iterates kept by Spec.KeepEvery and Spec.KeepBest.
 const keptDir = "kept"
 
-// keptFile is the iterate at the end of an epoch.
+// keptFile is the file of the iterate at the end of an epoch.
 func keptFile(out string, epoch int) string {
 	return filepath.Join(out, keptDir, fmt.Sprintf("epoch-%04d.safetensors", epoch))
 }
 
-// Kept lists the epochs whose iterates Spec.KeepEvery has kept in the folder of a run, in order, with their files.
-// Those that only Spec.KeepBest has kept are left out, so that epochs are equally far apart.
+// Kept lists the epochs whose iterates Spec.KeepEvery kept in the folder of a run, in order, with their files. It omits
+// those that only Spec.KeepBest kept, so that epochs are equally spaced.
 func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	for e := c.KeepEvery; e > 0 && e <= c.Epochs; e += c.KeepEvery {
 		path := keptFile(out, e)
@@ -47,9 +47,9 @@ func (j *judge) checkKept() error {
 	return nil
 }
 
-// keepIterate writes the network's weights, the iterate of the epoch of rec, if KeepEvery or KeepBest keep it, and
-// removes the files of epochs that are no longer among the best. The choice follows from the records alone, so that a
-// resumed run keeps the same.
+// keepIterate writes the network's weights, the iterate of rec's epoch, if KeepEvery or KeepBest keeps it, and removes
+// the files of epochs that are no longer among the best. The choice follows from the records alone, so that a resumed
+// run keeps the same iterates.
 func (j *judge) keepIterate(before []hook.EpochRecord, rec *hook.EpochRecord) error {
 	c := j.c
 	if c.Out == "" || c.KeepEvery == 0 && c.KeepBest == 0 {
@@ -80,8 +80,8 @@ func (j *judge) keepIterate(before []hook.EpochRecord, rec *hook.EpochRecord) er
 	})
 }
 
-// bestEpochs are the k epochs whose iterates are the best by a measure, on the held-out images, else on the validation
-// images; the first of equals.
+// bestEpochs returns the k epochs with the best iterates by a measure, on the held-out images, else on the validation
+// images; the first on a tie.
 func bestEpochs(history []hook.EpochRecord, k int, by string) []int {
 	type scored struct {
 		epoch int

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestKept keeps every second iterate and the two best, complete, and removes what is no longer among these.
+// TestKept keeps every second iterate and the two best ones complete, and removes all others.
 func TestKept(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))

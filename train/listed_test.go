@@ -7,7 +7,7 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// listed is a set of n black images of a label.
+// listed is a set of n black images with the same label.
 type listed struct{ n, classes, label int }
 
 var _ data.Dataset = (*listed)(nil)

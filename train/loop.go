@@ -14,31 +14,31 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// position is where a run is. It is written to checkpoints.
+// position is the run's position. Checkpoints store it.
 type position struct {
-	Epoch int `json:"epoch"` // in progress, counted from 1
-	Batch int `json:"batch"` // batches of it that are done
-	Steps int `json:"steps"` // of the optimiser since the start
-	// Origin is the number of steps before the optimiser's state was last reset, without skipped ones.
+	Epoch int `json:"epoch"` // current, counted from 1
+	Batch int `json:"batch"` // finished batches of the epoch
+	Steps int `json:"steps"` // optimiser steps since the start
+	// Origin is the number of steps before the last reset of the optimiser's state, without skipped ones.
 	Origin  int           `json:"origin,omitempty"`
 	Shares  shares        `json:"shares,omitzero"` // of the optimiser's state
 	Train   network.Tally `json:"train"`           // over the epoch so far
 	Seconds hook.Seconds  `json:"seconds"`
 	Bad     int           `json:"bad"`
-	Skipped int           `json:"skipped,omitempty"` // steps before the epoch whose gradient was not finite
+	Skipped int           `json:"skipped,omitempty"` // steps before this epoch with a non-finite gradient
 
 	// While the hooks of an epoch are being called:
 	Record *hook.EpochRecord `json:"record,omitempty"`
-	Called []string          `json:"called,omitempty"` // hooks that are done
+	Called []string          `json:"called,omitempty"` // names of finished hooks
 }
 
 // ErrInterrupted is returned by Train when its context ended: the state is saved and the run can be resumed.
 var ErrInterrupted = errors.New("interrupted")
 
-// errStop says that the context of this or another rank has ended.
+// errStop means that the context of this or another rank has ended.
 var errStop = errors.New("to be stopped")
 
-// checkStop is errStop on all ranks if the context of one has ended.
+// checkStop returns errStop on all ranks if the context of one has ended.
 func (r *Run) checkStop(ctx context.Context) error {
 	r.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the end of an epoch"})
 	stop, err := r.stopped(ctx)
@@ -48,7 +48,7 @@ func (r *Run) checkStop(ctx context.Context) error {
 	return err
 }
 
-// DivergedError says that the loss or the weights are no longer finite.
+// DivergedError means that the loss or the weights are no longer finite.
 type DivergedError struct {
 	Epoch, Step int
 	What        string
@@ -65,8 +65,8 @@ func (e *DivergedError) Error() string {
 		e.Rate, kept)
 }
 
-// Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
-// state and returns an error that wraps ErrInterrupted.
+// Train runs until the last epoch, or until ctx ends: then it finishes the current step, saves its state and returns an
+// error that wraps ErrInterrupted.
 func (r *Run) Train(ctx context.Context) error {
 	if r.broken != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.broken)
@@ -95,7 +95,7 @@ func (r *Run) Train(ctx context.Context) error {
 	return r.engine.atIterate(ctx, func() error { return r.judge.keep("final", hook.ScoreRecord{Kind: r.lastKind()}) })
 }
 
-// lastKind is the kind of the iterate: extrapolated weights if RNA put them there last.
+// lastKind is the kind of the iterate: extrapolated weights if RNA wrote it last.
 func (r *Run) lastKind() network.Kind {
 	if k := len(r.History); k > 0 && r.History[k-1].RNA != nil && r.History[k-1].RNA.Injected {
 		return network.RNA
@@ -126,10 +126,10 @@ func (r *Run) begin() error {
 	return nil
 }
 
-// fewSteps is the number of steps of an epoch below which a run warns.
+// fewSteps is the number of steps per epoch below which a run warns.
 const fewSteps = 10
 
-// warnOfFewSteps warns of epochs with hardly any steps.
+// warnOfFewSteps warns of epochs with very few steps.
 func (r *Run) warnOfFewSteps() {
 	c := &r.Resolved
 	n := r.engine.epochSteps()
@@ -137,7 +137,7 @@ func (r *Run) warnOfFewSteps() {
 		return
 	}
 	hint := "train for more epochs"
-	together := c.Accumulate * r.Ranks.Size() // batches a step
+	together := c.Accumulate * r.Ranks.Size() // batches per step
 	if batch := r.in.train.Images() / (fewSteps * together); batch > 0 {
 		hint = fmt.Sprintf("a batch of %d makes %d", batch, (r.in.train.Images()-1)/(batch*together)+1)
 	}
@@ -149,7 +149,7 @@ func (r *Run) saveGood(save func() error) error {
 	if err := r.engine.averageStats(); err != nil {
 		return err
 	}
-	if err := r.checkWeights(); err != nil { // weights that are not finite must not replace a good checkpoint
+	if err := r.checkWeights(); err != nil { // non-finite weights must not replace a good checkpoint
 		return err
 	}
 	return save()
@@ -173,7 +173,7 @@ func (r *Run) interrupt() error {
 		r.Resolved.Out)
 }
 
-// epoch trains the rest of the epoch in progress, evaluates it and calls the hooks.
+// epoch trains the rest of the current epoch, evaluates it and calls the hooks.
 func (r *Run) epoch(ctx context.Context) error {
 	if err := r.steps(ctx); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (r *Run) endOfEpoch(ctx context.Context) error {
 		}
 		r.pos.Record = rec
 	}
-	if len(r.pos.Called) == 0 { // else a hook may have put other weights there
+	if len(r.pos.Called) == 0 { // otherwise a hook may have put other weights there
 		if err := r.judge.keepIterate(r.History, r.pos.Record); err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 	return rec, err
 }
 
-// afterEpoch calls the hooks that have not been called yet for this epoch. The record of one that fails is dropped: a
+// afterEpoch calls the hooks that have not been called yet for this epoch. If a hook fails its record is dropped: a
 // resumed run calls it again.
 func (r *Run) afterEpoch(ctx context.Context) error {
 	p := &r.pos
@@ -257,7 +257,7 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 		if !ok || slices.Contains(p.Called, h.Name()) {
 			continue
 		}
-		if !r.Ranks.Single() { // with one process a hook itself sees the context end
+		if !r.Ranks.Single() { // with one process the hook itself sees the end of the context
 			if err := r.checkStop(ctx); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 	return nil
 }
 
-// checkWeights is a *DivergedError if the state of training is not finite.
+// checkWeights returns a *DivergedError if the training state is not finite.
 func (r *Run) checkWeights() error {
 	ok, err := r.Net.Finite()
 	if err == nil && ok {
@@ -293,8 +293,7 @@ func (r *Run) diverged(what string, step int) error {
 		Checkpoint: r.folder.savedState()}
 }
 
-// recordScale records the scale of the loss at the end of an epoch. If it has fallen to nothing, gradients are never
-// finite.
+// recordScale records the loss scale at the end of an epoch. A vanishing scale means that gradients are never finite.
 func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	s, err := r.engine.lossScale()
 	if err != nil || s == nil {
@@ -308,5 +307,5 @@ func (r *Run) recordScale(rec *hook.EpochRecord) error {
 	return nil
 }
 
-// leastScale is far below any scale that gradients in 16 bits need.
+// leastScale is far below any scale that 16-bit gradients need.
 const leastScale = 0x1p-20

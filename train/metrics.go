@@ -21,8 +21,8 @@ const metricsName = "metrics.jsonl"
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
 type metricsHook struct {
 	dir     string
-	idle    bool                // it only reads: another process writes
-	history *[]hook.EpochRecord // the run's, which a resumed run finds in the file
+	idle    bool                // read-only: another process writes
+	history *[]hook.EpochRecord // the run's history, which a resumed run reads from the file
 	file    *os.File
 	buf     *bufio.Writer
 	size    int64  // bytes written
@@ -30,7 +30,7 @@ type metricsHook struct {
 	log     func(format string, args ...any)
 }
 
-// metricsState is what a checkpoint knows of the file.
+// metricsState is the state of the file that a checkpoint stores.
 type metricsState struct {
 	Bytes int64  `json:"bytes"`
 	Sum   string `json:"crc32c"`
@@ -62,7 +62,7 @@ func (h *metricsHook) AfterEpoch(_ context.Context, s *hook.State) error {
 
 func (h *metricsHook) path() string { return filepath.Join(h.dir, metricsName) }
 
-// open opens the file and drops what lies behind the first size bytes.
+// open opens the file and truncates it to size bytes.
 func (h *metricsHook) open() error {
 	f, err := os.OpenFile(h.path(), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -99,7 +99,7 @@ func (h *metricsHook) write(v any) error {
 	return err
 }
 
-// Save notes how long the file is, so that a resumed run drops the lines of steps that it will do again.
+// Save records the length of the file, so that a resumed run drops the lines of steps that it repeats.
 func (h *metricsHook) Save(*hook.State, string) (json.RawMessage, error) {
 	if h.buf != nil {
 		if err := errors.Join(h.buf.Flush(), h.file.Sync()); err != nil {
@@ -109,8 +109,8 @@ func (h *metricsHook) Save(*hook.State, string) (json.RawMessage, error) {
 	return json.Marshal(metricsState{h.size, checksum.Digits(h.sum)})
 }
 
-// Load reads the history of the run from the file and goes on at its end. A file that is damaged or gone takes nothing
-// from the run but its record.
+// Load reads the run's history from the file and continues at its end. A damaged or missing file costs the run only its
+// records.
 func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error {
 	var st metricsState
 	if err := json.Unmarshal(small, &st); err != nil {
@@ -159,8 +159,8 @@ func (h *metricsHook) Close() error {
 	return err
 }
 
-// ReadHistory reads the records of the finished epochs from a run's folder. A last line that is not complete, as
-// a killed program leaves it, is passed over.
+// ReadHistory reads the records of the finished epochs from a run's folder. It ignores an incomplete last line, as a
+// killed program leaves it.
 func ReadHistory(dir string) ([]hook.EpochRecord, error) {
 	path := filepath.Join(dir, metricsName)
 	b, err := os.ReadFile(path)
@@ -174,7 +174,7 @@ func ReadHistory(dir string) ([]hook.EpochRecord, error) {
 	return h, nil
 }
 
-// parseHistory reads the records of epochs. Of a damaged file it takes the lines that can be read.
+// parseHistory reads the records of epochs. From a damaged file it takes the readable lines.
 func parseHistory(b []byte, damaged bool) ([]hook.EpochRecord, error) {
 	var list []hook.EpochRecord
 	for i, line := range bytes.Split(b, []byte("\n")) {
@@ -195,7 +195,7 @@ func parseHistory(b []byte, damaged bool) ([]hook.EpochRecord, error) {
 	return list, nil
 }
 
-// verifyMetrics is an error if metrics.jsonl is not what the newest checkpoint knows of it.
+// verifyMetrics returns an error if metrics.jsonl does not match the newest checkpoint.
 func verifyMetrics(out, newest string) error {
 	b, err := os.ReadFile(filepath.Join(newest, stateName))
 	if err != nil {

@@ -50,12 +50,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("line %d: %s is not %+v", i+1, line, steps[k])
 		}
 	}
-	// The mean of the steps' losses is that of the epoch: no smoothing, equal batches.
+	// An epoch's loss is the mean of its steps' losses: no smoothing, equal batches.
 	for e, rec := range r.History {
 		loss := (steps[3*e].Loss + steps[3*e+1].Loss + steps[3*e+2].Loss) / 3
 		near(t, "loss of an epoch", []float64{rec.Train.Loss}, []float64{loss}, 1e-5)
 	}
-	// What a killed program leaves can be read up to its last whole line.
+	// A file left by a killed program is readable up to its last whole line.
 	for _, tail := range []string{"", `{"kind":"st`, `{"kind":"epoch","epoch":6}`} {
 		put(t, path, append(b, tail...))
 		if h, err := ReadHistory(c.Out); err != nil || !reflect.DeepEqual(h, r.History) {

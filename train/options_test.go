@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/option"
 )
 
-// wrongValues are values as users write them, by what the answer says is allowed.
+// wrongValues are values as users write them, by the expected error.
 var wrongValues = []struct{ allowed, values string }{
 	{"want a whole number", `num-classes ten  image-size 32x32  repeat-augment 1.5  train-crop big  train-crop-from big  train-crop-ramp 4,late  val-crop big
 		val-resize big  workers all  accumulate 1.5  epochs many  lr-step 1.5  lr-milestones 10,x  lr-hold 1.5  warmup-steps 1.5  ema-every 1.5  rna-window all
@@ -55,8 +55,8 @@ var wrongValues = []struct{ allowed, values string }{
 	{"must be finite", "mean nan  std inf  lr inf  momentum nan  rna-beta inf"},
 }
 
-// TestWrongValues: each option answers a value of the wrong type, and one out of its range, in a line that names it and
-// says what is allowed.
+// TestWrongValues: each option rejects a value of the wrong type or out of its range in one line, which names the
+// option and the allowed values.
 func TestWrongValues(t *testing.T) {
 	answers := map[string]int{}
 	for _, c := range wrongValues {
@@ -90,7 +90,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestConflicts: options that do not go together, or not with the data, give one line.
+// TestConflicts: options that contradict each other or the data give a one-line error.
 func TestConflicts(t *testing.T) {
 	for _, c := range []struct{ options, want string }{
 		{"ema 12 ema-decay 0.9", "ema 12 and ema-decay 0.9: choose one"},
@@ -149,7 +149,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestUnset: an option that another one clears, or that is taken back, is as in a zero Spec.
+// TestUnset: an option that is cleared by another one, or unset, is as in a zero Spec.
 func TestUnset(t *testing.T) {
 	classes := filepath.Join(t.TempDir(), "classes.txt")
 	if err := os.WriteFile(classes, []byte("cat\ndog\n"), 0o644); err != nil {
@@ -173,7 +173,7 @@ func TestUnset(t *testing.T) {
 	}
 }
 
-// TestDiffer lists the keys in which two config.json differ.
+// TestDiffer lists the keys in which two config.json files differ.
 func TestDiffer(t *testing.T) {
 	for _, c := range []struct{ a, b, want string }{
 		{`{"batch": 8, "lr": 0.1, "out": "a"}`, `{"batch": 9, "lr": 0.1, "seed": 3}`, "batch, out, seed"},
@@ -201,7 +201,7 @@ func TestSizesOfTraining(t *testing.T) {
 	}
 }
 
-// TestOptimizerNames: the defaults of an optimiser, and its names.
+// TestOptimizerNames checks the defaults and the names of optimisers.
 func TestOptimizerNames(t *testing.T) {
 	if o, rate, err := DefaultOptimizer("adamw"); err != nil || o.Name() != "adamw" || rate != 1e-3 {
 		t.Errorf("adamw: %v at %g, %v", o, rate, err)

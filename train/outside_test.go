@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSets refuses sets that are no training set.
+// TestSets rejects sets that cannot be training sets.
 func TestSets(t *testing.T) {
 	set := func(n, classes, label int) *listed { return &listed{n, classes, label} }
 	for _, c := range []struct {

@@ -9,19 +9,21 @@ import (
 	"onlinerna/train/option"
 )
 
-// Pictures is how images are prepared, beside the usual. What is left zero is usual for the data.
+// Pictures are options of image preparation. A zero field takes the usual value for the data.
 type Pictures struct {
-	// Evaluation: ImageSize is the size of the crop, ValResize that of the shorter side before it. ValCrop is the crop's
-	// where ImageSize is the size of training images; resolved, it is 0 and they are in ImageSize and TrainSize.
+	// Evaluation: ImageSize is the size of the crop, ValResize the size of the shorter side before it. ValCrop is the size
+	// of the crop if ImageSize is the size of training images; a resolved config has ValCrop 0 and the sizes in ImageSize
+	// and TrainSize.
 	ValResize int
 	ValCrop   int
-	// FastDecode is the loader's: JPEGs are decoded smaller where they are reduced next, in training and evaluation.
+	// FastDecode decodes JPEGs at a reduced size if they are reduced next, in training and evaluation: see
+	// data.LoaderOptions.
 	FastDecode    bool
 	Interpolation string // one of imaging.Interpolations
 	TestFlip      bool   // logits are the mean over an image and its mirror image
 
-	// Training at another size than ImageSize: TrainSize, or, where the run starts smaller, from TrainFrom up to epoch
-	// Ramp[0], then growing in steps of 32 pixels to TrainSize at epoch Ramp[1]. Epochs count from 0.
+	// Training at another size than ImageSize: TrainSize throughout or, if TrainFrom is set, TrainFrom up to epoch Ramp[0]
+	// and then growing in steps of 32 pixels to TrainSize at epoch Ramp[1]. Epochs count from 0.
 	TrainSize int
 	TrainFrom int
 	TrainRamp [2]int
@@ -38,7 +40,7 @@ type Pictures struct {
 	RepeatAugment      int
 }
 
-// Augmentation is what training images go through, for a normalisation by mean.
+// Augmentation returns the augmentation of training images, for a normalisation by mean.
 func (p *Pictures) Augmentation(mean []float64, mixed bool) augment.Options {
 	a := augment.Options{Interpolation: p.TrainInterpolation, NoFlip: p.NoFlip, FlipVertical: p.FlipVertical,
 		Jitter: p.ColorJitter,
@@ -48,7 +50,7 @@ func (p *Pictures) Augmentation(mean []float64, mixed bool) augment.Options {
 	return a
 }
 
-// SizeAt is the size of training images in an epoch, counted from 0, for images that are evaluated at a size.
+// SizeAt returns the size of training images in an epoch, counted from 0; size is that of evaluated images.
 func (p *Pictures) SizeAt(epoch, size int) int {
 	if p.TrainSize > 0 {
 		size = p.TrainSize
@@ -60,7 +62,7 @@ func (p *Pictures) SizeAt(epoch, size int) int {
 		return p.TrainFrom
 	default:
 		x := float64(p.TrainFrom) + float64(size-p.TrainFrom)*float64(epoch-from)/float64(to-from)
-		return min(size, max(p.TrainFrom, int(math.RoundToEven(x/32))*32)) // multiples of 32 between, as FFCV's
+		return min(size, max(p.TrainFrom, int(math.RoundToEven(x/32))*32)) // multiples of 32 in between, as FFCV's
 	}
 }
 
@@ -93,7 +95,7 @@ func (p *Pictures) check(size int) error {
 	return a.Check()
 }
 
-// resolve makes a ValCrop the size of the net's input, and that the size of training images.
+// resolve replaces ValCrop: ImageSize becomes ValCrop, and the former ImageSize the size of training images.
 func (p *Pictures) resolve(size *int) {
 	if p.ValCrop == 0 {
 		return

@@ -16,7 +16,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// lazyDevice is the CPU as a pipeline: it computes when somebody waits for it.
+// lazyDevice is the CPU as a pipeline: it computes only when somebody waits for the result.
 func lazyDevice(t testing.TB) device.Device { return devicetest.Lazy(cpuDevice(t, 2)) }
 
 // late is a hook that does not need the weights of its step.
@@ -26,7 +26,7 @@ type late struct {
 
 func (late) Async() bool { return true }
 
-// TestPipeline compares runs whose steps are issued ahead with runs that wait for each: they leave the same.
+// TestPipeline compares runs whose steps are issued ahead with runs that wait for each step: they leave the same files.
 func TestPipeline(t *testing.T) {
 	images := pictures(t, 20, 6, 16)
 	for name, change := range map[string]func(c *Spec){
@@ -55,7 +55,7 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// TestPipelineIsAhead checks that a hook that may be late is, and that one that may not is not.
+// TestPipelineIsAhead checks that a hook runs late only if it allows that.
 func TestPipelineIsAhead(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		ahead := 0
@@ -72,7 +72,7 @@ func TestPipelineIsAhead(t *testing.T) {
 			h, want = late{w}, 5*2 // all but the last step of each epoch
 		}
 		c := tiny("")
-		c.EMA = 12 // which is queued
+		c.EMA = 12 // a queued hook
 		trained(t, c, lazyDevice(t), h)
 		if ahead != want {
 			t.Errorf("late %v: a step was issued ahead %d times, want %d", may, ahead, want)
@@ -80,7 +80,7 @@ func TestPipelineIsAhead(t *testing.T) {
 	}
 }
 
-// TestPipelineStops interrupts runs, and has a hook fail: what goes on from there leaves what a whole run does.
+// TestPipelineStops interrupts runs, and makes a hook fail: the resumed run leaves the same files as a whole run.
 func TestPipelineStops(t *testing.T) {
 	images := pictures(t, 20, 6, 16)
 	averaged := tiny("")
@@ -125,7 +125,7 @@ func TestPipelineStops(t *testing.T) {
 			if err := r.Train(context.Background()); !errors.Is(err, failed) || r.pos.Steps != 11 {
 				t.Errorf("after step %d: %v", r.pos.Steps, err)
 			}
-			if err := r.Train(context.Background()); err != nil { // what was under way is in its position
+			if err := r.Train(context.Background()); err != nil { // issued steps are part of its position
 				t.Error(err)
 			}
 			r.Close()
@@ -134,8 +134,8 @@ func TestPipelineStops(t *testing.T) {
 	}
 }
 
-// TestPipelineFailures checks that what goes wrong is said of the step where it does, as on a device that waits, and
-// that weights that are further than that are not kept.
+// TestPipelineFailures checks that errors name the step in which they occur, as on a synchronous device, and that
+// weights beyond that step are not kept.
 func TestPipelineFailures(t *testing.T) {
 	t.Run("loss", func(t *testing.T) {
 		var at [2]*DivergedError

@@ -11,22 +11,22 @@ import (
 	"onlinerna/train/profile"
 )
 
-// profileName is the trace in the folder of the run.
+// profileName is the file of the trace in the run's folder.
 const profileName = "profile.json"
 
-// profileWarmup is how many steps of this process come before those that are profiled, where the run has so many: in
-// the first ones programs are planned and recorded, memory is touched for the first time, and the loader gets ahead.
+// profileWarmup is the number of this process's steps before the profiled ones, if the run has enough: the first steps
+// plan and record programs and touch memory for the first time, and the loader gets ahead.
 const profileWarmup = 10
 
-// MaxProfile is how many steps can be profiled: what is noted of one of a large net takes 0.1 MB.
+// MaxProfile is the maximum number of profiled steps: a step of a large net takes 0.1 MB of records.
 const MaxProfile = 1000
 
-// profiler has some steps of a run profiled. It may be nil, and then does nothing.
+// profiler profiles some steps of a run. A nil profiler does nothing.
 type profiler struct {
 	*Run
-	first, end int // the numbers of the first step and of the one behind the last
+	first, end int // numbers of the first step and of the one after the last
 	p          *profile.Profile
-	on         bool // the step under way is looked at
+	on         bool // the current step is profiled
 	begin      time.Time
 	plain      []float64 // seconds of the steps before
 }
@@ -55,10 +55,10 @@ func (r *Run) openProfiler() {
 	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.engine.update.Optimizer)}
 }
 
-// under says whether there are steps that are to be profiled behind the first of them.
+// under reports whether a step has been profiled and profiling continues.
 func (q *profiler) under() bool { return q != nil && q.p != nil && q.p.Steps() > 0 }
 
-// starts says that the wait for the first batch of a step of a number began.
+// starts marks the start of the wait for a step's first batch.
 func (q *profiler) starts(step int, from time.Time) {
 	if q == nil || q.p == nil {
 		return
@@ -70,17 +70,17 @@ func (q *profiler) starts(step int, from time.Time) {
 	}
 }
 
-// waited says how long that took, or that for another batch of it.
+// waited records a wait for a batch of the step.
 func (q *profiler) waited(from, to time.Time) {
 	if q != nil && q.on {
 		q.p.Waited(from, to.Sub(from))
 	}
 }
 
-// alone says whether a step is to be through before the next one begins: it is looked at, or the next one is.
+// alone reports whether a step must finish before the next one begins: it or the next one is profiled.
 func (q *profiler) alone(step int) bool { return q != nil && q.p != nil && step >= q.first-1 }
 
-// hook calls a hook in a step.
+// hook records a hook's call in a step.
 func (q *profiler) hook(name string, f func() error) error {
 	if q == nil || !q.on {
 		return f()
@@ -94,7 +94,7 @@ func (q *profiler) hook(name string, f func() error) error {
 	return err
 }
 
-// communicates does something with the other ranks in a step.
+// communicates records communication with the other ranks in a step.
 func (q *profiler) communicates(f func() error) error {
 	if q == nil || !q.on || q.Ranks.Single() {
 		return f()
@@ -105,7 +105,7 @@ func (q *profiler) communicates(f func() error) error {
 	return err
 }
 
-// between does something that is in no step.
+// between records work between steps.
 func (q *profiler) between(name string, f func() error) error {
 	if !q.under() {
 		return f()
@@ -116,7 +116,7 @@ func (q *profiler) between(name string, f func() error) error {
 	return err
 }
 
-// ends says that a step is through, and shows the profile behind the last one.
+// ends marks the end of a step, and shows the profile after the last one.
 func (q *profiler) ends(step int) {
 	if q == nil || q.p == nil {
 		return
@@ -133,7 +133,7 @@ func (q *profiler) ends(step int) {
 	}
 }
 
-// off has later batches run as ever.
+// off stops profiling of later batches.
 func (q *profiler) off() {
 	if q != nil && q.on {
 		q.on = false
@@ -141,7 +141,7 @@ func (q *profiler) off() {
 	}
 }
 
-// show writes the trace and has the tables shown, of as many steps as there were.
+// show writes the trace and shows the tables of the steps profiled so far.
 func (q *profiler) show() {
 	if q == nil || q.p == nil {
 		return
@@ -163,7 +163,7 @@ func (q *profiler) show() {
 	if q.Resolved.Out != "" {
 		path = filepath.Join(q.Resolved.Out, profileName)
 		if err := writeTrace(path, p); err != nil {
-			q.log("the profile is not written: %v", err) // training goes on
+			q.log("the profile is not written: %v", err) // training continues
 			path = ""
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// TestProfileChangesNothing compares runs of which some steps are profiled with others: they leave the same, on devices
-// that wait for each kernel and on one that steps are issued to ahead.
+// TestProfileChangesNothing compares profiled with unprofiled runs: they leave the same files, on synchronous devices
+// and on a pipeline.
 func TestProfileChangesNothing(t *testing.T) {
 	for name, dev := range map[string]func() device.Device{
 		"cpu":       func() device.Device { return cpuDevice(t, 2) },
@@ -63,7 +63,7 @@ func TestProfileChangesNothing(t *testing.T) {
 	}
 }
 
-// TestProfileOfShortRuns checks which steps are profiled where there are few.
+// TestProfileOfShortRuns checks which steps of short runs are profiled.
 func TestProfileOfShortRuns(t *testing.T) {
 	for _, c := range []struct{ steps, profile, epochs, first, want int }{
 		{4, 2, 8, 11, 2}, {4, 2, 2, 7, 2}, {4, 100, 2, 1, 8}, {1, 3, 2, 1, 2},
@@ -85,8 +85,8 @@ func TestProfileOfShortRuns(t *testing.T) {
 	}
 }
 
-// TestProfileOfResumedRuns checks which steps are profiled of a run that goes on in the middle of an epoch: after ten
-// where there are so many, else the last.
+// TestProfileOfResumedRuns checks which steps are profiled in a run that resumes within an epoch: those after ten
+// warm-up steps if there are enough, else the last.
 func TestProfileOfResumedRuns(t *testing.T) {
 	for _, c := range []struct{ profile, first, want int }{{2, 16, 2}, {8, 13, 8}, {100, 6, 15}} {
 		o := tiny(filepath.Join(t.TempDir(), "run"))
@@ -124,7 +124,7 @@ func TestProfileOfResumedRuns(t *testing.T) {
 	}
 }
 
-// TestProfileTooLong asks for more steps than can be profiled: nothing is trained or written.
+// TestProfileTooLong asks for too many profiled steps: nothing is trained or written.
 func TestProfileTooLong(t *testing.T) {
 	for _, n := range []int{-1, MaxProfile + 1} {
 		o := tiny(filepath.Join(t.TempDir(), "run"))
@@ -139,7 +139,7 @@ func TestProfileTooLong(t *testing.T) {
 	}
 }
 
-// TestProfileOnRanks checks that ranks that are profiled, or one of them alone, train as others do.
+// TestProfileOnRanks checks that ranks train the same when all of them, or one alone, are profiled.
 func TestProfileOnRanks(t *testing.T) {
 	o := tiny("")
 	o.StepsLimit, o.Epochs, o.RNA.Mode = 16, 2, average.Off
@@ -165,8 +165,8 @@ func TestProfileOnRanks(t *testing.T) {
 	}
 }
 
-// checkTrace has a trace obey the format's rules: complete events within those that they lie in, on the clock of the
-// steps, and their sums those of the tables.
+// checkTrace checks a trace's format: complete events lie within their parents and within the steps, and their sums
+// equal the tables'.
 func checkTrace(t *testing.T, path string, p *profile.Profile) {
 	t.Helper()
 	b, err := os.ReadFile(path)

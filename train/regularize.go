@@ -8,15 +8,15 @@ import (
 	"onlinerna/train/option"
 )
 
-// Regularize is what makes a net's task harder than its images: the loss, and what is dropped.
+// Regularize holds the options that make the task harder than the images: loss, mixing and dropout.
 type Regularize struct {
 	Loss LossKind // empty: CrossEntropy
-	// TargetThreshold makes targets of BCE above it 1 and all others 0, as timm's bce_target_thresh; 0 leaves them.
+	// TargetThreshold sets targets of BCE above it to 1 and all others to 0, as timm's bce_target_thresh; 0 disables it.
 	TargetThreshold float64
-	ClassWeights    []float64 // of cross-entropy, one a class, as PyTorch's
+	ClassWeights    []float64 // of cross-entropy, one per class, as PyTorch's
 	Mixup           float64   // see augment.Mix
 	Cutmix          float64
-	// Dropout and DropPath are those of nn.Config; by default the net's.
+	// Dropout and DropPath are those of nn.Config; nil takes the net's defaults.
 	Dropout, DropPath *float64
 }
 
@@ -29,7 +29,7 @@ const (
 	BCE          LossKind = "bce" // binary cross-entropy of each class, averaged over images and classes, as timm's
 )
 
-// Network is the loss that the net is built with. Plain labels have one of their own.
+// Network returns the loss that the net is built with. Plain labels have their own loss.
 func (r *Regularize) Network() nn.Loss {
 	switch {
 	case r.Loss == BCE:
@@ -40,7 +40,7 @@ func (r *Regularize) Network() nn.Loss {
 	return nn.CrossEntropy
 }
 
-// Mix is what is mixed.
+// Mix returns the mixing options.
 func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
 
 func (r *Regularize) check(classes int) error {

@@ -11,8 +11,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// Soft targets without anything soft are labels: the losses and weights are those of cross-entropy by labels, and class
-// weights of 1 too.
+// Soft targets that equal hard labels, and class weights of 1, give the losses and weights of cross-entropy by labels.
 func TestTargetsAreLabels(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.StepsLimit, c.RNA.Mode, c.LabelSmoothing = 1, 3, average.Off, 0.1
@@ -22,7 +21,7 @@ func TestTargetsAreLabels(t *testing.T) {
 	near(t, "weights", numbers(t, got.Net.Params), numbers(t, want.Net.Params), 1e-5)
 }
 
-// A net learns by mixed and augmented images, with either loss.
+// A net learns from mixed and augmented images with either loss.
 func TestRegularizedRunLearns(t *testing.T) {
 	for _, loss := range []LossKind{CrossEntropy, BCE} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
@@ -41,7 +40,7 @@ func TestRegularizedRunLearns(t *testing.T) {
 	}
 }
 
-// Training at growing sizes and evaluating at another one, with the flip, by way of bicubic interpolation.
+// Training at growing sizes, evaluation at another size with flips, by bicubic interpolation.
 func TestSizes(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 8, 4, 100))
 	c.Model, c.Epochs, c.RNA.Mode, c.StepsLimit = "resnet18", 3, average.Off, 1

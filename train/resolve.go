@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// preset holds the defaults for a kind of data, by its profile's name.
+// preset holds the defaults for a kind of data, keyed by its profile's name.
 type preset struct {
 	model                     string
 	batch, accumulate, epochs int
@@ -36,14 +36,14 @@ var presets = map[string]preset{
 		decay: 1e-4},
 }
 
-// Resolved is the record of a run's Spec with every default filled in by those who know it: the data and their kind,
-// the optimiser, the initial weights, the device and its memory. config.json has it.
+// Resolved is the record of a run's Spec with all defaults filled in: from the data and their kind, the optimiser, the
+// initial weights, the device and its memory. config.json stores it.
 type Resolved struct {
 	Spec
 
-	// Fit tells how the batch was found where the Spec had AutoBatch, else nil.
+	// Fit describes how the batch was found if the Spec had AutoBatch, else nil.
 	Fit *network.Fit
-	// Notes has a line for each thing worth telling about the data and the initial weights.
+	// Notes has a line for each noteworthy fact about the data and the initial weights.
 	Notes []string
 
 	headByDefault bool // HeadRate is the default of fine-tuning
@@ -54,8 +54,7 @@ func (c *Resolved) note(format string, args ...any) {
 	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
 }
 
-// resolve fills in what is left zero, from the training set and its profile, for a number of ranks, and checks
-// everything.
+// resolve fills in zero fields from the training set and its profile, for a number of ranks, and checks everything.
 func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if err := table.Check(&c.Spec); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	option.Default(&c.NumClasses, len(set.Classes()))
 	c.Pictures.resolve(&c.ImageSize)
 	option.Default(&c.ImageSize, p.Size)
-	if c.Init != "" && len(arch.Mean) == set.Channels() { // as the weights take them
+	if c.Init != "" && len(arch.Mean) == set.Channels() { // in the normalisation of the weights
 		p.Mean, p.Std = arch.Mean, arch.Std
 	}
 	if len(c.Mean) == 0 {
@@ -124,7 +123,7 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	return c.RNA.Check(c.Holdout > 0)
 }
 
-// check finds mistakes that no option shows by itself.
+// check finds mistakes that involve several options.
 func (c *Spec) check(set data.Dataset) error {
 	channels := set.Channels()
 	switch {

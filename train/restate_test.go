@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestReestimated compares the BatchNorm statistics of rna.safetensors with the mean of those of the
-// batches, made one by one.
+// TestReestimated compares the BatchNorm statistics of rna.safetensors with the mean over batches computed one by one.
 func TestReestimated(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
 	c.RNA.Batches = 3 // of 8, 8 and 4 images

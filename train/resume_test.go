@@ -30,8 +30,8 @@ func init() {
 	})
 }
 
-// impatientRNA is the RNA hook with a context that ends as it is called after an epoch: its snapshot is
-// taken and its first evaluation fails.
+// impatientRNA is the RNA hook with a context that ends when it is called after an epoch: its snapshot is taken and its
+// first evaluation fails.
 type impatientRNA struct {
 	*average.RNA
 	epoch  int
@@ -45,7 +45,7 @@ func (h *impatientRNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	return h.RNA.AfterEpoch(ctx, s)
 }
 
-// stop interrupts a run somewhere.
+// stop interrupts a run at a given place.
 type stop struct {
 	name           string
 	hook           func(cancel func()) watch
@@ -53,8 +53,8 @@ type stop struct {
 	telling, ofRNA bool
 }
 
-// stops lists places in a run of five epochs of three steps: the epochs at whose end there are windows with
-// one residual, and full ones.
+// stops lists places in a run of five epochs of three steps: windows at the ends of these epochs have one residual, or
+// are full.
 var stops = []stop{
 	{name: "before the first step", change: func(_ *Run, cancel func()) { cancel() }},
 	{name: "mid-epoch", telling: true, hook: atStep(11)},
@@ -92,13 +92,13 @@ func atStep(k int) func(cancel func()) watch {
 	}
 }
 
-// TestResume stops runs and goes on: everything they leave has to equal that of a run that was not stopped.
+// TestResume stops and resumes runs: all their files must equal those of an uninterrupted run.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	images, more := pictures(t, 20, 6, 16), pictures(t, 25, 6, 16)
 	for _, c := range []struct {
 		name string
-		few  bool // only the most telling stops
+		few  bool // only the most informative stops
 		make func(out string) Spec
 	}{
 		{"offline", false, tiny},
@@ -259,7 +259,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeSameRun goes on with the run in memory that was stopped.
+// TestResumeSameRun continues a stopped run in memory.
 func TestResumeSameRun(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
@@ -282,7 +282,7 @@ func TestResumeSameRun(t *testing.T) {
 	sameFolders(t, parts, whole)
 }
 
-// TestCancelledAtTheEnd checks that a run whose context ends after its last epoch is simply over.
+// TestCancelledAtTheEnd checks that a run whose context ends after its last epoch simply ends.
 func TestCancelledAtTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := newRun(t, tiny(""), cpuDevice(t, 1), watch{Epoch: func(s *hook.State) error {
@@ -308,7 +308,7 @@ func stopped(t *testing.T, c Spec, step int) {
 	}
 }
 
-// TestResumeErrors checks that what is wrong with a checkpoint is said with the name of the file.
+// TestResumeErrors checks that errors about a checkpoint name the file.
 func TestResumeErrors(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	source := filepath.Join(t.TempDir(), "run")
@@ -345,7 +345,7 @@ func TestResumeErrors(t *testing.T) {
 			}
 		}
 	}
-	// Damage is found by checksums (TestDamagedCheckpoint): here they are those of a checkpoint that is wrong.
+	// Checksums detect damage (TestDamagedCheckpoint): here they match the wrong contents.
 	reseal := func(t *testing.T, dir string) {
 		newest, err := Checkpoint(dir)
 		if err != nil {
@@ -408,7 +408,7 @@ func TestResumeErrors(t *testing.T) {
 	}
 }
 
-// TestResumeWithoutInit resumes a run whose initial weights are gone.
+// TestResumeWithoutInit resumes a run whose initial weights were deleted.
 func TestResumeWithoutInit(t *testing.T) {
 	dir := t.TempDir()
 	first := tiny(filepath.Join(dir, "first"))

@@ -15,19 +15,18 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// A contest is a net and its data, and the epochs at which rivals compete with runs that end there.
+// A contest is a net with its data, and the epochs at which rivals compete with runs that end there.
 type contest struct {
 	name   string
 	config Spec
 	at     []int
-	rate   float64 // that the search for the best ones starts from
+	rate   float64 // start of the search for the best rates
 }
 
-// TestRivals lets averages of all kinds, made along one run at a constant rate, compete with a run at each horizon
-// whose rate falls linearly to zero there. The rates are tuned: that of the constant run for the power average, those
-// of the others for each horizon, by the validation error of two seeds that are not counted. It prints a Markdown table
-// for each horizon. It runs when ONLINERNA_STUDY is "rivals", which takes an hour of one core, or "quick", which only
-// tries it.
+// TestRivals compares averages of all kinds, computed along one run at a constant rate, with a run per horizon whose
+// rate falls linearly to zero there. Rates are tuned by the validation error of two extra seeds: the constant rate for
+// the power average, the others for each horizon. It prints a Markdown table per horizon. It runs when ONLINERNA_STUDY
+// is "rivals", which takes an hour on one core, or "quick", a mere trial.
 func TestRivals(t *testing.T) {
 	how := os.Getenv("ONLINERNA_STUDY")
 	if how != "rivals" && how != "quick" {
@@ -53,7 +52,7 @@ func TestRivals(t *testing.T) {
 }
 
 func (c contest) run(t *testing.T, seeds int) {
-	bars := map[int]float64{} // rates
+	bars := map[int]float64{} // tuned rates by horizon
 	for _, e := range c.at {
 		bars[e] = tuned(c.rate, func(rate float64) float64 {
 			wrong := c.average(t, func(seed uint64) float64 { return c.falling(t, seed, rate, e).val.Error() })
@@ -66,7 +65,7 @@ func (c contest) run(t *testing.T, seeds int) {
 		t.Logf("%s, constant rate %g: error of the power average %.2f %%", c.name, rate, wrong)
 		return wrong
 	})
-	results := map[int][][]verdict{} // by horizon, for each seed; the first is the bar's
+	results := map[int][][]verdict{} // by horizon and seed; the first is the decayed run's
 	for seed := range uint64(seeds) {
 		h := &rivals{at: c.at}
 		r, err := c.train(t, seed+1, schedule.Schedule{Kind: schedule.Constant, Rate: constant}, c.at[len(c.at)-1], h)
@@ -91,7 +90,7 @@ func (c contest) run(t *testing.T, seeds int) {
 	}
 }
 
-// train runs to an epoch. An error is a run that diverged.
+// train runs to an epoch. An error means that the run diverged.
 func (c contest) train(t *testing.T, seed uint64, s schedule.Schedule, epochs int, h *rivals) (*Run, error) {
 	x := c.config
 	x.Seed, x.Schedule, x.Epochs = seed, s, epochs
@@ -110,7 +109,7 @@ func (c contest) train(t *testing.T, seed uint64, s schedule.Schedule, epochs in
 	return r, err
 }
 
-// falling is the end of a run whose rate falls linearly to what a step more would make zero.
+// falling returns the end of a run whose rate falls linearly: one more step would make it zero.
 func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) verdict {
 	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Linear, Rate: rate, Final: ptr(rate / float64(epochs))},
 		epochs, nil)
@@ -125,7 +124,7 @@ func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) ve
 	return v
 }
 
-// averaged is the error of the power average at a constant rate, over the horizons.
+// averaged returns the mean error over the horizons of the power average at a constant rate.
 func (c contest) averaged(t *testing.T, seed uint64, rate float64) float64 {
 	c.config.EMA = 12
 	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Constant, Rate: rate}, c.at[len(c.at)-1], nil)
@@ -140,13 +139,13 @@ func (c contest) averaged(t *testing.T, seed uint64, rate float64) float64 {
 	return sum / float64(len(c.at))
 }
 
-// average is the mean over the seeds that rates are tuned by.
+// average returns the mean over the tuning seeds.
 func (c contest) average(t *testing.T, f func(seed uint64) float64) float64 {
 	return (f(101) + f(102)) / 2
 }
 
-// tuned is the rate with the lowest error of those that are start times a power of two: it goes up while that helps,
-// else down.
+// tuned returns the rate with the lowest error among start times powers of two: it doubles while that helps, else
+// halves.
 func tuned(start float64, wrong func(rate float64) float64) float64 {
 	rate, least := start, wrong(start)
 	for _, by := range []float64{2, .5} {
@@ -164,7 +163,7 @@ func tuned(start float64, wrong func(rate float64) float64) float64 {
 	return rate
 }
 
-// best is the one with the lowest loss on the held-out images.
+// best returns the verdict with the lowest loss on the held-out images.
 func best(name string, list []verdict) verdict {
 	b := list[0]
 	for _, v := range list {
@@ -176,8 +175,8 @@ func best(name string, list []verdict) verdict {
 	return b
 }
 
-// compare is a table of rivals against the first of them and against the power average with γ = 12: differences, their
-// 95 % intervals over seeds.
+// compare returns a table of rivals against the first of them and against the power average with γ = 12: differences
+// and their 95 % intervals over seeds.
 func compare(seeds [][]verdict) string {
 	base := 0
 	for i, v := range seeds[0] {
@@ -207,7 +206,8 @@ func compare(seeds [][]verdict) string {
 	return s.String()
 }
 
-// withInterval writes a mean with half of its 95 % interval by Student's t, in bold where all of it is below zero.
+// withInterval writes a mean with half of its 95 % interval by Student's t, in bold if the whole interval is below
+// zero.
 func withInterval(format string, x []float64) string {
 	m, e := stat.Interval(x)
 	s := fmt.Sprintf(format, m) + fmt.Sprintf(" ± "+strings.ReplaceAll(format, "+", ""), e)

@@ -14,38 +14,38 @@ import (
 	"onlinerna/train/network"
 )
 
-// The power averages that rivals are made of: the mean age of the iterates in one is T/(γ+2) after T steps, so 26 has
+// Exponents of the power averages that rivals use: the mean age of the iterates is T/(γ+2) after T steps, so 26 has
 // half the lag of 12.
 var gammas = []float64{5, 12, 26}
 
-// quarters is how many means of segments an epoch gives.
+// quarters is the number of segment means per epoch.
 const quarters = 4
 
-// A rival is a point that could be better than an average, or an average.
+// A rival is an average, or a point that might beat one.
 type rival struct {
 	name string
 	x    []float64
 }
 
-// A verdict is how a rival does.
+// A verdict is the score of a rival.
 type verdict struct {
 	name      string
 	held, val network.Score
 }
 
-// rivals follows a run at a constant rate and, at the end of some epochs, makes of what it has seen points that compete
-// with the end of a run whose rate falls to zero there.
+// rivals follows a run at a constant rate. At the end of some epochs it computes points that compete with the end of a
+// run whose rate falls to zero there.
 type rivals struct {
 	run *Run
 	at  []int // epochs
 
 	emas  []device.Vector // by γ
 	mean  device.Vector   // of the iterates of a quarter of an epoch
-	count int             // of them
-	sum   device.Vector   // of gradients
+	count int             // iterates in the mean
+	sum   device.Vector   // sum of gradients
 
-	ends, means [][]float64   // the iterates at the ends of epochs, the means of quarters: the last of them, oldest first
-	slow        [][][]float64 // by γ, the averages at the ends of quarters
+	ends, means [][]float64   // newest iterates at epoch ends, and newest quarter means, oldest first
+	slow        [][][]float64 // by γ: the averages at the ends of quarters
 
 	verdicts map[int][]verdict // by epoch
 }
@@ -107,7 +107,7 @@ func (h *rivals) read(v device.Vector, errs *[]error) []float64 {
 	return x
 }
 
-// keep appends x to the last most-1 of a list.
+// keep appends x to a list and drops the oldest element beyond most.
 func keep(list *[][]float64, most int, x []float64) {
 	*list = append(*list, x)
 	if len(*list) > most {
@@ -150,7 +150,7 @@ func (h *rivals) judge(ctx context.Context, s *hook.State, x []float64) (*networ
 	return s.EvaluateHeld(ctx)
 }
 
-// points are the averages and the rivals that need the weights alone.
+// points returns the averages and the rivals that need only weights.
 func (h *rivals) points(s *hook.State) []rival {
 	ema := func(i int) []float64 { return h.slow[i][len(h.slow[i])-1] }
 	ends, means := last(h.ends, 5), last(h.means, 13)
@@ -173,8 +173,8 @@ func (h *rivals) points(s *hook.State) []rival {
 	return list
 }
 
-// several is RNA over the snapshots of all power averages at once. The residual of one shrinks with its rate,
-// (γ+1)/(T+γ) a step: with rates it is divided by that, and is about w − x for the mean w of the iterates.
+// several is RNA over the snapshots of all power averages at once. An average's residual shrinks with its rate,
+// (γ+1)/(T+γ) per step: if rates is set it is divided by that, and is about w − x for the mean w of the iterates.
 func (h *rivals) several(s *hook.State, rates bool) []float64 {
 	var xs, rs [][]float64
 	for i, g := range gammas {
@@ -190,7 +190,7 @@ func (h *rivals) several(s *hook.State, rates bool) []float64 {
 	return mean(coefficients(rs), xs)
 }
 
-// byTensor is RNA with coefficients of their own for each tensor.
+// byTensor is RNA with separate coefficients for each tensor.
 func (h *rivals) byTensor(s *hook.State, snapshots [][]float64) []float64 {
 	x := slices.Clone(snapshots[len(snapshots)-1])
 	for _, t := range s.Net.Tensors() {
@@ -203,7 +203,7 @@ func (h *rivals) byTensor(s *hook.State, snapshots [][]float64) []float64 {
 	return x
 }
 
-// fitted are the rivals whose coefficients come from gradients on the held-out images.
+// fitted returns the rivals whose coefficients use gradients on the held-out images.
 func (h *rivals) fitted(ctx context.Context, s *hook.State) ([]rival, error) {
 	averages := [][]float64{mean(uniform(len(h.means)), h.means)}
 	for i := range gammas {
@@ -235,7 +235,7 @@ func (h *rivals) fitted(ctx context.Context, s *hook.State) ([]rival, error) {
 	return list, nil
 }
 
-// gradient is that of the loss on the held-out images at x.
+// gradient returns the gradient of the held-out loss at x.
 func (h *rivals) gradient(s *hook.State, x []float64) ([]float64, error) {
 	if err := s.Net.Params.WriteAt64(x, 0); err != nil {
 		return nil, err
@@ -265,8 +265,8 @@ func (h *rivals) gradient(s *hook.State, x []float64) ([]float64, error) {
 }
 
 // newton minimises a quadratic model of the held-out loss over the affine hull of points, the first of which is its
-// base: its gradient there is measured, its second derivatives are by differences of gradients, Dᵀ(G − g 1ᵀ)
-// symmetrised for D = X − x 1ᵀ. Of ridges, and the base, the one with the lowest loss is taken.
+// base: the gradient there is measured, and second derivatives are differences of gradients, Dᵀ(G − g 1ᵀ) symmetrised
+// for D = X − x 1ᵀ. Of several ridges, and the base, it takes the one with the lowest loss.
 func (h *rivals) newton(ctx context.Context, s *hook.State, xs, gs [][]float64) ([]float64, error) {
 	n := len(xs) - 1
 	var d, e [][]float64
@@ -323,7 +323,7 @@ func (h *rivals) newton(ctx context.Context, s *hook.State, xs, gs [][]float64) 
 	return best, nil
 }
 
-// chain is RNA of snapshots each of which follows from the one before it.
+// chain is RNA of snapshots in which each follows from the previous one.
 func chain(xs [][]float64) []float64 {
 	var rs [][]float64
 	for i, x := range xs[1:] {
@@ -332,7 +332,7 @@ func chain(xs [][]float64) []float64 {
 	return mean(coefficients(rs), xs[1:])
 }
 
-// coefficients are RNA's for residuals, λ = 1e-9; those of the plain average where it has none.
+// coefficients returns RNA's coefficients for residuals, λ = 1e-9, or those of the plain average if RNA has none.
 func coefficients(rs [][]float64) []float64 {
 	gram := mat.NewSymDense(len(rs), nil)
 	for i := range rs {

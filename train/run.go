@@ -22,10 +22,10 @@ import (
 
 // Run is a training run. It may be used by one goroutine at a time.
 type Run struct {
-	Deps                        // that the program gave it
-	Resolved Resolved           // Spec of the run, with its defaults
-	Net      *network.Network   // with the weights as training has left them
-	History  []hook.EpochRecord // a record for each finished epoch
+	Deps                        // as given by the program
+	Resolved Resolved           // the run's Spec with its defaults
+	Net      *network.Network   // with the current weights of training
+	History  []hook.EpochRecord // one record per finished epoch
 
 	in       *input
 	engine   *engine
@@ -34,11 +34,11 @@ type Run struct {
 	hooks    []hook.Hook
 	pos      position
 	profiler *profiler // nil without Profile
-	broken   error     // the error that left weights between two steps
+	broken   error     // error that left the weights between two steps
 }
 
-// New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its
-// memory. Nothing is written before Train.
+// New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its memory. It
+// writes nothing before Train.
 func New(c Spec, d Deps) (*Run, error) {
 	if p, ok := device.As[device.Processor](d.Device); ok {
 		winograd := p.Winograd()
@@ -72,7 +72,7 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 	if err = r.Ranks.Compare(ranks.Fact{Name: "the run's folder", Value: cmp.Or(c.Out, "none")}); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	for _, stage := range []func() error{ // a stage starts once all ranks have passed the one before
+	for _, stage := range []func() error{ // a stage starts once all ranks have passed the previous one
 		func() error { return checkDevice(&c, d.Device) },
 		r.openData, r.openNetwork, r.openLoaders,
 	} {
@@ -86,8 +86,8 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 	return r, nil
 }
 
-// addHooks puts the run's own hooks around the caller's: first RNA, then the power average; last the metrics, which
-// write the records of all.
+// addHooks adds the run's own hooks around the caller's: RNA and the power average first, the metrics, which write all
+// records, last.
 func (r *Run) addHooks() error {
 	var own []hook.Hook
 	if r.Resolved.RNA.Mode != average.Off {
@@ -119,7 +119,7 @@ func (r *Run) addHooks() error {
 	return nil
 }
 
-// Hook finds a hook of the run by its name, nil for none: one of the caller's, or "rna", an *average.RNA, or "ema", an
+// Hook finds a hook of the run by name, nil for none: one of the caller's, or "rna", an *average.RNA, or "ema", an
 // *average.EMA.
 func (r *Run) Hook(name string) hook.Hook {
 	for _, h := range r.hooks {
@@ -130,7 +130,7 @@ func (r *Run) Hook(name string) hook.Hook {
 	return nil
 }
 
-// openHooks opens the hooks that hold something.
+// openHooks opens the hooks that hold resources.
 func (r *Run) openHooks() error {
 	for _, h := range r.hooks {
 		if h, ok := h.(hook.OpeningHook); ok {
@@ -161,11 +161,11 @@ func (r *Run) openData() (err error) {
 	return err
 }
 
-// Position is where the run is: the epoch in progress, counted from 1, the batches of it that are done, and the steps
-// since the start.
+// Position returns the run's position: the current epoch, counted from 1, its finished batches, and the steps since the
+// start.
 func (r *Run) Position() (epoch, batches, steps int) { return r.pos.Epoch, r.pos.Batch, r.pos.Steps }
 
-// openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
+// openNetwork creates the network and the optimiser's vectors, and finds a batch that fits.
 func (r *Run) openNetwork() error {
 	c, train := &r.Resolved, r.in.set
 	if err := r.addHooks(); err != nil {
@@ -209,8 +209,7 @@ func (r *Run) openNetwork() error {
 	return nil
 }
 
-// agree makes ranks have the choices in common that each would make for itself: the folder of the run, and a batch by
-// the memory.
+// agree makes the ranks share choices that each would make for itself: the run's folder, and the batch by memory.
 func (r *Run) agree() error {
 	c := &r.Resolved
 	if err := r.Ranks.Share(&c.Out); err != nil || c.Fit == nil {
@@ -222,7 +221,7 @@ func (r *Run) agree() error {
 	return err
 }
 
-// openLoaders makes the loaders, plans the programs and opens the hooks.
+// openLoaders creates the loaders, plans the programs and opens the hooks.
 func (r *Run) openLoaders() error {
 	if err := r.in.load(&r.Resolved); err != nil {
 		return err
@@ -240,8 +239,8 @@ func (r *Run) openLoaders() error {
 	return r.openHooks()
 }
 
-// plan prepares the programs of all batches, so that what cannot run, or does not fit in memory, is known before
-// anything is written.
+// plan prepares the programs of all batches, so that unsupported programs or lack of memory show before anything is
+// written.
 func (r *Run) plan() error {
 	ahead, err := r.in.memory(r.Resolved.Batch, hostmemory.Free())
 	if err != nil {
@@ -250,7 +249,7 @@ func (r *Run) plan() error {
 	return r.Net.Prepare(r.later(false)+ahead, r.in.works(&r.Resolved)...)
 }
 
-// Images is the number of images of an epoch and of an evaluation.
+// Images returns the number of images of an epoch and of an evaluation.
 func (r *Run) Images() (train, val int) { return r.in.images() }
 
 // Close releases the network and the data, and closes the hooks.
@@ -269,20 +268,20 @@ func (r *Run) Close() error {
 	return errors.Join(append(errs, r.in.close())...)
 }
 
-// Evaluate scores the network's present weights on the validation images. It is nil if there are none.
+// Evaluate scores the network's current weights on the validation images. It returns nil if there are none.
 func (r *Run) Evaluate(ctx context.Context) (*network.Score, error) { return r.judge.evaluate(ctx) }
 
-// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the
+// Iterate returns the current iterate: the network's parameters or, while an averaging optimiser trains, a copy of the
 // average.
 func (r *Run) Iterate() (device.Vector, error) { return r.engine.iterate() }
 
-// Meta describes the network's present weights.
+// Meta describes the network's current weights.
 func (r *Run) Meta(kind network.Kind) network.Meta { return r.judge.meta(kind) }
 
-// trainedOn is the number of images of n that are not held out.
+// trainedOn returns how many of n images are not held out.
 func trainedOn(c *Resolved, n int) int { return max(1, int(float64(n)*(1-c.Holdout))) }
 
-// noRoom explains why the vectors of the training could not be allocated.
+// noRoom explains why the training vectors could not be allocated.
 func noRoom(c *Resolved, err error) error {
 	if oom := outOfMemory(nil); errors.As(err, &oom) && oom.OutOfMemory() {
 		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller "+
@@ -292,8 +291,8 @@ func noRoom(c *Resolved, err error) error {
 	return err
 }
 
-// later is how many bytes of the device's memory hooks will take, at any batch size. With snapshots it counts these,
-// too; they move to the host if the device has no room for them.
+// later returns the bytes of device memory that hooks will take at any batch size. snapshots includes the snapshots;
+// they move to the host if the device lacks memory for them.
 func (r *Run) later(snapshots bool) int64 {
 	var sum hook.Holdings
 	for _, h := range r.hooks {

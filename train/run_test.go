@@ -22,8 +22,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestThreads checks that results do not depend on the number of threads, that of the loader's workers
-// or on what else runs.
+// TestThreads checks that results do not depend on the number of threads, of loader workers, or on other processes.
 func TestThreads(t *testing.T) {
 	c := tiny("")
 	var want []float64
@@ -57,8 +56,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestAccumulation compares k batches of n with one of k·n, for a model without BatchNorm. The last step of
-// an epoch is smaller.
+// TestAccumulation compares k batches of n with one of k·n, for a model without BatchNorm. The last step of an epoch is
+// smaller.
 func TestAccumulation(t *testing.T) {
 	c := Spec{Data: pictures(t, 22, 0, 32), Model: "lenet", Augment: "none", Epochs: 2,
 		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Mode: average.Off}}
@@ -206,7 +205,7 @@ func TestDivergence(t *testing.T) {
 	})
 }
 
-// TestZeroConfig checks that the zero Config trains LeNet on the glyphs.
+// TestZeroConfig checks that the zero Spec trains LeNet on the glyphs.
 func TestZeroConfig(t *testing.T) {
 	r := newRun(t, Spec{}, cpuDevice(t, 1))
 	train, val := r.Images()
@@ -219,7 +218,7 @@ func TestZeroConfig(t *testing.T) {
 	}
 }
 
-// TestOut checks that a run is written to a folder of its own or not at all.
+// TestOut checks that a run writes to its own folder or not at all.
 func TestOut(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), []byte("x"))
@@ -247,7 +246,7 @@ func TestOut(t *testing.T) {
 			t.Errorf("%s: the folder now holds %v", there, got)
 		}
 	}
-	// A folder that is there and holds something else will do, and its content stays.
+	// An existing folder with other files is accepted, and its contents stay.
 	out := t.TempDir()
 	put(t, filepath.Join(out, "notes.txt"), []byte("mine"))
 	c := tiny(out)
@@ -261,7 +260,7 @@ func TestOut(t *testing.T) {
 	}
 }
 
-// TestNoValidation trains where there is nothing to compare on.
+// TestNoValidation trains without images to compare weights on.
 func TestNoValidation(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 0, 16))
 	c.Epochs = 4
@@ -285,7 +284,7 @@ func TestNoValidation(t *testing.T) {
 	}
 }
 
-// TestShortRun says that there is nothing to extrapolate.
+// TestShortRun expects the message that there is nothing to extrapolate.
 func TestShortRun(t *testing.T) {
 	c := tiny("")
 	c.Epochs = 3
@@ -300,7 +299,7 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
-// TestBadImages trains with an image that cannot be read.
+// TestBadImages trains with an unreadable image.
 func TestBadImages(t *testing.T) {
 	c := tinyColour("", pictures(t, 20, 6, 16))
 	bad := filepath.Join(c.Data, "train", "plain", "004.png")
@@ -311,7 +310,7 @@ func TestBadImages(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), bad) || strings.Count(err.Error(), "epoch") != 1 {
 		t.Errorf("error %v does not name %s, or the epoch once", err, bad)
 	}
-	c.MaxBad = nil // one of twenty is not too many
+	c.MaxBad = nil // one of twenty is allowed
 	r := newRun(t, c, cpuDevice(t, 1))
 	said := ""
 	r.Log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
@@ -322,7 +321,7 @@ func TestBadImages(t *testing.T) {
 		!strings.Contains(said, "unreadable image, replaced by another: "+bad) {
 		t.Errorf("record %+v, log %q", rec, said)
 	}
-	// Nothing can be evaluated: no score may come out of that.
+	// No evaluation image is readable: there must be no score.
 	for _, name := range filesOf(t, filepath.Join(c.Data, "val")) {
 		put(t, filepath.Join(c.Data, "val", name), []byte("no image"))
 	}
@@ -357,8 +356,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestWinogradOfDevice checks that a run records by which algorithm its device convolves, whatever its config says, so
-// that it is resumed on such a one.
+// TestWinogradOfDevice checks that a run records its device's convolution algorithm, whatever its config says, so that
+// it resumes on such a device.
 func TestWinogradOfDevice(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		dev, err := cpu.New(cpu.Options{Threads: 1, Direct: direct})

@@ -14,12 +14,12 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// Spec is what a user chooses for a run: data, model, optimiser, schedule, RNA and files. It is pure data; config.json
-// in the run's folder records the resolved one. A field at its type's zero value is left out, and the run fills in the
-// default: see [Resolved]. Where zero is a choice other than the default the field is a pointer, and an empty list that
-// is not nil is a choice. [Options] describes every field.
+// Spec holds the user's choices for a run: data, model, optimiser, schedule, RNA and files. It is plain data;
+// config.json in the run's folder records the resolved one. A field at its type's zero value is unset, and the run
+// fills in the default: see [Resolved]. If zero is a valid non-default choice the field is a pointer, and an empty list
+// that is not nil is a choice. [Options] describes every field.
 //
-// The zero Spec trains LeNet on generated glyphs and writes nothing. Defaults go by the kind of the data, see
+// The zero Spec trains LeNet on generated glyphs and writes nothing. Defaults depend on the kind of data, see
 // [data.Profile]; hold and linear end at a hundredth of the first learning rate:
 //
 //	data      model     batch   epochs  schedule      decay  window                     averages
@@ -29,22 +29,22 @@ import (
 //	imagenet  resnet50  32 × 8  90      linear 0.1    1e-4   min(10, max(3, epochs/2))  as the window
 //
 // mnist stands for all small grey images, cifar for small colour ones, imagenet for all others. Other schedules have
-// defaults of their own, see [schedule.Schedule], and so have other optimisers than SGD. With Init the batch, the
-// epochs, the learning rates and the schedule are those of fine-tuning, by the number of images: see
+// their own defaults, see [schedule.Schedule], and so have optimisers other than SGD. With Init the batch, the epochs,
+// the learning rates and the schedule are those of fine-tuning and depend on the number of images: see
 // docs/fine-tuning.md.
 type Spec struct {
-	Model    string  // a name of package nn's registry
-	Data     string  // folder, or "glyphs"; with Deps.Train a name for the record
-	ValData  string  // folder of the validation images that do not lie beside the training set
+	Model    string  // a name in package nn's registry
+	Data     string  // folder, or "glyphs"; a recorded name with Deps.Train
+	ValData  string  // folder of validation images that are not beside the training set
 	ValSplit float64 // share of each class to validate on, for data without validation images: see data.SplitByClass
 
-	Batch      int // images of a forward pass, or AutoBatch
-	Accumulate int // batches of a step; the data's default with the data's batch, else 1
+	Batch      int // images per forward pass, or AutoBatch
+	Accumulate int // batches per step; the data's default with the data's batch, else 1
 	Epochs     int
 
 	Schedule         schedule.Schedule
 	Optimizer        string   // one of Optimizers
-	Momentum         *float64 // this and the next five: only for optimisers that take them, see Hyperparameters
+	Momentum         *float64 // this and the next five: only for optimisers that have them, see Hyperparameters
 	Beta1, Beta2     *float64
 	Eps              *float64
 	TrustCoefficient *float64
@@ -54,31 +54,31 @@ type Spec struct {
 	DecayWeightsOnly bool     // no weight decay of BatchNorm and biases
 	NoDecay          []string // patterns of path.Match: parameters without weight decay
 	LabelSmoothing   float64
-	ClipGrad         float64 // norm to which a longer gradient of all parameters is scaled down
-	ClipValue        float64 // size to which each element of the gradient is cut
-	HeadRate         float64 // first learning rate of the last layer, which falls in proportion to the others'
-	LayerDecay       float64 // factor of the learning rate from a layer to the one before: see network.LayerDepths
+	ClipGrad         float64 // maximum norm of the gradient of all parameters; longer ones are scaled down
+	ClipValue        float64 // maximum absolute value of gradient elements; larger ones are clipped
+	HeadRate         float64 // initial learning rate of the last layer, which falls in proportion to the others'
+	LayerDecay       float64 // factor of the learning rate from a layer to the previous one: see network.LayerDepths
 	Regularize
 
 	BlurPool      bool     // see nn.Config
-	StatsMomentum float64  // weight of a batch in BatchNorm's running statistics; by default the net's
-	ZeroInit      bool     // start with the last BatchNorm scale of each block at 0
-	Init          string   // file of the weights to start from
-	InitKey       string   // of several state dicts in that file: see network.LoadOptions
-	Freeze        []string // patterns of parameters that stay, with the statistics of their BatchNorm: see nn.Config
+	StatsMomentum float64  // weight of a batch in BatchNorm's running statistics; nil: the net's
+	ZeroInit      bool     // initialise the last BatchNorm scale of each block to 0
+	Init          string   // file of initial weights
+	InitKey       string   // state dict to take if that file has several: see network.LoadOptions
+	Freeze        []string // patterns of parameters to freeze, with the statistics of their BatchNorm: see nn.Config
 	Seed          uint64   // of initial weights, order and augmentation
 
 	NumClasses int       // outputs of the net
-	Classes    []string  // names by index, as the training set has them
+	Classes    []string  // names by index, as in the training set
 	ImageSize  int       // height and width of the net's input, in pixels
-	Mean, Std  []float64 // of pixels on the scale 0 to 1, one a channel
+	Mean, Std  []float64 // of pixels on the scale 0 to 1, one per channel
 	Augment    string    // one of data.Augmentations
 	Pictures
 	Shuffle      *bool
-	MaxBad       *data.MaxBad // unreadable images of an epoch that are skipped, data.UsualBad by default
-	Holdout      float64      // share of the training set kept from training, by which the best weights are chosen
-	StepsLimit   int          // batches of an epoch, 0 for all
-	ValLimit     int          // batches of an evaluation, 0 for all
+	MaxBad       *data.MaxBad // unreadable images of an epoch to tolerate, data.UsualBad by default
+	Holdout      float64      // share of the training set excluded from training, by which the best weights are chosen
+	StepsLimit   int          // batches per epoch, 0 for all
+	ValLimit     int          // batches per evaluation, 0 for all
 	DecodeMemory int64        // bytes for decoding images in this process: see data.NewBudget
 	Workers      int          // goroutines that decode images
 
@@ -87,35 +87,35 @@ type Spec struct {
 	EMADecay float64 // an average with a decay instead: x = d·x + (1−d)·w every EMAEvery steps
 	EMAEvery int
 
-	// Device, Winograd, Precision and Deterministic are requirements on Deps.Device; New refuses another one. Device is
-	// its kind, with a number or UUID behind a colon for the program that opens it. A run records the device's Winograd.
+	// Device, Winograd, Precision and Deterministic are requirements on Deps.Device; New rejects other devices. Device is
+	// its kind, with a number or UUID after a colon for the program that opens it. A run records the device's Winograd.
 	Device        string
 	Winograd      *bool
 	Precision     string
 	Deterministic bool
-	Threads       int    // that compute RNA on the host; the program tells the device its own
-	LowMemory     bool   // compute values of the backward pass again where that is cheap
-	CommPrecision string // in which ranks send gradients
+	Threads       int    // threads for RNA on the host; the program sets the device's own
+	LowMemory     bool   // recompute cheap values in the backward pass
+	CommPrecision string // precision in which ranks send gradients
 
 	Out         string // folder of the run; empty for no files; AutoOut
-	TensorBoard bool   // files for TensorBoard, too: see package tensorboard
-	// The run writes a checkpoint after so many epochs, steps or minutes, one of the three, and at its end.
+	TensorBoard bool   // also write files for TensorBoard: see package tensorboard
+	// The run writes a checkpoint at its end and after the given number of epochs, steps or minutes, one of the three.
 	CheckpointEvery   int
 	CheckpointSteps   int
 	CheckpointMinutes float64
-	CheckpointKeep    int // newest checkpoints that stay
-	// KeepEvery and KeepBest keep iterates as kept/epoch-0001.safetensors and so on: those of every so many epochs, and so
-	// many of the best.
+	CheckpointKeep    int // number of newest checkpoints to keep
+	// KeepEvery and KeepBest keep iterates as kept/epoch-0001.safetensors and so on: every KeepEvery-th epoch's, and the
+	// KeepBest best ones.
 	KeepEvery, KeepBest int
-	// BestBy is the measure by which best.safetensors and KeepBest choose: hook.ByError, the default, or hook.ByLoss. It
-	// is taken on the held-out images, without any on the validation images: see hook.EpochRecord.Ranking.
+	// BestBy is the measure that chooses best.safetensors and KeepBest: hook.ByError, the default, or hook.ByLoss. It is
+	// computed on the held-out images, or on the validation images if there are none: see hook.EpochRecord.Ranking.
 	BestBy string
 }
 
 // AutoOut as Spec.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
 
-// AutoBatch as Spec.Batch stands for the largest batch that fits in the memory of the device.
+// AutoBatch as Spec.Batch stands for the largest batch that fits in device memory.
 const AutoBatch = math.MinInt
 
 // The groups of options.
@@ -134,7 +134,7 @@ var table = slices.Concat(dataOptions, modelOptions, optimiserOptions(), rnaOpti
 
 type options = option.Table[Spec]
 
-// cores is how many goroutines or threads there can be: more are a slip.
+// cores rejects impossible numbers of goroutines or threads as typing errors.
 func cores(x float64) error {
 	if x > parallel.Most {
 		return fmt.Errorf("at most %d, and no more than there are cores are of use", parallel.Most)

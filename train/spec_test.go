@@ -32,7 +32,7 @@ func colour(name string) data.Profile {
 	return data.Profile{Name: name, Size: 32, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}
 }
 
-// resolveSpec fills in a spec as a run of one process does.
+// resolveSpec fills in a spec as a run with one process does.
 func resolveSpec(s *Spec, set data.Dataset, p data.Profile) error {
 	c := Resolved{Spec: *s}
 	err := c.resolve(set, p, 1)
@@ -85,7 +85,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 }
 
-// TestResolveKeeps checks that what is set stays, also where zero means something.
+// TestResolveKeeps checks that set values stay, including meaningful zeros.
 func TestResolveKeeps(t *testing.T) {
 	cfg := Spec{Batch: 16, Momentum: ptr(0), WeightDecay: ptr(0), MaxBad: new(data.MaxBad),
 		Schedule: schedule.Schedule{Kind: schedule.Cosine, Warmup: 2},
@@ -207,8 +207,8 @@ func TestReadConfigErrors(t *testing.T) {
 	}
 }
 
-// TestWinogradLeftOut reads a config without the key: a user's trains by the default, and the record of a run from
-// before there was one, directly.
+// TestWinogradLeftOut reads a config without the key: a user's config takes the default, and the record of a run that
+// predates the option means direct convolution.
 func TestWinogradLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
@@ -230,7 +230,7 @@ func TestWinogradLeftOut(t *testing.T) {
 	}
 }
 
-// TestOldFile reads a config of the version before options had one name each.
+// TestOldFile reads a config from the version with several names per option.
 func TestOldFile(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, configName), []byte(`{"model": "lenet", "batch": 8, "no_shuffle": true, "steps_limit": 3, "val_limit": 2, "train_size": 20, "train_from": 12, "train_ramp": [1, 3],
@@ -251,7 +251,7 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// TestTable checks what the table promises.
+// TestTable checks the guarantees of the option table.
 func TestTable(t *testing.T) {
 	if name := table.Ambiguous(); name != "" {
 		t.Errorf("%s: its zero is a choice, and its field cannot tell that from not set", name)
@@ -276,7 +276,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestSources lets a later source win, and an option void those that go with the value before.
+// TestSources lets a later source win, and an option clear those that depend on the previous value.
 func TestSources(t *testing.T) {
 	c := Spec{}
 	r, err := recipe.Find("torchvision-v2")
@@ -318,7 +318,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// A file without an end is refused once it is larger than configs and lists of classes are.
+// An endless file is rejected once it is larger than any config or class list.
 func TestEndlessFiles(t *testing.T) {
 	if _, err := os.Stat("/dev/zero"); err != nil {
 		t.Skip(err)

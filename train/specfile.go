@@ -15,11 +15,11 @@ import (
 	"onlinerna/train/option"
 )
 
-// maxFile bounds the bytes of a config. Names of classes may take most of them.
+// maxFile bounds the bytes of a config. Class names may take most of them.
 const maxFile = 16 << 20
 
-// ReadOptions reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the
-// names of options, with hyphens or underscores. Another key is an error.
+// ReadOptions reads options from a user's file: JSON as config.json, or YAML (.yaml, .yml). Keys are the names of
+// options, with hyphens or underscores. Unknown keys are errors.
 func ReadOptions(path string) ([]option.Setting, error) {
 	values, err := decodeFile(path)
 	if err == nil {
@@ -38,7 +38,7 @@ func ReadOptions(path string) ([]option.Setting, error) {
 	return list, nil
 }
 
-// readSpec reads the config.json in a folder, the record of a run. A key that is no option is an error.
+// readSpec reads the config.json in a folder, the record of a run. Unknown keys are errors.
 func readSpec(dir string) (Spec, error) {
 	var c Spec
 	path := filepath.Join(dir, configName)
@@ -47,7 +47,7 @@ func readSpec(dir string) (Spec, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	if _, ok := values["winograd"]; !ok && nested(values) {
-		values["winograd"] = false // the run is from before there was a choice
+		values["winograd"] = false // the run predates this option
 	}
 	if err = upgrade(values); err == nil {
 		var list []option.Setting
@@ -83,7 +83,7 @@ func (c Spec) write(dir string) error {
 	return files.Write(filepath.Join(dir, configName), b)
 }
 
-// differ lists the keys in which two texts of config.json differ, for people.
+// differ lists the keys in which two texts of config.json differ, for display.
 func differ(a, b []byte) string {
 	var x, y map[string]json.RawMessage
 	for _, v := range []struct {
@@ -129,7 +129,7 @@ var renamed = map[string]string{
 	"rna.mode":               "rna", "rna.averages": "averages", "rna.bn": "rna-bn",
 }
 
-// nested says whether values are of such a version.
+// nested reports whether values come from such a version.
 func nested(values map[string]any) bool {
 	for _, name := range []string{"schedule", "rna"} {
 		if _, ok := values[name].(map[string]any); ok {
@@ -139,7 +139,7 @@ func nested(values map[string]any) bool {
 	return false
 }
 
-// upgrade gives values of such a version the names of today.
+// upgrade renames the values of such a version to current names.
 func upgrade(values map[string]any) error {
 	for _, group := range []string{"schedule", "rna"} {
 		inner, ok := values[group].(map[string]any)
@@ -148,7 +148,7 @@ func upgrade(values map[string]any) error {
 		}
 		delete(values, group)
 		if group == "schedule" {
-			delete(inner, "epochs") // of the run
+			delete(inner, "epochs") // the run's
 		} else if search, ok := inner["search"]; ok {
 			delete(inner, "search")
 			if search == true {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzReadFile reads arbitrary configs; one that is accepted, once written, is read as the same.
+// FuzzReadFile reads arbitrary configs; an accepted one, once written, reads back equal.
 func FuzzReadFile(f *testing.F) {
 	f.Add([]byte(`{"model": "lenet", "batch": 8, "schedule": {"kind": "hold"}, "rna": {"window": 5}}`), false)
 	f.Add([]byte("model: lenet\nbatch: 8\nmean: [0.5]\nrna:\n  window: 5\n"), true)

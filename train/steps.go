@@ -13,35 +13,35 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// issued is a batch that was given to the device.
+// issued is a batch that was issued to the device.
 type issued struct {
-	*network.Pending // nil for no batch of this rank's
+	*network.Pending // nil if this rank has no batch
 	bad              int
-	last             bool // it ends its step
-	done             int  // batches of the epoch up to it, of all ranks
+	last             bool // the last batch of its step
+	done             int  // batches of the epoch up to this one, on all ranks
 }
 
-// flow has the steps under way. The run's position is after the last step whose results have arrived and hooks have
-// seen.
+// flow manages the issued steps. The run's position is after the last step whose results have arrived and whose hooks
+// have run.
 type flow struct {
 	*Run
 	list []issued
-	mark time.Time // up to which computing time is counted
+	mark time.Time // end of the computing time counted so far
 
-	// planned images of all ranks and batches of this rank in the step that is being issued; done batches of the epoch,
-	// and steps of the run, issued.
+	// planned images of all ranks and batches of this rank in the step being issued; done is the number of issued batches
+	// of the epoch, steps that of issued steps of the run.
 	planned, batches, done, steps int
 
-	// Results so far of the step whose batches arrive:
+	// Partial results of the step whose batches arrive:
 	loss   float64
 	images int
 	bad    int
 	got    network.Tally
-	stop   bool // the run stops after it
-	lost   bool // a checkpoint could not be written: training fails after it
+	stop   bool // the run stops after this step
+	lost   bool // a checkpoint could not be written: training fails after this step
 }
 
-// steps trains the rest of the epoch in progress.
+// steps trains the rest of the current epoch.
 func (r *Run) steps(ctx context.Context) error {
 	r.in.resize(&r.Resolved, r.pos.Epoch)
 	if r.pos.Batch >= r.in.train.Steps() {
@@ -56,13 +56,13 @@ func (r *Run) steps(ctx context.Context) error {
 	return err
 }
 
-// run issues batches and settles those before them.
+// run issues batches and settles earlier ones.
 func (f *flow) run(ctx context.Context) error {
 	p := &f.pos
 	f.done, f.steps = p.Batch, p.Steps
 	async := f.async()
 	from := time.Now()
-	// Only the end of a step looks at the context, so that it ends no step in its middle.
+	// Only the end of a step checks the context, so that no step ends in its middle.
 	for b, err := range f.in.train.Epoch(context.WithoutCancel(ctx), p.Epoch, p.Batch) {
 		if err != nil {
 			return f.behind(ctx, err)
@@ -72,7 +72,7 @@ func (f *flow) run(ctx context.Context) error {
 		}
 		from = f.mark
 	}
-	for f.done < f.in.train.Steps() { // other ranks have one batch more
+	for f.done < f.in.train.Steps() { // other ranks have one more batch
 		if err := f.batch(ctx, nil, async, from); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (f *flow) run(ctx context.Context) error {
 	return nil
 }
 
-// batch issues a batch, or nil for none, and settles those before it. The loop has waited for it since from.
+// batch issues a batch, or nil for none, and settles earlier ones. from is when the loop began to wait for it.
 func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.Time) error {
 	c, p := &f.Resolved, &f.pos
 	f.mark = time.Now()
@@ -144,7 +144,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 			if err := f.behind(ctx, nil); err != nil {
 				return err
 			}
-			if f.stop || f.host(ctx).Err() != nil { // as the steps since then have told
+			if f.stop || f.host(ctx).Err() != nil { // as reported by the steps since then
 				return errStop
 			}
 			return f.Ranks.Together(f.folder.written())
@@ -157,7 +157,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 			if err := f.saveGood(f.saveLater); err != nil {
 				return err
 			}
-			f.mark = time.Now() // the time of writing is not computing time
+			f.mark = time.Now() // writing time is not computing time
 		}
 		f.planned, f.batches = 0, 0
 	}
@@ -165,8 +165,8 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 	return nil
 }
 
-// uneven prepares for the last batches of an epoch that not all ranks have: the running statistics are averaged before,
-// over all ranks, and later over those with a batch.
+// uneven prepares for the last batches of an epoch if not all ranks have one: the running statistics are averaged over
+// all ranks before, and over those with a batch afterwards.
 func (f *flow) uneven(ctx context.Context, own bool) error {
 	if f.in.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
 		return nil
@@ -193,7 +193,7 @@ func (f *flow) afterIssue(ctx context.Context, x issued, steps int) error {
 			}
 		}
 	}
-	f.mark = time.Now() // the hooks' time is theirs
+	f.mark = time.Now() // the hooks' time is their own
 	return nil
 }
 
@@ -205,8 +205,8 @@ func (f *flow) behind(ctx context.Context, err error) error {
 	return err
 }
 
-// settle waits for the oldest batches until keep are left, and calls the hooks after each step. When a hook fails it
-// waits for all batches, so that the weights are those of the run's position.
+// settle waits for the oldest batches until keep are left, and calls the hooks after each step. If a hook fails it
+// waits for all batches, so that the weights match the run's position.
 func (f *flow) settle(ctx context.Context, keep int) error {
 	var failed error
 	p := &f.pos
@@ -246,12 +246,12 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 		if err := f.afterStep(ctx, rec); err != nil {
 			failed, keep = errors.Join(failed, err), 0
 		}
-		f.mark = time.Now() // the hooks' time is theirs
+		f.mark = time.Now() // the hooks' time is their own
 	}
 	return failed
 }
 
-// take waits for a batch and takes its results into those of its step.
+// take waits for a batch and adds its results to its step's.
 func (f *flow) take(x issued) error {
 	f.engine.differ = true
 	if x.Pending == nil {
@@ -278,7 +278,7 @@ func (f *flow) count() {
 	f.mark = t
 }
 
-// afterStep calls all hooks after a step, also when one fails, since a resumed run does not repeat the step.
+// afterStep calls all hooks after a step, even if one fails, since a resumed run does not repeat the step.
 func (r *Run) afterStep(ctx context.Context, rec hook.StepRecord) error {
 	var errs []error
 	s := r.state()
@@ -293,7 +293,7 @@ func (r *Run) afterStep(ctx context.Context, rec hook.StepRecord) error {
 	return errors.Join(errs...)
 }
 
-// async reports whether all hooks after steps are asynchronous now.
+// async reports whether all step hooks are currently asynchronous.
 func (r *Run) async() bool {
 	for _, h := range r.hooks {
 		if _, ok := h.(hook.StepHook); !ok {

@@ -20,23 +20,23 @@ import (
 type studied struct {
 	name   string
 	config Spec
-	epochs []int // that are averaged over
+	epochs []int // epochs to average over
 	check  func(t *testing.T, r results)
 }
 
-// results are a setting's mean differences to the iterate of SGD by kind of weights, a number a seed.
+// results holds a setting's mean differences from the SGD iterate by kind of weights, one number per seed.
 type results struct {
-	sgd    []float64            // its error in percent
-	points map[string][]float64 // of errors
+	sgd    []float64            // error of SGD in percent
+	points map[string][]float64 // differences of errors
 	loss   map[string][]float64
 }
 
 // The kinds of weights that the study compares, in the order of its table.
 var compared = []string{"SGD, BatchNorm recalibrated", "RNA 5", "average 5", "average 10", "EMA"}
 
-// TestStudy measures what RNA does for small nets, holds it against what was measured with PyTorch, and prints a
-// Markdown table. It runs when ONLINERNA_STUDY is 1, which takes minutes for the glyphs and far longer for
-// CIFAR-10; when it is "quick" it goes through the same motions on a few images and checks no number.
+// TestStudy measures the effect of RNA on small nets, compares it with measurements in PyTorch, and prints a Markdown
+// table. It runs when ONLINERNA_STUDY is 1, which takes minutes for the glyphs and far longer for CIFAR-10; "quick"
+// runs the same code on a few images and checks no number.
 func TestStudy(t *testing.T) {
 	how := os.Getenv("ONLINERNA_STUDY")
 	if how != "1" && how != "quick" {
@@ -71,7 +71,7 @@ func TestStudy(t *testing.T) {
 		"validation images.\n\n%s", seeds, table.String())
 }
 
-// settings are those of the study whose data is there.
+// settings returns the study's settings whose data is available.
 func settings(t *testing.T) []studied {
 	glyphs := Spec{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
 		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Window: 5,
@@ -122,7 +122,7 @@ func settings(t *testing.T) []studied {
 			}})
 }
 
-// cifarFolder is where CIFAR-10 is, or could be.
+// cifarFolder is the folder of CIFAR-10, which may be missing.
 func cifarFolder() string {
 	if dir := os.Getenv("ONLINERNA_CIFAR10"); dir != "" {
 		return dir
@@ -130,7 +130,7 @@ func cifarFolder() string {
 	return filepath.Join("..", "..", "shared", "data", "cifar10")
 }
 
-// most fails unless a kind of weights is below SGD by so much.
+// most fails if a kind of weights exceeds SGD by more than points or loss.
 func (r results) most(t *testing.T, kind string, points, loss float64) {
 	t.Helper()
 	if p, l := averaged(r.points[kind]), averaged(r.loss[kind]); p > points || l > loss {
@@ -184,7 +184,7 @@ func scoresOf(rec hook.EpochRecord) map[string]*network.Score {
 
 func averaged(x []float64) float64 { return mean(uniform(len(x)), column(x))[0] }
 
-// column is x as vectors of one number.
+// column returns x as vectors of one number.
 func column(x []float64) [][]float64 {
 	var v [][]float64
 	for _, a := range x {

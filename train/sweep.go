@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// errSwept says that a run's weights have gone through a sweep.
+// errSwept means that a run's weights have gone through a sweep.
 var errSwept = errors.New("its rates were swept")
 
-// Sweep trains a new run for a step at each of the given learning rates, without hooks, evaluations and files, and over
-// as many epochs as that takes; the rest of an epoch that fills no step is passed over. next is given the loss of each
-// step, before its update, and ends the sweep by false. The weights are of no use afterwards: Train is an error.
+// Sweep trains a new run for a step at each of the given learning rates, without hooks, evaluations and files, over as
+// many epochs as needed; an incomplete last step of an epoch is skipped. next receives the loss of each step, before
+// its update, and ends the sweep by returning false. The weights are unusable afterwards: Train returns an error.
 func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64) bool) error {
 	c := &r.Resolved
 	switch {
@@ -20,7 +20,7 @@ func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64
 		return errors.New("rates are swept from the start of a run")
 	}
 	r.broken = errSwept
-	group := min(c.Accumulate, r.in.train.Steps()) // batches a step
+	group := min(c.Accumulate, r.in.train.Steps()) // batches per step
 	each := max(1, r.in.train.Images()/(c.Batch*group))
 	for step := 0; step < len(rates); {
 		last := min(step+each, len(rates))

@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestSweep: with one rate throughout a sweep makes the steps of training, bit for bit, over several epochs and with
+// TestSweep: at one constant rate a sweep makes the steps of training, bit for bit, over several epochs and with
 // accumulated batches.
 func TestSweep(t *testing.T) {
 	dev := cpuDevice(t, 2)
@@ -42,7 +42,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepEnds: by false, and by the context; an epoch's rest is passed over; other rates give other losses.
+// TestSweepEnds: false and the context end a sweep; an epoch's incomplete step is skipped; other rates give other
+// losses.
 func TestSweepEnds(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	c := tinyColour("", pictures(t, 10, 4, 16))

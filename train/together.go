@@ -17,17 +17,17 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Common says whether all ranks return an error, each its own value of it. After any other the ranks have to be
+// Common reports whether all ranks return an error, each its own value of it. After any other error the ranks must be
 // aborted: they may wait for this one.
 func Common(err error) bool {
 	return ranks.Common(err) || errors.Is(err, ErrInterrupted) || errors.As(err, new(*DivergedError))
 }
 
-// stopped says whether the context of any rank has ended.
+// stopped reports whether the context of any rank has ended.
 func (r *Run) stopped(ctx context.Context) (bool, error) { return r.Ranks.Any(ctx.Err() != nil) }
 
-// total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable
-// images, and whether one is to stop, to write a checkpoint, or has lost one.
+// total combines the ranks' results of a step: the sum of the losses over images, the tally, the unreadable images, and
+// whether any rank must stop, must write a checkpoint, or has lost one.
 func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err error) {
 	g := f.Ranks
 	stop = ctx.Err() != nil
@@ -55,7 +55,7 @@ func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err e
 	return int(x[6]), x[7] > 0, nil
 }
 
-// program tells builds apart: the version of Go and a hash of the file.
+// program identifies the build: the version of Go and a hash of the file.
 var program = sync.OnceValue(func() string {
 	h := sha256.New()
 	path, err := os.Executable()
@@ -72,7 +72,7 @@ var program = sync.OnceValue(func() string {
 	return fmt.Sprintf("%s %x", runtime.Version(), h.Sum(nil)[:8])
 })
 
-// preflight compares, before the first step, what all ranks have to agree about.
+// preflight compares, before the first step, everything that ranks must agree on.
 func (r *Run) preflight() error {
 	g := r.Ranks
 	if g.Single() {

@@ -17,7 +17,8 @@ import (
 	"onlinerna/train/ranks/rankstest"
 )
 
-// Ranks that keep a part of each snapshot extrapolate as one process does, also when a run goes on with other ranks.
+// Ranks that keep a part of each snapshot extrapolate as one process does, also when a run resumes with another number
+// of ranks.
 func TestRNAOverRanks(t *testing.T) {
 	lambda := 1e-2
 	c := Spec{Data: pictures(t, 24, 3, 12), Model: "conv6", Batch: 2, Epochs: 3, Seed: 3, Accumulate: 6,
@@ -52,7 +53,7 @@ func TestRNAOverRanks(t *testing.T) {
 		check("2 ranks", k, got)
 	}
 
-	// Three ranks stop in the second epoch; two and one go on.
+	// Three ranks stop in the second epoch; two and one resume.
 	saved := of(3)
 	saved.Out = filepath.Join(t.TempDir(), "run")
 	for k, o := range together(t, 3, saved, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {

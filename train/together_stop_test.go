@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/ranks/rankstest"
 )
 
-// stopAfter runs a config on ranks, of which one is told to stop when so many steps are done.
+// stopAfter runs a config on ranks, one of which is told to stop after the given number of steps.
 func stopAfter(t *testing.T, n, steps int, c Spec) {
 	t.Helper()
 	list := together(t, n, c, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
@@ -35,13 +35,13 @@ func stopAfter(t *testing.T, n, steps int, c Spec) {
 	}
 }
 
-// end is how a run ends.
+// end is the outcome of a run.
 type end struct {
 	params, stats []float64
 	history       []hook.EpochRecord
 }
 
-// finish runs a config on ranks to its end, from its checkpoint where it is resumed.
+// finish runs a config on ranks to its end, from its checkpoint if resume is set.
 func finish(t *testing.T, n int, c Spec, resume bool) (e end) {
 	t.Helper()
 	rankstest.Run(t, n, time.Minute, func(g *ranks.Group) error {
@@ -67,11 +67,11 @@ func finish(t *testing.T, n int, c Spec, resume bool) (e end) {
 	return e
 }
 
-// Ranks that are told to stop while they evaluate do so there, at the same place, and go on as if nothing had been.
+// Ranks that are told to stop during an evaluation stop there, at the same place, and resume with equal results.
 func TestStopInEvaluation(t *testing.T) {
 	c := Spec{Data: pictures(t, 43, 11, 12), Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(),
 		"run"), RNA: average.Options{Mode: average.Off}}
-	// 15 batches are 5 steps of 3 ranks, of which the last has been asked for when the hook is called.
+	// 15 batches are 5 steps of 3 ranks; the last step has been issued when the hook is called.
 	stopAfter(t, 3, 5, c)
 	got := finish(t, 3, c, true)
 	c.Out = ""
@@ -82,13 +82,13 @@ func TestStopInEvaluation(t *testing.T) {
 	}
 }
 
-// A checkpoint within an epoch has the mean of the ranks' running statistics, and resumed ranks go on from that: the
-// weights are those of a run without a stop bit for bit, and the mean at the end is, too, but for rounding, also where
-// not all ranks have a batch of the last step.
+// A checkpoint within an epoch stores the ranks' mean running statistics, from which resumed ranks continue: the
+// weights equal those of an uninterrupted run bit for bit, and the final mean equals its up to rounding, also if some
+// ranks lack a batch of the last step.
 func TestStatisticsOfResumedRanks(t *testing.T) {
 	c := Spec{Data: pictures(t, 38, 11, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3,
 		Out: filepath.Join(t.TempDir(), "run"), RNA: average.Options{Mode: average.Off}}
-	stopAfter(t, 4, 2, c) // of 3 steps with a batch of each rank, and one with a batch of one
+	stopAfter(t, 4, 2, c) // 3 steps with a batch of each rank, and one with a batch of one
 	got := finish(t, 4, c, true)
 	c.Out = ""
 	want := finish(t, 4, c, false)
@@ -100,8 +100,8 @@ func TestStatisticsOfResumedRanks(t *testing.T) {
 	}
 }
 
-// Ranks without a batch leave no trace in the statistics: those of steps with one batch are one process's, with
-// --accumulate or without.
+// Ranks without a batch do not affect the statistics: steps with one batch give those of one process, with --accumulate
+// or without.
 func TestStatisticsOfIdleRanks(t *testing.T) {
 	c := Spec{Data: pictures(t, 3, 3, 12), Model: "resnet20", Batch: 3, Epochs: 2, Seed: 3,
 		RNA: average.Options{Mode: average.Off}}
@@ -116,8 +116,8 @@ func TestStatisticsOfIdleRanks(t *testing.T) {
 	}
 }
 
-// Statistics that are frozen stay as they are, bit for bit, whatever the number of ranks: the mean of equal numbers is
-// summed in float64.
+// Frozen statistics stay equal bit for bit, whatever the number of ranks: the mean of equal numbers is summed in
+// float64.
 func TestFrozenStatisticsOfRanks(t *testing.T) {
 	c := Spec{Data: pictures(t, 18, 5, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3,
 		RNA: average.Options{Mode: average.Off}, Freeze: []string{"*bn*"}}

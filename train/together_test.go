@@ -23,15 +23,15 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// outcome is what is left of a run.
+// outcome holds the results of a run.
 type outcome struct {
-	losses  []float64 // of the steps
+	losses  []float64 // one per step
 	history []hook.EpochRecord
 	params  []float64
 	err     error
 }
 
-// runOn runs a config on a device; adjust, if not nil, sees the run before it trains.
+// runOn runs a config on a device; adjust, if not nil, may change the run before it trains.
 func runOn(ctx context.Context, c Spec, dev device.Device, g *ranks.Group, adjust func(*Run),
 	hooks ...hook.Hook) (o outcome) {
 	hooks = append(hooks, watch{Step: func(s *hook.State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
@@ -52,7 +52,7 @@ func runOn(ctx context.Context, c Spec, dev device.Device, g *ranks.Group, adjus
 	return o
 }
 
-// together runs a config on ranks with a device each.
+// together runs a config on ranks, each with its own device.
 func together(t testing.TB, n int, c Spec, dev func() (device.Device, error), f func(g *ranks.Group, c Spec,
 	dev device.Device) outcome) []outcome {
 	t.Helper()
@@ -93,7 +93,7 @@ func apart(a, b []float64) float64 {
 	return d
 }
 
-// Ranks of a batch train as one process that accumulates as many.
+// Ranks train as one process that accumulates their batches.
 func TestRanksTrainAsOne(t *testing.T) {
 	t.Parallel()
 	colour := pictures(t, 43, 11, 12) // 43 images: 4 batches of 10 and one of 3
@@ -159,7 +159,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 	}
 }
 
-// More ranks than batches, and than images to evaluate.
+// More ranks than batches, and than evaluation images.
 func TestMoreRanksThanImages(t *testing.T) {
 	c := Spec{Data: pictures(t, 5, 2, 12), Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(),
 		"run"), RNA: average.Options{Mode: average.Off}}
@@ -193,17 +193,17 @@ func TestRanksRepeat(t *testing.T) {
 	}
 }
 
-// A run goes on with another number of ranks, from the same place of the same order.
+// A run resumes with another number of ranks, from the same place of the same order.
 func TestResumeWithOtherRanks(t *testing.T) {
 	colour := pictures(t, 43, 11, 12)
 	c := Spec{Data: colour, Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"),
 		RNA: average.Options{Mode: average.Off}}
-	const stopAt = 2 // the step at whose end it ends
+	const stopAt = 2 // the run stops at the end of this step
 	first := together(t, 4, c, reference64, func(g *ranks.Group, c Spec, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *hook.State) error {
-			if g.Rank() == 2 && s.Steps == stopAt-1 { // a signal that one rank gets
+			if g.Rank() == 2 && s.Steps == stopAt-1 { // a signal that one rank receives
 				cancel()
 			}
 			return nil
@@ -236,13 +236,13 @@ func TestResumeWithOtherRanks(t *testing.T) {
 		}
 		return nil
 	})
-	// Of 15 batches 8 were done: 7 are 3 steps of 3 ranks, and 15 of the next epoch 5.
+	// 8 of 15 batches were done: 7 are 3 steps of 3 ranks, and 15 of the next epoch 5.
 	if n := len(losses[0]); n != 3+5 || !slices.Equal(losses[0], losses[2]) {
 		t.Errorf("%d steps, %v", n, losses)
 	}
 }
 
-// What one rank meets ends all, with its name.
+// An error of one rank ends all, with the rank's name.
 func TestErrorOfOneRankEndsAll(t *testing.T) {
 	good := pictures(t, 12, 4, 12)
 	base := Spec{Data: good, Model: "conv6", Batch: 2, Epochs: 2, Seed: 3, RNA: average.Options{Mode: average.Off}}
@@ -281,7 +281,7 @@ func TestErrorOfOneRankEndsAll(t *testing.T) {
 	}
 }
 
-// A loss that is not finite on one rank ends all, and the weights stay what they were.
+// A non-finite loss on one rank ends all, and the weights stay as they were.
 func TestDivergenceIsCommon(t *testing.T) {
 	c := tiny("")
 	c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 1e30}
@@ -293,7 +293,7 @@ func TestDivergenceIsCommon(t *testing.T) {
 	}
 }
 
-// A rank whose weights stray is named when the state is saved, and nothing is written.
+// A rank with deviating weights is named when the state is saved, and nothing is written.
 func TestStrayingRankIsNamed(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	for k, o := range together(t, 3, c, cpuOne, func(g *ranks.Group, c Spec, dev device.Device) outcome {
@@ -314,7 +314,7 @@ func TestStrayingRankIsNamed(t *testing.T) {
 	}
 }
 
-// Only rank 0 writes; unreadable images are counted together.
+// Only rank 0 writes; unreadable images are counted over all ranks.
 func TestUnreadableImagesAreCountedTogether(t *testing.T) {
 	dir := pictures(t, 40, 8, 12)
 	for _, i := range []int{4, 6, 21} { // three of 40

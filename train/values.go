@@ -14,7 +14,7 @@ import (
 
 // Values of options whose text is not that of a field.
 
-// classesValue is the list of classes: on a command line a file that has them.
+// classesValue is the list of classes: on the command line, a file with one.
 type classesValue struct{ c *Spec }
 
 func (v classesValue) Set(file string) error {
@@ -65,7 +65,7 @@ func (v batchValue) String() string {
 
 func (v batchValue) Unset() { v.c.Batch = 0 }
 
-// interval is how often checkpoints are written: a number of epochs, of steps or of minutes.
+// interval is the interval between checkpoints: a number of epochs, steps or minutes.
 type interval struct{ c *Spec }
 
 func (v interval) String() string {

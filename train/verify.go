@@ -10,20 +10,20 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Verified is what [Verify] says of a file or of a checkpoint.
+// Verified is the result of [Verify] for a file or a checkpoint.
 type Verified struct {
 	Path string
-	// Sums says that it has checksums. Else it was read, and nothing more is known.
+	// Sums reports whether it has checksums. Without them, only readability was checked.
 	Sums bool
-	// Epoch, Batch and Step are where a checkpoint is, and Program is what wrote it; zero for a file.
+	// Epoch, Batch and Step are a checkpoint's position, and Program is the program that wrote it; zero for a file.
 	Epoch, Batch, Step int
 	Program            string
-	// Err is what is wrong, nil for nothing.
+	// Err is the damage found, nil for none.
 	Err error
 }
 
-// Verify reads a file of weights whole, or all checkpoints and weights of the run in a folder, and compares them with
-// their checksums. A file that is no weights and a folder that holds no run are errors; damage is said in the list.
+// Verify reads a file of weights completely, or all checkpoints and weights of the run in a folder, and compares them
+// with their checksums. A file without weights and a folder without a run are errors; damage is reported in the list.
 func Verify(path string) ([]Verified, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func Verify(path string) ([]Verified, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%s holds no run and no weights", path)
 	}
-	if len(checkpoints) > 0 { // which know what the others are
+	if len(checkpoints) > 0 { // checkpoints know the other files
 		list = append(list, Verified{Path: filepath.Join(path, configName), Sums: true, Err: sameConfig(path, checkpoints)},
 			Verified{Path: filepath.Join(path, metricsName), Sums: true, Err: verifyMetrics(path, checkpoints[0])})
 	}
@@ -79,7 +79,7 @@ func verifyWeights(path string) Verified {
 	return v
 }
 
-// sameConfig is an error if config.json is not that of a checkpoint.
+// sameConfig returns an error if config.json is not that of a checkpoint.
 func sameConfig(out string, checkpoints []string) error {
 	path := filepath.Join(out, configName)
 	has, err := os.ReadFile(path)

@@ -8,7 +8,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// hookView is a run as hooks see it: it does the methods of hook.State.
+// hookView is the run as hooks see it: it implements the methods of hook.State.
 type hookView struct{ *Run }
 
 var _ hook.Run = hookView{}
@@ -20,9 +20,9 @@ func (r *Run) state() *hook.State {
 		StepBatches: r.Resolved.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, hookView{r})
 }
 
-// At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training:
-// statistics are re-estimated on the images that they were re-estimated on then. The weights are those that are in Net;
-// the run is not to be trained after that.
+// At returns the state that a hook sees at the end of an epoch, to examine weights of that epoch without training:
+// statistics are re-estimated on the same images as then. The weights are those in Net; the run must not be trained
+// afterwards.
 func (r *Run) At(epoch int) *hook.State {
 	r.pos = position{Epoch: epoch}
 	r.in.resize(&r.Resolved, r.pos.Epoch)

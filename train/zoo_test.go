@@ -10,8 +10,8 @@ import (
 	"onlinerna/nn/zoo/zootest"
 )
 
-// TestZooRuns trains a net of each family with RNA, stops the run, and resumes it: it leaves what a run leaves that was
-// not stopped.
+// TestZooRuns trains a net of each family with RNA, stops the run and resumes it: its files equal those of an
+// uninterrupted run.
 func TestZooRuns(t *testing.T) {
 	t.Parallel()
 	images := pictures(t, 12, 4, 32)
@@ -28,7 +28,7 @@ func TestZooRuns(t *testing.T) {
 			config := func(out string) Spec {
 				c := tinyColour(out, images)
 				c.Model, c.ImageSize, c.Epochs, c.Batch = name, 64, 4, 6
-				c.StatsMomentum = .1 // MNASNet's own takes thousands of steps
+				c.StatsMomentum = .1 // MNASNet's own value takes thousands of steps
 				return c
 			}
 			dir := t.TempDir()
