@@ -12,22 +12,22 @@ import (
 	"onlinerna/train/network"
 )
 
-// EMA keeps an average of the iterates beside training, which it leaves alone: with a decay d, every so many steps,
+// EMA keeps an average of the iterates without affecting training: with a decay d, every k steps,
 //
 //	x ← d·x + (1−d)·w   after step t = k, 2k, 3k, …
 //
-// where x is w until the warm-up of the learning rate is over, or a power average,
+// where x = w until the learning rate has warmed up, or a power average,
 //
 //	x ← x + (γ+1)/(t+γ)·(w − x)   after step t = 1, 2, …
 //
-// The weight of the iterate of step t is then about (t/T)^γ after T steps: the average forgets the start at any
-// length of a run. The first step sets x to w.
+// The weight of the iterate of step t is then about (t/T)^γ after T steps: the average forgets the start for any length
+// of the run. The first step sets x to w.
 type EMA struct {
 	rule emaRule
 	x    device.Vector
 }
 
-// emaRule is how an EMA averages: by a power, or with a decay.
+// emaRule is the rule of an EMA: by a power, or with a decay.
 type emaRule struct {
 	Gamma float64 `json:"gamma,omitempty"`
 	Decay float64 `json:"decay,omitempty"`
@@ -43,10 +43,10 @@ var (
 	_ hook.ClosingHook = (*EMA)(nil)
 )
 
-// NewEMA makes the hook of an average with exponent γ.
+// NewEMA returns the hook of a power average with exponent γ.
 func NewEMA(gamma float64) *EMA { return &EMA{rule: emaRule{Gamma: gamma}} }
 
-// NewDecayEMA makes the hook of an average with a decay that is applied every so many steps.
+// NewDecayEMA returns the hook of an average with a decay that is applied every given number of steps.
 func NewDecayEMA(decay float64, every int) *EMA {
 	return &EMA{rule: emaRule{Decay: decay, Every: every}}
 }
@@ -62,7 +62,7 @@ func (h *EMA) Open(s *hook.State) (err error) {
 
 func (h *EMA) Name() string { return "ema" }
 
-// AfterIssue takes the weights after a step into the average.
+// AfterIssue adds the weights after a step to the average.
 func (h *EMA) AfterIssue(_ context.Context, s *hook.State) error {
 	defer since(time.Now(), &s.Seconds.EMA)
 	if every := h.rule.Every; every > 0 && s.Steps > 1 && s.Steps%every != 0 {
@@ -108,7 +108,7 @@ func (h *EMA) AfterEpoch(ctx context.Context, s *hook.State) error {
 
 // Save writes the average under the parameters' names.
 func (h *EMA) Save(s *hook.State, dir string) (json.RawMessage, error) {
-	if s.Steps == 0 { // there is none yet
+	if s.Steps == 0 { // no average yet
 		return json.Marshal(h.rule)
 	}
 	if err := s.Net.SaveVector(emaFile(dir), h.x); err != nil {
@@ -120,7 +120,7 @@ func (h *EMA) Save(s *hook.State, dir string) (json.RawMessage, error) {
 // Load is the inverse of Save.
 func (h *EMA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	var rule emaRule
-	if err := json.Unmarshal(small, &rule); err != nil { // a power average was a number
+	if err := json.Unmarshal(small, &rule); err != nil { // formerly a power average was saved as a number
 		if err := json.Unmarshal(small, &rule.Gamma); err != nil {
 			return err
 		}

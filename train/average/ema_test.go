@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestEMA follows the average step by step, and checks that it leaves training alone.
+// TestEMA follows the average step by step, and checks that it does not affect training.
 func TestEMA(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.Epochs, c.RNA.Mode = 2, average.Off
@@ -48,7 +48,7 @@ func TestEMA(t *testing.T) {
 	}
 }
 
-// recalibrated notes the statistics that the average gets at the end of a run, after its own hook.
+// recalibrated records the average's statistics at the end of a run, after its own hook.
 type recalibrated struct {
 	t    *testing.T
 	file string
@@ -71,7 +71,7 @@ func (h *recalibrated) AfterEpoch(ctx context.Context, s *hook.State) error {
 	})
 }
 
-// TestEMARecalibrates: the average has BatchNorm statistics of its own, and not those of the iterate.
+// TestEMARecalibrates: the average has its own BatchNorm statistics, not those of the iterate.
 func TestEMARecalibrates(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 6, 16))
 	c.Epochs, c.EMA, c.RNA = 2, 12, average.Options{Mode: average.Off, Batches: 2}
@@ -86,7 +86,7 @@ func TestEMARecalibrates(t *testing.T) {
 	}
 }
 
-// TestDecayEMA follows an average with a decay, which is the iterate while the rate warms up, and resumes it.
+// TestDecayEMA follows an average with a decay, which equals the iterate while the rate warms up, and resumes it.
 func TestDecayEMA(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 5, average.Off
@@ -109,7 +109,7 @@ func TestDecayEMA(t *testing.T) {
 	near(t, "the average", got, want, 1e-6)
 }
 
-// TestEMABest checks that the average can be the best, by either kind of loss.
+// TestEMABest checks that the average can be the best, by either measure.
 func TestEMABest(t *testing.T) {
 	for _, holdout := range []float64{0, 0.01} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))

@@ -6,7 +6,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// What tests in other packages call; they are there since a run imports this one.
+// Exports for tests in other packages: tests in this one cannot import a run, which imports this package.
 
 func (h *RNA) SetStats(ctx context.Context, s *hook.State, c []float64) error {
 	return h.setStats(ctx, s, c)

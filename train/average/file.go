@@ -16,7 +16,7 @@ type state struct {
 	Window rna.State   `json:"window"`
 	Stats  [][]float64 `json:"stats,omitempty"`
 
-	// Steps in the means of the segment in progress.
+	// Steps in the means of the current segment.
 	Mean    int `json:"mean,omitempty"`
 	Descent int `json:"descent,omitempty"`
 }
@@ -106,7 +106,7 @@ func (h *RNA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	return nil
 }
 
-// means has the means of the segment in progress by the names of their files.
+// means returns the means of the current segment by the names of their files.
 func (h *RNA) means() map[string]*running {
 	return map[string]*running{"rna-mean.safetensors": &h.mean, "rna-gradient.safetensors": &h.descent}
 }
@@ -117,7 +117,7 @@ func (h *RNA) Close() error {
 			m.v.Free()
 		}
 	}
-	if h.window == nil { // it was not opened
+	if h.window == nil { // not opened
 		return nil
 	}
 	return h.window.Close()
@@ -127,7 +127,7 @@ func vectorFile(dir string, i int) string {
 	return filepath.Join(dir, fmt.Sprintf("rna-%03d.safetensors", i))
 }
 
-// readInto copies a snapshot to a vector of the device, block by block.
+// readInto copies a snapshot to a device vector, block by block.
 func readInto(dst device.Vector, src rna.Source64) error {
 	block := make([]float64, 1<<16)
 	for off := 0; off < src.Len(); off += len(block) {

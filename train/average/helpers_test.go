@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// What the tests of training share, by the names that it has here.
+// Short names for the shared helpers of training tests.
 var (
 	pictures   = traintest.Pictures
 	cpuDevice  = traintest.CPU
@@ -34,7 +34,7 @@ func tinyColour(out, pictures string) train.Spec {
 
 type watch = traintest.Watch
 
-// trained is a run that is over.
+// trained returns a finished run.
 func trained(t testing.TB, c train.Spec, dev device.Device, hooks ...hook.Hook) *train.Run {
 	t.Helper()
 	r, err := train.New(c, train.Deps{Device: dev, Hooks: hooks})
@@ -48,10 +48,10 @@ func trained(t testing.TB, c train.Spec, dev device.Device, hooks ...hook.Hook) 
 	return r
 }
 
-// rnaOf is the RNA hook of a run.
+// rnaOf returns the RNA hook of a run.
 func rnaOf(r *train.Run) *average.RNA { return r.Hook("rna").(*average.RNA) }
 
-// seen is a hook that remembers the state of the last epoch: after the run it looks at it as a hook would.
+// seen is a hook that records the state of the last epoch, so that the test can use it as a hook would.
 type seen struct{ *hook.State }
 
 func (*seen) Name() string { return "seen" }
@@ -61,7 +61,7 @@ func (h *seen) AfterEpoch(_ context.Context, s *hook.State) error {
 	return nil
 }
 
-// at reads weights from a file as a flat vector.
+// at reads weights from a file as flat vectors.
 func at(t testing.TB, r *train.Run, path string) (params, stats []float64) {
 	t.Helper()
 	n, err := network.New(r.Net.Device, r.Resolved.Model, r.Net.Model().Config, 0)

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// The statistics that are kept are those of the window's snapshots, however long the run is.
+// Only the statistics of the window's snapshots are kept, however long the run is.
 func TestStatisticsDoNotGrow(t *testing.T) {
 	space, err := rna.NewHost64(1, 1)
 	if err != nil {
@@ -30,10 +30,10 @@ func TestStatisticsDoNotGrow(t *testing.T) {
 	}
 }
 
-// vector is one that is only there.
+// vector is a dummy vector.
 type vector struct{ device.Vector }
 
-// Steps may overlap with a hook that looks only at the ends of epochs.
+// Steps may overlap with a hook that needs only the ends of epochs.
 func TestAsync(t *testing.T) {
 	for _, c := range []struct {
 		hook RNA
@@ -65,7 +65,7 @@ func TestAsync(t *testing.T) {
 	}
 }
 
-// The record has the distance that noise alone would give, where the model has one.
+// The record has the distance that noise alone would give, if the noise model applies.
 func TestNoteNoise(t *testing.T) {
 	space, err := rna.NewHost64(3, 1)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestNoteNoise(t *testing.T) {
 	}
 }
 
-// What is left zero gets the defaults of the documentation; the window goes by the epochs, from 3 to 10.
+// Zero fields get the documented defaults; the window depends on the epochs, from 3 to 10.
 func TestResolve(t *testing.T) {
 	for _, c := range []struct{ epochs, given, want int }{{2, 0, 3}, {12, 0, 6}, {90, 0, 10}, {90, 4, 4}} {
 		var r Options

@@ -15,23 +15,23 @@ type Mode string
 // The ways to use RNA.
 const (
 	Off     Mode = "off"
-	Offline Mode = "offline" // beside training, which it leaves alone
-	Online  Mode = "online"  // the extrapolated weights are put back
+	Offline Mode = "offline" // without affecting training
+	Online  Mode = "online"  // training continues from the extrapolated weights
 )
 
-// Statistics is a way to give BatchNorm statistics to combined weights.
+// Statistics is a way to obtain BatchNorm statistics for combined weights.
 type Statistics string
 
-// The ways to give BatchNorm statistics to combined weights.
+// The ways to obtain BatchNorm statistics for combined weights.
 const (
 	Reestimate Statistics = "reestimate" // the mean over training batches
 	Combine    Statistics = "combine"    // the snapshots' statistics, combined with c
 )
 
-// Momentum is the fate of the optimiser's momentum when an extrapolated point replaces the iterate.
+// Momentum determines the optimiser's momentum after an extrapolated point replaces the iterate.
 type Momentum string
 
-// The fates of the momentum.
+// The treatments of the momentum.
 const (
 	Keep  Momentum = "keep"
 	Reset Momentum = "reset"
@@ -46,26 +46,26 @@ const (
 	Gradients Residual = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
 )
 
-// Options configures RNA. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
+// Options configures RNA. At most one of Lambda, Tau and Search is set; if none is, Lambda is 1e-9.
 type Options struct {
 	Mode     Mode       // Off, Offline or Online
-	Window   int        // N, residuals: N + 1 snapshots, N with Gradients
+	Window   int        // N, the number of residuals: N + 1 snapshots, N with Gradients
 	Lambda   *float64   // relative to ‖R‖₂²
 	Tau      *float64   // CNA: ‖c‖₂ ≤ (1+τ)/√N
 	Search   bool       // choose λ by held-out loss: see [rna.Window.Search]; its iterate is the newest snapshot
 	Beta     *float64   // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
-	Start    int        // epoch in which the first snapshot is taken
-	Every    int        // epochs from extrapolation to extrapolation
+	Start    int        // epoch of the first snapshot
+	Every    int        // epochs between extrapolations
 	Stats    Statistics // Reestimate or Combine
-	Batches  int        // that the statistics are re-estimated on
-	Momentum Momentum   // Keep or Reset at injection
-	Accept   bool       // online, only if the held-out loss does not rise
-	// PerEpoch is the number of snapshots an epoch. With SegmentMeans they are the mean of the weights over the steps
-	// since the one before, not the last.
+	Batches  int        // batches to re-estimate the statistics on
+	Momentum Momentum   // Keep or Reset after a point replaced the iterate
+	Accept   bool       // online only: accept a point only if the held-out loss does not rise
+	// PerEpoch is the number of snapshots per epoch. With SegmentMeans a snapshot is the mean of the weights over the
+	// steps since the previous one, not the last weights.
 	PerEpoch     int
 	SegmentMeans bool
 	Residual     Residual // Weights or Gradients
-	Averages     []int    // numbers of last snapshots whose average is shown beside; empty, not nil, for none
+	Averages     []int    // numbers of last snapshots to also average uniformly; empty, not nil, for none
 }
 
 // Table lists the options of RNA.
@@ -112,8 +112,8 @@ var Table = option.Table[Options]{
 		Help: "plain averages of this many last epochs to show beside RNA"},
 }
 
-// Resolve fills in what is left zero, for a run of so many epochs. window and averages are the defaults for its data,
-// zero and nil for defaults by the number of epochs.
+// Resolve fills in zero fields for a run of that many epochs. window and averages are the defaults for its data, zero
+// and nil for defaults by the number of epochs.
 func (r *Options) Resolve(epochs, window int, averages []int) {
 	option.Default(&r.Mode, Offline)
 	option.Default(&r.Window, window)
@@ -140,7 +140,7 @@ func (r *Options) Resolve(epochs, window int, averages []int) {
 	}
 }
 
-// Check finds options that exclude each other. holdout tells whether a part of the training set is held out.
+// Check finds options that exclude each other. holdout reports whether a part of the training set is held out.
 func (r *Options) Check(holdout bool) error {
 	switch {
 	case r.Tau != nil && (r.Lambda != nil || r.Search):
@@ -174,7 +174,7 @@ func (r *Options) Rule() string {
 	return "lambda 1e-09"
 }
 
-// FirstExtrapolation is the epoch at whose end there are two residuals.
+// FirstExtrapolation returns the first epoch at whose end there are two residuals.
 func (r *Options) FirstExtrapolation() int {
 	snapshots := 3
 	if r.Residual == Gradients {
@@ -183,8 +183,8 @@ func (r *Options) FirstExtrapolation() int {
 	return r.Start - 1 + (snapshots+r.PerEpoch-1)/r.PerEpoch
 }
 
-// Capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of
-// them, and an average of k iterates needs k snapshots.
+// Capacity returns the number of residuals that the hook's window must hold: RNA uses the newest Window of them, and an
+// average of k iterates needs k snapshots.
 func (r *Options) Capacity() int {
 	n := r.Window
 	for _, k := range r.Averages {

@@ -27,7 +27,7 @@ func (h *RNA) point(ctx context.Context, s *hook.State) (bool, error) {
 	return err == nil && res.Status == rna.OK, err
 }
 
-// search is point with a λ that the held-out loss chooses. Each candidate is recalibrated.
+// search is point with λ chosen by the held-out loss. Each candidate is recalibrated.
 func (h *RNA) search(ctx context.Context, s *hook.State) (bool, error) {
 	var judging float64
 	t := time.Now()
@@ -60,7 +60,7 @@ func (h *RNA) search(ctx context.Context, s *hook.State) (bool, error) {
 	return true, nil
 }
 
-// note writes the outcome of a solve into a record.
+// note writes the result of a solve into a record.
 func (h *RNA) note(r *hook.RNARecord, res rna.Result) {
 	r.Status, r.C, r.NormC = res.Status.String(), res.C, res.NormC
 	if c := number(res.Condition); c != nil {
@@ -74,7 +74,7 @@ func (h *RNA) note(r *hook.RNARecord, res rna.Result) {
 	}
 }
 
-// number is x for JSON, which has none that are not finite.
+// number returns x for JSON, nil if it is not finite.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestTau checks the bound of CNA, and that τ = 0 is the average.
+// TestTau checks the bound of CNA, and that τ = 0 gives the average.
 func TestTau(t *testing.T) {
 	for _, tau := range []float64{0, 0.1} {
 		c := tiny("")
@@ -32,7 +32,7 @@ func TestTau(t *testing.T) {
 	}
 }
 
-// TestSearch checks that λ is chosen by held-out loss, with statistics of each candidate.
+// TestSearch checks that λ is chosen by held-out loss, with separate statistics for each candidate.
 func TestSearch(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 25, 6, 16))
 	c.Epochs, c.Holdout, c.RNA.Search, c.RNA.Window = 6, 0.2, true, 3
@@ -63,7 +63,7 @@ func TestSearch(t *testing.T) {
 		} else if k := a.Candidates[i]; i > 0 && -*k.Difference <= *k.Error {
 			t.Errorf("epoch %d: chosen is %+v, within the standard error", rec.Epoch, k)
 		}
-		// The iterate that is kept is the one with its statistics re-estimated.
+		// The candidate "kept" is the iterate with re-estimated statistics.
 		if math.Abs(*a.Candidates[0].Loss-rec.HeldScore(network.SGDStats).Loss) > 1e-5 {
 			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss,
 				rec.HeldScore(network.SGDStats).Loss)
@@ -72,7 +72,7 @@ func TestSearch(t *testing.T) {
 	if len(kinds) == 0 {
 		t.Error("nothing was chosen")
 	}
-	// rna.safetensors are the weights and the statistics of the choice.
+	// rna.safetensors has the weights and the statistics of the choice.
 	if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestAcceptance checks that online only accepted points are put in.
+// TestAcceptance checks that online RNA uses only accepted points.
 func TestAcceptance(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.Holdout, c.RNA.Mode, c.RNA.Accept = 8, 0.01, average.Online, true

@@ -11,14 +11,14 @@ import (
 
 // RNA snapshots the flattened weights at the end of each segment, an epoch or a part of one, and extrapolates them: x
 // are the weights at the end of a segment, y those at its start. It scores the extrapolated weights, and plain averages
-// of the same snapshots, beside the iterate; online it puts them in its place.
+// of the same snapshots, beside the iterate; in online mode they replace the iterate.
 type RNA struct {
 	cfg    Options
 	window *rna.Window
 	stats  [][]float64 // BatchNorm statistics of the newest snapshots, oldest first, to combine
 	pushed int         // epoch whose last snapshot is taken
 
-	// Over the segment in progress, if the options ask for them: the means of the weights and of the negative gradients.
+	// Means over the current segment, if the options need them: of the weights and of the negative gradients.
 	mean, descent running
 }
 
@@ -31,12 +31,12 @@ var (
 	_ hook.ClosingHook = (*RNA)(nil)
 )
 
-// NewRNA makes the hook of resolved options.
+// NewRNA returns the hook of resolved options.
 func NewRNA(o Options) *RNA { return &RNA{cfg: o} }
 
 // Holds implements hook.HoldingHook.
 func (h *RNA) Holds() hook.Holdings {
-	x := hook.Holdings{Weights: 1, Snapshots: h.cfg.Capacity() + 1} // a snapshot on its way to a checkpoint
+	x := hook.Holdings{Weights: 1, Snapshots: h.cfg.Capacity() + 1} // a snapshot being saved
 	for _, yes := range []bool{h.cfg.Mode == Online, h.cfg.SegmentMeans, h.cfg.Residual == Gradients} {
 		if yes {
 			x.Weights++
@@ -68,7 +68,7 @@ func (h *RNA) Open(s *hook.State) error {
 	return err
 }
 
-// Window holds the snapshots. It is the run's: others may look at it, between the run's calls.
+// Window returns the window of snapshots. It belongs to the run: others may read it between the run's calls.
 func (h *RNA) Window() *rna.Window { return h.window }
 
 func (h *RNA) Name() string { return "rna" }
@@ -90,7 +90,7 @@ func (h *RNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	}
 	s.Seconds.RNAEval += time.Since(t).Seconds()
 	due := (s.Epoch-h.cfg.Start)%h.cfg.Every == 0
-	if h.window.Len() < 2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
+	if h.window.Len() < 2 || !due && !s.LastEpoch() { // a single residual gives back its iterate
 		return nil
 	}
 	return h.extrapolate(ctx, s, due && h.cfg.Mode == Online)

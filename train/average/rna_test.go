@@ -103,7 +103,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestCombined checks that statistics are combined with c and that variances stay positive.
+// TestCombined checks that statistics are combined with c and that variances stay non-negative.
 func TestCombined(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
 	c.RNA.Stats = average.Combine
@@ -190,7 +190,7 @@ func TestOnline(t *testing.T) {
 				t.Errorf("every %d: final weights are the extrapolated ones: %v; metadata %+v", every, slices.Equal(point, final),
 					meta)
 			}
-			// The chain of iterates is broken: the last residual starts from the point that was put in.
+			// The chain of iterates is broken: the last residual starts from the extrapolated point.
 			st := rnaOf(r).Window().State()
 			is := func(i int, want []float64) bool {
 				v := make([]float64, len(want))
@@ -209,7 +209,7 @@ func TestOnline(t *testing.T) {
 	}
 }
 
-// TestWildPoints checks that what is not finite is neither kept nor put in.
+// TestWildPoints checks that non-finite points are neither kept nor used.
 func TestWildPoints(t *testing.T) {
 	for _, c := range []struct {
 		name   string

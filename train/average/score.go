@@ -9,8 +9,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// scoreRecalibrated scores the recalibrated iterate, so that an effect of the statistics does not pass for one of
-// combined weights.
+// scoreRecalibrated scores the recalibrated iterate, to separate the effect of the statistics from that of combining
+// weights.
 func (h *RNA) scoreRecalibrated(ctx context.Context, s *hook.State) error {
 	if !s.Net.HasStatistics() || !s.Scores() || s.Epoch < h.cfg.Start {
 		return nil
@@ -34,7 +34,7 @@ func (h *RNA) average(ctx context.Context, s *hook.State, k int) error {
 	}
 	return s.Temporarily(func() error {
 		err := error(nil)
-		if h.descent.v != nil { // Y c: x would be a step further
+		if h.descent.v != nil { // Y c: x would be one step further
 			err = h.window.Combine(s.Net.Params, uniform(k), 0)
 		} else {
 			err = h.window.Average(s.Net.Params, k)
@@ -59,7 +59,7 @@ func (h *RNA) average(ctx context.Context, s *hook.State, k int) error {
 	})
 }
 
-// extrapolate scores y⁺, keeps its weights and, if inject is set, goes on from it.
+// extrapolate scores y⁺, keeps its weights and, if inject is set, makes training continue from it.
 func (h *RNA) extrapolate(ctx context.Context, s *hook.State, inject bool) error {
 	rec := &hook.RNARecord{}
 	s.Record.RNA = rec
@@ -105,8 +105,8 @@ func (h *RNA) extrapolate(ctx context.Context, s *hook.State, inject bool) error
 	return h.inject(s, point)
 }
 
-// accepts reports whether the point may replace the iterate: its held-out loss must not be above that of the iterate,
-// recalibrated if it was.
+// accepts reports whether the point may replace the iterate: its held-out loss must not exceed the iterate's,
+// recalibrated if the iterate was recalibrated.
 func (h *RNA) accepts(rec *hook.EpochRecord) bool {
 	if !h.cfg.Accept {
 		return true
@@ -123,7 +123,7 @@ func (h *RNA) accepts(rec *hook.EpochRecord) bool {
 	return ok
 }
 
-// inject goes on from the extrapolated point: it is the y of the next residual.
+// inject makes training continue from the extrapolated point, which is the y of the next residual.
 func (h *RNA) inject(s *hook.State, point network.Point) error {
 	if err := s.Net.Point().Copy(point); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (h *RNA) inject(s *hook.State, point network.Point) error {
 		}
 	}
 	s.Record.RNA.Injected = true
-	if h.descent.v != nil { // residuals of their own form no chain
+	if h.descent.v != nil { // gradient residuals form no chain
 		return nil
 	}
 	h.window.Break()

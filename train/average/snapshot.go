@@ -53,7 +53,7 @@ func (h *RNA) follow(s *hook.State) error {
 	return h.descent.add(-scale, grad)
 }
 
-// segment is the snapshot of the segment that ends: its last weights or their mean.
+// segment returns the snapshot of the ending segment: its last weights or their mean.
 func (h *RNA) segment(s *hook.State) (device.Vector, error) {
 	if h.mean.v != nil {
 		return h.mean.v, nil

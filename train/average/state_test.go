@@ -14,8 +14,8 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestSaveAndLoad saves the hooks in the middle of a segment, loads them into others and saves these again: the files
-// and the small parts are the same. Hooks of other parameters refuse them.
+// TestSaveAndLoad saves the hooks within a segment, loads them into others and saves these again: files and small parts
+// are equal. Hooks of other parameters reject them.
 func TestSaveAndLoad(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.EMA = 4, 12
@@ -23,7 +23,7 @@ func TestSaveAndLoad(t *testing.T) {
 	var r *train.Run
 	done := false
 	check := func(s *hook.State) error {
-		if s.Steps != 10 { // of three steps an epoch
+		if s.Steps != 10 { // at three steps per epoch
 			return nil
 		}
 		done = true

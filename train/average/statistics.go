@@ -6,7 +6,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// setStats gives the weights that are in the network, combined with coefficients c, their statistics.
+// setStats sets the statistics of the weights in the network, which were combined with coefficients c.
 func (h *RNA) setStats(ctx context.Context, s *hook.State, c []float64) error {
 	n := s.Net
 	if n.Stats == nil {

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// Async implements hook.AsyncHook: without means and with one snapshot an epoch, RNA needs nothing of a step.
+// Async implements hook.AsyncHook: without means and with one snapshot per epoch, RNA ignores steps.
 func (h *RNA) Async() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
 
 // AfterStep adds the step to the means of the segment, and takes a snapshot at the end of a segment within an epoch.
@@ -33,7 +33,7 @@ func (h *RNA) AfterStep(_ context.Context, s *hook.State) error {
 	return err
 }
 
-// snapshot takes the snapshot at the end of an epoch, unless the run did before it was interrupted.
+// snapshot takes the snapshot at the end of an epoch, unless the run took it before it was interrupted.
 func (h *RNA) snapshot(s *hook.State) error {
 	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
 		return nil
@@ -70,7 +70,7 @@ func (h *RNA) push(s *hook.State) error {
 	return nil
 }
 
-// keepStatistics adds those of a snapshot to the window's, of which there are Cap at most.
+// keepStatistics adds a snapshot's statistics to the window's, at most Cap of them.
 func (h *RNA) keepStatistics(v []float64) {
 	h.stats = append(h.stats, v)
 	if len(h.stats) > h.window.Cap() {

@@ -1,5 +1,5 @@
-// Package evaluate judges weights by images: the scores of one file, with its predictions, its confusion and its worst
-// images, and the choice among candidates.
+// Package evaluate evaluates weights on images: the scores of one file, with its predictions, confusion matrix and
+// worst images, and the choice among candidates.
 package evaluate
 
 import (
@@ -25,24 +25,24 @@ type Options struct {
 	Weights       string // a file, or the folder of a run; after OpenWeights the file
 	Key           string // the state dict in the file
 	Model         string // empty: as the file says
-	Classes       string // a file with a name a line; empty: as the file says, or the data
+	Classes       string // a file with one name per line; empty: from the weights file, or the data
 	NumClasses    int    // outputs of the net; 0: as the file says
-	ImageSize     int    // height and width of the net's input; 0: as the file says, or the data's
-	ValResize     int    // shorter side before the crop; 0: as the file says, or in proportion
+	ImageSize     int    // height and width of the net's input; 0: from the file, or the data
+	ValResize     int    // shorter side before the crop; 0: from the file, or in proportion
 	Interpolation string
 	Mean, Std     []float64 // of each channel, for pixels from 0 to 1
 
 	Data         string // empty: the images of the weights' run
 	ValSplit     float64
-	AllImages    bool // also those that the weights were trained on
+	AllImages    bool // include the images that the weights were trained on
 	MaxBad       data.MaxBad
 	FastDecode   bool
 	DecodeMemory int64 // bytes
 	TestFlip     bool
 
 	Batch, Workers, Threads int
-	Precision               string // of the device, as ranks compare it
-	// Open opens the device of a rank, which computes with so many threads.
+	Precision               string // the device's precision, which ranks compare
+	// Open opens a rank's device with the given number of threads.
 	Open func(g *ranks.Group, threads int) (device.Device, error)
 
 	Predictions string // a CSV file; empty: none
@@ -82,7 +82,7 @@ type evaluation struct {
 	closers
 }
 
-// closers are called from the last to the first.
+// closers are called in reverse order.
 type closers []func() error
 
 func (c closers) close(err error) error {
@@ -148,7 +148,7 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 	return err
 }
 
-// network is a net for weights that meta describes and for images as those of set.
+// network builds a net for the weights described by meta and for images like those of set.
 func (o *Options) network(dev device.Device, file *statedict.File, meta *network.Meta,
 	set data.Dataset) (*network.Network, error) {
 	classes, err := o.outputs(file, meta.Model, len(set.Classes()))
@@ -158,8 +158,8 @@ func (o *Options) network(dev device.Device, file *statedict.File, meta *network
 	return network.New(dev, meta.Model, meta.Config(classes, set.Channels()), 0)
 }
 
-// openSet opens the images. Weights with 1,000 outputs that do not name them have those of ImageNet, if the data's
-// classes are among these; else labels mean outputs only where there are as many of both.
+// openSet opens the images. Weights with 1,000 unnamed outputs take the classes of ImageNet, if these include the
+// data's classes; otherwise labels are outputs only if their numbers agree.
 func (o *Options) openSet(file *statedict.File, meta *network.Meta) (data.Dataset, error) {
 	set, err := o.openPart(meta, meta.Classes)
 	if err != nil || meta.Classes != nil || o.NumClasses > 0 {

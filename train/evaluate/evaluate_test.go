@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestWorst keeps the images of the highest losses, the first of equals first, and those without a number before all.
+// TestWorst keeps the images with the highest losses, the first of equals first, and NaN losses before all.
 func TestWorst(t *testing.T) {
 	w := worst{most: 3, classes: 2}
 	nan := float32(math.NaN())
@@ -89,7 +89,7 @@ func TestTookNamesWeights(t *testing.T) {
 	}
 }
 
-// The ends of the interval are no less than 0 and no more than 100.
+// The ends of the interval stay within 0 and 100.
 func TestWilson(t *testing.T) {
 	for n := 1; n < 100; n++ {
 		if lo := wilson(0, n)[0]; lo < 0 || lo > 1e-9 || math.Signbit(lo) {

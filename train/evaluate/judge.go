@@ -12,16 +12,16 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// JudgeOptions say how a [Judge] runs candidates beside the Options of their net.
+// JudgeOptions configure a [Judge] in addition to the Options of its net.
 type JudgeOptions struct {
 	Eval      string // held-out images to score on; empty: none
 	Data      string // training images to recalibrate BatchNorm on; empty: none
 	Augment   string // of the training images
 	BNBatches int
-	Limit     int // batches of an evaluation; 0: all
+	Limit     int // batches per evaluation; 0: all
 }
 
-// Judge runs weights that are in files, one after the other, as one net.
+// Judge runs weights from files, one after the other, in one net.
 type Judge struct {
 	net   *network.Network
 	dev   device.Device
@@ -55,7 +55,7 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 		Batch: o.Batch, Workers: o.Workers, MaxBad: o.MaxBad, Limit: j.Limit,
 		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
 	}
-	var of data.Dataset // the net's classes and channels are its
+	var of data.Dataset // determines the net's classes and channels
 	if j.Eval != "" {
 		o.Data = j.Eval
 		if of, err = o.openPart(&meta, meta.Classes); err != nil {
@@ -100,7 +100,7 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 	return e, err
 }
 
-// open opens training images, of which the run of the weights may have left out some.
+// open opens training images; the run of the weights may have held out some.
 func (e *Judge) open(place string, meta *network.Meta) (data.Dataset, error) {
 	options := data.Options{Classes: meta.Classes}
 	set, val, err := data.Open(place, options)
@@ -116,7 +116,7 @@ func (e *Judge) open(place string, meta *network.Meta) (data.Dataset, error) {
 	return set, err
 }
 
-// take keeps a set to close and fills in unknown values of meta from its profile.
+// take registers a set to close and fills in unknown values of meta from its profile.
 func (e *Judge) take(set data.Dataset, meta *network.Meta) (data.Profile, error) {
 	if c, ok := set.(io.Closer); ok {
 		e.sets = append(e.sets, c)
@@ -151,12 +151,12 @@ func (e *Judge) Load(ctx context.Context, path string) error {
 	return e.net.Recalibrate(ctx, e.train, 0)
 }
 
-// Save writes the weights and statistics of now.
+// Save writes the current weights and statistics.
 func (e *Judge) Save(path string) error {
 	return e.net.SaveWeights(path, e.net.Params, e.net.Stats, network.Meta{})
 }
 
-// Losses are those of the weights that Load read on each held-out image.
+// Losses returns the losses of the weights that Load read, one per held-out image.
 func (e *Judge) Losses(ctx context.Context) ([]float64, error) {
 	losses, _, err := e.net.Losses(ctx, e.held, nil)
 	return losses, err

@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// place finds the images that the command line leaves out: those of the weights.
+// place sets missing places of images to those of the weights.
 func (o *Options) place(meta *network.Meta) error {
 	if o.Data != "" {
 		return nil
@@ -39,8 +39,8 @@ func (o *Options) place(meta *network.Meta) error {
 	return nil
 }
 
-// openPart opens the images that are evaluated: of the training images only those that the run left out, unless the
-// options choose others.
+// openPart opens the images to evaluate: of training images only those that the run held out, unless the options choose
+// others.
 func (o *Options) openPart(meta *network.Meta, classes []string) (data.Dataset, error) {
 	o.note = ""
 	set, err := data.OpenEval(o.Data, classes)
@@ -59,7 +59,7 @@ func (o *Options) openPart(meta *network.Meta, classes []string) (data.Dataset, 
 	return part, nil
 }
 
-// divide is the part of a set that is evaluated, and notes which it is.
+// divide returns the part of a set to evaluate, and notes which part it is.
 func (o *Options) divide(set data.Dataset, meta *network.Meta) (part data.Dataset, err error) {
 	s := meta.Split
 	switch {
@@ -73,7 +73,8 @@ func (o *Options) divide(set data.Dataset, meta *network.Meta) (part data.Datase
 		return set, nil
 	}
 	same := s.Is(set)
-	changed := !same && s.ValSplit > 0 && files.Same(o.Data, s.Data) // images came or went, or weights are old
+	// images were added or removed, or the weights are old
+	changed := !same && s.ValSplit > 0 && files.Same(o.Data, s.Data)
 	all, images := set.Len(), text.Count(set.Len(), "image")
 	switch {
 	case !same && !changed:
@@ -113,7 +114,7 @@ func (o *Options) divide(set data.Dataset, meta *network.Meta) (part data.Datase
 	return part, nil
 }
 
-// packedFrom reports whether a set looks like the source of the packed one at a place.
+// packedFrom reports whether a set looks like the source of the packed set at a place.
 func packedFrom(place string, set data.Dataset, classes []string) bool {
 	r, err := pack.ReadReport(place)
 	if err != nil {

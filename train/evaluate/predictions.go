@@ -11,8 +11,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they
-// come.
+// predictions writes a CSV file that appears once it is complete. A pipe or device gets the lines as they come.
 type predictions struct {
 	*files.Output
 	buf *bufio.Writer
@@ -58,7 +57,7 @@ func appendPredictions(lines []byte, set data.Dataset, names []string, b *data.B
 	return lines
 }
 
-// largest is the first of the largest numbers, -1 where one is NaN.
+// largest returns the index of the first largest number, -1 if one is NaN.
 func largest(row []float32) int {
 	best := -1
 	for i, v := range row {
@@ -79,7 +78,7 @@ func (p *predictions) commit() error {
 	return p.Output.Commit()
 }
 
-// appendCSV appends a field, quoted where it has to be.
+// appendCSV appends a field, quoted if necessary.
 func appendCSV(b []byte, field string) []byte {
 	field = text.Cell(field)
 	if !strings.ContainsAny(field, ",\"\r\n") {

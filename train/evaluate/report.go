@@ -17,13 +17,13 @@ type Report struct {
 	Model       string        `json:"model"`
 	Score       network.Score `json:"score"`
 	Interval    [2]float64    `json:"top1_interval"`     // 95 %, Wilson's, in percent
-	Calibration float64       `json:"calibration_error"` // expected, of 15 bins of confidence
+	Calibration float64       `json:"calibration_error"` // expected, over 15 bins of confidence
 	Classes     []ClassScore  `json:"classes"`
 
 	names     []string
-	confusion [][]int // by label, then by the class that was predicted
+	confusion [][]int // counts by label, then by predicted class
 	bins      [15]struct{ n, right, confidence float64 }
-	worst     *worst // nil where they are not asked for
+	worst     *worst // nil if not requested
 }
 
 // ClassScore is the accuracy on the images of a class.
@@ -46,7 +46,7 @@ func newReport(names []string, outputs int) *Report {
 	return r
 }
 
-// add takes the logits of a batch.
+// add adds the logits of a batch.
 func (r *Report) add(b *data.Batch, logits []float32) {
 	k := len(r.names)
 	for i, label := range b.Labels[:b.N] {
@@ -88,7 +88,7 @@ func (r *Report) finish(model string, s network.Score) {
 	}
 }
 
-// wilson is Wilson's 95 % interval of a share p of n, in percent.
+// wilson returns Wilson's 95 % interval for a share p of n, in percent.
 func wilson(p float64, n int) [2]float64 {
 	if n == 0 {
 		return [2]float64{0, 100}
@@ -96,7 +96,7 @@ func wilson(p float64, n int) [2]float64 {
 	const z = 1.959963984540054
 	k := float64(n)
 	mid, half := p+z*z/(2*k), z*math.Sqrt(p*(1-p)/k+z*z/(4*k*k))
-	// rounding may go past the ends
+	// rounding may exceed the range
 	return [2]float64{max(0, 100*(mid-half)/(1+z*z/k)), min(100, 100*(mid+half)/(1+z*z/k))}
 }
 
@@ -125,7 +125,7 @@ func (r *Report) writeConfusion(w io.Writer) error {
 	return c.Error()
 }
 
-// Print prints the report in lines, with each class if that is asked for.
+// Print prints the report in lines, with each class if classes is set.
 func (r *Report) Print(out io.Writer, classes bool) error {
 	if classes {
 		for _, c := range r.Classes {

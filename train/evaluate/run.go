@@ -14,14 +14,14 @@ import (
 	"onlinerna/train/network"
 )
 
-// Run is the folder of a run that stands for its weights.
+// Run is a run's folder that is given in place of its weights.
 type Run struct {
 	Dir    string
 	File   string // its best weights
 	Config train.Spec
 }
 
-// FindRun is the run in a folder, nil where path is none: a file, or a folder of something else.
+// FindRun returns the run in a folder, nil if path is a file or some other folder.
 func FindRun(path string) (*Run, error) {
 	if st, err := os.Stat(path); err != nil || !st.IsDir() {
 		return nil, nil
@@ -31,7 +31,7 @@ func FindRun(path string) (*Run, error) {
 		if _, none := os.Stat(filepath.Join(path, "metrics.jsonl")); none == nil {
 			return nil, err
 		}
-		return nil, nil // others have a config.json, too
+		return nil, nil // other programs write a config.json, too
 	}
 	r := &Run{Dir: path, Config: c}
 	for _, name := range []string{"best.safetensors", "final.safetensors"} {
@@ -48,7 +48,7 @@ func FindRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// took says which of the run's weights were taken.
+// took describes which of the run's weights were taken.
 func (r *Run) took(m network.Meta) string {
 	sgd := r.Config.OptimizerName()
 	name := map[network.Kind]string{network.SGD: sgd, network.SGDStats: sgd + " with BatchNorm recalibrated",
@@ -56,15 +56,15 @@ func (r *Run) took(m network.Meta) string {
 	return fmt.Sprintf("%s: %s of epoch %d", r.File, cmp.Or(name, string(m.Kind), "weights"), m.Epoch)
 }
 
-// Split is how the run divided its data, for weights that do not say it.
+// Split returns the run's division of its data, for weights that do not record it.
 func (r *Run) Split() *network.Split {
 	c := &r.Config
 	return &network.Split{Data: cmp.Or(c.Data, "glyphs"), ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout,
 		Seed: c.Seed}
 }
 
-// Located is a split with the places of images as they are from here: those that are not may lie where the run was
-// started.
+// Located returns a split with the paths of images as seen from here: missing ones may be relative to the folder where
+// the run was started.
 func (r *Run) Located(s network.Split) *network.Split {
 	dir, err := filepath.Abs(r.Dir)
 	base, ok := strings.CutSuffix(dir, string(filepath.Separator)+filepath.Clean(r.Config.Out))
@@ -83,14 +83,14 @@ func (r *Run) Located(s network.Split) *network.Split {
 	return &s
 }
 
-// IsRun says whether a path is the folder of a run.
+// IsRun reports whether a path is the folder of a run.
 func IsRun(path string) bool {
 	r, err := FindRun(path)
 	return r != nil || err != nil
 }
 
-// Expand puts files in the place of folders of runs: of the only argument the kept weights, if row, else the best
-// weights of each.
+// Expand replaces folders of runs by files: a single argument by its kept weights if row is set, else each folder by
+// its best weights.
 func Expand(args []string, row bool, log io.Writer) ([]string, *Run, error) {
 	var files []string
 	var only *Run

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// compare is an error where ranks evaluate other things.
+// compare returns an error if ranks have different evaluations.
 func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 	if g.Single() {
 		return nil
@@ -39,8 +39,8 @@ func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 	return g.Compare(facts...)
 }
 
-// score evaluates, and writes the predictions if they are asked for. Ranks evaluate their batches, which are put
-// together for rank 0.
+// score evaluates, and writes the predictions if requested. Each rank evaluates its own batches, which are merged on
+// rank 0.
 func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (network.Score, error) {
 	if o.Sheet.Path != "" {
 		o.report.worst = &worst{most: o.Sheet.Count, classes: len(o.report.names)}

@@ -16,11 +16,11 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// PhotoSize is the size of the input above which a net is one for photos, as ImageNet's.
+// PhotoSize is the input size above which a net is considered one for photos, as ImageNet's.
 const PhotoSize = 96
 
-// NetOf is the model that meta names, with the outputs of an open file of its weights and the channels of its images.
-// The size of images is filled in.
+// NetOf returns the model that meta names, the outputs in an open file of its weights and the channels of its images.
+// It fills in the image size.
 func NetOf(file *statedict.File, meta *network.Meta) (m *nn.Model, outputs, channels int, err error) {
 	m, err = nn.Build(meta.Model, nn.Config{Batch: 1, Mode: nn.Eval})
 	if err != nil {
@@ -42,7 +42,7 @@ func NetOf(file *statedict.File, meta *network.Meta) (m *nn.Model, outputs, chan
 	return m, outputs, channels, nil
 }
 
-// PhotoProfile is that of photos.
+// PhotoProfile returns the data profile of photos.
 func PhotoProfile() (data.Profile, error) {
 	photo, err := data.FromImages([]string{""}, []image.Image{image.NewRGBA(image.Rect(0, 0, 256, 192))}, []int{0})
 	if err != nil {
@@ -51,7 +51,7 @@ func PhotoProfile() (data.Profile, error) {
 	return data.ProfileOf(photo)
 }
 
-// OpenWeights opens the file of the weights, logs their state dict, and completes its metadata by the options.
+// OpenWeights opens the file of the weights, logs its state dict, and completes its metadata from the options.
 func (o *Options) OpenWeights(log io.Writer) (*statedict.File, network.Meta, error) {
 	run, err := FindRun(o.Weights)
 	if err != nil {
@@ -91,7 +91,7 @@ func (o *Options) OpenWeights(log io.Writer) (*statedict.File, network.Meta, err
 	return file, meta, nil
 }
 
-// outputs is the number of classes of the net: that of the command line, else the size of the last layer in the file,
+// outputs returns the number of classes of the net: from the command line, else the size of the last layer in the file,
 // else the number of classes of the data.
 func (o *Options) outputs(file *statedict.File, model string, classes int) (int, error) {
 	if o.NumClasses > 0 {
@@ -112,7 +112,7 @@ func (o *Options) outputs(file *statedict.File, model string, classes int) (int,
 		"or name them by --classes", o.Weights, n, classes)
 }
 
-// resolve lets the command line overrule the file.
+// resolve lets the command line override the file.
 func (o *Options) resolve(m *network.Meta) error {
 	if o.Model != "" {
 		m.Model = o.Model
@@ -145,8 +145,7 @@ func (o *Options) resolve(m *network.Meta) error {
 	return nil
 }
 
-// Fill takes values that are still unknown from the data's profile. Photos are normalised as for the net's published
-// weights.
+// Fill sets unknown values from the data's profile. Photos are normalised as for the net's published weights.
 func Fill(m *network.Meta, p data.Profile) {
 	if photos, err := PhotoProfile(); err == nil && slices.Equal(p.Mean, photos.Mean) {
 		if a, err := nn.Lookup(m.Model); err == nil && a.Mean != nil {

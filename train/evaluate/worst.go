@@ -22,13 +22,13 @@ import (
 // worst keeps the images with the highest loss.
 type worst struct {
 	most, classes int
-	list          []worstImage // the highest loss first; of equals the first in the dataset
+	list          []worstImage // highest loss first; equal ones in the order of the dataset
 }
 
 type worstImage struct {
-	Loss             float64 // infinite where it is no number
+	Loss             float64 // infinite if it is NaN
 	Index            int     // in the dataset
-	Label, Predicted int     // -1 where nothing is predicted
+	Label, Predicted int     // -1 if nothing is predicted
 	Probability      float64 // of the predicted class
 }
 
@@ -37,7 +37,7 @@ func worseFirst(a, b worstImage) int {
 	return cmp.Or(cmp.Compare(b.Loss, a.Loss), cmp.Compare(a.Index, b.Index))
 }
 
-// add takes the images of a batch with their logits.
+// add adds the images of a batch with their logits.
 func (w *worst) add(b *data.Batch, logits []float32) {
 	for i, label := range b.Labels[:b.N] {
 		row := logits[i*w.classes : (i+1)*w.classes]
@@ -58,7 +58,7 @@ func (w *worst) add(b *data.Batch, logits []float32) {
 	}
 }
 
-// images are those for a sheet. name names classes.
+// images returns the images of a sheet. name returns the name of a class.
 func (w *worst) images(name func(class int) gallery.Guess) (list []gallery.Image) {
 	for _, x := range w.list {
 		s := gallery.Image{Index: x.Index, Label: x.Label, Loss: x.Loss}
@@ -72,7 +72,7 @@ func (w *worst) images(name func(class int) gallery.Guess) (list []gallery.Image
 	return list
 }
 
-// CheckPictures finds mistakes in the names and the sizes of pictures.
+// CheckPictures finds mistakes in the names and sizes of pictures.
 func (o *Options) CheckPictures() error {
 	if err := o.Sheet.Check("worst-count", gallery.ByClass, gallery.ByPrediction); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (o *Options) confusionIsCSV() bool {
 	return strings.EqualFold(filepath.Ext(o.Confusion), ".csv")
 }
 
-// writePictures writes the confusion matrix and the sheet of the worst images, where they are asked for.
+// writePictures writes the confusion matrix and the sheet of the worst images, if requested.
 func (o *Options) writePictures(ctx context.Context, e *evaluation, out io.Writer) error {
 	var err error
 	if o.confusionIsCSV() {

@@ -8,18 +8,18 @@ import (
 	"onlinerna/train/network"
 )
 
-// The measures by which the best weights are chosen. Of equal errors the lower loss is better.
+// The measures that choose the best weights. For equal errors the lower loss is better.
 const (
 	ByError = "error"
 	ByLoss  = "loss"
 )
 
-// StepRecord is a line of metrics.jsonl for a step of the optimiser.
+// StepRecord is a line of metrics.jsonl for an optimiser step.
 type StepRecord struct {
 	Kind   string  `json:"kind"` // "step"
 	Epoch  int     `json:"epoch"`
 	Step   int     `json:"step"` // since the start of the run
-	Loss   float64 `json:"loss"` // as minimised: with label smoothing
+	Loss   float64 `json:"loss"` // minimised loss, including label smoothing
 	Top1   float64 `json:"top1"`
 	Rate   float64 `json:"lr"`
 	Images int     `json:"images"`
@@ -34,8 +34,8 @@ type EpochRecord struct {
 
 	Train network.Score `json:"train"` // over the epoch, while the weights moved
 
-	// On the validation images: the iterate of SGD, the same with BatchNorm statistics re-estimated,
-	// the extrapolated weights, the power average of all steps and uniform averages of the last iterates.
+	// Scores on the validation images: the SGD iterate, the same with BatchNorm statistics re-estimated, the extrapolated
+	// weights, the power average of all steps and uniform averages of the last iterates.
 	SGD      *network.Score  `json:"sgd,omitempty"`
 	SGDStats *network.Score  `json:"sgd_bn,omitempty"`
 	RNA      *RNARecord      `json:"rna,omitempty"`
@@ -45,24 +45,24 @@ type EpochRecord struct {
 	// Held has the scores on the held-out images, if there are any.
 	Held []ScoreRecord `json:"held,omitempty"`
 
-	// Others has the scores on the validation images that the caller's hooks enter.
+	// Others has the scores on the validation images that the caller's hooks add.
 	Others []ScoreRecord `json:"others,omitempty"`
 
-	// Best tells the weights in best.safetensors at the end of the epoch: the first of Ranking of the best epoch up to
-	// then.
+	// Best describes the weights in best.safetensors at the end of the epoch: the first of Ranking in the best epoch so
+	// far.
 	Best *BestRecord `json:"best,omitempty"`
 
-	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
+	ImagesPerSecond float64 `json:"img_per_s"` // training images over training time, data loading included
 	Seconds         Seconds `json:"seconds"`
 	Bad             int     `json:"bad_images,omitempty"`
 
-	// Where the device scales the loss, its scale at the end of the epoch and the steps that were skipped because of
-	// gradients that were not finite.
+	// If the device scales the loss: its scale at the end of the epoch, and the steps skipped because of non-finite
+	// gradients.
 	LossScale float64 `json:"loss_scale,omitempty"`
 	Skipped   int     `json:"skipped_steps,omitempty"`
 }
 
-// HeldScore is the newest score of a kind of weights on the held-out images, nil if there is none.
+// HeldScore returns the newest score of a kind of weights on the held-out images, nil if there is none.
 func (r *EpochRecord) HeldScore(kind network.Kind) *network.Score {
 	for i := len(r.Held) - 1; i >= 0; i-- {
 		if r.Held[i].Kind == kind {
@@ -72,7 +72,7 @@ func (r *EpochRecord) HeldScore(kind network.Kind) *network.Score {
 	return nil
 }
 
-// Scores lists the scores on the validation images, but for Others, in the order in which a run judges weights.
+// Scores lists the scores on the validation images except Others, in the order in which a run judges weights.
 func (r *EpochRecord) Scores() (list []ScoreRecord) {
 	add := func(kind network.Kind, s *network.Score) {
 		if s != nil {
@@ -91,8 +91,8 @@ func (r *EpochRecord) Scores() (list []ScoreRecord) {
 	return list
 }
 
-// Ranking lists the weights of the epoch that best.safetensors is chosen among, the best first, by a measure, [ByError]
-// or [ByLoss]: all that were scored on the held-out images, if held, or else on the validation images.
+// Ranking lists the epoch's candidates for best.safetensors, the best first, by a measure, [ByError] or [ByLoss]: all
+// weights scored on the held-out images, if held is true, or else on the validation images.
 func (r *EpochRecord) Ranking(by string) (list []ScoreRecord, held bool) {
 	if held = len(r.Held) > 0; held {
 		list = slices.Clone(r.Held)
@@ -104,7 +104,7 @@ func (r *EpochRecord) Ranking(by string) (list []ScoreRecord, held bool) {
 	return list, held
 }
 
-// Compare orders scores whose losses are finite by a measure, [ByError] or [ByLoss], the better one first.
+// Compare orders scores with finite losses by a measure, [ByError] or [ByLoss], the better one first.
 func Compare(a, b network.Score, by string) int {
 	if by == ByLoss {
 		return cmp.Compare(a.Loss, b.Loss)
@@ -112,31 +112,31 @@ func Compare(a, b network.Score, by string) int {
 	return cmp.Or(cmp.Compare(b.Top1, a.Top1), cmp.Compare(a.Loss, b.Loss))
 }
 
-// BestRecord is the best weights so far.
+// BestRecord describes the best weights so far.
 type BestRecord struct {
 	ScoreRecord
-	Epoch int `json:"epoch"` // that they are from
+	Epoch int `json:"epoch"` // of the weights
 }
 
 // RNARecord is the outcome of an extrapolation.
 type RNARecord struct {
-	Score     *network.Score `json:"score,omitempty"`  // nil when nothing was extrapolated
-	Status    string         `json:"status"`           // "ok", or why there is no point
+	Score     *network.Score `json:"score,omitempty"`  // nil if nothing was extrapolated
+	Status    string         `json:"status"`           // "ok", or the reason why there is no point
 	C         []float64      `json:"c,omitempty"`      // coefficients, oldest first
 	NormC     float64        `json:"c_norm,omitempty"` // ‖c‖₂
 	Condition float64        `json:"condition,omitempty"`
-	// Distance is ‖c − 1/N‖₂. NoiseDistance is the same for residuals that are a common drift and independent noise, of
-	// which Noise is the share: see [rna.NoiseCoefficients].
+	// Distance is ‖c − 1/N‖₂. NoiseDistance is the same for residuals that consist of a common drift and independent
+	// noise, where Noise is the noise's share: see [rna.NoiseCoefficients].
 	Distance      *float64 `json:"c_distance,omitempty"`
 	NoiseDistance *float64 `json:"c_distance_noise,omitempty"`
 	Noise         float64  `json:"noise,omitempty"`
-	Lambda        *float64 `json:"lambda,omitempty"`   // that was used; nil for the average and for no solve
-	Tau           *float64 `json:"tau,omitempty"`      // that gives the same c
+	Lambda        *float64 `json:"lambda,omitempty"`   // as used; nil for the average and if nothing was solved
+	Tau           *float64 `json:"tau,omitempty"`      // giving the same c
 	Injected      bool     `json:"injected,omitempty"` // the point replaced the iterate
-	Outcome       string   `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
+	Outcome       string   `json:"outcome,omitempty"`  // of the acceptance test: "accepted" or "value rose"
 
-	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what. NoDifference says that one of
-	// the candidates has a lower loss, but not by the test of [rna.Choose].
+	// Result of a search for λ: Choice is "kept", "averaged" or "extrapolated", one of the Candidates. NoDifference means
+	// that one of the candidates has a lower loss, but not significantly by the test of [rna.Choose].
 	Choice       string `json:"choice,omitempty"`
 	NoDifference bool   `json:"no_difference,omitempty"`
 
@@ -145,11 +145,11 @@ type RNARecord struct {
 
 // CandidateRecord is a point that a search for λ considered.
 type CandidateRecord struct {
-	Kind   string   `json:"kind"`             // "kept": the iterate, "averaged": λ = ∞, "extrapolated"
-	Lambda *float64 `json:"lambda,omitempty"` // of "extrapolated"
+	Kind   string   `json:"kind"`             // "kept": the iterate; "averaged": λ = ∞; "extrapolated"
+	Lambda *float64 `json:"lambda,omitempty"` // for "extrapolated"
 	NormC  float64  `json:"c_norm,omitempty"`
-	Loss   *float64 `json:"loss"` // on the held-out images, null where it is not finite or Status gives no point
-	// Difference is the loss less that of "kept", and Error the standard error of this over the images.
+	Loss   *float64 `json:"loss"` // on the held-out images, null if it is not finite or Status gives no point
+	// Difference is the loss minus that of "kept", and Error its standard error over the images.
 	Difference *float64 `json:"difference,omitempty"`
 	Error      *float64 `json:"error,omitempty"`
 	Status     string   `json:"status"`
@@ -158,11 +158,11 @@ type CandidateRecord struct {
 // ScoreRecord is the score of weights of a kind.
 type ScoreRecord struct {
 	Kind      network.Kind  `json:"kind"`
-	Snapshots int           `json:"snapshots,omitempty"` // of a uniform average, how many
+	Snapshots int           `json:"snapshots,omitempty"` // of a uniform average: their number
 	Score     network.Score `json:"score"`
 }
 
-// Name is the name of the weights in words, in a run of an optimiser of that name.
+// Name describes the weights in words, in a run of the given optimiser.
 func (s ScoreRecord) Name(optimizer string) string {
 	switch s.Kind {
 	case network.SGD:
@@ -181,7 +181,8 @@ func (s ScoreRecord) Name(optimizer string) string {
 
 // AverageRecord is the score of the uniform average of the last snapshots.
 type AverageRecord struct {
-	Epochs int           `json:"epochs"` // how many: ends of epochs, unless average.Options.PerEpoch says otherwise
+	// number of averaged snapshots: ends of epochs, unless average.Options.PerEpoch differs
+	Epochs int           `json:"epochs"`
 	Score  network.Score `json:"score"`
 }
 

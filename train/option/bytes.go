@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bytes is a number of bytes, as 800MB or 2GB.
+// Bytes is a number of bytes, such as 800MB or 2GB.
 type Bytes int64
 
 var _ Checker = (*Bytes)(nil)
@@ -35,7 +35,7 @@ func (b *Bytes) Set(s string) error {
 	return errors.New("want a number of bytes, as 800MB or 2GB")
 }
 
-// String is the number of bytes, exactly.
+// String returns the exact number of bytes.
 func (b *Bytes) String() string {
 	if *b == 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 
 // Checks for Option.Check. Numbers that are not finite are refused by all options.
 
-// Positive refuses 0 and less.
+// Positive rejects numbers ≤ 0.
 func Positive(x float64) error {
 	if !(x > 0) {
 		return errors.New("must be above 0")
@@ -15,7 +15,7 @@ func Positive(x float64) error {
 	return nil
 }
 
-// NotNegative refuses less than 0.
+// NotNegative rejects numbers < 0.
 func NotNegative(x float64) error {
 	if !(x >= 0) {
 		return errors.New("must not be negative")
@@ -23,7 +23,7 @@ func NotNegative(x float64) error {
 	return nil
 }
 
-// AtLeast refuses less than a.
+// AtLeast rejects numbers < a.
 func AtLeast(a float64) func(float64) error {
 	return func(x float64) error {
 		if !(x >= a) {
@@ -33,7 +33,7 @@ func AtLeast(a float64) func(float64) error {
 	}
 }
 
-// Between refuses less than a and more than b.
+// Between rejects numbers < a and > b.
 func Between(a, b float64) func(float64) error {
 	return func(x float64) error {
 		if !(x >= a && x <= b) {
@@ -43,7 +43,7 @@ func Between(a, b float64) func(float64) error {
 	}
 }
 
-// Below refuses less than 0, and b and more.
+// Below rejects numbers < 0 and ≥ b.
 func Below(b float64) func(float64) error {
 	return func(x float64) error {
 		if !(x >= 0 && x < b) {
@@ -53,7 +53,7 @@ func Below(b float64) func(float64) error {
 	}
 }
 
-// Inside refuses a and less, and b and more.
+// Inside rejects numbers ≤ a and ≥ b.
 func Inside(a, b float64) func(float64) error {
 	return func(x float64) error {
 		if !(x > a && x < b) {
@@ -63,7 +63,7 @@ func Inside(a, b float64) func(float64) error {
 	}
 }
 
-// UpTo refuses 0 and less, and more than b.
+// UpTo rejects numbers ≤ 0 and > b.
 func UpTo(b float64) func(float64) error {
 	return func(x float64) error {
 		if !(x > 0 && x <= b) {

@@ -1,6 +1,6 @@
 package option
 
-// Default sets a field that is its type's zero value.
+// Default sets a field that has its type's zero value.
 func Default[T comparable](field *T, to T) {
 	var zero T
 	if *field == zero {

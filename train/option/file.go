@@ -15,8 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Encode writes the options of s that are set as a JSON object, in the order of the table, with underscores for
-// hyphens.
+// Encode writes the set options of s as a JSON object, in the table's order, with underscores for hyphens.
 func (t Table[S]) Encode(s *S) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("{")
@@ -54,14 +53,14 @@ func encode(field any) ([]byte, error) {
 	return json.Marshal(v.Interface())
 }
 
-// Bytes of a config in YAML, whose nodes take fifty times as much memory, and of all values of an option: an alias in
-// YAML repeats a long text by two bytes.
+// Limits on bytes: of a YAML config, whose nodes take fifty times as much memory, and of all values of an option, since
+// an alias in YAML repeats a long text in two bytes.
 const (
 	maxYAML   = 4 << 20
 	maxValues = 16 << 20
 )
 
-// Decode reads an object of JSON or, where isYAML, of YAML.
+// Decode reads an object of JSON or, if isYAML, of YAML.
 func Decode(text []byte, isYAML bool) (map[string]any, error) {
 	var v map[string]any
 	if isYAML {
@@ -91,7 +90,7 @@ func Decode(text []byte, isYAML bool) (map[string]any, error) {
 	return v, nil
 }
 
-// FromFile makes settings of what Decode has read, in the order of the table. A null is no value.
+// FromFile converts the result of Decode to settings, in the table's order. A null is skipped.
 func (t Table[S]) FromFile(values map[string]any) ([]Setting, error) {
 	byName := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -120,7 +119,7 @@ func (t Table[S]) FromFile(values map[string]any) ([]Setting, error) {
 	return list, nil
 }
 
-// fromAny makes a setting of what a file has.
+// fromAny converts a decoded value to a setting.
 func fromAny(v any) (Setting, error) {
 	if list, ok := v.([]any); ok {
 		x := Setting{List: []string{}}

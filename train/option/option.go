@@ -1,11 +1,10 @@
-// Package option declares what a user may choose, once: an [Option] is a flag of a command, a key of its files and a
-// line of its documentation, and a [Table] of them reads, checks and writes the values of a struct.
+// Package option declares each choice of a user once: an [Option] is a flag of a command, a key of its files and a line
+// of its documentation, and a [Table] of them reads, checks and writes the values of a struct.
 //
 // # Not set
 //
-// A field that is its type's zero value is not set, and stands for the default. So an option whose zero is a choice
-// other than its default has a field that is a pointer, or a list, which is not set where it is nil. Every option keeps
-// to this: see [Table.Ambiguous].
+// A field with its type's zero value is not set, and stands for the default. So an option for which zero is a valid
+// non-default choice has a pointer or a list as its field, which is not set if nil. [Table.Ambiguous] checks this rule.
 package option
 
 import (
@@ -16,63 +15,63 @@ import (
 	"onlinerna/internal/nearest"
 )
 
-// Option is one choice of a user. Its name is that of the flag, and of the key in files, where underscores may stand
-// for hyphens.
+// Option is one choice of a user. Its name is the name of the flag and of the key in files, where underscores may
+// replace hyphens.
 type Option[S any] struct {
 	Name  string
 	Short string // the flag's letter, if it has one
-	Group string // the heading that it stands under
-	// Help describes it in a line, without the default. The `quoted` word, if there is one, is the name of the value.
+	Group string // its heading in the help
+	// Help describes it in one line, without the default. A `quoted` word is the name of the value.
 	Help    string
-	Default string // the value or in words; empty where an option that is not set does nothing
-	// Values lists the values, or, where Open, some of them. Shells complete them.
+	Default string // the value or a description; empty if an unset option does nothing
+	// Values lists the values, or some of them if Open is true. Shells complete them.
 	Values func() []string
 	Open   bool
-	// Check and CheckText say what is wrong with a number and with a text; of a list, with each element. The error follows
-	// the option's name and value, as "must be above 0".
+	// Check and CheckText return an error for an invalid number or text; for a list they check each element. The error
+	// follows the option's name and value, as in "must be above 0".
 	Check     func(x float64) error
 	CheckText func(s string) error
-	// Field is a pointer to the value: to a string, bool, number, time.Duration, a pointer, list or array of those, or a
+	// Field returns a pointer to the value: a string, bool, number, time.Duration, a pointer, list or array of those, or a
 	// [Value].
 	Field func(s *S) any
 
-	Resumable bool // a resumed run takes another value
+	Resumable bool // a resumed run may change it
 	Local     bool // processes that train together may have different values
-	// Clears names options that become unset with this one, unless they come from the same source: a batch makes a
-	// recipe's accumulation void.
+	// Clears names options that this one unsets, unless they come from the same source: a batch clears a recipe's
+	// accumulation.
 	Clears []string
 }
 
-// Value is a field with a text of its own.
+// Value is a field with its own text form.
 type Value interface {
 	Set(text string) error
-	String() string // "" where it is not set
+	String() string // "" if not set
 	Unset()
 }
 
-// Checker is a Value that a program may have set to one that Set refuses.
+// Checker is a Value that a program may have set to a value that Set rejects.
 type Checker interface {
 	Value
 	Check() error
 }
 
-// List is a Value that files may give as a list, too.
+// List is a Value that files may also give as a list.
 type List interface {
 	Value
 	SetList(list []string)
 	List() []string
 }
 
-// Error is a value that an option does not take.
+// Error reports a value that an option rejects.
 type Error struct {
 	Name, Value string
-	Err         error // what is wanted
+	Err         error // the reason
 }
 
 func (e *Error) Error() string { return strings.TrimSpace(e.Name+" "+e.Value) + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usage is the help with the default behind it.
+// Usage returns the help followed by the default.
 func (o *Option[S]) Usage() string {
 	if o.Default == "" {
 		return o.Help
@@ -80,18 +79,18 @@ func (o *Option[S]) Usage() string {
 	return fmt.Sprintf("%s (default: %s)", o.Help, o.Default)
 }
 
-// Set sets the value of s from a text, as on a command line. The error is an [*Error].
+// Set sets the value in s from a text, as on a command line. The error is an [*Error].
 func (o *Option[S]) Set(s *S, text string) error {
 	return o.apply(s, Setting{Name: o.Name, Text: text})
 }
 
-// IsSet says whether s has a value.
+// IsSet reports whether the option is set in s.
 func (o *Option[S]) IsSet(s *S) bool { return isSet(o.Field(s)) }
 
-// Unset makes the value that of a zero S.
+// Unset resets the value to that of a zero S.
 func (o *Option[S]) Unset(s *S) { unset(o.Field(s)) }
 
-// Text is the value of s as Set takes it; "" where it is not set.
+// Text returns the value in s as Set accepts it; "" if not set.
 func (o *Option[S]) Text(s *S) string {
 	f := o.Field(s)
 	if !isSet(f) {
@@ -100,11 +99,11 @@ func (o *Option[S]) Text(s *S) string {
 	return textOf(f)
 }
 
-// Type names the kind of the value: "string", "bool", "int", "number", "time", "list", or that of a Value: its
-// Type where it has one, else "text".
+// Type names the kind of the value: "string", "bool", "int", "number", "time", "list", or for a Value the result of its
+// Type method if it has one, else "text".
 func (o *Option[S]) Type() string { return typeOf(o.Field(new(S))) }
 
-// Setting is a value for the option of a name: a text, or a list.
+// Setting is a value, a text or a list, for the named option.
 type Setting struct {
 	Name string
 	Text string
@@ -118,7 +117,7 @@ func (x Setting) String() string {
 	return x.Text
 }
 
-// Settings reads pairs of names and values from words.
+// Settings parses words as alternating names and values.
 func Settings(words string) (list []Setting) {
 	f := strings.Fields(words)
 	for i := 0; i+1 < len(f); i += 2 {
@@ -139,7 +138,7 @@ func (o *Option[S]) apply(s *S, x Setting) error {
 	return nil
 }
 
-// check says what is wrong with a field that is set.
+// check returns an error if a set field is invalid.
 func (o *Option[S]) check(field any) error {
 	return each(field, func(x float64) error {
 		if o.Check == nil {
@@ -157,7 +156,7 @@ func (o *Option[S]) check(field any) error {
 	})
 }
 
-// oneOf is an error that names the values unless a text is one of them.
+// oneOf returns an error that lists the values unless text is one of them.
 func oneOf(text string, values []string) error {
 	for _, v := range values {
 		if v == text {
@@ -174,7 +173,7 @@ func oneOf(text string, values []string) error {
 // Table is a list of options, in the order of the help and of files.
 type Table[S any] []Option[S]
 
-// Under is the table with all options under one heading.
+// Under returns the table with all options under one heading.
 func (t Table[S]) Under(group string) Table[S] {
 	t = slices.Clone(t)
 	for i := range t {
@@ -183,7 +182,7 @@ func (t Table[S]) Under(group string) Table[S] {
 	return t
 }
 
-// In is the table of a part of S.
+// In converts a table for a part of S to a table for S.
 func In[S, T any](t Table[T], part func(*S) *T) (out Table[S]) {
 	for _, o := range t {
 		out = append(out, Option[S]{Name: o.Name, Short: o.Short, Group: o.Group, Help: o.Help, Default: o.Default,
@@ -194,7 +193,7 @@ func In[S, T any](t Table[T], part func(*S) *T) (out Table[S]) {
 	return out
 }
 
-// Find is the option of a name, nil for none. Underscores may stand for hyphens.
+// Find returns the option with that name, nil for none. Underscores may replace hyphens.
 func (t Table[S]) Find(name string) *Option[S] {
 	name = strings.ReplaceAll(name, "_", "-")
 	for i := range t {
@@ -221,7 +220,7 @@ func (t Table[S]) Lookup(name string) (*Option[S], error) {
 	return nil, fmt.Errorf("unknown option %q%s", name, hint)
 }
 
-// Groups lists the headings in the order in which they come.
+// Groups lists the headings in order of appearance.
 func (t Table[S]) Groups() (list []string) {
 	seen := map[string]bool{}
 	for _, o := range t {
@@ -233,8 +232,8 @@ func (t Table[S]) Groups() (list []string) {
 	return list
 }
 
-// Apply sets the options of one source: a recipe, a file or a command line. Of the source before, those that these
-// clear become unset.
+// Apply sets the options of one source: a recipe, a file or a command line. Options of earlier sources that these clear
+// become unset.
 func (t Table[S]) Apply(s *S, list ...Setting) error {
 	for _, x := range list {
 		o, err := t.Lookup(x.Name)
@@ -253,7 +252,7 @@ func (t Table[S]) Apply(s *S, list ...Setting) error {
 	return nil
 }
 
-// Check says what is wrong with a value of s, as an [*Error]. Options that are not set are right.
+// Check returns an [*Error] for an invalid value in s. Unset options are valid.
 func (t Table[S]) Check(s *S) error {
 	for i := range t {
 		o := &t[i]
@@ -268,7 +267,7 @@ func (t Table[S]) Check(s *S) error {
 	return nil
 }
 
-// Settings lists the options of s that are set.
+// Settings lists the options that are set in s.
 func (t Table[S]) Settings(s *S) (list []Setting) {
 	for i := range t {
 		if o := &t[i]; o.IsSet(s) {
@@ -278,8 +277,8 @@ func (t Table[S]) Settings(s *S) (list []Setting) {
 	return list
 }
 
-// Ambiguous names an option whose zero is a choice other than its default though its field cannot tell zero from not
-// set; "" for none.
+// Ambiguous names an option for which zero is a valid non-default choice, but whose field cannot distinguish zero from
+// unset; "" for none.
 func (t Table[S]) Ambiguous() string {
 	for i := range t {
 		o := &t[i]
@@ -295,7 +294,7 @@ func (t Table[S]) Ambiguous() string {
 	return ""
 }
 
-// Row is an option without its values, as documents show it.
+// Row is an option without its values, as shown in documents.
 type Row struct {
 	Name      string   `json:"name"`
 	Short     string   `json:"short,omitempty"`

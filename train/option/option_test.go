@@ -112,7 +112,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// An alias repeats a long text by three bytes: values are bounded, not the file alone.
+// An alias repeats a long text in three bytes: the limit applies to values, not only to the file.
 func TestAliases(t *testing.T) {
 	text := "name: &a " + strings.Repeat("x", 1<<20) + "\nwords: [" + strings.Repeat("*a,", 1<<19) + "]\n"
 	values, err := Decode([]byte(text), true)
@@ -127,7 +127,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestErrors answers in words.
+// TestErrors checks error messages.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"cuont": 3}`:                `unknown key "cuont", did you mean count?`,
@@ -180,7 +180,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSources lets a later source win. An option takes those with it that are of the source before.
+// TestSources lets a later source win, and clears options of earlier sources.
 func TestSources(t *testing.T) {
 	var s settings
 	err := table.Apply(&s, Settings("count 4  lr-final 0.5  on true")...)
@@ -202,7 +202,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestAmbiguous finds a field that cannot tell zero from not set.
+// TestAmbiguous finds a field that cannot distinguish zero from unset.
 func TestAmbiguous(t *testing.T) {
 	if name := table.Ambiguous(); name != "" {
 		t.Errorf("%s", name)
@@ -275,7 +275,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestTaken: a value that is set has a text, which sets the same again, and may be taken back.
+// TestTaken: a set value has a text that sets the same value again, and can be unset.
 func TestTaken(t *testing.T) {
 	shares := Table[Share]{{Name: "share", Default: "0", Field: func(s *Share) any { return s },
 		Check: Inside(0, 1)}}.Under("Shares")

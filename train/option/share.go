@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Share is a part of a whole, as 0.2 or 20%. 0 is not set. An option's Check sees the number.
+// Share is a fraction of a whole, such as 0.2 or 20%. 0 means unset. An option's Check receives the number.
 type Share float64
 
 var _ Value = (*Share)(nil)
@@ -24,7 +24,7 @@ func (s *Share) Set(text string) error {
 	return nil
 }
 
-// String is the number, empty for 0.
+// String returns the number, empty for 0.
 func (s *Share) String() string {
 	if *s == 0 {
 		return ""
@@ -32,7 +32,7 @@ func (s *Share) String() string {
 	return strconv.FormatFloat(float64(*s), 'g', -1, 64)
 }
 
-// Float is the number.
+// Float returns the number.
 func (s *Share) Float() float64 { return float64(*s) }
 
 // Unset implements Value.

@@ -15,7 +15,7 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// elem is what a field points to.
+// elem returns the value that a field points to.
 func elem(field any) reflect.Value { return reflect.ValueOf(field).Elem() }
 
 func isSet(field any) bool {
@@ -164,7 +164,7 @@ func setScalar(v reflect.Value, x Setting) error {
 	return nil
 }
 
-// wanted says in words what a field takes.
+// wanted describes the values that a field accepts.
 func wanted(v reflect.Value) string {
 	switch {
 	case v.Type() == durationType:
@@ -181,7 +181,7 @@ func wanted(v reflect.Value) string {
 	return "a number"
 }
 
-// each calls one of two functions for the value of a field, or for each element of a list.
+// each calls number or text for the value of a field, or for each element of a list.
 func each(field any, number func(float64) error, text func(string) error) error {
 	switch v := field.(type) {
 	case List:
@@ -229,10 +229,10 @@ func each(field any, number func(float64) error, text func(string) error) error 
 	return nil
 }
 
-// textOf is the value of a field as set takes it.
+// textOf returns the value of a field in the form that set accepts.
 func textOf(field any) string { return settingOf("", field).String() }
 
-// settingOf is the setting that makes a field what it is.
+// settingOf returns the setting that reproduces a field.
 func settingOf(name string, field any) Setting {
 	x := Setting{Name: name}
 	if v, ok := field.(List); ok {
@@ -258,7 +258,7 @@ func settingOf(name string, field any) Setting {
 	return x
 }
 
-// splitList reads a list as on a command line: with commas between, and quotes round elements that hold some.
+// splitList splits a list as on a command line: at commas, with quotes around elements that contain some.
 func splitList(text string) ([]string, error) {
 	if text == "" {
 		return []string{}, nil

@@ -1,4 +1,4 @@
-// Package recipe has published ways to train, as settings of options.
+// Package recipe lists published training recipes as settings of options.
 package recipe
 
 import (
@@ -9,25 +9,25 @@ import (
 	"onlinerna/train/option"
 )
 
-// A Recipe is a published way to train: settings of the options of package train.
+// A Recipe is a published training recipe: settings of the options of package train.
 type Recipe struct {
 	Name    string
-	Summary string // a line
-	Source  string // where its values are from
-	// Settings are in the order in which they are told. Batches are those of one process: with R of them an accumulation R
-	// times smaller makes the same steps.
+	Summary string // one line
+	Source  string // source of its values
+	// Settings are in display order. Batches are those of one process: R processes with an accumulation R times smaller
+	// make the same steps.
 	Settings []option.Setting
 }
 
 // All lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of
-// ffcv-16, ffcv-88 and mlperf with the files that Source names; those of torchvision-v2 with the commands of its issue
-// and with train.py's text as copies of it have it; those of rsb second-hand, with configurations by others that
-// reproduce the paper (mmpretrain's among them), not with its table. The other two, ffcv's 24 to 56 epochs and
-// torchvision-v1, are as their sources are commonly quoted.
+// ffcv-16, ffcv-88 and mlperf with the files that Source names, those of torchvision-v2 with the commands of its issue
+// and with copies of train.py. Those of rsb are second-hand: they come from configurations by others that reproduce the
+// paper (mmpretrain's among them), not from its table. The other two, ffcv's 24 to 56 epochs and torchvision-v1, are as
+// their sources are commonly quoted.
 func All() []Recipe {
-	// The paper, section "CNN preliminary experiments": SGD, momentum 0.9, decay 1e-4, from 0.1 to 0.001 by equal steps,
-	// one an epoch, RNA at the end of each with N = 10, λ = 1e-9. It does not say how many epochs and which batch: 90 and
-	// 256, which are usual.
+	// The paper, section "CNN preliminary experiments": SGD, momentum 0.9, decay 1e-4, from 0.1 to 0.001 in equal steps,
+	// one per epoch, RNA at the end of each with N = 10, λ = 1e-9. It does not state the number of epochs or the batch; 90
+	// and 256 are usual.
 	list := []Recipe{{
 		"paper", "Online RNA's experiment with ResNet-50: linear rate, offline RNA",
 		"Scieur, Oyallon, d'Aspremont, Bach: Online Regularized Nonlinear Acceleration, section 4",
@@ -35,7 +35,7 @@ func All() []Recipe {
 			optimizer sgd  momentum 0.9  lr 0.1  schedule linear  schedule-by epoch  lr-final 0.001  weight-decay 1e-4
 			augment imagenet  rna offline  rna-window 10  rna-lambda 1e-9`),
 	}, {
-		// 8 × 32 images, lr 0.1, divided by 10 every 30 epochs: the defaults of train.py, with which 76.130 % were reached.
+		// 8 × 32 images, lr 0.1, divided by 10 every 30 epochs: the defaults of train.py, which reached 76.130 %.
 		"torchvision-v1", "ResNet50_Weights.IMAGENET1K_V1: 76.13 % in 90 epochs",
 		"pytorch/vision, references/classification: README.md and the defaults of train.py",
 		option.Settings(`model resnet50  epochs 90  batch 32  accumulate 8
@@ -72,9 +72,9 @@ func All() []Recipe {
 				"train-crop 224"),
 		rsb("rsb-a3", "ResNet strikes back A3: 78.1 % in 100 epochs, trained at 160",
 			"epochs 100  lr 8e-3  warmup-from 0.0125  auto-augment rand-m6-mstd0.5-inc1  train-crop 160"))
-	// rn50_configs/*.yaml: 512 images a process on 8, rate 1.7, cyclic: from 1e-4 of it up to epoch 2 and down to 0, by
-	// step; BatchNorm (the names with bn) without decay; evaluation at 256 of the central 224/256, which is a resize to
-	// 293, by the sum over both flips.
+	// rn50_configs/*.yaml: 512 images a process on 8, rate 1.7, cyclic: up from 1e-4 of it until epoch 2 and down to 0, by
+	// step; BatchNorm (names with bn) without decay; evaluation at 256 of the central 224/256, which is a resize to 293,
+	// summed over both flips.
 	for _, r := range []struct {
 		epochs, from, to int
 	}{{16, 11, 13}, {24, 17, 20}, {32, 23, 27}, {40, 29, 34}, {56, 41, 48}, {88, 65, 76}} {
@@ -89,8 +89,8 @@ func All() []Recipe {
 		})
 	}
 	// BATCHSIZE 408 on 8 GPUs, OPTIMIZER sgdwfastlars, LR 10.5, WARMUP_EPOCHS 2, WD 5e-5, MOM 0.9, LARSETA 0.001,
-	// LABELSMOOTHING 0.1, LRSCHED pow2, which falls by a power of 2 behind the warm-up, NUMEPOCHS 37. Where the warm-up
-	// starts, and that biases and norms do not decay, is not in it.
+	// LABELSMOOTHING 0.1, LRSCHED pow2, which falls by a power of 2 after the warm-up, NUMEPOCHS 37. It states neither the
+	// start of the warm-up nor that biases and norms do not decay.
 	return append(list, Recipe{
 		"mlperf", "MLPerf's ResNet-50: LARS, 37 epochs, to 75.9 %",
 		"mlcommons/training_results_v2.0, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100.sh: a " +

@@ -1,4 +1,4 @@
-// Package schedule has the schedules of the learning rate, and the options that describe one.
+// Package schedule implements the schedules of the learning rate, and the options that describe one.
 package schedule
 
 import (
@@ -14,57 +14,56 @@ type Kind string
 
 // The kinds of schedule.
 const (
-	Linear   Kind = "linear"   // from Rate to Final by equal steps, one an epoch (the paper's)
+	Linear   Kind = "linear"   // from Rate to Final in equal steps, one per epoch (the paper's)
 	Constant Kind = "constant" // Rate throughout
 	Step     Kind = "step"     // times Gamma every StepEvery epochs
 	Multi    Kind = "multi"    // times Gamma at each of Milestones
 	Cosine   Kind = "cosine"   // half a cosine from Rate to Final
 	Hold     Kind = "hold"     // Rate for HoldFor epochs, then linear to Final
-	Poly     Kind = "poly"     // to Final, where the run ends, by a power of what is left of it
-	// half a cosine up to Rate while it warms up, half a cosine down to Final (Smith and Topin 2019)
+	Poly     Kind = "poly"     // to Final at the end of the run, by a power of the remaining fraction
+	// half a cosine up to Rate during warm-up, half a cosine down to Final (Smith and Topin 2019)
 	OneCycle Kind = "one-cycle"
 )
 
 // Kinds lists the kinds of schedule.
 var Kinds = []Kind{Linear, Constant, Step, Multi, Cosine, Hold, Poly, OneCycle}
 
-// Unit is how often a schedule changes the rate.
+// Unit is the interval at which a schedule changes the rate.
 type Unit string
 
 // The units.
 const (
 	ByEpoch Unit = "epoch" // the rate is constant within an epoch
-	ByStep  Unit = "step"  // each step of the optimiser has a rate of its own
+	ByStep  Unit = "step"  // each optimiser step has its own rate
 )
 
 // Units lists the units.
 var Units = []Unit{ByEpoch, ByStep}
 
-// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use have to be zero;
-// [Schedule.Resolve] gives others that are zero their default: Final a hundredth of Rate, 0 for cosine and poly, and
-// for one-cycle a 10,000th of the first learning rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths
-// of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of the run from a 25th of Rate. By is ByEpoch,
-// but ByStep for one-cycle and for a warm-up that does not end with an epoch.
+// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use must be zero;
+// [Schedule.Resolve] sets other zero fields to their defaults: Final a hundredth of Rate, 0 for cosine and poly, and
+// for one-cycle a 10,000th of the initial learning rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five
+// sixths of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of the run from a 25th of Rate. By is
+// ByEpoch, but ByStep for one-cycle and for a warm-up that does not end with an epoch.
 type Schedule struct {
 	Kind        Kind
 	By          Unit     // empty: ByEpoch
 	Rate        float64  // base rate
-	Final       *float64 // the last rate of linear, hold and one-cycle; what cosine and poly near
+	Final       *float64 // the last rate of linear, hold and one-cycle; the limit of cosine and poly
 	Gamma       float64  // factor of step and multi
-	StepEvery   int      // epochs
-	Milestones  []int    // of multi: epochs, counted from 0, that start with a lower rate
+	StepEvery   int      // in epochs
+	Milestones  []int    // for multi: epochs, counted from 0, at which the rate falls
 	HoldFor     int      // epochs at Rate, after the warm-up
-	Power       float64  // of poly
+	Power       float64  // for poly
 	Warmup      float64  // epochs of linear increase before the schedule starts
-	WarmupSteps int      // the same in steps, instead
+	WarmupSteps int      // the same in steps; set at most one
 	WarmupFrom  *float64 // fraction of Rate in the first epoch or step
-	// WarmupInside says that the schedule starts with the run, as timm's, and the warm-up takes the place of its first
-	// epochs.
+	// WarmupInside starts the schedule with the run, as timm does, so that the warm-up replaces its first epochs.
 	WarmupInside bool
 	Epochs       int // of the whole run
 }
 
-// Options lists the options of a schedule. defaults tells the default learning rates in words.
+// Options lists the options of a schedule. defaults describes the default learning rates in words.
 func Options(defaults string) option.Table[Schedule] {
 	return option.Table[Schedule]{
 		{Name: "lr", Default: defaults, Field: func(s *Schedule) any { return &s.Rate },
@@ -100,7 +99,7 @@ func Options(defaults string) option.Table[Schedule] {
 	}
 }
 
-// Resolve fills in what is left zero, for a run of so many epochs. kind and rate are the defaults for its data and its
+// Resolve fills in zero fields for a run of that many epochs. kind and rate are the defaults for its data and its
 // optimiser.
 func (s *Schedule) Resolve(epochs int, kind Kind, rate float64) {
 	s.Epochs = epochs
@@ -139,13 +138,13 @@ func (s *Schedule) Resolve(epochs int, kind Kind, rate float64) {
 	}
 }
 
-// warms says whether there is a warm-up.
+// warms reports whether there is a warm-up.
 func (s Schedule) warms() bool { return s.Warmup > 0 || s.WarmupSteps > 0 }
 
-// byStep says whether each step has a rate of its own.
+// byStep reports whether each step has its own rate.
 func (s Schedule) byStep() bool { return s.By == ByStep }
 
-// final is Final, or 0.
+// final returns Final, or 0 if unset.
 func (s Schedule) final() float64 {
 	if s.Final == nil {
 		return 0
@@ -153,7 +152,7 @@ func (s Schedule) final() float64 {
 	return *s.Final
 }
 
-// from is WarmupFrom, or 0.
+// from returns WarmupFrom, or 0 if unset.
 func (s Schedule) from() float64 {
 	if s.WarmupFrom == nil {
 		return 0
@@ -161,7 +160,7 @@ func (s Schedule) from() float64 {
 	return *s.WarmupFrom
 }
 
-// Validate says what is wrong with the schedule.
+// Validate returns an error for an invalid schedule.
 func (s Schedule) Validate() error {
 	multi := s.Kind == Multi
 	factor := s.Kind == Step || multi
@@ -219,14 +218,14 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// At is the learning rate during epoch e, counted from 0, of a schedule by epoch; of one by step it is that at the
-// beginning of the epoch, as if epochs had one step.
+// At returns the learning rate during epoch e, counted from 0, of a schedule by epoch. For a schedule by step it is the
+// rate at the beginning of the epoch, as if epochs had one step.
 func (s Schedule) At(e int) float64 { return s.AtStep(e, 1) }
 
-// AtStep is the learning rate of a step of the optimiser, counted from 0 through the run, where an epoch has perEpoch
+// AtStep returns the learning rate of an optimiser step, counted from 0 through the run, if an epoch has perEpoch
 // steps.
 func (s Schedule) AtStep(step, perEpoch int) float64 {
-	// Epochs and steps are counted in the unit of the schedule, in which an epoch has the length one.
+	// Epochs and steps are counted in the schedule's unit; one is the length of an epoch in that unit.
 	i, one := float64(step/perEpoch), 1.
 	if s.byStep() {
 		i, one = float64(step), float64(perEpoch)
@@ -237,7 +236,7 @@ func (s Schedule) AtStep(step, perEpoch int) float64 {
 		if i < warmup-1 {
 			return halfCosine(first, s.Rate, i/(warmup-1))
 		}
-		if n <= warmup { // nothing is left to come down in
+		if n <= warmup { // no time left to decay
 			return s.Rate
 		}
 		return halfCosine(s.Rate, s.final(), min(1, (i-warmup+1)/(n-warmup)))
@@ -274,7 +273,7 @@ func (s Schedule) AtStep(step, perEpoch int) float64 {
 	return s.Rate
 }
 
-// warmup is the length of the warm-up where an epoch has the length one.
+// warmup returns the length of the warm-up in the schedule's unit, where an epoch has length one.
 func (s Schedule) warmup(one float64) float64 {
 	if s.WarmupSteps > 0 {
 		return float64(s.WarmupSteps)
@@ -282,7 +281,7 @@ func (s Schedule) warmup(one float64) float64 {
 	return s.Warmup * one
 }
 
-// Warming says whether the rate of a step, counted as by AtStep, is one of the warm-up.
+// Warming reports whether the rate of a step, counted as in AtStep, belongs to the warm-up.
 func (s Schedule) Warming(step, perEpoch int) bool {
 	if s.byStep() {
 		return float64(step) < s.warmup(float64(perEpoch))
@@ -326,8 +325,8 @@ func (s Schedule) String() string {
 	return t
 }
 
-// PhaseEnds lists the last epoch, counted from 1, of each phase of the run: where a constant rate ends,
-// and the end.
+// PhaseEnds lists the last epoch, counted from 1, of each phase of the run: the ends of constant rates, and the end of
+// the run.
 func (s Schedule) PhaseEnds() []int {
 	var ends []int
 	switch s.Kind {
@@ -348,7 +347,7 @@ func (s Schedule) PhaseEnds() []int {
 	return slices.Compact(append(ends, s.Epochs))
 }
 
-// ramp goes from a at 0 to b at n by equal steps, and stays at either end.
+// ramp goes from a at 0 to b at n in equal steps, and is constant beyond either end.
 func ramp(a, b, i, n float64) float64 {
 	switch {
 	case i <= 0:

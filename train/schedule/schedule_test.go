@@ -203,7 +203,7 @@ func TestSchedulesByStep(t *testing.T) {
 	}
 }
 
-// TestScheduleByEpochIsConstantInIt looks at the steps of epochs.
+// TestScheduleByEpochIsConstantInIt checks the rates of the steps within epochs.
 func TestScheduleByEpochIsConstantInIt(t *testing.T) {
 	s := Schedule{Kind: Cosine, Rate: 1, Warmup: 2, WarmupFrom: ptr(0.1), Epochs: 8}
 	for step := range 8 * 5 {
@@ -224,7 +224,7 @@ func TestWarmupInside(t *testing.T) {
 	}
 }
 
-// TestOneCycleOfWarmup: a run that is all warm-up ends at the rate.
+// TestOneCycleOfWarmup: a run that consists of warm-up only ends at the peak rate.
 func TestOneCycleOfWarmup(t *testing.T) {
 	s := Schedule{Kind: OneCycle, Rate: .1, Epochs: 1, WarmupSteps: 2}
 	s.Resolve(1, "", 0)
@@ -235,7 +235,7 @@ func TestOneCycleOfWarmup(t *testing.T) {
 	}
 }
 
-// TestWords resolves schedules as users choose them, and tells them in words.
+// TestWords resolves schedules as users choose them, and describes them in words.
 func TestWords(t *testing.T) {
 	for _, c := range []struct{ options, want string }{
 		{"", "0.1 to epoch 10, then falling linearly to 0.001"},
@@ -265,7 +265,7 @@ func TestWords(t *testing.T) {
 func TestWarming(t *testing.T) {
 	for _, c := range []struct {
 		s      Schedule
-		warmed int // the first step behind the warm-up, of 5 an epoch
+		warmed int // the first step after the warm-up, of 5 per epoch
 	}{{Schedule{Warmup: 2}, 10}, {Schedule{By: ByStep, Warmup: 0.4}, 2}, {Schedule{By: ByStep, WarmupSteps: 7}, 7},
 		{Schedule{}, 0}} {
 		for step := range 15 {
