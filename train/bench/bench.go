@@ -1,8 +1,9 @@
 // Package bench measures the speed of training and evaluation on a device by kind of op, and the cost of RNA beside it
-// ([RunRNA]). A step handles one batch: pixels and labels go to the device, forward and backward pass, the running
-// statistics, a step of the optimiser, and the loss comes back; in evaluation the forward pass alone, and the score.
-// The input is one batch of noise, or images decoded before, or images decoded during the steps as in training. Every
-// group of ops is timed, so that the times of kinds of ops add up to that of a step.
+// ([RunRNA]). A training step handles one batch: it copies pixels and labels to the device, runs the forward and
+// backward pass, updates the running statistics and the parameters, and returns the loss; an evaluation step runs only
+// the forward pass and returns the score. The input is one batch of noise, or images decoded in advance, or images
+// decoded during the steps as in training. Every group of ops is timed, so that the times of kinds of ops add up to
+// that of a step.
 package bench
 
 import (
@@ -19,23 +20,23 @@ import (
 	"onlinerna/train/profile"
 )
 
-// Options are the work of a measurement.
+// Options configure a measurement.
 type Options struct {
 	Model     string // an architecture of package nn
-	Batch     int    // images a step, or network.AutoBatch; default 16
+	Batch     int    // images per step, or network.AutoBatch; default 16
 	ImageSize int    // height and width of an image; default: the model's
 	Eval      bool   // measure evaluation instead of training
-	LowMemory bool   // of training: see network.Network
+	LowMemory bool   // for training: see network.Network
 	Optimizer string // one of config.Optimizers, with its defaults; sgd by default
-	Steps     int    // that are measured; default 10
+	Steps     int    // measured steps; default 10
 	Warmup    int    // steps before them, which plan and allocate; default 3
 	Seed      uint64 // of weights and images
 
-	// Inputs of the steps are measured in turn, by name: Synthetic, InMemory, FromLoader. The default is the
-	// first, and all of them with Data.
+	// Inputs lists the inputs to measure in turn, by name: Synthetic, InMemory, FromLoader. The default is the first, or
+	// with Data all of them.
 	Inputs  []string
-	Data    string // a set of images, see data.Open: the network is for their channels and classes
-	Workers int    // that decode; default one a core
+	Data    string // a set of images, see data.Open, which determines the network's channels and classes
+	Workers int    // that decode; default one per core
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -79,13 +80,13 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 const (
-	// slower is the share of an optimiser's usual rate that steps take, so that the loss stays finite.
+	// slower is the fraction of an optimiser's usual learning rate that steps use, so that the loss stays finite.
 	slower = 0.1
-	// statsMomentum is that of the running statistics.
+	// statsMomentum is the momentum of the running statistics.
 	statsMomentum = 0.1
 )
 
-// Run measures a network on dev. A step that fails ends it, and so does ctx between steps.
+// Run measures a network on dev. A failing step ends it, and so does ctx between steps.
 func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err error) {
 	result, err = run(ctx, dev, o)
 	if err != nil && ctx.Err() == nil {
@@ -103,14 +104,14 @@ func run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.close()) }()
-	if _, err := nn.Build(o.Model, in.config(o)); err != nil { // mistakes first
+	if _, err := nn.Build(o.Model, in.config(o)); err != nil { // report mistakes first
 		return nil, err
 	}
 	var limits limits
 	if err := limits.measure(dev); err != nil {
 		return nil, err
 	}
-	debug.FreeOSMemory() // or the peak of memory would have it twice
+	debug.FreeOSMemory() // otherwise the memory peak would count it twice
 	b, err := open(dev, o, in)
 	if err != nil {
 		return nil, err
@@ -134,9 +135,8 @@ func run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 	return r, nil
 }
 
-// measure measures steps with an input. Those of the first one have their kinds of ops told apart: by the host's time
-// in these very steps, or by the clock of a device that has one in steps of their own, since then they are slower than
-// others.
+// measure measures steps with an input. kinds attributes time to kinds of ops: by the host's time in the same steps or,
+// on a device with its own clock, in separate steps, since timing slows them down.
 func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSpeed, error) {
 	next, stop, err := b.in.batches(ctx, input)
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSp
 	speed := newInputSpeed(input, b.Batch, b.profile.Steps, b.profile.Waits)
 	if kinds && apart {
 		b.trace(true)
-		if err := b.steps(ctx, 1); err != nil { // kernels are launched in another way than before
+		if err := b.steps(ctx, 1); err != nil { // kernels are now launched differently
 			return nil, err
 		}
 		b.profile.Forget()
@@ -174,5 +174,5 @@ func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSp
 	return speed, nil
 }
 
-// clockedSteps are enough to tell the kinds of ops apart.
+// clockedSteps is the number of steps that attribute time to kinds of ops.
 const clockedSteps = 5

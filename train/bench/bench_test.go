@@ -163,7 +163,7 @@ func (idle) Bind(*device.Group, *device.Plan, device.Args) (device.Kernel, error
 }
 
 // TestResNet50 counts the operations of ResNet-50 on an image: 4.09 billion multiply-adds forward, and three times as
-// many in training, but for the gradient of the pixels that nobody needs.
+// many in training, except for the unneeded gradient of the pixels.
 func TestResNet50(t *testing.T) {
 	d, err := cpu.New(cpu.Options{Threads: 2})
 	if err != nil {

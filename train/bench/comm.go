@@ -14,35 +14,35 @@ import (
 	"onlinerna/train/ranks/reduce"
 )
 
-// CommOptions say which sums over ranks are measured.
+// CommOptions configure a measurement of sums over ranks.
 type CommOptions struct {
 	Ranks *ranks.Group
-	// Device, where it has joined those of the other ranks, has the vectors and adds them up; else they are the host's.
+	// Device holds the vectors and sums them if it has joined those of the other ranks; nil for host memory.
 	Device   device.Device
 	Min, Max int // bytes of the smallest and the largest vector
-	Rounds   int // in which each size is measured, each way in turn; default 5
+	Rounds   int // rounds per size, each way in turn; default 5
 }
 
 // CommResult is a measurement of sums over ranks.
 type CommResult struct {
 	Engine string     `json:"engine"`
-	Device string     `json:"device,omitempty"` // "" for the host's memory
+	Device string     `json:"device,omitempty"` // "" for host memory
 	Ranks  int        `json:"ranks"`
 	Nodes  int        `json:"nodes"`
 	Load   float64    `json:"load,omitempty"`
 	Sizes  []CommSize `json:"sizes"`
 }
 
-// CommSize holds the times of sums of vectors of a size.
+// CommSize holds the times of sums of vectors of one size.
 type CommSize struct {
 	Bytes int    `json:"bytes"`
 	Sum   Spread `json:"seconds"`         // as training does it
 	Plain Spread `json:"plain,omitempty"` // by the library's own blocking call; 0 without one
-	Wrong int    `json:"wrong"`           // elements of all ranks that are not the sum
+	Wrong int    `json:"wrong"`           // wrong elements over all ranks
 }
 
-// Bus is the bandwidth that each of R ranks would need of a bus, for an all-reduce that moves as little as possible:
-// 2(R−1)/R times the bytes over the time, in bytes a second, as nccl-tests define it.
+// Bus returns the bus bandwidth that each of R ranks needs for an all-reduce with minimal traffic, in bytes per second:
+// 2(R−1)/R times the bytes over the time, as nccl-tests define it.
 func (r *CommResult) Bus(bytes int, seconds float64) float64 {
 	return float64(bytes) / seconds * 2 * float64(r.Ranks-1) / float64(r.Ranks)
 }
@@ -114,8 +114,8 @@ func onHost(ctx context.Context, o CommOptions, n int) (s CommSize, err error) {
 	return s, nil
 }
 
-// onDevice measures sums of the first n elements of a vector in the memory of the ranks' devices: as nccl-tests do,
-// many that are issued one behind the other, over their number.
+// onDevice measures sums of the first n elements of a vector in the memory of the ranks' devices: like nccl-tests, it
+// issues many in sequence and divides the time by their number.
 func onDevice(ctx context.Context, o CommOptions, v device.Vector, n int) (s CommSize, err error) {
 	g, d := o.Ranks, o.Device
 	s.Bytes = 4 * n
@@ -152,7 +152,7 @@ func onDevice(ctx context.Context, o CommOptions, v device.Vector, n int) (s Com
 			s.Wrong++
 		}
 	}
-	if err := v.Fill(0); err != nil { // sums of sums would not stay finite
+	if err := v.Fill(0); err != nil { // repeated sums would overflow
 		return s, err
 	}
 	var times []float64
@@ -167,10 +167,10 @@ func onDevice(ctx context.Context, o CommOptions, v device.Vector, n int) (s Com
 	return s, nil
 }
 
-// work is the bytes of a measurement.
+// work is the number of bytes per measurement.
 const work = 1 << 24
 
-// sums times sums of x, as many on all ranks, and counts wrong elements after the first.
+// sums times sums of x, the same number on all ranks, and counts wrong elements after the first.
 func sums(g *ranks.Group, x []float32, sum func([]float32) error) (times []float64, wrong int, err error) {
 	n := min(max(work/(4*len(x)), 3), 200)
 	want := 0

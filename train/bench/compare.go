@@ -22,7 +22,7 @@ func ReadResults(files ...string) ([]*Result, error) {
 		}
 		r := &Result{}
 		err = json.Unmarshal(text, r)
-		if r.Precision == "" { // of a device with no other
+		if r.Precision == "" { // a device with a single precision
 			r.Precision = "float32"
 		}
 		if err == nil && (r.Model == "" || r.Batch < 1 || r.Images.Median <= 0) {

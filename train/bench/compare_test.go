@@ -53,7 +53,7 @@ func TestComparison(t *testing.T) {
 		{"loader", "50.0"},
 		{"PyTorch 2.9, channels_last, compiled: max-autotune", "80.0", "0.80"},
 		{"rna --winograd=false --low-memory", "cpu", "lenet"},
-		{"rna  ", "cpu", "float32", "1.50"}, // what has no precision is of float32
+		{"rna  ", "cpu", "float32", "1.50"}, // a missing precision means float32
 		{"rna  ", "cpu", "bfloat16"},
 	} {
 		for _, w := range want {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// paperBatch is that of the paper's figure.
+	// paperBatch is the batch of the paper's figure.
 	paperBatch = 256
-	// unknownBatch is taken where the system does not say how much memory is free.
+	// unknownBatch is used if the system does not report its free memory.
 	unknownBatch = 32
 )
 
-// fit chooses the batch of a training step when o has none, and refuses one that the memory is too small for. It says
-// why it is that one.
+// fit chooses the batch of a training step if o has none, and rejects one that does not fit in memory. why explains the
+// choice.
 func fit(dev device.Device, o Options, free int64) (batch int, why string, err error) {
 	if o.Batch > 0 && free == 0 {
 		return o.Batch, "as asked", nil
@@ -33,7 +33,7 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 	}
 	defer net.Close()
 	net.LowMemory = o.LowMemory
-	// The momentum, the gradients and the weights count, whoever allocates them.
+	// Momentum, gradients and weights count, whoever allocates them.
 	own := 3 * int64(dev.DType().Size()) * int64(net.Params.Len())
 	c := net.Model().Config
 	need := func(batch int) (int64, error) {
@@ -42,7 +42,7 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 	}
 	limit := int64(usable * float64(free))
 	if asked > 0 {
-		// A plan takes memory too: one of far too many images is not made.
+		// A plan takes memory too: none is made for far too many images.
 		one, err := need(1)
 		if err != nil {
 			return 0, "", err

@@ -17,15 +17,15 @@ const (
 	Synthetic = "synthetic" // one batch of noise, the same in each step
 	// a few batches of images, decoded and resampled before: the step without the cost of loading
 	InMemory   = "memory"
-	FromLoader = "loader" // images that are decoded and resampled while the steps before run, as in training
+	FromLoader = "loader" // images decoded and resampled during the previous steps, as in training
 )
 
 var inputs = []string{Synthetic, InMemory, FromLoader}
 
-// heldBatches are in memory at most.
+// heldBatches is the maximum number of batches held in memory.
 const heldBatches = 8
 
-// A feed has the inputs of a measurement. Its zero value has noise alone.
+// A feed provides the inputs of a measurement. Its zero value has only noise.
 type feed struct {
 	set     data.Dataset // nil without images
 	profile data.Profile
@@ -63,7 +63,7 @@ func (f *feed) close() error {
 	return nil
 }
 
-// config is that of the network, for the images if there are some.
+// config returns the network's configuration, matching the images if there are some.
 func (f *feed) config(o Options) nn.Config {
 	c := o.config()
 	if f.set != nil {
@@ -72,7 +72,7 @@ func (f *feed) config(o Options) nn.Config {
 	return c
 }
 
-// images is the most that a batch may have.
+// images returns the maximum batch size.
 func (f *feed) images() int {
 	if f.set != nil {
 		return f.set.Len()
@@ -80,7 +80,7 @@ func (f *feed) images() int {
 	return mostImages
 }
 
-// prepare makes the noise and the loader for a network.
+// prepare creates the noise and the loader for a network.
 func (f *feed) prepare(o Options, c nn.Config) error {
 	f.batch = o.Batch
 	if slices.Contains(o.Inputs, Synthetic) || len(o.Inputs) == 0 {
@@ -105,7 +105,7 @@ func (f *feed) prepare(o Options, c nn.Config) error {
 	return err
 }
 
-// batches yields those of an input, one after the other, until stop is called.
+// batches yields the batches of an input in sequence, until stop is called.
 func (f *feed) batches(ctx context.Context, input string) (next func() (*data.Batch, error), stop func(), err error) {
 	switch input {
 	case InMemory:
@@ -119,7 +119,7 @@ func (f *feed) batches(ctx context.Context, input string) (next func() (*data.Ba
 	return func() (*data.Batch, error) { return f.noise, nil }, func() {}, nil
 }
 
-// epochs yields the whole batches of epoch after epoch. The last of an epoch is left out when it is smaller.
+// epochs yields the full batches of epoch after epoch. A smaller last batch is left out.
 func (f *feed) epochs(ctx context.Context) iter.Seq2[*data.Batch, error] {
 	return func(yield func(*data.Batch, error) bool) {
 		for epoch := 1; ; epoch++ {
@@ -135,7 +135,7 @@ func (f *feed) epochs(ctx context.Context) iter.Seq2[*data.Batch, error] {
 	}
 }
 
-// held are copies of the first batches.
+// held returns copies of the first batches.
 func (f *feed) held(ctx context.Context) (list []*data.Batch, err error) {
 	for b, err := range f.epochs(ctx) {
 		if err != nil {

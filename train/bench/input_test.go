@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/profile"
 )
 
-// queue is a device like a GPU: its clock and its limits are its own, and so is its memory.
+// queue is a device like a GPU, with its own clock, limits and memory.
 type queue struct {
 	device.Device
 	marks map[int]time.Time
@@ -91,7 +91,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// Batches are whole and go on from epoch to epoch; those in memory are other images than those that came before.
+// Batches are full and continue from epoch to epoch; those in memory contain different images.
 func TestFeed(t *testing.T) {
 	o := Options{Data: "glyphs", Batch: 3000, Inputs: []string{InMemory, FromLoader}, Model: "lenet", Workers: 2}
 	f, err := openFeed(o)
@@ -141,7 +141,7 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// A device with a clock times the kinds of ops in steps of their own, and its limits are those it measures.
+// A device with a clock times the kinds of ops in separate steps, and measures its own limits.
 func TestClock(t *testing.T) {
 	q := onQueue(t)
 	r, err := Run(t.Context(), q, Options{Model: "lenet", Batch: 8, Steps: 7, Warmup: 1})
@@ -158,7 +158,7 @@ func TestClock(t *testing.T) {
 			groups += k.Calls
 		}
 	}
-	// before and after the input and SGD; groups and one more
+	// one each before and after input and SGD; one per group, and one more
 	if want := (clockedSteps + 1) * (2 + groups + 1 + 2); q.count != want {
 		t.Errorf("%d marks for %d groups, want %d", q.count, groups, want)
 	}

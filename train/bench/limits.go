@@ -7,20 +7,20 @@ import (
 	"onlinerna/nn/device"
 )
 
-// limits bound kernels on a device: the best of several measurements, since other work on the machine only lowers them.
+// limits bound kernels on a device: the best of several measurements, since other load on the machine only lowers them.
 type limits struct {
-	peak  float64 // floating-point operations a second, 0 if the device cannot measure it
-	triad float64 // bytes a second of v ← v + a·x, or the device's own measurement
+	peak  float64 // floating-point operations per second, 0 if the device cannot measure it
+	triad float64 // bytes per second of v ← v + a·x, or the device's own measurement
 
-	gauged device.Limits // by a device that measures itself
+	gauged device.Limits // of a device that measures itself
 }
 
-// triadElements is the size of each vector: more than caches hold. Tests have less time.
+// triadElements is the size of each vector, larger than caches. Tests reduce it.
 var triadElements = 32 << 20
 
 const (
 	triadRounds = 5
-	// Rounds for the peak are short, so that on a busy machine too all threads have processors in some of them.
+	// Rounds for the peak are short, so that even on a busy machine all threads have processors in some of them.
 	peakRounds = 50
 	peakTime   = 2 * time.Millisecond
 )
@@ -60,7 +60,7 @@ func (l *limits) measure(dev device.Device) error {
 	return nil
 }
 
-// gauge asks a device that measures its limits, once: nothing keeps it busy, and later a network takes its memory.
+// gauge asks a device for its limits, once: it is idle now, and a network takes its memory later.
 func (l *limits) gauge(d device.Gauge) (err error) {
 	if l.triad > 0 {
 		return nil

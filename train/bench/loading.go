@@ -12,30 +12,30 @@ import (
 	"onlinerna/data/augment"
 )
 
-// Loading is how fast a set's images are made ready.
+// Loading is the speed of preparing a set's images.
 type Loading struct {
 	Sample  string  `json:"sample"` // the transform of an image
 	Workers int     `json:"workers"`
 	Images  int     `json:"images"`
-	Bad     int     `json:"bad"` // that could not be read
+	Bad     int     `json:"bad"` // unreadable images
 	Seconds float64 `json:"seconds"`
 	Usage   Usage   `json:"usage"`
 	// Difference is the effect of fast decoding on the pixels; nil without it.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Difference is between the samples of an epoch from images that are decoded smaller and from whole ones.
+// Difference is between the samples of an epoch from images decoded at reduced size and at full size.
 type Difference struct {
-	Images int     `json:"images"` // that differ
+	Images int     `json:"images"` // images that differ
 	Of     int     `json:"of"`
-	Mean   float64 `json:"mean"` // of those that differ: absolute, in levels of 255
+	Mean   float64 `json:"mean"` // of differing samples: absolute, in levels of 255
 	Max    int     `json:"max"`
 }
 
-// PerSecond is the number of images a second.
+// PerSecond returns images per second.
 func (l *Loading) PerSecond() float64 { return float64(l.Images) / l.Seconds }
 
-// PerCPUSecond is the number of images a second of a processor; 0 where the system does not tell.
+// PerCPUSecond returns images per processor second; 0 if the system does not report processor time.
 func (l *Loading) PerCPUSecond() float64 {
 	if cpu := l.Usage.User + l.Usage.System; cpu > 0 {
 		return float64(l.Images) / cpu
@@ -55,8 +55,8 @@ func (l *Loading) WriteText(w io.Writer) error {
 	return err
 }
 
-// Load goes through epochs of set by a loader, for that long at least, after a first one that nobody measures.
-// With fast JPEGs are decoded as data.LoaderOptions.FastDecode says.
+// Load runs epochs of set through a loader for at least the given time, after an unmeasured first one. fast decodes
+// JPEGs as described at data.LoaderOptions.FastDecode.
 func Load(ctx context.Context, set data.Dataset, tr augment.Transform, workers int, fast bool,
 	atLeast time.Duration) (*Loading, error) {
 	opt := data.LoaderOptions{

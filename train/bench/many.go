@@ -15,24 +15,24 @@ import (
 	"onlinerna/train/ranks/reduce"
 )
 
-// ManyResult is a measurement of ranks that train as one, beside one that trains alone while the others wait.
+// ManyResult is a measurement of ranks that train together, and of one rank that trains alone while the others wait.
 type ManyResult struct {
 	Model  string  `json:"model"`
-	Batch  int     `json:"batch"` // of a rank
+	Batch  int     `json:"batch"` // per rank
 	Ranks  int     `json:"ranks"`
 	Nodes  int     `json:"nodes"`
 	Engine string  `json:"engine"`
 	Device string  `json:"device"`
 	Load   float64 `json:"load,omitempty"`
 
-	// Seconds of a step: of rank 0 alone, of all ranks, of all without a sum over them, and of one process of rank 0's
-	// host with the threads and the batches of all ranks of it, 0 where it may not use as many.
+	// Seconds per step: of rank 0 alone, of all ranks, of all without a sum over them, and of one process on rank 0's host
+	// with the threads and batches of all its ranks, 0 if it may not use that many.
 	Alone   Spread `json:"alone"`
 	All     Spread `json:"all"`
 	Apart   Spread `json:"apart"`
 	Whole   Spread `json:"whole,omitempty"`
 	Threads int    `json:"whole_threads,omitempty"`
-	Steps   int    `json:"steps"` // of each in a round
+	Steps   int    `json:"steps"` // of each way in a round
 	Rounds  int    `json:"rounds"`
 
 	Sums    Spread `json:"sums"` // seconds that the sums of a step take by themselves
@@ -40,32 +40,32 @@ type ManyResult struct {
 	Buckets int    `json:"buckets"`
 }
 
-// Images is the images a second of all ranks.
+// Images returns the images per second of all ranks.
 func (r *ManyResult) Images() float64 { return float64(r.Ranks*r.Batch) / r.All.Median }
 
-// Efficiency is how much of R times the speed of one rank all have.
+// Efficiency returns the speed of all ranks relative to R times the speed of one.
 func (r *ManyResult) Efficiency() float64 { return r.Alone.Median / r.All.Median }
 
-// OfWhole compares the ranks of one host with one process of as many threads.
+// OfWhole returns the speed of one host's ranks relative to one process with as many threads.
 func (r *ManyResult) OfWhole() float64 { return r.Whole.Median / r.All.Median }
 
-// Hidden is the share of the sums that steps do not wait for.
+// Hidden returns the share of the sums that overlaps with computation.
 func (r *ManyResult) Hidden() float64 {
 	return min(max(1-(r.All.Median-r.Apart.Median)/r.Sums.Median, 0), 1)
 }
 
-// ManyOptions say how ranks are measured.
+// ManyOptions configure a measurement of ranks.
 type ManyOptions struct {
 	Options
 	Ranks  *ranks.Group
-	Rounds int // in which each way is measured, in turn; default 3
-	// Within, where it is above 0, is about how long to measure: there are fewer steps and rounds where these take longer.
+	Rounds int // in each of which every way is measured in turn; default 3
+	// Within, if positive, is the approximate duration of the measurement: slow steps and rounds are reduced in number.
 	Within time.Duration
-	// Whole opens a device of so many threads, nil where rank 0 may not use them.
+	// Whole opens a device with the given number of threads, nil if rank 0 may not use them.
 	Whole func(threads int) (device.Device, error)
 }
 
-// RunMany measures steps of ranks, with noise. All ranks call it with equal options and get the same.
+// RunMany measures steps of ranks on noise. All ranks call it with equal options and get the same result.
 func RunMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResult, err error) {
 	if r, err = runMany(ctx, dev, o); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
@@ -182,7 +182,7 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 	return r, g.Share(r)
 }
 
-// fit plans the work of each way, times a step of all ranks, and has as many measured as there is time for.
+// fit plans the work of each way, times a step of all ranks, and sets the number of measurements by the available time.
 func (o *ManyOptions) fit(ctx context.Context, own, whole *bench, reducer device.Reducer) error {
 	g := o.Ranks
 	own.ranks = g.Size()
@@ -199,7 +199,7 @@ func (o *ManyOptions) fit(ctx context.Context, own, whole *bench, reducer device
 		if err := g.Max64(slowest); err != nil {
 			return err
 		}
-		if slowest[0] > o.Within.Seconds()/8 { // there is no time to time it
+		if slowest[0] > o.Within.Seconds()/8 { // no time to measure it
 			break
 		}
 	}
@@ -214,14 +214,14 @@ func (o *ManyOptions) fit(ctx context.Context, own, whole *bench, reducer device
 // within lowers the numbers of rounds and steps to fit the time, given the seconds of a step.
 func (o *ManyOptions) within(step float64) {
 	const ways = 4
-	n := int(min(o.Within.Seconds()/(ways*step), 1e6)) // steps of each
+	n := int(min(o.Within.Seconds()/(ways*step), 1e6)) // steps of each way
 	o.Rounds = max(min(o.Rounds, n), 1)
 	n /= o.Rounds
 	o.Warmup = min(o.Warmup, n/4)
 	o.Steps = max(min(o.Steps, n-o.Warmup), 1)
 }
 
-// openNoise makes a measurement with a batch of noise.
+// openNoise prepares a measurement with a batch of noise.
 func openNoise(ctx context.Context, dev device.Device, o Options) (*bench, error) {
 	b, err := open(dev, o, &feed{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/ranks/rankstest"
 )
 
-// Ranks are measured together, and all get what rank 0 has.
+// Ranks are measured together, and all get rank 0's results.
 func TestRunMany(t *testing.T) {
 	tables := make([]string, 2)
 	rankstest.Run(t, 2, time.Minute, func(g *ranks.Group) error {
@@ -53,7 +53,7 @@ func TestRunMany(t *testing.T) {
 	}
 }
 
-// The numbers of steps follow the time that one takes.
+// The numbers of steps depend on the time of one.
 func TestManyWithin(t *testing.T) {
 	for step, want := range map[float64][3]int{0.001: {3, 3, 10}, 0.25: {3, 3, 10}, 0.5: {3, 1, 5}, 2.5: {3, 0, 1},
 		5: {2, 0, 1}, 60: {1, 0, 1}} {
@@ -88,7 +88,7 @@ func TestManyResult(t *testing.T) {
 	}
 }
 
-// Sums over ranks are measured, and right; a sum that is not is found out.
+// Sums over ranks are measured and correct; a wrong sum is detected.
 func TestRunComm(t *testing.T) {
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		r, err := RunComm(t.Context(), CommOptions{Ranks: g, Min: 8, Max: 1 << 14, Rounds: 2})
@@ -117,7 +117,7 @@ func TestRunComm(t *testing.T) {
 	}
 }
 
-// RNA is measured on rank 0 and on all, with the same Gram matrix and parts of the vectors.
+// RNA is measured on rank 0 and on all ranks, with the same Gram matrix and parts of the vectors.
 func TestRNAOfRanks(t *testing.T) {
 	const dim = 10_001
 	rankstest.Run(t, 2, time.Minute, func(g *ranks.Group) error {

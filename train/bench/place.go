@@ -20,43 +20,43 @@ import (
 	"onlinerna/train/ranks/shard"
 )
 
-// A Place is where windows of RNA lie, and who works on them.
+// A Place is the memory that holds RNA's windows, and the device that computes on it.
 type Place struct {
-	Name    string // as "cpu" or "cuda:0"
-	Device  string // the processor or the GPU, for people
-	Threads int    // that compute, on the CPU
+	Name    string // such as "cpu" or "cuda:0"
+	Device  string // the processor or the GPU, for display
+	Threads int    // computing threads, on the CPU
 
 	Space rna.Space
 
-	// Ranks keep a part of each vector each, where the space is theirs; nil for one process.
+	// Ranks each keep a part of each vector if the space is theirs; nil for one process.
 	Ranks *ranks.Group
 
-	// Weights lie in the memory of the space. A new iterate is pushed from there, and the extrapolated point is
-	// written there.
+	// Weights are in the memory of the space. New iterates are pushed from there, and the extrapolated point is written
+	// there.
 	Weights rna.Point
 
-	// FromHost are weights in the host's memory where the space lies elsewhere, nil where it does not: their way there and
-	// back is measured too, since nets that train on the CPU need it.
+	// FromHost are weights in host memory if the space is elsewhere, else nil: the transfer in both directions is measured
+	// too, since nets that train on the CPU need it.
 	FromHost rna.Point
 
-	// Bandwidth measures the memory, in bytes a second.
+	// Bandwidth measures the memory bandwidth, in bytes per second.
 	Bandwidth func() (float64, error)
 
-	// Free is how many bytes are free for windows; 0 when nobody knows.
+	// Free returns the free bytes for windows; 0 if unknown.
 	Free func() (int64, error)
 }
 
-// usable is the share of the free memory that a measurement may take: the rest is for uncounted use.
+// usable is the share of the free memory that a measurement may take; the rest is for uncounted use.
 const usable = 0.9
 
-// FreeMemory is how many bytes of host memory can be had without swapping; 0 where nobody says.
+// FreeMemory returns the bytes of host memory available without swapping; 0 if unknown.
 func FreeMemory() int64 { return hostmemory.Free() }
 
-// mostElements of a vector are more than any memory holds, and few enough to calculate with.
+// mostElements bounds the elements of a vector: more than any memory holds, but safe from overflow.
 const mostElements = 1 << 48
 
-// HostPlace is a CPU device with weights of dim float32 elements, and the space that training has for them. Threads
-// work on the space, one a core when it is 0.
+// HostPlace is a CPU device with weights of dim float32 elements, and the space that training uses for them. It uses
+// the given number of threads, one per core for 0.
 func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 	if d.DType() != op.Float32 {
 		return nil, fmt.Errorf("bench: device %s has %s elements: use one of float32", d.Name(), d.DType())
@@ -84,8 +84,8 @@ func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 	}, nil
 }
 
-// RanksPlace is a CPU device on each rank, with whole weights, and the space that training has for them there: a part
-// of each vector.
+// RanksPlace is a CPU device on each rank with whole weights, and the space that training uses there: a part of each
+// vector.
 func RanksPlace(g *ranks.Group, d device.Device, dim, threads int) (*Place, error) {
 	p, err := HostPlace(d, shard.Largest(dim, g.Size()), threads)
 	if err = g.Together(err); err != nil {
@@ -105,17 +105,17 @@ func RanksPlace(g *ranks.Group, d device.Device, dim, threads int) (*Place, erro
 	return p, nil
 }
 
-// part is how many elements of a vector this process keeps at most.
+// part returns the maximum number of elements of a vector that this process keeps.
 func (p *Place) part() int { return shard.Largest(p.Space.Dim(), p.Ranks.Size()) }
 
-// readElements is how much the host's bandwidth is measured on: more than caches hold. Tests have less time.
+// readElements is the number of elements for measuring the host's bandwidth, larger than caches. Tests reduce it.
 var readElements = 64 << 20
 
-// readBandwidth measures how many bytes of host memory threads read in a second, the best of several rounds. Each
-// reads a part of its own, by the kernel that looks at new iterates.
+// readBandwidth measures the bytes per second that threads read from host memory, the best of several rounds. Each
+// thread reads its own part with the kernel that checks new iterates.
 func readBandwidth(threads int) (best float64) {
 	memory := make([]float32, readElements)
-	for i := range memory { // pages that were never written are all the same one
+	for i := range memory { // unwritten pages all map to the same one
 		memory[i] = 1
 	}
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&memory[0])), 4*len(memory))
@@ -132,13 +132,13 @@ func readBandwidth(threads int) (best float64) {
 	return best
 }
 
-// windowBytes is the memory that windows of n residuals take: their vectors and the weights.
+// windowBytes returns the memory of windows of n residuals: their vectors and the weights.
 func windowBytes(n, dim int) int64 { return 4 * int64(n+2) * int64(dim) }
 
-// held is the memory that the vectors of a window of n residuals take of a rank.
+// held returns a rank's memory for the vectors of a window of n residuals.
 func (p *Place) held(n int) int64 { return 4 * int64(n+1) * int64(p.part()) }
 
-// room splits windows in those that fit and those that don't. The weights are there already, and counted.
+// room splits windows into those that fit and those that do not. The weights are already allocated, and counted.
 func (p *Place) room(windows []int) (fit, left []int, free int64, err error) {
 	if free, err = p.Free(); err != nil {
 		return nil, nil, 0, fmt.Errorf("%s: %w", p.Name, err)
@@ -156,7 +156,7 @@ func (p *Place) room(windows []int) (fit, left []int, free int64, err error) {
 	return windows[:k], windows[k:], free, nil
 }
 
-// iterateBlock is how many elements of an iterate have one seed.
+// iterateBlock is the number of elements of an iterate per seed.
 const iterateBlock = 1 << 18
 
 // iterate writes iterate k of a sequence that is the same at every place.

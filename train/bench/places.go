@@ -14,10 +14,10 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// Places are places that are open.
+// Places are open places.
 type Places struct {
 	List  []*Place
-	NoGPU string // why there is no GPU, though one may be
+	NoGPU string // reason for the missing GPU, if there may be one
 
 	open []io.Closer
 }
@@ -30,8 +30,8 @@ func (p *Places) Close() (err error) {
 	return err
 }
 
-// OpenPlaces opens the places that a device's name means, for vectors of dim elements: for auto the host's memory, and
-// that of a GPU if there is one. The places of several ranks are rank 0 alone and all ranks, in the host's memory.
+// OpenPlaces opens the places of a named device, for vectors of dim elements: for auto host memory, and a GPU's if
+// there is one. The places of several ranks are rank 0 alone and all ranks, in host memory.
 func OpenPlaces(name string, dim, threads int, g *ranks.Group) (*Places, error) {
 	p := &Places{}
 	if err := p.find(name, dim, threads, g); err != nil {
@@ -41,7 +41,7 @@ func OpenPlaces(name string, dim, threads int, g *ranks.Group) (*Places, error) 
 }
 
 func (p *Places) find(name string, dim, threads int, g *ranks.Group) error {
-	kinds := device.Preferred() // with a queue on the one side, in the host's memory on the other
+	kinds := device.Preferred() // kinds with a queue are GPUs; the others use host memory
 	host := kinds[len(kinds)-1]
 	kind, unit := device.Parse(name)
 	d, known := device.Find(kind)
@@ -88,7 +88,7 @@ func (p *Places) find(name string, dim, threads int, g *ranks.Group) error {
 	return nil
 }
 
-// device opens a device in the host's memory.
+// device opens a device in host memory.
 func (p *Places) device(kind string, threads int) (device.Device, error) {
 	d, err := device.Of(kind).Open("", device.Options{Threads: threads, Warn: func(string) {}})
 	if err == nil {
@@ -118,7 +118,7 @@ func (p *Places) ranks(host string, dim, threads int, g *ranks.Group) error {
 	return err
 }
 
-// card opens a GPU for RNA alone, which needs fewer libraries than nets.
+// card opens a GPU for RNA alone, which needs fewer libraries than nets do.
 func (p *Places) card(kind, unit, host string, dim, threads int) (*Place, error) {
 	ordinal, err := cuda.Ordinal(cmp.Or(unit, "0"))
 	if err != nil {
@@ -160,12 +160,12 @@ func (p *Places) card(kind, unit, host string, dim, threads int) (*Place, error)
 		},
 		Free: func() (int64, error) {
 			free, _, err := c.MemInfo()
-			return max(free-cuda.DefaultReserve+4*int64(dim), 1), err // the weights are there
+			return max(free-cuda.DefaultReserve+4*int64(dim), 1), err // the weights are already allocated
 		},
 	}, nil
 }
 
-// FreeOn is the free memory of a device, 0 when nobody knows.
+// FreeOn returns the free memory of a device, 0 if unknown.
 func FreeOn(d device.Device) (int64, error) {
 	if own, ok := device.As[device.OwnMemory](d); ok {
 		free, _, err := own.Room()

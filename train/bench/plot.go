@@ -14,7 +14,7 @@ import (
 	"onlinerna/train/internal/figure"
 )
 
-// shown are the kinds of a figure: those that take this share of a step.
+// shown is the minimum share of a step for a kind in the figure.
 const shown = 0.005
 
 // Sizes of the figure: names on the left, two panels beside them, a line for the legend above.
@@ -27,8 +27,8 @@ const (
 	nameSize  = 10
 )
 
-// Plot writes a figure, as svg, png or pdf, with a bar for each kind of ops: its time in a step, and the share that it
-// reaches of the limit that applies, multiply-adds for products and bandwidth for the rest.
+// Plot writes a figure, as svg, png or pdf, with a bar for each kind of ops: its time in a step, and its share of the
+// applicable limit, multiply-adds for products and bandwidth for the rest.
 func (r *Result) Plot(w io.Writer, format string) error {
 	var kinds []Kind
 	for _, k := range r.Kinds {
@@ -104,7 +104,7 @@ func (r *Result) drawLegend(dc draw.Canvas) {
 	}
 }
 
-// multiplied names the measurement of the limit of products.
+// multiplied names the measurement that limits products.
 func (r *Result) multiplied() string {
 	if len(r.Limits) > 0 {
 		return "products in " + r.Precision
@@ -112,7 +112,7 @@ func (r *Result) multiplied() string {
 	return "multiply-adds"
 }
 
-// reach is the share of the limit in percent.
+// reach returns the share of the limit in percent.
 func reach(k Kind) float64 {
 	if k.GFLOP > 0 {
 		return 100 * k.OfPeak
@@ -120,10 +120,10 @@ func reach(k Kind) float64 {
 	return 100 * k.OfTriad
 }
 
-// at is the height of kind i in a panel, the first at the top.
+// at returns the vertical position of kind i in a panel, the first at the top.
 func at(i int, kinds []Kind) float64 { return float64(len(kinds) - 1 - i) }
 
-// panel draws a value of each kind, with a remark behind it.
+// panel draws a value of each kind, followed by a remark.
 func panel(kinds []Kind, label string, value func(Kind) float64, remark func(Kind) string) (*plot.Plot, error) {
 	p := figure.New(label, "", 0, 0)
 	p.HideY()
@@ -150,7 +150,7 @@ func panel(kinds []Kind, label string, value func(Kind) float64, remark func(Kin
 	}
 	labels.Offset.X = 4
 	p.Add(labels)
-	p.X.Min, p.X.Max = 0, max(1e-9, 1.35*longest) // room for the remark behind the longest bar
+	p.X.Min, p.X.Max = 0, max(1e-9, 1.35*longest) // space for the remark after the longest bar
 	p.Y.Min, p.Y.Max = -0.5, float64(len(kinds))-0.5
 	return p, nil
 }

@@ -14,47 +14,47 @@ type Result struct {
 	Mode       string `json:"mode"` // "training" or "evaluation"
 	Optimizer  string `json:"optimizer,omitempty"`
 	Batch      int    `json:"batch"`
-	Fit        string `json:"fit,omitempty"` // why it is that one, where the memory decided
+	Fit        string `json:"fit,omitempty"` // reason for the batch, if the memory decided
 	ImageSize  int    `json:"image_size"`
 	Channels   int    `json:"channels"`
 	Parameters int    `json:"parameters"`
 
 	Software  string  `json:"software"` // the Go version
 	Device    string  `json:"device"`
-	Level     string  `json:"level,omitempty"`     // instructions, as "avx512"
-	Threads   int     `json:"threads,omitempty"`   // that compute
+	Level     string  `json:"level,omitempty"`     // instruction set, such as "avx512"
+	Threads   int     `json:"threads,omitempty"`   // computing threads
 	Card      string  `json:"card,omitempty"`      // the GPU
 	Precision string  `json:"precision,omitempty"` // of factors and activations
 	LowMemory bool    `json:"low_memory,omitempty"`
-	Winograd  bool    `json:"winograd,omitempty"` // 3×3 convolutions by Winograd's algorithm where that is faster
+	Winograd  bool    `json:"winograd,omitempty"` // Winograd's algorithm for 3×3 convolutions if that is faster
 	Processor string  `json:"processor"`          // with the operating system
-	Load      float64 `json:"load,omitempty"`     // average of the last minute at the end, where the system says it
+	Load      float64 `json:"load,omitempty"`     // average of the last minute at the end, if the system reports it
 
-	Input  string    `json:"input"` // of the steps that follow
+	Input  string    `json:"input"` // of the following steps
 	Warmup int       `json:"warmup"`
 	Steps  []float64 `json:"steps"` // seconds of each
 
-	Seconds Spread  `json:"seconds"`          // a step
+	Seconds Spread  `json:"seconds"`          // per step
 	Images  Spread  `json:"images_per_s"`     // batch / seconds
-	GFLOP   float64 `json:"gflop"`            // a step: the products of convolutions and linear layers
+	GFLOP   float64 `json:"gflop"`            // per step: the products of convolutions and linear layers
 	GFLOPS  Spread  `json:"gflop_per_s"`      // gflop / seconds
-	Usage   Usage   `json:"usage"`            // a step, on average
-	Memory  int64   `json:"peak_rss_bytes"`   // of the process; 0 where the system does not say
+	Usage   Usage   `json:"usage"`            // per step, on average
+	Memory  int64   `json:"peak_rss_bytes"`   // of the process; 0 if the system does not report it
 	Peak    float64 `json:"peak_gflop_per_s"` // multiply-adds on registers; 0 where not measured
 	Triad   float64 `json:"triad_gb_per_s"`   // v ← v + a·x, or a copy on a device that measures itself
 
-	DeviceMemory int64   `json:"device_peak_bytes,omitempty"` // the most that was allocated of a device's own memory
-	Limits       []Limit `json:"limits,omitempty"`            // that a device measured itself
+	DeviceMemory int64   `json:"device_peak_bytes,omitempty"` // peak allocation in a device's own memory
+	Limits       []Limit `json:"limits,omitempty"`            // measured by the device itself
 
-	Inputs []InputSpeed `json:"inputs"` // all that were measured, Input first
+	Inputs []InputSpeed `json:"inputs"` // all measured inputs, Input first
 
-	Layout  string `json:"layout,omitempty"`  // PyTorch's, of activations
-	Compile string `json:"compile,omitempty"` // how PyTorch did, none if it did not
+	Layout  string `json:"layout,omitempty"`  // PyTorch's memory layout of activations
+	Compile string `json:"compile,omitempty"` // PyTorch's compile mode; none if it did not compile
 
-	// steps that the kinds were told apart in: Steps, or others that a device timed itself
+	// steps in which the kinds were timed: Steps, or others that a device timed itself
 	KindSteps int    `json:"kind_steps"`
 	Products  Kind   `json:"products"` // all kinds that have products
-	Kinds     []Kind `json:"kinds"`    // by time, the longest first
+	Kinds     []Kind `json:"kinds"`    // the slowest first
 }
 
 // Limit is a speed that bounds kernels.
@@ -71,7 +71,7 @@ type InputSpeed struct {
 	Steps   []float64 `json:"steps"` // seconds of each
 	Seconds Spread    `json:"seconds"`
 	Images  Spread    `json:"images_per_s"`
-	Waited  float64   `json:"waited"` // share of the time in which there was no batch yet
+	Waited  float64   `json:"waited"` // share of the time spent waiting for a batch
 }
 
 func newInputSpeed(input string, batch int, steps, waits []float64) *InputSpeed {
@@ -89,10 +89,10 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Kind is the cost of the groups with the same ops in a step.
+// Kind is the cost per step of the groups with the same ops.
 type Kind = profile.Kind
 
-// spread is that of a list that is not empty.
+// spread returns the spread of a non-empty list.
 func spread(list []float64) Spread {
 	s := slices.Sorted(slices.Values(list))
 	at := func(q float64) float64 {
@@ -104,7 +104,7 @@ func spread(list []float64) Spread {
 	return Spread{s[0], at(0.25), at(0.5), at(0.75), s[len(s)-1]}
 }
 
-// per is the spread of x/v for the values v that s describes.
+// per returns the spread of x/v for the values v that s describes.
 func (s Spread) per(x float64) Spread {
 	return Spread{x / s.Max, x / s.Q3, x / s.Median, x / s.Q1, x / s.Min}
 }
@@ -167,7 +167,7 @@ func sum(list []float64) (s float64) {
 	return s
 }
 
-// work is the mode, with the optimiser where that is not SGD.
+// work returns the mode, with the optimiser unless it is SGD.
 func (r *Result) work() string {
 	if r.Optimizer == "" || r.Optimizer == "sgd" {
 		return r.Mode

@@ -17,27 +17,27 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// RNAOptions are the work of [RunRNA].
+// RNAOptions configure [RunRNA].
 type RNAOptions struct {
-	Places []*Place // the others are compared with the first
-	NoGPU  string   // why none of them is a GPU, for the report
+	Places []*Place // all others are compared with the first
+	NoGPU  string   // reason for the missing GPU, for the report
 
 	Windows []int // N, in ascending order
-	Exactly bool  // the memory has to be enough for all of them; otherwise those that do not fit are left out
-	Repeats int   // of each pass at least; default 5. Quick ones get more
+	Exactly bool  // fail unless the memory suffices for all windows; otherwise those that do not fit are left out
+	Repeats int   // minimum of each pass; default 5. Quick passes get more
 	Seed    uint64
 
-	// Device opens the device of a network, forward and backward, beside RNA; nil for no network. It is closed before RNA
-	// runs.
+	// Device opens the device for the forward and backward passes of a network, to compare RNA with; nil for no network.
+	// It is closed before RNA runs.
 	Device func() (device.Device, error)
 
-	// Free is how much of the device's memory is free, 0 when nobody knows; nil for a device in the host's memory.
+	// Free returns the free memory of the device, 0 if unknown; nil for a device in host memory.
 	Free func(device.Device) (int64, error)
 
-	// Net is that network. Batch 0 is 256, as in the paper, or as many as fit. Steps default to 3 after 1.
+	// Net configures that network. Batch 0 means 256, as in the paper, or as many as fit. Steps default to 3 after 1.
 	Net Options
 
-	// Progress is told how many parts of the work are done, and which is next.
+	// Progress receives the number of finished parts of the work, and the name of the next.
 	Progress func(done, total int, next string)
 }
 
@@ -45,7 +45,7 @@ type RNAOptions struct {
 const (
 	// FullPass is RNA from scratch: the Gram matrix of all residuals, the coefficients, the combination.
 	FullPass = "full"
-	// OnlinePass is the cost of an iterate that enters a full window: a check, a copy, a row of the Gram matrix, the
+	// OnlinePass is the cost of adding an iterate to a full window: a check, a copy, a row of the Gram matrix, the
 	// coefficients, the combination.
 	OnlinePass = "online"
 	// HostOnlinePass is an OnlinePass with the weights in host memory and the window elsewhere.
@@ -56,11 +56,11 @@ const (
 	// quick is the time below which a pass is repeated, up to many times as often.
 	quick = 500 * time.Millisecond
 	many  = 10
-	// agreement of Gram matrices, relative to their largest entry.
+	// agreement is the tolerance between Gram matrices, relative to their largest entry.
 	agreement = 1e-10
 )
 
-// RunRNA measures passes of RNA beside a forward and backward pass. A failure ends it, and so does ctx between passes.
+// RunRNA measures passes of RNA and a forward and backward pass. A failure ends it, and so does ctx between passes.
 func RunRNA(ctx context.Context, o RNAOptions) (*RNAResult, error) {
 	r, err := runRNA(ctx, o)
 	if err != nil {
@@ -78,7 +78,7 @@ func runRNA(ctx context.Context, o RNAOptions) (*RNAResult, error) {
 		if err := b.network(); err != nil {
 			return nil, err
 		}
-		debug.FreeOSMemory() // the windows need it
+		debug.FreeOSMemory() // the windows need the memory
 	}
 	for i, p := range o.Places {
 		if err := b.measurePlace(p, &b.result.Places[i]); err != nil {
@@ -89,13 +89,13 @@ func runRNA(ctx context.Context, o RNAOptions) (*RNAResult, error) {
 	return b.result, nil
 }
 
-// rnaBench is a measurement of RNA under way.
+// rnaBench is an RNA measurement in progress.
 type rnaBench struct {
 	RNAOptions
 	ctx         context.Context
 	result      *RNAResult
 	windows     map[*Place][]int
-	grams       map[int]*mat.SymDense // that the first place found, by N
+	grams       map[int]*mat.SymDense // computed at the first place, by N
 	done, total int
 }
 
@@ -168,12 +168,12 @@ func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
 		b.windows[p] = fit
 		b.result.Places = append(b.result.Places, RNAPlace{Name: p.Name, Device: p.Device, Threads: p.Threads, LeftOut: left,
 			Free: free})
-		b.total += (len(b.passes(p)) + 1) * len(fit) // and one to fill the window
+		b.total += (len(b.passes(p)) + 1) * len(fit) // plus one to fill the window
 	}
 	return b, nil
 }
 
-// passes are those that are measured at a place.
+// passes returns those to measure at a place.
 func (b *rnaBench) passes(p *Place) []string {
 	if p.FromHost == nil {
 		return []string{FullPass, OnlinePass}
@@ -206,11 +206,11 @@ func (b *rnaBench) network() (err error) {
 		return err
 	}
 	b.Net.Batch, b.result.Net = batch, &NetSpeed{Why: why}
-	debug.FreeOSMemory() // of the plans
+	debug.FreeOSMemory() // frees the plans
 	return b.measureNet(dev)
 }
 
-// measureNet runs forward and backward passes and steps of SGD.
+// measureNet runs forward and backward passes and SGD steps.
 func (b *rnaBench) measureNet(dev device.Device) (err error) {
 	net, err := open(dev, b.Net, &feed{})
 	if err != nil {
@@ -245,7 +245,7 @@ func (b *rnaBench) measureNet(dev device.Device) (err error) {
 
 // measurePlace measures windows in turn.
 func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
-	if err := p.Ranks.Barrier(); err != nil { // others may wait for a place of this process's alone
+	if err := p.Ranks.Barrier(); err != nil { // others may wait for a place of this process alone
 		return err
 	}
 	speed, err := p.Bandwidth()
@@ -253,12 +253,12 @@ func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
 		return err
 	}
 	for _, n := range b.windows[p] {
-		runtime.GC() // the window before: this one takes its memory
+		runtime.GC() // frees the previous window: this one needs its memory
 		if err := b.measureWindow(p, n); err != nil {
 			return fmt.Errorf("window of %d: %w", n, err)
 		}
 	}
-	// Whatever else keeps the machine busy only lowers it.
+	// Other load on the machine can only lower it.
 	again, err := p.Bandwidth()
 	r.Bandwidth = max(speed, again) / 1e9
 	return err
@@ -338,7 +338,7 @@ func (b *rnaBench) check(p *Place, w *rna.Window) error {
 	return nil
 }
 
-// distance of matrices is their largest difference, relative to the largest entry.
+// distance returns the largest difference of two matrices, relative to the largest entry.
 func distance(a, b *mat.SymDense) float64 {
 	d, most := 0.0, 0.0
 	for i := range a.SymmetricDim() {
@@ -349,7 +349,7 @@ func distance(a, b *mat.SymDense) float64 {
 	return d / most
 }
 
-// residuals are those of a window of successive iterates.
+// residuals returns those of a window of successive iterates.
 func residuals(w *rna.Window) []rna.Residual {
 	rs := make([]rna.Residual, w.Len())
 	for i := range rs {
@@ -396,7 +396,7 @@ func (t *timing) full(w *rna.Window, rs []rna.Residual, to rna.Sink) error {
 	return t.finish(w, res, to)
 }
 
-// online is a pass of an iterate that comes from where the point goes, as weights do.
+// online is a pass in which the iterate is read from, and the point written to, the same weights, as in training.
 func (t *timing) online(w *rna.Window, weights rna.Point, another func(rna.Sink) error) error {
 	if err := another(weights); err != nil {
 		return err

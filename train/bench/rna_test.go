@@ -184,7 +184,7 @@ func TestWriteRNA(t *testing.T) {
 	}
 }
 
-// wrong computes products that are a little off.
+// wrong computes slightly wrong products.
 type wrong struct{ rna.Space }
 
 func (w wrong) GramRow(row []float64, r rna.Residual, with []rna.Residual) error {
@@ -195,7 +195,7 @@ func (w wrong) GramRow(row []float64, r rna.Residual, with []rna.Residual) error
 	return err
 }
 
-// drifting errs more with each call.
+// drifting has errors that grow with each call.
 type drifting struct {
 	rna.Space
 	calls *float64
@@ -210,7 +210,7 @@ func (d drifting) GramRow(row []float64, r rna.Residual, with []rna.Residual) er
 	return err
 }
 
-// TestRNAFailures has places that err: nothing is measured there.
+// TestRNAFailures has faulty places: nothing is measured there.
 func TestRNAFailures(t *testing.T) {
 	off, drifts := aside(t), hostPlace(t)
 	off.Space, drifts.Space = wrong{off.Space}, drifting{drifts.Space, new(float64)}
@@ -310,7 +310,7 @@ func TestFit(t *testing.T) {
 			t.Errorf("batch %d with %d bytes: %d, %q; want %d, %q", c.batch, c.free, got, why, c.want, c.why)
 		}
 	}
-	// What is chosen fits, twice as much does not.
+	// The chosen batch fits, twice as many images do not.
 	o.Batch = 0
 	const free = 4 << 20
 	batch, why, err := fit(d, o, free)

@@ -28,8 +28,8 @@ type curve struct {
 	passes []RNAPass
 }
 
-// Plot writes a figure, as svg, png or pdf: the time of passes by N, on a logarithmic axis beside that of a forward and
-// backward pass, and the share of the memory's bandwidth that they reach. Bars are the quartiles.
+// Plot writes a figure, as svg, png or pdf: the time of passes by N, on a logarithmic axis with that of a forward and
+// backward pass, and their share of the memory bandwidth. Error bars are the quartiles.
 func (r *RNAResult) Plot(w io.Writer, format string) error {
 	curves := r.curves()
 	times, err := r.plotTimes(curves)
@@ -81,7 +81,7 @@ func (r *RNAResult) title() string {
 
 var netStyle = draw.LineStyle{Color: figure.Black, Width: 1.5, Dashes: []vg.Length{8, 3, 2, 3}}
 
-// curves gives each place a colour and each pass a line.
+// curves assigns each place a colour and each pass a line style.
 func (r *RNAResult) curves() []curve {
 	colours := []color.RGBA{figure.Blue, figure.Vermilion, figure.Green, figure.Purple}
 	dashes := map[string][]vg.Length{FullPass: {6, 3}, HostOnlinePass: {2, 2}}
@@ -105,7 +105,7 @@ func (r *RNAResult) curves() []curve {
 	return list
 }
 
-// spreads are the points of a curve in milliseconds, with bars.
+// spreads are the points of a curve in milliseconds, with error bars.
 type spreads []RNAPass
 
 func (s spreads) Len() int                { return len(s) }
@@ -183,7 +183,7 @@ func dots(points plotter.XYer, c color.Color) *plotter.Scatter {
 	return s
 }
 
-// logTicks are marks at 1, 2 and 5 times powers of ten; of those powers alone where there are many.
+// logTicks returns marks at 1, 2 and 5 times powers of ten, or only at the powers if there are many.
 func logTicks(lo, hi float64) []plot.Tick {
 	steps := []float64{1, 2, 5}
 	if hi/lo > 1e4 {

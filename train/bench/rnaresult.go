@@ -19,21 +19,21 @@ type RNAResult struct {
 	Software  string  `json:"software"`  // the Go version
 	Processor string  `json:"processor"` // with the operating system
 	Load      float64 `json:"load,omitempty"`
-	NoGPU     string  `json:"no_gpu,omitempty"` // why no place is a GPU
+	NoGPU     string  `json:"no_gpu,omitempty"` // reason for the missing GPU
 
 	Places []RNAPlace `json:"places"`
-	Net    *NetSpeed  `json:"net,omitempty"` // nil when only RNA was measured
+	Net    *NetSpeed  `json:"net,omitempty"` // nil if only RNA was measured
 	Passes []RNAPass  `json:"passes"`        // by place, then N
 }
 
-// RNAPlace is a place where windows were.
+// RNAPlace describes a place of windows.
 type RNAPlace struct {
 	Name      string  `json:"name"`
 	Device    string  `json:"device"`
 	Threads   int     `json:"threads,omitempty"`
-	Bandwidth float64 `json:"gb_per_s"` // of its memory: reading it on the host, copying within it on a GPU
+	Bandwidth float64 `json:"gb_per_s"` // memory bandwidth: reading on the host, copying on a GPU
 
-	LeftOut []int `json:"left_out,omitempty"` // windows that the memory is too small for
+	LeftOut []int `json:"left_out,omitempty"` // windows too large for the memory
 	Free    int64 `json:"free_bytes,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type RNAPlace struct {
 type NetSpeed struct {
 	Model     string `json:"model"`
 	Batch     int    `json:"batch"`
-	Why       string `json:"batch_why"` // it is that one
+	Why       string `json:"batch_why"` // reason for the batch
 	ImageSize int    `json:"image_size"`
 	Channels  int    `json:"channels"`
 
@@ -64,13 +64,13 @@ type RNAPass struct {
 
 	Seconds Spread  `json:"seconds"`
 	Repeats int     `json:"repeats"`
-	Gram    float64 `json:"gram_s"` // medians of the parts; of an online pass it is the push
+	Gram    float64 `json:"gram_s"` // medians of the parts; in an online pass the push
 	Solve   float64 `json:"solve_s"`
 	Combine float64 `json:"combine_s"`
 
-	Held int64 `json:"held_bytes"` // of the window's vectors, by one rank
+	Held int64 `json:"held_bytes"` // by the window's vectors, on one rank
 
-	// GB is the least traffic: each part reads every vector that it needs once, and writes its result once.
+	// GB is the minimum traffic: each part reads every vector that it needs once, and writes its result once.
 	GB          float64 `json:"gb"`
 	GBS         float64 `json:"gb_per_s"`     // GB / Seconds.Median
 	OfBandwidth float64 `json:"of_bandwidth"` // GBS / RNAPlace.Bandwidth
@@ -86,7 +86,7 @@ func newRNAResult(dim int, o RNAOptions) *RNAResult {
 	return &RNAResult{Dim: dim, Software: runtime.Version(), Processor: processor(), NoGPU: o.NoGPU}
 }
 
-// set enters the steps of a network.
+// set sets the times from the steps of a network.
 func (s *NetSpeed) set(b *bench) {
 	c := b.net.Model().Config
 	s.Model, s.Batch, s.ImageSize, s.Channels = b.Model, b.Batch, c.Size, c.Channels
@@ -123,7 +123,7 @@ func newRNAPass(p *Place, name string, n int, times []timing) RNAPass {
 	return r
 }
 
-// compare enters the ratios, which need all measurements.
+// compare computes the ratios, which need all measurements.
 func (r *RNAResult) compare() {
 	r.Load = loadAverage()
 	speeds := map[string]float64{}

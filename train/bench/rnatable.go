@@ -82,7 +82,7 @@ func (r *RNAResult) writePasses(b *terminal.Page) {
 	b.Table(rows)
 }
 
-// sorted are the passes of each curve in turn.
+// sorted returns the passes of each curve in turn.
 func (r *RNAResult) sorted() (list []RNAPass) {
 	for _, c := range r.curves() {
 		list = append(list, c.passes...)
@@ -119,14 +119,14 @@ func (r *RNAResult) explain(b *terminal.Page) {
 // epochWindow is the N for which RNA is compared with an epoch: the paper's.
 const epochWindow = 10
 
-// writeEpoch writes the share of a pass at the end of each epoch of ImageNet.
+// writeEpoch writes the cost of a pass at the end of each epoch of ImageNet, relative to the epoch.
 func (r *RNAResult) writeEpoch(b *terminal.Page) {
 	n := r.Net
 	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", text.Thousands(imageNet),
 		duration(n.Epoch), text.Number(n.Images), n.Device)
 	for _, place := range r.Places {
 		for _, name := range []string{FullPass, OnlinePass, HostOnlinePass} {
-			var best *RNAPass // the N next to the paper's
+			var best *RNAPass // the N closest to the paper's
 			for i, p := range r.Passes {
 				if p.Place == place.Name && p.Pass == name && (best == nil || nearer(p.N, best.N)) {
 					best = &r.Passes[i]
@@ -140,12 +140,12 @@ func (r *RNAResult) writeEpoch(b *terminal.Page) {
 	}
 }
 
-// nearer says whether a is nearer to the paper's window than b.
+// nearer reports whether a is closer to the paper's window than b.
 func nearer(a, b int) bool {
 	return math.Abs(float64(a-epochWindow)) < math.Abs(float64(b-epochWindow))
 }
 
-// duration rounds seconds for people.
+// duration rounds seconds for display.
 func duration(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {
@@ -159,7 +159,7 @@ func duration(s float64) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// seconds writes a short time.
+// seconds formats a short time.
 func seconds(s float64) string {
 	if s < 1 {
 		return text.Number(1e3*s) + " ms"
@@ -167,7 +167,7 @@ func seconds(s float64) string {
 	return text.Number(s) + " s"
 }
 
-// small writes two digits or more, however small x is.
+// small formats x with at least two digits, however small it is.
 func small(x float64) string {
 	if x >= 10 || x <= 0 {
 		return fmt.Sprintf("%.0f", x)

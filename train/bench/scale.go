@@ -17,44 +17,44 @@ import (
 	"onlinerna/train/network"
 )
 
-// A Cluster describes devices whose steps are predicted.
+// A Cluster describes devices for which step times are predicted.
 //
-// A step takes the time of the slowest device and of the sums over devices that are left when the backward pass ends.
-// A device's time is batch/rate, of which the backward pass is two thirds; the slowest of n is later than the mean by
-// jitter·√(2 ln n) of it, the expected largest of n normal numbers. A bucket of b bytes begins when its last gradient
-// is there and the bucket before is done. Within a node of m devices a ring moves 2(m−1)/m b over each device's link;
-// between k nodes a ring for each device moves 2(k−1)/k b/m over the device's share of the network, one of the two
-// after the other; a tree has 2⌈log₂ k⌉ latencies.
+// A step takes the time of the slowest device plus that of the sums over devices that remain when the backward pass
+// ends. A device's time is batch/rate, of which the backward pass is two thirds; the slowest of n exceeds the mean by
+// the fraction jitter·√(2 ln n), the expected maximum of n normal numbers. The sum of a bucket of b bytes begins when
+// its last gradient is ready and the previous bucket is done. Within a node of m devices a ring moves 2(m−1)/m b over
+// each device's link; between k nodes a ring for each device moves 2(k−1)/k b/m over the device's share of the network,
+// one of the two after the other; a tree has 2⌈log₂ k⌉ latencies.
 type Cluster struct {
-	Rate   float64 // images a second of one device
-	Batch  int     // images of a device
-	Jitter float64 // standard deviation of a device's step over its mean
+	Rate   float64 // images per second of one device
+	Batch  int     // images per device
+	Jitter float64 // standard deviation of a device's step time over its mean
 
-	Node    int     // devices of a node
-	Link    float64 // bytes a second between devices of a node, of one device
-	Network float64 // bytes a second between nodes, of one device
+	Node    int     // devices per node
+	Link    float64 // bytes per second between devices of a node, per device
+	Network float64 // bytes per second between nodes, per device
 	Latency float64 // seconds between nodes
 
-	Element int      // bytes of a gradient's element where it is sent
+	Element int      // bytes per gradient element as sent
 	Buckets []Bucket // in the order in which they begin
-	Serial  bool     // sums begin behind the backward pass
+	Serial  bool     // sums begin after the backward pass
 }
 
 // A Bucket is a part of the gradient.
 type Bucket struct {
 	Elements int
-	Ready    float64 // share of the backward pass after which it is there
+	Ready    float64 // share of the backward pass after which it is ready
 }
 
-// Prediction is the speed that so many devices should reach.
+// Prediction is the predicted speed of a number of devices.
 type Prediction struct {
 	Devices    int     `json:"devices"`
-	Batch      int     `json:"batch"`      // of all
+	Batch      int     `json:"batch"`      // of all devices
 	Step       float64 `json:"step"`       // seconds
 	Sums       float64 `json:"sums"`       // seconds that the sums take
-	Exposed    float64 `json:"exposed"`    // of them, behind the backward pass
-	Images     float64 `json:"images"`     // a second
-	Efficiency float64 `json:"efficiency"` // against devices that know nothing of each other
+	Exposed    float64 `json:"exposed"`    // of these, seconds after the backward pass
+	Images     float64 `json:"images"`     // per second
+	Efficiency float64 `json:"efficiency"` // relative to devices without communication
 }
 
 // check finds values that allow no prediction.
@@ -73,7 +73,7 @@ func (c *Cluster) check() error {
 	return nil
 }
 
-// sum is the time of the sum of a bucket over n devices.
+// sum returns the time of a bucket's sum over n devices.
 func (c *Cluster) sum(elements, n int) float64 {
 	bytes := float64(elements * c.Element)
 	m := min(n, c.Node)
@@ -88,7 +88,7 @@ func (c *Cluster) sum(elements, n int) float64 {
 	return t
 }
 
-// Predict is the speed that n devices should reach.
+// Predict returns the predicted speed of n devices.
 func (c *Cluster) Predict(n int) (Prediction, error) {
 	if err := c.check(); err != nil {
 		return Prediction{}, err
@@ -119,15 +119,14 @@ func (c *Cluster) Predict(n int) (Prediction, error) {
 	return p, nil
 }
 
-// BucketsOf are those of a model, with the share of the backward pass, by the products that it takes, after which they
-// are there.
+// BucketsOf returns the buckets of a model. A bucket is ready after a share of the backward pass, measured in products.
 func BucketsOf(model string) ([]Bucket, error) {
 	m, err := nn.Build(model, nn.Config{Batch: 1, Mode: nn.Eval})
 	if err != nil {
 		return nil, err
 	}
 	var tensors []device.Span
-	var products []float64 // of the layer that the tensor belongs to, by the tensor that has them
+	var products []float64 // of the tensor's layer, by the tensor that has them
 	total, end := 0.0, 0
 	for _, p := range m.Params {
 		n := p.Shape.Size()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// h100 is a node of 8 H100 with links of NVLink's and a network of 400 Gbit/s a device.
+// h100 is a node of 8 H100 with NVLink and a network of 400 Gbit/s per device.
 func h100(t *testing.T, rate float64) *Cluster {
 	t.Helper()
 	buckets, err := BucketsOf("resnet50")
@@ -26,13 +26,13 @@ func predict(t *testing.T, c *Cluster, n int) Prediction {
 	return p
 }
 
-// What MLPerf's results say of 8 devices predicts 16: v3.0, 8 H100 in 13.5 minutes and 16 in 7.8, runs with evaluations
-// and all, of which the model knows nothing: so it is the faster of the two, by a sixth at most.
+// MLPerf's result for 8 devices predicts that for 16: in v3.0, 8 H100 took 13.5 minutes and 16 took 7.8. These runs
+// include evaluations and other work that the model ignores, so the prediction is faster, by a sixth at most.
 func TestScaleAgainstMLPerf(t *testing.T) {
 	const images = 37 * 1281167.
 	c := h100(t, 1)
 	eight := images / (13.5 * 60)
-	for range 50 { // the rate of one device that makes the known point
+	for range 50 { // the rate of one device that reproduces the known result
 		c.Rate *= eight / predict(t, c, 8).Images
 	}
 	if c.Rate < 7300 || c.Rate > 7800 {
@@ -42,7 +42,7 @@ func TestScaleAgainstMLPerf(t *testing.T) {
 	if !(minutes < 7.8 && minutes > 7.8*5/6) {
 		t.Errorf("16 devices take %.2f minutes, published are 7.8", minutes)
 	}
-	// v0.7: 768 devices of 45 images; twice as many were not.
+	// v0.7: 768 devices of 45 images; nobody used twice as many.
 	if b := 45 * 768; b > LargestBatch("lars") || 2*b <= LargestBatch("lars") || b <= LargestBatch("sgd") {
 		t.Error("the largest batch of MLPerf v0.7 is none that is known")
 	}
@@ -52,8 +52,8 @@ func TestScaleAgainstMLPerf(t *testing.T) {
 func TestScaleByHand(t *testing.T) {
 	c := Cluster{Rate: 100, Batch: 300, Node: 2, Link: 100, Network: 10, Latency: .01, Element: 4,
 		Buckets: []Bucket{{25, .5}, {50, 1}}}
-	// A step takes 3 s, 1 of them forward. 2 devices: a ring of 100 bytes takes 2·½·100/100 = 1 s; from 2 s to 3 s, the
-	// second one 2 s more.
+	// A step takes 3 s, 1 of them forward. 2 devices: a ring of 100 bytes takes 2·½·100/100 = 1 s, from 2 s to 3 s; the
+	// second one takes 2 s more.
 	if p := predict(t, &c, 2); p.Step != 5 || p.Exposed != 2 || p.Sums != 3 || p.Images != 120 ||
 		math.Abs(p.Efficiency-.6) > 1e-12 || p.Batch != 600 {
 		t.Errorf("%+v", p)
@@ -80,7 +80,7 @@ func TestScaleByHand(t *testing.T) {
 	}
 }
 
-// Efficiency falls with devices, and buckets are ready in order; the first is there early.
+// Efficiency falls with the number of devices, and buckets are ready in order, the first one early.
 func TestScaleOfModel(t *testing.T) {
 	c := h100(t, 7000)
 	last := 2.

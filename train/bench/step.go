@@ -13,36 +13,36 @@ import (
 	"onlinerna/train/profile"
 )
 
-// config is that of the network.
+// config returns the network's configuration.
 func (o Options) config() nn.Config {
 	return nn.Config{Batch: max(o.Batch, 1), Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
 }
 
-// bench is a measurement under way.
+// bench is a measurement in progress.
 type bench struct {
 	Options
 	net       *network.Network
 	optimizer device.Optimizer
 	rate      float64
 	state     []device.Vector // of the optimiser, none in evaluation
-	matrices  []device.Matrix // that the optimiser asks for
+	matrices  []device.Matrix // that the optimiser requests
 	found     *network.Fit    // how the batch was found, if it was
 	in        *feed
 	next      func() (*data.Batch, error)
 
-	pending *network.Pending // the step that was given to the device last
+	pending *network.Pending // the step issued last
 
-	reducer device.Reducer // of ranks that step as one
-	ranks   int            // so many
+	reducer device.Reducer // over ranks that train together
+	ranks   int            // their number
 
-	tracing bool // the kinds of ops are told apart
-	apart   bool // the optimiser's step is
+	tracing bool // time is attributed to kinds of ops
+	apart   bool // the optimiser's step is timed separately
 	profile profile.Kinds
-	main    profile.Kinds // of the kinds of ops
-	used    Usage         // of a step of the last measurement
+	main    profile.Kinds // times of the kinds of ops
+	used    Usage         // per step of the last measurement
 }
 
-// open puts the network on the device.
+// open creates the network on the device.
 func open(dev device.Device, o Options, in *feed) (*bench, error) {
 	net, err := network.New(dev, o.Model, in.config(o), o.Seed)
 	if err != nil {
@@ -80,10 +80,10 @@ func (b *bench) openOptimizer() (err error) {
 	return err
 }
 
-// mostImages are tried for the largest batch without a set of images.
+// mostImages is the maximum for the search of the largest batch without a set of images.
 const mostImages = 1 << 16
 
-// fit finds the batch, where that is left to the memory, or says that the memory is too small for it.
+// fit finds the batch if the memory determines it, or reports that the memory is too small.
 func (b *bench) fit() (err error) {
 	if b.Batch != network.AutoBatch {
 		return b.net.CheckBatch(b.Batch, 0)
@@ -101,7 +101,7 @@ func (b *bench) close() error {
 	return b.net.Close()
 }
 
-// trace says whether the kinds of ops are told apart in later steps.
+// trace sets whether later steps attribute time to kinds of ops.
 func (b *bench) trace(on bool) {
 	b.tracing = on
 	if on {
@@ -126,7 +126,7 @@ func (t tracer) Part(p network.Phase, _ time.Time, took time.Duration) {
 
 func (b *bench) paramBytes() int { return b.net.Device.DType().Size() * b.net.Params.Len() }
 
-// steps runs n steps and enters their times. The last one ends when all the work is done.
+// steps runs n steps and records their times. The last one ends when all work is done.
 func (b *bench) steps(ctx context.Context, n int) error {
 	for i := range n {
 		if err := ctx.Err(); err != nil {
@@ -150,8 +150,8 @@ func (b *bench) steps(ctx context.Context, n int) error {
 	return nil
 }
 
-// run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless
-// parts of steps are told apart.
+// run runs a step. Like the training loop it fetches the results of a step while the next one runs, unless the parts of
+// steps are timed.
 func (b *bench) run(batch *data.Batch) error {
 	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(),
 		Matrices: b.matrices,
@@ -174,7 +174,7 @@ func (b *bench) run(batch *data.Batch) error {
 	return err
 }
 
-// ahead waits for the step before the one that was given to the device; where parts are told apart, for this one.
+// ahead waits for the step before the one just issued; if parts are timed, for this one.
 func (b *bench) ahead(p *network.Pending, err error) error {
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (b *bench) ahead(p *network.Pending, err error) error {
 	return err
 }
 
-// settle waits for the work that is under way.
+// settle waits for the issued work.
 func (b *bench) settle() error {
 	if p := b.pending; p != nil {
 		b.pending = nil

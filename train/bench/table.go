@@ -83,7 +83,7 @@ func (r *Result) speeds(b *terminal.Page) {
 	}
 }
 
-// kinds are the kinds of ops, a row each.
+// kinds writes the kinds of ops, a row each.
 func (r *Result) kinds(b *terminal.Page) {
 	if r.KindSteps != len(r.Steps) || len(r.Limits) > 0 {
 		fmt.Fprintf(b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
@@ -116,7 +116,7 @@ func (r *Result) notes(b *terminal.Page) {
 	b.WriteString("GB: the least traffic; all products: convolutions, linear layers and their gradients\n")
 }
 
-// bandwidth names the measurement of the memory's limit.
+// bandwidth names the measurement that limits memory traffic.
 func (r *Result) bandwidth() string {
 	if len(r.Limits) > 0 {
 		return "copy"

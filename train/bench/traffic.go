@@ -16,38 +16,37 @@ import (
 	"onlinerna/train/network"
 )
 
-// TrafficOptions say of which steps the traffic is told.
+// TrafficOptions configure [RunTraffic].
 type TrafficOptions struct {
 	Options
-	// Least is the time that so many bytes and FLOP take a card at least, by its data sheet: the device is one on paper.
-	// Nil: the device's clock times each piece of work.
+	// Least returns a card's minimum time for the given bytes and FLOP by its data sheet: the device is then a simulated
+	// one. Nil: the device's clock times each piece of work.
 	Least func(bytes, flop int64) time.Duration
 	Card  string
-	// Window is how many snapshots RNA keeps; 0: there is none.
+	// Window is the number of snapshots that RNA keeps; 0: no RNA.
 	Window int
 }
 
-// Traffic is the work of a step on a device: each kernel, copy and call of a library with the bytes that it has to
-// move.
+// Traffic is the work of a step on a device: each kernel, copy and library call with the bytes that it must move.
 type Traffic struct {
 	Model     string  `json:"model"`
 	Batch     int     `json:"batch"`
 	Card      string  `json:"card"`
-	Computed  bool    `json:"computed"`                        // times are those of a data sheet, not measured
+	Computed  bool    `json:"computed"`                        // times come from a data sheet, not from a measurement
 	Bandwidth float64 `json:"bandwidth_bytes_per_s,omitempty"` // of copies, as measured
 
 	Step TrafficRow `json:"step"`
-	// of a step where a card reaches shares of its data sheet, see LikelyBandwidth
+	// of a step at realistic shares of the data sheet, see LikelyBandwidth
 	Likely float64 `json:"likely_seconds,omitempty"`
-	// of batch normalisations, also where they are part of a convolution's graph
+	// of batch normalisations, including those in a convolution's graph
 	Norm  int64         `json:"norm_bytes"`
 	Kinds []TrafficRow  `json:"kinds"`
 	RNA   *TrafficRow   `json:"rna,omitempty"` // a snapshot with its row of the Gram matrix, and a combination
 	Works []TrafficWork `json:"works"`
 }
 
-// What large cards reach of their data sheets, as a guess: NVIDIA's convolutions on an H100 about 450 TFLOP/s of 989,
-// and its copies 2.6 TB/s of 3.35.
+// Realistic speeds of large cards, as a guess: on an H100, NVIDIA's convolutions reach about 450 of 989 TFLOP/s, and
+// copies 2.6 of 3.35 TB/s.
 const (
 	LikelyBandwidth = .78
 	LikelyPeak      = .45
@@ -73,7 +72,7 @@ type TrafficWork struct {
 	FLOP    int64   `json:"flop"`
 	Seconds float64 `json:"seconds"`
 
-	other  int64 // bytes of a convolution's graph that are not the convolution's
+	other  int64 // bytes of a convolution's graph beyond the convolution's own
 	likely float64
 }
 
@@ -93,7 +92,7 @@ const (
 var trafficKinds = []string{kindConvolution, kindNorm, kindElement, kindPool, kindLinear, kindLoss, kindInput,
 	kindUpdate, kindOther}
 
-// kindOf is the kind of work of a group, or of none.
+// kindOf returns the kind of work of a group, which may be nil.
 func kindOf(g *device.Group, w device.Work) string {
 	if g == nil {
 		if strings.HasPrefix(w.Name, "copy") {
@@ -151,7 +150,7 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 		return nil, fmt.Errorf("device %s does not report its work", dev.Name())
 	}
 	in := &feed{}
-	if _, err := nn.Build(o.Model, in.config(o.Options)); err != nil { // mistakes first
+	if _, err := nn.Build(o.Model, in.config(o.Options)); err != nil { // report mistakes first
 		return nil, err
 	}
 	t = &Traffic{Model: o.Model, Card: o.Card, Computed: o.Least != nil}
@@ -171,7 +170,7 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 	defer func() { err = errors.Join(err, b.close()) }()
 	t.Batch = b.Batch
 	b.next = func() (*data.Batch, error) { return in.noise, nil }
-	// Each lane has a step that settles the plan before one that is recorded.
+	// Each lane runs one step that settles the plan, and then the recorded one.
 	if err := b.steps(ctx, b.net.Ahead()+1); err != nil {
 		return nil, err
 	}
@@ -208,8 +207,8 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 	return t, nil
 }
 
-// watch lists the work that f gives to a device, in order, but for copies of the input, which come beside the step
-// before.
+// watch lists the work that f issues to a device, in order, without copies of the input, which overlap with the
+// previous step.
 func (o TrafficOptions) watch(dev device.Observed, f func() error) (works []TrafficWork, err error) {
 	clock, timed := device.As[device.Clock](dev)
 	timed = timed && o.Least == nil
@@ -253,7 +252,7 @@ func (o TrafficOptions) watch(dev device.Observed, f func() error) (works []Traf
 	return works, err
 }
 
-// sum makes the rows of the kinds, and of the step.
+// sum computes the rows of the kinds, and of the step.
 func (t *Traffic) sum() {
 	rows := map[string]*TrafficRow{}
 	for _, k := range trafficKinds {
@@ -286,8 +285,8 @@ func (r *TrafficRow) add(w TrafficWork) {
 	r.Seconds += w.Seconds
 }
 
-// snapshot does the work of RNA at the end of an epoch: it stores the weights, and multiplies the newest residual with
-// the others of a window; and, as at an extrapolation, writes a combination of the snapshots to the weights.
+// snapshot performs the work of RNA at the end of an epoch: it stores the weights, multiplies the newest residual with
+// the others of a window, and, as in an extrapolation, writes a combination of the snapshots to the weights.
 func snapshot(dev device.Device, net *network.Network, window int) (err error) {
 	space, err := hook.NewSpace(dev, net.Params.Len(), 0)
 	if err != nil {

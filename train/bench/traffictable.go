@@ -10,7 +10,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// WriteTable writes t for people: a row for each kind of work, and with layers one for each piece of work.
+// WriteTable writes t for display: a row for each kind of work, and with layers one for each piece of work.
 func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 	b := terminal.NewPage(w)
 	how := "at the limits of its data sheet: computed, not measured"
@@ -58,7 +58,7 @@ func (r *TrafficRow) cells() []string {
 		text.Number(1e3 * r.Seconds), text.Number(r.speed() / 1e9)}
 }
 
-// speed is bytes a second.
+// speed returns bytes per second.
 func (r *TrafficRow) speed() float64 {
 	if r.Seconds == 0 {
 		return 0

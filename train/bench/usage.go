@@ -10,8 +10,8 @@ import (
 // Usage counts the resources that the process used, on Unix.
 type Usage struct {
 	User   float64 `json:"user_s"`   // processor seconds, of all threads
-	System float64 `json:"system_s"` // of those spent in the kernel for the process
-	Faults float64 `json:"faults"`   // pages that had to be mapped
+	System float64 `json:"system_s"` // of these, seconds spent in the kernel for the process
+	Faults float64 `json:"faults"`   // page faults
 }
 
 func (u Usage) since(v Usage) Usage {
@@ -32,13 +32,13 @@ func processor() string {
 	return name
 }
 
-// peakMemory is the largest resident set of the process so far in bytes; 0 where nobody says.
+// peakMemory returns the largest resident set of the process so far in bytes; 0 if unknown.
 func peakMemory() int64 {
 	kB, _ := strconv.ParseInt(strings.TrimSuffix(field("/proc/self/status", "VmHWM"), " kB"), 10, 64)
 	return kB << 10
 }
 
-// loadAverage is the number of threads that wanted a processor, averaged over a minute; 0 where nobody says.
+// loadAverage returns the number of runnable threads, averaged over a minute; 0 if unknown.
 func loadAverage() float64 {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")
@@ -46,7 +46,7 @@ func loadAverage() float64 {
 	return load
 }
 
-// field is the value of the first line "name : value" of a file; empty if there is none.
+// field returns the value of the first line "name : value" of a file; empty if there is none.
 func field(file, name string) string {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// Curves computes all curves, epoch by epoch. A curve begins where there are snapshots enough for it.
+// Curves computes all curves, epoch by epoch. A curve begins once there are enough snapshots for it.
 func (r *Replay) Curves(ctx context.Context, o Options) (_ *Result, err error) {
 	if err := r.check(&o); err != nil {
 		return nil, err
@@ -51,12 +51,12 @@ type step struct {
 	opt   Options
 	state *hook.State
 	dir   string // for files of points
-	at    int    // the snapshot's number
+	at    int    // index of the snapshot
 }
 
 func (r *Replay) epoch(ctx context.Context, o Options, curves []*Curve, dir string, i int) error {
 	s := &step{r, o, r.Run.At(r.epochs[i]), dir, i}
-	var rows []*Curve // of RNA
+	var rows []*Curve // curves of RNA
 	for _, c := range curves {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (r *Replay) epoch(ctx context.Context, o Options, curves []*Curve, dir stri
 	return s.extrapolate(ctx, rows)
 }
 
-// score adds a point: the weights in a file.
+// score adds a point for the weights in a file.
 func (s *step) score(ctx context.Context, c *Curve, p Point, file string, restate bool) error {
 	if err := s.load(ctx, file, restate); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *step) score(ctx context.Context, c *Curve, p Point, file string, restat
 	return n.SaveWeights(c.File, n.Params, n.Stats, s.Run.Meta(c.Kind))
 }
 
-// fileName names the file of the weights.
+// fileName returns the file name of the curve's weights.
 func (c *Curve) fileName() string {
 	name := string(c.Kind)
 	switch c.Kind {
@@ -132,7 +132,7 @@ func (s *step) load(ctx context.Context, file string, restate bool) error {
 	return s.state.Recalibrate(ctx)
 }
 
-// combine writes a combination of files and loads it, with statistics as points have them.
+// combine writes a combination of files and loads it, with the statistics that points get.
 func (s *step) combine(ctx context.Context, series *extrapolate.Series, weights []float64) (file string, err error) {
 	file = filepath.Join(s.dir, "point.safetensors")
 	return file, series.Write(ctx, file, weights, s.write())
@@ -183,7 +183,7 @@ func (s *step) average(ctx context.Context, c *Curve) error {
 	})
 }
 
-// moving takes the snapshot into the moving average, which is in a file.
+// moving adds the snapshot to the moving average, which is stored in a file.
 func (s *step) moving(ctx context.Context, c *Curve) error {
 	file, next := filepath.Join(s.dir, c.fileName()), filepath.Join(s.dir, "next.safetensors")
 	paths, weights := []string{file, s.files[s.at]}, []float64{c.Decay, 1 - c.Decay}
@@ -202,7 +202,7 @@ func (s *step) moving(ctx context.Context, c *Curve) error {
 	return s.score(ctx, c, Point{}, file, s.restates())
 }
 
-// extrapolate adds the points of RNA: all come from one Gram matrix.
+// extrapolate adds the points of RNA, all from one Gram matrix.
 func (s *step) extrapolate(ctx context.Context, curves []*Curve) error {
 	most := 0
 	for _, c := range curves {
@@ -224,7 +224,7 @@ func (s *step) extrapolate(ctx context.Context, curves []*Curve) error {
 	})
 }
 
-// rna adds the point of RNA with the parameters of a curve, of the newest residuals of a series.
+// rna adds the point of RNA with a curve's parameters, from the newest residuals of a series.
 func (s *step) rna(ctx context.Context, series *extrapolate.Series, c *Curve) error {
 	weights := func(coef []float64) []float64 {
 		all := make([]float64, len(series.Pairs()))

@@ -12,12 +12,12 @@ import (
 	"onlinerna/train/network"
 )
 
-// Stats is the source of the BatchNorm statistics of points.
+// Stats is the source of the points' BatchNorm statistics.
 type Stats string
 
-// The ways to give points BatchNorm statistics.
+// The sources of the points' BatchNorm statistics.
 const (
-	Last       Stats = "last"       // those of the newest snapshot
+	Last       Stats = "last"       // of the newest snapshot
 	Combine    Stats = "combine"    // combined like weights; a negative variance becomes 0
 	Reestimate Stats = "reestimate" // the mean over training batches, the same ones as in training
 )
@@ -28,7 +28,7 @@ type Lambda struct {
 	Auto  bool
 }
 
-// Options are the curves to compute. Lists that are nil are empty, but for Lambdas and Betas.
+// Options are the curves to compute. Nil lists are empty, except Lambdas and Betas.
 type Options struct {
 	Windows  []int     // numbers of residuals N: N + 1 snapshots
 	Lambdas  []Lambda  // for each window; nil: 1e-9
@@ -44,7 +44,7 @@ type Options struct {
 	Progress func(epoch, done, of int)
 }
 
-// Point is a curve in an epoch.
+// Point is a curve's value in an epoch.
 type Point struct {
 	Epoch int            `json:"epoch"`
 	Val   *network.Score `json:"val,omitempty"`  // on the validation images
@@ -52,27 +52,27 @@ type Point struct {
 
 	C      []float64 `json:"c,omitempty"` // coefficients of RNA, oldest first
 	NormC  float64   `json:"c_norm,omitempty"`
-	Lambda *float64  `json:"lambda,omitempty"` // that was used; nil for λ = ∞ and for no solve
+	Lambda *float64  `json:"lambda,omitempty"` // as used; nil for λ = ∞ and if nothing was solved
 	Choice string    `json:"choice,omitempty"` // of a search: kept, averaged or extrapolated
-	Status string    `json:"status,omitempty"` // why there is no score
+	Status string    `json:"status,omitempty"` // reason for a missing score
 }
 
 // Curve is one kind of weights over the epochs.
 type Curve struct {
 	Name   string       `json:"name"`
 	Kind   network.Kind `json:"kind"`
-	Window int          `json:"window,omitempty"` // of RNA
+	Window int          `json:"window,omitempty"` // for RNA
 	Rule   *Lambda      `json:"-"`
 	Lambda string       `json:"lambda,omitempty"` // the rule in words: a number, inf or auto
 	Beta   *float64     `json:"beta,omitempty"`
-	Last   int          `json:"snapshots,omitempty"` // of an average
-	Decay  float64      `json:"decay,omitempty"`     // of a moving average
+	Last   int          `json:"snapshots,omitempty"` // for an average
+	Decay  float64      `json:"decay,omitempty"`     // for a moving average
 	Points []Point      `json:"points"`
 	File   string       `json:"file,omitempty"` // in Options.Keep
 }
 
-// Result is all curves. The iterate is the first, and it with its statistics re-estimated the second where points have
-// such.
+// Result holds all curves. The first is the iterate; if points have re-estimated statistics, the second is the iterate
+// with such statistics.
 type Result struct {
 	Run    string   `json:"run"`
 	Data   string   `json:"data"`
@@ -81,18 +81,18 @@ type Result struct {
 	Curves []*Curve `json:"curves"`
 }
 
-// Replay is a run whose snapshots are replayed. Close it after use.
+// Replay replays the snapshots of a run. Close it after use.
 type Replay struct {
 	Dir    string
-	Config train.Spec // the run's, with the changes of Open's adjust
-	Run    *train.Run // that evaluates
+	Config train.Spec // the run's, changed by Open's adjust
+	Run    *train.Run // evaluates the points
 
 	epochs []int
 	files  []string
 }
 
-// Open opens the run in a folder on a device. adjust, if not nil, may change where the data lies, the batches that are
-// looked at, workers and threads.
+// Open opens the run in a folder on a device. adjust, if not nil, may change the location of the data, limits on
+// batches, workers and threads.
 func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, error) {
 	c, err := train.ReadSpec(dir)
 	if err != nil {
@@ -120,13 +120,13 @@ func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, err
 	return r, nil
 }
 
-// Epochs are those of the snapshots.
+// Epochs returns the epochs of the snapshots.
 func (r *Replay) Epochs() []int { return r.epochs }
 
 // Close releases the run.
 func (r *Replay) Close() error { return r.Run.Close() }
 
-// check completes options.
+// check validates options and fills in defaults.
 func (r *Replay) check(o *Options) error {
 	if o.Lambdas == nil {
 		o.Lambdas = []Lambda{{Value: rna.DefaultLambda}}
@@ -190,7 +190,7 @@ func (r *Replay) check(o *Options) error {
 	return nil
 }
 
-// curves are those that options ask for, without points.
+// curves returns the requested curves, without points.
 func (r *Replay) curves(o Options) []*Curve {
 	name := r.Config.OptimizerName()
 	list := []*Curve{{Name: name, Kind: network.SGD}}

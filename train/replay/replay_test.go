@@ -17,7 +17,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// trained is a run that is over, and was closed.
+// trained runs a training, closes it and returns its records.
 func trained(t *testing.T, c train.Spec, dev device.Device) []hook.EpochRecord {
 	t.Helper()
 	r, err := train.New(c, train.Deps{Device: dev})
@@ -45,7 +45,7 @@ func replayed(t *testing.T, dir string, dev device.Device, o Options) *Result {
 	return res
 }
 
-// weights are the tensors in a file of the run's net.
+// weights reads the tensors in a file of the run's net.
 func weights(t *testing.T, net *network.Network, path string) (params, stats []float64) {
 	t.Helper()
 	if _, err := net.LoadWeights(path); err != nil {
@@ -57,8 +57,8 @@ func weights(t *testing.T, net *network.Network, path string) (params, stats []f
 	return traintest.Numbers(t, net.Params), stats
 }
 
-// TestAsTrained: with the parameters of the training its points come again, with their statistics and scores, whatever
-// else is computed beside.
+// TestAsTrained: the training's parameters reproduce its points, with their statistics and scores, whatever other
+// curves are computed.
 func TestAsTrained(t *testing.T) {
 	dev := traintest.CPU(t, 2)
 	pictures := traintest.Pictures(t, 24, 6, 16)
@@ -160,7 +160,7 @@ func TestAsTrained(t *testing.T) {
 	}
 }
 
-// searched checks that a search finds the held-out losses that the run found, of candidates that differ.
+// searched checks that a search reproduces the run's held-out losses, for differing candidates.
 func searched(t *testing.T, r *Replay, o Options, c *Curve, want []hook.CandidateRecord) {
 	t.Helper()
 	if err := r.check(&o); err != nil {
@@ -195,7 +195,7 @@ func searched(t *testing.T, r *Replay, o Options, c *Curve, want []hook.Candidat
 	}
 }
 
-// A run that wrote files for TensorBoard is replayed as others are.
+// A run with TensorBoard files can be replayed.
 func TestTensorBoard(t *testing.T) {
 	dev := traintest.CPU(t, 1)
 	c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, traintest.Tiny)

@@ -17,10 +17,10 @@ import (
 	"onlinerna/train/internal/figure"
 )
 
-// grid is the coefficients of all extrapolations: columns are epochs, rows the age of snapshots, 0 the newest.
+// grid holds the coefficients of all extrapolations: columns are epochs, rows the age of snapshots, 0 the newest.
 type grid struct {
 	first int
-	c     [][]float64 // by epoch, oldest first; nil where nothing was extrapolated
+	c     [][]float64 // by epoch, oldest first; nil if nothing was extrapolated
 	rows  int
 }
 
@@ -30,7 +30,7 @@ func (g *grid) Dims() (c, r int)  { return len(g.c), g.rows }
 func (g *grid) X(col int) float64 { return float64(g.first + col) }
 func (g *grid) Y(row int) float64 { return float64(row) }
 
-// Z is NaN, which is not drawn, without such a snapshot.
+// Z is NaN, which is not drawn, if there is no such snapshot.
 func (g *grid) Z(col, row int) float64 {
 	c := g.c[col]
 	if row >= len(c) {
@@ -59,7 +59,7 @@ func coefficients(history []hook.EpochRecord) *grid {
 	return g
 }
 
-// Extrapolated says whether there are coefficients to draw.
+// Extrapolated reports whether there are coefficients to draw.
 func Extrapolated(history []hook.EpochRecord) bool { return coefficients(history).rows > 0 }
 
 // Coefficients writes a heat map of the coefficients c over the epochs: a column for each extrapolation,
@@ -98,7 +98,7 @@ func Coefficients(w io.Writer, format string, c train.Spec, history []hook.Epoch
 	return err
 }
 
-// diverging goes from blue by white to vermilion.
+// diverging is a palette from blue through white to vermilion.
 type diverging struct{}
 
 var _ palette.Palette = diverging{}
@@ -119,7 +119,7 @@ func (diverging) Colors() []color.Color {
 	return list
 }
 
-// drawScale draws the scale of the colours, from -most to most.
+// drawScale draws the colour scale from -most to most.
 func drawScale(dc draw.Canvas, most float64) {
 	colours := diverging{}.Colors()
 	const width = 0.5 * vg.Centimeter

@@ -17,14 +17,14 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// A Finished run is read from its folder.
+// A Finished run is one read from its folder.
 type Finished struct {
 	Name    string
 	Config  train.Spec
 	History []hook.EpochRecord
 }
 
-// Compare writes how runs ended beside each other, how far each is from the first, and the options in which they
+// Compare writes the final scores of runs side by side, their differences from the first, and the options in which they
 // differ.
 func Compare(w io.Writer, runs []Finished) error {
 	b := terminal.NewPage(w)
@@ -85,7 +85,7 @@ func Compare(w io.Writer, runs []Finished) error {
 	return b.Flush(w)
 }
 
-// bestBy names the measures by which runs chose the best.
+// bestBy names the measures by which runs chose the best weights.
 func bestBy(runs []Finished) string {
 	var list []string
 	for _, r := range runs {
@@ -95,7 +95,7 @@ func bestBy(runs []Finished) string {
 	return strings.Join(slices.Compact(list), " or ")
 }
 
-// judges names the images that runs are compared by, of those that have an epoch.
+// judges names the images on which runs are compared, for runs with a finished epoch.
 func judges(runs []Finished) string {
 	var list []string
 	for _, r := range runs {
@@ -121,8 +121,7 @@ func (r Finished) best() *network.Score {
 	return &r.History[len(r.History)-1].Best.Score
 }
 
-// differences has a row for each option that is not the same in all runs, with the values; a dash for one that is not
-// set.
+// differences has a row for each option that differs between runs, with the values; a dash if it is not set.
 func differences(runs []Finished) (rows [][]string) {
 	const most = 24 // characters
 	options := train.Options()
@@ -145,7 +144,7 @@ func differences(runs []Finished) (rows [][]string) {
 	return rows
 }
 
-// PlotRuns draws the iterates of runs over the epochs, as Plot draws the kinds of weights of one.
+// PlotRuns draws the iterates of runs over the epochs, as Plot draws the kinds of weights of one run.
 func PlotRuns(w io.Writer, format string, runs []Finished) error {
 	if len(runs) == 0 {
 		return errors.New("nothing to draw: no runs")
@@ -169,7 +168,7 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 	if slices.ContainsFunc(runs, func(r Finished) bool {
 		return !slices.Equal(r.Config.Schedule.PhaseEnds(), runs[0].Config.Schedule.PhaseEnds())
 	}) {
-		c.Schedule = schedule.Schedule{Epochs: c.Epochs} // no lines where phases of one run alone end
+		c.Schedule = schedule.Schedule{Epochs: c.Epochs} // no phase lines, since they belong to one run
 	}
 	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judges(runs))
 }

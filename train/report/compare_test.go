@@ -72,7 +72,7 @@ lr       0.1  0.2                       0.1
 	}
 }
 
-// Long values that begin alike differ, and rates have six digits.
+// Long values with equal beginnings stay distinguishable, and rates have six digits.
 func TestDifferences(t *testing.T) {
 	run := func(file string, rate float64) Finished {
 		return Finished{Config: train.Spec{Init: "runs/the-same-long-folder-of-runs/" + file, HeadRate: rate}}

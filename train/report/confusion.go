@@ -16,7 +16,8 @@ import (
 	"onlinerna/train/internal/figure"
 )
 
-// maxNamed is how many classes are named along the axes, and maxCounted how many have their counts in the cells.
+// maxNamed is the maximum number of classes named along the axes, and maxCounted that of classes with counts in the
+// cells.
 const (
 	maxNamed   = 60
 	maxCounted = 20
@@ -44,7 +45,7 @@ func (g confusion) Z(col, row int) float64 {
 	return float64(labels[col]) / float64(sum)
 }
 
-// whites goes from white to blue.
+// whites is a palette from white to blue.
 type whites struct{}
 
 func (whites) Colors() []color.Color {
@@ -56,8 +57,8 @@ func (whites) Colors() []color.Color {
 	return list
 }
 
-// Confusion draws a confusion matrix, of the classes that occur where there are two or more: counts by label, then by
-// predicted class, of which a cell's colour shows the share of the label's images.
+// Confusion draws a confusion matrix, restricted to the classes that occur if there are two or more: counts by label,
+// then by predicted class; a cell's colour shows the share of the label's images.
 func Confusion(w io.Writer, format, title string, names []string, counts [][]int) error {
 	k := len(counts)
 	if k < 2 || len(names) != k {

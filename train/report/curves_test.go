@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/replay"
 )
 
-// demoReplay has each kind of curve, with points that are missing, refused and on held-out images.
+// demoReplay has each kind of curve, with points that are missing, rejected or scored on held-out images.
 func demoReplay() Replay {
 	beta, lambda := .5, 1e-3
 	held := score(31, .7)
@@ -51,7 +51,7 @@ RNA of 2, lambda auto, epoch 2: rank deficient
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("table\n%s\nwant\n%s", got, want)
 	}
-	// Without validation images the held-out ones count.
+	// Without validation images the held-out ones are used.
 	r := demoReplay()
 	for _, c := range r.Curves {
 		for i := range c.Points {
@@ -85,7 +85,7 @@ epoch,weights,kind,window,lambda_rule,beta,snapshots,decay,lambda,c_norm,choice,
 	}
 }
 
-// demoStudy has errors by which each curve is known, and an online run without RNA in its first epoch.
+// demoStudy has distinct errors for each curve, and an online run without RNA in its first epoch.
 func demoStudy() Study {
 	d, n := .125, .25
 	return Study{train.Spec{Epochs: 2, Model: "lenet"},

@@ -12,14 +12,15 @@ import (
 	"onlinerna/train/network"
 )
 
-// A gap is the difference of two errors in points, with its standard error. If both are of the same images, and known
-// by image, this is the paired one, and p is that of McNemar's exact test; else it is that of two sets of images.
+// A gap is the difference of two errors in percentage points, with its standard error. If both are known image by image
+// on the same images, the error is the paired one and p is from McNemar's exact test; otherwise the error is that of
+// two independent sets of images.
 type gap struct {
 	points, deviation, p float64
 	paired               bool
 }
 
-// between is the error of x less that of y.
+// between returns the error of x minus that of y.
 func between(x, y network.Score) gap {
 	g := gap{points: x.Error() - y.Error(), p: math.NaN()}
 	b, c, ok := x.Right.Against(y.Right)
@@ -31,7 +32,7 @@ func between(x, y network.Score) gap {
 	return g
 }
 
-// how says how sure a gap is, the largest of k (Bonferroni's correction).
+// how describes the significance of the largest of k gaps (Bonferroni's correction).
 func (g gap) how(k int) string {
 	if !g.paired {
 		return "as of two sets of images"
@@ -52,7 +53,7 @@ func probability(p float64) string {
 	return fmt.Sprintf("= %.2g", p)
 }
 
-// standardError is that of an error in points.
+// standardError returns the standard error of an error, in points.
 func standardError(s network.Score) float64 {
 	if s.Images == 0 {
 		return math.Inf(1)
@@ -61,7 +62,7 @@ func standardError(s network.Score) float64 {
 	return 100 * math.Sqrt(p*(1-p)/float64(s.Images))
 }
 
-// sameImages tells whether two runs are compared by the same images.
+// sameImages reports whether two runs are compared on the same images.
 func sameImages(a, b Finished) bool {
 	x, y := a.Config, b.Config
 	split := x.ValSplit > 0 || judgeOf(a.History) == onHeldOut
@@ -69,7 +70,7 @@ func sameImages(a, b Finished) bool {
 		x.ValSplit == y.ValSplit && (!split || x.Seed == y.Seed && x.Holdout == y.Holdout)
 }
 
-// A group are runs that differ only in their seed.
+// A group holds runs that differ only in their seed.
 type group struct {
 	letters []byte
 	runs    []Finished
@@ -77,7 +78,7 @@ type group struct {
 
 func (g group) String() string { return strings.Join(strings.Split(string(g.letters), ""), ", ") }
 
-// seedGroups sorts runs with an epoch into groups, in the order of their first ones.
+// seedGroups sorts runs with a finished epoch into groups, ordered by their first runs.
 func seedGroups(runs []Finished) (groups []group) {
 	options := train.Options()
 	var keys []string
@@ -100,8 +101,8 @@ func seedGroups(runs []Finished) (groups []group) {
 	return groups
 }
 
-// overSeeds writes intervals over seeds: of groups with several, and of the differences from the first one on the
-// seeds that both have.
+// overSeeds writes intervals over seeds: of groups with several runs, and of their differences from the first group on
+// common seeds.
 func overSeeds(b *strings.Builder, runs []Finished) {
 	groups := seedGroups(runs)
 	if !slices.ContainsFunc(groups, func(g group) bool { return len(g.runs) > 1 }) {

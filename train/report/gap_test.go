@@ -14,7 +14,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// known is a score on 1000 images of weights that are wrong on those from lo to hi.
+// known is a score on 1000 images for weights that are wrong on images lo to hi.
 func known(lo, hi int) *network.Score {
 	right := make([]bool, 1000)
 	for i := range right {
@@ -23,7 +23,7 @@ func known(lo, hi int) *network.Score {
 	return &network.Score{Loss: .5, Top1: 100 - float64(hi-lo)/10, Images: 1000, Right: network.NewOutcomes(right)}
 }
 
-// 200 and 190 images wrong, of which 10 and 0 by one alone: the paired error is √(10 − 10²/1000)/1000 = 0.31 points,
+// 200 and 190 images are wrong, 10 and 0 of them in one only: the paired error is √(10 − 10²/1000)/1000 = 0.31 points,
 // that of two sets of images 1.77.
 func TestBetween(t *testing.T) {
 	g := between(*known(0, 190), *known(0, 200))
@@ -64,7 +64,7 @@ func TestPairedReports(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	// Held-out images choose: on validation images there is nothing to correct.
+	// Held-out images choose: the gap on validation images needs no correction.
 	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *known(0, 210)}, {Kind: network.RNA, Score: *known(0, 190)}}
 	if got := verdict(c, []hook.EpochRecord{r}); !strings.HasSuffix(got, ", -1.00 ± 0.31 points to SGD (p = 0.002).\n") {
 		t.Error(got)
@@ -78,7 +78,7 @@ func TestPairedReports(t *testing.T) {
 	}
 }
 
-// Runs on the same images have paired errors; other data, or another seed that divides the data, have not.
+// Runs on the same images have paired errors; other data, or another seed that divides the data, prevents pairing.
 func TestComparePairs(t *testing.T) {
 	run := func(seed uint64, rate float64, wrong int) Finished {
 		c := train.Spec{Data: "d", Seed: seed, Schedule: schedule.Schedule{Rate: rate}}

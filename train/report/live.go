@@ -10,26 +10,26 @@ import (
 	"onlinerna/train/hook"
 )
 
-// Live draws a run while it goes on: after its first epoch here, and then every few seconds.
+// Live draws a run in progress: after its first epoch in this process, and then every few seconds.
 type Live struct {
 	Run  *train.Run
 	next time.Time
-	lost bool // a figure could not be written: that was said
+	lost bool // a figure could not be written, which was logged
 }
 
-// replot is the time from one figure to the next.
+// replot is the interval between figures.
 const replot = 5 * time.Second
 
-// after draws the run with the epoch that is over.
+// after draws the run up to the finished epoch.
 func (l *Live) after(epoch hook.EpochRecord) {
-	if time.Now().Before(l.next) || epoch.Epoch == l.Run.Resolved.Epochs { // the end of the run draws itself
+	if time.Now().Before(l.next) || epoch.Epoch == l.Run.Resolved.Epochs { // the end of the run draws the last figure
 		return
 	}
 	l.Draw(append(l.Run.History[:len(l.Run.History):len(l.Run.History)], epoch))
 	l.next = time.Now().Add(replot)
 }
 
-// Draw draws the figures of epochs. That they cannot be written does not end a run.
+// Draw draws the figures of epochs. A failure to write them does not end a run.
 func (l *Live) Draw(history []hook.EpochRecord) {
 	if l.Run.Resolved.Out == "" || l.lost {
 		return
@@ -40,7 +40,7 @@ func (l *Live) Draw(history []hook.EpochRecord) {
 	}
 }
 
-// drawRun writes the figures for which there are numbers into the folder of a run, and returns their names.
+// drawRun writes the figures for which there is data into the folder of a run, and returns their names.
 func drawRun(c train.Spec, history []hook.EpochRecord) (names []string, err error) {
 	for _, f := range []struct {
 		name  string

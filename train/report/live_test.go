@@ -25,7 +25,7 @@ func (f afterSteps) AfterStep(_ context.Context, s *hook.State) error {
 	return nil
 }
 
-// A run is drawn from its first epoch on. Where that cannot be, it goes on, and says so once.
+// A run is drawn from its first epoch on. If the figure cannot be written, the run continues and logs that once.
 func TestLivePlot(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {

@@ -55,7 +55,7 @@ func TestCountsIn(t *testing.T) {
 	}
 }
 
-// Ranges of axes by hand: five per cent of room on linear ones, more where all values are one.
+// Ranges of axes by hand: a margin of five per cent on linear ones, more if all values are equal.
 func TestLinearSpans(t *testing.T) {
 	for _, c := range []struct {
 		values []float64
@@ -71,7 +71,7 @@ func TestLinearSpans(t *testing.T) {
 			t.Errorf("%v: %+v", c.values, got)
 		}
 	}
-	// Training may run out at the lower end, but not below 0.
+	// The training curve may leave the panel at the lower end, but not below 0.
 	trained := series{kind: training, scores: map[int]network.Score{1: {Loss: -1}}}
 	others := series{kind: network.SGD, scores: map[int]network.Score{1: {Loss: 1}, 2: {Loss: 2}}}
 	if s := spanOf([]series{trained, others}, func(s network.Score) float64 { return s.Loss }); s.lo != 0 || s.hi != 2.1 {
@@ -100,7 +100,7 @@ func TestLinearSpans(t *testing.T) {
 	}
 }
 
-// A panel leaves out a series without a finite value, and has room beside the first and the last epoch.
+// A panel leaves out a series without a finite value, and has a margin beside the first and the last epoch.
 func TestPanelRoom(t *testing.T) {
 	c := train.Spec{Epochs: 101}
 	list := []series{
@@ -116,7 +116,7 @@ func TestPanelRoom(t *testing.T) {
 	}
 }
 
-// Columns of coefficients end below each other, and two coefficients have their null, too.
+// Columns of coefficients are aligned at the bottom, and also two coefficients have their null value.
 func TestCoefficientColumns(t *testing.T) {
 	_, h := demo()
 	h[9].RNA.C = []float64{.5, .5}

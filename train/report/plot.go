@@ -21,15 +21,16 @@ import (
 	"onlinerna/train/network"
 )
 
-// Sizes of the figure: two panels, and the legend below them.
+// Sizes of the figure: two panels, with the legend below.
 const (
 	panels    = 11 * vg.Centimeter
 	legendRow = 0.6 * vg.Centimeter
 	columns   = 3 // of the legend
 )
 
-// Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each
-// kind of weights over the epochs, and those on the training images. The format is svg, png or pdf, as in all figures.
+// Plot writes a figure with the loss and error of each kind of weights over the epochs, on the validation images or, if
+// there are none, on the held-out ones, and with those on the training images. The format is svg, png or pdf, as in all
+// figures.
 func Plot(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) > 0 {
@@ -38,7 +39,7 @@ func Plot(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) 
 	return plotSeries(w, format, title(c), c, list, judgeOf(history))
 }
 
-// plotSeries draws series of scores on images of the kind that is named.
+// plotSeries draws series of scores on the named kind of images.
 func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series, images string) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
@@ -107,22 +108,22 @@ func panel(c train.Spec, list []series, label string, value func(network.Score) 
 			return nil, fmt.Errorf("drawing %s: %w", s.name, err)
 		}
 		line.LineStyle, points.GlyphStyle = s.look()
-		// else the plot leaves room for them
+		// otherwise the plot leaves space for them
 		points.XYs = slices.DeleteFunc(slices.Clone(xy), func(p plotter.XY) bool { return p.Y < span.at(span.lo) })
 		p.Add(line, points)
 	}
-	margin := max(0.5, 0.02*float64(c.Epochs-1))          // so that the first and the last point are whole
+	margin := max(0.5, 0.02*float64(c.Epochs-1))          // so that the first and the last point are drawn completely
 	p.X.Min, p.X.Max = 1-margin, float64(c.Epochs)+margin // Add widens them
 	span.set(&p.Y)
 	return p, nil
 }
 
-// breaks are the epochs at whose end a phase of the schedule ends, before the last.
+// breaks returns the epochs at which phases of the schedule end, except the last.
 func breaks(c train.Spec) []int {
 	return slices.DeleteFunc(c.Schedule.PhaseEnds(), func(e int) bool { return e >= c.Epochs })
 }
 
-// dotted is how they are drawn.
+// dotted is the style of phase lines.
 var dotted = draw.LineStyle{Color: color.Gray{130}, Width: 1, Dashes: []vg.Length{2, 3}}
 
 // training is the kind of a series of scores over each epoch while the weights moved.
@@ -136,15 +137,14 @@ func trainingOf(history []hook.EpochRecord) series {
 	return s
 }
 
-// averages are the colours of averages, extrapolated those of RNA where there are several, and moving those of moving
-// averages.
+// averages are the colours of averages, extrapolated those of several RNA curves, and moving those of moving averages.
 var (
 	averages     = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky}
 	extrapolated = []color.RGBA{figure.Vermilion, figure.Sky, figure.Purple, figure.Green, figure.Blue, figure.Orange}
 	moving       = []color.RGBA{figure.Orange, figure.Sky, figure.Purple, figure.Green}
 )
 
-// look is how a kind of weights is drawn. RNA is wide and averages are dashed, so that neither hides the other.
+// look returns the style of a kind of weights. RNA is wide and averages are dashed, so that neither hides the other.
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	line := draw.LineStyle{Color: figure.Black, Width: 1.5}
 	switch {
@@ -162,14 +162,14 @@ func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	return line, draw.GlyphStyle{Color: line.Color, Radius: line.Width/2 + 1.25, Shape: draw.CircleGlyph{}}
 }
 
-// entry is one of a legend.
+// entry is a legend entry.
 type entry struct {
 	name  string
 	line  draw.LineStyle
 	glyph draw.GlyphStyle
 }
 
-// legendOf has the series, and the dotted lines where there are any.
+// legendOf returns entries for the series, and for the dotted lines if there are any.
 func legendOf(c train.Spec, list []series) (legend []entry) {
 	for _, s := range list {
 		line, glyph := s.look()

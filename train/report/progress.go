@@ -14,20 +14,20 @@ import (
 	"onlinerna/train/network"
 )
 
-// Progress is a hook that shows a run: a bar on a terminal, elsewhere a line a minute, and a line an epoch.
+// Progress is a hook that displays a run: a bar on a terminal, otherwise a line per minute, and a line per epoch.
 type Progress struct {
 	out     io.Writer // lines
 	err     io.Writer // the bar and logged lines
 	quiet   bool
-	Spec    *train.Spec // of the run, resolved
-	Verbose bool        // also a line with all losses
+	Spec    *train.Spec // the run's, resolved
+	Verbose bool        // also write a line with all losses
 	tty     bool
-	Live    *Live // draws the run; nil: nobody
+	Live    *Live // draws the run; nil: no figures
 	bar     *terminal.Bar
-	epoch   int       // that the bar is for, 0 without one
-	next    time.Time // of the next line, off a terminal
-	began   time.Time // since when time is measured: the first step here
-	from    float64   // epochs at that time
+	epoch   int       // epoch of the bar, 0 without one
+	next    time.Time // time of the next line, without a terminal
+	began   time.Time // start of the time measurement: the first step in this process
+	from    float64   // finished epochs at that time
 }
 
 var (
@@ -38,19 +38,19 @@ var (
 // Every is the time between lines without a terminal.
 const Every = time.Minute
 
-// NewProgress writes lines to out, and the bar and logged lines to err. A quiet one writes logged lines alone.
+// NewProgress writes lines to out, and the bar and logged lines to err. If quiet, it writes only logged lines.
 func NewProgress(out, err io.Writer, quiet bool) *Progress {
 	return &Progress{out: out, err: err, quiet: quiet, tty: terminal.Is(err), bar: terminal.NewBar(err, quiet),
 		next: time.Now().Add(Every)}
 }
 
-// Name is that of the hook.
+// Name returns the name of the hook.
 func (p *Progress) Name() string { return "progress" }
 
 // Async implements hook.AsyncHook.
 func (p *Progress) Async() bool { return true }
 
-// AfterStep moves the bar, or prints a line a minute without a terminal.
+// AfterStep updates the bar or, without a terminal, prints a line per minute.
 func (p *Progress) AfterStep(_ context.Context, s *hook.State) error {
 	if p.began.IsZero() {
 		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches))
@@ -79,8 +79,8 @@ func (p *Progress) draw(s *hook.State) {
 	p.bar.Set(int64(s.Batch))
 }
 
-// left tells how long the run is going to take, by the time of the epochs since it began here: the whole ones that are
-// over, and a part of the one in progress. Of the last epoch's end there is nothing to tell.
+// left estimates the remaining time of the run from the time of the epochs since it began in this process: finished
+// ones, and a part of the current one. It is empty at the end of the last epoch.
 func (p *Progress) left(s *hook.State, epochs int, part float64) string {
 	at := float64(epochs) + part
 	if p.began.IsZero() {
@@ -95,7 +95,7 @@ func (p *Progress) left(s *hook.State, epochs int, part float64) string {
 	return "  " + duration(t) + " left"
 }
 
-// duration writes a time to about two digits.
+// duration formats a time with about two digits.
 func duration(t time.Duration) string {
 	switch {
 	case t < time.Minute:
@@ -137,7 +137,7 @@ func (p *Progress) AfterEpoch(_ context.Context, s *hook.State) error {
 	return err
 }
 
-// rankingLine lists the weights of an epoch by the measure that chooses the best, and says whose best.safetensors are.
+// rankingLine lists the weights of an epoch by the measure that chooses the best, and names those in best.safetensors.
 func rankingLine(c *train.Spec, r *hook.EpochRecord) string {
 	list, held := r.Ranking(c.BestBy)
 	if len(list) == 0 || r.Best == nil {
@@ -173,8 +173,8 @@ func judgedBy(c *train.Spec, held bool) string {
 	return images + c.BestBy
 }
 
-// epochLine sums up an epoch: the errors of each kind of weights on the validation images, or without any on the
-// held-out ones.
+// epochLine summarises an epoch: the errors of each kind of weights on the validation images or, if there are none, on
+// the held-out ones.
 func epochLine(c *train.Spec, r *hook.EpochRecord) string {
 	var b strings.Builder
 	width := len(fmt.Sprint(c.Epochs))

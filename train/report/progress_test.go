@@ -9,8 +9,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// The line of an epoch says which of its weights are the best of the run so far, and by what where that is not their
-// error on validation images.
+// The line of an epoch names the best weights of the run so far, and their measure unless it is the error on validation
+// images.
 func TestEpochLine(t *testing.T) {
 	score := func(wrong, loss float64) network.Score {
 		return network.Score{Top1: 100 - wrong, Loss: loss, Images: 10}
@@ -64,5 +64,5 @@ func TestEpochLine(t *testing.T) {
 	}
 }
 
-// plain is a line as it is printed where it is not wrapped.
+// plain returns a line as printed without wrapping.
 func plain(line string) string { return strings.ReplaceAll(line, "\u00a0", " ") }

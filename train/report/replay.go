@@ -14,14 +14,14 @@ import (
 	"onlinerna/train/replay"
 )
 
-// Replay shows the curves of a run that was replayed. Scores are those on the validation images, or on the held-out
-// ones where there are no others.
+// Replay shows the curves of a replayed run. Scores are on the validation images or, if there are none, on the held-out
+// ones.
 type Replay struct {
-	Config train.Spec // of the run
+	Config train.Spec // the run's
 	*replay.Result
 }
 
-// series are the curves, and the kind of images that they were scored on.
+// series returns the curves, and the kind of images that they were scored on.
 func (r Replay) series() (list []series, images string) {
 	images = onHeldOut
 	for _, c := range r.Curves {
@@ -50,7 +50,7 @@ func (r Replay) series() (list []series, images string) {
 	return list, images
 }
 
-// Table writes how the curves end and where each is lowest, and then the error of all epochs.
+// Table writes the final and the lowest score of each curve, and then the errors of all epochs.
 func (r Replay) Table(w io.Writer) error {
 	list, images := r.series()
 	b := terminal.NewPage(w)
@@ -157,5 +157,5 @@ func (r Replay) CSV(w io.Writer) error {
 		}
 	}
 	c.Flush()
-	return c.Error() // of any line
+	return c.Error() // error of any line
 }

@@ -1,5 +1,5 @@
-// Package report shows the results of a run: a table and a plot of the weights that SGD reached, of the
-// extrapolated ones and of plain averages.
+// Package report presents the results of a run: tables and plots of the SGD iterate, the extrapolated weights and plain
+// averages.
 package report
 
 import (
@@ -19,13 +19,13 @@ type series struct {
 	scores map[int]network.Score // by epoch
 }
 
-// Names of the images by which weights are compared.
+// Names of the images on which weights are compared.
 const (
 	onValidation = "validation"
 	onHeldOut    = "held-out"
 )
 
-// judgeOf names the images that a run is compared by: the held-out ones where there are no others.
+// judgeOf names the images on which a run's weights are compared: the held-out ones if there are no others.
 func judgeOf(history []hook.EpochRecord) string {
 	judge := onValidation
 	for _, r := range history {
@@ -39,8 +39,7 @@ func judgeOf(history []hook.EpochRecord) string {
 	return judge
 }
 
-// collect sorts the records of a run by kind of weights: SGD is first. Kinds that were never scored are left
-// out.
+// collect sorts the records of a run by kind of weights, SGD first. Kinds that were never scored are left out.
 func collect(c train.Spec, history []hook.EpochRecord) []series {
 	var list []series
 	for _, kind := range []network.Kind{network.SGD, network.SGDStats, network.RNA, network.EMA} {
@@ -66,7 +65,7 @@ func collect(c train.Spec, history []hook.EpochRecord) []series {
 	return scored
 }
 
-// nameOf names weights of a run in full.
+// nameOf returns the full name of a run's weights.
 func nameOf(c train.Spec, s hook.ScoreRecord) string {
 	switch s.Kind {
 	case network.SGDStats:
@@ -95,7 +94,7 @@ func snapshots(c train.Spec) string {
 	return "epochs"
 }
 
-// score finds the score of this kind of weights in a record, on the images that judge names.
+// score returns the score of this kind of weights in a record, on the images that judge names.
 func (s series) score(c train.Spec, r hook.EpochRecord, judge string) *network.Score {
 	list := r.Scores()
 	if judge == onHeldOut {
@@ -109,13 +108,13 @@ func (s series) score(c train.Spec, r hook.EpochRecord, judge string) *network.S
 	return nil
 }
 
-// Drawable says whether there is anything to draw: an evaluated epoch.
+// Drawable reports whether there is an evaluated epoch to draw.
 func Drawable(c train.Spec, history []hook.EpochRecord) bool {
 	list := collect(c, history)
 	return len(list) > 0
 }
 
-// phaseEnds lists the epochs at which the run is summed up: the ends of the schedule's phases, as far as it came.
+// phaseEnds lists the epochs in the summary: the ends of the schedule's phases, as far as the run got.
 func phaseEnds(c train.Spec, history []hook.EpochRecord) []int {
 	if len(history) == 0 {
 		return nil
@@ -128,7 +127,7 @@ func phaseEnds(c train.Spec, history []hook.EpochRecord) []int {
 		}
 	}
 	ends = append(ends, last)
-	if k := len(ends); k > 3 { // more than fit beside each other
+	if k := len(ends); k > 3 { // more columns do not fit
 		ends = ends[k-3:]
 	}
 	return ends

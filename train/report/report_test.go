@@ -48,7 +48,7 @@ func demo() (train.Spec, []hook.EpochRecord) {
 	return c, list
 }
 
-// bestOf is the best of all weights of records, as a run chooses it.
+// bestOf returns the best of all weights in records, as a run chooses it.
 func bestOf(history []hook.EpochRecord, by string) (best *hook.BestRecord) {
 	for _, r := range history {
 		list, _ := r.Ranking(by)
@@ -182,7 +182,7 @@ func TestPlot(t *testing.T) {
 			t.Errorf("no %q in the texts %q", want, text)
 		}
 	}
-	// a curve in both panels and one in the legend, at least
+	// at least one curve in each panel and one in the legend
 	for _, colour := range []string{"#D55E00", "#0072B2", "#009E73"} {
 		if count[colour] < 3 {
 			t.Errorf("%d strokes of colour %s: %v", count[colour], colour, count)
@@ -196,7 +196,7 @@ func TestPlot(t *testing.T) {
 	if strings.Contains(text, "RNA") || count["#D55E00"] > 0 {
 		t.Errorf("a run without RNA shows it: %q %v", text, count)
 	}
-	// Values that cannot be drawn, values that are all equal, and one epoch.
+	// Values that cannot be drawn, equal values, and a single epoch.
 	for i := range h {
 		h[i].SGD = score(10, 1)
 	}
@@ -235,7 +235,7 @@ func TestSpan(t *testing.T) {
 		log      bool
 		zero     bool
 		lo, hi   float64 // bounds of the range
-		from, to float64 // that it has at least
+		from, to float64 // interval that it must contain
 	}{
 		"factors": {[]series{of(network.SGD, 2.3, .5, .3), of(network.RNA, 40)}, true, false, .2, 55,
 			.3, 40},
@@ -275,7 +275,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestHeldOut: without validation images weights are compared by the held-out ones.
+// TestHeldOut: without validation images weights are compared on the held-out ones.
 func TestHeldOut(t *testing.T) {
 	c, h := demo()
 	for i := range h {

@@ -9,13 +9,14 @@ import (
 	"onlinerna/train/network"
 )
 
-// span is the range of an axis. Where values differ by factors it is logarithmic, and values of 0 lie at its lower end.
+// span is the range of an axis. It is logarithmic if values differ by factors, and values of 0 lie at its lower end.
 type span struct {
 	lo, hi    float64
 	log, zero bool
 }
 
-// spanOf is the range of all values. Training goes on falling long after the others: it may run out at the lower end.
+// spanOf returns the range of all values. The training loss keeps falling long after the others: it may leave the panel
+// at the lower end.
 func spanOf(list []series, value func(network.Score) float64) span {
 	all := span{lo: math.Inf(1), hi: math.Inf(-1)}
 	trained, positive := math.Inf(1), math.Inf(1)
@@ -45,7 +46,7 @@ func spanOf(list []series, value func(network.Score) float64) span {
 	if all.zero = all.lo <= 0 && finite(positive); all.zero {
 		all.lo = positive / 2
 	}
-	const factor = 4 // from which on the axis is logarithmic
+	const factor = 4 // ratio from which the axis is logarithmic
 	if all.log = all.lo > 0 && all.hi/all.lo > factor; all.log {
 		if !all.zero {
 			all.lo = max(min(all.lo, trained), all.lo/3)
@@ -66,8 +67,8 @@ func spanOf(list []series, value func(network.Score) float64) span {
 	return all
 }
 
-// at is where a value is drawn, on a linear axis: the logarithm's place is taken here, since plot's logarithmic axes
-// leave the label out of the middle.
+// at is the position of a value on a linear axis. The logarithm is taken here, since plot's logarithmic axes omit the
+// label in the middle.
 func (s span) at(y float64) float64 {
 	if !s.log {
 		return y
@@ -79,7 +80,7 @@ func (s span) at(y float64) float64 {
 	return math.Log10(max(y, least))
 }
 
-// set gives an axis the range.
+// set sets the range of an axis.
 func (s span) set(a *plot.Axis) {
 	a.Min, a.Max = s.at(s.lo), s.at(s.hi)
 	if s.log {
@@ -88,7 +89,7 @@ func (s span) set(a *plot.Axis) {
 	}
 }
 
-// ticks are the marks of a logarithmic axis: round numbers, four or more of them.
+// ticks returns the marks of a logarithmic axis: round numbers, four or more of them.
 func (s span) ticks() (list []plot.Tick) {
 	for _, digits := range [][]float64{{1}, {1, 3}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 6, 8}} {
 		list = nil

@@ -12,10 +12,10 @@ import (
 	"onlinerna/train/network"
 )
 
-// A Study is the paper's comparison on one net (its figure on ImageNet): runs from one seed, one with RNA beside it,
-// whose iterates are those of standard training, and one with RNA's points put back into it.
+// A Study is the paper's comparison on one net (its figure on ImageNet): runs from one seed, one with offline RNA,
+// whose iterates are those of standard training, and one with online RNA, which continues from the extrapolated points.
 type Study struct {
-	Config          train.Spec // of the run with RNA beside it
+	Config          train.Spec // of the run with offline RNA
 	Offline, Online []hook.EpochRecord
 }
 
@@ -30,8 +30,8 @@ func (s Study) curves() []curve {
 	return []curve{{"standard", s.Offline, false}, {"offline RNA", s.Offline, true}, {"online RNA", s.Online, true}}
 }
 
-// at is the score of an epoch, by its place in the history. Where nothing was extrapolated an online run has the score
-// of its iterate.
+// at returns the score of an epoch, by its index in the history. If nothing was extrapolated an online run has the
+// score of its iterate.
 func (c curve) at(i int) *network.Score {
 	if i >= len(c.history) {
 		return nil
@@ -48,7 +48,7 @@ func (c curve) at(i int) *network.Score {
 	return nil
 }
 
-// Table writes the validation error of each epoch, and how far coefficients are from the average.
+// Table writes the validation error of each epoch, and the distance of the coefficients from the average.
 func (s Study) Table(w io.Writer) error {
 	rows := [][]string{{"epoch", "rate", "standard %", "offline RNA %", "online RNA %", "‖c − 1/N‖", "of noise alone",
 		"noise"}}

@@ -14,7 +14,7 @@ import (
 	"onlinerna/train/average"
 )
 
-// Announce writes the model, the images, the optimiser and the averages of a run that begins.
+// Announce writes the model, the images, the optimiser and the averages of a starting run.
 func Announce(w io.Writer, r *train.Run, device string) {
 	c := &r.Resolved
 	images, val := r.Images()
@@ -63,7 +63,7 @@ func Announce(w io.Writer, r *train.Run, device string) {
 
 func stepsOf(r *train.Run) int { _, _, steps := r.Position(); return steps }
 
-// Summarise writes the table of a run that is over, draws its figures and names its files.
+// Summarise writes the table of a finished run, draws its figures and names its files.
 func Summarise(w io.Writer, r *train.Run, verbose bool) error {
 	fmt.Fprintln(w)
 	if err := Table(w, r.Resolved.Spec, r.History); err != nil {
@@ -95,7 +95,7 @@ func Summarise(w io.Writer, r *train.Run, verbose bool) error {
 	return nil
 }
 
-// Spectrum describes the residuals at the end of a run in a line.
+// Spectrum describes the residuals at the end of a run in one line.
 func Spectrum(run *train.Run) string {
 	h, ok := run.Hook("rna").(*average.RNA)
 	if !ok || h.Window().Len() < 2 {

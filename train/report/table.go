@@ -11,8 +11,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// Table writes how each kind of weights did on the validation images, or without any on the held-out ones, where the
-// phases of the schedule end.
+// Table writes the scores of each kind of weights at the ends of the schedule's phases, on the validation images or, if
+// there are none, on the held-out ones.
 func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) == 0 || list[0].kind != network.SGD {
@@ -35,10 +35,10 @@ func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 	return page.Flush(w)
 }
 
-// phaseColumns are those that phases takes for each epoch.
+// phaseColumns is the width that phases uses per epoch.
 const phaseColumns = 23
 
-// phases writes the table of some epochs, behind names of so many columns.
+// phases writes the table of some epochs, after a column of names of the given width.
 func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []series, ends []int, head string,
 	width int) {
 	const row = "  %6s %6s %7s"
@@ -71,7 +71,7 @@ func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []s
 	}
 }
 
-// signed is a difference in points, 0 without a sign.
+// signed formats a difference in points, 0 without a sign.
 func signed(x float64) string {
 	if s := fmt.Sprintf("%+.2f", x); s != "-0.00" && s != "+0.00" {
 		return s
@@ -79,7 +79,7 @@ func signed(x float64) string {
 	return "0.00"
 }
 
-// lossText is a loss in six characters, if it is below 1000.
+// lossText formats a loss in six characters, if it is below 1000.
 func lossText(x float64) string {
 	digits := 4
 	if x >= 10 {
@@ -91,7 +91,7 @@ func lossText(x float64) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// rateOf is the learning rate at the end of an epoch.
+// rateOf returns the learning rate at the end of an epoch.
 func rateOf(c train.Spec, history []hook.EpochRecord, epoch int) float64 {
 	for _, r := range history {
 		if r.Epoch == epoch {
@@ -112,7 +112,7 @@ func tableWithout(w io.Writer, history []hook.EpochRecord) error {
 	return err
 }
 
-// notes says why there was no extrapolation and how sure the numbers are.
+// notes explains missing extrapolations and the uncertainty of the numbers.
 func notes(c train.Spec, history []hook.EpochRecord, ends []int) string {
 	var b strings.Builder
 	for _, r := range history {

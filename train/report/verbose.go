@@ -11,8 +11,8 @@ import (
 	"onlinerna/train/hook"
 )
 
-// CoefficientTable writes RNA's coefficients in words: a line for each epoch in which it extrapolated, nothing where it
-// never did. The plain average has the coefficients 1/N.
+// CoefficientTable writes RNA's coefficients: a line for each epoch in which it extrapolated, nothing if it never did.
+// The plain average has the coefficients 1/N.
 func CoefficientTable(w io.Writer, history []hook.EpochRecord) error {
 	if !Extrapolated(history) {
 		return nil

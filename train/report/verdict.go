@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// verdict says which weights of the run are the best, those of best.safetensors, and how far they are below the iterate
-// of their epoch and the next best of that. It is empty where nothing was compared.
+// verdict names the best weights of the run, those of best.safetensors, and their distance below the iterate of their
+// epoch and the next best there. It is empty if nothing was compared.
 func verdict(c train.Spec, history []hook.EpochRecord) string {
 	best := history[len(history)-1].Best
 	if best == nil {
@@ -44,7 +44,7 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 		g := between(s.Score, best.Score)
 		name := which + nameOf(c, s)
 		if which == "" && best.Epoch != history[len(history)-1].Epoch {
-			name += " of that epoch" // the table shows the last one
+			name += " of that epoch" // the table shows the last epoch
 		}
 		if d == 0 {
 			fmt.Fprintf(&b, ", level with %s", name)
@@ -82,7 +82,7 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 	return b.String() + ".\n"
 }
 
-// tried is the number of weights that a run's best are the best of.
+// tried returns the number of candidates for the run's best weights.
 func tried(history []hook.EpochRecord) (n int) {
 	for _, r := range history {
 		list, _ := r.Ranking(hook.ByError)
@@ -91,5 +91,5 @@ func tried(history []hook.EpochRecord) (n int) {
 	return n
 }
 
-// same says whether two scores are of the same weights of an epoch.
+// same reports whether two scores belong to the same weights of an epoch.
 func same(x, y hook.ScoreRecord) bool { return x.Kind == y.Kind && x.Snapshots == y.Snapshots }

@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestVerdict checks that the verdict is about the weights that the run has as its best, in their epoch.
+// TestVerdict checks that the verdict names the run's best weights, in their epoch.
 func TestVerdict(t *testing.T) {
 	rna := hook.ScoreRecord{Kind: network.RNA, Score: *score(19.5, 0.4)}
 	at := func(epoch int, sgd, rna, ema *network.Score) hook.EpochRecord {
@@ -55,7 +55,7 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("verdict\n%swant\n%s", got, k.want)
 		}
 	}
-	// Held-out images choose, and the validation images say how good the choice is.
+	// Held-out images choose, and the validation images show how good the choice is.
 	r := at(6, score(20, .5), score(21, .6), nil)
 	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, rna}
 	r.Best = &hook.BestRecord{ScoreRecord: rna, Epoch: 6}
