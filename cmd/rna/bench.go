@@ -31,7 +31,7 @@ type benchFlags struct {
 	deterministic       bool
 	ranks               launch.Options
 	rounds              int
-	within              time.Duration // 0: as many steps as are said
+	within              time.Duration // 0: the given number of steps
 }
 
 func newBench() *cobra.Command {
@@ -122,7 +122,7 @@ layers. "make bench-pytorch" compares with PyTorch.`,
 	return cmd
 }
 
-// options are those of the device.
+// options returns the device options.
 func (f *benchFlags) options() deviceOptions {
 	return deviceOptions{threads: f.threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision,
 		deterministic: f.deterministic}

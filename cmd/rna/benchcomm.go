@@ -12,8 +12,8 @@ import (
 	"onlinerna/train/ranks/launch"
 )
 
-// commDevice opens this rank's device if it adds up vectors itself, and joins it with those of the others; nil for the
-// host.
+// commDevice opens this rank's device if it can sum vectors itself, and joins it with those of the others; nil means
+// the host.
 func commDevice(name string, g *ranks.Group) (device.Device, error) {
 	var dev device.Device
 	own, err := launch.OwnDevice(name, g)

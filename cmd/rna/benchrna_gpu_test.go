@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// RNA is measured on CPU and GPU, whose Gram matrices are compared before, and the network on the GPU.
+// RNA is measured on CPU and GPU, whose Gram matrices are compared first, and the network on the GPU.
 func TestBenchRNAOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()

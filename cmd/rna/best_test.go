@@ -14,8 +14,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// TestBestAgrees: the lines of epochs, the table, metrics.jsonl and best.safetensors name the same weights as the best,
-// also of a run that was resumed.
+// TestBestAgrees: the lines of epochs, the table, metrics.jsonl and best.safetensors name the same best weights, also
+// for a resumed run.
 func TestBestAgrees(t *testing.T) {
 	marked := regexp.MustCompile(`([A-Za-z0-9 -]+) [0-9.]+ % \(best so far`)
 	for _, by := range []string{hook.ByError, hook.ByLoss} {
@@ -36,7 +36,7 @@ func TestBestAgrees(t *testing.T) {
 					t.Errorf("epoch %d: %+v is the best of the run, and %+v that of its epoch", r.Epoch, best, first)
 				}
 			}
-			for _, line := range strings.Split(flat, "epoch ") { // each line of an epoch begins with it
+			for _, line := range strings.Split(flat, "epoch ") { // start of each line of an epoch
 				var epoch int
 				m := marked.FindStringSubmatch(line)
 				if m == nil {

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The manifests are YAML with the kinds that they say, and the commands in them, and in the Slurm script, are rna's.
+// The manifests are YAML with the stated kinds, and the commands in them and in the Slurm script are valid commands of
+// rna.
 func TestClusterFiles(t *testing.T) {
 	dir := filepath.Join("..", "..", "scripts", "cluster")
 	for file, kind := range map[string]string{"mpijob.yaml": "MPIJob", "pytorchjob.yaml": "PyTorchJob"} {
@@ -65,7 +66,7 @@ func checkCommands(t *testing.T, file string, v any) (n int) {
 	return n
 }
 
-// knownFlags asks that a command knows its options.
+// knownFlags checks that a command has all options in args.
 func knownFlags(t *testing.T, file string, args []string) {
 	t.Helper()
 	cmd, rest, err := newRoot().Find(args[:1])

@@ -14,7 +14,7 @@ import (
 	"onlinerna/cmd/internal/cli"
 )
 
-// TestCompletions: what the shell offers for a value.
+// TestCompletions checks the shell completions of values.
 func TestCompletions(t *testing.T) {
 	for _, c := range []struct {
 		line string
@@ -52,7 +52,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// freeText are options of text that is neither one of some words nor a file.
+// freeText are text options whose values are neither from a list nor files.
 var freeText = []string{"mirror", "key", "freeze", "no-decay", "data"}
 
 // TestEveryWordCompletes: options of text list their values, unless they take files or any text.
@@ -100,7 +100,7 @@ __start_rna; printf '%s\n' "${COMPREPLY[@]}"`)
 	}
 }
 
-// TestMan writes the pages, twice into one folder.
+// TestMan writes the pages twice into one folder.
 func TestMan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	mustRun(t, "man", dir)

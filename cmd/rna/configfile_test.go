@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestConfigFile trains by a YAML file and by a run's config.json; the command line wins.
+// TestConfigFile trains from a YAML file and from a run's config.json; the command line wins.
 func TestConfigFile(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -58,7 +58,7 @@ func TestConfigFile(t *testing.T) {
 	}
 }
 
-// TestExtend goes on with a run that is over, for more epochs.
+// TestExtend continues a finished run for more epochs.
 func TestExtend(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	mustRun(t, append([]string{"train", "--epochs", "2", "--schedule", "cosine", "-o", run, "-q", "--rna", "off"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestConvert converts a run's weights to PyTorch's form and back, evaluates them and starts another run of more
+// TestConvert converts a run's weights to PyTorch's format and back, evaluates them and starts another run with more
 // classes from them.
 func TestConvert(t *testing.T) {
 	dir := t.TempDir()

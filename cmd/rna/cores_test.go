@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Numbers of workers and threads that no machine has, and sizes that are none, are mistakes that name their option.
+// Impossible numbers of workers and threads, and invalid sizes, are mistakes that name their option.
 func TestCoresAndBytes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	for _, c := range []struct{ args, want string }{

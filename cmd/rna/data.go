@@ -16,7 +16,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// valSplitHelp is the help of --val-split of commands that do not train.
+// valSplitHelp is the help of --val-split for commands that do not train.
 const valSplitHelp = "share of each class to validate on, as 0.2 or 20%, if the place has no validation images"
 
 func newData() *cobra.Command {
@@ -31,7 +31,7 @@ func newData() *cobra.Command {
 }
 
 // openData opens the sets of a place and prints their notes. Class folders are a training set without validation
-// images, unless val or split names these.
+// images, unless val or split provides these.
 func openData(path, val string, split float64, out io.Writer) (train, eval data.Dataset, close func(), err error) {
 	train, eval, err = data.Open(path, data.Options{Val: val, ValSplit: split, NoVal: true})
 	if err != nil {
@@ -58,7 +58,7 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 	}, nil
 }
 
-// addSheet adds the options of a sheet but that of the path. by lists the groups of images.
+// addSheet adds the options of a sheet except the path. by lists the groupings of images.
 func addSheet(g cli.Group, o *gallery.Options, count string, most int, by ...string) {
 	g.IntVar(&o.Count, count, most, "`images` on the sheet")
 	by = append([]string{gallery.ByNothing}, by...)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// photographs writes a set of two classes with n images each for training, and half as many to validate on.
+// photographs writes a set of two classes with n training images each, and half as many validation images.
 func photographs(t *testing.T, n, side int) string {
 	t.Helper()
 	dir := t.TempDir()

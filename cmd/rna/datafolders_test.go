@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestClassFolders runs the commands of data on class folders alone, twice, in the folder where their outputs lie.
+// TestClassFolders runs the data commands on class folders alone, twice, in the folder of their outputs.
 func TestClassFolders(t *testing.T) {
 	from := photographs(t, 5, 40)
 	t.Chdir(t.TempDir())

@@ -20,7 +20,7 @@ import (
 // deviceNames lists the values of --device.
 var deviceNames = append([]string{"auto"}, device.Kinds()...)
 
-// The help of options that other commands have, too.
+// The help of options shared with other commands.
 var (
 	deviceHelp, winogradHelp         = train.Options().Find("device").Help, train.Options().Find("winograd").Help
 	precisionHelp, deterministicHelp = optionHelp("precision"), optionHelp("deterministic")
@@ -31,7 +31,7 @@ var (
 // deviceOptions are the user's choices about a device.
 type deviceOptions struct {
 	threads       int
-	direct        bool // no 3×3 convolution of the CPU runs by Winograd's algorithm
+	direct        bool // no Winograd algorithm for 3×3 convolutions on the CPU
 	debugSync     bool
 	precision     string // empty: the device's own
 	deterministic bool
@@ -39,7 +39,7 @@ type deviceOptions struct {
 	log           io.Writer // for warnings; nil is stderr
 }
 
-// resolved is the precision of a device, as it is recorded: see [device.Driver.Recorded].
+// resolved returns the precision of a device as recorded: see [device.Driver.Recorded].
 func (o deviceOptions) resolved(name string) string {
 	kind, unit := device.Parse(name)
 	if d, ok := device.Find(kind); ok {
@@ -85,7 +85,7 @@ func precisions() (all []string) {
 	return all
 }
 
-// warn says something to the user.
+// warn prints a warning.
 func (o deviceOptions) warn(message string) {
 	if o.log == nil {
 		o.log = os.Stderr
@@ -93,7 +93,7 @@ func (o deviceOptions) warn(message string) {
 	fmt.Fprintln(o.log, text.PrintableLines(message))
 }
 
-// chosenDevice is the device of a name: for auto the best that is there. It says why a better one is left out.
+// chosenDevice resolves a device name: auto becomes the best available device. It logs why a better one is left out.
 func chosenDevice(name string, log io.Writer) string {
 	if name == "auto" {
 		return device.Auto(log)
@@ -137,7 +137,7 @@ func orDot(s string) string {
 	return s
 }
 
-// optionHelp is the help of an option of training, for other commands that have it.
+// optionHelp returns the help of a training option, for other commands that have it.
 func optionHelp(name string) string { return train.Options().Find(name).Usage() }
 
 // modelNames lists the models.
@@ -148,13 +148,13 @@ func modelNames() (names []string) {
 	return names
 }
 
-// The values of options that many commands have.
+// The values of options shared by many commands.
 var (
 	deviceValues    = deviceUnits(deviceNames, true)
 	precisionValues = device.Of(device.Preferred()[0]).Precisions
 )
 
-// deviceUnits adds the first unit of kinds with units to names of devices, and the name for all of them.
+// deviceUnits adds the first unit of kinds with units to device names, and with all the name for all units.
 func deviceUnits(names []string, all bool) []string {
 	list := slices.Clone(names)
 	for _, kind := range names {

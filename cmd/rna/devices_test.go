@@ -24,7 +24,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// winograd says whether the CPU's convolutions run by Winograd's algorithm where nothing is said.
+// winograd reports whether the CPU's convolutions use Winograd's algorithm by default.
 func winograd(t *testing.T) bool {
 	t.Helper()
 	d, err := cpu.New(cpu.Options{Threads: 1})
@@ -35,8 +35,8 @@ func winograd(t *testing.T) bool {
 	return d.Winograd()
 }
 
-// TestDefaultDevice opens devices of which nothing is said, as predict and extrapolate do, and which convolve directly.
-// Other devices have no such choice.
+// TestDefaultDevice opens devices without options, as predict and extrapolate do; these convolve directly. Other
+// devices have no such choice.
 func TestDefaultDevice(t *testing.T) {
 	for _, c := range []struct {
 		options deviceOptions

@@ -114,7 +114,7 @@ that of one process.`,
 	return cmd
 }
 
-// named takes the weights that the arguments name.
+// named takes the weights given by the arguments.
 func (f *evalFlags) named(args []string) error {
 	switch {
 	case len(args) > 1:

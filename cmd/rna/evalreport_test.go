@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/evaluate"
 )
 
-// TestJSONAlone has eval --json say on the standard error which of several state dicts it takes: the standard output is
-// JSON, or nothing.
+// TestJSONAlone checks that eval --json names the chosen one of several state dicts on standard error: standard output
+// is JSON, or nothing.
 func TestJSONAlone(t *testing.T) {
 	several := filepath.Join("..", "..", "train", "torchfile", "testdata", "timm.pth.tar")
 	_, out, said := runRNA(t, "eval", "--json", "--weights", several, "--model", "lenet", "--data", "glyphs", "--device",

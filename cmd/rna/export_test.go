@@ -16,7 +16,7 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// TestExport exports a run's weights, which say all that is to be known, and others', which do not.
+// TestExport exports weights of a run, which describe themselves completely, and other weights, which do not.
 func TestExport(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
@@ -68,7 +68,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExportPhotos exports weights of a net for photos that say nothing: they are normalised as ImageNet's.
+// TestExportPhotos exports undescribed weights of a net for photos: they are normalised as ImageNet's.
 func TestExportPhotos(t *testing.T) {
 	dir := t.TempDir()
 	net, err := network.New(device.NewReference(op.Float32), "resnet18", nn.Config{Classes: 2}, 1)
@@ -93,7 +93,7 @@ func TestExportPhotos(t *testing.T) {
 	}
 }
 
-// strip copies weights without what they say about themselves.
+// strip copies weights without their description.
 func strip(t *testing.T, from, to string) {
 	t.Helper()
 	f, err := safetensors.Open(from)

@@ -142,11 +142,11 @@ func (f *extrapolateFlags) check(args []string) error {
 	return f.window.Check(len(args), f.set.Changed("order"))
 }
 
-// judgeOptions are the options of evaluation that need --auto or --bn reestimate.
+// judgeOptions are the options of evaluation that require --auto or --bn reestimate.
 var judgeOptions = []string{"model", "num-classes", "classes", "image-size", "mean", "std", "augment", "batch",
 	"bn-batches", "limit-batches", "max-bad", "device"}
 
-// evaluation makes the options of nets that run candidates.
+// evaluation returns the options of nets that run candidates.
 func (f *extrapolateFlags) evaluation() cli.Group {
 	g := cli.NewGroup("Evaluation (--auto) and re-estimation (--bn reestimate)")
 	g.StringVar(&f.judge.Eval, "eval", "", "`folder` of held-out images that --auto chooses by, as of rna eval")
@@ -173,7 +173,7 @@ func (f *extrapolateFlags) evaluation() cli.Group {
 	return g
 }
 
-// of takes the images of a run, nil for none, where they are needed and not named.
+// of takes the images of a run, nil for none, if they are needed and not named.
 func (f *extrapolateFlags) of(run *evaluate.Run) {
 	if run == nil {
 		return

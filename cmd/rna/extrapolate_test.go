@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// checkpoints are four files of PyTorch in either format, of epochs 8 to 11.
+// checkpoints are four PyTorch files in either format, of epochs 8 to 11.
 func checkpoints(ext string) []string {
 	dir := filepath.Join("..", "..", "train", "extrapolate", "testdata")
 	return []string{filepath.Join(dir, "ckpt-10"+ext), filepath.Join(dir, "ckpt-11"+ext),
@@ -30,7 +30,7 @@ func extrapolated(t *testing.T, args ...string) (extrapolate.Report, string) {
 	return got, path
 }
 
-// Shells put 10 before 8; .pt files give what safetensors give.
+// Shells sort 10 before 8; .pt and safetensors files give the same result.
 func TestExtrapolate(t *testing.T) {
 	var first extrapolate.Report
 	for i, ext := range []string{".safetensors", ".pt"} {
@@ -74,7 +74,7 @@ func TestExtrapolateKinds(t *testing.T) {
 	files := checkpoints(".safetensors")
 	for _, c := range []struct {
 		args    []string
-		weights []float64 // of the files as the report orders them
+		weights []float64 // of the files in the report's order
 	}{
 		{append([]string{"--average"}, files...), []float64{.25, .25, .25, .25}},
 		{append([]string{"--lambda", "inf"}, files...), []float64{0, 1. / 3, 1. / 3, 1. / 3}},
@@ -137,7 +137,7 @@ func TestExtrapolateMistakes(t *testing.T) {
 	}
 }
 
-// A run's own weights, chosen among by loss on held-out images.
+// A run's own weights, chosen by held-out loss.
 func TestExtrapolateAuto(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -172,7 +172,7 @@ func TestExtrapolateAuto(t *testing.T) {
 	}
 }
 
-// Statistics that are re-estimated on training images depend on the weights alone, and change nothing else.
+// Statistics re-estimated on training images depend only on the weights, and nothing else changes.
 func TestExtrapolateReestimate(t *testing.T) {
 	dir := t.TempDir()
 	var files []string

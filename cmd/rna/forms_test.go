@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Files are written as their names say, or not at all.
+// Files have the format given by their names, or are not written.
 func TestForms(t *testing.T) {
 	photos := photographs(t, 3, 40)
 	t.Chdir(t.TempDir())
@@ -111,7 +111,7 @@ func TestShortOutput(t *testing.T) {
 	walk(newRoot())
 }
 
-// Files that hold no net say what they hold.
+// An error about a file without a net names its contents.
 func TestContents(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustRun(t, append([]string{"train", "--epochs", "1", "-o", "run", "-q", "--rna", "off"}, quick[:6]...)...)
@@ -125,7 +125,7 @@ func TestContents(t *testing.T) {
 		fails(t, strings.Fields(args), "holds the state of an optimiser")
 	}
 	expect(t, "inspect "+momentum, "holds the state of an optimiser", "conv1.weight")
-	unsayAll(t, momentum, checkpoint+"/exp_avg.safetensors") // as older checkpoints have it
+	unsayAll(t, momentum, checkpoint+"/exp_avg.safetensors") // as in older checkpoints
 	fails(t, []string{"eval", "--weights", checkpoint + "/exp_avg.safetensors", "--model", "lenet", "--data", "glyphs"},
 		"weights.safetensors lies beside it")
 

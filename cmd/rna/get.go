@@ -73,7 +73,7 @@ already in its place. Without a connection it prints the addresses of the files.
 	return cmd
 }
 
-// gettable are the items that are of use here: images, and weights of nets that are here.
+// gettable lists the usable items: images, and weights of available nets.
 func gettable() []catalogue.Item {
 	nets := modelNames()
 	return slices.DeleteFunc(catalogue.All(), func(it catalogue.Item) bool {
@@ -140,7 +140,7 @@ func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io
 				now = file
 				b.Start(file, total, terminal.CountBytes)
 			}
-			b.Set(min(done, total)) // of a size that is not known exactly
+			b.Set(min(done, total)) // for a size that is not known exactly
 			if !f.quiet && !b.Shown() && time.Now().After(next) {
 				next = time.Now().Add(report.Every)
 				fmt.Fprintf(stderr, "%s: %s of %s\n", file, text.Bytes(done), text.Bytes(total))
@@ -160,7 +160,7 @@ func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io
 		option = "--init"
 	}
 	if dir, err := catalogue.Dir(); err != nil || filepath.Clean(dir) != filepath.Clean(f.cache) {
-		value = path // not where names are looked up
+		value = path // not if names are looked up
 	}
 	if strings.ContainsAny(value, " \t") {
 		value = fmt.Sprintf("%q", value)

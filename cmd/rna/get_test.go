@@ -19,7 +19,7 @@ import (
 	"onlinerna/internal/catalogue"
 )
 
-// digits are the files of a small set of IDX files, which this test program has in its catalogue.
+// digits are the files of a small IDX set, which this test program adds to its catalogue.
 var digits = map[string][]byte{}
 
 func init() {
@@ -53,7 +53,7 @@ func init() {
 		Files: []catalogue.File{{Name: "lenet-12345678.safetensors", Rough: true, SHA256: "12345678"}}})
 }
 
-// TestGet takes a set from nothing to training, from the user's folder.
+// TestGet downloads a set and trains on it, from the user's folder.
 func TestGet(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(catalogue.Variable, cache)
@@ -84,7 +84,7 @@ func TestGet(t *testing.T) {
 		mu.Lock()
 		asked[path.Base(r.URL.Path)]++
 		mu.Unlock()
-		time.Sleep(50 * time.Millisecond) // so that the other process comes meanwhile
+		time.Sleep(50 * time.Millisecond) // so that the other process starts meanwhile
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(digits[path.Base(r.URL.Path)]))
 	}))
 	defer server.Close()
@@ -104,7 +104,7 @@ func TestGet(t *testing.T) {
 		}
 	}
 	for range 2 {
-		// checked, without a server
+		// checked without a server
 		if out := mustRun(t, "get", "test-digits"); !strings.Contains(out, "--data test-digits") {
 			t.Error(out)
 		}
@@ -139,7 +139,7 @@ func TestGet(t *testing.T) {
 	fails([]string{`"rna get test-digits"`}, "data", "check", "test-digits")
 }
 
-// TestInterrupted tells the user how an interrupted download or pack goes on.
+// TestInterrupted tells the user how to continue an interrupted download or pack.
 func TestInterrupted(t *testing.T) {
 	t.Setenv(catalogue.Variable, t.TempDir())
 	photos := photographs(t, 2, 16)

@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/bench"
 )
 
-// Training is measured with each input, and its kinds of ops by the GPU's clock beside the GPU's limits.
+// Training is measured with each input, and its kinds of ops by the GPU's clock and relative to the GPU's limits.
 func TestBenchTrainOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func TestBenchTrainOnGPU(t *testing.T) {
 		"--debug-sync", "--eval")
 }
 
-// The batch is what fits in the GPU's memory.
+// The batch fits in the GPU's memory.
 func TestBenchMemoryOnGPU(t *testing.T) {
 	needSim(t, 8)
 	out := mustRun(t, "bench", "train", "--model", "lenet", "--device", "cuda", "--batch", "auto", "--steps", "1",

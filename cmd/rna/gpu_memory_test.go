@@ -17,7 +17,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// needSim skips a test that needs the stand-in, and gives its card so many MiB of memory.
+// needSim skips a test that requires the simulated GPU, and sets its memory to the given MiB.
 func needSim(t *testing.T, mib int) {
 	t.Helper()
 	needGPU(t)
@@ -25,11 +25,11 @@ func needSim(t *testing.T, mib int) {
 		t.Skip("the stand-in's memory and faults are set, not a card's")
 	}
 	t.Setenv("RNA_SIM_MEMORY", strconv.Itoa(mib<<20))
-	t.Setenv("RNA_CUDA_MEMORY", "exact") // a card has room for allocations to be rounded up
+	t.Setenv("RNA_CUDA_MEMORY", "exact") // a real card has spare memory to round allocations up
 }
 
-// The largest batch that fits trains, and is what the run's config has; a batch that does not fit is an error that
-// names one that does.
+// The largest batch that fits trains, and is recorded in the run's config; the error for a larger batch names one that
+// fits.
 func TestMemoryOnGPU(t *testing.T) {
 	needSim(t, 8)
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestMemoryOnGPU(t *testing.T) {
 	}
 }
 
-// another is a process that takes the card's memory when an epoch ends.
+// another simulates a process that takes the card's memory when an epoch ends.
 type another struct{ epoch int }
 
 func (another) Name() string { return "another process" }
@@ -69,7 +69,7 @@ func (a another) AfterEpoch(_ context.Context, s *hook.State) error {
 	return nil
 }
 
-// Memory that is gone in the middle of a run ends it: the error says where, and the run goes on from its checkpoint.
+// Lack of memory in the middle of a run ends it: the error names the place, and the run resumes from its checkpoint.
 func TestFaultOfMemoryWhileTraining(t *testing.T) {
 	needSim(t, 1024)
 	dir := filepath.Join(t.TempDir(), "run")

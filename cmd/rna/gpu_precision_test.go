@@ -22,7 +22,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// What a run computes in is the flag's, or bfloat16, and stays with it. Losses are near those of float32.
+// A run computes in the flag's precision, or bfloat16, and keeps it when resumed. Losses are close to those of float32.
 func TestPrecisionOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestPrecisionOnGPU(t *testing.T) {
 	}
 }
 
-// A ResNet-50 at batch 256 in 16 bits leaves room on cards of 24 GB.
+// A ResNet-50 at batch 256 in 16 bits leaves memory free on cards of 24 GB.
 func TestArenaOnGPU(t *testing.T) {
 	needGPU(t)
 	d, err := cuda.OpenNet(0, cuda.NetOptions{Precision: cuda.BFloat16, Deterministic: true,
@@ -98,7 +98,7 @@ func TestArenaOnGPU(t *testing.T) {
 	}
 }
 
-// stopAfter cancels a run after so many steps, and only counts them for 0.
+// stopAfter cancels a run after the given number of steps, and only counts them for 0.
 type stopAfter struct {
 	steps int
 	stop  func()
@@ -113,8 +113,8 @@ func (h *stopAfter) AfterStep(_ context.Context, s *hook.State) error {
 	return nil
 }
 
-// A run in float16 that starts with a scale that is too large skips steps and says so; interrupted and resumed it ends
-// with the same weights, bit for bit.
+// A float16 run that starts with too large a loss scale skips steps and logs that; interrupted and resumed it ends with
+// the same weights, bit for bit.
 func TestFloat16OnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ import (
 	"onlinerna/train/bench"
 )
 
-// needGPUs skips a test for so many GPUs where there is no stand-in, which then has as many.
+// needGPUs skips a test that requires n GPUs unless they are simulated, and then sets their number.
 func needGPUs(t *testing.T, n int) {
 	t.Helper()
 	needGPU(t)
@@ -38,7 +38,7 @@ func needGPUs(t *testing.T, n int) {
 	t.Setenv(rankVar, "1")
 }
 
-// onGPUs starts rna on GPUs of the stand-in.
+// onGPUs starts rna on simulated GPUs.
 func onGPUs(t *testing.T, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -52,7 +52,7 @@ func onGPUs(t *testing.T, env []string, args ...string) (*exec.Cmd, *bytes.Buffe
 	return cmd, &out
 }
 
-// doneOnGPUs is onGPUs for what is to go well. It returns what rna says.
+// doneOnGPUs is onGPUs for commands that must succeed. It returns rna's output.
 func doneOnGPUs(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd, out := onGPUs(t, nil, args...)
@@ -62,7 +62,7 @@ func doneOnGPUs(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// ranksRun is a training of a few steps: 13 batches, the last step of four ranks has one.
+// ranksRun is a training of a few steps: 13 batches; the last step of four ranks has one.
 func ranksRun(out string, more ...string) []string {
 	return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "3", "--limit-batches", "13",
 		"--limit-val", "3", "--rna-start", "1", "--rna-window", "2",
@@ -70,7 +70,7 @@ func ranksRun(out string, more ...string) []string {
 		"--comm-timeout", "60s", "--out", out}, more...)
 }
 
-// near fails where losses are not those of another run, within a part of them.
+// near fails unless losses equal another run's within a relative tolerance.
 func near(t *testing.T, what string, got, want []float64, part float64) {
 	t.Helper()
 	if len(got) != len(want) || len(got) == 0 {
@@ -83,8 +83,8 @@ func near(t *testing.T, what string, got, want []float64, part float64) {
 	}
 }
 
-// Four GPUs have the losses of one that accumulates their batches, in evaluation too, where images are dealt unevenly;
-// bits that repeat; and files of rank 0. Gradients that are sent as bfloat16 have them less exactly.
+// Four GPUs have the losses of one that accumulates their batches, also in evaluation, where images are dealt unevenly;
+// their bits repeat, and only rank 0 writes files. Gradients sent as bfloat16 give them less exactly.
 func TestRanksOnGPU(t *testing.T) {
 	needGPUs(t, 4)
 	dir := t.TempDir()
@@ -144,10 +144,10 @@ func TestRanksResNetOnGPU(t *testing.T) {
 	}
 	want := run("one", "--device", "cuda", "--accumulate", "4")
 	got := run("four", "--device", "cuda:all")
-	near(t, "steps", got[:2], want[:2], 1e-4) // the evaluation has averaged statistics
+	near(t, "steps", got[:2], want[:2], 1e-4) // the evaluation uses averaged statistics
 }
 
-// A rank is killed; fewer go on. Then the program is told to stop: it saves and exits with 130.
+// A rank is killed; fewer ranks resume. Then the program is told to stop: it saves and exits with 130.
 func TestRanksKillResumeStopOnGPU(t *testing.T) {
 	needGPUs(t, 4)
 	out := filepath.Join(t.TempDir(), "run")
@@ -178,7 +178,7 @@ func TestRanksKillResumeStopOnGPU(t *testing.T) {
 	}
 }
 
-// A rank that hangs is named, with the step.
+// The error about a hanging rank names it and the step.
 func TestRanksHangOnGPU(t *testing.T) {
 	needGPUs(t, 3)
 	out := filepath.Join(t.TempDir(), "run")
@@ -199,7 +199,7 @@ func TestRanksHangOnGPU(t *testing.T) {
 	}
 }
 
-// Launches of GPUs that can't work together say why.
+// Launches with GPUs that cannot work together report the reason.
 func TestRanksMistakesOnGPU(t *testing.T) {
 	needGPUs(t, 2)
 	dir := t.TempDir()
@@ -225,7 +225,7 @@ func TestRanksMistakesOnGPU(t *testing.T) {
 			[]string{"--comm-timeout", "1s"}},
 		{"address already in use", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port},
 			[]string{"--comm-timeout", "5s"}},
-		// what listens there is no rank
+		// no rank listens there
 		{"rank", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "1s"}},
 		{"WORLD_SIZE=2", []string{"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, nil},
 		{"is for several GPUs", nil, []string{"--comm-precision", "bfloat16", "--device", "cuda"}},
@@ -242,7 +242,7 @@ func TestRanksMistakesOnGPU(t *testing.T) {
 	}
 }
 
-// Ranks that torchrun's variables start are those of cuda:all.
+// Ranks started by torchrun's variables equal those of cuda:all.
 func TestRanksOfVariablesOnGPU(t *testing.T) {
 	needGPUs(t, 2)
 	dir := t.TempDir()
@@ -269,7 +269,7 @@ func TestRanksOfVariablesOnGPU(t *testing.T) {
 	}
 }
 
-// The sums of GPUs are measured, and right.
+// Sums over GPUs are measured and correct.
 func TestRanksBenchCommOnGPU(t *testing.T) {
 	needGPUs(t, 3)
 	file := filepath.Join(t.TempDir(), "comm.json")

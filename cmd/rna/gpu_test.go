@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The program must start on a machine without any of NVIDIA's libraries.
+// The program must start on a machine without NVIDIA libraries.
 func TestNothingIsLinked(t *testing.T) {
 	f, err := elf.Open(os.Args[0])
 	if err != nil {

@@ -26,7 +26,7 @@ func TestDevicePropertiesOnGPU(t *testing.T) {
 	}
 }
 
-// A device tells what a step gives to it, and times that.
+// A device reports and times the work of a step.
 func TestBenchTrafficOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func TestBenchTrafficOnGPU(t *testing.T) {
 	if n := strings.Count(string(lines), "\n"); err != nil || n != r.Step.Count+1 || len(r.Works) != r.Step.Count {
 		t.Errorf("%d pieces of work, %d lines, %v", r.Step.Count, n, err)
 	}
-	// What is loaded in this process is not taken out of it.
+	// The libraries that this process has loaded cannot be unloaded.
 	if status, _, stderr := runRNA(t, "bench", "traffic", "--model", "lenet"); status != 1 || !strings.Contains(stderr,
 		"loaded already") {
 		t.Errorf("status %d, %s", status, stderr)

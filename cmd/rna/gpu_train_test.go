@@ -17,10 +17,10 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// kernelsVar tells processes that a test starts of its kernelCache.
+// kernelsVar passes kernelCache to processes that a test starts.
 const kernelsVar = "RNA_TEST_KERNELS"
 
-// kernelCache is the user's cache of all tests on GPUs: what one has compiled serves the others.
+// kernelCache is the kernel cache shared by all tests on GPUs: kernels compiled by one test serve the others.
 var kernelCache = sync.OnceValue(func() string {
 	dir := os.Getenv(kernelsVar)
 	if dir == "" {
@@ -34,8 +34,7 @@ var kernelCache = sync.OnceValue(func() string {
 	return dir
 })
 
-// needGPU skips a test where there are neither a GPU nor the stand-in, or fails it with ONLINERNA_GPU=require in the
-// environment.
+// needGPU skips a test without a real or simulated GPU, or fails it if ONLINERNA_GPU=require is in the environment.
 func needGPU(t *testing.T) {
 	t.Helper()
 	if os.Getenv(lazy.SearchVariable) == "" && lazy.Driver.Load() != nil {
@@ -56,7 +55,7 @@ func needGPU(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", kernelCache())
 }
 
-// The same run has the same losses on the GPU as on the CPU, and so has an evaluation.
+// The same run has the same losses on GPU and CPU, and so has an evaluation.
 func TestTrainOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
@@ -112,7 +111,7 @@ func TestAutoOnGPU(t *testing.T) {
 			t.Errorf("%s is %s, want %s; %q", name, got, want, said.String())
 		}
 	}
-	dev, err := openDevice("cuda", deviceOptions{direct: true}) // which is the CPU's
+	dev, err := openDevice("cuda", deviceOptions{direct: true}) // as on the CPU
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func TestAutoOnGPU(t *testing.T) {
 	}
 }
 
-// Another process has the first GPU: auto takes the second one, and says so; a UUID names one.
+// Another process uses the first GPU: auto takes the second one and prints that; a UUID selects one.
 func TestFaultOfBusyOnGPU(t *testing.T) {
 	needGPU(t)
 	if !sim.Active() {
@@ -148,7 +147,7 @@ func TestFaultOfBusyOnGPU(t *testing.T) {
 	}
 }
 
-// The GPU fails in some op of a step: with --debug-sync the error says in which layer.
+// The GPU fails in some op of a step: with --debug-sync the error names the layer.
 func TestFaultOfTraining(t *testing.T) {
 	needGPU(t)
 	if !sim.Active() {
@@ -169,8 +168,8 @@ func TestFaultOfTraining(t *testing.T) {
 	})
 }
 
-// The card is lost in a step that is replayed: the error says so once, which step it was and what to do, and the run
-// goes on from what is on disk.
+// The card is lost in a replayed step: the error says so once, with the step and a remedy, and the run resumes from its
+// files.
 func TestFaultOfReplayedStep(t *testing.T) {
 	needGPU(t)
 	if !sim.Active() {
@@ -183,7 +182,7 @@ func TestFaultOfReplayedStep(t *testing.T) {
 	}
 	whole, lost := filepath.Join(dir, "whole"), filepath.Join(dir, "lost")
 	sim.Alone(t, lost, func(lost string) {
-		// that of step 11: the first two are not replayed, nor is the evaluation
+		// that of step 11: the first two steps and the evaluation are not replayed
 		if err := sim.Fault("cuGraphLaunch@9=719,later"); err != nil {
 			t.Fatal(err)
 		}

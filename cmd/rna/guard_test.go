@@ -13,7 +13,7 @@ import (
 	"onlinerna/cmd/internal/cli"
 )
 
-// No command writes over its inputs.
+// No command overwrites its inputs.
 func TestGuard(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -72,7 +72,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A device or a pipe is written to as it is.
+// Devices and pipes are written to directly.
 func TestOutputToDevice(t *testing.T) {
 	if _, err := os.Stat(os.DevNull); err != nil {
 		t.Skip(err)
@@ -83,8 +83,7 @@ func TestOutputToDevice(t *testing.T) {
 	}
 }
 
-// Every option that names a file is known to guard as one that is read or written, so that a new one can't be
-// forgotten.
+// guard knows for every option that names a file whether it is read or written, so that no new option can be forgotten.
 func TestGuardKnowsFiles(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Names of classes and files reach no terminal with control characters, and no spreadsheet as formulas.
+// Names of classes and files are printed without control characters and written to CSV without formulas.
 func TestHostileNames(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"=1+1\x1b]0;title\x07", "@b\u202e\nrna: forged"}

@@ -8,8 +8,8 @@ import (
 	"onlinerna/train"
 )
 
-// Without --model the net and the size of its images are those of the weights to start from: as rna's say, or as the
-// shapes of others.
+// Without --model the net and its image size come from the initial weights: from rna's metadata, or from the shapes of
+// other weights.
 func TestInitNet(t *testing.T) {
 	trained(t, "--val-split 0.25")
 	unsayAll(t, "run/best.safetensors", "other.safetensors")

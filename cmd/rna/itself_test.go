@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rankVar makes this test program rna, in a process of its own: it runs its arguments. argsVar adds arguments for one
+// rankVar makes this test program act as rna in its own process: it runs its arguments. argsVar adds arguments for one
 // rank: "1 --seed 7".
 const (
 	rankVar = "RNA_TEST_RANK"
@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 	main()
 }
 
-// itself is a command of rna in a process of its own.
+// itself returns a command that runs rna in its own process.
 func itself(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), rankVar+"=1")
 	return cmd
 }
 
-// atEnd is called when all tests are through.
+// atEnd is called after all tests.
 var atEnd = func() {}

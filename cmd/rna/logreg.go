@@ -187,7 +187,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	return errors.Join(s.Table(out), files.WriteTo(f.csv, s.CSV), canvas.Draw(f.plot, s.Draw), s.Failed())
 }
 
-// strength is the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.
+// strength returns the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.
 func (f *logregFlags) strength(r *convex.Risk) float64 {
 	switch {
 	case f.changed("reg"):
@@ -258,7 +258,7 @@ func (e *experiment) study(ctx context.Context, plans []study.Plan, stochastic b
 	return s, nil
 }
 
-// bar shows the progress of a run, on a terminal.
+// bar shows the progress of a run on a terminal.
 func (e *experiment) bar(p study.Plan, total int) func(at int) {
 	b := terminal.NewBar(e.log, e.flags.quiet)
 	b.Start(p.Name, int64(total), terminal.CountSteps)
@@ -291,8 +291,8 @@ func (f *logregFlags) figures(ctx context.Context, out, log io.Writer) error {
 	return nil
 }
 
-// digitFigures draws loss and validation error of each digit against all others, or of the chosen one with
-// more methods.
+// digitFigures draws loss and validation error of each digit against all others, or of the chosen one with more
+// methods.
 func (f *logregFlags) digitFigures(ctx context.Context, out, log io.Writer) error {
 	digits := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	methods := study.Digits()
@@ -331,7 +331,7 @@ func (e *experiment) figure(ctx context.Context, g study.Figure, reg float64) er
 	return err
 }
 
-// linearData are data for a linear model, and held-out ones where there are.
+// linearData holds the data of a linear model, and held-out data if there are any.
 type linearData struct {
 	name       string
 	train, val *convex.Data
@@ -367,8 +367,8 @@ func isImages(path string) bool {
 	return err == nil && info.IsDir() || strings.Contains(filepath.Base(path), "idx3-ubyte")
 }
 
-// loadImages makes rows of pixels from 0 to 1 and a constant, sparse since most pixels are black, with the target
-// 1 for the digit and −1 for all others.
+// loadImages returns rows of pixels from 0 to 1 and a constant, sparse since most pixels are black, with target 1 for
+// the digit and −1 for all others.
 func loadImages(path string, digit int) (train, val *convex.Data, err error) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		path = filepath.Dir(path)

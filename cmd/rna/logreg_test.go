@@ -145,7 +145,7 @@ func TestLogregIDX(t *testing.T) {
 	if len(rows) != 1+10*51 || strings.Join(rows[0], ",") != "method,iteration,f_minus_fstar,validation_error" {
 		t.Fatalf("%d rows: %v", len(rows), rows[0])
 	}
-	// At w = 0 all are taken for the others: half are wrong. The halves are easy to tell apart.
+	// At w = 0 all are predicted as the others: half are wrong. The halves are easy to distinguish.
 	for _, r := range rows[1:] {
 		if r[1] == "0" && r[3] != "50" || r[1] == "50" && r[3] != "0" {
 			t.Errorf("validation error of %v", r)
@@ -163,7 +163,7 @@ func TestLogregIDX(t *testing.T) {
 	}
 }
 
-// A run that diverges says so; the others go on, and their curves are written.
+// A diverging run is reported; the others continue, and their curves are written.
 func TestLogregDivergence(t *testing.T) {
 	curves := filepath.Join(t.TempDir(), "curves.csv")
 	status, out, err := runRNA(t, "logreg", "--loss", "squares", "--kappa", "1e-15", "--methods", "nesterov_strong,gd",
@@ -219,9 +219,9 @@ func TestLogregMistakes(t *testing.T) {
 	}
 }
 
-// One digit against all others, on real digits: for each, online RNA is ahead of Nesterov's method, and that of
-// gradient descent, in risk. The validation error falls to a few per cent with all of them, but on eight digits that of
-// online RNA is above that of gradient descent.
+// One digit against all others, on real digits: for each digit, online RNA on Nesterov's method and on gradient descent
+// reaches a lower risk than the method itself. The validation error falls to a few per cent with all of them, but on
+// eight digits online RNA's exceeds that of gradient descent.
 func TestDigitRanking(t *testing.T) {
 	digits := testdata.Shared(t, "data/mnist")
 	if testing.Short() {

@@ -20,7 +20,7 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// swept lists the options of rna train that a sweep takes, beside those of data and model: those that shape a step.
+// swept lists the options of rna train that a sweep accepts besides those of data and model: those that affect a step.
 var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "optimizer", "nesterov", "weight-decay",
 	"decay-weights-only", "no-decay", "clip-grad",
 	"clip-value", "label-smoothing", "loss", "bce-threshold", "class-weights", "mixup", "cutmix", "dropout", "drop-path",
@@ -98,7 +98,7 @@ func isHyperparameter(name string) bool {
 	return slices.ContainsFunc(train.Hyperparameters(), func(h train.Hyperparameter) bool { return h.Name == name })
 }
 
-// sweep sweeps the rate and shows the curve. The title names model, data and optimiser.
+// sweep sweeps the learning rate and shows the curve. The title names model, data and optimiser.
 func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options, json *cli.JSON) (r *lrfind.Result,
 	title string, err error) {
 	dev, err := f.open(cmd, g)
@@ -133,11 +133,11 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options,
 	return r, title, err
 }
 
-// shownRates is about how many steps of a sweep the table shows.
+// shownRates is the approximate number of steps of a sweep in the table.
 const shownRates = 25
 
-// showSweep writes a table of a sweep and its suggestion; head is the ratio of the head's rate to that of the others, 0
-// for none.
+// showSweep writes a table of a sweep and its suggestion; head is the ratio of the head's rate to the others', 0 for
+// none.
 func showSweep(out io.Writer, r *lrfind.Result, title string, head float64) error {
 	fmt.Fprintln(out, terminal.Wrap(out, title, "  "))
 	page := terminal.NewPage(out)

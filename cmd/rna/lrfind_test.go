@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLRFind sweeps twice in one folder: the same seed gives the same bytes, and nothing else is left.
+// TestLRFind sweeps twice in one folder: the same seed gives the same bytes, and no other files.
 func TestLRFind(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const plot, table = "lr.svg", "lr.json"

@@ -21,7 +21,7 @@ import (
 	"onlinerna/train"
 )
 
-// runRNA runs a command line in a folder of its own.
+// runRNA runs a command line in its own folder.
 func runRNA(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -29,7 +29,7 @@ func runRNA(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), err.String()
 }
 
-// mustRun fails the test unless the command succeeds without a word on stderr.
+// mustRun fails the test unless the command succeeds with empty stderr.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	status, out, err := runRNA(t, args...)
@@ -39,7 +39,7 @@ func mustRun(t *testing.T, args ...string) string {
 	return out
 }
 
-// fails runs a command that has to fail and say want; it returns the status.
+// fails runs a command that must fail with an error containing want; it returns the status.
 func fails(t *testing.T, args []string, want string) int {
 	t.Helper()
 	status, _, err := runRNA(t, args...)
@@ -49,7 +49,7 @@ func fails(t *testing.T, args []string, want string) int {
 	return status
 }
 
-// quick are options that make a training of a second.
+// quick are options for a training of one second.
 var quick = []string{"--limit-batches", "3", "--limit-val", "2", "--batch", "32", "--rna-start", "1", "--averages", "2"}
 
 func TestMistakes(t *testing.T) {
@@ -212,7 +212,7 @@ func TestTrainAndEval(t *testing.T) {
 		t.Errorf("eval: %s", out)
 	}
 	checkPredictions(t, file, 4000, 10)
-	if link := file + ".link"; os.Symlink(file, link) == nil { // not where links need a privilege
+	if link := file + ".link"; os.Symlink(file, link) == nil { // not if links need a privilege
 		if err := os.Truncate(file, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func checkPredictions(t *testing.T, path string, rows, classes int) {
 	}
 }
 
-// TestInterrupt stops a run as Ctrl-C does, resumes it and compares it with one that was not stopped.
+// TestInterrupt stops a run as Ctrl-C does, resumes it and compares it with an uninterrupted one.
 func TestInterrupt(t *testing.T) {
 	whole, halves := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "halves")
 	mustRun(t, append([]string{"train", "--epochs", "3", "--out", whole}, quick...)...)
@@ -285,7 +285,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// cancelAfter calls cancel when a line that holds a text was written.
+// cancelAfter calls cancel when a line with the given text is written.
 type cancelAfter struct {
 	bytes.Buffer
 	line   string
@@ -352,7 +352,7 @@ func TestHelpFits(t *testing.T) {
 	visit(newRoot())
 }
 
-// TestOtherTrainers: the options that stand for other trainers' are there.
+// TestOtherTrainers checks the options that replace those of other trainers.
 func TestOtherTrainers(t *testing.T) {
 	commands := newRoot().Commands()
 	for name := range cli.OtherTrainers {

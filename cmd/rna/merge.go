@@ -39,7 +39,7 @@ type mergeFlags struct {
 	set                        *pflag.FlagSet
 }
 
-// mergeOptions are the options of each method beside --by.
+// mergeOptions are the options of each method in addition to --by.
 var mergeOptions = map[merge.Method][]string{
 	merge.ByMean: {}, merge.ByWeights: {"weights"}, merge.ByEMA: {"decay"}, merge.ByWSM: {"schedule"},
 	merge.ByPowerEMA: {"sigma-rel", "stored", "steps"},
@@ -146,7 +146,8 @@ tokenizer of the last checkpoint. It appears whole or not at all.`,
 	return cmd
 }
 
-// check finds mistakes in the command line, fills in what the method decides, and puts the base before the other files.
+// check finds mistakes in the command line, fills in values that the method determines, and puts the base before the
+// other files.
 func (f *mergeFlags) check(args []string) ([]string, error) {
 	f.By = merge.Method(f.by)
 	own, known := mergeOptions[f.By]
@@ -216,17 +217,17 @@ func (f *mergeFlags) output() *merge.Output {
 	return o
 }
 
-// mergeReport is what the command did, as --json prints it.
+// mergeReport describes a merge, as --json prints it.
 type mergeReport struct {
 	Method    merge.Method         `json:"method"`
 	Options   map[string]string    `json:"options,omitempty"`
 	Output    string               `json:"output"`
 	Files     []mergedFile         `json:"files"`
 	RNA       map[string]mergedRNA `json:"rna,omitempty"`      // of the whole, by "", or of parts
-	Residual  *float64             `json:"residual,omitempty"` // of power-ema
+	Residual  *float64             `json:"residual,omitempty"` // for power-ema
 	Combined  int                  `json:"combined"`
 	Copied    []string             `json:"copied,omitempty"` // from the last file
-	Left      []string             `json:"left,omitempty"`   // out, with the reason
+	Left      []string             `json:"left,omitempty"`   // left out, with the reason
 	Warnings  []string             `json:"warnings,omitempty"`
 	Passes    int                  `json:"passes"`
 	Shards    int                  `json:"shards"`
@@ -247,7 +248,7 @@ type mergedRNA struct {
 	Condition extrapolate.Number `json:"condition"`
 }
 
-// run merges, and prints what was done.
+// run merges, and prints a report.
 func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
 	if f.adapter == "delta" {
 		return f.adapters(args, out)
@@ -329,7 +330,7 @@ func (f *mergeFlags) adapters(args []string, out io.Writer) error {
 	})
 }
 
-// power says which averages the files are.
+// power determines the averages that the files hold.
 func (f *mergeFlags) power(files []*extrapolate.Checkpoint) error {
 	if f.stored != nil && len(f.stored) != len(files) || f.steps != nil && len(f.steps) != len(files) {
 		return fmt.Errorf("--stored and --steps have one number a file: there are %d files", len(files))
@@ -386,7 +387,7 @@ func (f *mergeFlags) report(s *extrapolate.Series, p *merge.Plan, stats extrapol
 	return r
 }
 
-// short is what the output says about itself.
+// short returns the metadata of the output.
 func (r *mergeReport) short() map[string]any {
 	var names []string
 	var weights []float64

@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// TestMerge merges checkpoints of several forms by the command.
+// TestMerge merges checkpoints of several formats with the command.
 func TestMerge(t *testing.T) {
 	data, err := filepath.Abs("../../train/statedict/testdata")
 	if err != nil {

@@ -44,7 +44,7 @@ func newModels() *cobra.Command {
 	return c
 }
 
-// families lists those of the models.
+// families lists the families of the models.
 func families() (list []string) {
 	for _, a := range nn.Architectures() {
 		if !slices.Contains(list, a.Family) {
@@ -94,7 +94,7 @@ func listModels(out io.Writer, family string) error {
 
 func inputOf(a nn.Architecture) string { return fmt.Sprintf("%d×%d×%d", a.Size, a.Size, a.Channels) }
 
-// memoryBatch is the batch of which describeModel tells the memory.
+// memoryBatch is the batch for which describeModel states the memory.
 const memoryBatch = 16
 
 // describeModel writes the sizes of a model.
@@ -153,7 +153,7 @@ func describeModel(out io.Writer, name string) error {
 	return page.Flush(out)
 }
 
-// numbers writes numbers with commas.
+// numbers formats numbers with commas.
 func numbers(list []float64) string {
 	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(list)), ", "), "[]")
 }

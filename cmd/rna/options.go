@@ -46,13 +46,14 @@ func newOptions() *cobra.Command {
 	return cmd
 }
 
-// optionRow is an option of rna train. File says that files have it, too.
+// optionRow is an option of rna train. File reports whether files may set it.
 type optionRow struct {
 	option.Row
 	File bool `json:"file"`
 }
 
-// optionRows lists the options whose names hold one of some words, or all, by their headings.
+// optionRows lists the options, under their headings, whose names contain one of the words, or all options for no
+// words.
 func optionRows(words []string) (rows []optionRow) {
 	var all []optionRow
 	for _, r := range startOptions.Rows() {
@@ -84,7 +85,7 @@ func mentions(name string, words []string) bool {
 }
 
 func optionsText(w io.Writer, rows []optionRow) error {
-	const column = 22 // in which descriptions begin
+	const column = 22 // start of descriptions
 	room := terminal.Columns(w)
 	if room > 0 {
 		room = max(room-column, column)
@@ -113,7 +114,7 @@ func optionsText(w io.Writer, rows []optionRow) error {
 	return nil
 }
 
-// unquoted is a help without its quotes.
+// unquoted returns a help text without its quotes.
 func unquoted(help string) string { return strings.ReplaceAll(help, "`", "") }
 
 func optionsPage(w io.Writer, rows []optionRow) error {
@@ -155,7 +156,7 @@ hyphens. The ~config.json~ of a run is such a file. Options marked † are of th
 	return err
 }
 
-// cell is a text within a table of Markdown.
+// cell returns text for a cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;").Replace(s)
 }

@@ -9,7 +9,7 @@ import (
 	"onlinerna/train"
 )
 
-// TestOptionsPage checks that docs/options.md is what 'rna options --markdown' prints.
+// TestOptionsPage checks that docs/options.md equals the output of 'rna options --markdown'.
 func TestOptionsPage(t *testing.T) {
 	want := mustRun(t, "options", "--markdown")
 	if got, err := os.ReadFile("../../docs/options.md"); err != nil || string(got) != want {
@@ -17,7 +17,7 @@ func TestOptionsPage(t *testing.T) {
 	}
 }
 
-// TestOptions lists the options, and some of them.
+// TestOptions lists all options, and some of them.
 func TestOptions(t *testing.T) {
 	var rows []struct{ Name, Group, Default string }
 	if err := json.Unmarshal([]byte(mustRun(t, "options", "--json")), &rows); err != nil {

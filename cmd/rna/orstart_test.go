@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// One command starts a run, goes on with it and ends it.
+// One command starts, resumes and finishes a run.
 func TestResumeOrStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := append([]string{"train", "--resume-or-start", "-o", dir, "--epochs", "2", "--lr", "0.05", "--seed", "7", "-q"},
 		quick...)
-	// As a kill before the first checkpoint leaves it.
+	// As left by a kill before the first checkpoint.
 	if err := os.MkdirAll(filepath.Join(dir, "checkpoint", "000001.new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -29,14 +29,14 @@ func TestResumeOrStart(t *testing.T) {
 	fails(t, []string{"train", "--resume-or-start"}, "name that by -o")
 	fails(t, []string{"train", "--resume-or-start", "-o", dir, "--resume", dir}, "without --resume")
 	fails(t, []string{"train", "--data-changed", "ok"}, "give --resume, too")
-	// More epochs: the same command with more epochs goes on.
+	// More epochs: the same command with more epochs continues.
 	longer := append(args, "--epochs", "3")
 	if status, out, stderr := runRNA(t, longer...); status != 0 || !strings.Contains(out, "Resumed after epoch 2") {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 }
 
-// A run that is killed again and again before its first checkpoint starts, and ends as one that was not.
+// A run that is repeatedly killed before its first checkpoint still starts, and ends like an undisturbed one.
 func TestKilledBeforeCheckpoint(t *testing.T) {
 	kills := 50
 	if testing.Short() {

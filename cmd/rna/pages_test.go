@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPages finds the commands and options that README.md and docs name in their lines of code.
+// TestPages checks the commands and options in the code lines of README.md and docs.
 func TestPages(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestTargets finds the make targets that README.md, docs and .ci/run name.
+// TestTargets checks the make targets in README.md, docs and .ci/run.
 func TestTargets(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

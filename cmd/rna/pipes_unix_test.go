@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Named pipes, sockets and devices in place of weights or images are errors, not waits for who writes to them.
+// Named pipes, sockets and devices in place of weights or images are errors; rna does not wait for a writer.
 func TestPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe.jpg"), filepath.Join(dir, "socket.jpg")

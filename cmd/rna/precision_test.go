@@ -15,7 +15,7 @@ import (
 	"onlinerna/train"
 )
 
-// losses are those of the steps and epochs of a run.
+// losses returns those of the steps and epochs of a run.
 func losses(t *testing.T, dir string) (all []float64) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
@@ -42,8 +42,8 @@ func losses(t *testing.T, dir string) (all []float64) {
 	return all
 }
 
-// Products of bfloat16 on the CPU are said by the flag, recorded, and kept by a resumed run; losses are near those of
-// float32. Where they are slow, that is said once.
+// bfloat16 products on the CPU are selected by the flag, recorded, and kept by a resumed run; losses are close to those
+// of float32. A warning appears once if they are slow.
 func TestPrecisionOnCPU(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"train", "--device", "cpu", "--epochs", "1", "--limit-batches", "5", "--limit-val", "1", "--batch",
@@ -90,8 +90,8 @@ func TestPrecisionOnCPU(t *testing.T) {
 	}
 }
 
-// What a run on the CPU recorded holds for its replay; what one on a GPU did is asked for again, and its choice of
-// Winograd's algorithm is not bfloat16's.
+// A replay uses the settings that a run on the CPU recorded; for a run on a GPU it needs them again, and the choice of
+// Winograd's algorithm does not apply to bfloat16.
 func TestRecordedPrecision(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if status, _, stderr := runRNA(t, "train", "--device", "cpu", "--precision", "bfloat16", "--epochs", "2",

@@ -126,7 +126,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		return err
 	}
 	profile, err := data.ProfileOf(set)
-	if err != nil || m.Config.Size > evaluate.PhotoSize { // the loader says which image cannot be read
+	if err != nil || m.Config.Size > evaluate.PhotoSize { // the loader names the unreadable image
 		if profile, err = evaluate.PhotoProfile(); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 	return err
 }
 
-// draw draws the images of the sheet, of so many that were predicted.
+// draw draws the images of the sheet, out of all predicted ones.
 func (f *predictFlags) draw(ctx context.Context, set data.Dataset, name func(class int) gallery.Guess, of int,
 	log io.Writer) error {
 	title := filepath.Base(f.Weights)
@@ -194,7 +194,7 @@ func (f *predictFlags) draw(ctx context.Context, set data.Dataset, name func(cla
 	return err
 }
 
-// images are those that the command line names.
+// images returns those named on the command line.
 func (f *predictFlags) images(args []string, in io.Reader, channels int) (*data.Unlabelled, error) {
 	set := data.NewUnlabelled(channels)
 	for _, path := range args {

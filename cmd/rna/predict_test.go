@@ -42,7 +42,7 @@ func picture(t *testing.T, path string, c color.Color, size int) {
 	}
 }
 
-// TestPredict trains on two colours and asks for them.
+// TestPredict trains on two colours and predicts them.
 func TestPredict(t *testing.T) {
 	dir := t.TempDir()
 	colours := map[string]color.Color{"blue": color.RGBA{20, 30, 220, 255}, "red": color.RGBA{220, 30, 20, 255}}
@@ -55,7 +55,7 @@ func TestPredict(t *testing.T) {
 		picture(t, filepath.Join(dir, "photos", name+".png"), c, 40)
 	}
 	run := filepath.Join(dir, "run")
-	// few steps are a warning
+	// few steps give a warning
 	said(t, "train --data "+filepath.Join(dir,
 		"data")+" --model conv6 --epochs 4 --batch 8 --lr 0.02 --rna off -q -o "+run)
 	weights := filepath.Join(run, "final.safetensors")
@@ -98,8 +98,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestImageNetLabels evaluates weights with 1,000 unnamed outputs on folders of wnids, by their indices; on others it
-// is an error.
+// TestImageNetLabels evaluates weights with 1,000 unnamed outputs on folders of wnids, by their indices; on other
+// folders it is an error.
 func TestImageNetLabels(t *testing.T) {
 	dir := t.TempDir()
 	dev, err := cpu.New(cpu.Options{Threads: 1})
@@ -145,7 +145,7 @@ func TestImageNetLabels(t *testing.T) {
 	}
 }
 
-// TestPredictAsEval has predict and eval find the same, for weights whose metadata change the net.
+// TestPredictAsEval checks that predict and eval agree for weights whose metadata change the net.
 func TestPredictAsEval(t *testing.T) {
 	dir := t.TempDir()
 	dev, err := cpu.New(cpu.Options{Threads: 1})

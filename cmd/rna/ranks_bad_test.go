@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// badLaunch is a start that has to fail.
+// badLaunch is a start that must fail.
 type badLaunch struct {
 	name string
 	one  string   // arguments of rank 1 alone
 	args []string // of both
 	env  []string
-	// other is what runs in place of rank 1.
+	// other is the command that runs in place of rank 1.
 	other []string
-	// alone are variables of a launcher that isn't there: the program is started by itself.
+	// alone are variables of a missing launcher: the program is started by itself.
 	alone []string
-	want  string // that is said, for mpich behind a bar where it is another
+	want  string // expected message; after a bar that of mpich, if it differs
 }
 
-// badLaunches end with an error that says what is wrong, within seconds; "%" stands for a folder of the test.
+// badLaunches end with a specific error within seconds; "%" stands for a folder of the test.
 var badLaunches = []badLaunch{
 	{name: "no data on one rank", one: "--data nowhere", want: "rank 1 on "},
 	{name: "another seed", one: "--seed 9", want: "seed: rank 1 on "},
@@ -121,7 +121,8 @@ func TestBadLaunches(t *testing.T) {
 	}
 }
 
-// replaceRank has something else run in place of rank 1: for the name other, this program with a byte more.
+// replaceRank replaces the program of rank 1: other is a command, or for the name other this program with an extra
+// byte.
 func replaceRank(t *testing.T, cmd *exec.Cmd, dir string, other []string) {
 	t.Helper()
 	at := slices.Index(cmd.Args, "-n")
@@ -141,7 +142,7 @@ func replaceRank(t *testing.T, cmd *exec.Cmd, dir string, other []string) {
 	cmd.Args = slices.Concat(cmd.Args[:at], first, second)
 }
 
-// A rank that hangs is named, and what was saved stays.
+// The error about a hanging rank names it, and saved state stays.
 func TestRankHangs(t *testing.T) {
 	for _, launcher := range mpiLaunchers {
 		t.Run(launcher, func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// killsVar says how many ranks TestKillAnyTime kills; without it there is no such test: it takes seconds for each.
+// killsVar is the number of ranks that TestKillAnyTime kills, at seconds for each; without it the test is skipped.
 const killsVar = "ONLINERNA_KILLS"
 
-// Any rank may be killed at any time: the others end, the folder can be resumed or holds no run yet, and a run that was
-// resumed after each ends with the bits of one that was left alone.
+// Any rank may be killed at any time: the others end, the folder can be resumed or holds no run yet, and a run that is
+// resumed after each kill ends with the bits of an undisturbed one.
 func TestKillAnyTime(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv(killsVar))
 	if err != nil {
@@ -57,10 +57,10 @@ func TestKillAnyTime(t *testing.T) {
 			from := time.Now()
 			err := cmd.Wait()
 			switch took := time.Since(from); {
-			case pid == 0 && err == nil: // it was over
+			case pid == 0 && err == nil: // it had finished
 				done++
 				os.RemoveAll(out)
-			case pid == 0: // it had not begun
+			case pid == 0: // it had not started
 			case took > 30*time.Second:
 				t.Fatalf("%s: rank %d was killed, and the others ended %v later\n%s", launcher, rank, took, said)
 			case err == nil && !bytes.Contains(said.Bytes(), []byte("final.safetensors")):

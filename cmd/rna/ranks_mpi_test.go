@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// mpirun is rna on n ranks, by one of the launchers.
+// mpirun is rna on n ranks, started by one of the launchers.
 func mpirun(t *testing.T, ctx context.Context, launcher string, n int, env string, args ...string) (*exec.Cmd,
 	*bytes.Buffer) {
 	t.Helper()
@@ -44,7 +44,7 @@ func mpirun(t *testing.T, ctx context.Context, launcher string, n int, env strin
 	return cmd, &out
 }
 
-// on runs rna on n ranks and returns what they say.
+// on runs rna on n ranks and returns their output.
 func on(t *testing.T, launcher string, n int, args ...string) string {
 	t.Helper()
 	cmd, out := mpirun(t, t.Context(), launcher, n, "", args...)
@@ -54,7 +54,7 @@ func on(t *testing.T, launcher string, n int, args ...string) string {
 	return out.String()
 }
 
-// stepLosses are those of the steps of a run.
+// stepLosses returns the losses of the steps of a run.
 func stepLosses(t *testing.T, dir string) (list []float64) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
@@ -82,7 +82,7 @@ func small(out string, more ...string) []string {
 		"--seed", "3", "--threads", "1", "--workers", "1", "--quiet", "--out", out}, more...)
 }
 
-// Ranks have the losses of one process that accumulates their batches, bits that repeat, and files of rank 0.
+// Ranks have the losses of one process that accumulates their batches; their bits repeat, and only rank 0 writes files.
 func TestRanksTrainAsOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	for _, n := range []int{2, 3, 4} {
@@ -122,7 +122,7 @@ func TestRanksTrainAsOneProcess(t *testing.T) {
 	}
 }
 
-// A rank is killed; fewer go on. Then one rank is told to stop: all save and exit with 130.
+// A rank is killed; fewer ranks resume. Then one rank is told to stop: all save and exit with 130.
 func TestKillResumeStop(t *testing.T) {
 	for _, launcher := range mpiLaunchers {
 		t.Run(launcher, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestKillResumeStop(t *testing.T) {
 	}
 }
 
-// evalFiles evaluates with all outputs and returns them, what is printed first. run runs rna.
+// evalFiles evaluates with all outputs and returns them, the printed text first. run runs rna.
 func evalFiles(t *testing.T, dir string, run func(args ...string) string, more ...string) (list [4]string) {
 	t.Helper()
 	files := []string{filepath.Join(dir, "predictions.csv"), filepath.Join(dir, "confusion.csv"),
@@ -182,8 +182,8 @@ func evalFiles(t *testing.T, dir string, run func(args ...string) string, more .
 	return list
 }
 
-// Ranks evaluate and write what one process does, to the bit: predictions in order, the confusion matrix, the sheet of
-// the worst images.
+// Ranks evaluate and write exactly as one process does: predictions in order, the confusion matrix, the sheet of the
+// worst images.
 func TestRanksEvaluate(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
@@ -218,5 +218,5 @@ func TestRanksEvaluate(t *testing.T) {
 	}
 }
 
-// unbroken is a text whose lines may be broken anywhere between words.
+// unbroken returns a text with its line breaks replaced by spaces, to compare differently wrapped texts.
 func unbroken(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -18,7 +18,7 @@ func epochs(t *testing.T, dir string) int {
 	return bytes.Count(b, []byte(`"kind":"epoch"`))
 }
 
-// wait waits until a run has so many epochs, more than at the start.
+// wait waits until a run has n epochs, more than at the start.
 func wait(t *testing.T, dir string, n, start int) {
 	t.Helper()
 	for from := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -31,7 +31,7 @@ func wait(t *testing.T, dir string, n, start int) {
 	}
 }
 
-// child is the process of rank 1 of a run in a folder.
+// child returns the process ID of rank 1 of a run in a folder.
 func child(t *testing.T, dir string) int {
 	t.Helper()
 	pid := process(dir, 1)
@@ -41,7 +41,7 @@ func child(t *testing.T, dir string) int {
 	return pid
 }
 
-// process is that of a rank of a run in a folder, 0 for none.
+// process returns the process ID of a rank of a run in a folder, 0 for none.
 func process(dir string, rank int) int {
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range list {

@@ -17,7 +17,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// pictureFolders makes folders of PNG files of size×size: train with n images, val with m, two classes.
+// pictureFolders creates folders of PNG files of size×size: train with n images, val with m, two classes.
 func pictureFolders(t *testing.T, n, m, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +43,7 @@ func pictureFolders(t *testing.T, n, m, size int) string {
 	return dir
 }
 
-// TestRecipes runs a step of each recipe, on images and a net that are small: the recipe's other options are as they
-// are.
+// TestRecipes runs a step of each recipe with small images and a small net, and the recipe's other options unchanged.
 func TestRecipes(t *testing.T) {
 	dir := pictureFolders(t, 8, 2, 40)
 	for _, name := range recipe.Names() {
@@ -70,7 +69,7 @@ func TestRecipes(t *testing.T) {
 			args = append(args, "--train-crop-from", "24", "--train-crop-ramp", "0,1")
 		}
 		if set["no-decay"] {
-			args = append(args, "--no-decay", "*bn*") // the small net has no other
+			args = append(args, "--no-decay", "*bn*") // the small net has no others
 		}
 		if set["lr-step"] {
 			args = append(args, "--lr-step", "1")

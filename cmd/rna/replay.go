@@ -90,7 +90,7 @@ windows and two lambdas make four curves. A curve begins as soon as there are en
 	return cmd
 }
 
-// check finds mistakes in the command line, and turns it into options.
+// check finds mistakes in the command line, and converts it to options.
 func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%d arguments: want the folder of a run", len(args))
@@ -115,7 +115,7 @@ func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
 	return nil
 }
 
-// complete takes options that the command line leaves out from the run.
+// complete takes options missing from the command line from the run.
 func (f *replayFlags) complete(set *pflag.FlagSet, c *average.Options, snapshots int) error {
 	if !set.Changed("rna-window") && c.Mode == average.Offline && c.Window < snapshots {
 		f.opt.Windows = []int{c.Window}
@@ -186,7 +186,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	return f.json.Write(out, res, rep.Table)
 }
 
-// adjust changes where the run's data lies, and how much is looked at.
+// adjust changes the location of the run's data, and the limits on batches.
 func (f *replayFlags) adjust(c *train.Spec) {
 	if f.data != "" && f.data != c.Data {
 		c.Data, c.ValData = f.data, ""

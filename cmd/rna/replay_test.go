@@ -11,7 +11,7 @@ import (
 	"onlinerna/train/replay"
 )
 
-// TestReplay replays a run of LeNet and looks at all that the command writes.
+// TestReplay replays a run of LeNet and checks all files that the command writes.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
@@ -36,7 +36,7 @@ func TestReplay(t *testing.T) {
 		!strings.Contains(string(b), ">validation error, %<") {
 		t.Errorf("%.300s, %v", b, err)
 	}
-	// A line a point: 4 of SGD, 2 and 1 of two lambdas each, 3 averages, 4 of two moving ones.
+	// A line per point: 4 of SGD, 2 and 1 of two lambdas each, 3 averages, 4 of two moving ones.
 	if b, err := os.ReadFile(csv); err != nil || strings.Count(string(b), "\n") != 1+4+2*2+2*1+3+2*4 {
 		t.Errorf("%s, %v", b, err)
 	}

@@ -27,8 +27,8 @@ func sizeOf(t *testing.T, path string) (width, height int) {
 	return c.Width, c.Height
 }
 
-// TestSheets draws sheets of images whose class has a name that the font lacks, which is told, and one that cannot be
-// read.
+// TestSheets draws sheets of images with a class name that the font lacks, which gives a message, and with an
+// unreadable image.
 func TestSheets(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for i, c := range []string{"猫", "dog"} {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestSignals stops runs by what schedulers and terminals send: each saves its state and can be resumed.
+// TestSignals stops runs by the signals of schedulers and terminals: each saves its state and can be resumed.
 func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM} {
 		out := filepath.Join(t.TempDir(), "run")
@@ -25,7 +25,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestReaderGone goes on with a run whose output nobody reads.
+// TestReaderGone continues a run whose output nobody reads.
 func TestReaderGone(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	cmd := itself("train", "--epochs", "2", "--limit-batches", "5", "--limit-val", "1", "--batch", "8", "--rna", "off",
@@ -49,13 +49,14 @@ func TestReaderGone(t *testing.T) {
 	}
 }
 
-// TestStopWithin ends a run whose step does not end.
+// TestStopWithin ends a run with an endless step.
 func TestStopWithin(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	stopBy(t, syscall.SIGTERM, out, "--stop-within", "1ms", "--accumulate", "1000000")
 }
 
-// stopBy starts a run with some options, sends it a signal when it has begun, and finds it stopped and whole.
+// stopBy starts a run with some options, sends it a signal after it has begun, and checks that it stopped and is
+// intact.
 func stopBy(t *testing.T, sig syscall.Signal, out string, options ...string) {
 	t.Helper()
 	cmd := itself(append([]string{"train", "--epochs", "50", "--batch", "8", "-q", "-o", out}, options...)...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A small set with an unreadable file and an empty class folder is trained on to the end, and both are said.
+// A small set with an unreadable file and an empty class folder trains to the end, and both are reported.
 func TestSmallSetWithFlaws(t *testing.T) {
 	trained(t, "--val-split 0.25")
 	if err := os.Mkdir("photos/empty", 0o755); err != nil {

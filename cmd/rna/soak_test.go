@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of the soak, by environment variables of these names.
+// Numbers of the soak test, from environment variables of these names.
 func soakNumber(t *testing.T, name string, or int) int {
 	text := os.Getenv(name)
 	if text == "" {
@@ -39,15 +39,15 @@ func soakRun(out string) []string {
 		"--checkpoint-every", "4steps", "--keep-every", "1", "--threads", "1", "-q", "-o", out}
 }
 
-// soak is one machine under test: what it does is a function of the seed.
+// soak is a test run on one machine: its actions are a function of the seed.
 type soak struct {
 	*testing.T
 	*rand.Rand
-	want map[string]string // of a run that nothing happened to
+	want map[string]string // of an undisturbed run
 	took time.Duration
 }
 
-// ends are the files of a finished run that must have equal bits.
+// ends returns the files of a finished run that must have equal bits.
 func (s *soak) ends(out string) map[string]string {
 	all := map[string]string{}
 	for _, name := range []string{"final", "best", "rna", "ema", "kept/epoch-0001", "kept/epoch-0003"} {
@@ -90,7 +90,7 @@ func untime(v any) {
 	}
 }
 
-// same says whether a run ended with the bits of the undisturbed one.
+// same reports whether a run ended with the bits of the undisturbed one.
 func (s *soak) same(out string) bool {
 	ok := true
 	for name, got := range s.ends(out) {
@@ -102,8 +102,8 @@ func (s *soak) same(out string) bool {
 	return ok
 }
 
-// finish goes on with a run until its end, and starts it where there is none. hurt, if it is not nil, is done to each
-// process while it runs.
+// finish resumes a run until its end, or starts it if there is none. hurt, if not nil, is applied to each process while
+// it runs.
 func (s *soak) finish(out string, hurt func(cmd *exec.Cmd)) (starts int) {
 	for starts = 1; ; starts++ {
 		cmd, said := s.start(append(soakRun(out), "--resume-or-start")...)
@@ -131,13 +131,13 @@ func (s *soak) start(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, said
 }
 
-// after kills a process after a time.
+// after kills a process after a random time.
 func (s *soak) after(cmd *exec.Cmd, sig syscall.Signal) {
 	time.Sleep(time.Duration(s.Float64() * 1.2 * float64(s.took)))
 	cmd.Process.Signal(sig)
 }
 
-// atWrite kills a process as one of its first so many changes of a file in the folder happens.
+// atWrite kills a process at one of its first most changes of a file in the folder.
 func (s *soak) atWrite(cmd *exec.Cmd, out string, most int) {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *soak) atWrite(cmd *exec.Cmd, out string, most int) {
 	cmd.Process.Kill()
 }
 
-// TestSoak disturbs short runs in many ways and prints what came of it. SOAK_KILLS, SOAK_FLIPS and SOAK_SEED change its
+// TestSoak disturbs short runs in many ways and prints the results. SOAK_KILLS, SOAK_FLIPS and SOAK_SEED change its
 // numbers.
 func TestSoak(t *testing.T) {
 	seed := soakNumber(t, "SOAK_SEED", 1)
@@ -246,7 +246,7 @@ func (s *soak) fullDisks(n int) {
 	fmt.Printf("| disk full, then larger | %d | %d | %d |\n", n, full, same)
 }
 
-// twoProcesses starts two at once on a folder: one trains, and the other says who.
+// twoProcesses starts two processes on a folder at once: one trains, and the other's error names it.
 func (s *soak) twoProcesses(n int) {
 	refused, same := 0, 0
 	for k := range n {
@@ -286,7 +286,7 @@ func (s *soak) twoProcesses(n int) {
 	fmt.Printf("| two processes on a folder | %d | %d refused | %d |\n", n, refused, same)
 }
 
-// flips flips a bit of a file of a run that was stopped, verifies it, and goes on.
+// flips flips a bit of a file of a stopped run, verifies the run, and resumes it.
 func (s *soak) flips(n int) {
 	half := filepath.Join(s.TempDir(), "half")
 	cmd, said := s.start(append(soakRun(half), "--stop-within", "20s")...)
@@ -333,7 +333,8 @@ func (s *soak) flips(n int) {
 		} else {
 			s.Errorf("%s, byte %d: verify ends with %d: %s%s", name, at, status, out, stderr)
 		}
-		if !strings.HasPrefix(name, "checkpoint") && name != "config.json" { // damage that training does not read stays
+		// training does not read these files: their damage stays
+		if !strings.HasPrefix(name, "checkpoint") && name != "config.json" {
 			continue
 		}
 		resumed++

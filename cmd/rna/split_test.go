@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// said is what a command prints, in one line: text wraps.
+// said returns the output of a command in one line, since text wraps.
 func said(t *testing.T, args string) string {
 	t.Helper()
 	status, out, stderr := runRNA(t, strings.Fields(args)...)
@@ -30,7 +30,7 @@ func expect(t *testing.T, args string, want ...string) {
 	}
 }
 
-// trained is a run on a quarter of two classes' images, photos, in the working directory.
+// trained runs a training on a quarter of two classes' images, photos, in the working directory.
 func trained(t *testing.T, options string) {
 	t.Helper()
 	photos := photographs(t, 8, 40)
@@ -42,7 +42,7 @@ func trained(t *testing.T, options string) {
 		"--rna-start 1 --rna-window 2 --keep-every 1 -q -o run "+options)
 }
 
-// Weights of a run on packed images are not evaluated on the images that were packed without a warning.
+// Evaluating a run's weights, trained on packed images, on the unpacked images gives a warning.
 func TestEvalPacked(t *testing.T) {
 	photos := photographs(t, 8, 40)
 	t.Chdir(t.TempDir())
@@ -63,7 +63,7 @@ func TestEvalPacked(t *testing.T) {
 	}
 }
 
-// Weights say how their data were split, and are evaluated on what was left out, wherever it lies.
+// Weights record the split of their data, and are evaluated on the held-out images, wherever these are.
 func TestEvalSplit(t *testing.T) {
 	trained(t, "--val-split 25%")
 	for _, file := range []string{"run/best.safetensors", "run/final.safetensors", "run/rna.safetensors",
@@ -101,7 +101,7 @@ func TestEvalSplit(t *testing.T) {
 	if err := os.Rename("old.safetensors", "run/best.safetensors"); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "eval run", "the 4 of 16 images of photos", "conv6 on 4 images") // config.json says it
+	expect(t, "eval run", "the 4 of 16 images of photos", "conv6 on 4 images") // as recorded in config.json
 	if err := os.Rename("photos", "moved"); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestEvalSplit(t *testing.T) {
 	fails(t, []string{"eval", "run", "--all-images", "--val-split", "0.1"}, "exclude each other")
 }
 
-// The images of a training set are known as such, and its held-out part is what is evaluated of it.
+// The images of a training set are recognised as such, and only its held-out part is evaluated.
 func TestEvalHoldout(t *testing.T) {
 	trained(t, "--val-split 0.25")
 	if err := os.Mkdir("set", 0o755); err != nil {
@@ -134,7 +134,7 @@ func TestEvalHoldout(t *testing.T) {
 		"conv6 on 3 images")
 }
 
-// The folder of a run stands for its weights in every command that reads some.
+// The folder of a run stands for its weights in every command that reads weights.
 func TestRunFolder(t *testing.T) {
 	trained(t, "--val-split 0.25")
 	best := "run/best.safetensors: "
@@ -147,7 +147,7 @@ func TestRunFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir("other")
-	// where the run was started
+	// from another folder than that of the run's start
 	expect(t, "eval ../run", "the 4 of 16 images of ", "photos that were not trained on", "conv6 on 4 images")
 	t.Chdir("..")
 	for range 2 {
@@ -179,13 +179,13 @@ func TestRunFolder(t *testing.T) {
 	fails(t, []string{"eval", "run"}, "the run has no weights yet")
 }
 
-// unsay copies weights without what they say of their split.
+// unsay copies weights without the record of their split.
 func unsay(t *testing.T, from, to string) { t.Helper(); without(t, from, to, "split") }
 
-// unsayAll copies weights without what they say.
+// unsayAll copies weights without their metadata.
 func unsayAll(t *testing.T, from, to string) { t.Helper(); without(t, from, to, "") }
 
-// without copies weights without a key of what they say, or without all.
+// without copies weights without one key of their metadata, or without all.
 func without(t *testing.T, from, to, key string) {
 	t.Helper()
 	f, err := safetensors.Open(from)

@@ -101,7 +101,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	return err
 }
 
-// study is one of the runs. It is not closed.
+// study returns one of the runs. It is not closed.
 func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out, log io.Writer) (*train.Run,
 	error) {
 	progress := report.NewProgress(out, log, f.quiet || !g.First())

@@ -10,8 +10,8 @@ import (
 	"onlinerna/train/hook"
 )
 
-// A study trains offline and online from one seed. Standard training is what the offline run does beside RNA, and the
-// online run is the same up to the first point that is put back.
+// A study trains offline and online from one seed. The offline run's iterates are standard training, and the online run
+// equals it up to the first extrapolated point that replaces its iterate.
 func TestStudy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "study")
 	out := mustRun(t, "study", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet",

@@ -35,7 +35,7 @@ import (
 type trainFlags struct {
 	train.Spec                  // from the recipe, the file and the command line
 	said       []option.Setting // options of the run on the command line
-	process    []option.Setting // other options there
+	process    []option.Setting // other options on the command line
 
 	recipe, configFile, resume string
 	dataChanged                string
@@ -46,7 +46,7 @@ type trainFlags struct {
 	ranks                      launch.Options
 }
 
-// startOptions are of how the options of a run are found.
+// startOptions determine the source of a run's options.
 var startOptions = option.Table[trainFlags]{
 	{Name: "config", Group: "Model", Field: func(f *trainFlags) any { return &f.configFile },
 		Help: "`file` of options: a run's config.json, or JSON or YAML with the names of options as keys; the command " +
@@ -55,7 +55,7 @@ var startOptions = option.Table[trainFlags]{
 		Help: "a published way to train; the command line wins"},
 }
 
-// processOptions are of the process, not of the run.
+// processOptions configure the process, not the run.
 var processOptions = slices.Concat(option.Table[trainFlags]{
 	{Name: "debug-sync", Group: "Run", Field: func(f *trainFlags) any { return &f.debugSync }, Resumable: true,
 		Help: "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow " +
@@ -85,14 +85,14 @@ var processOptions = slices.Concat(option.Table[trainFlags]{
 		Help: "show the losses of all weights in each epoch, and RNA's coefficients in a table at the end"},
 })
 
-// groups makes the options flags that set f, under their headings.
+// groups returns flags, under their headings, that set f.
 func (f *trainFlags) groups() []cli.Group {
 	return cli.UnderHeadings(train.Options().Groups(), slices.Concat(cli.Flags(startOptions, f, &f.process),
 		cli.Flags(train.Options(), &f.Spec, &f.said),
 		cli.Flags(processOptions, f, &f.process)))
 }
 
-// addTo gives cmd the options.
+// addTo adds the options to cmd.
 func (f *trainFlags) addTo(cmd *cobra.Command) {
 	cli.AddGroups(cmd, f.groups()...)
 }
@@ -179,8 +179,8 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	return g.Together(err)
 }
 
-// deadline ends the program when a step takes longer than --stop-within after it was told to stop. What it returns
-// takes that back.
+// deadline ends the program if a step takes longer than --stop-within after it was told to stop. The function that it
+// returns cancels the deadline.
 func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) func() {
 	if f.stopWithin == 0 {
 		return func() {}
@@ -203,7 +203,7 @@ func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) fu
 	return sync.OnceFunc(func() { close(done) })
 }
 
-// observe has the run profile and show the steps of --profile.
+// observe makes the run profile and display the steps of --profile.
 func (f *trainFlags) observe(run *train.Run, progress *report.Progress, out io.Writer) {
 	progress.Spec, run.Profile = &run.Resolved.Spec, f.profile
 	run.Profiled = func(p *profile.Profile, trace string) {
@@ -225,7 +225,7 @@ func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, watcher hook.Hoo
 		return train.New(c, d)
 	}
 	return train.Resume(f.resume, d, func(c *train.Spec) {
-		train.Options().Apply(c, f.said...) // which were checked
+		train.Options().Apply(c, f.said...) // checked before
 		c.Device, c.Precision = f.Device, f.Precision
 		if !g.Single() {
 			c.Threads, c.Workers = f.Threads, f.Workers
@@ -233,7 +233,7 @@ func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, watcher hook.Hoo
 	})
 }
 
-// build makes the config of the recipe or the file, and of the command line, which wins.
+// build combines the recipe or the file with the command line, which wins.
 func (f *trainFlags) build() error {
 	var c train.Spec
 	options := train.Options()
@@ -248,7 +248,7 @@ func (f *trainFlags) build() error {
 		if err := options.Apply(&c, list...); err != nil {
 			return fmt.Errorf("%s: %w", f.configFile, err)
 		}
-		if _, err := os.Stat(filepath.Join(c.Out, "config.json")); err == nil { // the run that the file is of
+		if _, err := os.Stat(filepath.Join(c.Out, "config.json")); err == nil { // the run that the file belongs to
 			c.Out = ""
 		}
 	case f.recipe != "":
@@ -281,16 +281,16 @@ func (f *trainFlags) build() error {
 	return nil
 }
 
-// tellRecipe prints the options of the recipe, those that the command line overrules with its values.
+// tellRecipe prints the options of the recipe, with the command line's values for overridden ones.
 func (f *trainFlags) tellRecipe(w io.Writer) {
 	r, err := recipe.Find(f.recipe)
 	if err != nil {
-		return // as build has said
+		return // build has reported the error
 	}
 	words := []string{"Recipe " + r.Name + ":"}
 	for _, x := range r.Settings {
 		o := train.Options().Find(x.Name)
-		if !o.IsSet(&f.Spec) && x.Name == "accumulate" { // it goes with the recipe's batch
+		if !o.IsSet(&f.Spec) && x.Name == "accumulate" { // cleared with the recipe's batch
 			continue
 		}
 		value := x.String()
@@ -305,7 +305,7 @@ func (f *trainFlags) tellRecipe(w io.Writer) {
 	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
 }
 
-// onRanks has run run on the ranks that the options and the launcher mean.
+// onRanks calls run on the ranks given by the options and the launcher.
 func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error) error {
 	return f.ranks.Run(cmd.Context(), f.wanted(), run)
 }
@@ -329,7 +329,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	if err := f.build(); err != nil {
 		return nil, cli.Usage(cmd, err)
 	}
-	recorded := f.Device // in a file
+	recorded := f.Device // as in a config file
 	f.Device = cmp.Or(f.Device, "auto")
 	if f.recipe != "" && g.First() {
 		f.tellRecipe(cmd.OutOrStdout())
@@ -361,7 +361,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		if !said("precision") {
 			options.precision = c.Precision
 			if c.Precision == "" && device.Usual(c.Device) != "" {
-				options.precision = op.Float32.String() // the only one, when none was recorded
+				options.precision = op.Float32.String() // the only one, if none was recorded
 			}
 		}
 	}
@@ -369,7 +369,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	if err != nil {
 		return nil, err
 	}
-	if f.Device == "auto" && !g.Single() { // as a resumed run is to have it
+	if f.Device == "auto" && !g.Single() { // for the resumed run
 		f.Device, _ = device.Parse(own)
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
@@ -382,13 +382,13 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		f.Device = own
 	}
 	f.Precision, options.log = options.resolved(own), cmd.ErrOrStderr()
-	if d.Several == nil && !g.First() { // rank 0 tells of a device that ranks share
+	if d.Several == nil && !g.First() { // rank 0 reports a device shared by ranks
 		options.log = io.Discard
 	}
 	return openDevice(own, options)
 }
 
-// wanted is the name of the device that the user wants, before it is known which there are.
+// wanted returns the name of the device that the user requests, before the available ones are known.
 func (f *trainFlags) wanted() string {
 	if dir := cmp.Or(f.resume, f.started()); dir != "" && f.Device == "" {
 		if c, err := train.ReadSpec(dir); err == nil && c.Device != "" {
@@ -398,7 +398,7 @@ func (f *trainFlags) wanted() string {
 	return cmp.Or(f.Device, "auto")
 }
 
-// started is the folder of --resume-or-start, "" without it.
+// started returns the folder of --resume-or-start, "" without it.
 func (f *trainFlags) started() string {
 	for _, x := range f.said {
 		if f.orStart && x.Name == "out" {
@@ -408,7 +408,7 @@ func (f *trainFlags) started() string {
 	return ""
 }
 
-// resumeOrStart makes the command line that of a run that is resumed, if its folder has a checkpoint.
+// resumeOrStart turns the command line into that of a resumed run, if its folder has a checkpoint.
 func (f *trainFlags) resumeOrStart(cmd *cobra.Command, g *ranks.Group) error {
 	dir := f.started()
 	if f.resume != "" || dir == "" || dir == train.AutoOut {
@@ -435,7 +435,7 @@ func (f *trainFlags) resumeOrStart(cmd *cobra.Command, g *ranks.Group) error {
 		switch o := train.Options().Find(x.Name); {
 		case o.Resumable:
 			kept = append(kept, x)
-		case x.Name == "out" || x.Name == "init" || x.Text == "auto": // which are resolved at the start
+		case x.Name == "out" || x.Name == "init" || x.Text == "auto": // resolved at the start
 		default:
 			trial := c
 			if err := train.Options().Apply(&trial, x); err != nil {
@@ -454,7 +454,7 @@ func (f *trainFlags) resumeOrStart(cmd *cobra.Command, g *ranks.Group) error {
 	return nil
 }
 
-// fixed lists the options on the command line that a resumed run does not take.
+// fixed lists the options on the command line that a resumed run does not accept.
 func (f *trainFlags) fixed() (list []option.Setting) {
 	for _, x := range f.said {
 		if !train.Options().Find(x.Name).Resumable {

@@ -13,8 +13,7 @@ import (
 	"onlinerna/cmd/internal/cli"
 )
 
-// Every command that writes files does so again over its own of before, by relative paths, in the folder that holds
-// them.
+// Every command that writes files can overwrite its own earlier files, by relative paths, in their folder.
 func TestTwice(t *testing.T) {
 	photos := photographs(t, 3, 40)
 	t.Chdir(t.TempDir())
@@ -110,6 +109,6 @@ func TestTwice(t *testing.T) {
 	walk(newRoot())
 }
 
-// elsewhere are options that need a GPU's build or several processes.
+// elsewhere are options that need a GPU build or several processes.
 var elsewhere = map[string]bool{"rna bench comm --json-file": true, "rna bench traffic --json-file": true,
 	"rna bench traffic --csv": true, "rna devices --properties": true}

@@ -30,7 +30,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// build is the source of this program.
+// build describes the source of this program.
 func build() cli.Build {
 	info, _ := debug.ReadBuildInfo()
 	return cli.BuiltFrom(info)

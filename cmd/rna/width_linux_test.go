@@ -9,7 +9,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// TestTerminalWidth runs commands on terminals of several widths: nothing that can be broken is wider.
+// TestTerminalWidth runs commands on terminals of several widths: no breakable text is wider.
 func TestTerminalWidth(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	for _, columns := range []int{60, 80, 120} {

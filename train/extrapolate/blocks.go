@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// spanLen elements of each file are read at a time, fewer of many files. Sums are taken within a block, then
-	// over blocks in a fixed order.
+	// spanLen is the number of elements read at a time from each file, fewer for many files. Sums are taken within a
+	// block, then over blocks in a fixed order.
 	spanLen = 16 * kernel.Block
 
-	// stageLen elements of all files together are read at a time, at most about.
+	// stageLen is the approximate number of elements read at a time from all files together.
 	stageLen = 4 << 20
 
 	// maxBuffers bounds the bytes that all workers hold.
 	maxBuffers = 512 << 20
 )
 
-// spanLen is how many elements of each file are read at a time. It is no matter of the machine, since it shows in the
-// rounding.
+// spanLen returns the number of elements read at a time from each file. It must not depend on the machine, since it
+// affects the rounding.
 func (s *Series) spanLen() int {
 	return max(min(spanLen, stageLen/len(s.files)/kernel.Block*kernel.Block), kernel.Block)
 }
@@ -36,7 +36,7 @@ type span struct {
 	off, n int
 }
 
-// spans cuts tensors of the wanted roles.
+// spans cuts tensors of the wanted roles into spans.
 func (s *Series) spans(want func(Role) bool) []span {
 	var out []span
 	for i := range s.tensors {
@@ -47,7 +47,7 @@ func (s *Series) spans(want func(Role) bool) []span {
 	return out
 }
 
-// cut cuts a tensor.
+// cut cuts a tensor into spans.
 func (s *Series) cut(c *column) []span {
 	var out []span
 	for off := 0; off < c.n; off += s.spanLen() {
@@ -56,14 +56,14 @@ func (s *Series) cut(c *column) []span {
 	return out
 }
 
-// reader holds a worker's views of one span in each file, in the machine's byte order and the type that is worked in.
+// reader holds a worker's views of one span in each file, in the machine's byte order and the working type.
 type reader struct {
 	series *Series
 	views  [][]byte
 	bufs   [][]byte
 	wide   [][]byte
 	values []float64
-	rows   [][]float64 // of widened
+	rows   [][]float64 // used by widened
 	cut    [][]float64
 }
 
@@ -72,7 +72,7 @@ func (s *Series) reader() *reader {
 	return &reader{series: s, views: make([][]byte, n), bufs: make([][]byte, n), wide: make([][]byte, n)}
 }
 
-// raw reads the span in a file as it lies there.
+// raw reads the bytes of a span in a file.
 func (r *reader) raw(sp span, file int) ([]byte, error) {
 	t := sp.column.in[file]
 	size := sp.n * t.DType.Size()
@@ -91,7 +91,7 @@ func (r *reader) load(sp span, files []int) error {
 		if err != nil {
 			return err
 		}
-		if t := sp.column.DType; t != sp.column.work() { // of eight bits: its values are exact in the wider type
+		if t := sp.column.DType; t != sp.column.work() { // eight-bit types: their values are exact in the wider type
 			r.values = slices.Grow(r.values[:0], sp.n)[:sp.n]
 			if err := safetensors.Decode(r.values, b, t); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (r *reader) load(sp span, files []int) error {
 	return nil
 }
 
-// work is the type that the kernels see.
+// work returns the type that the kernels use.
 func (c *column) work() safetensors.DType {
 	if c.DType.Number() && !c.DType.Float() {
 		return safetensors.F32
@@ -125,9 +125,9 @@ func (s *Series) workers() int {
 	return max(min(n, maxBuffers/(8*s.spanLen()*len(s.files))), 1)
 }
 
-// forEach calls piece once for each i in [0, n) on up to workers goroutines, and returns the error of the
-// smallest i that it was called for. After an error, or when ctx is done, no more are started. Calls with one worker
-// number do not overlap.
+// forEach calls piece once for each i in [0, n) on up to workers goroutines, and returns the error of the smallest
+// failing i. After an error, or when ctx is done, it starts no more calls. Calls with the same worker number do not
+// overlap.
 func forEach(ctx context.Context, n, workers int, piece func(worker, i int) error) error {
 	var next, stop atomic.Int64
 	var mu sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Role is the fate of a tensor.
+// Role determines the treatment of a tensor.
 type Role int
 
 const (
@@ -18,7 +18,7 @@ const (
 	// RunningMean and RunningVar: the statistics of a BatchNorm layer.
 	RunningMean
 	RunningVar
-	// Copied: not of a floating-point type, so that the last file's is taken.
+	// Copied: not floating-point; taken from the last file.
 	Copied
 )
 
@@ -33,7 +33,7 @@ type Tensor struct {
 	Shape []int
 	Role  Role
 
-	n int // elements
+	n int // number of elements
 }
 
 // Len is the number of elements.
@@ -42,22 +42,22 @@ func (t Tensor) Len() int { return t.n }
 // Bytes is the number of bytes of the elements.
 func (t Tensor) Bytes() int64 { return int64(t.n) * int64(t.DType.Size()) }
 
-// Checkpoint is an open checkpoint, of one file or many. Its methods may be called concurrently.
+// Checkpoint is an open checkpoint of one or more files. Its methods may be called concurrently.
 type Checkpoint struct {
 	Path     string
 	Metadata map[string]string
 	Tensors  []Tensor // in the file's order
-	Found    string   // the state dict of the tensors, in words; empty if there is only one
+	Found    string   // description of the tensors' state dict; empty if there is only one
 
 	// Contents is the kind of the tensors, and What its description, empty for weights: see [statedict.File.Contents].
 	Contents statedict.Contents
 	What     string
 
-	// File is what the tensors are read from.
+	// File is the source of the tensors.
 	File *statedict.File
 }
 
-// Open opens a checkpoint, and checks what it says about its tensors: see [statedict.Open].
+// Open opens a checkpoint, and validates its description of the tensors: see [statedict.Open].
 func Open(path, key string) (*Checkpoint, error) {
 	f, err := statedict.Open(path, key)
 	if err != nil {
@@ -80,7 +80,7 @@ func Open(path, key string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// roleOf knows the names that PyTorch, Keras, Haiku and Flax give to running statistics.
+// roleOf recognises the names that PyTorch, Keras, Haiku and Flax give to running statistics.
 func roleOf(name string, t safetensors.DType) Role {
 	if !t.Number() {
 		return Copied
@@ -112,14 +112,14 @@ func (c *Checkpoint) Lookup(name string) (Tensor, bool) {
 // Close releases the files.
 func (c *Checkpoint) Close() error { return c.File.Close() }
 
-// elements returns the bytes of elements off to off+n of t in the tensor's order, in buf, which has room for them.
+// elements returns the bytes of elements off to off+n of t in the tensor's order, in buf, which must be large enough.
 func (c *Checkpoint) elements(buf []byte, t Tensor, off, n int) ([]byte, error) {
 	own, _ := c.File.Lookup(t.Name)
 	b := buf[:n*t.DType.Size()]
 	return b, c.File.Read(b, own, off)
 }
 
-// clone returns the metadata, never nil.
+// clone copies the metadata; the result is never nil.
 func clone(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}

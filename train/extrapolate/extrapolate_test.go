@@ -41,7 +41,7 @@ func golden(t *testing.T, ext string) []*Checkpoint {
 	return openAll(t, paths...)
 }
 
-// measured makes a series and its Gram matrix.
+// measured creates a series and its Gram matrix.
 func measured(t *testing.T, files []*Checkpoint, opt Options) *Series {
 	t.Helper()
 	s, err := NewSeries(files, opt)
@@ -93,7 +93,7 @@ func values(t *testing.T, c *Checkpoint, name string) []float64 {
 	return v
 }
 
-// numpy's RNA in float64: coefficients, norms and the point, rounded once, from both formats.
+// Compare with numpy's RNA in float64: coefficients, norms and the point, rounded once, from both formats.
 func TestGolden(t *testing.T) {
 	var want struct {
 		Lambda   float64
@@ -144,7 +144,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Bytes do not depend on the format that the tensors came in, nor on the number of workers.
+// The output's bytes depend neither on the input format nor on the number of workers.
 func TestSameBytes(t *testing.T) {
 	var first []byte
 	for _, ext := range []string{".safetensors", ".pt"} {
@@ -168,7 +168,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// Sums over many spans and groups agree with one over everything.
+// Sums over many spans and groups agree with a single sum.
 func TestLargeTensors(t *testing.T) {
 	dir := t.TempDir()
 	n := 3*spanLen + 77
@@ -244,7 +244,7 @@ func save(t *testing.T, path string, metadata map[string]string, tensors ...name
 	return path
 }
 
-// Coefficients agree with a window of package rna in memory, for λ, τ, Anderson acceleration and pairs.
+// Coefficients agree with an in-memory window of package rna, for λ, τ, Anderson acceleration and pairs.
 func TestAgreesWithWindow(t *testing.T) {
 	files := golden(t, ".safetensors")
 	for _, c := range []struct {

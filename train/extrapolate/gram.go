@@ -11,13 +11,13 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// groups is into how many parts the work is cut, each with a sum of its own; fewer where the sums are large. It
-// is no matter of the machine, since it shows in the rounding.
+// groups is the number of parts of the work, each with its own sum; fewer if the sums are large. It must not depend on
+// the machine, since it affects the rounding.
 const groups = 64
 
-// Measure reads the files once and computes the Gram matrix RᵀR of the residuals. Residuals whose squares leave the
-// range of float64 are scaled by powers of two, for which files of float64 are read twice more. An element that is NaN
-// or infinite is an error that names the file and the tensor.
+// Measure reads the files once and computes the Gram matrix RᵀR of the residuals. Residuals whose squares exceed the
+// range of float64 are scaled by powers of two, for which float64 files are read twice more. A NaN or infinite element
+// is an error that names the file and the tensor.
 func (s *Series) Measure(ctx context.Context) error {
 	exps := make([]int, len(s.opt.Pairs))
 	sum, err := s.products(ctx, exps)
@@ -35,13 +35,13 @@ func (s *Series) Measure(ctx context.Context) error {
 	return nil
 }
 
-// Residuals within these powers of two have squares that sum up without overflow or harmful underflow.
+// Residuals between these powers of two have squares that sum without overflow or harmful underflow.
 const (
 	minExp = -300
 	maxExp = 400
 )
 
-// scales sets the exponents of residuals that call for one, and says whether any does.
+// scales sets the exponents of residuals that need one, and reports whether any does.
 func (s *Series) scales(ctx context.Context, sum partial, exps []int) (scaled bool, err error) {
 	n := len(exps)
 	var doubtful []int
@@ -136,7 +136,7 @@ type gramWorker struct {
 	files    []int
 	pairs    []kernel.Pair
 	products map[convert.Format]*kernel.Products
-	sums     []float64 // the Gram matrix of a block, its lower triangle by rows
+	sums     []float64 // Gram matrix of a block, lower triangle by rows
 }
 
 func (s *Series) gramWorker(exps []int) *gramWorker {
@@ -188,7 +188,7 @@ func (w *gramWorker) add(sum *partial, sp span) error {
 	return nil
 }
 
-// largestOf returns the largest element of some residuals in a span.
+// largestOf returns the largest element of each given residual in a span.
 func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 	most := make([]float64, len(residuals))
 	if err := w.load(sp, w.files); err != nil {
@@ -209,8 +209,8 @@ func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 	return most, nil
 }
 
-// blame finds the element that is not finite, or the difference, if the products of a block are infinite by one.
-// Products of finite residuals may be infinite: they are scaled later.
+// blame finds the non-finite element, or difference, if it makes the products of a block infinite. Products of finite
+// residuals may be infinite: they are scaled later.
 func (w *gramWorker) blame(sp span, at, n int) error {
 	size := sp.column.work().Size()
 	values := make([]float64, n)
@@ -238,7 +238,7 @@ func (w *gramWorker) blame(sp span, at, n int) error {
 	return nil
 }
 
-// largest bounds the elements of a type, 0 for F64, of which the largest is sought.
+// largest bounds the elements of a type; 0 for F64, for which the largest element must be searched.
 func largest(t safetensors.DType) float64 {
 	switch t {
 	case safetensors.F16:

@@ -16,7 +16,7 @@ type Inspection struct {
 	Files   []InspectedFile   `json:"files"`
 	Tensors []InspectedTensor `json:"tensors"`
 	RNA     *Solution         `json:"rna,omitempty"`
-	Merge   []string          `json:"merge,omitempty"` // methods of rna merge for so many files
+	Merge   []string          `json:"merge,omitempty"` // methods of rna merge for this number of files
 }
 
 // InspectedFile is one of the files.
@@ -28,7 +28,7 @@ type InspectedFile struct {
 	Step     *int64            `json:"step,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Norm     Number            `json:"norm"`               // of all weights
-	Distance *Number           `json:"distance,omitempty"` // of all weights, from the file before
+	Distance *Number           `json:"distance,omitempty"` // of all weights, from the previous file
 }
 
 // InspectedTensor is a tensor in all files.
@@ -50,7 +50,7 @@ type Solution struct {
 	Lambda    float64    `json:"lambda"`
 }
 
-// Inspect reads the tensors of the files and solves for the coefficients. Start is told the next part of the work, and
+// Inspect reads the tensors of the files and solves for the coefficients. start receives the next part of the work, and
 // its bytes. A refusal is part of the result.
 func (s *Series) Inspect(ctx context.Context, start func(part string, bytes int64)) (*Inspection, error) {
 	start("reading", s.Bytes(len(s.Files()), CombineStats))
@@ -66,7 +66,7 @@ func (s *Series) Inspect(ctx context.Context, start func(part string, bytes int6
 	return in, err
 }
 
-// solution solves by default.
+// solution solves with default options.
 func (s *Series) solution(ctx context.Context) (*Solution, error) {
 	if err := s.Measure(ctx); err != nil {
 		if ctx.Err() != nil {

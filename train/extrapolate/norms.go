@@ -15,8 +15,8 @@ type Norms struct {
 	Moved []float64 // from each file but the last to the next
 }
 
-// Norms reads the files once and returns the norms of all floating-point tensors, those with elements that are NaN
-// or infinite included.
+// Norms reads the files once and returns the norms of all floating-point tensors, including those with NaN or infinite
+// elements.
 func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 	var out []Norms
 	var columns []*column
@@ -59,7 +59,7 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 // normWorker has the buffers of one worker.
 type normWorker struct {
 	*reader
-	squares map[convert.Format][]*kernel.Products // of each file, then of each but the first without the one before
+	squares map[convert.Format][]*kernel.Products // of each file, then of each difference to the previous file
 }
 
 func (w *normWorker) of(f convert.Format) []*kernel.Products {

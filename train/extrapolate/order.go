@@ -15,7 +15,7 @@ type Order string
 const (
 	// Given keeps the order of the arguments.
 	Given Order = "given"
-	// Natural orders by name, numbers in it by value: 2 before 10.
+	// Natural orders by name, with numbers compared by value: 2 before 10.
 	Natural Order = "natural"
 	// ByStep orders by the number that [Step] finds.
 	ByStep Order = "step"
@@ -47,10 +47,10 @@ func Sort(files []*Checkpoint, by Order) error {
 	return nil
 }
 
-// stepKeys are the metadata that tell the step, the first that is there.
+// stepKeys are metadata keys for the step, in order of preference.
 var stepKeys = []string{"step", "global_step", "epoch"}
 
-// Step is the step or epoch that the metadata tell, or else the last number in the file's name.
+// Step returns the step or epoch from the metadata, or else the last number in the file's name.
 func (c *Checkpoint) Step() (int64, bool) {
 	for _, k := range stepKeys {
 		if n, err := strconv.ParseInt(c.Metadata[k], 10, 64); err == nil {
@@ -70,7 +70,7 @@ func (c *Checkpoint) Step() (int64, bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// CompareNatural compares names, runs of digits by their value.
+// CompareNatural compares names, with runs of digits by value.
 func CompareNatural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -91,7 +91,7 @@ func CompareNatural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
 }
 
-// digits is the length of the run of digits that s begins with.
+// digits returns the length of the run of digits at the start of s.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {

@@ -78,7 +78,7 @@ func TestNorms(t *testing.T) {
 	}
 }
 
-// A file that is cut short while it is read is an error, mapped or not.
+// A file truncated while it is read is an error, mapped or not.
 func TestCutShort(t *testing.T) {
 	dir := t.TempDir()
 	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", make([]float32, 1<<16)})

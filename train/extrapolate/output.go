@@ -10,27 +10,27 @@ import (
 	"onlinerna/rna"
 )
 
-// Fates of BatchNorm statistics in an output.
+// Treatments of BatchNorm statistics in an output.
 const (
 	LastStats  = "last" // those of the last file
 	Combine    = "combine"
 	Reestimate = "reestimate"
 )
 
-// Output is the point that a series is combined into, and its file.
+// Output describes the combined point of a series, and its file.
 type Output struct {
 	Path      string // .safetensors, or .pt or .pth for torch.load
-	BatchNorm string // the fate of its statistics
+	BatchNorm string // treatment of BatchNorm statistics
 	Lambda    rna.Value
-	Tau       rna.Value // instead of Lambda
+	Tau       rna.Value // in place of Lambda
 	Beta      float64
 	Average   bool // the uniform average of all files
-	Auto      bool // the choice of Judge
+	Auto      bool // let Judge choose
 	Sync      bool // wait until the output is on the disk
 
-	// Judge opens the net for --auto and for re-estimated statistics, with weights as those in the file.
+	// Judge opens the net for --auto and for re-estimated statistics, with weights like those in the file.
 	Judge func(weights string) (Judge, error)
-	// Start is told the next part of the work, and its bytes; 0 for a part that has its own progress.
+	// Start receives the next part of the work, and its bytes; 0 for a part that shows its own progress.
 	Start func(part string, bytes int64)
 }
 
@@ -38,9 +38,9 @@ type Output struct {
 type Judge interface {
 	// Load reads weights, and recalibrates their BatchNorm statistics if there are images for it.
 	Load(ctx context.Context, path string) error
-	// Save writes the weights and statistics of now.
+	// Save writes the current weights and statistics.
 	Save(path string) error
-	// Losses are those of held-out images.
+	// Losses returns the losses of held-out images.
 	Losses(ctx context.Context) ([]float64, error)
 	Close() error
 }
@@ -64,13 +64,13 @@ func (o *Output) Make(ctx context.Context, s *Series) (*Report, error) {
 	return rep, o.write(ctx, s, weights, WriteOptions{Stats: o.stats(), Metadata: rep.metadata(s), Sync: o.Sync})
 }
 
-// write writes the output in the form that its name says.
+// write writes the output in the format given by its name.
 func (o *Output) write(ctx context.Context, s *Series, weights []float64, opt WriteOptions) error {
 	o.Start("writing", s.Bytes(nonzero(weights), opt.Stats))
 	return s.Write(ctx, o.Path, weights, opt)
 }
 
-// beside calls f with a temporary folder on the disk of the output.
+// beside calls f with a temporary folder on the output's disk.
 func (o *Output) beside(f func(dir string) error) error {
 	dir, err := os.MkdirTemp(filepath.Dir(o.Path), ".rna-extrapolate-*")
 	if err != nil {
@@ -115,7 +115,7 @@ func nonzero(v []float64) int {
 	return n
 }
 
-// judged makes an output for which weights run as a net.
+// judged produces an output that requires running weights in a net.
 func (o *Output) judged(ctx context.Context, s *Series, rep *Report) error {
 	return o.beside(func(dir string) (err error) {
 		file := filepath.Join(dir, "candidate.safetensors")

@@ -14,7 +14,7 @@ import (
 	"onlinerna/rna"
 )
 
-// Report tells how an output was made.
+// Report describes the making of an output.
 type Report struct {
 	Method    string         `json:"method"` // rna, average or last
 	Output    string         `json:"output"`
@@ -28,9 +28,10 @@ type Report struct {
 	Rank      int            `json:"rank,omitempty"`
 	Norm      float64        `json:"residual_norm,omitempty"` // ‖R‖₂
 	BatchNorm string         `json:"bn"`
-	Tensors   map[string]int `json:"tensors"` // by their fate
+	Tensors   map[string]int `json:"tensors"` // number of tensors by treatment
 	Auto      []Candidate    `json:"candidates,omitempty"`
-	// NoDifference says that a candidate has a lower loss than the one chosen, but not by the test of [rna.Choose].
+	// NoDifference means that a candidate has a lower loss than the chosen one, but not significantly by the test of
+	// [rna.Choose].
 	NoDifference bool `json:"no_difference,omitempty"`
 
 	weights []float64
@@ -89,7 +90,7 @@ func newReport(s *Series, o *Output) *Report {
 	return r
 }
 
-// setWeights enters the weight of each file.
+// setWeights sets the weight of each file.
 func (r *Report) setWeights(w []float64) {
 	r.weights = w
 	for i, v := range w {
@@ -97,7 +98,7 @@ func (r *Report) setWeights(w []float64) {
 	}
 }
 
-// setResult enters the coefficients of a solve.
+// setResult sets the coefficients of a solve.
 func (r *Report) setResult(s *Series, res rna.Result, beta float64) {
 	lambda, tau, condition := Number(res.Lambda), Number(res.Tau), Number(res.Condition)
 	r.Lambda, r.Tau, r.Condition = &lambda, &tau, &condition
@@ -109,7 +110,7 @@ func (r *Report) setResult(s *Series, res rna.Result, beta float64) {
 	r.setWeights(s.Weights(res.C, beta))
 }
 
-// metadata describes the output, beside the metadata of the last file.
+// metadata describes the output, in addition to the metadata of the last file.
 func (r *Report) metadata(s *Series) map[string]string {
 	short := *r
 	short.Output, short.Auto, short.Tensors = "", nil, nil
@@ -134,7 +135,7 @@ func (r *Report) metadata(s *Series) map[string]string {
 	return m
 }
 
-// WriteTable writes the coefficients, the candidates and the fate of the tensors.
+// WriteTable writes the coefficients, the candidates and the treatment of the tensors.
 func (r *Report) WriteTable(w io.Writer) error {
 	page := terminal.NewPage(w)
 	var rows [][]string
@@ -186,7 +187,7 @@ func (r *Report) candidates(page *terminal.Page) {
 	}
 }
 
-// fates describes the fate of the tensors.
+// fates describes the treatment of the tensors.
 func (r *Report) fates() string {
 	parts := []string{text.Count(r.Tensors["combined"], "tensor") + " combined"}
 	if n := r.Tensors["copied"]; n > 0 {
@@ -206,9 +207,9 @@ type Candidate struct {
 	Lambda *Number `json:"lambda,omitempty"`
 	NormC  float64 `json:"norm_c,omitempty"`
 	Loss   Number  `json:"loss"`
-	// ToLast is the loss less that of the last file, and Error the standard error of this over the images.
+	// ToLast is the loss minus that of the last file, and Error its standard error over the images.
 	ToLast *Number `json:"to_last,omitempty"`
 	Error  *Number `json:"error,omitempty"`
-	Status string  `json:"status,omitempty"` // why it was not evaluated
+	Status string  `json:"status,omitempty"` // reason why it was not evaluated
 	Chosen bool    `json:"chosen,omitempty"`
 }

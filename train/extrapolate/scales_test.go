@@ -12,7 +12,7 @@ import (
 	"onlinerna/rna"
 )
 
-// c is the same whatever the scale of files of float64, from 1e-300 to 1e300, also where one residual is far from the
+// c does not depend on the scale of float64 files, from 1e-300 to 1e300, even if one residual differs greatly from the
 // others.
 func TestScales(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
@@ -61,7 +61,7 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// What cannot be written leaves nothing behind.
+// A failed write leaves no files.
 func TestOverflow(t *testing.T) {
 	dir := t.TempDir()
 	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float32{1, 3e38}})

@@ -15,25 +15,25 @@ type Pair struct{ Y, X int }
 
 // Options are the parameters of a [Series].
 type Options struct {
-	// Pairs are the residuals. Nil makes one of each file and the one before it.
+	// Pairs are the residuals. Nil makes one from each file and the previous one.
 	Pairs []Pair
 
-	// Workers is the number of goroutines, 0 for one a core. Results do not depend on it.
+	// Workers is the number of goroutines, 0 for one per core. Results do not depend on it.
 	Workers int
 
-	// Loose leaves tensors out that not all files have, where they are else an error: see [Series.Left].
+	// Loose leaves out tensors that some files lack, which are otherwise an error: see [Series.Left].
 	Loose bool
 
-	// Progress, if set, is told how many bytes more were read. It is called concurrently.
+	// Progress, if set, receives the number of bytes read since its last call. It is called concurrently.
 	Progress func(bytes int64)
 }
 
-// Series is a row of checkpoints that hold the same tensors, oldest first.
+// Series is an ordered list of checkpoints with the same tensors, oldest first.
 type Series struct {
 	files   []*Checkpoint
 	opt     Options
-	tensors []column // by name, so that sums have one order whatever the files'
-	left    []string // with why, if files are compared loosely
+	tensors []column // by name, so that sums have the same order for all files
+	left    []string // with reasons, if files are compared loosely
 	space   *space
 }
 
@@ -43,13 +43,13 @@ type column struct {
 	in []Tensor // by file
 }
 
-// A DifferenceError says how files that should hold the same tensors differ.
+// A DifferenceError describes how files that should hold the same tensors differ.
 type DifferenceError struct {
-	Lines []string // one a difference
+	Lines []string // one per difference
 	More  int      // differences that are not listed
 }
 
-// maxLines is how many differences are listed.
+// maxLines is the maximum number of listed differences.
 const maxLines = 20
 
 func (e *DifferenceError) Error() string {
@@ -60,8 +60,8 @@ func (e *DifferenceError) Error() string {
 	return s
 }
 
-// NewSeries makes a series of files, which remain the caller's to close. Files that differ in names, shapes or types
-// give a [*DifferenceError].
+// NewSeries returns a series of files, which the caller must close. Files that differ in names, shapes or types give a
+// [*DifferenceError].
 func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no checkpoint")
@@ -116,8 +116,8 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 	return s, nil
 }
 
-// scaled finds a tensor of eight bits that is to be multiplied by another one, by the names that DeepSeek,
-// compressed-tensors and ModelOpt give them.
+// scaled finds an eight-bit tensor with a separate scale tensor, by the names that DeepSeek, compressed-tensors and
+// ModelOpt use.
 func scaled(c *Checkpoint) (name, scale string) {
 	for _, t := range c.Tensors {
 		if t.Role != Weight || t.DType.Float() {
@@ -132,8 +132,8 @@ func scaled(c *Checkpoint) (name, scale string) {
 	return "", ""
 }
 
-// compare lists how files differ from the last one. Where they are compared loosely, tensors that one lacks are left
-// out, each with the reason.
+// compare lists how files differ from the last one. In a loose comparison, tensors missing from a file are left out,
+// each with the reason.
 func compare(files []*Checkpoint, loose bool) (left map[string]string, err error) {
 	last := files[len(files)-1]
 	diff := &DifferenceError{}
@@ -170,7 +170,7 @@ func compare(files []*Checkpoint, loose bool) (left map[string]string, err error
 	return nil, diff
 }
 
-// vocabularies says of tables that differ in their rows alone that words do.
+// vocabularies explains a difference in the rows of a table alone by different vocabularies.
 func vocabularies(a, b Tensor) string {
 	if len(a.Shape) != 2 || len(b.Shape) != 2 || a.Shape[1] != b.Shape[1] || a.DType != b.DType {
 		return ""
@@ -183,10 +183,10 @@ func vocabularies(a, b Tensor) string {
 	return ""
 }
 
-// Left lists the tensors that were left out, with the reason of each.
+// Left lists the tensors that were left out, each with the reason.
 func (s *Series) Left() []string { return s.left }
 
-// Of is the series of some of the tensors, which shares the files.
+// Of returns the series of some of the tensors, which shares the files.
 func (s *Series) Of(want func(Tensor) bool) *Series {
 	part := &Series{files: s.files, opt: s.opt}
 	for _, c := range s.tensors {
@@ -218,14 +218,14 @@ func (s *Series) Tensors() []Tensor {
 	return list
 }
 
-// WithWorkers is the series with at most so many goroutines.
+// WithWorkers returns the series with at most n goroutines.
 func (s *Series) WithWorkers(n int) *Series {
 	other := *s
 	other.opt.Workers = max(min(s.workers(), n), 1)
 	return &other
 }
 
-// Alike says whether a measured series has no residual but zeros.
+// Alike reports whether all residuals of a measured series are zero.
 func (s *Series) Alike() bool {
 	n := len(s.opt.Pairs)
 	for j := range n {
@@ -236,8 +236,8 @@ func (s *Series) Alike() bool {
 	return true
 }
 
-// Reach is how far Σ weights[k] file_k is from the last file, and how far the files are apart at most. ok is false for
-// files that were not measured, or do not go on from each other, and for weights that do not add up to 1.
+// Reach returns the distance of Σ weights[k] file_k from the last file, and the largest distance between files. ok is
+// false for unmeasured files, for files that form no chain, and for weights that do not sum to 1.
 func (s *Series) Reach(weights []float64) (toLast, diameter float64, ok bool) {
 	n := len(s.opt.Pairs)
 	sum := 0.0
@@ -278,7 +278,7 @@ func (s *Series) Reach(weights []float64) (toLast, diameter float64, ok bool) {
 	return toLast, diameter, true
 }
 
-// Bytes returns how many bytes of so many files hold tensors that are combined.
+// Bytes returns the bytes of combined tensors in the given number of files.
 func (s *Series) Bytes(files int, stats Stats) int64 {
 	sum := int64(0)
 	for _, c := range s.tensors {
@@ -289,7 +289,7 @@ func (s *Series) Bytes(files int, stats Stats) int64 {
 	return sum * int64(files)
 }
 
-// Last returns the weights that give back the last file.
+// Last returns the weights that reproduce the last file.
 func (s *Series) Last() []float64 {
 	w := make([]float64, len(s.files))
 	w[len(w)-1] = 1
@@ -305,7 +305,7 @@ func (s *Series) Average() []float64 {
 	return w
 }
 
-// Weights turns coefficients of residuals into weights of files: y⁺ = Y c + β R c = Σ w_k file_k.
+// Weights converts coefficients of residuals to weights of files: y⁺ = Y c + β R c = Σ w_k file_k.
 func (s *Series) Weights(c []float64, beta float64) []float64 {
 	w := make([]float64, len(s.files))
 	for j, p := range s.opt.Pairs {
@@ -315,8 +315,8 @@ func (s *Series) Weights(c []float64, beta float64) []float64 {
 	return w
 }
 
-// Solve returns the coefficients for the residuals, one each in their order. [Series.Measure] must come before. For
-// λ = 0, and where the residuals are so dependent that the Gram matrix lacks digits, the files are read once more.
+// Solve returns the coefficients of the residuals, one each in their order. [Series.Measure] must come before. For λ =
+// 0, and if the residuals are so dependent that the Gram matrix lacks digits, the files are read once more.
 func (s *Series) Solve(opt rna.Options) (rna.Result, error) {
 	if s.space == nil {
 		return rna.Result{}, errors.New("coefficients of a series that was not measured")
@@ -328,8 +328,8 @@ func (s *Series) Solve(opt rna.Options) (rna.Result, error) {
 	return w.Solve(opt)
 }
 
-// Candidates are those of a search for λ, not evaluated: see [rna.Window.Candidates]. [Series.Measure] must come
-// before.
+// Candidates returns the candidates of a search for λ, not evaluated: see [rna.Window.Candidates]. [Series.Measure]
+// must come before.
 func (s *Series) Candidates(opt rna.SearchOptions) ([]rna.Candidate, error) {
 	if s.space == nil {
 		return nil, errors.New("candidates of a series that was not measured")

@@ -10,15 +10,15 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// space lets package rna see the files of a measured series as vectors: it has all inner products of residuals
-// already, and elements are read only by the solves that need them.
+// space presents the files of a measured series as vectors to package rna: it already has all inner products of
+// residuals, and reads elements only for solves that need them.
 type space struct {
 	series *Series
 	spans  []span // of weights, in order
 	dim    int
 	sum    partial
 	exps   []int        // the Gram matrix is of residuals times 2^-exp
-	number map[Pair]int // of a residual
+	number map[Pair]int // index of a residual
 }
 
 var (
@@ -38,7 +38,7 @@ func newSpace(s *Series, sum partial, exps []int) *space {
 	return sp
 }
 
-// window pushes the residuals of the series.
+// window returns a window with the residuals of the series.
 func (s *space) window() (*rna.Window, error) {
 	pairs := s.series.opt.Pairs
 	if len(pairs) == 0 {
@@ -61,7 +61,7 @@ func (s *space) window() (*rna.Window, error) {
 	return w, nil
 }
 
-// vector is the weights of one file.
+// vector represents the weights of one file.
 type vector struct {
 	space *space
 	file  int
@@ -112,7 +112,7 @@ func (s *space) Bits() int {
 
 func (s *space) New() (rna.Vector, error) { return &vector{space: s}, nil }
 
-// Store takes down which file is meant. All files are known to be finite, and maxAbs bounds them all.
+// Store records the file meant. All files are known to be finite, and maxAbs bounds them all.
 func (s *space) Store(dst rna.Vector, src rna.Source) (maxAbs float64, err error) {
 	from, ok := src.(*vector)
 	if !ok || from.space != s {
@@ -135,7 +135,7 @@ func (s *space) residual(r rna.Residual) (int, error) {
 	return 0, errors.New("a residual that is not of the series")
 }
 
-// MaxAbs bounds the elements by their norm, which serves to scale them.
+// MaxAbs bounds the elements by their norm, which suffices for scaling.
 func (s *space) MaxAbs(r rna.Residual) (float64, error) {
 	i, err := s.residual(r)
 	return math.Ldexp(math.Sqrt(s.sum.gram[i*len(s.exps)+i]), s.exps[i]), err
@@ -156,7 +156,7 @@ func (s *space) GramRow(row []float64, r rna.Residual, with []rna.Residual) erro
 	return nil
 }
 
-// Combine adds block by block.
+// Combine combines block by block.
 func (s *space) Combine(dst rna.Sink, terms []rna.Term) error {
 	narrow, sum, part := make([]float32, spanLen), make([]float64, spanLen), make([]float64, spanLen)
 	for off := 0; off < s.dim; off += spanLen {

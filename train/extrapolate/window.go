@@ -9,18 +9,18 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Window says which files make residuals.
+// Window determines the files that make residuals.
 type Window struct {
 	Order Order
-	Y0    string // a file before the first; empty: none
+	Y0    string // file before the first; empty: none
 	Key   string // the state dict in each file
 	Pairs bool   // files are y x y x …
 
 	Weights bool // other contents are an error
-	Factors bool // but for factors of adapters
+	Factors bool // except factors of adapters
 }
 
-// Check finds mistakes for so many files; ordered says that the user chose an order.
+// Check finds mistakes for a number of files; ordered reports whether the user chose an order.
 func (w *Window) Check(files int, ordered bool) error {
 	switch {
 	case w.Pairs && w.Y0 != "":
@@ -97,7 +97,7 @@ func closeAll(files []*Checkpoint) {
 	}
 }
 
-// Tell writes which state dicts the files are. The state of an optimiser is an error if weights are wanted.
+// Tell writes the names of the files' state dicts. An optimiser's state is an error if weights are required.
 func (s *Series) Tell(log io.Writer, weights bool) error {
 	if found := s.files[0].Found; found != "" {
 		fmt.Fprintln(log, found)

@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// Stats is the fate of the running statistics of BatchNorm.
+// Stats is the treatment of BatchNorm's running statistics.
 type Stats int
 
 const (
@@ -23,7 +23,7 @@ const (
 	CombineStats
 )
 
-// combines says whether tensors of a role are combined.
+// combines reports whether tensors of a role are combined.
 func (s Stats) combines(r Role) bool {
 	return r == Weight || s == CombineStats && (r == RunningMean || r == RunningVar)
 }
@@ -35,44 +35,45 @@ type WriteOptions struct {
 	// Metadata is added to that of the last file.
 	Metadata map[string]string
 
-	// From, if not nil, gives the tensors of the roles RunningMean and RunningVar that it has, rounded to the type in
-	// the files: statistics that were estimated anew.
+	// From, if not nil, provides tensors of the roles RunningMean and RunningVar that it contains, rounded to the files'
+	// type: re-estimated statistics.
 	From *Checkpoint
 
-	// Sync waits until the file is on the disk. Without it a system that loses power soon after may leave
-	// a file that is cut short, which readers of the format refuse.
+	// Sync waits until the file is on the disk. Without it, a power failure soon after may leave a truncated file, which
+	// readers of the format reject.
 	Sync bool
 }
 
-// A Rule says how the elements of one tensor are combined.
+// A Rule determines how the elements of one tensor are combined.
 type Rule struct {
-	// Weights are those of the files: Σ Weights[k] file_k. One of 1 among zeros copies a file bit by bit.
+	// Weights are those of the files: Σ Weights[k] file_k. A single 1 among zeros copies a file bit by bit.
 	Weights []float64
 
-	// Divisor, if not 0, divides the sum: a mean of equal numbers is that number.
+	// Divisor, if not 0, divides the sum, so that the mean of equal numbers is exactly that number.
 	Divisor float64
 
-	// Each, if set, takes the place of Weights: it sets out to elements of the output, from number at on, of which in has
-	// those of each file. It is called concurrently.
+	// Each, if set, replaces Weights: it sets out to the output's elements from index at on; in has the same elements of
+	// each file. It is called concurrently.
 	Each func(out []float64, in [][]float64, at int)
 }
 
-// Rules gives the rule of each tensor that is combined. It is asked for one tensor at a time, in the order of names,
-// and may [Series.Scan] it.
+// Rules returns the rule of each combined tensor. It is called for one tensor at a time, in the order of names, and may
+// [Series.Scan] it.
 type Rules func(ctx context.Context, t Tensor) (Rule, error)
 
-// Linear is one weight for each file, whatever the tensor.
+// Linear uses the same weights of files for every tensor.
 func Linear(weights []float64) Rules {
 	return func(context.Context, Tensor) (Rule, error) { return Rule{Weights: weights}, nil }
 }
 
-// Sink takes the bytes of tensors, little-endian, from byte off of each on, in any order and from several goroutines.
+// Sink receives the bytes of tensors, little-endian, each from byte offset off on, in any order and from several
+// goroutines.
 type Sink interface {
 	WriteAt(name string, b []byte, off int64) error
 }
 
-// Write writes Σ weights[k] file_k to a safetensors file, or for .pt and .pth to one that torch.load takes, which
-// appears whole or not at all. Tensors have the names, types and shapes of the last file. A weight of 1 among zeros
+// Write writes Σ weights[k] file_k to a safetensors file, or for .pt and .pth to a file for torch.load, which appears
+// whole or not at all. Tensors have the names, types and shapes of the last file. A single weight of 1 among zeros
 // copies a file bit by bit. A sum that exceeds the largest finite value of its type is an error.
 func (s *Series) Write(ctx context.Context, path string, weights []float64, opt WriteOptions) error {
 	if len(weights) != len(s.files) {
@@ -81,7 +82,7 @@ func (s *Series) Write(ctx context.Context, path string, weights []float64, opt 
 	return s.WriteRules(ctx, path, Linear(weights), opt)
 }
 
-// WriteRules is [Series.Write] by a rule for each tensor.
+// WriteRules is [Series.Write] with a rule for each tensor.
 func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt WriteOptions) error {
 	var list []statedict.Tensor
 	for _, c := range s.tensors {
@@ -106,7 +107,7 @@ func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt W
 	return w.CommitUnsynced()
 }
 
-// Unchanged finds files that were written to, or replaced, since they were opened.
+// Unchanged returns an error for files that were modified or replaced since they were opened.
 func (s *Series) Unchanged() error {
 	for _, f := range s.files {
 		if err := f.File.Unchanged(); err != nil {
@@ -116,10 +117,10 @@ func (s *Series) Unchanged() error {
 	return nil
 }
 
-// batchLen spans at least are combined at a time, if rules are made in between.
+// batchLen is the minimum number of spans combined at a time, if rules are computed in between.
 const batchLen = 128
 
-// Combine hands the combination to a sink, of the tensors that are wanted; nil is all.
+// Combine passes the combination of the wanted tensors to a sink; nil means all.
 func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, rules Rules, opt WriteOptions) error {
 	workers := make([]*combiner, s.workers())
 	var batch []span
@@ -176,8 +177,8 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 // combiner has the buffers of one worker.
 type combiner struct {
 	*reader
-	weights []float64 // for which the rest is made
-	files   []int     // of nonzero weight
+	weights []float64 // that the other fields are computed for
+	files   []int     // with nonzero weight
 	taken   [][]byte  // their views
 	sums    map[convert.Format]*kernel.Combination
 	row     [kernel.Run]float64
@@ -198,7 +199,7 @@ func (c *combiner) set(weights []float64) {
 	c.taken, c.sums = make([][]byte, len(c.files)), map[convert.Format]*kernel.Combination{}
 }
 
-// sum is the kernel that adds files of a format.
+// sum returns the kernel that sums files of a format.
 func (c *combiner) sum(f convert.Format) *kernel.Combination {
 	if c.sums[f] == nil {
 		var coef []float64
@@ -261,7 +262,7 @@ func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
 	return c.out, nil
 }
 
-// widened are n elements of each view, from number at on.
+// widened returns n elements of each view as float64, from index at on.
 func (r *reader) widened(f convert.Format, at, n int) [][]float64 {
 	if r.rows == nil {
 		for range r.views {
@@ -276,8 +277,8 @@ func (r *reader) widened(f convert.Format, at, n int) [][]float64 {
 	return r.cut
 }
 
-// Scan reads a tensor in all files. visit is called concurrently, but not with the same worker number, below
-// [Series.Workers], at a time: it gets elements from number at on of each file. Those of one part, of which there are
+// Scan reads a tensor in all files. visit is called concurrently, but never twice at a time with the same worker
+// number, which is below [Series.Workers]: in has each file's elements from index at on. The elements of a part, one of
 // [Series.Parts], come in order and from one worker.
 func (s *Series) Scan(ctx context.Context, t Tensor, visit func(worker, part, at int, in [][]float64)) error {
 	i := slices.IndexFunc(s.tensors, func(c column) bool { return c.Name == t.Name })
@@ -301,10 +302,10 @@ func (s *Series) Scan(ctx context.Context, t Tensor, visit func(worker, part, at
 	})
 }
 
-// Workers bounds the numbers of workers.
+// Workers bounds the worker numbers.
 func (s *Series) Workers() int { return s.workers() }
 
-// Parts is in how many parts a tensor is read.
+// Parts returns the number of parts in which a tensor is read.
 func (s *Series) Parts(t Tensor) int { return (t.n + s.spanLen() - 1) / s.spanLen() }
 
 // encode rounds values to the elements of out from at on.
