@@ -22,7 +22,7 @@ func scheduleFree(t *testing.T, out string) Spec {
 	return c
 }
 
-// average is the parameters of a run plus k times the first vector of state.
+// averageOf returns the parameters of a run plus k times the first vector of state.
 func averageOf(t *testing.T, r *Run) []float64 {
 	x, d := numbers(t, r.Net.Params), numbers(t, r.engine.update.State[0])
 	k := r.engine.update.Optimizer.(device.Averaging).Offset()

@@ -132,8 +132,8 @@ func (e *engine) gradScale(images int) float64 {
 	return 1
 }
 
-// step returns the network's options for a batch: whether it is the first or last of its step, the step's number, and
-// the number of images so far on all ranks.
+// step returns the network's options for the gradient of a batch of the given size. first and last mark the first and
+// last batch of the step with that number; images counts the step's images so far on all ranks.
 func (e *engine) step(number, batch, images int, first, last bool) network.StepOptions {
 	s := network.StepOptions{StatsMomentum: e.c.StatsMomentum, Sum: e.sum, First: first, Reducer: e.reducer}
 	if e.reducer != nil {

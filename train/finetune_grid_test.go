@@ -34,8 +34,8 @@ type tuneStudy struct {
 	pretrain int // epochs
 }
 
-// newTuneStudy continues the study in the folder ONLINERNA_FINETUNE. If it is unset, or the test is not selected, it
-// skips the test.
+// newTuneStudy continues the study in the folder ONLINERNA_FINETUNE. If that is unset, or meant is false, it skips the
+// test.
 func newTuneStudy(t *testing.T, meant bool) *tuneStudy {
 	dir := os.Getenv("ONLINERNA_FINETUNE")
 	if dir == "" || !meant {
@@ -104,7 +104,7 @@ func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 
 // wantAll queues the runs of all sets, those with few images first: they are the shortest and the least certain.
 func (s *tuneStudy) wantAll(list []method, seeds ...uint64) {
-	only := os.Getenv("ONLINERNA_FINETUNE_SETS") // the sets and nets to run; all if unset
+	only := os.Getenv("ONLINERNA_FINETUNE_SETS") // part of a set's source and model; unset: all
 	for _, size := range sizes {
 		for _, seed := range seeds {
 			for _, k := range tasks {

@@ -163,7 +163,7 @@ func (c *Spec) OptimizerName() string {
 	return optim.All()[0].Title
 }
 
-// OptimizerLine describes the optimiser: name, learning rate, hyperparameters.
+// OptimizerLine describes the optimiser: its name unless it is SGD, its learning rate and its hyperparameters.
 func (c *Spec) OptimizerLine() string {
 	var b strings.Builder
 	if c.Optimizer != optim.All()[0].Name {

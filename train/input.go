@@ -262,7 +262,7 @@ func (in *input) works(c *Resolved) (list []network.Work) {
 // unknown.
 func (in *input) memory(batch int, free int64) (bytes int64, err error) {
 	list := []*data.Loader{in.val, in.held}
-	for _, l := range in.sized { // those of all sizes keep their prefetched batches
+	for _, l := range in.sized { // the loaders of all image sizes keep their prefetched batches
 		list = append(list, l.train, l.stats)
 	}
 	for _, l := range list {

@@ -80,7 +80,7 @@ func (f *trafficFlags) run(ctx context.Context, out io.Writer) (err error) {
 	return files.WriteTo(f.csv, t.WriteCSV)
 }
 
-// open opens the simulated card, or the one that runs the steps.
+// open opens the paper card, or the device that runs the steps.
 func (f *trafficFlags) open() (device.Device, error) {
 	if f.device != "" {
 		d, err := openDevice(f.device, deviceOptions{precision: f.precision, deterministic: f.deterministic, eager: true})

@@ -35,8 +35,8 @@ func winograd(t *testing.T) bool {
 	return d.Winograd()
 }
 
-// TestDefaultDevice opens devices without options, as predict and extrapolate do; these convolve directly. Other
-// devices have no such choice.
+// TestDefaultDevice opens devices with default options, as predict and extrapolate do, and with direct convolution.
+// Other devices have no such choice.
 func TestDefaultDevice(t *testing.T) {
 	for _, c := range []struct {
 		options deviceOptions

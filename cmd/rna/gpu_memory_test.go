@@ -25,7 +25,7 @@ func needSim(t *testing.T, mib int) {
 		t.Skip("the stand-in's memory and faults are set, not a card's")
 	}
 	t.Setenv("RNA_SIM_MEMORY", strconv.Itoa(mib<<20))
-	t.Setenv("RNA_CUDA_MEMORY", "exact") // a real card has spare memory to round allocations up
+	t.Setenv("RNA_CUDA_MEMORY", "exact") // a real card has memory to spare for rounding allocations up
 }
 
 // The largest batch that fits trains, and is recorded in the run's config; the error for a larger batch names one that

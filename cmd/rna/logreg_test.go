@@ -219,8 +219,8 @@ func TestLogregMistakes(t *testing.T) {
 	}
 }
 
-// One digit against all others, on real digits: for each digit, online RNA on Nesterov's method and on gradient descent
-// reaches a lower risk than the method itself. The validation error falls to a few per cent with all of them, but on
+// One digit against all others, on real digits: for each digit, online RNA ends at a lower risk than Nesterov's method,
+// and that at a lower one than gradient descent. The validation error falls to a few per cent with all of them, but on
 // eight digits online RNA's exceeds that of gradient descent.
 func TestDigitRanking(t *testing.T) {
 	digits := testdata.Shared(t, "data/mnist")

@@ -90,8 +90,8 @@ func TestPrecisionOnCPU(t *testing.T) {
 	}
 }
 
-// A replay uses the settings that a run on the CPU recorded; for a run on a GPU it needs them again, and the choice of
-// Winograd's algorithm does not apply to bfloat16.
+// The precision recorded by a run on the CPU applies to its replay; a run recorded on a GPU needs an explicit precision
+// to resume on the CPU. The recorded choice of Winograd's algorithm does not depend on bfloat16.
 func TestRecordedPrecision(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if status, _, stderr := runRNA(t, "train", "--device", "cpu", "--precision", "bfloat16", "--epochs", "2",

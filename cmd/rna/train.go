@@ -329,7 +329,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	if err := f.build(); err != nil {
 		return nil, cli.Usage(cmd, err)
 	}
-	recorded := f.Device // as in a config file
+	recorded := f.Device // a file may name the device
 	f.Device = cmp.Or(f.Device, "auto")
 	if f.recipe != "" && g.First() {
 		f.tellRecipe(cmd.OutOrStdout())

@@ -103,7 +103,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestCombined checks that statistics are combined with c and that variances stay non-negative.
+// TestCombined checks that statistics are combined with c and that negative variances become 0.
 func TestCombined(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
 	c.RNA.Stats = average.Combine

@@ -41,7 +41,7 @@ func OpenPlaces(name string, dim, threads int, g *ranks.Group) (*Places, error) 
 }
 
 func (p *Places) find(name string, dim, threads int, g *ranks.Group) error {
-	kinds := device.Preferred() // kinds with a queue are GPUs; the others use host memory
+	kinds := device.Preferred() // in order of preference: the last one uses host memory
 	host := kinds[len(kinds)-1]
 	kind, unit := device.Parse(name)
 	d, known := device.Find(kind)

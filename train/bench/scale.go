@@ -126,7 +126,7 @@ func BucketsOf(model string) ([]Bucket, error) {
 		return nil, err
 	}
 	var tensors []device.Span
-	var products []float64 // of the tensor's layer, by the tensor that has them
+	var products []float64 // products of each tensor's layer
 	total, end := 0.0, 0
 	for _, p := range m.Params {
 		n := p.Shape.Size()

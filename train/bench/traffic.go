@@ -19,8 +19,8 @@ import (
 // TrafficOptions configure [RunTraffic].
 type TrafficOptions struct {
 	Options
-	// Least returns a card's minimum time for the given bytes and FLOP by its data sheet: the device is then a simulated
-	// one. Nil: the device's clock times each piece of work.
+	// Least returns a card's minimum time for the given bytes and FLOP by its data sheet: the device is then a paper
+	// device, which computes nothing. Nil: the device's clock times each piece of work.
 	Least func(bytes, flop int64) time.Duration
 	Card  string
 	// Window is the number of snapshots that RNA keeps; 0: no RNA.
@@ -170,7 +170,7 @@ func runTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Tr
 	defer func() { err = errors.Join(err, b.close()) }()
 	t.Batch = b.Batch
 	b.next = func() (*data.Batch, error) { return in.noise, nil }
-	// Each lane runs one step that settles the plan, and then the recorded one.
+	// First each lane runs a step, which settles its plan.
 	if err := b.steps(ctx, b.net.Ahead()+1); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// place sets missing places of images to those of the weights.
+// place sets Data, if empty, to the images recorded in the weights.
 func (o *Options) place(meta *network.Meta) error {
 	if o.Data != "" {
 		return nil

@@ -156,8 +156,7 @@ func (s *State) NewSpace() (rna.Space, error) {
 	}, gather(d))
 }
 
-// gather returns the function that assembles the vectors of a device that is sharded over ranks; nil for a device on
-// its own.
+// gather returns the function that assembles a vector on all devices of a group of ranks; nil for a single device.
 func gather(d device.Device) shard.Gather {
 	c, ok := device.As[device.Collective](d)
 	if !ok || c.Ranks() == nil {

@@ -116,7 +116,7 @@ func TestPanelRoom(t *testing.T) {
 	}
 }
 
-// Columns of coefficients are aligned at the bottom, and also two coefficients have their null value.
+// Lines of coefficients have equal lengths, and the comparison with pure noise also works for two coefficients.
 func TestCoefficientColumns(t *testing.T) {
 	_, h := demo()
 	h[9].RNA.C = []float64{.5, .5}
