@@ -10,7 +10,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// changing is a device whose algorithms may give other bits in each run.
+// changing is a device whose algorithms may give different bits in each run.
 type changing struct{ device.Device }
 
 func (d changing) Unwrap() device.Device { return d.Device }

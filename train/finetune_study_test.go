@@ -53,7 +53,7 @@ type cell struct {
 
 func (c cell) key() string { return fmt.Sprint(c.Task, "|", c.Size, "|", c.Method, "|", c.Seed) }
 
-// tuner trains the net of a config, which has Init, Train and Model, by a method and returns the run.
+// tuner trains the net of a config by a method and returns the run. The config has Init, Train and Model.
 type tuner func(t *testing.T, c lesson, dir string) (*Run, error)
 
 // method is a way to fine-tune.

@@ -138,8 +138,8 @@ func TestLoadersMemory(t *testing.T) {
 	if _, err := own.in.memory(c.Batch, 0); err != nil {
 		t.Errorf("where nobody knows: %v", err)
 	}
-	if _, err := own.in.memory(c.Batch, want/2); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("batch %d fits",
-		int(float64(c.Batch)*.45))) {
+	if _, err := own.in.memory(c.Batch, want/2); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("batch %d fits", int(float64(c.Batch)*.45))) {
 		t.Errorf("in half of that: %v", err)
 	}
 }

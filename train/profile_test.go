@@ -243,8 +243,8 @@ func checkTrace(t *testing.T, path string, p *profile.Profile) {
 		t.Errorf("the layers take %g s by the table, their ops %g by the trace", layers, want)
 	}
 	var table strings.Builder
-	if err := p.WriteTable(&table); err != nil || !strings.Contains(table.String(), fmt.Sprintf("steps %d to %d", p.First,
-		p.First+p.Steps()-1)) {
+	if err := p.WriteTable(&table); err != nil ||
+		!strings.Contains(table.String(), fmt.Sprintf("steps %d to %d", p.First, p.First+p.Steps()-1)) {
 		t.Errorf("%v\n%s", err, table.String())
 	}
 }

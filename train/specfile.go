@@ -112,8 +112,8 @@ func differ(a, b []byte) string {
 	return strings.Join(list, ", ")
 }
 
-// Files of the versions before options had one name each: schedule and rna were groups of keys, and some keys had
-// another name than the flag.
+// Old config files: before options had a single name, schedule and rna were groups of keys, and some keys differed from
+// the flag.
 
 // renamed maps such a key to the option.
 var renamed = map[string]string{

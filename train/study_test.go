@@ -193,7 +193,7 @@ func column(x []float64) [][]float64 {
 	return v
 }
 
-// spread writes a mean and the standard deviation over seeds.
+// spread formats the mean and the standard deviation over seeds.
 func spread(format string, x []float64) string {
 	m, sum := averaged(x), 0.
 	for _, v := range x {

@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/option"
 )
 
-// Values of options whose text is not that of a field.
+// Option values with their own text form.
 
 // classesValue is the list of classes: on the command line, a file with one.
 type classesValue struct{ c *Spec }
@@ -87,7 +87,7 @@ func (v interval) Check() error { return option.NotNegative(float64(v.c.Checkpoi
 
 func (v interval) Unset() { v.c.CheckpointEvery, v.c.CheckpointSteps, v.c.CheckpointMinutes = 0, 0, 0 }
 
-// Set reads epochs, as 2, steps, as 500steps, or time, as 10m.
+// Set reads epochs, such as 2, steps, such as 500steps, or a time, such as 10m.
 func (v interval) Set(text string) error {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	n, err := strconv.Atoi(text[:digits])

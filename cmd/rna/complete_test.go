@@ -55,7 +55,7 @@ func TestCompletions(t *testing.T) {
 // freeText are text options whose values are neither from a list nor files.
 var freeText = []string{"mirror", "key", "freeze", "no-decay", "data"}
 
-// TestEveryWordCompletes: options of text list their values, unless they take files or any text.
+// TestEveryWordCompletes: text options list their values, unless they take files or any text.
 func TestEveryWordCompletes(t *testing.T) {
 	cli.EachCommand(newRoot(), func(cmd *cobra.Command) error {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

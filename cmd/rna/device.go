@@ -123,7 +123,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	return d, err
 }
 
-// addRanks adds the options of ranks to a group.
+// addRanks adds the rank options to a group.
 func addRanks(g cli.Group, o *launch.Options) {
 	for _, x := range cli.Flags(launch.Table, o, new([]option.Setting)) {
 		g.AddFlag(x.Flag)

@@ -187,7 +187,7 @@ func (f *extrapolateFlags) of(run *evaluate.Run) {
 	}
 }
 
-// run extrapolates, writes the file and prints its coefficients.
+// run extrapolates, writes the file and prints the coefficients.
 func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
 	bar := terminal.NewBar(log, f.quiet)
 	s, err := f.window.Open(args, extrapolate.Options{Workers: f.net.Workers, Progress: bar.Add})

@@ -55,7 +55,7 @@ func families() (list []string) {
 	return list
 }
 
-// listModels writes a table of the models of a family, or of all.
+// listModels writes a table of the models of a family, or of all models.
 func listModels(out io.Writer, family string) error {
 	if family != "" && !slices.Contains(families(), family) {
 		hint := ""

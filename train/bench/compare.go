@@ -12,7 +12,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// ReadResults reads measurements from JSON files, as rna bench train or scripts/bench_pytorch.py wrote them.
+// ReadResults reads measurements from JSON files written by rna bench train or scripts/bench_pytorch.py.
 func ReadResults(files ...string) ([]*Result, error) {
 	var list []*Result
 	for _, file := range files {

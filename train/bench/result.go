@@ -40,7 +40,7 @@ type Result struct {
 	GFLOPS  Spread  `json:"gflop_per_s"`      // gflop / seconds
 	Usage   Usage   `json:"usage"`            // per step, on average
 	Memory  int64   `json:"peak_rss_bytes"`   // of the process; 0 if the system does not report it
-	Peak    float64 `json:"peak_gflop_per_s"` // multiply-adds on registers; 0 where not measured
+	Peak    float64 `json:"peak_gflop_per_s"` // multiply-adds on registers; 0 if not measured
 	Triad   float64 `json:"triad_gb_per_s"`   // v ← v + a·x, or a copy on a device that measures itself
 
 	DeviceMemory int64   `json:"device_peak_bytes,omitempty"` // peak allocation in a device's own memory

@@ -316,7 +316,7 @@ func (b *rnaBench) measureWindow(p *Place, n int) (err error) {
 	return nil
 }
 
-// check compares the Gram matrix that grew with the pushes with the one from scratch and with that of the first place:
+// check compares the Gram matrix updated by the pushes with the one from scratch and with that of the first place:
 // wrong results are not measured.
 func (b *rnaBench) check(p *Place, w *rna.Window) error {
 	grown := w.Gram(0)

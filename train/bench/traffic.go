@@ -132,7 +132,7 @@ func layerOf(g *device.Group) string {
 	return g.Steps[0].Name
 }
 
-// RunTraffic counts the work of a step on dev, which reports its work.
+// RunTraffic counts the work of a step on dev, which must report its work.
 func RunTraffic(ctx context.Context, dev device.Device, o TrafficOptions) (t *Traffic, err error) {
 	t, err = runTraffic(ctx, dev, o)
 	if err != nil && ctx.Err() == nil {

@@ -84,7 +84,7 @@ func (r *reader) raw(sp span, file int) ([]byte, error) {
 	return b, err
 }
 
-// load views the span in the files of the given numbers.
+// load sets the views of a span in the files with the given indices.
 func (r *reader) load(sp span, files []int) error {
 	for _, f := range files {
 		b, err := r.raw(sp, f)
@@ -116,7 +116,7 @@ func (c *column) work() safetensors.DType {
 	return c.DType
 }
 
-// workers is the number of goroutines. Each holds a span of every file.
+// workers returns the number of goroutines. Each holds a span of every file.
 func (s *Series) workers() int {
 	n := s.opt.Workers
 	if n <= 0 {

@@ -41,7 +41,7 @@ type InspectedTensor struct {
 	Distances []Number `json:"distances,omitempty"` // from each file to the next
 }
 
-// Solution is the extrapolation by default, or the reason for a refusal.
+// Solution is the extrapolation with default options, or the reason for a refusal.
 type Solution struct {
 	Refused   string     `json:"refused,omitempty"`
 	Residuals []Residual `json:"residuals,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"onlinerna/rna"
 )
 
-// Pair names the files of a residual x − y by their places in the series.
+// Pair identifies the files of a residual x − y by their indices in the series.
 type Pair struct{ Y, X int }
 
 // Options are the parameters of a [Series].

@@ -308,7 +308,7 @@ func (s *Series) Workers() int { return s.workers() }
 // Parts returns the number of parts in which a tensor is read.
 func (s *Series) Parts(t Tensor) int { return (t.n + s.spanLen() - 1) / s.spanLen() }
 
-// encode rounds values to the elements of out from at on.
+// encode rounds values into out, from element at on.
 func (c *combiner) encode(sp span, at int, values []float64) error {
 	t := sp.column.DType
 	size := t.Size()

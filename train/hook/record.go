@@ -155,7 +155,7 @@ type CandidateRecord struct {
 	Status     string   `json:"status"`
 }
 
-// ScoreRecord is the score of weights of a kind.
+// ScoreRecord is the score of one kind of weights.
 type ScoreRecord struct {
 	Kind      network.Kind  `json:"kind"`
 	Snapshots int           `json:"snapshots,omitempty"` // of a uniform average: their number

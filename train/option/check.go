@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Checks for Option.Check. Numbers that are not finite are refused by all options.
+// Checks for Option.Check. All options reject non-finite numbers.
 
 // Positive rejects numbers ≤ 0.
 func Positive(x float64) error {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The functions here work on the pointer that Option.Field gives.
+// The functions here operate on the pointer that Option.Field returns.
 
 var durationType = reflect.TypeFor[time.Duration]()
 
