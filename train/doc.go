@@ -35,20 +35,20 @@
 //	config.json         the Spec as resolved
 //	metrics.jsonl       a hook.StepRecord for each step and a hook.EpochRecord for each epoch, one a line
 //	final.safetensors   the weights at the end
-//	best.safetensors    the weights of the lowest loss: see below
+//	best.safetensors    the best weights: see below
 //	rna.safetensors     the weights extrapolated last
 //	ema.safetensors     the power average of the iterates
 //	kept                iterates that Spec.KeepEvery and KeepBest keep: package train/replay computes points from them
-//	checkpoint          what Resume needs
+//	checkpoint          the state for Resume
 //
 // All but metrics.jsonl are complete at any time, even if the program is killed. Weights have torchvision's names and
 // carry a [network.Meta].
 //
 // # Choosing
 //
-// If Spec.Holdout holds out a share of the training set, all weights are scored on it as well, and the best are those
-// with the lowest loss there: the validation score then stays unbiased. Otherwise the best are SGD's, the extrapolated
-// ones or the power average, by validation loss.
+// If Spec.Holdout holds out a share of the training set, all weights are scored on it as well, and the best are chosen
+// there, by the measure Spec.BestBy: the validation score then stays unbiased. Otherwise all weights are compared on the
+// validation images.
 //
 // # Numbers
 //

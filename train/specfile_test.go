@@ -11,7 +11,8 @@ import (
 func FuzzReadFile(f *testing.F) {
 	f.Add([]byte(`{"model": "lenet", "batch": 8, "schedule": {"kind": "hold"}, "rna": {"window": 5}}`), false)
 	f.Add([]byte("model: lenet\nbatch: 8\nmean: [0.5]\nrna:\n  window: 5\n"), true)
-	f.Add([]byte(`{"lr": 0.1, "schedule": "cosine", "checkpoint-every": "10m", "batch": "auto", "rna_lambda": "auto", "train-crop-ramp": [1, 3]}`), false)
+	f.Add([]byte(`{"lr": 0.1, "schedule": "cosine", "checkpoint-every": "10m", "batch": "auto", `+
+		`"rna_lambda": "auto", "train-crop-ramp": [1, 3]}`), false)
 	f.Add([]byte("{}{}"), false)
 	f.Add([]byte("a: &a [*a]"), true)
 	dir := f.TempDir()

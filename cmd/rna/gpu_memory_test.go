@@ -44,7 +44,8 @@ func TestMemoryOnGPU(t *testing.T) {
 		t.Errorf("batch %d:\n%s", c.Batch, out)
 	}
 	status, _, stderr := runRNA(t, append(short, filepath.Join(dir, "large"), "--batch", "4000")...)
-	fits := regexp.MustCompile(`lenet at batch 4000 takes .* of the memory of device cuda, and .* are free: batch (\d+) fits`).FindStringSubmatch(stderr)
+	fits := regexp.MustCompile(`lenet at batch 4000 takes .* of the memory of device cuda, ` +
+		`and .* are free: batch (\d+) fits`).FindStringSubmatch(stderr)
 	if status != 1 || fits == nil {
 		t.Fatalf("status %d, %s", status, stderr)
 	}

@@ -42,7 +42,7 @@ func TestScaleAgainstMLPerf(t *testing.T) {
 	if !(minutes < 7.8 && minutes > 7.8*5/6) {
 		t.Errorf("16 devices take %.2f minutes, published are 7.8", minutes)
 	}
-	// v0.7: 768 devices of 45 images; nobody used twice as many.
+	// v0.7: 768 devices of 45 images; no result is known for twice as many.
 	if b := 45 * 768; b > LargestBatch("lars") || 2*b <= LargestBatch("lars") || b <= LargestBatch("sgd") {
 		t.Error("the largest batch of MLPerf v0.7 is none that is known")
 	}
