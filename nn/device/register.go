@@ -50,9 +50,12 @@ type Driver struct {
 // record nothing for their usual precision.
 func (d Driver) Recorded(unit, precision string) string {
 	switch {
-	case precision == "" && d.Default != nil:
+	case precision == "":
+		if d.Default == nil {
+			return ""
+		}
 		return d.Default(unit)
-	case d.Default == nil && precision == d.Precisions[0]:
+	case d.Default == nil && slices.Index(d.Precisions, precision) == 0:
 		return ""
 	}
 	return precision

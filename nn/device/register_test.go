@@ -39,6 +39,9 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%s records %q of %q, want %q", c[0], got, c[1], c[2])
 		}
 	}
+	if p := Usual("none"); p != "" { // as of a run that recorded no device
+		t.Errorf("an unknown kind records %q", p)
+	}
 	if _, ok := Find("none"); ok {
 		t.Error("an unknown kind is found")
 	}

@@ -71,7 +71,7 @@ func layerNormGradInput(s work.Step, o op.LayerNormGradInput) (*work.Lowering, e
 			sum, mixed = sum/n, mixed*inverse*inverse/n
 			m, inv, a, b := float32(mean), float32(inverse), float32(sum), float32(mixed)
 			for j, v := range row {
-				dx[j] = (g[j]*scale[j] - a - float32((v-m)*b)) * inv
+				dx[j] = (float32(g[j]*scale[j]) - a - float32((v-m)*b)) * inv // float32: no platform fuses them
 			}
 		})}
 	})
