@@ -47,3 +47,13 @@ func (d *Device) Between(i, j int) (time.Duration, error) {
 	took, err := d.marks[j].Since(d.marks[i])
 	return took, d.Explain(err)
 }
+
+var _ device.Observed = (*Device)(nil)
+
+// Observe implements device.Observed.
+func (d *Device) Observe(f device.Observer) error {
+	if f == nil {
+		return d.c.Observe(nil)
+	}
+	return d.c.Observe(func(w driver.Work, give func() error) error { return f(d.running, device.Work(w), give) })
+}
