@@ -62,7 +62,7 @@ func TestPrecisionOnGPU(t *testing.T) {
 	}
 	onCPU := []string{"train", "--resume", filepath.Join(dir, "run"), "--device", "cpu"}
 	if status, _, said := runRNA(t, onCPU...); status != 1 || !strings.Contains(said,
-		"give --precision float32, or bfloat16") {
+		"give one of --precision float32, bfloat16") {
 		t.Errorf("resumed on the CPU: status %d, %s", status, said)
 	}
 	if status, said, stderr := runRNA(t, append(onCPU, "--precision", "bfloat16")...); status != 0 ||

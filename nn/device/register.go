@@ -104,19 +104,37 @@ func Usual(name string) string {
 	return Of(name).Recorded(unit, "")
 }
 
-// Closed joins an error of a device's work with that of its Close. A cause that both have is reported once.
+// Closed joins an error of a device's work with that of its Close, which may have joined several. A cause that both have
+// is reported once.
 func Closed(err, end error) error {
-	if end == nil { // err stays as it is
+	if all, ok := end.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			err = Closed(err, e)
+		}
 		return err
 	}
-	cause := end
-	for e := end; e != nil; e = errors.Unwrap(e) {
-		cause = e
-	}
-	if errors.Is(err, cause) {
+	switch {
+	case end == nil: // err stays as it is
+		return err
+	case err == nil:
+		return end
+	case known(err, end):
 		return err
 	}
 	return errors.Join(err, end)
+}
+
+// known reports whether err has all causes of end.
+func known(err, end error) bool {
+	switch e := end.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			return known(err, cause)
+		}
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(cause error) bool { return !known(err, cause) })
+	}
+	return errors.Is(err, end)
 }
 
 // Kinds lists the kinds by name.

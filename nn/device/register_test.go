@@ -1,6 +1,8 @@
 package device
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -51,4 +53,28 @@ func TestRegister(t *testing.T) {
 		}
 	}()
 	Register("odd", Driver{Precisions: []string{"float32"}, Open: open})
+}
+
+// A cause that several closing functions report is told once.
+func TestClosed(t *testing.T) {
+	lost, other := errors.New("lost"), errors.New("other")
+	work := fmt.Errorf("step 3: %w", lost)
+	for _, c := range []struct {
+		err, end error
+		want     string
+	}{
+		{work, nil, "step 3: lost"},
+		{work, lost, "step 3: lost"},
+		{work, errors.Join(lost, fmt.Errorf("close: %w", lost)), "step 3: lost"},
+		{work, fmt.Errorf("close: %w", errors.Join(lost, lost)), "step 3: lost"},
+		{work, errors.Join(lost, other), "step 3: lost\nother"},
+		{nil, errors.Join(lost, lost), "lost"},
+	} {
+		if got := Closed(c.err, c.end); got == nil || got.Error() != c.want {
+			t.Errorf("%v and %v: %v, want %s", c.err, c.end, got, c.want)
+		}
+	}
+	if err := Closed(nil, nil); err != nil {
+		t.Error(err)
+	}
 }
