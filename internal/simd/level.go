@@ -1,8 +1,8 @@
 // Package simd selects the instructions that the kernels may use.
 //
 // A level is an option of a device. The default is the best level of the processor. The environment variable RNA_CPU,
-// one of avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AVX512_BF16 too, and avx512bf16 uses it
-// even if it is slow. The build tag purego leaves only plain Go, and so do processors other than amd64 and arm64.
+// one of amx, avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AMX and AVX512_BF16 too, and
+// avx512bf16 uses the latter even if it is slow. The build tag purego leaves only plain Go, and so do processors other than amd64 and arm64.
 //
 // Kernels are next to the packages that call them. The module gen, below this package, has all their generators.
 package simd
@@ -24,6 +24,7 @@ const (
 	AVX2                    // AVX2, FMA and BMI2; these processors have F16C too
 	AVX512                  // AVX-512 F, BW, DQ and VL
 	AVX512BF16              // AVX512 with products of bfloat16, VDPBF16PS; nothing else differs
+	AMX                     // AVX512 with products of bfloat16 in tiles, TDPBF16PS; nothing else differs
 
 	// Count is the length of a table by [Level.Vectors].
 	Count = int(AVX512) + 1
@@ -32,7 +33,8 @@ const (
 // Variable is the name of the environment variable that chooses the default.
 const Variable = "RNA_CPU"
 
-var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16"}
+var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16",
+	AMX: "amx"}
 
 // String is the name of l as a value of Variable.
 func (l Level) String() string {
@@ -45,25 +47,35 @@ func (l Level) String() string {
 // Vectors is l without products of bfloat16.
 func (l Level) Vectors() Level { return min(l, AVX512) }
 
-// BFloat16 reports whether products of bfloat16 use AVX512_BF16.
-func (l Level) BFloat16() bool { return l == AVX512BF16 }
+// BFloat16 reports whether the processor multiplies bfloat16, by AVX512_BF16 or AMX.
+func (l Level) BFloat16() bool { return l >= AVX512BF16 }
 
 // processor describes the levels of a processor and build.
 type processor struct {
 	vectors  []Level // from Go to the best
 	bfloat16 bool    // it has AVX512_BF16
 	fast     bool    // AVX512_BF16 is fast
+	amx      bool    // it has AMX
+	lacks    error   // why it has no AMX
 }
 
 var (
-	own              = processor{detect(), hasBFloat16, fastBFloat16}
+	own              = detected()
 	standard, faulty = own.choose(os.Getenv(Variable))
 )
+
+func detected() processor {
+	lacks := detectAMX()
+	return processor{detect(), hasBFloat16, fastBFloat16, lacks == nil, lacks}
+}
 
 // choose returns the level of a name; the empty name, and errors, give the best fast level.
 func (p processor) choose(name string) (Level, error) {
 	best := p.vectors[len(p.vectors)-1]
-	if p.fast {
+	switch {
+	case p.amx:
+		best = AMX
+	case p.fast:
 		best = AVX512BF16
 	}
 	if name == "" {
@@ -75,7 +87,9 @@ func (p processor) choose(name string) (Level, error) {
 		return best, fmt.Errorf("level %q: want one of %s", name, strings.Join(names, ", "))
 	case l == AVX512BF16 && !p.bfloat16:
 		return best, fmt.Errorf("this processor or build has no AVX512_BF16")
-	case l != AVX512BF16 && !slices.Contains(p.vectors, l):
+	case l == AMX && !p.amx:
+		return best, fmt.Errorf("level amx: %w", p.lacks)
+	case l <= AVX512 && !slices.Contains(p.vectors, l):
 		return best, fmt.Errorf("level %v: this processor or build has %v", l, p.vectors)
 	default:
 		return l, nil
@@ -109,3 +123,6 @@ func All() []Level { return slices.Clone(own.vectors) }
 
 // HasBFloat16 reports whether processor and build have AVX512BF16.
 func HasBFloat16() bool { return own.bfloat16 }
+
+// LacksAMX is nil if the kernels may use AMX, and otherwise the reason why they may not.
+func LacksAMX() error { return own.lacks }

@@ -33,7 +33,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestChooseBFloat16(t *testing.T) {
-	fast := processor{[]Level{Go, AVX2, AVX512}, true, true}
+	fast := processor{vectors: []Level{Go, AVX2, AVX512}, bfloat16: true, fast: true}
 	slow := fast
 	slow.fast = false
 	for value, want := range map[string]bool{"": true, "avx512bf16": true, "AVX512BF16": true, "avx512": false,

@@ -94,6 +94,7 @@ func main() {
 		fmt.Fprintf(&decl, "}\n")
 	}
 	dots(&decl)
+	amx(&decl)
 	src, err := format.Source(decl.Bytes())
 	if err != nil {
 		log.Fatal(err)

@@ -13,6 +13,9 @@ var narrowSets = [simd.Count]*Set{
 
 var tapKernels = [simd.Count]*Taps{simd.AVX2: &avx2Taps, simd.AVX512: &avx512Taps}
 
-var dotSet = &bf16Set
+var (
+	dotSet     = &bf16Set
+	amxKernels = &amxTiles
+)
 
 var stored = [simd.Count]*BFloat16{simd.AVX2: &avx2Stored, simd.AVX512: &avx512Stored}

@@ -10,6 +10,9 @@ var narrowSets = [simd.Count]*Set{simd.NEON: neonSet.narrow(neonRound, neonWiden
 
 var tapKernels = [simd.Count]*Taps{simd.NEON: &neonTapKernels}
 
-var dotSet *Set
+var (
+	dotSet     *Set
+	amxKernels *Tiles
+)
 
 var stored = [simd.Count]*BFloat16{simd.NEON: &neonStored}

@@ -8,6 +8,9 @@ var sets, narrowSets [simd.Count]*Set
 
 var tapKernels [simd.Count]*Taps
 
-var dotSet *Set
+var (
+	dotSet     *Set
+	amxKernels *Tiles
+)
 
 var stored [simd.Count]*BFloat16

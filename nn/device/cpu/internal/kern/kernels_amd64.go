@@ -894,3 +894,14 @@ var bf16Set = Set{
 		},
 	},
 }
+
+//go:noescape
+func amxProducts1(a *TileArgs)
+
+//go:noescape
+func amxProducts2(a *TileArgs)
+
+//go:noescape
+func amxPeak(config *TileConfig, n int)
+
+var amxTiles = Tiles{Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2}, peak: amxPeak}

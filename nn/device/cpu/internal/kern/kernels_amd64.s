@@ -56922,3 +56922,363 @@ loop:
 	JNZ  loop
 	VZEROUPPER
 	RET
+
+// func amxProducts1(a *int)
+TEXT ·amxProducts1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), DI
+
+	// LDTILECFG (DI)
+	LONG $0x4978e2c4
+	BYTE $0x07
+	MOVQ 136(DI), DX
+	MOVQ 144(DI), R8
+	MOVQ 152(DI), R9
+	MOVQ 104(DI), R13
+	MOVQ 112(DI), R15
+
+pair:
+	MOVQ  96(DI), R11
+	TESTQ R11, R11
+	JZ    fresh
+	MOVQ  80(DI), R11
+	MOVQ  R11, R12
+	ADDQ  8(R13), R11
+	ADDQ  24(R13), R12
+
+	// TILELOADD 0(base)(stride), TMM0
+	LONG $0x4b7b82c4
+	WORD $0x0b84
+	LONG $0x00000000
+
+	// TILELOADD 0(base)(stride), TMM2
+	LONG $0x4b7b82c4
+	WORD $0x0c94
+	LONG $0x00000000
+	JMP  sum
+
+fresh:
+	MOVQ  88(DI), R11
+	TESTQ R11, R11
+	JZ    zero
+	XORQ  R12, R12
+
+	// TILELOADD 0(base)(stride), TMM0
+	LONG $0x4b7b82c4
+	WORD $0x2384
+	LONG $0x00000000
+
+	// TILELOADD 0(base)(stride), TMM2
+	LONG $0x4b7b82c4
+	WORD $0x2394
+	LONG $0x00000000
+	JMP  sum
+
+zero:
+	// TILEZERO TMM0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO TMM2
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+sum:
+	MOVQ 64(DI), AX
+	MOVQ AX, SI
+	ADDQ (R13), AX
+	ADDQ 16(R13), SI
+	MOVQ 72(DI), BX
+	MOVQ 120(DI), R10
+	MOVQ 128(DI), CX
+
+step:
+	MOVQ (R10), R12
+	ADDQ $0x08, R10
+	LEAQ (AX)(R12*1), R11
+	ADDQ SI, R12
+
+	// TILELOADD 0(base)(stride), TMM6
+	LONG $0x4b7ba2c4
+	WORD $0x03b4
+	LONG $0x00000000
+
+	// TILELOADD 0(base)(stride), TMM4
+	LONG $0x4b7bc2c4
+	WORD $0x13a4
+	LONG $0x00000000
+
+	// TDPBF16PS TMM6, TMM4, TMM0
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
+
+	// TILELOADD 0(base)(stride), TMM5
+	LONG $0x4b7bc2c4
+	WORD $0x14ac
+	LONG $0x00000000
+
+	// TDPBF16PS TMM6, TMM5, TMM2
+	LONG $0x5c4ae2c4
+	BYTE $0xd5
+	ADDQ $0x00000400, BX
+	DECQ CX
+	JNZ  step
+	MOVQ 80(DI), R11
+	MOVQ R11, R12
+	ADDQ 8(R13), R11
+	ADDQ 24(R13), R12
+
+	// TILESTORED TMM0, 0(base)(stride)
+	LONG $0x4b7a82c4
+	WORD $0x0b84
+	LONG $0x00000000
+
+	// TILESTORED TMM2, 0(base)(stride)
+	LONG $0x4b7a82c4
+	WORD $0x0c94
+	LONG $0x00000000
+	ADDQ $0x20, R13
+	DECQ R15
+	JNZ  pair
+
+	// TILERELEASE
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+// func amxProducts2(a *int)
+TEXT ·amxProducts2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), DI
+
+	// LDTILECFG (DI)
+	LONG $0x4978e2c4
+	BYTE $0x07
+	MOVQ 136(DI), DX
+	MOVQ 144(DI), R8
+	MOVQ 152(DI), R9
+	MOVQ 104(DI), R13
+	MOVQ 112(DI), R15
+
+pair:
+	MOVQ  96(DI), R11
+	TESTQ R11, R11
+	JZ    fresh
+	MOVQ  80(DI), R11
+	MOVQ  R11, R12
+	ADDQ  8(R13), R11
+	ADDQ  24(R13), R12
+
+	// TILELOADD 0(base)(stride), TMM0
+	LONG $0x4b7b82c4
+	WORD $0x0b84
+	LONG $0x00000000
+
+	// TILELOADD 64(base)(stride), TMM1
+	LONG $0x4b7b82c4
+	WORD $0x0b8c
+	LONG $0x00000040
+
+	// TILELOADD 0(base)(stride), TMM2
+	LONG $0x4b7b82c4
+	WORD $0x0c94
+	LONG $0x00000000
+
+	// TILELOADD 64(base)(stride), TMM3
+	LONG $0x4b7b82c4
+	WORD $0x0c9c
+	LONG $0x00000040
+	JMP  sum
+
+fresh:
+	MOVQ  88(DI), R11
+	TESTQ R11, R11
+	JZ    zero
+	XORQ  R12, R12
+
+	// TILELOADD 0(base)(stride), TMM0
+	LONG $0x4b7b82c4
+	WORD $0x2384
+	LONG $0x00000000
+
+	// TILELOADD 64(base)(stride), TMM1
+	LONG $0x4b7b82c4
+	WORD $0x238c
+	LONG $0x00000040
+
+	// TILELOADD 0(base)(stride), TMM2
+	LONG $0x4b7b82c4
+	WORD $0x2394
+	LONG $0x00000000
+
+	// TILELOADD 64(base)(stride), TMM3
+	LONG $0x4b7b82c4
+	WORD $0x239c
+	LONG $0x00000040
+	JMP  sum
+
+zero:
+	// TILEZERO TMM0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO TMM1
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+	// TILEZERO TMM2
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+	// TILEZERO TMM3
+	LONG $0x497be2c4
+	BYTE $0xd8
+
+sum:
+	MOVQ 64(DI), AX
+	MOVQ AX, SI
+	ADDQ (R13), AX
+	ADDQ 16(R13), SI
+	MOVQ 72(DI), BX
+	MOVQ 120(DI), R10
+	MOVQ 128(DI), CX
+
+step:
+	MOVQ (R10), R12
+	ADDQ $0x08, R10
+	LEAQ (AX)(R12*1), R11
+	ADDQ SI, R12
+
+	// TILELOADD 0(base)(stride), TMM6
+	LONG $0x4b7ba2c4
+	WORD $0x03b4
+	LONG $0x00000000
+
+	// TILELOADD 0(base)(stride), TMM4
+	LONG $0x4b7bc2c4
+	WORD $0x13a4
+	LONG $0x00000000
+
+	// TDPBF16PS TMM6, TMM4, TMM0
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
+
+	// TILELOADD 64(base)(stride), TMM7
+	LONG $0x4b7ba2c4
+	WORD $0x03bc
+	LONG $0x00000040
+
+	// TDPBF16PS TMM7, TMM4, TMM1
+	LONG $0x5c42e2c4
+	BYTE $0xcc
+
+	// TILELOADD 0(base)(stride), TMM5
+	LONG $0x4b7bc2c4
+	WORD $0x14ac
+	LONG $0x00000000
+
+	// TDPBF16PS TMM6, TMM5, TMM2
+	LONG $0x5c4ae2c4
+	BYTE $0xd5
+
+	// TDPBF16PS TMM7, TMM5, TMM3
+	LONG $0x5c42e2c4
+	BYTE $0xdd
+	ADDQ $0x00000800, BX
+	DECQ CX
+	JNZ  step
+	MOVQ 80(DI), R11
+	MOVQ R11, R12
+	ADDQ 8(R13), R11
+	ADDQ 24(R13), R12
+
+	// TILESTORED TMM0, 0(base)(stride)
+	LONG $0x4b7a82c4
+	WORD $0x0b84
+	LONG $0x00000000
+
+	// TILESTORED TMM1, 64(base)(stride)
+	LONG $0x4b7a82c4
+	WORD $0x0b8c
+	LONG $0x00000040
+
+	// TILESTORED TMM2, 0(base)(stride)
+	LONG $0x4b7a82c4
+	WORD $0x0c94
+	LONG $0x00000000
+
+	// TILESTORED TMM3, 64(base)(stride)
+	LONG $0x4b7a82c4
+	WORD $0x0c9c
+	LONG $0x00000040
+	ADDQ $0x20, R13
+	DECQ R15
+	JNZ  pair
+
+	// TILERELEASE
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+// func amxPeak(config *int, n int)
+TEXT ·amxPeak(SB), NOSPLIT, $0-16
+	MOVQ config+0(FP), DI
+	MOVQ n+8(FP), CX
+
+	// LDTILECFG (DI)
+	LONG $0x4978e2c4
+	BYTE $0x07
+
+	// TILEZERO TMM0
+	LONG $0x497be2c4
+	BYTE $0xc0
+
+	// TILEZERO TMM1
+	LONG $0x497be2c4
+	BYTE $0xc8
+
+	// TILEZERO TMM2
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+	// TILEZERO TMM3
+	LONG $0x497be2c4
+	BYTE $0xd8
+
+	// TILEZERO TMM4
+	LONG $0x497be2c4
+	BYTE $0xe0
+
+	// TILEZERO TMM5
+	LONG $0x497be2c4
+	BYTE $0xe8
+
+	// TILEZERO TMM6
+	LONG $0x497be2c4
+	BYTE $0xf0
+
+	// TILEZERO TMM7
+	LONG $0x497be2c4
+	BYTE $0xf8
+
+loop:
+	// TDPBF16PS TMM6, TMM4, TMM0
+	LONG $0x5c4ae2c4
+	BYTE $0xc4
+
+	// TDPBF16PS TMM7, TMM4, TMM1
+	LONG $0x5c42e2c4
+	BYTE $0xcc
+
+	// TDPBF16PS TMM6, TMM5, TMM2
+	LONG $0x5c4ae2c4
+	BYTE $0xd5
+
+	// TDPBF16PS TMM7, TMM5, TMM3
+	LONG $0x5c42e2c4
+	BYTE $0xdd
+	DECQ CX
+	JNZ  loop
+
+	// TILERELEASE
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET

@@ -1,0 +1,75 @@
+package kern
+
+import (
+	"math"
+	"unsafe"
+)
+
+// TileDot is c + a·b for TileDepth pairs of bfloat16, as TDPBF16PS computes it: the products of even elements and those
+// of odd ones are summed by themselves, from 0, with one rounding of each multiply-add, to nearest, ties to even. Then
+// both sums are added, and then c. Numbers below 2^-126, read or made, are 0.
+func TileDot(c float32, a *[TileDepth]uint16, b *[TileDepth]uint16) float32 {
+	var even, odd float32
+	for k := 0; k < TileDepth; k += 2 {
+		even = tileStep(even, a[k], b[k])
+		odd = tileStep(odd, a[k+1], b[k+1])
+	}
+	return flushed(flushed(c) + flushed(even+odd))
+}
+
+// tileStep is a multiply-add. Its sum is small if it is so after rounding to 24 bits: float32() would round numbers just
+// below 2^-126 up.
+func tileStep(sum float32, a, b uint16) float32 {
+	x, y := flushed(Float32(a)), flushed(Float32(b))
+	if s := float64(x)*float64(y) + float64(sum); math.Abs(s) < 0x1p-126*(1-0x1p-25) {
+		return float32(math.Copysign(0, s))
+	}
+	return fused(x, y, sum)
+}
+
+// PlainTiles are the kernels in plain Go: the definition of the others.
+func PlainTiles() *Tiles {
+	t := &Tiles{peak: func(*TileConfig, int) {}}
+	for columns := 1; columns <= 2; columns++ {
+		t.Products[columns] = func(a *TileArgs) { a.products(columns) }
+	}
+	return t
+}
+
+func (a *TileArgs) products(tiles int) {
+	rows, columns := int(a.Config[48]), 0
+	for i := range tiles {
+		columns += int(a.Config[16+2*i]) / 4
+	}
+	var x, y [TileDepth]uint16
+	for _, s := range unsafe.Slice(a.Spans, a.Pairs) {
+		var sums [2][TileRows][2 * TileWidth]float32
+		for i, span := range s {
+			for m := range rows {
+				for j := range columns {
+					c := float32(0)
+					switch {
+					case a.Add != 0:
+						c = *at(a.C, span.C+m*a.StepC+4*j)
+					case a.Init != nil:
+						c = *at(a.Init, 4*j)
+					}
+					for t, off := range unsafe.Slice(a.Steps, a.Depth) {
+						copy(x[:], unsafe.Slice(at(a.A, span.A+off+m*a.StepA), TileDepth))
+						for k := range TileWidth {
+							word := *at(a.B, (t*TileWidth+k)*a.StepB+4*j)
+							y[2*k], y[2*k+1] = uint16(word), uint16(word>>16)
+						}
+						c = TileDot(c, &x, &y)
+					}
+					sums[i][m][j] = c
+				}
+			}
+		}
+		for i, span := range s {
+			for m := range rows {
+				copy(unsafe.Slice(at(a.C, span.C+m*a.StepC), columns), sums[i][m][:])
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package kern
+
+import "onlinerna/internal/simd"
+
+// The extents of a tile of AMX: rows, and numbers or words of 32 bits in a row.
+const (
+	TileRows  = 16
+	TileWidth = 16
+	// TileDepth is the number of elements of A and B along the depth that an instruction multiplies: TileWidth words.
+	TileDepth = 2 * TileWidth
+)
+
+// TileArgs are the operands of a product of matrices of bfloat16 in tiles:
+//
+//	C[m, j] = S + Σ over steps t and k < TileDepth of A[m, Steps[t] + k] · B[t, k, j]
+//
+// S is C[m, j] if Add is set, or else Init[j], or 0. The depth is summed step by step in the order of Steps; see
+// [TileDot] for the sum of a step. Rows of A and C lie in spans of equally many rows, at most TileRows, which Config
+// gives with the number of columns. Steps, spans and offsets are in bytes. B has a row of words, pairs of elements, for
+// each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words of the last step are
+// 0 in both A and B. The assembly knows the order of the fields.
+type TileArgs struct {
+	Config TileConfig
+
+	A                   *uint16
+	B                   *uint32
+	C                   *float32
+	Init                *float32 // one number for each column, or nil
+	Add                 int      // 1 to add to C
+	Spans               *[2]TileSpan
+	Pairs               int // of spans, at least 1
+	Steps               *int
+	Depth               int // steps, at least 1
+	StepA, StepB, StepC int // from a row to the next
+}
+
+// TileSpan is where the rows of a tile begin, from A and from C.
+type TileSpan struct{ A, C int }
+
+// TileConfig is the configuration of tiles, as LDTILECFG reads it.
+type TileConfig [64]byte
+
+// Configure returns the configuration for spans of the given rows, and columns of C.
+func Configure(rows, columns int) (c TileConfig) {
+	set := func(tile, rows, bytes int) { c[16+2*tile], c[48+tile] = byte(bytes), byte(rows) }
+	c[0] = 1 // the palette
+	for i := range 2 {
+		bytes := 4 * max(0, min(columns-i*TileWidth, TileWidth))
+		if bytes > 0 {
+			set(i, rows, bytes)
+			set(2+i, rows, bytes)
+			set(6+i, TileRows, bytes)
+		}
+		set(4+i, rows, 4*TileWidth)
+	}
+	return c
+}
+
+// Tiles are products of bfloat16 in tiles.
+type Tiles struct {
+	// Products are the kernels by number of tiles of columns, 1 or 2. The TileArgs must be on the heap. A call takes at
+	// most about 100 µs: the garbage collector waits for it.
+	Products [3]func(*TileArgs)
+
+	peak func(config *TileConfig, n int)
+}
+
+// Peak runs 4n products of whole tiles in registers, of TileRows·TileWidth·TileDepth multiply-adds each.
+func (t *Tiles) Peak(n int) {
+	c := Configure(TileRows, 2*TileWidth)
+	t.peak(&c, n)
+}
+
+// TilesFor returns the kernels of a level, or nil without AMX.
+func TilesFor(l simd.Level) *Tiles {
+	if l == simd.AMX {
+		return amxKernels
+	}
+	return nil
+}
