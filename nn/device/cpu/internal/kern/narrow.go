@@ -27,10 +27,10 @@ type Narrow struct {
 
 // ForBFloat16 returns the kernels of a level for products of bfloat16, or nil for plain Go.
 func ForBFloat16(l simd.Level) *Set {
-	if l.BFloat16() {
+	if l == simd.AVX512BF16 {
 		return dotSet
 	}
-	return narrowSets[l]
+	return narrowSets[l.Vectors()]
 }
 
 // Words is the number of words for the given steps along the depth. For float32, with n nil, each step is a word.
