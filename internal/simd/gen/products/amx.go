@@ -52,7 +52,9 @@ func vex(prefix, v, opcode, modrm byte) {
 	raw("BYTE", U8(modrm))
 }
 
-func raw(opcode string, imm Constant) { Instruction(&ir.Instruction{Opcode: opcode, Operands: []Op{imm}}) }
+func raw(opcode string, imm Constant) {
+	Instruction(&ir.Instruction{Opcode: opcode, Operands: []Op{imm}})
+}
 
 // number is a general register's.
 func number(r reg.GPPhysical) byte {
