@@ -31,15 +31,19 @@ type Options struct {
 	// BFloat16 rounds the factors of products to bfloat16, to nearest, ties to even: those of convolutions, linear layers
 	// and all their gradients. It also stores activations of rank 4 and their gradients as bfloat16, in half the memory.
 	// Sums stay float32, and so do all other stored numbers: weights, their gradients, statistics, results of linear
-	// layers, and inputs. The option is made for processors with AVX512_BF16; others round too, and multiply in float32.
+	// layers, and inputs. The option is made for processors with AMX or AVX512_BF16; others round too, and multiply in
+	// float32.
 	// Winograd's algorithm is off in this mode.
 	//
 	// Processors with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do so except in gradients of
 	// weights. There are three exceptions: numbers below 2^-126, which AVX512_BF16 takes for 0; the sign of a 0; and
 	// values that are not finite, which also turn others of their tile into NaN.
+	//
+	// AMX sums in another order, and has results of its own. It runs products with at least 16 channels in and out, in
+	// each group; the others run as with AVX-512.
 	BFloat16 bool
 
-	// Level is the level of instructions: avx512bf16, avx512, avx2, neon or go. If empty, the environment variable RNA_CPU
+	// Level is the level of instructions: amx, avx512bf16, avx512, avx2, neon or go. If empty, the environment variable RNA_CPU
 	// chooses, or else the best level of the processor.
 	Level string
 }
@@ -50,7 +54,8 @@ type Device struct {
 	level simd.Level
 
 	bfloat16       bool
-	narrow         *kern.Set // replaces the processor's, for tests
+	narrow         *kern.Set   // replaces the processor's, for tests
+	tiles          *kern.Tiles // nil for none
 	winograd       bool
 	alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
 
@@ -76,6 +81,9 @@ func New(o Options) (*Device, error) {
 		n = parallel.Cores()
 	}
 	d := &Device{pool: parallel.NewPool(n), level: level, winograd: !o.Direct, bfloat16: o.BFloat16}
+	if d.bfloat16 {
+		d.tiles = kern.TilesFor(level)
+	}
 	d.table = d.patterns()
 	return d, nil
 }

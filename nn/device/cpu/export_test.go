@@ -14,6 +14,12 @@ func (d *Device) setWinograd(on bool) {
 // ByDefinition makes d, whose products are of bfloat16, run them in plain Go as AVX512_BF16 defines them, with step
 // steps at a time.
 func ByDefinition(d *Device, step int) {
-	d.narrow = kern.PlainNarrow(step)
+	d.narrow, d.tiles = kern.PlainNarrow(step), nil
+	d.table = d.patterns()
+}
+
+// ByTiles makes d, whose products are of bfloat16, run them in tiles as AMX does, in plain Go.
+func ByTiles(d *Device) {
+	d.tiles = kern.PlainTiles()
 	d.table = d.patterns()
 }

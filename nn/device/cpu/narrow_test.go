@@ -16,12 +16,12 @@ func narrow(threads int) devicetest.Open {
 	}
 }
 
-// byDefinition opens a device whose products follow the definition of AVX512_BF16.
-func byDefinition(threads int) devicetest.Open {
+// changed opens a device whose products follow a definition.
+func changed(threads int, change func(d *cpu.Device)) devicetest.Open {
 	return func() (device.Device, error) {
 		d, err := cpu.New(cpu.Options{Threads: threads, Level: at.String(), BFloat16: true})
 		if err == nil {
-			cpu.ByDefinition(d, 2)
+			change(d)
 		}
 		return d, err
 	}
@@ -44,16 +44,27 @@ func eachNarrow(t *testing.T, f func(t *testing.T)) {
 		t.Cleanup(use(simd.AVX512BF16))
 		f(t)
 	})
+	t.Run("amx", func(t *testing.T) {
+		if err := simd.LacksAMX(); err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(use(simd.AMX))
+		f(t)
+	})
 }
 
 func TestNarrowDevice(t *testing.T) {
 	eachNarrow(t, func(t *testing.T) { devicetest.Run(t, narrow(3), rounding) })
-	t.Run("definition", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("slow")
-		}
-		devicetest.Run(t, byDefinition(3), rounding)
-	})
+	for name, change := range map[string]func(d *cpu.Device){
+		"definition": func(d *cpu.Device) { cpu.ByDefinition(d, 2) }, "tiles by definition": cpu.ByTiles,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("slow")
+			}
+			devicetest.Run(t, changed(3, change), rounding)
+		})
+	}
 }
 
 func TestThreadsDoNotMatterToNarrow(t *testing.T) {

@@ -20,8 +20,11 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		if step > 0 {
+		switch {
+		case step > 0:
 			ByDefinition(d, step)
+		case step < 0:
+			ByTiles(d)
 		}
 		f(name, d)
 	}
@@ -32,6 +35,10 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 	way("step by step", simd.Best(), 1) // gives the bits of pairs of steps
 	if simd.HasBFloat16() {
 		way("avx512bf16", simd.AVX512BF16, 0)
+	}
+	way("tiles by definition", simd.Best(), -1)
+	if simd.LacksAMX() == nil {
+		way("amx", simd.AMX, 0)
 	}
 }
 
@@ -91,8 +98,11 @@ func TestNarrowProducts(t *testing.T) {
 						results[name] = append(results[name], k.numbers(t, d, b.Values[v], v))
 					}
 				})
-				for _, name := range []string{"neon", "avx2", "avx512", "avx512bf16", "step by step"} {
+				for _, name := range []string{"neon", "avx2", "avx512", "avx512bf16", "step by step", "amx"} {
 					got, want := results[name], results["definition"]
+					if name == "amx" {
+						want = results["tiles by definition"]
+					}
 					if got == nil {
 						continue
 					}

@@ -26,8 +26,8 @@ func (d *Device) Threads() int { return d.pool.Workers() }
 // Winograd implements device.Processor: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(d.level) != nil }
 
-// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "avx512bf16" if products of bfloat16 run on
-// AVX512_BF16.
+// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "amx" or "avx512bf16" if products of bfloat16 run
+// on AMX or AVX512_BF16.
 func (d *Device) Level() string {
 	if d.bfloat16 {
 		return d.level.String()
@@ -36,7 +36,7 @@ func (d *Device) Level() string {
 }
 
 // Peak implements device.Processor: the rate of multiply-adds of whole vectors in registers by all workers, of pairs of
-// bfloat16 if products use them. No kernel of the level is faster. It is 0 if the kernels are plain Go.
+// bfloat16 or of whole tiles if products use them. No kernel of the level is faster. It is 0 if the kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {
 	set := kern.For(d.level)
 	if d.bfloat16 {
@@ -45,19 +45,24 @@ func (d *Device) Peak(t time.Duration) float64 {
 	if set == nil {
 		return 0
 	}
-	const turns = 1 << 14 // of a block: tens of microseconds
+	turns := 1 << 14 // of a block: tens of microseconds
 	workers := d.pool.Workers()
 	perTurn := 2 * 2 * float64((set.Registers-2)*set.Lanes)
 	if set.Narrow != nil {
 		perTurn *= float64(set.Narrow.Step)
 	}
 	body := func(int, int) { set.Peak(turns) }
+	if d.tiles != nil {
+		turns = 1 << 11
+		perTurn = 4 * 2 * kern.TileRows * kern.TileWidth * kern.TileDepth
+		body = func(int, int) { d.tiles.Peak(turns) }
+	}
 	start := time.Now()
 	for blocks := 8 * workers; ; blocks *= 2 {
 		before := time.Now()
 		d.pool.Run(blocks, body)
 		if now := time.Now(); now.Sub(start) >= t {
-			return float64(blocks) * turns * perTurn / now.Sub(before).Seconds()
+			return float64(blocks) * float64(turns) * perTurn / now.Sub(before).Seconds()
 		}
 	}
 }

@@ -40,9 +40,18 @@ func amx(decl *bytes.Buffer) {
 		tileProducts(name, columns)
 		fmt.Fprintf(decl, "\n//go:noescape\nfunc %s(a *TileArgs)\n", name)
 	}
+	copyPairs("amxCopyPairs", bf16, false)
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc amxCopyPairs%s\n", copies)
+	copyStored("amxCopyStored", bf16, false)
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc amxCopyStored%s\n", widens)
+	pairRows("amxPairRows", bf16, false)
+	fmt.Fprintf(decl, "\n//go:noescape\n"+
+		"func amxPairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	tilePeak("amxPeak")
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc amxPeak(config *TileConfig, n int)\n")
-	fmt.Fprintf(decl, "\nvar amxTiles = Tiles{Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2}, peak: amxPeak}\n")
+	fmt.Fprintf(decl, "\nvar amxTiles = Tiles{\n\tProducts: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2},\n"+
+		"\tCopy: avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, "+
+		"PairRows: amxPairRows},\n\tpeak: amxPeak,\n}\n")
 }
 
 // vex writes an instruction VEX.128.map.W0 with a register and operands without extension bits: prefix 0 none, 1 66, 2

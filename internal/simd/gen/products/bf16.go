@@ -14,11 +14,11 @@ import (
 // dots writes the kernels of pairs of bfloat16 and their set.
 func dots(decl *bytes.Buffer) {
 	tiles(decl, bf16)
-	copyPairs("bf16CopyPairs", bf16)
+	copyPairs("bf16CopyPairs", bf16, true)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyPairs%s\n", copies)
-	copyStored("bf16CopyStored", bf16)
+	copyStored("bf16CopyStored", bf16, true)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyStored%s\n", widens)
-	pairRows("bf16PairRows", bf16)
+	pairRows("bf16PairRows", bf16, true)
 	fmt.Fprintf(decl, "\n//go:noescape\n"+
 		"func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	peak("bf16Peak", bf16)
@@ -144,12 +144,14 @@ func (r rounding) sum(x reg.VecPhysical) {
 	VPANDN(r.t, r.m, r.t) // only the sign of small numbers
 }
 
-// copyPairs is copyRows for words of two elements, the first one in the upper half.
-func copyPairs(name string, s isa) {
+// copyPairs is copyRows for words of two elements, the first one in the upper half if upper is set.
+func copyPairs(name string, s isa, upper bool) {
 	x, y := s.regs[0], s.regs[1]
 	put := func(r rowAt) {
 		convert(x, y)
-		VPROLD(Imm(16), x, x)
+		if upper {
+			VPROLD(Imm(16), x, x)
+		}
 		VMOVUPS(x, r.in(r.dst, 2, 0, 0))
 	}
 	eachRow(name, copies, s.bytes/2, 1,
@@ -180,19 +182,24 @@ func first(n reg.Register) reg.GPVirtual {
 	return bits
 }
 
-// pairRows writes rows of words that combine an element of each of two rows. Their width is a whole number of vectors;
-// dst may be first.
-func pairRows(name string, s isa) {
-	order := GLOBL("pairOrder", RODATA|NOPTR)
-	for i := range s.bytes / 4 {
-		DATA(4*i, U32((16+i)<<16|i))
+// pairOrder combines the halves of a vector of words.
+var pairOrder Mem
+
+// pairRows writes rows of words that combine an element of each of two rows, that of the first one in the upper half if
+// upper is set. Their width is a whole number of vectors; dst may be first.
+func pairRows(name string, s isa, upper bool) {
+	if pairOrder.Symbol.Name == "" {
+		pairOrder = GLOBL("pairOrder", RODATA|NOPTR)
+		for i := range s.bytes / 4 {
+			DATA(4*i, U32((16+i)<<16|i))
+		}
 	}
 	TEXT(name, NOSPLIT, "func(dst, first, second *float32, rows, width, dstStride, srcStride int)")
 	dst, first, second := Load(Param("dst"), GP64()), Load(Param("first"), GP64()), Load(Param("second"), GP64())
 	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
 	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
 	x, y, turn := s.regs[0], s.regs[1], s.regs[2]
-	VMOVUPS(order, turn)
+	VMOVUPS(pairOrder, turn)
 	SHLQ(Imm(2), width)
 	at := GP64()
 	Label("row")
@@ -200,9 +207,13 @@ func pairRows(name string, s isa) {
 	Label("loop")
 	VMOVUPS(Mem{Base: first, Index: at, Scale: 1}, x)
 	VMOVUPS(Mem{Base: second, Index: at, Scale: 1}, y)
-	convert(y, x)
-	VPERMW(y, turn, y)
-	VMOVUPS(y, Mem{Base: dst, Index: at, Scale: 1})
+	low, high := x, y
+	if upper {
+		low, high = y, x
+	}
+	convert(low, high)
+	VPERMW(low, turn, low)
+	VMOVUPS(low, Mem{Base: dst, Index: at, Scale: 1})
 	ADDQ(Imm(uint64(s.bytes)), at)
 	CMPQ(at, width)
 	JL(LabelRef("loop"))

@@ -159,10 +159,12 @@ func storeWords(r rowAt, y reg.VecPhysical) {
 }
 
 // copyStored is copyPairs for elements that are stored as bfloat16.
-func copyStored(name string, s isa) {
+func copyStored(name string, s isa, upper bool) {
 	x := s.regs[0]
 	put := func(r rowAt) {
-		VPROLD(Imm(16), x, x)
+		if upper {
+			VPROLD(Imm(16), x, x)
+		}
 		VMOVUPS(x, r.in(r.dst, 2, 0, 0))
 	}
 	eachRow(name, widens, s.bytes/2, 1,

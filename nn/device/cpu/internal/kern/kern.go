@@ -66,6 +66,8 @@ type Set struct {
 	Registers int
 	// Narrow is nil unless the factors of products are bfloat16.
 	Narrow *Narrow
+	// Tiles is nil unless products run in tiles.
+	Tiles *Tiles
 }
 
 // For returns the kernels of a level, or nil for plain Go.

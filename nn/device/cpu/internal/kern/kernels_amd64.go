@@ -902,6 +902,19 @@ func amxProducts1(a *TileArgs)
 func amxProducts2(a *TileArgs)
 
 //go:noescape
+func amxCopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func amxCopyStored(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func amxPairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
 func amxPeak(config *TileConfig, n int)
 
-var amxTiles = Tiles{Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2}, peak: amxPeak}
+var amxTiles = Tiles{
+	Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2},
+	Copy:     avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, PairRows: amxPairRows},
+	peak: amxPeak,
+}

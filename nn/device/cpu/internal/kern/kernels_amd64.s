@@ -57218,6 +57218,155 @@ step:
 	BYTE $0xc0
 	RET
 
+// func amxCopyPairs(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·amxCopyPairs(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x1f, BX
+	MOVQ  $-1, DX
+	SHLXQ BX, DX, DX
+	NOTQ  DX
+	KMOVW DX, K1
+	SHRQ  $0x10, DX
+	KMOVW DX, K2
+	SUBQ  BX, DI
+
+row:
+	XORQ DX, DX
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VMOVUPS (CX)(DX*4), Z0
+	VMOVUPS 64(CX)(DX*4), Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VMOVUPS      Z0, (AX)(DX*2)
+	ADDQ         $+32, DX
+	CMPQ         DX, DI
+	JL           loop
+
+tail:
+	TESTQ     BX, BX
+	JZ        next
+	VMOVUPS.Z (CX)(DX*4), K1, Z0
+	VMOVUPS.Z 64(CX)(DX*4), K2, Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VMOVUPS      Z0, (AX)(DX*2)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func amxCopyStored(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·amxCopyStored(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x1f, BX
+	MOVQ  $-1, DX
+	SHLXQ BX, DX, DX
+	NOTQ  DX
+	KMOVD DX, K1
+	SUBQ  BX, DI
+
+row:
+	XORQ DX, DX
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VMOVUPS (CX)(DX*2), Z0
+	VMOVUPS Z0, (AX)(DX*2)
+	ADDQ    $+32, DX
+	CMPQ    DX, DI
+	JL      loop
+
+tail:
+	TESTQ       BX, BX
+	JZ          next
+	VMOVDQU16.Z (CX)(DX*2), K1, Z0
+	VMOVUPS     Z0, (AX)(DX*2)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func amxPairRows(dst *float32, first *float32, second *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·amxPairRows(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    first+8(FP), CX
+	MOVQ    second+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    width+32(FP), SI
+	MOVQ    dstStride+40(FP), DI
+	MOVQ    srcStride+48(FP), R8
+	VMOVUPS pairOrder<>+0(SB), Z2
+	SHLQ    $0x02, SI
+
+row:
+	XORQ R9, R9
+
+loop:
+	VMOVUPS (CX)(R9*1), Z0
+	VMOVUPS (DX)(R9*1), Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPERMW       Z0, Z2, Z0
+	VMOVUPS      Z0, (AX)(R9*1)
+	ADDQ         $0x40, R9
+	CMPQ         R9, SI
+	JL           loop
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	ADDQ         DI, AX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
+
 // func amxPeak(config *int, n int)
 TEXT ·amxPeak(SB), NOSPLIT, $0-16
 	MOVQ config+0(FP), DI

@@ -11,9 +11,11 @@ import (
 //
 // With one step the word is a rounded float32. The product of two is exact, so the sum is rounded step by step as in
 // float32. With two steps, the first in the upper half, AVX512_BF16 makes the same sums in the same order. It takes
-// numbers below 2^-126 for 0, including sums; apart from that the bits are the same.
+// numbers below 2^-126 for 0, including sums; apart from that the bits are the same. Words for [Tiles] have the first
+// step in the lower half, as it is stored.
 type Narrow struct {
-	Step int
+	Step  int
+	Block int // words of each tap and chunk of channels come in multiples of it; 0 means 1
 
 	// Copy is the Copy of a Set that writes words, each row by itself: a row that ends inside a word is padded with 0, and
 	// so is the rest of its last vector.
@@ -38,7 +40,8 @@ func (n *Narrow) Words(steps int) int {
 	if n == nil {
 		return steps
 	}
-	return (steps + n.Step - 1) / n.Step
+	words, block := (steps+n.Step-1)/n.Step, max(1, n.Block)
+	return (words + block - 1) / block * block
 }
 
 // Whole rounds a number of steps up to whole words.

@@ -2,6 +2,7 @@ package kern
 
 import (
 	"math"
+	"math/bits"
 	"unsafe"
 )
 
@@ -29,7 +30,14 @@ func tileStep(sum float32, a, b uint16) float32 {
 
 // PlainTiles are the kernels in plain Go: the definition of the others.
 func PlainTiles() *Tiles {
-	t := &Tiles{peak: func(*TileConfig, int) {}}
+	t := &Tiles{
+		Copy: copyPlain,
+		Narrow: Narrow{Step: 2, Block: TileWidth, Copy: turned(copyPaired), Stored: turned(storedWith(2)),
+			PairRows: func(dst, first, second *float32, rows, width, dstStride, srcStride int) {
+				pairRowsPlain(dst, second, first, rows, width, dstStride, srcStride)
+			}},
+		peak: func(*TileConfig, int) {},
+	}
 	for columns := 1; columns <= 2; columns++ {
 		t.Products[columns] = func(a *TileArgs) { a.products(columns) }
 	}
@@ -69,6 +77,20 @@ func (a *TileArgs) products(tiles int) {
 		for i, span := range s {
 			for m := range rows {
 				copy(unsafe.Slice(at(a.C, span.C+m*a.StepC), columns), sums[i][m][:])
+			}
+		}
+	}
+}
+
+// turned exchanges the halves of the words that a Copy makes.
+func turned[T float32 | uint16](copyWords func(dst *float32, src *T, rows, width, dstStride, srcStride int)) func(
+	dst *float32, src *T, rows, width, dstStride, srcStride int) {
+	return func(dst *float32, src *T, rows, width, dstStride, srcStride int) {
+		copyWords(dst, src, rows, width, dstStride, srcStride)
+		for r := range rows {
+			words := unsafe.Slice((*uint32)(unsafe.Pointer(at(dst, r*dstStride))), (width+1)/2)
+			for i, w := range words {
+				words[i] = bits.RotateLeft32(w, 16)
 			}
 		}
 	}

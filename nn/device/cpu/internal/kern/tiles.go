@@ -61,8 +61,16 @@ type Tiles struct {
 	// Products are the kernels by number of tiles of columns, 1 or 2. The TileArgs must be on the heap. A call takes at
 	// most about 100 µs: the garbage collector waits for it.
 	Products [3]func(*TileArgs)
+	// Copy is the Copy of a Set. Narrow makes words for A and B.
+	Copy   func(dst, src *float32, rows, width, dstStride, srcStride int)
+	Narrow Narrow
 
 	peak func(config *TileConfig, n int)
+}
+
+// Set returns a set whose products run in tiles: it has no Products or Sums.
+func (t *Tiles) Set() *Set {
+	return &Set{Lanes: TileWidth, Rows: TileRows, Copy: t.Copy, Narrow: &t.Narrow, Tiles: t}
 }
 
 // Peak runs 4n products of whole tiles in registers, of TileRows·TileWidth·TileDepth multiply-adds each.

@@ -103,6 +103,7 @@ func convStep(s work.Step, o op.Conv2D) productStep {
 
 // forwardStep binds product p to the operands of s: source, weights and perhaps a bias.
 func forwardStep(s work.Step, p *product) productStep {
+	p.stored = s.InValue(0).Layout == work.Stored
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Data, device.Weight},
 		src: s.In[0], weights: s.In[1], bias: s.Optional(2),
@@ -123,6 +124,7 @@ func convGradInputStep(s work.Step, o op.Conv2DGradInput) productStep {
 
 // gradStep binds product p to the operands of s: weights and source.
 func gradStep(s work.Step, p *product) productStep {
+	p.stored = s.InValue(1).Layout == work.Stored
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Weight, device.Data},
 		src: s.In[1], weights: s.In[0], bias: -1,

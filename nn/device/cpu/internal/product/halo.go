@@ -80,7 +80,7 @@ func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
 
 	h.chunk = g.channels
 	if g.channels > limit {
-		h.chunk = work.Ceil(work.Ceil(g.channels, work.Ceil(g.channels, limit)), 16) * 16
+		h.chunk = narrow.Whole(work.Ceil(work.Ceil(g.channels, work.Ceil(g.channels, limit)), 16) * 16)
 	}
 	// Pixels a power of two apart would compete for the same cache lines.
 	h.stride = work.Ceil(h.narrow.Words(h.chunk), 16)*16 + 16
@@ -92,7 +92,7 @@ func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
 
 // readDirectly makes h read the source itself if possible.
 func (h *halo) readDirectly() {
-	if h.narrow == nil && h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
+	if h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
 		h.tileWidth == h.width && h.tileLines == h.block.lines && h.height == h.srcH && h.width == h.srcW {
 		h.direct = true
 		h.stride = h.srcC

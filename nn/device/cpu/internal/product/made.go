@@ -1,6 +1,8 @@
 package product
 
-// made holds results in float32 until they are stored as bfloat16. If all channels are summed at a time, it holds a few
+import "onlinerna/nn/device/cpu/internal/work"
+
+// made holds results of tiles, or of products that are stored as bfloat16, in float32 until they are stored. If all channels are summed at a time, it holds a few
 // panels, otherwise a whole block.
 type made struct {
 	group   int // panels that are stored together
@@ -31,6 +33,14 @@ func (m *made) prepare(t *tiled, each int) int {
 		m.size = max(m.size, g.block.images*g.block.lines*g.width*m.step(g))
 	}
 	return m.each
+}
+
+// rooms takes room for results for each worker.
+func (m *made) rooms(r *work.Room, workers int) []work.Part {
+	if m == nil {
+		return nil
+	}
+	return r.Each(workers, m.size)
 }
 
 // once reports whether all channels are summed at a time.
@@ -87,10 +97,31 @@ func (k *tiledKernel) store(worker int, g *tiledTarget, b *tiledBlock, j int) {
 	first := j - (j-b.panel)%m.group
 	lo, hi := first*m.columns, min((j+1)*m.columns, k.rows)
 	x, step := k.rooms[worker][m.at(g, b, first):], m.step(g)
+	if k.relu && k.set.Tiles != nil {
+		k.rectify(x, step, hi-lo, b.images*b.lines*g.width)
+	}
 	if k.then != nil || k.add != nil { // such products have one target
 		k.endColumns(worker, b.number, lo, hi, k.place(g, b, 0, 0), k.dstC, b.images*b.lines*g.width, x, step)
 	}
 	k.lines(g, b, func(pixel, at, pixels, stride int) {
-		k.dst.Store(x[pixel*step:], step, at+lo, pixels, hi-lo, stride)
+		if k.dst.Stored() != nil {
+			k.dst.Store(x[pixel*step:], step, at+lo, pixels, hi-lo, stride)
+			return
+		}
+		for i := range pixels {
+			copy(k.dst.All()[at+lo+i*stride:][:hi-lo], x[(pixel+i)*step:])
+		}
 	})
+}
+
+// rectify writes 0 instead of negative results, in rows step apart.
+func (k *tiledKernel) rectify(x []float32, step, width, rows int) {
+	if width == step {
+		k.vectors.ReLU(x[:rows*step], x[:rows*step])
+		return
+	}
+	for r := range rows {
+		row := x[r*step:][:width]
+		k.vectors.ReLU(row, row)
+	}
 }

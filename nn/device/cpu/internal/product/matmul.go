@@ -99,13 +99,14 @@ func (d Options) batched(r *work.Room, p *product, batch int) func(st *work.Stor
 	least := work.Ceil(d.blocks(), batch)
 	t := newTiled(p, set, least, false)
 	size, tile := t.scratch()
-	packed, tiles := r.Each(batch, size), r.Each(d.Workers, tile)
+	packed, tiles, made := r.Each(batch, size), r.Each(d.Workers, tile), t.made.rooms(r, d.Workers)
 	return func(st *work.Storage, x, w, y []float32) []work.Phase {
 		args := make([]workerArgs, d.Workers)
 		kernels := make([]*tiledKernel, batch)
 		for i := range kernels {
 			kernels[i] = &tiledKernel{tiled: t, args: args, src: work.Whole(part(x, i)), weights: part(w, i),
-				dst: work.Whole(part(y, i)), packed: st.Scratch(packed[i]), tiles: st.Scratches(tiles)}
+				dst: work.Whole(part(y, i)), packed: st.Scratch(packed[i]), tiles: st.Scratches(tiles),
+				rooms: st.Scratches(made)}
 		}
 		return []work.Phase{
 			{Blocks: batch * len(t.pieces), Run: func(w, i int) { kernels[i/len(t.pieces)].pack(w, i%len(t.pieces)) }},

@@ -23,6 +23,9 @@ type Options struct {
 	AlwaysWinograd bool      // suitable convolutions run by it even if it is slower
 	BFloat16       bool      // rounds factors to bfloat16 and disables Winograd's algorithm
 	Narrow         *kern.Set // replaces the processor's kernels of bfloat16, for tests
+
+	// Tiles run products of bfloat16 with enough channels; nil for none.
+	Tiles *kern.Tiles
 }
 
 // set returns the kernels of products, or nil for plain Go.

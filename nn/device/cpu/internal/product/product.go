@@ -20,6 +20,8 @@ type product struct {
 	planes           bool // the result has rank 4
 	dstH, dstW, dstC int
 
+	stored bool // the source is stored as bfloat16
+
 	// The strides of the weights in memory.
 	weightTap, weightRow, weightChannel, weightGroup int
 }
@@ -76,6 +78,9 @@ type panel struct {
 
 // kernels returns the kernels of p, or nil for plain Go.
 func (d Options) kernels(p *product) *kern.Set {
+	if d.tiles(p.grids[0].channels, p.rows) {
+		return d.Tiles.Set()
+	}
 	if vectorised(p.groups, p.grids[0].channels, p.rows) {
 		return d.set()
 	}

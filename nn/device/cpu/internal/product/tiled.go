@@ -20,7 +20,7 @@ type tiled struct {
 	blocks  []tiledBlock
 
 	weightsOf [][]int // by tap, if pixels are folded
-	made      *made   // not nil if results are stored as bfloat16
+	made      *made   // not nil if results are stored as bfloat16, or come from tiles
 
 	epilogue
 }
@@ -33,7 +33,8 @@ type tiledTarget struct {
 	deep   int // rows of a panel before conversion to words: a bias, and channels rounded up to whole words
 	packed int // start of its packed weights
 	offs   []int
-	run    int // taps that are read as one
+	run    int     // taps that are read as one
+	steps  [][]int // of tiles, by chunk of channels
 }
 
 // piece is a panel of weights: the unit of packing.
@@ -46,6 +47,7 @@ type tiledBlock struct {
 	target, group int
 	panel, panels int
 	spans         []span
+	tiles         []tileGroup // instead of spans
 }
 
 // span is the pixels of a tile of registers, as offsets in elements from the first pixel of the block.
@@ -82,7 +84,7 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 	t.padded = set.Vectors(p.rows) * set.Lanes
 	size := 0
 	for i := range p.grids {
-		t.targets = append(t.targets, newTiledTarget(&p.grids[i], set.Narrow))
+		t.targets = append(t.targets, newTiledTarget(&p.grids[i], set, p.stored))
 		g := &t.targets[i]
 		g.packed = size
 		if len(g.taps) == 0 {
@@ -95,7 +97,7 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 			}
 		}
 	}
-	if stored {
+	if stored || set.Tiles != nil {
 		t.made = new(made)
 	}
 	t.cutBlocks(blocks)
@@ -103,7 +105,8 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 }
 
 // newTiledTarget locates the taps of a target in tiles.
-func newTiledTarget(to *target, narrow *kern.Narrow) tiledTarget {
+func newTiledTarget(to *target, set *kern.Set, stored bool) tiledTarget {
+	narrow := set.Narrow
 	g := tiledTarget{to: to}
 	if len(to.taps) == 0 {
 		g.halo = halo{grid: &to.grid, block: to.cut()}
@@ -113,8 +116,11 @@ func newTiledTarget(to *target, narrow *kern.Narrow) tiledTarget {
 	if len(to.taps) == 1 {
 		limit = singleChannels
 	}
+	if set.Tiles != nil {
+		return newTileTarget(to, set, stored)
+	}
 	g.halo = newHalo(&to.grid, to.taps, limit, narrow)
-	if g.srcC <= directChannels {
+	if g.srcC <= directChannels && narrow == nil {
 		g.readDirectly()
 	}
 	g.depth = len(g.taps) * narrow.Words(g.channels)
@@ -146,16 +152,19 @@ func (t *tiled) cutBlocks(enough int) {
 	}
 	for i := range t.targets {
 		g := &t.targets[i]
-		spans := map[extent][]span{}
+		spans, tiles := map[extent][]span{}, map[extent][]tileGroup{}
 		for j := 0; j < t.panels; j += each {
 			for group := range t.groups {
 				for n, e := range g.block.extents(g.grid) {
 					at := e
 					at.image = 0
-					if spans[at] == nil {
+					switch {
+					case t.set.Tiles != nil && tiles[at] == nil:
+						tiles[at] = t.tileGroups(g, e)
+					case t.set.Tiles == nil && spans[at] == nil:
 						spans[at] = t.spans(g, e)
 					}
-					t.blocks = append(t.blocks, tiledBlock{e, n, i, group, j, min(each, t.panels-j), spans[at]})
+					t.blocks = append(t.blocks, tiledBlock{e, n, i, group, j, min(each, t.panels-j), spans[at], tiles[at]})
 				}
 			}
 		}
@@ -245,10 +254,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	if t.weightsOf != nil {
 		repeat = len(t.weightsOf[0])
 	}
-	var made []work.Part
-	if t.made != nil {
-		made = r.Each(d.Workers, t.made.size)
-	}
+	made := t.made.rooms(r, d.Workers)
 	if t.made != nil && t.sums != nil {
 		for range t.sums.others {
 			t.sums.rooms = append(t.sums.rooms, r.Each(d.Workers, sumRows*t.made.each*t.made.columns))
@@ -289,7 +295,8 @@ func (t *tiled) scratch() (size, tile int) {
 // workerArgs are the arguments of a worker's kernel calls, on cache lines of their own.
 type workerArgs struct {
 	kern.Args
-	_ [128]byte
+	tiles kern.TileArgs
+	_     [128]byte
 }
 
 // tiledKernel is a bound tiled.
@@ -309,6 +316,10 @@ func (k *tiledKernel) run(worker, block int) {
 	g := &k.targets[b.target]
 	if len(g.taps) == 0 {
 		k.clear(g, b)
+		return
+	}
+	if k.set.Tiles != nil {
+		k.runTiles(worker, g, b)
 		return
 	}
 	a := &k.args[worker].Args
@@ -401,7 +412,7 @@ func (k *tiledKernel) clear(g *tiledTarget, b *tiledBlock) {
 		for l := range b.lines {
 			at := k.place(g, b, m, l) + column
 			for j := range g.width {
-				if to := at + j*g.to.stepW*k.dstC; k.made != nil {
+				if to := at + j*g.to.stepW*k.dstC; k.dst.Stored() != nil {
 					clear(k.dst.Stored()[to:][:n])
 				} else {
 					clear(k.dst.All()[to:][:n])

@@ -55,7 +55,7 @@ func newTiledOuter(o *outer, set *kern.Set, tasks int) *tiledOuter {
 	}
 	t.halo = newHalo(&o.grid, o.taps, limit, narrow)
 	h := &t.halo
-	if o.srcC <= directOuter && !t.pairs() {
+	if o.srcC <= directOuter && set.Narrow == nil {
 		h.readDirectly()
 	}
 	t.extents = h.block.extents(&o.grid)
