@@ -360,6 +360,7 @@ void *volatile caughtAt;
 
 void onSignal(int sig, siginfo_t *info, void *context) {
 	if (running && pthread_equal(pthread_self(), runner)) {
+		if (sig == SIGSEGV && touch(info->si_addr)) return;
 		caught = sig;
 		caughtAt = info->si_addr;
 #ifdef __SANITIZE_ADDRESS__

@@ -21,6 +21,9 @@ std::string recorded(const std::string &source, const SimImage *image, const Sim
 
 // reopen opens device memory again after a signal, because a processor starts signal handlers with all keys closed.
 void reopen();
+// touch opens the allocation of p to running work where the processor has no keys. It returns false if that changes
+// nothing.
+bool touch(const void *p);
 // guarded calls f and returns "" or the fault that ended it.
 std::string guarded(void (*f)(void *), void *argument);
 

@@ -27,6 +27,7 @@ struct Block {
 	size_t bytes;
 	char *map;  // with the pages round it
 	size_t mapped;
+	bool open;  // to all threads, of device memory without a key
 	char *first() const { return map + page; }
 	size_t pages() const { return mapped - 2 * page; }
 };
@@ -35,7 +36,7 @@ std::map<uintptr_t, size_t> freed;  // recently
 int opened;
 
 // key is the processor's protection key for device memory: a thread opens and closes all of it at once. It is -1 if the
-// processor has none: then each page is changed, which takes most of the time of a test.
+// processor has none: then an allocation is opened when device work touches it, and closed after that work.
 int key() {
 	static int k = pkey_alloc(0, PKEY_DISABLE_ACCESS);
 	return k;
@@ -44,11 +45,12 @@ int key() {
 // shut closes device memory to this thread, or opens it.
 void shut(bool on) { pkey_set(key(), on ? PKEY_DISABLE_ACCESS : 0); }
 
-void access(const Block &b, bool on) {
+void access(Block &b, bool on) {
 	if (b.kind == Device && key() >= 0) {
 		shut(!on);
 	} else {
 		mprotect(b.first(), b.pages(), on ? PROT_READ | PROT_WRITE : PROT_NONE);
+		b.open = on;
 	}
 }
 
@@ -147,12 +149,24 @@ void releaseAll(CUcontext c, bool lost) {
 void open(bool on) {
 	if (on ? opened++ : --opened) return;
 	if (key() >= 0) return shut(!on);
+	if (on) return;
 	for (auto &[at, b] : blocks)
-		if (b.kind == Device) access(b, on);
+		if (b.kind == Device && b.open) access(b, false);
 }
 
 void reopen() {
 	if (opened && key() >= 0) shut(false);
+}
+
+bool touch(const void *p) {
+	if (!opened || key() >= 0) return false;
+	auto next = blocks.lower_bound((uintptr_t)p);
+	bool before = next != blocks.end() && next->second.kind == Device && (char *)p >= next->second.first();
+	if (!before && next == blocks.begin()) return false;
+	Block &b = before ? next->second : std::prev(next)->second;
+	if (b.kind != Device || b.open || (char *)p < b.first() || (char *)p >= b.first() + b.pages()) return false;
+	access(b, true);
+	return true;
 }
 
 size_t used(int device) {
@@ -197,12 +211,19 @@ std::string describe(const void *p) {
 
 namespace {
 
+// move copies, within device work.
+void move(void *dst, const void *src, size_t n) {
+	touch(dst);
+	touch(src);
+	memmove(dst, src, n);
+}
+
 // copy queues a copy between device or pinned memory.
 CUresult copy(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	return queue(c, s, [=] {
 		if (!inRange(c, dst, n) || !inRange(c, src, n)) return std::string("a copy of memory that was freed before it ran");
 		simMove(pinned(src, n) ? 0 : n, pinned(dst, n) ? 0 : n);
-		memmove(dst, src, n);
+		move(dst, src, n);
 		return std::string();
 	});
 }
@@ -216,7 +237,7 @@ CUresult toDevice(CUcontext c, CUstream s, void *dst, const void *src, size_t n)
 	return queue(c, s, [=] {
 		if (!inRange(c, dst, n)) return std::string("a copy to memory that was freed before it ran");
 		simMove(0, n);
-		memcpy(dst, src, n);
+		move(dst, src, n);
 		return std::string();
 	});
 }
@@ -228,7 +249,7 @@ CUresult toHost(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	return queue(c, s, [=] {
 		if (!inRange(c, src, n)) return std::string("a copy of memory that was freed before it ran");
 		simMove(n, 0);
-		memcpy(dst, src, n);
+		move(dst, src, n);
 		return std::string();
 	});
 }
@@ -250,6 +271,7 @@ template <class T> CUresult fill(CUcontext c, CUstream s, CUdeviceptr dst, T v, 
 	return queue(c, s, [=] {
 		if (!inRange(c, (void *)dst, n * sizeof(T))) return std::string("a fill of memory that was freed before it ran");
 		simMove(0, n * sizeof(T));
+		touch((void *)dst);
 		std::fill_n((T *)dst, n, v);
 		return std::string();
 	});

@@ -59,7 +59,9 @@ std::vector<Block> reach(const SimKernel *k, void **parameters) {
 		uintptr_t from, to;
 		if (p < 1 << 16 || !blockAt((void *)p, &from, &to) || !known.insert(from).second) return;
 		total += to - from;
-		if (total <= most) found.push_back({from, std::string((const char *)from, to - from)});
+		if (total > most) return;
+		touch((void *)from);
+		found.push_back({from, std::string((const char *)from, to - from)});
 	};
 	for (unsigned i = 0; i < k->parameters; i++)
 		if (isPointer(k->types[i])) follow(*(uintptr_t *)parameters[i]);
