@@ -6,9 +6,10 @@ import (
 	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"onlinerna/internal/simd/gen/avx"
 )
 
 // dots writes the kernels of pairs of bfloat16 and their set.
@@ -42,31 +43,14 @@ func convert(low, high reg.VecPhysical) {
 	VINSERTI64X4(Imm(1), high.AsY(), low, low)
 }
 
-// encode writes an instruction that Go's assembler does not know, EVEX.512.F3.0F38.W0 opcode /r, with operands in the
-// assembler's order. src1 is nil for two operands.
+// encode writes such an instruction, with operands in the assembler's order. src1 is nil for two operands.
 func encode(name string, opcode uint32, src2, src1, dst reg.VecPhysical) {
-	number := func(r reg.VecPhysical) uint32 { return uint32(slices.Index(bf16.regs, r)) }
-	rm, v, r := number(src2), uint32(0), number(dst)
-	if src1 != nil {
-		v = number(src1)
-		Commentf("%s Z%d, Z%d, Z%d", name, rm, v, r)
-	} else {
-		Commentf("%s Z%d, Y%d", name, rm, r)
+	number := func(r reg.VecPhysical) int { return slices.Index(bf16.regs, r) }
+	if src1 == nil {
+		avx.EncodeBF16(name, opcode, number(src2), -1, number(dst))
+		return
 	}
-	bit := func(x uint32, i int) uint32 { return ^x >> i & 1 } // they are stored inverted
-	const (
-		map38, prefixF3, length512 = 2, 2, 2
-		fixed                      = 1 << 2
-		registers                  = 3 << 6
-	)
-	p0 := bit(r, 3)<<7 | bit(rm, 4)<<6 | bit(rm, 3)<<5 | bit(r, 4)<<4 | map38
-	p1 := ^v&15<<3 | fixed | prefixF3
-	p2 := length512<<5 | bit(v, 4)<<3
-	emit := func(opcode string, imm Constant) {
-		Instruction(&ir.Instruction{Opcode: opcode, Operands: []Op{imm}})
-	}
-	emit("LONG", U32(0x62|p0<<8|p1<<16|p2<<24))
-	emit("WORD", U16(opcode|(registers|r&7<<3|rm&7)<<8))
+	avx.EncodeBF16(name, opcode, number(src2), number(src1), number(dst))
 }
 
 // rounding rounds vectors to bfloat16: to nearest, ties to even. Denormals become zeros, and a NaN stays NaN.

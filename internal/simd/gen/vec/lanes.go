@@ -45,7 +45,12 @@ func (g kernel[V]) arguments() string {
 
 // elementwise returns the kernels of layers and of vectors. The kernels whose results may go past the caches exist for
 // each of ways, the endings of their names.
-func elementwise[V any](ways ...string) (list []kernel[V]) {
+func elementwise[V any](ways ...string) []kernel[V] {
+	return append(append(layers[V](ways...), gradients[V]("")...), ofVectors[V]()...)
+}
+
+// layers returns the kernels of forward passes for each of ways.
+func layers[V any](ways ...string) (list []kernel[V]) {
 	put := func(g kernel[V]) { list = append(list, g) }
 	for _, way := range ways {
 		put(kernel[V]{name: "relu" + way, slices: "dst x", zero: true, body: func(k lanes[V]) {
@@ -54,9 +59,6 @@ func elementwise[V any](ways ...string) (list []kernel[V]) {
 		put(kernel[V]{name: "add" + way, slices: "dst a b",
 			body: func(k lanes[V]) { k.out("dst", k.add(k.in("a"), k.in("b"))) }})
 	}
-	put(kernel[V]{name: "reluGrad", slices: "dst y dy", zero: true, body: func(k lanes[V]) {
-		k.out("dst", k.passed(k.in("y"), k.in("dy")))
-	}})
 	for _, v := range []struct {
 		name, slices string
 		add, relu    bool
@@ -79,13 +81,28 @@ func elementwise[V any](ways ...string) (list []kernel[V]) {
 			}})
 		}
 	}
-	put(kernel[V]{name: "normalizeGrad", slices: "dst x dy", rows: "mean gain meanGrad slope", body: func(k lanes[V]) {
+	return list
+}
+
+// gradients returns the kernels of backward passes, with an ending of their names.
+func gradients[V any](way string) (list []kernel[V]) {
+	put := func(g kernel[V]) { list = append(list, g) }
+	put(kernel[V]{name: "reluGrad" + way, slices: "dst y dy", zero: true, body: func(k lanes[V]) {
+		k.out("dst", k.passed(k.in("y"), k.in("dy")))
+	}})
+	put(kernel[V]{name: "normalizeGrad" + way, slices: "dst x dy", rows: "mean gain meanGrad slope", body: func(k lanes[V]) {
 		d := k.mul(k.sub(k.in("x"), k.in("mean")), k.in("slope"))
 		k.out("dst", k.mul(k.sub(k.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
 	}})
-	put(kernel[V]{name: "scale", slices: "dst x", rows: "gain", body: func(k lanes[V]) {
+	put(kernel[V]{name: "scale" + way, slices: "dst x", rows: "gain", body: func(k lanes[V]) {
 		k.out("dst", k.mul(k.in("x"), k.in("gain")))
 	}})
+	return list
+}
+
+// ofVectors returns the kernels of vectors.
+func ofVectors[V any]() (list []kernel[V]) {
+	put := func(g kernel[V]) { list = append(list, g) }
 	put(kernel[V]{name: "fill", slices: "dst", scalar: true, body: func(k lanes[V]) { k.out("dst", k.scalar()) }})
 	put(kernel[V]{name: "addScaled", slices: "dst x", scalar: true, body: func(k lanes[V]) {
 		k.out("dst", k.add(k.in("dst"), k.mul(k.scalar(), k.in("x"))))

@@ -21,6 +21,9 @@ func main() {
 		pools(s)
 		functions(s)
 	}
+	avx512.kernels(layers[reg.VecVirtual](storedWay))
+	avx512.kernels(gradients[reg.VecVirtual](storedWay))
+	storedSums(avx512)
 	uniforms()
 	avx.Write("stubs_amd64.go")
 }

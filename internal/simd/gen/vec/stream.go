@@ -20,6 +20,7 @@ const (
 type stream struct {
 	isa
 	past       bool          // whether results go past the caches
+	stored     bool          // whether the slices are stored as bfloat16
 	at, column reg.GPVirtual // bytes, in the slices and in the row
 	base       map[string]reg.Register
 	row        map[string]bool
@@ -41,11 +42,18 @@ func (k *stream) in(name string) reg.VecVirtual {
 		far.Disp += ahead
 		PREFETCHT0(far)
 	}
+	if k.stored && !k.row[name] {
+		return k.LoadStored(from, k.mask)
+	}
 	return k.Load(from, k.mask)
 }
 
 // out stores the current part of a slice.
 func (k *stream) out(name string, x reg.VecVirtual) {
+	if k.stored {
+		k.StoreRounded(x, k.mem(name), k.mask)
+		return
+	}
 	if k.past && k.mask == nil {
 		VMOVNTPS(x, k.mem(name))
 		return
@@ -54,26 +62,39 @@ func (k *stream) out(name string, x reg.VecVirtual) {
 }
 
 func (k *stream) mem(name string) Mem {
-	index := k.at
 	if k.row[name] {
-		index = k.column
+		return Mem{Base: k.base[name], Index: k.column, Scale: 1, Disp: k.unit * k.Bytes()}
 	}
-	return Mem{Base: k.base[name], Index: index, Scale: 1, Disp: k.unit * k.Bytes()}
+	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.unit * k.bytes()}
+}
+
+// bytes is the size of a vector of the slices.
+func (k *stream) bytes() int {
+	if k.stored {
+		return k.Bytes() / 2
+	}
+	return k.Bytes()
 }
 
 // stream generates a kernel with the given slices and rows. more spells out other arguments and the result. Results of
-// a kernel whose name ends in Past go past the caches. setup prepares the operands of the body and returns its code;
+// a kernel whose name ends in Past go past the caches; if it ends in Stored, slices are stored as bfloat16. setup prepares the operands of the body and returns its code;
 // finish runs at the end.
 func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
-	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), base: make(map[string]reg.Register),
-		row: make(map[string]bool)}
+	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), stored: strings.HasSuffix(name, storedWay),
+		base: make(map[string]reg.Register), row: make(map[string]bool)}
 	names := strings.Fields(slices)
 	params := strings.Fields(rows)
-	all := strings.Join(append(names, params...), ", ")
+	all := strings.Join(append(names, params...), ", ") + " []float32"
+	if k.stored {
+		all = strings.Join(names, ", ") + " []uint16"
+		if len(params) > 0 {
+			all += ", " + strings.Join(params, ", ") + " []float32"
+		}
+	}
 	if !strings.HasPrefix(more, ")") {
 		more = ", " + more
 	}
-	TEXT(name+s.Suffix, NOSPLIT, fmt.Sprintf("func(%s []float32%s", all, more))
+	TEXT(name+s.Suffix, NOSPLIT, fmt.Sprintf("func(%s%s", all, more))
 	Pragma("noescape")
 	for _, n := range names {
 		k.base[n] = Load(Param(n).Base(), GP64())
@@ -100,7 +121,7 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 		SUBQ(n, total)
 	}
 	advance := func(vectors int) {
-		ADDQ(U32(uint32(vectors*s.Bytes())), k.at)
+		ADDQ(U32(uint32(vectors*k.bytes())), k.at)
 		if len(params) > 0 {
 			ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
 		}
@@ -126,7 +147,7 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 	Label("done")
 	if len(params) > 0 {
 		// The last vector was partial: n is minus the number of missing elements.
-		LEAQ(Mem{Base: k.at, Index: n, Scale: 4}, k.at)
+		LEAQ(Mem{Base: k.at, Index: n, Scale: uint8(k.bytes() / s.Lanes)}, k.at)
 		TESTQ(total, total)
 		JG(LabelRef("row"))
 	}
@@ -142,6 +163,9 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 
 // ways are the endings of the names of kernels that exist with and without results that go past the caches.
 var ways = []string{"", "Past"}
+
+// storedWay is the ending of the names of kernels of slices that are stored as bfloat16.
+const storedWay = "Stored"
 
 // kernels generates kernels that apply the same function to all elements.
 func (s isa) kernels(list []kernel[reg.VecVirtual]) {

@@ -111,6 +111,26 @@ func (b *GradSums) phases(s *work.Storage, sums *nhwc.Sums) []work.Phase {
 	k := vec.For(s.Level)
 	mean := s.Scratch(sums.Parameters)
 	prepare := work.Phase{Blocks: 1, Run: func(int, int) { sums.Spread(mean, stats) }}
+	half := vec.StoredFor(s.Level)
+	for _, v := range []*work.Pieces{x, dy, y, from, more} {
+		if v != nil && v.Stored() == nil {
+			half = nil
+		}
+	}
+	if half != nil {
+		return append([]work.Phase{prepare}, sums.Phases(s, func(_ int, m nhwc.Summed) {
+			of := func(v *work.Pieces) []uint16 { return v.Stored()[m.From:] }
+			switch {
+			case more != nil:
+				half.AddReLUGradSums(m.First, m.Second, of(x), of(dy), of(y), of(from), of(more), m.Parameters, m.Width,
+					m.Stride, 0, m.Rows)
+			case y != nil:
+				half.ReLUGradSums(m.First, m.Second, of(x), of(dy), of(y), of(from), m.Parameters, m.Width, m.Stride, 0, m.Rows)
+			default:
+				half.GradSums(m.First, m.Second, of(x), of(dy), m.Parameters, m.Width, m.Stride, 0, m.Rows)
+			}
+		}, b.Finish(dst, stats))...)
+	}
 	return append([]work.Phase{prepare}, sums.Phases(s, func(worker int, m nhwc.Summed) {
 		in := func(v *work.Pieces) []float32 { return m.Read(v, worker) }
 		switch {
@@ -165,6 +185,16 @@ func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 				rows.Spread(p[channels:], p)
 			}
 		}}
+		half, to, from, grad := vec.StoredFor(st.Level), dst.Stored(), x.Stored(), dy.Stored()
+		if half != nil && to != nil && from != nil && grad != nil {
+			return []work.Phase{prepare, rows.Phase(func(_, lo, hi int) {
+				if o.Fixed {
+					half.Scale(to[lo:hi], grad[lo:hi], gain)
+					return
+				}
+				half.NormalizeGrad(to[lo:hi], from[lo:hi], grad[lo:hi], mean, gain, meanGrad, slope)
+			})}
+		}
 		if o.Fixed {
 			return []work.Phase{prepare, rows.Pieces(dst, func(worker, lo, hi int) {
 				k.Scale(dst.To(worker, lo, hi), dy.Read(worker, lo, hi), gain)

@@ -36,6 +36,10 @@ func stats(s work.Step, _ op.BatchNormStats) (*work.Lowering, error) {
 		x, stats := st.Pieces(s.In[0]), st.Floats(s.Out)
 		return sums.Phases(st,
 			func(worker int, m nhwc.Summed) {
+				if half, stored := vec.StoredFor(st.Level), x.Stored(); half != nil && stored != nil {
+					half.Moments(m.First, m.Second, stored[m.From:], m.Width, m.Stride, 0, m.Rows)
+					return
+				}
 				k.Moments(m.First, m.Second, m.Read(x, worker), m.Width, m.Stride, m.Rows)
 			},
 			func(c int, sum, squares float64) { Moments(stats, c, channels, pixels, sum, squares) })
@@ -211,6 +215,9 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 		return nil
 	}
 	prepare, run := b.kernel(st, scratch, vec.To(st.Level, dst.All(), b.Width(), operands...))
+	if half := b.half(st, scratch, dst); half != nil {
+		return []work.Phase{prepare, b.Phase(func(_, lo, hi int) { half(lo, hi) })}
+	}
 	return []work.Phase{prepare, b.Rows.Pieces(dst, func(worker, lo, hi int) { run(worker, dst.To(worker, lo, hi), lo) })}
 }
 
@@ -242,6 +249,29 @@ func (b *batchNorm) kernel(
 	return prepare, func(worker int, dst []float32, lo int) {
 		normalize(dst, x.Read(worker, lo, lo+len(dst)), mean, gain, shift)
 	}
+}
+
+// half is the map of elements lo to hi if all of them are stored as bfloat16 and the level has kernels for that, or nil.
+func (b *batchNorm) half(st *work.Storage, scratch []work.Part, dst *work.Pieces) func(lo, hi int) {
+	k := vec.StoredFor(st.Level)
+	x, y := st.Pieces(b.x).Stored(), dst.Stored()
+	if k == nil || x == nil || y == nil {
+		return nil
+	}
+	params := st.Scratches(scratch)
+	mean, gain, shift := params[0], params[1], params[2]
+	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
+	if b.relu {
+		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
+	}
+	if b.other < 0 {
+		return func(lo, hi int) { normalize(y[lo:hi], x[lo:hi], mean, gain, shift) }
+	}
+	other := st.Pieces(b.other).Stored()
+	if other == nil {
+		return nil
+	}
+	return func(lo, hi int) { normalizeAdd(y[lo:hi], x[lo:hi], other[lo:hi], mean, gain, shift) }
 }
 
 // gains sets gain to scale/σ.

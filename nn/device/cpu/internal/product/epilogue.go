@@ -34,6 +34,8 @@ type blockSums struct {
 	bind func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums,
 		finish func(channel int, first, second float64))
 	others int
+	// store returns an add that also stores the result as bfloat16, or nil.
+	store func(s *work.Storage) addSums
 
 	rows                nhwc.Rows
 	rooms               [][]work.Part
@@ -79,6 +81,7 @@ type boundEpilogue struct {
 	then *mapping.Bound // nil for none
 
 	add        addSums // nil for none
+	stores     bool    // add stores the result
 	waits      bool    // the result waits to be stored as bfloat16
 	partial    []float64
 	stride     int // of partial, from a block to the next
@@ -119,6 +122,9 @@ func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded in
 		}
 		prepare, add, finish := b.bind(s, rooms)
 		k.add, k.partial, k.stride, k.parameters = add, s.Scratch64(b.partial), b.stride(), s.Scratch(b.parameters)
+		if store := b.store(s); k.waits && store != nil {
+			k.add, k.stores = store, true
+		}
 		if prepare != nil {
 			before = append(before, work.Phase{Blocks: 1, Run: func(int, int) { prepare(k.parameters, b.rows) }})
 		}
@@ -165,7 +171,7 @@ func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int
 	clear(m.First)
 	clear(m.Second)
 	each := rows
-	if k.waits {
+	if k.waits && !k.stores {
 		each = sumRows
 	}
 	for r := 0; r < rows; r += each {

@@ -136,6 +136,14 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 				k.Moments(m.First, m.Second, made, m.Width, step, m.Rows)
 			},
 			func(c int, sum, squares float64) { norm.Moments(dst, c, channels, pixels, sum, squares) }
+	}, store: func(st *work.Storage) addSums {
+		k, dst := vec.StoredFor(st.Level), st.Pieces(conv.Out).Stored()
+		if k == nil || dst == nil {
+			return nil
+		}
+		return func(_ int, m nhwc.Summed, made []float32, step int) {
+			k.MomentsMade(m.First, m.Second, dst[m.From:], made, m.Width, m.Stride, step, m.Rows)
+		}
 	}}), nil
 }
 
@@ -216,6 +224,23 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 					k.ReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, m.Parameters, m.Width, step, m.Rows)
 				},
 				b.Finish(dst, stats)
+		},
+		store: func(st *work.Storage) addSums {
+			k := vec.StoredFor(st.Level)
+			x, y, dst := st.Pieces(b.X).Stored(), st.Pieces(relu).Stored(), st.Pieces(grad.Out).Stored()
+			added := st.Pieces(more)
+			if k == nil || x == nil || y == nil || dst == nil || added != nil && added.Stored() == nil {
+				return nil
+			}
+			return func(_ int, m nhwc.Summed, made []float32, step int) {
+				if added != nil {
+					k.AddReLUGradSumsMade(m.First, m.Second, x[m.From:], dst[m.From:], y[m.From:], added.Stored()[m.From:], made,
+						m.Parameters, m.Width, m.Stride, step, m.Rows)
+					return
+				}
+				k.ReLUGradSumsMade(m.First, m.Second, x[m.From:], dst[m.From:], y[m.From:], made, m.Parameters, m.Width, m.Stride,
+					step, m.Rows)
+			}
 		}})
 	l.Kernel.Take(0, b.X, relu, more)
 	return l, nil

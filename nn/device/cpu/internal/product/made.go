@@ -103,6 +103,9 @@ func (k *tiledKernel) store(worker int, g *tiledTarget, b *tiledBlock, j int) {
 	if k.then != nil || k.add != nil { // such products have one target
 		k.endColumns(worker, b.number, lo, hi, k.place(g, b, 0, 0), k.dstC, b.images*b.lines*g.width, x, step)
 	}
+	if k.stores {
+		return
+	}
 	k.lines(g, b, func(pixel, at, pixels, stride int) {
 		if k.dst.Stored() != nil {
 			k.dst.Store(x[pixel*step:], step, at+lo, pixels, hi-lo, stride)

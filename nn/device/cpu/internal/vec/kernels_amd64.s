@@ -202,57 +202,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func reluGradAVX512(dst []float32, y []float32, dy []float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
-	MOVQ   dst_base+0(FP), AX
-	MOVQ   y_base+24(FP), CX
-	MOVQ   dy_base+48(FP), DX
-	MOVQ   dst_len+8(FP), BX
-	VPXORD Z0, Z0, Z0
-	XORQ   SI, SI
-	SUBQ   $0x20, BX
-	JL     rest
-
-loop:
-	PREFETCHT0 4096(CX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Z1
-	PREFETCHT0 4096(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z2
-	VCMPPS     $0x16, Z0, Z1, K1
-	VMOVAPS.Z  Z2, K1, Z1
-	VMOVUPS    Z1, (AX)(SI*1)
-	PREFETCHT0 4160(CX)(SI*1)
-	VMOVUPS    64(CX)(SI*1), Z1
-	PREFETCHT0 4160(DX)(SI*1)
-	VMOVUPS    64(DX)(SI*1), Z2
-	VCMPPS     $0x16, Z0, Z1, K1
-	VMOVAPS.Z  Z2, K1, Z1
-	VMOVUPS    Z1, 64(AX)(SI*1)
-	ADDQ       $0x00000080, SI
-	SUBQ       $0x20, BX
-	JGE        loop
-
-rest:
-	ADDQ $0x20, BX
-	JLE  done
-
-tail:
-	VPBROADCASTD BX, Z1
-	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z1
-	VMOVUPS.Z    (DX)(SI*1), K1, Z2
-	VCMPPS       $0x16, Z0, Z1, K2
-	VMOVAPS.Z    Z2, K2, Z1
-	VMOVUPS      Z1, K1, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	JG           tail
-
-done:
-	VZEROUPPER
-	RET
-
 // func normalizeAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·normalizeAVX512(SB), NOSPLIT, $0-120
@@ -886,6 +835,57 @@ done:
 	TESTQ R8, R8
 	JG    row
 	SFENCE
+	VZEROUPPER
+	RET
+
+// func reluGradAVX512(dst []float32, y []float32, dy []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   y_base+24(FP), CX
+	MOVQ   dy_base+48(FP), DX
+	MOVQ   dst_len+8(FP), BX
+	VPXORD Z0, Z0, Z0
+	XORQ   SI, SI
+	SUBQ   $0x20, BX
+	JL     rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z1
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z2
+	VCMPPS     $0x16, Z0, Z1, K1
+	VMOVAPS.Z  Z2, K1, Z1
+	VMOVUPS    Z1, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z1
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z2
+	VCMPPS     $0x16, Z0, Z1, K1
+	VMOVAPS.Z  Z2, K1, Z1
+	VMOVUPS    Z1, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z1
+	VMOVUPS.Z    (DX)(SI*1), K1, Z2
+	VCMPPS       $0x16, Z0, Z1, K2
+	VMOVAPS.Z    Z2, K2, Z1
+	VMOVUPS      Z1, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
 	VZEROUPPER
 	RET
 
@@ -5995,56 +5995,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func reluGradAVX2(dst []float32, y []float32, dy []float32)
-// Requires: AVX, AVX2, MMX+
-TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
-	MOVQ   dst_base+0(FP), AX
-	MOVQ   y_base+24(FP), CX
-	MOVQ   dy_base+48(FP), DX
-	MOVQ   dst_len+8(FP), BX
-	VXORPS Y0, Y0, Y0
-	XORQ   SI, SI
-	SUBQ   $0x10, BX
-	JL     rest
-
-loop:
-	PREFETCHT0 4096(CX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Y1
-	PREFETCHT0 4096(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y2
-	VCMPPS     $0x16, Y0, Y1, Y1
-	VANDPS     Y2, Y1, Y1
-	VMOVUPS    Y1, (AX)(SI*1)
-	VMOVUPS    32(CX)(SI*1), Y1
-	VMOVUPS    32(DX)(SI*1), Y2
-	VCMPPS     $0x16, Y0, Y1, Y1
-	VANDPS     Y2, Y1, Y1
-	VMOVUPS    Y1, 32(AX)(SI*1)
-	ADDQ       $0x00000040, SI
-	SUBQ       $0x10, BX
-	JGE        loop
-
-rest:
-	ADDQ $0x10, BX
-	JLE  done
-
-tail:
-	VMOVD        BX, X1
-	VPBROADCASTD X1, Y1
-	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
-	VMASKMOVPS   (CX)(SI*1), Y1, Y2
-	VMASKMOVPS   (DX)(SI*1), Y1, Y3
-	VCMPPS       $0x16, Y0, Y2, Y2
-	VANDPS       Y3, Y2, Y2
-	VMASKMOVPS   Y2, Y1, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x08, BX
-	JG           tail
-
-done:
-	VZEROUPPER
-	RET
-
 // func normalizeAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 // Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·normalizeAVX2(SB), NOSPLIT, $0-120
@@ -6674,6 +6624,56 @@ done:
 	TESTQ R8, R8
 	JG    row
 	SFENCE
+	VZEROUPPER
+	RET
+
+// func reluGradAVX2(dst []float32, y []float32, dy []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   y_base+24(FP), CX
+	MOVQ   dy_base+48(FP), DX
+	MOVQ   dst_len+8(FP), BX
+	VXORPS Y0, Y0, Y0
+	XORQ   SI, SI
+	SUBQ   $0x10, BX
+	JL     rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y1
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y2
+	VCMPPS     $0x16, Y0, Y1, Y1
+	VANDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y1
+	VMOVUPS    32(DX)(SI*1), Y2
+	VCMPPS     $0x16, Y0, Y1, Y1
+	VANDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   (CX)(SI*1), Y1, Y2
+	VMASKMOVPS   (DX)(SI*1), Y1, Y3
+	VCMPPS       $0x16, Y0, Y2, Y2
+	VANDPS       Y3, Y2, Y2
+	VMASKMOVPS   Y2, Y1, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
 	VZEROUPPER
 	RET
 
@@ -11342,6 +11342,3140 @@ tail:
 	ADDQ         $0x00000020, DI
 	SUBQ         $0x08, SI
 	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluStoredAVX512(dst []uint16, x []uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·reluStoredAVX512(SB), NOSPLIT, $0-48
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   dst_len+8(FP), DX
+	VPXORD Z0, Z0, Z0
+	XORQ   BX, BX
+	SUBQ   $0x20, DX
+	JL     rest
+
+loop:
+	PREFETCHT0 4096(CX)(BX*1)
+	VPMOVZXWD  (CX)(BX*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVAPS    Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(BX*1)
+	VPMOVZXWD 32(CX)(BX*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMAXPS    Z1, Z0, Z1
+	VMOVAPS   Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(BX*1)
+	ADDQ      $0x00000040, BX
+	SUBQ      $0x20, DX
+	JGE       loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD DX, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VPMOVZXWD.Z  (CX)(BX*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VMAXPS       Z1, Z0, Z1
+	VMOVAPS      Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(BX*1)
+	ADDQ      $0x00000020, BX
+	SUBQ      $0x10, DX
+	JG        tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func addStoredAVX512(dst []uint16, a []uint16, b []uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·addStoredAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VPMOVZXWD  (CX)(SI*1), Z0
+	VPSLLD     $0x10, Z0, Z0
+	PREFETCHT0 4096(DX)(SI*1)
+	VPMOVZXWD  (DX)(SI*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVAPS    Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VPMOVZXWD 32(CX)(SI*1), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VPMOVZXWD 32(DX)(SI*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVAPS   Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x20, BX
+	JGE       loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VPMOVZXWD.Z  (CX)(SI*1), K1, Z0
+	VPSLLD       $0x10, Z0, Z0
+	VPMOVZXWD.Z  (DX)(SI*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVAPS      Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(SI*1)
+	ADDQ      $0x00000020, SI
+	SUBQ      $0x10, BX
+	JG        tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func normalizeStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeStoredAVX512(SB), NOSPLIT, $0-120
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   mean_base+48(FP), DX
+	MOVQ   gain_base+72(FP), BX
+	MOVQ   bias_base+96(FP), SI
+	MOVQ   dst_len+8(FP), DI
+	VPXORD Z0, Z0, Z0
+	XORQ   R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VPMOVZXWD  (CX)(R8*1), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVAPS    Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R8*1)
+	VPMOVZXWD 32(CX)(R8*1), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   64(DX)(R9*1), Z1
+	VSUBPS    Z1, Z0, Z0
+	VMOVUPS   64(BX)(R9*1), Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   64(SI)(R9*1), Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVAPS   Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R8*1)
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000080, R9
+	SUBQ      $0x20, R10
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VPMOVZXWD.Z  (CX)(R8*1), K1, Z0
+	VPSLLD       $0x10, Z0, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVAPS      Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R8*1)
+	ADDQ      $0x00000020, R8
+	ADDQ      $0x00000040, R9
+	SUBQ      $0x10, R10
+	JG        tail
+
+done:
+	LEAQ  (R8)(R10*2), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLUStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeReLUStoredAVX512(SB), NOSPLIT, $0-120
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   mean_base+48(FP), DX
+	MOVQ   gain_base+72(FP), BX
+	MOVQ   bias_base+96(FP), SI
+	MOVQ   dst_len+8(FP), DI
+	VPXORD Z0, Z0, Z0
+	XORQ   R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VPMOVZXWD  (CX)(R8*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VMOVUPS    (DX)(R9*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    (BX)(R9*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    (SI)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVAPS    Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R8*1)
+	VPMOVZXWD 32(CX)(R8*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMOVUPS   64(DX)(R9*1), Z2
+	VSUBPS    Z2, Z1, Z1
+	VMOVUPS   64(BX)(R9*1), Z2
+	VMULPS    Z2, Z1, Z1
+	VMOVUPS   64(SI)(R9*1), Z2
+	VADDPS    Z2, Z1, Z1
+	VMAXPS    Z1, Z0, Z1
+	VMOVAPS   Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R8*1)
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000080, R9
+	SUBQ      $0x20, R10
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VPMOVZXWD.Z  (CX)(R8*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VMOVUPS.Z    (DX)(R9*1), K1, Z2
+	VSUBPS       Z2, Z1, Z1
+	VMOVUPS.Z    (BX)(R9*1), K1, Z2
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS.Z    (SI)(R9*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VMAXPS       Z1, Z0, Z1
+	VMOVAPS      Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R8*1)
+	ADDQ      $0x00000020, R8
+	ADDQ      $0x00000040, R9
+	SUBQ      $0x10, R10
+	JG        tail
+
+done:
+	LEAQ  (R8)(R10*2), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeAddStoredAVX512(dst []uint16, x []uint16, other []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeAddStoredAVX512(SB), NOSPLIT, $0-144
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   other_base+48(FP), DX
+	MOVQ   mean_base+72(FP), BX
+	MOVQ   gain_base+96(FP), SI
+	MOVQ   bias_base+120(FP), DI
+	MOVQ   dst_len+8(FP), R8
+	VPXORD Z0, Z0, Z0
+	XORQ   R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VPMOVZXWD  (CX)(R9*1), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VMOVUPS    (BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R9*1)
+	VPMOVZXWD  (DX)(R9*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVAPS    Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R9*1)
+	VPMOVZXWD 32(CX)(R9*1), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   64(BX)(R10*1), Z1
+	VSUBPS    Z1, Z0, Z0
+	VMOVUPS   64(SI)(R10*1), Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   64(DI)(R10*1), Z1
+	VADDPS    Z1, Z0, Z0
+	VPMOVZXWD 32(DX)(R9*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVAPS   Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R9*1)
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x00000080, R10
+	SUBQ      $0x20, R11
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VPMOVZXWD.Z  (CX)(R9*1), K1, Z0
+	VPSLLD       $0x10, Z0, Z0
+	VMOVUPS.Z    (BX)(R10*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R10*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DI)(R10*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VPMOVZXWD.Z  (DX)(R9*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVAPS      Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R9*1)
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x00000040, R10
+	SUBQ      $0x10, R11
+	JG        tail
+
+done:
+	LEAQ  (R9)(R11*2), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeAddReLUStoredAVX512(dst []uint16, x []uint16, other []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeAddReLUStoredAVX512(SB), NOSPLIT, $0-144
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   other_base+48(FP), DX
+	MOVQ   mean_base+72(FP), BX
+	MOVQ   gain_base+96(FP), SI
+	MOVQ   bias_base+120(FP), DI
+	MOVQ   dst_len+8(FP), R8
+	VPXORD Z0, Z0, Z0
+	XORQ   R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VPMOVZXWD  (CX)(R9*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VMOVUPS    (BX)(R10*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    (SI)(R10*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    (DI)(R10*1), Z2
+	VADDPS     Z2, Z1, Z1
+	PREFETCHT0 4096(DX)(R9*1)
+	VPMOVZXWD  (DX)(R9*1), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVAPS    Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R9*1)
+	VPMOVZXWD 32(CX)(R9*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMOVUPS   64(BX)(R10*1), Z2
+	VSUBPS    Z2, Z1, Z1
+	VMOVUPS   64(SI)(R10*1), Z2
+	VMULPS    Z2, Z1, Z1
+	VMOVUPS   64(DI)(R10*1), Z2
+	VADDPS    Z2, Z1, Z1
+	VPMOVZXWD 32(DX)(R9*1), Z2
+	VPSLLD    $0x10, Z2, Z2
+	VADDPS    Z2, Z1, Z1
+	VMAXPS    Z1, Z0, Z1
+	VMOVAPS   Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R9*1)
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x00000080, R10
+	SUBQ      $0x20, R11
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VPMOVZXWD.Z  (CX)(R9*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VMOVUPS.Z    (BX)(R10*1), K1, Z2
+	VSUBPS       Z2, Z1, Z1
+	VMOVUPS.Z    (SI)(R10*1), K1, Z2
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS.Z    (DI)(R10*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VPMOVZXWD.Z  (DX)(R9*1), K1, Z2
+	VPSLLD       $0x10, Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	VMAXPS       Z1, Z0, Z1
+	VMOVAPS      Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R9*1)
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x00000040, R10
+	SUBQ      $0x10, R11
+	JG        tail
+
+done:
+	LEAQ  (R9)(R11*2), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
+// func reluGradStoredAVX512(dst []uint16, y []uint16, dy []uint16)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·reluGradStoredAVX512(SB), NOSPLIT, $0-72
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   y_base+24(FP), CX
+	MOVQ   dy_base+48(FP), DX
+	MOVQ   dst_len+8(FP), BX
+	VPXORD Z0, Z0, Z0
+	XORQ   SI, SI
+	SUBQ   $0x20, BX
+	JL     rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VPMOVZXWD  (CX)(SI*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	PREFETCHT0 4096(DX)(SI*1)
+	VPMOVZXWD  (DX)(SI*1), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VCMPPS     $0x16, Z0, Z1, K1
+	VMOVAPS.Z  Z2, K1, Z1
+	VMOVAPS    Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VPMOVZXWD 32(CX)(SI*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VPMOVZXWD 32(DX)(SI*1), Z2
+	VPSLLD    $0x10, Z2, Z2
+	VCMPPS    $0x16, Z0, Z1, K1
+	VMOVAPS.Z Z2, K1, Z1
+	VMOVAPS   Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x20, BX
+	JGE       loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VPMOVZXWD.Z  (CX)(SI*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VPMOVZXWD.Z  (DX)(SI*1), K1, Z2
+	VPSLLD       $0x10, Z2, Z2
+	VCMPPS       $0x16, Z0, Z1, K2
+	VMOVAPS.Z    Z2, K2, Z1
+	VMOVAPS      Z1, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(SI*1)
+	ADDQ      $0x00000020, SI
+	SUBQ      $0x10, BX
+	JG        tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func normalizeGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, meanGrad []float32, slope []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeGradStoredAVX512(SB), NOSPLIT, $0-168
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ meanGrad_base+120(FP), DI
+	MOVQ slope_base+144(FP), R8
+	MOVQ dst_len+8(FP), R9
+	XORQ R10, R10
+
+row:
+	XORQ    R11, R11
+	MOVQ    R9, R12
+	MOVQ    mean_len+80(FP), R13
+	CMPQ    R12, R13
+	CMOVQGT R13, R12
+	SUBQ    R12, R9
+	SUBQ    $0x20, R12
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R10*1)
+	VPMOVZXWD  (CX)(R10*1), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VMOVUPS    (BX)(R11*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (R8)(R11*1), Z1
+	VMULPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R10*1)
+	VPMOVZXWD  (DX)(R10*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VMOVUPS    (DI)(R11*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VSUBPS     Z0, Z1, Z0
+	VMOVUPS    (SI)(R11*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVAPS    Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R10*1)
+	VPMOVZXWD 32(CX)(R10*1), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   64(BX)(R11*1), Z1
+	VSUBPS    Z1, Z0, Z0
+	VMOVUPS   64(R8)(R11*1), Z1
+	VMULPS    Z1, Z0, Z0
+	VPMOVZXWD 32(DX)(R10*1), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMOVUPS   64(DI)(R11*1), Z2
+	VSUBPS    Z2, Z1, Z1
+	VSUBPS    Z0, Z1, Z0
+	VMOVUPS   64(SI)(R11*1), Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVAPS   Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R10*1)
+	ADDQ      $0x00000040, R10
+	ADDQ      $0x00000080, R11
+	SUBQ      $0x20, R12
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R12
+	JLE  done
+
+tail:
+	VPBROADCASTD R12, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VPMOVZXWD.Z  (CX)(R10*1), K1, Z0
+	VPSLLD       $0x10, Z0, Z0
+	VMOVUPS.Z    (BX)(R11*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (R8)(R11*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VPMOVZXWD.Z  (DX)(R10*1), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	VMOVUPS.Z    (DI)(R11*1), K1, Z2
+	VSUBPS       Z2, Z1, Z1
+	VSUBPS       Z0, Z1, Z0
+	VMOVUPS.Z    (SI)(R11*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVAPS      Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R10*1)
+	ADDQ      $0x00000020, R10
+	ADDQ      $0x00000040, R11
+	SUBQ      $0x10, R12
+	JG        tail
+
+done:
+	LEAQ  (R10)(R12*2), R10
+	TESTQ R9, R9
+	JG    row
+	VZEROUPPER
+	RET
+
+// func scaleStoredAVX512(dst []uint16, x []uint16, gain []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·scaleStoredAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ gain_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+
+row:
+	XORQ    DI, DI
+	MOVQ    BX, R8
+	MOVQ    gain_len+56(FP), R9
+	CMPQ    R8, R9
+	CMOVQGT R9, R8
+	SUBQ    R8, BX
+	SUBQ    $0x20, R8
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VPMOVZXWD  (CX)(SI*1), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VMOVUPS    (DX)(DI*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVAPS    Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VPMOVZXWD 32(CX)(SI*1), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   64(DX)(DI*1), Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVAPS   Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	ADDQ      $0x00000040, SI
+	ADDQ      $0x00000080, DI
+	SUBQ      $0x20, R8
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R8
+	JLE  done
+
+tail:
+	VPBROADCASTD R8, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VPMOVZXWD.Z  (CX)(SI*1), K1, Z0
+	VPSLLD       $0x10, Z0, Z0
+	VMOVUPS.Z    (DX)(DI*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVAPS      Z0, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(SI*1)
+	ADDQ      $0x00000020, SI
+	ADDQ      $0x00000040, DI
+	SUBQ      $0x10, R8
+	JG        tail
+
+done:
+	LEAQ  (SI)(R8*2), SI
+	TESTQ BX, BX
+	JG    row
+	VZEROUPPER
+	RET
+
+// func sumsStoredAVX512(sum []float64, x []uint16, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·sumsStoredAVX512(SB), NOSPLIT, $0-80
+	MOVQ x_base+24(FP), AX
+	MOVQ width+48(FP), CX
+	XORQ DX, DX
+	SUBQ $0x40, CX
+	JL   rest4
+
+whole4:
+	MOVQ    sum_base+0(FP), BX
+	VMOVUPD (BX)(DX*2), Z0
+	VMOVUPD 64(BX)(DX*2), Z1
+	VMOVUPD 128(BX)(DX*2), Z2
+	VMOVUPD 192(BX)(DX*2), Z3
+	VMOVUPD 256(BX)(DX*2), Z4
+	VMOVUPD 320(BX)(DX*2), Z5
+	VMOVUPD 384(BX)(DX*2), Z6
+	VMOVUPD 448(BX)(DX*2), Z7
+	MOVQ    DX, BX
+	MOVQ    DX, BX
+	SHRQ    $0x01, BX
+	MOVQ    rows+72(FP), DI
+	MOVQ    stride+56(FP), SI
+	IMULQ   DI, SI
+	LEAQ    (BX)(SI*2), SI
+
+row4:
+	PREFETCHT0    (AX)(SI*1)
+	VPMOVZXWD     (AX)(BX*1), Z8
+	VPSLLD        $0x10, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z0, Z0
+	VADDPD        Z9, Z1, Z1
+	VPMOVZXWD     32(AX)(BX*1), Z8
+	VPSLLD        $0x10, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z2, Z2
+	VADDPD        Z9, Z3, Z3
+	PREFETCHT0    64(AX)(SI*1)
+	VPMOVZXWD     64(AX)(BX*1), Z8
+	VPSLLD        $0x10, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z4, Z4
+	VADDPD        Z9, Z5, Z5
+	VPMOVZXWD     96(AX)(BX*1), Z8
+	VPSLLD        $0x10, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z6, Z6
+	VADDPD        Z9, Z7, Z7
+	MOVQ          stride+56(FP), R8
+	LEAQ          (BX)(R8*2), BX
+	LEAQ          (SI)(R8*2), SI
+	DECQ          DI
+	JNZ           row4
+	MOVQ          sum_base+0(FP), BX
+	VMOVUPD       Z0, (BX)(DX*2)
+	VMOVUPD       Z1, 64(BX)(DX*2)
+	VMOVUPD       Z2, 128(BX)(DX*2)
+	VMOVUPD       Z3, 192(BX)(DX*2)
+	VMOVUPD       Z4, 256(BX)(DX*2)
+	VMOVUPD       Z5, 320(BX)(DX*2)
+	VMOVUPD       Z6, 384(BX)(DX*2)
+	VMOVUPD       Z7, 448(BX)(DX*2)
+	ADDQ          $0x00000100, DX
+	SUBQ          $0x40, CX
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, CX
+	JLE  done
+	SUBQ $0x20, CX
+	JL   rest2
+
+whole2:
+	MOVQ    sum_base+0(FP), BX
+	VMOVUPD (BX)(DX*2), Z0
+	VMOVUPD 64(BX)(DX*2), Z1
+	VMOVUPD 128(BX)(DX*2), Z2
+	VMOVUPD 192(BX)(DX*2), Z3
+	MOVQ    DX, BX
+	MOVQ    DX, BX
+	SHRQ    $0x01, BX
+	MOVQ    rows+72(FP), DI
+	MOVQ    stride+56(FP), SI
+	IMULQ   DI, SI
+	LEAQ    (BX)(SI*2), SI
+
+row2:
+	PREFETCHT0    (AX)(SI*1)
+	VPMOVZXWD     (AX)(BX*1), Z4
+	VPSLLD        $0x10, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VPMOVZXWD     32(AX)(BX*1), Z4
+	VPSLLD        $0x10, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z2, Z2
+	VADDPD        Z5, Z3, Z3
+	MOVQ          stride+56(FP), R8
+	LEAQ          (BX)(R8*2), BX
+	LEAQ          (SI)(R8*2), SI
+	DECQ          DI
+	JNZ           row2
+	MOVQ          sum_base+0(FP), BX
+	VMOVUPD       Z0, (BX)(DX*2)
+	VMOVUPD       Z1, 64(BX)(DX*2)
+	VMOVUPD       Z2, 128(BX)(DX*2)
+	VMOVUPD       Z3, 192(BX)(DX*2)
+	ADDQ          $0x00000080, DX
+	SUBQ          $0x20, CX
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, CX
+	JLE  done
+
+part:
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         sum_base+0(FP), BX
+	VMOVUPD      (BX)(DX*2), Z0
+	VMOVUPD      64(BX)(DX*2), Z1
+	MOVQ         DX, BX
+	MOVQ         DX, BX
+	SHRQ         $0x01, BX
+	MOVQ         rows+72(FP), DI
+	MOVQ         stride+56(FP), SI
+	IMULQ        DI, SI
+	LEAQ         (BX)(SI*2), SI
+
+partRow:
+	VPMOVZXWD.Z   (AX)(BX*1), K1, Z2
+	VPSLLD        $0x10, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	MOVQ          stride+56(FP), R8
+	LEAQ          (BX)(R8*2), BX
+	LEAQ          (SI)(R8*2), SI
+	DECQ          DI
+	JNZ           partRow
+	MOVQ          sum_base+0(FP), BX
+	VMOVUPD       Z0, (BX)(DX*2)
+	VMOVUPD       Z1, 64(BX)(DX*2)
+	ADDQ          $0x00000040, DX
+	SUBQ          $0x10, CX
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func momentsStoredAVX512(sum []float64, squares []float64, x []uint16, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·momentsStoredAVX512(SB), NOSPLIT, $0-104
+	MOVQ x_base+48(FP), AX
+	MOVQ width+72(FP), CX
+	XORQ DX, DX
+	SUBQ $0x40, CX
+	JL   rest4
+
+whole4:
+	MOVQ    sum_base+0(FP), BX
+	VMOVUPD (BX)(DX*2), Z0
+	VMOVUPD 64(BX)(DX*2), Z1
+	VMOVUPD 128(BX)(DX*2), Z2
+	VMOVUPD 192(BX)(DX*2), Z3
+	VMOVUPD 256(BX)(DX*2), Z4
+	VMOVUPD 320(BX)(DX*2), Z5
+	VMOVUPD 384(BX)(DX*2), Z6
+	VMOVUPD 448(BX)(DX*2), Z7
+	MOVQ    squares_base+24(FP), BX
+	VMOVUPD (BX)(DX*2), Z8
+	VMOVUPD 64(BX)(DX*2), Z9
+	VMOVUPD 128(BX)(DX*2), Z10
+	VMOVUPD 192(BX)(DX*2), Z11
+	VMOVUPD 256(BX)(DX*2), Z12
+	VMOVUPD 320(BX)(DX*2), Z13
+	VMOVUPD 384(BX)(DX*2), Z14
+	VMOVUPD 448(BX)(DX*2), Z15
+	MOVQ    DX, BX
+	MOVQ    DX, BX
+	SHRQ    $0x01, BX
+	MOVQ    rows+96(FP), DI
+	MOVQ    stride+80(FP), SI
+	IMULQ   DI, SI
+	LEAQ    (BX)(SI*2), SI
+
+row4:
+	PREFETCHT0    (AX)(SI*1)
+	VPMOVZXWD     (AX)(BX*1), Z16
+	VPSLLD        $0x10, Z16, Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z0, Z0
+	VADDPD        Z17, Z1, Z1
+	VFMADD231PD   Z16, Z16, Z8
+	VFMADD231PD   Z17, Z17, Z9
+	VPMOVZXWD     32(AX)(BX*1), Z16
+	VPSLLD        $0x10, Z16, Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z2, Z2
+	VADDPD        Z17, Z3, Z3
+	VFMADD231PD   Z16, Z16, Z10
+	VFMADD231PD   Z17, Z17, Z11
+	PREFETCHT0    64(AX)(SI*1)
+	VPMOVZXWD     64(AX)(BX*1), Z16
+	VPSLLD        $0x10, Z16, Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z4, Z4
+	VADDPD        Z17, Z5, Z5
+	VFMADD231PD   Z16, Z16, Z12
+	VFMADD231PD   Z17, Z17, Z13
+	VPMOVZXWD     96(AX)(BX*1), Z16
+	VPSLLD        $0x10, Z16, Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z6, Z6
+	VADDPD        Z17, Z7, Z7
+	VFMADD231PD   Z16, Z16, Z14
+	VFMADD231PD   Z17, Z17, Z15
+	MOVQ          stride+80(FP), R8
+	LEAQ          (BX)(R8*2), BX
+	LEAQ          (SI)(R8*2), SI
+	DECQ          DI
+	JNZ           row4
+	MOVQ          sum_base+0(FP), BX
+	VMOVUPD       Z0, (BX)(DX*2)
+	VMOVUPD       Z1, 64(BX)(DX*2)
+	VMOVUPD       Z2, 128(BX)(DX*2)
+	VMOVUPD       Z3, 192(BX)(DX*2)
+	VMOVUPD       Z4, 256(BX)(DX*2)
+	VMOVUPD       Z5, 320(BX)(DX*2)
+	VMOVUPD       Z6, 384(BX)(DX*2)
+	VMOVUPD       Z7, 448(BX)(DX*2)
+	MOVQ          squares_base+24(FP), BX
+	VMOVUPD       Z8, (BX)(DX*2)
+	VMOVUPD       Z9, 64(BX)(DX*2)
+	VMOVUPD       Z10, 128(BX)(DX*2)
+	VMOVUPD       Z11, 192(BX)(DX*2)
+	VMOVUPD       Z12, 256(BX)(DX*2)
+	VMOVUPD       Z13, 320(BX)(DX*2)
+	VMOVUPD       Z14, 384(BX)(DX*2)
+	VMOVUPD       Z15, 448(BX)(DX*2)
+	ADDQ          $0x00000100, DX
+	SUBQ          $0x40, CX
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, CX
+	JLE  done
+	SUBQ $0x20, CX
+	JL   rest2
+
+whole2:
+	MOVQ    sum_base+0(FP), BX
+	VMOVUPD (BX)(DX*2), Z0
+	VMOVUPD 64(BX)(DX*2), Z1
+	VMOVUPD 128(BX)(DX*2), Z2
+	VMOVUPD 192(BX)(DX*2), Z3
+	MOVQ    squares_base+24(FP), BX
+	VMOVUPD (BX)(DX*2), Z4
+	VMOVUPD 64(BX)(DX*2), Z5
+	VMOVUPD 128(BX)(DX*2), Z6
+	VMOVUPD 192(BX)(DX*2), Z7
+	MOVQ    DX, BX
+	MOVQ    DX, BX
+	SHRQ    $0x01, BX
+	MOVQ    rows+96(FP), DI
+	MOVQ    stride+80(FP), SI
+	IMULQ   DI, SI
+	LEAQ    (BX)(SI*2), SI
+
+row2:
+	PREFETCHT0    (AX)(SI*1)
+	VPMOVZXWD     (AX)(BX*1), Z8
+	VPSLLD        $0x10, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z0, Z0
+	VADDPD        Z9, Z1, Z1
+	VFMADD231PD   Z8, Z8, Z4
+	VFMADD231PD   Z9, Z9, Z5
+	VPMOVZXWD     32(AX)(BX*1), Z8
+	VPSLLD        $0x10, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z2, Z2
+	VADDPD        Z9, Z3, Z3
+	VFMADD231PD   Z8, Z8, Z6
+	VFMADD231PD   Z9, Z9, Z7
+	MOVQ          stride+80(FP), R8
+	LEAQ          (BX)(R8*2), BX
+	LEAQ          (SI)(R8*2), SI
+	DECQ          DI
+	JNZ           row2
+	MOVQ          sum_base+0(FP), BX
+	VMOVUPD       Z0, (BX)(DX*2)
+	VMOVUPD       Z1, 64(BX)(DX*2)
+	VMOVUPD       Z2, 128(BX)(DX*2)
+	VMOVUPD       Z3, 192(BX)(DX*2)
+	MOVQ          squares_base+24(FP), BX
+	VMOVUPD       Z4, (BX)(DX*2)
+	VMOVUPD       Z5, 64(BX)(DX*2)
+	VMOVUPD       Z6, 128(BX)(DX*2)
+	VMOVUPD       Z7, 192(BX)(DX*2)
+	ADDQ          $0x00000080, DX
+	SUBQ          $0x20, CX
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, CX
+	JLE  done
+
+part:
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         sum_base+0(FP), BX
+	VMOVUPD      (BX)(DX*2), Z0
+	VMOVUPD      64(BX)(DX*2), Z1
+	MOVQ         squares_base+24(FP), BX
+	VMOVUPD      (BX)(DX*2), Z2
+	VMOVUPD      64(BX)(DX*2), Z3
+	MOVQ         DX, BX
+	MOVQ         DX, BX
+	SHRQ         $0x01, BX
+	MOVQ         rows+96(FP), DI
+	MOVQ         stride+80(FP), SI
+	IMULQ        DI, SI
+	LEAQ         (BX)(SI*2), SI
+
+partRow:
+	VPMOVZXWD.Z   (AX)(BX*1), K1, Z4
+	VPSLLD        $0x10, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+	MOVQ          stride+80(FP), R8
+	LEAQ          (BX)(R8*2), BX
+	LEAQ          (SI)(R8*2), SI
+	DECQ          DI
+	JNZ           partRow
+	MOVQ          sum_base+0(FP), BX
+	VMOVUPD       Z0, (BX)(DX*2)
+	VMOVUPD       Z1, 64(BX)(DX*2)
+	MOVQ          squares_base+24(FP), BX
+	VMOVUPD       Z2, (BX)(DX*2)
+	VMOVUPD       Z3, 64(BX)(DX*2)
+	ADDQ          $0x00000040, DX
+	SUBQ          $0x10, CX
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func gradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, mean []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·gradSumsStoredAVX512(SB), NOSPLIT, $0-152
+	MOVQ x_base+48(FP), AX
+	MOVQ dy_base+72(FP), CX
+	MOVQ width+120(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JL   rest4
+
+whole4:
+	MOVQ    scale_base+0(FP), SI
+	VMOVUPD (SI)(BX*2), Z0
+	VMOVUPD 64(SI)(BX*2), Z1
+	VMOVUPD 128(SI)(BX*2), Z2
+	VMOVUPD 192(SI)(BX*2), Z3
+	VMOVUPD 256(SI)(BX*2), Z4
+	VMOVUPD 320(SI)(BX*2), Z5
+	VMOVUPD 384(SI)(BX*2), Z6
+	VMOVUPD 448(SI)(BX*2), Z7
+	MOVQ    bias_base+24(FP), SI
+	VMOVUPD (SI)(BX*2), Z8
+	VMOVUPD 64(SI)(BX*2), Z9
+	VMOVUPD 128(SI)(BX*2), Z10
+	VMOVUPD 192(SI)(BX*2), Z11
+	VMOVUPD 256(SI)(BX*2), Z12
+	VMOVUPD 320(SI)(BX*2), Z13
+	VMOVUPD 384(SI)(BX*2), Z14
+	VMOVUPD 448(SI)(BX*2), Z15
+	MOVQ    mean_base+96(FP), SI
+	VMOVUPS (SI)(BX*1), Z16
+	VMOVUPS 64(SI)(BX*1), Z17
+	VMOVUPS 128(SI)(BX*1), Z18
+	VMOVUPS 192(SI)(BX*1), Z19
+	MOVQ    BX, SI
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+144(FP), R8
+	MOVQ    stride+128(FP), DI
+	IMULQ   R8, DI
+	LEAQ    (SI)(DI*2), DI
+
+row4:
+	PREFETCHT0    (CX)(DI*1)
+	VPMOVZXWD     (CX)(SI*1), Z20
+	VPSLLD        $0x10, Z20, Z20
+	PREFETCHT0    (AX)(DI*1)
+	VPMOVZXWD     (AX)(SI*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VSUBPS        Z16, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z0
+	VFMADD231PD   Z22, Z23, Z1
+	VADDPD        Z20, Z8, Z8
+	VADDPD        Z23, Z9, Z9
+	VPMOVZXWD     32(CX)(SI*1), Z20
+	VPSLLD        $0x10, Z20, Z20
+	VPMOVZXWD     32(AX)(SI*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VSUBPS        Z17, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z2
+	VFMADD231PD   Z22, Z23, Z3
+	VADDPD        Z20, Z10, Z10
+	VADDPD        Z23, Z11, Z11
+	PREFETCHT0    64(CX)(DI*1)
+	VPMOVZXWD     64(CX)(SI*1), Z20
+	VPSLLD        $0x10, Z20, Z20
+	PREFETCHT0    64(AX)(DI*1)
+	VPMOVZXWD     64(AX)(SI*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VSUBPS        Z18, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z4
+	VFMADD231PD   Z22, Z23, Z5
+	VADDPD        Z20, Z12, Z12
+	VADDPD        Z23, Z13, Z13
+	VPMOVZXWD     96(CX)(SI*1), Z20
+	VPSLLD        $0x10, Z20, Z20
+	VPMOVZXWD     96(AX)(SI*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VSUBPS        Z19, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z6
+	VFMADD231PD   Z22, Z23, Z7
+	VADDPD        Z20, Z14, Z14
+	VADDPD        Z23, Z15, Z15
+	MOVQ          stride+128(FP), R9
+	LEAQ          (SI)(R9*2), SI
+	LEAQ          (DI)(R9*2), DI
+	DECQ          R8
+	JNZ           row4
+	MOVQ          scale_base+0(FP), SI
+	VMOVUPD       Z0, (SI)(BX*2)
+	VMOVUPD       Z1, 64(SI)(BX*2)
+	VMOVUPD       Z2, 128(SI)(BX*2)
+	VMOVUPD       Z3, 192(SI)(BX*2)
+	VMOVUPD       Z4, 256(SI)(BX*2)
+	VMOVUPD       Z5, 320(SI)(BX*2)
+	VMOVUPD       Z6, 384(SI)(BX*2)
+	VMOVUPD       Z7, 448(SI)(BX*2)
+	MOVQ          bias_base+24(FP), SI
+	VMOVUPD       Z8, (SI)(BX*2)
+	VMOVUPD       Z9, 64(SI)(BX*2)
+	VMOVUPD       Z10, 128(SI)(BX*2)
+	VMOVUPD       Z11, 192(SI)(BX*2)
+	VMOVUPD       Z12, 256(SI)(BX*2)
+	VMOVUPD       Z13, 320(SI)(BX*2)
+	VMOVUPD       Z14, 384(SI)(BX*2)
+	VMOVUPD       Z15, 448(SI)(BX*2)
+	ADDQ          $0x00000100, BX
+	SUBQ          $0x40, DX
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, DX
+	JLE  done
+	SUBQ $0x20, DX
+	JL   rest2
+
+whole2:
+	MOVQ    scale_base+0(FP), SI
+	VMOVUPD (SI)(BX*2), Z0
+	VMOVUPD 64(SI)(BX*2), Z1
+	VMOVUPD 128(SI)(BX*2), Z2
+	VMOVUPD 192(SI)(BX*2), Z3
+	MOVQ    bias_base+24(FP), SI
+	VMOVUPD (SI)(BX*2), Z4
+	VMOVUPD 64(SI)(BX*2), Z5
+	VMOVUPD 128(SI)(BX*2), Z6
+	VMOVUPD 192(SI)(BX*2), Z7
+	MOVQ    mean_base+96(FP), SI
+	VMOVUPS (SI)(BX*1), Z8
+	VMOVUPS 64(SI)(BX*1), Z9
+	MOVQ    BX, SI
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+144(FP), R8
+	MOVQ    stride+128(FP), DI
+	IMULQ   R8, DI
+	LEAQ    (SI)(DI*2), DI
+
+row2:
+	PREFETCHT0    (CX)(DI*1)
+	VPMOVZXWD     (CX)(SI*1), Z10
+	VPSLLD        $0x10, Z10, Z10
+	PREFETCHT0    (AX)(DI*1)
+	VPMOVZXWD     (AX)(SI*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z8, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z0
+	VFMADD231PD   Z12, Z13, Z1
+	VADDPD        Z10, Z4, Z4
+	VADDPD        Z13, Z5, Z5
+	VPMOVZXWD     32(CX)(SI*1), Z10
+	VPSLLD        $0x10, Z10, Z10
+	VPMOVZXWD     32(AX)(SI*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z9, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z2
+	VFMADD231PD   Z12, Z13, Z3
+	VADDPD        Z10, Z6, Z6
+	VADDPD        Z13, Z7, Z7
+	MOVQ          stride+128(FP), R9
+	LEAQ          (SI)(R9*2), SI
+	LEAQ          (DI)(R9*2), DI
+	DECQ          R8
+	JNZ           row2
+	MOVQ          scale_base+0(FP), SI
+	VMOVUPD       Z0, (SI)(BX*2)
+	VMOVUPD       Z1, 64(SI)(BX*2)
+	VMOVUPD       Z2, 128(SI)(BX*2)
+	VMOVUPD       Z3, 192(SI)(BX*2)
+	MOVQ          bias_base+24(FP), SI
+	VMOVUPD       Z4, (SI)(BX*2)
+	VMOVUPD       Z5, 64(SI)(BX*2)
+	VMOVUPD       Z6, 128(SI)(BX*2)
+	VMOVUPD       Z7, 192(SI)(BX*2)
+	ADDQ          $0x00000080, BX
+	SUBQ          $0x20, DX
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, DX
+	JLE  done
+
+part:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         scale_base+0(FP), SI
+	VMOVUPD      (SI)(BX*2), Z0
+	VMOVUPD      64(SI)(BX*2), Z1
+	MOVQ         bias_base+24(FP), SI
+	VMOVUPD      (SI)(BX*2), Z2
+	VMOVUPD      64(SI)(BX*2), Z3
+	MOVQ         mean_base+96(FP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z4
+	MOVQ         BX, SI
+	MOVQ         BX, SI
+	SHRQ         $0x01, SI
+	MOVQ         rows+144(FP), R8
+	MOVQ         stride+128(FP), DI
+	IMULQ        R8, DI
+	LEAQ         (SI)(DI*2), DI
+
+partRow:
+	VPMOVZXWD.Z   (CX)(SI*1), K1, Z5
+	VPSLLD        $0x10, Z5, Z5
+	VPMOVZXWD.Z   (AX)(SI*1), K1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VSUBPS        Z4, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VCVTPS2PD     Y7, Z7
+	VEXTRACTF64X4 $0x01, Z5, Y8
+	VCVTPS2PD     Y5, Z5
+	VCVTPS2PD     Y8, Z8
+	VFMADD231PD   Z6, Z5, Z0
+	VFMADD231PD   Z7, Z8, Z1
+	VADDPD        Z5, Z2, Z2
+	VADDPD        Z8, Z3, Z3
+	MOVQ          stride+128(FP), R9
+	LEAQ          (SI)(R9*2), SI
+	LEAQ          (DI)(R9*2), DI
+	DECQ          R8
+	JNZ           partRow
+	MOVQ          scale_base+0(FP), SI
+	VMOVUPD       Z0, (SI)(BX*2)
+	VMOVUPD       Z1, 64(SI)(BX*2)
+	MOVQ          bias_base+24(FP), SI
+	VMOVUPD       Z2, (SI)(BX*2)
+	VMOVUPD       Z3, 64(SI)(BX*2)
+	ADDQ          $0x00000040, BX
+	SUBQ          $0x10, DX
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluGradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, from []uint16, mean []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·reluGradSumsStoredAVX512(SB), NOSPLIT, $0-200
+	MOVQ x_base+48(FP), AX
+	MOVQ dy_base+72(FP), CX
+	MOVQ y_base+96(FP), DX
+	MOVQ from_base+120(FP), BX
+	MOVQ width+168(FP), SI
+	XORQ DI, DI
+	SUBQ $0x40, SI
+	JL   rest4
+
+whole4:
+	MOVQ    scale_base+0(FP), R8
+	VMOVUPD (R8)(DI*2), Z0
+	VMOVUPD 64(R8)(DI*2), Z1
+	VMOVUPD 128(R8)(DI*2), Z2
+	VMOVUPD 192(R8)(DI*2), Z3
+	VMOVUPD 256(R8)(DI*2), Z4
+	VMOVUPD 320(R8)(DI*2), Z5
+	VMOVUPD 384(R8)(DI*2), Z6
+	VMOVUPD 448(R8)(DI*2), Z7
+	MOVQ    bias_base+24(FP), R8
+	VMOVUPD (R8)(DI*2), Z8
+	VMOVUPD 64(R8)(DI*2), Z9
+	VMOVUPD 128(R8)(DI*2), Z10
+	VMOVUPD 192(R8)(DI*2), Z11
+	VMOVUPD 256(R8)(DI*2), Z12
+	VMOVUPD 320(R8)(DI*2), Z13
+	VMOVUPD 384(R8)(DI*2), Z14
+	VMOVUPD 448(R8)(DI*2), Z15
+	MOVQ    mean_base+144(FP), R8
+	VMOVUPS (R8)(DI*1), Z16
+	VMOVUPS 64(R8)(DI*1), Z17
+	VMOVUPS 128(R8)(DI*1), Z18
+	VMOVUPS 192(R8)(DI*1), Z19
+	MOVQ    DI, R8
+	MOVQ    DI, R8
+	SHRQ    $0x01, R8
+	MOVQ    rows+192(FP), R10
+	MOVQ    stride+176(FP), R9
+	IMULQ   R10, R9
+	LEAQ    (R8)(R9*2), R9
+
+row4:
+	PREFETCHT0 (DX)(R9*1)
+	VPMOVZXWD  (DX)(R8*1), Z21
+	VPSLLD     $0x10, Z21, Z21
+	PREFETCHT0 (BX)(R9*1)
+	VPMOVZXWD  (BX)(R8*1), Z28
+	VPSLLD     $0x10, Z28, Z28
+	VPXORD     Z20, Z20, Z20
+	VCMPPS     $0x16, Z20, Z21, K1
+	VMOVAPS.Z  Z28, K1, Z21
+	VMOVAPS    Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R8*1)
+	PREFETCHT0    (AX)(R9*1)
+	VPMOVZXWD     (AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z16, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z0
+	VFMADD231PD   Z29, Z30, Z1
+	VADDPD        Z21, Z8, Z8
+	VADDPD        Z30, Z9, Z9
+	VPMOVZXWD     32(DX)(R8*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VPMOVZXWD     32(BX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VPXORD        Z22, Z22, Z22
+	VCMPPS        $0x16, Z22, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R8*1)
+	VPMOVZXWD     32(AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z17, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z2
+	VFMADD231PD   Z29, Z30, Z3
+	VADDPD        Z21, Z10, Z10
+	VADDPD        Z30, Z11, Z11
+	PREFETCHT0    64(DX)(R9*1)
+	VPMOVZXWD     64(DX)(R8*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	PREFETCHT0    64(BX)(R9*1)
+	VPMOVZXWD     64(BX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VPXORD        Z23, Z23, Z23
+	VCMPPS        $0x16, Z23, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 64(CX)(R8*1)
+	PREFETCHT0    64(AX)(R9*1)
+	VPMOVZXWD     64(AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z18, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z4
+	VFMADD231PD   Z29, Z30, Z5
+	VADDPD        Z21, Z12, Z12
+	VADDPD        Z30, Z13, Z13
+	VPMOVZXWD     96(DX)(R8*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VPMOVZXWD     96(BX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VPXORD        Z24, Z24, Z24
+	VCMPPS        $0x16, Z24, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 96(CX)(R8*1)
+	VPMOVZXWD     96(AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z19, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z6
+	VFMADD231PD   Z29, Z30, Z7
+	VADDPD        Z21, Z14, Z14
+	VADDPD        Z30, Z15, Z15
+	MOVQ          stride+176(FP), R11
+	LEAQ          (R8)(R11*2), R8
+	LEAQ          (R9)(R11*2), R9
+	DECQ          R10
+	JNZ           row4
+	MOVQ          scale_base+0(FP), R8
+	VMOVUPD       Z0, (R8)(DI*2)
+	VMOVUPD       Z1, 64(R8)(DI*2)
+	VMOVUPD       Z2, 128(R8)(DI*2)
+	VMOVUPD       Z3, 192(R8)(DI*2)
+	VMOVUPD       Z4, 256(R8)(DI*2)
+	VMOVUPD       Z5, 320(R8)(DI*2)
+	VMOVUPD       Z6, 384(R8)(DI*2)
+	VMOVUPD       Z7, 448(R8)(DI*2)
+	MOVQ          bias_base+24(FP), R8
+	VMOVUPD       Z8, (R8)(DI*2)
+	VMOVUPD       Z9, 64(R8)(DI*2)
+	VMOVUPD       Z10, 128(R8)(DI*2)
+	VMOVUPD       Z11, 192(R8)(DI*2)
+	VMOVUPD       Z12, 256(R8)(DI*2)
+	VMOVUPD       Z13, 320(R8)(DI*2)
+	VMOVUPD       Z14, 384(R8)(DI*2)
+	VMOVUPD       Z15, 448(R8)(DI*2)
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x40, SI
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, SI
+	JLE  done
+	SUBQ $0x20, SI
+	JL   rest2
+
+whole2:
+	MOVQ    scale_base+0(FP), R8
+	VMOVUPD (R8)(DI*2), Z0
+	VMOVUPD 64(R8)(DI*2), Z1
+	VMOVUPD 128(R8)(DI*2), Z2
+	VMOVUPD 192(R8)(DI*2), Z3
+	MOVQ    bias_base+24(FP), R8
+	VMOVUPD (R8)(DI*2), Z4
+	VMOVUPD 64(R8)(DI*2), Z5
+	VMOVUPD 128(R8)(DI*2), Z6
+	VMOVUPD 192(R8)(DI*2), Z7
+	MOVQ    mean_base+144(FP), R8
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	MOVQ    DI, R8
+	MOVQ    DI, R8
+	SHRQ    $0x01, R8
+	MOVQ    rows+192(FP), R10
+	MOVQ    stride+176(FP), R9
+	IMULQ   R10, R9
+	LEAQ    (R8)(R9*2), R9
+
+row2:
+	PREFETCHT0 (DX)(R9*1)
+	VPMOVZXWD  (DX)(R8*1), Z10
+	VPSLLD     $0x10, Z10, Z10
+	PREFETCHT0 (BX)(R9*1)
+	VPMOVZXWD  (BX)(R8*1), Z11
+	VPSLLD     $0x10, Z11, Z11
+	VPXORD     Z25, Z25, Z25
+	VCMPPS     $0x16, Z25, Z10, K1
+	VMOVAPS.Z  Z11, K1, Z10
+	VMOVAPS    Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R8*1)
+	PREFETCHT0    (AX)(R9*1)
+	VPMOVZXWD     (AX)(R8*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z8, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z0
+	VFMADD231PD   Z12, Z13, Z1
+	VADDPD        Z10, Z4, Z4
+	VADDPD        Z13, Z5, Z5
+	VPMOVZXWD     32(DX)(R8*1), Z10
+	VPSLLD        $0x10, Z10, Z10
+	VPMOVZXWD     32(BX)(R8*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VPXORD        Z26, Z26, Z26
+	VCMPPS        $0x16, Z26, Z10, K1
+	VMOVAPS.Z     Z11, K1, Z10
+	VMOVAPS       Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R8*1)
+	VPMOVZXWD     32(AX)(R8*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z9, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z2
+	VFMADD231PD   Z12, Z13, Z3
+	VADDPD        Z10, Z6, Z6
+	VADDPD        Z13, Z7, Z7
+	MOVQ          stride+176(FP), R11
+	LEAQ          (R8)(R11*2), R8
+	LEAQ          (R9)(R11*2), R9
+	DECQ          R10
+	JNZ           row2
+	MOVQ          scale_base+0(FP), R8
+	VMOVUPD       Z0, (R8)(DI*2)
+	VMOVUPD       Z1, 64(R8)(DI*2)
+	VMOVUPD       Z2, 128(R8)(DI*2)
+	VMOVUPD       Z3, 192(R8)(DI*2)
+	MOVQ          bias_base+24(FP), R8
+	VMOVUPD       Z4, (R8)(DI*2)
+	VMOVUPD       Z5, 64(R8)(DI*2)
+	VMOVUPD       Z6, 128(R8)(DI*2)
+	VMOVUPD       Z7, 192(R8)(DI*2)
+	ADDQ          $0x00000080, DI
+	SUBQ          $0x20, SI
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, SI
+	JLE  done
+
+part:
+	VPBROADCASTD SI, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         scale_base+0(FP), R8
+	VMOVUPD      (R8)(DI*2), Z0
+	VMOVUPD      64(R8)(DI*2), Z1
+	MOVQ         bias_base+24(FP), R8
+	VMOVUPD      (R8)(DI*2), Z2
+	VMOVUPD      64(R8)(DI*2), Z3
+	MOVQ         mean_base+144(FP), R8
+	VMOVUPS.Z    (R8)(DI*1), K1, Z4
+	MOVQ         DI, R8
+	MOVQ         DI, R8
+	SHRQ         $0x01, R8
+	MOVQ         rows+192(FP), R10
+	MOVQ         stride+176(FP), R9
+	IMULQ        R10, R9
+	LEAQ         (R8)(R9*2), R9
+
+partRow:
+	VPMOVZXWD.Z (DX)(R8*1), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPMOVZXWD.Z (BX)(R8*1), K1, Z6
+	VPSLLD      $0x10, Z6, Z6
+	VPXORD      Z27, Z27, Z27
+	VCMPPS      $0x16, Z27, Z5, K2
+	VMOVAPS.Z   Z6, K2, Z5
+	VMOVAPS     Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, K1, (CX)(R8*1)
+	VPMOVZXWD.Z   (AX)(R8*1), K1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VSUBPS        Z4, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VCVTPS2PD     Y7, Z7
+	VEXTRACTF64X4 $0x01, Z5, Y8
+	VCVTPS2PD     Y5, Z5
+	VCVTPS2PD     Y8, Z8
+	VFMADD231PD   Z6, Z5, Z0
+	VFMADD231PD   Z7, Z8, Z1
+	VADDPD        Z5, Z2, Z2
+	VADDPD        Z8, Z3, Z3
+	MOVQ          stride+176(FP), R11
+	LEAQ          (R8)(R11*2), R8
+	LEAQ          (R9)(R11*2), R9
+	DECQ          R10
+	JNZ           partRow
+	MOVQ          scale_base+0(FP), R8
+	VMOVUPD       Z0, (R8)(DI*2)
+	VMOVUPD       Z1, 64(R8)(DI*2)
+	MOVQ          bias_base+24(FP), R8
+	VMOVUPD       Z2, (R8)(DI*2)
+	VMOVUPD       Z3, 64(R8)(DI*2)
+	ADDQ          $0x00000040, DI
+	SUBQ          $0x10, SI
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluGradSumsMadeAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, from []float32, mean []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·reluGradSumsMadeAVX512(SB), NOSPLIT, $0-200
+	MOVQ x_base+48(FP), AX
+	MOVQ dy_base+72(FP), CX
+	MOVQ y_base+96(FP), DX
+	MOVQ from_base+120(FP), BX
+	MOVQ width+168(FP), SI
+	XORQ DI, DI
+	SUBQ $0x40, SI
+	JL   rest4
+
+whole4:
+	MOVQ    scale_base+0(FP), R8
+	VMOVUPD (R8)(DI*2), Z0
+	VMOVUPD 64(R8)(DI*2), Z1
+	VMOVUPD 128(R8)(DI*2), Z2
+	VMOVUPD 192(R8)(DI*2), Z3
+	VMOVUPD 256(R8)(DI*2), Z4
+	VMOVUPD 320(R8)(DI*2), Z5
+	VMOVUPD 384(R8)(DI*2), Z6
+	VMOVUPD 448(R8)(DI*2), Z7
+	MOVQ    bias_base+24(FP), R8
+	VMOVUPD (R8)(DI*2), Z8
+	VMOVUPD 64(R8)(DI*2), Z9
+	VMOVUPD 128(R8)(DI*2), Z10
+	VMOVUPD 192(R8)(DI*2), Z11
+	VMOVUPD 256(R8)(DI*2), Z12
+	VMOVUPD 320(R8)(DI*2), Z13
+	VMOVUPD 384(R8)(DI*2), Z14
+	VMOVUPD 448(R8)(DI*2), Z15
+	MOVQ    mean_base+144(FP), R8
+	VMOVUPS (R8)(DI*1), Z16
+	VMOVUPS 64(R8)(DI*1), Z17
+	VMOVUPS 128(R8)(DI*1), Z18
+	VMOVUPS 192(R8)(DI*1), Z19
+	MOVQ    DI, R10
+	MOVQ    DI, R8
+	SHRQ    $0x01, R8
+	MOVQ    rows+192(FP), R11
+	MOVQ    stride+176(FP), R9
+	IMULQ   R11, R9
+	LEAQ    (R8)(R9*2), R9
+
+row4:
+	PREFETCHT0 (DX)(R9*1)
+	VPMOVZXWD  (DX)(R8*1), Z21
+	VPSLLD     $0x10, Z21, Z21
+	VMOVUPS    (BX)(R10*1), Z28
+	VPXORD     Z20, Z20, Z20
+	VCMPPS     $0x16, Z20, Z21, K1
+	VMOVAPS.Z  Z28, K1, Z21
+	VMOVAPS    Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R8*1)
+	PREFETCHT0    (AX)(R9*1)
+	VPMOVZXWD     (AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z16, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z0
+	VFMADD231PD   Z29, Z30, Z1
+	VADDPD        Z21, Z8, Z8
+	VADDPD        Z30, Z9, Z9
+	VPMOVZXWD     32(DX)(R8*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VMOVUPS       64(BX)(R10*1), Z28
+	VPXORD        Z22, Z22, Z22
+	VCMPPS        $0x16, Z22, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R8*1)
+	VPMOVZXWD     32(AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z17, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z2
+	VFMADD231PD   Z29, Z30, Z3
+	VADDPD        Z21, Z10, Z10
+	VADDPD        Z30, Z11, Z11
+	PREFETCHT0    64(DX)(R9*1)
+	VPMOVZXWD     64(DX)(R8*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VMOVUPS       128(BX)(R10*1), Z28
+	VPXORD        Z23, Z23, Z23
+	VCMPPS        $0x16, Z23, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 64(CX)(R8*1)
+	PREFETCHT0    64(AX)(R9*1)
+	VPMOVZXWD     64(AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z18, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z4
+	VFMADD231PD   Z29, Z30, Z5
+	VADDPD        Z21, Z12, Z12
+	VADDPD        Z30, Z13, Z13
+	VPMOVZXWD     96(DX)(R8*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VMOVUPS       192(BX)(R10*1), Z28
+	VPXORD        Z24, Z24, Z24
+	VCMPPS        $0x16, Z24, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 96(CX)(R8*1)
+	VPMOVZXWD     96(AX)(R8*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z19, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z6
+	VFMADD231PD   Z29, Z30, Z7
+	VADDPD        Z21, Z14, Z14
+	VADDPD        Z30, Z15, Z15
+	MOVQ          stride+176(FP), R12
+	LEAQ          (R8)(R12*2), R8
+	LEAQ          (R9)(R12*2), R9
+	MOVQ          step+184(FP), R12
+	LEAQ          (R10)(R12*4), R10
+	DECQ          R11
+	JNZ           row4
+	MOVQ          scale_base+0(FP), R8
+	VMOVUPD       Z0, (R8)(DI*2)
+	VMOVUPD       Z1, 64(R8)(DI*2)
+	VMOVUPD       Z2, 128(R8)(DI*2)
+	VMOVUPD       Z3, 192(R8)(DI*2)
+	VMOVUPD       Z4, 256(R8)(DI*2)
+	VMOVUPD       Z5, 320(R8)(DI*2)
+	VMOVUPD       Z6, 384(R8)(DI*2)
+	VMOVUPD       Z7, 448(R8)(DI*2)
+	MOVQ          bias_base+24(FP), R8
+	VMOVUPD       Z8, (R8)(DI*2)
+	VMOVUPD       Z9, 64(R8)(DI*2)
+	VMOVUPD       Z10, 128(R8)(DI*2)
+	VMOVUPD       Z11, 192(R8)(DI*2)
+	VMOVUPD       Z12, 256(R8)(DI*2)
+	VMOVUPD       Z13, 320(R8)(DI*2)
+	VMOVUPD       Z14, 384(R8)(DI*2)
+	VMOVUPD       Z15, 448(R8)(DI*2)
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x40, SI
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, SI
+	JLE  done
+	SUBQ $0x20, SI
+	JL   rest2
+
+whole2:
+	MOVQ    scale_base+0(FP), R8
+	VMOVUPD (R8)(DI*2), Z0
+	VMOVUPD 64(R8)(DI*2), Z1
+	VMOVUPD 128(R8)(DI*2), Z2
+	VMOVUPD 192(R8)(DI*2), Z3
+	MOVQ    bias_base+24(FP), R8
+	VMOVUPD (R8)(DI*2), Z4
+	VMOVUPD 64(R8)(DI*2), Z5
+	VMOVUPD 128(R8)(DI*2), Z6
+	VMOVUPD 192(R8)(DI*2), Z7
+	MOVQ    mean_base+144(FP), R8
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	MOVQ    DI, R10
+	MOVQ    DI, R8
+	SHRQ    $0x01, R8
+	MOVQ    rows+192(FP), R11
+	MOVQ    stride+176(FP), R9
+	IMULQ   R11, R9
+	LEAQ    (R8)(R9*2), R9
+
+row2:
+	PREFETCHT0 (DX)(R9*1)
+	VPMOVZXWD  (DX)(R8*1), Z10
+	VPSLLD     $0x10, Z10, Z10
+	VMOVUPS    (BX)(R10*1), Z11
+	VPXORD     Z25, Z25, Z25
+	VCMPPS     $0x16, Z25, Z10, K1
+	VMOVAPS.Z  Z11, K1, Z10
+	VMOVAPS    Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R8*1)
+	PREFETCHT0    (AX)(R9*1)
+	VPMOVZXWD     (AX)(R8*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z8, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z0
+	VFMADD231PD   Z12, Z13, Z1
+	VADDPD        Z10, Z4, Z4
+	VADDPD        Z13, Z5, Z5
+	VPMOVZXWD     32(DX)(R8*1), Z10
+	VPSLLD        $0x10, Z10, Z10
+	VMOVUPS       64(BX)(R10*1), Z11
+	VPXORD        Z26, Z26, Z26
+	VCMPPS        $0x16, Z26, Z10, K1
+	VMOVAPS.Z     Z11, K1, Z10
+	VMOVAPS       Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R8*1)
+	VPMOVZXWD     32(AX)(R8*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z9, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z2
+	VFMADD231PD   Z12, Z13, Z3
+	VADDPD        Z10, Z6, Z6
+	VADDPD        Z13, Z7, Z7
+	MOVQ          stride+176(FP), R12
+	LEAQ          (R8)(R12*2), R8
+	LEAQ          (R9)(R12*2), R9
+	MOVQ          step+184(FP), R12
+	LEAQ          (R10)(R12*4), R10
+	DECQ          R11
+	JNZ           row2
+	MOVQ          scale_base+0(FP), R8
+	VMOVUPD       Z0, (R8)(DI*2)
+	VMOVUPD       Z1, 64(R8)(DI*2)
+	VMOVUPD       Z2, 128(R8)(DI*2)
+	VMOVUPD       Z3, 192(R8)(DI*2)
+	MOVQ          bias_base+24(FP), R8
+	VMOVUPD       Z4, (R8)(DI*2)
+	VMOVUPD       Z5, 64(R8)(DI*2)
+	VMOVUPD       Z6, 128(R8)(DI*2)
+	VMOVUPD       Z7, 192(R8)(DI*2)
+	ADDQ          $0x00000080, DI
+	SUBQ          $0x20, SI
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, SI
+	JLE  done
+
+part:
+	VPBROADCASTD SI, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         scale_base+0(FP), R8
+	VMOVUPD      (R8)(DI*2), Z0
+	VMOVUPD      64(R8)(DI*2), Z1
+	MOVQ         bias_base+24(FP), R8
+	VMOVUPD      (R8)(DI*2), Z2
+	VMOVUPD      64(R8)(DI*2), Z3
+	MOVQ         mean_base+144(FP), R8
+	VMOVUPS.Z    (R8)(DI*1), K1, Z4
+	MOVQ         DI, R10
+	MOVQ         DI, R8
+	SHRQ         $0x01, R8
+	MOVQ         rows+192(FP), R11
+	MOVQ         stride+176(FP), R9
+	IMULQ        R11, R9
+	LEAQ         (R8)(R9*2), R9
+
+partRow:
+	VPMOVZXWD.Z (DX)(R8*1), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VMOVUPS.Z   (BX)(R10*1), K1, Z6
+	VPXORD      Z27, Z27, Z27
+	VCMPPS      $0x16, Z27, Z5, K2
+	VMOVAPS.Z   Z6, K2, Z5
+	VMOVAPS     Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, K1, (CX)(R8*1)
+	VPMOVZXWD.Z   (AX)(R8*1), K1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VSUBPS        Z4, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VCVTPS2PD     Y7, Z7
+	VEXTRACTF64X4 $0x01, Z5, Y8
+	VCVTPS2PD     Y5, Z5
+	VCVTPS2PD     Y8, Z8
+	VFMADD231PD   Z6, Z5, Z0
+	VFMADD231PD   Z7, Z8, Z1
+	VADDPD        Z5, Z2, Z2
+	VADDPD        Z8, Z3, Z3
+	MOVQ          stride+176(FP), R12
+	LEAQ          (R8)(R12*2), R8
+	LEAQ          (R9)(R12*2), R9
+	MOVQ          step+184(FP), R12
+	LEAQ          (R10)(R12*4), R10
+	DECQ          R11
+	JNZ           partRow
+	MOVQ          scale_base+0(FP), R8
+	VMOVUPD       Z0, (R8)(DI*2)
+	VMOVUPD       Z1, 64(R8)(DI*2)
+	MOVQ          bias_base+24(FP), R8
+	VMOVUPD       Z2, (R8)(DI*2)
+	VMOVUPD       Z3, 64(R8)(DI*2)
+	ADDQ          $0x00000040, DI
+	SUBQ          $0x10, SI
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func addReLUGradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, from []uint16, more []uint16, mean []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·addReLUGradSumsStoredAVX512(SB), NOSPLIT, $0-224
+	MOVQ x_base+48(FP), AX
+	MOVQ dy_base+72(FP), CX
+	MOVQ y_base+96(FP), DX
+	MOVQ from_base+120(FP), BX
+	MOVQ more_base+144(FP), SI
+	MOVQ width+192(FP), DI
+	XORQ R8, R8
+	SUBQ $0x40, DI
+	JL   rest4
+
+whole4:
+	MOVQ    scale_base+0(FP), R9
+	VMOVUPD (R9)(R8*2), Z0
+	VMOVUPD 64(R9)(R8*2), Z1
+	VMOVUPD 128(R9)(R8*2), Z2
+	VMOVUPD 192(R9)(R8*2), Z3
+	VMOVUPD 256(R9)(R8*2), Z4
+	VMOVUPD 320(R9)(R8*2), Z5
+	VMOVUPD 384(R9)(R8*2), Z6
+	VMOVUPD 448(R9)(R8*2), Z7
+	MOVQ    bias_base+24(FP), R9
+	VMOVUPD (R9)(R8*2), Z8
+	VMOVUPD 64(R9)(R8*2), Z9
+	VMOVUPD 128(R9)(R8*2), Z10
+	VMOVUPD 192(R9)(R8*2), Z11
+	VMOVUPD 256(R9)(R8*2), Z12
+	VMOVUPD 320(R9)(R8*2), Z13
+	VMOVUPD 384(R9)(R8*2), Z14
+	VMOVUPD 448(R9)(R8*2), Z15
+	MOVQ    mean_base+168(FP), R9
+	VMOVUPS (R9)(R8*1), Z16
+	VMOVUPS 64(R9)(R8*1), Z17
+	VMOVUPS 128(R9)(R8*1), Z18
+	VMOVUPS 192(R9)(R8*1), Z19
+	MOVQ    R8, R9
+	MOVQ    R8, R9
+	SHRQ    $0x01, R9
+	MOVQ    rows+216(FP), R11
+	MOVQ    stride+200(FP), R10
+	IMULQ   R11, R10
+	LEAQ    (R9)(R10*2), R10
+
+row4:
+	PREFETCHT0 (DX)(R10*1)
+	VPMOVZXWD  (DX)(R9*1), Z21
+	VPSLLD     $0x10, Z21, Z21
+	PREFETCHT0 (BX)(R10*1)
+	VPMOVZXWD  (BX)(R9*1), Z28
+	VPSLLD     $0x10, Z28, Z28
+	PREFETCHT0 (SI)(R10*1)
+	VPMOVZXWD  (SI)(R9*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VADDPS     Z29, Z28, Z28
+	VPXORD     Z20, Z20, Z20
+	VCMPPS     $0x16, Z20, Z21, K1
+	VMOVAPS.Z  Z28, K1, Z21
+	VMOVAPS    Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R9*1)
+	PREFETCHT0    (AX)(R10*1)
+	VPMOVZXWD     (AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z16, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z0
+	VFMADD231PD   Z29, Z30, Z1
+	VADDPD        Z21, Z8, Z8
+	VADDPD        Z30, Z9, Z9
+	VPMOVZXWD     32(DX)(R9*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VPMOVZXWD     32(BX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VPMOVZXWD     32(SI)(R9*1), Z29
+	VPSLLD        $0x10, Z29, Z29
+	VADDPS        Z29, Z28, Z28
+	VPXORD        Z22, Z22, Z22
+	VCMPPS        $0x16, Z22, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R9*1)
+	VPMOVZXWD     32(AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z17, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z2
+	VFMADD231PD   Z29, Z30, Z3
+	VADDPD        Z21, Z10, Z10
+	VADDPD        Z30, Z11, Z11
+	PREFETCHT0    64(DX)(R10*1)
+	VPMOVZXWD     64(DX)(R9*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	PREFETCHT0    64(BX)(R10*1)
+	VPMOVZXWD     64(BX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	PREFETCHT0    64(SI)(R10*1)
+	VPMOVZXWD     64(SI)(R9*1), Z29
+	VPSLLD        $0x10, Z29, Z29
+	VADDPS        Z29, Z28, Z28
+	VPXORD        Z23, Z23, Z23
+	VCMPPS        $0x16, Z23, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 64(CX)(R9*1)
+	PREFETCHT0    64(AX)(R10*1)
+	VPMOVZXWD     64(AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z18, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z4
+	VFMADD231PD   Z29, Z30, Z5
+	VADDPD        Z21, Z12, Z12
+	VADDPD        Z30, Z13, Z13
+	VPMOVZXWD     96(DX)(R9*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VPMOVZXWD     96(BX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VPMOVZXWD     96(SI)(R9*1), Z29
+	VPSLLD        $0x10, Z29, Z29
+	VADDPS        Z29, Z28, Z28
+	VPXORD        Z24, Z24, Z24
+	VCMPPS        $0x16, Z24, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 96(CX)(R9*1)
+	VPMOVZXWD     96(AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z19, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z6
+	VFMADD231PD   Z29, Z30, Z7
+	VADDPD        Z21, Z14, Z14
+	VADDPD        Z30, Z15, Z15
+	MOVQ          stride+200(FP), R12
+	LEAQ          (R9)(R12*2), R9
+	LEAQ          (R10)(R12*2), R10
+	DECQ          R11
+	JNZ           row4
+	MOVQ          scale_base+0(FP), R9
+	VMOVUPD       Z0, (R9)(R8*2)
+	VMOVUPD       Z1, 64(R9)(R8*2)
+	VMOVUPD       Z2, 128(R9)(R8*2)
+	VMOVUPD       Z3, 192(R9)(R8*2)
+	VMOVUPD       Z4, 256(R9)(R8*2)
+	VMOVUPD       Z5, 320(R9)(R8*2)
+	VMOVUPD       Z6, 384(R9)(R8*2)
+	VMOVUPD       Z7, 448(R9)(R8*2)
+	MOVQ          bias_base+24(FP), R9
+	VMOVUPD       Z8, (R9)(R8*2)
+	VMOVUPD       Z9, 64(R9)(R8*2)
+	VMOVUPD       Z10, 128(R9)(R8*2)
+	VMOVUPD       Z11, 192(R9)(R8*2)
+	VMOVUPD       Z12, 256(R9)(R8*2)
+	VMOVUPD       Z13, 320(R9)(R8*2)
+	VMOVUPD       Z14, 384(R9)(R8*2)
+	VMOVUPD       Z15, 448(R9)(R8*2)
+	ADDQ          $0x00000100, R8
+	SUBQ          $0x40, DI
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, DI
+	JLE  done
+	SUBQ $0x20, DI
+	JL   rest2
+
+whole2:
+	MOVQ    scale_base+0(FP), R9
+	VMOVUPD (R9)(R8*2), Z0
+	VMOVUPD 64(R9)(R8*2), Z1
+	VMOVUPD 128(R9)(R8*2), Z2
+	VMOVUPD 192(R9)(R8*2), Z3
+	MOVQ    bias_base+24(FP), R9
+	VMOVUPD (R9)(R8*2), Z4
+	VMOVUPD 64(R9)(R8*2), Z5
+	VMOVUPD 128(R9)(R8*2), Z6
+	VMOVUPD 192(R9)(R8*2), Z7
+	MOVQ    mean_base+168(FP), R9
+	VMOVUPS (R9)(R8*1), Z8
+	VMOVUPS 64(R9)(R8*1), Z9
+	MOVQ    R8, R9
+	MOVQ    R8, R9
+	SHRQ    $0x01, R9
+	MOVQ    rows+216(FP), R11
+	MOVQ    stride+200(FP), R10
+	IMULQ   R11, R10
+	LEAQ    (R9)(R10*2), R10
+
+row2:
+	PREFETCHT0 (DX)(R10*1)
+	VPMOVZXWD  (DX)(R9*1), Z10
+	VPSLLD     $0x10, Z10, Z10
+	PREFETCHT0 (BX)(R10*1)
+	VPMOVZXWD  (BX)(R9*1), Z11
+	VPSLLD     $0x10, Z11, Z11
+	PREFETCHT0 (SI)(R10*1)
+	VPMOVZXWD  (SI)(R9*1), Z12
+	VPSLLD     $0x10, Z12, Z12
+	VADDPS     Z12, Z11, Z11
+	VPXORD     Z25, Z25, Z25
+	VCMPPS     $0x16, Z25, Z10, K1
+	VMOVAPS.Z  Z11, K1, Z10
+	VMOVAPS    Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R9*1)
+	PREFETCHT0    (AX)(R10*1)
+	VPMOVZXWD     (AX)(R9*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z8, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z0
+	VFMADD231PD   Z12, Z13, Z1
+	VADDPD        Z10, Z4, Z4
+	VADDPD        Z13, Z5, Z5
+	VPMOVZXWD     32(DX)(R9*1), Z10
+	VPSLLD        $0x10, Z10, Z10
+	VPMOVZXWD     32(BX)(R9*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VPMOVZXWD     32(SI)(R9*1), Z12
+	VPSLLD        $0x10, Z12, Z12
+	VADDPS        Z12, Z11, Z11
+	VPXORD        Z26, Z26, Z26
+	VCMPPS        $0x16, Z26, Z10, K1
+	VMOVAPS.Z     Z11, K1, Z10
+	VMOVAPS       Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R9*1)
+	VPMOVZXWD     32(AX)(R9*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z9, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z2
+	VFMADD231PD   Z12, Z13, Z3
+	VADDPD        Z10, Z6, Z6
+	VADDPD        Z13, Z7, Z7
+	MOVQ          stride+200(FP), R12
+	LEAQ          (R9)(R12*2), R9
+	LEAQ          (R10)(R12*2), R10
+	DECQ          R11
+	JNZ           row2
+	MOVQ          scale_base+0(FP), R9
+	VMOVUPD       Z0, (R9)(R8*2)
+	VMOVUPD       Z1, 64(R9)(R8*2)
+	VMOVUPD       Z2, 128(R9)(R8*2)
+	VMOVUPD       Z3, 192(R9)(R8*2)
+	MOVQ          bias_base+24(FP), R9
+	VMOVUPD       Z4, (R9)(R8*2)
+	VMOVUPD       Z5, 64(R9)(R8*2)
+	VMOVUPD       Z6, 128(R9)(R8*2)
+	VMOVUPD       Z7, 192(R9)(R8*2)
+	ADDQ          $0x00000080, R8
+	SUBQ          $0x20, DI
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, DI
+	JLE  done
+
+part:
+	VPBROADCASTD DI, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         scale_base+0(FP), R9
+	VMOVUPD      (R9)(R8*2), Z0
+	VMOVUPD      64(R9)(R8*2), Z1
+	MOVQ         bias_base+24(FP), R9
+	VMOVUPD      (R9)(R8*2), Z2
+	VMOVUPD      64(R9)(R8*2), Z3
+	MOVQ         mean_base+168(FP), R9
+	VMOVUPS.Z    (R9)(R8*1), K1, Z4
+	MOVQ         R8, R9
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
+	MOVQ         rows+216(FP), R11
+	MOVQ         stride+200(FP), R10
+	IMULQ        R11, R10
+	LEAQ         (R9)(R10*2), R10
+
+partRow:
+	VPMOVZXWD.Z (DX)(R9*1), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPMOVZXWD.Z (BX)(R9*1), K1, Z6
+	VPSLLD      $0x10, Z6, Z6
+	VPMOVZXWD.Z (SI)(R9*1), K1, Z7
+	VPSLLD      $0x10, Z7, Z7
+	VADDPS      Z7, Z6, Z6
+	VPXORD      Z27, Z27, Z27
+	VCMPPS      $0x16, Z27, Z5, K2
+	VMOVAPS.Z   Z6, K2, Z5
+	VMOVAPS     Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, K1, (CX)(R9*1)
+	VPMOVZXWD.Z   (AX)(R9*1), K1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VSUBPS        Z4, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VCVTPS2PD     Y7, Z7
+	VEXTRACTF64X4 $0x01, Z5, Y8
+	VCVTPS2PD     Y5, Z5
+	VCVTPS2PD     Y8, Z8
+	VFMADD231PD   Z6, Z5, Z0
+	VFMADD231PD   Z7, Z8, Z1
+	VADDPD        Z5, Z2, Z2
+	VADDPD        Z8, Z3, Z3
+	MOVQ          stride+200(FP), R12
+	LEAQ          (R9)(R12*2), R9
+	LEAQ          (R10)(R12*2), R10
+	DECQ          R11
+	JNZ           partRow
+	MOVQ          scale_base+0(FP), R9
+	VMOVUPD       Z0, (R9)(R8*2)
+	VMOVUPD       Z1, 64(R9)(R8*2)
+	MOVQ          bias_base+24(FP), R9
+	VMOVUPD       Z2, (R9)(R8*2)
+	VMOVUPD       Z3, 64(R9)(R8*2)
+	ADDQ          $0x00000040, R8
+	SUBQ          $0x10, DI
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func addReLUGradSumsMadeAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, more []uint16, from []float32, mean []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·addReLUGradSumsMadeAVX512(SB), NOSPLIT, $0-224
+	MOVQ x_base+48(FP), AX
+	MOVQ dy_base+72(FP), CX
+	MOVQ y_base+96(FP), DX
+	MOVQ from_base+144(FP), BX
+	MOVQ more_base+120(FP), SI
+	MOVQ width+192(FP), DI
+	XORQ R8, R8
+	SUBQ $0x40, DI
+	JL   rest4
+
+whole4:
+	MOVQ    scale_base+0(FP), R9
+	VMOVUPD (R9)(R8*2), Z0
+	VMOVUPD 64(R9)(R8*2), Z1
+	VMOVUPD 128(R9)(R8*2), Z2
+	VMOVUPD 192(R9)(R8*2), Z3
+	VMOVUPD 256(R9)(R8*2), Z4
+	VMOVUPD 320(R9)(R8*2), Z5
+	VMOVUPD 384(R9)(R8*2), Z6
+	VMOVUPD 448(R9)(R8*2), Z7
+	MOVQ    bias_base+24(FP), R9
+	VMOVUPD (R9)(R8*2), Z8
+	VMOVUPD 64(R9)(R8*2), Z9
+	VMOVUPD 128(R9)(R8*2), Z10
+	VMOVUPD 192(R9)(R8*2), Z11
+	VMOVUPD 256(R9)(R8*2), Z12
+	VMOVUPD 320(R9)(R8*2), Z13
+	VMOVUPD 384(R9)(R8*2), Z14
+	VMOVUPD 448(R9)(R8*2), Z15
+	MOVQ    mean_base+168(FP), R9
+	VMOVUPS (R9)(R8*1), Z16
+	VMOVUPS 64(R9)(R8*1), Z17
+	VMOVUPS 128(R9)(R8*1), Z18
+	VMOVUPS 192(R9)(R8*1), Z19
+	MOVQ    R8, R11
+	MOVQ    R8, R9
+	SHRQ    $0x01, R9
+	MOVQ    rows+216(FP), R12
+	MOVQ    stride+200(FP), R10
+	IMULQ   R12, R10
+	LEAQ    (R9)(R10*2), R10
+
+row4:
+	PREFETCHT0 (DX)(R10*1)
+	VPMOVZXWD  (DX)(R9*1), Z21
+	VPSLLD     $0x10, Z21, Z21
+	VMOVUPS    (BX)(R11*1), Z28
+	PREFETCHT0 (SI)(R10*1)
+	VPMOVZXWD  (SI)(R9*1), Z29
+	VPSLLD     $0x10, Z29, Z29
+	VADDPS     Z29, Z28, Z28
+	VPXORD     Z20, Z20, Z20
+	VCMPPS     $0x16, Z20, Z21, K1
+	VMOVAPS.Z  Z28, K1, Z21
+	VMOVAPS    Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R9*1)
+	PREFETCHT0    (AX)(R10*1)
+	VPMOVZXWD     (AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z16, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z0
+	VFMADD231PD   Z29, Z30, Z1
+	VADDPD        Z21, Z8, Z8
+	VADDPD        Z30, Z9, Z9
+	VPMOVZXWD     32(DX)(R9*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VMOVUPS       64(BX)(R11*1), Z28
+	VPMOVZXWD     32(SI)(R9*1), Z29
+	VPSLLD        $0x10, Z29, Z29
+	VADDPS        Z29, Z28, Z28
+	VPXORD        Z22, Z22, Z22
+	VCMPPS        $0x16, Z22, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R9*1)
+	VPMOVZXWD     32(AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z17, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z2
+	VFMADD231PD   Z29, Z30, Z3
+	VADDPD        Z21, Z10, Z10
+	VADDPD        Z30, Z11, Z11
+	PREFETCHT0    64(DX)(R10*1)
+	VPMOVZXWD     64(DX)(R9*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VMOVUPS       128(BX)(R11*1), Z28
+	PREFETCHT0    64(SI)(R10*1)
+	VPMOVZXWD     64(SI)(R9*1), Z29
+	VPSLLD        $0x10, Z29, Z29
+	VADDPS        Z29, Z28, Z28
+	VPXORD        Z23, Z23, Z23
+	VCMPPS        $0x16, Z23, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 64(CX)(R9*1)
+	PREFETCHT0    64(AX)(R10*1)
+	VPMOVZXWD     64(AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z18, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z4
+	VFMADD231PD   Z29, Z30, Z5
+	VADDPD        Z21, Z12, Z12
+	VADDPD        Z30, Z13, Z13
+	VPMOVZXWD     96(DX)(R9*1), Z21
+	VPSLLD        $0x10, Z21, Z21
+	VMOVUPS       192(BX)(R11*1), Z28
+	VPMOVZXWD     96(SI)(R9*1), Z29
+	VPSLLD        $0x10, Z29, Z29
+	VADDPS        Z29, Z28, Z28
+	VPXORD        Z24, Z24, Z24
+	VCMPPS        $0x16, Z24, Z21, K1
+	VMOVAPS.Z     Z28, K1, Z21
+	VMOVAPS       Z21, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 96(CX)(R9*1)
+	VPMOVZXWD     96(AX)(R9*1), Z28
+	VPSLLD        $0x10, Z28, Z28
+	VSUBPS        Z19, Z28, Z28
+	VEXTRACTF64X4 $0x01, Z28, Y29
+	VCVTPS2PD     Y28, Z28
+	VCVTPS2PD     Y29, Z29
+	VEXTRACTF64X4 $0x01, Z21, Y30
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y30, Z30
+	VFMADD231PD   Z28, Z21, Z6
+	VFMADD231PD   Z29, Z30, Z7
+	VADDPD        Z21, Z14, Z14
+	VADDPD        Z30, Z15, Z15
+	MOVQ          stride+200(FP), R13
+	LEAQ          (R9)(R13*2), R9
+	LEAQ          (R10)(R13*2), R10
+	MOVQ          step+208(FP), R13
+	LEAQ          (R11)(R13*4), R11
+	DECQ          R12
+	JNZ           row4
+	MOVQ          scale_base+0(FP), R9
+	VMOVUPD       Z0, (R9)(R8*2)
+	VMOVUPD       Z1, 64(R9)(R8*2)
+	VMOVUPD       Z2, 128(R9)(R8*2)
+	VMOVUPD       Z3, 192(R9)(R8*2)
+	VMOVUPD       Z4, 256(R9)(R8*2)
+	VMOVUPD       Z5, 320(R9)(R8*2)
+	VMOVUPD       Z6, 384(R9)(R8*2)
+	VMOVUPD       Z7, 448(R9)(R8*2)
+	MOVQ          bias_base+24(FP), R9
+	VMOVUPD       Z8, (R9)(R8*2)
+	VMOVUPD       Z9, 64(R9)(R8*2)
+	VMOVUPD       Z10, 128(R9)(R8*2)
+	VMOVUPD       Z11, 192(R9)(R8*2)
+	VMOVUPD       Z12, 256(R9)(R8*2)
+	VMOVUPD       Z13, 320(R9)(R8*2)
+	VMOVUPD       Z14, 384(R9)(R8*2)
+	VMOVUPD       Z15, 448(R9)(R8*2)
+	ADDQ          $0x00000100, R8
+	SUBQ          $0x40, DI
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, DI
+	JLE  done
+	SUBQ $0x20, DI
+	JL   rest2
+
+whole2:
+	MOVQ    scale_base+0(FP), R9
+	VMOVUPD (R9)(R8*2), Z0
+	VMOVUPD 64(R9)(R8*2), Z1
+	VMOVUPD 128(R9)(R8*2), Z2
+	VMOVUPD 192(R9)(R8*2), Z3
+	MOVQ    bias_base+24(FP), R9
+	VMOVUPD (R9)(R8*2), Z4
+	VMOVUPD 64(R9)(R8*2), Z5
+	VMOVUPD 128(R9)(R8*2), Z6
+	VMOVUPD 192(R9)(R8*2), Z7
+	MOVQ    mean_base+168(FP), R9
+	VMOVUPS (R9)(R8*1), Z8
+	VMOVUPS 64(R9)(R8*1), Z9
+	MOVQ    R8, R11
+	MOVQ    R8, R9
+	SHRQ    $0x01, R9
+	MOVQ    rows+216(FP), R12
+	MOVQ    stride+200(FP), R10
+	IMULQ   R12, R10
+	LEAQ    (R9)(R10*2), R10
+
+row2:
+	PREFETCHT0 (DX)(R10*1)
+	VPMOVZXWD  (DX)(R9*1), Z10
+	VPSLLD     $0x10, Z10, Z10
+	VMOVUPS    (BX)(R11*1), Z11
+	PREFETCHT0 (SI)(R10*1)
+	VPMOVZXWD  (SI)(R9*1), Z12
+	VPSLLD     $0x10, Z12, Z12
+	VADDPS     Z12, Z11, Z11
+	VPXORD     Z25, Z25, Z25
+	VCMPPS     $0x16, Z25, Z10, K1
+	VMOVAPS.Z  Z11, K1, Z10
+	VMOVAPS    Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (CX)(R9*1)
+	PREFETCHT0    (AX)(R10*1)
+	VPMOVZXWD     (AX)(R9*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z8, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z0
+	VFMADD231PD   Z12, Z13, Z1
+	VADDPD        Z10, Z4, Z4
+	VADDPD        Z13, Z5, Z5
+	VPMOVZXWD     32(DX)(R9*1), Z10
+	VPSLLD        $0x10, Z10, Z10
+	VMOVUPS       64(BX)(R11*1), Z11
+	VPMOVZXWD     32(SI)(R9*1), Z12
+	VPSLLD        $0x10, Z12, Z12
+	VADDPS        Z12, Z11, Z11
+	VPXORD        Z26, Z26, Z26
+	VCMPPS        $0x16, Z26, Z10, K1
+	VMOVAPS.Z     Z11, K1, Z10
+	VMOVAPS       Z10, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(CX)(R9*1)
+	VPMOVZXWD     32(AX)(R9*1), Z11
+	VPSLLD        $0x10, Z11, Z11
+	VSUBPS        Z9, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y13, Z13
+	VFMADD231PD   Z11, Z10, Z2
+	VFMADD231PD   Z12, Z13, Z3
+	VADDPD        Z10, Z6, Z6
+	VADDPD        Z13, Z7, Z7
+	MOVQ          stride+200(FP), R13
+	LEAQ          (R9)(R13*2), R9
+	LEAQ          (R10)(R13*2), R10
+	MOVQ          step+208(FP), R13
+	LEAQ          (R11)(R13*4), R11
+	DECQ          R12
+	JNZ           row2
+	MOVQ          scale_base+0(FP), R9
+	VMOVUPD       Z0, (R9)(R8*2)
+	VMOVUPD       Z1, 64(R9)(R8*2)
+	VMOVUPD       Z2, 128(R9)(R8*2)
+	VMOVUPD       Z3, 192(R9)(R8*2)
+	MOVQ          bias_base+24(FP), R9
+	VMOVUPD       Z4, (R9)(R8*2)
+	VMOVUPD       Z5, 64(R9)(R8*2)
+	VMOVUPD       Z6, 128(R9)(R8*2)
+	VMOVUPD       Z7, 192(R9)(R8*2)
+	ADDQ          $0x00000080, R8
+	SUBQ          $0x20, DI
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, DI
+	JLE  done
+
+part:
+	VPBROADCASTD DI, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         scale_base+0(FP), R9
+	VMOVUPD      (R9)(R8*2), Z0
+	VMOVUPD      64(R9)(R8*2), Z1
+	MOVQ         bias_base+24(FP), R9
+	VMOVUPD      (R9)(R8*2), Z2
+	VMOVUPD      64(R9)(R8*2), Z3
+	MOVQ         mean_base+168(FP), R9
+	VMOVUPS.Z    (R9)(R8*1), K1, Z4
+	MOVQ         R8, R11
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
+	MOVQ         rows+216(FP), R12
+	MOVQ         stride+200(FP), R10
+	IMULQ        R12, R10
+	LEAQ         (R9)(R10*2), R10
+
+partRow:
+	VPMOVZXWD.Z (DX)(R9*1), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VMOVUPS.Z   (BX)(R11*1), K1, Z6
+	VPMOVZXWD.Z (SI)(R9*1), K1, Z7
+	VPSLLD      $0x10, Z7, Z7
+	VADDPS      Z7, Z6, Z6
+	VPXORD      Z27, Z27, Z27
+	VCMPPS      $0x16, Z27, Z5, K2
+	VMOVAPS.Z   Z6, K2, Z5
+	VMOVAPS     Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, K1, (CX)(R9*1)
+	VPMOVZXWD.Z   (AX)(R9*1), K1, Z6
+	VPSLLD        $0x10, Z6, Z6
+	VSUBPS        Z4, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y7
+	VCVTPS2PD     Y6, Z6
+	VCVTPS2PD     Y7, Z7
+	VEXTRACTF64X4 $0x01, Z5, Y8
+	VCVTPS2PD     Y5, Z5
+	VCVTPS2PD     Y8, Z8
+	VFMADD231PD   Z6, Z5, Z0
+	VFMADD231PD   Z7, Z8, Z1
+	VADDPD        Z5, Z2, Z2
+	VADDPD        Z8, Z3, Z3
+	MOVQ          stride+200(FP), R13
+	LEAQ          (R9)(R13*2), R9
+	LEAQ          (R10)(R13*2), R10
+	MOVQ          step+208(FP), R13
+	LEAQ          (R11)(R13*4), R11
+	DECQ          R12
+	JNZ           partRow
+	MOVQ          scale_base+0(FP), R9
+	VMOVUPD       Z0, (R9)(R8*2)
+	VMOVUPD       Z1, 64(R9)(R8*2)
+	MOVQ          bias_base+24(FP), R9
+	VMOVUPD       Z2, (R9)(R8*2)
+	VMOVUPD       Z3, 64(R9)(R8*2)
+	ADDQ          $0x00000040, R8
+	SUBQ          $0x10, DI
+	JG            part
+
+done:
+	VZEROUPPER
+	RET
+
+// func momentsMadeAVX512(sum []float64, squares []float64, dst []uint16, x []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL
+TEXT ·momentsMadeAVX512(SB), NOSPLIT, $0-128
+	MOVQ dst_base+48(FP), AX
+	MOVQ x_base+72(FP), CX
+	MOVQ width+96(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JL   rest4
+
+whole4:
+	MOVQ    sum_base+0(FP), SI
+	VMOVUPD (SI)(BX*2), Z0
+	VMOVUPD 64(SI)(BX*2), Z1
+	VMOVUPD 128(SI)(BX*2), Z2
+	VMOVUPD 192(SI)(BX*2), Z3
+	VMOVUPD 256(SI)(BX*2), Z4
+	VMOVUPD 320(SI)(BX*2), Z5
+	VMOVUPD 384(SI)(BX*2), Z6
+	VMOVUPD 448(SI)(BX*2), Z7
+	MOVQ    squares_base+24(FP), SI
+	VMOVUPD (SI)(BX*2), Z8
+	VMOVUPD 64(SI)(BX*2), Z9
+	VMOVUPD 128(SI)(BX*2), Z10
+	VMOVUPD 192(SI)(BX*2), Z11
+	VMOVUPD 256(SI)(BX*2), Z12
+	VMOVUPD 320(SI)(BX*2), Z13
+	VMOVUPD 384(SI)(BX*2), Z14
+	VMOVUPD 448(SI)(BX*2), Z15
+	MOVQ    BX, R8
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+120(FP), R9
+	MOVQ    stride+104(FP), DI
+	IMULQ   R9, DI
+	LEAQ    (SI)(DI*2), DI
+
+row4:
+	VMOVUPS (CX)(R8*1), Z16
+	VMOVAPS Z16, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z0, Z0
+	VADDPD        Z17, Z1, Z1
+	VFMADD231PD   Z16, Z16, Z8
+	VFMADD231PD   Z17, Z17, Z9
+	VMOVUPS       64(CX)(R8*1), Z16
+	VMOVAPS       Z16, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z2, Z2
+	VADDPD        Z17, Z3, Z3
+	VFMADD231PD   Z16, Z16, Z10
+	VFMADD231PD   Z17, Z17, Z11
+	VMOVUPS       128(CX)(R8*1), Z16
+	VMOVAPS       Z16, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 64(AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z4, Z4
+	VADDPD        Z17, Z5, Z5
+	VFMADD231PD   Z16, Z16, Z12
+	VFMADD231PD   Z17, Z17, Z13
+	VMOVUPS       192(CX)(R8*1), Z16
+	VMOVAPS       Z16, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 96(AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z6, Z6
+	VADDPD        Z17, Z7, Z7
+	VFMADD231PD   Z16, Z16, Z14
+	VFMADD231PD   Z17, Z17, Z15
+	MOVQ          stride+104(FP), R10
+	LEAQ          (SI)(R10*2), SI
+	LEAQ          (DI)(R10*2), DI
+	MOVQ          step+112(FP), R10
+	LEAQ          (R8)(R10*4), R8
+	DECQ          R9
+	JNZ           row4
+	MOVQ          sum_base+0(FP), SI
+	VMOVUPD       Z0, (SI)(BX*2)
+	VMOVUPD       Z1, 64(SI)(BX*2)
+	VMOVUPD       Z2, 128(SI)(BX*2)
+	VMOVUPD       Z3, 192(SI)(BX*2)
+	VMOVUPD       Z4, 256(SI)(BX*2)
+	VMOVUPD       Z5, 320(SI)(BX*2)
+	VMOVUPD       Z6, 384(SI)(BX*2)
+	VMOVUPD       Z7, 448(SI)(BX*2)
+	MOVQ          squares_base+24(FP), SI
+	VMOVUPD       Z8, (SI)(BX*2)
+	VMOVUPD       Z9, 64(SI)(BX*2)
+	VMOVUPD       Z10, 128(SI)(BX*2)
+	VMOVUPD       Z11, 192(SI)(BX*2)
+	VMOVUPD       Z12, 256(SI)(BX*2)
+	VMOVUPD       Z13, 320(SI)(BX*2)
+	VMOVUPD       Z14, 384(SI)(BX*2)
+	VMOVUPD       Z15, 448(SI)(BX*2)
+	ADDQ          $0x00000100, BX
+	SUBQ          $0x40, DX
+	JGE           whole4
+
+rest4:
+	ADDQ $0x40, DX
+	JLE  done
+	SUBQ $0x20, DX
+	JL   rest2
+
+whole2:
+	MOVQ    sum_base+0(FP), SI
+	VMOVUPD (SI)(BX*2), Z0
+	VMOVUPD 64(SI)(BX*2), Z1
+	VMOVUPD 128(SI)(BX*2), Z2
+	VMOVUPD 192(SI)(BX*2), Z3
+	MOVQ    squares_base+24(FP), SI
+	VMOVUPD (SI)(BX*2), Z4
+	VMOVUPD 64(SI)(BX*2), Z5
+	VMOVUPD 128(SI)(BX*2), Z6
+	VMOVUPD 192(SI)(BX*2), Z7
+	MOVQ    BX, R8
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+120(FP), R9
+	MOVQ    stride+104(FP), DI
+	IMULQ   R9, DI
+	LEAQ    (SI)(DI*2), DI
+
+row2:
+	VMOVUPS (CX)(R8*1), Z8
+	VMOVAPS Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, (AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z0, Z0
+	VADDPD        Z9, Z1, Z1
+	VFMADD231PD   Z8, Z8, Z4
+	VFMADD231PD   Z9, Z9, Z5
+	VMOVUPS       64(CX)(R8*1), Z8
+	VMOVAPS       Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, 32(AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z2, Z2
+	VADDPD        Z9, Z3, Z3
+	VFMADD231PD   Z8, Z8, Z6
+	VFMADD231PD   Z9, Z9, Z7
+	MOVQ          stride+104(FP), R10
+	LEAQ          (SI)(R10*2), SI
+	LEAQ          (DI)(R10*2), DI
+	MOVQ          step+112(FP), R10
+	LEAQ          (R8)(R10*4), R8
+	DECQ          R9
+	JNZ           row2
+	MOVQ          sum_base+0(FP), SI
+	VMOVUPD       Z0, (SI)(BX*2)
+	VMOVUPD       Z1, 64(SI)(BX*2)
+	VMOVUPD       Z2, 128(SI)(BX*2)
+	VMOVUPD       Z3, 192(SI)(BX*2)
+	MOVQ          squares_base+24(FP), SI
+	VMOVUPD       Z4, (SI)(BX*2)
+	VMOVUPD       Z5, 64(SI)(BX*2)
+	VMOVUPD       Z6, 128(SI)(BX*2)
+	VMOVUPD       Z7, 192(SI)(BX*2)
+	ADDQ          $0x00000080, BX
+	SUBQ          $0x20, DX
+	JGE           whole2
+
+rest2:
+	ADDQ $0x20, DX
+	JLE  done
+
+part:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         sum_base+0(FP), SI
+	VMOVUPD      (SI)(BX*2), Z0
+	VMOVUPD      64(SI)(BX*2), Z1
+	MOVQ         squares_base+24(FP), SI
+	VMOVUPD      (SI)(BX*2), Z2
+	VMOVUPD      64(SI)(BX*2), Z3
+	MOVQ         BX, R8
+	MOVQ         BX, SI
+	SHRQ         $0x01, SI
+	MOVQ         rows+120(FP), R9
+	MOVQ         stride+104(FP), DI
+	IMULQ        R9, DI
+	LEAQ         (SI)(DI*2), DI
+
+partRow:
+	VMOVUPS.Z (CX)(R8*1), K1, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG          $0x487e0262
+	WORD          $0xff72
+	VMOVDQU16     Y31, K1, (AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+	MOVQ          stride+104(FP), R10
+	LEAQ          (SI)(R10*2), SI
+	LEAQ          (DI)(R10*2), DI
+	MOVQ          step+112(FP), R10
+	LEAQ          (R8)(R10*4), R8
+	DECQ          R9
+	JNZ           partRow
+	MOVQ          sum_base+0(FP), SI
+	VMOVUPD       Z0, (SI)(BX*2)
+	VMOVUPD       Z1, 64(SI)(BX*2)
+	MOVQ          squares_base+24(FP), SI
+	VMOVUPD       Z2, (SI)(BX*2)
+	VMOVUPD       Z3, 64(SI)(BX*2)
+	ADDQ          $0x00000040, BX
+	SUBQ          $0x10, DX
+	JG            part
 
 done:
 	VZEROUPPER

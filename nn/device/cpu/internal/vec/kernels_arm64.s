@@ -150,86 +150,6 @@ singleEnd:
 	ADD $1, R3, R3
 	RET
 
-// func reluGradNEON(dst, y, dy []float32)
-TEXT ·reluGradNEON(SB), NOSPLIT, $0-72
-	MOVD dst_base+0(FP), R0
-	MOVD y_base+24(FP), R1
-	MOVD dy_base+48(FP), R2
-	MOVD dst_len+8(FP), R3
-	SUBS $16, R3, R3
-	BLT fourEnd
-
-four:
-	PRFM 4096(R0), PLDL1KEEP
-	PRFM 4096(R1), PLDL1KEEP
-	PRFM 4096(R2), PLDL1KEEP
-	FMOVQ 0(R1), F0
-	FMOVQ 0(R2), F1
-	WORD $0x6ea0d802 // fcmle v2.4s, v0.4s, #0.0
-	WORD $0x4e621c23 // bic v3.16b, v1.16b, v2.16b
-	FMOVQ F3, 0(R0)
-	FMOVQ 16(R1), F4
-	FMOVQ 16(R2), F5
-	WORD $0x6ea0d886 // fcmle v6.4s, v4.4s, #0.0
-	WORD $0x4e661ca7 // bic v7.16b, v5.16b, v6.16b
-	FMOVQ F7, 16(R0)
-	FMOVQ 32(R1), F8
-	FMOVQ 32(R2), F9
-	WORD $0x6ea0d90a // fcmle v10.4s, v8.4s, #0.0
-	WORD $0x4e6a1d2b // bic v11.16b, v9.16b, v10.16b
-	FMOVQ F11, 32(R0)
-	FMOVQ 48(R1), F12
-	FMOVQ 48(R2), F13
-	WORD $0x6ea0d98e // fcmle v14.4s, v12.4s, #0.0
-	WORD $0x4e6e1daf // bic v15.16b, v13.16b, v14.16b
-	FMOVQ F15, 48(R0)
-	ADD $64, R0, R0
-	ADD $64, R1, R1
-	ADD $64, R2, R2
-	SUBS $16, R3, R3
-	BGE four
-
-fourEnd:
-	ADD $16, R3, R3
-	SUBS $4, R3, R3
-	BLT vectorEnd
-
-vector:
-	PRFM 4096(R0), PLDL1KEEP
-	PRFM 4096(R1), PLDL1KEEP
-	PRFM 4096(R2), PLDL1KEEP
-	FMOVQ 0(R1), F16
-	FMOVQ 0(R2), F17
-	WORD $0x6ea0da12 // fcmle v18.4s, v16.4s, #0.0
-	WORD $0x4e721e33 // bic v19.16b, v17.16b, v18.16b
-	FMOVQ F19, 0(R0)
-	ADD $16, R0, R0
-	ADD $16, R1, R1
-	ADD $16, R2, R2
-	SUBS $4, R3, R3
-	BGE vector
-
-vectorEnd:
-	ADD $4, R3, R3
-	SUBS $1, R3, R3
-	BLT singleEnd
-
-single:
-	FMOVS 0(R1), F20
-	FMOVS 0(R2), F21
-	WORD $0x6ea0da96 // fcmle v22.4s, v20.4s, #0.0
-	WORD $0x4e761eb7 // bic v23.16b, v21.16b, v22.16b
-	FMOVS F23, 0(R0)
-	ADD $4, R0, R0
-	ADD $4, R1, R1
-	ADD $4, R2, R2
-	SUBS $1, R3, R3
-	BGE single
-
-singleEnd:
-	ADD $1, R3, R3
-	RET
-
 // func normalizeNEON(dst, x, mean, gain, bias []float32)
 TEXT ·normalizeNEON(SB), NOSPLIT, $0-120
 	MOVD dst_base+0(FP), R0
@@ -760,6 +680,86 @@ singleEnd:
 	CBNZ R6, row
 
 end:
+	RET
+
+// func reluGradNEON(dst, y, dy []float32)
+TEXT ·reluGradNEON(SB), NOSPLIT, $0-72
+	MOVD dst_base+0(FP), R0
+	MOVD y_base+24(FP), R1
+	MOVD dy_base+48(FP), R2
+	MOVD dst_len+8(FP), R3
+	SUBS $16, R3, R3
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	WORD $0x6ea0d802 // fcmle v2.4s, v0.4s, #0.0
+	WORD $0x4e621c23 // bic v3.16b, v1.16b, v2.16b
+	FMOVQ F3, 0(R0)
+	FMOVQ 16(R1), F4
+	FMOVQ 16(R2), F5
+	WORD $0x6ea0d886 // fcmle v6.4s, v4.4s, #0.0
+	WORD $0x4e661ca7 // bic v7.16b, v5.16b, v6.16b
+	FMOVQ F7, 16(R0)
+	FMOVQ 32(R1), F8
+	FMOVQ 32(R2), F9
+	WORD $0x6ea0d90a // fcmle v10.4s, v8.4s, #0.0
+	WORD $0x4e6a1d2b // bic v11.16b, v9.16b, v10.16b
+	FMOVQ F11, 32(R0)
+	FMOVQ 48(R1), F12
+	FMOVQ 48(R2), F13
+	WORD $0x6ea0d98e // fcmle v14.4s, v12.4s, #0.0
+	WORD $0x4e6e1daf // bic v15.16b, v13.16b, v14.16b
+	FMOVQ F15, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R3, R3
+	BGE four
+
+fourEnd:
+	ADD $16, R3, R3
+	SUBS $4, R3, R3
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F16
+	FMOVQ 0(R2), F17
+	WORD $0x6ea0da12 // fcmle v18.4s, v16.4s, #0.0
+	WORD $0x4e721e33 // bic v19.16b, v17.16b, v18.16b
+	FMOVQ F19, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUBS $4, R3, R3
+	BGE vector
+
+vectorEnd:
+	ADD $4, R3, R3
+	SUBS $1, R3, R3
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F20
+	FMOVS 0(R2), F21
+	WORD $0x6ea0da96 // fcmle v22.4s, v20.4s, #0.0
+	WORD $0x4e761eb7 // bic v23.16b, v21.16b, v22.16b
+	FMOVS F23, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	SUBS $1, R3, R3
+	BGE single
+
+singleEnd:
+	ADD $1, R3, R3
 	RET
 
 // func normalizeGradNEON(dst, x, dy, mean, gain, meanGrad, slope []float32)

@@ -17,9 +17,6 @@ func reluPastAVX512(dst []float32, x []float32)
 func addPastAVX512(dst []float32, a []float32, b []float32)
 
 //go:noescape
-func reluGradAVX512(dst []float32, y []float32, dy []float32)
-
-//go:noescape
 func normalizeAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
@@ -42,6 +39,9 @@ func normalizeAddReLUAVX512(dst []float32, x []float32, other []float32, mean []
 
 //go:noescape
 func normalizeAddReLUPastAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func reluGradAVX512(dst []float32, y []float32, dy []float32)
 
 //go:noescape
 func normalizeGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, meanGrad []float32, slope []float32)
@@ -173,9 +173,6 @@ func reluPastAVX2(dst []float32, x []float32)
 func addPastAVX2(dst []float32, a []float32, b []float32)
 
 //go:noescape
-func reluGradAVX2(dst []float32, y []float32, dy []float32)
-
-//go:noescape
 func normalizeAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
@@ -198,6 +195,9 @@ func normalizeAddReLUAVX2(dst []float32, x []float32, other []float32, mean []fl
 
 //go:noescape
 func normalizeAddReLUPastAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func reluGradAVX2(dst []float32, y []float32, dy []float32)
 
 //go:noescape
 func normalizeGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, meanGrad []float32, slope []float32)
@@ -315,6 +315,57 @@ func equalAVX2(dst []float32, a []float32, b []float32)
 
 //go:noescape
 func chooseAVX2(dst []float32, c []float32, a []float32, b []float32)
+
+//go:noescape
+func reluStoredAVX512(dst []uint16, x []uint16)
+
+//go:noescape
+func addStoredAVX512(dst []uint16, a []uint16, b []uint16)
+
+//go:noescape
+func normalizeStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLUStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeAddStoredAVX512(dst []uint16, x []uint16, other []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeAddReLUStoredAVX512(dst []uint16, x []uint16, other []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func reluGradStoredAVX512(dst []uint16, y []uint16, dy []uint16)
+
+//go:noescape
+func normalizeGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, meanGrad []float32, slope []float32)
+
+//go:noescape
+func scaleStoredAVX512(dst []uint16, x []uint16, gain []float32)
+
+//go:noescape
+func sumsStoredAVX512(sum []float64, x []uint16, width int, stride int, step int, rows int)
+
+//go:noescape
+func momentsStoredAVX512(sum []float64, squares []float64, x []uint16, width int, stride int, step int, rows int)
+
+//go:noescape
+func gradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, mean []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func reluGradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, from []uint16, mean []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func reluGradSumsMadeAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, from []float32, mean []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func addReLUGradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, from []uint16, more []uint16, mean []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func addReLUGradSumsMadeAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, more []uint16, from []float32, mean []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func momentsMadeAVX512(sum []float64, squares []float64, dst []uint16, x []float32, width int, stride int, step int, rows int)
 
 //go:noescape
 func uniformsAVX2(dst *float32, groups int, counter uint32, sample uint32, step uint32, key uint64)

@@ -11,9 +11,6 @@ func reluNEON(dst, x []float32)
 func addNEON(dst, a, b []float32)
 
 //go:noescape
-func reluGradNEON(dst, y, dy []float32)
-
-//go:noescape
 func normalizeNEON(dst, x, mean, gain, bias []float32)
 
 //go:noescape
@@ -24,6 +21,9 @@ func normalizeAddNEON(dst, x, other, mean, gain, bias []float32)
 
 //go:noescape
 func normalizeAddReLUNEON(dst, x, other, mean, gain, bias []float32)
+
+//go:noescape
+func reluGradNEON(dst, y, dy []float32)
 
 //go:noescape
 func normalizeGradNEON(dst, x, dy, mean, gain, meanGrad, slope []float32)

@@ -1,0 +1,23 @@
+//go:build amd64 && !purego
+
+package vec
+
+var storedKernels = &Stored{
+	ReLU:                reluStoredAVX512,
+	ReLUGrad:            reluGradStoredAVX512,
+	Add:                 addStoredAVX512,
+	Normalize:           normalizeStoredAVX512,
+	NormalizeReLU:       normalizeReLUStoredAVX512,
+	NormalizeAdd:        normalizeAddStoredAVX512,
+	NormalizeAddReLU:    normalizeAddReLUStoredAVX512,
+	NormalizeGrad:       normalizeGradStoredAVX512,
+	Scale:               scaleStoredAVX512,
+	Sums:                sumsStoredAVX512,
+	Moments:             momentsStoredAVX512,
+	MomentsMade:         momentsMadeAVX512,
+	GradSums:            gradSumsStoredAVX512,
+	ReLUGradSums:        reluGradSumsStoredAVX512,
+	AddReLUGradSums:     addReLUGradSumsStoredAVX512,
+	ReLUGradSumsMade:    reluGradSumsMadeAVX512,
+	AddReLUGradSumsMade: addReLUGradSumsMadeAVX512,
+}
