@@ -38,7 +38,7 @@ var convNets = []struct {
 // convPasses are a convolution and its gradients.
 var convPasses = []struct {
 	name  string
-	build func(p *builder, o op.Conv2D, x, w, dy int)
+	build func(p *builder, o op.Conv2D, x, w, dy int) // as the last step
 }{
 	{"forward", func(p *builder, o op.Conv2D, x, w, _ int) { p.apply(o, x, w) }},
 	{"grad-input", func(p *builder, o op.Conv2D, x, w, dy int) {
@@ -52,42 +52,64 @@ var convPasses = []struct {
 // BenchmarkConv measures all convolutions of a net, each as often as the net has it, and logs each with -v.
 func BenchmarkConv(b *testing.B) {
 	for _, l := range simd.All() {
-		for _, net := range convNets {
-			for _, pass := range convPasses {
-				b.Run(l.String()+"/"+net.name+"/"+pass.name, func(b *testing.B) {
-					defer use(l)()
-					d := open(b, 0)
-					var flops, seconds, cpu float64
-					for i, c := range net.layers {
-						if i == 0 && pass.name == "grad-input" {
-							continue // no net needs gradients with respect to the images
-						}
-						o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
-						out := (c.size+2*c.pad-c.kernel)/c.stride + 1
-						p := &builder{tb: b}
-						pass.build(p, o, p.data(net.batch, c.channels, c.size, c.size),
-							p.weight(c.others, c.channels, c.kernel, c.kernel), p.data(net.batch, c.others, out, out))
-						k := bind(b, d, &p.Program, p.weights, p.alone())
-						k.run(b)
-						start, used := time.Now(), cpuSeconds()
-						for range b.N {
-							k.run(b)
-						}
-						each := time.Since(start).Seconds() / float64(b.N)
-						u := (cpuSeconds() - used) / float64(b.N)
-						work := 2 * float64(net.batch*c.others*out*out) * float64(c.channels*c.kernel*c.kernel)
-						b.Logf("%+v: %.3g ms, %.4g GFLOP/s, %.4g a CPU second", c, 1e3*each, work/each/1e9, work/u/1e9)
-						flops += float64(c.times) * work
-						seconds += float64(c.times) * each
-						cpu += float64(c.times) * u
-						k.free()
+		b.Run(l.String(), func(b *testing.B) { benchmarkConv(b, l, false) })
+	}
+	levels := []simd.Level{simd.Best()}
+	if simd.HasBFloat16() {
+		levels = append(levels, simd.AVX512BF16)
+	}
+	if simd.LacksAMX() == nil {
+		levels = append(levels, simd.AMX)
+	}
+	for _, l := range levels {
+		b.Run("bfloat16/"+l.String(), func(b *testing.B) { benchmarkConv(b, l, true) })
+	}
+}
+
+func benchmarkConv(b *testing.B, l simd.Level, narrow bool) {
+	for _, net := range convNets {
+		for _, pass := range convPasses {
+			b.Run(net.name+"/"+pass.name, func(b *testing.B) {
+				d, err := New(Options{Level: l.String(), BFloat16: narrow})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer d.Close()
+				var flops, seconds, cpu float64
+				for i, c := range net.layers {
+					if i == 0 && pass.name == "grad-input" {
+						continue // no net needs gradients with respect to the images
 					}
-					b.ReportMetric(1e3*seconds, "ms")
-					b.ReportMetric(flops/seconds/1e9, "GFLOP/s")
-					b.ReportMetric(flops/cpu/1e9, "GFLOP/CPU-s")
-					b.ReportMetric(0, "ns/op")
-				})
-			}
+					o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
+					out := (c.size+2*c.pad-c.kernel)/c.stride + 1
+					p := &builder{tb: b}
+					data := p.data
+					if narrow { // only results of steps are stored as bfloat16
+						data = func(shape ...int) int { return p.apply(op.ReLU{}, p.data(shape...)) }
+					}
+					pass.build(p, o, data(net.batch, c.channels, c.size, c.size),
+						p.weight(c.others, c.channels, c.kernel, c.kernel), data(net.batch, c.others, out, out))
+					k := bind(b, d, &p.Program, p.weights, p.alone())
+					k.run(b)
+					last := k.kernels[len(k.kernels)-1:]
+					start, used := time.Now(), cpuSeconds()
+					for range b.N {
+						(&bound{kernels: last}).run(b)
+					}
+					each := time.Since(start).Seconds() / float64(b.N)
+					u := (cpuSeconds() - used) / float64(b.N)
+					work := 2 * float64(net.batch*c.others*out*out) * float64(c.channels*c.kernel*c.kernel)
+					b.Logf("%+v: %.3g ms, %.4g GFLOP/s, %.4g a CPU second", c, 1e3*each, work/each/1e9, work/u/1e9)
+					flops += float64(c.times) * work
+					seconds += float64(c.times) * each
+					cpu += float64(c.times) * u
+					k.free()
+				}
+				b.ReportMetric(1e3*seconds, "ms")
+				b.ReportMetric(flops/seconds/1e9, "GFLOP/s")
+				b.ReportMetric(flops/cpu/1e9, "GFLOP/CPU-s")
+				b.ReportMetric(0, "ns/op")
+			})
 		}
 	}
 }

@@ -19,6 +19,8 @@ func dots(decl *bytes.Buffer) {
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyPairs%s\n", copies)
 	copyStored("bf16CopyStored", bf16, true)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyStored%s\n", widens)
+	narrow("bf16Narrow", bf16)
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16Narrow%s\n", narrows)
 	pairRows("bf16PairRows", bf16, true)
 	fmt.Fprintf(decl, "\n//go:noescape\n"+
 		"func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")

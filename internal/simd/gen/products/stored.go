@@ -84,6 +84,28 @@ func loadWords(r rowAt, x reg.Register) {
 func narrow(name string, s isa) {
 	x, y, mask, mask2 := s.regs[0], s.regs[1], s.regs[2], s.regs[3]
 	var c rounding
+	if s.dots {
+		eachRow(name, narrows, s.bytes/2, 1,
+			func(r rowAt) {
+				bits := first(r.left)
+				KMOVD(bits.As32(), reg.K1) // the remaining elements
+				SHRQ(Imm(uint64(s.bytes/4)), bits)
+				KMOVW(bits.As32(), reg.K2)
+			},
+			func(r rowAt, i int) {
+				VMOVUPS(r.in(r.src, 4, 0, 0), x)
+				VMOVUPS(r.in(r.src, 4, s.bytes, 1), y)
+				convert(x, y)
+				VMOVUPS(x, r.in(r.dst, 2, 0, 0))
+			},
+			func(r rowAt) {
+				VMOVUPS_Z(r.in(r.src, 4, 0, 0), reg.K1, x)
+				VMOVUPS_Z(r.in(r.src, 4, s.bytes, 1), reg.K2, y)
+				convert(x, y)
+				VMOVDQU16(x, reg.K1, r.in(r.dst, 2, 0, 0))
+			})
+		return
+	}
 	if s.masks {
 		eachRow(name, narrows, s.bytes/4, 1,
 			func(r rowAt) {

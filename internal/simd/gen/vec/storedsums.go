@@ -106,8 +106,12 @@ func (s isa) storedColumns(name, sums, matrices, row, made string, body func(k *
 		MOVQ(k.column, k.at)
 		SHRQ(Imm(1), k.at)
 		Load(Param("rows"), left)
-		Load(Param("stride"), k.read) // the same columns, as many rows further down
-		IMULQ(left, k.read)
+		if made != "" { // a block of a product: the next columns of the same rows
+			Load(Param("width"), k.read)
+		} else { // the same columns, as many rows further down
+			Load(Param("stride"), k.read)
+			IMULQ(left, k.read)
+		}
 		LEAQ(Mem{Base: k.at, Index: k.read, Scale: 2}, k.read)
 		Label(label)
 		for k.unit = range vectors {

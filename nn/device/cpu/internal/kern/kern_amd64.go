@@ -15,6 +15,7 @@ var tapKernels = [simd.Count]*Taps{simd.AVX2: &avx2Taps, simd.AVX512: &avx512Tap
 
 var (
 	dotSet     = &bf16Set
+	dotStored  = &BFloat16{Widen: avx512Widen, Narrow: bf16Narrow, Lanes: 16}
 	amxKernels = &amxTiles
 )
 

@@ -12,6 +12,7 @@ var tapKernels = [simd.Count]*Taps{simd.NEON: &neonTapKernels}
 
 var (
 	dotSet     *Set
+	dotStored  *BFloat16
 	amxKernels *Tiles
 )
 

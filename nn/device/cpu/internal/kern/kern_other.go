@@ -10,6 +10,7 @@ var tapKernels [simd.Count]*Taps
 
 var (
 	dotSet     *Set
+	dotStored  *BFloat16
 	amxKernels *Tiles
 )
 

@@ -817,6 +817,9 @@ func bf16CopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)
 func bf16CopyStored(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
 
 //go:noescape
+func bf16Narrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
 func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape

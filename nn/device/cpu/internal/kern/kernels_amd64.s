@@ -56582,6 +56582,71 @@ next:
 	VZEROUPPER
 	RET
 
+// func bf16Narrow(dst *uint16, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·bf16Narrow(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x1f, BX
+	MOVQ  $-1, DX
+	SHLXQ BX, DX, DX
+	NOTQ  DX
+	KMOVD DX, K1
+	SHRQ  $0x10, DX
+	KMOVW DX, K2
+	SUBQ  BX, DI
+
+row:
+	XORQ DX, DX
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VMOVUPS (CX)(DX*4), Z0
+	VMOVUPS 64(CX)(DX*4), Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VMOVUPS      Z0, (AX)(DX*2)
+	ADDQ         $+32, DX
+	CMPQ         DX, DI
+	JL           loop
+
+tail:
+	TESTQ     BX, BX
+	JZ        next
+	VMOVUPS.Z (CX)(DX*4), K1, Z0
+	VMOVUPS.Z 64(CX)(DX*4), K2, Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VMOVDQU16    Z0, K1, (AX)(DX*2)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
 DATA pairOrder<>+0(SB)/4, $0x00100000
 DATA pairOrder<>+4(SB)/4, $0x00110001
 DATA pairOrder<>+8(SB)/4, $0x00120002

@@ -19,6 +19,9 @@ type BFloat16 struct {
 
 // Stored returns the conversions of a level.
 func Stored(l simd.Level) *BFloat16 {
+	if l.BFloat16() {
+		return dotStored
+	}
 	if s := stored[l.Vectors()]; s != nil {
 		return s
 	}

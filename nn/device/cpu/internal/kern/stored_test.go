@@ -15,6 +15,9 @@ func eachStored(t *testing.T, f func(t *testing.T, b *BFloat16)) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) { f(t, Stored(l)) })
 	}
+	if simd.HasBFloat16() {
+		t.Run("avx512bf16", func(t *testing.T) { f(t, Stored(simd.AVX512BF16)) })
+	}
 }
 
 // eachShape runs f for rows of up to five of the widest vectors.

@@ -13162,8 +13162,7 @@ whole4:
 	MOVQ    DI, R8
 	SHRQ    $0x01, R8
 	MOVQ    rows+192(FP), R11
-	MOVQ    stride+176(FP), R9
-	IMULQ   R11, R9
+	MOVQ    width+168(FP), R9
 	LEAQ    (R8)(R9*2), R9
 
 row4:
@@ -13324,8 +13323,7 @@ whole2:
 	MOVQ    DI, R8
 	SHRQ    $0x01, R8
 	MOVQ    rows+192(FP), R11
-	MOVQ    stride+176(FP), R9
-	IMULQ   R11, R9
+	MOVQ    width+168(FP), R9
 	LEAQ    (R8)(R9*2), R9
 
 row2:
@@ -13421,8 +13419,7 @@ part:
 	MOVQ         DI, R8
 	SHRQ         $0x01, R8
 	MOVQ         rows+192(FP), R11
-	MOVQ         stride+176(FP), R9
-	IMULQ        R11, R9
+	MOVQ         width+168(FP), R9
 	LEAQ         (R8)(R9*2), R9
 
 partRow:
@@ -13892,8 +13889,7 @@ whole4:
 	MOVQ    R8, R9
 	SHRQ    $0x01, R9
 	MOVQ    rows+216(FP), R12
-	MOVQ    stride+200(FP), R10
-	IMULQ   R12, R10
+	MOVQ    width+192(FP), R10
 	LEAQ    (R9)(R10*2), R10
 
 row4:
@@ -14068,8 +14064,7 @@ whole2:
 	MOVQ    R8, R9
 	SHRQ    $0x01, R9
 	MOVQ    rows+216(FP), R12
-	MOVQ    stride+200(FP), R10
-	IMULQ   R12, R10
+	MOVQ    width+192(FP), R10
 	LEAQ    (R9)(R10*2), R10
 
 row2:
@@ -14172,8 +14167,7 @@ part:
 	MOVQ         R8, R9
 	SHRQ         $0x01, R9
 	MOVQ         rows+216(FP), R12
-	MOVQ         stride+200(FP), R10
-	IMULQ        R12, R10
+	MOVQ         width+192(FP), R10
 	LEAQ         (R9)(R10*2), R10
 
 partRow:
@@ -14259,8 +14253,7 @@ whole4:
 	MOVQ    BX, SI
 	SHRQ    $0x01, SI
 	MOVQ    rows+120(FP), R9
-	MOVQ    stride+104(FP), DI
-	IMULQ   R9, DI
+	MOVQ    width+96(FP), DI
 	LEAQ    (SI)(DI*2), DI
 
 row4:
@@ -14370,8 +14363,7 @@ whole2:
 	MOVQ    BX, SI
 	SHRQ    $0x01, SI
 	MOVQ    rows+120(FP), R9
-	MOVQ    stride+104(FP), DI
-	IMULQ   R9, DI
+	MOVQ    width+96(FP), DI
 	LEAQ    (SI)(DI*2), DI
 
 row2:
@@ -14441,8 +14433,7 @@ part:
 	MOVQ         BX, SI
 	SHRQ         $0x01, SI
 	MOVQ         rows+120(FP), R9
-	MOVQ         stride+104(FP), DI
-	IMULQ        R9, DI
+	MOVQ         width+96(FP), DI
 	LEAQ         (SI)(DI*2), DI
 
 partRow:
