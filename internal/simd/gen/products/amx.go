@@ -49,9 +49,10 @@ func amx(decl *bytes.Buffer) {
 		"func amxPairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	tilePeak("amxPeak")
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc amxPeak(config *TileConfig, n int)\n")
+	packing := tilePacking(decl)
 	fmt.Fprintf(decl, "\nvar amxTiles = Tiles{\n\tProducts: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2},\n"+
 		"\tCopy: avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, "+
-		"PairRows: amxPairRows},\n\tpeak: amxPeak,\n}\n")
+		"PairRows: amxPairRows},\n\t%speak: amxPeak,\n}\n", packing)
 }
 
 // vex writes an instruction VEX.128.map.W0 with a register and operands without extension bits: prefix 0 none, 1 66, 2

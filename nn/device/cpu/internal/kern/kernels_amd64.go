@@ -916,8 +916,20 @@ func amxPairRows(dst, first, second *float32, rows, width, dstStride, srcStride 
 //go:noescape
 func amxPeak(config *TileConfig, n int)
 
+//go:noescape
+func tileTurn(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)
+
+//go:noescape
+func tilePairs(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int)
+
+//go:noescape
+func tileOrder(dst, src *float32, rows, columns, stride int)
+
+//go:noescape
+func tileTranspose(dst, src *float32, rows, columns, stride int)
+
 var amxTiles = Tiles{
 	Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2},
 	Copy:     avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, PairRows: amxPairRows},
-	peak: amxPeak,
+	Turn: tileTurn, Pairs: tilePairs, Order: tileOrder, Transpose: tileTranspose, peak: amxPeak,
 }

@@ -36,6 +36,7 @@ func PlainTiles() *Tiles {
 			PairRows: func(dst, first, second *float32, rows, width, dstStride, srcStride int) {
 				pairRowsPlain(dst, second, first, rows, width, dstStride, srcStride)
 			}},
+		Turn: turnPlain, Pairs: pairsPlain, Order: orderPlain, Transpose: transposePlain,
 		peak: func(*TileConfig, int) {},
 	}
 	for columns := 1; columns <= 2; columns++ {

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Arguments of the kernels that bring pixels into tiles and sums out of them: see Tiles.
+const (
+	turns    = "(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)"
+	pairings = "(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int)"
+	orders   = "(dst, src *float32, rows, columns, stride int)"
+)
+
+// turnChannels is the TurnChannels of package kern.
+const turnChannels = 512
+
+// pixelZeros is a pixel of zeros; quadsLow and quadsHigh combine two vectors of 16 bytes each in turn.
+var pixelZeros, quadsLow, quadsHigh Mem
+
+// tilePacking writes the kernels and the fields of Tiles that refer to them.
+func tilePacking(decl *bytes.Buffer) (fields string) {
+	pixelZeros = GLOBL("pixelZeros", RODATA|NOPTR)
+	for i := range turnChannels / 4 {
+		DATA(8*i, U64(0))
+	}
+	table := func(name string, order [8]int) Mem {
+		m := GLOBL(name, RODATA|NOPTR)
+		for i, v := range order {
+			DATA(8*i, U64(uint64(v)))
+		}
+		return m
+	}
+	quadsLow = table("quadsLow", [8]int{0, 1, 8, 9, 2, 3, 10, 11})
+	quadsHigh = table("quadsHigh", [8]int{4, 5, 12, 13, 6, 7, 14, 15})
+	for _, k := range []struct {
+		field, arguments string
+		write            func(name string)
+	}{
+		{"Turn", turns, turn}, {"Pairs", pairings, pairPixels}, {"Order", orders, order}, {"Transpose", orders, transpose},
+	} {
+		name := "tile" + k.field
+		k.write(name)
+		fmt.Fprintf(decl, "\n//go:noescape\nfunc %s%s\n", name, k.arguments)
+		fields += fmt.Sprintf("%s: %s, ", k.field, name)
+	}
+	return fields
+}
+
+// pixel sets p to the start of the next pixel of a list, or to zeros if it is negative.
+func pixel(p, list, step, src, zeros reg.Register, i int) {
+	n := GP64()
+	MOVLQSX(Mem{Base: list, Disp: 4 * i}, n)
+	MOVQ(n, p)
+	IMULQ(step, p)
+	ADDQ(src, p)
+	TESTQ(n, n)
+	CMOVQLT(zeros, p)
+}
+
+// turn writes blocks of 32 pixels: 8 channels of them at a time are transposed in 16 vectors.
+func turn(name string) {
+	TEXT(name, NOSPLIT, "func"+turns)
+	places := AllocLocal(32 * 8)
+	dst, list := Load(Param("dst"), GP64()), Load(Param("pixels"), GP64())
+	blocks, rows := Load(Param("blocks"), GP64()), Load(Param("rows"), GP64())
+	SHLQ(Imm(6), rows)
+	Label("block")
+	src, step, zeros := Load(Param("src"), GP64()), Load(Param("step"), GP64()), GP64()
+	LEAQ(pixelZeros, zeros)
+	p := GP64()
+	for i := range 32 {
+		pixel(p, list, step, src, zeros, i)
+		MOVQ(p, places.Offset(8*i))
+	}
+	to, at, groups := GP64(), GP64(), Load(Param("channels"), GP64())
+	MOVQ(dst, to)
+	XORQ(at, at)
+	SHRQ(Imm(3), groups)
+	Label("group")
+	z := avx512.regs
+	for i := range 8 {
+		for q := range 4 {
+			MOVQ(places.Offset(8*(8*q+i)), p)
+			from := Mem{Base: p, Index: at, Scale: 1}
+			if q == 0 {
+				VMOVDQU(from, z[i].AsX())
+			} else {
+				VINSERTI32X4(Imm(uint64(q)), from, z[i], z[i])
+			}
+		}
+	}
+	// Pairs of vectors become words, then pairs of words, then rows.
+	for i := range 4 {
+		VPUNPCKLWD(z[2*i+1], z[2*i], z[8+2*i])
+		VPUNPCKHWD(z[2*i+1], z[2*i], z[9+2*i])
+	}
+	for i := range 2 {
+		for h := range 2 {
+			VPUNPCKLDQ(z[10+4*i+h], z[8+4*i+h], z[4*i+2*h])
+			VPUNPCKHDQ(z[10+4*i+h], z[8+4*i+h], z[4*i+2*h+1])
+		}
+	}
+	for i := range 4 {
+		VPUNPCKLQDQ(z[4+i], z[i], z[8+2*i])
+		VPUNPCKHQDQ(z[4+i], z[i], z[9+2*i])
+	}
+	for i := range 8 {
+		VMOVDQU64(z[8+i], Mem{Base: to, Disp: 64 * i})
+	}
+	ADDQ(Imm(16), at)
+	ADDQ(U32(512), to)
+	DECQ(groups)
+	JNZ(LabelRef("group"))
+	ADDQ(rows, dst)
+	ADDQ(U32(128), list)
+	DECQ(blocks)
+	JNZ(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
+
+// pairPixels interleaves two pixels at a time.
+func pairPixels(name string) {
+	TEXT(name, NOSPLIT, "func"+pairings)
+	dst, src, list := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("pixels"), GP64())
+	pairs, columns, step := Load(Param("pairs"), GP64()), Load(Param("columns"), GP64()), Load(Param("step"), GP64())
+	zeros, p, q := GP64(), GP64(), GP64()
+	LEAQ(pixelZeros, zeros)
+	x, y, low, high := reg.Z0, reg.Z1, reg.Z2, reg.Z3
+	loop := func(name string, load func(from reg.Register, to reg.VecPhysical)) {
+		Label(name)
+		pixel(p, list, step, src, zeros, 0)
+		pixel(q, list, step, src, zeros, 1)
+		load(p, x)
+		load(q, y)
+		VPUNPCKLWD(y, x, low)
+		VPUNPCKHWD(y, x, high)
+		VMOVDQU64(low, Mem{Base: dst})
+		VMOVDQU64(high, Mem{Base: dst, Disp: 64})
+		ADDQ(Imm(8), list)
+		SUBQ(I32(-128), dst)
+		DECQ(pairs)
+		JNZ(LabelRef(name))
+		VZEROUPPER()
+		RET()
+	}
+	CMPQ(columns, Imm(32))
+	JE(LabelRef("whole"))
+	KMOVD(first(columns).As32(), reg.K1)
+	loop("part", func(from reg.Register, to reg.VecPhysical) { VMOVDQU16_Z(Mem{Base: from}, reg.K1, to) })
+	loop("whole", func(from reg.Register, to reg.VecPhysical) { VMOVDQU64(Mem{Base: from}, to) })
+}
+
+// order copies rows of sums and puts their columns in order.
+func order(name string) {
+	TEXT(name, NOSPLIT, "func"+orders)
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	rows, columns, stride := Load(Param("rows"), GP64()), Load(Param("columns"), GP64()), Load(Param("stride"), GP64())
+	mask := first(columns)
+	KMOVW(mask.As32(), reg.K1)
+	SHRQ(Imm(16), mask)
+	KMOVW(mask.As32(), reg.K2)
+	x, y, low, high := reg.Z0, reg.Z1, reg.Z2, reg.Z3
+	VMOVDQU64(quadsLow, low)
+	VMOVDQU64(quadsHigh, high)
+	a, b := reg.Z4, reg.Z5
+	Label("row")
+	VMOVDQU64(Mem{Base: src}, x)
+	VMOVDQU64(Mem{Base: src, Disp: 64}, y)
+	VMOVDQA64(low, a)
+	VMOVDQA64(high, b)
+	VPERMI2Q(y, x, a)
+	VPERMI2Q(y, x, b)
+	VMOVUPS(a, reg.K1, Mem{Base: dst})
+	VMOVUPS(b, reg.K2, Mem{Base: dst, Disp: 64})
+	SUBQ(I32(-128), src)
+	ADDQ(stride, dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// transpose writes the columns of up to 16 rows of sums as rows, four at a time.
+func transpose(name string) {
+	TEXT(name, NOSPLIT, "func"+orders)
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	rows, columns, stride := Load(Param("rows"), GP64()), Load(Param("columns"), GP64()), Load(Param("stride"), GP64())
+	KMOVW(first(rows).As32(), reg.K1)
+	z := avx512.regs
+	at := GP64()
+	XORQ(at, at)
+	Label("quad")
+	for i := range 4 {
+		for q := range 4 {
+			from := Mem{Base: src, Index: at, Scale: 1, Disp: 128 * (4*q + i)}
+			if q == 0 {
+				VMOVUPS(from, z[i].AsX())
+			} else {
+				VINSERTF32X4(Imm(uint64(q)), from, z[i], z[i])
+			}
+		}
+	}
+	// Vector i has rows i, 4+i, 8+i and 12+i of four columns, so lane q of a transposed column has rows 4q to 4q+3.
+	VUNPCKLPS(z[1], z[0], z[4])
+	VUNPCKHPS(z[1], z[0], z[5])
+	VUNPCKLPS(z[3], z[2], z[6])
+	VUNPCKHPS(z[3], z[2], z[7])
+	VUNPCKLPD(z[6], z[4], z[0])
+	VUNPCKHPD(z[6], z[4], z[1])
+	VUNPCKLPD(z[7], z[5], z[2])
+	VUNPCKHPD(z[7], z[5], z[3])
+	for i := range 4 {
+		VMOVUPS(z[i], reg.K1, Mem{Base: dst})
+		DECQ(columns)
+		JZ(LabelRef("done"))
+		ADDQ(stride, dst)
+	}
+	// The quads of both halves of a row alternate.
+	XORQ(U32(64), at)
+	TESTQ(U32(64), at)
+	JNZ(LabelRef("quad"))
+	ADDQ(Imm(16), at)
+	JMP(LabelRef("quad"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}

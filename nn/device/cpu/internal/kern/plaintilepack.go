@@ -1,0 +1,46 @@
+package kern
+
+import "unsafe"
+
+// stepped is pixel number n of n channels, or nil for a negative number.
+func stepped(src *uint16, number int32, channels, step int) []uint16 {
+	if number < 0 {
+		return make([]uint16, channels)
+	}
+	return unsafe.Slice(at(src, int(number)*step), channels)
+}
+
+func turnPlain(dst, src *uint16, pixels *int32, blocks, channels, rows, step int) {
+	for p, number := range unsafe.Slice(pixels, blocks*TileDepth) {
+		for c, v := range stepped(src, number, channels, step) {
+			*at(dst, 2*((p/TileDepth*rows+c)*TileDepth+p%TileDepth)) = v
+		}
+	}
+}
+
+func pairsPlain(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int) {
+	list, words := unsafe.Slice(pixels, 2*pairs), unsafe.Slice(dst, pairs*2*TileWidth)
+	clear(words)
+	for p := range pairs {
+		x, y := stepped(src, list[2*p], columns, step), stepped(src, list[2*p+1], columns, step)
+		for j := range columns {
+			words[p*2*TileWidth+PairOrder(j)] = uint32(x[j]) | uint32(y[j])<<16
+		}
+	}
+}
+
+func orderPlain(dst, src *float32, rows, columns, stride int) {
+	for i := range rows {
+		for j := range columns {
+			*at(dst, i*stride+4*j) = *at(src, 4*(i*2*TileWidth+PairOrder(j)))
+		}
+	}
+}
+
+func transposePlain(dst, src *float32, rows, columns, stride int) {
+	for i := range rows {
+		for j := range columns {
+			*at(dst, j*stride+4*i) = *at(src, 4*(i*2*TileWidth+PairOrder(j)))
+		}
+	}
+}

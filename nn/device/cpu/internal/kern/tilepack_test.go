@@ -1,0 +1,123 @@
+package kern
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"onlinerna/internal/simd"
+)
+
+// packers runs f for the kernels that bring pixels into tiles, which need no AMX.
+func packers(t *testing.T, f func(t *testing.T, k *Tiles)) {
+	t.Run("plain", func(t *testing.T) { f(t, PlainTiles()) })
+	t.Run("avx512", func(t *testing.T) {
+		k := TilesFor(simd.AMX)
+		if k == nil || simd.Best() != simd.AVX512 {
+			t.Skip("needs AVX-512")
+		}
+		f(t, k)
+	})
+}
+
+// somePixels are numbers of pixels, some of them negative.
+func somePixels(r *rand.Rand, n, pixels int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(r.IntN(pixels+1)) - 1
+	}
+	list[r.IntN(n)] = int32(pixels - 1) // the last one ends memory
+	return list
+}
+
+func TestTurn(t *testing.T) {
+	packers(t, func(t *testing.T, k *Tiles) {
+		r := rand.New(rand.NewPCG(3, 2))
+		for _, c := range []struct{ blocks, channels, rows, gap int }{{1, 8, 8, 0}, {2, 40, 48, 3}, {3, 64, 64, 1}, {2, 16, 20, 0},
+			{1, TurnChannels, TurnChannels, 0}} {
+			const pixels = 50
+			step := c.channels + c.gap
+			src := codes(t, r, (pixels-1)*step+c.channels)
+			list := somePixels(r, c.blocks*TileDepth, pixels)
+			dst := marked[uint16](t, ((c.blocks-1)*c.rows+c.channels)*TileDepth, 7)
+			k.Turn(&dst[0], &src[0], &list[0], c.blocks, c.channels, c.rows, 2*step)
+			for i, got := range dst {
+				row, p := i/TileDepth%c.rows, i/TileDepth/c.rows*TileDepth+i%TileDepth
+				want := uint16(0)
+				switch {
+				case row >= c.channels:
+					want = 7
+				case list[p] >= 0:
+					want = src[int(list[p])*step+row]
+				}
+				if got != want {
+					t.Fatalf("%+v: element %d is %#x, want %#x", c, i, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestPairs(t *testing.T) {
+	packers(t, func(t *testing.T, k *Tiles) {
+		r := rand.New(rand.NewPCG(4, 2))
+		for _, pairs := range []int{1, 2, 16, 37} {
+			for _, columns := range []int{1, 7, 8, 16, 17, 31, 32} {
+				const pixels = 30
+				step := columns + r.IntN(3)
+				src := codes(t, r, (pixels-1)*step+columns)
+				list := somePixels(r, 2*pairs, pixels)
+				dst := marked[uint32](t, pairs*2*TileWidth, 7)
+				k.Pairs(&dst[0], &src[0], &list[0], pairs, columns, 2*step)
+				element := func(p, j int) uint32 {
+					if j >= columns || list[p] < 0 {
+						return 0
+					}
+					return uint32(src[int(list[p])*step+j])
+				}
+				for p := range pairs {
+					for j := range 2 * TileWidth {
+						got, want := dst[p*2*TileWidth+PairOrder(j)], element(2*p, j)|element(2*p+1, j)<<16
+						if got != want {
+							t.Fatalf("%d pairs of %d: column %d of pair %d is %#x, want %#x", pairs, columns, j, p, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// Order and Transpose write the columns of PairOrder, and nothing else.
+func TestSumsOfPairs(t *testing.T) {
+	if got := []int{PairOrder(0), PairOrder(5), PairOrder(8), PairOrder(31)}; !slices.Equal(got, []int{0, 17, 4, 31}) {
+		t.Fatal(got)
+	}
+	packers(t, func(t *testing.T, k *Tiles) {
+		for rows := 1; rows <= TileRows; rows++ {
+			for columns := 1; columns <= 2*TileWidth; columns++ {
+				src := make([]float32, TileRows*2*TileWidth)
+				for i := range src {
+					src[i] = float32(i)
+				}
+				check := func(name string, n, width int, sums func(dst, src *float32, rows, columns, stride int), from func(i, j int) (row, column int)) {
+					stride := width + 1
+					dst := marked[float32](t, n*stride-1, -1)
+					sums(&dst[0], &src[0], rows, columns, 4*stride)
+					for p, got := range dst {
+						want := float32(-1)
+						if i, j := p/stride, p%stride; j < width {
+							row, column := from(i, j)
+							want = float32(row*2*TileWidth + PairOrder(column))
+						}
+						if got != want {
+							t.Fatalf("%s, %d rows, %d columns: element %d is %v, want %v", name, rows, columns, p, got, want)
+						}
+					}
+				}
+				check("order", rows, columns, k.Order, func(i, j int) (int, int) { return i, j })
+				check("transpose", columns, rows, k.Transpose, func(i, j int) (int, int) { return j, i })
+			}
+		}
+	})
+}
