@@ -67,8 +67,11 @@ func (d Options) vectorOuter(o *outer) *kern.Set {
 	return nil
 }
 
-// lower reserves the scratch of o in r and returns its phases.
-func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
+// lower reserves the scratch of o in r and returns its phases. stored reports whether a and b are stored as bfloat16.
+func (o *outer) lower(d Options, r *work.Room, a, b, dst int, stored [2]bool) func(s *work.Storage) []work.Phase {
+	if d.tiles(o.channels, o.rows) {
+		return newTilesOuter(o, d.Tiles, d.Workers, stored[0], stored[1]).lower(d, r, a, b, dst)
+	}
 	if set := d.vectorOuter(o); set != nil {
 		const channels = 8 // from which on it pays
 		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {

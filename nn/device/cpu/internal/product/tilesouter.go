@@ -1,0 +1,294 @@
+package product
+
+import (
+	"unsafe"
+
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// tilesOuter runs an outer in tiles. The left operand is turned: its channels become rows of A that run along pixels. The
+// right one becomes pairs of pixels for B, of tilesColumns channels at a time. With several taps b is on the left, and a
+// has pairs for the pixels under each tap; with one, the operand with fewer channels is on the left, as turning takes
+// longer. Sums of a task stay in the second level cache while the chunks of pixels go by.
+type tilesOuter struct {
+	*outer
+	tiles       *kern.Tiles
+	left, right tilesSide
+	flipped     bool // b is on the left: rows of the sums are columns of dst
+	chunks      []tilesChunk
+	sets        [][]tilesTap // by set of pairs: the taps that use it
+	tasks       []tilesTask
+	splits      int
+	height      int // most rows of A in a task
+	sums        int // most of their elements
+	blocks      int // most of a chunk
+	pairs       int // most of a set
+	steps       []int
+}
+
+// tilesColumns is the number of columns of a panel: two tiles.
+const tilesColumns = 2 * kern.TileWidth
+
+// tilesSide is an operand.
+type tilesSide struct {
+	channels, stride int  // of a group, and from a pixel to the next
+	stored           bool // as bfloat16
+	staged           int  // elements of the largest copy in bfloat16, 0 for none
+}
+
+// tilesTap is a tap: its pairs begin shift pairs into their set.
+type tilesTap struct{ weight, shift int }
+
+// tilesTask is a range of rows × a range of columns of the sums of a group, over a range of chunks.
+type tilesTask struct {
+	split, group    int
+	from, to        int // chunks
+	row, rows       int
+	column, columns int
+	span            int // rows of a tile
+	spans           [][2]kern.TileSpan
+}
+
+// height is the number of rows of the sums.
+func (t *tilesTask) height() int { return 2 * len(t.spans) * t.span }
+
+func newTilesOuter(o *outer, tiles *kern.Tiles, workers int, storedA, storedB bool) *tilesOuter {
+	a := tilesSide{channels: o.channels, stride: o.srcC, stored: storedA}
+	b := tilesSide{channels: o.rows, stride: o.columns, stored: storedB}
+	t := &tilesOuter{outer: o, tiles: tiles, left: a, right: b}
+	if t.flipped = len(o.taps) > 1 || o.rows < o.channels; t.flipped {
+		t.left, t.right = b, a
+	}
+	t.cutChunks()
+	t.cutTasks(workers)
+	for _, c := range t.chunks {
+		t.blocks = max(t.blocks, c.blocks)
+		for _, l := range c.right.lists {
+			t.pairs = max(t.pairs, len(l)/2)
+		}
+		rows, _ := t.limits()
+		if s := &t.left; !s.stored || s.channels%8 != 0 {
+			s.staged = max(s.staged, c.left.count*eights(rows))
+		}
+		if s := &t.right; !s.stored {
+			s.staged = max(s.staged, c.right.count*min(s.channels, tilesColumns))
+		}
+	}
+	for i := range t.blocks {
+		t.steps = append(t.steps, i*t.height*2*kern.TileDepth)
+	}
+	return t
+}
+
+// eights rounds n up to a multiple of 8, the channels that are turned at a time.
+func eights(n int) int { return work.Ceil(n, 8) * 8 }
+
+// limits returns the most rows and columns of a task.
+func (t *tilesOuter) limits() (rows, columns int) {
+	const most, elements = 256, 160 << 10 // of the sums, in the second level cache
+	parts := work.Ceil(t.left.channels, most)
+	rows = min(t.left.channels, eights(work.Ceil(t.left.channels, parts)))
+	columns = max(1, elements/(len(t.taps)*rows*tilesColumns)) * tilesColumns
+	return rows, columns
+}
+
+// cutTasks divides dst and, if dst is small, the pixels. Results depend on the division of the pixels only, which the
+// shape determines. With many workers it divides columns once more.
+func (t *tilesOuter) cutTasks(workers int) {
+	const enough, copies, each = 16, 1 << 20, 4
+	rows, columns := t.limits()
+	parts := work.Ceil(t.left.channels, rows) * t.groups
+	columns = min(columns, work.Ceil(t.right.channels, tilesColumns)*tilesColumns)
+	count := func() int { return parts * work.Ceil(t.right.channels, columns) }
+	t.splits = max(1, min(work.Ceil(enough, count()), len(t.chunks), copies/t.size()))
+	size := work.Ceil(len(t.chunks), t.splits)
+	t.splits = work.Ceil(len(t.chunks), size)
+	for columns > tilesColumns && t.splits*count() < each*workers {
+		columns = work.Ceil(columns/2, tilesColumns) * tilesColumns
+	}
+	for s := range t.splits {
+		for g := range t.groups {
+			for i := 0; i < t.left.channels; i += rows {
+				for j := 0; j < t.right.channels; j += columns {
+					k := tilesTask{
+						split: s, group: g, from: s * size, to: min((s+1)*size, len(t.chunks)),
+						row: i, rows: min(rows, t.left.channels-i), column: j, columns: min(columns, t.right.channels-j),
+					}
+					k.cut()
+					t.height = max(t.height, k.height(), eights(k.rows))
+					t.sums = max(t.sums, len(t.taps)*work.Ceil(k.columns, tilesColumns)*k.height()*tilesColumns)
+					t.tasks = append(t.tasks, k)
+				}
+			}
+		}
+	}
+}
+
+// cut divides the rows into spans.
+func (t *tilesTask) cut() {
+	pairs := work.Ceil(t.rows, 2*kern.TileRows)
+	t.span = work.Ceil(t.rows, 2*pairs)
+	for i := range pairs {
+		var pair [2]kern.TileSpan
+		for j := range pair {
+			row := (2*i + j) * t.span
+			pair[j] = kern.TileSpan{A: row * 2 * kern.TileDepth, C: row * 4 * tilesColumns}
+		}
+		t.spans = append(t.spans, pair)
+	}
+}
+
+// size is the number of elements of dst.
+func (t *tilesOuter) size() int { return len(t.taps) * t.channels * t.columns }
+
+// lower reserves the scratch of t in r and returns its phases.
+func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
+	workers := d.Workers
+	// Turned pixels and their staged copies are of two bytes, and Transpose reads whole tiles of sums.
+	parts := [...][]work.Part{
+		r.Each(workers, t.blocks*t.height*kern.TileDepth/2), r.Each(workers, t.pairs*tilesColumns),
+		r.Each(workers, t.sums+kern.TileRows*tilesColumns),
+		r.Each(workers, work.Ceil(t.left.staged, 2)), r.Each(workers, work.Ceil(t.right.staged, 2)),
+	}
+	var copies work.Part
+	if t.splits > 1 {
+		copies = r.Floats((t.splits - 1) * t.size())
+	}
+	return func(s *work.Storage) []work.Phase {
+		k := &tilesOuterKernel{tilesOuter: t, BFloat16: kern.Stored(s.Level), dst: s.Floats(dst),
+			left: s.Pieces(a), right: s.Pieces(b), workers: make([]tilesWorker, workers)}
+		if t.flipped {
+			k.left, k.right = k.right, k.left
+		}
+		for i := range k.workers {
+			k.workers[i] = tilesWorker{turned: s.Scratch(parts[0][i]), pairs: s.Scratch(parts[1][i]),
+				sums: s.Scratch(parts[2][i]), stages: [2][]float32{s.Scratch(parts[3][i]), s.Scratch(parts[4][i])}}
+		}
+		phases := []work.Phase{{Blocks: len(t.tasks), Run: k.run}}
+		if t.splits > 1 {
+			k.copies, k.set = s.Scratch(copies), kern.For(s.Level)
+			phases = append(phases, work.Phase{Blocks: work.Ceil(t.size(), sumBlock), Run: k.sum})
+		}
+		return phases
+	}
+}
+
+// tilesOuterKernel is a bound tilesOuter.
+type tilesOuterKernel struct {
+	*tilesOuter
+	*kern.BFloat16
+	left, right *work.Pieces
+	dst         []float32
+	copies      []float32 // of dst, for each split but the first
+	set         *kern.Set // adds copies; nil for plain Go
+	workers     []tilesWorker
+}
+
+// tilesWorker is the scratch of a worker.
+type tilesWorker struct {
+	args                kern.TileArgs
+	turned, pairs, sums []float32
+	stages              [2][]float32 // left and right
+}
+
+// run computes a task.
+func (k *tilesOuterKernel) run(worker, task int) {
+	t, w := &k.tasks[task], &k.workers[worker]
+	a := &w.args
+	*a = kern.TileArgs{
+		Config: kern.Configure(t.span, tilesColumns), A: (*uint16)(unsafe.Pointer(&w.turned[0])), Spans: &t.spans[0],
+		Pairs: len(t.spans), Steps: &k.steps[0], StepA: 2 * kern.TileDepth, StepB: 4 * tilesColumns, StepC: 4 * tilesColumns,
+	}
+	panel := t.height() * tilesColumns
+	for i := t.from; i < t.to; i++ {
+		c := &k.chunks[i]
+		src, step := k.source(&k.tilesOuter.left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
+		k.tiles.Turn(a.A, src, &c.left.lists[0][0], c.blocks, eights(t.rows), k.height, step)
+		a.Depth = c.blocks
+		sums := w.sums
+		for j := 0; j < t.columns; j += tilesColumns {
+			n := min(tilesColumns, t.columns-j)
+			src, step := k.source(&k.tilesOuter.right, k.right, w.stages[1], c.right, t.group, t.column+j, n, 1)
+			for s, list := range c.right.lists {
+				k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[0])), src, &list[0], len(list)/2, n, step)
+				for _, tap := range k.sets[s] {
+					a.B, a.C = (*uint32)(unsafe.Pointer(&w.pairs[tap.shift*tilesColumns])), &sums[0]
+					k.tiles.Products[2](a)
+					sums = sums[panel:]
+				}
+			}
+		}
+		a.Add = 1
+	}
+	k.write(t, w.sums)
+}
+
+// source is the place of n channels of the pixels of a chunk in bfloat16, and the distance between pixels in bytes. It
+// copies pixels that are not stored so, or whose channels are not a multiple of unit.
+func (k *tilesOuterKernel) source(s *tilesSide, from *work.Pieces, stage []float32, p tilesPixels, group, channel, n, unit int) (
+	*uint16, int) {
+	at := p.first*s.stride + group*s.channels + channel
+	if s.stored && n%unit == 0 {
+		return &from.Stored()[at], 2 * s.stride
+	}
+	width := work.Ceil(n, unit) * unit
+	to := (*uint16)(unsafe.Pointer(&stage[0]))
+	if !s.stored {
+		x := from.All()[at:]
+		_, _ = x[(p.count-1)*s.stride+n-1], stage[(p.count*width-1)/2]
+		k.Narrow(to, &x[0], p.count, n, 2*width, 4*s.stride)
+		return to, 2 * width
+	}
+	x, rows := from.Stored()[at:], unsafe.Slice(to, 2*len(stage))
+	for i := range p.count {
+		copy(rows[i*width:][:n], x[i*s.stride:])
+	}
+	return to, 2 * width
+}
+
+// write writes the sums of a task to dst, or to its copy.
+func (k *tilesOuterKernel) write(t *tilesTask, sums []float32) {
+	dst := k.dst
+	if t.split > 0 {
+		dst = k.copies[(t.split-1)*k.size():][:k.size()]
+	}
+	height := t.height()
+	for j := 0; j < t.columns; j += tilesColumns {
+		n := min(tilesColumns, t.columns-j)
+		for _, taps := range k.sets {
+			for _, tap := range taps {
+				first := tap.weight * k.channels
+				if k.flipped {
+					for i := 0; i < t.rows; i += kern.TileRows {
+						at := (first+t.column+j)*k.columns + t.group*k.rows + t.row + i
+						m := min(kern.TileRows, t.rows-i)
+						_ = dst[at+(n-1)*k.columns+m-1]
+						k.tiles.Transpose(&dst[at], &sums[i*tilesColumns], m, n, 4*k.columns)
+					}
+				} else {
+					at := (first+t.row)*k.columns + t.group*k.rows + t.column + j
+					_ = dst[at+(t.rows-1)*k.columns+n-1]
+					k.tiles.Order(&dst[at], &sums[0], t.rows, n, 4*k.columns)
+				}
+				sums = sums[height*tilesColumns:]
+			}
+		}
+	}
+}
+
+// sum adds the copies to dst.
+func (k *tilesOuterKernel) sum(_, block int) {
+	lo := block * sumBlock
+	hi := min(lo+sumBlock, k.size())
+	for s := range k.splits - 1 {
+		from := k.copies[s*k.size()+lo : s*k.size()+hi]
+		if k.set != nil {
+			k.set.Add(&k.dst[lo], &from[0], hi-lo)
+			continue
+		}
+		for i, v := range from {
+			k.dst[lo+i] += v
+		}
+	}
+}
