@@ -79,7 +79,7 @@ func (r *Run) saveTogether() error {
 			}
 		}
 	}
-	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
+	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps, savedEpoch: r.pos.Epoch}
 	return g.Together(err)
 }
 
@@ -275,7 +275,7 @@ func (r *Run) load(dir string) error {
 		}
 	}
 	r.pos, r.judge.best, r.folder.begun = c.Position, c.Best, true
-	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
+	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps, savedEpoch: r.pos.Epoch}
 	if err := r.engine.resumeScale(c.Scale); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -60,7 +60,7 @@ func (f *folder) begin(save func() error) error {
 	}
 	root := filepath.Join(out, checkpointDir)
 	free := func() error {
-		for _, name := range []string{configName, metricsName, keptDir, "final.safetensors", "best.safetensors",
+		for _, name := range []string{configName, metricsName, keptDir, finalName, "best.safetensors",
 			"rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
 				return holdsRun(out, name)
@@ -110,6 +110,7 @@ type due struct {
 	saved      time.Time // time of the last one
 	at         bool      // the timer has expired: save after the current step
 	savedSteps int       // the run's steps at the last one
+	savedEpoch int       // the epoch in which the last one goes on
 }
 
 // wants reports whether a checkpoint is due by this process's clock. Rank 0 decides.

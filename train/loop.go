@@ -67,7 +67,11 @@ func (e *DivergedError) Error() string {
 
 // Train runs until the last epoch, or until ctx ends: then it finishes the current step, saves its state and returns an
 // error that wraps ErrInterrupted.
-func (r *Run) Train(ctx context.Context) error {
+func (r *Run) Train(ctx context.Context) error { return r.TrainTo(ctx, r.Resolved.Epochs) }
+
+// TrainTo is Train that returns after the given epoch, with the state saved. A later Train, TrainTo or Resume goes on as
+// if the run had not stopped, bit for bit.
+func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 	if r.broken != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.broken)
 	}
@@ -77,9 +81,11 @@ func (r *Run) Train(ctx context.Context) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
+	r.ended(nil)
+	defer func() { r.ended(err) }()
 	r.openProfiler()
 	defer func() { r.profiler.show() }()
-	for r.pos.Epoch <= r.Resolved.Epochs {
+	for r.pos.Epoch <= min(epoch, r.Resolved.Epochs) {
 		err := r.checkStop(ctx)
 		if err == nil {
 			err = r.epoch(ctx)
@@ -92,7 +98,21 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.failed(err)
 		}
 	}
+	if r.pos.Epoch <= r.Resolved.Epochs {
+		return r.pause()
+	}
 	return r.engine.atIterate(ctx, func() error { return r.judge.keep("final", hook.ScoreRecord{Kind: r.lastKind()}) })
+}
+
+// pause saves the state of a run between two epochs, unless the last checkpoint has it.
+func (r *Run) pause() error {
+	switch {
+	case r.Resolved.Out == "":
+		return nil
+	case r.folder.due.savedEpoch == r.pos.Epoch:
+		return r.Ranks.Together(r.folder.written())
+	}
+	return r.Save()
 }
 
 // lastKind is the kind of the iterate: extrapolated weights if RNA wrote it last.

@@ -3,49 +3,100 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/cmd/internal/cli"
 	"onlinerna/internal/canvas"
-	"onlinerna/internal/text"
-	"onlinerna/train"
+	"onlinerna/internal/files"
+	"onlinerna/internal/terminal"
 	"onlinerna/train/report"
+	"onlinerna/train/runs"
 )
 
+// comparison holds the options of rna compare, which rna sweep has, too.
+type comparison struct {
+	plot, csv, sort string
+	reverse         bool
+	json            cli.JSON
+}
+
+// addTo adds the options; by is the default of --sort.
+func (o *comparison) addTo(g cli.Group, by string) {
+	g.StringVar(&o.sort, "sort", by, "order: "+strings.Join(report.GroupColumns(), ", ")+" or an option of training; "+
+		"differences are from the first")
+	g.Values("sort", report.GroupColumns()...)
+	g.BoolVar(&o.reverse, "reverse", false, "sort the other way round")
+	g.StringVar(&o.plot, "plot", "", "draw loss and error over the epochs into this `file`"+canvas.Help)
+	g.StringVar(&o.csv, "csv", "", "write a line for each run to this `file`")
+	o.json.Add(g)
+}
+
+// show writes runs in groups.
+func (o *comparison) show(out io.Writer, list []runs.Run) error {
+	groups := report.GroupRuns(list)
+	if o.sort != "" {
+		if err := report.SortGroups(groups, o.sort, o.reverse); err != nil {
+			return err
+		}
+	}
+	err := o.json.Write(out, report.CompareJSON(groups), func(w io.Writer) error { return report.Compare(w, groups) })
+	if err == nil {
+		err = files.WriteTo(o.csv, func(w io.Writer) error { return report.CompareCSV(w, groups) })
+	}
+	if err != nil {
+		return err
+	}
+	return canvas.Draw(o.plot, func(w io.Writer, format string) error { return report.PlotGroups(w, format, groups) })
+}
+
 func newCompare() *cobra.Command {
-	var plot string
+	var o comparison
 	cmd := &cobra.Command{
-		Use:   "compare RUN RUN… [options]",
+		Use:   "compare RUN... [options]",
 		Short: "Show runs side by side, with the options in which they differ",
+		Long: `Show the scores of runs, or of all runs in folders, with the options in which they differ and their differences
+from the first.
+
+Runs that differ only in their seed are one group, with the mean and its standard error. Groups are compared after the
+last epoch that all of their runs have finished, seed by seed; single runs image by image. A failed run does not count.`,
 		Example: `  rna compare runs/20260102-150405-resnet50 runs/20260103-090000-resnet50
-  rna compare runs/* --plot runs.svg`,
+  rna compare runs --sort best --plot runs.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 || len(args) > 26 {
-				return cli.Usage(cmd, fmt.Errorf("%s to compare: want the folders of 2 to 26", text.Count(len(args), "run")))
+			if len(args) == 0 {
+				return cli.Usage(cmd, fmt.Errorf("nothing to compare: name runs, or folders of runs"))
 			}
-			var runs []report.Finished
-			for _, dir := range args {
-				c, err := train.ReadSpec(dir)
-				if err != nil {
-					return fmt.Errorf("%s is no folder of a run: %w", dir, err)
+			if o.sort != "" {
+				if err := report.SortGroups(nil, o.sort, false); err != nil {
+					return cli.Usage(cmd, fmt.Errorf("--sort: %w", err))
 				}
-				h, err := train.ReadHistory(dir)
-				if err != nil {
-					return fmt.Errorf("%s: %w", dir, err)
-				}
-				runs = append(runs, report.Finished{Name: filepath.Base(strings.TrimRight(dir, "/")), Config: c, History: h})
 			}
-			if err := report.Compare(cmd.OutOrStdout(), runs); err != nil {
+			list, err := findRuns(cmd, args...)
+			if err != nil {
 				return err
 			}
-			return canvas.Draw(plot, func(w io.Writer, format string) error { return report.PlotRuns(w, format, runs) })
+			return o.show(cmd.OutOrStdout(), list)
 		},
 	}
-	o := cli.NewGroup("Options")
-	o.StringVar(&plot, "plot", "", "draw loss and error over the epochs into this `file`"+canvas.Help)
-	cli.AddGroups(cmd, o)
+	g := cli.NewGroup("Options")
+	o.addTo(g, "")
+	cli.AddGroups(cmd, g)
 	return cmd
+}
+
+// findRuns reads the runs in folders, and says what it passes over.
+func findRuns(cmd *cobra.Command, paths ...string) ([]runs.Run, error) {
+	list, passed, err := runs.Find(paths...)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s", strings.Join(passed, "; "))
+	}
+	log := cmd.ErrOrStderr()
+	for _, line := range passed {
+		fmt.Fprintln(log, terminal.Wrap(log, "Passed over: "+line, "  "))
+	}
+	return list, nil
 }

@@ -37,6 +37,20 @@ func Interval(x []float64) (mean, half float64) {
 	return mean, deviation * T(.975, len(x))
 }
 
+// PairedT is the two-sided p-value of Student's t test that differences d have the mean 0; NaN for fewer than two.
+func PairedT(d []float64) float64 {
+	mean, deviation := Mean(d)
+	switch {
+	case len(d) < 2:
+		return math.NaN()
+	case mean == 0:
+		return 1
+	case deviation == 0:
+		return 0
+	}
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: float64(len(d) - 1)}.CDF(-math.Abs(mean/deviation))
+}
+
 // Paired is the standard error of the difference of two shares of n of the same images, where one classifier alone is
 // right on b of them and the other alone on c.
 func Paired(b, c, n int) float64 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Values of scipy 1.17: scipy.stats.t.ppf, binomtest(k, n).pvalue. That of t for 2 is tan(0.475π), those of means and
+// Values of scipy 1.17: scipy.stats.t.ppf, binomtest(k, n).pvalue, ttest_1samp. That of t for 2 is tan(0.475π), those of means and
 // errors are by hand.
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
@@ -17,6 +17,10 @@ func TestValues(t *testing.T) {
 		{"t, 5 seeds", T(.975, 5), 2.7764451051977934},
 		{"t, 10 seeds", T(.975, 10), 2.2621571627409915},
 		{"t, 1000 images", T(.95, 1000), 1.6463803454274908},
+		{"paired t", PairedT([]float64{-1, -1, -1.3}), 0.008163401865824486},
+		{"paired t, 5", PairedT([]float64{.3, -.1, .25, .4, .1}), 0.09480282578973392},
+		{"paired t, equal", PairedT([]float64{2, 2}), 0},
+		{"paired t, no difference", PairedT([]float64{0, 0}), 1},
 		{"paired", Paired(30, 10, 100), math.Sqrt(40-4) / 100},
 		{"paired, all alike", Paired(0, 0, 100), 0},
 		{"McNemar 1, 9", McNemar(1, 9), 0.021484375},
@@ -33,7 +37,7 @@ func TestValues(t *testing.T) {
 	if mean, half := Interval([]float64{1, 2, 3}); mean != 2 || math.Abs(half-4.302652729911275/math.Sqrt(3)) > 1e-9 {
 		t.Errorf("%v ± %v", mean, half)
 	}
-	if mean, deviation := Mean([]float64{4}); mean != 4 || !math.IsNaN(deviation) || !math.IsNaN(T(.9, 1)) ||
+	if mean, deviation := Mean([]float64{4}); mean != 4 || !math.IsNaN(deviation) || !math.IsNaN(T(.9, 1)) || !math.IsNaN(PairedT(make([]float64, 1))) ||
 		!math.IsInf(Paired(0, 0, 0), 1) {
 		t.Error("one value has an error")
 	}

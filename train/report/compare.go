@@ -2,173 +2,318 @@ package report
 
 import (
 	"cmp"
-	"errors"
+	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
-	"onlinerna/train"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
-	"onlinerna/train/schedule"
+	"onlinerna/train/runs"
 )
 
-// A Finished run is one read from its folder.
-type Finished struct {
-	Name    string
-	Config  train.Spec
-	History []hook.EpochRecord
-}
-
-// Compare writes the final scores of runs side by side, their differences from the first, and the options in which they
-// differ.
-func Compare(w io.Writer, runs []Finished) error {
+// Compare writes the scores of groups of runs side by side with the options in which they differ, and their differences
+// from the first group that has scores.
+func Compare(w io.Writer, groups []Group) error {
 	b := terminal.NewPage(w)
-	for i, r := range runs {
-		fmt.Fprintf(b, "%c  %s\n", 'A'+i, text.Printable(r.Name))
+	for i := range groups {
+		fmt.Fprintf(b, "%s  %s\n", groups[i].Label, text.Printable(groups[i].names()))
 	}
 	b.WriteByte('\n')
-	rows := [][]string{{"", "epoch", "error %", "loss", "best: error %", "loss", "weights"}}
-	for i, r := range runs {
-		row := []string{string(rune('A' + i)), "0", "-", "-", "-", "-", "no epoch is over"}
-		if len(r.History) > 0 {
-			last := r.History[len(r.History)-1]
-			row[1], row[6] = fmt.Sprint(last.Epoch), "-"
-			if s := r.last(); s != nil {
-				row[2], row[3] = fmt.Sprintf("%.2f", s.Error()), lossText(s.Loss)
-			}
-			if x := last.Best; x != nil {
-				row[4], row[5] = fmt.Sprintf("%.2f", x.Score.Error()), lossText(x.Score.Loss)
-				row[6] = fmt.Sprintf("%s of epoch %d", x.Name(r.Config.OptimizerName()), x.Epoch)
-			}
+	differ := groupOptions(groups)
+	rows := [][]string{slices.Concat([]string{""}, differ, []string{"epoch", "error %", "loss", "best %", "loss"})}
+	several := slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) > 1 })
+	unfinished := slices.ContainsFunc(groups, func(g Group) bool { return g.state() != "done" })
+	if several {
+		rows[0] = append(rows[0], "runs")
+	}
+	if unfinished {
+		rows[0] = append(rows[0], "state")
+	}
+	for i := range groups {
+		g := &groups[i]
+		row := []string{g.Label}
+		for _, name := range differ {
+			row = append(row, optionText(&g.Runs[0], name))
+		}
+		row = append(row, strconv.Itoa(g.Epoch))
+		row = append(append(row, g.Last.cells()...), g.Best.cells()...)
+		if several {
+			row = append(row, strconv.Itoa(max(g.Last.N, g.Best.N)))
+		}
+		if unfinished {
+			row = append(row, g.state())
 		}
 		rows = append(rows, row)
 	}
 	b.LeftTable(rows)
-	if images := judges(runs); images != "" {
-		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(runs) + ".\n")
+	if len(differ) == 0 && len(groups) > 1 {
+		b.WriteString("The runs have the same options.\n")
 	}
-	for i, r := range runs[1:] {
-		for _, d := range []struct {
-			what string
-			of   func(Finished) *network.Score
-		}{
-			{"the last epoch", Finished.last},
-			{"the best", Finished.best},
-		} {
-			if x, y := d.of(runs[0]), d.of(r); x != nil && y != nil {
-				g := between(*y, *x)
-				if !sameImages(runs[0], r) {
-					g = between(network.Score{Top1: y.Top1, Images: y.Images}, *x)
-				}
-				fmt.Fprintf(b, "%c − A, %s: error %s ± %.2f points (%s)\n", 'B'+i, d.what, signed(g.points), g.deviation, g.how(1))
-			}
+	all := runsOf(groups)
+	if images := judges(all); images != "" {
+		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(all) + ".\n")
+	}
+	if several {
+		b.WriteString("± is a standard error over seeds.\n")
+	}
+	for _, r := range all {
+		if r.Failure != nil {
+			fmt.Fprintf(b, "%s failed: %s\n", text.Printable(r.Name), text.Printable(r.Failure.Error))
 		}
 	}
-	b.WriteString("± is a standard error over images; p is McNemar's, of the same images. Neither knows of other seeds.\n")
-	overSeeds(&b.Builder, runs)
-	different := differences(runs)
-	if len(different) == 0 {
-		b.WriteString("\nThe runs have the same options.\n")
-	} else {
-		b.WriteString("\nOptions that differ:\n")
-		head := []string{""}
-		for i := range runs {
-			head = append(head, string(rune('A'+i)))
-		}
-		b.LeftTable(append([][]string{head}, different...))
+	if len(groups) > 1 {
+		writeDifferences(b, groups)
 	}
 	return b.Flush(w)
 }
 
-// bestBy names the measures by which runs chose the best weights.
-func bestBy(runs []Finished) string {
+// names lists the runs of a group.
+func (g *Group) names() string {
 	var list []string
-	for _, r := range runs {
-		list = append(list, cmp.Or(r.Config.BestBy, hook.ByLoss))
+	for _, r := range g.Runs {
+		list = append(list, r.Name)
 	}
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), " or ")
+	return text.Some(list)
+}
+
+func runsOf(groups []Group) (all []runs.Run) {
+	for _, g := range groups {
+		all = append(all, g.Runs...)
+	}
+	return all
+}
+
+// groupOptions lists the options in which groups differ.
+func groupOptions(groups []Group) []string {
+	var first []runs.Run
+	for _, g := range groups {
+		first = append(first, g.Runs[0])
+	}
+	return slices.DeleteFunc(runs.Options(first), func(name string) bool { return name == "seed" })
+}
+
+// optionText is the value of an option for a table, a dash if it is not set.
+func optionText(r *runs.Run, name string) string {
+	const most = 24 // characters
+	v := r.Option(name)
+	if x, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
+		v = fmt.Sprintf("%.6g", x)
+	}
+	return text.Middle(cmp.Or(v, "-"), func(short string) bool { return text.Width(short) <= most })
+}
+
+// cells are the error and the loss, with their standard errors.
+func (m Measure) cells() []string {
+	if m.N == 0 {
+		return []string{"-", "-"}
+	}
+	e, l := fmt.Sprintf("%.2f", m.Error), lossText(m.Loss)
+	if m.N > 1 {
+		e, l = fmt.Sprintf("%s ± %.2f", e, m.ErrorSE), fmt.Sprintf("%s ± %s", l, lossText(m.LossSE))
+	}
+	return []string{e, l}
+}
+
+// writeDifferences writes the differences of groups from the first that has scores.
+func writeDifferences(b *terminal.Page, groups []Group) {
+	at := slices.IndexFunc(groups, func(g Group) bool { return g.Last.N > 0 })
+	if at < 0 {
+		return
+	}
+	base := &groups[at]
+	rows := [][]string{{"", "last − " + base.Label, "p", "best − " + base.Label, "p", "over"}}
+	var seeds, images, none bool
+	for i := range groups {
+		if i == at {
+			continue
+		}
+		g := &groups[i]
+		row, how := []string{g.Label}, "-"
+		for _, d := range []*Difference{g.from(base, lastAt), g.from(base, bestAt)} {
+			if d == nil {
+				row = append(row, "-", "-")
+				continue
+			}
+			p := "-"
+			if !math.IsNaN(d.P) {
+				p = strings.TrimPrefix(probability(d.P), "= ")
+			}
+			row, how = append(row, fmt.Sprintf("%s ± %.2f", signed(d.Points), d.Half), p), d.how()
+			seeds, images = seeds || d.Seeds > 0, images || d.Seeds == 0
+		}
+		none = none || how == "-"
+		rows = append(rows, append(row, how))
+	}
+	if !seeds && !images {
+		fmt.Fprintf(b, "No differences: no other group has a score and a seed in common with %s.\n", base.Label)
+		return
+	}
+	fmt.Fprintf(b, "\nErrors less those of %s, in points:\n", base.Label)
+	b.LeftTable(rows)
+	if seeds {
+		b.WriteString("Over seeds: by common seed, ± is half of the 95 % interval by Student's t, p is of the paired t test.\n")
+	}
+	if images {
+		b.WriteString("Over images: ± is a standard error, p is McNemar's, of the same images. Neither knows of other seeds.\n")
+	}
+	if n := len(groups) - 1; n > 1 {
+		fmt.Fprintf(b, "p is not corrected for %d comparisons: below %.2g it is significant at 5 %% for all of them "+
+			"(Bonferroni).\n", n, .05/float64(n))
+	}
+	if none {
+		b.WriteString("- stands for groups that have no seed in common with it, or no finished epoch.\n")
+	}
+}
+
+// bestBy names the measures by which runs chose the best weights.
+func bestBy(list []runs.Run) string {
+	var by []string
+	for _, r := range list {
+		by = append(by, cmp.Or(r.Config.BestBy, hook.ByLoss))
+	}
+	slices.Sort(by)
+	return strings.Join(slices.Compact(by), " or ")
 }
 
 // judges names the images on which runs are compared, for runs with a finished epoch.
-func judges(runs []Finished) string {
-	var list []string
-	for _, r := range runs {
+func judges(list []runs.Run) string {
+	var on []string
+	for _, r := range list {
 		if len(r.History) > 0 {
-			list = append(list, judgeOf(r.History))
+			on = append(on, judgeOf(r.History))
 		}
 	}
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), " or ")
+	slices.Sort(on)
+	return strings.Join(slices.Compact(on), " or ")
 }
 
-func (r Finished) last() *network.Score {
-	if len(r.History) == 0 {
+// Comparison is the form of Compare as JSON.
+type Comparison struct {
+	Differ []string        `json:"differ"` // options in which the groups differ
+	Base   string          `json:"base"`   // the first group that has scores
+	Groups []ComparedGroup `json:"groups"`
+}
+
+// ComparedGroup is a group as JSON. Differences are from the base.
+type ComparedGroup struct {
+	Label   string              `json:"label"`
+	Runs    []Row               `json:"runs"`
+	Options map[string]string   `json:"options"` // those in which the groups differ
+	Epoch   int                 `json:"epoch"`
+	Last    *ComparedMeasure    `json:"last,omitempty"`
+	Best    *ComparedMeasure    `json:"best,omitempty"`
+	ToLast  *ComparedDifference `json:"last_difference,omitempty"`
+	ToBest  *ComparedDifference `json:"best_difference,omitempty"`
+}
+
+// ComparedMeasure is a Measure as JSON: standard errors are null for one run.
+type ComparedMeasure struct {
+	Runs    int      `json:"runs"`
+	Error   float64  `json:"error"`
+	ErrorSE *float64 `json:"error_se"`
+	Loss    float64  `json:"loss"`
+	LossSE  *float64 `json:"loss_se"`
+}
+
+// ComparedDifference is a Difference as JSON. It has the 95 % interval if it is over seeds, else the standard error over
+// images.
+type ComparedDifference struct {
+	Points float64  `json:"points"`
+	Half95 *float64 `json:"half_of_95_percent_interval,omitempty"`
+	SE     *float64 `json:"se_over_images,omitempty"`
+	P      *float64 `json:"p"`
+	Seeds  int      `json:"seeds,omitempty"`
+}
+
+// CompareJSON is the form of Compare as JSON.
+func CompareJSON(groups []Group) Comparison {
+	c := Comparison{Differ: append([]string{}, groupOptions(groups)...)}
+	var base *Group
+	for i := range groups {
+		g := &groups[i]
+		x := ComparedGroup{Label: g.Label, Epoch: g.Epoch, Options: map[string]string{}, Runs: Rows(g.Runs),
+			Last: g.Last.json(), Best: g.Best.json()}
+		for _, name := range c.Differ {
+			x.Options[name] = g.Runs[0].Option(name)
+		}
+		if c.Base == "" && g.Last.N > 0 {
+			c.Base, base = g.Label, g
+		} else if base != nil {
+			x.ToLast, x.ToBest = g.from(base, lastAt).json(), g.from(base, bestAt).json()
+		}
+		c.Groups = append(c.Groups, x)
+	}
+	return c
+}
+
+func (m Measure) json() *ComparedMeasure {
+	if m.N == 0 {
 		return nil
 	}
-	return series{kind: network.SGD}.score(r.Config, r.History[len(r.History)-1], judgeOf(r.History))
+	return &ComparedMeasure{m.N, m.Error, number(m.ErrorSE), m.Loss, number(m.LossSE)}
 }
 
-func (r Finished) best() *network.Score {
-	if len(r.History) == 0 || r.History[len(r.History)-1].Best == nil {
+func (d *Difference) json() *ComparedDifference {
+	if d == nil {
 		return nil
 	}
-	return &r.History[len(r.History)-1].Best.Score
+	x := &ComparedDifference{Points: d.Points, P: number(d.P), Seeds: d.Seeds}
+	if d.Seeds > 0 {
+		x.Half95 = number(d.Half)
+	} else {
+		x.SE = number(d.Half)
+	}
+	return x
 }
 
-// differences has a row for each option that differs between runs, with the values; a dash if it is not set.
-func differences(runs []Finished) (rows [][]string) {
-	const most = 24 // characters
-	options := train.Options()
-	for i := range options {
-		o := &options[i]
-		row := []string{o.Name}
-		first, same := o.Text(&runs[0].Config), true
-		for _, r := range runs {
-			v := o.Text(&r.Config)
-			same = same && v == first
-			if x, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
-				v = fmt.Sprintf("%.6g", x)
-			}
-			row = append(row, text.Middle(cmp.Or(v, "-"), func(short string) bool { return text.Width(short) <= most }))
-		}
-		if !same && o.Name != "out" {
-			rows = append(rows, row)
-		}
+// number is a number for JSON, which has no NaN.
+func number(x float64) *float64 {
+	if !finite(x) {
+		return nil
 	}
-	return rows
+	return &x
 }
 
-// PlotRuns draws the iterates of runs over the epochs, as Plot draws the kinds of weights of one run.
-func PlotRuns(w io.Writer, format string, runs []Finished) error {
-	if len(runs) == 0 {
-		return errors.New("nothing to draw: no runs")
+// CompareCSV writes a line for each run: its group, its state, its scores and the options in which runs differ.
+func CompareCSV(w io.Writer, groups []Group) error {
+	all := runsOf(groups)
+	differ := runs.Options(all)
+	if !slices.Contains(differ, "seed") {
+		differ = append(differ, "seed")
 	}
-	var list []series
-	c := runs[0].Config
-	for i, r := range runs {
-		judge := judgeOf(r.History)
-		c.Epochs = max(c.Epochs, r.Config.Epochs)
-		s := series{kind: network.RNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, text.Printable(r.Name)),
-			scores: map[int]network.Score{}}
-		for _, e := range r.History {
-			if v := (series{kind: network.SGD}).score(r.Config, e, judge); v != nil {
-				s.scores[e.Epoch] = *v
+	out := csv.NewWriter(w)
+	out.Write(slices.Concat([]string{"run", "group", "state", "epoch", "error", "loss", "best_error", "best_loss",
+		"best_weights", "best_epoch"}, differ))
+	value := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	scores := func(s *network.Score) []string {
+		if s == nil {
+			return []string{"", ""}
+		}
+		return []string{value(s.Error()), value(s.Loss)}
+	}
+	for i := range groups {
+		for k := range groups[i].Runs {
+			r := &groups[i].Runs[k]
+			row := []string{r.Dir, groups[i].Label, string(r.State), strconv.Itoa(r.Epoch())}
+			row = append(row, scores(lastAt(*r, r.Epoch()))...)
+			row = append(row, scores(bestAt(*r, r.Epoch()))...)
+			if b := r.Best(); b != nil {
+				row = append(row, b.Name(r.Config.OptimizerName()), strconv.Itoa(b.Epoch))
+			} else {
+				row = append(row, "", "")
 			}
-		}
-		if len(s.scores) > 0 {
-			list = append(list, s)
+			for _, name := range differ {
+				row = append(row, r.Option(name))
+			}
+			out.Write(row)
 		}
 	}
-	if slices.ContainsFunc(runs, func(r Finished) bool {
-		return !slices.Equal(r.Config.Schedule.PhaseEnds(), runs[0].Config.Schedule.PhaseEnds())
-	}) {
-		c.Schedule = schedule.Schedule{Epochs: c.Epochs} // no phase lines, since they belong to one run
-	}
-	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judges(runs))
+	out.Flush()
+	return out.Error()
 }

@@ -11,7 +11,6 @@ import (
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/replay"
-	"onlinerna/train/schedule"
 )
 
 // known is a score on 1000 images for weights that are wrong on images lo to hi.
@@ -75,46 +74,5 @@ func TestPairedReports(t *testing.T) {
 	if err := (Replay{c, &replay.Result{Epochs: []int{1}, Curves: curves}}).Table(&b); err != nil ||
 		!strings.Contains(b.String(), "-1.00 ± 0.31") || !strings.Contains(b.String(), "± is the paired standard error") {
 		t.Errorf("%v\n%s", err, &b)
-	}
-}
-
-// Runs on the same images have paired errors; other data, or another seed that divides the data, prevents pairing.
-func TestComparePairs(t *testing.T) {
-	run := func(seed uint64, rate float64, wrong int) Finished {
-		c := train.Spec{Data: "d", Seed: seed, Schedule: schedule.Schedule{Rate: rate}}
-		return Finished{"r", c, []hook.EpochRecord{{Epoch: 1, SGD: known(0, wrong)}}}
-	}
-	compare := func(runs ...Finished) string {
-		var b bytes.Buffer
-		if err := Compare(&b, runs); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
-	const paired = "B − A, the last epoch: error -1.00 ± 0.31 points (p = 0.002)\n"
-	a, b := run(1, .1, 200), run(1, .2, 190)
-	if got := compare(a, b); !strings.Contains(got, paired) || strings.Contains(got, "seeds, error") {
-		t.Errorf("the same images\n%s", got)
-	}
-	b.Config.Seed = 2
-	if got := compare(a, b); !strings.Contains(got, paired) {
-		t.Errorf("another seed\n%s", got)
-	}
-	a.Config.ValSplit, b.Config.ValSplit = .1, .1
-	if got := compare(a, b); strings.Contains(got, paired) || !strings.Contains(got, "-1.00 ± 1.77 points (as of two") {
-		t.Errorf("another division\n%s", got)
-	}
-	b.Config.Data, b.Config.Seed = "e", 1
-	if got := compare(a, b); strings.Contains(got, paired) {
-		t.Errorf("other data\n%s", got)
-	}
-	// By hand: 20 ± t 0.1/√3 with t = 4.303, differences -1, -1, -1.3 by seed.
-	got := compare(run(1, .1, 200), run(2, .1, 201), run(3, .1, 199), run(3, .2, 186), run(1, .2, 190), run(2, .2, 191),
-		run(4, .3, 100))
-	for _, want := range []string{"\nA, B, C: 20.00 ± 0.25\n", "\nD, E, F: 18.90 ± 0.66\n",
-		"\nD, E, F less A, B, C, by seed: -1.10 ± 0.43\n", "\nG: 10.00 (one seed)\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
 	}
 }

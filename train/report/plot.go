@@ -148,6 +148,8 @@ var (
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	line := draw.LineStyle{Color: figure.Black, Width: 1.5}
 	switch {
+	case s.style.Color != nil:
+		line = s.style
 	case s.kind == training:
 		line.Color, line.Width = color.Gray{170}, 1
 	case s.kind == network.SGDStats:
@@ -172,6 +174,9 @@ type entry struct {
 // legendOf returns entries for the series, and for the dotted lines if there are any.
 func legendOf(c train.Spec, list []series) (legend []entry) {
 	for _, s := range list {
+		if s.name == "" {
+			continue
+		}
 		line, glyph := s.look()
 		legend = append(legend, entry{strings.ToUpper(s.name[:1]) + s.name[1:], line, glyph})
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/plot/vg/draw"
+
 	"onlinerna/train"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -16,6 +18,7 @@ type series struct {
 	kind   network.Kind
 	rank   int // among those of its kind
 	name   string
+	style  draw.LineStyle        // of a group of runs, without a kind; runs without a name are not in the legend
 	scores map[int]network.Score // by epoch
 }
 

@@ -81,6 +81,9 @@ func signed(x float64) string {
 
 // lossText formats a loss in six characters, if it is below 1000.
 func lossText(x float64) string {
+	if x >= 1e5 {
+		return fmt.Sprintf("%.1e", x)
+	}
 	digits := 4
 	if x >= 10 {
 		digits = 3

@@ -99,6 +99,24 @@ func acquireFile(dir string) (*Lock, error) {
 	return nil, &HeldError{dir, holder(path), "wait for its end"}
 }
 
+// Held reports whether a process has the lock of a folder. It changes nothing there.
+func Held(dir string) bool {
+	path, lock := filepath.Join(dir, holderName), filepath.Join(dir, lockName)
+	if _, err := os.Stat(path); err != nil {
+		return false // Release removes it
+	}
+	if _, err := os.Stat(lock); err == nil {
+		f := flock.New(lock, flock.SetFlag(os.O_RDONLY))
+		defer f.Close()
+		if got, err := f.TryRLock(); err == nil {
+			return !got
+		}
+	}
+	h := holder(path)
+	host, _ := os.Hostname()
+	return h.Host != host || h.PID == 0 || alive(h.PID)
+}
+
 func sign() []byte {
 	host, _ := os.Hostname()
 	b, _ := json.Marshal(Holder{host, os.Getpid(), time.Now().Truncate(time.Second)})

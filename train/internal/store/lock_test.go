@@ -58,16 +58,28 @@ func TestLock(t *testing.T) {
 	if !errors.As(err, &held) || held.PID != first.Process.Pid || !strings.Contains(err.Error(), dir) || l != nil {
 		t.Fatal(err)
 	}
+	if !Held(dir) {
+		t.Error("another process has the lock, Held says no")
+	}
 	first.Process.Kill()
 	first.Wait()
+	if Held(dir) {
+		t.Error("the holder was killed, Held says yes")
+	}
 	if l, err = Acquire(dir); err != nil {
 		t.Fatal("after the holder was killed:", err)
 	}
 	if _, said = second(t, dir); !strings.Contains(said, fmt.Sprintf("process %d on ", os.Getpid())) {
 		t.Error(said)
 	}
+	if !Held(dir) {
+		t.Error("this process has the lock, Held says no")
+	}
 	if err := l.Release(); err != nil {
 		t.Fatal(err)
+	}
+	if Held(dir) || Held(t.TempDir()) {
+		t.Error("no process has the lock, Held says yes")
 	}
 	if _, said = second(t, dir); said != "<nil>" {
 		t.Error("after its release:", said)
@@ -105,6 +117,9 @@ func TestFileLock(t *testing.T) {
 		path := filepath.Join(dir, holderName)
 		if err := os.WriteFile(path, []byte(c.says), 0o644); err != nil {
 			t.Fatal(err)
+		}
+		if Held(dir) == c.taken {
+			t.Errorf("%s: Held says %v", c.says, !c.taken)
 		}
 		l, err := acquireFile(dir)
 		if (err == nil) != c.taken || err != nil && !strings.Contains(err.Error(), path) {

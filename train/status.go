@@ -1,0 +1,79 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"onlinerna/internal/files"
+	"onlinerna/train/hook"
+	"onlinerna/train/internal/store"
+)
+
+// failureName is the file in a run's folder that records the error which ended it. A resumed run removes it.
+const failureName = "failure.json"
+
+// Failure is the error that ended a run.
+type Failure struct {
+	Error    string `json:"error"`
+	Epoch    int    `json:"epoch"`    // in which it failed
+	Diverged bool   `json:"diverged"` // the loss or the weights were not finite: a resumed run fails again
+}
+
+// State is what a run does, or how it ended.
+type State string
+
+// The states of a run. An interrupted run was stopped or killed before its last epoch, and can be resumed.
+const (
+	Running     State = "running"
+	Done        State = "done"
+	Interrupted State = "interrupted"
+	Failed      State = "failed"
+)
+
+// States lists all states.
+func States() []State { return []State{Running, Done, Interrupted, Failed} }
+
+// ReadState returns the state of the run in a folder, given its Spec and its history, by the folder's lock and files.
+// The failure belongs to a failed run, and is nil for others.
+func ReadState(dir string, c Spec, history []hook.EpochRecord) (State, *Failure, error) {
+	if store.Held(filepath.Join(dir, checkpointDir)) {
+		return Running, nil, nil
+	}
+	if n := len(history); n > 0 && history[n-1].Epoch >= c.Epochs && files.IsRegular(filepath.Join(dir, finalName)) {
+		return Done, nil, nil
+	}
+	b, err := os.ReadFile(filepath.Join(dir, failureName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Interrupted, nil, nil
+	case err != nil:
+		return "", nil, err
+	}
+	f := &Failure{}
+	if json.Unmarshal(b, f) != nil { // cut short by a power cut
+		f.Error = "unknown error"
+	}
+	return Failed, f, nil
+}
+
+// finalName is the file that a run writes last.
+const finalName = "final.safetensors"
+
+// ended records the error of a run that fails, and forgets that of an earlier attempt.
+func (r *Run) ended(err error) {
+	if !r.folder.begun || r.folder.locked == nil || !r.Ranks.First() {
+		return
+	}
+	path := filepath.Join(r.Resolved.Out, failureName)
+	if err == nil || errors.Is(err, ErrInterrupted) {
+		os.Remove(path)
+		return
+	}
+	b, _ := json.Marshal(Failure{Error: err.Error(), Epoch: r.pos.Epoch, Diverged: errors.As(err, new(*DivergedError))})
+	if werr := files.Write(path, append(b, '\n')); werr != nil {
+		r.log("the failure is not recorded: %v", werr)
+	}
+}
