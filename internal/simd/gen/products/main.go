@@ -95,6 +95,7 @@ func main() {
 	}
 	dots(&decl)
 	amx(&decl)
+	tileVectors(&decl)
 	src, err := format.Source(decl.Bytes())
 	if err != nil {
 		log.Fatal(err)

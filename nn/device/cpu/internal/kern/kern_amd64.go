@@ -14,9 +14,10 @@ var narrowSets = [simd.Count]*Set{
 var tapKernels = [simd.Count]*Taps{simd.AVX2: &avx2Taps, simd.AVX512: &avx512Taps}
 
 var (
-	dotSet     = &bf16Set
-	dotStored  = &BFloat16{Widen: avx512Widen, Narrow: bf16Narrow, Lanes: 16}
-	amxKernels = &amxTiles
+	dotSet      = &bf16Set
+	dotStored   = &BFloat16{Widen: avx512Widen, Narrow: bf16Narrow, Lanes: 16}
+	amxKernels  = &amxTiles
+	vectorTiles = avx512Tiles
 )
 
 var stored = [simd.Count]*BFloat16{simd.AVX2: &avx2Stored, simd.AVX512: &avx512Stored}

@@ -11,9 +11,10 @@ var narrowSets = [simd.Count]*Set{simd.NEON: neonSet.narrow(neonRound, neonWiden
 var tapKernels = [simd.Count]*Taps{simd.NEON: &neonTapKernels}
 
 var (
-	dotSet     *Set
-	dotStored  *BFloat16
-	amxKernels *Tiles
+	dotSet      *Set
+	dotStored   *BFloat16
+	amxKernels  *Tiles
+	vectorTiles [3]func(*TileArgs)
 )
 
 var stored = [simd.Count]*BFloat16{simd.NEON: &neonStored}

@@ -9,9 +9,10 @@ var sets, narrowSets [simd.Count]*Set
 var tapKernels [simd.Count]*Taps
 
 var (
-	dotSet     *Set
-	dotStored  *BFloat16
-	amxKernels *Tiles
+	dotSet      *Set
+	dotStored   *BFloat16
+	amxKernels  *Tiles
+	vectorTiles [3]func(*TileArgs)
 )
 
 var stored [simd.Count]*BFloat16

@@ -933,3 +933,11 @@ var amxTiles = Tiles{
 	Copy:     avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, PairRows: amxPairRows},
 	Turn: tileTurn, Pairs: tilePairs, Order: tileOrder, Transpose: tileTranspose, peak: amxPeak,
 }
+
+//go:noescape
+func avx512Tiles1(a *TileArgs)
+
+//go:noescape
+func avx512Tiles2(a *TileArgs)
+
+var avx512Tiles = [3]func(*TileArgs){1: avx512Tiles1, 2: avx512Tiles2}

@@ -108,3 +108,14 @@ func TilesFor(l simd.Level) *Tiles {
 	}
 	return nil
 }
+
+// TilesByVectors returns kernels that multiply by AVX-512 and give the bits of AMX, more slowly, or nil without AVX-512.
+// They need no AVX512_BF16.
+func TilesByVectors() *Tiles {
+	if simd.Best() != simd.AVX512 {
+		return nil
+	}
+	t := PlainTiles()
+	t.Products, t.Copy = vectorTiles, For(simd.AVX512).Copy
+	return t
+}

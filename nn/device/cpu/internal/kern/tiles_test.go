@@ -18,6 +18,13 @@ func tileKernels(t *testing.T, f func(t *testing.T, k *Tiles)) {
 		}
 		f(t, k)
 	})
+	t.Run("avx512", func(t *testing.T) {
+		k := TilesByVectors()
+		if k == nil {
+			t.Skip("this processor or build has no AVX-512")
+		}
+		f(t, k)
+	})
 }
 
 // Kernels have the bits of the definition for all extents of tiles, and write nothing else.
