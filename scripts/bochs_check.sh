@@ -1,23 +1,31 @@
 #!/usr/bin/env bash
-# Tests the kernels with AVX-512 and AVX512_BF16 and their callers on a processor that Bochs emulates, whichever this
-# machine has. Arguments replace the packages and options of go test. Bochs is built once, in minutes, from Debian's
-# sources into the cache. Needs Debian on x86-64 and Go; installs g++, make, xorriso and isolinux if they are missing.
+# Tests the kernels of level avx512bf16 or amx, and their callers, on a processor that Bochs emulates, whichever this
+# machine has: scripts/bochs_check.sh LEVEL [packages and options of go test, instead of the usual ones]. Bochs is built
+# once, in minutes, from Debian's sources into the cache. Needs Debian on x86-64 and Go; installs g++, make, patch,
+# xorriso and isolinux if they are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case "${1-}" in
+avx512bf16 | amx) level=$1 && shift ;;
+*)
+	echo "usage: scripts/bochs_check.sh avx512bf16|amx [packages and options of go test]" >&2
+	exit 2
+	;;
+esac
 if [ "$(uname -sm)" != "Linux x86_64" ] || ! command -v apt-get >/dev/null; then
-	echo "avx512_check needs Debian on x86-64" >&2
+	echo "bochs_check needs Debian on x86-64" >&2
 	exit 1
 fi
 version=3.0+dfsg sum=78f6c73d4a6472d5130a87ab9dc306d02c7c71ed8e25b3a8ef642e2a7acd282b
-machine="${XDG_CACHE_HOME:-$HOME/.cache}/onlinerna/bochs-$version-1"
+machine="${XDG_CACHE_HOME:-$HOME/.cache}/onlinerna/bochs-$version-$(sha256sum scripts/bochs.patch | cut -c 1-8)"
 mkdir -p "$(dirname "$machine")"
 
 # build: the emulator, a kernel and a boot loader, atomically.
 build() {
-	local new mirror package sudo=""
+	local new mirror package scripts="$PWD/scripts" sudo=""
 	[ "$(id -u)" = 0 ] || sudo=sudo
 	$sudo apt-get update -qq
-	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-upgrade g++ make xz-utils xorriso isolinux syslinux-common >/dev/null
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-upgrade g++ make patch xz-utils xorriso isolinux syslinux-common >/dev/null
 	new=$(mktemp -d "$machine-XXXXXX")
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' | head -1)
 	(
@@ -28,17 +36,8 @@ build() {
 		dpkg-deb -x "$package"_*.deb package
 		mkdir source && tar xf bochs.tar.xz -C source --strip-components 1
 		cd source
-		# No model with AVX512_BF16 starts Linux: add it to the one before, which reports it as later ones do.
-		sed -i -f - cpu/cpudb/intel/corei7_skylake-x.cc <<-'EOF'
-			/::get_std_cpuid_leaf_7/,/^}/{
-			s/leaf->eax = 0; .*max sub-leaf.*/leaf->eax = 1;/
-			/default:/{
-			n
-			s/= 0;/= subfunction == 1 ? get_std_cpuid_leaf_7_subleaf_1_eax() : 0;/
-			}
-			}
-		EOF
-		CXXFLAGS=-O2 CFLAGS=-O2 ./configure --with-nogui --enable-cpu-level=6 --enable-x86-64 --enable-avx --enable-evex \
+		patch -s -p1 <"$scripts/bochs.patch"
+		CXXFLAGS=-O2 CFLAGS=-O2 ./configure --with-nogui --enable-cpu-level=6 --enable-x86-64 --enable-avx --enable-evex --enable-amx \
 			--enable-all-optimizations --disable-stats --disable-docbook --disable-xpm >../log 2>&1
 		make -j"$(nproc)" >>../log 2>&1 || { tail ../log >&2; exit 1; }
 	)
@@ -53,7 +52,7 @@ build() {
 }
 if [ ! -d "$machine" ] || ! command -v xorriso >/dev/null; then build; fi
 
-export CGO_ENABLED=0 RNA_CPU=avx512bf16
+export CGO_ENABLED=0 RNA_CPU=$level
 go build -ldflags '-s -w' -o bin/emulated ./internal/emulated
 emulated() { go test -count=1 -timeout 60m -short -ldflags '-s -w' -exec "$PWD/bin/emulated -machine $machine" "$@"; }
 if [ $# -gt 0 ]; then

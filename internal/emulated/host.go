@@ -60,7 +60,7 @@ const kernelOptions = "rdinit=/init console=ttyS0 loglevel=1 nokaslr mitigations
 // run starts the machine and copies the output of its serial port until it ends.
 func run(work, machine, image string) (int, error) {
 	settings := fmt.Sprintf(`display_library: nogui
-cpu: model=corei7_skylake_x, add_features="avx512bf16", ips=100000000
+cpu: model=corei7_skylake_x, add_features="amx,amx_bf16,avx512bf16", ips=100000000
 memory: guest=1024, host=1024
 romimage: file=%[1]s/bios
 vgaromimage: file=%[1]s/vgabios

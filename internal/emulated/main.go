@@ -1,11 +1,11 @@
 //go:build linux && amd64
 
-// Command emulated runs a program on the processor that Bochs emulates: one with AVX-512 and AVX512_BF16, whatever this
-// one has.
+// Command emulated runs a program on the processor that Bochs emulates: one with AVX-512, AVX512_BF16 and
+// AMX, whatever this one has.
 //
 //	go test -exec 'emulated -machine FOLDER' ...
 //
-// The folder is made by scripts/avx512_check.sh: the emulator, its BIOS, a Linux kernel and a boot loader. This command
+// The folder is made by scripts/bochs_check.sh: the emulator, its BIOS, a Linux kernel and a boot loader. This command
 // makes a CD of them with a RAM disk that contains the program, the folder testdata beside it, and this command again
 // as the first process. The program's output comes through the serial port, and its exit status is this command's.
 package main

@@ -143,6 +143,10 @@ func TestTileBits(t *testing.T) {
 
 // A faulty definition differs from the kernels for some kind of operands, so these kinds show each such fault.
 func TestTileKinds(t *testing.T) {
+	rounds := 4000
+	if testing.Short() {
+		rounds = 1000
+	}
 	flush := flushed
 	step := tileStep
 	type fault struct {
@@ -197,7 +201,7 @@ func TestTileKinds(t *testing.T) {
 	for _, f := range faults {
 		found := 0
 		for _, kind := range tileKinds(r) {
-			for range 4000 {
+			for range rounds {
 				var a, b [TileDepth]uint16
 				var c float32
 				for k := range a {
