@@ -23,7 +23,7 @@ IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
-	check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
+	check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
 	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-sim check-soak \
 	fine-tuning generate gpu gpu-kit lint mutants rna-on-nets sim test
 
@@ -133,7 +133,10 @@ check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user 
 	scripts/arm64_check.sh
 
 check-avx512: #: run the tests of AVX-512's kernels under Bochs, which it builds; minutes
-	scripts/avx512_check.sh
+	scripts/bochs_check.sh avx512bf16
+
+check-amx: #: run the tests of AMX's kernels under Bochs, which it builds; minutes
+	scripts/bochs_check.sh amx
 
 check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf, transformers and peft; downloads 300 MB
 	$(VENV)/bin/python scripts/merge_check.py bin/rna

@@ -9,6 +9,7 @@ import (
 	"onlinerna/cmd/internal/cli"
 	"onlinerna/cuda"
 	"onlinerna/internal/files"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu"
 )
 
@@ -27,10 +28,12 @@ func newDevices() *cobra.Command {
 			defer d.Close()
 			r := cuda.Look()
 			r.Try()
-			err = out.Write(cmd.OutOrStdout(), map[string]any{
-				"cpu": map[string]any{"threads": d.Threads(), "level": d.Level()}, "cuda": r,
-			}, func(w io.Writer) error {
-				fmt.Fprintf(w, "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
+			processor := map[string]any{"threads": d.Threads(), "level": d.Level()}
+			if why := simd.Refused(); why != nil {
+				processor["refused"] = why.Error()
+			}
+			err = out.Write(cmd.OutOrStdout(), map[string]any{"cpu": processor, "cuda": r}, func(w io.Writer) error {
+				fmt.Fprintf(w, "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), simd.Summary())
 				return r.Print(w)
 			})
 			if err != nil || properties == "" {

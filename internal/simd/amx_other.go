@@ -2,6 +2,4 @@
 
 package simd
 
-import "errors"
-
-func detectAMX() error { return errors.New("AMX needs Linux on amd64") }
+func detectAMX() error { return errNoAMX }

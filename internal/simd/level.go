@@ -2,7 +2,8 @@
 //
 // A level is an option of a device. The default is the best level of the processor. The environment variable RNA_CPU,
 // one of amx, avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AMX and AVX512_BF16 too, and
-// avx512bf16 uses the latter even if it is slow. The build tag purego leaves only plain Go, and so do processors other than amd64 and arm64.
+// avx512bf16 uses the latter even if it is slow. The build tag purego leaves only plain Go, and so do processors other
+// than amd64 and arm64. AMX needs Linux, and its permission: see [LacksAMX].
 //
 // Kernels are next to the packages that call them. The module gen, below this package, has all their generators.
 package simd
@@ -33,8 +34,7 @@ const (
 // Variable is the name of the environment variable that chooses the default.
 const Variable = "RNA_CPU"
 
-var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16",
-	AMX: "amx"}
+var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16", AMX: "amx"}
 
 // String is the name of l as a value of Variable.
 func (l Level) String() string {
@@ -55,25 +55,19 @@ type processor struct {
 	vectors  []Level // from Go to the best
 	bfloat16 bool    // it has AVX512_BF16
 	fast     bool    // AVX512_BF16 is fast
-	amx      bool    // it has AMX
-	lacks    error   // why it has no AMX
+	lacks    error   // why it cannot use AMX, or nil
 }
 
 var (
-	own              = detected()
+	own              = processor{detect(), hasBFloat16, fastBFloat16, detectAMX()}
 	standard, faulty = own.choose(os.Getenv(Variable))
 )
-
-func detected() processor {
-	lacks := detectAMX()
-	return processor{detect(), hasBFloat16, fastBFloat16, lacks == nil, lacks}
-}
 
 // choose returns the level of a name; the empty name, and errors, give the best fast level.
 func (p processor) choose(name string) (Level, error) {
 	best := p.vectors[len(p.vectors)-1]
 	switch {
-	case p.amx:
+	case p.lacks == nil:
 		best = AMX
 	case p.fast:
 		best = AVX512BF16
@@ -87,7 +81,7 @@ func (p processor) choose(name string) (Level, error) {
 		return best, fmt.Errorf("level %q: want one of %s", name, strings.Join(names, ", "))
 	case l == AVX512BF16 && !p.bfloat16:
 		return best, fmt.Errorf("this processor or build has no AVX512_BF16")
-	case l == AMX && !p.amx:
+	case l == AMX && p.lacks != nil:
 		return best, fmt.Errorf("level amx: %w", p.lacks)
 	case l <= AVX512 && !slices.Contains(p.vectors, l):
 		return best, fmt.Errorf("level %v: this processor or build has %v", l, p.vectors)
@@ -123,6 +117,3 @@ func All() []Level { return slices.Clone(own.vectors) }
 
 // HasBFloat16 reports whether processor and build have AVX512BF16.
 func HasBFloat16() bool { return own.bfloat16 }
-
-// LacksAMX is nil if the kernels may use AMX, and otherwise the reason why they may not.
-func LacksAMX() error { return own.lacks }

@@ -17,23 +17,24 @@ func TestChoose(t *testing.T) {
 		{"avx512", amd64, AVX512, false},
 		{"avx512", amd64[:2], AVX2, true},
 		{"avx512bf16", amd64, AVX512, true},
+		{"amx", amd64, AVX512, true},
 		{"sse", amd64[:2], AVX2, true},
 		{"neon", amd64, AVX512, true},
 		{"neon", []Level{Go, NEON}, NEON, false},
 		{"avx2", []Level{Go, NEON}, NEON, true},
 	} {
-		if got, err := (processor{vectors: c.all}).choose(c.value); got != c.want || (err != nil) != c.fails {
+		if got, err := (processor{vectors: c.all, lacks: errNoAMX}).choose(c.value); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%q of %v is %v, %v; want %v", c.value, c.all, got, err, c.want)
 		}
 	}
 	const want = "level neon: this processor or build has [go avx2 avx512]"
-	if _, err := (processor{vectors: amd64}).choose("neon"); err == nil || err.Error() != want {
+	if _, err := (processor{vectors: amd64, lacks: errNoAMX}).choose("neon"); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
 
 func TestChooseBFloat16(t *testing.T) {
-	fast := processor{vectors: []Level{Go, AVX2, AVX512}, bfloat16: true, fast: true}
+	fast := processor{vectors: []Level{Go, AVX2, AVX512}, bfloat16: true, fast: true, lacks: errNoAMX}
 	slow := fast
 	slow.fast = false
 	for value, want := range map[string]bool{"": true, "avx512bf16": true, "AVX512BF16": true, "avx512": false,
@@ -55,6 +56,10 @@ func TestLevels(t *testing.T) {
 	}
 	if l, err := Choose(AVX512BF16.String()); (err == nil) != HasBFloat16() || err == nil &&
 		(l != AVX512BF16 || l.Vectors() != AVX512) {
+		t.Errorf("%v, %v", l, err)
+	}
+	if l, err := Choose(AMX.String()); (err == nil) != (LacksAMX() == nil) || err == nil &&
+		(l != AMX || l.Vectors() != AVX512 || !l.BFloat16()) {
 		t.Errorf("%v, %v", l, err)
 	}
 	if l, err := Choose(""); l != Default() || (err == nil) != (Err() == nil) {

@@ -62,7 +62,7 @@ func (b Build) String() string {
 // More lists the processor, the settings of the build and the modules.
 func (b Build) More(info *debug.BuildInfo) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d CPUs, kernels for %s\n", runtime.NumCPU(), simd.Default().Vectors())
+	fmt.Fprintf(&s, "%d CPUs, kernels for %s\n", runtime.NumCPU(), simd.Summary())
 	if info == nil {
 		return s.String()
 	}

@@ -23,8 +23,13 @@ func openDriver(_ string, o device.Options) (device.Device, error) {
 		return nil, err // an untyped nil, not a nil *Device
 	}
 	if narrow && !simd.Default().BFloat16() {
-		why := "this processor has no AVX512_BF16"
-		if simd.HasBFloat16() {
+		why := "this processor has neither AMX nor AVX512_BF16"
+		switch err := simd.Refused(); {
+		case err != nil:
+			why = err.Error()
+		case simd.LacksAMX() == nil:
+			why = "AMX is left out by RNA_CPU"
+		case simd.HasBFloat16():
 			why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"
 		}
 		o.Warn("precision bfloat16: " + why + ": float32 is faster, and takes more memory")

@@ -145,7 +145,7 @@ func TestTileBits(t *testing.T) {
 func TestTileKinds(t *testing.T) {
 	rounds := 4000
 	if testing.Short() {
-		rounds = 1000
+		rounds = 250
 	}
 	flush := flushed
 	step := tileStep
