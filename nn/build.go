@@ -66,7 +66,7 @@ func (b *Builder) outputs() {
 	}
 	if c.Mode == Train && c.Loss != CrossEntropy {
 		m.Targets = b.input("targets", op.T(c.DType, c.Batch, c.Classes))
-		m.Loss = b.Apply("loss", op.TargetLoss{Binary: c.Loss == BinaryTargets}, m.Logits, m.Targets)
+		m.Loss = b.Apply("loss", c.targetLoss(), m.Logits, m.Targets)
 		m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
 		return
 	}

@@ -36,6 +36,7 @@ const (
 	CrossEntropy  Loss = iota // by labels
 	SoftTargets               // cross-entropy by Model.Targets; see op.TargetLoss
 	BinaryTargets             // binary cross-entropy by Model.Targets
+	FocalTargets              // focal loss by Model.Targets; see op.FocalLoss
 )
 
 // Config are the parameters of a model. The zero value of each field but Batch is a usable default.
@@ -67,6 +68,9 @@ type Config struct {
 
 	// Loss selects Model.Loss. Smoothing belongs to CrossEntropy alone: others take targets as they are.
 	Loss Loss
+
+	// FocalGamma is the exponent of FocalTargets: see op.FocalLoss.
+	FocalGamma float64
 
 	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping
 	// the last residual branch; branches before it are dropped less, in proportion to their number (timm's
@@ -123,7 +127,7 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("images of %d×%d pixels: must be at least 1×1", c.ImageHeight, c.ImageWidth)
 	case !c.DType.Float():
 		err = fmt.Errorf("element type %v: must be float32 or float64", c.DType)
-	case c.Loss > BinaryTargets:
+	case c.Loss > FocalTargets:
 		err = fmt.Errorf("unknown loss %d", c.Loss)
 	case c.Loss != CrossEntropy && c.Smoothing != 0:
 		err = fmt.Errorf("label smoothing %g: targets have their own", c.Smoothing)
@@ -150,6 +154,14 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// targetLoss is the op of a loss that takes targets.
+func (c *Config) targetLoss() op.Op {
+	if c.Loss == FocalTargets {
+		return op.FocalLoss{Gamma: c.FocalGamma}
+	}
+	return op.TargetLoss{Binary: c.Loss == BinaryTargets}
 }
 
 // perChannel repeats a single value, or def for none, to one value a channel.

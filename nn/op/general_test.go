@@ -69,7 +69,8 @@ func TestGeneralAgainstPyTorch(t *testing.T) {
 		"pad": attributes[op.Pad], "concat": attributes[op.Concat], "expand": attributes[op.Expand],
 		"gather": attributes[op.Gather], "reduce": attributes[op.Reduce], "layer_norm": attributes[op.LayerNorm],
 		"rms_norm": attributes[op.RMSNorm], "group_norm": attributes[op.GroupNorm], "softmax": attributes[op.Softmax],
-		"attention": attributes[op.Attention], "tokens": attributes[op.Tokens], "planes": attributes[op.Planes],
+		"attention": attributes[op.Attention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
+		"tokens": attributes[op.Tokens], "planes": attributes[op.Planes],
 	}
 	seen := map[string]bool{}
 	for _, c := range cases {

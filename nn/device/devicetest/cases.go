@@ -200,6 +200,12 @@ func lossCases() []opCase {
 			opCase{op: op.SoftmaxCrossEntropyGrad{Smoothing: c.smoothing},
 				in: []operand{logits, labels, data(constant(.75))}},
 			opCase{op: op.Score{}, in: []operand{logits, labels}})
+		for _, gamma := range []float64{.5, 2} {
+			all = append(all, opCase{op: op.FocalLoss{Gamma: gamma}, in: []operand{logits, data(uniform(0, 1), c.n, c.k)}})
+		}
+		for _, o := range []op.Op{op.AsymmetricLoss{}, op.AsymmetricLoss{Positive: 1, Negative: 4, Margin: .05}} {
+			all = append(all, opCase{op: o, in: []operand{logits, data(uniform(0, 1), c.n, c.k)}})
+		}
 		for _, binary := range []bool{false, true} {
 			targets := data(uniform(0, 1), c.n, c.k)
 			all = append(all,

@@ -127,6 +127,13 @@ var differentiable = []struct {
 	{"cross-entropy by targets", func(n *net) int {
 		return n.apply(op.TargetLoss{}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
 	}},
+	{"focal loss", func(n *net) int {
+		return n.apply(op.FocalLoss{Gamma: 1.5}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
+	}},
+	{"asymmetric loss", func(n *net) int {
+		return n.apply(op.AsymmetricLoss{Positive: 1, Negative: 3, Margin: .05}, n.data(distinct, 6, 5),
+			n.constant(uniform(0, 1), 6, 5))
+	}},
 	{"binary cross-entropy by targets", func(n *net) int {
 		return n.apply(op.TargetLoss{Binary: true}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
 	}},

@@ -8,13 +8,13 @@ torch.manual_seed(7)
 cases = []
 
 
-def case(name, f, *shapes, index=None, **attributes):
+def case(name, f, *shapes, index=None, targets=None, **attributes):
     x = [torch.randn(s, dtype=torch.float64).round(decimals=6).requires_grad_() for s in shapes]
-    y = f(*x)
+    y = f(*x) if targets is None else f(*x, targets)
     dy = torch.randn(y.shape, dtype=torch.float64).round(decimals=6)
     grads = torch.autograd.grad(y, x, dy)
     tensor = lambda t: dict(shape=list(t.shape), data=t.flatten().tolist())
-    c = dict(op=name, attributes=attributes, x=[tensor(t) for t in x], y=tensor(y), dy=tensor(dy),
+    c = dict(op=name, attributes=attributes, x=[tensor(t) for t in x + ([] if targets is None else [targets])], y=tensor(y), dy=tensor(dy),
              grads=[tensor(g) for g in grads])
     if index is not None:
         c["index"] = index
@@ -55,6 +55,31 @@ case("attention", lambda q, k, v, b: F.scaled_dot_product_attention(q, k, v, b.r
      (4, 3, 5), (4, 6, 5), (4, 6, 2), (2, 3, 6), Scale=.7)
 case("tokens", tokens, (2, 3, 4, 5))
 case("planes", lambda x: x.transpose(1, 2).reshape(2, 3, 4, 5), (2, 20, 3), Height=4, Width=5)
+
+
+
+def focal(x, t, gamma):
+    logs = x.log_softmax(1)
+    return -(t * (1 - logs.exp()) ** gamma * logs).sum(1).mean()
+
+
+def asymmetric(x, t, positive, negative, margin):
+    p = x.sigmoid()
+    m = (p - margin).clamp(min=0)
+    return -(t * (1 - p) ** positive * p.log() + (1 - t) * m ** negative * (1 - m).log()).mean()
+
+
+for _ in range(2):
+    t = torch.rand((4, 5), dtype=torch.float64).round(decimals=6)
+    hard = F.one_hot(torch.tensor([0, 4, 2, 2]), 5).double()
+    for gamma in (0., .5, 1., 2., 3.5):
+        for targets in (t, hard):
+            case("focal_loss", lambda x, t: focal(x, t, gamma), (4, 5), targets=targets,
+                 Gamma=gamma)
+    for positive, negative, margin in ((0., 0., 0.), (0., 4., .05), (1., 2., 0.), (.5, 1.5, .2)):
+        for targets in (t, (t > .5).double()):
+            case("asymmetric_loss", lambda x, t: asymmetric(x, t, positive, negative, margin), (4, 5), targets=targets,
+                 Positive=positive, Negative=negative, Margin=margin)
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "general.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
