@@ -24,6 +24,10 @@ type LoaderOptions struct {
 	Prefetch int
 	// Shuffle gives each epoch an order of its own; without it the order is the dataset's.
 	Shuffle bool
+	// Balanced gives all classes that have images the same number of images an epoch: an epoch is as long as without it,
+	// but has images of small classes several times, each time with another augmentation, and of large ones only some,
+	// others in each epoch. It needs Shuffle.
+	Balanced bool
 	// Seed and Stream choose the order and the augmentation. Loaders of one run with different purposes differ in
 	// Stream.
 	Seed, Stream uint64
@@ -87,6 +91,8 @@ func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, er
 			opt.Workers, parallel.Most)
 	case opt.Ranks < 0 || opt.Rank < 0 || opt.Rank >= max(1, opt.Ranks):
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
+	case opt.Balanced && !opt.Shuffle:
+		return nil, errors.New("loader: Balanced needs Shuffle")
 	case opt.Repeat < 0:
 		return nil, fmt.Errorf("loader: Repeat is %d, must not be negative", opt.Repeat)
 	}

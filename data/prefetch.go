@@ -39,6 +39,7 @@ type run struct {
 	loader  *Loader
 	epoch   int
 	order   []int32 // nil: the dataset's order
+	uses    []int32 // by position in order, how often its image occurs before; nil: once each
 	allowed int     // images that may be unreadable
 
 	cancel  context.CancelFunc
@@ -59,8 +60,12 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 	}
 	if l.opt.Shuffle {
 		order := random.New(l.opt.Seed, l.opt.Stream, uint64(epoch), orderSource)
-		r.order = make([]int32, l.ds.Len())
-		order.Perm(r.order)
+		if l.opt.Balanced {
+			r.order, r.uses = balancedOrder(l.ds, (l.ds.Len()-1)/l.opt.Repeat+1, &order)
+		} else {
+			r.order = make([]int32, l.ds.Len())
+			order.Perm(r.order)
+		}
 	}
 	own := max(0, steps-fromStep-l.opt.Rank+l.opt.Ranks-1) / l.opt.Ranks
 	r.take(min(l.opt.Prefetch+1, own))
@@ -197,6 +202,15 @@ func (r *run) at(position int) int {
 	return int(r.order[position/r.loader.opt.Repeat])
 }
 
+// earlier is how often the epoch has the image at a position of its order before.
+func (r *run) earlier(position int) int {
+	repeat := r.loader.opt.Repeat
+	if r.uses == nil {
+		return position % repeat
+	}
+	return int(r.uses[position/repeat])*repeat + position%repeat
+}
+
 func newSlot(n, size, channels int) *slot {
 	return &slot{
 		batch: Batch{
@@ -268,8 +282,8 @@ func (w *worker) fill(r *run, s *slot, n int) {
 	l, total := r.loader, r.loader.ds.Len()
 	position := s.batch.Step*l.opt.Batch + n
 	for try := range min(r.allowed+1, total) {
-		i := r.at((position + try) % total)
-		err := w.sample(r, &s.batch, n, i, ((position+try)%total)%l.opt.Repeat)
+		p := (position + try) % total
+		err := w.sample(r, &s.batch, n, r.at(p), r.earlier(p))
 		if err == nil {
 			return
 		}

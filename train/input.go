@@ -149,8 +149,8 @@ func (in *input) load(c *Resolved) error {
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: *c.Shuffle, Seed: c.Seed, Stream: trainStream,
 		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: in.logUnreadable, Rank: in.Ranks.Rank(),
-		Ranks:  in.Ranks.Size(),
-		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: decoding,
+		Ranks:    in.Ranks.Size(),
+		Balanced: c.Sampler == Balanced, Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: decoding,
 	}
 	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
 	in.sized = map[int]sizedLoaders{}

@@ -20,7 +20,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a number", `mean grey  std 1,x  random-erase often  color-jitter strong  crop-scale small  crop-ratio wide  flip-vertical often
 		bn-momentum high  lr high  lr-final low  lr-gamma low  lr-power two  warmup long  warmup-from low  head-lr high  layer-decay low  momentum high
 		beta1 x  beta2 x  eps tiny  trust-coefficient x  max-grad-norm x  weight-decay low  clip-grad x  clip-value x  label-smoothing some
-		bce-threshold x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
+		bce-threshold x  focal-gamma x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
 	{"want a number, as 0.2 or 20%", "val-split some  holdout some"},
 	{"want a number of usual size", "lr 1e400  image-size 99999999999999999999"},
 	{"want true or false", `no-flip maybe  fast-decode 2  test-flip maybe  shuffle seldom  zero-init maybe  blurpool maybe  warmup-inside maybe  nesterov 0.9
@@ -32,7 +32,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a number or auto", "rna-lambda small"},
 	{"must be finite and not negative", "rna-lambda -1  rna-lambda inf"},
 	{"want epochs, as 2, steps, as 500steps, or time, as 90s, 10m or 1h", "checkpoint-every often  checkpoint-every -5m"},
-	{"use one of", `augment imagnet  train-interpolation linear  interpolation linear  schedule cosinus  schedule-by batch  optimizer adom  loss mse  rna on
+	{"use one of", `augment imagnet  train-interpolation linear  interpolation linear  schedule cosinus  schedule-by batch  optimizer adom  sampler fair  loss mse  rna on
 		rna-residual steps  rna-bn keep  rna-momentum zero  precision fp16  best-by accuracy  comm-precision fp8`},
 	{"is no pattern of names, as *.bias", "no-decay layer[1"},
 	{"no such file or directory", "classes nowhere.txt"},
@@ -49,6 +49,8 @@ var wrongValues = []struct{ allowed, values string }{
 	{"must lie in [0, 1)", "holdout 1  label-smoothing 1  bce-threshold 1  dropout 1  drop-path -0.1"},
 	{"must lie above 0 and below 1", "val-split 1  ema-decay 1"},
 	{"must lie above 0 and up to 1", "bn-momentum 0  lr-gamma 2  layer-decay 0"},
+	{"must lie between 0 and 20", "focal-gamma 21"},
+	{"effective:β takes a β", "class-weights effective:1"},
 	{"must lie between 0 and 1", "random-erase 2  flip-vertical -1  warmup-from 2"},
 	{"must lie between 1 and 100", "rna-window 101"},
 	{"must lie between 2 and 100", "averages 1"},
@@ -109,6 +111,12 @@ func TestConflicts(t *testing.T) {
 		{"bce-threshold 0.2", "bce-threshold goes with loss bce"},
 		{"class-weights 1,1 loss bce", "class weights go with the loss ce"},
 		{"class-weights 1,1", "2 class weights for 10 classes"},
+		{"class-weights auto,1", "class-weights auto stands alone"},
+		{"class-weights x=2,1", "name all or none"},
+		{"class-weights x=2,x=1", "x has two numbers"},
+		{"class-weights y=2", "the training set has no class y"},
+		{"focal-gamma 1", "focal-gamma goes with loss focal"},
+		{"sampler balanced shuffle false", "sampler balanced draws the order of the images: leave shuffle on"},
 		{"momentum 1", "momentum 1: must lie in [0, 1)"},
 		{"nesterov true momentum 0", "nesterov needs a momentum above 0"},
 		{"beta1 0.9", "optimizer sgd does not take beta1"},

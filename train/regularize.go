@@ -13,8 +13,9 @@ type Regularize struct {
 	Loss LossKind // empty: CrossEntropy
 	// TargetThreshold sets targets of BCE above it to 1 and all others to 0, as timm's bce_target_thresh; 0 disables it.
 	TargetThreshold float64
-	ClassWeights    []float64 // of cross-entropy, one per class, as PyTorch's
-	Mixup           float64   // see augment.Mix
+	FocalGamma      *float64     // exponent of Focal: see op.FocalLoss; nil is 2
+	ClassWeights    ClassWeights // of cross-entropy and Focal, normalised as PyTorch's
+	Mixup           float64      // see augment.Mix
 	Cutmix          float64
 	// Dropout and DropPath are those of nn.Config; nil takes the net's defaults.
 	Dropout, DropPath *float64
@@ -27,6 +28,7 @@ type LossKind string
 const (
 	CrossEntropy LossKind = "ce"  // softmax cross-entropy
 	BCE          LossKind = "bce" // binary cross-entropy of each class, averaged over images and classes, as timm's
+	Focal        LossKind = "focal"
 )
 
 // Network returns the loss that the net is built with. Plain labels have their own loss.
@@ -34,36 +36,54 @@ func (r *Regularize) Network() nn.Loss {
 	switch {
 	case r.Loss == BCE:
 		return nn.BinaryTargets
+	case r.Loss == Focal:
+		return nn.FocalTargets
 	case r.Mixup > 0 || r.Cutmix > 0 || len(r.ClassWeights) > 0:
 		return nn.SoftTargets
 	}
 	return nn.CrossEntropy
 }
 
+func (r *Regularize) focalGamma() float64 {
+	if r.FocalGamma == nil {
+		return 0
+	}
+	return *r.FocalGamma
+}
+
 // Mix returns the mixing options.
 func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
 
-func (r *Regularize) check(classes int) error {
+func (r *Regularize) check(classes []string) error {
 	switch {
 	case r.TargetThreshold != 0 && r.Loss != BCE:
 		return fmt.Errorf("bce-threshold goes with loss %s", BCE)
 	case len(r.ClassWeights) > 0 && r.Loss == BCE:
 		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, "+
 			"also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
-	case len(r.ClassWeights) > 0 && len(r.ClassWeights) != classes:
-		return fmt.Errorf("%d class weights for %d classes", len(r.ClassWeights), classes)
+	case r.FocalGamma != nil && r.Loss != Focal:
+		return fmt.Errorf("focal-gamma goes with loss %s", Focal)
+	}
+	if err := r.ClassWeights.check(classes); err != nil {
+		return err
 	}
 	return r.Mix().Check()
 }
 
 var regularizeOptions = option.Table[Regularize]{
 	{Name: "loss", Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy,
-		BCE),
-		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class"},
+		BCE, Focal),
+		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class, focal: cross-entropy in which images " +
+			"count less the surer the net is of their class"},
+	{Name: "focal-gamma", Default: "2", Field: func(r *Regularize) any { return &r.FocalGamma },
+		Check: option.Between(0, 20), Help: "exponent of the focal loss; 0 is cross-entropy"},
 	{Name: "bce-threshold", Field: func(r *Regularize) any { return &r.TargetThreshold }, Check: option.Below(1),
 		Help: "with bce, targets above this are 1 and others 0"},
-	{Name: "class-weights", Field: func(r *Regularize) any { return &r.ClassWeights }, Check: option.NotNegative,
-		Help: "weights of the classes in the loss, as comma-separated `numbers`"},
+	{Name: "class-weights", Field: func(r *Regularize) any { return weightsValue{&r.ClassWeights} },
+		CheckText: checkWeight,
+		Help: "weights of the classes in the loss: auto (by inverse frequency), effective (by the effective number of " +
+			"samples; effective:0.999 for another β than 0.9999), comma-separated `numbers`, or a file with a class and its " +
+			"number a line"},
 	{Name: "mixup", Field: func(r *Regularize) any { return &r.Mixup }, Check: option.NotNegative,
 		Help: "mix images in shares from a beta distribution with this parameter"},
 	{Name: "cutmix", Field: func(r *Regularize) any { return &r.Cutmix }, Check: option.NotNegative,

@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"onlinerna/train/average"
@@ -16,14 +17,14 @@ func TestTargetsAreLabels(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.StepsLimit, c.RNA.Mode, c.LabelSmoothing = 1, 3, average.Off, 0.1
 	want := trained(t, c, cpuDevice(t, 2))
-	c.ClassWeights = []float64{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}
+	c.ClassWeights = strings.Split("2,2,2,2,2,2,2,2,2,2", ",")
 	got := trained(t, c, cpuDevice(t, 2))
 	near(t, "weights", numbers(t, got.Net.Params), numbers(t, want.Net.Params), 1e-5)
 }
 
 // A net learns from mixed and augmented images with either loss.
 func TestRegularizedRunLearns(t *testing.T) {
-	for _, loss := range []LossKind{CrossEntropy, BCE} {
+	for _, loss := range []LossKind{CrossEntropy, BCE, Focal} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
 		c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 20, average.Off
 		c.Loss, c.Mixup, c.Cutmix, c.AutoAugment, c.RandomErase = loss, 0.2, 1, "ta_wide", 0.1

@@ -116,11 +116,23 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if c.EMADecay != 0 {
 		option.Default(&c.EMAEvery, 1)
 	}
+	if c.Loss == Focal {
+		option.DefaultPointer(&c.FocalGamma, 2)
+	}
 	c.RNA.Resolve(c.Epochs, pre.window, pre.averages)
 	if err := c.check(set); err != nil {
 		return err
 	}
 	return c.RNA.Check(c.Holdout > 0)
+}
+
+// outputNames returns the names of the net's outputs; those beyond the classes have none.
+func (c *Spec) outputNames() []string {
+	names := slices.Clone(c.Classes)
+	for len(names) < c.NumClasses {
+		names = append(names, "")
+	}
+	return names
 }
 
 // check finds mistakes that involve several options.
@@ -132,6 +144,8 @@ func (c *Spec) check(set data.Dataset) error {
 			"in a folder each", set.Classes()[0])
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
+	case c.Sampler == Balanced && !*c.Shuffle:
+		return errors.New("sampler balanced draws the order of the images: leave shuffle on")
 	case len(c.Mean) != channels || len(c.Std) != channels:
 		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
 	case c.EMA > 0 && c.EMADecay > 0:
@@ -146,7 +160,7 @@ func (c *Spec) check(set data.Dataset) error {
 	case c.CheckpointSteps < 0 || !(c.CheckpointMinutes >= 0) || math.IsInf(c.CheckpointMinutes, 0):
 		return fmt.Errorf("checkpoint-every %d steps, %g minutes: must be above 0", c.CheckpointSteps, c.CheckpointMinutes)
 	}
-	if err := c.Regularize.check(c.NumClasses); err != nil {
+	if err := c.Regularize.check(c.outputNames()); err != nil {
 		return err
 	}
 	if err := c.Pictures.check(c.ImageSize); err != nil {

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,7 +96,12 @@ func atStep(k int) func(cancel func()) watch {
 // TestResume stops and resumes runs: all their files must equal those of an uninterrupted run.
 func TestResume(t *testing.T) {
 	t.Parallel()
-	images, more := pictures(t, 20, 6, 16), pictures(t, 25, 6, 16)
+	images, more, few := pictures(t, 20, 6, 16), pictures(t, 25, 6, 16), pictures(t, 35, 6, 16)
+	for i := 5; i < 35; i += 2 {
+		if err := os.Remove(filepath.Join(few, "train", "striped", fmt.Sprintf("%03d.png", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		name string
 		few  bool // only the most informative stops
@@ -205,6 +211,11 @@ func TestResume(t *testing.T) {
 			c.Schedule = schedule.Schedule{Kind: schedule.OneCycle, Rate: 0.05, WarmupSteps: 4}
 			c.Loss, c.Mixup, c.AutoAugment, c.RandomErase, c.RepeatAugment = "bce", 0.2, "ta_wide", 0.5, 2
 			c.TrainSize, c.TrainFrom, c.TrainRamp = 16, 8, [2]int{1, 4}
+			return c
+		}},
+		{"focal loss, class weights, balanced", true, func(out string) Spec {
+			c := tinyColour(out, few)
+			c.Loss, c.ClassWeights, c.Sampler, c.RepeatAugment = Focal, ClassWeights{"effective"}, Balanced, 2
 			return c
 		}},
 		{"RNA off, power average", false, func(out string) Spec {

@@ -185,9 +185,13 @@ func (r *Run) openNetwork() error {
 	if c.Network() != nn.CrossEntropy {
 		smoothing = 0 // the targets are smoothed
 	}
+	weights, err := r.classWeights()
+	if err != nil {
+		return err
+	}
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
+		Smoothing: smoothing, Loss: c.Network(), FocalGamma: c.focalGamma(), BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
 		ZeroInitResidual: c.ZeroInit,
 		Seed:             c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
@@ -195,7 +199,7 @@ func (r *Run) openNetwork() error {
 		return noRoom(c, err)
 	}
 	r.Net, r.judge.net = net, net
-	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
+	net.Objective(c.LabelSmoothing, c.TargetThreshold, weights)
 	net.TestFlip, net.LowMemory = c.TestFlip, c.LowMemory
 	if err := r.engine.open(net); err != nil {
 		return err

@@ -75,6 +75,7 @@ type Spec struct {
 	Augment    string    // one of data.Augmentations
 	Pictures
 	Shuffle      *bool
+	Sampler      SamplerKind  // of training images; empty: Uniform
 	MaxBad       *data.MaxBad // unreadable images of an epoch to tolerate, data.UsualBad by default
 	Holdout      float64      // share of the training set excluded from training, by which the best weights are chosen
 	StepsLimit   int          // batches per epoch, 0 for all
@@ -111,6 +112,15 @@ type Spec struct {
 	// computed on the held-out images, or on the validation images if there are none: see hook.EpochRecord.Ranking.
 	BestBy string
 }
+
+// SamplerKind is a way to choose the images of an epoch.
+type SamplerKind string
+
+// The samplers.
+const (
+	Uniform  SamplerKind = "uniform"  // each image once
+	Balanced SamplerKind = "balanced" // as many images of each class: see data.LoaderOptions
+)
 
 // AutoOut as Spec.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
@@ -174,6 +184,10 @@ var dataOptions = slices.Concat(options{
 }, option.In(pictureOptions.Under(dataGroup), func(c *Spec) *Pictures { return &c.Pictures }), options{
 	{Name: "shuffle", Group: dataGroup, Default: "true", Field: func(c *Spec) any { return &c.Shuffle },
 		Help: "a new order of the images in each epoch"},
+	{Name: "sampler", Group: dataGroup, Default: "uniform", Field: func(c *Spec) any { return &c.Sampler },
+		Values: option.OneOf(Uniform, Balanced),
+		Help: "uniform: each image once an epoch; balanced: as many images of each class, those of small classes several " +
+			"times"},
 	{Name: "workers", Group: dataGroup, Default: "0, one a core", Field: func(c *Spec) any { return &c.Workers },
 		Check: cores, Resumable: true,
 		Local: true, Help: "goroutines that decode images"},

@@ -106,6 +106,9 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"reference, float64", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2, Seed: 3,
 			RNA: average.Options{Mode: average.Off}}, 1e-12},
 		{"cpu, float32", cpuOne, tiny(""), 2e-4},
+		{"focal loss, class weights, balanced", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2,
+			Sampler: Balanced, Regularize: Regularize{Loss: Focal, ClassWeights: ClassWeights{"3", "1"}},
+			RNA: average.Options{Mode: average.Off}}, 1e-12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, n := range []int{2, 3, 4} {
