@@ -92,7 +92,8 @@ that of one process.`,
 	r := cli.NewGroup("Run")
 	r.StringVar(&f.Predictions, "predictions", "", "write path, label, names of the label and of the predicted class, "+
 		"and logits of each image to this CSV `file`")
-	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
+	r.BoolVar(&f.perClass, "per-class", false, "print recall, precision, F1, ROC-AUC and average precision of each "+
+		"class, with standard errors")
 	r.StringVar(&f.Confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a "+
 		"figure as .svg, .png or .pdf")
 	r.StringVar(&f.Sheet.Path, "worst", "", "draw the images with the highest loss, the highest first, with captions "+
@@ -144,6 +145,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 		return openDevice(chosenDevice(own, log), deviceOptions{threads: threads, direct: !f.winograd,
 			debugSync: f.debugSync, precision: f.Precision, log: log})
 	}
+	f.Ranking = f.perClass || f.json.Print || f.json.File != ""
 	told := out
 	if g.First() {
 		told = f.json.Log(out, log)

@@ -45,6 +45,9 @@ type Options struct {
 	// Open opens a rank's device with the given number of threads.
 	Open func(g *ranks.Group, threads int) (device.Device, error)
 
+	// Ranking also computes the measures of how classes rank images: ROC-AUC and average precision. It keeps a number for
+	// each image and class.
+	Ranking     bool
 	Predictions string // a CSV file; empty: none
 	Confusion   string // a CSV file or a figure; empty: none
 	Sheet       gallery.Options
@@ -65,6 +68,7 @@ func (o *Options) Run(ctx context.Context, g *ranks.Group, told, log io.Writer) 
 		return nil, err
 	}
 	o.report = newReport(e.set.Classes(), e.net.Model().Config.Classes)
+	o.report.ranking = o.Ranking
 	score, err := o.score(ctx, g, e)
 	if err != nil || !g.First() {
 		return nil, err

@@ -58,16 +58,25 @@ func TestPredictionNames(t *testing.T) {
 // TestReport computes a report of four images by hand.
 func TestReport(t *testing.T) {
 	r := newReport([]string{"a", "b"}, 3)
+	r.ranking = true
 	l3 := float32(math.Log(3))
-	b := &data.Batch{N: 4, Labels: []int32{0, 0, 1, 1}}
+	b := &data.Batch{N: 4, Labels: []int32{0, 0, 1, 1}, Index: []int{0, 1, 2, 3}}
 	inf := float32(math.Inf(-1))
 	r.add(b, []float32{l3, 0, inf, 0, l3, inf, 0, l3, inf, 0, l3, inf}) // confidence 3/4 each
 	r.finish("x", network.Score{Top1: 75, Images: 4})
 	if r.Calibration > 1e-7 { // three of four are right
 		t.Errorf("calibration error %g", r.Calibration)
 	}
-	if len(r.Classes) != 2 || r.Classes[0] != (ClassScore{"a", 2, 50}) || r.Classes[1] != (ClassScore{"b", 2, 100}) {
+	if len(r.Classes) != 2 || r.Classes[0].Top1 != 50 || r.Classes[1].Top1 != 100 || r.Classes[1].Images != 2 {
 		t.Errorf("%+v", r.Classes)
+	}
+	var printed strings.Builder
+	if err := r.Print(&printed, true); err != nil || !strings.HasPrefix(printed.String(), `
+class  images       recall %    precision %           F1 %      ROC-AUC %           AP %
+a           2  50.00 ± 35.36  100.00 ± 0.00  66.67 ± 31.43  75.00 ± 25.00  75.00 ± 21.65
+b           2  100.00 ± 0.00  66.67 ± 27.22  80.00 ± 19.60  75.00 ± 25.00  66.67 ± 27.22
+balanced accuracy 75.00 ± 17.68 %`[1:]) {
+		t.Errorf("%v\n%s", err, &printed)
 	}
 	var csv strings.Builder
 	if err := r.writeConfusion(&csv); err != nil || csv.String() != "label,a,b,2\na,1,1,0\nb,0,2,0\n" {
@@ -76,6 +85,28 @@ func TestReport(t *testing.T) {
 	// 3 of 4, by Wilson's formula.
 	if got := r.Interval; math.Abs(got[0]-30.0642) > 1e-3 || math.Abs(got[1]-95.4413) > 1e-3 {
 		t.Errorf("interval %v", got)
+	}
+}
+
+// TestOdds keeps apart what probabilities of float32 do not.
+func TestOdds(t *testing.T) {
+	inf := math.Inf(-1)
+	for _, c := range []struct {
+		logits []float32
+		want   []float64
+	}{
+		{[]float32{0, 0}, []float64{0, 0}},
+		{[]float32{-30, 20, -31}, []float64{-50, 49.68673831, -51}},
+		{[]float32{1, 2, 3}, []float64{-2.31326169, -1.12692801, .68673831}},
+		{[]float32{float32(inf), 2, 2}, []float64{inf, 0, 0}},
+	} {
+		got := newOdds(0, 0, c.logits).Odds
+		for k, w := range c.want {
+			if d := math.Abs(got[k] - w); !(d <= 1e-8) && got[k] != w {
+				t.Errorf("odds of %v: %v, want %v", c.logits, got, c.want)
+				break
+			}
+		}
 	}
 }
 

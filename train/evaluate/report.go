@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/text"
+	"onlinerna/train/evaluate/measure"
 	"onlinerna/train/network"
 )
 
@@ -20,21 +21,22 @@ type Report struct {
 	Calibration float64       `json:"calibration_error"` // expected, over 15 bins of confidence
 	Classes     []ClassScore  `json:"classes"`
 
+	// Means over classes with images, or, for MacroF1, that occur; the last two are nil without Options.Ranking.
+	BalancedAccuracy measure.Estimate  `json:"balanced_accuracy"`
+	MacroF1          measure.Estimate  `json:"macro_f1"`
+	AUC              *measure.Estimate `json:"roc_auc,omitempty"`
+	AP               *measure.Estimate `json:"average_precision,omitempty"`
+
 	names     []string
-	confusion [][]int // counts by label, then by predicted class
+	confusion measure.Confusion
+	ranking   bool   // by the odds
+	odds      []odds // of all images, if ranking
 	bins      [15]struct{ n, right, confidence float64 }
 	worst     *worst // nil if not requested
 }
 
-// ClassScore is the accuracy on the images of a class.
-type ClassScore struct {
-	Name   string  `json:"name"`
-	Images int     `json:"images"`
-	Top1   float64 `json:"top1"` // percent
-}
-
 func newReport(names []string, outputs int) *Report {
-	r := &Report{confusion: make([][]int, outputs)}
+	r := &Report{confusion: make(measure.Confusion, outputs)}
 	for i := range r.confusion {
 		r.confusion[i] = make([]int, outputs)
 		name := strconv.Itoa(i)
@@ -61,6 +63,9 @@ func (r *Report) add(b *data.Batch, logits []float32) {
 			continue
 		}
 		r.confusion[label][best]++
+		if r.ranking {
+			r.odds = append(r.odds, newOdds(b.Index[i], label, logits[i*k:(i+1)*k]))
+		}
 		bin := &r.bins[min(int(p[best]*float64(len(r.bins))), len(r.bins)-1)]
 		bin.n++
 		bin.confidence += p[best]
@@ -77,15 +82,7 @@ func (r *Report) finish(model string, s network.Score) {
 	for _, b := range r.bins {
 		r.Calibration += math.Abs(b.right-b.confidence) / float64(max(s.Images, 1))
 	}
-	for i, row := range r.confusion {
-		n := 0
-		for _, x := range row {
-			n += x
-		}
-		if n > 0 {
-			r.Classes = append(r.Classes, ClassScore{r.names[i], n, 100 * float64(row[i]) / float64(n)})
-		}
-	}
+	r.finishClasses()
 }
 
 // wilson returns Wilson's 95 % interval for a share p of n, in percent.
@@ -128,10 +125,9 @@ func (r *Report) writeConfusion(w io.Writer) error {
 // Print prints the report in lines, with each class if classes is set.
 func (r *Report) Print(out io.Writer, classes bool) error {
 	if classes {
-		for _, c := range r.Classes {
-			fmt.Fprintf(out, "%7.2f %%  of %6d  %s\n", c.Top1, c.Images, text.Printable(c.Name))
-		}
+		fmt.Fprint(out, r.classTable())
 	}
+	fmt.Fprintln(out, r.means())
 	fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0],
 		r.Interval[1], r.Calibration)
 	fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%", r.Model, r.Score.Images, r.Score.Loss, r.Score.Top1)

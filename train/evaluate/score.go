@@ -29,7 +29,7 @@ func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation},
 		{"fast-decode", o.FastDecode},
 		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", o.TestFlip}, {"precision", o.Precision},
-		{"predictions", o.Predictions}, {"worst", []any{o.Sheet.Path, o.Sheet.Count}}, {"max-bad", o.MaxBad},
+		{"ranking", o.Ranking}, {"predictions", o.Predictions}, {"worst", []any{o.Sheet.Path, o.Sheet.Count}}, {"max-bad", o.MaxBad},
 	} {
 		facts = append(facts, ranks.Fact{Name: x.name, Value: fmt.Sprint(x.value)})
 	}
@@ -125,6 +125,11 @@ func (r *Report) sum(g *ranks.Group, t *network.Tally) error {
 	for _, row := range r.confusion {
 		for k := range row {
 			row[k], x = int(x[0]), x[1:]
+		}
+	}
+	if r.ranking {
+		if err := r.gather(g); err != nil {
+			return err
 		}
 	}
 	if r.worst == nil {
