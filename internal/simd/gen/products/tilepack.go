@@ -12,12 +12,12 @@ import (
 // Arguments of the kernels that bring pixels into tiles and sums out of them: see Tiles.
 const (
 	turns    = "(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)"
-	pairings = "(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int)"
+	pairings = "(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)"
 	orders   = "(dst, src *float32, rows, columns, stride int)"
 )
 
-// turnChannels is the TurnChannels of package kern.
-const turnChannels = 512
+// tileChannels is the TileChannels of package kern.
+const tileChannels = 2048
 
 // pixelZeros is a pixel of zeros; quadsLow and quadsHigh combine two vectors of 16 bytes each in turn.
 var pixelZeros, quadsLow, quadsHigh Mem
@@ -25,7 +25,7 @@ var pixelZeros, quadsLow, quadsHigh Mem
 // tilePacking writes the kernels and the fields of Tiles that refer to them.
 func tilePacking(decl *bytes.Buffer) (fields string) {
 	pixelZeros = GLOBL("pixelZeros", RODATA|NOPTR)
-	for i := range turnChannels / 4 {
+	for i := range tileChannels / 4 {
 		DATA(8*i, U64(0))
 	}
 	table := func(name string, order [8]int) Mem {
@@ -129,31 +129,50 @@ func pairPixels(name string) {
 	TEXT(name, NOSPLIT, "func"+pairings)
 	dst, src, list := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("pixels"), GP64())
 	pairs, columns, step := Load(Param("pairs"), GP64()), Load(Param("columns"), GP64()), Load(Param("step"), GP64())
+	panel := Load(Param("panel"), GP64())
 	zeros, p, q := GP64(), GP64(), GP64()
 	LEAQ(pixelZeros, zeros)
 	x, y, low, high := reg.Z0, reg.Z1, reg.Z2, reg.Z3
-	loop := func(name string, load func(from reg.Register, to reg.VecPhysical)) {
-		Label(name)
-		pixel(p, list, step, src, zeros, 0)
-		pixel(q, list, step, src, zeros, 1)
-		load(p, x)
-		load(q, y)
+	to, at, rest := GP64(), GP64(), GP64()
+	MOVQ(columns, rest)
+	ANDQ(Imm(31), rest)
+	KMOVD(first(rest).As32(), reg.K1)
+	SUBQ(rest, columns)
+	SHLQ(Imm(1), columns)
+	put := func() {
 		VPUNPCKLWD(y, x, low)
 		VPUNPCKHWD(y, x, high)
-		VMOVDQU64(low, Mem{Base: dst})
-		VMOVDQU64(high, Mem{Base: dst, Disp: 64})
-		ADDQ(Imm(8), list)
-		SUBQ(I32(-128), dst)
-		DECQ(pairs)
-		JNZ(LabelRef(name))
-		VZEROUPPER()
-		RET()
+		VMOVDQU64(low, Mem{Base: to})
+		VMOVDQU64(high, Mem{Base: to, Disp: 64})
 	}
-	CMPQ(columns, Imm(32))
-	JE(LabelRef("whole"))
-	KMOVD(first(columns).As32(), reg.K1)
-	loop("part", func(from reg.Register, to reg.VecPhysical) { VMOVDQU16_Z(Mem{Base: from}, reg.K1, to) })
-	loop("whole", func(from reg.Register, to reg.VecPhysical) { VMOVDQU64(Mem{Base: from}, to) })
+	Label("pair")
+	pixel(p, list, step, src, zeros, 0)
+	pixel(q, list, step, src, zeros, 1)
+	MOVQ(dst, to)
+	XORQ(at, at)
+	CMPQ(at, columns)
+	JGE(LabelRef("rest"))
+	Label("whole")
+	VMOVDQU64(Mem{Base: p, Index: at, Scale: 1}, x)
+	VMOVDQU64(Mem{Base: q, Index: at, Scale: 1}, y)
+	put()
+	ADDQ(panel, to)
+	ADDQ(Imm(64), at)
+	CMPQ(at, columns)
+	JL(LabelRef("whole"))
+	Label("rest")
+	TESTQ(rest, rest)
+	JZ(LabelRef("next"))
+	VMOVDQU16_Z(Mem{Base: p, Index: at, Scale: 1}, reg.K1, x)
+	VMOVDQU16_Z(Mem{Base: q, Index: at, Scale: 1}, reg.K1, y)
+	put()
+	Label("next")
+	ADDQ(Imm(8), list)
+	SUBQ(I32(-128), dst)
+	DECQ(pairs)
+	JNZ(LabelRef("pair"))
+	VZEROUPPER()
+	RET()
 }
 
 // order copies rows of sums and puts their columns in order.

@@ -920,7 +920,7 @@ func amxPeak(config *TileConfig, n int)
 func tileTurn(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)
 
 //go:noescape
-func tilePairs(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int)
+func tilePairs(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)
 
 //go:noescape
 func tileOrder(dst, src *float32, rows, columns, stride int)

@@ -18,13 +18,17 @@ func turnPlain(dst, src *uint16, pixels *int32, blocks, channels, rows, step int
 	}
 }
 
-func pairsPlain(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int) {
-	list, words := unsafe.Slice(pixels, 2*pairs), unsafe.Slice(dst, pairs*2*TileWidth)
-	clear(words)
+func pairsPlain(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int) {
+	const width = 2 * TileWidth
+	list := unsafe.Slice(pixels, 2*pairs)
 	for p := range pairs {
 		x, y := stepped(src, list[2*p], columns, step), stepped(src, list[2*p+1], columns, step)
-		for j := range columns {
-			words[p*2*TileWidth+PairOrder(j)] = uint32(x[j]) | uint32(y[j])<<16
+		for first := 0; first < columns; first += width {
+			words := unsafe.Slice(at(dst, first/width*panel+4*width*p), width)
+			clear(words)
+			for j := range min(width, columns-first) {
+				words[PairOrder(j)] = uint32(x[first+j]) | uint32(y[first+j])<<16
+			}
 		}
 	}
 }

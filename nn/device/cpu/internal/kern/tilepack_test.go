@@ -34,7 +34,7 @@ func TestTurn(t *testing.T) {
 	packers(t, func(t *testing.T, k *Tiles) {
 		r := rand.New(rand.NewPCG(3, 2))
 		for _, c := range []struct{ blocks, channels, rows, gap int }{{1, 8, 8, 0}, {2, 40, 48, 3}, {3, 64, 64, 1}, {2, 16, 20, 0},
-			{1, TurnChannels, TurnChannels, 0}} {
+			{1, TileChannels, TileChannels, 0}} {
 			const pixels = 50
 			step := c.channels + c.gap
 			src := codes(t, r, (pixels-1)*step+c.channels)
@@ -61,26 +61,32 @@ func TestTurn(t *testing.T) {
 func TestPairs(t *testing.T) {
 	packers(t, func(t *testing.T, k *Tiles) {
 		r := rand.New(rand.NewPCG(4, 2))
+		const width = 2 * TileWidth
 		for _, pairs := range []int{1, 2, 16, 37} {
-			for _, columns := range []int{1, 7, 8, 16, 17, 31, 32} {
+			for _, columns := range []int{1, 7, 8, 16, 17, 31, 32, 33, 64, 90, TileChannels} {
 				const pixels = 30
 				step := columns + r.IntN(3)
 				src := codes(t, r, (pixels-1)*step+columns)
 				list := somePixels(r, 2*pairs, pixels)
-				dst := marked[uint32](t, pairs*2*TileWidth, 7)
-				k.Pairs(&dst[0], &src[0], &list[0], pairs, columns, 2*step)
+				panel := pairs*width + 16
+				panels := (columns + width - 1) / width
+				dst := marked[uint32](t, panels*panel-16, 7)
+				k.Pairs(&dst[0], &src[0], &list[0], pairs, columns, 2*step, 4*panel)
 				element := func(p, j int) uint32 {
 					if j >= columns || list[p] < 0 {
 						return 0
 					}
 					return uint32(src[int(list[p])*step+j])
 				}
+				want := slices.Repeat([]uint32{7}, len(dst))
 				for p := range pairs {
-					for j := range 2 * TileWidth {
-						got, want := dst[p*2*TileWidth+PairOrder(j)], element(2*p, j)|element(2*p+1, j)<<16
-						if got != want {
-							t.Fatalf("%d pairs of %d: column %d of pair %d is %#x, want %#x", pairs, columns, j, p, got, want)
-						}
+					for j := range panels * width {
+						want[j/width*panel+p*width+PairOrder(j%width)] = element(2*p, j) | element(2*p+1, j)<<16
+					}
+				}
+				for i, got := range dst {
+					if got != want[i] {
+						t.Fatalf("%d pairs of %d: word %d is %#x, want %#x", pairs, columns, i, got, want[i])
 					}
 				}
 			}

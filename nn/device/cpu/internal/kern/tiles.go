@@ -69,11 +69,11 @@ type Tiles struct {
 	// and negative ones are pixels of zeros. Order and Transpose bring the sums out.
 
 	// Turn makes rows for A: for each block of TileDepth pixels and each channel those pixels. A block has rows rows, of
-	// which it writes the first channels, a multiple of 8 and at most TurnChannels.
+	// which it writes the first channels, a multiple of 8 and at most TileChannels.
 	Turn func(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)
-	// Pairs makes rows for B, of two tiles of columns: for each two pixels a word for each of columns channels, in the order
-	// of PairOrder. Words without a channel are 0.
-	Pairs func(dst *uint32, src *uint16, pixels *int32, pairs, columns, step int)
+	// Pairs makes panels for B, panel bytes apart, of two tiles of columns: for each two pixels a word for each of columns
+	// channels, at most TileChannels, in the order of PairOrder. Words without a channel are 0.
+	Pairs func(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)
 	// Order copies rows of 2·TileWidth sums, whose columns are in the order of PairOrder, to rows of columns numbers that
 	// are stride bytes apart.
 	Order func(dst, src *float32, rows, columns, stride int)
@@ -89,8 +89,8 @@ func (t *Tiles) Set() *Set {
 	return &Set{Lanes: TileWidth, Rows: TileRows, Copy: t.Copy, Narrow: &t.Narrow, Tiles: t}
 }
 
-// TurnChannels is the largest number of channels that Turn takes.
-const TurnChannels = 512
+// TileChannels is the largest number of channels that Turn and Pairs take.
+const TileChannels = 2048
 
 // PairOrder is the place, in a row of two tiles, of column j: groups of four columns alternate between the tiles.
 func PairOrder(j int) int { return j/4%2*TileWidth + j/8*4 + j%4 }

@@ -23,7 +23,8 @@ type tilesOuter struct {
 	height      int // most rows of A in a task
 	sums        int // most of their elements
 	blocks      int // most of a chunk
-	pairs       int // most of a set
+	panel       int // words from a panel of pairs to the next
+	panels      int // most of a task
 	steps       []int
 }
 
@@ -65,14 +66,14 @@ func newTilesOuter(o *outer, tiles *kern.Tiles, workers int, storedA, storedB bo
 	for _, c := range t.chunks {
 		t.blocks = max(t.blocks, c.blocks)
 		for _, l := range c.right.lists {
-			t.pairs = max(t.pairs, len(l)/2)
+			t.panel = max(t.panel, (len(l)/2+1)*tilesColumns) // not a multiple of a page
 		}
-		rows, _ := t.limits()
+		rows, columns := t.limits()
 		if s := &t.left; !s.stored || s.channels%8 != 0 {
 			s.staged = max(s.staged, c.left.count*eights(rows))
 		}
 		if s := &t.right; !s.stored {
-			s.staged = max(s.staged, c.right.count*min(s.channels, tilesColumns))
+			s.staged = max(s.staged, c.right.count*min(s.channels, columns))
 		}
 	}
 	for i := range t.blocks {
@@ -89,7 +90,7 @@ func (t *tilesOuter) limits() (rows, columns int) {
 	const most, elements = 256, 160 << 10 // of the sums, in the second level cache
 	parts := work.Ceil(t.left.channels, most)
 	rows = min(t.left.channels, eights(work.Ceil(t.left.channels, parts)))
-	columns = max(1, elements/(len(t.taps)*rows*tilesColumns)) * tilesColumns
+	columns = max(1, min(elements/(len(t.taps)*rows), kern.TileChannels)/tilesColumns) * tilesColumns
 	return rows, columns
 }
 
@@ -117,6 +118,7 @@ func (t *tilesOuter) cutTasks(workers int) {
 					}
 					k.cut()
 					t.height = max(t.height, k.height(), eights(k.rows))
+					t.panels = max(t.panels, work.Ceil(k.columns, tilesColumns))
 					t.sums = max(t.sums, len(t.taps)*work.Ceil(k.columns, tilesColumns)*k.height()*tilesColumns)
 					t.tasks = append(t.tasks, k)
 				}
@@ -147,7 +149,7 @@ func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 	workers := d.Workers
 	// Turned pixels and their staged copies are of two bytes, and Transpose reads whole tiles of sums.
 	parts := [...][]work.Part{
-		r.Each(workers, t.blocks*t.height*kern.TileDepth/2), r.Each(workers, t.pairs*tilesColumns),
+		r.Each(workers, t.blocks*t.height*kern.TileDepth/2), r.Each(workers, t.panels*t.panel),
 		r.Each(workers, t.sums+kern.TileRows*tilesColumns),
 		r.Each(workers, work.Ceil(t.left.staged, 2)), r.Each(workers, work.Ceil(t.right.staged, 2)),
 	}
@@ -206,14 +208,14 @@ func (k *tilesOuterKernel) run(worker, task int) {
 		src, step := k.source(&k.tilesOuter.left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
 		k.tiles.Turn(a.A, src, &c.left.lists[0][0], c.blocks, eights(t.rows), k.height, step)
 		a.Depth = c.blocks
+		src, step = k.source(&k.tilesOuter.right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
 		sums := w.sums
-		for j := 0; j < t.columns; j += tilesColumns {
-			n := min(tilesColumns, t.columns-j)
-			src, step := k.source(&k.tilesOuter.right, k.right, w.stages[1], c.right, t.group, t.column+j, n, 1)
-			for s, list := range c.right.lists {
-				k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[0])), src, &list[0], len(list)/2, n, step)
-				for _, tap := range k.sets[s] {
-					a.B, a.C = (*uint32)(unsafe.Pointer(&w.pairs[tap.shift*tilesColumns])), &sums[0]
+		for s, list := range c.right.lists {
+			k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[0])), src, &list[0], len(list)/2, t.columns, step, 4*k.panel)
+			for _, tap := range k.sets[s] {
+				for j := range work.Ceil(t.columns, tilesColumns) {
+					a.B = (*uint32)(unsafe.Pointer(&w.pairs[j*k.panel+tap.shift*tilesColumns]))
+					a.C = &sums[0]
 					k.tiles.Products[2](a)
 					sums = sums[panel:]
 				}
@@ -254,11 +256,11 @@ func (k *tilesOuterKernel) write(t *tilesTask, sums []float32) {
 		dst = k.copies[(t.split-1)*k.size():][:k.size()]
 	}
 	height := t.height()
-	for j := 0; j < t.columns; j += tilesColumns {
-		n := min(tilesColumns, t.columns-j)
-		for _, taps := range k.sets {
-			for _, tap := range taps {
-				first := tap.weight * k.channels
+	for _, taps := range k.sets {
+		for _, tap := range taps {
+			first := tap.weight * k.channels
+			for j := 0; j < t.columns; j += tilesColumns {
+				n := min(tilesColumns, t.columns-j)
 				if k.flipped {
 					for i := 0; i < t.rows; i += kern.TileRows {
 						at := (first+t.column+j)*k.columns + t.group*k.rows + t.row + i
