@@ -19,8 +19,8 @@ type tilesPixels struct {
 }
 
 const (
-	// tilesPixelsMost is about the most pixels of a chunk: a panel of pairs stays in the first level cache.
-	tilesPixelsMost = 640
+	// tilesPixelsMost is about the most pixels of a chunk: a panel of pairs stays in the first level cache beside rows of A.
+	tilesPixelsMost = 384
 	// tilesSums is about the time to load and store a tile of sums, in steps.
 	tilesSums = 2
 )

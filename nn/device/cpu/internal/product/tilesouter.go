@@ -20,6 +20,7 @@ type tilesOuter struct {
 	sets        [][]tilesTap // by set of pairs: the taps that use it
 	tasks       []tilesTask
 	splits      int
+	rowsMost    int // of a task
 	height      int // most rows of A in a task
 	sums        int // most of their elements
 	blocks      int // most of a chunk
@@ -68,12 +69,11 @@ func newTilesOuter(o *outer, tiles *kern.Tiles, workers int, storedA, storedB bo
 		for _, l := range c.right.lists {
 			t.panel = max(t.panel, (len(l)/2+1)*tilesColumns) // not a multiple of a page
 		}
-		rows, columns := t.limits()
 		if s := &t.left; !s.stored || s.channels%8 != 0 {
-			s.staged = max(s.staged, c.left.count*eights(rows))
+			s.staged = max(s.staged, c.left.count*eights(t.rowsMost))
 		}
 		if s := &t.right; !s.stored {
-			s.staged = max(s.staged, c.right.count*min(s.channels, columns))
+			s.staged = max(s.staged, c.right.count*min(s.channels, t.panels*tilesColumns))
 		}
 	}
 	for i := range t.blocks {
@@ -85,28 +85,34 @@ func newTilesOuter(o *outer, tiles *kern.Tiles, workers int, storedA, storedB bo
 // eights rounds n up to a multiple of 8, the channels that are turned at a time.
 func eights(n int) int { return work.Ceil(n, 8) * 8 }
 
-// limits returns the most rows and columns of a task.
-func (t *tilesOuter) limits() (rows, columns int) {
-	const most, elements = 256, 160 << 10 // of the sums, in the second level cache
-	parts := work.Ceil(t.left.channels, most)
-	rows = min(t.left.channels, eights(work.Ceil(t.left.channels, parts)))
-	columns = max(1, min(elements/(len(t.taps)*rows), kern.TileChannels)/tilesColumns) * tilesColumns
-	return rows, columns
+// even is the size of equal parts of n, multiples of unit, that are at most about most.
+func even(n, most, unit int) int {
+	parts := work.Ceil(n, max(most, unit))
+	return work.Ceil(work.Ceil(n, parts), unit) * unit
 }
 
 // cutTasks divides dst and, if dst is small, the pixels. Results depend on the division of the pixels only, which the
-// shape determines. With many workers it divides columns once more.
+// shape determines. The parts of dst are as large as fits the second level cache, as each packs its pixels by itself,
+// unless there are many workers.
 func (t *tilesOuter) cutTasks(workers int) {
-	const enough, copies, each = 16, 1 << 20, 4
-	rows, columns := t.limits()
-	parts := work.Ceil(t.left.channels, rows) * t.groups
-	columns = min(columns, work.Ceil(t.right.channels, tilesColumns)*tilesColumns)
-	count := func() int { return parts * work.Ceil(t.right.channels, columns) }
-	t.splits = max(1, min(work.Ceil(enough, count()), len(t.chunks), copies/t.size()))
+	const rowsMost, sums, enough, each = 256, 160 << 10, 8, 2
+	left, right, taps := t.left.channels, t.right.channels, len(t.taps)
+	// Parts of dst that can be made well, and the copies of dst that take a quarter of the memory of the operands.
+	parts := work.Ceil(left, 128) * work.Ceil(right, 256) * t.groups
+	copies := t.pixels() * (left + right) * t.groups / (8 * t.size())
+	t.splits = max(1, min(work.Ceil(enough, parts), len(t.chunks), copies))
 	size := work.Ceil(len(t.chunks), t.splits)
 	t.splits = work.Ceil(len(t.chunks), size)
-	for columns > tilesColumns && t.splits*count() < each*workers {
-		columns = work.Ceil(columns/2, tilesColumns) * tilesColumns
+
+	rows := even(left, rowsMost, 8)
+	columns := even(right, min(sums/(taps*rows), kern.TileChannels), tilesColumns)
+	tasks := func() int { return t.splits * t.groups * work.Ceil(left, rows) * work.Ceil(right, columns) }
+	for tasks() < each*workers && (columns > tilesColumns || rows > tilesColumns) {
+		if columns >= rows {
+			columns = even(columns, columns/2, tilesColumns)
+		} else {
+			rows = even(rows, rows/2, tilesColumns)
+		}
 	}
 	for s := range t.splits {
 		for g := range t.groups {
@@ -118,6 +124,7 @@ func (t *tilesOuter) cutTasks(workers int) {
 					}
 					k.cut()
 					t.height = max(t.height, k.height(), eights(k.rows))
+					t.rowsMost = max(t.rowsMost, k.rows)
 					t.panels = max(t.panels, work.Ceil(k.columns, tilesColumns))
 					t.sums = max(t.sums, len(t.taps)*work.Ceil(k.columns, tilesColumns)*k.height()*tilesColumns)
 					t.tasks = append(t.tasks, k)
