@@ -13,7 +13,8 @@ import (
 const (
 	turns    = "(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)"
 	pairings = "(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)"
-	orders   = "(dst, src *float32, rows, columns, stride int)"
+	orders   = "(dst, src *float32, rows, columns, stride, panel int)"
+	columnar = "(dst, src *float32, rows, columns, stride int)"
 )
 
 // tileChannels is the TileChannels of package kern.
@@ -41,7 +42,7 @@ func tilePacking(decl *bytes.Buffer) (fields string) {
 		field, arguments string
 		write            func(name string)
 	}{
-		{"Turn", turns, turn}, {"Pairs", pairings, pairPixels}, {"Order", orders, order}, {"Transpose", orders, transpose},
+		{"Turn", turns, turn}, {"Pairs", pairings, pairPixels}, {"Order", orders, order}, {"Transpose", columnar, transpose},
 	} {
 		name := "tile" + k.field
 		k.write(name)
@@ -175,28 +176,55 @@ func pairPixels(name string) {
 	RET()
 }
 
-// order copies rows of sums and puts their columns in order.
+// order copies rows of sums, panel by panel, and puts their columns in order.
 func order(name string) {
 	TEXT(name, NOSPLIT, "func"+orders)
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows, columns, stride := Load(Param("rows"), GP64()), Load(Param("columns"), GP64()), Load(Param("stride"), GP64())
-	mask := first(columns)
+	panel := Load(Param("panel"), GP64())
+	rest := GP64()
+	MOVQ(columns, rest)
+	ANDQ(Imm(31), rest)
+	mask := first(rest)
 	KMOVW(mask.As32(), reg.K1)
 	SHRQ(Imm(16), mask)
 	KMOVW(mask.As32(), reg.K2)
+	SUBQ(rest, columns)
+	SHLQ(Imm(2), columns)
 	x, y, low, high := reg.Z0, reg.Z1, reg.Z2, reg.Z3
 	VMOVDQU64(quadsLow, low)
 	VMOVDQU64(quadsHigh, high)
 	a, b := reg.Z4, reg.Z5
+	from, at := GP64(), GP64()
+	sort := func() {
+		VMOVDQU64(Mem{Base: from}, x)
+		VMOVDQU64(Mem{Base: from, Disp: 64}, y)
+		VMOVDQA64(low, a)
+		VMOVDQA64(high, b)
+		VPERMI2Q(y, x, a)
+		VPERMI2Q(y, x, b)
+	}
+	to := func(bytes int) Mem { return Mem{Base: dst, Index: at, Scale: 1, Disp: bytes} }
 	Label("row")
-	VMOVDQU64(Mem{Base: src}, x)
-	VMOVDQU64(Mem{Base: src, Disp: 64}, y)
-	VMOVDQA64(low, a)
-	VMOVDQA64(high, b)
-	VPERMI2Q(y, x, a)
-	VPERMI2Q(y, x, b)
-	VMOVUPS(a, reg.K1, Mem{Base: dst})
-	VMOVUPS(b, reg.K2, Mem{Base: dst, Disp: 64})
+	MOVQ(src, from)
+	XORQ(at, at)
+	CMPQ(at, columns)
+	JGE(LabelRef("rest"))
+	Label("whole")
+	sort()
+	VMOVDQU64(a, to(0))
+	VMOVDQU64(b, to(64))
+	ADDQ(panel, from)
+	SUBQ(I32(-128), at)
+	CMPQ(at, columns)
+	JL(LabelRef("whole"))
+	Label("rest")
+	TESTQ(rest, rest)
+	JZ(LabelRef("next"))
+	sort()
+	VMOVUPS(a, reg.K1, to(0))
+	VMOVUPS(b, reg.K2, to(64))
+	Label("next")
 	SUBQ(I32(-128), src)
 	ADDQ(stride, dst)
 	DECQ(rows)
@@ -207,7 +235,7 @@ func order(name string) {
 
 // transpose writes the columns of up to 16 rows of sums as rows, four at a time.
 func transpose(name string) {
-	TEXT(name, NOSPLIT, "func"+orders)
+	TEXT(name, NOSPLIT, "func"+columnar)
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows, columns, stride := Load(Param("rows"), GP64()), Load(Param("columns"), GP64()), Load(Param("stride"), GP64())
 	KMOVW(first(rows).As32(), reg.K1)

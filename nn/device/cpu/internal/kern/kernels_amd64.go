@@ -923,7 +923,7 @@ func tileTurn(dst, src *uint16, pixels *int32, blocks, channels, rows, step int)
 func tilePairs(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)
 
 //go:noescape
-func tileOrder(dst, src *float32, rows, columns, stride int)
+func tileOrder(dst, src *float32, rows, columns, stride, panel int)
 
 //go:noescape
 func tileTranspose(dst, src *float32, rows, columns, stride int)

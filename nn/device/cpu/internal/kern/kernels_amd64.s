@@ -58449,36 +58449,65 @@ next:
 	VZEROUPPER
 	RET
 
-// func tileOrder(dst *float32, src *float32, rows int, columns int, stride int)
+// func tileOrder(dst *float32, src *float32, rows int, columns int, stride int, panel int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·tileOrder(SB), NOSPLIT, $0-40
+TEXT ·tileOrder(SB), NOSPLIT, $0-48
 	MOVQ      dst+0(FP), AX
 	MOVQ      src+8(FP), CX
 	MOVQ      rows+16(FP), DX
 	MOVQ      columns+24(FP), BX
 	MOVQ      stride+32(FP), SI
-	MOVQ      $-1, DI
-	SHLXQ     BX, DI, DI
-	NOTQ      DI
-	KMOVW     DI, K1
-	SHRQ      $0x10, DI
-	KMOVW     DI, K2
+	MOVQ      panel+40(FP), DI
+	MOVQ      BX, R8
+	ANDQ      $0x1f, R8
+	MOVQ      $-1, R9
+	SHLXQ     R8, R9, R9
+	NOTQ      R9
+	KMOVW     R9, K1
+	SHRQ      $0x10, R9
+	KMOVW     R9, K2
+	SUBQ      R8, BX
+	SHLQ      $0x02, BX
 	VMOVDQU64 quadsLow<>+0(SB), Z2
 	VMOVDQU64 quadsHigh<>+0(SB), Z3
 
 row:
-	VMOVDQU64 (CX), Z0
-	VMOVDQU64 64(CX), Z1
+	MOVQ CX, R9
+	XORQ R10, R10
+	CMPQ R10, BX
+	JGE  rest
+
+whole:
+	VMOVDQU64 (R9), Z0
+	VMOVDQU64 64(R9), Z1
 	VMOVDQA64 Z2, Z4
 	VMOVDQA64 Z3, Z5
 	VPERMI2Q  Z1, Z0, Z4
 	VPERMI2Q  Z1, Z0, Z5
-	VMOVUPS   Z4, K1, (AX)
-	VMOVUPS   Z5, K2, 64(AX)
-	SUBQ      $-128, CX
-	ADDQ      SI, AX
-	DECQ      DX
-	JNZ       row
+	VMOVDQU64 Z4, (AX)(R10*1)
+	VMOVDQU64 Z5, 64(AX)(R10*1)
+	ADDQ      DI, R9
+	SUBQ      $-128, R10
+	CMPQ      R10, BX
+	JL        whole
+
+rest:
+	TESTQ     R8, R8
+	JZ        next
+	VMOVDQU64 (R9), Z0
+	VMOVDQU64 64(R9), Z1
+	VMOVDQA64 Z2, Z4
+	VMOVDQA64 Z3, Z5
+	VPERMI2Q  Z1, Z0, Z4
+	VPERMI2Q  Z1, Z0, Z5
+	VMOVUPS   Z4, K1, (AX)(R10*1)
+	VMOVUPS   Z5, K2, 64(AX)(R10*1)
+
+next:
+	SUBQ $-128, CX
+	ADDQ SI, AX
+	DECQ DX
+	JNZ  row
 	VZEROUPPER
 	RET
 

@@ -33,10 +33,11 @@ func pairsPlain(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, p
 	}
 }
 
-func orderPlain(dst, src *float32, rows, columns, stride int) {
+func orderPlain(dst, src *float32, rows, columns, stride, panel int) {
+	const width = 2 * TileWidth
 	for i := range rows {
 		for j := range columns {
-			*at(dst, i*stride+4*j) = *at(src, 4*(i*2*TileWidth+PairOrder(j)))
+			*at(dst, i*stride+4*j) = *at(src, j/width*panel+4*(i*width+PairOrder(j%width)))
 		}
 	}
 }

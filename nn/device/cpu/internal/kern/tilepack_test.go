@@ -99,30 +99,37 @@ func TestSumsOfPairs(t *testing.T) {
 	if got := []int{PairOrder(0), PairOrder(5), PairOrder(8), PairOrder(31)}; !slices.Equal(got, []int{0, 17, 4, 31}) {
 		t.Fatal(got)
 	}
+	const width = 2 * TileWidth
 	packers(t, func(t *testing.T, k *Tiles) {
 		for rows := 1; rows <= TileRows; rows++ {
-			for columns := 1; columns <= 2*TileWidth; columns++ {
-				src := make([]float32, TileRows*2*TileWidth)
+			for columns := 1; columns <= 3*width; columns++ {
+				const panel = TileRows*width + 3
+				src := make([]float32, 3*panel)
 				for i := range src {
 					src[i] = float32(i)
 				}
-				check := func(name string, n, width int, sums func(dst, src *float32, rows, columns, stride int), from func(i, j int) (row, column int)) {
-					stride := width + 1
-					dst := marked[float32](t, n*stride-1, -1)
-					sums(&dst[0], &src[0], rows, columns, 4*stride)
+				check := func(name string, rows, columns int, sums func(dst *float32, stride int), place func(i, j int) int) {
+					stride := columns + 1
+					dst := marked[float32](t, rows*stride-1, -1)
+					sums(&dst[0], 4*stride)
 					for p, got := range dst {
 						want := float32(-1)
-						if i, j := p/stride, p%stride; j < width {
-							row, column := from(i, j)
-							want = float32(row*2*TileWidth + PairOrder(column))
+						if i, j := p/stride, p%stride; j < columns {
+							want = float32(place(i, j))
 						}
 						if got != want {
-							t.Fatalf("%s, %d rows, %d columns: element %d is %v, want %v", name, rows, columns, p, got, want)
+							t.Fatalf("%s, %d×%d: element %d is %v, want %v", name, rows, columns, p, got, want)
 						}
 					}
 				}
-				check("order", rows, columns, k.Order, func(i, j int) (int, int) { return i, j })
-				check("transpose", columns, rows, k.Transpose, func(i, j int) (int, int) { return j, i })
+				check("order", rows, columns, func(dst *float32, stride int) {
+					k.Order(dst, &src[0], rows, columns, stride, 4*panel)
+				}, func(i, j int) int { return j/width*panel + i*width + PairOrder(j%width) })
+				if columns <= width {
+					check("transpose", columns, rows, func(dst *float32, stride int) {
+						k.Transpose(dst, &src[0], rows, columns, stride)
+					}, func(j, i int) int { return i*width + PairOrder(j) })
+				}
 			}
 		}
 	})

@@ -74,11 +74,11 @@ type Tiles struct {
 	// Pairs makes panels for B, panel bytes apart, of two tiles of columns: for each two pixels a word for each of columns
 	// channels, at most TileChannels, in the order of PairOrder. Words without a channel are 0.
 	Pairs func(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)
-	// Order copies rows of 2·TileWidth sums, whose columns are in the order of PairOrder, to rows of columns numbers that
-	// are stride bytes apart.
-	Order func(dst, src *float32, rows, columns, stride int)
-	// Transpose writes the columns of at most TileRows such rows: columns rows of rows numbers, stride bytes apart. It reads
-	// TileRows rows.
+	// Order copies rows of sums to rows of columns numbers that are stride bytes apart. The sums lie in panels of
+	// 2·TileWidth columns, panel bytes apart, in the order of PairOrder.
+	Order func(dst, src *float32, rows, columns, stride, panel int)
+	// Transpose writes the columns of at most TileRows rows of a panel of sums: columns rows of rows numbers, stride bytes
+	// apart. It reads TileRows rows.
 	Transpose func(dst, src *float32, rows, columns, stride int)
 
 	peak func(config *TileConfig, n int)

@@ -262,25 +262,24 @@ func (k *tilesOuterKernel) write(t *tilesTask, sums []float32) {
 	if t.split > 0 {
 		dst = k.copies[(t.split-1)*k.size():][:k.size()]
 	}
-	height := t.height()
+	panel := t.height() * tilesColumns
 	for _, taps := range k.sets {
 		for _, tap := range taps {
 			first := tap.weight * k.channels
+			if !k.flipped {
+				at := (first+t.row)*k.columns + t.group*k.rows + t.column
+				_ = dst[at+(t.rows-1)*k.columns+t.columns-1]
+				k.tiles.Order(&dst[at], &sums[0], t.rows, t.columns, 4*k.columns, 4*panel)
+			}
 			for j := 0; j < t.columns; j += tilesColumns {
 				n := min(tilesColumns, t.columns-j)
-				if k.flipped {
-					for i := 0; i < t.rows; i += kern.TileRows {
-						at := (first+t.column+j)*k.columns + t.group*k.rows + t.row + i
-						m := min(kern.TileRows, t.rows-i)
-						_ = dst[at+(n-1)*k.columns+m-1]
-						k.tiles.Transpose(&dst[at], &sums[i*tilesColumns], m, n, 4*k.columns)
-					}
-				} else {
-					at := (first+t.row)*k.columns + t.group*k.rows + t.column + j
-					_ = dst[at+(t.rows-1)*k.columns+n-1]
-					k.tiles.Order(&dst[at], &sums[0], t.rows, n, 4*k.columns)
+				for i := 0; i < t.rows && k.flipped; i += kern.TileRows {
+					at := (first+t.column+j)*k.columns + t.group*k.rows + t.row + i
+					m := min(kern.TileRows, t.rows-i)
+					_ = dst[at+(n-1)*k.columns+m-1]
+					k.tiles.Transpose(&dst[at], &sums[i*tilesColumns], m, n, 4*k.columns)
 				}
-				sums = sums[height*tilesColumns:]
+				sums = sums[panel:]
 			}
 		}
 	}
