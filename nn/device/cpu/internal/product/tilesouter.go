@@ -8,9 +8,9 @@ import (
 )
 
 // tilesOuter runs an outer in tiles. The left operand is turned: its channels become rows of A that run along pixels. The
-// right one becomes pairs of pixels for B, of tilesColumns channels at a time. With several taps b is on the left, and a
-// has pairs for the pixels under each tap; with one, the operand with fewer channels is on the left, as turning takes
-// longer. Sums of a task stay in the second level cache while the chunks of pixels go by.
+// right one becomes pairs of pixels for B. With several taps b is on the left, and pairs of a's pixels are made for each
+// tap, or shifted; with one, the operand with fewer channels is on the left, as turning takes longer. Sums of a task stay
+// in the second level cache while the chunks of pixels go by.
 type tilesOuter struct {
 	*outer
 	tiles       *kern.Tiles
@@ -31,6 +31,9 @@ type tilesOuter struct {
 
 // tilesColumns is the number of columns of a panel: two tiles.
 const tilesColumns = 2 * kern.TileWidth
+
+// tilesRows is the most rows of a task.
+const tilesRows = 256
 
 // tilesSide is an operand.
 type tilesSide struct {
@@ -95,7 +98,7 @@ func even(n, most, unit int) int {
 // shape determines. The parts of dst are as large as fits the second level cache, as each packs its pixels by itself,
 // unless there are many workers.
 func (t *tilesOuter) cutTasks(workers int) {
-	const rowsMost, sums, enough, each = 256, 160 << 10, 8, 2
+	const sums, enough, each = 160 << 10, 8, 2
 	left, right, taps := t.left.channels, t.right.channels, len(t.taps)
 	// Parts of dst that can be made well, and the copies of dst that take a quarter of the memory of the operands.
 	parts := work.Ceil(left, 128) * work.Ceil(right, 256) * t.groups
@@ -104,7 +107,7 @@ func (t *tilesOuter) cutTasks(workers int) {
 	size := work.Ceil(len(t.chunks), t.splits)
 	t.splits = work.Ceil(len(t.chunks), size)
 
-	rows := even(left, rowsMost, 8)
+	rows := even(left, tilesRows, 8)
 	columns := even(right, min(sums/(taps*rows), kern.TileChannels), tilesColumns)
 	tasks := func() int { return t.splits * t.groups * work.Ceil(left, rows) * work.Ceil(right, columns) }
 	for tasks() < each*workers && (columns > tilesColumns || rows > tilesColumns) {
