@@ -95,9 +95,8 @@ func (t *tilesOuter) flatChunks() ([]tilesChunk, [][]tilesTap) {
 	for _, tap := range g.taps {
 		top, bottom, left, right = min(top, tap.row), max(bottom, tap.row), min(left, tap.col), max(right, tap.col)
 	}
-	// Positions behind a line are the first ones of the next line if both lie outside the source.
-	pitch := func(n, source, first, last int) int { return min(n+last-first, max(n, source-first, n+last)) }
-	width, height := pitch(g.width, g.srcW, left, right), pitch(g.height, g.srcH, top, bottom)
+	// As padding is the same on both sides, the zeros behind a line are those before the next one.
+	width, height := g.width+max(0, right), g.height+max(0, bottom)
 	var sets [2][]tilesTap
 	var longest [2]int
 	for _, tap := range g.taps {
