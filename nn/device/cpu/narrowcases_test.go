@@ -77,6 +77,9 @@ func TestNarrowProducts(t *testing.T) {
 		{op.Conv2D{Pad: two(1), Stride: two(2)}, op.Shape{2, 80, 9, 8}, op.Shape{70, 80, 3, 3}},
 		{op.Conv2D{Pad: two(1), Stride: two(2), Groups: 3}, op.Shape{2, 27, 8, 9}, op.Shape{30, 9, 3, 3}},
 		{op.Conv2D{Pad: two(1), Groups: 12}, op.Shape{2, 12, 8, 7}, op.Shape{12, 1, 3, 3}},
+		{op.Conv2D{Pad: two(2), Stride: two(2), Groups: 40}, op.Shape{3, 40, 14, 15}, op.Shape{40, 1, 5, 5}},
+		{op.Conv2D{Pad: two(3), Groups: 24}, op.Shape{2, 24, 40, 9}, op.Shape{24, 1, 7, 7}},
+		{op.Conv2D{Pad: two(1), Dilation: two(2), Stride: [2]int{3, 1}, Groups: 17}, op.Shape{5, 17, 25, 9}, op.Shape{17, 1, 2, 3}},
 		{op.Conv2D{}, op.Shape{1, 1025, 3, 3}, op.Shape{17, 1025, 1, 1}},
 		{op.Conv2D{}, op.Shape{1, 30, 1, 1}, op.Shape{16, 30, 1, 1}},                         // one pixel
 		{op.Conv2D{Pad: two(1), Groups: 2}, op.Shape{3, 48, 14, 17}, op.Shape{40, 24, 3, 3}}, // chunks of images

@@ -43,12 +43,12 @@ func (g *grid) stretches() (list []stretch) {
 }
 
 // within calls f for the taps inside the source at pixel j of line i of image n, with the byte offset of each tap's
-// pixel in the source.
-func (g *grid) within(n, i, j int, f func(t tap, bytes int)) {
-	for _, t := range g.taps {
-		row, col := i*g.rowStep+t.row, j*g.colStep+t.col
-		if row >= 0 && row < g.srcH && col >= 0 && col < g.srcW {
-			f(t, 4*((n*g.srcH+row)*g.srcW+col)*g.srcC)
+// pixel in x.
+func (x *lines) within(n, i, j int, f func(t tap, bytes int)) {
+	for _, t := range x.taps {
+		row, col := i*x.rowStep+t.row, j*x.colStep+t.col
+		if row >= 0 && row < x.srcH && col >= 0 && col < x.srcW {
+			f(t, 4*(x.at(n, row)+col*x.srcC))
 		}
 	}
 }
@@ -69,53 +69,106 @@ func lineBlocks(grid, lines, count int) (list []lineBlock) {
 func (p *product) lowerDepthwise(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	var blocks []lineBlock
 	stretches := make([][]stretch, len(p.grids))
+	room, width, taps := 0, 0, 0
 	for i := range p.grids {
 		g := &p.grids[i]
 		blocks = append(blocks, lineBlocks(i, g.images*g.height, 2*d.blocks())...)
 		stretches[i] = g.stretches()
+		room, width = max(room, g.lineRoom()), max(width, g.width*p.dstC)
+		for _, t := range g.taps {
+			taps = max(taps, t.weight+1)
+		}
 	}
 	zeros := r.Floats(p.dstC)
+	var rounded work.Part
+	var rooms, made []work.Part
+	if d.BFloat16 {
+		rounded, rooms, made = r.Floats(max(1, taps)*p.weightTap), r.Each(d.Workers, room), r.Each(d.Workers, width)
+	}
 	return func(s *work.Storage) []work.Phase {
-		x, w, y, init := s.Floats(src), s.Floats(weights), s.Floats(dst), s.Scratch(zeros)
+		x, w, y, init := s.Pieces(src), s.Floats(weights), s.Pieces(dst), s.Scratch(zeros)
 		if s.Err != nil {
 			return nil
 		}
+		var before []work.Phase
 		if bias >= 0 {
 			init = s.Floats(bias)
+		} else {
+			before = work.One(func() { clear(init) })
 		}
-		run := kern.TapsFor(d.Level).Products
-		args := make([]kern.TapArgs, d.Workers)
-		offs := make([][][2]int, d.Workers)
-		lines := func(worker, block int) {
-			b := blocks[block]
-			g, a := &p.grids[b.grid], &args[worker]
-			*a = kern.TapArgs{Src: &x[0], Weights: &w[0], Init: &init[0], Channels: p.dstC,
-				StepDst: 4 * g.stepW * p.dstC, StepSrc: 4 * g.colStep * g.srcC}
-			for line := b.from; line < b.to; line++ {
-				n, i := line/g.height, line%g.height
-				for _, part := range stretches[b.grid] {
-					list := offs[worker][:0]
-					g.within(n, i, part.from, func(t tap, bytes int) {
-						list = append(list, [2]int{bytes, 4 * t.weight * p.weightTap})
-					})
-					offs[worker] = list
-					at := ((n*p.dstH+i*g.stepH+g.offH)*p.dstW + part.from*g.stepW + g.offW) * p.dstC
-					if len(list) == 0 {
-						for j := range part.to - part.from {
-							copy(y[at+j*g.stepW*p.dstC:][:p.dstC], init)
-						}
-						continue
-					}
-					a.Dst, a.Offs, a.Taps, a.Pixels = &y[at], &list[0], len(list), part.to-part.from
-					run(a)
+		if d.BFloat16 {
+			from := w
+			w = s.Scratch(rounded)
+			before = append(before, work.One(func() {
+				copy(w, from)
+				kern.RoundAll(w)
+			})...)
+		}
+		k := depthwise{product: p, stretches: stretches, blocks: blocks, run: kern.TapsFor(d.Level).Products,
+			x: x, y: y, w: w, init: init, rooms: s.Scratches(rooms), made: s.Scratches(made)}
+		k.workers = make([]depthwiseWorker, d.Workers)
+		return append(before, work.Phase{Blocks: len(blocks), Run: k.block})
+	}
+}
+
+// depthwise is a bound product of a depthwise convolution.
+type depthwise struct {
+	*product
+	stretches   [][]stretch // by grid
+	blocks      []lineBlock
+	run         func(*kern.TapArgs)
+	x, y        *work.Pieces
+	w, init     []float32
+	rooms, made [][]float32 // by worker; none if the source is read in place
+	workers     []depthwiseWorker
+}
+
+// depthwiseWorker is the state of a worker.
+type depthwiseWorker struct {
+	args kern.TapArgs
+	offs [][2]int
+}
+
+// block computes a block.
+func (k *depthwise) block(worker, block int) {
+	b, state := k.blocks[block], &k.workers[worker]
+	g, a := &k.grids[b.grid], &state.args
+	x := newLines(&g.grid, k.x, k.rooms, worker)
+	step := g.stepW * k.dstC // from a pixel to the next
+	stored := k.y.Stored() != nil
+	if stored {
+		step = k.dstC
+	}
+	*a = kern.TapArgs{Src: x.first(), Weights: &k.w[0], Init: &k.init[0], Channels: k.dstC,
+		StepDst: 4 * step, StepSrc: 4 * g.colStep * g.srcC}
+	for line := b.from; line < b.to; line++ {
+		n, i := line/g.height, line%g.height
+		x.fill(n, i)
+		at := ((n*k.dstH+i*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
+		var y []float32
+		if stored {
+			y = k.made[worker]
+		} else {
+			y = k.y.All()[at:]
+		}
+		for _, part := range k.stretches[b.grid] {
+			list := state.offs[:0]
+			x.within(n, i, part.from, func(t tap, bytes int) {
+				list = append(list, [2]int{bytes, 4 * t.weight * k.weightTap})
+			})
+			state.offs = list
+			if len(list) == 0 {
+				for j := part.from; j < part.to; j++ {
+					copy(y[j*step:][:k.dstC], k.init)
 				}
+				continue
 			}
+			a.Dst, a.Offs, a.Taps, a.Pixels = &y[part.from*step], &list[0], len(list), part.to-part.from
+			k.run(a)
 		}
-		phases := []work.Phase{{Blocks: len(blocks), Run: lines}}
-		if bias < 0 {
-			phases = append([]work.Phase{{Blocks: 1, Run: func(int, int) { clear(init) }}}, phases...)
+		if stored {
+			k.y.Store(y, step, at, g.width, k.dstC, g.stepW*k.dstC)
 		}
-		return phases
 	}
 }
 
@@ -127,28 +180,43 @@ func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *w
 	size := len(o.taps) * o.columns
 	blocks, stretches := lineBlocks(0, o.images*o.height, depthwiseCopies), o.stretches()
 	copies := r.Floats(len(blocks) * size)
+	var rooms, grads []work.Part
+	if d.BFloat16 {
+		rooms, grads = r.Each(d.Workers, o.lineRoom()), r.Each(d.Workers, o.width*o.columns+lineTail)
+	}
 	return func(s *work.Storage) []work.Phase {
-		x, dy, dw, sums := s.Floats(a), s.Floats(b), s.Floats(dst), s.Scratch(copies)
+		from, dy, dw, sums := s.Pieces(a), s.Pieces(b), s.Floats(dst), s.Scratch(copies)
+		rooms, grads := s.Scratches(rooms), s.Scratches(grads)
 		if s.Err != nil {
 			return nil
 		}
 		kernels := kern.TapsFor(d.Level).Sums
-		args := make([]kern.TapArgs, d.Workers)
-		offs := make([][][2]int, d.Workers)
+		workers := make([]depthwiseWorker, d.Workers)
 		lines := func(worker, block int) {
-			k, to := &args[worker], sums[block*size:][:size]
+			state, to := &workers[worker], sums[block*size:][:size]
 			clear(to)
-			*k = kern.TapArgs{Src: &x[0], Dst: &to[0], Channels: o.columns, StepDst: 4 * o.columns,
+			x := newLines(&o.grid, from, rooms, worker)
+			k := &state.args
+			*k = kern.TapArgs{Src: x.first(), Dst: &to[0], Channels: o.columns, StepDst: 4 * o.columns,
 				StepSrc: 4 * o.colStep * o.srcC}
+			width := o.width * o.columns
 			for line := blocks[block].from; line < blocks[block].to; line++ {
 				n, i := line/o.height, line%o.height
+				x.fill(n, i)
+				var g []float32
+				if d.BFloat16 {
+					g = grads[worker]
+					copyRounded(g, dy, line*width, width)
+				} else {
+					g = dy.All()[line*width:]
+				}
 				for _, part := range stretches {
-					list := offs[worker][:0]
-					o.within(n, i, part.from, func(t tap, bytes int) {
+					list := state.offs[:0]
+					x.within(n, i, part.from, func(t tap, bytes int) {
 						list = append(list, [2]int{bytes, 4 * t.weight * o.columns})
 					})
-					offs[worker] = list
-					k.Weights, k.Pixels = &dy[(line*o.width+part.from)*o.columns], part.to-part.from
+					state.offs = list
+					k.Weights, k.Pixels = &g[part.from*o.columns], part.to-part.from
 					for len(list) > 0 {
 						k.Taps = min(len(list), len(kernels)-1)
 						k.Offs = &list[0]

@@ -2,9 +2,10 @@
 // on the results while they are in registers or in a cache.
 //
 // With AVX-512, AVX2 or NEON products run in assembly of package kern: tiled, which reads the source in place or from a
-// copy of a block's lines with the padding around them, or by Winograd's algorithm. On other levels, and for
-// convolutions of a few channels a group, they run in plain Go on tiles that are gathered row by row. Factors in
-// bfloat16 are rounded as they are copied or gathered, so no source is read in place.
+// copy of a block's lines with the padding around them, or by Winograd's algorithm. Depthwise convolutions have kernels
+// of their own. On other levels, and for other convolutions of a few channels a group, products run in plain Go on tiles
+// that are gathered row by row. Factors in bfloat16 are rounded as they are copied or gathered, so no source is read in
+// place.
 package product
 
 import (
@@ -75,8 +76,13 @@ func (d Options) alone(p productStep, w way) *work.Lowering {
 	kernel := w.lower(d, &r, p.src, p.weights, p.bias, p.step.Out)
 	l := work.Data(p.step, kernel)
 	l.Workspace = r.Bytes
-	if t, ok := w.(*tiled); ok {
-		l.Kernel.Take(0, p.src, p.step.Out, t.other)
+	switch w := w.(type) {
+	case *tiled:
+		l.Kernel.Take(0, p.src, p.step.Out, w.other)
+	case *product:
+		if w.depthwise() {
+			l.Kernel.Take(0, p.src, p.step.Out)
+		}
 	}
 	return l
 }

@@ -79,7 +79,7 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int, stored [2]bool) fu
 		}
 		return newTiledOuter(o, set, d.blocks()).lower(d, r, a, b, dst)
 	}
-	if o.depthwise() && !d.BFloat16 {
+	if o.depthwise() {
 		return o.lowerDepthwise(d, r, a, b, dst)
 	}
 	workers := d.Workers

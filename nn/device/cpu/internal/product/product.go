@@ -93,7 +93,7 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 	if set := d.kernels(p); set != nil {
 		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
 	}
-	if p.depthwise() && !d.BFloat16 {
+	if p.depthwise() {
 		return p.lowerDepthwise(d, r, src, weights, bias, dst)
 	}
 	prepare := p.prepare(d, r, 1)
