@@ -93,6 +93,7 @@ func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, erro
 
 // save writes the state of the run. Sharded hooks communicate with the other ranks, which are in saveTogether.
 func (r *Run) save() error {
+	r.tick()
 	root := filepath.Join(r.Resolved.Out, checkpointDir)
 	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
 	d, err := store.Begin(root, m, func(tmp string) error {

@@ -120,13 +120,13 @@ func (f *folder) wants() bool {
 		time.Since(f.due.saved).Minutes() >= c.CheckpointMinutes
 }
 
-// atEpochEnd reports whether a checkpoint is due after an epoch.
-func (f *folder) atEpochEnd(epoch int) (bool, error) {
+// atEpochEnd reports whether a checkpoint is due after an epoch, which may be the last one.
+func (f *folder) atEpochEnd(epoch int, last bool) (bool, error) {
 	c := f.c
 	switch {
 	case c.Out == "":
 		return false, nil
-	case epoch == c.Epochs:
+	case last:
 		return true, nil
 	case c.CheckpointEvery > 0:
 		return epoch%c.CheckpointEvery == 0, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ type position struct {
 	Seconds hook.Seconds  `json:"seconds"`
 	Bad     int           `json:"bad"`
 	Skipped int           `json:"skipped,omitempty"` // steps before this epoch with a non-finite gradient
+	Clock   clock         `json:"clock,omitzero"`    // with a time budget
 
 	// While the hooks of an epoch are being called:
 	Record *hook.EpochRecord `json:"record,omitempty"`
@@ -67,7 +69,7 @@ func (e *DivergedError) Error() string {
 
 // Train runs until the last epoch, or until ctx ends: then it finishes the current step, saves its state and returns an
 // error that wraps ErrInterrupted.
-func (r *Run) Train(ctx context.Context) error { return r.TrainTo(ctx, r.Resolved.Epochs) }
+func (r *Run) Train(ctx context.Context) error { return r.TrainTo(ctx, math.MaxInt) }
 
 // TrainTo is Train that returns after the given epoch, with the state saved. A later Train, TrainTo or Resume goes on as
 // if the run had not stopped, bit for bit.
@@ -78,6 +80,7 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 	if err := r.Ranks.Together(r.checkProfile()); err != nil {
 		return err
 	}
+	r.ticked = time.Now()
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -85,7 +88,8 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 	defer func() { r.ended(err) }()
 	r.openProfiler()
 	defer func() { r.profiler.show() }()
-	for r.pos.Epoch <= min(epoch, r.Resolved.Epochs) {
+	r.refit()
+	for r.pos.Epoch <= epoch && !r.over(r.pos.Epoch) {
 		err := r.checkStop(ctx)
 		if err == nil {
 			err = r.epoch(ctx)
@@ -98,9 +102,10 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 			return r.failed(err)
 		}
 	}
-	if r.pos.Epoch <= r.Resolved.Epochs {
+	if !r.over(r.pos.Epoch) {
 		return r.pause()
 	}
+	r.sayOver()
 	return r.engine.atIterate(ctx, func() error { return r.judge.keep("final", hook.ScoreRecord{Kind: r.lastKind()}) })
 }
 
@@ -207,12 +212,13 @@ func (r *Run) epoch(ctx context.Context) error {
 	rec := *r.pos.Record
 	r.History = append(r.History, rec)
 	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped, Origin: r.pos.Origin,
-		Shares: r.pos.Shares}
-	save, err := r.folder.atEpochEnd(rec.Epoch)
+		Shares: r.pos.Shares, Clock: r.pos.Clock}
+	last := r.over(r.pos.Epoch)
+	save, err := r.folder.atEpochEnd(rec.Epoch, last)
 	switch {
 	case err != nil || !save:
 		return err
-	case rec.Epoch == r.Resolved.Epochs:
+	case last:
 		return r.Save()
 	}
 	return r.saveLater()
@@ -220,6 +226,9 @@ func (r *Run) epoch(ctx context.Context) error {
 
 // endOfEpoch evaluates the iterate, keeps it and calls the hooks.
 func (r *Run) endOfEpoch(ctx context.Context) error {
+	if err := r.fit(); err != nil {
+		return err
+	}
 	if r.pos.Record == nil {
 		rec, err := r.record(ctx)
 		if err != nil {

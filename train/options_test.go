@@ -14,7 +14,7 @@ import (
 var wrongValues = []struct{ allowed, values string }{
 	{"want a whole number", `num-classes ten  image-size 32x32  repeat-augment 1.5  train-crop big  train-crop-from big  train-crop-ramp 4,late  val-crop big
 		val-resize big  workers all  accumulate 1.5  epochs many  lr-step 1.5  lr-milestones 10,x  lr-hold 1.5  warmup-steps 1.5  ema-every 1.5  rna-window all
-		rna-start 1.5  rna-per-epoch 0.5  rna-every 1.5  rna-bn-batches all  averages 5,x  threads all  checkpoint-keep all  keep-every 1.5  keep-best all
+		rna-start 1.5  rna-per-epoch 0.5  rna-every 1.5  rna-bn-batches all  averages 5,x  threads all  checkpoint-keep all  patience 1.5  keep-every 1.5  keep-best all
 		limit-batches all  limit-val all`},
 	{"want a whole number, not negative", "seed -1"},
 	{"want a number", `mean grey  std 1,x  random-erase often  color-jitter strong  crop-scale small  crop-ratio wide  flip-vertical often
@@ -23,6 +23,7 @@ var wrongValues = []struct{ allowed, values string }{
 		bce-threshold x  focal-gamma x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
 	{"want a number, as 0.2 or 20%", "val-split some  holdout some"},
 	{"want a number of usual size", "lr 1e400  image-size 99999999999999999999"},
+	{"want a time, as 90s, 10m or 1h", "time-budget long"},
 	{"want true or false", `no-flip maybe  fast-decode 2  test-flip maybe  shuffle seldom  zero-init maybe  blurpool maybe  warmup-inside maybe  nesterov 0.9
 		decay-weights-only maybe  rna-segment-means maybe  rna-accept maybe  winograd auto  low-memory 2GB  deterministic maybe  tensorboard runs`},
 	{"want a number of bytes, as 800MB or 2GB", "decode-memory much  decode-memory -1"},
@@ -40,7 +41,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a list with commas between", `mean "0.5`},
 
 	{"must be above 0", `num-classes 0  image-size -32  std 1,0  repeat-augment 0  train-crop 0  train-crop-from 0  val-crop 0  val-resize 0  lr 0  lr-step 0
-		lr-power 0  lr-hold 0  warmup-steps 0  head-lr 0  clip-grad 0  clip-value 0  checkpoint-every 0`},
+		lr-power 0  lr-hold 0  warmup-steps 0  head-lr 0  clip-grad 0  clip-value 0  checkpoint-every 0  patience 0  time-budget -2h`},
 	{"must be at least 1", "accumulate 0  epochs 0  lr-milestones 0  ema-every 0  rna-start 0  rna-per-epoch 0  " +
 		"rna-every 0  rna-bn-batches 0  checkpoint-keep 0"},
 	{"must not be negative", `train-crop-ramp -1,3  workers -1  lr-final -1  warmup -1  weight-decay -1  class-weights -1,1  mixup -1  cutmix -1  ema -1  rna-tau -1
@@ -103,6 +104,7 @@ func TestConflicts(t *testing.T) {
 		{"val-resize 16 image-size 32", "val-resize 16: at least the size of the crop, 32"},
 		{"train-crop-from 64 train-crop 32", "start at 64 pixels and end at 32"},
 		{"train-crop-from 16 train-crop-ramp 4,4", "the second must be later"},
+		{"train-crop-from 16 train-crop-ramp 0,4 train-crop 32 time-budget 1h", "give epochs instead"},
 		{"train-crop-ramp 4,8", "say from what size"},
 		{"crop-scale 0.5", "two numbers each"},
 		{"crop-ratio 1,1,1", "two numbers each"},

@@ -154,6 +154,8 @@ func (c *Spec) check(set data.Dataset) error {
 		return fmt.Errorf("ema-every %d: goes with ema-decay", c.EMAEvery)
 	case c.ClipGrad > 0 && c.ClipValue > 0:
 		return errors.New("clip-grad and clip-value both limit the gradient: choose one")
+	case c.TimeBudget > 0 && c.TrainFrom > 0:
+		return errors.New("train-crop-from goes by epochs, whose number a time budget sets: give epochs instead")
 	case c.CheckpointEvery > 0 && (c.CheckpointSteps > 0 || c.CheckpointMinutes > 0) || c.CheckpointSteps > 0 &&
 		c.CheckpointMinutes > 0:
 		return errors.New("checkpoints go by epochs, by steps or by minutes: give one of them")

@@ -33,6 +33,9 @@ type Run struct {
 	folder   *folder
 	hooks    []hook.Hook
 	pos      position
+	ticked   time.Time // when pos.Clock was counted last
+	warned   bool      // of an epoch that takes longer than the time budget
+	told     int       // the number of epochs by the time budget, as logged last
 	profiler *profiler // nil without Profile
 	broken   error     // error that left the weights between two steps
 }
@@ -230,7 +233,7 @@ func (r *Run) openLoaders() error {
 	if err := r.in.load(&r.Resolved); err != nil {
 		return err
 	}
-	if err := r.judge.checkKept(); err != nil {
+	if err := errors.Join(r.judge.checkKept(), r.judge.checkPatience()); err != nil {
 		return err
 	}
 	r.pos.Epoch = 1

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"onlinerna/data"
 	"onlinerna/internal/parallel"
@@ -111,6 +112,11 @@ type Spec struct {
 	// BestBy is the measure that chooses best.safetensors and KeepBest: hook.ByError, the default, or hook.ByLoss. It is
 	// computed on the held-out images, or on the validation images if there are none: see hook.EpochRecord.Ranking.
 	BestBy string
+	// Patience ends the run after that many epochs in a row without better weights by BestBy, of any kind; 0: never.
+	Patience int
+	// TimeBudget sets Epochs, by the time that epochs take, and stretches the schedule: until the first epoch is measured
+	// they are as given. 0: no limit.
+	TimeBudget time.Duration
 }
 
 // SamplerKind is a way to choose the images of an epoch.
@@ -243,7 +249,7 @@ func optimiserOptions() options {
 			Check: option.AtLeast(1), Help: "batches a step, for a larger effective batch"},
 		{Name: "epochs", Group: optimiserGroup, Default: "by the data", Field: func(c *Spec) any { return &c.Epochs },
 			Check:     option.AtLeast(1),
-			Resumable: true, Help: "epochs"},
+			Resumable: true, Clears: []string{"time-budget"}, Help: "epochs"},
 	}, option.In(schedule.Options("by the data; "+RateDefaults()).Under(optimiserGroup),
 		func(c *Spec) *schedule.Schedule { return &c.Schedule }), options{
 		{Name: "head-lr", Group: optimiserGroup, Default: "--lr; five times the default rate where --init leaves " +
@@ -345,6 +351,13 @@ var runOptions = options{
 		Help: "the `measure`, on held-out images, else on validation images, by which best.safetensors is chosen among " +
 			"all weights of the table and " +
 			"all epochs"},
+	{Name: "patience", Group: runGroup, Field: func(c *Spec) any { return &c.Patience }, Check: option.Positive,
+		Resumable: true,
+		Help:      "end the run after so many `epochs` in a row without better weights, of any kind, by --best-by"},
+	{Name: "time-budget", Group: runGroup, Field: func(c *Spec) any { return &c.TimeBudget }, Check: option.Positive,
+		Resumable: true,
+		Help: "train for this `time`, as 2h or 90m: the speed of the first epochs sets the number of epochs, and the " +
+			"learning rate falls over them"},
 	{Name: "limit-batches", Group: runGroup, Default: "0, all", Field: func(c *Spec) any { return &c.StepsLimit },
 		Check: option.NotNegative,
 		Help:  "batches an epoch, for a quick look"},

@@ -42,7 +42,8 @@ func ReadState(dir string, c Spec, history []hook.EpochRecord) (State, *Failure,
 	if store.Held(filepath.Join(dir, checkpointDir)) {
 		return Running, nil, nil
 	}
-	if n := len(history); n > 0 && history[n-1].Epoch >= c.Epochs && files.IsRegular(filepath.Join(dir, finalName)) {
+	if n := len(history); n > 0 && (history[n-1].Epoch >= c.Epochs || c.exhausted(history[n-1].Epoch,
+		history[n-1].Best)) && files.IsRegular(filepath.Join(dir, finalName)) {
 		return Done, nil, nil
 	}
 	b, err := os.ReadFile(filepath.Join(dir, failureName))

@@ -243,6 +243,7 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 			Top1: f.got.Score().Top1, Rate: f.engine.learningRate(p.Steps), Images: f.images}
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
+		f.warnOfTime()
 		if err := f.afterStep(ctx, rec); err != nil {
 			failed, keep = errors.Join(failed, err), 0
 		}

@@ -15,7 +15,7 @@ var _ hook.Run = hookView{}
 
 func (r *Run) state() *hook.State {
 	c, p := &r.Resolved, &r.pos
-	return hook.New(hook.State{Epochs: c.Epochs, Optimizer: c.OptimizerName(), Schedule: c.Schedule, Threads: c.Threads,
+	return hook.New(hook.State{Epochs: c.Epochs, Ends: c.exhausted(p.Epoch, r.judge.best), Optimizer: c.OptimizerName(), Schedule: c.Schedule, Threads: c.Threads,
 		Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.in.train.Steps(),
 		StepBatches: r.Resolved.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, hookView{r})
 }

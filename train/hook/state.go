@@ -24,6 +24,7 @@ type State struct {
 
 	// As the run's Spec has them, resolved.
 	Epochs    int    // epochs of the run
+	Ends      bool   // the run ends with this epoch unless it has better weights than all before
 	Optimizer string // its name in the usual spelling, such as AdamW
 	Schedule  schedule.Schedule
 	Threads   int // for computations on the host
@@ -75,8 +76,8 @@ func (s *State) Warming() bool {
 	return s.Schedule.Warming(max(s.Steps-1, 0), each)
 }
 
-// LastEpoch reports whether the run ends with this epoch.
-func (s *State) LastEpoch() bool { return s.Epoch == s.Epochs }
+// LastEpoch reports whether the run ends with this epoch, or may do so: then the last epoch comes again.
+func (s *State) LastEpoch() bool { return s.Epoch == s.Epochs || s.Ends }
 
 // Temporarily runs fn, which may change the network's weights and statistics, and restores them.
 func (s *State) Temporarily(fn func() error) error { return s.run.Temporarily(fn) }

@@ -30,6 +30,12 @@ func Announce(w io.Writer, r *train.Run, device string) {
 	}
 	line("%s, batch %s, %s, device %s", text.Count(c.Epochs, "epoch"), batch, c.OptimizerLine(),
 		strings.TrimSpace(device+" "+c.Precision))
+	if c.Patience > 0 {
+		line("ends after %s without better weights", text.Count(c.Patience, "epoch"))
+	}
+	if c.TimeBudget > 0 {
+		line("time budget %v: the speed sets the number of epochs", c.TimeBudget)
+	}
 	if g := r.Ranks; !g.Single() {
 		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, text.Thousands(c.Batch*c.Accumulate*g.Size()),
 			text.Count(g.Threads(), "thread"))
