@@ -40,7 +40,7 @@ type Options struct {
 	// values that are not finite, which also turn others of their tile into NaN.
 	//
 	// AMX sums in another order, and has results of its own. It runs products with at least 16 channels in and out, in
-	// each group; the others run as with AVX-512.
+	// each group, and gradients of weights if the taps of a line have 16 channels together; the others run as with AVX-512.
 	BFloat16 bool
 
 	// Level is the level of instructions: amx, avx512bf16, avx512, avx2, neon or go. If empty, the environment variable RNA_CPU

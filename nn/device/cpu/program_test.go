@@ -79,6 +79,13 @@ func bind(tb testing.TB, d *Device, p *device.Program, weights []int, groups [][
 			a.Out = append(a.Out, b.regions[values[v]])
 		}
 		a.Workspace = region(plan.Workspace)
+		scratch, err := device.HostSlice[uint8](a.Workspace)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for i := range scratch { // other kernels leave theirs: here NaN
+			scratch[i] = 0xff
+		}
 		k, err := d.Bind(g, plan, a)
 		if err != nil {
 			tb.Fatal(err)

@@ -19,6 +19,7 @@ type tilesChunk struct {
 type tilesPixels struct {
 	first, count int
 	lists        [][]int32
+	lines        tilesLines // instead, of a copy
 }
 
 const (
@@ -30,6 +31,10 @@ const (
 
 // cutChunks lists the chunks: of the ways to bring pixels into tiles, those that take the least time.
 func (t *tilesOuter) cutChunks() {
+	if t.line != nil {
+		t.chunks, t.sets = t.lineChunks()
+		return
+	}
 	if t.direct() {
 		t.chunks, t.sets = t.contiguousChunks(), [][]tilesTap{{{weight: t.taps[0].weight}}}
 		return
@@ -60,7 +65,7 @@ func (t *tilesOuter) contiguousChunks() (chunks []tilesChunk) {
 	size := even(n, tilesPixelsMost, kern.TileDepth)
 	for p := 0; p < n; p += size {
 		m := min(size, n-p)
-		x := tilesPixels{p, m, [][]int32{numbers(m, func(q int) int { return q })}}
+		x := tilesPixels{first: p, count: m, lists: [][]int32{numbers(m, func(q int) int { return q })}}
 		chunks = append(chunks, tilesChunk{work.Ceil(m, kern.TileDepth), x, x})
 	}
 	return chunks
@@ -174,6 +179,9 @@ func (t *tilesOuter) chunksOf(size func(e extent) int, lists func(e extent) (a, 
 			known[shape] = x
 		}
 		a, b := x[0], x[1]
+		if t.line != nil {
+			a.lines = t.line.of(e)
+		}
 		a.first += e.image * g.srcH * g.srcW
 		b.first += (e.image*g.height + e.line) * g.width
 		if t.flipped {
@@ -204,7 +212,7 @@ func newTilesPixels(lists [][]int32) tilesPixels {
 			}
 		}
 	}
-	return tilesPixels{int(lo), max(1, int(hi-lo)), lists}
+	return tilesPixels{first: int(lo), count: max(1, int(hi-lo)), lists: lists}
 }
 
 // tilesCut is the cut of a grid with the fewest steps.

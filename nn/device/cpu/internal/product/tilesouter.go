@@ -15,7 +15,8 @@ type tilesOuter struct {
 	*outer
 	tiles       *kern.Tiles
 	left, right tilesSide
-	flipped     bool // b is on the left: rows of the sums are columns of dst
+	line        *tilesLine // not nil if a line of taps is one
+	flipped     bool       // b is on the left: rows of the sums are columns of dst
 	chunks      []tilesChunk
 	sets        [][]tilesTap // by set of pairs: the taps that use it
 	tasks       []tilesTask
@@ -58,15 +59,26 @@ type tilesTask struct {
 // height is the number of rows of the sums.
 func (t *tilesTask) height() int { return 2 * len(t.spans) * t.span }
 
-func newTilesOuter(o *outer, tiles *kern.Tiles, workers int, storedA, storedB bool) *tilesOuter {
+// inTiles returns o as it runs in tiles, perhaps with lines of taps as taps, or nil if it has too few channels.
+func (d Options) inTiles(o *outer) (*outer, *tilesLine) {
+	switch {
+	case d.tiles(o.channels, o.rows):
+		return o, nil
+	case d.Tiles != nil && o.rows >= kern.TileWidth:
+		return o.mergeLines(kern.TileWidth)
+	}
+	return nil, nil
+}
+
+func (d Options) newTilesOuter(o *outer, line *tilesLine, storedA, storedB bool) *tilesOuter {
 	a := tilesSide{channels: o.channels, stride: o.srcC, stored: storedA}
 	b := tilesSide{channels: o.rows, stride: o.columns, stored: storedB}
-	t := &tilesOuter{outer: o, tiles: tiles, left: a, right: b}
-	if t.flipped = len(o.taps) > 1 || o.rows < o.channels; t.flipped {
+	t := &tilesOuter{outer: o, tiles: d.Tiles, left: a, right: b, line: line}
+	if t.flipped = len(o.taps) > 1 || line != nil || o.rows < o.channels; t.flipped {
 		t.left, t.right = b, a
 	}
 	t.cutChunks()
-	t.cutTasks(workers)
+	t.cutTasks(d.Workers)
 	for _, c := range t.chunks {
 		t.blocks = max(t.blocks, c.blocks)
 		for _, l := range c.right.lists {
@@ -75,7 +87,9 @@ func newTilesOuter(o *outer, tiles *kern.Tiles, workers int, storedA, storedB bo
 		if s := &t.left; !s.stored || s.channels%8 != 0 {
 			s.staged = max(s.staged, c.left.count*eights(t.rowsMost))
 		}
-		if s := &t.right; !s.stored {
+		if s := &t.right; line != nil {
+			s.staged = max(s.staged, line.elements(c.right.lines))
+		} else if !s.stored {
 			s.staged = max(s.staged, c.right.count*min(s.channels, t.panels*tilesColumns))
 		}
 	}
@@ -218,7 +232,13 @@ func (k *tilesOuterKernel) run(worker, task int) {
 		src, step := k.source(&k.tilesOuter.left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
 		k.tiles.Turn(a.A, src, &c.left.lists[0][0], c.blocks, eights(t.rows), k.height, step)
 		a.Depth = c.blocks
-		src, step = k.source(&k.tilesOuter.right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
+		if k.line != nil {
+			k.line.fill(k.BFloat16, w.stages[1], k.right, c.right.lines)
+			src = (*uint16)(unsafe.Add(unsafe.Pointer(&w.stages[1][0]), 2*t.column))
+			step = 2 * k.line.channels
+		} else {
+			src, step = k.source(&k.tilesOuter.right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
+		}
 		sums := w.sums
 		for s, list := range c.right.lists {
 			k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[0])), src, &list[0], len(list)/2, t.columns, step, 4*k.panel)
