@@ -59,5 +59,11 @@ if [ $# -gt 0 ]; then
 	emulated "$@"
 	exit
 fi
+if [ "$level" = amx ]; then # where it differs from avx512
+	emulated -run 'AMX|Level|Choose|Refused|Tile|Turn|Pairs' ./internal/simd ./nn/device/cpu/internal/kern
+	emulated ./nn/device/cpu/internal/product
+	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$' ./nn/device/cpu
+	exit
+fi
 check() { emulated -skip '/^(go|avx2)$' "$@"; } # every processor runs those
 . scripts/kernel_tests.sh

@@ -224,7 +224,7 @@ func TestTileExtents(t *testing.T) {
 		f := tileKinds(r)[0].f
 		for rows := 1; rows <= TileRows; rows++ {
 			for columns := 1; columns <= 2*TileWidth; columns++ {
-				if testing.Short() && rows*columns%5 != 0 {
+				if testing.Short() && rows*columns%11 != 0 {
 					continue
 				}
 				pairs, depth := 1+r.IntN(2), 1+r.IntN(2)

@@ -12,6 +12,9 @@ import (
 
 // Results stay right for goroutines that move between threads, and beside signals and garbage collections.
 func TestTilesOnThreads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an emulated processor is too slow to move goroutines")
+	}
 	tileKernels(t, func(t *testing.T, k *Tiles) {
 		const goroutines = 6
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
