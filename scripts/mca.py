@@ -7,7 +7,10 @@ kernel is the innermost one with the most multiply-adds, or all of those with as
 multiply-adds is the model's result for a loop of nothing else of the same kind. The table shows the loops' share of
 that rate; its last rows show the bytes read and written in a cycle instead.
 
-First, every instruction that arm64's generators write as a word is disassembled and compared with its name beside it.
+First, every instruction that the generators write as numbers is disassembled and compared with its name beside it.
+
+LLVM 22 has no timings of AMX's instructions, so of those loops the table shows the counts: products, loads of tiles and
+other instructions. An Intel processor takes 16 cycles for a product and 8 for a load from the first-level cache.
 
 Needs llvm-mca, llvm-mc and llvm-objdump of LLVM 19 or later: Debian's llvm-22, from /usr/lib/llvm-22/bin, or --llvm."""
 
@@ -34,6 +37,7 @@ class Arch:
     # loops that multiply and add: package, kernel, title, level, without those of Go's package math and of loads
     products: list
     streams: list
+    tiles: list  # loops of products of tiles
     adds: str  # an instruction that multiplies and adds
     jump: str  # one that goes back, with its target
     wide: tuple  # what makes instructions on float64 of those on float32: a pattern and what replaces it
@@ -56,7 +60,7 @@ ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "
         (ROWS, "addFourFloat32NEON", "RNA, combination"),
     (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"),
         (CONVEX, "sparseDots4NEON", "convex, sparse products"),
-], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)", (r"\.4s", ".2d"))
+], [], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)", (r"\.4s", ".2d"))
 
 # LLVM 22's models of Zen 5 and of Sapphire Rapids do one 512-bit multiply-add a cycle, as that of Zen 4, but the
 # processors do two. In the models of Zen a broadcasting load takes a pipe from multiply-adds. For AVX2 they are closer.
@@ -73,7 +77,9 @@ AMD64 = Arch("amd64", "x86_64", ["znver3", "znver4", "znver5", "skylake-avx512",
     (ROWS, "squareAVX512", "RNA, Gram matrix", "AVX-512"),
     (KERN, "bf16Products14x2", "product, 14×32", "AVX512_BF16"),
         (KERN, "bf16Sums14x2", "weight gradient, 14×32", "AVX512_BF16"),
-], [], r"vfn?m(add|sub)\d+p[sd]\s|vdpbf16ps\s", r"j[a-z]+\s+(0x[0-9a-f]+)$", (r"(vfn?m(?:add|sub)\d+)ps", r"\1pd"))
+], [], [
+    (KERN, "amxProducts2", "product, 2×2 tiles"), (KERN, "amxProducts1", "product, 2×1 tiles"),
+], r"vfn?m(add|sub)\d+p[sd]\s|vdpbf16ps\s", r"j[a-z]+\s+(0x[0-9a-f]+)$", (r"(vfn?m(?:add|sub)\d+)ps", r"\1pd"))
 
 
 def llvm(args, tool):
@@ -83,32 +89,50 @@ def llvm(args, tool):
     return str(path)
 
 
-def check_words(args):
-    """Compare the words in the assembly with a disassembler's output."""
+def words(arch, text):
+    """The instructions of a file that are written as numbers: pairs of their bytes and their names."""
+    if arch is ARM64:
+        for m in re.finditer(r"WORD \$(0x[0-9a-f]+) // (.*)", text):
+            yield int(m[1], 16).to_bytes(4, "little"), m[2]
+        return
+    sizes = {"LONG": 4, "WORD": 2, "BYTE": 1}
+    for m in re.finditer(r"(?:// (.*)\n)?((?:\s+(?:LONG|WORD|BYTE)\s+\$0x[0-9a-f]+\n)+)", text):
+        numbers = re.findall(r"(LONG|WORD|BYTE)\s+\$(0x[0-9a-f]+)", m[2])
+        yield b"".join(int(n, 16).to_bytes(sizes[size], "little") for size, n in numbers), m[1] or "nothing"
+
+
+def check_words(args, arch):
+    """Compare the numbers in the assembly with a disassembler's output."""
     pairs = set()
     for package in (KERN, VEC, ROWS, CONVEX):
-        text = (ROOT / package / "kernels_arm64.s").read_text()
-        pairs |= {(int(m[1], 16), m[2]) for m in re.finditer(r"WORD \$(0x[0-9a-f]+) // (.*)", text)}
+        pairs |= set(words(arch, (ROOT / package / f"kernels_{arch.name}.s").read_text()))
     pairs = sorted(pairs)
-    source = "\n".join(" ".join(f"0x{b:02x}" for b in word.to_bytes(4, "little")) for word, _ in pairs)
-    out = subprocess.run([llvm(args, "llvm-mc"), "--disassemble", "--triple=aarch64", "--output-asm-variant=0"],
+    source = "\n".join(" ".join(f"0x{b:02x}" for b in word) for word, _ in pairs)
+    out = subprocess.run([llvm(args, "llvm-mc"), "--disassemble", f"--triple={arch.triple}", "--output-asm-variant=0"],
         input=source,
                          capture_output=True, text=True, check=True)
     lines = [" ".join(line.split()) for line in out.stdout.splitlines() if line.strip() and not line.strip().startswith(".")]
     if out.stderr or len(lines) != len(pairs):
         sys.exit(f"{len(lines)} of {len(pairs)} words are instructions\n{out.stderr}")
     for (word, manual), said in zip(pairs, lines):
-        if same(said) != same(manual):
-            sys.exit(f"{word:#x} is {said}, not {manual}")
-    print(f"{len(pairs)} different words disassemble to their stated instructions\n")
+        if same(said) != same(manual if arch is ARM64 else go_syntax(manual)):
+            sys.exit(f"{word.hex()} is {said}, not {manual}")
+    print(f"{len(pairs)} different numbers disassemble to their stated instructions\n")
 
 
 def same(text):
     """Normalise instructions that can be written in several ways."""
     text = text.replace("#0x0", "#0").replace("#0000000000000000", "#0").replace("#0xffffffffffffffff",
         "#-1").replace(", #0]", "]")
+    text = re.sub(r"(tile\w+.*?)(\d*)\(%\w+,%\w+\)", lambda m: f"{m[1]}{m[2] or 0}(base)(stride)", text)
     text = re.sub(r"^mov (v\d+\.16b), (v\d+)\.16b$", r"orr \1, \2.16b, \2.16b", text)
     return text.replace(" ", "")
+
+
+def go_syntax(text):
+    """An instruction in the syntax of Go's assembler, in that of LLVM."""
+    text = re.sub(r"\b([ZY]|TMM)(\d+)\b", lambda m: "%" + {"Z": "zmm", "Y": "ymm", "TMM": "tmm"}[m[1]] + m[2], text)
+    return text.replace("(DI)", "(%rdi)").lower()
 
 
 def loops(arch, code):
@@ -178,15 +202,15 @@ def main():
         help="fail if a loop of multiply-adds reaches less than this share of the rate")
     args = p.parse_args()
     arch = {"arm64": ARM64, "amd64": AMD64}[args.arch]
-    if arch is ARM64:
-        check_words(args)
+    check_words(args, arch)
     env = dict(os.environ, GOOS="linux", GOARCH=arch.name, CGO_ENABLED="0")
     code = {}
     with tempfile.TemporaryDirectory() as folder:
-        for package in {k[0] for k in arch.products + arch.streams}:
+        kernels = arch.products + arch.streams + arch.tiles
+        for package in {k[0] for k in kernels}:
             binary = f"{folder}/test"
             subprocess.run(["go", "test", "-c", "-o", binary, f"./{package}"], cwd=ROOT, env=env, check=True)
-            names = [k[1] for k in arch.products + arch.streams if k[0] == package] + (list(arch.peaks.values()) if package == KERN else [])
+            names = [k[1] for k in kernels if k[0] == package] + (list(arch.peaks.values()) if package == KERN else [])
             code[package] = functions(args, package, names, binary)
     print("| part of the rate of multiply-adds | a turn | " + " | ".join(arch.cores) + " "
         "|\n|-|-|" + "-|" * len(arch.cores))
@@ -217,6 +241,13 @@ def main():
         body = max(loops(arch, code[package][name]), key=len)
         row(arch, title, f"{moved(body)} bytes, {len(body)}",
             {c: f"{moved(body) / cycles(args, arch, c, body):.1f}" for c in arch.cores})
+    if arch.tiles:
+        print("\n| AMX, a turn | products | loads of tiles | other instructions |\n|-|-|-|-|")
+    for package, name, title in arch.tiles:
+        counts = lambda body: [sum(t.startswith(i) for t in body) for i in ("tdpbf16ps", "tileload")]
+        body = max(loops(arch, code[package][name]), key=counts)
+        dots, loads = counts(body)
+        print(f"| {title} | {dots} | {loads} | {len(body) - dots - loads} |")
     if poor:
         sys.exit("\nless than {:.0%}:\n{}".format(args.least, "\n".join(poor)))
 
