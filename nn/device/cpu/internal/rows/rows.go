@@ -4,7 +4,6 @@ package rows
 
 import (
 	"onlinerna/nn/device"
-	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
@@ -13,12 +12,14 @@ import (
 // Patterns returns the patterns of this package's ops.
 func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
-		lower.Alone(layerNorm), lower.Alone(layerNormGradInput),
-		lower.Alone(func(s work.Step, o op.LayerNormGradScale) (*work.Lowering, error) {
-			return layerNormGradScale(s, o, workers)
-		}),
-		lower.Alone(softmax), lower.Alone(softmaxGrad),
+		alone(workers, layerNorm), alone(workers, layerNormGradInput), alone(workers, layerNormGradScale),
+		alone(workers, softmax), alone(workers, softmaxGrad),
 	}
+}
+
+// alone is lower.Alone for functions that know the number of workers.
+func alone[O op.Op](workers int, f func(s work.Step, o O, workers int) (*work.Lowering, error)) work.Pattern {
+	return lower.Alone(func(s work.Step, o O) (*work.Lowering, error) { return f(s, o, workers) })
 }
 
 // Whole reports whether patterns take a composite op as a whole: an op of this package whose rows are contiguous.
@@ -36,51 +37,30 @@ func matrix(t op.Type) (rows, width, each int) {
 	return t.Shape.Size() / width, width, max(1, work.ElementBlock/width)
 }
 
-// eachRow is the phase that calls f for each row, elements lo to hi.
-func eachRow(t op.Type, f func(lo, hi int)) work.Phase {
+// eachRow is the phase that calls f for each row, elements lo to hi, with a worker's room.
+func eachRow(t op.Type, rooms []room, f func(k *room, lo, hi int)) work.Phase {
 	rows, width, each := matrix(t)
-	return work.Phase{Blocks: work.Ceil(rows, each), Run: func(_, block int) {
+	return work.Phase{Blocks: work.Ceil(rows, each), Run: func(worker, block int) {
 		for i := block * each; i < min((block+1)*each, rows); i++ {
-			f(i*width, (i+1)*width)
+			f(&rooms[worker], i*width, (i+1)*width)
 		}
 	}}
 }
 
-// lanes is the number of columns that sums of a row run in.
-const lanes = 16
-
-// summer sums along rows.
-type summer struct{ *vec.Set }
-
-// sum adds up all elements.
-func (k summer) sum(x []float32) (sum float64) {
-	var part [lanes]float64
-	n := len(x) / lanes
-	if n > 0 {
-		k.Sums(part[:], x, lanes, lanes, n)
+// eachOf lowers a step that computes its result row by row, over the storage of operands if these are not needed behind
+// it.
+func eachOf(s work.Step, workers int, over []int, bind func(st *work.Storage) func(k *room, lo, hi int)) (*work.Lowering,
+	error) {
+	if err := work.DataIn(s); err != nil {
+		return nil, err
 	}
-	for _, v := range part {
-		sum += v
-	}
-	for _, v := range x[n*lanes:] {
-		sum += float64(v)
-	}
-	return sum
-}
-
-// dot adds up products.
-func dot(x, y []float32) float64 {
-	var a, b, c, d float64
-	y = y[:len(x)]
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		a += float64(x[i]) * float64(y[i])
-		b += float64(x[i+1]) * float64(y[i+1])
-		c += float64(x[i+2]) * float64(y[i+2])
-		d += float64(x[i+3]) * float64(y[i+3])
-	}
-	for ; i < len(x); i++ {
-		a += float64(x[i]) * float64(y[i])
-	}
-	return a + b + (c + d)
+	var r work.Room
+	_, width, _ := matrix(s.OutType())
+	places := rooms(&r, workers, width)
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		return []work.Phase{eachRow(s.OutType(), places.bind(st), bind(st))}
+	})
+	l.Results[0].Over = over
+	l.Workspace = r.Bytes
+	return l, nil
 }
