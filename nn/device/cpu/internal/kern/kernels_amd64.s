@@ -18942,7 +18942,7 @@ DATA bits00400000<>+0(SB)/4, $0x00400000
 GLOBL bits00400000<>(SB), RODATA|NOPTR, $4
 
 // func avx512Widen(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·avx512Widen(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
@@ -18966,33 +18966,36 @@ row:
 	JGE  single
 
 loops:
-	VPMOVZXWD (CX)(DX*2), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VMOVUPS   Z0, (AX)(DX*4)
-	VPMOVZXWD 32(CX)(DX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
-	VMOVUPS   Z1, 64(AX)(DX*4)
-	VPMOVZXWD 64(CX)(DX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
-	VMOVUPS   Z2, 128(AX)(DX*4)
-	VPMOVZXWD 96(CX)(DX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VMOVUPS   Z3, 192(AX)(DX*4)
-	ADDQ      $+64, DX
-	CMPQ      DX, R10
-	JL        loops
+	PREFETCHT0 4096(CX)(DX*2)
+	VPMOVZXWD  (CX)(DX*2), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VMOVUPS    Z0, (AX)(DX*4)
+	VPMOVZXWD  32(CX)(DX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
+	VMOVUPS    Z1, 64(AX)(DX*4)
+	PREFETCHT0 4160(CX)(DX*2)
+	VPMOVZXWD  64(CX)(DX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VMOVUPS    Z2, 128(AX)(DX*4)
+	VPMOVZXWD  96(CX)(DX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VMOVUPS    Z3, 192(AX)(DX*4)
+	ADDQ       $+64, DX
+	CMPQ       DX, R10
+	JL         loops
 
 single:
 	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VPMOVZXWD (CX)(DX*2), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VMOVUPS   Z0, (AX)(DX*4)
-	ADDQ      $+16, DX
-	CMPQ      DX, DI
-	JL        loop
+	PREFETCHT0 4096(CX)(DX*2)
+	VPMOVZXWD  (CX)(DX*2), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VMOVUPS    Z0, (AX)(DX*4)
+	ADDQ       $+16, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ       BX, BX
@@ -28579,7 +28582,7 @@ next:
 	RET
 
 // func avx2Widen(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·avx2Widen(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -28599,33 +28602,35 @@ row:
 	JGE  single
 
 loops:
-	VPMOVZXWD (CX)(DX*2), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, (AX)(DX*4)
-	VPMOVZXWD 16(CX)(DX*2), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VMOVUPS   Y1, 32(AX)(DX*4)
-	VPMOVZXWD 32(CX)(DX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VMOVUPS   Y2, 64(AX)(DX*4)
-	VPMOVZXWD 48(CX)(DX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VMOVUPS   Y3, 96(AX)(DX*4)
-	ADDQ      $+32, DX
-	CMPQ      DX, R10
-	JL        loops
+	PREFETCHT0 4096(CX)(DX*2)
+	VPMOVZXWD  (CX)(DX*2), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VMOVUPS    Y0, (AX)(DX*4)
+	VPMOVZXWD  16(CX)(DX*2), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(DX*4)
+	VPMOVZXWD  32(CX)(DX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VMOVUPS    Y2, 64(AX)(DX*4)
+	VPMOVZXWD  48(CX)(DX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VMOVUPS    Y3, 96(AX)(DX*4)
+	ADDQ       $+32, DX
+	CMPQ       DX, R10
+	JL         loops
 
 single:
 	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VPMOVZXWD (CX)(DX*2), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, (AX)(DX*4)
-	ADDQ      $+8, DX
-	CMPQ      DX, DI
-	JL        loop
+	PREFETCHT0 4096(CX)(DX*2)
+	VPMOVZXWD  (CX)(DX*2), Y0
+	VPSLLD     $0x10, Y0, Y0
+	VMOVUPS    Y0, (AX)(DX*4)
+	ADDQ       $+8, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ   BX, BX
@@ -56538,7 +56543,7 @@ next:
 	RET
 
 // func bf16CopyStored(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·bf16CopyStored(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
@@ -56560,12 +56565,13 @@ row:
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(DX*2), Z0
-	VPROLD  $0x10, Z0, Z0
-	VMOVUPS Z0, (AX)(DX*2)
-	ADDQ    $+32, DX
-	CMPQ    DX, DI
-	JL      loop
+	PREFETCHT0 4096(CX)(DX*2)
+	VMOVUPS    (CX)(DX*2), Z0
+	VPROLD     $0x10, Z0, Z0
+	VMOVUPS    Z0, (AX)(DX*2)
+	ADDQ       $+32, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ       BX, BX
@@ -57349,7 +57355,7 @@ next:
 	RET
 
 // func amxCopyStored(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·amxCopyStored(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
@@ -57371,11 +57377,12 @@ row:
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(DX*2), Z0
-	VMOVUPS Z0, (AX)(DX*2)
-	ADDQ    $+32, DX
-	CMPQ    DX, DI
-	JL      loop
+	PREFETCHT0 4096(CX)(DX*2)
+	VMOVUPS    (CX)(DX*2), Z0
+	VMOVUPS    Z0, (AX)(DX*2)
+	ADDQ       $+32, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ       BX, BX
