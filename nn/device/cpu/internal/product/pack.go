@@ -13,6 +13,9 @@ func (k *tiledKernel) pack(_, block int) {
 			to = to[copy(to, k.bias[p.group*k.rows+p.panel*k.set.Columns():]):]
 		}
 	}
+	if k.packWords(g, p, dst[width:], n) {
+		return
+	}
 	dst = dst[width:]
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
 	for c := 0; c < g.channels; c += g.chunk {

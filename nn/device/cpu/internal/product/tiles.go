@@ -153,3 +153,30 @@ func (k *tiledKernel) addInit(rows []float32, step int, init []float32, n int) {
 		k.vectors.Add(row, row, init)
 	}
 }
+
+// packWords packs a panel of n columns for tiles without an intermediate copy if neighbouring weights are those of
+// neighbouring columns, and reports whether it did.
+func (k *tiledKernel) packWords(g *tiledTarget, p piece, dst []float32, n int) bool {
+	if k.set.Tiles == nil || k.gain != nil || k.weightsOf != nil || k.weightRow != 1 || n%kern.TileWidth != 0 {
+		return false
+	}
+	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns():]
+	for c := 0; c < g.channels; c += g.chunk {
+		channels := min(g.chunk, g.channels-c)
+		for _, t := range g.taps {
+			from := w[t.weight*k.weightTap+c*k.weightChannel:]
+			if pairs := channels / 2; pairs > 0 {
+				_ = from[(channels-1)*k.weightChannel+n-1]
+				g.narrow.PairRows(&dst[0], &from[0], &from[k.weightChannel], pairs, n, 4*n, 8*k.weightChannel)
+			}
+			if channels%2 != 0 {
+				last := from[(channels-1)*k.weightChannel:][:n]
+				g.narrow.PairRows(&dst[channels/2*n], &last[0], &kern.Zeros[0], 1, n, 0, 0)
+			}
+			whole := g.narrow.Words(channels)
+			clear(dst[(channels+1)/2*n : whole*n])
+			dst = dst[whole*n:]
+		}
+	}
+	return true
+}
