@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"unsafe"
 
 	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
@@ -39,6 +40,9 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	h, err := device.NewHostVector[float32](n)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
+	}
+	if x := h.Elements(); len(x) > 0 {
+		adviseHugePages(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)))
 	}
 	v := &vector{HostVector: h, d: d, pool: d.pool, kernels: vec.For(d.level),
 		sums: make([][8]float64, work.Ceil(n, vectorBlock))}
