@@ -15,6 +15,7 @@ const (
 	pairings = "(dst *uint32, src *uint16, pixels *int32, pairs, columns, step, panel int)"
 	orders   = "(dst, src *float32, rows, columns, stride, panel int)"
 	columnar = "(dst, src *float32, rows, columns, stride int)"
+	squares  = "(dst, src *float32, dstStride, srcStride int)"
 )
 
 // tileChannels is the TileChannels of package kern.
@@ -43,6 +44,7 @@ func tilePacking(decl *bytes.Buffer) (fields string) {
 		write            func(name string)
 	}{
 		{"Turn", turns, turn}, {"Pairs", pairings, pairPixels}, {"Order", orders, order}, {"Transpose", columnar, transpose},
+		{"Square", squares, square},
 	} {
 		name := "tile" + k.field
 		k.write(name)
@@ -253,15 +255,7 @@ func transpose(name string) {
 			}
 		}
 	}
-	// Vector i has rows i, 4+i, 8+i and 12+i of four columns, so lane q of a transposed column has rows 4q to 4q+3.
-	VUNPCKLPS(z[1], z[0], z[4])
-	VUNPCKHPS(z[1], z[0], z[5])
-	VUNPCKLPS(z[3], z[2], z[6])
-	VUNPCKHPS(z[3], z[2], z[7])
-	VUNPCKLPD(z[6], z[4], z[0])
-	VUNPCKHPD(z[6], z[4], z[1])
-	VUNPCKLPD(z[7], z[5], z[2])
-	VUNPCKHPD(z[7], z[5], z[3])
+	fourColumns(z)
 	for i := range 4 {
 		VMOVUPS(z[i], reg.K1, Mem{Base: dst})
 		DECQ(columns)
@@ -275,6 +269,50 @@ func transpose(name string) {
 	ADDQ(Imm(16), at)
 	JMP(LabelRef("quad"))
 	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// fourColumns transposes four columns of 16 rows: vector i has rows i, 4+i, 8+i and 12+i of them in its lanes, so that
+// lane q of a transposed column has rows 4q to 4q+3.
+func fourColumns(z []reg.VecPhysical) {
+	VUNPCKLPS(z[1], z[0], z[4])
+	VUNPCKHPS(z[1], z[0], z[5])
+	VUNPCKLPS(z[3], z[2], z[6])
+	VUNPCKHPS(z[3], z[2], z[7])
+	VUNPCKLPD(z[6], z[4], z[0])
+	VUNPCKHPD(z[6], z[4], z[1])
+	VUNPCKLPD(z[7], z[5], z[2])
+	VUNPCKHPD(z[7], z[5], z[3])
+}
+
+// square transposes 16 rows of 16 words.
+func square(name string) {
+	TEXT(name, NOSPLIT, "func"+squares)
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	to, from := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
+	z := avx512.regs
+	four := GP64() // rows
+	MOVQ(from, four)
+	SHLQ(Imm(2), four)
+	row, at := GP64(), GP64()
+	for column := range 4 {
+		MOVQ(src, row)
+		for i := range 4 {
+			MOVQ(row, at)
+			VMOVUPS(Mem{Base: at, Disp: 16 * column}, z[i].AsX())
+			for q := 1; q < 4; q++ {
+				ADDQ(four, at)
+				VINSERTF32X4(Imm(uint64(q)), Mem{Base: at, Disp: 16 * column}, z[i], z[i])
+			}
+			ADDQ(from, row)
+		}
+		fourColumns(z[:])
+		for i := range 4 {
+			VMOVUPS(z[i], Mem{Base: dst})
+			ADDQ(to, dst)
+		}
+	}
 	VZEROUPPER()
 	RET()
 }

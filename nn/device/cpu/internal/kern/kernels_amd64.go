@@ -928,10 +928,13 @@ func tileOrder(dst, src *float32, rows, columns, stride, panel int)
 //go:noescape
 func tileTranspose(dst, src *float32, rows, columns, stride int)
 
+//go:noescape
+func tileSquare(dst, src *float32, dstStride, srcStride int)
+
 var amxTiles = Tiles{
 	Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2},
 	Copy:     avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, PairRows: amxPairRows},
-	Turn: tileTurn, Pairs: tilePairs, Order: tileOrder, Transpose: tileTranspose, peak: amxPeak,
+	Turn: tileTurn, Pairs: tilePairs, Order: tileOrder, Transpose: tileTranspose, Square: tileSquare, peak: amxPeak,
 }
 
 //go:noescape

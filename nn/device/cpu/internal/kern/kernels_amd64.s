@@ -58583,6 +58583,230 @@ done:
 	VZEROUPPER
 	RET
 
+// func tileSquare(dst *float32, src *float32, dstStride int, srcStride int)
+// Requires: AVX, AVX512F
+TEXT ·tileSquare(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         dstStride+16(FP), DX
+	MOVQ         srcStride+24(FP), BX
+	MOVQ         BX, SI
+	SHLQ         $0x02, SI
+	MOVQ         CX, DI
+	MOVQ         DI, R8
+	VMOVUPS      (R8), X0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, (R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, (R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, (R8), Z0, Z0
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      (R8), X1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, (R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, (R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, (R8), Z1, Z1
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      (R8), X2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, (R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, (R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, (R8), Z2, Z2
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      (R8), X3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, (R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, (R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, (R8), Z3, Z3
+	ADDQ         BX, DI
+	VUNPCKLPS    Z1, Z0, Z4
+	VUNPCKHPS    Z1, Z0, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z7
+	VUNPCKLPD    Z6, Z4, Z0
+	VUNPCKHPD    Z6, Z4, Z1
+	VUNPCKLPD    Z7, Z5, Z2
+	VUNPCKHPD    Z7, Z5, Z3
+	VMOVUPS      Z0, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z2, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z3, (AX)
+	ADDQ         DX, AX
+	MOVQ         CX, DI
+	MOVQ         DI, R8
+	VMOVUPS      16(R8), X0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 16(R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 16(R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 16(R8), Z0, Z0
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      16(R8), X1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 16(R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 16(R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 16(R8), Z1, Z1
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      16(R8), X2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 16(R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 16(R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 16(R8), Z2, Z2
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      16(R8), X3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 16(R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 16(R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 16(R8), Z3, Z3
+	ADDQ         BX, DI
+	VUNPCKLPS    Z1, Z0, Z4
+	VUNPCKHPS    Z1, Z0, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z7
+	VUNPCKLPD    Z6, Z4, Z0
+	VUNPCKHPD    Z6, Z4, Z1
+	VUNPCKLPD    Z7, Z5, Z2
+	VUNPCKHPD    Z7, Z5, Z3
+	VMOVUPS      Z0, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z2, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z3, (AX)
+	ADDQ         DX, AX
+	MOVQ         CX, DI
+	MOVQ         DI, R8
+	VMOVUPS      32(R8), X0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 32(R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 32(R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 32(R8), Z0, Z0
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      32(R8), X1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 32(R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 32(R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 32(R8), Z1, Z1
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      32(R8), X2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 32(R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 32(R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 32(R8), Z2, Z2
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      32(R8), X3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 32(R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 32(R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 32(R8), Z3, Z3
+	ADDQ         BX, DI
+	VUNPCKLPS    Z1, Z0, Z4
+	VUNPCKHPS    Z1, Z0, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z7
+	VUNPCKLPD    Z6, Z4, Z0
+	VUNPCKHPD    Z6, Z4, Z1
+	VUNPCKLPD    Z7, Z5, Z2
+	VUNPCKHPD    Z7, Z5, Z3
+	VMOVUPS      Z0, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z2, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z3, (AX)
+	ADDQ         DX, AX
+	MOVQ         CX, DI
+	MOVQ         DI, R8
+	VMOVUPS      48(R8), X0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 48(R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 48(R8), Z0, Z0
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 48(R8), Z0, Z0
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      48(R8), X1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 48(R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 48(R8), Z1, Z1
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 48(R8), Z1, Z1
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      48(R8), X2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 48(R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 48(R8), Z2, Z2
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 48(R8), Z2, Z2
+	ADDQ         BX, DI
+	MOVQ         DI, R8
+	VMOVUPS      48(R8), X3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x01, 48(R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x02, 48(R8), Z3, Z3
+	ADDQ         SI, R8
+	VINSERTF32X4 $0x03, 48(R8), Z3, Z3
+	ADDQ         BX, DI
+	VUNPCKLPS    Z1, Z0, Z4
+	VUNPCKHPS    Z1, Z0, Z5
+	VUNPCKLPS    Z3, Z2, Z6
+	VUNPCKHPS    Z3, Z2, Z7
+	VUNPCKLPD    Z6, Z4, Z0
+	VUNPCKHPD    Z6, Z4, Z1
+	VUNPCKLPD    Z7, Z5, Z2
+	VUNPCKHPD    Z7, Z5, Z3
+	VMOVUPS      Z0, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z1, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z2, (AX)
+	ADDQ         DX, AX
+	VMOVUPS      Z3, (AX)
+	ADDQ         DX, AX
+	VZEROUPPER
+	RET
+
 // func avx512Tiles1(a *int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2, SSE
 TEXT ·avx512Tiles1(SB), $4120-8

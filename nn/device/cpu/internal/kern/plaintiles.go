@@ -36,7 +36,7 @@ func PlainTiles() *Tiles {
 			PairRows: func(dst, first, second *float32, rows, width, dstStride, srcStride int) {
 				pairRowsPlain(dst, second, first, rows, width, dstStride, srcStride)
 			}},
-		Turn: turnPlain, Pairs: pairsPlain, Order: orderPlain, Transpose: transposePlain,
+		Turn: turnPlain, Pairs: pairsPlain, Order: orderPlain, Transpose: transposePlain, Square: squarePlain,
 		peak: func(*TileConfig, int) {},
 	}
 	for columns := 1; columns <= 2; columns++ {
@@ -93,6 +93,14 @@ func turned[T float32 | uint16](copyWords func(dst *float32, src *T, rows, width
 			for i, w := range words {
 				words[i] = bits.RotateLeft32(w, 16)
 			}
+		}
+	}
+}
+
+func squarePlain(dst, src *float32, dstStride, srcStride int) {
+	for i := range TileRows {
+		for j := range TileWidth {
+			*at(dst, j*dstStride+4*i) = *at(src, i*srcStride+4*j)
 		}
 	}
 }

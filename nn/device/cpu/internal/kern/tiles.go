@@ -80,6 +80,8 @@ type Tiles struct {
 	// Transpose writes the columns of at most TileRows rows of a panel of sums: columns rows of rows numbers, stride bytes
 	// apart. It reads TileRows rows.
 	Transpose func(dst, src *float32, rows, columns, stride int)
+	// Square transposes TileRows rows of TileWidth words. Strides are in bytes.
+	Square func(dst, src *float32, dstStride, srcStride int)
 
 	peak func(config *TileConfig, n int)
 }

@@ -7,14 +7,15 @@ func (k *tiledKernel) pack(_, block int) {
 	n := k.columns(p.panel)
 	width := k.set.Vectors(n) * k.set.Lanes
 	dst := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
+	if k.set.Tiles != nil {
+		k.packTiles(g, p, dst, n, width)
+		return
+	}
 	clear(dst[:width])
 	if k.bias != nil {
 		for to := dst[:n]; len(to) > 0; { // again for each of the folded pixels
 			to = to[copy(to, k.bias[p.group*k.rows+p.panel*k.set.Columns():]):]
 		}
-	}
-	if k.packWords(g, p, dst[width:], n) {
-		return
 	}
 	dst = dst[width:]
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]

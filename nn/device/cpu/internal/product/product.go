@@ -78,7 +78,7 @@ type panel struct {
 
 // kernels returns the kernels of p, or nil for plain Go.
 func (d Options) kernels(p *product) *kern.Set {
-	if d.tiles(p.grids[0].channels, p.rows) {
+	if d.tileable(p) {
 		return d.Tiles.Set()
 	}
 	if vectorised(p.groups, p.grids[0].channels, p.rows) {

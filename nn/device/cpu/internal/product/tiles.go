@@ -19,33 +19,57 @@ const (
 	tilesSingleChannels = 2048
 )
 
+// tileable reports whether p runs in tiles: with enough channels, or with few that lie side by side under each line of
+// taps, as in a first convolution.
+func (d Options) tileable(p *product) bool {
+	if d.tiles(p.grids[0].channels, p.rows) {
+		return true
+	}
+	return d.tiles(kern.TileWidth, p.rows) && p.groups == 1 && len(p.grids) == 1 && p.weightRow == 1 &&
+		p.grids[0].tapColumns() > 1
+}
+
 // newTileTarget is newTiledTarget for tiles. A source that is stored as bfloat16 is read in place where rows of it are
-// whole steps.
+// whole steps. Few channels lie without gaps: a step then has the channels of several taps of a line, and behind the
+// last one whatever follows, times 0.
 func newTileTarget(to *target, set *kern.Set, stored bool) tiledTarget {
 	limit := tilesChannels
 	if len(to.taps) == 1 {
 		limit = tilesSingleChannels
 	}
-	g := tiledTarget{to: to, halo: newHalo(&to.grid, to.taps, limit, set.Narrow), run: 1}
+	narrow := set.Narrow
+	few := to.channels < kern.TileWidth
+	if few {
+		n := *narrow
+		n.Block, narrow = 0, &n
+	}
+	g := tiledTarget{to: to, halo: newHalo(&to.grid, to.taps, limit, narrow), run: 1}
 	if stored && g.channels%kern.TileDepth == 0 && g.srcC%kern.TileDepth == 0 {
 		g.readDirectly()
 		if g.direct {
 			g.chunk = g.channels
 		}
 	}
-	g.depth = len(g.taps) * g.narrow.Words(g.channels)
-	g.deep = 1 + len(g.taps)*g.narrow.Whole(g.channels)
+	runs := make([]rowOfTaps, len(g.taps))
+	for i, tap := range g.taps {
+		runs[i] = rowOfTaps{tap, 1, ((tap.row-g.row)*g.tileWidth + tap.col - g.col) * g.stride}
+	}
+	if few {
+		runs = g.runs(g.taps)
+		g.run = runs[0].count
+	}
 	for c := 0; c < g.channels; c += g.chunk {
-		words := g.narrow.Words(min(g.chunk, g.channels-c))
+		words := g.run * g.narrow.Words(min(g.chunk, g.channels-c))
 		var steps []int
-		for _, tap := range g.taps {
-			at := ((tap.row-g.row)*g.tileWidth + tap.col - g.col) * g.stride
+		for _, r := range runs {
 			for w := 0; w < words; w += kern.TileWidth {
-				steps = append(steps, 4*(at+w))
+				steps = append(steps, 4*(r.off+w))
 			}
 		}
 		g.steps = append(g.steps, steps)
+		g.depth += kern.TileWidth * len(steps)
 	}
+	g.deep = 1 + g.depth
 	return g
 }
 
@@ -100,6 +124,7 @@ func (t *tiled) tileGroups(g *tiledTarget, e extent) []tileGroup {
 func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 	a := &k.args[worker].tiles
 	a.StepA, a.StepC = 4*g.right*g.stride, 4*k.stepC(g)
+	words := 1 // rows of a panel: a bias, then words
 	for i, steps := range g.steps {
 		c := i * g.chunk
 		n := min(g.chunk, g.channels-c)
@@ -108,6 +133,9 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 			a.A, a.StepA = &k.src.Stored()[g.source(b.extent, first)], 2*g.srcC
 		} else {
 			tile := k.tiles[worker]
+			if g.run > 1 {
+				clear(tile[:g.size()]) // what follows the last pixel must be finite
+			}
 			g.fill(k.set, tile, k.src, b.extent, first, n)
 			a.A = (*uint16)(unsafe.Pointer(&tile[0]))
 		}
@@ -128,7 +156,7 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 			case k.bias != nil || k.gain != nil:
 				a.Init = &panel[0]
 			}
-			a.B = (*uint32)(unsafe.Pointer(&panel[width*(1+len(g.taps)*g.narrow.Words(c))]))
+			a.B = (*uint32)(unsafe.Pointer(&panel[width*words]))
 			a.C, a.StepB = &dst[0], 4*width
 			for l := range b.tiles {
 				s := &b.tiles[l]
@@ -140,6 +168,7 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 				k.store(worker, g, b, j)
 			}
 		}
+		words += kern.TileWidth * len(steps)
 	}
 }
 
@@ -152,31 +181,4 @@ func (k *tiledKernel) addInit(rows []float32, step int, init []float32, n int) {
 		row := rows[r*step:][:len(init)]
 		k.vectors.Add(row, row, init)
 	}
-}
-
-// packWords packs a panel of n columns for tiles without an intermediate copy if neighbouring weights are those of
-// neighbouring columns, and reports whether it did.
-func (k *tiledKernel) packWords(g *tiledTarget, p piece, dst []float32, n int) bool {
-	if k.set.Tiles == nil || k.gain != nil || k.weightsOf != nil || k.weightRow != 1 || n%kern.TileWidth != 0 {
-		return false
-	}
-	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns():]
-	for c := 0; c < g.channels; c += g.chunk {
-		channels := min(g.chunk, g.channels-c)
-		for _, t := range g.taps {
-			from := w[t.weight*k.weightTap+c*k.weightChannel:]
-			if pairs := channels / 2; pairs > 0 {
-				_ = from[(channels-1)*k.weightChannel+n-1]
-				g.narrow.PairRows(&dst[0], &from[0], &from[k.weightChannel], pairs, n, 4*n, 8*k.weightChannel)
-			}
-			if channels%2 != 0 {
-				last := from[(channels-1)*k.weightChannel:][:n]
-				g.narrow.PairRows(&dst[channels/2*n], &last[0], &kern.Zeros[0], 1, n, 0, 0)
-			}
-			whole := g.narrow.Words(channels)
-			clear(dst[(channels+1)/2*n : whole*n])
-			dst = dst[whole*n:]
-		}
-	}
-	return true
 }
