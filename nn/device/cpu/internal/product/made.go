@@ -22,6 +22,9 @@ const (
 func (m *made) prepare(t *tiled, each int) int {
 	m.columns = t.set.Columns()
 	m.each, m.group = min(each, t.panels), max(1, storedColumns/m.columns)
+	if t.set.Tiles != nil {
+		m.group = 2
+	}
 	for i := range t.targets {
 		if !t.targets[i].once() {
 			m.each = min(m.each, mostMade/m.columns)
