@@ -16,7 +16,7 @@ type layout struct {
 
 // layouts are tried in this order, special ones first.
 var layouts = []layout{
-	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout,
+	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, tableLayout, folderLayout,
 	cifarLayout, idxLayout,
 }
 

@@ -80,11 +80,13 @@ func openFile(path string, classes []string) (Set, error) {
 		return openParquet([]string{path}, classes)
 	case strings.HasSuffix(path, rawExtension):
 		return openRaw([]string{path}, classes)
+	case strings.HasSuffix(path, ".csv"):
+		return openTable(path, classes)
 	case isRecordName(path):
 		return openRecords([]string{path}, classes)
 	}
 	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, "+
-		"*.tfrecord or *%s", path, rawExtension)
+		"*.csv, *.tfrecord or *%s", path, rawExtension)
 }
 
 func generated(path string) bool { return path == "" || path == "glyphs" }

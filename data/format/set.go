@@ -16,6 +16,7 @@
 //     classes.txt beside the shards gives the names of the classes, one a line.
 //   - The output of package pack: such shards with an index beside each, or pixels (package
 //     rawfile), train-*.rnaraw beside val-*.rnaraw.
+//   - Tables: train.csv beside val.csv, or labels.csv alone, with a row file,class for each image.
 //   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
 //     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
 //     devkit, beside it or above.
