@@ -33,10 +33,11 @@ type Loss uint8
 
 // The kinds of loss.
 const (
-	CrossEntropy  Loss = iota // by labels
-	SoftTargets               // cross-entropy by Model.Targets; see op.TargetLoss
-	BinaryTargets             // binary cross-entropy by Model.Targets
-	FocalTargets              // focal loss by Model.Targets; see op.FocalLoss
+	CrossEntropy      Loss = iota // by labels
+	SoftTargets                   // cross-entropy by Model.Targets; see op.TargetLoss
+	BinaryTargets                 // binary cross-entropy by Model.Targets
+	FocalTargets                  // focal loss by Model.Targets; see op.FocalLoss
+	AsymmetricTargets             // asymmetric loss of each class by Model.Targets; see op.AsymmetricLoss
 )
 
 // Config are the parameters of a model. The zero value of each field but Batch is a usable default.
@@ -71,6 +72,9 @@ type Config struct {
 
 	// FocalGamma is the exponent of FocalTargets: see op.FocalLoss.
 	FocalGamma float64
+
+	// Asymmetric are the exponents and the margin of AsymmetricTargets.
+	Asymmetric op.AsymmetricLoss
 
 	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping
 	// the last residual branch; branches before it are dropped less, in proportion to their number (timm's
@@ -127,7 +131,7 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("images of %d×%d pixels: must be at least 1×1", c.ImageHeight, c.ImageWidth)
 	case !c.DType.Float():
 		err = fmt.Errorf("element type %v: must be float32 or float64", c.DType)
-	case c.Loss > FocalTargets:
+	case c.Loss > AsymmetricTargets:
 		err = fmt.Errorf("unknown loss %d", c.Loss)
 	case c.Loss != CrossEntropy && c.Smoothing != 0:
 		err = fmt.Errorf("label smoothing %g: targets have their own", c.Smoothing)
@@ -158,8 +162,11 @@ func (c Config) resolve(a Architecture) (Config, error) {
 
 // targetLoss is the op of a loss that takes targets.
 func (c *Config) targetLoss() op.Op {
-	if c.Loss == FocalTargets {
+	switch c.Loss {
+	case FocalTargets:
 		return op.FocalLoss{Gamma: c.FocalGamma}
+	case AsymmetricTargets:
+		return c.Asymmetric
 	}
 	return op.TargetLoss{Binary: c.Loss == BinaryTargets}
 }

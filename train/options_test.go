@@ -20,7 +20,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a number", `mean grey  std 1,x  random-erase often  color-jitter strong  crop-scale small  crop-ratio wide  flip-vertical often
 		bn-momentum high  lr high  lr-final low  lr-gamma low  lr-power two  warmup long  warmup-from low  head-lr high  layer-decay low  momentum high
 		beta1 x  beta2 x  eps tiny  trust-coefficient x  max-grad-norm x  weight-decay low  clip-grad x  clip-value x  label-smoothing some
-		bce-threshold x  focal-gamma x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
+		bce-threshold x  focal-gamma x  asl-gamma 0,x  asl-margin x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
 	{"want a number, as 0.2 or 20%", "val-split some  holdout some"},
 	{"want a number of usual size", "lr 1e400  image-size 99999999999999999999"},
 	{"want a time, as 90s, 10m or 1h", "time-budget long"},
@@ -47,10 +47,10 @@ var wrongValues = []struct{ allowed, values string }{
 	{"must not be negative", `train-crop-ramp -1,3  workers -1  lr-final -1  warmup -1  weight-decay -1  class-weights -1,1  mixup -1  cutmix -1  ema -1  rna-tau -1
 		threads -1  keep-every -1  keep-best -1  limit-batches -1  limit-val -1`},
 	{"at most", "workers 1000000  threads 1000000"},
-	{"must lie in [0, 1)", "holdout 1  label-smoothing 1  bce-threshold 1  dropout 1  drop-path -0.1"},
+	{"must lie in [0, 1)", "holdout 1  label-smoothing 1  bce-threshold 1  asl-margin 1  dropout 1  drop-path -0.1"},
 	{"must lie above 0 and below 1", "val-split 1  ema-decay 1"},
 	{"must lie above 0 and up to 1", "bn-momentum 0  lr-gamma 2  layer-decay 0"},
-	{"must lie between 0 and 20", "focal-gamma 21"},
+	{"must lie between 0 and 20", "focal-gamma 21  asl-gamma 0,21"},
 	{"effective:β takes a β", "class-weights effective:1"},
 	{"must lie between 0 and 1", "random-erase 2  flip-vertical -1  warmup-from 2"},
 	{"must lie between 1 and 100", "rna-window 101"},
@@ -111,12 +111,15 @@ func TestConflicts(t *testing.T) {
 		{"crop-scale 1,0.5", "crop"},
 		{"auto-augment strong", "strong"},
 		{"bce-threshold 0.2", "bce-threshold goes with loss bce"},
-		{"class-weights 1,1 loss bce", "class weights go with the loss ce"},
+		{"class-weights 1,1 loss bce", "class weights go with the losses ce and focal"},
 		{"class-weights 1,1", "2 class weights for 10 classes"},
 		{"class-weights auto,1", "class-weights auto stands alone"},
 		{"class-weights x=2,1", "name all or none"},
 		{"class-weights x=2,x=1", "x has two numbers"},
 		{"class-weights y=2", "the training set has no class y"},
+		{"asl-margin 0.1", "asl-gamma and asl-margin go with loss asl"},
+		{"asl-gamma 1 loss asl", "give two exponents"},
+		{"class-weights 1,1 loss asl", "with asl each image has a loss for every class"},
 		{"focal-gamma 1", "focal-gamma goes with loss focal"},
 		{"sampler balanced shuffle false", "sampler balanced draws the order of the images: leave shuffle on"},
 		{"momentum 1", "momentum 1: must lie in [0, 1)"},

@@ -5,6 +5,7 @@ import (
 
 	"onlinerna/data/augment"
 	"onlinerna/nn"
+	"onlinerna/nn/op"
 	"onlinerna/train/option"
 )
 
@@ -13,10 +14,14 @@ type Regularize struct {
 	Loss LossKind // empty: CrossEntropy
 	// TargetThreshold sets targets of BCE above it to 1 and all others to 0, as timm's bce_target_thresh; 0 disables it.
 	TargetThreshold float64
-	FocalGamma      *float64     // exponent of Focal: see op.FocalLoss; nil is 2
-	ClassWeights    ClassWeights // of cross-entropy and Focal, normalised as PyTorch's
-	Mixup           float64      // see augment.Mix
-	Cutmix          float64
+	FocalGamma      *float64 // exponent of Focal: see op.FocalLoss; nil is 2
+	// ASLGamma are the exponents of Asymmetric for shown and other classes, nil is 0, 4; ASLMargin is what it takes off
+	// probabilities of the latter, nil is 0.05: see op.AsymmetricLoss.
+	ASLGamma     []float64
+	ASLMargin    *float64
+	ClassWeights ClassWeights // of cross-entropy and Focal, normalised as PyTorch's
+	Mixup        float64      // see augment.Mix
+	Cutmix       float64
 	// Dropout and DropPath are those of nn.Config; nil takes the net's defaults.
 	Dropout, DropPath *float64
 }
@@ -29,6 +34,7 @@ const (
 	CrossEntropy LossKind = "ce"  // softmax cross-entropy
 	BCE          LossKind = "bce" // binary cross-entropy of each class, averaged over images and classes, as timm's
 	Focal        LossKind = "focal"
+	Asymmetric   LossKind = "asl" // asymmetric loss of each class, averaged as BCE
 )
 
 // Network returns the loss that the net is built with. Plain labels have their own loss.
@@ -38,10 +44,36 @@ func (r *Regularize) Network() nn.Loss {
 		return nn.BinaryTargets
 	case r.Loss == Focal:
 		return nn.FocalTargets
+	case r.Loss == Asymmetric:
+		return nn.AsymmetricTargets
 	case r.Mixup > 0 || r.Cutmix > 0 || len(r.ClassWeights) > 0:
 		return nn.SoftTargets
 	}
 	return nn.CrossEntropy
+}
+
+// byClass reports whether each class has a loss of its own.
+func (r *Regularize) byClass() bool { return r.Loss == BCE || r.Loss == Asymmetric }
+
+// resolveLoss fills in the parameters of the loss.
+func (r *Regularize) resolveLoss() {
+	switch r.Loss {
+	case Focal:
+		option.DefaultPointer(&r.FocalGamma, 2)
+	case Asymmetric:
+		if r.ASLGamma == nil {
+			r.ASLGamma = []float64{0, 4}
+		}
+		option.DefaultPointer(&r.ASLMargin, 0.05)
+	}
+}
+
+// asymmetric returns the asymmetric loss of a resolved config; the zero value for another loss.
+func (r *Regularize) asymmetric() op.AsymmetricLoss {
+	if r.Loss != Asymmetric {
+		return op.AsymmetricLoss{}
+	}
+	return op.AsymmetricLoss{Positive: r.ASLGamma[0], Negative: r.ASLGamma[1], Margin: *r.ASLMargin}
 }
 
 func (r *Regularize) focalGamma() float64 {
@@ -56,11 +88,15 @@ func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutm
 
 func (r *Regularize) check(classes []string) error {
 	switch {
-	case r.TargetThreshold != 0 && r.Loss != BCE:
-		return fmt.Errorf("bce-threshold goes with loss %s", BCE)
-	case len(r.ClassWeights) > 0 && r.Loss == BCE:
-		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, "+
-			"also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
+	case r.TargetThreshold != 0 && !r.byClass():
+		return fmt.Errorf("bce-threshold goes with loss %s and %s", BCE, Asymmetric)
+	case (r.ASLGamma != nil || r.ASLMargin != nil) && r.Loss != Asymmetric:
+		return fmt.Errorf("asl-gamma and asl-margin go with loss %s", Asymmetric)
+	case r.ASLGamma != nil && len(r.ASLGamma) != 2:
+		return fmt.Errorf("asl-gamma %v: give two exponents, for the image's class and for others, as 0,4", r.ASLGamma)
+	case len(r.ClassWeights) > 0 && r.byClass():
+		return fmt.Errorf("class weights go with the losses %s and %s: with %s each image has a loss for every class, "+
+			"also for those that it does not show, and no weight is the image's", CrossEntropy, Focal, r.Loss)
 	case r.FocalGamma != nil && r.Loss != Focal:
 		return fmt.Errorf("focal-gamma goes with loss %s", Focal)
 	}
@@ -72,13 +108,18 @@ func (r *Regularize) check(classes []string) error {
 
 var regularizeOptions = option.Table[Regularize]{
 	{Name: "loss", Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy,
-		BCE, Focal),
+		BCE, Focal, Asymmetric),
 		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class, focal: cross-entropy in which images " +
-			"count less the surer the net is of their class"},
+			"count less the surer the net is of their class, asl: bce in which classes that are surely not shown count less"},
+	{Name: "asl-gamma", Default: "0,4", Field: func(r *Regularize) any { return &r.ASLGamma },
+		Check: option.Between(0, 20), Help: "exponents of the asymmetric loss, for the image's class and for others, as two " +
+			"`numbers`"},
+	{Name: "asl-margin", Default: "0.05", Field: func(r *Regularize) any { return &r.ASLMargin }, Check: option.Below(1),
+		Help: "taken off the probabilities of other classes in the asymmetric loss"},
 	{Name: "focal-gamma", Default: "2", Field: func(r *Regularize) any { return &r.FocalGamma },
 		Check: option.Between(0, 20), Help: "exponent of the focal loss; 0 is cross-entropy"},
 	{Name: "bce-threshold", Field: func(r *Regularize) any { return &r.TargetThreshold }, Check: option.Below(1),
-		Help: "with bce, targets above this are 1 and others 0"},
+		Help: "with bce and asl, targets above this are 1 and others 0"},
 	{Name: "class-weights", Field: func(r *Regularize) any { return weightsValue{&r.ClassWeights} },
 		CheckText: checkWeight,
 		Help: "weights of the classes in the loss: auto (by inverse frequency), effective (by the effective number of " +

@@ -116,9 +116,7 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if c.EMADecay != 0 {
 		option.Default(&c.EMAEvery, 1)
 	}
-	if c.Loss == Focal {
-		option.DefaultPointer(&c.FocalGamma, 2)
-	}
+	c.resolveLoss()
 	c.RNA.Resolve(c.Epochs, pre.window, pre.averages)
 	if err := c.check(set); err != nil {
 		return err

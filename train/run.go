@@ -194,7 +194,8 @@ func (r *Run) openNetwork() error {
 	}
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), FocalGamma: c.focalGamma(), BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
+		Smoothing: smoothing, Loss: c.Network(), FocalGamma: c.focalGamma(), Asymmetric: c.asymmetric(),
+		BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
 		ZeroInitResidual: c.ZeroInit,
 		Seed:             c.Seed, Freeze: c.Freeze,
 	}, c.Seed)

@@ -23,7 +23,7 @@ import (
 // swept lists the options of rna train that a sweep accepts besides those of data and model: those that affect a step.
 var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "optimizer", "nesterov", "weight-decay",
 	"decay-weights-only", "no-decay", "clip-grad",
-	"clip-value", "label-smoothing", "loss", "bce-threshold", "focal-gamma",
+	"clip-value", "label-smoothing", "loss", "bce-threshold", "focal-gamma", "asl-gamma", "asl-margin",
 	"class-weights", "mixup", "cutmix", "dropout", "drop-path",
 	"device", "threads", "winograd",
 	"low-memory", "precision", "deterministic", "debug-sync", "help"}
