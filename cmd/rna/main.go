@@ -48,8 +48,8 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetHelpFunc(cli.Help)
 	root.SetUsageFunc(cli.UsageOf)
-	root.AddCommand(newTrain(), newStudy(), newLRFind(), newEval(), newPredict(), newReplay(), newRuns(), newCompare(),
-		newLogreg(),
+	root.AddCommand(newTrain(), newStudy(), newSweep(), newLRFind(), newEval(), newPredict(), newReplay(), newRuns(),
+		newCompare(), newLogreg(),
 		newBench(), newData(), newGet(), newMerge(), newExtrapolate(), newInspect(),
 		newConvert(), newExport(), newVerify(), newModels(), newOptions(), newDevices(), newVersion(), newMan())
 	root.PersistentPreRunE = cli.Guard

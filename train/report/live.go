@@ -34,14 +34,14 @@ func (l *Live) Draw(history []hook.EpochRecord) {
 	if l.Run.Resolved.Out == "" || l.lost {
 		return
 	}
-	if _, err := drawRun(l.Run.Resolved.Spec, history); err != nil {
+	if _, err := DrawRun(l.Run.Resolved.Spec, history); err != nil {
 		l.lost = true
 		l.Run.Log("the figures of the run: %v", err)
 	}
 }
 
-// drawRun writes the figures for which there is data into the folder of a run, and returns their names.
-func drawRun(c train.Spec, history []hook.EpochRecord) (names []string, err error) {
+// DrawRun writes the figures for which there is data into the folder of a run, c.Out, and returns their names.
+func DrawRun(c train.Spec, history []hook.EpochRecord) (names []string, err error) {
 	for _, f := range []struct {
 		name  string
 		there bool

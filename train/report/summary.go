@@ -82,7 +82,7 @@ func Summarise(w io.Writer, r *train.Run, verbose bool) error {
 		}
 	}
 	dir := r.Resolved.Out
-	names, err := drawRun(r.Resolved.Spec, r.History)
+	names, err := DrawRun(r.Resolved.Spec, r.History)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,22 @@ func each(name string) ([]string, error) {
 	return list, nil
 }
 
+// Share is the device of the i-th of n runs, from 0, that train at once in this process on the devices of a name: a name
+// without a unit stands for all of its kind if there are several runs.
+func Share(name string, i, n int) (string, error) {
+	if kind, unit := device.Parse(name); n > 1 && unit == "" && device.Of(name).Several != nil {
+		name = kind + ":all"
+	}
+	if !Several(name) {
+		return name, nil
+	}
+	list, err := each(name)
+	if err != nil {
+		return "", err
+	}
+	return list[i%len(list)], nil
+}
+
 // OwnDevice is this rank's device among those of a name.
 func OwnDevice(name string, g *ranks.Group) (string, error) {
 	w := g.World()
