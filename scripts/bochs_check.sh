@@ -65,5 +65,5 @@ if [ "$level" = amx ]; then # where it differs from avx512
 	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$' ./nn/device/cpu
 	exit
 fi
-check() { emulated -skip '/^(go|avx2)$' "$@"; } # every processor runs those
+check() { emulated -skip '/^(go|avx2|amx)$' "$@"; } # every processor runs go and avx2
 . scripts/kernel_tests.sh
