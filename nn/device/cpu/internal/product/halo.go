@@ -9,6 +9,9 @@ import (
 // source under them stays in the second level cache.
 const blockPixels = 230
 
+// vectorsOfBlock is the number of pixels of a block of images of one pixel.
+const vectorsOfBlock = 224
+
 // cut is the size of a block of a grid: whole images, or lines of one image.
 type cut struct{ images, lines int }
 
@@ -16,6 +19,9 @@ func (g *grid) cut() cut {
 	lines := max(1, blockPixels/g.width)
 	if lines < g.height {
 		return cut{1, work.Ceil(g.height, work.Ceil(g.height, lines))}
+	}
+	if g.height*g.width == 1 { // whole tiles of 14 or 16 rows
+		return cut{min(g.images, vectorsOfBlock), 1}
 	}
 	images := min(g.images, max(1, blockPixels/(g.height*g.width)))
 	return cut{work.Ceil(g.images, work.Ceil(g.images, images)), g.height}
