@@ -3,7 +3,6 @@ package mapping
 import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/nhwc"
-	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
@@ -50,23 +49,12 @@ func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 // squeeze-and-excite's scaling.
 func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 	var r work.Room
-	width := vec.Padded(channels)
-	tiles := work.Ceil(channels, nhwc.SumTile)
-	part := r.Doubles(samples * width)
+	sums := nhwc.NewImageSums(&r, samples, pixels, channels)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.For(st.Level)
-		src, dst, sums := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part)
-		return []work.Phase{{Blocks: samples * tiles, Run: func(_, block int) {
-			n, lo := block/tiles, block%tiles*nhwc.SumTile
-			hi := min(lo+nhwc.SumTile, channels)
-			sum := sums[n*width:][lo:vec.Padded(hi)]
-			clear(sum)
-			k.Sums(sum, src[n*pixels*channels+lo:], hi-lo, channels, pixels)
-			for c, v := range sum[:hi-lo] {
-				dst[n*channels+lo+c] = float32(v)
-			}
-		}}}
+		dst := st.Floats(s.Out)
+		return sums.Phases(st, st.Pieces(s.In[0]), func(i int, sum float64) { dst[i] = float32(sum) })
 	})
+	l.Kernel.Take(sums.Piece(), s.In[0])
 	l.Workspace = r.Bytes
 	return l
 }

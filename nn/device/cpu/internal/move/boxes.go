@@ -67,12 +67,13 @@ func turnedRows(s work.Step) (*work.Lowering, error) {
 		return nil, err
 	}
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+		x, dst := st.Pieces(s.In[0]), st.Pieces(s.Out)
 		if st.Err != nil {
 			return nil
 		}
-		return copied(dst, x)
+		return converted(dst, x, s.OutType().Shape.Size())
 	})
+	l.Kernel.Take(0, s.In[0], s.Out)
 	l.Results[0].View = &lower.View{Value: s.In[0]}
 	return l, nil
 }

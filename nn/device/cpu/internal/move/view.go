@@ -78,7 +78,29 @@ func copied[T any](dst, src []T) []work.Phase {
 	if &src[0] == &dst[0] {
 		return nil
 	}
-	return work.One(func() { copy(dst, src) })
+	return inBlocks(len(dst), func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
+}
+
+// converted copies n elements, either of which may be stored as bfloat16.
+func converted(dst, src *work.Pieces, n int) []work.Phase {
+	to, from := dst.Stored(), src.Stored()
+	switch {
+	case to == nil && from == nil:
+		return copied(dst.All(), src.All())
+	case to == nil:
+		return inBlocks(n, func(lo, hi int) { src.Widened(dst.All()[lo:hi], from[lo:hi]) })
+	case from == nil:
+		return inBlocks(n, func(lo, hi int) { dst.Narrowed(to[lo:hi], src.All()[lo:hi]) })
+	}
+	return copied(to, from)
+}
+
+// inBlocks is the phase that calls f for elements lo to hi of n.
+func inBlocks(n int, f func(lo, hi int)) []work.Phase {
+	return []work.Phase{{Blocks: work.Ceil(n, work.ElementBlock), Run: func(_, block int) {
+		lo := block * work.ElementBlock
+		f(lo, min(lo+work.ElementBlock, n))
+	}}}
 }
 
 // turned reports whether a view turns whole images from channels-last to row-major order or back, with their size.

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"onlinerna/nn/device/cpu/internal/nhwc"
-	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
@@ -12,24 +11,13 @@ func global(s work.Step, _ op.GlobalAvgPool) (*work.Lowering, error) {
 		return nil, err
 	}
 	m := nhwc.ImageOf(s.InType(0).Shape)
-	tiles := work.Ceil(m.C, nhwc.SumTile)
-	width := vec.Padded(m.C)
 	var r work.Room
-	sumPart := r.Doubles(m.N * width)
+	sums := nhwc.NewImageSums(&r, m.N, m.H*m.W, m.C)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.For(st.Level)
-		x, y, sums := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(sumPart)
-		return []work.Phase{{Blocks: m.N * tiles, Run: func(_, block int) {
-			n, lo := block/tiles, block%tiles*nhwc.SumTile
-			hi := min(lo+nhwc.SumTile, m.C)
-			sum := sums[n*width:][lo:vec.Padded(hi)]
-			clear(sum)
-			k.Sums(sum, x[n*m.H*m.W*m.C+lo:], hi-lo, m.C, m.H*m.W)
-			for c := range hi - lo {
-				y[n*m.C+lo+c] = float32(sum[c] / float64(m.H*m.W))
-			}
-		}}}
+		y := st.Floats(s.Out)
+		return sums.Phases(st, st.Pieces(s.In[0]), func(i int, sum float64) { y[i] = float32(sum / float64(m.H*m.W)) })
 	})
+	l.Kernel.Take(sums.Piece(), s.In[0])
 	l.Workspace = r.Bytes
 	return l, nil
 }
