@@ -20,26 +20,18 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 AVX2 = {"RNA_CPU": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
-# Names of workloads: options of both programs, environment.
-WORKLOADS = {
-    "resnet50": (["--model", "resnet50", "--batch", "16"], {}),
-    "resnet50-eval": (["--model", "resnet50", "--batch", "16", "--eval"], {}),
-    "resnet20": (["--model", "resnet20", "--batch", "128"], {}),
-    "lenet": (["--model", "lenet", "--batch", "128"], {}),
-    "resnet50-avx2": (["--model", "resnet50", "--batch", "16"], AVX2),
-    "resnet50-bf16": (["--model", "resnet50", "--batch", "16", "--precision", "bfloat16"], {}),
-}
-# Measured only on request: without AVX512_BF16 PyTorch takes minutes.
-NAMED = ("resnet50-bf16",)
-# For these the program is measured once more without Winograd's algorithm for 3×3.
-WINOGRAD = ("resnet50", "resnet50-eval", "resnet20")
+# Workloads by default: a model, then the ways of SUFFIXES.
+WORKLOADS = ("resnet50", "resnet50-eval", "resnet20", "lenet", "resnet50-avx2")
+# Options of both programs and environment. bf16 is measured on request: without AVX512_BF16 PyTorch takes minutes.
+SUFFIXES = {"eval": (["--eval"], {}), "avx2": ([], AVX2), "bf16": (["--precision", "bfloat16"], {})}
+BATCHES = {"resnet20": 128, "lenet": 128}
 VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for malloc in ("plain", "tuned")]
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("workloads", nargs="*", metavar="workload",
-        help=f"default: all of {', '.join(w for w in WORKLOADS if w not in NAMED)}; {', '.join(NAMED)} for autocast")
+        help=f"a model and any of {', '.join(SUFFIXES)} behind it, as in resnet50-eval-bf16; default: {' '.join(WORKLOADS)}")
     p.add_argument("--device", default="cpu", help="cpu, or cuda, cuda:1 and so on")
     p.add_argument("--precision", default="bfloat16",
         help="on the GPU: comma-separated float32, tf32, bfloat16, float16")
@@ -64,8 +56,9 @@ def parse():
         args.workloads = [f"{args.model} in {precision}" for precision in args.precision.split(",")]
         return args
     for w in args.workloads:
-        if w not in WORKLOADS:
-            p.error(f"unknown workload {w!r}: choose from {', '.join(WORKLOADS)}")
+        for suffix in w.split("-")[1:]:
+            if suffix not in SUFFIXES:
+                p.error(f"workload {w!r}: unknown suffix {suffix!r}: choose from {', '.join(SUFFIXES)}")
     if args.rounds < 1 or args.steps < 1:
         p.error("--rounds and --steps must be at least 1")
     return args
@@ -98,13 +91,22 @@ def gpu_programs(args, name):
     return programs
 
 
+def workload(name):
+    """The options of both programs and the environment of a workload."""
+    model, *suffixes = name.split("-")
+    options, env = ["--model", model, "--batch", str(BATCHES.get(model, 16))], {}
+    for s in suffixes:
+        options, env = options + SUFFIXES[s][0], env | SUFFIXES[s][1]
+    return options, env
+
+
 def cpu_programs(args, name):
-    options, _ = WORKLOADS[name]
-    steps = args.steps if "resnet50" in name else 10 * args.steps
+    options, _ = workload(name)
+    steps = 10 * args.steps if name.split("-")[0] in BATCHES else args.steps
     options = [*options, "--steps", str(steps), "--warmup", str(max(2, steps // 5)), "--threads", str(args.threads)]
     pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
     programs = {"rna": [args.rna, "bench", "train", *options]}
-    if name in WINOGRAD:
+    if "avx2" not in name and "--precision" not in options:
         programs["rna --winograd=false"] = [*programs["rna"], "--winograd=false"]
     if "--precision" in options:
         programs["rna --precision float32"] = [*programs["rna"], "--precision", "float32"]
@@ -114,7 +116,7 @@ def cpu_programs(args, name):
 
 
 def run(args, name, folder):
-    programs, env = (gpu_programs(args, name), {}) if args.gpu else (cpu_programs(args, name), WORKLOADS[name][1])
+    programs, env = (gpu_programs(args, name), {}) if args.gpu else (cpu_programs(args, name), workload(name)[1])
     results = {p: [] for p in programs}
     for r in range(args.rounds):
         for i, (p, command) in enumerate(programs.items()):
@@ -156,7 +158,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.out or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in args.workloads or [w for w in WORKLOADS if w not in NAMED]:
+        for name in args.workloads or WORKLOADS:
             try:
                 report(name, run(args, name, folder))
             except subprocess.CalledProcessError as e:

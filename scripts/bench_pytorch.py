@@ -22,12 +22,11 @@ import time
 
 MODELS = {"lenet": (28, 1, 10), "resnet20": (32, 3, 10), "resnet32": (32, 3, 10), "resnet44": (32, 3, 10),
     "resnet56": (32, 3, 10)}
-IMAGENET = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--model", default="resnet50", choices=[*MODELS, *IMAGENET])
+    p.add_argument("--model", default="resnet50", help=f"{', '.join(MODELS)}, or a model of torchvision or timm")
     p.add_argument("--batch", type=int, default=16, help="images per step")
     p.add_argument("--image-size", type=int, default=0, help="height and width of an image (default: the model's)")
     p.add_argument("--eval", action="store_true", help="measure evaluation")
@@ -114,7 +113,10 @@ def build(torch, name):
     if name in MODELS:
         return cifar_resnet(torch, int(name.removeprefix("resnet"))), *MODELS[name]
     import torchvision
-    return getattr(torchvision.models, name)(), 224, 3, 1000
+    if name in torchvision.models.list_models():
+        return torchvision.models.get_model(name, weights=None), 224, 3, 1000
+    import timm
+    return timm.create_model(name), 224, 3, 1000
 
 
 def count(torch, model, pixels, training):
