@@ -50,12 +50,31 @@ func (k *storedColumns) eachTotal(totals []string, vectors int, f func(name stri
 // float32.
 func storedSums(s isa) {
 	for _, g := range columnSums[reg.VecVirtual, [2]reg.VecVirtual]() {
-		s.storedColumns(g.name+storedWay, g.sums, g.matrices, g.row, "", func(k *storedColumns, row reg.VecVirtual) { g.body(k, row) })
+		body := func(k *storedColumns, rows []reg.VecVirtual) { g.body(k, append(rows, nil)[0]) }
+		s.storedColumns(g.name+storedWay, g.sums, g.matrices, g.row, "", body)
 		if slices.Contains(strings.Fields(g.matrices), "from") {
-			s.storedColumns(g.name+"Made", g.sums, g.matrices, g.row, "from", func(k *storedColumns, row reg.VecVirtual) { g.body(k, row) })
+			s.storedColumns(g.name+"Made", g.sums, g.matrices, g.row, "from", body)
 		}
 	}
-	s.storedColumns("momentsMade", "sum squares", "dst x", "", "x", func(k *storedColumns, _ reg.VecVirtual) {
+	for _, v := range []struct {
+		name, matrices string
+		add, relu      bool
+	}{
+		{"affineMade", "dst x", false, false}, {"affineReLUMade", "dst x", false, true},
+		{"affineAddMade", "dst other x", true, false}, {"affineAddReLUMade", "dst other x", true, true},
+	} {
+		s.storedColumns(v.name, "", v.matrices, "gain bias", "x", func(k *storedColumns, rows []reg.VecVirtual) {
+			x := k.add(k.mul(k.in("x"), rows[0]), rows[1])
+			if v.add {
+				x = k.add(x, k.in("other"))
+			}
+			if v.relu {
+				x = k.Positive(x, k.Zero())
+			}
+			k.out("dst", x)
+		})
+	}
+	s.storedColumns("momentsMade", "sum squares", "dst x", "", "x", func(k *storedColumns, _ []reg.VecVirtual) {
 		x := k.in("x")
 		k.out("dst", x)
 		d := k.doubles(x)
@@ -64,13 +83,20 @@ func storedSums(s isa) {
 	})
 }
 
-func (s isa) storedColumns(name, sums, matrices, row, made string, body func(k *storedColumns, row reg.VecVirtual)) {
+// storedColumns generates a kernel with the given sums and matrices, and rows of parameters beside them.
+func (s isa) storedColumns(name, sums, matrices, rows, made string, body func(k *storedColumns, rows []reg.VecVirtual)) {
 	k := &storedColumns{made: made}
 	k.columns = columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
-	totals, names := strings.Fields(sums), strings.Fields(matrices)
+	totals, names, params := strings.Fields(sums), strings.Fields(matrices), strings.Fields(rows)
 	stored := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == made })
-	arguments := strings.Join(totals, ", ") + " []float64, " + strings.Join(stored, ", ") + " []uint16, "
-	floats := slices.DeleteFunc([]string{made, row}, func(n string) bool { return n == "" })
+	arguments := strings.Join(stored, ", ") + " []uint16, "
+	if len(totals) > 0 {
+		arguments = strings.Join(totals, ", ") + " []float64, " + arguments
+	}
+	floats := params
+	if made != "" {
+		floats = append([]string{made}, params...)
+	}
 	if len(floats) > 0 {
 		arguments += strings.Join(floats, ", ") + " []float32, "
 	}
@@ -95,11 +121,12 @@ func (s isa) storedColumns(name, sums, matrices, row, made string, body func(k *
 			k.sums[t] = make([][2]reg.VecVirtual, vectors)
 		}
 		k.eachTotal(totals, vectors, k.fetch)
-		side := make([]reg.VecVirtual, vectors)
-		if row != "" {
-			base := Load(Param(row).Base(), GP64())
+		side := make([][]reg.VecVirtual, vectors)
+		for _, p := range params {
+			base := Load(Param(p).Base(), GP64())
 			for k.unit = range vectors {
-				side[k.unit] = k.Load(Mem{Base: base, Index: k.column, Scale: 1, Disp: k.unit * k.Bytes()}, k.mask)
+				x := k.Load(Mem{Base: base, Index: k.column, Scale: 1, Disp: k.unit * k.Bytes()}, k.mask)
+				side[k.unit] = append(side[k.unit], x)
 			}
 		}
 		MOVQ(k.column, k.atMade)

@@ -3,6 +3,7 @@ package product
 import (
 	"math"
 
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -75,6 +76,7 @@ func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blo
 // boundEpilogue is the epilogue of a bound product.
 type boundEpilogue struct {
 	vectors     *vec.Set
+	level       simd.Level
 	gain, shift []float32    // of the packed columns of all groups, or nil
 	added       *work.Pieces // nil for none
 
@@ -91,7 +93,7 @@ type boundEpilogue struct {
 // bind fills k and returns the phases before the packing of weights and the phases after all blocks. padded is the
 // number of packed columns of a group, including unused ones.
 func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
-	k.vectors = vec.For(s.Level)
+	k.vectors, k.level = vec.For(s.Level), s.Level
 	if e.other >= 0 {
 		k.added = s.Pieces(e.other)
 	}

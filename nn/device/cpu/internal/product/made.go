@@ -100,8 +100,8 @@ func (k *tiledKernel) store(worker int, g *tiledTarget, b *tiledBlock, j int) {
 	first := j - (j-b.panel)%m.group
 	lo, hi := first*m.columns, min((j+1)*m.columns, k.rows)
 	x, step := k.rooms[worker][m.at(g, b, first):], m.step(g)
-	if k.relu && k.set.Tiles != nil {
-		k.rectify(x, step, hi-lo, b.images*b.lines*g.width)
+	if k.set.Tiles != nil && k.finish(g, b, lo, hi, x, step) {
+		return
 	}
 	if k.then != nil || k.add != nil { // such products have one target
 		k.endColumns(worker, b.number, lo, hi, k.place(g, b, 0, 0), k.dstC, b.images*b.lines*g.width, x, step)
@@ -118,16 +118,4 @@ func (k *tiledKernel) store(worker int, g *tiledTarget, b *tiledBlock, j int) {
 			copy(k.dst.All()[at+lo+i*stride:][:hi-lo], x[(pixel+i)*step:])
 		}
 	})
-}
-
-// rectify writes 0 instead of negative results, in rows step apart.
-func (k *tiledKernel) rectify(x []float32, step, width, rows int) {
-	if width == step {
-		k.vectors.ReLU(x[:rows*step], x[:rows*step])
-		return
-	}
-	for r := range rows {
-		row := x[r*step:][:width]
-		k.vectors.ReLU(row, row)
-	}
 }

@@ -145,15 +145,12 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 			vectors := k.set.Vectors(columns)
 			width := vectors * k.set.Lanes
 			panel := k.packed[k.panel(g, b.group, j):]
-			dst, add := k.room(worker, g, b, j, c == 0)
+			dst, _ := k.room(worker, g, b, j, false)
 			a.Init, a.Add = nil, 0
 			switch {
-			case c > 0 || add != nil:
+			case c > 0:
 				a.Add = 1
-				if c == 0 {
-					k.addInit(add, k.made.step(g), panel[:columns], b.images*b.lines*g.width)
-				}
-			case k.bias != nil || k.gain != nil:
+			case k.bias != nil:
 				a.Init = &panel[0]
 			}
 			a.B = (*uint32)(unsafe.Pointer(&panel[width*words]))
@@ -169,16 +166,5 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 			}
 		}
 		words += kern.TileWidth * len(steps)
-	}
-}
-
-// addInit adds init to rows that are step apart, if there is any.
-func (k *tiledKernel) addInit(rows []float32, step int, init []float32, n int) {
-	if k.bias == nil && k.gain == nil {
-		return
-	}
-	for r := range n {
-		row := rows[r*step:][:len(init)]
-		k.vectors.Add(row, row, init)
 	}
 }

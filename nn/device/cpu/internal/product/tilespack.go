@@ -12,12 +12,6 @@ func (k *tiledKernel) packTiles(g *tiledTarget, p piece, panel []float32, n, wid
 	if k.bias != nil {
 		copy(init[:n], k.bias[p.group*k.rows+first:])
 	}
-	var gain []float32
-	if k.gain != nil {
-		gain = k.gain[p.group*k.padded+first:][:width]
-		k.vectors.Scale(init, init, gain)
-		k.vectors.Add(init, init, k.shift[p.group*k.padded+first:][:width])
-	}
 	dst := panel[width:]
 	w := k.weights[p.group*k.weightGroup+first*k.weightRow:]
 	for c := 0; c < g.channels; c += g.chunk {
@@ -27,7 +21,7 @@ func (k *tiledKernel) packTiles(g *tiledTarget, p piece, panel []float32, n, wid
 			for _, tap := range g.taps[t : t+g.run] {
 				from := w[tap.weight*k.weightTap+c*k.weightChannel:]
 				if k.weightRow == 1 {
-					k.packRows(g, dst, from, gain, channels, n, width)
+					k.packRows(g, dst, from, channels, n, width)
 				} else {
 					k.packColumns(g, dst, from, channels, n, width)
 				}
@@ -42,10 +36,10 @@ func (k *tiledKernel) packTiles(g *tiledTarget, p piece, panel []float32, n, wid
 }
 
 // packRows packs weights of which those of neighbouring columns are neighbours.
-func (k *tiledKernel) packRows(g *tiledTarget, dst, from, gain []float32, channels, n, width int) {
+func (k *tiledKernel) packRows(g *tiledTarget, dst, from []float32, channels, n, width int) {
 	words := g.narrow.Words(channels)
 	pairs := channels / 2
-	if gain == nil && n == width {
+	if n == width {
 		if pairs > 0 {
 			_ = from[(channels-1)*k.weightChannel+n-1]
 			g.narrow.PairRows(&dst[0], &from[0], &from[k.weightChannel], pairs, n, 4*n, 8*k.weightChannel)
@@ -64,9 +58,6 @@ func (k *tiledKernel) packRows(g *tiledTarget, dst, from, gain []float32, channe
 					continue
 				}
 				copy(row, from[(c+i)*k.weightChannel:][:n])
-				if gain != nil {
-					k.vectors.Scale(row, row, gain)
-				}
 			}
 			g.narrow.PairRows(&dst[c/2*width], &rows[0][0], &rows[1][0], 1, width, 0, 0)
 		}

@@ -14220,6 +14220,760 @@ done:
 	VZEROUPPER
 	RET
 
+// func affineMadeAVX512(dst []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL
+TEXT ·affineMadeAVX512(SB), NOSPLIT, $0-128
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ width+96(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JL   rest4
+
+whole4:
+	MOVQ    gain_base+48(FP), SI
+	VMOVUPS (SI)(BX*1), Z0
+	VMOVUPS 64(SI)(BX*1), Z1
+	VMOVUPS 128(SI)(BX*1), Z2
+	VMOVUPS 192(SI)(BX*1), Z3
+	MOVQ    bias_base+72(FP), SI
+	VMOVUPS (SI)(BX*1), Z4
+	VMOVUPS 64(SI)(BX*1), Z5
+	VMOVUPS 128(SI)(BX*1), Z6
+	VMOVUPS 192(SI)(BX*1), Z7
+	MOVQ    BX, R8
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+120(FP), R9
+	MOVQ    width+96(FP), DI
+	LEAQ    (SI)(DI*2), DI
+
+row4:
+	VMOVUPS (CX)(R8*1), Z8
+	VMULPS  Z0, Z8, Z8
+	VADDPS  Z4, Z8, Z8
+	VMOVAPS Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VMOVUPS   64(CX)(R8*1), Z8
+	VMULPS    Z1, Z8, Z8
+	VADDPS    Z5, Z8, Z8
+	VMOVAPS   Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	VMOVUPS   128(CX)(R8*1), Z8
+	VMULPS    Z2, Z8, Z8
+	VADDPS    Z6, Z8, Z8
+	VMOVAPS   Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 64(AX)(SI*1)
+	VMOVUPS   192(CX)(R8*1), Z8
+	VMULPS    Z3, Z8, Z8
+	VADDPS    Z7, Z8, Z8
+	VMOVAPS   Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 96(AX)(SI*1)
+	MOVQ      stride+104(FP), R10
+	LEAQ      (SI)(R10*2), SI
+	LEAQ      (DI)(R10*2), DI
+	MOVQ      step+112(FP), R10
+	LEAQ      (R8)(R10*4), R8
+	DECQ      R9
+	JNZ       row4
+	ADDQ      $0x00000100, BX
+	SUBQ      $0x40, DX
+	JGE       whole4
+
+rest4:
+	ADDQ $0x40, DX
+	JLE  done
+	SUBQ $0x20, DX
+	JL   rest2
+
+whole2:
+	MOVQ    gain_base+48(FP), SI
+	VMOVUPS (SI)(BX*1), Z0
+	VMOVUPS 64(SI)(BX*1), Z1
+	MOVQ    bias_base+72(FP), SI
+	VMOVUPS (SI)(BX*1), Z2
+	VMOVUPS 64(SI)(BX*1), Z3
+	MOVQ    BX, R8
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+120(FP), R9
+	MOVQ    width+96(FP), DI
+	LEAQ    (SI)(DI*2), DI
+
+row2:
+	VMOVUPS (CX)(R8*1), Z4
+	VMULPS  Z0, Z4, Z4
+	VADDPS  Z2, Z4, Z4
+	VMOVAPS Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VMOVUPS   64(CX)(R8*1), Z4
+	VMULPS    Z1, Z4, Z4
+	VADDPS    Z3, Z4, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	MOVQ      stride+104(FP), R10
+	LEAQ      (SI)(R10*2), SI
+	LEAQ      (DI)(R10*2), DI
+	MOVQ      step+112(FP), R10
+	LEAQ      (R8)(R10*4), R8
+	DECQ      R9
+	JNZ       row2
+	ADDQ      $0x00000080, BX
+	SUBQ      $0x20, DX
+	JGE       whole2
+
+rest2:
+	ADDQ $0x20, DX
+	JLE  done
+
+part:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         gain_base+48(FP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z0
+	MOVQ         bias_base+72(FP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z1
+	MOVQ         BX, R8
+	MOVQ         BX, SI
+	SHRQ         $0x01, SI
+	MOVQ         rows+120(FP), R9
+	MOVQ         width+96(FP), DI
+	LEAQ         (SI)(DI*2), DI
+
+partRow:
+	VMOVUPS.Z (CX)(R8*1), K1, Z2
+	VMULPS    Z0, Z2, Z2
+	VADDPS    Z1, Z2, Z2
+	VMOVAPS   Z2, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(SI*1)
+	MOVQ      stride+104(FP), R10
+	LEAQ      (SI)(R10*2), SI
+	LEAQ      (DI)(R10*2), DI
+	MOVQ      step+112(FP), R10
+	LEAQ      (R8)(R10*4), R8
+	DECQ      R9
+	JNZ       partRow
+	ADDQ      $0x00000040, BX
+	SUBQ      $0x10, DX
+	JG        part
+
+done:
+	VZEROUPPER
+	RET
+
+// func affineReLUMadeAVX512(dst []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL
+TEXT ·affineReLUMadeAVX512(SB), NOSPLIT, $0-128
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ width+96(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JL   rest4
+
+whole4:
+	MOVQ    gain_base+48(FP), SI
+	VMOVUPS (SI)(BX*1), Z0
+	VMOVUPS 64(SI)(BX*1), Z1
+	VMOVUPS 128(SI)(BX*1), Z2
+	VMOVUPS 192(SI)(BX*1), Z3
+	MOVQ    bias_base+72(FP), SI
+	VMOVUPS (SI)(BX*1), Z4
+	VMOVUPS 64(SI)(BX*1), Z5
+	VMOVUPS 128(SI)(BX*1), Z6
+	VMOVUPS 192(SI)(BX*1), Z7
+	MOVQ    BX, R8
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+120(FP), R9
+	MOVQ    width+96(FP), DI
+	LEAQ    (SI)(DI*2), DI
+
+row4:
+	VMOVUPS (CX)(R8*1), Z15
+	VMULPS  Z0, Z15, Z15
+	VADDPS  Z4, Z15, Z15
+	VPXORD  Z8, Z8, Z8
+	VMAXPS  Z15, Z8, Z15
+	VMOVAPS Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VMOVUPS   64(CX)(R8*1), Z15
+	VMULPS    Z1, Z15, Z15
+	VADDPS    Z5, Z15, Z15
+	VPXORD    Z9, Z9, Z9
+	VMAXPS    Z15, Z9, Z15
+	VMOVAPS   Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	VMOVUPS   128(CX)(R8*1), Z15
+	VMULPS    Z2, Z15, Z15
+	VADDPS    Z6, Z15, Z15
+	VPXORD    Z10, Z10, Z10
+	VMAXPS    Z15, Z10, Z15
+	VMOVAPS   Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 64(AX)(SI*1)
+	VMOVUPS   192(CX)(R8*1), Z15
+	VMULPS    Z3, Z15, Z15
+	VADDPS    Z7, Z15, Z15
+	VPXORD    Z11, Z11, Z11
+	VMAXPS    Z15, Z11, Z15
+	VMOVAPS   Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 96(AX)(SI*1)
+	MOVQ      stride+104(FP), R10
+	LEAQ      (SI)(R10*2), SI
+	LEAQ      (DI)(R10*2), DI
+	MOVQ      step+112(FP), R10
+	LEAQ      (R8)(R10*4), R8
+	DECQ      R9
+	JNZ       row4
+	ADDQ      $0x00000100, BX
+	SUBQ      $0x40, DX
+	JGE       whole4
+
+rest4:
+	ADDQ $0x40, DX
+	JLE  done
+	SUBQ $0x20, DX
+	JL   rest2
+
+whole2:
+	MOVQ    gain_base+48(FP), SI
+	VMOVUPS (SI)(BX*1), Z0
+	VMOVUPS 64(SI)(BX*1), Z1
+	MOVQ    bias_base+72(FP), SI
+	VMOVUPS (SI)(BX*1), Z2
+	VMOVUPS 64(SI)(BX*1), Z3
+	MOVQ    BX, R8
+	MOVQ    BX, SI
+	SHRQ    $0x01, SI
+	MOVQ    rows+120(FP), R9
+	MOVQ    width+96(FP), DI
+	LEAQ    (SI)(DI*2), DI
+
+row2:
+	VMOVUPS (CX)(R8*1), Z4
+	VMULPS  Z0, Z4, Z4
+	VADDPS  Z2, Z4, Z4
+	VPXORD  Z12, Z12, Z12
+	VMAXPS  Z4, Z12, Z4
+	VMOVAPS Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(SI*1)
+	VMOVUPS   64(CX)(R8*1), Z4
+	VMULPS    Z1, Z4, Z4
+	VADDPS    Z3, Z4, Z4
+	VPXORD    Z13, Z13, Z13
+	VMAXPS    Z4, Z13, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(SI*1)
+	MOVQ      stride+104(FP), R10
+	LEAQ      (SI)(R10*2), SI
+	LEAQ      (DI)(R10*2), DI
+	MOVQ      step+112(FP), R10
+	LEAQ      (R8)(R10*4), R8
+	DECQ      R9
+	JNZ       row2
+	ADDQ      $0x00000080, BX
+	SUBQ      $0x20, DX
+	JGE       whole2
+
+rest2:
+	ADDQ $0x20, DX
+	JLE  done
+
+part:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         gain_base+48(FP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z0
+	MOVQ         bias_base+72(FP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z1
+	MOVQ         BX, R8
+	MOVQ         BX, SI
+	SHRQ         $0x01, SI
+	MOVQ         rows+120(FP), R9
+	MOVQ         width+96(FP), DI
+	LEAQ         (SI)(DI*2), DI
+
+partRow:
+	VMOVUPS.Z (CX)(R8*1), K1, Z2
+	VMULPS    Z0, Z2, Z2
+	VADDPS    Z1, Z2, Z2
+	VPXORD    Z14, Z14, Z14
+	VMAXPS    Z2, Z14, Z2
+	VMOVAPS   Z2, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(SI*1)
+	MOVQ      stride+104(FP), R10
+	LEAQ      (SI)(R10*2), SI
+	LEAQ      (DI)(R10*2), DI
+	MOVQ      step+112(FP), R10
+	LEAQ      (R8)(R10*4), R8
+	DECQ      R9
+	JNZ       partRow
+	ADDQ      $0x00000040, BX
+	SUBQ      $0x10, DX
+	JG        part
+
+done:
+	VZEROUPPER
+	RET
+
+// func affineAddMadeAVX512(dst []uint16, other []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·affineAddMadeAVX512(SB), NOSPLIT, $0-152
+	MOVQ dst_base+0(FP), AX
+	MOVQ other_base+24(FP), CX
+	MOVQ x_base+48(FP), DX
+	MOVQ width+120(FP), BX
+	XORQ SI, SI
+	SUBQ $0x40, BX
+	JL   rest4
+
+whole4:
+	MOVQ    gain_base+72(FP), DI
+	VMOVUPS (DI)(SI*1), Z0
+	VMOVUPS 64(DI)(SI*1), Z1
+	VMOVUPS 128(DI)(SI*1), Z2
+	VMOVUPS 192(DI)(SI*1), Z3
+	MOVQ    bias_base+96(FP), DI
+	VMOVUPS (DI)(SI*1), Z4
+	VMOVUPS 64(DI)(SI*1), Z5
+	VMOVUPS 128(DI)(SI*1), Z6
+	VMOVUPS 192(DI)(SI*1), Z7
+	MOVQ    SI, R9
+	MOVQ    SI, DI
+	SHRQ    $0x01, DI
+	MOVQ    rows+144(FP), R10
+	MOVQ    width+120(FP), R8
+	LEAQ    (DI)(R8*2), R8
+
+row4:
+	VMOVUPS    (DX)(R9*1), Z8
+	VMULPS     Z0, Z8, Z8
+	VADDPS     Z4, Z8, Z8
+	PREFETCHT0 (CX)(R8*1)
+	VPMOVZXWD  (CX)(DI*1), Z9
+	VPSLLD     $0x10, Z9, Z9
+	VADDPS     Z9, Z8, Z8
+	VMOVAPS    Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(DI*1)
+	VMOVUPS   64(DX)(R9*1), Z8
+	VMULPS    Z1, Z8, Z8
+	VADDPS    Z5, Z8, Z8
+	VPMOVZXWD 32(CX)(DI*1), Z9
+	VPSLLD    $0x10, Z9, Z9
+	VADDPS    Z9, Z8, Z8
+	VMOVAPS   Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG       $0x487e0262
+	WORD       $0xff72
+	VMOVDQU16  Y31, 32(AX)(DI*1)
+	VMOVUPS    128(DX)(R9*1), Z8
+	VMULPS     Z2, Z8, Z8
+	VADDPS     Z6, Z8, Z8
+	PREFETCHT0 64(CX)(R8*1)
+	VPMOVZXWD  64(CX)(DI*1), Z9
+	VPSLLD     $0x10, Z9, Z9
+	VADDPS     Z9, Z8, Z8
+	VMOVAPS    Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 64(AX)(DI*1)
+	VMOVUPS   192(DX)(R9*1), Z8
+	VMULPS    Z3, Z8, Z8
+	VADDPS    Z7, Z8, Z8
+	VPMOVZXWD 96(CX)(DI*1), Z9
+	VPSLLD    $0x10, Z9, Z9
+	VADDPS    Z9, Z8, Z8
+	VMOVAPS   Z8, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 96(AX)(DI*1)
+	MOVQ      stride+128(FP), R11
+	LEAQ      (DI)(R11*2), DI
+	LEAQ      (R8)(R11*2), R8
+	MOVQ      step+136(FP), R11
+	LEAQ      (R9)(R11*4), R9
+	DECQ      R10
+	JNZ       row4
+	ADDQ      $0x00000100, SI
+	SUBQ      $0x40, BX
+	JGE       whole4
+
+rest4:
+	ADDQ $0x40, BX
+	JLE  done
+	SUBQ $0x20, BX
+	JL   rest2
+
+whole2:
+	MOVQ    gain_base+72(FP), DI
+	VMOVUPS (DI)(SI*1), Z0
+	VMOVUPS 64(DI)(SI*1), Z1
+	MOVQ    bias_base+96(FP), DI
+	VMOVUPS (DI)(SI*1), Z2
+	VMOVUPS 64(DI)(SI*1), Z3
+	MOVQ    SI, R9
+	MOVQ    SI, DI
+	SHRQ    $0x01, DI
+	MOVQ    rows+144(FP), R10
+	MOVQ    width+120(FP), R8
+	LEAQ    (DI)(R8*2), R8
+
+row2:
+	VMOVUPS    (DX)(R9*1), Z4
+	VMULPS     Z0, Z4, Z4
+	VADDPS     Z2, Z4, Z4
+	PREFETCHT0 (CX)(R8*1)
+	VPMOVZXWD  (CX)(DI*1), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VADDPS     Z5, Z4, Z4
+	VMOVAPS    Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(DI*1)
+	VMOVUPS   64(DX)(R9*1), Z4
+	VMULPS    Z1, Z4, Z4
+	VADDPS    Z3, Z4, Z4
+	VPMOVZXWD 32(CX)(DI*1), Z5
+	VPSLLD    $0x10, Z5, Z5
+	VADDPS    Z5, Z4, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(DI*1)
+	MOVQ      stride+128(FP), R11
+	LEAQ      (DI)(R11*2), DI
+	LEAQ      (R8)(R11*2), R8
+	MOVQ      step+136(FP), R11
+	LEAQ      (R9)(R11*4), R9
+	DECQ      R10
+	JNZ       row2
+	ADDQ      $0x00000080, SI
+	SUBQ      $0x20, BX
+	JGE       whole2
+
+rest2:
+	ADDQ $0x20, BX
+	JLE  done
+
+part:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         gain_base+72(FP), DI
+	VMOVUPS.Z    (DI)(SI*1), K1, Z0
+	MOVQ         bias_base+96(FP), DI
+	VMOVUPS.Z    (DI)(SI*1), K1, Z1
+	MOVQ         SI, R9
+	MOVQ         SI, DI
+	SHRQ         $0x01, DI
+	MOVQ         rows+144(FP), R10
+	MOVQ         width+120(FP), R8
+	LEAQ         (DI)(R8*2), R8
+
+partRow:
+	VMOVUPS.Z   (DX)(R9*1), K1, Z2
+	VMULPS      Z0, Z2, Z2
+	VADDPS      Z1, Z2, Z2
+	VPMOVZXWD.Z (CX)(DI*1), K1, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VADDPS      Z3, Z2, Z2
+	VMOVAPS     Z2, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(DI*1)
+	MOVQ      stride+128(FP), R11
+	LEAQ      (DI)(R11*2), DI
+	LEAQ      (R8)(R11*2), R8
+	MOVQ      step+136(FP), R11
+	LEAQ      (R9)(R11*4), R9
+	DECQ      R10
+	JNZ       partRow
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x10, BX
+	JG        part
+
+done:
+	VZEROUPPER
+	RET
+
+// func affineAddReLUMadeAVX512(dst []uint16, other []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+TEXT ·affineAddReLUMadeAVX512(SB), NOSPLIT, $0-152
+	MOVQ dst_base+0(FP), AX
+	MOVQ other_base+24(FP), CX
+	MOVQ x_base+48(FP), DX
+	MOVQ width+120(FP), BX
+	XORQ SI, SI
+	SUBQ $0x40, BX
+	JL   rest4
+
+whole4:
+	MOVQ    gain_base+72(FP), DI
+	VMOVUPS (DI)(SI*1), Z0
+	VMOVUPS 64(DI)(SI*1), Z1
+	VMOVUPS 128(DI)(SI*1), Z2
+	VMOVUPS 192(DI)(SI*1), Z3
+	MOVQ    bias_base+96(FP), DI
+	VMOVUPS (DI)(SI*1), Z4
+	VMOVUPS 64(DI)(SI*1), Z5
+	VMOVUPS 128(DI)(SI*1), Z6
+	VMOVUPS 192(DI)(SI*1), Z7
+	MOVQ    SI, R9
+	MOVQ    SI, DI
+	SHRQ    $0x01, DI
+	MOVQ    rows+144(FP), R10
+	MOVQ    width+120(FP), R8
+	LEAQ    (DI)(R8*2), R8
+
+row4:
+	VMOVUPS    (DX)(R9*1), Z15
+	VMULPS     Z0, Z15, Z15
+	VADDPS     Z4, Z15, Z15
+	PREFETCHT0 (CX)(R8*1)
+	VPMOVZXWD  (CX)(DI*1), Z16
+	VPSLLD     $0x10, Z16, Z16
+	VADDPS     Z16, Z15, Z15
+	VPXORD     Z8, Z8, Z8
+	VMAXPS     Z15, Z8, Z15
+	VMOVAPS    Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(DI*1)
+	VMOVUPS   64(DX)(R9*1), Z15
+	VMULPS    Z1, Z15, Z15
+	VADDPS    Z5, Z15, Z15
+	VPMOVZXWD 32(CX)(DI*1), Z16
+	VPSLLD    $0x10, Z16, Z16
+	VADDPS    Z16, Z15, Z15
+	VPXORD    Z9, Z9, Z9
+	VMAXPS    Z15, Z9, Z15
+	VMOVAPS   Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG       $0x487e0262
+	WORD       $0xff72
+	VMOVDQU16  Y31, 32(AX)(DI*1)
+	VMOVUPS    128(DX)(R9*1), Z15
+	VMULPS     Z2, Z15, Z15
+	VADDPS     Z6, Z15, Z15
+	PREFETCHT0 64(CX)(R8*1)
+	VPMOVZXWD  64(CX)(DI*1), Z16
+	VPSLLD     $0x10, Z16, Z16
+	VADDPS     Z16, Z15, Z15
+	VPXORD     Z10, Z10, Z10
+	VMAXPS     Z15, Z10, Z15
+	VMOVAPS    Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 64(AX)(DI*1)
+	VMOVUPS   192(DX)(R9*1), Z15
+	VMULPS    Z3, Z15, Z15
+	VADDPS    Z7, Z15, Z15
+	VPMOVZXWD 96(CX)(DI*1), Z16
+	VPSLLD    $0x10, Z16, Z16
+	VADDPS    Z16, Z15, Z15
+	VPXORD    Z11, Z11, Z11
+	VMAXPS    Z15, Z11, Z15
+	VMOVAPS   Z15, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 96(AX)(DI*1)
+	MOVQ      stride+128(FP), R11
+	LEAQ      (DI)(R11*2), DI
+	LEAQ      (R8)(R11*2), R8
+	MOVQ      step+136(FP), R11
+	LEAQ      (R9)(R11*4), R9
+	DECQ      R10
+	JNZ       row4
+	ADDQ      $0x00000100, SI
+	SUBQ      $0x40, BX
+	JGE       whole4
+
+rest4:
+	ADDQ $0x40, BX
+	JLE  done
+	SUBQ $0x20, BX
+	JL   rest2
+
+whole2:
+	MOVQ    gain_base+72(FP), DI
+	VMOVUPS (DI)(SI*1), Z0
+	VMOVUPS 64(DI)(SI*1), Z1
+	MOVQ    bias_base+96(FP), DI
+	VMOVUPS (DI)(SI*1), Z2
+	VMOVUPS 64(DI)(SI*1), Z3
+	MOVQ    SI, R9
+	MOVQ    SI, DI
+	SHRQ    $0x01, DI
+	MOVQ    rows+144(FP), R10
+	MOVQ    width+120(FP), R8
+	LEAQ    (DI)(R8*2), R8
+
+row2:
+	VMOVUPS    (DX)(R9*1), Z4
+	VMULPS     Z0, Z4, Z4
+	VADDPS     Z2, Z4, Z4
+	PREFETCHT0 (CX)(R8*1)
+	VPMOVZXWD  (CX)(DI*1), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VADDPS     Z5, Z4, Z4
+	VPXORD     Z12, Z12, Z12
+	VMAXPS     Z4, Z12, Z4
+	VMOVAPS    Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(DI*1)
+	VMOVUPS   64(DX)(R9*1), Z4
+	VMULPS    Z1, Z4, Z4
+	VADDPS    Z3, Z4, Z4
+	VPMOVZXWD 32(CX)(DI*1), Z5
+	VPSLLD    $0x10, Z5, Z5
+	VADDPS    Z5, Z4, Z4
+	VPXORD    Z13, Z13, Z13
+	VMAXPS    Z4, Z13, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(DI*1)
+	MOVQ      stride+128(FP), R11
+	LEAQ      (DI)(R11*2), DI
+	LEAQ      (R8)(R11*2), R8
+	MOVQ      step+136(FP), R11
+	LEAQ      (R9)(R11*4), R9
+	DECQ      R10
+	JNZ       row2
+	ADDQ      $0x00000080, SI
+	SUBQ      $0x20, BX
+	JGE       whole2
+
+rest2:
+	ADDQ $0x20, BX
+	JLE  done
+
+part:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         gain_base+72(FP), DI
+	VMOVUPS.Z    (DI)(SI*1), K1, Z0
+	MOVQ         bias_base+96(FP), DI
+	VMOVUPS.Z    (DI)(SI*1), K1, Z1
+	MOVQ         SI, R9
+	MOVQ         SI, DI
+	SHRQ         $0x01, DI
+	MOVQ         rows+144(FP), R10
+	MOVQ         width+120(FP), R8
+	LEAQ         (DI)(R8*2), R8
+
+partRow:
+	VMOVUPS.Z   (DX)(R9*1), K1, Z2
+	VMULPS      Z0, Z2, Z2
+	VADDPS      Z1, Z2, Z2
+	VPMOVZXWD.Z (CX)(DI*1), K1, Z3
+	VPSLLD      $0x10, Z3, Z3
+	VADDPS      Z3, Z2, Z2
+	VPXORD      Z14, Z14, Z14
+	VMAXPS      Z2, Z14, Z2
+	VMOVAPS     Z2, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(DI*1)
+	MOVQ      stride+128(FP), R11
+	LEAQ      (DI)(R11*2), DI
+	LEAQ      (R8)(R11*2), R8
+	MOVQ      step+136(FP), R11
+	LEAQ      (R9)(R11*4), R9
+	DECQ      R10
+	JNZ       partRow
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x10, BX
+	JG        part
+
+done:
+	VZEROUPPER
+	RET
+
 // func momentsMadeAVX512(sum []float64, squares []float64, dst []uint16, x []float32, width int, stride int, step int, rows int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL
 TEXT ·momentsMadeAVX512(SB), NOSPLIT, $0-128

@@ -24,7 +24,13 @@ type Stored struct {
 	ReLUGradSums    func(scale, bias []float64, x, dy, y, from []uint16, mean []float32, width, stride, step, rows int)
 	AddReLUGradSums func(scale, bias []float64, x, dy, y, from, more []uint16, mean []float32, width, stride, step,
 		rows int)
-	ReLUGradSumsMade    func(scale, bias []float64, x, dy, y []uint16, from, mean []float32, width, stride, step, rows int)
+	ReLUGradSumsMade func(scale, bias []float64, x, dy, y []uint16, from, mean []float32, width, stride, step, rows int)
+	// AffineMade sets dst to made·gain + bias. The others add other to it, set negative results to 0, or both.
+	AffineMade        func(dst []uint16, made, gain, bias []float32, width, stride, step, rows int)
+	AffineReLUMade    func(dst []uint16, made, gain, bias []float32, width, stride, step, rows int)
+	AffineAddMade     func(dst, other []uint16, made, gain, bias []float32, width, stride, step, rows int)
+	AffineAddReLUMade func(dst, other []uint16, made, gain, bias []float32, width, stride, step, rows int)
+
 	AddReLUGradSumsMade func(scale, bias []float64, x, dy, y, more []uint16, from, mean []float32, width, stride, step,
 		rows int)
 }

@@ -19,5 +19,9 @@ var storedKernels = &Stored{
 	ReLUGradSums:        reluGradSumsStoredAVX512,
 	AddReLUGradSums:     addReLUGradSumsStoredAVX512,
 	ReLUGradSumsMade:    reluGradSumsMadeAVX512,
+	AffineMade:          affineMadeAVX512,
+	AffineReLUMade:      affineReLUMadeAVX512,
+	AffineAddMade:       affineAddMadeAVX512,
+	AffineAddReLUMade:   affineAddReLUMadeAVX512,
 	AddReLUGradSumsMade: addReLUGradSumsMadeAVX512,
 }

@@ -103,6 +103,8 @@ func TestStoredSums(t *testing.T) {
 			for i := range mean {
 				mean[i] = float32(r.NormFloat64())
 			}
+			bias := append([]float32(nil), mean...) // a row of biases
+			slices.Reverse(bias)
 			made := guard.Slice[float32](t, (rows-1)*step+width)
 			for i := range made {
 				made[i] = float32(r.NormFloat64())
@@ -125,6 +127,26 @@ func TestStoredSums(t *testing.T) {
 						moments(s, q, wideMade, width, stride, rows)
 						copy(dy, wideMade)
 					}, true},
+				"AffineReLUMade": {func(s, q []float64, dy []uint16) {
+					k.AffineReLUMade(dy, made, mean, bias, width, stride, step, rows)
+				}, func(s, q []float64, dy []float32) {
+					affine(dy, wideMade, nil, mean, bias, width, stride, rows, true)
+				}, true},
+				"AffineMade": {func(s, q []float64, dy []uint16) {
+					k.AffineMade(dy, made, mean, bias, width, stride, step, rows)
+				}, func(s, q []float64, dy []float32) {
+					affine(dy, wideMade, nil, mean, bias, width, stride, rows, false)
+				}, true},
+				"AffineAddMade": {func(s, q []float64, dy []uint16) {
+					k.AffineAddMade(dy, more, made, mean, bias, width, stride, step, rows)
+				}, func(s, q []float64, dy []float32) {
+					affine(dy, wideMade, wideMore, mean, bias, width, stride, rows, false)
+				}, true},
+				"AffineAddReLUMade": {func(s, q []float64, dy []uint16) {
+					k.AffineAddReLUMade(dy, more, made, mean, bias, width, stride, step, rows)
+				}, func(s, q []float64, dy []float32) {
+					affine(dy, wideMade, wideMore, mean, bias, width, stride, rows, true)
+				}, true},
 				"GradSums": {func(s, b []float64, _ []uint16) { k.GradSums(s, b, x, from, mean, width, stride, 0, rows) },
 					func(s, b []float64, _ []float32) { gradSums(s, b, wideX, wideFrom, mean, width, stride, rows) }, false},
 				"ReLUGradSums": {
@@ -182,6 +204,25 @@ func TestStoredSums(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// affine is the definition of the kernels of that name.
+func affine(dst, x, other, gain, bias []float32, width, stride, rows int, relu bool) {
+	zeros := make([]float32, width)
+	for r := range rows {
+		at := r * stride
+		to, from := dst[at:][:width], x[at:][:width]
+		switch {
+		case other != nil && relu:
+			normalizeAddReLU(to, from, other[at:][:width], zeros, gain, bias)
+		case other != nil:
+			normalizeAdd(to, from, other[at:][:width], zeros, gain, bias)
+		case relu:
+			normalizeReLU(to, from, zeros, gain, bias)
+		default:
+			normalize(to, from, zeros, gain, bias)
 		}
 	}
 }

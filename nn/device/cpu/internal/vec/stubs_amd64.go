@@ -365,6 +365,18 @@ func addReLUGradSumsStoredAVX512(scale []float64, bias []float64, x []uint16, dy
 func addReLUGradSumsMadeAVX512(scale []float64, bias []float64, x []uint16, dy []uint16, y []uint16, more []uint16, from []float32, mean []float32, width int, stride int, step int, rows int)
 
 //go:noescape
+func affineMadeAVX512(dst []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func affineReLUMadeAVX512(dst []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func affineAddMadeAVX512(dst []uint16, other []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+
+//go:noescape
+func affineAddReLUMadeAVX512(dst []uint16, other []uint16, x []float32, gain []float32, bias []float32, width int, stride int, step int, rows int)
+
+//go:noescape
 func momentsMadeAVX512(sum []float64, squares []float64, dst []uint16, x []float32, width int, stride int, step int, rows int)
 
 //go:noescape
