@@ -19,7 +19,12 @@ func ByDefinition(d *Device, step int) {
 }
 
 // ByTiles makes d, whose products are of bfloat16, run them in tiles as AMX does, in plain Go.
-func ByTiles(d *Device) {
-	d.tiles = kern.PlainTiles()
+func ByTiles(d *Device) { d.setTiles(kern.PlainTiles()) }
+
+// ByVectorTiles makes d run them so by AVX-512.
+func ByVectorTiles(d *Device) { d.setTiles(kern.TilesByVectors()) }
+
+func (d *Device) setTiles(t *kern.Tiles) {
+	d.tiles = t
 	d.table = d.patterns()
 }

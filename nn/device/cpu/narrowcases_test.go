@@ -23,8 +23,10 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 		switch {
 		case step > 0:
 			ByDefinition(d, step)
-		case step < 0:
+		case step == -1:
 			ByTiles(d)
+		case step == -2:
+			ByVectorTiles(d)
 		}
 		f(name, d)
 	}
@@ -37,6 +39,9 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 		way("avx512bf16", simd.AVX512BF16, 0)
 	}
 	way("tiles by definition", simd.Best(), -1)
+	if simd.Best() == simd.AVX512 {
+		way("tiles by vectors", simd.Best(), -2)
+	}
 	if simd.LacksAMX() == nil {
 		way("amx", simd.AMX, 0)
 	}
@@ -106,9 +111,9 @@ func TestNarrowProducts(t *testing.T) {
 						results[name] = append(results[name], k.numbers(t, d, b.Values[v], v))
 					}
 				})
-				for _, name := range []string{"neon", "avx2", "avx512", "avx512bf16", "step by step", "amx"} {
+				for _, name := range []string{"neon", "avx2", "avx512", "avx512bf16", "step by step", "tiles by vectors", "amx"} {
 					got, want := results[name], results["definition"]
-					if name == "amx" {
+					if name == "amx" || name == "tiles by vectors" {
 						want = results["tiles by definition"]
 					}
 					if got == nil {

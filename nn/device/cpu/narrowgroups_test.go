@@ -77,7 +77,7 @@ func TestStoredGroups(t *testing.T) {
 							switch name {
 							case "go":
 								continue
-							case "amx", "tiles by definition":
+							case "amx", "tiles by vectors", "tiles by definition":
 								want = ways["tiles by definition"]
 							}
 							if !slices.EqualFunc(got, want, slices.Equal) {

@@ -29,7 +29,6 @@ const (
 	tileSteps
 	tileDepth
 	tileStepA
-	tileStepB
 	tileStepC
 )
 
@@ -128,7 +127,7 @@ func tileProducts(name string, columns int) {
 	Load(Param("a"), args)
 	configure()
 	MOVQ(field(tileStepA), stepA)
-	MOVQ(field(tileStepB), stepB)
+	MOVQ(U32(uint32(64*columns)), stepB)
 	MOVQ(field(tileStepC), stepC)
 	MOVQ(field(tileSpans), spans)
 	MOVQ(field(tilePairs), pairs)

@@ -82,7 +82,7 @@ func vectorProducts(name string, columns int) {
 	}
 	MOVL(U32(0xffff0000), x.As32())
 	VPBROADCASTD(x.As32(), odd)
-	MOVQ(field(tileStepB), stepB)
+	MOVQ(U32(uint32(width*columns)), stepB)
 	MOVQ(field(tileSpans), spans)
 	MOVQ(field(tilePairs), x)
 	MOVQ(x, pairs)

@@ -66,7 +66,7 @@ func (a *TileArgs) products(tiles int) {
 					for t, off := range unsafe.Slice(a.Steps, a.Depth) {
 						copy(x[:], unsafe.Slice(at(a.A, span.A+off+m*a.StepA), TileDepth))
 						for k := range TileWidth {
-							word := *at(a.B, (t*TileWidth+k)*a.StepB+4*j)
+							word := *at(a.B, 4*((t*TileWidth+k)*tiles*TileWidth+j))
 							y[2*k], y[2*k+1] = uint16(word), uint16(word>>16)
 						}
 						c = TileDot(c, &x, &y)

@@ -34,7 +34,7 @@ func newTileCase(t testing.TB, rows, columns, pairs, depth int) *tileCase {
 		steps[i] = 2 * i * TileDepth
 	}
 	x.args = TileArgs{Config: Configure(rows, columns), A: &x.a[0], B: &x.b[0], C: &x.c[0], Add: 1, Spans: &spans[0],
-		Pairs: pairs, Steps: &steps[0], Depth: depth, StepA: 2 * depth * TileDepth, StepB: 4 * tiles * TileWidth, StepC: stepC}
+		Pairs: pairs, Steps: &steps[0], Depth: depth, StepA: 2 * depth * TileDepth, StepC: stepC}
 	return x
 }
 

@@ -22,16 +22,16 @@ const (
 type TileArgs struct {
 	Config TileConfig
 
-	A                   *uint16
-	B                   *uint32
-	C                   *float32
-	Init                *float32 // one number for each column, or nil
-	Add                 int      // 1 to add to C
-	Spans               *[2]TileSpan
-	Pairs               int // of spans, at least 1
-	Steps               *int
-	Depth               int // steps, at least 1
-	StepA, StepB, StepC int // from a row to the next
+	A            *uint16
+	B            *uint32
+	C            *float32
+	Init         *float32 // one number for each column, or nil
+	Add          int      // 1 to add to C
+	Spans        *[2]TileSpan
+	Pairs        int // of spans, at least 1
+	Steps        *int
+	Depth        int // steps, at least 1
+	StepA, StepC int // from a row to the next
 }
 
 // TileSpan is where the rows of a tile begin, from A and from C.

@@ -57,7 +57,7 @@ func TestTileProducts(t *testing.T) {
 					init[i] = float32(r.NormFloat64())
 				}
 				args := &TileArgs{Config: Configure(c.rows, c.columns), A: &a[0], B: &b[0], Pairs: c.pairs, Depth: c.depth,
-					StepA: stepA, StepB: 4 * tiles * TileWidth, StepC: stepC}
+					StepA: stepA, StepC: stepC}
 				if start == 1 {
 					args.Init = &init[0]
 				}
@@ -119,7 +119,7 @@ func BenchmarkTiles(b *testing.B) {
 			steps[i] = 64 * i
 		}
 		args := &TileArgs{Config: Configure(16, 32), A: (*uint16)(base), B: (*uint32)(unsafe.Add(base, 1<<21)), C: (*float32)(unsafe.Add(base, 3<<20)),
-			Pairs: pairs, Depth: depth, StepA: 64*depth + 64, StepB: 128, StepC: 128, Spans: &spans[0], Steps: &steps[0]}
+			Pairs: pairs, Depth: depth, StepA: 64*depth + 64, StepC: 128, Spans: &spans[0], Steps: &steps[0]}
 		b.Run("depth "+string(rune('0'+depth/10))+string(rune('0'+depth%10)), func(b *testing.B) {
 			for range b.N {
 				k.Products[2](args)

@@ -154,7 +154,7 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 				a.Init = &panel[0]
 			}
 			a.B = (*uint32)(unsafe.Pointer(&panel[width*words]))
-			a.C, a.StepB = &dst[0], 4*width
+			a.C = &dst[0]
 			for l := range b.tiles {
 				s := &b.tiles[l]
 				a.Config = kern.Configure(s.rows, columns)

@@ -224,7 +224,7 @@ func (k *tilesOuterKernel) run(worker, task int) {
 	a := &w.args
 	*a = kern.TileArgs{
 		Config: kern.Configure(t.span, tilesColumns), A: (*uint16)(unsafe.Pointer(&w.turned[0])), Spans: &t.spans[0],
-		Pairs: len(t.spans), Steps: &k.steps[0], StepA: 2 * kern.TileDepth, StepB: 4 * tilesColumns, StepC: 4 * tilesColumns,
+		Pairs: len(t.spans), Steps: &k.steps[0], StepA: 2 * kern.TileDepth, StepC: 4 * tilesColumns,
 	}
 	panel := t.height() * tilesColumns
 	for i := t.from; i < t.to; i++ {
