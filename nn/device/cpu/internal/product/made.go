@@ -100,7 +100,7 @@ func (k *tiledKernel) store(worker int, g *tiledTarget, b *tiledBlock, j int) {
 	first := j - (j-b.panel)%m.group
 	lo, hi := first*m.columns, min((j+1)*m.columns, k.rows)
 	x, step := k.rooms[worker][m.at(g, b, first):], m.step(g)
-	if k.set.Tiles != nil && k.finish(g, b, lo, hi, x, step) {
+	if k.set.Tiles != nil && k.finish(worker, g, b, lo, hi, x, step) {
 		return
 	}
 	if k.then != nil || k.add != nil { // such products have one target

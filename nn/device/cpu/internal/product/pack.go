@@ -1,14 +1,14 @@
 package product
 
 // pack writes a panel.
-func (k *tiledKernel) pack(_, block int) {
+func (k *tiledKernel) pack(worker, block int) {
 	p := k.pieces[block]
 	g := &k.targets[p.target]
 	n := k.columns(p.panel)
 	width := k.set.Vectors(n) * k.set.Lanes
 	dst := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
 	if k.set.Tiles != nil {
-		k.packTiles(g, p, dst, n, width)
+		k.packTiles(g, p, dst, k.args[worker].room[:], n, width)
 		return
 	}
 	clear(dst[:width])

@@ -296,6 +296,7 @@ func (t *tiled) scratch() (size, tile int) {
 type workerArgs struct {
 	kern.Args
 	tiles kern.TileArgs
+	room  [kern.TileRows * kern.TileWidth]float32 // for tiles
 	_     [128]byte
 }
 

@@ -9,7 +9,7 @@ import (
 
 // finish applies the normalisation, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of
 // x, step apart. It reports whether it stored the result too.
-func (k *tiledKernel) finish(g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
+func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
 	if k.gain == nil && k.added == nil && !k.relu {
 		return false
 	}
@@ -35,7 +35,7 @@ func (k *tiledKernel) finish(g *tiledTarget, b *tiledBlock, lo, hi int, x []floa
 		})
 		return true
 	}
-	var room [storedGroup]float32
+	room := k.args[worker].room[:]
 	k.lines(g, b, func(pixel, at, pixels, stride int) {
 		for i := range pixels {
 			row := x[(pixel+i)*step:][:hi-lo]
