@@ -73,7 +73,6 @@ func TestMistakes(t *testing.T) {
 		{"train --learning-rate 0.1", 2, []string{"unknown option --learning-rate: here it is --lr\n"}},
 		{"train --imgsz 224", 2, []string{"here it is --image-size"}},
 		{"eval --imgsz 224", 2, []string{"here it is --image-size"}},
-		{"train --patience 5", 2, []string{"here it is needless", "best.safetensors"}},
 		{"train --gpu 1", 2, []string{"here it is --device cuda"}},
 		{"eval --gpu 1", 2, []string{"here it is --device cuda"}},
 		{"train --name x", 2, []string{"--out runs/NAME"}},

@@ -27,6 +27,8 @@ func TestTwice(t *testing.T) {
 	}
 	mustRun(t, append([]string{"train", "--epochs", "3", "--out", "run", "-q", "--keep-every", "1", "--rna-window", "2"},
 		quick...)...)
+	mustRun(t, "sweep", "--set", "lr=0.1,0.2", "--epochs", "1", "--rna", "off", "-o", "sweep", "-q",
+		"--limit-batches", "3", "--limit-val", "2", "--batch", "32")
 	small := "--model lenet --batch 2 --steps 1 --threads 1 --device cpu"
 	done := map[string]bool{}
 	for _, c := range []struct{ args, outputs string }{
@@ -43,7 +45,9 @@ func TestTwice(t *testing.T) {
 			"--json-file e.json", "p.csv c.csv worst.png e.json"},
 		{"predict photos --weights run/best.safetensors --device cpu --sheet predicted.png --json-file predicted.json",
 			"predicted.png predicted.json"},
-		{"compare run run --plot runs.svg", "runs.svg"},
+		{"compare run run --plot runs.svg --csv runs.csv --json-file compared.json", "runs.svg runs.csv compared.json"},
+		{"runs . --json-file runs.json", "runs.json"},
+		{"sweep --resume sweep -q --plot sweep.svg --csv sweep.csv --json-file sweep.json", "sweep.svg sweep.csv sweep.json"},
 		{"replay run --device cpu --csv replay.csv --plot replay.svg --json-file replay.json",
 			"replay.csv replay.svg replay.json"},
 		{"logreg --iterations 2 --methods gd --plot l.svg --csv l.csv", "l.svg l.csv"},

@@ -55,9 +55,19 @@ func eachNarrow(t *testing.T, f func(t *testing.T)) {
 
 func TestNarrowDevice(t *testing.T) {
 	eachNarrow(t, func(t *testing.T) { devicetest.Run(t, narrow(3), rounding) })
+	tiles, byTiles := "tiles by definition", cpu.ByTiles // slower the further down
+	switch {
+	case simd.LacksAMX() == nil: // run above
+		tiles = ""
+	case simd.Best() == simd.AVX512:
+		tiles, byTiles = "tiles by vectors", cpu.ByVectorTiles
+	}
 	for name, change := range map[string]func(d *cpu.Device){
-		"definition": func(d *cpu.Device) { cpu.ByDefinition(d, 2) }, "tiles by definition": cpu.ByTiles,
+		"definition": func(d *cpu.Device) { cpu.ByDefinition(d, 2) }, tiles: byTiles,
 	} {
+		if name == "" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() {
 				t.Skip("slow")
