@@ -135,8 +135,8 @@ func (r *Ranking) AveragePrecision(influence []float64) Estimate {
 // Measure is a measure of a ranking: [Ranking.AUC] or [Ranking.AveragePrecision].
 type Measure func(r *Ranking, influence []float64) Estimate
 
-// Classes measures each class by each measure, given the ranking of all images for a class. The mean is that of the classes for which
-// the measure is defined; its standard error counts an image's influence on all classes together.
+// Classes measures each class by each measure, given the ranking of all images for a class. The mean is that of the
+// classes for which the measure is defined; its standard error counts an image's influence on all classes together.
 func Classes(classes, images int, class func(k int) *Ranking, by ...Measure) (each [][]Estimate, mean []Estimate) {
 	each, mean = make([][]Estimate, len(by)), make([]Estimate, len(by))
 	influence := make([][]float64, len(by))

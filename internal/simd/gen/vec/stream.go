@@ -77,8 +77,8 @@ func (k *stream) bytes() int {
 }
 
 // stream generates a kernel with the given slices and rows. more spells out other arguments and the result. Results of
-// a kernel whose name ends in Past go past the caches; if it ends in Stored, slices are stored as bfloat16. setup prepares the operands of the body and returns its code;
-// finish runs at the end.
+// a kernel whose name ends in Past go past the caches; if it ends in Stored, slices are stored as bfloat16. setup
+// prepares the operands of the body and returns its code; finish runs at the end.
 func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
 	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), stored: strings.HasSuffix(name, storedWay),
 		base: make(map[string]reg.Register), row: make(map[string]bool)}

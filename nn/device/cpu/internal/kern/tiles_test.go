@@ -118,7 +118,8 @@ func BenchmarkTiles(b *testing.B) {
 		for i := range steps {
 			steps[i] = 64 * i
 		}
-		args := &TileArgs{Config: Configure(16, 32), A: (*uint16)(base), B: (*uint32)(unsafe.Add(base, 1<<21)), C: (*float32)(unsafe.Add(base, 3<<20)),
+		args := &TileArgs{Config: Configure(16, 32), A: (*uint16)(base), B: (*uint32)(unsafe.Add(base, 1<<21)),
+			C:     (*float32)(unsafe.Add(base, 3<<20)),
 			Pairs: pairs, Depth: depth, StepA: 64*depth + 64, StepC: 128, Spans: &spans[0], Steps: &steps[0]}
 		b.Run("depth "+string(rune('0'+depth/10))+string(rune('0'+depth%10)), func(b *testing.B) {
 			for range b.N {

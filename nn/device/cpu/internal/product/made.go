@@ -2,8 +2,8 @@ package product
 
 import "onlinerna/nn/device/cpu/internal/work"
 
-// made holds results of tiles, or of products that are stored as bfloat16, in float32 until they are stored. If all channels are summed at a time, it holds a few
-// panels, otherwise a whole block.
+// made holds results of tiles, or of products that are stored as bfloat16, in float32 until they are stored. If all
+// channels are summed at a time, it holds a few panels, otherwise a whole block.
 type made struct {
 	group   int // panels that are stored together
 	columns int // of a panel

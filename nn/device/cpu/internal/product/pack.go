@@ -1,5 +1,9 @@
 package product
 
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+)
+
 // pack writes a panel.
 func (k *tiledKernel) pack(worker, block int) {
 	p := k.pieces[block]
@@ -71,5 +75,73 @@ func transposeWeights(dst []float32, width int, src []float32, stride, n, length
 		for c, v := range src[j*stride:][:length] {
 			dst[c*width+j] = v
 		}
+	}
+}
+
+// narrowRows converts rows of elements to rows of words, in place: the elements of a word are its steps along the
+// depth.
+func narrowRows(n *kern.Narrow, x []float32, width, rows int) {
+	if n.Step == 1 {
+		n.Copy(&x[0], &x[0], 1, rows*width, 0, 0)
+		return
+	}
+	n.PairRows(&x[0], &x[0], &x[width], rows, width, 4*width, 8*width)
+}
+
+// Sums over pixels of pairs of bfloat16 put two adjacent pixels, of a line or of contiguous lines, into a word. In a
+// tile every pixel has a word with the pixel after it, so that taps may begin at any pixel. The element behind an odd
+// number of pixels is multiplied by 0.
+
+// pairs reports whether a word holds two pixels.
+func (t *tiledOuter) pairs() bool { return t.set.Narrow != nil && t.set.Narrow.Step == 2 }
+
+// next is the distance from a pixel of a tile to the next pixel.
+func (t *tiledOuter) next() int { return t.halo.right * t.halo.stride }
+
+// tileSize is the number of words of a tile; with pairs it includes room behind the last pixel.
+func (t *tiledOuter) tileSize() int {
+	if !t.pairs() {
+		return t.halo.size()
+	}
+	return t.halo.size() + t.next() + t.set.Lanes
+}
+
+// pairTile converts a filled tile to words.
+func (t *tiledOuter) pairTile(tile []float32, x extent) {
+	h := &t.halo
+	lines := (x.images-1)*h.tileLines + (x.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
+	n := lines * h.tileWidth * h.stride
+	whole := t.set.Vectors(n) * t.set.Lanes
+	clear(tile[n : whole+t.next()])
+	t.set.Narrow.PairRows(&tile[0], &tile[0], &tile[t.next()], 1, whole, 0, 0)
+}
+
+// narrowPanels converts panels of the given columns and pixels to words.
+func (t *tiledOuter) narrowPanels(x []float32, columns, pixels int) {
+	for j := 0; j < columns; j += t.set.Columns() {
+		t.narrowPanel(x[j*pixels:], t.set.Vectors(min(t.set.Columns(), columns-j))*t.set.Lanes, pixels)
+	}
+}
+
+// narrowPanel converts a panel of the given pixels to words.
+func (t *tiledOuter) narrowPanel(x []float32, width, pixels int) {
+	n := t.set.Narrow
+	if n.Step == 1 {
+		narrowRows(n, x, width, pixels)
+		return
+	}
+	line := t.depth
+	if line == 0 {
+		line = pixels
+	}
+	to := 0
+	for from := 0; from < pixels; from += line {
+		if line > 1 {
+			n.PairRows(&x[to*width], &x[from*width], &x[(from+1)*width], line/2, width, 4*width, 8*width)
+		}
+		if line%2 != 0 {
+			n.PairRows(&x[(to+line/2)*width], &x[(from+line-1)*width], &kern.Zeros[0], 1, width, 0, 0)
+		}
+		to += n.Words(line)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
@@ -166,5 +167,151 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 			}
 		}
 		words += kern.TileWidth * len(steps)
+	}
+}
+
+// packTiles writes a panel of n columns for tiles: a row of biases, then words of two channels in the order of steps. room
+// is a worker's.
+func (k *tiledKernel) packTiles(g *tiledTarget, p piece, panel, room []float32, n, width int) {
+	init := panel[:width]
+	clear(init)
+	first := p.panel * k.set.Columns()
+	if k.bias != nil {
+		copy(init[:n], k.bias[p.group*k.rows+first:])
+	}
+	dst := panel[width:]
+	w := k.weights[p.group*k.weightGroup+first*k.weightRow:]
+	for c := 0; c < g.channels; c += g.chunk {
+		channels := min(g.chunk, g.channels-c)
+		words := g.narrow.Words(channels)
+		for t := 0; t < len(g.taps); t += g.run {
+			for _, tap := range g.taps[t : t+g.run] {
+				from := w[tap.weight*k.weightTap+c*k.weightChannel:]
+				if k.weightRow == 1 {
+					k.packRows(g, dst, from, room, channels, n, width)
+				} else {
+					k.packColumns(g, dst, from, room, channels, n, width)
+				}
+				dst = dst[words*width:]
+			}
+			if odd := g.run * words % kern.TileWidth; odd > 0 {
+				clear(dst[:(kern.TileWidth-odd)*width])
+				dst = dst[(kern.TileWidth-odd)*width:]
+			}
+		}
+	}
+}
+
+// packRows packs weights of which those of neighbouring columns are neighbours.
+func (k *tiledKernel) packRows(g *tiledTarget, dst, from, room []float32, channels, n, width int) {
+	words := g.narrow.Words(channels)
+	pairs := channels / 2
+	if n == width {
+		if pairs > 0 {
+			_ = from[(channels-1)*k.weightChannel+n-1]
+			g.narrow.PairRows(&dst[0], &from[0], &from[k.weightChannel], pairs, n, 4*n, 8*k.weightChannel)
+		}
+		if channels%2 != 0 {
+			last := from[(channels-1)*k.weightChannel:][:n]
+			g.narrow.PairRows(&dst[pairs*n], &last[0], &kern.Zeros[0], 1, n, 0, 0)
+		}
+	} else {
+		first, second := room[:width], room[width:2*width]
+		for c := 0; c < channels; c += 2 {
+			for i, row := range [2][]float32{first, second} {
+				if c+i == channels {
+					clear(row)
+					continue
+				}
+				clear(row[copy(row, from[(c+i)*k.weightChannel:][:n]):])
+			}
+			g.narrow.PairRows(&dst[c/2*width], &first[0], &second[0], 1, width, 0, 0)
+		}
+	}
+	clear(dst[(channels+1)/2*width : words*width])
+}
+
+// packColumns packs weights of which those of neighbouring channels are neighbours.
+func (k *tiledKernel) packColumns(g *tiledTarget, dst, from, room []float32, channels, n, width int) {
+	for c := 0; c < g.narrow.Whole(channels); c += kern.TileDepth {
+		deep := min(kern.TileDepth, channels-c)
+		for j := 0; j < width; j += kern.TileRows {
+			columns := min(kern.TileRows, n-j)
+			_ = from[(j+columns-1)*k.weightRow+c+deep-1]
+			g.narrow.Copy(&room[0], &from[j*k.weightRow+c], columns, deep, 4*kern.TileWidth, 4*k.weightRow)
+			k.set.Tiles.Square(&dst[c/2*width+j], &room[0], 4*width, 4*kern.TileWidth)
+		}
+	}
+}
+
+// In tiles, a folded normalisation scales the sums and not the weights: the sums wait in memory anyway.
+
+// finish applies the normalisation, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of
+// x, step apart. It reports whether it stored the result too.
+func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
+	if k.gain == nil && k.added == nil && !k.relu {
+		return false
+	}
+	var gain, shift []float32
+	if k.gain != nil {
+		at := b.group * k.padded
+		gain, shift = k.gain[at+lo:at+hi], k.shift[at+lo:at+hi]
+	}
+	half, dst := vec.StoredFor(k.level), k.dst.Stored()
+	if half != nil && dst != nil && gain != nil && k.then == nil && k.add == nil && (k.added == nil || k.added.Stored() != nil) {
+		k.lines(g, b, func(pixel, at, pixels, stride int) {
+			to, from := dst[at+lo:], x[pixel*step:]
+			switch {
+			case k.added != nil && k.relu:
+				half.AffineAddReLUMade(to, k.added.Stored()[at+lo:], from, gain, shift, hi-lo, stride, step, pixels)
+			case k.added != nil:
+				half.AffineAddMade(to, k.added.Stored()[at+lo:], from, gain, shift, hi-lo, stride, step, pixels)
+			case k.relu:
+				half.AffineReLUMade(to, from, gain, shift, hi-lo, stride, step, pixels)
+			default:
+				half.AffineMade(to, from, gain, shift, hi-lo, stride, step, pixels)
+			}
+		})
+		return true
+	}
+	room := k.args[worker].room[:]
+	k.lines(g, b, func(pixel, at, pixels, stride int) {
+		for i := range pixels {
+			row := x[(pixel+i)*step:][:hi-lo]
+			var other []float32
+			if k.added != nil {
+				other = room[:hi-lo]
+				k.added.Copy(other, hi-lo, at+lo+i*stride, 1, hi-lo, stride)
+			}
+			k.finishRow(row, other, gain, shift)
+		}
+	})
+	return false
+}
+
+// storedGroup is the largest number of columns that are stored together, with room for the last vector.
+const storedGroup = 5 * kern.TileWidth
+
+var finishZeros [storedGroup]float32
+
+// finishRow finishes a row. other, and gain with shift, may be nil.
+func (k *tiledKernel) finishRow(row, other, gain, shift []float32) {
+	v, zeros := k.vectors, finishZeros[:len(row)]
+	switch {
+	case gain == nil:
+		if other != nil {
+			v.Add(row, row, other)
+		}
+		if k.relu {
+			v.ReLU(row, row)
+		}
+	case other != nil && k.relu:
+		v.NormalizeAddReLU(row, row, other, zeros, gain, shift)
+	case other != nil:
+		v.NormalizeAdd(row, row, other, zeros, gain, shift)
+	case k.relu:
+		v.NormalizeReLU(row, row, zeros, gain, shift)
+	default:
+		v.Normalize(row, row, zeros, gain, shift)
 	}
 }
