@@ -15,7 +15,7 @@ type Regularize struct {
 	// TargetThreshold sets targets of BCE above it to 1 and all others to 0, as timm's bce_target_thresh; 0 disables it.
 	TargetThreshold float64
 	FocalGamma      *float64 // exponent of Focal: see op.FocalLoss; nil is 2
-	// ASLGamma are the exponents of Asymmetric for shown and other classes, nil is 0, 4; ASLMargin is what it takes off
+	// ASLGamma are the exponents of Asymmetric for shown and other classes, nil is 0, 4; ASLMargin is subtracted from
 	// probabilities of the latter, nil is 0.05: see op.AsymmetricLoss.
 	ASLGamma     []float64
 	ASLMargin    *float64

@@ -23,7 +23,7 @@ type Failure struct {
 	Diverged bool   `json:"diverged"` // the loss or the weights were not finite: a resumed run fails again
 }
 
-// State is what a run does, or how it ended.
+// State tells whether a run is going on, and how it ended.
 type State string
 
 // The states of a run. An interrupted run was stopped or killed before its last epoch, and can be resumed.

@@ -74,7 +74,7 @@ func TestTablePlaces(t *testing.T) {
 	}
 }
 
-// Mistakes in a table are errors of one line, with the line of the table and what to do.
+// A mistake in a table is an error of one line, which names the table's line and the remedy.
 func TestTableMistakes(t *testing.T) {
 	for rows, want := range map[string]string{
 		"images/a.jpg,cat\nimages/x.jpg,cat\n":       "line 2: there is no file",

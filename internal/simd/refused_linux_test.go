@@ -64,7 +64,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// filter has requests for AMX fail with an error number, by this thread and what it starts.
+// filter makes requests for AMX by this thread and its children fail with an error number.
 func filter(errno uint32) error {
 	type instruction struct {
 		code   uint16

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -109,58 +108,6 @@ func benchmarkConv(b *testing.B, l simd.Level, narrow bool) {
 				b.ReportMetric(1e3*seconds, "ms")
 				b.ReportMetric(flops/seconds/1e9, "GFLOP/s")
 				b.ReportMetric(flops/cpu/1e9, "GFLOP/CPU-s")
-				b.ReportMetric(0, "ns/op")
-			})
-		}
-	}
-}
-
-// BenchmarkNarrowConv measures the convolutions of ResNet-50 with activations stored as bfloat16, at the levels that
-// multiply it: the least processor time of b.N runs with one thread. It logs each with -v.
-func BenchmarkNarrowConv(b *testing.B) {
-	levels := []simd.Level{simd.Best()}
-	if simd.LacksAMX() == nil {
-		levels = append(levels, simd.AMX)
-	}
-	net := convNets[len(convNets)-1]
-	for _, l := range levels {
-		for _, pass := range convPasses {
-			b.Run(l.String()+"/"+pass.name, func(b *testing.B) {
-				d, err := New(Options{Threads: 1, Level: l.String(), BFloat16: true})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer d.Close()
-				var total, seconds float64
-				for i, c := range net.layers {
-					if i == 0 && pass.name == "grad-input" {
-						continue // no net needs gradients with respect to the images
-					}
-					o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
-					out := (c.size+2*c.pad-c.kernel)/c.stride + 1
-					p := &builder{tb: b}
-					stored := func(channels, size int) int {
-						return p.apply(op.Add{}, p.data(net.batch, channels, size, size), p.data(net.batch, channels, size, size))
-					}
-					pass.build(p, o, stored(c.channels, c.size), p.weight(c.others, c.channels, c.kernel, c.kernel),
-						stored(c.others, out))
-					k := bind(b, d, &p.Program, p.weights, p.alone())
-					k.run(b)
-					k.kernels = k.kernels[2:]
-					least := math.Inf(1)
-					for range b.N {
-						used := cpuSeconds()
-						k.run(b)
-						least = min(least, cpuSeconds()-used)
-					}
-					work := float64(net.batch*c.others*out*out) * float64(c.channels*c.kernel*c.kernel)
-					b.Logf("%+v: %.3g ms, %.4g GMAC/s", c, 1e3*least, work/least/1e9)
-					total += float64(c.times) * work
-					seconds += float64(c.times) * least
-					k.free()
-				}
-				b.ReportMetric(1e3*seconds, "ms")
-				b.ReportMetric(total/seconds/1e9, "GMAC/CPU-s")
 				b.ReportMetric(0, "ns/op")
 			})
 		}

@@ -39,12 +39,12 @@ type Options struct {
 	// weights. There are three exceptions: numbers below 2^-126, which AVX512_BF16 takes for 0; the sign of a 0; and
 	// values that are not finite, which also turn others of their tile into NaN.
 	//
-	// AMX sums in another order, and has results of its own. It runs products with at least 16 channels in and out, in
-	// each group, and gradients of weights if the taps of a line have 16 channels together; the others run as with AVX-512.
+	// AMX sums in another order, and has results of its own. It runs products with at least 16 channels in and out of
+	// each group, and those of first convolutions; the others run as with AVX-512.
 	BFloat16 bool
 
-	// Level is the level of instructions: amx, avx512bf16, avx512, avx2, neon or go. If empty, the environment variable RNA_CPU
-	// chooses, or else the best level of the processor.
+	// Level is the level of instructions: amx, avx512bf16, avx512, avx2, neon or go. If empty, the environment variable
+	// RNA_CPU chooses, or else the best level of the processor.
 	Level string
 }
 

@@ -7,11 +7,11 @@
 // Activations lie channels-last (NHWC) and convolution weights as HWIO: then the pixels under a row of a convolution's
 // window are contiguous, and so are the channels that most other ops run over.
 //
-// With Options.BFloat16, activations that kernels make are stored as bfloat16. Kernels still compute in float32, on
-// pieces that stay in the caches: package work widens and rounds them.
+// With Options.BFloat16, activations that kernels make are stored as bfloat16. Kernels still compute in float32: some
+// widen and round as they read and write, for others package work does so in pieces that stay in the caches.
 //
 // A list of patterns (package lower, and the packages of ops below this one) assigns steps to kernels: product has
-// convolutions and linear layers, with AVX-512, AVX2 or NEON in assembly; norm, rows, pool, softmax, mapping,
+// convolutions and linear layers, with AMX, AVX-512, AVX2 or NEON in assembly; norm, rows, pool, softmax, mapping,
 // elementwise and move have the ops of their names. Below them nhwc iterates over activations in their layout, work has
 // blocks and storage, and kern and vec have the generated kernels. Convolutions of 3×3 taps run by Winograd's algorithm
 // if it is faster: see [Options]. The environment variable RNA_CPU, one of amx, avx512bf16, avx512, avx2, neon and

@@ -86,6 +86,7 @@ func TestNarrowProducts(t *testing.T) {
 		{op.Conv2D{Pad: two(3), Groups: 24}, op.Shape{2, 24, 40, 9}, op.Shape{24, 1, 7, 7}},
 		{op.Conv2D{Pad: two(1), Dilation: two(2), Stride: [2]int{3, 1}, Groups: 17}, op.Shape{5, 17, 25, 9}, op.Shape{17, 1, 2, 3}},
 		{op.Conv2D{}, op.Shape{1, 1025, 3, 3}, op.Shape{17, 1025, 1, 1}},
+		{op.Conv2D{Pad: two(1)}, op.Shape{2, 530, 3, 5}, op.Shape{36, 530, 3, 3}},            // chunks of channels
 		{op.Conv2D{}, op.Shape{1, 30, 1, 1}, op.Shape{16, 30, 1, 1}},                         // one pixel
 		{op.Conv2D{Pad: two(1), Groups: 2}, op.Shape{3, 48, 14, 17}, op.Shape{40, 24, 3, 3}}, // chunks of images
 		{op.Conv2D{Stride: two(2)}, op.Shape{3, 40, 31, 30}, op.Shape{72, 40, 1, 1}},

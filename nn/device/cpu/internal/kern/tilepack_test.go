@@ -134,3 +134,21 @@ func TestSumsOfPairs(t *testing.T) {
 		}
 	})
 }
+
+func TestSquare(t *testing.T) {
+	packers(t, func(t *testing.T, k *Tiles) {
+		r := rand.New(rand.NewPCG(3, 5))
+		const mark, from, to = 0.375, TileWidth + 3, TileRows + 5 // words from a row to the next
+		src, dst := patterns(t, r, (TileRows-1)*from+TileWidth), marked[float32](t, (TileWidth-1)*to+TileRows, mark)
+		k.Square(&dst[0], &src[0], 4*to, 4*from)
+		want := slices.Repeat([]float32{mark}, len(dst))
+		for i := range TileRows {
+			for j := range TileWidth {
+				want[j*to+i] = src[i*from+j]
+			}
+		}
+		if err := same(dst, want); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

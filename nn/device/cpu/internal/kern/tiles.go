@@ -17,8 +17,8 @@ const (
 // S is C[m, j] if Add is set, or else Init[j], or 0. The depth is summed step by step in the order of Steps; see
 // [TileDot] for the sum of a step. Rows of A and C lie in spans of equally many rows, at most TileRows, which Config
 // gives with the number of columns. Steps, spans and offsets are in bytes. B has a row of words, pairs of elements, for
-// each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words of the last step are
-// 0 in both A and B. The assembly knows the order of the fields.
+// each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words are 0 in B and
+// finite in A. The assembly knows the order of the fields.
 type TileArgs struct {
 	Config TileConfig
 
@@ -111,8 +111,8 @@ func TilesFor(l simd.Level) *Tiles {
 	return nil
 }
 
-// TilesByVectors returns kernels that multiply by AVX-512 and give the bits of AMX, more slowly, or nil without AVX-512.
-// They need no AVX512_BF16.
+// TilesByVectors returns kernels that multiply by AVX-512 and give the bits of AMX, or nil without AVX-512. They are
+// slower, serve tests, and need no AVX512_BF16.
 func TilesByVectors() *Tiles {
 	if simd.Best() != simd.AVX512 {
 		return nil

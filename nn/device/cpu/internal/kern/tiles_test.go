@@ -1,6 +1,7 @@
 package kern
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -121,7 +122,7 @@ func BenchmarkTiles(b *testing.B) {
 		args := &TileArgs{Config: Configure(16, 32), A: (*uint16)(base), B: (*uint32)(unsafe.Add(base, 1<<21)),
 			C:     (*float32)(unsafe.Add(base, 3<<20)),
 			Pairs: pairs, Depth: depth, StepA: 64*depth + 64, StepC: 128, Spans: &spans[0], Steps: &steps[0]}
-		b.Run("depth "+string(rune('0'+depth/10))+string(rune('0'+depth%10)), func(b *testing.B) {
+		b.Run(fmt.Sprintf("depth %d", depth), func(b *testing.B) {
 			for range b.N {
 				k.Products[2](args)
 			}

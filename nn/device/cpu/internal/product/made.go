@@ -14,6 +14,8 @@ type made struct {
 const (
 	// storedColumns is the number of columns that are stored together: a cache line.
 	storedColumns = 32
+	// tileColumns is that number for tiles: kernels of stored activations sum so many columns at a time.
+	tileColumns = 64
 	// mostMade is the largest number of columns of a block whose results wait.
 	mostMade = 512
 )
@@ -21,10 +23,11 @@ const (
 // prepare returns the number of panels of a block of t, given the number without made.
 func (m *made) prepare(t *tiled, each int) int {
 	m.columns = t.set.Columns()
-	m.each, m.group = min(each, t.panels), max(1, storedColumns/m.columns)
+	together := storedColumns
 	if t.set.Tiles != nil {
-		m.group = 2
+		together = tileColumns
 	}
+	m.each, m.group = min(each, t.panels), max(1, together/m.columns)
 	for i := range t.targets {
 		if !t.targets[i].once() {
 			m.each = min(m.each, mostMade/m.columns)

@@ -244,10 +244,9 @@ func (k *tiledKernel) packColumns(g *tiledTarget, dst, from, room []float32, cha
 	}
 }
 
-// In tiles, a folded normalisation scales the sums and not the weights: the sums wait in memory anyway.
-
 // finish applies the normalisation, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of
-// x, step apart. It reports whether it stored the result too.
+// x, step apart. The normalisation scales sums and not weights, since the sums wait in memory anyway. finish reports
+// whether it stored the result too.
 func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
 	if k.gain == nil && k.added == nil && !k.relu {
 		return false
@@ -258,7 +257,8 @@ func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi i
 		gain, shift = k.gain[at+lo:at+hi], k.shift[at+lo:at+hi]
 	}
 	half, dst := vec.StoredFor(k.level), k.dst.Stored()
-	if half != nil && dst != nil && gain != nil && k.then == nil && k.add == nil && (k.added == nil || k.added.Stored() != nil) {
+	if half != nil && dst != nil && gain != nil && k.then == nil && k.add == nil &&
+		(k.added == nil || k.added.Stored() != nil) {
 		k.lines(g, b, func(pixel, at, pixels, stride int) {
 			to, from := dst[at+lo:], x[pixel*step:]
 			switch {
@@ -289,10 +289,7 @@ func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi i
 	return false
 }
 
-// storedGroup is the largest number of columns that are stored together, with room for the last vector.
-const storedGroup = 5 * kern.TileWidth
-
-var finishZeros [storedGroup]float32
+var finishZeros [tileColumns]float32
 
 // finishRow finishes a row. other, and gain with shift, may be nil.
 func (k *tiledKernel) finishRow(row, other, gain, shift []float32) {
