@@ -119,7 +119,7 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options,
 	for _, note := range run.Resolved.Notes {
 		fmt.Fprintln(out, terminal.Wrap(out, note, "  "))
 	}
-	if r, err = lrfind.Find(cmd.Context(), run.Sweep, o); err != nil {
+	if r, err = lrfind.Find(cmd.Context(), run.SweepRates, o); err != nil {
 		return nil, "", err
 	}
 	batch := fmt.Sprint(c.Batch)

@@ -51,8 +51,8 @@ var (
 	labelColumns = []string{"label", "labels", "class", "class_name"}
 )
 
-// openTable reads a table of images, with paths relative to its folder, and their classes. Classes are mapped to classes
-// by name; nil makes their sorted names the classes.
+// openTable reads a table of images, with paths relative to its folder, and their classes. Classes are mapped to
+// classes by name; nil makes their sorted names the classes.
 func openTable(path string, classes []string) (Set, error) {
 	f, err := files.Open(path)
 	if err != nil {

@@ -28,7 +28,8 @@ func TestAMX(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if said != c.want || asked != (c.has && c.xcr0&tileState == tileState) || c.request != nil && !errors.Is(err, c.request) {
+		if said != c.want || asked != (c.has && c.xcr0&tileState == tileState) ||
+			c.request != nil && !errors.Is(err, c.request) {
 			t.Errorf("%s: %q, want %q; the system was asked: %v", c.name, said, c.want, asked)
 		}
 	}

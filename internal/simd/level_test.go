@@ -23,7 +23,8 @@ func TestChoose(t *testing.T) {
 		{"neon", []Level{Go, NEON}, NEON, false},
 		{"avx2", []Level{Go, NEON}, NEON, true},
 	} {
-		if got, err := (processor{vectors: c.all, lacks: errNoAMX}).choose(c.value); got != c.want || (err != nil) != c.fails {
+		p := processor{vectors: c.all, lacks: errNoAMX}
+		if got, err := p.choose(c.value); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%q of %v is %v, %v; want %v", c.value, c.all, got, err, c.want)
 		}
 	}

@@ -27,7 +27,8 @@ func TestRefused(t *testing.T) {
 		p := own
 		p.lacks = why
 		best, _ := p.choose("")
-		for value, fault := range map[string]string{"": "<nil>", "amx": "RNA_CPU: level amx: " + why.Error(), "avx2": "<nil>"} {
+		refused := "RNA_CPU: level amx: " + why.Error()
+		for value, fault := range map[string]string{"": "<nil>", "amx": refused, "avx2": "<nil>"} {
 			c := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
 			c.Env = append(os.Environ(), refuse+"="+strconv.Itoa(int(e)), Variable+"="+value)
 			out, err := c.CombinedOutput()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Values of scipy 1.17: scipy.stats.t.ppf, binomtest(k, n).pvalue, ttest_1samp. That of t for 2 is tan(0.475π), those of means and
-// errors are by hand.
+// Values of scipy 1.17: scipy.stats.t.ppf, binomtest(k, n).pvalue, ttest_1samp. That of t for 2 is tan(0.475π), those of
+// means and errors are by hand.
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -37,8 +37,8 @@ func TestValues(t *testing.T) {
 	if mean, half := Interval([]float64{1, 2, 3}); mean != 2 || math.Abs(half-4.302652729911275/math.Sqrt(3)) > 1e-9 {
 		t.Errorf("%v ± %v", mean, half)
 	}
-	if mean, deviation := Mean([]float64{4}); mean != 4 || !math.IsNaN(deviation) || !math.IsNaN(T(.9, 1)) || !math.IsNaN(PairedT(make([]float64, 1))) ||
-		!math.IsInf(Paired(0, 0, 0), 1) {
+	if mean, deviation := Mean([]float64{4}); mean != 4 || !math.IsNaN(deviation) || !math.IsNaN(T(.9, 1)) ||
+		!math.IsNaN(PairedT(make([]float64, 1))) || !math.IsInf(Paired(0, 0, 0), 1) {
 		t.Error("one value has an error")
 	}
 }

@@ -90,7 +90,8 @@ func gradients[V any](way string) (list []kernel[V]) {
 	put(kernel[V]{name: "reluGrad" + way, slices: "dst y dy", zero: true, body: func(k lanes[V]) {
 		k.out("dst", k.passed(k.in("y"), k.in("dy")))
 	}})
-	put(kernel[V]{name: "normalizeGrad" + way, slices: "dst x dy", rows: "mean gain meanGrad slope", body: func(k lanes[V]) {
+	const rows = "mean gain meanGrad slope"
+	put(kernel[V]{name: "normalizeGrad" + way, slices: "dst x dy", rows: rows, body: func(k lanes[V]) {
 		d := k.mul(k.sub(k.in("x"), k.in("mean")), k.in("slope"))
 		k.out("dst", k.mul(k.sub(k.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
 	}})

@@ -84,7 +84,8 @@ func storedSums(s isa) {
 }
 
 // storedColumns generates a kernel with the given sums and matrices, and rows of parameters beside them.
-func (s isa) storedColumns(name, sums, matrices, rows, made string, body func(k *storedColumns, rows []reg.VecVirtual)) {
+func (s isa) storedColumns(name, sums, matrices, rows, made string,
+	body func(k *storedColumns, rows []reg.VecVirtual)) {
 	k := &storedColumns{made: made}
 	k.columns = columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
 	totals, names, params := strings.Fields(sums), strings.Fields(matrices), strings.Fields(rows)

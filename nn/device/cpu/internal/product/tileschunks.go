@@ -74,6 +74,14 @@ func (t *tilesOuter) contiguousChunks() (chunks []tilesChunk) {
 // gatheredChunks have pairs of pixels for each tap.
 func (t *tilesOuter) gatheredChunks() ([]tilesChunk, [][]tilesTap) {
 	g := &t.grid
+	return t.tapChunks(func(e extent, image, i, j int, tap tap) int {
+		return g.sourcePixel(image, (e.line+i)*g.rowStep+tap.row, j*g.colStep+tap.col)
+	})
+}
+
+// tapChunks have pairs for each tap: source is the pixel of a under it, for a pixel of a block.
+func (t *tilesOuter) tapChunks(source func(e extent, image, i, j int, tap tap) int) ([]tilesChunk, [][]tilesTap) {
+	g := &t.grid
 	var sets [][]tilesTap
 	for _, tap := range g.taps {
 		sets = append(sets, []tilesTap{{weight: tap.weight}})
@@ -82,8 +90,7 @@ func (t *tilesOuter) gatheredChunks() ([]tilesChunk, [][]tilesTap) {
 	return t.chunksOf(size, func(e extent) (a, b [][]int32) {
 		for _, tap := range g.taps {
 			a = append(a, numbers(size(e), func(q int) int {
-				i, j := e.line+q/g.width%e.lines, q%g.width
-				return g.sourcePixel(q/(e.lines*g.width), i*g.rowStep+tap.row, j*g.colStep+tap.col)
+				return source(e, q/(e.lines*g.width), q/g.width%e.lines, q%g.width, tap)
 			}))
 		}
 		return a, [][]int32{numbers(size(e), func(q int) int { return q })}

@@ -47,20 +47,9 @@ func (l *tilesLine) elements(x tilesLines) int { return x.images * x.lines * l.w
 // lineChunks have pairs of pixels for each line of taps, in a copy.
 func (t *tilesOuter) lineChunks() ([]tilesChunk, [][]tilesTap) {
 	g := &t.grid
-	var sets [][]tilesTap
-	for _, tap := range g.taps {
-		sets = append(sets, []tilesTap{{weight: tap.weight}})
-	}
-	size := func(e extent) int { return e.images * e.lines * g.width }
-	return t.chunksOf(size, func(e extent) (a, b [][]int32) {
-		for _, tap := range g.taps {
-			a = append(a, numbers(size(e), func(q int) int {
-				image, i, j := q/(e.lines*g.width), q/g.width%e.lines, q%g.width
-				return (image*t.line.of(e).lines+i*g.rowStep+tap.row-t.line.top)*t.line.width + j*g.colStep
-			}))
-		}
-		return a, [][]int32{numbers(size(e), func(q int) int { return q })}
-	}), sets
+	return t.tapChunks(func(e extent, image, i, j int, tap tap) int {
+		return (image*t.line.of(e).lines+i*g.rowStep+tap.row-t.line.top)*t.line.width + j*g.colStep
+	})
 }
 
 // fill copies lines of the source, with zeros around them, in bfloat16.

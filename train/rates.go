@@ -8,10 +8,10 @@ import (
 // errSwept means that a run's weights have gone through a sweep.
 var errSwept = errors.New("its rates were swept")
 
-// Sweep trains a new run for a step at each of the given learning rates, without hooks, evaluations and files, over as
+// SweepRates trains a new run for a step at each of the given learning rates, without hooks, evaluations and files, over as
 // many epochs as needed; an incomplete last step of an epoch is skipped. next receives the loss of each step, before
 // its update, and ends the sweep by returning false. The weights are unusable afterwards: Train returns an error.
-func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64) bool) error {
+func (r *Run) SweepRates(ctx context.Context, rates []float64, next func(loss float64) bool) error {
 	c := &r.Resolved
 	switch {
 	case !r.Ranks.Single():

@@ -12,9 +12,9 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// TestSweep: at one constant rate a sweep makes the steps of training, bit for bit, over several epochs and with
+// TestSweepRates: at one constant rate a sweep makes the steps of training, bit for bit, over several epochs and with
 // accumulated batches.
-func TestSweep(t *testing.T) {
+func TestSweepRates(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	set := pictures(t, 26, 4, 16)
 	for _, accumulate := range []int{1, 2} {
@@ -29,7 +29,7 @@ func TestSweep(t *testing.T) {
 			rates[i] = 0.05
 		}
 		r := newRun(t, c, dev)
-		if err := r.Sweep(context.Background(), rates,
+		if err := r.SweepRates(context.Background(), rates,
 			func(l float64) bool { got = append(got, l); return true }); err != nil {
 			t.Fatal(err)
 		}
@@ -50,18 +50,18 @@ func TestSweepEnds(t *testing.T) {
 	c.Batch = 4
 	rates := []float64{0.01, 0.1, 0.1, 0.1, 0.1}
 	n := 0
-	if err := newRun(t, c, dev).Sweep(context.Background(), rates, func(float64) bool { n++; return n < 3 }); err != nil ||
+	if err := newRun(t, c, dev).SweepRates(context.Background(), rates, func(float64) bool { n++; return n < 3 }); err != nil ||
 		n != 3 {
 		t.Errorf("%d steps, %v", n, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n = 0
-	err := newRun(t, c, dev).Sweep(ctx, rates, func(float64) bool { n++; cancel(); return true })
+	err := newRun(t, c, dev).SweepRates(ctx, rates, func(float64) bool { n++; cancel(); return true })
 	if !errors.Is(err, context.Canceled) || n > 2 {
 		t.Errorf("%d steps, %v", n, err)
 	}
 	losses := func(rates ...float64) (list []float64) {
-		if err := newRun(t, c, dev).Sweep(context.Background(), rates,
+		if err := newRun(t, c, dev).SweepRates(context.Background(), rates,
 			func(l float64) bool { list = append(list, l); return true }); err != nil {
 			t.Fatal(err)
 		}
