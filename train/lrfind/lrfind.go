@@ -80,7 +80,7 @@ type Result struct {
 	Valley float64 `json:"valley,omitempty"`
 }
 
-// Trainer takes optimiser steps at the given rates, such as [onlinerna/train.Run].Sweep.
+// Trainer takes optimiser steps at the given rates, such as [onlinerna/train.Run].SweepRates.
 type Trainer func(ctx context.Context, rates []float64, next func(loss float64) bool) error
 
 // Find sweeps the rate and reads the result from the curve.
