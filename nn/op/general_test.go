@@ -38,6 +38,11 @@ func general(d op.DType) []example {
 		{op.SoftmaxGrad{}, []op.Type{f(2, 3, 5), f(2, 3, 5)}},
 		{op.Attention{Scale: .4}, []op.Type{f(4, 3, 5), f(4, 6, 5), f(4, 6, 2)}},
 		{op.Attention{Scale: .7}, []op.Type{f(4, 3, 5), f(4, 6, 5), f(4, 6, 2), f(2, 3, 6)}},
+		{op.SelfAttention{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30)}},
+		{op.SelfAttention{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(3, 4, 4)}},
+		{op.SelfAttentionGrad{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(12, 10)}},
+		{op.SelfAttentionGrad{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(3, 4, 4), f(12, 10)}},
+		{op.SelfAttentionGradBias{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(3, 4, 4), f(12, 10)}},
 		{op.Tokens{}, []op.Type{f(2, 3, 4, 5)}},
 		{op.Planes{Height: 4, Width: 5}, []op.Type{f(2, 20, 3)}},
 	}
@@ -69,7 +74,7 @@ func TestGeneralAgainstPyTorch(t *testing.T) {
 		"pad": attributes[op.Pad], "concat": attributes[op.Concat], "expand": attributes[op.Expand],
 		"gather": attributes[op.Gather], "reduce": attributes[op.Reduce], "layer_norm": attributes[op.LayerNorm],
 		"rms_norm": attributes[op.RMSNorm], "group_norm": attributes[op.GroupNorm], "softmax": attributes[op.Softmax],
-		"attention": attributes[op.Attention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
+		"attention": attributes[op.Attention], "self_attention": attributes[op.SelfAttention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
 		"tokens": attributes[op.Tokens], "planes": attributes[op.Planes],
 	}
 	seen := map[string]bool{}

@@ -145,6 +145,10 @@ func mayFit(o op.Op, what string, n int) bool {
 		if n == 3 && what == "without the last" {
 			return true
 		}
+	case op.SelfAttention, op.SelfAttentionGrad:
+		if what == "without the last" && n == 1 {
+			return true
+		}
 	case op.Concat:
 		if what == "without the last" {
 			return true
@@ -223,6 +227,12 @@ func TestBadAttributes(t *testing.T) {
 		{op.LayerNorm{Eps: -1}, []op.Type{stats, vector, vector}, "eps"},
 		{op.GroupNorm{Groups: 3}, []op.Type{stats, vector, vector}, "4 channels"},
 		{op.Attention{}, []op.Type{f(2, 3, 4), f(2, 3, 4), f(2, 3, 4)}, "scale"},
+		{op.SelfAttention{Tokens: 3, Heads: 1}, []op.Type{f(6, 3)}, "scale"},
+		{op.SelfAttention{Heads: 1, Scale: 1}, []op.Type{f(6, 3)}, "positive"},
+		{op.SelfAttention{Tokens: 4, Heads: 1, Scale: 1}, []op.Type{f(6, 3)}, "sequences of 4"},
+		{op.SelfAttention{Tokens: 3, Heads: 2, Scale: 1}, []op.Type{f(6, 9)}, "2 heads"},
+		{op.SelfAttention{Tokens: 3, Heads: 2, Scale: 1}, []op.Type{f(6, 12), f(3, 3, 3)}, "divides 4"},
+		{op.SelfAttentionGrad{Tokens: 3, Heads: 1, Scale: 1}, []op.Type{f(6, 3), f(6, 3)}, "[6 1]"},
 		{op.Planes{Height: 2, Width: 2}, []op.Type{f(2, 3, 4)}, "3 rows"},
 		{op.Row{Index: 2}, []op.Type{stats}, "no such row"},
 		{op.Row{Index: -1}, []op.Type{stats}, "no such row"},

@@ -32,7 +32,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 			mapping.Patterns(workers),
 			move.Patterns(),
 			softmax.Patterns(workers),
-			rows.Patterns(workers),
+			rows.Patterns(workers, d.level),
 		),
 		Lacks: func(t op.Type) string {
 			if t.DType == op.Float64 {
@@ -57,6 +57,10 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
 	case op.Tokens, op.Planes:
 		return true
+	case op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
+		if d.bfloat16 { // whose products round their operands and may run in tiles
+			return false
+		}
 	}
 	return rows.Whole(c, in)
 }

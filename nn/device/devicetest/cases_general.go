@@ -191,5 +191,17 @@ func attentionCases() []opCase {
 		all = append(all, opCase{op: op.Attention{Scale: .25}, in: in},
 			opCase{op: op.Attention{Scale: .5}, in: append(slices.Clone(in), weight(one, c.heads, c.rows, c.keys))})
 	}
+	for _, c := range []struct{ n, tokens, heads, d, groups int }{
+		{1, 1, 1, 1, 1}, {2, 3, 2, 5, 2}, {3, 17, 2, 16, 6}, {2, 49, 3, 32, 3}, {1, 50, 1, 64, 1}, {6, 9, 1, 8, 2},
+		{1, 197, 2, 16, 2}, {40, 4, 3, 7, 3},
+	} {
+		o, width := op.SelfAttention{Tokens: c.tokens, Heads: c.heads, Scale: .25}, c.heads*c.d
+		x, dy := data(one, c.n*c.tokens, 3*width), data(one, c.n*c.tokens, width)
+		bias := weight(one, c.groups, c.tokens, c.tokens)
+		all = append(all, opCase{op: o, in: []operand{x}}, opCase{op: o, in: []operand{x, bias}},
+			opCase{op: op.SelfAttentionGrad(o), in: []operand{x, dy}},
+			opCase{op: op.SelfAttentionGrad(o), in: []operand{x, bias, dy}},
+			opCase{op: op.SelfAttentionGradBias(o), in: []operand{x, bias, dy}})
+	}
 	return all
 }

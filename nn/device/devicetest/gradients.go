@@ -119,6 +119,9 @@ var differentiable = []struct {
 		return n.apply(op.Attention{Scale: .7}, n.data(distinct, 4, 3, 5), n.data(distinct, 4, 6, 5),
 			n.data(distinct, 4, 6, 2), n.weight(distinct, 2, 3, 6))
 	}},
+	{"self-attention", func(n *net) int {
+		return n.apply(op.SelfAttention{Tokens: 3, Heads: 2, Scale: .7}, n.data(distinct, 6, 12), n.weight(distinct, 2, 3, 3))
+	}},
 	{"tokens", func(n *net) int { return n.apply(op.Tokens{}, n.data(distinct, 2, 3, 4, 5)) }},
 	{"planes", func(n *net) int { return n.apply(op.Planes{Height: 4, Width: 5}, n.data(distinct, 2, 20, 3)) }},
 	{"softmax cross-entropy", func(n *net) int {

@@ -112,17 +112,9 @@ func (n *net) rows(x int) int {
 // attention adds self-attention of x [N,T,C] with the given number of heads, by one layer for queries, keys and values.
 func (n *net) attention(x, heads int) int {
 	s := n.Values[x].Type.Shape
-	d := s[2] / heads
-	y := n.apply(op.Reshape{Shape: op.Shape{s[0], s[1], 3, heads, d}}, n.linear(n.rows(x), 3*s[2]))
-	y = n.apply(op.Permute{Axes: []int{2, 0, 3, 1, 4}}, y)
-	var part [3]int
-	for i := range part {
-		z := n.apply(op.SliceAxis(n.Values[y].Type.Shape, 0, i, i+1), y)
-		part[i] = n.apply(op.Reshape{Shape: op.Shape{s[0] * heads, s[1], d}}, z)
-	}
-	y = n.apply(op.Attention{Scale: .5}, part[0], part[1], part[2], n.weight(uniform(-1, 1), heads, s[1], s[1]))
-	y = n.apply(op.Permute{Axes: []int{0, 1, 3, 2, 4}}, n.apply(op.Reshape{Shape: op.Shape{1, s[0], heads, s[1], d}}, y))
-	y = n.linear(n.apply(op.Reshape{Shape: op.Shape{s[0] * s[1], s[2]}}, y), s[2])
+	y := n.apply(op.SelfAttention{Tokens: s[1], Heads: heads, Scale: .5}, n.linear(n.rows(x), 3*s[2]),
+		n.weight(uniform(-1, 1), heads, s[1], s[1]))
+	y = n.linear(y, s[2])
 	return n.apply(op.Reshape{Shape: s}, y)
 }
 

@@ -46,6 +46,9 @@ func (f *Flow) Maker(v int) int { return f.makers[v] }
 // Readers are the steps that read the result of step i, in execution order.
 func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
 
+// ReadersOf are the steps that read a value, in execution order.
+func (f *Flow) ReadersOf(v int) []int { return f.readers[v] }
+
 // Kept reports whether the result of step i is kept, or read outside a group.
 func (f *Flow) Kept(i int) bool { return f.keep[f.steps[i].Out] }
 

@@ -81,5 +81,17 @@ for _ in range(2):
             case("asymmetric_loss", lambda x, t: asymmetric(x, t, positive, negative, margin), (4, 5), targets=targets,
                  Positive=positive, Negative=negative, Margin=margin)
 
+
+def heads(qkv, bias=None):
+    q, k, v = qkv.reshape(3, 4, 3, 2, 5).permute(2, 0, 3, 1, 4)
+    if bias is not None:
+        bias = bias.repeat(6 // len(bias), 1, 1).reshape(3, 2, 4, 4)
+    return F.scaled_dot_product_attention(q, k, v, bias, scale=.6).transpose(1, 2).reshape(12, 10)
+
+
+case("self_attention", heads, (12, 30), Tokens=4, Heads=2, Scale=.6)
+case("self_attention", heads, (12, 30), (2, 4, 4), Tokens=4, Heads=2, Scale=.6)
+case("self_attention", heads, (12, 30), (6, 4, 4), Tokens=4, Heads=2, Scale=.6)
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "general.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

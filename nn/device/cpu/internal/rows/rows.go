@@ -1,8 +1,9 @@
-// Package rows has ops that run along the last dimension of row-major values in one pass: layer normalisation, softmax
-// and their gradients. One worker computes a row; sums are float64.
+// Package rows has ops that run along the last dimension of row-major values in one pass: layer normalisation, softmax,
+// self-attention, whose scores are such rows, and their gradients. One worker computes a row; sums along it are float64.
 package rows
 
 import (
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
@@ -10,10 +11,14 @@ import (
 )
 
 // Patterns returns the patterns of this package's ops.
-func Patterns(workers int) []work.Pattern {
+func Patterns(workers int, level simd.Level) []work.Pattern {
 	return []work.Pattern{
 		alone(workers, layerNorm), alone(workers, layerNormGradInput), alone(workers, layerNormGradScale),
 		alone(workers, softmax), alone(workers, softmaxGrad),
+		lower.Alone(func(s work.Step, o op.SelfAttention) (*work.Lowering, error) {
+			return selfAttention(s, o, workers, level)
+		}),
+		attentionGrads(workers, level),
 	}
 }
 
@@ -25,7 +30,8 @@ func alone[O op.Op](workers int, f func(s work.Step, o O, workers int) (*work.Lo
 // Whole reports whether patterns take a composite op as a whole: an op of this package whose rows are contiguous.
 func Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
-	case op.LayerNorm, op.LayerNormGradInput, op.LayerNormGradScale, op.Softmax, op.SoftmaxGrad:
+	case op.LayerNorm, op.LayerNormGradInput, op.LayerNormGradScale, op.Softmax, op.SoftmaxGrad,
+		op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
 		return work.Layout(in[0], device.Data) == work.RowMajor
 	}
 	return false

@@ -1,0 +1,128 @@
+package rows
+
+import (
+	"onlinerna/internal/simd"
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/op"
+)
+
+// scores is the number of elements of a block of scores: these, and the gradient's, stay in the second level cache.
+const scores = 16 << 10
+
+// attention has the extents of self-attention. A worker computes the scores of a block of queries and all keys at a
+// time, so that memory grows with the number of tokens, not with its square.
+type attention struct {
+	op.SelfAttention
+	set          *kern.Set
+	matrices     int // one for each head of a sequence
+	width, wide  int // elements of a query, and of a row of results
+	groups       int // matrices of the bias; those of all heads without one
+	block        int // queries
+	rows, biases int // values; biases is -1 for none
+}
+
+// newAttention takes the operands rows and, if biased, a bias.
+func newAttention(s work.Step, o op.SelfAttention, level simd.Level, biased bool) attention {
+	in := s.InType(0).Shape
+	a := attention{SelfAttention: o, set: kern.For(level), wide: in[1] / 3, width: in[1] / 3 / o.Heads,
+		matrices: in[0] / o.Tokens * o.Heads, rows: s.In[0], biases: -1}
+	a.groups = a.matrices
+	if biased {
+		a.biases, a.groups = s.In[1], s.InType(1).Shape[0]
+	}
+	a.block = min(max(scores/o.Tokens, 8), o.Tokens)
+	if a.set != nil {
+		a.block = min(work.Ceil(a.block, a.set.Rows)*a.set.Rows, o.Tokens)
+	}
+	return a
+}
+
+// place is the index in rows of a part of token i of matrix b: 0 for the query, 1 for the key, 2 for the value. result
+// is that of its result.
+func (a *attention) place(b, part, i int) int {
+	return ((b/a.Heads*a.Tokens+i)*3+part)*a.wide + b%a.Heads*a.width
+}
+
+func (a *attention) result(b, i int) int { return (b/a.Heads*a.Tokens+i)*a.wide + b%a.Heads*a.width }
+
+// bias returns the biases of query i, nil for none.
+func (a *attention) bias(all []float32, b, i int) []float32 {
+	if all == nil {
+		return nil
+	}
+	return all[(b%a.groups*a.Tokens+i)*a.Tokens:][:a.Tokens]
+}
+
+// weights sets the scores of a query to exponentials and returns their sum.
+func (k *room) weights(p, bias []float32, scale float64) float64 {
+	if bias != nil || scale < 0 {
+		k.Scale(p, p, k.copy(0, scale))
+		scale = 1
+	}
+	if bias != nil {
+		k.Add(p, p, bias)
+	}
+	k.affine(p, p, float64(k.largest(p)), scale)
+	k.Exp(p, p)
+	return k.sum(p)
+}
+
+// attend is the scratch of a worker.
+type attend struct {
+	*room
+	multiplier
+	keys, values, scores []float32
+	sums                 []float64
+}
+
+func selfAttention(s work.Step, o op.SelfAttention, workers int, level simd.Level) (*work.Lowering, error) {
+	if err := work.DataIn(s); err != nil {
+		return nil, err
+	}
+	a := newAttention(s, o, level, len(s.In) > 1)
+	var r work.Room
+	places := rooms(&r, workers, o.Tokens)
+	keys, values := r.Each(workers, packedSize(a.set, a.width, o.Tokens)), r.Each(workers, packedSize(a.set, o.Tokens, a.width))
+	blocks := r.Each(workers, a.block*o.Tokens)
+	var sums []work.Part
+	for range workers {
+		sums = append(sums, r.Doubles(a.block))
+	}
+	parts, each := 1, o.Tokens // of the queries of a matrix
+	if a.matrices < 4*workers {
+		parts, each = work.Ceil(o.Tokens, a.block), a.block
+	}
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		x, y := st.Floats(a.rows), st.Floats(s.Out)
+		var bias []float32
+		if a.biases >= 0 {
+			bias = st.Floats(a.biases)
+		}
+		own := make([]attend, workers)
+		for i, k := range places.bind(st) {
+			own[i] = attend{room: &k, multiplier: multiplier{set: a.set}, keys: st.Scratch(keys[i]),
+				values: st.Scratch(values[i]), scores: st.Scratch(blocks[i]), sums: st.Scratch64(sums[i])}
+		}
+		return []work.Phase{{Blocks: a.matrices * parts, Run: func(worker, block int) {
+			b, from := block/parts, block%parts*each
+			k := &own[worker]
+			keys := k.packTransposed(k.keys, x[a.place(b, 1, 0):], 3*a.wide, a.width, o.Tokens)
+			values := k.pack(k.values, x[a.place(b, 2, 0):], 3*a.wide, o.Tokens, a.width)
+			for to := min(from+each, o.Tokens); from < to; from += a.block {
+				n := min(a.block, to-from)
+				k.product(k.scores, o.Tokens, x[a.place(b, 0, from):], 3*a.wide, n, keys, false)
+				for i := range n {
+					k.sums[i] = k.weights(k.scores[i*o.Tokens:][:o.Tokens], a.bias(bias, b, from+i), o.Scale)
+				}
+				k.product(y[a.result(b, from):], a.wide, k.scores, o.Tokens, n, values, false)
+				for i := range n {
+					row := y[a.result(b, from+i):][:a.width]
+					k.Scale(row, row, k.copy(0, 1/k.sums[i]))
+				}
+			}
+		}}}
+	})
+	l.Workspace = r.Bytes
+	return l, nil
+}
