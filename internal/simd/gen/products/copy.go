@@ -14,7 +14,8 @@ const (
 )
 
 // rowAt is the state of a kernel within a row: at elements are done, and at its end left elements remain.
-type rowAt struct{ dst, src, at, left reg.GPVirtual }
+// The rows of src are stride bytes apart.
+type rowAt struct{ dst, src, at, left, stride reg.GPVirtual }
 
 // eachRow is a kernel that processes rows step elements at a time, and times steps at once while they fit. begin comes
 // before the first row; end handles the remainder of each row.
@@ -28,6 +29,7 @@ func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole
 	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
 	MOVQ(width, r.left)
 	ANDQ(Imm(uint64(step-1)), r.left)
+	r.stride = srcStride.(reg.GPVirtual)
 	begin(r)
 	SUBQ(r.left, width)
 	most := GP64()
@@ -75,26 +77,32 @@ func (r rowAt) in(base reg.GPVirtual, size uint8, bytes, i int) Mem {
 func copyRows(name string, s isa, rounded bool) {
 	x, mask := s.regs[0], s.regs[1]
 	var c rounding
-	store := func(r rowAt) {
+	store := func(r rowAt, i int) {
 		if rounded {
 			c.round(x)
 		}
-		VMOVUPS(x, r.in(r.dst, 4, 0, 0))
+		VMOVUPS(x, r.in(r.dst, 4, s.bytes, i))
 	}
-	eachRow(name, copies, s.bytes/4, 1,
+	const line, ahead = 64, 2 // bytes; rows: a row of a few lines is too short for the processor to read ahead by itself
+	eachRow(name, copies, s.bytes/4, max(line/s.bytes, 1),
 		func(r rowAt) {
 			if rounded {
 				c = newRounding(s, 2)
 			}
 			tail(r.left, s, mask)
 		},
-		func(r rowAt, _ int) {
-			VMOVUPS(r.in(r.src, 4, 0, 0), x)
-			store(r)
+		func(r rowAt, i int) {
+			if i == 0 {
+				at := GP64()
+				LEAQ(Mem{Base: r.src, Index: r.stride, Scale: ahead}, at)
+				PREFETCHT0(r.in(at, 4, 0, 0))
+			}
+			VMOVUPS(r.in(r.src, 4, s.bytes, i), x)
+			store(r, i)
 		},
 		func(r rowAt) {
 			loadTail(r.in(r.src, 4, 0, 0), s, mask, x)
-			store(r)
+			store(r, 0)
 		})
 }
 

@@ -18814,7 +18814,7 @@ loop:
 	RET
 
 // func avx512Copy(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512Copy(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
@@ -18836,11 +18836,13 @@ row:
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(DX*4), Z0
-	VMOVUPS Z0, (AX)(DX*4)
-	ADDQ    $+16, DX
-	CMPQ    DX, DI
-	JL      loop
+	LEAQ       (CX)(R9*2), R10
+	PREFETCHT0 (R10)(DX*4)
+	VMOVUPS    (CX)(DX*4), Z0
+	VMOVUPS    Z0, (AX)(DX*4)
+	ADDQ       $+16, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ     BX, BX
@@ -18857,7 +18859,7 @@ next:
 	RET
 
 // func avx512Round(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512Round(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -18885,20 +18887,22 @@ row:
 	JGE  tail
 
 loop:
-	VMOVUPS   (CX)(DX*4), Z0
-	VPSRLD    $0x10, Z0, Z8
-	VPANDD    Z2, Z8, Z8
-	VPADDD    Z3, Z8, Z8
-	VPADDD    Z0, Z8, Z8
-	VCMPPS    $0x03, Z0, Z0, K2
-	VPORD     Z7, Z0, K2, Z8
-	VPTESTNMD Z5, Z0, K3
-	VPANDD    Z6, Z0, K3, Z8
-	VPANDD    Z4, Z8, Z0
-	VMOVUPS   Z0, (AX)(DX*4)
-	ADDQ      $+16, DX
-	CMPQ      DX, DI
-	JL        loop
+	LEAQ       (CX)(R9*2), R10
+	PREFETCHT0 (R10)(DX*4)
+	VMOVUPS    (CX)(DX*4), Z0
+	VPSRLD     $0x10, Z0, Z8
+	VPANDD     Z2, Z8, Z8
+	VPADDD     Z3, Z8, Z8
+	VPADDD     Z0, Z8, Z8
+	VCMPPS     $0x03, Z0, Z0, K2
+	VPORD      Z7, Z0, K2, Z8
+	VPTESTNMD  Z5, Z0, K3
+	VPANDD     Z6, Z0, K3, Z8
+	VPANDD     Z4, Z8, Z0
+	VMOVUPS    Z0, (AX)(DX*4)
+	ADDQ       $+16, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ     BX, BX
@@ -28466,7 +28470,7 @@ loop:
 	RET
 
 // func avx2Copy(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·avx2Copy(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -28480,18 +28484,37 @@ TEXT ·avx2Copy(SB), NOSPLIT, $0-48
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     laneNumbers<>+0(SB), Y1, Y1
 	SUBQ         BX, DI
+	MOVQ         DI, R10
+	ANDQ         $-16, R10
 
 row:
 	XORQ DX, DX
+	CMPQ DX, R10
+	JGE  single
+
+loops:
+	LEAQ       (CX)(R9*2), R11
+	PREFETCHT0 (R11)(DX*4)
+	VMOVUPS    (CX)(DX*4), Y0
+	VMOVUPS    Y0, (AX)(DX*4)
+	VMOVUPS    32(CX)(DX*4), Y0
+	VMOVUPS    Y0, 32(AX)(DX*4)
+	ADDQ       $+16, DX
+	CMPQ       DX, R10
+	JL         loops
+
+single:
 	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(DX*4), Y0
-	VMOVUPS Y0, (AX)(DX*4)
-	ADDQ    $+8, DX
-	CMPQ    DX, DI
-	JL      loop
+	LEAQ       (CX)(R9*2), R11
+	PREFETCHT0 (R11)(DX*4)
+	VMOVUPS    (CX)(DX*4), Y0
+	VMOVUPS    Y0, (AX)(DX*4)
+	ADDQ       $+8, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ      BX, BX
@@ -28508,7 +28531,7 @@ next:
 	RET
 
 // func avx2Round(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·avx2Round(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -28528,31 +28551,76 @@ TEXT ·avx2Round(SB), NOSPLIT, $0-48
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     laneNumbers<>+0(SB), Y1, Y1
 	SUBQ         BX, DI
+	MOVQ         DI, R10
+	ANDQ         $-16, R10
 
 row:
 	XORQ DX, DX
+	CMPQ DX, R10
+	JGE  single
+
+loops:
+	LEAQ       (CX)(R9*2), R11
+	PREFETCHT0 (R11)(DX*4)
+	VMOVUPS    (CX)(DX*4), Y0
+	VPSRLD     $0x10, Y0, Y8
+	VPAND      Y2, Y8, Y8
+	VPADDD     Y3, Y8, Y8
+	VPADDD     Y0, Y8, Y8
+	VCMPPS     $0x03, Y0, Y0, Y9
+	VPOR       Y7, Y0, Y10
+	VBLENDVPS  Y9, Y10, Y8, Y8
+	VPAND      Y5, Y0, Y9
+	VPXOR      Y0, Y0, Y0
+	VPCMPEQD   Y0, Y9, Y9
+	VPSRLD     $0x01, Y9, Y9
+	VPANDN     Y8, Y9, Y8
+	VPAND      Y4, Y8, Y0
+	VMOVUPS    Y0, (AX)(DX*4)
+	VMOVUPS    32(CX)(DX*4), Y0
+	VPSRLD     $0x10, Y0, Y8
+	VPAND      Y2, Y8, Y8
+	VPADDD     Y3, Y8, Y8
+	VPADDD     Y0, Y8, Y8
+	VCMPPS     $0x03, Y0, Y0, Y9
+	VPOR       Y7, Y0, Y10
+	VBLENDVPS  Y9, Y10, Y8, Y8
+	VPAND      Y5, Y0, Y9
+	VPXOR      Y0, Y0, Y0
+	VPCMPEQD   Y0, Y9, Y9
+	VPSRLD     $0x01, Y9, Y9
+	VPANDN     Y8, Y9, Y8
+	VPAND      Y4, Y8, Y0
+	VMOVUPS    Y0, 32(AX)(DX*4)
+	ADDQ       $+16, DX
+	CMPQ       DX, R10
+	JL         loops
+
+single:
 	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS   (CX)(DX*4), Y0
-	VPSRLD    $0x10, Y0, Y8
-	VPAND     Y2, Y8, Y8
-	VPADDD    Y3, Y8, Y8
-	VPADDD    Y0, Y8, Y8
-	VCMPPS    $0x03, Y0, Y0, Y9
-	VPOR      Y7, Y0, Y10
-	VBLENDVPS Y9, Y10, Y8, Y8
-	VPAND     Y5, Y0, Y9
-	VPXOR     Y0, Y0, Y0
-	VPCMPEQD  Y0, Y9, Y9
-	VPSRLD    $0x01, Y9, Y9
-	VPANDN    Y8, Y9, Y8
-	VPAND     Y4, Y8, Y0
-	VMOVUPS   Y0, (AX)(DX*4)
-	ADDQ      $+8, DX
-	CMPQ      DX, DI
-	JL        loop
+	LEAQ       (CX)(R9*2), R11
+	PREFETCHT0 (R11)(DX*4)
+	VMOVUPS    (CX)(DX*4), Y0
+	VPSRLD     $0x10, Y0, Y8
+	VPAND      Y2, Y8, Y8
+	VPADDD     Y3, Y8, Y8
+	VPADDD     Y0, Y8, Y8
+	VCMPPS     $0x03, Y0, Y0, Y9
+	VPOR       Y7, Y0, Y10
+	VBLENDVPS  Y9, Y10, Y8, Y8
+	VPAND      Y5, Y0, Y9
+	VPXOR      Y0, Y0, Y0
+	VPCMPEQD   Y0, Y9, Y9
+	VPSRLD     $0x01, Y9, Y9
+	VPANDN     Y8, Y9, Y8
+	VPAND      Y4, Y8, Y0
+	VMOVUPS    Y0, (AX)(DX*4)
+	ADDQ       $+8, DX
+	CMPQ       DX, DI
+	JL         loop
 
 tail:
 	TESTQ      BX, BX

@@ -10,7 +10,7 @@ import (
 const blockPixels = 230
 
 // vectorsOfBlock is the number of pixels of a block of images of one pixel.
-const vectorsOfBlock = 224
+const vectorsOfBlock = 112
 
 // cut is the size of a block of a grid: whole images, or lines of one image.
 type cut struct{ images, lines int }
@@ -161,6 +161,10 @@ func (h *halo) fill(set *kern.Set, tile []float32, src *work.Pieces, e extent, f
 	lo := min(h.tileWidth, work.Ceil(max(0, -h.col), h.skipCols)) // pixels of a line that lie in the source
 	hi := max(lo, min(h.tileWidth, work.Floor(h.srcW-1-h.col, h.skipCols)+1))
 	lines := (e.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
+	if h.srcH*h.srcW == 1 && line == h.stride && h.row == 0 && lo < hi { // images of one pixel are a line of pixels
+		h.copyLine(set, tile[:e.images*line], src, e.image*h.srcC+first, e.images, n)
+		return
+	}
 	for m := range e.images {
 		for i := range lines {
 			dst := tile[(m*h.tileLines+i)*line:][:line]
