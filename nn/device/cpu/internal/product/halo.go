@@ -9,8 +9,12 @@ import (
 // source under them stays in the second level cache.
 const blockPixels = 230
 
-// vectorsOfBlock is the number of pixels of a block of images of one pixel.
-const vectorsOfBlock = 112
+// vectorsOfBlock is the number of pixels of a block of images of one pixel, and half of that of more words than
+// wideVector: their tile stays in a second level cache of 512 KiB.
+const (
+	vectorsOfBlock = 224
+	wideVector     = 288
+)
 
 // cut is the size of a block of a grid: whole images, or lines of one image.
 type cut struct{ images, lines int }
@@ -90,6 +94,9 @@ func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
 	}
 	// Pixels a power of two apart would compete for the same cache lines.
 	h.stride = work.Ceil(h.narrow.Words(h.chunk), 16)*16 + 16
+	if h.block.images == vectorsOfBlock && g.height*g.width == 1 && h.stride > wideVector {
+		h.block.images /= 2
+	}
 	if g.channels <= few {
 		h.stride = h.narrow.Words(g.channels)
 	}
