@@ -218,5 +218,8 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 	if err != nil {
 		return cli.Interrupted(ctx, err)
 	}
+	for _, w := range rep.Warnings {
+		fmt.Fprintf(log, "warning: %s\n", w)
+	}
 	return f.json.Write(out, rep, rep.WriteTable)
 }

@@ -292,10 +292,22 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 		passes--
 	}
 	bar.Start("merging", s.Bytes(int(files)*passes, o.Stats), terminal.CountBytes)
+	if plan.Tame != "" {
+		o.Meter = &extrapolate.Meter{}
+	}
 	w, err := merge.Write(ctx, s, plan.Rules, *o)
 	bar.Finish()
 	if err != nil {
 		return cli.Interrupted(ctx, err)
+	}
+	if o.Meter != nil {
+		for _, far := range plan.Far(o.Meter.Distances()) {
+			if w.Resumed > 0 {
+				far = "in the shards written now " + far
+			}
+			rep.Warnings = append(rep.Warnings, far)
+			fmt.Fprintf(log, "warning: %s\n", far)
+		}
 	}
 	rep.Shards, rep.Resumed, rep.WithFiles = w.Shards, w.Resumed, w.Copied
 	return f.json.Write(out, rep, rep.print)

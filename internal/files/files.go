@@ -34,6 +34,10 @@ func Create(path string) (*File, error) {
 			return nil, err
 		}
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
+		if err == nil && !lock(f) {
+			f.Close()
+			continue
+		}
 		if err == nil {
 			tell(Change{What: Created, Path: name})
 			return &File{File: f, path: path, mode: mode}, nil

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 
+	"onlinerna/internal/files"
 	"onlinerna/rna"
 )
 
@@ -72,11 +72,18 @@ func (o *Output) write(ctx context.Context, s *Series, weights []float64, opt Wr
 
 // beside calls f with a temporary folder on the output's disk.
 func (o *Output) beside(f func(dir string) error) error {
-	dir, err := os.MkdirTemp(filepath.Dir(o.Path), ".rna-extrapolate-*")
+	dir, unlock, err := files.Beside(o.Path, "extrapolate")
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(dir), os.RemoveAll(dir))
+	defer unlock()
+	if err := files.RemoveAll(dir); err != nil { // of a killed process
+		return err
+	}
+	if err := files.MkdirAll(dir); err != nil {
+		return err
+	}
+	return errors.Join(f(dir), files.RemoveAll(dir))
 }
 
 func (o *Output) stats() Stats {
@@ -102,6 +109,7 @@ func (o *Output) weights(s *Series, rep *Report) ([]float64, error) {
 	}
 	rep.Method = "rna"
 	rep.setResult(s, res, o.Beta)
+	rep.Warnings = Far(res.NormC, s.Distances(rep.weights), false, "a larger lambda or a tau brings it nearer")
 	return rep.weights, nil
 }
 

@@ -32,7 +32,8 @@ type Report struct {
 	Auto      []Candidate    `json:"candidates,omitempty"`
 	// NoDifference means that a candidate has a lower loss than the chosen one, but not significantly by the test of
 	// [rna.Choose].
-	NoDifference bool `json:"no_difference,omitempty"`
+	NoDifference bool     `json:"no_difference,omitempty"`
+	Warnings     []string `json:"warnings,omitempty"`
 
 	weights []float64
 }
@@ -113,7 +114,7 @@ func (r *Report) setResult(s *Series, res rna.Result, beta float64) {
 // metadata describes the output, in addition to the metadata of the last file.
 func (r *Report) metadata(s *Series) map[string]string {
 	short := *r
-	short.Output, short.Auto, short.Tensors = "", nil, nil
+	short.Output, short.Auto, short.Tensors, short.Warnings = "", nil, nil, nil
 	short.Files = nil
 	for _, f := range r.Files {
 		short.Files = append(short.Files, FileWeight{filepath.Base(f.Path), f.Weight})

@@ -236,46 +236,41 @@ func (s *Series) Alike() bool {
 	return true
 }
 
-// Reach returns the distance of Σ weights[k] file_k from the last file, and the largest distance between files. ok is
-// false for unmeasured files, for files that form no chain, and for weights that do not sum to 1.
-func (s *Series) Reach(weights []float64) (toLast, diameter float64, ok bool) {
+// Distances returns the distances of Σ weights[k] file_k; nil for unmeasured files, for files that form no chain, and
+// for weights that do not sum to 1.
+func (s *Series) Distances(weights []float64) *Distances {
 	n := len(s.opt.Pairs)
 	sum := 0.0
 	for _, w := range weights {
 		sum += w
 	}
 	if s.space == nil || n != len(s.files)-1 || math.Abs(sum-1) > 1e-6 {
-		return 0, 0, false
+		return nil
 	}
 	for j, p := range s.opt.Pairs {
 		if p.Y != j || p.X != j+1 {
-			return 0, 0, false
+			return nil
 		}
+	}
+	gram := func(i, j int) float64 {
+		return math.Ldexp(s.space.sum.gram[i*n+j], s.space.exps[i]+s.space.exps[j])
 	}
 	length := func(c []float64) float64 {
 		square := 0.0
 		for i := range n {
 			for j := range n {
-				square += c[i] * c[j] * math.Ldexp(s.space.sum.gram[i*n+j], s.space.exps[i]+s.space.exps[j])
+				square += c[i] * c[j] * gram(i, j)
 			}
 		}
 		return math.Sqrt(max(square, 0))
 	}
-	c := make([]float64, n)
+	last, first := make([]float64, n), make([]float64, n) // the point minus the last and the first file, as sums of steps
 	rest := sum
 	for j := range n {
 		rest -= weights[j]
-		c[j] = rest - sum
+		last[j], first[j] = rest-sum, rest
 	}
-	toLast = length(c)
-	for i := range n {
-		clear(c)
-		for j := i; j < n; j++ {
-			c[j] = 1
-			diameter = max(diameter, length(c))
-		}
-	}
-	return toLast, diameter, true
+	return &Distances{length(first), length(last), diameter(n, gram)}
 }
 
 // Bytes returns the bytes of combined tensors in the given number of files.

@@ -39,6 +39,9 @@ type WriteOptions struct {
 	// type: re-estimated statistics.
 	From *Checkpoint
 
+	// Meter, if not nil, measures how far the combination is from the files.
+	Meter *Meter
+
 	// Sync waits until the file is on the disk. Without it, a power failure soon after may leave a truncated file, which
 	// readers of the format reject.
 	Sync bool
@@ -125,7 +128,11 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 	workers := make([]*combiner, s.workers())
 	var batch []span
 	made := map[*column]Rule{}
+	var sums [][]float64 // of the batch's spans, in their order
 	flush := func() error {
+		if opt.Meter != nil {
+			sums = make([][]float64, len(batch))
+		}
 		err := forEach(ctx, len(batch), len(workers), func(worker, i int) error {
 			if workers[worker] == nil {
 				workers[worker] = &combiner{reader: s.reader()}
@@ -135,8 +142,16 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 			if err != nil {
 				return err
 			}
+			if w := workers[worker]; opt.Meter != nil && sp.column.Role == Weight {
+				sums[i] = slices.Clone(w.measurer.sums)
+			}
 			return to.WriteAt(sp.column.Name, b, int64(sp.off)*int64(sp.column.DType.Size()))
 		})
+		for _, v := range sums {
+			if v != nil && err == nil {
+				opt.Meter.Add(len(s.files), v)
+			}
+		}
 		batch = batch[:0]
 		clear(made)
 		return err
@@ -183,6 +198,8 @@ type combiner struct {
 	sums    map[convert.Format]*kernel.Combination
 	row     [kernel.Run]float64
 	out     []byte
+
+	measurer measurer
 }
 
 // set prepares for weights.
@@ -224,14 +241,21 @@ func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
 		return c.raw(sp, last)
 	}
 	files := c.series.all()
+	measured := opt.Meter != nil && role == Weight
 	if rule.Each == nil {
 		c.set(rule.Weights)
-		if files = c.files; len(files) == 1 && rule.Weights[files[0]] == 1 && rule.Divisor == 0 {
+		if !measured {
+			files = c.files
+		}
+		if !measured && len(files) == 1 && rule.Weights[files[0]] == 1 && rule.Divisor == 0 {
 			return c.raw(sp, files[0])
 		}
 	}
 	if err := c.load(sp, files); err != nil {
 		return nil, err
+	}
+	if measured {
+		c.measurer.begin(sp.column.work(), c.views, sp.n)
 	}
 	size, f := sp.column.DType.Size(), sp.column.work().Format()
 	for i := range c.taken {
@@ -249,6 +273,9 @@ func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
 					sum[i] /= rule.Divisor
 				}
 			}
+		}
+		if measured {
+			c.measurer.add(sum, c.widened(f, at, len(sum)))
 		}
 		if role == RunningVar {
 			for i, v := range sum {

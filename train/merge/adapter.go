@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,11 +63,18 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 				len(list[0].file.Tensors))
 		}
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(filepath.Clean(out)), ".rna-merge-*")
+	dir, unlock, err := files.Beside(out, "merge")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer unlock()
+	if err := files.RemoveAll(dir); err != nil { // of a killed merge
+		return err
+	}
+	if err := files.MkdirAll(dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.RemoveAll(dir)) }()
 	if err := writeFactors(list, weights, rank, filepath.Join(dir, adapterWeights)); err != nil {
 		return err
 	}
@@ -79,9 +85,6 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 		return err
 	}
 	if err := files.Write(filepath.Join(dir, adapterConfig), append(b, '\n')); err != nil {
-		return err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
 	if err := files.Rename(dir, out); err != nil {

@@ -127,6 +127,9 @@ func TestKill(t *testing.T) {
 		equal(t, to, whole)
 		t.Logf("%s: %d of %d were whole", name, done, kills)
 	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
 }
 
 // TestFull makes writes fail at any size, as on a full disk: there is no output, and only finished shards remain.

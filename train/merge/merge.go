@@ -99,6 +99,10 @@ type Plan struct {
 	// Residual is the distance between ByPowerEMA's profile and the wanted one, relative to the norm of the latter.
 	Residual float64
 	Warnings []string
+	// Tame advises how to bring a point nearer to the files, for plans that may leave their middle and whose distances
+	// are not known yet: see [Plan.Far].
+	Tame     string
+	fromBase bool
 	// Passes is the number of times the weights are read.
 	Passes int
 }
@@ -151,7 +155,44 @@ func New(ctx context.Context, s *extrapolate.Series, opt Options) (*Plan, error)
 	if p.Rules == nil {
 		p.Rules = extrapolate.Linear(p.Weights)
 	}
+	p.far(opt)
 	return p, nil
+}
+
+// tames says how each method comes nearer to the files.
+var tames = map[Method]string{
+	ByWeights:  "weights nearer to those of an average bring it nearer",
+	ByPowerEMA: "a sigma-rel between those of the files brings it nearer",
+	ByRNA:      "a larger lambda or a tau brings it nearer",
+	BySlerp:    "a t from 0 to 1 stays between the files",
+}
+
+// far warns of large weights, and decides whether the point may lie outside of the files.
+func (p *Plan) far(opt Options) {
+	tame := tames[opt.By]
+	if p.fromBase = opt.By.Based(); p.fromBase {
+		tame = "a smaller scale or smaller weights bring it nearer"
+	}
+	sum, least := 0.0, 0.0
+	for _, w := range p.Weights {
+		sum, least = sum+w, min(least, w)
+	}
+	switch {
+	case opt.By == ByRNA && p.Weights != nil: // measured
+		return
+	case opt.By == BySlerp:
+		if opt.T < 0 || opt.T > 1 {
+			p.Tame = tame
+		}
+	case p.Weights == nil || least < 0 || math.Abs(sum-1) > 1e-6:
+		p.Tame = tame
+	}
+	p.Warnings = append(p.Warnings, extrapolate.Far(extrapolate.Norm2(p.Weights), nil, p.fromBase, tame)...)
+}
+
+// Far warns of a point with the given distances that lies outside of the files.
+func (p *Plan) Far(d *extrapolate.Distances) []string {
+	return extrapolate.Far(0, d, p.fromBase, p.Tame)
 }
 
 // Fixed are the weights of n files by a method that does not read them: ByMean, ByWeights, ByEMA and ByWSM.
@@ -189,11 +230,7 @@ func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) erro
 			return err
 		}
 		p.Weights, p.RNA[""] = w, res
-		if toLast, diameter, ok := s.Reach(w); ok && toLast > diameter {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the point is %.3g from the last file, "+
-				"the files are at most %.3g apart: a larger lambda or a tau "+
-				"brings it nearer", toLast, diameter))
-		}
+		p.Warnings = append(p.Warnings, extrapolate.Far(res.NormC, s.Distances(w), false, tames[ByRNA])...)
 		return nil
 	}
 	part := Layer
@@ -204,6 +241,7 @@ func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) erro
 	}
 	weights := map[string][]float64{}
 	var alike []string
+	large, most := "", 0.0
 	for _, t := range s.Tensors() {
 		name := part(t.Name)
 		if t.Role != extrapolate.Weight || weights[name] != nil {
@@ -219,12 +257,18 @@ func (p *Plan) rna(ctx context.Context, s *extrapolate.Series, opt Options) erro
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			p.RNA[name] = res
+			if res.NormC > most {
+				large, most = name, res.NormC
+			}
 		}
 		weights[name] = w
 	}
 	if len(alike) > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d of %d do not differ between the files and are the last one's, as %s",
 			len(alike), len(weights), alike[0]))
+	}
+	for _, w := range extrapolate.Far(most, nil, false, tames[ByRNA]) {
+		p.Warnings = append(p.Warnings, large+": "+w)
 	}
 	p.Rules = func(_ context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {
 		w := weights[part(t.Name)]

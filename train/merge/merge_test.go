@@ -308,6 +308,80 @@ func TestFar(t *testing.T) {
 	}
 }
 
+// TestMeter compares the distances that a merge measures while it writes with those of its output, for methods that
+// leave the files' middle.
+func TestMeter(t *testing.T) {
+	dir := t.TempDir()
+	paths := walk(t, dir, 3)
+	all := func(path string) (v []float64) {
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, x := range f.Tensors {
+			v = append(v, values(t, f, x.Name)...)
+		}
+		return v
+	}
+	distance := func(a, b []float64) float64 {
+		sum := 0.0
+		for i := range a {
+			sum += (a[i] - b[i]) * (a[i] - b[i])
+		}
+		return math.Sqrt(sum)
+	}
+	var in [][]float64
+	for _, p := range paths {
+		in = append(in, all(p))
+	}
+	diameter := max(distance(in[0], in[1]), distance(in[0], in[2]), distance(in[1], in[2]))
+	for name, opt := range map[string]Options{
+		"weights": {By: ByWeights, Weights: []float64{-6, 0, 7}},
+		"large":   {By: ByWeights, Weights: []float64{-20, 0, 21}},
+		"task":    {By: ByTask, Sign: "none", Scale: 2},
+		"ties":    {By: ByTIES, Density: 0.5, Sign: "sum", Scale: 3, Rescale: "none"},
+		"layers":  {By: ByRNA, Per: "layer", RNA: rna.Options{Lambda: rna.Set(1e-9)}},
+		"inside":  {By: ByTIES, Density: 0.5, Sign: "sum", Scale: 0.1, Rescale: "none"},
+	} {
+		for _, out := range []string{name, name + ".pt"} {
+			s := series(t, 3, paths...)
+			p, err := New(t.Context(), s, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if large := len(p.Warnings) == 1 && strings.Contains(p.Warnings[0], "‖c‖₂ is 29"); large != (name == "large") {
+				t.Errorf("%s: %q", name, p.Warnings)
+			}
+			o := Output{Path: filepath.Join(dir, out), ShardSize: 5000}
+			o.Meter = &extrapolate.Meter{}
+			if _, err := Write(t.Context(), s, p.Rules, o); err != nil {
+				t.Fatal(err)
+			}
+			got, point := o.Meter.Distances(), all(o.Path)
+			for i, v := range []float64{got.FromFirst - distance(point, in[0]), got.FromLast - distance(point, in[2]),
+				got.Diameter - diameter} {
+				if !(math.Abs(v) < 1e-4) { // the output is rounded to float32
+					t.Errorf("%s: distance %d of %+v differs by %g", out, i, *got, v)
+				}
+			}
+			far := p.Far(got)
+			if name != "layers" && (len(far) == 1) == (name == "inside") || p.Tame == "" {
+				t.Errorf("%s: %q, tame %q", out, far, p.Tame)
+			}
+			if name == "ties" && !strings.Contains(far[0], "from the base") ||
+				name == "weights" && !strings.Contains(far[0], "from the last file, the files are at most") {
+				t.Errorf("%s: %q", name, far)
+			}
+		}
+	}
+	for _, opt := range []Options{{By: ByMean}, {By: ByWeights, Weights: []float64{0.5, 0, 0.5}}, {By: ByWSM, Schedule: "cosine"}} {
+		if p, err := New(t.Context(), series(t, 1, paths...), opt); err != nil || p.Tame != "" {
+			t.Errorf("%s is measured: %v", opt.By, err)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
 	s := series(t, 1, walk(t, dir, 3)...)

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
-
 	"onlinerna/internal/files"
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/safetensors"
@@ -104,15 +102,11 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	if err := files.MkdirAll(filepath.Dir(out)); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+".merge")
-	lock := flock.New(dir + ".lock")
-	if ok, err := lock.TryLock(); err != nil || !ok {
-		return nil, errors.Join(fmt.Errorf("%s: another rna merge writes it", out), err)
+	dir, unlock, err := files.Beside(out, "merge")
+	if err != nil {
+		return nil, err
 	}
-	defer func() {
-		os.Remove(lock.Path())
-		lock.Unlock()
-	}()
+	defer unlock()
 	w := &Written{Shards: len(shards)}
 	if err := begin(dir, planOf(s, shards, o), o.Resume); err != nil {
 		return nil, err
@@ -141,7 +135,6 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 			return nil, err
 		}
 	}
-	var err error
 	if w.Copied, err = copyModel(s.Files()[len(s.Files())-1].Path, dir); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/internal/files"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/torchfile"
 )
@@ -45,8 +46,12 @@ type Writer interface {
 	Abort()
 }
 
-// Create starts a file in the format of its ending: .safetensors, or .pt and .pth for torch.load's.
+// Create starts a file in the format of its ending: .safetensors, or .pt and .pth for torch.load's. It removes what
+// killed writers of the same file left.
 func Create(dst string, tensors []Tensor, metadata map[string]string) (Writer, error) {
+	if err := files.RemoveDead(dst); err != nil {
+		return nil, err
+	}
 	switch {
 	case strings.EqualFold(filepath.Ext(dst), ".safetensors"):
 		var list []safetensors.Tensor

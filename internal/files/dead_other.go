@@ -1,0 +1,18 @@
+//go:build !darwin && !dragonfly && !freebsd && !linux && !netbsd && !openbsd
+
+package files
+
+import (
+	"os"
+	"runtime"
+)
+
+func lock(*os.File) bool { return true }
+
+// removeUnlocked removes a file on Windows, which refuses that for an open one.
+func removeUnlocked(name string) error {
+	if runtime.GOOS == "windows" {
+		os.Remove(name)
+	}
+	return nil
+}
