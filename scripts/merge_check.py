@@ -315,13 +315,14 @@ def formats(dir):
     torch.save(s, os.path.join(dir, "zip.pt"))
     torch.save(s, os.path.join(dir, "old.pt"), _use_new_zipfile_serialization=False)
     np.savez(os.path.join(dir, "a.npz"), **{k: v.numpy() for k, v in s.items()})
+    np.savez_compressed(os.path.join(dir, "b.npz"), **{k: v.numpy() for k, v in s.items()})
     w = gguf.GGUFWriter(os.path.join(dir, "a.gguf"), "llama")
     for k, v in s.items():
         w.add_tensor(k, v.numpy())
     w.write_header_to_file(); w.write_kv_data_to_file(); w.write_tensors_to_file(); w.close()
     read = gguf.GGUFReader(os.path.join(dir, "a.gguf"))
     assert all(np.array_equal(t.data.reshape(s[t.name].shape), s[t.name].numpy()) for t in read.tensors)
-    for name, by in ("zip.pt", "torch.save"), ("old.pt", "torch.save, before zip"), ("a.npz", "numpy.savez"), ("a.gguf", "gguf.GGUFReader"):
+    for name, by in ("zip.pt", "torch.save"), ("old.pt", "torch.save, before zip"), ("a.npz", "numpy.savez"), ("b.npz", "numpy.savez_compressed"), ("a.gguf", "gguf.GGUFReader"):
         for ext in ".safetensors", ".pt":
             to = os.path.join(dir, "o" + ext)
             rna(os.path.join(dir, name), "-o", to)
@@ -333,6 +334,54 @@ def formats(dir):
         rna(*[os.path.join(dir, f"t-{i}.safetensors") for i in range(4)], "-o", got)
         mean = {k: (sum(p[k].double() for p in parts) / 4).to(dtype) for k in s}
         same(f"mean of 4, {str(dtype)[6:]}", "torch, rounded from float64", load_file(got), mean)
+
+
+def scales(dir):
+    """Eight-bit numbers with scales: values are combined, and get scales by which the largest of a block is the type's largest."""
+    forms = {  # scale's name, shape of the blocks, type of the scale
+        "DeepSeek": ("weight_scale_inv", (128, 128), torch.float32, torch.float8_e4m3fn),
+        "compressed-tensors, channels": ("weight_scale", (1, 320), torch.bfloat16, torch.float8_e4m3fn),
+        "compressed-tensors, groups": ("weight_scale", (1, 64), torch.bfloat16, torch.float8_e4m3fn),
+        "ModelOpt, tensors": ("weight_scale", (None, None), torch.float32, torch.float8_e4m3fn),
+        "E5M2, tensors": ("weight_scale", (None, None), torch.float32, torch.float8_e5m2),
+    }
+    rows, cols = 300, 320
+    for name, (suffix, (r, c), stype, dtype) in forms.items():
+        r, c = r or rows, c or cols
+        grid = (-(-rows // r), -(-cols // c))
+        most = torch.finfo(dtype).max
+
+        def wide(s):
+            return s.double().repeat_interleave(r, 0)[:rows].repeat_interleave(c, 1)[:, :cols]
+
+        def quantise(x):
+            s = torch.zeros(grid, dtype=torch.float64)
+            for i in range(grid[0]):
+                for j in range(grid[1]):
+                    s[i, j] = x[i * r:(i + 1) * r, j * c:(j + 1) * c].abs().max().float().double() / most
+            s = s.to(stype)
+            return (x / wide(s)).to(dtype), s
+
+        values, files = [], []
+        for i in range(3):
+            torch.manual_seed(i)
+            q, s = quantise(torch.randn(rows, cols, dtype=torch.float64) / (1 + i))
+            values.append(q.double() * wide(s))
+            s = s if grid != (1, 1) else s.reshape(())
+            files.append(os.path.join(dir, f"eight-{i}.safetensors"))
+            save_file({"l.weight": q, "l." + suffix: s, "n.weight": torch.ones(3)}, files[-1])
+        w = [0.2, 0.3, 0.5]
+        out = os.path.join(dir, "eight.safetensors")
+        rna(*files, "--by", "weights", "--weights", ",".join(map(str, w)), "-o", out)
+        got = load_file(out)
+        sums = sum(a * v for a, v in zip(w, values))
+        q, s = quantise(sums)
+        x, y = got["l.weight"].double() * wide(s), q.double() * wide(s)
+        # PyTorch rounds to float32 first: where the two differ, ours must be as near
+        assert ((x - sums).abs() <= (y - sums).abs() * (1 + 1e-7)).all() and (x != y).double().mean() < 1e-4, name
+        got["l.weight"][x != y] = q[x != y]
+        same("scales, " + name, "torch", {k: v for k, v in got.items() if k != "n.weight"},
+             {"l.weight": q, "l." + suffix: s if grid != (1, 1) else s.reshape(())})
 
 
 def hub(dir):
@@ -383,7 +432,7 @@ def lora(dir):
 def main():
     dir = tempfile.mkdtemp(prefix="merge-check-")
     try:
-        for part in (globals()[p] for p in (sys.argv[2:] or ["methods", "posthoc", "formats", "hub", "lora"])):
+        for part in (globals()[p] for p in (sys.argv[2:] or ["methods", "posthoc", "formats", "scales", "hub", "lora"])):
             part(dir)
     finally:
         shutil.rmtree(dir)

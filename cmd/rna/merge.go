@@ -226,6 +226,7 @@ type mergeReport struct {
 	RNA       map[string]mergedRNA `json:"rna,omitempty"`      // of the whole, by "", or of parts
 	Residual  *float64             `json:"residual,omitempty"` // for power-ema
 	Combined  int                  `json:"combined"`
+	Scales    int                  `json:"scales,omitempty"` // of combined tensors of eight bits, computed anew
 	Copied    []string             `json:"copied,omitempty"` // from the last file
 	Left      []string             `json:"left,omitempty"`   // left out, with the reason
 	Warnings  []string             `json:"warnings,omitempty"`
@@ -390,7 +391,9 @@ func (f *mergeFlags) report(s *extrapolate.Series, p *merge.Plan, stats extrapol
 		r.RNA[name] = mergedRNA{res.C, res.NormC, extrapolate.Number(res.Condition)}
 	}
 	for _, t := range s.Tensors() {
-		if t.Role == extrapolate.Weight || t.Role != extrapolate.Copied && stats == extrapolate.CombineStats {
+		if t.Role == extrapolate.Scale {
+			r.Scales++
+		} else if t.Role == extrapolate.Weight || t.Role != extrapolate.Copied && stats == extrapolate.CombineStats {
 			r.Combined++
 		} else {
 			r.Copied = append(r.Copied, t.Name)
@@ -434,6 +437,9 @@ func (r *mergeReport) print(w io.Writer) error {
 		fmt.Fprintf(page, "left out: %s\n", l)
 	}
 	line := fmt.Sprintf("%s: %s combined", r.Output, text.Count(r.Combined, "tensor"))
+	if r.Scales > 0 {
+		line += fmt.Sprintf(", %d of them with new scales", r.Scales)
+	}
 	if n := len(r.Copied); n > 0 {
 		line += fmt.Sprintf(", %d copied from the last file: %s", n, strings.Join(r.Copied[:min(n, 6)], ", "))
 		if n > 6 {

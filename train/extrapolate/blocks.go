@@ -58,13 +58,14 @@ func (s *Series) cut(c *column) []span {
 
 // reader holds a worker's views of one span in each file, in the machine's byte order and the working type.
 type reader struct {
-	series *Series
-	views  [][]byte
-	bufs   [][]byte
-	wide   [][]byte
-	values []float64
-	rows   [][]float64 // used by widened
-	cut    [][]float64
+	series  *Series
+	views   [][]byte
+	bufs    [][]byte
+	wide    [][]byte
+	values  []float64
+	factors []float64   // scales
+	rows    [][]float64 // used by widened
+	cut     [][]float64
 }
 
 func (s *Series) reader() *reader {
@@ -96,6 +97,11 @@ func (r *reader) load(sp span, files []int) error {
 			if err := safetensors.Decode(r.values, b, t); err != nil {
 				return err
 			}
+			if sp.column.scale != nil {
+				if err := r.unscale(r.values, sp, f); err != nil {
+					return err
+				}
+			}
 			size := sp.n * sp.column.work().Size()
 			r.wide[f] = slices.Grow(r.wide[f][:0], size)[:size]
 			b = r.wide[f]
@@ -110,6 +116,9 @@ func (r *reader) load(sp span, files []int) error {
 
 // work returns the type that the kernels use.
 func (c *column) work() safetensors.DType {
+	if c.scale != nil {
+		return safetensors.F64
+	}
 	if c.DType.Number() && !c.DType.Float() {
 		return safetensors.F32
 	}

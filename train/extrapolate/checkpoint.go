@@ -20,10 +20,13 @@ const (
 	RunningVar
 	// Copied: not floating-point; taken from the last file.
 	Copied
+	// Scale: the scale of an eight-bit tensor, computed and written with it.
+	Scale
 )
 
 func (r Role) String() string {
-	return [...]string{Weight: "weight", RunningMean: "running mean", RunningVar: "running variance", Copied: "copied"}[r]
+	return [...]string{Weight: "weight", RunningMean: "running mean", RunningVar: "running variance", Copied: "copied",
+		Scale: "scale"}[r]
 }
 
 // Tensor is one tensor of a checkpoint.

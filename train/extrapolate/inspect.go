@@ -109,7 +109,7 @@ func newInspection(s *Series, norms []Norms) *Inspection {
 	for i, c := range s.Files() {
 		file := InspectedFile{Path: c.Path, Form: string(c.File.Form), Shards: c.File.Shards, Metadata: c.Metadata,
 			Norm: Number(total[i])}
-		for _, t := range c.Tensors {
+		for _, t := range s.Tensors() {
 			if t.Role == Weight {
 				file.Numbers += int64(t.Len())
 			}

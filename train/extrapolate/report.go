@@ -81,6 +81,8 @@ func newReport(s *Series, o *Output) *Report {
 			r.Tensors["combined"]++
 		case t.Role == Copied:
 			r.Tensors["copied"]++
+		case t.Role == Scale:
+			r.Tensors["scales"]++
 		default:
 			r.Tensors["statistics"]++
 		}
@@ -191,6 +193,9 @@ func (r *Report) candidates(page *terminal.Page) {
 // fates describes the treatment of the tensors.
 func (r *Report) fates() string {
 	parts := []string{text.Count(r.Tensors["combined"], "tensor") + " combined"}
+	if n := r.Tensors["scales"]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of them with new scales", n))
+	}
 	if n := r.Tensors["copied"]; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of integers copied from the last file", n))
 	}

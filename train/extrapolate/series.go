@@ -40,7 +40,8 @@ type Series struct {
 // column is one tensor in each file.
 type column struct {
 	Tensor
-	in []Tensor // by file
+	in    []Tensor // by file
+	scale *scaling // of eight-bit tensors with one
 }
 
 // A DifferenceError describes how files that should hold the same tensors differ.
@@ -104,32 +105,15 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 			weights += t.n
 		}
 	}
-	if name, scale := scaled(last); name != "" {
-		return nil, fmt.Errorf("%s: %s is of eight bits with a scale of its own, %s, and means their product: convert the "+
-			"checkpoints to BF16 first",
-			last.Path, name, scale)
+	if name, scale := quantised(last); name != "" {
+		return nil, fmt.Errorf("%s: %s is quantised, with the scales %s: only eight-bit floating-point numbers are combined "+
+			"by their scales: convert the checkpoints to BF16 first", last.Path, name, scale)
 	}
 	slices.SortFunc(s.tensors, func(a, b column) int { return strings.Compare(a.Name, b.Name) })
 	if weights == 0 {
 		return nil, fmt.Errorf("%s: no floating-point tensor to extrapolate", last.Path)
 	}
-	return s, nil
-}
-
-// scaled finds an eight-bit tensor with a separate scale tensor, by the names that DeepSeek, compressed-tensors and
-// ModelOpt use.
-func scaled(c *Checkpoint) (name, scale string) {
-	for _, t := range c.Tensors {
-		if t.Role != Weight || t.DType.Float() {
-			continue
-		}
-		for _, end := range []string{"_scale_inv", "_scale", ".scale", ".scale_inv"} {
-			if _, ok := c.Lookup(t.Name + end); ok {
-				return t.Name, t.Name + end
-			}
-		}
-	}
-	return "", ""
+	return s, s.pairScales()
 }
 
 // compare lists how files differ from the last one. In a loose comparison, tensors missing from a file are left out,
@@ -203,16 +187,21 @@ func (s *Series) Files() []*Checkpoint { return s.files }
 // Pairs returns the residuals.
 func (s *Series) Pairs() []Pair { return s.opt.Pairs }
 
-// Tensors returns the tensors that all files have, in the order of the last one.
+// Tensors returns the tensors that all files have, in the order of the last one, each followed by its scale.
 func (s *Series) Tensors() []Tensor {
-	has := map[string]bool{}
-	for _, c := range s.tensors {
-		has[c.Name] = true
+	by := map[string]*column{}
+	for i := range s.tensors {
+		by[s.tensors[i].Name] = &s.tensors[i]
 	}
 	var list []Tensor
 	for _, t := range s.files[len(s.files)-1].Tensors {
-		if has[t.Name] {
-			list = append(list, t)
+		c := by[t.Name]
+		if c == nil || c.Role == Scale {
+			continue
+		}
+		list = append(list, c.Tensor)
+		if c.scale != nil {
+			list = append(list, by[c.scale.Name].Tensor)
 		}
 	}
 	return list

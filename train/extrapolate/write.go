@@ -60,6 +60,21 @@ type Rule struct {
 	Each func(out []float64, in [][]float64, at int)
 }
 
+// copies returns the only file with a weight, if that is 1.
+func (r *Rule) copies() (file int, ok bool) {
+	file = -1
+	for k, w := range r.Weights {
+		if w == 0 {
+			continue
+		}
+		if w != 1 || file >= 0 {
+			return -1, false
+		}
+		file = k
+	}
+	return file, file >= 0 && r.Each == nil && (r.Divisor == 0 || r.Divisor == 1)
+}
+
 // Rules returns the rule of each combined tensor. It is called for one tensor at a time, in the order of names, and may
 // [Series.Scan] it.
 type Rules func(ctx context.Context, t Tensor) (Rule, error)
@@ -123,7 +138,7 @@ func (s *Series) Unchanged() error {
 // batchLen is the minimum number of spans combined at a time, if rules are computed in between.
 const batchLen = 128
 
-// Combine passes the combination of the wanted tensors to a sink; nil means all.
+// Combine passes the combination of the wanted tensors to a sink; nil means all. Scales go with their tensors.
 func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, rules Rules, opt WriteOptions) error {
 	workers := make([]*combiner, s.workers())
 	var batch []span
@@ -134,15 +149,12 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 			sums = make([][]float64, len(batch))
 		}
 		err := forEach(ctx, len(batch), len(workers), func(worker, i int) error {
-			if workers[worker] == nil {
-				workers[worker] = &combiner{reader: s.reader()}
-			}
-			sp := batch[i]
-			b, err := workers[worker].bytes(sp, made[sp.column], opt)
+			w, sp := s.combiner(workers, worker), batch[i]
+			b, err := w.bytes(sp, made[sp.column], opt)
 			if err != nil {
 				return err
 			}
-			if w := workers[worker]; opt.Meter != nil && sp.column.Role == Weight {
+			if opt.Meter != nil && sp.column.Role == Weight {
 				sums[i] = slices.Clone(w.measurer.sums)
 			}
 			return to.WriteAt(sp.column.Name, b, int64(sp.off)*int64(sp.column.DType.Size()))
@@ -158,7 +170,7 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 	}
 	for i := range s.tensors {
 		c := &s.tensors[i]
-		if want != nil && !want(c.Tensor) {
+		if want != nil && !want(c.Tensor) || c.Role == Scale {
 			continue
 		}
 		if opt.Stats.combines(c.Role) {
@@ -168,6 +180,15 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 			}
 			if err != nil {
 				return err
+			}
+			if c.scale != nil {
+				if err := flush(); err != nil {
+					return err
+				}
+				if err := s.combineScaled(ctx, to, c, rule, opt, workers); err != nil {
+					return err
+				}
+				continue
 			}
 			made[c] = rule
 		}
@@ -198,8 +219,17 @@ type combiner struct {
 	sums    map[convert.Format]*kernel.Combination
 	row     [kernel.Run]float64
 	out     []byte
+	sum64   []float64
 
 	measurer measurer
+}
+
+// combiner returns a worker's combiner.
+func (s *Series) combiner(workers []*combiner, worker int) *combiner {
+	if workers[worker] == nil {
+		workers[worker] = &combiner{reader: s.reader()}
+	}
+	return workers[worker]
 }
 
 // set prepares for weights.
@@ -216,8 +246,8 @@ func (c *combiner) set(weights []float64) {
 	c.taken, c.sums = make([][]byte, len(c.files)), map[convert.Format]*kernel.Combination{}
 }
 
-// sum returns the kernel that sums files of a format.
-func (c *combiner) sum(f convert.Format) *kernel.Combination {
+// combination returns the kernel that sums files of a format.
+func (c *combiner) combination(f convert.Format) *kernel.Combination {
 	if c.sums[f] == nil {
 		var coef []float64
 		for _, i := range c.files {
@@ -240,34 +270,48 @@ func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
 	if !opt.Stats.combines(role) {
 		return c.raw(sp, last)
 	}
+	if from, ok := rule.copies(); ok && !(opt.Meter != nil && role == Weight) {
+		return c.raw(sp, from)
+	}
+	size := sp.column.DType.Size()
+	c.out = slices.Grow(c.out[:0], sp.n*size)[:sp.n*size]
+	return c.out, c.runs(sp, rule, opt, func(at int, sum []float64) error { return c.encode(sp, at, sum) })
+}
+
+// numbers returns the elements of a span of the combination, valid until the next call.
+func (c *combiner) numbers(sp span, rule Rule, opt WriteOptions) ([]float64, error) {
+	c.sum64 = slices.Grow(c.sum64[:0], sp.n)[:sp.n]
+	return c.sum64, c.runs(sp, rule, opt, func(at int, sum []float64) error {
+		copy(c.sum64[at:], sum)
+		return nil
+	})
+}
+
+// runs calls visit for each run of a span of the combination, from element at on.
+func (c *combiner) runs(sp span, rule Rule, opt WriteOptions, visit func(at int, sum []float64) error) error {
 	files := c.series.all()
-	measured := opt.Meter != nil && role == Weight
+	measured := opt.Meter != nil && sp.column.Role == Weight
 	if rule.Each == nil {
-		c.set(rule.Weights)
-		if !measured {
+		if c.set(rule.Weights); !measured {
 			files = c.files
-		}
-		if !measured && len(files) == 1 && rule.Weights[files[0]] == 1 && rule.Divisor == 0 {
-			return c.raw(sp, files[0])
 		}
 	}
 	if err := c.load(sp, files); err != nil {
-		return nil, err
+		return err
 	}
 	if measured {
 		c.measurer.begin(sp.column.work(), c.views, sp.n)
 	}
-	size, f := sp.column.DType.Size(), sp.column.work().Format()
+	f := sp.column.work().Format()
 	for i := range c.taken {
 		c.taken[i] = c.views[c.files[i]]
 	}
-	c.out = slices.Grow(c.out[:0], sp.n*size)[:sp.n*size]
 	for at := 0; at < sp.n; at += kernel.Run {
 		sum := c.row[:min(kernel.Run, sp.n-at)]
 		if rule.Each != nil {
 			rule.Each(sum, c.widened(f, at, len(sum)), sp.off+at)
 		} else {
-			c.sum(f).Sum(sum, c.taken, at)
+			c.combination(f).Sum(sum, c.taken, at)
 			if rule.Divisor != 0 {
 				for i := range sum {
 					sum[i] /= rule.Divisor
@@ -277,16 +321,16 @@ func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
 		if measured {
 			c.measurer.add(sum, c.widened(f, at, len(sum)))
 		}
-		if role == RunningVar {
+		if sp.column.Role == RunningVar {
 			for i, v := range sum {
 				sum[i] = max(v, 0)
 			}
 		}
-		if err := c.encode(sp, at, sum); err != nil {
-			return nil, err
+		if err := visit(at, sum); err != nil {
+			return err
 		}
 	}
-	return c.out, nil
+	return nil
 }
 
 // widened returns n elements of each view as float64, from index at on.

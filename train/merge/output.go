@@ -150,11 +150,11 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	return w, files.SyncDir(filepath.Dir(out))
 }
 
-// cut distributes tensors to shards in their order.
+// cut distributes tensors to shards in their order. A scale goes with the tensor before it.
 func cut(tensors []extrapolate.Tensor, most int64) (shards [][]extrapolate.Tensor) {
 	size := int64(0)
 	for _, t := range tensors {
-		if n := t.Bytes(); shards == nil || size > 0 && size+n > most {
+		if n := t.Bytes(); shards == nil || size > 0 && size+n > most && t.Role != extrapolate.Scale {
 			shards, size = append(shards, nil), 0
 		}
 		shards[len(shards)-1] = append(shards[len(shards)-1], t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/safetensors"
 	"onlinerna/train/statedict"
 )
 
@@ -188,6 +190,66 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestScaledShards keeps a tensor and its scale in one shard.
+func TestScaledShards(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for i := range 2 {
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%d.safetensors", i)))
+		var list []safetensors.Tensor
+		for _, name := range []string{"a.weight", "b.weight"} {
+			list = append(list, safetensors.Tensor{Name: name, DType: safetensors.F8E4M3, Shape: []int{2, 2}})
+		}
+		for _, name := range []string{"b.weight_scale", "a.weight_scale"} {
+			list = append(list, safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: []int{1}})
+		}
+		w, err := safetensors.Create(paths[i], list, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range list {
+			b := []byte{0x38, 0xb8, 0x30, 0x7e} // 1, −1, 0.5, 448
+			if x.DType == safetensors.F32 {
+				b = []byte{0, 0, 0x80, 0x3f} // 1
+			}
+			if err := w.WriteAt(x.Name, b, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := series(t, 2, paths...)
+	p, err := New(t.Context(), s, Options{By: ByTIES, Density: 1, Sign: "sum", Scale: 1, Rescale: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	if w, err := Write(t.Context(), s, p.Rules, Output{Path: out, ShardSize: 4}); err != nil || w.Shards != 2 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	for i, name := range []string{"a", "b"} {
+		f, err := safetensors.Open(filepath.Join(out, shardName(i, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if x, ok := f.Lookup(name + ".weight_scale"); !ok || x.Len() != 1 || len(f.Tensors) != 2 {
+			t.Errorf("shard %d: %v", i, f.Tensors)
+		}
+	}
+	f, err := statedict.Open(out, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x, _ := f.Lookup("b.weight")
+	if b, err := f.Bytes(nil, x); err != nil || !bytes.Equal(b, []byte{0x38, 0xb8, 0x30, 0x7e}) {
+		t.Errorf("%x, %v", b, err)
+	}
+}
+
 // TestFloat8 averages 8-bit numbers.
 func TestFloat8(t *testing.T) {
 	dir := t.TempDir()
@@ -201,17 +263,6 @@ func TestFloat8(t *testing.T) {
 	// and 1.25, which is even.
 	if want := []byte{0x3c, 0x7e, 0xb1, 0x00, 0x3a}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%x, %v, want %x", got, err, want)
-	}
-	save(t, filepath.Join(dir, "scaled.safetensors"), []int{1},
-		map[string][]float64{"w.weight": {1}, "w.weight_scale_inv": {1}}, "F8_E4M3")
-	c, err := extrapolate.Open(filepath.Join(dir, "scaled.safetensors"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := extrapolate.NewSeries([]*extrapolate.Checkpoint{c}, extrapolate.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "w.weight_scale_inv, and means their product") {
-		t.Error(err)
 	}
 	s := series(t, 1, a, b)
 	if err := s.Write(t.Context(), filepath.Join(dir, "far.safetensors"), []float64{2, -1},

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"sort"
 
 	"onlinerna/internal/simd/convert"
 )
@@ -64,8 +63,8 @@ func Decode(dst []float64, b []byte, t DType) error {
 // to even; values beyond the type's largest finite value become infinite. overflow is the index of the first such
 // element, or of one that was not finite before, and -1 if there is none.
 func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
-	if values := float8[t]; values != nil && len(b) == len(src) {
-		return encode8(b, src, values), nil
+	if float8[t] != nil && len(b) == len(src) {
+		return encode8(b, src, t), nil
 	}
 	if !t.Float() || len(b) != len(src)*t.Size() {
 		return -1, fmt.Errorf("%d bytes of %s do not hold %d floating-point numbers", len(b), t, len(src))
@@ -102,24 +101,27 @@ func values8(exponent, mantissa int, last byte) *[256]float64 {
 }
 
 // encode8 rounds to the nearest value, ties to the even code.
-func encode8(b []byte, src []float64, values *[256]float64) (overflow int) {
+func encode8(b []byte, src []float64, t DType) (overflow int) {
 	overflow = -1
-	last := 0x7e
-	for !(values[last] < math.Inf(1)) {
-		last--
+	mantissa, bias, last := 3, 7, 0x7e
+	if t == F8E5M2 {
+		mantissa, bias, last = 2, 15, 0x7b
 	}
+	values := float8[t]
+	least := math.Ldexp(1, 1-bias) // the smallest normal number
+	unit := 1 / values[1]
 	most := values[last] + (values[last]-values[last-1])/2
+	shift := 52 - mantissa
 	for i, x := range src {
 		a := math.Abs(x)
 		c := last + 1
 		switch {
+		case a < least:
+			c = int(math.RoundToEven(a * unit))
 		case a < most || a == most && last%2 == 0:
-			c = min(sort.Search(last+1, func(k int) bool { return values[k] >= a }), last) // the first that is not below a
-			if c > 0 {
-				if mid := (values[c-1] + values[c]) / 2; a < mid || a == mid && c%2 == 1 {
-					c--
-				}
-			}
+			bits := math.Float64bits(a)
+			bits += 1<<(shift-1) - 1 + bits>>shift&1
+			c = int(bits>>shift) - (1023-bias)<<mantissa
 		case overflow < 0:
 			overflow = i
 		}

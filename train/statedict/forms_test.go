@@ -3,6 +3,7 @@ package statedict
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -40,6 +41,7 @@ func TestForms(t *testing.T) {
 		{"nested.dcp", "", Distributed, nil, 2},
 		{"nested.dcp", "model", Distributed, nil, 2},
 		{"plain.npz", "", Numpy, []string{"a.bias"}, 1},
+		{"packed.npz", "", Numpy, []string{"a.bias"}, 1},
 		{"plain.gguf", "", GGUF, []string{"c.scale", "steps"}, 1},
 		{"hub", "", Safetensors, nil, 2},
 		{"hub/model.safetensors.index.json", "", Safetensors, nil, 2},
@@ -164,7 +166,30 @@ func TestBadIndex(t *testing.T) {
 
 // TestRefusedForms opens files in unsupported formats; each error gives the reason.
 func TestRefusedForms(t *testing.T) {
-	refused(t, "testdata/packed.npz", "numpy.savez, not savez_compressed")
+	hdf := filepath.Join(t.TempDir(), "model.weights.h5")
+	if err := os.WriteFile(hdf, []byte("\x89HDF\r\n\x1a\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, hdf, "numpy.savez")
+	for _, sign := range []string{"manifest.ocdbt", "params/manifest.ocdbt", "_METADATA", "w/.zarray"} {
+		orbax := t.TempDir()
+		path := filepath.Join(orbax, sign)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, orbax, "is a checkpoint of Orbax")
+	}
+	bomb, err := os.ReadFile("testdata/packed.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(bomb, []byte("PK\x01\x02")) // the directory's first entry; the size follows its compressed size
+	binary.LittleEndian.PutUint32(bomb[at+24:], 1<<30)
+	lying := filepath.Join(t.TempDir(), "x.npz")
+	if err := os.WriteFile(lying, bomb, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, lying, "cannot be 1073741824 when they are inflated")
 	refused(t, "testdata/quantised.gguf", `"q" is quantised as Q8_0`)
 	if _, err := Open("testdata/nested.dcp", "ema"); err == nil ||
 		!strings.Contains(err.Error(), `there is no key "ema"`) {
@@ -210,6 +235,7 @@ func TestMutations(t *testing.T) {
 		{"", "plain.gguf", 0, 500},
 		{"", "plain.npz", 0, 256},
 		{"", "plain.npz", 1500, 1944},
+		{"", "packed.npz", 0, 2000},
 	} {
 		t.Run(c.folder+"/"+c.file, func(t *testing.T) {
 			var dir string

@@ -47,8 +47,19 @@ func (f *File) openFolder(key string) error {
 			return f.openFile(path, key)
 		}
 	}
+	for _, sign := range orbaxSigns {
+		if found, _ := filepath.Glob(filepath.Join(f.Path, sign)); found != nil {
+			return fmt.Errorf("%s is a checkpoint of Orbax (%s), which is not read: convert it in Python by safetensors.flax."+
+				"save_file(flax.traverse_util.flatten_dict(params, sep=\".\"), \"x.safetensors\")", f.Path, filepath.Base(found[0]))
+		}
+	}
 	return inFolder(f.Path, fmt.Errorf("%s is a folder, not a file", f.Path))
 }
+
+// orbaxSigns are files in the folders of Orbax's checkpoints: OCDBT's root, in the folder or in that of an item, Orbax's
+// own metadata, and Zarr's arrays.
+var orbaxSigns = []string{"manifest.ocdbt", "*/manifest.ocdbt", "_CHECKPOINT_METADATA", "_METADATA", "*/.zarray",
+	"*/zarr.json"}
 
 func isFile(path string) bool {
 	st, err := os.Stat(path)

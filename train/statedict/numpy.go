@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,7 +42,8 @@ func isNumpy(fd *os.File) bool {
 	return strings.HasSuffix(string(name), ".npy")
 }
 
-// openNumpy finds the arrays in a file of numpy.savez.
+// openNumpy finds the arrays in a file of numpy.savez. Those of numpy.savez_compressed go to a temporary file first,
+// where any element can be read.
 func (f *File) openNumpy(fd *os.File) error {
 	st, err := fd.Stat()
 	if err != nil {
@@ -59,8 +61,17 @@ func (f *File) openNumpy(fd *os.File) error {
 		if !ok {
 			return fmt.Errorf("entry %q is no array", e.Name)
 		}
+		if e.Method == zip.Deflate {
+			t, err := f.inflate(e)
+			if err != nil {
+				return fmt.Errorf("array %q: %w", name, err)
+			}
+			t.Name = name
+			f.Tensors = append(f.Tensors, t)
+			continue
+		}
 		if e.Method != zip.Store {
-			return fmt.Errorf("array %q is compressed: save it by numpy.savez, not savez_compressed", name)
+			return fmt.Errorf("array %q is compressed by method %d: numpy.savez and savez_compressed are read", name, e.Method)
 		}
 		off, err := e.DataOffset()
 		if err != nil {
@@ -82,6 +93,63 @@ func (f *File) openNumpy(fd *os.File) error {
 		return errors.New("it holds no array")
 	}
 	return nil
+}
+
+// maxDeflate is a bound of the bytes that deflate makes of one.
+const maxDeflate = 1032
+
+// inflate appends a compressed array to the temporary file.
+func (f *File) inflate(e *zip.File) (Tensor, error) {
+	size := int64(e.UncompressedSize64)
+	if size < 0 || e.CompressedSize64 > 1<<50 || size > int64(e.CompressedSize64+1)*maxDeflate {
+		return Tensor{}, fmt.Errorf("%d bytes cannot be %d when they are inflated", e.CompressedSize64, size)
+	}
+	r, err := e.Open()
+	if err != nil {
+		return Tensor{}, err
+	}
+	defer r.Close()
+	t, err := npy(r, size)
+	if err != nil {
+		return t, err
+	}
+	to, err := f.temporary()
+	if err != nil {
+		return t, err
+	}
+	at, err := to.Seek(0, io.SeekEnd)
+	if err != nil {
+		return t, err
+	}
+	n, err := io.Copy(to, r) // which compares the checksum at the end
+	if want := int64(t.Len()) * int64(t.DType.Size()); err == nil && n != want {
+		err = fmt.Errorf("%d bytes of numbers, want %d", n, want)
+	}
+	if err != nil {
+		return t, fmt.Errorf("to %s: %w", filepath.Dir(to.Name()), err)
+	}
+	t.pieces[0].file, t.pieces[0].off = len(f.infos), at
+	return t, nil
+}
+
+// temporary is a file without a name in the folder of TMPDIR, or else in /var/tmp, which is on a disk.
+func (f *File) temporary() (*os.File, error) {
+	if len(f.files) > len(f.infos) {
+		return f.files[len(f.infos)], nil
+	}
+	dir := os.Getenv("TMPDIR")
+	if st, err := os.Stat("/var/tmp"); dir == "" && err == nil && st.IsDir() {
+		dir = "/var/tmp"
+	}
+	fd, err := os.CreateTemp(dir, "rna-*.npz")
+	if err != nil {
+		return nil, err
+	}
+	f.files = append(f.files, fd)
+	if os.Remove(fd.Name()) != nil { // an open file, on Windows
+		f.remove = fd.Name()
+	}
+	return fd, nil
 }
 
 var npyHeader = regexp.MustCompile(

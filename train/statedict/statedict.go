@@ -58,9 +58,10 @@ type File struct {
 	Key    string
 	Others []string
 
-	index map[string]int
-	files []*os.File
-	infos []os.FileInfo // of the files when they were opened
+	index  map[string]int
+	files  []*os.File
+	infos  []os.FileInfo // of the files when they were opened; a temporary file behind them has none
+	remove string        // the name of the temporary file, if it still has one
 }
 
 // Open opens a checkpoint: a file, the index of shards, a folder with either, or weights in the cache folder by their
@@ -93,7 +94,7 @@ func Open(path, key string) (_ *File, err error) {
 		}
 		f.Metadata["model"] = it.Net
 	}
-	f.Shards = len(f.files)
+	f.Shards = len(f.infos)
 	f.unwrap()
 	for i, t := range f.Tensors {
 		if _, twice := f.index[t.Name]; twice {
@@ -120,6 +121,9 @@ func (f *File) openFile(path, key string) error {
 		return f.openTorch(path, key)
 	case string(head[:n]) == ggufMagic:
 		f.Form = GGUF
+	case string(head[:n]) == "\x89HDF":
+		return fmt.Errorf("%s is HDF5, as Keras writes .weights.h5, which is not read: convert it in Python by "+
+			"numpy.savez(\"weights.npz\", **{w.path: w.numpy() for w in model.weights})", path)
 	default:
 		f.Form = Safetensors
 		return f.openSafetensors(path, key)
@@ -311,17 +315,21 @@ func (f *File) Close() error {
 	for _, fd := range f.files {
 		errs = append(errs, fd.Close())
 	}
+	if f.remove != "" {
+		errs = append(errs, os.Remove(f.remove))
+	}
 	return errors.Join(errs...)
 }
 
 // Unchanged returns an error if a file has been replaced or written to since it was opened.
 func (f *File) Unchanged() error {
-	for i, fd := range f.files {
+	for i, was := range f.infos {
+		fd := f.files[i]
 		now, err := os.Stat(fd.Name())
 		if err != nil {
 			return fmt.Errorf("%s was removed while it was read: %w", fd.Name(), err)
 		}
-		if was := f.infos[i]; !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) {
+		if !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) {
 			return fmt.Errorf("%s was changed while it was read: start again when it is whole", fd.Name())
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // Verify reads all files and compares them with their checksums, from this program's safetensors or a zip archive. ok
 // is false for files without checksums.
 func (f *File) Verify() (ok bool, err error) {
-	for _, fd := range f.files {
+	for _, fd := range f.files[:len(f.infos)] {
 		var one bool
 		switch f.Form {
 		case Torch, Numpy:

@@ -45,7 +45,7 @@ def main():
         mp.spawn(rank, args=(world, folder, nested), nprocs=world)
     s = state()
     np.savez(os.path.join(HERE, "plain.npz"), **{k: (np.asfortranarray(v.numpy()) if k == "b.weight" else v.numpy()) for k, v in s.items() if v.dtype != torch.bfloat16})
-    np.savez_compressed(os.path.join(HERE, "packed.npz"), a=np.zeros(3))
+    np.savez_compressed(os.path.join(HERE, "packed.npz"), **np.load(os.path.join(HERE, "plain.npz")))
     import gguf
     w = gguf.GGUFWriter(os.path.join(HERE, "plain.gguf"), "llama")
     w.add_array("some.words", ["a", "bc"])
