@@ -22,9 +22,9 @@ NETS      ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
+.PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch bench-serve build check-abi \
 	check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
-	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-sim check-soak \
+	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-serve check-sim check-soak \
 	fine-tuning generate gpu gpu-kit lint mutants rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
@@ -115,6 +115,17 @@ bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare 
 bench-loader: build $(VENV)/ready #: compare the loader with PyTorch's DataLoader in one run: IMAGES=folder
 	$(VENV)/bin/python scripts/bench_loader.py $(IMAGES) --rna bin/rna
 
+bench-serve: build #: compare rna serve at 64 clients with rna predict: WEIGHTS=file IMAGES=folder of JPEGs
+	ONLINERNA_SERVE='$(CURDIR)/bin/rna $(abspath $(WEIGHTS)) $(abspath $(IMAGES))' \
+		go test ./train/serve -run '^TestSpeed$$' -count=1 -timeout 0 -v
+
+check-serve: $(VENV)/serve #: have Prometheus' own parsers judge the metrics of rna serve
+	go test -c -o bin/serve.test ./train/serve
+	ONLINERNA_METRICS=$(CURDIR)/bin/metrics.txt bin/serve.test -test.run '^TestMetrics$$'
+	$(VENV)/bin/python -c 'import sys; from prometheus_client.parser import text_string_to_metric_families as p; \
+		print(len(list(p(sys.stdin.read()))), "metrics by prometheus_client")' <bin/metrics.txt
+	if command -v promtool >/dev/null; then promtool check metrics <bin/metrics.txt; fi
+
 bench-logreg: build $(VENV)/numpy #: compare the convex methods with numpy in one run: METHODS="gd lbfgs", default all
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)
 
@@ -192,6 +203,11 @@ $(VENV)/onnx:
 $(VENV)/merge:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch peft
+	touch $@
+
+$(VENV)/serve:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet prometheus_client
 	touch $@
 
 $(VENV)/numpy:

@@ -51,6 +51,11 @@ func (d *Unlabelled) AddEncoded(name string, b []byte) {
 	d.names, d.content = append(d.names, name), append(d.content, b)
 }
 
+// Only returns the set of image i alone.
+func (d *Unlabelled) Only(i int) *Unlabelled {
+	return &Unlabelled{d.channels, d.names[i : i+1], d.content[i : i+1]}
+}
+
 func (d *Unlabelled) Len() int          { return len(d.names) }
 func (d *Unlabelled) Classes() []string { return nil }
 func (d *Unlabelled) Channels() int     { return d.channels }

@@ -264,15 +264,16 @@ func (b *Batch) image(n int) []uint8 {
 type worker struct {
 	scratch Scratch
 	random  random.Rand
-	region  Region
+	tr      augment.Transform
+	region  Region  // of tr
 	spare   []uint8 // an image, for mixing
 }
 
 func newWorker(tr augment.Transform, opt *LoaderOptions) *worker {
-	w := &worker{scratch: *NewScratch(opt.Budget, opt.Workers)}
+	w := &worker{scratch: *NewScratch(opt.Budget, opt.Workers), tr: tr}
 	w.scratch.open = augment.OpensImages(tr)
 	w.scratch.augment.Resizer.Fast = opt.FastDecode
-	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
+	w.region = func(width, height int) image.Rectangle { return w.tr.Region(width, height, &w.random) }
 	return w
 }
 
@@ -319,23 +320,28 @@ func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	if repeat > 0 {
 		w.random = random.New(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i), uint64(repeat))
 	}
+	return w.read(l.ds, i, b, n)
+}
+
+// read reads image i of a set into row n.
+func (w *worker) read(ds Dataset, i int, b *Batch, n int) error {
 	defer w.scratch.Release()
-	img, err := l.ds.Read(i, w.region, &w.scratch)
+	img, err := ds.Read(i, w.region, &w.scratch)
 	if err != nil {
 		return err
 	}
 	if img.Channels != b.Channels {
-		return fmt.Errorf("%s: image has %d channels, its dataset %d", l.ds.Name(i), img.Channels, b.Channels)
+		return fmt.Errorf("%s: image has %d channels, its dataset %d", ds.Name(i), img.Channels, b.Channels)
 	}
-	crop, err := l.tr.Apply(b.image(n), img, &w.random, &w.scratch.augment)
+	crop, err := w.tr.Apply(b.image(n), img, &w.random, &w.scratch.augment)
 	if err != nil {
-		return fmt.Errorf("%s: %w", l.ds.Name(i), err)
+		return fmt.Errorf("%s: %w", ds.Name(i), err)
 	}
 	flip := int32(0)
 	if crop.Flip {
 		flip = 1
 	}
 	copy(b.Crops[3*n:], []int32{int32(crop.Top), int32(crop.Left), flip})
-	b.Labels[n], b.Index[n] = int32(l.ds.Label(i)), i
+	b.Labels[n], b.Index[n] = int32(ds.Label(i)), i
 	return nil
 }

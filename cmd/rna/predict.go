@@ -18,7 +18,7 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/evaluate"
-	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 type predictFlags struct {
@@ -26,6 +26,47 @@ type predictFlags struct {
 	top   int
 	csv   bool
 	shown []gallery.Image // for the sheet
+}
+
+// inputGroups returns the options of weights and images of rna predict and rna serve.
+func (f *evalFlags) inputGroups() (w, d cli.Group) {
+	w = cli.NewGroup("Weights")
+	w.StringVar(&f.Weights, "weights", "", "`file` of safetensors or of torch.save, or the folder of a run")
+	w.StringVar(&f.Key, "key", "", keyHelp)
+	w.StringVar(&f.Model, "model", "", "model (default: that of the file)")
+	w.Values("model", modelNames()...)
+	w.StringVar(&f.Classes, "classes", "", "`file` with the names of the classes by index, one a line (default: those "+
+		"of the weights)")
+	d = cli.NewGroup("Images")
+	d.IntVar(&f.ImageSize, "image-size", 0, "height and width of the net's input (default: that of the weights, or of "+
+		"the model)")
+	d.IntVar(&f.ValResize, "val-resize", 0, "shorter side of images before the crop (default: that of the weights, or "+
+		"256 for a crop of 224)")
+	d.BoolVar(&f.FastDecode, "fast-decode", false, fastDecodeHelp)
+	d.StringVar(&f.Interpolation, "interpolation", "", "resampling, as of rna eval")
+	d.Values("interpolation", imaging.Interpolations()...)
+	d.Floats(&f.Mean, "mean",
+		"mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	d.Floats(&f.Std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	return w, d
+}
+
+// runOptions adds the options of decoding and the device of rna predict and rna serve.
+func (f *evalFlags) runOptions(s cli.Group) {
+	s.Cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
+	s.Bytes(&f.DecodeMemory, "decode-memory", optionHelp("decode-memory"))
+	s.StringVar(&f.device, "device", "auto", deviceHelp)
+	s.Values("device", deviceValues...)
+	s.StringVar(&f.Precision, "precision", "", precisionHelp)
+	s.Values("precision", precisionValues...)
+	s.Cores(&f.Threads, "threads", "threads that compute (default: one a fast core)")
+}
+
+// opener opens the device of rna predict and rna serve.
+func (f *evalFlags) opener(log io.Writer) func(_ *ranks.Group, threads int) (device.Device, error) {
+	return func(_ *ranks.Group, threads int) (device.Device, error) {
+		return openDevice(chosenDevice(f.device, log), deviceOptions{threads: threads, precision: f.Precision, log: log})
+	}
 }
 
 func newPredict() *cobra.Command {
@@ -68,24 +109,7 @@ names are those of ImageNet.`,
 			return f.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	w := cli.NewGroup("Weights")
-	w.StringVar(&f.Weights, "weights", "", "`file` of safetensors or of torch.save, or the folder of a run")
-	w.StringVar(&f.Key, "key", "", keyHelp)
-	w.StringVar(&f.Model, "model", "", "model (default: that of the file)")
-	w.Values("model", modelNames()...)
-	w.StringVar(&f.Classes, "classes", "", "`file` with the names of the classes by index, one a line (default: those "+
-		"of the weights)")
-	d := cli.NewGroup("Images")
-	d.IntVar(&f.ImageSize, "image-size", 0, "height and width of the net's input (default: that of the weights, or of "+
-		"the model)")
-	d.IntVar(&f.ValResize, "val-resize", 0, "shorter side of images before the crop (default: that of the weights, or "+
-		"256 for a crop of 224)")
-	d.BoolVar(&f.FastDecode, "fast-decode", false, fastDecodeHelp)
-	d.StringVar(&f.Interpolation, "interpolation", "", "resampling, as of rna eval")
-	d.Values("interpolation", imaging.Interpolations()...)
-	d.Floats(&f.Mean, "mean",
-		"mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
-	d.Floats(&f.Std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	w, d := f.inputGroups()
 	r := cli.NewGroup("Output")
 	r.IntVar(&f.top, "top", 5, "classes of each image")
 	f.json.Add(r)
@@ -95,80 +119,30 @@ names are those of ImageNet.`,
 	addSheet(r, &f.Sheet, "sheet-count", 100, gallery.ByPrediction)
 	s := cli.NewGroup("Run")
 	s.IntVar(&f.Batch, "batch", 16, "images a forward pass")
-	s.Cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
-	s.Bytes(&f.DecodeMemory, "decode-memory", optionHelp("decode-memory"))
-	s.StringVar(&f.device, "device", "auto", deviceHelp)
-	s.Values("device", deviceValues...)
-	s.StringVar(&f.Precision, "precision", "", precisionHelp)
-	s.Values("precision", precisionValues...)
-	s.Cores(&f.Threads, "threads", "threads that compute (default: one a fast core)")
+	f.runOptions(s)
 	cli.AddGroups(cmd, w, d, r, s)
 	return cmd
 }
 
-type predicted struct {
-	Path    string          `json:"path"`
-	Guesses []gallery.Guess `json:"classes"`
-}
-
 func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) (err error) {
-	file, meta, err := f.OpenWeights(log)
+	f.Open = f.opener(log)
+	var set data.Dataset
+	p, err := f.OpenPredictor(log, func(channels int) (_ data.Dataset, err error) {
+		set, err = f.images(args, in, channels)
+		return set, err
+	})
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	m, outputs, channels, err := evaluate.NetOf(file, &meta)
-	if err != nil {
-		return err
-	}
-	set, err := f.images(args, in, channels)
-	if err != nil {
-		return err
-	}
-	profile, err := data.ProfileOf(set)
-	if err != nil || m.Config.Size > evaluate.PhotoSize { // the loader names the unreadable image
-		if profile, err = evaluate.PhotoProfile(); err != nil {
-			return err
-		}
-	}
-	evaluate.Fill(&meta, profile)
-	transform, err := profile.Evaluation(data.EvalOptions{Size: meta.ImageSize, Resize: meta.ValResize,
-		Interpolation: meta.Interpolation})
-	if err != nil {
-		return err
-	}
-	bad := 0
-	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.Batch, set.Len()), Workers: f.Workers,
-		MaxBad: data.AllBad, FastDecode: f.FastDecode, Budget: data.NewBudget(f.DecodeMemory, 1),
-		Log: func(format string, args ...any) { bad++; fmt.Fprintf(log, format+"\n", args...) }})
-	if err != nil {
-		return err
-	}
-	options := deviceOptions{threads: f.Threads, precision: f.Precision, log: log}
-	dev, err := openDevice(chosenDevice(f.device, log), options)
-	if err != nil {
-		return err
-	}
-	defer func() { err = device.Closed(err, dev.Close()) }()
-	net, err := network.New(dev, meta.Model, meta.Config(outputs, channels), 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = device.Closed(err, net.Close()) }()
-	if _, err := net.Load(f.Weights, network.LoadOptions{Key: f.Key}); err != nil {
-		return err
-	}
-	name := gallery.Namer(meta.Classes, outputs)
-	var list []predicted
-	err = net.Probabilities(ctx, loader, func(i int, p []float64) error {
-		list = append(list, predicted{set.Name(i), gallery.Best(p, f.top, name)})
+	defer func() { err = device.Closed(err, p.Close()) }()
+	list, bad, err := p.Predict(ctx, set, f.top, data.LoaderOptions{Batch: min(f.Batch, set.Len()), Workers: f.Workers,
+		FastDecode: f.FastDecode, Budget: data.NewBudget(f.DecodeMemory, 1)}, log, func(i int, probabilities []float64) {
 		if f.Sheet.Path != "" && len(f.shown) < f.Sheet.Count {
-			f.shown = append(f.shown, gallery.Image{Index: i, Label: -1, Guesses: gallery.Best(p, 2, name)})
+			f.shown = append(f.shown, gallery.Image{Index: i, Label: -1, Guesses: gallery.Best(probabilities, 2, p.Name)})
 		}
-		return nil
 	})
 	if err == nil && f.Sheet.Path != "" {
-		err = f.draw(ctx, set, name, len(list), log)
+		err = f.draw(ctx, set, p.Name, len(list), log)
 	}
 	if err == nil {
 		err = f.json.Write(out, list, func(w io.Writer) error { return f.print(w, list) })
@@ -220,7 +194,7 @@ func (f *predictFlags) images(args []string, in io.Reader, channels int) (*data.
 	return set, nil
 }
 
-func (f *predictFlags) print(out io.Writer, list []predicted) error {
+func (f *predictFlags) print(out io.Writer, list []evaluate.Prediction) error {
 	if f.csv {
 		w := csv.NewWriter(out)
 		w.Write([]string{"path", "rank", "class", "name", "probability"})

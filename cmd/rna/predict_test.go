@@ -17,6 +17,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/train/evaluate"
 	"onlinerna/train/network"
 )
 
@@ -69,7 +70,7 @@ func TestPredict(t *testing.T) {
 			t.Errorf("%v, want %s", row, want)
 		}
 	}
-	var list []predicted
+	var list []evaluate.Prediction
 	out = mustRun(t, "predict", filepath.Join(dir, "photos", "red.png"), "--weights", weights, "--json")
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || len(list[0].Guesses) != 2 ||
 		list[0].Guesses[0].Name != "red" {
@@ -178,7 +179,7 @@ func TestPredictAsEval(t *testing.T) {
 	if err != nil || len(rows) != 3 {
 		t.Fatalf("%q, %v", b, err)
 	}
-	var list []predicted
+	var list []evaluate.Prediction
 	out := mustRun(t, "predict", filepath.Join(dir, "val"), "--weights", weights, "--json", "--top", "2")
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 {
 		t.Fatalf("%s, %v", out, err)
