@@ -54,6 +54,7 @@ passwords and no TLS, so put a proxy before it.`,
 	w.Lookup("weights").Usage = "`file` or folder of a run, in place of WEIGHTS"
 	s := cli.NewGroup("Server")
 	s.StringVar(&f.listen, "listen", "127.0.0.1:8765", "`address` and port; port 0 takes a free one")
+	s.Values("listen", "127.0.0.1:8765", ":8765")
 	s.IntVar(&f.server.Top, "top", 5, "classes of each image, for requests that do not say")
 	s.IntVar(&f.server.Batch, "batch", 16, "most images a forward pass")
 	s.DurationVar(&f.server.Wait, "batch-wait", 5*time.Millisecond, "`time` that an image waits for others to come")

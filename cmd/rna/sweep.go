@@ -60,6 +60,7 @@ func newSweep() *cobra.Command {
 		Long: `Train a run for each combination of options and each seed, and compare them.
 
 The values of --set are a list, of which the grid is trained, or a range, from which --trials candidates are drawn. With
+--search tpe, these are drawn near the best of those before. With
 --halving 3, candidates are compared after a few epochs, and a third of them goes on: asynchronous successive halving
 (ASHA). With several seeds a candidate also goes on while a paired t test cannot tell it from that third.
 
@@ -68,6 +69,8 @@ The folder holds the plan and the runs, which are all of the state: a sweep that
 compare show the folder at any time.`,
 		Example: `  rna sweep --set lr=0.01,0.03,0.1 --set weight-decay=1e-4,5e-4 --seeds 5
   rna sweep --set lr=log:1e-3..1 --set batch=32,128 --trials 30 --halving 3
+  rna sweep --set lr=log:1e-3..1 --set weight-decay=log:1e-6..1e-2 \
+    --trials 40 --search tpe
   rna sweep --resume runs/20260102-150405-sweep
   rna sweep --set lr=log:1e-3..1 --trials 99 -o runs/wide --shard auto`,
 		Args: cli.NoArgs,
@@ -82,7 +85,10 @@ compare show the folder at any time.`,
 	s.StringArrayVar(&f.plan.Set, "set", nil, "values of an option, `NAME=VALUES`: a list as lr=0.01,0.1, or a range as "+
 		"lr=log:1e-3..1, lin:0..1, int:1..8; semicolons separate values that are lists; give it for each option")
 	s.IntVar(&f.plan.Seeds, "seeds", 1, "runs of each candidate, with successive seeds from --seed on")
-	s.IntVar(&f.plan.Trials, "trials", 0, "candidates to draw at random (default: the whole grid)")
+	s.IntVar(&f.plan.Trials, "trials", 0, "candidates to choose (default: the whole grid)")
+	s.StringVar(&f.plan.Search, "search", sweep.Random, "how to choose them: tpe takes the first ten at random, and the "+
+		"others near the best so far, by a tree-structured Parzen estimator")
+	s.Values("search", sweep.Random, sweep.TPE)
 	s.IntVar(&f.plan.Halving, "halving", 0, "let one in so many candidates go on after each comparison (default: all)")
 	s.IntVar(&f.plan.MinEpochs, "min-epochs", 0, "epochs before the first comparison (default: the run's, divided by "+
 		"--halving three times)")
@@ -139,7 +145,9 @@ func (f *sweepFlags) prepareSweep(cmd *cobra.Command) (err error) {
 	if f.recipe != "" {
 		f.tellRecipe(f.show.json.Log(cmd.OutOrStdout(), cmd.ErrOrStderr()))
 	}
-	f.plan.Width, f.plan.Shards = f.jobs, 1
+	if f.plan.Width, f.plan.Shards = f.jobs, 1; f.plan.Search == sweep.Random {
+		f.plan.Search = "" // as plans of earlier versions
+	}
 	var swept []string
 	for _, text := range f.plan.Set {
 		d, err := sweep.ParseDimension(text)

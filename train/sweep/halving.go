@@ -26,6 +26,9 @@ type Halving struct {
 	Rungs []int // epochs, rising; the last is the whole run
 	Eta   int   // 0: candidates go on in any case
 	Width int
+	// Propose, if not nil, is called before a candidate starts, with the last arrivals of those that have arrived, by
+	// candidate.
+	Propose func(candidate int, last []*arrival)
 }
 
 // rungs returns the epochs at which candidates are compared: the whole run, divided by eta up to three times but not
@@ -88,6 +91,9 @@ func (h *Halving) Decide(ctx context.Context, n int, start func(candidate, epoch
 			a := h.promotable(arrived, begun)
 			if a == nil && next < n {
 				a = &arrival{candidate: next}
+				if h.Propose != nil {
+					h.Propose(next, lastArrivals(arrived, next))
+				}
 				next++
 			}
 			if a == nil && len(q) == 0 {
@@ -118,6 +124,17 @@ func (h *Halving) Decide(ctx context.Context, n int, start func(candidate, epoch
 		arrived[a.rung] = append(arrived[a.rung], a)
 		reached[a.candidate] = a.rung
 	}
+}
+
+// lastArrivals lists the last arrival of each of n candidates, nil for those that have not arrived.
+func lastArrivals(arrived [][]*arrival, n int) []*arrival {
+	last := make([]*arrival, n)
+	for _, list := range arrived { // the highest rung is the last
+		for _, a := range list {
+			last[a.candidate] = a
+		}
+	}
+	return last
 }
 
 // promotable returns a candidate that may go on, on its way to the next rung, nil for none: those of the highest rung

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"onlinerna/internal/files"
@@ -23,17 +24,24 @@ import (
 // A Plan says which runs a sweep has. It determines the results of the sweep.
 type Plan struct {
 	Version int              `json:"version"`
-	Options []option.Setting `json:"options"` // of all runs
-	Set     []string         `json:"set"`     // the space: see ParseDimension
-	Trials  int              `json:"trials"`  // candidates to draw; 0 for the grid
-	Seeds   int              `json:"seeds"`   // runs of each candidate, with successive seeds
-	Halving int              `json:"halving"` // the share of candidates that go on is 1/Halving; 0: all train to the end
+	Options []option.Setting `json:"options"`          // of all runs
+	Set     []string         `json:"set"`              // the space: see ParseDimension
+	Trials  int              `json:"trials"`           // candidates to draw; 0 for the grid
+	Search  string           `json:"search,omitempty"` // how to choose them: Random or TPE
+	Seeds   int              `json:"seeds"`            // runs of each candidate, with successive seeds
+	Halving int              `json:"halving"`          // one in so many candidates goes on; 0: all
 	// MinEpochs is the first number of epochs after which candidates are compared; 0 for the default.
 	MinEpochs int `json:"min_epochs"`
 	// Width is the number of candidates that train at a time as far as decisions are concerned.
 	Width  int `json:"width"`
 	Shards int `json:"shards"` // processes that share the candidates; halving compares those of one shard
 }
+
+// The ways to choose candidates: at random, or from the tenth on by the scores of earlier ones.
+const (
+	Random = "random"
+	TPE    = "tpe"
+)
 
 const (
 	planName    = "sweep.json"
@@ -64,6 +72,13 @@ func (p *Plan) Candidates() ([]Candidate, error) {
 		return nil, fmt.Errorf("seeds %d: must be at least 1", p.Seeds)
 	case p.Trials < 0:
 		return nil, fmt.Errorf("trials %d: must not be negative", p.Trials)
+	case p.Search != "" && p.Search != Random && p.Search != TPE:
+		return nil, fmt.Errorf("unknown search %q: use %s or %s", p.Search, Random, TPE)
+	case p.Search == TPE && p.Trials == 0:
+		return nil, errors.New("search tpe chooses candidates one after another: say how many by --trials")
+	case p.Search == TPE && p.Shards > 1:
+		return nil, errors.New("search tpe chooses candidates by the scores of all earlier ones, which parts do not share: " +
+			"leave --shard out")
 	case p.Halving < 0 || p.Halving == 1:
 		return nil, fmt.Errorf("halving %d: must be at least 2", p.Halving)
 	case p.MinEpochs != 0 && p.Halving == 0:
@@ -75,25 +90,13 @@ func (p *Plan) Candidates() ([]Candidate, error) {
 	case len(p.Set) == 0 && p.Halving > 0:
 		return nil, errors.New("halving compares candidates, and there is one: give --set NAME=VALUES")
 	}
-	var space []Dimension
-	drawn := false
-	for _, text := range p.Set {
-		d, err := ParseDimension(text)
-		if err != nil {
-			return nil, err
-		}
-		for _, other := range space {
-			if other.Name == d.Name {
-				return nil, fmt.Errorf("%s is set twice: give all its values at once", d.Name)
-			}
-		}
-		if drawn = drawn || d.Kind != ""; d.Kind != "" && p.Trials == 0 {
-			return nil, fmt.Errorf("%s is a range: say how many candidates to draw by --trials", d.Name)
-		}
-		space = append(space, d)
+	space, err := p.space()
+	if err != nil {
+		return nil, err
 	}
 	points, err := grid(space)
-	if p.Trials > 0 && (drawn || err != nil || p.Trials < len(points)) {
+	drawn := slices.ContainsFunc(space, func(d Dimension) bool { return d.Kind != "" })
+	if p.Trials > 0 && (drawn || err != nil || p.Trials < len(points) || p.Search == TPE) {
 		first, serr := p.spec(nil)
 		if serr != nil {
 			return nil, serr
@@ -111,6 +114,26 @@ func (p *Plan) Candidates() ([]Candidate, error) {
 		}
 	}
 	return list, nil
+}
+
+// space parses the dimensions.
+func (p *Plan) space() (space []Dimension, err error) {
+	for _, text := range p.Set {
+		d, err := ParseDimension(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range space {
+			if other.Name == d.Name {
+				return nil, fmt.Errorf("%s is set twice: give all its values at once", d.Name)
+			}
+		}
+		if d.Kind != "" && p.Trials == 0 {
+			return nil, fmt.Errorf("%s is a range: say how many candidates to draw by --trials", d.Name)
+		}
+		space = append(space, d)
+	}
+	return space, nil
 }
 
 // spec is the Spec of a candidate, with the first seed.

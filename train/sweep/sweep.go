@@ -112,7 +112,7 @@ func (s *Sweep) epochs(c Candidate) (epochs int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, val := run.Images(); s.Plan.Halving > 0 && val == 0 && run.Resolved.Holdout == 0 {
+	if _, val := run.Images(); (s.Plan.Halving > 0 || s.Plan.Search == TPE) && val == 0 && run.Resolved.Holdout == 0 {
 		err = errors.New("there are no validation images to compare candidates by: give --val-split or --holdout")
 	}
 	return run.Resolved.Epochs, errors.Join(err, run.Close())
@@ -147,7 +147,13 @@ func (s *Sweep) Run(ctx context.Context) (result Result, err error) {
 		if err != nil {
 			return result, err
 		}
-		h = Halving{rungs(epochs, s.Plan.Halving, s.Plan.MinEpochs), s.Plan.Halving, max(1, s.Plan.Width)}
+		h = Halving{Rungs: rungs(epochs, s.Plan.Halving, s.Plan.MinEpochs), Eta: s.Plan.Halving, Width: max(1, s.Plan.Width)}
+	}
+	if s.Plan.Search == TPE {
+		if h.Propose, err = s.proposer(list); err != nil {
+			return result, err
+		}
+		h.Width = max(1, s.Plan.Width)
 	}
 	p := newPool(ctx, s)
 	reached, err := h.Decide(ctx, len(list), func(candidate, epochs int) func() ([]Value, error) {
@@ -177,6 +183,33 @@ func (s *Sweep) Run(ctx context.Context) (result Result, err error) {
 		}
 	}
 	return result, err
+}
+
+// proposer chooses the settings of candidates in list, from the tenth on, when they start.
+func (s *Sweep) proposer(list []Candidate) (func(candidate int, last []*arrival), error) {
+	space, err := s.Plan.space()
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.Plan.spec(nil)
+	if err != nil {
+		return nil, err
+	}
+	t := &tpe{space: space, seed: first.Seed}
+	for _, c := range list {
+		t.drawn = append(t.drawn, c.Settings)
+	}
+	return func(candidate int, last []*arrival) {
+		var earlier []observation
+		for i, a := range last {
+			o := observation{settings: list[i].Settings}
+			if a != nil {
+				o.arrived, o.rung, o.value = true, a.rung, mean(a.values)
+			}
+			earlier = append(earlier, o)
+		}
+		list[candidate].Settings = t.propose(earlier)
+	}, nil
 }
 
 // A pool has the goroutines that train.
