@@ -18,14 +18,16 @@ CIFAR10   ?=
 RESULTS   ?= runs/fine-tuning
 SETS      ?=
 MINUTES   ?=
+VERSION   ?=
+WEIGHTS   ?=
 NETS      ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch bench-serve build check-abi \
 	check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
-	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-serve check-sim check-soak \
-	fine-tuning generate gpu gpu-kit lint mutants rna-on-nets sim test
+	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-release \
+	check-serve check-sim check-soak check-sweep fine-tuning generate gpu gpu-kit lint mutants release rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
 
@@ -103,6 +105,13 @@ check-mpi: #: the tests of MPI with Open MPI 5, MPICH 5 and Intel MPI; downloads
 check-abi: #: compare cuda/include with NVIDIA's headers; downloads 3 GB
 	python3 scripts/abi_check.py
 
+release: ## build archives for linux, darwin and windows, and an image for containers, in bin/release: VERSION=v1.2.3
+	rm -rf bin/release
+	go run ./internal/release -version '$(VERSION)'
+
+check-release: release $(VENV)/release #: have CycloneDX's schema, skopeo and umoci judge the release
+	$(VENV)/bin/python scripts/release_check.py bin/release
+
 generate: ## write the kernels' assembly again; needs module avo
 	go generate ./internal/simd/... ./nn/device/cpu/... ./rna/... ./data/...
 
@@ -118,6 +127,10 @@ bench-loader: build $(VENV)/ready #: compare the loader with PyTorch's DataLoade
 bench-serve: build #: compare rna serve at 64 clients with rna predict: WEIGHTS=file IMAGES=folder of JPEGs
 	ONLINERNA_SERVE='$(CURDIR)/bin/rna $(abspath $(WEIGHTS)) $(abspath $(IMAGES))' \
 		go test ./train/serve -run '^TestSpeed$$' -count=1 -timeout 0 -v
+
+check-sweep: $(VENV)/sweep #: compare the searches of rna sweep with those of Optuna on functions; minutes
+	ONLINERNA_SWEEPS=$(CURDIR)/bin/sweeps.json go test ./train/sweep -run '^TestSearch$$' -count=1 -timeout 0
+	$(VENV)/bin/python scripts/sweep_check.py bin/sweeps.json
 
 check-serve: $(VENV)/serve #: have Prometheus' own parsers judge the metrics of rna serve
 	go test -c -o bin/serve.test ./train/serve
@@ -203,6 +216,16 @@ $(VENV)/onnx:
 $(VENV)/merge:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch peft
+	touch $@
+
+$(VENV)/sweep:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet optuna scipy
+	touch $@
+
+$(VENV)/release:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet 'cyclonedx-python-lib[json-validation]'
 	touch $@
 
 $(VENV)/serve:
