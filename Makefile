@@ -47,13 +47,15 @@ test: ## vet and test all packages
 # The build with GPU support needs gcc and no CUDA: the headers are the repository's own, the libraries are loaded at
 # run time.
 GPU_ENV = CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -I$(CURDIR)/cuda/include"
+# A program that loads libraries lies at a random address, and nothing can change its table of their functions.
+HARDENED = -buildmode=pie -ldflags '$(STRIP) -linkmode=external -extldflags "-Wl,-z,relro,-z,now"'
 
 gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit; TAGS=gpu,mpi adds MPI
 	@cc=$$(go env CC); command -v $${cc%% *} >/dev/null || { \
 		echo "make gpu needs the C compiler $$cc: sudo apt install gcc libc6-dev (Fedora: sudo dnf install gcc)" >&2; exit 1; }
 	@echo '#include <dlfcn.h>' | $$(go env CC) -E - >/dev/null 2>&1 || { \
 		echo "make gpu needs the C library's headers: sudo apt install libc6-dev (Fedora: sudo dnf install glibc-devel)" >&2; exit 1; }
-	$(GPU_ENV) go build -tags $(TAGS) -o bin/ ./cmd/rna
+	$(GPU_ENV) go build $(HARDENED) -tags $(TAGS) -o bin/ ./cmd/rna
 
 sim: ## build and check the stand-in for NVIDIA's libraries; needs g++
 	$(MAKE) --no-print-directory -C cuda/check/sim/src check OUT=$(CURDIR)/bin/sim
@@ -76,10 +78,11 @@ GPU_KIT = bin/gpu-kit
 # The packages whose tests a machine with a GPU runs.
 GPU_CHECKED = ./cuda $(addprefix ./cuda/,driver blas dnn nvrtc nccl kernels net space)
 
+gpu-kit: STRIP = -s -w
 gpu-kit: ## build bin/gpu-kit: its run.sh tests and measures a GPU machine, without Go
 	rm -rf $(GPU_KIT) && mkdir -p $(GPU_KIT)
 	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_KIT)/ $(GPU_CHECKED)
-	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_KIT)/ ./cmd/rna
+	$(GPU_ENV) go build $(HARDENED) -tags gpu -trimpath -o $(GPU_KIT)/ ./cmd/rna
 	gzip $(GPU_KIT)/*.test $(GPU_KIT)/rna
 	cp scripts/gpu_check.sh $(GPU_KIT)/run.sh
 	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_KIT)/

@@ -78,12 +78,9 @@ func createFile[T float](dir string, dim int) (*fileVector[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("rna: vector of %d elements: %w", dim, err)
 	}
-	v := &fileVector[T]{file: f, dim: dim, named: true}
+	v := &fileVector[T]{file: f, dim: dim, named: runtime.GOOS == "windows" || os.Remove(f.Name()) != nil}
 	if err := f.Truncate(int64(dim) * int64(unsafe.Sizeof(T(0)))); err != nil {
 		return nil, errors.Join(fmt.Errorf("rna: vector of %d elements: %w", dim, err), v.Close())
-	}
-	if runtime.GOOS != "windows" {
-		v.named = os.Remove(f.Name()) != nil
 	}
 	return v, nil
 }

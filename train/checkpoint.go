@@ -45,7 +45,7 @@ func (r *Run) Save() error {
 	if err := r.saveLater(); err != nil {
 		return err
 	}
-	return r.Ranks.Together(r.folder.written())
+	return r.folder.written()
 }
 
 // saveLater is Save without waiting for the disk. A later failure becomes an error of the next step or checkpoint.
@@ -63,88 +63,87 @@ func (r *Run) saveLater() error {
 	return r.profiler.between("checkpoint", r.saveTogether)
 }
 
-// saveTogether makes rank 0 write the state of the run in the background. Other ranks contribute the shards of hooks.
+// saveTogether makes the ranks write the state of the run in the background, each its share.
 func (r *Run) saveTogether() error {
-	g := r.Ranks
-	var err error
-	if err := g.Together(r.folder.written()); err != nil {
+	if err := r.folder.written(); err != nil {
 		return err
 	}
-	if g.First() {
-		err = r.save()
-	} else {
-		for _, h := range r.hooks {
-			if h, ok := h.(hook.ShardedHook); ok && h.Sharded() && err == nil {
-				_, err = r.saveSharded(h, "")
-			}
+	if r.Ranks.First() {
+		r.tick()
+	}
+	d, err := r.folder.draft(store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps})
+	if err == nil {
+		err = r.Ranks.Together(d.Fill(r.save))
+		if err == nil {
+			r.folder.finish(d)
+		} else if r.Ranks.First() {
+			d.Abandon()
 		}
 	}
 	r.folder.due = due{saved: time.Now(), savedSteps: r.pos.Steps, savedEpoch: r.pos.Epoch}
-	return g.Together(err)
-}
-
-// saveSharded calls a hook's Save on all ranks, unless one of them has already failed.
-func (r *Run) saveSharded(h hook.ShardedHook, dir string) (json.RawMessage, error) {
-	if err := r.Ranks.Together(nil); err != nil {
-		return nil, err
-	}
-	return h.Save(r.state(), dir)
-}
-
-// save writes the state of the run. Sharded hooks communicate with the other ranks, which are in saveTogether.
-func (r *Run) save() error {
-	r.tick()
-	root := filepath.Join(r.Resolved.Out, checkpointDir)
-	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
-	d, err := store.Begin(root, m, func(tmp string) error {
-		if err := r.Resolved.write(tmp); err != nil {
-			return err
-		}
-		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats,
-			r.Meta(network.SGD)); err != nil {
-			return err
-		}
-		for i, name := range r.engine.update.Optimizer.State() {
-			if err := r.Net.SaveState(filepath.Join(tmp, stateFile(name)), r.engine.update.State[i], name); err != nil {
-				return err
-			}
-		}
-		scale, err := r.engine.lossScale()
-		if err != nil {
-			return err
-		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Data: &r.in.are,
-			Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
-		for _, h := range r.hooks {
-			saving, ok := h.(hook.SavingHook)
-			if !ok {
-				continue
-			}
-			var small json.RawMessage
-			if d, ok := h.(hook.ShardedHook); ok && d.Sharded() {
-				small, err = r.saveSharded(d, tmp)
-			} else {
-				small, err = saving.Save(r.state(), tmp)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", h.Name(), err)
-			}
-			c.Hooks[h.Name()] = small
-		}
-		if err := r.judge.saveBest(tmp); err != nil {
-			return err
-		}
-		b, err := json.MarshalIndent(c, "", "  ")
-		if err != nil {
-			return err
-		}
-		return files.Write(filepath.Join(tmp, stateName), append(b, '\n'))
-	})
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint: %w", err)
 	}
-	r.folder.finish(d)
 	return nil
+}
+
+// save writes this rank's share of the state of the run.
+func (r *Run) save(tmp string) error {
+	share := r.folder.share()
+	c, err := r.saveOwn(tmp, share)
+	for _, h := range r.hooks {
+		saving, ok := h.(hook.SavingHook)
+		if !ok {
+			continue
+		}
+		if _, ok := h.(hook.ShardedHook); ok {
+			if err := r.Ranks.Together(err); err != nil { // no rank waits for one that has failed
+				return err
+			}
+		} else if !r.Ranks.First() || err != nil {
+			continue
+		}
+		s := r.state()
+		s.Share = share
+		var small json.RawMessage
+		if small, err = saving.Save(s, tmp); err != nil {
+			err = fmt.Errorf("%s: %w", h.Name(), err)
+			continue
+		}
+		c.Hooks[h.Name()] = small
+	}
+	if err = r.Ranks.Together(err); err == nil {
+		err = r.judge.saveBest(tmp, share)
+	}
+	if err != nil || !r.Ranks.First() {
+		return err
+	}
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return files.Write(filepath.Join(tmp, stateName), append(b, '\n'))
+}
+
+// saveOwn writes this rank's share of the state without that of the hooks.
+func (r *Run) saveOwn(tmp string, share network.Share) (c checkpoint, err error) {
+	if r.Ranks.First() {
+		if err := r.Resolved.write(tmp); err != nil {
+			return c, err
+		}
+	}
+	if err := r.Net.SaveWeightsShare(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats,
+		r.Meta(network.SGD), share); err != nil {
+		return c, err
+	}
+	for i, name := range r.engine.update.Optimizer.State() {
+		if err := r.Net.SaveShare(filepath.Join(tmp, stateFile(name)), r.engine.update.State[i], name, share); err != nil {
+			return c, err
+		}
+	}
+	scale, err := r.engine.lossScale()
+	return checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Data: &r.in.are,
+		Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}, err
 }
 
 // Checkpoint returns the folder of the newest checkpoint of the run in a folder. Its contents are not verified.

@@ -238,7 +238,7 @@ func TestLostMetrics(t *testing.T) {
 func TestVerify(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	c := tiny(out)
-	c.KeepEvery = 2
+	c.KeepEvery, c.KeepBest, c.EMA = 2, 1, 6
 	trained(t, c, cpuDevice(t, 1)).Close()
 	wrong := func() (list []string) {
 		all, err := Verify(out)
@@ -273,6 +273,24 @@ func TestVerify(t *testing.T) {
 		}
 		b[len(b)/3] ^= 16
 		put(t, path, b)
+	}
+	// files that the run should have
+	for _, name := range traintest.Files(t, out) {
+		path := filepath.Join(out, filepath.FromSlash(name))
+		if strings.Contains(name, "/.lock") || name == failureName {
+			continue
+		}
+		if err := os.Rename(path, path+".away"); err != nil {
+			t.Fatal(err)
+		}
+		if list := wrong(); len(list) == 0 || !slices.ContainsFunc(list, func(s string) bool {
+			return strings.Contains(s, path)
+		}) {
+			t.Errorf("%s is missing: %q", path, list)
+		}
+		if err := os.Rename(path+".away", path); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Error(err)

@@ -8,38 +8,70 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"onlinerna/internal/files"
+	"onlinerna/internal/text"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/rankstest"
 )
 
 // A run in which the k-th file system call fails, for every k, ends with an error that names the file, or with normal
-// results. The same command then resumes or starts it, and ends with equal bits.
+// results. The same command then resumes or starts it, and ends with equal bits: one process, and ranks that write
+// checkpoints in shares.
 func TestFaults(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		t.Run(text.Count(n, "rank"), func(t *testing.T) { sweepFaults(t, n) })
+	}
+}
+
+func sweepFaults(t *testing.T, n int) {
 	dir := t.TempDir()
 	spec := func(out string) Spec {
 		c := tiny(out)
 		c.Epochs, c.StepsLimit, c.CheckpointSteps, c.CheckpointKeep = 2, 2, 1, 1
 		return c
 	}
-	train := func(out string) error {
-		dev := cpuDevice(t, 1)
-		var r *Run
-		there, err := Await(t.Context(), out, nil)
-		switch {
-		case err != nil:
+	rank := func(out string, g *ranks.Group) error {
+		dev, err := cpuOne()
+		if err != nil {
 			return err
-		case there:
-			r, err = Resume(out, Deps{Device: dev}, nil)
-		default:
-			r, err = New(spec(out), Deps{Device: dev})
+		}
+		defer dev.(io.Closer).Close()
+		d := Deps{Device: dev, Ranks: g}
+		there := false
+		if g.First() {
+			there, err = Await(t.Context(), out, nil)
+		}
+		if err = errors.Join(g.Together(err), g.Share(&there)); err != nil {
+			return err
+		}
+		var r *Run
+		if there {
+			r, err = Resume(out, d, nil)
+		} else {
+			r, err = New(spec(out), d)
 		}
 		if err != nil {
 			return err
 		}
 		err = r.Train(context.Background())
 		return errors.Join(err, r.Close())
+	}
+	train := func(out string) error {
+		if n == 1 {
+			return rank(out, nil)
+		}
+		errs := rankstest.Errors(t, n, time.Minute, func(g *ranks.Group) error { return rank(out, g) })
+		for _, err := range errs {
+			if (err == nil) != (errs[0] == nil) || errors.Is(err, ranks.ErrTimeout) {
+				t.Errorf("the ranks end with %v", errs)
+			}
+		}
+		return errors.Join(errs...)
 	}
 	ends := func(out string) []byte {
 		t.Helper()
@@ -50,28 +82,30 @@ func TestFaults(t *testing.T) {
 		return b
 	}
 	whole := filepath.Join(dir, "whole")
-	calls := 0
-	files.Fault = func(string, string) error { calls++; return nil }
+	var calls atomic.Int64
+	files.Fault = func(string, string) error { calls.Add(1); return nil }
 	defer func() { files.Fault = nil }()
 	if err := train(whole); err != nil {
 		t.Fatal(err)
 	}
 	want := ends(whole)
-	if calls < 100 {
-		t.Fatalf("%d calls only", calls)
+	last := calls.Load()
+	if last < 100 {
+		t.Fatalf("%d calls only", last)
 	}
 	faults := []error{syscall.EIO, syscall.ENOSPC, syscall.EINTR, io.ErrShortWrite, syscall.ESTALE, syscall.EINVAL}
-	every := 1
+	every := int64(1)
 	if testing.Short() {
 		every = 7
 	}
-	failed, last := 0, calls
-	for k := 0; k < last; k += every {
-		fault := faults[k%len(faults)]
+	failed := 0
+	for k := int64(0); k < last; k += every {
+		fault := faults[k%int64(len(faults))]
 		out := filepath.Join(dir, "run")
-		n, place := 0, ""
+		place := ""
+		calls.Store(0)
 		files.Fault = func(call, path string) error {
-			if n++; n-1 == k {
+			if calls.Add(1)-1 == k {
 				place = call + " " + path
 				return fault
 			}
@@ -92,9 +126,10 @@ func TestFaults(t *testing.T) {
 		if !bytes.Equal(ends(out), want) {
 			t.Errorf("call %d, %s: %v: other weights (%v)", k, place, fault, err)
 		}
-		list, _ := filepath.Glob(filepath.Join(out, ".*.????????"))
-		if len(list) > 0 {
-			t.Errorf("call %d, %s: left %v", k, place, list)
+		for _, pattern := range []string{".*.????????", "checkpoint/*.new", "checkpoint/.*.????????"} {
+			if list, _ := filepath.Glob(filepath.Join(out, pattern)); len(list) > 0 {
+				t.Errorf("call %d, %s: left %v", k, place, list)
+			}
 		}
 		os.RemoveAll(out)
 	}

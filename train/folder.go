@@ -13,6 +13,8 @@ import (
 
 	"onlinerna/internal/files"
 	"onlinerna/train/internal/store"
+	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // folder manages the run's folder: its lock, its checkpoints, and when the next one is due.
@@ -24,6 +26,7 @@ type folder struct {
 	reserved string      // created for this run, and still empty
 	begun    bool        // it holds this run
 	locked   *store.Lock // held by this process
+	writers  int         // ranks that write checkpoints: all, or rank 0 alone
 	due      due
 	writing  *background // the checkpoint being written, or nil
 }
@@ -91,7 +94,7 @@ func (f *folder) begin(save func() error) error {
 		return err
 	}
 	if err = save(); err == nil {
-		err = f.Ranks.Together(f.written())
+		err = f.written()
 	}
 	if err == nil {
 		return nil
@@ -145,17 +148,53 @@ func (f *folder) dueAfter(step int) bool {
 
 // lock takes the run's folder for this process, or for its ranks.
 func (f *folder) lock() error {
-	return f.first(func() (err error) {
+	root := filepath.Join(f.c.Out, checkpointDir)
+	if err := f.first(func() (err error) {
 		if f.locked == nil {
-			if f.locked, err = store.Acquire(filepath.Join(f.c.Out, checkpointDir)); err != nil {
+			if f.locked, err = store.Acquire(root); err != nil {
 				return err
 			}
-			for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir)} {
+			for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir), root} {
 				err = errors.Join(err, files.RemoveLeft(dir))
 			}
 		}
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	return f.chooseWriters(root)
+}
+
+// chooseWriters makes all ranks write checkpoints if all can write to the run's folder, else rank 0 alone.
+func (f *folder) chooseWriters(root string) error {
+	f.writers = 1
+	if f.Ranks.Single() {
+		return nil
+	}
+	holder := store.HolderOf(root)
+	first := holder
+	if err := f.Ranks.Share(&first); err != nil {
+		return err
+	}
+	err := files.Writable(root)
+	if err == nil && !holder.Is(first) {
+		err = fmt.Errorf("%s is another folder than that of rank 0", root)
+	}
+	apart, e := f.Ranks.Any(err != nil)
+	if e != nil {
+		return e
+	}
+	if !apart {
+		f.writers = f.Ranks.Size()
+	} else if err := f.Ranks.Together(err); f.Ranks.First() {
+		f.log("rank 0 alone writes checkpoints, since not all ranks can: %v", err)
+	}
+	return nil
+}
+
+// share is the part of a checkpoint that this rank writes.
+func (f *folder) share() network.Share {
+	return network.Share{Index: f.Ranks.Rank(), Of: f.writers}
 }
 
 // showConfig sets the run's config.json to that of a checkpoint.
@@ -211,54 +250,139 @@ func configOf(text []byte, checkpoints []string) bool {
 
 // background is a checkpoint being written during training: its files are written but not yet synced.
 type background struct {
-	done chan struct{}
-	err  error // valid once done is closed
+	draft *store.Draft
+	part  bool // this rank's share only: seal makes the shares a checkpoint
+	done  chan struct{}
+	parts []store.Part // valid once done is closed
+	err   error        // valid once done is closed
 }
 
-// finish turns a draft into a checkpoint in the background. No other may be in progress.
-func (f *folder) finish(d *store.Draft) {
-	b := &background{done: make(chan struct{})}
+// draft begins a checkpoint on all ranks.
+func (f *folder) draft(m store.Manifest) (*store.Draft, error) {
+	root := filepath.Join(f.c.Out, checkpointDir)
+	var d *store.Draft
+	err := f.first(func() (err error) {
+		d, err = store.Begin(root, m)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	if f.Ranks.First() {
+		name = d.Name()
+	}
+	if err := f.Ranks.Share(&name); err != nil {
+		return nil, err
+	}
+	if d == nil {
+		d = store.Join(root, name)
+	}
+	return d, nil
+}
+
+// start runs the rest of a checkpoint in the background.
+func (f *folder) start(b *background, work func() error) {
+	b.done = make(chan struct{})
 	f.writing = b
-	keep := f.c.CheckpointKeep
 	go func() {
 		defer close(b.done)
-		if _, err := d.Finish(keep, f.showConfig); err != nil {
+		if err := work(); err != nil {
 			b.err = fmt.Errorf("writing the checkpoint: %w", err)
 		}
 	}()
 }
 
-// written waits for the checkpoint in progress, if any, and returns its error.
-func (f *folder) written() error {
-	b := f.writing
-	if b == nil {
-		return nil
+// finish turns a draft into a checkpoint in the background, or this rank's share of it into a part. No other may be in
+// progress.
+func (f *folder) finish(d *store.Draft) {
+	switch {
+	case f.writers > 1:
+		own := f.share()
+		b := &background{draft: d, part: true}
+		f.start(b, func() (err error) {
+			b.parts, err = d.Sync(func(name string) bool { return network.ShareOf(name) == own })
+			return err
+		})
+	case f.Ranks.First():
+		f.complete(d, nil)
 	}
-	<-b.done
-	f.writing = nil
-	return b.err
 }
 
-// unwritten reports whether the checkpoint in progress has failed by now. written returns its error.
-func (f *folder) unwritten() bool {
-	if f.writing == nil {
-		return false
+// complete makes a draft a checkpoint in the background.
+func (f *folder) complete(d *store.Draft, parts []store.Part) {
+	f.start(&background{draft: d}, func() error {
+		_, err := d.Finish(parts, f.c.CheckpointKeep, f.showConfig)
+		return err
+	})
+}
+
+// ready reports whether this rank's share is on the disk, and the others' are not known to be.
+func (f *folder) ready() bool {
+	return f.writing != nil && f.writing.part && f.ended() && f.writing.err == nil
+}
+
+// seal completes a checkpoint whose shares are all on the disk. All ranks call it.
+func (f *folder) seal() error {
+	b := f.writing
+	f.writing = nil
+	all, err := ranks.GatherAll(f.Ranks, b.parts)
+	if err == nil && f.Ranks.First() {
+		f.complete(b.draft, all)
 	}
+	return err
+}
+
+// written waits for the checkpoint in progress, if any, and returns its error. All ranks call it.
+func (f *folder) written() error {
+	if b := f.writing; b != nil && b.part { // on all ranks
+		<-b.done
+		if err := f.Ranks.Together(b.err); err != nil {
+			f.abandon()
+			return err
+		}
+		if err := f.seal(); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b := f.writing; b != nil {
+		<-b.done
+		f.writing, err = nil, b.err
+	}
+	return f.Ranks.Together(err)
+}
+
+// abandon gives up a checkpoint whose shares have not been sealed.
+func (f *folder) abandon() {
+	if f.Ranks.First() {
+		f.writing.draft.Abandon()
+	}
+	f.writing = nil
+}
+
+// ended reports whether the work in the background has ended, or failed.
+func (f *folder) ended() bool {
 	select {
 	case <-f.writing.done:
-		return f.writing.err != nil
+		return true
 	default:
 		return false
 	}
 }
 
-// savedState returns the folder of the last checkpoint, "" for none.
-func (f *folder) savedState() string {
+// unwritten reports whether the checkpoint in progress has failed by now. written returns its error.
+func (f *folder) unwritten() bool { return f.writing != nil && f.ended() && f.writing.err != nil }
+
+// savedState returns the folder of the last checkpoint, "" for none. common tells that all ranks call it.
+func (f *folder) savedState(common bool) string {
 	if f.c.Out == "" {
 		return ""
 	}
-	if f.writing != nil {
-		<-f.writing.done
+	if b := f.writing; b != nil && b.part && common {
+		f.written() // a failure leaves the checkpoint before
+	} else if b != nil {
+		<-b.done
 	}
 	dir, _ := Checkpoint(f.c.Out)
 	return dir
@@ -266,7 +390,15 @@ func (f *folder) savedState() string {
 
 // close waits for the checkpoint in progress, and unlocks the folder.
 func (f *folder) close() error {
-	err := errors.Join(f.written(), f.locked.Release())
+	var err error
+	if b := f.writing; b != nil {
+		<-b.done
+		if err = b.err; b.part { // the run failed before all ranks had written
+			f.abandon()
+		}
+		f.writing = nil
+	}
+	err = errors.Join(err, f.locked.Release())
 	f.locked = nil
 	if f.reserved != "" && os.Remove(f.reserved) == nil { // it is empty
 		os.Remove(filepath.Dir(f.reserved))

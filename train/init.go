@@ -62,6 +62,11 @@ func (r *Run) loadInit() error {
 	if err != nil {
 		return fmt.Errorf("initial weights: %w", err)
 	}
+	if name, err := r.Net.NonFinite(); err != nil {
+		return fmt.Errorf("initial weights: %w", err)
+	} else if name != "" {
+		return fmt.Errorf("initial weights: %s: tensor %q has numbers that are not finite: choose other weights", c.Init, name)
+	}
 	if l.Found != "" {
 		c.note("initial weights: %s", l.Found)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"onlinerna/internal/files"
 	"onlinerna/train/hook"
@@ -63,12 +64,49 @@ func (j *judge) candidate(x hook.ScoreRecord) error {
 	return nil
 }
 
-// saveBest copies the best weights into a checkpoint: a run resumed from it restores them, whatever came later.
-func (j *judge) saveBest(dir string) error {
+// bestPart stores a share of the best weights in a checkpoint, a range of the file's bytes.
+const bestPart = "best.part"
+
+// saveBest copies a share of the best weights into a checkpoint: a run resumed from it restores them, whatever came
+// later. All ranks call it.
+func (j *judge) saveBest(dir string, share network.Share) error {
 	if j.best == nil {
 		return nil
 	}
-	return copyIfThere(filepath.Join(dir, bestFile), filepath.Join(j.c.Out, bestFile))
+	from := filepath.Join(j.c.Out, bestFile)
+	split := share.Of > 1
+	if split {
+		same, err := j.sameFile(from)
+		if err != nil {
+			return err
+		}
+		split = same
+	}
+	var err error
+	if split {
+		err = files.CopyPart(filepath.Join(dir, share.File(bestPart)), from, share.Index, share.Of)
+	} else {
+		err = j.first(func() error { return copyIfThere(filepath.Join(dir, bestFile), from) })
+	}
+	return j.Ranks.Together(err)
+}
+
+// sameFile reports whether all ranks see the same file: caches of network file systems may be late.
+func (j *judge) sameFile(path string) (bool, error) {
+	var is struct {
+		Size int64
+		Time time.Time
+	}
+	st, err := os.Stat(path)
+	if err == nil {
+		is.Size, is.Time = st.Size(), st.ModTime()
+	}
+	first := is
+	if err := j.Ranks.Share(&first); err != nil {
+		return false, err
+	}
+	differ, e := j.Ranks.Any(err != nil || is.Size != first.Size || !is.Time.Equal(first.Time))
+	return !differ, e
 }
 
 // copyIfThere copies a file unless it is missing: a user removed it, or an older program did not write it.
@@ -88,6 +126,12 @@ func (j *judge) loadBest(dir string) error {
 				return err
 			}
 			return nil
+		}
+		parts, err := network.Shares(filepath.Join(dir, bestPart))
+		if err != nil {
+			return err
+		} else if len(parts) > 0 {
+			return files.Copy(path, parts...)
 		}
 		return copyIfThere(path, filepath.Join(dir, bestFile))
 	})

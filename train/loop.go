@@ -115,7 +115,7 @@ func (r *Run) pause() error {
 	case r.Resolved.Out == "":
 		return nil
 	case r.folder.due.savedEpoch == r.pos.Epoch:
-		return r.Ranks.Together(r.folder.written())
+		return r.folder.written()
 	}
 	return r.Save()
 }
@@ -218,7 +218,11 @@ func (r *Run) epoch(ctx context.Context) error {
 	switch {
 	case err != nil || !save:
 		return err
-	case last:
+	}
+	if err := r.checkWeights(); err != nil { // a hook may have changed them
+		return err
+	}
+	if last {
 		return r.Save()
 	}
 	return r.saveLater()
@@ -319,7 +323,7 @@ func (r *Run) checkWeights() error {
 
 func (r *Run) diverged(what string, step int) error {
 	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.engine.learningRate(step),
-		Checkpoint: r.folder.savedState()}
+		Checkpoint: r.folder.savedState(true)}
 }
 
 // recordScale records the loss scale at the end of an epoch. A vanishing scale means that gradients are never finite.

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -18,16 +17,20 @@ import (
 
 const metricsName = "metrics.jsonl"
 
+// waiting is the number of bytes of whole lines that wait to be written together.
+const waiting = 4 << 10
+
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
 type metricsHook struct {
 	dir     string
 	idle    bool                // read-only: another process writes
 	history *[]hook.EpochRecord // the run's history, which a resumed run reads from the file
 	file    *os.File
-	buf     *bufio.Writer
-	size    int64  // bytes written
-	sum     uint32 // their checksum
-	log     func(format string, args ...any)
+	lines   []byte                           // that wait to be written
+	size    int64                            // bytes, with those that wait
+	sum     uint32                           // their checksum
+	log     func(format string, args ...any) // of what is found while a checkpoint is loaded
+	warn    func(format string, args ...any) // of what is found later
 }
 
 // metricsState is the state of the file that a checkpoint stores.
@@ -57,7 +60,7 @@ func (h *metricsHook) AfterEpoch(_ context.Context, s *hook.State) error {
 	if h.idle {
 		return nil
 	}
-	return h.buf.Flush()
+	return h.flush()
 }
 
 func (h *metricsHook) path() string { return filepath.Join(h.dir, metricsName) }
@@ -75,7 +78,7 @@ func (h *metricsHook) open() error {
 		f.Close()
 		return err
 	}
-	h.file, h.buf = f, bufio.NewWriter(files.Asking(f))
+	h.file, h.lines = f, nil
 	return nil
 }
 
@@ -92,17 +95,77 @@ func (h *metricsHook) write(v any) error {
 	if err != nil {
 		return err
 	}
-	b = append(b, '\n')
-	n, err := h.buf.Write(b)
-	h.size += int64(n)
-	h.sum = checksum.Add(h.sum, b[:n])
+	if err := h.notice(); err != nil {
+		return err
+	}
+	h.add(append(b, '\n'))
+	if len(h.lines) < waiting {
+		return nil
+	}
+	return h.flush()
+}
+
+// flush writes the lines that wait.
+func (h *metricsHook) flush() error {
+	if h.file == nil || len(h.lines) == 0 {
+		return nil
+	}
+	_, err := files.Asking(h.file).Write(h.lines)
+	h.lines = h.lines[:0]
 	return err
+}
+
+// notice finds out whether another program has removed, replaced or cut the file. One that lost its name is written
+// again; of one that was cut the whole lines stay.
+func (h *metricsHook) notice() error {
+	own, err := h.file.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(h.path())
+	there, written := err == nil && os.SameFile(named, own), h.size-int64(len(h.lines))
+	switch {
+	case own.Size() < written:
+		h.warn("Warning: %s has been cut to %d bytes while the run goes on: steps and epochs are missing there, the run's weights are "+
+			"as they were", h.path(), own.Size())
+	case !there:
+		h.warn("Warning: %s has been removed or replaced while the run goes on: it is written again", h.path())
+	default:
+		return nil
+	}
+	b, err := io.ReadAll(io.NewSectionReader(h.file, 0, written))
+	if err != nil {
+		return err
+	}
+	b = b[:bytes.LastIndexByte(b, '\n')+1]
+	if !there {
+		if err := files.Write(h.path(), b); err != nil {
+			return err
+		}
+	}
+	if err := h.file.Close(); err != nil {
+		return err
+	}
+	lines := h.lines
+	h.size, h.sum = int64(len(b)), checksum.Add(0, b)
+	if err := h.open(); err != nil {
+		return err
+	}
+	h.add(lines)
+	return nil
+}
+
+// add lets lines wait to be written.
+func (h *metricsHook) add(b []byte) {
+	h.lines = append(h.lines, b...)
+	h.size += int64(len(b))
+	h.sum = checksum.Add(h.sum, b)
 }
 
 // Save records the length of the file, so that a resumed run drops the lines of steps that it repeats.
 func (h *metricsHook) Save(*hook.State, string) (json.RawMessage, error) {
-	if h.buf != nil {
-		if err := errors.Join(h.buf.Flush(), h.file.Sync()); err != nil {
+	if h.file != nil {
+		if err := errors.Join(h.notice(), h.flush(), h.file.Sync()); err != nil {
 			return nil, err
 		}
 	}
@@ -154,8 +217,8 @@ func (h *metricsHook) Close() error {
 	if h.file == nil {
 		return nil
 	}
-	err := errors.Join(h.buf.Flush(), h.file.Close())
-	h.file, h.buf = nil, nil
+	err := errors.Join(h.flush(), h.file.Close())
+	h.file = nil
 	return err
 }
 
@@ -203,11 +266,8 @@ func verifyMetrics(out, newest string) error {
 	}
 	var c checkpoint
 	var st metricsState
-	if err := json.Unmarshal(b, &c); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(c.Hooks["metrics"], &st); err != nil {
-		return err
+	if json.Unmarshal(b, &c) != nil || json.Unmarshal(c.Hooks["metrics"], &st) != nil {
+		return nil // reported with the checkpoint
 	}
 	path := filepath.Join(out, metricsName)
 	if b, err = os.ReadFile(path); os.IsNotExist(err) && st.Bytes == 0 {

@@ -2,6 +2,8 @@ package train
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -65,5 +67,63 @@ func TestMetrics(t *testing.T) {
 	put(t, path, append([]byte("{}\nx\n"), b...))
 	if _, err := ReadHistory(c.Out); err == nil || !strings.Contains(err.Error(), path+": line 2") {
 		t.Errorf("error %v does not name the line", err)
+	}
+}
+
+// A log that another program cuts, removes or replaces while the run goes on is noticed at the next line: it is whole
+// again as far as it can be, and the run's checkpoints agree with it.
+func TestDisturbedMetrics(t *testing.T) {
+	for _, c := range []struct {
+		name, said string
+		disturb    func(path string) error
+		lost       int // lines
+	}{
+		{"cut in a line", "has been cut to 10 bytes", func(path string) error { return os.Truncate(path, 10) }, 4},
+		{"emptied", "has been cut to 0 bytes", func(path string) error { return os.Truncate(path, 0) }, 4},
+		{"removed", "has been removed or replaced", os.Remove, 0},
+		{"renamed", "has been removed or replaced", func(path string) error { return os.Rename(path, path+".1") }, 0},
+		{"replaced", "has been removed or replaced", func(path string) error {
+			return errors.Join(os.Rename(path, path+".1"), os.WriteFile(path, []byte("other\n"), 0o644))
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := tiny(filepath.Join(t.TempDir(), "run"))
+			path := filepath.Join(spec.Out, metricsName)
+			var said strings.Builder
+			log := func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
+			disturb := watch{Step: func(s *hook.State) error {
+				if s.Steps == 5 { // in the second epoch of three steps
+					return c.disturb(path)
+				}
+				return nil
+			}}
+			r, err := New(spec, Deps{Device: cpuDevice(t, 1), Log: log, Hooks: []hook.Hook{disturb}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(r.Train(t.Context()), r.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(said.String(), "Warning: "+path+" "+c.said); n != 1 {
+				t.Errorf("said %d times: %s", n, said.String())
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(b), "\n"); n != 5*4-c.lost {
+				t.Errorf("%d lines", n)
+			}
+			if h, err := ReadHistory(spec.Out); err != nil || h[len(h)-1].Epoch != 5 {
+				t.Errorf("%d epochs, %v", len(h), err)
+			}
+			list, err := Verify(spec.Out)
+			for _, v := range list {
+				err = errors.Join(err, v.Err)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

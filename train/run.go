@@ -110,7 +110,7 @@ func (r *Run) addHooks() error {
 	}
 	if r.Resolved.Out != "" {
 		r.hooks = append(r.hooks, &metricsHook{dir: r.Resolved.Out, history: &r.History, log: r.Resolved.note,
-			idle: !r.Ranks.First()})
+			warn: r.log, idle: !r.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {

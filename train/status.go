@@ -115,7 +115,7 @@ func (r *Run) failed(err error) error {
 	if errors.As(err, new(*DivergedError)) {
 		return err
 	}
-	e := &FailedError{Epoch: r.pos.Epoch, Step: r.pos.Steps + 1, Checkpoint: r.folder.savedState(), Err: err}
+	e := &FailedError{Epoch: r.pos.Epoch, Step: r.pos.Steps + 1, Checkpoint: r.folder.savedState(Common(err)), Err: err}
 	if r.pos.Batch >= r.in.train.Steps() {
 		e.Step = 0
 	}

@@ -147,7 +147,7 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 			if f.stop || f.host(ctx).Err() != nil { // as reported by the steps since then
 				return errStop
 			}
-			return f.Ranks.Together(f.folder.written())
+			return f.folder.written()
 		}
 		if f.done < f.in.train.Steps() && f.folder.dueAfter(f.steps) {
 			if err := f.behind(ctx, nil); err != nil {

@@ -27,7 +27,8 @@ func Common(err error) bool {
 func (r *Run) stopped(ctx context.Context) (bool, error) { return r.Ranks.Any(ctx.Err() != nil) }
 
 // total combines the ranks' results of a step: the sum of the losses over images, the tally, the unreadable images, and
-// whether any rank must stop, must write a checkpoint, or has lost one.
+// whether any rank must stop, must write a checkpoint, or has lost one. It seals one that all have
+// written.
 func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err error) {
 	g := f.Ranks
 	stop = ctx.Err() != nil
@@ -36,7 +37,7 @@ func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err e
 		return bad, stop, nil
 	}
 	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0,
-		0, 0}
+		0, 0, 0}
 	if stop {
 		x[7] = 1
 	}
@@ -46,8 +47,16 @@ func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err e
 	if f.folder.unwritten() {
 		x[9] = 1
 	}
+	if f.folder.ready() {
+		x[10] = 1
+	}
 	if err := g.Sum64(x).Wait(); err != nil {
 		return 0, false, err
+	}
+	if int(x[10]) == g.Size() {
+		if err := f.folder.seal(); err != nil {
+			return 0, false, err
+		}
 	}
 	f.loss, f.images = x[0], int(x[1])
 	f.got = network.Tally{Loss: x[2], Top1: x[3], Top5: x[4], Images: int(x[5])}

@@ -254,10 +254,12 @@ func TestErrorOfOneRankEndsAll(t *testing.T) {
 		want   string
 	}{
 		"a missing folder": {func(g *ranks.Group, c *Spec) { c.Data = filepath.Join(good, "nowhere") }, "rank 1 on"},
-		"another seed":     {func(g *ranks.Group, c *Spec) { c.Seed = 7 }, "seed: rank 1 on"},
-		"less memory":      {func(g *ranks.Group, c *Spec) { c.LowMemory = true }, "low-memory: rank 1 on"},
-		"another rate":     {func(g *ranks.Group, c *Spec) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
-		"another model":    {func(g *ranks.Group, c *Spec) { c.Model = "resnet20" }, "model: rank 1 on"},
+		"another run's folder": {func(g *ranks.Group, c *Spec) { c.Out = filepath.Join(good, "run") },
+			"the run's folder: rank 1 on"},
+		"another seed":  {func(g *ranks.Group, c *Spec) { c.Seed = 7 }, "seed: rank 1 on"},
+		"less memory":   {func(g *ranks.Group, c *Spec) { c.LowMemory = true }, "low-memory: rank 1 on"},
+		"another rate":  {func(g *ranks.Group, c *Spec) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
+		"another model": {func(g *ranks.Group, c *Spec) { c.Model = "resnet20" }, "model: rank 1 on"},
 		"other data": {func(g *ranks.Group, c *Spec) { c.Data = pictures(t, 14, 4, 12) },
 			"training images: rank 1 on"},
 		"no weights":    {func(g *ranks.Group, c *Spec) { c.Init = "nowhere.safetensors" }, "nowhere.safetensors"},

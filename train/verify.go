@@ -1,11 +1,16 @@
 package train
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"onlinerna/internal/files"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/statedict"
 )
@@ -23,7 +28,8 @@ type Verified struct {
 }
 
 // Verify reads a file of weights completely, or all checkpoints and weights of the run in a folder, and compares them
-// with their checksums. A file without weights and a folder without a run are errors; damage is reported in the list.
+// with their checksums. A file without weights and a folder without a run are errors; damage and the files that the run
+// lacks are reported in the list.
 func Verify(path string) ([]Verified, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -57,6 +63,15 @@ func Verify(path string) ([]Verified, error) {
 			list = append(list, verifyWeights(file))
 		}
 	}
+	lost, err := missing(path, checkpoints)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range lost {
+		if !slices.ContainsFunc(list, func(has Verified) bool { return has.Path == v.Path }) {
+			list = append(list, v)
+		}
+	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%s holds no run and no weights", path)
 	}
@@ -65,6 +80,76 @@ func Verify(path string) ([]Verified, error) {
 			Verified{Path: filepath.Join(path, metricsName), Sums: true, Err: verifyMetrics(path, checkpoints[0])})
 	}
 	return list, nil
+}
+
+// missing lists the files that a run with these checkpoints should have and lacks.
+func missing(out string, checkpoints []string) ([]Verified, error) {
+	var list []Verified
+	lacks := func(path, why string) {
+		list = append(list, Verified{Path: path, Sums: true, Err: fmt.Errorf("%s is missing: %s", path, why)})
+	}
+	c, err := ReadSpec(out)
+	if err != nil { // damaged: reported with its checkpoint
+		return nil, nil
+	}
+	lost, err := store.Unlisted(filepath.Join(out, checkpointDir), c.CheckpointKeep)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range lost {
+		lacks(path, "without it the checkpoint is none")
+	}
+	if len(checkpoints) == 0 {
+		return list, nil
+	}
+	b, err := os.ReadFile(filepath.Join(checkpoints[0], stateName))
+	var at checkpoint
+	if err != nil || json.Unmarshal(b, &at) != nil { // damaged, too
+		return list, nil
+	}
+	history, err := ReadHistory(out)
+	if err != nil {
+		history = nil
+	}
+	want := map[string]string{}
+	if at.Best != nil {
+		want[bestFile] = fmt.Sprintf("the best weights, of epoch %d", at.Best.Epoch)
+	}
+	if e := at.Position.Epoch; e > c.Epochs || at.Position.Batch == 0 && c.exhausted(e-1, at.Best) {
+		want[finalName] = "a resumed run writes it again"
+	}
+	if n := len(history); n > 0 {
+		wantOf(want, &c, history)
+		best := bestEpochs(history, c.KeepBest, c.BestBy)
+		for _, rec := range history {
+			if c.KeepEvery > 0 && rec.Epoch%c.KeepEvery == 0 || slices.Contains(best, rec.Epoch) {
+				want[filepath.Join(keptDir, filepath.Base(keptFile(out, rec.Epoch)))] = "weights that the run keeps"
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if path := filepath.Join(out, name); !files.IsRegular(path) {
+			lacks(path, want[name])
+		}
+	}
+	return list, nil
+}
+
+// wantOf adds the files that hooks have written by the records of epochs.
+func wantOf(want map[string]string, c *Spec, history []hook.EpochRecord) {
+	if c.EMA > 0 || c.EMADecay > 0 {
+		want["ema.safetensors"] = "the EMA"
+	}
+	for _, rec := range history {
+		if rec.RNA != nil && rec.RNA.Score != nil {
+			want["rna.safetensors"] = "the extrapolated weights"
+		}
+		for _, a := range rec.Averages {
+			if rec.Epoch == c.Epochs {
+				want[fmt.Sprintf("average-%d.safetensors", a.Epochs)] = "the average of the last epochs"
+			}
+		}
+	}
 }
 
 func verifyWeights(path string) Verified {

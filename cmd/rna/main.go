@@ -20,6 +20,9 @@ import (
 )
 
 func main() {
+	if status, done := cli.WithinLimit(); done {
+		os.Exit(status)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), cli.StopSignals()...)
 	go func() {
 		<-ctx.Done()

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,12 +99,23 @@ func Run(ctx context.Context, train, val data.Dataset, out string, opt Options) 
 	if err := vacant(out); err != nil {
 		return nil, err
 	}
-	unlock, err := lock(out + unfinished)
+	unlock, err := lock(partial(out))
 	if err != nil {
 		return nil, err
 	}
 	report, err := run(ctx, train, val, out, opt)
-	return report, errors.Join(err, unlock(vacant(out) != nil))
+	return report, errors.Join(err, unlock())
+}
+
+// partial is the folder of a set that is not complete: its name and that of its lock fit into a file system's 255 bytes.
+func partial(out string) string {
+	const most = 255 - len(unfinished+".lock")
+	dir, name := filepath.Split(out)
+	if len(name) > most {
+		sum := fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(name)))
+		name = strings.ToValidUTF8(name[:most-len(sum)], "") + sum
+	}
+	return filepath.Join(dir, name+unfinished)
 }
 
 // vacant is an error if something has the name out.
@@ -130,7 +142,7 @@ func run(ctx context.Context, train, val data.Dataset, out string, opt Options) 
 		want.Splits = append(want.Splits, Split{Name: "val", Images: val.Len()})
 	}
 	want.Source = fingerprint(train, val)
-	work := out + unfinished
+	work := partial(out)
 	report, err := resume(work, want)
 	if err != nil {
 		return nil, err

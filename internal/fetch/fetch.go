@@ -11,10 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"onlinerna/internal/catalogue"
 	"onlinerna/internal/files"
@@ -98,22 +95,11 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 
 // lock waits until no other process has the file.
 func lock(ctx context.Context, path, name string, log func(string, ...any)) (unlock func(), err error) {
-	l := flock.New(path, flock.SetPermissions(0o666))
-	got, err := l.TryLock()
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) {
-		return func() {}, nil // a file system without locks: files are checked before they get their names
-	}
-	if err == nil && !got {
-		log("another process gets %s: waiting for it", name)
-		got, err = l.TryLockContext(ctx, 100*time.Millisecond)
-	}
-	if err == nil && !got {
-		err = ctx.Err()
-	}
+	l, err := files.Lock(ctx, path, func() { log("another process gets %s: waiting for it", name) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return func() { l.Unlock() }, nil // the file stays: others may wait for it
+	return func() { l.Unlock(true) }, nil
 }
 
 // one brings a file to its place, if it is not there.

@@ -1,12 +1,9 @@
 package files
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-
-	"github.com/gofrs/flock"
 )
 
 // Beside locks the hidden folder beside path in which the given kind of work is done, and returns its name. The folder
@@ -14,12 +11,9 @@ import (
 func Beside(path, kind string) (dir string, unlock func(), err error) {
 	path = filepath.Clean(path)
 	dir = filepath.Join(filepath.Dir(path), "."+stem(path)+"."+kind)
-	l := flock.New(dir + ".lock")
-	if ok, err := l.TryLock(); err != nil || !ok {
-		return "", nil, errors.Join(fmt.Errorf("%s: another rna %s writes it", path, kind), err)
+	l, err := Lock(context.Background(), dir+".lock", nil)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: another rna %s writes it: %w", path, kind, err)
 	}
-	return dir, func() {
-		os.Remove(l.Path())
-		l.Unlock()
-	}, nil
+	return dir, func() { l.Unlock(true) }, nil
 }

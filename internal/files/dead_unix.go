@@ -5,6 +5,8 @@ package files
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // lock marks a file as being written, as long as it is open. It returns false if [RemoveDead] was faster. File systems
@@ -21,6 +23,15 @@ func lock(f *os.File) bool {
 	return true
 }
 
+// hold keeps the lock of a file that is closed until release is called.
+func hold(f *os.File) (release func()) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return func() {}
+	}
+	return func() { unix.Close(fd) }
+}
+
 // removeUnlocked removes a file that nobody has locked.
 func removeUnlocked(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -32,4 +43,16 @@ func removeUnlocked(name string) error {
 		return nil
 	}
 	return Remove(name)
+}
+
+// removeUnlockedAll removes a folder that nobody has locked.
+func removeUnlockedAll(name string) {
+	f, err := os.Open(name)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		os.RemoveAll(name)
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"regexp"
 	"syscall"
 )
 
@@ -53,21 +51,4 @@ func (f *File) WriteAt(b []byte, at int64) (int, error) {
 // decides when names are kept.
 func unsyncable(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EBADF) || errors.Is(err, errors.ErrUnsupported)
-}
-
-// left are the names that [Create] gives to files in the making.
-var left = regexp.MustCompile(`^\..+\.[0-9a-f]{8}$`)
-
-// RemoveLeft removes the files that killed writers left in a folder. No other process may write there.
-func RemoveLeft(dir string) error {
-	all, err := os.ReadDir(dir)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	for _, e := range all {
-		if e.Type().IsRegular() && left.MatchString(e.Name()) && err == nil {
-			err = Remove(filepath.Join(dir, e.Name()))
-		}
-	}
-	return err
 }

@@ -2,9 +2,7 @@
 package files
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -22,11 +20,15 @@ type File struct {
 }
 
 // Create starts a file that takes its name by [File.Commit]. If path is a link, the file is its target; an existing
-// file must be regular; its permissions are kept. A link to nothing is an error.
+// file must be regular; its permissions are kept. A link to nothing is an error. What killed processes left of the same
+// file is removed.
 func Create(path string) (*File, error) {
 	path, mode, err := target(path)
 	if err != nil {
 		return nil, err
+	}
+	if _, done := swept.LoadOrStore(path, true); !done && !syncsLater(path) { // a checkpoint's folder is new
+		RemoveDead(path)
 	}
 	for {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", stem(path), rand.Uint32()))
@@ -97,6 +99,7 @@ func (f *File) commit(sync bool) error {
 		b, err = os.ReadFile(f.Name())
 		tell(Change{What: Filled, Path: f.Name(), Data: b, Synced: sync})
 	}
+	defer hold(f.File)() // until it has its name
 	if e := f.File.Close(); err == nil {
 		if err = e; err == nil {
 			err = ask("close", f.Name())
@@ -136,55 +139,6 @@ func Write(path string, b []byte) error {
 		return err
 	}
 	return f.Commit()
-}
-
-// Copy writes a file with the content of another, which appears whole or not at all. One that has that content already
-// is left alone.
-func Copy(to, from string) error {
-	src, err := Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	if same, err := sameContent(to, src); err != nil || same {
-		return err
-	}
-	f, err := Create(to)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if _, err := io.Copy(f, src); err != nil {
-		return err
-	}
-	return f.Commit()
-}
-
-// sameContent compares a file, which may be missing, with an open one, and rewinds the open one.
-func sameContent(path string, with *os.File) (bool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return false, nil // Create says why, where it matters
-	}
-	defer f.Close()
-	a, b := make([]byte, 1<<16), make([]byte, 1<<16)
-	for {
-		n, end := io.ReadFull(f, a)
-		m, err := io.ReadFull(with, b)
-		if err == io.ErrUnexpectedEOF {
-			err = io.EOF
-		}
-		if err != nil && err != io.EOF {
-			return false, err
-		}
-		if !bytes.Equal(a[:n], b[:m]) || (end == nil) != (err == nil) {
-			_, err := with.Seek(0, io.SeekStart)
-			return false, err
-		}
-		if err == io.EOF {
-			return true, nil
-		}
-	}
 }
 
 // SyncDir makes the names in a folder stay after a loss of power.

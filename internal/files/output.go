@@ -33,6 +33,15 @@ func CheckOutputs(paths ...string) error {
 	return nil
 }
 
+// Writable returns an error if this process cannot make files in a folder.
+func Writable(dir string) error {
+	f, err := Create(filepath.Join(dir, "probe"))
+	if err == nil {
+		f.Abort()
+	}
+	return err
+}
+
 // Output is a file that a user names: it appears whole or not at all. Devices and pipes are written to as they are.
 type Output struct {
 	io.Writer

@@ -39,7 +39,7 @@ var (
 	_ hook.HoldingHook = (*EMA)(nil)
 	_ hook.QueuedHook  = (*EMA)(nil)
 	_ hook.EpochHook   = (*EMA)(nil)
-	_ hook.SavingHook  = (*EMA)(nil)
+	_ hook.ShardedHook = (*EMA)(nil)
 	_ hook.ClosingHook = (*EMA)(nil)
 )
 
@@ -106,13 +106,15 @@ func (h *EMA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	})
 }
 
+// Sharded implements hook.ShardedHook.
+func (h *EMA) Sharded() {}
+
 // Save writes the average under the parameters' names.
 func (h *EMA) Save(s *hook.State, dir string) (json.RawMessage, error) {
-	if s.Steps == 0 { // no average yet
-		return json.Marshal(h.rule)
-	}
-	if err := s.Net.SaveVector(emaFile(dir), h.x); err != nil {
-		return nil, err
+	if s.Steps > 0 { // otherwise there is no average yet
+		if err := s.Net.SaveShare(emaFile(dir), h.x, "", s.Share); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(h.rule)
 }

@@ -8,6 +8,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train/hook"
+	"onlinerna/train/ranks/shard"
 )
 
 // state is the small part of the hook's state.
@@ -22,35 +23,29 @@ type state struct {
 }
 
 // Sharded implements hook.ShardedHook: each rank has a part of the window's vectors.
-func (h *RNA) Sharded() bool { _, ok := h.window.Space().(rna.Divided); return ok }
+func (h *RNA) Sharded() {}
 
 // Save writes the window's vectors under the parameters' names, in PyTorch's order of elements.
 func (h *RNA) Save(s *hook.State, dir string) (json.RawMessage, error) {
-	write := func(path string, v device.Vector) error {
-		if dir == "" {
-			return nil
-		}
-		return s.Net.SaveVector(path, v)
-	}
 	if k := h.window.Vectors(); k > 0 {
 		tmp, err := s.Net.NewParams()
-		if err != nil {
+		if err = s.Ranks.Together(err); err != nil {
 			return nil, err
 		}
 		defer tmp.Free()
 		for i := range k {
-			if err := readInto(tmp, h.window.Vector(i)); err != nil {
+			if err := fill(s, tmp, h.window.Vector(i)); err != nil {
 				return nil, err
 			}
-			err := write(vectorFile(dir, i), tmp)
-			if err := s.Ranks.Together(err); err != nil {
+			err := s.Net.SaveShare(vectorFile(dir, i), tmp, "", s.Share)
+			if err = s.Ranks.Together(err); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for name, m := range h.means() {
 		if m.n > 0 {
-			if err := write(filepath.Join(dir, name), m.v); err != nil {
+			if err := s.Net.SaveShare(filepath.Join(dir, name), m.v, "", s.Share); err != nil {
 				return nil, err
 			}
 		}
@@ -127,15 +122,37 @@ func vectorFile(dir string, i int) string {
 	return filepath.Join(dir, fmt.Sprintf("rna-%03d.safetensors", i))
 }
 
-// readInto copies a snapshot to a device vector, block by block.
-func readInto(dst device.Vector, src rna.Source64) error {
-	block := make([]float64, 1<<16)
-	for off := 0; off < src.Len(); off += len(block) {
-		b := block[:min(len(block), src.Len()-off)]
-		if err := src.ReadAt64(b, off); err != nil {
+// fill copies to a device vector the elements of a snapshot that this rank writes. A tensor in the parts of several
+// ranks goes to all.
+func fill(s *hook.State, dst device.Vector, src rna.Source64) error {
+	part, lo, divided := shard.Part(src)
+	if !divided {
+		return copyInto(dst, 0, src, 0, src.Len())
+	}
+	var failed error
+	if part != nil {
+		failed = copyInto(dst, lo, part, 0, part.Len())
+	}
+	if err := s.Ranks.Together(failed); err != nil {
+		return err
+	}
+	for _, x := range s.Net.Straddling(s.Share.Of, s.Ranks.Size()) {
+		if err := copyInto(dst, x.Off, src, x.Off, x.Len); err != nil {
 			return err
 		}
-		if err := dst.WriteAt64(b, off); err != nil {
+	}
+	return nil
+}
+
+// copyInto copies n elements to a device vector, block by block.
+func copyInto(dst device.Vector, to int, src rna.Source64, from, n int) error {
+	block := make([]float64, min(n, 1<<16))
+	for at := 0; at < n; at += len(block) {
+		b := block[:min(len(block), n-at)]
+		if err := src.ReadAt64(b, from+at); err != nil {
+			return err
+		}
+		if err := dst.WriteAt64(b, to+at); err != nil {
 			return err
 		}
 	}

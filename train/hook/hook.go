@@ -57,12 +57,11 @@ type SavingHook interface {
 	Load(s *State, dir string, small json.RawMessage) error
 }
 
-// ShardedHook is a SavingHook whose state is sharded over the ranks. All ranks call Save, and only the one with a
-// folder writes.
+// ShardedHook is a SavingHook that all ranks call: each writes its State.Share of every vector, as
+// network.SaveShare does. What Save returns on rank 0 counts.
 type ShardedHook interface {
 	SavingHook
-	// Sharded reports whether this run has shards.
-	Sharded() bool
+	Sharded()
 }
 
 // OpeningHook allocates memory after the network exists and before the run begins or a checkpoint is loaded.

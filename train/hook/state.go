@@ -41,6 +41,8 @@ type State struct {
 
 	Seconds *Seconds // of the epoch so far; a hook adds its own
 
+	Share network.Share // that a ShardedHook writes during Save
+
 	run Run
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,30 +118,22 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 // SaveWeights writes parameters and statistics to a safetensors file with torchvision's names and shapes. The vectors
 // may be the network's own or others like them.
 func (n *Network) SaveWeights(path string, params, stats device.Vector, meta Meta) error {
+	return n.SaveWeightsShare(path, params, stats, meta, Share{})
+}
+
+// SaveWeightsShare is SaveWeights of a share of the tensors.
+func (n *Network) SaveWeightsShare(path string, params, stats device.Vector, meta Meta, share Share) error {
 	dt := n.fileType()
-	var list []safetensors.Tensor
+	var list []tensor
 	for _, e := range n.model.StateDict() {
-		t := safetensors.Tensor{Name: e.Name, DType: dt, Shape: e.Shape}
+		t := tensor{Tensor: safetensors.Tensor{Name: e.Name, DType: dt, Shape: e.Shape}, owner: n.entryOwner(e, share.Of),
+			data: func() (any, error) { return n.entry(e, params, stats) }}
 		if e.Kind == nn.BatchesTracked {
 			t.DType = safetensors.I64
 		}
 		list = append(list, t)
 	}
-	w, err := safetensors.Create(path, list, meta.strings())
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for _, e := range n.model.StateDict() {
-		data, err := n.entry(e, params, stats)
-		if err != nil {
-			return err
-		}
-		if err := w.Write(e.Name, data); err != nil {
-			return err
-		}
-	}
-	return w.Commit()
+	return share.write(path, list, meta.strings())
 }
 
 // entry reads a tensor of the state dict from vectors like Params and Stats: a []float32, a []float64 or, for a
@@ -159,34 +152,26 @@ func (n *Network) entry(e nn.Entry, params, stats device.Vector) (any, error) {
 }
 
 // SaveVector writes a vector like Params under the parameters' names, in PyTorch's order of elements.
-func (n *Network) SaveVector(path string, v device.Vector) error { return n.SaveState(path, v, "") }
+func (n *Network) SaveVector(path string, v device.Vector) error {
+	return n.SaveShare(path, v, "", Share{})
+}
 
-// SaveState is SaveVector for a state other than weights, such as an optimiser's momentum: the metadata holds its name,
-// unless that is empty.
-func (n *Network) SaveState(path string, v device.Vector, name string) error {
+// SaveShare is SaveVector of a share of the tensors. For a state other than weights, such as an optimiser's momentum, the
+// metadata holds its name.
+func (n *Network) SaveShare(path string, v device.Vector, name string, share Share) error {
 	var meta map[string]string
 	if name != "" {
 		meta = map[string]string{statedict.Holds: name}
 	}
-	var list []safetensors.Tensor
+	var list []tensor
 	for _, s := range n.params {
-		list = append(list, safetensors.Tensor{Name: s.name, DType: n.fileType(), Shape: s.typ.Shape})
+		list = append(list, tensor{Tensor: safetensors.Tensor{Name: s.name, DType: n.fileType(), Shape: s.typ.Shape},
+			owner: n.owner(s, share.Of), data: func() (any, error) {
+				t := op.New(s.typ)
+				return t.Data, n.download(t, v, s)
+			}})
 	}
-	w, err := safetensors.Create(path, list, meta)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	for _, s := range n.params {
-		t := op.New(s.typ)
-		if err := n.download(t, v, s); err != nil {
-			return err
-		}
-		if err := w.Write(s.name, t.Data); err != nil {
-			return err
-		}
-	}
-	return w.Commit()
+	return share.write(path, list, meta)
 }
 
 // LoadVector is the inverse of SaveVector.
@@ -209,6 +194,27 @@ func (n *Network) LoadVector(path string, v device.Vector) error {
 		}
 	}
 	return nil
+}
+
+// NonFinite names a parameter or the layer of statistics that has a number that is not finite, "" if none has.
+func (n *Network) NonFinite() (string, error) {
+	if ok, err := n.Finite(); ok || err != nil {
+		return "", err
+	}
+	for i, list := range [][]slot{n.params, n.stats} {
+		for _, s := range list {
+			t := op.New(op.T(op.Float64, s.typ.Shape...))
+			if err := n.download(t, []device.Vector{n.Params, n.Stats}[i], s); err != nil {
+				return "", err
+			}
+			for _, x := range t.Data.([]float64) {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					return s.name, nil
+				}
+			}
+		}
+	}
+	return "weights", nil
 }
 
 func (n *Network) loadSlot(f *statedict.File, t statedict.Tensor, v device.Vector, s slot) error {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"onlinerna/internal/files"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/hook"
@@ -20,11 +21,11 @@ func (r *Replay) Curves(ctx context.Context, o Options) (_ *Result, err error) {
 	if err := r.check(&o); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "rna-replay-*")
+	dir, remove, err := files.MkdirTemp("", "rna-replay-*")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	if o.Keep != "" {
 		if err := os.MkdirAll(o.Keep, 0o755); err != nil {
 			return nil, err

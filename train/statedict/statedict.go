@@ -65,7 +65,7 @@ type File struct {
 }
 
 // Open opens a checkpoint: a file, the index of shards, a folder with either, or weights in the cache folder by their
-// name: see [catalogue.Locate]. key selects one of torch.save's state dicts, such as "model_ema"; if it is empty, Open
+// name: see [catalogue.Locate]. A name with ".index.json" behind it stands for the shards of that index. key selects one of torch.save's state dicts, such as "model_ema"; if it is empty, Open
 // chooses.
 func Open(path, key string) (_ *File, err error) {
 	name := path
@@ -82,6 +82,8 @@ func Open(path, key string) (_ *File, err error) {
 		err = f.openFolder(key)
 	} else if strings.EqualFold(filepath.Ext(path), ".json") {
 		err = f.openIndex(path, key)
+	} else if index := path + ".index.json"; os.IsNotExist(e) && isFile(index) {
+		err = f.openIndex(index, key)
 	} else {
 		err = f.openFile(path, key)
 	}

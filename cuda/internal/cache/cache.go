@@ -5,7 +5,6 @@ package cache
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,16 +57,13 @@ func Write(folder, name string, content []byte) {
 	if folder == "" || os.MkdirAll(folder, 0o755) != nil {
 		return
 	}
-	f, err := os.CreateTemp(folder, "new-*")
+	f, err := files.Create(filepath.Join(folder, name))
 	if err != nil {
 		return
 	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(folder, name))
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	defer f.Abort()
+	if _, err = f.Write(content); err == nil {
+		f.CommitUnsynced()
 	}
 }
 

@@ -117,6 +117,14 @@ func Held(dir string) bool {
 	return h.Host != host || h.PID == 0 || alive(h.PID)
 }
 
+// HolderOf is the holder of a folder's lock as its file says, zero if it says none.
+func HolderOf(dir string) Holder { return holder(filepath.Join(dir, holderName)) }
+
+// Is reports whether two files name the same process.
+func (h Holder) Is(g Holder) bool {
+	return h.Host == g.Host && h.PID == g.PID && h.Start.Equal(g.Start)
+}
+
 func sign() []byte {
 	host, _ := os.Hostname()
 	b, _ := json.Marshal(Holder{host, os.Getpid(), time.Now().Truncate(time.Second)})

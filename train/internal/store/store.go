@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,10 @@ const (
 	damaged      = ".damaged"
 )
 
-var numbered = regexp.MustCompile(`^[0-9]{6,}$`)
+var (
+	numbered = regexp.MustCompile(`^[0-9]{6,}$`)
+	draft    = regexp.MustCompile(`^[0-9]{6,}(-[0-9a-f]{8})?\.new$`) // older programs' names have no random part
+)
 
 // List lists the checkpoints' folders, newest first. It is empty if root does not exist.
 func List(root string) ([]string, error) {
@@ -72,17 +76,49 @@ func List(root string) ([]string, error) {
 	return list, nil
 }
 
+// Unlisted lists the manifests that are missing in checkpoints, except in those that have enough newer ones: they may be
+// half removed.
+func Unlisted(root string, keep int) ([]string, error) {
+	whole, err := List(root)
+	if err != nil {
+		return nil, err
+	}
+	all, err := os.ReadDir(root)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	var list []string
+	for _, e := range all {
+		path := filepath.Join(root, e.Name())
+		manifest := filepath.Join(path, manifestName)
+		if _, err := os.Lstat(manifest); !e.IsDir() || !numbered.MatchString(e.Name()) || !os.IsNotExist(err) {
+			continue
+		}
+		newer := 0
+		for _, dir := range whole {
+			if a, b := filepath.Base(dir), e.Name(); len(a) > len(b) || len(a) == len(b) && a > b {
+				newer++
+			}
+		}
+		if newer < max(1, keep) {
+			list = append(list, manifest)
+		}
+	}
+	return list, nil
+}
+
 func name(n int) string { return fmt.Sprintf("%06d", n) }
 
-// A Draft is a written checkpoint whose files need not be synced to disk yet.
+// A Draft is a checkpoint being written, by one process or by several.
 type Draft struct {
 	root, dir string
+	tmp       string
 	m         Manifest
 }
 
-// Begin starts a new checkpoint: fill writes its files into an empty folder, and m describes the run's position. Only
-// one draft at a time and [Acquire] may write to root.
-func Begin(root string, m Manifest, fill func(dir string) error) (*Draft, error) {
+// Begin starts a new checkpoint in an empty folder, [Draft.Dir]. m describes the run's position. Only one draft at a time
+// and [Acquire] may write to root.
+func Begin(root string, m Manifest) (*Draft, error) {
 	if err := files.MkdirAll(root); err != nil {
 		return nil, err
 	}
@@ -100,31 +136,78 @@ func Begin(root string, m Manifest, fill func(dir string) error) (*Draft, error)
 		}
 	}
 	d := &Draft{root: root, dir: filepath.Join(root, name(next)), m: m}
-	if err := files.Mkdir(d.tmp()); err != nil {
-		return nil, err
-	}
-	defer files.SyncLater(d.tmp())()
-	if err := fill(d.tmp()); err != nil {
-		files.RemoveAll(d.tmp())
+	d.tmp = fmt.Sprintf("%s-%08x%s", d.dir, rand.Uint32(), unfinished) // processes of a killed run do not know it
+	if err := files.Mkdir(d.tmp); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Draft) tmp() string { return d.dir + unfinished }
+// Join is a draft that another process has begun, by the name of its folder in root.
+func Join(root, name string) *Draft { return &Draft{root: root, tmp: filepath.Join(root, name)} }
 
-// Finish syncs the draft to disk as a checkpoint, calls done if it is not nil, and removes all but the keep newest
-// checkpoints.
-func (d *Draft) Finish(keep int, done func(dir string) error) (string, error) {
-	err := files.SyncFiles(d.tmp())
+// Name is the name of the draft's folder.
+func (d *Draft) Name() string { return filepath.Base(d.tmp) }
+
+// Fill writes files to the draft's folder, which need not be synced.
+func (d *Draft) Fill(fill func(dir string) error) error {
+	defer files.SyncLater(d.tmp)()
+	return fill(d.tmp)
+}
+
+// Abandon removes the draft.
+func (d *Draft) Abandon() { files.RemoveAll(d.tmp) }
+
+// Sync brings files of the draft to disk, those that own accepts, and computes their checksums.
+func (d *Draft) Sync(own func(name string) bool) ([]Part, error) {
+	all, err := os.ReadDir(d.tmp)
+	if err != nil {
+		return nil, err
+	}
+	var list []Part
+	for _, e := range all {
+		if !own(e.Name()) {
+			continue
+		}
+		p, err := part(d.tmp, e.Name())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, files.SyncDir(d.tmp)
+}
+
+// part syncs a file and computes its checksums.
+func part(dir, name string) (Part, error) {
+	p, path := Part{Name: name}, filepath.Join(dir, name)
+	if err := files.SyncFile(path); err != nil {
+		return p, err
+	}
+	f, size, err := files.OpenSized(path)
+	if err != nil {
+		return p, err
+	}
+	defer f.Close()
+	p.Bytes = size
+	p.Sums, err = checksum.Blocks(f, 0, size)
+	return p, err
+}
+
+// Finish makes the draft a checkpoint: it syncs all files but the given parts, which are on the disk, calls done if it is
+// not nil, and removes all but the keep newest checkpoints.
+func (d *Draft) Finish(parts []Part, keep int, done func(dir string) error) (string, error) {
+	rest, err := d.Sync(func(name string) bool {
+		return !slices.ContainsFunc(parts, func(p Part) bool { return p.Name == name })
+	})
 	if err == nil {
-		err = seal(d.tmp(), d.m)
+		err = seal(d.tmp, d.m, append(rest, parts...))
 	}
 	if err == nil {
-		err = files.Rename(d.tmp(), d.dir)
+		err = files.Rename(d.tmp, d.dir)
 	}
 	if err != nil {
-		files.RemoveAll(d.tmp())
+		d.Abandon()
 		return "", err
 	}
 	if err := files.SyncDir(d.root); err != nil {
@@ -147,13 +230,17 @@ func (d *Draft) Finish(keep int, done func(dir string) error) (string, error) {
 	return d.dir, nil
 }
 
-// Write is Begin and Finish.
+// Write writes a checkpoint.
 func Write(root string, keep int, m Manifest, fill, done func(dir string) error) (string, error) {
-	d, err := Begin(root, m, fill)
+	d, err := Begin(root, m)
 	if err != nil {
 		return "", err
 	}
-	return d.Finish(keep, done)
+	if err := d.Fill(fill); err != nil {
+		d.Abandon()
+		return "", err
+	}
+	return d.Finish(nil, keep, done)
 }
 
 // remove removes a checkpoint, its manifest first: a folder without one is no checkpoint.
@@ -187,7 +274,7 @@ func clean(root string) error {
 		path := filepath.Join(root, e.Name())
 		_, missing := os.Lstat(filepath.Join(path, manifestName))
 		half := numbered.MatchString(e.Name()) && os.IsNotExist(missing)
-		if half || numbered.MatchString(strings.TrimSuffix(e.Name(), unfinished)) && strings.HasSuffix(e.Name(), unfinished) {
+		if half || draft.MatchString(e.Name()) {
 			if err := files.RemoveAll(path); err != nil {
 				return err
 			}
@@ -196,30 +283,10 @@ func clean(root string) error {
 	return nil
 }
 
-// seal writes a folder's manifest.
-func seal(dir string, m Manifest) error {
-	all, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	m.Sum, m.Version, m.Program, m.Files = checksum.Zeros, version, program(), nil
-	for _, e := range all {
-		p := Part{Name: e.Name()}
-		f, err := files.Open(filepath.Join(dir, p.Name))
-		if err != nil {
-			return err
-		}
-		st, err := f.Stat()
-		if err == nil {
-			p.Bytes = st.Size()
-			p.Sums, err = checksum.Blocks(f, 0, p.Bytes)
-		}
-		f.Close()
-		if err != nil {
-			return err
-		}
-		m.Files = append(m.Files, p)
-	}
+// seal writes the manifest of a folder with the given files.
+func seal(dir string, m Manifest, parts []Part) error {
+	m.Sum, m.Version, m.Program, m.Files = checksum.Zeros, version, program(), parts
+	slices.SortFunc(parts, func(a, b Part) int { return strings.Compare(a.Name, b.Name) })
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"onlinerna/internal/files"
 	"onlinerna/train/ranks"
 )
 
@@ -36,11 +37,11 @@ func spawn(ctx context.Context, devices []string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "rna-ranks-")
+	dir, remove, err := files.MkdirTemp("", "rna-ranks-*")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	their, own, err := os.Pipe()
 	if err != nil {
 		return err

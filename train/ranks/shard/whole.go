@@ -88,6 +88,16 @@ func (s *space) combineOwn(dst rna.Sink, terms []rna.Term) error {
 	return s.own.Combine(dst, parts)
 }
 
+// Part is this rank's part of a vector, nil if it is empty, and its first element. divided is false for a vector of
+// another space.
+func Part(v rna.Source) (part rna.Vector, lo int, divided bool) {
+	x, ok := v.(*vector)
+	if !ok {
+		return nil, 0, false
+	}
+	return x.part, x.space.lo, true
+}
+
 // Len implements rna.Vector.
 func (v *vector) Len() int { return v.space.dim }
 

@@ -1,0 +1,143 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// restarted makes this process forget what it has swept, as a new one.
+func restarted() { swept.Clear() }
+
+// Files in the making of killed writers go at the next start; those of living ones, and other files, stay.
+func TestCreateSweeps(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	others := []string{".x.0123456", ".x.01234567.bak", ".xy.01234567", "x.01234567"}
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	living, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.File.Close()
+	if err := os.WriteFile(filepath.Join(dir, ".x.01234567"), nil, 0o666); err != nil { // by an older program
+		t.Fatal(err)
+	}
+	restarted()
+	if err := Write(path, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	want := append([]string{filepath.Base(living.Name()), "x"}, others...)
+	got := strings.Fields(list(t, dir))
+	if len(got) != len(want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := living.Commit(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMkdirTemp(t *testing.T) {
+	above := t.TempDir()
+	make := func() (string, func() error) {
+		t.Helper()
+		dir, remove, err := MkdirTemp(above, "work-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return dir, remove
+	}
+	killed := filepath.Join(above, "work-1")
+	if err := errors.Join(os.Mkdir(killed, 0o777), os.WriteFile(filepath.Join(killed, "a"), nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	living, remove := make()
+	restarted()
+	second, removeSecond := make()
+	if got, want := list(t, above), filepath.Base(living)+" "+filepath.Base(second); len(got) != len(want) ||
+		strings.Contains(got, "work-1 ") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := errors.Join(remove(), removeSecond()); err != nil || list(t, above) != "" {
+		t.Errorf("%v, left %s", err, list(t, above))
+	}
+}
+
+// Processes that write the same file at once, and sweep for one another, all succeed.
+func TestCreateTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 50 {
+				restarted()
+				if err := Write(path, []byte("content")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := list(t, filepath.Dir(path)); got != "x" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// Only one process has a lock at a time, also while its file is removed.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := Lock(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(t.Context(), path, nil); !errors.Is(err, ErrLocked) {
+		t.Errorf("a second lock: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := Lock(ctx, path, func() {}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a lock to wait for: %v", err)
+	}
+	if err := l.Unlock(true); err != nil {
+		t.Error(err)
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for k := range 5 {
+				l, err := Lock(t.Context(), path, func() {})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !mu.TryLock() {
+					t.Error("two have the lock")
+				} else {
+					time.Sleep(time.Millisecond)
+					mu.Unlock()
+				}
+				if err := l.Unlock(k%2 == 0); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
