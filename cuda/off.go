@@ -65,8 +65,8 @@ type PaperNet struct{ device.Device }
 // OpenPaper returns [ErrNotBuilt] in this build.
 func OpenPaper(card Card, o NetOptions) (*PaperNet, error) { return nil, ErrNotBuilt }
 
-// Least is the least time in which the card moves these bytes and computes these FLOP.
-func (p *PaperNet) Least(bytes, flop int64) time.Duration { return 0 }
+// Least is 0 in this build.
+func (p *PaperNet) Least(device.Work) time.Duration { return 0 }
 
 func (r *Report) load() {}
 

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/net"
+	"onlinerna/cuda/nvml"
 	"onlinerna/cuda/space"
 	"onlinerna/nn/device"
 	"onlinerna/rna"
@@ -66,6 +67,15 @@ func (d *Net) NewSpace(dim int) (rna.Space, error) {
 
 // SpaceBytes is the memory in bytes of a space for this many vectors of dim elements, with its working memory.
 func (d *Net) SpaceBytes(dim, vectors int) int64 { return space.Bytes(dim, vectors) }
+
+var _ device.Monitored = (*Net)(nil)
+
+// CardState implements device.Monitored.
+func (d *Net) CardState() (device.CardState, error) {
+	s, err := nvml.Read(d.Context().Info().UUID)
+	return device.CardState{Clock: s.Clock, MemoryClock: s.MemoryClock, Power: s.Power, PowerLimit: s.PowerLimit,
+		Temperature: s.Temperature, Used: s.Total - s.Free, Slowed: s.Slowed}, err
+}
 
 // Close implements device.Device. A second call does nothing.
 func (d *Net) Close() error {

@@ -23,6 +23,7 @@ func OpenPaper(card Card, o NetOptions) (*PaperNet, error) {
 	if err := datasheet.Use(card); err != nil {
 		return nil, err
 	}
+	o.Eager = true                     // the clock advances by each piece of work, not by graphs
 	o.Context.KernelCache = os.DevNull // nothing is compiled or measured
 	d, err := OpenNet(0, o)
 	if err != nil {
@@ -32,10 +33,8 @@ func OpenPaper(card Card, o NetOptions) (*PaperNet, error) {
 	return p, p.Observe(nil)
 }
 
-// Least is the least time in which the card moves these bytes and computes these FLOP.
-func (p *PaperNet) Least(bytes, flop int64) time.Duration {
-	return p.card.Time(bytes, flop, p.o.Precision)
-}
+// Least is the least time of the card for some work.
+func (p *PaperNet) Least(w device.Work) time.Duration { return p.card.Time(w, p.o.Precision) }
 
 // Observe implements device.Observed.
 func (p *PaperNet) Observe(f device.Observer) error {
@@ -43,7 +42,10 @@ func (p *PaperNet) Observe(f device.Observer) error {
 		f = func(_ *device.Group, _ device.Work, give func() error) error { return give() }
 	}
 	return p.Device.Observe(func(g *device.Group, w device.Work, give func() error) error {
-		datasheet.Pass(p.Least(w.Bytes(), w.FLOP))
+		if w.FLOP == 0 {
+			w.Instructions = datasheet.Known.Of(w.Name, p.o.Precision, w.Bytes())
+		}
+		datasheet.Pass(p.Least(w))
 		return f(g, w, give)
 	})
 }

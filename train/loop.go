@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"onlinerna/internal/text"
+	"onlinerna/nn/device"
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -86,6 +87,8 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 	}
 	r.ended(nil)
 	defer func() { r.ended(err) }()
+	r.watch = device.NewWatch(r.Device, time.Second)
+	defer r.watch.Close()
 	r.openProfiler()
 	defer func() { r.profiler.show() }()
 	r.refit()
@@ -258,6 +261,10 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 		Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
+	}
+	if rec.Card = r.watch.Take(); rec.Card != nil && len(rec.Card.Slowed) > 0 && !r.slowed && r.Ranks.First() {
+		r.slowed = true
+		r.log("Warning: the GPU is slowed down: %v", rec.Card)
 	}
 	if err := r.recordScale(rec); err != nil {
 		return nil, err

@@ -35,6 +35,8 @@ type Run struct {
 	pos      position
 	ticked   time.Time // when pos.Clock was counted last
 	warned   bool      // of an epoch that takes longer than the time budget
+	watch    *device.Watch
+	slowed   bool      // the GPU was slowed down
 	told     int       // the number of epochs by the time budget, as logged last
 	profiler *profiler // nil without Profile
 	broken   error     // error that left the weights between two steps

@@ -31,7 +31,8 @@ but computes nothing. It needs a build with GPU support, but no GPU and no libra
 kernels it takes the one with the least time.
 
 Each kernel counts the bytes that it reads and writes, as if there were no caches. A kernel takes 1.5 µs to start and
-then the time of its bytes at the full bandwidth or of its products at the peak. A real card takes longer.
+then the time of its bytes at the full bandwidth, of its products at the peak, or of its instructions, as counted from
+NVIDIA's PTX, at four warps a multiprocessor and clock. A real card takes longer.
 
 With --device cuda the card runs the steps, eagerly, and its clock times each kernel.`,
 		Example: `  rna bench traffic --model resnet50 --batch 256

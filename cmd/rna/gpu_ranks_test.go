@@ -242,7 +242,8 @@ func TestRanksMistakesOnGPU(t *testing.T) {
 	}
 }
 
-// Ranks started by torchrun's variables equal those of cuda:all.
+// Ranks started by torchrun's variables, Slurm's, MPICH's, or by Open MPI's mpirun equal those of cuda:all: NCCL's
+// ranks meet without MPI.
 func TestRanksOfVariablesOnGPU(t *testing.T) {
 	needGPUs(t, 2)
 	dir := t.TempDir()
@@ -253,20 +254,42 @@ func TestRanksOfVariablesOnGPU(t *testing.T) {
 			"--quiet", "--precision", "float32", "--deterministic", "--out", out}, more...)
 	}
 	doneOnGPUs(t, args(own, "--device", "cuda:all")...)
-	var all sync.WaitGroup
-	for k := range 2 {
-		cmd, said := onGPUs(t, []string{fmt.Sprintf("RANK=%d", k), "WORLD_SIZE=2", fmt.Sprintf("LOCAL_RANK=%d", k),
-			"MASTER_ADDR=localhost", "MASTER_PORT=29519"}, args(theirs)...)
-		all.Go(func() {
-			if err := cmd.Run(); err != nil {
-				t.Errorf("rank %d: %v\n%s", k, err, said)
-			}
-		})
+	same := func(launcher string) {
+		if !slices.Equal(losses(t, own), losses(t, theirs)) {
+			t.Errorf("%s: other losses than those of cuda:all", launcher)
+		}
+		if err := os.RemoveAll(theirs); err != nil {
+			t.Error(err)
+		}
 	}
-	all.Wait()
-	if !slices.Equal(losses(t, own), losses(t, theirs)) {
-		t.Error("other losses than those of cuda:all")
+	for _, env := range []string{
+		"RANK=%d WORLD_SIZE=2 LOCAL_RANK=%[1]d MASTER_ADDR=localhost MASTER_PORT=29519",
+		"SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=%[1]d SLURM_STEP_NODELIST=localhost SLURM_JOB_ID=5",
+		"PMI_RANK=%d PMI_SIZE=2 MPI_LOCALRANKID=%[1]d MPI_LOCALNRANKS=2",
+	} {
+		var all sync.WaitGroup
+		for k := range 2 {
+			cmd, said := onGPUs(t, strings.Fields(fmt.Sprintf(env, k)), args(theirs)...)
+			all.Go(func() {
+				if err := cmd.Run(); err != nil {
+					t.Errorf("%s, rank %d: %v\n%s", env, k, err, said)
+				}
+			})
+		}
+		all.Wait()
+		same(env)
 	}
+	mpirun, err := exec.LookPath("mpirun.openmpi")
+	if err != nil {
+		t.Log("without mpirun of Open MPI")
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), mpirun, append([]string{"--allow-run-as-root", "--oversubscribe",
+		"--bind-to", "none", "-n", "2", os.Args[0]}, args(theirs, "--device", "cuda")...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	same("mpirun")
 }
 
 // Sums over GPUs are measured and correct.

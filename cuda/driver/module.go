@@ -25,6 +25,10 @@ import (
 
 // A Module is a compiled source with its kernels.
 type Module struct {
+	// Source and Options are those from which it was compiled, if it was.
+	Source  string
+	Options []string
+
 	c    *Context
 	name string
 	m    cu.Module
@@ -36,6 +40,10 @@ type Kernel struct {
 	name string
 	f    C.CUfunction
 }
+
+// Name is the kernel's name, and Module the module that has it.
+func (k *Kernel) Name() string    { return k.name }
+func (k *Kernel) Module() *Module { return k.m }
 
 // Dim is the size of a grid in blocks, or of a block in threads. Zeros are ones.
 type Dim struct{ X, Y, Z int }
@@ -129,6 +137,7 @@ func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) err
 			return s.c.note(driverCode("cuLaunchKernel", code,
 				fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
 		}
+		work.Launch = &Launch{k, g, b, unsafe.Slice((*uint64)(unsafe.Pointer(&cells[0])), len(args))}
 		return s.Give(work, func() error { return s.c.RetryMemory(start) })
 	})
 }

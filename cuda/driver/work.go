@@ -10,6 +10,14 @@ type Work struct {
 	// FLOP counts the multiplications and additions of matrix products, and Product the bytes of their operands and
 	// results. A graph of cuDNN may do other work, too.
 	FLOP, Product int64
+	Launch        *Launch // of a kernel; nil for other work
+}
+
+// A Launch is a kernel's launch with its parameters, 8 bytes each, which are valid until the observer returns.
+type Launch struct {
+	Kernel      *Kernel
+	Grid, Block Dim
+	Cells       []uint64
 }
 
 // An Access is a kernel argument whose span is not simply read once.

@@ -77,20 +77,37 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_rescale(const T *x, T *y
 }
 
 // nn_images cuts a window out of each image, mirrors it on request and maps its pixels by a table [256,C]. Pixels
-// outside the image have level 0. The image's channels lie in the middle of the result's channels, between zeros.
+// outside the image have level 0. The image's channels lie in the middle of the result's channels, between zeros. A
+// thread has one of n pixels, fewer than 2³¹; C and A are the numbers of channels, 0 for any.
+template <int C, int A> __device__ void images(const unsigned char *pixels, const int *crops, const float *table, T *y,
+	unsigned h, unsigned w, int channels, int height, int width, int all, long long n) {
+	Divisor byW = divisor(width), byH = divisor(height);
+	EACH(at, n) {
+		unsigned j = at, i = split(j, byW), image = split(i, byH);
+		const int *crop = crops + 3 * image;
+		unsigned row = crop[0] + i, col = crop[1] + (crop[2] ? width - 1 - j : j);
+		bool inside = row < h && col < w;
+		const unsigned char *from = pixels + ((unsigned long long)image * h + row) * w * channels + col * channels;
+		if constexpr (A > 0) {
+			float v[A] = {};
+#pragma unroll
+			for (int c = 0; c < C; c++) v[(A - C) / 2 + c] = table[(inside ? from[c] : 0) * C + c];
+			if constexpr (A == V) store(y + at * A, v);
+			else for (int c = 0; c < A; c++) y[at * A + c] = narrow(v[c]);
+		} else {
+			int before = (all - channels) / 2;
+			for (int c = -before; c < all - before; c++)
+				y[at * all + before + c] = narrow(c >= 0 && c < channels
+					? table[(inside ? from[c] : 0) * channels + c] : 0);
+		}
+	}
+}
 extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned char *pixels, const int *crops,
 	const float *table, T *y, int h, int w, int channels, int height, int width, int all, long long n) {
-	int before = (all - channels) / 2;
-	EACH(at, n) {
-		int c = (int)(at % all) - before, j = at / all % width, i = at / all / width % height;
-		long long image = at / all / width / height;
-		const int *crop = crops + 3 * image;
-		long long row = (long long)crop[0] + i, col = (long long)crop[1] + (crop[2] ? width - 1 - j : j);
-		bool inside = row >= 0 && row < h && col >= 0 && col < w;
-		bool there = c >= 0 && c < channels;
-		y[at] = narrow(there ? table[(inside ? pixels[((image * h + row) * w + col) * channels + c] : 0) * channels + c]
-			: 0);
-	}
+	if (channels == 3 && all == V && packed(y))
+		images<3, V>(pixels, crops, table, y, h, w, 3, height, width, V, n);
+	else if (channels == 3 && all == 3) images<3, 3>(pixels, crops, table, y, h, w, 3, height, width, 3, n);
+	else images<0, 0>(pixels, crops, table, y, h, w, channels, height, width, all, n);
 }
 
 // An activation of images with these numbers of channels and pixels; both are 1 for row-major order. logical is the

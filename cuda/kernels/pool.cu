@@ -6,124 +6,200 @@ struct Windows { int h, w, oh, ow, c, kh, kw, sh, sw, ph, pw; };
 #define WINDOWS int h, int w, int oh, int ow, int c, int kh, int kw, int sh, int sw, int ph, int pw
 #define THESE {h, w, oh, ow, c, kh, kw, sh, sw, ph, pw}
 
-// within calls f for the elements of window (i, j) inside the image, in row-major order, with their index in the plane.
-template <class F> __device__ void within(int i, int j, const Windows &a, F f) {
+// within calls f for the elements of window (i, j) of a plane inside the image, in row-major order, with their place in
+// the window.
+template <class F> __device__ void within(const T *plane, int i, int j, const Windows &a, F f) {
 	int top = i * a.sh - a.ph, left = j * a.sw - a.pw;
-	for (int row = top < 0 ? 0 : top; row < top + a.kh && row < a.h; row++)
-		for (int col = left < 0 ? 0 : left; col < left + a.kw && col < a.w; col++) f(row * a.w + col);
+	int from = left < 0 ? -left : 0, to = a.w - left < a.kw ? a.w - left : a.kw;
+	int row = top < 0 ? -top : 0, last = a.h - top < a.kh ? a.h - top : a.kh;
+	plane += ((top + row) * a.w + left + from) * a.c;
+#pragma unroll 1
+	for (int place = row * a.kw; row < last; row++, place += a.kw, plane += a.w * a.c) {
+		const T *x = plane;
+#pragma unroll 1
+		for (int p = place + from; p < place + to; p++, x += a.c) f(p, x);
+	}
 }
 
-// largest finds the maximum of window (i, j) for each of N channels that start at x. NaN counts as the largest.
-template <int N> __device__ void largest(const T *x, int i, int j, const Windows &a, float (&best)[N]) {
-	bool any = false;
-	within(i, j, a, [&](int place) {
-		float v[N];
-		load(x + (long long)place * a.c, v);
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			if (!any || v[k] > best[k] || (v[k] != v[k] && best[k] == best[k])) best[k] = v[k];
-		any = true;
-	});
-}
-
-// seen calls f for the windows that contain element (row, col).
-template <class F> __device__ void seen(int row, int col, const Windows &a, F f) {
-	int i0 = row + a.ph - a.kh + 1, j0 = col + a.pw - a.kw + 1;
-	i0 = i0 <= 0 ? 0 : (i0 + a.sh - 1) / a.sh;
-	j0 = j0 <= 0 ? 0 : (j0 + a.sw - 1) / a.sw;
-	for (int i = i0; i <= (row + a.ph) / a.sh && i < a.oh; i++)
-		for (int j = j0; j <= (col + a.pw) / a.sw && j < a.ow; j++) f(i, j);
-}
-
-// channelwise calls f for the n elements of [image, row, column, c], V channels at a time if possible, with the number
-// of channels and the index and place of the first.
-template <class F> __device__ void channelwise(long long n, int height, int width, int c, bool possible, F f) {
+// channelwise calls f for the n elements, fewer than 2³¹, of [image, row, column, c], V channels at a time if possible,
+// with the number of channels, the index and place of the first, and the strides.
+struct Strides { Divisor h, w; };
+template <class F> __device__ void channelwise(long long n, int height, int width, int c, bool possible,
+	const Windows &a, F f) {
+	Divisor byC = divisor(c), byW = divisor(width), byH = divisor(height);
+	Strides strides = {divisor(a.sh), divisor(a.sw)};
 	elements(n, possible && c % V == 0, [=](auto size, long long at) {
-		f(size, at, at / c / width / height, (int)(at / c / width % height), (int)(at / c % width), (int)(at % c));
+		unsigned k = at, col = split(k, byC), row = split(col, byW), image = split(row, byH);
+		f(size, (unsigned)at, image, (int)row, (int)col, (int)k, strides);
 	});
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool(const T *x, T *y, WINDOWS, long long n) {
-	Windows a = THESE;
-	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col,
-		int k) {
-		WIDTH(size);
-		float best[N] = {};
-		largest(x + image * h * w * c + k, row, col, a, best);
-		store(y + at, best);
-	});
+// seen calls f for the windows that contain element (row, col), with the index of the window's first channel and the
+// element's place in it.
+template <class F> __device__ void seen(unsigned image, int row, int col, const Windows &a, Strides s, F f) {
+	int i0 = row + a.ph - a.kh + 1, j0 = col + a.pw - a.kw + 1;
+	i0 = i0 <= 0 ? 0 : divided(i0 + a.sh - 1, s.h);
+	j0 = j0 <= 0 ? 0 : divided(j0 + a.sw - 1, s.w);
+	int i1 = divided(row + a.ph, s.h), j1 = divided(col + a.pw, s.w);
+	i1 = i1 < a.oh ? i1 : a.oh - 1;
+	j1 = j1 < a.ow ? j1 : a.ow - 1;
+	unsigned at = ((image * a.oh + i0) * a.ow + j0) * a.c;
+	int place = (row + a.ph - i0 * a.sh) * a.kw + col + a.pw - j0 * a.sw;
+#pragma unroll 1
+	for (int i = i0; i <= i1; i++, at += a.ow * a.c, place -= a.sh * a.kw) {
+		unsigned from = at;
+#pragma unroll 1
+		for (int j = j0, p = place; j <= j1; j++, p -= a.sw, from += a.c) f(from, p);
+	}
 }
 
-// beats reports whether an element x of a window, before or after the one with value mine, is the maximum instead of
-// that one.
-__device__ bool beats(float x, float mine, bool before) {
-	if (mine != mine) return before && x != x;
-	return before ? !(x < mine) : !(x <= mine);
+// Places in windows of at most 256 elements are bytes, otherwise int.
+template <int N> struct alignas(N) Bytes { unsigned char v[N]; };
+template <int N> __device__ void places(unsigned char *to, const unsigned (&p)[N]) {
+	Bytes<N> k;
+#pragma unroll
+	for (int j = 0; j < N; j++) k.v[j] = p[j];
+	*(Bytes<N> *)to = k;
+}
+template <int N> __device__ void places(int *to, const unsigned (&p)[N]) {
+	for (int j = 0; j < N; j++) to[j] = p[j];
+}
+// take reads N places.
+template <int N> __device__ void take(const unsigned char *from, unsigned (&p)[N]) {
+	Bytes<N> k = *(const Bytes<N> *)from;
+#pragma unroll
+	for (int j = 0; j < N; j++) p[j] = k.v[j];
+}
+#if !defined SIM_SOURCE
+__device__ void take(const unsigned char *from, unsigned (&p)[8]) {
+	unsigned w[2];
+	asm("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
+#pragma unroll
+	for (int j = 0; j < 8; j++) p[j] = __byte_perm(w[j / 4], 0, 0x4440 + j % 4);
+}
+#endif
+template <int N> __device__ void take(const int *from, unsigned (&p)[N]) {
+	for (int j = 0; j < N; j++) p[j] = from[j];
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad(const T *x, const T *dy, T *dx, WINDOWS,
-	long long n) {
-	Windows a = THESE;
-	channelwise(n, h, w, c, packed(x) && packed(dy) && packed(dx),
-		[=](auto size, long long at, long long image, int row, int col, int k) {
+// addIf adds d to sum if p is q.
+__device__ void addIf(float &sum, unsigned p, unsigned q, float d) {
+#if defined SIM_SOURCE
+	if (p == q) sum += d;
+#else
+	asm("{\n.reg .pred is;\nsetp.eq.u32 is, %1, %2;\n@is add.f32 %0, %0, %3;\n}" : "+f"(sum) : "r"(p), "r"(q), "f"(d));
+#endif
+}
+
+// maxPool writes the maximum of each window and, unless place is null, its first place in the window. NaN counts as
+// the largest. y may be null.
+template <class P> __device__ void maxPool(const T *x, T *y, P *place, const Windows &a, long long n) {
+	channelwise(n, a.oh, a.ow, a.c, packed(x) && packed(y), a,
+		[=](auto size, unsigned at, unsigned image, int row, int col, int k, Strides) {
 		WIDTH(size);
-		const T *plane = x + image * h * w * c + k;
-		int mine = row * w + col;
-		float sum[N] = {}, own[N];
-		load(x + at, own);
-		seen(row, col, a, [&](int i, int j) {
-			unsigned largest = (1u << N) - 1;  // of the window, by channel
-			within(i, j, a, [&](int place) {
-				if (place == mine || !largest) return;
+		float best[N], sum = 0;
+		unsigned first[N];
+		const T *plane = x + image * a.h * a.w * a.c + k;
+#pragma unroll
+		for (int m = 0; m < N; m++) best[m] = __uint_as_float(0xff800000), first[m] = ~0u;
+		within(plane, row, col, a, [&](int p, const T *from) {
+			float v[N];
+			load(from, v);
+#pragma unroll
+			for (int m = 0; m < N; m++) {
+				bool more = v[m] > best[m];
+				first[m] = more ? p : first[m];
+				best[m] = more ? v[m] : best[m];
+				sum += v[m];
+			}
+		});
+		bool rare = sum != sum;  // with a NaN, or without a number above -∞
+#pragma unroll
+		for (int m = 0; m < N; m++) rare |= first[m] == ~0u;
+		if (rare) {
+			bool any = false;
+			within(plane, row, col, a, [&](int p, const T *from) {
 				float v[N];
-				load(plane + (long long)place * c, v);
-#pragma unroll
+				load(from, v);
 				for (int m = 0; m < N; m++)
-					if (beats(v[m], own[m], place < mine)) largest &= ~(1u << m);
+					if (!any || v[m] > best[m] || (v[m] != v[m] && best[m] == best[m])) best[m] = v[m], first[m] = p;
+				any = true;
 			});
-			if (!largest) return;
+		}
+		if (y) store(y + at, best);
+		if (place) places(place + at, first);
+	});
+}
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool(const T *x, T *y, unsigned char *place, WINDOWS,
+	long long n) {
+	maxPool(x, y, place, THESE, n);
+}
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_wide(const T *x, T *y, int *place, WINDOWS,
+	long long n) {
+	maxPool(x, y, place, THESE, n);
+}
+
+// maxPoolGrad gives each window's gradient to the place of its maximum.
+template <class P> __device__ void maxPoolGrad(const P *place, const T *dy, T *dx, const Windows &a, long long n) {
+	channelwise(n, a.h, a.w, a.c, packed(dy) && packed(dx), a,
+		[=](auto size, unsigned at, unsigned image, int row, int col, int k, Strides strides) {
+		WIDTH(size);
+		float sum[N] = {};
+		const P *places = place + k;
+		const T *gradients = dy + k;
+		seen(image, row, col, a, strides, [&](unsigned from, int p) {
 			float d[N];
-			load(dy + ((image * oh + i) * ow + j) * c + k, d);
+			load(gradients + from, d);
+			unsigned q[N];
+			take(places + from, q);
 #pragma unroll
-			for (int m = 0; m < N; m++)
-				if (largest >> m & 1) sum[m] += d[m];
+			for (int m = 0; m < N; m++) addIf(sum[m], q[m], p, d[m]);
 		});
 		store(dx + at, sum);
 	});
 }
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad(const unsigned char *place, const T *dy, T *dx,
+	WINDOWS, long long n) {
+	maxPoolGrad(place, dy, dx, THESE, n);
+}
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad_wide(const int *place, const T *dy, T *dx,
+	WINDOWS, long long n) {
+	maxPoolGrad(place, dy, dx, THESE, n);
+}
 
 extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
-	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col,
-		int k) {
+	channelwise(n, oh, ow, c, packed(x) && packed(y), a,
+		[=](auto size, unsigned at, unsigned image, int row, int col, int k, Strides) {
 		WIDTH(size);
 		float sum[N] = {};
-		within(row, col, a, [&](int place) {
+		const T *plane = x + image * a.h * a.w * a.c + k;
+		within(plane, row, col, a, [&](int, const T *from) {
 			float v[N];
-			load(x + (image * h * w + place) * c + k, v);
+			load(from, v);
 			for (int m = 0; m < N; m++) sum[m] += v[m];
 		});
-		for (int m = 0; m < N; m++) sum[m] /= kh * kw;
+		for (int m = 0; m < N; m++) sum[m] /= a.kh * a.kw;
 		store(y + at, sum);
 	});
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool_grad(const T *dy, T *dx, WINDOWS, long long n) {
 	Windows a = THESE;
-	channelwise(n, h, w, c, packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col,
-		int k) {
+	channelwise(n, h, w, c, packed(dy) && packed(dx), a,
+		[=](auto size, unsigned at, unsigned image, int row, int col, int k, Strides strides) {
 		WIDTH(size);
 		float sum[N] = {};
-		seen(row, col, a, [&](int i, int j) {
+		seen(image, row, col, a, strides, [&](unsigned from, int) {
 			float d[N];
-			load(dy + ((image * oh + i) * ow + j) * c + k, d);
+			load(dy + k + from, d);
 			for (int m = 0; m < N; m++) sum[m] += d[m];
 		});
-		for (int m = 0; m < N; m++) sum[m] /= kh * kw;
+		for (int m = 0; m < N; m++) sum[m] /= a.kh * a.kw;
 		store(dx + at, sum);
 	});
 }
-// nn_global_avg_pool computes the means [N,c] of x [N,pixels,c].
+
 // nn_global_avg_pool makes the means [N,c] of x [N,pixels,c].
 extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T *x, T *y, long long pixels, int c,
 	long long n) {
@@ -131,9 +207,10 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T 
 		WIDTH(width);
 		const T *from = x + at / c * pixels * c + at % c;
 		double sum[N] = {};
-		for (long long p = 0; p < pixels; p++) {
+#pragma unroll 1
+		for (long long p = 0; p < pixels; p++, from += c) {
 			float v[N];
-			load(from + p * c, v);
+			load(from, v);
 			for (int j = 0; j < N; j++) sum[j] += v[j];
 		}
 		float mean[N];
@@ -142,13 +219,16 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T 
 	});
 }
 
+// nn_global_avg_pool_grad has a thread for each of the n means, or for V.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels,
 	int c, long long n) {
 	elements(n, c % V == 0 && packed(dy) && packed(dx), [=](auto width, long long at) {
 		WIDTH(width);
 		float d[N];
-		load(dy + at / c / pixels * c + at % c, d);
+		load(dy + at, d);
 		for (int j = 0; j < N; j++) d[j] /= pixels;
-		store(dx + at, d);
+		Words<N> k = pack(d);
+		T *to = dx + at / c * pixels * c + at % c;
+		for (long long p = 0; p < pixels; p++, to += c) *(Words<N> *)to = k;
 	});
 }

@@ -55,5 +55,8 @@ func (d *Device) Observe(f device.Observer) error {
 	if f == nil {
 		return d.c.Observe(nil)
 	}
-	return d.c.Observe(func(w driver.Work, give func() error) error { return f(d.running, device.Work(w), give) })
+	return d.c.Observe(func(w driver.Work, give func() error) error {
+		return f(d.running, device.Work{Name: w.Name, Read: w.Read, Write: w.Write, FLOP: w.FLOP, Product: w.Product},
+			give)
+	})
 }

@@ -50,7 +50,7 @@ type Device struct {
 	steps      map[stepKey][]stepPass // compiled steps of optimisers
 	orthogonal orthogonals            // of the last optimiser with orthogonal steps
 	loss       *driver.Memory         // the loss scale, a lossScale; nil without one
-	zeros      *driver.Memory         // zero counters, which kernels reset after use
+	zeros      *driver.Memory         // zero counters and sums, which kernels reset after use
 	outgrown   []*driver.Memory       // former zeros that kernels may still use
 	marks      marks                  // of the clock
 	ranks      *ranks                 // the group to which the device belongs; nil without one
@@ -305,6 +305,17 @@ func (d *Device) counters(n int) (driver.Span, error) {
 	return d.zeros.Span(0, bytes), nil
 }
 
+// clearZeros makes all counters zero.
+func (d *Device) clearZeros() error {
+	var errs []error
+	for _, m := range append(slices.Clone(d.outgrown), d.zeros) {
+		if m != nil {
+			errs = append(errs, d.stream.Fill(m.All(), 0))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // blocks is a number of blocks that fills the GPU.
 func (d *Device) blocks() int { return 8 * max(d.info.Multiprocessors, 1) }
 
@@ -371,3 +382,31 @@ func (d *Device) span(r device.Region) (driver.Span, error) {
 	}
 	return m.m.Span(int64(r.Offset), int64(r.Bytes)), nil
 }
+
+// Room implements device.OwnMemory. The spare memory is for cuDNN and cuBLAS, which load kernels and allocate
+// workspaces at their first use.
+func (d *Device) Room() (free, spare int64, err error) {
+	free, total, err := d.c.MemInfo()
+	if err != nil {
+		return 0, 0, d.Explain(err)
+	}
+	s, err := d.c.Stats()
+	return free + s.Cached, min(total/16, mostSpared), err
+}
+
+// mostSpared is 1 GiB: the libraries take no more, even on a large card.
+const mostSpared = 1 << 30
+
+// PeakMemory implements device.OwnMemory.
+func (d *Device) PeakMemory() (int64, error) {
+	s, err := d.c.Stats()
+	return s.Peak, err
+}
+
+// Card implements device.Card: the GPU's name.
+func (d *Device) Card() string { return d.info.Name }
+
+var (
+	_ device.OwnMemory = (*Device)(nil)
+	_ device.Card      = (*Device)(nil)
+)

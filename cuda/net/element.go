@@ -65,7 +65,7 @@ func (s step) images(o op.Images) (*lowering, error) {
 				b.fail(err)
 				return
 			}
-			b.each("element.cu", "nn_images", s.OutType().Shape.Size(), in[0].Part(min(in[0].Bytes(), int64(pixels)), 0),
+			b.each("element.cu", "nn_images", to[0]*to[2]*to[3], in[0].Part(min(in[0].Bytes(), int64(pixels)), 0),
 				in[1], table,
 				out.Written(), from[1], from[2], channels, o.Height, o.Width, to[1])
 		}), nil
@@ -117,36 +117,4 @@ func order(s op.Shape) (channels, pixels int64) {
 		return 1, 1
 	}
 	return int64(s[1]), int64(s[2] * s[3])
-}
-
-func (s step) pool(kernel string, size, stride, pad [2]int) (*lowering, error) {
-	return s.windows(kernel, s.InType(0), s.OutType(), size, stride, pad)
-}
-
-// poolGrad lowers the gradient of a pool; its last operand is the gradient with respect to the result.
-func (s step) poolGrad(kernel string, size, stride, pad [2]int) (*lowering, error) {
-	return s.windows(kernel, s.OutType(), s.InType(len(s.In)-1), size, stride, pad)
-}
-
-// windows lowers a kernel that runs over the windows of x from which y is computed.
-func (s step) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*lowering, error) {
-	f, all := s.activations()
-	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		var args []any
-		for _, a := range in {
-			args = append(args, a)
-		}
-		args = append(args, out.Written(), x.Shape[2], x.Shape[3], y.Shape[2], y.Shape[3], x.Shape[1], size[0], size[1],
-			cmp.Or(stride[0], size[0]), cmp.Or(stride[1], size[1]), pad[0], pad[1])
-		b.each("pool.cu", kernel, s.OutType().Shape.Size(), args...)
-	}), nil
-}
-
-// globalAvgPool lowers the means over the planes of x, or their gradient.
-func (s step) globalAvgPool(kernel string, x op.Type) (*lowering, error) {
-	_, c, pixels := extents(x.Shape)
-	f, all := s.activations()
-	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		b.each("pool.cu", kernel, s.OutType().Shape.Size(), in[0], out.Written(), int64(pixels), c)
-	}), nil
 }

@@ -32,7 +32,7 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 	if stats < 0 || !d.fusable(shape) {
 		return nil
 	}
-	x := fusion{steps: steps, graph: &dnn.Graph{Name: "forward + sums"}, scratch: 2 * 4 * int64(shape.O)}
+	x := fusion{steps: steps, graph: &dnn.Graph{Name: "forward + sums"}}
 	g, e := x.graph, d.elements()
 	xd, wd, yd := shape.Dims()
 	in, w, y := g.Tensor(e, xd), g.Tensor(e, wd), g.Tensor(e, yd)
@@ -46,11 +46,11 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 	x.wants = []want{conv.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}}
 	x.outs = []want{{value: conv.Out, form: narrow}, {value: out}}
 	pixels := pixelsOf(conv.OutType())
-	x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-		sums, squares := halves(scratch)
-		b.fill(scratch)
+	x.bind = func(b *binding, _ driver.Span, run func(at ...driver.Span)) {
+		both := b.zeros(2 * shape.O)
+		sums, squares := halves(both)
 		run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[conv.Out], sums, squares)
-		b.statsOf(scratch, b.spans[out], update, pixels, shape.O)
+		b.statsOf(both, b.spans[out], update, pixels, shape.O)
 	}
 	return d.match(f, x)
 }
@@ -131,7 +131,7 @@ func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
 		x.outs = []want{{value: out, form: narrow}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
 			a, c := halves(scratch)
-			b.factors(norm, scratch, driver.Span{})
+			b.factors(norm, scratch)
 			at := []driver.Span{b.spans[conv.In[0]], b.spans[conv.In[1]], a, c}
 			if other >= 0 {
 				at = append(at, b.spans[other])
@@ -169,7 +169,7 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 		mask, sums := f.Step(m.Steps[1]), f.Step(m.Steps[2])
 		y, grad, in := mask.In[0], mask.Out, sums.In[0]
 		x := fusion{steps: append([]int{first}, m.Steps...),
-			graph: &dnn.Graph{Name: "input gradient + add + relu' + sums"}, scratch: 2 * 4 * int64(shape.C)}
+			graph: &dnn.Graph{Name: "input gradient + add + relu' + sums"}}
 		g, e := x.graph, d.elements()
 		xd, wd, yd := shape.Dims()
 		w, dy, other, result, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd), g.Tensor(e, xd),
@@ -183,12 +183,12 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, scaled),
 			{value: more, form: scaled}, {value: y, form: narrow}, {value: in, form: narrow}}
 		x.outs = []want{{value: grad, form: scaled}, {value: sums.Out}}
-		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			total, products := halves(scratch)
-			b.fill(scratch)
+		x.bind = func(b *binding, _ driver.Span, run func(at ...driver.Span)) {
+			both := b.zeros(2 * shape.C)
+			total, products := halves(both)
 			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], total,
 				products)
-			b.gradSumsOf(scratch, sums, shape.C, scaled)
+			b.gradSumsOf(both, sums, shape.C, scaled)
 		}
 		all = append(all, d.match(f, x)...)
 	}
@@ -221,7 +221,7 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 	for _, m := range d.maskedGradient(f, at) {
 		norm, sums, dx := step{d, f.Step(at)}, f.Step(m.Steps[3]), f.Step(m.Steps[4])
 		x := fusion{steps: append([]int{first}, m.Steps...),
-			graph: &dnn.Graph{Name: "input gradient + norm's relu' + sums"}, scratch: 4 * 4 * int64(shape.C)}
+			graph: &dnn.Graph{Name: "input gradient + norm's relu' + sums"}, scratch: 2 * 4 * int64(shape.C)}
 		g, e := x.graph, d.elements()
 		xd, wd, yd := shape.Dims()
 		w, dy, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd)
@@ -236,11 +236,11 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, back), norm.want(0, narrow)}
 		x.outs = []want{{value: sums.Out}, {value: dx.Out, form: back}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			factors, found := halves(scratch)
-			a, c := halves(factors)
+			found := b.zeros(2 * shape.C)
+			a, c := halves(scratch)
 			total, products := halves(found)
 			in, stats, to := b.spans[norm.In[0]], b.spans[norm.In[1]], b.spans[dx.Out]
-			b.factors(norm, factors, found)
+			b.factors(norm, scratch)
 			run(b.spans[conv.In[0]], b.spans[conv.In[1]], in, a, c, to, total, products)
 			b.gradSumsOf(found, sums, shape.C, back)
 			b.normGrad(dx.Op.(op.BatchNormGradInput), norm.InType(0), back, in, stats, b.spans[norm.In[2]],
@@ -266,18 +266,17 @@ func (d *Device) maskedSums(g *dnn.Graph, dims dnn.Dims, y, dy, x dnn.Tensor) {
 // gradSumsOf adds the kernel that turns such sums into BatchNormGradSums; of is the gradient's form.
 func (b *binding) gradSumsOf(found driver.Span, sums lower.Step, channels int, of form) {
 	grid, block := each(channels)
-	b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found, b.spans[sums.In[1]], b.spans[sums.Out].Written(),
+	b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found.Updated(), b.spans[sums.In[1]], b.spans[sums.Out].Written(),
 		channels,
 		sums.Op.(op.BatchNormGradSums).Eps, b.d.scaleFor(of))
 }
 
-// factors adds the kernel that computes a and b of a batch normalisation a x + b and, unless sums is empty, zeroes
-// sums.
-func (b *binding) factors(norm step, to, sums driver.Span) {
+// factors adds the kernel that computes a and b of a batch normalisation a x + b.
+func (b *binding) factors(norm step, to driver.Span) {
 	channels := norm.InType(0).Shape[1]
 	grid, block := each(channels)
 	b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]],
-		to.Written(), sums.Written(), channels,
+		to.Written(), channels,
 		norm.Op.(op.BatchNorm).Eps)
 }
 
@@ -287,7 +286,11 @@ func halves(s driver.Span) (first, second driver.Span) {
 	return s.Span(0, half), s.Span(half, half)
 }
 
-// fill adds a call that fills a span with zeros.
-func (b *binding) fill(to driver.Span) {
-	b.calls = append(b.calls, func() error { return b.d.stream.Fill(to, 0) })
+// zeros are n zeros to which a graph adds sums. The kernel that reads the sums makes them zeros again.
+func (b *binding) zeros(n int) driver.Span {
+	s, err := b.d.counters(n)
+	if err != nil {
+		b.fail(err)
+	}
+	return s
 }

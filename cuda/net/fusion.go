@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
@@ -208,6 +209,9 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 				if fused.err == nil {
 					fused.err = plans.Settle(at, work)
 				}
+				if fused.err == nil {
+					fused.err = d.clearZeros() // to which the timed plans have added sums
+				}
 				fused.calls = append(fused.calls, func() error { return plans.Run(at, work) })
 			})
 		}
@@ -314,13 +318,18 @@ func (d *Device) faster(name string, w *choice) (better bool, err error) {
 	}
 	var failed error
 	err = d.preserving(w.state, func() error {
-		two, err := d.dnn.Time(func() error { return call(w.separate) })
+		two, err := d.took(w.separate)
 		if err != nil {
 			return err
 		}
-		one, err := d.dnn.Time(func() error { return call(w.fused) })
+		one, err := d.took(w.fused)
 		if errors.Is(err, driver.ErrLost) {
 			return err
+		}
+		if err != nil { // it may have left sums
+			if err := d.clearZeros(); err != nil {
+				return err
+			}
 		}
 		failed, better = err, err == nil && one < two
 		return nil
@@ -340,9 +349,29 @@ func (d *Device) faster(name string, w *choice) (better bool, err error) {
 	return better, nil
 }
 
+// took is the time of calls as steps run them: in a captured graph, whose kernels start one after another without the
+// host, unless the device runs steps kernel by kernel.
+func (d *Device) took(calls []func() error) (least time.Duration, err error) {
+	if d.opts.Eager || d.opts.DebugSync {
+		return d.dnn.Time(func() error { return call(calls) })
+	}
+	if err := call(calls); err != nil { // libraries load kernels at their first use, which no capture may do
+		return 0, err
+	}
+	g, err := d.stream.Capture(func() error { return call(calls) })
+	if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrOutOfMemory) {
+		return 0, err
+	}
+	if err != nil { // a library refuses captures: steps are not captured, either
+		return d.dnn.Time(func() error { return call(calls) })
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return d.dnn.Time(func() error { return g.Launch(d.stream) })
+}
+
 // noteOf identifies the choice between fused and separate calls by all that affects it, except the card and cuDNN.
 func (d *Device) noteOf(graphs string) string {
-	return fmt.Sprintf("fused or not, with at most %d bytes of scratch and kernels %s: %s", d.planning().Workspace,
+	return fmt.Sprintf("fused or not in a graph, with at most %d bytes of scratch and kernels %s: %s", d.planning().Workspace,
 		kernels.Digest(), graphs)
 }
 

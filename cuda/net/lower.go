@@ -28,7 +28,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 	return lower.Table[kernel]{
 		Device: d.Name(),
 		Patterns: []lower.Pattern[kernel]{
-			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages,
+			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages, d.placedPool,
 			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
 			alone(d, step.plainGradWeight),
 			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
@@ -38,20 +38,8 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, _ op.ReLU) (*lowering, error) { return s.elementwise("nn_relu") }),
 			alone(d, func(s step, _ op.ReLUGrad) (*lowering, error) { return s.elementwise("nn_relu_grad") }),
 			alone(d, func(s step, _ op.Add) (*lowering, error) { return s.elementwise("nn_add") }),
-			alone(d, func(s step, o op.MaxPool) (*lowering, error) {
-				return s.pool("nn_max_pool", o.Kernel, o.Stride,
-					o.Pad)
-			}),
-			alone(d, func(s step, o op.MaxPoolGrad) (*lowering, error) {
-				return s.poolGrad("nn_max_pool_grad", o.MaxPool.Kernel, o.MaxPool.Stride, o.MaxPool.Pad)
-			}),
-			alone(d, func(s step, o op.AvgPool) (*lowering, error) {
-				return s.pool("nn_avg_pool", o.Kernel, o.Stride,
-					o.Pad)
-			}),
-			alone(d, func(s step, o op.AvgPoolGrad) (*lowering, error) {
-				return s.poolGrad("nn_avg_pool_grad", o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad)
-			}),
+			alone(d, step.maxPool), alone(d, step.maxPlaces), alone(d, step.maxPoolGrad), alone(d, step.placedGrad),
+			alone(d, step.avgPool), alone(d, step.avgPoolGrad),
 			alone(d, func(s step, _ op.GlobalAvgPool) (*lowering, error) {
 				return s.globalAvgPool("nn_global_avg_pool", s.InType(0))
 			}),

@@ -35,7 +35,7 @@ func (d *Device) statistics(f *lower.Flow, conv int) (stats int, update *step, s
 func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels int) {
 	running, momentum, unbiased := b.running(update)
 	grid, block := each(channels)
-	b.launch("fused.cu", "nn_stats_of_sums", grid, block, sums, out.Written(), running.Updated(), momentum,
+	b.launch("fused.cu", "nn_stats_of_sums", grid, block, sums.Updated(), out.Written(), running.Updated(), momentum,
 		int64(pixels), channels, unbiased)
 }
 

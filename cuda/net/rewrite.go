@@ -12,12 +12,14 @@ import (
 
 var _ device.Rewriter = (*Device)(nil)
 
-// Rewrite implements device.Rewriter. It pads the channels of images: see padStem. It moves updates of running
+// Rewrite implements device.Rewriter. It pads the channels of images: see padStem. It makes max pools store places: see
+// placePools. It moves updates of running
 // statistics to the statistics, whose kernel performs them. The gradient of a batch normalisation with a ReLU
 // recomputes the mask, so that neither the ReLU's result nor its gradient is read or written: two passes over
 // activations fewer.
 func (d *Device) Rewrite(p *device.Program) {
 	d.padStem(p)
+	placePools(p)
 	for i := 0; i < len(p.Steps); i++ {
 		if _, ok := p.Steps[i].Op.(op.BatchNormUpdate); ok {
 			lower.Forward(p, i)

@@ -59,6 +59,9 @@ func Compile(c *driver.Context, name, source string, options ...string) (*driver
 			cached = false // the driver refuses the cached code: compile it once more
 			continue
 		}
+		if err == nil {
+			m.Source, m.Options = source, options
+		}
 		return m, err
 	}
 }

@@ -8,6 +8,7 @@ type Work struct {
 	// FLOP are the multiplications and additions of products, and Product the bytes, among the others, of their
 	// operands and results.
 	FLOP, Product int64
+	Instructions  int64 // of all threads of a kernel; 0 if they were not counted
 }
 
 // Bytes are those that are read and those that are written.

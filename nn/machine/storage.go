@@ -107,6 +107,7 @@ func (s *storage) add(v int, b buffer) {
 
 // results gives the tasks' results storage.
 func (s *storage) results(p *program, c *Config, tasks []task) error {
+	wholes := p.wholes(c, tasks)
 	for _, t := range tasks {
 		for i, v := range t.out {
 			x, o := &p.Values[v], t.plan.Outputs[i]
@@ -124,11 +125,19 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 						"layout %q",
 						x.Name, x.Type, bound.Region.Bytes, bound.Layout, c.Device.Name(), o.Bytes, o.Layout)
 				}
+				if _, in := wholes[viewed(t, i)]; in {
+					at := s.places[viewed(t, i)]
+					s.places[v] = place{at.buffer, at.offset + o.View.Offset}
+					continue
+				}
 				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: bound.Region})
 			case o.View != nil:
 				at := s.places[t.in[o.View.Input]]
 				s.places[v] = place{at.buffer, at.offset + o.View.Offset}
+			case wholes[v].Bytes == o.Bytes && o.Bytes > 0:
+				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: wholes[v]})
 			default:
+				delete(wholes, v)
 				s.add(v, buffer{owner: arena, bytes: o.Bytes})
 			}
 		}
@@ -137,6 +146,54 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 		s.buffers[s.places[v].buffer].kept = true
 	}
 	return s.checkOverlap()
+}
+
+// viewed is the value of which output i of a task is a view, or -1.
+func viewed(t task, i int) int {
+	if view := t.plan.Outputs[i].View; view != nil {
+		return t.in[view.Input]
+	}
+	return -1
+}
+
+// wholes are the values that consist of bound views, side by side, such as the gradients of a normalisation's scale and
+// bias in a vector of gradients, with the region that the views make up: they are computed there, and nothing is copied.
+func (p *program) wholes(c *Config, tasks []task) map[int]device.Region {
+	views := map[int][]device.Region{} // by the whole; the offset of each, within the whole, is its order
+	all := map[int]device.Region{}
+	bad := map[int]bool{}
+	for _, t := range tasks {
+		for i, v := range t.out {
+			of := viewed(t, i)
+			bound, isBound := c.Bind[p.nodes[v]]
+			if of < 0 || !isBound || p.sources[of] != computed {
+				continue
+			}
+			r, view := bound.Region, t.plan.Outputs[i].View
+			start := device.Region{Memory: r.Memory, Offset: r.Offset - view.Offset}
+			if first, known := all[of]; known && (first.Memory != start.Memory || first.Offset != start.Offset) ||
+				start.Offset < 0 || bound.Layout != t.plan.Outputs[i].Layout {
+				bad[of] = true
+			}
+			all[of] = start
+			views[of] = append(views[of], r)
+		}
+	}
+	for of, parts := range views {
+		slices.SortFunc(parts, func(a, b device.Region) int { return a.Offset - b.Offset })
+		r := all[of]
+		for _, part := range parts {
+			if part.Offset != r.Offset+r.Bytes { // a gap would be overwritten
+				bad[of] = true
+			}
+			r.Bytes += part.Bytes
+		}
+		all[of] = r
+		if bad[of] {
+			delete(all, of)
+		}
+	}
+	return all
 }
 
 // overwrites returns the value whose storage the step that makes v overwrites with it, or -1.

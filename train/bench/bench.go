@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -118,13 +119,15 @@ func run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := &Result{}
+	watch := device.NewWatch(dev, time.Second/4)
+	defer watch.Close()
 	for i, name := range o.Inputs {
 		speed, err := b.measure(ctx, name, i == 0)
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", name, err)
 		}
 		if i == 0 {
-			r.Usage, r.Memory = b.used, peakMemory()
+			r.Usage, r.Memory, r.CardState = b.used, peakMemory(), watch.Take()
 		}
 		r.Inputs = append(r.Inputs, *speed)
 	}

@@ -45,6 +45,9 @@ func (q *queue) Room() (free, spare int64, err error) { return q.free, q.free / 
 func (q *queue) Card() string { return "some card" }
 
 func (q *queue) PeakMemory() (int64, error) { return 12345678, nil }
+func (q *queue) CardState() (device.CardState, error) {
+	return device.CardState{Clock: 1200, Slowed: []string{"power limit"}}, nil
+}
 
 func onQueue(t *testing.T) *queue {
 	t.Helper()
@@ -149,7 +152,8 @@ func TestClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Steps) != 7 || r.KindSteps != clockedSteps || r.Peak != 2000 || r.Triad != 3000 ||
-		r.Precision != "bfloat16" || r.Card != "some card" || r.DeviceMemory != 12345678 {
+		r.Precision != "bfloat16" || r.Card != "some card" || r.DeviceMemory != 12345678 ||
+		r.CardState == nil || r.CardState.Clock != 1200 || r.CardState.SlowedShare != 1 {
 		t.Errorf("%+v", r)
 	}
 	groups := 0

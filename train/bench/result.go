@@ -45,6 +45,8 @@ type Result struct {
 
 	DeviceMemory int64   `json:"device_peak_bytes,omitempty"` // peak allocation in a device's own memory
 	Limits       []Limit `json:"limits,omitempty"`            // measured by the device itself
+	// of the card during the measurement
+	CardState *device.CardState `json:"card_state,omitempty"`
 
 	Inputs []InputSpeed `json:"inputs"` // all measured inputs, Input first
 

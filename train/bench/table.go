@@ -72,6 +72,12 @@ func (r *Result) speeds(b *terminal.Page) {
 	if r.DeviceMemory > 0 {
 		fmt.Fprintf(b, "memory of the device: %s at most\n", gigabytes(r.DeviceMemory))
 	}
+	if r.CardState != nil {
+		fmt.Fprintf(b, "the card: %v\n", r.CardState)
+		if len(r.CardState.Slowed) > 0 {
+			b.WriteString("It was slowed down: cooled or with more power it is faster.\n")
+		}
+	}
 	if len(r.Inputs) > 1 {
 		rows = [][]string{{"input", "images/s", "min", "max", "waited"}}
 		for _, i := range r.Inputs {

@@ -19,9 +19,9 @@ import (
 // TrafficOptions configure [RunTraffic].
 type TrafficOptions struct {
 	Options
-	// Least returns a card's minimum time for the given bytes and FLOP by its data sheet: the device is then a paper
-	// device, which computes nothing. Nil: the device's clock times each piece of work.
-	Least func(bytes, flop int64) time.Duration
+	// Least returns a card's minimum time for some work by its data sheet: the device is then a paper device, which
+	// computes nothing. Nil: the device's clock times each piece of work.
+	Least func(w device.Work) time.Duration
 	Card  string
 	// Window is the number of snapshots that RNA keeps; 0: no RNA.
 	Window int
@@ -54,23 +54,27 @@ const (
 
 // TrafficRow sums up work.
 type TrafficRow struct {
-	Name    string  `json:"name"`
-	Count   int     `json:"launches"` // nodes of the graph of a step
-	Read    int64   `json:"read_bytes"`
-	Write   int64   `json:"written_bytes"`
-	FLOP    int64   `json:"flop"`
-	Seconds float64 `json:"seconds"`
+	Name  string `json:"name"`
+	Count int    `json:"launches"` // nodes of the graph of a step
+	Read  int64  `json:"read_bytes"`
+	Write int64  `json:"written_bytes"`
+	FLOP  int64  `json:"flop"`
+	// those of kernels, as counted by an interpreter of PTX
+	Instructions int64   `json:"instructions,omitempty"`
+	Seconds      float64 `json:"seconds"`
 }
 
 // TrafficWork is one piece of work.
 type TrafficWork struct {
-	Kind    string  `json:"kind"`
-	Layer   string  `json:"layer"`
-	Name    string  `json:"name"`
-	Read    int64   `json:"read_bytes"`
-	Write   int64   `json:"written_bytes"`
-	FLOP    int64   `json:"flop"`
-	Seconds float64 `json:"seconds"`
+	Kind  string `json:"kind"`
+	Layer string `json:"layer"`
+	Name  string `json:"name"`
+	Read  int64  `json:"read_bytes"`
+	Write int64  `json:"written_bytes"`
+	FLOP  int64  `json:"flop"`
+	// as in TrafficRow
+	Instructions int64   `json:"instructions,omitempty"`
+	Seconds      float64 `json:"seconds"`
 
 	other  int64 // bytes of a convolution's graph beyond the convolution's own
 	likely float64
@@ -216,15 +220,19 @@ func (o TrafficOptions) watch(dev device.Observed, f func() error) (works []Traf
 		if g == nil && w.Name == "copy from the host" {
 			return give()
 		}
-		x := TrafficWork{Kind: kindOf(g, w), Layer: layerOf(g), Name: w.Name, Read: w.Read, Write: w.Write, FLOP: w.FLOP}
+		x := TrafficWork{Kind: kindOf(g, w), Layer: layerOf(g), Name: w.Name, Read: w.Read, Write: w.Write, FLOP: w.FLOP,
+			Instructions: w.Instructions}
 		if w.FLOP > 0 {
 			x.other = w.Bytes() - w.Product
 		}
 		i := len(works)
 		works = append(works, x)
 		if o.Least != nil {
-			works[i].Seconds = o.Least(w.Bytes(), w.FLOP).Seconds()
-			works[i].likely = o.Least(int64(float64(w.Bytes())/LikelyBandwidth), int64(float64(w.FLOP)/LikelyPeak)).Seconds()
+			works[i].Seconds = o.Least(w).Seconds()
+			slow := w
+			slow.Read, slow.Write = int64(float64(w.Bytes())/LikelyBandwidth), 0
+			slow.FLOP = int64(float64(w.FLOP) / LikelyPeak)
+			works[i].likely = o.Least(slow).Seconds()
 		}
 		if !timed {
 			return give()
@@ -282,6 +290,7 @@ func (r *TrafficRow) add(w TrafficWork) {
 	r.Read += w.Read
 	r.Write += w.Write
 	r.FLOP += w.FLOP
+	r.Instructions += w.Instructions
 	r.Seconds += w.Seconds
 }
 

@@ -18,7 +18,7 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 		how = "by its clock"
 	}
 	fmt.Fprintf(b, "%s, training at batch %d, on %s; times %s\n\n", t.Model, t.Batch, t.Card, how)
-	rows := [][]string{{"", "launches", "GB read", "GB written", "GFLOP", "ms", "GB/s"}}
+	rows := [][]string{{"", "launches", "GB read", "GB written", "GFLOP", "G instr.", "ms", "GB/s"}}
 	for _, r := range append(t.Kinds, t.Step) {
 		rows = append(rows, r.cells())
 	}
@@ -55,7 +55,7 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 func (r *TrafficRow) cells() []string {
 	return []string{r.Name, strconv.Itoa(r.Count), text.Number(float64(r.Read) / 1e9),
 		text.Number(float64(r.Write) / 1e9), text.Number(float64(r.FLOP) / 1e9),
-		text.Number(1e3 * r.Seconds), text.Number(r.speed() / 1e9)}
+		text.Number(float64(r.Instructions) / 1e9), text.Number(1e3 * r.Seconds), text.Number(r.speed() / 1e9)}
 }
 
 // speed returns bytes per second.
@@ -70,10 +70,11 @@ func (r *TrafficRow) speed() float64 {
 func (t *Traffic) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	// errors stay until Flush
-	_ = c.Write([]string{"layer", "kind", "name", "read_bytes", "written_bytes", "flop", "seconds"})
+	_ = c.Write([]string{"layer", "kind", "name", "read_bytes", "written_bytes", "flop", "instructions",
+		"seconds"})
 	for _, x := range t.Works {
 		_ = c.Write([]string{text.Cell(x.Layer), x.Kind, text.Cell(x.Name), fmt.Sprint(x.Read), fmt.Sprint(x.Write),
-			fmt.Sprint(x.FLOP), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
+			fmt.Sprint(x.FLOP), fmt.Sprint(x.Instructions), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
 	}
 	c.Flush()
 	return c.Error()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"onlinerna/nn/device"
 	"onlinerna/train/network"
 )
 
@@ -55,6 +56,9 @@ type EpochRecord struct {
 	ImagesPerSecond float64 `json:"img_per_s"` // training images over training time, data loading included
 	Seconds         Seconds `json:"seconds"`
 	Bad             int     `json:"bad_images,omitempty"`
+
+	// Card is the state of the GPU over the epoch, if it reports one.
+	Card *device.CardState `json:"card,omitempty"`
 
 	// If the device scales the loss: its scale at the end of the epoch, and the steps skipped because of non-finite
 	// gradients.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"onlinerna/cuda"
+	"onlinerna/cuda/check/datasheet"
+	"onlinerna/cuda/kernels"
 	"onlinerna/nn/device"
 	"onlinerna/train/bench"
 	"onlinerna/train/network"
@@ -42,7 +44,7 @@ func TestTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Norm < 40e9 || r.Norm > 45e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.5e12 || r.Step.Count > 650 ||
+	if r.Norm < 40e9 || r.Norm > 45e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.5e12 || r.Step.Count > 500 ||
 		r.Step.Seconds < .025 || r.Step.Seconds > .03 ||
 		r.Likely < .035 || r.Likely > .04 || r.RNA.Read < 2e9 || len(r.Works) != r.Step.Count {
 		t.Errorf("norm %d bytes, likely %g s, step %+v, RNA %+v", r.Norm, r.Likely, r.Step, r.RNA)
@@ -63,6 +65,48 @@ func TestTraffic(t *testing.T) {
 	if more := separate.Norm - r.Norm; more < 8e9 || more > 16e9 || separate.Step.Seconds < r.Step.Seconds ||
 		separate.Step.FLOP != r.Step.FLOP {
 		t.Errorf("without fusions %d bytes of norm, step %+v", separate.Norm, separate.Step)
+	}
+}
+
+// slow are the kernels that spend more than half of the time that their bytes take on an H100 on instructions, with
+// their share: a maximum, or its place, costs several instructions for each element of overlapping windows.
+var slow = map[string]float64{"nn_max_pool": .8, "nn_max_pool_grad": 1}
+
+// Instructions take at most half of the time that bytes take, so that loads are never short of instructions.
+func TestInstructions(t *testing.T) {
+	card, err := cuda.FindCard("h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []cuda.Precision{cuda.Float32, cuda.BFloat16, cuda.Float16} {
+		r, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := 0
+		told := map[string]bool{} // one error for each kernel
+		for _, w := range r.Works {
+			if strings.HasPrefix(w.Name, "cu") || strings.Contains(w.Name, "copy") || w.Name == "fill" || w.FLOP > 0 ||
+				w.Read+w.Write < datasheet.Small {
+				continue
+			}
+			if w.Instructions == 0 && !told[w.Name] {
+				told[w.Name] = true
+				t.Errorf("%v: %s of %s was not counted: make check-ptx counts it", p, w.Name, w.Layer)
+			}
+			counted++
+			share := float64(w.Instructions) / card.Issue() / (float64(w.Read+w.Write) / card.Bandwidth)
+			if share > max(.5, slow[w.Name]) && !told[w.Name] {
+				told[w.Name] = true
+				t.Errorf("%v: instructions of %s take %.2f of its bytes' time", p, w.Name, share)
+			}
+		}
+		if counted < 50 {
+			t.Errorf("%v: only %d kernels were counted", p, counted)
+		}
+	}
+	if datasheet.Known.Digest != kernels.Digest() {
+		t.Error("instructions.tsv is of other kernels: make check-ptx counts them again")
 	}
 }
 

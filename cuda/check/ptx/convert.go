@@ -104,6 +104,15 @@ var quick = map[string]function{
 	"rn.bf16.f32": func(a, _, _ uint64) uint64 { return bfloat16(a) },
 }
 
+// pairs convert two numbers to the halves of a word, the second to the low one.
+var pairs = map[string]function{
+	"rn.bf16x2.f32": func(a, b, _ uint64) uint64 { return bfloat16(a)<<16 | bfloat16(b) },
+	"rn.f16x2.f32": func(a, b, _ uint64) uint64 {
+		f := formats["f16"]
+		return f.narrow(float64(f32(a)), "rn")<<16 | f.narrow(float64(f32(b)), "rn")
+	},
+}
+
 // quiet is the bits of a number, with one bit pattern for NaN.
 func quiet(x float64) uint64 {
 	if x != x {
@@ -124,6 +133,9 @@ func bfloat16(a uint64) uint64 {
 func conversion(parts []string) (function, []int, error) {
 	if fn := quick[strings.Join(parts, ".")]; fn != nil {
 		return fn, []int{bytesOf[parts[len(parts)-1]]}, nil
+	}
+	if fn := pairs[strings.Join(parts, ".")]; fn != nil {
+		return fn, []int{4, 4}, nil
 	}
 	if len(parts) < 2 {
 		return nil, nil, errUnknown

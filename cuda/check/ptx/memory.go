@@ -7,7 +7,10 @@ import (
 )
 
 // A Memory is a device's memory: blocks at addresses.
-type Memory struct{ blocks []Block }
+type Memory struct {
+	blocks []Block
+	zeros  []byte // of places outside the blocks; nil if these are faults
+}
 
 // A Block is an allocation with the address of its first byte.
 type Block struct {
@@ -17,13 +20,20 @@ type Block struct {
 
 // NewMemory makes memory from blocks that do not overlap. Kernels write to their data.
 func NewMemory(blocks ...Block) *Memory {
-	m := &Memory{slices.Clone(blocks)}
+	m := &Memory{blocks: slices.Clone(blocks)}
 	slices.SortFunc(m.blocks, func(a, b Block) int {
 		if a.At < b.At {
 			return -1
 		}
 		return 1
 	})
+	return m
+}
+
+// NewZeros makes memory that holds the blocks and zeros everywhere else. It drops what kernels write elsewhere.
+func NewZeros(blocks ...Block) *Memory {
+	m := NewMemory(blocks...)
+	m.zeros = make([]byte, 64)
 	return m
 }
 
@@ -40,6 +50,10 @@ func (m *Memory) at(p uint64, n int) []byte {
 		if off := p - b.At; off < uint64(len(b.Data)) && uint64(len(b.Data))-off >= uint64(n) {
 			return b.Data[off : off+uint64(n)]
 		}
+	}
+	if m.zeros != nil {
+		clear(m.zeros)
+		return m.zeros[:n]
 	}
 	panic(&Fault{Why: fmt.Sprintf("%d bytes at %#x: %s", n, p, m.near(p))})
 }

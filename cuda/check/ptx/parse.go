@@ -43,6 +43,36 @@ type param struct {
 // Instructions is the number of the kernel's instructions.
 func (k *Kernel) Instructions() int { return len(k.code) }
 
+// Sizes are the parameters' bytes.
+func (k *Kernel) Sizes() (all []int) {
+	for _, p := range k.params {
+		all = append(all, p.of)
+	}
+	return all
+}
+
+// Cost is about the number of instructions that ptxas writes for instruction i: none for a move between registers,
+// many for a division.
+func (k *Kernel) Cost(i int) uint64 {
+	name := k.text[i]
+	if name[0] == '@' {
+		_, name, _ = strings.Cut(name, " ")
+	}
+	kind, rest, _ := strings.Cut(name, ".")
+	rest, _, _ = strings.Cut(rest, " ")
+	switch {
+	case kind == "mov":
+		return 0
+	case kind != "div" && kind != "rem" && kind != "sqrt" && kind != "rcp":
+		return 1
+	case strings.HasSuffix(rest, "64"):
+		return 70
+	case strings.HasSuffix(rest, "32") && !strings.Contains(rest, "approx"):
+		return 18
+	}
+	return 1
+}
+
 // Instruction is an instruction's text with its line number.
 func (k *Kernel) Instruction(i int) string { return fmt.Sprintf("%d: %s", k.lines[i], k.text[i]) }
 

@@ -11,6 +11,8 @@ type Launch struct {
 	Parameters      [][]byte // the bytes of each
 	Memory          *Memory
 
+	// Only lists the blocks that run; nil: all.
+	Only []int
 	// Order is the order of blocks, and of threads between barriers: [Forward], [Backward], or the seed of a random
 	// one.
 	Order Order
@@ -127,6 +129,9 @@ func (k *Kernel) Run(l Launch) (stats Stats, err error) {
 	}()
 	random := rand.New(rand.NewPCG(uint64(l.Order), 1))
 	blocks, threads := order(l.Order, total, random), order(l.Order, n, random)
+	if l.Only != nil {
+		blocks = l.Only
+	}
 	for _, at = range blocks {
 		b.run(coordinates(at, l.Blocks), threads)
 	}

@@ -93,7 +93,8 @@ func poolCases() []opCase {
 		{op.Shape{3, 5, 1, 1}, pair(1), pair(1), pair(0), one},
 		{op.Shape{2, 33, 5, 9}, [2]int{2, 3}, [2]int{1, 2}, [2]int{1, 0}, one},
 		{op.Shape{2, 16, 6, 11}, [2]int{3, 2}, [2]int{2, 3}, [2]int{0, 1}, integers(0, 1)},
-		{op.Shape{1, 1, 5, 5}, pair(2), pair(3), pair(0), one}, // pixels between the windows
+		{op.Shape{1, 1, 5, 5}, pair(2), pair(3), pair(0), one},                // pixels between the windows
+		{op.Shape{1, 2, 20, 19}, pair(17), pair(2), pair(3), integers(-9, 9)}, // more elements than a byte counts
 	} {
 		x := data(c.fill, c.shape...)
 		out := func(d int) int { return (c.shape[2+d]+2*c.pad[d]-c.kernel[d])/c.stride[d] + 1 }

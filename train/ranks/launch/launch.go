@@ -84,6 +84,12 @@ func (o *Options) Join(name string) (*ranks.Group, error) {
 		many = text.Count(w.Size, "rank")
 	}
 	var e ranks.Engine
+	if w.Engine == "mpi" && !mpi.Available && onGPUs(name) { // NCCL does without MPI
+		if w, err = w.Meet(os.LookupEnv); err != nil {
+			return nil, fmt.Errorf("%s started %s, this program was built without MPI, %w%s", w.Launcher, many, err,
+				aloneHint)
+		}
+	}
 	if w.Engine == "mpi" {
 		e, err = mpi.Open(w, o.Timeout)
 	} else {
@@ -97,6 +103,19 @@ func (o *Options) Join(name string) (*ranks.Group, error) {
 		return nil, fmt.Errorf("%w%s", err, aloneHint)
 	}
 	return g, nil
+}
+
+// onGPUs reports whether a name means GPUs that this machine has.
+func onGPUs(name string) bool {
+	if name == "auto" {
+		name = kindFor(ranks.World{Engine: "nccl"})
+	}
+	kind := device.Of(name)
+	if kind.Several == nil {
+		return false
+	}
+	_, err := kind.Several("all")
+	return err == nil
 }
 
 // meet connects ranks whose GPUs work together at the launcher's address.

@@ -189,6 +189,7 @@ SIM_HOOK void __tsan_func_exit() {}
 
 template <class T> inline T __ldg(const T *p) { return *p; }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 inline long long __double_as_longlong(double d) { long long u; memcpy(&u, &d, 8); return u; }
