@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 
 	G "gorgonia.org/gorgonia"
@@ -14,6 +15,10 @@ import (
 func (b *Builder) SelfAttention(name string, qkv *G.Node, n, heads int, bias ...*G.Node) *G.Node {
 	s, ok := b.shape(name, qkv, 2)
 	if !ok {
+		return nil
+	}
+	if n < 1 || heads < 1 {
+		b.Fail(fmt.Errorf("layer %s: %d sequences and %d heads: there must be some", name, n, heads))
 		return nil
 	}
 	o := op.SelfAttention{Tokens: s[0] / n, Heads: heads, Scale: 1 / math.Sqrt(float64(s[1]/3/heads))}

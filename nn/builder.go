@@ -54,6 +54,13 @@ func (b *Builder) Param(name string, init Init, shape ...int) *G.Node {
 // AddParam is Param with the other fields that p has.
 func (b *Builder) AddParam(p Param) *G.Node { return b.param(p) }
 
+// Buffer adds integers to the state dict that PyTorch's net has there. The net itself reads constants.
+func (b *Builder) Buffer(name string, values []int64, shape ...int) {
+	if b.claim(name) {
+		b.model.entries = append(b.model.entries, Entry{name, shape, "int64", Buffer, 0, values})
+	}
+}
+
 // apply adds one of the ops of a layer.
 func (b *Builder) apply(name string, o op.Op, in ...*G.Node) *G.Node {
 	if b.err != nil {
@@ -103,7 +110,7 @@ func (b *Builder) param(p Param) *G.Node {
 		return nil
 	}
 	p.Frozen = b.freeze(p.Name)
-	m.entries = append(m.entries, Entry{p.Name, p.Shape, m.Config.DType.String(), Parameter, len(m.Params)})
+	m.entries = append(m.entries, Entry{p.Name, p.Shape, m.Config.DType.String(), Parameter, len(m.Params), nil})
 	m.Params = append(m.Params, p)
 	return p.Node
 }

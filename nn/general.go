@@ -14,6 +14,47 @@ func (b *Builder) Concat(name string, axis int, xs ...*G.Node) *G.Node {
 	return b.Apply(name, op.Concat{Axis: axis}, xs...)
 }
 
+// Constant adds a value that never changes: a []float64, which is converted to Config.DType, or a []int32.
+func (b *Builder) Constant(name string, t op.Tensor) *G.Node {
+	if !b.claim(name) {
+		return nil
+	}
+	n := -1
+	switch x := t.Data.(type) {
+	case []int32:
+		n = len(x)
+	case []float64:
+		if n = len(x); b.Config().DType == op.Float32 {
+			y := make([]float32, n)
+			for i, v := range x {
+				y[i] = float32(v)
+			}
+			t.Data = y
+		}
+	}
+	if len(t.Shape) == 0 || n != t.Shape.Size() {
+		b.err = fmt.Errorf("constant %s is a %T of shape %v: it must be a []float64 or []int32 that fills the shape",
+			name, t.Data, t.Shape)
+		return nil
+	}
+	v, err := graphValue(t)
+	if err != nil {
+		b.err = fmt.Errorf("constant %s: %w", name, err)
+		return nil
+	}
+	return b.model.Graph.AddNode(G.NewConstant(v, G.WithName(name)))
+}
+
+// Gather picks elements along an axis of x by their indices, a constant.
+func (b *Builder) Gather(name string, x *G.Node, axis int, indices *G.Node) *G.Node {
+	return b.Apply(name, op.Gather{Axis: axis}, x, indices)
+}
+
+// Roll shifts x cyclically: element i of the result is element i + by[d] along each dimension d.
+func (b *Builder) Roll(name string, x *G.Node, by ...int) *G.Node {
+	return b.Apply(name, op.Roll{By: by}, x)
+}
+
 // Slice cuts out elements from to to−1 along an axis.
 func (b *Builder) Slice(name string, x *G.Node, axis, from, to int) *G.Node {
 	if s, ok := b.operand(name, x); ok {

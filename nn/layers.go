@@ -109,9 +109,9 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	}
 	dtype := m.Config.DType.String()
 	m.entries = append(m.entries,
-		Entry{name + ".running_mean", op.Shape{c}, dtype, RunningMean, i},
-		Entry{name + ".running_var", op.Shape{c}, dtype, RunningVar, i},
-		Entry{name + ".num_batches_tracked", op.Shape{}, "int64", BatchesTracked, i})
+		Entry{name + ".running_mean", op.Shape{c}, dtype, RunningMean, i, nil},
+		Entry{name + ".running_var", op.Shape{c}, dtype, RunningVar, i, nil},
+		Entry{name + ".num_batches_tracked", op.Shape{}, "int64", BatchesTracked, i, nil})
 	return y
 }
 

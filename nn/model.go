@@ -121,15 +121,19 @@ const (
 	RunningVar                   // row 1 of Model.Stats[Index]
 	// number of batches that Model.Stats[Index] has seen: PyTorch stores it, nothing here needs it
 	BatchesTracked
+	// Values, which PyTorch stores and nothing here reads
+	Buffer
 )
 
 // Entry is a tensor of a state dict.
 type Entry struct {
 	Name  string
 	Shape op.Shape
-	DType string // "float32" or "float64", Config.DType; "int64" for BatchesTracked
+	DType string // "float32" or "float64", Config.DType; "int64" for BatchesTracked and Buffer
 	Kind  EntryKind
 	Index int
+
+	Values []int64 // of a Buffer
 }
 
 // StateDict lists the tensors of stored weights, with torchvision's names, shapes and order.

@@ -84,8 +84,16 @@ func apply(layer string, o op.Op, differentiable bool, in ...*G.Node) (*G.Node, 
 // mayDiffer reports whether a gradient with respect to n may be wanted. It is not for values computed from data
 // alone, such as normalised images.
 func mayDiffer(n *G.Node) bool {
-	o, ok := n.Op().(*Op)
-	return !ok || slices.Contains(o.wrt, true)
+	if o, ok := n.Op().(*Op); ok {
+		return slices.Contains(o.wrt, true)
+	}
+	return !IsConstant(n)
+}
+
+// IsConstant reports whether n is a constant of the graph, which has a value.
+func IsConstant(n *G.Node) bool {
+	_, ok := n.Op().(interface{ Value() G.Value }) // Gorgonia's constants have an unexported type
+	return ok
 }
 
 // infer wraps the shape rule so that its errors name the layer.

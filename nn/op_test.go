@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 func TestNodesKeepApart(t *testing.T) {
@@ -210,6 +212,34 @@ func TestValues(t *testing.T) {
 	} {
 		if x, err := hostTensor(v); err == nil {
 			t.Errorf("%v becomes %v", v, x)
+		}
+	}
+}
+
+// Constants are as many numbers as their shape has, convert to the net's type, and have no gradient.
+func TestConstants(t *testing.T) {
+	build := func(c op.Tensor) (*Model, error) {
+		return Architecture{Name: "own", Size: 2, Channels: 1, Classes: 2, Build: func(b *Builder, x *G.Node) *G.Node {
+			x = b.Linear("fc", b.Flatten("flatten", x), 2)
+			return b.Map("sum", expr.Arg(0).Add(expr.Arg(1)), x, b.Constant("two", c))
+		}}.Model(Config{Batch: 3})
+	}
+	m, err := build(op.Tensor{Shape: op.Shape{1, 2}, Data: []float64{1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range m.Graph.AllNodes() {
+		if x, ok := n.Op().(*Op); ok && x.Layer() == "sum" && (!slices.Equal(x.DiffWRT(2), []bool{true, false}) ||
+			x.in[1].DType != op.Float32) {
+			t.Errorf("gradients %v of a constant %v", x.DiffWRT(2), x.in[1])
+		}
+	}
+	for _, c := range []op.Tensor{
+		{Shape: op.Shape{1, 2}, Data: []float64{1}}, {Shape: op.Shape{1, 2}, Data: []float32{1, 2}},
+		{Data: []float64{1}}, {Shape: op.Shape{2}, Data: []int32{1}},
+	} {
+		if _, err := build(c); err == nil || !strings.Contains(err.Error(), "constant two is a []") {
+			t.Errorf("%v: %v", c, err)
 		}
 	}
 }

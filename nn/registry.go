@@ -39,6 +39,9 @@ type Architecture struct {
 	// is of. Without, and for other names, a block's name ends with the first part that is a number, as layer1.0.
 	Block string
 
+	// Heads are the names of the layers that make the logits; nil means the last.
+	Heads []string
+
 	// Init, if not nil, changes the initial distribution of a parameter, which is its layer's.
 	Init func(p Param) Init
 

@@ -159,7 +159,7 @@ func (p *program) add(n *G.Node, operands G.Nodes, dev device.Device) error {
 	case n.Op() == nil:
 		p.sources = append(p.sources, input)
 		return nil
-	case len(operands) == 0 && n.Value() != nil: // Gorgonia's constants have an unexported type
+	case nn.IsConstant(n):
 		p.sources = append(p.sources, constant)
 		return nil
 	}

@@ -80,6 +80,11 @@ func (b *builder) value(n *G.Node) (string, error) {
 		}
 	case b.leaves[n] != nil:
 		name = b.leaves[n]()
+	case nn.IsConstant(n):
+		var err error
+		if name, err = b.stored(n); err != nil {
+			return "", err
+		}
 	case n.Op() != nil:
 		return "", fmt.Errorf("%v is an op of Gorgonia's own: only those of nn can be exported", n)
 	default:
@@ -134,6 +139,25 @@ func (b *builder) constant(name string, shape op.Shape, v ...float32) string {
 // integers adds a vector of integers, which some operators take for attributes.
 func (b *builder) integers(name string, v ...int) string {
 	return b.add(tensor{name: name, shape: op.Shape{len(v)}, ints: v})
+}
+
+// stored adds a constant of the graph.
+func (b *builder) stored(n *G.Node) (string, error) {
+	t, err := nn.TypeOf(n)
+	if err != nil {
+		return "", err
+	}
+	switch x := n.Value().Data().(type) {
+	case []float32:
+		return b.constant(n.Name(), t.Shape, x...), nil
+	case []int32:
+		list := make([]int, len(x))
+		for i, v := range x {
+			list[i] = int(v)
+		}
+		return b.add(tensor{name: n.Name(), shape: t.Shape, ints: list}), nil
+	}
+	return "", fmt.Errorf("the constant %s is a %T: it must be []float32 or []int32", n.Name(), n.Value().Data())
 }
 
 // weight adds a tensor of the state dict.

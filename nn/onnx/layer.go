@@ -87,6 +87,8 @@ func (l *layer) operator() (string, error) {
 		return l.apply("Pad", append(in, l.integers(l.name+"/pads", append(slices.Clone(o.Before), o.After...)...))), nil
 	case op.Reduce:
 		return l.reduce(in[0], o), nil
+	case op.Gather:
+		return l.gather(in, o)
 	case op.Slice:
 		return l.slice(in[0], o)
 	case op.Expand:
@@ -174,6 +176,20 @@ func (l *layer) reduce(x string, o op.Reduce) string {
 		return l.apply("ReduceMax", []string{x}, attribute{"axes", o.Axes}, keep)
 	}
 	return l.apply("ReduceSum", []string{x, l.integers(l.name+"/axes", o.Axes...)}, keep)
+}
+
+// gather picks elements by a constant, whose indices the operand must have.
+func (l *layer) gather(in []string, o op.Gather) (string, error) {
+	i := slices.IndexFunc(l.tensors, func(t tensor) bool { return t.name == in[1] })
+	if i < 0 {
+		return "", fmt.Errorf("layer %s: the indices of %v are no constant", l.name, o)
+	}
+	for _, k := range l.tensors[i].ints {
+		if n := l.types[0].Shape[o.Axis]; k < 0 || k >= n {
+			return "", fmt.Errorf("layer %s: %v picks element %d of %d, which is 0 here and an error in ONNX", l.name, o, k, n)
+		}
+	}
+	return l.apply("Gather", in, attribute{"axis", o.Axis}), nil
 }
 
 // slice cuts along the axes of which not all elements stay.

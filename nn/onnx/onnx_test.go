@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +77,11 @@ var general = nn.Architecture{
 		x = b.Pad("pad", x, []int{0, 0, 1, 0}, []int{0, 0, 0, 2}) // 7×8
 		x = b.Concat("concat", 1, x, b.Slice("slice", x, 1, 3, 5))
 		y := b.RMSNorm("rms", b.Apply("tokens", op.Tokens{}, x), 1e-3) // n×56×14
-		bias := b.Param("bias", nn.Init{}, 2, 56, 56)
+		pairs := b.Constant("pairs", op.Tensor{Shape: op.Shape{2 * 56}, Data: slices.Repeat([]int32{1, 0, 2, 1}, 28)})
+		bias := b.Gather("picked", b.Param("table", nn.Init{}, 3, 56), 0, pairs)
+		bias = b.Roll("rolled", b.Reshape("bias", bias, 2, 56, 56), 0, 3, -1)
+		flags := b.Constant("flags", op.Tensor{Shape: op.Shape{1, 56, 56}, Data: slices.Repeat([]float64{.5, -1}, 28*56)})
+		bias = b.Map("flagged", expr.Arg(0).Add(expr.Arg(1)), bias, flags)
 		heads := b.Reshape("heads", b.Permute("split", b.Reshape("parts", y, n, 56, 2, 7, 1), 0, 2, 1, 3, 4), 2*n, 56, 7)
 		heads = b.Apply("attention", op.Attention{Scale: .5}, heads, heads, heads, bias)
 		z := b.MatMul("products", heads, heads, true)
@@ -203,6 +208,9 @@ func evaluate(t *testing.T, m *nn.Model, x op.Tensor) op.Tensor {
 		if v, ok := values[n]; ok {
 			return v
 		}
+		if nn.IsConstant(n) {
+			return op.Tensor{Shape: op.Shape(n.Shape()), Data: n.Value().Data()}
+		}
 		var args []op.Tensor
 		for _, c := range graph.NodesOf(m.Graph.From(n.ID())) {
 			args = append(args, value(c.(*G.Node)))
@@ -268,6 +276,10 @@ func TestErrors(t *testing.T) {
 			x = b.Apply("mix", op.Reshape{Shape: op.Shape{1, 2 * n, 4, 4}}, x)
 			return b.Apply("back", op.Reshape{Shape: op.Shape{n, 2}}, b.GlobalAvgPool("pool", x))
 		})},
+		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node {
+			k := b.Constant("k", op.Tensor{Shape: op.Shape{2}, Data: []int32{0, 2}})
+			return b.Gather("pick", b.GlobalAvgPool("pool", x), 1, k)
+		}), want: "layer pick: gather{axis 1} picks element 2 of 2, which is 0 here and an error in ONNX"},
 		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node {
 			x = b.GlobalAvgPool("pool", x)
 			return b.Slice("cut", b.Concat("twice", 0, x, x), 0, 0, b.Config().Batch)

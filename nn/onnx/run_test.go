@@ -136,6 +136,12 @@ func (n node) run(t *testing.T, in []op.Tensor, ints [][]int) op.Tensor {
 		return apply(op.Permute{Axes: n.attribute("perm").([]int)}, in...)
 	case "Concat":
 		return apply(op.Concat{Axis: n.attribute("axis").(int)}, in...)
+	case "Gather":
+		index := op.Tensor{Shape: op.Shape{len(ints[0])}, Data: make([]int32, len(ints[0]))}
+		for i, k := range ints[0] {
+			index.Data.([]int32)[i] = int32(k)
+		}
+		return apply(op.Gather{Axis: n.attribute("axis").(int)}, in[0], index)
 	case "MatMul":
 		return apply(op.MatMul{}, in...)
 	case "ReduceMean":

@@ -43,6 +43,8 @@ func general(d op.DType) []example {
 		{op.SelfAttentionGrad{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(12, 10)}},
 		{op.SelfAttentionGrad{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(3, 4, 4), f(12, 10)}},
 		{op.SelfAttentionGradBias{Tokens: 4, Heads: 2, Scale: .6}, []op.Type{f(12, 30), f(3, 4, 4), f(12, 10)}},
+		{op.Roll{By: []int{0, 2, -1}}, []op.Type{f(2, 5, 3)}},
+		{op.Roll{By: []int{0, 0}}, []op.Type{f(2, 5)}},
 		{op.Tokens{}, []op.Type{f(2, 3, 4, 5)}},
 		{op.Planes{Height: 4, Width: 5}, []op.Type{f(2, 20, 3)}},
 	}
@@ -75,7 +77,7 @@ func TestGeneralAgainstPyTorch(t *testing.T) {
 		"gather": attributes[op.Gather], "reduce": attributes[op.Reduce], "layer_norm": attributes[op.LayerNorm],
 		"rms_norm": attributes[op.RMSNorm], "group_norm": attributes[op.GroupNorm], "softmax": attributes[op.Softmax],
 		"attention": attributes[op.Attention], "self_attention": attributes[op.SelfAttention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
-		"tokens": attributes[op.Tokens], "planes": attributes[op.Planes],
+		"tokens": attributes[op.Tokens], "planes": attributes[op.Planes], "roll": attributes[op.Roll],
 	}
 	seen := map[string]bool{}
 	for _, c := range cases {

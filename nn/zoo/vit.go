@@ -40,6 +40,30 @@ func init() {
 			})
 		}
 	}
+	for _, size := range []struct {
+		name         string
+		width, heads int
+	}{{"tiny", 192, 3}, {"small", 384, 6}, {"base", 768, 12}} {
+		for _, distilled := range []bool{false, true} {
+			v := ViT{Patch: 16, Width: size.width, Heads: size.heads, Distilled: distilled}
+			a := nn.Architecture{
+				Name:      fmt.Sprintf("deit_%s_patch16_224", size.name),
+				Family:    "deit",
+				Summary:   fmt.Sprintf("DeiT, %s, with timm's names", size.name),
+				Reference: "Touvron et al., Training data-efficient image transformers & distillation through attention, 2021",
+				MinSize:   16,
+				DropPath:  .1,
+				Init:      v.initial,
+				Build:     v.Build,
+			}
+			if distilled {
+				a.Name = fmt.Sprintf("deit_%s_distilled_patch16_224", size.name)
+				a.Summary = fmt.Sprintf("DeiT, %s, with the token and the head of distillation", size.name)
+				a.Heads = []string{"head", "head_dist"}
+			}
+			imageNet(a)
+		}
+	}
 	for _, patch := range []int{16, 32} {
 		v := ViT{Patch: patch, Width: 768, Heads: 12, Torchvision: true}
 		imageNet(nn.Architecture{
@@ -72,6 +96,7 @@ type ViT struct {
 	Heads       int
 	Depth       int  // blocks; 0 means 12
 	Torchvision bool // names and initial values are torchvision's, else timm's
+	Distilled   bool // a second token has a head of its own, as timm's DeiT: the logits are the mean of both heads'
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
@@ -104,12 +129,15 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	s := x.Shape()
-	if s[2]%v.Patch != 0 || s[3]%v.Patch != 0 {
-		b.Fail(fmt.Errorf("images of %d×%d pixels: height and width must be multiples of %d", s[2], s[3], v.Patch))
+	if !b.multipleOf(x, v.Patch) {
 		return nil
 	}
-	n, tokens := s[0], 1+s[2]/v.Patch*(s[3]/v.Patch)
+	s := x.Shape()
+	n, first := s[0], 1
+	if v.Distilled {
+		first = 2
+	}
+	tokens := first + s[2]/v.Patch*(s[3]/v.Patch)
 	embedding := func(name string, rows int) *G.Node {
 		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width}, BiasOrNorm: true})
 	}
@@ -118,19 +146,32 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !v.Torchvision {
 		place = embedding(of.place, tokens)
 	}
+	prefix := []*G.Node{b.Expand("class", class, n, 1, v.Width)}
+	if v.Distilled {
+		prefix = append(prefix, b.Expand("distillation", embedding("dist_token", 1), n, 1, v.Width))
+	}
 	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: true})
 	if v.Torchvision {
 		place = embedding(of.place, tokens)
 	}
-	y = b.Concat("tokens", 1, b.Expand("class", class, n, 1, v.Width), b.Apply("patches", op.Tokens{}, y))
+	y = b.Concat("tokens", 1, append(prefix, b.Apply("patches", op.Tokens{}, y))...)
 	y = b.Reshape("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place), n*tokens, v.Width)
 	for i := range depth {
 		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
 		y = v.block(b, fmt.Sprintf(of.block, i), y, n, drop)
 	}
-	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, 1)
-	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n, v.Width), rowEps)
-	return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
+	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, first)
+	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*first, v.Width), rowEps)
+	if !v.Distilled {
+		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
+	}
+	var logits [2]*G.Node
+	y = b.Reshape("pairs", y, n, 2, v.Width)
+	for i, head := range []string{of.head, of.head + "_dist"} {
+		part := b.Reshape(head+".row", b.Slice(head+".token", y, 1, i, i+1), n, v.Width)
+		logits[i] = b.Linear(head, b.Dropout(head+".dropout", part, b.Config().Dropout), b.Config().Classes)
+	}
+	return b.Map("mean", expr.Arg(0).Add(expr.Arg(1)).Scale(.5), logits[0], logits[1])
 }
 
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images. drop is the
@@ -141,19 +182,19 @@ func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node
 	weight := b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width}})
 	bias := b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true})
 	y = b.SelfAttention(name+".attention", b.Apply(name+".qkv", op.Linear{}, y, weight, bias), n, v.Heads)
-	x = b.rowResidual(name+".attention", b.Linear(name+of.proj, y, v.Width), x, n, drop)
+	x = b.rowResidual(name+".drop_path1", b.Linear(name+of.proj, y, v.Width), x, n, drop)
 	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, rowEps), 4*v.Width)
 	y = b.Linear(name+of.contract, b.GELU(name+".gelu", y), v.Width)
-	return b.rowResidual(name+".perceptron", y, x, n, drop)
+	return b.rowResidual(name+".drop_path2", y, x, n, drop)
 }
 
-// rowResidual is residual for the rows of n images.
+// rowResidual adds x, dropping the rows y of whole images, of which there are n, with probability drop in Train.
 func (b layer) rowResidual(name string, y, x *G.Node, n int, drop float64) *G.Node {
 	if drop == 0 || b.Config().Mode == nn.Eval || b.Err() != nil {
 		return b.Add(name+".add", y, x)
 	}
 	s := y.Shape()
-	y = b.StochasticDepth(name+".drop_path", b.Reshape(name+".images", y, n, s.TotalSize()/n), drop)
+	y = b.StochasticDepth(name, b.Reshape(name+".images", y, n, s.TotalSize()/n), drop)
 	return b.Add(name+".add", b.Reshape(name+".kept", y, s...), x)
 }
 
@@ -172,12 +213,14 @@ func (v ViT) initial(p nn.Param) nn.Init {
 	}
 	matrix := len(p.Shape) == 2
 	switch {
-	case p.Name == of.place:
+	case p.Name == of.place || p.Name == "dist_token":
 		return deviation(.02)
 	case p.Name == of.class && v.Torchvision:
 		return nn.Init{}
 	case p.Name == of.class:
 		return deviation(1e-6)
+	case !v.Torchvision && len(p.Shape) == 4:
+		return nn.FanInUniform(p.Shape[1:].Size())
 	case !v.Torchvision && (is(of.patches) || is(of.norm, of.norm1, of.norm2)):
 		return p.Init
 	case !v.Torchvision && matrix:

@@ -86,6 +86,21 @@ func (b layer) meanTo(name string, x *G.Node, size int) *G.Node {
 	return b.AvgPool(name, x, s[2]/size, s[2]/size, 0)
 }
 
+// multipleOf reports whether the sides of images x are multiples of n pixels; if not it fails with the sizes that are.
+func (b layer) multipleOf(x *G.Node, n int) bool {
+	s := x.Shape()
+	if s[2]%n == 0 && s[3]%n == 0 {
+		return true
+	}
+	fit := fmt.Sprint(s[2]/n*n + n)
+	if s[2] > n {
+		fit = fmt.Sprintf("%d or %s", s[2]/n*n, fit)
+	}
+	b.Fail(fmt.Errorf("images of %d×%d pixels: height and width must be multiples of %d: choose an input size of %s", s[2],
+		s[3], n, fit))
+	return false
+}
+
 var relu6 nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Node {
 	return b.Map(name, expr.Arg(0).Clamp(0, 6), x)
 }

@@ -76,6 +76,10 @@ func TestSizes(t *testing.T) {
 		"convnext_small":     {50223688, 8.684},
 		"convnext_base":      {88591464, 15.355},
 		"convnext_large":     {197767336, 34.361},
+		"swin_t":             {28288354, 4.491},
+		"swin_s":             {49606258, 8.741},
+		"swin_b":             {87768224, 15.431},
+		"maxvit_t":           {30919624, 5.558},
 	} {
 		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {
@@ -116,6 +120,9 @@ func TestInputs(t *testing.T) {
 		"alexnet":       {32, "layer features.12: max_pool"},
 		"squeezenet1_0": {8, "layer features.2: max_pool"},
 		"resnet9":       {16, "layer pool: max_pool"},
+		"swin_t":        {225, "images of 225×225 pixels: height and width must be multiples of 4: choose an input size of 224 or 228"},
+		"vit_b_16":      {100, "images of 100×100 pixels: height and width must be multiples of 16: choose an input size of 96 or 112"},
+		"maxvit_t":      {200, "images of 200×200 pixels: height and width must be multiples of 224: choose an input size of 224"},
 	} {
 		_, err := nn.Build(name, nn.Config{Batch: 1, Size: c.size})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

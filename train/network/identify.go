@@ -55,7 +55,7 @@ func isOf(f *statedict.File, m *nn.Model) bool {
 		switch {
 		case ok:
 			known++
-		case e.Kind == nn.BatchesTracked || slices.Contains(head, e.Name):
+		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || slices.Contains(head, e.Name):
 			continue
 		default:
 			return false

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"onlinerna/nn"
@@ -33,11 +34,19 @@ func TestIdentify(t *testing.T) {
 			x.Name = "net." + x.Name
 			under = append(under, x)
 		}
+		names := []string{a.Name}
+		kind, size, _ := strings.Cut(a.Name, "_")
+		if other, ok := map[string]string{"vit": "deit_", "deit": "vit_"}[kind]; ok && a.Size == 224 { // alike but for the normalisation
+			if _, err := nn.Lookup(other + size); err == nil {
+				names = append(names, other+size)
+				slices.Sort(names)
+			}
+		}
 		more := append(slices.Clone(all), safetensors.Tensor{Name: "more", DType: safetensors.BF16, Shape: []int{1}})
 		for i, c := range []struct {
 			tensors []safetensors.Tensor
 			want    []string
-		}{{all, []string{a.Name}}, {headless, []string{a.Name}}, {under, []string{a.Name}}, {all[1:], nil}, {more, nil}} {
+		}{{all, names}, {headless, names}, {under, names}, {all[1:], nil}, {more, nil}} {
 			path := filepath.Join(t.TempDir(), "w.safetensors")
 			zeros(t, path, c.tensors)
 			f, err := statedict.Open(path, "")

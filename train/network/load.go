@@ -76,7 +76,7 @@ func (n *Network) load(f *statedict.File, fresh []string) (err error) {
 	for _, e := range n.model.StateDict() {
 		t, ok := f.Lookup(e.Name)
 		switch {
-		case slices.Contains(fresh, e.Name):
+		case slices.Contains(fresh, e.Name), e.Kind == nn.Buffer:
 		case e.Kind == nn.Parameter:
 			err = n.loadSlot(f, t, n.Params, n.params[e.Index])
 		case e.Kind == nn.BatchesTracked:
@@ -137,13 +137,16 @@ func within(f *statedict.File, model *nn.Model) *statedict.File {
 	return best
 }
 
-// Head lists the names of the parameters of a model's last layer.
+// Head lists the names of the parameters of the layers that make a model's logits.
 func Head(model *nn.Model) []string {
-	last := model.Params[len(model.Params)-1].Name
-	layer := last[:strings.LastIndexByte(last, '.')+1]
+	layers := model.Arch.Heads
+	if layers == nil {
+		last := model.Params[len(model.Params)-1].Name
+		layers = []string{last[:max(strings.LastIndexByte(last, '.'), 0)]}
+	}
 	var names []string
 	for _, p := range model.Params {
-		if rest, ok := strings.CutPrefix(p.Name, layer); ok && !strings.Contains(rest, ".") {
+		if layer := p.Name[:max(strings.LastIndexByte(p.Name, '.'), 0)]; slices.Contains(layers, layer) {
 			names = append(names, p.Name)
 		}
 	}
@@ -175,15 +178,16 @@ func (n *Network) compare(f *statedict.File, l Loaded) error {
 			continue
 		}
 		t, ok := f.Lookup(e.Name)
+		whole := e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer
 		switch {
-		case !ok && e.Kind == nn.BatchesTracked: // older files lack it
+		case !ok && whole: // older files lack it
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
 		case !slices.Equal(t.Shape, e.Shape):
 			diff = append(diff, fmt.Sprintf("%s is %v, the model has %v", e.Name, op.Shape(t.Shape), e.Shape))
-		case e.Kind == nn.BatchesTracked && !t.DType.Integer():
+		case whole && !t.DType.Integer():
 			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has integers", e.Name, t.DType))
-		case e.Kind != nn.BatchesTracked && !t.DType.Float():
+		case !whole && !t.DType.Float():
 			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has floating-point numbers", e.Name, t.DType))
 		}
 	}

@@ -128,7 +128,7 @@ func (n *Network) SaveWeightsShare(path string, params, stats device.Vector, met
 	for _, e := range n.model.StateDict() {
 		t := tensor{Tensor: safetensors.Tensor{Name: e.Name, DType: dt, Shape: e.Shape}, owner: n.entryOwner(e, share.Of),
 			data: func() (any, error) { return n.entry(e, params, stats) }}
-		if e.Kind == nn.BatchesTracked {
+		if e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer {
 			t.DType = safetensors.I64
 		}
 		list = append(list, t)
@@ -147,6 +147,9 @@ func (n *Network) entry(e nn.Entry, params, stats device.Vector) (any, error) {
 		t := op.New(n.stats[e.Index].typ)
 		err := n.download(t, stats, n.stats[e.Index])
 		return row(t, int(e.Kind-nn.RunningMean)), err
+	}
+	if e.Kind == nn.Buffer {
+		return e.Values, nil
 	}
 	return []int64{int64(n.StatsBatches)}, nil
 }

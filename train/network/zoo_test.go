@@ -86,7 +86,7 @@ func (z zooNet) freeze() {
 	whole := z.open(nn.Config{})
 	head := Head(whole.model)
 	layer := head[0][:strings.LastIndexByte(head[0], '.')]
-	n := z.open(nn.Config{Freeze: []string{"!" + layer + ".*"}})
+	n := z.open(nn.Config{Freeze: []string{"!" + layer + "*"}})
 	before := numbers(z, n.Params)
 	after := numbers(z, z.steps(n).Params)
 	for _, s := range n.params {

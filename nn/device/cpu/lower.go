@@ -55,7 +55,7 @@ func (d *Device) store(g *device.Group, l *work.Lowering) error {
 // Whole implements device.Composer.
 func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
-	case op.Tokens, op.Planes:
+	case op.Tokens, op.Planes, op.Roll:
 		return true
 	case op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
 		if d.bfloat16 { // whose products round their operands and may run in tiles

@@ -59,6 +59,16 @@ func moveCases() []opCase {
 	} {
 		add(op.Concat{Axis: c.axis}, c.shapes...)
 	}
+	for _, c := range []struct {
+		shape op.Shape
+		by    []int
+	}{
+		{op.Shape{9}, []int{4}}, {op.Shape{3, 5}, []int{0, -1}}, {op.Shape{2, 6, 5, 16}, []int{0, 2, 3, 0}},
+		{op.Shape{1, 2, 14, 14, 33}, []int{0, 0, 3, 3, 0}}, {op.Shape{1, 2, 4, 4, 8}, []int{0, 0, -2, 1, 0}},
+		{op.Shape{2, 3}, []int{0, 3}},
+	} {
+		add(op.Roll{By: c.by}, c.shape)
+	}
 	for _, c := range []struct{ x, y op.Shape }{
 		{op.Shape{1, 5}, op.Shape{4, 5}}, {op.Shape{5, 1}, op.Shape{5, 33}}, {op.Shape{1, 1, 7}, op.Shape{3, 1, 7}},
 		{op.Shape{1, 3, 1, 2}, op.Shape{4, 3, 5, 2}}, {op.Shape{2, 17, 1, 1}, op.Shape{2, 17, 5, 3}},

@@ -101,6 +101,7 @@ var differentiable = []struct {
 	{"expand", func(n *net) int {
 		return n.apply(op.Expand{Shape: op.Shape{3, 2, 4, 2}}, n.data(distinct, 1, 2, 1, 2))
 	}},
+	{"roll", func(n *net) int { return n.apply(op.Roll{By: []int{0, 1, -2}}, n.data(distinct, 2, 3, 5)) }},
 	{"gather", func(n *net) int {
 		return n.apply(op.Gather{Axis: 1}, n.data(distinct, 2, 3, 4), n.labels(listed(2, 0, 2, 1, 2), 5))
 	}},

@@ -92,6 +92,8 @@ def heads(qkv, bias=None):
 case("self_attention", heads, (12, 30), Tokens=4, Heads=2, Scale=.6)
 case("self_attention", heads, (12, 30), (2, 4, 4), Tokens=4, Heads=2, Scale=.6)
 case("self_attention", heads, (12, 30), (6, 4, 4), Tokens=4, Heads=2, Scale=.6)
+case("roll", lambda x: x.roll((-2, 1), (1, 2)), (2, 5, 3), By=[0, 2, -1])
+case("roll", lambda x: x.roll((-3, -3), (1, 2)), (2, 7, 7, 2), By=[0, 3, 3, 0])
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "general.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -1,6 +1,7 @@
 """Writes what torchvision's and timm's nets compute in float64, a JSON file each, for TestTorchvision of package zoo.
 
     python make.py                   narrow and small nets, beside this file
+    python make.py . NET...          those named
     python make.py FOLDER [NET...]   whole nets: those named, or all
 
 Weights, statistics and images follow a formula, so that no file holds them. Tensors are compared by their inner product
@@ -18,8 +19,11 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torchvision import models
-from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, vgg, vision_transformer
+from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, swin_transformer, vgg, vision_transformer
+from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
+from timm.layers import DropPath
+from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import VisionTransformer
 
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
@@ -53,7 +57,7 @@ def fill(model):
     k = 0
     with torch.no_grad():
         for name, x in model.state_dict().items():
-            if not name.endswith("num_batches_tracked"):
+            if x.is_floating_point():  # else a number of batches, or indices
                 x.copy_(value(k, name, tuple(x.shape)))
                 k += 1
 
@@ -74,7 +78,14 @@ def drops(model):
                 residual = getattr(block, "use_res_connect", True)
             if m.p > 0 and residual:
                 found[name] = m.p
+                above = model.get_submodule(name.rpartition(".")[0])
+                if isinstance(above, (swin_transformer.SwinTransformerBlock, PartitionAttentionLayer)):  # they use it twice
+                    place, _, own = name.rpartition(".")
+                    found[f"{place}.{'mlp' if hasattr(above, 'mlp') else 'mlp_layer'}.{own}"] = m.p
             m.p = 0.0
+        elif isinstance(m, DropPath):
+            n = len(model.blocks) - 1
+            found[name], m.drop_prob = 0.1 * round(m.drop_prob / 0.1 * n) / n, 0.0  # it is a float32
     return found
 
 
@@ -208,6 +219,19 @@ def narrow_regnet(num_classes=10, **kwargs):
     return regnet.RegNet(regnet.BlockParams.from_init_params(**kwargs), num_classes=num_classes)
 
 
+def narrow_swin():
+    return swin_transformer.SwinTransformer([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], stochastic_depth_prob=0.2, num_classes=10)
+
+
+def narrow_maxvit():
+    return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
+
+
+def narrow_deit():
+    return VisionTransformerDistilled(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, drop_path_rate=0.1,
+                                      num_classes=10)
+
+
 def small_vit(patch, width, depth, heads, size):
     return VisionTransformer(img_size=size, patch_size=patch, embed_dim=width, depth=depth, num_heads=heads, num_classes=10)
 
@@ -243,6 +267,9 @@ VARIANTS = {
     "vit_torchvision_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 96, num_classes=10), 3, 24),
     "convnext_narrow": (lambda: convnext.ConvNeXt([convnext.CNBlockConfig(8 << i, 16 << i if i < 3 else None, n) for i, n in
                                                    enumerate((1, 2, 1, 1))], 0.1, num_classes=10), 3, 64),
+    "swin_narrow": (narrow_swin, 2, 40),
+    "maxvit_narrow": (narrow_maxvit, 2, 64),
+    "deit_narrow": (narrow_deit, 3, 24),
 }
 
 OWN = {
@@ -255,11 +282,12 @@ OWN = {
 
 FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2_s",
             "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet", "vit_b",
-            "convnext")
+            "convnext", "swin_t", "swin_s", "swin_b", "maxvit")
 # timm's, beside torchvision's.
-TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32)))
+TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32))) + \
+    tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled"))
 # Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
@@ -269,7 +297,8 @@ def nets(names):
         else:
             whole = name.startswith(WHOLE)
             make = timm.create_model if name in TIMM else models.get_model
-            yield name, lambda: make(name), 1 if whole else 2, 224 if whole else 64
+            kwargs = {"drop_path_rate": 0.1} if name.startswith("deit_") else {}
+            yield name, lambda: make(name, **kwargs), 1 if whole else 2, 224 if whole else 64
 
 
 def write(path, name, build, batch, size, steps, whole=False):
@@ -316,9 +345,10 @@ def write(path, name, build, batch, size, steps, whole=False):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if len(sys.argv) < 2:
-        for name, (build, batch, size) in VARIANTS.items():
-            steps = 10 if name.startswith(("vit", "convnext")) else 3  # these have no ReLU that rounding flips
+    if sys.argv[1:2] in ([], ["."]):
+        for name in sys.argv[2:] or VARIANTS:
+            build, batch, size = VARIANTS[name]
+            steps = 10 if name.startswith(("vit", "deit", "convnext", "swin")) else 3  # these have no ReLU that rounding flips
             write(os.path.dirname(os.path.abspath(__file__)), name, build, batch, size, steps)
     else:
         os.makedirs(sys.argv[1], exist_ok=True)

@@ -43,8 +43,12 @@ var Narrow = map[string]nn.Architecture{
 	"vit_narrow":             like("vit_tiny_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3}.Build),
 	"vit_torchvision_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true}.Build),
 	"convnext_narrow":        like("convnext_tiny", zoo.ConvNeXt{Width: 8, Blocks: [4]int{1, 2, 1, 1}}.Build),
-	"wrn10_2":                like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
-	"resnet9_narrow":         like("resnet9", zoo.ResNet9{Width: 8}.Build),
+	"swin_narrow":            like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
+	"maxvit_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 2}, Head: 4,
+		Partition: 4}.Build),
+	"deit_narrow":    like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
+	"wrn10_2":        like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
+	"resnet9_narrow": like("resnet9", zoo.ResNet9{Width: 8}.Build),
 }
 
 // like is a registered net with other layers.

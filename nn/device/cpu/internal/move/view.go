@@ -13,7 +13,8 @@ func Patterns() []work.Pattern {
 		lower.Alone(images), lower.Alone(shortcut), lower.Alone(shortcutGrad),
 		lower.Alone(view[op.Row]), lower.Alone(view[op.Flatten]), lower.Alone(view[op.Reshape]),
 		lower.Alone(boxes[op.Permute]), lower.Alone(boxes[op.Slice]), lower.Alone(boxes[op.Pad]),
-		lower.Alone(boxes[op.Concat]), lower.Alone(boxes[op.Expand]), lower.Alone(tokens), lower.Alone(planes),
+		lower.Alone(boxes[op.Concat]), lower.Alone(boxes[op.Expand]), lower.Alone(boxes[op.Roll]),
+		lower.Alone(tokens), lower.Alone(planes),
 		lower.Alone(gather), lower.Alone(gatherGrad),
 	}
 }

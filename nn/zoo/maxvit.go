@@ -1,0 +1,140 @@
+package zoo
+
+import (
+	"fmt"
+	"math"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+func init() {
+	imageNet(nn.Architecture{
+		Name:              "maxvit_t",
+		Family:            "maxvit",
+		Summary:           "MaxViT-T",
+		Reference:         "Tu et al., MaxViT: multi-axis vision transformer, 2022",
+		BatchNormEps:      .001,
+		BatchNormMomentum: .01,
+		DropPath:          .2,
+		MinSize:           32,
+		Block:             `^(blocks\.\d+\.layers\.\d+)\.`,
+		Init:              maxViTInitial,
+		Build:             MaxViT{Stem: 64, Channels: []int{64, 128, 256, 512}, Layers: []int{2, 2, 5, 2}}.Build,
+	})
+}
+
+// MaxViT are the options of a net whose layers are an MBConv and attention among neighbours and over a grid.
+type MaxViT struct {
+	Stem      int // channels of the first convolutions
+	Channels  []int
+	Layers    []int // of each stage
+	Head      int   // elements of a head; 0 means 32
+	Partition int   // height and width of a window and of the grid; 0 means 7
+}
+
+// maxViTEps is added to the variances of layer normalisations.
+const maxViTEps = 1e-5
+
+// Build adds the layers to b.
+func (o MaxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b := layer{builder}
+	if o.Head == 0 {
+		o.Head = 32
+	}
+	if o.Partition == 0 {
+		o.Partition = 7
+	}
+	if b.Err() != nil || !b.multipleOf(x, o.Partition<<(len(o.Layers)+1)) {
+		return nil
+	}
+	gelu := nn.Activation((*nn.Builder).GELU)
+	x = b.norm("stem.0", x, nn.Conv{Filters: o.Stem, Kernel: 3, Stride: 2}, gelu)
+	x = b.conv("stem.1.0", x, nn.Conv{Filters: o.Stem, Kernel: 3, Bias: true})
+	done, last, in := 0, -1, o.Stem
+	for _, n := range o.Layers {
+		last += n
+	}
+	for i, n := range o.Layers {
+		for j := range n {
+			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			name, stride := fmt.Sprintf("blocks.%d.layers.%d.layers", i, j), 1
+			if j == 0 {
+				stride = 2
+			}
+			x = b.maxMBConv(name+".MBconv", x, in, o.Channels[i], stride, drop)
+			x = o.attention(b, name+".window_attention", x, false, drop)
+			x = o.attention(b, name+".grid_attention", x, true, drop)
+			in = o.Channels[i]
+			done++
+		}
+	}
+	x = b.LayerNorm("classifier.2", b.GlobalAvgPool("classifier.0", x), maxViTEps)
+	x = b.Map("classifier.4", expr.Arg(0).Tanh(), b.Linear("classifier.3", x, in))
+	weight := b.AddParam(nn.Param{Name: "classifier.5.weight", Shape: op.Shape{b.Config().Classes, in}})
+	return b.Apply("classifier.5", op.Linear{}, b.Dropout("dropout", x, b.Config().Dropout), weight)
+}
+
+// maxMBConv adds a normalised MBConv to x, which is pooled and projected where shapes differ.
+func (b layer) maxMBConv(name string, x *G.Node, in, out, stride int, drop float64) *G.Node {
+	gelu := nn.Activation((*nn.Builder).GELU)
+	shortcut, at := x, 0
+	if stride == 2 {
+		shortcut, at = b.AvgPool(name+".proj.0", x, 3, 2, 1), 1
+	}
+	if stride == 2 || in != out {
+		shortcut = b.conv(fmt.Sprintf("%s.proj.%d", name, at), shortcut, nn.Conv{Filters: out, Kernel: 1, Bias: true})
+	}
+	y := b.BatchNorm(name+".layers.pre_norm", x, 1)
+	y = b.norm(name+".layers.conv_a", y, nn.Conv{Filters: 4 * out, Kernel: 1}, gelu)
+	y = b.norm(name+".layers.conv_b", y, nn.Conv{Filters: 4 * out, Kernel: 3, Stride: stride, Groups: 4 * out}, gelu)
+	y = b.SqueezeExcite(name+".layers.squeeze_excitation", y, out/4, (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
+	y = b.conv(name+".layers.conv_c", y, nn.Conv{Filters: out, Kernel: 1, Bias: true})
+	return b.residual(name, y, shortcut, drop)
+}
+
+// attention is a transformer's block for the windows of x [N,C,H,W], or for its grid: the tokens that lie H/Partition
+// and W/Partition apart.
+func (o MaxViT) attention(b layer, name string, x *G.Node, grid bool, drop float64) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s, p := x.Shape(), o.Partition
+	n, c, height, width := s[0], s[1], s[2], s[3]
+	there := []int{0, 1, 3, 2, 4, 5} // from [image, row of windows, row, column of windows, column, channel]
+	back := there
+	cut := []int{n, height / p, p, width / p, p, c}
+	if grid {
+		cut = []int{n, p, height / p, p, width / p, c}
+		there, back = []int{0, 2, 4, 1, 3, 5}, []int{0, 3, 1, 4, 2, 5}
+	}
+	x = b.Apply(name+".tokens", op.Tokens{}, x)
+	x = b.Permute(name+".windows", b.Reshape(name+".cut", x, cut...), there...)
+	x = b.Reshape(name+".rows", x, n*height*width, c)
+
+	y := b.LayerNorm(name+".attn_layer.0", x, maxViTEps)
+	y = b.windowAttention(name+".attn_layer.1", y, window{size: p, heads: c / o.Head, scale: 1 / math.Sqrt(float64(c)),
+		qkv: ".to_qkv", proj: ".merge", index: []int{p * p, p * p}})
+	x = b.rowResidual(name+".stochastic_dropout", y, x, n, drop)
+	y = b.LayerNorm(name+".mlp_layer.0", x, maxViTEps)
+	y = b.perceptron(name+".mlp_layer.1", name+".mlp_layer.3", y, 4*c, c)
+	x = b.rowResidual(name+".mlp_layer.stochastic_dropout", y, x, n, drop)
+
+	x = b.Reshape(name+".apart", x, n, height/p, width/p, p, p, c)
+	x = b.Reshape(name+".images", b.Permute(name+".together", x, back...), n, height*width, c)
+	return b.Apply(name+".planes", op.Planes{Height: height, Width: width}, x)
+}
+
+// maxViTInitial is the initial distribution of a parameter.
+func maxViTInitial(p nn.Param) nn.Init {
+	switch {
+	case len(p.Shape) > 1:
+		return nn.Init{Distribution: nn.Normal, Scale: .02}
+	case p.Init.Distribution == nn.Uniform: // a bias
+		return nn.Init{}
+	}
+	return p.Init
+}
