@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // Ops of this package and Gorgonia's own in one graph, differentiated and run by Gorgonia.
@@ -58,6 +59,43 @@ func ExampleBuild() {
 	// bn1.bias [64] float32
 	// bn1.running_mean [64] float32
 	// normal, standard deviation 0.0252538
+}
+
+// A vision transformer of one's own: a class token, patches of 4×4 pixels, 6 blocks.
+func ExampleArchitecture_transformer() {
+	const width, heads, patch = 64, 4, 4
+	vit := nn.Architecture{
+		Name: "my_vit", Size: 32, Channels: 3, Classes: 10,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			n, side := b.Config().Batch, b.Config().Size/patch
+			tokens := 1 + side*side
+			class := b.Param("class", nn.Init{}, 1, 1, width)
+			places := b.Param("places", nn.Init{Distribution: nn.Normal, Scale: .02}, 1, tokens, width)
+
+			x = b.Conv("patches", x, nn.Conv{Filters: width, Kernel: patch, Stride: patch, Bias: true})
+			x = b.Concat("tokens", 1, b.Expand("classes", class, n, 1, width), b.Apply("rows", op.Tokens{}, x))
+			x = b.Map("placed", expr.Arg(0).Add(expr.Arg(1)), x, places)
+			x = b.Reshape("matrix", x, n*tokens, width)
+			for i := range 6 {
+				name := fmt.Sprintf("block%d", i)
+				y := b.Linear(name+".qkv", b.LayerNorm(name+".norm1", x, 1e-6), 3*width)
+				y = b.Linear(name+".proj", b.SelfAttention(name+".attention", y, n, heads), width)
+				x = b.Add(name+".add1", x, y)
+				y = b.Linear(name+".fc1", b.LayerNorm(name+".norm2", x, 1e-6), 4*width)
+				x = b.Add(name+".add2", x, b.Linear(name+".fc2", b.GELU(name+".gelu", y), width))
+			}
+			x = b.Slice("first", b.Reshape("apart", x, n, tokens, width), 1, 0, 1)
+			x = b.LayerNorm("norm", b.Reshape("row", x, n, width), 1e-6)
+			return b.Linear("head", x, b.Config().Classes)
+		},
+	}
+	m, err := vit.Model(nn.Config{Batch: 64})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Logits.Shape(), m.NumParams())
+	// Output:
+	// (64, 10) 308042
 }
 
 // A network of one's own: an Architecture need not be registered.

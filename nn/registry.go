@@ -39,6 +39,9 @@ type Architecture struct {
 	// is of. Without, and for other names, a block's name ends with the first part that is a number, as layer1.0.
 	Block string
 
+	// Positions are embedded positions, which weights for images of another size have for another grid.
+	Positions Positions
+
 	// Heads are the names of the layers that make the logits; nil means the last.
 	Heads []string
 
@@ -48,6 +51,13 @@ type Architecture struct {
 	// Build adds the network to b: it applies layers to x, the normalised input [N,C,Size,Size], and returns
 	// the logits [N,K].
 	Build func(b *Builder, x *G.Node) *G.Node
+}
+
+// Positions is a parameter [1,First+n²,C] that has a row for each place of a square grid, behind the rows of other
+// tokens.
+type Positions struct {
+	Name  string
+	First int
 }
 
 var registry struct {

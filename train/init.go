@@ -70,6 +70,9 @@ func (r *Run) loadInit() error {
 	if l.Found != "" {
 		c.note("initial weights: %s", l.Found)
 	}
+	if l.Resized != "" {
+		c.note("initial weights: %s", l.Resized)
+	}
 	others := len(l.Classes) > 0 && !slices.Equal(l.Classes, c.Classes)
 	if l.Fresh == nil && !others && c.headByDefault && c.HeadRate > 0 { // the head is trained, too
 		c.HeadRate = 0

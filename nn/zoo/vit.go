@@ -24,7 +24,7 @@ func init() {
 				continue
 			}
 			v := ViT{Patch: patch, Width: size.width, Heads: size.heads}
-			nn.Register(nn.Architecture{
+			nn.Register(v.of(nn.Architecture{
 				Name:      fmt.Sprintf("vit_%s_patch%d_224", size.name, patch),
 				Family:    "vit",
 				Summary:   fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, with timm's names", size.name, patch),
@@ -35,9 +35,7 @@ func init() {
 				MinSize:   patch,
 				Mean:      []float64{.5, .5, .5},
 				Std:       []float64{.5, .5, .5},
-				Init:      v.initial,
-				Build:     v.Build,
-			})
+			}))
 		}
 	}
 	for _, size := range []struct {
@@ -50,43 +48,37 @@ func init() {
 				Name:      fmt.Sprintf("deit_%s_patch16_224", size.name),
 				Family:    "deit",
 				Summary:   fmt.Sprintf("DeiT, %s, with timm's names", size.name),
-				Reference: "Touvron et al., Training data-efficient image transformers & distillation through attention, 2021",
+				Reference: "Touvron et al., Training data-efficient image transformers, 2021",
 				MinSize:   16,
 				DropPath:  .1,
-				Init:      v.initial,
-				Build:     v.Build,
 			}
 			if distilled {
 				a.Name = fmt.Sprintf("deit_%s_distilled_patch16_224", size.name)
 				a.Summary = fmt.Sprintf("DeiT, %s, with the token and the head of distillation", size.name)
 				a.Heads = []string{"head", "head_dist"}
 			}
-			imageNet(a)
+			imageNet(v.of(a))
 		}
 	}
 	for _, patch := range []int{16, 32} {
 		v := ViT{Patch: patch, Width: 768, Heads: 12, Torchvision: true}
-		imageNet(nn.Architecture{
+		imageNet(v.of(nn.Architecture{
 			Name:      fmt.Sprintf("vit_b_%d", patch),
 			Family:    "vit",
 			Summary:   fmt.Sprintf("vision transformer, base, patches of %d×%[1]d", patch),
 			Reference: paper,
 			MinSize:   patch,
 			Block:     `^(encoder\.layers\.encoder_layer_\d+)\.`,
-			Init:      v.initial,
-			Build:     v.Build,
-		})
+		}))
 	}
 	v := ViT{Patch: 4, Width: 192, Heads: 3}
-	cifar(nn.Architecture{
+	cifar(v.of(nn.Architecture{
 		Name:      "vit_tiny_patch4_32",
 		Family:    "vit",
 		Summary:   "vision transformer, tiny, patches of 4×4, with timm's names",
 		Reference: paper,
 		MinSize:   4,
-		Init:      v.initial,
-		Build:     v.Build,
-	})
+	}))
 }
 
 // ViT are the options of a vision transformer with a class token.
@@ -111,6 +103,15 @@ var timmNames = vitNames{"cls_token", "pos_embed", "patch_embed.proj", "blocks.%
 var torchvisionNames = vitNames{"class_token", "encoder.pos_embedding", "conv_proj", "encoder.layers.encoder_layer_%d",
 	"encoder.ln", "heads.head", ".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias",
 	".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3"}
+
+// of makes a the architecture of the net.
+func (v ViT) of(a nn.Architecture) nn.Architecture {
+	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place, First: 1}
+	if v.Distilled {
+		a.Positions.First = 2
+	}
+	return a
+}
 
 // names are the net's.
 func (v ViT) names() vitNames {

@@ -60,7 +60,7 @@ func isOf(f *statedict.File, m *nn.Model) bool {
 		default:
 			return false
 		}
-		same := slices.Equal(t.Shape, e.Shape)
+		same := alike(t.Shape, e.Shape)
 		if slices.Contains(head, e.Name) { // the first dimension is the number of classes
 			same = len(t.Shape) == len(e.Shape) && slices.Equal(t.Shape[1:], e.Shape[1:])
 		}

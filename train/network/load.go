@@ -25,6 +25,8 @@ type Loaded struct {
 	Meta
 	Found string   // describes the state dict chosen among several; empty if there is one
 	Fresh []string // parameters of the last layer that kept their values
+	// Resized describes positions that were resized for images of another size, "" without.
+	Resized string
 }
 
 // LoadWeights is Load without options.
@@ -63,6 +65,7 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	} else if err != nil {
 		return l, fmt.Errorf("%s: %w", path, err)
 	}
+	l.Resized = n.resized(f)
 	n.seen = data.EvalOptions{Resize: l.ValResize, Interpolation: l.Interpolation}
 	if l.ImageSize != n.cfg.Size {
 		n.seen.Resize = 0 // scale it in proportion to the image size
@@ -78,7 +81,11 @@ func (n *Network) load(f *statedict.File, fresh []string) (err error) {
 		switch {
 		case slices.Contains(fresh, e.Name), e.Kind == nn.Buffer:
 		case e.Kind == nn.Parameter:
-			err = n.loadSlot(f, t, n.Params, n.params[e.Index])
+			if from, to, ok := n.grids(e, t.Shape); ok {
+				err = n.loadPositions(f, t, e, from, to)
+			} else {
+				err = n.loadSlot(f, t, n.Params, n.params[e.Index])
+			}
 		case e.Kind == nn.BatchesTracked:
 			if ok {
 				var v []int64
@@ -168,9 +175,21 @@ func (n *Network) freshHead(f *statedict.File) []string {
 	return nil
 }
 
+// alike reports whether shapes are equal but for extents of 1 at the end: a file may have a scale [C] for [C,1,1].
+func alike(a, b []int) bool {
+	trim := func(s []int) []int {
+		for len(s) > 1 && s[len(s)-1] == 1 {
+			s = s[:len(s)-1]
+		}
+		return s
+	}
+	return slices.Equal(trim(a), trim(b))
+}
+
 // compare returns an error if a file's tensors differ from the network's, apart from the fresh ones.
 func (n *Network) compare(f *statedict.File, l Loaded) error {
 	want := map[string]nn.Entry{}
+	resizes := func(e nn.Entry, shape []int) bool { _, _, ok := n.grids(e, shape); return ok }
 	var diff []string
 	for _, e := range n.model.StateDict() {
 		want[e.Name] = e
@@ -183,7 +202,8 @@ func (n *Network) compare(f *statedict.File, l Loaded) error {
 		case !ok && whole: // older files lack it
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
-		case !slices.Equal(t.Shape, e.Shape):
+		case resizes(e, t.Shape):
+		case !alike(t.Shape, e.Shape):
 			diff = append(diff, fmt.Sprintf("%s is %v, the model has %v", e.Name, op.Shape(t.Shape), e.Shape))
 		case whole && !t.DType.Integer():
 			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has integers", e.Name, t.DType))

@@ -47,12 +47,15 @@ func whole(s string) *regexp.Regexp { return regexp.MustCompile("^(?:" + s + ")$
 
 var group = regexp.MustCompile(`\{(\d)(\+1)?\}`)
 
-// name is nn's name of a tensor, or the other program's name if no rule matches.
+// name is nn's name of a tensor, "" if nn has none, or the other program's name if no rule matches.
 func (n naming) name(other string) string {
 	for _, r := range n.rules {
 		found := r.from.FindStringSubmatch(other)
 		if found == nil {
 			continue
+		}
+		if r.to == "-" {
+			return ""
 		}
 		return group.ReplaceAllStringFunc(r.to, func(s string) string {
 			g := found[s[1]-'0']

@@ -21,6 +21,8 @@ func TestNames(t *testing.T) {
 		"huggingface_resnet18.txt":   "resnet18",
 		"huggingface_resnet50.txt":   "resnet50",
 		"timm_efficientnet_b0.txt":   "efficientnet_b0",
+		"timm_convnext_tiny.txt":     "convnext_tiny",
+		"timm_swin_t.txt":            "swin_t",
 		"timm_mobilenetv3_large.txt": "",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))

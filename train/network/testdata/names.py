@@ -7,6 +7,7 @@ import os
 import re
 
 import timm
+import torch
 from torchvision import models
 
 
@@ -39,3 +40,42 @@ def huggingface(name):
 for depth in 18, 50:
     state = models.get_model(f"resnet{depth}").state_dict()
     write(f"huggingface_resnet{depth}.txt", {huggingface(n): x for n, x in state.items()})
+
+
+def renamed(net, state):
+    """state with nn's names, as names.txt gives them."""
+    rules, nets = [], None
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "names.txt")) as f:
+        for line in map(str.split, f):
+            if line[:1] == ["nets"]:
+                nets = line[1]
+            elif line and line[0] != "#" and re.fullmatch(nets, net):
+                rules.append(line)
+    out = {}
+    for name, x in state.items():
+        for pattern, to in rules:
+            if m := re.fullmatch(pattern, name):
+                name = re.sub(r"\{(\d)(\+1)?\}", lambda g: str(int(m[int(g[1])]) + 1) if g[2] else m[int(g[1])], to)
+                break
+        if name != "-":
+            out[name] = x
+    return out
+
+
+# The names carry timm's seeded weights to torchvision's nets: both compute the same.
+for theirs, ours in (("convnext_tiny", "convnext_tiny"), ("swin_tiny_patch4_window7_224", "swin_t")):
+    torch.manual_seed(1)
+    net, other = timm.create_model(theirs).eval(), models.get_model(ours).eval()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn(p.shape) / p[0].numel() ** 0.5 if p.ndim > 1 else 0.5 + torch.rand(p.shape))
+        write(f"timm_{ours}.txt", net.state_dict())
+        want = other.state_dict()
+        state = {n: x.reshape(want[n].shape) for n, x in renamed(ours, net.state_dict()).items()}
+        missing = [n for n in want if n not in state and not n.endswith("relative_position_index")]
+        other.load_state_dict(state, strict=False)
+        x = torch.randn(2, 3, 224, 224)
+        y, z = net(x), other(x)
+    error = float((y - z).abs().max() / y.abs().max())
+    print(f"{theirs}: {len(missing)} tensors are missing, logits differ by {error:.1e}")
+    assert not missing and error < 1e-5
