@@ -28,7 +28,7 @@ func BenchmarkShares(b *testing.B) {
 	if name := os.Getenv("ONLINERNA_MODEL"); name != "" {
 		model = name
 	}
-	data := pictures(b, 8, 2, 32)
+	data := pictures(b, 16, 2, 64)
 	for _, n := range []int{1, 4} {
 		b.Run(fmt.Sprintf("%d", n), func(b *testing.B) {
 			out := filepath.Join(b.TempDir(), "run")
@@ -38,7 +38,7 @@ func BenchmarkShares(b *testing.B) {
 					return err
 				}
 				defer dev.Close()
-				r, err := New(Spec{Data: data, Model: model, Batch: 1, Epochs: 20, Seed: 1, Out: out, CheckpointKeep: 1,
+				r, err := New(Spec{Data: data, Model: model, Batch: 2, Epochs: 20, Seed: 1, Out: out, CheckpointKeep: 1,
 					RNA: average.Options{Mode: average.Offline, Window: 10}}, Deps{Device: dev, Ranks: g})
 				if err != nil {
 					return err
