@@ -86,7 +86,12 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 		return err
 	}
 	r.ended(nil)
-	defer func() { r.ended(err) }()
+	paused := false
+	defer func() {
+		if r.ended(err); paused && err == nil {
+			err = r.recordStop()
+		}
+	}()
 	r.watch = device.NewWatch(r.Device, time.Second)
 	defer r.watch.Close()
 	r.openProfiler()
@@ -106,6 +111,7 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 		}
 	}
 	if !r.over(r.pos.Epoch) {
+		paused = true
 		return r.pause()
 	}
 	r.sayOver()

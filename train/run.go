@@ -69,6 +69,12 @@ func New(c Spec, d Deps) (*Run, error) {
 
 // prepare is New without initial weights from a file.
 func prepare(c Spec, d Deps) (_ *Run, err error) {
+	if c.Given == nil {
+		c.Given = []string{}
+		for _, o := range table.Settings(&c) {
+			c.Given = append(c.Given, o.Name)
+		}
+	}
 	r := &Run{Resolved: Resolved{Spec: c}, Deps: d, hooks: slices.Clone(d.Hooks)}
 	r.in = &input{Deps: &r.Deps}
 	r.engine = &engine{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}

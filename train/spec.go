@@ -34,6 +34,10 @@ import (
 // the learning rates and the schedule are those of fine-tuning and depend on the number of images: see
 // docs/fine-tuning.md.
 type Spec struct {
+	// Given are the names of the options that were set when the run was created; the others followed from them. nil:
+	// unknown.
+	Given []string
+
 	Model    string  // a name in package nn's registry
 	Data     string  // folder, or "glyphs"; a recorded name with Deps.Train
 	ValData  string  // folder of validation images that are not beside the training set

@@ -23,6 +23,7 @@ const maxFile = 16 << 20
 func ReadOptions(path string) ([]option.Setting, error) {
 	values, err := decodeFile(path)
 	if err == nil {
+		delete(values, givenKey)
 		err = upgrade(values)
 	}
 	var list []option.Setting
@@ -45,6 +46,13 @@ func readSpec(dir string) (Spec, error) {
 	values, err := decodeFile(path)
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	if given, ok := values[givenKey].([]any); ok {
+		c.Given = []string{}
+		for _, name := range given {
+			c.Given = append(c.Given, fmt.Sprint(name))
+		}
+		delete(values, givenKey)
 	}
 	if _, ok := values["winograd"]; !ok && nested(values) {
 		values["winograd"] = false // the run predates this option
@@ -74,11 +82,21 @@ func decodeFile(path string) (map[string]any, error) {
 	return option.Decode(b, ext == ".yaml" || ext == ".yml")
 }
 
+// givenKey is the key of Spec.Given.
+const givenKey = "given"
+
 // write writes config.json into the folder of a run.
 func (c Spec) write(dir string) error {
 	b, err := table.Encode(&c)
 	if err != nil {
 		return err
+	}
+	if c.Given != nil {
+		given, err := json.Marshal(c.Given)
+		if err != nil {
+			return err
+		}
+		b = fmt.Appendf(bytes.TrimSuffix(b, []byte("\n}\n")), ",\n  %q: %s\n}\n", givenKey, given)
 	}
 	return files.Write(filepath.Join(dir, configName), b)
 }

@@ -16,6 +16,10 @@ import (
 // failureName is the file in a run's folder that records the error which ended it. A resumed run removes it.
 const failureName = "failure.json"
 
+// stoppedName is the file in the folder of a run that its program stopped before its last epoch, as a sweep does. A run
+// that goes on removes it.
+const stoppedName = "stopped.json"
+
 // Failure is the error that ended a run.
 type Failure struct {
 	Error    string `json:"error"`
@@ -26,16 +30,18 @@ type Failure struct {
 // State tells whether a run is going on, and how it ended.
 type State string
 
-// The states of a run. An interrupted run was stopped or killed before its last epoch, and can be resumed.
+// The states of a run. An interrupted run was ended by a signal, or killed, before its last epoch. A stopped run was
+// ended there by its program, as a sweep does. Both can be resumed.
 const (
 	Running     State = "running"
 	Done        State = "done"
+	Stopped     State = "stopped"
 	Interrupted State = "interrupted"
 	Failed      State = "failed"
 )
 
 // States lists all states.
-func States() []State { return []State{Running, Done, Interrupted, Failed} }
+func States() []State { return []State{Running, Done, Stopped, Interrupted, Failed} }
 
 // ReadState returns the state of the run in a folder, given its Spec and its history, by the folder's lock and files.
 // The failure belongs to a failed run, and is nil for others.
@@ -49,6 +55,8 @@ func ReadState(dir string, c Spec, history []hook.EpochRecord) (State, *Failure,
 	}
 	b, err := os.ReadFile(filepath.Join(dir, failureName))
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(history) > 0 && stoppedAt(dir) == history[len(history)-1].Epoch:
+		return Stopped, nil, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return Interrupted, nil, nil
 	case err != nil:
@@ -61,6 +69,32 @@ func ReadState(dir string, c Spec, history []hook.EpochRecord) (State, *Failure,
 	return Failed, f, nil
 }
 
+// stopRecord is the content of stoppedName.
+type stopRecord struct {
+	Epoch int `json:"epoch"` // the last that is finished
+}
+
+// recordStop records that the program stopped the run.
+func (r *Run) recordStop() error {
+	if r.Resolved.Out == "" || !r.Ranks.First() {
+		return nil
+	}
+	b, err := json.Marshal(stopRecord{r.pos.Epoch - 1})
+	if err != nil {
+		return err
+	}
+	return files.Write(filepath.Join(r.Resolved.Out, stoppedName), append(b, '\n'))
+}
+
+// stoppedAt returns the epoch at which a program stopped the run in a folder, 0 for none.
+func stoppedAt(dir string) int {
+	var s stopRecord
+	if b, err := os.ReadFile(filepath.Join(dir, stoppedName)); err != nil || json.Unmarshal(b, &s) != nil {
+		return 0
+	}
+	return s.Epoch
+}
+
 // finalName is the file that a run writes last.
 const finalName = "final.safetensors"
 
@@ -70,6 +104,7 @@ func (r *Run) ended(err error) {
 		return
 	}
 	path := filepath.Join(r.Resolved.Out, failureName)
+	os.Remove(filepath.Join(r.Resolved.Out, stoppedName))
 	if err == nil || errors.Is(err, ErrInterrupted) {
 		os.Remove(path)
 		return

@@ -57,7 +57,7 @@ func TestTrainTo(t *testing.T) {
 	if r.Close(); len(list) == 0 {
 		t.Fatal("no checkpoint")
 	}
-	if s, _ := state(t, parts); s != Interrupted {
+	if s, _ := state(t, parts); s != Stopped {
 		t.Errorf("closed: %s", s)
 	}
 	for _, epoch := range []int{3, 5} {

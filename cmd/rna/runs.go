@@ -22,8 +22,8 @@ func newRuns() *cobra.Command {
 		Short: "List runs: model, data, epochs, best scores, state",
 		Long: `List the runs in a folder, "runs" unless named, and in folders up to three levels below it.
 
-A run is running while a process has its lock, done when its last epoch is, failed when an error ended it, and else
-interrupted: rna train --resume goes on with it.`,
+A run is running while a process has its lock, done when its last epoch is, failed when an error ended it, stopped when
+a sweep ended it early, and else interrupted: rna train --resume goes on with both.`,
 		Example: `  rna runs
   rna runs --where state=done --where model=resnet* --sort best
   rna runs experiments --where "lr<0.1" --json`,

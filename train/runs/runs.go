@@ -214,12 +214,20 @@ func name(list []Run) {
 	}
 }
 
-// Options lists the names of the options, besides the folder, in which runs differ, in the order of the table.
+// Options lists the names of the options, besides the folder, in which runs differ, in the order of the table. Options
+// that no run was given follow from others and are left out, if all runs recorded what they were given.
 func Options(list []Run) (names []string) {
-	options := train.Options()
+	options, given := train.Options(), map[string]bool{"seed": true}
+	recorded := true
+	for _, r := range list {
+		recorded = recorded && r.Config.Given != nil
+		for _, name := range r.Config.Given {
+			given[name] = true
+		}
+	}
 	for i := range options {
 		o := &options[i]
-		if o.Name != "out" && slices.ContainsFunc(list, func(r Run) bool {
+		if o.Name != "out" && (!recorded || given[o.Name]) && slices.ContainsFunc(list, func(r Run) bool {
 			return o.Text(&r.Config) != o.Text(&list[0].Config)
 		}) {
 			names = append(names, o.Name)

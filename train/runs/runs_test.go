@@ -127,4 +127,14 @@ func TestConditions(t *testing.T) {
 	if got := strings.Join(Options(list), " "); got != "data lr" && got != "lr data" {
 		t.Errorf("options %s", got)
 	}
+	for i := range list { // what nobody said follows from others
+		list[i].Config.Given = []string{"lr"}
+	}
+	if got := strings.Join(Options(list), " "); got != "lr" {
+		t.Error(got)
+	}
+	list[0].Config.Given = nil // a run of an earlier version
+	if got := strings.Join(Options(list), " "); !strings.Contains(got, "data") {
+		t.Error(got)
+	}
 }

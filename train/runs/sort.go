@@ -132,7 +132,7 @@ func ParseCondition(text string) (c Condition, err error) {
 		ok, _ := path.Match(c.value, string(s))
 		return ok
 	}) {
-		return c, fmt.Errorf("no state is %q: there are running, done, interrupted, failed", c.value)
+		return c, fmt.Errorf("no state is %q: there are running, done, stopped, interrupted, failed", c.value)
 	}
 	return c, nil
 }

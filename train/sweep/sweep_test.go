@@ -139,7 +139,7 @@ func TestStoppedGoesOn(t *testing.T) {
 	complete(t, s)
 	dir := filepath.Join(s.Dir, "002")
 	r, err := runs.Read(dir)
-	if err != nil || r.Epoch() >= 9 || r.State != train.Interrupted {
+	if err != nil || r.Epoch() >= 9 || r.State != train.Stopped {
 		t.Fatalf("epoch %d, %s, %v", r.Epoch(), r.State, err)
 	}
 	never, err := s.spec(Candidate{Settings: option.Settings("lr 0.02")}, 0)
