@@ -166,7 +166,7 @@ func TestEvalMatchesTorchvision(t *testing.T) {
 		}
 		datatest.Write(t, root, "class/"+name+".jpg", b)
 	}
-	ds, err := OpenEval(root, nil)
+	ds, err := OpenEval(root, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,9 @@ type Batch struct {
 
 	Images []uint8 // [N, Height, Width, Channels]
 	Crops  []int32 // [N, 3]: top, left, flip (0 or 1)
-	Labels []int32 // [N]
+	Labels []int32 // [N]; −1 in a set of another task than classification
+	// Targets are the targets of the images of such a set, a row of as many numbers as it has classes, mixed already.
+	Targets []float32
 	// Other are the labels of the images mixed into these, whose own weight is Share; empty without mixing.
 	Other []int32 // [N]
 	Share float64
@@ -28,4 +30,6 @@ type Batch struct {
 	// Bad is the number of images of this batch that could not be read and were left out or
 	// substituted.
 	Bad int
+
+	targets int // of an image
 }

@@ -51,7 +51,7 @@ func TestBudgetRefuses(t *testing.T) {
 	} {
 		datatest.Write(t, dir, name, b)
 	}
-	ds, err := OpenEval(dir, nil)
+	ds, err := OpenEval(dir, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestProfileOfLargeImages(t *testing.T) {
 		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".jpg"),
 			declaring(t, datatest.JPEG(t, 20, 20, i), 13000, 13000))
 	}
-	ds, err := OpenEval(dir, nil)
+	ds, err := OpenEval(dir, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestBudgetWaits(t *testing.T) {
 		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".png"),
 			datatest.PNG(t, 200, 200, i))
 	}
-	ds, err := OpenEval(dir, nil)
+	ds, err := OpenEval(dir, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type Dataset interface {
 	Classes() []string
 	// Channels is the number of channels of every image: 1 or 3.
 	Channels() int
-	// Label is the class of image i, in [0, len(Classes())).
+	// Label is the class of image i, in [0, len(Classes())); −1 in a Targeted set of another task.
 	Label(i int) int
 	// Name is the source of image i: a path, or shard.tar/key.
 	Name(i int) string
@@ -91,13 +91,20 @@ func (d stored) Close() error {
 type subset struct {
 	Dataset
 	indices []int
-	shared  bool // another part closes the set and returns its notes
+	shared  bool      // another part closes the set and returns its notes
+	several [][]int32 // classes by image, in place of the set's labels; nil: these
+	note    string
 }
 
 var _ Dataset = (*subset)(nil)
 
-func (d *subset) Len() int          { return len(d.indices) }
-func (d *subset) Label(i int) int   { return d.Dataset.Label(d.indices[i]) }
+func (d *subset) Len() int { return len(d.indices) }
+func (d *subset) Label(i int) int {
+	if d.several != nil {
+		return -1
+	}
+	return d.Dataset.Label(d.indices[i])
+}
 func (d *subset) Name(i int) string { return d.Dataset.Name(d.indices[i]) }
 func (d *subset) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	return d.Dataset.Read(d.indices[i], region, s)

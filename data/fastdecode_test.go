@@ -17,7 +17,7 @@ func TestFastDecode(t *testing.T) {
 	for i, side := range sides {
 		datatest.Write(t, dir, fmt.Sprintf("train/a/%d.jpg", i), datatest.JPEG(t, side, side, i))
 	}
-	set, err := OpenEval(dir+"/train", nil)
+	set, err := OpenEval(dir+"/train", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,15 @@ func IdentityOf(ds Dataset) Identity {
 		hashText(classes, name)
 	}
 	root := commonFolder(ds)
+	row, b := make([]float64, len(ds.Classes())), []byte(nil)
+	plain := TaskOf(ds) == Classification
 	for i := range n {
-		hashNumber(labels, int64(ds.Label(i)))
+		if plain {
+			hashNumber(labels, int64(ds.Label(i)))
+		} else {
+			b = hashTargets(ds, i, row, b)
+			hashText(labels, string(b))
+		}
 		hashText(names, ds.Name(i)[root:])
 	}
 	f := Identity{Images: n, Classes: sum(classes), Labels: sum(labels), Names: sum(names)}

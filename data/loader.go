@@ -64,6 +64,8 @@ type Loader struct {
 	tr  augment.Transform
 	opt LoaderOptions
 
+	targets int // of an image: 0 for classification
+
 	mu      sync.Mutex
 	spare   []*slot   // batches not in use
 	workers []*worker // workers not in use
@@ -93,6 +95,8 @@ func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, er
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
 	case opt.Balanced && !opt.Shuffle:
 		return nil, errors.New("loader: Balanced needs Shuffle")
+	case opt.Balanced && TaskOf(ds) != Classification:
+		return nil, fmt.Errorf("loader: Balanced is for images of one class each, not for %s", TaskOf(ds))
 	case opt.Repeat < 0:
 		return nil, fmt.Errorf("loader: Repeat is %d, must not be negative", opt.Repeat)
 	}
@@ -110,7 +114,11 @@ func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, er
 	if opt.Budget == nil {
 		opt.Budget = NewBudget(0, 1)
 	}
-	return &Loader{ds: ds, tr: tr, opt: opt, logged: map[int]bool{}}, nil
+	targets := 0
+	if TaskOf(ds) != Classification {
+		targets = len(ds.Classes())
+	}
+	return &Loader{ds: ds, tr: tr, opt: opt, targets: targets, logged: map[int]bool{}}, nil
 }
 
 // Steps is the number of batches of an epoch.
@@ -126,6 +134,9 @@ func (l *Loader) Steps() int {
 func (l *Loader) Images() int {
 	return min(l.ds.Len(), l.Steps()*l.opt.Batch)
 }
+
+// Dataset is the data set.
+func (l *Loader) Dataset() Dataset { return l.ds }
 
 // Set is the number of images of the data set, those that no step takes included.
 func (l *Loader) Set() int { return l.ds.Len() }
@@ -152,7 +163,7 @@ func (l *Loader) Allowed() int { return l.opt.MaxBad.Of(l.Images()) }
 // sizes of images.
 func (l *Loader) Bytes() int64 {
 	size, channels := int64(l.tr.Size()), int64(l.ds.Channels())
-	const beside = 3*4 + 4 + 8 + 16 // crops, label, index and error of an image
+	beside := int64(3*4 + 4 + 8 + 16 + 4*l.targets) // crops, label, index, error and targets of an image
 	slots := min(int64(l.opt.Prefetch)+1, int64((l.Steps()-1)/l.opt.Ranks+1))
 	return slots * int64(min(l.opt.Batch, l.ds.Len())) * (size*size*channels + beside)
 }

@@ -1,9 +1,11 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"image"
 	"image/color"
+	"math"
 
 	"onlinerna/data/imaging"
 )
@@ -33,6 +35,33 @@ func FromImages(classes []string, images []image.Image, labels []int) (Dataset, 
 	return d, nil
 }
 
+// FromTargets makes a set of images in memory of a task other than classification: targets[i] are those of images[i],
+// one for each of the names, as [Targeted] has them.
+func FromTargets(task Task, names []string, images []image.Image, targets [][]float64) (Dataset, error) {
+	if len(targets) != len(images) || task != MultiLabel && task != Regression {
+		return nil, fmt.Errorf("%d images with %d rows of targets for the task %q: want a row for each, for %s or %s",
+			len(images), len(targets), task, MultiLabel, Regression)
+	}
+	for i, row := range targets {
+		if len(row) != len(names) {
+			return nil, fmt.Errorf("image %d has %d targets: there are %d names", i, len(row), len(names))
+		}
+		for k, x := range row {
+			if math.IsNaN(x) || math.IsInf(x, 0) || task == MultiLabel && x != 0 && x != 1 {
+				return nil, fmt.Errorf("image %d has the target %g for %s: want 0 or 1, or any finite number for %s", i, x,
+					names[k], Regression)
+			}
+		}
+	}
+	ds, err := FromImages([]string{""}, images, make([]int, len(images)))
+	if err != nil {
+		return nil, err
+	}
+	d := ds.(*memory)
+	d.classes, d.labels, d.task, d.targets = names, nil, task, targets
+	return d, nil
+}
+
 // pixelsOf copies the pixels of an image.
 func pixelsOf(img image.Image, channels int) *imaging.Image {
 	b := img.Bounds()
@@ -58,15 +87,24 @@ type memory struct {
 	images   []*imaging.Image
 	labels   []int
 	channels int
+	task     Task        // empty: Classification
+	targets  [][]float64 // of another task
 }
 
-var _ Dataset = (*memory)(nil)
+var _ Targeted = (*memory)(nil)
 
 func (d *memory) Len() int          { return len(d.images) }
 func (d *memory) Classes() []string { return d.classes }
 func (d *memory) Channels() int     { return d.channels }
-func (d *memory) Label(i int) int   { return d.labels[i] }
-func (d *memory) Name(i int) string { return fmt.Sprintf("image %d", i) }
+func (d *memory) Task() Task        { return cmp.Or(d.task, Classification) }
+func (d *memory) Label(i int) int {
+	if d.targets != nil {
+		return -1
+	}
+	return d.labels[i]
+}
+func (d *memory) Targets(i int, row []float64) { copy(row, d.targets[i]) }
+func (d *memory) Name(i int) string            { return fmt.Sprintf("image %d", i) }
 
 func (d *memory) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	m := d.images[i]

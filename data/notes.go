@@ -31,11 +31,20 @@ func Notes(ds Dataset) []string {
 	return notes
 }
 
-// ClassCounts is the number of images of each class.
+// ClassCounts is the number of images of each class, or with each number.
 func ClassCounts(ds Dataset) []int {
 	counts := make([]int, len(ds.Classes()))
+	if TaskOf(ds) == Regression {
+		for k := range counts {
+			counts[k] = ds.Len()
+		}
+		return counts
+	}
+	row := make([]float64, len(counts))
 	for i := range ds.Len() {
-		counts[ds.Label(i)]++
+		for _, k := range shown(ds, i, row) {
+			counts[k]++
+		}
 	}
 	return counts
 }
@@ -49,6 +58,9 @@ func notesOf(ds Dataset) []string {
 	case *subset:
 		if d.shared {
 			return nil
+		}
+		if d.note != "" {
+			return append(notesOf(d.Dataset), d.note)
 		}
 		return notesOf(d.Dataset)
 	}

@@ -20,6 +20,8 @@ type Options struct {
 	NoVal bool
 	// Classes replaces the names of the training set's classes, by index. Images are mapped to it by name.
 	Classes []string
+	// Task is that of the sets; empty: the training set's own. Sets of one class an image become multi-label ones.
+	Task Task
 }
 
 // Open detects the format of the place at path and returns its training and validation sets, which share their
@@ -36,7 +38,7 @@ func Open(path string, opt Options) (train, val Dataset, err error) {
 	switch {
 	case err != nil:
 	case opt.Val != "":
-		val, err = OpenEval(opt.Val, train.Classes())
+		val, err = OpenEval(opt.Val, train.Classes(), TaskOf(train))
 	case opt.ValSplit != 0 && val != nil:
 		err = errors.Join(fmt.Errorf("%s has validation images beside the training set: leave out the validation split",
 			path), closeSet(val))
@@ -59,7 +61,7 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 	if path, err = catalogue.Locate(path, catalogue.Images); err != nil {
 		return nil, nil, err
 	}
-	found, err := format.Find(path)
+	found, err := format.Find(path, opt.Task)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,23 +82,44 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path,
 			strings.Join(format.Wanted(), "; "))
 	}
-	if train, err = opened(found.Train(opt.Classes)); err == nil && opt.Val == "" && found.Eval != nil {
-		val, err = opened(found.Eval(train.Classes()))
+	if train, err = openedAs(path, opt.Task)(found.Train(opt.Classes)); err != nil || opt.Val != "" || found.Eval == nil {
+		return train, nil, err
 	}
+	if task := TaskOf(train); task != opt.Task { // the evaluation set is read as one of the same task
+		if found, err = format.Find(path, task); err != nil {
+			return train, nil, err
+		}
+	}
+	val, err = openedAs(path, TaskOf(train))(found.Eval(train.Classes()))
 	return train, val, err
+}
+
+// openedAs returns opened for sets of a place that are to be of a task.
+func openedAs(path string, task Task) func(set format.Set, err error) (Dataset, error) {
+	return func(set format.Set, err error) (Dataset, error) {
+		ds, err := opened(set, err)
+		if err != nil {
+			return nil, err
+		}
+		to, err := as(ds, task)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), closeSet(ds))
+		}
+		return to, nil
+	}
 }
 
 // OpenEval returns one set for evaluation: the validation or test set of a place as Open sees it, a folder of class
 // folders, the shards of a folder, or one shard. If only MNIST's t10k is present, that is the set.
 //
 // Images are mapped to classes by name if the set names its classes, otherwise by index; a class that is not in
-// classes is an error. If classes is nil the set's own are used.
-func OpenEval(path string, classes []string) (Dataset, error) {
+// classes is an error. If classes is nil the set's own are used. The task is as in [Options].
+func OpenEval(path string, classes []string, task Task) (Dataset, error) {
 	path, err := catalogue.Locate(path, catalogue.Images)
 	if err != nil {
 		return nil, err
 	}
-	return opened(format.OpenEval(path, classes))
+	return openedAs(path, task)(format.OpenEval(path, classes, task))
 }
 
 // Glyphs returns one of the generated sets.

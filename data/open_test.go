@@ -78,14 +78,14 @@ func TestOpenEval(t *testing.T) {
 		{some, 2, 1, 2},
 		{filepath.Join(shards, "train-0.tar"), 1, 1, 2},
 	} {
-		ds, err := OpenEval(c.path, classes)
+		ds, err := OpenEval(c.path, classes, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ds.Len() != c.n || ds.Label(0) != c.label || len(ds.Classes()) != 3 {
 			t.Errorf("%s: %d images, label %d, %d classes", c.path, ds.Len(), ds.Label(0), len(ds.Classes()))
 		}
-		if ds, err = OpenEval(c.path, nil); err != nil || len(ds.Classes()) != c.ownClasses {
+		if ds, err = OpenEval(c.path, nil, ""); err != nil || len(ds.Classes()) != c.ownClasses {
 			t.Errorf("%s: error %v, want %d classes of its own", c.path, err, c.ownClasses)
 		}
 	}
@@ -97,13 +97,13 @@ func TestOpenEval(t *testing.T) {
 		filepath.Join(train, "gone.tar"):   "gone.tar",
 		filepath.Join(folders, "val", "b"): "without class folders",
 	} {
-		_, err := OpenEval(path, nil)
+		_, err := OpenEval(path, nil, "")
 		datatest.WantError(t, err, mentions)
 	}
 	// A class may be called train.
 	datatest.Write(t, train, "b/1.jpg", nil)
 	datatest.Write(t, train, "train/1.jpg", nil)
-	if ds, err := OpenEval(train, classes); err != nil || ds.Len() != 3 {
+	if ds, err := OpenEval(train, classes, ""); err != nil || ds.Len() != 3 {
 		t.Errorf("a class called train: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestProfiles(t *testing.T) {
 		for name, content := range files {
 			datatest.Write(t, root, name, content)
 		}
-		ds, err := OpenEval(root, nil)
+		ds, err := OpenEval(root, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}

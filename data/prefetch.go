@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -114,7 +115,7 @@ func (r *run) take(slots int) {
 	for range slots {
 		s := pop(&l.spare)
 		if s == nil {
-			s = newSlot(min(l.opt.Batch, l.ds.Len()), l.tr.Size(), l.ds.Channels())
+			s = newSlot(min(l.opt.Batch, l.ds.Len()), l.tr.Size(), l.ds.Channels(), l.targets)
 		}
 		r.slots = append(r.slots, s)
 		r.free <- s
@@ -122,7 +123,7 @@ func (r *run) take(slots int) {
 	for range l.opt.Workers {
 		w := pop(&l.workers)
 		if w == nil {
-			w = newWorker(l.tr, &l.opt)
+			w = newWorker(l.tr, &l.opt, l.targets)
 		}
 		r.workers = append(r.workers, w)
 	}
@@ -211,14 +212,15 @@ func (r *run) earlier(position int) int {
 	return int(r.uses[position/repeat])*repeat + position%repeat
 }
 
-func newSlot(n, size, channels int) *slot {
+func newSlot(n, size, channels, targets int) *slot {
 	return &slot{
 		batch: Batch{
 			Height: size, Width: size, Channels: channels,
-			Images: make([]uint8, n*size*size*channels),
-			Crops:  make([]int32, n*3),
-			Labels: make([]int32, n),
-			Index:  make([]int, n),
+			Images:  make([]uint8, n*size*size*channels),
+			Crops:   make([]int32, n*3),
+			Labels:  make([]int32, n),
+			Index:   make([]int, n),
+			targets: targets, Targets: make([]float32, n*targets),
 		},
 		errs: make([]error, n),
 		done: make(chan struct{}, 1),
@@ -243,6 +245,7 @@ func (b *Batch) truncate(n int) {
 	b.N = n
 	b.Images = b.Images[:n*b.Height*b.Width*b.Channels]
 	b.Crops, b.Labels, b.Index = b.Crops[:3*n], b.Labels[:n], b.Index[:n]
+	b.Targets = b.Targets[:n*b.targets]
 }
 
 // move copies row src to dst.
@@ -253,7 +256,11 @@ func (b *Batch) move(dst, src int) {
 	copy(b.image(dst), b.image(src))
 	copy(b.Crops[3*dst:3*dst+3], b.Crops[3*src:3*src+3])
 	b.Labels[dst], b.Index[dst] = b.Labels[src], b.Index[src]
+	copy(b.row(dst), b.row(src))
 }
+
+// row is the targets of row n.
+func (b *Batch) row(n int) []float32 { return b.Targets[n*b.targets : (n+1)*b.targets] }
 
 func (b *Batch) image(n int) []uint8 {
 	size := b.Height * b.Width * b.Channels
@@ -267,10 +274,12 @@ type worker struct {
 	tr      augment.Transform
 	region  Region  // of tr
 	spare   []uint8 // an image, for mixing
+	targets []float64
 }
 
-func newWorker(tr augment.Transform, opt *LoaderOptions) *worker {
+func newWorker(tr augment.Transform, opt *LoaderOptions, targets int) *worker {
 	w := &worker{scratch: *NewScratch(opt.Budget, opt.Workers), tr: tr}
+	w.targets = make([]float64, targets)
 	w.scratch.open = augment.OpensImages(tr)
 	w.scratch.augment.Resizer.Fast = opt.FastDecode
 	w.region = func(width, height int) image.Rectangle { return w.tr.Region(width, height, &w.random) }
@@ -311,6 +320,23 @@ func (w *worker) mix(r *run, b *Batch) {
 	source := random.New(opt.Seed, opt.Stream, uint64(r.epoch), mixSource, uint64(b.Step))
 	b.Share = opt.Mix.Apply(augment.Images{N: b.N, Height: b.Height, Width: b.Width, Channels: b.Channels,
 		Pix: b.Images, Labels: b.Labels, Other: b.Other}, &source, &w.spare)
+	if b.targets > 0 {
+		b.mixTargets()
+	}
+}
+
+// mixTargets mixes each image's targets with those of the image before it, as the images.
+func (b *Batch) mixTargets() {
+	last := slices.Clone(b.row(b.N - 1))
+	for n := b.N - 1; n >= 0; n-- {
+		other := last
+		if n > 0 {
+			other = b.row(n - 1)
+		}
+		for k, x := range b.row(n) {
+			b.row(n)[k] = float32(b.Share*float64(x) + (1-b.Share)*float64(other[k]))
+		}
+	}
 }
 
 // sample reads image i into row n; repeat counts the image's earlier uses in the epoch.
@@ -343,5 +369,11 @@ func (w *worker) read(ds Dataset, i int, b *Batch, n int) error {
 	}
 	copy(b.Crops[3*n:], []int32{int32(crop.Top), int32(crop.Left), flip})
 	b.Labels[n], b.Index[n] = int32(ds.Label(i)), i
+	if b.targets > 0 {
+		Targets(ds, i, w.targets)
+		for k, x := range w.targets {
+			b.row(n)[k] = float32(x)
+		}
+	}
 	return nil
 }

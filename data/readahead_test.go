@@ -62,7 +62,7 @@ func TestReadAhead(t *testing.T) {
 
 // allocations returns the number of allocations for reading and transforming an image of ds as the loader does.
 func allocations(t *testing.T, ds Dataset) float64 {
-	w := newWorker(augment.TrainImageNet(24), &LoaderOptions{Workers: 1, Budget: NewBudget(0, 1)})
+	w := newWorker(augment.TrainImageNet(24), &LoaderOptions{Workers: 1, Budget: NewBudget(0, 1)}, 0)
 	dst := make([]uint8, 24*24*3)
 	sample := func() {
 		for i := range ds.Len() {

@@ -47,7 +47,7 @@ func TestRealImageNet(t *testing.T) {
 	if train.Len() != 62 || val.Len() != 13 || len(train.Classes()) != 62 {
 		t.Fatalf("%d and %d images, %d classes", train.Len(), val.Len(), len(train.Classes()))
 	}
-	alone, err := OpenEval(filepath.Join(dir, "val"), train.Classes())
+	alone, err := OpenEval(filepath.Join(dir, "val"), train.Classes(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

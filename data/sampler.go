@@ -20,7 +20,7 @@ func NewSampler(b *Budget, samplers int, fast bool) *Sampler {
 
 // Sample reads image i of a set as a batch of one. The transform must be one for evaluation.
 func (s *Sampler) Sample(ds Dataset, i int, tr augment.Transform) (*Batch, error) {
-	b := &newSlot(1, tr.Size(), ds.Channels()).batch
+	b := &newSlot(1, tr.Size(), ds.Channels(), 0).batch
 	b.N = 1
 	w := &s.w
 	w.tr, w.scratch.open = tr, augment.OpensImages(tr)

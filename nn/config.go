@@ -38,6 +38,7 @@ const (
 	BinaryTargets                 // binary cross-entropy by Model.Targets
 	FocalTargets                  // focal loss by Model.Targets; see op.FocalLoss
 	AsymmetricTargets             // asymmetric loss of each class by Model.Targets; see op.AsymmetricLoss
+	NumberTargets                 // of numbers, Model.Targets; see op.RegressionLoss
 )
 
 // Config are the parameters of a model. The zero value of each field but Batch is a usable default.
@@ -75,6 +76,9 @@ type Config struct {
 
 	// Asymmetric are the exponents and the margin of AsymmetricTargets.
 	Asymmetric op.AsymmetricLoss
+
+	// HuberDelta is the Delta of NumberTargets: see op.RegressionLoss.
+	HuberDelta float64
 
 	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping
 	// the last residual branch; branches before it are dropped less, in proportion to their number (timm's
@@ -119,8 +123,8 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("batch size %d: must be at least 1", c.Batch)
 	case c.Mode != Train && c.Mode != Eval:
 		err = fmt.Errorf("unknown mode %v", c.Mode)
-	case c.Classes < 2:
-		err = fmt.Errorf("%d classes: must be at least 2", c.Classes)
+	case c.Classes < 1:
+		err = fmt.Errorf("%d classes: must be at least 1", c.Classes)
 	case c.Channels < 1:
 		err = fmt.Errorf("%d channels: must be at least 1", c.Channels)
 	case c.Size < 1:
@@ -131,7 +135,7 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("images of %d×%d pixels: must be at least 1×1", c.ImageHeight, c.ImageWidth)
 	case !c.DType.Float():
 		err = fmt.Errorf("element type %v: must be float32 or float64", c.DType)
-	case c.Loss > AsymmetricTargets:
+	case c.Loss > NumberTargets:
 		err = fmt.Errorf("unknown loss %d", c.Loss)
 	case c.Loss != CrossEntropy && c.Smoothing != 0:
 		err = fmt.Errorf("label smoothing %g: targets have their own", c.Smoothing)
@@ -167,6 +171,8 @@ func (c *Config) targetLoss() op.Op {
 		return op.FocalLoss{Gamma: c.FocalGamma}
 	case AsymmetricTargets:
 		return c.Asymmetric
+	case NumberTargets:
+		return op.RegressionLoss{Delta: c.HuberDelta}
 	}
 	return op.TargetLoss{Binary: c.Loss == BinaryTargets}
 }

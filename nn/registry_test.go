@@ -146,7 +146,7 @@ func TestConfigErrors(t *testing.T) {
 		want string
 	}{
 		{"lenet", Config{}, "batch size 0"},
-		{"lenet", Config{Batch: 1, Classes: 1}, "1 classes: must be at least 2"},
+		{"lenet", Config{Batch: 1, Classes: -1}, "-1 classes: must be at least 1"},
 		{"lenet", Config{Batch: 1, Channels: -1}, "-1 channels"},
 		{"lenet", Config{Batch: 1, Size: 11}, "input size 11 is too small: must be at least 12"},
 		{"lenet", Config{Batch: 1, ImageHeight: -3}, "images of -3×28 pixels"},

@@ -19,6 +19,9 @@ func (j *judge) evaluate(ctx context.Context) (*network.Score, error) {
 
 // score scores the network's current weights on a loader's images, which the ranks share.
 func (j *judge) score(ctx context.Context, l *data.Loader) (*network.Score, error) {
+	if !j.net.Meaning.Classifies() {
+		return j.scoreOutputs(ctx, l)
+	}
 	m := j.meet(ctx, l)
 	right := make([]bool, l.Set())
 	t, err := j.net.Tally(j.host(ctx), l, func(b *data.Batch, logits []float32) error {

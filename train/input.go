@@ -76,7 +76,7 @@ func (in *input) open(c *Resolved) (err error) {
 	} else {
 		c.Data = cmp.Or(c.Data, "glyphs")
 		if in.set, in.valSet, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit,
-			Classes: c.Classes}); err != nil {
+			Classes: c.Classes, Task: c.Task}); err != nil {
 			return err
 		}
 		in.opened = true
@@ -108,6 +108,11 @@ func checkSets(c *Resolved, d *Deps) error {
 		n := len(s.set.Classes())
 		if s.set.Len() == 0 {
 			return fmt.Errorf("%s has no images", s.name)
+		}
+		if task := data.TaskOf(s.set); c.Task != "" && task != c.Task || task != data.TaskOf(d.Train) {
+			return fmt.Errorf("%s is for the task %s, not %s", s.name, task, cmp.Or(c.Task, data.TaskOf(d.Train)))
+		} else if task != data.Classification {
+			continue
 		}
 		for i := range s.set.Len() {
 			if l := s.set.Label(i); l < 0 || l >= n {

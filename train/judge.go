@@ -22,7 +22,8 @@ type judge struct {
 	in  *input
 	pos *position
 
-	best *hook.BestRecord // record of the weights in best.safetensors
+	best   *hook.BestRecord // record of the weights in best.safetensors
+	chosen thresholds
 }
 
 // enter scores the network's current weights on the held-out images, writes the score into the record and keeps the
@@ -142,9 +143,13 @@ func (j *judge) keep(name string, of hook.ScoreRecord) error {
 	if j.c.Out == "" {
 		return nil
 	}
+	meta := j.meta(of.Kind)
+	var err error
+	if meta.Thresholds, err = j.thresholds(); err != nil {
+		return err
+	}
 	return j.first(func() error {
 		path := filepath.Join(j.c.Out, name+".safetensors")
-		meta := j.meta(of.Kind)
 		meta.Snapshots = of.Snapshots
 		if filepath.Base(path) == bestFile {
 			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[j.in.held != nil] + j.c.BestBy
@@ -164,5 +169,6 @@ func (j *judge) meta(kind network.Kind) network.Meta {
 	}
 	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool,
 		ValResize:     c.ValResize,
-		Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: j.in.split}
+		Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: j.in.split,
+		Meaning: j.net.Meaning}
 }

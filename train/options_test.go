@@ -20,7 +20,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a number", `mean grey  std 1,x  random-erase often  color-jitter strong  crop-scale small  crop-ratio wide  flip-vertical often
 		bn-momentum high  lr high  lr-final low  lr-gamma low  lr-power two  warmup long  warmup-from low  head-lr high  layer-decay low  momentum high
 		beta1 x  beta2 x  eps tiny  trust-coefficient x  max-grad-norm x  weight-decay low  clip-grad x  clip-value x  label-smoothing some
-		bce-threshold x  focal-gamma x  asl-gamma 0,x  asl-margin x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
+		bce-threshold x  huber-delta x  focal-gamma x  asl-gamma 0,x  asl-margin x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
 	{"want a number, as 0.2 or 20%", "val-split some  holdout some"},
 	{"want a number of usual size", "lr 1e400  image-size 99999999999999999999"},
 	{"want a time, as 90s, 10m or 1h", "time-budget long"},
@@ -33,7 +33,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a number or auto", "rna-lambda small"},
 	{"must be finite and not negative", "rna-lambda -1  rna-lambda inf"},
 	{"want epochs, as 2, steps, as 500steps, or time, as 90s, 10m or 1h", "checkpoint-every often  checkpoint-every -5m"},
-	{"use one of", `augment imagnet  train-interpolation linear  interpolation linear  schedule cosinus  schedule-by batch  optimizer adom  sampler fair  loss mse  rna on
+	{"use one of", `augment imagnet  train-interpolation linear  interpolation linear  schedule cosinus  schedule-by batch  optimizer adom  sampler fair  loss mae  task detection  rna on
 		rna-residual steps  rna-bn keep  rna-momentum zero  precision fp16  best-by accuracy  comm-precision fp8`},
 	{"is no pattern of names, as *.bias", "no-decay layer[1"},
 	{"no such file or directory", "classes nowhere.txt"},
@@ -41,7 +41,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a list with commas between", `mean "0.5`},
 
 	{"must be above 0", `num-classes 0  image-size -32  std 1,0  repeat-augment 0  train-crop 0  train-crop-from 0  val-crop 0  val-resize 0  lr 0  lr-step 0
-		lr-power 0  lr-hold 0  warmup-steps 0  head-lr 0  clip-grad 0  clip-value 0  checkpoint-every 0  patience 0  time-budget -2h`},
+		lr-power 0  lr-hold 0  huber-delta 0  warmup-steps 0  head-lr 0  clip-grad 0  clip-value 0  checkpoint-every 0  patience 0  time-budget -2h`},
 	{"must be at least 1", "accumulate 0  epochs 0  lr-milestones 0  ema-every 0  rna-start 0  rna-per-epoch 0  " +
 		"rna-every 0  rna-bn-batches 0  checkpoint-keep 0"},
 	{"must not be negative", `train-crop-ramp -1,3  workers -1  lr-final -1  warmup -1  weight-decay -1  class-weights -1,1  mixup -1  cutmix -1  ema -1  rna-tau -1

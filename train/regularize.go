@@ -2,7 +2,9 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
+	"onlinerna/data"
 	"onlinerna/data/augment"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
@@ -19,6 +21,7 @@ type Regularize struct {
 	// probabilities of the latter, nil is 0.05: see op.AsymmetricLoss.
 	ASLGamma     []float64
 	ASLMargin    *float64
+	HuberDelta   *float64     // error from which Huber grows linearly, in deviations of the target; nil is 1
 	ClassWeights ClassWeights // of cross-entropy and Focal, normalised as PyTorch's
 	Mixup        float64      // see augment.Mix
 	Cutmix       float64
@@ -35,7 +38,21 @@ const (
 	BCE          LossKind = "bce" // binary cross-entropy of each class, averaged over images and classes, as timm's
 	Focal        LossKind = "focal"
 	Asymmetric   LossKind = "asl" // asymmetric loss of each class, averaged as BCE
+	// Of regression, on targets of mean 0 and deviation 1:
+	MSE   LossKind = "mse"
+	Huber LossKind = "huber"
 )
+
+// lossesOf lists the losses of a task, the default first.
+func lossesOf(t data.Task) []LossKind {
+	switch t {
+	case data.MultiLabel:
+		return []LossKind{BCE, Asymmetric}
+	case data.Regression:
+		return []LossKind{MSE, Huber}
+	}
+	return []LossKind{CrossEntropy, BCE, Focal, Asymmetric}
+}
 
 // Network returns the loss that the net is built with. Plain labels have their own loss.
 func (r *Regularize) Network() nn.Loss {
@@ -46,6 +63,8 @@ func (r *Regularize) Network() nn.Loss {
 		return nn.FocalTargets
 	case r.Loss == Asymmetric:
 		return nn.AsymmetricTargets
+	case r.Loss == MSE || r.Loss == Huber:
+		return nn.NumberTargets
 	case r.Mixup > 0 || r.Cutmix > 0 || len(r.ClassWeights) > 0:
 		return nn.SoftTargets
 	}
@@ -55,8 +74,11 @@ func (r *Regularize) Network() nn.Loss {
 // byClass reports whether each class has a loss of its own.
 func (r *Regularize) byClass() bool { return r.Loss == BCE || r.Loss == Asymmetric }
 
-// resolveLoss fills in the parameters of the loss.
-func (r *Regularize) resolveLoss() {
+// resolveLoss fills in the loss and its parameters.
+func (r *Regularize) resolveLoss(t data.Task) {
+	if t != data.Classification {
+		option.Default(&r.Loss, lossesOf(t)[0])
+	}
 	switch r.Loss {
 	case Focal:
 		option.DefaultPointer(&r.FocalGamma, 2)
@@ -65,6 +87,8 @@ func (r *Regularize) resolveLoss() {
 			r.ASLGamma = []float64{0, 4}
 		}
 		option.DefaultPointer(&r.ASLMargin, 0.05)
+	case Huber:
+		option.DefaultPointer(&r.HuberDelta, 1)
 	}
 }
 
@@ -76,18 +100,23 @@ func (r *Regularize) asymmetric() op.AsymmetricLoss {
 	return op.AsymmetricLoss{Positive: r.ASLGamma[0], Negative: r.ASLGamma[1], Margin: *r.ASLMargin}
 }
 
-func (r *Regularize) focalGamma() float64 {
-	if r.FocalGamma == nil {
+// or0 is a number, 0 for nil.
+func or0(x *float64) float64 {
+	if x == nil {
 		return 0
 	}
-	return *r.FocalGamma
+	return *x
 }
 
 // Mix returns the mixing options.
 func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
 
-func (r *Regularize) check(classes []string) error {
-	switch {
+func (r *Regularize) check(classes []string, t data.Task) error {
+	switch list := lossesOf(t); {
+	case r.Loss != "" && !slices.Contains(list, r.Loss):
+		return fmt.Errorf("loss %s is not for the task %s: use one of %v", r.Loss, t, list)
+	case t != data.Classification && len(r.ClassWeights) > 0:
+		return fmt.Errorf("class weights are for images of one class each, not for the task %s", t)
 	case r.TargetThreshold != 0 && !r.byClass():
 		return fmt.Errorf("bce-threshold goes with loss %s and %s", BCE, Asymmetric)
 	case (r.ASLGamma != nil || r.ASLMargin != nil) && r.Loss != Asymmetric:
@@ -97,6 +126,8 @@ func (r *Regularize) check(classes []string) error {
 	case len(r.ClassWeights) > 0 && r.byClass():
 		return fmt.Errorf("class weights go with the losses %s and %s: with %s each image has a loss for every class, "+
 			"also for those that it does not show, and no weight is the image's", CrossEntropy, Focal, r.Loss)
+	case r.HuberDelta != nil && r.Loss != Huber:
+		return fmt.Errorf("huber-delta goes with loss %s", Huber)
 	case r.FocalGamma != nil && r.Loss != Focal:
 		return fmt.Errorf("focal-gamma goes with loss %s", Focal)
 	}
@@ -107,10 +138,13 @@ func (r *Regularize) check(classes []string) error {
 }
 
 var regularizeOptions = option.Table[Regularize]{
-	{Name: "loss", Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy,
-		BCE, Focal, Asymmetric),
+	{Name: "loss", Default: "ce; bce for the task multi-label, mse for regression", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy,
+		BCE, Focal, Asymmetric, MSE, Huber),
 		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class, focal: cross-entropy in which images " +
-			"count less the surer the net is of their class, asl: bce in which classes that are surely not shown count less"},
+			"count less the surer the net is of their class, asl: bce in which classes that are surely not shown count less, " +
+			"mse: squared error, huber: squared error that grows linearly where it is large"},
+	{Name: "huber-delta", Default: "1", Field: func(r *Regularize) any { return &r.HuberDelta }, Check: option.Positive,
+		Help: "error from which the Huber loss grows linearly, in standard deviations of the number"},
 	{Name: "asl-gamma", Default: "0,4", Field: func(r *Regularize) any { return &r.ASLGamma },
 		Check: option.Between(0, 20), Help: "exponents of the asymmetric loss, for the image's class and for others, as two " +
 			"`numbers`"},

@@ -116,7 +116,8 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if c.EMADecay != 0 {
 		option.Default(&c.EMAEvery, 1)
 	}
-	c.resolveLoss()
+	c.Task = data.TaskOf(set)
+	c.resolveLoss(c.Task)
 	c.RNA.Resolve(c.Epochs, pre.window, pre.averages)
 	if err := c.check(set); err != nil {
 		return err
@@ -137,11 +138,15 @@ func (c *Spec) outputNames() []string {
 func (c *Spec) check(set data.Dataset) error {
 	channels := set.Channels()
 	switch {
-	case len(set.Classes()) == 1:
+	case c.Task == data.Classification && len(set.Classes()) == 1:
 		return fmt.Errorf("the training set has one class, %s: a net tells two or more apart, whose images lie "+
 			"in a folder each", set.Classes()[0])
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
+	case c.Task != data.Classification && c.Sampler == Balanced:
+		return fmt.Errorf("sampler balanced is for images of one class each, not for the task %s", c.Task)
+	case c.Task != data.Classification && c.LabelSmoothing != 0:
+		return fmt.Errorf("label-smoothing is for images of one class each, not for the task %s", c.Task)
 	case c.Sampler == Balanced && !*c.Shuffle:
 		return errors.New("sampler balanced draws the order of the images: leave shuffle on")
 	case len(c.Mean) != channels || len(c.Std) != channels:
@@ -160,7 +165,7 @@ func (c *Spec) check(set data.Dataset) error {
 	case c.CheckpointSteps < 0 || !(c.CheckpointMinutes >= 0) || math.IsInf(c.CheckpointMinutes, 0):
 		return fmt.Errorf("checkpoint-every %d steps, %g minutes: must be above 0", c.CheckpointSteps, c.CheckpointMinutes)
 	}
-	if err := c.Regularize.check(c.outputNames()); err != nil {
+	if err := c.Regularize.check(c.outputNames(), c.Task); err != nil {
 		return err
 	}
 	if err := c.Pictures.check(c.ImageSize); err != nil {

@@ -202,8 +202,9 @@ func (r *Run) openNetwork() error {
 	}
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), FocalGamma: c.focalGamma(), Asymmetric: c.asymmetric(),
-		BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
+		Smoothing: smoothing, Loss: c.Network(), FocalGamma: or0(c.FocalGamma), Asymmetric: c.asymmetric(),
+		HuberDelta: or0(c.HuberDelta),
+		BlurPool:   c.BlurPool, Dropout: dropout, DropPath: path,
 		ZeroInitResidual: c.ZeroInit,
 		Seed:             c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
@@ -212,6 +213,9 @@ func (r *Run) openNetwork() error {
 	}
 	r.Net, r.judge.net = net, net
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, weights)
+	if net.Meaning, err = r.meaning(); err != nil {
+		return err
+	}
 	net.TestFlip, net.LowMemory = c.TestFlip, c.LowMemory
 	if err := r.engine.open(net); err != nil {
 		return err

@@ -73,6 +73,9 @@ type Spec struct {
 	Freeze        []string // patterns of parameters to freeze, with the statistics of their BatchNorm: see nn.Config
 	Seed          uint64   // of initial weights, order and augmentation
 
+	// Task is what the net learns from the images; empty: that of the data. Images of one class each are multi-label, too,
+	// if it is said.
+	Task       data.Task
 	NumClasses int       // outputs of the net
 	Classes    []string  // names by index, as in the training set
 	ImageSize  int       // height and width of the net's input, in pixels
@@ -174,6 +177,10 @@ var dataOptions = slices.Concat(options{
 	{Name: "val-split", Group: dataGroup, Field: func(c *Spec) any { return (*option.Share)(&c.ValSplit) },
 		Check: option.Inside(0, 1),
 		Help:  "share of each class to validate on and not to train on, where there are no validation images"},
+	{Name: "task", Group: dataGroup, Default: "by the data", Field: func(c *Spec) any { return &c.Task },
+		Values: data.Tasks,
+		Help: "classification: an image shows one class; multi-label: any number of classes, as a table file,class;class " +
+			"says, or folders that have the same image; regression: numbers, the columns of a table beside the file's"},
 	{Name: "classes", Group: dataGroup, Default: "those of the training set, sorted",
 		Field: func(c *Spec) any { return classesValue{c} },
 		Help:  "`file` with the names of the classes by index, one a line; a config file may list the names"},

@@ -55,7 +55,7 @@ epoch warms up. "make bench-loader" compares with torchvision and PyTorch's Data
 }
 
 func (f *benchDataFlags) run(ctx context.Context, place string, stdout, log io.Writer) error {
-	set, _, closeSets, err := openData(place, "", 0, f.json.Log(stdout, log))
+	set, _, closeSets, err := openData(place, "", 0, "", f.json.Log(stdout, log))
 	if err != nil {
 		return err
 	}

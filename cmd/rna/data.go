@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ func newData() *cobra.Command {
 
 // openData opens the sets of a place and prints their notes. Class folders are a training set without validation
 // images, unless val or split provides these.
-func openData(path, val string, split float64, out io.Writer) (train, eval data.Dataset, close func(), err error) {
-	train, eval, err = data.Open(path, data.Options{Val: val, ValSplit: split, NoVal: true})
+func openData(path, val string, split float64, task data.Task, out io.Writer) (train, eval data.Dataset, close func(), err error) {
+	train, eval, err = data.Open(path, data.Options{Val: val, ValSplit: split, NoVal: true, Task: task})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -44,7 +45,7 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 		if s.set == nil {
 			continue
 		}
-		fmt.Fprintf(out, "%s: %d images of %d classes\n", s.name, s.set.Len(), len(s.set.Classes()))
+		fmt.Fprintf(out, "%s: %d images of %s\n", s.name, s.set.Len(), labelsOf(s.set))
 		for _, note := range data.Notes(s.set) {
 			fmt.Fprintf(out, "%s: %s\n", s.name, text.Printable(note))
 		}
@@ -56,6 +57,43 @@ func openData(path, val string, split float64, out io.Writer) (train, eval data.
 			}
 		}
 	}, nil
+}
+
+// labelsOf describes the labels of a set.
+func labelsOf(set data.Dataset) string {
+	n := len(set.Classes())
+	switch data.TaskOf(set) {
+	case data.MultiLabel:
+		most, sum, row := 0, 0, make([]float64, n)
+		for i := range set.Len() {
+			count := 0
+			data.Targets(set, i, row)
+			for _, x := range row {
+				count += int(x)
+			}
+			most, sum = max(most, count), sum+count
+		}
+		return fmt.Sprintf("%d classes, multi-label: %.2f an image, %d at most", n, float64(sum)/float64(set.Len()), most)
+	case data.Regression:
+		var list []string
+		row := make([]float64, n)
+		for k, name := range set.Classes() {
+			lo, hi := math.Inf(1), math.Inf(-1)
+			for i := range set.Len() {
+				data.Targets(set, i, row)
+				lo, hi = min(lo, row[k]), max(hi, row[k])
+			}
+			list = append(list, fmt.Sprintf("%s from %.5g to %.5g", text.Printable(name), lo, hi))
+		}
+		return text.Count(n, "number") + ": " + strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%d classes", n)
+}
+
+// addTask adds the option of the task.
+func addTask(g cli.Group, task *string) {
+	g.StringVar(task, "task", "", "task of the images, as of rna train (default: by the data)")
+	g.Values("task", data.Tasks()...)
 }
 
 // addSheet adds the options of a sheet except the path. by lists the groupings of images.
@@ -93,6 +131,7 @@ func (l *lines) show(what string, done, total int) {
 type checkFlags struct {
 	audit.Options
 	val      string
+	task     string
 	json     cli.JSON
 	decoding int64
 	quiet    bool
@@ -117,6 +156,7 @@ both the training and the validation set. Unreadable images make the exit status
 	o := cli.NewGroup("Options")
 	o.IntVar(&f.Tiny, "tiny", 32, "images with a shorter side below this many `pixels` are listed")
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, if not beside the training images")
+	addTask(o, &f.task)
 	f.json.Add(o)
 	o.Cores(&f.Workers, "workers", "goroutines (default: one a core)")
 	o.Bytes(&f.decoding, "decode-memory", optionHelp("decode-memory"))
@@ -127,7 +167,7 @@ both the training and the validation set. Unreadable images make the exit status
 
 func (f *checkFlags) run(ctx context.Context, place string, stdout, log io.Writer) error {
 	log = f.json.Log(stdout, log)
-	train, val, closeSets, err := openData(place, f.val, 0, log)
+	train, val, closeSets, err := openData(place, f.val, 0, data.Task(f.task), log)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ The same command resumes after an interruption. OUT appears when it is complete.
 }
 
 func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) error {
-	train, val, closeSets, err := openData(in, f.val, f.split, stdout)
+	train, val, closeSets, err := openData(in, f.val, f.split, data.Classification, stdout)
 	if err != nil {
 		return err
 	}

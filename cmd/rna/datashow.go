@@ -21,6 +21,7 @@ type showFlags struct {
 	sheet        gallery.Options
 	view         string
 	eval         bool
+	task         string
 	split        float64
 	seed         uint64
 }
@@ -62,6 +63,7 @@ training. Print the mean and the deviation of each channel and the number of ima
 	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
 	o.BoolVar(&f.eval, "eval", false, "show validation images, as for evaluation")
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, if not beside the training images")
+	addTask(o, &f.task)
 	o.Share(&f.split, "val-split", valSplitHelp)
 	o.Uint64Var(&f.seed, "seed", 1, "seed of the choice and the augmentation")
 	cli.AddGroups(cmd, o)
@@ -69,7 +71,7 @@ training. Print the mean and the deviation of each channel and the number of ima
 }
 
 func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) error {
-	set, val, closeSets, err := openData(place, f.val, f.split, stdout)
+	set, val, closeSets, err := openData(place, f.val, f.split, data.Task(f.task), stdout)
 	if err != nil {
 		return err
 	}

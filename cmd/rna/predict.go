@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 
@@ -136,9 +137,10 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 	}
 	defer func() { err = device.Closed(err, p.Close()) }()
 	list, bad, err := p.Predict(ctx, set, f.top, data.LoaderOptions{Batch: min(f.Batch, set.Len()), Workers: f.Workers,
-		FastDecode: f.FastDecode, Budget: data.NewBudget(f.DecodeMemory, 1)}, log, func(i int, probabilities []float64) {
+		FastDecode: f.FastDecode, Budget: data.NewBudget(f.DecodeMemory, 1)}, log, func(i int, x evaluate.Prediction) {
 		if f.Sheet.Path != "" && len(f.shown) < f.Sheet.Count {
-			f.shown = append(f.shown, gallery.Image{Index: i, Label: -1, Guesses: gallery.Best(probabilities, 2, p.Name)})
+			f.shown = append(f.shown, gallery.Image{Index: i, Label: -1, Guesses: x.Guesses[:min(2, len(x.Guesses))],
+				Loss: math.NaN()})
 		}
 	})
 	if err == nil && f.Sheet.Path != "" {
@@ -197,6 +199,9 @@ func (f *predictFlags) images(args []string, in io.Reader, channels int) (*data.
 func (f *predictFlags) print(out io.Writer, list []evaluate.Prediction) error {
 	if f.csv {
 		w := csv.NewWriter(out)
+		if len(list) > 0 && list[0].Numbers != nil {
+			return f.numbersCSV(w, list)
+		}
 		w.Write([]string{"path", "rank", "class", "name", "probability"})
 		for _, x := range list {
 			for i, g := range x.Guesses {
@@ -209,13 +214,40 @@ func (f *predictFlags) print(out io.Writer, list []evaluate.Prediction) error {
 	}
 	for _, x := range list {
 		fmt.Fprintln(out, text.Printable(x.Path))
+		for _, n := range x.Numbers {
+			fmt.Fprintf(out, "  %-12.6g  %s\n", n.Value, text.Printable(n.Name))
+		}
+		if len(x.Guesses) > 0 && x.Guesses[0].Shown != nil && !*x.Guesses[0].Shown {
+			fmt.Fprintln(out, "  no class; the most probable:")
+		}
 		for _, g := range x.Guesses {
 			wnid := ""
 			if g.WNID != "" {
 				wnid = "  " + text.Printable(g.WNID)
 			}
+			if g.Shown != nil && !*g.Shown {
+				wnid += fmt.Sprintf("  (below its threshold, %.2f %%)", 100*g.Threshold)
+			}
 			fmt.Fprintf(out, "  %6.2f %%  %s%s\n", 100*g.Probability, text.Printable(g.Name), wnid)
 		}
 	}
 	return nil
+}
+
+// numbersCSV writes a row for each image, with its numbers.
+func (f *predictFlags) numbersCSV(w *csv.Writer, list []evaluate.Prediction) error {
+	head := []string{"path"}
+	for _, n := range list[0].Numbers {
+		head = append(head, text.Cell(n.Name))
+	}
+	w.Write(head)
+	for _, x := range list {
+		row := []string{text.Cell(x.Path)}
+		for _, n := range x.Numbers {
+			row = append(row, strconv.FormatFloat(n.Value, 'g', 9, 64))
+		}
+		w.Write(row)
+	}
+	w.Flush()
+	return w.Error()
 }

@@ -119,7 +119,7 @@ func Run(ctx context.Context, train, val data.Dataset, opt Options) (*Report, er
 	for _, group := range groups {
 		var names []string
 		conflict, leak := false, false
-		class := func(m image) string { s := sets[m.set].set; return s.Classes()[s.Label(m.i)] }
+		class := func(m image) string { return data.Describe(sets[m.set].set, m.i) }
 		for _, m := range group {
 			names = append(names, sets[m.set].set.Name(m.i))
 			conflict = conflict || class(m) != class(group[0])

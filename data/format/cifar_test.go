@@ -66,7 +66,7 @@ func TestCIFARAlone(t *testing.T) {
 	dir := t.TempDir()
 	b := read(t, "testdata/cifar/binary/cifar-10-batches-bin/test_batch.bin")
 	datatest.Write(t, dir, "test_batch.bin", b)
-	set, err := OpenEval(dir, nil)
+	set, err := OpenEval(dir, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestCIFARAlone(t *testing.T) {
 	if err != nil || p.Box != image.Rect(1, 2, 32, 32) || p.Pix[3*33+1] != b[3073+1+1024+33] {
 		t.Errorf("%v of another pixel, %v", p.Box, err)
 	}
-	_, err = OpenEval("testdata/cifar/python", []string{"cat", "dog"})
+	_, err = OpenEval("testdata/cifar/python", []string{"cat", "dog"}, "")
 	if err == nil || !strings.Contains(err.Error(), "is not among the 2 known classes") {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // openPlace opens the training set of a place, and the one to evaluate on with its classes.
 func openPlace(path string, classes []string) (train, val Set, err error) {
-	found, err := Find(path)
+	found, err := Find(path, "")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -72,7 +72,7 @@ func TestIDX(t *testing.T) {
 		if img.Height != 3 || img.Width != 2 || !slices.Equal(img.Pix, []byte{12, 13, 14, 15, 16, 17}) {
 			t.Errorf("image 2 is %+v", img)
 		}
-		eval, err := OpenEval(dir, train.Classes())
+		eval, err := OpenEval(dir, train.Classes(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestIDXLoneTestSetIsSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eval, err := OpenEval(dir, train.Classes())
+	eval, err := OpenEval(dir, train.Classes(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestImageNetArchives(t *testing.T) {
 		t.Errorf("name %s", name)
 	}
 	for _, path := range []string{imageNetVal, imageNetTrain} {
-		ds, err := OpenEval(filepath.Join(archives, path), devkitClasses)
+		ds, err := OpenEval(filepath.Join(archives, path), devkitClasses, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestImageNetArchives(t *testing.T) {
 	for _, m := range valPictures(t) {
 		datatest.Write(t, archives, "flat/val/"+m.Name, m.Content)
 	}
-	flat, err := OpenEval(filepath.Join(archives, "flat"), devkitClasses)
+	flat, err := OpenEval(filepath.Join(archives, "flat"), devkitClasses, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestClassesByNumber(t *testing.T) {
 	}
 	datatest.WantError(t, fmt.Errorf("%q", notesOf(val)), "by numbers")
 	// The other way round: names for known numbers.
-	ds, err := OpenEval(filepath.Join(dir, "train"), []string{"0", "1", "2"})
+	ds, err := OpenEval(filepath.Join(dir, "train"), []string{"0", "1", "2"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

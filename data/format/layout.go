@@ -33,6 +33,7 @@ type Opener func(classes []string) (Set, error)
 type listing struct {
 	path    string
 	entries []fs.DirEntry // sorted by name
+	task    Task          // empty: by the data
 }
 
 func list(path string) (*listing, error) {
@@ -40,7 +41,7 @@ func list(path string) (*listing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
-	return &listing{path, entries}, nil
+	return &listing{path: path, entries: entries}, nil
 }
 
 // file is the path of the first of the names that is a file, "" if there is none.

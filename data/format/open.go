@@ -17,8 +17,9 @@ func Wanted() []string {
 }
 
 // Find finds the training and evaluation sets of a folder, by the first layout that matches. The empty path and
-// "glyphs" mean the generated set.
-func Find(path string) (Splits, error) {
+// "glyphs" mean the generated set. An empty task means that of the data; sets of forms that have classes alone are for
+// classification whatever the task.
+func Find(path string, task Task) (Splits, error) {
 	var found Splits
 	if generated(path) {
 		return Splits{Train: glyphOpener(GlyphTrain), Eval: glyphOpener(GlyphTest)}, nil
@@ -27,6 +28,7 @@ func Find(path string) (Splits, error) {
 	if err != nil {
 		return found, err
 	}
+	dir.task = task
 	for _, l := range layouts {
 		s, err := l.find(dir)
 		if err != nil {
@@ -49,15 +51,15 @@ func Find(path string) (Splits, error) {
 // folders, the shards of a folder, or one shard. If only MNIST's t10k is present, it is the evaluation part of that.
 //
 // Images are mapped to classes by name if the set names its classes, otherwise by index; a class that is not in
-// classes is an error. If classes is nil the set's own are used.
-func OpenEval(path string, classes []string) (Set, error) {
+// classes is an error. If classes is nil the set's own are used. The task is as for Find.
+func OpenEval(path string, classes []string, task Task) (Set, error) {
 	if generated(path) {
 		return glyphOpener(GlyphTest)(classes)
 	}
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return openFile(path, classes)
+		return openFile(path, classes, task)
 	}
-	found, err := Find(path)
+	found, err := Find(path, task)
 	switch {
 	case err != nil:
 		return nil, err
@@ -72,7 +74,7 @@ func OpenEval(path string, classes []string) (Set, error) {
 }
 
 // openFile opens a set that is one file.
-func openFile(path string, classes []string) (Set, error) {
+func openFile(path string, classes []string, task Task) (Set, error) {
 	switch {
 	case strings.HasSuffix(path, ".tar"):
 		return openTar(path, classes)
@@ -81,7 +83,7 @@ func openFile(path string, classes []string) (Set, error) {
 	case strings.HasSuffix(path, rawExtension):
 		return openRaw([]string{path}, classes)
 	case strings.HasSuffix(path, ".csv"):
-		return openTable(path, classes)
+		return openTable(path, classes, task)
 	case isRecordName(path):
 		return openRecords([]string{path}, classes)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,10 +71,18 @@ func openParquet(paths []string, classes []string) (Set, error) {
 	}
 	own, coded := parts[0].classes, 0
 	var texts []string // labels that are names
+	several := targets{task: MultiLabel}
 	for k, p := range parts {
 		if !slices.Equal(p.classes, own) {
 			return nil, fmt.Errorf("%s: its classes differ from those of %s", paths[k], paths[0])
 		}
+		if p.listed != parts[0].listed {
+			return nil, fmt.Errorf("%s: it has lists of labels and %s has not, or the other way round", paths[k], paths[0])
+		}
+		for _, end := range p.ends {
+			several.ends = append(several.ends, len(several.shown)+end)
+		}
+		several.shown = append(several.shown, p.shown...)
 		before := len(d.labels)
 		d.append(&p.archive, &shardFile{path: paths[k], keep: k < maxOpenShards})
 		for _, slot := range p.slots {
@@ -93,18 +102,36 @@ func openParquet(paths []string, classes []string) (Set, error) {
 	if len(d.labels) == 0 {
 		return nil, fmt.Errorf("%s: the files hold no rows", where)
 	}
+	labels, name := d.labels, d.Name
+	if parts[0].listed {
+		if labels = several.shown; len(labels) == 0 {
+			return nil, fmt.Errorf("%s: no image has a class", where)
+		}
+		name = func(k int) string {
+			i, _ := slices.BinarySearch(several.ends, k+1)
+			return d.Name(i)
+		}
+	}
+	finish := func() (Set, error) {
+		if !parts[0].listed {
+			d.labels = labels
+			return d, nil
+		}
+		several.shown = labels
+		return &targetedParquet{d, several}, nil
+	}
 	if len(texts) > 0 {
-		if d.classes, d.labels, err = label(texts, classes, &d.notes); err != nil {
+		if d.classes, labels, err = label(texts, classes, &d.notes); err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
-		return d, nil
+		return finish()
 	}
 	if d.classes = classes; classes == nil {
 		if d.classes = own; own == nil {
-			d.classes = numbered(int(slices.Max(d.labels)) + 1)
+			d.classes = numbered(int(slices.Max(labels)) + 1)
 		}
 	}
-	if err := d.rename(own); err != nil {
+	if err := d.rename(labels, own, name); err != nil {
 		return nil, err
 	}
 	if coded > 0 {
@@ -112,16 +139,16 @@ func openParquet(paths []string, classes []string) (Set, error) {
 			"which is decoded for each: \"rna data pack\" makes that faster",
 			where, coded, d.Len())
 	}
-	return d, nil
+	return finish()
 }
 
 // rename maps labels, indices into own, to d.classes: by name, or by index if both lists are equally long and no name
 // matches, since ImageNet's classes are wnids or words.
-func (d *parquet) rename(own []string) error {
+func (d *parquet) rename(labels []int32, own []string, name func(k int) string) error {
 	if own != nil {
-		if most := int(slices.Max(d.labels)); most >= len(own) {
-			i := slices.Index(d.labels, int32(most))
-			return fmt.Errorf("%s: label %d is outside [0, %d)", d.Name(i), most, len(own))
+		if most := int(slices.Max(labels)); most >= len(own) {
+			i := slices.Index(labels, int32(most))
+			return fmt.Errorf("%s: label %d is outside [0, %d)", name(i), most, len(own))
 		}
 		index, known := newClassIndex(d.classes), 0
 		for _, name := range own {
@@ -135,8 +162,8 @@ func (d *parquet) rename(own []string) error {
 			own = nil
 		}
 	}
-	if i, err := remap(d.labels, own, d.classes); err != nil {
-		return fmt.Errorf("%s: %w", d.Name(i), err)
+	if i, err := remap(labels, own, d.classes); err != nil {
+		return fmt.Errorf("%s: %w", name(i), err)
 	}
 	return nil
 }
@@ -208,6 +235,9 @@ type parquetPart struct {
 	slots   []int32
 	texts   []string
 	classes []string
+	listed  bool // with lists of labels: those of all images, and the end of each image's
+	shown   []int32
+	ends    []int
 }
 
 // indexParquet finds the images and labels of one file.
@@ -229,7 +259,7 @@ func indexParquet(path string) (*parquetPart, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := &parquetPart{classes: huggingFaceClasses(footer, label.path[0])}
+	part := &parquetPart{classes: huggingFaceClasses(footer, label.path[0]), listed: label.maxRep > 0}
 	row, left, lengths := 0, size, &blockReader{r: f}
 	for g := range footer.groups {
 		for _, c := range []parquetColumn{label, image} {
@@ -243,7 +273,7 @@ func indexParquet(path string) (*parquetPart, error) {
 				return nil, fmt.Errorf("row group %d, column %s: %w", g, c.name(), err)
 			}
 		}
-		labels, texts, err := footer.labels(f, g, label)
+		labels, texts, err := part.labelsOf(footer, f, g, label)
 		if err != nil {
 			return nil, fmt.Errorf("row group %d, column %s: %w", g, label.name(), err)
 		}
@@ -275,12 +305,25 @@ func indexParquet(path string) (*parquetPart, error) {
 	return part, nil
 }
 
+// labelsOf reads the labels of a row group: one for each row, −1 where they are lists.
+func (part *parquetPart) labelsOf(f *parquetFooter, r io.ReaderAt, g int, c parquetColumn) ([]int32, []string, error) {
+	if !part.listed {
+		return f.labels(r, g, c)
+	}
+	shown, texts, ends, err := f.lists(r, g, c)
+	for _, end := range ends {
+		part.ends = append(part.ends, len(part.shown)+end)
+	}
+	part.shown = append(part.shown, shown...)
+	return slices.Repeat([]int32{-1}, len(ends)), texts, err
+}
+
 // imageColumns finds the columns of encoded images and of labels.
 func imageColumns(columns []parquetColumn) (image, label parquetColumn, err error) {
 	find := func(kinds []string, names ...string) (parquetColumn, bool) {
 		for _, name := range names {
 			for _, c := range columns {
-				if c.name() == name && slices.Contains(kinds, c.kind()) {
+				if (c.name() == name || c.maxRep > 0 && c.path[0] == name) && slices.Contains(kinds, c.kind()) {
 					return c, true
 				}
 			}
@@ -288,7 +331,8 @@ func imageColumns(columns []parquetColumn) (image, label parquetColumn, err erro
 		return parquetColumn{}, false
 	}
 	image, okImage := find([]string{"bytes"}, "image.bytes", "img.bytes", "image", "img", "jpg", "jpeg", "webp", "png")
-	label, okLabel := find([]string{"integer", "bytes"}, "label", "labels", "fine_label", "cls", "class")
+	label, okLabel := find([]string{"integer", "bytes", "list of integer", "list of bytes"}, "label", "labels",
+		"fine_label", "cls", "class", "classes")
 	if okImage && okLabel {
 		return image, label, nil
 	}
@@ -310,12 +354,22 @@ func huggingFaceClasses(f *parquetFooter, column string) []string {
 		}
 		var info struct {
 			Info struct {
-				Features map[string]struct{ Names []string }
+				Features map[string]json.RawMessage
 			}
 		}
 		if json.Unmarshal([]byte(kv.value), &info) == nil {
-			if names := info.Info.Features[column].Names; len(names) > 0 {
-				return names
+			type named struct{ Names []string }
+			var own named
+			var list struct{ Feature named }
+			var short []named
+			b := info.Info.Features[column]
+			json.Unmarshal(b, &own)
+			json.Unmarshal(b, &list)
+			json.Unmarshal(b, &short)
+			for _, x := range append(short, own, list.Feature) {
+				if len(x.Names) > 0 {
+					return x.Names
+				}
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func parquetPlace(name string) string { return filepath.Join("testdata", "parque
 
 // Whatever the coding, the files hold the samples of same.tar: see testdata/parquet.py.
 func TestParquet(t *testing.T) {
-	same, err := OpenEval(parquetPlace("same.tar"), nil)
+	same, err := OpenEval(parquetPlace("same.tar"), nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,8 +189,9 @@ type parquetColumn struct {
 	index    int // among a row group's chunks
 	path     []string
 	physical int64
-	maxDef   int // how many of path are optional or repeated
-	repeated bool
+	maxDef   int   // how many of path are optional or repeated
+	maxRep   int   // how many of path are repeated
+	listDef  int   // definition level of an entry of the innermost list; lower ones are empty lists
 	codec    int64 // of a chunk
 	most     int64 // bytes of a value: 0 for no limit but that of a page
 }
@@ -208,13 +209,14 @@ func (c parquetColumn) name() string { return strings.Join(c.path, ".") }
 
 // kind is the possible use of a column.
 func (c parquetColumn) kind() string {
+	list := map[bool]string{true: "list of "}[c.maxRep == 1]
 	switch {
-	case c.repeated:
-		return "repeated"
+	case c.maxRep > 1:
+		return "lists of lists"
 	case c.physical == physicalByteArray:
-		return "bytes"
+		return list + "bytes"
 	case c.physical == physicalInt32 || c.physical == physicalInt64:
-		return "integer"
+		return list + "integer"
 	}
 	return "of another type"
 }
@@ -237,7 +239,10 @@ func (f *parquetFooter) columns() ([]parquetColumn, error) {
 			if e.repetition == repetitionOptional || e.repetition == repetitionRepeated {
 				c.maxDef++
 			}
-			c.repeated = c.repeated || e.repetition == repetitionRepeated
+			if e.repetition == repetitionRepeated {
+				c.maxRep++
+				c.listDef = c.maxDef
+			}
 			if e.physical < 0 || e.children > 0 {
 				if err := walk(e.children, c); err != nil {
 					return err

@@ -125,51 +125,60 @@ var decompressors = map[int64]func(b []byte, size int64) ([]byte, error){
 	},
 }
 
-// content reads a page, decompresses it and returns its definition levels, nil if no value can be missing, and the
-// encoded values.
-func (p *page) content(r io.ReaderAt, codec int64, maxDef int) (levels []byte, values []byte, err error) {
+// content reads a page of column c, decompresses it and returns its repetition levels, nil without lists, its
+// definition levels, nil if no value can be missing, and the encoded values.
+func (p *page) content(r io.ReaderAt, c *parquetColumn) (reps, levels, values []byte, err error) {
 	b := make([]byte, p.size)
 	if n, err := r.ReadAt(b, p.body); n < len(b) {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if p.summed && crc32.ChecksumIEEE(b) != p.crc {
-		return nil, nil, fmt.Errorf("page at offset %d: does not match its checksum: damaged", p.offset)
+		return nil, nil, nil, fmt.Errorf("page at offset %d: does not match its checksum: damaged", p.offset)
 	}
-	if codec != codecNone && p.packed {
+	if c.codec != codecNone && p.packed {
 		head := int(p.defBytes + p.repBytes)
-		unpacked, err := decompressors[codec](b[head:], p.unpacked-int64(head))
+		unpacked, err := decompressors[c.codec](b[head:], p.unpacked-int64(head))
 		if err != nil {
-			return nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, err)
+			return nil, nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, err)
 		}
 		if int64(len(unpacked)) != p.unpacked-int64(head) {
-			return nil, nil, fmt.Errorf("page at offset %d: %d bytes after decompression, want %d", p.offset,
+			return nil, nil, nil, fmt.Errorf("page at offset %d: %d bytes after decompression, want %d", p.offset,
 				len(unpacked), p.unpacked-int64(head))
 		}
 		b = append(b[:head:head], unpacked...)
 	}
-	levels, values, ok := p.split(b, maxDef)
+	reps, levels, values, ok := p.split(b, c)
 	if !ok {
-		return nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, errPage)
+		return nil, nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, errPage)
 	}
-	return levels, values, nil
+	return reps, levels, values, nil
 }
 
 // split separates the levels from the values.
-func (p *page) split(b []byte, maxDef int) (levels, values []byte, ok bool) {
+func (p *page) split(b []byte, c *parquetColumn) (reps, levels, values []byte, ok bool) {
 	if p.kind == pageDataV2 {
-		return b[p.repBytes : p.repBytes+p.defBytes], b[p.repBytes+p.defBytes:], true
+		return b[:p.repBytes], b[p.repBytes : p.repBytes+p.defBytes], b[p.repBytes+p.defBytes:], true
 	}
-	if p.kind == pageDictionary || maxDef == 0 {
-		return nil, b, true
+	if p.kind == pageDictionary {
+		return nil, nil, b, true
 	}
-	if len(b) < 4 {
-		return nil, nil, false
+	ok = true
+	sized := func(levels int) []byte { // behind their length
+		if levels == 0 || !ok {
+			return nil
+		}
+		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+			ok = false
+			return nil
+		}
+		n := binary.LittleEndian.Uint32(b)
+		part := b[4 : 4+n]
+		b = b[4+n:]
+		return part
 	}
-	n := binary.LittleEndian.Uint32(b)
-	if uint64(n) > uint64(len(b)-4) {
-		return nil, nil, false
-	}
-	return b[4 : 4+n], b[4+n:], true
+	reps = sized(c.maxRep)
+	levels = sized(c.maxDef)
+	return reps, levels, b, ok
 }
 
 // hybrid decodes n numbers of the given width in parquet's mix of runs and bit packing.

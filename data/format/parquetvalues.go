@@ -50,7 +50,7 @@ type words struct {
 // of decodes a dictionary unless it is the last one decoded.
 func (w *words) of(r io.ReaderAt, c *parquetColumn, dictionary *page) ([][]byte, error) {
 	if w.list == nil || w.page != dictionary.offset {
-		_, b, err := dictionary.content(r, c.codec, 0)
+		_, _, b, err := dictionary.content(r, c)
 		if err != nil {
 			return nil, err
 		}
@@ -65,10 +65,31 @@ func (w *words) of(r io.ReaderAt, c *parquetColumn, dictionary *page) ([][]byte,
 
 // coded is a page's values as byte strings by row, also of integers; nil for a missing value.
 func (p *page) coded(r io.ReaderAt, c *parquetColumn, dictionary *page, w *words) ([][]byte, error) {
-	levels, b, err := p.content(r, c.codec, c.maxDef)
+	values, _, _, err := p.entries(r, c, dictionary, w)
+	return values, err
+}
+
+// entries is coded with the repetition and definition levels of a column of lists.
+func (p *page) entries(r io.ReaderAt, c *parquetColumn, dictionary *page, w *words) (list [][]byte, reps, defs []int32,
+	err error) {
+	repeated, levels, b, err := p.content(r, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
+	if c.maxRep > 0 {
+		if reps, err = hybrid(repeated, bitWidth(c.maxRep), int(p.values)); err == nil {
+			defs, err = hybrid(levels, bitWidth(c.maxDef), int(p.values))
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	list, err = p.decoded(r, c, levels, b, dictionary, w)
+	return list, reps, defs, err
+}
+
+// decoded decodes the values of b.
+func (p *page) decoded(r io.ReaderAt, c *parquetColumn, levels, b []byte, dictionary *page, w *words) ([][]byte, error) {
 	rows, err := p.present(levels, c.maxDef)
 	if err != nil {
 		return nil, err
@@ -147,51 +168,101 @@ var errMissing = errors.New("is missing (null)")
 
 // labels reads the labels of row group g: numbers, or texts.
 func (f *parquetFooter) labels(r io.ReaderAt, g int, c parquetColumn) (labels []int32, texts []string, err error) {
-	chunk, err := f.chunk(g, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	if c.codec, c.most = chunk.codec, 8; c.physical == physicalByteArray {
-		c.most = maxLabel
-	}
-	var dict words
-	known := map[string]string{}
-	err = visitPages(r, &c, chunk, func(p page, dictionary *page) error {
-		values, err := p.coded(r, &c, dictionary, &dict)
+	read := labelReader{c: &c}
+	err = f.labelPages(r, g, &c, func(p page, dictionary *page) error {
+		values, err := p.coded(r, &c, dictionary, &read.dict)
 		if err != nil {
 			return err
 		}
 		for _, v := range values {
-			n := int64(0)
-			switch {
-			case v == nil:
-				return fmt.Errorf("the label of row %d of the row group %w", len(labels), errMissing)
-			case c.physical == physicalByteArray:
-				if len(v) > maxLabel {
-					return fmt.Errorf("the label of row %d of the row group has %d bytes, the limit is %d", len(labels),
-						len(v), maxLabel)
-				}
-				text, ok := known[string(v)]
-				if !ok {
-					text = string(v)
-					known[text] = text
-				}
-				texts = append(texts, text)
-			case c.physical == physicalInt32:
-				n = int64(int32(binary.LittleEndian.Uint32(v)))
-			default:
-				n = int64(binary.LittleEndian.Uint64(v))
+			if err := read.add(v, len(read.labels)); err != nil {
+				return err
 			}
-			if n < 0 || n >= maxClasses {
-				return fmt.Errorf("label %s of row %d of the row group is outside [0, %d): of images without labels "+
-					"(−1) none can be read",
-					strconv.FormatInt(n, 10), len(labels), maxClasses)
-			}
-			labels = append(labels, int32(n))
 		}
 		return nil
 	})
-	return labels, texts, err
+	return read.labels, read.texts, err
+}
+
+// lists reads the lists of labels of row group g. ends has the end of each row's in the labels.
+func (f *parquetFooter) lists(r io.ReaderAt, g int, c parquetColumn) (labels []int32, texts []string, ends []int,
+	err error) {
+	read := labelReader{c: &c}
+	err = f.labelPages(r, g, &c, func(p page, dictionary *page) error {
+		values, reps, defs, err := p.entries(r, &c, dictionary, &read.dict)
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			if reps[i] == 0 {
+				ends = append(ends, len(read.labels))
+			} else if len(ends) == 0 {
+				return errPage
+			}
+			if int(defs[i]) < c.listDef {
+				continue // an empty list
+			}
+			if err := read.add(v, len(ends)-1); err != nil {
+				return err
+			}
+			ends[len(ends)-1] = len(read.labels)
+		}
+		return nil
+	})
+	return read.labels, read.texts, ends, err
+}
+
+// labelPages visits the pages of labels of row group g.
+func (f *parquetFooter) labelPages(r io.ReaderAt, g int, c *parquetColumn,
+	visit func(p page, dictionary *page) error) error {
+	chunk, err := f.chunk(g, *c)
+	if err != nil {
+		return err
+	}
+	if c.codec, c.most = chunk.codec, 8; c.physical == physicalByteArray {
+		c.most = maxLabel
+	}
+	return visitPages(r, c, chunk, visit)
+}
+
+// labelReader collects labels.
+type labelReader struct {
+	c      *parquetColumn
+	labels []int32
+	texts  []string
+	dict   words
+	known  map[string]string
+}
+
+// add takes a label of a row.
+func (l *labelReader) add(v []byte, row int) error {
+	n := int64(0)
+	switch {
+	case v == nil:
+		return fmt.Errorf("the label of row %d of the row group %w", row, errMissing)
+	case l.c.physical == physicalByteArray:
+		if len(v) > maxLabel {
+			return fmt.Errorf("the label of row %d of the row group has %d bytes, the limit is %d", row, len(v), maxLabel)
+		}
+		text, ok := l.known[string(v)]
+		if !ok {
+			if text = string(v); l.known == nil {
+				l.known = map[string]string{}
+			}
+			l.known[text] = text
+		}
+		l.texts = append(l.texts, text)
+	case l.c.physical == physicalInt32:
+		n = int64(int32(binary.LittleEndian.Uint32(v)))
+	default:
+		n = int64(binary.LittleEndian.Uint64(v))
+	}
+	if n < 0 || n >= maxClasses {
+		return fmt.Errorf("label %s of row %d of the row group is outside [0, %d): of images without labels "+
+			"(−1) none can be read", strconv.FormatInt(n, 10), row, maxClasses)
+	}
+	l.labels = append(l.labels, int32(n))
+	return nil
 }
 
 // images visits the images of row group g: with their place in the file, or with a reference to a page.

@@ -28,7 +28,7 @@ func TestNamedPipe(t *testing.T) {
 	datatest.WantError(t, err, "pipe.jpg", "no regular file")
 	ds.(Expecter).Expect(1)
 	for _, name := range []string{"train-0.tar", "train.parquet", "train.tfrecord", "train.rnaraw"} {
-		_, err := openFile(filepath.Join(dir, name), nil)
+		_, err := openFile(filepath.Join(dir, name), nil, "")
 		datatest.WantError(t, err, name, "no regular file")
 	}
 }

@@ -8,7 +8,7 @@
 //     ILSVRC2012_devkit_t12.tar.gz.
 //   - Kaggle's ILSVRC/Data/CLS-LOC with LOC_val_solution.csv.
 //   - Hugging Face's parquet: data/train-*.parquet beside data/validation-*.parquet, a struct image of bytes (or a
-//     column of bytes) and an integer label. Images in pages without compression and dictionary are read in place.
+//     column of bytes) and an integer label or a list of them. Images in pages without compression and dictionary are read in place.
 //   - TFRecord: train-00000-of-01024 and so on, tf.train.Example with image/encoded and image/class/label, which
 //     counts from 1 unless one is 0.
 //   - WebDataset: train-*.tar beside val-*.tar or test-*.tar, in which an image <key>.jpg (or another format) and
@@ -16,7 +16,8 @@
 //     classes.txt beside the shards gives the names of the classes, one a line.
 //   - The output of package pack: such shards with an index beside each, or pixels (package
 //     rawfile), train-*.rnaraw beside val-*.rnaraw.
-//   - Tables: train.csv beside val.csv, or labels.csv alone, with a row file,class for each image.
+//   - Tables: train.csv beside val.csv, or labels.csv alone, with a row file,class for each image, file,class;class
+//     for several classes, or columns of numbers for regression.
 //   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
 //     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
 //     devkit, beside it or above.
@@ -45,7 +46,7 @@ type Set interface {
 	Classes() []string
 	// Channels is the number of channels of every image: 1 or 3.
 	Channels() int
-	// Label is the class of image i, in [0, len(Classes())).
+	// Label is the class of image i, in [0, len(Classes())); −1 in a Targeted set.
 	Label(i int) int
 	// Name is the source of image i: a path, or shard.tar/key.
 	Name(i int) string

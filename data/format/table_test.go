@@ -31,7 +31,7 @@ func TestTable(t *testing.T) {
 			"3,cat,5,\"images/b, c.png\"\r\n", "file,label\nimages/e.jpg,dog\n"},
 	} {
 		dir := tabled(t, map[string]string{"train.csv": c.train, "val.csv": c.val})
-		found, err := Find(dir)
+		found, err := Find(dir, "")
 		if err != nil || found.Train == nil || found.Eval == nil {
 			t.Fatalf("%s: %+v, %v", name, found, err)
 		}
@@ -43,11 +43,11 @@ func TestTable(t *testing.T) {
 			!slices.Equal(train.Classes(), []string{"cat", "dog"}) || train.Label(0) != 1 || train.Label(2) != 0 {
 			t.Errorf("%s: %q of %q", name, got, train.Classes())
 		}
-		val, err := OpenEval(dir, train.Classes())
+		val, err := OpenEval(dir, train.Classes(), "")
 		if err != nil || val.Len() != 1 || val.Label(0) != 1 {
 			t.Errorf("%s: %v, %v", name, val, err)
 		}
-		if alone, err := OpenEval(filepath.Join(dir, "train.csv"), nil); err != nil || alone.Len() != 3 {
+		if alone, err := OpenEval(filepath.Join(dir, "train.csv"), nil, ""); err != nil || alone.Len() != 3 {
 			t.Errorf("%s: %v, %v", name, alone, err)
 		}
 		if b, err := train.(Encoded).Encoded(1, &Buffer{}); err != nil || string(b) != "x" {
@@ -58,12 +58,12 @@ func TestTable(t *testing.T) {
 
 // labels.csv is a training set; class folders go before tables.
 func TestTablePlaces(t *testing.T) {
-	found, err := Find(tabled(t, map[string]string{"labels.csv": "images/a.jpg,cat\n"}))
+	found, err := Find(tabled(t, map[string]string{"labels.csv": "images/a.jpg,cat\n"}), "")
 	if err != nil || found.Train == nil || found.Eval != nil {
 		t.Errorf("labels.csv: %+v, %v", found, err)
 	}
 	found, err = Find(tabled(t, map[string]string{"train.csv": "images/a.jpg,cat\n", "train/dog/1.jpg": "", "val/dog/2.jpg": "",
-		"val.csv": "images/a.jpg,cat\n"}))
+		"val.csv": "images/a.jpg,cat\n"}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestTableMistakes(t *testing.T) {
 		"images/a.jpg,\"cat\nimages/d.jpg,\"dog\"\n": "train.csv: ",
 	} {
 		dir := tabled(t, map[string]string{"train.csv": rows})
-		_, err := openTable(filepath.Join(dir, "train.csv"), []string{"ape", "cat"})
+		_, err := openTable(filepath.Join(dir, "train.csv"), []string{"ape", "cat"}, Classification)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", rows, err, want)
 		}

@@ -224,6 +224,12 @@ func (c *captions) tile(x *Image) sheet.Tile {
 		for _, g := range x.Guesses[:min(2, len(x.Guesses))] {
 			add("", c.class(g.Class), " "+share(g.Probability))
 		}
+		if data.TaskOf(c.Set) != data.Classification {
+			add("", data.Describe(c.Set, x.Index), "")
+		}
+		if !math.IsNaN(x.Loss) && x.Loss > 0 {
+			add("loss "+lossOf(x.Loss), "", "")
+		}
 	case math.IsNaN(x.Loss):
 		add("", c.class(x.Label), "")
 	case len(x.Guesses) == 0:

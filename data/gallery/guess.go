@@ -14,6 +14,9 @@ type Guess struct {
 	Name        string  `json:"name"`
 	WNID        string  `json:"wnid,omitempty"` // of ImageNet's classes
 	Probability float64 `json:"probability"`
+	// Of a multi-label net: the probability from which an image shows the class, and whether it does.
+	Threshold float64 `json:"threshold,omitempty"`
+	Shown     *bool   `json:"shown,omitempty"`
 }
 
 // Namer names outputs by the weights' own names, else ImageNet's, else their numbers.

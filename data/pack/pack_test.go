@@ -334,7 +334,7 @@ func notWhole(t testing.TB, out string) {
 		if ds, _, err := data.Open(place, data.Options{}); err == nil {
 			t.Errorf("%s opens, with %d images", place, ds.Len())
 		}
-		if ds, err := data.OpenEval(place, nil); err == nil {
+		if ds, err := data.OpenEval(place, nil, ""); err == nil {
 			t.Errorf("%s opens for evaluation, with %d images", place, ds.Len())
 		}
 	}

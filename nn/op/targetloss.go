@@ -3,6 +3,8 @@ package op
 import (
 	"fmt"
 	"math"
+
+	"onlinerna/nn/op/expr"
 )
 
 // TargetLoss is the loss of logits [N,K] by targets [N,K], a number for each image and class, as mixed and weighted
@@ -127,4 +129,70 @@ func targetLossGrad[T element](o TargetLossGrad, out Tensor, in []Tensor) {
 			to[j] = T(g * (p - float64(target[j])))
 		}
 	}
+}
+
+// RegressionLoss is the loss of outputs [N,K] by numbers [N,K], for errors e = output − number:
+//
+//	1/(N·K) Σₙ Σₖ e²                                    if Delta is 0
+//	1/(N·K) Σₙ Σₖ e²/2 if |e| < Delta, else Delta·(|e| − Delta/2)
+//
+// PyTorch's mse_loss and huber_loss.
+type RegressionLoss struct {
+	Delta float64
+}
+
+var _ Composite = RegressionLoss{}
+
+// Kind is "regression_loss".
+func (RegressionLoss) Kind() string { return "regression_loss" }
+
+func (o RegressionLoss) String() string { return fmt.Sprintf("regression_loss{delta %g}", o.Delta) }
+
+// Infer gives a scalar.
+func (o RegressionLoss) Infer(in ...Type) (Type, error) {
+	dt, err := checkTargets(o, in)
+	if err == nil && !(o.Delta >= 0 && o.Delta < math.MaxFloat32) {
+		err = wrong(o, in, "delta must be finite and not negative")
+	}
+	if err != nil {
+		return Type{}, err
+	}
+	return T(dt), nil
+}
+
+// Decompose is a map and its sum.
+func (o RegressionLoss) Decompose(in ...Type) *Term {
+	e := expr.Arg(0).Sub(expr.Arg(1))
+	loss := e.Square()
+	if o.Delta > 0 {
+		size := e.Max(e.Neg())
+		within := size.Min(expr.Const(o.Delta))
+		loss = within.Mul(size.Sub(within.Scale(.5)))
+	}
+	return meanLoss(Apply(Map{loss}, Leaf(0), Leaf(1)), in[0].Shape.Size())
+}
+
+// Gradients: for the outputs only.
+func (o RegressionLoss) Gradients(in ...Type) ([]*Term, error) { return logitGradient(o, in) }
+
+// Run computes the loss in float64.
+func (o RegressionLoss) Run(out Tensor, in ...Tensor) error {
+	return run(o, out, in, regressionLoss[float32], regressionLoss[float64])
+}
+
+func regressionLoss[T element](o RegressionLoss, out Tensor, in []Tensor) {
+	z, t := vec[T](in[0]), vec[T](in[1])
+	sum := 0.0
+	for i, v := range z {
+		e := math.Abs(float64(v) - float64(t[i]))
+		switch {
+		case o.Delta == 0:
+			sum += e * e
+		case e < o.Delta:
+			sum += e * e / 2
+		default:
+			sum += o.Delta * (e - o.Delta/2)
+		}
+	}
+	vec[T](out)[0] = T(sum / float64(len(z)))
 }

@@ -69,11 +69,19 @@ func (o *Options) Run(ctx context.Context, g *ranks.Group, told, log io.Writer) 
 	}
 	o.report = newReport(e.set.Classes(), e.net.Model().Config.Classes)
 	o.report.ranking = o.Ranking
+	if !e.net.Meaning.Classifies() {
+		o.report.outputs, o.report.ranking = e.net.NewCollector(e.set), false
+		o.report.names = o.report.names[:len(e.set.Classes())]
+	}
 	score, err := o.score(ctx, g, e)
 	if err != nil || !g.First() {
 		return nil, err
 	}
-	o.report.finish(e.meta.Model, score)
+	if o.report.outputs != nil {
+		o.report.finishTargets(e.meta.Model, score, &e.net.Meaning)
+	} else {
+		o.report.finish(e.meta.Model, score)
+	}
 	return o.report, o.writePictures(ctx, e, told)
 }
 
@@ -113,6 +121,10 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 		fmt.Fprintln(told, terminal.Wrap(told, o.note, "  "))
 	}
 	e.closers = append(e.closers, func() error { return closeData(e.set) })
+	if !e.meta.Classifies() && o.Confusion != "" {
+		return fmt.Errorf("a confusion matrix is for images of one class each, and %s are for the task %s", o.Weights,
+			e.meta.Task)
+	}
 	profile, err := data.ProfileOf(e.set)
 	if err != nil {
 		return err
@@ -159,7 +171,11 @@ func (o *Options) network(dev device.Device, file *statedict.File, meta *network
 	if err != nil {
 		return nil, err
 	}
-	return network.New(dev, meta.Model, meta.Config(classes, set.Channels()), 0)
+	net, err := network.New(dev, meta.Model, meta.Config(classes, set.Channels()), 0)
+	if err == nil {
+		net.Meaning = meta.Meaning
+	}
+	return net, err
 }
 
 // openSet opens the images. Weights with 1,000 unnamed outputs take the classes of ImageNet, if these include the

@@ -102,7 +102,7 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 
 // open opens training images; the run of the weights may have held out some.
 func (e *Judge) open(place string, meta *network.Meta) (data.Dataset, error) {
-	options := data.Options{Classes: meta.Classes}
+	options := data.Options{Classes: meta.Classes, Task: meta.Task}
 	set, val, err := data.Open(place, options)
 	if s := meta.Split; err != nil && s != nil && s.ValSplit > 0 {
 		options.ValSplit = s.ValSplit

@@ -43,15 +43,20 @@ func (o *Options) place(meta *network.Meta) error {
 // others.
 func (o *Options) openPart(meta *network.Meta, classes []string) (data.Dataset, error) {
 	o.note = ""
-	set, err := data.OpenEval(o.Data, classes)
+	task := meta.Task
+	if meta.Kind != "" && meta.Classifies() {
+		task = data.Classification
+	}
+	set, err := data.OpenEval(o.Data, classes, task)
 	if err != nil && (o.ValSplit > 0 || meta.Split != nil && meta.Split.ValSplit > 0 && !o.AllImages) {
-		if whole, err2 := data.OpenUndivided(o.Data, classes); err2 == nil {
+		if whole, err2 := data.OpenUndivided(o.Data, classes, task); err2 == nil {
 			set, err = whole, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	meta.Task = data.TaskOf(set) // of weights that do not say it
 	part, err := o.divide(set, meta)
 	if err != nil {
 		return nil, errors.Join(err, closeData(set))

@@ -3,12 +3,14 @@ package evaluate
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"onlinerna/data"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
+	"onlinerna/train/network"
 )
 
 // predictions writes a CSV file that appears once it is complete. A pipe or device gets the lines as they come.
@@ -17,13 +19,25 @@ type predictions struct {
 	buf *bufio.Writer
 }
 
-func newPredictions(path string, names []string) (*predictions, error) {
+func newPredictions(path string, names []string, m *network.Meaning) (*predictions, error) {
 	o, err := files.NewOutput(path)
 	if err != nil {
 		return nil, err
 	}
 	p := &predictions{o, bufio.NewWriterSize(o, 1<<20)}
 	line := []byte("path,label,label_name,predicted_name")
+	switch m.Task {
+	case data.MultiLabel:
+		line = []byte("path,labels,predicted")
+	case data.Regression:
+		line = []byte("path")
+		for _, what := range []string{"true ", "predicted "} {
+			for _, name := range names {
+				line = appendCSV(append(line, ','), what+name)
+			}
+		}
+		names = nil
+	}
 	for i := range names {
 		line = fmt.Appendf(line, ",logit_%d", i)
 	}
@@ -33,6 +47,41 @@ func newPredictions(path string, names []string) (*predictions, error) {
 func (p *predictions) write(lines []byte) error {
 	_, err := p.buf.Write(lines)
 	return err
+}
+
+// appendPredictions appends a line for each image of a batch.
+func (o *Options) appendPredictions(lines []byte, e *evaluation, b *data.Batch, logits []float32) []byte {
+	if e.net.Meaning.Classifies() {
+		return appendPredictions(lines, e.set, o.report.names, b, logits)
+	}
+	m, k, names := &e.net.Meaning, len(logits)/b.N, e.set.Classes()
+	row := make([]float64, len(names))
+	for i, index := range b.Index[:b.N] {
+		lines = appendCSV(lines, e.set.Name(index))
+		outputs := logits[i*k:][:len(names)]
+		values := m.Values(outputs)
+		if m.Task == data.Regression {
+			data.Targets(e.set, index, row)
+			for _, x := range append(slices.Clone(row), values...) {
+				lines = strconv.AppendFloat(append(lines, ','), x, 'g', 9, 64)
+			}
+			lines = append(lines, '\n')
+			continue
+		}
+		var found []string
+		for class, p := range values {
+			if p >= m.Threshold(class) {
+				found = append(found, names[class])
+			}
+		}
+		lines = appendCSV(append(lines, ','), strings.Join(data.Shown(e.set, index), ";"))
+		lines = appendCSV(append(lines, ','), strings.Join(found, ";"))
+		for _, v := range outputs {
+			lines = strconv.AppendFloat(append(lines, ','), float64(v), 'g', 9, 64)
+		}
+		lines = append(lines, '\n')
+	}
+	return lines
 }
 
 // appendPredictions appends a line for each image of a batch. names are those of the outputs.

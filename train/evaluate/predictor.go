@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"onlinerna/data"
 	"onlinerna/data/augment"
@@ -23,10 +24,48 @@ type Predictor struct {
 	closers
 }
 
-// A Prediction is an image with its most probable classes.
+// A Prediction is an image with its most probable classes, or its numbers. Classes that a multi-label net finds come
+// first, and all of them.
 type Prediction struct {
 	Path    string          `json:"path"`
-	Guesses []gallery.Guess `json:"classes"`
+	Guesses []gallery.Guess `json:"classes,omitempty"`
+	Numbers []Number        `json:"numbers,omitempty"`
+}
+
+// Number is a predicted number of a regression.
+type Number struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// Prediction describes what a net's outputs for an image stand for, as network.Meaning.Values gives it.
+func (p *Predictor) Prediction(path string, values []float64, top int) Prediction {
+	x := Prediction{Path: path}
+	switch m := &p.Meta.Meaning; m.Task {
+	case data.Regression:
+		for k, v := range values {
+			x.Numbers = append(x.Numbers, Number{p.Name(k).Name, v})
+		}
+	case data.MultiLabel:
+		x.Guesses = gallery.Best(values, len(values), p.Name)
+		found := 0
+		for i := range x.Guesses {
+			g := &x.Guesses[i]
+			g.Threshold = m.Threshold(g.Class)
+			shown := g.Probability >= g.Threshold
+			if g.Shown = &shown; shown {
+				found++
+			}
+		}
+		slices.SortStableFunc(x.Guesses, func(a, b gallery.Guess) int {
+			rank := map[bool]int{true: 0, false: 1}
+			return rank[*a.Shown] - rank[*b.Shown]
+		})
+		x.Guesses = x.Guesses[:max(found, min(top, len(x.Guesses)))]
+	default:
+		x.Guesses = gallery.Best(values, top, p.Name)
+	}
+	return x
 }
 
 // OpenPredictor opens the weights and a net for them. Weights that do not say how images are normalised have the usual
@@ -63,7 +102,7 @@ func (p *Predictor) open(o *Options, file *statedict.File, images func(channels 
 	if p.Net, err = network.New(dev, p.Meta.Model, p.Meta.Config(outputs, channels), 0); err != nil {
 		return err
 	}
-	p.closers = append(p.closers, p.Net.Close)
+	p.closers, p.Net.Meaning = append(p.closers, p.Net.Close), p.Meta.Meaning
 	_, err = p.Net.Load(o.Weights, network.LoadOptions{Key: o.Key})
 	return err
 }
@@ -117,7 +156,7 @@ func (p *Predictor) Fixed() bool { return p.photos || p.Meta.ValResize > 0 }
 // Predict returns the most probable classes of a set's images, in its order. It logs images that cannot be read, and
 // returns their number.
 func (p *Predictor) Predict(ctx context.Context, set data.Dataset, top int, o data.LoaderOptions, log io.Writer,
-	each func(i int, probabilities []float64)) (list []Prediction, bad int, err error) {
+	each func(i int, x Prediction)) (list []Prediction, bad int, err error) {
 	transform, err := p.Transform(set)
 	if err != nil {
 		return nil, 0, err
@@ -128,9 +167,10 @@ func (p *Predictor) Predict(ctx context.Context, set data.Dataset, top int, o da
 	if err != nil {
 		return nil, 0, err
 	}
-	err = p.Net.Probabilities(ctx, loader, func(i int, probabilities []float64) error {
-		list = append(list, Prediction{set.Name(i), gallery.Best(probabilities, top, p.Name)})
-		each(i, probabilities)
+	err = p.Net.Probabilities(ctx, loader, func(i int, values []float64) error {
+		x := p.Prediction(set.Name(i), values, top)
+		list = append(list, x)
+		each(i, x)
 		return nil
 	})
 	return list, bad, err

@@ -27,6 +27,9 @@ type Report struct {
 	AUC              *measure.Estimate `json:"roc_auc,omitempty"`
 	AP               *measure.Estimate `json:"average_precision,omitempty"`
 
+	Targets *Targets `json:"-"` // of another task than classification; then all the above is empty
+
+	outputs   *network.Collector // for Targets
 	names     []string
 	confusion measure.Confusion
 	ranking   bool   // by the odds
@@ -50,6 +53,10 @@ func newReport(names []string, outputs int) *Report {
 
 // add adds the logits of a batch.
 func (r *Report) add(b *data.Batch, logits []float32) {
+	if r.outputs != nil {
+		r.outputs.Add(b, logits)
+		return
+	}
 	k := len(r.names)
 	for i, label := range b.Labels[:b.N] {
 		p := network.Softmax(logits[i*k : (i+1)*k])
@@ -124,6 +131,9 @@ func (r *Report) writeConfusion(w io.Writer) error {
 
 // Print prints the report in lines, with each class if classes is set.
 func (r *Report) Print(out io.Writer, classes bool) error {
+	if r.Targets != nil {
+		return r.Targets.print(out, classes)
+	}
 	if classes {
 		fmt.Fprint(out, r.classTable())
 	}

@@ -43,13 +43,13 @@ func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 // rank 0.
 func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (network.Score, error) {
 	if o.Sheet.Path != "" {
-		o.report.worst = &worst{most: o.Sheet.Count, classes: len(o.report.names)}
+		o.report.worst = &worst{most: o.Sheet.Count, classes: e.net.Model().Config.Classes, net: e.net}
 	}
 	var p *predictions
 	var write func([]byte) error
 	if o.Predictions != "" && g.First() {
 		var err error
-		if p, err = newPredictions(o.Predictions, o.report.names); err != nil {
+		if p, err = newPredictions(o.Predictions, o.report.names, &e.net.Meaning); err != nil {
 			return network.Score{}, err
 		}
 		defer p.Abort()
@@ -72,10 +72,10 @@ func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (net
 		switch {
 		case o.Predictions == "":
 		case g.Single():
-			lines = appendPredictions(lines[:0], e.set, o.report.names, b, logits)
+			lines = o.appendPredictions(lines[:0], e, b, logits)
 			return write(lines)
 		default:
-			m.Give(b.Step, appendPredictions(nil, e.set, o.report.names, b, logits))
+			m.Give(b.Step, o.appendPredictions(nil, e, b, logits))
 		}
 		return nil
 	}, nil)
@@ -97,6 +97,9 @@ func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (net
 	case p != nil:
 		err = p.commit()
 	}
+	if o.report.outputs != nil {
+		return o.report.outputs.Score(), err
+	}
 	return sum.Score(), err
 }
 
@@ -106,6 +109,11 @@ func (r *Report) sum(g *ranks.Group, t *network.Tally) error {
 		return nil
 	}
 	x := []float64{t.Loss, t.Top1, t.Top5, float64(t.Images)}
+	if r.outputs != nil {
+		if err := g.Sum64(r.outputs.Vector()).Wait(); err != nil {
+			return err
+		}
+	}
 	for _, b := range r.bins {
 		x = append(x, b.n, b.right, b.confidence)
 	}

@@ -22,7 +22,8 @@ import (
 // worst keeps the images with the highest loss.
 type worst struct {
 	most, classes int
-	list          []worstImage // highest loss first; equal ones in the order of the dataset
+	net           *network.Network // for losses of other tasks than classification; nil: that
+	list          []worstImage     // highest loss first; equal ones in the order of the dataset
 }
 
 type worstImage struct {
@@ -39,12 +40,21 @@ func worseFirst(a, b worstImage) int {
 
 // add adds the images of a batch with their logits.
 func (w *worst) add(b *data.Batch, logits []float32) {
+	var losses []float64
+	if w.net != nil && !w.net.Meaning.Classifies() {
+		losses = w.net.BatchLosses(b, logits)
+	}
 	for i, label := range b.Labels[:b.N] {
 		row := logits[i*w.classes : (i+1)*w.classes]
 		p := network.Softmax(row)
 		x := worstImage{Loss: math.Inf(1), Index: b.Index[i], Label: int(label), Predicted: largest(row)}
 		if x.Predicted >= 0 {
 			x.Probability = p[x.Predicted]
+		}
+		if losses != nil {
+			if x.Predicted = -1; !math.IsNaN(losses[i]) {
+				x.Loss = losses[i]
+			}
 		}
 		if x.Label >= 0 && x.Label < w.classes && !math.IsNaN(p[x.Label]) {
 			x.Loss = -math.Log(p[x.Label])

@@ -113,7 +113,7 @@ func Compare(a, b network.Score, by string) int {
 	if by == ByLoss {
 		return cmp.Compare(a.Loss, b.Loss)
 	}
-	return cmp.Or(cmp.Compare(b.Top1, a.Top1), cmp.Compare(a.Loss, b.Loss))
+	return cmp.Or(cmp.Compare(a.Error(), b.Error()), cmp.Compare(a.Loss, b.Loss))
 }
 
 // BestRecord describes the best weights so far.

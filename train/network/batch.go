@@ -8,7 +8,7 @@ import (
 )
 
 // checkBatch returns an error if the batch does not suit the network.
-func (n *Network) checkBatch(b *data.Batch) error {
+func (n *Network) checkBatch(u Use, b *data.Batch) error {
 	if b == nil {
 		return errors.New("no batch")
 	}
@@ -17,6 +17,11 @@ func (n *Network) checkBatch(b *data.Batch) error {
 	}
 	if want := n.model.Config.Channels; b.Channels != want {
 		return fmt.Errorf("a batch of images of %d channels: the network takes %d", b.Channels, want)
+	}
+	if k := n.model.Config.Classes; u == Training && !n.Meaning.Classifies() && (len(b.Targets) == 0 || len(b.Targets)%b.N != 0 ||
+		len(b.Targets)/b.N > k) {
+		return fmt.Errorf("a batch of %d has %d Targets, for the task %s: want N rows of at most %d", b.N,
+			len(b.Targets), n.Meaning.Task, k)
 	}
 	for _, x := range []struct {
 		name      string

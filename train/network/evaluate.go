@@ -18,12 +18,27 @@ var ErrNoImage = errors.New("no image could be evaluated")
 // logits, row by row. It returns ErrNoImage if the loader has no readable image.
 func (n *Network) Score(ctx context.Context, l *data.Loader,
 	each func(b *data.Batch, logits []float32) error) (Score, error) {
+	var outputs *Collector
+	user := each
+	if !n.Meaning.Classifies() {
+		outputs = n.NewCollector(l.Dataset())
+		each = func(b *data.Batch, logits []float32) error {
+			outputs.Add(b, logits)
+			if user == nil {
+				return nil
+			}
+			return user(b, logits)
+		}
+	}
 	sum, err := n.Tally(ctx, l, each, nil)
 	if err == nil && sum.Images == 0 {
 		err = ErrNoImage
 	}
 	if err != nil {
 		return Score{}, err
+	}
+	if outputs != nil {
+		return outputs.Score(), nil
 	}
 	return sum.Score(), nil
 }
@@ -60,10 +75,10 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 			if err != nil {
 				return Tally{}, err
 			}
-			sum.Add(t)
+			sum.Add(n.judged(t, b, logits))
 			continue
 		}
-		if each == nil {
+		if each == nil && n.Meaning.Classifies() {
 			next, err := n.StartEvaluation(b)
 			if err == nil {
 				err = settle()
@@ -79,7 +94,10 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 		if err != nil {
 			return Tally{}, err
 		}
-		sum.Add(t)
+		sum.Add(n.judged(t, b, logits))
+		if each == nil {
+			continue
+		}
 		if err := each(b, logits); err != nil {
 			return Tally{}, err
 		}
@@ -93,15 +111,24 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 	return sum, nil
 }
 
+// judged is the tally of a batch with its loss by the task.
+func (n *Network) judged(t Tally, b *data.Batch, logits []float32) Tally {
+	if n.Meaning.Classifies() {
+		return t
+	}
+	t = Tally{Images: b.N}
+	for _, x := range n.BatchLosses(b, logits) {
+		t.Loss += x
+	}
+	return t
+}
+
 // Losses returns the losses of a loader's images, without label smoothing, and the images' indices in the set.
 // Unreadable images are left out. before is as for Tally.
 func (n *Network) Losses(ctx context.Context, l *data.Loader,
 	before func() error) (losses []float64, images []int, err error) {
 	_, err = n.Tally(ctx, l, func(b *data.Batch, logits []float32) error {
-		k := len(logits) / b.N
-		for i, label := range b.Labels[:b.N] {
-			losses, images = append(losses, crossEntropy(logits[i*k:(i+1)*k], int(label))), append(images, b.Index[i])
-		}
+		losses, images = append(losses, n.BatchLosses(b, logits)...), append(images, b.Index[:b.N]...)
 		return nil
 	}, before)
 	return losses, images, err

@@ -56,6 +56,9 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	if l.Meta, err = MetaOf(f); err != nil {
 		return l, err
 	}
+	if err := l.Meaning.Check(n.model.Config.Classes); err != nil && !opt.FreshHead {
+		return l, fmt.Errorf("%s: %w", path, err)
+	}
 	f = within(f, n.model)
 	if opt.FreshHead {
 		l.Fresh = n.freshHead(f)

@@ -34,6 +34,9 @@ type Network struct {
 	// bits. It applies to programs made later.
 	LowMemory bool
 
+	// Meaning is that of the outputs, by which they are scored; set it before the first batch.
+	Meaning Meaning
+
 	seen   data.EvalOptions // the evaluation transform of the loaded weights, for Predict
 	arch   string
 	cfg    nn.Config

@@ -21,12 +21,12 @@ func TestObjective(t *testing.T) {
 		binary bool
 		want   float64
 	}{
-		{"weights and smoothing", objective{.1, 0, []float64{1, 3, .5}}, data.Batch{N: 3, Labels: labels}, false,
+		{"weights and smoothing", objective{.1, 0, []float64{1, 3, .5}, nil}, data.Batch{N: 3, Labels: labels}, false,
 			0.982946245809966},
-		{"threshold", objective{0, .2, nil}, data.Batch{N: 3, Labels: labels, Other: other, Share: .7}, true,
+		{"threshold", objective{0, .2, nil, nil}, data.Batch{N: 3, Labels: labels, Other: other, Share: .7}, true,
 			1.0659643411636353},
-		{"binary, smoothed", objective{.1, 0, nil}, data.Batch{N: 3, Labels: labels}, true, 0.857075412410331},
-		{"mixed and smoothed", objective{.1, 0, nil}, data.Batch{N: 3, Labels: labels, Other: other, Share: .7}, false,
+		{"binary, smoothed", objective{.1, 0, nil, nil}, data.Batch{N: 3, Labels: labels}, true, 0.857075412410331},
+		{"mixed and smoothed", objective{.1, 0, nil, nil}, data.Batch{N: 3, Labels: labels, Other: other, Share: .7}, false,
 			1.6687246539695544},
 	} {
 		got := op.New(op.T(op.Float32))

@@ -9,7 +9,7 @@ import (
 	"onlinerna/data"
 )
 
-// Predict returns the probability of each class for an image of any size, resized and cropped as the last loaded
+// Predict returns the probability of each class, or each number, for an image of any size, resized and cropped as the last loaded
 // weights say, or by default.
 func (n *Network) Predict(img image.Image) ([]float64, error) {
 	set, err := data.FromImages([]string{""}, []image.Image{img}, []int{0})
@@ -49,13 +49,16 @@ func (n *Network) Predict(img image.Image) ([]float64, error) {
 	return p, err
 }
 
-// Probabilities calls each for every image of a loader with its index in the set and its class probabilities. It
-// ignores labels.
+// Probabilities calls each for every image of a loader with its index in the set and its class probabilities, or what
+// else Meaning.Values gives. It ignores labels.
 func (n *Network) Probabilities(ctx context.Context, l *data.Loader, each func(i int, p []float64) error) error {
 	k := n.model.Config.Classes
+	means := n.Meaning
+	n.Meaning = Meaning{} // images without targets
+	defer func() { n.Meaning = means }()
 	_, err := n.Tally(ctx, l, func(b *data.Batch, logits []float32) error {
 		for i, index := range b.Index[:b.N] {
-			if err := each(index, Softmax(logits[i*k:(i+1)*k])); err != nil {
+			if err := each(index, means.Values(logits[i*k:(i+1)*k])); err != nil {
 				return err
 			}
 		}

@@ -10,13 +10,20 @@ import (
 
 // Score is the result of evaluating weights on a set of images.
 type Score struct {
-	Loss   float64 // mean cross-entropy, without label smoothing
+	// Loss is the mean cross-entropy, without label smoothing; multi-label the mean binary cross-entropy of images and
+	// classes, of regression the mean square of the error on the scale of the outputs.
+	Loss   float64
 	Top1   float64 // percent right
 	Top5   float64
 	Images int
 
 	// Right records the correctly classified images, if known, for comparisons on the same images.
 	Right Outcomes
+
+	Task          data.Task // empty: classification, of which are Top1, Top5 and Right
+	MAP           float64   // multi-label: the mean average precision in percent, over classes that are shown
+	RMSE, MAE, R2 float64   // of regression, means over columns
+	Deviation     float64   // of other tasks than classification: the standard error of Error
 }
 
 // Outcomes is a bit for each image of a set, in its order. Images that were not evaluated have 0.
@@ -61,8 +68,17 @@ func MarkRight(right []bool, b *data.Batch, logits []float32) {
 	}
 }
 
-// Error is the top-1 error in percent.
-func (s Score) Error() float64 { return 100 - s.Top1 }
+// Error is the measure of a task, the lower the better: the top-1 error in percent; multi-label, how much the mean
+// average precision is below 100 %; of regression, the RMSE.
+func (s Score) Error() float64 {
+	switch s.Task {
+	case data.MultiLabel:
+		return 100 - s.MAP
+	case data.Regression:
+		return s.RMSE
+	}
+	return 100 - s.Top1
+}
 
 // Finite reports whether the loss is finite.
 func (s Score) Finite() bool { return !math.IsNaN(s.Loss) && !math.IsInf(s.Loss, 0) }
@@ -70,32 +86,61 @@ func (s Score) Finite() bool { return !math.IsNaN(s.Loss) && !math.IsInf(s.Loss,
 // scoreJSON is a Score in JSON, which has no NaN: a loss that is not finite is null.
 type scoreJSON struct {
 	Loss   *float64 `json:"loss"`
-	Top1   float64  `json:"top1"`
-	Top5   float64  `json:"top5"`
+	Top1   *float64 `json:"top1,omitempty"`
+	Top5   *float64 `json:"top5,omitempty"`
 	Images int      `json:"images"`
 	Right  []byte   `json:"right,omitempty"`
+
+	Task      data.Task `json:"task,omitempty"`
+	MAP       *float64  `json:"map,omitempty"`
+	RMSE      *float64  `json:"rmse,omitempty"`
+	MAE       *float64  `json:"mae,omitempty"`
+	R2        *float64  `json:"r2,omitempty"`
+	Deviation *float64  `json:"standard_error,omitempty"`
 }
 
-// MarshalJSON writes a loss that is not finite as null.
+// fields lists the numbers that a score of a task has.
+func (j *scoreJSON) fields(s *Score) map[**float64]*float64 {
+	switch s.Task {
+	case data.MultiLabel:
+		return map[**float64]*float64{&j.MAP: &s.MAP, &j.Deviation: &s.Deviation}
+	case data.Regression:
+		return map[**float64]*float64{&j.RMSE: &s.RMSE, &j.MAE: &s.MAE, &j.R2: &s.R2, &j.Deviation: &s.Deviation}
+	}
+	return map[**float64]*float64{&j.Top1: &s.Top1, &j.Top5: &s.Top5}
+}
+
+// MarshalJSON writes a loss that is not finite as null, and leaves out other numbers that are not.
 func (s Score) MarshalJSON() ([]byte, error) {
-	j := scoreJSON{&s.Loss, s.Top1, s.Top5, s.Images, []byte(s.Right)}
+	j := scoreJSON{Loss: &s.Loss, Images: s.Images, Right: []byte(s.Right), Task: s.Task}
+	for to, x := range j.fields(&s) {
+		if !math.IsNaN(*x) && !math.IsInf(*x, 0) {
+			*to = x
+		}
+	}
 	if !s.Finite() {
 		j.Loss = nil
 	}
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads null as NaN.
+// UnmarshalJSON reads null, and what is missing, as NaN.
 func (s *Score) UnmarshalJSON(b []byte) error {
-	loss := math.NaN()
-	j := scoreJSON{Loss: &loss}
+	var j scoreJSON
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	if j.Loss == nil {
-		j.Loss = &loss
+	*s = Score{Loss: math.NaN(), Images: j.Images, Right: Outcomes(j.Right), Task: j.Task}
+	if j.Loss != nil {
+		s.Loss = *j.Loss
 	}
-	*s = Score{*j.Loss, j.Top1, j.Top5, j.Images, Outcomes(j.Right)}
+	for from, x := range j.fields(s) {
+		if *from != nil {
+			*x = **from
+		} else if s.Task != "" {
+			*x = math.NaN()
+		}
+	}
 	return nil
 }
 

@@ -9,8 +9,9 @@ import (
 )
 
 func TestScoreJSON(t *testing.T) {
-	for _, s := range []Score{{0.5, 90, 99, 10, ""}, {math.NaN(), 10, 20, 30, "\x01\xff\x00"},
-		{math.Inf(1), 10, 20, 30, ""}} {
+	for _, s := range []Score{{Loss: 0.5, Top1: 90, Top5: 99, Images: 10}, {Loss: math.NaN(), Top1: 10, Top5: 20, Images: 30, Right: "\x01\xff\x00"},
+		{Loss: math.Inf(1), Top1: 10, Top5: 20, Images: 30},
+		{Task: data.MultiLabel, MAP: 80, Deviation: 2, Images: 3}, {Task: data.Regression, RMSE: 2, MAE: 1, R2: .5, Deviation: .1}} {
 		b, err := s.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)

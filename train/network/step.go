@@ -88,6 +88,9 @@ func (p *Pending) fetch() error {
 	p.loss = x[0]
 	err = device.DownloadRowMajor(op.Tensor{Shape: op.Shape{3}, Data: x[:]}, scoreIn(m, size))
 	p.tally = Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: p.work.Batch}
+	if !p.net.Meaning.Classifies() { // by the minimised loss, in training
+		p.tally = Tally{Loss: p.loss * float64(p.work.Batch), Images: p.work.Batch}
+	}
 	return err
 }
 
@@ -134,7 +137,7 @@ func (n *Network) StartEvaluation(b *data.Batch) (*Pending, error) {
 
 // issue copies a batch to the device and issues its program and the step after it.
 func (n *Network) issue(u Use, b *data.Batch, s StepOptions) (*Pending, error) {
-	if err := n.checkBatch(b); err != nil {
+	if err := n.checkBatch(u, b); err != nil {
 		return nil, fmt.Errorf("%s, %v: %w", n.arch, u, err)
 	}
 	w := Work{u, b.N, b.Height, b.Width}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -30,7 +31,8 @@ type Meta struct {
 	Kind          Kind
 	Split         *Split // of the data, nil if unknown
 	Snapshots     int    // number of snapshots in an Average
-	BestBy        string // the measure that chose a run's best weights, such as "held-out error"
+	Meaning
+	BestBy string // the measure that chose a run's best weights, such as "held-out error"
 }
 
 // Config is the configuration of a net for the weights, with the given numbers of outputs and image channels.
@@ -57,6 +59,14 @@ func (m Meta) strings() map[string]string {
 		"format": "pt", // as PyTorch's readers expect
 		"model":  m.Model, "classes": js(m.Classes), "image_size": strconv.Itoa(m.ImageSize),
 		"mean": js(m.Mean), "std": js(m.Std), "epoch": strconv.Itoa(m.Epoch), "kind": string(m.Kind),
+	}
+	if !m.Classifies() {
+		list["task"] = string(m.Task)
+	}
+	for key, x := range map[string][]float64{"thresholds": m.Thresholds, "offset": m.Offset, "scale": m.Scale} {
+		if x != nil {
+			list[key] = js(x)
+		}
 	}
 	if m.Snapshots > 0 {
 		list["snapshots"] = strconv.Itoa(m.Snapshots)
@@ -93,7 +103,7 @@ func ReadMeta(path string) (Meta, error) {
 func MetaOf(f *statedict.File) (Meta, error) { return parseMeta(f.Path, f.Metadata) }
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
-	m := Meta{Interpolation: s["interpolation"], BestBy: s["best_by"], Model: s["model"], Kind: Kind(s["kind"])}
+	m := Meta{Meaning: Meaning{Task: data.Task(s["task"])}, Interpolation: s["interpolation"], BestBy: s["best_by"], Model: s["model"], Kind: Kind(s["kind"])}
 	if m.Kind == "" { // such as timm's "resnet50.a1_in1k"
 		m.Model, _, _ = strings.Cut(m.Model, ".")
 		if _, err := nn.Lookup(m.Model); err != nil {
@@ -105,7 +115,8 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 		key string
 		dst any
 	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool},
-		{"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}, {"snapshots", &m.Snapshots}} {
+		{"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}, {"snapshots", &m.Snapshots},
+		{"thresholds", &m.Thresholds}, {"offset", &m.Offset}, {"scale", &m.Scale}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))

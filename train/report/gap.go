@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/internal/stat"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
@@ -51,10 +52,13 @@ func probability(p float64) string {
 	return fmt.Sprintf("= %.2g", p)
 }
 
-// standardError returns the standard error of an error, in points.
+// standardError returns the standard error of an error, in its unit.
 func standardError(s network.Score) float64 {
 	if s.Images == 0 {
 		return math.Inf(1)
+	}
+	if s.Task != "" && s.Task != data.Classification {
+		return s.Deviation
 	}
 	p := s.Error() / 100
 	return 100 * math.Sqrt(p*(1-p)/float64(s.Images))

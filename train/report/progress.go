@@ -147,7 +147,8 @@ func rankingLine(c *train.Spec, r *hook.EpochRecord) string {
 		if c.BestBy == hook.ByLoss {
 			return fmt.Sprintf("%s %.4f", s.Name(c.OptimizerName()), s.Score.Loss)
 		}
-		return fmt.Sprintf("%s %.2f %%, loss %.4f", s.Name(c.OptimizerName()), s.Score.Error(), s.Score.Loss)
+		return fmt.Sprintf("%s %s, loss %.4f", s.Name(c.OptimizerName()),
+			strings.ReplaceAll(measureOf(c.Task).show(s.Score), "\u00a0", " "), s.Score.Loss)
 	}
 	var b strings.Builder
 	b.WriteString(judgedBy(c, held) + ": ")
@@ -170,7 +171,7 @@ func judgedBy(c *train.Spec, held bool) string {
 	if held {
 		images = "held-out "
 	}
-	return images + c.BestBy
+	return images + by(c)
 }
 
 // epochLine summarises an epoch: the errors of each kind of weights on the validation images or, if there are none, on
@@ -179,9 +180,10 @@ func epochLine(c *train.Spec, r *hook.EpochRecord) string {
 	var b strings.Builder
 	width := len(fmt.Sprint(c.Epochs))
 	fmt.Fprintf(&b, "epoch %*d/%d  rate %-7.3g train loss %.4f", width, r.Epoch, c.Epochs, r.Rate, r.Train.Loss)
-	list, what := append(r.Scores(), r.Others...), "  error: "
+	m := measureOf(c.Task)
+	list, what := append(r.Scores(), r.Others...), "  "+m.name+": "
 	if len(list) == 0 {
-		list, what = r.Held, "  held-out error: "
+		list, what = r.Held, "  held-out "+m.name+": "
 	}
 	for i, s := range list {
 		if i == 0 {
@@ -193,7 +195,7 @@ func epochLine(c *train.Spec, r *hook.EpochRecord) string {
 		if s.Kind == network.SGDStats {
 			name = "recalibrated"
 		}
-		fmt.Fprintf(&b, "%s %.2f\u00a0%%", name, s.Score.Error())
+		fmt.Fprintf(&b, "%s %s", name, m.show(s.Score))
 		if x := r.Best; x != nil && x.Epoch == r.Epoch && x.Kind == s.Kind && x.Snapshots == s.Snapshots {
 			b.WriteString(" (best so far")
 			if len(r.Held) > 0 || c.BestBy == hook.ByLoss {

@@ -69,7 +69,7 @@ func RunTable(w io.Writer, list []runs.Run) error {
 		row := []string{text.Printable(r.Name), r.Config.Model, text.Printable(filepath.Base(r.Data())),
 			fmt.Sprintf("%d/%d", r.Epoch(), r.Config.Epochs), "-", "-", string(r.State)}
 		if b := r.Best(); b != nil {
-			row[4], row[5] = fmt.Sprintf("%.2f", b.Score.Error()), lossText(b.Score.Loss)
+			row[4], row[5] = measureOf(b.Score.Task).cells(b.Score)[0], lossText(b.Score.Loss)
 		}
 		rows = append(rows, row)
 	}

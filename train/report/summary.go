@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train"
@@ -21,8 +22,15 @@ func Announce(w io.Writer, r *train.Run, device string) {
 	line := func(format string, args ...any) {
 		fmt.Fprintln(w, terminal.Wrap(w, fmt.Sprintf(format, args...), "  "))
 	}
-	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
-		c.Model, text.Thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), text.Thousands(images), len(c.Classes),
+	of := fmt.Sprintf("%d classes", len(c.Classes))
+	switch c.Task {
+	case data.MultiLabel:
+		of += ", any number of them an image,"
+	case data.Regression:
+		of = text.Count(len(c.Classes), "number") + " each"
+	}
+	line("%s, %s parameters, on %s: %s images of %s at %d×%d, %s for validation",
+		c.Model, text.Thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), text.Thousands(images), of,
 		c.ImageSize, c.ImageSize, text.Thousands(val))
 	batch := fmt.Sprint(c.Batch)
 	if c.Accumulate > 1 {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"onlinerna/internal/terminal"
@@ -18,14 +19,18 @@ func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 	if len(list) == 0 || list[0].kind != network.SGD {
 		return tableWithout(w, history)
 	}
-	head := judgeOf(history) + ", error in %"
+	m := measureOf(c.Task)
+	head := judgeOf(history) + ", " + m.name
+	if m.unit != "" {
+		head += " in %"
+	}
 	width := len(head)
 	for _, s := range list {
 		width = max(width, len(s.name))
 	}
 	ends := phaseEnds(c, history)
 	page := terminal.NewPage(w)
-	for i, part := range page.Fit(ends, width, phaseColumns) {
+	for i, part := range page.Fit(ends, width, m.width) {
 		if i > 0 {
 			page.WriteByte('\n')
 		}
@@ -35,21 +40,25 @@ func Table(w io.Writer, c train.Spec, history []hook.EpochRecord) error {
 	return page.Flush(w)
 }
 
-// phaseColumns is the width that phases uses per epoch.
-const phaseColumns = 23
-
 // phases writes the table of some epochs, after a column of names of the given width.
 func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []series, ends []int, head string,
 	width int) {
-	const row = "  %6s %6s %7s"
+	m := measureOf(c.Task)
+	row := func(cells ...string) string {
+		list := make([]any, len(cells))
+		for i, x := range cells {
+			list[i] = x
+		}
+		return fmt.Sprintf(m.row, list...)
+	}
 	line := fmt.Sprintf("%-*s", width, "")
 	for _, e := range ends {
-		line += fmt.Sprintf("  %-21s", fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
+		line += fmt.Sprintf("  %-*s", m.width-2, fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
 	}
 	b.WriteString(b.Style.Bold(strings.TrimRight(line, " ")) + "\n")
 	line = fmt.Sprintf("%-*s", width, head)
 	for range ends {
-		line += fmt.Sprintf(row, "error", "loss", "to "+list[0].name)
+		line += row(append(slices.Clone(m.columns), "to "+list[0].name)...)
 	}
 	b.WriteString(b.Style.Bold(strings.TrimRight(line, " ")) + "\n")
 	base := list[0].scores
@@ -58,14 +67,14 @@ func phases(b *terminal.Page, c train.Spec, history []hook.EpochRecord, list []s
 		for _, e := range ends {
 			v, ok := s.scores[e]
 			if !ok {
-				line += fmt.Sprintf(row, "-", "-", "-")
+				line += row(slices.Repeat([]string{"-"}, len(m.columns)+1)...)
 				continue
 			}
 			diff := ""
 			if ref, ok := base[e]; ok && s.kind != network.SGD {
-				diff = signed(v.Error() - ref.Error())
+				diff = m.difference(v, ref)
 			}
-			line += fmt.Sprintf(row, fmt.Sprintf("%.2f", v.Error()), lossText(v.Loss), diff)
+			line += row(append(m.cells(v), diff)...)
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
@@ -110,8 +119,11 @@ func tableWithout(w io.Writer, history []hook.EpochRecord) error {
 		return nil
 	}
 	last := history[len(history)-1]
-	_, err := fmt.Fprintf(w, "No validation images. Training loss in epoch %d: %.4f, error %.2f %%\n", last.Epoch,
-		last.Train.Loss, last.Train.Error())
+	s := fmt.Sprintf("No validation images. Training loss in epoch %d: %.4f", last.Epoch, last.Train.Loss)
+	if last.Train.Task == "" {
+		s += fmt.Sprintf(", error %.2f %%", last.Train.Error())
+	}
+	_, err := fmt.Fprintln(w, s)
 	return err
 }
 
@@ -132,8 +144,13 @@ func notes(c train.Spec, history []hook.EpochRecord, ends []int) string {
 	}
 	last := history[len(history)-1]
 	if s := (series{kind: network.SGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {
-		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
-			s.Images, standardError(*s))
+		if m := measureOf(c.Task); classifies(c) {
+			fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
+				s.Images, standardError(*s))
+		} else {
+			fmt.Fprintf(&b, "The %s on %d images has a standard error of "+m.points+"%s.\n", m.name, s.Images,
+				standardError(*s), map[bool]string{true: " points"}[m.unit != ""])
+		}
 		var gaps []string
 		for _, x := range collect(c, history)[1:] {
 			if v, ok := x.scores[last.Epoch]; ok {

@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/train"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -17,9 +19,13 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 	if best == nil {
 		return ""
 	}
-	by, format, value := hook.ByError, "%.2f", network.Score.Error
+	m := measureOf(c.Task)
+	by, name, format, value := hook.ByError, m.name, m.points, m.value
+	if m.unit == "" {
+		format = "%.4g"
+	}
 	if c.BestBy == hook.ByLoss {
-		by, format, value = hook.ByLoss, "%.4f", func(s network.Score) float64 { return s.Loss }
+		by, name, format, value = hook.ByLoss, hook.ByLoss, "%.4f", func(s network.Score) float64 { return s.Loss }
 	}
 	var list []hook.ScoreRecord
 	images := onValidation
@@ -33,14 +39,18 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 			rec = r
 		}
 	}
+	better := "below"
+	if by == hook.ByError && c.Task == data.MultiLabel {
+		better = "above"
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, by, nameOf(c, best.ScoreRecord), best.Epoch,
+	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, name, nameOf(c, best.ScoreRecord), best.Epoch,
 		value(best.Score))
-	if by == hook.ByError {
+	if by == hook.ByError && m.unit != "" {
 		b.WriteString(" %")
 	}
 	below := func(s hook.ScoreRecord, which string) {
-		d := value(s.Score) - value(best.Score)
+		d := math.Abs(value(s.Score) - value(best.Score))
 		g := between(s.Score, best.Score)
 		name := which + nameOf(c, s)
 		if which == "" && best.Epoch != history[len(history)-1].Epoch {
@@ -50,8 +60,8 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 			fmt.Fprintf(&b, ", level with %s", name)
 			return
 		}
-		if by != hook.ByError {
-			fmt.Fprintf(&b, ", "+format+" below %s", d, name)
+		if by != hook.ByError || !classifies(c) {
+			fmt.Fprintf(&b, ", "+format+" %s %s", d, better, name)
 			return
 		}
 		fmt.Fprintf(&b, ", %.2f ± %.2f points below %s (%s)", d, g.deviation, name, g.how(tried(history)-1))
@@ -68,8 +78,9 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 	if images == onHeldOut {
 		if i := slices.IndexFunc(rec.Scores(), is); i >= 0 {
 			s := rec.Scores()[i].Score
-			fmt.Fprintf(&b, "; on validation images error %.2f %%, loss %s", s.Error(), lossText(s.Loss))
-			if rec.SGD != nil && !is(hook.ScoreRecord{Kind: network.SGD}) {
+			fmt.Fprintf(&b, "; on validation images %s %s, loss %s", m.name,
+				strings.ReplaceAll(m.show(s), "\u00a0", " "), lossText(s.Loss))
+			if rec.SGD != nil && classifies(c) && !is(hook.ScoreRecord{Kind: network.SGD}) {
 				g := between(s, *rec.SGD)
 				fmt.Fprintf(&b, ", %s ± %.2f points to %s (%s)", signed(g.points), g.deviation,
 					nameOf(c, hook.ScoreRecord{Kind: network.SGD}), g.how(1))
@@ -81,6 +92,9 @@ func verdict(c train.Spec, history []hook.EpochRecord) string {
 	}
 	return b.String() + ".\n"
 }
+
+// classifies reports whether a run is for classification.
+func classifies(c train.Spec) bool { return c.Task == "" || c.Task == data.Classification }
 
 // tried returns the number of candidates for the run's best weights.
 func tried(history []hook.EpochRecord) (n int) {

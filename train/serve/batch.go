@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"onlinerna/data"
-	"onlinerna/train/network"
 )
 
 // job is an image on its way through the net.
@@ -52,7 +51,7 @@ func (s *Server) batches(quit <-chan struct{}, failed func(error)) {
 					j.done <- result{err: err}
 					continue
 				}
-				j.done <- result{probabilities: network.Softmax(logits[i*s.classes():][:s.classes()])}
+				j.done <- result{probabilities: s.p.Net.Meaning.Values(logits[i*s.classes():][:s.classes()])}
 			}
 		}
 	}

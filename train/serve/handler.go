@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"onlinerna/data"
-	"onlinerna/data/gallery"
 	"onlinerna/internal/text"
 	"onlinerna/train/evaluate"
 )
@@ -154,8 +153,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) ([]evaluate.Pre
 			} else if x.err == nil && slices.ContainsFunc(x.probabilities, func(p float64) bool { return p != p }) {
 				return nil, fmt.Errorf("%s: the net's outputs are not finite", names[i])
 			} else if x.err == nil {
-				list = append(list, evaluate.Prediction{Path: names[i],
-					Guesses: gallery.Best(x.probabilities, top, s.p.Name)})
+				list = append(list, s.p.Prediction(names[i], x.probabilities, top))
 				continue
 			}
 		case <-ctx.Done():

@@ -175,7 +175,7 @@ func TestAnswers(t *testing.T) {
 		want := make([]evaluate.Prediction, 8)
 		for i := range want { // conv6's weights say nothing about the resizing: each image is prepared by itself
 			list, bad, err := p.Predict(t.Context(), repeated(set, i), 2, data.LoaderOptions{Batch: 8}, io.Discard,
-				func(int, []float64) {})
+				func(int, evaluate.Prediction) {})
 			if err != nil || bad > 0 {
 				t.Fatal(err, bad)
 			}

@@ -74,3 +74,14 @@ with tarfile.open("parquet/same.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             m.size = len(content)
             tar.addfile(m, io.BytesIO(content))
 open("parquet/classes.txt", "w").write("".join(f"{n}\n" for n in NAMES))
+
+# Lists of labels: numbers with Hugging Face's names, one of them empty, and names.
+several = [sorted({i, labels[(5 * k) % 12]}) if k != 4 else [] for k, i in enumerate(labels)]
+lists = pa.table({"image": pa.array([{"bytes": b, "path": "x.jpg"} for b in images]), "labels": pa.array(several, pa.list_(pa.int64()))})
+features = {"labels": {"feature": {"names": NAMES, "_type": "ClassLabel"}, "_type": "Sequence"}}
+lists = lists.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+write("parquet/lists/train.parquet", lists)
+write("parquet/lists-required/train.parquet", lists.cast(pa.schema([lists.schema.field("image"), pa.field("labels", pa.list_(
+    pa.field("element", pa.int64(), nullable=False)), nullable=False)])).replace_schema_metadata(lists.schema.metadata))
+write("parquet/lists-v2/train.parquet", lists, data_page_version="2.0", compression="zstd", use_dictionary=False)
+write("parquet/lists-names/train.parquet", pa.table({"image": pa.array(images), "labels": pa.array([[NAMES[i] for i in l] for l in several])}))

@@ -138,6 +138,12 @@ var differentiable = []struct {
 		return n.apply(op.AsymmetricLoss{Positive: 1, Negative: 3, Margin: .05}, n.data(distinct, 6, 5),
 			n.constant(uniform(0, 1), 6, 5))
 	}},
+	{"squared error", func(n *net) int {
+		return n.apply(op.RegressionLoss{}, n.data(distinct, 6, 5), n.constant(uniform(-1, 1), 6, 5))
+	}},
+	{"Huber loss", func(n *net) int {
+		return n.apply(op.RegressionLoss{Delta: 1}, n.data(distinct, 6, 5), n.constant(uniform(-1, 1), 6, 5))
+	}},
 	{"binary cross-entropy by targets", func(n *net) int {
 		return n.apply(op.TargetLoss{Binary: true}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
 	}},

@@ -95,5 +95,11 @@ case("self_attention", heads, (12, 30), (6, 4, 4), Tokens=4, Heads=2, Scale=.6)
 case("roll", lambda x: x.roll((-2, 1), (1, 2)), (2, 5, 3), By=[0, 2, -1])
 case("roll", lambda x: x.roll((-3, -3), (1, 2)), (2, 7, 7, 2), By=[0, 3, 3, 0])
 
+for _ in range(2):
+    t = torch.randn((4, 5), dtype=torch.float64).round(decimals=6)
+    case("regression_loss", F.mse_loss, (4, 5), targets=t, Delta=0.)
+    for delta in (.5, 1., 2.):
+        case("regression_loss", lambda x, t: F.huber_loss(x, t, delta=delta), (4, 5), targets=t, Delta=delta)
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "general.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

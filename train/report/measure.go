@@ -1,0 +1,59 @@
+package report
+
+import (
+	"fmt"
+
+	"onlinerna/data"
+	"onlinerna/train"
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+)
+
+// measure is what tables show of a task's scores, beside the loss.
+type measure struct {
+	name    string                         // of the first of its numbers, by which weights are compared
+	unit    string                         // behind a number
+	columns []string                       // names of the numbers
+	row     string                         // format of the columns and a difference
+	width   int                            // of it
+	cells   func(s network.Score) []string // the numbers
+	value   func(s network.Score) float64  // the first of them
+	points  string                         // format of a difference
+}
+
+// measureOf returns the measure of a task.
+func measureOf(t data.Task) measure {
+	percent := func(value func(s network.Score) float64) func(s network.Score) []string {
+		return func(s network.Score) []string { return []string{fmt.Sprintf("%.2f", value(s)), lossText(s.Loss)} }
+	}
+	switch t {
+	case data.MultiLabel:
+		value := func(s network.Score) float64 { return s.MAP }
+		return measure{"mAP", "\u00a0%", []string{"mAP", "loss"}, "  %6s %6s %7s", 23, percent(value), value, "%.2f"}
+	case data.Regression:
+		return measure{"RMSE", "", []string{"RMSE", "MAE", "R²"}, "  %8s %8s %6s %8s", 35, func(s network.Score) []string {
+			return []string{fmt.Sprintf("%.4g", s.RMSE), fmt.Sprintf("%.4g", s.MAE), fmt.Sprintf("%.3f", s.R2)}
+		}, network.Score.Error, "%.3g"}
+	}
+	return measure{"error", "\u00a0%", []string{"error", "loss"}, "  %6s %6s %7s", 23, percent(network.Score.Error),
+		network.Score.Error, "%.2f"}
+}
+
+// difference formats how much the value of a score is above another's, 0 without a sign.
+func (m measure) difference(x, y network.Score) string {
+	if m.unit != "" {
+		return signed(m.value(x) - m.value(y))
+	}
+	return fmt.Sprintf("%+.3g", m.value(x)-m.value(y))
+}
+
+// show formats the value of a score with its unit.
+func (m measure) show(s network.Score) string { return m.cells(s)[0] + m.unit }
+
+// by names the measure that chooses the best weights.
+func by(c *train.Spec) string {
+	if c.BestBy == hook.ByLoss {
+		return hook.ByLoss
+	}
+	return measureOf(c.Task).name
+}
