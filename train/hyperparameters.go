@@ -178,7 +178,9 @@ func (c *Spec) OptimizerLine() string {
 			fmt.Fprintf(&b, ", %s %g", h.Name, *x)
 		}
 	}
-	fmt.Fprintf(&b, ", weight decay %g", *c.WeightDecay)
+	if c.WeightDecay != nil { // as in each resolved Spec
+		fmt.Fprintf(&b, ", weight decay %g", *c.WeightDecay)
+	}
 	return b.String()
 }
 

@@ -85,6 +85,7 @@ func (r *Run) TrainTo(ctx context.Context, epoch int) (err error) {
 	if err := r.begin(); err != nil {
 		return err
 	}
+	r.recordSession()
 	r.ended(nil)
 	paused := false
 	defer func() {

@@ -38,6 +38,8 @@ type Run struct {
 	watch    *device.Watch
 	slowed   bool      // the GPU was slowed down
 	told     int       // the number of epochs by the time budget, as logged last
+	chosen   []Choice  // options that differ from their defaults
+	recorded bool      // this process is among the run's sessions
 	profiler *profiler // nil without Profile
 	broken   error     // error that left the weights between two steps
 }
@@ -163,9 +165,12 @@ func (r *Run) openData() (err error) {
 	if err := r.initNet(); err != nil {
 		return err
 	}
-	if err := c.resolve(r.in.set, r.in.profile, r.Ranks.Size()); err != nil {
+	given := c.Spec
+	resolve := func(c *Resolved) error { return c.resolve(r.in.set, r.in.profile, r.Ranks.Size()) }
+	if err := resolve(c); err != nil {
 		return err
 	}
+	r.chosen = chosenOf(&given, &c.Spec, resolve)
 	if c.Out == AutoOut {
 		c.Out, err = r.folder.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model))
 	}

@@ -1,14 +1,18 @@
 package train
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"onlinerna/internal/files"
+	"onlinerna/internal/machine"
+	"onlinerna/nn/device"
 	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 )
@@ -113,6 +117,98 @@ func (r *Run) ended(err error) {
 	if werr := files.Write(path, append(b, '\n')); werr != nil {
 		r.log("the failure is not recorded: %v", werr)
 	}
+}
+
+// sessionsName is the file in a run's folder with a line for each process that trained it.
+const sessionsName = "sessions.jsonl"
+
+// Session describes a process that trained a run, from a position on.
+type Session struct {
+	Started   time.Time `json:"started"`
+	Epoch     int       `json:"epoch"` // in which it began
+	Step      int       `json:"step"`  // steps before it
+	Device    string    `json:"device"`
+	Card      string    `json:"card,omitempty"` // the name of a GPU
+	Precision string    `json:"precision,omitempty"`
+	Ranks     int       `json:"ranks"`
+	Chosen    []Choice  `json:"chosen"` // options whose values differ from their defaults, but for device and out
+	machine.Machine
+}
+
+// Choice is an option with its value, as on a command line.
+type Choice struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// recordSession appends this process to the run's sessions. A failure does not end the run.
+func (r *Run) recordSession() {
+	if r.recorded || r.Resolved.Out == "" || !r.Ranks.First() {
+		return
+	}
+	r.recorded = true
+	s := Session{Started: time.Now().UTC().Truncate(time.Second), Epoch: r.pos.Epoch, Step: r.pos.Steps,
+		Device: r.Device.Name(), Precision: r.Resolved.Precision, Ranks: r.Ranks.Size(), Chosen: r.chosen,
+		Machine: machine.This()}
+	if d, ok := device.As[interface {
+		device.Device
+		Card() string
+	}](r.Device); ok {
+		s.Card = d.Card()
+	}
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = appendLine(filepath.Join(r.Resolved.Out, sessionsName), b)
+	}
+	if err != nil {
+		r.log("the machine and the options of this process are not recorded: %v", err)
+	}
+}
+
+// appendLine appends a line to a file, also after a line that was cut short.
+func appendLine(path string, line []byte) error {
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if n := len(before); n > 0 && before[n-1] != '\n' {
+		before = append(before, '\n')
+	}
+	return files.Write(path, append(append(before, line...), '\n'))
+}
+
+// ReadSessions reads the processes that trained the run in a folder. A run of an older version has none.
+func ReadSessions(dir string) (list []Session, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, sessionsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range bytes.Lines(b) {
+		var s Session
+		if json.Unmarshal(line, &s) == nil { // else cut short
+			list = append(list, s)
+		}
+	}
+	return list, err
+}
+
+// chosenOf lists the set options of a Spec that would resolve to another value if they were not set. resolved is the
+// Spec with all values; resolve fills in those of a trial.
+func chosenOf(given, resolved *Spec, resolve func(c *Resolved) error) (list []Choice) {
+	for _, x := range table.Settings(given) {
+		if x.Name == "device" || x.Name == "out" {
+			continue
+		}
+		o := table.Find(x.Name)
+		trial := Resolved{Spec: *given}
+		o.Unset(&trial.Spec)
+		usual := o.Default == x.String() || x.Name == "precision" && x.Text == device.Usual(resolved.Device)
+		if usual || resolve(&trial) == nil && o.Text(&trial.Spec) == o.Text(resolved) {
+			continue
+		}
+		list = append(list, Choice{x.Name, x.String()})
+	}
+	return list
 }
 
 // A FailedError tells where a run failed, and which state of it is saved.

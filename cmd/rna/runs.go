@@ -8,6 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/cmd/internal/cli"
+	"onlinerna/internal/canvas"
+	"onlinerna/internal/files"
+	"onlinerna/internal/terminal"
 	"onlinerna/train/report"
 	"onlinerna/train/runs"
 )
@@ -68,4 +71,96 @@ a sweep ended it early, and else interrupted: rna train --resume goes on with bo
 	json.Add(g)
 	cli.AddGroups(cmd, g)
 	return cmd
+}
+
+// comparison holds the options of rna compare, which rna sweep has, too.
+type comparison struct {
+	plot, csv, sort string
+	reverse         bool
+	json            cli.JSON
+}
+
+// addTo adds the options; by is the default of --sort.
+func (o *comparison) addTo(g cli.Group, by string) {
+	g.StringVar(&o.sort, "sort", by, "order: "+strings.Join(report.GroupColumns(), ", ")+" or an option of training; "+
+		"differences are from the first")
+	g.Values("sort", report.GroupColumns()...)
+	g.BoolVar(&o.reverse, "reverse", false, "sort the other way round")
+	g.StringVar(&o.plot, "plot", "", "draw loss and error over the epochs into this `file`"+canvas.Help)
+	g.StringVar(&o.csv, "csv", "", "write a line for each run to this `file`")
+	o.json.Add(g)
+}
+
+// show writes runs in groups.
+func (o *comparison) show(out io.Writer, list []runs.Run) error {
+	groups := report.GroupRuns(list)
+	if o.sort != "" {
+		if err := report.SortGroups(groups, o.sort, o.reverse); err != nil {
+			return err
+		}
+	}
+	err := o.json.Write(out, report.CompareJSON(groups), func(w io.Writer) error { return report.Compare(w, groups) })
+	if err == nil {
+		err = files.WriteTo(o.csv, func(w io.Writer) error { return report.CompareCSV(w, groups) })
+	}
+	if err != nil {
+		return err
+	}
+	return canvas.Draw(o.plot, func(w io.Writer, format string) error { return report.PlotGroups(w, format, groups) })
+}
+
+func newCompare() *cobra.Command {
+	var o comparison
+	cmd := &cobra.Command{
+		Use:   "compare RUN... [options]",
+		Short: "Show runs side by side, with the options in which they differ",
+		Long: `Show the scores of runs, or of all runs in folders, with the options in which they differ and their differences
+from the first.
+
+Runs that differ only in their seed are one group, with the mean and its standard error. Groups are compared after the
+last epoch that all of their runs have finished, seed by seed; single runs image by image. A failed run does not count.`,
+		Example: `  rna compare runs/20260102-150405-resnet50 runs/20260103-090000-resnet50
+  rna compare runs --sort best --plot runs.svg`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.Usage(cmd, fmt.Errorf("nothing to compare: name runs, or folders of runs"))
+			}
+			if o.sort != "" {
+				if err := report.SortGroups(nil, o.sort, false); err != nil {
+					return cli.Usage(cmd, fmt.Errorf("--sort: %w", err))
+				}
+			}
+			list, err := findRuns(cmd, args...)
+			if err != nil {
+				return err
+			}
+			return o.show(cmd.OutOrStdout(), list)
+		},
+	}
+	g := cli.NewGroup("Options")
+	o.addTo(g, "")
+	cli.AddGroups(cmd, g)
+	return cmd
+}
+
+// findRuns reads the runs in folders, and says what it passes over.
+func findRuns(cmd *cobra.Command, paths ...string) ([]runs.Run, error) {
+	list, _, err := findPassing(cmd, paths...)
+	return list, err
+}
+
+// findPassing is findRuns that also returns the lines about what it passes over.
+func findPassing(cmd *cobra.Command, paths ...string) (list []runs.Run, passed []string, err error) {
+	list, passed, err = runs.Find(paths...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(list) == 0 {
+		return nil, nil, fmt.Errorf("%s", strings.Join(passed, "; "))
+	}
+	log := cmd.ErrOrStderr()
+	for _, line := range passed {
+		fmt.Fprintln(log, terminal.Wrap(log, "Passed over: "+line, "  "))
+	}
+	return list, passed, nil
 }

@@ -22,6 +22,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/option"
+	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/launch"
 	"onlinerna/train/report"
 	"onlinerna/train/runs"
@@ -33,7 +34,7 @@ var unswept = append([]string{"resume-or-start", "data-changed", "stop-within", 
 	optionNames(launch.Table)...)
 
 // anytime lists the options that a sweep that goes on may change: results do not depend on them.
-var anytime = []string{"resume", "jobs", "shard", "device", "threads", "workers", "quiet", "sort", "reverse", "plot",
+var anytime = []string{"resume", "jobs", "shard", "device", "threads", "workers", "quiet", "no-report", "sort", "reverse", "plot",
 	"csv", "json", "json-file"}
 
 func optionNames[S any](t option.Table[S]) (names []string) {
@@ -225,6 +226,11 @@ func (f *sweepFlags) run(cmd *cobra.Command) error {
 		if _, err := report.DrawRun(c, e.Run.History); err != nil {
 			fmt.Fprintln(log, err)
 		}
+		if !f.noReport && e.Run.State == train.Done {
+			if err := writePage(cmd.Context(), e.Run.Dir, &pageBuilder{log: log}, 0, io.Discard); err != nil {
+				fmt.Fprintln(log, err)
+			}
+		}
 	}
 	if f.resume == "" {
 		if err := s.Check(); err != nil {
@@ -254,7 +260,15 @@ func (f *sweepFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return f.show.show(out, list)
+	if err := f.show.show(out, list); err != nil || f.noReport {
+		return err
+	}
+	b := pageBuilder{log: log, images: true}
+	b.open = func(_ *ranks.Group, threads int) (device.Device, error) {
+		return openDevice(chosenDevice(cmp.Or(f.Device, "auto"), log), deviceOptions{threads: cmp.Or(f.Threads, threads),
+			log: log})
+	}
+	return writePage(cmd.Context(), f.Out, &b, 1, progress)
 }
 
 func (f *sweepFlags) part() string {

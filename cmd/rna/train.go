@@ -41,6 +41,7 @@ type trainFlags struct {
 	dataChanged                string
 	orStart                    bool
 	quiet, verbose, debugSync  bool
+	noReport                   bool
 	stopWithin                 time.Duration
 	profile                    int
 	ranks                      launch.Options
@@ -83,6 +84,8 @@ var processOptions = slices.Concat(option.Table[trainFlags]{
 		Help: "no progress"},
 	{Name: "verbose", Group: "Run", Field: func(f *trainFlags) any { return &f.verbose }, Resumable: true,
 		Help: "show the losses of all weights in each epoch, and RNA's coefficients in a table at the end"},
+	{Name: "no-report", Group: "Run", Field: func(f *trainFlags) any { return &f.noReport }, Resumable: true,
+		Help: noReportHelp},
 })
 
 // groups returns flags, under their headings, that set f.
@@ -142,7 +145,8 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = device.Closed(err, run.Close()) }()
+	closeRun := sync.OnceValue(run.Close)
+	defer func() { err = device.Closed(err, closeRun()) }()
 	run.Log = progress.Log
 	if !g.First() {
 		run.Log = func(format string, args ...any) {
@@ -176,7 +180,10 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if g.First() {
 		err = report.Summarise(out, run, f.verbose)
 	}
-	return g.Together(err)
+	if err = g.Together(err); err != nil || f.noReport {
+		return err
+	}
+	return pageOfRun(cmd.Context(), run, closeRun, dev, g, out, bar)
 }
 
 // deadline ends the program if a step takes longer than --stop-within after it was told to stop. The function that it

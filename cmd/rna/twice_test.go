@@ -48,6 +48,8 @@ func TestTwice(t *testing.T) {
 			"predicted.png predicted.json"},
 		{"compare run run --plot runs.svg --csv runs.csv --json-file compared.json", "runs.svg runs.csv compared.json"},
 		{"runs . --json-file runs.json", "runs.json"},
+		{"report run sweep --device cpu -o page.html --model-card README.md", "page.html README.md"},
+		{"report run", "run/report.html"},
 		{"sweep --resume sweep -q --plot sweep.svg --csv sweep.csv --json-file sweep.json", "sweep.svg sweep.csv sweep.json"},
 		{"replay run --device cpu --csv replay.csv --plot replay.svg --json-file replay.json",
 			"replay.csv replay.svg replay.json"},

@@ -99,6 +99,17 @@ func (g *Gallery) Draw(ctx context.Context, out io.Writer, list []Image) error {
 	return nil
 }
 
+// Pictures decodes images at the size of a tile; nil for one that is unreadable.
+func (g *Gallery) Pictures(ctx context.Context, list []Image) (pictures []image.Image, err error) {
+	if err := g.read(ctx, list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		pictures = append(pictures, list[i].picture)
+	}
+	return pictures, nil
+}
+
 // read decodes the images at their own size, and fits them into tiles.
 func (g *Gallery) read(ctx context.Context, list []Image) error {
 	each, ctx := errgroup.WithContext(ctx)

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"onlinerna/internal/machine"
 )
 
 // Usage counts the resources that the process used, on Unix.
@@ -26,7 +28,7 @@ func (u Usage) per(steps int) Usage {
 // processor names the machine as the system does.
 func processor() string {
 	name := runtime.GOOS + "/" + runtime.GOARCH
-	if model := field("/proc/cpuinfo", "model name"); model != "" {
+	if model := machine.CPU(); model != "" {
 		name = model + ", " + name
 	}
 	return name
@@ -34,7 +36,7 @@ func processor() string {
 
 // peakMemory returns the largest resident set of the process so far in bytes; 0 if unknown.
 func peakMemory() int64 {
-	kB, _ := strconv.ParseInt(strings.TrimSuffix(field("/proc/self/status", "VmHWM"), " kB"), 10, 64)
+	kB, _ := strconv.ParseInt(strings.TrimSuffix(machine.Field("/proc/self/status", "VmHWM"), " kB"), 10, 64)
 	return kB << 10
 }
 
@@ -44,15 +46,4 @@ func loadAverage() float64 {
 	first, _, _ := strings.Cut(string(text), " ")
 	load, _ := strconv.ParseFloat(first, 64)
 	return load
-}
-
-// field returns the value of the first line "name : value" of a file; empty if there is none.
-func field(file, name string) string {
-	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

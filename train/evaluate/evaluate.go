@@ -41,6 +41,7 @@ type Options struct {
 	TestFlip     bool
 
 	Batch, Workers, Threads int
+	Limit                   int    // batches to evaluate; 0: all
 	Precision               string // the device's precision, which ranks compare
 	// Open opens a rank's device with the given number of threads.
 	Open func(g *ranks.Group, threads int) (device.Device, error)
@@ -52,8 +53,9 @@ type Options struct {
 	Confusion   string // a CSV file or a figure; empty: none
 	Sheet       gallery.Options
 
-	note   string // about the choice of the images
-	report *Report
+	extremes int    // images with the highest and with the lowest losses to list
+	note     string // about the choice of the images
+	report   *Report
 }
 
 // Run evaluates on all ranks, and writes the files of the options on the first, whose report it returns. It writes a
@@ -82,6 +84,7 @@ func (o *Options) Run(ctx context.Context, g *ranks.Group, told, log io.Writer) 
 	} else {
 		o.report.finish(e.meta.Model, score)
 	}
+	o.report.name(e.set, o.Data)
 	return o.report, o.writePictures(ctx, e, told)
 }
 
@@ -143,7 +146,7 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 		threads, workers = cmp.Or(threads, g.Threads()), cmp.Or(workers, g.Workers())
 	}
 	e.loader, err = data.NewLoader(e.set, transform, data.LoaderOptions{
-		Batch: o.Batch, Workers: workers, MaxBad: o.MaxBad, FastDecode: o.FastDecode, Rank: g.Rank(), Ranks: g.Size(),
+		Batch: o.Batch, Workers: workers, Limit: o.Limit, MaxBad: o.MaxBad, FastDecode: o.FastDecode, Rank: g.Rank(), Ranks: g.Size(),
 		Budget: data.NewBudget(o.DecodeMemory, g.Locals()),
 		Log:    func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
 	})

@@ -36,6 +36,18 @@ type Report struct {
 	odds      []odds // of all images, if ranking
 	bins      [15]struct{ n, right, confidence float64 }
 	worst     *worst // nil if not requested
+	best      *worst
+	files     map[int]string // of the listed images, by their index
+}
+
+// lists are the requested lists of images.
+func (r *Report) lists() (list []*worst) {
+	for _, l := range []*worst{r.worst, r.best} {
+		if l != nil {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func newReport(names []string, outputs int) *Report {

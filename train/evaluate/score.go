@@ -29,7 +29,7 @@ func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation},
 		{"fast-decode", o.FastDecode},
 		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", o.TestFlip}, {"precision", o.Precision},
-		{"ranking", o.Ranking}, {"predictions", o.Predictions}, {"worst", []any{o.Sheet.Path, o.Sheet.Count}}, {"max-bad", o.MaxBad},
+		{"ranking", o.Ranking}, {"predictions", o.Predictions}, {"worst", []any{o.Sheet.Path, o.Sheet.Count, o.extremes}}, {"max-bad", o.MaxBad},
 	} {
 		facts = append(facts, ranks.Fact{Name: x.name, Value: fmt.Sprint(x.value)})
 	}
@@ -42,8 +42,12 @@ func (e *evaluation) compare(g *ranks.Group, o *Options) error {
 // score evaluates, and writes the predictions if requested. Each rank evaluates its own batches, which are merged on
 // rank 0.
 func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (network.Score, error) {
-	if o.Sheet.Path != "" {
-		o.report.worst = &worst{most: o.Sheet.Count, classes: e.net.Model().Config.Classes, net: e.net}
+	classes := e.net.Model().Config.Classes
+	if n := max(o.Sheet.Count, o.extremes); o.Sheet.Path != "" || o.extremes > 0 {
+		o.report.worst = &worst{most: n, classes: classes, net: e.net}
+	}
+	if o.extremes > 0 {
+		o.report.best = &worst{most: o.extremes, classes: classes, net: e.net, lowest: true}
 	}
 	var p *predictions
 	var write func([]byte) error
@@ -65,8 +69,8 @@ func (o *Options) score(ctx context.Context, g *ranks.Group, e *evaluation) (net
 		if err := m.Before(b.Step); err != nil {
 			return err
 		}
-		if o.report.worst != nil {
-			o.report.worst.add(b, logits)
+		for _, l := range o.report.lists() {
+			l.add(b, logits)
 		}
 		o.report.add(b, logits)
 		switch {
@@ -140,14 +144,13 @@ func (r *Report) sum(g *ranks.Group, t *network.Tally) error {
 			return err
 		}
 	}
-	if r.worst == nil {
-		return nil
+	for _, l := range r.lists() {
+		list, err := ranks.GatherAll(g, l.list)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(list, l.order)
+		l.list = list[:min(len(list), l.most)]
 	}
-	list, err := ranks.GatherAll(g, r.worst.list)
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(list, worseFirst)
-	r.worst.list = list[:min(len(list), r.worst.most)]
 	return nil
 }

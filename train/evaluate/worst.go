@@ -19,11 +19,12 @@ import (
 	"onlinerna/train/report"
 )
 
-// worst keeps the images with the highest loss.
+// worst keeps the images with the highest loss or, if lowest is set, with the lowest.
 type worst struct {
 	most, classes int
+	lowest        bool
 	net           *network.Network // for losses of other tasks than classification; nil: that
-	list          []worstImage     // highest loss first; equal ones in the order of the dataset
+	list          []worstImage     // by loss; equal ones in the order of the dataset
 }
 
 type worstImage struct {
@@ -33,9 +34,13 @@ type worstImage struct {
 	Probability      float64 // of the predicted class
 }
 
-// worseFirst orders images.
-func worseFirst(a, b worstImage) int {
-	return cmp.Or(cmp.Compare(b.Loss, a.Loss), cmp.Compare(a.Index, b.Index))
+// order orders images by how much they belong on the list.
+func (w *worst) order(a, b worstImage) int {
+	loss := cmp.Compare(b.Loss, a.Loss)
+	if w.lowest {
+		loss = -loss
+	}
+	return cmp.Or(loss, cmp.Compare(a.Index, b.Index))
 }
 
 // add adds the images of a batch with their logits.
@@ -59,10 +64,7 @@ func (w *worst) add(b *data.Batch, logits []float32) {
 		if x.Label >= 0 && x.Label < w.classes && !math.IsNaN(p[x.Label]) {
 			x.Loss = -math.Log(p[x.Label])
 		}
-		if len(w.list) == w.most && x.Loss <= w.list[w.most-1].Loss {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(w.list, x, worseFirst)
+		at, _ := slices.BinarySearchFunc(w.list, x, w.order)
 		w.list = slices.Insert(w.list, at, x)
 		w.list = w.list[:min(len(w.list), w.most)]
 	}

@@ -26,8 +26,39 @@ func Compare(w io.Writer, groups []Group) error {
 	}
 	b.WriteByte('\n')
 	differ := groupOptions(groups)
+	several := severalRuns(groups)
+	b.LeftTable(compareRows(groups))
+	if len(differ) == 0 && len(groups) > 1 {
+		b.WriteString("The runs have the same options.\n")
+	}
+	all := runsOf(groups)
+	if images := judges(all); images != "" {
+		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(all) + ".\n")
+	}
+	if several {
+		b.WriteString("± is a standard error over seeds.\n")
+	}
+	for _, r := range all {
+		if r.Failure != nil {
+			fmt.Fprintf(b, "%s failed: %s\n", text.Printable(r.Name), text.Printable(r.Failure.Error))
+		}
+	}
+	if len(groups) > 1 {
+		writeDifferences(b, groups)
+	}
+	return b.Flush(w)
+}
+
+// severalRuns reports whether a group has several runs.
+func severalRuns(groups []Group) bool {
+	return slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) > 1 })
+}
+
+// compareRows is a table of groups below a row of headings.
+func compareRows(groups []Group) [][]string {
+	differ := groupOptions(groups)
 	rows := [][]string{slices.Concat([]string{""}, differ, []string{"epoch", "error %", "loss", "best %", "loss"})}
-	several := slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) > 1 })
+	several := severalRuns(groups)
 	unfinished := slices.ContainsFunc(groups, func(g Group) bool { return g.state() != "done" })
 	if several {
 		rows[0] = append(rows[0], "runs")
@@ -51,26 +82,7 @@ func Compare(w io.Writer, groups []Group) error {
 		}
 		rows = append(rows, row)
 	}
-	b.LeftTable(rows)
-	if len(differ) == 0 && len(groups) > 1 {
-		b.WriteString("The runs have the same options.\n")
-	}
-	all := runsOf(groups)
-	if images := judges(all); images != "" {
-		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(all) + ".\n")
-	}
-	if several {
-		b.WriteString("± is a standard error over seeds.\n")
-	}
-	for _, r := range all {
-		if r.Failure != nil {
-			fmt.Fprintf(b, "%s failed: %s\n", text.Printable(r.Name), text.Printable(r.Failure.Error))
-		}
-	}
-	if len(groups) > 1 {
-		writeDifferences(b, groups)
-	}
-	return b.Flush(w)
+	return rows
 }
 
 // names lists the runs of a group.
@@ -120,14 +132,38 @@ func (m Measure) cells() []string {
 	return []string{e, l}
 }
 
+// baseOf is the index of the first group that has scores, below 0 if there is none.
+func baseOf(groups []Group) int {
+	return slices.IndexFunc(groups, func(g Group) bool { return g.Last.N > 0 })
+}
+
 // writeDifferences writes the differences of groups from the first that has scores.
 func writeDifferences(b *terminal.Page, groups []Group) {
-	at := slices.IndexFunc(groups, func(g Group) bool { return g.Last.N > 0 })
+	at := baseOf(groups)
 	if at < 0 {
 		return
 	}
+	rows, notes := differenceRows(groups)
+	if rows == nil {
+		fmt.Fprintf(b, "No differences: no other group has a score and a seed in common with %s.\n", groups[at].Label)
+		return
+	}
+	fmt.Fprintf(b, "\nErrors less those of %s, in points:\n", groups[at].Label)
+	b.LeftTable(rows)
+	for _, line := range notes {
+		b.WriteString(line + "\n")
+	}
+}
+
+// differenceRows is a table of the differences of groups from the first that has scores, below a row of headings, with
+// lines about it. It is nil if none can be compared.
+func differenceRows(groups []Group) (rows [][]string, notes []string) {
+	at := baseOf(groups)
+	if at < 0 {
+		return nil, nil
+	}
 	base := &groups[at]
-	rows := [][]string{{"", "last − " + base.Label, "p", "best − " + base.Label, "p", "over"}}
+	rows = [][]string{{"", "last − " + base.Label, "p", "best − " + base.Label, "p", "over"}}
 	var seeds, images, none bool
 	for i := range groups {
 		if i == at {
@@ -151,24 +187,22 @@ func writeDifferences(b *terminal.Page, groups []Group) {
 		rows = append(rows, append(row, how))
 	}
 	if !seeds && !images {
-		fmt.Fprintf(b, "No differences: no other group has a score and a seed in common with %s.\n", base.Label)
-		return
+		return nil, nil
 	}
-	fmt.Fprintf(b, "\nErrors less those of %s, in points:\n", base.Label)
-	b.LeftTable(rows)
 	if seeds {
-		b.WriteString("Over seeds: by common seed, ± is half of the 95 % interval by Student's t, p is of the paired t test.\n")
+		notes = append(notes, "Over seeds: by common seed, ± is half of the 95 % interval by Student's t, p is of the paired t test.")
 	}
 	if images {
-		b.WriteString("Over images: ± is a standard error, p is McNemar's, of the same images. Neither knows of other seeds.\n")
+		notes = append(notes, "Over images: ± is a standard error, p is McNemar's, of the same images. Neither knows of other seeds.")
 	}
 	if n := len(groups) - 1; n > 1 {
-		fmt.Fprintf(b, "p is not corrected for %d comparisons: below %.2g it is significant at 5 %% for all of them "+
-			"(Bonferroni).\n", n, .05/float64(n))
+		notes = append(notes, fmt.Sprintf("p is not corrected for %d comparisons: below %.2g it is significant at 5 %% for all of them "+
+			"(Bonferroni).", n, .05/float64(n)))
 	}
 	if none {
-		b.WriteString("- stands for groups that have no seed in common with it, or no finished epoch.\n")
+		notes = append(notes, "- stands for groups that have no seed in common with it, or no finished epoch.")
 	}
+	return rows, notes
 }
 
 // bestBy names the measures by which runs chose the best weights.

@@ -67,16 +67,16 @@ func New(x, y string, xUnit, yUnit float64) *plot.Plot {
 		a.Label.Padding = 4
 	}
 	p.X.Label.Text, p.Y.Label.Text = x, y
-	p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, xUnit) })
-	p.Y.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, yUnit) })
+	p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return Ticks(lo, hi, xUnit) })
+	p.Y.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return Ticks(lo, hi, yUnit) })
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{235}, color.Gray{225}
 	p.Add(grid)
 	return p
 }
 
-// ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, at least unit apart.
-func ticks(lo, hi, unit float64) []plot.Tick {
+// Ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, at least unit apart.
+func Ticks(lo, hi, unit float64) []plot.Tick {
 	const most = 10
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/most)))
 	for _, k := range []float64{1, 2, 5, 10} {

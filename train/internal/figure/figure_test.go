@@ -21,7 +21,7 @@ func TestTicks(t *testing.T) {
 		{0, 100, 0, "0 10 20 30 40 50 60 70 80 90 100"},
 	} {
 		var got []string
-		for _, k := range ticks(c.lo, c.hi, c.unit) {
+		for _, k := range Ticks(c.lo, c.hi, c.unit) {
 			got = append(got, k.Label)
 			if v := fmt.Sprintf("%.4f", k.Value); !strings.HasPrefix(v, k.Label) {
 				t.Errorf("label %s at %s", k.Label, v)

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"onlinerna/internal/text"
+	"onlinerna/train"
+	"onlinerna/train/network"
+	"onlinerna/train/runs"
+)
+
+// cardData is the head of a model card, as huggingface_hub's ModelCardData reads it.
+type cardData struct {
+	Library  string      `yaml:"library_name"`
+	Pipeline string      `yaml:"pipeline_tag"`
+	Tags     []string    `yaml:"tags"`
+	Datasets []string    `yaml:"datasets,omitempty"`
+	Metrics  []string    `yaml:"metrics,omitempty"`
+	Index    []cardModel `yaml:"model-index,omitempty"`
+}
+
+type cardModel struct {
+	Name    string       `yaml:"name"`
+	Results []cardResult `yaml:"results"`
+}
+
+type cardResult struct {
+	Task    cardNamed    `yaml:"task"`
+	Dataset cardNamed    `yaml:"dataset"`
+	Metrics []cardMetric `yaml:"metrics"`
+}
+
+type cardNamed struct {
+	Type  string `yaml:"type"`
+	Name  string `yaml:"name"`
+	Split string `yaml:"split,omitempty"`
+}
+
+type cardMetric struct {
+	Type  string  `yaml:"type"`
+	Name  string  `yaml:"name"`
+	Value float64 `yaml:"value"`
+}
+
+// hubSets are the names that sets of rna get have on Hugging Face's hub.
+var hubSets = map[string]string{"cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist",
+	"fashion-mnist": "zalando-datasets/fashion_mnist", "imagenet": "ILSVRC/imagenet-1k"}
+
+// WriteCard writes a model card, the README.md of a model on Hugging Face's hub, about the weights of the best run of
+// the first group.
+func (p *Page) WriteCard(w io.Writer) error {
+	if len(p.Groups) == 0 {
+		return errors.New("nothing to describe: no runs")
+	}
+	g := &p.Groups[0]
+	r := g.best()
+	best := r.Best()
+	if best == nil {
+		return fmt.Errorf("%s: no weights were compared, so there are none to describe", r.Dir)
+	}
+	data := filepath.Base(r.Data())
+	score, images := best.Score, judgeOf(r.History)
+	if len(r.History[len(r.History)-1].Held) > 0 {
+		images = onHeldOut
+	}
+	head := cardData{Library: "onlinerna", Pipeline: "image-classification", Tags: []string{"image-classification", "onlinerna",
+		r.Config.Model}, Metrics: []string{"accuracy"}}
+	kind := cardNamed{Type: cmp.Or(hubSets[r.Data()], data), Name: data, Split: strings.ReplaceAll(images, "-", "_")}
+	if id := hubSets[r.Data()]; id != "" {
+		head.Datasets = []string{id}
+	}
+	name := r.Config.Model + "-" + data
+	head.Index = []cardModel{{Name: name, Results: []cardResult{{Task: cardNamed{Type: "image-classification",
+		Name: "Image classification"}, Dataset: kind, Metrics: cardMetrics(score, len(r.Config.Classes))}}}}
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	y := yaml.NewEncoder(&b)
+	y.SetIndent(2)
+	if err := errors.Join(y.Encode(head), y.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "---\n\n# %s on %s\n\n", markdown(r.Config.Model), markdown(data))
+	fmt.Fprintf(&b, "The weights are those of epoch %d, %s, the best by %s on %s images: error %.2f %%, with a standard error of %.2f "+
+		"points over the %s images, loss %s.\n\n", best.Epoch, markdown(nameOf(r.Config, best.ScoreRecord)), bestBy(g.Runs), images,
+		score.Error(), standardError(score), text.Thousands(score.Images), lossText(score.Loss))
+	if n := len(g.Runs); n > 1 && g.Best.N > 1 {
+		fmt.Fprintf(&b, "They are the best of %d seeds, whose best weights have a mean error of %.2f ± %.2f %% (standard error).\n\n",
+			g.Best.N, g.Best.Error, g.Best.ErrorSE)
+	}
+	if images == onHeldOut || len(r.History) > 1 {
+		fmt.Fprintf(&b, "The %s images chose the epoch and the kind of the weights, so this error is slightly too low; other images "+
+			"tell better.\n\n", images)
+	}
+	b.WriteString("## Training\n\n")
+	for _, f := range factsOf(g) {
+		fmt.Fprintf(&b, "- %s\n", markdown(f[0]+": "+f[1]))
+	}
+	if e := p.Evaluations[r.Dir]; e != nil {
+		e.card(&b)
+	}
+	b.WriteString("\n## Use\n\n    rna predict best.safetensors photos/ --top 3\n\nThe file records the model, the classes and " +
+		"the normalisation. Names and layout of its tensors are torchvision's.\n\n## To repeat it\n\n")
+	var s section
+	sessions, err := train.ReadSessions(r.Dir)
+	if err != nil {
+		return err
+	}
+	s.repeat(r, &Group{Runs: []runs.Run{*r}}, sessions)
+	for _, line := range s.Repeat {
+		fmt.Fprintf(&b, "    %s\n", text.Printable(line))
+	}
+	if k := len(sessions); k > 0 {
+		x := sessions[k-1]
+		fmt.Fprintf(&b, "\nTrained with rna %s, %s on %s.\n", markdown(x.Version), x.Go, markdown(cmp.Or(x.Card, x.CPU, x.System)))
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// cardMetrics are the measures of a score.
+func cardMetrics(s network.Score, classes int) []cardMetric {
+	list := []cardMetric{{"accuracy", "Top-1 accuracy, %", s.Top1}}
+	if classes > 5 {
+		list = append(list, cardMetric{"accuracy", "Top-5 accuracy, %", s.Top5})
+	}
+	return append(list, cardMetric{"loss", "Cross-entropy", s.Loss})
+}
+
+// card describes the classes.
+func (e *Evaluation) card(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\n## Classes\n\nBalanced accuracy %v %%, macro F1 %v %%, calibration error %.4f; ± is a standard error.\n\n",
+		e.Balanced, e.MacroF1, e.Calibration)
+	if len(e.Classes) > 100 {
+		fmt.Fprintf(b, "There are %d classes.\n", len(e.Classes))
+		return
+	}
+	b.WriteString("| class | images | recall % | precision % |\n|-|-|-|-|\n")
+	for _, c := range e.Classes {
+		fmt.Fprintf(b, "| %s | %d | %v | %v |\n", markdown(c.Name), c.Images, c.Recall, c.Precision)
+	}
+}
+
+// markdown is a text in which no character means anything else.
+func markdown(s string) string {
+	var b strings.Builder
+	for _, r := range text.Printable(s) {
+		if strings.ContainsRune("\\`*_{}[]<>#|~!&", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
