@@ -27,7 +27,8 @@ IMAGES    ?= ../shared/data/imagenet-sample
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch bench-serve build check-abi \
 	check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
 	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-release \
-	check-serve check-sim check-soak check-sweep fine-tuning generate gpu gpu-kit lint mutants release rna-on-nets sim test
+	check-serve check-sim check-soak check-sweep check-tensorboard fine-tuning generate gpu gpu-kit lint mutants release \
+	rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
 
@@ -168,6 +169,9 @@ check-amx: #: run the tests of AMX's kernels under Bochs, which it builds; minut
 check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf, transformers and peft; downloads 300 MB
 	$(VENV)/bin/python scripts/merge_check.py bin/rna
 
+check-tensorboard: build $(VENV)/tensorboard #: read a run's files for TensorBoard by TensorBoard's own reader
+	$(VENV)/bin/python scripts/tensorboard_check.py bin/rna
+
 check-mca-arm64: #: estimate the speed of arm64's inner loops by llvm-mca; needs Debian's llvm-22
 	python3 scripts/mca.py --arch arm64 --least 0.85
 
@@ -234,6 +238,11 @@ $(VENV)/release:
 $(VENV)/serve:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet prometheus_client
+	touch $@
+
+$(VENV)/tensorboard:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet tensorboard
 	touch $@
 
 $(VENV)/numpy:

@@ -2,8 +2,10 @@ package train
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"math"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/augment"
+	"onlinerna/data/gallery"
 	"onlinerna/data/random"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
@@ -36,6 +39,8 @@ type input struct {
 	val, held    *data.Loader // nil without such images
 	heldSize     int          // number of held-out images
 	sized        map[int]sizedLoaders
+	few          *data.Loader // of a few images of trained, as the first epoch has them; nil unless they are wanted
+	trained      data.Dataset // the set without the images that are held out
 	are          identities
 
 	*Deps
@@ -179,6 +184,14 @@ func (in *input) load(c *Resolved) error {
 			return err
 		}
 		in.sized[size] = l
+		if size != c.SizeAt(0, c.ImageSize) || !c.TensorBoard || !in.Ranks.First() {
+			continue
+		}
+		mixed.Batch, mixed.Limit, mixed.Rank, mixed.Ranks = min(fewImages, train.Len()), 1, 0, 1
+		in.trained = train
+		if in.few, err = data.NewLoader(train, tr, mixed); err != nil {
+			return err
+		}
 	}
 	in.resize(c, 1)
 	if held != nil {
@@ -189,6 +202,25 @@ func (in *input) load(c *Resolved) error {
 	}
 	in.val, err = in.evaluation(c, in.valSet, decoding)
 	return err
+}
+
+// fewImages is the number of images on a sheet for TensorBoard.
+const fewImages = 24
+
+// sheet draws a few training images as the net sees them.
+func (in *input) sheet(ctx context.Context) (image.Image, error) {
+	for b, err := range in.few.Epoch(ctx, 0, 0) {
+		if err != nil {
+			return nil, err
+		}
+		g := gallery.Gallery{Options: &gallery.Options{By: gallery.ByNothing}, Title: "Training images as the net sees them",
+			Set: in.trained, Name: gallery.Namer(in.set.Classes(), len(in.set.Classes())), Budget: data.NewBudget(0, 1)}
+		if in.split != nil {
+			g.Place = in.split.Data
+		}
+		return g.Sheet(ctx, gallery.Images(b, "network"))
+	}
+	return nil, network.ErrNoImage
 }
 
 // resize selects the loaders of an epoch, counted from 1.

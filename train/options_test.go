@@ -14,7 +14,7 @@ import (
 var wrongValues = []struct{ allowed, values string }{
 	{"want a whole number", `num-classes ten  image-size 32x32  repeat-augment 1.5  train-crop big  train-crop-from big  train-crop-ramp 4,late  val-crop big
 		val-resize big  workers all  accumulate 1.5  epochs many  lr-step 1.5  lr-milestones 10,x  lr-hold 1.5  warmup-steps 1.5  ema-every 1.5  rna-window all
-		rna-start 1.5  rna-per-epoch 0.5  rna-every 1.5  rna-bn-batches all  averages 5,x  threads all  checkpoint-keep all  patience 1.5  keep-every 1.5  keep-best all
+		rna-start 1.5  rna-per-epoch 0.5  rna-every 1.5  rna-bn-batches all  averages 5,x  threads all  checkpoint-keep all  patience 1.5  keep-every 1.5  keep-best all  histograms 1.5
 		limit-batches all  limit-val all`},
 	{"want a whole number, not negative", "seed -1"},
 	{"want a number", `mean grey  std 1,x  random-erase often  color-jitter strong  crop-scale small  crop-ratio wide  flip-vertical often
@@ -45,7 +45,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"must be at least 1", "accumulate 0  epochs 0  lr-milestones 0  ema-every 0  rna-start 0  rna-per-epoch 0  " +
 		"rna-every 0  rna-bn-batches 0  checkpoint-keep 0"},
 	{"must not be negative", `train-crop-ramp -1,3  workers -1  lr-final -1  warmup -1  weight-decay -1  class-weights -1,1  mixup -1  cutmix -1  ema -1  rna-tau -1
-		threads -1  keep-every -1  keep-best -1  limit-batches -1  limit-val -1`},
+		threads -1  keep-every -1  keep-best -1  histograms -1  limit-batches -1  limit-val -1`},
 	{"at most", "workers 1000000  threads 1000000"},
 	{"must lie in [0, 1)", "holdout 1  label-smoothing 1  bce-threshold 1  asl-margin 1  dropout 1  drop-path -0.1"},
 	{"must lie above 0 and below 1", "val-split 1  ema-decay 1"},

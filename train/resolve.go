@@ -157,6 +157,8 @@ func (c *Spec) check(set data.Dataset) error {
 		return fmt.Errorf("ema-every %d: goes with ema-decay", c.EMAEvery)
 	case c.ClipGrad > 0 && c.ClipValue > 0:
 		return errors.New("clip-grad and clip-value both limit the gradient: choose one")
+	case c.Histograms > 0 && !c.TensorBoard:
+		return fmt.Errorf("histograms %d: they are for TensorBoard, give tensorboard, too", c.Histograms)
 	case c.TimeBudget > 0 && c.TrainFrom > 0:
 		return errors.New("train-crop-from goes by epochs, whose number a time budget sets: give epochs instead")
 	case c.CheckpointEvery > 0 && (c.CheckpointSteps > 0 || c.CheckpointMinutes > 0) || c.CheckpointSteps > 0 &&

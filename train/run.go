@@ -116,7 +116,8 @@ func (r *Run) addHooks() error {
 		if r.Resolved.Out == "" {
 			return errors.New("files for TensorBoard lie in the run's folder, and the run has none: name one")
 		}
-		r.hooks = append(r.hooks, tensorboard.New(r.Resolved.Out))
+		r.hooks = append(r.hooks, tensorboard.New(r.Resolved.Out, tensorboard.Config{
+			Options: table.Settings(&r.Resolved.Spec), Histograms: r.Resolved.Histograms, Sheet: r.in.sheet}))
 	}
 	if r.Resolved.Out != "" {
 		r.hooks = append(r.hooks, &metricsHook{dir: r.Resolved.Out, history: &r.History, log: r.Resolved.note,

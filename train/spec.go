@@ -108,6 +108,7 @@ type Spec struct {
 
 	Out         string // folder of the run; empty for no files; AutoOut
 	TensorBoard bool   // also write files for TensorBoard: see package tensorboard
+	Histograms  int    // epochs from one set of histograms of the weights there to the next; 0: none
 	// The run writes a checkpoint at its end and after the given number of epochs, steps or minutes, one of the three.
 	CheckpointEvery   int
 	CheckpointSteps   int
@@ -345,7 +346,11 @@ var runOptions = options{
 		Local: true,
 		Help:  "`folder` of the run"},
 	{Name: "tensorboard", Group: runGroup, Field: func(c *Spec) any { return &c.TensorBoard },
-		Help: "write losses, errors and rates for TensorBoard, too, into the run's folder: tensorboard --logdir runs"},
+		Help: "write losses, errors, rates, coefficients, options and augmented images for TensorBoard, too, into the run's " +
+			"folder: tensorboard --logdir runs"},
+	{Name: "histograms", Group: runGroup, Default: "0, none", Field: func(c *Spec) any { return &c.Histograms },
+		Check: option.NotNegative,
+		Help:  "with --tensorboard, write histograms of the weights every so many `epochs`"},
 	{Name: "checkpoint-every", Group: runGroup, Default: "1", Field: func(c *Spec) any { return interval{c} },
 		Resumable: true,
 		Help: "`interval` from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an " +

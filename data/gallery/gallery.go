@@ -77,18 +77,7 @@ type Gallery struct {
 
 // Draw writes a sheet of images. It warns of characters that the font lacks.
 func (g *Gallery) Draw(ctx context.Context, out io.Writer, list []Image) error {
-	if len(list) == 0 {
-		return errors.New("no image to draw")
-	}
-	fonts, err := sheet.LoadFonts(g.Font)
-	if err != nil {
-		return err
-	}
-	if err := g.read(ctx, list); err != nil {
-		return err
-	}
-	c := &captions{Gallery: g, fonts: fonts, missing: map[int]string{}}
-	img, err := sheet.Draw(fonts, g.Title, c.groups(list))
+	img, c, err := g.draw(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -97,6 +86,28 @@ func (g *Gallery) Draw(ctx context.Context, out io.Writer, list []Image) error {
 	}
 	c.tell(out)
 	return nil
+}
+
+// Sheet is Draw without a file.
+func (g *Gallery) Sheet(ctx context.Context, list []Image) (image.Image, error) {
+	img, _, err := g.draw(ctx, list)
+	return img, err
+}
+
+func (g *Gallery) draw(ctx context.Context, list []Image) (image.Image, *captions, error) {
+	if len(list) == 0 {
+		return nil, nil, errors.New("no image to draw")
+	}
+	fonts, err := sheet.LoadFonts(g.Font)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := g.read(ctx, list); err != nil {
+		return nil, nil, err
+	}
+	c := &captions{Gallery: g, fonts: fonts, missing: map[int]string{}}
+	img, err := sheet.Draw(fonts, g.Title, c.groups(list))
+	return img, c, err
 }
 
 // Pictures decodes images at the size of a tile; nil for one that is unreadable.

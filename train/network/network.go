@@ -197,6 +197,14 @@ func (n *Network) Tensors() []device.Span {
 	return spans
 }
 
+// ParameterNames lists the names of the parameters, in the order of Tensors.
+func (n *Network) ParameterNames() (names []string) {
+	for _, s := range n.params {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 // Variances lists the elements of Stats that are variances; the others are means.
 func (n *Network) Variances() []device.Span {
 	var spans []device.Span

@@ -1,13 +1,17 @@
 // Package tensorboard writes a run's metrics for TensorBoard: a hook that writes a file events.out.tfevents.* in a
-// folder, with the loss and the rate of each step and the losses and errors of each epoch.
+// folder, with the loss and the rate of each step, the losses and errors of each epoch, RNA's coefficients, histograms
+// of weights, a sheet of augmented images and the options.
 package tensorboard
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,11 +21,13 @@ import (
 	"onlinerna/internal/protobuf"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/option"
 )
 
 // Hook is the hook named "tensorboard". A resumed run starts a new file, whose steps replace the same steps in earlier
 // files.
 type Hook struct {
+	Config
 	dir  string
 	now  func() time.Time
 	file *os.File
@@ -35,8 +41,16 @@ var (
 	_ hook.ClosingHook = (*Hook)(nil)
 )
 
+// Config is what a Hook writes besides metrics.
+type Config struct {
+	Options    []option.Setting // of the run, as resolved
+	Histograms int              // epochs from one set of histograms to the next; 0: none
+	// Sheet draws augmented images; nil: none.
+	Sheet func(ctx context.Context) (image.Image, error)
+}
+
 // New is a hook that writes into the folder dir. The first step creates the file.
-func New(dir string) *Hook { return &Hook{dir: dir, now: time.Now} }
+func New(dir string, c Config) *Hook { return &Hook{Config: c, dir: dir, now: time.Now} }
 
 // Name implements hook.Hook.
 func (h *Hook) Name() string { return "tensorboard" }
@@ -45,17 +59,17 @@ func (h *Hook) Name() string { return "tensorboard" }
 func (h *Hook) Async() bool { return true }
 
 // AfterStep writes the minimised loss, top-1 and the learning rate.
-func (h *Hook) AfterStep(_ context.Context, s *hook.State) error {
-	if err := h.open(s.Steps); err != nil {
+func (h *Hook) AfterStep(ctx context.Context, s *hook.State) error {
+	if err := h.open(ctx, s.Steps); err != nil {
 		return err
 	}
 	r := s.Step
 	return h.write(r.Step, scalar{"step/loss", r.Loss}, scalar{"step/top1", r.Top1}, scalar{"step/rate", r.Rate})
 }
 
-// AfterEpoch writes the losses and the errors in percent of all weights.
-func (h *Hook) AfterEpoch(_ context.Context, s *hook.State) error {
-	if err := h.open(s.Steps); err != nil {
+// AfterEpoch writes the losses and the errors in percent of all weights, RNA's coefficients and histograms.
+func (h *Hook) AfterEpoch(ctx context.Context, s *hook.State) error {
+	if err := h.open(ctx, s.Steps); err != nil {
 		return err
 	}
 	r := s.Record
@@ -71,7 +85,68 @@ func (h *Hook) AfterEpoch(_ context.Context, s *hook.State) error {
 	for _, x := range r.Held {
 		add("held-out", x.Name(optimizer), x.Score)
 	}
-	return errors.Join(h.write(r.Step, list...), h.buf.Flush())
+	list = append(list, coefficients(r.RNA)...)
+	if err := h.write(r.Step, list...); err != nil {
+		return err
+	}
+	if k := h.Histograms; k > 0 && (r.Epoch%k == 0 || s.LastEpoch()) {
+		if err := h.histograms(s); err != nil {
+			return err
+		}
+	}
+	if s.LastEpoch() {
+		if err := h.record(event(h.now(), r.Step, 5, end(h.now()))); err != nil {
+			return err
+		}
+	}
+	return h.buf.Flush()
+}
+
+// coefficients are those of an extrapolation by the age of the snapshot, with the norm of c.
+func coefficients(r *hook.RNARecord) (list []scalar) {
+	if r == nil || len(r.C) == 0 {
+		return nil
+	}
+	for i := range r.C {
+		list = append(list, scalar{fmt.Sprintf("RNA coefficient/%02d before the newest", i), r.C[len(r.C)-1-i]})
+	}
+	return append(list, scalar{"RNA/norm of c", r.NormC})
+}
+
+// histograms writes the distribution of each parameter of the iterate.
+func (h *Hook) histograms(s *hook.State) error {
+	weights, err := s.Iterate()
+	if err != nil {
+		return err
+	}
+	var summary []byte
+	names := s.Net.ParameterNames()
+	for i, span := range s.Net.Tensors() {
+		list := make([]float32, span.Len)
+		if err := weights.ReadAt(list, span.Off); err != nil {
+			return err
+		}
+		summary = append(summary, histogram("weights/"+names[i], list)...)
+	}
+	return h.record(event(h.now(), s.Record.Step, 5, summary))
+}
+
+// introduce writes the options of a run that starts, and a sheet of its images.
+func (h *Hook) introduce(ctx context.Context) error {
+	now := h.now()
+	summary := append(start(h.Options, now), text("options", table(h.Options))...)
+	if h.Sheet != nil {
+		m, err := h.Sheet(ctx)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := png.Encode(&b, m); err != nil {
+			return err
+		}
+		summary = append(summary, picture("augmented images", m.Bounds().Dx(), m.Bounds().Dy(), b.Bytes())...)
+	}
+	return h.record(event(now, 0, 5, summary))
 }
 
 // Close implements hook.ClosingHook.
@@ -85,7 +160,7 @@ func (h *Hook) Close() error {
 }
 
 // open creates the file at its first step.
-func (h *Hook) open(step int) error {
+func (h *Hook) open(ctx context.Context, step int) error {
 	if h.file != nil {
 		return nil
 	}
@@ -97,8 +172,11 @@ func (h *Hook) open(step int) error {
 		return err
 	}
 	h.file, h.buf, h.next = f, bufio.NewWriter(f), now
-	if err := h.record(event(now, 0, 3, []byte("brain.Event:2"))); err != nil || step <= 1 {
+	if err := h.record(event(now, 0, 3, []byte("brain.Event:2"))); err != nil {
 		return err
+	}
+	if step <= 1 {
+		return h.introduce(ctx)
 	}
 	// SessionLog START voids other files' events from this step on
 	return h.record(event(now, step, 7, protobuf.Varint(nil, 1, 1)))
@@ -117,9 +195,7 @@ func (h *Hook) write(step int, list ...scalar) error {
 		if math.IsNaN(x.value) {
 			continue
 		}
-		v := protobuf.Bytes(nil, 1, x.tag)
-		v = protobuf.Fixed32(v, 2, math.Float32bits(float32(x.value)))
-		summary = protobuf.Bytes(summary, 1, v)
+		summary = append(summary, value(x.tag, protobuf.Fixed32(nil, simpleValue, math.Float32bits(float32(x.value))))...)
 	}
 	now := h.now()
 	if err := h.record(event(now, step, 5, summary)); err != nil || now.Before(h.next) {
@@ -131,7 +207,7 @@ func (h *Hook) write(step int, list ...scalar) error {
 
 // event is tensorflow.Event: wall_time = 1, step = 2 and one of file_version = 3, summary = 5, session_log = 7.
 func event(at time.Time, step, field int, content []byte) []byte {
-	b := protobuf.Fixed64(nil, 1, math.Float64bits(float64(at.UnixNano())/1e9))
+	b := protobuf.Fixed64(nil, 1, math.Float64bits(seconds(at)))
 	if step > 0 {
 		b = protobuf.Varint(b, 2, uint64(step))
 	}
