@@ -41,9 +41,14 @@ type Deps struct {
 	// if set, receives the profile and the path of its trace, "" for none.
 	Profile  int
 	Profiled func(p *profile.Profile, trace string)
+
+	logged *logbook // set by the run
 }
 
 func (d *Deps) log(format string, args ...any) {
+	if d.logged != nil {
+		d.logged.add(fmt.Sprintf(format, args...))
+	}
 	if d.Log != nil {
 		d.Log(format, args...)
 	}

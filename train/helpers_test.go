@@ -100,6 +100,9 @@ func filesOf(t testing.TB, dir string) []string {
 	newest, _ := Checkpoint(dir)
 	var list []string
 	for _, name := range traintest.Files(t, dir) {
+		if name == sessionsName || name == logName { // of processes
+			continue
+		}
 		if at, ok := strings.CutPrefix(name, checkpointDir+"/"); ok {
 			number, rest, _ := strings.Cut(at, "/")
 			if rest == "manifest.json" || number != filepath.Base(newest) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"onlinerna/internal/checksum"
 	"onlinerna/internal/files"
@@ -27,6 +28,7 @@ type metricsHook struct {
 	history *[]hook.EpochRecord // the run's history, which a resumed run reads from the file
 	file    *os.File
 	lines   []byte                           // that wait to be written
+	flushed time.Time                        // when lines were written last: rna watch reads them within about a second
 	size    int64                            // bytes, with those that wait
 	sum     uint32                           // their checksum
 	log     func(format string, args ...any) // of what is found while a checkpoint is loaded
@@ -99,7 +101,7 @@ func (h *metricsHook) write(v any) error {
 		return err
 	}
 	h.add(append(b, '\n'))
-	if len(h.lines) < waiting {
+	if len(h.lines) < waiting && time.Since(h.flushed) < time.Second {
 		return nil
 	}
 	return h.flush()
@@ -111,7 +113,7 @@ func (h *metricsHook) flush() error {
 		return nil
 	}
 	_, err := files.Asking(h.file).Write(h.lines)
-	h.lines = h.lines[:0]
+	h.lines, h.flushed = h.lines[:0], time.Now()
 	return err
 }
 

@@ -78,6 +78,9 @@ func prepare(c Spec, d Deps) (_ *Run, err error) {
 		}
 	}
 	r := &Run{Resolved: Resolved{Spec: c}, Deps: d, hooks: slices.Clone(d.Hooks)}
+	if r.Ranks.First() {
+		r.logged = &logbook{}
+	}
 	r.in = &input{Deps: &r.Deps}
 	r.engine = &engine{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}
 	r.judge = &judge{Deps: &r.Deps, c: &r.Resolved, in: r.in, pos: &r.pos}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"onlinerna/internal/files"
@@ -124,14 +127,15 @@ const sessionsName = "sessions.jsonl"
 
 // Session describes a process that trained a run, from a position on.
 type Session struct {
-	Started   time.Time `json:"started"`
-	Epoch     int       `json:"epoch"` // in which it began
-	Step      int       `json:"step"`  // steps before it
-	Device    string    `json:"device"`
-	Card      string    `json:"card,omitempty"` // the name of a GPU
-	Precision string    `json:"precision,omitempty"`
-	Ranks     int       `json:"ranks"`
-	Chosen    []Choice  `json:"chosen"` // options whose values differ from their defaults, but for device and out
+	Started    time.Time `json:"started"`
+	Epoch      int       `json:"epoch"` // in which it began
+	Step       int       `json:"step"`  // steps before it
+	Device     string    `json:"device"`
+	Card       string    `json:"card,omitempty"` // the name of a GPU
+	Precision  string    `json:"precision,omitempty"`
+	Ranks      int       `json:"ranks"`
+	EpochSteps int       `json:"epoch_steps"` // of the optimiser
+	Chosen     []Choice  `json:"chosen"`      // options whose values differ from their defaults, but for device and out
 	machine.Machine
 }
 
@@ -149,7 +153,7 @@ func (r *Run) recordSession() {
 	r.recorded = true
 	s := Session{Started: time.Now().UTC().Truncate(time.Second), Epoch: r.pos.Epoch, Step: r.pos.Steps,
 		Device: r.Device.Name(), Precision: r.Resolved.Precision, Ranks: r.Ranks.Size(), Chosen: r.chosen,
-		Machine: machine.This()}
+		EpochSteps: r.engine.epochSteps(), Machine: machine.This()}
 	if d, ok := device.As[interface {
 		device.Device
 		Card() string
@@ -158,6 +162,7 @@ func (r *Run) recordSession() {
 	}
 	b, err := json.Marshal(s)
 	if err == nil {
+		r.logged.open(r.Resolved.Out)
 		err = appendLine(filepath.Join(r.Resolved.Out, sessionsName), b)
 	}
 	if err != nil {
@@ -190,6 +195,68 @@ func ReadSessions(dir string) (list []Session, err error) {
 		}
 	}
 	return list, err
+}
+
+// logName is the file in a run's folder with its messages.
+const logName = "log.txt"
+
+// logbook writes a run's messages to its folder, also those from before there was one.
+type logbook struct {
+	mu   sync.Mutex
+	path string
+	kept []byte
+}
+
+// add takes a message. A failure does not end the run.
+func (l *logbook) add(message string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = fmt.Appendf(l.kept, "%s %s\n", time.Now().UTC().Format(time.RFC3339), strings.ReplaceAll(message, "\n", " "))
+	l.flush()
+}
+
+// open begins to write into a folder.
+func (l *logbook) open(dir string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.path = filepath.Join(dir, logName)
+	l.flush()
+}
+
+func (l *logbook) flush() {
+	if l.path == "" || len(l.kept) == 0 {
+		return
+	}
+	if f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err == nil {
+		_, _ = f.Write(l.kept)
+		f.Close()
+	}
+	l.kept = nil
+}
+
+// maxLog bounds the messages that ReadLog returns, in bytes.
+const maxLog = 1 << 20
+
+// ReadLog reads the last messages of the run in a folder, each with its time; none if it has none.
+func ReadLog(dir string) ([]string, error) {
+	f, err := os.Open(filepath.Join(dir, logName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > maxLog {
+		_, _ = f.Seek(-maxLog, io.SeekEnd)
+	}
+	b, err := io.ReadAll(f)
+	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' }), err
 }
 
 // chosenOf lists the set options of a Spec that would resolve to another value if they were not set. resolved is the

@@ -54,7 +54,8 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	root.SetHelpFunc(cli.Help)
 	root.SetUsageFunc(cli.UsageOf)
 	root.AddCommand(newTrain(), newStudy(), newSweep(), newLRFind(), newEval(), newPredict(), newServe(), newReplay(),
-		newRuns(), newCompare(), newReport(), newLogreg(), newBench(), newData(), newGet(), newMerge(), newExtrapolate(), newInspect(),
+		newRuns(), newCompare(), newReport(), newWatch(), newExportMetrics(), newLogreg(), newBench(), newData(),
+		newGet(), newMerge(), newExtrapolate(), newInspect(),
 		newConvert(), newExport(), newVerify(), newModels(), newOptions(), newDevices(), newVersion(), newMan())
 	root.PersistentPreRunE = cli.Guard
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -107,6 +107,24 @@ func TestReportMistakes(t *testing.T) {
 			t.Errorf("%s: status %d, %s", c.path, status, stderr)
 		}
 	}
+	for _, command := range []string{"watch", "export-metrics"} {
+		for _, c := range [][2]string{{newer, "warp-drive"}, {empty, "no run in " + empty}, {filepath.Join(dir, "none"),
+			"name a folder of runs"}, {dir, "warp-drive"}} {
+			if command == "watch" && c[0] == dir { // of the other two, one is a run
+				continue
+			}
+			status, _, stderr := runRNA(t, command, c[0])
+			if c[0] != dir && status != 1 || !strings.Contains(strings.ReplaceAll(stderr, "_", "-"), c[1]) {
+				t.Errorf("%s %s: status %d, %s", command, c[0], status, stderr)
+			}
+		}
+	}
+	if status, stdout, _ := runRNA(t, "watch", bare); status != 0 || !strings.Contains(stdout, "interrupted after 1") {
+		t.Errorf("watch: status %d, %s", status, stdout)
+	}
+	if status, stdout, _ := runRNA(t, "export-metrics", bare); status != 0 || !strings.HasPrefix(stdout, "step,epoch,lr,") {
+		t.Errorf("export-metrics: status %d, %s", status, stdout)
+	}
 	if status, stdout, stderr := runRNA(t, "report", dir, "-o", filepath.Join(dir, "page.html")); status != 0 ||
 		!strings.Contains(stderr, "Passed over") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,8 +13,11 @@ import (
 	"onlinerna/internal/canvas"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
+	"onlinerna/train"
 	"onlinerna/train/report"
 	"onlinerna/train/runs"
+	"onlinerna/train/watch"
 )
 
 func newRuns() *cobra.Command {
@@ -163,4 +168,91 @@ func findPassing(cmd *cobra.Command, paths ...string) (list []runs.Run, passed [
 		fmt.Fprintln(log, terminal.Wrap(log, "Passed over: "+line, "  "))
 	}
 	return list, passed, nil
+}
+
+// oneRun reads the only run in a folder.
+func oneRun(cmd *cobra.Command, args []string) (*runs.Run, error) {
+	if len(args) != 1 {
+		return nil, cli.Usage(cmd, fmt.Errorf("%d arguments: want the folder of a run", len(args)))
+	}
+	list, err := findRuns(cmd, args[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 1 {
+		return nil, fmt.Errorf("%s has %d runs: name one, such as %s", args[0], len(list), list[0].Dir)
+	}
+	return &list[0], nil
+}
+
+func newWatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch RUN",
+		Short: "Watch a run in progress: bar, curves, candidates, messages",
+		Long: `Show a run from its folder while another process trains it, here or on a machine with the same files: progress, the
+training loss of each step and the error of each epoch, the candidates of the last epoch, rates and the last messages.
+q ends the view, and leaves the run alone.
+
+In a pipe it writes a line for each epoch and message, and ends with the run.`,
+		Example: `  rna watch runs/20260102-150405-resnet50
+  ssh -t host rna watch runs/photos`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := oneRun(cmd, args)
+			if err != nil {
+				return err
+			}
+			if out := cmd.OutOrStdout(); terminal.Is(out) {
+				return watch.Screen(cmd.Context(), r.Dir, os.Stdin, terminal.Raw(out))
+			}
+			return watch.Lines(cmd.Context(), r.Dir, cmd.OutOrStdout())
+		},
+	}
+	cli.AddGroups(cmd)
+	return cmd
+}
+
+func newExportMetrics() *cobra.Command {
+	var to, out string
+	var steps bool
+	cmd := &cobra.Command{
+		Use:   "export-metrics RUN [options]",
+		Short: "Write a run's metrics as CSV or JSON lines for other programs",
+		Long: `Write a line for each epoch of a run, and with --steps for each step, with flat names such as validation/SGD/loss.
+
+docs/output.md shows how Weights & Biases and others take the lines.`,
+		Example: `  rna export-metrics runs/photos --to csv -o photos.csv
+  rna export-metrics runs/photos --to jsonl --steps | head`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(runs.Forms(), to) {
+				return cli.Usage(cmd, fmt.Errorf("--to %q: want %s", to, strings.Join(runs.Forms(), " or ")))
+			}
+			r, err := oneRun(cmd, args)
+			if err != nil {
+				return err
+			}
+			if r.State == train.Running {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is still going: its metrics so far are written\n", r.Dir)
+			}
+			if out == "" {
+				_, err = runs.Export(cmd.OutOrStdout(), r, to, steps)
+				return err
+			}
+			n := 0
+			err = files.WriteTo(out, func(w io.Writer) (err error) {
+				n, err = runs.Export(w, r, to, steps)
+				return err
+			})
+			if err == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", out, text.Count(n, "line"))
+			}
+			return err
+		},
+	}
+	o := cli.NewGroup("Options")
+	o.StringVar(&to, "to", "csv", "form: "+strings.Join(runs.Forms(), ", "))
+	o.Values("to", runs.Forms()...)
+	o.BoolVar(&steps, "steps", false, "also a line for each step")
+	o.StringVarP(&out, "out", "o", "", "`file` to write (default: the standard output)")
+	cli.AddGroups(cmd, o)
+	return cmd
 }

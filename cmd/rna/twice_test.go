@@ -50,6 +50,7 @@ func TestTwice(t *testing.T) {
 		{"runs . --json-file runs.json", "runs.json"},
 		{"report run sweep --device cpu -o page.html --model-card README.md", "page.html README.md"},
 		{"report run", "run/report.html"},
+		{"export-metrics run --steps -o metrics.csv", "metrics.csv"},
 		{"sweep --resume sweep -q --plot sweep.svg --csv sweep.csv --json-file sweep.json", "sweep.svg sweep.csv sweep.json"},
 		{"replay run --device cpu --csv replay.csv --plot replay.svg --json-file replay.json",
 			"replay.csv replay.svg replay.json"},

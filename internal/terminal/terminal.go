@@ -28,6 +28,15 @@ func file(w io.Writer) *os.File {
 	}
 }
 
+// Raw is the terminal below w, for a program that draws the whole screen and makes its own text printable; w if there is
+// none.
+func Raw(w io.Writer) io.Writer {
+	if f := file(w); f != nil {
+		return f
+	}
+	return w
+}
+
 // Is reports whether w is a terminal, also below writers with a method Unwrap() io.Writer.
 func Is(w io.Writer) bool {
 	f := file(w)
@@ -43,6 +52,16 @@ func Columns(w io.Writer) int {
 		return n
 	}
 	return Default
+}
+
+// Size is the width and the height of the terminal w; 80 and 24 if they are unknown.
+func Size(w io.Writer) (columns, lines int) {
+	if f := file(w); f != nil {
+		if columns, lines, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && lines > 0 {
+			return columns, lines
+		}
+	}
+	return Default, 24
 }
 
 // HelpColumns is the width of help texts on w: that of the terminal, and Default elsewhere.

@@ -130,7 +130,7 @@ func (p *Progress) AfterEpoch(_ context.Context, s *hook.State) error {
 	}
 	p.Done()
 	p.next = time.Now().Add(Every)
-	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, epochLine(p.Spec, s.Record)+p.left(s, s.Epoch, 0), "  "))
+	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, EpochLine(p.Spec, s.Record)+p.left(s, s.Epoch, 0), "  "))
 	if line := rankingLine(p.Spec, s.Record); p.Verbose && line != "" && err == nil {
 		_, err = fmt.Fprintln(p.out, terminal.Wrap(p.out, "\u00a0 "+line, "    "))
 	}
@@ -174,9 +174,9 @@ func judgedBy(c *train.Spec, held bool) string {
 	return images + by(c)
 }
 
-// epochLine summarises an epoch: the errors of each kind of weights on the validation images or, if there are none, on
+// EpochLine summarises an epoch: the errors of each kind of weights on the validation images or, if there are none, on
 // the held-out ones.
-func epochLine(c *train.Spec, r *hook.EpochRecord) string {
+func EpochLine(c *train.Spec, r *hook.EpochRecord) string {
 	var b strings.Builder
 	width := len(fmt.Sprint(c.Epochs))
 	fmt.Fprintf(&b, "epoch %*d/%d  rate %-7.3g train loss %.4f", width, r.Epoch, c.Epochs, r.Rate, r.Train.Loss)

@@ -33,8 +33,8 @@ func TestEpochLine(t *testing.T) {
 			"loss), RNA 20.00 %  "},
 		{hook.ByLoss, 4, "error: SGD 30.00 %, average of 5 20.00 %, average of 10 22.00 %, RNA 20.00 %  "},
 	} {
-		if best(x.by, x.epoch); !strings.Contains(plain(epochLine(&c, &r)), x.want) {
-			t.Errorf("%q, want %q", plain(epochLine(&c, &r)), x.want)
+		if best(x.by, x.epoch); !strings.Contains(plain(EpochLine(&c, &r)), x.want) {
+			t.Errorf("%q, want %q", plain(EpochLine(&c, &r)), x.want)
 		}
 	}
 	best(hook.ByError, 3)
@@ -46,7 +46,7 @@ func TestEpochLine(t *testing.T) {
 	}
 	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: score(10, .1)}, {Kind: network.RNA, Score: score(11, .05)}}
 	best(hook.ByLoss, 5)
-	if got, want := plain(epochLine(&c, &r)), "RNA 20.00 % (best so far by held-out loss)"; !strings.Contains(got, want) {
+	if got, want := plain(EpochLine(&c, &r)), "RNA 20.00 % (best so far by held-out loss)"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := rankingLine(&c, &r),
@@ -54,12 +54,12 @@ func TestEpochLine(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.SGD, r.RNA, r.Averages, r.Bad = nil, nil, nil, 1
-	if got, want := plain(epochLine(&c, &r)), "held-out error: SGD 10.00 %, RNA 11.00 % (best so far by held-out loss) "+
+	if got, want := plain(EpochLine(&c, &r)), "held-out error: SGD 10.00 %, RNA 11.00 % (best so far by held-out loss) "+
 		" 1 image unreadable  "; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	r.Skipped, r.LossScale = 2, 1024
-	if got := plain(epochLine(&c, &r)); !strings.Contains(got, "  skipped 2 steps, loss scale 1024  ") {
+	if got := plain(EpochLine(&c, &r)); !strings.Contains(got, "  skipped 2 steps, loss scale 1024  ") {
 		t.Errorf("%q", got)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // Options that name inputs and outputs, in every command that has them.
 var (
 	Reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "base", "font"}
-	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
+	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties",
+		"model-card"}
 )
 
 // Guard checks before a command begins that its outputs can be written, that none is written twice, and that none
@@ -149,7 +150,8 @@ func ofRun(path, folder string) bool {
 		return false
 	}
 	switch filepath.Base(path) {
-	case "config.json", "metrics.jsonl", "best.safetensors", "final.safetensors", "rna.safetensors", "ema.safetensors":
+	case "config.json", "metrics.jsonl", "sessions.jsonl", "evaluation.json", "best.safetensors", "final.safetensors",
+		"rna.safetensors", "ema.safetensors":
 		return files.Same(filepath.Dir(path), folder)
 	}
 	return files.Same(filepath.Dir(path), filepath.Join(folder, "kept"))
