@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"onlinerna/data"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
@@ -20,7 +21,7 @@ import (
 // cardData is the head of a model card, as huggingface_hub's ModelCardData reads it.
 type cardData struct {
 	Library  string      `yaml:"library_name"`
-	Pipeline string      `yaml:"pipeline_tag"`
+	Pipeline string      `yaml:"pipeline_tag,omitempty"`
 	Tags     []string    `yaml:"tags"`
 	Datasets []string    `yaml:"datasets,omitempty"`
 	Metrics  []string    `yaml:"metrics,omitempty"`
@@ -66,20 +67,27 @@ func (p *Page) WriteCard(w io.Writer) error {
 	if best == nil {
 		return fmt.Errorf("%s: no weights were compared, so there are none to describe", r.Dir)
 	}
-	data := filepath.Base(r.Data())
+	set := filepath.Base(r.Data())
 	score, images := best.Score, judgeOf(r.History)
 	if len(r.History[len(r.History)-1].Held) > 0 {
 		images = onHeldOut
 	}
 	head := cardData{Library: "onlinerna", Pipeline: "image-classification", Tags: []string{"image-classification", "onlinerna",
 		r.Config.Model}, Metrics: []string{"accuracy"}}
-	kind := cardNamed{Type: cmp.Or(hubSets[r.Data()], data), Name: data, Split: strings.ReplaceAll(images, "-", "_")}
+	kind := cardNamed{Type: cmp.Or(hubSets[r.Data()], set), Name: set, Split: strings.ReplaceAll(images, "-", "_")}
 	if id := hubSets[r.Data()]; id != "" {
 		head.Datasets = []string{id}
 	}
-	name := r.Config.Model + "-" + data
-	head.Index = []cardModel{{Name: name, Results: []cardResult{{Task: cardNamed{Type: "image-classification",
-		Name: "Image classification"}, Dataset: kind, Metrics: cardMetrics(score, len(r.Config.Classes))}}}}
+	name := r.Config.Model + "-" + set
+	kindOf := "image-classification"
+	if score.Task == data.Regression {
+		kindOf = "image-regression"
+		head.Pipeline, head.Tags[0], head.Metrics = "", kindOf, []string{"rmse", "mae", "r2"}
+	} else if score.Task == data.MultiLabel {
+		head.Metrics = []string{"mean_average_precision"}
+	}
+	head.Index = []cardModel{{Name: name, Results: []cardResult{{Task: cardNamed{Type: kindOf,
+		Name: strings.ToUpper(kindOf[:1]) + strings.ReplaceAll(kindOf[1:], "-", " ")}, Dataset: kind, Metrics: cardMetrics(score, len(r.Config.Classes))}}}}
 	var b bytes.Buffer
 	b.WriteString("---\n")
 	y := yaml.NewEncoder(&b)
@@ -87,16 +95,19 @@ func (p *Page) WriteCard(w io.Writer) error {
 	if err := errors.Join(y.Encode(head), y.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "---\n\n# %s on %s\n\n", markdown(r.Config.Model), markdown(data))
-	fmt.Fprintf(&b, "The weights are those of epoch %d, %s, the best by %s on %s images: error %.2f %%, with a standard error of %.2f "+
-		"points over the %s images, loss %s.\n\n", best.Epoch, markdown(nameOf(r.Config, best.ScoreRecord)), bestBy(g.Runs), images,
-		score.Error(), standardError(score), text.Thousands(score.Images), lossText(score.Loss))
+	fmt.Fprintf(&b, "---\n\n# %s on %s\n\n", markdown(r.Config.Model), markdown(set))
+	measure, unit, format := ErrorOf(score.Task)
+	unit = strings.ReplaceAll(unit, "%", "%%") // in formats
+	fmt.Fprintf(&b, "The weights are those of epoch %d, %s, the best by %s on %s images: %s "+format+unit+", with a standard "+
+		"error of "+format+" over the %s images, loss %s.\n\n", best.Epoch, markdown(nameOf(r.Config, best.ScoreRecord)),
+		bestBy(g.Runs), images, measure, score.Error(), standardError(score), text.Thousands(score.Images),
+		lossText(score.Loss))
 	if n := len(g.Runs); n > 1 && g.Best.N > 1 {
-		fmt.Fprintf(&b, "They are the best of %d seeds, whose best weights have a mean error of %.2f ± %.2f %% (standard error).\n\n",
+		fmt.Fprintf(&b, "They are the best of %d seeds, whose best weights have a mean of "+format+" ± "+format+unit+" (standard error).\n\n",
 			g.Best.N, g.Best.Error, g.Best.ErrorSE)
 	}
 	if images == onHeldOut || len(r.History) > 1 {
-		fmt.Fprintf(&b, "The %s images chose the epoch and the kind of the weights, so this error is slightly too low; other images "+
+		fmt.Fprintf(&b, "The %s images chose the epoch and the kind of the weights, so this is slightly too good; other images "+
 			"tell better.\n\n", images)
 	}
 	b.WriteString("## Training\n\n")
@@ -127,6 +138,13 @@ func (p *Page) WriteCard(w io.Writer) error {
 
 // cardMetrics are the measures of a score.
 func cardMetrics(s network.Score, classes int) []cardMetric {
+	switch s.Task {
+	case data.MultiLabel:
+		return []cardMetric{{"mean_average_precision", "Mean average precision, %", s.MAP}, {"loss", "Binary cross-entropy",
+			s.Loss}}
+	case data.Regression:
+		return []cardMetric{{"rmse", "Root mean square error", s.RMSE}, {"mae", "Mean absolute error", s.MAE}, {"r2", "R²", s.R2}}
+	}
 	list := []cardMetric{{"accuracy", "Top-1 accuracy, %", s.Top1}}
 	if classes > 5 {
 		list = append(list, cardMetric{"accuracy", "Top-5 accuracy, %", s.Top5})

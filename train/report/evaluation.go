@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"onlinerna/internal/files"
-	"onlinerna/train/evaluate/measure"
+	measures "onlinerna/train/evaluate/measure"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -21,25 +21,25 @@ type Evaluation struct {
 	Epoch     int          `json:"epoch"`
 	Note      string       `json:"note,omitempty"` // about the choice of the images
 
-	Score       network.Score    `json:"score"`
-	Interval    [2]float64       `json:"top1_interval"` // 95 %, in percent
-	Calibration float64          `json:"calibration_error"`
-	Balanced    measure.Estimate `json:"balanced_accuracy"`
-	MacroF1     measure.Estimate `json:"macro_f1"`
-	Classes     []EvaluatedClass `json:"classes"`
-	Names       []string         `json:"names"`     // of all outputs
-	Confusion   [][3]int         `json:"confusion"` // label, prediction, count above 0
-	Worst       []EvaluatedImage `json:"worst"`     // the highest losses
-	Best        []EvaluatedImage `json:"best"`      // the lowest losses
+	Score       network.Score     `json:"score"`
+	Interval    [2]float64        `json:"top1_interval"` // 95 %, in percent
+	Calibration float64           `json:"calibration_error"`
+	Balanced    measures.Estimate `json:"balanced_accuracy"`
+	MacroF1     measures.Estimate `json:"macro_f1"`
+	Classes     []EvaluatedClass  `json:"classes"`
+	Names       []string          `json:"names"`     // of all outputs
+	Confusion   [][3]int          `json:"confusion"` // label, prediction, count above 0
+	Worst       []EvaluatedImage  `json:"worst"`     // the highest losses
+	Best        []EvaluatedImage  `json:"best"`      // the lowest losses
 }
 
 // EvaluatedClass holds the measures of a class.
 type EvaluatedClass struct {
-	Name      string           `json:"name"`
-	Images    int              `json:"images"`
-	Recall    measure.Estimate `json:"recall"`
-	Precision measure.Estimate `json:"precision"`
-	F1        measure.Estimate `json:"f1"`
+	Name      string            `json:"name"`
+	Images    int               `json:"images"`
+	Recall    measures.Estimate `json:"recall"`
+	Precision measures.Estimate `json:"precision"`
+	F1        measures.Estimate `json:"f1"`
 }
 
 // EvaluatedImage is an image with its prediction.

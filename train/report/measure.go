@@ -50,6 +50,17 @@ func (m measure) difference(x, y network.Score) string {
 // show formats the value of a score with its unit.
 func (m measure) show(s network.Score) string { return m.cells(s)[0] + m.unit }
 
+// ErrorOf is the measure of a task that is the lower the better, network.Score.Error: its name, its unit and its format.
+func ErrorOf(t data.Task) (name, unit, format string) {
+	switch t {
+	case data.MultiLabel:
+		return "100 − mAP", " %", "%.2f"
+	case data.Regression:
+		return "RMSE", "", "%.4g"
+	}
+	return "Error", " %", "%.2f"
+}
+
 // by names the measure that chooses the best weights.
 func by(c *train.Spec) string {
 	if c.BestBy == hook.ByLoss {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/average"
@@ -207,7 +208,12 @@ func factsOf(g *Group) (list [][2]string) {
 	if c.Init != "" {
 		add("Started from", c.Init)
 	}
-	images := fmt.Sprintf("%s, %d classes at %d×%d", r.Data(), max(len(c.Classes), c.NumClasses), c.ImageSize, c.ImageSize)
+	of := "classes"
+	if c.Task == data.Regression {
+		of = "numbers each"
+	}
+	images := fmt.Sprintf("%s, %d %s at %d×%d", r.Data(), max(len(c.Classes), c.NumClasses), of, c.ImageSize,
+		c.ImageSize)
 	if len(r.History) > 0 {
 		last := &r.History[len(r.History)-1]
 		images += "; " + text.Thousands(last.Train.Images) + " images an epoch to train on"

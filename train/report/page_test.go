@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"onlinerna/train"
-	"onlinerna/train/evaluate/measure"
+	measures "onlinerna/train/evaluate/measure"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
@@ -34,7 +34,7 @@ func evaluated(t *testing.T, best *hook.BestRecord, classes int) *Evaluation {
 		t.Fatal(err)
 	}
 	e := &Evaluation{Kind: best.Kind, Snapshots: best.Snapshots, Epoch: best.Epoch, Score: best.Score, Note: hostile}
-	half := measure.Estimate{Value: .5, Error: .05}
+	half := measures.Estimate{Value: .5, Error: .05}
 	for k := range classes {
 		e.Names = append(e.Names, fmt.Sprint(hostile, k))
 		e.Classes = append(e.Classes, EvaluatedClass{Name: e.Names[k], Images: 50, Recall: half, Precision: half, F1: half})
@@ -98,6 +98,9 @@ func TestPageEscapes(t *testing.T) {
 	}
 	if head := strings.Split(card.String(), "\n---\n"); len(head) != 2 {
 		t.Errorf("a name divides the card into %d parts", len(head))
+	}
+	if strings.Contains(card.String(), "%!") || !strings.Contains(card.String(), "Error 16.50 %, with a standard error of 0.74") {
+		t.Errorf("the card tells no error:\n%s", card.String())
 	}
 	if strings.Contains(card.String(), "<script>") {
 		t.Error("a name became HTML in the card")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/train/internal/figure"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
@@ -104,9 +105,10 @@ func over(of []series) meanCurve {
 		for _, s := range of {
 			if x, ok := s.scores[e]; ok {
 				n++
-				mean.Loss, mean.Top1 = mean.Loss+x.Loss, mean.Top1+x.Top1
+				right := 100 - x.Error() // of any task
+				mean.Loss, mean.Top1 = mean.Loss+x.Loss, mean.Top1+right
 				lo.Loss, hi.Loss = min(lo.Loss, x.Loss), max(hi.Loss, x.Loss)
-				lo.Top1, hi.Top1 = max(lo.Top1, x.Top1), min(hi.Top1, x.Top1) // of errors
+				lo.Top1, hi.Top1 = max(lo.Top1, right), min(hi.Top1, right)
 			}
 		}
 		if n == len(of) {
@@ -166,7 +168,7 @@ func chartsOf(g *Group) (legend []chartLine, charts []chart, note string) {
 	if len(all) > 1 {
 		note += fmt.Sprintf(" They are means of %d seeds; bands reach from the lowest to the highest.", len(all))
 	}
-	legend, charts = drawCharts(list, epochsOf(all), breaks(all[0].Config))
+	legend, charts = drawCharts(list, epochsOf(all), breaks(all[0].Config), all[0].Config.Task)
 	if len(charts) > 0 && len(charts[0].Phases) > 0 {
 		note += " Dotted lines end phases of the learning rate."
 	}
@@ -198,7 +200,7 @@ func groupCharts(groups []Group) (legend []chartLine, charts []chart) {
 		list = append(list, c)
 		epochs = max(epochs, epochsOf(g.drawn()))
 	}
-	return drawCharts(list, epochs, nil)
+	return drawCharts(list, epochs, nil, groups[0].Runs[0].Config.Task)
 }
 
 // epochsOf is the number of epochs of the longest run.
@@ -210,15 +212,16 @@ func epochsOf(list []runs.Run) (n int) {
 }
 
 // drawCharts draws the losses and the errors of curves.
-func drawCharts(list []meanCurve, epochs int, phases []int) (legend []chartLine, charts []chart) {
+func drawCharts(list []meanCurve, epochs int, phases []int, task data.Task) (legend []chartLine, charts []chart) {
 	for _, c := range list {
 		legend = append(legend, chartLine{Name: c.name, Class: c.class})
 	}
+	name, unit, format := ErrorOf(task)
 	for _, of := range []struct {
 		title, unit, format string
 		value               func(network.Score) float64
 	}{
-		{"Error, %", " %", "%.2f", network.Score.Error},
+		{strings.TrimSuffix(name+","+unit, ","), unit, format, network.Score.Error},
 		{"Loss", "", "%.4f", func(s network.Score) float64 { return s.Loss }},
 	} {
 		c := newChart(of.title, epochs, phases)

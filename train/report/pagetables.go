@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/internal/stat"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -50,7 +51,8 @@ func candidatesOf(g *Group) *pageTable {
 	if len(base) == 0 {
 		return nil
 	}
-	t := &pageTable{Head: []string{"weights", "error, %", "loss", "to " + base[0].name + ", points", "p"}}
+	name, unit, _ := ErrorOf(all[0].Config.Task)
+	t := &pageTable{Head: []string{"weights", strings.TrimSuffix(name+","+unit, ","), "loss", "to " + base[0].name, "p"}}
 	least := math.Inf(1)
 	for _, kind := range base {
 		var scores, refs []network.Score
@@ -90,6 +92,10 @@ func candidatesOf(g *Group) *pageTable {
 			"the 95 %% interval by Student's t, by seed; p is of the paired t test.", len(all))
 	} else {
 		t.Note += "± is a standard error over images; p is McNemar's, of the same images. Neither knows of other seeds."
+		if !classifies(all[0].Config) {
+			t.Note = fmt.Sprintf("After epoch %d, on %s images. ± is a standard error over images, of a difference that of two sets "+
+				"of images.", epoch, judges(all))
+		}
 	}
 	if len(t.Rows) > 2 {
 		t.Note += " p is not corrected for several comparisons."
@@ -101,7 +107,8 @@ func candidatesOf(g *Group) *pageTable {
 func scoreCells(name string, scores []network.Score) (row []string, wrong float64) {
 	if len(scores) == 1 {
 		s := scores[0]
-		return []string{name, fmt.Sprintf("%.2f ± %.2f", s.Error(), standardError(s)), lossText(s.Loss)}, s.Error()
+		_, _, format := ErrorOf(s.Task)
+		return []string{name, fmt.Sprintf(format+" ± "+format, s.Error(), standardError(s)), lossText(s.Loss)}, s.Error()
 	}
 	var errs, losses []float64
 	for _, s := range scores {
@@ -123,6 +130,9 @@ func differenceCells(scores, refs []network.Score) []string {
 	}
 	if len(scores) == 1 {
 		g := between(scores[0], refs[0])
+		if scores[0].Task == data.Regression {
+			return []string{fmt.Sprintf("%+.4g ± %.4g", g.points, g.deviation), p(g.p)}
+		}
 		return []string{fmt.Sprintf("%s ± %.2f", signed(g.points), g.deviation), p(g.p)}
 	}
 	var d []float64
@@ -130,6 +140,9 @@ func differenceCells(scores, refs []network.Score) []string {
 		d = append(d, scores[i].Error()-refs[i].Error())
 	}
 	mean, half := stat.Interval(d)
+	if scores[0].Task == data.Regression {
+		return []string{fmt.Sprintf("%+.4g ± %.4g", mean, half), p(stat.PairedT(d))}
+	}
 	return []string{fmt.Sprintf("%s ± %.2f", signed(mean), half), p(stat.PairedT(d))}
 }
 

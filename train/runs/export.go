@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
+	"onlinerna/data"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -40,8 +43,20 @@ func (r *row) score(images, weights string, s network.Score) {
 	if s.Finite() {
 		r.add(prefix+"loss", s.Loss)
 	}
-	r.add(prefix+"top1", s.Top1)
-	r.add(prefix+"top5", s.Top5)
+	list := map[string]float64{}
+	switch s.Task {
+	case data.MultiLabel:
+		list["map"] = s.MAP
+	case data.Regression:
+		list["rmse"], list["mae"], list["r2"] = s.RMSE, s.MAE, s.R2
+	default:
+		list["top1"], list["top5"] = s.Top1, s.Top5
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if x := list[name]; !math.IsNaN(x) && !math.IsInf(x, 0) {
+			r.add(prefix+name, x)
+		}
+	}
 }
 
 // stepRow names the values of a step.

@@ -12,6 +12,7 @@ import (
 	"onlinerna/train"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/report"
 )
 
 // Frame draws a run on a screen of width columns and height lines, 80 × 24 or more of use.
@@ -147,20 +148,24 @@ func candidates(v *View) []string {
 	r := &v.History[k-1]
 	list, held := r.Ranking(v.Config.BestBy)
 	if len(list) == 0 {
-		return []string{fmt.Sprintf("epoch %d: training loss %.4f, error %.2f %%", r.Epoch, r.Train.Loss, r.Train.Error())}
+		return []string{fmt.Sprintf("epoch %d: training loss %.4f", r.Epoch, r.Train.Loss)}
 	}
 	images := "validation"
 	if held {
 		images = "held-out"
 	}
-	lines := []string{fmt.Sprintf("%-28s %8s %9s", fmt.Sprintf("epoch %d, %s", r.Epoch, images), "error, %", "loss")}
+	head, unit, format := report.ErrorOf(v.Config.Task)
+	head = strings.TrimSuffix(head+","+unit, ",")
+	show := func(name string, s network.Score) string {
+		return fmt.Sprintf("  %-24s %10s %9.4f", name, fmt.Sprintf(format, s.Error()), s.Loss)
+	}
+	lines := []string{fmt.Sprintf("%-26s %10s %9s", fmt.Sprintf("epoch %d, %s", r.Epoch, images), head, "loss")}
 	optimizer := v.Config.OptimizerName()
 	for _, s := range list[:min(len(list), 5)] {
-		lines = append(lines, fmt.Sprintf("  %-26s %8.2f %9.4f", s.Name(optimizer), s.Score.Error(), s.Score.Loss))
+		lines = append(lines, show(s.Name(optimizer), s.Score))
 	}
 	if b := r.Best; b != nil {
-		lines = append(lines, fmt.Sprintf("  %-26s %8.2f %9.4f", fmt.Sprintf("best: %s, epoch %d", b.Name(optimizer), b.Epoch),
-			b.Score.Error(), b.Score.Loss))
+		lines = append(lines, show(fmt.Sprintf("best: %s, epoch %d", b.Name(optimizer), b.Epoch), b.Score))
 	}
 	return lines
 }
@@ -177,7 +182,8 @@ func curves(v *View, width, height int) []string {
 		}
 		errs = append(errs, x)
 	}
-	wrong := panel("error of the iterate, %", "%.3g", errs, w, height)
+	name, unit, _ := report.ErrorOf(v.Config.Task)
+	wrong := panel(strings.TrimSuffix(name+" of the iterate,"+unit, ","), "%.3g", errs, w, height)
 	for i := range loss {
 		loss[i] += strings.Repeat(" ", max(0, w-text.Width(loss[i]))) + "  " + wrong[i]
 	}

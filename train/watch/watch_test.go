@@ -56,7 +56,7 @@ func TestFrame(t *testing.T) {
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{"a  lenet on glyphs", "running", "epoch 3/5, step 5/10", " 50 %, 2 min left", "learning rate 0.05",
 		"loss 0.8000", "1234 images/s", "epoch of 1 min", "best: SGD, epoch 2            50.00    0.5000", "unreadable",
-		"training loss", "error of the iterate", "  2┤", "q ends"} {
+		"training loss", "Error of the iterate, %", "  2┤", "q ends"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
