@@ -21,14 +21,16 @@ MINUTES   ?=
 VERSION   ?=
 WEIGHTS   ?=
 NETS      ?=
+SIZES     ?= 8 40
+FOLDER    ?= $(if $(TMPDIR),$(TMPDIR),/var/tmp)
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch bench-serve build check-abi \
 	check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
-	check-mca-arm64 check-merge check-mpi check-nccl check-nets check-onnx check-ptx check-race check-release \
-	check-serve check-sim check-soak check-sweep check-tensorboard fine-tuning generate gpu gpu-kit lint mutants release \
-	rna-on-nets sim test
+	check-mca-arm64 check-merge check-merge-scale check-mpi check-nccl check-nets check-onnx check-ptx check-race check-release \
+	check-serve check-sim check-soak check-sweep check-tensorboard fine-tuning generate gpu gpu-kit lint merge-study \
+	mutants release rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
 
@@ -171,6 +173,12 @@ check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch
 
 check-tensorboard: build $(VENV)/tensorboard #: read a run's files for TensorBoard by TensorBoard's own reader
 	$(VENV)/bin/python scripts/tensorboard_check.py bin/rna
+
+check-merge-scale: build #: merge models of 8 and 40 GB within 1 GB of memory, beside plain reads and writes; SIZES, FOLDER; takes 45 GB of disk
+	scripts/merge_scale.sh bin/rna $(FOLDER) $(SIZES)
+
+merge-study: build #: compare merging with a decay of the learning rate, on small nets, as Markdown tables; CIFAR10=folder
+	python3 scripts/merge_study.py bin/rna $(if $(CIFAR10),--cifar10 $(CIFAR10))
 
 check-mca-arm64: #: estimate the speed of arm64's inner loops by llvm-mca; needs Debian's llvm-22
 	python3 scripts/mca.py --arch arm64 --least 0.85

@@ -22,6 +22,8 @@ import (
 	"onlinerna/train/evaluate"
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/merge"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/launch"
 )
 
 type mergeFlags struct {
@@ -36,6 +38,7 @@ type mergeFlags struct {
 	quiet, sync, normalize     bool
 	json                       cli.JSON
 	workers                    int
+	ranks                      launch.Options
 	set                        *pflag.FlagSet
 }
 
@@ -64,6 +67,8 @@ F32, F16 and BF16. No code of theirs is run. Tensors are matched by name. Floati
 too, are combined in float64 and rounded once; integers are copied from the last file, and BatchNorm statistics too
 unless --bn says otherwise.
 
+Under mpirun or srun the ranks share the work, and write the shards of a folder in turn, with the bits of one process.
+
 OUT is .safetensors, .pt or .pth for torch.load, or else a folder: shards with their index, and the configuration and
 tokenizer of the last checkpoint. It appears whole or not at all.`,
 		Example: `  rna merge step-*.safetensors -o mean.safetensors
@@ -79,7 +84,13 @@ tokenizer of the last checkpoint. It appears whole or not at all.`,
 			if args, err = f.check(args); err != nil {
 				return cli.Usage(cmd, err)
 			}
-			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return f.ranks.Run(ctx, "cpu", func(g *ranks.Group) error {
+				if !g.First() {
+					out, log = io.Discard, io.Discard
+				}
+				return f.run(ctx, g, args, out, log)
+			})
 		},
 	}
 	var methods []string
@@ -141,6 +152,7 @@ tokenizer of the last checkpoint. It appears whole or not at all.`,
 	f.json.Add(s)
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	s.Cores(&f.workers, "workers", "goroutines (default: one a core); results do not depend on it")
+	addRanks(s, &f.ranks)
 	s.BoolVar(&f.sync, "sync", false, "wait until a file is on the disk, not only with the system; folders always are")
 	cli.AddGroups(cmd, o, m, s)
 	return cmd
@@ -250,13 +262,23 @@ type mergedRNA struct {
 }
 
 // run merges, and prints a report.
-func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
+func (f *mergeFlags) run(ctx context.Context, g *ranks.Group, args []string, out, log io.Writer) error {
 	if f.adapter == "delta" {
+		if !g.Single() {
+			return errors.New("--adapter delta is for one process: start it without mpirun")
+		}
 		return f.adapters(args, out)
 	}
-	bar := terminal.NewBar(log, f.quiet)
+	if !g.Single() && !merge.IsFolder(f.out) {
+		return g.Together(fmt.Errorf("%s is one file: ranks write the shards of a folder in turn: name a folder", f.out))
+	}
+	if f.workers == 0 {
+		f.workers = g.Workers()
+	}
+	bar := terminal.NewBar(log, f.quiet || !g.First())
 	f.window.Weights, f.window.Factors = true, f.adapter == "factors"
-	s, err := f.window.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: !f.strict})
+	s, err := f.window.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: !f.strict,
+		Ranks: g})
 	if err != nil {
 		return err
 	}
@@ -272,6 +294,7 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 		}
 	}
 	o := f.output()
+	o.Ranks = g
 	files := int64(len(s.Files()))
 	bar.Start("reading", s.Bytes(int(files), o.Stats), terminal.CountBytes)
 	plan, err := merge.New(ctx, s, f.Options)
@@ -311,6 +334,9 @@ func (f *mergeFlags) run(ctx context.Context, args []string, out, log io.Writer)
 		}
 	}
 	rep.Shards, rep.Resumed, rep.WithFiles = w.Shards, w.Resumed, w.Copied
+	if !g.First() {
+		return nil
+	}
 	return f.json.Write(out, rep, rep.print)
 }
 

@@ -220,3 +220,44 @@ func TestRanksEvaluate(t *testing.T) {
 
 // unbroken returns a text with its line breaks replaced by spaces, to compare differently wrapped texts.
 func unbroken(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Ranks merge to the bits of one process.
+func TestRanksMerge(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	if code, _, stderr := runRNA(t, small(run, "--keep-every", "1")...); code != 0 {
+		t.Fatal(stderr)
+	}
+	kept, err := filepath.Glob(filepath.Join(run, "kept", "*.safetensors"))
+	if err != nil || len(kept) != 3 {
+		t.Fatal(kept, err)
+	}
+	merge := func(by, out string) []string {
+		return append([]string{"merge", "-o", out, "--by", by, "--shard-size", "20kB", "--quiet"}, kept...)
+	}
+	for _, by := range []string{"rna", "wsm"} {
+		one := filepath.Join(dir, by)
+		if code, _, stderr := runRNA(t, merge(by, one)...); code != 0 {
+			t.Fatal(stderr)
+		}
+		all, err := os.ReadDir(one)
+		if err != nil || len(all) < 4 {
+			t.Fatal(all, err)
+		}
+		for _, launcher := range mpiLaunchers {
+			t.Run(by+"/"+launcher, func(t *testing.T) {
+				out := filepath.Join(dir, by+launcher)
+				if said := on(t, launcher, 3, merge(by, out)...); strings.Count(said, "shards") != 2 { // the table's head, the last line
+					t.Error(said)
+				}
+				for _, e := range all {
+					a, err := os.ReadFile(filepath.Join(one, e.Name()))
+					b, err2 := os.ReadFile(filepath.Join(out, e.Name()))
+					if err != nil || err2 != nil || !bytes.Equal(a, b) {
+						t.Errorf("%s has other bits (%v, %v)", e.Name(), err, err2)
+					}
+				}
+			})
+		}
+	}
+}

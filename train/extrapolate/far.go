@@ -55,8 +55,13 @@ type Meter struct {
 	files       int
 }
 
-// Sums returns the sums measured so far, which [Meter.Add] adds to another meter's.
-func (m *Meter) Sums() []float64 { return append([]float64{m.first, m.last}, m.gram...) }
+// Sums returns the sums measured so far for a number of files, which [Meter.Add] adds to another meter's.
+func (m *Meter) Sums(files int) []float64 {
+	sums := make([]float64, 2+(files-1)*(files-1))
+	sums[0], sums[1] = m.first, m.last
+	copy(sums[2:], m.gram)
+	return sums
+}
 
 // Add adds a meter's sums.
 func (m *Meter) Add(files int, sums []float64) {

@@ -2,6 +2,7 @@ package extrapolate
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -87,11 +88,13 @@ func (s *Series) products(ctx context.Context, exps []int) (partial, error) {
 	parts := min(groups, max(4, (1<<21)/max(size, 1)), len(spans))
 	sums := make([]partial, parts)
 	workers := make([]*gramWorker, s.workers())
-	err := forEach(ctx, parts, len(workers), func(worker, g int) error {
+	rank, ranks := s.opt.Ranks.Rank(), s.opt.Ranks.Size()
+	err := forEach(ctx, (parts-rank+ranks-1)/ranks, len(workers), func(worker, g int) error {
 		if workers[worker] == nil {
 			workers[worker] = s.gramWorker(exps)
 		}
 		w := workers[worker]
+		g = g*ranks + rank
 		sums[g].gram = make([]float64, size)
 		for _, sp := range spans[g*len(spans)/parts : (g+1)*len(spans)/parts] {
 			if err := ctx.Err(); err != nil {
@@ -103,7 +106,10 @@ func (s *Series) products(ctx context.Context, exps []int) (partial, error) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err = s.opt.Ranks.Together(err); err != nil {
+		return partial{}, err
+	}
+	if err := s.exchange(sums, size); err != nil {
 		return partial{}, err
 	}
 	for _, p := range sums[1:] {
@@ -115,6 +121,33 @@ func (s *Series) products(ctx context.Context, exps []int) (partial, error) {
 		}
 	}
 	return sums[0], nil
+}
+
+// exchange gives all ranks the partial sums of all: part g is computed by rank g mod the number of ranks.
+func (s *Series) exchange(sums []partial, size int) error {
+	group := s.opt.Ranks
+	if group.Single() {
+		return nil
+	}
+	var own []byte
+	for g := group.Rank(); g < len(sums); g += group.Size() {
+		for _, v := range append(sums[g].gram, sums[g].maxAbs) {
+			own = binary.LittleEndian.AppendUint64(own, math.Float64bits(v))
+		}
+	}
+	all, err := group.Gather(own)
+	if err != nil {
+		return err
+	}
+	for g := range sums {
+		b := all[g%group.Size()][g/group.Size()*8*(size+1):]
+		v := make([]float64, size+1)
+		for i := range v {
+			v[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		sums[g] = partial{v[:size], v[size]}
+	}
+	return nil
 }
 
 // partial is a sum over some spans.

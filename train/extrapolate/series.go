@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"onlinerna/rna"
+	"onlinerna/train/ranks"
 )
 
 // Pair identifies the files of a residual x − y by their indices in the series.
@@ -23,6 +24,10 @@ type Options struct {
 
 	// Loose leaves out tensors that some files lack, which are otherwise an error: see [Series.Left].
 	Loose bool
+
+	// Ranks share the work of [Series.Measure] and of verifying files; nil for a single process. All ranks must have the
+	// same files, and call the same methods.
+	Ranks *ranks.Group
 
 	// Progress, if set, receives the number of bytes read since its last call. It is called concurrently.
 	Progress func(bytes int64)

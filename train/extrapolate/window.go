@@ -44,13 +44,14 @@ func (w *Window) Open(paths []string, opt Options) (*Series, error) {
 	}
 	seen := map[string]bool{}
 	var files []*Checkpoint
-	open := func(path string) (err error) {
+	add := func(path string) (err error) {
 		if clean := filepath.Clean(path); seen[clean] {
 			err = fmt.Errorf("%s is given twice", path)
 		} else {
 			seen[clean] = true
 			var c *Checkpoint
-			if c, err = Open(path, w.Key); err == nil {
+			own := (len(seen)-1)%opt.Ranks.Size() == opt.Ranks.Rank() // ranks verify files in turn
+			if c, err = open(path, w.Key, own); err == nil {
 				files = append(files, c)
 			}
 			if err == nil && w.Weights && c.Contents != statedict.Weights &&
@@ -65,7 +66,7 @@ func (w *Window) Open(paths []string, opt Options) (*Series, error) {
 	}
 	var err error
 	for _, path := range paths {
-		if err = open(path); err != nil {
+		if err = add(path); err != nil {
 			break
 		}
 	}
@@ -73,7 +74,7 @@ func (w *Window) Open(paths []string, opt Options) (*Series, error) {
 		err = Sort(files, order)
 	}
 	if err == nil && w.Y0 != "" {
-		if err = open(w.Y0); err == nil {
+		if err = add(w.Y0); err == nil {
 			files = append(files[len(files)-1:], files[:len(files)-1]...)
 		}
 	}
@@ -81,7 +82,7 @@ func (w *Window) Open(paths []string, opt Options) (*Series, error) {
 	if err == nil {
 		s, err = NewSeries(files, opt)
 	}
-	if err != nil {
+	if err = opt.Ranks.Together(err); err != nil {
 		closeAll(files)
 		return nil, err
 	}

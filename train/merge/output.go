@@ -15,6 +15,7 @@ import (
 
 	"onlinerna/internal/files"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/ranks"
 	"onlinerna/train/safetensors"
 )
 
@@ -26,6 +27,9 @@ type Output struct {
 
 	// ShardSize is the largest number of tensor bytes in a shard; a larger tensor has its own shard.
 	ShardSize int64
+
+	// Ranks write shards in turn, on a disk that all of them see; nil for a single process.
+	Ranks *ranks.Group
 
 	// Resume continues a stopped merge of the same files with the same options from its finished shards.
 	Resume bool
@@ -55,6 +59,9 @@ type Written struct {
 // Check returns an error for an output that cannot be written, before anything is read.
 func (o *Output) Check() error {
 	if !IsFolder(o.Path) {
+		if !o.Ranks.Single() {
+			return fmt.Errorf("%s is one file: ranks write shards in turn, name a folder", o.Path)
+		}
 		if o.Resume {
 			return fmt.Errorf("%s is one file: shards are resumed, name a folder", o.Path)
 		}
@@ -78,7 +85,7 @@ func (o *Output) Check() error {
 // Write combines a series by rules and writes the output, which appears complete or not at all. For a folder, finished
 // shards stay in a hidden folder beside it until all are there.
 func Write(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, o Output) (*Written, error) {
-	if err := o.Check(); err != nil {
+	if err := o.Ranks.Together(o.Check()); err != nil {
 		return nil, err
 	}
 	if !IsFolder(o.Path) {
@@ -99,6 +106,44 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	}
 	shards := cut(s.Tensors(), o.ShardSize)
 	out := filepath.Clean(o.Path)
+	dir, w := files.Hidden(out, "merge"), &Written{Shards: len(shards)}
+	if o.Ranks.First() {
+		unlock, err := prepare(out, planOf(s, shards, o), o.Resume)
+		if err := o.Ranks.Together(err); err != nil {
+			return nil, err
+		}
+		defer unlock()
+	} else if err := o.Ranks.Together(nil); err != nil {
+		return nil, err
+	}
+	resumed, err := writeShards(ctx, s, rules, dir, shards, o)
+	if err == nil {
+		if err = s.Unchanged(); err != nil {
+			err = errors.Join(err, files.RemoveAll(dir))
+		}
+	}
+	if err := o.Ranks.Together(err); err != nil {
+		return nil, err
+	}
+	sums := []float64{float64(resumed)}
+	if o.Meter != nil {
+		sums = append(sums, o.Meter.Sums(len(s.Files()))...)
+	}
+	if err := o.Ranks.Sum64(sums).Wait(); err != nil {
+		return nil, err
+	}
+	if w.Resumed = int(sums[0]); o.Meter != nil && !o.Ranks.Single() {
+		*o.Meter = extrapolate.Meter{}
+		o.Meter.Add(len(s.Files()), sums[1:])
+	}
+	if o.Ranks.First() {
+		w.Copied, err = finish(s, shards, dir, out)
+	}
+	return w, o.Ranks.Together(err)
+}
+
+// prepare locks the hidden folder and begins it, or reuses that of the same plan.
+func prepare(out string, plan []byte, resume bool) (unlock func(), err error) {
 	if err := files.MkdirAll(filepath.Dir(out)); err != nil {
 		return nil, err
 	}
@@ -106,36 +151,45 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	w := &Written{Shards: len(shards)}
-	if err := begin(dir, planOf(s, shards, o), o.Resume); err != nil {
+	if err := begin(dir, plan, resume); err != nil {
+		unlock()
 		return nil, err
 	}
+	return unlock, nil
+}
+
+// writeShards writes this rank's shards that are not there yet.
+func writeShards(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, dir string,
+	shards [][]extrapolate.Tensor, o Output) (resumed int, err error) {
 	metadata := map[string]string{"format": "pt"}
 	maps.Copy(metadata, s.Files()[len(s.Files())-1].Metadata)
 	maps.Copy(metadata, o.Metadata)
-	for i, list := range shards {
+	for i := o.Ranks.Rank(); i < len(shards); i += o.Ranks.Size() {
 		path := filepath.Join(dir, shardName(i, len(shards)))
 		if whole(path) {
-			w.Resumed++
+			resumed++
 			continue
 		}
-		if err := writeShard(ctx, s, rules, path, list, metadata, o.WriteOptions); err != nil {
-			if ctx.Err() == nil && w.Resumed+i == 0 {
-				return nil, errors.Join(err, files.RemoveAll(dir))
+		if err := writeShard(ctx, s, rules, path, shards[i], metadata, o.WriteOptions); err != nil {
+			if ctx.Err() == nil && resumed+i == 0 && o.Ranks.Single() {
+				return resumed, errors.Join(err, files.RemoveAll(dir))
 			}
-			return nil, fmt.Errorf("%w (%d of %d shards are in %s: --resume goes on from there)", err, i, len(shards), dir)
+			there, _ := filepath.Glob(filepath.Join(dir, "model*.safetensors"))
+			return resumed, fmt.Errorf("%w (%d of %d shards are in %s: --resume goes on from there)", err, len(there), len(shards),
+				dir)
 		}
 	}
-	if err := s.Unchanged(); err != nil {
-		return nil, errors.Join(err, files.RemoveAll(dir))
-	}
+	return resumed, nil
+}
+
+// finish adds the index and the model's other files, and gives the folder its name.
+func finish(s *extrapolate.Series, shards [][]extrapolate.Tensor, dir, out string) (copied []string, err error) {
 	if len(shards) > 1 {
 		if err := files.Write(filepath.Join(dir, indexName), index(shards)); err != nil {
 			return nil, err
 		}
 	}
-	if w.Copied, err = copyModel(s.Files()[len(s.Files())-1].Path, dir); err != nil {
+	if copied, err = copyModel(s.Files()[len(s.Files())-1].Path, dir); err != nil {
 		return nil, err
 	}
 	if err := files.Remove(filepath.Join(dir, planName)); err != nil {
@@ -147,7 +201,7 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	if err := files.Rename(dir, out); err != nil {
 		return nil, err
 	}
-	return w, files.SyncDir(filepath.Dir(out))
+	return copied, files.SyncDir(filepath.Dir(out))
 }
 
 // cut distributes tensors to shards in their order. A scale goes with the tensor before it.

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/rankstest"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/statedict"
 )
@@ -186,6 +189,104 @@ func TestForms(t *testing.T) {
 			if left := contents(t, path); len(left) != w.Shards+4 {
 				t.Errorf("%d files", len(left))
 			}
+		}
+	}
+}
+
+// TestManyRanks merges on ranks, which write shards in turn: the bits are those of one process, also after a stop.
+func TestManyRanks(t *testing.T) {
+	dir := t.TempDir()
+	paths := walk(t, dir, 4)
+	for name, opt := range map[string]Options{
+		"mean": {By: ByMean},
+		"rna":  {By: ByRNA, Per: "whole", RNA: rna.Options{Lambda: rna.Set(1e-6)}},
+		"per":  {By: ByRNA, Per: "tensor", RNA: rna.Options{Lambda: rna.Set(1e-6)}},
+		"ties": {By: ByTIES, Density: 0.4, Sign: "sum", Scale: 2, Rescale: "none"},
+	} {
+		whole := filepath.Join(dir, name)
+		var far *extrapolate.Distances
+		for _, n := range []int{1, 2, 3, 5} { // three shards
+			out := whole
+			if n > 1 {
+				out = fmt.Sprint(whole, n)
+			}
+			run := func(fail error) func(g *ranks.Group) error {
+				return func(g *ranks.Group) error {
+					w := extrapolate.Window{Order: extrapolate.Given}
+					s, err := w.Open(paths, extrapolate.Options{Workers: 2, Ranks: g})
+					if err != nil {
+						return err
+					}
+					defer s.Close()
+					p, err := New(t.Context(), s, opt)
+					if err != nil {
+						return err
+					}
+					o := Output{Path: out, ShardSize: 5000, Ranks: g, Resume: n > 1 && fail == nil}
+					o.Meter = &extrapolate.Meter{}
+					rules := p.Rules
+					if fail != nil {
+						rules = stopping(rules, "b.weight", fail)
+					}
+					got, err := Write(t.Context(), s, rules, o)
+					if err != nil {
+						return err
+					}
+					if got.Shards != 3 || (got.Resumed > 0) != o.Resume {
+						return fmt.Errorf("%+v", got)
+					}
+					if d := o.Meter.Distances(); n == 1 {
+						far = d
+					} else if d != nil && d.Diameter > far.Diameter {
+						return fmt.Errorf("distances %+v, of one process %+v", d, far)
+					}
+					return nil
+				}
+			}
+			if n == 1 {
+				if err := run(nil)(nil); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			for rank, err := range rankstest.Errors(t, n, time.Minute, run(errors.New("stopped"))) {
+				if err == nil || !strings.Contains(err.Error(), "rank 2") && n > 2 || !strings.Contains(err.Error(), "stopped (") {
+					t.Errorf("%s, %d ranks, rank %d: %v", name, n, rank, err)
+				}
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Fatal("an output that is not whole")
+			}
+			rankstest.Run(t, n, time.Minute, run(nil))
+			equal(t, out, whole)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+	for _, err := range rankstest.Errors(t, 2, time.Minute, func(g *ranks.Group) error {
+		_, err := Write(t.Context(), series(t, 1, paths...), extrapolate.Linear(Mean(4)), Output{Path: filepath.Join(dir, "x.pt"), Ranks: g})
+		return err
+	}) {
+		if err == nil || !strings.Contains(err.Error(), "is one file: ranks write shards in turn") {
+			t.Error(err)
+		}
+	}
+	damaged, err := os.ReadFile(paths[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged[len(damaged)-3] ^= 1
+	if err := os.WriteFile(paths[1], damaged, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range rankstest.Errors(t, 2, time.Minute, func(g *ranks.Group) error {
+		w := extrapolate.Window{Order: extrapolate.Given}
+		_, err := w.Open(paths, extrapolate.Options{Ranks: g})
+		return err
+	}) {
+		if err == nil || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), "damaged") {
+			t.Error(err)
 		}
 	}
 }

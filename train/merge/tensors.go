@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"sync"
 
+	"onlinerna/rna/kernel"
 	"onlinerna/train/extrapolate"
 )
 
@@ -100,11 +102,8 @@ func (p *Plan) based(s *extrapolate.Series, opt Options) error {
 	}
 	p.Passes = 1
 	if opt.Density < 1 {
-		switch opt.By {
-		case ByTIES:
+		if opt.By != ByDARE {
 			p.Passes += 2
-		case ByBreadcrumbs:
-			p.Passes += 3
 		}
 		if opt.Rescale == "l1" {
 			p.Passes++
@@ -144,11 +143,20 @@ type mask struct {
 	ranges  []keyRange // of each model, by magnitude; nil: all
 	seeds   []uint64   // of each model, for dare
 	rescale []float64
+	most    uint64    // random numbers of 53 bits below it keep an element
+	rows    sync.Pool // of *[][]float64, the kept differences of a run by model
 }
 
 // newMask finds the bounds of a tensor's kept elements.
 func newMask(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, opt Options) (*mask, error) {
-	m := &mask{Options: opt, rescale: make([]float64, len(opt.Weights))}
+	m := &mask{Options: opt, rescale: make([]float64, len(opt.Weights)), most: uint64(math.Ceil(opt.Density * 0x1p53))}
+	m.rows.New = func() any {
+		rows := make([][]float64, len(opt.Weights))
+		for k := range rows {
+			rows[k] = make([]float64, 0, kernel.Run)
+		}
+		return &rows
+	}
 	for i := range m.rescale {
 		m.rescale[i] = 1
 	}
@@ -204,15 +212,35 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// keeps reports whether an element of a model's difference is kept.
-func (m *mask) keeps(model, at int, d float64) bool {
+// take sets row to the elements of a model's difference from at on, 0 for those that are not kept.
+func (m *mask) take(row, base, x []float64, model, at int) {
+	base, x = base[:len(row)], x[:len(row)]
 	switch {
 	case m.seeds != nil:
-		return float64(mix(m.seeds[model]+uint64(at))>>11)*0x1p-53 < m.Density
+		seed := m.seeds[model] + uint64(at)
+		for i := range row {
+			row[i] = 0
+			if mix(seed+uint64(i))>>11 < m.most {
+				row[i] = x[i] - base[i]
+			}
+		}
 	case m.ranges != nil:
-		return m.ranges[model].has(d, at)
+		r := m.ranges[model]
+		for i := range row {
+			d := x[i] - base[i]
+			k := key(d)
+			if k <= r.lo || k >= r.hi {
+				if !r.has(k, at+i) {
+					d = 0
+				}
+			}
+			row[i] = d
+		}
+	default:
+		for i := range row {
+			row[i] = x[i] - base[i]
+		}
 	}
-	return true
 }
 
 // equalise sets the factors that restore the sum of absolute values of all differences.
@@ -221,13 +249,15 @@ func (m *mask) equalise(ctx context.Context, s *extrapolate.Series, t extrapolat
 	sums := make([]float64, 2*models*s.Parts(t)) // of all and of the kept elements, by part
 	err := s.Scan(ctx, t, func(_, part, at int, in [][]float64) {
 		own := sums[2*models*part:]
+		pooled := m.rows.Get().(*[][]float64)
+		defer m.rows.Put(pooled)
+		rows := *pooled
 		for k := range models {
-			for i, base := range in[0] {
-				d := in[k+1][i] - base
-				own[2*k] += math.Abs(d)
-				if m.keeps(k, at+i, d) {
-					own[2*k+1] += math.Abs(d)
-				}
+			row := rows[k][:len(in[0])]
+			m.take(row, in[0], in[k+1], k, at)
+			for i, d := range row {
+				own[2*k] += math.Abs(in[k+1][i] - in[0][i])
+				own[2*k+1] += math.Abs(d)
 			}
 		}
 	})
@@ -248,38 +278,41 @@ func (m *mask) equalise(ctx context.Context, s *extrapolate.Series, t extrapolat
 
 // combine adds the kept differences to the base.
 func (m *mask) combine(out []float64, in [][]float64, at int) {
-	for i, base := range in[0] {
-		sum := 0.0
-		for k, w := range m.Weights {
-			if d := in[k+1][i] - base; m.keeps(k, at+i, d) {
-				sum += float64(d * m.rescale[k] * w)
-			}
+	pooled := m.rows.Get().(*[][]float64)
+	defer m.rows.Put(pooled)
+	base, rows := in[0], *pooled
+	clear(out)
+	divisor := 0.0
+	for k, w := range m.Weights {
+		row := rows[k][:len(out)]
+		m.take(row, base, in[k+1], k, at)
+		for i, d := range row {
+			row[i] = float64(d * m.rescale[k] * w)
+			out[i] += row[i]
 		}
-		divisor := 0.0
-		if m.Sign == "sum" { // only differences with the sign of the sum
-			positive := sum >= 0
+		divisor += w
+	}
+	if math.Abs(divisor) < 1e-8 || !m.Normalize {
+		divisor = 1
+	}
+	if m.Sign == "sum" { // only differences with the sign of the sum
+		for i, sum := range out {
+			positive, part := sum >= 0, 0.0
 			sum = 0
 			for k, w := range m.Weights {
-				d := in[k+1][i] - base
-				if v := float64(d * m.rescale[k] * w); m.keeps(k, at+i, d) && v != 0 && (v > 0) == positive {
-					sum, divisor = sum+v, divisor+w
+				if v := rows[k][:len(out)][i]; v != 0 && (v > 0) == positive {
+					sum, part = sum+v, part+w
 				}
 			}
-			if divisor == 0 {
-				divisor = 1
+			if m.Normalize && part != 0 {
+				sum /= part
 			}
-		} else {
-			for _, w := range m.Weights {
-				divisor += w
-			}
-			if math.Abs(divisor) < 1e-8 {
-				divisor = 1
-			}
+			out[i] = base[i] + float64(sum*m.Scale)
 		}
-		if m.Normalize {
-			sum /= divisor
-		}
-		out[i] = base + float64(sum*m.Scale)
+		return
+	}
+	for i, sum := range out {
+		out[i] = base[i] + float64(sum/divisor*m.Scale)
 	}
 }
 
@@ -292,8 +325,7 @@ type keyRange struct {
 // key orders magnitudes as float32.
 func key(d float64) uint32 { return math.Float32bits(float32(math.Abs(d))) }
 
-func (r *keyRange) has(d float64, at int) bool {
-	k := key(d)
+func (r *keyRange) has(k uint32, at int) bool {
 	return (k > r.lo || k == r.lo && at >= r.loAt) && (k < r.hi || k == r.hi && at < r.hiAt)
 }
 
@@ -316,7 +348,7 @@ func selected(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, 
 		return ranges, nil // keys below 0: none
 	}
 	ranks := [2]int{first, first + count - 1}
-	high, err := histogram(ctx, s, t, models, 1<<highBits, func(_ int, k uint32) int { return int(k >> lowBits) })
+	high, err := histogram(ctx, s, t, models, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -327,12 +359,12 @@ func selected(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, 
 	}
 	borders := make([][2]border, models)
 	for m := range models {
-		if bad := high[m][0x7f800000>>lowBits:]; sumOf(bad) > 0 {
+		if bad := high[m][0][0x7f800000>>lowBits:]; sumOf(bad) > 0 {
 			return nil, fmt.Errorf("tensor %q: %s: %w", t.Name, s.Files()[m+1].Path, errFinite)
 		}
 		for e, rank := range ranks {
 			b := &borders[m][e]
-			for k, n := range high[m] {
+			for k, n := range high[m][0] {
 				if rank < b.rank+int(n) {
 					b.key = uint32(k) << lowBits
 					break
@@ -341,19 +373,18 @@ func selected(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, 
 			}
 		}
 	}
+	var tops [][2]uint32
+	for _, b := range borders {
+		tops = append(tops, [2]uint32{b[0].key >> lowBits, b[1].key >> lowBits})
+	}
+	low, err := histogram(ctx, s, t, models, tops)
+	if err != nil {
+		return nil, err
+	}
 	for e := range ranks {
-		low, err := histogram(ctx, s, t, models, 1<<lowBits, func(m int, k uint32) int {
-			if k>>lowBits != borders[m][e].key>>lowBits {
-				return -1
-			}
-			return int(k & (1<<lowBits - 1))
-		})
-		if err != nil {
-			return nil, err
-		}
 		for m := range models {
 			b := &borders[m][e]
-			for k, n := range low[m] {
+			for k, n := range low[m][e] {
 				if ranks[e] < b.rank+int(n) {
 					b.key, b.of, b.use = b.key|uint32(k), int(n), ranks[e]-b.rank
 					break
@@ -392,21 +423,47 @@ func sumOf(counts []uint64) (n uint64) {
 	return n
 }
 
-// histogram counts the elements of each model's difference by the bucket of their key; -1 is none.
-func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, models, buckets int,
-	bucket func(model int, key uint32) int) ([][]uint64, error) {
-	workers := max(min(s.Workers(), histogramBytes/(8*models*buckets)), 1)
+// histogram counts the elements of each model's difference by the high bits of their key; or, given two values of these
+// for each model, those with each of the two by the low bits.
+func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor, models int,
+	tops [][2]uint32) ([][][]uint64, error) {
+	sets, buckets := 1, 1<<highBits
+	if tops != nil {
+		sets, buckets = 2, 1<<lowBits
+	}
+	workers := max(min(s.Workers(), histogramBytes/(8*models*sets*buckets)), 1)
 	narrow := s.WithWorkers(workers)
-	counts := make([][]uint64, workers)
+	counts := make([][][][]uint64, workers) // by worker, model and set
+	fresh := func() (by [][][]uint64) {
+		for range models {
+			own := make([][]uint64, sets)
+			for e := range own {
+				own[e] = make([]uint64, buckets)
+			}
+			by = append(by, own)
+		}
+		return by
+	}
 	err := narrow.Scan(ctx, t, func(worker, _, _ int, in [][]float64) {
 		if counts[worker] == nil {
-			counts[worker] = make([]uint64, models*buckets)
+			counts[worker] = fresh()
 		}
-		for m := range models {
-			own := counts[worker][m*buckets : (m+1)*buckets]
+		for m, own := range counts[worker] {
+			x := in[m+1][:len(in[0])]
+			if tops == nil {
+				for i, base := range in[0] {
+					own[0][key(x[i]-base)>>lowBits]++
+				}
+				continue
+			}
+			lo, hi := tops[m][0], tops[m][1]
 			for i, base := range in[0] {
-				if b := bucket(m, key(in[m+1][i]-base)); b >= 0 {
-					own[b]++
+				k := key(x[i] - base)
+				if k>>lowBits == lo {
+					own[0][k&(1<<lowBits-1)]++
+				}
+				if k>>lowBits == hi {
+					own[1][k&(1<<lowBits-1)]++
 				}
 			}
 		}
@@ -414,17 +471,17 @@ func histogram(ctx context.Context, s *extrapolate.Series, t extrapolate.Tensor,
 	if err != nil {
 		return nil, err
 	}
-	sum := make([]uint64, models*buckets)
-	for _, c := range counts {
-		for i, v := range c {
-			sum[i] += v
+	sum := fresh()
+	for _, by := range counts {
+		for m, own := range by {
+			for e, c := range own {
+				for i, v := range c {
+					sum[m][e][i] += v
+				}
+			}
 		}
 	}
-	var out [][]uint64
-	for m := range models {
-		out = append(out, sum[m*buckets:(m+1)*buckets])
-	}
-	return out, nil
+	return sum, nil
 }
 
 // place is the position of the n-th element with the key want.
