@@ -30,7 +30,7 @@ func TestRooms(t *testing.T) {
 		"net": {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl",
 			"onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op", "onlinerna/nn/op/expr",
 			"onlinerna/nn/op/update"},
-		"check/datasheet": {"lazy", "number"},
+		"check/datasheet": {"lazy", "number", "onlinerna/nn/device"},
 		"check/launches":  {"check/ptx"},
 		"space":           {"driver", "kernels", "nvrtc", "onlinerna/rna"},
 		".": {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "nvml", "net", "check/datasheet",

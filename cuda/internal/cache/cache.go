@@ -57,7 +57,11 @@ func Write(folder, name string, content []byte) {
 	if folder == "" || os.MkdirAll(folder, 0o755) != nil {
 		return
 	}
-	f, err := files.Create(filepath.Join(folder, name))
+	path := filepath.Join(folder, name)
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		os.Remove(path)
+	}
+	f, err := files.Create(path)
 	if err != nil {
 		return
 	}
