@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
@@ -14,7 +15,8 @@ import (
 )
 
 // maxPlaces finds the place of the maximum in each window, in row-major order, for operands x and its MaxPool: a byte
-// in windows of at most 256 elements, otherwise an int32. In training the pool's kernel stores them for the gradient.
+// in windows of at most 256 elements, otherwise an int32, for [N,H,W,C]. In training the pool's kernel stores them for
+// the gradient.
 type maxPlaces struct{ op.MaxPool }
 
 // Kind implements op.Op.
@@ -25,14 +27,77 @@ func (o maxPlaces) String() string { return "places of " + o.MaxPool.String() }
 // Infer implements op.Op.
 func (o maxPlaces) Infer(in ...op.Type) (op.Type, error) {
 	t, err := o.MaxPool.Infer(in[:min(1, len(in))]...)
-	t.DType = placeType(o.MaxPool)
-	return t, err
+	if err != nil {
+		return t, err
+	}
+	return placesOf(o.MaxPool, t), nil
 }
 
 // Run implements op.Op.
-func (o maxPlaces) Run(op.Tensor, ...op.Tensor) error { return fmt.Errorf("%v runs on a GPU alone", o) }
+func (o maxPlaces) Run(out op.Tensor, in ...op.Tensor) error {
+	x, err := numbers(in[0])
+	if err != nil {
+		return err
+	}
+	y, err := o.MaxPool.Infer(in[0].Type())
+	if err != nil {
+		return err
+	}
+	o.each(in[0].Shape, y.Shape, func(_, at int, places, elements []int) {
+		best := 0
+		for k, i := range elements {
+			if v, most := x[i], x[elements[best]]; v > most || v != v && most == most {
+				best = k
+			}
+		}
+		switch p := out.Data.(type) {
+		case []uint8:
+			p[at] = uint8(places[best])
+		case []int32:
+			p[at] = int32(places[best])
+		}
+	})
+	return nil
+}
 
-// placeType is the type of places in windows.
+// each calls f for each window of x with its index in y and among places, and with the places and indices of its
+// elements inside the image.
+func (o maxPlaces) each(x, y op.Shape, f func(window, at int, places, elements []int)) {
+	for window := range y.Size() {
+		plane, i, j := window/(y[2]*y[3]), window/y[3]%y[2], window%y[3]
+		top, left := i*cmp.Or(o.Stride[0], o.Kernel[0])-o.Pad[0], j*cmp.Or(o.Stride[1], o.Kernel[1])-o.Pad[1]
+		var places, elements []int
+		for p := range o.Kernel[0] * o.Kernel[1] {
+			row, col := top+p/o.Kernel[1], left+p%o.Kernel[1]
+			if row >= 0 && row < x[2] && col >= 0 && col < x[3] {
+				places, elements = append(places, p), append(elements, (plane*x[2]+row)*x[3]+col)
+			}
+		}
+		f(window, ((plane/y[1]*y[2]+i)*y[3]+j)*y[1]+plane%y[1], places, elements)
+	}
+}
+
+// numbers are the elements of a floating-point tensor.
+func numbers(t op.Tensor) ([]float64, error) {
+	switch x := t.Data.(type) {
+	case []float64:
+		return x, nil
+	case []float32:
+		all := make([]float64, len(x))
+		for i, v := range x {
+			all[i] = float64(v)
+		}
+		return all, nil
+	}
+	return nil, fmt.Errorf("%v has no floating-point elements", t.Type())
+}
+
+// placesOf is the type of the places for maxima of type y. They are stored in the order of its shape.
+func placesOf(o op.MaxPool, y op.Type) op.Type {
+	return op.T(placeType(o), y.Shape[0], y.Shape[2], y.Shape[3], y.Shape[1])
+}
+
+// placeType is the type of a place in a window.
 func placeType(o op.MaxPool) op.DType {
 	if o.Kernel[0]*o.Kernel[1] <= 256 {
 		return op.Uint8
@@ -57,8 +122,33 @@ func (o placedGrad) String() string {
 func (o placedGrad) Infer(...op.Type) (op.Type, error) { return o.x, nil }
 
 // Run implements op.Op.
-func (o placedGrad) Run(op.Tensor, ...op.Tensor) error {
-	return fmt.Errorf("%v runs on a GPU alone", o)
+func (o placedGrad) Run(out op.Tensor, in ...op.Tensor) error {
+	dy, err := numbers(in[1])
+	if err != nil {
+		return err
+	}
+	sums := make([]float64, out.Shape.Size())
+	maxPlaces{o.MaxPool}.each(out.Shape, in[1].Shape, func(window, at int, places, elements []int) {
+		var place int
+		switch p := in[0].Data.(type) {
+		case []uint8:
+			place = int(p[at])
+		case []int32:
+			place = int(p[at])
+		}
+		if k := slices.Index(places, place); k >= 0 {
+			sums[elements[k]] += dy[window]
+		}
+	})
+	switch dx := out.Data.(type) {
+	case []float64:
+		copy(dx, sums)
+	case []float32:
+		for i, s := range sums {
+			dx[i] = float32(s)
+		}
+	}
+	return nil
 }
 
 // placePools makes gradients of MaxPools read places, which the pools store.
@@ -73,7 +163,7 @@ func placePools(p *device.Program) {
 				continue
 			}
 			places := p.Values[s.Out]
-			places.Type.DType = placeType(o.MaxPool)
+			places.Type = placesOf(o.MaxPool, places.Type)
 			p.Values = append(p.Values, places)
 			at := len(p.Values) - 1
 			g := &p.Steps[i]
@@ -112,9 +202,6 @@ func (s step) maxPlaces(o maxPlaces) (*lowering, error) {
 	return s.maxima(o.MaxPool, -1, s.Out)
 }
 
-// placesForm is the form of places.
-var placesForm = form{last: true}
-
 // maxima lowers the maxima of windows, value y, and their places. Either may be negative.
 func (s step) maxima(o op.MaxPool, y, places int) (*lowering, error) {
 	t, err := o.Infer(s.InType(0))
@@ -141,7 +228,7 @@ func (s step) maxima(o op.MaxPool, y, places int) (*lowering, error) {
 		l.Results = append(l.Results, lower.Result{Value: y, Layout: s.d.layout(f), Bytes: f.bytes(t)})
 	}
 	if places >= 0 {
-		l.Results = append(l.Results, lower.Result{Value: places, Layout: s.d.layout(placesForm), Bytes: placeBytes(o, t)})
+		l.Results = append(l.Results, lower.Result{Value: places, Layout: s.d.layout(form{}), Bytes: placeBytes(o, t)})
 	}
 	return l, nil
 }
@@ -161,7 +248,7 @@ func placeBytes(o op.MaxPool, t op.Type) int { return t.Shape.Size() * placeType
 func (s step) placedGrad(o placedGrad) (*lowering, error) {
 	args, err := windows(s.OutType(), s.InType(1), o.Kernel, o.Stride, o.Pad)
 	f := s.like(s.OutType(), 1)
-	return s.result(f, 0, []want{s.want(0, placesForm), s.want(1, f)}, func(b *binding, in []driver.Span, out driver.Span) {
+	return s.result(f, 0, []want{s.want(0, form{}), s.want(1, f)}, func(b *binding, in []driver.Span, out driver.Span) {
 		b.spread(o.MaxPool, in[0], in[1], out, s.OutType(), args)
 	}), err
 }
