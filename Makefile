@@ -210,6 +210,7 @@ check-fuzz: ## give each fuzz target of the readers its part of FUZZ=60 seconds
 
 check-soak: #: disturb short runs, resume and compare them; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak' -count=1 -timeout 0 -v ./cmd/rna
+	SOAK_KILLS=$(KILLS) go test ./train -run '^TestFaults$$' -count=1 -timeout 0 -v
 
 fine-tuning: #: measure the defaults of --init, or go on in RESULTS=folder; SETS=lenet MINUTES=20, STUDY=choice
 	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) ONLINERNA_FINETUNE=$(abspath $(RESULTS)) \

@@ -24,7 +24,12 @@ import (
 // checkpoints in shares.
 func TestFaults(t *testing.T) {
 	for _, n := range []int{1, 2} {
-		t.Run(text.Count(n, "rank"), func(t *testing.T) { sweepFaults(t, n) })
+		t.Run(text.Count(n, "rank"), func(t *testing.T) {
+			if n > 1 && os.Getenv("SOAK_KILLS") == "" {
+				t.Skip("make check-soak has it: it takes minutes")
+			}
+			sweepFaults(t, n)
+		})
 	}
 }
 

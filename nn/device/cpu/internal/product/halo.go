@@ -168,7 +168,8 @@ func (h *halo) fill(set *kern.Set, tile []float32, src *work.Pieces, e extent, f
 	lo := min(h.tileWidth, work.Ceil(max(0, -h.col), h.skipCols)) // pixels of a line that lie in the source
 	hi := max(lo, min(h.tileWidth, work.Floor(h.srcW-1-h.col, h.skipCols)+1))
 	lines := (e.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
-	if h.srcH*h.srcW == 1 && line == h.stride && h.row == 0 && lo < hi { // images of one pixel are a line of pixels
+	// Images of one pixel are a line of pixels.
+	if h.srcH*h.srcW == 1 && h.tileLines*h.tileWidth == 1 && h.row == 0 && h.skipCols == 1 && lo < hi {
 		h.copyLine(set, tile[:e.images*line], src, e.image*h.srcC+first, e.images, n)
 		return
 	}
