@@ -37,14 +37,14 @@ func TestAddressSpace(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if strings.Contains(stderr, "goroutine ") && !strings.Contains(stderr, "main.main(") &&
+		if strings.Contains(stderr, "fatal error: ") && !strings.Contains(stderr, "main.main(") &&
 			!strings.Contains(stderr, "onlinerna/") {
 			t.Logf("limit of %d kB: Go's runtime does not start", limit)
 			continue
 		}
 		failed++
 		lines := strings.Split(strings.TrimSpace(stderr), "\n")
-		if last := lines[len(lines)-1]; strings.Contains(stderr, "goroutine ") || !strings.Contains(last, "memory") &&
+		if last := lines[len(lines)-1]; strings.Contains(stderr, "fatal error: ") || !strings.Contains(last, "memory") &&
 			!strings.Contains(last, "address space") {
 			t.Errorf("limit of %d kB: %v, %d lines: %.2000s", limit, err, len(lines), stderr)
 		}
