@@ -62,6 +62,8 @@ func convolutions() []conv {
 		square(1, 2, 8, 3, 3, 1, 2),
 		square(1, 33, 1, 16, 1, 1, 0),  // a pixel
 		square(5, 1, 1, 1, 3, 1, 1),    // a kernel that is mostly outside
+		square(3, 24, 1, 40, 3, 2, 1),  // of images of one pixel
+		square(3, 24, 2, 40, 3, 2, 1),  // to images of one pixel
 		square(2, 16, 7, 64, 1, 1, 0),  // bottleneck, out
 		square(2, 64, 7, 16, 1, 1, 0),  // bottleneck, in
 		square(2, 48, 8, 96, 1, 2, 0),  // down-sampling shortcut
@@ -91,7 +93,7 @@ func convolutions() []conv {
 		{2, 20, 9, 13, 20, 3, 5, [2]int{2, 1}, [2]int{2, 3}, [2]int{2, 2}, 20},
 	}
 	r := newRand("convolutions")
-	for len(all) < 68 {
+	for len(all) < 70 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)
