@@ -114,6 +114,48 @@ func benchmarkConv(b *testing.B, l simd.Level, narrow bool) {
 	}
 }
 
+// linearLayers are those of a block of ViT-S/16: inputs and outputs of tokens.
+var linearLayers = [][2]int{{384, 1152}, {384, 384}, {384, 1536}, {1536, 384}}
+
+// BenchmarkLinear measures the linear layers of ViT-S/16 at batch 16 and their gradients, and logs each with -v.
+func BenchmarkLinear(b *testing.B) {
+	const tokens = 16 * 197
+	passes := []struct {
+		name  string
+		apply func(p *builder, x, w, dy int)
+	}{
+		{"forward", func(p *builder, x, w, _ int) { p.apply(op.Linear{}, x, w) }},
+		{"grad-input", func(p *builder, _, w, dy int) { p.apply(op.LinearGradInput{}, w, dy) }},
+		{"grad-weight", func(p *builder, x, _, dy int) { p.apply(op.LinearGradWeight{}, x, dy) }},
+	}
+	for _, pass := range passes {
+		b.Run(pass.name, func(b *testing.B) {
+			d := open(b, 0)
+			var flops, seconds float64
+			for _, l := range linearLayers {
+				p := &builder{tb: b}
+				pass.apply(p, p.data(tokens, l[0]), p.weight(l[1], l[0]), p.data(tokens, l[1]))
+				k := bind(b, d, &p.Program, p.weights, p.alone())
+				k.run(b)
+				last := bound{kernels: k.kernels[len(k.kernels)-1:]}
+				start, used := time.Now(), cpuSeconds()
+				for range b.N {
+					last.run(b)
+				}
+				each := time.Since(start).Seconds() / float64(b.N)
+				work := 2 * tokens * float64(l[0]*l[1])
+				b.Logf("%v: %.3g ms, %.4g GFLOP/s, %.4g a CPU second", l, 1e3*each, work/each/1e9,
+					work*float64(b.N)/(cpuSeconds()-used)/1e9)
+				flops += work
+				seconds += each
+				k.free()
+			}
+			b.ReportMetric(flops/seconds/1e9, "GFLOP/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 // BenchmarkPeak measures the multiply-adds on registers that all workers reach.
 func BenchmarkPeak(b *testing.B) {
 	for _, l := range simd.All() {

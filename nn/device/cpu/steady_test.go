@@ -121,7 +121,15 @@ func groupedKinds(b *builder, groups [][]int) []string {
 }
 
 func TestWorkersGiveEqualBits(t *testing.T) {
-	b := network(t)
+	t.Run("network", func(t *testing.T) { workersGiveEqualBits(t, network(t)) })
+	t.Run("gradient of linear weights", func(t *testing.T) {
+		b := &builder{tb: t}
+		b.apply(op.LinearGradWeight{}, b.data(900, 330), b.data(900, 500))
+		workersGiveEqualBits(t, b)
+	})
+}
+
+func workersGiveEqualBits(t *testing.T, b *builder) {
 	one := bind(t, open(t, 1), &b.Program, b.weights, b.alone())
 	one.run(t)
 	for _, n := range []int{2, 3, 7} {

@@ -158,7 +158,7 @@ func linearCases() []opCase {
 	var all []opCase
 	for i, c := range []struct{ n, in, out int }{
 		{4, 10, 7}, {16, 33, 17}, {1, 64, 10}, {2, 400, 120}, {3, 2, 1}, {1, 1, 1}, {5, 17, 33}, {64, 16, 16},
-		{7, 513, 10}, {33, 65, 100}, {8, 8, 2},
+		{7, 513, 10}, {33, 65, 100}, {8, 8, 2}, {601, 70, 262},
 	} {
 		x, dy := data(one, c.n, c.in), data(one, c.n, c.out)
 		w := weight(uniform(-.3, .3), c.out, c.in)

@@ -76,6 +76,7 @@ func convolutions() []conv {
 		square(2, 32, 20, 32, 3, 1, 1), // many pieces of work
 		{2, 6, 7, 9, 4, 1, 1, [2]int{2, 2}, [2]int{0, 0}, [2]int{1, 1}, 1},
 		{1, 3, 31, 33, 8, 7, 7, [2]int{2, 2}, [2]int{3, 3}, [2]int{1, 1}, 1},
+		{3, 290, 10, 10, 162, 1, 1, [2]int{1, 1}, [2]int{0, 0}, [2]int{1, 1}, 2},
 		{2, 8, 8, 8, 8, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 8},
 		{2, 8, 8, 8, 12, 3, 3, [2]int{1, 1}, [2]int{1, 1}, [2]int{1, 1}, 4},
 		{2, 32, 7, 7, 32, 3, 3, [2]int{2, 2}, [2]int{1, 1}, [2]int{1, 1}, 2},
@@ -93,7 +94,7 @@ func convolutions() []conv {
 		{2, 20, 9, 13, 20, 3, 5, [2]int{2, 1}, [2]int{2, 3}, [2]int{2, 2}, 20},
 	}
 	r := newRand("convolutions")
-	for len(all) < 70 {
+	for len(all) < 71 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)

@@ -79,6 +79,9 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int, stored [2]bool) fu
 		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
 			return newWinogradOuter(o, set).lower(d, r, a, b, dst)
 		}
+		if !stored[0] && !stored[1] && o.isMatrix(set) {
+			return newMatrixOuter(o, set, d.Workers).lower(d, r, a, b, dst)
+		}
 		return newTiledOuter(o, set, d.blocks()).lower(d, r, a, b, dst)
 	}
 	if o.depthwise() {

@@ -237,17 +237,7 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 	if k.inPlace {
 		return from
 	}
-	whole := t.columns / k.set.Columns()
-	if whole > 0 {
-		_, _ = from[(pixels-1)*k.columns+whole*k.set.Columns()-1], dst[whole*k.set.Columns()*pixels-1]
-		k.set.Pack(&dst[0], &from[0], pixels, whole, 4*k.set.Columns()*pixels, 4*k.columns)
-	}
-	for j := whole * k.set.Columns(); j < t.columns; j += k.set.Columns() {
-		n := min(k.set.Columns(), t.columns-j)
-		width := k.set.Vectors(n) * k.set.Lanes
-		_, _ = from[(pixels-1)*k.columns+j+n-1], dst[j*pixels+pixels*width-1]
-		k.set.Copy(&dst[j*pixels], &from[j], pixels, n, 4*width, 4*k.columns)
-	}
+	packPanels(k.set, dst, from, pixels, t.columns, k.columns)
 	if k.set.Narrow != nil {
 		k.narrowPanels(dst, t.columns, pixels)
 	}
