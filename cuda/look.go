@@ -11,6 +11,7 @@ import (
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nccl"
+	"onlinerna/cuda/number"
 	"onlinerna/cuda/nvml"
 	"onlinerna/cuda/nvrtc"
 )
@@ -109,7 +110,7 @@ func convolve(c *Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	v, err := h.NewConvolution(dnn.Forward, shape, dnn.Options{Workspace: 1 << 20})
+	v, err := h.NewPlans(shape.Graph(dnn.Forward, number.Float32), dnn.Options{Workspace: 1 << 20})
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func convolve(c *Context) (err error) {
 	s := c.Stream()
 	err = errors.Join(s.CopyIn(at[0], driver.Bytes(x)), s.CopyIn(at[1], driver.Bytes(w)))
 	if err == nil {
-		err = v.Run(at[0], at[1], at[2], at[3])
+		err = v.Run(at[:3], at[3])
 	}
 	if err == nil {
 		err = s.CopyOut(driver.Bytes(y), at[2])

@@ -69,9 +69,9 @@ func TestNetSpaceBytes(t *testing.T) {
 func TestFaultOfOldDNN(t *testing.T) {
 	gputest.Fault(t, "")
 	gputest.NeedDNN(t)
-	t.Setenv("RNA_SIM_CUDNN", "7")
+	t.Setenv("RNA_SIM_CUDNN", "8")
 	_, err := OpenNet(0, NetOptions{})
-	for _, want := range []string{"cuDNN 7.6.5 is too old, needed is 8.1.0 or newer: " + lazy.CuDNN.File(),
+	for _, want := range []string{"cuDNN 8.9.7 is too old, needed is 9.0.0 or newer: " + lazy.CuDNN.File(),
 		"pip install"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: no %q", err, want)
@@ -80,8 +80,8 @@ func TestFaultOfOldDNN(t *testing.T) {
 	r := Look()
 	var b bytes.Buffer
 	check(t, r.Print(&b))
-	for _, want := range []string{"cuDNN          7.6.5, cannot be used; RNA does without, nets need it",
-		"cuDNN 7.6.5 is too old", "RNA can run on the GPU"} {
+	for _, want := range []string{"cuDNN          8.9.7, cannot be used; RNA does without, nets need it",
+		"cuDNN 8.9.7 is too old", "RNA can run on the GPU"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}

@@ -1,8 +1,8 @@
 """Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes, cuDNN's error codes.
 
-python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 8 and NCCL 2.18, and for CUDA 13 with cuDNN 9
-and the newest NCCL, with pip (3 GB) into a temporary folder, or into --folder, where it finds their headers again. It
-needs gcc. It fails on any difference.
+python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 9.0 and NCCL 2.18, and for CUDA 13 with the
+newest, with pip (3 GB) into a temporary folder, or into --folder, where it finds their headers again. It needs gcc. It
+fails on any difference.
 """
 
 import argparse
@@ -16,19 +16,16 @@ import zipfile
 
 WHEELS = {
     "12": ["nvidia-cuda-runtime-cu12==12.9.*", "nvidia-cublas-cu12==12.9.*", "nvidia-cuda-nvrtc-cu12==12.9.*",
-           "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*", "nvidia-cudnn-cu12==8.9.*",
+           "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*", "nvidia-cudnn-cu12==9.0.*",
            "nvidia-nccl-cu12==2.18.*"],
     "13": ["nvidia-cuda-runtime==13.*", "nvidia-cublas==13.*", "nvidia-cuda-nvrtc==13.*", "nvidia-cuda-crt==13.*",
            "nvidia-cuda-cccl==13.*", "nvidia-cudnn-cu13==9.*", "nvidia-nccl-cu13==2.*"],
 }
-CUDNN = {"12": 8, "13": 9}
+CUDNN = {"12": "9.0", "13": "of CUDA 13"}
 NCCL = {"12": "2.18", "13": "of CUDA 13"}
 HEADERS = ["cuda.h", "cublas_v2.h", "nvrtc.h"]
 CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda")
 OWN = os.path.join(CUDA, "include")
-# Structs that are one in cuda/include and three in NVIDIA's headers, by their names in both.
-ALGORITHMS = ["cudnnConvolutionFwdAlgoPerf_t", "cudnnConvolutionBwdDataAlgoPerf_t",
-    "cudnnConvolutionBwdFilterAlgoPerf_t"]
 
 
 def headers(major, folder):
@@ -61,8 +58,7 @@ def own(names):
     for name, body in re.findall(r"^struct (\w+)\n\{\n(.*?)\n\};", text, re.M | re.S):
         fields = re.findall(r"(\w+)(?:\[\w+\])?;", body)
         # NCCL's struct has a name for each version, and more fields in later ones.
-        for s in ALGORITHMS if name == "cudnnConvolutionAlgoPerf" else ["ncclConfig_t" if name.startswith("ncclConfig") else "struct " + name]:
-            structs[s] = fields
+        structs["ncclConfig_t" if name.startswith("ncclConfig") else "struct " + name] = fields
     prototypes = {m[1]: m[0] for m in re.findall(r"^((?:const )?\w+ \*?((?:cu|nvrtc|nccl)\w+)\(.*\);)$", text, re.M)}
     return numbers, structs, prototypes
 
@@ -119,9 +115,9 @@ def compare(title, names, includes, before=""):
 
 
 def codes(version, includes):
-    """Compare the names of cuDNN's errors in cuda/dnn: codes below 1000 are cuDNN 8's, the others cuDNN 9's."""
+    """Compare the names of cuDNN's errors in cuda/dnn."""
     text = re.search(r"var names = .*?\n\}", open(os.path.join(CUDA, "dnn", "dnn.go")).read(), re.S)[0]
-    named = {int(n): name for n, name in re.findall(r'(\d+): "(\w+)"', text) if (int(n) < 1000) == (version == 8)}
+    named = {int(n): name for n, name in re.findall(r'(\d+): "(\w+)"', text)}
     source = include(["cudnn.h", "stdio.h"]) + "int main(void) {\n"
     source += "".join(f'printf("%d\\n", CUDNN_STATUS_{name});\n' for name in named.values()) + "}\n"
     good = True

@@ -162,14 +162,6 @@ func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C
 		b.link(d, C.CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x)
 		b.link(d, C.CUDNN_ATTR_OPERATION_REDUCTION_YDESC, to)
 		return b.finalize(d, "sum")
-	case opStats:
-		d := b.make(C.CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)
-		b.setOne(d, C.CUDNN_ATTR_OPERATION_GENSTATS_MODE, C.CUDNN_TYPE_GENSTATS_MODE, C.CUDNN_GENSTATS_SUM_SQSUM)
-		b.setType(d, C.CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, Float32)
-		b.link(d, C.CUDNN_ATTR_OPERATION_GENSTATS_XDESC, x)
-		b.link(d, C.CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, tensors[o.b])
-		b.link(d, C.CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, to)
-		return b.finalize(d, "stats")
 	}
 	mode := map[action]int32{opMultiply: C.CUDNN_POINTWISE_MUL, opAdd: C.CUDNN_POINTWISE_ADD,
 		opReLU: C.CUDNN_POINTWISE_RELU_FWD, opReLUGrad: C.CUDNN_POINTWISE_RELU_BWD}

@@ -1,6 +1,6 @@
 //go:build gpu && cgo
 
-// Package dnn runs the convolutions of nets with cuDNN and chooses their algorithms. It uses cuDNN and, for memory and
+// Package dnn runs the convolutions of nets with cuDNN 9 and chooses their plans. It uses cuDNN and, for memory and
 // streams, package driver.
 package dnn
 
@@ -56,8 +56,8 @@ func New(s *driver.Stream) (*Handle, error) {
 	return d, nil
 }
 
-// oldest is the first version with bfloat16 and with a math type for float32 that does not round to TensorFloat-32.
-const oldest = 8100
+// oldest is the oldest version: cuDNN 8 lacks many of the graphs.
+const oldest = 90000
 
 // Usable returns an error if the loaded cuDNN is too old, or for a later CUDA than the driver supports.
 func Usable() error {
@@ -135,11 +135,6 @@ func (d *Handle) do(f func() error) error {
 	})
 }
 
-// check turns a status into an error, or into the error of its cause.
-func (d *Handle) check(call string, code C.cudnnStatus_t, detail string) error {
-	return d.told(failure(call, code, detail))
-}
-
 // told returns cuDNN's error, or its cause: a lost GPU or missing memory.
 func (d *Handle) told(err error) error {
 	if err == nil {
@@ -153,30 +148,15 @@ func (d *Handle) told(err error) error {
 		return err
 	}
 	switch e.Name {
-	case allocFailed, hostAllocFailed, deviceAllocFailed:
+	case hostAllocFailed, deviceAllocFailed:
 		return d.c.OutOfMemory(e, e.Name == hostAllocFailed)
 	}
 	return err
 }
 
-// ends reports whether the GPU caused an error, so that no other plan or algorithm helps: it is lost or full.
+// ends reports whether the GPU caused an error, so that no other plan helps: it is lost or full.
 func ends(err error) bool {
 	return errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrOutOfMemory)
-}
-
-// run makes a call that puts work on the stream. It retries once, since cuDNN may lack memory for its kernels.
-func (d *Handle) run(call string, f func() C.cudnnStatus_t, detail fmt.Stringer) error {
-	var code C.cudnnStatus_t
-	err := d.c.Retry(func() error {
-		if code = f(); code == C.CUDNN_STATUS_SUCCESS {
-			return nil
-		}
-		return failure(call, code, "")
-	})
-	if err == nil {
-		return nil
-	}
-	return d.check(call, code, detail.String())
 }
 
 // CUDA is the CUDA version for which the loaded cuDNN was built: 1000·major + 10·minor, 0 when unknown.
@@ -209,12 +189,8 @@ func versionString(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/1000, v%1000/100, v%100)
 }
 
-// names are the error codes of cuDNN 8, below 1000, and of cuDNN 9.
+// names are the error codes.
 var names = map[int]string{
-	1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "BAD_PARAM", 4: "INTERNAL_ERROR", 5: "INVALID_VALUE",
-	6: "ARCH_MISMATCH",
-	7: "MAPPING_ERROR", 8: "EXECUTION_FAILED", 9: "NOT_SUPPORTED", 10: "LICENSE_ERROR",
-	11:   "RUNTIME_PREREQUISITE_MISSING",
 	1001: "NOT_INITIALIZED", 1002: "SUBLIBRARY_VERSION_MISMATCH", 1003: "SERIALIZATION_VERSION_MISMATCH",
 	1004: "DEPRECATED",
 	1005: "LICENSE_ERROR", 1006: "RUNTIME_IN_PROGRESS", 1007: "RUNTIME_FP_OVERFLOW", 1008: "SUBLIBRARY_LOADING_FAILED",
@@ -222,9 +198,8 @@ var names = map[int]string{
 	4003: "INTERNAL_ERROR_HOST_ALLOCATION_FAILED", 4004: "INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
 }
 
-// Codes of failed allocations; cuDNN 8 has one for host and device.
+// Codes of failed allocations.
 const (
-	allocFailed       = "CUDNN_STATUS_ALLOC_FAILED"
 	hostAllocFailed   = "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"
 	deviceAllocFailed = "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
 )
@@ -235,7 +210,7 @@ func failure(call string, code C.cudnnStatus_t, detail string) error {
 	}
 	name, ok := names[int(code)]
 	if !ok {
-		name = names[int(code)/1000*1000] // cuDNN 9 has a thousand codes for each kind
+		name = names[int(code)/1000*1000] // there are a thousand codes for each kind
 	}
 	if name != "" {
 		name = "_" + name

@@ -70,15 +70,14 @@ const (
 	opReLU
 	opReLUGrad
 	opSum
-	opStats
 )
 
 func (a action) String() string {
-	return [...]string{"convolve", "multiply", "add", "relu of NaN, too", "relu'", "sum", "stats"}[a]
+	return [...]string{"convolve", "multiply", "add", "relu of NaN, too", "relu'", "sum"}[a]
 }
 
 // operation computes tensor c from tensor a and, if it takes two, b. A convolution has x, w and y in a, b and c, or
-// their gradients, whichever of them it computes; opStats also computes b.
+// their gradients, whichever of them it computes.
 type operation struct {
 	action  action
 	kind    Kind  // of a convolution
@@ -127,10 +126,6 @@ func (g *Graph) ReLUGrad(x, dy, to Tensor) { g.pointwise(opReLUGrad, x, dy, to) 
 // Sum adds the sums of a over each channel.
 func (g *Graph) Sum(a, to Tensor) { g.pointwise(opSum, a, -1, to) }
 
-// Stats adds the sums of a and of its squares over each channel, in the form that cuDNN's graphs with a normalised
-// input need.
-func (g *Graph) Stats(a, sums, squares Tensor) { g.pointwise(opStats, a, sums, squares) }
-
 func (g *Graph) pointwise(what action, a, b, to Tensor) {
 	g.ops = append(g.ops, operation{action: what, a: a, b: b, c: to})
 }
@@ -151,9 +146,6 @@ func (g *Graph) inputs() (all []*tensor) {
 	made := map[Tensor]bool{}
 	for _, o := range g.ops {
 		made[o.result()] = true
-		if o.action == opStats {
-			made[o.b] = true
-		}
 	}
 	for i := range g.tensors {
 		if t := &g.tensors[i]; made[Tensor(i)] && !t.between {
@@ -222,32 +214,9 @@ func (g *Graph) String() string {
 // which blocks end.
 func (g *Graph) deterministic() bool {
 	for _, o := range g.ops {
-		if o.action == opSum || o.action == opStats {
+		if o.action == opSum {
 			return false
 		}
 	}
 	return true
-}
-
-// Dims are the extents of x, w and y.
-func (s Shape) Dims() (x, w, y Dims) {
-	out := s.out()
-	return Dims{s.N, s.C, s.H, s.W}, Dims{s.O, s.C / s.Groups, s.KH, s.KW}, Dims{s.N, s.O, out[0], out[1]}
-}
-
-// graph is the graph of one convolution, with its tensors in the order of the kind.
-func (s Shape) graph(kind Kind, e Element) *Graph {
-	g := &Graph{Name: [...]string{Forward: "forward", GradInput: "input gradient", GradWeight: "weight gradient"}[kind]}
-	xd, wd, yd := s.Dims()
-	var x, w, y Tensor
-	switch kind {
-	case Forward:
-		x, w, y = g.Tensor(e, xd), g.Tensor(e, wd), g.Tensor(e, yd)
-	case GradInput:
-		w, y, x = g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd)
-	case GradWeight:
-		x, y, w = g.Tensor(e, xd), g.Tensor(e, yd), g.Tensor(e, wd)
-	}
-	g.Convolve(kind, s, x, w, y)
-	return g
 }

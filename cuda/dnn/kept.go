@@ -10,8 +10,8 @@ import (
 	"onlinerna/cuda/internal/cache"
 )
 
-// kept is a file of the cache: the fastest plan for a graph.
-type kept struct {
+// choice is a file of the cache: the fastest plan for a graph.
+type choice struct {
 	Key string `json:"key"`
 	Engine
 	Plan string `json:"plan"`
@@ -28,16 +28,16 @@ func (p *Plans) name() string {
 func planFile(key string) string { return "plan-" + cache.Digest(key) + ".json" }
 
 // keptPlan reads a plan. A damaged file, or one for another key, counts as missing.
-func keptPlan(o driver.Options, key string) (k kept, ok bool) {
+func keptPlan(o driver.Options, key string) (k choice, ok bool) {
 	b, ok := cache.Read(cache.Folder(o.KernelCache), planFile(key))
 	if !ok || json.Unmarshal(b, &k) != nil || k.Key != key || k.Plan == "" {
-		return kept{}, false
+		return choice{}, false
 	}
 	return k, true
 }
 
 // keepPlan writes a plan if cuDNN can serialise it. Errors are ignored: the next run measures again.
-func keepPlan(o driver.Options, k kept) {
+func keepPlan(o driver.Options, k choice) {
 	if b, err := json.Marshal(k); err == nil && k.Plan != "" {
 		cache.Write(cache.Folder(o.KernelCache), planFile(k.Key), append(b, '\n'))
 	}

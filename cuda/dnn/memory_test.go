@@ -14,8 +14,8 @@ import (
 )
 
 // spans are places for a convolution's operands, result and workspace.
-func spans(t *testing.T, c *driver.Context, v *Convolution) [4]driver.Span {
-	b := v.Operands()
+func spans(t *testing.T, c *driver.Context, v *Plans) [4]driver.Span {
+	b := v.Graph().Places()
 	return [4]driver.Span{alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
 		alloc(t, c, max(v.Workspace(), 1)).All()}
 }
@@ -30,7 +30,7 @@ func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 		o.Later = later
 		for call := 1; call <= 60; call += 3 {
 			check(t, sim.Fault("cudnnBackendCreateDescriptor@"+strconv.Itoa(call)+"=4003"))
-			p, err := d.NewPlans(blur.graph(Forward, BFloat16), o)
+			p, err := d.NewPlans(blur.Graph(Forward, number.BFloat16), o)
 			check(t, sim.Fault(""))
 			if err != nil && (!errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan)) || call == 1 &&
 				err == nil {
@@ -46,28 +46,25 @@ func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 	folder := t.TempDir()
 	c := openWith(t, driver.Options{KernelCache: folder, ExactMemory: true})
 	d := newDNN(t, c)
-	_, err := settled(t, c, d, blur, o)
+	_, err := settleOne(t, c, d, blur, o)
 	check(t, err)
 	for _, refused := range []string{"cudnnBackendCreateDescriptor@2=4003;cudnnBackendCreateDescriptor@3=4003",
 		"cudnnBackendFinalize@2=4004;cudnnBackendFinalize@3=4004"} {
-		v, err := d.NewConvolution(Forward, blur, o)
+		v, err := convolution(d, Forward, blur, o)
 		check(t, err)
 		defer func() { check(t, v.Close()) }()
-		if v.Plans().listed {
+		if v.state != kept {
 			t.Fatal("no plan was kept")
 		}
 		s := spans(t, c, v)
 		check(t, sim.Fault("cudnnBackendExecute@1=5000;"+refused))
-		if err := v.Settle(s[0], s[1], s[2], s[3]); !errors.Is(err, driver.ErrOutOfMemory) ||
+		if err := v.Settle(s[:3], s[3]); !errors.Is(err, driver.ErrOutOfMemory) ||
 			errors.Is(err, ErrNoPlan) {
 			t.Errorf("%s: %v, want driver.ErrOutOfMemory", refused, err)
 		}
 		check(t, sim.Fault(""))
-		check(t, v.Settle(s[0], s[1], s[2], s[3]))
-		if v.Plans() == nil {
-			t.Fatalf("%s: an algorithm took over", refused)
-		}
-		check(t, v.Run(s[0], s[1], s[2], s[3]))
+		check(t, v.Settle(s[:3], s[3]))
+		check(t, v.Run(s[:3], s[3]))
 	}
 }
 
@@ -78,7 +75,7 @@ func TestFaultOfMemoryOfMaking(t *testing.T) {
 	folder := t.TempDir()
 	c := openWith(t, driver.Options{KernelCache: folder})
 	d := newDNN(t, c)
-	_, err := settled(t, c, d, blur, o)
+	_, err := settleOne(t, c, d, blur, o)
 	check(t, err)
 	for _, freed := range []bool{false, true} {
 		spare := func() {
@@ -92,7 +89,7 @@ func TestFaultOfMemoryOfMaking(t *testing.T) {
 		later := o
 		later.Later, later.Measure = true, false
 		p, err := d.NewPlans(Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1},
-			Dilation: [2]int{1, 1}, Groups: 1}.graph(Forward, BFloat16), later)
+			Dilation: [2]int{1, 1}, Groups: 1}.Graph(Forward, number.BFloat16), later)
 		check(t, err)
 		p.all = p.all[1:] // the first engine cannot make a plan
 		spare()
@@ -108,10 +105,10 @@ func TestFaultOfMemoryOfMaking(t *testing.T) {
 
 		spare()
 		check(t, sim.Fault("cudnnBackendFinalize@1=4004"))
-		v, err := d.NewConvolution(Forward, blur, o)
+		v, err := convolution(d, Forward, blur, o)
 		check(t, sim.Fault(""))
 		check(t, err)
-		if kept := !v.Plans().listed; kept != freed || v.Short() == freed {
+		if kept := v.state == kept; kept != freed || v.Short() == freed {
 			t.Errorf("freed memory %v: the plan that was kept is taken: %v, short of memory: %v", freed, kept,
 				v.Short())
 		}

@@ -65,7 +65,7 @@ func (p *Plans) plan(e Engine) (*plan, error) {
 }
 
 // load makes a plan from its text, or returns nil.
-func (p *Plans) load(k kept) *plan {
+func (p *Plans) load(k choice) *plan {
 	x, err := p.make(k.Engine, func(x *plan) {
 		x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
 			k.Plan)

@@ -16,6 +16,16 @@ import (
 // ErrNoPlan reports that cuDNN has no plan for a graph, or none that runs within the options.
 var ErrNoPlan = errors.New("cuDNN has no plan")
 
+// state is the progress of the choice among plans.
+type state int
+
+const (
+	unlisted state = iota // the heuristics were not asked, or lacked memory
+	kept                  // the plan that an earlier run chose is made; the heuristics were not asked
+	listed                // the candidates are known; the first one's plan is made, unless that was left to Settle
+	settled               // the chosen plan has run
+)
+
 // Plans are cuDNN's plans for a graph: several, until one is chosen.
 type Plans struct {
 	*driver.Resource
@@ -23,24 +33,22 @@ type Plans struct {
 	g *Graph
 	o Options
 
-	b      backend // of the graph
-	h      backend // of the heuristics' results
-	listed bool    // the heuristics were asked
-	ops    C.cudnnBackendDescriptor_t
-	short  bool // see Short
+	b     backend // of the graph
+	h     backend // of the heuristics' results
+	ops   C.cudnnBackendDescriptor_t
+	short bool // see Short
 
+	state          state
 	configurations []int    // number from each mode of the heuristics
-	all            []Engine // within the options, best first
+	all            []Engine // candidates without a plan, best first
+	chosen         *plan    // kept or settled, or the first candidate's; nil until one is made
 	most           int64    // bytes of workspace that suffice for any of the candidates
+	key            string   // of the choice in the cache; empty for none
 
 	// Constants of the graph, used in each run.
 	places []int64 // bytes of tensors in memory
 	uids   []int64 // their numbers
 	work   driver.Work
-
-	chosen  *plan
-	settled bool
-	key     string // of the choice in the cache; empty for none
 }
 
 // NewPlans finds plans for a graph and makes one. Settle makes the others. Without any plan it fails with [ErrNoPlan].
@@ -82,11 +90,11 @@ func (p *Plans) open() error {
 	if p.o.Deterministic && !p.g.deterministic() {
 		return fmt.Errorf("cuda: %w with equal bits in each run for %s", ErrNoPlan, p.g.Name)
 	}
-	if p.o.Measure && !p.o.Deterministic && p.d.c != nil {
+	if p.o.measures() && p.d.c != nil {
 		p.key = p.name()
-		if kept, ok := keptPlan(p.d.c.Options(), p.key); ok {
-			if p.chosen = p.load(kept); p.chosen != nil {
-				p.most = p.chosen.workspace
+		if k, ok := keptPlan(p.d.c.Options(), p.key); ok {
+			if p.chosen = p.load(k); p.chosen != nil {
+				p.state, p.most = kept, p.chosen.workspace
 				return nil
 			}
 		}
@@ -101,7 +109,7 @@ func (p *Plans) list() error {
 		if !errors.Is(err, driver.ErrOutOfMemory) {
 			return err
 		}
-		p.listed, p.all, p.configurations = false, nil, nil
+		p.state, p.all, p.configurations = unlisted, nil, nil
 		_ = errors.Join(p.h.release(0), p.b.release(0)) // err is the cause
 		p.b = backend{}
 		return err
@@ -109,7 +117,7 @@ func (p *Plans) list() error {
 }
 
 func (p *Plans) listOnce() error {
-	p.listed = true
+	p.state = listed
 	b := &p.b
 	var tensors, ops []C.cudnnBackendDescriptor_t
 	for i, t := range p.g.tensors {
@@ -152,7 +160,7 @@ func (p *Plans) listOnce() error {
 		return p.none(found)
 	}
 	p.chosen, p.most = first, first.workspace
-	if p.o.Measure && !p.o.Deterministic && !p.d.Described() {
+	if p.o.measures() && !p.d.Described() {
 		for _, e := range p.all {
 			p.most = max(p.most, e.workspace)
 		}
@@ -178,7 +186,7 @@ func (p *Plans) none(err error) error {
 	if ends(err) {
 		return err
 	}
-	return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, err)
+	return fmt.Errorf("cuda: %w for %s in %v, %v: %w", ErrNoPlan, p.g.Name, p.o.Precision, p.g, err)
 }
 
 // Make makes the first plan that can be made, if that was left to Settle.
@@ -282,8 +290,9 @@ func (p *Plans) first() (*plan, error) {
 	return least, found
 }
 
-// mostTried limits the plans made if none suits. mostCompiled limits those timed whose kernels take seconds to compile.
-const mostTried, mostCompiled = 16, 2
+// mostTried limits the plans made if none suits, and mostMeasured those timed. mostCompiled limits those timed whose
+// kernels take seconds to compile.
+const mostTried, mostMeasured, mostCompiled = 16, 8, 2
 
 // Engine is the chosen plan's engine, or the first candidate if none is chosen.
 func (p *Plans) Engine() Engine {
@@ -311,7 +320,7 @@ func (p *Plans) Options() Options { return p.o }
 
 // Workspace is the scratch in bytes that Settle and Run need.
 func (p *Plans) Workspace() int64 {
-	if p.settled {
+	if p.state == settled {
 		return p.chosen.workspace
 	}
 	return p.most

@@ -35,12 +35,9 @@ func TestEngines(t *testing.T) {
 		{GradWeight, Options{Precision: number.BFloat16, Deterministic: true, Workspace: 1 << 20}, 3},
 		{GradWeight, Options{Precision: number.Float32, Deterministic: true, Workspace: 1 << 20}, 1},
 	} {
-		v, err := d.NewConvolution(test.kind, blur, test.o)
+		v, err := convolution(d, test.kind, blur, test.o)
 		check(t, err)
-		if v.Plans() == nil {
-			t.Fatalf("%v, %+v: no plan", test.kind, test.o)
-		}
-		if e := v.Plans().Engine(); sim.Active() && (e.Number != test.engine || test.o.Deterministic &&
+		if e := v.Engine(); sim.Active() && (e.Number != test.engine || test.o.Deterministic &&
 			!e.Deterministic()) {
 			t.Errorf("%v, %+v: %v, want engine %d", test.kind, test.o, e, test.engine)
 		}
@@ -51,20 +48,22 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// settled describes a convolution, chooses a plan and runs it.
-func settled(t *testing.T, c *driver.Context, d *Handle, s Shape, o Options) (*Convolution, error) {
+// settleOne describes a convolution, chooses a plan and runs it.
+func settleOne(t *testing.T, c *driver.Context, d *Handle, s Shape, o Options) (*Plans, error) {
 	t.Helper()
 	o.Workspace = max(o.Workspace, 1<<20)
-	v, err := d.NewConvolution(Forward, s, o)
-	check(t, err)
+	v, err := convolution(d, Forward, s, o)
+	if err != nil {
+		return nil, err
+	}
 	t.Cleanup(func() { check(t, v.Close()) })
 	m := alloc(t, c, max(v.Workspace(), 1))
-	b := v.Operands()
+	b := v.Graph().Places()
 	x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
-	if err := v.Settle(x, w, y, m.All()); err != nil {
+	if err := v.Settle([]driver.Span{x, w, y}, m.All()); err != nil {
 		return v, err
 	}
-	return v, v.Run(x, w, y, m.All())
+	return v, v.Run([]driver.Span{x, w, y}, m.All())
 }
 
 // The fastest plan is measured once and kept as text in a file; a damaged file is rewritten.
@@ -82,9 +81,9 @@ func TestPlanChoice(t *testing.T) {
 	choose := func(s Shape, o Options) (engine int, measured bool) {
 		t.Helper()
 		before := sim.Calls("cudnnBackendExecute")
-		v, err := settled(t, c, d, s, o)
+		v, err := settleOne(t, c, d, s, o)
 		check(t, err)
-		return v.Plans().Engine().Number, sim.Calls("cudnnBackendExecute")-before > 2
+		return v.Engine().Number, sim.Calls("cudnnBackendExecute")-before > 2
 	}
 	measure := Options{Measure: true, Precision: number.BFloat16}
 	choices(t, filepath.Join(folder, "plan-*"), choose, []choiceCase{
@@ -109,7 +108,7 @@ func TestPlanChoice(t *testing.T) {
 	}
 }
 
-// A failing plan gives way to the next; if none runs, an algorithm takes over, with its own workspace if need be.
+// A failing plan gives way to the next; if none runs, or none can be made, it is an error.
 func TestFaultOfPlans(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
@@ -119,18 +118,15 @@ func TestFaultOfPlans(t *testing.T) {
 		o := Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16}
 		for _, test := range []struct {
 			plan   string
-			engine int // -1: an algorithm
+			engine int // -1: none
 		}{{"cudnnBackendExecute@1=5000", 1}, {"cudnnBackendExecute@0=5000", -1},
 			{"cudnnBackendCreateDescriptor@0=3000", -1}, {"cudnnBackendFinalize@0=4", -1}} {
 			check(t, sim.Fault(test.plan))
-			v, err := settled(t, c, d, blur, o)
+			v, err := settleOne(t, c, d, blur, o)
 			check(t, sim.Fault(""))
-			check(t, err)
-			if v.Plans() == nil != (test.engine < 0) || v.Plans() != nil && v.Plans().Engine().Number != test.engine {
-				t.Errorf("%s: plans of the graph API %v, engine %v", test.plan, v.Plans() != nil, v.Plans().Engine())
-			}
-			if test.engine < 0 && v.v.algo == 0 && v.own != nil {
-				t.Errorf("%s: a workspace for an algorithm that needs none", test.plan)
+			if test.engine < 0 && !errors.Is(err, ErrNoPlan) || test.engine >= 0 && (err != nil ||
+				v.Engine().Number != test.engine) {
+				t.Errorf("%s: %v", test.plan, err)
 			}
 		}
 	}
@@ -147,7 +143,7 @@ func TestFaultOfEachCallOfGraphs(t *testing.T) {
 			before := sim.Leaks()
 			t.Run("", func(t *testing.T) {
 				check(t, sim.Fault("cudnnBackend"+name+"@"+strconv.Itoa(k)+"=4000"))
-				_, err := settled(t, c, d, blur, Options{Measure: true, Precision: number.BFloat16})
+				_, err := settleOne(t, c, d, blur, Options{Measure: true, Precision: number.BFloat16})
 				check(t, sim.Fault(""))
 				if err != nil && !strings.Contains(err.Error(), "cudnnBackend"+name) && !errors.Is(err, ErrNoPlan) {
 					t.Errorf("cudnnBackend%s@%d: %v", name, k, err)
@@ -209,7 +205,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// Each plan tried on the card is reported with its time, also if an algorithm takes over.
+// Each plan tried on the card is reported with its time.
 func TestTried(t *testing.T) {
 	needDNN(t)
 	c := openWith(t, driver.Options{KernelCache: t.TempDir()}) // kept choices are not tried again
@@ -218,7 +214,7 @@ func TestTried(t *testing.T) {
 	o := Options{Precision: number.BFloat16, Measure: true, Workspace: 1 << 20,
 		Tried: func(t Tried) { lines = append(lines, t.String()) }}
 	s := Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
-	_, err := settled(t, c, d, s, o)
+	_, err := settleOne(t, c, d, s, o)
 	check(t, err)
 	for _, line := range lines {
 		cells := strings.Split(line, "\t")
@@ -232,80 +228,46 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// On a full card the error says so, and no plan or algorithm counts as failing: none is replaced permanently.
+// On a full card the error says so, and no plan counts as failing: none is replaced permanently.
 func TestFaultOfMemory(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
-	plans := func(v *Convolution) int { return v.Plans().Engine().Number }
-	algorithm := func(v *Convolution) int { return int(v.v.algo) }
 	for _, test := range []struct {
 		name, faults  string
-		cudnn, graph  string
 		deterministic bool
-		chosen        func(*Convolution) int
 	}{
-		{"plans", "cudnnBackendExecute@0=4004", "9", "1", false, plans},
-		{"a plan with equal bits", "cudnnBackendExecute@1=4004", "9", "1", true, plans},
-		{"memory of the host", "cudnnBackendExecute@0=4003", "9", "1", true, plans},
-		{"algorithms", "cudnnConvolutionForward@0=4004", "9", "0", false, algorithm},
-		{"an algorithm with equal bits", "cudnnConvolutionForward@1=4004", "9", "0", true, algorithm},
-		{"cuDNN 8", "cudnnBackendExecute@0=2", "8", "1", false, plans},
-		{"algorithms of cuDNN 8", "cudnnConvolutionForward@0=2", "8", "0", false, algorithm},
+		{"plans", "cudnnBackendExecute@0=4004", false},
+		{"a plan with equal bits", "cudnnBackendExecute@1=4004", true},
+		{"memory of the host", "cudnnBackendExecute@0=4003", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Setenv("RNA_SIM_CUDNN", test.cudnn)
-			t.Setenv("RNA_SIM_GRAPH", test.graph)
 			c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
 			d := newDNN(t, c)
 			o := Options{Measure: true, Deterministic: test.deterministic, Precision: number.BFloat16,
 				Workspace: 1 << 20}
-			want, err := settled(t, c, d, blur, o)
+			want, err := settleOne(t, c, d, blur, o)
 			check(t, err)
 			c = openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
-			v, err := newDNN(t, c).NewConvolution(Forward, blur, o)
+			v, err := convolution(newDNN(t, c), Forward, blur, o)
 			check(t, err)
 			defer func() { check(t, v.Close()) }()
-			b := v.Operands()
+			b := v.Graph().Places()
 			x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
 				alloc(t, c, max(v.Workspace(), 1)).All()
 			check(t, sim.Fault(test.faults))
-			err = v.Settle(x, w, y, m)
+			err = v.Settle([]driver.Span{x, w, y}, m)
 			check(t, sim.Fault(""))
-			if !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoAlgorithm) ||
+			if !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan) ||
 				!strings.Contains(err.Error(), "ALLOC") {
 				t.Fatalf("%v, want driver.ErrOutOfMemory", err)
 			}
-			check(t, v.Settle(x, w, y, m))
-			check(t, v.Run(x, w, y, m))
-			if got, want := test.chosen(v), test.chosen(want); got != want && test.deterministic {
+			check(t, v.Settle([]driver.Span{x, w, y}, m))
+			check(t, v.Run([]driver.Span{x, w, y}, m))
+			if got, want := v.Engine().Number, want.Engine().Number; got != want && test.deterministic {
 				t.Errorf("number %d, without the fault it is %d", got, want)
 			}
 		})
 	}
-}
-
-// If no plan runs and an algorithm lacks memory, the next Settle takes the algorithm.
-func TestFaultOfMemoryInstead(t *testing.T) {
-	fault(t, "")
-	t.Setenv("RNA_SIM_GRAPH", "1")
-	c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
-	v, err := newDNN(t, c).NewConvolution(Forward, blur, Options{Measure: true, Precision: number.BFloat16,
-		Workspace: 1 << 20})
-	check(t, err)
-	defer func() { check(t, v.Close()) }()
-	b := v.Operands()
-	x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
-		alloc(t, c, max(v.Workspace(), 1)).All()
-	check(t, sim.Fault("cudnnBackendExecute@0=5000;cudnnCreateTensorDescriptor@1=4004"))
-	defer sim.Fault("")
-	if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) {
-		t.Fatalf("%v, want driver.ErrOutOfMemory", err)
-	}
-	check(t, v.Settle(x, w, y, m))
-	if v.Plans() != nil {
-		t.Error("a plan runs")
-	}
-	check(t, v.Run(x, w, y, m))
 }
 
 // During measurement a plan that lacks memory gives way to the next, and that choice is not kept: another run may have
@@ -313,23 +275,15 @@ func TestFaultOfMemoryInstead(t *testing.T) {
 func TestFaultOfMemoryMeasured(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
-	for graph, plan := range map[string]string{"1": "cudnnBackendExecute@1=4004",
-		"0": "cudnnConvolutionForward@1=4004"} {
-		t.Setenv("RNA_SIM_GRAPH", graph)
-		folder := t.TempDir()
-		c := openWith(t, driver.Options{KernelCache: folder, ExactMemory: true})
-		d := newDNN(t, c)
+	folder := t.TempDir()
+	c := openWith(t, driver.Options{KernelCache: folder, ExactMemory: true})
+	for kept, plan := range []string{"cudnnBackendExecute@1=4004", ""} {
 		check(t, sim.Fault(plan))
-		_, err := settled(t, c, d, blur, Options{Measure: true, Precision: number.BFloat16})
+		_, err := settleOne(t, c, newDNN(t, c), blur, Options{Measure: true, Precision: number.BFloat16})
 		check(t, sim.Fault(""))
 		check(t, err)
-		if kept, err := filepath.Glob(filepath.Join(folder, "*-*.json")); err != nil || len(kept) > 0 {
-			t.Errorf("%s: kept %q, %v", plan, kept, err)
-		}
-		_, err = settled(t, c, newDNN(t, c), blur, Options{Measure: true, Precision: number.BFloat16})
-		check(t, err)
-		if kept, err := filepath.Glob(filepath.Join(folder, "*-*.json")); err != nil || len(kept) != 1 {
-			t.Errorf("with memory for all %q is kept, %v", kept, err)
+		if files, err := filepath.Glob(filepath.Join(folder, "*-*.json")); err != nil || len(files) != kept {
+			t.Errorf("fault %q: kept %q, %v", plan, files, err)
 		}
 	}
 }
@@ -339,10 +293,10 @@ func TestFaultOfFullCard(t *testing.T) {
 	fault(t, "")
 	for _, deterministic := range []bool{false, true} {
 		c := openWith(t, driver.Options{KernelCache: t.TempDir()})
-		v, err := newDNN(t, c).NewConvolution(Forward, blur,
+		v, err := convolution(newDNN(t, c), Forward, blur,
 			Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16, Workspace: 1 << 20})
 		check(t, err)
-		b := v.Operands()
+		b := v.Graph().Places()
 		x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
 			alloc(t, c, max(v.Workspace(), 1)).All()
 		check(t, c.Trim())
@@ -353,14 +307,14 @@ func TestFaultOfFullCard(t *testing.T) {
 				held = append(held, more)
 			}
 		}
-		if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) ||
+		if err := v.Settle([]driver.Span{x, w, y}, m); !errors.Is(err, driver.ErrOutOfMemory) ||
 			!strings.Contains(err.Error(), "are free") {
 			t.Errorf("deterministic %v: %v, want driver.ErrOutOfMemory", deterministic, err)
 		}
 		for _, h := range held {
 			check(t, h.Close())
 		}
-		check(t, v.Settle(x, w, y, m))
-		check(t, errors.Join(v.Run(x, w, y, m), v.Close()))
+		check(t, v.Settle([]driver.Span{x, w, y}, m))
+		check(t, errors.Join(v.Run([]driver.Span{x, w, y}, m), v.Close()))
 	}
 }

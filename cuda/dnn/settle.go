@@ -19,10 +19,10 @@ func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 		if err := p.Check(); err != nil {
 			return err
 		}
-		if p.settled {
+		if p.state == settled {
 			return nil
 		}
-		measure := p.o.Measure && !p.o.Deterministic
+		measure := p.o.measures()
 		err := p.settle(at, workspace, measure)
 		if measure && errors.Is(err, driver.ErrOutOfMemory) { // the measurement has freed its memory
 			p.short = true
@@ -36,7 +36,7 @@ func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 }
 
 func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) error {
-	measure := measuring && p.listed && len(p.all) > 0
+	measure := measuring && p.state == listed && len(p.all) > 0
 	compiled := 0
 	if measure {
 		var end func()
@@ -91,11 +91,11 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 			p.chosen = x
 			return err
 		}
-		if full != nil && p.listed { // without measuring it may run
+		if full != nil && p.state == listed { // without measuring it may run
 			p.all = slices.Insert(slices.Clone(p.all), 0, x.engine)
 		}
 	}
-	if best == nil && !p.listed { // the kept plan does not run here
+	if best == nil && p.state != listed { // the kept plan does not run here
 		if err := p.list(); err != nil {
 			return err
 		}
@@ -129,11 +129,11 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 		if first == nil {
 			first = fmt.Errorf("none fits a workspace of %d bytes", workspace.Bytes())
 		}
-		return fmt.Errorf("cuda: %w that runs for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, first)
+		return fmt.Errorf("cuda: %w that runs for %s in %v, %v: %w", ErrNoPlan, p.g.Name, p.o.Precision, p.g, first)
 	}
-	p.settled = true
+	p.state = settled
 	if measure && !p.short && p.key != "" {
-		keepPlan(p.d.c.Options(), kept{Key: p.key, Engine: best.engine, Plan: best.text()})
+		keepPlan(p.d.c.Options(), choice{Key: p.key, Engine: best.engine, Plan: best.text()})
 	}
 	if i := slices.Index(p.h.made, best.engine.config); i >= 0 { // keep the descriptors of the plan
 		p.h.made = slices.Delete(p.h.made, i, i+1)

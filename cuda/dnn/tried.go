@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Tried is the result of a plan's, or an algorithm's, run on the card.
+// Tried is the result of a plan's run on the card.
 type Tried struct {
 	Graph     *Graph
-	Engine    string // or the algorithm's number
+	Engine    string
 	Workspace int64
 	Took      time.Duration // 0: not timed
 	Err       error         // the reason why it does not run, or nil

@@ -1,6 +1,5 @@
 /*
- * The part of cuDNN's backend API, the base of its graph API, that package cuda calls. It is the same in cuDNN 8.9 and
- * 9, except where a newer version is noted. See cuda.h.
+ * The part of cuDNN's backend API, the base of its graph API, that package cuda calls. See cuda.h.
  */
 #ifndef ONLINERNA_CUDNN_BACKEND_H
 #define ONLINERNA_CUDNN_BACKEND_H
@@ -21,7 +20,6 @@ typedef enum
 	CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR = 11,
 	CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR = 12,
 	CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR = 13,
-	CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR = 14,
 	CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR = 15,
 	CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16,
 	CUDNN_BACKEND_TENSOR_DESCRIPTOR = 17,
@@ -43,7 +41,6 @@ typedef enum
 	CUDNN_TYPE_NUMERICAL_NOTE = 11,
 	CUDNN_TYPE_POINTWISE_MODE = 14,
 	CUDNN_TYPE_BACKEND_DESCRIPTOR = 15,
-	CUDNN_TYPE_GENSTATS_MODE = 16,
 	CUDNN_TYPE_REDUCTION_OPERATOR_TYPE = 18,
 	CUDNN_TYPE_BEHAVIOR_NOTE = 19,
 	CUDNN_TYPE_CHAR = 24
@@ -95,11 +92,6 @@ typedef enum
 	CUDNN_ATTR_OPERATION_POINTWISE_YDESC = 753,
 	CUDNN_ATTR_OPERATION_POINTWISE_DXDESC = 756,
 	CUDNN_ATTR_OPERATION_POINTWISE_DYDESC = 757,
-	CUDNN_ATTR_OPERATION_GENSTATS_MODE = 770,
-	CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC = 771,
-	CUDNN_ATTR_OPERATION_GENSTATS_XDESC = 772,
-	CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC = 773,
-	CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC = 774,
 	CUDNN_ATTR_OPERATIONGRAPH_HANDLE = 800,
 	CUDNN_ATTR_OPERATIONGRAPH_OPS = 801,
 	CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT = 900,
@@ -143,10 +135,6 @@ typedef enum
 } cudnnBackendBehaviorNote_t;
 typedef enum
 {
-	CUDNN_GENSTATS_SUM_SQSUM = 0
-} cudnnGenStatsMode_t;
-typedef enum
-{
 	CUDNN_PROPAGATE_NAN = 1
 } cudnnNanPropagation_t;
 typedef enum
@@ -160,7 +148,7 @@ typedef enum
 {
 	CUDNN_REDUCE_TENSOR_ADD = 0
 } cudnnReduceTensorOp_t;
-/* Newer than 8.9, which rejects them. */
+/* Newer than 9.0, which rejects them. */
 #define CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE 303           /* 9.2 */
 #define CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR 38            /* 9.8 */
 #define CUDNN_ATTR_ENGINEHEUR_DEVICEPROP 204              /* 9.8 */
@@ -181,7 +169,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 	int64_t *elementCount, void *arrayOfElements);
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
 	cudnnBackendDescriptor_t variantPack);
-/* The message of a thread's last failure, in cuDNN 9; cuDNN 8 lacks it. */
+/* The message of a thread's last failure. */
 void cudnnGetLastErrorString(char *message, size_t max_size);
 #ifdef __cplusplus
 }

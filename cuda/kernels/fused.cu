@@ -38,17 +38,3 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float
 	factors[c] = (float)a;
 	factors[channels + c] = (float)(bias[c] - stats[c] * a);
 }
-
-// stored converts to the activations' type. A number out of float16's range becomes NaN, so that the error shows.
-__device__ T stored(double x) { return narrow(STORE == 2 && fabs(x) > 65504 ? __uint_as_float(0x7fc00000) : (float)x); }
-
-// nn_norm_factors_stored computes a and b in the activations' type. If float16 cannot tell a channel's values from
-// their mean and b exceeds its range, the normalisation is the bias alone.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors_stored(const float *stats, const float *scale,
-	const float *bias, T *factors, int channels, double eps) {
-	CHANNEL;
-	double mean = stats[c], var = stats[channels + c], a = scale[c] / sqrt(var + eps), b = bias[c] - mean * a;
-	if (fabs(b) > 65504 && var < mean * mean * 0x1p-24) a = 0, b = bias[c];
-	factors[c] = stored(a);
-	factors[channels + c] = stored(b);
-}

@@ -53,7 +53,7 @@ func (l Library) names(driver, oldest int) []string {
 	case NVRTC:
 		all = []release{{13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}}
 	case CuDNN:
-		return []string{"libcudnn.so.9", "libcudnn.so.8"}
+		return []string{"libcudnn.so.9", "libcudnn.so.8"} // cuDNN 8 is loaded for its version alone
 	case NCCL:
 		return []string{"libnccl.so.2"}
 	case NVML:

@@ -105,7 +105,7 @@ func Provide(file string, lookup unsafe.Pointer) bool {
 const provided = 13000
 
 // companions loads the NVRTC and cuBLAS of the CUDA for which cuDNN was built, if other versions are loaded: cuDNN
-// opens them by names with that version. Without them some algorithms fail and cuDNN uses others.
+// opens them by names with that version. Without them some engines fail and cuDNN uses others.
 func companions(cuda int) {
 	for _, l := range []Library{NVRTC, CuBLAS} {
 		if cuda == 0 || strings.Contains(filepath.Base(state.file[l]), fmt.Sprintf(".so.%d", cuda)) {

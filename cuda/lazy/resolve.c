@@ -94,7 +94,7 @@ static int driver_lacks(void) { return 500; }       // CUDA_ERROR_NOT_FOUND
 static int cublas_missing(void) { return 1; }       // CUBLAS_STATUS_NOT_INITIALIZED
 static int cublas_lacks(void) { return 15; }        // CUBLAS_STATUS_NOT_SUPPORTED
 static int nvrtc_missing(void) { return 11; }       // NVRTC_ERROR_INTERNAL_ERROR
-static int cudnn_missing(void) { return 1; }        // CUDNN_STATUS_NOT_INITIALIZED of cuDNN 8
+static int cudnn_missing(void) { return 1001; }     // CUDNN_STATUS_NOT_INITIALIZED
 static size_t cudnn_no_version(void) { return 0; }  // cudnnGetVersion, cudnnGetCudartVersion
 
 static int nccl_missing(void) { return 2; }         // ncclSystemError

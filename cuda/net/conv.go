@@ -20,13 +20,13 @@ type convKey struct {
 
 // convolution describes a convolution, once for each shape. If cuDNN lacks it in the precision, it uses a more exact
 // one.
-func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Convolution, error) {
+func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Plans, error) {
 	key := convKey{kind, shapeOf(o, x, w)}
 	if v, ok := d.convs[key]; ok {
 		return v, nil
 	}
-	v, err := d.dnn.NewConvolution(kind, key.shape, d.planning())
-	if errors.Is(err, dnn.ErrNoAlgorithm) {
+	v, err := d.dnn.NewPlans(key.shape.Graph(kind, d.opts.Precision), d.planning())
+	if errors.Is(err, dnn.ErrNoPlan) {
 		v, err = d.wider(key, d.opts.Precision, err)
 	}
 	if err != nil {
@@ -57,9 +57,9 @@ func (d *Device) planning() dnn.Options {
 
 // conv lowers a convolution whose result has the form out. Operand number weight is part of the weights; if that is the
 // number after the last operand, the result is their gradient. Both may start anywhere in their vector.
-func (s step) conv(v *dnn.Convolution, weight int, out form,
+func (s step) conv(v *dnn.Plans, weight int, out form,
 	then func(b *binding, in []driver.Span, out driver.Span)) *lowering {
-	inside := form{last: true, narrow: v.Precision().Bytes() == 2} // the form in which cuDNN computes
+	inside := form{last: true, narrow: v.Options().Precision.Bytes() == 2} // the form in which cuDNN computes
 	wants := make([]want, 2)
 	for i := range wants {
 		wants[i] = s.want(i, inside)

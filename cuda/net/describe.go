@@ -32,9 +32,7 @@ func NewPlanner(h *dnn.Handle, i driver.Info, o Options) (*Planner, error) {
 func (p *Planner) Plans() []*dnn.Plans {
 	var all []*dnn.Plans
 	for _, v := range p.convs {
-		if v.Plans() != nil {
-			all = append(all, v.Plans())
-		}
+		all = append(all, v)
 	}
 	for _, g := range p.graphs {
 		if g != nil {

@@ -24,39 +24,36 @@ import (
 // products of matrices, and this package's kernels the rest. All work runs on one stream in the order of the calls,
 // except the input of lanes, which has its own stream.
 type Device struct {
-	c       *driver.Context
-	info    driver.Info
-	opts    Options
-	stream  *driver.Stream
-	input   *driver.Stream // of lanes; nil until the first one
-	scratch *driver.Memory // of cuBLAS
-	blas    *blas.Handle
-	dnn     *dnn.Handle
-	rules   lower.Table[kernel]
-	modules map[string]*driver.Module
-	kernels map[string]*driver.Kernel
-	tables  map[string]*driver.Memory // constants of ops, by content
-	convs   map[convKey]*dnn.Convolution
-	instead map[*dnn.Convolution]*dnn.Convolution // more exact replacements of convolutions that do not run
-	rooms   []*driver.Memory                      // memory of these replacements
-	fusions int                                   // number of fusions, the first of the rules
-	wide    int                                   // number of wide fusions, which come first and may contain others
-	graphs  map[string]*dnn.Plans                 // plans of fusions, nil for those that cuDNN lacks
-	better  map[string]bool                       // whether a fusion is faster than separate kernels, by key
-	// pairs of fusions, by the result that the first may leave unwritten
-	pairs      map[driver.Span]*pair
-	sums       *driver.Memory         // sums of a vector's blocks, and their total
-	parts      partition              // of the last step of an optimiser
-	steps      map[stepKey][]stepPass // compiled steps of optimisers
-	orthogonal orthogonals            // of the last optimiser with orthogonal steps
-	loss       *driver.Memory         // the loss scale, a lossScale; nil without one
-	zeros      *driver.Memory         // zero counters and sums, which kernels reset after use
-	outgrown   []*driver.Memory       // former zeros that kernels may still use
-	marks      marks                  // of the clock
-	ranks      *ranks                 // the group to which the device belongs; nil without one
-	failed     error                  // from methods that cannot return an error
-	tried      *os.File               // the table of tried plans, or nil
-	running    *device.Group          // the group whose work is being put on the stream
+	c          *driver.Context
+	info       driver.Info
+	opts       Options
+	stream     *driver.Stream
+	input      *driver.Stream // of lanes; nil until the first one
+	scratch    *driver.Memory // of cuBLAS
+	blas       *blas.Handle
+	dnn        *dnn.Handle
+	rules      lower.Table[kernel]
+	modules    map[string]*driver.Module
+	kernels    map[string]*driver.Kernel
+	tables     map[string]*driver.Memory // constants of ops, by content
+	convs      map[convKey]*dnn.Plans
+	instead    map[*dnn.Plans]*dnn.Plans // more exact replacements of convolutions that do not run
+	rooms      []*driver.Memory          // memory of these replacements
+	fusions    int                       // number of fusions, the first of the rules
+	graphs     map[string]*dnn.Plans     // plans of fusions, nil for those that cuDNN lacks
+	better     map[string]bool           // whether a fusion is faster than separate kernels, by key
+	sums       *driver.Memory            // sums of a vector's blocks, and their total
+	parts      partition                 // of the last step of an optimiser
+	steps      map[stepKey][]stepPass    // compiled steps of optimisers
+	orthogonal orthogonals               // of the last optimiser with orthogonal steps
+	loss       *driver.Memory            // the loss scale, a lossScale; nil without one
+	zeros      *driver.Memory            // zero counters and sums, which kernels reset after use
+	outgrown   []*driver.Memory          // former zeros that kernels may still use
+	marks      marks                     // of the clock
+	ranks      *ranks                    // the group to which the device belongs; nil without one
+	failed     error                     // from methods that cannot return an error
+	tried      *os.File                  // the table of tried plans, or nil
+	running    *device.Group             // the group whose work is being put on the stream
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -125,16 +122,13 @@ func newDevice(i driver.Info, o Options) *Device {
 	d := &Device{
 		info: i, opts: o,
 		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{},
-		convs:   map[convKey]*dnn.Convolution{},
-		instead: map[*dnn.Convolution]*dnn.Convolution{},
+		convs:   map[convKey]*dnn.Plans{},
+		instead: map[*dnn.Plans]*dnn.Plans{},
 		graphs:  map[string]*dnn.Plans{}, steps: map[stepKey][]stepPass{}, better: map[string]bool{},
-		pairs: map[driver.Span]*pair{},
 	}
 	d.rules = d.patterns()
-	wide := []lower.Pattern[kernel]{d.normedConvolution}
-	fusions := append(wide, d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution,
-		d.normedWeights)
-	d.wide, d.fusions = len(wide), len(fusions)
+	fusions := []lower.Pattern[kernel]{d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution}
+	d.fusions = len(fusions)
 	d.rules.Patterns = append(fusions, d.rules.Patterns...)
 	return d
 }

@@ -15,7 +15,7 @@ import (
 // wider describes a convolution, which cuDNN lacks or cannot run in a precision, in the next more exact precision that
 // it has on this card, and warns. If there is none, it returns err, the reason for the first precision, joined with the
 // reasons for the others.
-func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Convolution, error) {
+func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Plans, error) {
 	o := d.planning()
 	tried := []error{err}
 	for _, p := range []number.Precision{number.TF32, number.Float32} {
@@ -23,8 +23,8 @@ func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Conv
 			continue
 		}
 		o.Precision = p
-		v, failed := d.dnn.NewConvolution(key.kind, key.shape, o)
-		if errors.Is(failed, dnn.ErrNoAlgorithm) {
+		v, failed := d.dnn.NewPlans(key.shape.Graph(key.kind, p), o)
+		if errors.Is(failed, dnn.ErrNoPlan) {
 			tried = append(tried, failed)
 			continue
 		}
@@ -38,24 +38,24 @@ func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Conv
 
 // convolve adds the convolution of a and c, stored in v's precision, with the result to. If cuDNN can run none of its
 // plans, a more exact convolution replaces it and works on copies in memory of its own.
-func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
+func (b *binding) convolve(v *dnn.Plans, a, c, to, work driver.Span) {
 	if b.err != nil {
 		return
 	}
 	d := b.d
 	from := []driver.Span{a, c}
-	narrow := v.Precision().Bytes() == 2
+	narrow := v.Options().Precision.Bytes() == 2
 	given, made := slices.Clone(from), to
 	var tried []error
 	for {
 		next, ok := d.instead[v]
 		if !ok {
-			err := v.Settle(given[0], given[1], made, work)
-			if !errors.Is(err, dnn.ErrNoAlgorithm) {
+			err := v.Settle([]driver.Span{given[0], given[1], made}, work)
+			if !errors.Is(err, dnn.ErrNoPlan) {
 				b.fail(err)
 				break
 			}
-			wider, failed := d.wider(convKey{v.Kind(), v.Shape()}, v.Precision(), err)
+			wider, failed := d.wider(convKey{v.Graph().Kind(), v.Shape()}, v.Options().Precision, err)
 			if failed != nil {
 				b.fail(errors.Join(append(tried, failed)...))
 				return
@@ -64,8 +64,8 @@ func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
 		}
 		v = next
 		var room int64
-		sizes := v.Operands()
-		for _, n := range append(sizes[:], v.Workspace()) {
+		sizes := v.Graph().Places()
+		for _, n := range append(sizes, v.Workspace()) {
 			room += int64(align(int(n)))
 		}
 		own, err := d.ownRoom(room)
@@ -86,13 +86,13 @@ func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
 		work = take(v.Workspace())
 	}
 	if made == to {
-		b.calls = append(b.calls, func() error { return v.Run(a, c, to, work) })
+		b.calls = append(b.calls, func() error { return v.Run([]driver.Span{a, c, to}, work) })
 		return
 	}
 	for i, s := range from {
 		b.recast(given[i], form{}, s, form{narrow: true})
 	}
-	b.calls = append(b.calls, func() error { return v.Run(given[0], given[1], made, work) })
+	b.calls = append(b.calls, func() error { return v.Run([]driver.Span{given[0], given[1], made}, work) })
 	b.recast(to, form{narrow: true}, made, form{})
 }
 

@@ -14,19 +14,13 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// legacy are cuDNN's functions for convolutions that predate its graphs.
-var legacy = []string{"cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"}
-
-// If no plan or algorithm of the precision runs, TensorFloat-32 is tried, then float32, each with a warning, and
+// If no plan of the precision runs, TensorFloat-32 is tried, then float32, each with a warning, and
 // results are no less exact. If nothing runs, the error lists the attempts.
 func TestFaultOfPrecisions(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
 	exact, _ := results(t, Options{Deterministic: true})
-	all := "cudnnBackendExecute@0=5000"
-	for _, f := range legacy {
-		all += ";" + f + "@0=5000"
-	}
+	const all = "cudnnBackendExecute@0=5000"
 	usual := map[number.Precision][][]float64{}
 	for _, p := range []number.Precision{number.TF32, number.BFloat16, number.Float16} {
 		usual[p], _ = results(t, Options{Precision: p, Deterministic: true})
@@ -41,7 +35,6 @@ func TestFaultOfPrecisions(t *testing.T) {
 		is     error
 	}{
 		{name: "the next plan", p: number.BFloat16, faults: "cudnnBackendExecute@1=5000"},
-		{name: "algorithms", p: number.BFloat16, faults: "cudnnBackendExecute@0=5000"},
 		{name: "TensorFloat-32 in place of bfloat16", p: number.BFloat16, faults: all, until: "tf32",
 			links: []string{"tf32"}},
 		{name: "float32 in place of bfloat16", p: number.BFloat16, faults: all, until: "float32",
@@ -51,8 +44,8 @@ func TestFaultOfPrecisions(t *testing.T) {
 		{name: "float32 in place of TensorFloat-32", p: number.TF32, faults: all, until: "float32",
 			links: []string{"float32"}},
 		{name: "nothing runs", p: number.BFloat16, faults: all, links: []string{"tf32", "float32"},
-			is:   dnn.ErrNoAlgorithm,
-			want: []string{" in bfloat16: ", " in tf32: ", " in float32: ", "CUDNN_STATUS_EXECUTION_FAILED"}},
+			is:   dnn.ErrNoPlan,
+			want: []string{" in bfloat16, ", " in tf32, ", " in float32, ", "CUDNN_STATUS_EXECUTION_FAILED"}},
 		{name: "no memory", p: number.BFloat16, faults: "cudnnBackendExecute@0=4004", is: driver.ErrOutOfMemory,
 			want: []string{"DEVICE_ALLOCATION_FAILED"}},
 	} {

@@ -20,6 +20,32 @@ func (d *Device) fusable(s dnn.Shape) bool {
 // elements is the element type of the graphs' tensors.
 func (d *Device) elements() dnn.Element { return dnn.ElementOf(d.opts.Precision) }
 
+// statistics finds the steps whose sums a convolution can take as it stores its result: BatchNormStats [+
+// BatchNormUpdate].
+func (d *Device) statistics(f *lower.Flow, conv int) (stats int, update *step, steps []int) {
+	i := slices.IndexFunc(f.Readers(conv), func(r int) bool { return lower.Is[op.BatchNormStats](f.Step(r)) })
+	if i < 0 {
+		return -1, nil, nil
+	}
+	stats = f.Readers(conv)[i]
+	steps = []int{conv, stats}
+	for _, r := range f.Readers(stats) {
+		if u := f.Step(r); lower.Is[op.BatchNormUpdate](u) && u.In[1] == f.Step(stats).Out && update == nil {
+			update = &step{d, u}
+			steps = append(steps, r)
+		}
+	}
+	return stats, update, steps
+}
+
+// statsOf adds the kernel that turns the sums of a convolution's channels into statistics.
+func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels int) {
+	running, momentum, unbiased := b.running(update)
+	grid, block := each(channels)
+	b.launch("fused.cu", "nn_stats_of_sums", grid, block, sums.Updated(), out.Written(), running.Updated(), momentum,
+		int64(pixels), channels, unbiased)
+}
+
 // convolvedStats takes Conv2D + BatchNormStats [+ BatchNormUpdate]: the convolution sums its result as it stores it.
 func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] {
 	conv := step{d, f.Step(first)}

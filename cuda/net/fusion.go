@@ -16,16 +16,16 @@ import (
 	"onlinerna/nn/op"
 )
 
-// sequence lowers steps one by one, or in groups of the patterns from number from on, to run one after another. Values
-// that only these steps read are stored in the workspace, or in the place of a result that may overwrite them.
-func (d *Device) sequence(f *lower.Flow, steps []int, from int) (*lowering, error) {
+// sequence lowers steps one by one, or in groups without fusions, to run one after another. Values that only these
+// steps read are stored in the workspace, or in the place of a result that may overwrite them.
+func (d *Device) sequence(f *lower.Flow, steps []int) (*lowering, error) {
 	values := f.Step(steps[0]).Values
 	var parts []*lowering
 	inside := map[int]int{} // offsets in the workspace, by value
 	all := &lowering{}
 	place := map[int]int{} // by value, the other value whose place it shares
 	for left := slices.Clone(steps); len(left) > 0; {
-		m, ok := d.separate(f, left, from)
+		m, ok := d.separate(f, left)
 		if !ok {
 			return nil, lower.Reason("no kernel runs these ops as a group")
 		}
@@ -95,14 +95,14 @@ func (d *Device) sequence(f *lower.Flow, steps []int, from int) (*lowering, erro
 			}
 			c.spans = spans
 		}
-		b.calls, b.err, b.short = c.calls, c.err, c.short
+		b.calls, b.err = c.calls, c.err
 	}
 	return all, nil
 }
 
-// separate is the best match, within steps, of the first of them and the patterns from number from on.
-func (d *Device) separate(f *lower.Flow, steps []int, from int) (best lower.Match[kernel], ok bool) {
-	for _, p := range d.rules.Patterns[from:] {
+// separate is the best match, within steps, of the first of them and the patterns that are no fusions.
+func (d *Device) separate(f *lower.Flow, steps []int) (best lower.Match[kernel], ok bool) {
+	for _, p := range d.rules.Patterns[d.fusions:] {
 		for _, m := range p(f, steps[0]) {
 			if !slices.ContainsFunc(m.Steps, func(s int) bool { return !slices.Contains(steps, s) }) {
 				return m, true
@@ -116,23 +116,11 @@ func (d *Device) separate(f *lower.Flow, steps []int, from int) (best lower.Matc
 type fusion struct {
 	steps []int
 	graph *dnn.Graph
-	// other fusions, which are not wide, may do parts of it
-	wide bool
-	// a result that it does not write: another fusion recomputes it
-	leaves *int
-	// an operand that it does not read: it recomputes the value that the other fusion leaves out
-	takes *int
 	// bytes that bind needs after the graph's workspace
 	scratch int64
 	wants   []want                                                             // operands
 	outs    []want                                                             // results that the graph writes
 	bind    func(b *binding, scratch driver.Span, run func(at ...driver.Span)) // calls run with the graph's places
-}
-
-// pair is a fusion that does not write a result and another that does not need it. Both run, or neither.
-type pair struct {
-	choice
-	fused bool
 }
 
 // choice holds the calls of a fusion and of its separate steps, and the state that both change.
@@ -141,12 +129,6 @@ type choice struct {
 	short           bool // memory was too short for the best plans
 	fused, separate []func() error
 	state           []driver.Span
-}
-
-// with is the choice for two groups, one after the other.
-func (w choice) with(v choice) choice {
-	return choice{w.key + "; " + v.key, w.short || v.short, slices.Concat(w.fused, v.fused),
-		slices.Concat(w.separate, v.separate), slices.Concat(w.state, v.state)}
 }
 
 // call runs calls until one fails.
@@ -161,11 +143,7 @@ func call(calls []func() error) error {
 
 // either lowers steps as a sequence or as a fusion, whichever is faster on the card.
 func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
-	from := d.fusions
-	if x.wide {
-		from = d.wide
-	}
-	l, err := d.sequence(f, x.steps, from)
+	l, err := d.sequence(f, x.steps)
 	plans := d.plansOf(x.graph)
 	if err != nil || plans == nil {
 		return l, err
@@ -191,12 +169,8 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 	sequence := l.Kernel.bind
 	l.Workspace = max(l.Workspace, moved.Workspace)
 	l.Kernel.bind = func(b *binding) {
-		var partner *pair
-		if x.takes != nil {
-			partner = d.pairs[b.spans[*x.takes]]
-		}
 		separate, fused := *b, *b
-		separate.calls, fused.calls, separate.short = nil, nil, false
+		separate.calls, fused.calls = nil, nil
 		sequence(&separate)
 		fused.spans, fused.narrow = slices.Clone(b.spans), true
 		for v, at := range room {
@@ -225,15 +199,20 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 		if b.err != nil {
 			return
 		}
-		w := choice{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph) || separate.short,
+		w := choice{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph),
 			fused: fused.calls, separate: separate.calls}
 		for _, i := range x.steps {
 			if _, overwrites := f.Step(i).Op.(op.InPlace); overwrites {
 				w.state = append(w.state, b.spans[f.Step(i).Out])
 			}
 		}
-		b.short = b.short || w.short
-		b.calls = append(b.calls, d.chosen(b, x, w, partner)...)
+		better, err := d.faster(x.graph.Name, &w)
+		b.err = err
+		if better {
+			b.calls = append(b.calls, w.fused...)
+		} else {
+			b.calls = append(b.calls, w.separate...)
+		}
 	}
 	return l, nil
 }
@@ -258,55 +237,18 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 	return p
 }
 
-// chosen are the faster calls. If a fusion leaves a result out, the choice waits until the fusion that takes it is
-// bound.
-func (d *Device) chosen(b *binding, x fusion, w choice, partner *pair) []func() error {
-	if x.leaves != nil {
-		delete(d.pairs, b.spans[*x.leaves]) // left by a program whose second half was never bound
-	}
-	if w.fused == nil || x.takes != nil && partner == nil {
-		return w.separate
-	}
-	if x.leaves != nil {
-		p := &pair{choice: w}
-		d.pairs[b.spans[*x.leaves]] = p
-		return []func() error{func() error {
-			if p.fused {
-				return call(p.choice.fused)
-			}
-			return call(p.separate)
-		}}
-	}
-	both := w
-	if partner != nil {
-		both = partner.with(w)
-	}
-	better, err := d.faster(x.graph.Name, &both)
-	if err != nil {
-		b.err = err
-	}
-	b.short = b.short || both.short
-	if !better {
-		return w.separate
-	}
-	if partner != nil {
-		partner.fused = true
-	}
-	return w.fused
-}
-
 // shortAlone reports whether the graph's convolution alone had too little memory for its best plan.
 func (d *Device) shortAlone(g *dnn.Graph) bool {
 	alone, ok := d.convs[convKey{g.Kind(), g.Shape()}]
 	return ok && alone.Short()
 }
 
-// faster reports whether the fused calls take less time than the separate ones, and restores the state that they
+// faster reports whether there are fused calls and they take less time than the separate ones, and restores the state that they
 // change. It measures once and keeps the answer, unless the fused calls fail, or memory was too short for the best plan
 // or for the measurement, which sets w.short.
 func (d *Device) faster(name string, w *choice) (better bool, err error) {
-	if d.opts.Fuse == FuseAlways {
-		return true, nil
+	if d.opts.Fuse == FuseAlways || w.fused == nil {
+		return w.fused != nil, nil
 	}
 	key := d.noteOf(w.key)
 	if better, ok := d.better[key]; ok {

@@ -30,7 +30,6 @@ func (d *Device) patterns() lower.Table[kernel] {
 		Patterns: []lower.Pattern[kernel]{
 			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages, d.placedPool,
 			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
-			alone(d, step.plainGradWeight),
 			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
 			alone(d, step.images), alone(d, step.channelSum),
 			alone(d, step.batchNormStats), alone(d, step.batchNorm), alone(d, step.batchNormUpdate),
@@ -153,7 +152,6 @@ type binding struct {
 	work   driver.Span
 	narrow bool
 	calls  []func() error
-	short  bool // memory was too short for the best plans
 	err    error
 }
 

@@ -35,7 +35,6 @@ func (d *Device) Rewrite(p *device.Program) {
 			lower.Forward(p, makes(p, m.dx))
 		}
 	}
-	d.normWeights(p)
 }
 
 // masked is the ReLU of a batch normalisation whose gradient only the normalisation's gradient reads: steps and values.

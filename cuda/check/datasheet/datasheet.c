@@ -89,37 +89,10 @@ static size_t cudnn_version(void) { return 90800; }
 static size_t cudnn_cudart(void) { return 13000; }
 static void cudnn_error(char *s, size_t n) { if (n) *s = 0; }
 
-// A descriptor of an operation, of a graph or of heuristics, with the number of operations before the graph's
-// convolution.
-struct descriptor {
-	int kind;
-	size_t before;
-};
-static int cudnn_make(int kind, struct descriptor **to) {
-	*to = calloc(1, sizeof **to);
-	if (!*to) return CUDA_ERROR_OUT_OF_MEMORY;
-	return (*to)->kind = kind, 0;
-}
-static int cudnn_destroy(struct descriptor *d) { return free(d), 0; }
-static int cudnn_set(struct descriptor *d, int name, int type, int64_t n, struct descriptor *const *values) {
-	(void)type;
-	if (name == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) d->before = values[0]->before;
-	if (name == CUDNN_ATTR_OPERATIONGRAPH_OPS)
-		while (d->before < (size_t)n && values[d->before]->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
-			d->before++;
-	return 0;
-}
-// has reports whether cuDNN has engines for a graph, according to the table of package check/cudnn: convolutions that
-// normalise their input are for Ampere, Ada and Hopper, and after an addition, with more operations than a product, a
-// sum and a ReLU, only for Hopper.
-static int has(const struct descriptor *d) {
-	int capability = 10 * card.major + card.minor;
-	return d->before == 0 || capability == 90 || (capability >= 80 && capability < 90 && d->before <= 3);
-}
 // Each graph has one engine, without a workspace.
-static int cudnn_get(const struct descriptor *d, int name, int type, int64_t asked, int64_t *n, void *to) {
-	(void)type;
-	int one = (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && has(d)) || name == CUDNN_ATTR_ENGINECFG_ENGINE;
+static int cudnn_get(void *d, int name, int type, int64_t asked, int64_t *n, void *to) {
+	(void)d, (void)type;
+	int one = name == CUDNN_ATTR_ENGINEHEUR_RESULTS || name == CUDNN_ATTR_ENGINECFG_ENGINE;
 	int number = name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX || name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE ||
 		name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE;
 	if (n) *n = one || number;
@@ -161,8 +134,8 @@ static const struct {
 	IS(cublasSgemm_v2, ok), IS(cublasGemmEx, ok), IS(cublasGetProperty, blas_property),
 	IS(cudnnGetVersion, cudnn_version), IS(cudnnGetCudartVersion, cudnn_cudart),
 		IS(cudnnGetLastErrorString, cudnn_error),
-	IS(cudnnCreate, handle), IS(cudnnDestroy, ok), IS(cudnnSetStream, ok), IS(cudnnBackendCreateDescriptor, cudnn_make),
-	IS(cudnnBackendDestroyDescriptor, cudnn_destroy), IS(cudnnBackendSetAttribute, cudnn_set),
+	IS(cudnnCreate, handle), IS(cudnnDestroy, ok), IS(cudnnSetStream, ok), IS(cudnnBackendCreateDescriptor, second_handle),
+	IS(cudnnBackendDestroyDescriptor, ok), IS(cudnnBackendSetAttribute, ok),
 		IS(cudnnBackendGetAttribute, cudnn_get),
 	IS(cudnnBackendFinalize, ok), IS(cudnnBackendExecute, ok),
 };

@@ -256,7 +256,7 @@ func (ls *lines) String() string {
 var unasked = map[string]string{
 	"nn_narrow": "0", "nn_widen": "0", "nn_sum_to_end": "0", "vec_narrow": "0", "vec_check": "01",
 	"vec_next_scale": "01", "nn_rescale": "12",
-	"nn_stats_of_sums": "0", "nn_grad_sums_of_sums": "0", "nn_norm_factors": "0", "nn_norm_factors_stored": "01",
+	"nn_stats_of_sums": "0", "nn_grad_sums_of_sums": "0", "nn_norm_factors": "0",
 	"ranks_sum": "02", "ranks_widen": "02",
 }
 

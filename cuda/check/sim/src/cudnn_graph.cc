@@ -1,7 +1,7 @@
 // cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, in float32
 // with the roundings of the tensors in between. It takes the graphs for which cuDNN's heuristics have engines, and
 // refuses others as they do. The first engine cannot make its plan; the notes of others make them unfit for some
-// options. Reductions add to the old content, statistics overwrite it; the sums of both differ in bits from run to run.
+// options. Reductions add to the old content, and their sums differ in bits from run to run.
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ struct Tensor {
 	long id, type, between, dims[4];
 	size_t count() const { return (size_t)dims[0] * dims[1] * dims[2] * dims[3]; }
 };
-enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum, Stats };
+enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum };
 struct Op {
 	long what, kind, pad[2], stride[2], dilation[2], a, b, c;
 	long nan;  // a ReLU leaves one as it is
@@ -97,11 +97,10 @@ bool belongs(int kind, int name) {
 		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 405}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 700, 705}, {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 706, 711},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
-		{CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, 770, 774}, {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
+		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
 		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1300, 1305}, {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, 1600, 1601}, {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 1610, 1612},
 		{CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 2701, 2702},
 	};
-	if (eight() && name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) return false;
 	for (auto &k : all)
 		if (k.kind == kind && name >= k.first && name <= k.last) return true;
 	return false;
@@ -131,14 +130,6 @@ bool operation(Program &p, const Ref &d) {
 		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_XDESC));
 		o.b = -1;
 		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
-		break;
-	case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
-		if (d->one<int32_t>(CUDNN_ATTR_OPERATION_GENSTATS_MODE, -1) != CUDNN_GENSTATS_SUM_SQSUM) return false;
-		o.what = Stats;
-		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_GENSTATS_XDESC));
-		o.b = place(p, d->to(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
-		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC));
-		if (o.b < 0) return false;
 		break;
 	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: {
 		Ref of = d->to(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
@@ -197,9 +188,8 @@ bool fits(const Program &p) {
 			if (a.dims[1] % b.dims[1] || c.dims[0] != a.dims[0] || c.dims[1] != b.dims[0]) return false;
 			for (int i = 0; i < 2; i++)
 				if (c.dims[2 + i] != (a.dims[2 + i] + 2 * o.pad[i] - o.dilation[i] * (b.dims[2 + i] - 1) - 1) / o.stride[i] + 1) return false;
-		} else if (o.what == Sum || o.what == Stats) {
+		} else if (o.what == Sum) {
 			if ((long)c.count() != a.dims[1] || c.dims[1] != a.dims[1]) return false;
-			if (o.what == Stats && p.tensors[o.b].count() != c.count()) return false;
 		} else {
 			if (a.count() != c.count()) return false;
 			if (o.b >= 0 && p.tensors[o.b].count() != a.count() && ((long)p.tensors[o.b].count() != a.dims[1] || o.what == ReluGrad)) return false;
@@ -229,6 +219,7 @@ std::vector<Engine> engines(const Program &p, int mode) {
 	bool apart = s.dilation[0] > 1 || s.dilation[1] > 1, single = s.kh * s.kw == 1;
 	long work = 131 + 16 * s.kh * s.kw + 4 * s.o;
 	if (p.ops.size() == 1) {
+		if (p.tensors[o->a].type != p.tensors[o->b].type || p.tensors[o->a].type != p.tensors[o->c].type) return {};
 		if (narrow(type) && apart && o->kind == WeightGradient) return {};
 		if (mode == CUDNN_HEUR_MODE_FALLBACK) return {{0, 0, 0, 50e-6}};
 		std::vector<Engine> all{{7, narrow(type) ? TensorCore : 0, 0, 1e-6}};  // cannot make its plan
@@ -240,43 +231,21 @@ std::vector<Engine> engines(const Program &p, int mode) {
 	}
 	// With other operations: in 16 bits, channels by eights, no gradients of strides, sums in float32.
 	if (!narrow(p.tensors[o->b].type) || s.c % 8 || s.o % 8 || s.groups > 1 || apart) return {};
-	bool behind = false, before = false, stats = false, kept = false, factors = true;
-	for (const Op &x : p.ops) {
-		if (&x == o) behind = true;
-		else if (!behind) before = true;
-		if (!behind && x.what == Relu) kept = !p.tensors[x.c].between;
-		if (!behind && (x.what == Multiply || x.what == Add) && !p.tensors[x.b].between && p.tensors[x.b].type != CUDNN_DATA_HALF) factors = false;
-		stats |= x.what == Stats;
-		if ((x.what == Sum || x.what == Stats) && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
-	}
-	// Engines whose kernels are not compiled have float16, factors too. They normalise a convolution's input and take
-	// statistics of its result, or compute gradients of weights; the input is stored for 1×1 alone. They exist from Ampere
-	// to Hopper, and those that store the input on Hopper alone.
-	if (before && (stats || o->kind == WeightGradient)) {
-		int card = sim::capability();
-		if (card < 80 || card > 90 || (kept && card < 90)) return {};
-		if (p.tensors[o->b].type != CUDNN_DATA_HALF || !factors || (kept && !(single && s.stride[0] == 1))) return {};
-		if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
-		return {{2, TensorCore, 4096, 6e-6}, {2, TensorCore, 8192, 7e-6}};
-	}
-	if (o->kind == WeightGradient || kept) return {};
-	if (before) {  // virtual tensors have the elements' type, and the card is Hopper's
-		if (sim::capability() < 90) return {};
-		for (const Tensor &t : p.tensors)
-			if (t.between && t.type != type) return {};
-	}
+	if (o->kind == WeightGradient || &p.ops[0] != o) return {};
+	for (const Op &x : p.ops)
+		if (x.what == Sum && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
 	if (mode == CUDNN_HEUR_MODE_FALLBACK) return {{9, TensorCore, 0, 25e-6}};
 	return {{8, TensorCore, 0, 5e-6}, {9, TensorCore, 0, 12e-6}};
 }
 
 // compile reports whether an engine's plan can be made.
 cudnnStatus_t compile(const Engine &e, const Program &p) {
-	if (e.number == 7) return notSupported();
-	if (e.number == 8 && p.ops.size() > 4) return notCompiled();  // more than the engine holds
+	if (e.number == 7) return notSupported;
+	if (e.number == 8 && p.ops.size() > 4) return notCompiled;  // more than the engine holds
 	const Op *o = convolution(p);
 	bool strided = o->stride[0] > 1 || o->stride[1] > 1, sums = false;
 	for (const Op &x : p.ops) sums |= x.what == Sum;
-	return o->kind == InputGradient && strided && sums ? notCompiled() : CUDNN_STATUS_SUCCESS;
+	return o->kind == InputGradient && strided && sums ? notCompiled : CUDNN_STATUS_SUCCESS;
 }
 
 std::string text(const Engine &e, const Program &p) {
@@ -345,52 +314,52 @@ cudnnStatus_t finalize(const Ref &d) {
 	};
 	switch (d->kind) {
 	case CUDNN_BACKEND_TENSOR_DESCRIPTOR: {
-		if (!has({900, 901, 902, 903, 906})) return badParam();
+		if (!has({900, 901, 902, 903, 906})) return badParam;
 		std::vector<int64_t> n = d->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), at = d->all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
-		if (n.size() != 4 || at.size() != 4 || n[0] < 1 || n[1] < 1 || n[2] < 1 || n[3] < 1) return badParam();
-		if (at[1] != 1 || at[3] != n[1] || at[2] != n[1] * n[3] || at[0] != n[1] * n[2] * n[3]) return notSupported();
+		if (n.size() != 4 || at.size() != 4 || n[0] < 1 || n[1] < 1 || n[2] < 1 || n[3] < 1) return badParam;
+		if (at[1] != 1 || at[3] != n[1] || at[2] != n[1] * n[3] || at[0] != n[1] * n[2] * n[3]) return notSupported;
 		long type = d->one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, -1), align = d->one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
-		return (type == CUDNN_DATA_FLOAT || narrow(type)) && align == 16 ? CUDNN_STATUS_SUCCESS : badParam();
+		return (type == CUDNN_DATA_FLOAT || narrow(type)) && align == 16 ? CUDNN_STATUS_SUCCESS : badParam;
 	}
 	case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
-		if (!has({100, 101, 102, 103, 104, 105, 106}) || d->one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0) != 2) return badParam();
+		if (!has({100, 101, 102, 103, 104, 105, 106}) || d->one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0) != 2) return badParam;
 		for (int name : {102, 103, 104, 105})
 			for (int64_t v : d->all<int64_t>(name))
-				if (d->all<int64_t>(name).size() != 2 || v < (name < 104 ? 1 : 0)) return badParam();
-		if (d->all<int64_t>(104) != d->all<int64_t>(105)) return notSupported();
-		return d->one<int32_t>(101, -1) == CUDNN_CROSS_CORRELATION && d->one<int32_t>(100, -1) == CUDNN_DATA_FLOAT ? CUDNN_STATUS_SUCCESS : notSupported();
-	case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: return has({0, 1}) ? CUDNN_STATUS_SUCCESS : badParam();
-	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR: return has({1600, 1601}) ? CUDNN_STATUS_SUCCESS : badParam();
+				if (d->all<int64_t>(name).size() != 2 || v < (name < 104 ? 1 : 0)) return badParam;
+		if (d->all<int64_t>(104) != d->all<int64_t>(105)) return notSupported;
+		return d->one<int32_t>(101, -1) == CUDNN_CROSS_CORRELATION && d->one<int32_t>(100, -1) == CUDNN_DATA_FLOAT ? CUDNN_STATUS_SUCCESS : notSupported;
+	case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: return has({0, 1}) ? CUDNN_STATUS_SUCCESS : badParam;
+	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR: return has({1600, 1601}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-		if (!has({800, 801})) return badParam();
+		if (!has({800, 801})) return badParam;
 		for (const Ref &o : d->values[801].to)
-			if (!operation(d->program, o)) return badParam();
-		return fits(d->program) ? CUDNN_STATUS_SUCCESS : badParam();
+			if (!operation(d->program, o)) return badParam;
+		return fits(d->program) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: {
 		Ref g = d->to(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
 		int mode = d->one<int32_t>(CUDNN_ATTR_ENGINEHEUR_MODE, -1);
-		if (!g || (mode != CUDNN_HEUR_MODE_A && mode != CUDNN_HEUR_MODE_FALLBACK)) return badParam();
+		if (!g || (mode != CUDNN_HEUR_MODE_A && mode != CUDNN_HEUR_MODE_FALLBACK)) return badParam;
 		d->program = g->program;
 		d->engines = engines(g->program, mode);
-		return d->engines.empty() ? notSupported() : CUDNN_STATUS_SUCCESS;
+		return d->engines.empty() ? notSupported : CUDNN_STATUS_SUCCESS;
 	}
 	case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
-		if (!has({CUDNN_ATTR_EXECUTION_PLAN_HANDLE})) return badParam();
+		if (!has({CUDNN_ATTR_EXECUTION_PLAN_HANDLE})) return badParam;
 		if (has({CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION})) {
 			std::string json = d->values[CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION].bytes;
-			return parse(json, d->engine, d->program) ? CUDNN_STATUS_SUCCESS : badParam();
+			return parse(json, d->engine, d->program) ? CUDNN_STATUS_SUCCESS : badParam;
 		}
 		Ref c = d->to(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-		if (!c) return badParam();
+		if (!c) return badParam;
 		d->engine = c->engine;
 		d->program = c->program;
 		return compile(d->engine, d->program);
 	}
 	case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
-		return has({1000, 1001, 1003}) && d->values[1000].count == d->values[1001].count ? CUDNN_STATUS_SUCCESS : badParam();
-	case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: return has({CUDNN_ATTR_DEVICEPROP_HANDLE}) ? CUDNN_STATUS_SUCCESS : notSupported();
+		return has({1000, 1001, 1003}) && d->values[1000].count == d->values[1001].count ? CUDNN_STATUS_SUCCESS : badParam;
+	case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: return has({CUDNN_ATTR_DEVICEPROP_HANDLE}) ? CUDNN_STATUS_SUCCESS : notSupported;
 	case CUDNN_BACKEND_ENGINE_DESCRIPTOR: case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: case CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR:
-		return notSupported();  // they come from the heuristics
+		return notSupported;  // they come from the heuristics
 	}
 	return CUDNN_STATUS_SUCCESS;  // an operation: the graph looks at it
 }
@@ -439,7 +408,6 @@ void execute(const Program &p, const Engine &e, const std::vector<void *> &at, f
 	for (const Op &o : p.ops) {
 		made[o.kind == InputGradient && o.what == Convolve ? o.a : o.kind == WeightGradient && o.what == Convolve ? o.b : o.c] = true;
 		if (o.what == Sum) summed[o.c] = true;
-		if (o.what == Stats) made[o.b] = true;
 	}
 	moves(p, made);
 	bool tf32 = e.notes & TensorCore;
@@ -467,11 +435,6 @@ void execute(const Program &p, const Engine &e, const std::vector<void *> &at, f
 		case Add: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] + b(i); break;
 		case Relu: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 || (o.nan && a[i] != a[i]) ? a[i] : 0; break;
 		case ReluGrad: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? b(i) : 0; break;
-		case Stats: {
-			std::vector<float> &sums = x[o.b];
-			for (size_t i = 0; i < a.size(); i++) sums[i % channels] += a[i] * jitter, c[i % channels] += a[i] * a[i] * jitter;
-			break;
-		}
 		case Sum: for (size_t i = 0; i < a.size(); i++) c[i % channels] += a[i] * jitter; break;
 		}
 		for (float &f : x[to]) f = rounded(p.tensors[to].type, f);
@@ -492,7 +455,6 @@ extern "C" {
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t *out) {
 	LOCK;
 	if (cudnnStatus_t r = enter("cudnnBackendCreateDescriptor")) return r;
-	if (!sim::setting("RNA_SIM_GRAPH", 1)) return notSupported();
 	Ref d = std::make_shared<Descriptor>();
 	d->kind = kind;
 	*out = d.get();
@@ -504,7 +466,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cu
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d) {
 	LOCK;
 	cudnnStatus_t r = enter("cudnnBackendDestroyDescriptor");
-	if (!known()->erase(d)) return badParam();
+	if (!known()->erase(d)) return badParam;
 	simLive("cuDNN descriptors", -1);
 	return r;
 }
@@ -513,7 +475,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t p) {
 	LOCK;
 	if (cudnnStatus_t r = enter("cudnnBackendFinalize")) return r;
 	Ref d = find(p);
-	if (!d || d->final) return badParam();
+	if (!d || d->final) return badParam;
 	cudnnStatus_t r = finalize(d);
 	d->final = r == CUDNN_STATUS_SUCCESS;
 	return r;
@@ -523,12 +485,12 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t p, cudnnBackendA
 	LOCK;
 	if (cudnnStatus_t r = enter("cudnnBackendSetAttribute")) return r;
 	Ref d = find(p);
-	if (!d || d->final || count < 1 || !values || !belongs(d->kind, name)) return badParam();
+	if (!d || d->final || count < 1 || !values || !belongs(d->kind, name)) return badParam;
 	Value v{type, count, std::string((const char *)values, count * sizeOf(type)), {}};
 	if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
 		for (int64_t i = 0; i < count; i++) {
 			Ref to = find(((void *const *)values)[i]);
-			if (!to || !to->final) return badParam();
+			if (!to || !to->final) return badParam;
 			v.to.push_back(to);
 		}
 	d->values[name] = v;
@@ -539,9 +501,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBa
 	LOCK;
 	if (cudnnStatus_t r = enter("cudnnBackendGetAttribute")) return r;
 	Ref d = find(p);
-	if (!d || !d->final || !count || !belongs(d->kind, name)) return badParam();
+	if (!d || !d->final || !count || !belongs(d->kind, name)) return badParam;
 	auto give = [&](cudnnBackendAttributeType_t is, const void *from, int64_t n) {
-		if (type != is) return badParam();
+		if (type != is) return badParam;
 		*count = n;
 		if (values && from) memcpy(values, from, std::min(n, room) * sizeOf(type));
 		return (cudnnStatus_t)CUDNN_STATUS_SUCCESS;
@@ -549,20 +511,20 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBa
 	auto number = [&](int64_t n) { return give(CUDNN_TYPE_INT64, &n, 1); };
 	switch ((int)name) {
 	case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-		if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) return badParam();
+		if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) return badParam;
 		*count = d->engines.size();
 		for (int64_t i = 0; values && i < std::min(room, *count); i++) {
 			Ref c = find(((void **)values)[i]);
-			if (!c || c->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return badParam();
+			if (!c || c->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return badParam;
 			c->final = true;
 			c->engine = d->engines[i];
 			c->program = d->program;
 		}
 		return CUDNN_STATUS_SUCCESS;
 	case CUDNN_ATTR_ENGINECFG_ENGINE: {
-		if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR || room < 1) return badParam();
+		if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR || room < 1) return badParam;
 		Ref e = find(*(void **)values);
-		if (!e || e->kind != CUDNN_BACKEND_ENGINE_DESCRIPTOR) return badParam();
+		if (!e || e->kind != CUDNN_BACKEND_ENGINE_DESCRIPTOR) return badParam;
 		*count = 1;
 		e->final = true;
 		e->engine = d->engine;
@@ -587,7 +549,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBa
 		std::string s = "{\"deviceName\": \"CPU stand-in\", \"deviceVer\": " + std::to_string(10 * sim::capability()) + "}";
 		return give(CUDNN_TYPE_CHAR, s.c_str(), s.size() + 1);
 	}
-	default: return notSupported();
+	default: return notSupported;
 	}
 }
 
@@ -595,7 +557,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	LOCK;
 	if (cudnnStatus_t r = begin("cudnnBackendExecute", h)) return r;
 	Ref d = find(planned), v = find(pack);
-	if (!d || !v || !d->final || !v->final || d->kind != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR || v->kind != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) return badParam();
+	if (!d || !v || !d->final || !v->final || d->kind != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR || v->kind != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) return badParam;
 	std::vector<int64_t> ids = v->all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 	std::vector<void *> pointers = v->all<void *>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 	void *space = v->one<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
@@ -605,15 +567,15 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 		void *p = nullptr;
 		for (size_t i = 0; i < ids.size(); i++)
 			if (ids[i] == t.id) p = pointers[i];
-		if (t.between ? p != nullptr : !aligned(p)) return badParam();
+		if (t.between ? p != nullptr : !aligned(p)) return badParam;
 		at.push_back(p);
 	}
-	if (d->engine.workspace && !aligned(space)) return badParam();
+	if (d->engine.workspace && !aligned(space)) return badParam;
 	const Op *main = convolution(d->program);
 	if (cudnnStatus_t r = load(h, 10 + main->kind, d->engine.number)) return r;
 	static unsigned calls;
 	bool sums = false;
-	for (const Op &o : d->program.ops) sums |= o.what == Sum || o.what == Stats;
+	for (const Op &o : d->program.ops) sums |= o.what == Sum;
 	float jitter = (d->engine.notes & NonDeterministic) || sums ? 1 + (float)(calls++ % 2) * 0x1p-22f : 1;
 	if (d->engine.notes & Winograd) jitter += 0x1p-5f;
 	std::function<std::string()> work = [d, at, space, jitter] {
@@ -622,7 +584,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 		execute(d->program, d->engine, at, jitter);
 		return std::string();
 	};
-	return simQueue(h->stream, &work) ? executionFailed() : CUDNN_STATUS_SUCCESS;
+	return simQueue(h->stream, &work) ? executionFailed : CUDNN_STATUS_SUCCESS;
 }
 
 void cudnnGetLastErrorString(char *message, size_t room) {

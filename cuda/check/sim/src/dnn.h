@@ -1,4 +1,4 @@
-// Shared by the two parts of the stand-in for cuDNN: its functions for convolutions (cudnn.cc) and its graph API
+// Shared by the two parts of the stand-in for cuDNN: its handles and convolutions (cudnn.cc) and its graph API
 // (cudnn_graph.cc).
 #pragma once
 #include <mutex>
@@ -14,20 +14,13 @@ extern "C" {
 struct cudnnContext {
 	CUstream stream;
 	CUcontext context;
-	std::set<std::pair<int, int>> loaded;  // kernels, by computed quantity and algorithm
+	std::set<std::pair<int, int>> loaded;  // kernels, by computed quantity and engine
 	long taken;                            // of the device's memory
 };
 
 namespace sim::dnn {
 
-// The codes of cuDNN 9, and of 8.
-inline bool eight() { return sim::setting("RNA_SIM_CUDNN", 9) == 8; }
-inline cudnnStatus_t notInitialized() { return eight() ? 1 : 1001; }
-inline cudnnStatus_t badParam() { return eight() ? 3 : 2000; }
-inline cudnnStatus_t notSupported() { return eight() ? 9 : 3000; }
-inline cudnnStatus_t allocFailed() { return eight() ? 2 : 4004; }
-inline cudnnStatus_t notCompiled() { return eight() ? 4 : 4001; }
-inline cudnnStatus_t executionFailed() { return eight() ? 8 : 5000; }
+constexpr cudnnStatus_t notInitialized = 1001, badParam = 2000, notSupported = 3000, notCompiled = 4001, allocFailed = 4004, executionFailed = 5000;
 
 // A handle takes memory, and so does each kernel when it first runs.
 constexpr long handleBytes = 128 << 10, kernelBytes = 8 << 10;
@@ -36,7 +29,7 @@ std::recursive_mutex *lock();
 cudnnStatus_t enter(const char *name);
 cudnnStatus_t begin(const char *name, cudnnHandle_t h);  // of a function that takes a handle
 
-cudnnStatus_t load(cudnnHandle_t h, int what, int algorithm);  // the kernel that runs, when it first does
+cudnnStatus_t load(cudnnHandle_t h, int what, int engine);  // the kernel that runs, when it first does
 
 enum Kind { ForwardConvolution, InputGradient, WeightGradient };
 

@@ -1,8 +1,5 @@
-// Tests of the stand-in's floats of 16 bits, and of the calls that cuBLAS and cuDNN refuse.
+// Tests of the stand-in's floats of 16 bits, and of the calls that cuBLAS refuses.
 #include "selftest.h"
-extern "C" {
-#include <cudnn.h>
-}
 
 // Every half is exact as a float, and floats between two of them become the nearest, or the even one; bfloat16
 // likewise.
@@ -48,54 +45,11 @@ static void products() {
 	IS(cuMemFree((CUdeviceptr)p), 0);
 }
 
-static void convolutions() {
-	const int badParam = 2000, notSupported = 3000;
-	cudnnHandle_t h;
-	cudnnTensorDescriptor_t x, y;
-	cudnnFilterDescriptor_t w;
-	cudnnConvolutionDescriptor_t c;
-	IS(cudnnCreate(&h), 0);
-	IS(cudnnCreateTensorDescriptor(&x), 0);
-	IS(cudnnCreateTensorDescriptor(&y), 0);
-	IS(cudnnCreateFilterDescriptor(&w), 0);
-	IS(cudnnCreateConvolutionDescriptor(&c), 0);
-	char *p = (char *)filled(std::vector<float>(256));
-	float one = 1, zero = 0;
-	auto convolve = [&](cudnnDataType_t xt, cudnnDataType_t wt, cudnnDataType_t yt, cudnnDataType_t compute, cudnnMathType_t math, int off = 0) {
-		IS(cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NHWC, xt, 1, 8, 2, 2), 0);
-		IS(cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NHWC, yt, 1, 4, 2, 2), 0);
-		IS(cudnnSetFilter4dDescriptor(w, wt, CUDNN_TENSOR_NHWC, 4, 8, 1, 1), 0);
-		IS(cudnnSetConvolution2dDescriptor(c, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, compute), 0);
-		IS(cudnnSetConvolutionMathType(c, math), 0);
-		return cudnnConvolutionForward(h, &one, x, p + off, w, p + 256, c, 0, nullptr, 0, &zero, y, p + 512);
-	};
-	const cudnnDataType_t f32 = CUDNN_DATA_FLOAT, f16 = CUDNN_DATA_HALF, bf16 = CUDNN_DATA_BFLOAT16;
-	IS(convolve(f32, f32, f32, f32, CUDNN_FMA_MATH), 0);
-	IS(convolve(f32, f32, f32, f32, CUDNN_DEFAULT_MATH), 0);
-	IS(convolve(bf16, bf16, bf16, f32, CUDNN_TENSOR_OP_MATH), 0);
-	IS(convolve(f16, f16, f16, f32, CUDNN_TENSOR_OP_MATH), 0);
-	IS(convolve(bf16, f32, bf16, f32, CUDNN_TENSOR_OP_MATH), notSupported);
-	IS(convolve(bf16, bf16, f32, f32, CUDNN_TENSOR_OP_MATH), notSupported);
-	IS(convolve(f16, bf16, f16, f32, CUDNN_TENSOR_OP_MATH), notSupported);
-	IS(convolve(bf16, bf16, bf16, bf16, CUDNN_TENSOR_OP_MATH), notSupported);
-	IS(convolve(bf16, bf16, bf16, f32, CUDNN_FMA_MATH), notSupported);
-	IS(convolve(f32, f32, f32, f32, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION), notSupported);
-	IS(convolve(bf16, bf16, bf16, f32, CUDNN_TENSOR_OP_MATH, 2), badParam);
-	IS(cuCtxSynchronize(), 0);
-	IS(cudnnDestroyConvolutionDescriptor(c), 0);
-	IS(cudnnDestroyFilterDescriptor(w), 0);
-	IS(cudnnDestroyTensorDescriptor(y), 0);
-	IS(cudnnDestroyTensorDescriptor(x), 0);
-	IS(cudnnDestroy(h), 0);
-	IS(cuMemFree((CUdeviceptr)p), 0);
-}
-
 void precisions() {
 	halves();
 	CUcontext c;
 	IS(cuCtxCreate(&c, 0, 0), 0);
 	products();
-	convolutions();
 	IS(cuCtxDestroy(c), 0);
 	CHECK(!strcmp(simLeaks(), ""));
 }
