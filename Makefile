@@ -15,7 +15,7 @@ STUDY     ?= 1
 SHARE     ?= 0.03
 PACKAGES  ?=
 CIFAR10   ?=
-RESULTS   ?= runs/fine-tuning
+RESULTS   ?=
 SETS      ?=
 MINUTES   ?=
 VERSION   ?=
@@ -213,11 +213,12 @@ check-soak: #: disturb short runs, resume and compare them; KILLS=200 FLIPS=300 
 	SOAK_KILLS=$(KILLS) go test ./train -run '^TestFaults$$' -count=1 -timeout 0 -v
 
 fine-tuning: #: measure the defaults of --init, or go on in RESULTS=folder; SETS=lenet MINUTES=20, STUDY=choice
-	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) ONLINERNA_FINETUNE=$(abspath $(RESULTS)) \
+	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) ONLINERNA_FINETUNE=$(abspath $(or $(RESULTS),runs/fine-tuning)) \
 		ONLINERNA_FINETUNE_SETS='$(SETS)' ONLINERNA_FINETUNE_MINUTES=$(MINUTES) go test ./train -run '^TestFineTune(Study|Choice)$$' -count=1 -timeout 0 -v
 
-rna-on-nets: #: measure RNA on small nets, as a Markdown table; CIFAR10=folder, STUDY=rivals or quick
-	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^(TestStudy|TestRivals)$$' -count=1 -timeout 0 -v
+rna-on-nets: #: measure RNA on small nets, as Markdown tables; CIFAR10=folder, STUDY=rivals, optimisers or quick, SETS=LeNet MINUTES=20, RESULTS=folder for new results
+	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) ONLINERNA_SETS='$(SETS)' ONLINERNA_MINUTES=$(MINUTES) \
+		ONLINERNA_RESULTS=$(abspath $(RESULTS)) go test ./train -run '^Test(Study|Rivals|Optimisers)$$' -count=1 -timeout 0 -v
 
 $(VENV)/ready:
 	python3 -m venv $(VENV)

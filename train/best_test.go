@@ -62,7 +62,7 @@ func TestBest(t *testing.T) {
 	for _, by := range []string{hook.ByError, hook.ByLoss} {
 		for _, holdout := range []float64{0, 0.02} {
 			c := tiny(filepath.Join(t.TempDir(), "run"))
-			c.Epochs, c.BestBy, c.Holdout, c.EMA, c.RNA.Averages = 6, by, holdout, 12, []int{2, 3}
+			c.Epochs, c.BestBy, c.Holdout, c.EMA, c.RNA.Averages = 6, by, holdout, []float64{12}, []int{2, 3}
 			c.StepsLimit, c.ValLimit = 30, 8
 			c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.1}
 			r := trained(t, c, dev)
@@ -161,7 +161,7 @@ func TestBestResumed(t *testing.T) {
 // of ranks.
 func TestBestOfRanks(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 12, 12))
-	c.Batch, c.Epochs, c.EMA, c.RNA.Start = 2, 4, 12, 1
+	c.Batch, c.Epochs, c.EMA, c.RNA.Start = 2, 4, []float64{12}, 1
 	check := func(list []outcome, epochs int) {
 		t.Helper()
 		for k, o := range list {

@@ -238,7 +238,7 @@ func TestLostMetrics(t *testing.T) {
 func TestVerify(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	c := tiny(out)
-	c.KeepEvery, c.KeepBest, c.EMA = 2, 1, 6
+	c.KeepEvery, c.KeepBest, c.EMA = 2, 1, []float64{6}
 	trained(t, c, cpuDevice(t, 1)).Close()
 	wrong := func() (list []string) {
 		all, err := Verify(out)

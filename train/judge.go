@@ -150,7 +150,12 @@ func (j *judge) keep(name string, of hook.ScoreRecord) error {
 	}
 	return j.first(func() error {
 		path := filepath.Join(j.c.Out, name+".safetensors")
-		meta.Snapshots = of.Snapshots
+		if meta.Snapshots = of.Snapshots; of.Gamma > 0 {
+			meta.Gamma, meta.Step = of.Gamma, j.pos.Steps
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+		}
 		if filepath.Base(path) == bestFile {
 			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[j.in.held != nil] + j.c.BestBy
 		}

@@ -39,6 +39,34 @@ func Kept(out string, c Spec) (epochs []int, files []string, err error) {
 	return epochs, files, nil
 }
 
+// KeptEMAs lists the files of the power averages that a run with several Spec.EMA has kept, up to an epoch.
+func KeptEMAs(out string, c Spec, epoch int) (list []string, err error) {
+	if len(c.EMA) < 2 {
+		epoch = 0
+	}
+	for e := c.KeepEvery; e > 0 && e <= epoch; e += c.KeepEvery {
+		for _, gamma := range c.EMA {
+			path := filepath.Join(out, hook.EMAFile(e, gamma)+".safetensors")
+			if _, err := os.Stat(path); err != nil {
+				return nil, err
+			}
+			list = append(list, path)
+		}
+	}
+	if list == nil {
+		return nil, fmt.Errorf("%s has kept no power EMAs: train with --ema 5,12 --keep-every 1", out)
+	}
+	return list, nil
+}
+
+// ScoredEMA is the γ of the power average that is scored, 0 for none.
+func (s *Spec) ScoredEMA() float64 {
+	if len(s.EMA) == 0 {
+		return 0
+	}
+	return s.EMA[len(s.EMA)-1]
+}
+
 // checkKept checks that there are images to choose the best by.
 func (j *judge) checkKept() error {
 	if c := j.c; c.KeepBest > 0 && !j.in.scores() {

@@ -35,7 +35,7 @@ func TestPipeline(t *testing.T) {
 			c.Batch, c.StepsLimit, c.Accumulate, c.Nesterov, c.DecayWeightsOnly = 4, 8, 3, true, true
 		},
 		"BatchNorm": func(c *Spec) { *c = tinyColour("", images) },
-		"online":    func(c *Spec) { c.RNA.Mode, c.EMA = average.Online, 12 },
+		"online":    func(c *Spec) { c.RNA.Mode, c.EMA = average.Online, []float64{12} },
 		"segments": func(c *Spec) {
 			c.RNA.PerEpoch, c.RNA.SegmentMeans, c.RNA.Residual = 2, true, average.Gradients
 		},
@@ -72,7 +72,7 @@ func TestPipelineIsAhead(t *testing.T) {
 			h, want = late{w}, 5*2 // all but the last step of each epoch
 		}
 		c := tiny("")
-		c.EMA = 12 // a queued hook
+		c.EMA = []float64{12} // a queued hook
 		trained(t, c, lazyDevice(t), h)
 		if ahead != want {
 			t.Errorf("late %v: a step was issued ahead %d times, want %d", may, ahead, want)
@@ -84,7 +84,7 @@ func TestPipelineIsAhead(t *testing.T) {
 func TestPipelineStops(t *testing.T) {
 	images := pictures(t, 20, 6, 16)
 	averaged := tiny("")
-	averaged.EMA = 12
+	averaged.EMA = []float64{12}
 	for name, c := range map[string]Spec{"power average": averaged, "BatchNorm": tinyColour("", images)} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -30,7 +30,7 @@ func TestProfileChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := func(steps int) (string, *profile.Profile) {
 				c := tiny(filepath.Join(t.TempDir(), "run"))
-				c.StepsLimit, c.Accumulate, c.ClipValue, c.EMA, c.RNA.PerEpoch, c.CheckpointSteps = 8, 2, 0.05, 12, 2, 7
+				c.StepsLimit, c.Accumulate, c.ClipValue, c.EMA, c.RNA.PerEpoch, c.CheckpointSteps = 8, 2, 0.05, []float64{12}, 2, 7
 				r := newRun(t, c, dev())
 				r.Profile = steps
 				var p *profile.Profile

@@ -59,6 +59,9 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if err := table.Check(&c.Spec); err != nil {
 		return err
 	}
+	if slices.Equal(c.EMA, []float64{0}) {
+		c.EMA = nil
+	}
 	pre, ok := presets[p.Name]
 	if !ok {
 		return fmt.Errorf("no defaults for images of kind %q", p.Name)
@@ -151,8 +154,10 @@ func (c *Spec) check(set data.Dataset) error {
 		return errors.New("sampler balanced draws the order of the images: leave shuffle on")
 	case len(c.Mean) != channels || len(c.Std) != channels:
 		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
-	case c.EMA > 0 && c.EMADecay > 0:
-		return fmt.Errorf("ema %g and ema-decay %g: choose one", c.EMA, c.EMADecay)
+	case c.EMA != nil && c.EMADecay > 0:
+		return fmt.Errorf("ema %g and ema-decay %g: choose one", c.ScoredEMA(), c.EMADecay)
+	case slices.Contains(c.EMA, 0) || len(c.EMA) != len(slices.Compact(slices.Sorted(slices.Values(c.EMA)))):
+		return fmt.Errorf("ema %v: want different numbers above 0", c.EMA)
 	case c.EMAEvery > 0 && c.EMADecay == 0:
 		return fmt.Errorf("ema-every %d: goes with ema-decay", c.EMAEvery)
 	case c.ClipGrad > 0 && c.ClipValue > 0:

@@ -135,7 +135,7 @@ func TestResume(t *testing.T) {
 		}},
 		{"schedule-free SGD, averages of its iterates", false, func(out string) Spec {
 			c := tinyColour(out, images)
-			c.Optimizer, c.Schedule.Rate, c.Schedule.Warmup, c.EMA, c.RNA.PerEpoch = "schedule-free-sgd", .5, 1.5, 12, 2
+			c.Optimizer, c.Schedule.Rate, c.Schedule.Warmup, c.EMA, c.RNA.PerEpoch = "schedule-free-sgd", .5, 1.5, []float64{12}, 2
 			return c
 		}},
 		{"muon", true, func(out string) Spec {
@@ -171,7 +171,7 @@ func TestResume(t *testing.T) {
 		}},
 		{"lambda by held-out loss", true, func(out string) Spec {
 			c := tinyColour(out, more)
-			c.Holdout, c.EMA, c.RNA.Mode, c.RNA.Search = 0.2, 12, average.Online, true
+			c.Holdout, c.EMA, c.RNA.Mode, c.RNA.Search = 0.2, []float64{12}, average.Online, true
 			return c
 		}},
 		{"tau, accepted by held-out loss", true, func(out string) Spec {
@@ -218,9 +218,9 @@ func TestResume(t *testing.T) {
 			c.Loss, c.ClassWeights, c.Sampler, c.RepeatAugment = Focal, ClassWeights{"effective"}, Balanced, 2
 			return c
 		}},
-		{"RNA off, power average", false, func(out string) Spec {
+		{"RNA off, power averages", false, func(out string) Spec {
 			c := tiny(out)
-			c.RNA.Mode, c.EMA = average.Off, 12
+			c.RNA.Mode, c.EMA, c.KeepEvery = average.Off, []float64{5, 12}, 2
 			return c
 		}},
 	} {

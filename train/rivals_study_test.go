@@ -4,202 +4,240 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"onlinerna/internal/stat"
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
+	"onlinerna/train/network"
 	"onlinerna/train/schedule"
 )
 
-// A contest is a net with its data, and the epochs at which rivals compete with runs that end there.
+// A contest is a net with its data, and the epochs after which ways to train are compared.
 type contest struct {
 	name   string
 	config Spec
-	at     []int
-	rate   float64 // start of the search for the best rates
+	epochs int
+	rivals bool // the runs at a constant rate are followed by rivals
 }
 
-// TestRivals compares averages of all kinds, computed along one run at a constant rate, with a run per horizon whose
-// rate falls linearly to zero there. Rates are tuned by the validation error of two extra seeds: the constant rate for
-// the power average, the others for each horizon. It prints a Markdown table per horizon. It runs when ONLINERNA_STUDY
-// is "rivals", which takes an hour on one core, or "quick", a mere trial.
-func TestRivals(t *testing.T) {
-	how := os.Getenv("ONLINERNA_STUDY")
-	if how != "rivals" && how != "quick" {
-		t.Skip("set ONLINERNA_STUDY to rivals, or to quick, to run it")
-	}
+// A way is an optimiser with the form of its schedule.
+type way struct {
+	name   string
+	change func(c *Spec, rate float64, epochs int)
+	rate   float64 // middle of the rates to choose among
+	tuned  string  // the weights by which the rate is chosen
+}
+
+// The weights of all runs, beside the rivals'.
+const (
+	iterate = "SGD"
+	byEMA   = "EMA 12"
+	byRNA   = "RNA of 5 epochs' ends"
+)
+
+// A mark is the score of weights: error in percent and loss on the validation images, and the loss on held-out ones.
+type mark struct {
+	Name  string  `json:"name"`
+	Error float64 `json:"error"`
+	Loss  float64 `json:"loss"`
+	Held  float64 `json:"held"`
+}
+
+// Another step of a linear decay would have the rate zero.
+var (
+	linear = way{"linear decay", func(c *Spec, rate float64, epochs int) {
+		c.Schedule = schedule.Schedule{Kind: schedule.Linear, Rate: rate, Final: ptr(rate / float64(epochs))}
+	}, 0.1, iterate}
+	constant = way{"constant rate", func(c *Spec, rate float64, _ int) {
+		c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: rate}
+		averages(c)
+	}, 0.05, byEMA}
+)
+
+// averages adds the EMA and RNA to a run.
+func averages(c *Spec) {
+	c.EMA, c.RNA = []float64{12}, average.Options{Mode: average.Offline, Window: 5, Averages: []int{}}
+}
+
+// contests are LeNet on three sets and, without rivals, nets with BatchNorm on CIFAR-10.
+func contests() []contest {
 	base := Spec{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1,
 		RNA: average.Options{Mode: average.Off}}
-	cifar := base
+	cifar, mnist := base, base
 	cifar.Data, cifar.StepsLimit = cifarFolder(), 70
-	for _, c := range []contest{{"glyphs", base, []int{5, 10}, 0.05}, {"CIFAR-10", cifar, []int{5}, 0.05}} {
+	mnist.Data = filepath.Join(filepath.Dir(cifarFolder()), "mnist")
+	conv6, resnet := cifar, cifar
+	conv6.Model, conv6.StepsLimit, resnet.Model, resnet.StepsLimit = "conv6", 0, "resnet20", 0
+	return []contest{{"LeNet, glyphs", base, 10, true}, {"LeNet, CIFAR-10", cifar, 5, true},
+		{"LeNet, MNIST", mnist, 10, false}, {"conv6, CIFAR-10", conv6, 15, false},
+		{"ResNet-20, CIFAR-10", resnet, 15, false}}
+}
+
+// TestRivals compares averages of all kinds, computed along one run at a constant rate, with a run whose rate falls
+// linearly to zero. It prints a Markdown table for each contest. ONLINERNA_STUDY is "rivals", or "quick" for a mere trial.
+func TestRivals(t *testing.T) {
+	studyOf(t, "rivals", func(t *testing.T, l *ledger, c contest, seeds int) {
+		if !c.rivals {
+			t.Skip("it has no rivals")
+		}
+		results, rates := c.compete(t, l, []way{linear, constant}, seeds)
+		var rows [][]mark
+		for _, r := range results {
+			all := r[1][1:] // without the iterate at a constant rate
+			rows = append(rows, slices.Concat(r[0][:1], r[1], []mark{
+				least("the best on held-out images of averages", all[:5]), least("the best on held-out images of all", all)}))
+			rows[len(rows)-1][0].Name = linear.name
+		}
+		fmt.Printf("\n%s, %d epochs, %d seeds, linear from %g, constant %g\n\n%s", c.name, c.epochs, len(rows), rates[0],
+			rates[1], compare(rows))
+	})
+}
+
+// studyOf runs a study of contests, if ONLINERNA_STUDY names it, on those with ONLINERNA_SETS in their names.
+func studyOf(t *testing.T, name string, f func(t *testing.T, l *ledger, c contest, seeds int)) {
+	how := os.Getenv("ONLINERNA_STUDY")
+	if how != name && how != "quick" {
+		t.Skipf("set ONLINERNA_STUDY to %s, or to quick, to run it", name)
+	}
+	seeds := 10
+	if how == "quick" {
+		seeds = 2
+		t.Setenv("ONLINERNA_RESULTS", t.TempDir())
+	}
+	l := openLedger(t)
+	for _, c := range contests() {
+		if !strings.Contains(c.name, os.Getenv("ONLINERNA_SETS")) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := os.Stat(c.config.Data); c.config.Data != "" && err != nil {
 				t.Skip(err)
 			}
-			seeds := 10
 			if how == "quick" {
-				seeds, c.at = 2, []int{2, 3}
-				c.config.StepsLimit, c.config.ValLimit = 4, 1
+				c.epochs, c.config.StepsLimit, c.config.ValLimit = 3, 4, 1
 			}
-			c.run(t, seeds)
+			f(t, l, c, seeds)
 		})
 	}
 }
 
-func (c contest) run(t *testing.T, seeds int) {
-	bars := map[int]float64{} // tuned rates by horizon
-	for _, e := range c.at {
-		bars[e] = tuned(c.rate, func(rate float64) float64 {
-			wrong := c.average(t, func(seed uint64) float64 { return c.falling(t, seed, rate, e).val.Error() })
-			t.Logf("%s, linear to zero in %d epochs, rate %g: error %.2f %%", c.name, e, rate, wrong)
-			return wrong
-		})
+// compete returns the outcomes of the ways for each seed, and their rates: the best of five, each twice another, on two
+// other seeds. It stops at the seed at which the time is over.
+func (c contest) compete(t *testing.T, l *ledger, ways []way, seeds int) (results [][][]mark, rates []float64) {
+	for _, w := range ways {
+		best, lowest := 0.0, 101.0
+		for _, by := range []float64{1, 2, .5, 4, .25} {
+			wrong := 0.0
+			for _, seed := range []uint64{101, 102} {
+				r, ok := c.result(t, l, w, w.rate*by, seed)
+				if !ok {
+					t.Skip("the time is over: run it again to go on")
+				}
+				wrong += r[slices.IndexFunc(r, func(o mark) bool { return o.Name == w.tuned })].Error / 2
+			}
+			if wrong < lowest {
+				best, lowest = w.rate*by, wrong
+			}
+			t.Logf("%s, %s, rate %g: error of %s %.2f %%", c.name, w.name, w.rate*by, w.tuned, wrong)
+		}
+		rates = append(rates, best)
 	}
-	constant := tuned(c.rate, func(rate float64) float64 {
-		wrong := c.average(t, func(seed uint64) float64 { return c.averaged(t, seed, rate) })
-		t.Logf("%s, constant rate %g: error of the power average %.2f %%", c.name, rate, wrong)
-		return wrong
-	})
-	results := map[int][][]verdict{} // by horizon and seed; the first is the decayed run's
 	for seed := range uint64(seeds) {
-		h := &rivals{at: c.at}
-		r, err := c.train(t, seed+1, schedule.Schedule{Kind: schedule.Constant, Rate: constant}, c.at[len(c.at)-1], h)
-		if err != nil {
+		var row [][]mark
+		for i, w := range ways {
+			r, ok := c.result(t, l, w, rates[i], seed+1)
+			if !ok {
+				return results, rates
+			}
+			row = append(row, r)
+		}
+		results = append(results, row)
+	}
+	return results, rates
+}
+
+// result returns the outcomes of a run, the iterate's first. A run that diverges has those of guessing.
+func (c contest) result(t *testing.T, l *ledger, w way, rate float64, seed uint64) ([]mark, bool) {
+	key := fmt.Sprintf("%s, %d epochs, %s %g, seed %d", c.name, c.epochs, w.name, rate, seed)
+	return recall(t, l, key, func() []mark {
+		x := c.config
+		x.Seed, x.Epochs = seed, c.epochs
+		w.change(&x, rate, c.epochs)
+		var h *rivals
+		var hooks []hook.Hook
+		if c.rivals && w.name == constant.name && seed <= 100 {
+			h = &rivals{at: c.epochs}
+			hooks, x.EMA, x.RNA.Mode = append(hooks, h), nil, average.Off
+		}
+		r := newRun(t, x, cpuDevice(t, 1), hooks...)
+		defer r.Close()
+		if h != nil {
+			h.run = r
+		}
+		err := r.Train(context.Background())
+		var list []mark
+		if d := (*DivergedError)(nil); errors.As(err, &d) {
+			for _, name := range []string{iterate, byRNA, byEMA} {
+				list = append(list, mark{name, 90, 2.303, 2.303})
+			}
+			return list
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		r.Close()
-		for _, e := range c.at {
-			list := append([]verdict{c.falling(t, seed+1, bars[e], e)}, h.verdicts[e]...)
-			list = append(list, best("the best on held-out images of SGD and averages", h.verdicts[e][:6]),
-				best("the best on held-out images of all", h.verdicts[e]))
-			results[e] = append(results[e], list)
-			for _, v := range list {
-				t.Logf("%s, seed %d, epoch %d: %s %.2f %% %.4f, held out %.2f %% %.4f", c.name, seed+1, e, v.name, v.val.Error(),
-					v.val.Loss, v.held.Error(), v.held.Loss)
+		if h != nil {
+			return h.marks
+		}
+		rec := r.History[c.epochs-1]
+		names := map[network.Kind]string{network.SGD: iterate, network.RNA: byRNA, network.EMA: byEMA}
+		for _, s := range rec.Scores() {
+			if name := names[s.Kind]; name != "" {
+				list = append(list, mark{name, s.Score.Error(), s.Score.Loss, rec.HeldScore(s.Kind).Loss})
 			}
 		}
-	}
-	for _, e := range c.at {
-		fmt.Printf("\n%s, %d epochs, %d seeds, constant rate %g, linear from %g\n\n%s", c.name, e, seeds, constant, bars[e],
-			compare(results[e]))
-	}
+		return list
+	})
 }
 
-// train runs to an epoch. An error means that the run diverged.
-func (c contest) train(t *testing.T, seed uint64, s schedule.Schedule, epochs int, h *rivals) (*Run, error) {
-	x := c.config
-	x.Seed, x.Schedule, x.Epochs = seed, s, epochs
-	var hooks []hook.Hook
-	if h != nil {
-		hooks = append(hooks, h)
-	}
-	r := newRun(t, x, cpuDevice(t, 1), hooks...)
-	if h != nil {
-		h.run = r
-	}
-	err := r.Train(context.Background())
-	if d := (*DivergedError)(nil); err != nil && !errors.As(err, &d) {
-		t.Fatal(err)
-	}
-	return r, err
-}
-
-// falling returns the end of a run whose rate falls linearly: one more step would make it zero.
-func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) verdict {
-	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Linear, Rate: rate, Final: ptr(rate / float64(epochs))},
-		epochs, nil)
-	v := verdict{name: "linear decay"}
-	if err != nil {
-		v.val.Loss = math.Inf(1)
-		return v
-	}
-	defer r.Close()
-	rec := r.History[epochs-1]
-	v.val, v.held = *rec.SGD, rec.Held[0].Score
-	return v
-}
-
-// averaged returns the mean error over the horizons of the power average at a constant rate.
-func (c contest) averaged(t *testing.T, seed uint64, rate float64) float64 {
-	c.config.EMA = 12
-	r, err := c.train(t, seed, schedule.Schedule{Kind: schedule.Constant, Rate: rate}, c.at[len(c.at)-1], nil)
-	if err != nil {
-		return 100
-	}
-	defer r.Close()
-	sum := 0.
-	for _, e := range c.at {
-		sum += r.History[e-1].EMA.Error()
-	}
-	return sum / float64(len(c.at))
-}
-
-// average returns the mean over the tuning seeds.
-func (c contest) average(t *testing.T, f func(seed uint64) float64) float64 {
-	return (f(101) + f(102)) / 2
-}
-
-// tuned returns the rate with the lowest error among start times powers of two: it doubles while that helps, else
-// halves.
-func tuned(start float64, wrong func(rate float64) float64) float64 {
-	rate, least := start, wrong(start)
-	for _, by := range []float64{2, .5} {
-		for {
-			w := wrong(rate * by)
-			if w >= least {
-				break
-			}
-			rate, least = rate*by, w
+// least returns the mark with the lowest loss on the held-out images.
+func least(name string, list []mark) mark {
+	b := slices.MinFunc(list, func(a, b mark) int {
+		if a.Held < b.Held {
+			return -1
 		}
-		if rate != start {
-			break
-		}
-	}
-	return rate
-}
-
-// best returns the verdict with the lowest loss on the held-out images.
-func best(name string, list []verdict) verdict {
-	b := list[0]
-	for _, v := range list {
-		if v.held.Loss < b.held.Loss {
-			b = v
-		}
-	}
-	b.name = name
+		return 1
+	})
+	b.Name = name
 	return b
 }
 
-// compare returns a table of rivals against the first of them and against the power average with γ = 12: differences
+// compare returns a table of outcomes against the first of them and against the power average with γ = 12: differences
 // and their 95 % intervals over seeds.
-func compare(seeds [][]verdict) string {
-	base := 0
-	for i, v := range seeds[0] {
-		if v.name == "EMA 12" {
-			base = i
-		}
+func compare(seeds [][]mark) string {
+	if len(seeds) == 0 {
+		return "no seed yet\n"
 	}
+	base := slices.IndexFunc(seeds[0], func(o mark) bool { return o.Name == byEMA })
 	var s strings.Builder
 	s.WriteString("| weights | error % | loss | to linear: points | loss | to EMA 12: points | loss |\n|-|-|-|-|-|-|-|\n")
 	for i, v := range seeds[0] {
-		column := func(format string, value func(list []verdict) float64) {
+		column := func(format string, value func(list []mark) float64) {
 			var x []float64
 			for _, list := range seeds {
 				x = append(x, value(list))
 			}
 			fmt.Fprintf(&s, " | %s", withInterval(format, x))
 		}
-		fmt.Fprintf(&s, "| %s", v.name)
-		column("%.2f", func(l []verdict) float64 { return l[i].val.Error() })
-		column("%.4f", func(l []verdict) float64 { return l[i].val.Loss })
+		fmt.Fprintf(&s, "| %s", v.Name)
+		column("%.2f", func(l []mark) float64 { return l[i].Error })
+		column("%.4f", func(l []mark) float64 { return l[i].Loss })
 		for _, to := range []int{0, base} {
-			column("%+.2f", func(l []verdict) float64 { return l[i].val.Error() - l[to].val.Error() })
-			column("%+.4f", func(l []verdict) float64 { return l[i].val.Loss - l[to].val.Loss })
+			column("%+.2f", func(l []mark) float64 { return l[i].Error - l[to].Error })
+			column("%+.4f", func(l []mark) float64 { return l[i].Loss - l[to].Loss })
 		}
 		s.WriteString(" |\n")
 	}

@@ -27,17 +27,11 @@ type rival struct {
 	x    []float64
 }
 
-// A verdict is the score of a rival.
-type verdict struct {
-	name      string
-	held, val network.Score
-}
-
-// rivals follows a run at a constant rate. At the end of some epochs it computes points that compete with the end of a
+// rivals follows a run at a constant rate. At the end of an epoch it computes points that compete with the end of a
 // run whose rate falls to zero there.
 type rivals struct {
 	run *Run
-	at  []int // epochs
+	at  int // the epoch
 
 	emas  []device.Vector // by γ
 	mean  device.Vector   // of the iterates of a quarter of an epoch
@@ -47,7 +41,7 @@ type rivals struct {
 	ends, means [][]float64   // newest iterates at epoch ends, and newest quarter means, oldest first
 	slow        [][][]float64 // by γ: the averages at the ends of quarters
 
-	verdicts map[int][]verdict // by epoch
+	marks []mark
 }
 
 var (
@@ -59,7 +53,7 @@ var (
 func (*rivals) Name() string { return "rivals" }
 
 func (h *rivals) Open(s *hook.State) error {
-	h.emas, h.slow, h.verdicts = make([]device.Vector, len(gammas)), make([][][]float64, len(gammas)), map[int][]verdict{}
+	h.emas, h.slow = make([]device.Vector, len(gammas)), make([][][]float64, len(gammas))
 	var errs []error
 	for _, v := range []*device.Vector{&h.mean, &h.sum, &h.emas[0], &h.emas[1], &h.emas[2]} {
 		var err error
@@ -118,7 +112,7 @@ func keep(list *[][]float64, most int, x []float64) {
 func (h *rivals) AfterEpoch(ctx context.Context, s *hook.State) error {
 	var errs []error
 	keep(&h.ends, 6, h.read(s.Net.Params, &errs))
-	if err := errors.Join(errs...); err != nil || !slices.Contains(h.at, s.Epoch) {
+	if err := errors.Join(errs...); err != nil || s.Epoch != h.at {
 		return err
 	}
 	return s.Temporarily(func() error {
@@ -136,7 +130,7 @@ func (h *rivals) AfterEpoch(ctx context.Context, s *hook.State) error {
 			if err != nil {
 				return err
 			}
-			h.verdicts[s.Epoch] = append(h.verdicts[s.Epoch], verdict{p.name, *held, *val})
+			h.marks = append(h.marks, mark{p.name, val.Error(), val.Loss, held.Loss})
 		}
 		return nil
 	})

@@ -109,8 +109,8 @@ func (r *Run) addHooks() error {
 	if r.Resolved.RNA.Mode != average.Off {
 		own = append(own, average.NewRNA(r.Resolved.RNA))
 	}
-	if r.Resolved.EMA > 0 {
-		own = append(own, average.NewEMA(r.Resolved.EMA))
+	if r.Resolved.EMA != nil {
+		own = append(own, average.NewEMA(r.Resolved.EMA, r.Resolved.KeepEvery))
 	} else if c := &r.Resolved; c.EMADecay > 0 {
 		own = append(own, average.NewDecayEMA(c.EMADecay, c.EMAEvery))
 	}

@@ -23,7 +23,7 @@ import (
 
 // rich has a state of every kind: weights, BatchNorm statistics, momentum, a window, an EMA, best weights.
 func rich(t *testing.T, out string) Spec {
-	return Spec{Data: pictures(t, 36, 11, 12), Model: "conv6", Batch: 3, Epochs: 5, Seed: 3, Out: out, EMA: 6,
+	return Spec{Data: pictures(t, 36, 11, 12), Model: "conv6", Batch: 3, Epochs: 5, Seed: 3, Out: out, EMA: []float64{3, 6},
 		CheckpointSteps: 1, RNA: average.Options{Mode: average.Offline, Window: 3}}
 }
 

@@ -91,8 +91,10 @@ type Spec struct {
 	DecodeMemory int64        // bytes for decoding images in this process: see data.NewBudget
 	Workers      int          // goroutines that decode images
 
-	RNA      average.Options
-	EMA      float64 // γ of a power average of the iterates of all steps: x += (γ+1)/(t+γ)·(w − x) at step t
+	RNA average.Options
+	// EMA are the γ of power averages of the iterates of all steps, x += (γ+1)/(t+γ)·(w − x) at step t. The last one is
+	// scored. Several are kept every KeepEvery epochs.
+	EMA      []float64
 	EMADecay float64 // an average with a decay instead: x = d·x + (1−d)·w every EMAEvery steps
 	EMAEvery int
 
@@ -299,8 +301,10 @@ func optimiserOptions() options {
 			Check: option.Below(1),
 			Help:  "label smoothing"},
 	}, option.In(regularizeOptions.Under(optimiserGroup), func(c *Spec) *Regularize { return &c.Regularize }), options{
-		{Name: "ema", Group: optimiserGroup, Field: func(c *Spec) any { return &c.EMA }, Check: option.NotNegative,
-			Help: "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one"},
+		{Name: "ema", Group: optimiserGroup, Default: "none", Field: func(c *Spec) any { return &c.EMA },
+			Check: option.NotNegative,
+			Help: "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one; of " +
+				"several `numbers` the last is scored, and --keep-every keeps all, for rna replay --power-ema and --wsm"},
 		{Name: "ema-decay", Group: optimiserGroup, Default: "none", Field: func(c *Spec) any { return &c.EMADecay },
 			Check: option.Inside(0, 1),
 			Help:  "average with this decay beside training, x = d·x + (1−d)·w, as 0.9999"},

@@ -146,7 +146,7 @@ func TestResolveErrors(t *testing.T) {
 		"label-smoothing 1:":             func(c *Spec) { c.LabelSmoothing = 1 },
 		"max-bad 1.5":                    func(c *Spec) { m := data.MaxBad(1.5); c.MaxBad = &m },
 		"holdout 1:":                     func(c *Spec) { c.Holdout = 1 },
-		"ema -1":                         func(c *Spec) { c.EMA = -1 },
+		"ema -1":                         func(c *Spec) { c.EMA = []float64{-1} },
 		"holdout NaN":                    func(c *Spec) { c.Holdout = math.NaN() },
 		"checkpoint-every -1":            func(c *Spec) { c.CheckpointEvery = -1 },
 		"must not be negative":           func(c *Spec) { c.StepsLimit = -1 },

@@ -73,7 +73,7 @@ func TestStudy(t *testing.T) {
 
 // settings returns the study's settings whose data is available.
 func settings(t *testing.T) []studied {
-	glyphs := Spec{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
+	glyphs := Spec{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: []float64{12},
 		Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}, RNA: average.Options{Window: 5,
 			Averages: []int{5, 10}}}
 	linear := glyphs

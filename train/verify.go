@@ -137,8 +137,15 @@ func missing(out string, checkpoints []string) ([]Verified, error) {
 
 // wantOf adds the files that hooks have written by the records of epochs.
 func wantOf(want map[string]string, c *Spec, history []hook.EpochRecord) {
-	if c.EMA > 0 || c.EMADecay > 0 {
+	if c.EMA != nil || c.EMADecay > 0 {
 		want["ema.safetensors"] = "the EMA"
+	}
+	for _, rec := range history {
+		if len(c.EMA) > 1 && c.KeepEvery > 0 && rec.Epoch%c.KeepEvery == 0 {
+			for _, gamma := range c.EMA {
+				want[hook.EMAFile(rec.Epoch, gamma)+".safetensors"] = "a power EMA that the run keeps"
+			}
+		}
 	}
 	for _, rec := range history {
 		if rec.RNA != nil && rec.RNA.Score != nil {

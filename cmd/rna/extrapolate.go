@@ -17,8 +17,10 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
+	"onlinerna/train"
 	"onlinerna/train/evaluate"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/merge"
 	"onlinerna/train/ranks"
 )
 
@@ -31,6 +33,9 @@ type extrapolateFlags struct {
 	net         evaluate.Options
 	judge       evaluate.JudgeOptions
 	device      string
+	power       float64
+	wsm         string
+	profile     *merge.Profile
 
 	set *pflag.FlagSet
 }
@@ -67,7 +72,10 @@ the default of --eval and --data. Among other files it stands for its best weigh
     --auto --eval imagenet/val --bn reestimate --data imagenet`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.set = cmd.Flags()
-			args, run, err := evaluate.Expand(args, true, cmd.ErrOrStderr())
+			if err := f.parse(); err != nil {
+				return cli.Usage(cmd, err)
+			}
+			args, run, err := f.files(args, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -87,6 +95,10 @@ the default of --eval and --data. Among other files it stands for its best weigh
 	r.Float64Var(&f.tau, "tau", 0, "bound the coefficients by ‖c‖ ≤ (1+τ)/√N instead (CNA)")
 	r.Float64Var(&f.Beta, "beta", rna.DefaultBeta, "mixing: 1 combines the x of the residuals, 0 their y")
 	r.BoolVar(&f.Average, "average", false, "the uniform average over all files")
+	r.Float64Var(&f.power, "power-ema", 0, "γ of a power EMA, made of those that rna train --ema 5,12 --keep-every 1 "+
+		"keeps in the folder of the run")
+	r.StringVar(&f.wsm, "wsm", "", "decay of the rate that an average stands for, `schedule:epochs` as linear:3, cosine:3 "+
+		"or 1-sqrt:3, made of the same")
 	r.BoolVar(&f.Auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to "+
 		"10 that is better by a t test at 5 %")
 	r.StringVar(&f.BatchNorm, "bn", extrapolate.LastStats, "BatchNorm statistics: last file's, combine (a negative "+
@@ -104,7 +116,7 @@ the default of --eval and --data. Among other files it stands for its best weigh
 // check finds mistakes in the command line.
 func (f *extrapolateFlags) check(args []string) error {
 	kinds := 0
-	for _, name := range []string{"lambda", "tau", "average", "auto"} {
+	for _, name := range []string{"lambda", "tau", "average", "auto", "power-ema", "wsm"} {
 		if f.set.Changed(name) {
 			kinds++
 		}
@@ -115,13 +127,15 @@ func (f *extrapolateFlags) check(args []string) error {
 	case f.Path == "":
 		return errors.New("--out is missing: the safetensors file to write")
 	case kinds > 1:
-		return errors.New("--lambda, --tau, --average and --auto exclude each other")
+		return errors.New("--lambda, --tau, --average, --auto, --power-ema and --wsm exclude each other")
 	case !(f.lambda >= 0):
 		return fmt.Errorf("--lambda %v: must be 0 or more", f.lambda)
 	case !(f.tau >= 0) || math.IsInf(f.tau, 0):
 		return fmt.Errorf("--tau %v: must be 0 or more, and finite", f.tau)
 	case math.IsNaN(f.Beta) || math.IsInf(f.Beta, 0):
 		return fmt.Errorf("--beta %v: must be finite", f.Beta)
+	case f.Rebuild != nil && (f.set.Changed("beta") || f.set.Changed("order") || f.window.Y0 != "" || f.window.Pairs):
+		return errors.New("--power-ema and --wsm go without --beta, --order, --y0 and --pairs: the files are the run's EMAs")
 	case f.Average && f.set.Changed("beta"):
 		return errors.New("--average does not take --beta: it is over the files as they are")
 	case f.BatchNorm != extrapolate.LastStats && f.BatchNorm != extrapolate.Combine &&
@@ -185,6 +199,54 @@ func (f *extrapolateFlags) of(run *evaluate.Run) {
 	if f.BatchNorm == extrapolate.Reestimate && f.judge.Data == "" {
 		f.judge.Data = s.Data
 	}
+}
+
+// parse reads the average to rebuild.
+func (f *extrapolateFlags) parse() error {
+	var gammas []float64
+	var wsm []string
+	if f.set.Changed("power-ema") {
+		gammas = []float64{f.power}
+	}
+	if f.set.Changed("wsm") {
+		wsm = []string{f.wsm}
+	}
+	list, err := profiles(gammas, wsm)
+	if len(list) > 0 {
+		f.profile = &list[0]
+	}
+	return err
+}
+
+// files returns the files to combine: for an average that is rebuilt the power EMAs that a run has kept.
+func (f *extrapolateFlags) files(args []string, log io.Writer) ([]string, *evaluate.Run, error) {
+	if f.profile == nil {
+		return evaluate.Expand(args, true, log)
+	}
+	var run *evaluate.Run
+	if len(args) == 1 {
+		var err error
+		if run, err = evaluate.FindRun(args[0]); err != nil {
+			return nil, nil, err
+		}
+	}
+	if run == nil {
+		return nil, nil, errors.New("--power-ema and --wsm take the folder of a run alone")
+	}
+	epochs, _, err := train.Kept(run.Dir, run.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	last := 0
+	if len(epochs) > 0 {
+		last = epochs[len(epochs)-1]
+	}
+	f.window.Order = extrapolate.Given
+	f.Rebuild = func(s *extrapolate.Series) ([]float64, float64, error) {
+		return merge.Rebuild(s.Files(), *f.profile, last)
+	}
+	kept, err := train.KeptEMAs(run.Dir, run.Config, last)
+	return kept, run, err
 }
 
 // run extrapolates, writes the file and prints the coefficients.

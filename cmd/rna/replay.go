@@ -17,6 +17,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/average"
+	"onlinerna/train/merge"
 	"onlinerna/train/replay"
 	"onlinerna/train/report"
 )
@@ -25,7 +26,8 @@ type replayFlags struct {
 	data, valData, device, precision, csv, plot string
 	bn                                          string
 	bnBatches, limit, workers, threads          int
-	lambdas                                     []string
+	lambdas, wsm                                []string
+	powers                                      []float64
 	json                                        cli.JSON
 	quiet                                       bool
 	opt                                         replay.Options
@@ -62,10 +64,14 @@ windows and two lambdas make four curves. A curve begins as soon as there are en
 		"(default: the run's)")
 	p.IntSliceVar(&f.opt.Averages, "averages", nil, "`numbers` of last snapshots to average; 0: none (default: the run's)")
 	p.Float64SliceVar(&f.opt.Decays, "ema", nil, "decays of moving averages over the snapshots, as `numbers`")
+	p.Float64SliceVar(&f.powers, "power-ema", nil, "γ of power EMAs, as `numbers`, made of those that rna train --ema 5,12 "+
+		"--keep-every 1 keeps")
+	p.StringSliceVar(&f.wsm, "wsm", nil, "decays of the rate that averages stand for, each `schedule:epochs` as "+
+		"linear:3, cosine:3 or 1-sqrt:3, made of the same")
 	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images "+
 		"(default: the run's)")
 	p.Values("bn", string(replay.Last), string(replay.Combine), string(replay.Reestimate))
-	for _, name := range []string{"beta", "ema"} {
+	for _, name := range []string{"beta", "ema", "power-ema"} {
 		p.Lookup(name).DefValue = ""
 	}
 	d := cli.NewGroup("Data")
@@ -112,7 +118,27 @@ func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
 		f.opt.Lambdas = append(f.opt.Lambdas, replay.Lambda{Value: x})
 	}
 	f.opt.Stats = replay.Stats(f.bn)
-	return nil
+	var err error
+	f.opt.Profiles, err = profiles(f.powers, f.wsm)
+	return err
+}
+
+// profiles returns the averages to make of kept power EMAs.
+func profiles(gammas []float64, wsm []string) (list []merge.Profile, err error) {
+	for _, g := range gammas {
+		if !(g > 0) || math.IsInf(g, 0) {
+			return nil, fmt.Errorf("--power-ema %g: must be above 0", g)
+		}
+		list = append(list, merge.Profile{Gamma: g})
+	}
+	for _, text := range wsm {
+		p, err := merge.ParseProfile(text)
+		if err != nil {
+			return nil, fmt.Errorf("--wsm: %w", err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 // complete takes options missing from the command line from the run.
@@ -136,8 +162,9 @@ func (f *replayFlags) complete(set *pflag.FlagSet, c *average.Options, snapshots
 	if len(f.opt.Betas) == 0 && c.Beta != nil && c.Residual != average.Gradients {
 		f.opt.Betas = []float64{*c.Beta}
 	}
-	if len(f.opt.Windows)+len(f.opt.Averages)+len(f.opt.Decays) == 0 {
-		return errors.New("nothing to compute beside the weights themselves: give --rna-window, --averages or --ema")
+	if len(f.opt.Windows)+len(f.opt.Averages)+len(f.opt.Decays)+len(f.opt.Profiles) == 0 {
+		return errors.New("nothing to compute beside the weights themselves: give --rna-window, --averages, --ema, " +
+			"--power-ema or --wsm")
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", g.Name(g.Rank()), fmt.Sprintf(format, args...))
 		}
 	}
-	if e := run.Resolved.EMA; e > 0 && e < 1 {
+	if e := run.Resolved.ScoredEMA(); e > 0 && e < 1 {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
 	if g.First() {

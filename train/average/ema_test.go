@@ -20,7 +20,7 @@ func TestEMA(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	plain := trained(t, train.Spec{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit,
 		Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
-	c.EMA = 12
+	c.EMA = []float64{12}
 	var want []float64
 	r := trained(t, c, dev, watch{Step: func(s *hook.State) error {
 		w := numbers(t, s.Net.Params)
@@ -45,6 +45,56 @@ func TestEMA(t *testing.T) {
 	last := r.History[1]
 	if s, err := r.Evaluate(t.Context()); err != nil || last.EMA == nil || *s != *last.EMA {
 		t.Errorf("ema.safetensors scores %+v, %v; recorded was %+v", s, err, last.EMA)
+	}
+}
+
+// TestEMAs: of two averages the last one is scored, and both are kept every second epoch.
+func TestEMAs(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs, c.EMA, c.KeepEvery, c.RNA.Mode = 5, []float64{5, 12}, 2, average.Off
+	want := map[float64][]float64{}
+	kept := map[string][]float64{}
+	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error {
+		w := numbers(t, s.Net.Params)
+		for _, gamma := range c.EMA {
+			if want[gamma] == nil {
+				want[gamma] = make([]float64, len(w))
+			}
+			for i := range w {
+				want[gamma][i] += (gamma + 1) / (float64(s.Steps) + gamma) * (w[i] - want[gamma][i])
+			}
+			if s.Batch == s.Batches && s.Epoch%2 == 0 {
+				kept[hook.EMAFile(s.Epoch, gamma)] = slices.Clone(want[gamma])
+			}
+		}
+		return nil
+	}})
+	if list, err := filepath.Glob(filepath.Join(c.Out, "kept", "*-ema-*")); err != nil || len(list) != 4 || len(kept) != 4 {
+		t.Fatalf("%v, %v, of %d", list, err, len(kept))
+	}
+	_, _, steps := r.Position()
+	steps /= c.Epochs
+	for name, x := range kept {
+		file := filepath.Join(c.Out, name+".safetensors")
+		got, _ := at(t, r, file)
+		near(t, name, got, x, 1e-6)
+		meta, err := network.ReadMeta(file)
+		if err != nil || meta.Kind != network.EMA || hook.EMAFile(meta.Epoch, meta.Gamma) != name || meta.Step != meta.Epoch*steps {
+			t.Errorf("%s: %+v, %v", name, meta, err)
+		}
+	}
+	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
+	near(t, "the average", got, want[12], 1e-6)
+	list, err := train.KeptEMAs(c.Out, c, 4)
+	if err != nil || len(list) != 4 || filepath.Base(list[1]) != "epoch-0002-ema-12.safetensors" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if list, err := train.KeptEMAs(c.Out, c, 3); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v", list, err)
+	}
+	c.EMA = []float64{12}
+	if _, err := train.KeptEMAs(c.Out, c, 4); err == nil {
+		t.Error("a run with one average")
 	}
 }
 
@@ -74,7 +124,7 @@ func (h *recalibrated) AfterEpoch(ctx context.Context, s *hook.State) error {
 // TestEMARecalibrates: the average has its own BatchNorm statistics, not those of the iterate.
 func TestEMARecalibrates(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 6, 16))
-	c.Epochs, c.EMA, c.RNA = 2, 12, average.Options{Mode: average.Off, Batches: 2}
+	c.Epochs, c.EMA, c.RNA = 2, []float64{12}, average.Options{Mode: average.Off, Batches: 2}
 	file := filepath.Join(c.Out, "ema.safetensors")
 	h := &recalibrated{t: t, file: file}
 	r := trained(t, c, cpuDevice(t, 2), h)
@@ -113,7 +163,7 @@ func TestDecayEMA(t *testing.T) {
 func TestEMABest(t *testing.T) {
 	for _, holdout := range []float64{0, 0.01} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode, c.BestBy = 3, holdout, 12, average.Off, hook.ByLoss
+		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode, c.BestBy = 3, holdout, []float64{12}, average.Off, hook.ByLoss
 		c.Schedule = schedule.Schedule{Kind: schedule.Constant, Rate: 0.05}
 		var last seen
 		r := trained(t, c, cpuDevice(t, 2), &last)

@@ -18,7 +18,7 @@ import (
 // are equal. Hooks of other parameters reject them.
 func TestSaveAndLoad(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.EMA = 4, 12
+	c.Epochs, c.EMA = 4, []float64{5, 12}
 	c.RNA.PerEpoch, c.RNA.SegmentMeans, c.RNA.Window = 1, true, 2
 	var r *train.Run
 	done := false
@@ -86,18 +86,29 @@ func TestSaveAndLoad(t *testing.T) {
 			t.Errorf("no means: %v", err)
 		}
 		dir, small = saved(r.Hook("ema").(*average.EMA))
-		if err := loaded(average.NewEMA(12), dir, small); err != nil {
+		if err := loaded(average.NewEMA([]float64{5, 12}, 0), dir, small); err != nil {
 			t.Error(err)
 		}
-		if err := loaded(average.NewEMA(5), dir, small); err == nil {
-			t.Error("an average with another exponent")
+		for _, gammas := range [][]float64{{5}, {12}, {12, 5}, {4, 12}, {5, 12.5}} {
+			if err := loaded(average.NewEMA(gammas, 0), dir, small); err == nil {
+				t.Errorf("averages with the exponents %v", gammas)
+			}
 		}
-		if err := loaded(average.NewEMA(12), t.TempDir(), small); err == nil {
+		if err := loaded(average.NewDecayEMA(0.9, 1), dir, small); err == nil {
+			t.Error("an average with a decay")
+		}
+		if err := loaded(average.NewEMA([]float64{5, 12}, 0), t.TempDir(), small); err == nil {
 			t.Error("an average without its file")
+		}
+		if err := os.Remove(filepath.Join(dir, "ema-5.safetensors")); err != nil {
+			t.Error(err)
+		}
+		if err := loaded(average.NewEMA([]float64{5, 12}, 0), dir, small); err == nil {
+			t.Error("an average without the file of the other")
 		}
 		before := *s
 		before.Steps = 0
-		e := average.NewEMA(12)
+		e := average.NewEMA([]float64{12}, 0)
 		if err := e.Open(&before); err != nil {
 			t.Fatal(err)
 		}

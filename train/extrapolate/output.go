@@ -26,7 +26,9 @@ type Output struct {
 	Beta      float64
 	Average   bool // the uniform average of all files
 	Auto      bool // let Judge choose
-	Sync      bool // wait until the output is on the disk
+	// Rebuild, if set, returns the weights of files that are power EMAs, and the distance of the fit.
+	Rebuild func(s *Series) (weights []float64, fit float64, err error)
+	Sync    bool // wait until the output is on the disk
 
 	// Judge opens the net for --auto and for re-estimated statistics, with weights like those in the file.
 	Judge func(weights string) (Judge, error)
@@ -49,7 +51,7 @@ type Judge interface {
 func (o *Output) Make(ctx context.Context, s *Series) (*Report, error) {
 	rep := newReport(s, o)
 	o.Start("reading", s.Bytes(len(s.Files()), KeepStats))
-	if !o.Average {
+	if !o.Average && o.Rebuild == nil {
 		if err := s.Measure(ctx); err != nil {
 			return nil, err
 		}
@@ -99,6 +101,15 @@ func (o *Output) weights(s *Series, rep *Report) ([]float64, error) {
 		rep.Method = "average"
 		rep.setWeights(s.Average())
 		return rep.weights, nil
+	}
+	if o.Rebuild != nil {
+		weights, fit, err := o.Rebuild(s)
+		if err != nil {
+			return nil, err
+		}
+		rep.Method, rep.Fit = "ema", &fit
+		rep.setWeights(weights)
+		return weights, nil
 	}
 	res, err := s.Solve(rna.Options{Beta: rna.Set(o.Beta), Lambda: o.Lambda, Tau: o.Tau})
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 
 // Report describes the making of an output.
 type Report struct {
-	Method    string         `json:"method"` // rna, average or last
+	Method    string         `json:"method"` // rna, average, ema or last
 	Output    string         `json:"output"`
 	Files     []FileWeight   `json:"files"`
 	Residuals []Residual     `json:"residuals,omitempty"`
@@ -27,6 +27,7 @@ type Report struct {
 	Condition *Number        `json:"condition,omitempty"`
 	Rank      int            `json:"rank,omitempty"`
 	Norm      float64        `json:"residual_norm,omitempty"` // ‖R‖₂
+	Fit       *float64       `json:"fit,omitempty"`           // distance of an EMA's profile from the wanted one
 	BatchNorm string         `json:"bn"`
 	Tensors   map[string]int `json:"tensors"` // number of tensors by treatment
 	Auto      []Candidate    `json:"candidates,omitempty"`
@@ -133,7 +134,7 @@ func (r *Report) metadata(s *Series) map[string]string {
 	m := map[string]string{"extrapolation": string(b)}
 	last := s.Files()[len(s.Files())-1].Metadata
 	if _, ours := last["kind"]; ours {
-		m["kind"] = map[string]string{"rna": "rna", "average": "average", "last": last["kind"]}[r.Method]
+		m["kind"] = map[string]string{"rna": "rna", "average": "average", "ema": "ema", "last": last["kind"]}[r.Method]
 	}
 	return m
 }
@@ -157,6 +158,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if r.Lambda != nil && len(r.Residuals) > 0 {
 		fmt.Fprintf(page, "‖c‖ %.4g, lambda %.3g, tau %.4g, beta %g, condition %.3g, rank %d of %d\n",
 			r.NormC, float64(*r.Lambda), float64(*r.Tau), r.Beta, float64(*r.Condition), r.Rank, len(r.Residuals))
+	}
+	if r.Fit != nil {
+		fmt.Fprintf(page, "the fit is off by %.2g %% of the profile's norm\n", 100**r.Fit)
 	}
 	r.candidates(page)
 	fmt.Fprintf(page, "%s: %s\n", r.Output, r.fates())

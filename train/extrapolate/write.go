@@ -107,6 +107,8 @@ func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt W
 		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
 	}
 	metadata := clone(s.files[len(s.files)-1].Metadata)
+	delete(metadata, "ema_gamma") // of the file alone
+	delete(metadata, "ema_step")
 	maps.Copy(metadata, opt.Metadata)
 	w, err := statedict.Create(path, list, metadata)
 	if err != nil {

@@ -163,6 +163,7 @@ type CandidateRecord struct {
 type ScoreRecord struct {
 	Kind      network.Kind  `json:"kind"`
 	Snapshots int           `json:"snapshots,omitempty"` // of a uniform average: their number
+	Gamma     float64       `json:"-"`                   // of a kept power average
 	Score     network.Score `json:"score"`
 }
 

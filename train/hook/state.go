@@ -133,6 +133,16 @@ func (s *State) KeepAverage(snapshots int) error {
 	return s.run.Keep(fmt.Sprintf("average-%d", snapshots), ScoreRecord{Kind: network.Average, Snapshots: snapshots})
 }
 
+// KeepEMA is Keep for the power average with exponent γ, among the weights that Spec.KeepEvery keeps.
+func (s *State) KeepEMA(gamma float64) error {
+	return s.run.Keep(EMAFile(s.Epoch, gamma), ScoreRecord{Kind: network.EMA, Gamma: gamma})
+}
+
+// EMAFile is the name of a kept power average in the run's folder, without its extension.
+func EMAFile(epoch int, gamma float64) string {
+	return fmt.Sprintf("kept/epoch-%04d-ema-%g", epoch, gamma)
+}
+
 // Gradient returns the gradient of the step that AfterStep is called for: scale times grad. grad is nil if the device
 // skipped the step. A hook that calls it must not be asynchronous.
 func (s *State) Gradient() (grad device.Vector, scale float64, err error) {

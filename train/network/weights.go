@@ -31,6 +31,9 @@ type Meta struct {
 	Kind          Kind
 	Split         *Split // of the data, nil if unknown
 	Snapshots     int    // number of snapshots in an Average
+	// Gamma and Step are the exponent of a kept power EMA and the optimiser's steps until then.
+	Gamma float64
+	Step  int
 	Meaning
 	BestBy string // the measure that chose a run's best weights, such as "held-out error"
 }
@@ -70,6 +73,9 @@ func (m Meta) strings() map[string]string {
 	}
 	if m.Snapshots > 0 {
 		list["snapshots"] = strconv.Itoa(m.Snapshots)
+	}
+	if m.Step > 0 {
+		list["ema_gamma"], list["ema_step"] = js(m.Gamma), strconv.Itoa(m.Step)
 	}
 	if m.BestBy != "" {
 		list["best_by"] = m.BestBy
@@ -116,7 +122,8 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 		dst any
 	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool},
 		{"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}, {"snapshots", &m.Snapshots},
-		{"thresholds", &m.Thresholds}, {"offset", &m.Offset}, {"scale", &m.Scale}} {
+		{"thresholds", &m.Thresholds}, {"offset", &m.Offset}, {"scale", &m.Scale},
+		{"ema_gamma", &m.Gamma}, {"ema_step", &m.Step}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))

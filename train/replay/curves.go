@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"onlinerna/internal/files"
 	"onlinerna/rna"
+	"onlinerna/train"
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/hook"
+	"onlinerna/train/merge"
 	"onlinerna/train/network"
 )
 
@@ -75,7 +78,11 @@ func (r *Replay) epoch(ctx context.Context, o Options, curves []*Curve, dir stri
 		case network.Average:
 			err = s.average(ctx, c)
 		case network.EMA:
-			err = s.moving(ctx, c)
+			if c.profile != nil {
+				err = s.rebuild(ctx, c)
+			} else {
+				err = s.moving(ctx, c)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -118,7 +125,14 @@ func (c *Curve) fileName() string {
 	case network.Average:
 		name = fmt.Sprintf("average%d", c.Last)
 	case network.EMA:
-		name = fmt.Sprintf("ema%g", c.Decay)
+		switch {
+		case c.Gamma > 0:
+			name = fmt.Sprintf("power-ema%g", c.Gamma)
+		case c.WSM != "":
+			name = "wsm-" + strings.ReplaceAll(c.WSM, ":", "")
+		default:
+			name = fmt.Sprintf("ema%g", c.Decay)
+		}
 	}
 	return name + ".safetensors"
 }
@@ -201,6 +215,29 @@ func (s *step) moving(ctx context.Context, c *Curve) error {
 		return err
 	}
 	return s.score(ctx, c, Point{}, file, s.restates())
+}
+
+// rebuild adds the point of a profile, from the power EMAs that the run has kept so far, if it has had the epochs of it.
+func (s *step) rebuild(ctx context.Context, c *Curve) error {
+	epoch := s.epochs[s.at]
+	if c.profile.Epochs > float64(epoch) {
+		return nil
+	}
+	paths, err := train.KeptEMAs(s.Dir, s.Config, epoch)
+	if err != nil {
+		return err
+	}
+	return s.with(paths, func(series *extrapolate.Series) error {
+		weights, fit, err := merge.Rebuild(series.Files(), *c.profile, epoch)
+		if err != nil {
+			return err
+		}
+		file, err := s.combine(ctx, series, weights)
+		if err != nil {
+			return err
+		}
+		return s.score(ctx, c, Point{Fit: &fit}, file, s.restates())
+	})
 }
 
 // extrapolate adds the points of RNA, all from one Gram matrix.

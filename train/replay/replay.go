@@ -9,6 +9,7 @@ import (
 	"onlinerna/rna"
 	"onlinerna/train"
 	"onlinerna/train/average"
+	"onlinerna/train/merge"
 	"onlinerna/train/network"
 )
 
@@ -30,12 +31,13 @@ type Lambda struct {
 
 // Options are the curves to compute. Nil lists are empty, except Lambdas and Betas.
 type Options struct {
-	Windows  []int     // numbers of residuals N: N + 1 snapshots
-	Lambdas  []Lambda  // for each window; nil: 1e-9
-	Betas    []float64 // for each λ; nil: 1
-	Averages []int     // numbers of last snapshots
-	Decays   []float64 // of moving averages x ← d·x + (1−d)·w over the snapshots, from the first on
-	Stats    Stats     // empty: as in the run's training
+	Windows  []int           // numbers of residuals N: N + 1 snapshots
+	Lambdas  []Lambda        // for each window; nil: 1e-9
+	Betas    []float64       // for each λ; nil: 1
+	Averages []int           // numbers of last snapshots
+	Decays   []float64       // of moving averages x ← d·x + (1−d)·w over the snapshots, from the first on
+	Profiles []merge.Profile // to make of the power EMAs that the run kept
+	Stats    Stats           // empty: as in the run's training
 
 	// Keep, if set, is a folder for the weights of all curves in the last epoch.
 	Keep string
@@ -55,20 +57,24 @@ type Point struct {
 	Lambda *float64  `json:"lambda,omitempty"` // as used; nil for λ = ∞ and if nothing was solved
 	Choice string    `json:"choice,omitempty"` // of a search: kept, averaged or extrapolated
 	Status string    `json:"status,omitempty"` // reason for a missing score
+	Fit    *float64  `json:"fit,omitempty"`    // distance of a profile from the wanted one, relative to its norm
 }
 
 // Curve is one kind of weights over the epochs.
 type Curve struct {
-	Name   string       `json:"name"`
-	Kind   network.Kind `json:"kind"`
-	Window int          `json:"window,omitempty"` // for RNA
-	Rule   *Lambda      `json:"-"`
-	Lambda string       `json:"lambda,omitempty"` // the rule in words: a number, inf or auto
-	Beta   *float64     `json:"beta,omitempty"`
-	Last   int          `json:"snapshots,omitempty"` // for an average
-	Decay  float64      `json:"decay,omitempty"`     // for a moving average
-	Points []Point      `json:"points"`
-	File   string       `json:"file,omitempty"` // in Options.Keep
+	Name    string       `json:"name"`
+	Kind    network.Kind `json:"kind"`
+	Window  int          `json:"window,omitempty"` // for RNA
+	Rule    *Lambda      `json:"-"`
+	Lambda  string       `json:"lambda,omitempty"` // the rule in words: a number, inf or auto
+	Beta    *float64     `json:"beta,omitempty"`
+	Last    int          `json:"snapshots,omitempty"` // for an average
+	Decay   float64      `json:"decay,omitempty"`     // for a moving average
+	Gamma   float64      `json:"gamma,omitempty"`     // for a power EMA
+	WSM     string       `json:"wsm,omitempty"`       // for a decay, as linear:3
+	Points  []Point      `json:"points"`
+	profile *merge.Profile
+	File    string `json:"file,omitempty"` // in Options.Keep
 }
 
 // Result holds all curves. The first is the iterate; if points have re-estimated statistics, the second is the iterate
@@ -112,7 +118,7 @@ func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, err
 	r.Config = c
 	c.Out, c.Init, c.InitKey, c.KeepEvery, c.KeepBest = "", "", "", 0, 0
 	c.TensorBoard = false
-	c.EMA, c.EMADecay, c.EMAEvery = 0, 0, 0
+	c.EMA, c.EMADecay, c.EMAEvery = nil, 0, 0
 	c.RNA = average.Options{Mode: average.Off, Batches: c.RNA.Batches}
 	if r.Run, err = train.New(c, train.Deps{Device: dev}); err != nil {
 		return nil, fmt.Errorf("replaying %s: %w", dir, err)
@@ -184,6 +190,14 @@ func (r *Replay) check(o *Options) error {
 		return errors.New("RNA's points were put back into this run: its iterates go on from these, which are not kept, " +
 			"and have no residuals of their own. Leave out windows, or train with --rna offline")
 	}
+	for _, p := range o.Profiles {
+		if _, err := train.KeptEMAs(r.Dir, r.Config, r.epochs[len(r.epochs)-1]); err != nil {
+			return err
+		}
+		if last := r.epochs[len(r.epochs)-1]; p.Epochs > float64(last) {
+			return fmt.Errorf("%v: %s has %d epochs", p, r.Dir, last)
+		}
+	}
 	if !r.Run.At(1).Scores() {
 		return fmt.Errorf("%s has neither validation nor held-out images to score weights on", r.Config.Data)
 	}
@@ -221,6 +235,13 @@ func (r *Replay) curves(o Options) []*Curve {
 	}
 	for _, d := range o.Decays {
 		list = append(list, &Curve{Name: fmt.Sprintf("EMA %g", d), Kind: network.EMA, Decay: d})
+	}
+	for _, p := range o.Profiles {
+		c := &Curve{Name: p.String(), Kind: network.EMA, Gamma: p.Gamma, profile: &p}
+		if p.Schedule != "" {
+			c.WSM = fmt.Sprintf("%s:%g", p.Schedule, p.Epochs)
+		}
+		list = append(list, c)
 	}
 	return list
 }

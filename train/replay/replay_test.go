@@ -14,6 +14,7 @@ import (
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/hook"
 	"onlinerna/train/internal/traintest"
+	"onlinerna/train/merge"
 	"onlinerna/train/network"
 )
 
@@ -55,6 +56,87 @@ func weights(t *testing.T, net *network.Network, path string) (params, stats []f
 		stats = traintest.Numbers(t, net.Stats)
 	}
 	return traintest.Numbers(t, net.Params), stats
+}
+
+// TestRebuild: what is made of two kept EMAs is the average that a run with this exponent has, and the mean of the
+// iterates of the last epochs, but for the distance of the fit.
+func TestRebuild(t *testing.T) {
+	dev := traintest.CPU(t, 2)
+	c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, traintest.Tiny)
+	c.Epochs, c.StepsLimit, c.EMA, c.KeepEvery, c.RNA.Mode = 6, 5, []float64{5, 12}, 1, average.Off
+	var iterates [][]float64
+	power := func(gamma float64) (x []float64) {
+		for s, w := range iterates {
+			if x == nil {
+				x = make([]float64, len(w))
+			}
+			for i := range w {
+				x[i] += (gamma + 1) / (float64(s+1) + gamma) * (w[i] - x[i])
+			}
+		}
+		return x
+	}
+	r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{traintest.Watch{Step: func(s *hook.State) error {
+		iterates = append(iterates, traintest.Numbers(t, s.Net.Params))
+		return nil
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	o := Options{Profiles: []merge.Profile{{Gamma: 12}, {Gamma: 8}, {Schedule: "linear", Epochs: 3}},
+		Keep: filepath.Join(t.TempDir(), "points")}
+	res := replayed(t, c.Out, dev, o)
+	last := iterates[len(iterates)-15:]
+	wanted := [][]float64{power(12), power(8), traintest.Mean(traintest.Uniform(15), last)}
+	net, err := network.New(dev, "lenet", r.Net.Model().Config, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer net.Close()
+	for i, k := range res.Curves[1:] {
+		first := 1
+		if k.WSM != "" {
+			first = 3
+		}
+		if len(k.Points) != 7-first || k.Points[0].Epoch != first {
+			t.Fatalf("%s: %+v", k.Name, k.Points)
+		}
+		p := k.Points[len(k.Points)-1]
+		if p.Fit == nil || p.Val == nil || *p.Fit > .2 || i == 0 && *p.Fit > 1e-6 {
+			t.Fatalf("%s: %+v", k.Name, p)
+		}
+		got, _ := weights(t, net, k.File)
+		far, moved := 0.0, 0.0
+		for j, v := range wanted[i] {
+			far += (got[j] - v) * (got[j] - v)
+			moved += (iterates[len(iterates)-1][j] - v) * (iterates[len(iterates)-1][j] - v)
+		}
+		if far := math.Sqrt(far / moved); far > .1 || i == 0 && far > 1e-4 {
+			t.Errorf("%s: %v of the distance to the iterate away, fit %v", k.Name, far, *p.Fit)
+		}
+	}
+	if got := res.Curves[3]; got.Name != "WSM linear of 3 epochs" || got.WSM != "linear:3" ||
+		filepath.Base(got.File) != "wsm-linear3.safetensors" || filepath.Base(res.Curves[2].File) != "power-ema8.safetensors" {
+		t.Errorf("%+v", got)
+	}
+	again, err := Open(c.Out, dev, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := again.Curves(t.Context(), Options{Profiles: []merge.Profile{{Schedule: "linear", Epochs: 7}}}); err == nil ||
+		!strings.Contains(err.Error(), "has 6 epochs") {
+		t.Error(err)
+	}
+	again.Config.EMA = nil
+	if _, err := again.Curves(t.Context(), Options{Profiles: []merge.Profile{{Gamma: 8}}}); err == nil ||
+		!strings.Contains(err.Error(), "--ema 5,12 --keep-every 1") {
+		t.Error(err)
+	}
 }
 
 // TestAsTrained: the training's parameters reproduce its points, with their statistics and scores, whatever other

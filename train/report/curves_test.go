@@ -16,7 +16,7 @@ import (
 // demoReplay has each kind of curve, with points that are missing, rejected or scored on held-out images.
 func demoReplay() Replay {
 	beta, lambda := .5, 1e-3
-	held := score(31, .7)
+	held, fit := score(31, .7), .0125
 	return Replay{train.Spec{Epochs: 2, Model: "lenet"}, &replay.Result{Epochs: []int{1, 2}, Curves: []*replay.Curve{
 		{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: score(30, .5)}, {Epoch: 2, Val: score(20, .4),
 			Held: held}}},
@@ -26,6 +26,9 @@ func demoReplay() Replay {
 		{Name: "average of 2", Kind: network.Average, Last: 2, Points: []replay.Point{{Epoch: 2, Val: score(19.5, .35)}}},
 		{Name: "EMA 0.75", Kind: network.EMA, Decay: .75, Points: []replay.Point{{Epoch: 1, Val: score(21, .6)},
 			{Epoch: 2, Val: score(22, .6)}}},
+		{Name: "WSM linear of 2 epochs", Kind: network.EMA, WSM: "linear:2", Points: []replay.Point{{Epoch: 2,
+			Val: score(17, .25), Fit: &fit}}},
+		{Name: "power EMA, γ = 8", Kind: network.EMA, Gamma: 8},
 	}}}
 }
 
@@ -40,13 +43,16 @@ func TestReplayTable(t *testing.T) {
  2  RNA of 2, lambda auto         -       -                 18.00         1
  3  average of 2              19.50  0.3500         -0.50   19.50         2
  4  EMA 0.75                  22.00  0.6000         +2.00   21.00         1
+ 5  WSM linear of 2 epochs    17.00  0.2500         -3.00   17.00         2
+ 6  power EMA, γ = 8              -       -                     -
 
-epoch      1      2      3      4
-1      30.00  18.00      -  21.00
-2      20.00      -  19.50  22.00
+epoch      1      2      3      4      5  6
+1      30.00  18.00      -  21.00      -  -
+2      20.00      -  19.50  22.00  17.00  -
 
 An error measured on 2500 images has a standard error of 0.80 points.
 RNA of 2, lambda auto, epoch 2: rank deficient
+WSM linear of 2 epochs, epoch 2: the fit is off by 1.2 % of the profile's norm
 `
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("table\n%s\nwant\n%s", got, want)
@@ -71,14 +77,15 @@ func TestReplayCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-epoch,weights,kind,window,lambda_rule,beta,snapshots,decay,lambda,c_norm,choice,status,val_loss,val_top1,val_top5,held_loss,held_top1,held_top5
-1,SGD,sgd,,,,,,,,,,0.5,70,99,,,
-2,SGD,sgd,,,,,,,,,,0.4,80,99,0.7,69,99
-1,"RNA of 2, lambda auto",rna,2,auto,0.5,,,0.001,0.75,extrapolated,,0.3,82,99,,,
-2,"RNA of 2, lambda auto",rna,2,auto,0.5,,,,,,rank deficient,,,,,,
-2,average of 2,average,,,,2,,,,,,0.35,80.5,99,,,
-1,EMA 0.75,ema,,,,,0.75,,,,,0.6,79,99,,,
-2,EMA 0.75,ema,,,,,0.75,,,,,0.6,78,99,,,
+epoch,weights,kind,window,lambda_rule,beta,snapshots,decay,lambda,c_norm,choice,status,val_loss,val_top1,val_top5,held_loss,held_top1,held_top5,gamma,wsm,fit
+1,SGD,sgd,,,,,,,,,,0.5,70,99,,,,,,
+2,SGD,sgd,,,,,,,,,,0.4,80,99,0.7,69,99,,,
+1,"RNA of 2, lambda auto",rna,2,auto,0.5,,,0.001,0.75,extrapolated,,0.3,82,99,,,,,,
+2,"RNA of 2, lambda auto",rna,2,auto,0.5,,,,,,rank deficient,,,,,,,,,
+2,average of 2,average,,,,2,,,,,,0.35,80.5,99,,,,,,
+1,EMA 0.75,ema,,,,,0.75,,,,,0.6,79,99,,,,,,
+2,EMA 0.75,ema,,,,,0.75,,,,,0.6,78,99,,,,,,
+2,WSM linear of 2 epochs,ema,,,,,,,,,,0.25,83,99,,,,,linear:2,0.0125
 `
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("lines\n%s\nwant\n%s", got, want)

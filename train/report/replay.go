@@ -104,8 +104,15 @@ func (r Replay) Table(w io.Writer) error {
 		b.WriteString("± is the paired standard error of a difference on the same images.\n")
 	}
 	for _, c := range r.Curves {
-		if n := len(c.Points); n > 0 && c.Points[n-1].Status != "" {
-			fmt.Fprintf(b, "%s, epoch %d: %s\n", c.Name, c.Points[n-1].Epoch, c.Points[n-1].Status)
+		if len(c.Points) == 0 {
+			continue
+		}
+		p := c.Points[len(c.Points)-1]
+		if p.Status != "" {
+			fmt.Fprintf(b, "%s, epoch %d: %s\n", c.Name, p.Epoch, p.Status)
+		}
+		if p.Fit != nil {
+			fmt.Fprintf(b, "%s, epoch %d: the fit is off by %.2g %% of the profile's norm\n", c.Name, p.Epoch, 100**p.Fit)
 		}
 	}
 	return b.Flush(w)
@@ -128,7 +135,7 @@ func (r Replay) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	c.Write([]string{"epoch", "weights", "kind", "window", "lambda_rule", "beta", "snapshots", "decay", "lambda",
 		"c_norm", "choice", "status",
-		"val_loss", "val_top1", "val_top5", "held_loss", "held_top1", "held_top5"})
+		"val_loss", "val_top1", "val_top5", "held_loss", "held_top1", "held_top5", "gamma", "wsm", "fit"})
 	number := func(x float64, there bool) string {
 		if !there {
 			return ""
@@ -153,7 +160,11 @@ func (r Replay) CSV(w io.Writer) error {
 				}
 				line = append(line, number(s.Loss, s.Images > 0), number(s.Top1, s.Images > 0), number(s.Top5, s.Images > 0))
 			}
-			c.Write(line)
+			fit := ""
+			if p.Fit != nil {
+				fit = number(*p.Fit, true)
+			}
+			c.Write(append(line, number(k.Gamma, k.Gamma > 0), k.WSM, fit))
 		}
 	}
 	c.Flush()

@@ -79,7 +79,7 @@ func nameOf(c train.Spec, s hook.ScoreRecord) string {
 		if c.EMADecay > 0 {
 			return fmt.Sprintf("EMA, decay %.8g", c.EMADecay)
 		}
-		return fmt.Sprintf("power EMA, γ = %g", c.EMA)
+		return fmt.Sprintf("power EMA, γ = %g", c.ScoredEMA())
 	case network.Average:
 		return fmt.Sprintf("average of the last %d", s.Snapshots)
 	}

@@ -21,7 +21,7 @@ func TestVerdict(t *testing.T) {
 		}
 		return r
 	}
-	c := train.Spec{BestBy: hook.ByError, EMA: 12, RNA: average.Options{Mode: average.Offline, Window: 3}}
+	c := train.Spec{BestBy: hook.ByError, EMA: []float64{12}, RNA: average.Options{Mode: average.Offline, Window: 3}}
 	for _, k := range []struct {
 		by, out string
 		history []hook.EpochRecord
