@@ -29,7 +29,7 @@ IMAGES    ?= ../shared/data/imagenet-sample
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch bench-serve build check-abi \
 	check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
 	check-mca-arm64 check-merge check-merge-scale check-mpi check-nccl check-nets check-onnx check-ptx check-race check-release \
-	check-serve check-sim check-soak check-sweep check-tensorboard fine-tuning generate gpu gpu-kit lint merge-study \
+	check-serve check-sim check-soak check-sweep check-tensorboard check-timm fine-tuning generate gpu gpu-kit lint merge-study \
 	mutants release rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
@@ -154,10 +154,14 @@ bench-logreg-sparse: build $(VENV)/numpy #: compare them with scipy.sparse, on d
 check-onnx: $(VENV)/onnx #: have onnx.checker and onnxruntime judge the files of rna export
 	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
 
-check-nets: $(VENV)/ready #: compare whole nets with torchvision's: NETS="vgg16 mobilenet_v2", default all, which takes long
+check-nets: $(VENV)/timm #: compare whole nets with torchvision's and timm's: NETS="vgg16 mobilenet_v2", default all, which takes long
 	rm -rf bin/nets
 	$(VENV)/bin/python nn/zoo/testdata/make.py bin/nets $(NETS)
 	ONLINERNA_TORCHVISION=$(CURDIR)/bin/nets go test ./nn/zoo -run '^TestTorchvision$$' -count=1 -timeout 0 -v
+
+check-timm: $(VENV)/timm #: compare predictions by files as timm has them on Hugging Face's hub
+	$(VENV)/bin/python nn/zoo/testdata/timm_files.py bin/timm
+	ONLINERNA_TIMM=$(CURDIR)/bin/timm go test ./train/network -run '^TestTimm$$' -count=1 -v
 
 check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
 	scripts/arm64_check.sh
@@ -223,6 +227,10 @@ rna-on-nets: #: measure RNA on small nets, as Markdown tables; CIFAR10=folder, S
 $(VENV)/ready:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet torch torchvision
+	touch $@
+
+$(VENV)/timm: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet timm safetensors
 	touch $@
 
 $(VENV)/onnx:

@@ -3,6 +3,7 @@ package nn
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,11 @@ type Architecture struct {
 	// Mean and Std normalise the pixels, on the scale 0 to 1, as the published weights take them, one a channel; nil
 	// without such weights.
 	Mean, Std []float64
+
+	// Resize is the length of an image's shorter side before the crop of Size×Size, and Interpolation the method, as the
+	// published weights take images; zero: in proportion to 256 for 224, bilinear.
+	Resize        int
+	Interpolation string
 
 	// BatchNormEps and BatchNormMomentum are those of the net's batch normalisation; 0 means 1e-5 and 0.1.
 	BatchNormEps, BatchNormMomentum float64
@@ -88,6 +94,11 @@ func (a Architecture) withDefaults() Architecture {
 	a.BatchNormEps = cmp.Or(a.BatchNormEps, 1e-5)
 	a.BatchNormMomentum = cmp.Or(a.BatchNormMomentum, .1)
 	return a
+}
+
+// ResizeFor is Resize in proportion to another size of the crop, 0 without a value.
+func (a Architecture) ResizeFor(size int) int {
+	return int(math.Round(float64(a.Resize*size) / float64(a.Size)))
 }
 
 // Architectures lists all architectures by name; numbers in names count as numbers.

@@ -10,18 +10,19 @@ import (
 func init() {
 	for _, r := range []struct {
 		name, summary string
+		resize        int
 		o             ResNet
 	}{
-		{"resnet18", "ResNet-18", ResNet{Blocks: [4]int{2, 2, 2, 2}, Basic: true}},
-		{"resnet34", "ResNet-34", ResNet{Blocks: [4]int{3, 4, 6, 3}, Basic: true}},
-		{"resnet50", "ResNet-50", ResNet{Blocks: [4]int{3, 4, 6, 3}}},
-		{"resnet101", "ResNet-101", ResNet{Blocks: [4]int{3, 4, 23, 3}}},
-		{"resnet152", "ResNet-152", ResNet{Blocks: [4]int{3, 8, 36, 3}}},
-		{"resnext50_32x4d", "ResNeXt-50", ResNet{Blocks: [4]int{3, 4, 6, 3}, Groups: 32, GroupWidth: 4}},
-		{"resnext101_32x8d", "ResNeXt-101", ResNet{Blocks: [4]int{3, 4, 23, 3}, Groups: 32, GroupWidth: 8}},
-		{"resnext101_64x4d", "ResNeXt-101", ResNet{Blocks: [4]int{3, 4, 23, 3}, Groups: 64, GroupWidth: 4}},
-		{"wide_resnet50_2", "Wide ResNet-50-2", ResNet{Blocks: [4]int{3, 4, 6, 3}, GroupWidth: 128}},
-		{"wide_resnet101_2", "Wide ResNet-101-2", ResNet{Blocks: [4]int{3, 4, 23, 3}, GroupWidth: 128}},
+		{"resnet18", "ResNet-18", 0, ResNet{Blocks: [4]int{2, 2, 2, 2}, Basic: true}},
+		{"resnet34", "ResNet-34", 0, ResNet{Blocks: [4]int{3, 4, 6, 3}, Basic: true}},
+		{"resnet50", "ResNet-50", 232, ResNet{Blocks: [4]int{3, 4, 6, 3}}},
+		{"resnet101", "ResNet-101", 232, ResNet{Blocks: [4]int{3, 4, 23, 3}}},
+		{"resnet152", "ResNet-152", 232, ResNet{Blocks: [4]int{3, 8, 36, 3}}},
+		{"resnext50_32x4d", "ResNeXt-50", 232, ResNet{Blocks: [4]int{3, 4, 6, 3}, Groups: 32, GroupWidth: 4}},
+		{"resnext101_32x8d", "ResNeXt-101", 232, ResNet{Blocks: [4]int{3, 4, 23, 3}, Groups: 32, GroupWidth: 8}},
+		{"resnext101_64x4d", "ResNeXt-101", 232, ResNet{Blocks: [4]int{3, 4, 23, 3}, Groups: 64, GroupWidth: 4}},
+		{"wide_resnet50_2", "Wide ResNet-50-2", 232, ResNet{Blocks: [4]int{3, 4, 6, 3}, GroupWidth: 128}},
+		{"wide_resnet101_2", "Wide ResNet-101-2", 232, ResNet{Blocks: [4]int{3, 4, 23, 3}, GroupWidth: 128}},
 	} {
 		a := Architecture{
 			Name:    r.name,
@@ -34,6 +35,7 @@ func init() {
 			Classes:  1000,
 			Mean:     []float64{.485, .456, .406},
 			Std:      []float64{.229, .224, .225},
+			Resize:   r.resize,
 			Build:    r.o.Build,
 		}
 		switch {

@@ -70,8 +70,10 @@ func (r *Run) loadInit() error {
 	if l.Found != "" {
 		c.note("initial weights: %s", l.Found)
 	}
-	if l.Resized != "" {
-		c.note("initial weights: %s", l.Resized)
+	for _, more := range []string{l.Resized, l.Doubt} {
+		if more != "" {
+			c.note("initial weights: %s", more)
+		}
 	}
 	others := len(l.Classes) > 0 && !slices.Equal(l.Classes, c.Classes)
 	if l.Fresh == nil && !others && c.headByDefault && c.HeadRate > 0 { // the head is trained, too

@@ -131,7 +131,7 @@ var pictureOptions = option.Table[Pictures]{
 		Help:  "height and width of training images in the first epochs: they grow to --train-crop"},
 	{Name: "train-crop-ramp", Field: func(p *Pictures) any { return &p.TrainRamp }, Check: option.NotNegative,
 		Help: "the `epochs` between which they grow, as 4,13"},
-	{Name: "train-interpolation", Default: "bilinear", Field: func(p *Pictures) any { return &p.TrainInterpolation },
+	{Name: "train-interpolation", Default: "the net's, bilinear as a rule", Field: func(p *Pictures) any { return &p.TrainInterpolation },
 		Values: augment.Interpolations, Help: "how training images are resized; random: bilinear or bicubic"},
 	{Name: "val-crop", Default: "--image-size", Field: func(p *Pictures) any { return &p.ValCrop }, Check: option.Positive,
 		Help: "height and width of evaluated images: --image-size is then that of training"},
@@ -139,10 +139,10 @@ var pictureOptions = option.Table[Pictures]{
 		Help: "decode JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: faster for " +
 			"large ones, with other pixels " +
 			"(rna bench data --fast-decode says how much)"},
-	{Name: "val-resize", Default: "256 for a crop of 224, in proportion",
+	{Name: "val-resize", Default: "256 for a crop of 224, in proportion; with --init the net's",
 		Field: func(p *Pictures) any { return &p.ValResize },
 		Check: option.Positive, Help: "shorter side to which images are resized before the crop in evaluation"},
-	{Name: "interpolation", Default: "bilinear", Field: func(p *Pictures) any { return &p.Interpolation },
+	{Name: "interpolation", Default: "the net's, bilinear as a rule", Field: func(p *Pictures) any { return &p.Interpolation },
 		Values: imaging.Interpolations, Help: "how images are resized in evaluation"},
 	{Name: "test-flip", Field: func(p *Pictures) any { return &p.TestFlip },
 		Help: "evaluate by the mean of the logits of an image and of its mirror image"},

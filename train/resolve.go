@@ -99,7 +99,15 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	}
 	option.Default(&c.NumClasses, len(set.Classes()))
 	c.Pictures.resolve(&c.ImageSize)
+	if p.Name == "imagenet" && arch.Mean != nil { // photos, for a net of photos
+		p.Size = arch.Size
+		option.Default(&c.Interpolation, arch.Interpolation)
+		option.Default(&c.TrainInterpolation, arch.Interpolation)
+	}
 	option.Default(&c.ImageSize, p.Size)
+	if c.Init != "" && p.Name == "imagenet" {
+		option.Default(&c.ValResize, arch.ResizeFor(c.ImageSize))
+	}
 	if c.Init != "" && len(arch.Mean) == set.Channels() { // in the normalisation of the weights
 		p.Mean, p.Std = arch.Mean, arch.Std
 	}

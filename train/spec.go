@@ -190,7 +190,7 @@ var dataOptions = slices.Concat(options{
 	{Name: "num-classes", Group: dataGroup, Default: "the data's classes",
 		Field: func(c *Spec) any { return &c.NumClasses }, Check: option.Positive,
 		Help: "outputs of the net"},
-	{Name: "image-size", Group: dataGroup, Default: "the data's, 224 for photographs",
+	{Name: "image-size", Group: dataGroup, Default: "the data's; for photographs the net's, 224 as a rule",
 		Field: func(c *Spec) any { return &c.ImageSize },
 		Check: option.Positive, Help: "height and width of the net's input"},
 	{Name: "mean", Group: dataGroup, Default: "the usual ones for the data", Field: func(c *Spec) any { return &c.Mean },

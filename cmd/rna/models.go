@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/cmd/internal/cli"
+	"onlinerna/data/augment"
 	"onlinerna/internal/nearest"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
@@ -134,14 +136,19 @@ func describeModel(out io.Writer, name string) error {
 			float64(flops)/1e9)},
 		{"memory", fmt.Sprintf("%s to train %d images at a time by SGD on the CPU", text.Bytes(bytes), memoryBatch)},
 		{"input", inputOf(a)},
+		{"evaluation", fmt.Sprintf("the central %d×%[1]d pixels of photographs resized %s to %d on the shorter side", a.Size,
+			map[string]string{"": "bilinearly", "bicubic": "bicubically"}[a.Interpolation], cmp.Or(a.Resize, augment.Margin(a.Size)))},
 		{"classes", fmt.Sprint(a.Classes)},
 		{"BatchNorm", fmt.Sprintf("ε %g, momentum %g", a.BatchNormEps, a.BatchNormMomentum)},
 		{"dropout", fmt.Sprintf("%g; stochastic depth %g", a.Dropout, a.DropPath)},
 	}
 	if a.Mean != nil {
-		rows = slices.Insert(rows, 8, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels "+
+		rows = slices.Insert(rows, 9, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels "+
 			"from 0 to 1",
 			numbers(a.Mean), numbers(a.Std))})
+	}
+	if a.Mean == nil {
+		rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "evaluation" })
 	}
 	if len(m.Stats) == 0 {
 		rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "BatchNorm" })

@@ -14,12 +14,13 @@ func init() {
 	for _, v := range []struct {
 		name, letter string
 		drop         float64
+		resize       int
 		net          ConvNeXt
 	}{
-		{"tiny", "T", .1, ConvNeXt{Blocks: [4]int{3, 3, 9, 3}, Width: 96}},
-		{"small", "S", .4, ConvNeXt{Blocks: [4]int{3, 3, 27, 3}, Width: 96}},
-		{"base", "B", .5, ConvNeXt{Blocks: [4]int{3, 3, 27, 3}, Width: 128}},
-		{"large", "L", .5, ConvNeXt{Blocks: [4]int{3, 3, 27, 3}, Width: 192}},
+		{"tiny", "T", .1, 236, ConvNeXt{Blocks: [4]int{3, 3, 9, 3}, Width: 96}},
+		{"small", "S", .4, 230, ConvNeXt{Blocks: [4]int{3, 3, 27, 3}, Width: 96}},
+		{"base", "B", .5, 232, ConvNeXt{Blocks: [4]int{3, 3, 27, 3}, Width: 128}},
+		{"large", "L", .5, 232, ConvNeXt{Blocks: [4]int{3, 3, 27, 3}, Width: 192}},
 	} {
 		imageNet(nn.Architecture{
 			Name:      "convnext_" + v.name,
@@ -28,6 +29,7 @@ func init() {
 			Reference: "Liu et al., A ConvNet for the 2020s, 2022",
 			MinSize:   32,
 			DropPath:  v.drop,
+			Resize:    v.resize,
 			Block:     `^(features\.[1357]\.\d+)\.`,
 			Init:      convNeXtInitial,
 			Build:     v.net.Build,

@@ -13,13 +13,16 @@ import (
 func init() {
 	for i, v := range []struct {
 		width, depth, dropout float64
-		size                  int
+		size, resize          int
+		interpolation         string
 	}{
-		{1, 1, .2, 224}, {1, 1.1, .2, 240}, {1.1, 1.2, .3, 288}, {1.2, 1.4, .3, 300},
-		{1.4, 1.8, .4, 380}, {1.6, 2.2, .4, 456}, {1.8, 2.6, .5, 528}, {2, 3.1, .5, 600},
+		{1, 1, .2, 224, 256, bicubic}, {1, 1.1, .2, 240, 255, ""}, {1.1, 1.2, .3, 288, 288, bicubic},
+		{1.2, 1.4, .3, 300, 320, bicubic}, {1.4, 1.8, .4, 380, 384, bicubic}, {1.6, 2.2, .4, 456, 456, bicubic},
+		{1.8, 2.6, .5, 528, 528, bicubic}, {2, 3.1, .5, 600, 600, bicubic},
 	} {
 		a := efficientNet(fmt.Sprintf("b%d", i), fmt.Sprintf("EfficientNet-B%d", i), v.size, v.dropout)
 		a.Reference = "Tan, Le, EfficientNet: rethinking model scaling for convolutional neural networks, 2019"
+		a.Resize, a.Interpolation = v.resize, v.interpolation
 		a.Build = EfficientNet{Width: v.width, Depth: v.depth}.Build
 		if i >= 5 {
 			a.BatchNormEps, a.BatchNormMomentum = .001, .01
@@ -37,7 +40,7 @@ func init() {
 		a := efficientNet("v2_"+string(v.name[0]+'a'-'A'), "EfficientNetV2-"+v.name, v.size, v.dropout)
 		a.Reference = "Tan, Le, EfficientNetV2: smaller models and faster training, 2021"
 		a.Build = EfficientNet{Stages: v.stages, Last: 1280}.Build
-		a.BatchNormEps = .001
+		a.BatchNormEps, a.Resize = .001, v.size
 		imageNet(a)
 	}
 }

@@ -21,6 +21,8 @@ func init() {
 		BatchNormMomentum: .01,
 		DropPath:          .2,
 		MinSize:           32,
+		Resize:            224,
+		Interpolation:     bicubic,
 		Block:             `^(blocks\.\d+\.layers\.\d+)\.`,
 		Init:              maxViTInitial,
 		Build:             MaxViT{Stem: 64, Channels: []int{64, 128, 256, 512}, Layers: []int{2, 2, 5, 2}}.Build,

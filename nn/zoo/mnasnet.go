@@ -11,17 +11,22 @@ import (
 )
 
 func init() {
-	for name, alpha := range map[string]float64{"0_5": .5, "0_75": .75, "1_0": 1, "1_3": 1.3} {
+	for _, v := range []struct {
+		name   string
+		alpha  float64
+		resize int
+	}{{"0_5", .5, 0}, {"0_75", .75, 232}, {"1_0", 1, 0}, {"1_3", 1.3, 232}} {
 		imageNet(nn.Architecture{
-			Name:              "mnasnet" + name,
+			Name:              "mnasnet" + v.name,
 			Family:            "mnasnet",
-			Summary:           fmt.Sprintf("MNASNet-B1, width %g", alpha),
+			Summary:           fmt.Sprintf("MNASNet-B1, width %g", v.alpha),
 			Reference:         "Tan et al., MnasNet: platform-aware neural architecture search for mobile, 2019",
 			Block:             `^(layers\.\d+\.\d+)\.layers\.`,
 			BatchNormMomentum: 1 - .9997,
 			Dropout:           .2,
+			Resize:            v.resize,
 			Init:              uniform(math.Sqrt(3)),
-			Build:             MNASNet{Alpha: alpha}.Build,
+			Build:             MNASNet{Alpha: v.alpha}.Build,
 		})
 	}
 }

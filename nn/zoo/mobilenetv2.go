@@ -16,6 +16,7 @@ func init() {
 		Summary:   "MobileNetV2",
 		Reference: "Sandler et al., MobileNetV2: inverted residuals and linear bottlenecks, 2018",
 		Dropout:   .2,
+		Resize:    232,
 		Init:      normal(.01),
 		Build:     MobileNetV2{}.Build,
 	})

@@ -15,7 +15,7 @@ func init() {
 		if small {
 			size = "small"
 		}
-		imageNet(nn.Architecture{
+		a := nn.Architecture{
 			Name:              "mobilenet_v3_" + size,
 			Family:            "mobilenet",
 			Summary:           "MobileNetV3, " + size,
@@ -25,7 +25,16 @@ func init() {
 			Dropout:           .2,
 			Init:              normal(.01),
 			Build:             MobileNetV3{Small: small}.Build,
-		})
+		}
+		if !small {
+			a.Resize = 232
+		}
+		timm := a
+		timm.Name, timm.Summary = fmt.Sprintf("mobilenetv3_%s_100", size), a.Summary+", as timm's"
+		timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
+		timm.Resize, timm.Interpolation = 256, bicubic
+		timm.Init, timm.Build = google, MobileNetV3{Small: small, Timm: true}.Build
+		imageNet(a, timm)
 	}
 }
 
@@ -33,6 +42,7 @@ func init() {
 type MobileNetV3 struct {
 	Small bool
 	Width float64 // factor of the channels; 0 means 1
+	Timm  bool    // names are timm's, else torchvision's
 }
 
 // mobileBlock is an inverted residual of MobileNetV3: wide channels are convolved.
@@ -68,36 +78,91 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		blocks, last = mobileSmall, 1024
 	}
 	channels := func(n int) int { return divisible(float64(n) * cmp.Or(o.Width, 1)) }
-	in := channels(16)
-	x = b.norm("features.0", x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, (*nn.Builder).Hardswish)
-	for i, s := range blocks {
-		s.wide, s.out = channels(s.wide), channels(s.out)
-		x = b.mobileBlock(fmt.Sprintf("features.%d", i+1), x, in, s)
-		in = s.out
+	in, hardswish := channels(16), nn.Activation((*nn.Builder).Hardswish)
+	if o.Timm {
+		x = b.convNorm([2]string{"conv_stem", "bn1"}, x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, hardswish)
+	} else {
+		x = b.norm("features.0", x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, hardswish)
 	}
-	x = b.norm(fmt.Sprintf("features.%d", len(blocks)+1), x, nn.Conv{Filters: 6 * in, Kernel: 1}, (*nn.Builder).Hardswish)
+	stage, within := 0, 0
+	for i, s := range blocks {
+		if i > 0 && s.out != blocks[i-1].out {
+			stage, within = stage+1, 0
+		}
+		name := fmt.Sprintf("features.%d", i+1)
+		if o.Timm {
+			name = fmt.Sprintf("blocks.%d.%d", stage, within)
+		}
+		s.wide, s.out = channels(s.wide), channels(s.out)
+		x = b.mobileBlock(o.names(name, s.wide != in, s.excite), x, in, s)
+		in, within = s.out, within+1
+	}
+	if o.Timm {
+		name := fmt.Sprintf("blocks.%d.0", stage+1)
+		x = b.convNorm([2]string{name + ".conv", name + ".bn1"}, x, nn.Conv{Filters: 6 * in, Kernel: 1}, hardswish)
+		x = b.Conv("conv_head", b.pixel("pool", x), nn.Conv{Filters: channels(last), Kernel: 1, Bias: true})
+		x = b.Flatten("flatten", b.Hardswish("act2", x))
+		return b.Linear("classifier", b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
+	}
+	x = b.norm(fmt.Sprintf("features.%d", len(blocks)+1), x, nn.Conv{Filters: 6 * in, Kernel: 1}, hardswish)
 	x = b.Linear("classifier.0", b.GlobalAvgPool("avgpool", x), channels(last))
 	x = b.Dropout("classifier.2", b.Hardswish("classifier.1", x), b.Config().Dropout)
 	return b.Linear("classifier.3", x, b.Config().Classes)
 }
 
-func (b layer) mobileBlock(name string, x *G.Node, in int, s mobileBlock) *G.Node {
+// mobileNames are the names of a block's parts: convolutions with their normalisations, and the excitation's two.
+type mobileNames struct {
+	expand, deep, project [2]string
+	excite                [2]string
+	name                  string // the block's
+}
+
+// names are those of a block's parts.
+func (o MobileNetV3) names(block string, expands, excites bool) mobileNames {
+	n := mobileNames{name: block}
+	part := func(s string) string { return block + "." + s }
+	if o.Timm {
+		n.excite = [2]string{part("se.conv_reduce"), part("se.conv_expand")}
+		n.deep, n.project = [2]string{part("conv_dw"), part("bn1")}, [2]string{part("conv_pw"), part("bn2")}
+		if expands {
+			n.expand, n.deep[1] = [2]string{part("conv_pw"), part("bn1")}, part("bn2")
+			n.project = [2]string{part("conv_pwl"), part("bn3")}
+		}
+		return n
+	}
+	at := 0
+	next := func(first, second string) [2]string {
+		at++
+		name := part(fmt.Sprintf("block.%d.", at-1))
+		return [2]string{name + first, name + second}
+	}
+	if expands {
+		n.expand = next("0", "1")
+	}
+	n.deep = next("0", "1")
+	if excites {
+		n.excite = next("fc1", "fc2")
+	}
+	n.project = next("0", "1")
+	return n
+}
+
+func (b layer) mobileBlock(of mobileNames, x *G.Node, in int, s mobileBlock) *G.Node {
 	act := nn.Activation((*nn.Builder).ReLU)
 	if s.hardswish {
 		act = (*nn.Builder).Hardswish
 	}
-	y, at := x, 0
-	next := func() string { at++; return fmt.Sprintf("%s.block.%d", name, at-1) }
+	y := x
 	if s.wide != in {
-		y = b.norm(next(), y, nn.Conv{Filters: s.wide, Kernel: 1}, act)
+		y = b.convNorm(of.expand, y, nn.Conv{Filters: s.wide, Kernel: 1}, act)
 	}
-	y = b.norm(next(), y, nn.Conv{Filters: s.wide, Kernel: s.kernel, Stride: s.stride, Groups: s.wide}, act)
+	y = b.convNorm(of.deep, y, nn.Conv{Filters: s.wide, Kernel: s.kernel, Stride: s.stride, Groups: s.wide}, act)
 	if s.excite {
-		y = b.SqueezeExcite(next(), y, divisible(float64(s.wide/4)), (*nn.Builder).ReLU, (*nn.Builder).HardSigmoid)
+		y = b.excite(of.excite, y, divisible(float64(s.wide/4)), (*nn.Builder).ReLU, (*nn.Builder).HardSigmoid)
 	}
-	y = b.norm(next(), y, nn.Conv{Filters: s.out, Kernel: 1}, nil)
+	y = b.convNorm(of.project, y, nn.Conv{Filters: s.out, Kernel: 1}, nil)
 	if s.stride == 1 && in == s.out {
-		return b.Add(name+".add", y, x)
+		return b.Add(of.name+".add", y, x)
 	}
 	return y
 }

@@ -33,6 +33,7 @@ func init() {
 			Summary:   regNetSummary(name),
 			Reference: "Radosavovic et al., Designing network design spaces, 2020",
 			Block:     `^(trunk_output\.block\d+\.block\d+-\d+)\.`,
+			Resize:    232,
 			Init:      regNetInit,
 			Build:     o.Build,
 		})

@@ -12,15 +12,17 @@ func init() {
 	for _, v := range []struct {
 		width    string
 		channels [5]int
+		resize   int
 	}{
-		{"0.5", [5]int{24, 48, 96, 192, 1024}}, {"1.0", [5]int{24, 116, 232, 464, 1024}},
-		{"1.5", [5]int{24, 176, 352, 704, 1024}}, {"2.0", [5]int{24, 244, 488, 976, 2048}},
+		{"0.5", [5]int{24, 48, 96, 192, 1024}, 0}, {"1.0", [5]int{24, 116, 232, 464, 1024}, 0},
+		{"1.5", [5]int{24, 176, 352, 704, 1024}, 232}, {"2.0", [5]int{24, 244, 488, 976, 2048}, 232},
 	} {
 		imageNet(nn.Architecture{
 			Name:      "shufflenet_v2_x" + v.width[:1] + "_" + v.width[2:],
 			Family:    "shufflenet",
 			Summary:   "ShuffleNetV2, width " + v.width,
 			Reference: "Ma et al., ShuffleNet V2: practical guidelines for efficient CNN architecture design, 2018",
+			Resize:    v.resize,
 			Init: func(p nn.Param) nn.Init {
 				if len(p.Shape) == 4 { // PyTorch's default
 					return nn.FanInUniform(p.Shape[1:].Size())

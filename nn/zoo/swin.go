@@ -22,15 +22,17 @@ func init() {
 		{"B", "base", 238, .5, Swin{Width: 128, Blocks: [4]int{2, 2, 18, 2}, Heads: 4}},
 	} {
 		imageNet(nn.Architecture{
-			Name:      "swin_" + strings.ToLower(v.letter),
-			Family:    "swin",
-			Summary:   "Swin-" + v.letter,
-			Reference: "Liu et al., Swin transformer: hierarchical vision transformer using shifted windows, 2021",
-			MinSize:   32,
-			DropPath:  v.drop,
-			Block:     `^(features\.[1357]\.\d+)\.`,
-			Init:      swinInitial,
-			Build:     v.net.Build,
+			Name:          "swin_" + strings.ToLower(v.letter),
+			Family:        "swin",
+			Summary:       "Swin-" + v.letter,
+			Reference:     "Liu et al., Swin transformer: hierarchical vision transformer using shifted windows, 2021",
+			MinSize:       32,
+			DropPath:      v.drop,
+			Resize:        v.resize,
+			Interpolation: bicubic,
+			Block:         `^(features\.[1357]\.\d+)\.`,
+			Init:          swinInitial,
+			Build:         v.net.Build,
 		})
 	}
 }

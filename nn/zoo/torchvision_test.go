@@ -30,8 +30,9 @@ type reference struct {
 	State                []entry
 	Dropped              map[string]float64 // probabilities by layer
 	Initial              map[string]float64 // roots of mean squares
-	Logits, Losses       []float64
-	Losses32             []float64 // of PyTorch's float32
+	Logits               []float64
+	SGD, AdamW           []float64 // losses
+	SGD32, AdamW32       []float64 // those of PyTorch's float32
 	Deviation            float64
 	Gradients, Running   map[string]float64 // inner products
 }
@@ -78,7 +79,7 @@ func TestTorchvision(t *testing.T) {
 			}
 			j := judge{T: t, want: want, arch: a}
 			j.structure()
-			j.on(device.NewReference(op.Float64), tolerances{logits: 1e-10, rest: 1e-8, loss: 1e-10, steps: 1e-9})
+			j.on(device.NewReference(op.Float64), tolerances{logits: 1e-10, rest: 1e-8, loss: 1e-10, steps: 1e-8})
 			// In float32 rounding may open or close a ReLU near 0, which later losses show.
 			j.on(dev, tolerances{logits: 1e-5, rest: 5e-2, loss: 1e-4, steps: .1})
 		})
@@ -162,7 +163,7 @@ func layerOf(o *nn.Op) string {
 	return o.Layer()
 }
 
-// on compares evaluation, gradients, statistics and steps of SGD on a device.
+// on compares evaluation, gradients, statistics and steps on a device.
 func (j judge) on(dev device.Device, tol tolerances) {
 	eval := j.net(dev, nn.Eval)
 	j.run(eval)
@@ -177,12 +178,32 @@ func (j judge) on(dev device.Device, tol tolerances) {
 	}
 	line := fmt.Sprintf("%s: logits %.1e (PyTorch's float32 %.1e)", dev.Name(), worst, j.want.Deviation)
 
+	line += j.steps(dev, tol, optim.SGD{Momentum: .9}, j.want.SGD, j.want.SGD32)
+	line += j.steps(dev, tol, optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .05}, j.want.AdamW, j.want.AdamW32)
+	j.Log(line)
+}
+
+// steps compares the losses of an optimiser's steps, with those of PyTorch's float32 for a measure of rounding, and
+// before them gradients and statistics.
+func (j judge) steps(dev device.Device, tol tolerances, by device.Optimizer, losses, losses32 []float64) (line string) {
+	if losses == nil { // of a whole net
+		return ""
+	}
 	train := j.net(dev, nn.Train)
 	m := train.Model
-	for step, want := range j.want.Losses {
+	state := []device.Vector{train.Momentum}
+	for len(state) < len(by.State()) {
+		v, err := dev.NewVector(m.NumParams())
+		if err != nil {
+			j.Fatal(err)
+		}
+		j.Cleanup(v.Free)
+		state = append(state, v)
+	}
+	for step, want := range losses {
 		j.run(train)
 		loss := j.read(train, m.Loss)[0]
-		if step == 0 {
+		if _, first := by.(optim.SGD); first && step == 0 {
 			gradients, statistics := 0., 0.
 			all, err := train.Grads.Norm()
 			if err != nil {
@@ -199,7 +220,10 @@ func (j judge) on(dev device.Device, tol tolerances) {
 					statistics = worse(statistics, j.tensor(dev, s.Name+part, x, j.want.Running[s.Name+part], 0, tol.rest))
 				}
 			}
-			line += fmt.Sprintf(", gradients %.1e, statistics %.1e, losses", gradients, statistics)
+			line += fmt.Sprintf(", gradients %.1e, statistics %.1e", gradients, statistics)
+		}
+		if step == 0 {
+			line += ", losses by " + by.Name()
 		}
 		off := math.Abs(loss-want) / math.Abs(want)
 		line += fmt.Sprintf(" %.1e", off)
@@ -208,18 +232,18 @@ func (j judge) on(dev device.Device, tol tolerances) {
 			allowed = tol.steps
 		}
 		if dev.DType() == op.Float32 {
-			allowed = max(allowed, 20*math.Abs(j.want.Losses32[step]-want)/math.Abs(want))
+			allowed = max(allowed, 20*math.Abs(losses32[step]-want)/math.Abs(want))
 		}
 		if !(off <= allowed) {
-			j.Errorf("%s: the loss after %d steps is %.12g, want %.12g", dev.Name(), step, loss, want)
+			j.Errorf("%s: the loss after %d steps of %s is %.12g, want %.12g", dev.Name(), step, by.Name(), loss, want)
 		}
-		err := train.Params.Update(device.Update{Optimizer: optim.SGD{Momentum: .9}, Grad: train.Grads,
-			State: []device.Vector{train.Momentum}, Numbers: device.Numbers{Rate: .001, Scale: 1, Step: float64(step + 1)}})
+		err := train.Params.Update(device.Update{Optimizer: by, Grad: train.Grads, State: state,
+			Numbers: device.Numbers{Rate: .001, Scale: 1, Step: float64(step + 1)}})
 		if err != nil {
 			j.Fatal(err)
 		}
 	}
-	j.Log(line)
+	return line
 }
 
 // worse is the larger error, NaN being larger than all.

@@ -25,16 +25,18 @@ func init() {
 			}
 			v := ViT{Patch: patch, Width: size.width, Heads: size.heads}
 			nn.Register(v.of(nn.Architecture{
-				Name:      fmt.Sprintf("vit_%s_patch%d_224", size.name, patch),
-				Family:    "vit",
-				Summary:   fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, with timm's names", size.name, patch),
-				Reference: paper,
-				Size:      224,
-				Channels:  3,
-				Classes:   1000,
-				MinSize:   patch,
-				Mean:      []float64{.5, .5, .5},
-				Std:       []float64{.5, .5, .5},
+				Name:          fmt.Sprintf("vit_%s_patch%d_224", size.name, patch),
+				Family:        "vit",
+				Summary:       fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, with timm's names", size.name, patch),
+				Reference:     paper,
+				Size:          224,
+				Channels:      3,
+				Classes:       1000,
+				MinSize:       patch,
+				Mean:          []float64{.5, .5, .5},
+				Std:           []float64{.5, .5, .5},
+				Resize:        248,
+				Interpolation: bicubic,
 			}))
 		}
 	}
@@ -45,12 +47,14 @@ func init() {
 		for _, distilled := range []bool{false, true} {
 			v := ViT{Patch: 16, Width: size.width, Heads: size.heads, Distilled: distilled}
 			a := nn.Architecture{
-				Name:      fmt.Sprintf("deit_%s_patch16_224", size.name),
-				Family:    "deit",
-				Summary:   fmt.Sprintf("DeiT, %s, with timm's names", size.name),
-				Reference: "Touvron et al., Training data-efficient image transformers, 2021",
-				MinSize:   16,
-				DropPath:  .1,
+				Name:          fmt.Sprintf("deit_%s_patch16_224", size.name),
+				Family:        "deit",
+				Summary:       fmt.Sprintf("DeiT, %s, with timm's names", size.name),
+				Reference:     "Touvron et al., Training data-efficient image transformers, 2021",
+				MinSize:       16,
+				DropPath:      .1,
+				Resize:        248,
+				Interpolation: bicubic,
 			}
 			if distilled {
 				a.Name = fmt.Sprintf("deit_%s_distilled_patch16_224", size.name)

@@ -33,6 +33,9 @@ func imageNet(list ...nn.Architecture) {
 	}
 }
 
+// bicubic is the interpolation of weights whose images are not resized bilinearly.
+const bicubic = "bicubic"
+
 // cifar registers a net for images of CIFAR.
 func cifar(a nn.Architecture) {
 	a.Size, a.Channels, a.Classes = 32, 3, 10
@@ -52,11 +55,34 @@ func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
 // norm adds torchvision's Conv2dNormActivation: the convolution name.0, the batch normalisation name.1 and, unless it
 // is nil, the activation.
 func (b layer) norm(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
-	x = b.BatchNorm(name+".1", b.conv(name+".0", x, c), 1)
+	return b.convNorm([2]string{name + ".0", name + ".1"}, x, c, act)
+}
+
+// convNorm adds a convolution and a batch normalisation of these names and, unless it is nil, the activation.
+func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
+	x = b.BatchNorm(names[1], b.conv(names[0], x, c), 1)
 	if act == nil {
 		return x
 	}
-	return act(b.Builder, name+".2", x)
+	return act(b.Builder, names[1]+".activation", x)
+}
+
+// pixel is the mean over the pixels of x, as an image of one.
+func (b layer) pixel(name string, x *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	return b.Reshape(name+".reshape", b.GlobalAvgPool(name, x), x.Shape()[0], x.Shape()[1], 1, 1)
+}
+
+// excite is nn's SqueezeExcite with other names of the convolutions.
+func (b layer) excite(names [2]string, x *G.Node, outputs int, act, gate nn.Activation) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	m := b.Conv(names[0], b.pixel(names[0]+".avgpool", x), nn.Conv{Filters: outputs, Kernel: 1, Bias: true})
+	m = b.Conv(names[1], act(b.Builder, names[0]+".activation", m), nn.Conv{Filters: x.Shape()[1], Kernel: 1, Bias: true})
+	return b.Scale(names[1]+".scale", x, gate(b.Builder, names[1]+".activation", m))
 }
 
 // residual adds x, dropping whole samples of y with probability drop in Train.
@@ -127,6 +153,18 @@ func normal(deviation float64) func(p nn.Param) nn.Init {
 		}
 		return p.Init
 	}
+}
+
+// google gives convolutions weights by their outputs in a group, and linear layers weights within ±1/√outputs, as timm
+// does. Biases start at 0.
+func google(p nn.Param) nn.Init {
+	switch {
+	case len(p.Shape) == 4 && p.Shape[1] == 1: // depthwise
+		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[2]*p.Shape[3]))}
+	case len(p.Shape) == 4:
+		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[0]*p.Shape[2]*p.Shape[3]))}
+	}
+	return uniform(1)(p)
 }
 
 // uniform gives linear layers weights within ±scale/√outputs, and biases 0. Convolutions are as nn's.

@@ -163,7 +163,15 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 	}
 	e.closers = append(e.closers, e.net.Close)
 	e.net.TestFlip = o.TestFlip
-	_, err = e.net.Load(o.Weights, network.LoadOptions{Key: o.Key})
+	return o.load(e.net, told)
+}
+
+// load reads the weights, and tells doubts about them.
+func (o *Options) load(net *network.Network, told io.Writer) error {
+	l, err := net.Load(o.Weights, network.LoadOptions{Key: o.Key})
+	if l.Doubt != "" && err == nil {
+		fmt.Fprintln(told, terminal.Wrap(told, o.Weights+" is "+l.Doubt, "  "))
+	}
 	return err
 }
 

@@ -77,19 +77,20 @@ func (o *Options) OpenPredictor(log io.Writer, images func(channels int) (data.D
 		return nil, err
 	}
 	p := &Predictor{Meta: meta, closers: closers{file.Close}}
-	if err := p.open(o, file, images); err != nil {
+	if err := p.open(o, file, images, log); err != nil {
 		return nil, p.close(err)
 	}
 	return p, nil
 }
 
-func (p *Predictor) open(o *Options, file *statedict.File, images func(channels int) (data.Dataset, error)) error {
+func (p *Predictor) open(o *Options, file *statedict.File, images func(channels int) (data.Dataset, error),
+	log io.Writer) error {
 	m, outputs, channels, err := NetOf(file, &p.Meta)
 	if err != nil {
 		return err
 	}
 	p.Channels, p.photos, p.Name = channels, m.Config.Size > PhotoSize, gallery.Namer(p.Meta.Classes, outputs)
-	if p.Meta.Mean == nil || p.Meta.Std == nil || images != nil {
+	if p.Meta.Mean == nil || p.Meta.Std == nil || p.Meta.Kind == "" && p.photos || images != nil {
 		if err := p.fill(o, images); err != nil {
 			return err
 		}
@@ -103,8 +104,7 @@ func (p *Predictor) open(o *Options, file *statedict.File, images func(channels 
 		return err
 	}
 	p.closers, p.Net.Meaning = append(p.closers, p.Net.Close), p.Meta.Meaning
-	_, err = p.Net.Load(o.Weights, network.LoadOptions{Key: o.Key})
-	return err
+	return o.load(p.Net, log)
 }
 
 // fill completes the metadata of weights that do not say how images are normalised.

@@ -145,11 +145,16 @@ func (o *Options) resolve(m *network.Meta) error {
 	return nil
 }
 
-// Fill sets unknown values from the data's profile. Photos are normalised as for the net's published weights.
+// Fill sets unknown values from the data's profile. Photos are prepared as for the net's published weights: those of
+// another program are resized as these, too.
 func Fill(m *network.Meta, p data.Profile) {
 	if photos, err := PhotoProfile(); err == nil && slices.Equal(p.Mean, photos.Mean) {
 		if a, err := nn.Lookup(m.Model); err == nil && a.Mean != nil {
 			p.Mean, p.Std = a.Mean, a.Std
+			if p.Name == photos.Name {
+				p.Size = a.Size
+				m.Published(a)
+			}
 		}
 	}
 	if m.ImageSize == 0 {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type Loaded struct {
 	Fresh []string // parameters of the last layer that kept their values
 	// Resized describes positions that were resized for images of another size, "" without.
 	Resized string
+	Doubt   string // that the weights are of this net, "" without
 }
 
 // LoadWeights is Load without options.
@@ -59,6 +61,9 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	if err := l.Meaning.Check(n.model.Config.Classes); err != nil && !opt.FreshHead {
 		return l, fmt.Errorf("%s: %w", path, err)
 	}
+	if l.Doubt, err = n.sameNet(f, l.Meta); err != nil {
+		return l, fmt.Errorf("%s: %w", path, err)
+	}
 	f = within(f, n.model)
 	if opt.FreshHead {
 		l.Fresh = n.freshHead(f)
@@ -69,8 +74,11 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 		return l, fmt.Errorf("%s: %w", path, err)
 	}
 	l.Resized = n.resized(f)
-	n.seen = data.EvalOptions{Resize: l.ValResize, Interpolation: l.Interpolation}
-	if l.ImageSize != n.cfg.Size {
+	seen := l.Meta
+	seen.ImageSize = cmp.Or(seen.ImageSize, n.cfg.Size)
+	seen.Published(n.model.Arch)
+	n.seen = data.EvalOptions{Resize: seen.ValResize, Interpolation: seen.Interpolation}
+	if seen.ImageSize != n.cfg.Size {
 		n.seen.Resize = 0 // scale it in proportion to the image size
 	}
 	return l, n.load(f, l.Fresh)

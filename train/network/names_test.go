@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 		"timm_efficientnet_b0.txt":   "efficientnet_b0",
 		"timm_convnext_tiny.txt":     "convnext_tiny",
 		"timm_swin_t.txt":            "swin_t",
-		"timm_mobilenetv3_large.txt": "",
+		"timm_mobilenetv3_large.txt": "mobilenetv3_large_100",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))
 		path := filepath.Join(t.TempDir(), "w.safetensors")

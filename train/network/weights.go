@@ -35,13 +35,31 @@ type Meta struct {
 	Gamma float64
 	Step  int
 	Meaning
-	BestBy string // the measure that chose a run's best weights, such as "held-out error"
+	// Architecture is timm's name of the net, from the config.json beside the weights; "" without.
+	Architecture string
+	BestBy       string // the measure that chose a run's best weights, such as "held-out error"
 }
 
 // Config is the configuration of a net for the weights, with the given numbers of outputs and image channels.
 func (m Meta) Config(outputs, channels int) nn.Config {
 	return nn.Config{Classes: outputs, Channels: channels, Size: m.ImageSize, Mean: m.Mean, Std: m.Std,
 		BlurPool: m.BlurPool}
+}
+
+// Published fills in how photos are resized for weights of an architecture that another program has saved.
+func (m *Meta) Published(a nn.Architecture) {
+	if m.Kind != "" {
+		return
+	}
+	if m.ImageSize == 0 {
+		m.ImageSize = a.Size
+	}
+	if m.ValResize == 0 {
+		m.ValResize = a.ResizeFor(m.ImageSize)
+	}
+	if m.Interpolation == "" {
+		m.Interpolation = a.Interpolation
+	}
 }
 
 // Kind is the origin of weights. Hooks define further kinds.
@@ -106,7 +124,18 @@ func ReadMeta(path string) (Meta, error) {
 }
 
 // MetaOf is the metadata of an open weights file. It keeps another program's model name only if nn has the model.
-func MetaOf(f *statedict.File) (Meta, error) { return parseMeta(f.Path, f.Metadata) }
+// The config.json that timm has beside weights completes it.
+func MetaOf(f *statedict.File) (Meta, error) {
+	m, err := parseMeta(f.Path, f.Metadata)
+	if err != nil || m.Kind != "" {
+		return m, err
+	}
+	c, err := hubConfigOf(f)
+	if c != nil {
+		c.meta(&m)
+	}
+	return m, err
+}
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
 	m := Meta{Meaning: Meaning{Task: data.Task(s["task"])}, Interpolation: s["interpolation"], BestBy: s["best_by"], Model: s["model"], Kind: Kind(s["kind"])}

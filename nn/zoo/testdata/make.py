@@ -70,6 +70,8 @@ def product(x):
 def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
+    if getattr(model, "drop_rate", 0) > 0:  # timm's, a function
+        found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
         if isinstance(m, (nn.Dropout, StochasticDepth)):
             residual = True
@@ -285,7 +287,8 @@ FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", 
             "convnext", "swin_t", "swin_s", "swin_b", "maxvit")
 # timm's, beside torchvision's.
 TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32))) + \
-    tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled"))
+    tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")) + \
+    ("mobilenetv3_large_100", "mobilenetv3_small_100")
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
@@ -297,8 +300,15 @@ def nets(names):
         else:
             whole = name.startswith(WHOLE)
             make = timm.create_model if name in TIMM else models.get_model
-            kwargs = {"drop_path_rate": 0.1} if name.startswith("deit_") else {}
+            kwargs = {"drop_path_rate": 0.1} if name.startswith("deit_") else {"drop_rate": 0.2} if name.startswith("mobilenetv3_") else {}
             yield name, lambda: make(name, **kwargs), 1 if whole else 2, 224 if whole else 64
+
+
+# The losses of steps by these are compared.
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.001, momentum=0.9),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.001, weight_decay=0.05),
+}
 
 
 def write(path, name, build, batch, size, steps, whole=False):
@@ -321,22 +331,23 @@ def write(path, name, build, batch, size, steps, whole=False):
         out["logits"] = logits.flatten().tolist()
         single = model.float()(x.float()).double()
         out["deviation"] = float((single - logits).abs().max() / logits.abs().max())  # of PyTorch's float32
-    for key, dtype in ("losses32", torch.float32), ("losses", torch.float64):
-        model = model.double()
-        fill(model)
-        model = model.to(dtype).train()
-        sgd = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
-        out[key] = []
-        for step in range(steps + 1):
-            sgd.zero_grad()
-            loss = F.cross_entropy(model(x.to(dtype)), y)
-            out[key].append(loss.item())
-            loss.backward()
-            if step == 0:
-                out["gradients"] = {n: product(p.grad) for n, p in model.named_parameters()}
-                out["running"] = {n: product(b) for n, b in model.named_buffers() if "running" in n}
-            if step < steps:
-                sgd.step()
+    for name_of, make in list(OPTIMIZERS.items())[:1 if whole else None]:
+        for key, dtype in (f"{name_of}32", torch.float32), (name_of, torch.float64):
+            model = model.double()
+            fill(model)
+            model = model.to(dtype).train()
+            optimizer = make(model.parameters())
+            out[key] = []
+            for step in range(steps + 1):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x.to(dtype)), y)
+                out[key].append(loss.item())
+                loss.backward()
+                if step == 0:
+                    out["gradients"] = {n: product(p.grad) for n, p in model.named_parameters()}
+                    out["running"] = {n: product(b) for n, b in model.named_buffers() if "running" in n}
+                if step < steps:
+                    optimizer.step()
     lists = {k: json.dumps(v) for k, v in out.items()}
     with open(os.path.join(path, name + ".json"), "w") as f:
         f.write("{\n" + ",\n".join(f'"{k}": {v}' for k, v in lists.items()) + "\n}\n")
@@ -348,8 +359,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] in ([], ["."]):
         for name in sys.argv[2:] or VARIANTS:
             build, batch, size = VARIANTS[name]
-            steps = 10 if name.startswith(("vit", "deit", "convnext", "swin")) else 3  # these have no ReLU that rounding flips
-            write(os.path.dirname(os.path.abspath(__file__)), name, build, batch, size, steps)
+            write(os.path.dirname(os.path.abspath(__file__)), name, build, batch, size, 10)
     else:
         os.makedirs(sys.argv[1], exist_ok=True)
         for name, build, batch, size in nets(sys.argv[2:]):

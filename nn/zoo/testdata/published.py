@@ -1,0 +1,42 @@
+"""Writes published.tsv, what torchvision and timm publish about the weights of nets, for TestPublished of package zoo.
+
+Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (torchvision's alone), crop, shorter side
+before it, interpolation, mean, standard deviation. Torchvision's are those of the default weights.
+"""
+
+import math
+import os
+
+from timm import create_model
+from timm.models import get_pretrained_cfg
+from torchvision import models
+
+# Those that rna has no net for.
+WITHOUT = ("googlenet", "inception", "swin_v2", "vit_h", "vit_l", "regnet_y_128gf", "efficientnet_v2_l")
+TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32))]
+TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
+TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100"]
+
+
+def torchvision(name):
+    w = models.get_model_weights(name).DEFAULT
+    t = w.transforms()
+    return [w.meta["num_params"], w.meta["_ops"], t.crop_size[0], t.resize_size[0], t.interpolation.value, t.mean, t.std]
+
+
+def timm(name):
+    c = get_pretrained_cfg(name)
+    size = c.input_size[1]
+    params = sum(p.numel() for p in create_model(name).parameters())
+    return [params, "", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+
+
+def text(x):
+    return ",".join(map(str, x)) if isinstance(x, (list, tuple)) else str(x)
+
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "published.tsv"), "w") as f:
+    for name in sorted(n for n in models.list_models(module=models) if not n.startswith(WITHOUT)):
+        f.write("\t".join([name] + [text(x) for x in torchvision(name)]) + "\n")
+    for name in TIMM:
+        f.write("\t".join([name] + [text(x) for x in timm(name)]) + "\n")

@@ -1,0 +1,108 @@
+package network
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"onlinerna/data/imaging"
+	"onlinerna/nn"
+	"onlinerna/train/statedict"
+)
+
+// hubConfig is the config.json that timm puts beside weights on Hugging Face's hub.
+type hubConfig struct {
+	Architecture string // timm's name; "" in files of others, such as a run's
+	Pretrained   struct {
+		Size          [3]int     `json:"input_size"` // channels first
+		Crop          float64    `json:"crop_pct"`
+		Interpolation string     `json:"interpolation"`
+		Mean          [3]float64 `json:"mean"`
+		Std           [3]float64 `json:"std"`
+	} `json:"pretrained_cfg"`
+}
+
+// hubNames are timm's names of nets that have others here.
+var hubNames = map[string]string{
+	"swin_tiny_patch4_window7_224":  "swin_t",
+	"swin_small_patch4_window7_224": "swin_s",
+	"swin_base_patch4_window7_224":  "swin_b",
+}
+
+// maxHubConfig bounds such a file.
+const maxHubConfig = 1 << 20
+
+// hubConfigOf reads the file beside weights, nil without one.
+func hubConfigOf(f *statedict.File) (*hubConfig, error) {
+	dir := f.Path
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	path := filepath.Join(dir, "config.json")
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > maxHubConfig {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := new(hubConfig)
+	if json.Unmarshal(b, c) != nil || c.Architecture == "" { // another program's
+		return nil, nil
+	}
+	return c, nil
+}
+
+// meta completes the metadata of weights: the net, and how it takes images.
+func (c *hubConfig) meta(m *Meta) {
+	m.Architecture = c.Architecture
+	if m.Model == "" {
+		name := cmp.Or(hubNames[c.Architecture], c.Architecture)
+		if _, err := nn.Lookup(name); err == nil {
+			m.Model = name
+		}
+	}
+	p := &c.Pretrained
+	if size := p.Size[1]; m.ImageSize == 0 && size > 0 && size == p.Size[2] {
+		m.ImageSize = size
+		if p.Crop > 0 && p.Crop <= 1 {
+			m.ValResize = int(math.Floor(float64(size) / p.Crop))
+		}
+	}
+	if m.Interpolation == "" && slices.Contains(imaging.Interpolations(), p.Interpolation) {
+		m.Interpolation = p.Interpolation
+	}
+	if m.Mean == nil && m.Std == nil && p.Size[0] == len(p.Mean) && p.Std[0] > 0 && p.Std[1] > 0 && p.Std[2] > 0 {
+		m.Mean, m.Std = p.Mean[:], p.Std[:]
+	}
+}
+
+// twins are nets of whose tensors another net of timm has the names and shapes.
+var twins = regexp.MustCompile(`^(efficientnet_b[0-4]|mobilenetv3_(large|small)_100)$`)
+
+// sameNet returns an error if config.json says that the weights are of another net than n, though their tensors fit,
+// and a doubt where nothing says which of two nets they are of.
+func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
+	switch a := l.Architecture; {
+	case a != "" && cmp.Or(hubNames[a], a) != n.arch && twins.MatchString(n.arch):
+		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
+			"of %s", a, n.arch)
+	case a == "" && l.Kind == "" && twins.MatchString(n.arch):
+		if _, ok := f.Lookup("conv_stem.weight"); ok {
+			return fmt.Sprintf("taken for weights of timm's %s: those of tf_%[1]s have the same names, and would need other "+
+				"layers; the hub's config.json beside the file tells", n.arch), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,146 @@
+package network
+
+import (
+	"encoding/json"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/nn"
+	"onlinerna/train/safetensors"
+	"onlinerna/train/statedict"
+)
+
+const hubJSON = `{"architecture": "mobilenetv3_large_100", "pretrained_cfg": {"input_size": [3, 192, 192], "crop_pct": 0.9,
+	"interpolation": "bilinear", "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}}`
+
+// timm's config.json says how images are prepared, and of which of two nets with the same tensors weights are.
+func TestHubConfig(t *testing.T) {
+	dev := cpuDevice(t, 1)
+	n, err := New(dev, "mobilenetv3_large_100", nn.Config{Classes: 1000, Channels: 3, Size: 64}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors")
+	zeros(t, path, tensorList(t, filepath.Join("testdata", "timm_mobilenetv3_large.txt")))
+	config := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := n.Load(path, LoadOptions{})
+	if err != nil || !strings.Contains(l.Doubt, "tf_mobilenetv3_large_100") || l.Interpolation != "" {
+		t.Errorf("without a config.json: %+v, %v", l, err)
+	}
+	if n.seen.Resize != 73 || n.seen.Interpolation != "bicubic" {
+		t.Errorf("images of 64 pixels are prepared as %+v", n.seen)
+	}
+	for _, p := range []string{path, dir} {
+		config(hubJSON)
+		l, err = n.Load(p, LoadOptions{})
+		m := l.Meta
+		if err != nil || l.Doubt != "" || m.Model != "mobilenetv3_large_100" || m.ImageSize != 192 || m.ValResize != 213 ||
+			m.Interpolation != "bilinear" || len(m.Mean) != 3 || m.Mean[2] != .3 || m.Std[0] != .2 {
+			t.Errorf("%s: %+v, %v", p, l, err)
+		}
+		config(strings.Replace(hubJSON, "mobile", "tf_mobile", 1))
+		if _, err = n.Load(p, LoadOptions{}); err == nil || !strings.Contains(err.Error(), "timm's tf_mobilenetv3_large_100") {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	for _, other := range []string{`{"model": "resnet50"}`, "{", `{"architecture": 3}`} {
+		config(other)
+		if l, err = n.Load(path, LoadOptions{}); err != nil || l.Doubt == "" || l.Model != "" {
+			t.Errorf("with %s: %+v, %v", other, l, err)
+		}
+	}
+
+	// Weights of torchvision are the other net's.
+	m, err := nn.Build("mobilenet_v3_large", nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []safetensors.Tensor
+	for _, e := range m.StateDict() {
+		list = append(list, safetensors.Tensor{Name: e.Name, DType: safetensors.F32, Shape: e.Shape})
+	}
+	zeros(t, path, list)
+	if _, err := n.Load(path, LoadOptions{}); err == nil {
+		t.Error("mobilenetv3_large_100 takes torchvision's weights, which have another ε")
+	}
+}
+
+// TestTimm compares probabilities with those of timm's nets, in the folder that ONLINERNA_TIMM names, which
+// nn/zoo/testdata/timm_files.py writes.
+func TestTimm(t *testing.T) {
+	folder := os.Getenv("ONLINERNA_TIMM")
+	if folder == "" {
+		t.Skip("ONLINERNA_TIMM names no folder")
+	}
+	dirs, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no nets in %s, %v", folder, err)
+	}
+	dev := cpuDevice(t, 2)
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			f, err := statedict.Open(dir, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			meta, err := MetaOf(f)
+			f.Close()
+			if strings.HasPrefix(t.Name(), "TestTimm/tf_") {
+				meta.Model = strings.TrimPrefix(filepath.Base(dir), "tf_")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := New(dev, meta.Model, meta.Config(10, 3), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			_, err = n.Load(dir, LoadOptions{})
+			if strings.HasPrefix(t.Name(), "TestTimm/tf_") {
+				if err == nil {
+					t.Error("loaded")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := os.Open(filepath.Join(dir, "image.png"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			img, err := png.Decode(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []float64
+			if b, err := os.ReadFile(filepath.Join(dir, "probabilities.json")); err != nil || json.Unmarshal(b, &want) != nil {
+				t.Fatal(err)
+			}
+			got, err := n.Predict(img)
+			if err != nil || len(got) != len(want) {
+				t.Fatal(got, err)
+			}
+			worst := 0.
+			for i, p := range got {
+				worst = max(worst, math.Abs(math.Log(p)-math.Log(want[i])))
+			}
+			t.Logf("logarithms are off by %.1e at most, of %v", worst, want[:3])
+			if !(worst < 1e-3) {
+				t.Errorf("probabilities %v, want %v", got, want)
+			}
+		})
+	}
+}
