@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"path/filepath"
@@ -40,6 +41,35 @@ func resolveSpec(s *Spec, set data.Dataset, p data.Profile) error {
 	return err
 }
 
+// Photographs are prepared as the net's published weights take them.
+func TestResolvePhotos(t *testing.T) {
+	for _, c := range []struct {
+		name, profile string
+		spec          Spec
+		size, resize  int
+		how           string
+	}{
+		{"from scratch", "imagenet", Spec{Model: "efficientnet_b3"}, 300, 0, "bicubic"},
+		{"fine-tuning", "imagenet", Spec{Model: "efficientnet_b3", Init: "w"}, 300, 320, "bicubic"},
+		{"smaller", "imagenet", Spec{Model: "efficientnet_b3", Init: "w", ImageSize: 150}, 150, 160, "bicubic"},
+		{"chosen", "imagenet", Spec{Model: "swin_t", Init: "w", Pictures: Pictures{ValResize: 260, Interpolation: "bilinear",
+			TrainInterpolation: "bilinear"}}, 224, 260, "bilinear"},
+		{"bilinear", "imagenet", Spec{Model: "resnet18", Init: "w"}, 224, 0, ""},
+		{"small images", "cifar", Spec{Model: "efficientnet_b0", Init: "w"}, 32, 0, ""},
+		{"a net for small images", "imagenet", Spec{Model: "resnet20"}, 32, 0, ""},
+	} {
+		if err := resolveSpec(&c.spec, fakeSet{10, 3}, colour(c.profile)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if s := &c.spec; s.ImageSize != c.size || s.ValResize != c.resize || s.Interpolation != c.how ||
+			s.TrainInterpolation != c.how {
+			t.Errorf("%s: %d pixels, resized to %d %q in evaluation and %q in training, want %d, %d, %q", c.name, s.ImageSize,
+				s.ValResize, s.Interpolation, s.TrainInterpolation, c.size, c.resize, c.how)
+		}
+	}
+}
+
 func TestResolveDefaults(t *testing.T) {
 	for _, c := range []struct {
 		profile  string
@@ -74,7 +104,8 @@ func TestResolveDefaults(t *testing.T) {
 			cfg.RNA.Window != c.window || !reflect.DeepEqual(cfg.RNA.Averages, c.averages) {
 			t.Errorf("%s: resolved to %+v", c.profile, cfg)
 		}
-		if *cfg.Momentum != 0.9 || cfg.NumClasses != 10 || cfg.ImageSize != 32 || cfg.RNA.Mode != average.Offline ||
+		size := map[string]int{"imagenet": 224}[c.profile] // the net's for photographs
+		if *cfg.Momentum != 0.9 || cfg.NumClasses != 10 || cfg.ImageSize != cmp.Or(size, 32) || cfg.RNA.Mode != average.Offline ||
 			*cfg.RNA.Lambda != 1e-9 || *cfg.RNA.Beta != 1 || cfg.RNA.Start != 2 {
 			t.Errorf("%s: resolved to %+v", c.profile, cfg)
 		}

@@ -17,6 +17,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train/network"
+	"onlinerna/train/recipe"
 )
 
 func newModels() *cobra.Command {
@@ -146,6 +147,9 @@ func describeModel(out io.Writer, name string) error {
 		rows = slices.Insert(rows, 9, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels "+
 			"from 0 to 1",
 			numbers(a.Mean), numbers(a.Std))})
+	}
+	if names := recipe.ForNet(a.Name); names != nil {
+		rows = append(rows, []string{"recipe", strings.Join(names, ", ")})
 	}
 	if a.Mean == nil {
 		rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "evaluation" })

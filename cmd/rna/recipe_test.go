@@ -7,11 +7,15 @@ import (
 	"image"
 	"image/png"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"onlinerna/internal/terminal"
+	"onlinerna/nn"
+	_ "onlinerna/nn/zoo/zootest"
 	"onlinerna/train"
 	"onlinerna/train/recipe"
 	"onlinerna/train/schedule"
@@ -43,6 +47,40 @@ func pictureFolders(t *testing.T, n, m, size int) string {
 	return dir
 }
 
+// smallNet is a small net of the family that a recipe is for, whose patterns fit all nets that it is for.
+func smallNet(t *testing.T, r *recipe.Recipe) string {
+	small := "resnet20"
+	for _, a := range nn.Architectures() {
+		if !r.For(a.Name) {
+			continue
+		}
+		for family, name := range map[string]string{"mobilenet": "mobilenet_v3_small_narrow", "convnext": "convnext_narrow",
+			"deit": "deit_narrow", "swin": "swin_narrow", "vit": "vit_torchvision_narrow", "efficientnet": "efficientnet_narrow"} {
+			if a.Family == family {
+				small = name
+			}
+		}
+		if strings.HasPrefix(a.Name, "efficientnet_v2") {
+			small = "efficientnet_v2_narrow"
+		}
+		m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range r.Settings {
+			if x.Name != "no-decay" {
+				continue
+			}
+			for _, pattern := range strings.Split(x.String(), ",") {
+				if !slices.ContainsFunc(m.Params, func(p nn.Param) bool { ok, _ := path.Match(pattern, p.Name); return ok }) {
+					t.Errorf("%s: %s has no parameter %s", r.Name, a.Name, pattern)
+				}
+			}
+		}
+	}
+	return small
+}
+
 // TestRecipes runs a step of each recipe with small images and a small net, and the recipe's other options unchanged.
 func TestRecipes(t *testing.T) {
 	dir := pictureFolders(t, 8, 2, 40)
@@ -51,10 +89,14 @@ func TestRecipes(t *testing.T) {
 		if err != nil || r.Source == "" || len(r.Settings) < 10 {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
+		net, size := smallNet(t, r), "32"
+		if strings.HasPrefix(net, "mobilenet") {
+			size = "64" // for more than a pixel at the end
+		}
 		out := filepath.Join(t.TempDir(), "run")
-		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", "resnet20", "--batch", "4",
+		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", net, "--batch", "4",
 			"--limit-batches", "1", "--limit-val", "1",
-			"--image-size", "32", "--val-crop", "32", "--val-resize", "40", "--train-crop", "32", "--rna-bn-batches", "1",
+			"--image-size", size, "--val-crop", size, "--val-resize", "72", "--train-crop", size, "--rna-bn-batches", "1",
 			"--device", "cpu", "--quiet"}
 		set := map[string]bool{}
 		for _, o := range r.Settings {
@@ -68,7 +110,7 @@ func TestRecipes(t *testing.T) {
 		if set["train-crop-from"] {
 			args = append(args, "--train-crop-from", "24", "--train-crop-ramp", "0,1")
 		}
-		if set["no-decay"] {
+		if set["no-decay"] && net == "resnet20" {
 			args = append(args, "--no-decay", "*bn*") // the small net has no others
 		}
 		if set["lr-step"] {
@@ -80,7 +122,7 @@ func TestRecipes(t *testing.T) {
 			continue
 		}
 		c, err := train.ReadSpec(out)
-		if err != nil || c.Model != "resnet20" || c.Batch != 4 || c.Accumulate != 1 {
+		if err != nil || c.Model != net || c.Batch != 4 || c.Accumulate != 1 {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 		for _, line := range strings.Split(stdout.String(), "\n")[:8] {

@@ -310,6 +310,9 @@ func (f *trainFlags) tellRecipe(w io.Writer) {
 	}
 	fmt.Fprintln(w, terminal.Wrap(w, strings.Join(words, " "), "  "))
 	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
+	if r.Lacks != "" {
+		fmt.Fprintln(w, terminal.Wrap(w, "Without: "+r.Lacks, "  "))
+	}
 }
 
 // onRanks calls run on the ranks given by the options and the launcher.
