@@ -37,7 +37,7 @@ func solveProblem(t *testing.T, p fixedpoint.Problem, tolerance float64, most in
 // plain iteration, and at least five times fewer on half of them.
 func TestSolveProblems(t *testing.T) {
 	var gains []float64
-	for _, k := range fixedpoint.Kinds() {
+	for _, k := range slices.Concat(fixedpoint.Kinds(), fixedpoint.Others()) {
 		t.Run(k.Name, func(t *testing.T) {
 			for seed := range uint64(3) {
 				p, tolerance := k.New(100+seed), 1e-10

@@ -70,9 +70,22 @@ func TestPairedReports(t *testing.T) {
 	}
 	var b bytes.Buffer
 	curves := []*replay.Curve{{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: known(0, 200)}}},
-		{Name: "average of 2", Kind: network.Average, Points: []replay.Point{{Epoch: 1, Val: known(0, 190)}}}}
+		{Name: "average of 2", Kind: network.Average, Points: []replay.Point{{Epoch: 1, Val: known(0, 190)}}},
+		{Name: "average of 3", Kind: network.Average, Points: []replay.Point{{Epoch: 1, Val: known(0, 195)}}},
+		{Name: "average of 4", Kind: network.Average}}
 	if err := (Replay{c, &replay.Result{Epochs: []int{1}, Curves: curves}}).Table(&b); err != nil ||
 		!strings.Contains(b.String(), "-1.00 ± 0.31") || !strings.Contains(b.String(), "± is the paired standard error") {
+		t.Errorf("%v\n%s", err, &b)
+	}
+	want := "Lowest in epoch 1: average of 2, 1.00 ± 0.31 points below SGD,\n" +
+		"p = 0.002; 0.0039 corrected for the best of 3 by McNemar's test\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, &b)
+	}
+	curves[0].Points[0].Val = known(0, 190)
+	b.Reset()
+	if err := (Replay{c, &replay.Result{Epochs: []int{1}, Curves: curves}}).Table(&b); err != nil ||
+		strings.Contains(b.String(), "Lowest in") {
 		t.Errorf("%v\n%s", err, &b)
 	}
 }

@@ -103,6 +103,7 @@ func (r Replay) Table(w io.Writer) error {
 	if paired {
 		b.WriteString("± is the paired standard error of a difference on the same images.\n")
 	}
+	b.WriteString(lowest(list, last))
 	for _, c := range r.Curves {
 		if len(c.Points) == 0 {
 			continue
@@ -116,6 +117,26 @@ func (r Replay) Table(w io.Writer) error {
 		}
 	}
 	return b.Flush(w)
+}
+
+// lowest compares the curve with the lowest error in an epoch with the first one, and says how likely a gap as large is
+// by chance: of one pair on the same images, and of the best of as many. It is empty if the first has the lowest.
+func lowest(list []series, epoch int) string {
+	first, ok := list[0].scores[epoch]
+	best, others := list[0], 0
+	for _, s := range list[1:] {
+		if v, scored := s.scores[epoch]; scored {
+			if others++; v.Error() < best.scores[epoch].Error() {
+				best = s
+			}
+		}
+	}
+	g := between(best.scores[epoch], first)
+	if !ok || !g.paired || g.points == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Lowest in epoch %d: %s, %.2f ± %.2f points below %s,\n%s by McNemar's test\n", epoch,
+		text.Shorten(30, best.name), -g.points, g.deviation, list[0].name, g.how(others))
 }
 
 // Plot writes a figure with loss and error of all curves over the epochs.
