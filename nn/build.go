@@ -64,14 +64,24 @@ func (b *Builder) outputs() {
 			b.Fail(fmt.Errorf("the logits have the shape %v: it must be %v", s, want))
 		}
 	}
+	if c.Mode == Train && c.Teacher > 0 {
+		m.Teacher = b.input("teacher", op.T(c.DType, c.Batch, c.Classes))
+		taught := b.Apply("teacher_loss", op.DistillLoss{Temperature: c.Temperature}, m.Logits, m.Teacher)
+		m.Loss = b.Map("loss", x0.Scale(1-c.Teacher).Add(x1.Scale(c.Teacher)), b.loss("label_loss"), taught)
+	} else {
+		m.Loss = b.loss("loss")
+	}
+	m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
+}
+
+// loss is the loss by labels or targets.
+func (b *Builder) loss(name string) *G.Node {
+	m, c := b.model, b.model.Config
 	if c.Mode == Train && c.Loss != CrossEntropy {
 		m.Targets = b.input("targets", op.T(c.DType, c.Batch, c.Classes))
-		m.Loss = b.Apply("loss", c.targetLoss(), m.Logits, m.Targets)
-		m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
-		return
+		return b.Apply(name, c.targetLoss(), m.Logits, m.Targets)
 	}
-	m.Loss = b.Apply("loss", op.SoftmaxCrossEntropy{Smoothing: c.Smoothing}, m.Logits, m.Labels)
-	m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
+	return b.Apply(name, op.SoftmaxCrossEntropy{Smoothing: c.Smoothing}, m.Logits, m.Labels)
 }
 
 // differentiate adds the gradients of the loss.

@@ -80,6 +80,10 @@ type Config struct {
 	// HuberDelta is the Delta of NumberTargets: see op.RegressionLoss.
 	HuberDelta float64
 
+	// Teacher is the weight in the loss, in [0,1], of op.DistillLoss with this Temperature, by Model.Teacher; the loss by
+	// labels has the rest. 0: there is no teacher.
+	Teacher, Temperature float64
+
 	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping
 	// the last residual branch; branches before it are dropped less, in proportion to their number (timm's
 	// drop_path_rate). Architectures without residual blocks ignore the latter.
@@ -139,6 +143,8 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("unknown loss %d", c.Loss)
 	case c.Loss != CrossEntropy && c.Smoothing != 0:
 		err = fmt.Errorf("label smoothing %g: targets have their own", c.Smoothing)
+	case !(c.Teacher >= 0 && c.Teacher <= 1):
+		err = fmt.Errorf("weight %g of the teacher: must be in [0,1]", c.Teacher)
 	case !(c.Dropout >= 0 && c.Dropout < 1) || !(c.DropPath >= 0 && c.DropPath < 1):
 		err = fmt.Errorf("dropout %g and drop path %g: must be in [0,1)", c.Dropout, c.DropPath)
 	case !(c.Smoothing >= 0 && c.Smoothing < 1):

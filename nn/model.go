@@ -22,6 +22,7 @@ type Model struct {
 	Crops             *G.Node // int32 [N,3]: top, left, and 1 to flip; nil with Config.FloatInput
 	Labels            *G.Node // int32 [N]; those outside 0…K−1 are ignored
 	Targets           *G.Node // f [N,K], in Train with a Config.Loss that takes them, else nil
+	Teacher           *G.Node // f [N,K], the teacher's logits in Train with Config.Teacher, else nil
 	BatchNormMomentum *G.Node // f [1], 0.1 as a rule; nil in Eval and in a network without batch normalisation
 
 	// RandomCounter is int32 [2]: a number that differs from step to step, and the first of N numbers that differ from
@@ -30,7 +31,7 @@ type Model struct {
 
 	Input  *G.Node // f [N,C,Size,Size], the network's input tensor: a graph input with Config.FloatInput
 	Logits *G.Node // f [N,K]
-	Loss   *G.Node // f scalar: mean cross-entropy with Config.Smoothing
+	Loss   *G.Node // f scalar: mean cross-entropy with Config.Smoothing, or Config.Loss, with that of Config.Teacher
 	Score  *G.Node // f [3]: sum of the losses without smoothing, number right at top 1, at top 5
 
 	InputGrad *G.Node // of Loss with respect to Input; nil unless in Train with Config.FloatInput

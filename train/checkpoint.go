@@ -34,6 +34,7 @@ type checkpoint struct {
 	Position position                   `json:"position"`
 	Images   int                        `json:"images"` // in an epoch
 	Data     *identities                `json:"data,omitempty"`
+	Teacher  string                     `json:"teacher,omitempty"` // its Fingerprint
 	Best     *hook.BestRecord           `json:"best,omitempty"`
 	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // nil for a device without loss scaling
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
@@ -143,7 +144,7 @@ func (r *Run) saveOwn(tmp string, share network.Share) (c checkpoint, err error)
 	}
 	scale, err := r.engine.lossScale()
 	return checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.in.train.Images(), Data: &r.in.are,
-		Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}, err
+		Teacher: r.teacher, Best: r.judge.best, Scale: scale, Hooks: map[string]json.RawMessage{}}, err
 }
 
 // Checkpoint returns the folder of the newest checkpoint of the run in a folder. Its contents are not verified.
@@ -254,6 +255,10 @@ func (r *Run) load(dir string) error {
 	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.in.train.Steps() || c.Position.Steps < 0:
 		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
 			path, c.Position.Epoch, c.Position.Batch, r.Resolved.Epochs, r.in.train.Steps())
+	}
+	if c.Teacher != r.teacher {
+		return fmt.Errorf("%s: the weights of the teacher, %s, have changed since the checkpoint: name the place of the same "+
+			"weights by --teacher", path, r.Resolved.Teacher)
 	}
 	if c.Data != nil {
 		switch what := r.in.are.differ(c.Data); {

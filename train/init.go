@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,30 +23,12 @@ func (r *Run) initNet() error {
 		return fmt.Errorf("initial weights: %w", err)
 	}
 	defer f.Close()
-	if kind, what := f.Contents(); kind != statedict.Weights {
-		return fmt.Errorf("initial weights: %s %s", c.Init, what)
+	meta, a, said, err := netOf(f, c.Init)
+	if err != nil && meta.Model == "" {
+		err = fmt.Errorf("%w; name the model, or the nearest one to see how it differs", err)
 	}
-	meta, err := network.MetaOf(f)
 	if err != nil {
 		return fmt.Errorf("initial weights: %w", err)
-	}
-	said := c.Init + " says"
-	if meta.Model == "" {
-		names := network.Identify(f)
-		switch len(names) {
-		case 0:
-			return fmt.Errorf("initial weights: %s has the tensors of none of the models: rna inspect lists them; name the "+
-				"nearest model to see how it differs", c.Init)
-		case 1:
-			meta.Model, said = names[0], "the tensors of "+c.Init+" show"
-		default:
-			return fmt.Errorf("initial weights: %s has the tensors of %s alike: name one as the model", c.Init,
-				strings.Join(names, " and "))
-		}
-	}
-	a, err := nn.Lookup(meta.Model)
-	if err != nil {
-		return fmt.Errorf("initial weights: %s: %w", c.Init, err)
 	}
 	c.Model, c.BlurPool = a.Name, c.BlurPool || meta.BlurPool
 	if c.ImageSize == 0 {
@@ -90,4 +73,109 @@ func (r *Run) loadInit() error {
 		c.note("initial weights: %s", c.Init)
 	}
 	return nil
+}
+
+// netOf returns the description of weights and their net: that which the file names, else that with its tensors. said
+// tells which.
+func netOf(f *statedict.File, path string) (meta network.Meta, a nn.Architecture, said string, err error) {
+	if kind, what := f.Contents(); kind != statedict.Weights {
+		return meta, a, "", fmt.Errorf("%s %s", path, what)
+	}
+	if meta, err = network.MetaOf(f); err != nil {
+		return meta, a, "", err
+	}
+	said = path + " says"
+	if meta.Model == "" {
+		names := network.Identify(f)
+		switch len(names) {
+		case 0:
+			return meta, a, "", fmt.Errorf("%s has the tensors of none of the models: rna inspect lists them", path)
+		case 1:
+			meta.Model, said = names[0], "the tensors of "+path+" show"
+		default:
+			return meta, a, "", fmt.Errorf("%s has the tensors of %s alike", path, strings.Join(names, " and "))
+		}
+	}
+	if a, err = nn.Lookup(meta.Model); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return meta, a, said, err
+}
+
+// openTeacher puts the teacher beside the network.
+func (r *Run) openTeacher() error {
+	c := &r.Resolved
+	if c.Teacher == "" {
+		return nil
+	}
+	t, meta, err := r.readTeacher()
+	if err != nil {
+		return fmt.Errorf("the teacher: %w", err)
+	}
+	if err := r.Net.Teach(t); err != nil {
+		return errors.Join(fmt.Errorf("the teacher %s: %w", c.Teacher, err), t.Close())
+	}
+	if r.teacher, err = t.Fingerprint(); err != nil {
+		return err
+	}
+	c.note("the teacher is %s of %s", meta.Model, c.Teacher)
+	if meta.ImageSize > 0 && meta.ImageSize != c.ImageSize {
+		c.note("the teacher saw images of %d×%d pixels, and sees %d×%[3]d", meta.ImageSize, meta.ImageSize, c.ImageSize)
+	}
+	if len(meta.Classes) > 0 && !slices.Equal(meta.Classes, c.Classes) {
+		c.note("the teacher names its classes otherwise than %s", c.Data)
+	}
+	return nil
+}
+
+// readTeacher opens the teacher's network for images of the run.
+func (r *Run) readTeacher() (t *network.Network, meta network.Meta, err error) {
+	c, channels := &r.Resolved, r.in.set.Channels()
+	f, err := statedict.Open(c.Teacher, "")
+	if err != nil {
+		return nil, meta, fmt.Errorf("%w: name the place of its weights by --teacher", err)
+	}
+	defer f.Close()
+	meta, a, _, err := netOf(f, c.Teacher)
+	if err != nil {
+		return nil, meta, err
+	}
+	if n := len(meta.Mean); n > 0 && n != channels {
+		return nil, meta, fmt.Errorf("%s takes images of %d channels, and those of %s have %d", c.Teacher, n, c.Data, channels)
+	}
+	if reordered(meta.Classes, c.Classes) {
+		return nil, meta, fmt.Errorf("%s has the classes of %s in another order: name them in the teacher's by --classes",
+			c.Teacher, c.Data)
+	}
+	model, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: channels, BlurPool: meta.BlurPool})
+	if err != nil {
+		return nil, meta, err
+	}
+	config := meta.Config(network.Outputs(f, model), channels)
+	config.Size = c.ImageSize
+	if len(config.Mean) == 0 || len(config.Std) == 0 {
+		config.Mean, config.Std = c.Mean, c.Std
+		if len(a.Mean) == channels {
+			config.Mean, config.Std = a.Mean, a.Std
+		}
+	}
+	if t, err = network.New(r.Device, a.Name, config, 0); err != nil {
+		return nil, meta, err
+	}
+	l, err := t.Load(c.Teacher, network.LoadOptions{})
+	if t.Meaning = l.Meaning; err == nil {
+		var name string
+		if name, err = t.NonFinite(); err == nil && name != "" {
+			err = fmt.Errorf("%s: tensor %q has numbers that are not finite: choose other weights", c.Teacher, name)
+		}
+	}
+	if err != nil {
+		return nil, meta, errors.Join(err, t.Close())
+	}
+	return t, meta, nil
+}
+
+// reordered reports whether two lists have the same names in another order.
+func reordered(a, b []string) bool {
+	return !slices.Equal(a, b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

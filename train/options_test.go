@@ -20,7 +20,7 @@ var wrongValues = []struct{ allowed, values string }{
 	{"want a number", `mean grey  std 1,x  random-erase often  color-jitter strong  crop-scale small  crop-ratio wide  flip-vertical often
 		bn-momentum high  lr high  lr-final low  lr-gamma low  lr-power two  warmup long  warmup-from low  head-lr high  layer-decay low  momentum high
 		beta1 x  beta2 x  eps tiny  trust-coefficient x  max-grad-norm x  weight-decay low  clip-grad x  clip-value x  label-smoothing some
-		bce-threshold x  huber-delta x  focal-gamma x  asl-gamma 0,x  asl-margin x  class-weights a,b  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
+		bce-threshold x  huber-delta x  focal-gamma x  asl-gamma 0,x  asl-margin x  class-weights a,b  teacher-alpha half  teacher-temperature hot  mixup some  cutmix some  dropout some  drop-path some  ema long  ema-decay long  rna-tau x  rna-beta x`},
 	{"want a number, as 0.2 or 20%", "val-split some  holdout some"},
 	{"want a number of usual size", "lr 1e400  image-size 99999999999999999999"},
 	{"want a time, as 90s, 10m or 1h", "time-budget long"},
@@ -49,7 +49,8 @@ var wrongValues = []struct{ allowed, values string }{
 	{"at most", "workers 1000000  threads 1000000"},
 	{"must lie in [0, 1)", "holdout 1  label-smoothing 1  bce-threshold 1  asl-margin 1  dropout 1  drop-path -0.1"},
 	{"must lie above 0 and below 1", "val-split 1  ema-decay 1"},
-	{"must lie above 0 and up to 1", "bn-momentum 0  lr-gamma 2  layer-decay 0"},
+	{"must lie above 0 and up to 1", "bn-momentum 0  lr-gamma 2  layer-decay 0  teacher-alpha 0"},
+	{"must lie above 0 and up to 1000", "teacher-temperature 0  teacher-temperature 1001"},
 	{"must lie between 0 and 20", "focal-gamma 21  asl-gamma 0,21"},
 	{"effective:β takes a β", "class-weights effective:1"},
 	{"must lie between 0 and 1", "random-erase 2  flip-vertical -1  warmup-from 2"},
@@ -75,6 +76,7 @@ func TestWrongValues(t *testing.T) {
 		}
 	}
 	takesAnyText := map[string]bool{"data": true, "val-data": true, "auto-augment": true, "model": true, "init": true,
+		"teacher": true,
 		"key": true, "freeze": true,
 		"device": true, "out": true}
 	for i := range table {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,8 +24,12 @@ type Regularize struct {
 	ASLMargin    *float64
 	HuberDelta   *float64     // error from which Huber grows linearly, in deviations of the target; nil is 1
 	ClassWeights ClassWeights // of cross-entropy and Focal, normalised as PyTorch's
-	Mixup        float64      // see augment.Mix
-	Cutmix       float64
+	// Teacher is a file of weights whose logits are learnt, too (Hinton et al. 2015): the loss is (1 − TeacherAlpha) times
+	// that by labels, and TeacherAlpha times op.DistillLoss at TeacherTemperature. 0: 0.9 and 4.
+	Teacher                          string
+	TeacherAlpha, TeacherTemperature float64
+	Mixup                            float64 // see augment.Mix
+	Cutmix                           float64
 	// Dropout and DropPath are those of nn.Config; nil takes the net's defaults.
 	Dropout, DropPath *float64
 }
@@ -90,6 +95,10 @@ func (r *Regularize) resolveLoss(t data.Task) {
 	case Huber:
 		option.DefaultPointer(&r.HuberDelta, 1)
 	}
+	if r.Teacher != "" {
+		option.Default(&r.TeacherAlpha, 0.9)
+		option.Default(&r.TeacherTemperature, 4)
+	}
 }
 
 // asymmetric returns the asymmetric loss of a resolved config; the zero value for another loss.
@@ -130,6 +139,10 @@ func (r *Regularize) check(classes []string, t data.Task) error {
 		return fmt.Errorf("huber-delta goes with loss %s", Huber)
 	case r.FocalGamma != nil && r.Loss != Focal:
 		return fmt.Errorf("focal-gamma goes with loss %s", Focal)
+	case r.Teacher == "" && (r.TeacherAlpha != 0 || r.TeacherTemperature != 0):
+		return errors.New("teacher-alpha and teacher-temperature go with a teacher: name its weights")
+	case r.Teacher != "" && t != data.Classification:
+		return fmt.Errorf("a teacher is for images of one class each, not for the task %s", t)
 	}
 	if err := r.ClassWeights.check(classes); err != nil {
 		return err
@@ -159,6 +172,13 @@ var regularizeOptions = option.Table[Regularize]{
 		Help: "weights of the classes in the loss: auto (by inverse frequency), effective (by the effective number of " +
 			"samples; effective:0.999 for another β than 0.9999), comma-separated `numbers`, or a file with a class and its " +
 			"number a line"},
+	{Name: "teacher", Field: func(r *Regularize) any { return &r.Teacher }, Local: true, Resumable: true,
+		Help: "`file` with the weights of a net, of any kind and for the same classes, whose probabilities are learnt beside " +
+			"the labels: safetensors, a file of torch.save, the folder of a run, or a name of \"rna get\""},
+	{Name: "teacher-alpha", Default: "0.9", Field: func(r *Regularize) any { return &r.TeacherAlpha },
+		Check: option.UpTo(1), Help: "weight of the teacher in the loss; the labels have the rest"},
+	{Name: "teacher-temperature", Default: "4", Field: func(r *Regularize) any { return &r.TeacherTemperature },
+		Check: temperature, Help: "by which the logits of both nets are divided, so that small probabilities count"},
 	{Name: "mixup", Field: func(r *Regularize) any { return &r.Mixup }, Check: option.NotNegative,
 		Help: "mix images in shares from a beta distribution with this parameter"},
 	{Name: "cutmix", Field: func(r *Regularize) any { return &r.Cutmix }, Check: option.NotNegative,
@@ -168,4 +188,12 @@ var regularizeOptions = option.Table[Regularize]{
 	{Name: "drop-path", Field: func(r *Regularize) any { return &r.DropPath }, Check: option.Below(1),
 		Default: "the net's", Help: "stochastic depth: probability of dropping the last residual branch, less for " +
 			"those before it"},
+}
+
+// temperature is a range in which the probabilities of classes still differ.
+func temperature(x float64) error {
+	if !(x > 0 && x <= op.MaxTemperature) {
+		return fmt.Errorf("must lie above 0 and up to %d", op.MaxTemperature)
+	}
+	return nil
 }

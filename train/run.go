@@ -38,6 +38,7 @@ type Run struct {
 	watch    *device.Watch
 	slowed   bool      // the GPU was slowed down
 	told     int       // the number of epochs by the time budget, as logged last
+	teacher  string    // identifies the teacher's weights
 	chosen   []Choice  // options that differ from their defaults
 	recorded bool      // this process is among the run's sessions
 	profiler *profiler // nil without Profile
@@ -212,8 +213,8 @@ func (r *Run) openNetwork() error {
 	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
 		Smoothing: smoothing, Loss: c.Network(), FocalGamma: or0(c.FocalGamma), Asymmetric: c.asymmetric(),
-		HuberDelta: or0(c.HuberDelta),
-		BlurPool:   c.BlurPool, Dropout: dropout, DropPath: path,
+		HuberDelta: or0(c.HuberDelta), Teacher: c.TeacherAlpha, Temperature: c.TeacherTemperature,
+		BlurPool: c.BlurPool, Dropout: dropout, DropPath: path,
 		ZeroInitResidual: c.ZeroInit,
 		Seed:             c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
@@ -226,6 +227,9 @@ func (r *Run) openNetwork() error {
 		return err
 	}
 	net.TestFlip, net.LowMemory = c.TestFlip, c.LowMemory
+	if err := r.openTeacher(); err != nil {
+		return err
+	}
 	if err := r.engine.open(net); err != nil {
 		return err
 	}

@@ -94,6 +94,7 @@ func (r *Run) preflight() error {
 			facts = append(facts, ranks.Fact{Name: o.Name, Value: cmp.Or(o.Text(&r.Resolved.Spec), "no value")})
 		}
 	}
+	facts = append(facts, ranks.Fact{Name: "the teacher's weights", Value: cmp.Or(r.teacher, "none")})
 	train, val := r.Images()
 	for _, f := range []struct {
 		name string

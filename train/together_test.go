@@ -109,6 +109,9 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"focal loss, class weights, balanced", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2,
 			Sampler: Balanced, Regularize: Regularize{Loss: Focal, ClassWeights: ClassWeights{"3", "1"}},
 			RNA: average.Options{Mode: average.Off}}, 1e-12},
+		{"a teacher", reference64, Spec{Data: colour, Model: "conv6", Batch: 10, Epochs: 2,
+			Regularize: Regularize{Teacher: teacherOf(t, colour, 5), Mixup: .3},
+			RNA:        average.Options{Mode: average.Off}}, 1e-12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, n := range []int{2, 3, 4} {

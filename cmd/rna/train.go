@@ -112,7 +112,8 @@ the data: LeNet for small grey images, ResNet-20 for small colour images, ResNet
 holds the resolved config, metrics, weights, a checkpoint and a plot.
 
 With --init it fine-tunes: at least ten steps an epoch, 10 to 30 epochs by the number of images, and a low rate that
-falls by half a cosine, five times as high for a new last layer.`,
+falls by half a cosine, five times as high for a new last layer. With --teacher it also learns the probabilities of
+another net.`,
 		Example: `  rna train
   rna train --data cifar10 --model resnet20 --epochs 30
   rna train --data imagenet --model resnet50
@@ -233,6 +234,7 @@ func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, watcher hook.Hoo
 	}
 	return train.Resume(f.resume, d, func(c *train.Spec) {
 		train.Options().Apply(c, f.said...) // checked before
+		c.Teacher = cmp.Or(f.Teacher, c.Teacher)
 		c.Device, c.Precision = f.Device, f.Precision
 		if !g.Single() {
 			c.Threads, c.Workers = f.Threads, f.Workers
@@ -270,10 +272,12 @@ func (f *trainFlags) build() error {
 	if err := options.Apply(&c, f.said...); err != nil {
 		return cli.Dashed(err)
 	}
-	if run, err := evaluate.FindRun(c.Init); err != nil {
-		return err
-	} else if run != nil {
-		c.Init = run.File
+	for _, weights := range []*string{&c.Init, &c.Teacher} {
+		if run, err := evaluate.FindRun(*weights); err != nil {
+			return err
+		} else if run != nil {
+			*weights = run.File
+		}
 	}
 	f.Spec = c
 	var idle []option.Setting

@@ -76,6 +76,9 @@ func slopes(r *rand.Rand) []slope {
 	for _, o := range []op.AsymmetricLoss{{}, {Positive: 1, Negative: 4}, {Positive: .5, Negative: 2, Margin: .1}} {
 		all = append(all, slope{op: o, in: []op.Type{f(6, 5), f(6, 5)}, none: []int{1}})
 	}
+	for _, x := range []float64{.5, 1, 4} {
+		all = append(all, slope{op: op.DistillLoss{Temperature: x}, in: []op.Type{f(6, 5), f(6, 5)}, none: []int{1}})
+	}
 	for _, x := range []float64{0, .5, 2} {
 		all = append(all, slope{op: op.RegressionLoss{Delta: x}, in: []op.Type{f(6, 5), f(6, 5)}, none: []int{1}})
 	}

@@ -71,6 +71,7 @@ func examples(d op.DType) []example {
 		{op.TargetLoss{}, []op.Type{f(6, 5), f(6, 5)}},
 		{op.AsymmetricLoss{Positive: .5, Negative: 4, Margin: .05}, []op.Type{f(6, 5), f(6, 5)}},
 		{op.FocalLoss{Gamma: 2}, []op.Type{f(6, 5), f(6, 5)}},
+		{op.DistillLoss{Temperature: 2}, []op.Type{f(6, 5), f(6, 5)}},
 		{op.RegressionLoss{Delta: 1}, []op.Type{f(6, 5), f(6, 5)}},
 		{op.TargetLossGrad{Binary: true}, []op.Type{f(6, 5), f(6, 5), f()}},
 		{op.SoftmaxCrossEntropyGrad{Smoothing: .1}, []op.Type{f(6, 5), labels(6), f()}},

@@ -40,36 +40,7 @@ func TestFreezeAsPyTorch(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer n.Close()
-		formula := func(x []float64, k int) {
-			for i := range x {
-				x[i] = float64((i*37+k*11)%127-63) / 512
-			}
-		}
-		for k, s := range n.params {
-			x := op.New(op.T(op.Float64, s.typ.Shape...))
-			d := x.Data.([]float64)
-			formula(d, k)
-			for i := range d {
-				if strings.HasPrefix(s.name, "bn") && strings.HasSuffix(s.name, "weight") {
-					d[i]++
-				}
-			}
-			if err := n.upload(n.Params, s, x); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for k, s := range n.stats {
-			x := op.New(op.T(op.Float64, s.typ.Shape...))
-			mean, variance := row(x, 0).([]float64), row(x, 1).([]float64)
-			formula(mean, 101+k)
-			formula(variance, 201+k)
-			for i := range variance {
-				variance[i]++
-			}
-			if err := n.upload(n.Stats, s, x); err != nil {
-				t.Fatal(err)
-			}
-		}
+		formulas(t, n, 0)
 		o := optim.SGD{Momentum: .9, Decay: g.Decay}
 		u := device.Update{Optimizer: o, Tensors: n.Tensors(), Factors: n.Factors(Rates{Head: g.Head / g.Rate,
 			LayerDecay: g.Layer}),
@@ -94,6 +65,41 @@ func TestFreezeAsPyTorch(t *testing.T) {
 		}
 		for _, s := range n.stats {
 			same(t, dev.Name(), s.name+".running", n, n.Stats, s, g.Sums[s.name+".running"], dev.tolerance)
+		}
+	}
+}
+
+// formulas sets weights and statistics to formulas of integers, which count from first.
+func formulas(t *testing.T, n *Network, first int) {
+	t.Helper()
+	formula := func(x []float64, k int) {
+		for i := range x {
+			x[i] = float64((i*37+k*11)%127-63) / 512
+		}
+	}
+	for k, s := range n.params {
+		x := op.New(op.T(op.Float64, s.typ.Shape...))
+		d := x.Data.([]float64)
+		formula(d, first+k)
+		for i := range d {
+			if strings.HasPrefix(s.name, "bn") && strings.HasSuffix(s.name, "weight") {
+				d[i]++
+			}
+		}
+		if err := n.upload(n.Params, s, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, s := range n.stats {
+		x := op.New(op.T(op.Float64, s.typ.Shape...))
+		mean, variance := row(x, 0).([]float64), row(x, 1).([]float64)
+		formula(mean, first+101+k)
+		formula(variance, first+201+k)
+		for i := range variance {
+			variance[i]++
+		}
+		if err := n.upload(n.Stats, s, x); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -18,9 +18,9 @@ type lane struct {
 
 // feed is the layout of a batch's input in a lane. All parts except the images are copied at once.
 type feed struct {
-	images, labels, targets, crops, momentum, numbers device.Span
-	counter                                           device.Span // for random layers
-	bytes                                             int
+	images, labels, targets, teacher, crops, momentum, numbers device.Span
+	counter                                                    device.Span // for random layers
+	bytes                                                      int
 }
 
 // lineUp is the alignment of each part of a lane.
@@ -39,6 +39,9 @@ func (n *Network) feed(w Work) feed {
 	f.labels, f.crops = add(4*w.Batch), add(3*4*w.Batch)
 	if w.Use == Training && n.cfg.Loss != nn.CrossEntropy {
 		f.targets = add(size * w.Batch * n.model.Config.Classes)
+	}
+	if w.Use == Training && n.cfg.Teacher > 0 {
+		f.teacher = add(size * w.Batch * n.model.Config.Classes)
 	}
 	f.momentum, f.numbers = add(size), add(device.NumbersLen*size)
 	f.counter = add(2 * 4)
@@ -67,28 +70,33 @@ func part(m device.Memory, s device.Span) device.Region {
 }
 
 // fill writes a batch and its step's numbers to a lane's host memory.
-func (p *program) fill(host *device.HostMemory, b *data.Batch, s StepOptions) error {
+func (p *program) fill(host *device.HostMemory, b *data.Batch, taught op.Tensor, s StepOptions) error {
 	m, f := p.model, p.feed
-	for _, x := range []struct {
+	type sent struct {
 		at   device.Span
 		data op.Tensor
-	}{
+	}
+	list := []sent{
 		{f.images, op.Tensor{Shape: shapeOf(m.Images), Data: b.Images}},
 		{f.labels, op.Tensor{Shape: shapeOf(m.Labels), Data: b.Labels}},
 		{f.crops, op.Tensor{Shape: shapeOf(m.Crops), Data: b.Crops}},
 		{f.momentum, op.Tensor{Shape: op.Shape{1}, Data: []float64{s.StatsMomentum}}},
 		{f.counter, op.Tensor{Shape: op.Shape{2}, Data: []int32{int32(b.Epoch), int32(b.First)}}},
 		{f.numbers, op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: s.Update.Numbers.Values()}},
-	} {
+	}
+	if f.teacher.Len > 0 {
+		list = append(list, sent{f.teacher, taught})
+	}
+	if f.targets.Len > 0 {
+		p.targets = p.objective.targets(p.targets, b, m.Config.Classes)
+		list = append(list, sent{f.targets, op.Tensor{Shape: shapeOf(m.Targets), Data: p.targets}})
+	}
+	for _, x := range list {
 		if err := device.UploadRowMajor(part(host, x.at), x.data); err != nil {
 			return err
 		}
 	}
-	if f.targets.Len == 0 {
-		return nil
-	}
-	p.targets = p.objective.targets(p.targets, b, m.Config.Classes)
-	return device.UploadRowMajor(part(host, f.targets), op.Tensor{Shape: shapeOf(m.Targets), Data: p.targets})
+	return nil
 }
 
 // widen makes the lanes at least that many bytes long. Programs bound to smaller lanes are released.

@@ -51,7 +51,8 @@ type Network struct {
 	arena     *machine.Arena
 	guard     guard
 	objective objective
-	tracer    Tracer // nil: no tracing
+	teacher   *teacher // nil: none
+	tracer    Tracer   // nil: no tracing
 }
 
 // slot is a tensor's place in a flat vector.
@@ -226,6 +227,9 @@ func (n *Network) Finite() (bool, error) {
 // Close releases everything on the device. Results that nobody has waited for are lost.
 func (n *Network) Close() error {
 	errs := []error{n.closeLanes(), n.arena.Close()}
+	if n.teacher != nil {
+		errs = append(errs, n.teacher.Close())
+	}
 	n.guard.free()
 	for _, v := range []device.Vector{n.Params, n.Grads, n.Stats} {
 		if v != nil {

@@ -56,6 +56,11 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 	if len(list) == 0 {
 		return nil
 	}
+	beside, err := n.prepareTeacher(other, list)
+	if err != nil {
+		return err
+	}
+	other += beside
 	most := 0
 	for _, w := range list {
 		most = max(most, n.feed(w).bytes)
@@ -74,7 +79,11 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 			}
 		}
 	}
-	bytes := int64(n.arena.Bytes())
+	return n.checkBytes(list[0].Batch, int64(n.arena.Bytes())+n.beside(), other)
+}
+
+// beside is the memory that programs take beside the arena, where it is not taken yet.
+func (n *Network) beside() (bytes int64) {
 	for _, ps := range n.programs {
 		for _, p := range ps {
 			if p != nil {
@@ -83,19 +92,30 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 		}
 	}
 	if _, own := device.As[device.OwnMemory](n.Device); !own { // the host gets memory when it is first touched
-		bytes += lanes
+		for _, l := range n.lanes {
+			bytes += int64(l.Input().Bytes())
+		}
 	}
-	return n.checkBytes(list[0].Batch, bytes, other)
+	return bytes
 }
 
 // Plan returns the sizes of a training program at a batch size, with its batch among the inputs. It allocates nothing
 // on the device.
 func (n *Network) Plan(batch int) (machine.Stats, error) {
-	p, err := n.newProgram(Work{Training, batch, n.cfg.Size, n.cfg.Size}, machine.NewArena(n.Device), nil)
+	arena := machine.NewArena(n.Device)
+	p, err := n.newProgram(Work{Training, batch, n.cfg.Size, n.cfg.Size}, arena, nil)
 	if err != nil {
 		return machine.Stats{}, err
 	}
-	return p.m.Stats(), p.m.Close()
+	s := p.m.Stats()
+	if err := p.m.Close(); err != nil || n.teacher == nil {
+		return s, err
+	}
+	if p, err = n.teacher.newProgram(Work{Evaluation, batch, n.cfg.Size, n.cfg.Size}, arena, nil); err != nil {
+		return s, err
+	}
+	s.Arena, s.Inputs = arena.Bytes(), s.Inputs+p.m.Stats().Inputs
+	return s, p.m.Close()
 }
 
 // Programs lists the planned programs for diagnosis: memory, steps and groups for each use and batch size.
@@ -197,6 +217,7 @@ func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
 	bind(m.Labels, part(in, p.feed.labels))
 	if u == Training {
 		bind(m.Targets, part(in, p.feed.targets))
+		bind(m.Teacher, part(in, p.feed.teacher))
 	}
 	bind(m.Crops, part(in, p.feed.crops))
 	bind(m.BatchNormMomentum, part(in, p.feed.momentum))

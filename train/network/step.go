@@ -121,13 +121,18 @@ func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
 		return Tally{}, err
 	}
 	if logits != nil {
-		node := p.program.model.Logits
-		if err := p.program.m.Read(op.Tensor{Shape: shapeOf(node), Data: logits}, node); err != nil {
+		if err := p.logits(logits); err != nil {
 			return Tally{}, err
 		}
 	}
 	_, t, err := p.Wait()
 	return t, err
+}
+
+// logits reads the logits of an evaluation into a []float32 or a []float64.
+func (p *Pending) logits(to any) error {
+	node := p.program.model.Logits
+	return p.program.m.Read(op.Tensor{Shape: shapeOf(node), Data: to}, node)
 }
 
 // StartEvaluation is Evaluate, but returns before an asynchronous device is done: see [Pending.Wait].
@@ -160,12 +165,18 @@ func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, err
 	if err := l.settle(); err != nil {
 		return nil, err
 	}
+	var taught op.Tensor
+	if w.Use == Training && n.cfg.Teacher > 0 {
+		if taught, err = n.lesson(b); err != nil {
+			return nil, err
+		}
+	}
 	host, err := l.Host()
 	if err != nil {
 		return nil, err
 	}
 	if err := n.part(Input, func() error {
-		if err := p.fill(host, b, s); err != nil {
+		if err := p.fill(host, b, taught, s); err != nil {
 			return err
 		}
 		return l.Send(p.feed.images, p.feed.rest())

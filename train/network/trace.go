@@ -13,7 +13,8 @@ type Phase uint8
 
 // The phases, in their order.
 const (
-	Input         Phase = iota // copying the batch to the device
+	Teaching      Phase = iota // the teacher's logits
+	Input                      // copying the batch to the device
 	Forward                    // up to the loss and the score
 	Backward                   // the gradient
 	Accumulation               // adding the gradient to that of the previous batches
@@ -22,7 +23,7 @@ const (
 )
 
 func (p Phase) String() string {
-	names := [...]string{"input to the device", "forward", "backward", "accumulation", "communication", "update"}
+	names := [...]string{"teacher", "input to the device", "forward", "backward", "accumulation", "communication", "update"}
 	if int(p) >= len(names) {
 		return fmt.Sprintf("phase %d", uint8(p))
 	}

@@ -117,6 +117,7 @@ func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, err
 	}
 	r.Config = c
 	c.Out, c.Init, c.InitKey, c.KeepEvery, c.KeepBest = "", "", "", 0, 0
+	c.Teacher, c.TeacherAlpha, c.TeacherTemperature = "", 0, 0
 	c.TensorBoard = false
 	c.EMA, c.EMADecay, c.EMAEvery = nil, 0, 0
 	c.RNA = average.Options{Mode: average.Off, Batches: c.RNA.Batches}

@@ -208,6 +208,9 @@ func factsOf(g *Group) (list [][2]string) {
 	if c.Init != "" {
 		add("Started from", c.Init)
 	}
+	if c.Teacher != "" {
+		add("Teacher", fmt.Sprintf("%s, weight %g, temperature %g", c.Teacher, c.TeacherAlpha, c.TeacherTemperature))
+	}
 	of := "classes"
 	if c.Task == data.Regression {
 		of = "numbers each"

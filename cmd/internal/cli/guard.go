@@ -16,7 +16,7 @@ import (
 
 // Options that name inputs and outputs, in every command that has them.
 var (
-	Reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "base", "font"}
+	Reads  = []string{"weights", "init", "teacher", "data", "val-data", "eval", "classes", "config", "y0", "base", "font"}
 	Writes = []string{"out", "json-file", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties",
 		"model-card"}
 )

@@ -207,6 +207,10 @@ func lossCases() []opCase {
 		for _, o := range []op.Op{op.AsymmetricLoss{}, op.AsymmetricLoss{Positive: 1, Negative: 4, Margin: .05}} {
 			all = append(all, opCase{op: o, in: []operand{logits, data(uniform(0, 1), c.n, c.k)}})
 		}
+		for _, temperature := range []float64{1, 4} {
+			all = append(all, opCase{op: op.DistillLoss{Temperature: temperature},
+				in: []operand{logits, data(uniform(-3, 3), c.n, c.k)}})
+		}
 		for _, delta := range []float64{0, .5} {
 			all = append(all,
 				opCase{op: op.RegressionLoss{Delta: delta}, in: []operand{logits, data(uniform(-2, 2), c.n, c.k)}})

@@ -138,6 +138,9 @@ var differentiable = []struct {
 		return n.apply(op.AsymmetricLoss{Positive: 1, Negative: 3, Margin: .05}, n.data(distinct, 6, 5),
 			n.constant(uniform(0, 1), 6, 5))
 	}},
+	{"distillation", func(n *net) int {
+		return n.apply(op.DistillLoss{Temperature: 3}, n.data(distinct, 6, 5), n.constant(uniform(-3, 3), 6, 5))
+	}},
 	{"squared error", func(n *net) int {
 		return n.apply(op.RegressionLoss{}, n.data(distinct, 6, 5), n.constant(uniform(-1, 1), 6, 5))
 	}},

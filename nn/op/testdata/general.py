@@ -101,5 +101,17 @@ for _ in range(2):
     for delta in (.5, 1., 2.):
         case("regression_loss", lambda x, t: F.huber_loss(x, t, delta=delta), (4, 5), targets=t, Delta=delta)
 
+
+
+def distill(x, t, temperature):
+    return F.kl_div((x / temperature).log_softmax(1), (t / temperature).log_softmax(1), reduction="batchmean",
+                    log_target=True) * temperature ** 2
+
+
+for temperature in (.5, 1., 4., 20.):
+    for wide in (1, 30):
+        t = (wide * torch.randn((4, 5), dtype=torch.float64)).round(decimals=6)
+        case("distill_loss", lambda x, t: distill(x, t, temperature), (4, 5), targets=t, Temperature=temperature)
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "general.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
