@@ -77,7 +77,7 @@ func TestWrongValues(t *testing.T) {
 	}
 	takesAnyText := map[string]bool{"data": true, "val-data": true, "auto-augment": true, "model": true, "init": true,
 		"teacher": true,
-		"key": true, "freeze": true,
+		"key":     true, "freeze": true,
 		"device": true, "out": true}
 	for i := range table {
 		o := &table[i]

@@ -218,8 +218,9 @@ func (f *sweepFlags) run(cmd *cobra.Command) error {
 		case b == nil:
 			line += fmt.Sprintf("epoch %d of %d", e.Run.Epoch(), c.Epochs)
 		default:
-			line += fmt.Sprintf("epoch %d of %d, best error %.2f %%, loss %.4f", e.Run.Epoch(), c.Epochs, b.Score.Error(),
-				b.Score.Loss)
+			name, unit, format := report.ErrorOf(c.Task)
+			line += fmt.Sprintf("epoch %d of %d, best %s "+format+"%s, loss %.4f", e.Run.Epoch(), c.Epochs,
+				strings.Replace(name, "Error", "error", 1), b.Score.Error(), unit, b.Score.Loss)
 		}
 		fmt.Fprintln(progress, terminal.Wrap(progress, line, "  "))
 		c.Out = e.Run.Dir

@@ -12,7 +12,6 @@ import (
 
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
-	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
 )
@@ -33,7 +32,7 @@ func Compare(w io.Writer, groups []Group) error {
 	}
 	all := runsOf(groups)
 	if images := judges(all); images != "" {
-		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(all) + ".\n")
+		fmt.Fprintf(b, "%s\n", errorsOf(all).where(images, all))
 	}
 	if several {
 		b.WriteString("± is a standard error over seeds.\n")
@@ -56,8 +55,9 @@ func severalRuns(groups []Group) bool {
 
 // compareRows is a table of groups below a row of headings.
 func compareRows(groups []Group) [][]string {
-	differ := groupOptions(groups)
-	rows := [][]string{slices.Concat([]string{""}, differ, []string{"epoch", "error %", "loss", "best %", "loss"})}
+	differ, j := groupOptions(groups), errorsOf(runsOf(groups))
+	rows := [][]string{slices.Concat([]string{""}, differ,
+		[]string{"epoch", j.name + j.unit, "loss", "best" + j.unit, "loss"})}
 	several := severalRuns(groups)
 	unfinished := slices.ContainsFunc(groups, func(g Group) bool { return g.state() != "done" })
 	if several {
@@ -73,7 +73,7 @@ func compareRows(groups []Group) [][]string {
 			row = append(row, optionText(&g.Runs[0], name))
 		}
 		row = append(row, strconv.Itoa(g.Epoch))
-		row = append(append(row, g.Last.cells()...), g.Best.cells()...)
+		row = append(append(row, g.Last.cells(j)...), g.Best.cells(j)...)
 		if several {
 			row = append(row, strconv.Itoa(max(g.Last.N, g.Best.N)))
 		}
@@ -121,13 +121,13 @@ func optionText(r *runs.Run, name string) string {
 }
 
 // cells are the error and the loss, with their standard errors.
-func (m Measure) cells() []string {
+func (m Measure) cells(j judged) []string {
 	if m.N == 0 {
 		return []string{"-", "-"}
 	}
-	e, l := fmt.Sprintf("%.2f", m.Error), lossText(m.Loss)
+	e, l := fmt.Sprintf(j.format, m.Error), lossText(m.Loss)
 	if m.N > 1 {
-		e, l = fmt.Sprintf("%s ± %.2f", e, m.ErrorSE), fmt.Sprintf("%s ± %s", l, lossText(m.LossSE))
+		e, l = fmt.Sprintf("%s ± "+j.format, e, m.ErrorSE), fmt.Sprintf("%s ± %s", l, lossText(m.LossSE))
 	}
 	return []string{e, l}
 }
@@ -143,12 +143,20 @@ func writeDifferences(b *terminal.Page, groups []Group) {
 	if at < 0 {
 		return
 	}
+	if errorsOf(runsOf(groups)).mixed {
+		b.WriteString("No differences: the runs have different tasks.\n")
+		return
+	}
 	rows, notes := differenceRows(groups)
 	if rows == nil {
 		fmt.Fprintf(b, "No differences: no other group has a score and a seed in common with %s.\n", groups[at].Label)
 		return
 	}
-	fmt.Fprintf(b, "\nErrors less those of %s, in points:\n", groups[at].Label)
+	if j := errorsOf(runsOf(groups)); j.unit != "" {
+		fmt.Fprintf(b, "\nErrors less those of %s, in points:\n", groups[at].Label)
+	} else {
+		fmt.Fprintf(b, "\n%s less that of %s:\n", j.name, groups[at].Label)
+	}
 	b.LeftTable(rows)
 	for _, line := range notes {
 		b.WriteString(line + "\n")
@@ -159,7 +167,8 @@ func writeDifferences(b *terminal.Page, groups []Group) {
 // lines about it. It is nil if none can be compared.
 func differenceRows(groups []Group) (rows [][]string, notes []string) {
 	at := baseOf(groups)
-	if at < 0 {
+	j := errorsOf(runsOf(groups))
+	if at < 0 || j.mixed {
 		return nil, nil
 	}
 	base := &groups[at]
@@ -180,7 +189,7 @@ func differenceRows(groups []Group) (rows [][]string, notes []string) {
 			if !math.IsNaN(d.P) {
 				p = strings.TrimPrefix(probability(d.P), "= ")
 			}
-			row, how = append(row, fmt.Sprintf("%s ± %.2f", signed(d.Points), d.Half), p), d.how()
+			row, how = append(row, j.difference(d.Points, d.Half), p), d.how()
 			seeds, images = seeds || d.Seeds > 0, images || d.Seeds == 0
 		}
 		none = none || how == "-"
@@ -194,6 +203,9 @@ func differenceRows(groups []Group) (rows [][]string, notes []string) {
 	}
 	if images {
 		notes = append(notes, "Over images: ± is a standard error, p is McNemar's, of the same images. Neither knows of other seeds.")
+		if j.name != "error" {
+			notes[len(notes)-1] = "Over images: ± is a standard error as if the images were others. It knows of no other seeds."
+		}
 	}
 	if n := len(groups) - 1; n > 1 {
 		notes = append(notes, fmt.Sprintf("p is not corrected for %d comparisons: below %.2g it is significant at 5 %% for all of them "+
@@ -207,12 +219,12 @@ func differenceRows(groups []Group) (rows [][]string, notes []string) {
 
 // bestBy names the measures by which runs chose the best weights.
 func bestBy(list []runs.Run) string {
-	var by []string
-	for _, r := range list {
-		by = append(by, cmp.Or(r.Config.BestBy, hook.ByLoss))
+	var names []string
+	for i := range list {
+		names = append(names, by(&list[i].Config))
 	}
-	slices.Sort(by)
-	return strings.Join(slices.Compact(by), " or ")
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " or ")
 }
 
 // judges names the images on which runs are compared, for runs with a finished epoch.

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/train"
+	"onlinerna/train/average"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
@@ -282,5 +284,48 @@ b failed in epoch 1: the disk is full
 	if r := rows[0]; r.State != train.Done || *r.Error != 20 || r.Best.Epoch != 10 || r.Best.Weights != "RNA" ||
 		r.Options["model"] != "conv6" || rows[1].Best != nil || rows[1].Data != "glyphs" {
 		t.Errorf("%+v", rows)
+	}
+}
+
+// Tables of runs of other tasks than classification name their measures.
+func TestTablesOfTasks(t *testing.T) {
+	made := func(task data.Task, rmse, best float64) runs.Run {
+		c, h := demo()
+		c.Task, c.RNA.Mode = task, average.Off
+		of := func(x float64) network.Score {
+			return network.Score{Task: task, Images: 50, Loss: x / 10, RMSE: x, MAP: 100 - x, Deviation: 1.5}
+		}
+		h = h[:1]
+		s := of(rmse)
+		h[0] = hook.EpochRecord{Epoch: 1, SGD: &s, Best: &hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD,
+			Score: of(best)}, Epoch: 1}}
+		return runs.Run{Name: string(task), Config: c, History: h, State: train.Done}
+	}
+	other := made(data.Regression, 1200, 1)
+	other.Config.Schedule.Rate = 7
+	number, label := made(data.Regression, 1234.5, 0.0123), made(data.MultiLabel, 25, 20)
+	for _, c := range []struct {
+		list           []runs.Run
+		compare, table []string
+	}{
+		{[]runs.Run{number, other}, []string{"RMSE  loss    best    loss", "1234  123.45  0.0123",
+			"RMSE less that of A:", "B  -34.5 ± 2.12"}, []string{"best RMSE", "0.0123"}},
+		{[]runs.Run{label}, []string{"100 − mAP %", "best %", "25.00", "20.00"}, []string{"best mAP %", "80.00", "by mAP on"}},
+		{[]runs.Run{number, label}, []string{"  error  ", "No differences: the runs have different tasks"}, []string{"  best  ", "RMSE 0.0123", "mAP 80.00\u00a0%"}},
+	} {
+		var table bytes.Buffer
+		if err := RunTable(&table, c.list); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range []string{compared(t, c.list...), table.String()} {
+			for _, want := range [][]string{c.compare, c.table}[i] {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in\n%s", want, got)
+				}
+			}
+			if strings.Contains(got, "McNemar") {
+				t.Errorf("a test of wrong images:\n%s", got)
+			}
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"onlinerna/data"
 	"onlinerna/train"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
+	"onlinerna/train/runs"
 )
 
 // measure is what tables show of a task's scores, beside the loss.
@@ -61,9 +63,49 @@ func ErrorOf(t data.Task) (name, unit, format string) {
 	return "Error", " %", "%.2f"
 }
 
+// judged is how a table of runs shows network.Score.Error.
+type judged struct {
+	name, unit, format string
+	mixed              bool // the runs have different tasks
+}
+
+// errorsOf is the measure of runs: of all tasks if they differ.
+func errorsOf(list []runs.Run) judged {
+	task := func(r *runs.Run) data.Task { return cmp.Or(r.Config.Task, data.Classification) }
+	var j judged
+	for i := range list {
+		if task(&list[i]) != task(&list[0]) {
+			return judged{"error", "", "%.4g", true}
+		} else if i == 0 {
+			j.name, j.unit, j.format = ErrorOf(task(&list[0]))
+		}
+	}
+	if j.name == "Error" {
+		j.name = "error"
+	}
+	return j
+}
+
+// difference formats a difference and its uncertainty.
+func (j judged) difference(x, uncertain float64) string {
+	if j.unit != "" {
+		return fmt.Sprintf("%s ± %.2f", signed(x), uncertain)
+	}
+	return fmt.Sprintf("%+.3g ± %.3g", x, uncertain)
+}
+
+// where tells what a table of runs shows.
+func (j judged) where(images string, list []runs.Run) string {
+	name := j.name
+	if name == "error" {
+		name = "Errors"
+	}
+	return fmt.Sprintf("%s and losses are those on %s images; best by %s.", name, images, bestBy(list))
+}
+
 // by names the measure that chooses the best weights.
 func by(c *train.Spec) string {
-	if c.BestBy == hook.ByLoss {
+	if cmp.Or(c.BestBy, hook.ByLoss) == hook.ByLoss {
 		return hook.ByLoss
 	}
 	return measureOf(c.Task).name

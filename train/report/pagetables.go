@@ -28,8 +28,7 @@ func overviewOf(groups []Group) *overview {
 		o.Table.Rows[i][0] += ": " + groups[i].names()
 	}
 	if images := judges(all); images != "" {
-		o.Table.Note = "Errors and losses are those on " + images + " images; best by " + bestBy(all) +
-			". ± is a standard error over seeds."
+		o.Table.Note = errorsOf(all).where(images, all) + " ± is a standard error over seeds."
 	}
 	if rows, notes := differenceRows(groups); len(rows) > 1 {
 		o.Differences = &pageTable{Head: rows[0], Rows: rows[1:], Note: strings.Join(notes, " ")}
@@ -117,7 +116,8 @@ func scoreCells(name string, scores []network.Score) (row []string, wrong float6
 	m := Measure{N: len(scores)}
 	m.Error, m.ErrorSE = stat.Mean(errs)
 	m.Loss, m.LossSE = stat.Mean(losses)
-	return append([]string{name}, m.cells()...), m.Error
+	_, _, format := ErrorOf(scores[0].Task)
+	return append([]string{name}, m.cells(judged{format: format})...), m.Error
 }
 
 // differenceCells are the difference of errors from others of the same runs, and its p.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"onlinerna/internal/terminal"
@@ -62,14 +63,29 @@ func Rows(list []runs.Run) []Row {
 
 // RunTable writes a line for each run. On a terminal long names lose their middle.
 func RunTable(w io.Writer, list []runs.Run) error {
-	rows := [][]string{{"run", "model", "data", "epochs", "best %", "loss", "state"}}
+	m, one := measureOf(""), true
+	for i := range list {
+		if m = measureOf(list[i].Config.Task); m.name != measureOf(list[0].Config.Task).name {
+			one = false
+			break
+		}
+	}
+	best := strings.ReplaceAll("best "+m.name+m.unit, "error\u00a0", "")
+	if !one {
+		best = "best"
+	}
+	rows := [][]string{{"run", "model", "data", "epochs", strings.ReplaceAll(best, "\u00a0", " "), "loss", "state"}}
 	widths, name := make([]int, len(rows[0])), 0
 	for i := range list {
 		r := &list[i]
 		row := []string{text.Printable(r.Name), r.Config.Model, text.Printable(filepath.Base(r.Data())),
 			fmt.Sprintf("%d/%d", r.Epoch(), r.Config.Epochs), "-", "-", string(r.State)}
 		if b := r.Best(); b != nil {
-			row[4], row[5] = measureOf(b.Score.Task).cells(b.Score)[0], lossText(b.Score.Loss)
+			m := measureOf(b.Score.Task)
+			row[4], row[5] = m.cells(b.Score)[0], lossText(b.Score.Loss)
+			if !one {
+				row[4] = m.name + " " + m.show(b.Score)
+			}
 		}
 		rows = append(rows, row)
 	}
