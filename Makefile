@@ -22,6 +22,7 @@ VERSION   ?=
 WEIGHTS   ?=
 NETS      ?=
 SIZES     ?= 8 40
+SPEED     ?=
 FOLDER    ?= $(if $(TMPDIR),$(TMPDIR),/var/tmp)
 IMAGES    ?= ../shared/data/imagenet-sample
 
@@ -178,8 +179,8 @@ check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch
 check-tensorboard: build $(VENV)/tensorboard #: read a run's files for TensorBoard by TensorBoard's own reader
 	$(VENV)/bin/python scripts/tensorboard_check.py bin/rna
 
-check-merge-scale: build #: merge models of 8 and 40 GB within 1 GB of memory, beside plain reads and writes; SIZES, FOLDER; takes 45 GB of disk
-	scripts/merge_scale.sh bin/rna $(FOLDER) $(SIZES)
+check-merge-scale: build #: merge models of 8 and 40 GB within 1 GB of memory, in 45 GB of disk; SIZES, FOLDER; SPEED=1.2: beside plain reads and writes
+	python3 scripts/merge_scale.py bin/rna $(FOLDER) $(if $(SPEED),speed $(SPEED),memory $(SIZES))
 
 merge-study: build #: compare merging with a decay of the learning rate, on small nets, as Markdown tables; CIFAR10=folder
 	python3 scripts/merge_study.py bin/rna $(if $(CIFAR10),--cifar10 $(CIFAR10))
@@ -215,6 +216,7 @@ check-fuzz: ## give each fuzz target of the readers its part of FUZZ=60 seconds
 check-soak: #: disturb short runs, resume and compare them; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak' -count=1 -timeout 0 -v ./cmd/rna
 	SOAK_KILLS=$(KILLS) go test ./train -run '^TestFaults$$' -count=1 -timeout 0 -v
+	SOAK_FLIPS=all go test ./train/merge ./train/statedict -run '^Test(Kill|Full|Flips|Mutations)$$' -count=1 -timeout 0 -v
 
 fine-tuning: #: measure the defaults of --init, or go on in RESULTS=folder; SETS=lenet MINUTES=20, STUDY=choice
 	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) ONLINERNA_FINETUNE=$(abspath $(or $(RESULTS),runs/fine-tuning)) \

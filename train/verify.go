@@ -63,6 +63,11 @@ func Verify(path string) ([]Verified, error) {
 			list = append(list, verifyWeights(file))
 		}
 	}
+	if index := filepath.Join(path, "model.safetensors.index.json"); files.IsRegular(index) {
+		v := Verified{Path: index}
+		v.Sums, v.Err = statedict.VerifyIndex(index)
+		list = append(list, v)
+	}
 	lost, err := missing(path, checkpoints)
 	if err != nil {
 		return nil, err
@@ -72,7 +77,10 @@ func Verify(path string) ([]Verified, error) {
 			list = append(list, v)
 		}
 	}
-	if len(list) == 0 {
+	if len(list) == 0 { // other forms of rna merge
+		if v := verifyWeights(path); v.Err == nil {
+			return []Verified{v}, nil
+		}
 		return nil, fmt.Errorf("%s holds no run and no weights", path)
 	}
 	if len(checkpoints) > 0 { // checkpoints know the other files

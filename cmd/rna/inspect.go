@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,8 @@ func newInspect() *cobra.Command {
 		Use:   "inspect FILE… [options]",
 		Short: "Show the tensors of checkpoints and their extrapolation",
 		Long: `Show the tensors of checkpoints of all forms that rna merge reads: types, shapes, norms, shards. For several
-files also show the distances from each to the next, the coefficients of rna extrapolate, and the methods of rna merge.
+files also show the distances from each to the next, tensors that differ in shape or type or that a file lacks, the
+coefficients of rna extrapolate, and the methods of rna merge that apply.
 The folder of a run stands for its best weights.`,
 		Example: `  rna inspect model.safetensors
   rna inspect runs/fine
@@ -61,7 +63,8 @@ The folder of a run stands for its best weights.`,
 
 func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
 	bar := terminal.NewBar(log, f.quiet)
-	s, err := f.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add})
+	s, err := f.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: true,
+		Differing: true})
 	if err != nil {
 		return err
 	}
@@ -74,8 +77,45 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 	if err != nil {
 		return cli.Interrupted(ctx, err)
 	}
-	if !slices.ContainsFunc(s.Files(), func(c *extrapolate.Checkpoint) bool { return c.Contents != statedict.Weights }) {
-		in.Merge = cli.Words(merge.For(len(s.Files())))
+	if len(args) > 1 {
+		applies(in, s)
 	}
 	return f.json.Write(out, in, in.WriteTable)
+}
+
+// applies sets the methods of rna merge for the files, or its error.
+func applies(in *extrapolate.Inspection, s *extrapolate.Series) {
+	all := func(want statedict.Contents) bool {
+		return !slices.ContainsFunc(s.Files(), func(c *extrapolate.Checkpoint) bool { return c.Contents != want })
+	}
+	if all(statedict.Factors) {
+		in.With = " --adapter delta"
+		in.Merge = cli.Words([]merge.Method{merge.ByMean, merge.ByWeights, merge.ByEMA, merge.ByWSM})
+		return
+	}
+	for i, c := range s.Files() {
+		if c.Contents != statedict.Weights {
+			in.Refused = c.Path + " " + c.What
+			return
+		}
+		if v := float64(in.Files[i].Norm); math.IsNaN(v) || math.IsInf(v, 0) {
+			in.Refused = c.Path + " has weights that are not finite"
+			return
+		}
+	}
+	if len(in.Differences) > 0 { // rna extrapolate takes equal tensors
+		in.RNA = nil
+	}
+	if s.Differ() {
+		in.Refused = "tensors differ in shape or type"
+		return
+	}
+	if len(in.Differences) > 0 {
+		in.With = " --strict=false"
+	}
+	methods := merge.For(len(s.Files()))
+	if in.RNA != nil && in.RNA.Refused != "" {
+		methods = slices.DeleteFunc(methods, func(m merge.Method) bool { return m == merge.ByRNA })
+	}
+	in.Merge = cli.Words(methods)
 }

@@ -67,7 +67,8 @@ F32, F16 and BF16. No code of theirs is run. Tensors are matched by name. Floati
 too, are combined in float64 and rounded once; integers are copied from the last file, and BatchNorm statistics too
 unless --bn says otherwise.
 
-Under mpirun or srun the ranks share the work, and write the shards of a folder in turn, with the bits of one process.
+Under mpirun or srun the ranks share the work: they write the shards of a folder in turn, or each its tensors of one
+file, with the bits of one process.
 
 OUT is .safetensors, .pt or .pth for torch.load, or else a folder: shards with their index, and the configuration and
 tokenizer of the last checkpoint. It appears whole or not at all.`,
@@ -269,9 +270,6 @@ func (f *mergeFlags) run(ctx context.Context, g *ranks.Group, args []string, out
 		}
 		return f.adapters(args, out)
 	}
-	if !g.Single() && !merge.IsFolder(f.out) {
-		return g.Together(fmt.Errorf("%s is one file: ranks write the shards of a folder in turn: name a folder", f.out))
-	}
 	if f.workers == 0 {
 		f.workers = g.Workers()
 	}
@@ -385,6 +383,9 @@ func (f *mergeFlags) power(files []*extrapolate.Checkpoint) error {
 			p.Step = float64(n)
 		} else {
 			return fmt.Errorf("%s: neither its metadata nor its name tells the step: give --steps", c.Path)
+		}
+		if p.Step <= 0 {
+			return fmt.Errorf("%s is of step %v: power-ema takes steps above 0: give --steps", c.Path, p.Step)
 		}
 		f.Stored = append(f.Stored, p)
 		f.Want = merge.Power{Step: max(f.Want.Step, p.Step), SigmaRel: f.sigmaRel}

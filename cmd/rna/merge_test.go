@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +10,18 @@ import (
 
 	"onlinerna/train/statedict"
 )
+
+// replace changes the text of a file.
+func replace(t *testing.T, path, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, bytes.Replace(b, []byte(from), []byte(to), 1), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestMerge merges checkpoints of several formats with the command.
 func TestMerge(t *testing.T) {
@@ -65,7 +78,16 @@ func TestMerge(t *testing.T) {
 	expect(t, "merge "+adapter+" -o l --adapter delta", "1.000000", "l: an adapter of the sum of the products")
 	fails(t, strings.Fields("merge "+adapter+" -o ll --adapter delta --by rna"), "rna looks at the files")
 	expect(t, "inspect in/flat.dcp in/nested.dcp", "PyTorch distributed checkpoint 4 138", "by mean, weights, ema, "+
-		"wsm, power-ema, rna, slerp, task, ties")
+		"wsm, power-ema, slerp, task, ties")
+	fails(t, strings.Fields("merge o in/hub -o w.safetensors --by power-ema --steps 0,1"), "in/hub is of step 0: power-ema takes")
+	expect(t, "inspect "+adapter+" l", "rna merge --adapter delta can combine them by mean, weights, ema, wsm")
+	expect(t, "inspect in/plain.npz in/hub", "not compared, 1:", "a.bias: in/hub has a.bias BF16[7], which in/plain.npz lacks",
+		"rna merge --strict=false can combine them by mean")
+	expect(t, "verify o x.pt in/flat.dcp", "o/model.safetensors: whole", "x.pt: whole", "in/flat.dcp: read")
+	expect(t, "merge o in/hub -o s --shard-size 200B", "shards")
+	expect(t, "verify s", "s/model.safetensors.index.json: whole")
+	replace(t, "s/model.safetensors.index.json", "total_size\": ", "total_size\": 1")
+	fails(t, []string{"verify", "s"}, "1 of")
 	shard := "in/hub/model-00001-of-00002.safetensors"
 	for args, want := range map[string]string{
 		"merge x.pt in/hub -o o":                                       "is there and not empty",

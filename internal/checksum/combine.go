@@ -1,6 +1,9 @@
 package checksum
 
-import "hash/crc32"
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
 
 // Combine returns the checksum of two concatenated texts from the checksum of each and the length of the second, for
 // the polynomials [crc32.Castagnoli] and [crc32.IEEE].
@@ -64,6 +67,26 @@ func (s *Sum) Of(from, to int64) (sum uint32, ok bool) {
 		at += p.n
 	}
 	return sum, true
+}
+
+// AppendTo appends the parts to b, for [Sum.AddParts].
+func (s *Sum) AppendTo(b []byte) []byte {
+	le := binary.LittleEndian
+	for off, p := range s.parts {
+		b = le.AppendUint32(le.AppendUint64(le.AppendUint64(b, uint64(off)), uint64(p.n)), p.sum)
+	}
+	return b
+}
+
+// AddParts adds the parts of another sum, and returns their number of bytes.
+func (s *Sum) AddParts(b []byte) (total int64) {
+	le := binary.LittleEndian
+	for ; len(b) >= 20; b = b[20:] {
+		n := int64(le.Uint64(b[8:]))
+		s.Add(int64(le.Uint64(b)), n, le.Uint32(b[16:]))
+		total += n
+	}
+	return total
 }
 
 var tables = map[uint32]*crc32.Table{crc32.Castagnoli: table, crc32.IEEE: crc32.IEEETable}

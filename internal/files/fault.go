@@ -42,9 +42,16 @@ func write(f *os.File, b []byte, do func(b []byte) (int, error)) (int, error) {
 // Write writes to the file in the making.
 func (f *File) Write(b []byte) (int, error) { return write(f.File, b, f.File.Write) }
 
-// WriteAt writes at an offset.
+// backLen is the number of bytes after which [File.WriteAt] has them sent to the disk.
+const backLen = 16 << 20
+
+// WriteAt writes at an offset. Its calls may be concurrent.
 func (f *File) WriteAt(b []byte, at int64) (int, error) {
-	return write(f.File, b, func(b []byte) (int, error) { return f.File.WriteAt(b, at) })
+	n, err := write(f.File, b, func(b []byte) (int, error) { return f.File.WriteAt(b, at) })
+	if now := f.written.Add(int64(n)); now/backLen != (now-int64(n))/backLen {
+		writeBack(f.File)
+	}
+	return n, err
 }
 
 // unsyncable reports whether a folder's fsync failed because its file system cannot sync folders: the file system then

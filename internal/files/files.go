@@ -2,6 +2,7 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 )
 
 // File is an unfinished file beside its final place.
@@ -17,6 +19,9 @@ type File struct {
 	path string
 	mode fs.FileMode // of the file that it replaces, 0 for none
 	done bool
+	part bool // of another process's file
+
+	written atomic.Int64 // bytes, by WriteAt
 }
 
 // Create starts a file that takes its name by [File.Commit]. If path is a link, the file is its target; an existing
@@ -48,6 +53,26 @@ func Create(path string) (*File, error) {
 			return nil, err
 		}
 	}
+}
+
+// Join opens another process's unfinished file by its name, to write a part of it. [File.Leave] ends that.
+func Join(name string) (*File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f, part: true}, nil
+}
+
+// Leave closes a joined file; sync waits until its bytes are on the disk.
+func (f *File) Leave(sync bool) (err error) {
+	f.done = true
+	if sync {
+		if err = ask("sync", f.Name()); err == nil {
+			err = f.Sync()
+		}
+	}
+	return errors.Join(err, f.File.Close())
 }
 
 // stem is the name of a path's file, cut so that a file system takes it with ten bytes more: names have 255 at most.
@@ -124,7 +149,9 @@ func (f *File) Abort() {
 	if !f.done {
 		f.done = true
 		f.File.Close()
-		Remove(f.Name())
+		if !f.part {
+			Remove(f.Name())
+		}
 	}
 }
 

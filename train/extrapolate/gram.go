@@ -245,16 +245,8 @@ func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 // blame finds the non-finite element, or difference, if it makes the products of a block infinite. Products of finite
 // residuals may be infinite: they are scaled later.
 func (w *gramWorker) blame(sp span, at, n int) error {
-	size := sp.column.work().Size()
-	values := make([]float64, n)
-	for f, view := range w.views {
-		convert.Widen(values, view[at*size:], sp.column.work().Format())
-		for e, v := range values {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", w.series.files[f].Path,
-					sp.off+at+e, sp.column.Name, v)
-			}
-		}
+	if err := w.notFinite(sp, w.files, at, n); err != nil {
+		return err
 	}
 	most, err := w.largestOf(sp, numbers(len(w.pairs)))
 	if err != nil {
@@ -266,6 +258,21 @@ func (w *gramWorker) blame(sp span, at, n int) error {
 			return fmt.Errorf("tensor %q: the difference between %s and %s exceeds the largest finite number: leave one of "+
 				"them out",
 				sp.column.Name, w.series.files[p.Y].Path, w.series.files[p.X].Path)
+		}
+	}
+	return nil
+}
+
+// notFinite is an error that names the first element of some files that is not finite, nil for none.
+func (r *reader) notFinite(sp span, files []int, at, n int) error {
+	values := make([]float64, n)
+	for _, f := range files {
+		convert.Widen(values, r.views[f][at*sp.column.work().Size():], sp.column.work().Format())
+		for e, v := range values {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", r.series.files[f].Path,
+					sp.off+at+e, sp.column.Name, v)
+			}
 		}
 	}
 	return nil

@@ -16,7 +16,12 @@ type Inspection struct {
 	Files   []InspectedFile   `json:"files"`
 	Tensors []InspectedTensor `json:"tensors"`
 	RNA     *Solution         `json:"rna,omitempty"`
-	Merge   []string          `json:"merge,omitempty"` // methods of rna merge for this number of files
+	// Differences are the tensors that not all files have, or that differ in shape or type.
+	Differences []string `json:"differences,omitempty"`
+	// Merge are the methods of rna merge for the files, With the options that it needs, Refused its error.
+	Merge   []string `json:"merge,omitempty"`
+	With    string   `json:"merge_with,omitempty"`
+	Refused string   `json:"merge_refused,omitempty"`
 }
 
 // InspectedFile is one of the files.
@@ -90,7 +95,7 @@ func (s *Series) solution(ctx context.Context) (*Solution, error) {
 }
 
 func newInspection(s *Series, norms []Norms) *Inspection {
-	in := &Inspection{}
+	in := &Inspection{Differences: s.Left()}
 	k := len(s.Files())
 	total, moved := make([]float64, k), make([]float64, k)
 	by := map[string]Norms{}
@@ -169,8 +174,20 @@ func (in *Inspection) WriteTable(w io.Writer) error {
 	}
 	page.LeftTable(rows)
 	in.RNA.write(page)
-	if in.Merge != nil {
-		fmt.Fprintf(page, "\nrna merge can combine them by %s\n", strings.Join(in.Merge, ", "))
+	if n := len(in.Differences); n > 0 {
+		fmt.Fprintf(page, "\nnot compared, %d:\n", n)
+		for _, line := range in.Differences[:min(n, maxLines)] {
+			fmt.Fprintf(page, "  %s\n", line)
+		}
+		if n > maxLines {
+			fmt.Fprintf(page, "  and %d more: see --json\n", n-maxLines)
+		}
+	}
+	switch {
+	case in.Refused != "":
+		fmt.Fprintf(page, "\nrna merge would refuse: %s\n", in.Refused)
+	case in.Merge != nil:
+		fmt.Fprintf(page, "\nrna merge%s can combine them by %s\n", in.With, strings.Join(in.Merge, ", "))
 	}
 	return page.Flush(w)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"onlinerna/train/statedict"
 )
 
 // Order is a way to order files.
@@ -56,6 +58,9 @@ func (c *Checkpoint) Step() (int64, bool) {
 		if n, err := strconv.ParseInt(c.Metadata[k], 10, 64); err == nil {
 			return n, true
 		}
+	}
+	if c.Contents == statedict.Shard { // its numbers are those of the shard
+		return 0, false
 	}
 	base := filepath.Base(c.Path)
 	base = strings.TrimSuffix(base, filepath.Ext(base))

@@ -25,6 +25,9 @@ type Options struct {
 	// Loose leaves out tensors that some files lack, which are otherwise an error: see [Series.Left].
 	Loose bool
 
+	// Differing leaves out tensors of different shapes or types, too.
+	Differing bool
+
 	// Ranks share the work of [Series.Measure] and of verifying files; nil for a single process. All ranks must have the
 	// same files, and call the same methods.
 	Ranks *ranks.Group
@@ -39,6 +42,7 @@ type Series struct {
 	opt     Options
 	tensors []column // by name, so that sums have the same order for all files
 	left    []string // with reasons, if files are compared loosely
+	differ  bool     // some of them in shape or type
 	space   *space
 }
 
@@ -87,7 +91,7 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 	}
 	s := &Series{files: files, opt: opt}
 	last := files[len(files)-1]
-	left, err := compare(files, opt.Loose)
+	left, differ, err := compare(files, opt.Loose, opt.Differing)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +99,7 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 		s.left = append(s.left, name+": "+why)
 	}
 	slices.Sort(s.left)
+	s.differ = differ
 	weights := 0
 	for _, t := range last.Tensors {
 		if left[t.Name] != "" {
@@ -115,6 +120,11 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 			"by their scales: convert the checkpoints to BF16 first", last.Path, name, scale)
 	}
 	slices.SortFunc(s.tensors, func(a, b column) int { return strings.Compare(a.Name, b.Name) })
+	if weights == 0 && len(left) > 0 {
+		if _, _, err := compare(files, false, false); err != nil {
+			return nil, err
+		}
+	}
 	if weights == 0 {
 		return nil, fmt.Errorf("%s: no floating-point tensor to extrapolate", last.Path)
 	}
@@ -122,8 +132,8 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 }
 
 // compare lists how files differ from the last one. In a loose comparison, tensors missing from a file are left out,
-// each with the reason.
-func compare(files []*Checkpoint, loose bool) (left map[string]string, err error) {
+// each with the reason; differing leaves out those of other shapes or types, too, and reports whether there are any.
+func compare(files []*Checkpoint, loose, differing bool) (left map[string]string, differ bool, err error) {
 	last := files[len(files)-1]
 	diff := &DifferenceError{}
 	left = map[string]string{}
@@ -143,7 +153,12 @@ func compare(files []*Checkpoint, loose bool) (left map[string]string, err error
 			case !ok:
 				note(t.Name, "%s lacks %s %s%v of %s", f.Path, t.Name, t.DType, t.Shape, last.Path)
 			case own.DType != t.DType || !slices.Equal(own.Shape, t.Shape):
-				note("", "%s has %s %s%v, %s has %s%v%s", f.Path, t.Name, own.DType, own.Shape, last.Path, t.DType, t.Shape,
+				name := ""
+				if differing {
+					name = t.Name
+					differ = true
+				}
+				note(name, "%s has %s %s%v, %s has %s%v%s", f.Path, t.Name, own.DType, own.Shape, last.Path, t.DType, t.Shape,
 					vocabularies(own, t))
 			}
 		}
@@ -154,9 +169,9 @@ func compare(files []*Checkpoint, loose bool) (left map[string]string, err error
 		}
 	}
 	if diff.Lines == nil {
-		return left, nil
+		return left, differ, nil
 	}
-	return nil, diff
+	return nil, false, diff
 }
 
 // vocabularies explains a difference in the rows of a table alone by different vocabularies.
@@ -174,6 +189,9 @@ func vocabularies(a, b Tensor) string {
 
 // Left lists the tensors that were left out, each with the reason.
 func (s *Series) Left() []string { return s.left }
+
+// Differ reports whether tensors were left out because they differ in shape or type.
+func (s *Series) Differ() bool { return s.differ }
 
 // Of returns the series of some of the tensors, which shares the files.
 func (s *Series) Of(want func(Tensor) bool) *Series {

@@ -2,6 +2,7 @@ package extrapolate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -102,15 +103,7 @@ func (s *Series) Write(ctx context.Context, path string, weights []float64, opt 
 
 // WriteRules is [Series.Write] with a rule for each tensor.
 func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt WriteOptions) error {
-	var list []statedict.Tensor
-	for _, c := range s.tensors {
-		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
-	}
-	metadata := clone(s.files[len(s.files)-1].Metadata)
-	delete(metadata, "ema_gamma") // of the file alone
-	delete(metadata, "ema_step")
-	maps.Copy(metadata, opt.Metadata)
-	w, err := statedict.Create(path, list, metadata)
+	w, err := s.Begin(path, "", opt.Metadata)
 	if err != nil {
 		return err
 	}
@@ -125,6 +118,22 @@ func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt W
 		return w.Commit()
 	}
 	return w.CommitUnsynced()
+}
+
+// Begin begins a file for the tensors, or joins one that another process has begun: see [statedict.Join].
+func (s *Series) Begin(path, unfinished string, more map[string]string) (statedict.Writer, error) {
+	var list []statedict.Tensor
+	for _, c := range s.tensors {
+		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
+	}
+	metadata := clone(s.files[len(s.files)-1].Metadata)
+	delete(metadata, "ema_gamma") // of the file alone
+	delete(metadata, "ema_step")
+	maps.Copy(metadata, more)
+	if unfinished != "" {
+		return statedict.Join(path, unfinished, list, metadata)
+	}
+	return statedict.Create(path, list, metadata)
 }
 
 // Unchanged returns an error for files that were modified or replaced since they were opened.
@@ -217,6 +226,7 @@ type combiner struct {
 	*reader
 	weights []float64 // that the other fields are computed for
 	files   []int     // with nonzero weight
+	loaded  []int     // whose views are of the current span
 	taken   [][]byte  // their views
 	sums    map[convert.Format]*kernel.Combination
 	row     [kernel.Run]float64
@@ -277,7 +287,13 @@ func (c *combiner) bytes(sp span, rule Rule, opt WriteOptions) ([]byte, error) {
 	}
 	size := sp.column.DType.Size()
 	c.out = slices.Grow(c.out[:0], sp.n*size)[:sp.n*size]
-	return c.out, c.runs(sp, rule, opt, func(at int, sum []float64) error { return c.encode(sp, at, sum) })
+	return c.out, c.runs(sp, rule, opt, func(at int, sum []float64) error {
+		err := c.encode(sp, at, sum)
+		if err != nil {
+			err = cmp.Or(c.notFinite(sp, c.loaded, at, len(sum)), err)
+		}
+		return err
+	})
 }
 
 // numbers returns the elements of a span of the combination, valid until the next call.
@@ -301,6 +317,7 @@ func (c *combiner) runs(sp span, rule Rule, opt WriteOptions, visit func(at int,
 	if err := c.load(sp, files); err != nil {
 		return err
 	}
+	c.loaded = files
 	if measured {
 		c.measurer.begin(sp.column.work(), c.views, sp.n)
 	}

@@ -246,11 +246,15 @@ func TestRanks(t *testing.T) {
 		for _, i := range order[first : first+count] {
 			want[i] = model[i]
 		}
-		got := values(t, merged(t, series(t, 3, paths...), opt, filepath.Join(dir,
-			fmt.Sprintf("%s%v.safetensors", opt.By, opt.Gamma))), "w")
-		for i := range got {
-			if got[i] != want[i] {
-				t.Fatalf("%s: element %d is %v, want %v", opt.By, i, got[i], want[i])
+		for _, most := range []int64{gatherLen, 100} { // in memory, and by counts
+			defer func(was int64) { gatherLen = was }(gatherLen)
+			gatherLen = most
+			got := values(t, merged(t, series(t, 3, paths...), opt, filepath.Join(dir,
+				fmt.Sprintf("%s%v-%d.safetensors", opt.By, opt.Gamma, most))), "w")
+			for i := range got {
+				if got[i] != want[i] {
+					t.Fatalf("%s, %d in memory: element %d is %v, want %v", opt.By, most, i, got[i], want[i])
+				}
 			}
 		}
 	}

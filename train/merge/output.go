@@ -17,6 +17,7 @@ import (
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/ranks"
 	"onlinerna/train/safetensors"
+	"onlinerna/train/statedict"
 )
 
 // Output is a merge's destination.
@@ -28,7 +29,8 @@ type Output struct {
 	// ShardSize is the largest number of tensor bytes in a shard; a larger tensor has its own shard.
 	ShardSize int64
 
-	// Ranks write shards in turn, on a disk that all of them see; nil for a single process.
+	// Ranks write shards in turn, or each its tensors of one file, on a disk that all of them see; nil for a single
+	// process.
 	Ranks *ranks.Group
 
 	// Resume continues a stopped merge of the same files with the same options from its finished shards.
@@ -59,9 +61,6 @@ type Written struct {
 // Check returns an error for an output that cannot be written, before anything is read.
 func (o *Output) Check() error {
 	if !IsFolder(o.Path) {
-		if !o.Ranks.Single() {
-			return fmt.Errorf("%s is one file: ranks write shards in turn, name a folder", o.Path)
-		}
 		if o.Resume {
 			return fmt.Errorf("%s is one file: shards are resumed, name a folder", o.Path)
 		}
@@ -89,7 +88,7 @@ func Write(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, 
 		return nil, err
 	}
 	if !IsFolder(o.Path) {
-		return &Written{Shards: 1}, s.WriteRules(ctx, o.Path, rules, o.WriteOptions)
+		return &Written{Shards: 1}, writeFile(ctx, s, rules, o)
 	}
 	return writeFolder(ctx, s, rules, o)
 }
@@ -125,21 +124,29 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 	if err := o.Ranks.Together(err); err != nil {
 		return nil, err
 	}
-	sums := []float64{float64(resumed)}
-	if o.Meter != nil {
-		sums = append(sums, o.Meter.Sums(len(s.Files()))...)
-	}
-	if err := o.Ranks.Sum64(sums).Wait(); err != nil {
+	if w.Resumed, err = o.summed(len(s.Files()), resumed); err != nil {
 		return nil, err
-	}
-	if w.Resumed = int(sums[0]); o.Meter != nil && !o.Ranks.Single() {
-		*o.Meter = extrapolate.Meter{}
-		o.Meter.Add(len(s.Files()), sums[1:])
 	}
 	if o.Ranks.First() {
 		w.Copied, err = finish(s, shards, dir, out)
 	}
 	return w, o.Ranks.Together(err)
+}
+
+// summed sums a number and the distances of all ranks.
+func (o *Output) summed(files, n int) (int, error) {
+	sums := []float64{float64(n)}
+	if o.Meter != nil {
+		sums = append(sums, o.Meter.Sums(files)...)
+	}
+	if err := o.Ranks.Sum64(sums).Wait(); err != nil {
+		return 0, err
+	}
+	if o.Meter != nil && !o.Ranks.Single() {
+		*o.Meter = extrapolate.Meter{}
+		o.Meter.Add(files, sums[1:])
+	}
+	return int(sums[0]), nil
 }
 
 // prepare locks the hidden folder and begins it, or reuses that of the same plan.
@@ -320,9 +327,7 @@ func index(shards [][]extrapolate.Tensor) []byte {
 			size += t.Bytes()
 		}
 	}
-	b, _ := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": where}, "",
-		"  ")
-	return append(b, '\n')
+	return statedict.Index(where, size)
 }
 
 // modelFiles are the files beside the weights that loading a model needs.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -264,14 +265,6 @@ func TestManyRanks(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); left != nil {
 		t.Errorf("left behind: %v", left)
 	}
-	for _, err := range rankstest.Errors(t, 2, time.Minute, func(g *ranks.Group) error {
-		_, err := Write(t.Context(), series(t, 1, paths...), extrapolate.Linear(Mean(4)), Output{Path: filepath.Join(dir, "x.pt"), Ranks: g})
-		return err
-	}) {
-		if err == nil || !strings.Contains(err.Error(), "is one file: ranks write shards in turn") {
-			t.Error(err)
-		}
-	}
 	damaged, err := os.ReadFile(paths[1])
 	if err != nil {
 		t.Fatal(err)
@@ -370,5 +363,61 @@ func TestFloat8(t *testing.T) {
 		extrapolate.WriteOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "element 1 of tensor \"w\" would be 480, which F8_E4M3 cannot hold") {
 		t.Error(err)
+	}
+}
+
+// TestTogether writes one file from several ranks: its bytes are those of one process, and after an error of a rank
+// there is none.
+func TestTogether(t *testing.T) {
+	dir := t.TempDir()
+	paths := walk(t, dir, 4)
+	for _, ext := range []string{".safetensors", ".pt"} {
+		for name, opt := range map[string]Options{
+			"rna":  {By: ByRNA, Per: "whole", RNA: rna.Options{Lambda: rna.Set(1e-6)}},
+			"ties": {By: ByTIES, Density: 0.4, Sign: "sum", Scale: 2, Rescale: "none"},
+		} {
+			whole := filepath.Join(dir, name+ext)
+			far := map[int]*extrapolate.Distances{}
+			for _, n := range []int{1, 2, 3, 7} {
+				out := whole
+				if n > 1 {
+					out = fmt.Sprint(filepath.Join(dir, name), n, ext)
+				}
+				for _, fail := range []string{"b.weight", ""} {
+					errs := rankstest.Errors(t, n, time.Minute, func(g *ranks.Group) error {
+						w := extrapolate.Window{Order: extrapolate.Given}
+						s, err := w.Open(paths, extrapolate.Options{Workers: 2, Ranks: g})
+						if err != nil {
+							return err
+						}
+						defer s.Close()
+						p, err := New(t.Context(), s, opt)
+						if err != nil {
+							return err
+						}
+						o := Output{Path: out, Ranks: g}
+						o.Meter, o.Sync = &extrapolate.Meter{}, n == 3
+						_, err = Write(t.Context(), s, stopping(p.Rules, fail, errors.New("stopped")), o)
+						if g.First() {
+							far[n] = o.Meter.Distances()
+						}
+						return err
+					})
+					_, there := os.Stat(out)
+					for rank, err := range errs {
+						if (err == nil) != (fail == "") || (there == nil) != (fail == "") || err != nil && !strings.Contains(err.Error(), "stopped") {
+							t.Errorf("%s, %d ranks, rank %d: %v, the file: %v", out, n, rank, err, there)
+						}
+					}
+				}
+				equal(t, out, whole)
+				if d := far[n].Diameter; math.Abs(d/far[1].Diameter-1) > 1e-9 {
+					t.Errorf("%s: diameter %v, of one process %v", out, d, far[1].Diameter)
+				}
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); left != nil {
+		t.Errorf("left behind: %v", left)
 	}
 }

@@ -46,6 +46,17 @@ type entry struct {
 // Create starts a file for the given tensors, with the checksums of all its bytes in the metadata. Nothing appears at
 // path before Commit.
 func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
+	return create(path, tensors, metadata, func() (*files.File, error) { return files.Create(path) })
+}
+
+// Join is Create for a part of the file that another process makes with the same tensors and metadata; unfinished is
+// what its Unfinished returned. Leave ends it.
+func Join(path, unfinished string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
+	return create(path, tensors, metadata, func() (*files.File, error) { return files.Join(unfinished) })
+}
+
+func create(path string, tensors []Tensor, metadata map[string]string, open func() (*files.File, error)) (*Writer,
+	error) {
 	head := map[string]any{}
 	at := int64(0)
 	parts := make(map[string]Tensor, len(tensors))
@@ -81,7 +92,7 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	for len(js)%8 != 0 { // aligns the data
 		js = append(js, ' ')
 	}
-	fd, err := files.Create(path)
+	fd, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +174,18 @@ func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	}
 	return nil
 }
+
+// Unfinished is the name of the file in the making, for [Join].
+func (w *Writer) Unfinished() string { return w.file.Name() }
+
+// Leave ends the part of a joined file that WriteAt wrote, and returns its checksums for Take.
+func (w *Writer) Leave(sync bool) (part []byte, err error) {
+	w.done, w.err = true, errors.New("left")
+	return w.sums.AppendTo(nil), w.file.Leave(sync)
+}
+
+// Take takes over the part of a process that has left.
+func (w *Writer) Take(part []byte) { w.written += w.sums.AddParts(part) }
 
 // blocks are the checksums of the data blocks that WriteAt wrote; ok is false for a file of Write.
 func (w *Writer) blocks(n int64) (sums string, ok bool) {

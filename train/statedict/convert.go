@@ -44,6 +44,12 @@ type Writer interface {
 	Commit() error
 	CommitUnsynced() error
 	Abort()
+
+	// Unfinished is the name of the file in the making, for [Join] by other processes. Leave ends a part of theirs, and
+	// returns its checksums, which the process that began the file takes before it commits.
+	Unfinished() string
+	Leave(sync bool) (part []byte, err error)
+	Take(part []byte)
 }
 
 // Create starts a file in the format of its ending: .safetensors, or .pt and .pth for torch.load's. It removes what
@@ -52,6 +58,16 @@ func Create(dst string, tensors []Tensor, metadata map[string]string) (Writer, e
 	if err := files.RemoveDead(dst); err != nil {
 		return nil, err
 	}
+	return start(dst, "", tensors, metadata)
+}
+
+// Join begins a part of a file that another process has created with the same tensors and metadata.
+func Join(dst, unfinished string, tensors []Tensor, metadata map[string]string) (Writer, error) {
+	return start(dst, unfinished, tensors, metadata)
+}
+
+// start creates a file, or joins an unfinished one.
+func start(dst, unfinished string, tensors []Tensor, metadata map[string]string) (Writer, error) {
 	switch {
 	case strings.EqualFold(filepath.Ext(dst), ".safetensors"):
 		var list []safetensors.Tensor
@@ -60,11 +76,17 @@ func Create(dst string, tensors []Tensor, metadata map[string]string) (Writer, e
 		}
 		meta := map[string]string{"format": "pt"}
 		maps.Copy(meta, metadata)
+		if unfinished != "" {
+			return safetensors.Join(dst, unfinished, list, meta)
+		}
 		return safetensors.Create(dst, list, meta)
 	case IsTorch(dst):
 		var list []torchfile.Tensor
 		for _, t := range tensors {
 			list = append(list, torchfile.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+		}
+		if unfinished != "" {
+			return torchfile.Join(dst, unfinished, list, metadata)
 		}
 		return torchfile.Create(dst, list, metadata)
 	}

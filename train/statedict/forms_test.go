@@ -223,6 +223,9 @@ func TestMutations(t *testing.T) {
 	if testing.Short() {
 		rounds = 40
 	}
+	if os.Getenv("SOAK_FLIPS") != "" {
+		rounds = 2000
+	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {
 		folder, file string

@@ -2,11 +2,16 @@ package statedict
 
 import (
 	"archive/zip"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
+	"onlinerna/internal/text"
 	"onlinerna/train/safetensors"
+	"onlinerna/train/torchfile"
 )
 
 // Verify reads all files and compares them with their checksums, from this program's safetensors or a zip archive. ok
@@ -16,7 +21,7 @@ func (f *File) Verify() (ok bool, err error) {
 		var one bool
 		switch f.Form {
 		case Torch, Numpy:
-			one, err = verifyZip(fd)
+			one, err = verifyZip(fd, f.Form == Torch)
 		case Safetensors:
 			one, err = verifySafetensors(fd.Name())
 		}
@@ -37,17 +42,24 @@ func verifySafetensors(path string) (ok bool, err error) {
 	return s.Verify()
 }
 
-func verifyZip(fd *os.File) (ok bool, err error) {
+func verifyZip(fd *os.File, torch bool) (ok bool, err error) {
 	st, err := fd.Stat()
 	if err != nil {
 		return false, err
 	}
+	if torch {
+		if ok, err = torchfile.Sealed(fd, st.Size()); err != nil {
+			return ok, fmt.Errorf("%s: %w", fd.Name(), err)
+		}
+	}
 	z, err := zip.NewReader(fd, st.Size())
-	if err != nil { // the format before zip has no checksums
+	if err != nil && !ok { // the format before zip has no checksums
 		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("%s: %w", fd.Name(), err)
 	}
 	for _, e := range z.File {
-		if e.CRC32 == 0 { // PyTorch can be told to compute none
+		if e.CRC32 == 0 && !ok { // PyTorch can be told to compute none
 			continue
 		}
 		r, err := e.Open()
@@ -56,9 +68,38 @@ func verifyZip(fd *os.File) (ok bool, err error) {
 			r.Close()
 		}
 		if err != nil {
-			return false, fmt.Errorf("%s: damaged: entry %s: %w", fd.Name(), e.Name, err)
+			return false, fmt.Errorf("%s: damaged: entry %s: %w", fd.Name(), text.Printable(e.Name), err)
 		}
 		ok = true
 	}
 	return ok, nil
+}
+
+// Index is the JSON map from tensors to shards of the given number of bytes, as Hugging Face's libraries read it.
+func Index(where map[string]string, size int64) []byte {
+	b, _ := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": where}, "",
+		"  ")
+	return append(b, '\n')
+}
+
+// VerifyIndex compares an index with its shards. ok is false unless rna merge wrote them.
+func VerifyIndex(path string) (ok bool, err error) {
+	f, err := Open(path, "")
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if f.Metadata["merge"] == "" {
+		return false, nil
+	}
+	where, size := map[string]string{}, int64(0)
+	for _, t := range f.Tensors {
+		where[t.Name] = filepath.Base(f.files[t.pieces[0].file].Name())
+		size += int64(t.Len()) * int64(t.DType.Size())
+	}
+	b, err := os.ReadFile(path)
+	if err == nil && !bytes.Equal(b, Index(where, size)) {
+		err = fmt.Errorf("%s: damaged: it is not the index that was written for its shards", path)
+	}
+	return true, err
 }

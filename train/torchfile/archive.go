@@ -17,6 +17,7 @@ const maxDirectory = 8 << 20
 type archive struct {
 	r       io.ReaderAt
 	size    int64
+	end     int64 // offset of the end record
 	entries map[string]entry
 }
 
@@ -47,11 +48,12 @@ func openArchive(r io.ReaderAt, size int64) (*archive, error) {
 		return nil, errTruncated
 	}
 	end := tail[at:]
+	a.end = size - int64(len(end))
 	count := uint64(binary.LittleEndian.Uint16(end[10:]))
 	length, start := uint64(binary.LittleEndian.Uint32(end[12:])), uint64(binary.LittleEndian.Uint32(end[16:]))
 	if count == math.MaxUint16 || length == math.MaxUint32 || start == math.MaxUint32 {
 		var err error
-		if count, length, start, err = a.end64(size - int64(len(end))); err != nil {
+		if count, length, start, err = a.end64(a.end); err != nil {
 			return nil, err
 		}
 	}

@@ -50,6 +50,17 @@ type zipEntry struct {
 // Create starts a file for the tensors; it ignores their Offset and Strides. Read returns the optional metadata.
 // Nothing appears at path before Commit.
 func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
+	return create(path, tensors, metadata, func() (*files.File, error) { return files.Create(path) })
+}
+
+// Join is Create for a part of the file that another process makes with the same tensors and metadata; unfinished is
+// what its Unfinished returned. Leave ends it.
+func Join(path, unfinished string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
+	return create(path, tensors, metadata, func() (*files.File, error) { return files.Join(unfinished) })
+}
+
+func create(path string, tensors []Tensor, metadata map[string]string, open func() (*files.File, error)) (*Writer,
+	error) {
 	p, err := pickled(tensors)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -75,7 +86,7 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 		w.add(fmt.Sprintf("data/%d", i), int64(length(t.Shape))*int64(t.DType.Size()))
 	}
 	w.add("version", int64(len(small["version"])))
-	if w.file, err = files.Create(path); err != nil {
+	if w.file, err = open(); err != nil {
 		return nil, err
 	}
 	for i := range w.entries {
@@ -123,6 +134,17 @@ func (w *Writer) WriteAt(name string, b []byte, off int64) error {
 	return nil
 }
 
+// Unfinished is the name of the file in the making, for [Join].
+func (w *Writer) Unfinished() string { return w.file.Name() }
+
+// Leave ends the part of a joined file that WriteAt wrote, and returns its checksums for Take.
+func (w *Writer) Leave(sync bool) (part []byte, err error) {
+	return w.sums.AppendTo(nil), w.file.Leave(sync)
+}
+
+// Take takes over the part of a process that has left.
+func (w *Writer) Take(part []byte) { w.sums.AddParts(part) }
+
 // Commit completes the file: it syncs the data to disk and renames the file to its path.
 func (w *Writer) Commit() error { return w.commit(true) }
 
@@ -143,9 +165,10 @@ func (w *Writer) commit(sync bool) error {
 // Abort removes the unfinished file. After Commit it does nothing.
 func (w *Writer) Abort() { w.file.Abort() }
 
-// complete writes the headers of the entries and the archive's directory.
+// complete writes the headers of the entries, the archive's directory, and the checksum of both as its comment.
 func (w *Writer) complete() error {
 	var dir []byte
+	seal := uint32(0)
 	for i := range w.entries {
 		e := &w.entries[i]
 		if i >= w.data && i < w.data+len(w.names) {
@@ -156,9 +179,11 @@ func (w *Writer) complete() error {
 			e.sum = sum
 		}
 		head := append([]byte(zipMagic), e.fields()...)
-		if _, err := w.file.WriteAt(append(head, e.local()...), e.head); err != nil {
+		head = append(head, e.local()...)
+		if _, err := w.file.WriteAt(head, e.head); err != nil {
 			return err
 		}
+		seal = checksum.Add(seal, head)
 		dir = e.central(dir)
 	}
 	le := binary.LittleEndian
@@ -178,7 +203,10 @@ func (w *Writer) complete() error {
 	}
 	end = le.AppendUint32(end, uint32(min(len(dir), math.MaxUint32)))
 	end = le.AppendUint32(end, uint32(min(w.end, math.MaxUint32)))
-	_, err := w.file.WriteAt(append(end, 0, 0), w.end)
+	end = le.AppendUint16(end, sealLen)
+	end = append(end, sealPrefix+checksum.Zeros...)
+	copy(end[len(end)-len(checksum.Zeros):], checksum.Digits(checksum.Add(seal, end)))
+	_, err := w.file.WriteAt(end, w.end)
 	return err
 }
 
