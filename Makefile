@@ -67,6 +67,7 @@ sim: ## build and check the stand-in for NVIDIA's libraries; needs g++
 check-gpu: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) go vet -tags gpu ./cuda/... ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
+	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run OnGPU ./nn/zoo
 	$(GPU_ENV) go test -tags gpu -run '^(TestDevices|TestMistakes|TestNothingIsLinked)$$' ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(Test.*OnGPU|TestFaultOf.*)$$' ./cmd/rna
 

@@ -112,11 +112,17 @@ func Architectures() []Architecture {
 func Lookup(name string) (Architecture, error) {
 	archs := Architectures()
 	names := make([]string, len(archs))
+	var longer []string // names that begin with it, such as those of a family
 	for i, a := range archs {
 		if a.Name == name {
 			return a, nil
 		}
-		names[i] = a.Name
+		if names[i] = a.Name; name != "" && strings.HasPrefix(a.Name, name) {
+			longer = append(longer, a.Name)
+		}
+	}
+	if longer != nil {
+		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean one of %s?", name, strings.Join(longer, ", "))
 	}
 	if n := nearest.To(name, names); n != "" {
 		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean %q?", name, n)

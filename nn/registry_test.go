@@ -128,7 +128,8 @@ func TestArchitecturesAreSorted(t *testing.T) {
 
 func TestUnknownModel(t *testing.T) {
 	for name, want := range map[string]string{
-		"resnet5":  `did you mean "resnet50"?`,
+		"resnet5":  `did you mean one of resnet50, resnet56?`,
+		"resnt50":  `did you mean "resnet50"?`,
 		"ResNet18": `did you mean "resnet18"?`,
 		"lnet":     `did you mean "lenet"?`,
 		"vgg":      `"vgg" (known: conv6, lenet, resnet18, `,

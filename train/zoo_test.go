@@ -3,27 +3,63 @@ package train
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"onlinerna/nn/zoo/zootest"
+	"onlinerna/train/average"
+	"onlinerna/train/schedule"
 )
+
+// narrowNets are the names of zootest's nets; in short mode only two.
+func narrowNets() []string {
+	if testing.Short() {
+		return []string{"efficientnet_narrow", "shufflenet_v2_narrow"}
+	}
+	return slices.Sorted(maps.Keys(zootest.Narrow))
+}
+
+// TestZooRanks trains a net of each family on two ranks: they have equal bits, and train as one process that accumulates
+// their batches, as far as rounding lets them.
+func TestZooRanks(t *testing.T) {
+	t.Parallel()
+	images := pictures(t, 12, 4, 32)
+	for _, name := range narrowNets() {
+		t.Run(name, func(t *testing.T) {
+			none := 0.
+			c := Spec{Data: images, Model: name, ImageSize: 64, Batch: 3, Epochs: 1, Seed: 3, Optimizer: "sgd",
+				Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: .001}, RNA: average.Options{Mode: average.Off},
+				Regularize: Regularize{Dropout: &none, DropPath: &none}}
+			one := c
+			one.Accumulate = 2
+			want := runOn(context.Background(), one, cpuDevice(t, 1), nil, nil)
+			if want.err != nil || len(want.losses) != 2 {
+				t.Fatal(want.losses, want.err)
+			}
+			list := together(t, 2, c, cpuOne, nil)
+			for k, got := range list {
+				if got.err != nil {
+					t.Fatalf("rank %d: %v", k, got.err)
+				}
+				if d := max(apart(got.losses, want.losses), apart(got.params, want.params)); d > 1e-4 {
+					t.Errorf("rank %d: losses or parameters differ by %g: losses %v, want %v", k, d, got.losses, want.losses)
+				}
+				if !slices.Equal(got.params, list[0].params) {
+					t.Errorf("rank %d has other bits", k)
+				}
+			}
+		})
+	}
+}
 
 // TestZooRuns trains a net of each family with RNA, stops the run and resumes it: its files equal those of an
 // uninterrupted run.
 func TestZooRuns(t *testing.T) {
 	t.Parallel()
 	images := pictures(t, 12, 4, 32)
-	var names []string
-	for name := range zootest.Narrow {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if testing.Short() {
-		names = []string{"efficientnet_narrow", "shufflenet_v2_narrow"}
-	}
-	for _, name := range names {
+	for _, name := range narrowNets() {
 		t.Run(name, func(t *testing.T) {
 			config := func(out string) Spec {
 				c := tinyColour(out, images)
