@@ -107,7 +107,7 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 		switch {
 		case killers[i] != "":
 			found++
-			if listed {
+			if listed && !strings.HasPrefix(reason, "same") { // of others, rounding may decide
 				ok = false
 				fmt.Printf("%s:%d: listed in %s, and found by %s: %s\n", f.file, f.line, survivors, killers[i], key)
 			}

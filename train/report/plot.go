@@ -53,7 +53,7 @@ func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series
 		return err
 	}
 	entries := legendOf(c, list)
-	legend := legendRow * vg.Length((len(entries)+columns-1)/columns)
+	legend := legendRow * vg.Length(legendRows(len(entries)))
 	canvas, dc, err := figure.Canvas(format, heading, panels+legend)
 	if err != nil {
 		return err
@@ -68,6 +68,9 @@ func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series
 	_, err = canvas.WriteTo(w)
 	return err
 }
+
+// legendRows is the number of rows of a legend.
+func legendRows(entries int) int { return (entries + columns - 1) / columns }
 
 func title(c train.Spec) string {
 	data := c.Data
