@@ -20,5 +20,6 @@
 //
 // survivors.txt lists the faults that no test finds, each with the reason: "same", if the fault changes no result,
 // because it moves only speed, memory or an error's text, or because both codes agree; or "open". The command fails if
-// a survivor is not listed, if one that is listed as open is found, or if more than 3 % of the faults that change a result survive.
+// a survivor is not listed, if one that is listed as open is found, or if more than 3 % of the faults that change a
+// result survive.
 package main

@@ -20,7 +20,7 @@ func TestEMA(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	plain := trained(t, train.Spec{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit,
 		Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
-	c.EMA = []float64{12}
+	c.EMA, c.KeepEvery = []float64{12}, 1
 	var want []float64
 	r := trained(t, c, dev, watch{Step: func(s *hook.State) error {
 		w := numbers(t, s.Net.Params)
@@ -35,6 +35,9 @@ func TestEMA(t *testing.T) {
 	}})
 	if !slices.Equal(numbers(t, r.Net.Params), numbers(t, plain.Net.Params)) {
 		t.Error("the average changed the training")
+	}
+	if list, err := filepath.Glob(filepath.Join(c.Out, "kept", "*ema*")); err != nil || len(list) > 0 {
+		t.Errorf("a single average is kept: %v, %v", list, err)
 	}
 	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
 	near(t, "the average", got, want, 1e-6)

@@ -230,6 +230,27 @@ func TestFactsOfPages(t *testing.T) {
 	if failed.History = nil; (&Group{Runs: []runs.Run{failed}}).drawn() != nil {
 		t.Error("a run without epochs is drawn")
 	}
+	seeds := ""
+	for _, f := range factsOf(g) {
+		if f[0] == "Seeds" {
+			seeds = f[1]
+		}
+	}
+	if seeds != "1, 2" {
+		t.Errorf("seeds %q", seeds)
+	}
+	var s section
+	if s.repeat(&one, &Group{Runs: []runs.Run{one}}, nil); !strings.Contains(s.RepeatNote, "does not record which") {
+		t.Error(s.RepeatNote)
+	}
+	worse, none := demoRun(t, 4), demoRun(t, 5)
+	worse.History = worse.History[:5]
+	none.History = nil
+	for _, list := range [][]runs.Run{{worse, none, one}, {none, worse, one}, {one, worse, none}} {
+		if best := (&Group{Runs: list}).best(); best.Config.Seed != 1 {
+			t.Errorf("the best is seed %d", best.Config.Seed)
+		}
+	}
 	groups = GroupRuns([]runs.Run{one, other})
 	if _, charts, note := chartsOf(&groups[0]); !strings.HasPrefix(note, "Curves are those on validation images;") ||
 		!strings.Contains(note, "means of 2 seeds") || len(charts) != 2 {
@@ -240,10 +261,10 @@ func TestFactsOfPages(t *testing.T) {
 		t.Errorf("%+v", legend)
 	}
 	lambda := 1e-3
-	s := searchOf([]hook.EpochRecord{{Epoch: 4, RNA: &hook.RNARecord{Choice: "kept", Candidates: []hook.CandidateRecord{
+	search := searchOf([]hook.EpochRecord{{Epoch: 4, RNA: &hook.RNARecord{Choice: "kept", Candidates: []hook.CandidateRecord{
 		{Kind: "kept", Status: "ok"}, {Kind: "extrapolated", Lambda: &lambda, Status: "rank deficient"}}}}})
-	if s.Rows[0][0] != "kept" || s.Rows[1][0] != "extrapolated: rank deficient" {
-		t.Errorf("%+v", s.Rows)
+	if search.Rows[0][0] != "kept" || search.Rows[1][0] != "extrapolated: rank deficient" {
+		t.Errorf("%+v", search.Rows)
 	}
 }
 
