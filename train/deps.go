@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -86,6 +87,14 @@ func (d *Deps) first(f func() error) error {
 		err = f()
 	}
 	return g.Together(err)
+}
+
+// share returns an error of any rank on all of them. All ranks call it at the same place.
+func (d *Deps) share(err error) error {
+	if Common(err) || errors.Is(err, errStop) || errors.Is(err, ranks.ErrTimeout) { // all know it, or none answers
+		return err
+	}
+	return d.Ranks.Together(err)
 }
 
 // host returns the context for work that a rank must not leave by itself: the caller's with one process, else one that

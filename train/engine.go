@@ -189,8 +189,11 @@ func (e *engine) stepped(grad device.Vector) (bool, error) {
 // recalibrate replaces the running statistics by their mean over training batches, the same batches at each call in an
 // epoch.
 func (e *engine) recalibrate(ctx context.Context) error {
-	if err := e.net.Recalibrate(e.host(ctx), e.in.stats, e.pos.Epoch); err != nil || e.Ranks.Single() ||
-		!e.net.HasStatistics() {
+	err := e.net.Recalibrate(e.host(ctx), e.in.stats, e.pos.Epoch)
+	if !e.net.HasStatistics() {
+		return err
+	}
+	if err = e.share(err); err != nil || e.Ranks.Single() {
 		return err
 	}
 	return e.weighStats(float64(e.in.stats.Own(0)))

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"onlinerna/data"
@@ -28,10 +29,7 @@ func (j *judge) score(ctx context.Context, l *data.Loader) (*network.Score, erro
 		network.MarkRight(right, b, logits)
 		return nil
 	}, m.before)
-	if err == nil {
-		t, err = m.tally(t)
-	}
-	if err != nil {
+	if t, err = m.tally(t, err); err != nil {
 		return nil, err
 	}
 	if err := j.checkBad(l.Images()-t.Images, l.Allowed(), l.Images()); err != nil {
@@ -70,9 +68,8 @@ func (j *judge) heldLosses(ctx context.Context) ([]float64, error) {
 		for i, image := range images {
 			sums[2*image], sums[2*image+1] = own[i], 1
 		}
-		err = m.sum(sums)
 	}
-	if err != nil {
+	if err = m.sum(sums, err); err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}
 	var losses []float64
@@ -124,23 +121,27 @@ func (m *meeting) ask() error {
 	return err
 }
 
-// sum sums x over the ranks after this rank's last batch. Ranks with fewer batches first ask the remaining questions.
-func (m *meeting) sum(x []float64) error {
-	if m.Ranks.Single() {
-		return nil
+// sum sums x over the ranks after this rank's last batch, or after its failure, which all ranks return. Ranks with fewer
+// batches first ask the remaining questions.
+func (m *meeting) sum(x []float64, failed error) error {
+	if m.Ranks.Single() || errors.Is(failed, errStop) {
+		return failed
 	}
 	for m.asked < m.total {
 		if err := m.ask(); err != nil {
 			return err
 		}
 	}
+	if err := m.share(failed); err != nil {
+		return err
+	}
 	return m.Ranks.Sum64(x).Wait()
 }
 
 // tally sums the tallies of the ranks.
-func (m *meeting) tally(t network.Tally) (network.Tally, error) {
+func (m *meeting) tally(t network.Tally, failed error) (network.Tally, error) {
 	x := []float64{t.Loss, t.Top1, t.Top5, float64(t.Images)}
-	err := m.sum(x)
+	err := m.sum(x, failed)
 	return network.Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: int(x[3])}, err
 }
 
@@ -152,7 +153,7 @@ func (m *meeting) outcomes(right []bool) (network.Outcomes, error) {
 			x[i] = 1
 		}
 	}
-	if err := m.sum(x); err != nil {
+	if err := m.sum(x, nil); err != nil {
 		return "", err
 	}
 	for i, v := range x {

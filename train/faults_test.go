@@ -3,7 +3,12 @@ package train
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,30 +18,47 @@ import (
 	"testing"
 	"time"
 
+	"gorgonia.org/gorgonia"
+
+	"onlinerna/data"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
+	"onlinerna/nn"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/rankstest"
 )
 
 // A run in which the k-th file system call fails, for every k, ends with an error that names the file, or with normal
 // results. The same command then resumes or starts it, and ends with equal bits: one process, and ranks that write
-// checkpoints in shares.
+// checkpoints in shares. SOAK_KILLS fails each call by each error.
 func TestFaults(t *testing.T) {
+	nn.Register(nn.Architecture{Name: "faults", Size: 8, Channels: 3, Classes: 2,
+		Build: func(b *nn.Builder, x *gorgonia.Node) *gorgonia.Node {
+			x = b.ReLU("relu", b.BatchNorm("bn", b.Conv("conv", x, nn.Conv{Filters: 4, Kernel: 3, Stride: 2, Pad: 1}), 1))
+			return b.Linear("fc", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+		}})
 	for _, n := range []int{1, 2} {
-		t.Run(text.Count(n, "rank"), func(t *testing.T) {
-			if n > 1 && os.Getenv("SOAK_KILLS") == "" {
-				t.Skip("make check-soak has it: it takes minutes")
-			}
-			sweepFaults(t, n)
-		})
+		t.Run(text.Count(n, "rank"), func(t *testing.T) { sweepFaults(t, n) })
 	}
 }
 
 func sweepFaults(t *testing.T, n int) {
 	dir := t.TempDir()
+	var list []image.Image
+	var labels []int
+	for i := range 8 {
+		img := image.NewRGBA(image.Rect(0, 0, 8, 8))
+		draw.Draw(img, img.Bounds(), image.NewUniform(color.RGBA{uint8(200 * (i % 2)), uint8(9 * i), 60, 255}), image.Point{},
+			draw.Src)
+		list, labels = append(list, img), append(labels, i%2)
+	}
+	set, err := data.FromImages([]string{"blue", "red"}, list, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
 	spec := func(out string) Spec {
 		c := tiny(out)
+		c.Model, c.Batch, c.ImageSize = "faults", 2, 0
 		c.Epochs, c.StepsLimit, c.CheckpointSteps, c.CheckpointKeep = 2, 2, 1, 1
 		return c
 	}
@@ -46,7 +68,7 @@ func sweepFaults(t *testing.T, n int) {
 			return err
 		}
 		defer dev.(io.Closer).Close()
-		d := Deps{Device: dev, Ranks: g}
+		d := Deps{Device: dev, Ranks: g, Train: set, Val: set}
 		there := false
 		if g.First() {
 			there, err = Await(t.Context(), out, nil)
@@ -78,18 +100,58 @@ func sweepFaults(t *testing.T, n int) {
 		}
 		return errors.Join(errs...)
 	}
-	ends := func(out string) []byte {
+	// ends is what the run leaves: its weights, and the steps and epochs of its metrics.
+	ends := func(out string) string {
 		t.Helper()
 		b, err := os.ReadFile(filepath.Join(out, "final.safetensors"))
-		if err != nil {
+		lines, err2 := os.ReadFile(filepath.Join(out, metricsName))
+		if err = errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		return b
+		for line := range bytes.Lines(lines) {
+			var of struct {
+				Kind        string
+				Epoch, Step int
+			}
+			if err := json.Unmarshal(line, &of); err != nil {
+				t.Fatal(err)
+			}
+			b = fmt.Append(b, of)
+		}
+		return string(b)
 	}
-	whole := filepath.Join(dir, "whole")
+	const disk, full, stale = syscall.EIO, syscall.ENOSPC, syscall.ESTALE
+	errorsOf := func(call string) []error { // no code tells those apart that are not of the call alone
+		switch call {
+		case "write":
+			return []error{io.ErrShortWrite, full, disk, syscall.EINTR, stale}
+		case "sync":
+			return []error{syscall.EINVAL, disk, stale, full, syscall.EINTR}
+		}
+		return []error{disk, syscall.EINTR, full, stale, syscall.EDQUOT}
+	}
 	var calls atomic.Int64
-	files.Fault = func(string, string) error { calls.Add(1); return nil }
+	// failing fails the call with number k by the i-th of its errors, and syncs nothing: no power is lost here.
+	failing := func(k, i int64) (failed func() (place string, err error)) {
+		calls.Store(0)
+		var place string
+		var fault error
+		files.Fault = func(call, path string) error {
+			if calls.Add(1)-1 == k {
+				list := errorsOf(call)
+				place, fault = call+" "+path, list[i%int64(len(list))]
+				return fault
+			}
+			if call == "sync" {
+				return files.ErrSkip
+			}
+			return nil
+		}
+		return func() (string, error) { return place, fault }
+	}
 	defer func() { files.Fault = nil }()
+	whole, out := filepath.Join(dir, "whole"), filepath.Join(dir, "run")
+	failing(-1, 0)
 	if err := train(whole); err != nil {
 		t.Fatal(err)
 	}
@@ -98,26 +160,21 @@ func sweepFaults(t *testing.T, n int) {
 	if last < 100 {
 		t.Fatalf("%d calls only", last)
 	}
-	faults := []error{syscall.EIO, syscall.ENOSPC, syscall.EINTR, io.ErrShortWrite, syscall.ESTALE, syscall.EINVAL}
-	every := int64(1)
+	every, rounds := int64(1), int64(1)
 	if testing.Short() {
 		every = 7
 	}
-	failed := 0
-	for k := int64(0); k < last; k += every {
-		fault := faults[k%int64(len(faults))]
-		out := filepath.Join(dir, "run")
-		place := ""
-		calls.Store(0)
-		files.Fault = func(call, path string) error {
-			if calls.Add(1)-1 == k {
-				place = call + " " + path
-				return fault
-			}
-			return nil
-		}
+	if os.Getenv("SOAK_KILLS") != "" {
+		rounds = 5
+	}
+	runs, failed := 0, 0
+	for i := int64(0); i/rounds*every < last; i++ {
+		k := i / rounds * every
+		of := failing(k, k+i%rounds)
 		err := train(out)
-		files.Fault = nil
+		place, fault := of()
+		failing(-1, 0)
+		runs++
 		if err != nil {
 			if failed++; !errors.Is(err, fault) || !strings.Contains(err.Error(), filepath.Base(out)) {
 				t.Errorf("call %d, %s: %v in place of %v", k, place, err, fault)
@@ -128,8 +185,8 @@ func sweepFaults(t *testing.T, n int) {
 				continue
 			}
 		}
-		if !bytes.Equal(ends(out), want) {
-			t.Errorf("call %d, %s: %v: other weights (%v)", k, place, fault, err)
+		if ends(out) != want {
+			t.Errorf("call %d, %s: %v: other weights or metrics (%v)", k, place, fault, err)
 		}
 		for _, pattern := range []string{".*.????????", "checkpoint/*.new", "checkpoint/.*.????????"} {
 			if list, _ := filepath.Glob(filepath.Join(out, pattern)); len(list) > 0 {
@@ -141,5 +198,5 @@ func sweepFaults(t *testing.T, n int) {
 	if failed == 0 {
 		t.Error("no fault failed a run")
 	}
-	t.Logf("%d calls, %d of which failed a run", last, failed)
+	t.Logf("%d calls, %d runs, %d of which failed", last, runs, failed)
 }

@@ -100,6 +100,7 @@ func (f *folder) begin(save func() error) error {
 		return nil
 	}
 	if f.Ranks.First() {
+		files.Remove(filepath.Join(out, configName)) // first: without it the folder is free once the checkpoints are gone
 		store.Remove(root)
 	}
 	return fmt.Errorf("the run's folder %s: %w", out, err)
@@ -149,20 +150,24 @@ func (f *folder) dueAfter(step int) bool {
 // lock takes the run's folder for this process, or for its ranks.
 func (f *folder) lock() error {
 	root := filepath.Join(f.c.Out, checkpointDir)
-	if err := f.first(func() (err error) {
+	err := f.first(func() (err error) {
 		if f.locked == nil {
-			if f.locked, err = store.Acquire(root); err != nil {
-				return err
-			}
-			for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir), root} {
-				err = errors.Join(err, files.RemoveLeft(dir))
-			}
+			f.locked, err = store.Acquire(root)
 		}
 		return err
-	}); err != nil {
+	})
+	if err == nil {
+		err = f.chooseWriters(root)
+	}
+	if err != nil {
 		return err
 	}
-	return f.chooseWriters(root)
+	return f.first(func() (err error) { // also what the search for writers may have left
+		for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir), root} {
+			err = errors.Join(err, files.RemoveLeft(dir))
+		}
+		return err
+	})
 }
 
 // chooseWriters makes all ranks write checkpoints if all can write to the run's folder, else rank 0 alone.

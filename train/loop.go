@@ -315,7 +315,8 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 		}
 		s, rec := r.state(), *p.Record
 		s.Record, s.Seconds = &rec, &rec.Seconds
-		if err := r.profiler.between("hook "+h.Name(), func() error { return h.AfterEpoch(ctx, s) }); err != nil {
+		err := r.profiler.between("hook "+h.Name(), func() error { return h.AfterEpoch(ctx, s) })
+		if err = r.share(err); err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}
 		p.Record, p.Called = &rec, append(p.Called, h.Name())

@@ -69,15 +69,8 @@ func (h *metricsHook) path() string { return filepath.Join(h.dir, metricsName) }
 
 // open opens the file and truncates it to size bytes.
 func (h *metricsHook) open() error {
-	f, err := os.OpenFile(h.path(), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := files.Append(h.path(), h.size)
 	if err != nil {
-		return err
-	}
-	if err = f.Truncate(h.size); err == nil {
-		_, err = f.Seek(h.size, io.SeekStart)
-	}
-	if err != nil {
-		f.Close()
 		return err
 	}
 	h.file, h.lines = f, nil
@@ -167,7 +160,7 @@ func (h *metricsHook) add(b []byte) {
 // Save records the length of the file, so that a resumed run drops the lines of steps that it repeats.
 func (h *metricsHook) Save(*hook.State, string) (json.RawMessage, error) {
 	if h.file != nil {
-		if err := errors.Join(h.notice(), h.flush(), h.file.Sync()); err != nil {
+		if err := errors.Join(h.notice(), h.flush(), files.Sync(h.file)); err != nil {
 			return nil, err
 		}
 	}

@@ -116,11 +116,11 @@ func (r *Run) addHooks() error {
 		own = append(own, average.NewDecayEMA(c.EMADecay, c.EMAEvery))
 	}
 	r.hooks = append(own, r.hooks...)
-	if r.Resolved.TensorBoard && r.Ranks.First() {
+	if r.Resolved.TensorBoard {
 		if r.Resolved.Out == "" {
 			return errors.New("files for TensorBoard lie in the run's folder, and the run has none: name one")
 		}
-		r.hooks = append(r.hooks, tensorboard.New(r.Resolved.Out, tensorboard.Config{
+		r.hooks = append(r.hooks, tensorboard.New(r.Resolved.Out, tensorboard.Config{Idle: !r.Ranks.First(),
 			Options: table.Settings(&r.Resolved.Spec), Histograms: r.Resolved.Histograms, Sheet: r.in.sheet}))
 	}
 	if r.Resolved.Out != "" {

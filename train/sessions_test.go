@@ -1,11 +1,16 @@
 package train
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"onlinerna/internal/checksum"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/train/internal/traintest"
 )
 
 // TestSessions: each process of a run adds a line with its machine and with the options that are not defaults, also in
@@ -78,4 +83,46 @@ func TestSessions(t *testing.T) {
 			t.Errorf("session %d: %+v", i, s)
 		}
 	}
+}
+
+// Each flipped bit of the sessions is found, and each cut that is not between lines; lines of older programs have no checksums.
+func TestVerifySessions(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, sessionsName)
+	old := []byte(`{"started":"2026-01-01T00:00:00Z","epoch":1}` + "\n")
+	traintest.Put(t, path, old)
+	if summed, err := verifySessions(path); summed || err != nil {
+		t.Errorf("an older program's: %v, %v", summed, err)
+	}
+	for range 2 {
+		line, err := json.Marshal(Session{Sum: checksum.Zeros, Device: "cpu"})
+		if err == nil {
+			err = appendSession(path, line)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if summed, e := verifySessions(path); !summed || e != nil || err != nil {
+		t.Fatalf("%v, %v, %v", summed, e, err)
+	}
+	found := func(what string, b []byte) {
+		t.Helper()
+		traintest.Put(t, path, b)
+		if _, err := verifySessions(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			found(fmt.Sprintf("bit %d of byte %d", bit, i), b)
+			b[i] ^= 1 << bit
+		}
+		if i > len(old) && b[i-1] != '\n' {
+			found(fmt.Sprintf("%d bytes", i), b[:i])
+		}
+	}
+	found("without its first line", b[len(old):])
 }

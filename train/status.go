@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"onlinerna/internal/checksum"
 	"onlinerna/internal/files"
 	"onlinerna/internal/machine"
 	"onlinerna/nn/device"
@@ -127,6 +128,7 @@ const sessionsName = "sessions.jsonl"
 
 // Session describes a process that trained a run, from a position on.
 type Session struct {
+	Sum        string    `json:"crc32c"` // of the file up to this line's end, computed with zeros in this place
 	Started    time.Time `json:"started"`
 	Epoch      int       `json:"epoch"` // in which it began
 	Step       int       `json:"step"`  // steps before it
@@ -145,13 +147,16 @@ type Choice struct {
 	Value string `json:"value"`
 }
 
+// sumOfSession is the place of the checksum in a line.
+const sumOfSession = len(`{"crc32c":"`)
+
 // recordSession appends this process to the run's sessions. A failure does not end the run.
 func (r *Run) recordSession() {
 	if r.recorded || r.Resolved.Out == "" || !r.Ranks.First() {
 		return
 	}
 	r.recorded = true
-	s := Session{Started: time.Now().UTC().Truncate(time.Second), Epoch: r.pos.Epoch, Step: r.pos.Steps,
+	s := Session{Sum: checksum.Zeros, Started: time.Now().UTC().Truncate(time.Second), Epoch: r.pos.Epoch, Step: r.pos.Steps,
 		Device: r.Device.Name(), Precision: r.Resolved.Precision, Ranks: r.Ranks.Size(), Chosen: r.chosen,
 		EpochSteps: r.engine.epochSteps(), Machine: machine.This()}
 	if d, ok := device.As[interface {
@@ -163,15 +168,15 @@ func (r *Run) recordSession() {
 	b, err := json.Marshal(s)
 	if err == nil {
 		r.logged.open(r.Resolved.Out)
-		err = appendLine(filepath.Join(r.Resolved.Out, sessionsName), b)
+		err = appendSession(filepath.Join(r.Resolved.Out, sessionsName), b)
 	}
 	if err != nil {
 		r.log("the machine and the options of this process are not recorded: %v", err)
 	}
 }
 
-// appendLine appends a line to a file, also after a line that was cut short.
-func appendLine(path string, line []byte) error {
+// appendSession appends a line to a file, also after a line that was cut short.
+func appendSession(path string, line []byte) error {
 	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -179,7 +184,31 @@ func appendLine(path string, line []byte) error {
 	if n := len(before); n > 0 && before[n-1] != '\n' {
 		before = append(before, '\n')
 	}
-	return files.Write(path, append(append(before, line...), '\n'))
+	line = append(line, '\n')
+	checksum.Seal(sumOfSession, before, line)
+	return files.Write(path, append(before, line...))
+}
+
+// verifySessions compares a run's sessions with their checksums. Older programs wrote lines without: summed is false if
+// there are no others.
+func verifySessions(path string) (summed bool, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return true, err
+	}
+	at, lines := 0, 0
+	for line := range bytes.Lines(b) {
+		lines++
+		switch {
+		case !summed && bytes.HasPrefix(line, []byte(`{"started":"`)): // by an older program
+		case !bytes.HasPrefix(line, []byte(`{"crc32c":"`)) || !checksum.Sealed(sumOfSession, b[:at], line):
+			return true, fmt.Errorf("%s is damaged: the checksum of line %d differs", path, lines)
+		default:
+			summed = true
+		}
+		at += len(line)
+	}
+	return summed, nil
 }
 
 // ReadSessions reads the processes that trained the run in a folder. A run of an older version has none.

@@ -37,8 +37,9 @@ type flow struct {
 	images int
 	bad    int
 	got    network.Tally
-	stop   bool // the run stops after this step
-	lost   bool // a checkpoint could not be written: training fails after this step
+	stop   bool  // the run stops after this step
+	lost   bool  // a checkpoint could not be written, or a rank has failed: training fails after this step
+	failed error // of this rank's data or hooks, which the other ranks learn by the next step's results
 }
 
 // steps trains the rest of the current epoch.
@@ -65,14 +66,18 @@ func (f *flow) run(ctx context.Context) error {
 	// Only the end of a step checks the context, so that no step ends in its middle.
 	for b, err := range f.in.train.Epoch(context.WithoutCancel(ctx), p.Epoch, p.Batch) {
 		if err != nil {
-			return f.behind(ctx, err)
+			if f.Ranks.Single() {
+				return f.behind(ctx, err)
+			}
+			f.failed = err
+			break
 		}
 		if err := f.batch(ctx, b, async, from); err != nil {
 			return err
 		}
 		from = f.mark
 	}
-	for f.done < f.in.train.Steps() { // other ranks have one more batch
+	for f.done < f.in.train.Steps() { // other ranks have one more batch, or this one has failed
 		if err := f.batch(ctx, nil, async, from); err != nil {
 			return err
 		}
@@ -83,7 +88,16 @@ func (f *flow) run(ctx context.Context) error {
 		return err
 	}
 	f.count()
-	return nil
+	return f.fails()
+}
+
+// fails returns the error of a rank whose data or hooks have failed, on all ranks.
+func (f *flow) fails() error {
+	err := f.share(f.failed)
+	if err != nil {
+		f.broken = err
+	}
+	return err
 }
 
 // batch issues a batch, or nil for none, and settles earlier ones. from is when the loop began to wait for it.
@@ -137,11 +151,11 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 	}
 	if x.last {
 		f.profiler.ends(f.steps)
-		if f.stop || f.host(ctx).Err() != nil {
-			return f.behind(ctx, errStop)
-		}
-		if f.lost {
+		if f.lost || f.stop || f.host(ctx).Err() != nil {
 			if err := f.behind(ctx, nil); err != nil {
+				return err
+			}
+			if err := f.fails(); err != nil {
 				return err
 			}
 			if f.stop || f.host(ctx).Err() != nil { // as reported by the steps since then
@@ -154,6 +168,9 @@ func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.T
 				return err
 			}
 			f.count()
+			if err := f.fails(); err != nil {
+				return err
+			}
 			if err := f.saveGood(f.saveLater); err != nil {
 				return err
 			}
@@ -244,8 +261,10 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
 		f.warnOfTime()
-		if err := f.afterStep(ctx, rec); err != nil {
+		if err := f.afterStep(ctx, rec); err != nil && f.Ranks.Single() {
 			failed, keep = errors.Join(failed, err), 0
+		} else if err != nil {
+			f.failed = errors.Join(f.failed, err)
 		}
 		f.mark = time.Now() // the hooks' time is their own
 	}

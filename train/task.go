@@ -72,10 +72,7 @@ func (j *judge) scoreOutputs(ctx context.Context, l *data.Loader) (*network.Scor
 		outputs.Add(b, logits)
 		return nil
 	}, m.before)
-	if err == nil {
-		err = m.sum(outputs.Vector())
-	}
-	if err != nil {
+	if err = m.sum(outputs.Vector(), err); err != nil {
 		return nil, err
 	}
 	s := outputs.Score()

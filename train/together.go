@@ -27,8 +27,7 @@ func Common(err error) bool {
 func (r *Run) stopped(ctx context.Context) (bool, error) { return r.Ranks.Any(ctx.Err() != nil) }
 
 // total combines the ranks' results of a step: the sum of the losses over images, the tally, the unreadable images, and
-// whether any rank must stop, must write a checkpoint, or has lost one. It seals one that all have
-// written.
+// whether any rank must stop, must write a checkpoint, has lost one or has failed. It seals one that all have written.
 func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err error) {
 	g := f.Ranks
 	stop = ctx.Err() != nil
@@ -44,7 +43,7 @@ func (f *flow) total(ctx context.Context, bad int) (allBad int, stop bool, err e
 	if f.folder.wants() {
 		x[8] = 1
 	}
-	if f.folder.unwritten() {
+	if f.folder.unwritten() || f.failed != nil {
 		x[9] = 1
 	}
 	if f.folder.ready() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -86,6 +87,10 @@ func Verify(path string) ([]Verified, error) {
 	if len(checkpoints) > 0 { // checkpoints know the other files
 		list = append(list, Verified{Path: filepath.Join(path, configName), Sums: true, Err: sameConfig(path, checkpoints)},
 			Verified{Path: filepath.Join(path, metricsName), Sums: true, Err: verifyMetrics(path, checkpoints[0])})
+	}
+	v := Verified{Path: filepath.Join(path, sessionsName)}
+	if v.Sums, v.Err = verifySessions(v.Path); !errors.Is(v.Err, fs.ErrNotExist) {
+		list = append(list, v)
 	}
 	return list, nil
 }

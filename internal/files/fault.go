@@ -9,8 +9,44 @@ import (
 )
 
 // Fault, if set, is called before each file system call of this package, for tests of failing disks. Its error makes
-// the call fail; with io.ErrShortWrite a write writes half of its bytes.
+// the call fail; with io.ErrShortWrite a write writes half of its bytes, with [ErrSkip] nothing goes to disk.
 var Fault func(call, path string) error
+
+// ErrSkip from [Fault] makes a sync do nothing.
+var ErrSkip = errors.New("skipped")
+
+// Sync brings an open file, or the names of an open folder, to disk.
+func Sync(f *os.File) error {
+	err := ask("sync", f.Name())
+	if errors.Is(err, ErrSkip) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Append opens a file to append to its first size bytes; the rest is cut off.
+func Append(path string, size int64) (*os.File, error) {
+	if err := ask("open", path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err = ask("truncate", path); err == nil {
+		err = f.Truncate(size)
+	}
+	if err == nil {
+		_, err = f.Seek(size, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 func ask(call, path string) error {
 	if Fault == nil {

@@ -115,9 +115,7 @@ func (f *File) commit(sync bool) error {
 		err = f.Chmod(f.mode)
 	}
 	if err == nil && sync {
-		if err = ask("sync", f.Name()); err == nil {
-			err = f.Sync()
-		}
+		err = Sync(f.File)
 	}
 	if err == nil && Trace != nil {
 		var b []byte
@@ -177,10 +175,7 @@ func SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err = ask("sync", dir); err == nil {
-		err = d.Sync()
-	}
-	if unsyncable(err) {
+	if err = Sync(d); unsyncable(err) {
 		err = nil
 	}
 	if e := d.Close(); err == nil {

@@ -27,9 +27,7 @@ func SyncFile(path string) error {
 	if err != nil {
 		return err
 	}
-	if err = ask("sync", path); err == nil {
-		err = f.Sync()
-	}
+	err = Sync(f)
 	if e := f.Close(); err == nil {
 		err = e
 	}

@@ -15,13 +15,32 @@ var left = regexp.MustCompile(`^\..+\.[0-9a-f]{8}$`)
 
 // RemoveLeft removes the files that killed writers left in a folder. No other process may write there.
 func RemoveLeft(dir string) error {
+	return sweep(dir, Remove, func(e fs.DirEntry) bool { return e.Type().IsRegular() && left.MatchString(e.Name()) })
+}
+
+// RemoveDead removes the files that killed writers of path left beside it. Files that are still written are locked, and
+// stay.
+func RemoveDead(path string) error {
+	path, _, err := target(path)
+	if err != nil {
+		return err
+	}
+	start := "." + stem(path) + "."
+	return sweep(filepath.Dir(path), removeUnlocked, func(e fs.DirEntry) bool {
+		return e.Type().IsRegular() && strings.HasPrefix(e.Name(), start) && len(e.Name()) == len(start)+8 &&
+			left.MatchString(e.Name())
+	})
+}
+
+// sweep removes what is dead in a folder, which may be missing.
+func sweep(dir string, remove func(path string) error, dead func(e fs.DirEntry) bool) error {
 	all, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
 		return nil
 	}
 	for _, e := range all {
-		if e.Type().IsRegular() && left.MatchString(e.Name()) && err == nil {
-			err = Remove(filepath.Join(dir, e.Name()))
+		if err == nil && dead(e) {
+			err = remove(filepath.Join(dir, e.Name()))
 		}
 	}
 	return err
@@ -36,14 +55,9 @@ func MkdirTemp(dir, pattern string) (path string, remove func() error, err error
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	start := filepath.Join(dir, strings.TrimSuffix(pattern, "*"))
-	if _, done := swept.LoadOrStore(start, true); !done {
-		all, _ := os.ReadDir(dir)
-		for _, e := range all {
-			if name := filepath.Join(dir, e.Name()); e.IsDir() && strings.HasPrefix(name, start) {
-				removeUnlockedAll(name)
-			}
-		}
+	start := strings.TrimSuffix(pattern, "*")
+	if _, done := swept.LoadOrStore(filepath.Join(dir, start), true); !done {
+		_ = sweep(dir, removeUnlocked, func(e fs.DirEntry) bool { return e.IsDir() && strings.HasPrefix(e.Name(), start) })
 	}
 	for {
 		if path, err = os.MkdirTemp(dir, pattern); err != nil {

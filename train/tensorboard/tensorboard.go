@@ -43,6 +43,7 @@ var (
 
 // Config is what a Hook writes besides metrics.
 type Config struct {
+	Idle       bool             // write nothing: another process does
 	Options    []option.Setting // of the run, as resolved
 	Histograms int              // epochs from one set of histograms to the next; 0: none
 	// Sheet draws augmented images; nil: none.
@@ -60,6 +61,9 @@ func (h *Hook) Async() bool { return true }
 
 // AfterStep writes the minimised loss, top-1 and the learning rate.
 func (h *Hook) AfterStep(ctx context.Context, s *hook.State) error {
+	if h.Idle {
+		return nil
+	}
 	if err := h.open(ctx, s.Steps); err != nil {
 		return err
 	}
@@ -69,6 +73,9 @@ func (h *Hook) AfterStep(ctx context.Context, s *hook.State) error {
 
 // AfterEpoch writes the losses and the errors in percent of all weights, RNA's coefficients and histograms.
 func (h *Hook) AfterEpoch(ctx context.Context, s *hook.State) error {
+	if h.Idle {
+		return nil
+	}
 	if err := h.open(ctx, s.Steps); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package files
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -32,9 +33,12 @@ func hold(f *os.File) (release func()) {
 	return func() { unix.Close(fd) }
 }
 
-// removeUnlocked removes a file that nobody has locked.
+// removeUnlocked removes a file, or a folder with all in it, that nobody has locked.
 func removeUnlocked(name string) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, syscall.EISDIR) {
+		f, err = os.Open(name)
+	}
 	if err != nil {
 		return nil // removed by its writer, or by someone else
 	}
@@ -42,17 +46,5 @@ func removeUnlocked(name string) error {
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return nil
 	}
-	return Remove(name)
-}
-
-// removeUnlockedAll removes a folder that nobody has locked.
-func removeUnlockedAll(name string) {
-	f, err := os.Open(name)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-		os.RemoveAll(name)
-	}
+	return RemoveAll(name)
 }

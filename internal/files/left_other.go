@@ -11,8 +11,6 @@ func lock(*os.File) bool { return true }
 
 func hold(*os.File) (release func()) { return func() {} }
 
-func removeUnlockedAll(string) {}
-
 // removeUnlocked removes a file on Windows, which refuses that for an open one.
 func removeUnlocked(name string) error {
 	if runtime.GOOS == "windows" {
