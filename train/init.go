@@ -38,7 +38,7 @@ func (r *Run) initNet() error {
 	return nil
 }
 
-// loadInit reads the initial weights. A last layer of another size keeps its random initialisation.
+// loadInit reads the initial weights. A last layer of another size or task keeps its random initialisation.
 func (r *Run) loadInit() error {
 	c := &r.Resolved
 	l, err := r.Net.Load(c.Init, network.LoadOptions{Key: c.InitKey, FreshHead: true})

@@ -25,7 +25,7 @@ type Regularize struct {
 	HuberDelta   *float64     // error from which Huber grows linearly, in deviations of the target; nil is 1
 	ClassWeights ClassWeights // of cross-entropy and Focal, normalised as PyTorch's
 	// Teacher is a file of weights whose logits are learnt, too (Hinton et al. 2015): the loss is (1 − TeacherAlpha) times
-	// that by labels, and TeacherAlpha times op.DistillLoss at TeacherTemperature. 0: 0.9 and 4.
+	// that by labels, and TeacherAlpha times op.DistillLoss at TeacherTemperature. 0: 0.5 and 2.
 	Teacher                          string
 	TeacherAlpha, TeacherTemperature float64
 	Mixup                            float64 // see augment.Mix
@@ -96,8 +96,8 @@ func (r *Regularize) resolveLoss(t data.Task) {
 		option.DefaultPointer(&r.HuberDelta, 1)
 	}
 	if r.Teacher != "" {
-		option.Default(&r.TeacherAlpha, 0.9)
-		option.Default(&r.TeacherTemperature, 4)
+		option.Default(&r.TeacherAlpha, 0.5)
+		option.Default(&r.TeacherTemperature, 2)
 	}
 }
 
@@ -175,9 +175,9 @@ var regularizeOptions = option.Table[Regularize]{
 	{Name: "teacher", Field: func(r *Regularize) any { return &r.Teacher }, Local: true, Resumable: true,
 		Help: "`file` with the weights of a net, of any kind and for the same classes, whose probabilities are learnt beside " +
 			"the labels: safetensors, a file of torch.save, the folder of a run, or a name of \"rna get\""},
-	{Name: "teacher-alpha", Default: "0.9", Field: func(r *Regularize) any { return &r.TeacherAlpha },
+	{Name: "teacher-alpha", Default: "0.5", Field: func(r *Regularize) any { return &r.TeacherAlpha },
 		Check: option.UpTo(1), Help: "weight of the teacher in the loss; the labels have the rest"},
-	{Name: "teacher-temperature", Default: "4", Field: func(r *Regularize) any { return &r.TeacherTemperature },
+	{Name: "teacher-temperature", Default: "2", Field: func(r *Regularize) any { return &r.TeacherTemperature },
 		Check: temperature, Help: "by which the logits of both nets are divided, so that small probabilities count"},
 	{Name: "mixup", Field: func(r *Regularize) any { return &r.Mixup }, Check: option.NotNegative,
 		Help: "mix images in shares from a beta distribution with this parameter"},

@@ -234,7 +234,7 @@ var modelOptions = options{
 	{Name: "init", Group: modelGroup, Field: func(c *Spec) any { return &c.Init }, Local: true,
 		Help: "`file` with the weights to start from: safetensors, a file of torch.save, the folder of a run, or a name " +
 			"of \"rna get\", as " +
-			"resnet18; a last layer of another size starts fresh. " +
+			"resnet18; a last layer of another size, or for another task, starts fresh. " +
 			"Batch, epochs, rates and schedule are then by default those of fine-tuning"},
 	{Name: "key", Group: modelGroup, Default: "it is found", Field: func(c *Spec) any { return &c.InitKey },
 		Help: "of a file of torch.save with several state dicts the `name` of one, as model_ema"},

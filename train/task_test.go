@@ -191,3 +191,42 @@ func TestTaskMistakes(t *testing.T) {
 		}
 	}
 }
+
+// Weights for another task start a net with a fresh last layer, also one of equal size.
+func TestInitFromOtherTask(t *testing.T) {
+	dev := cpuDevice(t, 1)
+	files := map[data.Task]string{}
+	tasks := []data.Task{data.Classification, data.MultiLabel, data.Regression}
+	open := func(task data.Task, init string) *Run {
+		c := taskSpec(task, filepath.Join(t.TempDir(), "run"))
+		c.Epochs, c.NumClasses, c.Holdout, c.RNA.Mode, c.Init = 1, 10, 0, average.Off, init
+		c.StepsLimit, c.ValLimit = 2, 1
+		d := Deps{Device: dev}
+		if task == data.Classification {
+			c.Task = ""
+		} else {
+			d.Train = targeted(t, task, 20, 0)
+		}
+		r, err := New(c, d)
+		if err != nil {
+			t.Fatalf("%s from %q: %v", task, init, err)
+		}
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	for _, task := range tasks {
+		r := open(task, "")
+		if err := r.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		files[task] = filepath.Join(r.Resolved.Out, "final.safetensors")
+	}
+	for _, from := range tasks {
+		for _, to := range tasks {
+			notes := strings.Join(open(to, files[from]).Resolved.Notes, "\n")
+			if fresh := strings.Contains(notes, "starts fresh with 10 outputs"); fresh != (from != to) {
+				t.Errorf("%s from %s: %s", to, from, notes)
+			}
+		}
+	}
+}

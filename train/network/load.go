@@ -17,7 +17,7 @@ type LoadOptions struct {
 	// Key selects one of the state dicts in a file of torch.save, such as "model_ema". By default it is found: see
 	// [statedict.Open].
 	Key string
-	// FreshHead keeps the last layer if the file has none or one of another size.
+	// FreshHead keeps the last layer if the file has none, or one of another size or for another task.
 	FreshHead bool
 }
 
@@ -66,7 +66,7 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	}
 	f = within(f, n.model)
 	if opt.FreshHead {
-		l.Fresh = n.freshHead(f)
+		l.Fresh = n.freshHead(f, l.Meaning)
 	}
 	if err := n.compare(f, l); err != nil && what != "" {
 		return l, fmt.Errorf("%s %s: %w", path, what, err)
@@ -171,9 +171,13 @@ func Head(model *nn.Model) []string {
 	return names
 }
 
-// freshHead lists the head's parameters if one of them is missing in the file or differs in its number of outputs.
-func (n *Network) freshHead(f *statedict.File) []string {
+// freshHead lists the head's parameters if one of them is missing in the file or differs in its number of outputs, or if
+// the file's outputs have another meaning.
+func (n *Network) freshHead(f *statedict.File, of Meaning) []string {
 	head := Head(n.model)
+	if of.task() != n.Meaning.task() {
+		return head
+	}
 	for _, e := range n.model.StateDict() {
 		if !slices.Contains(head, e.Name) {
 			continue

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -19,6 +20,9 @@ type Meaning struct {
 
 // Classifies reports whether each image shows one class.
 func (h *Meaning) Classifies() bool { return h.Task == "" || h.Task == data.Classification }
+
+// task is Task with its default.
+func (h *Meaning) task() data.Task { return cmp.Or(h.Task, data.Classification) }
 
 // Values returns what an image's outputs stand for: the probabilities of the classes, which sum to 1 unless the net is
 // multi-label, or numbers.
