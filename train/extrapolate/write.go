@@ -126,14 +126,20 @@ func (s *Series) Begin(path, unfinished string, more map[string]string) (statedi
 	for _, c := range s.tensors {
 		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
 	}
-	metadata := clone(s.files[len(s.files)-1].Metadata)
-	delete(metadata, "ema_gamma") // of the file alone
-	delete(metadata, "ema_step")
-	maps.Copy(metadata, more)
+	metadata := s.Metadata(more)
 	if unfinished != "" {
 		return statedict.Join(path, unfinished, list, metadata)
 	}
 	return statedict.Create(path, list, metadata)
+}
+
+// Metadata returns those of the last file for an output, and more.
+func (s *Series) Metadata(more map[string]string) map[string]string {
+	metadata := clone(s.files[len(s.files)-1].Metadata)
+	delete(metadata, "ema_gamma") // of the file alone
+	delete(metadata, "ema_step")
+	maps.Copy(metadata, more)
+	return metadata
 }
 
 // Unchanged returns an error for files that were modified or replaced since they were opened.

@@ -22,6 +22,7 @@ func TestFlips(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := series(t, 2, walk(t, dir, 2)...)
+	s.Files()[1].Metadata = map[string]string{"ema_gamma": "6", "ema_step": "3", "epoch": "3"}
 	for _, name := range []string{"out.safetensors", "out.pt", "out"} {
 		out := filepath.Join(dir, name)
 		o := Output{Path: out, ShardSize: 5000}
@@ -35,6 +36,9 @@ func TestFlips(t *testing.T) {
 				return err
 			}
 			defer f.Close()
+			if m := f.Metadata; m["ema_gamma"]+m["ema_step"] != "" || m["epoch"] != "3" {
+				return fmt.Errorf("metadata %v", m)
+			}
 			ok, err := f.Verify()
 			if index := filepath.Join(out, indexName); err == nil && name == "out" {
 				ok, err = statedict.VerifyIndex(index)

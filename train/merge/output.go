@@ -169,8 +169,7 @@ func prepare(out string, plan []byte, resume bool) (unlock func(), err error) {
 func writeShards(ctx context.Context, s *extrapolate.Series, rules extrapolate.Rules, dir string,
 	shards [][]extrapolate.Tensor, o Output) (resumed int, err error) {
 	metadata := map[string]string{"format": "pt"}
-	maps.Copy(metadata, s.Files()[len(s.Files())-1].Metadata)
-	maps.Copy(metadata, o.Metadata)
+	maps.Copy(metadata, s.Metadata(o.Metadata))
 	for i := o.Ranks.Rank(); i < len(shards); i += o.Ranks.Size() {
 		path := filepath.Join(dir, shardName(i, len(shards)))
 		if whole(path) {
