@@ -51,6 +51,25 @@ const (
 // ParsePrecision returns the precision with this name.
 func ParsePrecision(name string) (Precision, error) { return number.ParsePrecision(name) }
 
+// PlansOptions say for what [MakePlans] makes plans.
+type PlansOptions struct {
+	Card, Model    string
+	Batch, Threads int
+	Precision      Precision
+	Folder         string            // for the files, by default that of the cache
+	After          func(done string) // called after each graph
+}
+
+// PlansReport counts plans and the bytes of their files.
+type PlansReport struct {
+	Card   string `json:"card"`
+	CuDNN  string `json:"cudnn"`
+	Folder string `json:"folder"`
+	Graphs int    `json:"graphs"`
+	Plans  int    `json:"plans"`
+	Bytes  int64  `json:"bytes"`
+}
+
 // SpaceOptions are the options of a [Space]. The zero value is a good choice.
 type SpaceOptions = space.Options
 

@@ -65,6 +65,9 @@ type PaperNet struct{ device.Device }
 // OpenPaper returns [ErrNotBuilt] in this build.
 func OpenPaper(card Card, o NetOptions) (*PaperNet, error) { return nil, ErrNotBuilt }
 
+// MakePlans returns [ErrNotBuilt] in this build.
+func MakePlans(PlansOptions) (PlansReport, error) { return PlansReport{}, ErrNotBuilt }
+
 // Least is 0 in this build.
 func (p *PaperNet) Least(device.Work) time.Duration { return 0 }
 

@@ -89,6 +89,7 @@ rm -f "$results/plans.tsv"
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 export RNA_CUDA_PLANS=$results/plans.tsv XDG_CACHE_HOME=$cache
+if [ -d plans ]; then export RNA_CUDA_AHEAD=$PWD/plans; fi # by "make plans"
 train() { # a name for the files, a precision, then options
 	local to=$1 name=$2 own=()
 	shift 2

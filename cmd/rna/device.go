@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -211,5 +213,60 @@ func newDevices() *cobra.Command {
 		"plan for it elsewhere")
 	out.Add(g)
 	cli.AddGroups(cmd, g)
+	return cmd
+}
+
+func newPlans() *cobra.Command {
+	o := cuda.PlansOptions{Threads: runtime.NumCPU()}
+	var precision string
+	var out cli.JSON
+	cmd := &cobra.Command{
+		Use:   "plans [options]",
+		Short: "Make cuDNN's plans for a GPU ahead of time",
+		Long: `Make cuDNN's plans of a net's convolutions ahead of time, on any machine with NVIDIA's cuDNN 9.8 or newer. The
+first training on a GPU then compiles none of them. They are for one model, batch size, precision and card, and for
+the same version of cuDNN; other plans are made by training itself. Training finds them in the cache's folder of the
+user, or in the folder that RNA_CUDA_AHEAD in the environment names.`,
+		Example: `  rna plans --card h100 --model resnet50 --batch 256 -o plans
+  RNA_CUDA_AHEAD=plans rna train --device cuda --model resnet50`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Precision, err = cuda.ParsePrecision(precision); err != nil {
+				return err
+			}
+			if o.Batch < 1 || o.Threads < 1 {
+				return fmt.Errorf("batch %d, threads %d: want 1 or more", o.Batch, o.Threads)
+			}
+			said := time.Now()
+			o.After = func(done string) {
+				if time.Since(said) > 4*time.Second {
+					fmt.Fprintln(cmd.ErrOrStderr(), done)
+					said = time.Now()
+				}
+			}
+			r, err := cuda.MakePlans(o)
+			if err != nil {
+				return err
+			}
+			return out.Write(cmd.OutOrStdout(), r, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%d plans of %d graphs for %s and cuDNN %s, %.1f MB, in %s\n", r.Plans, r.Graphs,
+					r.Card, r.CuDNN, float64(r.Bytes)/1e6, r.Folder)
+				return err
+			})
+		},
+	}
+	w := cli.NewGroup("Work")
+	w.StringVar(&o.Card, "card", "h100", "card: a100, h100, h200, b200, rtx4090, rtx5090, t4")
+	w.Values("card", "a100", "h100", "h200", "b200", "rtx4090", "rtx5090", "t4")
+	w.StringVar(&o.Model, "model", "resnet50", "model, see rna models")
+	w.Values("model", modelNames()...)
+	w.IntVar(&o.Batch, "batch", 256, "`images` a step")
+	w.StringVar(&precision, "precision", "bfloat16", precisionHelp)
+	w.Values("precision", precisionValues...)
+	r := cli.NewGroup("Run")
+	r.IntVar(&o.Threads, "threads", o.Threads, "threads that make plans")
+	r.StringVarP(&o.Folder, "out", "o", "", "`folder` for the plans (default: the user's cache)")
+	out.Add(r)
+	cli.AddGroups(cmd, w, r)
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda"
 	"onlinerna/train/bench"
 )
 
@@ -23,6 +24,28 @@ func TestDevicePropertiesOnGPU(t *testing.T) {
 	}
 	if err != nil || p.DeviceName == "" {
 		t.Errorf("%s: %v", text, err)
+	}
+}
+
+// Plans are made for a card that is described, and files written for them.
+func TestPlansOnGPU(t *testing.T) {
+	needGPU(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "plans.json")
+	out := mustRun(t, "plans", "--card", "h200", "--model", "resnet20", "--batch", "4", "-o", filepath.Join(dir, "plans"),
+		"--json-file", file)
+	text, err := os.ReadFile(file)
+	var r cuda.PlansReport
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	made, _ := filepath.Glob(filepath.Join(dir, "plans", "ahead-*"))
+	if err != nil || r.Card != "NVIDIA H200" || len(made) < 20 || r.Graphs < len(made) || r.Plans <= len(made) ||
+		!strings.Contains(out, "for NVIDIA H200 and cuDNN ") {
+		t.Errorf("%d files, %s, %v\n%s", len(made), text, err, out)
+	}
+	if status, _, stderr := runRNA(t, "plans", "--card", "h300"); status == 0 || !strings.Contains(stderr, "use one of a100, b200") {
+		t.Errorf("an unknown card: status %d, %s", status, stderr)
 	}
 }
 

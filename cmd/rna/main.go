@@ -56,7 +56,7 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	root.AddCommand(newTrain(), newStudy(), newSweep(), newLRFind(), newEval(), newPredict(), newServe(), newReplay(),
 		newRuns(), newCompare(), newReport(), newWatch(), newExportMetrics(), newLogreg(), newBench(), newData(),
 		newGet(), newMerge(), newExtrapolate(), newInspect(),
-		newConvert(), newExport(), newVerify(), newModels(), newOptions(), newDevices(), newVersion(), newMan())
+		newConvert(), newExport(), newVerify(), newModels(), newOptions(), newDevices(), newPlans(), newVersion(), newMan())
 	root.PersistentPreRunE = cli.Guard
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.Args = cli.UnknownCommand

@@ -80,6 +80,7 @@ func TestMistakes(t *testing.T) {
 		{"train --wandb", 2, []string{"here it is --tensorboard; metrics.jsonl"}},
 		{"train -b 3", 2, []string{"unknown option -b", "--batch"}},
 		{"train --weights x.pth", 2, []string{"unknown option --weights: here it is --init FILE"}},
+		{"plans --batch 0", 1, []string{"batch 0", "want 1 or more"}},
 		{"bench traffic --device cpu", 1, []string{"device cpu does not report its work"}},
 		{"export --weights x.pth", 2, []string{"unknown option --weights: here the file stands without an option"}},
 		{"train --recipe rsb-a4", 2, []string{"did you mean rsb-a", "ffcv-88"}},

@@ -125,4 +125,4 @@ func TestTwice(t *testing.T) {
 
 // elsewhere are options that need a GPU build or several processes.
 var elsewhere = map[string]bool{"rna bench comm --json-file": true, "rna bench traffic --json-file": true,
-	"rna bench traffic --csv": true, "rna devices --properties": true}
+	"rna bench traffic --csv": true, "rna plans --json-file": true, "rna devices --properties": true}

@@ -24,6 +24,7 @@ type Handle struct {
 	s *driver.Stream
 	h C.cudnnHandle_t
 
+	info      driver.Info
 	described C.cudnnBackendDescriptor_t // the absent card; nil for a handle
 	b         backend                    // of the description
 }
@@ -36,7 +37,7 @@ func New(s *driver.Stream) (*Handle, error) {
 	if err := Usable(); err != nil {
 		return nil, err
 	}
-	d := &Handle{c: s.Context(), s: s}
+	d := &Handle{c: s.Context(), s: s, info: s.Context().Info()}
 	err := s.Do(func() error {
 		err := d.c.Retry(func() error {
 			return failure("cudnnCreate", C.cudnnCreate(&d.h), fmt.Sprintf("%v, %s", d.c.Info(), lazy.CuDNN.File()))
@@ -79,8 +80,12 @@ func Describe(properties string) (*Handle, error) {
 	if err := lazy.CuDNN.Load(); err != nil {
 		return nil, err
 	}
-	d := &Handle{}
-	err := onThread(func() error {
+	info, err := infoOf(properties)
+	if err != nil {
+		return nil, err
+	}
+	d := &Handle{info: info}
+	err = onThread(func() error {
 		x := d.b.make(C.CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
 		d.b.setText(x, C.CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, properties)
 		d.described = d.b.finalize(x, "device")
@@ -108,6 +113,9 @@ func (d *Handle) Properties() (properties string, err error) {
 	})
 	return properties, err
 }
+
+// Info describes the card; of one that is absent it has what its properties state.
+func (d *Handle) Info() driver.Info { return d.info }
 
 // Described reports whether the card is only described.
 func (d *Handle) Described() bool { return d.described != nil }

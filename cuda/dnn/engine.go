@@ -21,6 +21,7 @@ type Engine struct {
 	numerical, behaviour uint64 // bit sets of cuDNN's notes
 	workspace            int64  // bytes, by the heuristics; -1 when unknown
 	config               C.cudnnBackendDescriptor_t
+	text                 string // the plan, made before; empty for one that is made from config
 }
 
 // Deterministic reports whether cuDNN gives the same bits in each run, by its notes.

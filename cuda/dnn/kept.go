@@ -19,7 +19,7 @@ type choice struct {
 
 // name lists everything on which the fastest plan depends.
 func (p *Plans) name() string {
-	i := p.d.c.Info()
+	i := p.d.info
 	return fmt.Sprintf("%v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", p.g,
 		p.o.Precision, p.o.Workspace,
 		i.Name, i.Arch(), i.Multiprocessors, Version())
@@ -50,7 +50,7 @@ type note struct {
 }
 
 func (d *Handle) noteKey(key string) string {
-	i := d.c.Info()
+	i := d.info
 	return fmt.Sprintf("%s, %s %s with %d multiprocessors, cuDNN %s", key, i.Name, i.Arch(), i.Multiprocessors,
 		Version())
 }

@@ -58,8 +58,11 @@ func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, err
 	return v, nil
 }
 
-// plan makes an engine's plan, which compiles kernels that cuDNN compiles at run time.
+// plan makes an engine's plan, which compiles kernels that cuDNN compiles at run time, unless the plan was made before.
 func (p *Plans) plan(e Engine) (*plan, error) {
+	if e.text != "" {
+		return p.make(e, func(x *plan) { x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, e.text) })
+	}
 	e.Knobs = knobs(e.config)
 	return p.make(e, func(x *plan) { x.link(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, e.config) })
 }

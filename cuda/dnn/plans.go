@@ -22,6 +22,7 @@ type state int
 const (
 	unlisted state = iota // the heuristics were not asked, or lacked memory
 	kept                  // the plan that an earlier run chose is made; the heuristics were not asked
+	offered               // candidates were made ahead; the heuristics were not asked
 	listed                // the candidates are known; the first one's plan is made, unless that was left to Settle
 	settled               // the chosen plan has run
 )
@@ -90,12 +91,20 @@ func (p *Plans) open() error {
 	if p.o.Deterministic && !p.g.deterministic() {
 		return fmt.Errorf("cuda: %w with equal bits in each run for %s", ErrNoPlan, p.g.Name)
 	}
-	if p.o.measures() && p.d.c != nil {
+	if p.o.measures() && !p.d.Described() {
 		p.key = p.name()
 		if k, ok := keptPlan(p.d.c.Options(), p.key); ok {
 			if p.chosen = p.load(k); p.chosen != nil {
 				p.state, p.most = kept, p.chosen.workspace
 				return nil
+			}
+		}
+		for _, folder := range p.o.Ahead {
+			if p.all = p.ahead(folder); len(p.all) > 0 {
+				p.state = offered
+				if err := p.begin(nil); !errors.Is(err, ErrNoPlan) {
+					return err
+				}
 			}
 		}
 	}
@@ -117,7 +126,7 @@ func (p *Plans) list() error {
 }
 
 func (p *Plans) listOnce() error {
-	p.state = listed
+	p.state, p.all = listed, nil
 	b := &p.b
 	var tensors, ops []C.cudnnBackendDescriptor_t
 	for i, t := range p.g.tensors {
@@ -149,6 +158,11 @@ func (p *Plans) listOnce() error {
 	if found == nil {
 		found = errors.New("no engine within the options")
 	}
+	return p.begin(found)
+}
+
+// begin makes the first plan, or leaves that to Settle. found is the error if there is none.
+func (p *Plans) begin(found error) error {
 	if p.o.Later && len(p.all) > 0 {
 		return p.later(found)
 	}
@@ -304,6 +318,11 @@ func (p *Plans) Engine() Engine {
 
 // Short reports whether a plan that may be faster was skipped for lack of memory.
 func (p *Plans) Short() bool { return p.short }
+
+// Compiles reports whether plans are left to Settle that have cuDNN compile kernels.
+func (p *Plans) Compiles() bool {
+	return p.state == listed && p.chosen == nil && slices.ContainsFunc(p.all, Engine.Compiled)
+}
 
 // Made reports whether a plan was made.
 func (p *Plans) Made() bool { return p.chosen != nil }

@@ -36,7 +36,7 @@ func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 }
 
 func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) error {
-	measure := measuring && p.state == listed && len(p.all) > 0
+	measure := measuring && p.state >= offered && len(p.all) > 0
 	compiled := 0
 	if measure {
 		var end func()
@@ -91,15 +91,9 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 			p.chosen = x
 			return err
 		}
-		if full != nil && p.state == listed { // without measuring it may run
+		if full != nil && p.state >= offered { // without measuring it may run
 			p.all = slices.Insert(slices.Clone(p.all), 0, x.engine)
 		}
-	}
-	if best == nil && p.state != listed { // the kept plan does not run here
-		if err := p.list(); err != nil {
-			return err
-		}
-		return p.settle(at, workspace, measuring)
 	}
 	for _, e := range rest {
 		if best != nil && (!measure || compiled >= mostCompiled) {
@@ -120,6 +114,12 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 			}
 			return err
 		}
+	}
+	if best == nil && full == nil && p.state != listed { // the kept plan, or those made ahead, do not run here
+		if err := p.list(); err != nil {
+			return err
+		}
+		return p.settle(at, workspace, measuring)
 	}
 	if best == nil && full != nil {
 		return full

@@ -79,6 +79,8 @@ type Options struct {
 	Workspace     int64            // limit for scratch in bytes, if there is a choice
 	// Later leaves all plans of a graph to [Plans.Settle], because making them may compile kernels.
 	Later bool
+	// Ahead lists folders with plans made by [MakeAhead].
+	Ahead []string
 	// Tried, unless nil, gets the result of each plan that was tried on the card.
 	Tried func(Tried)
 	// Measure makes [Plans.Settle] time the plans if there are several and take the fastest, which is kept in

@@ -48,7 +48,7 @@ func shapeOf(o op.Conv2D, x, w op.Type) dnn.Shape {
 // planning returns the options by which plans are chosen.
 func (d *Device) planning() dnn.Options {
 	o := dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace,
-		Measure: true}
+		Measure: true, Ahead: d.ahead}
 	if d.tried != nil {
 		o.Tried = func(t dnn.Tried) { fmt.Fprintf(d.tried, "%v\t%v\n", d.opts.Precision, t) }
 	}

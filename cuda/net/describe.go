@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"onlinerna/cuda/dnn"
-	"onlinerna/cuda/driver"
 )
 
 // A Planner is a device for an absent card, known from cuDNN's description. It groups and describes the ops of a
@@ -14,9 +13,9 @@ import (
 // card's memory.
 type Planner struct{ *Device }
 
-// NewPlanner makes a planner for the card that h describes and that has the other properties i. It takes ownership of
-// h.
-func NewPlanner(h *dnn.Handle, i driver.Info, o Options) (*Planner, error) {
+// NewPlanner makes a planner for the card that h describes. It takes ownership of h.
+func NewPlanner(h *dnn.Handle, o Options) (*Planner, error) {
+	i := h.Info()
 	if err := supports(i, o.Precision); err != nil {
 		return nil, err
 	}
@@ -40,6 +39,15 @@ func (p *Planner) Plans() []*dnn.Plans {
 		}
 	}
 	return all
+}
+
+// Ahead makes the plans of all that was described so far, as [dnn.MakeAhead] does.
+func (p *Planner) Ahead(properties string, threads int, after func(dnn.Made) error) error {
+	var graphs []*dnn.Graph
+	for _, x := range p.Plans() {
+		graphs = append(graphs, x.Graph())
+	}
+	return dnn.MakeAhead(properties, graphs, p.planning(), threads, after)
 }
 
 // Close frees the plans and the description.

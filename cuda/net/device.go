@@ -53,6 +53,8 @@ type Device struct {
 	ranks      *ranks                    // the group to which the device belongs; nil without one
 	failed     error                     // from methods that cannot return an error
 	tried      *os.File                  // the table of tried plans, or nil
+	ahead      []string                  // folders with plans of cuDNN that were made ahead
+	compiles   []*dnn.Plans              // plans that cuDNN compiles, before any is made
 	running    *device.Group             // the group whose work is being put on the stream
 }
 
@@ -96,7 +98,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 		}
 	}
 	d := newDevice(c.Info(), o)
-	d.c, d.stream, d.tried = c, c.Stream(), tried
+	d.c, d.stream, d.tried, d.ahead = c, c.Stream(), tried, aheadFolders(o)
 	if d.blas, err = blas.New(d.stream); err == nil {
 		d.scratch, err = c.Alloc(blasWorkspace(c.Info()))
 	}

@@ -233,6 +233,9 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 			p = nil
 		}
 		d.graphs[key] = p
+		if p != nil && p.Compiles() {
+			d.compiles = append(d.compiles, p)
+		}
 	}
 	return p
 }

@@ -91,6 +91,9 @@ func (d *Device) Describe(g *device.Group) (*device.Plan, error) {
 // Bind implements device.Device.
 func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
 	l, err := d.rules.Bind(g, p, a)
+	if err == nil {
+		err = d.compile()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,11 @@
 //go:build gpu && cgo
 
 // Cudnncheck asks NVIDIA's own cuDNN, on a machine without a GPU, for plans of all graphs in training and evaluation:
-// for each model, precision and batch size, and for the cards in the folder devices, whose properties are from their
-// data sheets. The graphs are those of package net. It writes a table of cuDNN's answers and fails if some graph has no
+// for each model, precision and batch size, and for cards of package dnn, whose properties are from their data sheets. The graphs are those of package net. It writes a table of cuDNN's answers and fails if some graph has no
 // plan.
 package main
 
 import (
-	"embed"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -18,44 +15,21 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/cuda"
 	"onlinerna/cuda/check/plantable"
 	"onlinerna/cuda/dnn"
-	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"
 	"onlinerna/nn"
-	"onlinerna/nn/machine"
-
-	G "gorgonia.org/gorgonia"
 )
 
-//go:embed devices/*.json
-var devices embed.FS
-
-// card is a device of the folder devices.
-type card struct {
-	name, properties string
-	driver.Info
-}
+// card is a card of package dnn.
+type card struct{ name, properties string }
 
 func cardOf(name string) (card, error) {
-	b, err := devices.ReadFile("devices/" + name + ".json")
-	if err != nil {
-		return card{}, fmt.Errorf("device %s: the folder devices has no file for it", name)
-	}
-	var p struct {
-		DeviceName          string
-		DeviceVer           int
-		MultiProcessorCount int
-		TotalGlobalMem      int64
-	}
-	if err := json.Unmarshal(b, &p); err != nil {
-		return card{}, fmt.Errorf("device %s: %w", name, err)
-	}
-	return card{name, string(b), driver.Info{Name: p.DeviceName, Major: p.DeviceVer / 100,
-		Minor:           p.DeviceVer % 100 / 10,
-		Multiprocessors: p.MultiProcessorCount, Memory: p.TotalGlobalMem}}, nil
+	properties, err := dnn.Card(name)
+	return card{name, properties}, err
 }
 
 // cell lists the numbers of configurations from modes A and FALLBACK of the heuristics, the engine of the first plan
@@ -92,25 +66,6 @@ func short(s dnn.Shape) string {
 		t += fmt.Sprintf(",dilation%d", s.Dilation[0])
 	}
 	return fmt.Sprintf("%s,n%d", t, s.N)
-}
-
-// plan describes the programs of a model for training and evaluation.
-func plan(d *net.Planner, model string, batch int, mode nn.Mode) error {
-	m, err := nn.Build(model, nn.Config{Batch: batch, Mode: mode})
-	if err != nil {
-		return err
-	}
-	keep := append(G.Nodes{m.Score}, m.Updates...)
-	if mode == nn.Train {
-		keep = append(keep, m.Loss)
-		for _, p := range m.Params {
-			keep = append(keep, p.Grad)
-		}
-	} else {
-		keep = append(keep, m.Logits)
-	}
-	_, err = machine.New(m.Graph, machine.Config{Device: d, Keep: keep})
-	return err
 }
 
 // job selects graphs and cards.
@@ -153,13 +108,13 @@ func (j job) check(t *plantable.Table, c card, p number.Precision) error {
 		if err != nil {
 			return err
 		}
-		d, err := net.NewPlanner(h, c.Info, net.Options{Precision: p})
+		d, err := net.NewPlanner(h, net.Options{Precision: p})
 		if err != nil {
 			return err
 		}
 		for _, batch := range j.batches {
 			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
-				if err := plan(d, model, batch, mode); err != nil {
+				if err := cuda.Describe(d, model, batch, mode); err != nil {
 					return fmt.Errorf("%s, %v, %s at batch %d: %w", c.name, p, model, batch, err)
 				}
 			}

@@ -30,6 +30,7 @@
 //	RNA_SIM_MIG      1: devices are parts of one, with such names and UUIDs
 //	RNA_SIM_CUDART   CUDA version for which cuDNN was built, 12090
 //	RNA_SIM_CUDNN    version of cuDNN, 9 or 8, which is too old
+//	RNA_SIM_COMPILE  milliseconds that cuDNN takes to compile a plan, 0
 //	RNA_SIM_NCCL     version of NCCL, 22703
 //	RNA_SIM_SLOWED   NVML's bits for the reasons of lowered clocks, 0
 //	RNA_SIM_CLOCK    1: events measure the nominal time of work, the same in each run, not the clock's

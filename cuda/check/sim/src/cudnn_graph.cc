@@ -4,6 +4,7 @@
 // options. Reductions add to the old content, and their sums differ in bits from run to run.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <map>
 #include <set>
@@ -93,8 +94,8 @@ size_t sizeOf(cudnnBackendAttributeType_t t) {
 // belongs reports whether descriptors of a kind have an attribute.
 bool belongs(int kind, int name) {
 	static const struct { int kind, first, last; } all[] = {
-		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0, 2}, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 100, 106}, {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 200, 202},
-		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 405}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0, 2}, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 100, 106}, {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 200, 204},
+		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 407}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 700, 705}, {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 706, 711},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
 		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
@@ -331,7 +332,7 @@ cudnnStatus_t finalize(const Ref &d) {
 	case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: return has({0, 1}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR: return has({1600, 1601}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-		if (!has({800, 801})) return badParam;
+		if (!has({801})) return badParam;  // without a handle it is for a described card
 		for (const Ref &o : d->values[801].to)
 			if (!operation(d->program, o)) return badParam;
 		return fits(d->program) ? CUDNN_STATUS_SUCCESS : badParam;
@@ -344,7 +345,7 @@ cudnnStatus_t finalize(const Ref &d) {
 		return d->engines.empty() ? notSupported : CUDNN_STATUS_SUCCESS;
 	}
 	case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
-		if (!has({CUDNN_ATTR_EXECUTION_PLAN_HANDLE})) return badParam;
+		if (!has({CUDNN_ATTR_EXECUTION_PLAN_HANDLE}) && !has({CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP})) return badParam;
 		if (has({CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION})) {
 			std::string json = d->values[CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION].bytes;
 			return parse(json, d->engine, d->program) ? CUDNN_STATUS_SUCCESS : badParam;
@@ -357,7 +358,7 @@ cudnnStatus_t finalize(const Ref &d) {
 	}
 	case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
 		return has({1000, 1001, 1003}) && d->values[1000].count == d->values[1001].count ? CUDNN_STATUS_SUCCESS : badParam;
-	case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: return has({CUDNN_ATTR_DEVICEPROP_HANDLE}) ? CUDNN_STATUS_SUCCESS : notSupported;
+	case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: return has({CUDNN_ATTR_DEVICEPROP_HANDLE}) || has({CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_ENGINE_DESCRIPTOR: case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: case CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR:
 		return notSupported;  // they come from the heuristics
 	}
@@ -472,6 +473,13 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d) {
 }
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t p) {
+	long wait = 0;  // compiling takes time, in which other threads compile
+	{
+		LOCK;
+		Ref d = find(p), c = d ? d->to(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) : nullptr;
+		if (c && d->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && c->engine.number >= 8) wait = sim::setting("RNA_SIM_COMPILE", 0);
+	}
+	if (wait) usleep(1000 * wait);
 	LOCK;
 	if (cudnnStatus_t r = enter("cudnnBackendFinalize")) return r;
 	Ref d = find(p);
@@ -538,7 +546,10 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBa
 			if (d->engine.notes >> i & 1) notes.push_back(i);
 		return give(CUDNN_TYPE_NUMERICAL_NOTE, notes.data(), notes.size());
 	}
-	case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return give(CUDNN_TYPE_BEHAVIOR_NOTE, nullptr, 0);
+	case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: {
+		int32_t compiled = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+		return give(CUDNN_TYPE_BEHAVIOR_NOTE, &compiled, d->engine.number >= 8);
+	}
 	case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE: return number(d->engine.number == 1 ? 0 : d->engine.workspace);
 	case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return number(d->engine.workspace);
 	case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: {
@@ -546,7 +557,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBa
 		return give(CUDNN_TYPE_CHAR, s.c_str(), s.size() + 1);
 	}
 	case CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: {
-		std::string s = "{\"deviceName\": \"CPU stand-in\", \"deviceVer\": " + std::to_string(10 * sim::capability()) + "}";
+		std::string s = "{\"deviceName\": \"CPU stand-in\", \"deviceVer\": " + std::to_string(10 * sim::capability()) + ", \"multiProcessorCount\": 4}";
 		return give(CUDNN_TYPE_CHAR, s.c_str(), s.size() + 1);
 	}
 	default: return notSupported;
