@@ -8,6 +8,7 @@ import (
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/space"
+	"onlinerna/nn/device"
 )
 
 // ErrNotBuilt reports a build without GPU support and how to build one with it.
@@ -53,11 +54,12 @@ func ParsePrecision(name string) (Precision, error) { return number.ParsePrecisi
 
 // PlansOptions say for what [MakePlans] makes plans.
 type PlansOptions struct {
-	Card, Model    string
-	Batch, Threads int
-	Precision      Precision
-	Folder         string            // for the files, by default that of the cache
-	After          func(done string) // called after each graph
+	Card      string
+	Threads   int
+	Precision Precision
+	Describe  func(device.Device) error // describes the programs to a device, which plans them
+	Folder    string                    // for the files, by default that of the cache
+	After     func(done string)         // called after each graph
 }
 
 // PlansReport counts plans and the bytes of their files.

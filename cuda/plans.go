@@ -9,33 +9,9 @@ import (
 	"onlinerna/cuda/internal/cache"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/net"
-	"onlinerna/nn"
-	"onlinerna/nn/device"
-	"onlinerna/nn/machine"
-
-	G "gorgonia.org/gorgonia"
 )
 
-// Describe describes the programs of a model for training or evaluation to a device, which plans them.
-func Describe(d device.Device, model string, batch int, mode nn.Mode) error {
-	m, err := nn.Build(model, nn.Config{Batch: batch, Mode: mode})
-	if err != nil {
-		return err
-	}
-	keep := append(G.Nodes{m.Score}, m.Updates...)
-	if mode == nn.Train {
-		keep = append(keep, m.Loss)
-		for _, p := range m.Params {
-			keep = append(keep, p.Grad)
-		}
-	} else {
-		keep = append(keep, m.Logits)
-	}
-	_, err = machine.New(m.Graph, machine.Config{Device: d, Keep: keep})
-	return err
-}
-
-// MakePlans makes cuDNN's plans of a model for a card, which may be absent, and writes them into a folder.
+// MakePlans makes cuDNN's plans of programs for a card, which may be absent, and writes them into a folder.
 func MakePlans(o PlansOptions) (r PlansReport, err error) {
 	properties, err := dnn.Card(o.Card)
 	if err != nil {
@@ -61,10 +37,8 @@ func MakePlans(o PlansOptions) (r PlansReport, err error) {
 			err = closed
 		}
 	}()
-	for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
-		if err := Describe(p, o.Model, o.Batch, mode); err != nil {
-			return r, err
-		}
+	if err := o.Describe(p); err != nil {
+		return r, err
 	}
 	o.Folder = cache.Folder(o.Folder)
 	r = PlansReport{Card: h.Info().Name, CuDNN: dnn.Version(), Folder: o.Folder}

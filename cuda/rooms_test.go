@@ -27,14 +27,14 @@ func TestRooms(t *testing.T) {
 		"nvrtc":          libraries,
 		"nccl":           libraries,
 		"nvml":           {"lazy"},
-		"net": {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl",
+		"net": {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl", "internal/cache",
 			"onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op", "onlinerna/nn/op/expr",
 			"onlinerna/nn/op/update"},
 		"check/datasheet": {"lazy", "number", "onlinerna/nn/device"},
 		"check/launches":  {"check/ptx"},
 		"space":           {"driver", "kernels", "nvrtc", "onlinerna/rna"},
 		".": {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "nvml", "net", "check/datasheet",
-			"space", "onlinerna/nn/device", "onlinerna/rna"},
+			"space", "internal/cache", "onlinerna/nn/device", "onlinerna/rna"},
 	}
 	for room, may := range below {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))

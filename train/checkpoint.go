@@ -235,7 +235,7 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 // load reads a checkpoint of the run.
 func (r *Run) load(dir string) error {
 	path := filepath.Join(dir, stateName)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if err != nil {
 		return err
 	}

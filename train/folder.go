@@ -204,12 +204,12 @@ func (f *folder) share() network.Share {
 
 // showConfig sets the run's config.json to that of a checkpoint.
 func (f *folder) showConfig(dir string) error {
-	b, err := os.ReadFile(filepath.Join(dir, configName))
+	b, err := files.Read(filepath.Join(dir, configName))
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(f.c.Out, configName)
-	if has, err := os.ReadFile(path); err == nil && bytes.Equal(has, b) {
+	if has, err := files.Read(path); err == nil && bytes.Equal(has, b) {
 		return nil
 	}
 	return files.Write(path, b)
@@ -226,7 +226,7 @@ func (f *folder) tidy(from store.Newest) error {
 			f.c.note("%v: the checkpoint is now %s, and the one before it, %s, is taken", d.Err, to, from.Dir)
 		}
 		path := filepath.Join(f.c.Out, configName)
-		has, err := os.ReadFile(path)
+		has, err := files.Read(path)
 		if err != nil && !os.IsNotExist(err) {
 			return err
 		}
@@ -235,7 +235,7 @@ func (f *folder) tidy(from store.Newest) error {
 			if err := os.Rename(path, path+".other"); err != nil {
 				return err
 			}
-			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
+			own, _ := files.Read(filepath.Join(from.Dir, configName))
 			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do "+
 				"otherwise, say on the command line",
 				path, differ(has, own), configName)
@@ -248,7 +248,7 @@ func (f *folder) tidy(from store.Newest) error {
 // last but one.
 func configOf(text []byte, checkpoints []string) bool {
 	return slices.ContainsFunc(checkpoints, func(dir string) bool {
-		b, err := os.ReadFile(filepath.Join(dir, configName))
+		b, err := files.Read(filepath.Join(dir, configName))
 		return err == nil && bytes.Equal(b, text)
 	})
 }

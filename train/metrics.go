@@ -174,7 +174,7 @@ func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error
 	if err := json.Unmarshal(small, &st); err != nil {
 		return err
 	}
-	b, err := os.ReadFile(h.path())
+	b, err := files.Read(h.path())
 	lost := os.IsNotExist(err)
 	if err != nil && !lost {
 		return err
@@ -221,7 +221,7 @@ func (h *metricsHook) Close() error {
 // killed program leaves it.
 func ReadHistory(dir string) ([]hook.EpochRecord, error) {
 	path := filepath.Join(dir, metricsName)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func parseHistory(b []byte, damaged bool) ([]hook.EpochRecord, error) {
 
 // verifyMetrics returns an error if metrics.jsonl does not match the newest checkpoint.
 func verifyMetrics(out, newest string) error {
-	b, err := os.ReadFile(filepath.Join(newest, stateName))
+	b, err := files.Read(filepath.Join(newest, stateName))
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func verifyMetrics(out, newest string) error {
 		return nil // reported with the checkpoint
 	}
 	path := filepath.Join(out, metricsName)
-	if b, err = os.ReadFile(path); os.IsNotExist(err) && st.Bytes == 0 {
+	if b, err = files.Read(path); os.IsNotExist(err) && st.Bytes == 0 {
 		return nil
 	} else if err != nil {
 		return err

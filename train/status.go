@@ -61,7 +61,7 @@ func ReadState(dir string, c Spec, history []hook.EpochRecord) (State, *Failure,
 		history[n-1].Best)) && files.IsRegular(filepath.Join(dir, finalName)) {
 		return Done, nil, nil
 	}
-	b, err := os.ReadFile(filepath.Join(dir, failureName))
+	b, err := files.Read(filepath.Join(dir, failureName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(history) > 0 && stoppedAt(dir) == history[len(history)-1].Epoch:
 		return Stopped, nil, nil
@@ -97,7 +97,7 @@ func (r *Run) recordStop() error {
 // stoppedAt returns the epoch at which a program stopped the run in a folder, 0 for none.
 func stoppedAt(dir string) int {
 	var s stopRecord
-	if b, err := os.ReadFile(filepath.Join(dir, stoppedName)); err != nil || json.Unmarshal(b, &s) != nil {
+	if b, err := files.Read(filepath.Join(dir, stoppedName)); err != nil || json.Unmarshal(b, &s) != nil {
 		return 0
 	}
 	return s.Epoch
@@ -177,7 +177,7 @@ func (r *Run) recordSession() {
 
 // appendSession appends a line to a file, also after a line that was cut short.
 func appendSession(path string, line []byte) error {
-	before, err := os.ReadFile(path)
+	before, err := files.Read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -192,7 +192,7 @@ func appendSession(path string, line []byte) error {
 // verifySessions compares a run's sessions with their checksums. Older programs wrote lines without: summed is false if
 // there are no others.
 func verifySessions(path string) (summed bool, err error) {
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if err != nil {
 		return true, err
 	}
@@ -213,7 +213,7 @@ func verifySessions(path string) (summed bool, err error) {
 
 // ReadSessions reads the processes that trained the run in a folder. A run of an older version has none.
 func ReadSessions(dir string) (list []Session, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, sessionsName))
+	b, err := files.Read(filepath.Join(dir, sessionsName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -274,7 +274,7 @@ const maxLog = 1 << 20
 
 // ReadLog reads the last messages of the run in a folder, each with its time; none if it has none.
 func ReadLog(dir string) ([]string, error) {
-	f, err := os.Open(filepath.Join(dir, logName))
+	f, err := files.Open(filepath.Join(dir, logName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

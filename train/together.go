@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"onlinerna/data"
+	"onlinerna/internal/files"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -69,7 +70,7 @@ var program = sync.OnceValue(func() string {
 	path, err := os.Executable()
 	if err == nil {
 		var f *os.File
-		if f, err = os.Open(path); err == nil {
+		if f, err = files.Open(path); err == nil {
 			_, err = io.Copy(h, f)
 			f.Close()
 		}

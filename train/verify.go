@@ -115,7 +115,7 @@ func missing(out string, checkpoints []string) ([]Verified, error) {
 	if len(checkpoints) == 0 {
 		return list, nil
 	}
-	b, err := os.ReadFile(filepath.Join(checkpoints[0], stateName))
+	b, err := files.Read(filepath.Join(checkpoints[0], stateName))
 	var at checkpoint
 	if err != nil || json.Unmarshal(b, &at) != nil { // damaged, too
 		return list, nil
@@ -187,10 +187,10 @@ func verifyWeights(path string) Verified {
 // sameConfig returns an error if config.json is not that of a checkpoint.
 func sameConfig(out string, checkpoints []string) error {
 	path := filepath.Join(out, configName)
-	has, err := os.ReadFile(path)
+	has, err := files.Read(path)
 	if err != nil || configOf(has, checkpoints) {
 		return err
 	}
-	own, err := os.ReadFile(filepath.Join(checkpoints[0], configName))
+	own, err := files.Read(filepath.Join(checkpoints[0], configName))
 	return errors.Join(fmt.Errorf("%s differs from that of the checkpoint: %s", path, differ(has, own)), err)
 }

@@ -19,6 +19,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/nn/machine"
 	"onlinerna/train"
 	"onlinerna/train/option"
 	"onlinerna/train/ranks/launch"
@@ -218,7 +219,8 @@ func newDevices() *cobra.Command {
 
 func newPlans() *cobra.Command {
 	o := cuda.PlansOptions{Threads: runtime.NumCPU()}
-	var precision string
+	var precision, model string
+	var batch int
 	var out cli.JSON
 	cmd := &cobra.Command{
 		Use:   "plans [options]",
@@ -234,8 +236,15 @@ user, or in the folder that RNA_CUDA_AHEAD in the environment names.`,
 			if o.Precision, err = cuda.ParsePrecision(precision); err != nil {
 				return err
 			}
-			if o.Batch < 1 || o.Threads < 1 {
-				return fmt.Errorf("batch %d, threads %d: want 1 or more", o.Batch, o.Threads)
+			if batch < 1 || o.Threads < 1 {
+				return fmt.Errorf("batch %d, threads %d: want 1 or more", batch, o.Threads)
+			}
+			o.Describe = func(d device.Device) error {
+				err := machine.Describe(d, model, batch, nn.Train)
+				if err == nil {
+					err = machine.Describe(d, model, batch, nn.Eval)
+				}
+				return err
 			}
 			said := time.Now()
 			o.After = func(done string) {
@@ -258,9 +267,9 @@ user, or in the folder that RNA_CUDA_AHEAD in the environment names.`,
 	w := cli.NewGroup("Work")
 	w.StringVar(&o.Card, "card", "h100", "card: a100, h100, h200, b200, rtx4090, rtx5090, t4")
 	w.Values("card", "a100", "h100", "h200", "b200", "rtx4090", "rtx5090", "t4")
-	w.StringVar(&o.Model, "model", "resnet50", "model, see rna models")
+	w.StringVar(&model, "model", "resnet50", "model, see rna models")
 	w.Values("model", modelNames()...)
-	w.IntVar(&o.Batch, "batch", 256, "`images` a step")
+	w.IntVar(&batch, "batch", 256, "`images` a step")
 	w.StringVar(&precision, "precision", "bfloat16", precisionHelp)
 	w.Values("precision", precisionValues...)
 	r := cli.NewGroup("Run")

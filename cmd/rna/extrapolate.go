@@ -99,6 +99,7 @@ the default of --eval and --data. Among other files it stands for its best weigh
 		"keeps in the folder of the run")
 	r.StringVar(&f.wsm, "wsm", "", "decay of the rate that an average stands for, `schedule:epochs` as linear:3, cosine:3 "+
 		"or 1-sqrt:3, made of the same")
+	r.Values("wsm", "linear:", "cosine:", "1-sqrt:")
 	r.BoolVar(&f.Auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to "+
 		"10 that is better by a t test at 5 %")
 	r.StringVar(&f.BatchNorm, "bn", extrapolate.LastStats, "BatchNorm statistics: last file's, combine (a negative "+

@@ -88,7 +88,7 @@ func TestMistakes(t *testing.T) {
 		{"train extra", 2, []string{`unexpected argument "extra"`}},
 		{"eval", 2, []string{"--weights is missing"}},
 		{"train --resume x --lr 1", 2, []string{"does not take --lr"}},
-		{"train --model resnet5", 1, []string{`"resnet5"`, `"resnet50"`}},
+		{"train --model resnet5", 1, []string{`"resnet5"`, "did you mean one of resnet50"}},
 		{"train --device gpu", 1, []string{`unknown device "gpu", did you mean cuda?`, "reference"}},
 		{"train --schedule cos", 2, []string{"did you mean cosine?"}},
 		{"eval x.safetensors --json e.json", 2, []string{"--json takes no file: it prints; --json-file e.json writes one"}},

@@ -3,12 +3,16 @@
 package main
 
 import (
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+	"unicode"
 )
 
 // Named pipes, sockets and devices in place of weights or images are errors; rna does not wait for a writer.
@@ -43,5 +47,63 @@ func TestPipesAreRefused(t *testing.T) {
 				t.Errorf("%v: status %d, %s", args, status, said)
 			}
 		}
+	}
+}
+
+// No command waits for the writer of a named pipe in place of a file of a run.
+func TestPipesInRuns(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "run")
+	options := []string{"--ema", "3", "--limit-batches", "1", "--limit-val", "1", "--keep-every", "1", "--quiet"}
+	mustRun(t, append([]string{"train", "--out", whole, "--epochs", "3", "--rna-start", "1"}, options...)...)
+	var list []string
+	err := filepath.WalkDir(whole, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			path, err = filepath.Rel(whole, path)
+			list = append(list, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{} // by name without digits
+	for _, name := range slices.Backward(list) {
+		kind := strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return -1
+			}
+			return r
+		}, name)
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		t.Run(strings.ReplaceAll(name, "/", " "), func(t *testing.T) {
+			t.Parallel()
+			for _, args := range [][]string{
+				{"train", "--epochs", "4", "--quiet", "--resume"}, {"verify"}, {"runs"}, {"compare", whole}, {"report"},
+				{"replay"}, {"eval"}, {"export-metrics", "--to", "csv"},
+			} {
+				run := filepath.Join(t.TempDir(), "run")
+				path := filepath.Join(run, name)
+				if err := os.CopyFS(run, os.DirFS(whole)); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				if err := syscall.Mkfifo(path, 0o600); err != nil {
+					t.Skip(err)
+				}
+				c := itself(append(args, run)...)
+				c.Dir = t.TempDir()
+				end := time.AfterFunc(time.Minute, func() { c.Process.Kill() })
+				out, err := c.CombinedOutput()
+				if !end.Stop() {
+					t.Errorf("%v waits: %s", args, out)
+				}
+				t.Logf("%v: %v: %.200s", args, err, out)
+			}
+		})
 	}
 }

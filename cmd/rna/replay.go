@@ -68,6 +68,7 @@ windows and two lambdas make four curves. A curve begins as soon as there are en
 		"--keep-every 1 keeps")
 	p.StringSliceVar(&f.wsm, "wsm", nil, "decays of the rate that averages stand for, each `schedule:epochs` as "+
 		"linear:3, cosine:3 or 1-sqrt:3, made of the same")
+	p.Values("wsm", "linear:", "cosine:", "1-sqrt:")
 	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images "+
 		"(default: the run's)")
 	p.Values("bn", string(replay.Last), string(replay.Combine), string(replay.Reestimate))

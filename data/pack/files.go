@@ -21,7 +21,7 @@ import (
 // ReadReport reads pack.json in a folder.
 func ReadReport(dir string) (*Report, error) {
 	path := filepath.Join(dir, reportFile)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"io"
-	"os"
 )
 
 // Copy writes a file with the content of another, or of several one after the other, which appears whole or not at all.
@@ -56,7 +55,7 @@ func writeFrom(path string, r io.Reader) error {
 
 // sameContent compares a file, which may be missing, with what a reader has.
 func sameContent(path string, with io.Reader) (bool, error) {
-	f, err := os.Open(path)
+	f, err := Open(path)
 	if err != nil {
 		return false, nil // Create says why, where it matters
 	}

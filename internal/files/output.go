@@ -1,10 +1,12 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // CheckOutputs finds files that could not be written, or would be written twice, before the work begins. Empty names
@@ -42,7 +44,8 @@ func Writable(dir string) error {
 	return err
 }
 
-// Output is a file that a user names: it appears whole or not at all. Devices and pipes are written to as they are.
+// Output is a file that a user names: it appears whole or not at all. Devices, and pipes that somebody reads, are
+// written to as they are.
 type Output struct {
 	io.Writer
 	file *File // nil for a device or a pipe
@@ -52,7 +55,10 @@ type Output struct {
 // NewOutput begins an output.
 func NewOutput(path string) (*Output, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, syscall.ENXIO) && st.Mode().Type() == os.ModeNamedPipe {
+			err = fmt.Errorf("nobody reads the pipe %s: start its reader first", path)
+		}
 		return &Output{Writer: f, as: f}, err
 	}
 	f, err := Create(path)

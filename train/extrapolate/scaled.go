@@ -103,7 +103,7 @@ func blockSize(c *Checkpoint) []int {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		dir = filepath.Dir(dir)
 	}
-	b, err := files.ReadAtMost(filepath.Join(dir, "config.json"), 1<<20)
+	b, err := files.ReadFileAtMost(filepath.Join(dir, "config.json"), 1<<20)
 	if err != nil {
 		return nil
 	}

@@ -249,7 +249,7 @@ func planOf(s *extrapolate.Series, shards [][]extrapolate.Tensor, o Output) []by
 
 // begin creates the hidden folder, or reuses that of the same plan.
 func begin(dir string, plan []byte, resume bool) error {
-	was, err := os.ReadFile(filepath.Join(dir, planName))
+	was, err := files.Read(filepath.Join(dir, planName))
 	switch {
 	case err == nil && resume && bytes.Equal(was, plan):
 		return tidy(dir)

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 	"onlinerna/nn"
 	"onlinerna/train/statedict"
 )
@@ -50,7 +51,7 @@ func hubConfigOf(f *statedict.File) (*hubConfig, error) {
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxHubConfig {
 		return nil, nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -77,20 +77,22 @@ const maxEvaluation = 256 << 20
 // ReadEvaluation reads evaluation.json from the folder of a run, nil if there is none of its best weights.
 func ReadEvaluation(dir string, best *hook.BestRecord) (*Evaluation, error) {
 	path := filepath.Join(dir, evaluationName)
-	b, err := files.ReadAtMost(path, maxEvaluation)
+	b, err := files.ReadFileAtMost(path, maxEvaluation)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var e Evaluation
 	if err == nil {
-		err = json.Unmarshal(b, &e)
-	}
-	if err == nil {
-		err = e.check()
+		if err = json.Unmarshal(b, &e); err == nil {
+			err = e.check()
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w: delete it, and it is made again", path, err)
+		return nil, fmt.Errorf("%w: delete it, and it is made again", err)
 	case !e.Of(best):
 		return nil, nil
 	}

@@ -11,12 +11,12 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"onlinerna/data"
+	"onlinerna/internal/files"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -109,7 +109,7 @@ func epochRow(e *hook.EpochRecord, optimizer string) *row {
 // number of lines.
 func Export(w io.Writer, r *Run, form string, steps bool) (lines int, err error) {
 	path := filepath.Join(r.Dir, metricsName)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(r.History) == 0 && !steps {
 		return 0, fmt.Errorf("%s has no finished epoch to export", r.Dir)
 	} else if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/torchfile"
@@ -97,7 +98,7 @@ func VerifyIndex(path string) (ok bool, err error) {
 		where[t.Name] = filepath.Base(f.files[t.pieces[0].file].Name())
 		size += int64(t.Len()) * int64(t.DType.Size())
 	}
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if err == nil && !bytes.Equal(b, Index(where, size)) {
 		err = fmt.Errorf("%s: damaged: it is not the index that was written for its shards", path)
 	}

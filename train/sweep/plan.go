@@ -181,7 +181,7 @@ func (p Plan) normal() (q Plan) {
 // ReadPlan reads the plan of the sweep in a folder.
 func ReadPlan(dir string) (p Plan, err error) {
 	path := filepath.Join(dir, planName)
-	b, err := files.ReadAtMost(path, 16<<20)
+	b, err := files.ReadFileAtMost(path, 16<<20)
 	if err != nil {
 		return p, err
 	}

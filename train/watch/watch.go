@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train"
@@ -49,7 +50,7 @@ func (v *View) Read(dir string) error {
 	if v.Log, err = train.ReadLog(dir); err != nil {
 		return err
 	}
-	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
+	f, err := files.Open(filepath.Join(dir, "metrics.jsonl"))
 	if os.IsNotExist(err) {
 		return nil
 	} else if err != nil {

@@ -1,8 +1,8 @@
 //go:build gpu && cgo
 
 // Cudnncheck asks NVIDIA's own cuDNN, on a machine without a GPU, for plans of all graphs in training and evaluation:
-// for each model, precision and batch size, and for cards of package dnn, whose properties are from their data sheets. The graphs are those of package net. It writes a table of cuDNN's answers and fails if some graph has no
-// plan.
+// for each model, precision and batch size, and for cards of package dnn, whose properties are from their data sheets.
+// The graphs are those of package net. It writes a table of cuDNN's answers and fails if some graph has no plan.
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 	"strings"
 	"time"
 
-	"onlinerna/cuda"
 	"onlinerna/cuda/check/plantable"
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"
 	"onlinerna/nn"
+	"onlinerna/nn/machine"
 )
 
 // card is a card of package dnn.
@@ -114,7 +114,7 @@ func (j job) check(t *plantable.Table, c card, p number.Precision) error {
 		}
 		for _, batch := range j.batches {
 			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
-				if err := cuda.Describe(d, model, batch, mode); err != nil {
+				if err := machine.Describe(d, model, batch, mode); err != nil {
 					return fmt.Errorf("%s, %v, %s at batch %d: %w", c.name, p, model, batch, err)
 				}
 			}

@@ -40,7 +40,7 @@ func Format(size int64, entries []Entry) []byte {
 // shard: the shard's size differs, or it was written after the index.
 func Read(shard string, size int64) (entries []Entry, ok bool, err error) {
 	path := shard + Extension
-	b, err := files.ReadAtMost(path, 1<<30)
+	b, err := files.ReadFileAtMost(path, 1<<30)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}

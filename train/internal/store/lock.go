@@ -52,7 +52,11 @@ const (
 
 // Acquire takes the lock of an existing folder, or returns an error that names the holder.
 func Acquire(dir string) (*Lock, error) {
-	f := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o666))
+	own := filepath.Join(dir, lockName)
+	if st, err := os.Stat(own); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: remove it", own) // opening a pipe would wait
+	}
+	f := flock.New(own, flock.SetPermissions(0o666))
 	path := filepath.Join(dir, holderName)
 	got, err := f.TryLock()
 	switch {
@@ -133,7 +137,7 @@ func sign() []byte {
 
 // holder reads the holder of a lock; zero if that fails.
 func holder(path string) (h Holder) {
-	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, &h) != nil {
+	if b, err := files.Read(path); err != nil || json.Unmarshal(b, &h) != nil {
 		return Holder{}
 	}
 	return h

@@ -323,7 +323,7 @@ func program() string {
 // Read reads a checkpoint's manifest. It does not check the files.
 func Read(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestName)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path)
 	if err != nil {
 		return nil, err
 	}
