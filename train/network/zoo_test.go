@@ -112,7 +112,7 @@ func (z zooNet) depths(n *Network) {
 // weights checks that weights return from a file with the net's name, and that the net predicts and exports with them.
 func (z zooNet) weights(n *Network) {
 	path := filepath.Join(z.TempDir(), "w.safetensors")
-	meta := Meta{Model: z.arch, Classes: []string{"a", "b"}, ImageSize: 64}
+	meta := Meta{Model: z.arch, Kind: SGD, Classes: []string{"a", "b"}, ImageSize: 64}
 	if err := n.SaveWeights(path, n.Params, n.Stats, meta); err != nil {
 		z.Fatal(err)
 	}
