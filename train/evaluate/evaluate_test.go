@@ -13,7 +13,7 @@ import (
 
 // TestWorst keeps the images with the highest losses, the first of equals first, and NaN losses before all.
 func TestWorst(t *testing.T) {
-	w := worst{most: 3, classes: 2}
+	w, best := worst{most: 3, classes: 2}, worst{most: 3, classes: 2, lowest: true}
 	nan := float32(math.NaN())
 	for i, margins := range [][]float32{{1, 4, 2}, {3, 4, nan}} { // of the wrong class
 		b := &data.Batch{N: 3, Labels: []int32{0, 1, 0}, Index: []int{3 * i, 3*i + 1, 3*i + 2}}
@@ -24,6 +24,10 @@ func TestWorst(t *testing.T) {
 			logits = append(logits, x...)
 		}
 		w.add(b, logits)
+		best.add(b, logits)
+	}
+	if l := best.list; len(l) != 3 || l[0].Index != 0 || l[1].Index != 2 || l[2].Index != 3 {
+		t.Errorf("lowest first: %+v", l)
 	}
 	list := w.images(func(class int) gallery.Guess {
 		return gallery.Guess{Class: class, Name: fmt.Sprint("class ",
