@@ -77,7 +77,8 @@ func TestGeneralAgainstPyTorch(t *testing.T) {
 		"gather": attributes[op.Gather], "reduce": attributes[op.Reduce], "layer_norm": attributes[op.LayerNorm],
 		"rms_norm": attributes[op.RMSNorm], "group_norm": attributes[op.GroupNorm], "softmax": attributes[op.Softmax],
 		"attention": attributes[op.Attention], "self_attention": attributes[op.SelfAttention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
-		"distill_loss": attributes[op.DistillLoss], "regression_loss": attributes[op.RegressionLoss], "tokens": attributes[op.Tokens],
+		"distill_loss": attributes[op.DistillLoss], "regression_loss": attributes[op.RegressionLoss],
+		"tokens": attributes[op.Tokens],
 		"planes": attributes[op.Planes], "roll": attributes[op.Roll],
 	}
 	seen := map[string]bool{}
