@@ -11,6 +11,6 @@ if ! command -v qemu-aarch64 >/dev/null; then
 fi
 go vet ./internal/... ./nn/device/cpu/... ./rna/...
 
-check() { go test -short -exec qemu-aarch64 "$@"; }
+check() { go test -timeout 60m -short -exec qemu-aarch64 "$@"; }
 GOOS=darwin go vet ./internal/parallel
 . scripts/kernel_tests.sh
