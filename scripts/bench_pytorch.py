@@ -262,7 +262,8 @@ def main():
         torch.set_num_threads(args.threads)
     device = torch.device(args.device)
     if args.gpu:
-        torch.cuda.set_device(device)
+        if device.index is not None:
+            torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.precision != "float32"
     torch.manual_seed(args.seed)

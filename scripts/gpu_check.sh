@@ -57,21 +57,32 @@ if grep -q stand-in "$results/devices.txt"; then # which is slow
 	limit=${LIMIT:-3600}
 fi
 
-faults=(-test.skip '^TestFault') # only the stand-in injects faults
-if $standin; then faults=(); fi
+skipped='^(TestFault.*|TestPlanChoice)$' # only the stand-in injects faults and knows its fastest plan
+if $standin; then skipped='^$'; fi
 : >"$results/tests.txt"
-# tests NAME SECONDS BINARY OPTIONS...: runs a binary's tests. Failed tests are printed, or else the last lines.
+rm -f "$results"/one-*
+# tests NAME SECONDS BINARY OPTIONS...: runs a binary's tests. Failed tests are printed, or else the last lines. collect
+# adds their output to the others.
 tests() {
-	local name=$1 seconds=$2 test=$3 which
+	local name=$1 seconds=$2 test=$3 out which
+	out=$results/one-${name// /-}
 	shift 3
-	printf '\n== %s\n' "$name" >>"$results/tests.txt"
-	within "$seconds" "./$test" -test.v "$@" >"$results/one.txt" 2>&1 || {
-		grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/one.txt" || tail -20 "$results/one.txt"
+	printf '\n== %s\n' "$name" >"$out.txt"
+	within "$seconds" "./$test" -test.v "$@" >>"$out.txt" 2>&1 || {
+		grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$out.txt" || tail -20 "$out.txt"
 		echo "GPU tests failed: $results/tests.txt has their output" >&2
-		which=$(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/one.txt" | paste -sd ' ')
-		failed+=("$name: ${which:-$(grep -v '^\(FAIL\|exit status .*\|\)$' "$results/one.txt" | tail -1)}")
+		which=$(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$out.txt" | paste -sd ' ')
+		echo "$name: ${which:-$(grep -v '^\(FAIL\|exit status .*\|\)$' "$out.txt" | tail -1)}" >"$out.failed"
 	}
-	cat "$results/one.txt" >>"$results/tests.txt"
+}
+collect() {
+	wait
+	local f
+	cat "$results"/one-*.txt >>"$results/tests.txt"
+	for f in "$results"/one-*.failed; do
+		[ ! -e "$f" ] || failed+=("$(cat "$f")")
+	done
+	rm -f "$results"/one-*
 }
 
 # A precision is measured if the program supports it.
@@ -142,14 +153,24 @@ begin "conformance, each op waited for"
 if $standin; then # the whole suite covers the rest
 	RNA_CUDA_SYNC=1 tests "conformance of net" 60 net.test -test.run '^TestNet$/^bfloat16$/^ops$/conv'
 else # steps are not captured then
-	RNA_CUDA_SYNC=1 tests "conformance of net" 120 net.test -test.run '^TestNet$' -test.skip '^TestNet$/^.*$/^pipeline$'
+	for p in "${precisions[@]}"; do
+		RNA_CUDA_SYNC=1 tests "conformance of net in $p" 120 net.test -test.run "^TestNet\$/^$p\$" \
+			-test.skip '^TestNet$/^.*$/^pipeline$' &
+	done
 fi
+collect
 
 begin tests
 for test in *.test; do # one for each package
-	tests "tests of ${test%.test}" 160 "$test" "${faults[@]}"
+	if [ "$test" = net.test ] && ! $standin; then # side by side
+		for p in "${precisions[@]}"; do tests "tests of net in $p" 120 net.test -test.run "^TestNet\$/^$p\$" & done
+		wait
+		tests "other tests of net" 120 net.test -test.skip "^TestNet\$|$skipped"
+	else
+		tests "tests of ${test%.test}" 160 "$test" -test.skip "$skipped"
+	fi
 done
-rm -f "$results/one.txt"
+collect
 if grep -e '--- SKIP' "$results/tests.txt"; then
 	echo "these GPU tests could not run: see the reasons in $results/tests.txt" >&2
 	failed+=("tests that could not run")

@@ -93,6 +93,9 @@ func (b *Handle) SetWorkspace(s driver.Span) error {
 		if err != nil {
 			return err
 		}
+		if p%256 != 0 { // cuBLAS takes it without a word
+			return fmt.Errorf("cuda: cublasSetWorkspace: the address %#x is not a multiple of 256", p)
+		}
 		return b.check("cublasSetWorkspace", C.set_workspace(b.h, C.uintptr_t(p), C.size_t(s.Bytes())),
 			driver.Size(s.Bytes()))
 	})

@@ -47,6 +47,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 		defer end()
 	}
 	best, least := (*plan)(nil), time.Duration(0)
+	slow := map[int]bool{} // engines that took many times as long as the best: other knobs don't mend that
 	var first, full error
 	// passed reports whether to try the next plan after one has failed.
 	passed := func(err error) bool {
@@ -65,7 +66,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 		took, err := time.Duration(1), error(nil)
 		launch := func() error { return p.launch(x, at, workspace) }
 		if measure {
-			took, err = p.d.Time(launch)
+			took, err = p.d.Time(launch, least)
 		} else if err = launch(); err == nil {
 			err = p.d.s.Synchronize()
 		}
@@ -73,6 +74,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 			return err
 		}
 		p.tell(x.engine, x.workspace, timed(took, measure), err)
+		slow[x.engine.Number] = slow[x.engine.Number] || err == nil && best != nil && took > max(hopeless, 8*least)
 		if err == nil && x.engine.Compiled() {
 			compiled++
 		}
@@ -98,6 +100,9 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 	for _, e := range rest {
 		if best != nil && (!measure || compiled >= mostCompiled) {
 			break
+		}
+		if slow[e.Number] {
+			continue
 		}
 		x, err := p.plan(e)
 		if err != nil {

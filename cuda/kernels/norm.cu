@@ -7,6 +7,7 @@ constexpr int threads = 256;
 constexpr int chunk = 16;  // pixels of a thread that are summed in float32
 constexpr int group = 32;  // blocks whose sums one block adds up
 constexpr int flight = 4;  // overlapping loads of 16 bytes
+constexpr int ahead = 8;   // rows of sums whose loads overlap
 
 // channel is the first of the thread's N channels: N is 1, or V with packs, which needs multiples of V and aligned
 // addresses.
@@ -102,10 +103,17 @@ __device__ bool total(double *cells, const double *partial, int rows, int stride
 	c += self() % count;
 	a = b = 0;
 	if (c < channels)
-		for (int k = share; k < rows; k += shares) {
-			const volatile double *from = partial + 2ll * k * stride * channels + c;  // written by other blocks
-			a += from[0];
-			b += from[channels];
+		for (int k = share; k < rows; k += ahead * shares) {
+			double x[ahead], y[ahead];
+#pragma unroll
+			for (int u = 0; u < ahead; u++) {
+				// The rows were written by other blocks.
+				const volatile double *from = partial + 2ll * (k + u * shares) * stride * channels + c;
+				if (k + u * shares < rows) x[u] = from[0], y[u] = from[channels];
+			}
+#pragma unroll
+			for (int u = 0; u < ahead; u++)
+				if (k + u * shares < rows) a += x[u], b += y[u];
 		}
 	__syncthreads();
 	cells[self()] = a;

@@ -19,9 +19,6 @@ func NewPlanner(h *dnn.Handle, o Options) (*Planner, error) {
 	if err := supports(i, o.Precision); err != nil {
 		return nil, err
 	}
-	if o.Workspace == 0 {
-		o.Workspace = DefaultWorkspace
-	}
 	d := newDevice(i, o)
 	d.dnn = h
 	return &Planner{d}, nil

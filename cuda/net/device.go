@@ -66,9 +66,6 @@ func Open(ordinal int, o Options) (*Device, error) {
 		return nil, fmt.Errorf("cuda: workspaces of %d bytes: want 0 (%s) or more", o.Workspace,
 			driver.Size(DefaultWorkspace))
 	}
-	if o.Workspace == 0 {
-		o.Workspace = DefaultWorkspace
-	}
 	if os.Getenv("RNA_CUDA_SYNC") == "1" {
 		o.DebugSync = true
 	}
@@ -121,6 +118,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 }
 
 func newDevice(i driver.Info, o Options) *Device {
+	o.Workspace = o.workspace(i)
 	d := &Device{
 		info: i, opts: o,
 		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{},

@@ -298,7 +298,7 @@ func (d *Device) faster(name string, w *choice) (better bool, err error) {
 // host, unless the device runs steps kernel by kernel.
 func (d *Device) took(calls []func() error) (least time.Duration, err error) {
 	if d.opts.Eager || d.opts.DebugSync {
-		return d.dnn.Time(func() error { return call(calls) })
+		return d.dnn.Time(func() error { return call(calls) }, 0)
 	}
 	if err := call(calls); err != nil { // libraries load kernels at their first use, which no capture may do
 		return 0, err
@@ -308,10 +308,10 @@ func (d *Device) took(calls []func() error) (least time.Duration, err error) {
 		return 0, err
 	}
 	if err != nil { // a library refuses captures: steps are not captured, either
-		return d.dnn.Time(func() error { return call(calls) })
+		return d.dnn.Time(func() error { return call(calls) }, 0)
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	return d.dnn.Time(func() error { return g.Launch(d.stream) })
+	return d.dnn.Time(func() error { return g.Launch(d.stream) }, 0)
 }
 
 // noteOf identifies the choice between fused and separate calls by all that affects it, except the card and cuDNN.

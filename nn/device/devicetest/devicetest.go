@@ -45,6 +45,10 @@ type Options struct {
 	// Left limits, for slow devices, the number of cases in which a single op also gets operands in the layout of the
 	// device's own activations, if this differs from the layout of outside values. 0 is no limit, -1 means no cases.
 	Left int
+
+	// ByAddress allows results to have other bits where weights lie at odd addresses, as on devices whose libraries
+	// choose kernels by alignment. Two runs at the same addresses have equal bits all the same.
+	ByAddress bool
 }
 
 // Run tests the device that open makes.
@@ -76,11 +80,13 @@ type suite struct {
 	round     func(float64) float64 // nil: not at all
 	unit      float64
 	left      int // Options.Left
+	byAddress bool
 }
 
 func run(t tester, open Open, opt Options) {
 	t.Helper()
-	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, left: opt.Left}
+	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, left: opt.Left,
+		byAddress: opt.ByAddress}
 	defer closed(t, s.dev)
 	s.dtype = s.dev.DType()
 	if !s.dtype.Float() || s.dev.Name() == "" {

@@ -195,7 +195,7 @@ func (s *suite) step(d device.Pipeline, c *updateCase) error {
 			return err
 		}
 	}
-	return s.agree(v[0], v[1], c.o, 0)
+	return s.agree(v[0], v[1], c.o, 0, nil)
 }
 
 // guardedSteps checks that a step whose guard is not finite when it runs changes nothing, and that others are made.
