@@ -29,6 +29,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 		Device: d.Name(),
 		Patterns: []lower.Pattern[kernel]{
 			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages, d.placedPool,
+			d.layerNormGradient,
 			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
 			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
 			alone(d, step.images), alone(d, step.channelSum),
@@ -57,6 +58,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, o op.Concat) (*lowering, error) { return s.moves(o) }),
 			alone(d, func(s step, o op.Expand) (*lowering, error) { return s.moves(o) }),
 			alone(d, step.reduce), alone(d, step.matMul), alone(d, step.gather), alone(d, step.gatherGrad),
+			alone(d, step.layerNorm), alone(d, step.softmax), alone(d, step.softmaxGrad),
 			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
 			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss),
 			alone(d, step.targetLossGrad), alone(d, step.score),
