@@ -130,15 +130,18 @@ func (b *backend) getBits(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttri
 
 // tensor describes tensor t, number i of the graph.
 func (b *backend) tensor(i int, t tensor) C.cudnnBackendDescriptor_t {
-	n, c, h, w := int64(t.dims[0]), int64(t.dims[1]), int64(t.dims[2]), int64(t.dims[3])
+	n, c, h, w, steps := int64(t.dims[0]), int64(t.dims[1]), int64(t.dims[2]), int64(t.dims[3]), t.steps()
 	d := b.make(C.CUDNN_BACKEND_TENSOR_DESCRIPTOR)
 	b.setType(d, C.CUDNN_ATTR_TENSOR_DATA_TYPE, t.element)
 	b.setInts(d, C.CUDNN_ATTR_TENSOR_DIMENSIONS, n, c, h, w)
-	b.setInts(d, C.CUDNN_ATTR_TENSOR_STRIDES, c*h*w, 1, c*w, c)
+	b.setInts(d, C.CUDNN_ATTR_TENSOR_STRIDES, steps[:]...)
 	b.setInts(d, C.CUDNN_ATTR_TENSOR_UNIQUE_ID, uid(i))
 	b.setInts(d, C.CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Align)
 	if t.between {
 		set(b, d, C.CUDNN_ATTR_TENSOR_IS_VIRTUAL, C.CUDNN_TYPE_BOOLEAN, true)
+	}
+	if t.scalar {
+		set(b, d, C.CUDNN_ATTR_TENSOR_IS_BY_VALUE, C.CUDNN_TYPE_BOOLEAN, true)
 	}
 	return b.finalize(d, fmt.Sprintf("tensor %d", i))
 }
@@ -152,9 +155,28 @@ func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C
 	switch o.action {
 	case opConvolve:
 		return b.convolution(o, x, tensors[o.b], to)
-	case opSum:
+	case opMatMul:
+		m := b.make(C.CUDNN_BACKEND_MATMUL_DESCRIPTOR)
+		b.setType(m, C.CUDNN_ATTR_MATMUL_COMP_TYPE, Float32)
+		b.finalize(m, "matmul")
+		d := b.make(C.CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
+		b.link(d, C.CUDNN_ATTR_OPERATION_MATMUL_DESC, m)
+		b.link(d, C.CUDNN_ATTR_OPERATION_MATMUL_ADESC, x)
+		b.link(d, C.CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensors[o.b])
+		b.link(d, C.CUDNN_ATTR_OPERATION_MATMUL_CDESC, to)
+		return b.finalize(d, "matmul")
+	case opTranspose:
+		d := b.make(C.CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+		b.link(d, C.CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x)
+		b.link(d, C.CUDNN_ATTR_OPERATION_RESHAPE_YDESC, to)
+		return b.finalize(d, "transpose")
+	case opSum, opMax:
 		r := b.make(C.CUDNN_BACKEND_REDUCTION_DESCRIPTOR)
-		b.setOne(r, C.CUDNN_ATTR_REDUCTION_OPERATOR, C.CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, C.CUDNN_REDUCE_TENSOR_ADD)
+		by := int32(C.CUDNN_REDUCE_TENSOR_ADD)
+		if o.action == opMax {
+			by = C.CUDNN_REDUCE_TENSOR_MAX
+		}
+		b.setOne(r, C.CUDNN_ATTR_REDUCTION_OPERATOR, C.CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, by)
 		b.setType(r, C.CUDNN_ATTR_REDUCTION_COMP_TYPE, Float32)
 		b.finalize(r, "sum")
 		d := b.make(C.CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
@@ -164,7 +186,9 @@ func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C
 		return b.finalize(d, "sum")
 	}
 	mode := map[action]int32{opMultiply: C.CUDNN_POINTWISE_MUL, opAdd: C.CUDNN_POINTWISE_ADD,
-		opReLU: C.CUDNN_POINTWISE_RELU_FWD, opReLUGrad: C.CUDNN_POINTWISE_RELU_BWD}
+		opReLU: C.CUDNN_POINTWISE_RELU_FWD, opReLUGrad: C.CUDNN_POINTWISE_RELU_BWD, opSubtract: C.CUDNN_POINTWISE_SUB,
+		opDivide: C.CUDNN_POINTWISE_DIV, opExp: C.CUDNN_POINTWISE_EXP, opLog: C.CUDNN_POINTWISE_LOG,
+		opCopy: C.CUDNN_POINTWISE_IDENTITY}
 	p := b.make(C.CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
 	b.setOne(p, C.CUDNN_ATTR_POINTWISE_MODE, C.CUDNN_TYPE_POINTWISE_MODE, mode[o.action])
 	b.setType(p, C.CUDNN_ATTR_POINTWISE_MATH_PREC, Float32)

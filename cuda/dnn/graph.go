@@ -51,14 +51,44 @@ func Channels(c int) Dims { return Dims{1, c, 1, 1} }
 
 func (d Dims) elements() int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) * int64(d[3]) }
 
-// tensor describes a tensor. Tensors between operations are not stored in memory.
+// tensor describes a tensor. Tensors between operations are not stored in memory, and neither are constants.
 type tensor struct {
 	element Element
 	dims    Dims
+	strides Dims // zero for channels-last
 	between bool
+	scalar  bool // a constant of one element
+	value   float32
 }
 
 func (t tensor) bytes() int64 { return t.element.bytes() * t.dims.elements() }
+
+// stored reports whether the tensor lies in memory.
+func (t tensor) stored() bool { return !t.between && !t.scalar }
+
+// place is the size in bytes from a tensor's first element to the end of its last.
+func (t tensor) place() int64 {
+	if t.strides == (Dims{}) {
+		return t.bytes()
+	}
+	last := int64(1)
+	for i, n := range t.dims {
+		last += int64(n-1) * int64(t.strides[i])
+	}
+	return t.element.bytes() * last
+}
+
+// steps are the distances between neighbours along the dimensions.
+func (t tensor) steps() (all [4]int64) {
+	c, h, w := int64(t.dims[1]), int64(t.dims[2]), int64(t.dims[3])
+	all = [4]int64{c * h * w, 1, c * w, c}
+	if t.strides != (Dims{}) {
+		for i, n := range t.strides {
+			all[i] = int64(n)
+		}
+	}
+	return all
+}
 
 // action is the function of an operation.
 type action int
@@ -70,10 +100,19 @@ const (
 	opReLU
 	opReLUGrad
 	opSum
+	opSubtract
+	opDivide
+	opExp
+	opLog
+	opCopy
+	opMax
+	opMatMul
+	opTranspose
 )
 
 func (a action) String() string {
-	return [...]string{"convolve", "multiply", "add", "relu of NaN, too", "relu'", "sum"}[a]
+	return [...]string{"convolve", "multiply", "add", "relu of NaN, too", "relu'", "sum", "subtract", "divide", "exp", "log",
+		"copy", "max", "matmul", "transpose"}[a]
 }
 
 // operation computes tensor c from tensor a and, if it takes two, b. A convolution has x, w and y in a, b and c, or
@@ -88,9 +127,10 @@ type operation struct {
 // A Graph is a list of operations on tensors that run as one plan of cuDNN. All compute in float32.
 type Graph struct {
 	// Name describes the graph in a few words.
-	Name    string
-	tensors []tensor
-	ops     []operation
+	Name      string
+	tensors   []tensor
+	ops       []operation
+	attention Attention // of graphs of Attention
 }
 
 // Tensor adds a tensor in memory. Run takes the tensors' places in the order in which they were added.
@@ -133,8 +173,8 @@ func (g *Graph) pointwise(what action, a, b, to Tensor) {
 // Places are the sizes in bytes of the tensors in memory, in the order in which they were added.
 func (g *Graph) Places() (bytes []int64) {
 	for _, t := range g.tensors {
-		if !t.between {
-			bytes = append(bytes, t.bytes())
+		if t.stored() {
+			bytes = append(bytes, t.place())
 		}
 	}
 	return bytes
@@ -148,9 +188,9 @@ func (g *Graph) inputs() (all []*tensor) {
 		made[o.result()] = true
 	}
 	for i := range g.tensors {
-		if t := &g.tensors[i]; made[Tensor(i)] && !t.between {
+		if t := &g.tensors[i]; made[Tensor(i)] && t.stored() {
 			all = append(all, nil)
-		} else if !t.between {
+		} else if t.stored() {
 			all = append(all, t)
 		}
 	}
@@ -189,8 +229,14 @@ func (g *Graph) String() string {
 	var b strings.Builder
 	for i, t := range g.tensors {
 		kind := ""
+		if t.strides != (Dims{}) {
+			kind = fmt.Sprintf(" by %v", t.strides)
+		}
 		if t.between {
-			kind = " between"
+			kind += " between"
+		}
+		if t.scalar {
+			kind = fmt.Sprintf(" = %v", t.value)
 		}
 		fmt.Fprintf(&b, "%d: %v %d×%d×%d×%d%s; ", i, t.element, t.dims[0], t.dims[1], t.dims[2], t.dims[3], kind)
 	}
@@ -210,11 +256,11 @@ func (g *Graph) String() string {
 	return b.String()
 }
 
-// deterministic reports whether the graph allows equal bits in all runs: sums over channels are added in the order in
-// which blocks end.
+// deterministic reports whether the graph allows equal bits in all runs: sums over channels, and those of an attention's
+// gradient in float32, are added in the order in which blocks end.
 func (g *Graph) deterministic() bool {
 	for _, o := range g.ops {
-		if o.action == opSum {
+		if o.action == opSum && g.attention == (Attention{}) || o.action == opCopy {
 			return false
 		}
 	}

@@ -166,7 +166,7 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 		return C.CUdeviceptr(a), err
 	}
 	var to addresses
-	if len(at) >= len(to) {
+	if len(at)+len(p.scalars) >= len(to) {
 		return fmt.Errorf("cuda: %w for %s: %d tensors, the most are %d", errPlaces, p.g.Name, len(at), len(to)-1)
 	}
 	for i, s := range at {
@@ -178,6 +178,9 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 			return err
 		}
 		to[i] = a
+	}
+	for i, s := range p.scalars {
+		to[len(at)+i] = C.CUdeviceptr(s)
 	}
 	var err error
 	if to[len(to)-1], err = address(workspace); err != nil {

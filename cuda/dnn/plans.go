@@ -3,6 +3,13 @@
 package dnn
 
 // #include <cudnn_backend.h>
+// #include <stdlib.h>
+// static uintptr_t constant(float value) {
+// 	float *p = malloc(sizeof *p);
+// 	if (p) *p = value;
+// 	return (uintptr_t)p;
+// }
+// static void release(uintptr_t p) { free((void *)p); }
 import "C"
 
 import (
@@ -47,17 +54,23 @@ type Plans struct {
 	key            string   // of the choice in the cache; empty for none
 
 	// Constants of the graph, used in each run.
-	places []int64 // bytes of tensors in memory
-	uids   []int64 // their numbers
-	work   driver.Work
+	places  []int64       // bytes of tensors in memory
+	uids    []int64       // their numbers, and those of constants
+	scalars []C.uintptr_t // addresses of constants
+	work    driver.Work
 }
 
 // NewPlans finds plans for a graph and makes one. Settle makes the others. Without any plan it fails with [ErrNoPlan].
 func (d *Handle) NewPlans(g *Graph, o Options) (*Plans, error) {
 	p := &Plans{d: d, g: g, o: o, places: g.Places(), work: g.work()}
 	for i, t := range g.tensors {
-		if !t.between {
+		if t.stored() {
 			p.uids = append(p.uids, uid(i))
+		}
+	}
+	for i, t := range g.tensors {
+		if t.scalar {
+			p.uids, p.scalars = append(p.uids, uid(i)), append(p.scalars, constant(t.value))
 		}
 	}
 	err := d.do(func() error {
@@ -74,6 +87,9 @@ func (d *Handle) NewPlans(g *Graph, o Options) (*Plans, error) {
 	}
 	return p, nil
 }
+
+// constant is the address of a constant in the C library's memory.
+func constant(value float32) C.uintptr_t { return C.constant(C.float(value)) }
 
 // Close frees the plans.
 func (p *Plans) Close() error {
@@ -352,5 +368,9 @@ func (p *Plans) destroy() error {
 		err = p.chosen.close()
 		p.chosen = nil
 	}
+	for _, s := range p.scalars {
+		C.release(s)
+	}
+	p.scalars = nil
 	return errors.Join(err, p.h.release(0), p.b.release(0))
 }

@@ -10,7 +10,7 @@ func (g *Graph) work() driver.Work {
 	w := driver.Work{Name: g.Name}
 	inputs, place := g.inputs(), 0
 	for i, t := range g.tensors {
-		if t.between {
+		if !t.stored() {
 			continue
 		}
 		if inputs[place] == nil {
@@ -21,6 +21,11 @@ func (g *Graph) work() driver.Work {
 		place++
 	}
 	for _, o := range g.ops {
+		if o.action == opMatMul {
+			product := g.tensors[o.c].dims
+			w.FLOP += 2 * product.elements() * int64(g.tensors[o.a].dims[3])
+			w.Product = w.Read + w.Write
+		}
 		if o.action != opConvolve {
 			continue
 		}

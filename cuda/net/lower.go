@@ -59,6 +59,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, o op.Expand) (*lowering, error) { return s.moves(o) }),
 			alone(d, step.reduce), alone(d, step.matMul), alone(d, step.gather), alone(d, step.gatherGrad),
 			alone(d, step.layerNorm), alone(d, step.softmax), alone(d, step.softmaxGrad),
+			alone(d, step.selfAttention), alone(d, step.selfAttentionGrad),
 			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
 			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss),
 			alone(d, step.targetLossGrad), alone(d, step.score),

@@ -17,13 +17,18 @@ var _ device.Composer = (*Device)(nil)
 // fewer.
 const rowThreads, rowHeld, rowFew = 256, 8, 4
 
-// Whole implements device.Composer: layer normalisations and softmaxes of rows that lie together run as one kernel.
+// Whole implements device.Composer: layer normalisations and softmaxes of rows that lie together run as one kernel, and
+// attention as a graph of cuDNN.
 func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	s := in[0].Shape
 	if len(s) == 4 { // stored channels-last
 		return false
 	}
-	switch c.(type) {
+	switch o := c.(type) {
+	case op.SelfAttention:
+		return len(in) == 1 && d.attends(o, s, false)
+	case op.SelfAttentionGrad:
+		return len(in) == 2 && d.attends(op.SelfAttention(o), s, true)
 	case op.LayerNorm:
 		return s[len(s)-1] <= rowThreads*rowHeld
 	case op.LayerNormGradInput, op.LayerNormGradScale:

@@ -1,7 +1,8 @@
-// cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, in float32
-// with the roundings of the tensors in between. It takes the graphs for which cuDNN's heuristics have engines, and
+// cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, and attention
+// with its gradient, in float32 with the roundings of the tensors in between. It takes the graphs for which cuDNN's heuristics have engines, and
 // refuses others as they do. The first engine cannot make its plan; the notes of others make them unfit for some
 // options. Reductions add to the old content, and their sums differ in bits from run to run.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,10 +30,19 @@ struct Value {
 
 // A Tensor of a program, and an Op on tensors by their places in it.
 struct Tensor {
-	long id, type, between, dims[4];
+	long id, type, between, scalar, dims[4], strides[4];
 	size_t count() const { return (size_t)dims[0] * dims[1] * dims[2] * dims[3]; }
+	// offset is the place in memory of element i, of which the last dimension runs first.
+	size_t offset(size_t i) const {
+		size_t at = 0;
+		for (int d = 3; d >= 0; i /= dims[d--]) at += i % dims[d] * strides[d];
+		return at;
+	}
+	bool channelsLast() const {
+		return strides[1] == 1 && strides[3] == dims[1] && strides[2] == dims[1] * dims[3] && strides[0] == dims[1] * dims[2] * dims[3];
+	}
 };
-enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum };
+enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum, Subtract, Divide, Exp, Log, Copy, Max, MatMul, Transpose };
 struct Op {
 	long what, kind, pad[2], stride[2], dilation[2], a, b, c;
 	long nan;  // a ReLU leaves one as it is
@@ -98,9 +108,10 @@ bool belongs(int kind, int name) {
 		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 407}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 700, 705}, {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 706, 711},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
-		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
+		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 908}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
 		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1300, 1305}, {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, 1600, 1601}, {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 1610, 1612},
-		{CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 2701, 2702},
+		{CUDNN_BACKEND_MATMUL_DESCRIPTOR, 1500, 1500}, {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, 1520, 1523},
+		{CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 2200, 2201}, {CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 2701, 2702},
 	};
 	for (auto &k : all)
 		if (k.kind == kind && name >= k.first && name <= k.last) return true;
@@ -112,9 +123,11 @@ bool narrow(long type) { return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BF
 // place adds a tensor to a program, once; -1 for none.
 long place(Program &p, const Ref &t) {
 	if (!t) return -1;
-	Tensor x{t->one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0), t->one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, 0), t->one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0), {}};
-	std::vector<int64_t> dims = t->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+	Tensor x{t->one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0), t->one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, 0), t->one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0),
+		t->one<char>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0), {}, {}};
+	std::vector<int64_t> dims = t->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), strides = t->all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
 	std::copy(dims.begin(), dims.end(), x.dims);
+	std::copy(strides.begin(), strides.end(), x.strides);
 	for (size_t i = 0; i < p.tensors.size(); i++)
 		if (p.tensors[i].id == x.id) return i;
 	p.tensors.push_back(x);
@@ -126,8 +139,23 @@ bool operation(Program &p, const Ref &d) {
 	Op o{};
 	int x = 0, w = 0, y = 0;
 	switch (d->kind) {
+	case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+		o.what = MatMul;
+		if (!d->to(CUDNN_ATTR_OPERATION_MATMUL_DESC)) return false;
+		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_MATMUL_ADESC));
+		o.b = place(p, d->to(CUDNN_ATTR_OPERATION_MATMUL_BDESC));
+		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_MATMUL_CDESC));
+		if (o.b < 0) return false;
+		break;
+	case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+		o.what = Transpose;
+		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_RESHAPE_XDESC));
+		o.b = -1;
+		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_RESHAPE_YDESC));
+		break;
 	case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
-		o.what = Sum;
+		o.what = d->to(CUDNN_ATTR_OPERATION_REDUCTION_DESC) &&
+			d->to(CUDNN_ATTR_OPERATION_REDUCTION_DESC)->one<int32_t>(CUDNN_ATTR_REDUCTION_OPERATOR, -1) == CUDNN_REDUCE_TENSOR_MAX ? Max : Sum;
 		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_XDESC));
 		o.b = -1;
 		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
@@ -135,14 +163,15 @@ bool operation(Program &p, const Ref &d) {
 	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: {
 		Ref of = d->to(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
 		if (!of) return false;
-		std::map<int, What> modes{{CUDNN_POINTWISE_ADD, Add}, {CUDNN_POINTWISE_MUL, Multiply}, {CUDNN_POINTWISE_RELU_FWD, Relu}, {CUDNN_POINTWISE_RELU_BWD, ReluGrad}};
+		std::map<int, What> modes{{CUDNN_POINTWISE_ADD, Add}, {CUDNN_POINTWISE_MUL, Multiply}, {CUDNN_POINTWISE_RELU_FWD, Relu}, {CUDNN_POINTWISE_RELU_BWD, ReluGrad},
+			{CUDNN_POINTWISE_SUB, Subtract}, {CUDNN_POINTWISE_DIV, Divide}, {CUDNN_POINTWISE_EXP, Exp}, {CUDNN_POINTWISE_LOG, Log}, {CUDNN_POINTWISE_IDENTITY, Copy}};
 		o.what = modes.at(of->one<int32_t>(CUDNN_ATTR_POINTWISE_MODE, -1));
 		o.nan = of->one<int32_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, 0) == CUDNN_PROPAGATE_NAN;
 		bool back = o.what == ReluGrad;
 		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
 		o.b = place(p, d->to(back ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
 		o.c = place(p, d->to(back ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC : CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
-		if (o.b < 0 && o.what != Relu) return false;
+		if (o.b < 0 && o.what != Relu && o.what != Exp && o.what != Log && o.what != Copy) return false;
 		break;
 	}
 	case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: o.kind = ForwardConvolution; x = 704; w = 703; y = 705; break;
@@ -180,9 +209,33 @@ Shape shape(const Program &p, const Op &o) {
 	return s;
 }
 
+bool attends(const Program &p) {
+	for (const Op &o : p.ops)
+		if (o.what == MatMul) return true;
+	return false;
+}
+
+// fitsAttention is fits for a program with products of matrices.
+bool fitsAttention(const Program &p) {
+	for (const Op &o : p.ops) {
+		const long *a = p.tensors[o.a].dims, *b = o.b < 0 ? a : p.tensors[o.b].dims, *c = p.tensors[o.c].dims;
+		if (a[0] != c[0] || a[1] != c[1] || o.what == Convolve || o.what == Relu || o.what == ReluGrad) return false;
+		bool fits = a[2] == c[2] && a[3] == c[3];
+		if (o.what == MatMul) fits = b[0] == c[0] && b[1] == c[1] && a[2] == c[2] && a[3] == b[2] && b[3] == c[3];
+		else if (o.what == Transpose) fits = a[2] == c[3] && a[3] == c[2];
+		else if (o.what == Sum || o.what == Max) fits = a[2] == c[2] && c[3] == 1;
+		else
+			for (int d = 0; d < 4; d++) fits = fits && (b[d] == c[d] || b[d] == 1);
+		if (!fits) return false;
+	}
+	return true;
+}
+
 // fits reports whether the shapes of a program's operations fit.
 bool fits(const Program &p) {
+	if (attends(p)) return fitsAttention(p);
 	for (const Op &o : p.ops) {
+		if (o.what > Sum || !p.tensors[o.a].channelsLast() || !p.tensors[o.c].channelsLast()) return false;
 		const Tensor &a = p.tensors[o.a], &c = p.tensors[o.c];
 		if (o.what == Convolve) {
 			const Tensor &b = p.tensors[o.b];
@@ -213,6 +266,12 @@ enum Note { TensorCore = 1 << 0, NonDeterministic = 1 << 4, Winograd = 1 << 5 };
 
 // engines returns the engines of a mode of the heuristics, the best first.
 std::vector<Engine> engines(const Program &p, int mode) {
+	if (attends(p)) {  // heads of 16 bits, whose width is a multiple of 8
+		const Op &first = p.ops[0];
+		if (!narrow(p.tensors[first.a].type) || p.tensors[first.a].dims[3] % 8 || p.tensors[first.a].dims[3] > 128) return {};
+		if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
+		return {{7, TensorCore, 0, 1e-6}, {12, TensorCore, 256, 5e-6}, {11, TensorCore, 0, 9e-6}};
+	}
 	const Op *o = convolution(p);
 	if (!o) return {};
 	Shape s = shape(p, *o);
@@ -243,6 +302,7 @@ std::vector<Engine> engines(const Program &p, int mode) {
 cudnnStatus_t compile(const Engine &e, const Program &p) {
 	if (e.number == 7) return notSupported;
 	if (e.number == 8 && p.ops.size() > 4) return notCompiled;  // more than the engine holds
+	if (attends(p)) return CUDNN_STATUS_SUCCESS;
 	const Op *o = convolution(p);
 	bool strided = o->stride[0] > 1 || o->stride[1] > 1, sums = false;
 	for (const Op &x : p.ops) sums |= x.what == Sum;
@@ -253,8 +313,9 @@ std::string text(const Engine &e, const Program &p) {
 	std::ostringstream s;
 	s << "{\"stand-in\":[" << e.number << ',' << e.notes << ',' << e.workspace << ',' << (long)(e.time * 1e9 + .5) << ',' << p.tensors.size() << ',' << p.ops.size();
 	for (const Tensor &t : p.tensors) {
-		s << ',' << t.id << ',' << t.type << ',' << t.between;
+		s << ',' << t.id << ',' << t.type << ',' << t.between << ',' << t.scalar;
 		for (long d : t.dims) s << ',' << d;
+		for (long d : t.strides) s << ',' << d;
 	}
 	for (const Op &o : p.ops) {
 		s << ',' << o.what << ',' << o.kind;
@@ -286,7 +347,9 @@ bool parse(const std::string &text, Engine &e, Program &p) {
 		t.id = next();
 		t.type = next();
 		t.between = next();
+		t.scalar = next();
 		for (long &d : t.dims) d = next();
+		for (long &d : t.strides) d = next();
 		p.tensors.push_back(t);
 	}
 	for (long i = 0; i < ops; i++) {
@@ -318,7 +381,8 @@ cudnnStatus_t finalize(const Ref &d) {
 		if (!has({900, 901, 902, 903, 906})) return badParam;
 		std::vector<int64_t> n = d->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), at = d->all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
 		if (n.size() != 4 || at.size() != 4 || n[0] < 1 || n[1] < 1 || n[2] < 1 || n[3] < 1) return badParam;
-		if (at[1] != 1 || at[3] != n[1] || at[2] != n[1] * n[3] || at[0] != n[1] * n[2] * n[3]) return notSupported;
+		for (int64_t step : at)
+			if (step < 1) return badParam;
 		long type = d->one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, -1), align = d->one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
 		return (type == CUDNN_DATA_FLOAT || narrow(type)) && align == 16 ? CUDNN_STATUS_SUCCESS : badParam;
 	}
@@ -329,6 +393,7 @@ cudnnStatus_t finalize(const Ref &d) {
 				if (d->all<int64_t>(name).size() != 2 || v < (name < 104 ? 1 : 0)) return badParam;
 		if (d->all<int64_t>(104) != d->all<int64_t>(105)) return notSupported;
 		return d->one<int32_t>(101, -1) == CUDNN_CROSS_CORRELATION && d->one<int32_t>(100, -1) == CUDNN_DATA_FLOAT ? CUDNN_STATUS_SUCCESS : notSupported;
+	case CUDNN_BACKEND_MATMUL_DESCRIPTOR: return has({CUDNN_ATTR_MATMUL_COMP_TYPE}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: return has({0, 1}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR: return has({1600, 1601}) ? CUDNN_STATUS_SUCCESS : badParam;
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
@@ -393,13 +458,71 @@ size_t met(const Shape &s) {
 void moves(const Program &p, const std::vector<bool> &made) {
 	size_t read = 0, written = 0;
 	for (size_t t = 0; t < made.size(); t++) {
-		if (p.tensors[t].between) continue;
+		if (p.tensors[t].between || p.tensors[t].scalar) continue;
 		size_t n = p.tensors[t].count(), element = p.tensors[t].type == CUDNN_DATA_FLOAT ? 4 : 2;
 		for (const Op &o : p.ops)
 			if (o.what == Convolve && o.kind != InputGradient && o.a == (int)t) n = met(shape(p, o));
 		(made[t] ? written : read) += n * element;
 	}
 	simMove(read, written);
+}
+
+// attend runs a program with products of matrices. The numbers of each tensor lie in the order of its dimensions.
+void attend(const Program &p, const std::vector<void *> &at, float jitter) {
+	std::vector<std::vector<float>> x(p.tensors.size());
+	std::vector<bool> made(p.tensors.size());
+	for (const Op &o : p.ops) made[o.c] = true;
+	moves(p, made);
+	for (size_t t = 0; t < x.size(); t++) {
+		const Tensor &k = p.tensors[t];
+		x[t].resize(k.count());
+		for (size_t i = 0; !made[t] && i < x[t].size(); i++) x[t][i] = element(k.type, at[t], k.offset(i));
+	}
+	for (const Op &o : p.ops) {
+		const Tensor &a = p.tensors[o.a], &b = p.tensors[o.b < 0 ? o.a : o.b], &c = p.tensors[o.c];
+		std::vector<float> &from = x[o.a], &to = x[o.c];
+		size_t rows = a.dims[2], inner = a.dims[3], columns = c.dims[3], matrices = a.dims[0] * a.dims[1];
+		for (size_t i = 0; i < to.size(); i++) {
+			size_t place = 0, rest = i, step = 1;  // of the second operand, which may be repeated
+			for (int d = 3; d >= 0; rest /= c.dims[d--]) {
+				if (b.dims[d] > 1) place += rest % c.dims[d] * step;
+				step *= b.dims[d];
+			}
+			float v = o.b < 0 || o.what == MatMul ? 0 : x[o.b][place];
+			switch (o.what) {
+			case Multiply: to[i] = from[i] * v; break;
+			case Add: to[i] = from[i] + v; break;
+			case Subtract: to[i] = from[i] - v; break;
+			case Divide: to[i] = from[i] / v; break;
+			case Exp: to[i] = expf(from[i]); break;
+			case Log: to[i] = logf(from[i]); break;
+			case Copy: to[i] = from[i] * jitter; break;
+			case Sum: case Max: {
+				float all = from[i * inner];
+				for (size_t k = 1; k < inner; k++) all = o.what == Sum ? all + from[i * inner + k] : fmaxf(all, from[i * inner + k]);
+				to[i] = all;
+				break;
+			}
+			case Transpose: to[i] = from[i / (rows * inner) * rows * inner + i % rows * inner + i / rows % inner]; break;
+			case MatMul: {
+				size_t m = i / columns, matrix = m / rows, n = i % columns;
+				float sum = 0;
+				for (size_t k = 0; k < inner && matrix < matrices; k++) sum += from[m * inner + k] * x[o.b][(matrix * inner + k) * columns + n];
+				to[i] = sum;
+				break;
+			}
+			}
+		}
+		for (float &f : to) f = rounded(c.type, f);
+	}
+	for (size_t t = 0; t < x.size(); t++) {
+		const Tensor &k = p.tensors[t];
+		if (!made[t] || k.between) continue;
+		for (size_t i = 0; i < x[t].size(); i++) {
+			if (k.type == CUDNN_DATA_FLOAT) ((float *)at[t])[k.offset(i)] = x[t][i];
+			else ((uint16_t *)at[t])[k.offset(i)] = k.type == CUDNN_DATA_HALF ? sim::toHalf(x[t][i]) : sim::toBFloat16(x[t][i]);
+		}
+	}
 }
 
 // execute runs a program on pointers by tensor, null for those in between.
@@ -578,21 +701,22 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 		void *p = nullptr;
 		for (size_t i = 0; i < ids.size(); i++)
 			if (ids[i] == t.id) p = pointers[i];
-		if (t.between ? p != nullptr : !aligned(p)) return badParam;
+		if (t.between ? p != nullptr : t.scalar ? !p : !aligned(p)) return badParam;
 		at.push_back(p);
 	}
 	if (d->engine.workspace && !aligned(space)) return badParam;
 	const Op *main = convolution(d->program);
-	if (cudnnStatus_t r = load(h, 10 + main->kind, d->engine.number)) return r;
+	if (cudnnStatus_t r = load(h, 10 + (main ? main->kind : 3), d->engine.number)) return r;
 	static unsigned calls;
 	bool sums = false;
-	for (const Op &o : d->program.ops) sums |= o.what == Sum;
+	for (const Op &o : d->program.ops) sums |= o.what == Sum || o.what == Copy;
 	float jitter = (d->engine.notes & NonDeterministic) || sums ? 1 + (float)(calls++ % 2) * 0x1p-22f : 1;
 	if (d->engine.notes & Winograd) jitter += 0x1p-5f;
 	std::function<std::string()> work = [d, at, space, jitter] {
 		if (d->engine.workspace) memset(space, 0xff, d->engine.workspace);
 		simSpend(d->engine.time);
-		execute(d->program, d->engine, at, jitter);
+		if (attends(d->program)) attend(d->program, at, jitter);
+		else execute(d->program, d->engine, at, jitter);
 		return std::string();
 	};
 	return simQueue(h->stream, &work) ? executionFailed : CUDNN_STATUS_SUCCESS;
