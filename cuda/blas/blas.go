@@ -141,6 +141,22 @@ func (b *Handle) run(call string, f func() C.cublasStatus_t, detail func() strin
 	return b.check(call, code, detail())
 }
 
+// types are the sizes in bytes and cuBLAS's types of factors and results, and how products are summed.
+func types(p number.Precision, narrow bool) (element, out int64, in, outType C.cudaDataType, how C.cublasComputeType_t) {
+	element, out, outType, how = int64(p.Bytes()), 4, C.CUDA_R_32F, C.CUBLAS_COMPUTE_32F
+	in = [...]C.cudaDataType{
+		number.Float32: C.CUDA_R_32F, number.TF32: C.CUDA_R_32F, number.BFloat16: C.CUDA_R_16BF,
+		number.Float16: C.CUDA_R_16F,
+	}[p]
+	if narrow {
+		out, outType = element, in
+	}
+	if p == number.TF32 {
+		how = C.CUBLAS_COMPUTE_32F_FAST_TF32
+	}
+	return element, out, in, outType, how
+}
+
 // Gemm computes C = α op(A) op(B) + β C, where op transposes if its flag is set. C is m×n and the inner dimension k.
 // Factors have the given precision, and C as well if narrow is set, else float32; sums are float32. With β = 0 C is not
 // read.
@@ -153,19 +169,7 @@ func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alph
 	if k == 0 {
 		return errors.New("cuda: Gemm with inner dimension 0")
 	}
-	element, out := int64(p.Bytes()), int64(4)
-	types := [...]C.cudaDataType{
-		number.Float32: C.CUDA_R_32F, number.TF32: C.CUDA_R_32F, number.BFloat16: C.CUDA_R_16BF,
-		number.Float16: C.CUDA_R_16F,
-	}
-	outType := C.cudaDataType(C.CUDA_R_32F)
-	if narrow {
-		out, outType = element, types[p]
-	}
-	compute := C.cublasComputeType_t(C.CUBLAS_COMPUTE_32F)
-	if p == number.TF32 {
-		compute = C.CUBLAS_COMPUTE_32F_FAST_TF32
-	}
+	element, out, in, outType, compute := types(p, narrow)
 	return b.do(func() error {
 		a, err := b.address(element, "A", A, m, k, lda, transA)
 		if err != nil {
@@ -188,7 +192,7 @@ func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alph
 			call, run = "cublasGemmEx", func() C.cublasStatus_t {
 				return C.gemm_ex(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k),
 					C.float(alpha), a, C.int(lda),
-					x, C.int(ldb), types[p], C.float(beta), c, C.int(ldc), outType, compute)
+					x, C.int(ldb), in, C.float(beta), c, C.int(ldc), outType, compute)
 			}
 		}
 		work := driver.Work{Name: call, Read: element * int64(k) * int64(m+n), Write: out * int64(m) * int64(n),

@@ -85,6 +85,55 @@ func TestGemm(t *testing.T) {
 	}
 }
 
+// A batch gives the products of its pairs.
+func TestGemmBatch(t *testing.T) {
+	c := open(t)
+	b := newBLAS(t, c)
+	r := rand.New(rand.NewPCG(3, 4))
+	const m, n, k, batch = 3, 4, 50, 5
+	for _, p := range []number.Precision{number.Float32, number.TF32, number.BFloat16, number.Float16} {
+		for _, trans := range [][2]bool{{}, {true, false}, {false, true}, {true, true}} {
+			A, B := make([]float32, m*k*batch), make([]float32, k*n*batch)
+			for _, x := range [][]float32{A, B} {
+				for i := range x {
+					x[i] = float32(r.IntN(33)-16) / 8 // exact in each precision
+				}
+			}
+			da, db := gputest.Upload(t, c, A), gputest.Upload(t, c, B)
+			if p.Bytes() == 2 {
+				da, db = gputest.Upload(t, c, number.Narrow(p, A)), gputest.Upload(t, c, number.Narrow(p, B))
+			}
+			dc := gputest.Upload(t, c, make([]float32, m*n*batch))
+			check(t, b.GemmBatch(p, trans[0], trans[1], m, n, k, batch, da.All(), db.All(), dc.All(), false))
+			got := gputest.Download[float32](t, dc.All())
+			for l := range batch {
+				for i := range m {
+					for j := range n {
+						var want float64
+						for q := range k {
+							x, y := A[l*m*k+i+q*m], B[l*k*n+q+j*k]
+							if trans[0] {
+								x = A[l*m*k+q+i*k]
+							}
+							if trans[1] {
+								y = B[l*k*n+j+q*n]
+							}
+							want += float64(x) * float64(y)
+						}
+						if g := float64(got[l*m*n+i+j*m]); g != want {
+							t.Fatalf("%v, transposed %v: product %d, element %d, %d is %v, want %v", p, trans, l, i, j, g, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	d := gputest.Upload(t, c, make([]float32, 8))
+	if err := b.GemmBatch(number.Float32, false, false, 2, 2, 2, 3, d.All(), d.All(), d.All(), false); err == nil {
+		t.Error("matrices beyond the span are multiplied")
+	}
+}
+
 // Products of 16-bit factors are exact and sums are float32; only a 16-bit result is rounded.
 func TestGemmPrecision(t *testing.T) {
 	c := open(t)

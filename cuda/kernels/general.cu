@@ -1,19 +1,26 @@
 // Ops over values of any rank. What lies where is in tables of integers: numbers of dimensions and, for each, its extent
 // and strides.
 
-// nn_box copies a box of elements of x to its place in y: table has the dimensions' extents, strides of x, strides of y.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_box(const T *x, T *y, const long long *table, int rank,
-	long long from, long long to, long long n) {
+// nn_box copies a box of n elements of x, or with packs of 16 bytes, to its place in y: table has the dimensions'
+// extents, strides of x, strides of y.
+template <class P> __device__ void box(const P *x, P *y, const long long *table, int rank, long long from, long long to,
+	long long n) {
 	EACH(i, n) {
-		long long rest = i, a = from, b = to;
-		for (int d = rank - 1; d >= 0; d--) {
-			long long at = rest % table[3 * d];
-			rest /= table[3 * d];
+		unsigned rest = i;
+		long long a = from, b = to;
+		for (int d = rank - 1; d > 0; d--) {
+			unsigned extent = table[3 * d], at = rest % extent;
+			rest /= extent;
 			a += at * table[3 * d + 1];
 			b += at * table[3 * d + 2];
 		}
-		y[b] = x[a];
+		y[b + rest * table[2]] = x[a + rest * table[1]];
 	}
+}
+extern "C" __global__ void __launch_bounds__(256, 4) nn_box(const T *x, T *y, const long long *table, int rank,
+	long long from, long long to, int packs, long long n) {
+	if (packs) box((const Words<V> *)x, (Words<V> *)y, table, rank, from, to, n);
+	else box(x, y, table, rank, from, to, n);
 }
 
 // nn_zero writes zeros.

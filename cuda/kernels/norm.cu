@@ -455,16 +455,30 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(cons
 	else normGrad<1>(x, norm, sums, dy, dx, pixels, fixed, loss);
 }
 
-// nn_channel_sums sums x [N, channels, rest] over all axes but channels, without the loss scale; pixels = N·rest.
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T *x, double *partial,
-	unsigned *counters, float *y, long long pixels, int channels, long long rest, const float *loss) {
-	int c = channel<1>();
-	Sums<1> sums;
-	clear(sums, cells<1>());
+// nn_channel_sums sums x [N, channels, rest] over all axes but channels, without the loss scale; pixels = N·rest. With
+// packs rest is 1.
+template <int N> __device__ void channelSums(const T *x, double *partial, unsigned *counters, float *y,
+	long long pixels, int channels, long long rest, const float *loss) {
+	int c = channel<N>();
+	double *all = cells<V>();
+	Sums<N> sums;
+	clear(sums, all);
 	if (c < channels)
-		sweep<flight, Pack<1>>(
-			pixels, [=](long long p) { return Pack<1>{{x[(p / rest * channels + c) * rest + p % rest]}}; },
-			[&](long long, const Pack<1> &k) { sums.a[0] += wide(k.v[0]); }, [&] { fold(sums); });
-	finish<1>(cells<1>(), partial, counters, channels,
+		sweep<flight, Pack<N>>(
+			pixels,
+			[=](long long p) {
+				return *(const Pack<N> *)(rest == 1 ? x + p * channels + c : x + (p / rest * channels + c) * rest + p % rest);
+			},
+			[&](long long, const Pack<N> &k) {
+#pragma unroll
+				for (int j = 0; j < N; j++) sums.a[j] += wide(k.v[j]);
+			},
+			[&] { fold(sums); });
+	finish<N>(all, partial, counters, channels,
 		[=](int c, double sum, double) { y[c] = (float)(sum * unscaleOf(loss)); });
+}
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T *x, double *partial,
+	unsigned *counters, float *y, long long pixels, int channels, long long rest, const float *loss, int packs) {
+	if (packs) channelSums<V>(x, partial, counters, y, pixels, channels, rest, loss);
+	else channelSums<1>(x, partial, counters, y, pixels, channels, rest, loss);
 }

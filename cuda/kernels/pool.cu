@@ -200,35 +200,47 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool_grad(const T *d
 	});
 }
 
-// nn_global_avg_pool makes the means [N,c] of x [N,pixels,c].
-extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T *x, T *y, long long pixels, int c,
-	long long n) {
-	elements(n, c % V == 0 && packed(x) && packed(y), [=](auto width, long long at) {
-		WIDTH(width);
-		const T *from = x + at / c * pixels * c + at % c;
-		double sum[N] = {};
-#pragma unroll 1
-		for (long long p = 0; p < pixels; p++, from += c) {
+// nn_global_avg_pool makes the means [N,c] of x [N,pixels,c]. A block has the channels of an image, at most one for each
+// threadIdx.x, or V with packs; the threads along y share the pixels and add up their sums in order.
+template <int N> __device__ void means(const T *x, T *y, long long pixels, int c) {
+	__shared__ double cells[256 * N];
+	int k = (blockIdx.x * blockDim.x + threadIdx.x) * N;
+	double sum[N] = {};
+	if (k < c)
+		for (long long p = threadIdx.y; p < pixels; p += blockDim.y) {
 			float v[N];
-			load(from, v);
+			load(x + (blockIdx.y * pixels + p) * c + k, v);
 			for (int j = 0; j < N; j++) sum[j] += v[j];
 		}
-		float mean[N];
-		for (int j = 0; j < N; j++) mean[j] = (float)(sum[j] / pixels);
-		store(y + at, mean);
-	});
+	double *mine = cells + threadIdx.y * blockDim.x + threadIdx.x;
+	for (int j = 0; j < N; j++) mine[256 * j] = sum[j];
+	for (int half = blockDim.y / 2; half > 0; half /= 2) {
+		__syncthreads();
+		if (threadIdx.y < half)
+			for (int j = 0; j < N; j++) mine[256 * j] += mine[256 * j + half * blockDim.x];
+	}
+	if (threadIdx.y > 0 || k >= c) return;
+	float mean[N];
+	for (int j = 0; j < N; j++) mean[j] = (float)(mine[256 * j] / pixels);
+	store(y + blockIdx.y * (long long)c + k, mean);
+}
+extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T *x, T *y, long long pixels, int c,
+	int packs) {
+	if (packs) means<V>(x, y, pixels, c);
+	else means<1>(x, y, pixels, c);
 }
 
-// nn_global_avg_pool_grad has a thread for each of the n means, or for V.
+// nn_global_avg_pool_grad writes the n elements of dx [N,pixels,c], or V at a time, from the gradients dy [N,c] of the
+// means.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels,
 	int c, long long n) {
+	unsigned image = pixels * c;
 	elements(n, c % V == 0 && packed(dy) && packed(dx), [=](auto width, long long at) {
 		WIDTH(width);
+		unsigned i = at;
 		float d[N];
-		load(dy + at, d);
+		load(dy + (long long)(i / image) * c + i % c, d);
 		for (int j = 0; j < N; j++) d[j] /= pixels;
-		Words<N> k = pack(d);
-		T *to = dx + at / c * pixels * c + at % c;
-		for (long long p = 0; p < pixels; p++, to += c) *(Words<N> *)to = k;
+		store(dx + at, d);
 	});
 }

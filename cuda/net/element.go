@@ -111,6 +111,18 @@ func (s step) view(o op.View) (*lowering, error) {
 	return l, nil
 }
 
+// same lowers an op whose result has the operand's elements in the order in which they are stored.
+func (s step) same() (*lowering, error) {
+	f, all := s.activations()
+	l := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		if in[0] != out {
+			b.copy(out, in[0])
+		}
+	})
+	l.Results[0].View = &lower.View{Value: s.In[0]}
+	return l, nil
+}
+
 // order returns the channels and pixels of a tensor's image in the device's layout, both 1 if that is row-major order.
 func order(s op.Shape) (channels, pixels int64) {
 	if len(s) != 4 || s[1] == 1 || s[2]*s[3] == 1 {

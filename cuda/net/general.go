@@ -35,10 +35,62 @@ func (b *binding) integers(t []int64) driver.Span {
 	return s
 }
 
-// box adds a copy of a box from one place to another.
+// A boxDim is a dimension of a box: its extent, and the strides where it comes from and where it goes.
+type boxDim struct{ extent, from, to int }
+
+// boxDims are a box's dimensions in the order of places in the result. Neighbours that lie together in both places are
+// one dimension.
+func boxDims(extent op.Shape, src, dst []int) []boxDim {
+	var all, merged []boxDim
+	for i, n := range extent {
+		if n > 1 {
+			all = append(all, boxDim{n, src[i], dst[i]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b boxDim) int { return b.to - a.to })
+	for _, d := range all {
+		if i := len(merged) - 1; i >= 0 && merged[i].from == d.extent*d.from && merged[i].to == d.extent*d.to {
+			merged[i] = boxDim{merged[i].extent * d.extent, d.from, d.to}
+		} else {
+			merged = append(merged, d)
+		}
+	}
+	return merged
+}
+
+// box adds a copy of a box between tensors, 16 bytes at a time where they lie together.
 func (b *binding) box(x, y driver.Span, extent op.Shape, from, to int, src, dst []int) {
-	b.each("general.cu", "nn_box", extent.Size(), x, y.Updated(), b.integers(dimensions(extent, src, dst)), len(extent),
-		int64(from), int64(to))
+	dims, bytes := boxDims(extent, src, dst), form{narrow: b.narrow}.bytes(op.T(op.Float32, 1))
+	last := len(dims) - 1
+	if last < 0 || last == 0 && dims[0].from == 1 && dims[0].to == 1 {
+		size := int64(extent.Size() * bytes)
+		if a, c := x.Span(int64(from*bytes), size), y.Span(int64(to*bytes), size); a != c {
+			b.copy(c, a)
+		}
+		return
+	}
+	unit := 16 / bytes
+	packs := packed(x, y) && dims[last].from == 1 && dims[last].to == 1 && from%unit == 0 && to%unit == 0 &&
+		dims[last].extent%unit == 0
+	for i := range dims[:last] {
+		packs = packs && dims[i].from%unit == 0 && dims[i].to%unit == 0
+	}
+	var table []int64
+	n := 1
+	for i, d := range dims {
+		switch {
+		case packs && i == last:
+			d.extent /= unit
+		case packs:
+			d.from, d.to = d.from/unit, d.to/unit
+		}
+		n *= d.extent
+		table = append(table, int64(d.extent), int64(d.from), int64(d.to))
+	}
+	if packs {
+		from, to = from/unit, to/unit
+	}
+	b.each("general.cu", "nn_box", n, x, y.Updated(), b.integers(table), len(dims), int64(from), int64(to), packs)
 }
 
 // moves lowers an op that moves boxes of elements.
@@ -126,7 +178,7 @@ func (s step) gatherGrad(o op.GatherGrad) (*lowering, error) {
 	return l, nil
 }
 
-// matMul lowers products of pairs of matrices, one call each. Those in values of four dimensions are copied.
+// matMul lowers products of pairs of matrices, all in one call. Those in values of four dimensions are copied.
 func (s step) matMul(o op.MatMul) (*lowering, error) {
 	types := []op.Type{s.InType(0), s.InType(1), s.OutType()}
 	m, k, n := o.Extents(types[0].Shape, types[1].Shape)
@@ -161,20 +213,10 @@ func (s step) matMul(o op.MatMul) (*lowering, error) {
 				b.box(in[i], to, t, 0, 0, placed(t), t.Strides())
 			}
 		}
-		lda, ldb := n, k
-		if o.TransB {
-			lda = k
-		}
-		if o.TransA {
-			ldb = m
-		}
-		part := func(s driver.Span, i int) driver.Span {
-			each := s.Bytes() / int64(batch)
-			return s.Span(int64(i)*each, each)
-		}
-		for i := range batch {
-			b.gemm(o.TransB, o.TransA, n, m, k, part(w, i), lda, part(x, i), ldb, part(y, i), false)
-		}
+		d := b.d
+		b.calls = append(b.calls, func() error {
+			return d.blas.GemmBatch(d.opts.Precision, o.TransB, o.TransA, n, m, k, batch, w, x, y, false)
+		})
 		if four {
 			wide.calls, wide.err = b.calls, b.err
 			t := types[2].Shape

@@ -40,12 +40,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, _ op.Add) (*lowering, error) { return s.elementwise("nn_add") }),
 			alone(d, step.maxPool), alone(d, step.maxPlaces), alone(d, step.maxPoolGrad), alone(d, step.placedGrad),
 			alone(d, step.avgPool), alone(d, step.avgPoolGrad),
-			alone(d, func(s step, _ op.GlobalAvgPool) (*lowering, error) {
-				return s.globalAvgPool("nn_global_avg_pool", s.InType(0))
-			}),
-			alone(d, func(s step, _ op.GlobalAvgPoolGrad) (*lowering, error) {
-				return s.globalAvgPool("nn_global_avg_pool_grad", s.OutType())
-			}),
+			alone(d, step.globalAvgPool), alone(d, step.globalAvgPoolGrad),
 			alone(d, func(s step, o op.Shortcut) (*lowering, error) {
 				return s.shortcut("nn_shortcut", o, s.InType(0), s.OutType())
 			}),
@@ -60,7 +55,8 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, step.reduce), alone(d, step.matMul), alone(d, step.gather), alone(d, step.gatherGrad),
 			alone(d, step.layerNorm), alone(d, step.softmax), alone(d, step.softmaxGrad),
 			alone(d, step.selfAttention), alone(d, step.selfAttentionGrad),
-			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
+			alone(d, step.view), alone(d, func(s step, _ op.Tokens) (*lowering, error) { return s.same() }),
+			alone(d, func(s step, _ op.Planes) (*lowering, error) { return s.same() }), alone(d, step.expression), alone(d, step.sumTo),
 			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss),
 			alone(d, step.targetLossGrad), alone(d, step.score),
 		},

@@ -88,9 +88,9 @@ func (s step) channelSum(op.ChannelSum) (*lowering, error) {
 	}
 	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)},
 		func(b *binding, in []driver.Span, out driver.Span) {
-			c := s.d.columns(pixels, channels, x, false)
+			c := s.d.columns(pixels, channels, x, rest == 1 && packed(in[0]))
 			b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c),
-				out.Written(), int64(pixels), channels, int64(rest), s.d.scaleFor(x))
+				out.Written(), int64(pixels), channels, int64(rest), s.d.scaleFor(x), c.packs)
 		})
 	l.Kernel.narrow = x.narrow
 	return l, nil

@@ -299,10 +299,20 @@ func windows(x, y op.Type, size, stride, pad [2]int) ([]any, error) {
 }
 
 // globalAvgPool lowers the means over the planes of x, or their gradient.
-func (s step) globalAvgPool(kernel string, x op.Type) (*lowering, error) {
-	_, c, pixels := extents(x.Shape)
+func (s step) globalAvgPool(op.GlobalAvgPool) (*lowering, error) {
+	n, c, pixels := extents(s.InType(0).Shape)
 	f, all := s.activations()
 	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		b.each("pool.cu", kernel, x.Shape[0]*c, in[0], out.Written(), int64(pixels), c)
+		p := s.d.columns(pixels, c, f, packed(in[0], out))
+		b.launch("pool.cu", "nn_global_avg_pool", driver.Dim{X: p.grid.X, Y: n}, p.block, in[0], out.Written(),
+			int64(pixels), c, p.packs)
+	}), nil
+}
+
+func (s step) globalAvgPoolGrad(op.GlobalAvgPoolGrad) (*lowering, error) {
+	_, c, pixels := extents(s.OutType().Shape)
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		b.each("pool.cu", "nn_global_avg_pool_grad", s.OutType().Shape.Size(), in[0], out.Written(), int64(pixels), c)
 	}), nil
 }

@@ -18,9 +18,13 @@ var _ device.Composer = (*Device)(nil)
 const rowThreads, rowHeld, rowFew = 256, 8, 4
 
 // Whole implements device.Composer: layer normalisations and softmaxes of rows that lie together run as one kernel, and
-// attention as a graph of cuDNN.
+// attention as a graph of cuDNN. Pixels that become rows, or rows that become pixels, stay where they are.
 func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	s := in[0].Shape
+	switch c.(type) {
+	case op.Tokens, op.Planes:
+		return true
+	}
 	if len(s) == 4 { // stored channels-last
 		return false
 	}

@@ -89,7 +89,7 @@ cublasStatus_t queue(cublasHandle_t h, std::function<void()> f) {
 bool bad(cublasOperation_t o) { return o != CUBLAS_OP_N && o != CUBLAS_OP_T && o != CUBLAS_OP_C; }
 
 // moves counts the bytes of a product of elements, and of its result.
-void moves(size_t element, size_t to, size_t m, size_t n, size_t k, bool adds) { simMove(element * k * (m + n) + (adds ? to * m * n : 0), to * m * n); }
+void moves(size_t element, size_t to, size_t m, size_t n, size_t k, bool adds, size_t batch = 1) { simMove(batch * (element * k * (m + n) + (adds ? to * m * n : 0)), batch * to * m * n); }
 
 template <class T>
 cublasStatus_t gemm(const char *name, cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc) {
@@ -126,8 +126,9 @@ std::vector<float> widen(const void *p, cudaDataType type, int rows, int columns
 
 bool narrow(cudaDataType t) { return t == CUDA_R_16F || t == CUDA_R_16BF; }
 
-cublasStatus_t gemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a, cudaDataType at, int lda, const void *b, cudaDataType bt, int ldb, const void *beta, void *c, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo) {
-	if (cublasStatus_t r = begin("cublasGemmEx", h)) return r;
+cublasStatus_t gemmEx(const char *name, cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a, cudaDataType at, int lda, const void *b, cudaDataType bt, int ldb, const void *beta, void *c, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo, int batch = 1, long long sa = 0, long long sb = 0, long long sc = 0) {
+	if (cublasStatus_t r = begin(name, h)) return r;
+	if (batch < 0 || sc < 0 || (batch > 1 && sc < (long long)ldc * n)) return CUBLAS_STATUS_INVALID_VALUE;
 	if (bad(ta) || bad(tb) || m < 0 || n < 0 || k < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
 	if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < std::max(1, m)) return CUBLAS_STATUS_INVALID_VALUE;
 	bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -138,17 +139,21 @@ cublasStatus_t gemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t 
 	if ((uintptr_t)a % in || (uintptr_t)b % in || (uintptr_t)c % out) return CUBLAS_STATUS_INVALID_VALUE;
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	return queue(h, [=] {
-		moves(in, out, m, n, k, be != 0);
-		std::vector<float> x = widen(a, at, ta ? k : m, ta ? m : k, lda, tf32), y = widen(b, bt, tb ? n : k, tb ? k : n, ldb, tf32);
-		std::vector<float> to = be == 0 ? std::vector<float>((size_t)m * n) : widen(c, ct, m, n, ldc, false);
-		product<float>(m, n, k, al, op(x.data(), ta, std::max(1, ta ? k : m)), op(y.data(), tb, std::max(1, tb ? n : k)), be, {to.data(), 1, m});
-		for (int j = 0; j < n; j++)
-			for (int i = 0; i < m; i++) {
-				float f = to[(size_t)j * m + i];
-				size_t w = (size_t)j * ldc + i;
-				if (ct == CUDA_R_32F) ((float *)c)[w] = f;
-				else ((uint16_t *)c)[w] = ct == CUDA_R_16F ? sim::toHalf(f) : sim::toBFloat16(f);
-			}
+		moves(in, out, m, n, k, be != 0, batch);
+		for (int l = 0; l < batch; l++) {
+			const char *pa = (const char *)a + l * sa * (long long)in, *pb = (const char *)b + l * sb * (long long)in;
+			char *pc = (char *)c + l * sc * (long long)out;
+			std::vector<float> x = widen(pa, at, ta ? k : m, ta ? m : k, lda, tf32), y = widen(pb, bt, tb ? n : k, tb ? k : n, ldb, tf32);
+			std::vector<float> to = be == 0 ? std::vector<float>((size_t)m * n) : widen(pc, ct, m, n, ldc, false);
+			product<float>(m, n, k, al, op(x.data(), ta, std::max(1, ta ? k : m)), op(y.data(), tb, std::max(1, tb ? n : k)), be, {to.data(), 1, m});
+			for (int j = 0; j < n; j++)
+				for (int i = 0; i < m; i++) {
+					float f = to[(size_t)j * m + i];
+					size_t w = (size_t)j * ldc + i;
+					if (ct == CUDA_R_32F) ((float *)pc)[w] = f;
+					else ((uint16_t *)pc)[w] = ct == CUDA_R_16F ? sim::toHalf(f) : sim::toBFloat16(f);
+				}
+		}
 	});
 }
 
@@ -218,7 +223,11 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOper
 }
 cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a, cudaDataType at, int lda, const void *b, cudaDataType bt, int ldb, const void *beta, void *c, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo) {
 	LOCK;
-	return gemmEx(h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, compute, algo);
+	return gemmEx("cublasGemmEx", h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, compute, algo);
+}
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a, cudaDataType at, int lda, long long sa, const void *b, cudaDataType bt, int ldb, long long sb, const void *beta, void *c, cudaDataType ct, int ldc, long long sc, int batch, cublasComputeType_t compute, cublasGemmAlgo_t algo) {
+	LOCK;
+	return gemmEx("cublasGemmStridedBatchedEx", h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, compute, algo, batch, sa, sb, sc);
 }
 cublasStatus_t cublasDgemv_v2(cublasHandle_t h, cublasOperation_t t, int m, int n, const double *alpha, const double *a, int lda, const double *x, int dx, const double *beta, double *y, int dy) {
 	LOCK;
