@@ -130,14 +130,16 @@ func (s step) factors() []want {
 	return wants
 }
 
-// linear lowers x wᵀ + b in float32, since the result may be the logits. cuBLAS is column-major: it computes the
-// transposed product.
-func (s step) linear(op.Linear) (*lowering, error) {
+// linear lowers x wᵀ + b in float32, since the result may be the logits.
+func (s step) linear(op.Linear) (*lowering, error) { return s.linearAs(form{}), nil }
+
+// linearAs lowers x wᵀ + b with a result of a form. cuBLAS is column-major: it computes the transposed product.
+func (s step) linearAs(to form) *lowering {
 	n, k, m := s.InType(0).Shape[0], s.InType(0).Shape[1], s.InType(1).Shape[0]
-	return s.result(form{}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
-		b.gemm(true, false, m, n, k, in[1], k, in[0], k, out, false)
+	return s.result(to, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
+		b.gemm(true, false, m, n, k, in[1], k, in[0], k, out, to.narrow)
 		s.bias(b, in, out)
-	}), nil
+	})
 }
 
 // linearGradInput lowers dy w.

@@ -31,7 +31,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages, d.placedPool,
 			d.layerNormGradient,
 			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
-			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
+			alone(d, step.linear), alone(d, step.narrowLinear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
 			alone(d, step.images), alone(d, step.channelSum),
 			alone(d, step.batchNormStats), alone(d, step.batchNorm), alone(d, step.batchNormUpdate),
 			alone(d, step.batchNormGradSums), alone(d, step.batchNormGradInput),

@@ -13,12 +13,14 @@ import (
 var _ device.Rewriter = (*Device)(nil)
 
 // Rewrite implements device.Rewriter. It pads the channels of images: see padStem. It makes max pools store places: see
-// placePools. It moves updates of running
+// placePools. It chooses the width of linear layers' results and of kept values: see narrowLinears and widenKept. It
+// moves updates of running
 // statistics to the statistics, whose kernel performs them. The gradient of a batch normalisation with a ReLU
 // recomputes the mask, so that neither the ReLU's result nor its gradient is read or written: two passes over
 // activations fewer.
 func (d *Device) Rewrite(p *device.Program) {
 	d.padStem(p)
+	d.narrowLinears(p)
 	placePools(p)
 	for i := 0; i < len(p.Steps); i++ {
 		if _, ok := p.Steps[i].Op.(op.BatchNormUpdate); ok {
@@ -35,6 +37,7 @@ func (d *Device) Rewrite(p *device.Program) {
 			lower.Forward(p, makes(p, m.dx))
 		}
 	}
+	d.widenKept(p)
 }
 
 // masked is the ReLU of a batch normalisation whose gradient only the normalisation's gradient reads: steps and values.

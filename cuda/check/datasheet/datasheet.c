@@ -85,7 +85,7 @@ static int nvrtc_size(void *p, size_t *n) { return (void)p, *n = 1, 0; }
 static int nvrtc_log_size(void *p, size_t *n) { return (void)p, *n = 0; }
 static int nvrtc_code(void *p, char *to) { return (void)p, *to = 0; }
 
-static size_t cudnn_version(void) { return 90800; }
+static size_t cudnn_version(void) { return 92800; }
 static size_t cudnn_cudart(void) { return 13000; }
 static void cudnn_error(char *s, size_t n) { if (n) *s = 0; }
 
