@@ -105,7 +105,7 @@ def cpu_programs(args, name):
     steps = 10 * args.steps if name.split("-")[0] in BATCHES else args.steps
     options = [*options, "--steps", str(steps), "--warmup", str(max(2, steps // 5)), "--threads", str(args.threads)]
     pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
-    programs = {"rna": [args.rna, "bench", "train", *options]}
+    programs = {"rna": [args.rna, "bench", "train", "--device", "cpu", *options]}
     if "avx2" not in name and "--precision" not in options:
         programs["rna --winograd=false"] = [*programs["rna"], "--winograd=false"]
     if "--precision" in options:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Measures and tests the GPU code on this machine, in less than 8 minutes. The results go to the folder results beside
 # this script, or to the one given as argument, and after each part into an archive beside that. It needs no Go: "make
-# gpu-kit" puts it beside the binaries. It runs, in this order: the card's properties; training in bfloat16 with separate
-# kernels, then with fused ones; PyTorch in bfloat16, if a python3 has torch and finds the GPU; the other precisions;
-# conformance with a wait after each op; the other tests; each kernel's traffic and speed; RNA; PyTorch in the other
-# precisions and compiled. A test that cannot run counts as failed.
+# gpu-kit" puts it beside the binaries. It runs, in this order: the card's properties; training in bfloat16, and PyTorch
+# beside it if a python3 has torch and finds the GPU; the other precisions; other nets; conformance with a wait after
+# each op; the other tests; each kernel's traffic and speed; RNA; fused convolutions; PyTorch in the other precisions and
+# compiled. A test that cannot run counts as failed.
 #
 # RNA_CUDA_LIBS names folders with NVIDIA's libraries, such as a site-packages folder filled by pip, or with the
 # stand-in of "make sim". IMAGES names a set of images, as for rna train --data, to measure the loader. PYTHON is the
@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 results=${1:-results}
 mkdir -p "$results"
-rm -f "$results"/train-*.json "$results"/pytorch-*.json "$results"/separate-*.json
+rm -f "$results"/train-*.json "$results"/pytorch-*.json "$results"/fused-*.json
 limit=${LIMIT:-470} # seconds: later work is stopped or left out
 python=${PYTHON:-$(command -v python3 || true)}
 
@@ -124,8 +124,6 @@ pytorch() {
 		--json-file "$to.json" >"$to.txt" 2>&1 || { echo "in $1, compiled: $2: no result, see $to.txt" && rm -f "$to.json"; }
 }
 
-begin "training in bfloat16, separate kernels"
-RNA_CUDA_FUSE=never fitting separate bfloat16 && cat "$results/separate-bfloat16.txt" || failed+=("training with separate kernels")
 torch=false
 for p in "${precisions[@]}"; do
 	begin "training in $p"
@@ -149,6 +147,20 @@ for p in "${precisions[@]}"; do
 done
 
 unset RNA_CUDA_PLANS
+# Other nets, whose time is in other kernels, with PyTorch beside them.
+nets=(vit_b_16 convnext_tiny efficientnet_b0 mobilenet_v3_large)
+if $standin; then nets=(); fi
+for net in "${nets[@]}"; do
+	begin "training of $net in bfloat16"
+	other=(--device cuda --model "$net" --batch 128 --precision bfloat16 --steps 20 --warmup 5)
+	within 40 ./rna bench train "${other[@]}" --json-file "$results/train-$net.json" >"$results/train-$net.txt" 2>&1 &&
+		cat "$results/train-$net.txt" || { tail -3 "$results/train-$net.txt"; failed+=("training of $net"); }
+	if $torch; then
+		within 40 "$python" bench_pytorch.py "${other[@]}" --json-file "$results/pytorch-$net.json" >"$results/pytorch-$net.txt" 2>&1 ||
+			rm -f "$results/pytorch-$net.json"
+	fi
+done
+
 begin "conformance, each op waited for"
 if $standin; then # the whole suite covers the rest
 	RNA_CUDA_SYNC=1 tests "conformance of net" 60 net.test -test.run '^TestNet$/^bfloat16$/^ops$/conv'
@@ -206,6 +218,9 @@ options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
 if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
 within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json-file "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
 
+begin "training in bfloat16, convolutions fused where that is faster"
+RNA_CUDA_FUSE=timed train fused bfloat16 && cat "$results/fused-bfloat16.txt" || failed+=("training with fused convolutions")
+
 begin "PyTorch in other precisions, and compiled"
 if $torch; then
 	for run in bfloat16:default float16:none tf32:none bfloat16:max-autotune; do pytorch "${run%:*}" "${run#*:}"; done
@@ -224,8 +239,8 @@ begin "in short"
 	fi
 	if ls "$results"/train-*.json >/dev/null 2>&1; then
 		echo
-		if [ -s "$results/separate-bfloat16.json" ]; then
-			echo "bfloat16 with separate kernels: $(grep -E '^images/s' "$results/separate-bfloat16.txt")"
+		if [ -s "$results/fused-bfloat16.json" ]; then
+			echo "bfloat16 with fused convolutions: $(grep -E '^images/s' "$results/fused-bfloat16.txt")"
 		fi
 		./rna bench table "$results"/train-*.json $(ls "$results"/pytorch-*.json 2>/dev/null)
 	fi

@@ -64,7 +64,9 @@ func (b *Handle) GemmBatch(p number.Precision, transA, transB bool, m, n, k, bat
 				return C.gemm_batch(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), a, C.int(lda),
 					C.longlong(m*k), x, C.int(ldb), C.longlong(k*n), in, c, C.int(m), C.longlong(m*n), outType,
 					C.int(batch), compute)
-			}, func() string { return fmt.Sprintf("%v, %d times %d×%d = %d×%d · %d×%d", p, batch, m, n, m, k, k, n) })
+			}, func() string {
+				return fmt.Sprintf("%v, %d times %d×%d = %d×%d · %d×%d", p, batch, m, n, m, k, k, n)
+			})
 		})
 	})
 }

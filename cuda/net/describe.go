@@ -19,6 +19,9 @@ func NewPlanner(h *dnn.Handle, o Options) (*Planner, error) {
 	if err := supports(i, o.Precision); err != nil {
 		return nil, err
 	}
+	if o.Fuse == FuseAttention { // plans of fused convolutions are those worth making ahead
+		o.Fuse = FuseTimed
+	}
 	d := newDevice(i, o)
 	d.dnn = h
 	return &Planner{d}, nil

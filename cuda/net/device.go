@@ -74,12 +74,14 @@ func Open(ordinal int, o Options) (*Device, error) {
 	}
 	switch f := os.Getenv("RNA_CUDA_FUSE"); f {
 	case "":
+	case "timed":
+		o.Fuse = FuseTimed
 	case "always":
 		o.Fuse = FuseAlways
 	case "never":
 		o.Fuse = FuseNever
 	default:
-		return nil, fmt.Errorf("cuda: RNA_CUDA_FUSE=%s in the environment: want always or never", f)
+		return nil, fmt.Errorf("cuda: RNA_CUDA_FUSE=%s in the environment: want timed, always or never", f)
 	}
 	c, err := driver.Open(ordinal, o.Context)
 	if err != nil {

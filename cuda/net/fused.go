@@ -13,7 +13,7 @@ import (
 
 // fusable reports whether cuDNN for Hopper can fuse a convolution with other operations.
 func (d *Device) fusable(s dnn.Shape) bool {
-	return d.narrow() && d.opts.Fuse != FuseNever && !d.opts.Deterministic && s.C%8 == 0 && s.O%8 == 0 &&
+	return d.narrow() && d.opts.Fuse.convolutions() && !d.opts.Deterministic && s.C%8 == 0 && s.O%8 == 0 &&
 		s.Groups == 1 && s.Dilation == [2]int{1, 1}
 }
 

@@ -23,11 +23,11 @@ func TestFusionChoice(t *testing.T) {
 	exact, _ := results(t, Options{Precision: number.Float32, Deterministic: true})
 	for _, p := range []number.Precision{number.BFloat16, number.Float16} {
 		separate, _ := results(t, Options{Precision: p, Fuse: FuseNever})
-		got, _ := results(t, Options{Precision: p})
+		got, _ := results(t, Options{Precision: p, Fuse: FuseTimed})
 		asExact(t, p.String(), got, separate, exact)
 	}
 	t.Setenv("RNA_CUDA_FUSE", "perhaps")
-	if _, err := Open(0, Options{}); err == nil || !strings.Contains(err.Error(), "want always or never") {
+	if _, err := Open(0, Options{}); err == nil || !strings.Contains(err.Error(), "want timed, always or never") {
 		t.Errorf("RNA_CUDA_FUSE=perhaps: %v", err)
 	}
 }

@@ -39,6 +39,7 @@ func traffic(t *testing.T, key, model string, batch int, o cuda.NetOptions) (*be
 // operations, and fusions save passes over activations, each of 5.7 GB. The images' five padding channels are
 // multiplied, too.
 func TestTraffic(t *testing.T) {
+	t.Setenv("RNA_CUDA_FUSE", "timed")
 	r, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestTraffic(t *testing.T) {
 		r.Likely < .035 || r.Likely > .04 || r.RNA.Read < 2e9 || len(r.Works) != r.Step.Count {
 		t.Errorf("norm %d bytes, likely %g s, step %+v, RNA %+v", r.Norm, r.Likely, r.Step, r.RNA)
 	}
-	t.Setenv("RNA_CUDA_FUSE", "never")
+	t.Setenv("RNA_CUDA_FUSE", "")
 	separate, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})
 	if err != nil {
 		t.Fatal(err)
