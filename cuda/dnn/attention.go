@@ -5,7 +5,11 @@ package dnn
 // #include <cudnn_backend.h>
 import "C"
 
-import "onlinerna/cuda/number"
+import (
+	"fmt"
+
+	"onlinerna/cuda/number"
+)
 
 // Attention is scaled dot-product attention of sequences of tokens to themselves, by heads. Its operands lie as
 // op.SelfAttention has them: a token's row holds the queries of all heads, then the keys, then the values, of Width
@@ -146,6 +150,14 @@ func (a Attention) Gradient(p number.Precision, deterministic bool) *Graph {
 	g.pointwise(opMatMul, ds, keys, sums)
 	g.pointwise(opCopy, sums, -1, dq)
 	return g.Graph
+}
+
+// what describes the graph's convolution or attention.
+func (g *Graph) what() string {
+	if a := g.attention; a != (Attention{}) {
+		return fmt.Sprintf("%d sequences of %d tokens, %d heads of %d", a.Sequences, a.Tokens, a.Heads, a.Width)
+	}
+	return g.Shape().String()
 }
 
 // Attention is the attention of the graph, zero for others.

@@ -4,6 +4,7 @@ package net
 
 import (
 	"errors"
+	"fmt"
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
@@ -12,12 +13,12 @@ import (
 )
 
 // attention describes the attention of rows as a graph of cuDNN has it. It is not ok if cuDNN lacks that: its attention
-// has 16 bits, and no bias that sequences do not share.
+// has 16 bits.
 func (d *Device) attention(o op.SelfAttention, rows op.Shape) (a dnn.Attention, ok bool) {
 	c := rows[1] / 3
 	a = dnn.Attention{Sequences: rows[0] / o.Tokens, Tokens: o.Tokens, Heads: o.Heads, Width: c / o.Heads,
 		Scale: float32(o.Scale)}
-	return a, d.narrow() && d.opts.Fuse != FuseNever && a.Width%8 == 0 && a.Usable()
+	return a, d.narrow() && !d.opts.Formulas && a.Width%8 == 0 && a.Usable()
 }
 
 // attends reports whether cuDNN has plans for an attention, and for its gradient if that is asked for.
@@ -53,6 +54,9 @@ func (b *binding) run(p *dnn.Plans, work driver.Span, at ...driver.Span) {
 		return
 	}
 	if err := p.Settle(at, work); err != nil {
+		if errors.Is(err, dnn.ErrNoPlan) {
+			err = fmt.Errorf("%w; with RNA_CUDA_ATTENTION=never in the environment it runs as products and softmaxes", err)
+		}
 		b.fail(err)
 		return
 	}

@@ -72,6 +72,13 @@ func Open(ordinal int, o Options) (*Device, error) {
 	if os.Getenv("RNA_CUDA_EAGER") == "1" {
 		o.Eager = true
 	}
+	switch a := os.Getenv("RNA_CUDA_ATTENTION"); a {
+	case "":
+	case "never":
+		o.Formulas = true
+	default:
+		return nil, fmt.Errorf("cuda: RNA_CUDA_ATTENTION=%s in the environment: want never", a)
+	}
 	switch f := os.Getenv("RNA_CUDA_FUSE"); f {
 	case "":
 	case "timed":

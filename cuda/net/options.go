@@ -29,6 +29,9 @@ type Options struct {
 	// Fuse chooses when operations run as one graph of cuDNN. The environment variable RNA_CUDA_FUSE, which is timed,
 	// always or never, overrides it.
 	Fuse Fuse
+	// Formulas makes attention run as products and softmaxes instead of one graph of cuDNN, which needs memory for all
+	// scores. The environment variable RNA_CUDA_ATTENTION=never does the same.
+	Formulas bool
 	// Warn, unless nil, is called once for each problem that only costs speed.
 	Warn func(message string)
 }

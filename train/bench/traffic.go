@@ -38,7 +38,7 @@ type Traffic struct {
 	Step TrafficRow `json:"step"`
 	// of a step at realistic shares of the data sheet, see LikelyBandwidth
 	Likely float64 `json:"likely_seconds,omitempty"`
-	// of batch normalisations, including those in a convolution's graph
+	// of batch and layer normalisations, including those in a convolution's graph
 	Norm  int64         `json:"norm_bytes"`
 	Kinds []TrafficRow  `json:"kinds"`
 	RNA   *TrafficRow   `json:"rna,omitempty"` // a snapshot with its row of the Gram matrix, and a combination
@@ -84,6 +84,7 @@ type TrafficWork struct {
 const (
 	kindConvolution = "convolution"
 	kindNorm        = "norm"
+	kindAttention   = "attention"
 	kindElement     = "relu, add"
 	kindPool        = "pool"
 	kindLinear      = "linear"
@@ -93,7 +94,7 @@ const (
 	kindOther       = "other"
 )
 
-var trafficKinds = []string{kindConvolution, kindNorm, kindElement, kindPool, kindLinear, kindLoss, kindInput,
+var trafficKinds = []string{kindConvolution, kindNorm, kindAttention, kindElement, kindPool, kindLinear, kindLoss, kindInput,
 	kindUpdate, kindOther}
 
 // kindOf returns the kind of work of a group, which may be nil.
@@ -112,8 +113,10 @@ func kindOf(g *device.Group, w device.Work) string {
 	switch {
 	case has("conv2d") && (w.FLOP > 0 || !has("batch_norm")):
 		return kindConvolution
-	case has("batch_norm"):
+	case has("batch_norm", "layer_norm"):
 		return kindNorm
+	case has("attention", "softmax") && !has("cross_entropy"):
+		return kindAttention
 	case has("linear"):
 		return kindLinear
 	case has("pool"):

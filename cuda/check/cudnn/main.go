@@ -120,7 +120,11 @@ func (j job) check(t *plantable.Table, c card, p number.Precision) error {
 			}
 		}
 		for _, x := range d.Plans() {
-			r := t.Row(p.String(), x.Graph().Name, short(x.Shape()), model)
+			of := short(x.Shape())
+			if a := x.Graph().Attention(); a != (dnn.Attention{}) {
+				of = fmt.Sprintf("%d tokens, %d heads of %d,n%d", a.Tokens, a.Heads, a.Width, a.Sequences)
+			}
+			r := t.Row(p.String(), x.Graph().Name, of, model)
 			if !x.Made() && j.compiled(c, p) {
 				if err := x.Make(); err != nil {
 					r.Cells[c.name] = "no plan"

@@ -76,6 +76,9 @@ func judges(row, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if strings.Contains(row, "attention") {
+		return t.Attentions(), nil
+	}
 	return t.Totals(), nil
 }
 
@@ -116,7 +119,7 @@ func rows(dir string) ([]string, error) {
 	for kind, ps := range noted.ops {
 		by := ByKernels
 		switch {
-		case strings.HasPrefix(kind, "conv2d"):
+		case strings.HasPrefix(kind, "conv2d"), strings.HasPrefix(kind, "self_attention"):
 			by = ByCuDNN
 		case strings.HasPrefix(kind, "linear"):
 			by = ByCuBLAS

@@ -160,16 +160,42 @@ func (t *Table) Differences(other *Table) (lines []string, cells int) {
 	return lines, cells
 }
 
+// attention reports whether the graph is one of attention.
+func (r *Row) attention() bool { return strings.HasPrefix(r.Graph, "attention") }
+
+// planned reports whether a graph has plans on all cards.
+func (t *Table) planned(r *Row) bool {
+	return !slices.ContainsFunc(t.Cards, func(c string) bool { return !strings.Contains(r.Cells[c], " e") })
+}
+
+// Attentions states how many graphs of attention have plans on all cards.
+func (t *Table) Attentions() string {
+	all, planned := 0, 0
+	for _, r := range t.Rows {
+		if !r.attention() {
+			continue
+		}
+		all++
+		if t.planned(r) {
+			planned++
+		}
+	}
+	return fmt.Sprintf("cuDNN %s has compiled %d of %d graphs", t.Version, planned, all)
+}
+
 // Totals states how many graphs have plans on all cards: convolutions alone, and fused ones.
 func (t *Table) Totals() string {
 	var all, planned [2]int
 	for _, r := range t.Rows {
 		several := 0
+		if r.attention() {
+			continue
+		}
 		if strings.Contains(r.Graph, "+") {
 			several = 1
 		}
 		all[several]++
-		if !slices.ContainsFunc(t.Cards, func(c string) bool { return !strings.Contains(r.Cells[c], " e") }) {
+		if t.planned(r) {
 			planned[several]++
 		}
 	}

@@ -64,6 +64,11 @@ func TestUpdate(t *testing.T) {
 	if got := strings.Split(x.String(), "\n"); !sameLines(got, strings.Split(want, "\n")) {
 		t.Errorf("%s\nwant\n%s", x, want)
 	}
+	x.Row("float16", "attention", "197 tokens", "vit").Cells = map[string]string{"a100": "3+0 e1 0", "h100": "4+0 e2 0"}
+	x.Row("float16", "attention gradient", "197 tokens", "vit").Cells = map[string]string{"h100": "4+0 e6 256"}
+	if got := x.Attentions(); got != "cuDNN 9.1.0 has compiled 1 of 2 graphs" {
+		t.Errorf("attention: %s", got)
+	}
 	by.Version = "9.2.0"
 	if err := x.Update(by, nil); err == nil || !strings.Contains(err.Error(), "for cuDNN 9.1.0, and this is 9.2.0") {
 		t.Errorf("another cuDNN: %v", err)
