@@ -104,6 +104,7 @@ check-cudnn: #: write the table of cuDNN's plans for sm_80, 90 and 100, without 
 	scripts/cudnn_check.sh -compile none -table cuda/check/cudnn/table.tsv
 	scripts/cudnn_check.sh -update -models resnet50 -precisions bfloat16 -batches 256 -table cuda/check/cudnn/table.tsv
 	scripts/cudnn_check.sh -update -models resnet50 -precisions float16 -batches 256 -cards h100 -table cuda/check/cudnn/table.tsv
+	scripts/cudnn_check.sh -update -models vit_b_16,convnext_tiny -precisions bfloat16,float16 -batches 256 -table cuda/check/cudnn/table.tsv
 
 check-kill: #: kill ranks at any time, and resume, under both MPIs: KILLS=20 each; minutes
 	ONLINERNA_KILLS=$(KILLS) ONLINERNA_MPI=require go test -tags mpi -count=1 -timeout 0 -run '^TestKillAnyTime$$' -v ./cmd/rna

@@ -22,6 +22,7 @@ import (
 	"onlinerna/cuda/number"
 	"onlinerna/nn"
 	"onlinerna/nn/machine"
+	_ "onlinerna/nn/zoo"
 )
 
 // card is a card of package dnn.
@@ -147,7 +148,7 @@ func (j job) check(t *plantable.Table, c card, p number.Precision) error {
 
 func main() {
 	cards := flag.String("cards", "a100,h100,b200", "devices")
-	models := flag.String("models", "", "models, by default all")
+	models := flag.String("models", "", "models, by default LeNet, Conv-6 and the residual nets")
 	precisions := flag.String("precisions", "float32,tf32,bfloat16,float16", "precisions")
 	batches := flag.String("batches", "32,256", "batch sizes")
 	table := flag.String("table", "", "table file to write, or to compare with under -compare")
@@ -167,17 +168,19 @@ func main() {
 	}
 }
 
-// architectures lists the names of all models.
-func architectures() (names []string) {
+// architectures lists the names of all models, or of the residual nets, LeNet and Conv-6.
+func architectures(all bool) (names []string) {
 	for _, a := range nn.Architectures() {
-		names = append(names, a.Name)
+		if all || slices.Contains([]string{"conv6", "lenet", "resnet"}, a.Family) {
+			names = append(names, a.Name)
+		}
 	}
 	return names
 }
 
 // newJob parses comma-separated lists.
 func newJob(cards, models, precisions, batches, compile string) (j job, err error) {
-	j = job{cards: strings.Split(cards, ","), models: architectures(), compile: compile}
+	j = job{cards: strings.Split(cards, ","), models: architectures(false), compile: compile}
 	if models != "" {
 		j.models = strings.Split(models, ",")
 	}
@@ -225,7 +228,7 @@ func run(j job, file string, compare, update bool) error {
 	case compare:
 		return compared(known, t, file)
 	case update:
-		if err := known.Update(t, architectures()); err != nil {
+		if err := known.Update(t, architectures(true)); err != nil {
 			return err
 		}
 		t = known
