@@ -25,6 +25,7 @@ import (
 	"onlinerna/cuda/kernels"
 	"onlinerna/cuda/nvrtc"
 	"onlinerna/nn/device"
+	_ "onlinerna/nn/zoo"
 	"onlinerna/train/bench"
 )
 
@@ -63,7 +64,7 @@ func (r *recorder) Observe(f device.Observer) error {
 	})
 }
 
-// plan lists the launches of a step.
+// plan lists the launches of a step of ResNet-50, and those of ViT-B/16's layer normalisations.
 func plan(precision string) ([]*launch, error) {
 	p, err := cuda.ParsePrecision(precision)
 	if err != nil {
@@ -77,12 +78,18 @@ func plan(precision string) ([]*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{d, map[string]*launch{}}
-	_, err = bench.RunTraffic(context.Background(), r, bench.TrafficOptions{
-		Options: bench.Options{Model: "resnet50", Batch: 256}, Least: d.Least, Window: 10})
-	list := make([]*launch, 0, len(r.found))
-	for _, key := range slices.Sorted(maps.Keys(r.found)) {
-		list = append(list, r.found[key])
+	var list []*launch
+	for _, model := range []string{"resnet50", "vit_b_16"} {
+		r := &recorder{d, map[string]*launch{}}
+		if _, err = bench.RunTraffic(context.Background(), r, bench.TrafficOptions{
+			Options: bench.Options{Model: model, Batch: 256}, Least: d.Least, Window: 10}); err != nil {
+			break
+		}
+		for _, key := range slices.Sorted(maps.Keys(r.found)) {
+			if l := r.found[key]; model == "resnet50" || strings.HasPrefix(l.Kernel, "nn_layer_norm") {
+				list = append(list, l)
+			}
+		}
 	}
 	return list, device.Closed(err, d.Close())
 }
