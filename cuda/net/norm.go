@@ -31,6 +31,8 @@ func (d *Device) columns(pixels, channels int, f form, packed bool) pass {
 	c := pass{block: driver.Dim{X: 32, Y: 8}, packs: packed && channels%pack == 0}
 	if c.packs {
 		channels /= pack
+		// Narrower blocks sum the same pixels with more threads, and the last ones have fewer rows each to add up.
+		c.block = driver.Dim{X: 16, Y: 16}
 	}
 	for c.block.X > 1 && c.block.X/2 >= channels {
 		c.block = driver.Dim{X: c.block.X / 2, Y: c.block.Y * 2}
