@@ -234,13 +234,16 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T 
 // means.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels,
 	int c, long long n) {
-	unsigned image = pixels * c;
+	Divisor images = divisor(pixels * c), rows = divisor(c);
+	float share = 1.f / pixels;
 	elements(n, c % V == 0 && packed(dy) && packed(dx), [=](auto width, long long at) {
 		WIDTH(width);
-		unsigned i = at;
+		unsigned i = at, k = at, image = divided(i, images);
+		split(k, rows);
 		float d[N];
-		load(dy + (long long)(i / image) * c + i % c, d);
-		for (int j = 0; j < N; j++) d[j] /= pixels;
+		load(dy + (long long)image * c + k, d);
+#pragma unroll
+		for (int j = 0; j < N; j++) d[j] *= share;
 		store(dx + at, d);
 	});
 }

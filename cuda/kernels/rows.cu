@@ -9,9 +9,14 @@ struct alignas(16) Pack4 { float v[4]; };
 // across combines the values of the threads of a row and returns the result to each of them.
 template <class F> __device__ float across(float v, F combine) {
 	__shared__ float warps[threads / 32];
+	if (blockDim.x < 32) {
 #pragma unroll 1
-	for (int far = min(blockDim.x, 32) / 2; far > 0; far /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, far));
-	if (blockDim.x <= 32) return v;
+		for (int far = blockDim.x / 2; far > 0; far /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, far));
+		return v;
+	}
+#pragma unroll
+	for (int far = 16; far > 0; far /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, far));
+	if (blockDim.x == 32) return v;
 	int count = blockDim.x / 32, first = threadIdx.y * count;
 	if (threadIdx.x % 32 == 0) warps[first + threadIdx.x / 32] = v;
 	__syncthreads();
@@ -23,6 +28,30 @@ template <class F> __device__ float across(float v, F combine) {
 }
 __device__ float summed(float v) {
 	return across(v, [](float a, float b) { return a + b; });
+}
+// summed replaces both by their sums.
+__device__ void summed(float &a, float &b) {
+	__shared__ float warps[2 * threads / 32];
+	if (blockDim.x < 32) {
+		a = summed(a), b = summed(b);
+		return;
+	}
+#pragma unroll
+	for (int far = 16; far > 0; far /= 2) {
+		a += __shfl_xor_sync(0xffffffffu, a, far);
+		b += __shfl_xor_sync(0xffffffffu, b, far);
+	}
+	if (blockDim.x == 32) return;
+	int count = blockDim.x / 32, first = threadIdx.y * count;
+	if (threadIdx.x % 32 == 0) {
+		warps[2 * (first + threadIdx.x / 32)] = a;
+		warps[2 * (first + threadIdx.x / 32) + 1] = b;
+	}
+	__syncthreads();
+	a = warps[2 * first], b = warps[2 * first + 1];
+#pragma unroll 1
+	for (int i = 1; i < count; i++) a += warps[2 * (first + i)], b += warps[2 * (first + i) + 1];
+	__syncthreads();
 }
 __device__ float largest(float v) {
 	return across(v, [](float a, float b) { return fmaxf(a, b); });
@@ -140,8 +169,8 @@ template <int N, int H> __device__ void layerNormGrad(Input x, const float *scal
 			}
 		});
 		if (!dx) return;
-		sum = summed(sum) / width;
-		mixed = summed(mixed) / width;
+		summed(sum, mixed);
+		sum /= width, mixed /= width;
 		mine<N, H>(own, [&](int j, int c) {
 #pragma unroll
 			for (int i = 0; i < N; i++) g[j][i] = (g[j][i] - sum - v[j][i] * mixed) * inverse;

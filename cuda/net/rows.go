@@ -208,7 +208,7 @@ func (g rowGradient) lower() *lowering {
 	grid, block := rowGrid(rows, width, held, d.blocks())
 	if sums {
 		const least = 8 // rows of a thread, at least
-		grid, block = rowGrid((rows+least-1)/least, width, held, max(1, d.blocks()/4))
+		grid, block = rowGrid((rows+least-1)/least, width, held, max(1, d.blocks()/2))
 		l.Workspace = 2 * 4 * grid.X * width
 	}
 	bytes := int64(l.Workspace)
