@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -174,21 +175,38 @@ func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error
 	if err := json.Unmarshal(small, &st); err != nil {
 		return err
 	}
-	b, err := files.Read(h.path())
+	if st.Bytes < 0 {
+		return fmt.Errorf("%s of %d bytes", h.path(), st.Bytes)
+	}
+	f, err := files.Open(h.path())
 	lost := os.IsNotExist(err)
 	if err != nil && !lost {
 		return err
 	}
-	if st.Bytes < 0 {
-		return fmt.Errorf("%s of %d bytes", h.path(), st.Bytes)
+	short := lost && st.Bytes > 0
+	if !lost {
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		short = info.Size() < st.Bytes
 	}
-	short := int64(len(b)) < st.Bytes
-	if short {
-		b = b[:bytes.LastIndexByte(b, '\n')+1]
-	} else {
-		b = b[:st.Bytes]
+	h.size, h.sum = 0, 0
+	var all history
+	if !lost {
+		err := files.Lines(io.LimitReader(f, st.Bytes), func(line []byte) error {
+			if short && !files.Whole(line) {
+				return nil
+			}
+			h.size += int64(len(line))
+			h.sum = checksum.Add(h.sum, line)
+			return all.add(line)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.path(), err)
+		}
 	}
-	h.size, h.sum = int64(len(b)), checksum.Add(0, b)
 	damaged := checksum.Digits(h.sum) != st.Sum
 	switch {
 	case lost && st.Bytes > 0:
@@ -199,9 +217,10 @@ func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error
 	case damaged:
 		h.log("%s is damaged: what it says of the steps before may be wrong, the run's weights are not", h.path())
 	}
-	if *h.history, err = parseHistory(b, damaged); err != nil {
-		return fmt.Errorf("%s: %w", h.path(), err)
+	if all.wrong != nil && !damaged {
+		return fmt.Errorf("%s: %w", h.path(), all.wrong)
 	}
+	*h.history = all.list
 	if h.idle {
 		return nil
 	}
@@ -221,36 +240,51 @@ func (h *metricsHook) Close() error {
 // killed program leaves it.
 func ReadHistory(dir string) ([]hook.EpochRecord, error) {
 	path := filepath.Join(dir, metricsName)
-	b, err := files.Read(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	h, err := parseHistory(b[:bytes.LastIndexByte(b, '\n')+1], false)
+	defer f.Close()
+	var all history
+	err = files.Lines(f, func(line []byte) error {
+		if !files.Whole(line) {
+			return nil
+		}
+		return errors.Join(all.add(line), all.wrong)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return h, nil
+	return all.list, nil
 }
 
-// parseHistory reads the records of epochs. From a damaged file it takes the readable lines.
-func parseHistory(b []byte, damaged bool) ([]hook.EpochRecord, error) {
-	var list []hook.EpochRecord
-	for i, line := range bytes.Split(b, []byte("\n")) {
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var rec hook.EpochRecord
-		if err := json.Unmarshal(line, &rec); err != nil {
-			if damaged {
-				continue
-			}
-			return nil, fmt.Errorf("line %d: %w", i+1, err)
-		}
-		if rec.Kind == "epoch" {
-			list = append(list, rec)
-		}
+// maxHistory bounds the epochs of a file, whose records take some 50 times as much memory as their shortest lines.
+const maxHistory = 1 << 20
+
+// history collects the records of epochs from lines. wrong is the error of the first line that is no record.
+type history struct {
+	list  []hook.EpochRecord
+	lines int
+	wrong error
+}
+
+func (h *history) add(line []byte) error {
+	h.lines++
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
 	}
-	return list, nil
+	var rec hook.EpochRecord
+	if err := json.Unmarshal(line, &rec); err != nil {
+		h.wrong = cmp.Or(h.wrong, fmt.Errorf("line %d: %w", h.lines, err))
+		return nil
+	}
+	if rec.Kind != "epoch" {
+		return nil
+	}
+	if h.list = append(h.list, rec); len(h.list) > maxHistory {
+		return fmt.Errorf("line %d: more than %d epochs", h.lines, maxHistory)
+	}
+	return nil
 }
 
 // verifyMetrics returns an error if metrics.jsonl does not match the newest checkpoint.
@@ -265,12 +299,18 @@ func verifyMetrics(out, newest string) error {
 		return nil // reported with the checkpoint
 	}
 	path := filepath.Join(out, metricsName)
-	if b, err = files.Read(path); os.IsNotExist(err) && st.Bytes == 0 {
+	f, err := files.Open(path)
+	if os.IsNotExist(err) && st.Bytes == 0 {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if int64(len(b)) < st.Bytes || checksum.Digits(checksum.Add(0, b[:st.Bytes])) != st.Sum {
+	defer f.Close()
+	sum, n, err := checksum.Of(io.LimitReader(f, st.Bytes))
+	if err != nil {
+		return err
+	}
+	if n < st.Bytes || checksum.Digits(sum) != st.Sum {
 		return fmt.Errorf("%s is damaged: its first %d bytes are not those that were written", path, st.Bytes)
 	}
 	return nil

@@ -20,6 +20,13 @@ var table = crc32.MakeTable(crc32.Castagnoli)
 // Add continues a checksum, 0 at first, with further bytes.
 func Add(sum uint32, b []byte) uint32 { return crc32.Update(sum, table, b) }
 
+// Of is the checksum of all bytes of r, and their number.
+func Of(r io.Reader) (sum uint32, n int64, err error) {
+	h := crc32.New(table)
+	n, err = io.Copy(h, r)
+	return h.Sum32(), n, err
+}
+
 // Digits is a checksum in hexadecimal.
 func Digits(sum uint32) string { return fmt.Sprintf("%08x", sum) }
 

@@ -2,7 +2,6 @@ package files
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"syscall"
 )
@@ -33,12 +32,8 @@ func OpenSized(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Read is [os.ReadFile] for files that [Open] takes.
-func Read(path string) ([]byte, error) {
-	f, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
-}
+// MaxRead bounds the files that [Read] reads.
+const MaxRead = 64 << 20
+
+// Read is [os.ReadFile] for files that [Open] takes, of at most MaxRead bytes.
+func Read(path string) ([]byte, error) { return ReadFileAtMost(path, MaxRead) }

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -109,19 +108,22 @@ func epochRow(e *hook.EpochRecord, optimizer string) *row {
 // number of lines.
 func Export(w io.Writer, r *Run, form string, steps bool) (lines int, err error) {
 	path := filepath.Join(r.Dir, metricsName)
-	b, err := files.Read(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(r.History) == 0 && !steps {
+	f, err := files.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("%s has no finished epoch to export", r.Dir)
 	} else if err != nil {
 		return 0, err
 	}
+	defer f.Close()
+	if len(r.History) == 0 && !steps {
+		return 0, fmt.Errorf("%s has no finished epoch to export", r.Dir)
+	}
 	var rows []*row
-	for n := 1; ; n++ {
-		line, rest, whole := bytes.Cut(b, []byte("\n"))
-		if !whole { // the end, or a line that is being written
-			break
+	n := 0
+	err = files.Lines(f, func(line []byte) error {
+		if n++; !files.Whole(line) { // it is being written
+			return nil
 		}
-		b = rest
 		var kind struct{ Kind string }
 		var s hook.StepRecord
 		var e hook.EpochRecord
@@ -138,8 +140,12 @@ func Export(w io.Writer, r *Run, form string, steps bool) (lines int, err error)
 			}
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%s: line %d: %w", path, n, err)
+			return fmt.Errorf("line %d: %w", n, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	out := bufio.NewWriter(w)
 	if form == "csv" {

@@ -138,3 +138,40 @@ func TestConditions(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Files of a run that are holes of a terabyte end commands in an error and take little memory.
+func TestHoles(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "run")
+	trained(t, whole)
+	for _, name := range []string{"metrics.jsonl", "config.json", "failure.json", "sessions.jsonl"} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		if name == "config.json" || name == "failure.json" { // read where there is no checkpoint, or no last epoch
+			if err := os.RemoveAll(filepath.Join(dir, "checkpoint")); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(filepath.Join(dir, "final.safetensors"))
+		}
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := f.Truncate(1 << 40); err != nil {
+			t.Skip(err)
+		}
+		if name == "sessions.jsonl" {
+			if list, err := train.ReadSessions(dir); err == nil {
+				t.Errorf("%s: %d sessions", name, len(list))
+			}
+			continue
+		}
+		list, passed, err := Find(dir)
+		if err != nil || len(list) != 0 || len(passed) != 1 || !strings.Contains(passed[0], name) ||
+			!strings.Contains(passed[0], "more than") {
+			t.Errorf("%s: %d runs, %q, %v", name, len(list), passed, err)
+		}
+	}
+}

@@ -73,8 +73,8 @@ func (v *View) epochSteps() int {
 func progress(v *View, width int) string {
 	part, step := 0., ""
 	if n := v.epochSteps(); v.State == train.Running && n > 0 {
-		part = min(1, float64(len(v.Steps))/float64(n))
-		step = fmt.Sprintf(", step %d/%d", len(v.Steps), n)
+		part = min(1, float64(v.Steps)/float64(n))
+		step = fmt.Sprintf(", step %d/%d", v.Steps, n)
 	}
 	epochs := max(1, v.Config.Epochs)
 	done := min(1, (float64(v.Epoch())+part)/float64(epochs))
@@ -120,8 +120,8 @@ func about(t time.Duration) string {
 // speeds is a line with the rates.
 func speeds(v *View) string {
 	var words []string
-	if k := len(v.Steps); k > 0 {
-		words = append(words, fmt.Sprintf("learning rate %.3g", v.Steps[k-1].Rate), fmt.Sprintf("loss %.4f", v.Steps[k-1].Loss))
+	if v.Steps > 0 {
+		words = append(words, fmt.Sprintf("learning rate %.3g", v.Step.Rate), fmt.Sprintf("loss %.4f", v.Step.Loss))
 	}
 	if k := len(v.History); k > 0 {
 		r := v.History[k-1]

@@ -25,13 +25,13 @@ import (
 // View is a run as its folder shows it.
 type View struct {
 	runs.Run
-	Steps    []hook.StepRecord // of the epoch in progress
-	Losses   []float64         // of all steps
+	Steps    int             // of the epoch in progress
+	Step     hook.StepRecord // the last of them
+	Losses   []float64       // of all steps
 	Sessions []train.Session
 	Log      []string // the last messages
 
-	read int64 // bytes of metrics.jsonl
-	rest []byte
+	read int64 // bytes of whole lines of metrics.jsonl
 }
 
 // maxLosses bounds View.Losses: beyond it every second one is dropped.
@@ -65,20 +65,13 @@ func (v *View) Read(dir string) error {
 	if _, err := f.Seek(v.read, io.SeekStart); err != nil {
 		return err
 	}
-	b, err := io.ReadAll(f)
-	if err != nil {
-		return err
-	}
-	v.read += int64(len(b))
-	v.rest = append(v.rest, b...)
-	for {
-		line, rest, whole := bytes.Cut(v.rest, []byte("\n"))
-		if !whole {
-			return nil
+	return files.Lines(f, func(line []byte) error {
+		if files.Whole(line) {
+			v.read += int64(len(line))
+			v.add(line)
 		}
-		v.rest = rest
-		v.add(line)
-	}
+		return nil
+	})
 }
 
 // add takes a line of metrics.jsonl.
@@ -89,9 +82,10 @@ func (v *View) add(line []byte) {
 	}
 	switch s.Kind {
 	case "epoch":
-		v.Steps = v.Steps[:0]
+		v.Steps = 0
 	case "step":
-		v.Steps, v.Losses = append(v.Steps, s), append(v.Losses, s.Loss)
+		v.Steps, v.Step = v.Steps+1, s
+		v.Losses = append(v.Losses, s.Loss)
 	}
 	if n := len(v.Losses); n > maxLosses {
 		for i := range n / 2 {

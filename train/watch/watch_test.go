@@ -33,7 +33,7 @@ func demo(t *testing.T) *View {
 		v.Losses = append(v.Losses, 2-float64(i)/20)
 	}
 	for i := range 5 {
-		v.Steps = append(v.Steps, hook.StepRecord{Step: 21 + i, Loss: .8, Rate: .05})
+		v.Steps, v.Step = v.Steps+1, hook.StepRecord{Step: 21 + i, Loss: .8, Rate: .05}
 	}
 	return v
 }
@@ -107,8 +107,8 @@ func TestRead(t *testing.T) {
 		if err := got.Read(dir); err != nil {
 			t.Fatal(err)
 		}
-		if len(got.Losses) != losses || len(got.Steps) != steps || len(got.History) != epochs {
-			t.Errorf("%d losses, %d steps, %d epochs; want %d, %d, %d", len(got.Losses), len(got.Steps), len(got.History),
+		if len(got.Losses) != losses || got.Steps != steps || len(got.History) != epochs {
+			t.Errorf("%d losses, %d steps, %d epochs; want %d, %d, %d", len(got.Losses), got.Steps, len(got.History),
 				losses, steps, epochs)
 		}
 	}
