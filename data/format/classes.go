@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"onlinerna/internal/text"
 )
 
 // classIndex finds classes by name.
@@ -44,6 +46,19 @@ func numbered(n int) []string {
 		names[i] = strconv.Itoa(i)
 	}
 	return names
+}
+
+// freeClasses is the number of classes that any set may have. The last layer of a net takes memory for each.
+const freeClasses = 1 << 16
+
+// counted gives the names "0", "1", … to classes that have none, up to the largest label.
+func counted(labels []int32) ([]string, error) {
+	most := int(slices.Max(labels))
+	if most >= freeClasses && most >= len(labels) {
+		return nil, fmt.Errorf("label %d among %s: more than %d classes need as many images; number them without gaps, or "+
+			"name them in classes.txt or by --classes", most, text.Count(len(labels), "image"), freeClasses)
+	}
+	return numbered(most + 1), nil
 }
 
 // match maps the distinct class names found to indices into classes, by name. If one of the two lists is numbers,

@@ -128,7 +128,9 @@ func openParquet(paths []string, classes []string) (Set, error) {
 	}
 	if d.classes = classes; classes == nil {
 		if d.classes = own; own == nil {
-			d.classes = numbered(int(slices.Max(labels)) + 1)
+			if d.classes, err = counted(labels); err != nil {
+				return nil, fmt.Errorf("%s: %w", where, err)
+			}
 		}
 	}
 	if err := d.rename(labels, own, name); err != nil {

@@ -69,7 +69,9 @@ func openRaw(paths []string, classes []string) (Set, error) {
 	}
 	if d.classes = classes; classes == nil {
 		if d.classes = own; own == nil {
-			d.classes = numbered(int(slices.Max(d.labels)) + 1)
+			if d.classes, err = counted(d.labels); err != nil {
+				return nil, fmt.Errorf("%s: %w", filepath.Dir(paths[0]), err)
+			}
 		}
 	}
 	if i, err := remap(d.labels, own, d.classes); err != nil {

@@ -143,7 +143,10 @@ func nameRecords(d *records, synsets map[int32]string) error {
 		d.note("labels count from 1: 1 is the first class")
 	}
 	if d.classes == nil {
-		d.classes = numbered(int(slices.Max(d.labels)) + 1)
+		var err error
+		if d.classes, err = counted(d.labels); err != nil {
+			return err
+		}
 	}
 	if i, err := remap(d.labels, nil, d.classes); err != nil {
 		return fmt.Errorf("%s: %w", d.Name(i), err)

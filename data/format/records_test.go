@@ -125,6 +125,8 @@ func TestRecordErrors(t *testing.T) {
 		{"empty", datatest.Record(), []string{"record 0", "image/encoded"}},
 		{"negative label", datatest.Record(datatest.Bytes("image/encoded", "x"),
 			datatest.Int("image/class/label", 1<<64-1, true)), []string{"label -1"}},
+		{"a label out of proportion", datatest.Record(datatest.Bytes("image/encoded", "x"),
+			datatest.Int("image/class/label", 1<<20-1, true)), []string{"label 1048574 among 1 image"}},
 		{"two synsets", slices.Concat(whole, datatest.Record(datatest.Bytes("image/encoded", "x"),
 			datatest.Int("image/class/label", 1, true),
 			datatest.Bytes("image/class/synset", "n9"))), []string{"record 1", `"n9"`}},

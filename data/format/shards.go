@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"onlinerna/data/internal/shardfile"
@@ -62,7 +61,9 @@ func openShards(paths []string, classes []string) (Set, error) {
 	}
 	if d.classes == nil {
 		if d.classes = own; own == nil {
-			d.classes = numbered(int(slices.Max(d.labels)) + 1)
+			if d.classes, err = counted(d.labels); err != nil {
+				return nil, fmt.Errorf("%s: %w", filepath.Dir(paths[0]), err)
+			}
 		}
 	}
 	if i, err := remap(d.labels, own, d.classes); err != nil {

@@ -91,6 +91,8 @@ func TestShardLabels(t *testing.T) {
 			mentions: []string{"train-0.tar", "key1", "label 2"}},
 		{name: "negative", labels: []string{"-1"}, mentions: []string{"train-0.tar", "key0", "label -1"}},
 		{name: "huge", labels: []string{"99999999"}, mentions: []string{"train-0.tar", "key0", "99999999"}},
+		{name: "far", labels: []string{"65535"}, want: []int{65535}},
+		{name: "too far", labels: []string{"0", "65536"}, mentions: []string{"label 65536 among 2 images", "--classes"}},
 		{name: "no list", labels: []string{"dog"}, mentions: []string{"train-0.tar", "key0", `"dog"`, "classes.txt"}},
 		{name: "not in list", list: "cat\n", labels: []string{"dog"}, mentions: []string{"key0", `"dog"`}},
 		{name: "not in classes", list: "cat\ndog\n", labels: []string{"dog"}, classes: []string{"cat"},

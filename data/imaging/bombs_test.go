@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"image"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,6 +83,27 @@ func TestTileMemory(t *testing.T) {
 	n, err := Memory(tiledTIFF(t, 1000), 3, image.Rect(0, 0, 20, 20))
 	if want := int64(8*1000*1000 + 8*20*20 + 3*20*20); n != want || err != nil {
 		t.Errorf("%d bytes, want %d (%v)", n, want, err)
+	}
+	// Entries with two numbers hold the offset of the first.
+	const width, length = 8 + 2 + 5*12, 8 + 2 + 6*12
+	far := tiledTIFF(t, 1000)
+	for _, at := range []int{width, length} {
+		binary.LittleEndian.PutUint32(far[at+4:], 2)
+		binary.LittleEndian.PutUint32(far[at+8:], uint32(len(far)))
+		far = binary.LittleEndian.AppendUint32(far, 1000)
+		far = binary.LittleEndian.AppendUint32(far, 0)
+	}
+	if again, err := Memory(far, 3, image.Rect(0, 0, 20, 20)); again != n || err != nil {
+		t.Errorf("%d bytes by offsets, want %d (%v)", again, n, err)
+	}
+	if m, err := Decode(far, 1); err != nil || m.Width != 20 {
+		t.Errorf("a TIFF with sides by offsets: %v", err)
+	}
+	for _, offset := range []uint32{uint32(len(far)) - 3, math.MaxUint32} {
+		binary.LittleEndian.PutUint32(far[width+8:], offset)
+		if n, err := Memory(far, 3, image.Rect(0, 0, 20, 20)); err == nil {
+			t.Errorf("sides at %d, behind the file: %d bytes", offset, n)
+		}
 	}
 }
 

@@ -48,10 +48,7 @@ func tiffTile(b []byte) int64 {
 		if tag := order.Uint16(entry); tag != tiffTileWidth && tag != tiffTileLength {
 			continue
 		}
-		side := int64(order.Uint32(entry[8:]))
-		if order.Uint16(entry[2:]) == 3 { // a number of two bytes
-			side = int64(order.Uint16(entry[8:]))
-		}
+		side := tiffValue(b, entry, order)
 		bytes *= min(side, MaxPixels)
 		bytes = min(bytes, 8*MaxPixels)
 		sides++
@@ -60,6 +57,29 @@ func tiffTile(b []byte) int64 {
 		return 0
 	}
 	return bytes
+}
+
+// tiffValue is the first number of a directory's entry of 12 bytes: in the entry or, if its numbers take more than four
+// bytes, at the offset that it holds. It is 0 where the decoder refuses the entry.
+func tiffValue(b, entry []byte, order binary.ByteOrder) int64 {
+	unit := map[uint16]int64{1: 1, 3: 2, 4: 4}[order.Uint16(entry[2:])]
+	at := entry[8:12]
+	if unit*int64(order.Uint32(entry[4:])) > 4 {
+		from := int64(order.Uint32(at))
+		if from > int64(len(b))-unit {
+			return 0
+		}
+		at = b[from : from+unit]
+	}
+	switch unit {
+	case 1:
+		return int64(at[0])
+	case 2:
+		return int64(order.Uint16(at))
+	case 4:
+		return int64(order.Uint32(at))
+	}
+	return 0
 }
 
 const (
