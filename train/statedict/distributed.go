@@ -61,9 +61,10 @@ func (f *File) openDistributed(key string) error {
 
 // metadata is the content of .metadata.
 type metadata struct {
-	tensors *pickle.Dict // TensorStorageMetadata by name, BytesStorageMetadata for other values
-	paths   *pickle.Dict // lists of keys by name; nil if the planner did not flatten
+	tensors *pickle.Dict   // TensorStorageMetadata by name, BytesStorageMetadata for other values
+	paths   map[string]any // lists of keys by name; nil if the planner did not flatten
 	stored  map[part]place
+	parts   map[string]int // the number of stored parts by name
 }
 
 type (
@@ -94,11 +95,18 @@ func readMetadata(path string) (*metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &metadata{stored: map[part]place{}}
+	m := &metadata{stored: map[part]place{}, parts: map[string]int{}}
 	if m.tensors, err = dictOf(top, "state_dict_metadata"); err != nil {
 		return nil, err
 	}
-	m.paths, _ = attribute(top, "planner_data").(*pickle.Dict)
+	if paths, ok := attribute(top, "planner_data").(*pickle.Dict); ok {
+		m.paths = make(map[string]any, len(paths.Items))
+		for _, it := range paths.Items {
+			if name, ok := pickle.Text(it.Key); ok {
+				m.paths[name] = it.Value
+			}
+		}
+	}
 	stored, err := dictOf(top, "storage_data")
 	if err != nil {
 		return nil, err
@@ -129,9 +137,14 @@ func readMetadata(path string) (*metadata, error) {
 			return nil, fmt.Errorf("tensor %q: the part at %s is stored twice", name, at)
 		}
 		m.stored[part{name, at}] = place{file, off, length}
+		m.parts[name]++
 	}
 	return m, nil
 }
+
+// maxAttributes bounds the attributes of an object, which are looked up one by one: the classes of the metadata have ten
+// at most.
+const maxAttributes = 64
 
 // attribute is an attribute of an object of an unknown class, nil for none.
 func attribute(v any, name string) any {
@@ -140,7 +153,7 @@ func attribute(v any, name string) any {
 		return nil
 	}
 	d, ok := o.State.(*pickle.Dict)
-	if !ok {
+	if !ok || len(d.Items) > maxAttributes {
 		return nil
 	}
 	return d.Lookup(name)
@@ -176,7 +189,7 @@ func (f *File) take(m *metadata, key string) error {
 		}
 		n := named{name, "", name, it.Value}
 		if m.paths != nil {
-			n.under, n.own = split(m.paths.Lookup(name), name)
+			n.under, n.own = split(m.paths[name], name)
 		}
 		list = append(list, n)
 	}
@@ -268,6 +281,9 @@ func (f *File) tensor(m *metadata, name string, v any, numbers map[string]int) (
 	chunks, ok := attribute(v, "chunks").(*pickle.List)
 	if !ok {
 		return t, errors.New("without a list of chunks")
+	}
+	if n := m.parts[name]; n < len(chunks.Items) {
+		return t, fmt.Errorf("it has %d parts, storage_data has %d of it", len(chunks.Items), n)
 	}
 	for _, c := range chunks.Items {
 		at, err := torchfile.Integers(attribute(c, "offsets"))

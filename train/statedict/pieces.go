@@ -1,9 +1,12 @@
 package statedict
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
+	"math/bits"
 	"slices"
 	"sync"
 )
@@ -204,10 +207,14 @@ func each(size []int, visit func(index []int) error) error {
 
 var errCovered = errors.New("its parts overlap, or leave some of it out")
 
+// maxPairs bounds the pieces that are compared in pairs, and the corners of a piece that covered adds otherwise.
+const maxPairs = 4096
+
 // covered checks that the pieces hold each element of a shape exactly once.
 func covered(shape []int, pieces []piece) error {
 	sum := 0
-	for i, p := range pieces {
+	cut := make([]bool, len(shape)) // the dimensions in which some piece is not whole
+	for _, p := range pieces {
 		if len(p.at) != len(shape) || len(p.size) != len(shape) {
 			return fmt.Errorf("a part of shape %v at %v of a tensor of shape %v", p.size, p.at, shape)
 		}
@@ -215,20 +222,67 @@ func covered(shape []int, pieces []piece) error {
 			if d < 0 || p.at[k] < 0 || p.at[k] > shape[k]-d {
 				return fmt.Errorf("a part of shape %v at %v of a tensor of shape %v", p.size, p.at, shape)
 			}
+			cut[k] = cut[k] || d < shape[k]
 		}
 		sum += product(p.size)
-		if len(pieces) <= 4096 {
+	}
+	if sum != product(shape) {
+		return errCovered
+	}
+	var dims []int
+	for k := range shape {
+		if cut[k] {
+			dims = append(dims, k)
+		}
+	}
+	corners := maxPairs + 1
+	if len(dims) <= 12 {
+		corners = 1 << len(dims)
+	}
+	switch {
+	case len(pieces) <= min(corners, maxPairs):
+		for i, p := range pieces {
 			for _, q := range pieces[:i] {
 				if overlap(p, q) {
 					return errCovered
 				}
 			}
 		}
-	}
-	if sum != product(shape) {
-		return errCovered
+	case corners > maxPairs:
+		return fmt.Errorf("%d parts that are cut in %d dimensions: too many to compare", len(pieces), len(dims))
+	default:
+		seed := maphash.MakeSeed()
+		left := signed(seed, piece{at: make([]int, len(shape)), size: shape}, dims)
+		for _, p := range pieces {
+			left -= signed(seed, p, dims)
+		}
+		if left != 0 {
+			return errCovered
+		}
 	}
 	return nil
+}
+
+// signed is the sum over a box's corners, in some dimensions, of a random number for each point, negative where an odd
+// number of coordinates is the upper one. A box is such a sum of orthants, so boxes that add up to another have its sum,
+// and others have it with a probability of 2⁻⁶⁰ at most.
+func signed(seed maphash.Seed, p piece, dims []int) (sum uint64) {
+	point := make([]byte, 8*len(dims))
+	for corner := range 1 << len(dims) {
+		for i, k := range dims {
+			at := p.at[k]
+			if corner>>i&1 != 0 {
+				at += p.size[k]
+			}
+			binary.LittleEndian.PutUint64(point[8*i:], uint64(at))
+		}
+		if x := maphash.Bytes(seed, point); bits.OnesCount(uint(corner))%2 == 0 {
+			sum += x
+		} else {
+			sum -= x
+		}
+	}
+	return sum
 }
 
 func overlap(p, q piece) bool {
