@@ -45,8 +45,8 @@ const (
 )
 
 // freeColumns is the number of columns that any file may have. More are refused if they also exceed the file's bytes,
-// since the methods keep vectors of that length.
-const freeColumns = 1 << 22
+// since the methods keep vectors of that length: ten methods some 500 MB of them.
+const freeColumns = 1 << 20
 
 // columnsError is an error for a number of columns out of proportion, nil for others.
 func columnsError(columns int, bytes int64) error {

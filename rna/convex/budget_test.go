@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -66,6 +67,20 @@ func TestBudget(t *testing.T) {
 func TestManyColumns(t *testing.T) {
 	text := "1 1:1 5000000:2 # " + strings.Repeat("x", 5_000_000) + "\n-1 2:1\n"
 	if d, err := ReadLIBSVM(strings.NewReader(text), "f", Logistic); err != nil || d.X.d != 5_000_000 {
+		t.Error(err)
+	}
+}
+
+// Columns far beyond a small file's bytes are refused: vectors of that length would take hundreds of megabytes.
+func TestFreeColumns(t *testing.T) {
+	read := func(column int) error {
+		_, err := ReadLIBSVM(strings.NewReader(fmt.Sprintf("1 %d:1\n-1 1:1\n", column)), "x", Logistic)
+		return err
+	}
+	if err := read(1 << 20); err != nil {
+		t.Error(err)
+	}
+	if err := read(1<<20 + 1); err == nil || !strings.Contains(err.Error(), "x:1: column 1048577 in a file of 19 bytes") {
 		t.Error(err)
 	}
 }
