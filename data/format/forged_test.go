@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"onlinerna/data/internal/datatest"
 )
@@ -173,7 +176,7 @@ func numbers(n int) forgedColumn {
 func attacks() map[string]forged {
 	plainImage := forgedColumn{physical: physicalByteArray, values: 1,
 		pages: []forgedPage{{values: 1, unpacked: 9, body: word("image")}}}
-	zstd := func(values int64, pages ...forgedPage) forgedColumn {
+	packed := func(values int64, pages ...forgedPage) forgedColumn {
 		return forgedColumn{physical: physicalByteArray, codec: codecZstd, values: values, pages: pages}
 	}
 	bomb := forgedPage{values: 1, unpacked: hugePage, body: zeros(hugePage)}
@@ -189,11 +192,11 @@ func attacks() map[string]forged {
 		body: word("image")}}
 	return map[string]forged{
 		"levels":     {label: numbers(1), image: levels},
-		"byte array": {label: numbers(1), image: zstd(1, bomb)},
-		"pages":      {label: numbers(5), image: zstd(5, bomb, bomb, bomb, bomb, bomb)},
-		"dictionary": {label: numbers(4), image: zstd(4, dictionary, index, index, index, index)},
-		"labels":     {label: zstd(3, bomb, bomb, bomb), image: plainImage},
-		"dictionary of labels": {label: zstd(4, dictionary, index, index, index, index),
+		"byte array": {label: numbers(1), image: packed(1, bomb)},
+		"pages":      {label: numbers(5), image: packed(5, bomb, bomb, bomb, bomb, bomb)},
+		"dictionary": {label: numbers(4), image: packed(4, dictionary, index, index, index, index)},
+		"labels":     {label: packed(3, bomb, bomb, bomb), image: plainImage},
+		"dictionary of labels": {label: packed(4, dictionary, index, index, index, index),
 			image: plainImage},
 		"rows": {label: forgedColumn{physical: physicalInt64, values: rows, pages: []forgedPage{zero, many}},
 			image: forgedColumn{physical: physicalByteArray, values: rows, pages: []forgedPage{
@@ -258,6 +261,25 @@ func TestParquetClaims(t *testing.T) {
 			t.Errorf("%s: a file of %d bytes took %d MB", name, len(b), total>>20)
 		}
 		datatest.WantError(t, err, "train.parquet")
+	}
+}
+
+// A page that is one large value lies in memory once.
+func TestParquetLargeValue(t *testing.T) {
+	const size = 24 << 20
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := forgedPage{values: 1, unpacked: size + 4, body: w.EncodeAll(word(strings.Repeat("x", size)), nil)}
+	for _, kind := range []int64{0, pageDataV2} {
+		page.kind = kind
+		f := forged{label: numbers(1), image: forgedColumn{physical: physicalByteArray, codec: codecZstd, values: 1,
+			pages: []forgedPage{page}}}
+		total, err := allocated(t, filepath.Join(t.TempDir(), "train.parquet"), f.bytes())
+		if err != nil || total > size*3/2 {
+			t.Errorf("kind %d: a value of %d MB took %d MB (%v)", kind, size>>20, total>>20, err)
+		}
 	}
 }
 

@@ -207,6 +207,9 @@ func (d *parquet) pageValue(i int, b *Buffer) ([]byte, error) {
 	}
 	if b.Room != nil && !b.Room.Keeps(taken) {
 		v, err := ref.value(values, k)
+		if int64(len(v)) > taken/4 { // a copy would take nearly as much again, and stay
+			return v, err
+		}
 		b.file = append(b.file[:0], v...)
 		return b.file, err
 	}

@@ -145,7 +145,10 @@ func (p *page) content(r io.ReaderAt, c *parquetColumn) (reps, levels, values []
 			return nil, nil, nil, fmt.Errorf("page at offset %d: %d bytes after decompression, want %d", p.offset,
 				len(unpacked), p.unpacked-int64(head))
 		}
-		b = append(b[:head:head], unpacked...)
+		if p.kind == pageDataV2 { // levels are not compressed
+			return b[:p.repBytes], b[p.repBytes:head], unpacked, nil
+		}
+		b = unpacked
 	}
 	reps, levels, values, ok := p.split(b, c)
 	if !ok {
