@@ -22,13 +22,29 @@ func keptFile(out string, epoch int) string {
 // Kept lists the epochs whose iterates Spec.KeepEvery kept in the folder of a run, in order, with their files. It omits
 // those that only Spec.KeepBest kept, so that epochs are equally spaced.
 func Kept(out string, c Spec) (epochs []int, files []string, err error) {
-	for e := c.KeepEvery; e > 0 && e <= c.Epochs; e += c.KeepEvery {
+	if c.KeepEvery < 1 {
+		return nil, nil, nil
+	}
+	entries, err := os.ReadDir(filepath.Join(out, keptDir)) // not each epoch's file: a run may have any number to come
+	if err != nil && !os.IsNotExist(err) {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		var e int
+		fmt.Sscanf(entry.Name(), "epoch-%d.", &e)
 		path := keptFile(out, e)
+		if e < 1 || e > c.Epochs || e%c.KeepEvery != 0 || filepath.Base(path) != entry.Name() {
+			continue
+		}
 		if _, err := os.Stat(path); err == nil {
-			epochs, files = append(epochs, e), append(files, path)
+			epochs = append(epochs, e)
 		} else if !os.IsNotExist(err) {
 			return nil, nil, err
 		}
+	}
+	slices.Sort(epochs) // beyond 9,999 the names' order is another
+	for _, e := range epochs {
+		files = append(files, keptFile(out, e))
 	}
 	for i := 1; i < len(epochs); i++ {
 		if epochs[i]-epochs[i-1] != c.KeepEvery {

@@ -1,12 +1,15 @@
 package train
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"onlinerna/train/hook"
+	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
 )
 
@@ -67,5 +70,31 @@ func TestBestEpochs(t *testing.T) {
 	}
 	if got := bestEpochs([]hook.EpochRecord{{Epoch: 1}}, 3, hook.ByError); got != nil {
 		t.Errorf("%v", got)
+	}
+}
+
+// A run that has any number of epochs to come has those that are there.
+func TestKeptOfMany(t *testing.T) {
+	out := t.TempDir()
+	for _, name := range []string{"epoch-9998.safetensors", "epoch-9999.safetensors", "epoch-10000.safetensors",
+		"epoch-10000.5.safetensors", "epoch-00009997.safetensors", "epoch-10001.tmp", "epoch--1.safetensors"} {
+		traintest.Put(t, filepath.Join(out, keptDir, name), nil)
+	}
+	c := Spec{Epochs: math.MaxInt, KeepEvery: 1}
+	epochs, paths, err := Kept(out, c)
+	if want := []int{9998, 9999, 10000}; err != nil || !slices.Equal(epochs, want) || len(paths) != len(want) ||
+		paths[2] != keptFile(out, 10000) {
+		t.Errorf("%v, %v, %v", epochs, paths, err)
+	}
+	c.KeepEvery = 5000
+	if epochs, _, err := Kept(out, c); err != nil || !slices.Equal(epochs, []int{10000}) {
+		t.Errorf("every 5000: %v, %v", epochs, err)
+	}
+	traintest.Put(t, keptFile(out, 20000), nil)
+	if _, _, err := Kept(out, c); err == nil || !strings.Contains(err.Error(), keptFile(out, 15000)+" is missing") {
+		t.Error(err)
+	}
+	if epochs, _, err := Kept(filepath.Join(out, "none"), c); err != nil || len(epochs) != 0 {
+		t.Errorf("%v, %v", epochs, err)
 	}
 }

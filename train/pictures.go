@@ -68,7 +68,7 @@ func (p *Pictures) SizeAt(epoch, size int) int {
 
 // Sizes lists the sizes of a run's training images.
 func (p *Pictures) Sizes(epochs, size int) (list []int) {
-	for e := range epochs {
+	for e := range min(epochs, max(1, p.TrainRamp[1]+1)) { // later ones are as the last
 		if s := p.SizeAt(e, size); len(list) == 0 || list[len(list)-1] != s {
 			list = append(list, s)
 		}

@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,9 @@ func TestSizes(t *testing.T) {
 	}
 	if sizes[0] != 32 || sizes[1] != 64 || sizes[2] != 96 {
 		t.Errorf("sizes %v", sizes)
+	}
+	if all := r.Resolved.Sizes(math.MaxInt, c.ImageSize); !slices.Equal(all, sizes) {
+		t.Errorf("sizes %v of a run without end, want %v", all, sizes)
 	}
 	if err := r.Train(t.Context()); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"image/color"
 	"os"
@@ -69,5 +71,59 @@ func TestHostileNames(t *testing.T) {
 		if strings.Contains(csv, formula) || !strings.Contains(csv, ",'=1+1") {
 			t.Errorf("a formula: %s", csv)
 		}
+	}
+}
+
+// Text in the files of a run is printed without control characters.
+func TestHostileRun(t *testing.T) {
+	const bad = "\x1b[8m\x1b]0;title\x07\u202ex"
+	dir := t.TempDir()
+	run, other := filepath.Join(dir, "run"), filepath.Join(dir, "other")
+	for _, out := range []string{run, other} {
+		mustRun(t, "train", "--model", "lenet", "--limit-batches", "1", "--limit-val", "1", "--epochs", "1", "--rna", "off",
+			"-q", "-o", out)
+	}
+	path := filepath.Join(run, "metrics.jsonl")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf(`"others":[{"kind":%s,"score":{"loss":1,"images":1}}],"rna":{"status":%s},"train":`, text, text)
+	b = bytes.Replace(b, []byte(`"train":`), []byte(line), 1)
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wrong := filepath.Join(dir, "wrong")
+	if err := os.MkdirAll(wrong, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`{"model": "lenet", "optimizer": %s}`, text)
+	for name, content := range map[string]string{"config.json": config, "metrics.jsonl": ""} {
+		if err := os.WriteFile(filepath.Join(wrong, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := 0
+	for _, args := range [][]string{
+		{"watch", run}, {"runs", dir}, {"compare", run, other, wrong}, {"runs", wrong},
+		{"report", run, other, wrong, "-o", filepath.Join(dir, "page.html")},
+	} {
+		_, out, err := runRNA(t, args...)
+		for i, r := range out + err {
+			if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+				t.Errorf("%s: %q", args[0], (out + err)[max(0, i-60):])
+				break
+			}
+		}
+		if strings.Contains(out+err, `\x1b[8m`) {
+			shown++
+		}
+	}
+	if shown < 4 {
+		t.Errorf("%d commands show the text", shown)
 	}
 }

@@ -160,6 +160,9 @@ func findPassing(cmd *cobra.Command, paths ...string) (list []runs.Run, passed [
 	if err != nil {
 		return nil, nil, err
 	}
+	for i := range passed {
+		passed[i] = text.Printable(passed[i])
+	}
 	if len(list) == 0 {
 		return nil, nil, fmt.Errorf("%s", strings.Join(passed, "; "))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
 )
@@ -181,7 +182,7 @@ func (s ScoreRecord) Name(optimizer string) string {
 	case network.Average:
 		return fmt.Sprintf("average of %d", s.Snapshots)
 	}
-	return string(s.Kind)
+	return text.Printable(string(s.Kind)) // of a hook of the caller's, or from a file
 }
 
 // AverageRecord is the score of the uniform average of the last snapshots.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -98,9 +99,9 @@ func panel(c train.Spec, list []series, label string, value func(network.Score) 
 	}
 	for _, s := range list {
 		var xy plotter.XYs
-		for e := 1; e <= c.Epochs; e++ {
-			if v, ok := s.scores[e]; ok && finite(value(v)) {
-				xy = append(xy, plotter.XY{X: float64(e), Y: span.at(value(v))})
+		for _, e := range slices.Sorted(maps.Keys(s.scores)) {
+			if v := value(s.scores[e]); e >= 1 && e <= c.Epochs && finite(v) {
+				xy = append(xy, plotter.XY{X: float64(e), Y: span.at(v)})
 			}
 		}
 		if len(xy) == 0 {

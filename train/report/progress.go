@@ -208,7 +208,7 @@ func EpochLine(c *train.Spec, r *hook.EpochRecord) string {
 		}
 	}
 	if r.RNA != nil && r.RNA.Status != "ok" {
-		fmt.Fprintf(&b, ", RNA: %s", r.RNA.Status)
+		fmt.Fprintf(&b, ", RNA: %s", text.Printable(r.RNA.Status))
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(&b, "  skipped %s, loss scale %g", text.Count(r.Skipped, "step"), r.LossScale)

@@ -207,6 +207,9 @@ func TestPlot(t *testing.T) {
 	svg(t, c, h[:1])
 	c.Epochs = 1
 	svg(t, c, h[:1])
+	// A run that a budget of time ends has any number of epochs to come.
+	c.Epochs = math.MaxInt
+	svg(t, c, h)
 }
 
 func TestDrawable(t *testing.T) {

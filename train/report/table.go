@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -136,7 +137,7 @@ func notes(c train.Spec, history []hook.EpochRecord, ends []int) string {
 				continue
 			}
 			if r.RNA.Score == nil && r.HeldScore(network.RNA) == nil {
-				fmt.Fprintf(&b, "epoch %d: no extrapolation: %s\n", e, r.RNA.Status)
+				fmt.Fprintf(&b, "epoch %d: no extrapolation: %s\n", e, text.Printable(r.RNA.Status))
 			} else if len(r.RNA.C) == 0 {
 				fmt.Fprintf(&b, "epoch %d: the held-out loss chose the newest snapshot itself\n", e)
 			}
