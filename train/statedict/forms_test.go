@@ -191,6 +191,19 @@ func TestRefusedForms(t *testing.T) {
 	}
 	refused(t, lying, "cannot be 1073741824 when they are inflated")
 	refused(t, "testdata/quantised.gguf", `"q" is quantised as Q8_0`)
+	var b []byte // three tensors in the same place, of which an output would have three copies
+	b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32([]byte(ggufMagic), 3), 3)
+	b = binary.LittleEndian.AppendUint64(b, 0)
+	for _, name := range []string{"a", "b", "c"} {
+		b = append(binary.LittleEndian.AppendUint64(b, 1), name...)
+		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(b, 1), 1024)
+		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(b, 0), 0)
+	}
+	overlapping := filepath.Join(t.TempDir(), "x.gguf")
+	if err := os.WriteFile(overlapping, append(b, make([]byte, 4096+32)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, overlapping, `tensor "b" and those before it take more than the file's`)
 	if _, err := Open("testdata/nested.dcp", "ema"); err == nil ||
 		!strings.Contains(err.Error(), `there is no key "ema"`) {
 		t.Error(err)
@@ -201,7 +214,7 @@ func TestRefusedForms(t *testing.T) {
 	}
 	dir := copyFolder(t, "flat.dcp")
 	path := filepath.Join(dir, ".metadata")
-	b, err := os.ReadFile(path)
+	b, err = os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -195,6 +195,7 @@ func (f *File) openGGUF(fd *os.File) error {
 		return r.err
 	}
 	data := (r.at + align - 1) / align * align
+	left := st.Size()
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		if err := safetensors.Check(t.DType, t.Shape); err != nil {
@@ -203,6 +204,9 @@ func (f *File) openGGUF(fd *os.File) error {
 		n := int64(t.Len()) * int64(t.DType.Size())
 		if off := offsets[i]; off > uint64(st.Size()) || data+int64(off) > st.Size()-n {
 			return fmt.Errorf("tensor %q lies behind the end of the file: it was cut short", t.Name)
+		}
+		if left -= n; left < 0 {
+			return fmt.Errorf("tensor %q and those before it take more than the file's %d bytes: they overlap", t.Name, st.Size())
 		}
 		t.pieces = []piece{{off: data + int64(offsets[i])}}
 	}
