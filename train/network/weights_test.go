@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -350,6 +351,23 @@ func TestNoDecay(t *testing.T) {
 	for _, s := range n.params {
 		if want := len(s.typ.Shape) == 1; got[s.off] != want || got[s.off+s.n-1] != want {
 			t.Errorf("%s%v: exempt %v, want %v", s.name, s.typ.Shape, got[s.off], want)
+		}
+	}
+}
+
+// Weights of a task that this program does not know are not taken for classification's.
+func TestUnknownTask(t *testing.T) {
+	for _, x := range []struct {
+		kind, task string
+		want       data.Task
+		wrong      bool
+	}{
+		{"sgd", "regression", data.Regression, false}, {"sgd", "", "", false}, {"sgd", "segment\x1bation", "", true},
+		{"", "image-classification", "", false},
+	} {
+		m, err := parseMeta("x", map[string]string{"model": "lenet", "kind": x.kind, "task": x.task})
+		if m.Task != x.want || (err != nil) != x.wrong {
+			t.Errorf("%+v: %q, %v", x, m.Task, err)
 		}
 	}
 }
