@@ -11,9 +11,9 @@ import (
 // MaxLine bounds a line for [Lines].
 const MaxLine = 64 << 20
 
-// Lines visits the lines of r, each with its newline, which the last may lack. A line is valid until the next. A line of
-// more than MaxLine bytes is an error, which numbers it from 1: where a disk has lost a file's content, or a file has a
-// hole, zeros make one line.
+// Lines visits the lines of r, each with its newline, which the last may lack. A line is valid until the next. A line
+// of more than MaxLine bytes is an error, which numbers it from 1: where a disk has lost a file's content, or a file
+// has a hole, zeros make one line.
 func Lines(r io.Reader, visit func(line []byte) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var long []byte

@@ -148,7 +148,8 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	var errs []error
 	if t := string(m.Task); t != "" && !slices.Contains(data.Tasks(), t) {
 		if m.Task = ""; m.Kind != "" { // else another program's word
-			errs = append(errs, fmt.Errorf("%s: metadata task: %q is not one of %s", path, t, strings.Join(data.Tasks(), ", ")))
+			errs = append(errs, fmt.Errorf("%s: metadata task: %q is not one of %s", path, t,
+				strings.Join(data.Tasks(), ", ")))
 		}
 	}
 	for _, f := range []struct {

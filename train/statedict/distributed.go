@@ -142,8 +142,8 @@ func readMetadata(path string) (*metadata, error) {
 	return m, nil
 }
 
-// maxAttributes bounds the attributes of an object, which are looked up one by one: the classes of the metadata have ten
-// at most.
+// maxAttributes bounds the attributes of an object, which are looked up one by one: the classes of the metadata have
+// ten at most.
 const maxAttributes = 64
 
 // attribute is an attribute of an object of an unknown class, nil for none.

@@ -206,7 +206,8 @@ func (f *File) openGGUF(fd *os.File) error {
 			return fmt.Errorf("tensor %q lies behind the end of the file: it was cut short", t.Name)
 		}
 		if left -= n; left < 0 {
-			return fmt.Errorf("tensor %q and those before it take more than the file's %d bytes: they overlap", t.Name, st.Size())
+			return fmt.Errorf("tensor %q and those before it take more than the file's %d bytes: they overlap", t.Name,
+				st.Size())
 		}
 		t.pieces = []piece{{off: data + int64(offsets[i])}}
 	}

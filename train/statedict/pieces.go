@@ -264,8 +264,8 @@ func covered(shape []int, pieces []piece) error {
 }
 
 // signed is the sum over a box's corners, in some dimensions, of a random number for each point, negative where an odd
-// number of coordinates is the upper one. A box is such a sum of orthants, so boxes that add up to another have its sum,
-// and others have it with a probability of 2⁻⁶⁰ at most.
+// number of coordinates is the upper one. A box is such a sum of orthants, so boxes that add up to another have its
+// sum, and others have it with a probability of 2⁻⁶⁰ at most.
 func signed(seed maphash.Seed, p piece, dims []int) (sum uint64) {
 	point := make([]byte, 8*len(dims))
 	for corner := range 1 << len(dims) {
