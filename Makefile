@@ -179,7 +179,7 @@ check-avx512: #: run the tests of AVX-512's kernels under Bochs, which it builds
 check-amx: #: run the tests of AMX's kernels under Bochs, which it builds; minutes
 	scripts/bochs_check.sh amx
 
-check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf, transformers and peft; downloads 300 MB
+check-merge: build $(VENV)/merge #: compare rna merge with mergekit, ema-pytorch, PyTorch, numpy, gguf, transformers, peft, Orbax and Keras; downloads 600 MB or more
 	$(VENV)/bin/python scripts/merge_check.py bin/rna
 
 check-tensorboard: build $(VENV)/tensorboard #: read a run's files for TensorBoard by TensorBoard's own reader
@@ -248,7 +248,7 @@ $(VENV)/onnx:
 
 $(VENV)/merge:
 	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch peft
+	$(VENV)/bin/pip install --quiet torch safetensors transformers gguf mergekit ema-pytorch peft jax flax orbax-checkpoint keras h5py
 	touch $@
 
 $(VENV)/sweep:

@@ -1,4 +1,5 @@
-"""Compare `rna merge` with other programs: python merge_check.py RNA. Needs torch, numpy, safetensors, gguf, mergekit, ema-pytorch, transformers, peft.
+"""Compare `rna merge` with other programs: python merge_check.py RNA. Needs torch, numpy, safetensors, gguf, mergekit, ema-pytorch, transformers, peft, jax, orbax-checkpoint,
+keras and h5py.
 
 Methods are judged in float64 on the same numbers; a difference is in units in the last place of float32, the type of the files."""
 import itertools, json, os, shutil, subprocess, sys, tempfile
@@ -429,10 +430,101 @@ def lora(dir):
     judge("LoRA, ranks 4, 8, 2", "peft get_delta_weight", got, {k: sum(w * c[k] for w, c in zip(weights, changes)) for k in changes[0]})
 
 
+def orbax(dir):
+    """Orbax's checkpoints of arrays on four devices, sharded differently in each; Orbax writes and reads, JAX averages."""
+    os.environ.update(JAX_PLATFORMS="cpu", XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    import jax, orbax.checkpoint as ocp
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+    from safetensors.flax import load_file as load_flax
+
+    jax.config.update("jax_enable_x64", True)
+    mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+    shapes = {"dense": {"kernel": (64, 96), "bias": (96,)}, "out": {"kernel": (96, 8)}}
+    layouts = [P("x"), P(None, "y"), P("x", "y"), P()]
+    for dtype in "float32", "bfloat16", "float8_e4m3fn":
+        trees, files = [], []
+        for i, layout in enumerate(layouts):
+            r = np.random.default_rng(i)
+
+            def put(shape):
+                x = jax.numpy.asarray(r.normal(size=shape)).astype(dtype)
+                return jax.device_put(x, NamedSharding(mesh, layout if len(shape) > 1 else P("x")))
+
+            tree = {"params": jax.tree.map(put, shapes, is_leaf=lambda x: isinstance(x, tuple)), "step": i}
+            trees.append(tree["params"])
+            files.append(os.path.join(dir, f"orbax-{dtype}-{i}"))
+            options = [{}, {"use_zarr3": True}, {"use_ocdbt": False}, {"use_zarr3": True, "use_ocdbt": False}][i]
+            save = jax.tree.map(lambda x: ocp.SaveArgs(chunk_byte_size=[None, 512][i % 2]), tree)
+            if i == 3:
+                save = jax.tree.map(lambda _: ocp.SaveArgs(), tree)
+            tree["opt_state"] = {"mu": tree["params"]["dense"]["bias"]}
+            save["opt_state"] = {"mu": ocp.SaveArgs()}
+            ocp.Checkpointer(ocp.PyTreeCheckpointHandler(**options)).save(files[-1], args=ocp.args.PyTreeSave(tree, save_args=save))
+        out = os.path.join(dir, "orbax.safetensors")
+        r = rna(*files, "-o", out)
+        assert r["copied"] == ["step"] and r["combined"] == 3, r
+        flat = {k: v for k, v in load_flax(out).items() if k != "step"} if dtype != "float8_e4m3fn" else None
+        torches = {k: v for k, v in load_file(out).items() if k != "step"}
+        want = jax.tree.map(lambda *x: (sum(np.asarray(v, np.float64) for v in x) / 4).astype(x[0].dtype), *trees)
+        paths = {"params." + ".".join(str(p.key) for p in k): v for k, v in jax.tree_util.tree_leaves_with_path(want)}
+        same(f"4 of Orbax, {dtype}", "jax, rounded from float64", torches,
+             {k: torch.from_numpy(np.asarray(v, np.float32)).to(torches[k].dtype) for k, v in paths.items()})
+        if flat is not None:
+            from flax.traverse_util import unflatten_dict
+            tree = unflatten_dict(flat, sep=".")["params"]
+            assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((np.asarray(a) == b).all()), tree, want)))
+        if dtype == "float32":
+            with ocp.CheckpointManager(os.path.join(dir, "steps")) as m:
+                for step in 1, 20, 100:
+                    m.save(step, args=ocp.args.StandardSave(trees[step % 3]))
+                m.wait_until_finished()
+            r = rna(*[os.path.join(dir, "steps", s) for s in ("100", "20", "1")], "--by", "weights", "--weights", "0,0,1", "--order", "natural", "-o", out)
+            assert [os.path.basename(f["path"]) for f in r["files"]] == ["1", "20", "100"], r
+            same("a step of CheckpointManager", "orbax", load_file(out), {k[7:]: torch.from_numpy(np.array(v)) for k, v in
+                 (("params." + ".".join(str(p.key) for p in k), v) for k, v in jax.tree_util.tree_leaves_with_path(trees[100 % 3]))})
+
+
+def keras(dir):
+    """Keras's three forms; Keras loads the mean."""
+    os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
+    import h5py, keras
+    from safetensors.numpy import load_file as load_numpy
+
+    def net(seed):
+        keras.utils.set_random_seed(seed)
+        n = keras.Sequential([keras.layers.Input((8, 8, 3)), keras.layers.Conv2D(6, 3), keras.layers.BatchNormalization(), keras.layers.Dropout(0.1),
+                              keras.layers.LayerNormalization(), keras.layers.Flatten(), keras.layers.Dense(5)])
+        n.compile("adam", "mse")
+        n.fit(np.random.normal(size=(8, 8, 8, 3)), np.random.normal(size=(8, 5)), verbose=0)
+        return n
+
+    nets = [net(i) for i in range(3)]
+    files = [os.path.join(dir, name) for name in ("a.weights.h5", "b.keras", "c.weights.json")]
+    nets[0].save_weights(files[0])
+    nets[1].save(files[1])
+    nets[2].save_weights(files[2], max_shard_size=5e-6)
+    out = os.path.join(dir, "keras.safetensors")
+    r = rna(*files, "-o", out, "--bn", "combine")
+    assert r["files"][2]["shards"] > 2, r
+    shutil.copy(files[0], os.path.join(dir, "mean.weights.h5"))
+    with h5py.File(os.path.join(dir, "mean.weights.h5"), "r+") as f:
+        for k, v in load_numpy(out).items():
+            f[k][...] = v
+    mean = net(9)
+    mean.load_weights(os.path.join(dir, "mean.weights.h5"))
+    want = [sum(np.asarray(w, np.float64) for w in ws) / 3 for ws in zip(*(n.get_weights() for n in nets))]
+    judge("3 of Keras, into .weights.h5", "keras load_weights", {str(i): torch.from_numpy(np.asarray(w)) for i, w in enumerate(mean.get_weights())},
+          {str(i): torch.from_numpy(w) for i, w in enumerate(want)})
+    rna(*files, "-o", out)
+    got = load_numpy(out)
+    last = nets[2].layers[1].get_weights()[2:]  # statistics are the last file's
+    assert all(np.array_equal(got[f"layers/batch_normalization/vars/{2 + i}"], w) for i, w in enumerate(last))
+
+
 def main():
     dir = tempfile.mkdtemp(prefix="merge-check-")
     try:
-        for part in (globals()[p] for p in (sys.argv[2:] or ["methods", "posthoc", "formats", "scales", "hub", "lora"])):
+        for part in (globals()[p] for p in (sys.argv[2:] or ["methods", "posthoc", "formats", "scales", "hub", "lora", "orbax", "keras"])):
             part(dir)
     finally:
         shutil.rmtree(dir)

@@ -2,7 +2,9 @@ package extrapolate
 
 import (
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"onlinerna/train/safetensors"
@@ -81,16 +83,32 @@ func open(path, key string, verify bool) (*Checkpoint, error) {
 		c.Metadata["format"] = "pt"
 	}
 	for _, t := range f.Tensors {
-		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(t.Name, t.DType),
-			n: t.Len()})
+		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape,
+			Role: roleOf(f, t.Name, t.DType), n: t.Len()})
 	}
 	return c, nil
 }
 
-// roleOf recognises the names that PyTorch, Keras, Haiku and Flax give to running statistics.
-func roleOf(name string, t safetensors.DType) Role {
+// kerasNorm are the tensors of Keras's layers BatchNormalization in .weights.h5, which have numbers for names.
+var kerasNorm = regexp.MustCompile(`^((?:.*/)?batch_normalization(?:_\d+)?/vars/)(\d{1,3})$`)
+
+// roleOf recognises the names that PyTorch, Keras, Haiku and Flax give to running statistics in a file.
+func roleOf(f *statedict.File, name string, t safetensors.DType) Role {
 	if !t.Number() {
 		return Copied
+	}
+	if m := kerasNorm.FindStringSubmatch(name); m != nil { // the statistics come last, behind scale and centre
+		has := func(more int) bool {
+			i, _ := strconv.Atoi(m[2])
+			_, ok := f.Lookup(m[1] + strconv.Itoa(i+more))
+			return ok
+		}
+		switch {
+		case !has(1):
+			return RunningVar
+		case !has(2):
+			return RunningMean
+		}
 	}
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '/' })
 	last := ""
@@ -113,7 +131,7 @@ func (c *Checkpoint) Lookup(name string) (Tensor, bool) {
 	if !ok {
 		return Tensor{}, false
 	}
-	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(t.Name, t.DType), n: t.Len()}, true
+	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(c.File, t.Name, t.DType), n: t.Len()}, true
 }
 
 // Close releases the files.

@@ -54,6 +54,9 @@ func (f *File) Contents() (Contents, string) {
 			"a net has them only with the weights that they are added to, and combining "+
 			"factors is not combining their products", f.Tensors[l].Name)
 	}
+	if index := kerasWhole(f.Path); index != "" {
+		return Shard, fmt.Sprintf("is a shard of a checkpoint, a part of its tensors: name its index, %s", index)
+	}
 	if i, n := shardOf(f.Path); n > 1 {
 		what := fmt.Sprintf("is shard %d of %d of a checkpoint: a part of its tensors", i, n)
 		if list := f.Siblings(); len(list) > 0 {

@@ -47,19 +47,14 @@ func (f *File) openFolder(key string) error {
 			return f.openFile(path, key)
 		}
 	}
-	for _, sign := range orbaxSigns {
-		if found, _ := filepath.Glob(filepath.Join(f.Path, sign)); found != nil {
-			return fmt.Errorf("%s is a checkpoint of Orbax (%s), which is not read: convert it in Python by safetensors.flax."+
-				"save_file(flax.traverse_util.flatten_dict(params, sep=\".\"), \"x.safetensors\")", f.Path, filepath.Base(found[0]))
+	if dir, err := orbaxFolder(f.Path); dir != "" || err != nil {
+		if err == nil {
+			err = f.openOrbax(dir, key)
 		}
+		return err
 	}
 	return inFolder(f.Path, fmt.Errorf("%s is a folder, not a file", f.Path))
 }
-
-// orbaxSigns are files in the folders of Orbax's checkpoints: OCDBT's root, in the folder or in that of an item, Orbax's
-// own metadata, and Zarr's arrays.
-var orbaxSigns = []string{"manifest.ocdbt", "*/manifest.ocdbt", "_CHECKPOINT_METADATA", "_METADATA", "*/.zarray",
-	"*/zarr.json"}
 
 func isFile(path string) bool {
 	st, err := os.Stat(path)
@@ -68,7 +63,7 @@ func isFile(path string) bool {
 
 // openIndex opens an index's shards, which all lie beside it.
 func (f *File) openIndex(path, key string) error {
-	list, err := readIndex(path)
+	list, _, err := readIndex(path)
 	if err != nil {
 		return err
 	}
@@ -127,38 +122,47 @@ func (f *File) openShard(path, key string) error {
 
 type indexEntry struct{ tensor, file string }
 
-// readIndex reads an index's weight_map. A tensor named twice or a file outside the index's folder is an error.
-func readIndex(path string) ([]indexEntry, error) {
-	fd, size, err := files.OpenSized(path)
+// readIndex reads an index's weight_map, and the bytes of all tensors that it tells. A tensor named twice or a file
+// outside the index's folder is an error.
+func readIndex(path string) (_ []indexEntry, size float64, err error) {
+	fd, n, err := files.OpenSized(path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer fd.Close()
-	if size > maxIndex {
-		return nil, fmt.Errorf("%s: an index of %d bytes: at most %d are read", path, size, maxIndex)
+	if n > maxIndex {
+		return nil, 0, fmt.Errorf("%s: an index of %d bytes: at most %d are read", path, n, maxIndex)
 	}
 	b, err := io.ReadAll(io.LimitReader(fd, maxIndex))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var whole struct {
-		Map json.RawMessage `json:"weight_map"`
+		Metadata json.RawMessage `json:"metadata"`
+		Map      json.RawMessage `json:"weight_map"`
 	}
 	if err := json.Unmarshal(b, &whole); err != nil {
-		return nil, fmt.Errorf("%s is no index of shards: %w", path, err)
+		return nil, 0, fmt.Errorf("%s is no index of shards: %w", path, err)
 	}
 	if whole.Map == nil {
-		return nil, fmt.Errorf("%s is JSON, not weights: "+
+		return nil, 0, fmt.Errorf("%s is JSON, not weights: "+
 			"want safetensors, what torch.save wrote, or an index with a weight_map", path)
 	}
-	list, err := weightMap(whole.Map)
+	list, err := weightMap(whole.Map, strings.HasSuffix(path, kerasIndex))
 	if err != nil {
-		return nil, fmt.Errorf("%s: weight_map: %w", path, err)
+		return nil, 0, fmt.Errorf("%s: weight_map: %w", path, err)
 	}
-	return list, nil
+	var metadata struct {
+		Size float64 `json:"total_size"`
+	}
+	if json.Unmarshal(whole.Metadata, &metadata) != nil {
+		metadata.Size = 0 // of another form
+	}
+	return list, metadata.Size, nil
 }
 
-func weightMap(b []byte) ([]indexEntry, error) {
+// weightMap reads an index's map from tensors to files, or from groups to lists of files.
+func weightMap(b []byte, lists bool) ([]indexEntry, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.New("not an object of tensors and files")
@@ -175,18 +179,34 @@ func weightMap(b []byte) ([]indexEntry, error) {
 			return nil, err
 		}
 		tensor, _ := key.(string)
-		name, ok := value.(string)
-		if !ok {
-			return nil, fmt.Errorf("tensor %q: not the name of a file", tensor)
-		}
 		if seen[tensor] {
 			return nil, fmt.Errorf("tensor %q is named twice", tensor)
 		}
 		seen[tensor] = true
-		if name == "" || name != filepath.Base(name) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
-			return nil, fmt.Errorf("tensor %q is in %q, which is not the name of a file beside the index: refused", tensor, name)
+		names := []json.Token{value}
+		if lists && value == json.Delim('[') {
+			names = nil
+			for d.More() {
+				if value, err = d.Token(); err != nil {
+					return nil, err
+				}
+				names = append(names, value)
+			}
+			if _, err := d.Token(); err != nil {
+				return nil, err
+			}
 		}
-		list = append(list, indexEntry{tensor, name})
+		for _, value := range names {
+			name, ok := value.(string)
+			if !ok {
+				return nil, fmt.Errorf("tensor %q: not the name of a file", tensor)
+			}
+			if name == "" || name != filepath.Base(name) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+				return nil, fmt.Errorf("tensor %q is in %q, which is not the name of a file beside the index: refused", tensor,
+					name)
+			}
+			list = append(list, indexEntry{tensor, name})
+		}
 	}
 	if len(list) == 0 {
 		return nil, errors.New("it names no tensor")

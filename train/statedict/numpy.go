@@ -29,17 +29,17 @@ const (
 	maxNumpyHeader = 1 << 16
 )
 
-// isNumpy reports whether a zip archive holds numpy's arrays, by the name of its first entry.
-func isNumpy(fd *os.File) bool {
+// firstEntry is the name of a zip archive's first entry; empty for another file.
+func firstEntry(fd *os.File) string {
 	var head [30]byte
 	if _, err := fd.ReadAt(head[:], 0); err != nil {
-		return false
+		return ""
 	}
 	name := make([]byte, binary.LittleEndian.Uint16(head[26:]))
 	if _, err := fd.ReadAt(name, int64(len(head))); err != nil {
-		return false
+		return ""
 	}
-	return strings.HasSuffix(string(name), ".npy")
+	return string(name)
 }
 
 // openNumpy finds the arrays in a file of numpy.savez. Those of numpy.savez_compressed go to a temporary file first,
@@ -141,7 +141,7 @@ func (f *File) temporary() (*os.File, error) {
 	if st, err := os.Stat("/var/tmp"); dir == "" && err == nil && st.IsDir() {
 		dir = "/var/tmp"
 	}
-	fd, err := os.CreateTemp(dir, "rna-*.npz")
+	fd, err := os.CreateTemp(dir, "rna-*")
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 // Package statedict opens checkpoints that hold a model's tensors by name: safetensors; torch.save's files of a state
 // dict or of a training script's checkpoint (see package torchfile); both as one file or as a folder's shards with an
-// index; PyTorch's distributed checkpoints; numpy's .npz; and GGUF. The first bytes of a file decide its format.
+// index; PyTorch's distributed checkpoints; numpy's .npz; GGUF; Orbax's; and Keras's HDF5. The first bytes of a file
+// decide its format.
 // Nothing in a file is executed, paths in indexes cannot leave their folder, and memory is bounded by the number of
 // tensors.
 //
@@ -42,6 +43,8 @@ const (
 	Torch       Form = "torch.save"
 	Distributed Form = "PyTorch distributed checkpoint"
 	Numpy       Form = "npz"
+	Orbax       Form = "Orbax"
+	HDF5        Form = "HDF5"
 	GGUF        Form = "GGUF"
 )
 
@@ -65,8 +68,9 @@ type File struct {
 }
 
 // Open opens a checkpoint: a file, the index of shards, a folder with either, or weights in the cache folder by their
-// name: see [catalogue.Locate]. A name with ".index.json" behind it stands for the shards of that index. key selects one of torch.save's state dicts, such as "model_ema"; if it is empty, Open
-// chooses.
+// name: see [catalogue.Locate]. A name with ".index.json" behind it stands for the shards of that index. key selects one
+// of torch.save's state dicts, such as "model_ema"; if it is empty, Open chooses. In Orbax's and Keras's files it is the
+// first part of the names, such as "params".
 func Open(path, key string) (_ *File, err error) {
 	name := path
 	if path, err = catalogue.Locate(name, catalogue.Weights); err != nil {
@@ -80,6 +84,8 @@ func Open(path, key string) (_ *File, err error) {
 	}()
 	if st, e := os.Stat(path); e == nil && st.IsDir() {
 		err = f.openFolder(key)
+	} else if strings.HasSuffix(path, kerasIndex) {
+		err = f.openKerasIndex(path, key)
 	} else if strings.EqualFold(filepath.Ext(path), ".json") {
 		err = f.openIndex(path, key)
 	} else if index := path + ".index.json"; os.IsNotExist(e) && isFile(index) {
@@ -115,17 +121,27 @@ func (f *File) openFile(path, key string) error {
 	}
 	var head [4]byte
 	n, _ := io.ReadFull(fd, head[:])
+	zipped := ""
+	if torchfile.Is(head[:n]) {
+		zipped = firstEntry(fd)
+	}
 	switch {
-	case torchfile.Is(head[:n]) && isNumpy(fd):
+	case strings.HasSuffix(zipped, ".npy"):
 		f.Form = Numpy
+	case zipped == kerasFirst || string(head[:n]) == hdf5Magic:
+		read := f.openHDF5
+		if zipped != "" {
+			read = f.openKeras
+		}
+		if err := read(fd, key); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
 	case torchfile.Is(head[:n]):
 		f.Form = Torch
 		return f.openTorch(path, key)
 	case string(head[:n]) == ggufMagic:
 		f.Form = GGUF
-	case string(head[:n]) == "\x89HDF":
-		return fmt.Errorf("%s is HDF5, as Keras writes .weights.h5, which is not read: convert it in Python by "+
-			"numpy.savez(\"weights.npz\", **{w.path: w.numpy() for w in model.weights})", path)
 	default:
 		f.Form = Safetensors
 		return f.openSafetensors(path, key)

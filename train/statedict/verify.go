@@ -23,6 +23,10 @@ func (f *File) Verify() (ok bool, err error) {
 		switch f.Form {
 		case Torch, Numpy:
 			one, err = verifyZip(fd, f.Form == Torch)
+		case HDF5:
+			if firstEntry(fd) == kerasFirst {
+				one, err = verifyZip(fd, false)
+			}
 		case Safetensors:
 			one, err = verifySafetensors(fd.Name())
 		}
