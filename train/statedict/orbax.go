@@ -116,6 +116,7 @@ type zarrJob struct {
 	value         ocdbt.Entry
 	codec         string
 	size          int64
+	to            int64 // its place in the temporary file
 }
 
 func (s *zarrStore) add(e ocdbt.Entry) error {

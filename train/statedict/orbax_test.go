@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/internal/ocdbt"
 )
 
 // replace replaces text in a file.
@@ -47,6 +49,30 @@ func TestBadZarr(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir, `tensor "a.bias": a.bias/0 is missing`)
+}
+
+// TestShardIndex flips each bit of the index of a shard's chunks.
+func TestShardIndex(t *testing.T) {
+	dir := copyFolder(t, "edges.orbax")
+	entries, err := ocdbt.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(entries, func(e ocdbt.Entry) bool { return e.Key == "b.weight/c/0/0/0" })
+	e := entries[i]
+	path := filepath.Join(dir, e.File)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 8 * (3*2*16 + 4) { // two numbers for each of 3 × 1 × 2 chunks, and the checksum
+		b[e.Off+int64(bit/8)] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, dir, "the checksum of its index differs")
+		b[e.Off+int64(bit/8)] ^= 1 << (bit % 8)
+	}
 }
 
 // TestOrbaxFolders opens steps of several items, unfinished checkpoints and single parts of a tree.

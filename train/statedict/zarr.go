@@ -11,11 +11,14 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
 
 	"onlinerna/internal/ocdbt"
 	"onlinerna/train/safetensors"
@@ -26,6 +29,7 @@ const (
 	maxZarr       = 1 << 20   // bytes of metadata
 	maxZarrIndex  = 64 << 20  // bytes of a shard's index
 	maxZstdWindow = 128 << 20 // of Zstandard's highest level
+	maxInflaters  = 4         // of which each may take two windows
 )
 
 // zarrTypes are the element types of version 3 by name, and those of version 2 that are not numpy's.
@@ -369,7 +373,8 @@ func (s *zarrStore) chunk(t *Tensor, a *zarrArray, at, chunk []int, v ocdbt.Entr
 		}
 	}
 	if !plain || v.File == "" {
-		s.jobs = append(s.jobs, zarrJob{len(s.file.Tensors), len(t.pieces), v, a.codec, bytes})
+		s.jobs = append(s.jobs, zarrJob{tensor: len(s.file.Tensors), piece: len(t.pieces), value: v, codec: a.codec,
+			size: bytes})
 	}
 	t.pieces = append(t.pieces, p)
 	return nil
@@ -387,23 +392,41 @@ func (s *zarrStore) inflate() error {
 	if err != nil {
 		return err
 	}
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	at := int64(0)
-	for _, j := range s.jobs {
-		t := &s.file.Tensors[j.tensor]
-		if err := s.inflateOne(to, d, j); err != nil {
-			return fmt.Errorf("%s: tensor %q: %s: to %s: %w", s.dir, t.Name, j.value.Key, filepath.Dir(to.Name()), err)
+	end := int64(0)
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		p := &s.file.Tensors[j.tensor].pieces[j.piece]
+		p.file, p.off, j.to = len(s.file.infos), end, end
+		if j.size > math.MaxInt64-end {
+			return fmt.Errorf("%s: arrays of more than %d bytes", s.dir, int64(math.MaxInt64))
 		}
-		t.pieces[j.piece].file, t.pieces[j.piece].off = len(s.file.infos), at
-		at += j.size
+		end += j.size
 	}
-	return nil
+	next := atomic.Int64{}
+	var g errgroup.Group
+	for range min(runtime.GOMAXPROCS(0), maxInflaters, len(s.jobs)) {
+		g.Go(func() error {
+			d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(maxZstdWindow))
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			for i := next.Add(1) - 1; i < int64(len(s.jobs)); i = next.Add(1) - 1 {
+				j := s.jobs[i]
+				if err := s.inflateOne(io.NewOffsetWriter(to, j.to), d, j); err != nil {
+					next.Store(int64(len(s.jobs)))
+					return fmt.Errorf("%s: tensor %q: %s: to %s: %w", s.dir, s.file.Tensors[j.tensor].Name, j.value.Key,
+						filepath.Dir(to.Name()), err)
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
+// inflateOne decompresses a chunk; s does not change.
 func (s *zarrStore) inflateOne(to io.Writer, d *zstd.Decoder, j zarrJob) error {
 	most := int64(maxDeflate)
 	if j.codec == "zstd" {
