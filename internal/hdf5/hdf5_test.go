@@ -104,3 +104,29 @@ func TestTypes(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRead reads any bytes: arrays lie within them, or an error says why not.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"plain.h5", "latest.h5", "keras/net_00002.weights.h5"} {
+		b, err := os.ReadFile(filepath.Join(testdata, name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := read(b)
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q", err)
+		}
+		for _, a := range list {
+			n := int64(a.Size)
+			for _, d := range a.Shape {
+				n *= int64(d)
+			}
+			if n < 0 || a.Off < 0 || a.Off+n > int64(len(b)) {
+				t.Errorf("%+v in %d bytes", a, len(b))
+			}
+		}
+	})
+}

@@ -195,3 +195,43 @@ func TestMutations(t *testing.T) {
 		t.Errorf("only %d different errors", len(errs))
 	}
 }
+
+// FuzzNode reads any bytes as the content of a manifest and of a node, behind a checksum that is right.
+func FuzzNode(f *testing.F) {
+	root, err := (&tree{dir: edges}).root()
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(edges, root.file))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b[root.off+12 : root.off+root.n-4])
+	if b, err = os.ReadFile(filepath.Join(edges, ManifestName)); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b[12 : len(b)-4])
+	sealed := func(magic uint32, body []byte) []byte {
+		b := binary.BigEndian.AppendUint32(nil, magic)
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(body)+16))
+		return seal(append(append(b, body...), 0, 0, 0, 0))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, ManifestName), sealed(manifestMagic, body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(dir); err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q", err)
+		}
+		if r, err := decode(sealed(nodeMagic, body), nodeMagic); err == nil {
+			for height := range byte(2) {
+				own := *r
+				at := &tree{dir: dir, open: map[string]*os.File{}}
+				if at.node(&own, ref{}, height, "") == nil && height == 0 && len(at.entries) == 0 {
+					t.Error("a leaf without entries")
+				}
+			}
+		}
+	})
+}
