@@ -237,7 +237,8 @@ var modelOptions = options{
 			"resnet18; a last layer of another size, or for another task, starts fresh. " +
 			"Batch, epochs, rates and schedule are then by default those of fine-tuning"},
 	{Name: "key", Group: modelGroup, Default: "it is found", Field: func(c *Spec) any { return &c.InitKey },
-		Help: "of a file of torch.save with several state dicts the `name` of one, as model_ema"},
+		Help: "of a file with several state dicts the `name` of one, as model_ema; of Orbax and Keras the first part " +
+			"of the names, as params"},
 	{Name: "freeze", Group: modelGroup, Field: func(c *Spec) any { return &c.Freeze },
 		Help: "leave the parameters of these names, and the statistics of their BatchNorm, as they are: " +
 			"comma-separated `patterns`, " +

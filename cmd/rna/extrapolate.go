@@ -253,9 +253,11 @@ func (f *extrapolateFlags) files(args []string, log io.Writer) ([]string, *evalu
 // run extrapolates, writes the file and prints the coefficients.
 func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
 	bar := terminal.NewBar(log, f.quiet)
-	s, err := f.window.Open(args, extrapolate.Options{Workers: f.net.Workers, Progress: bar.Add})
+	s, err := f.window.Open(ctx, args, extrapolate.Options{Workers: f.net.Workers, Start: bar.Bytes,
+		Progress: bar.Add})
+	bar.Finish()
 	if err != nil {
-		return err
+		return cli.Interrupted(ctx, err)
 	}
 	defer s.Close()
 	if err := s.Tell(log, true); err != nil {

@@ -63,10 +63,11 @@ The folder of a run stands for its best weights.`,
 
 func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
 	bar := terminal.NewBar(log, f.quiet)
-	s, err := f.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: true,
-		Differing: true})
+	s, err := f.Open(ctx, args, extrapolate.Options{Workers: f.workers, Start: bar.Bytes, Progress: bar.Add,
+		Loose: true, Differing: true})
+	bar.Finish()
 	if err != nil {
-		return err
+		return cli.Interrupted(ctx, err)
 	}
 	defer s.Close()
 	if err := s.Tell(log, false); err != nil {

@@ -34,7 +34,7 @@ type mergeFlags struct {
 	sigmaRel                   float64
 	stored, steps              []float64
 	shardSize                  int64
-	strict, resume             bool
+	strict, resume, verify     bool
 	quiet, sync, normalize     bool
 	json                       cli.JSON
 	workers                    int
@@ -108,6 +108,8 @@ tokenizer of the last checkpoint. It appears whole or not at all.`,
 		"and lists them")
 	f.shardSize = merge.DefaultShardSize
 	o.Bytes(&f.shardSize, "shard-size", "most bytes of a shard, of a folder, as 800MB or 5GB")
+	o.BoolVar(&f.verify, "verify", true, "compare files with their checksums before; --verify=false saves a reading of "+
+		"files of torch.save, .npz and rna")
 	o.BoolVar(&f.resume, "resume", false, "go on from the finished shards of a folder whose writing was stopped")
 	m := cli.NewGroup("Method")
 	m.StringVar(&f.by, "by", string(merge.ByMean), "method: "+strings.Join(methods, ", "))
@@ -275,10 +277,11 @@ func (f *mergeFlags) run(ctx context.Context, g *ranks.Group, args []string, out
 	}
 	bar := terminal.NewBar(log, f.quiet || !g.First())
 	f.window.Weights, f.window.Factors = true, f.adapter == "factors"
-	s, err := f.window.Open(args, extrapolate.Options{Workers: f.workers, Progress: bar.Add, Loose: !f.strict,
-		Ranks: g})
+	s, err := f.window.Open(ctx, args, extrapolate.Options{Workers: f.workers, Start: bar.Bytes,
+		Progress: bar.Add, Loose: !f.strict, Unverified: !f.verify, Ranks: g})
+	bar.Finish()
 	if err != nil {
-		return err
+		return cli.Interrupted(ctx, err)
 	}
 	defer s.Close()
 	for _, c := range s.Files() {

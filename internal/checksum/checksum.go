@@ -85,6 +85,28 @@ func each(r io.ReaderAt, off, n int64, f func(at int64, sum uint32) error) error
 	return nil
 }
 
+// Metered is r with a call of read for the bytes of each reading, whose error becomes that of the reading; r itself if
+// read is nil.
+func Metered(r io.ReaderAt, read func(bytes int64) error) io.ReaderAt {
+	if read == nil {
+		return r
+	}
+	return &metered{r, read}
+}
+
+type metered struct {
+	r    io.ReaderAt
+	read func(bytes int64) error
+}
+
+func (m *metered) ReadAt(b []byte, off int64) (int, error) {
+	n, err := m.r.ReadAt(b, off)
+	if stop := m.read(int64(n)); stop != nil {
+		return 0, stop
+	}
+	return n, err
+}
+
 // Zeros stands for a text's own checksum while that is computed.
 const Zeros = "00000000"
 

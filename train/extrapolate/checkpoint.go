@@ -62,19 +62,23 @@ type Checkpoint struct {
 	File *statedict.File
 }
 
-// Open opens a checkpoint, and validates its description of the tensors: see [statedict.Open].
-func Open(path, key string) (*Checkpoint, error) { return open(path, key, true) }
-
-func open(path, key string, verify bool) (*Checkpoint, error) {
-	f, err := statedict.Open(path, key)
+// Open opens a checkpoint, and compares it with its checksums: see [statedict.Open].
+func Open(path, key string) (*Checkpoint, error) {
+	c, err := open(path, key)
 	if err != nil {
 		return nil, err
 	}
-	if verify {
-		if _, err := f.Verify(); err != nil {
-			f.Close()
-			return nil, err
-		}
+	if _, err := c.File.Verify(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func open(path, key string) (*Checkpoint, error) {
+	f, err := statedict.Open(path, key)
+	if err != nil {
+		return nil, err
 	}
 	c := &Checkpoint{Path: f.Path, Metadata: f.Metadata, Found: f.Found(), File: f}
 	c.Contents, c.What = f.Contents()

@@ -32,6 +32,12 @@ type Options struct {
 	// same files, and call the same methods.
 	Ranks *ranks.Group
 
+	// Unverified files are not compared with their checksums, which reads them once more.
+	Unverified bool
+
+	// Start, if set, receives the next part of the work and its bytes.
+	Start func(part string, bytes int64)
+
 	// Progress, if set, receives the number of bytes read since its last call. It is called concurrently.
 	Progress func(bytes int64)
 }

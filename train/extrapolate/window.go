@@ -1,6 +1,7 @@
 package extrapolate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,8 +34,8 @@ func (w *Window) Check(files int, ordered bool) error {
 	return nil
 }
 
-// Open opens files in order. Close closes them.
-func (w *Window) Open(paths []string, opt Options) (*Series, error) {
+// Open opens files in order, and compares them with their checksums unless opt says otherwise. Close closes them.
+func (w *Window) Open(ctx context.Context, paths []string, opt Options) (*Series, error) {
 	order := w.Order
 	if w.Pairs {
 		order = Given
@@ -50,8 +51,7 @@ func (w *Window) Open(paths []string, opt Options) (*Series, error) {
 		} else {
 			seen[clean] = true
 			var c *Checkpoint
-			own := (len(seen)-1)%opt.Ranks.Size() == opt.Ranks.Rank() // ranks verify files in turn
-			if c, err = open(path, w.Key, own); err == nil {
+			if c, err = open(path, w.Key); err == nil {
 				files = append(files, c)
 			}
 			if err == nil && w.Weights && c.Contents != statedict.Weights &&
@@ -82,11 +82,43 @@ func (w *Window) Open(paths []string, opt Options) (*Series, error) {
 	if err == nil {
 		s, err = NewSeries(files, opt)
 	}
+	if err == nil && !opt.Unverified {
+		err = s.verify(ctx)
+	}
 	if err = opt.Ranks.Together(err); err != nil {
 		closeAll(files)
 		return nil, err
 	}
 	return s, nil
+}
+
+// verify compares files with their checksums; ranks do it in turn.
+func (s *Series) verify(ctx context.Context) error {
+	own := func(i int) bool { return i%s.opt.Ranks.Size() == s.opt.Ranks.Rank() }
+	total := int64(0)
+	for i, c := range s.files {
+		if own(i) {
+			total += c.File.Summed()
+		}
+	}
+	if s.opt.Start != nil && total > 0 {
+		s.opt.Start("verifying", total)
+	}
+	for i, c := range s.files {
+		if !own(i) {
+			continue
+		}
+		_, err := c.File.VerifyWith(func(bytes int64) error {
+			if s.opt.Progress != nil {
+				s.opt.Progress(bytes)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close closes the files.

@@ -214,7 +214,7 @@ func TestManyRanks(t *testing.T) {
 			run := func(fail error) func(g *ranks.Group) error {
 				return func(g *ranks.Group) error {
 					w := extrapolate.Window{Order: extrapolate.Given}
-					s, err := w.Open(paths, extrapolate.Options{Workers: 2, Ranks: g})
+					s, err := w.Open(context.Background(), paths, extrapolate.Options{Workers: 2, Ranks: g})
 					if err != nil {
 						return err
 					}
@@ -275,7 +275,7 @@ func TestManyRanks(t *testing.T) {
 	}
 	for _, err := range rankstest.Errors(t, 2, time.Minute, func(g *ranks.Group) error {
 		w := extrapolate.Window{Order: extrapolate.Given}
-		_, err := w.Open(paths, extrapolate.Options{Ranks: g})
+		_, err := w.Open(context.Background(), paths, extrapolate.Options{Ranks: g})
 		return err
 	}) {
 		if err == nil || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), "damaged") {
@@ -386,7 +386,7 @@ func TestTogether(t *testing.T) {
 				for _, fail := range []string{"b.weight", ""} {
 					errs := rankstest.Errors(t, n, time.Minute, func(g *ranks.Group) error {
 						w := extrapolate.Window{Order: extrapolate.Given}
-						s, err := w.Open(paths, extrapolate.Options{Workers: 2, Ranks: g})
+						s, err := w.Open(context.Background(), paths, extrapolate.Options{Workers: 2, Ranks: g})
 						if err != nil {
 							return err
 						}

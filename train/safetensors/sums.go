@@ -82,13 +82,20 @@ func (f *File) sealed(prefix, head []byte) error {
 
 // Verify reads the whole file and compares it with its checksums. ok is false for other programs' files, which have
 // none.
-func (f *File) Verify() (ok bool, err error) {
+func (f *File) Verify() (ok bool, err error) { return f.VerifyWith(nil) }
+
+// HasSums reports whether the file has checksums.
+func (f *File) HasSums() bool { return f.sums != "" }
+
+// VerifyWith is [File.Verify]. read, unless it is nil, receives the bytes that were read since its last call; its error
+// ends the work.
+func (f *File) VerifyWith(read func(bytes int64) error) (ok bool, err error) {
 	if f.sums == "" {
 		return false, nil
 	}
 	st, err := f.file.Stat()
 	if err == nil {
-		err = checksum.Check(f.file, f.start, st.Size()-f.start, f.sums)
+		err = checksum.Check(checksum.Metered(f.file, read), f.start, st.Size()-f.start, f.sums)
 	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.path, f.blame(err))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,7 +43,7 @@ func firstEntry(fd *os.File) string {
 	return string(name)
 }
 
-// openNumpy finds the arrays in a file of numpy.savez. Those of numpy.savez_compressed go to a temporary file first,
+// openNumpy finds the arrays in a file of numpy.savez. Those of numpy.savez_compressed go to a temporary file,
 // where any element can be read.
 func (f *File) openNumpy(fd *os.File) error {
 	st, err := fd.Stat()
@@ -98,7 +99,7 @@ func (f *File) openNumpy(fd *os.File) error {
 // maxDeflate is a bound of the bytes that deflate makes of one.
 const maxDeflate = 1032
 
-// inflate appends a compressed array to the temporary file.
+// inflate reads the header of a compressed array, whose numbers go to the temporary file when they are read first.
 func (f *File) inflate(e *zip.File) (Tensor, error) {
 	size := int64(e.UncompressedSize64)
 	if size < 0 || e.CompressedSize64 > 1<<50 || size > int64(e.CompressedSize64+1)*maxDeflate {
@@ -113,23 +114,43 @@ func (f *File) inflate(e *zip.File) (Tensor, error) {
 	if err != nil {
 		return t, err
 	}
+	head := size - int64(t.Len())*int64(t.DType.Size())
+	return t, f.later(&t.pieces[0], size-head, func(to io.Writer) error {
+		r, err := e.Open()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		if _, err := io.CopyN(io.Discard, r, head); err != nil {
+			return err
+		}
+		n, err := io.Copy(to, r) // which compares the checksum at the end
+		if err == nil && n != size-head {
+			err = fmt.Errorf("%d bytes of numbers, want %d", n, size-head)
+		}
+		return err
+	})
+}
+
+// later reserves room for a piece of size bytes in the temporary file, which fill writes when the piece is read first.
+func (f *File) later(p *piece, size int64, fill func(to io.Writer) error) error {
 	to, err := f.temporary()
 	if err != nil {
-		return t, err
+		return err
 	}
-	at, err := to.Seek(0, io.SeekEnd)
-	if err != nil {
-		return t, err
+	if size > math.MaxInt64-f.inflated {
+		return fmt.Errorf("arrays of more than %d bytes", int64(math.MaxInt64))
 	}
-	n, err := io.Copy(to, r) // which compares the checksum at the end
-	if want := int64(t.Len()) * int64(t.DType.Size()); err == nil && n != want {
-		err = fmt.Errorf("%d bytes of numbers, want %d", n, want)
-	}
-	if err != nil {
-		return t, fmt.Errorf("to %s: %w", filepath.Dir(to.Name()), err)
-	}
-	t.pieces[0].file, t.pieces[0].off = len(f.infos), at
-	return t, nil
+	at := f.inflated
+	f.inflated += size
+	p.file, p.off = len(f.infos), at
+	p.late = &late{fill: func() error {
+		if err := fill(io.NewOffsetWriter(to, at)); err != nil {
+			return fmt.Errorf("to %s: %w", filepath.Dir(to.Name()), err)
+		}
+		return nil
+	}}
+	return nil
 }
 
 // temporary is a file without a name in the folder of TMPDIR, or else in /var/tmp, which is on a disk.

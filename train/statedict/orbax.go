@@ -92,7 +92,7 @@ func (f *File) openOrbax(dir, key string) error {
 	switch {
 	case len(f.Tensors) > 0:
 		f.Key = key
-		return s.inflate()
+		return s.later()
 	case states == 0 && key != "":
 		return fmt.Errorf("%s: there is no key %q: there are %q", dir, key, s.tops())
 	}
@@ -116,7 +116,6 @@ type zarrJob struct {
 	value         ocdbt.Entry
 	codec         string
 	size          int64
-	to            int64 // its place in the temporary file
 }
 
 func (s *zarrStore) add(e ocdbt.Entry) error {

@@ -17,6 +17,22 @@ type piece struct {
 	off      int64 // of the first element, in bytes
 	at, size []int // the box's start in the tensor, and its extents
 	strides  []int // in elements, nil if contiguous
+	late     *late // nil unless the elements come to the file with the first reading
+}
+
+// late is the work that brings a piece's elements to the temporary file, when they are read first.
+type late struct {
+	once sync.Once
+	fill func() error
+	err  error
+}
+
+func (l *late) ready() error {
+	if l == nil {
+		return nil
+	}
+	l.once.Do(func() { l.err = l.fill() })
+	return l.err
 }
 
 // strides are the strides of contiguous elements.
@@ -50,6 +66,9 @@ func (f *File) Read(b []byte, t Tensor, off int) error {
 
 func (f *File) read(b []byte, t Tensor, off, n int) error {
 	if p := &t.pieces[0]; len(t.pieces) == 1 && p.strides == nil {
+		if err := p.late.ready(); err != nil {
+			return err
+		}
 		return f.readAt(p.file, b, p.off+int64(off)*int64(t.DType.Size()))
 	}
 	start := 0
@@ -115,6 +134,9 @@ func (f *File) readBox(b []byte, p *piece, unit, start int, at, size []int) erro
 			return nil
 		}
 		from[i], count[i] = lo, hi-lo
+	}
+	if err := p.late.ready(); err != nil {
+		return err
 	}
 	to, in := strides(size), p.strides
 	if in == nil {

@@ -65,6 +65,9 @@ type File struct {
 	files  []*os.File
 	infos  []os.FileInfo // of the files when they were opened; a temporary file behind them has none
 	remove string        // the name of the temporary file, if it still has one
+
+	sums     []sums // of each file
+	inflated int64  // bytes of the temporary file that pieces have
 }
 
 // Open opens a checkpoint: a file, the index of shards, a folder with either, or weights in the cache folder by their
@@ -128,10 +131,11 @@ func (f *File) openFile(path, key string) error {
 	switch {
 	case strings.HasSuffix(zipped, ".npy"):
 		f.Form = Numpy
+		f.sums[len(f.sums)-1] = zipSums
 	case zipped == kerasFirst || string(head[:n]) == hdf5Magic:
 		read := f.openHDF5
 		if zipped != "" {
-			read = f.openKeras
+			read, f.sums[len(f.sums)-1] = f.openKeras, zipSums
 		}
 		if err := read(fd, key); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -168,7 +172,7 @@ func (f *File) add(path string) (*os.File, error) {
 	}
 	f.files = append(f.files, fd)
 	info, err := fd.Stat()
-	f.infos = append(f.infos, info)
+	f.infos, f.sums = append(f.infos, info), append(f.sums, noSums)
 	return fd, err
 }
 
@@ -204,6 +208,9 @@ func (f *File) openSafetensors(path, key string) error {
 		return err
 	}
 	defer s.Close()
+	if s.HasSums() {
+		f.sums[len(f.sums)-1] = ownSums
+	}
 	if f.Metadata == nil {
 		f.Metadata = s.Metadata
 	}
@@ -223,6 +230,7 @@ func (f *File) openTorch(path, key string) error {
 		f.Metadata = p.Metadata
 	}
 	f.Key, f.Others = p.Key, p.Others
+	f.sums[len(f.sums)-1] = zipSums
 	for _, t := range p.Tensors {
 		f.Tensors = append(f.Tensors, Tensor{t.Name, t.DType, t.Shape, []piece{f.whole(t)}})
 	}
@@ -293,7 +301,7 @@ func (f *File) Under(prefix string) *File {
 func (f *File) Renamed(rename func(name string) string) *File {
 	g := &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others,
 		index: map[string]int{},
-		files: f.files, infos: f.infos}
+		files: f.files, infos: f.infos, sums: f.sums}
 	for _, t := range f.Tensors {
 		name := rename(t.Name)
 		if _, taken := g.index[name]; taken {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"onlinerna/internal/checksum"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train/safetensors"
@@ -17,18 +18,20 @@ import (
 
 // Verify reads all files and compares them with their checksums, from this program's safetensors or a zip archive. ok
 // is false for files without checksums.
-func (f *File) Verify() (ok bool, err error) {
-	for _, fd := range f.files[:len(f.infos)] {
+func (f *File) Verify() (ok bool, err error) { return f.VerifyWith(nil) }
+
+// VerifyWith is [File.Verify]. read, unless it is nil, receives the bytes that were read since its last call, of
+// [File.Summed]; its error ends the work.
+func (f *File) VerifyWith(read func(bytes int64) error) (ok bool, err error) {
+	for i, fd := range f.files[:len(f.infos)] {
 		var one bool
-		switch f.Form {
-		case Torch, Numpy:
-			one, err = verifyZip(fd, f.Form == Torch)
-		case HDF5:
-			if firstEntry(fd) == kerasFirst {
-				one, err = verifyZip(fd, false)
-			}
-		case Safetensors:
-			one, err = verifySafetensors(fd.Name())
+		switch f.sums[i] {
+		case noSums:
+			continue
+		case zipSums:
+			one, err = verifyZip(fd, read, f.Form == Torch)
+		case ownSums:
+			one, err = verifySafetensors(fd.Name(), read)
 		}
 		if err != nil {
 			return false, err
@@ -38,26 +41,47 @@ func (f *File) Verify() (ok bool, err error) {
 	return ok, nil
 }
 
-func verifySafetensors(path string) (ok bool, err error) {
+// Summed is the bytes of the files with checksums.
+func (f *File) Summed() int64 {
+	n := int64(0)
+	for i, info := range f.infos {
+		if f.sums[i] != noSums {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// sums is a kind of checksums of a file.
+type sums int
+
+const (
+	noSums  sums = iota
+	zipSums      // of the entries of an archive, as far as they have some
+	ownSums      // in the metadata of safetensors
+)
+
+func verifySafetensors(path string, read func(bytes int64) error) (ok bool, err error) {
 	s, err := safetensors.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer s.Close()
-	return s.Verify()
+	return s.VerifyWith(read)
 }
 
-func verifyZip(fd *os.File, torch bool) (ok bool, err error) {
+func verifyZip(fd *os.File, read func(bytes int64) error, torch bool) (ok bool, err error) {
 	st, err := fd.Stat()
 	if err != nil {
 		return false, err
 	}
+	r := checksum.Metered(fd, read)
 	if torch {
-		if ok, err = torchfile.Sealed(fd, st.Size()); err != nil {
+		if ok, err = torchfile.Sealed(r, st.Size()); err != nil {
 			return ok, fmt.Errorf("%s: %w", fd.Name(), err)
 		}
 	}
-	z, err := zip.NewReader(fd, st.Size())
+	z, err := zip.NewReader(r, st.Size())
 	if err != nil && !ok { // the format before zip has no checksums
 		return false, nil
 	} else if err != nil {
@@ -67,10 +91,10 @@ func verifyZip(fd *os.File, torch bool) (ok bool, err error) {
 		if e.CRC32 == 0 && !ok { // PyTorch can be told to compute none
 			continue
 		}
-		r, err := e.Open()
+		in, err := e.Open()
 		if err == nil {
-			_, err = io.Copy(io.Discard, r)
-			r.Close()
+			_, err = io.Copy(io.Discard, in)
+			in.Close()
 		}
 		if err != nil {
 			return false, fmt.Errorf("%s: damaged: entry %s: %w", fd.Name(), text.Printable(e.Name), err)

@@ -10,15 +10,12 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sync/errgroup"
 
 	"onlinerna/internal/ocdbt"
 	"onlinerna/train/safetensors"
@@ -29,7 +26,6 @@ const (
 	maxZarr       = 1 << 20   // bytes of metadata
 	maxZarrIndex  = 64 << 20  // bytes of a shard's index
 	maxZstdWindow = 128 << 20 // of Zstandard's highest level
-	maxInflaters  = 4         // of which each may take two windows
 )
 
 // zarrTypes are the element types of version 3 by name, and those of version 2 that are not numpy's.
@@ -383,58 +379,46 @@ func (s *zarrStore) chunk(t *Tensor, a *zarrArray, at, chunk []int, v ocdbt.Entr
 // zarrCodecs are the supported compressors.
 var zarrCodecs = []string{"zstd", "gzip", "zlib"}
 
-// inflate decompresses chunks into the temporary file, where any element can be read.
-func (s *zarrStore) inflate() error {
-	if len(s.jobs) == 0 {
-		return nil
+// later makes the chunks that have to be decompressed pieces of the temporary file, where any element can be read.
+func (s *zarrStore) later() error {
+	// A decoder may take two windows.
+	decoders := make(chan *zstd.Decoder, min(runtime.GOMAXPROCS(0), 4))
+	for range cap(decoders) {
+		decoders <- nil
 	}
-	to, err := s.file.temporary()
-	if err != nil {
-		return err
-	}
-	end := int64(0)
-	for i := range s.jobs {
-		j := &s.jobs[i]
-		p := &s.file.Tensors[j.tensor].pieces[j.piece]
-		p.file, p.off, j.to = len(s.file.infos), end, end
-		if j.size > math.MaxInt64-end {
-			return fmt.Errorf("%s: arrays of more than %d bytes", s.dir, int64(math.MaxInt64))
+	for _, j := range s.jobs {
+		t := &s.file.Tensors[j.tensor]
+		if most := int64(maxRatio[j.codec]); j.size > (j.value.Len+1)*most {
+			return fmt.Errorf("%s: tensor %q: %s: %d bytes cannot be %d when they are inflated", s.dir, t.Name, j.value.Key,
+				j.value.Len, j.size)
 		}
-		end += j.size
-	}
-	next := atomic.Int64{}
-	var g errgroup.Group
-	for range min(runtime.GOMAXPROCS(0), maxInflaters, len(s.jobs)) {
-		g.Go(func() error {
-			d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-				zstd.WithDecoderMaxWindow(maxZstdWindow))
+		err := s.file.later(&t.pieces[j.piece], j.size, func(to io.Writer) (err error) {
+			d := <-decoders
+			defer func() { decoders <- d }()
+			if d == nil {
+				d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+					zstd.WithDecoderMaxWindow(maxZstdWindow))
+			}
+			if err == nil {
+				err = s.inflate(to, d, j)
+			}
 			if err != nil {
-				return err
+				err = fmt.Errorf("%s: %w", j.value.Key, err)
 			}
-			defer d.Close()
-			for i := next.Add(1) - 1; i < int64(len(s.jobs)); i = next.Add(1) - 1 {
-				j := s.jobs[i]
-				if err := s.inflateOne(io.NewOffsetWriter(to, j.to), d, j); err != nil {
-					next.Store(int64(len(s.jobs)))
-					return fmt.Errorf("%s: tensor %q: %s: to %s: %w", s.dir, s.file.Tensors[j.tensor].Name, j.value.Key,
-						filepath.Dir(to.Name()), err)
-				}
-			}
-			return nil
+			return err
 		})
+		if err != nil {
+			return err
+		}
 	}
-	return g.Wait()
+	return nil
 }
 
-// inflateOne decompresses a chunk; s does not change.
-func (s *zarrStore) inflateOne(to io.Writer, d *zstd.Decoder, j zarrJob) error {
-	most := int64(maxDeflate)
-	if j.codec == "zstd" {
-		most = maxZstd
-	}
-	if j.size > (j.value.Len+1)*most {
-		return fmt.Errorf("%d bytes cannot be %d when they are inflated", j.value.Len, j.size)
-	}
+// maxRatio are bounds of the bytes that one becomes; a block of 128 KB of Zstandard may be 4 bytes.
+var maxRatio = map[string]int{"": 1, "gzip": maxDeflate, "zlib": maxDeflate, "zstd": 1 << 15}
+
+// inflate decompresses a chunk. It changes nothing in s.
+func (s *zarrStore) inflate(to io.Writer, d *zstd.Decoder, j zarrJob) error {
 	at, err := s.reader(j.value)
 	if err != nil {
 		return err
@@ -459,6 +443,3 @@ func (s *zarrStore) inflateOne(to io.Writer, d *zstd.Decoder, j zarrJob) error {
 	}
 	return err
 }
-
-// maxZstd is a bound of the bytes that Zstandard makes of one: a block of 128 KB may be 4 bytes.
-const maxZstd = 1 << 15
