@@ -59,9 +59,9 @@ func newExtrapolate() *cobra.Command {
 		Long: `Extrapolate a row of checkpoints with RNA. The memory does not grow with the checkpoints.
 
 It is the short form of rna merge --by rna, and reads the same forms of checkpoints: safetensors, files of torch.save,
-folders of shards, distributed checkpoints, npz and GGUF. No code in them is run. K files make K − 1 residuals. Integers
-are copied from the last file, and so are BatchNorm statistics without --bn. The output is in safetensors, or for .pt
-and .pth in a form that torch.load reads.
+folders of shards, distributed checkpoints, folders of Orbax, weights of Keras, npz and GGUF. No code in them is run. K
+files make K − 1 residuals. Integers are copied from the last file, and so are BatchNorm statistics without --bn. The
+output is in safetensors, or for .pt and .pth in a form that torch.load reads.
 
 The folder of a run as the only argument stands for the weights that rna train --keep-every 1 kept, and its images are
 the default of --eval and --data. Among other files it stands for its best weights.`,

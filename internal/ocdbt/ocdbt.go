@@ -15,6 +15,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -90,22 +91,31 @@ type root struct {
 	keys   uint64
 }
 
+// numberedName is the name of a file of versions, which ends in a number.
+var numberedName = regexp.MustCompile(`^manifest\.[0-9a-f]{16}$`)
+
 // root finds the root of the latest version.
 func (t *tree) root() (root, error) {
 	r, numbered, err := t.manifest(ManifestName)
 	if err != nil || !numbered {
 		return r, err
 	}
-	names, err := filepath.Glob(filepath.Join(t.dir, "manifest.????????????????"))
-	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("%s: it refers to a file manifest.0…, and there is none", filepath.Join(t.dir, ManifestName))
-	}
+	all, err := os.ReadDir(t.dir)
 	if err != nil {
 		return r, err
 	}
-	r, numbered, err = t.manifest(filepath.Base(names[len(names)-1]))
+	last := ""
+	for _, e := range all { // in order
+		if numberedName.MatchString(e.Name()) {
+			last = e.Name()
+		}
+	}
+	if last == "" {
+		return r, fmt.Errorf("%s: it refers to a file manifest.0…, and there is none", filepath.Join(t.dir, ManifestName))
+	}
+	r, numbered, err = t.manifest(last)
 	if err == nil && numbered {
-		err = fmt.Errorf("%s: it holds no version", names[len(names)-1])
+		err = fmt.Errorf("%s: it holds no version", filepath.Join(t.dir, last))
 	}
 	return r, err
 }

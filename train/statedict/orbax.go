@@ -18,25 +18,27 @@ import (
 // orbaxState is the part of a name under which training states of Flax keep an optimiser's state.
 var orbaxState = regexp.MustCompile(`(^|\.)opt(imizer)?_states?(\.|$)`)
 
-// orbaxSigns are files in the folder of an item of Orbax's checkpoints: OCDBT's root, Orbax's metadata, Zarr's arrays.
-var orbaxSigns = []string{ocdbt.ManifestName, "_METADATA", "*/.zarray", "*/zarr.json"}
+// hasArrays reports whether a folder has OCDBT's root, Orbax's metadata, or an array of Zarr.
+func hasArrays(dir string) bool {
+	if isFile(filepath.Join(dir, ocdbt.ManifestName)) || isFile(filepath.Join(dir, "_METADATA")) {
+		return true
+	}
+	all, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(all, func(e fs.DirEntry) bool {
+		return isFile(filepath.Join(dir, e.Name(), ".zarray")) || isFile(filepath.Join(dir, e.Name(), "zarr.json"))
+	})
+}
 
 // orbaxFolder is the folder of a checkpoint's arrays: the folder itself, or that of the one item in a step of Orbax's
 // CheckpointManager. It is empty if the folder is not Orbax's.
 func orbaxFolder(dir string) (string, error) {
-	in := func(dir string) bool {
-		return slices.ContainsFunc(orbaxSigns, func(sign string) bool {
-			found, _ := filepath.Glob(filepath.Join(dir, sign))
-			return found != nil
-		})
-	}
-	if in(dir) {
+	if hasArrays(dir) {
 		return dir, nil
 	}
 	var items []string
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
-		if sub := filepath.Join(dir, e.Name()); e.IsDir() && !strings.HasPrefix(e.Name(), perProcess) && in(sub) {
+		if sub := filepath.Join(dir, e.Name()); e.IsDir() && !strings.HasPrefix(e.Name(), perProcess) && hasArrays(sub) {
 			items = append(items, sub)
 		}
 	}
@@ -158,7 +160,11 @@ func (s *zarrStore) database() error {
 
 // folders finds the files of arrays that each have a folder.
 func (s *zarrStore) folders() error {
-	if found, _ := filepath.Glob(filepath.Join(s.dir, perProcess+"*")); found != nil {
+	all, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), perProcess) }) {
 		return fmt.Errorf("%s has no %s, which is written last: the checkpoint was not finished", s.dir, ocdbt.ManifestName)
 	}
 	return filepath.WalkDir(s.dir, func(name string, e fs.DirEntry, err error) error {

@@ -90,6 +90,13 @@ func TestOrbaxFolders(t *testing.T) {
 	if f := open(t, step, ""); len(f.Tensors) != 6 || f.Path != step {
 		t.Errorf("%d tensors in %s", len(f.Tensors), f.Path)
 	}
+	odd := filepath.Join(t.TempDir(), "[a-") // a pattern that matches nothing
+	if err := os.CopyFS(odd, os.DirFS("testdata/folders.orbax")); err != nil {
+		t.Fatal(err)
+	}
+	if f := open(t, odd, ""); len(f.Tensors) != 6 {
+		t.Errorf("%d tensors", len(f.Tensors))
+	}
 	part := open(t, "testdata/plain.orbax", "a")
 	if len(part.Tensors) != 2 || part.Tensors[0].Name != "bias" || part.Tensors[1].Name != "weight" || part.Key != "a" {
 		t.Errorf("under a: %v", part.Tensors)
