@@ -66,6 +66,9 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if !ok {
 		return fmt.Errorf("no defaults for images of kind %q", p.Name)
 	}
+	if data.TaskOf(set) == data.Regression {
+		pre.rate /= 10 // the gradient of a square has no bound
+	}
 	option.Default(&c.Model, pre.model)
 	arch, err := nn.Lookup(c.Model)
 	if err != nil {

@@ -175,7 +175,7 @@ func (r *Run) openData() (err error) {
 	if err := resolve(c); err != nil {
 		return err
 	}
-	r.chosen = chosenOf(&given, &c.Spec, resolve)
+	r.chosen = chosenOf(&given, &c.Spec, r.in.set, resolve)
 	if c.Out == AutoOut {
 		c.Out, err = r.folder.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model))
 	}

@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"onlinerna/data"
 	"onlinerna/internal/checksum"
 	"onlinerna/internal/files"
 	"onlinerna/internal/machine"
@@ -289,8 +291,8 @@ func ReadLog(dir string) ([]string, error) {
 }
 
 // chosenOf lists the set options of a Spec that would resolve to another value if they were not set. resolved is the
-// Spec with all values; resolve fills in those of a trial.
-func chosenOf(given, resolved *Spec, resolve func(c *Resolved) error) (list []Choice) {
+// Spec with all values; resolve fills in those of a trial. ofImages judges options that opened the set.
+func chosenOf(given, resolved *Spec, set data.Dataset, resolve func(c *Resolved) error) (list []Choice) {
 	for _, x := range table.Settings(given) {
 		if x.Name == "device" || x.Name == "out" {
 			continue
@@ -299,12 +301,29 @@ func chosenOf(given, resolved *Spec, resolve func(c *Resolved) error) (list []Ch
 		trial := Resolved{Spec: *given}
 		o.Unset(&trial.Spec)
 		usual := o.Default == x.String() || x.Name == "precision" && x.Text == device.Usual(resolved.Device)
-		if usual || resolve(&trial) == nil && o.Text(&trial.Spec) == o.Text(resolved) {
+		other, known := ofImages(given, x.Name, set)
+		if known && !other || !known && (usual || resolve(&trial) == nil && o.Text(&trial.Spec) == o.Text(resolved)) {
 			continue
 		}
 		list = append(list, Choice{x.Name, x.String()})
 	}
 	return list
+}
+
+// ofImages judges an option by which a set was opened, so that the set itself does not tell its default. other reports
+// whether the value differs from the default or may do so. The default classes are those with images, sorted.
+func ofImages(given *Spec, name string, set data.Dataset) (other, known bool) {
+	switch name {
+	case "task":
+		return given.Task != data.Classification, true
+	case "classes":
+		if !slices.Contains(given.Given, name) || given.Data == "glyphs" {
+			return false, true
+		}
+		return given.Task == data.Regression || !slices.IsSorted(given.Classes) ||
+			slices.Contains(data.ClassCounts(set), 0), true
+	}
+	return false, false
 }
 
 // A FailedError tells where a run failed, and which state of it is saved.

@@ -161,6 +161,28 @@ func TestTasksTogether(t *testing.T) {
 	}
 }
 
+// The default rate of SGD for numbers is a tenth of that for classes; other optimisers keep theirs.
+func TestTaskRate(t *testing.T) {
+	for _, c := range []struct {
+		task      data.Task
+		optimiser string
+		want      float64
+	}{{data.MultiLabel, "sgd", .05}, {data.Regression, "sgd", .005}, {data.Regression, "adamw", .001}} {
+		spec := taskSpec(c.task, "")
+		spec.Optimizer = c.optimiser
+		r, err := New(spec, Deps{Device: cpuDevice(t, 2), Train: targeted(t, c.task, 20, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Resolved.Schedule.Rate; math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s, %s: rate %g, want %g", c.task, c.optimiser, got, c.want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Options that do not go with a task are errors of one line.
 func TestTaskMistakes(t *testing.T) {
 	constant, err := data.FromTargets(data.Regression, []string{"x"}, []image.Image{image.NewGray(image.Rect(0, 0, 16, 16))},

@@ -54,7 +54,7 @@ func TestCompareAndRuns(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name runs":           {"compare"},
 		"no run in":           {"compare", at("empty")},
-		"no such file":        {"compare", at("a"), at("none")},
+		"there is no folder":  {"compare", at("a"), at("none")},
 		".svg, .png, .pdf":    {"compare", at("a"), at("b"), "--plot", at("x.jpg")},
 		"unknown option":      {"compare", at("a"), "--sort", "speed"},
 		"a file of the run":   {"compare", at("a"), "--csv", at("a") + "/metrics.jsonl"},

@@ -114,7 +114,8 @@ names are those of ImageNet.`,
 	r := cli.NewGroup("Output")
 	r.IntVar(&f.top, "top", 5, "classes of each image")
 	f.json.Add(r)
-	r.BoolVar(&f.csv, "csv", false, "print CSV: path, rank, class, name, probability")
+	r.BoolVar(&f.csv, "csv", false, "print CSV: path, rank, class, name, probability, and of several classes threshold, "+
+		"shown; or path and numbers")
 	r.StringVar(&f.Sheet.Path, "sheet", "", "draw the images, with the most probable classes in captions, on a sheet: "+
 		"`file`, .png or .jpg")
 	addSheet(r, &f.Sheet, "sheet-count", 100, gallery.ByPrediction)
@@ -202,11 +203,20 @@ func (f *predictFlags) print(out io.Writer, list []evaluate.Prediction) error {
 		if len(list) > 0 && list[0].Numbers != nil {
 			return f.numbersCSV(w, list)
 		}
-		w.Write([]string{"path", "rank", "class", "name", "probability"})
+		head := []string{"path", "rank", "class", "name", "probability"}
+		several := len(list) > 0 && len(list[0].Guesses) > 0 && list[0].Guesses[0].Shown != nil
+		if several {
+			head = append(head, "threshold", "shown")
+		}
+		w.Write(head)
 		for _, x := range list {
 			for i, g := range x.Guesses {
-				w.Write([]string{text.Cell(x.Path), strconv.Itoa(i + 1), strconv.Itoa(g.Class), text.Cell(g.Name),
-					strconv.FormatFloat(g.Probability, 'g', 6, 64)})
+				row := []string{text.Cell(x.Path), strconv.Itoa(i + 1), strconv.Itoa(g.Class), text.Cell(g.Name),
+					strconv.FormatFloat(g.Probability, 'g', 6, 64)}
+				if several {
+					row = append(row, strconv.FormatFloat(g.Threshold, 'g', 6, 64), strconv.FormatBool(*g.Shown))
+				}
+				w.Write(row)
 			}
 		}
 		w.Flush()

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/cmd/internal/cli"
-	"onlinerna/data"
 	"onlinerna/internal/files"
 	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
@@ -151,7 +150,7 @@ func (b *pageBuilder) build(ctx context.Context, groups []report.Group, passed [
 		if err != nil {
 			p.Missing[r.Dir] = err.Error()
 		}
-		if err != nil && !errors.Is(err, errNoEvaluation) && !errors.Is(err, errTask) {
+		if err != nil && !errors.Is(err, errNoEvaluation) {
 			fmt.Fprintln(b.log, terminal.Wrap(b.log, r.Dir+": "+err.Error(), "  "))
 		}
 		if e != nil {
@@ -164,11 +163,6 @@ func (b *pageBuilder) build(ctx context.Context, groups []report.Group, passed [
 // errNoEvaluation is missing because nobody asked for it.
 var errNoEvaluation = errors.New("classes and images need an evaluation: rna report makes it")
 
-// errTask is missing because images of other tasks do not show one class each.
-var errTask = errors.New("rna eval --per-class shows the outputs of this task one by one")
-
-func classifies(c *train.Spec) bool { return c.Task == "" || c.Task == data.Classification }
-
 // evaluation reads or makes the evaluation of a run's best weights, with its pictures. An error tells what is missing.
 func (b *pageBuilder) evaluation(ctx context.Context, r *runs.Run) (e *report.Evaluation, err error) {
 	if r.Best() == nil {
@@ -176,9 +170,6 @@ func (b *pageBuilder) evaluation(ctx context.Context, r *runs.Run) (e *report.Ev
 	}
 	if e, err = report.ReadEvaluation(r.Dir, r.Best()); err != nil {
 		return nil, err
-	}
-	if !classifies(&r.Config) {
-		return nil, errTask
 	}
 	options := func() *evaluate.Options {
 		o := evaluate.OfRun(r.Dir, &r.Config)
@@ -206,7 +197,7 @@ func (b *pageBuilder) evaluation(ctx context.Context, r *runs.Run) (e *report.Ev
 func pageOfRun(ctx context.Context, run *train.Run, closeRun func() error, dev device.Device, g *ranks.Group,
 	out, log io.Writer) error {
 	dir, c := run.Resolved.Out, run.Resolved.Spec
-	compared := classifies(&c) && len(run.History) > 0 && run.History[len(run.History)-1].Best != nil
+	compared := len(run.History) > 0 && run.History[len(run.History)-1].Best != nil
 	if err := g.Share(&compared); err != nil {
 		return err
 	}

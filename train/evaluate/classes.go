@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"onlinerna/internal/text"
 	"onlinerna/train/evaluate/measure"
 	"onlinerna/train/ranks"
 )
@@ -101,8 +100,8 @@ func (r *Report) rank(class int) *measure.Ranking {
 	return measure.Rank(scores, shown)
 }
 
-// classTable has a line for each class.
-func (r *Report) classTable() string {
+// classRows has a row for each class, below a head.
+func (r *Report) classRows() [][]string {
 	rows := [][]string{{"class", "images", "recall %", "precision %", "F1 %"}}
 	if r.ranking {
 		rows[0] = append(rows[0], "ROC-AUC %", "AP %")
@@ -114,7 +113,7 @@ func (r *Report) classTable() string {
 		}
 		rows = append(rows, row)
 	}
-	return text.Table(rows)
+	return rows
 }
 
 // means describes the means over classes, with standard errors.

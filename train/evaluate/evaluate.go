@@ -13,6 +13,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/data/gallery"
 	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -138,8 +139,12 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(told, terminal.Wrap(told, fmt.Sprintf("%s: %d images of %d classes; %v, mean %.4g, std %.4g", o.Data,
-		e.set.Len(), len(e.set.Classes()), transform, e.meta.Mean, e.meta.Std), "  "))
+	of := fmt.Sprintf("%d classes", len(e.set.Classes()))
+	if data.TaskOf(e.set) == data.Regression {
+		of = text.Count(len(e.set.Classes()), "number") + " each"
+	}
+	fmt.Fprintln(told, terminal.Wrap(told, fmt.Sprintf("%s: %d images of %s; %v, mean %.4g, std %.4g", o.Data, e.set.Len(),
+		of, transform, e.meta.Mean, e.meta.Std), "  "))
 	threads, workers := o.Threads, o.Workers
 	if !g.Single() {
 		fmt.Fprintln(told, g)

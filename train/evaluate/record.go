@@ -49,6 +49,10 @@ func (o *Options) Record(ctx context.Context, g *ranks.Group, log io.Writer) (*r
 	e := &report.Evaluation{Kind: meta.Kind, Snapshots: meta.Snapshots, Epoch: meta.Epoch, Note: o.note, Score: r.Score,
 		Interval: r.Interval, Calibration: r.Calibration, Balanced: r.BalancedAccuracy, MacroF1: r.MacroF1,
 		Worst: o.listed(r.worst), Best: o.listed(r.best)}
+	if r.Targets != nil {
+		e.Score, e.Targets, e.Pairs = r.Targets.Score, r.Targets, r.pairs()
+		return e, e.Write(dir)
+	}
 	name := gallery.Namer(r.names, len(r.names))
 	for i := range r.names {
 		e.Names = append(e.Names, name(i).Name)
@@ -74,6 +78,9 @@ func (o *Options) Record(ctx context.Context, g *ranks.Group, log io.Writer) (*r
 
 // listed describes the images of a list. Their files are found by Pictures.
 func (o *Options) listed(w *worst) (list []report.EvaluatedImage) {
+	if o.report.Targets != nil {
+		return o.report.targeted(w)
+	}
 	name := gallery.Namer(o.report.names, len(o.report.names))
 	for _, x := range w.list {
 		i := report.EvaluatedImage{Index: x.Index, File: o.report.files[x.Index], Label: name(x.Label).Name,

@@ -8,9 +8,11 @@ import (
 	"strconv"
 
 	"onlinerna/data"
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train/evaluate/measure"
 	"onlinerna/train/network"
+	"onlinerna/train/report"
 )
 
 // Report holds the results of an evaluation.
@@ -27,7 +29,7 @@ type Report struct {
 	AUC              *measure.Estimate `json:"roc_auc,omitempty"`
 	AP               *measure.Estimate `json:"average_precision,omitempty"`
 
-	Targets *Targets `json:"-"` // of another task than classification; then all the above is empty
+	Targets *report.Targets `json:"-"` // of another task than classification; then all the above is empty
 
 	outputs   *network.Collector // for Targets
 	names     []string
@@ -144,18 +146,19 @@ func (r *Report) writeConfusion(w io.Writer) error {
 // Print prints the report in lines, with each class if classes is set.
 func (r *Report) Print(out io.Writer, classes bool) error {
 	if r.Targets != nil {
-		return r.Targets.print(out, classes)
+		return r.Targets.Print(out, classes)
 	}
+	b := terminal.NewPage(out)
 	if classes {
-		fmt.Fprint(out, r.classTable())
+		b.Table(r.classRows())
 	}
-	fmt.Fprintln(out, r.means())
-	fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0],
-		r.Interval[1], r.Calibration)
-	fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%", r.Model, r.Score.Images, r.Score.Loss, r.Score.Top1)
+	fmt.Fprintln(b, r.means())
+	fmt.Fprintf(b, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0], r.Interval[1],
+		r.Calibration)
+	fmt.Fprintf(b, "%s on %d images: loss %.4f, top-1 %.2f %%", r.Model, r.Score.Images, r.Score.Loss, r.Score.Top1)
 	if len(r.names) > 5 {
-		fmt.Fprintf(out, ", top-5 %.2f %%", r.Score.Top5)
+		fmt.Fprintf(b, ", top-5 %.2f %%", r.Score.Top5)
 	}
-	_, err := fmt.Fprintln(out)
-	return err
+	fmt.Fprintln(b)
+	return b.Flush(out)
 }

@@ -56,13 +56,13 @@ func (w *worst) add(b *data.Batch, logits []float32) {
 		if x.Predicted >= 0 {
 			x.Probability = p[x.Predicted]
 		}
-		if losses != nil {
+		switch {
+		case losses != nil:
 			if x.Predicted = -1; !math.IsNaN(losses[i]) {
 				x.Loss = losses[i]
 			}
-		}
-		if x.Label >= 0 && x.Label < w.classes && !math.IsNaN(p[x.Label]) {
-			x.Loss = -math.Log(p[x.Label])
+		case x.Label >= 0 && x.Label < w.classes && !math.IsNaN(p[x.Label]):
+			x.Loss = 0 - math.Log(p[x.Label]) // not -0
 		}
 		at, _ := slices.BinarySearchFunc(w.list, x, w.order)
 		w.list = slices.Insert(w.list, at, x)

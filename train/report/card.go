@@ -154,6 +154,10 @@ func cardMetrics(s network.Score, classes int) []cardMetric {
 
 // card describes the classes.
 func (e *Evaluation) card(b *bytes.Buffer) {
+	if e.Targets != nil {
+		e.Targets.card(b)
+		return
+	}
 	fmt.Fprintf(b, "\n## Classes\n\nBalanced accuracy %v %%, macro F1 %v %%, calibration error %.4f; ± is a standard error.\n\n",
 		e.Balanced, e.MacroF1, e.Calibration)
 	if len(e.Classes) > 100 {
@@ -163,6 +167,28 @@ func (e *Evaluation) card(b *bytes.Buffer) {
 	b.WriteString("| class | images | recall % | precision % |\n|-|-|-|-|\n")
 	for _, c := range e.Classes {
 		fmt.Fprintf(b, "| %s | %d | %v | %v |\n", markdown(c.Name), c.Images, c.Recall, c.Precision)
+	}
+}
+
+// card describes the classes or columns of another task.
+func (t *Targets) card(b *bytes.Buffer) {
+	head, rows := "## Classes\n\nmAP "+fmt.Sprintf("%v %%, %s; ± is a standard error.", t.AP, t.found()), t.classRows()
+	if t.Score.Task == data.Regression {
+		head, rows = "## Numbers\n\n± is a standard error.", t.columnRows()
+	}
+	fmt.Fprintf(b, "\n%s\n\n", head)
+	if len(rows) > 101 {
+		fmt.Fprintf(b, "There are %d.\n", len(rows)-1)
+		return
+	}
+	for i, row := range rows {
+		for k := range row {
+			row[k] = markdown(row[k])
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("|-", len(row)) + "|\n")
+		}
 	}
 }
 

@@ -73,7 +73,12 @@ func compareRows(groups []Group) [][]string {
 			row = append(row, optionText(&g.Runs[0], name))
 		}
 		row = append(row, strconv.Itoa(g.Epoch))
-		row = append(append(row, g.Last.cells(j)...), g.Best.cells(j)...)
+		last, best := g.Last.cells(j), g.Best.cells(j)
+		if j.mixed {
+			own := errorsOf(g.Runs)
+			last, best = g.Last.named(own), g.Best.named(own)
+		}
+		row = append(append(row, last...), best...)
 		if several {
 			row = append(row, strconv.Itoa(max(g.Last.N, g.Best.N)))
 		}
@@ -132,6 +137,15 @@ func (m Measure) cells(j judged) []string {
 	return []string{e, l}
 }
 
+// named are the cells with the name and the unit of the error.
+func (m Measure) named(j judged) []string {
+	list := m.cells(j)
+	if m.N > 0 {
+		list[0] = j.name + " " + list[0] + j.unit
+	}
+	return list
+}
+
 // baseOf is the index of the first group that has scores, below 0 if there is none.
 func baseOf(groups []Group) int {
 	return slices.IndexFunc(groups, func(g Group) bool { return g.Last.N > 0 })
@@ -149,7 +163,11 @@ func writeDifferences(b *terminal.Page, groups []Group) {
 	}
 	rows, notes := differenceRows(groups)
 	if rows == nil {
-		fmt.Fprintf(b, "No differences: no other group has a score and a seed in common with %s.\n", groups[at].Label)
+		fmt.Fprintf(b, "No differences: no other group has a score and a seed in common with %s", groups[at].Label)
+		if len(groups) > 2 {
+			b.WriteString("; --sort and --reverse put another group first")
+		}
+		b.WriteString(".\n")
 		return
 	}
 	if j := errorsOf(runsOf(groups)); j.unit != "" {
@@ -237,6 +255,26 @@ func judges(list []runs.Run) string {
 	}
 	slices.Sort(on)
 	return strings.Join(slices.Compact(on), " or ")
+}
+
+// choosers names the images on which runs chose their best weights.
+func choosers(list []runs.Run) string {
+	var on []string
+	for i := range list {
+		if list[i].Best() != nil {
+			on = append(on, chooserOf(&list[i]))
+		}
+	}
+	slices.Sort(on)
+	return strings.Join(slices.Compact(on), " or ")
+}
+
+// chooserOf names the images on which a run chose its best weights: held-out ones if it has any.
+func chooserOf(r *runs.Run) string {
+	if n := len(r.History); n > 0 && len(r.History[n-1].Held) > 0 {
+		return onHeldOut
+	}
+	return judgeOf(r.History)
 }
 
 // Comparison is the form of Compare as JSON.

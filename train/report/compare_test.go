@@ -70,6 +70,42 @@ p is not corrected for 2 comparisons: below 0.025 it is significant at 5 % for a
 	}
 }
 
+// The images that chose the best weights are named where they are others, and scores of several tasks have their names.
+func TestCompareChoosers(t *testing.T) {
+	held, plain, other := run(1, .1, 200), run(1, .2, 190), run(1, .3, 0)
+	for _, r := range []*runs.Run{&held, &plain, &other} {
+		r.History[0].Best = &hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *score(16, .3)},
+			Epoch: 1}
+	}
+	held.History[0].Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(16, .3)}}
+	if got := compared(t, plain); !strings.Contains(got, "on validation images; best by loss.") {
+		t.Errorf("one set:\n%s", got)
+	}
+	if got := compared(t, held); !strings.Contains(got, "on validation images; best by loss on held-out images.") {
+		t.Errorf("two sets:\n%s", got)
+	}
+	var b bytes.Buffer
+	if err := RunTable(&b, []runs.Run{held}); err != nil || !strings.Contains(b.String(), "by loss on held-out images.") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	rows := Rows([]runs.Run{held, plain})
+	if rows[0].Images != onValidation || rows[0].Best.Images != onHeldOut || rows[1].Best.Images != onValidation {
+		t.Errorf("%+v %+v", rows[0].Best, rows[1].Best)
+	}
+	other.Config.Task = data.Regression
+	other.History[0].SGD = &network.Score{Task: data.Regression, RMSE: 1.25, Images: 9}
+	other.History[0].Best.Score = *other.History[0].SGD
+	got := compared(t, plain, other)
+	for _, want := range []string{"  error 19.00 %  ", "  RMSE 1.25  ", "\nScores and losses are those on"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if rows := Rows([]runs.Run{other}); rows[0].Measure != "RMSE" || *rows[0].Error != 1.25 {
+		t.Errorf("%+v", rows[0])
+	}
+}
+
 // run is a run with one epoch.
 func run(seed uint64, rate float64, wrong int) runs.Run {
 	c := train.Spec{Data: "d", Seed: seed, Epochs: 1, Schedule: schedule.Schedule{Rate: rate}}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"onlinerna/data"
 	"onlinerna/internal/files"
 	measures "onlinerna/train/evaluate/measure"
 	"onlinerna/train/hook"
@@ -31,6 +32,11 @@ type Evaluation struct {
 	Confusion   [][3]int          `json:"confusion"` // label, prediction, count above 0
 	Worst       []EvaluatedImage  `json:"worst"`     // the highest losses
 	Best        []EvaluatedImage  `json:"best"`      // the lowest losses
+
+	// Of another task than classification, which has no interval, calibration, classes, names and confusion. Pairs are of
+	// regression: for each column the labels and predictions of some images.
+	Targets *Targets       `json:"targets,omitempty"`
+	Pairs   [][][2]float64 `json:"pairs,omitempty"`
 }
 
 // EvaluatedClass holds the measures of a class.
@@ -46,10 +52,10 @@ type EvaluatedClass struct {
 type EvaluatedImage struct {
 	Index       int      `json:"index"` // in the set
 	File        string   `json:"file"`
-	Label       string   `json:"label"`
-	Predicted   string   `json:"predicted"`
-	Probability float64  `json:"probability"` // of the predicted class
-	Loss        *float64 `json:"loss"`        // null if it is not finite
+	Label       string   `json:"label"`                 // of other tasks several, or numbers
+	Predicted   string   `json:"predicted"`             // with probabilities, if several
+	Probability float64  `json:"probability,omitempty"` // of the predicted class
+	Loss        *float64 `json:"loss"`                  // null if it is not finite
 	Right       bool     `json:"right"`
 
 	Picture []byte `json:"-"` // a PNG or JPEG; nil for none
@@ -100,6 +106,13 @@ func ReadEvaluation(dir string, best *hook.BestRecord) (*Evaluation, error) {
 }
 
 func (e *Evaluation) check() error {
+	task := e.Score.Task
+	if plain := task == "" || task == data.Classification; !plain && (e.Targets == nil || e.Targets.Score.Task != task) {
+		return fmt.Errorf("no measures of the task %s", task)
+	}
+	if e.Targets != nil && len(e.Pairs) > len(e.Targets.Columns) {
+		return fmt.Errorf("pairs of %d columns, and %d columns", len(e.Pairs), len(e.Targets.Columns))
+	}
 	for _, c := range e.Confusion {
 		if c[0] < 0 || c[0] >= len(e.Names) || c[1] < 0 || c[1] >= len(e.Names) || c[2] < 1 {
 			return fmt.Errorf("confusion %v of %d classes", c, len(e.Names))

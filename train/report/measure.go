@@ -100,7 +100,14 @@ func (j judged) where(images string, list []runs.Run) string {
 	if name == "error" {
 		name = "Errors"
 	}
-	return fmt.Sprintf("%s and losses are those on %s images; best by %s.", name, images, bestBy(list))
+	if j.mixed {
+		name = "Scores"
+	}
+	best := "best by " + bestBy(list)
+	if on := choosers(list); on != images && on != "" {
+		best += " on " + on + " images"
+	}
+	return fmt.Sprintf("%s and losses are those on %s images; %s.", name, images, best)
 }
 
 // by names the measure that chooses the best weights.

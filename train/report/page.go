@@ -125,6 +125,9 @@ func (t pageTable) IsBest(row int) bool {
 	return false
 }
 
+// Many reports whether the columns need small type on paper.
+func (t pageTable) Many() bool { return len(t.Head) > 6 }
+
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error {
 	sum := sha256.Sum256([]byte(pageScript))
@@ -326,7 +329,9 @@ func quoted(s string) string {
 
 // evaluationView is an Evaluation as its template shows it.
 type evaluationView struct {
+	Title       string
 	Lines       []string
+	Scatters    []scatter
 	Confusion   *heat
 	Mistakes    *pageTable
 	Classes     pageTable
@@ -337,8 +342,9 @@ type evaluationView struct {
 // tile is an image with its caption.
 type tile struct {
 	EvaluatedImage
+	Class  string
 	Source template.URL // the picture itself, "" for none
-	Share  string
+	Share  string       // the probability of the predicted class; "" if there are several
 	Loss   string
 }
 
@@ -347,34 +353,48 @@ const maxOpen = 20
 
 // view describes an evaluation. several says that the run is one of a group's.
 func (e *Evaluation) view(r *runs.Run, several bool) *evaluationView {
-	v := &evaluationView{Long: len(e.Classes) > maxOpen, Worst: tiles(e.Worst), Best: tiles(e.Best)}
+	v := &evaluationView{Title: "Classes", Long: len(e.Classes) > maxOpen, Worst: e.tiles(e.Worst), Best: e.tiles(e.Best)}
 	name := "The best weights"
 	if several {
 		name += " of the group, those of " + r.Name
 	}
-	line := fmt.Sprintf("%s (%s, epoch %d) on %s images: error %.2f %%, top-1 between %.2f and %.2f %% (95 %%, Wilson), loss "+
-		"%s, calibration error %.4f.", name, nameOf(r.Config, r.Best().ScoreRecord), e.Epoch, text.Thousands(e.Score.Images),
-		e.Score.Error(), e.Interval[0], e.Interval[1], lossText(e.Score.Loss), e.Calibration)
-	v.Lines = append(v.Lines, line, fmt.Sprintf("Balanced accuracy %v %%, macro F1 %v %%; ± is a standard error.", e.Balanced,
-		e.MacroF1))
+	of := fmt.Sprintf("%s (%s, epoch %d) on %s images: ", name, nameOf(r.Config, r.Best().ScoreRecord), e.Epoch,
+		text.Thousands(e.Score.Images))
+	if e.Targets != nil {
+		v.targets(e, of, r.Config.Holdout > 0)
+	} else {
+		v.Lines = append(v.Lines, of+fmt.Sprintf("error %.2f %%, top-1 between %.2f and %.2f %% (95 %%, Wilson), loss %s, "+
+			"calibration error %.4f.", e.Score.Error(), e.Interval[0], e.Interval[1], lossText(e.Score.Loss), e.Calibration),
+			fmt.Sprintf("Balanced accuracy %v %%, macro F1 %v %%; ± is a standard error.", e.Balanced, e.MacroF1))
+		v.Classes.Head = []string{"class", "images", "recall %", "precision %", "F1 %"}
+		for _, c := range e.Classes {
+			v.Classes.Rows = append(v.Classes.Rows, []string{c.Name, text.Thousands(c.Images), c.Recall.String(),
+				c.Precision.String(), c.F1.String()})
+		}
+		v.Confusion, v.Mistakes = e.confusion()
+	}
 	if e.Note != "" {
 		v.Lines = append(v.Lines, e.Note)
 	}
-	v.Classes.Head = []string{"class", "images", "recall %", "precision %", "F1 %"}
-	for _, c := range e.Classes {
-		v.Classes.Rows = append(v.Classes.Rows, []string{c.Name, text.Thousands(c.Images), c.Recall.String(),
-			c.Precision.String(), c.F1.String()})
-	}
-	v.Confusion, v.Mistakes = e.confusion()
 	return v
 }
 
 // tiles describes images.
-func tiles(list []EvaluatedImage) (tiles []tile) {
+func (e *Evaluation) tiles(list []EvaluatedImage) (tiles []tile) {
 	for _, x := range list {
-		t := tile{EvaluatedImage: x, Share: fmt.Sprintf("%.1f %%", math.Floor(1000*x.Probability)/10), Loss: "not finite"}
+		x.Predicted = strings.ReplaceAll(x.Predicted, " %", "\u00a0%")
+		t := tile{EvaluatedImage: x, Loss: "not finite"}
+		switch {
+		case e.Score.Task == data.Regression: // is neither right nor wrong
+			t.Class = " plain"
+		case x.Right:
+			t.Class = " right"
+		}
+		if e.Targets == nil {
+			t.Share = fmt.Sprintf("%.1f\u00a0%%, ", math.Floor(1000*x.Probability)/10)
+		}
 		if x.Loss != nil {
-			t.Loss = fmt.Sprintf("%.3g", *x.Loss)
+			t.Loss = fmt.Sprintf("%.3g", *x.Loss+0) // not -0
 		}
 		if x.Picture != nil {
 			t.Source = template.URL("data:" + http.DetectContentType(x.Picture) + ";base64," +

@@ -9,11 +9,13 @@ const show = (text, x, y) => {
 };
 for (const figure of document.querySelectorAll("figure.hover")) {
   const svg = figure.querySelector("svg"), cross = svg.querySelector(".cross");
+  const ring = svg.querySelector(".ring"); // around the point in hand
   const data = JSON.parse(figure.querySelector("script").textContent);
   let at = -1;
   const hide = () => {
     tip.style.visibility = "hidden";
     if (cross) cross.style.visibility = "hidden";
+    if (ring) ring.setAttribute("d", "");
   };
   const point = (i, y) => { // of a curve
     at = Math.max(0, Math.min(data.x.length - 1, i));
@@ -26,6 +28,14 @@ for (const figure of document.querySelectorAll("figure.hover")) {
   };
   svg.addEventListener("pointermove", e => {
     const p = new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    if (data.points) {
+      const far = q => Math.hypot(q[0] - p.x, q[1] - p.y);
+      const near = data.points.length ? data.points.reduce((a, b) => far(b) < far(a) ? b : a) : null;
+      if (!near || far(near) > 20) { hide(); return; }
+      ring.setAttribute("d", "M" + near[0] + " " + near[1] + "h0");
+      show(near[2], e.clientX, e.clientY);
+      return;
+    }
     if (data.at) {
       let near = 0;
       data.at.forEach((x, i) => { if (Math.abs(x - p.x) < Math.abs(data.at[near] - p.x)) near = i; });

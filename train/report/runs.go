@@ -21,9 +21,10 @@ type Row struct {
 	Data    string            `json:"data"`
 	Seed    uint64            `json:"seed"`
 	State   train.State       `json:"state"`
-	Epoch   int               `json:"epoch"`  // finished
-	Epochs  int               `json:"epochs"` // of the whole run
-	Error   *float64          `json:"error"`  // of the iterate after the last finished epoch, in percent; null if none
+	Epoch   int               `json:"epoch"`   // finished
+	Epochs  int               `json:"epochs"`  // of the whole run
+	Measure string            `json:"measure"` // the unit and kind of errors: the lower the better
+	Error   *float64          `json:"error"`   // of the iterate after the last finished epoch; null if none
 	Loss    *float64          `json:"loss"`
 	Best    *BestRow          `json:"best"` // null if no weights were compared
 	Images  string            `json:"images,omitempty"`
@@ -35,6 +36,7 @@ type Row struct {
 // BestRow describes the best weights of a run, as JSON.
 type BestRow struct {
 	Weights string  `json:"weights"`
+	Images  string  `json:"images"` // those that chose them
 	Epoch   int     `json:"epoch"`
 	Error   float64 `json:"error"`
 	Loss    float64 `json:"loss"`
@@ -47,11 +49,13 @@ func Rows(list []runs.Run) []Row {
 		r := &list[i]
 		x := Row{Name: r.Name, Dir: r.Dir, Model: r.Config.Model, Data: r.Data(), Seed: r.Config.Seed, State: r.State,
 			Epoch: r.Epoch(), Epochs: r.Config.Epochs, Failure: r.Failure, Updated: r.Updated, Options: map[string]string{}}
+		j := errorsOf(list[i : i+1])
+		x.Measure = j.name + j.unit
 		if s := lastAt(*r, r.Epoch()); s != nil {
 			x.Error, x.Loss, x.Images = number(s.Error()), number(s.Loss), judgeOf(r.History)
 		}
 		if b := r.Best(); b != nil {
-			x.Best = &BestRow{b.Name(r.Config.OptimizerName()), b.Epoch, b.Score.Error(), b.Score.Loss}
+			x.Best = &BestRow{b.Name(r.Config.OptimizerName()), chooserOf(r), b.Epoch, b.Score.Error(), b.Score.Loss}
 		}
 		for _, s := range train.Options().Settings(&r.Config) {
 			x.Options[s.Name] = s.String()
@@ -111,7 +115,7 @@ func RunTable(w io.Writer, list []runs.Run) error {
 				text.Printable(r.Failure.Error))
 		}
 	}
-	if images := judges(list); images != "" && bestBy(list) != "" {
+	if images := choosers(list); images != "" && bestBy(list) != "" {
 		fmt.Fprintf(b, "%s; best: of all weights and epochs, by %s on %s images.\n", count(list), bestBy(list), images)
 	}
 	return b.Flush(w)

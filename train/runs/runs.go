@@ -111,8 +111,10 @@ func Find(paths ...string) (list []Run, passed []string, err error) {
 	seen := map[string]bool{}
 	for _, path := range paths {
 		st, err := os.Stat(path)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: name a folder of runs", err)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("there is no folder %s: name a folder of runs", path)
+		} else if err != nil {
+			return nil, nil, err
 		}
 		path = filepath.Clean(path)
 		if !st.IsDir() {
