@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/train"
 	"onlinerna/train/report"
+	"onlinerna/train/runs"
 )
 
 // A run ends with a page, whose evaluation is that of its best weights, and which rna report writes again with the same
@@ -128,5 +129,27 @@ func TestReportMistakes(t *testing.T) {
 	if status, stdout, stderr := runRNA(t, "report", dir, "-o", filepath.Join(dir, "page.html")); status != 0 ||
 		!strings.Contains(stderr, "Passed over") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+}
+
+// A folder of several runs stands for the one that is going.
+func TestTheRun(t *testing.T) {
+	run := func(dir string, state train.State) runs.Run { return runs.Run{Dir: dir, State: state} }
+	done, failed, going, too := run("a", train.Done), run("b", train.Failed), run("c", train.Running), run("d", train.Running)
+	for _, c := range []struct {
+		list  []runs.Run
+		going bool
+		want  string
+	}{
+		{[]runs.Run{done}, true, "a"},
+		{[]runs.Run{done, going, failed}, true, "c"},
+		{[]runs.Run{done, going}, false, "x has 2 runs: name one, such as a"},
+		{[]runs.Run{done, failed}, true, "x has 2 runs, and none of them is going: name one, such as a"},
+		{[]runs.Run{done, going, too}, true, "x has 2 runs that are going: name one, such as c"},
+	} {
+		r, err := theRun("x", c.list, c.going)
+		if err != nil && err.Error() != c.want || err == nil && r.Dir != c.want {
+			t.Errorf("%+v, %v, want %s", r, err, c.want)
+		}
 	}
 }

@@ -173,8 +173,8 @@ func findPassing(cmd *cobra.Command, paths ...string) (list []runs.Run, passed [
 	return list, passed, nil
 }
 
-// oneRun reads the only run in a folder.
-func oneRun(cmd *cobra.Command, args []string) (*runs.Run, error) {
+// oneRun reads the only run in a folder or, if going is set, the only one that is going on.
+func oneRun(cmd *cobra.Command, args []string, going bool) (*runs.Run, error) {
 	if len(args) != 1 {
 		return nil, cli.Usage(cmd, fmt.Errorf("%d arguments: want the folder of a run", len(args)))
 	}
@@ -182,25 +182,44 @@ func oneRun(cmd *cobra.Command, args []string) (*runs.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	return theRun(args[0], list, going)
+}
+
+// theRun is the only run of a list or, if going is set, the only one that is going on.
+func theRun(dir string, list []runs.Run, going bool) (*runs.Run, error) {
+	of := "runs"
+	if going && len(list) > 1 {
+		of = "runs, and none of them is going"
+		running := slices.DeleteFunc(slices.Clone(list), func(r runs.Run) bool { return r.State != train.Running })
+		if len(running) > 0 {
+			list, of = running, "runs that are going"
+		}
+	}
 	if len(list) > 1 {
-		return nil, fmt.Errorf("%s has %d runs: name one, such as %s", args[0], len(list), list[0].Dir)
+		return nil, fmt.Errorf("%s has %d %s: name one, such as %s", dir, len(list), of, list[0].Dir)
 	}
 	return &list[0], nil
 }
 
 func newWatch() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "watch RUN",
+		Use:   "watch [RUN]",
 		Short: "Watch a run in progress: bar, curves, candidates, messages",
 		Long: `Show a run from its folder while another process trains it, here or on a machine with the same files: progress, the
 training loss of each step and the error of each epoch, the candidates of the last epoch, rates and the last messages.
 q ends the view, and leaves the run alone.
 
+RUN is the folder of a run, or one of several runs, as of a sweep, of which one is going: "runs" unless named.
+
 In a pipe it writes a line for each epoch and message, and ends with the run.`,
-		Example: `  rna watch runs/20260102-150405-resnet50
+		Example: `  rna watch
+  rna watch runs/20260102-150405-resnet50
   ssh -t host rna watch runs/photos`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := oneRun(cmd, args)
+			if len(args) == 0 {
+				args = []string{"runs"}
+			}
+			r, err := oneRun(cmd, args, true)
 			if err != nil {
 				return err
 			}
@@ -229,7 +248,7 @@ docs/output.md shows how Weights & Biases and others take the lines.`,
 			if !slices.Contains(runs.Forms(), to) {
 				return cli.Usage(cmd, fmt.Errorf("--to %q: want %s", to, strings.Join(runs.Forms(), " or ")))
 			}
-			r, err := oneRun(cmd, args)
+			r, err := oneRun(cmd, args, false)
 			if err != nil {
 				return err
 			}

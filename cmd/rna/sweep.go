@@ -61,9 +61,9 @@ func newSweep() *cobra.Command {
 		Long: `Train a run for each combination of options and each seed, and compare them.
 
 The values of --set are a list, of which the grid is trained, or a range, from which --trials candidates are drawn. With
---search tpe, these are drawn near the best of those before. With
---halving 3, candidates are compared after a few epochs, and a third of them goes on: asynchronous successive halving
-(ASHA). With several seeds a candidate also goes on while a paired t test cannot tell it from that third.
+--search tpe, these are drawn near the best of those before. With --halving 3, candidates are compared after a few
+epochs, and a third of them goes on: asynchronous successive halving (ASHA). With several seeds a candidate also goes on
+while a paired t test cannot tell it from that third: three seeds or more let such a test tell anything.
 
 The folder holds the plan and the runs, which are all of the state: a sweep that was stopped or killed goes on with
 --resume, and ends with the same results. rna train --resume goes on with a run that stopped early. rna runs and rna
@@ -252,15 +252,14 @@ func (f *sweepFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("%w; the other runs are saved, go on with: rna sweep --resume %s%s", err, f.Out, f.part())
 	}
-	if result.Stopped > 0 {
-		fmt.Fprintf(progress, "%d of %d candidates stopped early; rna train --resume goes on with any of them\n",
-			result.Stopped, result.Candidates)
-	}
-	fmt.Fprintln(progress)
 	list, _, err := runs.Find(f.Out)
 	if err != nil {
 		return err
 	}
+	if f.plan.Halving > 0 {
+		fmt.Fprintln(progress, terminal.Wrap(progress, halved(result, list, f.plan.Seeds), "  "))
+	}
+	fmt.Fprintln(progress)
 	if err := f.show.show(out, list); err != nil || f.noReport {
 		return err
 	}
@@ -277,6 +276,21 @@ func (f *sweepFlags) part() string {
 		return ""
 	}
 	return " --shard " + f.shard
+}
+
+// halved tells how many candidates of a halving sweep stopped early, and the share of the epochs that was trained.
+func halved(result sweep.Result, list []runs.Run, seeds int) string {
+	epochs, all := 0, 0
+	for i := range list {
+		epochs, all = epochs+list[i].Epoch(), all+list[i].Config.Epochs
+	}
+	line := fmt.Sprintf("%d of %d candidates stopped early, %d of %d epochs were trained; ", result.Stopped, result.Candidates,
+		epochs, all)
+	if result.Stopped == 0 && seeds > 1 {
+		return line + fmt.Sprintf("no t test over %d seeds told one from those that go on: more seeds tell more, and one seed "+
+			"goes by the scores alone", seeds)
+	}
+	return line + "rna train --resume goes on with any of them"
 }
 
 // announce tells what a sweep will do. It returns "/N" for N runs that are all trained to the end.

@@ -7,8 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/report"
+	"onlinerna/train/runs"
+	"onlinerna/train/sweep"
 )
+
+// A sweep of several seeds in which none stopped tells why.
+func TestHalved(t *testing.T) {
+	r := runs.Run{Config: train.Spec{Epochs: 9}, History: []hook.EpochRecord{{Epoch: 9}}}
+	got := halved(sweep.Result{Candidates: 1}, []runs.Run{r, r}, 2)
+	if want := "0 of 1 candidates stopped early, 18 of 18 epochs were trained; no t test over 2 seeds told"; !strings.HasPrefix(got,
+		want) {
+		t.Error(got)
+	}
+}
 
 func TestSweep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
@@ -16,7 +30,7 @@ func TestSweep(t *testing.T) {
 		dir}, quick...)
 	out := mustRun(t, sweep...)
 	for _, want := range []string{"3 candidates of 1 seed in " + dir + "\n", "  lr 0.1: epoch 1 of 3, best error ",
-		": epoch 3 of 3", "2 of 3 candidates stopped early", "\nA  00", "stopped\n", "same images"} {
+		": epoch 3 of 3", "2 of 3 candidates stopped early, 5 of 9 epochs were trained; rna train --resume ", "\nA  00", "stopped\n", "same images"} {
 		if !strings.Contains(out, want) || strings.Contains(out, "lr-final") { // which follows from lr
 			t.Errorf("no %q in\n%s", want, out)
 		}
