@@ -240,7 +240,7 @@ func (n *Network) compare(f *statedict.File, l Loaded) error {
 	}
 	of := ""
 	if l.Model != "" && l.Model != n.arch {
-		of = fmt.Sprintf(" (the file says it is %s)", l.Model)
+		of = fmt.Sprintf(", as the file says that they are of %s: give that model, or other weights", l.Model)
 	}
 	return fmt.Errorf("the weights do not fit %s with %d classes%s: %s%s",
 		n.arch, n.model.Config.Classes, of, strings.Join(diff, "; "), more)

@@ -276,6 +276,11 @@ func TestLoadWeights(t *testing.T) {
 	refused(t, "more classes", open(t, dev, "conv6", 5), path, "conv6 with 5 classes", "is [2", "the model has [5")
 	refused(t, "another model", open(t, dev, "lenet", 2), path, "do not fit lenet with 2 classes",
 		"conv1.bias[6] is missing", "more")
+	named := filepath.Join(dir, "named.safetensors")
+	if err := want.SaveWeights(named, want.Params, want.Stats, Meta{Model: "conv6"}); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "another model by name", open(t, dev, "lenet", 2), named, "of conv6: give that model, or other weights")
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,13 @@ func (s *Server) routes() {
 	s.mux = http.NewServeMux()
 	s.mux.HandleFunc("POST /predict", s.handlePredict)
 	s.mux.HandleFunc("POST /{$}", s.handlePredict)
+	for _, place := range []string{"/predict", "/{$}"} { // as a browser asks for them
+		s.mux.HandleFunc("GET "+place, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Allow", http.MethodPost)
+			write(w, http.StatusMethodNotAllowed, map[string]string{"error": "POST an image to /predict; /healthz and /metrics " +
+				"answer GET"})
+		})
+	}
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if s.stopping.Load() {
 			write(w, errStopping.status, map[string]string{"error": errStopping.text})

@@ -287,8 +287,16 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", c.what, status, answer, c.status, c.want)
 		}
 	}
-	if r, err := http.Get(url); err != nil || r.StatusCode != 405 {
-		t.Errorf("%+v %v", r, err)
+	for _, path := range []string{"", "/", "/predict"} {
+		r, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if r.StatusCode != 405 || r.Header.Get("Allow") != "POST" || !strings.Contains(string(b), "POST an image") || err != nil {
+			t.Errorf("GET %s: %+v %s %v", path, r, b, err)
+		}
 	}
 	// A body that does not come.
 	c, err := net.Dial("tcp", address)
