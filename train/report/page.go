@@ -79,6 +79,7 @@ type overview struct {
 	Legend      []chartLine
 	Charts      []chart
 	ChartNote   string
+	Scatters    []scatter
 	Table       pageTable
 	Differences *pageTable
 }

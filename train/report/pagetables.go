@@ -21,6 +21,7 @@ func overviewOf(groups []Group) *overview {
 	if len(groups) > len(o.Legend) {
 		o.ChartNote += fmt.Sprintf(" %d groups are drawn.", len(o.Legend))
 	}
+	o.Scatters = optionScatters(groups)
 	rows := compareRows(groups)
 	all := runsOf(groups)
 	o.Table = pageTable{Head: rows[0], Rows: rows[1:]}
