@@ -38,7 +38,8 @@ func TestOptionScatters(t *testing.T) {
 	for i, rate := range []float64{.001, .01, .1} {
 		r := run(1, rate, 100+100*i)
 		r.Config.Batch = 32 << (i % 2)
-		r.History[0].Best = &hook.BestRecord{ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *r.History[0].SGD}, Epoch: 1}
+		r.History[0].Best = &hook.BestRecord{Epoch: 1,
+			ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: *r.History[0].SGD}}
 		list = append(list, r)
 	}
 	figures := optionScatters(GroupRuns(list))
