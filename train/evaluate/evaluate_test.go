@@ -45,6 +45,10 @@ func TestWorst(t *testing.T) {
 	if x := w.list[1].Loss; math.Abs(x-math.Log(1+math.Exp(4))) > 1e-6 {
 		t.Errorf("loss %g", x)
 	}
+	best.add(&data.Batch{N: 1, Labels: []int32{0}, Index: []int{9}}, []float32{1000, 0})
+	if x := best.list[0]; x.Index != 9 || x.Loss != 0 || math.Signbit(x.Loss) { // not -0
+		t.Errorf("a sure image: %+v", x)
+	}
 }
 
 func TestPredictionNames(t *testing.T) {
