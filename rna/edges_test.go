@@ -213,25 +213,28 @@ func TestDividedWindow(t *testing.T) {
 	}
 }
 
-// An extrapolated point whose residual is a hundred times larger is dropped, and plain iteration goes on. Residuals
-// above 5 lead to −5, where g is 1e6; the fixed point is ½.
-func TestSolveDropsFarPoints(t *testing.T) {
+// A point whose residual is a hundred times larger ends an excursion, whatever may still be spent: plain iteration goes
+// on from the point before.
+func TestSolveRefusesFarPoints(t *testing.T) {
+	var points []SolveProgress
 	g := func(dst, x []float64) error {
-		switch {
-		case x[0] >= 5:
-			dst[0] = x[0] - .1*(x[0]+5)
-		case x[0] >= 0:
-			dst[0] = x[0] - .4*(x[0]-.5)
-		default:
-			dst[0] = 1e6
+		for i, v := range x {
+			dst[i] = v - (v-1)*math.Pow(.6, float64(i))
 		}
-		dst[1] = .5 * x[1]
+		if len(points) == 12 {
+			dst[0] += 1e3
+		}
 		return nil
 	}
-	x := []float64{10, 1}
-	sol, err := Solve(context.Background(), g, x, SolveOptions{})
-	if err != nil || !sol.Converged || sol.Refused != 1 || math.Abs(x[0]-.5) > 1e-9 || sol.Evaluations > 26 {
-		t.Errorf("%+v, %v at %v", sol, err, x)
+	x := make([]float64, 20)
+	sol, err := Solve(context.Background(), g, x,
+		SolveOptions{Progress: func(p SolveProgress) { points = append(points, p) }})
+	if err != nil || !sol.Converged || sol.Refused != 1 {
+		t.Fatalf("%+v, %v", sol, err)
+	}
+	if far, next := points[12], points[13]; !far.Accelerated || far.Residual < 999 || next.Accelerated ||
+		!(next.Residual < points[11].Residual) {
+		t.Errorf("%+v, then %+v", far, next)
 	}
 }
 
@@ -309,5 +312,29 @@ func TestGridAndAccuracyByHand(t *testing.T) {
 	}
 	if res := s.Solve(.25); math.Abs(res.Accuracy/(epsilon*4*(4+math.Sqrt(2.5)))-1) > 1e-12 {
 		t.Errorf("accuracy of a QR %v", res.Accuracy)
+	}
+}
+
+// TestForgetAbove removes what is longer than the bound, but for the newest, and keeps the products of the others.
+func TestForgetAbove(t *testing.T) {
+	space, err := NewHost64(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWindow(space, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []Slice64{{3, 4}, {6, 8}, {0, 2}, {1e200, 0}, {30, 40}} {
+		if err := w.PushResidual(Slice64{0, 0}, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.forgetAbove(5)
+	if g := w.Gram(0); w.Len() != 3 || g.At(0, 0) != 25 || g.At(0, 1) != 8 || g.At(1, 2) != 80 || g.At(2, 2) != 2500 {
+		t.Errorf("%d residuals with products %v", w.Len(), g)
+	}
+	if p := w.predict([]float64{2, -1, .5}); math.Abs(p-math.Hypot(21, 26)) > 1e-12 { // (6+15, 8−2+20)
+		t.Errorf("the residual of a combination is %v", p)
 	}
 }

@@ -12,7 +12,7 @@ const (
 	DefaultTolerance      = 1e-10
 	DefaultTolerance32    = 1e-5
 	DefaultMaxEvaluations = 100_000
-	DefaultSolveWindow    = 10
+	DefaultSolveWindow    = 30
 )
 
 // SolveOptions are the parameters of [Solve]. The zero value is right for most maps.
@@ -25,6 +25,7 @@ type SolveOptions struct {
 	MaxEvaluations int
 
 	// Window is N, the number of residuals kept; at most as many as x has elements are used. 0 is [DefaultSolveWindow].
+	// A solve holds about 2N vectors beside the caller's: choose a smaller N where they are large.
 	Window int
 
 	// Projection, if set, moves an extrapolated point into g's domain, in place.
@@ -61,13 +62,18 @@ type Solution struct {
 	Accelerated, Refused int
 }
 
-// Parameters of the safeguards, chosen on 40 kinds of problems and checked on others of the same kinds.
+// Parameters of the safeguards, chosen on six seeds of 51 kinds of problems and judged on others.
 const (
-	solveLambda  = 1e-14 // regularisation
-	earned       = 0.1   // evaluations that a plain step earns
+	solveLambda  = 1e-24 // regularisation, below the squares of residuals that are kept
+	stale        = 1e6   // times the newest residual: larger ones are forgotten
+	earned       = 0.05  // evaluations that a plain step earns
 	mostCredit   = 10    // evaluations that may be spent at a time
 	farthest     = 100   // growth of the residual that ends an excursion at once
-	newestRate   = 0.3   // weight of the newest plain step in the plain rate
+	bent         = 10    // times the residual that the window predicts, at which the oldest are forgotten
+	mostSlow     = 2     // successes in a row that plain steps would outdo, before residuals are forgotten
+	nearlyPlain  = 0.3   // residuals between an extrapolated point and a plain one that are as good as the same
+	early        = 10    // evaluations before which a step is at most as many residuals long
+	sooner       = 1.1   // growth of the plain rate at which plain steps go on
 	shorter      = 4     // the step limit after a refused excursion
 	longer       = 2     // the step limit after a success
 	mostHalvings = 6     // towards g(x), for Accept
@@ -78,11 +84,16 @@ const (
 // the smallest residual ‖g(x) − x‖₂ of all that were evaluated. g writes g(x) to dst; it must not keep either slice.
 //
 // Solve takes plain steps and extrapolated ones. An extrapolated point has to pay for its evaluation: a plain step
-// earns a tenth of an evaluation, an extrapolated point costs one, and a fall of the residual earns as many evaluations
-// as plain iteration takes for it at its present rate. While there is credit, points whose residual is larger may lead
-// to better ones; when it is used up Solve returns to the best plain continuation. So it spends at most about a tenth
-// more evaluations than plain iteration where extrapolation does not help. The length of a step is limited after a
-// refusal, and residuals are forgotten when plain steps raise them, as near a saddle.
+// earns a twentieth of an evaluation, an extrapolated point costs one, and a fall of the residual earns as many
+// evaluations as plain iteration takes for it at its present rate. While there is credit, points whose residual is
+// larger may lead to better ones; when it is used up Solve returns to the best plain continuation. So it spends at most
+// about a tenth more evaluations than plain iteration where extrapolation does not help. Extrapolated points that are
+// nearly plain ones count as such. The length of a step is limited at the start and after a refusal, and plain steps go
+// on while each gains more than the one before, as where an iteration ends after finitely many.
+//
+// Residuals are forgotten that mislead: all but the newest when a plain step raises the residual, as near a saddle, or
+// when two extrapolated points in a row gain less than plain steps; the oldest 3 in 10 when a residual is ten times the
+// one that the window predicts; and those that are a million times the newest.
 //
 // Where g fails (an error, NaN or ±Inf) at an extrapolated point, the point is refused. Where it fails at a plain point
 // Solve halves the step from the last good point; if that does not help either, it returns g's error, with x the best
@@ -146,16 +157,18 @@ type solver struct {
 	ref       float64   // the residual of base
 	best      *snapshot // the point with the smallest residual
 	newest    float64   // the last residual
-	rate      float64   // by which a plain step lowers log residual
-	rated     bool
-	credit    float64 // evaluations that extrapolated points may spend
-	limit     float64 // on the length of a step, in residuals
-	length    float64 // of the last one
-	trial     bool    // y is extrapolated, or follows such a point
-	plain     bool    // y is g(base)
-	away      int     // points since base
-	retreats  int     // halved steps since base
-	lastError error   // of g
+	rate      float64   // by which the last plain step lowered log residual
+	predicted float64   // ‖R c‖ of the last extrapolated point
+	speeding  bool      // plain steps gain more and more
+	slow      int       // successes in a row that plain steps would outdo
+	credit    float64   // evaluations that extrapolated points may spend
+	limit     float64   // on the length of a step, in residuals
+	length    float64   // of the last one
+	trial     bool      // y is extrapolated, or follows such a point
+	plain     bool      // y is g(base)
+	away      int       // points since base
+	retreats  int       // halved steps since base
+	lastError error     // of g
 }
 
 func (s *solver) run(ctx context.Context) (*Solution, error) {
@@ -260,7 +273,7 @@ func (s *solver) observe() (r float64, converged bool, err error) {
 		return math.NaN(), false, nil
 	}
 	col := s.window.newest(1)[0]
-	r = math.Ldexp(math.Sqrt(s.window.gram[col.slot*s.window.n+col.slot]), col.exp)
+	r = s.window.norm(col)
 	if s.first == 0 {
 		s.first = r
 	}
@@ -268,6 +281,7 @@ func (s *solver) observe() (r float64, converged bool, err error) {
 		s.sol.Residual = r
 		s.hold(&s.best, col.y)
 	}
+	s.window.forgetAbove(stale * r)
 	size, err := s.norm(col.x.vector, nil, col.x.maxAbs)
 	s.newest = r
 	return r, r <= s.opt.Tolerance*max(s.first, size), err
@@ -289,12 +303,10 @@ func (s *solver) judgePlain(r float64) error {
 	}
 	if s.plain {
 		fall := math.Log(s.ref / r)
-		if !s.rated {
-			s.rate, s.rated = fall, true
-		}
-		s.rate += newestRate * (fall - s.rate)
+		s.speeding = s.rate > 0 && fall > sooner*s.rate
+		s.rate = fall
 		s.credit = min(s.credit+earned, mostCredit)
-		if fall < 0 { // earlier residuals lead back to the repelling point
+		if s.rate < 0 { // earlier residuals lead back to the repelling point
 			s.window.Trim(1)
 		}
 	}
@@ -304,13 +316,17 @@ func (s *solver) judgePlain(r float64) error {
 
 // judgeTrial takes a point that extrapolation came to, goes on from there, or returns to the base.
 func (s *solver) judgeTrial(r float64) error {
+	if s.away == 0 && s.length < nearlyPlain && r <= s.ref {
+		s.sol.Accelerated++
+		s.plain, s.trial = true, false
+		return s.judgePlain(r)
+	}
 	s.credit--
 	s.away++
-	tooFar := !(r <= farthest*s.ref)
-	if tooFar || r > s.ref && s.credit < 1 {
-		if tooFar && !math.IsNaN(r) {
-			s.window.dropNewest()
-		}
+	if n := s.window.Len(); r > bent*s.predicted { // g is not linear over so large a region
+		s.window.Trim(max(n*7/10, 2))
+	}
+	if !(r <= farthest*s.ref) || r > s.ref && s.credit < 1 {
 		s.sol.Refused += s.away
 		s.limit = max(s.length/shorter, 1)
 		return s.resume()
@@ -324,6 +340,13 @@ func (s *solver) judgeTrial(r float64) error {
 		s.limit *= longer
 		s.sol.Accelerated += s.away
 		s.settle(r)
+		s.slow++
+		if gain >= 1 {
+			s.slow = 0
+		} else if s.slow == mostSlow { // residuals from afar distort the newest ones' model
+			s.window.Trim(1)
+			s.slow = 0
+		}
 	}
 	return s.choose()
 }
@@ -355,12 +378,15 @@ func (s *solver) retreat() error {
 
 // choose writes the next point: an extrapolated one if there is credit, else a plain one.
 func (s *solver) choose() error {
-	if s.away == 0 && s.credit < 1 || s.window.Len() < 2 {
+	if s.away == 0 && (s.credit < 1 || s.speeding) || s.window.Len() < 2 {
 		return s.resume()
 	}
 	ok, err := s.extrapolate()
 	if err != nil {
 		return err
+	}
+	if n := s.sol.Evaluations; ok && s.away == 0 && n < early && s.length > float64(n) {
+		return s.resume() // few plain steps say too little about so long a one
 	}
 	if ok {
 		s.trial, s.plain = true, false
@@ -391,6 +417,7 @@ func (s *solver) extrapolate() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	s.predicted = s.window.predict(res.C)
 	t := 1.0
 	s.length = length / s.newest
 	if s.length > s.limit {

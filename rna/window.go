@@ -293,10 +293,29 @@ func (w *Window) scale(col *column) error {
 // evict removes the oldest column.
 func (w *Window) evict() { w.forget(0) }
 
-// dropNewest removes the newest column and ends the chain.
-func (w *Window) dropNewest() {
-	w.Break()
-	w.forget(len(w.columns) - 1)
+// forgetAbove removes the columns, but for the newest, whose residuals are longer than a bound.
+func (w *Window) forgetAbove(bound float64) {
+	for i := len(w.columns) - 2; i >= 0; i-- {
+		if w.norm(w.columns[i]) > bound {
+			w.forget(i)
+		}
+	}
+}
+
+// predict is ‖R c‖, to about 1e-8 of the largest residual.
+func (w *Window) predict(c []float64) float64 {
+	square := 0.0
+	for i, a := range w.columns {
+		for j, b := range w.columns {
+			square += c[i] * c[j] * math.Ldexp(w.gram[a.slot*w.n+b.slot], a.exp+b.exp)
+		}
+	}
+	return math.Sqrt(max(square, 0))
+}
+
+// norm is the length of a column's residual.
+func (w *Window) norm(c column) float64 {
+	return math.Ldexp(math.Sqrt(w.gram[c.slot*w.n+c.slot]), c.exp)
 }
 
 func (w *Window) forget(i int) {

@@ -2,7 +2,7 @@ package fixedpoint
 
 import "math"
 
-// Others lists further problems of these kinds, on which nothing was tuned.
+// Others lists further kinds, most of them variants of those.
 func Others() []Kind {
 	return []Kind{
 		{"EM of exponentials", exponentials},

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	kinds := fixedpoint.Kinds()
+	kinds := slices.Concat(fixedpoint.Kinds(), fixedpoint.Others())
 	var p fixedpoint.Problem
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
