@@ -2,9 +2,9 @@
 # Measures and tests the GPU code on this machine, in less than 8 minutes. The results go to the folder results beside
 # this script, or to the one given as argument, and after each part into an archive beside that. It needs no Go: "make
 # gpu-kit" puts it beside the binaries. It runs, in this order: the card's properties; training in bfloat16, and PyTorch
-# beside it if a python3 has torch and finds the GPU; the other precisions; other nets; conformance with a wait after
-# each op; the other tests; each kernel's traffic and speed; RNA; fused convolutions; PyTorch in the other precisions and
-# compiled. A test that cannot run counts as failed.
+# beside it if a python3 has torch and finds the GPU; the other precisions; two other nets; conformance with a wait
+# after each op; the other tests; each kernel's traffic and speed; RNA; fused convolutions; nets of depthwise
+# convolutions; PyTorch in the other precisions and compiled. A test that cannot run counts as failed.
 #
 # RNA_CUDA_LIBS names folders with NVIDIA's libraries, such as a site-packages folder filled by pip, or with the
 # stand-in of "make sim". IMAGES names a set of images, as for rna train --data, to measure the loader. PYTHON is the
@@ -147,19 +147,23 @@ for p in "${precisions[@]}"; do
 done
 
 unset RNA_CUDA_PLANS
-# Other nets, whose time is in other kernels, with PyTorch beside them.
-nets=(vit_b_16 convnext_tiny efficientnet_b0 mobilenet_v3_large)
-if $standin; then nets=(); fi
-for net in "${nets[@]}"; do
-	begin "training of $net in bfloat16"
-	other=(--device cuda --model "$net" --batch 128 --precision bfloat16 --steps 20 --warmup 5)
-	within 40 ./rna bench train "${other[@]}" --json-file "$results/train-$net.json" >"$results/train-$net.txt" 2>&1 &&
-		cat "$results/train-$net.txt" || { tail -3 "$results/train-$net.txt"; failed+=("training of $net"); }
-	if $torch; then
-		within 40 "$python" bench_pytorch.py "${other[@]}" --json-file "$results/pytorch-$net.json" >"$results/pytorch-$net.txt" 2>&1 ||
-			rm -f "$results/pytorch-$net.json"
-	fi
-done
+# others SECONDS NET...: trains other nets, whose time is in other kernels, with PyTorch beside them.
+others() {
+	local seconds=$1 net other
+	shift
+	if $standin; then return; fi
+	for net in "$@"; do
+		begin "training of $net in bfloat16"
+		other=(--device cuda --model "$net" --batch 128 --precision bfloat16 --steps 20 --warmup 5)
+		within "$seconds" ./rna bench train "${other[@]}" --json-file "$results/train-$net.json" >"$results/train-$net.txt" 2>&1 &&
+			cat "$results/train-$net.txt" || { tail -3 "$results/train-$net.txt"; failed+=("training of $net"); }
+		if $torch; then
+			within "$seconds" "$python" bench_pytorch.py "${other[@]}" --json-file "$results/pytorch-$net.json" >"$results/pytorch-$net.txt" 2>&1 ||
+				rm -f "$results/pytorch-$net.json"
+		fi
+	done
+}
+others 40 vit_b_16 convnext_tiny
 
 begin "conformance, each op waited for"
 if $standin; then # the whole suite covers the rest
@@ -177,7 +181,7 @@ for test in *.test; do # one for each package
 	if [ "$test" = net.test ] && ! $standin; then # side by side
 		for p in "${precisions[@]}"; do tests "tests of net in $p" 120 net.test -test.run "^TestNet\$/^$p\$" & done
 		wait
-		tests "other tests of net" 120 net.test -test.skip "^TestNet\$|$skipped"
+		tests "other tests of net" 120 net.test -test.skip "^TestNet\$|^Test(NaNOf)?Fusion|$skipped"
 	else
 		tests "tests of ${test%.test}" 160 "$test" -test.skip "$skipped"
 	fi
@@ -220,6 +224,13 @@ within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --cs
 
 begin "training in bfloat16, convolutions fused where that is faster"
 RNA_CUDA_FUSE=timed train fused bfloat16 && cat "$results/fused-bfloat16.txt" || failed+=("training with fused convolutions")
+if ! $standin; then
+	tests "tests of fused convolutions" 120 net.test -test.run '^Test(NaNOf)?Fusion'
+	collect
+fi
+
+# Their convolutions are depthwise, for which cuDNN takes longer to choose plans.
+others 90 efficientnet_b0 mobilenet_v3_large
 
 begin "PyTorch in other precisions, and compiled"
 if $torch; then
