@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compare this program with PyTorch: `rna bench train` and bench_pytorch.py in turn, several rounds in one run.
+"""Compare this program with PyTorch, or in evaluation with onnxruntime: `rna bench train` and bench_pytorch.py or
+bench_onnxruntime.py in turn, several rounds in one run.
 
 A round measures every program once, so that other load affects all of them alike. Rates are medians over all steps of
 all rounds. A ratio is the median over rounds of this program's rate to the other's in the same round, with the lowest
@@ -22,8 +23,11 @@ AVX2 = {"RNA_CPU": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": 
 
 # Workloads by default: a model, then the ways of SUFFIXES.
 WORKLOADS = ("resnet50", "resnet50-eval", "resnet20", "lenet", "resnet50-avx2")
+ONNX_NETS = ("resnet50", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "vit_small_patch16_224")
+ONNX_WORKLOADS = tuple(f"{net}-eval{how}" for net in ONNX_NETS for how in ("", "-t1", "-b1", "-b1-t1"))
 # Options of both programs and environment. bf16 is measured on request: without AVX512_BF16 PyTorch takes minutes.
-SUFFIXES = {"eval": (["--eval"], {}), "avx2": ([], AVX2), "bf16": (["--precision", "bfloat16"], {})}
+SUFFIXES = {"eval": (["--eval"], {}), "avx2": ([], AVX2), "bf16": (["--precision", "bfloat16"], {}),
+    "b1": (["--batch", "1"], {}), "t1": (["--threads", "1"], {})}
 BATCHES = {"resnet20": 128, "lenet": 128}
 VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for malloc in ("plain", "tuned")]
 
@@ -31,7 +35,10 @@ VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for m
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("workloads", nargs="*", metavar="workload",
-        help=f"a model and any of {', '.join(SUFFIXES)} behind it, as in resnet50-eval-bf16; default: {' '.join(WORKLOADS)}")
+        help=f"a model and any of {', '.join(SUFFIXES)} behind it, as in resnet50-eval-bf16; b1 is a batch of one image, "
+            f"t1 one thread; default: {' '.join(WORKLOADS)}")
+    p.add_argument("--rival", default="pytorch", choices=["pytorch", "onnxruntime"],
+        help="onnxruntime takes workloads with -eval; default: five nets at batch 16 and 1, with all threads and one")
     p.add_argument("--device", default="cpu", help="cpu, or cuda, cuda:1 and so on")
     p.add_argument("--precision", default="bfloat16",
         help="on the GPU: comma-separated float32, tf32, bfloat16, float16")
@@ -56,9 +63,13 @@ def parse():
         args.workloads = [f"{args.model} in {precision}" for precision in args.precision.split(",")]
         return args
     for w in args.workloads:
-        for suffix in w.split("-")[1:]:
+        _, *suffixes = w.split("-")
+        for suffix in suffixes:
             if suffix not in SUFFIXES:
                 p.error(f"workload {w!r}: unknown suffix {suffix!r}: choose from {', '.join(SUFFIXES)}")
+        if args.rival == "onnxruntime" and ("eval" not in suffixes or {"avx2", "bf16"} & set(suffixes)):
+            p.error(f"workload {w!r}: onnxruntime evaluates in float32 at the processor's level: use -eval, -b1 and -t1")
+    args.workloads = args.workloads or (ONNX_WORKLOADS if args.rival == "onnxruntime" else WORKLOADS)
     if args.rounds < 1 or args.steps < 1:
         p.error("--rounds and --steps must be at least 1")
     return args
@@ -100,12 +111,17 @@ def workload(name):
     return options, env
 
 
-def cpu_programs(args, name):
+def cpu_programs(args, name, folder):
     options, _ = workload(name)
-    steps = 10 * args.steps if name.split("-")[0] in BATCHES else args.steps
-    options = [*options, "--steps", str(steps), "--warmup", str(max(2, steps // 5)), "--threads", str(args.threads)]
+    net, *suffixes = name.split("-")
+    steps = 10 * args.steps if net in BATCHES or "b1" in suffixes else args.steps
+    options = ["--threads", str(args.threads), *options, "--steps", str(steps), "--warmup", str(max(2, steps // 5))]
     pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
     programs = {"rna": [args.rna, "bench", "train", "--device", "cpu", *options]}
+    if args.rival == "onnxruntime":
+        programs["onnxruntime"] = [args.python, str(HERE / "bench_onnxruntime.py"), *options, "--rna", args.rna,
+            "--onnx", str(folder / f"{net}.onnx")]
+        return programs
     if "avx2" not in name and "--precision" not in options:
         programs["rna --winograd=false"] = [*programs["rna"], "--winograd=false"]
     if "--precision" in options:
@@ -116,7 +132,7 @@ def cpu_programs(args, name):
 
 
 def run(args, name, folder):
-    programs, env = (gpu_programs(args, name), {}) if args.gpu else (cpu_programs(args, name), workload(name)[1])
+    programs, env = (gpu_programs(args, name), {}) if args.gpu else (cpu_programs(args, name, folder), workload(name)[1])
     results = {p: [] for p in programs}
     for r in range(args.rounds):
         for i, (p, command) in enumerate(programs.items()):
@@ -129,7 +145,7 @@ def report(name, results):
     first, load = ours[0], [r["load"] for r in ours if "load" in r]
     print(f"\n{name}: {first['mode']}, batch {first['batch']} of {first['image_size']}×{first['image_size']}, "
           + (f"{first['card']}" if "card" in first else f"{first['threads']} threads of level {first['level']}"))
-    other = next(list for p, list in results.items() if p.startswith("PyTorch"))
+    other = next(list for p, list in results.items() if p != "rna" and not p.startswith("rna "))
     print(f"{first['processor']}; {first['software']}; {other[0]['software']}"
           + (f"; load {min(load):.1f} to {max(load):.1f}" if load else ""))
     head = ("", "images/s", "GFLOP/s", "products", "images/CPU-s", "faults/step", "peak MB", "ratio of rna", "a CPU-s")
@@ -158,7 +174,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.out or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in args.workloads or WORKLOADS:
+        for name in args.workloads:
             try:
                 report(name, run(args, name, folder))
             except subprocess.CalledProcessError as e:
