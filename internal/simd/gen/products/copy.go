@@ -155,6 +155,66 @@ func interleave(name string, s isa) {
 	RET()
 }
 
+// turnSquares writes squares of 8×8 elements, side by side in 8 rows of src, as their transposes, one below the other.
+func turnSquares(name string) {
+	TEXT(name, NOSPLIT, "func(dst, src *float32, squares, dstStride, srcStride int)")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("squares"), GP64())
+	type steps struct{ one, three, four reg.GPVirtual }
+	stepsOf := func(param string) (s steps, double reg.GPVirtual) {
+		s, double = steps{GP64(), GP64(), GP64()}, GP64()
+		Load(Param(param), s.one)
+		LEAQ(Mem{Base: s.one, Index: s.one, Scale: 2}, s.three)
+		MOVQ(s.one, s.four)
+		SHLQ(Imm(2), s.four)
+		return s, double
+	}
+	to, next := stepsOf("dstStride")
+	from, half := stepsOf("srcStride")
+	row := func(base reg.Register, s steps, i, disp int) Mem {
+		m := Mem{Base: base, Disp: disp}
+		switch i {
+		case 1, 2:
+			m.Index, m.Scale = s.one, uint8(i)
+		case 3:
+			m.Index, m.Scale = s.three, 1
+		}
+		return m
+	}
+	LEAQ(Mem{Base: src, Index: from.four, Scale: 1}, half) // row 4
+	Label("loop")
+	LEAQ(Mem{Base: dst, Index: to.four, Scale: 1}, next)
+	for part, base := range []reg.Register{dst, next} {
+		var x [4]reg.VecPhysical
+		for i := range x {
+			x[i] = avx2.regs[i]
+			VMOVUPS(row(src, from, i, 16*part), x[i].AsX())
+			VINSERTF128(Imm(1), row(half, from, i, 16*part), x[i], x[i])
+		}
+		var t [4]reg.VecPhysical
+		for i := range t {
+			t[i] = avx2.regs[4+i]
+		}
+		VUNPCKLPS(x[1], x[0], t[0])
+		VUNPCKHPS(x[1], x[0], t[1])
+		VUNPCKLPS(x[3], x[2], t[2])
+		VUNPCKHPS(x[3], x[2], t[3])
+		VUNPCKLPD(t[2], t[0], x[0])
+		VUNPCKHPD(t[2], t[0], x[1])
+		VUNPCKLPD(t[3], t[1], x[2])
+		VUNPCKHPD(t[3], t[1], x[3])
+		for i := range x {
+			VMOVUPS(x[i], row(base, to, i, 0))
+		}
+	}
+	ADDQ(Imm(32), src)
+	ADDQ(Imm(32), half)
+	LEAQ(Mem{Base: next, Index: to.four, Scale: 1}, dst)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
 // laneNumbers are the integers from 0 to 7.
 var laneNumbers Mem
 

@@ -81,9 +81,11 @@ func main() {
 		stubs, value := winograd(s)
 		fmt.Fprintf(&decl, "%s\nvar %sWinograd = Winograd{\n%s}\n", stubs, s.name, value)
 	}
+	turnSquares("avx2Turn")
+	fmt.Fprintf(&decl, "\n//go:noescape\nfunc avx2Turn(dst, src *float32, squares, dstStride, srcStride int)\n")
 	for _, s := range []isa{avx512, avx2} {
 		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Pack: %[1]sPack, "+
-			"Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n"+
+			"Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak, Turn: avx2Turn,\n"+
 			"\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
 		fmt.Fprintf(&decl, "\tPairs: []Kernel{nil,\n")
 		for rows := 1; rows <= s.rows; rows++ {

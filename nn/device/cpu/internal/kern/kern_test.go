@@ -287,6 +287,31 @@ func TestPack(t *testing.T) {
 	})
 }
 
+func TestTranspose(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		r := rand.New(rand.NewPCG(2, 5))
+		for _, n := range []int{1, 4, 7, 8, 9, 13, 16} {
+			for _, length := range []int{1, 7, 8, 9, 24, 129, 300} {
+				stride, width := length+3, 8*((n+7)/8)
+				src, dst := ending(t)(r, n*stride-3), guarded(r, length*width)
+				s.Transpose(dst, width, src, stride, n, length)
+				for i, x := range dst {
+					want := float32(0)
+					if j := i % width; j < n {
+						want = src[j*stride+i/width]
+					}
+					if x != want {
+						t.Fatalf("%d rows of %d: element %d is %v, want %v", n, length, i, x, want)
+					}
+				}
+				if err := guards(dst); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 func TestAdd(t *testing.T) {
 	eachSet(t, func(t *testing.T, s *Set) {
 		r := rand.New(rand.NewPCG(2, 3))

@@ -504,8 +504,11 @@ var avx2Winograd = Winograd{
 	WeightGrad: [2]func(*Collect){avx2WeightGrad, avx2WeightGradTail},
 }
 
+//go:noescape
+func avx2Turn(dst, src *float32, squares, dstStride, srcStride int)
+
 var avx512Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak, Turn: avx2Turn,
 	Winograd: &avx512Winograd,
 	Pairs: []Kernel{nil,
 		avx512Pairs1,
@@ -594,7 +597,7 @@ var avx512Set = Set{
 }
 
 var avx2Set = Set{
-	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Pack: avx2Pack, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
+	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Pack: avx2Pack, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak, Turn: avx2Turn,
 	Winograd: &avx2Winograd,
 	Pairs: []Kernel{nil,
 		avx2Pairs1,

@@ -32757,6 +32757,72 @@ stay:
 	VZEROUPPER
 	RET
 
+// func avx2Turn(dst *float32, src *float32, squares int, dstStride int, srcStride int)
+// Requires: AVX
+TEXT ·avx2Turn(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ squares+16(FP), DX
+	MOVQ dstStride+24(FP), BX
+	LEAQ (BX)(BX*2), SI
+	MOVQ BX, DI
+	SHLQ $0x02, DI
+	MOVQ srcStride+32(FP), R9
+	LEAQ (R9)(R9*2), R10
+	MOVQ R9, R8
+	SHLQ $0x02, R8
+	LEAQ (CX)(R8*1), R11
+
+loop:
+	LEAQ        (AX)(DI*1), R8
+	VMOVUPS     (CX), X0
+	VINSERTF128 $0x01, (R11), Y0, Y0
+	VMOVUPS     (CX)(R9*1), X1
+	VINSERTF128 $0x01, (R11)(R9*1), Y1, Y1
+	VMOVUPS     (CX)(R9*2), X2
+	VINSERTF128 $0x01, (R11)(R9*2), Y2, Y2
+	VMOVUPS     (CX)(R10*1), X3
+	VINSERTF128 $0x01, (R11)(R10*1), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y5
+	VUNPCKLPS   Y3, Y2, Y6
+	VUNPCKHPS   Y3, Y2, Y7
+	VUNPCKLPD   Y6, Y4, Y0
+	VUNPCKHPD   Y6, Y4, Y1
+	VUNPCKLPD   Y7, Y5, Y2
+	VUNPCKHPD   Y7, Y5, Y3
+	VMOVUPS     Y0, (AX)
+	VMOVUPS     Y1, (AX)(BX*1)
+	VMOVUPS     Y2, (AX)(BX*2)
+	VMOVUPS     Y3, (AX)(SI*1)
+	VMOVUPS     16(CX), X0
+	VINSERTF128 $0x01, 16(R11), Y0, Y0
+	VMOVUPS     16(CX)(R9*1), X1
+	VINSERTF128 $0x01, 16(R11)(R9*1), Y1, Y1
+	VMOVUPS     16(CX)(R9*2), X2
+	VINSERTF128 $0x01, 16(R11)(R9*2), Y2, Y2
+	VMOVUPS     16(CX)(R10*1), X3
+	VINSERTF128 $0x01, 16(R11)(R10*1), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y5
+	VUNPCKLPS   Y3, Y2, Y6
+	VUNPCKHPS   Y3, Y2, Y7
+	VUNPCKLPD   Y6, Y4, Y0
+	VUNPCKHPD   Y6, Y4, Y1
+	VUNPCKLPD   Y7, Y5, Y2
+	VUNPCKHPD   Y7, Y5, Y3
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     Y1, (R8)(BX*1)
+	VMOVUPS     Y2, (R8)(BX*2)
+	VMOVUPS     Y3, (R8)(SI*1)
+	ADDQ        $0x20, CX
+	ADDQ        $0x20, R11
+	LEAQ        (R8)(DI*1), AX
+	DECQ        DX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
 // func bf16Products1x1(a *int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·bf16Products1x1(SB), NOSPLIT, $0-8

@@ -38,7 +38,7 @@ func (k *tiledKernel) pack(worker, block int) {
 				_ = from[(channels-1)*k.weightChannel+n-1]
 				k.set.Copy(&dst[0], &from[0], channels, n, 4*width, 4*k.weightChannel)
 			} else {
-				kern.Transpose(dst, width, from, k.weightRow, n, channels)
+				k.set.Transpose(dst, width, from, k.weightRow, n, channels)
 			}
 			dst = dst[whole*width:]
 		}

@@ -162,7 +162,7 @@ func (k *winogradKernel) pack(worker, block int) {
 	if k.weightRow != 1 {
 		size := p.channels * width
 		for i, t := range taps {
-			kern.Transpose(k.turned[worker][i*size:], width, from[t.weight*k.weightTap:], k.weightRow, n, p.channels)
+			k.set.Transpose(k.turned[worker][i*size:], width, from[t.weight*k.weightTap:], k.weightRow, n, p.channels)
 		}
 		from, first, row, column, channel = k.turned[worker], 0, kern.TileTaps*size, size, width
 	}

@@ -66,7 +66,7 @@ func (m *multiplier) packTransposed(dst, src []float32, stride, depth, n int) fa
 	b := factor{dst, depth, n}
 	for j := 0; j < n; j += m.columns(n) {
 		x, width, n := m.panel(b, j)
-		kern.Transpose(x, width, src[j*stride:], stride, n, depth)
+		m.set.Transpose(x, width, src[j*stride:], stride, n, depth)
 	}
 	return b
 }
