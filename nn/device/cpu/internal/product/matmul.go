@@ -96,7 +96,7 @@ func (d Options) batched(r *work.Room, p *product, batch int) func(st *work.Stor
 			return together(kernels)
 		}
 	}
-	least := work.Ceil(d.blocks(), batch)
+	least := work.Ceil(d.shares(), batch)
 	t := newTiled(p, set, least, false)
 	size, tile := t.scratch()
 	packed, tiles, made := r.Each(batch, size), r.Each(d.Workers, tile), t.made.rooms(r, d.Workers)

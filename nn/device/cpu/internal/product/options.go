@@ -43,6 +43,10 @@ func (d Options) set() *kern.Set {
 // blocks is the least number of blocks of a product that can be cut so finely without changing results.
 func (d Options) blocks() int { return max(32, 2*d.Workers) }
 
+// shares is the number of blocks that keeps all workers busy. Of products whose blocks share a source, more blocks would
+// only copy it more often.
+func (d Options) shares() int { return min(4*d.Workers, d.blocks()) }
+
 // Patterns returns the patterns of this package's ops.
 func Patterns(d Options) []work.Pattern {
 	return []work.Pattern{

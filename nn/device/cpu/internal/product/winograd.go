@@ -293,7 +293,7 @@ func (d Options) vector(p *product, set *kern.Set) vectorProduct {
 	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
 		return newWinograd(p, set, d.blocks())
 	}
-	return newTiled(p, set, d.blocks(), d.BFloat16 && p.planes)
+	return newTiled(p, set, d.shares(), d.BFloat16 && p.planes)
 }
 
 // isWinograd reports whether p is a convolution, or a gradient with respect to its input, that winograd supports.
