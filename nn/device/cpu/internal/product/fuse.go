@@ -22,6 +22,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	switch o := s.Op.(type) {
 	case op.Conv2D:
 		p, conv = convStep(s, o), true
+		p.product = d.merge(p.product, s.InType(1).Shape)
 	case op.Linear:
 		p = linearStep(s)
 	default:
@@ -167,6 +168,7 @@ func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 		return nil
 	}
 	p := convGradInputStep(s, o)
+	p.product = d.merge(p.product, s.InType(0).Shape)
 	list := []work.Match{d.ending(p, ending{last: s, other: -1}, []int{first})}
 	if d.kernels(p.product) == nil || !p.summable() {
 		return list

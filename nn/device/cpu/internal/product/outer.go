@@ -15,7 +15,8 @@ import (
 type outer struct {
 	grid         // of b's pixels, with a as the source
 	groups, rows int
-	columns      int // of dst and b: groups × rows
+	columns      int     // of dst and b: groups × rows
+	merged       *merged // nil, or how the result of larger groups becomes that of groups
 }
 
 // The tile of dst that a block computes, and the pixels that are gathered at a time. The stride of gathered rows is a
@@ -76,6 +77,9 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int, stored [2]bool) fu
 	}
 	if set := d.vectorOuter(o); set != nil {
 		const channels = 8 // from which on it pays
+		if o.merged != nil {
+			return newTiledOuter(o, set, d.blocks()).lower(d, r, a, b, dst)
+		}
 		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
 			return newWinogradOuter(o, set).lower(d, r, a, b, dst)
 		}
@@ -216,6 +220,7 @@ func (d Options) outer(s work.Step, o *outer, a, b int) (*work.Lowering, error) 
 	if err := work.DataIn(s); err != nil {
 		return nil, err
 	}
+	o = d.mergeOuter(o)
 	var r work.Room
 	stored := [2]bool{s.Values[a].Layout == work.Stored, s.Values[b].Layout == work.Stored}
 	l := work.Result(s, work.Layout(s.OutType(), device.Weight), o.lower(d, &r, a, b, s.Out, stored))

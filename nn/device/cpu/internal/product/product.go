@@ -20,7 +20,8 @@ type product struct {
 	planes           bool // the result has rank 4
 	dstH, dstW, dstC int
 
-	stored bool // the source is stored as bfloat16
+	stored bool    // the source is stored as bfloat16
+	merged *merged // nil, or how the weights of groups become those of larger groups
 
 	// The strides of the weights in memory.
 	weightTap, weightRow, weightChannel, weightGroup int

@@ -255,6 +255,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 		repeat = len(t.weightsOf[0])
 	}
 	made := t.made.rooms(r, d.Workers)
+	spread := t.merged.spread(r, weights)
 	if t.made != nil && t.sums != nil {
 		for range t.sums.others {
 			t.sums.rooms = append(t.sums.rooms, r.Each(d.Workers, sumRows*t.made.each*t.made.columns))
@@ -264,9 +265,10 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 		len(g.block.extents(g.grid)))
 
 	return func(s *work.Storage) []work.Phase {
+		weights, spreads := spread(s)
 		k := &tiledKernel{
 			tiled: t, args: make([]workerArgs, d.Workers),
-			src: s.Pieces(src), weights: s.Floats(weights), dst: s.Pieces(dst),
+			src: s.Pieces(src), weights: weights, dst: s.Pieces(dst),
 			packed: s.Scratch(packed), tiles: s.Scratches(tiles), rooms: s.Scratches(made),
 		}
 		if bias >= 0 {
@@ -274,7 +276,8 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 		}
 		k.waits = t.made != nil
 		before, after := k.epilogue.bind(s, &k.boundEpilogue, k.product, k.padded)
-		phases := append(before, work.Phase{Blocks: len(t.pieces), Run: k.pack},
+		phases := append(spreads, before...)
+		phases = append(phases, work.Phase{Blocks: len(t.pieces), Run: k.pack},
 			work.Phase{Blocks: len(t.blocks), Run: k.run})
 		return append(phases, after...)
 	}

@@ -78,7 +78,7 @@ func newTiledOuter(o *outer, set *kern.Set, tasks int) *tiledOuter {
 // fold folds adjacent pixels of o into one, as fold of a product does: each pixel computes its own part of dst.
 func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
 	n := o.folds(set, o.rows)
-	if n == 1 || o.groups != 1 {
+	if n == 1 || o.groups != 1 || o.merged != nil {
 		return o, nil
 	}
 	folded := &outer{groups: 1, rows: n * o.rows, columns: n * o.columns}
@@ -141,12 +141,20 @@ func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 	if t.weightsOf != nil {
 		folded = r.Floats(size)
 	}
+	var larger work.Part
+	if t.merged != nil {
+		larger = r.Floats(t.merged.size())
+	}
 
 	return func(s *work.Storage) []work.Phase {
 		k := &tiledOuterKernel{
 			tiledOuter: t, size: size, args: make([]workerArgs, workers),
 			a: s.Pieces(a), b: s.Pieces(b), dst: s.Floats(dst),
 			tiles: s.Scratches(tiles), packed: s.Scratches(packed),
+		}
+		result := k.dst
+		if t.merged != nil {
+			k.dst = s.Scratch(larger)
 		}
 		if t.weightsOf != nil {
 			k.result, k.dst = k.dst, s.Scratch(folded)
@@ -158,6 +166,9 @@ func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 		}
 		if t.weightsOf != nil {
 			phases = append(phases, work.One(k.unfold)...)
+		}
+		if t.merged != nil {
+			phases = append(phases, t.merged.gather(result, k.dst))
 		}
 		return phases
 	}

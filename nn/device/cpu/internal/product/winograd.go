@@ -96,11 +96,13 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 		turned = r.Each(workers, kern.TileTaps*kern.TileTaps*packChannels*w.set.Columns())
 	}
 	w.epilogue.lower(r, workers, w.padded, nhwc.RowsWith(w.pixels(), w.rows, 1), w.sumBlocks)
+	spread := w.merged.spread(r, weights)
 
 	return func(s *work.Storage) []work.Phase {
+		weights, spreads := spread(s)
 		k := &winogradKernel{
 			winograd: w, args: make([]winogradArgs, workers),
-			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst),
+			src: s.Floats(src), weights: weights, dst: s.Floats(dst),
 			packed: s.Scratch(packed), biases: s.Scratch(biases),
 			lines: s.Scratches(lines), tiles: s.Scratches(tiles), products: s.Scratches(products), turned: s.Scratches(turned),
 		}
@@ -109,7 +111,7 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 			k.bias = s.Floats(bias)
 		}
 		before, after := w.epilogue.bind(s, &k.boundEpilogue, w.product, w.padded)
-		phases := append(before, work.Phase{Blocks: 1, Run: k.begin}, work.Phase{Blocks: len(w.pieces), Run: k.pack},
+		phases := append(append(spreads, before...), work.Phase{Blocks: 1, Run: k.begin}, work.Phase{Blocks: len(w.pieces), Run: k.pack},
 			work.Phase{Blocks: len(w.blocks), Run: k.run})
 		return append(phases, after...)
 	}
