@@ -16,9 +16,9 @@ import (
 	"onlinerna/train/recipe"
 )
 
-var update = flag.Bool("update", false, "write nets.md")
+var update = flag.Bool("update", false, "write nets.md and README.md's table")
 
-// TestNets compares nets.md with the nets. The flag -update writes it.
+// TestNets compares nets.md and README.md's table with the nets. The flag -update writes it.
 func TestNets(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Nets
@@ -31,7 +31,19 @@ number on the shorter side, and then cropped to the first. Names of nets and of 
 timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those that torchvision and timm publish.
 
 `)
+	table := "| family | nets | parameters |\n|-|-|-|\n"
 	family := ""
+	var sizes []sized
+	row := func() {
+		slices.SortStableFunc(sizes, func(a, b sized) int { return cmp.Compare(a.parameters, b.parameters) })
+		least, most := sizes[0], sizes[len(sizes)-1]
+		if len(sizes) == 1 {
+			table += fmt.Sprintf("| %s | ~%s~ | %s |\n", family, least.name, millions(least.parameters))
+			return
+		}
+		table += fmt.Sprintf("| %s | %d, ~%s~ to ~%s~ | %s to %s |\n", family, len(sizes), least.name, most.name,
+			millions(least.parameters), millions(most.parameters))
+	}
 	for _, a := range byFamily() {
 		m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {
@@ -44,10 +56,12 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 		if a.Family != family {
 			if family != "" {
 				b.WriteString("\n")
+				row()
 			}
-			family = a.Family
+			family, sizes = a.Family, nil
 			fmt.Fprintf(&b, "## %s\n\n| net | | parameters | GFLOP | input | photographs | recipes |\n|-|-|-|-|-|-|-|\n", family)
 		}
+		sizes = append(sizes, sized{a.Name, m.NumParams()})
 		photos := ""
 		if a.Mean != nil {
 			photos = fmt.Sprintf("%d of %d, %s", a.Size, cmp.Or(a.Resize, augment.Margin(a.Size)),
@@ -60,18 +74,43 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 		fmt.Fprintf(&b, "| ~%s~ | %s | %s | %.3g | %d×%d×%d | %s | %s |\n", a.Name, a.Summary, text.Thousands(m.NumParams()),
 			float64(flops)/1e9, a.Size, a.Size, a.Channels, photos, recipes)
 	}
+	row()
 	page := strings.ReplaceAll(b.String(), "~", "`")
+	readme := read(t, "../README.md")
+	const first, last = "<!-- nets -->\n", "<!-- end of nets -->\n"
+	before, rest, _ := strings.Cut(readme, first)
+	_, after, ok := strings.Cut(rest, last)
+	if !ok {
+		t.Fatalf("README.md lacks %q or %q", first, last)
+	}
+	want := before + first + strings.ReplaceAll(table, "~", "`") + last + after
 	if *update {
-		if err := os.WriteFile("nets.md", []byte(page), 0o644); err != nil {
-			t.Fatal(err)
+		for name, text := range map[string]string{"nets.md": page, "../README.md": want} {
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if read(t, "nets.md") != page {
-		t.Error("nets.md differs from the nets: run go test ./docs -run TestNets -update")
+	if read(t, "nets.md") != page || read(t, "../README.md") != want {
+		t.Error("nets.md or README.md differs from the nets: run go test ./docs -run TestNets -update")
 	}
-	if count := fmt.Sprintf("lists %d nets", len(nn.Architectures())); !strings.Contains(read(t, "../README.md"), count) {
+	if count := fmt.Sprintf("lists %d nets", len(nn.Architectures())); !strings.Contains(readme, count) {
 		t.Errorf("README.md does not say that rna models %s", count)
 	}
+}
+
+// sized is a net with its number of parameters.
+type sized struct {
+	name       string
+	parameters int
+}
+
+// millions is a number of parameters to three digits.
+func millions(n int) string {
+	if n < 1_000_000 {
+		return text.Thousands(n)
+	}
+	return fmt.Sprintf("%.3g M", float64(n)/1e6)
 }
 
 // byFamily lists the nets, those of a family together, families by their names.

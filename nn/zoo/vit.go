@@ -16,15 +16,20 @@ import (
 func init() {
 	const paper = "Dosovitskiy et al., An image is worth 16×16 words, 2021"
 	for _, size := range []struct {
-		name         string
-		width, heads int
-	}{{"tiny", 192, 3}, {"small", 384, 6}, {"base", 768, 12}} {
-		for _, patch := range []int{16, 32} {
-			if size.name == "tiny" && patch == 32 {
-				continue
-			}
-			v := ViT{Patch: patch, Width: size.width, Heads: size.heads}
-			nn.Register(v.of(nn.Architecture{
+		name    string
+		patches []int
+		net     ViT
+	}{
+		{"tiny", []int{16}, ViT{Width: 192, Heads: 3}},
+		{"small", []int{16, 32}, ViT{Width: 384, Heads: 6}},
+		{"base", []int{16, 32}, ViT{Width: 768, Heads: 12}},
+		{"base", []int{16}, ViT{Width: 768, Heads: 16, Mean: true}},
+		{"large", []int{16, 32}, ViT{Width: 1024, Heads: 16, Depth: 24}},
+	} {
+		for _, patch := range size.patches {
+			v := size.net
+			v.Patch = patch
+			a := nn.Architecture{
 				Name:          fmt.Sprintf("vit_%s_patch%d_224", size.name, patch),
 				Family:        "vit",
 				Summary:       fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, with timm's names", size.name, patch),
@@ -37,7 +42,12 @@ func init() {
 				Std:           []float64{.5, .5, .5},
 				Resize:        248,
 				Interpolation: bicubic,
-			}))
+			}
+			if v.Mean {
+				a.Name = fmt.Sprintf("vit_%s_patch%d_gap_224", size.name, patch)
+				a.Summary = fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, by the mean of its tokens", size.name, patch)
+			}
+			nn.Register(v.of(a))
 		}
 	}
 	for _, size := range []struct {
@@ -64,14 +74,25 @@ func init() {
 			imageNet(v.of(a))
 		}
 	}
-	for _, patch := range []int{16, 32} {
-		v := ViT{Patch: patch, Width: 768, Heads: 12, Torchvision: true}
+	for _, size := range []struct {
+		letter, name  string
+		patch, resize int
+		net           ViT
+	}{
+		{"b", "base", 16, 0, ViT{Width: 768, Heads: 12}},
+		{"b", "base", 32, 0, ViT{Width: 768, Heads: 12}},
+		{"l", "large", 16, 242, ViT{Width: 1024, Heads: 16, Depth: 24}},
+		{"l", "large", 32, 0, ViT{Width: 1024, Heads: 16, Depth: 24}},
+	} {
+		v := size.net
+		v.Patch, v.Torchvision = size.patch, true
 		imageNet(v.of(nn.Architecture{
-			Name:      fmt.Sprintf("vit_b_%d", patch),
+			Name:      fmt.Sprintf("vit_%s_%d", size.letter, v.Patch),
 			Family:    "vit",
-			Summary:   fmt.Sprintf("vision transformer, base, patches of %d×%[1]d", patch),
+			Summary:   fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d", size.name, v.Patch),
 			Reference: paper,
-			MinSize:   patch,
+			MinSize:   v.Patch,
+			Resize:    size.resize,
 			Block:     `^(encoder\.layers\.encoder_layer_\d+)\.`,
 		}))
 	}
@@ -85,13 +106,14 @@ func init() {
 	}))
 }
 
-// ViT are the options of a vision transformer with a class token.
+// ViT are the options of a vision transformer, with a class token unless Mean is set.
 type ViT struct {
 	Patch       int // height and width of a patch, which divide those of the image
 	Width       int // elements of a token, divided equally among the heads
 	Heads       int
 	Depth       int  // blocks; 0 means 12
 	Torchvision bool // names and initial values are torchvision's, else timm's
+	Mean        bool // the head takes the mean of all tokens, none of which is a class token; not of Torchvision or Distilled
 	Distilled   bool // a second token has a head of its own, as timm's DeiT: the logits are the mean of both heads'
 }
 
@@ -110,11 +132,20 @@ var torchvisionNames = vitNames{"class_token", "encoder.pos_embedding", "conv_pr
 
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
-	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place, First: 1}
-	if v.Distilled {
-		a.Positions.First = 2
-	}
+	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place}
+	a.Positions.First = v.first()
 	return a
+}
+
+// first is the number of tokens before those of patches.
+func (v ViT) first() int {
+	switch {
+	case v.Mean:
+		return 0
+	case v.Distilled:
+		return 2
+	}
+	return 1
 }
 
 // names are the net's.
@@ -138,20 +169,20 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	s := x.Shape()
-	n, first := s[0], 1
-	if v.Distilled {
-		first = 2
-	}
-	tokens := first + s[2]/v.Patch*(s[3]/v.Patch)
+	n, first, height, width := s[0], v.first(), s[2]/v.Patch, s[3]/v.Patch
+	tokens := first + height*width
 	embedding := func(name string, rows int) *G.Node {
 		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width}, BiasOrNorm: true})
 	}
 	var place *G.Node // its place in the state dict differs
-	class := embedding(of.class, 1)
+	var prefix []*G.Node
+	if !v.Mean {
+		class := embedding(of.class, 1)
+		prefix = append(prefix, b.Expand("class", class, n, 1, v.Width))
+	}
 	if !v.Torchvision {
 		place = embedding(of.place, tokens)
 	}
-	prefix := []*G.Node{b.Expand("class", class, n, 1, v.Width)}
 	if v.Distilled {
 		prefix = append(prefix, b.Expand("distillation", embedding("dist_token", 1), n, 1, v.Width))
 	}
@@ -159,11 +190,19 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if v.Torchvision {
 		place = embedding(of.place, tokens)
 	}
-	y = b.Concat("tokens", 1, append(prefix, b.Apply("patches", op.Tokens{}, y))...)
+	y = b.Apply("patches", op.Tokens{}, y)
+	if len(prefix) > 0 {
+		y = b.Concat("tokens", 1, append(prefix, y)...)
+	}
 	y = b.Reshape("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place), n*tokens, v.Width)
 	for i := range depth {
 		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
 		y = v.block(b, fmt.Sprintf(of.block, i), y, n, drop)
+	}
+	if v.Mean {
+		y = b.Reshape("by_image", b.LayerNorm(of.norm, y, rowEps), n, tokens, v.Width)
+		y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
+		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
 	}
 	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, first)
 	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*first, v.Width), rowEps)

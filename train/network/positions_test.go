@@ -50,7 +50,7 @@ func TestOtherPositions(t *testing.T) {
 		t.Cleanup(func() { n.Close() })
 		return n
 	}
-	for _, name := range []string{"vit_narrow", "vit_torchvision_narrow", "deit_narrow"} {
+	for _, name := range []string{"vit_narrow", "vit_gap_narrow", "vit_torchvision_narrow", "deit_narrow"} {
 		small, path := at(name, 32), filepath.Join(t.TempDir(), "w.safetensors")
 		if err := small.SaveWeights(path, small.Params, small.Stats, Meta{Model: name, ImageSize: 32}); err != nil {
 			t.Fatal(err)

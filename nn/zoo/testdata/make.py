@@ -266,6 +266,8 @@ VARIANTS = {
     "wrn10_2": (lambda: WideResNet(10, 2), 3, 16),
     "resnet9_narrow": (lambda: ResNet9(8), 3, 32),
     "vit_narrow": (lambda: small_vit(8, 24, 2, 3, 24), 3, 24),
+    "vit_gap_narrow": (lambda: VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10,
+                                                 class_token=False, global_pool="avg", fc_norm=False), 3, 24),
     "vit_torchvision_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 96, num_classes=10), 3, 24),
     "convnext_narrow": (lambda: convnext.ConvNeXt([convnext.CNBlockConfig(8 << i, 16 << i if i < 3 else None, n) for i, n in
                                                    enumerate((1, 2, 1, 1))], 0.1, num_classes=10), 3, 64),
@@ -283,12 +285,13 @@ OWN = {
 }
 
 FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2_s",
-            "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet", "vit_b",
+            "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet", "vit_b", "vit_l",
             "convnext", "swin_t", "swin_s", "swin_b", "maxvit")
 # timm's, beside torchvision's.
-TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32))) + \
+TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32), ("large", 16),
+                                                                        ("large", 32))) + \
     tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")) + \
-    ("mobilenetv3_large_100", "mobilenetv3_small_100")
+    ("mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224")
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
@@ -301,7 +304,7 @@ def nets(names):
             whole = name.startswith(WHOLE)
             make = timm.create_model if name in TIMM else models.get_model
             kwargs = {"drop_path_rate": 0.1} if name.startswith("deit_") else {"drop_rate": 0.2} if name.startswith("mobilenetv3_") else {}
-            yield name, lambda: make(name, **kwargs), 1 if whole else 2, 224 if whole else 64
+            yield name, lambda: make(name, num_classes=1000, **kwargs), 1 if whole else 2, 224 if whole else 64
 
 
 # The losses of steps by these are compared.

@@ -12,10 +12,11 @@ from timm.models import get_pretrained_cfg
 from torchvision import models
 
 # Those that rna has no net for.
-WITHOUT = ("googlenet", "inception", "swin_v2", "vit_h", "vit_l", "regnet_y_128gf", "efficientnet_v2_l")
-TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32))]
+WITHOUT = ("googlenet", "inception", "swin_v2", "vit_h", "regnet_y_128gf", "efficientnet_v2_l")
+TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
+                                                             ("large", 16), ("large", 32))]
 TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
-TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100"]
+TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224"]
 
 
 def torchvision(name):
@@ -27,7 +28,7 @@ def torchvision(name):
 def timm(name):
     c = get_pretrained_cfg(name)
     size = c.input_size[1]
-    params = sum(p.numel() for p in create_model(name).parameters())
+    params = sum(p.numel() for p in create_model(name, num_classes=1000).parameters())
     return [params, "", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 

@@ -41,6 +41,7 @@ var Narrow = map[string]nn.Architecture{
 	"shufflenet_v2_narrow": like("shufflenet_v2_x1_0",
 		zoo.ShuffleNetV2{Blocks: [3]int{1, 2, 2}, Channels: [5]int{8, 16, 24, 32, 48}}.Build),
 	"vit_narrow":             like("vit_tiny_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3}.Build),
+	"vit_gap_narrow":         like("vit_base_patch16_gap_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Mean: true}.Build),
 	"vit_torchvision_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true}.Build),
 	"convnext_narrow":        like("convnext_tiny", zoo.ConvNeXt{Width: 8, Blocks: [4]int{1, 2, 1, 1}}.Build),
 	"swin_narrow":            like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
