@@ -19,7 +19,8 @@ func TestFaultOfCompiling(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
 	run := func() (d *Device, said []string) {
-		d, err := Open(0, Options{Precision: number.BFloat16, Warn: func(line string) { said = append(said, line) },
+		d, err := Open(0, Options{Precision: number.BFloat16, Fuse: FuseTimed,
+			Warn:    func(line string) { said = append(said, line) },
 			Context: driver.Options{KernelCache: t.TempDir(), ExactMemory: true}})
 		check(t, err)
 		t.Cleanup(func() { check(t, d.Close()) })

@@ -101,8 +101,8 @@ func TestFaultOfMemoryOfNet(t *testing.T) {
 	own, notes := 0, 0
 	for from := 61; from < 130; from += 12 {
 		// an unused limit: no choice is known
-		d, n := netOf(t, Options{Precision: number.Float16, Workspace: DefaultWorkspace - rand.Int64N(1<<20)},
-			bottlenecks)
+		d, n := netOf(t, Options{Precision: number.Float16, Fuse: FuseTimed,
+			Workspace: DefaultWorkspace - rand.Int64N(1<<20)}, bottlenecks)
 		check(t, sim.Fault(fmt.Sprintf("cudnnBackendExecute@%d=4004", from)))
 		_, err := lossGradient(t, n, 8)
 		check(t, sim.Fault(""))
