@@ -37,6 +37,7 @@ type Run struct {
 	warned   bool      // of an epoch that takes longer than the time budget
 	watch    *device.Watch
 	slowed   bool      // the GPU was slowed down
+	starved  bool      // training waited for images
 	told     int       // the number of epochs by the time budget, as logged last
 	teacher  string    // identifies the teacher's weights
 	chosen   []Choice  // options that differ from their defaults

@@ -22,8 +22,8 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// GemmBatch computes C = op(A) op(B) for each of batch triples of matrices, which follow one another without gaps. Sizes,
-// types and flags are those of Gemm.
+// GemmBatch computes C = op(A) op(B) for each of batch triples of matrices, which follow one another without gaps.
+// Sizes, types and flags are those of Gemm.
 func (b *Handle) GemmBatch(p number.Precision, transA, transB bool, m, n, k, batch int, A, B, y driver.Span,
 	narrow bool) error {
 	if m == 0 || n == 0 || batch == 0 {

@@ -142,7 +142,8 @@ func (b *Handle) run(call string, f func() C.cublasStatus_t, detail func() strin
 }
 
 // types are the sizes in bytes and cuBLAS's types of factors and results, and how products are summed.
-func types(p number.Precision, narrow bool) (element, out int64, in, outType C.cudaDataType, how C.cublasComputeType_t) {
+func types(p number.Precision, narrow bool) (element, out int64, in, outType C.cudaDataType,
+	how C.cublasComputeType_t) {
 	element, out, outType, how = int64(p.Bytes()), 4, C.CUDA_R_32F, C.CUBLAS_COMPUTE_32F
 	in = [...]C.cudaDataType{
 		number.Float32: C.CUDA_R_32F, number.TF32: C.CUDA_R_32F, number.BFloat16: C.CUDA_R_16BF,

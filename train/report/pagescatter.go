@@ -31,7 +31,7 @@ type scatterData struct {
 	Points [][3]any `json:"points"`
 }
 
-// newScatter draws points, whose texts are for the pointer. log asks for a logarithm of what is above 0.
+// newScatter draws points, whose texts are for the pointer. log asks for logarithms of positive values.
 func newScatter(title, name string, points [][2]float64, texts []string, log bool) scatter {
 	c := scatter{Title: title, Name: name, Width: 460, Height: 290, Left: 60, Right: 450, Top: 26, Bottom: 246, LabelX: 54,
 		LabelY: 262, NameY: 282, Data: scatterData{Points: [][3]any{}}}

@@ -1,0 +1,38 @@
+package train
+
+import (
+	"fmt"
+
+	"onlinerna/data"
+	"onlinerna/train/hook"
+)
+
+// Training is starved if it waits for images in starvedShare of the time of an epoch that takes starvedSeconds or more.
+const starvedShare, starvedSeconds = .2, 10
+
+// warnStarved logs once that the loader is slower than the device, and what makes it faster.
+func (r *Run) warnStarved(images int64, s hook.Seconds) {
+	if r.starved || !r.Ranks.First() {
+		return
+	}
+	var scratch data.Scratch
+	_, encoded, err := data.Encoded(r.in.set, 0, &scratch)
+	if line := starving(images, s, encoded && err == nil); line != "" {
+		r.starved = true
+		r.log("%s", line)
+	}
+}
+
+// starving is the line about an epoch of training with so many images, or empty.
+func starving(images int64, s hook.Seconds, encoded bool) string {
+	t := s.Data + s.Compute
+	if t < starvedSeconds || s.Data < starvedShare*t {
+		return ""
+	}
+	help := "more --workers or fewer augmentations make it faster"
+	if encoded {
+		help = "rna data pack with --size 256 or --raw 256 makes images that take less time to decode"
+	}
+	return fmt.Sprintf("Training waits for images in %.0f %% of the time: the loader feeds %.0f images/s; %s; rna bench "+
+		"data and rna bench train measure the loader and the device alone", 100*s.Data/t, float64(images)/t, help)
+}
