@@ -7,7 +7,7 @@ constexpr int threads = 256;
 constexpr int chunk = 16;  // pixels of a thread that are summed in float32
 constexpr int group = 32;  // blocks whose sums one block adds up
 constexpr int flight = 4;  // overlapping loads of 16 bytes
-constexpr int ahead = 8;   // rows of sums whose loads overlap
+constexpr int ahead = 4;   // rows of sums whose loads overlap
 
 // channel is the first of the thread's N channels: N is 1, or V with packs, which needs multiples of V and aligned
 // addresses.

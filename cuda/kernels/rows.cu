@@ -66,9 +66,9 @@ template <int N, int H = held, class F> __device__ void mine(int width, F f) {
 	}
 }
 // rest calls f for the thread's packs that it does not hold.
-template <int N, class F> __device__ void rest(int width, F f) {
+template <int N, int H = held, class F> __device__ void rest(int width, F f) {
 #pragma unroll 1
-	for (int c = (held / N * blockDim.x + threadIdx.x) * N; c < width; c += blockDim.x * N) f(c);
+	for (int c = (H / N * blockDim.x + threadIdx.x) * N; c < width; c += blockDim.x * N) f(c);
 }
 // eachRow calls f for the block's rows, the thread's own and its columns: none where there is no further row. All
 // threads call f equally often.
@@ -267,18 +267,19 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_softmax(const T *x, 
 	else softmax<1>({x, x32}, y, rows, width);
 }
 
-// nn_softmax_grad writes y ∘ (dy - Σ y dy) of each row. dx may be y or dy.
-template <int N> __device__ void softmaxGrad(const T *y, Input dy, T *dx, long long rows, int width) {
+// nn_softmax_grad writes y ∘ (dy - Σ y dy) of each row. dx may be y or dy. Without packs a thread holds only
+// `few` elements.
+template <int N, int H> __device__ void softmaxGrad(const T *y, Input dy, T *dx, long long rows, int width) {
 	eachRow(rows, width, [&](long long r, int own) {
 		long long at = r * width;
-		float v[held / N][N], g[held / N][N], sum = 0;
-		mine<N>(own, [&](int j, int c) {
+		float v[H / N][N], g[H / N][N], sum = 0;
+		mine<N, H>(own, [&](int j, int c) {
 			load(y + at + c, v[j]);
 			read(dy, at + c, g[j]);
 #pragma unroll
 			for (int i = 0; i < N; i++) sum += v[j][i] * g[j][i];
 		});
-		rest<N>(own, [&](int c) {
+		rest<N, H>(own, [&](int c) {
 			float a[N], b[N];
 			load(y + at + c, a);
 			read(dy, at + c, b);
@@ -286,12 +287,12 @@ template <int N> __device__ void softmaxGrad(const T *y, Input dy, T *dx, long l
 			for (int i = 0; i < N; i++) sum += a[i] * b[i];
 		});
 		sum = summed(sum);
-		mine<N>(own, [&](int j, int c) {
+		mine<N, H>(own, [&](int j, int c) {
 #pragma unroll
 			for (int i = 0; i < N; i++) g[j][i] = v[j][i] * (g[j][i] - sum);
 			store(dx + at + c, g[j]);
 		});
-		rest<N>(own, [&](int c) {
+		rest<N, H>(own, [&](int c) {
 			float a[N], b[N];
 			load(y + at + c, a);
 			read(dy, at + c, b);
@@ -303,6 +304,6 @@ template <int N> __device__ void softmaxGrad(const T *y, Input dy, T *dx, long l
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_softmax_grad(const T *y, const T *dy,
 	const float *dy32, T *dx, long long rows, int width, int packs) {
-	if (packs) softmaxGrad<V>(y, {dy, dy32}, dx, rows, width);
-	else softmaxGrad<1>(y, {dy, dy32}, dx, rows, width);
+	if (packs) softmaxGrad<V, held>(y, {dy, dy32}, dx, rows, width);
+	else softmaxGrad<1, few>(y, {dy, dy32}, dx, rows, width);
 }
