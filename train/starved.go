@@ -10,17 +10,15 @@ import (
 // Training is starved if it waits for images in starvedShare of the time of an epoch that takes starvedSeconds or more.
 const starvedShare, starvedSeconds = .2, 10
 
-// warnStarved logs once that the loader is slower than the device, and what makes it faster.
+// warnStarved logs once that the loader is slower than the device, and how to make it faster.
 func (r *Run) warnStarved(images int64, s hook.Seconds) {
-	if r.starved || !r.Ranks.First() {
+	if r.starved || !r.Ranks.First() || starving(images, s, false) == "" {
 		return
 	}
+	r.starved = true
 	var scratch data.Scratch
 	_, encoded, err := data.Encoded(r.in.set, 0, &scratch)
-	if line := starving(images, s, encoded && err == nil); line != "" {
-		r.starved = true
-		r.log("%s", line)
-	}
+	r.log("%s", starving(images, s, encoded && err == nil))
 }
 
 // starving is the line about an epoch of training with so many images, or empty.

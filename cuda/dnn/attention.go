@@ -152,7 +152,7 @@ func (a Attention) Gradient(p number.Precision, deterministic bool) *Graph {
 	return g.Graph
 }
 
-// what is a line about the graph's convolution or attention.
+// what names the sizes of the graph's convolution or attention.
 func (g *Graph) what() string {
 	if a := g.attention; a != (Attention{}) {
 		return fmt.Sprintf("%d sequences of %d tokens, %d heads of %d", a.Sequences, a.Tokens, a.Heads, a.Width)
