@@ -1,41 +1,56 @@
 package main
 
-// The places of numbers in package vec's mathTable and mathVectors, in its order.
+// The places of numbers in package vec's single and double tables, in their order.
 const (
-	mOne = iota
-	mSign
-	mMantissa
-	mInf
-	mMinusInf
-	mNaN
-	mExpMost
-	mExpLeast
-	mLog2E
-	mRound
-	mMinusLn2
-	mBias
-	mHalf
-	mSqrt2
-	mExponent
-	mExponentOff
-	mLn2
-	mTanhSmall
-	mMinusTwo
-	mErfMost
-	mEighth
-	mMinusOne
-	mExp
-	mLog = mExp + expTerms
-	mErf = mLog + logTerms
+	sOne = iota
+	sSign
+	sMagnitude
+	sMost
+	sLeast
+	sLog2E
+	sRound
+	sLn2High
+	sLn2Low
+	sBias
+	sHalf
+	sTanhSmall
+	sMinusTwo
+	sErfMost
+	sThree
+	sSix
+	sSixth
+	sMinusHalf
+	sRootHalf
+	sNormal
+	sExp
+	sTanh   = sExp + expTerms
+	sErf    = sTanh + tanhTerms
+	sErfDiv = sErf + erfTerms
 
-	expTerms, logTerms, erfTerms = 10, 8, 18
+	expTerms, tanhTerms, erfTerms = 5, 5, 6
 )
 
-// maths is arithmetic on variables of float64. The result comes first: y = a + b.
+const (
+	dOne = iota
+	dMantissa
+	dInf
+	dMinusInf
+	dNaN
+	dHalf
+	dSqrt2
+	dExponent
+	dExponentOff
+	dLn2
+	dLog
+
+	logTerms = 8
+)
+
+// maths is arithmetic on variables of float32 or of float64. The result comes first: y = a + b.
 type maths[V any] interface {
 	vector() V      // a new variable
 	zero() V        // a variable of zeros
-	number(i int) V // a variable with a number of mathTable
+	number(i int) V // a variable with a number of the table
 	at(i int) V     // that number, as the last operand
 
 	add(y, a, b V)
@@ -52,10 +67,6 @@ type maths[V any] interface {
 	addInts(y, a, b V)
 	shift(y, x V, n int) // by n bits, down for negative n
 
-	negative(x V) V
-	magnitude(x V) V
-	signOf(x, y V) V // non-negative y with the sign of x
-
 	where(r relation, x, b, a, y V) // sets y to a if x has that relation to b
 }
 
@@ -65,21 +76,113 @@ const (
 	equal relation = iota
 	less
 	greater
+	lessEqual
+	greaterEqual
 	notLess // or NaN
 )
 
-// function is a kernel of a function that is computed in float64, as package vec does in Go.
+// function is a kernel of a function of one number, computed as package vec does in Go.
 type function[V any] struct {
 	name string
 	of   func(m maths[V], x V) V
 }
 
-func mathFunctions[V any]() []function[V] {
-	return []function[V]{{"exp", exponential[V]}, {"sigmoid", sigmoid[V]}, {"tanh", tanh[V]}, {"erf", erf[V]},
-		{"log", logarithm[V]}}
+// singles are the functions that are computed in float32, doubles those in float64.
+func singles[V any]() []function[V] {
+	return []function[V]{{"exp", exponential[V]}, {"sigmoid", sigmoid[V]}, {"tanh", tanh[V]}, {"erf", erf[V]}}
 }
 
+func doubles[V any]() []function[V] { return []function[V]{{"log", logarithm[V]}} }
+
+// fused are expressions of one pass, with the operations of package mapping's patterns in their order.
+func fused[V any]() []struct {
+	name, operands string
+	of             func(m maths[V], in []V) V
+} {
+	type list = []struct {
+		name, operands string
+		of             func(m maths[V], in []V) V
+	}
+	return list{
+		{"silu", "x", func(m maths[V], in []V) V {
+			y := sigmoid(m, in[0])
+			m.mul(y, y, in[0])
+			return y
+		}},
+		{"siluGrad", "x dy", func(m maths[V], in []V) V {
+			x, dy, y, d := in[0], in[1], m.vector(), m.vector()
+			t := sigmoid(m, x)
+			m.mul(y, dy, t)
+			m.sub(d, m.number(sOne), t)
+			m.mul(d, d, t)
+			m.mul(t, x, dy)
+			m.mul(t, t, d)
+			m.add(y, y, t)
+			return y
+		}},
+		{"hardswish", "x", func(m maths[V], in []V) V {
+			y := m.vector()
+			m.add(y, in[0], m.at(sThree))
+			m.max(y, y, m.zero())
+			m.min(y, y, m.number(sSix))
+			m.mul(y, y, in[0])
+			m.mul(y, y, m.at(sSixth))
+			return y
+		}},
+		{"hardswishGrad", "x dy", func(m maths[V], in []V) V {
+			x, dy, t, top, y, d, zero := in[0], in[1], m.vector(), m.vector(), m.vector(), m.vector(), m.zero()
+			m.add(t, x, m.at(sThree))
+			m.max(top, t, zero)
+			m.min(y, top, m.number(sSix))
+			m.mul(y, y, dy)
+			m.mul(y, y, m.at(sSixth))
+			m.mul(d, x, dy)
+			m.mul(d, d, m.at(sSixth))
+			m.where(greaterEqual, top, m.number(sSix), zero, d)
+			m.where(lessEqual, t, zero, zero, d)
+			m.add(y, y, d)
+			return y
+		}},
+		{"gelu", "x", func(m maths[V], in []V) V {
+			y := m.vector()
+			m.mul(y, in[0], m.at(sRootHalf))
+			y = erf(m, y)
+			m.add(y, y, m.at(sOne))
+			m.mul(y, y, in[0])
+			m.mul(y, y, m.at(sHalf))
+			return y
+		}},
+		{"geluGrad", "x dy", func(m maths[V], in []V) V {
+			x, dy, y, d := in[0], in[1], m.vector(), m.vector()
+			m.mul(y, x, m.at(sRootHalf))
+			y = erf(m, y)
+			m.add(y, y, m.at(sOne))
+			m.mul(y, y, dy)
+			m.mul(y, y, m.at(sHalf))
+			m.mul(d, x, x)
+			m.mul(d, d, m.at(sMinusHalf))
+			d = exponential(m, d)
+			p := m.vector()
+			m.mul(p, x, dy)
+			m.mul(d, d, p)
+			m.mul(d, d, m.at(sNormal))
+			m.add(y, y, d)
+			return y
+		}},
+	}
+}
+
+// polynomial evaluates the polynomial with n coefficients from first on at x.
 func polynomial[V any](m maths[V], x V, first, n int) V {
+	p := m.number(first)
+	for i := first + 1; i < first+n; i++ {
+		m.fma(p, x, m.at(i))
+	}
+	return p
+}
+
+// byHalves is polynomial with odd and even powers separately, for even n.
+func byHalves[V any](m maths[V], x V, first, n int) V {
 	z := m.vector()
 	m.mul(z, x, x)
 	odd, even := m.number(first), m.number(first+1)
@@ -91,60 +194,100 @@ func polynomial[V any](m maths[V], x V, first, n int) V {
 	return odd
 }
 
+func magnitude[V any](m maths[V], x V) V {
+	a := m.vector()
+	m.and(a, m.number(sMagnitude), x)
+	return a
+}
+
+// signed is y, which has no sign, with the sign of x.
+func signed[V any](m maths[V], x, y V) V {
+	sign := m.vector()
+	m.and(sign, m.number(sSign), x)
+	m.or(y, sign, y)
+	return y
+}
+
 func exponential[V any](m maths[V], x V) V {
-	v, t, r := m.vector(), m.vector(), m.vector()
-	m.min(v, x, m.number(mExpMost))
-	m.max(v, v, m.number(mExpLeast))
-	m.move(t, v)
-	m.fma(t, m.number(mLog2E), m.at(mRound))
-	m.sub(r, t, m.at(mRound))
-	m.fma(r, m.number(mMinusLn2), v)
-	p := polynomial(m, r, mExp, expTerms)
-	m.addInts(t, t, m.at(mBias))
-	m.shift(t, t, 52)
-	m.mul(p, p, t)
+	v, n, r, z := m.vector(), m.vector(), m.vector(), m.vector()
+	m.min(v, x, m.number(sMost))
+	m.max(v, v, m.number(sLeast))
+	m.move(n, v)
+	m.fma(n, m.number(sLog2E), m.at(sRound))
+	m.sub(n, n, m.at(sRound))
+	m.move(r, n)
+	m.fma(r, m.number(sLn2High), v)
+	m.move(v, n)
+	m.fma(v, m.number(sLn2Low), r)
+	p := polynomial(m, v, sExp, expTerms)
+	m.mul(z, v, v)
+	m.fma(p, z, v)
+	m.add(p, p, m.at(sOne))
+	// The power of 2 in two factors: it can be below the least normal number.
+	h, round := m.vector(), m.number(sRound)
+	m.move(h, n)
+	m.fma(h, m.number(sHalf), round)
+	m.sub(r, h, round)
+	m.sub(n, n, r)
+	m.add(n, n, round)
+	for _, k := range []V{h, n} {
+		m.addInts(k, k, m.at(sBias))
+		m.shift(k, k, 23)
+		m.mul(p, p, k)
+	}
 	return p
 }
 
 func sigmoid[V any](m maths[V], x V) V {
-	t := exponential(m, m.negative(x))
-	m.add(t, t, m.at(mOne))
-	m.div(t, m.number(mOne), t)
-	return t
+	a, y := m.vector(), m.vector()
+	m.or(a, m.number(sSign), x)
+	t := exponential(m, a)
+	one := m.number(sOne)
+	m.add(a, t, one)
+	m.move(y, one)
+	m.where(less, x, m.zero(), t, y)
+	m.div(y, y, a)
+	return y
 }
 
 func tanh[V any](m maths[V], x V) V {
-	a, y := m.magnitude(x), m.vector()
-	m.mul(y, a, m.at(mMinusTwo))
+	a, y := magnitude(m, x), m.vector()
+	m.mul(y, a, m.at(sMinusTwo))
 	t := exponential(m, y)
-	one := m.number(mOne)
+	one := m.number(sOne)
 	m.add(y, t, one)
 	m.sub(t, one, t)
 	m.div(t, t, y)
-	m.where(less, a, m.number(mTanhSmall), a, t)
-	return m.signOf(x, t)
+	m.mul(y, a, a)
+	p := polynomial(m, y, sTanh, tanhTerms)
+	m.mul(p, p, y)
+	m.fma(p, a, a)
+	m.where(less, a, m.number(sTanhSmall), p, t)
+	return signed(m, x, t)
 }
 
 func erf[V any](m maths[V], x V) V {
-	a, u := m.magnitude(x), m.vector()
-	m.min(a, a, m.number(mErfMost))
-	m.mul(u, a, a)
-	m.fma(u, m.number(mEighth), m.at(mMinusOne))
-	p := polynomial(m, u, mErf, erfTerms)
+	a, z := magnitude(m, x), m.vector()
+	m.min(a, a, m.number(sErfMost))
+	m.mul(z, a, a)
+	p := polynomial(m, z, sErf, erfTerms)
+	q := polynomial(m, z, sErfDiv, erfTerms)
 	m.mul(p, p, a)
-	return m.signOf(x, p)
+	m.div(p, p, q)
+	m.min(p, p, m.number(sOne))
+	return signed(m, x, p)
 }
 
 func logarithm[V any](m maths[V], x V) V {
 	e, v, half, t := m.vector(), m.vector(), m.vector(), m.vector()
 	m.shift(e, x, -52)
-	m.or(e, m.number(mExponent), e)
-	m.sub(e, e, m.at(mExponentOff))
-	one := m.number(mOne)
-	m.and(v, m.number(mMantissa), x)
+	m.or(e, m.number(dExponent), e)
+	m.sub(e, e, m.at(dExponentOff))
+	one := m.number(dOne)
+	m.and(v, m.number(dMantissa), x)
 	m.or(v, one, v)
-	root := m.number(mSqrt2)
-	m.mul(half, v, m.at(mHalf))
+	root := m.number(dSqrt2)
+	m.mul(half, v, m.at(dHalf))
 	m.add(t, e, one)
 	m.where(greater, v, root, t, e)
 	m.where(greater, v, root, half, v)
@@ -154,14 +297,14 @@ func logarithm[V any](m maths[V], x V) V {
 	m.sub(v, v, one)
 	m.div(v, v, q)
 	m.mul(q, v, v)
-	p := polynomial(m, q, mLog, logTerms)
+	p := byHalves(m, q, dLog, logTerms)
 	m.add(v, v, v)
 	m.mul(v, v, p)
-	m.fma(e, m.number(mLn2), v)
+	m.fma(e, m.number(dLn2), v)
 
 	zero := m.zero()
-	m.where(equal, x, zero, m.number(mMinusInf), e)
-	m.where(less, x, zero, m.number(mNaN), e)
-	m.where(notLess, x, m.number(mInf), x, e)
+	m.where(equal, x, zero, m.number(dMinusInf), e)
+	m.where(less, x, zero, m.number(dNaN), e)
+	m.where(notLess, x, m.number(dInf), x, e)
 	return e
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,9 +13,25 @@ import (
 // functions generates the kernels of Functions.
 func functions(s isa) {
 	s.kernels(unary[reg.VecVirtual]())
-	for _, f := range mathFunctions[Op]() {
+	for _, f := range singles[Op]() {
 		s.stream(f.name, "dst x", "", ")", func(k *stream) (func(), func()) {
-			half := func(x reg.VecVirtual) reg.VecVirtual { return f.of(wide{s}, x).(reg.VecVirtual) }
+			return func() { k.out("dst", f.of(single{s}, k.in("x")).(reg.VecVirtual)) }, nil
+		})
+	}
+	for _, f := range fused[Op]() {
+		s.stream(f.name, "dst "+f.operands, "", ")", func(k *stream) (func(), func()) {
+			return func() {
+				var in []Op
+				for _, name := range strings.Fields(f.operands) {
+					in = append(in, k.in(name))
+				}
+				k.out("dst", f.of(single{s}, in).(reg.VecVirtual))
+			}, nil
+		})
+	}
+	for _, f := range doubles[Op]() {
+		s.stream(f.name, "dst x", "", ")", func(k *stream) (func(), func()) {
+			half := func(x reg.VecVirtual) reg.VecVirtual { return f.of(double{isa: s}, x).(reg.VecVirtual) }
 			return func() { k.out("dst", s.halves(half, k.in("x"))) }, nil
 		})
 	}
@@ -120,72 +138,77 @@ func (s isa) choose(c, a, b reg.VecVirtual) reg.VecVirtual {
 	return y
 }
 
-// wide is arithmetic on vectors of float64. Numbers are read from memory.
-type wide struct{ isa }
+// single is arithmetic on vectors of float32, double on vectors of float64. Numbers are read from memory.
+type (
+	single struct{ isa }
+	double struct{ isa }
+)
 
-func (w wide) vector() Op { return w.Vector() }
-func (w wide) zero() Op   { return w.Zero() }
+func (s isa) table(name string, i int) Op { return NewDataAddr(Symbol{Name: "·" + name}, 64*i) }
 
-func (w wide) number(i int) Op {
-	x := w.Vector()
-	VMOVUPD(w.at(i), x)
-	return x
-}
+func (w single) vector() Op { return w.Vector() }
+func (w double) vector() Op { return w.Vector() }
+func (w single) zero() Op   { return w.Zero() }
+func (w double) zero() Op   { return w.Zero() }
 
-func (w wide) at(i int) Op { return NewDataAddr(Symbol{Name: "·mathVectors"}, 64*i) }
+func (w single) at(i int) Op { return w.table("singleVectors", i) }
+func (w double) at(i int) Op { return w.table("doubleVectors", i) }
 
-func (w wide) add(y, a, b Op)     { VADDPD(b, a, y) }
-func (w wide) sub(y, a, b Op)     { VSUBPD(b, a, y) }
-func (w wide) mul(y, a, b Op)     { VMULPD(b, a, y) }
-func (w wide) div(y, a, b Op)     { VDIVPD(b, a, y) }
-func (w wide) min(y, a, b Op)     { VMINPD(a, b, y) } // the first if one is NaN
-func (w wide) max(y, a, b Op)     { VMAXPD(a, b, y) }
-func (w wide) fma(y, a, b Op)     { VFMADD213PD(b, a, y) }
-func (w wide) move(y, x Op)       { VMOVAPD(x, y) }
-func (w wide) and(y, a, b Op)     { w.isa.and(a, b, y) }
-func (w wide) or(y, a, b Op)      { w.isa.or(a, b, y) }
-func (w wide) addInts(y, a, b Op) { VPADDQ(b, a, y) }
+func (w single) number(i int) Op { x := w.Vector(); VMOVUPS(w.at(i), x); return x }
+func (w double) number(i int) Op { x := w.Vector(); VMOVUPD(w.at(i), x); return x }
 
-func (w wide) shift(y, x Op, n int) {
+func (w single) add(y, a, b Op) { VADDPS(b, a, y) }
+func (w double) add(y, a, b Op) { VADDPD(b, a, y) }
+func (w single) sub(y, a, b Op) { VSUBPS(b, a, y) }
+func (w double) sub(y, a, b Op) { VSUBPD(b, a, y) }
+func (w single) mul(y, a, b Op) { VMULPS(b, a, y) }
+func (w double) mul(y, a, b Op) { VMULPD(b, a, y) }
+func (w single) div(y, a, b Op) { VDIVPS(b, a, y) }
+func (w double) div(y, a, b Op) { VDIVPD(b, a, y) }
+func (w single) min(y, a, b Op) { VMINPS(a, b, y) } // the first if one is NaN
+func (w double) min(y, a, b Op) { VMINPD(a, b, y) }
+func (w single) max(y, a, b Op) { VMAXPS(a, b, y) }
+func (w double) max(y, a, b Op) { VMAXPD(a, b, y) }
+func (w single) fma(y, a, b Op) { VFMADD213PS(b, a, y) }
+func (w double) fma(y, a, b Op) { VFMADD213PD(b, a, y) }
+
+func (w single) addInts(y, a, b Op) { VPADDD(b, a, y) }
+func (w double) addInts(y, a, b Op) { VPADDQ(b, a, y) }
+
+func (s isa) move(y, x Op)            { VMOVAPS(x, y) }
+func (w single) and(y, a, b Op)       { w.isa.and(a, b, y) }
+func (w double) and(y, a, b Op)       { w.isa.and(a, b, y) }
+func (w single) or(y, a, b Op)        { w.isa.or(a, b, y) }
+func (w double) or(y, a, b Op)        { w.isa.or(a, b, y) }
+func (w single) shift(y, x Op, n int) { w.isa.shift(y, x, n, VPSLLD, VPSRLD) }
+func (w double) shift(y, x Op, n int) { w.isa.shift(y, x, n, VPSLLQ, VPSRLQ) }
+
+func (s isa) shift(y, x Op, n int, up, down func(...Op)) {
 	if n < 0 {
-		VPSRLQ(Imm(uint64(-n)), x, y)
+		down(Imm(uint64(-n)), x, y)
 	} else {
-		VPSLLQ(Imm(uint64(n)), x, y)
+		up(Imm(uint64(n)), x, y)
 	}
 }
 
-func (w wide) negative(x Op) Op {
-	y, sign := w.Vector(), w.number(mSign)
-	w.xor(sign, x, y)
-	return y
+func (w single) where(r relation, x, b, a, y Op) {
+	w.isa.where(r, x, b, a, y, VCMPPS, VBLENDMPS, VBLENDVPS)
+}
+func (w double) where(r relation, x, b, a, y Op) {
+	w.isa.where(r, x, b, a, y, VCMPPD, VBLENDMPD, VBLENDVPD)
 }
 
-func (w wide) magnitude(x Op) Op {
-	y, sign := w.Vector(), w.number(mSign)
-	if w.Masks {
-		VPANDND(x, sign, y)
-	} else {
-		VPANDN(x, sign, y)
-	}
-	return y
-}
-
-func (w wide) signOf(x, y Op) Op {
-	sign := w.number(mSign)
-	w.isa.and(x, sign, sign)
-	w.isa.or(sign, y, y)
-	return y
-}
-
-func (w wide) where(r relation, x, b, a, y Op) {
-	predicate := Imm(map[relation]uint64{equal: 0x00, less: 0x11, greater: 0x1e, notLess: 0x15}[r])
-	if w.Masks {
+func (s isa) where(r relation, x, b, a, y Op, compare, blendMask func(...Op),
+	blend func(mask, a, b, y Op)) {
+	predicate := Imm(map[relation]uint64{equal: 0x00, less: 0x11, greater: 0x1e,
+		lessEqual: 0x12, greaterEqual: 0x1d, notLess: 0x15}[r])
+	if s.Masks {
 		k := K()
-		VCMPPD(predicate, b, x, k)
-		VBLENDMPD(a, y, k, y)
+		compare(predicate, b, x, k)
+		blendMask(a, y, k, y)
 		return
 	}
-	m := w.Vector()
-	VCMPPD(predicate, b, x, m)
-	VBLENDVPD(m, a, y, y)
+	m := s.Vector()
+	compare(predicate, b, x, m)
+	blend(m, a, y, y)
 }

@@ -1,15 +1,43 @@
 package main
 
-import "onlinerna/internal/simd/gen/neon"
+import (
+	"strings"
+
+	"onlinerna/internal/simd/gen/neon"
+)
 
 // neonFunctions writes the kernels of Functions.
 func neonFunctions(f *neon.File) {
-	for _, g := range mathFunctions[*neonHalves]() {
+	for _, g := range singles[*neonParts]() {
 		neonRun(f, g.name, "dst x", "", ")", func(k *neonStream) (func(), neonEnds) {
-			table := k.Address("·mathVectors", 0)
+			table := k.Address("·singleVectors", 0)
 			return func() {
-				x := neonHalves(k.Doubles(k.in("x").Vec))
-				y := g.of(neonWide{k.Func, table, make(map[int]neon.Vec)}, &x)
+				m := neonMaths{k.Func, neon.S4, table, make(map[int]neon.Vec)}
+				k.out("dst", vector((*g.of(m, &neonParts{k.in("x").Vec}))[0]))
+			}, neonEnds{}
+		})
+	}
+	for _, g := range fused[*neonParts]() {
+		neonRun(f, g.name, "dst "+g.operands, "", ")", func(k *neonStream) (func(), neonEnds) {
+			table := k.Address("·singleVectors", 0)
+			return func() {
+				m := neonMaths{k.Func, neon.S4, table, make(map[int]neon.Vec)}
+				var in []*neonParts
+				for _, name := range strings.Fields(g.operands) {
+					in = append(in, &neonParts{k.in(name).Vec})
+				}
+				k.out("dst", vector((*g.of(m, in))[0]))
+			}, neonEnds{}
+		})
+	}
+	for _, g := range doubles[*neonParts]() {
+		neonRun(f, g.name, "dst x", "", ")", func(k *neonStream) (func(), neonEnds) {
+			table := k.Address("·doubleVectors", 0)
+			return func() {
+				m := neonMaths{k.Func, neon.D2, table, make(map[int]neon.Vec)}
+				x := k.Doubles(k.in("x").Vec)
+				both := neonParts(x[:])
+				y := *g.of(m, &both)
 				k.out("dst", vector(k.Singles(y[0], y[1])))
 			}, neonEnds{}
 		})
@@ -18,98 +46,106 @@ func neonFunctions(f *neon.File) {
 	neonKernels(f, others[neonValue]())
 }
 
-// neonWide is arithmetic on both halves of a vector, widened to float64. Setting a variable gives it other registers.
-type neonWide struct {
+// neonMaths is arithmetic on a vector of float32, or on both halves of one, widened to float64. Setting a variable gives
+// it other registers.
+type neonMaths struct {
 	*neon.Func
-	table   neon.GP          // mathVectors
+	lanes   neon.Shape
+	table   neon.GP
 	numbers map[int]neon.Vec // the numbers read so far
 }
 
-type neonHalves [2]neon.Vec
+// neonParts is a variable: a vector, or the two of its halves.
+type neonParts []neon.Vec
 
-func (m neonWide) vector() *neonHalves         { return new(neonHalves) }
-func (m neonWide) zero() *neonHalves           { v := m.Zero(); return &neonHalves{v, v} }
-func (m neonWide) at(i int) *neonHalves        { return m.number(i) }
-func (m neonWide) move(y, x *neonHalves)       { *y = *x }
-func (m neonWide) min(y, a, b *neonHalves)     { m.both("fmin", y, a, b) } // a NaN stays
-func (m neonWide) max(y, a, b *neonHalves)     { m.both("fmax", y, a, b) }
-func (m neonWide) add(y, a, b *neonHalves)     { m.both("fadd", y, a, b) }
-func (m neonWide) sub(y, a, b *neonHalves)     { m.both("fsub", y, a, b) }
-func (m neonWide) mul(y, a, b *neonHalves)     { m.both("fmul", y, a, b) }
-func (m neonWide) div(y, a, b *neonHalves)     { m.both("fdiv", y, a, b) }
-func (m neonWide) and(y, a, b *neonHalves)     { m.both("and", y, a, b) }
-func (m neonWide) or(y, a, b *neonHalves)      { m.both("orr", y, a, b) }
-func (m neonWide) addInts(y, a, b *neonHalves) { m.both("add", y, a, b) }
+func (m neonMaths) vector() *neonParts         { v := make(neonParts, m.parts()); return &v }
+func (m neonMaths) zero() *neonParts           { return m.all(m.Zero()) }
+func (m neonMaths) at(i int) *neonParts        { return m.number(i) }
+func (m neonMaths) move(y, x *neonParts)       { *y = append(neonParts(nil), *x...) }
+func (m neonMaths) min(y, a, b *neonParts)     { m.each("fmin", y, a, b) } // a NaN stays
+func (m neonMaths) max(y, a, b *neonParts)     { m.each("fmax", y, a, b) }
+func (m neonMaths) add(y, a, b *neonParts)     { m.each("fadd", y, a, b) }
+func (m neonMaths) sub(y, a, b *neonParts)     { m.each("fsub", y, a, b) }
+func (m neonMaths) mul(y, a, b *neonParts)     { m.each("fmul", y, a, b) }
+func (m neonMaths) div(y, a, b *neonParts)     { m.each("fdiv", y, a, b) }
+func (m neonMaths) and(y, a, b *neonParts)     { m.each("and", y, a, b) }
+func (m neonMaths) or(y, a, b *neonParts)      { m.each("orr", y, a, b) }
+func (m neonMaths) addInts(y, a, b *neonParts) { m.each("add", y, a, b) }
 
-// both sets y to the result of an operation on both halves.
-func (m neonWide) both(op string, y *neonHalves, from ...*neonHalves) {
-	var z neonHalves
+func (m neonMaths) parts() int {
+	if m.lanes == neon.S4 {
+		return 1
+	}
+	return 2
+}
+
+// all is a variable whose parts are v.
+func (m neonMaths) all(v neon.Vec) *neonParts {
+	y := m.vector()
+	for i := range *y {
+		(*y)[i] = v
+	}
+	return y
+}
+
+// each sets y to the result of an operation on each part.
+func (m neonMaths) each(op string, y *neonParts, from ...*neonParts) {
+	z := *m.vector()
 	for i := range z {
 		var list []neon.Vec
 		for _, x := range from {
-			list = append(list, x[i])
+			list = append(list, (*x)[i])
 		}
-		z[i] = m.Op(op, neon.D2, list...)
+		z[i] = m.Op(op, m.lanes, list...)
 	}
 	*y = z
 }
 
-func (m neonWide) number(i int) *neonHalves {
+func (m neonMaths) number(i int) *neonParts {
 	v, ok := m.numbers[i]
 	if !ok {
 		v = m.LoadVec(neon.Bytes, m.table, 64*i)
 		m.numbers[i] = v
 	}
-	return &neonHalves{v, v}
+	return m.all(v)
 }
 
-func (m neonWide) fma(y, a, b *neonHalves) {
-	for i := range y {
-		sum := m.Same(b[i])
-		m.Into(sum, "fmla", neon.D2, y[i], a[i])
-		y[i] = sum
+func (m neonMaths) fma(y, a, b *neonParts) {
+	z := *m.vector()
+	for i := range z {
+		z[i] = m.Same((*b)[i])
+		m.Into(z[i], "fmla", m.lanes, (*y)[i], (*a)[i])
 	}
+	*y = z
 }
 
-func (m neonWide) shift(y, x *neonHalves, n int) {
-	for i := range y {
-		y[i] = m.Shifted(neon.D2, x[i], n)
+func (m neonMaths) shift(y, x *neonParts, n int) {
+	z := *m.vector()
+	for i := range z {
+		z[i] = m.Shifted(m.lanes, (*x)[i], n)
 	}
+	*y = z
 }
 
-func (m neonWide) negative(x *neonHalves) *neonHalves {
-	y := m.vector()
-	m.both("fneg", y, x)
-	return y
-}
-func (m neonWide) magnitude(x *neonHalves) *neonHalves {
-	y := m.vector()
-	m.both("fabs", y, x)
-	return y
-}
-
-func (m neonWide) signOf(x, y *neonHalves) *neonHalves {
-	sign := m.vector()
-	m.and(sign, x, m.number(mSign))
-	m.or(y, sign, y)
-	return y
-}
-
-func (m neonWide) where(r relation, x, b, a, y *neonHalves) {
+func (m neonMaths) where(r relation, x, b, a, y *neonParts) {
 	mask, other := m.vector(), y
 	switch r {
 	case equal:
-		m.both("fcmeq", mask, x, b)
+		m.each("fcmeq", mask, x, b)
 	case greater:
-		m.both("fcmgt", mask, x, b)
+		m.each("fcmgt", mask, x, b)
 	case less:
-		m.both("fcmgt", mask, b, x)
+		m.each("fcmgt", mask, b, x)
+	case lessEqual:
+		m.each("fcmge", mask, b, x)
+	case greaterEqual:
+		m.each("fcmge", mask, x, b)
 	case notLess:
-		m.both("fcmgt", mask, b, x)
+		m.each("fcmgt", mask, b, x)
 		a, other = y, a
 	}
-	for i := range mask {
-		m.Into(mask[i], "bsl", neon.D2, a[i], other[i])
+	for i := range *mask {
+		m.Into((*mask)[i], "bsl", m.lanes, (*a)[i], (*other)[i])
 	}
 	*y = *mask
 }

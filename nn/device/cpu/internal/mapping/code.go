@@ -25,6 +25,7 @@ type Code struct {
 
 // newCode compiles an expression whose result has the given order, for operands that vary along axes.
 func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
+	nodes = fuse(nodes)
 	c := &Code{nodes: nodes, order: o, axes: axes, made: -1}
 	last := make([]int, len(c.nodes)) // the last reader of each node
 	for i, n := range c.nodes {
@@ -122,7 +123,11 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 		case expr.KindRandom:
 			b.order.draw(k, to, lo, n, b.counters[n.Index])
 		default:
-			compute(k, n.Kind, to, &in)
+			if n.Kind >= fusedSiLU {
+				computeFused(k, n.Kind, to, &in)
+			} else {
+				compute(k, n.Kind, to, &in)
+			}
 		}
 		w.values[i] = to
 	}

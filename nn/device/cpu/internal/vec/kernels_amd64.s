@@ -4065,196 +4065,133 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0    4096(CX)(BX*1)
-	VMOVUPS       (CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+384(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z0, Z2, Z0
-	VMOVAPD       Z0, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z3
-	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+640(SB), Z4
-	VFMADD213PD   Z0, Z4, Z3
-	VMULPD        Z3, Z3, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z4, Z4
-	VMOVUPD       ·mathVectors+384(SB), Z0
-	VMINPD        Z1, Z0, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVAPD       Z0, Z1
-	VMOVUPD       ·mathVectors+512(SB), Z2
-	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
-	VSUBPD        ·mathVectors+576(SB), Z1, Z2
-	VMOVUPD       ·mathVectors+640(SB), Z3
-	VFMADD213PD   Z0, Z3, Z2
-	VMULPD        Z2, Z2, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VPADDQ        ·mathVectors+704(SB), Z1, Z1
-	VPSLLQ        $0x34, Z1, Z1
-	VMULPD        Z1, Z3, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, (AX)(BX*1)
-	PREFETCHT0    4160(CX)(BX*1)
-	VMOVUPS       64(CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+384(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z0, Z2, Z0
-	VMOVAPD       Z0, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z3
-	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+640(SB), Z4
-	VFMADD213PD   Z0, Z4, Z3
-	VMULPD        Z3, Z3, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z4, Z4
-	VMOVUPD       ·mathVectors+384(SB), Z0
-	VMINPD        Z1, Z0, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVAPD       Z0, Z1
-	VMOVUPD       ·mathVectors+512(SB), Z2
-	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
-	VSUBPD        ·mathVectors+576(SB), Z1, Z2
-	VMOVUPD       ·mathVectors+640(SB), Z3
-	VFMADD213PD   Z0, Z3, Z2
-	VMULPD        Z2, Z2, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VPADDQ        ·mathVectors+704(SB), Z1, Z1
-	VPSLLQ        $0x34, Z1, Z1
-	VMULPD        Z1, Z3, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, 64(AX)(BX*1)
-	ADDQ          $0x00000080, BX
-	SUBQ          $0x20, DX
-	JGE           loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+192(SB), Z1
+	VMINPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+256(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVAPS     Z0, Z1
+	VMOVUPS     ·singleVectors+320(SB), Z2
+	VFMADD213PS ·singleVectors+384(SB), Z2, Z1
+	VSUBPS      ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS     Z1, Z2
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z0, Z3, Z2
+	VMOVAPS     Z1, Z0
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z2, Z3, Z0
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
+	VMULPS      Z0, Z0, Z2
+	VFMADD213PS Z0, Z2, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z4
+	VMOVAPS     Z1, Z0
+	VMOVUPS     ·singleVectors+640(SB), Z2
+	VFMADD213PS Z4, Z2, Z0
+	VSUBPS      Z4, Z0, Z2
+	VSUBPS      Z2, Z1, Z1
+	VADDPS      Z4, Z1, Z1
+	VPADDD      ·singleVectors+576(SB), Z0, Z0
+	VPSLLD      $0x17, Z0, Z0
+	VMULPS      Z0, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z1, Z1
+	VPSLLD      $0x17, Z1, Z1
+	VMULPS      Z1, Z3, Z3
+	VMOVUPS     Z3, (AX)(BX*1)
+	PREFETCHT0  4160(CX)(BX*1)
+	VMOVUPS     64(CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+192(SB), Z1
+	VMINPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+256(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVAPS     Z0, Z1
+	VMOVUPS     ·singleVectors+320(SB), Z2
+	VFMADD213PS ·singleVectors+384(SB), Z2, Z1
+	VSUBPS      ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS     Z1, Z2
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z0, Z3, Z2
+	VMOVAPS     Z1, Z0
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z2, Z3, Z0
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
+	VMULPS      Z0, Z0, Z2
+	VFMADD213PS Z0, Z2, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z4
+	VMOVAPS     Z1, Z0
+	VMOVUPS     ·singleVectors+640(SB), Z2
+	VFMADD213PS Z4, Z2, Z0
+	VSUBPS      Z4, Z0, Z2
+	VSUBPS      Z2, Z1, Z1
+	VADDPS      Z4, Z1, Z1
+	VPADDD      ·singleVectors+576(SB), Z0, Z0
+	VPSLLD      $0x17, Z0, Z0
+	VMULPS      Z0, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z1, Z1
+	VPSLLD      $0x17, Z1, Z1
+	VMULPS      Z1, Z3, Z3
+	VMOVUPS     Z3, 64(AX)(BX*1)
+	ADDQ        $0x00000080, BX
+	SUBQ        $0x20, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x20, DX
 	JLE  done
 
 tail:
-	VPBROADCASTD  DX, Z0
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPS.Z     (CX)(BX*1), K1, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+384(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z0, Z2, Z0
-	VMOVAPD       Z0, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z3
-	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+640(SB), Z4
-	VFMADD213PD   Z0, Z4, Z3
-	VMULPD        Z3, Z3, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z4, Z4
-	VMOVUPD       ·mathVectors+384(SB), Z0
-	VMINPD        Z1, Z0, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVAPD       Z0, Z1
-	VMOVUPD       ·mathVectors+512(SB), Z2
-	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
-	VSUBPD        ·mathVectors+576(SB), Z1, Z2
-	VMOVUPD       ·mathVectors+640(SB), Z3
-	VFMADD213PD   Z0, Z3, Z2
-	VMULPD        Z2, Z2, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VPADDQ        ·mathVectors+704(SB), Z1, Z1
-	VPSLLQ        $0x34, Z1, Z1
-	VMULPD        Z1, Z3, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, K1, (AX)(BX*1)
-	ADDQ          $0x00000040, BX
-	SUBQ          $0x10, DX
-	JG            tail
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VMOVUPS      ·singleVectors+192(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VMOVUPS      ·singleVectors+256(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVAPS      Z0, Z1
+	VMOVUPS      ·singleVectors+320(SB), Z2
+	VFMADD213PS  ·singleVectors+384(SB), Z2, Z1
+	VSUBPS       ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS      Z1, Z2
+	VMOVUPS      ·singleVectors+448(SB), Z3
+	VFMADD213PS  Z0, Z3, Z2
+	VMOVAPS      Z1, Z0
+	VMOVUPS      ·singleVectors+512(SB), Z3
+	VFMADD213PS  Z2, Z3, Z0
+	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VFMADD213PS  ·singleVectors+1344(SB), Z0, Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z3
+	VFMADD213PS  ·singleVectors+1472(SB), Z0, Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z0, Z3
+	VMULPS       Z0, Z0, Z2
+	VFMADD213PS  Z0, Z2, Z3
+	VADDPS       ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS      ·singleVectors+384(SB), Z4
+	VMOVAPS      Z1, Z0
+	VMOVUPS      ·singleVectors+640(SB), Z2
+	VFMADD213PS  Z4, Z2, Z0
+	VSUBPS       Z4, Z0, Z2
+	VSUBPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z1
+	VPADDD       ·singleVectors+576(SB), Z0, Z0
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS       Z0, Z3, Z3
+	VPADDD       ·singleVectors+576(SB), Z1, Z1
+	VPSLLD       $0x17, Z1, Z1
+	VMULPS       Z1, Z3, Z3
+	VMOVUPS      Z3, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
 
 done:
 	VZEROUPPER
@@ -4271,226 +4208,160 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0    4096(CX)(BX*1)
-	VMOVUPS       (CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPXORD        Z2, Z0, Z0
-	VMOVUPD       ·mathVectors+384(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z0, Z2, Z0
-	VMOVAPD       Z0, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z3
-	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+640(SB), Z4
-	VFMADD213PD   Z0, Z4, Z3
-	VMULPD        Z3, Z3, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z4, Z4
-	VADDPD        ·mathVectors+0(SB), Z4, Z4
-	VMOVUPD       ·mathVectors+0(SB), Z0
-	VDIVPD        Z4, Z0, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPXORD        Z0, Z1, Z0
-	VMOVUPD       ·mathVectors+384(SB), Z1
-	VMINPD        Z0, Z1, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVAPD       Z0, Z1
-	VMOVUPD       ·mathVectors+512(SB), Z2
-	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
-	VSUBPD        ·mathVectors+576(SB), Z1, Z2
-	VMOVUPD       ·mathVectors+640(SB), Z3
-	VFMADD213PD   Z0, Z3, Z2
-	VMULPD        Z2, Z2, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VPADDQ        ·mathVectors+704(SB), Z1, Z1
-	VPSLLQ        $0x34, Z1, Z1
-	VMULPD        Z1, Z3, Z3
-	VADDPD        ·mathVectors+0(SB), Z3, Z3
-	VMOVUPD       ·mathVectors+0(SB), Z0
-	VDIVPD        Z3, Z0, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, (AX)(BX*1)
-	PREFETCHT0    4160(CX)(BX*1)
-	VMOVUPS       64(CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPXORD        Z2, Z0, Z0
-	VMOVUPD       ·mathVectors+384(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z0, Z2, Z0
-	VMOVAPD       Z0, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z3
-	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+640(SB), Z4
-	VFMADD213PD   Z0, Z4, Z3
-	VMULPD        Z3, Z3, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z4, Z4
-	VADDPD        ·mathVectors+0(SB), Z4, Z4
-	VMOVUPD       ·mathVectors+0(SB), Z0
-	VDIVPD        Z4, Z0, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPXORD        Z0, Z1, Z0
-	VMOVUPD       ·mathVectors+384(SB), Z1
-	VMINPD        Z0, Z1, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVAPD       Z0, Z1
-	VMOVUPD       ·mathVectors+512(SB), Z2
-	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
-	VSUBPD        ·mathVectors+576(SB), Z1, Z2
-	VMOVUPD       ·mathVectors+640(SB), Z3
-	VFMADD213PD   Z0, Z3, Z2
-	VMULPD        Z2, Z2, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VPADDQ        ·mathVectors+704(SB), Z1, Z1
-	VPSLLQ        $0x34, Z1, Z1
-	VMULPD        Z1, Z3, Z3
-	VADDPD        ·mathVectors+0(SB), Z3, Z3
-	VMOVUPD       ·mathVectors+0(SB), Z0
-	VDIVPD        Z3, Z0, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, 64(AX)(BX*1)
-	ADDQ          $0x00000080, BX
-	SUBQ          $0x20, DX
-	JGE           loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPORD       Z1, Z0, Z1
+	VMOVUPS     ·singleVectors+192(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMOVUPS     ·singleVectors+256(SB), Z2
+	VMAXPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z2
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
+	VSUBPS      ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS     Z2, Z7
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z7, Z3, Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
+	VMULPS      Z1, Z1, Z7
+	VFMADD213PS Z1, Z7, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z8
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+640(SB), Z7
+	VFMADD213PS Z8, Z7, Z1
+	VSUBPS      Z8, Z1, Z7
+	VSUBPS      Z7, Z2, Z2
+	VADDPS      Z8, Z2, Z2
+	VPADDD      ·singleVectors+576(SB), Z1, Z1
+	VPSLLD      $0x17, Z1, Z1
+	VMULPS      Z1, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VADDPS      Z2, Z3, Z1
+	VMOVAPS     Z2, Z2
+	VPXORD      Z4, Z4, Z4
+	VCMPPS      $0x11, Z4, Z0, K1
+	VBLENDMPS   Z3, Z2, K1, Z2
+	VDIVPS      Z1, Z2, Z2
+	VMOVUPS     Z2, (AX)(BX*1)
+	PREFETCHT0  4160(CX)(BX*1)
+	VMOVUPS     64(CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPORD       Z1, Z0, Z1
+	VMOVUPS     ·singleVectors+192(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMOVUPS     ·singleVectors+256(SB), Z2
+	VMAXPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z2
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
+	VSUBPS      ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS     Z2, Z7
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z7, Z3, Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
+	VMULPS      Z1, Z1, Z7
+	VFMADD213PS Z1, Z7, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z8
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+640(SB), Z7
+	VFMADD213PS Z8, Z7, Z1
+	VSUBPS      Z8, Z1, Z7
+	VSUBPS      Z7, Z2, Z2
+	VADDPS      Z8, Z2, Z2
+	VPADDD      ·singleVectors+576(SB), Z1, Z1
+	VPSLLD      $0x17, Z1, Z1
+	VMULPS      Z1, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VADDPS      Z2, Z3, Z1
+	VMOVAPS     Z2, Z2
+	VPXORD      Z5, Z5, Z5
+	VCMPPS      $0x11, Z5, Z0, K1
+	VBLENDMPS   Z3, Z2, K1, Z2
+	VDIVPS      Z1, Z2, Z2
+	VMOVUPS     Z2, 64(AX)(BX*1)
+	ADDQ        $0x00000080, BX
+	SUBQ        $0x20, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x20, DX
 	JLE  done
 
 tail:
-	VPBROADCASTD  DX, Z0
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPS.Z     (CX)(BX*1), K1, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPXORD        Z2, Z0, Z0
-	VMOVUPD       ·mathVectors+384(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z0, Z2, Z0
-	VMOVAPD       Z0, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z3
-	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+640(SB), Z4
-	VFMADD213PD   Z0, Z4, Z3
-	VMULPD        Z3, Z3, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z4, Z4
-	VADDPD        ·mathVectors+0(SB), Z4, Z4
-	VMOVUPD       ·mathVectors+0(SB), Z0
-	VDIVPD        Z4, Z0, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPXORD        Z0, Z1, Z0
-	VMOVUPD       ·mathVectors+384(SB), Z1
-	VMINPD        Z0, Z1, Z0
-	VMOVUPD       ·mathVectors+448(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVAPD       Z0, Z1
-	VMOVUPD       ·mathVectors+512(SB), Z2
-	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
-	VSUBPD        ·mathVectors+576(SB), Z1, Z2
-	VMOVUPD       ·mathVectors+640(SB), Z3
-	VFMADD213PD   Z0, Z3, Z2
-	VMULPD        Z2, Z2, Z0
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z5
-	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
-	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VPADDQ        ·mathVectors+704(SB), Z1, Z1
-	VPSLLQ        $0x34, Z1, Z1
-	VMULPD        Z1, Z3, Z3
-	VADDPD        ·mathVectors+0(SB), Z3, Z3
-	VMOVUPD       ·mathVectors+0(SB), Z0
-	VDIVPD        Z3, Z0, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, K1, (AX)(BX*1)
-	ADDQ          $0x00000040, BX
-	SUBQ          $0x10, DX
-	JG            tail
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VMOVUPS      ·singleVectors+64(SB), Z1
+	VPORD        Z1, Z0, Z1
+	VMOVUPS      ·singleVectors+192(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMOVUPS      ·singleVectors+256(SB), Z2
+	VMAXPS       Z1, Z2, Z1
+	VMOVAPS      Z1, Z2
+	VMOVUPS      ·singleVectors+320(SB), Z3
+	VFMADD213PS  ·singleVectors+384(SB), Z3, Z2
+	VSUBPS       ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS      Z2, Z4
+	VMOVUPS      ·singleVectors+448(SB), Z3
+	VFMADD213PS  Z1, Z3, Z4
+	VMOVAPS      Z2, Z1
+	VMOVUPS      ·singleVectors+512(SB), Z3
+	VFMADD213PS  Z4, Z3, Z1
+	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VFMADD213PS  ·singleVectors+1344(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z3
+	VMULPS       Z1, Z1, Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VADDPS       ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS      ·singleVectors+384(SB), Z5
+	VMOVAPS      Z2, Z1
+	VMOVUPS      ·singleVectors+640(SB), Z4
+	VFMADD213PS  Z5, Z4, Z1
+	VSUBPS       Z5, Z1, Z4
+	VSUBPS       Z4, Z2, Z2
+	VADDPS       Z5, Z2, Z2
+	VPADDD       ·singleVectors+576(SB), Z1, Z1
+	VPSLLD       $0x17, Z1, Z1
+	VMULPS       Z1, Z3, Z3
+	VPADDD       ·singleVectors+576(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z2
+	VADDPS       Z2, Z3, Z1
+	VMOVAPS      Z2, Z2
+	VPXORD       Z6, Z6, Z6
+	VCMPPS       $0x11, Z6, Z0, K2
+	VBLENDMPS    Z3, Z2, K2, Z2
+	VDIVPS       Z1, Z2, Z2
+	VMOVUPS      Z2, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
 
 done:
 	VZEROUPPER
@@ -4507,274 +4378,196 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0    4096(CX)(BX*1)
-	VMOVUPS       (CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDND       Z0, Z2, Z2
-	VMULPD        ·mathVectors+1152(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+384(SB), Z4
-	VMINPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+448(SB), Z3
-	VMAXPD        Z4, Z3, Z4
-	VMOVAPD       Z4, Z3
-	VMOVUPD       ·mathVectors+512(SB), Z5
-	VFMADD213PD   ·mathVectors+576(SB), Z5, Z3
-	VSUBPD        ·mathVectors+576(SB), Z3, Z5
-	VMOVUPD       ·mathVectors+640(SB), Z6
-	VFMADD213PD   Z4, Z6, Z5
-	VMULPD        Z5, Z5, Z6
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z7
-	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
-	VFMADD213PD   Z7, Z5, Z4
-	VPADDQ        ·mathVectors+704(SB), Z3, Z3
-	VPSLLQ        $0x34, Z3, Z3
-	VMULPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+0(SB), Z5
-	VADDPD        Z5, Z4, Z3
-	VSUBPD        Z4, Z5, Z4
-	VDIVPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+1088(SB), Z3
-	VCMPPD        $0x11, Z3, Z2, K1
-	VBLENDMPD     Z2, Z4, K1, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z4, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDND       Z1, Z0, Z0
-	VMULPD        ·mathVectors+1152(SB), Z0, Z2
-	VMOVUPD       ·mathVectors+384(SB), Z3
-	VMINPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z3, Z2, Z3
-	VMOVAPD       Z3, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z5
-	VFMADD213PD   ·mathVectors+576(SB), Z5, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z5
-	VMOVUPD       ·mathVectors+640(SB), Z6
-	VFMADD213PD   Z3, Z6, Z5
-	VMULPD        Z5, Z5, Z6
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z7
-	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
-	VFMADD213PD   Z7, Z5, Z3
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+0(SB), Z5
-	VADDPD        Z5, Z3, Z2
-	VSUBPD        Z3, Z5, Z3
-	VDIVPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+1088(SB), Z2
-	VCMPPD        $0x11, Z2, Z0, K1
-	VBLENDMPD     Z0, Z3, K1, Z3
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z3, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, (AX)(BX*1)
-	PREFETCHT0    4160(CX)(BX*1)
-	VMOVUPS       64(CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDND       Z0, Z2, Z2
-	VMULPD        ·mathVectors+1152(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+384(SB), Z4
-	VMINPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+448(SB), Z3
-	VMAXPD        Z4, Z3, Z4
-	VMOVAPD       Z4, Z3
-	VMOVUPD       ·mathVectors+512(SB), Z5
-	VFMADD213PD   ·mathVectors+576(SB), Z5, Z3
-	VSUBPD        ·mathVectors+576(SB), Z3, Z5
-	VMOVUPD       ·mathVectors+640(SB), Z6
-	VFMADD213PD   Z4, Z6, Z5
-	VMULPD        Z5, Z5, Z6
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z7
-	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
-	VFMADD213PD   Z7, Z5, Z4
-	VPADDQ        ·mathVectors+704(SB), Z3, Z3
-	VPSLLQ        $0x34, Z3, Z3
-	VMULPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+0(SB), Z5
-	VADDPD        Z5, Z4, Z3
-	VSUBPD        Z4, Z5, Z4
-	VDIVPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+1088(SB), Z3
-	VCMPPD        $0x11, Z3, Z2, K1
-	VBLENDMPD     Z2, Z4, K1, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z4, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDND       Z1, Z0, Z0
-	VMULPD        ·mathVectors+1152(SB), Z0, Z2
-	VMOVUPD       ·mathVectors+384(SB), Z3
-	VMINPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z3, Z2, Z3
-	VMOVAPD       Z3, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z5
-	VFMADD213PD   ·mathVectors+576(SB), Z5, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z5
-	VMOVUPD       ·mathVectors+640(SB), Z6
-	VFMADD213PD   Z3, Z6, Z5
-	VMULPD        Z5, Z5, Z6
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z7
-	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
-	VFMADD213PD   Z7, Z5, Z3
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+0(SB), Z5
-	VADDPD        Z5, Z3, Z2
-	VSUBPD        Z3, Z5, Z3
-	VDIVPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+1088(SB), Z2
-	VCMPPD        $0x11, Z2, Z0, K1
-	VBLENDMPD     Z0, Z3, K1, Z3
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z3, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, 64(AX)(BX*1)
-	ADDQ          $0x00000080, BX
-	SUBQ          $0x20, DX
-	JGE           loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+128(SB), Z1
+	VPANDD      Z1, Z0, Z1
+	VMULPS      ·singleVectors+768(SB), Z1, Z2
+	VMOVUPS     ·singleVectors+192(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+256(SB), Z3
+	VMAXPS      Z2, Z3, Z2
+	VMOVAPS     Z2, Z4
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
+	VSUBPS      ·singleVectors+384(SB), Z4, Z4
+	VMOVAPS     Z4, Z5
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z2, Z3, Z5
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z5, Z3, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
+	VMULPS      Z2, Z2, Z5
+	VFMADD213PS Z2, Z5, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z6
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+640(SB), Z5
+	VFMADD213PS Z6, Z5, Z2
+	VSUBPS      Z6, Z2, Z5
+	VSUBPS      Z5, Z4, Z4
+	VADDPS      Z6, Z4, Z4
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z4, Z4
+	VPSLLD      $0x17, Z4, Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z4
+	VADDPS      Z4, Z3, Z2
+	VSUBPS      Z3, Z4, Z3
+	VDIVPS      Z2, Z3, Z3
+	VMULPS      Z1, Z1, Z2
+	VMOVUPS     ·singleVectors+1600(SB), Z4
+	VFMADD213PS ·singleVectors+1664(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
+	VMULPS      Z2, Z4, Z4
+	VFMADD213PS Z1, Z1, Z4
+	VMOVUPS     ·singleVectors+704(SB), Z2
+	VCMPPS      $0x11, Z2, Z1, K1
+	VBLENDMPS   Z4, Z3, K1, Z3
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPANDD      Z1, Z0, Z0
+	VPORD       Z0, Z3, Z3
+	VMOVUPS     Z3, (AX)(BX*1)
+	PREFETCHT0  4160(CX)(BX*1)
+	VMOVUPS     64(CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+128(SB), Z1
+	VPANDD      Z1, Z0, Z1
+	VMULPS      ·singleVectors+768(SB), Z1, Z2
+	VMOVUPS     ·singleVectors+192(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+256(SB), Z3
+	VMAXPS      Z2, Z3, Z2
+	VMOVAPS     Z2, Z4
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
+	VSUBPS      ·singleVectors+384(SB), Z4, Z4
+	VMOVAPS     Z4, Z5
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z2, Z3, Z5
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z5, Z3, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
+	VMULPS      Z2, Z2, Z5
+	VFMADD213PS Z2, Z5, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z6
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+640(SB), Z5
+	VFMADD213PS Z6, Z5, Z2
+	VSUBPS      Z6, Z2, Z5
+	VSUBPS      Z5, Z4, Z4
+	VADDPS      Z6, Z4, Z4
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z4, Z4
+	VPSLLD      $0x17, Z4, Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z4
+	VADDPS      Z4, Z3, Z2
+	VSUBPS      Z3, Z4, Z3
+	VDIVPS      Z2, Z3, Z3
+	VMULPS      Z1, Z1, Z2
+	VMOVUPS     ·singleVectors+1600(SB), Z4
+	VFMADD213PS ·singleVectors+1664(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
+	VMULPS      Z2, Z4, Z4
+	VFMADD213PS Z1, Z1, Z4
+	VMOVUPS     ·singleVectors+704(SB), Z2
+	VCMPPS      $0x11, Z2, Z1, K1
+	VBLENDMPS   Z4, Z3, K1, Z3
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPANDD      Z1, Z0, Z0
+	VPORD       Z0, Z3, Z3
+	VMOVUPS     Z3, 64(AX)(BX*1)
+	ADDQ        $0x00000080, BX
+	SUBQ        $0x20, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x20, DX
 	JLE  done
 
 tail:
-	VPBROADCASTD  DX, Z0
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPS.Z     (CX)(BX*1), K1, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDND       Z0, Z2, Z2
-	VMULPD        ·mathVectors+1152(SB), Z2, Z3
-	VMOVUPD       ·mathVectors+384(SB), Z4
-	VMINPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+448(SB), Z3
-	VMAXPD        Z4, Z3, Z4
-	VMOVAPD       Z4, Z3
-	VMOVUPD       ·mathVectors+512(SB), Z5
-	VFMADD213PD   ·mathVectors+576(SB), Z5, Z3
-	VSUBPD        ·mathVectors+576(SB), Z3, Z5
-	VMOVUPD       ·mathVectors+640(SB), Z6
-	VFMADD213PD   Z4, Z6, Z5
-	VMULPD        Z5, Z5, Z6
-	VMOVUPD       ·mathVectors+1408(SB), Z4
-	VMOVUPD       ·mathVectors+1472(SB), Z7
-	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z4
-	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
-	VFMADD213PD   Z7, Z5, Z4
-	VPADDQ        ·mathVectors+704(SB), Z3, Z3
-	VPSLLQ        $0x34, Z3, Z3
-	VMULPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+0(SB), Z5
-	VADDPD        Z5, Z4, Z3
-	VSUBPD        Z4, Z5, Z4
-	VDIVPD        Z3, Z4, Z4
-	VMOVUPD       ·mathVectors+1088(SB), Z3
-	VCMPPD        $0x11, Z3, Z2, K2
-	VBLENDMPD     Z2, Z4, K2, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z4, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDND       Z1, Z0, Z0
-	VMULPD        ·mathVectors+1152(SB), Z0, Z2
-	VMOVUPD       ·mathVectors+384(SB), Z3
-	VMINPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+448(SB), Z2
-	VMAXPD        Z3, Z2, Z3
-	VMOVAPD       Z3, Z2
-	VMOVUPD       ·mathVectors+512(SB), Z5
-	VFMADD213PD   ·mathVectors+576(SB), Z5, Z2
-	VSUBPD        ·mathVectors+576(SB), Z2, Z5
-	VMOVUPD       ·mathVectors+640(SB), Z6
-	VFMADD213PD   Z3, Z6, Z5
-	VMULPD        Z5, Z5, Z6
-	VMOVUPD       ·mathVectors+1408(SB), Z3
-	VMOVUPD       ·mathVectors+1472(SB), Z7
-	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
-	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z3
-	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
-	VFMADD213PD   Z7, Z5, Z3
-	VPADDQ        ·mathVectors+704(SB), Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+0(SB), Z5
-	VADDPD        Z5, Z3, Z2
-	VSUBPD        Z3, Z5, Z3
-	VDIVPD        Z2, Z3, Z3
-	VMOVUPD       ·mathVectors+1088(SB), Z2
-	VCMPPD        $0x11, Z2, Z0, K2
-	VBLENDMPD     Z0, Z3, K2, Z3
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z3, Z3
-	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
-	VMOVUPS       Z0, K1, (AX)(BX*1)
-	ADDQ          $0x00000040, BX
-	SUBQ          $0x10, DX
-	JG            tail
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VMOVUPS      ·singleVectors+128(SB), Z1
+	VPANDD       Z1, Z0, Z1
+	VMULPS       ·singleVectors+768(SB), Z1, Z2
+	VMOVUPS      ·singleVectors+192(SB), Z3
+	VMINPS       Z2, Z3, Z2
+	VMOVUPS      ·singleVectors+256(SB), Z3
+	VMAXPS       Z2, Z3, Z2
+	VMOVAPS      Z2, Z4
+	VMOVUPS      ·singleVectors+320(SB), Z3
+	VFMADD213PS  ·singleVectors+384(SB), Z3, Z4
+	VSUBPS       ·singleVectors+384(SB), Z4, Z4
+	VMOVAPS      Z4, Z5
+	VMOVUPS      ·singleVectors+448(SB), Z3
+	VFMADD213PS  Z2, Z3, Z5
+	VMOVAPS      Z4, Z2
+	VMOVUPS      ·singleVectors+512(SB), Z3
+	VFMADD213PS  Z5, Z3, Z2
+	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z5
+	VFMADD213PS  Z2, Z5, Z3
+	VADDPS       ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS      ·singleVectors+384(SB), Z6
+	VMOVAPS      Z4, Z2
+	VMOVUPS      ·singleVectors+640(SB), Z5
+	VFMADD213PS  Z6, Z5, Z2
+	VSUBPS       Z6, Z2, Z5
+	VSUBPS       Z5, Z4, Z4
+	VADDPS       Z6, Z4, Z4
+	VPADDD       ·singleVectors+576(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VPADDD       ·singleVectors+576(SB), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z4
+	VADDPS       Z4, Z3, Z2
+	VSUBPS       Z3, Z4, Z3
+	VDIVPS       Z2, Z3, Z3
+	VMULPS       Z1, Z1, Z2
+	VMOVUPS      ·singleVectors+1600(SB), Z4
+	VFMADD213PS  ·singleVectors+1664(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+1728(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+1792(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+1856(SB), Z2, Z4
+	VMULPS       Z2, Z4, Z4
+	VFMADD213PS  Z1, Z1, Z4
+	VMOVUPS      ·singleVectors+704(SB), Z2
+	VCMPPS       $0x11, Z2, Z1, K2
+	VBLENDMPS    Z4, Z3, K2, Z3
+	VMOVUPS      ·singleVectors+64(SB), Z1
+	VPANDD       Z1, Z0, Z0
+	VPORD        Z0, Z3, Z3
+	VMOVUPS      Z3, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
 
 done:
 	VZEROUPPER
@@ -4791,232 +4584,991 @@ TEXT ·erfAVX512(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0    4096(CX)(BX*1)
-	VMOVUPS       (CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDND       Z0, Z2, Z2
-	VMOVUPD       ·mathVectors+1216(SB), Z3
-	VMINPD        Z2, Z3, Z2
-	VMULPD        Z2, Z2, Z3
-	VMOVUPD       ·mathVectors+1280(SB), Z4
-	VFMADD213PD   ·mathVectors+1344(SB), Z4, Z3
-	VMULPD        Z3, Z3, Z4
-	VMOVUPD       ·mathVectors+2560(SB), Z5
-	VMOVUPD       ·mathVectors+2624(SB), Z6
-	VFMADD213PD   ·mathVectors+2688(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+2752(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+2816(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+2880(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+2944(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3008(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3072(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3136(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3200(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3264(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3328(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3392(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3456(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3520(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3584(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3648(SB), Z4, Z6
-	VFMADD213PD   Z6, Z3, Z5
-	VMULPD        Z2, Z5, Z5
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z5, Z5
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDND       Z1, Z0, Z0
-	VMOVUPD       ·mathVectors+1216(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMULPD        Z0, Z0, Z2
-	VMOVUPD       ·mathVectors+1280(SB), Z3
-	VFMADD213PD   ·mathVectors+1344(SB), Z3, Z2
-	VMULPD        Z2, Z2, Z3
-	VMOVUPD       ·mathVectors+2560(SB), Z4
-	VMOVUPD       ·mathVectors+2624(SB), Z6
-	VFMADD213PD   ·mathVectors+2688(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+2752(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+2816(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+2880(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+2944(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3008(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3072(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3136(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3200(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3264(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3328(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3392(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3456(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3520(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3584(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3648(SB), Z3, Z6
-	VFMADD213PD   Z6, Z2, Z4
-	VMULPD        Z0, Z4, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z4, Z4
-	VCVTPD2PS     Z5, Y5
-	VCVTPD2PS     Z4, Y4
-	VINSERTF64X4  $0x01, Y4, Z5, Z0
-	VMOVUPS       Z0, (AX)(BX*1)
-	PREFETCHT0    4160(CX)(BX*1)
-	VMOVUPS       64(CX)(BX*1), Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDND       Z0, Z2, Z2
-	VMOVUPD       ·mathVectors+1216(SB), Z3
-	VMINPD        Z2, Z3, Z2
-	VMULPD        Z2, Z2, Z3
-	VMOVUPD       ·mathVectors+1280(SB), Z4
-	VFMADD213PD   ·mathVectors+1344(SB), Z4, Z3
-	VMULPD        Z3, Z3, Z4
-	VMOVUPD       ·mathVectors+2560(SB), Z5
-	VMOVUPD       ·mathVectors+2624(SB), Z6
-	VFMADD213PD   ·mathVectors+2688(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+2752(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+2816(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+2880(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+2944(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3008(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3072(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3136(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3200(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3264(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3328(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3392(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3456(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3520(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3584(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3648(SB), Z4, Z6
-	VFMADD213PD   Z6, Z3, Z5
-	VMULPD        Z2, Z5, Z5
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z5, Z5
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDND       Z1, Z0, Z0
-	VMOVUPD       ·mathVectors+1216(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMULPD        Z0, Z0, Z2
-	VMOVUPD       ·mathVectors+1280(SB), Z3
-	VFMADD213PD   ·mathVectors+1344(SB), Z3, Z2
-	VMULPD        Z2, Z2, Z3
-	VMOVUPD       ·mathVectors+2560(SB), Z4
-	VMOVUPD       ·mathVectors+2624(SB), Z6
-	VFMADD213PD   ·mathVectors+2688(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+2752(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+2816(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+2880(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+2944(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3008(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3072(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3136(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3200(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3264(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3328(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3392(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3456(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3520(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3584(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3648(SB), Z3, Z6
-	VFMADD213PD   Z6, Z2, Z4
-	VMULPD        Z0, Z4, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z4, Z4
-	VCVTPD2PS     Z5, Y5
-	VCVTPD2PS     Z4, Y4
-	VINSERTF64X4  $0x01, Y4, Z5, Z0
-	VMOVUPS       Z0, 64(AX)(BX*1)
-	ADDQ          $0x00000080, BX
-	SUBQ          $0x20, DX
-	JGE           loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+128(SB), Z1
+	VPANDD      Z1, Z0, Z1
+	VMOVUPS     ·singleVectors+832(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMULPS      Z1, Z1, Z2
+	VMOVUPS     ·singleVectors+1920(SB), Z3
+	VFMADD213PS ·singleVectors+1984(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2112(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2240(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+2304(SB), Z4
+	VFMADD213PS ·singleVectors+2368(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2432(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2496(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2560(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2624(SB), Z2, Z4
+	VMULPS      Z1, Z3, Z3
+	VDIVPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z1
+	VMINPS      Z3, Z1, Z3
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPANDD      Z1, Z0, Z0
+	VPORD       Z0, Z3, Z3
+	VMOVUPS     Z3, (AX)(BX*1)
+	PREFETCHT0  4160(CX)(BX*1)
+	VMOVUPS     64(CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+128(SB), Z1
+	VPANDD      Z1, Z0, Z1
+	VMOVUPS     ·singleVectors+832(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMULPS      Z1, Z1, Z2
+	VMOVUPS     ·singleVectors+1920(SB), Z3
+	VFMADD213PS ·singleVectors+1984(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2112(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+2240(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+2304(SB), Z4
+	VFMADD213PS ·singleVectors+2368(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2432(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2496(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2560(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2624(SB), Z2, Z4
+	VMULPS      Z1, Z3, Z3
+	VDIVPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z1
+	VMINPS      Z3, Z1, Z3
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPANDD      Z1, Z0, Z0
+	VPORD       Z0, Z3, Z3
+	VMOVUPS     Z3, 64(AX)(BX*1)
+	ADDQ        $0x00000080, BX
+	SUBQ        $0x20, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x20, DX
 	JLE  done
 
 tail:
-	VPBROADCASTD  DX, Z0
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPS.Z     (CX)(BX*1), K1, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VCVTPS2PD     Y0, Z0
-	VCVTPS2PD     Y1, Z1
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDND       Z0, Z2, Z2
-	VMOVUPD       ·mathVectors+1216(SB), Z3
-	VMINPD        Z2, Z3, Z2
-	VMULPD        Z2, Z2, Z3
-	VMOVUPD       ·mathVectors+1280(SB), Z4
-	VFMADD213PD   ·mathVectors+1344(SB), Z4, Z3
-	VMULPD        Z3, Z3, Z4
-	VMOVUPD       ·mathVectors+2560(SB), Z5
-	VMOVUPD       ·mathVectors+2624(SB), Z6
-	VFMADD213PD   ·mathVectors+2688(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+2752(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+2816(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+2880(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+2944(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3008(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3072(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3136(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3200(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3264(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3328(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3392(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3456(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3520(SB), Z4, Z6
-	VFMADD213PD   ·mathVectors+3584(SB), Z4, Z5
-	VFMADD213PD   ·mathVectors+3648(SB), Z4, Z6
-	VFMADD213PD   Z6, Z3, Z5
-	VMULPD        Z2, Z5, Z5
-	VMOVUPD       ·mathVectors+64(SB), Z2
-	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z5, Z5
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDND       Z1, Z0, Z0
-	VMOVUPD       ·mathVectors+1216(SB), Z2
-	VMINPD        Z0, Z2, Z0
-	VMULPD        Z0, Z0, Z2
-	VMOVUPD       ·mathVectors+1280(SB), Z3
-	VFMADD213PD   ·mathVectors+1344(SB), Z3, Z2
-	VMULPD        Z2, Z2, Z3
-	VMOVUPD       ·mathVectors+2560(SB), Z4
-	VMOVUPD       ·mathVectors+2624(SB), Z6
-	VFMADD213PD   ·mathVectors+2688(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+2752(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+2816(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+2880(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+2944(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3008(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3072(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3136(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3200(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3264(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3328(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3392(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3456(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3520(SB), Z3, Z6
-	VFMADD213PD   ·mathVectors+3584(SB), Z3, Z4
-	VFMADD213PD   ·mathVectors+3648(SB), Z3, Z6
-	VFMADD213PD   Z6, Z2, Z4
-	VMULPD        Z0, Z4, Z4
-	VMOVUPD       ·mathVectors+64(SB), Z0
-	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z4, Z4
-	VCVTPD2PS     Z5, Y5
-	VCVTPD2PS     Z4, Y4
-	VINSERTF64X4  $0x01, Y4, Z5, Z0
-	VMOVUPS       Z0, K1, (AX)(BX*1)
-	ADDQ          $0x00000040, BX
-	SUBQ          $0x10, DX
-	JG            tail
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VMOVUPS      ·singleVectors+128(SB), Z1
+	VPANDD       Z1, Z0, Z1
+	VMOVUPS      ·singleVectors+832(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMULPS       Z1, Z1, Z2
+	VMOVUPS      ·singleVectors+1920(SB), Z3
+	VFMADD213PS  ·singleVectors+1984(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+2112(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+2240(SB), Z2, Z3
+	VMOVUPS      ·singleVectors+2304(SB), Z4
+	VFMADD213PS  ·singleVectors+2368(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2496(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2624(SB), Z2, Z4
+	VMULPS       Z1, Z3, Z3
+	VDIVPS       Z4, Z3, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z1
+	VMINPS       Z3, Z1, Z3
+	VMOVUPS      ·singleVectors+64(SB), Z1
+	VPANDD       Z1, Z0, Z0
+	VPORD        Z0, Z3, Z3
+	VMOVUPS      Z3, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func siluAVX512(dst []float32, x []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·siluAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPORD       Z1, Z0, Z1
+	VMOVUPS     ·singleVectors+192(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMOVUPS     ·singleVectors+256(SB), Z2
+	VMAXPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z2
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
+	VSUBPS      ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS     Z2, Z7
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z7, Z3, Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
+	VMULPS      Z1, Z1, Z7
+	VFMADD213PS Z1, Z7, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z8
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+640(SB), Z7
+	VFMADD213PS Z8, Z7, Z1
+	VSUBPS      Z8, Z1, Z7
+	VSUBPS      Z7, Z2, Z2
+	VADDPS      Z8, Z2, Z2
+	VPADDD      ·singleVectors+576(SB), Z1, Z1
+	VPSLLD      $0x17, Z1, Z1
+	VMULPS      Z1, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VADDPS      Z2, Z3, Z1
+	VMOVAPS     Z2, Z2
+	VPXORD      Z4, Z4, Z4
+	VCMPPS      $0x11, Z4, Z0, K1
+	VBLENDMPS   Z3, Z2, K1, Z2
+	VDIVPS      Z1, Z2, Z2
+	VMULPS      Z0, Z2, Z2
+	VMOVUPS     Z2, (AX)(BX*1)
+	PREFETCHT0  4160(CX)(BX*1)
+	VMOVUPS     64(CX)(BX*1), Z0
+	VMOVUPS     ·singleVectors+64(SB), Z1
+	VPORD       Z1, Z0, Z1
+	VMOVUPS     ·singleVectors+192(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMOVUPS     ·singleVectors+256(SB), Z2
+	VMAXPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z2
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
+	VSUBPS      ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS     Z2, Z7
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z7, Z3, Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
+	VMULPS      Z1, Z1, Z7
+	VFMADD213PS Z1, Z7, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z8
+	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+640(SB), Z7
+	VFMADD213PS Z8, Z7, Z1
+	VSUBPS      Z8, Z1, Z7
+	VSUBPS      Z7, Z2, Z2
+	VADDPS      Z8, Z2, Z2
+	VPADDD      ·singleVectors+576(SB), Z1, Z1
+	VPSLLD      $0x17, Z1, Z1
+	VMULPS      Z1, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VADDPS      Z2, Z3, Z1
+	VMOVAPS     Z2, Z2
+	VPXORD      Z5, Z5, Z5
+	VCMPPS      $0x11, Z5, Z0, K1
+	VBLENDMPS   Z3, Z2, K1, Z2
+	VDIVPS      Z1, Z2, Z2
+	VMULPS      Z0, Z2, Z2
+	VMOVUPS     Z2, 64(AX)(BX*1)
+	ADDQ        $0x00000080, BX
+	SUBQ        $0x20, DX
+	JGE         loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VMOVUPS      ·singleVectors+64(SB), Z1
+	VPORD        Z1, Z0, Z1
+	VMOVUPS      ·singleVectors+192(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMOVUPS      ·singleVectors+256(SB), Z2
+	VMAXPS       Z1, Z2, Z1
+	VMOVAPS      Z1, Z2
+	VMOVUPS      ·singleVectors+320(SB), Z3
+	VFMADD213PS  ·singleVectors+384(SB), Z3, Z2
+	VSUBPS       ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS      Z2, Z4
+	VMOVUPS      ·singleVectors+448(SB), Z3
+	VFMADD213PS  Z1, Z3, Z4
+	VMOVAPS      Z2, Z1
+	VMOVUPS      ·singleVectors+512(SB), Z3
+	VFMADD213PS  Z4, Z3, Z1
+	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VFMADD213PS  ·singleVectors+1344(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z3
+	VMULPS       Z1, Z1, Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VADDPS       ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS      ·singleVectors+384(SB), Z5
+	VMOVAPS      Z2, Z1
+	VMOVUPS      ·singleVectors+640(SB), Z4
+	VFMADD213PS  Z5, Z4, Z1
+	VSUBPS       Z5, Z1, Z4
+	VSUBPS       Z4, Z2, Z2
+	VADDPS       Z5, Z2, Z2
+	VPADDD       ·singleVectors+576(SB), Z1, Z1
+	VPSLLD       $0x17, Z1, Z1
+	VMULPS       Z1, Z3, Z3
+	VPADDD       ·singleVectors+576(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z2
+	VADDPS       Z2, Z3, Z1
+	VMOVAPS      Z2, Z2
+	VPXORD       Z6, Z6, Z6
+	VCMPPS       $0x11, Z6, Z0, K2
+	VBLENDMPS    Z3, Z2, K2, Z2
+	VDIVPS       Z1, Z2, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      Z2, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func siluGradAVX512(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·siluGradAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(SI*1)
+	VMOVUPS     (CX)(SI*1), Z0
+	PREFETCHT0  4096(DX)(SI*1)
+	VMOVUPS     (DX)(SI*1), Z1
+	VMOVUPS     ·singleVectors+64(SB), Z2
+	VPORD       Z2, Z0, Z2
+	VMOVUPS     ·singleVectors+192(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+256(SB), Z3
+	VMAXPS      Z2, Z3, Z2
+	VMOVAPS     Z2, Z4
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
+	VSUBPS      ·singleVectors+384(SB), Z4, Z4
+	VMOVAPS     Z4, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z2, Z3, Z8
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z8, Z3, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
+	VMULPS      Z2, Z2, Z8
+	VFMADD213PS Z2, Z8, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z9
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+640(SB), Z8
+	VFMADD213PS Z9, Z8, Z2
+	VSUBPS      Z9, Z2, Z8
+	VSUBPS      Z8, Z4, Z4
+	VADDPS      Z9, Z4, Z4
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z4, Z4
+	VPSLLD      $0x17, Z4, Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z4
+	VADDPS      Z4, Z3, Z2
+	VMOVAPS     Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VCMPPS      $0x11, Z5, Z0, K1
+	VBLENDMPS   Z3, Z4, K1, Z4
+	VDIVPS      Z2, Z4, Z4
+	VMULPS      Z4, Z1, Z2
+	VMOVUPS     ·singleVectors+0(SB), Z3
+	VSUBPS      Z4, Z3, Z3
+	VMULPS      Z4, Z3, Z3
+	VMULPS      Z1, Z0, Z4
+	VMULPS      Z3, Z4, Z4
+	VADDPS      Z4, Z2, Z2
+	VMOVUPS     Z2, (AX)(SI*1)
+	PREFETCHT0  4160(CX)(SI*1)
+	VMOVUPS     64(CX)(SI*1), Z0
+	PREFETCHT0  4160(DX)(SI*1)
+	VMOVUPS     64(DX)(SI*1), Z1
+	VMOVUPS     ·singleVectors+64(SB), Z2
+	VPORD       Z2, Z0, Z2
+	VMOVUPS     ·singleVectors+192(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+256(SB), Z3
+	VMAXPS      Z2, Z3, Z2
+	VMOVAPS     Z2, Z4
+	VMOVUPS     ·singleVectors+320(SB), Z3
+	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
+	VSUBPS      ·singleVectors+384(SB), Z4, Z4
+	VMOVAPS     Z4, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z2, Z3, Z8
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z8, Z3, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
+	VMULPS      Z2, Z2, Z8
+	VFMADD213PS Z2, Z8, Z3
+	VADDPS      ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS     ·singleVectors+384(SB), Z9
+	VMOVAPS     Z4, Z2
+	VMOVUPS     ·singleVectors+640(SB), Z8
+	VFMADD213PS Z9, Z8, Z2
+	VSUBPS      Z9, Z2, Z8
+	VSUBPS      Z8, Z4, Z4
+	VADDPS      Z9, Z4, Z4
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z4, Z4
+	VPSLLD      $0x17, Z4, Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z4
+	VADDPS      Z4, Z3, Z2
+	VMOVAPS     Z4, Z4
+	VPXORD      Z6, Z6, Z6
+	VCMPPS      $0x11, Z6, Z0, K1
+	VBLENDMPS   Z3, Z4, K1, Z4
+	VDIVPS      Z2, Z4, Z4
+	VMULPS      Z4, Z1, Z2
+	VMOVUPS     ·singleVectors+0(SB), Z3
+	VSUBPS      Z4, Z3, Z3
+	VMULPS      Z4, Z3, Z3
+	VMULPS      Z1, Z0, Z4
+	VMULPS      Z3, Z4, Z4
+	VADDPS      Z4, Z2, Z2
+	VMOVUPS     Z2, 64(AX)(SI*1)
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x20, BX
+	JGE         loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VMOVUPS      ·singleVectors+64(SB), Z2
+	VPORD        Z2, Z0, Z2
+	VMOVUPS      ·singleVectors+192(SB), Z3
+	VMINPS       Z2, Z3, Z2
+	VMOVUPS      ·singleVectors+256(SB), Z3
+	VMAXPS       Z2, Z3, Z2
+	VMOVAPS      Z2, Z4
+	VMOVUPS      ·singleVectors+320(SB), Z3
+	VFMADD213PS  ·singleVectors+384(SB), Z3, Z4
+	VSUBPS       ·singleVectors+384(SB), Z4, Z4
+	VMOVAPS      Z4, Z5
+	VMOVUPS      ·singleVectors+448(SB), Z3
+	VFMADD213PS  Z2, Z3, Z5
+	VMOVAPS      Z4, Z2
+	VMOVUPS      ·singleVectors+512(SB), Z3
+	VFMADD213PS  Z5, Z3, Z2
+	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z5
+	VFMADD213PS  Z2, Z5, Z3
+	VADDPS       ·singleVectors+0(SB), Z3, Z3
+	VMOVUPS      ·singleVectors+384(SB), Z6
+	VMOVAPS      Z4, Z2
+	VMOVUPS      ·singleVectors+640(SB), Z5
+	VFMADD213PS  Z6, Z5, Z2
+	VSUBPS       Z6, Z2, Z5
+	VSUBPS       Z5, Z4, Z4
+	VADDPS       Z6, Z4, Z4
+	VPADDD       ·singleVectors+576(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VPADDD       ·singleVectors+576(SB), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z4
+	VADDPS       Z4, Z3, Z2
+	VMOVAPS      Z4, Z4
+	VPXORD       Z7, Z7, Z7
+	VCMPPS       $0x11, Z7, Z0, K2
+	VBLENDMPS    Z3, Z4, K2, Z4
+	VDIVPS       Z2, Z4, Z4
+	VMULPS       Z4, Z1, Z2
+	VMOVUPS      ·singleVectors+0(SB), Z3
+	VSUBPS       Z4, Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VMULPS       Z1, Z0, Z4
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardswishAVX512(dst []float32, x []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·hardswishAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Z0
+	VADDPS     ·singleVectors+896(SB), Z0, Z1
+	VPXORD     Z2, Z2, Z2
+	VMAXPS     Z1, Z2, Z1
+	VMOVUPS    ·singleVectors+960(SB), Z3
+	VMINPS     Z1, Z3, Z1
+	VMULPS     Z0, Z1, Z1
+	VMULPS     ·singleVectors+1024(SB), Z1, Z1
+	VMOVUPS    Z1, (AX)(BX*1)
+	PREFETCHT0 4160(CX)(BX*1)
+	VMOVUPS    64(CX)(BX*1), Z0
+	VADDPS     ·singleVectors+896(SB), Z0, Z1
+	VPXORD     Z4, Z4, Z4
+	VMAXPS     Z1, Z4, Z1
+	VMOVUPS    ·singleVectors+960(SB), Z3
+	VMINPS     Z1, Z3, Z1
+	VMULPS     Z0, Z1, Z1
+	VMULPS     ·singleVectors+1024(SB), Z1, Z1
+	VMOVUPS    Z1, 64(AX)(BX*1)
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x20, DX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VADDPS       ·singleVectors+896(SB), Z0, Z1
+	VPXORD       Z5, Z5, Z5
+	VMAXPS       Z1, Z5, Z1
+	VMOVUPS      ·singleVectors+960(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMULPS       Z0, Z1, Z1
+	VMULPS       ·singleVectors+1024(SB), Z1, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardswishGradAVX512(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·hardswishGradAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z1
+	VPXORD     Z5, Z5, Z5
+	VADDPS     ·singleVectors+896(SB), Z0, Z2
+	VMAXPS     Z2, Z5, Z3
+	VMOVUPS    ·singleVectors+960(SB), Z4
+	VMINPS     Z3, Z4, Z4
+	VMULPS     Z1, Z4, Z4
+	VMULPS     ·singleVectors+1024(SB), Z4, Z4
+	VMULPS     Z1, Z0, Z0
+	VMULPS     ·singleVectors+1024(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+960(SB), Z1
+	VCMPPS     $0x1d, Z1, Z3, K1
+	VBLENDMPS  Z5, Z0, K1, Z0
+	VCMPPS     $0x12, Z5, Z2, K1
+	VBLENDMPS  Z5, Z0, K1, Z0
+	VADDPS     Z0, Z4, Z4
+	VMOVUPS    Z4, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z0
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z1
+	VPXORD     Z6, Z6, Z6
+	VADDPS     ·singleVectors+896(SB), Z0, Z2
+	VMAXPS     Z2, Z6, Z3
+	VMOVUPS    ·singleVectors+960(SB), Z4
+	VMINPS     Z3, Z4, Z4
+	VMULPS     Z1, Z4, Z4
+	VMULPS     ·singleVectors+1024(SB), Z4, Z4
+	VMULPS     Z1, Z0, Z0
+	VMULPS     ·singleVectors+1024(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+960(SB), Z1
+	VCMPPS     $0x1d, Z1, Z3, K1
+	VBLENDMPS  Z6, Z0, K1, Z0
+	VCMPPS     $0x12, Z6, Z2, K1
+	VBLENDMPS  Z6, Z0, K1, Z0
+	VADDPS     Z0, Z4, Z4
+	VMOVUPS    Z4, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VPXORD       Z7, Z7, Z7
+	VADDPS       ·singleVectors+896(SB), Z0, Z2
+	VMAXPS       Z2, Z7, Z3
+	VMOVUPS      ·singleVectors+960(SB), Z4
+	VMINPS       Z3, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VMULPS       ·singleVectors+1024(SB), Z4, Z4
+	VMULPS       Z1, Z0, Z0
+	VMULPS       ·singleVectors+1024(SB), Z0, Z0
+	VMOVUPS      ·singleVectors+960(SB), Z1
+	VCMPPS       $0x1d, Z1, Z3, K2
+	VBLENDMPS    Z7, Z0, K2, Z0
+	VCMPPS       $0x12, Z7, Z2, K2
+	VBLENDMPS    Z7, Z0, K2, Z0
+	VADDPS       Z0, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluAVX512(dst []float32, x []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·geluAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Z0
+	VMULPS      ·singleVectors+1152(SB), Z0, Z1
+	VMOVUPS     ·singleVectors+128(SB), Z2
+	VPANDD      Z2, Z1, Z2
+	VMOVUPS     ·singleVectors+832(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMULPS      Z2, Z2, Z3
+	VMOVUPS     ·singleVectors+1920(SB), Z4
+	VFMADD213PS ·singleVectors+1984(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2048(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2112(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2176(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2240(SB), Z3, Z4
+	VMOVUPS     ·singleVectors+2304(SB), Z5
+	VFMADD213PS ·singleVectors+2368(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2432(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2496(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2560(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2624(SB), Z3, Z5
+	VMULPS      Z2, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VMINPS      Z4, Z2, Z4
+	VMOVUPS     ·singleVectors+64(SB), Z2
+	VPANDD      Z2, Z1, Z1
+	VPORD       Z1, Z4, Z4
+	VADDPS      ·singleVectors+0(SB), Z4, Z4
+	VMULPS      Z0, Z4, Z4
+	VMULPS      ·singleVectors+640(SB), Z4, Z4
+	VMOVUPS     Z4, (AX)(BX*1)
+	PREFETCHT0  4160(CX)(BX*1)
+	VMOVUPS     64(CX)(BX*1), Z0
+	VMULPS      ·singleVectors+1152(SB), Z0, Z1
+	VMOVUPS     ·singleVectors+128(SB), Z2
+	VPANDD      Z2, Z1, Z2
+	VMOVUPS     ·singleVectors+832(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMULPS      Z2, Z2, Z3
+	VMOVUPS     ·singleVectors+1920(SB), Z4
+	VFMADD213PS ·singleVectors+1984(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2048(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2112(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2176(SB), Z3, Z4
+	VFMADD213PS ·singleVectors+2240(SB), Z3, Z4
+	VMOVUPS     ·singleVectors+2304(SB), Z5
+	VFMADD213PS ·singleVectors+2368(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2432(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2496(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2560(SB), Z3, Z5
+	VFMADD213PS ·singleVectors+2624(SB), Z3, Z5
+	VMULPS      Z2, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VMINPS      Z4, Z2, Z4
+	VMOVUPS     ·singleVectors+64(SB), Z2
+	VPANDD      Z2, Z1, Z1
+	VPORD       Z1, Z4, Z4
+	VADDPS      ·singleVectors+0(SB), Z4, Z4
+	VMULPS      Z0, Z4, Z4
+	VMULPS      ·singleVectors+640(SB), Z4, Z4
+	VMOVUPS     Z4, 64(AX)(BX*1)
+	ADDQ        $0x00000080, BX
+	SUBQ        $0x20, DX
+	JGE         loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VMULPS       ·singleVectors+1152(SB), Z0, Z1
+	VMOVUPS      ·singleVectors+128(SB), Z2
+	VPANDD       Z2, Z1, Z2
+	VMOVUPS      ·singleVectors+832(SB), Z3
+	VMINPS       Z2, Z3, Z2
+	VMULPS       Z2, Z2, Z3
+	VMOVUPS      ·singleVectors+1920(SB), Z4
+	VFMADD213PS  ·singleVectors+1984(SB), Z3, Z4
+	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z4
+	VFMADD213PS  ·singleVectors+2112(SB), Z3, Z4
+	VFMADD213PS  ·singleVectors+2176(SB), Z3, Z4
+	VFMADD213PS  ·singleVectors+2240(SB), Z3, Z4
+	VMOVUPS      ·singleVectors+2304(SB), Z5
+	VFMADD213PS  ·singleVectors+2368(SB), Z3, Z5
+	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z5
+	VFMADD213PS  ·singleVectors+2496(SB), Z3, Z5
+	VFMADD213PS  ·singleVectors+2560(SB), Z3, Z5
+	VFMADD213PS  ·singleVectors+2624(SB), Z3, Z5
+	VMULPS       Z2, Z4, Z4
+	VDIVPS       Z5, Z4, Z4
+	VMOVUPS      ·singleVectors+0(SB), Z2
+	VMINPS       Z4, Z2, Z4
+	VMOVUPS      ·singleVectors+64(SB), Z2
+	VPANDD       Z2, Z1, Z1
+	VPORD        Z1, Z4, Z4
+	VADDPS       ·singleVectors+0(SB), Z4, Z4
+	VMULPS       Z0, Z4, Z4
+	VMULPS       ·singleVectors+640(SB), Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluGradAVX512(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·geluGradAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(SI*1)
+	VMOVUPS     (CX)(SI*1), Z0
+	PREFETCHT0  4096(DX)(SI*1)
+	VMOVUPS     (DX)(SI*1), Z1
+	VMULPS      ·singleVectors+1152(SB), Z0, Z2
+	VMOVUPS     ·singleVectors+128(SB), Z3
+	VPANDD      Z3, Z2, Z3
+	VMOVUPS     ·singleVectors+832(SB), Z4
+	VMINPS      Z3, Z4, Z3
+	VMULPS      Z3, Z3, Z4
+	VMOVUPS     ·singleVectors+1920(SB), Z5
+	VFMADD213PS ·singleVectors+1984(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2048(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2112(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2176(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2240(SB), Z4, Z5
+	VMOVUPS     ·singleVectors+2304(SB), Z6
+	VFMADD213PS ·singleVectors+2368(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2432(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2496(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2560(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2624(SB), Z4, Z6
+	VMULPS      Z3, Z5, Z5
+	VDIVPS      Z6, Z5, Z5
+	VMOVUPS     ·singleVectors+0(SB), Z3
+	VMINPS      Z5, Z3, Z5
+	VMOVUPS     ·singleVectors+64(SB), Z3
+	VPANDD      Z3, Z2, Z2
+	VPORD       Z2, Z5, Z5
+	VADDPS      ·singleVectors+0(SB), Z5, Z5
+	VMULPS      Z1, Z5, Z5
+	VMULPS      ·singleVectors+640(SB), Z5, Z5
+	VMULPS      Z0, Z0, Z2
+	VMULPS      ·singleVectors+1088(SB), Z2, Z2
+	VMOVUPS     ·singleVectors+192(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+256(SB), Z3
+	VMAXPS      Z2, Z3, Z2
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+320(SB), Z4
+	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z3
+	VMOVAPS     Z3, Z4
+	VMOVUPS     ·singleVectors+448(SB), Z6
+	VFMADD213PS Z2, Z6, Z4
+	VMOVAPS     Z3, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z6
+	VFMADD213PS Z4, Z6, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z6
+	VFMADD213PS ·singleVectors+1344(SB), Z2, Z6
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z6
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
+	VMULPS      Z2, Z2, Z4
+	VFMADD213PS Z2, Z4, Z6
+	VADDPS      ·singleVectors+0(SB), Z6, Z6
+	VMOVUPS     ·singleVectors+384(SB), Z7
+	VMOVAPS     Z3, Z2
+	VMOVUPS     ·singleVectors+640(SB), Z4
+	VFMADD213PS Z7, Z4, Z2
+	VSUBPS      Z7, Z2, Z4
+	VSUBPS      Z4, Z3, Z3
+	VADDPS      Z7, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z6, Z6
+	VPADDD      ·singleVectors+576(SB), Z3, Z3
+	VPSLLD      $0x17, Z3, Z3
+	VMULPS      Z3, Z6, Z6
+	VMULPS      Z1, Z0, Z0
+	VMULPS      Z0, Z6, Z6
+	VMULPS      ·singleVectors+1216(SB), Z6, Z6
+	VADDPS      Z6, Z5, Z5
+	VMOVUPS     Z5, (AX)(SI*1)
+	PREFETCHT0  4160(CX)(SI*1)
+	VMOVUPS     64(CX)(SI*1), Z0
+	PREFETCHT0  4160(DX)(SI*1)
+	VMOVUPS     64(DX)(SI*1), Z1
+	VMULPS      ·singleVectors+1152(SB), Z0, Z2
+	VMOVUPS     ·singleVectors+128(SB), Z3
+	VPANDD      Z3, Z2, Z3
+	VMOVUPS     ·singleVectors+832(SB), Z4
+	VMINPS      Z3, Z4, Z3
+	VMULPS      Z3, Z3, Z4
+	VMOVUPS     ·singleVectors+1920(SB), Z5
+	VFMADD213PS ·singleVectors+1984(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2048(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2112(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2176(SB), Z4, Z5
+	VFMADD213PS ·singleVectors+2240(SB), Z4, Z5
+	VMOVUPS     ·singleVectors+2304(SB), Z6
+	VFMADD213PS ·singleVectors+2368(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2432(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2496(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2560(SB), Z4, Z6
+	VFMADD213PS ·singleVectors+2624(SB), Z4, Z6
+	VMULPS      Z3, Z5, Z5
+	VDIVPS      Z6, Z5, Z5
+	VMOVUPS     ·singleVectors+0(SB), Z3
+	VMINPS      Z5, Z3, Z5
+	VMOVUPS     ·singleVectors+64(SB), Z3
+	VPANDD      Z3, Z2, Z2
+	VPORD       Z2, Z5, Z5
+	VADDPS      ·singleVectors+0(SB), Z5, Z5
+	VMULPS      Z1, Z5, Z5
+	VMULPS      ·singleVectors+640(SB), Z5, Z5
+	VMULPS      Z0, Z0, Z2
+	VMULPS      ·singleVectors+1088(SB), Z2, Z2
+	VMOVUPS     ·singleVectors+192(SB), Z3
+	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+256(SB), Z3
+	VMAXPS      Z2, Z3, Z2
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+320(SB), Z4
+	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z3
+	VMOVAPS     Z3, Z4
+	VMOVUPS     ·singleVectors+448(SB), Z6
+	VFMADD213PS Z2, Z6, Z4
+	VMOVAPS     Z3, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z6
+	VFMADD213PS Z4, Z6, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z6
+	VFMADD213PS ·singleVectors+1344(SB), Z2, Z6
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z6
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
+	VMULPS      Z2, Z2, Z4
+	VFMADD213PS Z2, Z4, Z6
+	VADDPS      ·singleVectors+0(SB), Z6, Z6
+	VMOVUPS     ·singleVectors+384(SB), Z7
+	VMOVAPS     Z3, Z2
+	VMOVUPS     ·singleVectors+640(SB), Z4
+	VFMADD213PS Z7, Z4, Z2
+	VSUBPS      Z7, Z2, Z4
+	VSUBPS      Z4, Z3, Z3
+	VADDPS      Z7, Z3, Z3
+	VPADDD      ·singleVectors+576(SB), Z2, Z2
+	VPSLLD      $0x17, Z2, Z2
+	VMULPS      Z2, Z6, Z6
+	VPADDD      ·singleVectors+576(SB), Z3, Z3
+	VPSLLD      $0x17, Z3, Z3
+	VMULPS      Z3, Z6, Z6
+	VMULPS      Z1, Z0, Z0
+	VMULPS      Z0, Z6, Z6
+	VMULPS      ·singleVectors+1216(SB), Z6, Z6
+	VADDPS      Z6, Z5, Z5
+	VMOVUPS     Z5, 64(AX)(SI*1)
+	ADDQ        $0x00000080, SI
+	SUBQ        $0x20, BX
+	JGE         loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VMULPS       ·singleVectors+1152(SB), Z0, Z2
+	VMOVUPS      ·singleVectors+128(SB), Z3
+	VPANDD       Z3, Z2, Z3
+	VMOVUPS      ·singleVectors+832(SB), Z4
+	VMINPS       Z3, Z4, Z3
+	VMULPS       Z3, Z3, Z4
+	VMOVUPS      ·singleVectors+1920(SB), Z5
+	VFMADD213PS  ·singleVectors+1984(SB), Z4, Z5
+	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z5
+	VFMADD213PS  ·singleVectors+2112(SB), Z4, Z5
+	VFMADD213PS  ·singleVectors+2176(SB), Z4, Z5
+	VFMADD213PS  ·singleVectors+2240(SB), Z4, Z5
+	VMOVUPS      ·singleVectors+2304(SB), Z6
+	VFMADD213PS  ·singleVectors+2368(SB), Z4, Z6
+	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z6
+	VFMADD213PS  ·singleVectors+2496(SB), Z4, Z6
+	VFMADD213PS  ·singleVectors+2560(SB), Z4, Z6
+	VFMADD213PS  ·singleVectors+2624(SB), Z4, Z6
+	VMULPS       Z3, Z5, Z5
+	VDIVPS       Z6, Z5, Z5
+	VMOVUPS      ·singleVectors+0(SB), Z3
+	VMINPS       Z5, Z3, Z5
+	VMOVUPS      ·singleVectors+64(SB), Z3
+	VPANDD       Z3, Z2, Z2
+	VPORD        Z2, Z5, Z5
+	VADDPS       ·singleVectors+0(SB), Z5, Z5
+	VMULPS       Z1, Z5, Z5
+	VMULPS       ·singleVectors+640(SB), Z5, Z5
+	VMULPS       Z0, Z0, Z2
+	VMULPS       ·singleVectors+1088(SB), Z2, Z2
+	VMOVUPS      ·singleVectors+192(SB), Z3
+	VMINPS       Z2, Z3, Z2
+	VMOVUPS      ·singleVectors+256(SB), Z3
+	VMAXPS       Z2, Z3, Z2
+	VMOVAPS      Z2, Z3
+	VMOVUPS      ·singleVectors+320(SB), Z4
+	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
+	VSUBPS       ·singleVectors+384(SB), Z3, Z3
+	VMOVAPS      Z3, Z4
+	VMOVUPS      ·singleVectors+448(SB), Z6
+	VFMADD213PS  Z2, Z6, Z4
+	VMOVAPS      Z3, Z2
+	VMOVUPS      ·singleVectors+512(SB), Z6
+	VFMADD213PS  Z4, Z6, Z2
+	VMOVUPS      ·singleVectors+1280(SB), Z6
+	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z6
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z6
+	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z6
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z6
+	VADDPS       ·singleVectors+0(SB), Z6, Z6
+	VMOVUPS      ·singleVectors+384(SB), Z7
+	VMOVAPS      Z3, Z2
+	VMOVUPS      ·singleVectors+640(SB), Z4
+	VFMADD213PS  Z7, Z4, Z2
+	VSUBPS       Z7, Z2, Z4
+	VSUBPS       Z4, Z3, Z3
+	VADDPS       Z7, Z3, Z3
+	VPADDD       ·singleVectors+576(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z6, Z6
+	VPADDD       ·singleVectors+576(SB), Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS       Z3, Z6, Z6
+	VMULPS       Z1, Z0, Z0
+	VMULPS       Z0, Z6, Z6
+	VMULPS       ·singleVectors+1216(SB), Z6, Z6
+	VADDPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
 
 done:
 	VZEROUPPER
@@ -5039,15 +5591,15 @@ loop:
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
 	VPSRLQ        $0x34, Z0, Z8
-	VMOVUPD       ·mathVectors+896(SB), Z9
+	VMOVUPD       ·doubleVectors+448(SB), Z9
 	VPORD         Z9, Z8, Z8
-	VSUBPD        ·mathVectors+960(SB), Z8, Z8
-	VMOVUPD       ·mathVectors+0(SB), Z12
-	VMOVUPD       ·mathVectors+128(SB), Z9
+	VSUBPD        ·doubleVectors+512(SB), Z8, Z8
+	VMOVUPD       ·doubleVectors+0(SB), Z12
+	VMOVUPD       ·doubleVectors+64(SB), Z9
 	VPANDD        Z9, Z0, Z9
 	VPORD         Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+832(SB), Z13
-	VMULPD        ·mathVectors+768(SB), Z9, Z10
+	VMOVUPD       ·doubleVectors+384(SB), Z13
+	VMULPD        ·doubleVectors+320(SB), Z9, Z10
 	VADDPD        Z12, Z8, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z8, K1, Z8
@@ -5058,39 +5610,39 @@ loop:
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
 	VMULPD        Z10, Z10, Z11
-	VMOVUPD       ·mathVectors+2048(SB), Z12
-	VMOVUPD       ·mathVectors+2112(SB), Z13
-	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VMOVUPD       ·doubleVectors+640(SB), Z12
+	VMOVUPD       ·doubleVectors+704(SB), Z13
+	VFMADD213PD   ·doubleVectors+768(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+832(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+896(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+960(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+1024(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+1088(SB), Z11, Z13
 	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
 	VMULPD        Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+1024(SB), Z10
+	VMOVUPD       ·doubleVectors+576(SB), Z10
 	VFMADD213PD   Z9, Z10, Z8
 	VPXORD        Z2, Z2, Z2
-	VMOVUPD       ·mathVectors+256(SB), Z9
+	VMOVUPD       ·doubleVectors+192(SB), Z9
 	VCMPPD        $0x00, Z2, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VMOVUPD       ·mathVectors+320(SB), Z9
+	VMOVUPD       ·doubleVectors+256(SB), Z9
 	VCMPPD        $0x11, Z2, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VMOVUPD       ·mathVectors+192(SB), Z9
+	VMOVUPD       ·doubleVectors+128(SB), Z9
 	VCMPPD        $0x15, Z9, Z0, K1
 	VBLENDMPD     Z0, Z8, K1, Z8
 	VPSRLQ        $0x34, Z1, Z0
-	VMOVUPD       ·mathVectors+896(SB), Z9
+	VMOVUPD       ·doubleVectors+448(SB), Z9
 	VPORD         Z9, Z0, Z0
-	VSUBPD        ·mathVectors+960(SB), Z0, Z0
-	VMOVUPD       ·mathVectors+0(SB), Z12
-	VMOVUPD       ·mathVectors+128(SB), Z9
+	VSUBPD        ·doubleVectors+512(SB), Z0, Z0
+	VMOVUPD       ·doubleVectors+0(SB), Z12
+	VMOVUPD       ·doubleVectors+64(SB), Z9
 	VPANDD        Z9, Z1, Z9
 	VPORD         Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+832(SB), Z13
-	VMULPD        ·mathVectors+768(SB), Z9, Z10
+	VMOVUPD       ·doubleVectors+384(SB), Z13
+	VMULPD        ·doubleVectors+320(SB), Z9, Z10
 	VADDPD        Z12, Z0, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z0, K1, Z0
@@ -5101,27 +5653,27 @@ loop:
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
 	VMULPD        Z10, Z10, Z11
-	VMOVUPD       ·mathVectors+2048(SB), Z12
-	VMOVUPD       ·mathVectors+2112(SB), Z13
-	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VMOVUPD       ·doubleVectors+640(SB), Z12
+	VMOVUPD       ·doubleVectors+704(SB), Z13
+	VFMADD213PD   ·doubleVectors+768(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+832(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+896(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+960(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+1024(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+1088(SB), Z11, Z13
 	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
 	VMULPD        Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+1024(SB), Z10
+	VMOVUPD       ·doubleVectors+576(SB), Z10
 	VFMADD213PD   Z9, Z10, Z0
 	VPXORD        Z3, Z3, Z3
-	VMOVUPD       ·mathVectors+256(SB), Z9
+	VMOVUPD       ·doubleVectors+192(SB), Z9
 	VCMPPD        $0x00, Z3, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VMOVUPD       ·mathVectors+320(SB), Z9
+	VMOVUPD       ·doubleVectors+256(SB), Z9
 	VCMPPD        $0x11, Z3, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VMOVUPD       ·mathVectors+192(SB), Z9
+	VMOVUPD       ·doubleVectors+128(SB), Z9
 	VCMPPD        $0x15, Z9, Z1, K1
 	VBLENDMPD     Z1, Z0, K1, Z0
 	VCVTPD2PS     Z8, Y8
@@ -5134,15 +5686,15 @@ loop:
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
 	VPSRLQ        $0x34, Z0, Z8
-	VMOVUPD       ·mathVectors+896(SB), Z9
+	VMOVUPD       ·doubleVectors+448(SB), Z9
 	VPORD         Z9, Z8, Z8
-	VSUBPD        ·mathVectors+960(SB), Z8, Z8
-	VMOVUPD       ·mathVectors+0(SB), Z12
-	VMOVUPD       ·mathVectors+128(SB), Z9
+	VSUBPD        ·doubleVectors+512(SB), Z8, Z8
+	VMOVUPD       ·doubleVectors+0(SB), Z12
+	VMOVUPD       ·doubleVectors+64(SB), Z9
 	VPANDD        Z9, Z0, Z9
 	VPORD         Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+832(SB), Z13
-	VMULPD        ·mathVectors+768(SB), Z9, Z10
+	VMOVUPD       ·doubleVectors+384(SB), Z13
+	VMULPD        ·doubleVectors+320(SB), Z9, Z10
 	VADDPD        Z12, Z8, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z8, K1, Z8
@@ -5153,39 +5705,39 @@ loop:
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
 	VMULPD        Z10, Z10, Z11
-	VMOVUPD       ·mathVectors+2048(SB), Z12
-	VMOVUPD       ·mathVectors+2112(SB), Z13
-	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VMOVUPD       ·doubleVectors+640(SB), Z12
+	VMOVUPD       ·doubleVectors+704(SB), Z13
+	VFMADD213PD   ·doubleVectors+768(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+832(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+896(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+960(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+1024(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+1088(SB), Z11, Z13
 	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
 	VMULPD        Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+1024(SB), Z10
+	VMOVUPD       ·doubleVectors+576(SB), Z10
 	VFMADD213PD   Z9, Z10, Z8
 	VPXORD        Z4, Z4, Z4
-	VMOVUPD       ·mathVectors+256(SB), Z9
+	VMOVUPD       ·doubleVectors+192(SB), Z9
 	VCMPPD        $0x00, Z4, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VMOVUPD       ·mathVectors+320(SB), Z9
+	VMOVUPD       ·doubleVectors+256(SB), Z9
 	VCMPPD        $0x11, Z4, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VMOVUPD       ·mathVectors+192(SB), Z9
+	VMOVUPD       ·doubleVectors+128(SB), Z9
 	VCMPPD        $0x15, Z9, Z0, K1
 	VBLENDMPD     Z0, Z8, K1, Z8
 	VPSRLQ        $0x34, Z1, Z0
-	VMOVUPD       ·mathVectors+896(SB), Z9
+	VMOVUPD       ·doubleVectors+448(SB), Z9
 	VPORD         Z9, Z0, Z0
-	VSUBPD        ·mathVectors+960(SB), Z0, Z0
-	VMOVUPD       ·mathVectors+0(SB), Z12
-	VMOVUPD       ·mathVectors+128(SB), Z9
+	VSUBPD        ·doubleVectors+512(SB), Z0, Z0
+	VMOVUPD       ·doubleVectors+0(SB), Z12
+	VMOVUPD       ·doubleVectors+64(SB), Z9
 	VPANDD        Z9, Z1, Z9
 	VPORD         Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+832(SB), Z13
-	VMULPD        ·mathVectors+768(SB), Z9, Z10
+	VMOVUPD       ·doubleVectors+384(SB), Z13
+	VMULPD        ·doubleVectors+320(SB), Z9, Z10
 	VADDPD        Z12, Z0, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z0, K1, Z0
@@ -5196,27 +5748,27 @@ loop:
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
 	VMULPD        Z10, Z10, Z11
-	VMOVUPD       ·mathVectors+2048(SB), Z12
-	VMOVUPD       ·mathVectors+2112(SB), Z13
-	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
-	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
-	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VMOVUPD       ·doubleVectors+640(SB), Z12
+	VMOVUPD       ·doubleVectors+704(SB), Z13
+	VFMADD213PD   ·doubleVectors+768(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+832(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+896(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+960(SB), Z11, Z13
+	VFMADD213PD   ·doubleVectors+1024(SB), Z11, Z12
+	VFMADD213PD   ·doubleVectors+1088(SB), Z11, Z13
 	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
 	VMULPD        Z12, Z9, Z9
-	VMOVUPD       ·mathVectors+1024(SB), Z10
+	VMOVUPD       ·doubleVectors+576(SB), Z10
 	VFMADD213PD   Z9, Z10, Z0
 	VPXORD        Z5, Z5, Z5
-	VMOVUPD       ·mathVectors+256(SB), Z9
+	VMOVUPD       ·doubleVectors+192(SB), Z9
 	VCMPPD        $0x00, Z5, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VMOVUPD       ·mathVectors+320(SB), Z9
+	VMOVUPD       ·doubleVectors+256(SB), Z9
 	VCMPPD        $0x11, Z5, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VMOVUPD       ·mathVectors+192(SB), Z9
+	VMOVUPD       ·doubleVectors+128(SB), Z9
 	VCMPPD        $0x15, Z9, Z1, K1
 	VBLENDMPD     Z1, Z0, K1, Z0
 	VCVTPD2PS     Z8, Y8
@@ -5239,15 +5791,15 @@ tail:
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
 	VPSRLQ        $0x34, Z0, Z2
-	VMOVUPD       ·mathVectors+896(SB), Z3
+	VMOVUPD       ·doubleVectors+448(SB), Z3
 	VPORD         Z3, Z2, Z2
-	VSUBPD        ·mathVectors+960(SB), Z2, Z2
-	VMOVUPD       ·mathVectors+0(SB), Z8
-	VMOVUPD       ·mathVectors+128(SB), Z3
+	VSUBPD        ·doubleVectors+512(SB), Z2, Z2
+	VMOVUPD       ·doubleVectors+0(SB), Z8
+	VMOVUPD       ·doubleVectors+64(SB), Z3
 	VPANDD        Z3, Z0, Z3
 	VPORD         Z8, Z3, Z3
-	VMOVUPD       ·mathVectors+832(SB), Z9
-	VMULPD        ·mathVectors+768(SB), Z3, Z4
+	VMOVUPD       ·doubleVectors+384(SB), Z9
+	VMULPD        ·doubleVectors+320(SB), Z3, Z4
 	VADDPD        Z8, Z2, Z5
 	VCMPPD        $0x1e, Z9, Z3, K2
 	VBLENDMPD     Z5, Z2, K2, Z2
@@ -5258,39 +5810,39 @@ tail:
 	VDIVPD        Z4, Z3, Z3
 	VMULPD        Z3, Z3, Z4
 	VMULPD        Z4, Z4, Z5
-	VMOVUPD       ·mathVectors+2048(SB), Z8
-	VMOVUPD       ·mathVectors+2112(SB), Z9
-	VFMADD213PD   ·mathVectors+2176(SB), Z5, Z8
-	VFMADD213PD   ·mathVectors+2240(SB), Z5, Z9
-	VFMADD213PD   ·mathVectors+2304(SB), Z5, Z8
-	VFMADD213PD   ·mathVectors+2368(SB), Z5, Z9
-	VFMADD213PD   ·mathVectors+2432(SB), Z5, Z8
-	VFMADD213PD   ·mathVectors+2496(SB), Z5, Z9
+	VMOVUPD       ·doubleVectors+640(SB), Z8
+	VMOVUPD       ·doubleVectors+704(SB), Z9
+	VFMADD213PD   ·doubleVectors+768(SB), Z5, Z8
+	VFMADD213PD   ·doubleVectors+832(SB), Z5, Z9
+	VFMADD213PD   ·doubleVectors+896(SB), Z5, Z8
+	VFMADD213PD   ·doubleVectors+960(SB), Z5, Z9
+	VFMADD213PD   ·doubleVectors+1024(SB), Z5, Z8
+	VFMADD213PD   ·doubleVectors+1088(SB), Z5, Z9
 	VFMADD213PD   Z9, Z4, Z8
 	VADDPD        Z3, Z3, Z3
 	VMULPD        Z8, Z3, Z3
-	VMOVUPD       ·mathVectors+1024(SB), Z4
+	VMOVUPD       ·doubleVectors+576(SB), Z4
 	VFMADD213PD   Z3, Z4, Z2
 	VPXORD        Z6, Z6, Z6
-	VMOVUPD       ·mathVectors+256(SB), Z3
+	VMOVUPD       ·doubleVectors+192(SB), Z3
 	VCMPPD        $0x00, Z6, Z0, K2
 	VBLENDMPD     Z3, Z2, K2, Z2
-	VMOVUPD       ·mathVectors+320(SB), Z3
+	VMOVUPD       ·doubleVectors+256(SB), Z3
 	VCMPPD        $0x11, Z6, Z0, K2
 	VBLENDMPD     Z3, Z2, K2, Z2
-	VMOVUPD       ·mathVectors+192(SB), Z3
+	VMOVUPD       ·doubleVectors+128(SB), Z3
 	VCMPPD        $0x15, Z3, Z0, K2
 	VBLENDMPD     Z0, Z2, K2, Z2
 	VPSRLQ        $0x34, Z1, Z0
-	VMOVUPD       ·mathVectors+896(SB), Z3
+	VMOVUPD       ·doubleVectors+448(SB), Z3
 	VPORD         Z3, Z0, Z0
-	VSUBPD        ·mathVectors+960(SB), Z0, Z0
-	VMOVUPD       ·mathVectors+0(SB), Z8
-	VMOVUPD       ·mathVectors+128(SB), Z3
+	VSUBPD        ·doubleVectors+512(SB), Z0, Z0
+	VMOVUPD       ·doubleVectors+0(SB), Z8
+	VMOVUPD       ·doubleVectors+64(SB), Z3
 	VPANDD        Z3, Z1, Z3
 	VPORD         Z8, Z3, Z3
-	VMOVUPD       ·mathVectors+832(SB), Z9
-	VMULPD        ·mathVectors+768(SB), Z3, Z4
+	VMOVUPD       ·doubleVectors+384(SB), Z9
+	VMULPD        ·doubleVectors+320(SB), Z3, Z4
 	VADDPD        Z8, Z0, Z5
 	VCMPPD        $0x1e, Z9, Z3, K2
 	VBLENDMPD     Z5, Z0, K2, Z0
@@ -5301,27 +5853,27 @@ tail:
 	VDIVPD        Z4, Z3, Z3
 	VMULPD        Z3, Z3, Z4
 	VMULPD        Z4, Z4, Z5
-	VMOVUPD       ·mathVectors+2048(SB), Z8
-	VMOVUPD       ·mathVectors+2112(SB), Z9
-	VFMADD213PD   ·mathVectors+2176(SB), Z5, Z8
-	VFMADD213PD   ·mathVectors+2240(SB), Z5, Z9
-	VFMADD213PD   ·mathVectors+2304(SB), Z5, Z8
-	VFMADD213PD   ·mathVectors+2368(SB), Z5, Z9
-	VFMADD213PD   ·mathVectors+2432(SB), Z5, Z8
-	VFMADD213PD   ·mathVectors+2496(SB), Z5, Z9
+	VMOVUPD       ·doubleVectors+640(SB), Z8
+	VMOVUPD       ·doubleVectors+704(SB), Z9
+	VFMADD213PD   ·doubleVectors+768(SB), Z5, Z8
+	VFMADD213PD   ·doubleVectors+832(SB), Z5, Z9
+	VFMADD213PD   ·doubleVectors+896(SB), Z5, Z8
+	VFMADD213PD   ·doubleVectors+960(SB), Z5, Z9
+	VFMADD213PD   ·doubleVectors+1024(SB), Z5, Z8
+	VFMADD213PD   ·doubleVectors+1088(SB), Z5, Z9
 	VFMADD213PD   Z9, Z4, Z8
 	VADDPD        Z3, Z3, Z3
 	VMULPD        Z8, Z3, Z3
-	VMOVUPD       ·mathVectors+1024(SB), Z4
+	VMOVUPD       ·doubleVectors+576(SB), Z4
 	VFMADD213PD   Z3, Z4, Z0
 	VPXORD        Z7, Z7, Z7
-	VMOVUPD       ·mathVectors+256(SB), Z3
+	VMOVUPD       ·doubleVectors+192(SB), Z3
 	VCMPPD        $0x00, Z7, Z1, K2
 	VBLENDMPD     Z3, Z0, K2, Z0
-	VMOVUPD       ·mathVectors+320(SB), Z3
+	VMOVUPD       ·doubleVectors+256(SB), Z3
 	VCMPPD        $0x11, Z7, Z1, K2
 	VBLENDMPD     Z3, Z0, K2, Z0
-	VMOVUPD       ·mathVectors+192(SB), Z3
+	VMOVUPD       ·doubleVectors+128(SB), Z3
 	VCMPPD        $0x15, Z3, Z1, K2
 	VBLENDMPD     Z1, Z0, K2, Z0
 	VCVTPD2PS     Z2, Y2
@@ -9627,126 +10179,84 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0   4096(CX)(BX*1)
-	VMOVUPS      (CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+384(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVAPD      Y0, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y3
-	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+640(SB), Y4
-	VFMADD213PD  Y0, Y4, Y3
-	VMULPD       Y3, Y3, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VMOVUPD      ·mathVectors+384(SB), Y0
-	VMINPD       Y1, Y0, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVAPD      Y0, Y1
-	VMOVUPD      ·mathVectors+512(SB), Y2
-	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
-	VSUBPD       ·mathVectors+576(SB), Y1, Y2
-	VMOVUPD      ·mathVectors+640(SB), Y3
-	VFMADD213PD  Y0, Y3, Y2
-	VMULPD       Y2, Y2, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y3
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VPADDQ       ·mathVectors+704(SB), Y1, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
-	VMOVUPS      Y0, (AX)(BX*1)
-	VMOVUPS      32(CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+384(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVAPD      Y0, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y3
-	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+640(SB), Y4
-	VFMADD213PD  Y0, Y4, Y3
-	VMULPD       Y3, Y3, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VMOVUPD      ·mathVectors+384(SB), Y0
-	VMINPD       Y1, Y0, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVAPD      Y0, Y1
-	VMOVUPD      ·mathVectors+512(SB), Y2
-	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
-	VSUBPD       ·mathVectors+576(SB), Y1, Y2
-	VMOVUPD      ·mathVectors+640(SB), Y3
-	VFMADD213PD  Y0, Y3, Y2
-	VMULPD       Y2, Y2, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y3
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VPADDQ       ·mathVectors+704(SB), Y1, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
-	VMOVUPS      Y0, 32(AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x10, DX
-	JGE          loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+192(SB), Y1
+	VMINPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+256(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVAPS     Y0, Y1
+	VMOVUPS     ·singleVectors+320(SB), Y2
+	VFMADD213PS ·singleVectors+384(SB), Y2, Y1
+	VSUBPS      ·singleVectors+384(SB), Y1, Y1
+	VMOVAPS     Y1, Y2
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y0, Y3, Y2
+	VMOVAPS     Y1, Y0
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y2, Y3, Y0
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y0, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y0, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y0, Y3
+	VMULPS      Y0, Y0, Y2
+	VFMADD213PS Y0, Y2, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y4
+	VMOVAPS     Y1, Y0
+	VMOVUPS     ·singleVectors+640(SB), Y2
+	VFMADD213PS Y4, Y2, Y0
+	VSUBPS      Y4, Y0, Y2
+	VSUBPS      Y2, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VPADDD      ·singleVectors+576(SB), Y0, Y0
+	VPSLLD      $0x17, Y0, Y0
+	VMULPS      Y0, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VMOVUPS     Y3, (AX)(BX*1)
+	VMOVUPS     32(CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+192(SB), Y1
+	VMINPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+256(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVAPS     Y0, Y1
+	VMOVUPS     ·singleVectors+320(SB), Y2
+	VFMADD213PS ·singleVectors+384(SB), Y2, Y1
+	VSUBPS      ·singleVectors+384(SB), Y1, Y1
+	VMOVAPS     Y1, Y2
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y0, Y3, Y2
+	VMOVAPS     Y1, Y0
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y2, Y3, Y0
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y0, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y0, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y0, Y3
+	VMULPS      Y0, Y0, Y2
+	VFMADD213PS Y0, Y2, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y4
+	VMOVAPS     Y1, Y0
+	VMOVUPS     ·singleVectors+640(SB), Y2
+	VFMADD213PS Y4, Y2, Y0
+	VSUBPS      Y4, Y0, Y2
+	VSUBPS      Y2, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VPADDD      ·singleVectors+576(SB), Y0, Y0
+	VPSLLD      $0x17, Y0, Y0
+	VMULPS      Y0, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VMOVUPS     Y3, 32(AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x10, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x10, DX
@@ -9757,63 +10267,42 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VCVTPS2PD    X1, Y1
-	VCVTPS2PD    X2, Y2
-	VMOVUPD      ·mathVectors+384(SB), Y3
-	VMINPD       Y1, Y3, Y1
-	VMOVUPD      ·mathVectors+448(SB), Y3
-	VMAXPD       Y1, Y3, Y1
-	VMOVAPD      Y1, Y3
-	VMOVUPD      ·mathVectors+512(SB), Y4
-	VFMADD213PD  ·mathVectors+576(SB), Y4, Y3
-	VSUBPD       ·mathVectors+576(SB), Y3, Y4
-	VMOVUPD      ·mathVectors+640(SB), Y5
-	VFMADD213PD  Y1, Y5, Y4
-	VMULPD       Y4, Y4, Y1
-	VMOVUPD      ·mathVectors+1408(SB), Y5
-	VMOVUPD      ·mathVectors+1472(SB), Y6
-	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VPADDQ       ·mathVectors+704(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y5
-	VMOVUPD      ·mathVectors+384(SB), Y1
-	VMINPD       Y2, Y1, Y1
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVAPD      Y1, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y3
-	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+640(SB), Y4
-	VFMADD213PD  Y1, Y4, Y3
-	VMULPD       Y3, Y3, Y1
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y6
-	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VCVTPD2PSY   Y5, X5
-	VCVTPD2PSY   Y4, X4
-	VINSERTF128  $0x01, X4, Y5, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+192(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+256(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVAPS      Y1, Y2
+	VMOVUPS      ·singleVectors+320(SB), Y3
+	VFMADD213PS  ·singleVectors+384(SB), Y3, Y2
+	VSUBPS       ·singleVectors+384(SB), Y2, Y2
+	VMOVAPS      Y2, Y3
+	VMOVUPS      ·singleVectors+448(SB), Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VMOVAPS      Y2, Y1
+	VMOVUPS      ·singleVectors+512(SB), Y4
+	VFMADD213PS  Y3, Y4, Y1
+	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VFMADD213PS  ·singleVectors+1344(SB), Y1, Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y4
+	VFMADD213PS  ·singleVectors+1472(SB), Y1, Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y4
+	VADDPS       ·singleVectors+0(SB), Y4, Y4
+	VMOVUPS      ·singleVectors+384(SB), Y5
+	VMOVAPS      Y2, Y1
+	VMOVUPS      ·singleVectors+640(SB), Y3
+	VFMADD213PS  Y5, Y3, Y1
+	VSUBPS       Y5, Y1, Y3
+	VSUBPS       Y3, Y2, Y2
+	VADDPS       Y5, Y2, Y2
+	VPADDD       ·singleVectors+576(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       ·singleVectors+576(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -9833,146 +10322,102 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0   4096(CX)(BX*1)
-	VMOVUPS      (CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPXOR        Y2, Y0, Y0
-	VMOVUPD      ·mathVectors+384(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVAPD      Y0, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y3
-	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+640(SB), Y4
-	VFMADD213PD  Y0, Y4, Y3
-	VMULPD       Y3, Y3, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VADDPD       ·mathVectors+0(SB), Y4, Y4
-	VMOVUPD      ·mathVectors+0(SB), Y0
-	VDIVPD       Y4, Y0, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPXOR        Y0, Y1, Y0
-	VMOVUPD      ·mathVectors+384(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVAPD      Y0, Y1
-	VMOVUPD      ·mathVectors+512(SB), Y2
-	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
-	VSUBPD       ·mathVectors+576(SB), Y1, Y2
-	VMOVUPD      ·mathVectors+640(SB), Y3
-	VFMADD213PD  Y0, Y3, Y2
-	VMULPD       Y2, Y2, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y3
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VPADDQ       ·mathVectors+704(SB), Y1, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VADDPD       ·mathVectors+0(SB), Y3, Y3
-	VMOVUPD      ·mathVectors+0(SB), Y0
-	VDIVPD       Y3, Y0, Y3
-	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
-	VMOVUPS      Y0, (AX)(BX*1)
-	VMOVUPS      32(CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPXOR        Y2, Y0, Y0
-	VMOVUPD      ·mathVectors+384(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVAPD      Y0, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y3
-	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+640(SB), Y4
-	VFMADD213PD  Y0, Y4, Y3
-	VMULPD       Y3, Y3, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VADDPD       ·mathVectors+0(SB), Y4, Y4
-	VMOVUPD      ·mathVectors+0(SB), Y0
-	VDIVPD       Y4, Y0, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPXOR        Y0, Y1, Y0
-	VMOVUPD      ·mathVectors+384(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMOVUPD      ·mathVectors+448(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVAPD      Y0, Y1
-	VMOVUPD      ·mathVectors+512(SB), Y2
-	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
-	VSUBPD       ·mathVectors+576(SB), Y1, Y2
-	VMOVUPD      ·mathVectors+640(SB), Y3
-	VFMADD213PD  Y0, Y3, Y2
-	VMULPD       Y2, Y2, Y0
-	VMOVUPD      ·mathVectors+1408(SB), Y3
-	VMOVUPD      ·mathVectors+1472(SB), Y5
-	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
-	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
-	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VPADDQ       ·mathVectors+704(SB), Y1, Y1
-	VPSLLQ       $0x34, Y1, Y1
-	VMULPD       Y1, Y3, Y3
-	VADDPD       ·mathVectors+0(SB), Y3, Y3
-	VMOVUPD      ·mathVectors+0(SB), Y0
-	VDIVPD       Y3, Y0, Y3
-	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
-	VMOVUPS      Y0, 32(AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x10, DX
-	JGE          loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPOR        Y1, Y0, Y1
+	VMOVUPS     ·singleVectors+192(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMOVUPS     ·singleVectors+256(SB), Y2
+	VMAXPS      Y1, Y2, Y1
+	VMOVAPS     Y1, Y2
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
+	VSUBPS      ·singleVectors+384(SB), Y2, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y1, Y3, Y4
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y4, Y3, Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
+	VMULPS      Y1, Y1, Y4
+	VFMADD213PS Y1, Y4, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y5
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+640(SB), Y4
+	VFMADD213PS Y5, Y4, Y1
+	VSUBPS      Y5, Y1, Y4
+	VSUBPS      Y4, Y2, Y2
+	VADDPS      Y5, Y2, Y2
+	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VADDPS      Y2, Y3, Y1
+	VMOVAPS     Y2, Y2
+	VXORPS      Y4, Y4, Y4
+	VCMPPS      $0x11, Y4, Y0, Y0
+	VBLENDVPS   Y0, Y3, Y2, Y2
+	VDIVPS      Y1, Y2, Y2
+	VMOVUPS     Y2, (AX)(BX*1)
+	VMOVUPS     32(CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPOR        Y1, Y0, Y1
+	VMOVUPS     ·singleVectors+192(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMOVUPS     ·singleVectors+256(SB), Y2
+	VMAXPS      Y1, Y2, Y1
+	VMOVAPS     Y1, Y2
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
+	VSUBPS      ·singleVectors+384(SB), Y2, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y1, Y3, Y4
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y4, Y3, Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
+	VMULPS      Y1, Y1, Y4
+	VFMADD213PS Y1, Y4, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y5
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+640(SB), Y4
+	VFMADD213PS Y5, Y4, Y1
+	VSUBPS      Y5, Y1, Y4
+	VSUBPS      Y4, Y2, Y2
+	VADDPS      Y5, Y2, Y2
+	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VADDPS      Y2, Y3, Y1
+	VMOVAPS     Y2, Y2
+	VXORPS      Y4, Y4, Y4
+	VCMPPS      $0x11, Y4, Y0, Y0
+	VBLENDVPS   Y0, Y3, Y2, Y2
+	VDIVPS      Y1, Y2, Y2
+	VMOVUPS     Y2, 32(AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x10, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x10, DX
@@ -9983,73 +10428,51 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VCVTPS2PD    X1, Y1
-	VCVTPS2PD    X2, Y2
-	VMOVUPD      ·mathVectors+64(SB), Y3
-	VPXOR        Y3, Y1, Y1
-	VMOVUPD      ·mathVectors+384(SB), Y3
-	VMINPD       Y1, Y3, Y1
-	VMOVUPD      ·mathVectors+448(SB), Y3
-	VMAXPD       Y1, Y3, Y1
-	VMOVAPD      Y1, Y3
-	VMOVUPD      ·mathVectors+512(SB), Y4
-	VFMADD213PD  ·mathVectors+576(SB), Y4, Y3
-	VSUBPD       ·mathVectors+576(SB), Y3, Y4
-	VMOVUPD      ·mathVectors+640(SB), Y5
-	VFMADD213PD  Y1, Y5, Y4
-	VMULPD       Y4, Y4, Y1
-	VMOVUPD      ·mathVectors+1408(SB), Y5
-	VMOVUPD      ·mathVectors+1472(SB), Y6
-	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y5
-	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VPADDQ       ·mathVectors+704(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y5, Y5
-	VADDPD       ·mathVectors+0(SB), Y5, Y5
-	VMOVUPD      ·mathVectors+0(SB), Y1
-	VDIVPD       Y5, Y1, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y1
-	VPXOR        Y1, Y2, Y1
-	VMOVUPD      ·mathVectors+384(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVAPD      Y1, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y3
-	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+640(SB), Y4
-	VFMADD213PD  Y1, Y4, Y3
-	VMULPD       Y3, Y3, Y1
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y6
-	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
-	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y4, Y4
-	VADDPD       ·mathVectors+0(SB), Y4, Y4
-	VMOVUPD      ·mathVectors+0(SB), Y1
-	VDIVPD       Y4, Y1, Y4
-	VCVTPD2PSY   Y5, X5
-	VCVTPD2PSY   Y4, X4
-	VINSERTF128  $0x01, X4, Y5, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+64(SB), Y2
+	VPOR         Y2, Y1, Y2
+	VMOVUPS      ·singleVectors+192(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      ·singleVectors+256(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      Y2, Y3
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y3
+	VSUBPS       ·singleVectors+384(SB), Y3, Y3
+	VMOVAPS      Y3, Y5
+	VMOVUPS      ·singleVectors+448(SB), Y4
+	VFMADD213PS  Y2, Y4, Y5
+	VMOVAPS      Y3, Y2
+	VMOVUPS      ·singleVectors+512(SB), Y4
+	VFMADD213PS  Y5, Y4, Y2
+	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VFMADD213PS  ·singleVectors+1344(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       ·singleVectors+0(SB), Y4, Y4
+	VMOVUPS      ·singleVectors+384(SB), Y6
+	VMOVAPS      Y3, Y2
+	VMOVUPS      ·singleVectors+640(SB), Y5
+	VFMADD213PS  Y6, Y5, Y2
+	VSUBPS       Y6, Y2, Y5
+	VSUBPS       Y5, Y3, Y3
+	VADDPS       Y6, Y3, Y3
+	VPADDD       ·singleVectors+576(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      ·singleVectors+0(SB), Y3
+	VADDPS       Y3, Y4, Y2
+	VMOVAPS      Y3, Y3
+	VXORPS       Y5, Y5, Y5
+	VCMPPS       $0x11, Y5, Y1, Y1
+	VBLENDVPS    Y1, Y4, Y3, Y3
+	VDIVPS       Y2, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -10069,178 +10492,126 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0   4096(CX)(BX*1)
-	VMOVUPS      (CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPANDN       Y0, Y2, Y2
-	VMULPD       ·mathVectors+1152(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+384(SB), Y4
-	VMINPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+448(SB), Y3
-	VMAXPD       Y4, Y3, Y4
-	VMOVAPD      Y4, Y3
-	VMOVUPD      ·mathVectors+512(SB), Y5
-	VFMADD213PD  ·mathVectors+576(SB), Y5, Y3
-	VSUBPD       ·mathVectors+576(SB), Y3, Y5
-	VMOVUPD      ·mathVectors+640(SB), Y6
-	VFMADD213PD  Y4, Y6, Y5
-	VMULPD       Y5, Y5, Y6
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y7
-	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
-	VFMADD213PD  Y7, Y5, Y4
-	VPADDQ       ·mathVectors+704(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+0(SB), Y5
-	VADDPD       Y5, Y4, Y3
-	VSUBPD       Y4, Y5, Y4
-	VDIVPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+1088(SB), Y3
-	VCMPPD       $0x11, Y3, Y2, Y3
-	VBLENDVPD    Y3, Y2, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPAND        Y0, Y2, Y2
-	VPOR         Y2, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPANDN       Y1, Y0, Y0
-	VMULPD       ·mathVectors+1152(SB), Y0, Y2
-	VMOVUPD      ·mathVectors+384(SB), Y3
-	VMINPD       Y2, Y3, Y3
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y3, Y2, Y3
-	VMOVAPD      Y3, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y5
-	VFMADD213PD  ·mathVectors+576(SB), Y5, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y5
-	VMOVUPD      ·mathVectors+640(SB), Y6
-	VFMADD213PD  Y3, Y6, Y5
-	VMULPD       Y5, Y5, Y6
-	VMOVUPD      ·mathVectors+1408(SB), Y3
-	VMOVUPD      ·mathVectors+1472(SB), Y7
-	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
-	VFMADD213PD  Y7, Y5, Y3
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y3, Y3
-	VMOVUPD      ·mathVectors+0(SB), Y5
-	VADDPD       Y5, Y3, Y2
-	VSUBPD       Y3, Y5, Y3
-	VDIVPD       Y2, Y3, Y3
-	VMOVUPD      ·mathVectors+1088(SB), Y2
-	VCMPPD       $0x11, Y2, Y0, Y2
-	VBLENDVPD    Y2, Y0, Y3, Y3
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPAND        Y1, Y0, Y0
-	VPOR         Y0, Y3, Y3
-	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
-	VMOVUPS      Y0, (AX)(BX*1)
-	VMOVUPS      32(CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPANDN       Y0, Y2, Y2
-	VMULPD       ·mathVectors+1152(SB), Y2, Y3
-	VMOVUPD      ·mathVectors+384(SB), Y4
-	VMINPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+448(SB), Y3
-	VMAXPD       Y4, Y3, Y4
-	VMOVAPD      Y4, Y3
-	VMOVUPD      ·mathVectors+512(SB), Y5
-	VFMADD213PD  ·mathVectors+576(SB), Y5, Y3
-	VSUBPD       ·mathVectors+576(SB), Y3, Y5
-	VMOVUPD      ·mathVectors+640(SB), Y6
-	VFMADD213PD  Y4, Y6, Y5
-	VMULPD       Y5, Y5, Y6
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y7
-	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
-	VFMADD213PD  Y7, Y5, Y4
-	VPADDQ       ·mathVectors+704(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+0(SB), Y5
-	VADDPD       Y5, Y4, Y3
-	VSUBPD       Y4, Y5, Y4
-	VDIVPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+1088(SB), Y3
-	VCMPPD       $0x11, Y3, Y2, Y3
-	VBLENDVPD    Y3, Y2, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPAND        Y0, Y2, Y2
-	VPOR         Y2, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPANDN       Y1, Y0, Y0
-	VMULPD       ·mathVectors+1152(SB), Y0, Y2
-	VMOVUPD      ·mathVectors+384(SB), Y3
-	VMINPD       Y2, Y3, Y3
-	VMOVUPD      ·mathVectors+448(SB), Y2
-	VMAXPD       Y3, Y2, Y3
-	VMOVAPD      Y3, Y2
-	VMOVUPD      ·mathVectors+512(SB), Y5
-	VFMADD213PD  ·mathVectors+576(SB), Y5, Y2
-	VSUBPD       ·mathVectors+576(SB), Y2, Y5
-	VMOVUPD      ·mathVectors+640(SB), Y6
-	VFMADD213PD  Y3, Y6, Y5
-	VMULPD       Y5, Y5, Y6
-	VMOVUPD      ·mathVectors+1408(SB), Y3
-	VMOVUPD      ·mathVectors+1472(SB), Y7
-	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y3
-	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
-	VFMADD213PD  Y7, Y5, Y3
-	VPADDQ       ·mathVectors+704(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y3, Y3
-	VMOVUPD      ·mathVectors+0(SB), Y5
-	VADDPD       Y5, Y3, Y2
-	VSUBPD       Y3, Y5, Y3
-	VDIVPD       Y2, Y3, Y3
-	VMOVUPD      ·mathVectors+1088(SB), Y2
-	VCMPPD       $0x11, Y2, Y0, Y2
-	VBLENDVPD    Y2, Y0, Y3, Y3
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPAND        Y1, Y0, Y0
-	VPOR         Y0, Y3, Y3
-	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
-	VMOVUPS      Y0, 32(AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x10, DX
-	JGE          loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+128(SB), Y1
+	VPAND       Y1, Y0, Y1
+	VMULPS      ·singleVectors+768(SB), Y1, Y2
+	VMOVUPS     ·singleVectors+192(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+256(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y4
+	VMOVAPS     Y4, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y2, Y3, Y5
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y5, Y3, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
+	VMULPS      Y2, Y2, Y5
+	VFMADD213PS Y2, Y5, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y6
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+640(SB), Y5
+	VFMADD213PS Y6, Y5, Y2
+	VSUBPS      Y6, Y2, Y5
+	VSUBPS      Y5, Y4, Y4
+	VADDPS      Y6, Y4, Y4
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y4, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y4
+	VADDPS      Y4, Y3, Y2
+	VSUBPS      Y3, Y4, Y3
+	VDIVPS      Y2, Y3, Y3
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
+	VMULPS      Y2, Y4, Y4
+	VFMADD213PS Y1, Y1, Y4
+	VMOVUPS     ·singleVectors+704(SB), Y2
+	VCMPPS      $0x11, Y2, Y1, Y1
+	VBLENDVPS   Y1, Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPAND       Y1, Y0, Y0
+	VPOR        Y0, Y3, Y3
+	VMOVUPS     Y3, (AX)(BX*1)
+	VMOVUPS     32(CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+128(SB), Y1
+	VPAND       Y1, Y0, Y1
+	VMULPS      ·singleVectors+768(SB), Y1, Y2
+	VMOVUPS     ·singleVectors+192(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+256(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y4
+	VMOVAPS     Y4, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y2, Y3, Y5
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y5, Y3, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
+	VMULPS      Y2, Y2, Y5
+	VFMADD213PS Y2, Y5, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y6
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+640(SB), Y5
+	VFMADD213PS Y6, Y5, Y2
+	VSUBPS      Y6, Y2, Y5
+	VSUBPS      Y5, Y4, Y4
+	VADDPS      Y6, Y4, Y4
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y4, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y4
+	VADDPS      Y4, Y3, Y2
+	VSUBPS      Y3, Y4, Y3
+	VDIVPS      Y2, Y3, Y3
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
+	VMULPS      Y2, Y4, Y4
+	VFMADD213PS Y1, Y1, Y4
+	VMOVUPS     ·singleVectors+704(SB), Y2
+	VCMPPS      $0x11, Y2, Y1, Y1
+	VBLENDVPS   Y1, Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPAND       Y1, Y0, Y0
+	VPOR        Y0, Y3, Y3
+	VMOVUPS     Y3, 32(AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x10, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x10, DX
@@ -10251,89 +10622,63 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VCVTPS2PD    X1, Y1
-	VCVTPS2PD    X2, Y2
-	VMOVUPD      ·mathVectors+64(SB), Y3
-	VPANDN       Y1, Y3, Y3
-	VMULPD       ·mathVectors+1152(SB), Y3, Y4
-	VMOVUPD      ·mathVectors+384(SB), Y5
-	VMINPD       Y4, Y5, Y5
-	VMOVUPD      ·mathVectors+448(SB), Y4
-	VMAXPD       Y5, Y4, Y5
-	VMOVAPD      Y5, Y4
-	VMOVUPD      ·mathVectors+512(SB), Y6
-	VFMADD213PD  ·mathVectors+576(SB), Y6, Y4
-	VSUBPD       ·mathVectors+576(SB), Y4, Y6
-	VMOVUPD      ·mathVectors+640(SB), Y7
-	VFMADD213PD  Y5, Y7, Y6
-	VMULPD       Y6, Y6, Y7
-	VMOVUPD      ·mathVectors+1408(SB), Y5
-	VMOVUPD      ·mathVectors+1472(SB), Y8
-	VFMADD213PD  ·mathVectors+1536(SB), Y7, Y5
-	VFMADD213PD  ·mathVectors+1600(SB), Y7, Y8
-	VFMADD213PD  ·mathVectors+1664(SB), Y7, Y5
-	VFMADD213PD  ·mathVectors+1728(SB), Y7, Y8
-	VFMADD213PD  ·mathVectors+1792(SB), Y7, Y5
-	VFMADD213PD  ·mathVectors+1856(SB), Y7, Y8
-	VFMADD213PD  ·mathVectors+1920(SB), Y7, Y5
-	VFMADD213PD  ·mathVectors+1984(SB), Y7, Y8
-	VFMADD213PD  Y8, Y6, Y5
-	VPADDQ       ·mathVectors+704(SB), Y4, Y4
-	VPSLLQ       $0x34, Y4, Y4
-	VMULPD       Y4, Y5, Y5
-	VMOVUPD      ·mathVectors+0(SB), Y6
-	VADDPD       Y6, Y5, Y4
-	VSUBPD       Y5, Y6, Y5
-	VDIVPD       Y4, Y5, Y5
-	VMOVUPD      ·mathVectors+1088(SB), Y4
-	VCMPPD       $0x11, Y4, Y3, Y4
-	VBLENDVPD    Y4, Y3, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y3
-	VPAND        Y1, Y3, Y3
-	VPOR         Y3, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y1
-	VPANDN       Y2, Y1, Y1
-	VMULPD       ·mathVectors+1152(SB), Y1, Y3
-	VMOVUPD      ·mathVectors+384(SB), Y4
-	VMINPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+448(SB), Y3
-	VMAXPD       Y4, Y3, Y4
-	VMOVAPD      Y4, Y3
-	VMOVUPD      ·mathVectors+512(SB), Y6
-	VFMADD213PD  ·mathVectors+576(SB), Y6, Y3
-	VSUBPD       ·mathVectors+576(SB), Y3, Y6
-	VMOVUPD      ·mathVectors+640(SB), Y7
-	VFMADD213PD  Y4, Y7, Y6
-	VMULPD       Y6, Y6, Y7
-	VMOVUPD      ·mathVectors+1408(SB), Y4
-	VMOVUPD      ·mathVectors+1472(SB), Y8
-	VFMADD213PD  ·mathVectors+1536(SB), Y7, Y4
-	VFMADD213PD  ·mathVectors+1600(SB), Y7, Y8
-	VFMADD213PD  ·mathVectors+1664(SB), Y7, Y4
-	VFMADD213PD  ·mathVectors+1728(SB), Y7, Y8
-	VFMADD213PD  ·mathVectors+1792(SB), Y7, Y4
-	VFMADD213PD  ·mathVectors+1856(SB), Y7, Y8
-	VFMADD213PD  ·mathVectors+1920(SB), Y7, Y4
-	VFMADD213PD  ·mathVectors+1984(SB), Y7, Y8
-	VFMADD213PD  Y8, Y6, Y4
-	VPADDQ       ·mathVectors+704(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+0(SB), Y6
-	VADDPD       Y6, Y4, Y3
-	VSUBPD       Y4, Y6, Y4
-	VDIVPD       Y3, Y4, Y4
-	VMOVUPD      ·mathVectors+1088(SB), Y3
-	VCMPPD       $0x11, Y3, Y1, Y3
-	VBLENDVPD    Y3, Y1, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y1
+	VMOVUPS      ·singleVectors+128(SB), Y2
+	VPAND        Y2, Y1, Y2
+	VMULPS       ·singleVectors+768(SB), Y2, Y3
+	VMOVUPS      ·singleVectors+192(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      ·singleVectors+256(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      Y3, Y5
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
+	VSUBPS       ·singleVectors+384(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VMOVUPS      ·singleVectors+448(SB), Y4
+	VFMADD213PS  Y3, Y4, Y6
+	VMOVAPS      Y5, Y3
+	VMOVUPS      ·singleVectors+512(SB), Y4
+	VFMADD213PS  Y6, Y4, Y3
+	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y4
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y4
+	VADDPS       ·singleVectors+0(SB), Y4, Y4
+	VMOVUPS      ·singleVectors+384(SB), Y7
+	VMOVAPS      Y5, Y3
+	VMOVUPS      ·singleVectors+640(SB), Y6
+	VFMADD213PS  Y7, Y6, Y3
+	VSUBPS       Y7, Y3, Y6
+	VSUBPS       Y6, Y5, Y5
+	VADDPS       Y7, Y5, Y5
+	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       ·singleVectors+576(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+0(SB), Y5
+	VADDPS       Y5, Y4, Y3
+	VSUBPS       Y4, Y5, Y4
+	VDIVPS       Y3, Y4, Y4
+	VMULPS       Y2, Y2, Y3
+	VMOVUPS      ·singleVectors+1600(SB), Y5
+	VFMADD213PS  ·singleVectors+1664(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+1728(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+1792(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+1856(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y2, Y2, Y5
+	VMOVUPS      ·singleVectors+704(SB), Y3
+	VCMPPS       $0x11, Y3, Y2, Y2
+	VBLENDVPS    Y2, Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+64(SB), Y2
 	VPAND        Y2, Y1, Y1
 	VPOR         Y1, Y4, Y4
-	VCVTPD2PSY   Y5, X5
-	VCVTPD2PSY   Y4, X4
-	VINSERTF128  $0x01, X4, Y5, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
+	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -10353,150 +10698,62 @@ TEXT ·erfAVX2(SB), NOSPLIT, $0-48
 	JL   rest
 
 loop:
-	PREFETCHT0   4096(CX)(BX*1)
-	VMOVUPS      (CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPANDN       Y0, Y2, Y2
-	VMOVUPD      ·mathVectors+1216(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VMULPD       Y2, Y2, Y3
-	VMOVUPD      ·mathVectors+1280(SB), Y4
-	VFMADD213PD  ·mathVectors+1344(SB), Y4, Y3
-	VMULPD       Y3, Y3, Y4
-	VMOVUPD      ·mathVectors+2560(SB), Y5
-	VMOVUPD      ·mathVectors+2624(SB), Y6
-	VFMADD213PD  ·mathVectors+2688(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+2752(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+2816(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+2880(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+2944(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3008(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3072(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3136(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3200(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3264(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3328(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3392(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3456(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3520(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3584(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3648(SB), Y4, Y6
-	VFMADD213PD  Y6, Y3, Y5
-	VMULPD       Y2, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPAND        Y0, Y2, Y2
-	VPOR         Y2, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPANDN       Y1, Y0, Y0
-	VMOVUPD      ·mathVectors+1216(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMULPD       Y0, Y0, Y2
-	VMOVUPD      ·mathVectors+1280(SB), Y3
-	VFMADD213PD  ·mathVectors+1344(SB), Y3, Y2
-	VMULPD       Y2, Y2, Y3
-	VMOVUPD      ·mathVectors+2560(SB), Y4
-	VMOVUPD      ·mathVectors+2624(SB), Y6
-	VFMADD213PD  ·mathVectors+2688(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+2752(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+2816(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+2880(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+2944(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3008(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3072(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3136(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3200(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3264(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3328(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3392(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3456(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3520(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3584(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3648(SB), Y3, Y6
-	VFMADD213PD  Y6, Y2, Y4
-	VMULPD       Y0, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPAND        Y1, Y0, Y0
-	VPOR         Y0, Y4, Y4
-	VCVTPD2PSY   Y5, X5
-	VCVTPD2PSY   Y4, X4
-	VINSERTF128  $0x01, X4, Y5, Y0
-	VMOVUPS      Y0, (AX)(BX*1)
-	VMOVUPS      32(CX)(BX*1), Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VCVTPS2PD    X0, Y0
-	VCVTPS2PD    X1, Y1
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPANDN       Y0, Y2, Y2
-	VMOVUPD      ·mathVectors+1216(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VMULPD       Y2, Y2, Y3
-	VMOVUPD      ·mathVectors+1280(SB), Y4
-	VFMADD213PD  ·mathVectors+1344(SB), Y4, Y3
-	VMULPD       Y3, Y3, Y4
-	VMOVUPD      ·mathVectors+2560(SB), Y5
-	VMOVUPD      ·mathVectors+2624(SB), Y6
-	VFMADD213PD  ·mathVectors+2688(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+2752(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+2816(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+2880(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+2944(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3008(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3072(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3136(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3200(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3264(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3328(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3392(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3456(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3520(SB), Y4, Y6
-	VFMADD213PD  ·mathVectors+3584(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3648(SB), Y4, Y6
-	VFMADD213PD  Y6, Y3, Y5
-	VMULPD       Y2, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y2
-	VPAND        Y0, Y2, Y2
-	VPOR         Y2, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPANDN       Y1, Y0, Y0
-	VMOVUPD      ·mathVectors+1216(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMULPD       Y0, Y0, Y2
-	VMOVUPD      ·mathVectors+1280(SB), Y3
-	VFMADD213PD  ·mathVectors+1344(SB), Y3, Y2
-	VMULPD       Y2, Y2, Y3
-	VMOVUPD      ·mathVectors+2560(SB), Y4
-	VMOVUPD      ·mathVectors+2624(SB), Y6
-	VFMADD213PD  ·mathVectors+2688(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+2752(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+2816(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+2880(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+2944(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3008(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3072(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3136(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3200(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3264(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3328(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3392(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3456(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3520(SB), Y3, Y6
-	VFMADD213PD  ·mathVectors+3584(SB), Y3, Y4
-	VFMADD213PD  ·mathVectors+3648(SB), Y3, Y6
-	VFMADD213PD  Y6, Y2, Y4
-	VMULPD       Y0, Y4, Y4
-	VMOVUPD      ·mathVectors+64(SB), Y0
-	VPAND        Y1, Y0, Y0
-	VPOR         Y0, Y4, Y4
-	VCVTPD2PSY   Y5, X5
-	VCVTPD2PSY   Y4, X4
-	VINSERTF128  $0x01, X4, Y5, Y0
-	VMOVUPS      Y0, 32(AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x10, DX
-	JGE          loop
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+128(SB), Y1
+	VPAND       Y1, Y0, Y1
+	VMOVUPS     ·singleVectors+832(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     ·singleVectors+1920(SB), Y3
+	VFMADD213PS ·singleVectors+1984(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2112(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2240(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+2304(SB), Y4
+	VFMADD213PS ·singleVectors+2368(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2432(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2496(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2560(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2624(SB), Y2, Y4
+	VMULPS      Y1, Y3, Y3
+	VDIVPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y1
+	VMINPS      Y3, Y1, Y3
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPAND       Y1, Y0, Y0
+	VPOR        Y0, Y3, Y3
+	VMOVUPS     Y3, (AX)(BX*1)
+	VMOVUPS     32(CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+128(SB), Y1
+	VPAND       Y1, Y0, Y1
+	VMOVUPS     ·singleVectors+832(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     ·singleVectors+1920(SB), Y3
+	VFMADD213PS ·singleVectors+1984(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2112(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+2240(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+2304(SB), Y4
+	VFMADD213PS ·singleVectors+2368(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2432(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2496(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2560(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2624(SB), Y2, Y4
+	VMULPS      Y1, Y3, Y3
+	VDIVPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y1
+	VMINPS      Y3, Y1, Y3
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPAND       Y1, Y0, Y0
+	VPOR        Y0, Y3, Y3
+	VMOVUPS     Y3, 32(AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x10, DX
+	JGE         loop
 
 rest:
 	ADDQ $0x10, DX
@@ -10507,77 +10764,921 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VCVTPS2PD    X1, Y1
-	VCVTPS2PD    X2, Y2
-	VMOVUPD      ·mathVectors+64(SB), Y3
-	VPANDN       Y1, Y3, Y3
-	VMOVUPD      ·mathVectors+1216(SB), Y4
-	VMINPD       Y3, Y4, Y3
-	VMULPD       Y3, Y3, Y4
-	VMOVUPD      ·mathVectors+1280(SB), Y5
-	VFMADD213PD  ·mathVectors+1344(SB), Y5, Y4
-	VMULPD       Y4, Y4, Y5
-	VMOVUPD      ·mathVectors+2560(SB), Y6
-	VMOVUPD      ·mathVectors+2624(SB), Y7
-	VFMADD213PD  ·mathVectors+2688(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2752(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2816(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2880(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2944(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+3008(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+3072(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+3136(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+3200(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+3264(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+3328(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+3392(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+3456(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+3520(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+3584(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+3648(SB), Y5, Y7
-	VFMADD213PD  Y7, Y4, Y6
-	VMULPD       Y3, Y6, Y6
-	VMOVUPD      ·mathVectors+64(SB), Y3
-	VPAND        Y1, Y3, Y3
-	VPOR         Y3, Y6, Y6
-	VMOVUPD      ·mathVectors+64(SB), Y1
-	VPANDN       Y2, Y1, Y1
-	VMOVUPD      ·mathVectors+1216(SB), Y3
-	VMINPD       Y1, Y3, Y1
-	VMULPD       Y1, Y1, Y3
-	VMOVUPD      ·mathVectors+1280(SB), Y4
-	VFMADD213PD  ·mathVectors+1344(SB), Y4, Y3
-	VMULPD       Y3, Y3, Y4
-	VMOVUPD      ·mathVectors+2560(SB), Y5
-	VMOVUPD      ·mathVectors+2624(SB), Y7
-	VFMADD213PD  ·mathVectors+2688(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+2752(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+2816(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+2880(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+2944(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3008(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+3072(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3136(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+3200(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3264(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+3328(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3392(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+3456(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3520(SB), Y4, Y7
-	VFMADD213PD  ·mathVectors+3584(SB), Y4, Y5
-	VFMADD213PD  ·mathVectors+3648(SB), Y4, Y7
-	VFMADD213PD  Y7, Y3, Y5
-	VMULPD       Y1, Y5, Y5
-	VMOVUPD      ·mathVectors+64(SB), Y1
+	VMOVUPS      ·singleVectors+128(SB), Y2
+	VPAND        Y2, Y1, Y2
+	VMOVUPS      ·singleVectors+832(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       Y2, Y2, Y3
+	VMOVUPS      ·singleVectors+1920(SB), Y4
+	VFMADD213PS  ·singleVectors+1984(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+2112(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+2240(SB), Y3, Y4
+	VMOVUPS      ·singleVectors+2304(SB), Y5
+	VFMADD213PS  ·singleVectors+2368(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2496(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2624(SB), Y3, Y5
+	VMULPS       Y2, Y4, Y4
+	VDIVPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+0(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VMOVUPS      ·singleVectors+64(SB), Y2
 	VPAND        Y2, Y1, Y1
-	VPOR         Y1, Y5, Y5
-	VCVTPD2PSY   Y6, X6
-	VCVTPD2PSY   Y5, X5
-	VINSERTF128  $0x01, X5, Y6, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
+	VPOR         Y1, Y4, Y4
+	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func siluAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·siluAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x10, DX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPOR        Y1, Y0, Y1
+	VMOVUPS     ·singleVectors+192(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMOVUPS     ·singleVectors+256(SB), Y2
+	VMAXPS      Y1, Y2, Y1
+	VMOVAPS     Y1, Y2
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
+	VSUBPS      ·singleVectors+384(SB), Y2, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y1, Y3, Y4
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y4, Y3, Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
+	VMULPS      Y1, Y1, Y4
+	VFMADD213PS Y1, Y4, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y5
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+640(SB), Y4
+	VFMADD213PS Y5, Y4, Y1
+	VSUBPS      Y5, Y1, Y4
+	VSUBPS      Y4, Y2, Y2
+	VADDPS      Y5, Y2, Y2
+	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VADDPS      Y2, Y3, Y1
+	VMOVAPS     Y2, Y2
+	VXORPS      Y4, Y4, Y4
+	VCMPPS      $0x11, Y4, Y0, Y4
+	VBLENDVPS   Y4, Y3, Y2, Y2
+	VDIVPS      Y1, Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, (AX)(BX*1)
+	VMOVUPS     32(CX)(BX*1), Y0
+	VMOVUPS     ·singleVectors+64(SB), Y1
+	VPOR        Y1, Y0, Y1
+	VMOVUPS     ·singleVectors+192(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMOVUPS     ·singleVectors+256(SB), Y2
+	VMAXPS      Y1, Y2, Y1
+	VMOVAPS     Y1, Y2
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
+	VSUBPS      ·singleVectors+384(SB), Y2, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y1, Y3, Y4
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y4, Y3, Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
+	VMULPS      Y1, Y1, Y4
+	VFMADD213PS Y1, Y4, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y5
+	VMOVAPS     Y2, Y1
+	VMOVUPS     ·singleVectors+640(SB), Y4
+	VFMADD213PS Y5, Y4, Y1
+	VSUBPS      Y5, Y1, Y4
+	VSUBPS      Y4, Y2, Y2
+	VADDPS      Y5, Y2, Y2
+	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VMULPS      Y1, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VADDPS      Y2, Y3, Y1
+	VMOVAPS     Y2, Y2
+	VXORPS      Y4, Y4, Y4
+	VCMPPS      $0x11, Y4, Y0, Y4
+	VBLENDVPS   Y4, Y3, Y2, Y2
+	VDIVPS      Y1, Y2, Y2
+	VMULPS      Y0, Y2, Y2
+	VMOVUPS     Y2, 32(AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+rest:
+	ADDQ $0x10, DX
+	JLE  done
+
+tail:
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(BX*1), Y0, Y1
+	VMOVUPS      ·singleVectors+64(SB), Y2
+	VPOR         Y2, Y1, Y2
+	VMOVUPS      ·singleVectors+192(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVUPS      ·singleVectors+256(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      Y2, Y3
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y3
+	VSUBPS       ·singleVectors+384(SB), Y3, Y3
+	VMOVAPS      Y3, Y5
+	VMOVUPS      ·singleVectors+448(SB), Y4
+	VFMADD213PS  Y2, Y4, Y5
+	VMOVAPS      Y3, Y2
+	VMOVUPS      ·singleVectors+512(SB), Y4
+	VFMADD213PS  Y5, Y4, Y2
+	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VFMADD213PS  ·singleVectors+1344(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       ·singleVectors+0(SB), Y4, Y4
+	VMOVUPS      ·singleVectors+384(SB), Y6
+	VMOVAPS      Y3, Y2
+	VMOVUPS      ·singleVectors+640(SB), Y5
+	VFMADD213PS  Y6, Y5, Y2
+	VSUBPS       Y6, Y2, Y5
+	VSUBPS       Y5, Y3, Y3
+	VADDPS       Y6, Y3, Y3
+	VPADDD       ·singleVectors+576(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      ·singleVectors+0(SB), Y3
+	VADDPS       Y3, Y4, Y2
+	VMOVAPS      Y3, Y3
+	VXORPS       Y5, Y5, Y5
+	VCMPPS       $0x11, Y5, Y1, Y5
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	VDIVPS       Y2, Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func siluGradAVX2(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·siluGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(SI*1)
+	VMOVUPS     (CX)(SI*1), Y0
+	PREFETCHT0  4096(DX)(SI*1)
+	VMOVUPS     (DX)(SI*1), Y1
+	VMOVUPS     ·singleVectors+64(SB), Y2
+	VPOR        Y2, Y0, Y2
+	VMOVUPS     ·singleVectors+192(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+256(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y4
+	VMOVAPS     Y4, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y2, Y3, Y5
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y5, Y3, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
+	VMULPS      Y2, Y2, Y5
+	VFMADD213PS Y2, Y5, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y6
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+640(SB), Y5
+	VFMADD213PS Y6, Y5, Y2
+	VSUBPS      Y6, Y2, Y5
+	VSUBPS      Y5, Y4, Y4
+	VADDPS      Y6, Y4, Y4
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y4, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y4
+	VADDPS      Y4, Y3, Y2
+	VMOVAPS     Y4, Y4
+	VXORPS      Y5, Y5, Y5
+	VCMPPS      $0x11, Y5, Y0, Y5
+	VBLENDVPS   Y5, Y3, Y4, Y4
+	VDIVPS      Y2, Y4, Y4
+	VMULPS      Y4, Y1, Y2
+	VMOVUPS     ·singleVectors+0(SB), Y3
+	VSUBPS      Y4, Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VMULPS      Y1, Y0, Y4
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	VMOVUPS     Y2, (AX)(SI*1)
+	VMOVUPS     32(CX)(SI*1), Y0
+	VMOVUPS     32(DX)(SI*1), Y1
+	VMOVUPS     ·singleVectors+64(SB), Y2
+	VPOR        Y2, Y0, Y2
+	VMOVUPS     ·singleVectors+192(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+256(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y4
+	VMOVAPS     Y4, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y3
+	VFMADD213PS Y2, Y3, Y5
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y5, Y3, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
+	VMULPS      Y2, Y2, Y5
+	VFMADD213PS Y2, Y5, Y3
+	VADDPS      ·singleVectors+0(SB), Y3, Y3
+	VMOVUPS     ·singleVectors+384(SB), Y6
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+640(SB), Y5
+	VFMADD213PS Y6, Y5, Y2
+	VSUBPS      Y6, Y2, Y5
+	VSUBPS      Y5, Y4, Y4
+	VADDPS      Y6, Y4, Y4
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y4, Y4
+	VPSLLD      $0x17, Y4, Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y4
+	VADDPS      Y4, Y3, Y2
+	VMOVAPS     Y4, Y4
+	VXORPS      Y5, Y5, Y5
+	VCMPPS      $0x11, Y5, Y0, Y5
+	VBLENDVPS   Y5, Y3, Y4, Y4
+	VDIVPS      Y2, Y4, Y4
+	VMULPS      Y4, Y1, Y2
+	VMOVUPS     ·singleVectors+0(SB), Y3
+	VSUBPS      Y4, Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VMULPS      Y1, Y0, Y4
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	VMOVUPS     Y2, 32(AX)(SI*1)
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x10, BX
+	JGE         loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VMOVUPS      ·singleVectors+64(SB), Y3
+	VPOR         Y3, Y1, Y3
+	VMOVUPS      ·singleVectors+192(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      ·singleVectors+256(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      Y3, Y5
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
+	VSUBPS       ·singleVectors+384(SB), Y5, Y5
+	VMOVAPS      Y5, Y6
+	VMOVUPS      ·singleVectors+448(SB), Y4
+	VFMADD213PS  Y3, Y4, Y6
+	VMOVAPS      Y5, Y3
+	VMOVUPS      ·singleVectors+512(SB), Y4
+	VFMADD213PS  Y6, Y4, Y3
+	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y4
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y4
+	VADDPS       ·singleVectors+0(SB), Y4, Y4
+	VMOVUPS      ·singleVectors+384(SB), Y7
+	VMOVAPS      Y5, Y3
+	VMOVUPS      ·singleVectors+640(SB), Y6
+	VFMADD213PS  Y7, Y6, Y3
+	VSUBPS       Y7, Y3, Y6
+	VSUBPS       Y6, Y5, Y5
+	VADDPS       Y7, Y5, Y5
+	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       ·singleVectors+576(SB), Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+0(SB), Y5
+	VADDPS       Y5, Y4, Y3
+	VMOVAPS      Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VCMPPS       $0x11, Y6, Y1, Y6
+	VBLENDVPS    Y6, Y4, Y5, Y5
+	VDIVPS       Y3, Y5, Y5
+	VMULPS       Y5, Y2, Y3
+	VMOVUPS      ·singleVectors+0(SB), Y4
+	VSUBPS       Y5, Y4, Y4
+	VMULPS       Y5, Y4, Y4
+	VMULPS       Y2, Y1, Y5
+	VMULPS       Y4, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardswishAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x10, DX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Y0
+	VADDPS     ·singleVectors+896(SB), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMOVUPS    ·singleVectors+960(SB), Y2
+	VMINPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y1
+	VMULPS     ·singleVectors+1024(SB), Y1, Y1
+	VMOVUPS    Y1, (AX)(BX*1)
+	VMOVUPS    32(CX)(BX*1), Y0
+	VADDPS     ·singleVectors+896(SB), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMOVUPS    ·singleVectors+960(SB), Y2
+	VMINPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y1
+	VMULPS     ·singleVectors+1024(SB), Y1, Y1
+	VMOVUPS    Y1, 32(AX)(BX*1)
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x10, DX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, DX
+	JLE  done
+
+tail:
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(BX*1), Y0, Y1
+	VADDPS       ·singleVectors+896(SB), Y1, Y2
+	VXORPS       Y3, Y3, Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVUPS      ·singleVectors+960(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       ·singleVectors+1024(SB), Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func hardswishGradAVX2(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·hardswishGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y1
+	VXORPS     Y5, Y5, Y5
+	VADDPS     ·singleVectors+896(SB), Y0, Y2
+	VMAXPS     Y2, Y5, Y3
+	VMOVUPS    ·singleVectors+960(SB), Y4
+	VMINPS     Y3, Y4, Y4
+	VMULPS     Y1, Y4, Y4
+	VMULPS     ·singleVectors+1024(SB), Y4, Y4
+	VMULPS     Y1, Y0, Y0
+	VMULPS     ·singleVectors+1024(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+960(SB), Y1
+	VCMPPS     $0x1d, Y1, Y3, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VCMPPS     $0x12, Y5, Y2, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VADDPS     Y0, Y4, Y4
+	VMOVUPS    Y4, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y0
+	VMOVUPS    32(DX)(SI*1), Y1
+	VXORPS     Y5, Y5, Y5
+	VADDPS     ·singleVectors+896(SB), Y0, Y2
+	VMAXPS     Y2, Y5, Y3
+	VMOVUPS    ·singleVectors+960(SB), Y4
+	VMINPS     Y3, Y4, Y4
+	VMULPS     Y1, Y4, Y4
+	VMULPS     ·singleVectors+1024(SB), Y4, Y4
+	VMULPS     Y1, Y0, Y0
+	VMULPS     ·singleVectors+1024(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+960(SB), Y1
+	VCMPPS     $0x1d, Y1, Y3, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VCMPPS     $0x12, Y5, Y2, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VADDPS     Y0, Y4, Y4
+	VMOVUPS    Y4, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VXORPS       Y6, Y6, Y6
+	VADDPS       ·singleVectors+896(SB), Y1, Y3
+	VMAXPS       Y3, Y6, Y4
+	VMOVUPS      ·singleVectors+960(SB), Y5
+	VMINPS       Y4, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VMULPS       ·singleVectors+1024(SB), Y5, Y5
+	VMULPS       Y2, Y1, Y1
+	VMULPS       ·singleVectors+1024(SB), Y1, Y1
+	VMOVUPS      ·singleVectors+960(SB), Y2
+	VCMPPS       $0x1d, Y2, Y4, Y2
+	VBLENDVPS    Y2, Y6, Y1, Y1
+	VCMPPS       $0x12, Y6, Y3, Y2
+	VBLENDVPS    Y2, Y6, Y1, Y1
+	VADDPS       Y1, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·geluAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x10, DX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(BX*1)
+	VMOVUPS     (CX)(BX*1), Y0
+	VMULPS      ·singleVectors+1152(SB), Y0, Y1
+	VMOVUPS     ·singleVectors+128(SB), Y2
+	VPAND       Y2, Y1, Y2
+	VMOVUPS     ·singleVectors+832(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMULPS      Y2, Y2, Y3
+	VMOVUPS     ·singleVectors+1920(SB), Y4
+	VFMADD213PS ·singleVectors+1984(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2048(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2112(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2176(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2240(SB), Y3, Y4
+	VMOVUPS     ·singleVectors+2304(SB), Y5
+	VFMADD213PS ·singleVectors+2368(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2432(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2496(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2560(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2624(SB), Y3, Y5
+	VMULPS      Y2, Y4, Y4
+	VDIVPS      Y5, Y4, Y4
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VMINPS      Y4, Y2, Y4
+	VMOVUPS     ·singleVectors+64(SB), Y2
+	VPAND       Y2, Y1, Y1
+	VPOR        Y1, Y4, Y4
+	VADDPS      ·singleVectors+0(SB), Y4, Y4
+	VMULPS      Y0, Y4, Y4
+	VMULPS      ·singleVectors+640(SB), Y4, Y4
+	VMOVUPS     Y4, (AX)(BX*1)
+	VMOVUPS     32(CX)(BX*1), Y0
+	VMULPS      ·singleVectors+1152(SB), Y0, Y1
+	VMOVUPS     ·singleVectors+128(SB), Y2
+	VPAND       Y2, Y1, Y2
+	VMOVUPS     ·singleVectors+832(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMULPS      Y2, Y2, Y3
+	VMOVUPS     ·singleVectors+1920(SB), Y4
+	VFMADD213PS ·singleVectors+1984(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2048(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2112(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2176(SB), Y3, Y4
+	VFMADD213PS ·singleVectors+2240(SB), Y3, Y4
+	VMOVUPS     ·singleVectors+2304(SB), Y5
+	VFMADD213PS ·singleVectors+2368(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2432(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2496(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2560(SB), Y3, Y5
+	VFMADD213PS ·singleVectors+2624(SB), Y3, Y5
+	VMULPS      Y2, Y4, Y4
+	VDIVPS      Y5, Y4, Y4
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VMINPS      Y4, Y2, Y4
+	VMOVUPS     ·singleVectors+64(SB), Y2
+	VPAND       Y2, Y1, Y1
+	VPOR        Y1, Y4, Y4
+	VADDPS      ·singleVectors+0(SB), Y4, Y4
+	VMULPS      Y0, Y4, Y4
+	VMULPS      ·singleVectors+640(SB), Y4, Y4
+	VMOVUPS     Y4, 32(AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+rest:
+	ADDQ $0x10, DX
+	JLE  done
+
+tail:
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(BX*1), Y0, Y1
+	VMULPS       ·singleVectors+1152(SB), Y1, Y2
+	VMOVUPS      ·singleVectors+128(SB), Y3
+	VPAND        Y3, Y2, Y3
+	VMOVUPS      ·singleVectors+832(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       Y3, Y3, Y4
+	VMOVUPS      ·singleVectors+1920(SB), Y5
+	VFMADD213PS  ·singleVectors+1984(SB), Y4, Y5
+	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y5
+	VFMADD213PS  ·singleVectors+2112(SB), Y4, Y5
+	VFMADD213PS  ·singleVectors+2176(SB), Y4, Y5
+	VFMADD213PS  ·singleVectors+2240(SB), Y4, Y5
+	VMOVUPS      ·singleVectors+2304(SB), Y6
+	VFMADD213PS  ·singleVectors+2368(SB), Y4, Y6
+	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y6
+	VFMADD213PS  ·singleVectors+2496(SB), Y4, Y6
+	VFMADD213PS  ·singleVectors+2560(SB), Y4, Y6
+	VFMADD213PS  ·singleVectors+2624(SB), Y4, Y6
+	VMULPS       Y3, Y5, Y5
+	VDIVPS       Y6, Y5, Y5
+	VMOVUPS      ·singleVectors+0(SB), Y3
+	VMINPS       Y5, Y3, Y5
+	VMOVUPS      ·singleVectors+64(SB), Y3
+	VPAND        Y3, Y2, Y2
+	VPOR         Y2, Y5, Y5
+	VADDPS       ·singleVectors+0(SB), Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMULPS       ·singleVectors+640(SB), Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluGradAVX2(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·geluGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	PREFETCHT0  4096(CX)(SI*1)
+	VMOVUPS     (CX)(SI*1), Y0
+	PREFETCHT0  4096(DX)(SI*1)
+	VMOVUPS     (DX)(SI*1), Y1
+	VMULPS      ·singleVectors+1152(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+128(SB), Y3
+	VPAND       Y3, Y2, Y3
+	VMOVUPS     ·singleVectors+832(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VMULPS      Y3, Y3, Y4
+	VMOVUPS     ·singleVectors+1920(SB), Y5
+	VFMADD213PS ·singleVectors+1984(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2048(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2112(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2176(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2240(SB), Y4, Y5
+	VMOVUPS     ·singleVectors+2304(SB), Y6
+	VFMADD213PS ·singleVectors+2368(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2432(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2496(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2560(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2624(SB), Y4, Y6
+	VMULPS      Y3, Y5, Y5
+	VDIVPS      Y6, Y5, Y5
+	VMOVUPS     ·singleVectors+0(SB), Y3
+	VMINPS      Y5, Y3, Y5
+	VMOVUPS     ·singleVectors+64(SB), Y3
+	VPAND       Y3, Y2, Y2
+	VPOR        Y2, Y5, Y5
+	VADDPS      ·singleVectors+0(SB), Y5, Y5
+	VMULPS      Y1, Y5, Y5
+	VMULPS      ·singleVectors+640(SB), Y5, Y5
+	VMULPS      Y0, Y0, Y2
+	VMULPS      ·singleVectors+1088(SB), Y2, Y2
+	VMOVUPS     ·singleVectors+192(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+256(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VMOVAPS     Y2, Y3
+	VMOVUPS     ·singleVectors+320(SB), Y4
+	VFMADD213PS ·singleVectors+384(SB), Y4, Y3
+	VSUBPS      ·singleVectors+384(SB), Y3, Y3
+	VMOVAPS     Y3, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y2, Y6, Y4
+	VMOVAPS     Y3, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y6
+	VFMADD213PS Y4, Y6, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y6
+	VFMADD213PS ·singleVectors+1344(SB), Y2, Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
+	VMULPS      Y2, Y2, Y4
+	VFMADD213PS Y2, Y4, Y6
+	VADDPS      ·singleVectors+0(SB), Y6, Y6
+	VMOVUPS     ·singleVectors+384(SB), Y7
+	VMOVAPS     Y3, Y2
+	VMOVUPS     ·singleVectors+640(SB), Y4
+	VFMADD213PS Y7, Y4, Y2
+	VSUBPS      Y7, Y2, Y4
+	VSUBPS      Y4, Y3, Y3
+	VADDPS      Y7, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y6, Y6
+	VPADDD      ·singleVectors+576(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y6, Y6
+	VMULPS      Y1, Y0, Y0
+	VMULPS      Y0, Y6, Y6
+	VMULPS      ·singleVectors+1216(SB), Y6, Y6
+	VADDPS      Y6, Y5, Y5
+	VMOVUPS     Y5, (AX)(SI*1)
+	VMOVUPS     32(CX)(SI*1), Y0
+	VMOVUPS     32(DX)(SI*1), Y1
+	VMULPS      ·singleVectors+1152(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+128(SB), Y3
+	VPAND       Y3, Y2, Y3
+	VMOVUPS     ·singleVectors+832(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VMULPS      Y3, Y3, Y4
+	VMOVUPS     ·singleVectors+1920(SB), Y5
+	VFMADD213PS ·singleVectors+1984(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2048(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2112(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2176(SB), Y4, Y5
+	VFMADD213PS ·singleVectors+2240(SB), Y4, Y5
+	VMOVUPS     ·singleVectors+2304(SB), Y6
+	VFMADD213PS ·singleVectors+2368(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2432(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2496(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2560(SB), Y4, Y6
+	VFMADD213PS ·singleVectors+2624(SB), Y4, Y6
+	VMULPS      Y3, Y5, Y5
+	VDIVPS      Y6, Y5, Y5
+	VMOVUPS     ·singleVectors+0(SB), Y3
+	VMINPS      Y5, Y3, Y5
+	VMOVUPS     ·singleVectors+64(SB), Y3
+	VPAND       Y3, Y2, Y2
+	VPOR        Y2, Y5, Y5
+	VADDPS      ·singleVectors+0(SB), Y5, Y5
+	VMULPS      Y1, Y5, Y5
+	VMULPS      ·singleVectors+640(SB), Y5, Y5
+	VMULPS      Y0, Y0, Y2
+	VMULPS      ·singleVectors+1088(SB), Y2, Y2
+	VMOVUPS     ·singleVectors+192(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+256(SB), Y3
+	VMAXPS      Y2, Y3, Y2
+	VMOVAPS     Y2, Y3
+	VMOVUPS     ·singleVectors+320(SB), Y4
+	VFMADD213PS ·singleVectors+384(SB), Y4, Y3
+	VSUBPS      ·singleVectors+384(SB), Y3, Y3
+	VMOVAPS     Y3, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y2, Y6, Y4
+	VMOVAPS     Y3, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y6
+	VFMADD213PS Y4, Y6, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y6
+	VFMADD213PS ·singleVectors+1344(SB), Y2, Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
+	VMULPS      Y2, Y2, Y4
+	VFMADD213PS Y2, Y4, Y6
+	VADDPS      ·singleVectors+0(SB), Y6, Y6
+	VMOVUPS     ·singleVectors+384(SB), Y7
+	VMOVAPS     Y3, Y2
+	VMOVUPS     ·singleVectors+640(SB), Y4
+	VFMADD213PS Y7, Y4, Y2
+	VSUBPS      Y7, Y2, Y4
+	VSUBPS      Y4, Y3, Y3
+	VADDPS      Y7, Y3, Y3
+	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VMULPS      Y2, Y6, Y6
+	VPADDD      ·singleVectors+576(SB), Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VMULPS      Y3, Y6, Y6
+	VMULPS      Y1, Y0, Y0
+	VMULPS      Y0, Y6, Y6
+	VMULPS      ·singleVectors+1216(SB), Y6, Y6
+	VADDPS      Y6, Y5, Y5
+	VMOVUPS     Y5, 32(AX)(SI*1)
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x10, BX
+	JGE         loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VMULPS       ·singleVectors+1152(SB), Y1, Y3
+	VMOVUPS      ·singleVectors+128(SB), Y4
+	VPAND        Y4, Y3, Y4
+	VMOVUPS      ·singleVectors+832(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMULPS       Y4, Y4, Y5
+	VMOVUPS      ·singleVectors+1920(SB), Y6
+	VFMADD213PS  ·singleVectors+1984(SB), Y5, Y6
+	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y6
+	VFMADD213PS  ·singleVectors+2112(SB), Y5, Y6
+	VFMADD213PS  ·singleVectors+2176(SB), Y5, Y6
+	VFMADD213PS  ·singleVectors+2240(SB), Y5, Y6
+	VMOVUPS      ·singleVectors+2304(SB), Y7
+	VFMADD213PS  ·singleVectors+2368(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+2496(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+2560(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+2624(SB), Y5, Y7
+	VMULPS       Y4, Y6, Y6
+	VDIVPS       Y7, Y6, Y6
+	VMOVUPS      ·singleVectors+0(SB), Y4
+	VMINPS       Y6, Y4, Y6
+	VMOVUPS      ·singleVectors+64(SB), Y4
+	VPAND        Y4, Y3, Y3
+	VPOR         Y3, Y6, Y6
+	VADDPS       ·singleVectors+0(SB), Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VMULPS       ·singleVectors+640(SB), Y6, Y6
+	VMULPS       Y1, Y1, Y3
+	VMULPS       ·singleVectors+1088(SB), Y3, Y3
+	VMOVUPS      ·singleVectors+192(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      ·singleVectors+256(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      Y3, Y4
+	VMOVUPS      ·singleVectors+320(SB), Y5
+	VFMADD213PS  ·singleVectors+384(SB), Y5, Y4
+	VSUBPS       ·singleVectors+384(SB), Y4, Y4
+	VMOVAPS      Y4, Y5
+	VMOVUPS      ·singleVectors+448(SB), Y7
+	VFMADD213PS  Y3, Y7, Y5
+	VMOVAPS      Y4, Y3
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y5, Y7, Y3
+	VMOVUPS      ·singleVectors+1280(SB), Y7
+	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
+	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y7
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y7
+	VADDPS       ·singleVectors+0(SB), Y7, Y7
+	VMOVUPS      ·singleVectors+384(SB), Y8
+	VMOVAPS      Y4, Y3
+	VMOVUPS      ·singleVectors+640(SB), Y5
+	VFMADD213PS  Y8, Y5, Y3
+	VSUBPS       Y8, Y3, Y5
+	VSUBPS       Y5, Y4, Y4
+	VADDPS       Y8, Y4, Y4
+	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y7, Y7
+	VPADDD       ·singleVectors+576(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VMULPS       Y2, Y1, Y1
+	VMULPS       Y1, Y7, Y7
+	VMULPS       ·singleVectors+1216(SB), Y7, Y7
+	VADDPS       Y7, Y6, Y6
+	VMASKMOVPS   Y6, Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
 	JG           tail
 
 done:
@@ -10601,15 +11702,15 @@ loop:
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
 	VPSRLQ       $0x34, Y0, Y2
-	VMOVUPD      ·mathVectors+896(SB), Y3
+	VMOVUPD      ·doubleVectors+448(SB), Y3
 	VPOR         Y3, Y2, Y2
-	VSUBPD       ·mathVectors+960(SB), Y2, Y2
-	VMOVUPD      ·mathVectors+0(SB), Y6
-	VMOVUPD      ·mathVectors+128(SB), Y3
+	VSUBPD       ·doubleVectors+512(SB), Y2, Y2
+	VMOVUPD      ·doubleVectors+0(SB), Y6
+	VMOVUPD      ·doubleVectors+64(SB), Y3
 	VPAND        Y3, Y0, Y3
 	VPOR         Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+832(SB), Y7
-	VMULPD       ·mathVectors+768(SB), Y3, Y4
+	VMOVUPD      ·doubleVectors+384(SB), Y7
+	VMULPD       ·doubleVectors+320(SB), Y3, Y4
 	VADDPD       Y6, Y2, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y2, Y2
@@ -10620,39 +11721,39 @@ loop:
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
 	VMULPD       Y4, Y4, Y5
-	VMOVUPD      ·mathVectors+2048(SB), Y6
-	VMOVUPD      ·mathVectors+2112(SB), Y7
-	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VMOVUPD      ·doubleVectors+640(SB), Y6
+	VMOVUPD      ·doubleVectors+704(SB), Y7
+	VFMADD213PD  ·doubleVectors+768(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+832(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+896(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+960(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+1024(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+1088(SB), Y5, Y7
 	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
 	VMULPD       Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+1024(SB), Y4
+	VMOVUPD      ·doubleVectors+576(SB), Y4
 	VFMADD213PD  Y3, Y4, Y2
 	VXORPS       Y3, Y3, Y3
-	VMOVUPD      ·mathVectors+256(SB), Y4
+	VMOVUPD      ·doubleVectors+192(SB), Y4
 	VCMPPD       $0x00, Y3, Y0, Y5
 	VBLENDVPD    Y5, Y4, Y2, Y2
-	VMOVUPD      ·mathVectors+320(SB), Y4
+	VMOVUPD      ·doubleVectors+256(SB), Y4
 	VCMPPD       $0x11, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y4, Y2, Y2
-	VMOVUPD      ·mathVectors+192(SB), Y3
+	VMOVUPD      ·doubleVectors+128(SB), Y3
 	VCMPPD       $0x15, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y0, Y2, Y2
 	VPSRLQ       $0x34, Y1, Y0
-	VMOVUPD      ·mathVectors+896(SB), Y3
+	VMOVUPD      ·doubleVectors+448(SB), Y3
 	VPOR         Y3, Y0, Y0
-	VSUBPD       ·mathVectors+960(SB), Y0, Y0
-	VMOVUPD      ·mathVectors+0(SB), Y6
-	VMOVUPD      ·mathVectors+128(SB), Y3
+	VSUBPD       ·doubleVectors+512(SB), Y0, Y0
+	VMOVUPD      ·doubleVectors+0(SB), Y6
+	VMOVUPD      ·doubleVectors+64(SB), Y3
 	VPAND        Y3, Y1, Y3
 	VPOR         Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+832(SB), Y7
-	VMULPD       ·mathVectors+768(SB), Y3, Y4
+	VMOVUPD      ·doubleVectors+384(SB), Y7
+	VMULPD       ·doubleVectors+320(SB), Y3, Y4
 	VADDPD       Y6, Y0, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y0, Y0
@@ -10663,27 +11764,27 @@ loop:
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
 	VMULPD       Y4, Y4, Y5
-	VMOVUPD      ·mathVectors+2048(SB), Y6
-	VMOVUPD      ·mathVectors+2112(SB), Y7
-	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VMOVUPD      ·doubleVectors+640(SB), Y6
+	VMOVUPD      ·doubleVectors+704(SB), Y7
+	VFMADD213PD  ·doubleVectors+768(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+832(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+896(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+960(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+1024(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+1088(SB), Y5, Y7
 	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
 	VMULPD       Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+1024(SB), Y4
+	VMOVUPD      ·doubleVectors+576(SB), Y4
 	VFMADD213PD  Y3, Y4, Y0
 	VXORPS       Y3, Y3, Y3
-	VMOVUPD      ·mathVectors+256(SB), Y4
+	VMOVUPD      ·doubleVectors+192(SB), Y4
 	VCMPPD       $0x00, Y3, Y1, Y5
 	VBLENDVPD    Y5, Y4, Y0, Y0
-	VMOVUPD      ·mathVectors+320(SB), Y4
+	VMOVUPD      ·doubleVectors+256(SB), Y4
 	VCMPPD       $0x11, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y4, Y0, Y0
-	VMOVUPD      ·mathVectors+192(SB), Y3
+	VMOVUPD      ·doubleVectors+128(SB), Y3
 	VCMPPD       $0x15, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y1, Y0, Y0
 	VCVTPD2PSY   Y2, X2
@@ -10695,15 +11796,15 @@ loop:
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
 	VPSRLQ       $0x34, Y0, Y2
-	VMOVUPD      ·mathVectors+896(SB), Y3
+	VMOVUPD      ·doubleVectors+448(SB), Y3
 	VPOR         Y3, Y2, Y2
-	VSUBPD       ·mathVectors+960(SB), Y2, Y2
-	VMOVUPD      ·mathVectors+0(SB), Y6
-	VMOVUPD      ·mathVectors+128(SB), Y3
+	VSUBPD       ·doubleVectors+512(SB), Y2, Y2
+	VMOVUPD      ·doubleVectors+0(SB), Y6
+	VMOVUPD      ·doubleVectors+64(SB), Y3
 	VPAND        Y3, Y0, Y3
 	VPOR         Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+832(SB), Y7
-	VMULPD       ·mathVectors+768(SB), Y3, Y4
+	VMOVUPD      ·doubleVectors+384(SB), Y7
+	VMULPD       ·doubleVectors+320(SB), Y3, Y4
 	VADDPD       Y6, Y2, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y2, Y2
@@ -10714,39 +11815,39 @@ loop:
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
 	VMULPD       Y4, Y4, Y5
-	VMOVUPD      ·mathVectors+2048(SB), Y6
-	VMOVUPD      ·mathVectors+2112(SB), Y7
-	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VMOVUPD      ·doubleVectors+640(SB), Y6
+	VMOVUPD      ·doubleVectors+704(SB), Y7
+	VFMADD213PD  ·doubleVectors+768(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+832(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+896(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+960(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+1024(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+1088(SB), Y5, Y7
 	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
 	VMULPD       Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+1024(SB), Y4
+	VMOVUPD      ·doubleVectors+576(SB), Y4
 	VFMADD213PD  Y3, Y4, Y2
 	VXORPS       Y3, Y3, Y3
-	VMOVUPD      ·mathVectors+256(SB), Y4
+	VMOVUPD      ·doubleVectors+192(SB), Y4
 	VCMPPD       $0x00, Y3, Y0, Y5
 	VBLENDVPD    Y5, Y4, Y2, Y2
-	VMOVUPD      ·mathVectors+320(SB), Y4
+	VMOVUPD      ·doubleVectors+256(SB), Y4
 	VCMPPD       $0x11, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y4, Y2, Y2
-	VMOVUPD      ·mathVectors+192(SB), Y3
+	VMOVUPD      ·doubleVectors+128(SB), Y3
 	VCMPPD       $0x15, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y0, Y2, Y2
 	VPSRLQ       $0x34, Y1, Y0
-	VMOVUPD      ·mathVectors+896(SB), Y3
+	VMOVUPD      ·doubleVectors+448(SB), Y3
 	VPOR         Y3, Y0, Y0
-	VSUBPD       ·mathVectors+960(SB), Y0, Y0
-	VMOVUPD      ·mathVectors+0(SB), Y6
-	VMOVUPD      ·mathVectors+128(SB), Y3
+	VSUBPD       ·doubleVectors+512(SB), Y0, Y0
+	VMOVUPD      ·doubleVectors+0(SB), Y6
+	VMOVUPD      ·doubleVectors+64(SB), Y3
 	VPAND        Y3, Y1, Y3
 	VPOR         Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+832(SB), Y7
-	VMULPD       ·mathVectors+768(SB), Y3, Y4
+	VMOVUPD      ·doubleVectors+384(SB), Y7
+	VMULPD       ·doubleVectors+320(SB), Y3, Y4
 	VADDPD       Y6, Y0, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y0, Y0
@@ -10757,27 +11858,27 @@ loop:
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
 	VMULPD       Y4, Y4, Y5
-	VMOVUPD      ·mathVectors+2048(SB), Y6
-	VMOVUPD      ·mathVectors+2112(SB), Y7
-	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
-	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
-	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VMOVUPD      ·doubleVectors+640(SB), Y6
+	VMOVUPD      ·doubleVectors+704(SB), Y7
+	VFMADD213PD  ·doubleVectors+768(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+832(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+896(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+960(SB), Y5, Y7
+	VFMADD213PD  ·doubleVectors+1024(SB), Y5, Y6
+	VFMADD213PD  ·doubleVectors+1088(SB), Y5, Y7
 	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
 	VMULPD       Y6, Y3, Y3
-	VMOVUPD      ·mathVectors+1024(SB), Y4
+	VMOVUPD      ·doubleVectors+576(SB), Y4
 	VFMADD213PD  Y3, Y4, Y0
 	VXORPS       Y3, Y3, Y3
-	VMOVUPD      ·mathVectors+256(SB), Y4
+	VMOVUPD      ·doubleVectors+192(SB), Y4
 	VCMPPD       $0x00, Y3, Y1, Y5
 	VBLENDVPD    Y5, Y4, Y0, Y0
-	VMOVUPD      ·mathVectors+320(SB), Y4
+	VMOVUPD      ·doubleVectors+256(SB), Y4
 	VCMPPD       $0x11, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y4, Y0, Y0
-	VMOVUPD      ·mathVectors+192(SB), Y3
+	VMOVUPD      ·doubleVectors+128(SB), Y3
 	VCMPPD       $0x15, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y1, Y0, Y0
 	VCVTPD2PSY   Y2, X2
@@ -10801,15 +11902,15 @@ tail:
 	VCVTPS2PD    X1, Y1
 	VCVTPS2PD    X2, Y2
 	VPSRLQ       $0x34, Y1, Y3
-	VMOVUPD      ·mathVectors+896(SB), Y4
+	VMOVUPD      ·doubleVectors+448(SB), Y4
 	VPOR         Y4, Y3, Y3
-	VSUBPD       ·mathVectors+960(SB), Y3, Y3
-	VMOVUPD      ·mathVectors+0(SB), Y7
-	VMOVUPD      ·mathVectors+128(SB), Y4
+	VSUBPD       ·doubleVectors+512(SB), Y3, Y3
+	VMOVUPD      ·doubleVectors+0(SB), Y7
+	VMOVUPD      ·doubleVectors+64(SB), Y4
 	VPAND        Y4, Y1, Y4
 	VPOR         Y7, Y4, Y4
-	VMOVUPD      ·mathVectors+832(SB), Y8
-	VMULPD       ·mathVectors+768(SB), Y4, Y5
+	VMOVUPD      ·doubleVectors+384(SB), Y8
+	VMULPD       ·doubleVectors+320(SB), Y4, Y5
 	VADDPD       Y7, Y3, Y6
 	VCMPPD       $0x1e, Y8, Y4, Y9
 	VBLENDVPD    Y9, Y6, Y3, Y3
@@ -10820,39 +11921,39 @@ tail:
 	VDIVPD       Y5, Y4, Y4
 	VMULPD       Y4, Y4, Y5
 	VMULPD       Y5, Y5, Y6
-	VMOVUPD      ·mathVectors+2048(SB), Y7
-	VMOVUPD      ·mathVectors+2112(SB), Y8
-	VFMADD213PD  ·mathVectors+2176(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+2240(SB), Y6, Y8
-	VFMADD213PD  ·mathVectors+2304(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+2368(SB), Y6, Y8
-	VFMADD213PD  ·mathVectors+2432(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+2496(SB), Y6, Y8
+	VMOVUPD      ·doubleVectors+640(SB), Y7
+	VMOVUPD      ·doubleVectors+704(SB), Y8
+	VFMADD213PD  ·doubleVectors+768(SB), Y6, Y7
+	VFMADD213PD  ·doubleVectors+832(SB), Y6, Y8
+	VFMADD213PD  ·doubleVectors+896(SB), Y6, Y7
+	VFMADD213PD  ·doubleVectors+960(SB), Y6, Y8
+	VFMADD213PD  ·doubleVectors+1024(SB), Y6, Y7
+	VFMADD213PD  ·doubleVectors+1088(SB), Y6, Y8
 	VFMADD213PD  Y8, Y5, Y7
 	VADDPD       Y4, Y4, Y4
 	VMULPD       Y7, Y4, Y4
-	VMOVUPD      ·mathVectors+1024(SB), Y5
+	VMOVUPD      ·doubleVectors+576(SB), Y5
 	VFMADD213PD  Y4, Y5, Y3
 	VXORPS       Y4, Y4, Y4
-	VMOVUPD      ·mathVectors+256(SB), Y5
+	VMOVUPD      ·doubleVectors+192(SB), Y5
 	VCMPPD       $0x00, Y4, Y1, Y6
 	VBLENDVPD    Y6, Y5, Y3, Y3
-	VMOVUPD      ·mathVectors+320(SB), Y5
+	VMOVUPD      ·doubleVectors+256(SB), Y5
 	VCMPPD       $0x11, Y4, Y1, Y4
 	VBLENDVPD    Y4, Y5, Y3, Y3
-	VMOVUPD      ·mathVectors+192(SB), Y4
+	VMOVUPD      ·doubleVectors+128(SB), Y4
 	VCMPPD       $0x15, Y4, Y1, Y4
 	VBLENDVPD    Y4, Y1, Y3, Y3
 	VPSRLQ       $0x34, Y2, Y1
-	VMOVUPD      ·mathVectors+896(SB), Y4
+	VMOVUPD      ·doubleVectors+448(SB), Y4
 	VPOR         Y4, Y1, Y1
-	VSUBPD       ·mathVectors+960(SB), Y1, Y1
-	VMOVUPD      ·mathVectors+0(SB), Y7
-	VMOVUPD      ·mathVectors+128(SB), Y4
+	VSUBPD       ·doubleVectors+512(SB), Y1, Y1
+	VMOVUPD      ·doubleVectors+0(SB), Y7
+	VMOVUPD      ·doubleVectors+64(SB), Y4
 	VPAND        Y4, Y2, Y4
 	VPOR         Y7, Y4, Y4
-	VMOVUPD      ·mathVectors+832(SB), Y8
-	VMULPD       ·mathVectors+768(SB), Y4, Y5
+	VMOVUPD      ·doubleVectors+384(SB), Y8
+	VMULPD       ·doubleVectors+320(SB), Y4, Y5
 	VADDPD       Y7, Y1, Y6
 	VCMPPD       $0x1e, Y8, Y4, Y9
 	VBLENDVPD    Y9, Y6, Y1, Y1
@@ -10863,27 +11964,27 @@ tail:
 	VDIVPD       Y5, Y4, Y4
 	VMULPD       Y4, Y4, Y5
 	VMULPD       Y5, Y5, Y6
-	VMOVUPD      ·mathVectors+2048(SB), Y7
-	VMOVUPD      ·mathVectors+2112(SB), Y8
-	VFMADD213PD  ·mathVectors+2176(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+2240(SB), Y6, Y8
-	VFMADD213PD  ·mathVectors+2304(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+2368(SB), Y6, Y8
-	VFMADD213PD  ·mathVectors+2432(SB), Y6, Y7
-	VFMADD213PD  ·mathVectors+2496(SB), Y6, Y8
+	VMOVUPD      ·doubleVectors+640(SB), Y7
+	VMOVUPD      ·doubleVectors+704(SB), Y8
+	VFMADD213PD  ·doubleVectors+768(SB), Y6, Y7
+	VFMADD213PD  ·doubleVectors+832(SB), Y6, Y8
+	VFMADD213PD  ·doubleVectors+896(SB), Y6, Y7
+	VFMADD213PD  ·doubleVectors+960(SB), Y6, Y8
+	VFMADD213PD  ·doubleVectors+1024(SB), Y6, Y7
+	VFMADD213PD  ·doubleVectors+1088(SB), Y6, Y8
 	VFMADD213PD  Y8, Y5, Y7
 	VADDPD       Y4, Y4, Y4
 	VMULPD       Y7, Y4, Y4
-	VMOVUPD      ·mathVectors+1024(SB), Y5
+	VMOVUPD      ·doubleVectors+576(SB), Y5
 	VFMADD213PD  Y4, Y5, Y1
 	VXORPS       Y4, Y4, Y4
-	VMOVUPD      ·mathVectors+256(SB), Y5
+	VMOVUPD      ·doubleVectors+192(SB), Y5
 	VCMPPD       $0x00, Y4, Y2, Y6
 	VBLENDVPD    Y6, Y5, Y1, Y1
-	VMOVUPD      ·mathVectors+320(SB), Y5
+	VMOVUPD      ·doubleVectors+256(SB), Y5
 	VCMPPD       $0x11, Y4, Y2, Y4
 	VBLENDVPD    Y4, Y5, Y1, Y1
-	VMOVUPD      ·mathVectors+192(SB), Y4
+	VMOVUPD      ·doubleVectors+128(SB), Y4
 	VCMPPD       $0x15, Y4, Y2, Y4
 	VBLENDVPD    Y4, Y2, Y1, Y1
 	VCVTPD2PSY   Y3, X3

@@ -2,9 +2,9 @@ package vec
 
 import "math"
 
-// Functions has the kernels of expressions. Arithmetic is that of float32. Exp and the functions after it are computed
-// in float64, by multiply-adds that round once, and rounded to float32: they are within 0.51 ulp. A truth value has all
-// bits of an element set, or none.
+// Functions has the kernels of expressions. Arithmetic is that of float32. Exp, Tanh, Erf and Sigmoid are computed in
+// float32 by multiply-adds that round once, Log in float64: results are within ulpsOf of the exact ones. A truth value
+// has all bits of an element set, or none.
 type Functions struct {
 	Neg, Sqrt, Exp, Log, Tanh, Erf, Sigmoid func(dst, x []float32)
 
@@ -16,6 +16,10 @@ type Functions struct {
 	// If is a if the truth value c holds, otherwise b.
 	If func(dst, c, a, b []float32)
 
+	// The functions of activations and their gradients, with the bits of the same operations one after the other.
+	SiLU, Hardswish, GELU             func(dst, x []float32)
+	SiLUGrad, HardswishGrad, GELUGrad func(dst, x, dy []float32)
+
 	// Uniforms sets dst to the random numbers that package expr defines for a sample, from the given element on.
 	Uniforms func(dst []float32, key uint64, step, sample uint32, element int)
 }
@@ -23,7 +27,9 @@ type Functions struct {
 var plainFunctions = Functions{
 	Neg:  each(func(x float32) float32 { return -x }),
 	Sqrt: each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
-	Exp:  each(exp), Log: each(log), Tanh: each(tanh), Erf: each(erf), Sigmoid: each(sigmoid),
+	SiLU: each(silu), Hardswish: each(hardswish), GELU: each(gelu),
+	SiLUGrad: both(siluGrad), HardswishGrad: both(hardswishGrad), GELUGrad: both(geluGrad),
+	Exp: each(exp), Log: each(log), Tanh: each(tanh), Erf: each(erf), Sigmoid: each(sigmoid),
 	Sub: both(func(a, b float32) float32 { return a - b }), Mul: both(func(a, b float32) float32 { return a * b }),
 	Div: both(func(a, b float32) float32 { return a / b }),
 	Min: both(minimum), Max: both(maximum),
@@ -97,111 +103,209 @@ func maximum(a, b float32) float32 {
 // bit is a number with the given bits.
 func bit(bits uint64) float64 { return math.Float64frombits(bits) }
 
-// The places of numbers in mathTable, which package gen has too. The coefficients of polynomials follow, from the
-// highest power down: of expTerms, logTerms and erfTerms powers.
-const (
-	mOne      = iota
-	mSign     // the bit of the sign
-	mMantissa // the bits of the fraction
-	mInf
-	mMinusInf
-	mNaN
-	mExpMost // above it exp is infinite in float32; below its negative exp is 0
-	mExpLeast
-	mLog2E
-	mRound // adding and subtracting it rounds a number to an integer, held in the lowest bits in between
-	mMinusLn2
-	mBias // of exponents, as an integer
-	mHalf
-	mSqrt2
-	mExponent // these bits with an integer below 2^52 as fraction are mExponentOff-1023 above it
-	mExponentOff
-	mLn2
-	mTanhSmall // up to it tanh x is x
-	mMinusTwo
-	mErfMost // from it on erf is 1
-	mEighth
-	mMinusOne
-	mExp
-	mLog = mExp + expTerms
-	mErf = mLog + logTerms
+func single(bits uint32) float32 { return math.Float32frombits(bits) }
 
-	expTerms, logTerms, erfTerms = 10, 8, 18
+// The places of numbers in singles and doubles, which package gen has too. The coefficients of polynomials follow, from
+// the highest power down.
+const (
+	sOne       = iota
+	sSign      // the bit of the sign
+	sMagnitude // the other bits
+	sMost      // above it exp is infinite in float32; below its negative exp is 0
+	sLeast
+	sLog2E
+	sRound   // adding and subtracting it rounds a number to an integer, held in the lowest bits in between
+	sLn2High // −ln 2 in two parts, of which the first has 9 bits
+	sLn2Low
+	sBias // of exponents, as an integer
+	sHalf
+	sTanhSmall // below it tanh is a polynomial
+	sMinusTwo
+	sErfMost // from it on erf is 1
+	sThree
+	sSix
+	sSixth
+	sMinusHalf
+	sRootHalf
+	sNormal // the density of the normal distribution at 0
+	sExp
+	sTanh   = sExp + expTerms
+	sErf    = sTanh + tanhTerms
+	sErfDiv = sErf + erfTerms
+
+	expTerms, tanhTerms, erfTerms = 5, 5, 6
 )
 
-// mathTable has the constants of Functions. The series of eˣ on [−½ ln 2, ½ ln 2] and of artanh(s)/s in s², for s up to
-// 0.172, end when terms fall below 2⁻³⁷; testdata/erf.py computes the polynomial of erf x/x in x²/8 − 1 on [−1, 1].
-var mathTable = [...]float64{
-	mOne: 1, mSign: math.Copysign(0, -1), mMantissa: bit(1<<52 - 1), mInf: math.Inf(1), mMinusInf: math.Inf(-1),
-	mNaN:     math.NaN(),
-	mExpMost: 104, mExpLeast: -104, mLog2E: math.Log2E, mRound: 3 << 51, mMinusLn2: -math.Ln2, mBias: bit(1023),
-	mHalf: .5, mSqrt2: math.Sqrt2, mExponent: 1 << 52, mExponentOff: 1<<52 + 1023, mLn2: math.Ln2,
-	mTanhSmall: 1. / (1 << 13), mMinusTwo: -2, mErfMost: 4, mEighth: 1. / 8, mMinusOne: -1,
+const (
+	dOne      = iota
+	dMantissa // the bits of the fraction
+	dInf
+	dMinusInf
+	dNaN
+	dHalf
+	dSqrt2
+	dExponent // these bits with an integer below 2^52 as fraction are dExponentOff-1023 above it
+	dExponentOff
+	dLn2
+	dLog
 
-	mExp: 1. / 362880, 1. / 40320, 1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1, 1,
-	mLog: 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
-	mErf: -0.0002375303008633824, 0.0005955966060005109, -0.00036323960546510515, 0.0006199186266208,
-	-0.0028438421375724847, 0.005571999462168701, -0.008445061534000995, 0.013912674213802432,
-	-0.022530380754105718, 0.03321488463790601, -0.04575393377883074, 0.05985653048124558, -0.07472896226500954,
-	0.09021197583802171, -0.1077104012536239, 0.13167500462304274, -0.17657623355634394, 0.35353099633699614,
+	logTerms = 8
+)
+
+// singles has the constants of functions in float32. testdata/functions.py computes the polynomials: of (eˣ−1−x)/x² on
+// [−½ ln 2, ½ ln 2], of (tanh x/x−1)/x² in x² on [0, 0.625], and the numerator and denominator of erf x/x in x² on
+// [0, 16], each with the least largest error.
+var singles = [...]float32{
+	sOne: 1, sSign: single(1 << 31), sMagnitude: single(1<<31 - 1), sMost: 104, sLeast: -104, sLog2E: math.Log2E,
+	sRound: 3 << 22, sLn2High: -0.693359375, sLn2Low: 0.693359375 - math.Ln2, sBias: single(127), sHalf: .5,
+	sTanhSmall: .625, sMinusTwo: -2, sErfMost: 4, sThree: 3, sSix: 6, sSixth: 1. / 6, sMinusHalf: -.5,
+	sRootHalf: math.Sqrt2 / 2, sNormal: 0.3989422804014327,
+
+	sExp: 0.001381459639100453, 0.008368717091208067, 0.04166838809254965, 0.16666520629435505, 0.4999999344756069,
+	sTanh: -0.005704990413394721, 0.020639090660939812, -0.05373971628073008, 0.13331442215054992,
+	-0.3333328194278478,
+	sErf: 1.9867852643074e-06, 0.0002845654380507767, 0.003883322002366185, 0.05310167744755745, 0.19354450702667236,
+	1.1283791065216064,
+	sErfDiv: 3.742019544006325e-05, 0.0011855658376589417, 0.015207205899059772, 0.11534978449344635,
+	0.5048568844795227, 1,
 }
 
-// mathVectors is mathTable as the assembly reads it: each number as a vector.
-var mathVectors = func() (v [len(mathTable)][8]float64) {
-	for i, x := range mathTable {
-		for j := range v[i] {
-			v[i][j] = x
+// doubles has the constants of functions in float64. The series of artanh(s)/s in s², for s up to 0.172, ends when terms
+// fall below 2⁻³⁷.
+var doubles = [...]float64{
+	dOne: 1, dMantissa: bit(1<<52 - 1), dInf: math.Inf(1), dMinusInf: math.Inf(-1), dNaN: math.NaN(), dHalf: .5,
+	dSqrt2: math.Sqrt2, dExponent: 1 << 52, dExponentOff: 1<<52 + 1023, dLn2: math.Ln2,
+
+	dLog: 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3, 1,
+}
+
+// singleVectors and doubleVectors are the tables as the assembly reads them: each number as a vector.
+var (
+	singleVectors [len(singles)][16]float32
+	doubleVectors [len(doubles)][8]float64
+)
+
+func init() {
+	for i, x := range singles {
+		for j := range singleVectors[i] {
+			singleVectors[i][j] = x
 		}
 	}
-	return v
-}()
-
-// polynomial evaluates the polynomial with n coefficients of mathTable from first on at x, with n even: odd powers and
-// even powers separately.
-func polynomial(x float64, first, n int) float64 {
-	z := float64(x * x)
-	odd, even := mathTable[first], mathTable[first+1]
-	for i := first + 2; i < first+n; i += 2 {
-		odd, even = math.FMA(z, odd, mathTable[i]), math.FMA(z, even, mathTable[i+1])
+	for i, x := range doubles {
+		for j := range doubleVectors[i] {
+			doubleVectors[i][j] = x
+		}
 	}
-	return math.FMA(x, odd, even)
 }
 
-// exponential is eˣ, with x limited to 104.
-func exponential(x float64) float64 {
-	if x > mathTable[mExpMost] {
-		x = mathTable[mExpMost]
+// fma is x·y + z, rounded once. The sum in float64 takes the odd one of its two neighbours if it is not exact, so that
+// rounding it again does no harm.
+func fma(x, y, z float32) float32 {
+	p, c := float64(x)*float64(y), float64(z)
+	s := p + c
+	b := s - p
+	if e := (p - (s - b)) + (c - b); (e > 0 || e < 0) && math.Float64bits(s)&1 == 0 {
+		if (e > 0) == (s > 0) {
+			s = math.Float64frombits(math.Float64bits(s) + 1)
+		} else {
+			s = math.Float64frombits(math.Float64bits(s) - 1)
+		}
 	}
-	if x < mathTable[mExpLeast] {
-		x = mathTable[mExpLeast]
-	}
-	t := math.FMA(x, mathTable[mLog2E], mathTable[mRound])
-	r := math.FMA(t-mathTable[mRound], mathTable[mMinusLn2], x)
-	return polynomial(r, mExp, expTerms) * math.Float64frombits((math.Float64bits(t)+1023)<<52)
+	return float32(s)
 }
 
-func exp(x float32) float32 { return float32(exponential(float64(x))) }
+// polynomial evaluates the polynomial with n coefficients of singles from first on at x.
+func polynomial(x float32, first, n int) float32 {
+	p := singles[first]
+	for _, c := range singles[first+1 : first+n] {
+		p = fma(p, x, c)
+	}
+	return p
+}
 
-func sigmoid(x float32) float32 { return float32(1 / (1 + exponential(-float64(x)))) }
+// exp is 2ⁿeʳ for x = n ln 2 + r, with x limited to 104. The power of 2 is two factors, since it can be below the least
+// normal number.
+func exp(x float32) float32 {
+	if x > singles[sMost] {
+		x = singles[sMost]
+	}
+	if x < singles[sLeast] {
+		x = singles[sLeast]
+	}
+	n := fma(x, singles[sLog2E], singles[sRound]) - singles[sRound]
+	r := fma(n, singles[sLn2Low], fma(n, singles[sLn2High], x))
+	y := fma(polynomial(r, sExp, expTerms), r*r, r) + 1
+	h := fma(n, .5, singles[sRound])
+	return y * power(h) * power(n-(h-singles[sRound])+singles[sRound])
+}
+
+// power is 2ⁿ for n that was rounded to an integer by adding singles[sRound].
+func power(n float32) float32 { return single((math.Float32bits(n) + 127) << 23) }
+
+func sigmoid(x float32) float32 {
+	t := exp(-abs(x))
+	if x < 0 {
+		return t / (t + 1)
+	}
+	return 1 / (t + 1)
+}
 
 func tanh(x float32) float32 {
-	a := math.Abs(float64(x))
-	t := exponential(-2 * a)
-	y := (1 - t) / (1 + t)
-	if a < mathTable[mTanhSmall] {
-		y = a
+	a := abs(x)
+	t := exp(-2 * a)
+	y := (1 - t) / (t + 1)
+	if a < singles[sTanhSmall] {
+		y = fma(polynomial(a*a, sTanh, tanhTerms)*(a*a), a, a)
 	}
-	return float32(math.Copysign(y, float64(x)))
+	return sign(y, x)
 }
 
 func erf(x float32) float32 {
-	a := math.Abs(float64(x))
-	if a > mathTable[mErfMost] {
-		a = mathTable[mErfMost]
+	a := abs(x)
+	if a > singles[sErfMost] {
+		a = singles[sErfMost]
 	}
-	y := a * polynomial(math.FMA(float64(a*a), mathTable[mEighth], mathTable[mMinusOne]), mErf, erfTerms)
-	return float32(math.Copysign(y, float64(x)))
+	z := a * a
+	y := polynomial(z, sErf, erfTerms) * a / polynomial(z, sErfDiv, erfTerms)
+	if y > 1 {
+		y = 1
+	}
+	return sign(y, x)
 }
+
+func silu(x float32) float32 { return sigmoid(x) * x }
+
+func siluGrad(x, dy float32) float32 {
+	t := sigmoid(x)
+	return float32(dy*t) + float32(float32(x*dy)*float32((1-t)*t))
+}
+
+func hardswish(x float32) float32 {
+	return minimum(maximum(x+singles[sThree], 0), singles[sSix]) * x * singles[sSixth]
+}
+
+func hardswishGrad(x, dy float32) float32 {
+	t := x + singles[sThree]
+	top := maximum(t, 0)
+	y, d := minimum(top, singles[sSix])*dy*singles[sSixth], x*dy*singles[sSixth]
+	if t <= 0 || top >= singles[sSix] {
+		d = 0
+	}
+	return float32(y) + float32(d)
+}
+
+// twice is twice the normal distribution at x: 1 + erf(x/√2).
+func twice(x float32) float32 { return erf(x*singles[sRootHalf]) + 1 }
+
+func gelu(x float32) float32 { return twice(x) * x * .5 }
+
+func geluGrad(x, dy float32) float32 {
+	slope := float32(exp(x*x*-.5)*float32(x*dy)) * singles[sNormal]
+	return float32(twice(x)*dy*.5) + float32(slope)
+}
+
+func abs(x float32) float32     { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+func sign(y, x float32) float32 { return single(math.Float32bits(y) | math.Float32bits(x)&(1<<31)) }
 
 // log is e ln 2 + ln m for x = 2ᵉ m with m between √½ and √2, and ln m = 2 artanh s with s = (m−1)/(m+1).
 func log(x float32) float32 {
@@ -215,12 +319,22 @@ func log(x float32) float32 {
 		return float32(math.NaN())
 	}
 	b := math.Float64bits(v)
-	e := math.Float64frombits(b>>52|math.Float64bits(mathTable[mExponent])) - mathTable[mExponentOff]
+	e := math.Float64frombits(b>>52|math.Float64bits(doubles[dExponent])) - doubles[dExponentOff]
 	m := math.Float64frombits(b&(1<<52-1) | math.Float64bits(1))
-	if m > mathTable[mSqrt2] {
+	if m > doubles[dSqrt2] {
 		m, e = m*.5, e+1
 	}
 	s := (m - 1) / (m + 1)
-	w := (s + s) * polynomial(float64(s*s), mLog, logTerms)
-	return float32(math.FMA(e, mathTable[mLn2], w))
+	w := (s + s) * series(float64(s*s))
+	return float32(math.FMA(e, doubles[dLn2], w))
+}
+
+// series is the series of artanh(s)/s for z = s²: odd and even powers separately.
+func series(z float64) float64 {
+	w := float64(z * z)
+	odd, even := doubles[dLog], doubles[dLog+1]
+	for i := dLog + 2; i < dLog+logTerms; i += 2 {
+		odd, even = math.FMA(w, odd, doubles[i]), math.FMA(w, even, doubles[i+1])
+	}
+	return math.FMA(z, odd, even)
 }

@@ -27,6 +27,8 @@ var sets = [simd.Count]Set{
 		ReLUGradSums:     reluGradSumsAVX2,
 		AddReLUGradSums:  addReLUGradSumsAVX2,
 		Functions: Functions{
+			SiLU: siluAVX2, SiLUGrad: siluGradAVX2, Hardswish: hardswishAVX2, HardswishGrad: hardswishGradAVX2,
+			GELU: geluAVX2, GELUGrad: geluGradAVX2,
 			Neg: negAVX2, Sqrt: sqrtAVX2, Exp: expAVX2, Log: logAVX2, Tanh: tanhAVX2, Erf: erfAVX2, Sigmoid: sigmoidAVX2,
 			Sub: subAVX2, Mul: mulAVX2, Div: divAVX2, Min: minimumAVX2, Max: maximumAVX2,
 			Less: lessAVX2, LessEqual: lessEqualAVX2, Equal: equalAVX2, If: chooseAVX2, Uniforms: byGroups(uniformsAVX2),
@@ -70,6 +72,8 @@ var sets = [simd.Count]Set{
 		ReLUGradSums:     reluGradSumsAVX512,
 		AddReLUGradSums:  addReLUGradSumsAVX512,
 		Functions: Functions{
+			SiLU: siluAVX512, SiLUGrad: siluGradAVX512, Hardswish: hardswishAVX512, HardswishGrad: hardswishGradAVX512,
+			GELU: geluAVX512, GELUGrad: geluGradAVX512,
 			Neg: negAVX512, Sqrt: sqrtAVX512, Exp: expAVX512, Log: logAVX512, Tanh: tanhAVX512, Erf: erfAVX512,
 			Sigmoid: sigmoidAVX512,
 			Sub:     subAVX512, Mul: mulAVX512, Div: divAVX512, Min: minimumAVX512, Max: maximumAVX512,

@@ -27,6 +27,8 @@ var sets = [simd.Count]Set{
 		ReLUGradSums:     reluGradSumsNEON,
 		AddReLUGradSums:  addReLUGradSumsNEON,
 		Functions: Functions{
+			SiLU: siluNEON, SiLUGrad: siluGradNEON, Hardswish: hardswishNEON, HardswishGrad: hardswishGradNEON,
+			GELU: geluNEON, GELUGrad: geluGradNEON,
 			Neg: negNEON, Sqrt: sqrtNEON, Exp: expNEON, Log: logNEON, Tanh: tanhNEON, Erf: erfNEON, Sigmoid: sigmoidNEON,
 			Sub: subNEON, Mul: mulNEON, Div: divNEON, Min: minimumNEON, Max: maximumNEON,
 			Less: lessNEON, LessEqual: lessEqualNEON, Equal: equalNEON, If: chooseNEON, Uniforms: byGroups(uniformsNEON),

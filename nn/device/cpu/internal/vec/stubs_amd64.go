@@ -131,6 +131,24 @@ func tanhAVX512(dst []float32, x []float32)
 func erfAVX512(dst []float32, x []float32)
 
 //go:noescape
+func siluAVX512(dst []float32, x []float32)
+
+//go:noescape
+func siluGradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func hardswishAVX512(dst []float32, x []float32)
+
+//go:noescape
+func hardswishGradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func geluAVX512(dst []float32, x []float32)
+
+//go:noescape
+func geluGradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
 func logAVX512(dst []float32, x []float32)
 
 //go:noescape
@@ -285,6 +303,24 @@ func tanhAVX2(dst []float32, x []float32)
 
 //go:noescape
 func erfAVX2(dst []float32, x []float32)
+
+//go:noescape
+func siluAVX2(dst []float32, x []float32)
+
+//go:noescape
+func siluGradAVX2(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func hardswishAVX2(dst []float32, x []float32)
+
+//go:noescape
+func hardswishGradAVX2(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func geluAVX2(dst []float32, x []float32)
+
+//go:noescape
+func geluGradAVX2(dst []float32, x []float32, dy []float32)
 
 //go:noescape
 func logAVX2(dst []float32, x []float32)

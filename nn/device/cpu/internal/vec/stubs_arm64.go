@@ -101,6 +101,24 @@ func tanhNEON(dst, x []float32)
 func erfNEON(dst, x []float32)
 
 //go:noescape
+func siluNEON(dst, x []float32)
+
+//go:noescape
+func siluGradNEON(dst, x, dy []float32)
+
+//go:noescape
+func hardswishNEON(dst, x []float32)
+
+//go:noescape
+func hardswishGradNEON(dst, x, dy []float32)
+
+//go:noescape
+func geluNEON(dst, x []float32)
+
+//go:noescape
+func geluGradNEON(dst, x, dy []float32)
+
+//go:noescape
 func logNEON(dst, x []float32)
 
 //go:noescape

@@ -1,0 +1,137 @@
+package mapping
+
+import (
+	"math"
+	"slices"
+
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/op/expr"
+)
+
+// A fused node stands for several nodes of an expression that one kernel computes, with the same bits.
+const (
+	fusedSiLU expr.Kind = 128 + iota
+	fusedSiLUGrad
+	fusedHardswish
+	fusedHardswishGrad
+	fusedGELU
+	fusedGELUGrad
+)
+
+// fusible are the expressions that have kernels, of operands 0 and, for gradients, 1, by kind from fusedSiLU on.
+var fusible = func() (list [][]expr.Node) {
+	x, dy := expr.Arg(0), expr.Arg(1)
+	for _, e := range []expr.Expr{
+		x.Mul(x.Sigmoid()),
+		x.Mul(x.Shift(3).Clamp(0, 6)).Scale(1. / 6),
+		x.Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5),
+	} {
+		list = append(list, e.Nodes(), e.Gradient(dy)[0].Nodes())
+	}
+	return list
+}()
+
+// fuse replaces parts of an expression that have kernels.
+func fuse(nodes []expr.Node) []expr.Node {
+	for k, pattern := range fusible {
+		for i := range nodes {
+			m := match{pattern: pattern, nodes: nodes}
+			if !m.at(len(pattern)-1, i) || !m.inside(i) {
+				continue
+			}
+			nodes = slices.Clone(nodes)
+			nodes[i] = expr.Node{Kind: fusedSiLU + expr.Kind(k), In: m.operands()}
+			nodes = reach(nodes, len(nodes)-1, func(int) (expr.Node, bool) { return expr.Node{}, false })
+			return fuse(nodes)
+		}
+	}
+	return nodes
+}
+
+// match finds a pattern in an expression.
+type match struct {
+	pattern, nodes []expr.Node
+	pairs          [][2]int // nodes of the pattern and of the expression
+}
+
+// at reports whether node p of the pattern can stand for node i. Operands of commutative functions may be exchanged.
+func (m *match) at(p, i int) bool {
+	a, b, old := m.pattern[p], m.nodes[i], len(m.pairs)
+	for _, q := range m.pairs {
+		if q[0] == p {
+			return q[1] == i
+		}
+	}
+	m.pairs = append(m.pairs, [2]int{p, i})
+	switch {
+	case a.Kind == expr.KindArg:
+		return true
+	case a.Kind != b.Kind || a.Value != b.Value || len(a.In) != len(b.In):
+	case m.all(a.In, b.In):
+		return true
+	case len(a.In) == 2 && (a.Kind == expr.KindAdd || a.Kind == expr.KindMul):
+		m.pairs = m.pairs[:old+1]
+		if m.all(a.In, []int{b.In[1], b.In[0]}) {
+			return true
+		}
+	}
+	m.pairs = m.pairs[:old]
+	return false
+}
+
+func (m *match) all(p, i []int) bool {
+	for k := range p {
+		if !m.at(p[k], i[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// operands are the nodes that stand for the pattern's operands.
+func (m *match) operands() []int {
+	list := make([]int, 0, 2)
+	for _, q := range m.pairs {
+		if n := m.pattern[q[0]]; n.Kind == expr.KindArg {
+			list = append(list, make([]int, max(0, n.Index+1-len(list)))...)
+			list[n.Index] = q[1]
+		}
+	}
+	return list
+}
+
+// inside reports whether nothing but root is read outside the match: else parts would be computed twice.
+func (m *match) inside(root int) bool {
+	matched := func(i int) bool {
+		return slices.ContainsFunc(m.pairs, func(q [2]int) bool {
+			k := m.pattern[q[0]].Kind
+			return q[1] == i && k != expr.KindArg && k != expr.KindConst
+		})
+	}
+	for i, n := range m.nodes {
+		for _, a := range n.In {
+			if a != root && matched(a) && !matched(i) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// computeFused applies a fused function to elements.
+func computeFused(k *vec.Set, kind expr.Kind, to []float32, in *[3][]float32) {
+	switch kind {
+	case fusedSiLU:
+		k.SiLU(to, in[0])
+	case fusedSiLUGrad:
+		k.SiLUGrad(to, in[0], in[1])
+	case fusedHardswish:
+		k.Hardswish(to, in[0])
+	case fusedHardswishGrad:
+		k.HardswishGrad(to, in[0], in[1])
+	case fusedGELU:
+		k.GELU(to, in[0])
+	case fusedGELUGrad:
+		k.GELUGrad(to, in[0], in[1])
+	}
+}

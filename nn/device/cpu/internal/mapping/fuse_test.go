@@ -1,0 +1,102 @@
+package mapping
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"onlinerna/internal/simd"
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+// TestFuse compares fused expressions, alone and inside others, with the same operations one after the other.
+func TestFuse(t *testing.T) {
+	x, dy := expr.Arg(0), expr.Arg(1)
+	silu := func(x expr.Expr) expr.Expr { return x.Mul(x.Sigmoid()) }
+	hardswish := func(x expr.Expr) expr.Expr { return x.Mul(x.Shift(3).Clamp(0, 6)).Scale(1. / 6) }
+	gelu := func(x expr.Expr) expr.Expr { return x.Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5) }
+	for name, c := range map[string]struct {
+		e     expr.Expr
+		fused []expr.Kind
+	}{
+		"silu": {silu(x), []expr.Kind{fusedSiLU}}, "hardswish": {hardswish(x), []expr.Kind{fusedHardswish}},
+		"gelu":                 {gelu(x), []expr.Kind{fusedGELU}},
+		"silu's gradient":      {silu(x).Gradient(dy)[0], []expr.Kind{fusedSiLUGrad}},
+		"hardswish's":          {hardswish(x).Gradient(dy)[0], []expr.Kind{fusedHardswishGrad}},
+		"gelu's":               {gelu(x).Gradient(dy)[0], []expr.Kind{fusedGELUGrad}},
+		"silu of an affine":    {silu(x.Scale(1.5).Shift(.25)).Add(dy), []expr.Kind{fusedSiLU}},
+		"gradient of a sum":    {gelu(x).Gradient(dy.Add(x))[0], []expr.Kind{fusedGELUGrad}},
+		"two":                  {silu(x).Add(hardswish(dy)), []expr.Kind{fusedSiLU, fusedHardswish}},
+		"a sigmoid read twice": {silu(x).Add(x.Sigmoid()), nil},
+		"another constant":     {x.Mul(x.Shift(3).Clamp(0, 5)).Scale(1. / 6), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := c.e.Nodes()
+			var found []expr.Kind
+			for _, n := range fuse(nodes) {
+				if n.Kind >= fusedSiLU {
+					found = append(found, n.Kind)
+				}
+			}
+			slices.Sort(found)
+			if !slices.Equal(found, c.fused) {
+				t.Fatalf("fused kinds %v, want %v", found, c.fused)
+			}
+			in := [2][]float32{specials(1), specials(2)}
+			for _, l := range simd.All() {
+				want, got := run(vec.For(simd.Go), nodes, in, false), run(vec.For(l), nodes, in, true)
+				for i := range want {
+					if math.Float32bits(want[i]) != math.Float32bits(got[i]) && !(want[i] != want[i] && got[i] != got[i]) {
+						t.Fatalf("level %v: %v of %v and %v, want %v", l, got[i], in[0][i], in[1][i], want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// specials are numbers of all sizes, those around the ends of branches, infinities and NaN.
+func specials(seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, 0))
+	list := []float32{0, float32(math.Copysign(0, -1)), 3, -3, 6, -6, 1e-40, 104, -104, math.MaxFloat32,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	for len(list) < Block {
+		list = append(list, float32(r.NormFloat64()*math.Exp2(float64(r.IntN(12)-6))))
+	}
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// run computes an expression, with fused nodes or without.
+func run(k *vec.Set, nodes []expr.Node, in [2][]float32, fused bool) []float32 {
+	if fused {
+		c := newCode(nodes, order{1, 1, true}, []op.Axes{op.All, op.All})
+		y := make([]float32, Block)
+		b := c.Bind(k, [][]float32{make([]float32, c.slots*Block)}, Block,
+			[]*work.Pieces{work.Whole(in[0]), work.Whole(in[1])}, nil)
+		b.Run(0, y, 0, nil)
+		return y
+	}
+	values := make([][]float32, len(nodes))
+	for i, n := range nodes {
+		to := make([]float32, Block)
+		var from [3][]float32
+		for j, a := range n.In {
+			from[j] = values[a]
+		}
+		switch n.Kind {
+		case expr.KindArg:
+			copy(to, in[n.Index])
+		case expr.KindConst:
+			k.Fill(to, float32(n.Value))
+		default:
+			compute(k, n.Kind, to, &from)
+		}
+		values[i] = to
+	}
+	return values[len(nodes)-1]
+}
