@@ -1,8 +1,9 @@
 // Package mapping has expressions, sums over the axes of repeated operands, and reductions.
 //
 // An expression becomes calls of the kernels of package vec on blocks of elements that stay in the first level cache:
-// arithmetic in float32, functions within 0.54 ulp. Results are therefore the same at every level of instructions and
-// for any number of workers. An expression of another expression's result is computed together with it.
+// arithmetic in float32, exp, tanh and sigmoid within 2.5 ulp, erf within 5. Results are therefore the same at every
+// level of instructions and for any number of workers. An expression of another expression's result is computed together
+// with it.
 package mapping
 
 import (

@@ -2,6 +2,7 @@ package product
 
 import (
 	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
@@ -65,49 +66,90 @@ func lineBlocks(grid, lines, count int) (list []lineBlock) {
 	return list
 }
 
-// lowerDepthwise is lower for a depthwise p.
-func (p *product) lowerDepthwise(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
+// channelwise runs a depthwise product, with an epilogue for each block of lines.
+type channelwise struct {
+	*product
+	epilogue
+}
+
+func newChannelwise(p *product) *channelwise { return &channelwise{p, epilogue{other: -1}} }
+
+func (c *channelwise) end() *epilogue { return &c.epilogue }
+
+// endable reports whether an epilogue can follow a depthwise p: its result is one grid, in float32.
+func (p *product) endable(d Options) bool {
+	return p.depthwise() && !d.BFloat16 && len(p.grids) == 1 && p.grids[0].whole(p)
+}
+
+// cachedLines is the number of elements of a block that an epilogue follows: they stay in the second level cache.
+const cachedLines = 1 << 15
+
+const leastBlocks = 64
+
+func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
+	p := c.product
 	var blocks []lineBlock
 	stretches := make([][]stretch, len(p.grids))
 	room, width, taps := 0, 0, 0
 	for i := range p.grids {
 		g := &p.grids[i]
-		blocks = append(blocks, lineBlocks(i, g.images*g.height, 2*d.blocks())...)
+		count, lines := 2*d.blocks(), g.images*g.height
+		if !d.BFloat16 { // sums over blocks have the same bits for any number of workers
+			count = max(leastBlocks, work.Ceil(lines, max(1, cachedLines/(g.width*p.dstC))))
+		}
+		blocks = append(blocks, lineBlocks(i, lines, count)...)
 		stretches[i] = g.stretches()
 		room, width = max(room, g.lineRoom()), max(width, g.width*p.dstC)
 		for _, t := range g.taps {
 			taps = max(taps, t.weight+1)
 		}
 	}
+	c.epilogue.lower(r, d.Workers, p.groups, nhwc.RowsWith(p.grids[0].pixels(), p.dstC, 1), len(blocks))
 	zeros := r.Floats(p.dstC)
-	var rounded work.Part
-	var rooms, made []work.Part
+	var made work.Part // the weights that are multiplied
+	var rooms, lines []work.Part
+	if d.BFloat16 || c.norm != nil {
+		made = r.Floats(max(1, taps) * p.weightTap)
+	}
 	if d.BFloat16 {
-		rounded, rooms, made = r.Floats(max(1, taps)*p.weightTap), r.Each(d.Workers, room), r.Each(d.Workers, width)
+		rooms, lines = r.Each(d.Workers, room), r.Each(d.Workers, width)
 	}
 	return func(s *work.Storage) []work.Phase {
 		x, w, y, init := s.Pieces(src), s.Floats(weights), s.Pieces(dst), s.Scratch(zeros)
 		if s.Err != nil {
 			return nil
 		}
-		var before []work.Phase
-		if bias >= 0 {
-			init = s.Floats(bias)
-		} else {
-			before = work.One(func() { clear(init) })
+		k := depthwise{product: p, stretches: stretches, blocks: blocks, run: kern.TapsFor(d.Level).Products,
+			x: x, y: y, relu: c.relu, rooms: s.Scratches(rooms), made: s.Scratches(lines)}
+		before, after := c.epilogue.bind(s, &k.boundEpilogue, p, 1)
+		if s.Err != nil {
+			return nil
 		}
-		if d.BFloat16 {
-			from := w
-			w = s.Scratch(rounded)
-			before = append(before, work.One(func() {
+		var b []float32
+		if bias >= 0 {
+			b = s.Floats(bias)
+		}
+		from := w
+		if d.BFloat16 || c.norm != nil {
+			w = s.Scratch(made)
+		}
+		before = append(before, work.One(func() {
+			clear(init)
+			copy(init, b)
+			switch {
+			case k.gain != nil:
+				for t := range len(w) / p.weightTap {
+					k.vectors.Mul(w[t*p.weightTap:][:p.weightTap], from[t*p.weightTap:][:p.weightTap], k.gain)
+				}
+				k.vectors.Mul(init, init, k.gain)
+				k.vectors.Add(init, init, k.shift)
+			case d.BFloat16:
 				copy(w, from)
 				kern.RoundAll(w)
-			})...)
-		}
-		k := depthwise{product: p, stretches: stretches, blocks: blocks, run: kern.TapsFor(d.Level).Products,
-			x: x, y: y, w: w, init: init, rooms: s.Scratches(rooms), made: s.Scratches(made)}
-		k.workers = make([]depthwiseWorker, d.Workers)
-		return append(before, work.Phase{Blocks: len(blocks), Run: k.block})
+			}
+		})...)
+		k.w, k.init, k.workers = w, init, make([]depthwiseWorker, d.Workers)
+		return append(append(before, work.Phase{Blocks: len(blocks), Run: k.block}), after...)
 	}
 }
 
@@ -119,8 +161,10 @@ type depthwise struct {
 	run         func(*kern.TapArgs)
 	x, y        *work.Pieces
 	w, init     []float32
+	relu        bool
 	rooms, made [][]float32 // by worker; none if the source is read in place
 	workers     []depthwiseWorker
+	boundEpilogue
 }
 
 // depthwiseWorker is the state of a worker.
@@ -170,6 +214,15 @@ func (k *depthwise) block(worker, block int) {
 			k.y.Store(y, step, at, g.width, k.dstC, g.stepW*k.dstC)
 		}
 	}
+	if !k.relu && k.then == nil && k.add == nil {
+		return
+	}
+	size := g.width * k.dstC
+	at, all := b.from*size, k.y.All()[b.from*size:b.to*size]
+	if k.relu {
+		k.vectors.ReLU(all, all)
+	}
+	k.endColumns(worker, block, 0, k.dstC, at, k.dstC, (b.to-b.from)*g.width, all, k.dstC)
 }
 
 // depthwiseCopies is the number of line ranges that are summed separately and then added.

@@ -30,10 +30,12 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	}
 	e := ending{last: s, other: -1}
 	list := []work.Match{d.ending(p, e, []int{first})}
-	if d.kernels(p.product) == nil {
+	depthwise := p.endable(d)
+	if d.kernels(p.product) == nil && !depthwise {
 		return list
 	}
-	if last := statistics(f, first); last >= 0 && p.summable() {
+	summable := p.summable() || depthwise
+	if last := statistics(f, first); last >= 0 && summable {
 		return slices.Insert(list, 0, work.Match{Steps: []int{first, last}, Lower: func() (*work.Lowering, error) {
 			return d.withStatistics(p, s, f.Step(last))
 		}})
@@ -49,7 +51,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 			follow(next)
 		}
 	}
-	if next, ok := lower.Next[op.Add](f, steps[len(steps)-1]); ok && e.norm != nil {
+	if next, ok := lower.Next[op.Add](f, steps[len(steps)-1]); ok && e.norm != nil && !depthwise {
 		e.other, _ = f.Step(next).Other(e.last.Out)
 		follow(next)
 	}
@@ -60,7 +62,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	}
 	end := steps[len(steps)-1]
 	next := f.Sole(end)
-	if next < 0 || !p.summable() {
+	if next < 0 || !summable {
 		return list
 	}
 	var longer []work.Match
@@ -105,11 +107,10 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		if err := work.IsData(e.last, e.other); err != nil {
 			return nil, err
 		}
-		set := d.kernels(p.product)
-		if set == nil {
+		if d.kernels(p.product) == nil && !p.endable(d) {
 			return d.alone(p, p.product), nil
 		}
-		t := d.vector(p.product, set)
+		t := d.vector(p.product)
 		if bn := e.norm; bn != nil {
 			t.end().norm = &foldedNorm{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3]}
 		}
@@ -150,7 +151,7 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 
 // summed lowers a product that computes the result of step of, and with it the sums that are the result of step by.
 func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.Lowering {
-	t := d.vector(p.product, d.kernels(p.product))
+	t := d.vector(p.product)
 	t.end().sums = sums
 	p.step = of
 	l := d.alone(p, t)

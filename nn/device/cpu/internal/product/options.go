@@ -84,6 +84,8 @@ func (d Options) alone(p productStep, w way) *work.Lowering {
 	switch w := w.(type) {
 	case *tiled:
 		l.Kernel.Take(0, p.src, p.step.Out, w.other)
+	case *channelwise:
+		l.Kernel.Take(0, p.src, p.step.Out)
 	case *product:
 		if w.depthwise() {
 			l.Kernel.Take(0, p.src, p.step.Out)

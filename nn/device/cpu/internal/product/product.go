@@ -91,11 +91,8 @@ func (d Options) kernels(p *product) *kern.Set {
 // lower reserves the scratch of p in r and returns its phases: packing the weights, then the blocks. bias is a value of
 // the group or -1.
 func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
-	if set := d.kernels(p); set != nil {
-		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
-	}
-	if p.depthwise() {
-		return p.lowerDepthwise(d, r, src, weights, bias, dst)
+	if d.kernels(p) != nil || p.depthwise() {
+		return d.vector(p).lower(d, r, src, weights, bias, dst)
 	}
 	prepare := p.prepare(d, r, 1)
 	return func(s *work.Storage) []work.Phase {

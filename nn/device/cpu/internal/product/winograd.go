@@ -290,8 +290,12 @@ type vectorProduct interface {
 func (t *tiled) end() *epilogue    { return &t.epilogue }
 func (w *winograd) end() *epilogue { return &w.epilogue }
 
-// vector chooses the implementation of a product with the kernels of set.
-func (d Options) vector(p *product, set *kern.Set) vectorProduct {
+// vector chooses the implementation of a product that has kernels.
+func (d Options) vector(p *product) vectorProduct {
+	set := d.kernels(p)
+	if set == nil {
+		return newChannelwise(p)
+	}
 	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
 		return newWinograd(p, set, d.blocks())
 	}
