@@ -5,12 +5,16 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
+	"onlinerna/rna/internal/dd"
 	"onlinerna/rna/kernel"
 )
 
@@ -51,6 +55,49 @@ func TestExactProductsOfRoundedDifferences(t *testing.T) {
 	}
 	if res := spectrum.Solve(1e-9); res.Status != OK || math.Abs(res.C[0]-.5) > 1e-6 {
 		t.Errorf("%+v", res)
+	}
+	res := solve(t, w, Options{Lambda: Set(1e-20)})
+	if want := 4*epsilon + 8*dd.Epsilon*res.Condition; res.Condition < 1e19 || res.Accuracy != want {
+		t.Errorf("accuracy %v, want %v", res.Accuracy, want)
+	}
+	g, err := w.exact(w.columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Σ (1 − a_i)(1 − b_i), without Σ a_i b_i: a = 2⁻⁶⁰ (1, 1, 1), b = 2⁻⁶⁰ (2, 3, 4).
+	for i, row := range [][]float64{{6}, {12, 18}} {
+		for j, low := range row {
+			if got := g.At(i, j).Sub(dd.Of(d)).Float(); math.Abs(got/math.Ldexp(-low, -60)-1) > 1e-12 {
+				t.Errorf("product %d, %d is %v beyond %d, want %v", i, j, got, d, math.Ldexp(-low, -60))
+			}
+		}
+	}
+}
+
+// Exact products of vectors in several groups of rows: sums of integers.
+func TestExactProductsOfGroups(t *testing.T) {
+	const d = 40_000
+	s, _ := NewHost64(d, 2)
+	w := window(t, s, 2)
+	want := make([]float64, 3)
+	x, y := make(Slice64, d), make(Slice64, d)
+	for i := range x {
+		x[i], y[i] = float64(i%7-2), float64(i%11-4)
+		want[0] += x[i] * x[i]
+		want[1] += x[i] * y[i]
+		want[2] += y[i] * y[i]
+	}
+	for _, v := range []Slice64{x, y} {
+		if err := w.PushResidual(make(Slice64, d), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := w.exact(w.columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []float64{g.At(0, 0).Float(), g.At(1, 0).Float(), g.At(1, 1).Float()}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -238,12 +285,54 @@ func TestSolveRefusesFarPoints(t *testing.T) {
 	}
 }
 
+// A solve gives back all vectors of its space, which are open files here, also where g fails.
+func TestSolveClosesVectors(t *testing.T) {
+	const links = "/proc/self/fd"
+	if _, err := os.Stat(links); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	space, err := NewFile64(dir, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() (n int) {
+		list, err := os.ReadDir(links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range list {
+			if to, err := os.Readlink(filepath.Join(links, f.Name())); err == nil && strings.HasPrefix(to, dir) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, fails := range []int{0, 5} {
+		calls, most := 0, 0
+		dst, x := make(Slice64, 3), Slice64{3, 2, 1}
+		s, err := SolveIn(context.Background(), space, func(to, at Point) error {
+			most = max(most, open())
+			if calls++; calls == fails {
+				return context.Canceled
+			}
+			for i, v := range at.(Slice64) {
+				to.(Slice64)[i] = math.Sin(v) * float64(i+1) / 3
+			}
+			return nil
+		}, dst, x, SolveOptions{MaxEvaluations: 20})
+		if err != nil || s.Evaluations < 10 || most < 4 || open() != 0 {
+			t.Errorf("%+v, %v: of %d vectors %d stay open", s, err, most, open())
+		}
+	}
+}
+
 // SolveIn refuses each argument that is missing.
 func TestSolveInArguments(t *testing.T) {
 	s, _ := NewHost64(2, 1)
 	g := func(dst, x Point) error { return errors.New("not called") }
 	a, b := make(Slice64, 2), make(Slice64, 2)
-	for i := range 4 {
+	for i := range 6 {
 		space, f, dst, x := s, g, Point(a), Point(b)
 		switch i {
 		case 0:
@@ -254,6 +343,10 @@ func TestSolveInArguments(t *testing.T) {
 			dst = nil
 		case 3:
 			x = nil
+		case 4:
+			dst = make(Slice64, 3)
+		case 5:
+			x = make(Slice64, 1)
 		}
 		if sol, err := SolveIn(context.Background(), space, f, dst, x, SolveOptions{}); err == nil || sol != nil {
 			t.Errorf("argument %d: %v", i, err)

@@ -140,6 +140,121 @@ func TestSolvePage(t *testing.T) {
 	}
 }
 
+// judged returns a solver behind a plain step of residual 1, at a rate of 1 a step, with two evaluations to spend and n
+// residuals. Its next point is extrapolated, five residuals long, with a predicted residual of ½.
+func judged(t *testing.T, n int) *solver {
+	t.Helper()
+	const d = 12
+	space, err := NewHost64(d, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, x := make(Slice64, d), make(Slice64, d)
+	s := &solver{space: space, y: y, x: x}
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.end(nil) })
+	for i := range n { // residuals of length 1
+		clear(y)
+		clear(x)
+		y[i], x[i] = 1, 2
+		if err := s.window.PushPair(y, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.settle(1)
+	s.sol.Evaluations = early
+	s.newest, s.rate, s.credit, s.limit, s.length, s.predicted, s.trial = 1, 1, 2, 4, 5, .5, true
+	return s
+}
+
+// TestSolveJudges has the credit, the limit, the window and the counts after a point by hand.
+func TestSolveJudges(t *testing.T) {
+	type state struct {
+		credit, limit               float64
+		columns                     int
+		accelerated, refused, stood int // stood: slow successes in a row
+	}
+	nothing := func(*solver) {}
+	for _, c := range []struct {
+		name     string
+		residual float64
+		change   func(*solver)
+		want     state
+	}{
+		{"success", math.Exp(-3), nothing, state{4, 8, 10, 1, 0, 0}},
+		{"success after two points", math.Exp(-3), func(s *solver) { s.away = 2 }, state{4, 8, 10, 3, 0, 0}},
+		{"great success", math.Exp(-30), nothing, state{10, 8, 10, 1, 0, 0}},
+		{"success where plain steps gain nothing", math.Exp(-3), func(s *solver) { s.rate = 0 },
+			state{3, 8, 10, 1, 0, 0}},
+		{"slow success", math.Exp(-.5), nothing, state{1.5, 8, 10, 1, 0, 1}},
+		{"second slow success", math.Exp(-.5), func(s *solver) { s.slow = 1 }, state{1.5, 8, 1, 1, 0, 0}},
+		{"success after a slow one", math.Exp(-1.5), func(s *solver) { s.slow = 1 }, state{2.5, 8, 10, 1, 0, 0}},
+		{"excursion", 1.5, nothing, state{1, 4, 10, 0, 0, 0}},
+		{"excursion without credit", 1.5, func(s *solver) { s.credit = 1.9 }, state{.9, 1.25, 10, 0, 1, 0}},
+		{"long excursion without credit", 1.5, func(s *solver) { s.credit, s.away, s.length = 1.9, 3, 8 },
+			state{.9, 2, 10, 0, 4, 0}},
+		{"short excursion without credit", 1.5, func(s *solver) { s.credit, s.length = 1.9, 2 },
+			state{.9, 1, 10, 0, 1, 0}},
+		{"ten times the prediction", 4.9, nothing, state{1, 4, 10, 0, 0, 0}},
+		{"more than that", 5.1, nothing, state{1, 4, 7, 0, 0, 0}},
+		{"hundred times the residual", 99, func(s *solver) { s.predicted = 50 }, state{1, 4, 10, 0, 0, 0}},
+		{"beyond", 101, func(s *solver) { s.predicted = 50 }, state{1, 1.25, 10, 0, 1, 0}},
+		{"NaN", math.NaN(), nothing, state{1, 1.25, 10, 0, 1, 0}},
+		{"nearly plain", .9, func(s *solver) { s.length = .29 }, state{2.05, 4, 10, 1, 0, 0}},
+		{"not plain enough", math.Exp(-1), func(s *solver) { s.length = .31 }, state{2, 8, 10, 1, 0, 0}},
+		{"nearly plain, but worse", 1.1, func(s *solver) { s.length = .29 }, state{1, 4, 10, 0, 0, 0}},
+		{"nearly plain, much credit", .9, func(s *solver) { s.length, s.credit = .29, 9.98 }, state{10, 4, 10, 1, 0, 0}},
+	} {
+		s := judged(t, 10)
+		c.change(s)
+		if err := s.judgeTrial(c.residual); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		got := state{s.credit, s.limit, s.window.Len(), s.sol.Accelerated, s.sol.Refused, s.slow}
+		if math.Abs(got.credit-c.want.credit) < 1e-12 {
+			got.credit = c.want.credit
+		}
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	s := judged(t, 2)
+	if err := s.judgeTrial(6); err != nil || s.window.Len() != 2 {
+		t.Errorf("of two residuals %d are left, %v", s.window.Len(), err)
+	}
+	// Plain steps go on where one gains a tenth more than the one before; a rise forgets.
+	for _, c := range []struct {
+		residual float64
+		speeding bool
+		columns  int
+	}{{math.Exp(-1.09), false, 10}, {math.Exp(-1.11), true, 10}, {1.01, false, 1}} {
+		s := judged(t, 10)
+		s.plain, s.trial = true, false
+		if err := s.judgePlain(c.residual); err != nil || s.speeding != c.speeding || s.window.Len() != c.columns ||
+			math.Abs(s.credit-2.05) > 1e-12 || s.trial == (c.speeding || c.columns < 2) {
+			t.Errorf("plain step to %v: %+v, %v", c.residual, s, err)
+		}
+	}
+	// Residuals a million times the newest are forgotten.
+	for _, c := range []struct {
+		size float64
+		left int
+	}{{1.01e-6, 11}, {.99e-6, 1}} {
+		s := judged(t, 10)
+		s.evaluate = func() error {
+			clear(s.y.(Slice64))
+			clear(s.x.(Slice64))
+			s.x.(Slice64)[0] = c.size
+			return nil
+		}
+		if r, _, err := s.observe(); err != nil || r != c.size || s.window.Len() != c.left {
+			t.Errorf("residual %v, %v: %d are left, want %d", r, err, s.window.Len(), c.left)
+		}
+	}
+}
+
 // halving is x ↦ ½x + 1 with the fixed point 2.
 func halving(dst, x []float64) error {
 	for i, v := range x {

@@ -107,13 +107,6 @@ func (w *Window) Break() {
 	w.tail = nil
 }
 
-// continueFrom makes a vector that the window holds the y of the next Push.
-func (w *Window) continueFrom(s *snapshot) {
-	s.users++
-	w.release(w.tail)
-	w.tail = s
-}
-
 // Trim forgets all residuals but the newest k. The chain goes on.
 func (w *Window) Trim(k int) {
 	for len(w.columns) > max(k, 0) {

@@ -57,6 +57,13 @@ func TestSchemePolynomial(t *testing.T) {
 	if err := s.Append([]float64{1}, nil); err != nil || s.Len() != 1 {
 		t.Errorf("no β: %v", err)
 	}
+	// The sum of large coefficients is 1 to their rounding, α and β alike.
+	for i, c := range [][2][]float64{{{1e6 + 1 + 1e-9}, {-1e6}}, {{-1e6 - 1e-9}, {1e6 + 1}}} {
+		s = &Scheme{}
+		if err := s.Append(c[0], c[1]); err != nil {
+			t.Errorf("large coefficients %d: %v", i, err)
+		}
+	}
 	s = &Scheme{}
 	for _, bad := range [][2][]float64{{{1, 0}, nil}, {{.5}, nil}, {{0}, {1}}, {{1}, {0, 0}}, {{math.NaN()}, nil}} {
 		if err := s.Append(bad[0], bad[1]); err == nil || s.Len() != 0 {
