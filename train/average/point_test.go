@@ -1,6 +1,8 @@
 package average_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -78,6 +80,27 @@ func TestSearch(t *testing.T) {
 	}
 	if s, err := last.EvaluateHeld(t.Context()); err != nil || *s != *r.History[5].HeldScore(network.RNA) {
 		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].HeldScore(network.RNA))
+	}
+}
+
+// TestSearchEnds: a search that is cancelled returns the error and records no choice.
+func TestSearchEnds(t *testing.T) {
+	c := tiny("")
+	c.Epochs, c.Holdout, c.RNA.Search = 4, 0.01, true
+	var last seen
+	r := trained(t, c, cpuDevice(t, 2), &last)
+	last.Record.RNA = &hook.RNARecord{}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := last.Temporarily(func() error {
+		ok, err := rnaOf(r).Point(ctx, last.State)
+		if ok {
+			t.Error("a point of a search that was cancelled")
+		}
+		return err
+	})
+	if !errors.Is(err, context.Canceled) || last.Record.RNA.Choice != "" || last.Record.RNA.Candidates != nil {
+		t.Errorf("%v, record %+v", err, last.Record.RNA)
 	}
 }
 

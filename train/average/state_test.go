@@ -2,15 +2,24 @@ package average_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
 	"onlinerna/train/average"
 	"onlinerna/train/hook"
+	"onlinerna/train/network"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/rankstest"
 	"onlinerna/train/schedule"
 )
 
@@ -159,4 +168,52 @@ func TestDecayFromTheStart(t *testing.T) {
 	}})
 	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
 	near(t, "the average", got, want, 1e-6)
+}
+
+// TestSharedVectors: six ranks each keep a part of the window's vectors and write whole tensors, two of which lie in the
+// parts of several ranks. The newest vector's files are the weights.
+func TestSharedVectors(t *testing.T) {
+	const n = 6
+	out, dir := filepath.Join(t.TempDir(), "run"), t.TempDir()
+	rankstest.Run(t, n, time.Minute, func(g *ranks.Group) error {
+		dev, err := cpu.New(cpu.Options{Threads: 1})
+		if err != nil {
+			return err
+		}
+		defer dev.Close()
+		c := tiny(out)
+		c.Epochs, c.StepsLimit = 3, 1
+		var last seen
+		r, err := train.New(c, train.Deps{Device: dev, Ranks: g, Hooks: []hook.Hook{&last}})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		if err := r.Train(context.Background()); err != nil {
+			return err
+		}
+		if k := len(r.Net.Straddling(n, n)); k != 2 {
+			return fmt.Errorf("%d tensors lie in the parts of several ranks", k)
+		}
+		last.Share = network.Share{Index: g.Rank(), Of: n}
+		if _, err := rnaOf(r).Save(last.State, dir); err != nil {
+			return err
+		}
+		if err := g.Barrier(); err != nil {
+			return err
+		}
+		v, err := r.Net.NewParams()
+		if err != nil {
+			return err
+		}
+		defer v.Free()
+		newest := filepath.Join(dir, fmt.Sprintf("rna-%03d.safetensors", rnaOf(r).Window().Vectors()-1))
+		if err := r.Net.LoadVector(newest, v); err != nil {
+			return err
+		}
+		if !slices.Equal(numbers(t, v), numbers(t, r.Net.Params)) {
+			return errors.New("the newest vector in the files is not the weights")
+		}
+		return nil
+	})
 }

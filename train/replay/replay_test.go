@@ -291,6 +291,25 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
+// TestNoFiniteLoss: a point so far away that its loss overflows has the reason in place of scores, with and without
+// held-out images; other curves have theirs.
+func TestNoFiniteLoss(t *testing.T) {
+	dev := traintest.CPU(t, 2)
+	for _, holdout := range []float64{0, 0.02} {
+		c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, traintest.Tiny)
+		c.Epochs, c.RNA.Mode, c.KeepEvery, c.Holdout = 3, average.Off, 1, holdout
+		trained(t, c, dev)
+		res := replayed(t, c.Out, dev, Options{Windows: []int{2}, Betas: []float64{1e30, 1}})
+		far, near := res.Curves[1].Points[0], res.Curves[2].Points[0]
+		if far.Val != nil || far.Held != nil || far.Status != "the weights give no finite loss" || len(far.C) != 2 {
+			t.Errorf("held out %g: %+v", holdout, far)
+		}
+		if near.Val == nil || (near.Held == nil) != (holdout == 0) || near.Status != "" {
+			t.Errorf("held out %g: %+v", holdout, near)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	dev := traintest.CPU(t, 2)
 	dir := filepath.Join(t.TempDir(), "run")
