@@ -152,8 +152,8 @@ func (a Attention) Gradient(p number.Precision, deterministic bool) *Graph {
 	return g.Graph
 }
 
-// what names the sizes of the graph's convolution or attention.
-func (g *Graph) what() string {
+// extents lists the sizes of the graph's convolution or attention.
+func (g *Graph) extents() string {
 	if a := g.attention; a != (Attention{}) {
 		return fmt.Sprintf("%d sequences of %d tokens, %d heads of %d", a.Sequences, a.Tokens, a.Heads, a.Width)
 	}

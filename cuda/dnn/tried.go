@@ -25,7 +25,7 @@ func (t Tried) String() string {
 	case t.Took > 0:
 		how = fmt.Sprintf("%.1f", float64(t.Took)/float64(time.Microsecond))
 	}
-	return fmt.Sprintf("%s\t%v\t%s\t%d\t%s", t.Graph.Name, t.Graph.what(), t.Engine, t.Workspace, how)
+	return fmt.Sprintf("%s\t%v\t%s\t%d\t%s", t.Graph.Name, t.Graph.extents(), t.Engine, t.Workspace, how)
 }
 
 // tell reports a plan.
