@@ -17,13 +17,14 @@ import zipfile
 WHEELS = {
     "12": ["nvidia-cuda-runtime-cu12==12.9.*", "nvidia-cublas-cu12==12.9.*", "nvidia-cuda-nvrtc-cu12==12.9.*",
            "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*", "nvidia-cudnn-cu12==9.0.*",
-           "nvidia-nccl-cu12==2.18.*"],
+           "nvidia-nccl-cu12==2.18.*", "nvidia-nvtx-cu12==12.9.*"],
     "13": ["nvidia-cuda-runtime==13.*", "nvidia-cublas==13.*", "nvidia-cuda-nvrtc==13.*", "nvidia-cuda-crt==13.*",
-           "nvidia-cuda-cccl==13.*", "nvidia-cudnn-cu13==9.*", "nvidia-nccl-cu13==2.*"],
+           "nvidia-cuda-cccl==13.*", "nvidia-cudnn-cu13==9.*", "nvidia-nccl-cu13==2.*", "nvidia-nvtx==13.*"],
 }
 CUDNN = {"12": "9.0", "13": "of CUDA 13"}
 NCCL = {"12": "2.18", "13": "of CUDA 13"}
 HEADERS = ["cuda.h", "cublas_v2.h", "nvrtc.h"]
+NVTX = "nvtx3/nvToolsExt.h"
 CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda")
 OWN = os.path.join(CUDA, "include")
 
@@ -40,7 +41,7 @@ def headers(major, folder):
                     with zipfile.ZipFile(path) as z:
                         z.extractall(out, [n for n in z.namelist() if "/include/" in n])
     roots = set()
-    for name in HEADERS + ["cudnn.h", "nccl.h", "crt/host_defines.h", "nv/target"]:
+    for name in HEADERS + ["cudnn.h", "nccl.h", NVTX, "crt/host_defines.h", "nv/target"]:
         found = glob.glob(out + "/**/" + name, recursive=True)
         if not found:
             sys.exit(f"CUDA {major}: no {name} in the wheels")
@@ -147,6 +148,7 @@ def main():
             good &= compare(f"CUDA {major}", HEADERS, includes, "#define __CUDA_API_VERSION_INTERNAL\n")
             good &= compare(f"cuDNN {CUDNN[major]}", ["cudnn.h", "cudnn_backend.h"], includes)
             good &= compare(f"NCCL {NCCL[major]}", ["nccl.h"], includes)
+            good &= compare(f"NVTX of CUDA {major}", [NVTX], includes)
             good &= codes(CUDNN[major], includes)
     sys.exit(not good)
 

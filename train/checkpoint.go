@@ -61,7 +61,7 @@ func (r *Run) saveLater() error {
 	if err := r.engine.sameBits(); err != nil {
 		return err
 	}
-	return r.profiler.between("checkpoint", r.saveTogether)
+	return r.between("checkpoint", r.saveTogether)
 }
 
 // saveTogether makes the ranks write the state of the run in the background, each its share.

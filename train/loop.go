@@ -316,7 +316,7 @@ func (r *Run) afterEpoch(ctx context.Context) error {
 		}
 		s, rec := r.state(), *p.Record
 		s.Record, s.Seconds = &rec, &rec.Seconds
-		err := r.profiler.between("hook "+h.Name(), func() error { return h.AfterEpoch(ctx, s) })
+		err := r.between("hook "+h.Name(), func() error { return h.AfterEpoch(ctx, s) })
 		if err = r.share(err); err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}

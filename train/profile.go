@@ -105,6 +105,11 @@ func (q *profiler) communicates(f func() error) error {
 	return err
 }
 
+// between records work between steps, for this program's profile and a profiler of the device.
+func (r *Run) between(name string, f func() error) error {
+	return r.ranges.In(name, func() error { return r.profiler.between(name, f) })
+}
+
 // between records work between steps.
 func (q *profiler) between(name string, f func() error) error {
 	if !q.under() {

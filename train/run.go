@@ -36,14 +36,15 @@ type Run struct {
 	ticked   time.Time // when pos.Clock was counted last
 	warned   bool      // of an epoch that takes longer than the time budget
 	watch    *device.Watch
-	slowed   bool      // the GPU was slowed down
-	starved  bool      // training waited for images
-	told     int       // the number of epochs by the time budget, as logged last
-	teacher  string    // identifies the teacher's weights
-	chosen   []Choice  // options that differ from their defaults
-	recorded bool      // this process is among the run's sessions
-	profiler *profiler // nil without Profile
-	broken   error     // error that left the weights between two steps
+	slowed   bool           // the GPU was slowed down
+	starved  bool           // training waited for images
+	told     int            // the number of epochs by the time budget, as logged last
+	teacher  string         // identifies the teacher's weights
+	chosen   []Choice       // options that differ from their defaults
+	recorded bool           // this process is among the run's sessions
+	profiler *profiler      // nil without Profile
+	ranges   *device.Ranges // for a profiler of the device
+	broken   error          // error that left the weights between two steps
 }
 
 // New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its memory. It
@@ -222,7 +223,7 @@ func (r *Run) openNetwork() error {
 	if err != nil {
 		return noRoom(c, err)
 	}
-	r.Net, r.judge.net = net, net
+	r.Net, r.judge.net, r.ranges = net, net, device.RangesOf(r.Device)
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, weights)
 	if net.Meaning, err = r.meaning(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"onlinerna/data"
+	"onlinerna/nn/device"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -26,7 +27,8 @@ type issued struct {
 type flow struct {
 	*Run
 	list []issued
-	mark time.Time // end of the computing time counted so far
+	turn *device.Ranges // for a profiler of the device: steps and waits for images, in turn
+	mark time.Time      // end of the computing time counted so far
 
 	// planned images of all ranks and batches of this rank in the step being issued; done is the number of issued batches
 	// of the epoch, steps that of issued steps of the run.
@@ -48,8 +50,9 @@ func (r *Run) steps(ctx context.Context) error {
 	if r.pos.Batch >= r.in.train.Steps() {
 		return nil
 	}
-	f := &flow{Run: r}
+	f := &flow{Run: r, turn: device.RangesOf(r.Device)}
 	err := f.run(ctx)
+	f.turn.Turn("")
 	f.profiler.off()
 	if err != nil && (len(f.list) > 0 || f.images > 0) {
 		r.broken = err
@@ -57,12 +60,16 @@ func (r *Run) steps(ctx context.Context) error {
 	return err
 }
 
+// waitRange names the wait for a batch.
+const waitRange = "wait for images"
+
 // run issues batches and settles earlier ones.
 func (f *flow) run(ctx context.Context) error {
 	p := &f.pos
 	f.done, f.steps = p.Batch, p.Steps
 	async := f.async()
 	from := time.Now()
+	f.turn.Turn(waitRange)
 	// Only the end of a step checks the context, so that no step ends in its middle.
 	for b, err := range f.in.train.Epoch(context.WithoutCancel(ctx), p.Epoch, p.Batch) {
 		if err != nil {
@@ -76,6 +83,7 @@ func (f *flow) run(ctx context.Context) error {
 			return err
 		}
 		from = f.mark
+		f.turn.Turn(waitRange)
 	}
 	for f.done < f.in.train.Steps() { // other ranks have one more batch, or this one has failed
 		if err := f.batch(ctx, nil, async, from); err != nil {
@@ -83,6 +91,7 @@ func (f *flow) run(ctx context.Context) error {
 		}
 		from = f.mark
 	}
+	f.turn.Turn("")
 	f.mark = time.Now()
 	if err := f.settle(ctx, 0); err != nil {
 		return err
@@ -104,6 +113,9 @@ func (f *flow) fails() error {
 func (f *flow) batch(ctx context.Context, b *data.Batch, async bool, from time.Time) error {
 	c, p := &f.Resolved, &f.pos
 	f.mark = time.Now()
+	if f.turn != nil {
+		f.turn.Turn(fmt.Sprintf("step %d", f.steps+1))
+	}
 	p.Seconds.Data += f.mark.Sub(from).Seconds()
 	if f.batches == 0 {
 		f.profiler.starts(f.steps+1, from)
@@ -205,7 +217,9 @@ func (f *flow) afterIssue(ctx context.Context, x issued, steps int) error {
 	f.count()
 	for _, h := range f.hooks {
 		if h, ok := h.(hook.QueuedHook); ok {
-			if err := f.profiler.hook(h.Name(), func() error { return h.AfterIssue(ctx, s) }); err != nil {
+			if err := f.ranges.In("hook "+h.Name(), func() error {
+				return f.profiler.hook(h.Name(), func() error { return h.AfterIssue(ctx, s) })
+			}); err != nil {
 				return fmt.Errorf("%s: %w", h.Name(), err)
 			}
 		}

@@ -100,6 +100,7 @@ func Open(ordinal int, o Options) (*Context, error) {
 func (c *Context) own(opened chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine and drops its current context
 	c.thread.Store(int32(unix.Gettid()))
+	c.nameThread()
 	err := c.enterPrimary()
 	opened <- err
 	if err != nil {
@@ -141,6 +142,7 @@ func (c *Context) run(next call) {
 func (c *Context) takeOver(next call, panicked any) {
 	runtime.LockOSThread()
 	c.thread.Store(int32(unix.Gettid()))
+	c.nameThread()
 	if err := cu.SetCurrentContext(c.primary); err != nil {
 		panicked = errors.Join(fmt.Errorf("%v", panicked), driverError("cuCtxSetCurrent", err, c.info.String()))
 	}

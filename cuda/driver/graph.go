@@ -31,7 +31,11 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		if s.c.capturing != nil {
 			return errors.New("cuda: captures cannot be nested")
 		}
-		whole, err := s.capture(g, f)
+		var whole C.CUgraph
+		err := s.c.In("graph capture", func() (err error) {
+			whole, err = s.capture(g, f)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -92,8 +96,10 @@ func (g *Graph) Launch(s *Stream) error {
 		if g.stale {
 			return ErrStale
 		}
-		return g.c.RetryMemory(func() error {
-			return g.c.note(driverCode("cuGraphLaunch", C.cuGraphLaunch(g.exec, C.CUstream(s.Pointer())), ""))
+		return g.c.In("graph launch", func() error {
+			return g.c.RetryMemory(func() error {
+				return g.c.note(driverCode("cuGraphLaunch", C.cuGraphLaunch(g.exec, C.CUstream(s.Pointer())), ""))
+			})
 		})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"onlinerna/cuda/driver"
+	"onlinerna/cuda/nvtx"
 	"onlinerna/nn/device"
 )
 
@@ -60,3 +61,14 @@ func (d *Device) Observe(f device.Observer) error {
 			give)
 	})
 }
+
+var _ device.Annotated = (*Device)(nil)
+
+// Profiled implements device.Annotated.
+func (d *Device) Profiled() bool { return d.c != nil && nvtx.On() }
+
+// Begin implements device.Annotated.
+func (d *Device) Begin(name string) { d.c.Begin(name) }
+
+// End implements device.Annotated.
+func (d *Device) End() { d.c.End() }

@@ -103,6 +103,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 			return nil, errors.Join(fmt.Errorf("RNA_CUDA_PLANS in the environment: %w", err), c.Close())
 		}
 	}
+	c.Stream().Name("nets")
 	d := newDevice(c.Info(), o)
 	d.c, d.stream, d.tried, d.ahead = c, c.Stream(), tried, aheadFolders(o)
 	if d.blas, err = blas.New(d.stream); err == nil {

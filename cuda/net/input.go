@@ -43,6 +43,7 @@ func (l *lane) open(input, output int) (err error) {
 		if d.input, err = d.c.NewStream(); err != nil {
 			return err
 		}
+		d.input.Name("input")
 	}
 	if l.in, err = d.newMemory(input); err != nil {
 		return err

@@ -131,7 +131,10 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	if b.err != nil {
 		return nil, fmt.Errorf("cuda: bind %v: %w", g, b.err)
 	}
+	title := g.Title()
 	run := func() error {
+		d.c.Begin(title)
+		defer d.c.End()
 		d.running = g
 		defer func() { d.running = nil }()
 		for _, call := range b.calls {

@@ -59,7 +59,11 @@ func (s *Space) Store(dst rna.Vector, src rna.Source) (float64, error) {
 			return 0, err
 		}
 	}
-	f, err := s.search(func() error { return s.take(to, src) })
+	var f found
+	err := s.c.In("RNA snapshot", func() (err error) {
+		f, err = s.search(func() error { return s.take(to, src) })
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -194,6 +198,11 @@ func (s *Space) Combine(dst rna.Sink, terms []rna.Term) error {
 			return err
 		}
 	}
+	return s.c.In("RNA combination", func() error { return s.combine(dst, terms, vs) })
+}
+
+// combine is Combine for vectors of the space.
+func (s *Space) combine(dst rna.Sink, terms []rna.Term, vs []*vector) error {
 	table, err := s.terms(terms, vs)
 	if err != nil {
 		return s.settle(err)

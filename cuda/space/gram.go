@@ -126,7 +126,7 @@ func (s *Space) GramRow(row []float64, r rna.Residual, with []rna.Residual) erro
 		}
 	}
 	got := make([]float64, len(all))
-	if err := s.settle(s.products1(got, all)); err != nil {
+	if err := s.settle(s.c.In("RNA Gram row", func() error { return s.products1(got, all) })); err != nil {
 		return err
 	}
 	for j := range row {

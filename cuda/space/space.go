@@ -88,6 +88,7 @@ func (s *Space) open() (err error) {
 	if s.stream, err = s.c.NewStream(); err != nil {
 		return err
 	}
+	s.stream.Name("RNA")
 	if s.module, err = nvrtc.Compile(s.c, "rna.cu", kernels.RNA()); err != nil {
 		return err
 	}

@@ -155,6 +155,15 @@ func (g *Group) String() string {
 	return b.String()
 }
 
+// Title names the group in a few words: its first layer and the kinds of its ops, as "bn1 batch_norm + relu".
+func (g *Group) Title() string {
+	var kinds []string
+	for _, s := range g.Steps {
+		kinds = append(kinds, s.Op.Kind())
+	}
+	return g.Steps[0].Name + " " + strings.Join(kinds, " + ")
+}
+
 // Plan is a device's answer to Describe.
 type Plan struct {
 	Outputs   []Output // one for each of the group's Outputs

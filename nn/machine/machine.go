@@ -137,6 +137,9 @@ func (m *Machine) run(marks []mark) error {
 		}
 		return pass(&marks, len(m.kernels))
 	}
+	if err := pass(&marks, -1); err != nil {
+		return err
+	}
 	for i, k := range m.kernels {
 		if err := k(); err != nil {
 			return m.runError(i, err)

@@ -25,7 +25,7 @@ type Replay struct {
 // A Mark is a call in the middle of a run: Do is called as soon as the kernels that make Nodes are issued, before the
 // remaining kernels. Work that Do issues is part of the run.
 type Mark struct {
-	Nodes G.Nodes // kept or bound results
+	Nodes G.Nodes // kept or bound results; without any, Do is called before the first kernel
 	Do    func() error
 }
 
@@ -40,7 +40,7 @@ type mark struct {
 func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	r := &Replay{m: m, then: then}
 	for _, k := range marks {
-		at := 0
+		at := -1
 		for _, n := range k.Nodes {
 			t, err := m.Makes(n)
 			if err != nil {

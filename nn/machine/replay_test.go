@@ -42,14 +42,14 @@ func TestMarks(t *testing.T) {
 	var seen []float64
 	see := func() error { seen = append(seen, read(chain[0]), read(chain[1]), read(chain[3])); return nil }
 	r, err := m.NewReplay(see, machine.Mark{Nodes: G.Nodes{chain[0], chain[1]}, Do: see},
-		machine.Mark{Nodes: chain[:1], Do: see})
+		machine.Mark{Nodes: chain[:1], Do: see}, machine.Mark{Do: see})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []float64{2, 0, 0, 2, 4, 0, 2, 4, 16}; !slices.Equal(seen, want) {
+	if want := []float64{0, 0, 0, 2, 0, 0, 2, 4, 0, 2, 4, 16}; !slices.Equal(seen, want) {
 		t.Errorf("marks see %v, want %v", seen, want)
 	}
 	failed := errors.New("no")

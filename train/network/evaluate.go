@@ -46,6 +46,15 @@ func (n *Network) Score(ctx context.Context, l *data.Loader,
 // Tally is Score before the division by the number of images, which may be 0. before, if not nil, is called before
 // every batch; its error ends the evaluation.
 func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error,
+	before func() error) (sum Tally, err error) {
+	err = n.ranges.In("evaluation", func() error {
+		sum, err = n.tally(ctx, l, each, before)
+		return err
+	})
+	return sum, err
+}
+
+func (n *Network) tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error,
 	before func() error) (Tally, error) {
 	var sum Tally
 	var logits []float32
@@ -154,6 +163,10 @@ func (n *Network) Recalibrate(ctx context.Context, l *data.Loader, epoch int) er
 	if !n.HasStatistics() {
 		return nil
 	}
+	return n.ranges.In("BatchNorm recalibration", func() error { return n.recalibrate(ctx, l, epoch) })
+}
+
+func (n *Network) recalibrate(ctx context.Context, l *data.Loader, epoch int) error {
 	images := 0
 	for b, err := range l.Epoch(ctx, epoch, 0) {
 		if err != nil {

@@ -53,6 +53,8 @@ type Network struct {
 	objective objective
 	teacher   *teacher // nil: none
 	tracer    Tracer   // nil: no tracing
+
+	ranges, phases *device.Ranges // for a profiler of the device: of calls, and of the parts of a program's run
 }
 
 // slot is a tensor's place in a flat vector.
@@ -73,7 +75,8 @@ func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, 
 	}
 	n := &Network{
 		Device: dev, arch: arch, cfg: cfg, model: model,
-		pipe: device.Piped(dev), programs: map[Work][]*program{}, arena: machine.NewArena(dev),
+		pipe: device.Piped(dev), ranges: device.RangesOf(dev), phases: device.RangesOf(dev),
+		programs: map[Work][]*program{}, arena: machine.NewArena(dev),
 	}
 	n.cfg.Size = model.Config.Size
 	at := 0

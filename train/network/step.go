@@ -146,7 +146,11 @@ func (n *Network) issue(u Use, b *data.Batch, s StepOptions) (*Pending, error) {
 		return nil, fmt.Errorf("%s, %v: %w", n.arch, u, err)
 	}
 	w := Work{u, b.N, b.Height, b.Width}
-	p, err := n.issueWork(w, b, s)
+	var p *Pending
+	err := n.ranges.In(w.String(), func() (err error) {
+		p, err = n.issueWork(w, b, s)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s, %v: %w", n.arch, w, err)
 	}
@@ -188,7 +192,9 @@ func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, err
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Run(); err != nil {
+	err = r.Run()
+	n.phases.Turn("") // after a failure one is open
+	if err != nil {
 		return nil, err
 	}
 	if err := l.End(); err != nil {
@@ -210,11 +216,12 @@ func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) (*machine.Re
 		}
 	}
 	numbers, images := part(l.Input(), p.feed.numbers), p.model.Config.Batch
-	var marks []machine.Mark
+	marks := n.phaseMarks(p.model, u)
 	if u == Training {
-		marks = n.marks(p.model, l, s)
+		marks = append(marks, n.marks(p.model, l, s)...)
 	}
 	r, err := p.m.NewReplay(func() error {
+		n.phases.Turn("")
 		if u == Training {
 			if err := n.follow(images, s, l, numbers); err != nil {
 				return err

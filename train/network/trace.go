@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/machine"
 )
@@ -80,10 +83,24 @@ func (p *program) place(u Use) (err error) {
 	return err
 }
 
+// phaseMarks name the phases of a model's run for the device's profiler, if it has one.
+func (n *Network) phaseMarks(m *nn.Model, u Use) []machine.Mark {
+	if n.phases == nil {
+		return nil
+	}
+	turn := func(p Phase, after ...*G.Node) machine.Mark {
+		return machine.Mark{Nodes: after, Do: func() error { n.phases.Turn(p.String()); return nil }}
+	}
+	if u != Training {
+		return []machine.Mark{turn(Forward)}
+	}
+	return []machine.Mark{turn(Forward), turn(Backward, m.Loss)}
+}
+
 // part runs a part of a batch and reports its time to the tracer.
 func (n *Network) part(p Phase, f func() error) error {
 	if n.tracer == nil {
-		return f()
+		return n.ranges.In(p.String(), f)
 	}
 	if err := n.Device.Sync(); err != nil {
 		return err

@@ -37,5 +37,6 @@
 //	RNA_SIM_FAULT    a plan of faults, see [Fault]
 //	RNA_SIM_RECORD   a folder for recordings of kernel launches, which package launches replays with NVIDIA's compiler
 //	RNA_SIM_CXX      the compiler of kernels, g++
+//	RNA_SIM_NVTX     the file to which libnvtx-log.so appends the ranges of a program: NVTX_INJECTION64_PATH names it
 //	RNA_SIM_KEPT     a folder that keeps compiled kernels for other processes with the same sources
 package sim
