@@ -5,6 +5,7 @@ package net
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
@@ -85,6 +86,9 @@ func vectors(a dnn.Attention, rows driver.Span) (q, k, v driver.Span) {
 }
 
 func (s step) selfAttention(o op.SelfAttention) (*lowering, error) {
+	if len(s.In) > 1 {
+		return s.windowed(o)
+	}
 	a, p, err := s.plansOf(o, s.InType(0).Shape, false)
 	if err != nil {
 		return nil, err
@@ -133,7 +137,7 @@ func (s step) selfAttentionGrad(o op.SelfAttentionGrad) (*lowering, error) {
 
 // plansOf are the plans of an attention and, if asked for, of its gradient.
 func (s step) plansOf(o op.SelfAttention, rows op.Shape, gradient bool) (a dnn.Attention, p []*dnn.Plans, err error) {
-	if !s.d.attends(o, rows, gradient) || len(s.In) > 2 || len(s.In) > 1 && !gradient {
+	if !s.d.attends(o, rows, gradient) || len(s.In) > 2 {
 		return a, nil, lower.Reason("cuDNN has no attention like this")
 	}
 	a, _ = s.d.attention(o, rows)
@@ -142,4 +146,121 @@ func (s step) plansOf(o op.SelfAttention, rows op.Shape, gradient bool) (a dnn.A
 		p = append(p, s.d.attentionPlans(a.Gradient(s.d.opts.Precision, s.d.opts.Deterministic)))
 	}
 	return a, p, nil
+}
+
+// Most tokens and elements of a query in attention.cu.
+const windowTokens, windowWidth = 52, 32
+
+// windows reports whether attention.cu computes an attention with a bias: among few tokens, in any precision.
+func (d *Device) windows(o op.SelfAttention, rows op.Shape) bool {
+	return !d.opts.Formulas && o.Tokens <= windowTokens && rows[1]/3/o.Heads <= windowWidth
+}
+
+// windowGrid is the grid of attention.cu for matrices of a bias: a block for each part of the heads that share one.
+func (d *Device) windowGrid(o op.SelfAttention, rows, bias op.Shape) (grid, block driver.Dim) {
+	shared := rows[0] / o.Tokens * o.Heads / bias[0]
+	return driver.Dim{X: bias[0], Y: max(1, min(shared, d.blocks()/2/bias[0]))}, driver.Dim{X: 512}
+}
+
+// windowArgs are the last arguments of attention.cu's kernels.
+func windowArgs(o op.SelfAttention, rows, bias op.Shape, packs bool) []any {
+	return []any{uint32(rows[0] / o.Tokens * o.Heads), o.Tokens, o.Heads, rows[1] / 3 / o.Heads, bias[0],
+		float32(o.Scale), packs}
+}
+
+// windowed is attention with a bias.
+func (s step) windowed(o op.SelfAttention) (*lowering, error) {
+	rows, bias := s.InType(0).Shape, s.InType(1).Shape
+	if !s.d.windows(o, rows) {
+		return nil, lower.Reason("attention with a bias takes up to 52 tokens and heads of 32 elements")
+	}
+	to := form{narrow: s.d.narrow()}
+	return s.result(to, 0, []want{s.want(0, to)}, func(b *binding, in []driver.Span, out driver.Span) {
+		grid, block := s.d.windowGrid(o, rows, bias)
+		b.launch("attention.cu", "nn_attention", grid, block, append([]any{in[0], in[1], out.Written()},
+			windowArgs(o, rows, bias, to.packs(rows[1]/3/o.Heads, in[0], out))...)...)
+	}), nil
+}
+
+// windowGradient takes the gradients of an attention with a bias, of its rows and of the bias, which share one pass.
+func (d *Device) windowGradient(f *lower.Flow, first int) []lower.Match[kernel] {
+	attention := func(s lower.Step) (o op.SelfAttention, ofBias, ok bool) {
+		switch g := s.Op.(type) {
+		case op.SelfAttentionGrad:
+			return op.SelfAttention(g), false, len(s.In) == 3
+		case op.SelfAttentionGradBias:
+			return op.SelfAttention(g), true, true
+		}
+		return o, false, false
+	}
+	at := step{d, f.Step(first)}
+	o, _, ok := attention(at.Step)
+	if !ok || !d.windows(o, at.InType(0).Shape) {
+		return nil
+	}
+	g := windowGradient{SelfAttention: o, step: at, input: -1, bias: -1}
+	for _, r := range f.ReadersOf(at.In[2]) {
+		s := f.Step(r)
+		other, ofBias, ok := attention(s)
+		to := &g.input
+		if ofBias {
+			to = &g.bias
+		}
+		if ok && other == o && slices.Equal(s.In, at.In) && *to < 0 {
+			*to = s.Out
+			g.outputs = append(g.outputs, step{d, s})
+			g.steps = append(g.steps, r)
+		}
+	}
+	if len(g.steps) == 0 || g.steps[0] != first {
+		return nil
+	}
+	return []lower.Match[kernel]{{Steps: g.steps, Lower: func() (*lowering, error) { return g.lower(), nil }}}
+}
+
+// A windowGradient is the gradient of an attention with a bias: those of its results that are there, -1 for others.
+type windowGradient struct {
+	op.SelfAttention
+	step
+	input, bias int // results
+	outputs     []step
+	steps       []int
+}
+
+func (g windowGradient) lower() *lowering {
+	d, rows, bias := g.d, g.InType(0).Shape, g.InType(1).Shape
+	plain := form{narrow: d.narrow()}
+	to := form{narrow: d.narrow(), scaled: g.form(2).scaled}
+	grid, block := d.windowGrid(g.SelfAttention, rows, bias)
+	l := &lowering{}
+	for _, s := range g.outputs {
+		f := to
+		if s.Out == g.bias {
+			f = form{}
+		}
+		l.Results = append(l.Results, s.output(f))
+	}
+	if g.bias >= 0 {
+		l.Workspace = 4 * grid.Y * bias.Size()
+	}
+	bytes := int64(l.Workspace)
+	l.Kernel.narrow = d.narrow()
+	l.Kernel.wants = []want{g.want(0, plain), g.want(1, form{}), g.want(2, to)}
+	l.Kernel.bind = func(b *binding) {
+		var dx, partial driver.Span
+		if g.input >= 0 {
+			dx = b.spans[g.input]
+		}
+		if g.bias >= 0 {
+			partial = b.work.Span(0, bytes)
+		}
+		x, dy := b.spans[g.In[0]], b.spans[g.In[2]]
+		packs := to.packs(rows[1]/3/g.Heads, x, dy, dx)
+		b.launch("attention.cu", "nn_attention_grad", grid, block, append([]any{x, b.spans[g.In[1]], dy, dx.Written(),
+			partial.Written()}, windowArgs(g.SelfAttention, rows, bias, packs)...)...)
+		if g.bias >= 0 {
+			b.each("attention.cu", "nn_attention_bias", bias.Size(), partial, grid.Y, b.spans[g.bias].Written(), d.scaleFor(to))
+		}
+	}
+	return l
 }

@@ -29,7 +29,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 		Device: d.Name(),
 		Patterns: []lower.Pattern[kernel]{
 			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages, d.placedPool,
-			d.layerNormGradient,
+			d.layerNormGradient, d.windowGradient,
 			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
 			alone(d, step.linear), alone(d, step.narrowLinear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
 			alone(d, step.images), alone(d, step.channelSum),

@@ -17,8 +17,9 @@ var _ device.Composer = (*Device)(nil)
 // fewer.
 const rowThreads, rowHeld, rowFew = 256, 8, 4
 
-// Whole implements device.Composer: layer normalisations and softmaxes of rows that lie together run as one kernel, and
-// attention as a graph of cuDNN. Pixels that become rows, or rows that become pixels, stay where they are.
+// Whole implements device.Composer: layer normalisations and softmaxes of rows that lie together run as one kernel,
+// and so does attention with a bias in windows; other attention runs as a graph of cuDNN. Pixels that become rows, or
+// rows that become pixels, stay where they are.
 func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	s := in[0].Shape
 	switch c.(type) {
@@ -30,9 +31,11 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	}
 	switch o := c.(type) {
 	case op.SelfAttention:
-		return len(in) == 1 && d.attends(o, s, false)
+		return len(in) == 1 && d.attends(o, s, false) || len(in) == 2 && d.windows(o, s)
 	case op.SelfAttentionGrad:
-		return len(in) == 2 && d.attends(op.SelfAttention(o), s, true)
+		return len(in) == 2 && d.attends(op.SelfAttention(o), s, true) || len(in) == 3 && d.windows(op.SelfAttention(o), s)
+	case op.SelfAttentionGradBias:
+		return d.windows(op.SelfAttention(o), s)
 	case op.LayerNorm:
 		return s[len(s)-1] <= rowThreads*rowHeld
 	case op.LayerNormGradInput, op.LayerNormGradScale:

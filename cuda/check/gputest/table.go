@@ -124,7 +124,7 @@ func rows(dir string) ([]string, error) {
 	for kind, ps := range noted.ops {
 		by := ByKernels
 		switch {
-		case strings.HasPrefix(kind, "conv2d"), strings.HasPrefix(kind, "self_attention"):
+		case strings.HasPrefix(kind, "conv2d"), strings.HasPrefix(kind, "self_attention") && !strings.HasSuffix(kind, "bias"):
 			by = ByCuDNN
 		case strings.HasPrefix(kind, "linear"):
 			by = ByCuBLAS

@@ -57,7 +57,7 @@ func calls(kernel, source string) bool {
 			func(f string) bool { return strings.Contains(body, f) })
 	}
 	return strings.HasPrefix(kernel, "nn_cross_entropy") || strings.HasPrefix(kernel, "nn_target_loss") ||
-		kernel == "nn_score" || kernel == "nn_softmax"
+		kernel == "nn_score" || kernel == "nn_softmax" || kernel == "nn_attention" || kernel == "nn_attention_grad"
 }
 
 // A line is the result for a kernel with one element type, compiled in one way; all maps share one.
