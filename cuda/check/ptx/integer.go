@@ -152,6 +152,10 @@ func wide[U unsigned, S signed, U2 unsigned, S2 signed]() {
 }
 
 func mulHigh() {
+	operations["mul.hi.u16"] = operation{func(a, b, _ uint64) uint64 { return a * b >> 16 }, []int{2, 2}}
+	operations["mul.hi.s16"] = operation{func(a, b, _ uint64) uint64 {
+		return uint64(uint16(int32(int16(a)) * int32(int16(b)) >> 16))
+	}, []int{2, 2}}
 	operations["mul.hi.u32"] = operation{func(a, b, _ uint64) uint64 { return a * b >> 32 }, []int{4, 4}}
 	operations["mul.hi.s32"] = operation{func(a, b, _ uint64) uint64 {
 		return uint64(uint32(int64(int32(a)) *
