@@ -18,6 +18,13 @@ func NewSampler(b *Budget, samplers int, fast bool) *Sampler {
 	return s
 }
 
+// Dropped returns how many bytes of large images the sampler left to the garbage collector since the last call.
+func (s *Sampler) Dropped() int64 {
+	n := s.w.scratch.gone
+	s.w.scratch.gone = 0
+	return n
+}
+
 // Sample reads image i of a set as a batch of one. The transform must be one for evaluation.
 func (s *Sampler) Sample(ds Dataset, i int, tr augment.Transform) (*Batch, error) {
 	b := &newSlot(1, tr.Size(), ds.Channels(), 0).batch

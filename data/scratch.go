@@ -22,6 +22,7 @@ type Scratch struct {
 	claim  int64   // the share of it that the image has
 	keep   int64   // most bytes to keep for the next image
 	kept   int64   // bytes kept
+	gone   int64   // bytes given back to the garbage collector
 }
 
 // NewScratch returns the memory of one of several workers that share a budget for decoding.
@@ -79,6 +80,7 @@ func (s *Scratch) Release() {
 // drop gives back the memory of images if it exceeds a limit.
 func (s *Scratch) drop(most int64) {
 	if s.kept > most {
+		s.gone += s.kept
 		s.decoder, s.image, s.kept = imaging.Decoder{}, imaging.Image{}, 0
 		s.augment.Drop()
 	}

@@ -67,6 +67,8 @@ passwords and no TLS, so put a proxy before it.`,
 	s.IntVar(&f.server.Connections, "connections", 1024, "open connections; further ones are closed at once")
 	r := cli.NewGroup("Run")
 	f.runOptions(r)
+	r.Lookup("decode-memory").Usage = "memory that decoding takes at most, by the `size`s that images declare, as 2GB; " +
+		"an image that needs more gets 413 (default: 512 MiB)"
 	cli.AddGroups(cmd, w, d, s, r)
 	return cmd
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"net/http"
 	"os"
@@ -11,6 +15,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"onlinerna/train/evaluate"
 )
@@ -71,4 +76,69 @@ func TestServe(t *testing.T) {
 	} {
 		fails(t, append([]string{"serve"}, args...), want)
 	}
+}
+
+// After large images a server gives their memory back to the system, and an image that takes gigabytes is refused.
+func TestServeMemory(t *testing.T) {
+	photos, trained := photographs(t, 4, 40), filepath.Join(t.TempDir(), "run")
+	runRNA(t, "train", "--data", photos, "--model", "conv6", "--image-size", "32", "--epochs", "1", "--rna", "off",
+		"--batch", "8", "-q", "-o", trained)
+	cmd := itself("serve", trained, "--listen", "127.0.0.1:0", "--device", "cpu", "--workers", "2")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the server does not start")
+	}
+	url := lines.Text()
+	memory := func() (mb int) { // resident
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			t.Skip(err)
+		}
+		_, rest, _ := strings.Cut(string(status), "VmRSS:")
+		if _, err := fmt.Sscan(rest, &mb); err != nil {
+			t.Fatal(err)
+		}
+		return mb / 1000
+	}
+	send := func(side, want int) {
+		t.Helper()
+		var b bytes.Buffer
+		if err := png.Encode(&b, image.NewNRGBA(image.Rect(0, 0, side, side))); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			r, err := http.Post(url, "image/png", bytes.NewReader(b.Bytes()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := io.ReadAll(r.Body); r.StatusCode != want {
+				t.Errorf("%d² pixels: status %d: %s", side, r.StatusCode, text)
+			}
+			r.Body.Close()
+		}
+	}
+	send(40, http.StatusOK)
+	before := memory()
+	send(6000, http.StatusOK) // 250 MB each
+	most := memory()
+	now := most
+	for end := time.Now().Add(10 * time.Second); now > before+100 && time.Now().Before(end); now = memory() {
+		send(40, http.StatusOK)
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Logf("%d MB before large images, %d MB after them, then %d MB", before, most, now)
+	if now > before+100 {
+		t.Errorf("%d MB after large images, %d MB before", now, before)
+	}
+	send(8000, http.StatusRequestEntityTooLarge)
 }

@@ -204,6 +204,7 @@ func (s *Server) enqueue(ctx context.Context, set *data.Unlabelled, i int) (*job
 		}
 	}
 	image, err := sampler.Sample(one, 0, tr)
+	s.drop(sampler.Dropped())
 	switch {
 	case errors.Is(err, data.ErrTooLarge):
 		return nil, refuse(http.StatusRequestEntityTooLarge, "%v", err)

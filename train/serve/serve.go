@@ -16,6 +16,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,7 @@ type Options struct {
 	MaxBytes     int64         // of a request's body; beyond it 413; 32 MiB
 	Timeout      time.Duration // of a request: 408 if the body is late, 503 if the answer would be; 30 s
 	Workers      int           // goroutines that decode; one a core
-	DecodeMemory int64         // bytes; see data.NewBudget
+	DecodeMemory int64         // bytes of memory for decoding, see data.NewBudget; 512 MiB
 	FastDecode   bool
 	Log          io.Writer // of what is wrong with the server, not with requests
 }
@@ -62,6 +63,8 @@ type Server struct {
 	samplers chan *data.Sampler
 	queue    chan *job
 	coming   atomic.Int64 // images that are being decoded
+	dropped  atomic.Int64 // bytes of large images that the system has not got back
+	dropping chan struct{}
 	stopping atomic.Bool
 }
 
@@ -70,10 +73,10 @@ func New(p *evaluate.Predictor, o Options) (*Server, error) {
 	o.Top, o.Batch, o.Wait = cmp.Or(o.Top, 5), cmp.Or(o.Batch, 16), cmp.Or(o.Wait, 5*time.Millisecond)
 	o.Queue, o.Connections = cmp.Or(o.Queue, 256), cmp.Or(o.Connections, 1024)
 	o.MaxBytes, o.Timeout = cmp.Or(o.MaxBytes, 32<<20), cmp.Or(o.Timeout, 30*time.Second)
-	o.Workers = cmp.Or(o.Workers, parallel.Cores())
+	o.Workers, o.DecodeMemory = cmp.Or(o.Workers, parallel.Cores()), cmp.Or(o.DecodeMemory, 512<<20)
 	s := &Server{o: o, p: p, bodies: semaphore.NewWeighted(max(leastBodies, 8*o.MaxBytes)),
 		slots: semaphore.NewWeighted(int64(o.Queue)), samplers: make(chan *data.Sampler, o.Workers),
-		queue: make(chan *job, o.Queue)}
+		queue: make(chan *job, o.Queue), dropping: make(chan struct{}, 1)}
 	budget := data.NewBudget(o.DecodeMemory, 1)
 	for range o.Workers {
 		s.samplers <- data.NewSampler(budget, o.Workers, o.FastDecode)
@@ -117,6 +120,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	quit := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() { s.batches(quit, cancel) })
+	group.Go(func() { s.giveBack(quit) })
 	group.Go(func() {
 		cancel(server.Serve(&limited{Listener: l, most: int64(s.o.Connections), refused: &s.metrics.refused}))
 	})
@@ -133,6 +137,38 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// mostDropped is the memory of large images that may wait for the garbage collector.
+const mostDropped = 64 << 20
+
+// drop notes that large images left memory to the garbage collector.
+func (s *Server) drop(bytes int64) {
+	if bytes > 0 && s.dropped.Add(bytes) > mostDropped {
+		select {
+		case s.dropping <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// giveBack returns the memory of large images to the system until quit closes, at most once a second. By itself the
+// garbage collector keeps it for minutes while small images come.
+func (s *Server) giveBack(quit <-chan struct{}) {
+	for {
+		select {
+		case <-quit:
+			return
+		case <-s.dropping:
+		}
+		s.dropped.Store(0)
+		debug.FreeOSMemory()
+		select {
+		case <-quit:
+			return
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // limited closes connections beyond the most that may be open.
