@@ -16,6 +16,7 @@ SHARE     ?= 0.03
 PACKAGES  ?=
 CIFAR10   ?=
 RESULTS   ?=
+RUNS      ?=
 SETS      ?=
 MINUTES   ?=
 VERSION   ?=
@@ -144,9 +145,11 @@ bench-serve: build #: compare rna serve at 64 clients with rna predict: WEIGHTS=
 	ONLINERNA_SERVE='$(CURDIR)/bin/rna $(abspath $(WEIGHTS)) $(abspath $(IMAGES))' \
 		go test ./train/serve -run '^TestSpeed$$' -count=1 -timeout 0 -v
 
-check-sweep: $(VENV)/sweep #: compare the searches of rna sweep with those of Optuna on functions; minutes
-	ONLINERNA_SWEEPS=$(CURDIR)/bin/sweeps.json go test ./train/sweep -run '^TestSearch$$' -count=1 -timeout 0
-	$(VENV)/bin/python scripts/sweep_check.py bin/sweeps.json
+check-sweep: $(VENV)/sweep #: compare the searches of rna sweep with Optuna's on functions, and on the sweep of a grid in RUNS=folder; minutes
+	mkdir -p bin
+	ONLINERNA_SWEEPS=$(CURDIR)/bin/sweeps.json ONLINERNA_RECORDED='$(if $(RUNS),$(abspath $(RUNS)))' \
+		go test ./train/sweep -run '^(TestSearch|TestRecorded)$$' -count=1 -timeout 0
+	$(VENV)/bin/python scripts/sweep_check.py bin/sweeps.json $(if $(RUNS),bin/recorded.json)
 
 check-serve: $(VENV)/serve #: have Prometheus' own parsers judge the metrics of rna serve
 	go test -c -o bin/serve.test ./train/serve

@@ -8,8 +8,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"onlinerna/nn/device"
@@ -229,6 +231,103 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestRecorded lets searches choose on the records of a whole grid, ten times each: ONLINERNA_RECORDED names the folder
+// of that sweep. The results lie beside those of TestSearch.
+func TestRecorded(t *testing.T) {
+	dir := os.Getenv("ONLINERNA_RECORDED")
+	if dir == "" {
+		t.Skip("ONLINERNA_RECORDED is not set: make check-sweep RUNS=folder")
+	}
+	plan, err := ReadPlan(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := runs.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type record struct {
+		Options         []float64
+		Losses, Seconds []float64 // by epoch; the losses are the lowest so far
+	}
+	type result struct {
+		Best, Seconds []float64
+		Spent         []int
+	}
+	var all struct {
+		Epochs  int
+		Runs    []record
+		Results map[string]*result
+	}
+	space, err := plan.space()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPoint := map[string]*record{}
+	for _, r := range list {
+		all.Epochs = r.Config.Epochs
+		var c record
+		for _, d := range space {
+			x, err := strconv.ParseFloat(r.Option(d.Name), 64)
+			if err != nil {
+				t.Fatal(r.Dir, err)
+			}
+			c.Options = append(c.Options, x)
+		}
+		for _, e := range r.History {
+			c.Losses = append(c.Losses, e.Best.Score.Loss)
+			c.Seconds = append(c.Seconds, e.Seconds.Data+e.Seconds.Compute+e.Seconds.Eval)
+		}
+		all.Runs = append(all.Runs, c)
+	}
+	for i := range all.Runs {
+		byPoint[fmt.Sprint(all.Runs[i].Options)] = &all.Runs[i]
+	}
+	if all.Results = map[string]*result{}; len(byPoint) != len(list) {
+		t.Fatalf("%d runs of %d points: want a grid with one seed", len(list), len(byPoint))
+	}
+	for _, method := range []string{"asha", "random", "tpe", "tpe-asha"} {
+		r := &result{}
+		all.Results[method] = r
+		trials, eta, search := len(list)/4, 0, Random
+		if strings.HasPrefix(method, "tpe") {
+			search = TPE
+		}
+		if strings.HasSuffix(method, "asha") {
+			trials, eta = len(list)/2, 3
+		}
+		for seed := range 10 {
+			reached, seconds := map[*record]int{}, 0.
+			best, spent, err := minimise(plan.Set, trials, all.Epochs, eta, 1, search, uint64(seed),
+				func(x []option.Setting, epoch int) float64 {
+					var point []float64
+					for _, d := range space {
+						point = append(point, setting(x, d.Name))
+					}
+					c := byPoint[fmt.Sprint(point)]
+					for ; reached[c] < min(epoch, len(c.Seconds)); reached[c]++ {
+						seconds += c.Seconds[reached[c]]
+					}
+					if epoch > len(c.Losses) {
+						return math.Inf(1)
+					}
+					return c.Losses[epoch-1]
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Best, r.Spent, r.Seconds = append(r.Best, best), append(r.Spent, spent), append(r.Seconds, seconds)
+		}
+	}
+	b, err := json.Marshal(all)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(filepath.Dir(os.Getenv("ONLINERNA_SWEEPS")), "recorded.json"), b, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
