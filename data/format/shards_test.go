@@ -3,7 +3,9 @@ package format
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -214,6 +216,29 @@ func FuzzIndexShard(f *testing.F) {
 			}
 			return nil
 		})
+	})
+}
+
+// FuzzShards opens and reads a whole shard, whose labels may claim any number of classes.
+func FuzzShards(f *testing.F) {
+	for _, label := range []string{"0", "1048575", "2147483647"} {
+		f.Add(datatest.Tar(f, datatest.File("a.png", datatest.PNG(f, 2, 2, 0)), datatest.Text("a.cls", label)))
+	}
+	path := filepath.Join(f.TempDir(), "train-0.tar")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ds, err := openShards([]string{path}, nil)
+		runtime.ReadMemStats(&after)
+		if total := after.TotalAlloc - before.TotalAlloc; total > 16<<20+100*uint64(len(b)) {
+			t.Fatalf("a shard of %d bytes took %d MB", len(b), total>>20)
+		}
+		if err == nil {
+			readAll(t, ds)
+		}
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // tiledTIFF is a gray image of 20×20 pixels in one tile of the given side, compressed zeros.
-func tiledTIFF(t *testing.T, side int) []byte {
+func tiledTIFF(t testing.TB, side int) []byte {
 	t.Helper()
 	b := binary.LittleEndian.AppendUint32([]byte("II*\x00"), 8)
 	entries := [][3]uint32{{256, 4, 20}, {257, 4, 20}, {258, 3, 8}, {259, 3, 8}, {262, 3, 1}, {322, 4, uint32(side)},
@@ -85,14 +85,8 @@ func TestTileMemory(t *testing.T) {
 		t.Errorf("%d bytes, want %d (%v)", n, want, err)
 	}
 	// Entries with two numbers hold the offset of the first.
-	const width, length = 8 + 2 + 5*12, 8 + 2 + 6*12
-	far := tiledTIFF(t, 1000)
-	for _, at := range []int{width, length} {
-		binary.LittleEndian.PutUint32(far[at+4:], 2)
-		binary.LittleEndian.PutUint32(far[at+8:], uint32(len(far)))
-		far = binary.LittleEndian.AppendUint32(far, 1000)
-		far = binary.LittleEndian.AppendUint32(far, 0)
-	}
+	const width = 8 + 2 + 5*12
+	far := farTIFF(t, 1000)
 	if again, err := Memory(far, 3, image.Rect(0, 0, 20, 20)); again != n || err != nil {
 		t.Errorf("%d bytes by offsets, want %d (%v)", again, n, err)
 	}
@@ -105,6 +99,18 @@ func TestTileMemory(t *testing.T) {
 			t.Errorf("sides at %d, behind the file: %d bytes", offset, n)
 		}
 	}
+}
+
+// farTIFF is tiledTIFF with the sides of tiles behind offsets.
+func farTIFF(t testing.TB, side int) []byte {
+	b := tiledTIFF(t, side)
+	for _, at := range []int{8 + 2 + 5*12, 8 + 2 + 6*12} {
+		binary.LittleEndian.PutUint32(b[at+4:], 2)
+		binary.LittleEndian.PutUint32(b[at+8:], uint32(len(b)))
+		b = binary.LittleEndian.AppendUint32(b, uint32(side))
+		b = binary.LittleEndian.AppendUint32(b, 0)
+	}
+	return b
 }
 
 // A scan of a progressive JPEG that is repeated costs a few bytes and a pass over the image.

@@ -7,6 +7,7 @@ import (
 	"image"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -164,14 +165,27 @@ func FuzzDecode(f *testing.F) {
 	for _, b := range inputs(f) {
 		f.Add(b)
 	}
+	f.Add(tiledTIFF(f, 300))
+	f.Add(farTIFF(f, 300))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		w, h, err := Dimensions(b)
 		if err != nil || w*h > 1<<16 {
 			return
 		}
+		claim, err := Memory(b, 3, image.Rect(0, 0, w, h))
+		if err != nil || claim > 64<<20 { // as a loader refuses it
+			return
+		}
 		var d Decoder
 		var whole, part, crop Image
-		if err := d.Decode(&whole, b, 3); err != nil {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err = d.Decode(&whole, b, 3)
+		runtime.ReadMemStats(&after)
+		if total := int64(after.TotalAlloc - before.TotalAlloc); total > 16<<20+2*claim+64*int64(len(b)) {
+			t.Fatalf("%d bytes took %d MB, and are counted as %d MB", len(b), total>>20, claim>>20)
+		}
+		if err != nil {
 			return
 		}
 		if whole.check() != nil || whole.Width != w || whole.Height != h {
