@@ -25,11 +25,14 @@ type Batch struct {
 	// Other are the labels of the images mixed into these, whose own weight is Share; empty without mixing.
 	Other []int32 // [N]
 	Share float64
-	Index []int // [N], the index of each image in the dataset
+	// Inputs are the further inputs of nets by name: N rows of numbers each.
+	Inputs map[string][]float32
+	Index  []int // [N], the index of each image in the dataset
 
 	// Bad is the number of images of this batch that could not be read and were left out or
 	// substituted.
 	Bad int
 
 	targets int // of an image
+	inputs  []Input
 }

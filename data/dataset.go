@@ -94,6 +94,9 @@ type subset struct {
 	shared  bool      // another part closes the set and returns its notes
 	several [][]int32 // classes by image, in place of the set's labels; nil: these
 	note    string
+
+	input string      // an input that it adds
+	rows  [][]float32 // of input by image; nil: it adds none
 }
 
 var _ Dataset = (*subset)(nil)

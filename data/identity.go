@@ -21,6 +21,7 @@ type Identity struct {
 	Names   string `json:"names,omitempty"`  // of the images, below their common folder, in order
 	Sizes   string `json:"sizes,omitempty"`  // in bytes of 65536 files at most, spread over the set
 	Pixels  string `json:"pixels,omitempty"` // of sixteen images at most, as they are stored
+	Inputs  string `json:"inputs,omitempty"` // further inputs: their names and lengths, and the numbers of as many images
 }
 
 const (
@@ -28,8 +29,8 @@ const (
 	mostPixels = 16
 )
 
-// IdentityOf looks at a set. It reads the sizes of files and a few images; those of sets of other packages it does
-// not read.
+// IdentityOf looks at a set. It reads the sizes of files and a few images; of sets of other packages it reads the
+// further inputs alone.
 func IdentityOf(ds Dataset) Identity {
 	if ds == nil {
 		return Identity{}
@@ -54,6 +55,9 @@ func IdentityOf(ds Dataset) Identity {
 	f := Identity{Images: n, Classes: sum(classes), Labels: sum(labels), Names: sum(names)}
 	if known(ds) {
 		f.Sizes, f.Pixels = sum(sizesOf(ds)), sum(pixelsIn(ds))
+	}
+	if len(InputsOf(ds)) > 0 {
+		f.Inputs = sum(inputsIn(ds))
 	}
 	return f
 }
@@ -166,6 +170,23 @@ func pixelsIn(ds Dataset) hash.Hash {
 	return h
 }
 
+// inputsIn hashes the further inputs of some images; those that cannot be read count as zeros.
+func inputsIn(ds Dataset) hash.Hash {
+	h := sha256.New()
+	for k, in := range InputsOf(ds) {
+		hashText(h, in.Name)
+		hashNumber(h, int64(in.Len))
+		row := make([]float32, in.Len)
+		spread(ds.Len(), mostPixels, func(_, i int) {
+			if err := ds.(Extended).Input(i, k, row); err != nil {
+				clear(row)
+			}
+			binary.Write(h, binary.LittleEndian, row)
+		})
+	}
+	return h
+}
+
 func hashText(h hash.Hash, s string) {
 	hashNumber(h, int64(len(s)))
 	h.Write([]byte(s))
@@ -182,5 +203,5 @@ func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:8]) }
 // Facts are the parts of f by name, to be compared one by one.
 func (f Identity) Facts() [][2]string {
 	return [][2]string{{"number of images", strconv.Itoa(f.Images)}, {"classes", f.Classes}, {"labels", f.Labels},
-		{"names and order of the images", f.Names}, {"sizes of the files", f.Sizes}, {"pixels", f.Pixels}}
+		{"names and order of the images", f.Names}, {"sizes of the files", f.Sizes}, {"pixels", f.Pixels}, {"further inputs", f.Inputs}}
 }

@@ -65,6 +65,7 @@ type Loader struct {
 	opt LoaderOptions
 
 	targets int // of an image: 0 for classification
+	inputs  []Input
 
 	mu      sync.Mutex
 	spare   []*slot   // batches not in use
@@ -118,7 +119,7 @@ func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, er
 	if TaskOf(ds) != Classification {
 		targets = len(ds.Classes())
 	}
-	return &Loader{ds: ds, tr: tr, opt: opt, targets: targets, logged: map[int]bool{}}, nil
+	return &Loader{ds: ds, tr: tr, opt: opt, targets: targets, inputs: InputsOf(ds), logged: map[int]bool{}}, nil
 }
 
 // Steps is the number of batches of an epoch.
@@ -164,6 +165,9 @@ func (l *Loader) Allowed() int { return l.opt.MaxBad.Of(l.Images()) }
 func (l *Loader) Bytes() int64 {
 	size, channels := int64(l.tr.Size()), int64(l.ds.Channels())
 	beside := int64(3*4 + 4 + 8 + 16 + 4*l.targets) // crops, label, index, error and targets of an image
+	for _, in := range l.inputs {
+		beside += 4 * int64(in.Len)
+	}
 	slots := min(int64(l.opt.Prefetch)+1, int64((l.Steps()-1)/l.opt.Ranks+1))
 	return slots * int64(min(l.opt.Batch, l.ds.Len())) * (size*size*channels + beside)
 }

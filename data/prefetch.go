@@ -115,7 +115,7 @@ func (r *run) take(slots int) {
 	for range slots {
 		s := pop(&l.spare)
 		if s == nil {
-			s = newSlot(min(l.opt.Batch, l.ds.Len()), l.tr.Size(), l.ds.Channels(), l.targets)
+			s = newSlot(min(l.opt.Batch, l.ds.Len()), l.tr.Size(), l.ds.Channels(), l.targets, l.inputs)
 		}
 		r.slots = append(r.slots, s)
 		r.free <- s
@@ -212,8 +212,8 @@ func (r *run) earlier(position int) int {
 	return int(r.uses[position/repeat])*repeat + position%repeat
 }
 
-func newSlot(n, size, channels, targets int) *slot {
-	return &slot{
+func newSlot(n, size, channels, targets int, inputs []Input) *slot {
+	s := &slot{
 		batch: Batch{
 			Height: size, Width: size, Channels: channels,
 			Images:  make([]uint8, n*size*size*channels),
@@ -221,10 +221,15 @@ func newSlot(n, size, channels, targets int) *slot {
 			Labels:  make([]int32, n),
 			Index:   make([]int, n),
 			targets: targets, Targets: make([]float32, n*targets),
+			inputs: inputs, Inputs: make(map[string][]float32, len(inputs)),
 		},
 		errs: make([]error, n),
 		done: make(chan struct{}, 1),
 	}
+	for _, in := range inputs {
+		s.batch.Inputs[in.Name] = make([]float32, n*in.Len)
+	}
+	return s
 }
 
 func (s *slot) reset(epoch, step, n int) {
@@ -246,6 +251,9 @@ func (b *Batch) truncate(n int) {
 	b.Images = b.Images[:n*b.Height*b.Width*b.Channels]
 	b.Crops, b.Labels, b.Index = b.Crops[:3*n], b.Labels[:n], b.Index[:n]
 	b.Targets = b.Targets[:n*b.targets]
+	for _, in := range b.inputs {
+		b.Inputs[in.Name] = b.Inputs[in.Name][:n*in.Len]
+	}
 }
 
 // move copies row src to dst.
@@ -257,6 +265,9 @@ func (b *Batch) move(dst, src int) {
 	copy(b.Crops[3*dst:3*dst+3], b.Crops[3*src:3*src+3])
 	b.Labels[dst], b.Index[dst] = b.Labels[src], b.Index[src]
 	copy(b.row(dst), b.row(src))
+	for _, in := range b.inputs {
+		copy(b.input(in, dst), b.input(in, src))
+	}
 }
 
 // row is the targets of row n.
@@ -320,21 +331,22 @@ func (w *worker) mix(r *run, b *Batch) {
 	source := random.New(opt.Seed, opt.Stream, uint64(r.epoch), mixSource, uint64(b.Step))
 	b.Share = opt.Mix.Apply(augment.Images{N: b.N, Height: b.Height, Width: b.Width, Channels: b.Channels,
 		Pix: b.Images, Labels: b.Labels, Other: b.Other}, &source, &w.spare)
-	if b.targets > 0 {
-		b.mixTargets()
+	b.mixRows(b.Targets, b.targets)
+	for _, in := range b.inputs {
+		b.mixRows(b.Inputs[in.Name], in.Len)
 	}
 }
 
-// mixTargets mixes each image's targets with those of the image before it, as the images.
-func (b *Batch) mixTargets() {
-	last := slices.Clone(b.row(b.N - 1))
+// mixRows mixes each image's numbers with those of the image before it, as the images.
+func (b *Batch) mixRows(v []float32, width int) {
+	last := slices.Clone(v[(b.N-1)*width:])
 	for n := b.N - 1; n >= 0; n-- {
-		other := last
+		row, other := v[n*width:(n+1)*width], last
 		if n > 0 {
-			other = b.row(n - 1)
+			other = v[(n-1)*width:]
 		}
-		for k, x := range b.row(n) {
-			b.row(n)[k] = float32(b.Share*float64(x) + (1-b.Share)*float64(other[k]))
+		for k, x := range row {
+			row[k] = float32(b.Share*float64(x) + (1-b.Share)*float64(other[k]))
 		}
 	}
 }
@@ -375,5 +387,5 @@ func (w *worker) read(ds Dataset, i int, b *Batch, n int) error {
 			b.row(n)[k] = float32(x)
 		}
 	}
-	return nil
+	return b.readInputs(ds, i, n)
 }

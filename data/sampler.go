@@ -27,7 +27,7 @@ func (s *Sampler) Dropped() int64 {
 
 // Sample reads image i of a set as a batch of one. The transform must be one for evaluation.
 func (s *Sampler) Sample(ds Dataset, i int, tr augment.Transform) (*Batch, error) {
-	b := &newSlot(1, tr.Size(), ds.Channels(), 0).batch
+	b := &newSlot(1, tr.Size(), ds.Channels(), 0, InputsOf(ds)).batch
 	b.N = 1
 	w := &s.w
 	w.tr, w.scratch.open = tr, augment.OpensImages(tr)

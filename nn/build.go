@@ -44,13 +44,13 @@ func (a Architecture) Model(c Config) (*Model, error) {
 // inputs adds the inputs of a batch.
 func (b *Builder) inputs() {
 	m, c := b.model, b.model.Config
-	m.Labels = b.input("labels", op.T(op.Int32, c.Batch))
+	m.Labels = b.batchInput("labels", op.T(op.Int32, c.Batch))
 	if c.FloatInput {
-		m.Input = b.input("input", op.T(c.DType, c.Batch, c.Channels, c.Size, c.Size))
+		m.Input = b.batchInput("input", op.T(c.DType, c.Batch, c.Channels, c.Size, c.Size))
 		return
 	}
-	m.Images = b.input("images", op.T(op.Uint8, c.Batch, c.ImageHeight, c.ImageWidth, c.Channels))
-	m.Crops = b.input("crops", op.T(op.Int32, c.Batch, 3))
+	m.Images = b.batchInput("images", op.T(op.Uint8, c.Batch, c.ImageHeight, c.ImageWidth, c.Channels))
+	m.Crops = b.batchInput("crops", op.T(op.Int32, c.Batch, 3))
 	m.Input = b.Apply("normalise", op.Images{
 		DType: c.DType, Height: c.Size, Width: c.Size, Mean: c.Mean, Std: c.Std,
 	}, m.Images, m.Crops)
@@ -65,7 +65,7 @@ func (b *Builder) outputs() {
 		}
 	}
 	if c.Mode == Train && c.Teacher > 0 {
-		m.Teacher = b.input("teacher", op.T(c.DType, c.Batch, c.Classes))
+		m.Teacher = b.batchInput("teacher", op.T(c.DType, c.Batch, c.Classes))
 		taught := b.Apply("teacher_loss", op.DistillLoss{Temperature: c.Temperature}, m.Logits, m.Teacher)
 		m.Loss = b.Map("loss", x0.Scale(1-c.Teacher).Add(x1.Scale(c.Teacher)), b.loss("label_loss"), taught)
 	} else {
@@ -78,7 +78,7 @@ func (b *Builder) outputs() {
 func (b *Builder) loss(name string) *G.Node {
 	m, c := b.model, b.model.Config
 	if c.Mode == Train && c.Loss != CrossEntropy {
-		m.Targets = b.input("targets", op.T(c.DType, c.Batch, c.Classes))
+		m.Targets = b.batchInput("targets", op.T(c.DType, c.Batch, c.Classes))
 		return b.Apply(name, c.targetLoss(), m.Logits, m.Targets)
 	}
 	return b.Apply(name, op.SoftmaxCrossEntropy{Smoothing: c.Smoothing}, m.Logits, m.Labels)

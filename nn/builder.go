@@ -89,6 +89,28 @@ func (b *Builder) claim(name string) bool {
 	return false
 }
 
+// Input adds a further input of the network beside the images, such as a row of a table or a mask: numbers of the
+// given shape for each sample, a node [N,shape…] of type Config.DType. Batches give its values under its name.
+func (b *Builder) Input(name string, shape ...int) *G.Node {
+	if b.err == nil && op.Shape(shape).Size() < 1 {
+		b.err = fmt.Errorf("input %s has the shape %v for each sample: it must have elements", name, shape)
+	}
+	n := b.batchInput(name, op.T(b.model.Config.DType, append([]int{b.model.Config.Batch}, shape...)...))
+	if n != nil {
+		b.model.Own = append(b.model.Own, n)
+	}
+	return n
+}
+
+// batchInput adds an input that differs from batch to batch.
+func (b *Builder) batchInput(name string, t op.Type) *G.Node {
+	n := b.input(name, t)
+	if n != nil {
+		b.model.Inputs = append(b.model.Inputs, n)
+	}
+	return n
+}
+
 // input adds an input of the graph.
 func (b *Builder) input(name string, t op.Type) *G.Node {
 	if !b.claim(name) {

@@ -35,7 +35,7 @@ func (b *Builder) drop(name string, x *G.Node, p float64, perSample bool) *G.Nod
 		return x
 	}
 	if m.RandomCounter == nil {
-		m.RandomCounter = b.input("random_counter", op.T(op.Int32, 2))
+		m.RandomCounter = b.batchInput("random_counter", op.T(op.Int32, 2))
 	}
 	u := expr.Random(stream(m.Config.Seed, name), 1, perSample)
 	return b.apply(name, op.Map{Expr: expr.If(expr.Chance(u, p), expr.Const(0), x0.Scale(1/(1-p)))}, x, m.RandomCounter)

@@ -92,7 +92,7 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	used, fixed := st.Node, m.Config.Mode == Eval || st.Frozen
 	if !fixed {
 		if m.BatchNormMomentum == nil {
-			m.BatchNormMomentum = b.input("batch_norm_momentum", op.T(m.Config.DType, 1))
+			m.BatchNormMomentum = b.batchInput("batch_norm_momentum", op.T(m.Config.DType, 1))
 		}
 		st.Batch = b.apply(name, op.BatchNormStats{}, x)
 		st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)

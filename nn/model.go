@@ -29,6 +29,10 @@ type Model struct {
 	// sample to sample of a step; nil in Eval and in a network without random layers. Both may wrap.
 	RandomCounter *G.Node
 
+	// Own are the network's further inputs, f [N,…], by Builder.Input. Inputs are all that differ from batch to batch:
+	// those above that are not nil, and Own. Each node's name is its input's.
+	Inputs, Own G.Nodes
+
 	Input  *G.Node // f [N,C,Size,Size], the network's input tensor: a graph input with Config.FloatInput
 	Logits *G.Node // f [N,K]
 	Loss   *G.Node // f scalar: mean cross-entropy with Config.Smoothing, or Config.Loss, with that of Config.Teacher

@@ -52,7 +52,7 @@ func Example_images() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err := run.Net.Predict(images[1])
+	p, err := run.Net.Predict(images[1], nil)
 	fmt.Println("red:", p[1] > 0.9, err)
 	// Output: red: true <nil>
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"onlinerna/data"
 	"onlinerna/internal/hostmemory"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -224,6 +225,14 @@ func (r *Run) openNetwork() error {
 		return noRoom(c, err)
 	}
 	r.Net, r.judge.net, r.ranges = net, net, device.RangesOf(r.Device)
+	for _, set := range []data.Dataset{r.in.set, r.in.valSet} {
+		if set != nil && err == nil {
+			err = net.CheckInputs(set)
+		}
+	}
+	if err != nil {
+		return err
+	}
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, weights)
 	if net.Meaning, err = r.meaning(); err != nil {
 		return err

@@ -187,7 +187,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 		return err
 	}
 	defer func() { err = device.Closed(err, dev.Close()) }()
-	r, err := replay.Open(dir, dev, f.adjust)
+	r, err := replay.Open(dir, train.Deps{Device: dev}, f.adjust)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,10 @@ func newBuilder(m *nn.Model, read func(nn.Entry) ([]float32, error), open bool) 
 		b.entries[e.Name] = e
 	}
 	b.leaves[m.Input] = b.normalise
+	for _, in := range m.Own {
+		b.names[in.Name()] = true
+		b.leaves[in] = in.Name
+	}
 	for _, p := range m.Params {
 		b.leaves[p.Node] = func() string { return b.weight(p.Name) }
 	}

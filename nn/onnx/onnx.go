@@ -2,8 +2,8 @@
 // 17, float32, weights in the file.
 //
 // The input is called "input" and holds images [N,C,H,W] of numbers from 0 to 1, in the order of channels that the net
-// was trained with (RGB): mean and standard deviation are part of the graph. The output "logits" is [N,K], before a
-// softmax. Weights have the names of the state dict.
+// was trained with (RGB): mean and standard deviation are part of the graph. The net's further inputs follow, by their
+// names. The output "logits" is [N,K], before a softmax. Weights have the names of the state dict.
 package onnx
 
 import (
@@ -72,6 +72,9 @@ func (b *builder) write(w io.Writer, metadata map[string]string) error {
 	graph = protobuf.Bytes(graph, 2, b.model.Arch.Name)
 	m := b.model.Config
 	graph = protobuf.Bytes(graph, 11, b.interfaceOf(input, "images of numbers from 0 to 1", m.Channels, m.Size, m.Size))
+	for _, in := range b.model.Own {
+		graph = protobuf.Bytes(graph, 11, b.interfaceOf(in.Name(), "", in.Shape()[1:]...))
+	}
 	graph = protobuf.Bytes(graph, 12, b.interfaceOf(output, "before a softmax", m.Classes))
 	size := len(graph)
 	for _, t := range b.tensors {

@@ -90,7 +90,8 @@ var general = nn.Architecture{
 		x = b.Reduce("mean", x, op.Mean, 2, 3)
 		z = b.Expand("expand", b.Reshape("one", z, n, 2, 1, 1), n, 2, 1, 7)
 		x = b.Add("add", b.Reshape("flat", x, n, 14), b.Reshape("wide", z, n, 14))
-		return b.Linear("fc", b.Softmax("softmax", x), b.Config().Classes)
+		x = b.Add("more", b.Softmax("softmax", x), b.Reshape("row", b.Input("further", 2, 7), n, 14))
+		return b.Linear("fc", x, b.Config().Classes)
 	},
 }
 
@@ -141,9 +142,12 @@ func TestWrite(t *testing.T) {
 				if batch > 0 {
 					n = batch
 				}
-				if want := (valueInfo{"input", []any{n, k.Channels, k.Size, k.Size}}); !reflect.DeepEqual(m.input,
-					want) {
-					t.Errorf("input %v, want %v", m.input, want)
+				want := []valueInfo{{"input", []any{n, k.Channels, k.Size, k.Size}}}
+				if len(model.Own) > 0 {
+					want = append(want, valueInfo{"further", []any{n, 2, 7}})
+				}
+				if !reflect.DeepEqual(m.inputs, want) {
+					t.Errorf("inputs %v, want %v", m.inputs, want)
 				}
 				if want := (valueInfo{"logits", []any{n, k.Classes}}); !reflect.DeepEqual(m.output, want) {
 					t.Errorf("output %v, want %v", m.output, want)
@@ -155,12 +159,16 @@ func TestWrite(t *testing.T) {
 						t.Errorf("%s is %v and differs", e.Name, got.Shape)
 					}
 				}
-				x := op.New(op.T(op.Float32, k.Batch, k.Channels, k.Size, k.Size))
+				var x []op.Tensor
 				r := rand.New(rand.NewPCG(1, 2))
-				for i := range x.Data.([]float32) {
-					x.Data.([]float32)[i] = r.Float32()
+				for _, in := range append(G.Nodes{model.Input}, model.Own...) {
+					v := op.New(op.T(op.Float32, in.Shape()...))
+					for i := range v.Data.([]float32) {
+						v.Data.([]float32)[i] = r.Float32()
+					}
+					x = append(x, v)
 				}
-				compare(t, m.run(t, x), evaluate(t, model, x))
+				compare(t, m.run(t, x...), evaluate(t, model, x...))
 			})
 		}
 	}
@@ -181,9 +189,10 @@ func compare(t *testing.T, got, want op.Tensor) {
 	}
 }
 
-// evaluate computes the logits of a model by the reference kernels, for images from 0 to 1.
-func evaluate(t *testing.T, m *nn.Model, x op.Tensor) op.Tensor {
+// evaluate computes the logits of a model by the reference kernels, for images from 0 to 1 and its further inputs.
+func evaluate(t *testing.T, m *nn.Model, all ...op.Tensor) op.Tensor {
 	t.Helper()
+	x := all[0]
 	in := op.New(x.Type())
 	plane := x.Shape[2] * x.Shape[3]
 	for i, v := range x.Data.([]float32) {
@@ -191,6 +200,9 @@ func evaluate(t *testing.T, m *nn.Model, x op.Tensor) op.Tensor {
 		in.Data.([]float32)[i] = float32((float64(v) - m.Config.Mean[c]) / m.Config.Std[c])
 	}
 	values := map[*G.Node]op.Tensor{m.Input: in}
+	for i, node := range m.Own {
+		values[node] = all[i+1]
+	}
 	for _, e := range m.StateDict() {
 		w, _ := weights(e)
 		switch e.Kind {

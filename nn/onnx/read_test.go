@@ -50,13 +50,14 @@ func fields(t *testing.T, b []byte) (list []field) {
 
 // onnxFile is the content of a file.
 type onnxFile struct {
-	ir, opset     uint64
-	metadata      map[string]string
-	name          string
-	nodes         []node
-	tensors       map[string]op.Tensor // float32
-	integers      map[string][]int
-	input, output valueInfo
+	ir, opset uint64
+	metadata  map[string]string
+	name      string
+	nodes     []node
+	tensors   map[string]op.Tensor // float32
+	integers  map[string][]int
+	inputs    []valueInfo
+	output    valueInfo
 }
 
 type valueInfo struct {
@@ -93,7 +94,7 @@ func (m *onnxFile) graph(t *testing.T, b []byte) {
 		case 5:
 			m.tensor(t, f.bytes)
 		case 11:
-			m.input = decodeInfo(t, f.bytes)
+			m.inputs = append(m.inputs, decodeInfo(t, f.bytes))
 		case 12:
 			m.output = decodeInfo(t, f.bytes)
 		}

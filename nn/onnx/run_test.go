@@ -9,9 +9,12 @@ import (
 )
 
 // run computes the graph as the standard of ONNX says.
-func (m onnxFile) run(t *testing.T, x op.Tensor) op.Tensor {
+func (m onnxFile) run(t *testing.T, x ...op.Tensor) op.Tensor {
 	t.Helper()
-	values := map[string]op.Tensor{m.input.name: x}
+	values := map[string]op.Tensor{}
+	for i, in := range m.inputs {
+		values[in.name] = x[i]
+	}
 	for name, v := range m.tensors {
 		values[name] = v
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 
 	"onlinerna/data"
@@ -81,10 +82,11 @@ func (f *feed) images() int {
 }
 
 // prepare creates the noise and the loader for a network.
-func (f *feed) prepare(o Options, c nn.Config) error {
+func (f *feed) prepare(o Options, m *nn.Model) error {
+	c := m.Config
 	f.batch = o.Batch
 	if slices.Contains(o.Inputs, Synthetic) || len(o.Inputs) == 0 {
-		f.noise = synthetic(c, o.Batch, o.Seed)
+		f.noise = synthetic(m, o.Batch, o.Seed)
 	}
 	if f.set == nil {
 		return nil
@@ -144,6 +146,10 @@ func (f *feed) held(ctx context.Context) (list []*data.Batch, err error) {
 		c := *b
 		c.Images, c.Crops, c.Labels, c.Index = slices.Clone(b.Images), slices.Clone(b.Crops), slices.Clone(b.Labels),
 			slices.Clone(b.Index)
+		c.Inputs = maps.Clone(b.Inputs)
+		for name, v := range c.Inputs {
+			c.Inputs[name] = slices.Clone(v)
+		}
 		if list = append(list, &c); len(list) == min(heldBatches, f.set.Len()/f.batch) {
 			break
 		}
@@ -152,19 +158,27 @@ func (f *feed) held(ctx context.Context) (list []*data.Batch, err error) {
 }
 
 // synthetic is a batch of noise.
-func synthetic(c nn.Config, n int, seed uint64) *data.Batch {
-	r := random.New(seed)
+func synthetic(m *nn.Model, n int, seed uint64) *data.Batch {
+	c, r := m.Config, random.New(seed)
 	b := &data.Batch{
 		N: n, Height: c.Size, Width: c.Size, Channels: c.Channels,
 		Images: make([]uint8, n*c.Size*c.Size*c.Channels),
 		Crops:  make([]int32, 3*n),
 		Labels: make([]int32, n),
+		Inputs: map[string][]float32{},
 	}
 	for i := range b.Images {
 		b.Images[i] = uint8(r.Uint64())
 	}
 	for i := range b.Labels {
 		b.Labels[i] = int32(r.Uint64() % uint64(c.Classes))
+	}
+	for _, in := range m.Own { // whose batch is 1
+		v := make([]float32, n*in.Shape().TotalSize())
+		for i := range v {
+			v[i] = float32(r.Float64())
+		}
+		b.Inputs[in.Name()] = v
 	}
 	return b
 }

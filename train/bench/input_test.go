@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train/network"
@@ -107,7 +108,7 @@ func TestFeed(t *testing.T) {
 	if c.Classes != 10 || c.Channels != 1 || f.images() != 8000 {
 		t.Errorf("%+v for %d images", c, f.images())
 	}
-	if err := f.prepare(o, c); err != nil || f.noise != nil {
+	if err := f.prepare(o, &nn.Model{Config: c}); err != nil || f.noise != nil {
 		t.Fatalf("%v, noise %v", err, f.noise)
 	}
 	next, stop, err := f.batches(t.Context(), FromLoader)
@@ -138,7 +139,7 @@ func TestFeed(t *testing.T) {
 		t.Error("batches in memory are not two in turn")
 	}
 	o.Batch = 9000
-	if err := f.prepare(o, c); err == nil || !strings.Contains(err.Error(), "glyphs has 8000 images: they make no "+
+	if err := f.prepare(o, &nn.Model{Config: c}); err == nil || !strings.Contains(err.Error(), "glyphs has 8000 images: they make no "+
 		"batch of 9000") {
 		t.Errorf("a batch larger than the set: %v", err)
 	}

@@ -56,7 +56,7 @@ func open(dev device.Device, o Options, in *feed) (*bench, error) {
 		}
 	}
 	if err == nil {
-		err = in.prepare(b.Options, net.Model().Config)
+		err = in.prepare(b.Options, net.Model())
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.close())

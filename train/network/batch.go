@@ -5,7 +5,27 @@ import (
 	"fmt"
 
 	"onlinerna/data"
+	"onlinerna/nn/op"
 )
+
+// CheckInputs returns an error unless the images of a set have the net's further inputs.
+func (n *Network) CheckInputs(set data.Dataset) error {
+	have := map[string]int{}
+	for _, in := range data.InputsOf(set) {
+		have[in.Name] = in.Len
+	}
+	for _, in := range n.model.Own {
+		shape := op.Shape(in.Shape()[1:])
+		if k := have[in.Name()]; k == 0 {
+			return fmt.Errorf("%s takes the input %s %v for each image, which the images lack: see data.WithInput", n.arch,
+				in.Name(), shape)
+		} else if k != shape.Size() {
+			return fmt.Errorf("%s takes the input %s %v for each image, which is of %d numbers: the images have %d", n.arch,
+				in.Name(), shape, shape.Size(), k)
+		}
+	}
+	return nil
+}
 
 // checkBatch returns an error if the batch does not suit the network.
 func (n *Network) checkBatch(u Use, b *data.Batch) error {

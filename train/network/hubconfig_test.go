@@ -129,7 +129,7 @@ func TestTimm(t *testing.T) {
 			if b, err := os.ReadFile(filepath.Join(dir, "probabilities.json")); err != nil || json.Unmarshal(b, &want) != nil {
 				t.Fatal(err)
 			}
-			got, err := n.Predict(img)
+			got, err := n.Predict(img, nil)
 			if err != nil || len(got) != len(want) {
 				t.Fatal(got, err)
 			}

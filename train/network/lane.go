@@ -2,6 +2,9 @@ package network
 
 import (
 	"errors"
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
 
 	"onlinerna/data"
 	"onlinerna/nn"
@@ -16,40 +19,41 @@ type lane struct {
 	note device.Kernel // adds the loss to the guard
 }
 
-// feed is the layout of a batch's input in a lane. All parts except the images are copied at once.
+// feed is the layout of a step's input in a lane.
 type feed struct {
-	images, labels, targets, teacher, crops, momentum, numbers device.Span
-	counter                                                    device.Span // for random layers
-	bytes                                                      int
+	inputs  []fed
+	numbers device.Span // of the optimiser
+	bytes   int
+}
+
+// fed is the place of a model's input.
+type fed struct {
+	*G.Node
+	device.Span
 }
 
 // lineUp is the alignment of each part of a lane.
 const lineUp = 256
 
-// feed lays out the input of a batch in a lane.
-func (n *Network) feed(w Work) feed {
-	size := n.Device.DType().Size()
-	var f feed
+// feedOf lays out the inputs that a model's program reads.
+func feedOf(m *nn.Model, u Use) (f feed, err error) {
 	add := func(bytes int) device.Span {
 		s := device.Span{Off: f.bytes, Len: bytes}
 		f.bytes += (bytes + lineUp - 1) / lineUp * lineUp
 		return s
 	}
-	f.images = add(w.Batch * w.Height * w.Width * n.model.Config.Channels)
-	f.labels, f.crops = add(4*w.Batch), add(3*4*w.Batch)
-	if w.Use == Training && n.cfg.Loss != nn.CrossEntropy {
-		f.targets = add(size * w.Batch * n.model.Config.Classes)
+	for _, in := range m.Inputs {
+		t, err := nn.TypeOf(in)
+		if err != nil {
+			return f, err
+		}
+		if u == Training || in != m.Targets && in != m.Teacher { // others have no loss by targets
+			f.inputs = append(f.inputs, fed{in, add(t.Bytes())})
+		}
 	}
-	if w.Use == Training && n.cfg.Teacher > 0 {
-		f.teacher = add(size * w.Batch * n.model.Config.Classes)
-	}
-	f.momentum, f.numbers = add(size), add(device.NumbersLen*size)
-	f.counter = add(2 * 4)
-	return f
+	f.numbers = add(device.NumbersLen * m.Config.DType.Size())
+	return f, nil
 }
-
-// rest is the range copied beside the images.
-func (f feed) rest() device.Span { return device.Span{Off: f.labels.Off, Len: f.bytes - f.labels.Off} }
 
 // A lane's output: the loss, then the score.
 const scoreOff = lineUp
@@ -71,32 +75,38 @@ func part(m device.Memory, s device.Span) device.Region {
 
 // fill writes a batch and its step's numbers to a lane's host memory.
 func (p *program) fill(host *device.HostMemory, b *data.Batch, taught op.Tensor, s StepOptions) error {
-	m, f := p.model, p.feed
-	type sent struct {
-		at   device.Span
-		data op.Tensor
-	}
-	list := []sent{
-		{f.images, op.Tensor{Shape: shapeOf(m.Images), Data: b.Images}},
-		{f.labels, op.Tensor{Shape: shapeOf(m.Labels), Data: b.Labels}},
-		{f.crops, op.Tensor{Shape: shapeOf(m.Crops), Data: b.Crops}},
-		{f.momentum, op.Tensor{Shape: op.Shape{1}, Data: []float64{s.StatsMomentum}}},
-		{f.counter, op.Tensor{Shape: op.Shape{2}, Data: []int32{int32(b.Epoch), int32(b.First)}}},
-		{f.numbers, op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: s.Update.Numbers.Values()}},
-	}
-	if f.teacher.Len > 0 {
-		list = append(list, sent{f.teacher, taught})
-	}
-	if f.targets.Len > 0 {
-		p.targets = p.objective.targets(p.targets, b, m.Config.Classes)
-		list = append(list, sent{f.targets, op.Tensor{Shape: shapeOf(m.Targets), Data: p.targets}})
-	}
-	for _, x := range list {
-		if err := device.UploadRowMajor(part(host, x.at), x.data); err != nil {
+	m := p.model
+	for _, in := range p.feed.inputs {
+		x := op.Tensor{Shape: shapeOf(in.Node)}
+		switch in.Node {
+		case m.Images:
+			x.Data = b.Images
+		case m.Labels:
+			x.Data = b.Labels
+		case m.Crops:
+			x.Data = b.Crops
+		case m.BatchNormMomentum:
+			x.Data = []float64{s.StatsMomentum}
+		case m.RandomCounter:
+			x.Data = []int32{int32(b.Epoch), int32(b.First)}
+		case m.Teacher:
+			x.Data = taught.Data
+		case m.Targets:
+			p.targets = p.objective.targets(p.targets, b, m.Config.Classes)
+			x.Data = p.targets
+		default:
+			v := b.Inputs[in.Name()]
+			if len(v) != x.Shape.Size() {
+				return fmt.Errorf("the net takes the input %s %v, and the batch has %d numbers for it", in.Name(), x.Shape, len(v))
+			}
+			x.Data = v
+		}
+		if err := device.UploadRowMajor(part(host, in.Span), x); err != nil {
 			return err
 		}
 	}
-	return nil
+	return device.UploadRowMajor(part(host, p.feed.numbers),
+		op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: s.Update.Numbers.Values()})
 }
 
 // widen makes the lanes at least that many bytes long. Programs bound to smaller lanes are released.

@@ -52,7 +52,10 @@ func TestBFloat16Memory(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer n.Close()
-			p, err := n.newProgram(Work{use, 32, 96, 96}, machine.NewArena(dev), nil)
+			p, err := n.newProgram(Work{use, 32, 96, 96})
+			if err == nil {
+				err = n.bind(p, machine.NewArena(dev), nil)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,10 +9,15 @@ import (
 	"onlinerna/data"
 )
 
-// Predict returns the probability of each class, or each number, for an image of any size, resized and cropped as the last loaded
-// weights say, or by default.
-func (n *Network) Predict(img image.Image) ([]float64, error) {
+// Predict returns the probability of each class, or each number, for an image of any size, resized and cropped as the
+// last loaded weights say, or by default. inputs are the net's further inputs by name, nil without.
+func (n *Network) Predict(img image.Image, inputs map[string][]float32) ([]float64, error) {
 	set, err := data.FromImages([]string{""}, []image.Image{img}, []int{0})
+	for name, row := range inputs {
+		if err == nil {
+			set, err = data.WithInput(set, name, [][]float32{row})
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +30,7 @@ func (n *Network) Predict(img image.Image) ([]float64, error) {
 				rgb.Set(x, y, img.At(x, y))
 			}
 		}
-		return n.Predict(rgb)
+		return n.Predict(rgb, inputs)
 	}
 	profile, err := data.ProfileOf(set)
 	if err != nil {

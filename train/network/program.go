@@ -33,8 +33,9 @@ func (w Work) String() string { return fmt.Sprintf("%v at batch %d", w.Use, w.Ba
 
 // program is a graph with its machine, bound to a lane's memory.
 type program struct {
+	work    Work
 	model   *nn.Model
-	m       *machine.Machine
+	m       *machine.Machine // nil: not planned
 	feed    feed
 	targets []float32 // of a batch
 	*objective
@@ -61,9 +62,12 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 		return err
 	}
 	other += beside
-	most := 0
-	for _, w := range list {
-		most = max(most, n.feed(w).bytes)
+	most, made := 0, make([]*program, len(list))
+	for i, w := range list {
+		if made[i], err = n.newProgram(w); err != nil {
+			return err
+		}
+		most = max(most, made[i].feed.bytes)
 	}
 	lanes := int64(n.pipe.Lanes()) * int64(most)
 	if err := n.checkBytes(list[0].Batch, lanes, other); err != nil { // before allocating them
@@ -72,9 +76,9 @@ func (n *Network) Prepare(other int64, list ...Work) error {
 	if err := n.widen(most); err != nil {
 		return err
 	}
-	for _, w := range list {
+	for i, w := range list {
 		for lane := range n.lanes {
-			if _, err := n.program(w, lane); err != nil {
+			if _, err := n.program(w, lane, made[i]); err != nil {
 				return err
 			}
 		}
@@ -103,7 +107,10 @@ func (n *Network) beside() (bytes int64) {
 // on the device.
 func (n *Network) Plan(batch int) (machine.Stats, error) {
 	arena := machine.NewArena(n.Device)
-	p, err := n.newProgram(Work{Training, batch, n.cfg.Size, n.cfg.Size}, arena, nil)
+	p, err := n.newProgram(Work{Training, batch, n.cfg.Size, n.cfg.Size})
+	if err == nil {
+		err = n.bind(p, arena, nil)
+	}
 	if err != nil {
 		return machine.Stats{}, err
 	}
@@ -111,7 +118,10 @@ func (n *Network) Plan(batch int) (machine.Stats, error) {
 	if err := p.m.Close(); err != nil || n.teacher == nil {
 		return s, err
 	}
-	if p, err = n.teacher.newProgram(Work{Evaluation, batch, n.cfg.Size, n.cfg.Size}, arena, nil); err != nil {
+	if p, err = n.teacher.newProgram(Work{Evaluation, batch, n.cfg.Size, n.cfg.Size}); err == nil {
+		err = n.teacher.bind(p, arena, nil)
+	}
+	if err != nil {
 		return s, err
 	}
 	s.Arena, s.Inputs = arena.Bytes(), s.Inputs+p.m.Stats().Inputs
@@ -131,26 +141,47 @@ func (n *Network) Programs() map[string]machine.Stats {
 	return m
 }
 
-// program finds or makes the program for work in a lane that is large enough.
-func (n *Network) program(w Work, lane int) (*program, error) {
+// next finds or makes the program for work in the lane whose turn it is.
+func (n *Network) next(w Work) (*program, error) {
+	var made *program
+	if ps := n.programs[w]; ps == nil || ps[n.turn] == nil {
+		var err error
+		if made, err = n.newProgram(w); err != nil {
+			return nil, err
+		}
+		if err := n.widen(made.feed.bytes); err != nil {
+			return nil, err
+		}
+	}
+	return n.program(w, n.turn, made)
+}
+
+// program finds the program for work in a lane that is large enough, or plans it: made, or a new one if another lane
+// has that.
+func (n *Network) program(w Work, lane int, made *program) (_ *program, err error) {
 	ps := n.programs[w]
 	if ps == nil {
 		ps = make([]*program, len(n.lanes))
 		n.programs[w] = ps
 	}
-	if ps[lane] == nil {
-		p, err := n.newProgram(w, n.arena, n.lanes[lane])
-		if err != nil {
+	if ps[lane] != nil {
+		return ps[lane], nil
+	}
+	if made.m != nil {
+		if made, err = n.newProgram(w); err != nil {
 			return nil, err
 		}
-		p.m.Trace(n.groups(p))
-		ps[lane] = p
 	}
-	return ps[lane], nil
+	if err := n.bind(made, n.arena, n.lanes[lane]); err != nil {
+		return nil, err
+	}
+	made.m.Trace(n.groups(made))
+	ps[lane] = made
+	return made, nil
 }
 
-// newProgram plans a program on a lane's memory, or on its machine's own memory if l is nil.
-func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, error) {
+// newProgram builds the model of a program that is not planned yet.
+func (n *Network) newProgram(w Work) (*program, error) {
 	cfg := n.cfg
 	cfg.Batch, cfg.ImageHeight, cfg.ImageWidth = w.Batch, w.Height, w.Width
 	if w.Height == w.Width {
@@ -174,9 +205,15 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 				s.name, model.Params[i].Shape, w.Height, w.Width, s.typ.Shape, n.cfg.Size, n.cfg.Size)
 		}
 	}
-	p := &program{model: model, feed: n.feed(w), objective: &n.objective}
+	f, err := feedOf(model, w.Use)
+	return &program{work: w, model: model, feed: f, objective: &n.objective}, err
+}
+
+// bind plans a program on a lane's memory, or on its machine's own memory if l is nil.
+func (n *Network) bind(p *program, arena *machine.Arena, l *lane) (err error) {
+	model, use := p.model, p.work.Use
 	mc := machine.Config{Device: n.Device, Arena: arena, LowMemory: n.LowMemory, Bind: map[*G.Node]machine.Binding{}}
-	switch w.Use {
+	switch use {
 	case Training:
 		mc.Keep = append(G.Nodes{model.Loss, model.Score}, model.Updates...)
 	case Statistics:
@@ -186,7 +223,7 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 	}
 	for i, s := range n.params {
 		mc.Bind[model.Params[i].Node] = machine.Binding{Region: n.Params.Region(s.off, s.n), Layout: s.layout}
-		if w.Use == Training && !model.Params[i].Frozen {
+		if use == Training && !model.Params[i].Frozen {
 			mc.Bind[model.Params[i].Grad] = machine.Binding{Region: n.Grads.Region(s.off, s.n), Layout: s.layout}
 		}
 	}
@@ -194,40 +231,28 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 		mc.Bind[model.Stats[i].Node] = machine.Binding{Region: n.Stats.Region(s.off, s.n), Layout: s.layout}
 	}
 	if l != nil {
-		n.bindLane(&mc, p, w.Use, l)
+		n.bindLane(&mc, p, l)
 	}
 	if p.m, err = machine.New(model.Graph, mc); err == nil {
-		err = p.place(w.Use)
+		err = p.place(use)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s, %v: %w", n.arch, w, err)
+		return fmt.Errorf("%s, %v: %w", n.arch, p.work, err)
 	}
-	return p, nil
+	return nil
 }
 
 // bindLane places a program's input and results in a lane.
-func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
-	in, out, m := l.Input(), l.Output(), p.model
-	bind := func(node *G.Node, r device.Region) {
-		if node != nil {
-			mc.Bind[node] = machine.Binding{Region: r}
-		}
+func (n *Network) bindLane(mc *machine.Config, p *program, l *lane) {
+	out, m, size := l.Output(), p.model, n.Device.DType().Size()
+	for _, in := range p.feed.inputs {
+		mc.Bind[in.Node] = machine.Binding{Region: part(l.Input(), in.Span)}
 	}
-	bind(m.Images, part(in, p.feed.images))
-	bind(m.Labels, part(in, p.feed.labels))
-	if u == Training {
-		bind(m.Targets, part(in, p.feed.targets))
-		bind(m.Teacher, part(in, p.feed.teacher))
+	if p.work.Use == Training {
+		mc.Bind[m.Loss] = machine.Binding{Region: lossIn(out, size)}
 	}
-	bind(m.Crops, part(in, p.feed.crops))
-	bind(m.BatchNormMomentum, part(in, p.feed.momentum))
-	bind(m.RandomCounter, part(in, p.feed.counter))
-	size := n.Device.DType().Size()
-	if u == Training {
-		bind(m.Loss, lossIn(out, size))
-	}
-	if u != Statistics {
-		bind(m.Score, scoreIn(out, size))
+	if p.work.Use != Statistics {
+		mc.Bind[m.Score] = machine.Binding{Region: scoreIn(out, size)}
 	}
 }
 

@@ -158,10 +158,7 @@ func (n *Network) issue(u Use, b *data.Batch, s StepOptions) (*Pending, error) {
 }
 
 func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, error) {
-	if err := n.widen(n.feed(w).bytes); err != nil {
-		return nil, err
-	}
-	p, err := n.program(w, n.turn)
+	p, err := n.next(w)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +180,7 @@ func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, err
 		if err := p.fill(host, b, taught, s); err != nil {
 			return err
 		}
-		return l.Send(p.feed.images, p.feed.rest())
+		return l.Send(device.Span{Len: p.feed.bytes})
 	}); err != nil {
 		return nil, err
 	}

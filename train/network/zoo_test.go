@@ -124,8 +124,8 @@ func (z zooNet) weights(n *Network) {
 	for i := range img.Pix {
 		img.Pix[i] = uint8(i * 37)
 	}
-	p, err := n.Predict(img)
-	q, err2 := again.Predict(img)
+	p, err := n.Predict(img, nil)
+	q, err2 := again.Predict(img, nil)
 	if err != nil || err2 != nil || !slices.Equal(p, q) || math.Abs(p[0]+p[1]-1) > 1e-6 {
 		z.Errorf("probabilities %v and %v, %v, %v", p, q, err, err2)
 	}

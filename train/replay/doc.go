@@ -1,7 +1,7 @@
 // Package replay computes RNA, plain averages and moving averages with other windows and parameters for a finished run,
 // from its kept iterates (Spec.KeepEvery), without training again.
 //
-//	r, err := replay.Open("runs/…", dev, nil)
+//	r, err := replay.Open("runs/…", train.Deps{Device: dev}, nil)
 //	if err != nil { … }
 //	defer r.Close()
 //	result, err := r.Curves(ctx, replay.Options{Windows: []int{5, 10}, Averages: []int{5}})

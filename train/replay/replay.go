@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train"
 	"onlinerna/train/average"
@@ -97,9 +96,9 @@ type Replay struct {
 	files  []string
 }
 
-// Open opens the run in a folder on a device. adjust, if not nil, may change the location of the data, limits on
-// batches, workers and threads.
-func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, error) {
+// Open opens the run in a folder on a device, with the images that the run was given, if any. adjust, if not nil, may
+// change the location of the data, limits on batches, workers and threads.
+func Open(dir string, deps train.Deps, adjust func(*train.Spec)) (*Replay, error) {
 	c, err := train.ReadSpec(dir)
 	if err != nil {
 		return nil, fmt.Errorf("nothing to replay: %w", err)
@@ -121,7 +120,7 @@ func Open(dir string, dev device.Device, adjust func(*train.Spec)) (*Replay, err
 	c.TensorBoard = false
 	c.EMA, c.EMADecay, c.EMAEvery = nil, 0, 0
 	c.RNA = average.Options{Mode: average.Off, Batches: c.RNA.Batches}
-	if r.Run, err = train.New(c, train.Deps{Device: dev}); err != nil {
+	if r.Run, err = train.New(c, deps); err != nil {
 		return nil, fmt.Errorf("replaying %s: %w", dir, err)
 	}
 	return r, nil

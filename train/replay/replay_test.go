@@ -34,7 +34,7 @@ func trained(t *testing.T, c train.Spec, dev device.Device) []hook.EpochRecord {
 
 func replayed(t *testing.T, dir string, dev device.Device, o Options) *Result {
 	t.Helper()
-	r, err := Open(dir, dev, nil)
+	r, err := Open(dir, train.Deps{Device: dev}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestRebuild(t *testing.T) {
 		filepath.Base(got.File) != "wsm-linear3.safetensors" || filepath.Base(res.Curves[2].File) != "power-ema8.safetensors" {
 		t.Errorf("%+v", got)
 	}
-	again, err := Open(c.Out, dev, nil)
+	again, err := Open(c.Out, train.Deps{Device: dev}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAsTrained(t *testing.T) {
 			if s := want.Score; math.Abs(last.Val.Loss-s.Loss) > 1e-5*s.Loss {
 				t.Errorf("score %+v, in training %+v", last.Val, s)
 			}
-			r, err := Open(c.Out, dev, nil)
+			r, err := Open(c.Out, train.Deps{Device: dev}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +318,7 @@ func TestMistakes(t *testing.T) {
 	trained(t, c, dev)
 	refused := func(want string, o Options) {
 		t.Helper()
-		r, err := Open(dir, dev, nil)
+		r, err := Open(dir, train.Deps{Device: dev}, nil)
 		if err == nil {
 			defer r.Close()
 			_, err = r.Curves(t.Context(), o)
