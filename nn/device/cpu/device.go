@@ -58,6 +58,7 @@ type Device struct {
 	tiles          *kern.Tiles // nil for none
 	winograd       bool
 	alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
+	alwaysParts    bool // products of float32 in parts wherever possible, for tests
 
 	table lower.Table[work.Kernel]
 }

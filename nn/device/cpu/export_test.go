@@ -24,6 +24,25 @@ func ByTiles(d *Device) { d.setTiles(kern.PlainTiles()) }
 // ByVectorTiles makes d run them so by AVX-512.
 func ByVectorTiles(d *Device) { d.setTiles(kern.TilesByVectors()) }
 
+// InParts makes d multiply float32 in parts of bfloat16 wherever possible: by the level's tiles if it has them, or else as
+// the definition does.
+func InParts(d *Device, parts int) {
+	t := kern.TilesFor(d.level)
+	if t == nil {
+		t = kern.PlainTiles()
+	}
+	d.setParts(t.InParts(parts))
+}
+
+// InPartsByDefinition makes d do so in plain Go, and InPartsByVectors by AVX-512.
+func InPartsByDefinition(d *Device, parts int) { d.setParts(kern.PlainTiles().InParts(parts)) }
+func InPartsByVectors(d *Device, parts int)    { d.setParts(kern.TilesByVectors().InParts(parts)) }
+
+func (d *Device) setParts(t *kern.Tiles) {
+	d.tiles, d.alwaysParts = t, true
+	d.table = d.patterns()
+}
+
 func (d *Device) setTiles(t *kern.Tiles) {
 	d.tiles = t
 	d.table = d.patterns()

@@ -25,7 +25,8 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 		Device: d.Name(),
 		Patterns: slices.Concat(
 			product.Patterns(product.Options{Level: d.level, Workers: workers, Winograd: d.winograd,
-				AlwaysWinograd: d.alwaysWinograd, BFloat16: d.bfloat16, Narrow: d.narrow, Tiles: d.tiles}),
+				AlwaysWinograd: d.alwaysWinograd, BFloat16: d.bfloat16, Narrow: d.narrow, Tiles: d.tiles,
+				AlwaysParts: d.alwaysParts}),
 			norm.Patterns(workers),
 			pool.Patterns(),
 			elementwise.Patterns(workers),

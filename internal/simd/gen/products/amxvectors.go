@@ -125,14 +125,15 @@ func vectorProducts(name string, columns int) {
 	factorB := func(v, parity int) reg.VecPhysical { return z[16+2*v+parity] }
 	eachRow("row", func() {
 		each(func(s, v int) { VMOVUPS(place(s, v), total(s, v)) })
-		MOVQ(field(tileOperandB), b)
 		MOVQ(field(tileSteps), steps)
 		MOVQ(field(tileDepth), depth)
 		Label("step")
 		MOVQ(Mem{Base: steps}, y)
-		ADDQ(Imm(8), steps)
+		MOVQ(Mem{Base: steps, Disp: 8}, b)
+		ADDQ(Imm(16), steps)
 		LEAQ(Mem{Base: a0, Index: y, Scale: 1}, x)
 		ADDQ(a1, y)
+		ADDQ(field(tileOperandB), b)
 		each(func(s, v int) {
 			for parity := range 2 {
 				VXORPS(acc(s, v, parity), acc(s, v, parity), acc(s, v, parity))

@@ -21,6 +21,12 @@ type rowAt struct{ dst, src, at, left, stride reg.GPVirtual }
 // before the first row; end handles the remainder of each row.
 func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole func(r rowAt, i int),
 	end func(r rowAt)) {
+	eachRowThen(name, arguments, step, times, begin, whole, end, func() {})
+}
+
+// eachRowThen is eachRow with then behind the last row.
+func eachRowThen(name, arguments string, step, times int, begin func(r rowAt), whole func(r rowAt, i int),
+	end func(r rowAt), then func()) {
 	TEXT(name, NOSPLIT, "func"+arguments)
 	r := rowAt{dst: GP64(), src: GP64(), at: GP64(), left: GP64()}
 	Load(Param("dst"), r.dst)
@@ -63,6 +69,7 @@ func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole
 	ADDQ(dstStride, r.dst)
 	DECQ(rows)
 	JNZ(LabelRef("row"))
+	then()
 	VZEROUPPER()
 	RET()
 }

@@ -16,6 +16,7 @@ const (
 	orders   = "(dst, src *float32, rows, columns, stride, panel int)"
 	columnar = "(dst, src *float32, rows, columns, stride int)"
 	squares  = "(dst, src *float32, dstStride, srcStride int)"
+	splits   = "(dst, src *float32, rows, width, dstStride, srcStride, part int, bad *uint32)"
 )
 
 // tileChannels is the TileChannels of package kern.
@@ -51,7 +52,61 @@ func tilePacking(decl *bytes.Buffer) (fields string) {
 		fmt.Fprintf(decl, "\n//go:noescape\nfunc %s%s\n", name, k.arguments)
 		fields += fmt.Sprintf("%s: %s, ", k.field, name)
 	}
-	return fields
+	for parts := 2; parts <= 3; parts++ {
+		name := fmt.Sprintf("tileSplit%d", parts)
+		split(name, parts)
+		fmt.Fprintf(decl, "\n//go:noescape\nfunc %s%s\n", name, splits)
+	}
+	fmt.Fprintf(decl, "\nvar tileSplits = [MostParts + 1]SplitRows{2: tileSplit2, 3: tileSplit3}\n")
+	return fields + "Add: avx512Add, Split: tileSplits,"
+}
+
+// split writes rows of the parts of float32: each is the rest of those before, rounded to bfloat16.
+func split(name string, parts int) {
+	s := avx512
+	x, y, of := s.regs[0], s.regs[1], s.regs[2]
+	found, one := reg.K4, reg.K5
+	var c rounding
+	part, bad := GP64(), GP64()
+	put := func(r rowAt) {
+		to := GP64()
+		LEAQ(r.in(r.dst, 4, 0, 0), to)
+		for i := range parts {
+			c.sum(x)
+			VPANDD(c.high, c.t, y)
+			VMOVUPS(y, Mem{Base: to})
+			if i == 0 {
+				VPANDD(c.exponent, y, of)
+				VPCMPEQD(c.exponent, of, one)
+				KORW(one, found, found)
+			}
+			if i < parts-1 {
+				VSUBPS(y, x, x)
+				ADDQ(part, to)
+			}
+		}
+	}
+	eachRowThen(name, splits, s.bytes/4, 1,
+		func(r rowAt) {
+			Load(Param("part"), part)
+			Load(Param("bad"), bad)
+			tail(r.left, s, nil)
+			c = newRounding(s, 3)
+			KXORW(found, found, found)
+		},
+		func(r rowAt, _ int) {
+			VMOVUPS(r.in(r.src, 4, 0, 0), x)
+			put(r)
+		},
+		func(r rowAt) {
+			loadTail(r.in(r.src, 4, 0, 0), s, nil, x)
+			put(r)
+		},
+		func() {
+			bits := GP32()
+			KMOVW(found, bits)
+			ORL(bits, Mem{Base: bad})
+		})
 }
 
 // pixel sets p to the start of the next pixel of a list, or to zeros if it is negative.

@@ -18,6 +18,8 @@ var (
 	dotStored   = &BFloat16{Widen: avx512Widen, Narrow: bf16Narrow, Lanes: 16}
 	amxKernels  = &amxTiles
 	vectorTiles = avx512Tiles
+
+	vectorSplits = tileSplits
 )
 
 var stored = [simd.Count]*BFloat16{simd.AVX2: &avx2Stored, simd.AVX512: &avx512Stored}

@@ -15,6 +15,8 @@ var (
 	dotStored   *BFloat16
 	amxKernels  *Tiles
 	vectorTiles [3]func(*TileArgs)
+
+	vectorSplits [MostParts + 1]SplitRows
 )
 
 var stored = [simd.Count]*BFloat16{simd.NEON: &neonStored}

@@ -934,10 +934,18 @@ func tileTranspose(dst, src *float32, rows, columns, stride int)
 //go:noescape
 func tileSquare(dst, src *float32, dstStride, srcStride int)
 
+//go:noescape
+func tileSplit2(dst, src *float32, rows, width, dstStride, srcStride, part int, bad *uint32)
+
+//go:noescape
+func tileSplit3(dst, src *float32, rows, width, dstStride, srcStride, part int, bad *uint32)
+
+var tileSplits = [MostParts + 1]SplitRows{2: tileSplit2, 3: tileSplit3}
+
 var amxTiles = Tiles{
 	Products: [3]func(*TileArgs){1: amxProducts1, 2: amxProducts2},
 	Copy:     avx512Copy, Narrow: Narrow{Step: 2, Block: TileWidth, Copy: amxCopyPairs, Stored: amxCopyStored, PairRows: amxPairRows},
-	Turn: tileTurn, Pairs: tilePairs, Order: tileOrder, Transpose: tileTranspose, Square: tileSquare, peak: amxPeak,
+	Turn: tileTurn, Pairs: tilePairs, Order: tileOrder, Transpose: tileTranspose, Square: tileSquare, Add: avx512Add, Split: tileSplits, peak: amxPeak,
 }
 
 //go:noescape

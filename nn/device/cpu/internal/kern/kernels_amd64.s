@@ -57192,15 +57192,16 @@ sum:
 	MOVQ AX, SI
 	ADDQ (R13), AX
 	ADDQ 16(R13), SI
-	MOVQ 72(DI), BX
 	MOVQ 120(DI), R10
 	MOVQ 128(DI), CX
 
 step:
 	MOVQ (R10), R12
-	ADDQ $0x08, R10
+	MOVQ 8(R10), BX
+	ADDQ $0x10, R10
 	LEAQ (AX)(R12*1), R11
 	ADDQ SI, R12
+	ADDQ 72(DI), BX
 
 	// TILELOADD 0(base)(stride), TMM6
 	LONG $0x4b7ba2c4
@@ -57224,7 +57225,6 @@ step:
 	// TDPBF16PS TMM6, TMM5, TMM2
 	LONG $0x5c4ae2c4
 	BYTE $0xd5
-	ADDQ $0x00000400, BX
 	DECQ CX
 	JNZ  step
 	MOVQ 80(DI), R11
@@ -57342,15 +57342,16 @@ sum:
 	MOVQ AX, SI
 	ADDQ (R13), AX
 	ADDQ 16(R13), SI
-	MOVQ 72(DI), BX
 	MOVQ 120(DI), R10
 	MOVQ 128(DI), CX
 
 step:
 	MOVQ (R10), R12
-	ADDQ $0x08, R10
+	MOVQ 8(R10), BX
+	ADDQ $0x10, R10
 	LEAQ (AX)(R12*1), R11
 	ADDQ SI, R12
+	ADDQ 72(DI), BX
 
 	// TILELOADD 0(base)(stride), TMM6
 	LONG $0x4b7ba2c4
@@ -57387,7 +57388,6 @@ step:
 	// TDPBF16PS TMM7, TMM5, TMM3
 	LONG $0x5c42e2c4
 	BYTE $0xdd
-	ADDQ $0x00000800, BX
 	DECQ CX
 	JNZ  step
 	MOVQ 80(DI), R11
@@ -58941,6 +58941,238 @@ TEXT ·tileSquare(SB), NOSPLIT, $0-32
 	VZEROUPPER
 	RET
 
+// func tileSplit2(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int, part int, bad *uint32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·tileSplit2(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), DX
+	MOVQ         src+8(FP), BX
+	MOVQ         rows+16(FP), R8
+	MOVQ         width+24(FP), R9
+	MOVQ         dstStride+32(FP), R10
+	MOVQ         srcStride+40(FP), R11
+	MOVQ         R9, DI
+	ANDQ         $0x0f, DI
+	MOVQ         part+48(FP), AX
+	MOVQ         bad+56(FP), CX
+	MOVQ         $-1, SI
+	SHLXQ        DI, SI, SI
+	NOTQ         SI
+	KMOVW        SI, K1
+	VPBROADCASTD bits00000001<>+0(SB), Z3
+	VPBROADCASTD bits00007fff<>+0(SB), Z4
+	VPBROADCASTD bitsffff0000<>+0(SB), Z5
+	VPBROADCASTD bits7f800000<>+0(SB), Z6
+	VPBROADCASTD bits80000000<>+0(SB), Z7
+	VPBROADCASTD bits00400000<>+0(SB), Z8
+	KXORW        K4, K4, K4
+	SUBQ         DI, R9
+
+row:
+	XORQ SI, SI
+	CMPQ SI, R9
+	JGE  tail
+
+loop:
+	VMOVUPS   (BX)(SI*4), Z0
+	LEAQ      (DX)(SI*4), R12
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (R12)
+	VPANDD    Z6, Z1, Z2
+	VPCMPEQD  Z6, Z2, K5
+	KORW      K5, K4, K4
+	VSUBPS    Z1, Z0, Z0
+	ADDQ      AX, R12
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (R12)
+	ADDQ      $+16, SI
+	CMPQ      SI, R9
+	JL        loop
+
+tail:
+	TESTQ     DI, DI
+	JZ        next
+	VMOVUPS.Z (BX)(SI*4), K1, Z0
+	LEAQ      (DX)(SI*4), SI
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (SI)
+	VPANDD    Z6, Z1, Z2
+	VPCMPEQD  Z6, Z2, K5
+	KORW      K5, K4, K4
+	VSUBPS    Z1, Z0, Z0
+	ADDQ      AX, SI
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (SI)
+
+next:
+	ADDQ  R11, BX
+	ADDQ  R10, DX
+	DECQ  R8
+	JNZ   row
+	KMOVW K4, AX
+	ORL   AX, (CX)
+	VZEROUPPER
+	RET
+
+// func tileSplit3(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int, part int, bad *uint32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·tileSplit3(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), DX
+	MOVQ         src+8(FP), BX
+	MOVQ         rows+16(FP), R8
+	MOVQ         width+24(FP), R9
+	MOVQ         dstStride+32(FP), R10
+	MOVQ         srcStride+40(FP), R11
+	MOVQ         R9, DI
+	ANDQ         $0x0f, DI
+	MOVQ         part+48(FP), AX
+	MOVQ         bad+56(FP), CX
+	MOVQ         $-1, SI
+	SHLXQ        DI, SI, SI
+	NOTQ         SI
+	KMOVW        SI, K1
+	VPBROADCASTD bits00000001<>+0(SB), Z3
+	VPBROADCASTD bits00007fff<>+0(SB), Z4
+	VPBROADCASTD bitsffff0000<>+0(SB), Z5
+	VPBROADCASTD bits7f800000<>+0(SB), Z6
+	VPBROADCASTD bits80000000<>+0(SB), Z7
+	VPBROADCASTD bits00400000<>+0(SB), Z8
+	KXORW        K4, K4, K4
+	SUBQ         DI, R9
+
+row:
+	XORQ SI, SI
+	CMPQ SI, R9
+	JGE  tail
+
+loop:
+	VMOVUPS   (BX)(SI*4), Z0
+	LEAQ      (DX)(SI*4), R12
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (R12)
+	VPANDD    Z6, Z1, Z2
+	VPCMPEQD  Z6, Z2, K5
+	KORW      K5, K4, K4
+	VSUBPS    Z1, Z0, Z0
+	ADDQ      AX, R12
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (R12)
+	VSUBPS    Z1, Z0, Z0
+	ADDQ      AX, R12
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (R12)
+	ADDQ      $+16, SI
+	CMPQ      SI, R9
+	JL        loop
+
+tail:
+	TESTQ     DI, DI
+	JZ        next
+	VMOVUPS.Z (BX)(SI*4), K1, Z0
+	LEAQ      (DX)(SI*4), SI
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (SI)
+	VPANDD    Z6, Z1, Z2
+	VPCMPEQD  Z6, Z2, K5
+	KORW      K5, K4, K4
+	VSUBPS    Z1, Z0, Z0
+	ADDQ      AX, SI
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (SI)
+	VSUBPS    Z1, Z0, Z0
+	ADDQ      AX, SI
+	VPSRLD    $0x10, Z0, Z9
+	VPANDD    Z3, Z9, Z9
+	VPADDD    Z4, Z9, Z9
+	VPADDD    Z0, Z9, Z9
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z8, Z0, K2, Z9
+	VPTESTNMD Z6, Z0, K3
+	VPANDD    Z7, Z0, K3, Z9
+	VPANDD    Z5, Z9, Z1
+	VMOVUPS   Z1, (SI)
+
+next:
+	ADDQ  R11, BX
+	ADDQ  R10, DX
+	DECQ  R8
+	JNZ   row
+	KMOVW K4, AX
+	ORL   AX, (CX)
+	VZEROUPPER
+	RET
+
 // func avx512Tiles1(a *int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2, SSE
 TEXT ·avx512Tiles1(SB), $4120-8
@@ -59012,15 +59244,16 @@ sum:
 row:
 	VMOVUPS (R15), Z8
 	VMOVUPS 128(R15), Z10
-	MOVQ    72(DI), BX
 	MOVQ    120(DI), R10
 	MOVQ    128(DI), R9
 
 step:
 	MOVQ   (R10), R12
-	ADDQ   $0x08, R10
+	MOVQ   8(R10), BX
+	ADDQ   $0x10, R10
 	LEAQ   (SI)(R12*1), R11
 	ADDQ   DX, R12
+	ADDQ   72(DI), BX
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z4, Z4, Z4
@@ -59211,15 +59444,16 @@ row:
 	VMOVUPS 64(R15), Z9
 	VMOVUPS 128(R15), Z10
 	VMOVUPS 192(R15), Z11
-	MOVQ    72(DI), BX
 	MOVQ    120(DI), R10
 	MOVQ    128(DI), R9
 
 step:
 	MOVQ   (R10), R12
-	ADDQ   $0x08, R10
+	MOVQ   8(R10), BX
+	ADDQ   $0x10, R10
 	LEAQ   (SI)(R12*1), R11
 	ADDQ   DX, R12
+	ADDQ   72(DI), BX
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2

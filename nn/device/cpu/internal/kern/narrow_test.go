@@ -216,7 +216,7 @@ func narrowKernel(s *Set, vectors, rows, depth int, sums, small bool) error {
 			want := init[j]
 			for k := range taps * depth * step {
 				if x, y := a[k*rows+m], b[k*columns+j]; step == 1 {
-					want = fused(x, y, want)
+					want = Fused(x, y, want)
 				} else {
 					want = dotStep(want, x, y)
 				}

@@ -84,10 +84,10 @@ func Dot(z, x, y float32) float32 {
 }
 
 // dotStep is z + x·y, rounded once, with numbers below 2^-126 flushed to 0.
-func dotStep(z, x, y float32) float32 { return flushed(fused(flushed(x), flushed(y), flushed(z))) }
+func dotStep(z, x, y float32) float32 { return flushed(Fused(flushed(x), flushed(y), flushed(z))) }
 
-// fused is z + x·y for bfloat16, rounded once.
-func fused(x, y, z float32) float32 {
+// Fused is z + x·y, rounded once.
+func Fused(x, y, z float32) float32 {
 	a, b := float64(x)*float64(y), float64(z)
 	s := a + b
 	if math.IsInf(s, 0) {

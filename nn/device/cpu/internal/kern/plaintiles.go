@@ -25,7 +25,7 @@ func tileStep(sum float32, a, b uint16) float32 {
 	if s := float64(x)*float64(y) + float64(sum); math.Abs(s) < 0x1p-126*(1-0x1p-25) {
 		return float32(math.Copysign(0, s))
 	}
-	return fused(x, y, sum)
+	return Fused(x, y, sum)
 }
 
 // PlainTiles are the kernels in plain Go: the definition of the others.
@@ -37,7 +37,9 @@ func PlainTiles() *Tiles {
 				pairRowsPlain(dst, second, first, rows, width, dstStride, srcStride)
 			}},
 		Turn: turnPlain, Pairs: pairsPlain, Order: orderPlain, Transpose: transposePlain, Square: squarePlain,
-		peak: func(*TileConfig, int) {},
+		Add:   addPlain,
+		Split: [MostParts + 1]SplitRows{2: splitPlain(2), 3: splitPlain(3)},
+		peak:  func(*TileConfig, int) {},
 	}
 	for columns := 1; columns <= 2; columns++ {
 		t.Products[columns] = func(a *TileArgs) { a.products(columns) }
@@ -63,10 +65,10 @@ func (a *TileArgs) products(tiles int) {
 					case a.Init != nil:
 						c = *at(a.Init, 4*j)
 					}
-					for t, off := range unsafe.Slice(a.Steps, a.Depth) {
-						copy(x[:], unsafe.Slice(at(a.A, span.A+off+m*a.StepA), TileDepth))
+					for _, step := range unsafe.Slice(a.Steps, a.Depth) {
+						copy(x[:], unsafe.Slice(at(a.A, span.A+step.A+m*a.StepA), TileDepth))
 						for k := range TileWidth {
-							word := *at(a.B, 4*((t*TileWidth+k)*tiles*TileWidth+j))
+							word := *at(a.B, step.B+4*(k*tiles*TileWidth+j))
 							y[2*k], y[2*k+1] = uint16(word), uint16(word>>16)
 						}
 						c = TileDot(c, &x, &y)

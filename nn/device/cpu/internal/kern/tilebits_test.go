@@ -26,12 +26,12 @@ func newTileCase(t testing.TB, rows, columns, pairs, depth int) *tileCase {
 		b: guard.Slice[uint32](t, (depth*TileWidth-1)*tiles*TileWidth+columns),
 		c: guard.Slice[float32](t, 2*pairs*rows*columns),
 	}
-	spans, steps := make([][2]TileSpan, pairs), make([]int, depth)
+	spans, steps := make([][2]TileSpan, pairs), make([]TileStep, depth)
 	for i := range 2 * pairs {
 		spans[i/2][i%2] = TileSpan{2 * i * rows * depth * TileDepth, i * rows * stepC}
 	}
 	for i := range steps {
-		steps[i] = 2 * i * TileDepth
+		steps[i] = TileStep{2 * i * TileDepth, 4 * i * TileWidth * tiles * TileWidth}
 	}
 	x.args = TileArgs{Config: Configure(rows, columns), A: &x.a[0], B: &x.b[0], C: &x.c[0], Add: 1, Spans: &spans[0],
 		Pairs: pairs, Steps: &steps[0], Depth: depth, StepA: 2 * depth * TileDepth, StepC: stepC}
@@ -181,16 +181,16 @@ func TestTileKinds(t *testing.T) {
 			})
 		}},
 		{"factors not flushed", func(c float32, a, b *[TileDepth]uint16) float32 {
-			return sums(c, a, b, func(sum float32, a, b uint16) float32 { return flush(fused(Float32(a), Float32(b), sum)) })
+			return sums(c, a, b, func(sum float32, a, b uint16) float32 { return flush(Fused(Float32(a), Float32(b), sum)) })
 		}},
 		{"sums not flushed", func(c float32, a, b *[TileDepth]uint16) float32 {
 			return sums(c, a, b, func(sum float32, a, b uint16) float32 {
-				return fused(flush(Float32(a)), flush(Float32(b)), sum)
+				return Fused(flush(Float32(a)), flush(Float32(b)), sum)
 			})
 		}},
 		{"flushed after rounding to float32", func(c float32, a, b *[TileDepth]uint16) float32 {
 			return sums(c, a, b, func(sum float32, a, b uint16) float32 {
-				return flush(fused(flush(Float32(a)), flush(Float32(b)), sum))
+				return flush(Fused(flush(Float32(a)), flush(Float32(b)), sum))
 			})
 		}},
 		{"C not flushed", func(c float32, a, b *[TileDepth]uint16) float32 {

@@ -12,13 +12,13 @@ const (
 
 // TileArgs are the operands of a product of matrices of bfloat16 in tiles:
 //
-//	C[m, j] = S + Σ over steps t and k < TileDepth of A[m, Steps[t] + k] · B[t, k, j]
+//	C[m, j] = S + Σ over steps t and k < TileDepth of A[m, Steps[t].A + k] · B[Steps[t].B, k, j]
 //
 // S is C[m, j] if Add is set, or else Init[j], or 0. The depth is summed step by step in the order of Steps; see
 // [TileDot] for the sum of a step. Rows of A and C lie in spans of equally many rows, at most TileRows, which Config
-// gives with the number of columns. Steps, spans and offsets are in bytes. B has a row of words, pairs of elements, for
-// each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words are 0 in B and
-// finite in A. The assembly knows the order of the fields.
+// gives with the number of columns. Steps, spans and offsets are in bytes. A step of B has a row of words, pairs of
+// elements, for each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words are 0
+// in B and finite in A. The assembly knows the order of the fields.
 type TileArgs struct {
 	Config TileConfig
 
@@ -29,10 +29,13 @@ type TileArgs struct {
 	Add          int      // 1 to add to C
 	Spans        *[2]TileSpan
 	Pairs        int // of spans, at least 1
-	Steps        *int
+	Steps        *TileStep
 	Depth        int // steps, at least 1
 	StepA, StepC int // from a row to the next
 }
+
+// TileStep is where the operands of a step begin, from A and from B.
+type TileStep struct{ A, B int }
 
 // TileSpan is where the rows of a tile begin, from A and from C.
 type TileSpan struct{ A, C int }
@@ -83,6 +86,13 @@ type Tiles struct {
 	// Square transposes TileRows rows of TileWidth words. Strides are in bytes.
 	Square func(dst, src *float32, dstStride, srcStride int)
 
+	// Add adds n elements of src to dst.
+	Add func(dst, src *float32, n int)
+	// Split splits float32, by the number of parts.
+	Split [MostParts + 1]SplitRows
+	// Parts is the number of parts of float32 that are multiplied; 0 for factors of bfloat16.
+	Parts int
+
 	peak func(config *TileConfig, n int)
 }
 
@@ -118,6 +128,7 @@ func TilesByVectors() *Tiles {
 		return nil
 	}
 	t := PlainTiles()
-	t.Products, t.Copy = vectorTiles, For(simd.AVX512).Copy
+	set := For(simd.AVX512)
+	t.Products, t.Copy, t.Add, t.Split = vectorTiles, set.Copy, set.Add, vectorSplits
 	return t
 }

@@ -73,9 +73,9 @@ func TestTileProducts(t *testing.T) {
 						spans[i][j].C = (2*i + j) * c.rows * stepC
 					}
 				}
-				steps := make([]int, c.depth)
+				steps := make([]TileStep, c.depth)
 				for i := range steps {
-					steps[i] = 2 * r.IntN(c.depth*TileDepth-TileDepth+1)
+					steps[i] = TileStep{2 * r.IntN(c.depth*TileDepth-TileDepth+1), 4 * r.IntN(c.depth) * TileWidth * tiles * TileWidth}
 				}
 				args.Spans, args.Steps = &spans[0], &steps[0]
 				got, want := append([]float32(nil), results...), append([]float32(nil), results...)
@@ -115,9 +115,9 @@ func BenchmarkTiles(b *testing.B) {
 				spans[i][j] = TileSpan{n * (64*depth + 64), n * 128}
 			}
 		}
-		steps := make([]int, depth)
+		steps := make([]TileStep, depth)
 		for i := range steps {
-			steps[i] = 64 * i
+			steps[i] = TileStep{64 * i, 2048 * i}
 		}
 		args := &TileArgs{Config: Configure(16, 32), A: (*uint16)(base), B: (*uint32)(unsafe.Add(base, 1<<21)),
 			C:     (*float32)(unsafe.Add(base, 3<<20)),

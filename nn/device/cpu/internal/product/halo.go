@@ -162,36 +162,50 @@ func (h *halo) source(e extent, first int) int {
 	return (e.image*h.height+e.line)*h.width*h.srcC + first
 }
 
-// fill copies channels first to first+n of the source under a block to the tile.
-func (h *halo) fill(set *kern.Set, tile []float32, src *work.Pieces, e extent, first, n int) {
+// fill copies channels first to first+n of the source under a block to the tile: to one for each of the parts of s, one
+// behind the other, unless s is nil.
+func (h *halo) fill(set *kern.Set, s *splitter, tile []float32, src *work.Pieces, e extent, first, n int) {
 	line := h.tileWidth * h.stride
 	lo := min(h.tileWidth, work.Ceil(max(0, -h.col), h.skipCols)) // pixels of a line that lie in the source
 	hi := max(lo, min(h.tileWidth, work.Floor(h.srcW-1-h.col, h.skipCols)+1))
 	lines := (e.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
 	// Images of one pixel are a line of pixels.
 	if h.srcH*h.srcW == 1 && h.tileLines*h.tileWidth == 1 && h.row == 0 && h.skipCols == 1 && lo < hi {
-		h.copyLine(set, tile[:e.images*line], src, e.image*h.srcC+first, e.images, n)
+		h.copyLine(set, s, tile, src, e.image*h.srcC+first, e.images, n)
 		return
 	}
 	for m := range e.images {
 		for i := range lines {
-			dst := tile[(m*h.tileLines+i)*line:][:line]
+			dst := tile[(m*h.tileLines+i)*line:]
 			row := e.line*h.rowStep + h.row + i*h.skipRows
 			if row < 0 || row >= h.srcH || lo == hi {
-				clear(dst)
+				h.clear(s, dst, 0, line)
 				continue
 			}
-			clear(dst[:lo*h.stride])
-			clear(dst[hi*h.stride:])
+			h.clear(s, dst, 0, lo*h.stride)
+			h.clear(s, dst, hi*h.stride, line)
 			at := (((e.image+m)*h.srcH+row)*h.srcW+h.col+lo*h.skipCols)*h.srcC + first
-			h.copyLine(set, dst[lo*h.stride:hi*h.stride], src, at, hi-lo, n)
+			h.copyLine(set, s, dst[lo*h.stride:], src, at, hi-lo, n)
 		}
 	}
 }
 
+// clear clears words lo to hi of the tile, or of those of all parts.
+func (h *halo) clear(s *splitter, tile []float32, lo, hi int) {
+	clear(tile[lo:hi])
+	for p := 1; s != nil && p < s.tiles.Parts; p++ {
+		clear(tile[p*h.size()+lo : p*h.size()+hi])
+	}
+}
+
 // copyLine copies n channels of some pixels, from element at of the source on.
-func (h *halo) copyLine(set *kern.Set, dst []float32, from *work.Pieces, at, pixels, n int) {
+func (h *halo) copyLine(set *kern.Set, s *splitter, dst []float32, from *work.Pieces, at, pixels, n int) {
 	step := h.skipCols * h.srcC
+	if s != nil {
+		s.words(h.narrow, dst, h.size(), h.stride, from.All()[at:], pixels, n, step)
+		return
+	}
+	dst = dst[:pixels*h.stride]
 	if x := from.Stored(); x != nil { // writes behind a pixel are overwritten
 		widen := from.Widen
 		if h.narrow != nil {

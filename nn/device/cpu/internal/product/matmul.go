@@ -100,13 +100,14 @@ func (d Options) batched(r *work.Room, p *product, batch int) func(st *work.Stor
 	t := newTiled(p, set, least, false)
 	size, tile := t.scratch()
 	packed, tiles, made := r.Each(batch, size), r.Each(d.Workers, tile), t.made.rooms(r, d.Workers)
+	split, fresh := splitRooms(r, set.Tiles, d.Workers), t.freshRooms(r, d.Workers)
 	return func(st *work.Storage, x, w, y []float32) []work.Phase {
-		args := make([]workerArgs, d.Workers)
+		args, splitters := make([]workerArgs, d.Workers), newSplitters(set.Tiles, st.Scratches(split))
 		kernels := make([]*tiledKernel, batch)
 		for i := range kernels {
 			kernels[i] = &tiledKernel{tiled: t, args: args, src: work.Whole(part(x, i)), weights: part(w, i),
 				dst: work.Whole(part(y, i)), packed: st.Scratch(packed[i]), tiles: st.Scratches(tiles),
-				rooms: st.Scratches(made)}
+				rooms: st.Scratches(made), fresh: st.Scratches(fresh), splitters: splitters, bad: make([]uint32, len(t.pieces))}
 		}
 		return []work.Phase{
 			{Blocks: batch * len(t.pieces), Run: func(w, i int) { kernels[i/len(t.pieces)].pack(w, i%len(t.pieces)) }},

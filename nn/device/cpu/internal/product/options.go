@@ -26,8 +26,10 @@ type Options struct {
 	BFloat16       bool      // rounds factors to bfloat16 and disables Winograd's algorithm
 	Narrow         *kern.Set // replaces the processor's kernels of bfloat16, for tests
 
-	// Tiles run products of bfloat16 with enough channels; nil for none.
-	Tiles *kern.Tiles
+	// Tiles run products of bfloat16 with enough channels, and without BFloat16 those of float32 in parts that are faster
+	// so; nil for none.
+	Tiles       *kern.Tiles
+	AlwaysParts bool // products of float32 run in parts even if they are slower
 }
 
 // set returns the kernels of products, or nil for plain Go.

@@ -12,7 +12,14 @@ func (k *tiledKernel) pack(worker, block int) {
 	width := k.set.Vectors(n) * k.set.Lanes
 	dst := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
 	if k.set.Tiles != nil {
-		k.packTiles(g, p, dst, k.args[worker].room[:], n, width)
+		s := of(k.splitters, worker)
+		if s != nil {
+			s.bad = 0
+		}
+		k.packTiles(s, g, p, dst, k.args[worker].room[:], n, width)
+		if s != nil {
+			k.bad[block] = s.bad
+		}
 		return
 	}
 	clear(dst[:width])

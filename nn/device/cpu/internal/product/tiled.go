@@ -32,9 +32,10 @@ type tiledTarget struct {
 	depth  int // taps × channels, or words of them
 	deep   int // rows of a panel before conversion to words: a bias, and channels rounded up to whole words
 	packed int // start of its packed weights
+	pieces int // before those of its panels
 	offs   []int
-	run    int     // taps that are read as one
-	steps  [][]int // of tiles, by chunk of channels
+	run    int         // taps that are read as one
+	steps  []tileSteps // of tiles, by chunk of channels
 }
 
 // piece is a panel of weights: the unit of packing.
@@ -91,6 +92,7 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 			continue
 		}
 		size += g.deep * t.padded * p.groups
+		g.pieces = len(t.pieces)
 		for group := range p.groups {
 			for panel := range t.panels {
 				t.pieces = append(t.pieces, piece{i, group, panel})
@@ -248,13 +250,13 @@ func (t *tiled) panel(g *tiledTarget, group, panel int) int {
 func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	size, tile := t.scratch()
 	packed := r.Floats(size)
-	tiles := r.Each(d.Workers, tile)
+	tiles, split := r.Each(d.Workers, tile), splitRooms(r, t.set.Tiles, d.Workers)
 	g := &t.targets[0]
 	repeat := 1 // folded pixels are several of the activation
 	if t.weightsOf != nil {
 		repeat = len(t.weightsOf[0])
 	}
-	made := t.made.rooms(r, d.Workers)
+	made, fresh := t.made.rooms(r, d.Workers), t.freshRooms(r, d.Workers)
 	spread := t.merged.spread(r, weights)
 	if t.made != nil && t.sums != nil {
 		for range t.sums.others {
@@ -270,6 +272,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 			tiled: t, args: make([]workerArgs, d.Workers),
 			src: s.Pieces(src), weights: weights, dst: s.Pieces(dst),
 			packed: s.Scratch(packed), tiles: s.Scratches(tiles), rooms: s.Scratches(made),
+			fresh: s.Scratches(fresh), splitters: newSplitters(t.set.Tiles, s.Scratches(split)), bad: make([]uint32, len(t.pieces)),
 		}
 		if bias >= 0 {
 			k.bias = s.Floats(bias)
@@ -289,7 +292,7 @@ func (t *tiled) scratch() (size, tile int) {
 		g := &t.targets[i]
 		size += g.deep * t.padded * t.groups
 		if len(g.taps) > 0 {
-			tile = max(tile, g.size())
+			tile = max(tile, t.set.Planes()*g.size())
 		}
 	}
 	return size, tile
@@ -311,6 +314,9 @@ type tiledKernel struct {
 	weights, bias []float32
 	packed        []float32
 	tiles, rooms  [][]float32 // by worker; rooms if results wait to be stored
+	fresh         [][]float32 // by worker, for parts: sums of a chunk of channels
+	splitters     []splitter  // by worker, for parts of float32
+	bad           []uint32    // by piece: not 0 if a weight is not finite, for parts
 	boundEpilogue
 }
 
@@ -339,7 +345,7 @@ func (k *tiledKernel) run(worker, block int) {
 		if g.direct {
 			source = k.src.All()[g.source(b.extent, first):]
 		} else {
-			g.fill(k.set, source, k.src, b.extent, first, n)
+			g.fill(k.set, nil, source, k.src, b.extent, first, n)
 		}
 		for j := b.panel; j < b.panel+b.panels; j++ {
 			columns := k.columns(j)

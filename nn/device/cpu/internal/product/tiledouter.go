@@ -211,7 +211,7 @@ func (k *tiledOuterKernel) run(worker, task int) {
 		if h.direct {
 			source = k.a.All()[h.source(x, first):]
 		} else {
-			h.fill(k.set, source, k.a, x, first, t.channels)
+			h.fill(k.set, nil, source, k.a, x, first, t.channels)
 			if k.pairs() {
 				k.pairTile(source, x)
 			}

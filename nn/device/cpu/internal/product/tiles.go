@@ -18,11 +18,17 @@ func (d Options) tiles(channels, rows int) bool {
 const (
 	tilesChannels       = 512
 	tilesSingleChannels = 2048
+	// The same for parts of float32, of which there are up to three.
+	partsChannels       = 256
+	partsSingleChannels = 768
 )
 
 // tileable reports whether p runs in tiles: with enough channels, or with few that lie side by side under each line of
-// taps, as in a first convolution.
+// taps, as in a first convolution. In parts of float32 it also has to be faster so.
 func (d Options) tileable(p *product) bool {
+	if d.Tiles != nil && d.Tiles.Parts > 0 && (p.merged != nil || !d.partsPay(p)) {
+		return false
+	}
 	if d.tiles(p.grids[0].channels, p.rows) {
 		return true
 	}
@@ -34,9 +40,13 @@ func (d Options) tileable(p *product) bool {
 // whole steps. Few channels lie without gaps: a step then has the channels of several taps of a line, and behind the
 // last one whatever follows, times 0.
 func newTileTarget(to *target, set *kern.Set, stored bool) tiledTarget {
-	limit := tilesChannels
+	limits := [2]int{tilesChannels, tilesSingleChannels}
+	if set.Tiles.Parts > 0 {
+		limits = [2]int{partsChannels, partsSingleChannels}
+	}
+	limit := limits[0]
 	if len(to.taps) == 1 {
-		limit = tilesSingleChannels
+		limit = limits[1]
 	}
 	narrow := set.Narrow
 	few := to.channels < kern.TileWidth
@@ -59,19 +69,42 @@ func newTileTarget(to *target, set *kern.Set, stored bool) tiledTarget {
 		runs = g.runs(g.taps)
 		g.run = runs[0].count
 	}
+	var chunks [][]int
 	for c := 0; c < g.channels; c += g.chunk {
 		words := g.run * g.narrow.Words(min(g.chunk, g.channels-c))
-		var steps []int
+		var offs []int
 		for _, r := range runs {
 			for w := 0; w < words; w += kern.TileWidth {
-				steps = append(steps, 4*(r.off+w))
+				offs = append(offs, 4*(r.off+w))
 			}
 		}
-		g.steps = append(g.steps, steps)
-		g.depth += kern.TileWidth * len(steps)
+		chunks = append(chunks, offs)
+		g.depth += kern.TileWidth * len(offs)
 	}
-	g.deep = 1 + g.depth
+	for _, offs := range chunks {
+		g.steps = append(g.steps, g.stepsOf(set.Tiles, offs))
+	}
+	g.deep = 1 + set.Planes()*g.depth
 	return g
+}
+
+// tileSteps are the steps of a chunk of channels, by the number of tiles of columns.
+type tileSteps struct {
+	steps [3][]kern.TileStep
+	rows  int // of words of a part
+}
+
+// stepsOf returns the steps of a chunk with the given places in the source. Parts of the source are tiles, one behind
+// the other, and so are the words of parts of the weights.
+func (g *tiledTarget) stepsOf(t *kern.Tiles, offs []int) tileSteps {
+	s := tileSteps{rows: kern.TileWidth * len(offs)}
+	for columns := 1; columns <= 2; columns++ {
+		row := 4 * columns * kern.TileWidth
+		s.steps[columns] = t.Steps(len(offs), func(i, a, b int) kern.TileStep {
+			return kern.TileStep{A: offs[i] + 4*a*g.size(), B: row * (b*g.depth + i*kern.TileWidth)}
+		})
+	}
+	return s
 }
 
 // tileGroup is pixels of a block: spans of equally many rows, in pairs.
@@ -123,7 +156,10 @@ func (t *tiled) tileGroups(g *tiledTarget, e extent) []tileGroup {
 
 // runTiles computes a block.
 func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
-	a := &k.args[worker].tiles
+	a, s := &k.args[worker].tiles, of(k.splitters, worker)
+	if s != nil {
+		s.bad = 0
+	}
 	a.StepA, a.StepC = 4*g.right*g.stride, 4*k.stepC(g)
 	words := 1 // rows of a panel: a bias, then words
 	for i, steps := range g.steps {
@@ -135,51 +171,65 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 		} else {
 			tile := k.tiles[worker]
 			if g.run > 1 {
-				clear(tile[:g.size()]) // what follows the last pixel must be finite
+				clear(tile[:k.set.Planes()*g.size()]) // what follows the last pixel must be finite
 			}
-			g.fill(k.set, tile, k.src, b.extent, first, n)
+			g.fill(k.set, s, tile, k.src, b.extent, first, n)
 			a.A = (*uint16)(unsafe.Pointer(&tile[0]))
 		}
-		a.Steps, a.Depth = &steps[0], len(steps)
 		for j := b.panel; j < b.panel+b.panels; j++ {
 			columns := k.columns(j)
 			vectors := k.set.Vectors(columns)
 			width := vectors * k.set.Lanes
 			panel := k.packed[k.panel(g, b.group, j):]
+			a.Steps, a.Depth = &steps.steps[vectors][0], len(steps.steps[vectors])
 			dst, _ := k.room(worker, g, b, j, false)
-			a.Init, a.Add = nil, 0
+			a.Init, a.Add, a.C = nil, 0, &dst[0]
 			switch {
+			case s != nil && c > 0:
+				a.C = &k.fresh[worker][k.made.at(g, b, j)]
+			case s != nil:
 			case c > 0:
 				a.Add = 1
 			case k.bias != nil:
 				a.Init = &panel[0]
 			}
 			a.B = (*uint32)(unsafe.Pointer(&panel[width*words]))
-			a.C = &dst[0]
 			for l := range b.tiles {
-				s := &b.tiles[l]
-				a.Config = kern.Configure(s.rows, columns)
-				a.Spans, a.Pairs = &s.spans[0], len(s.spans)
+				t := &b.tiles[l]
+				a.Config = kern.Configure(t.rows, columns)
+				a.Spans, a.Pairs = &t.spans[0], len(t.spans)
 				k.set.Tiles.Products[vectors](a)
 			}
-			if i+1 == len(g.steps) && k.made.last(b, j) {
+			if s != nil && c > 0 {
+				k.addRows(g, b, dst, k.fresh[worker][k.made.at(g, b, j):], k.stepC(g), columns)
+			}
+			if i+1 < len(g.steps) {
+				continue
+			}
+			if s != nil && k.bias != nil {
+				k.addRows(g, b, dst, panel, 0, columns)
+			}
+			if s != nil && s.bad|k.bad[g.pieces+b.group*k.panels+j] != 0 {
+				k.again(worker, g, b, j)
+			}
+			if k.made.last(b, j) {
 				k.store(worker, g, b, j)
 			}
 		}
-		words += kern.TileWidth * len(steps)
+		words += steps.rows
 	}
 }
 
-// packTiles writes a panel of n columns for tiles: a row of biases, then words of two channels in the order of steps. room
-// is a worker's.
-func (k *tiledKernel) packTiles(g *tiledTarget, p piece, panel, room []float32, n, width int) {
+// packTiles writes a panel of n columns for tiles: a row of biases, then words of two channels in the order of steps, for
+// each part of float32 if s is not nil. room is a worker's.
+func (k *tiledKernel) packTiles(s *splitter, g *tiledTarget, p piece, panel, room []float32, n, width int) {
 	init := panel[:width]
 	clear(init)
 	first := p.panel * k.set.Columns()
 	if k.bias != nil {
 		copy(init[:n], k.bias[p.group*k.rows+first:])
 	}
-	dst := panel[width:]
+	dst, plane := panel[width:], g.depth*width
 	w := k.weights[p.group*k.weightGroup+first*k.weightRow:]
 	for c := 0; c < g.channels; c += g.chunk {
 		channels := min(g.chunk, g.channels-c)
@@ -187,15 +237,22 @@ func (k *tiledKernel) packTiles(g *tiledTarget, p piece, panel, room []float32, 
 		for t := 0; t < len(g.taps); t += g.run {
 			for _, tap := range g.taps[t : t+g.run] {
 				from := w[tap.weight*k.weightTap+c*k.weightChannel:]
-				if k.weightRow == 1 {
+				switch {
+				case s != nil && k.weightRow == 1:
+					k.splitRows(s, g, dst, from, plane, channels, n, width)
+				case s != nil:
+					k.splitColumns(s, g, dst, from, room, plane, channels, n, width)
+				case k.weightRow == 1:
 					k.packRows(g, dst, from, room, channels, n, width)
-				} else {
+				default:
 					k.packColumns(g, dst, from, room, channels, n, width)
 				}
 				dst = dst[words*width:]
 			}
 			if odd := g.run * words % kern.TileWidth; odd > 0 {
-				clear(dst[:(kern.TileWidth-odd)*width])
+				for p := range k.set.Planes() {
+					clear(dst[p*plane:][:(kern.TileWidth-odd)*width])
+				}
 				dst = dst[(kern.TileWidth-odd)*width:]
 			}
 		}

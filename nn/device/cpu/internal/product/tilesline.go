@@ -52,27 +52,34 @@ func (t *tilesOuter) lineChunks() ([]tilesChunk, [][]tilesTap) {
 	})
 }
 
-// fill copies lines of the source, with zeros around them, in bfloat16.
-func (l *tilesLine) fill(b *kern.BFloat16, stage []float32, from *work.Pieces, x tilesLines) {
-	dst := unsafe.Slice((*uint16)(unsafe.Pointer(&stage[0])), l.elements(x))
+// fill copies lines of the source, with zeros around them, in bfloat16, or to copies of the parts of s, which may be nil,
+// that are staged numbers apart.
+func (l *tilesLine) fill(b *kern.BFloat16, s *splitter, stage []float32, staged int, from *work.Pieces, x tilesLines) {
+	dst := unsafe.Slice((*uint16)(unsafe.Pointer(&stage[0])), 2*len(stage))
+	if s != nil { // the zeros of all parts
+		clear(dst)
+	}
 	lo := min(l.width, max(0, -l.left)) // pixels of a line that lie in the source
 	hi := max(lo, min(l.width, l.srcW-l.left))
 	n := (hi - lo) * l.channels
 	for m := range x.images {
 		for i := range x.lines {
-			line := dst[:l.width*l.channels]
-			dst = dst[len(line):]
+			line := dst
+			dst = dst[l.width*l.channels:]
 			row := x.row + i
 			if row < 0 || row >= l.srcH || n == 0 {
-				clear(line)
+				clear(line[:l.width*l.channels])
 				continue
 			}
 			clear(line[:lo*l.channels])
-			clear(line[hi*l.channels:])
+			clear(line[hi*l.channels : l.width*l.channels])
 			at := (((x.image+m)*l.srcH+row)*l.srcW + l.left + lo) * l.channels
-			if s := from.Stored(); s != nil {
-				copy(line[lo*l.channels:], s[at:at+n])
-			} else {
+			switch stored := from.Stored(); {
+			case s != nil:
+				s.narrowed(b, line[lo*l.channels:], staged, n, from.All()[at:], 1, n, n)
+			case stored != nil:
+				copy(line[lo*l.channels:], stored[at:at+n])
+			default:
 				b.Narrowed(line[lo*l.channels:hi*l.channels], from.All()[at:at+n])
 			}
 		}

@@ -21,13 +21,14 @@ type tilesOuter struct {
 	sets        [][]tilesTap // by set of pairs: the taps that use it
 	tasks       []tilesTask
 	splits      int
-	rowsMost    int // of a task
-	height      int // most rows of A in a task
-	sums        int // most of their elements
-	blocks      int // most of a chunk
-	panel       int // words from a panel of pairs to the next
-	panels      int // most of a task
-	steps       []int
+	rowsMost    int               // of a task
+	height      int               // most rows of A in a task
+	sums        int               // most of their elements
+	blocks      int               // most of a chunk
+	panel       int               // words from a panel of pairs to the next
+	panels      int               // most of a task
+	steps       [][]kern.TileStep // by the blocks of a chunk
+	whole       *outer            // without lines of taps as taps
 }
 
 // tilesColumns is the number of columns of a panel: two tiles.
@@ -59,9 +60,11 @@ type tilesTask struct {
 // height is the number of rows of the sums.
 func (t *tilesTask) height() int { return 2 * len(t.spans) * t.span }
 
-// inTiles returns o as it runs in tiles, perhaps with lines of taps as taps, or nil if it has too few channels.
+// inTiles returns o as it runs in tiles, perhaps with lines of taps as taps, or nil if it has too few channels
+// or, in parts of float32, is not faster so.
 func (d Options) inTiles(o *outer) (*outer, *tilesLine) {
 	switch {
+	case d.Tiles != nil && d.Tiles.Parts > 0 && (o.merged != nil || !d.outerPartsPay(o)):
 	case d.tiles(o.channels, o.rows):
 		return o, nil
 	case d.Tiles != nil && o.rows >= kern.TileWidth:
@@ -70,10 +73,10 @@ func (d Options) inTiles(o *outer) (*outer, *tilesLine) {
 	return nil, nil
 }
 
-func (d Options) newTilesOuter(o *outer, line *tilesLine, storedA, storedB bool) *tilesOuter {
+func (d Options) newTilesOuter(whole, o *outer, line *tilesLine, storedA, storedB bool) *tilesOuter {
 	a := tilesSide{channels: o.channels, stride: o.srcC, stored: storedA}
 	b := tilesSide{channels: o.rows, stride: o.columns, stored: storedB}
-	t := &tilesOuter{outer: o, tiles: d.Tiles, left: a, right: b, line: line}
+	t := &tilesOuter{outer: o, tiles: d.Tiles, left: a, right: b, line: line, whole: whole}
 	if t.flipped = len(o.taps) > 1 || line != nil || o.rows < o.channels; t.flipped {
 		t.left, t.right = b, a
 	}
@@ -93,8 +96,14 @@ func (d Options) newTilesOuter(o *outer, line *tilesLine, storedA, storedB bool)
 			s.staged = max(s.staged, c.right.count*min(s.channels, t.panels*tilesColumns))
 		}
 	}
-	for i := range t.blocks {
-		t.steps = append(t.steps, i*t.height*2*kern.TileDepth)
+	t.steps = make([][]kern.TileStep, t.blocks+1)
+	for _, c := range t.chunks {
+		if t.steps[c.blocks] == nil {
+			t.steps[c.blocks] = t.tiles.Steps(c.blocks, func(i, a, b int) kern.TileStep {
+				return kern.TileStep{A: (a*t.blocks + i) * t.height * 2 * kern.TileDepth,
+					B: 4 * (b*t.panels*t.panel + i*kern.TileWidth*tilesColumns)}
+			})
+		}
 	}
 	return t
 }
@@ -170,12 +179,17 @@ func (t *tilesOuter) size() int { return len(t.taps) * t.channels * t.columns }
 
 // lower reserves the scratch of t in r and returns its phases.
 func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
-	workers := d.Workers
+	workers, planes := d.Workers, t.tiles.Planes()
 	// Turned pixels and their staged copies are of two bytes, and Transpose reads whole tiles of sums.
 	parts := [...][]work.Part{
-		r.Each(workers, t.blocks*t.height*kern.TileDepth/2), r.Each(workers, t.panels*t.panel),
+		r.Each(workers, planes*t.blocks*t.height*kern.TileDepth/2), r.Each(workers, planes*t.panels*t.panel),
 		r.Each(workers, t.sums+kern.TileRows*tilesColumns),
-		r.Each(workers, work.Ceil(t.left.staged, 2)), r.Each(workers, work.Ceil(t.right.staged, 2)),
+		r.Each(workers, work.Ceil(planes*t.left.staged, 2)), r.Each(workers, work.Ceil(planes*t.right.staged, 2)),
+	}
+	split := splitRooms(r, t.tiles, workers)
+	fresh := make([]work.Part, workers)
+	if planes > 1 {
+		fresh = r.Each(workers, t.height*tilesColumns)
 	}
 	var copies work.Part
 	if t.splits > 1 {
@@ -183,18 +197,23 @@ func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 	}
 	return func(s *work.Storage) []work.Phase {
 		k := &tilesOuterKernel{tilesOuter: t, BFloat16: kern.Stored(s.Level), dst: s.Floats(dst),
-			left: s.Pieces(a), right: s.Pieces(b), workers: make([]tilesWorker, workers)}
+			left: s.Pieces(a), right: s.Pieces(b), workers: make([]tilesWorker, workers),
+			splitters: newSplitters(t.tiles, s.Scratches(split)), bad: make([]uint32, len(t.tasks))}
 		if t.flipped {
 			k.left, k.right = k.right, k.left
 		}
 		for i := range k.workers {
 			k.workers[i] = tilesWorker{turned: s.Scratch(parts[0][i]), pairs: s.Scratch(parts[1][i]),
-				sums: s.Scratch(parts[2][i]), stages: [2][]float32{s.Scratch(parts[3][i]), s.Scratch(parts[4][i])}}
+				sums: s.Scratch(parts[2][i]), stages: [2][]float32{s.Scratch(parts[3][i]), s.Scratch(parts[4][i])},
+				fresh: s.Scratch(fresh[i])}
 		}
 		phases := []work.Phase{{Blocks: len(t.tasks), Run: k.run}}
 		if t.splits > 1 {
 			k.copies, k.set = s.Scratch(copies), kern.For(s.Level)
 			phases = append(phases, work.Phase{Blocks: work.Ceil(t.size(), sumBlock), Run: k.sum})
+		}
+		if t.tiles.Parts > 0 {
+			phases = append(phases, work.Phase{Blocks: work.Ceil(t.size(), sumBlock), Run: k.again})
 		}
 		return phases
 	}
@@ -209,57 +228,88 @@ type tilesOuterKernel struct {
 	copies      []float32 // of dst, for each split but the first
 	set         *kern.Set // adds copies; nil for plain Go
 	workers     []tilesWorker
+	splitters   []splitter // by worker, for parts of float32
+	bad         []uint32   // by task: not 0 if a number is not finite, for parts
 }
 
 // tilesWorker is the scratch of a worker.
 type tilesWorker struct {
 	args                kern.TileArgs
 	turned, pairs, sums []float32
+	fresh               []float32    // sums of a chunk, for parts
 	stages              [2][]float32 // left and right
 }
 
 // run computes a task.
 func (k *tilesOuterKernel) run(worker, task int) {
-	t, w := &k.tasks[task], &k.workers[worker]
+	t, w, s := &k.tasks[task], &k.workers[worker], of(k.splitters, worker)
+	if s != nil {
+		s.bad = 0
+	}
 	a := &w.args
 	*a = kern.TileArgs{
 		Config: kern.Configure(t.span, tilesColumns), A: (*uint16)(unsafe.Pointer(&w.turned[0])), Spans: &t.spans[0],
-		Pairs: len(t.spans), Steps: &k.steps[0], StepA: 2 * kern.TileDepth, StepC: 4 * tilesColumns,
+		Pairs: len(t.spans), StepA: 2 * kern.TileDepth, StepC: 4 * tilesColumns,
 	}
 	panel := t.height() * tilesColumns
 	for i := t.from; i < t.to; i++ {
 		c := &k.chunks[i]
-		src, step := k.source(&k.tilesOuter.left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
-		k.tiles.Turn(a.A, src, &c.left.lists[0][0], c.blocks, eights(t.rows), k.height, step)
-		a.Depth = c.blocks
+		left, right := &k.tilesOuter.left, &k.tilesOuter.right
+		src, step := k.source(s, left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
+		for p := range k.tiles.Planes() {
+			k.tiles.Turn(part(a.A, p*k.blocks*k.height*kern.TileDepth), part(src, p*left.staged), &c.left.lists[0][0], c.blocks,
+				eights(t.rows), k.height, step)
+		}
+		a.Steps, a.Depth = &k.steps[c.blocks][0], len(k.steps[c.blocks])
 		if k.line != nil {
-			k.line.fill(k.BFloat16, w.stages[1], k.right, c.right.lines)
-			src = (*uint16)(unsafe.Add(unsafe.Pointer(&w.stages[1][0]), 2*t.column))
+			k.line.fill(k.BFloat16, s, w.stages[1], right.staged, k.right, c.right.lines)
+			src = part((*uint16)(unsafe.Pointer(&w.stages[1][0])), t.column)
 			step = 2 * k.line.channels
 		} else {
-			src, step = k.source(&k.tilesOuter.right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
+			src, step = k.source(s, right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
 		}
 		sums := w.sums
-		for s, list := range c.right.lists {
-			k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[0])), src, &list[0], len(list)/2, t.columns, step, 4*k.panel)
-			for _, tap := range k.sets[s] {
+		for set, list := range c.right.lists {
+			for p := range k.tiles.Planes() {
+				k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[p*k.panels*k.panel])), part(src, p*right.staged), &list[0],
+					len(list)/2, t.columns, step, 4*k.panel)
+			}
+			for _, tap := range k.sets[set] {
 				for j := range work.Ceil(t.columns, tilesColumns) {
 					a.B = (*uint32)(unsafe.Pointer(&w.pairs[j*k.panel+tap.shift*tilesColumns]))
 					a.C = &sums[0]
+					if s != nil && i > t.from {
+						a.C = &w.fresh[0]
+					}
 					k.tiles.Products[2](a)
+					if s != nil && i > t.from {
+						k.tiles.Add(&sums[0], &w.fresh[0], panel)
+					}
 					sums = sums[panel:]
 				}
 			}
 		}
-		a.Add = 1
+		if s == nil {
+			a.Add = 1
+		}
+	}
+	if s != nil {
+		k.bad[task] = s.bad
 	}
 	k.write(t, w.sums)
 }
 
+// part is p, n numbers on.
+func part(p *uint16, n int) *uint16 { return (*uint16)(unsafe.Add(unsafe.Pointer(p), 2*n)) }
+
 // source is the place of n channels of the pixels of a chunk in bfloat16, and the distance between pixels in bytes. It
-// copies pixels that are not stored so, or whose channels are not a multiple of unit.
-func (k *tilesOuterKernel) source(s *tilesSide, from *work.Pieces, stage []float32, p tilesPixels, group, channel, n, unit int) (
-	*uint16, int) {
+// copies pixels that are not stored so, or whose channels are not a multiple of unit. Copies of parts, unless parts is
+// nil, are staged numbers apart.
+func (k *tilesOuterKernel) source(parts *splitter, s *tilesSide, from *work.Pieces, stage []float32, p tilesPixels, group, channel,
+	n, unit int) (*uint16, int) {
+	if parts != nil {
+		return k.parts(parts, s, from, stage, p, group, channel, n, unit)
+	}
 	at := p.first*s.stride + group*s.channels + channel
 	if s.stored && n%unit == 0 {
 		return &from.Stored()[at], 2 * s.stride

@@ -296,7 +296,7 @@ func (d Options) vector(p *product) vectorProduct {
 	if set == nil {
 		return newChannelwise(p)
 	}
-	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
+	if set.Tiles == nil && p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
 		return newWinograd(p, set, d.blocks())
 	}
 	return newTiled(p, set, d.shares(), d.BFloat16 && p.planes)
