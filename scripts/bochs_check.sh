@@ -60,9 +60,10 @@ if [ $# -gt 0 ]; then
 	exit
 fi
 if [ "$level" = amx ]; then # where it differs from avx512
-	emulated -run 'AMX|Level|Choose|Refused|Tile|Turn|Pairs' ./internal/simd ./nn/device/cpu/internal/kern
+	emulated -run 'AMX|Level|Choose|Refused|Tile|Turn|Pairs|Split|Terms' ./internal/simd ./nn/device/cpu/internal/kern
 	emulated ./nn/device/cpu/internal/product
-	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$' ./nn/device/cpu
+	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$|^TestParts$|^TestFloat32Option$' \
+		./nn/device/cpu
 	exit
 fi
 check() { emulated -skip '/^(go|avx2|amx)$' "$@"; } # every processor runs go and avx2

@@ -54,6 +54,9 @@ func New(c Spec, d Deps) (*Run, error) {
 	if p, ok := device.As[device.Processor](d.Device); ok {
 		winograd := p.Winograd()
 		c.Winograd = &winograd
+		if c.Float32 == "" || c.Float32 == "bf16x6" { // where it is faster
+			c.Float32 = p.Float32()
+		}
 	}
 	r, err := prepare(c, d)
 	if err != nil {

@@ -382,3 +382,28 @@ func scoreOf(r *hook.RNARecord) *network.Score {
 	}
 	return r.Score
 }
+
+// A run records how its device multiplies float32. It takes the default on any device, and anything else only on one that
+// does so.
+func TestFloat32OfDevice(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{Threads: 1, Float32: cpu.Direct})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, way := range []string{"", cpu.BF16x6, cpu.Direct} {
+		c := tiny("")
+		c.Float32 = way
+		if r := newRun(t, c, dev); r.Resolved.Float32 != cpu.Direct {
+			t.Errorf("%q is recorded as %q", way, r.Resolved.Float32)
+		}
+	}
+	c := tiny("")
+	c.Float32 = cpu.BF16x3
+	if r, err := New(c, Deps{Device: dev}); err == nil || !strings.Contains(err.Error(), "float32 bf16x3") {
+		t.Errorf("bf16x3 on a device that multiplies directly: %v", err)
+		if r != nil {
+			r.Close()
+		}
+	}
+}

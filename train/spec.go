@@ -98,10 +98,12 @@ type Spec struct {
 	EMADecay float64 // an average with a decay instead: x = d·x + (1−d)·w every EMAEvery steps
 	EMAEvery int
 
-	// Device, Winograd, Precision and Deterministic are requirements on Deps.Device; New rejects other devices. Device is
-	// its kind, with a number or UUID after a colon for the program that opens it. A run records the device's Winograd.
+	// Device, Winograd, Float32, Precision and Deterministic are requirements on Deps.Device; New rejects other devices.
+	// Device is its kind, with a number or UUID after a colon for the program that opens it. A run records the device's
+	// Winograd and Float32.
 	Device        string
 	Winograd      *bool
+	Float32       string // how products of float32 run: bf16x6, bf16x3 or direct
 	Precision     string
 	Deterministic bool
 	Threads       int    // threads for RNA on the host; the program sets the device's own
@@ -333,6 +335,11 @@ var runOptions = options{
 		Help: "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest " +
 			"element; false: directly, 9e-7 " +
 			"(device cpu; others choose themselves)"},
+	{Name: "float32", Group: runGroup, Default: "bf16x6", Field: func(c *Spec) any { return &c.Float32 },
+		Resumable: true, Values: option.OneOf("bf16x6", "bf16x3", "direct"),
+		Help: "how products of float32 run on AMX: bf16x6, six products of bfloat16, where that is faster, with errors of " +
+			"direct sums at most; bf16x3, three of them, with errors of up to 2e-5 of the largest element; direct (device " +
+			"cpu; without AMX all run directly, and bf16x3 is an error)"},
 	{Name: "low-memory", Group: runGroup, Field: func(c *Spec) any { return &c.LowMemory }, Resumable: true,
 		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 " +
 			"% less memory, for a few " +

@@ -27,7 +27,7 @@ type benchFlags struct {
 	json                cli.JSON
 	threads             int
 	winograd, debugSync bool
-	precision           string
+	float32, precision  string
 	deterministic       bool
 	ranks               launch.Options
 	rounds              int
@@ -109,6 +109,8 @@ layers. "make bench-pytorch" compares with PyTorch.`,
 	r.Values("device", deviceValues...)
 	r.Cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
+	r.StringVar(&f.float32, "float32", "", float32Help)
+	r.Values("float32", float32Values...)
 	r.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.Values("precision", precisionValues...)
@@ -124,7 +126,7 @@ layers. "make bench-pytorch" compares with PyTorch.`,
 
 // options returns the device options.
 func (f *benchFlags) options() deviceOptions {
-	return deviceOptions{threads: f.threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision,
+	return deviceOptions{threads: f.threads, direct: !f.winograd, float32: f.float32, debugSync: f.debugSync, precision: f.precision,
 		deterministic: f.deterministic}
 }
 

@@ -32,7 +32,7 @@ var deviceNames = append([]string{"auto"}, device.Kinds()...)
 var (
 	deviceHelp, winogradHelp         = train.Options().Find("device").Help, train.Options().Find("winograd").Help
 	precisionHelp, deterministicHelp = optionHelp("precision"), optionHelp("deterministic")
-	lowMemoryHelp                    = optionHelp("low-memory")
+	lowMemoryHelp, float32Help       = optionHelp("low-memory"), optionHelp("float32")
 	debugSyncHelp                    = processOptions.Find("debug-sync").Usage()
 )
 
@@ -41,6 +41,7 @@ type deviceOptions struct {
 	threads       int
 	direct        bool // no Winograd algorithm for 3×3 convolutions on the CPU
 	debugSync     bool
+	float32       string // how products of float32 run on the CPU; empty: the default
 	precision     string // empty: the device's own
 	deterministic bool
 	eager         bool
@@ -72,6 +73,9 @@ func (o deviceOptions) fit(kind string, d device.Driver) error {
 		}
 		return fmt.Errorf("device %s computes in %s, not in %s: use --precision %s, or --device %s",
 			kind, strings.Join(d.Precisions, " or "), o.precision, d.Precisions[0], best)
+	}
+	if o.float32 != "" && o.float32 != "direct" && len(d.Float32) == 0 {
+		return fmt.Errorf("device %s has one way to multiply float32: leave --float32 out, or use --device cpu", kind)
 	}
 	if o.deterministic && !d.Queue {
 		return fmt.Errorf("device %s gives equal bits in each run anyway: leave --deterministic out, or use --device %s",
@@ -123,7 +127,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	if err := o.fit(kind, driver); err != nil {
 		return nil, err
 	}
-	d, err := driver.Open(unit, device.Options{Threads: o.threads, Direct: o.direct, Precision: o.precision,
+	d, err := driver.Open(unit, device.Options{Threads: o.threads, Direct: o.direct, Float32: o.float32, Precision: o.precision,
 		Deterministic: o.deterministic, DebugSync: o.debugSync, Eager: o.eager, Warn: o.warn})
 	if all := device.Preferred(); err != nil && driver.Queue {
 		return nil, fmt.Errorf("device %s: %w; or use --device %s", name, err, all[len(all)-1])
@@ -160,6 +164,7 @@ func modelNames() (names []string) {
 var (
 	deviceValues    = deviceUnits(deviceNames, true)
 	precisionValues = device.Of(device.Preferred()[0]).Precisions
+	float32Values   = device.Of("cpu").Float32
 )
 
 // deviceUnits adds the first unit of kinds with units to device names, and with all the name for all units.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda/lazy"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 )
@@ -65,5 +66,25 @@ func TestChosenDevice(t *testing.T) {
 	var said strings.Builder
 	if got := chosenDevice("auto", &said); got != "cpu" || said.Len() > 0 {
 		t.Errorf("auto is %s, %q", got, said.String())
+	}
+}
+
+// Devices other than the CPU have one way to multiply float32, and so has a CPU without AMX.
+func TestFloat32Devices(t *testing.T) {
+	for _, c := range []struct{ device, way, fails string }{
+		{"cpu", "", ""}, {"cpu", "bf16x6", ""}, {"cpu", "direct", ""}, {"reference", "direct", ""},
+		{"reference", "bf16x6", "leave --float32 out"}, {"cpu", "bf16x9", "want one of bf16x6, bf16x3, direct"},
+		{"cpu", "bf16x3", "AMX"},
+	} {
+		if c.way == "bf16x3" && simd.Default() == simd.AMX {
+			c.fails = ""
+		}
+		d, err := openDevice(c.device, deviceOptions{threads: 1, float32: c.way})
+		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err == nil {
+			d.Close()
+		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 type evalFlags struct {
 	evaluate.Options
-	device              string
+	device, float32     string
 	winograd, debugSync bool
 	ranks               launch.Options
 	json                cli.JSON
@@ -107,6 +107,8 @@ that of one process.`,
 	r.Values("device", deviceValues...)
 	r.Cores(&f.Threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
+	r.StringVar(&f.float32, "float32", "", float32Help)
+	r.Values("float32", float32Values...)
 	r.StringVar(&f.Precision, "precision", "", precisionHelp)
 	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
@@ -142,7 +144,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 		if err != nil {
 			return nil, err
 		}
-		return openDevice(chosenDevice(own, log), deviceOptions{threads: threads, direct: !f.winograd,
+		return openDevice(chosenDevice(own, log), deviceOptions{threads: threads, direct: !f.winograd, float32: f.float32,
 			debugSync: f.debugSync, precision: f.Precision, log: log})
 	}
 	f.Ranking = f.perClass || f.json.Print || f.json.File != ""

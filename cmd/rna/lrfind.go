@@ -25,7 +25,7 @@ var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "opt
 	"decay-weights-only", "no-decay", "clip-grad",
 	"clip-value", "label-smoothing", "loss", "bce-threshold", "focal-gamma", "asl-gamma", "asl-margin",
 	"class-weights", "mixup", "cutmix", "dropout", "drop-path",
-	"device", "threads", "winograd",
+	"device", "threads", "winograd", "float32",
 	"low-memory", "precision", "deterministic", "debug-sync", "help"}
 
 func newLRFind() *cobra.Command {

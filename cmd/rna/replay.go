@@ -181,6 +181,9 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	kind, _ := device.Parse(name)
 	if of, _ := device.Parse(c.Device); f.precision == "" && (kind == of || device.Usual(name) != "") {
 		options.precision = c.Precision
+		if kind == of {
+			options.float32 = c.Float32
+		}
 	}
 	dev, err := openDevice(name, options)
 	if err != nil {

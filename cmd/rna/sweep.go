@@ -327,7 +327,7 @@ func (f *sweepFlags) openShared(c *train.Spec, job int, log io.Writer) (device.D
 	if err != nil {
 		return nil, err
 	}
-	o := deviceOptions{threads: c.Threads, direct: isFalse(c.Winograd), precision: c.Precision,
+	o := deviceOptions{threads: c.Threads, direct: isFalse(c.Winograd), float32: c.Float32, precision: c.Precision,
 		deterministic: c.Deterministic, log: log}
 	if o.threads == 0 && f.jobs > 1 {
 		o.threads = max(1, parallel.Cores()/f.jobs)

@@ -361,7 +361,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		}
 	}
 	options := deviceOptions{threads: f.Threads, direct: isFalse(f.Winograd), debugSync: f.debugSync,
-		precision: f.Precision, deterministic: f.Deterministic}
+		float32: f.Float32, precision: f.Precision, deterministic: f.Deterministic}
 	if f.resume != "" {
 		c, err := train.ReadSpec(f.resume)
 		if err != nil {
@@ -372,6 +372,9 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			f.Device = c.Device
 		}
 		options.direct, options.deterministic, f.CommPrecision = isFalse(c.Winograd), c.Deterministic, c.CommPrecision
+		if !said("float32") {
+			options.float32 = c.Float32
+		}
 		if !said("precision") {
 			options.precision = c.Precision
 			if c.Precision == "" && device.Usual(c.Device) != "" {
@@ -388,6 +391,9 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
 	d := device.Of(own)
+	if !said("float32") && len(d.Float32) == 0 {
+		options.float32 = "" // the record of another device
+	}
 	if p := options.precision; p != "" && !said("precision") && p == device.Usual(recorded) && device.Usual(own) != p {
 		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device %s give one of --precision %s, "+
 			"of which the first may be faster", p, recorded, own, strings.Join(d.Precisions, ", "))

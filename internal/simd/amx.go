@@ -37,13 +37,17 @@ func Refused() error {
 	return own.lacks
 }
 
-// Summary names the instructions of the default level, as "avx512 and amx". It adds why AMX is refused, if it is.
+// Summary names the instructions of the default level, as "avx512 and amx", with the products that run on AMX. It adds why
+// AMX is refused, if it is.
 func Summary() string { return own.summary(standard) }
 
 func (p processor) summary(l Level) string {
 	s := l.Vectors().String()
 	if l.BFloat16() {
 		s += " and " + l.String()
+	}
+	if l == AMX {
+		s += " (bfloat16, and float32 in parts)"
 	}
 	if p.lacks != nil && p.lacks != errNoAMX {
 		s += "; " + p.lacks.Error()

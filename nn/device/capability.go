@@ -54,6 +54,8 @@ type Processor interface {
 	Threads() int
 	// Winograd reports whether 3×3 convolutions may run by Winograd's algorithm.
 	Winograd() bool
+	// Float32 names the way in which products of float32 run: direct, or in parts of bfloat16, bf16x6 or bf16x3.
+	Float32() string
 	// Peak measures for about t the floating-point operations per second of all threads together.
 	Peak(t time.Duration) float64
 }

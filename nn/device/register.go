@@ -18,6 +18,7 @@ type Options struct {
 	Threads       int    // workers of a processor; 0: its own choice
 	Direct        bool   // no convolution of a processor runs by Winograd's algorithm
 	Precision     string // one of the driver's; empty: its default
+	Float32       string // one of the driver's ways to multiply float32; empty: its default
 	Deterministic bool   // equal bits in each run, of devices with a queue
 	DebugSync     bool   // each piece of work is waited for, of devices with a queue
 	Eager         bool   // steps are not recorded, of devices with a queue
@@ -28,6 +29,7 @@ type Options struct {
 // Driver opens the devices of one kind.
 type Driver struct {
 	Precisions []string // the names of the kind's precisions; the first is usual
+	Float32    []string // ways to multiply float32; nil: a single one
 	Units      bool     // a name may end with a colon and a unit, as cuda:1
 	Queue      bool     // there is a queue of work, with its options
 

@@ -52,6 +52,9 @@ func (r *Result) program() string {
 	if name == "rna" && !r.Winograd && r.Precision == "float32" && r.Level != "" && r.Level != "go" {
 		name += " --winograd=false"
 	}
+	if r.Float32 == "bf16x3" {
+		name += " --float32 bf16x3"
+	}
 	if r.LowMemory {
 		name += " --low-memory"
 	}

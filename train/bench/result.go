@@ -26,6 +26,7 @@ type Result struct {
 	Card      string  `json:"card,omitempty"`      // the GPU
 	Precision string  `json:"precision,omitempty"` // of factors and activations
 	LowMemory bool    `json:"low_memory,omitempty"`
+	Float32   string  `json:"float32,omitempty"`  // bf16x6 or bf16x3: products of float32 in parts if that is faster
 	Winograd  bool    `json:"winograd,omitempty"` // Winograd's algorithm for 3×3 convolutions if that is faster
 	Processor string  `json:"processor"`          // with the operating system
 	Load      float64 `json:"load,omitempty"`     // average of the last minute at the end, if the system reports it
@@ -146,6 +147,9 @@ func (r *Result) set(b *bench, l limits) {
 func (r *Result) describe(dev device.Device) {
 	if d, ok := device.As[device.Processor](dev); ok {
 		r.Level, r.Threads, r.Winograd = d.Level(), d.Threads(), d.Winograd()
+		if way := d.Float32(); way != "direct" {
+			r.Float32 = way
+		}
 	}
 	if d, ok := device.As[device.Card](dev); ok {
 		r.Card = d.Card()

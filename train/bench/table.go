@@ -33,6 +33,9 @@ func (r *Result) head(b *terminal.Page) {
 	case r.Precision != "" && r.Precision != "float32":
 		fmt.Fprintf(b, ", products of %s", r.Precision)
 	}
+	if r.Float32 != "" {
+		fmt.Fprintf(b, ", products of float32 by %s where that is faster", r.Float32)
+	}
 	if r.Winograd {
 		b.WriteString(", Winograd convolutions")
 	}
@@ -110,7 +113,7 @@ func (r *Result) notes(b *terminal.Page) {
 		fmt.Fprintf(b, "%s: %s %s, %s\n", what, text.Number(l.Speed), l.Unit, l.How)
 	}
 	if r.Peak > 0 && len(r.Limits) == 0 {
-		fmt.Fprintf(b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
+		fmt.Fprintf(b, "peak: %.0f GFLOP/s, %s by all threads\n", r.Peak, r.units())
 	}
 	if len(r.Limits) == 0 {
 		fmt.Fprintf(b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
@@ -120,6 +123,14 @@ func (r *Result) notes(b *terminal.Page) {
 	}
 	b.WriteString("of roofline: the time that the limits allow, for the products or for the bytes, over that taken\n")
 	b.WriteString("GB: the least traffic; all products: convolutions, linear layers and their gradients\n")
+}
+
+// units names the instructions of the peak.
+func (r *Result) units() string {
+	if r.Float32 != "" {
+		return "multiply-adds of whole tiles on registers, as many of bfloat16 as one of float32 takes,"
+	}
+	return "multiply-adds of whole vectors on registers"
 }
 
 // bandwidth names the measurement that limits memory traffic.

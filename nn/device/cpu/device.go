@@ -43,6 +43,19 @@ type Options struct {
 	// each group, and those of first convolutions; the others run as with AVX-512.
 	BFloat16 bool
 
+	// Float32 is how products of float32 run on AMX: those of convolutions, linear layers and matrices, and all their
+	// gradients. bf16x6, the default, splits each number into three of bfloat16 and sums six products of them in tiles,
+	// where that is faster than vectors and Winograd's algorithm, by the rates at which a Granite Rapids-class Xeon ran
+	// each. bf16x3 sums three products of two parts, where that is faster. direct uses vectors alone. At other levels
+	// bf16x6 is direct, and bf16x3 an error. With BFloat16 there is no choice.
+	//
+	// The largest error of an element of a product by bf16x6, relative to the largest element, is at most that of direct
+	// sums, or 2.4e-7; that by bf16x3 is 3e-6 to 2e-5, and larger where terms cancel. Numbers from 2^-103 on keep all
+	// bits. Of smaller ones less than 2^-126 is lost: the third part of those below 2^-109. An element that is not finite
+	// is computed again directly, so values that are not finite have the results of direct sums. Results are the same bit
+	// for bit for any number of workers.
+	Float32 string
+
 	// Level is the level of instructions: amx, avx512bf16, avx512, avx2, neon or go. If empty, the environment variable
 	// RNA_CPU chooses, or else the best level of the processor.
 	Level string
@@ -81,9 +94,14 @@ func New(o Options) (*Device, error) {
 	if n == 0 {
 		n = parallel.Cores()
 	}
+	if err := o.checkFloat32(level); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
 	d := &Device{pool: parallel.NewPool(n), level: level, winograd: !o.Direct, bfloat16: o.BFloat16}
 	if d.bfloat16 {
 		d.tiles = kern.TilesFor(level)
+	} else if t := kern.TilesFor(level); t != nil && o.Float32 != Direct {
+		d.tiles = t.InParts(partsOf[o.Float32])
 	}
 	d.table = d.patterns()
 	return d, nil

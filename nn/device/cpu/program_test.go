@@ -180,8 +180,12 @@ func (b *builder) grouped(d *Device) [][]int {
 	return groups
 }
 
-// everywhere makes devices run all suitable convolutions by Winograd's algorithm.
-var everywhere bool
+// everywhere makes devices run all suitable convolutions by Winograd's algorithm, inParts all suitable products in so many
+// parts.
+var (
+	everywhere bool
+	inParts    int
+)
 
 // open starts a device that is closed when the test ends.
 func open(tb testing.TB, threads int) *Device {
@@ -193,6 +197,9 @@ func open(tb testing.TB, threads int) *Device {
 	tb.Cleanup(func() { d.Close() })
 	if everywhere {
 		AlwaysWinograd(d)
+	}
+	if inParts > 0 {
+		InParts(d, inParts)
 	}
 	return d
 }

@@ -10,6 +10,7 @@ import (
 func init() {
 	device.Register("cpu", device.Driver{
 		Precisions: []string{"float32", "bfloat16"},
+		Float32:    ways,
 		Preference: 1,
 		Auto:       func(io.Writer) (string, bool) { return "", true },
 		Open:       openDriver,
@@ -18,7 +19,7 @@ func init() {
 
 func openDriver(_ string, o device.Options) (device.Device, error) {
 	narrow := o.Precision == "bfloat16"
-	d, err := New(Options{Threads: o.Threads, Direct: o.Direct, BFloat16: narrow})
+	d, err := New(Options{Threads: o.Threads, Direct: o.Direct, BFloat16: narrow, Float32: o.Float32})
 	if err != nil {
 		return nil, err // an untyped nil, not a nil *Device
 	}

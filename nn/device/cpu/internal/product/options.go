@@ -6,7 +6,7 @@
 // of their own; other groups of a few channels are merged into larger ones. On other levels, and where groups of a few
 // channels cannot be merged or have factors in bfloat16, products run in plain Go on tiles that are gathered row by row.
 // Factors in bfloat16 are rounded as they are copied or gathered, so no source is read in place, except by AMX, whose
-// tiles take stored bfloat16.
+// tiles take stored bfloat16. Products of float32 run on AMX in parts of bfloat16 where that is faster.
 package product
 
 import (

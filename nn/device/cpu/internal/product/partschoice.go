@@ -81,7 +81,10 @@ func (d Options) outerPartsPay(o *outer) bool {
 	}
 	const least = 8 // channels, from which on Winograd's algorithm pays
 	products := len(o.taps) * o.channels * o.rows
-	tiles := tileTime(len(d.Tiles.Terms()), len(o.taps)*o.rows, o.channels) + pixelTime*float64(o.channels+o.rows)
+	n := o.pixels()
+	whole := work.Ceil(n, kern.TileDepth) * kern.TileDepth
+	tiles := tileTime(len(d.Tiles.Terms()), len(o.taps)*o.rows, o.channels)*float64(whole)/float64(n) +
+		pixelTime*float64(o.channels+o.rows)
 	if len(o.taps) > 1 { // pairs for even and odd shifts, and zeros between lines
 		tiles = tiles*float64(o.width+1)/float64(o.width) + pixelTime*float64(o.channels)
 	}
