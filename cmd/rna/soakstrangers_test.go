@@ -15,9 +15,9 @@ import (
 	"unicode"
 )
 
-// TestSoakStrangers changes files of a finished run as a stranger might, holes of gigabytes and texts for terminals, and
-// has commands read it: they take bounded memory, print no control characters and never panic. SOAK_KILLS and SOAK_SEED
-// are those of TestSoak.
+// TestSoakStrangers changes files of a finished run as a stranger might: by holes of gigabytes, texts for terminals and
+// numbers out of range. Commands that read it take bounded memory, print no control characters and never panic.
+// SOAK_KILLS and SOAK_SEED are those of TestSoak.
 func TestSoakStrangers(t *testing.T) {
 	seed := soakNumber(t, "SOAK_SEED", 1)
 	s := &soak{T: t, Rand: rand.New(rand.NewPCG(uint64(seed), 2))}
@@ -26,7 +26,8 @@ func TestSoakStrangers(t *testing.T) {
 	if s.finish(whole, nil); t.Failed() {
 		return
 	}
-	fmt.Printf("\n| a stranger's run has | runs | commands | ended well or with an error | most memory, MB |\n|-|-|-|-|-|\n")
+	fmt.Printf("\n| a stranger's run has | runs | commands | ended well or with an error | most memory, MB |\n")
+	fmt.Println("|-|-|-|-|-|")
 	for _, way := range []struct {
 		name string
 		hurt func(path string)

@@ -299,8 +299,8 @@ func FuzzForgedParquet(f *testing.F) {
 	}
 	large := w.EncodeAll(word(strings.Repeat("x", largeValue)), nil)
 	for _, kind := range []byte{0, pageDataV2} {
-		f.Add(int64(1), int64(1), int64(1), int64(largeValue+4), int64(0), int64(0), kind, byte(0), byte(codecZstd), uint16(1),
-			false, large, false)
+		f.Add(int64(1), int64(1), int64(1), int64(largeValue+4), int64(0), int64(0), kind, byte(0), byte(codecZstd),
+			uint16(1), false, large, false)
 	}
 	path := filepath.Join(f.TempDir(), "train.parquet")
 	f.Fuzz(func(t *testing.T, images, labels, values, unpacked, def, rep int64, kind, encoding, codec byte,
