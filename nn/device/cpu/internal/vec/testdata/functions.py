@@ -51,7 +51,7 @@ def quotient(f, high, degree, rounds=200):
 
 
 def improve(c, steps=20000):
-    x = np.linspace(1e-3, 4, 6000).astype(F)
+    x = np.concatenate([np.linspace(1e-3, 4, 6000), np.linspace(2.5, 4, 6000)]).astype(F)
     z, want = x * x, np.array([float(m.erf(float(v))) for v in x])
     unit = np.exp2(np.floor(np.log2(want)) - 23)
 
