@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -23,9 +24,58 @@ var (
 	hardSigmoid = x0.Shift(3).Clamp(0, 6).Scale(1. / 6)
 )
 
-// Map adds an elementwise expression of the operands; op.Map says how they may be repeated.
+// Map adds an elementwise expression of the operands. They are repeated as op.Map says; and those of as many dimensions
+// as the result, along any axis where their extent is 1, by an op.Expand where op.Map does not repeat them itself.
 func (b *Builder) Map(name string, e expr.Expr, in ...*G.Node) *G.Node {
-	return b.Apply(name, op.Map{Expr: e}, in...)
+	if !b.claim(name) {
+		return nil
+	}
+	return b.apply(name, op.Map{Expr: e}, b.broadcast(name, in)...)
+}
+
+// broadcast expands the operands of a Map that it does not repeat itself, and the largest to the result's shape.
+func (b *Builder) broadcast(name string, in []*G.Node) []*G.Node {
+	var y op.Shape
+	largest := -1
+	for i, x := range in {
+		if x == nil {
+			return in // an error of Apply
+		}
+		switch s := x.Shape(); {
+		case len(s) > len(y):
+			y, largest = slices.Clone(op.Shape(s)), i
+		case len(s) == len(y):
+			if largest >= 0 && s.TotalSize() > in[largest].Shape().TotalSize() {
+				largest = i
+			}
+			for k := range y {
+				y[k] = max(y[k], s[k])
+			}
+		}
+	}
+	in = slices.Clone(in)
+	for i, x := range in {
+		s := op.Shape(x.Shape())
+		_, ok := op.Along(s, y)
+		if ok && (i != largest || s.Equal(y)) || !repeats(s, y) {
+			continue
+		}
+		in[i] = b.apply(name, op.Expand{Shape: y}, x)
+	}
+	return in
+}
+
+// repeats reports whether a tensor of shape s can be repeated to y along axes of extent 1.
+func repeats(s, y op.Shape) bool {
+	if len(s) != len(y) {
+		return false
+	}
+	for k, d := range s {
+		if d != 1 && d != y[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // SiLU adds x·sigmoid(x), also called swish.

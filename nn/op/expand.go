@@ -6,8 +6,8 @@ import (
 )
 
 // Expand repeats an operand to a shape of the same rank, along dimensions where its extent is 1. Along the others the
-// extents are equal. Map repeats operands itself where they vary along samples, channels and pixels; Expand is for
-// others.
+// extents are equal. Map repeats operands itself where they vary along samples, channels and pixels; nn.Builder.Map
+// expands others.
 type Expand struct {
 	Shape Shape
 }
