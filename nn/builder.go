@@ -90,16 +90,26 @@ func (b *Builder) claim(name string) bool {
 }
 
 // Input adds a further input of the network beside the images, such as a row of a table or a mask: numbers of the
-// given shape for each sample, a node [N,shape…] of type Config.DType. Batches give its values under its name.
+// given shape for each sample, a node [N,shape…] of type Config.DType. Batches give its values under its name, in
+// row-major order; the graph's own input, in Model.Own, is [N,C·H·W] for a shape [C,H,W].
 func (b *Builder) Input(name string, shape ...int) *G.Node {
 	if b.err == nil && op.Shape(shape).Size() < 1 {
 		b.err = fmt.Errorf("input %s has the shape %v for each sample: it must have elements", name, shape)
 	}
-	n := b.batchInput(name, op.T(b.model.Config.DType, append([]int{b.model.Config.Batch}, shape...)...))
-	if n != nil {
-		b.model.Own = append(b.model.Own, n)
+	t := op.T(b.model.Config.DType, append([]int{b.model.Config.Batch}, shape...)...)
+	whole := t.Shape
+	if len(shape) == 3 { // rows of numbers, which Reshape brings into the device's layout of images
+		t.Shape = op.Shape{whole[0], whole[1:].Size()}
 	}
-	return n
+	n := b.batchInput(name, t)
+	if n == nil {
+		return nil
+	}
+	b.model.Own = append(b.model.Own, n)
+	if len(shape) != 3 {
+		return n
+	}
+	return b.apply(name, op.Reshape{Shape: whole}, n)
 }
 
 // batchInput adds an input that differs from batch to batch.

@@ -29,7 +29,7 @@ type Model struct {
 	// sample to sample of a step; nil in Eval and in a network without random layers. Both may wrap.
 	RandomCounter *G.Node
 
-	// Own are the network's further inputs, f [N,…], by Builder.Input. Inputs are all that differ from batch to batch:
+	// Own are the network's further inputs, f [N,…]: see Builder.Input. Inputs are all that differ from batch to batch:
 	// those above that are not nil, and Own. Each node's name is its input's.
 	Inputs, Own G.Nodes
 

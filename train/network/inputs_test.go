@@ -23,8 +23,7 @@ func init() {
 			size := b.Config().Size
 			sum := expr.Arg(0).Add(expr.Arg(1))
 			x = b.Conv("conv", x, nn.Conv{Filters: 4, Kernel: 3, Pad: 1})
-			mask := b.Expand("masks", b.Input("mask", 1, size, size), b.Config().Batch, 4, size, size)
-			x = b.Map("masked", expr.Arg(0).Mul(expr.Arg(1)), x, mask)
+			x = b.Map("masked", expr.Arg(0).Mul(expr.Arg(1)), x, b.Input("mask", 1, size, size))
 			x = b.Dropout("drop", b.ReLU("relu", b.BatchNorm("bn", x, 1)), .25)
 			x = b.Map("both", sum, b.Linear("fc1", b.GlobalAvgPool("mean", x), 5), b.Linear("fc2", b.Input("table", 3), 5))
 			return b.Map("logits", sum, b.Linear("fc", x, 2), b.Input("prior", 2))
@@ -159,7 +158,7 @@ func TestInputErrors(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	check("the input mask [1 8 8] for each image, which the images lack")
+	check("the input mask [64] for each image, which the images lack")
 	with("mask", 63)
 	check("which is of 64 numbers: the images have 63")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/average"
@@ -307,6 +308,34 @@ func TestNoFiniteLoss(t *testing.T) {
 		if near.Val == nil || (near.Held == nil) != (holdout == 0) || near.Status != "" {
 			t.Errorf("held out %g: %+v", holdout, near)
 		}
+	}
+}
+
+// TestGivenImages replays a run on images of a program's, which the run has no place of.
+func TestGivenImages(t *testing.T) {
+	set, val, err := data.Open("glyphs", data.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := train.Deps{Device: traintest.CPU(t, 1), Train: set, Val: val}
+	c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, traintest.Tiny)
+	c.Epochs, c.KeepEvery = 2, 1
+	run, err := train.New(c, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	if err := run.Train(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(c.Out, deps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	res, err := r.Curves(context.Background(), Options{Averages: []int{2}})
+	if err != nil || res.Curves[0].Points[1].Val == nil {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 
