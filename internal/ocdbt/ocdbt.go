@@ -36,10 +36,7 @@ const (
 	maxName  = 1<<16 - 1 // bytes of a key or a path
 )
 
-const (
-	manifestMagic = 0x0cdb3a2a
-	nodeMagic     = 0x0cdb20de
-)
+const manifestMagic, nodeMagic = 0x0cdb3a2a, 0x0cdb20de
 
 // Entry is a key with its value: bytes, or a range of a file.
 type Entry struct {
