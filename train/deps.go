@@ -73,8 +73,10 @@ func checkDevice(c *Spec, dev device.Device) error {
 	if c.Precision != "" && c.Precision != precision {
 		return fmt.Errorf("precision %s: the device %s computes in %s", c.Precision, name, precision)
 	}
-	if p, ok := device.As[device.Processor](dev); ok && c.Float32 != "" && c.Float32 != "bf16x6" && c.Float32 != p.Float32() {
-		return fmt.Errorf("float32 %s: the device %s multiplies by %s", c.Float32, name, p.Float32())
+	if p, ok := device.As[device.Processor](dev); ok {
+		if way := c.Float32Way(); way != "" && way != "bf16x6" && way != p.Float32() {
+			return fmt.Errorf("float32 %s: the device %s multiplies by %s", way, name, p.Float32())
+		}
 	}
 	if r, ok := device.As[device.Repeatable](dev); ok && c.Deterministic && !r.Deterministic() {
 		return fmt.Errorf("deterministic: the device %s was opened to use algorithms whose bits differ from run to run", name)

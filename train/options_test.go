@@ -34,7 +34,8 @@ var wrongValues = []struct{ allowed, values string }{
 	{"must be finite and not negative", "rna-lambda -1  rna-lambda inf"},
 	{"want epochs, as 2, steps, as 500steps, or time, as 90s, 10m or 1h", "checkpoint-every often  checkpoint-every -5m"},
 	{"use one of", `augment imagnet  train-interpolation linear  interpolation linear  schedule cosinus  schedule-by batch  optimizer adom  sampler fair  loss mae  task detection  rna on
-		rna-residual steps  rna-bn keep  rna-momentum zero  precision fp16  best-by accuracy  comm-precision fp8`},
+		rna-residual steps  rna-bn keep  rna-momentum zero  precision fp16  float32 bf16x9  best-by accuracy
+		comm-precision fp8`},
 	{"is no pattern of names, as *.bias", "no-decay layer[1"},
 	{"no such file or directory", "classes nowhere.txt"},
 	{"want 2 numbers, as 4,13", "train-crop-ramp 4"},

@@ -55,7 +55,9 @@ func New(c Spec, d Deps) (*Run, error) {
 		winograd := p.Winograd()
 		c.Winograd = &winograd
 		if c.Float32 == "" || c.Float32 == "bf16x6" { // where it is faster
-			c.Float32 = p.Float32()
+			if c.Float32 = p.Float32(); c.Float32 == "direct" {
+				c.Float32 = "" // a record without a way means this one
+			}
 		}
 	}
 	r, err := prepare(c, d)

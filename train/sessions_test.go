@@ -76,7 +76,8 @@ func TestSessions(t *testing.T) {
 			}
 			delete(got, name)
 		}
-		if i == 0 && len(got) > 0 || got["lr"] != "" || got["classes"] != "" || got["momentum"] != "" {
+		if i == 0 && len(got) > 0 || got["lr"] != "" || got["classes"] != "" || got["momentum"] != "" ||
+			got["float32"] != "" {
 			t.Errorf("session %d lists defaults: %v", i, got)
 		}
 		if s.Device != "cpu" || s.Go == "" || s.Cores < 1 || s.Epoch != 1+2*i || s.Step != 4*i || s.Started.IsZero() {

@@ -131,6 +131,14 @@ type Spec struct {
 	TimeBudget time.Duration
 }
 
+// Float32Way is how products of float32 ran in a recorded run: directly, if a processor's record does not say.
+func (c *Spec) Float32Way() string {
+	if c.Float32 == "" && c.Winograd != nil {
+		return "direct"
+	}
+	return c.Float32
+}
+
 // SamplerKind is a way to choose the images of an epoch.
 type SamplerKind string
 

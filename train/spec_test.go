@@ -271,8 +271,8 @@ func TestFloat32LeftOut(t *testing.T) {
 		`{"winograd": true, "float32": "bf16x6"}`: "bf16x6"} {
 		put(t, path, []byte(text))
 		record, err := readSpec(dir)
-		if err != nil || record.Float32 != want {
-			t.Errorf("%s: %q, want %q; %v", text, record.Float32, want, err)
+		if err != nil || record.Float32Way() != want {
+			t.Errorf("%s: %q, want %q; %v", text, record.Float32Way(), want, err)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestOldFile(t *testing.T) {
 		"rna": {"mode": "online", "window": 4, "search": true, "beta": 0, "bn": "combine", "bn_batches": 7, "momentum": "keep", "per_epoch": 2, "segment_means": true, "averages": []}}`))
 	got, err := readSpec(dir)
 	want := Spec{Model: "lenet", Batch: 8, Shuffle: new(bool), StepsLimit: 3, ValLimit: 2, InitKey: "ema",
-		CheckpointMinutes: 1.5, HeadRate: .3, Winograd: new(bool), Float32: "direct",
+		CheckpointMinutes: 1.5, HeadRate: .3, Winograd: new(bool),
 		Classes: []string{"a, b", "c"}, MaxBad: new(data.MaxBad), Seed: math.MaxUint64, Epochs: 9, Std: []float64{.5},
 		Pictures: Pictures{TrainSize: 20, TrainFrom: 12, TrainRamp: [2]int{1, 3}}, Regularize: Regularize{TargetThreshold: .2,
 			Loss: BCE},

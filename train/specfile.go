@@ -57,9 +57,6 @@ func readSpec(dir string) (Spec, error) {
 	if _, ok := values["winograd"]; !ok && nested(values) {
 		values["winograd"] = false // the run predates this option
 	}
-	if _, cpu := values["winograd"]; cpu && values["float32"] == nil {
-		values["float32"] = "direct" // likewise
-	}
 	if err = upgrade(values); err == nil {
 		var list []option.Setting
 		if list, err = table.FromFile(values); err == nil {

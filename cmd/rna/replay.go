@@ -182,7 +182,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if of, _ := device.Parse(c.Device); f.precision == "" && (kind == of || device.Usual(name) != "") {
 		options.precision = c.Precision
 		if kind == of {
-			options.float32 = c.Float32
+			options.float32 = c.Float32Way()
 		}
 	}
 	dev, err := openDevice(name, options)

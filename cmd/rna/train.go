@@ -373,7 +373,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		}
 		options.direct, options.deterministic, f.CommPrecision = isFalse(c.Winograd), c.Deterministic, c.CommPrecision
 		if !said("float32") {
-			options.float32 = c.Float32
+			options.float32 = c.Float32Way()
 		}
 		if !said("precision") {
 			options.precision = c.Precision

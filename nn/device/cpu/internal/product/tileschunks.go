@@ -51,9 +51,9 @@ func (t *tilesOuter) cutChunks() {
 func (t *tilesOuter) time(chunks []tilesChunk) (cycles float64) {
 	const products, pair = 350, .5 // multiply-adds in a cycle, and cycles
 	for _, c := range chunks {
-		cycles += float64(c.blocks*kern.TileDepth*len(t.taps)*min(t.left.channels, tilesRows)) / products
+		cycles += float64(len(t.tiles.Terms())*c.blocks*kern.TileDepth*len(t.taps)*min(t.left.channels, tilesRows)) / products
 		for _, l := range c.right.lists {
-			cycles += pair * float64(len(l)/2)
+			cycles += pair * float64(t.tiles.Planes()*len(l)/2)
 		}
 	}
 	return cycles

@@ -121,7 +121,8 @@ func even(n, most, unit int) int {
 // shape determines. The parts of dst are as large as fits the second level cache, as each packs its pixels by itself,
 // unless there are many workers.
 func (t *tilesOuter) cutTasks(workers int) {
-	const sums, enough, each = 160 << 10, 8, 2
+	const enough, each = 8, 2
+	sums := 160 << 10 / t.tiles.Planes() // whose operands fit too
 	left, right, taps := t.left.channels, t.right.channels, len(t.taps)
 	// Parts of dst that can be made well, and the copies of dst that take a quarter of the memory of the operands.
 	parts := work.Ceil(left, 128) * work.Ceil(right, 256) * t.groups
