@@ -272,7 +272,6 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 	}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
-		r.warnStarved(int64(p.Train.Images), p.Seconds)
 	}
 	if rec.Card = r.watch.Take(); rec.Card != nil && len(rec.Card.Slowed) > 0 && !r.slowed && r.Ranks.First() {
 		r.slowed = true

@@ -7,7 +7,7 @@ import (
 	"onlinerna/train/hook"
 )
 
-// A line says that the loader is the slower part, with its rate, if an epoch shows it.
+// A line says that the loader is the slower part, with its rate, once ten seconds of an epoch show it.
 func TestStarving(t *testing.T) {
 	for _, test := range []struct {
 		seconds hook.Seconds
@@ -15,7 +15,7 @@ func TestStarving(t *testing.T) {
 		want    []string // parts of the line; none for no line
 	}{
 		{hook.Seconds{Data: 30, Compute: 20, Eval: 100}, true,
-			[]string{"in 60 % of the time", "feeds 200 images/s", "rna data pack"}},
+			[]string{"in 60 % of the time", "feeds 200 images/s", "takes about 500", "rna data pack"}},
 		{hook.Seconds{Data: 30, Compute: 20}, false, []string{"feeds 200 images/s", "--workers"}},
 		{hook.Seconds{Data: 9, Compute: 41}, true, nil}, // a fifth is the least
 		{hook.Seconds{Data: 9, Compute: .5}, true, nil}, // a short epoch may wait for its first batch alone

@@ -275,6 +275,7 @@ func (f *flow) settle(ctx context.Context, keep int) error {
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
 		f.warnOfTime()
+		f.warnStarved(int64(p.Train.Images), p.Seconds)
 		if err := f.afterStep(ctx, rec); err != nil && f.Ranks.Single() {
 			failed, keep = errors.Join(failed, err), 0
 		} else if err != nil {
