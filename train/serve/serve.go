@@ -152,8 +152,9 @@ func (s *Server) drop(bytes int64) {
 	}
 }
 
-// giveBack returns the memory of large images to the system until quit closes, at most once a second. By itself the
-// garbage collector keeps it for minutes while small images come.
+// giveBack returns the memory of large images to the system until quit closes, a second after they are done: then
+// nothing holds it, and images that come one behind the other share a collection. By itself the garbage collector keeps
+// it for minutes while small images come.
 func (s *Server) giveBack(quit <-chan struct{}) {
 	for {
 		select {
@@ -161,13 +162,13 @@ func (s *Server) giveBack(quit <-chan struct{}) {
 			return
 		case <-s.dropping:
 		}
-		s.dropped.Store(0)
-		debug.FreeOSMemory()
 		select {
 		case <-quit:
 			return
 		case <-time.After(time.Second):
 		}
+		s.dropped.Store(0)
+		debug.FreeOSMemory()
 	}
 }
 
