@@ -108,28 +108,31 @@ func TestHostileClients(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	group.SetLimit(-1)
-	for range 100 {
-		group.Go(func() error {
-			for range 10 {
-				code := 0
-				if r, err := client.Post(url, "", bytes.NewReader(good)); err == nil {
-					b, _ := io.ReadAll(r.Body)
-					r.Body.Close()
-					if code = r.StatusCode; code == 200 && string(b) != want {
-						t.Errorf("in the flood: %s", b)
+	floods := 0
+	for ; floods < 5 && status[429] == 0; floods++ { // on a busy machine one may leave the queue short
+		for range 100 {
+			group.Go(func() error {
+				for range 10 {
+					code := 0
+					if r, err := client.Post(url, "", bytes.NewReader(good)); err == nil {
+						b, _ := io.ReadAll(r.Body)
+						r.Body.Close()
+						if code = r.StatusCode; code == 200 && string(b) != want {
+							t.Errorf("in the flood: %s", b)
+						}
 					}
+					mu.Lock()
+					status[code]++
+					mu.Unlock()
 				}
-				mu.Lock()
-				status[code]++
-				mu.Unlock()
-			}
-			return nil
-		})
+				return nil
+			})
+		}
+		group.Wait()
 	}
-	group.Wait()
 	client.CloseIdleConnections()
 	most = max(most, heap())
-	if status[200] == 0 || status[429] == 0 || status[0] == 0 || status[200]+status[429]+status[0] != 1000 {
+	if status[200] == 0 || status[429] == 0 || status[0] == 0 || status[200]+status[429]+status[0] != 1000*floods {
 		t.Errorf("answers of the flood by status: %v", status)
 	}
 	if most > before+32<<20 {
