@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
+	"onlinerna/cuda/number"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
@@ -151,9 +152,10 @@ func (s step) plansOf(o op.SelfAttention, rows op.Shape, gradient bool) (a dnn.A
 // Most tokens and elements of a query in attention.cu.
 const windowTokens, windowWidth = 52, 32
 
-// windows reports whether attention.cu computes an attention with a bias: among few tokens, in any precision.
+// windows reports whether attention.cu computes an attention with a bias: among few tokens. In float16 the formula
+// does, whose gradients of small probabilities the kernels do not match within the conformance suite's bounds.
 func (d *Device) windows(o op.SelfAttention, rows op.Shape) bool {
-	return !d.opts.Formulas && o.Tokens <= windowTokens && rows[1]/3/o.Heads <= windowWidth
+	return !d.opts.Formulas && d.opts.Precision != number.Float16 && o.Tokens <= windowTokens && rows[1]/3/o.Heads <= windowWidth
 }
 
 // windowGrid is the grid of attention.cu for matrices of a bias: a block for each part of the heads that share one.
