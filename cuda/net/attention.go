@@ -9,7 +9,6 @@ import (
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/number"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
@@ -152,11 +151,9 @@ func (s step) plansOf(o op.SelfAttention, rows op.Shape, gradient bool) (a dnn.A
 // Most tokens and elements of a query in attention.cu.
 const windowTokens, windowWidth = 52, 32
 
-// windows reports whether attention.cu computes an attention with a bias: among few tokens. In 16 bits the formula does:
-// the kernels' gradient of the bias is outside the conformance suite's bounds there.
+// windows reports whether attention.cu computes an attention with a bias: among few tokens, in any precision.
 func (d *Device) windows(o op.SelfAttention, rows op.Shape) bool {
-	wide := d.opts.Precision != number.BFloat16 && d.opts.Precision != number.Float16
-	return !d.opts.Formulas && wide && o.Tokens <= windowTokens && rows[1]/3/o.Heads <= windowWidth
+	return !d.opts.Formulas && o.Tokens <= windowTokens && rows[1]/3/o.Heads <= windowWidth
 }
 
 // windowGrid is the grid of attention.cu for matrices of a bias: a block for each part of the heads that share one.
