@@ -203,5 +203,6 @@ func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)[:8]) }
 // Facts are the parts of f by name, to be compared one by one.
 func (f Identity) Facts() [][2]string {
 	return [][2]string{{"number of images", strconv.Itoa(f.Images)}, {"classes", f.Classes}, {"labels", f.Labels},
-		{"names and order of the images", f.Names}, {"sizes of the files", f.Sizes}, {"pixels", f.Pixels}, {"further inputs", f.Inputs}}
+		{"names and order of the images", f.Names}, {"sizes of the files", f.Sizes}, {"pixels", f.Pixels},
+		{"further inputs", f.Inputs}}
 }

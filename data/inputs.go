@@ -33,7 +33,8 @@ func InputsOf(ds Dataset) []Input {
 // they are, neither normalised nor cropped and flipped as the image is; images that are mixed mix them, too.
 func WithInput(ds Dataset, name string, rows [][]float32) (Dataset, error) {
 	if len(rows) != ds.Len() || len(rows) == 0 || len(rows[0]) == 0 {
-		return nil, fmt.Errorf("input %s has %d rows for %d images: want one for each, of one number or more", name, len(rows),
+		return nil, fmt.Errorf("input %s has %d rows for %d images: want one for each, of one number or more", name,
+			len(rows),
 			ds.Len())
 	}
 	for _, in := range InputsOf(ds) {

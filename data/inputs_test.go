@@ -55,7 +55,8 @@ func TestInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []LoaderOptions{{}, {Mix: augment.Mix{Mixup: 1}, Substitute: true}, {Rank: 1, Ranks: 2}, {Substitute: true}} {
+	for _, o := range []LoaderOptions{{}, {Mix: augment.Mix{Mixup: 1}, Substitute: true}, {Rank: 1, Ranks: 2},
+		{Substitute: true}} {
 		o.Batch, o.Shuffle, o.Workers, o.MaxBad = 5, true, 2, AllBad
 		l, err := NewLoader(set, augment.EvalSmall(8), o)
 		if err != nil {
@@ -105,7 +106,8 @@ func TestInputMistakes(t *testing.T) {
 		return d
 	}
 	table := with("table", []float32{1}, []float32{2})
-	for _, other := range []Dataset{set, with("table", []float32{1}, []float32{3}), with("other", []float32{1}, []float32{2})} {
+	for _, other := range []Dataset{set, with("table", []float32{1}, []float32{3}),
+		with("other", []float32{1}, []float32{2})} {
 		if d := IdentityOf(table).Differ(IdentityOf(other)); d != "the further inputs" {
 			t.Errorf("differ in %q", d)
 		}

@@ -383,8 +383,8 @@ func scoreOf(r *hook.RNARecord) *network.Score {
 	return r.Score
 }
 
-// A run records how its device multiplies float32, unless it is directly and not asked for. It takes the default on any device, and anything else only on one that
-// does so.
+// A run records how its device multiplies float32, unless it is directly and not asked for. It takes the default on any
+// device, and anything else only on one that does so.
 func TestFloat32OfDevice(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{Threads: 1, Float32: cpu.Direct})
 	if err != nil {

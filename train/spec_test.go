@@ -244,7 +244,8 @@ func TestReadConfigErrors(t *testing.T) {
 func TestWinogradLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
-	for text, want := range map[string]string{`{"rna": {"mode": "off"}}`: "false", `{}`: "", `{"winograd": true}`: "true",
+	for text, want := range map[string]string{`{"rna": {"mode": "off"}}`: "false", `{}`: "",
+		`{"winograd": true}`:  "true",
 		`{"winograd": false}`: "false"} {
 		put(t, path, []byte(text))
 		record, err := readSpec(dir)

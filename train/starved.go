@@ -31,7 +31,7 @@ func starving(images int64, s hook.Seconds, encoded bool) string {
 	if encoded {
 		help = "rna data pack with --size 256 or --raw 256 makes images that take less time to decode"
 	}
-	return fmt.Sprintf("Training waits for images in %.0f %% of the time: the loader feeds %.0f images/s, the device takes "+
-		"about %.0f; %s; rna bench data and rna bench train measure them alone", 100*s.Data/t, float64(images)/t,
+	return fmt.Sprintf("Training waits for images in %.0f %% of the time: the loader feeds %.0f images/s, the device "+
+		"takes about %.0f; %s; rna bench data and rna bench train measure them alone", 100*s.Data/t, float64(images)/t,
 		float64(images)/max(s.Compute, 1e-3), help)
 }

@@ -37,8 +37,8 @@ func Refused() error {
 	return own.lacks
 }
 
-// Summary names the instructions of the default level, as "avx512 and amx", with the products that run on AMX. It adds why
-// AMX is refused, if it is.
+// Summary names the instructions of the default level, as "avx512 and amx", with the products that run on AMX. It adds
+// why AMX is refused, if it is.
 func Summary() string { return own.summary(standard) }
 
 func (p processor) summary(l Level) string {

@@ -45,7 +45,8 @@ func TestChooseAMX(t *testing.T) {
 		fails   string
 		summary string
 	}{
-		{"", processor{vectors: amd64, bfloat16: true}, AMX, "", "avx512 and amx (bfloat16, and float32 in parts)"},
+		{"", processor{vectors: amd64, bfloat16: true}, AMX, "",
+			"avx512 and amx (bfloat16, and float32 in parts)"},
 		{"", processor{vectors: amd64, bfloat16: true, fast: true}, AMX, "", "avx512 and amx (bfloat16, and float32 in parts)"},
 		{"AMX", processor{vectors: amd64, bfloat16: true}, AMX, "", "avx512 and amx (bfloat16, and float32 in parts)"},
 		{"avx512bf16", processor{vectors: amd64, bfloat16: true}, AVX512BF16, "", "avx512 and avx512bf16"},

@@ -35,8 +35,8 @@ func (r *Ranges) In(name string, f func() error) error {
 	return f()
 }
 
-// Turn closes the range that the last Turn opened, and opens one unless the name is empty. Ranges opened since then must
-// be closed.
+// Turn closes the range that the last Turn opened, and opens one unless the name is empty. Ranges opened since then
+// must be closed.
 func (r *Ranges) Turn(name string) {
 	if r == nil {
 		return

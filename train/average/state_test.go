@@ -170,8 +170,8 @@ func TestDecayFromTheStart(t *testing.T) {
 	near(t, "the average", got, want, 1e-6)
 }
 
-// TestSharedVectors: six ranks each keep a part of the window's vectors and write whole tensors, two of which lie in the
-// parts of several ranks. The newest vector's files are the weights.
+// TestSharedVectors: six ranks each keep a part of the window's vectors and write whole tensors, two of which lie in
+// the parts of several ranks. The newest vector's files are the weights.
 func TestSharedVectors(t *testing.T) {
 	const n = 6
 	out, dir := filepath.Join(t.TempDir(), "run"), t.TempDir()

@@ -139,8 +139,9 @@ func TestFeed(t *testing.T) {
 		t.Error("batches in memory are not two in turn")
 	}
 	o.Batch = 9000
-	if err := f.prepare(o, &nn.Model{Config: c}); err == nil || !strings.Contains(err.Error(), "glyphs has 8000 images: they make no "+
-		"batch of 9000") {
+	if err := f.prepare(o, &nn.Model{Config: c}); err == nil || !strings.Contains(err.Error(),
+		"glyphs has 8000 images: they make no "+
+			"batch of 9000") {
 		t.Errorf("a batch larger than the set: %v", err)
 	}
 }

@@ -22,7 +22,8 @@ func TestDepthwiseGroups(t *testing.T) {
 				"statistics": nil,
 			} {
 				b := &builder{tb: t}
-				y := b.apply(o, b.data(c.n, c.channels, c.h, c.h), b.weight(c.channels, 1, c.kernel, c.kernel), b.weight(c.channels))
+				y := b.apply(o, b.data(c.n, c.channels, c.h, c.h), b.weight(c.channels, 1, c.kernel, c.kernel),
+					b.weight(c.channels))
 				result, want := y, "conv2d batch_norm_stats"
 				if end != nil {
 					y = b.apply(op.BatchNorm{Eps: 1e-5, Fixed: true}, y, b.weight(2, c.channels), b.weight(c.channels),

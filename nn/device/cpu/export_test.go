@@ -24,8 +24,8 @@ func ByTiles(d *Device) { d.setTiles(kern.PlainTiles()) }
 // ByVectorTiles makes d run them so by AVX-512.
 func ByVectorTiles(d *Device) { d.setTiles(kern.TilesByVectors()) }
 
-// InParts makes d multiply float32 in parts of bfloat16 wherever possible: by the level's tiles if it has them, or else as
-// the definition does.
+// InParts makes d multiply float32 in parts of bfloat16 wherever possible: by the level's tiles if it has them, or else
+// as the definition does.
 func InParts(d *Device, parts int) {
 	t := kern.TilesFor(d.level)
 	if t == nil {

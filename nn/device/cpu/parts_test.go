@@ -13,7 +13,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// partWays opens devices that multiply float32 in the given parts in all ways: by the definition, by AVX-512 and by AMX.
+// partWays opens devices that multiply float32 in the given parts in all ways: by the definition, by AVX-512 and by
+// AMX.
 func partWays(t *testing.T, parts, threads int, f func(name string, d *Device)) {
 	way := func(name string, l simd.Level, change func(d *Device, parts int)) {
 		defer use(l)()
@@ -84,9 +85,9 @@ func (b *builder) set(d *Device, k *bound, values []int, f func(i int) float32) 
 	}
 }
 
-// Products of float32 in parts: the errors of six terms are at most those of direct sums of float32, or four roundings of
-// the largest element, and the errors of three terms stay below the limit in Options. All ways have equal bits, for any
-// number of threads.
+// Products of float32 in parts: the errors of six terms are at most those of direct sums of float32, or four roundings
+// of the largest element, and the errors of three terms stay below the limit in Options. All ways have equal bits, for
+// any number of threads.
 func TestParts(t *testing.T) {
 	for _, c := range partCases {
 		for parts := 2; parts <= 3; parts++ {
@@ -266,7 +267,8 @@ func TestFloat32Option(t *testing.T) {
 		{"", "bf16x7", false, ""},
 		{"go", "", false, Direct}, {"go", BF16x6, false, Direct}, {"go", Direct, false, Direct}, {"go", BF16x3, false, ""},
 		{"go", BF16x6, true, Direct}, {"go", BF16x3, true, ""},
-		{"amx", "", false, BF16x6}, {"amx", BF16x6, false, BF16x6}, {"amx", BF16x3, false, BF16x3}, {"amx", Direct, false, Direct},
+		{"amx", "", false, BF16x6}, {"amx", BF16x6, false, BF16x6}, {"amx", BF16x3, false, BF16x3},
+		{"amx", Direct, false, Direct},
 		{"amx", "", true, Direct}, {"amx", BF16x3, true, ""},
 	} {
 		if c.level == "amx" && !amx {

@@ -26,8 +26,8 @@ func (d *Device) Threads() int { return d.pool.Workers() }
 // Winograd implements device.Processor: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(d.level) != nil }
 
-// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "amx" or "avx512bf16" if products of bfloat16 run
-// on AMX or AVX512_BF16, or products of float32 in parts on AMX.
+// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "amx" or "avx512bf16" if products of bfloat16
+// run on AMX or AVX512_BF16, or products of float32 in parts on AMX.
 func (d *Device) Level() string {
 	if d.bfloat16 || d.tiles != nil {
 		return d.level.String()
@@ -36,7 +36,8 @@ func (d *Device) Level() string {
 }
 
 // Peak implements device.Processor: the rate of multiply-adds of whole vectors in registers by all workers, of pairs of
-// bfloat16 or of whole tiles if products use them; in parts, of as many as a product of float32 takes. No kernel of the level is faster. It is 0 if the kernels are plain Go.
+// bfloat16 or of whole tiles if products use them; in parts, of as many as a product of float32 takes. No kernel of the
+// level is faster. It is 0 if the kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {
 	set := kern.For(d.level)
 	if d.bfloat16 {

@@ -180,8 +180,8 @@ func (b *builder) grouped(d *Device) [][]int {
 	return groups
 }
 
-// everywhere makes devices run all suitable convolutions by Winograd's algorithm, inParts all suitable products in so many
-// parts.
+// everywhere makes devices run all suitable convolutions by Winograd's algorithm, inParts all suitable products in so
+// many parts.
 var (
 	everywhere bool
 	inParts    int

@@ -27,7 +27,8 @@ int pop() {
 void nameThread(uint32_t number, const char *name) { fprintf(out, "%u 0 thread %s\n", number, name); }
 void nameStream(struct CUstream_st *, const char *name) { fprintf(out, "%ld 0 stream %s\n", thread(), name); }
 
-bool set(const NvtxExportTableCallbacks *from, NvtxCallbackModule module, unsigned functions, unsigned number, void *f) {
+bool set(const NvtxExportTableCallbacks *from, NvtxCallbackModule module, unsigned functions, unsigned number,
+		void *f) {
 	NvtxFunctionTable table;
 	unsigned size = 0;
 	if (!from->GetModuleFunctionTable(module, &table, &size) || size < functions || !table[number]) return false;

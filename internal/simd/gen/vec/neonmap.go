@@ -46,8 +46,8 @@ func neonFunctions(f *neon.File) {
 	neonKernels(f, others[neonValue]())
 }
 
-// neonMaths is arithmetic on a vector of float32, or on both halves of one, widened to float64. Setting a variable gives
-// it other registers.
+// neonMaths is arithmetic on a vector of float32, or on both halves of one, widened to float64. Setting a variable
+// gives it other registers.
 type neonMaths struct {
 	*neon.Func
 	lanes   neon.Shape

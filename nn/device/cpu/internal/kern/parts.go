@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// A float32 is the sum of three numbers of bfloat16: each part is the rest that those before it leave, rounded. A product
-// of float32 in parts sums products of bfloat16: see [Tiles.Terms].
+// A float32 is the sum of three numbers of bfloat16: each part is the rest that those before it leave, rounded. A
+// product of float32 in parts sums products of bfloat16: see [Tiles.Terms].
 //
-// Parts below 2^-126 are 0, and otherwise they sum to the number exactly. So numbers from 2^-103 on keep all bits; those
-// below 2^-109 lose the third part, those below 2^-117 the second, and those below 2^-126 all. A number that is not
-// finite, or that is so near the largest float32 that its first part is infinite, makes sums that are not finite.
+// Parts below 2^-126 are 0, and otherwise they sum to the number exactly. So numbers from 2^-103 on keep all bits;
+// those below 2^-109 lose the third part, those below 2^-117 the second, and those below 2^-126 all. A number that is
+// not finite, or that is so near the largest float32 that its first part is infinite, makes sums that are not finite.
 
 // MostParts is the largest number of parts.
 const MostParts = 3
@@ -49,8 +49,8 @@ var terms = [MostParts + 1][][2]int{
 	3: {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}},
 }
 
-// Steps lists the steps of products: step is the number of steps of a part, and at the place of a step in parts a and b.
-// The small terms of all steps come first.
+// Steps lists the steps of products: step is the number of steps of a part, and at the place of a step in parts a and
+// b. The small terms of all steps come first.
 func (t *Tiles) Steps(steps int, at func(step, a, b int) TileStep) (list []TileStep) {
 	all := t.Terms()
 	last := len(all) - 1

@@ -55,7 +55,8 @@ func TestTileSplit(t *testing.T) {
 	packers(t, func(t *testing.T, k *Tiles) {
 		r := rand.New(rand.NewPCG(3, 2))
 		for parts := 2; parts <= MostParts; parts++ {
-			for _, c := range []struct{ rows, width, gap int }{{1, 1, 0}, {3, 16, 0}, {2, 17, 3}, {5, 32, 1}, {4, 63, 0}, {2, 200, 9}} {
+			for _, c := range []struct{ rows, width, gap int }{{1, 1, 0}, {3, 16, 0}, {2, 17, 3}, {5, 32, 1}, {4, 63, 0},
+				{2, 200, 9}} {
 				for kind := range 3 {
 					step, ld := c.width+c.gap, (c.width+15)/16*16
 					src := guard.Slice[float32](t, (c.rows-1)*step+c.width)

@@ -17,8 +17,8 @@ const (
 // S is C[m, j] if Add is set, or else Init[j], or 0. The depth is summed step by step in the order of Steps; see
 // [TileDot] for the sum of a step. Rows of A and C lie in spans of equally many rows, at most TileRows, which Config
 // gives with the number of columns. Steps, spans and offsets are in bytes. A step of B has a row of words, pairs of
-// elements, for each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words are 0
-// in B and finite in A. The assembly knows the order of the fields.
+// elements, for each two k: of TileWidth words for a single tile of columns, and else of 2·TileWidth. Unused words are
+// 0 in B and finite in A. The assembly knows the order of the fields.
 type TileArgs struct {
 	Config TileConfig
 

@@ -2,8 +2,8 @@
 //
 // An expression becomes calls of the kernels of package vec on blocks of elements that stay in the first level cache:
 // arithmetic in float32, exp, tanh and sigmoid within 2.5 ulp, erf within 5. Results are therefore the same at every
-// level of instructions and for any number of workers. An expression of another expression's result is computed together
-// with it.
+// level of instructions and for any number of workers. An expression of another expression's result is computed
+// together with it.
 package mapping
 
 import (

@@ -103,7 +103,8 @@ func (k *tiledKernel) splitRows(s *splitter, g *tiledTarget, dst, from []float32
 }
 
 // splitColumns is packColumns for parts. square is a worker's room for a tile.
-func (k *tiledKernel) splitColumns(s *splitter, g *tiledTarget, dst, from, square []float32, plane, channels, n, width int) {
+func (k *tiledKernel) splitColumns(s *splitter, g *tiledTarget, dst, from, square []float32,
+	plane, channels, n, width int) {
 	for c := 0; c < g.narrow.Whole(channels); c += kern.TileDepth {
 		deep := min(kern.TileDepth, channels-c)
 		for j := 0; j < width; j += kern.TileRows {
@@ -117,8 +118,8 @@ func (k *tiledKernel) splitColumns(s *splitter, g *tiledTarget, dst, from, squar
 	}
 }
 
-// In parts, sums begin with 0, so that small terms are not rounded as coarsely as what they are added to: sums of chunks
-// of channels, and the bias, are added behind them.
+// In parts, sums begin with 0, since a large start would round small terms coarsely: sums of
+// chunks of channels, and the bias, are added behind them.
 
 // addRows adds columns of rows, step apart, to the sums of a panel of a block.
 func (k *tiledKernel) addRows(g *tiledTarget, b *tiledBlock, sums, rows []float32, step, columns int) {
@@ -223,6 +224,7 @@ func (k *tilesOuterKernel) parts(s *splitter, x *tilesSide, from *work.Pieces, s
 	group, channel, n, unit int) (*uint16, int) {
 	width := work.Ceil(n, unit) * unit
 	to := unsafe.Slice((*uint16)(unsafe.Pointer(&stage[0])), 2*len(stage))
-	s.narrowed(k.BFloat16, to, x.staged, width, from.All()[p.first*x.stride+group*x.channels+channel:], p.count, n, x.stride)
+	s.narrowed(k.BFloat16, to, x.staged, width, from.All()[p.first*x.stride+group*x.channels+channel:], p.count, n,
+		x.stride)
 	return &to[0], 2 * width
 }

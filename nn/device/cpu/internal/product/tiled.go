@@ -272,7 +272,8 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 			tiled: t, args: make([]workerArgs, d.Workers),
 			src: s.Pieces(src), weights: weights, dst: s.Pieces(dst),
 			packed: s.Scratch(packed), tiles: s.Scratches(tiles), rooms: s.Scratches(made),
-			fresh: s.Scratches(fresh), splitters: newSplitters(t.set.Tiles, s.Scratches(split)), bad: make([]uint32, len(t.pieces)),
+			fresh: s.Scratches(fresh), splitters: newSplitters(t.set.Tiles, s.Scratches(split)),
+			bad: make([]uint32, len(t.pieces)),
 		}
 		if bias >= 0 {
 			k.bias = s.Floats(bias)

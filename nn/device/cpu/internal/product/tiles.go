@@ -220,8 +220,8 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 	}
 }
 
-// packTiles writes a panel of n columns for tiles: a row of biases, then words of two channels in the order of steps, for
-// each part of float32 if s is not nil. room is a worker's.
+// packTiles writes a panel of n columns for tiles: a row of biases, then words of two channels in the order of steps,
+// for each part of float32 if s is not nil. room is a worker's.
 func (k *tiledKernel) packTiles(s *splitter, g *tiledTarget, p piece, panel, room []float32, n, width int) {
 	init := panel[:width]
 	clear(init)
@@ -301,8 +301,8 @@ func (k *tiledKernel) packColumns(g *tiledTarget, dst, from, room []float32, cha
 	}
 }
 
-// finish applies the normalisation, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of
-// x, step apart. The normalisation scales sums and not weights, since the sums wait in memory anyway. finish reports
+// finish applies the normalisation, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows
+// of x, step apart. The normalisation scales sums and not weights, since the sums wait in memory anyway. finish reports
 // whether it stored the result too.
 func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
 	if k.gain == nil && k.added == nil && !k.relu {

@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// tilesLine reads lines of taps of few channels as one tap: in a copy of the source with its padding, their channels lie
-// side by side.
+// tilesLine reads lines of taps of few channels as one tap: in a copy of the source with its padding, their channels
+// lie side by side.
 type tilesLine struct {
 	*grid
 	channels  int // of a pixel
@@ -52,8 +52,8 @@ func (t *tilesOuter) lineChunks() ([]tilesChunk, [][]tilesTap) {
 	})
 }
 
-// fill copies lines of the source, with zeros around them, in bfloat16, or to copies of the parts of s, which may be nil,
-// that are staged numbers apart.
+// fill copies lines of the source, with zeros around them, in bfloat16, or to copies of the parts of s, which may be
+// nil, that are staged numbers apart.
 func (l *tilesLine) fill(b *kern.BFloat16, s *splitter, stage []float32, staged int, from *work.Pieces, x tilesLines) {
 	dst := unsafe.Slice((*uint16)(unsafe.Pointer(&stage[0])), 2*len(stage))
 	if s != nil { // the zeros of all parts

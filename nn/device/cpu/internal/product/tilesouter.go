@@ -306,7 +306,8 @@ func part(p *uint16, n int) *uint16 { return (*uint16)(unsafe.Add(unsafe.Pointer
 // source is the place of n channels of the pixels of a chunk in bfloat16, and the distance between pixels in bytes. It
 // copies pixels that are not stored so, or whose channels are not a multiple of unit. Copies of parts, unless parts is
 // nil, are staged numbers apart.
-func (k *tilesOuterKernel) source(parts *splitter, s *tilesSide, from *work.Pieces, stage []float32, p tilesPixels, group, channel,
+func (k *tilesOuterKernel) source(parts *splitter, s *tilesSide, from *work.Pieces, stage []float32, p tilesPixels,
+	group, channel,
 	n, unit int) (*uint16, int) {
 	if parts != nil {
 		return k.parts(parts, s, from, stage, p, group, channel, n, unit)

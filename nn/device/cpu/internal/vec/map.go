@@ -170,8 +170,8 @@ var singles = [...]float32{
 	0.5048569440841675, 1,
 }
 
-// doubles has the constants of functions in float64. The series of artanh(s)/s in s², for s up to 0.172, ends when terms
-// fall below 2⁻³⁷.
+// doubles has the constants of functions in float64. The series of artanh(s)/s in s², for s up to 0.172, ends when
+// terms fall below 2⁻³⁷.
 var doubles = [...]float64{
 	dOne: 1, dMantissa: bit(1<<52 - 1), dInf: math.Inf(1), dMinusInf: math.Inf(-1), dNaN: math.NaN(), dHalf: .5,
 	dSqrt2: math.Sqrt2, dExponent: 1 << 52, dExponentOff: 1<<52 + 1023, dLn2: math.Ln2,
