@@ -37,6 +37,12 @@ func Compare(w io.Writer, groups []Group) error {
 	if several {
 		b.WriteString("± is a standard error over seeds.\n")
 	}
+	for i := range groups {
+		if names := groups[i].repeated(); len(names) > 0 {
+			fmt.Fprintf(b, "%s does not count: another run of %s has the same seed\n",
+				text.Printable(strings.Join(names, ", ")), groups[i].Label)
+		}
+	}
 	for _, r := range all {
 		if r.Failure != nil {
 			fmt.Fprintf(b, "%s failed: %s\n", text.Printable(r.Name), text.Printable(r.Failure.Error))
@@ -48,9 +54,9 @@ func Compare(w io.Writer, groups []Group) error {
 	return b.Flush(w)
 }
 
-// severalRuns reports whether a group has several runs.
+// severalRuns reports whether a group has several runs that count.
 func severalRuns(groups []Group) bool {
-	return slices.ContainsFunc(groups, func(g Group) bool { return len(g.Runs) > 1 })
+	return slices.ContainsFunc(groups, func(g Group) bool { return len(g.scored()) > 1 })
 }
 
 // compareRows is a table of groups below a row of headings.

@@ -365,3 +365,21 @@ func TestTablesOfTasks(t *testing.T) {
 		}
 	}
 }
+
+// A run that is repeated with the same seed is no other seed: only the one with most epochs counts.
+func TestCompareRepeated(t *testing.T) {
+	c, h := demo()
+	other := c
+	other.Schedule.Rate = .2
+	got := compared(t, runs.Run{Name: "short", Config: c, History: h[:5], State: train.Done},
+		runs.Run{Name: "long", Config: c, History: h, State: train.Done},
+		runs.Run{Name: "other", Config: other, History: h, State: train.Done})
+	for _, want := range []string{"short does not count: another run of A has the same seed", "A  0.1  10"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "2 seeds") {
+		t.Error(got)
+	}
+}

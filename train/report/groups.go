@@ -72,11 +72,34 @@ func label(i int) string {
 	return s
 }
 
-// scored lists the runs that count.
-func (g *Group) scored() []runs.Run {
-	return slices.DeleteFunc(slices.Clone(g.Runs), func(r runs.Run) bool {
-		return r.State == train.Failed || lastAt(r, r.Epoch()) == nil
-	})
+// scored lists the runs that count: of each seed the one with most epochs, since a repeated run is no other seed.
+func (g *Group) scored() (list []runs.Run) {
+	for _, r := range g.Runs {
+		if r.State == train.Failed || lastAt(r, r.Epoch()) == nil {
+			continue
+		}
+		i := slices.IndexFunc(list, func(x runs.Run) bool { return x.Config.Seed == r.Config.Seed })
+		switch {
+		case i < 0:
+			list = append(list, r)
+		case list[i].Epoch() < r.Epoch():
+			list[i] = r
+		}
+	}
+	return list
+}
+
+// repeated lists the names of runs that do not count beside one of the same seed.
+func (g *Group) repeated() (names []string) {
+	list := g.scored()
+	for _, r := range g.Runs {
+		same := func(x runs.Run) bool { return x.Config.Seed == r.Config.Seed }
+		named := func(x runs.Run) bool { return x.Name == r.Name }
+		if r.State != train.Failed && slices.ContainsFunc(list, same) && !slices.ContainsFunc(list, named) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 func (g *Group) measure() {
