@@ -34,8 +34,7 @@ func InputsOf(ds Dataset) []Input {
 func WithInput(ds Dataset, name string, rows [][]float32) (Dataset, error) {
 	if len(rows) != ds.Len() || len(rows) == 0 || len(rows[0]) == 0 {
 		return nil, fmt.Errorf("input %s has %d rows for %d images: want one for each, of one number or more", name,
-			len(rows),
-			ds.Len())
+			len(rows), ds.Len())
 	}
 	for _, in := range InputsOf(ds) {
 		if in.Name == name {

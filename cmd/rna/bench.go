@@ -127,8 +127,7 @@ layers. "make bench-pytorch" compares with PyTorch.`,
 // options returns the device options.
 func (f *benchFlags) options() deviceOptions {
 	return deviceOptions{threads: f.threads, direct: !f.winograd, float32: f.float32, debugSync: f.debugSync,
-		precision:     f.precision,
-		deterministic: f.deterministic}
+		precision: f.precision, deterministic: f.deterministic}
 }
 
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {

@@ -128,8 +128,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 		return nil, err
 	}
 	d, err := driver.Open(unit, device.Options{Threads: o.threads, Direct: o.direct, Float32: o.float32,
-		Precision:     o.precision,
-		Deterministic: o.deterministic, DebugSync: o.debugSync, Eager: o.eager, Warn: o.warn})
+		Precision: o.precision, Deterministic: o.deterministic, DebugSync: o.debugSync, Eager: o.eager, Warn: o.warn})
 	if all := device.Preferred(); err != nil && driver.Queue {
 		return nil, fmt.Errorf("device %s: %w; or use --device %s", name, err, all[len(all)-1])
 	}

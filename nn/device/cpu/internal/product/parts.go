@@ -118,8 +118,8 @@ func (k *tiledKernel) splitColumns(s *splitter, g *tiledTarget, dst, from, squar
 	}
 }
 
-// In parts, sums begin with 0, since a large start would round small terms coarsely: sums of
-// chunks of channels, and the bias, are added behind them.
+// In parts, sums begin with 0, since a large start would round small terms coarsely: sums of chunks of channels, and the
+// bias, are added behind them.
 
 // addRows adds columns of rows, step apart, to the sums of a panel of a block.
 func (k *tiledKernel) addRows(g *tiledTarget, b *tiledBlock, sums, rows []float32, step, columns int) {
