@@ -121,7 +121,8 @@ func TestRowBytes(t *testing.T) {
 	}
 }
 
-// Attention runs as a graph of cuDNN in 16 bits if cuDNN has plans, else as its formula.
+// Attention runs as a graph of cuDNN in 16 bits if cuDNN has plans, and with a bias by attention.cu in every precision if
+// its heads and tokens are few; else as its formula.
 func TestAttentionWhole(t *testing.T) {
 	gputest.NeedDNN(t)
 	rows := func(heads, width int) (op.SelfAttention, []op.Type) {
@@ -147,8 +148,16 @@ func TestAttentionWhole(t *testing.T) {
 			t.Errorf("%+v, gradient of %v: whole %v", test.o.Precision, o, got)
 		}
 		bias := op.T(op.Float32, 1, 9, 9)
-		if d.Whole(o, append(in, bias)) || d.Whole(op.SelfAttentionGrad(o), append(in, bias, y)) {
-			t.Errorf("%v with a bias runs as a whole", o)
+		want := !test.o.Formulas && test.width <= windowWidth
+		for _, c := range []op.Composite{op.SelfAttentionGrad(o), op.SelfAttentionGradBias(o)} {
+			if whole, grad := d.Whole(o, append(in, bias)), d.Whole(c, append(in, bias, y)); whole != want || grad != want {
+				t.Errorf("%+v, %v with a bias: whole %v, %v %v", test.o, o, whole, c, grad)
+			}
+		}
+		many := []op.Type{op.T(op.Float32, 2*(windowTokens+1), 3*test.heads*test.width),
+			op.T(op.Float32, 1, windowTokens+1, windowTokens+1)}
+		if d.Whole(op.SelfAttention{Tokens: windowTokens + 1, Heads: test.heads}, many) {
+			t.Errorf("%+v: %d tokens with a bias run as a whole", test.o, windowTokens+1)
 		}
 	}
 	t.Setenv("RNA_CUDA_ATTENTION", "sometimes")
