@@ -41,6 +41,7 @@ func neonTapProducts(k *neon.Func) {
 	args := k.Arg("a")
 	dst, src, pixels := k.Load(args, tapDst), k.Load(args, tapSrc), k.Load(args, tapPixels)
 	stepDst, stepSrc := k.Load(args, tapStepDst), k.Load(args, tapStepSrc)
+	k.Add(src, src, k.Load(args, tapAt))
 	at := k.Int(0)
 	for _, tile := range []struct{ pixels, units int }{{4, 4}, {1, 4}} {
 		label := fmt.Sprintf("pixels%d", tile.pixels)
@@ -116,6 +117,7 @@ func neonTapSums(k *neon.Func, n int) {
 		}
 		list, x, taps := k.Load(args, tapOffs), k.Load(args, tapSrc), make([]neon.GP, n)
 		k.Add(x, x, at)
+		k.Add(x, x, k.Load(args, tapAt))
 		for t := range taps { // the address of each tap
 			taps[t] = k.Load(list, 16*t)
 			k.Add(taps[t], taps[t], x)

@@ -21,6 +21,10 @@ const (
 	tapChannels
 	tapStepDst
 	tapStepSrc
+	tapAt
+	tapNext
+	tapNexts
+	tapSave
 )
 
 // mostTaps is the number of taps up to which the kernels of sums keep the sums in registers.
@@ -91,16 +95,31 @@ func store(to Mem, s isa, mask, x reg.VecPhysical, masked bool) {
 	}
 }
 
-// tapProducts writes the kernel of products: four pixels at a time, then one.
+// tapProducts writes the kernel of products: seven pixels at a time, three, then one.
 func tapProducts(name string, s isa) {
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64()).(reg.GPVirtual)
 	dst, src, pixels := field(args, tapDst), field(args, tapSrc), field(args, tapPixels)
-	step, step3, at := field(args, tapStepSrc), GP64(), GP64()
+	step, step3, step5, at := field(args, tapStepSrc), GP64(), GP64(), GP64()
+	ADDQ(Mem{Base: args, Disp: tapAt}, src)
 	LEAQ(Mem{Base: step, Index: step, Scale: 2}, step3)
+	LEAQ(Mem{Base: step, Index: step, Scale: 4}, step5)
+	pixel := func(x reg.GPVirtual, p int) Mem {
+		switch p {
+		case 0:
+			return Mem{Base: x}
+		case 3:
+			return Mem{Base: x, Index: step3, Scale: 1}
+		case 5:
+			return Mem{Base: x, Index: step5, Scale: 1}
+		case 6:
+			return Mem{Base: x, Index: step3, Scale: 2}
+		}
+		return Mem{Base: x, Index: step, Scale: uint8(p)}
+	}
 	last := len(s.regs) - 1
 	mask, other := s.regs[last], s.regs[last-1]
-	for _, tile := range []struct{ pixels, units int }{{4, 2}, {1, 4}} {
+	for _, tile := range []struct{ pixels, units int }{{7, 2}, {3, 4}, {1, 4}} {
 		label := fmt.Sprintf("pixels%d", tile.pixels)
 		Label(label)
 		CMPQ(pixels, Imm(uint64(tile.pixels)))
@@ -108,6 +127,23 @@ func tapProducts(name string, s isa) {
 		channels(s, label, args, at, tile.units, mask, func(label string, units int, masked bool) {
 			acc := func(p, u int) reg.VecPhysical { return s.regs[p*units+u] }
 			weight := func(u int) reg.VecPhysical { return s.regs[tile.pixels*units+u] }
+			if !masked {
+				list, nexts := field(args, tapNext), field(args, tapNexts)
+				TESTQ(nexts, nexts)
+				JZ(LabelRef(label + "Begin"))
+				Label(label + "Next")
+				next := GP64()
+				MOVQ(Mem{Base: list}, next)
+				ADDQ(src, next)
+				ADDQ(at, next)
+				for p := range tile.pixels {
+					PREFETCHT0(pixel(next, p))
+				}
+				ADDQ(Imm(8), list)
+				DECQ(nexts)
+				JNZ(LabelRef(label + "Next"))
+				Label(label + "Begin")
+			}
 			init := field(args, tapInit)
 			for u := range units {
 				load(Mem{Base: init, Index: at, Scale: 1, Disp: u * s.bytes}, s, mask, acc(0, u), masked)
@@ -128,8 +164,7 @@ func tapProducts(name string, s isa) {
 			}
 			for p := range tile.pixels {
 				for u := range units {
-					m := [...]Mem{{Base: x}, {Base: x, Index: step, Scale: 1}, {Base: x, Index: step, Scale: 2},
-						{Base: x, Index: step3, Scale: 1}}[p]
+					m := pixel(x, p)
 					m.Disp = u * s.bytes
 					if masked {
 						loadTail(m, s, mask, other)
@@ -187,9 +222,17 @@ func tapSums(name string, s isa, n int) {
 			MOVQ(Mem{Base: list, Disp: 16 * t}, offs[t])
 		}
 		x, y, pixels := field(args, tapSrc), field(args, tapWeights), field(args, tapPixels)
+		ADDQ(Mem{Base: args, Disp: tapAt}, x)
 		ADDQ(at, x)
 		ADDQ(at, y)
+		MOVQ(at, Mem{Base: args, Disp: tapSave}) // its register is needed
+		next := field(args, tapNext)
+		nextX, nextY := GP64(), next
+		MOVQ(Mem{Base: next}, nextX)
+		MOVQ(Mem{Base: next, Disp: 8}, nextY)
 		Label(label + "Pixel")
+		PREFETCHT0(Mem{Base: x, Index: nextX, Scale: 1})
+		PREFETCHT0(Mem{Base: y, Index: nextY, Scale: 1})
 		load(Mem{Base: y}, s, mask, dy, masked)
 		for t := range n {
 			m := Mem{Base: x, Index: offs[t], Scale: 1}
@@ -204,6 +247,7 @@ func tapSums(name string, s isa, n int) {
 		ADDQ(Mem{Base: args, Disp: tapStepDst}, y)
 		DECQ(pixels)
 		JNZ(LabelRef(label + "Pixel"))
+		MOVQ(Mem{Base: args, Disp: tapSave}, at)
 		for t := range n {
 			store(place(t), s, mask, s.regs[t], masked)
 		}

@@ -19222,161 +19222,253 @@ loop:
 	RET
 
 // func avx512TapProducts(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapProducts(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 48(AX), BX
 	MOVQ 72(AX), SI
+	ADDQ 80(AX), DX
 	LEAQ (SI)(SI*2), DI
+	LEAQ (SI)(SI*4), R8
 
-pixels4:
-	CMPQ BX, $0x04
-	JL   pixels4End
-	XORQ R8, R8
+pixels7:
+	CMPQ BX, $0x07
+	JL   pixels7End
+	XORQ R9, R9
 
-pixels4By2:
-	MOVQ    56(AX), R9
-	MOVQ    R8, R10
-	SHRQ    $0x02, R10
-	SUBQ    R10, R9
-	CMPQ    R9, $+32
-	JL      pixels4By2End
-	MOVQ    24(AX), R9
-	VMOVUPS (R9)(R8*1), Z0
+pixels7By2:
+	MOVQ  56(AX), R10
+	MOVQ  R9, R11
+	SHRQ  $0x02, R11
+	SUBQ  R11, R10
+	CMPQ  R10, $+32
+	JL    pixels7By2End
+	MOVQ  88(AX), R10
+	MOVQ  96(AX), R11
+	TESTQ R11, R11
+	JZ    pixels7By2Begin
+
+pixels7By2Next:
+	MOVQ       (R10), R12
+	ADDQ       DX, R12
+	ADDQ       R9, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 (R12)(SI*1)
+	PREFETCHT0 (R12)(SI*2)
+	PREFETCHT0 (R12)(DI*1)
+	PREFETCHT0 (R12)(SI*4)
+	PREFETCHT0 (R12)(R8*1)
+	PREFETCHT0 (R12)(DI*2)
+	ADDQ       $0x08, R10
+	DECQ       R11
+	JNZ        pixels7By2Next
+
+pixels7By2Begin:
+	MOVQ    24(AX), R10
+	VMOVUPS (R10)(R9*1), Z0
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z4
 	VMOVAPS Z0, Z6
-	VMOVUPS 64(R9)(R8*1), Z1
+	VMOVAPS Z0, Z8
+	VMOVAPS Z0, Z10
+	VMOVAPS Z0, Z12
+	VMOVUPS 64(R10)(R9*1), Z1
 	VMOVAPS Z1, Z3
 	VMOVAPS Z1, Z5
 	VMOVAPS Z1, Z7
-	MOVQ    32(AX), R9
-	MOVQ    40(AX), R10
+	VMOVAPS Z1, Z9
+	VMOVAPS Z1, Z11
+	VMOVAPS Z1, Z13
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
 
-pixels4By2Tap:
-	MOVQ        (R9), R11
-	MOVQ        8(R9), R12
-	ADDQ        DX, R11
-	ADDQ        16(AX), R12
-	ADDQ        R8, R11
-	VMOVUPS     (R12)(R8*1), Z8
-	VMOVUPS     64(R12)(R8*1), Z9
-	VFMADD231PS (R11), Z8, Z0
-	VFMADD231PS 64(R11), Z9, Z1
-	VFMADD231PS (R11)(SI*1), Z8, Z2
-	VFMADD231PS 64(R11)(SI*1), Z9, Z3
-	VFMADD231PS (R11)(SI*2), Z8, Z4
-	VFMADD231PS 64(R11)(SI*2), Z9, Z5
-	VFMADD231PS (R11)(DI*1), Z8, Z6
-	VFMADD231PS 64(R11)(DI*1), Z9, Z7
-	ADDQ        $0x10, R9
-	DECQ        R10
-	JNZ         pixels4By2Tap
-	LEAQ        (CX)(R8*1), R9
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Z2, (R9)
-	VMOVUPS     Z3, 64(R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Z4, (R9)
-	VMOVUPS     Z5, 64(R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Z6, (R9)
-	VMOVUPS     Z7, 64(R9)
-	ADDQ        $+128, R8
-	JMP         pixels4By2
+pixels7By2Tap:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	ADDQ        DX, R12
+	ADDQ        16(AX), R13
+	ADDQ        R9, R12
+	VMOVUPS     (R13)(R9*1), Z14
+	VMOVUPS     64(R13)(R9*1), Z15
+	VFMADD231PS (R12), Z14, Z0
+	VFMADD231PS 64(R12), Z15, Z1
+	VFMADD231PS (R12)(SI*1), Z14, Z2
+	VFMADD231PS 64(R12)(SI*1), Z15, Z3
+	VFMADD231PS (R12)(SI*2), Z14, Z4
+	VFMADD231PS 64(R12)(SI*2), Z15, Z5
+	VFMADD231PS (R12)(DI*1), Z14, Z6
+	VFMADD231PS 64(R12)(DI*1), Z15, Z7
+	VFMADD231PS (R12)(SI*4), Z14, Z8
+	VFMADD231PS 64(R12)(SI*4), Z15, Z9
+	VFMADD231PS (R12)(R8*1), Z14, Z10
+	VFMADD231PS 64(R12)(R8*1), Z15, Z11
+	VFMADD231PS (R12)(DI*2), Z14, Z12
+	VFMADD231PS 64(R12)(DI*2), Z15, Z13
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNZ         pixels7By2Tap
+	LEAQ        (CX)(R9*1), R10
+	VMOVUPS     Z0, (R10)
+	VMOVUPS     Z1, 64(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z2, (R10)
+	VMOVUPS     Z3, 64(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z4, (R10)
+	VMOVUPS     Z5, 64(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z6, (R10)
+	VMOVUPS     Z7, 64(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z8, (R10)
+	VMOVUPS     Z9, 64(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z10, (R10)
+	VMOVUPS     Z11, 64(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z12, (R10)
+	VMOVUPS     Z13, 64(R10)
+	ADDQ        $+128, R9
+	JMP         pixels7By2
 
-pixels4By2End:
-pixels4By1:
-	MOVQ    56(AX), R9
-	MOVQ    R8, R10
-	SHRQ    $0x02, R10
-	SUBQ    R10, R9
-	CMPQ    R9, $+16
-	JL      pixels4By1End
-	MOVQ    24(AX), R9
-	VMOVUPS (R9)(R8*1), Z0
+pixels7By2End:
+pixels7By1:
+	MOVQ  56(AX), R10
+	MOVQ  R9, R11
+	SHRQ  $0x02, R11
+	SUBQ  R11, R10
+	CMPQ  R10, $+16
+	JL    pixels7By1End
+	MOVQ  88(AX), R10
+	MOVQ  96(AX), R11
+	TESTQ R11, R11
+	JZ    pixels7By1Begin
+
+pixels7By1Next:
+	MOVQ       (R10), R12
+	ADDQ       DX, R12
+	ADDQ       R9, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 (R12)(SI*1)
+	PREFETCHT0 (R12)(SI*2)
+	PREFETCHT0 (R12)(DI*1)
+	PREFETCHT0 (R12)(SI*4)
+	PREFETCHT0 (R12)(R8*1)
+	PREFETCHT0 (R12)(DI*2)
+	ADDQ       $0x08, R10
+	DECQ       R11
+	JNZ        pixels7By1Next
+
+pixels7By1Begin:
+	MOVQ    24(AX), R10
+	VMOVUPS (R10)(R9*1), Z0
 	VMOVAPS Z0, Z1
 	VMOVAPS Z0, Z2
 	VMOVAPS Z0, Z3
-	MOVQ    32(AX), R9
-	MOVQ    40(AX), R10
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z5
+	VMOVAPS Z0, Z6
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
 
-pixels4By1Tap:
-	MOVQ        (R9), R11
-	MOVQ        8(R9), R12
-	ADDQ        DX, R11
-	ADDQ        16(AX), R12
-	ADDQ        R8, R11
-	VMOVUPS     (R12)(R8*1), Z4
-	VFMADD231PS (R11), Z4, Z0
-	VFMADD231PS (R11)(SI*1), Z4, Z1
-	VFMADD231PS (R11)(SI*2), Z4, Z2
-	VFMADD231PS (R11)(DI*1), Z4, Z3
-	ADDQ        $0x10, R9
-	DECQ        R10
-	JNZ         pixels4By1Tap
-	LEAQ        (CX)(R8*1), R9
-	VMOVUPS     Z0, (R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Z1, (R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Z2, (R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Z3, (R9)
-	ADDQ        $+64, R8
-	JMP         pixels4By1
+pixels7By1Tap:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	ADDQ        DX, R12
+	ADDQ        16(AX), R13
+	ADDQ        R9, R12
+	VMOVUPS     (R13)(R9*1), Z7
+	VFMADD231PS (R12), Z7, Z0
+	VFMADD231PS (R12)(SI*1), Z7, Z1
+	VFMADD231PS (R12)(SI*2), Z7, Z2
+	VFMADD231PS (R12)(DI*1), Z7, Z3
+	VFMADD231PS (R12)(SI*4), Z7, Z4
+	VFMADD231PS (R12)(R8*1), Z7, Z5
+	VFMADD231PS (R12)(DI*2), Z7, Z6
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNZ         pixels7By1Tap
+	LEAQ        (CX)(R9*1), R10
+	VMOVUPS     Z0, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z1, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z2, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z3, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z4, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z5, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Z6, (R10)
+	ADDQ        $+64, R9
+	JMP         pixels7By1
 
-pixels4By1End:
-	MOVQ      56(AX), R9
-	MOVQ      R8, R10
-	SHRQ      $0x02, R10
-	SUBQ      R10, R9
-	TESTQ     R9, R9
-	JZ        pixels4Done
-	MOVQ      $-1, R10
-	SHLXQ     R9, R10, R10
-	NOTQ      R10
-	KMOVW     R10, K1
-	MOVQ      24(AX), R9
-	VMOVUPS.Z (R9)(R8*1), K1, Z0
+pixels7By1End:
+	MOVQ      56(AX), R10
+	MOVQ      R9, R11
+	SHRQ      $0x02, R11
+	SUBQ      R11, R10
+	TESTQ     R10, R10
+	JZ        pixels7Done
+	MOVQ      $-1, R11
+	SHLXQ     R10, R11, R11
+	NOTQ      R11
+	KMOVW     R11, K1
+	MOVQ      24(AX), R10
+	VMOVUPS.Z (R10)(R9*1), K1, Z0
 	VMOVAPS   Z0, Z1
 	VMOVAPS   Z0, Z2
 	VMOVAPS   Z0, Z3
-	MOVQ      32(AX), R9
-	MOVQ      40(AX), R10
+	VMOVAPS   Z0, Z4
+	VMOVAPS   Z0, Z5
+	VMOVAPS   Z0, Z6
+	MOVQ      32(AX), R10
+	MOVQ      40(AX), R11
 
-pixels4LastTap:
-	MOVQ        (R9), R11
-	MOVQ        8(R9), R12
-	ADDQ        DX, R11
-	ADDQ        16(AX), R12
-	ADDQ        R8, R11
-	VMOVUPS.Z   (R12)(R8*1), K1, Z4
-	VMOVUPS.Z   (R11), K1, Z30
-	VFMADD231PS Z30, Z4, Z0
-	VMOVUPS.Z   (R11)(SI*1), K1, Z30
-	VFMADD231PS Z30, Z4, Z1
-	VMOVUPS.Z   (R11)(SI*2), K1, Z30
-	VFMADD231PS Z30, Z4, Z2
-	VMOVUPS.Z   (R11)(DI*1), K1, Z30
-	VFMADD231PS Z30, Z4, Z3
-	ADDQ        $0x10, R9
-	DECQ        R10
-	JNZ         pixels4LastTap
-	LEAQ        (CX)(R8*1), R8
-	VMOVUPS     Z0, K1, (R8)
-	ADDQ        64(AX), R8
-	VMOVUPS     Z1, K1, (R8)
-	ADDQ        64(AX), R8
-	VMOVUPS     Z2, K1, (R8)
-	ADDQ        64(AX), R8
-	VMOVUPS     Z3, K1, (R8)
+pixels7LastTap:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	ADDQ        DX, R12
+	ADDQ        16(AX), R13
+	ADDQ        R9, R12
+	VMOVUPS.Z   (R13)(R9*1), K1, Z7
+	VMOVUPS.Z   (R12), K1, Z30
+	VFMADD231PS Z30, Z7, Z0
+	VMOVUPS.Z   (R12)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z7, Z1
+	VMOVUPS.Z   (R12)(SI*2), K1, Z30
+	VFMADD231PS Z30, Z7, Z2
+	VMOVUPS.Z   (R12)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z7, Z3
+	VMOVUPS.Z   (R12)(SI*4), K1, Z30
+	VFMADD231PS Z30, Z7, Z4
+	VMOVUPS.Z   (R12)(R8*1), K1, Z30
+	VFMADD231PS Z30, Z7, Z5
+	VMOVUPS.Z   (R12)(DI*2), K1, Z30
+	VFMADD231PS Z30, Z7, Z6
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNZ         pixels7LastTap
+	LEAQ        (CX)(R9*1), R9
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z1, K1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z2, K1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z3, K1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z4, K1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z5, K1, (R9)
+	ADDQ        64(AX), R9
+	VMOVUPS     Z6, K1, (R9)
 
-pixels4Done:
+pixels7Done:
 	ADDQ SI, DX
 	ADDQ 64(AX), CX
 	ADDQ SI, DX
@@ -19385,113 +19477,343 @@ pixels4Done:
 	ADDQ 64(AX), CX
 	ADDQ SI, DX
 	ADDQ 64(AX), CX
-	SUBQ $0x04, BX
-	JMP  pixels4
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x07, BX
+	JMP  pixels7
 
-pixels4End:
+pixels7End:
+pixels3:
+	CMPQ BX, $0x03
+	JL   pixels3End
+	XORQ R9, R9
+
+pixels3By4:
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+64
+	JL    pixels3By4End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels3By4Begin
+
+pixels3By4Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 (R10)(SI*1)
+	PREFETCHT0 (R10)(SI*2)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels3By4Next
+
+pixels3By4Begin:
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R9*1), Z0
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z8
+	VMOVUPS 64(DI)(R9*1), Z1
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z9
+	VMOVUPS 128(DI)(R9*1), Z2
+	VMOVAPS Z2, Z6
+	VMOVAPS Z2, Z10
+	VMOVUPS 192(DI)(R9*1), Z3
+	VMOVAPS Z3, Z7
+	VMOVAPS Z3, Z11
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+
+pixels3By4Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Z12
+	VMOVUPS     64(R11)(R9*1), Z13
+	VMOVUPS     128(R11)(R9*1), Z14
+	VMOVUPS     192(R11)(R9*1), Z15
+	VFMADD231PS (R10), Z12, Z0
+	VFMADD231PS 64(R10), Z13, Z1
+	VFMADD231PS 128(R10), Z14, Z2
+	VFMADD231PS 192(R10), Z15, Z3
+	VFMADD231PS (R10)(SI*1), Z12, Z4
+	VFMADD231PS 64(R10)(SI*1), Z13, Z5
+	VFMADD231PS 128(R10)(SI*1), Z14, Z6
+	VFMADD231PS 192(R10)(SI*1), Z15, Z7
+	VFMADD231PS (R10)(SI*2), Z12, Z8
+	VFMADD231PS 64(R10)(SI*2), Z13, Z9
+	VFMADD231PS 128(R10)(SI*2), Z14, Z10
+	VFMADD231PS 192(R10)(SI*2), Z15, Z11
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pixels3By4Tap
+	LEAQ        (CX)(R9*1), DI
+	VMOVUPS     Z0, (DI)
+	VMOVUPS     Z1, 64(DI)
+	VMOVUPS     Z2, 128(DI)
+	VMOVUPS     Z3, 192(DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Z4, (DI)
+	VMOVUPS     Z5, 64(DI)
+	VMOVUPS     Z6, 128(DI)
+	VMOVUPS     Z7, 192(DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Z8, (DI)
+	VMOVUPS     Z9, 64(DI)
+	VMOVUPS     Z10, 128(DI)
+	VMOVUPS     Z11, 192(DI)
+	ADDQ        $+256, R9
+	JMP         pixels3By4
+
+pixels3By4End:
+pixels3By1:
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+16
+	JL    pixels3By1End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels3By1Begin
+
+pixels3By1Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 (R10)(SI*1)
+	PREFETCHT0 (R10)(SI*2)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels3By1Next
+
+pixels3By1Begin:
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R9*1), Z0
+	VMOVAPS Z0, Z1
+	VMOVAPS Z0, Z2
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+
+pixels3By1Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Z3
+	VFMADD231PS (R10), Z3, Z0
+	VFMADD231PS (R10)(SI*1), Z3, Z1
+	VFMADD231PS (R10)(SI*2), Z3, Z2
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pixels3By1Tap
+	LEAQ        (CX)(R9*1), DI
+	VMOVUPS     Z0, (DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Z1, (DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Z2, (DI)
+	ADDQ        $+64, R9
+	JMP         pixels3By1
+
+pixels3By1End:
+	MOVQ      56(AX), DI
+	MOVQ      R9, R8
+	SHRQ      $0x02, R8
+	SUBQ      R8, DI
+	TESTQ     DI, DI
+	JZ        pixels3Done
+	MOVQ      $-1, R8
+	SHLXQ     DI, R8, R8
+	NOTQ      R8
+	KMOVW     R8, K1
+	MOVQ      24(AX), DI
+	VMOVUPS.Z (DI)(R9*1), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	MOVQ      32(AX), DI
+	MOVQ      40(AX), R8
+
+pixels3LastTap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R9, R10
+	VMOVUPS.Z   (R11)(R9*1), K1, Z3
+	VMOVUPS.Z   (R10), K1, Z30
+	VFMADD231PS Z30, Z3, Z0
+	VMOVUPS.Z   (R10)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z3, Z1
+	VMOVUPS.Z   (R10)(SI*2), K1, Z30
+	VFMADD231PS Z30, Z3, Z2
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pixels3LastTap
+	LEAQ        (CX)(R9*1), DI
+	VMOVUPS     Z0, K1, (DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Z1, K1, (DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Z2, K1, (DI)
+
+pixels3Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x03, BX
+	JMP  pixels3
+
+pixels3End:
 pixels1:
 	CMPQ BX, $0x01
 	JL   pixels1End
-	XORQ R8, R8
+	XORQ R9, R9
 
 pixels1By4:
-	MOVQ    56(AX), DI
-	MOVQ    R8, R9
-	SHRQ    $0x02, R9
-	SUBQ    R9, DI
-	CMPQ    DI, $+64
-	JL      pixels1By4End
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+64
+	JL    pixels1By4End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels1By4Begin
+
+pixels1By4Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels1By4Next
+
+pixels1By4Begin:
 	MOVQ    24(AX), DI
-	VMOVUPS (DI)(R8*1), Z0
-	VMOVUPS 64(DI)(R8*1), Z1
-	VMOVUPS 128(DI)(R8*1), Z2
-	VMOVUPS 192(DI)(R8*1), Z3
+	VMOVUPS (DI)(R9*1), Z0
+	VMOVUPS 64(DI)(R9*1), Z1
+	VMOVUPS 128(DI)(R9*1), Z2
+	VMOVUPS 192(DI)(R9*1), Z3
 	MOVQ    32(AX), DI
-	MOVQ    40(AX), R9
+	MOVQ    40(AX), R8
 
 pixels1By4Tap:
 	MOVQ        (DI), R10
 	MOVQ        8(DI), R11
 	ADDQ        DX, R10
 	ADDQ        16(AX), R11
-	ADDQ        R8, R10
-	VMOVUPS     (R11)(R8*1), Z4
-	VMOVUPS     64(R11)(R8*1), Z5
-	VMOVUPS     128(R11)(R8*1), Z6
-	VMOVUPS     192(R11)(R8*1), Z7
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Z4
+	VMOVUPS     64(R11)(R9*1), Z5
+	VMOVUPS     128(R11)(R9*1), Z6
+	VMOVUPS     192(R11)(R9*1), Z7
 	VFMADD231PS (R10), Z4, Z0
 	VFMADD231PS 64(R10), Z5, Z1
 	VFMADD231PS 128(R10), Z6, Z2
 	VFMADD231PS 192(R10), Z7, Z3
 	ADDQ        $0x10, DI
-	DECQ        R9
+	DECQ        R8
 	JNZ         pixels1By4Tap
-	LEAQ        (CX)(R8*1), DI
+	LEAQ        (CX)(R9*1), DI
 	VMOVUPS     Z0, (DI)
 	VMOVUPS     Z1, 64(DI)
 	VMOVUPS     Z2, 128(DI)
 	VMOVUPS     Z3, 192(DI)
-	ADDQ        $+256, R8
+	ADDQ        $+256, R9
 	JMP         pixels1By4
 
 pixels1By4End:
 pixels1By1:
-	MOVQ    56(AX), DI
-	MOVQ    R8, R9
-	SHRQ    $0x02, R9
-	SUBQ    R9, DI
-	CMPQ    DI, $+16
-	JL      pixels1By1End
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+16
+	JL    pixels1By1End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels1By1Begin
+
+pixels1By1Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels1By1Next
+
+pixels1By1Begin:
 	MOVQ    24(AX), DI
-	VMOVUPS (DI)(R8*1), Z0
+	VMOVUPS (DI)(R9*1), Z0
 	MOVQ    32(AX), DI
-	MOVQ    40(AX), R9
+	MOVQ    40(AX), R8
 
 pixels1By1Tap:
 	MOVQ        (DI), R10
 	MOVQ        8(DI), R11
 	ADDQ        DX, R10
 	ADDQ        16(AX), R11
-	ADDQ        R8, R10
-	VMOVUPS     (R11)(R8*1), Z1
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Z1
 	VFMADD231PS (R10), Z1, Z0
 	ADDQ        $0x10, DI
-	DECQ        R9
+	DECQ        R8
 	JNZ         pixels1By1Tap
-	LEAQ        (CX)(R8*1), DI
+	LEAQ        (CX)(R9*1), DI
 	VMOVUPS     Z0, (DI)
-	ADDQ        $+64, R8
+	ADDQ        $+64, R9
 	JMP         pixels1By1
 
 pixels1By1End:
 	MOVQ      56(AX), DI
-	MOVQ      R8, R9
-	SHRQ      $0x02, R9
-	SUBQ      R9, DI
+	MOVQ      R9, R8
+	SHRQ      $0x02, R8
+	SUBQ      R8, DI
 	TESTQ     DI, DI
 	JZ        pixels1Done
-	MOVQ      $-1, R9
-	SHLXQ     DI, R9, R9
-	NOTQ      R9
-	KMOVW     R9, K1
+	MOVQ      $-1, R8
+	SHLXQ     DI, R8, R8
+	NOTQ      R8
+	KMOVW     R8, K1
 	MOVQ      24(AX), DI
-	VMOVUPS.Z (DI)(R8*1), K1, Z0
+	VMOVUPS.Z (DI)(R9*1), K1, Z0
 	MOVQ      32(AX), DI
-	MOVQ      40(AX), R9
+	MOVQ      40(AX), R8
 
 pixels1LastTap:
 	MOVQ        (DI), R10
 	MOVQ        8(DI), R11
 	ADDQ        DX, R10
 	ADDQ        16(AX), R11
-	ADDQ        R8, R10
-	VMOVUPS.Z   (R11)(R8*1), K1, Z1
+	ADDQ        R9, R10
+	VMOVUPS.Z   (R11)(R9*1), K1, Z1
 	VMOVUPS.Z   (R10), K1, Z30
 	VFMADD231PS Z30, Z1, Z0
 	ADDQ        $0x10, DI
-	DECQ        R9
+	DECQ        R8
 	JNZ         pixels1LastTap
-	LEAQ        (CX)(R8*1), DI
+	LEAQ        (CX)(R9*1), DI
 	VMOVUPS     Z0, K1, (DI)
 
 pixels1Done:
@@ -19505,7 +19827,7 @@ pixels1End:
 	RET
 
 // func avx512TapSums1(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -19526,16 +19848,24 @@ channelsBy1:
 	MOVQ    8(AX), BX
 	MOVQ    16(AX), SI
 	MOVQ    48(AX), DI
+	ADDQ    80(AX), BX
 	ADDQ    CX, BX
 	ADDQ    CX, SI
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R8
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (BX)(R8*1)
+	PREFETCHT0  (SI)(CX*1)
 	VMOVUPS     (SI), Z29
 	VFMADD231PS (BX)(DX*1), Z29, Z0
 	ADDQ        72(AX), BX
 	ADDQ        64(AX), SI
 	DECQ        DI
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19563,10 +19893,17 @@ channelsBy1End:
 	MOVQ      8(AX), BX
 	MOVQ      16(AX), SI
 	MOVQ      48(AX), DI
+	ADDQ      80(AX), BX
 	ADDQ      CX, BX
 	ADDQ      CX, SI
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R8
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (BX)(R8*1)
+	PREFETCHT0  (SI)(CX*1)
 	VMOVUPS.Z   (SI), K1, Z29
 	VMOVUPS.Z   (BX)(DX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -19574,6 +19911,7 @@ channelsLastPixel:
 	ADDQ        64(AX), SI
 	DECQ        DI
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19584,7 +19922,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums2(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -19610,10 +19948,17 @@ channelsBy1:
 	MOVQ    8(AX), SI
 	MOVQ    16(AX), DI
 	MOVQ    48(AX), R8
+	ADDQ    80(AX), SI
 	ADDQ    CX, SI
 	ADDQ    CX, DI
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R9
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (SI)(R9*1)
+	PREFETCHT0  (DI)(CX*1)
 	VMOVUPS     (DI), Z29
 	VFMADD231PS (SI)(BX*1), Z29, Z0
 	VFMADD231PS (SI)(DX*1), Z29, Z1
@@ -19621,6 +19966,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), DI
 	DECQ        R8
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19657,10 +20003,17 @@ channelsBy1End:
 	MOVQ      8(AX), SI
 	MOVQ      16(AX), DI
 	MOVQ      48(AX), R8
+	ADDQ      80(AX), SI
 	ADDQ      CX, SI
 	ADDQ      CX, DI
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R9
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (SI)(R9*1)
+	PREFETCHT0  (DI)(CX*1)
 	VMOVUPS.Z   (DI), K1, Z29
 	VMOVUPS.Z   (SI)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -19670,6 +20023,7 @@ channelsLastPixel:
 	ADDQ        64(AX), DI
 	DECQ        R8
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19684,7 +20038,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums3(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -19715,10 +20069,17 @@ channelsBy1:
 	MOVQ    8(AX), DI
 	MOVQ    16(AX), R8
 	MOVQ    48(AX), R9
+	ADDQ    80(AX), DI
 	ADDQ    CX, DI
 	ADDQ    CX, R8
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R10
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (DI)(R10*1)
+	PREFETCHT0  (R8)(CX*1)
 	VMOVUPS     (R8), Z29
 	VFMADD231PS (DI)(BX*1), Z29, Z0
 	VFMADD231PS (DI)(SI*1), Z29, Z1
@@ -19727,6 +20088,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R8
 	DECQ        R9
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19772,10 +20134,17 @@ channelsBy1End:
 	MOVQ      8(AX), DI
 	MOVQ      16(AX), R8
 	MOVQ      48(AX), R9
+	ADDQ      80(AX), DI
 	ADDQ      CX, DI
 	ADDQ      CX, R8
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R10
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (DI)(R10*1)
+	PREFETCHT0  (R8)(CX*1)
 	VMOVUPS.Z   (R8), K1, Z29
 	VMOVUPS.Z   (DI)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -19787,6 +20156,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R8
 	DECQ        R9
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19805,7 +20175,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums4(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -19841,10 +20211,17 @@ channelsBy1:
 	MOVQ    8(AX), R8
 	MOVQ    16(AX), R9
 	MOVQ    48(AX), R10
+	ADDQ    80(AX), R8
 	ADDQ    CX, R8
 	ADDQ    CX, R9
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R11
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R8)(R11*1)
+	PREFETCHT0  (R9)(CX*1)
 	VMOVUPS     (R9), Z29
 	VFMADD231PS (R8)(BX*1), Z29, Z0
 	VFMADD231PS (R8)(SI*1), Z29, Z1
@@ -19854,6 +20231,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R9
 	DECQ        R10
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19908,10 +20286,17 @@ channelsBy1End:
 	MOVQ      8(AX), R8
 	MOVQ      16(AX), R9
 	MOVQ      48(AX), R10
+	ADDQ      80(AX), R8
 	ADDQ      CX, R8
 	ADDQ      CX, R9
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R11
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R8)(R11*1)
+	PREFETCHT0  (R9)(CX*1)
 	VMOVUPS.Z   (R9), K1, Z29
 	VMOVUPS.Z   (R8)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -19925,6 +20310,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R9
 	DECQ        R10
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -19947,7 +20333,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums5(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -19988,10 +20374,17 @@ channelsBy1:
 	MOVQ    8(AX), R9
 	MOVQ    16(AX), R10
 	MOVQ    48(AX), R11
+	ADDQ    80(AX), R9
 	ADDQ    CX, R9
 	ADDQ    CX, R10
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R12
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R9)(R12*1)
+	PREFETCHT0  (R10)(CX*1)
 	VMOVUPS     (R10), Z29
 	VFMADD231PS (R9)(BX*1), Z29, Z0
 	VFMADD231PS (R9)(SI*1), Z29, Z1
@@ -20002,6 +20395,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R10
 	DECQ        R11
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20065,10 +20459,17 @@ channelsBy1End:
 	MOVQ      8(AX), R9
 	MOVQ      16(AX), R10
 	MOVQ      48(AX), R11
+	ADDQ      80(AX), R9
 	ADDQ      CX, R9
 	ADDQ      CX, R10
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R12
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R9)(R12*1)
+	PREFETCHT0  (R10)(CX*1)
 	VMOVUPS.Z   (R10), K1, Z29
 	VMOVUPS.Z   (R9)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -20084,6 +20485,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R10
 	DECQ        R11
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20110,7 +20512,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums6(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -20156,10 +20558,17 @@ channelsBy1:
 	MOVQ    8(AX), R10
 	MOVQ    16(AX), R11
 	MOVQ    48(AX), R12
+	ADDQ    80(AX), R10
 	ADDQ    CX, R10
 	ADDQ    CX, R11
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R13
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R10)(R13*1)
+	PREFETCHT0  (R11)(CX*1)
 	VMOVUPS     (R11), Z29
 	VFMADD231PS (R10)(BX*1), Z29, Z0
 	VFMADD231PS (R10)(SI*1), Z29, Z1
@@ -20171,6 +20580,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R11
 	DECQ        R12
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20243,10 +20653,17 @@ channelsBy1End:
 	MOVQ      8(AX), R10
 	MOVQ      16(AX), R11
 	MOVQ      48(AX), R12
+	ADDQ      80(AX), R10
 	ADDQ      CX, R10
 	ADDQ      CX, R11
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R13
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R10)(R13*1)
+	PREFETCHT0  (R11)(CX*1)
 	VMOVUPS.Z   (R11), K1, Z29
 	VMOVUPS.Z   (R10)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -20264,6 +20681,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R11
 	DECQ        R12
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20294,7 +20712,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums7(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -20345,10 +20763,17 @@ channelsBy1:
 	MOVQ    8(AX), R11
 	MOVQ    16(AX), R12
 	MOVQ    48(AX), R13
+	ADDQ    80(AX), R11
 	ADDQ    CX, R11
 	ADDQ    CX, R12
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R14
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R11)(R14*1)
+	PREFETCHT0  (R12)(CX*1)
 	VMOVUPS     (R12), Z29
 	VFMADD231PS (R11)(BX*1), Z29, Z0
 	VFMADD231PS (R11)(SI*1), Z29, Z1
@@ -20361,6 +20786,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R12
 	DECQ        R13
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20442,10 +20868,17 @@ channelsBy1End:
 	MOVQ      8(AX), R11
 	MOVQ      16(AX), R12
 	MOVQ      48(AX), R13
+	ADDQ      80(AX), R11
 	ADDQ      CX, R11
 	ADDQ      CX, R12
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R14
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R11)(R14*1)
+	PREFETCHT0  (R12)(CX*1)
 	VMOVUPS.Z   (R12), K1, Z29
 	VMOVUPS.Z   (R11)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -20465,6 +20898,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R12
 	DECQ        R13
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20499,7 +20933,7 @@ channelsDone:
 	RET
 
 // func avx512TapSums8(a *int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·avx512TapSums8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -20555,10 +20989,17 @@ channelsBy1:
 	MOVQ    8(AX), R12
 	MOVQ    16(AX), R13
 	MOVQ    48(AX), R14
+	ADDQ    80(AX), R12
 	ADDQ    CX, R12
 	ADDQ    CX, R13
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R15
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R12)(R15*1)
+	PREFETCHT0  (R13)(CX*1)
 	VMOVUPS     (R13), Z29
 	VFMADD231PS (R12)(BX*1), Z29, Z0
 	VFMADD231PS (R12)(SI*1), Z29, Z1
@@ -20572,6 +21013,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R13
 	DECQ        R14
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20662,10 +21104,17 @@ channelsBy1End:
 	MOVQ      8(AX), R12
 	MOVQ      16(AX), R13
 	MOVQ      48(AX), R14
+	ADDQ      80(AX), R12
 	ADDQ      CX, R12
 	ADDQ      CX, R13
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), R15
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R12)(R15*1)
+	PREFETCHT0  (R13)(CX*1)
 	VMOVUPS.Z   (R13), K1, Z29
 	VMOVUPS.Z   (R12)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -20687,6 +21136,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R13
 	DECQ        R14
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20725,8 +21175,8 @@ channelsDone:
 	RET
 
 // func avx512TapSums9(a *int)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·avx512TapSums9(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSums9(SB), NOSPLIT, $8-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
 
@@ -20786,10 +21236,17 @@ channelsBy1:
 	MOVQ    8(AX), R13
 	MOVQ    16(AX), R14
 	MOVQ    48(AX), R15
+	ADDQ    80(AX), R13
 	ADDQ    CX, R13
 	ADDQ    CX, R14
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), BP
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R13)(BP*1)
+	PREFETCHT0  (R14)(CX*1)
 	VMOVUPS     (R14), Z29
 	VFMADD231PS (R13)(BX*1), Z29, Z0
 	VFMADD231PS (R13)(SI*1), Z29, Z1
@@ -20804,6 +21261,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R14
 	DECQ        R15
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -20903,10 +21361,17 @@ channelsBy1End:
 	MOVQ      8(AX), R13
 	MOVQ      16(AX), R14
 	MOVQ      48(AX), R15
+	ADDQ      80(AX), R13
 	ADDQ      CX, R13
 	ADDQ      CX, R14
+	MOVQ      CX, 104(AX)
+	MOVQ      88(AX), CX
+	MOVQ      (CX), BP
+	MOVQ      8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R13)(BP*1)
+	PREFETCHT0  (R14)(CX*1)
 	VMOVUPS.Z   (R14), K1, Z29
 	VMOVUPS.Z   (R13)(BX*1), K1, Z30
 	VFMADD231PS Z30, Z29, Z0
@@ -20930,6 +21395,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R14
 	DECQ        R15
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -28961,160 +29427,252 @@ loop:
 	RET
 
 // func avx2TapProducts(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapProducts(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 48(AX), BX
 	MOVQ 72(AX), SI
+	ADDQ 80(AX), DX
 	LEAQ (SI)(SI*2), DI
+	LEAQ (SI)(SI*4), R8
 
-pixels4:
-	CMPQ BX, $0x04
-	JL   pixels4End
-	XORQ R8, R8
+pixels7:
+	CMPQ BX, $0x07
+	JL   pixels7End
+	XORQ R9, R9
 
-pixels4By2:
-	MOVQ    56(AX), R9
-	MOVQ    R8, R10
-	SHRQ    $0x02, R10
-	SUBQ    R10, R9
-	CMPQ    R9, $+16
-	JL      pixels4By2End
-	MOVQ    24(AX), R9
-	VMOVUPS (R9)(R8*1), Y0
+pixels7By2:
+	MOVQ  56(AX), R10
+	MOVQ  R9, R11
+	SHRQ  $0x02, R11
+	SUBQ  R11, R10
+	CMPQ  R10, $+16
+	JL    pixels7By2End
+	MOVQ  88(AX), R10
+	MOVQ  96(AX), R11
+	TESTQ R11, R11
+	JZ    pixels7By2Begin
+
+pixels7By2Next:
+	MOVQ       (R10), R12
+	ADDQ       DX, R12
+	ADDQ       R9, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 (R12)(SI*1)
+	PREFETCHT0 (R12)(SI*2)
+	PREFETCHT0 (R12)(DI*1)
+	PREFETCHT0 (R12)(SI*4)
+	PREFETCHT0 (R12)(R8*1)
+	PREFETCHT0 (R12)(DI*2)
+	ADDQ       $0x08, R10
+	DECQ       R11
+	JNZ        pixels7By2Next
+
+pixels7By2Begin:
+	MOVQ    24(AX), R10
+	VMOVUPS (R10)(R9*1), Y0
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y4
 	VMOVAPS Y0, Y6
-	VMOVUPS 32(R9)(R8*1), Y1
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y10
+	VMOVAPS Y0, Y12
+	VMOVUPS 32(R10)(R9*1), Y1
 	VMOVAPS Y1, Y3
 	VMOVAPS Y1, Y5
 	VMOVAPS Y1, Y7
-	MOVQ    32(AX), R9
-	MOVQ    40(AX), R10
+	VMOVAPS Y1, Y9
+	VMOVAPS Y1, Y11
+	VMOVAPS Y1, Y13
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
 
-pixels4By2Tap:
-	MOVQ        (R9), R11
-	MOVQ        8(R9), R12
-	ADDQ        DX, R11
-	ADDQ        16(AX), R12
-	ADDQ        R8, R11
-	VMOVUPS     (R12)(R8*1), Y8
-	VMOVUPS     32(R12)(R8*1), Y9
-	VFMADD231PS (R11), Y8, Y0
-	VFMADD231PS 32(R11), Y9, Y1
-	VFMADD231PS (R11)(SI*1), Y8, Y2
-	VFMADD231PS 32(R11)(SI*1), Y9, Y3
-	VFMADD231PS (R11)(SI*2), Y8, Y4
-	VFMADD231PS 32(R11)(SI*2), Y9, Y5
-	VFMADD231PS (R11)(DI*1), Y8, Y6
-	VFMADD231PS 32(R11)(DI*1), Y9, Y7
-	ADDQ        $0x10, R9
-	DECQ        R10
-	JNZ         pixels4By2Tap
-	LEAQ        (CX)(R8*1), R9
-	VMOVUPS     Y0, (R9)
-	VMOVUPS     Y1, 32(R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Y2, (R9)
-	VMOVUPS     Y3, 32(R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Y4, (R9)
-	VMOVUPS     Y5, 32(R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Y6, (R9)
-	VMOVUPS     Y7, 32(R9)
-	ADDQ        $+64, R8
-	JMP         pixels4By2
+pixels7By2Tap:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	ADDQ        DX, R12
+	ADDQ        16(AX), R13
+	ADDQ        R9, R12
+	VMOVUPS     (R13)(R9*1), Y14
+	VMOVUPS     32(R13)(R9*1), Y15
+	VFMADD231PS (R12), Y14, Y0
+	VFMADD231PS 32(R12), Y15, Y1
+	VFMADD231PS (R12)(SI*1), Y14, Y2
+	VFMADD231PS 32(R12)(SI*1), Y15, Y3
+	VFMADD231PS (R12)(SI*2), Y14, Y4
+	VFMADD231PS 32(R12)(SI*2), Y15, Y5
+	VFMADD231PS (R12)(DI*1), Y14, Y6
+	VFMADD231PS 32(R12)(DI*1), Y15, Y7
+	VFMADD231PS (R12)(SI*4), Y14, Y8
+	VFMADD231PS 32(R12)(SI*4), Y15, Y9
+	VFMADD231PS (R12)(R8*1), Y14, Y10
+	VFMADD231PS 32(R12)(R8*1), Y15, Y11
+	VFMADD231PS (R12)(DI*2), Y14, Y12
+	VFMADD231PS 32(R12)(DI*2), Y15, Y13
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNZ         pixels7By2Tap
+	LEAQ        (CX)(R9*1), R10
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     Y1, 32(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y2, (R10)
+	VMOVUPS     Y3, 32(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y4, (R10)
+	VMOVUPS     Y5, 32(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y6, (R10)
+	VMOVUPS     Y7, 32(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y8, (R10)
+	VMOVUPS     Y9, 32(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y10, (R10)
+	VMOVUPS     Y11, 32(R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y12, (R10)
+	VMOVUPS     Y13, 32(R10)
+	ADDQ        $+64, R9
+	JMP         pixels7By2
 
-pixels4By2End:
-pixels4By1:
-	MOVQ    56(AX), R9
-	MOVQ    R8, R10
-	SHRQ    $0x02, R10
-	SUBQ    R10, R9
-	CMPQ    R9, $+8
-	JL      pixels4By1End
-	MOVQ    24(AX), R9
-	VMOVUPS (R9)(R8*1), Y0
+pixels7By2End:
+pixels7By1:
+	MOVQ  56(AX), R10
+	MOVQ  R9, R11
+	SHRQ  $0x02, R11
+	SUBQ  R11, R10
+	CMPQ  R10, $+8
+	JL    pixels7By1End
+	MOVQ  88(AX), R10
+	MOVQ  96(AX), R11
+	TESTQ R11, R11
+	JZ    pixels7By1Begin
+
+pixels7By1Next:
+	MOVQ       (R10), R12
+	ADDQ       DX, R12
+	ADDQ       R9, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 (R12)(SI*1)
+	PREFETCHT0 (R12)(SI*2)
+	PREFETCHT0 (R12)(DI*1)
+	PREFETCHT0 (R12)(SI*4)
+	PREFETCHT0 (R12)(R8*1)
+	PREFETCHT0 (R12)(DI*2)
+	ADDQ       $0x08, R10
+	DECQ       R11
+	JNZ        pixels7By1Next
+
+pixels7By1Begin:
+	MOVQ    24(AX), R10
+	VMOVUPS (R10)(R9*1), Y0
 	VMOVAPS Y0, Y1
 	VMOVAPS Y0, Y2
 	VMOVAPS Y0, Y3
-	MOVQ    32(AX), R9
-	MOVQ    40(AX), R10
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
 
-pixels4By1Tap:
-	MOVQ        (R9), R11
-	MOVQ        8(R9), R12
-	ADDQ        DX, R11
-	ADDQ        16(AX), R12
-	ADDQ        R8, R11
-	VMOVUPS     (R12)(R8*1), Y4
-	VFMADD231PS (R11), Y4, Y0
-	VFMADD231PS (R11)(SI*1), Y4, Y1
-	VFMADD231PS (R11)(SI*2), Y4, Y2
-	VFMADD231PS (R11)(DI*1), Y4, Y3
-	ADDQ        $0x10, R9
-	DECQ        R10
-	JNZ         pixels4By1Tap
-	LEAQ        (CX)(R8*1), R9
-	VMOVUPS     Y0, (R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Y1, (R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Y2, (R9)
-	ADDQ        64(AX), R9
-	VMOVUPS     Y3, (R9)
-	ADDQ        $+32, R8
-	JMP         pixels4By1
+pixels7By1Tap:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	ADDQ        DX, R12
+	ADDQ        16(AX), R13
+	ADDQ        R9, R12
+	VMOVUPS     (R13)(R9*1), Y7
+	VFMADD231PS (R12), Y7, Y0
+	VFMADD231PS (R12)(SI*1), Y7, Y1
+	VFMADD231PS (R12)(SI*2), Y7, Y2
+	VFMADD231PS (R12)(DI*1), Y7, Y3
+	VFMADD231PS (R12)(SI*4), Y7, Y4
+	VFMADD231PS (R12)(R8*1), Y7, Y5
+	VFMADD231PS (R12)(DI*2), Y7, Y6
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNZ         pixels7By1Tap
+	LEAQ        (CX)(R9*1), R10
+	VMOVUPS     Y0, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y1, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y2, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y3, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y4, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y5, (R10)
+	ADDQ        64(AX), R10
+	VMOVUPS     Y6, (R10)
+	ADDQ        $+32, R9
+	JMP         pixels7By1
 
-pixels4By1End:
-	MOVQ         56(AX), R9
-	MOVQ         R8, R10
-	SHRQ         $0x02, R10
-	SUBQ         R10, R9
-	TESTQ        R9, R9
-	JZ           pixels4Done
-	VMOVD        R9, X15
+pixels7By1End:
+	MOVQ         56(AX), R10
+	MOVQ         R9, R11
+	SHRQ         $0x02, R11
+	SUBQ         R11, R10
+	TESTQ        R10, R10
+	JZ           pixels7Done
+	VMOVD        R10, X15
 	VPBROADCASTD X15, Y15
 	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
-	MOVQ         24(AX), R9
-	VMASKMOVPS   (R9)(R8*1), Y15, Y0
+	MOVQ         24(AX), R10
+	VMASKMOVPS   (R10)(R9*1), Y15, Y0
 	VMOVAPS      Y0, Y1
 	VMOVAPS      Y0, Y2
 	VMOVAPS      Y0, Y3
-	MOVQ         32(AX), R9
-	MOVQ         40(AX), R10
+	VMOVAPS      Y0, Y4
+	VMOVAPS      Y0, Y5
+	VMOVAPS      Y0, Y6
+	MOVQ         32(AX), R10
+	MOVQ         40(AX), R11
 
-pixels4LastTap:
-	MOVQ        (R9), R11
-	MOVQ        8(R9), R12
-	ADDQ        DX, R11
-	ADDQ        16(AX), R12
-	ADDQ        R8, R11
-	VMASKMOVPS  (R12)(R8*1), Y15, Y4
-	VMASKMOVPS  (R11), Y15, Y14
-	VFMADD231PS Y14, Y4, Y0
-	VMASKMOVPS  (R11)(SI*1), Y15, Y14
-	VFMADD231PS Y14, Y4, Y1
-	VMASKMOVPS  (R11)(SI*2), Y15, Y14
-	VFMADD231PS Y14, Y4, Y2
-	VMASKMOVPS  (R11)(DI*1), Y15, Y14
-	VFMADD231PS Y14, Y4, Y3
-	ADDQ        $0x10, R9
-	DECQ        R10
-	JNZ         pixels4LastTap
-	LEAQ        (CX)(R8*1), R8
-	VMASKMOVPS  Y0, Y15, (R8)
-	ADDQ        64(AX), R8
-	VMASKMOVPS  Y1, Y15, (R8)
-	ADDQ        64(AX), R8
-	VMASKMOVPS  Y2, Y15, (R8)
-	ADDQ        64(AX), R8
-	VMASKMOVPS  Y3, Y15, (R8)
+pixels7LastTap:
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R13
+	ADDQ        DX, R12
+	ADDQ        16(AX), R13
+	ADDQ        R9, R12
+	VMASKMOVPS  (R13)(R9*1), Y15, Y7
+	VMASKMOVPS  (R12), Y15, Y14
+	VFMADD231PS Y14, Y7, Y0
+	VMASKMOVPS  (R12)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y7, Y1
+	VMASKMOVPS  (R12)(SI*2), Y15, Y14
+	VFMADD231PS Y14, Y7, Y2
+	VMASKMOVPS  (R12)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y7, Y3
+	VMASKMOVPS  (R12)(SI*4), Y15, Y14
+	VFMADD231PS Y14, Y7, Y4
+	VMASKMOVPS  (R12)(R8*1), Y15, Y14
+	VFMADD231PS Y14, Y7, Y5
+	VMASKMOVPS  (R12)(DI*2), Y15, Y14
+	VFMADD231PS Y14, Y7, Y6
+	ADDQ        $0x10, R10
+	DECQ        R11
+	JNZ         pixels7LastTap
+	LEAQ        (CX)(R9*1), R9
+	VMASKMOVPS  Y0, Y15, (R9)
+	ADDQ        64(AX), R9
+	VMASKMOVPS  Y1, Y15, (R9)
+	ADDQ        64(AX), R9
+	VMASKMOVPS  Y2, Y15, (R9)
+	ADDQ        64(AX), R9
+	VMASKMOVPS  Y3, Y15, (R9)
+	ADDQ        64(AX), R9
+	VMASKMOVPS  Y4, Y15, (R9)
+	ADDQ        64(AX), R9
+	VMASKMOVPS  Y5, Y15, (R9)
+	ADDQ        64(AX), R9
+	VMASKMOVPS  Y6, Y15, (R9)
 
-pixels4Done:
+pixels7Done:
 	ADDQ SI, DX
 	ADDQ 64(AX), CX
 	ADDQ SI, DX
@@ -29123,112 +29681,341 @@ pixels4Done:
 	ADDQ 64(AX), CX
 	ADDQ SI, DX
 	ADDQ 64(AX), CX
-	SUBQ $0x04, BX
-	JMP  pixels4
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x07, BX
+	JMP  pixels7
 
-pixels4End:
+pixels7End:
+pixels3:
+	CMPQ BX, $0x03
+	JL   pixels3End
+	XORQ R9, R9
+
+pixels3By4:
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+32
+	JL    pixels3By4End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels3By4Begin
+
+pixels3By4Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 (R10)(SI*1)
+	PREFETCHT0 (R10)(SI*2)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels3By4Next
+
+pixels3By4Begin:
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R9*1), Y0
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y8
+	VMOVUPS 32(DI)(R9*1), Y1
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y9
+	VMOVUPS 64(DI)(R9*1), Y2
+	VMOVAPS Y2, Y6
+	VMOVAPS Y2, Y10
+	VMOVUPS 96(DI)(R9*1), Y3
+	VMOVAPS Y3, Y7
+	VMOVAPS Y3, Y11
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+
+pixels3By4Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Y12
+	VMOVUPS     32(R11)(R9*1), Y13
+	VMOVUPS     64(R11)(R9*1), Y14
+	VMOVUPS     96(R11)(R9*1), Y15
+	VFMADD231PS (R10), Y12, Y0
+	VFMADD231PS 32(R10), Y13, Y1
+	VFMADD231PS 64(R10), Y14, Y2
+	VFMADD231PS 96(R10), Y15, Y3
+	VFMADD231PS (R10)(SI*1), Y12, Y4
+	VFMADD231PS 32(R10)(SI*1), Y13, Y5
+	VFMADD231PS 64(R10)(SI*1), Y14, Y6
+	VFMADD231PS 96(R10)(SI*1), Y15, Y7
+	VFMADD231PS (R10)(SI*2), Y12, Y8
+	VFMADD231PS 32(R10)(SI*2), Y13, Y9
+	VFMADD231PS 64(R10)(SI*2), Y14, Y10
+	VFMADD231PS 96(R10)(SI*2), Y15, Y11
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pixels3By4Tap
+	LEAQ        (CX)(R9*1), DI
+	VMOVUPS     Y0, (DI)
+	VMOVUPS     Y1, 32(DI)
+	VMOVUPS     Y2, 64(DI)
+	VMOVUPS     Y3, 96(DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Y4, (DI)
+	VMOVUPS     Y5, 32(DI)
+	VMOVUPS     Y6, 64(DI)
+	VMOVUPS     Y7, 96(DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Y8, (DI)
+	VMOVUPS     Y9, 32(DI)
+	VMOVUPS     Y10, 64(DI)
+	VMOVUPS     Y11, 96(DI)
+	ADDQ        $+128, R9
+	JMP         pixels3By4
+
+pixels3By4End:
+pixels3By1:
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+8
+	JL    pixels3By1End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels3By1Begin
+
+pixels3By1Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 (R10)(SI*1)
+	PREFETCHT0 (R10)(SI*2)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels3By1Next
+
+pixels3By1Begin:
+	MOVQ    24(AX), DI
+	VMOVUPS (DI)(R9*1), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+
+pixels3By1Tap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Y3
+	VFMADD231PS (R10), Y3, Y0
+	VFMADD231PS (R10)(SI*1), Y3, Y1
+	VFMADD231PS (R10)(SI*2), Y3, Y2
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pixels3By1Tap
+	LEAQ        (CX)(R9*1), DI
+	VMOVUPS     Y0, (DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Y1, (DI)
+	ADDQ        64(AX), DI
+	VMOVUPS     Y2, (DI)
+	ADDQ        $+32, R9
+	JMP         pixels3By1
+
+pixels3By1End:
+	MOVQ         56(AX), DI
+	MOVQ         R9, R8
+	SHRQ         $0x02, R8
+	SUBQ         R8, DI
+	TESTQ        DI, DI
+	JZ           pixels3Done
+	VMOVD        DI, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         24(AX), DI
+	VMASKMOVPS   (DI)(R9*1), Y15, Y0
+	VMOVAPS      Y0, Y1
+	VMOVAPS      Y0, Y2
+	MOVQ         32(AX), DI
+	MOVQ         40(AX), R8
+
+pixels3LastTap:
+	MOVQ        (DI), R10
+	MOVQ        8(DI), R11
+	ADDQ        DX, R10
+	ADDQ        16(AX), R11
+	ADDQ        R9, R10
+	VMASKMOVPS  (R11)(R9*1), Y15, Y3
+	VMASKMOVPS  (R10), Y15, Y14
+	VFMADD231PS Y14, Y3, Y0
+	VMASKMOVPS  (R10)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y3, Y1
+	VMASKMOVPS  (R10)(SI*2), Y15, Y14
+	VFMADD231PS Y14, Y3, Y2
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pixels3LastTap
+	LEAQ        (CX)(R9*1), DI
+	VMASKMOVPS  Y0, Y15, (DI)
+	ADDQ        64(AX), DI
+	VMASKMOVPS  Y1, Y15, (DI)
+	ADDQ        64(AX), DI
+	VMASKMOVPS  Y2, Y15, (DI)
+
+pixels3Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x03, BX
+	JMP  pixels3
+
+pixels3End:
 pixels1:
 	CMPQ BX, $0x01
 	JL   pixels1End
-	XORQ R8, R8
+	XORQ R9, R9
 
 pixels1By4:
-	MOVQ    56(AX), DI
-	MOVQ    R8, R9
-	SHRQ    $0x02, R9
-	SUBQ    R9, DI
-	CMPQ    DI, $+32
-	JL      pixels1By4End
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+32
+	JL    pixels1By4End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels1By4Begin
+
+pixels1By4Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels1By4Next
+
+pixels1By4Begin:
 	MOVQ    24(AX), DI
-	VMOVUPS (DI)(R8*1), Y0
-	VMOVUPS 32(DI)(R8*1), Y1
-	VMOVUPS 64(DI)(R8*1), Y2
-	VMOVUPS 96(DI)(R8*1), Y3
+	VMOVUPS (DI)(R9*1), Y0
+	VMOVUPS 32(DI)(R9*1), Y1
+	VMOVUPS 64(DI)(R9*1), Y2
+	VMOVUPS 96(DI)(R9*1), Y3
 	MOVQ    32(AX), DI
-	MOVQ    40(AX), R9
+	MOVQ    40(AX), R8
 
 pixels1By4Tap:
 	MOVQ        (DI), R10
 	MOVQ        8(DI), R11
 	ADDQ        DX, R10
 	ADDQ        16(AX), R11
-	ADDQ        R8, R10
-	VMOVUPS     (R11)(R8*1), Y4
-	VMOVUPS     32(R11)(R8*1), Y5
-	VMOVUPS     64(R11)(R8*1), Y6
-	VMOVUPS     96(R11)(R8*1), Y7
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Y4
+	VMOVUPS     32(R11)(R9*1), Y5
+	VMOVUPS     64(R11)(R9*1), Y6
+	VMOVUPS     96(R11)(R9*1), Y7
 	VFMADD231PS (R10), Y4, Y0
 	VFMADD231PS 32(R10), Y5, Y1
 	VFMADD231PS 64(R10), Y6, Y2
 	VFMADD231PS 96(R10), Y7, Y3
 	ADDQ        $0x10, DI
-	DECQ        R9
+	DECQ        R8
 	JNZ         pixels1By4Tap
-	LEAQ        (CX)(R8*1), DI
+	LEAQ        (CX)(R9*1), DI
 	VMOVUPS     Y0, (DI)
 	VMOVUPS     Y1, 32(DI)
 	VMOVUPS     Y2, 64(DI)
 	VMOVUPS     Y3, 96(DI)
-	ADDQ        $+128, R8
+	ADDQ        $+128, R9
 	JMP         pixels1By4
 
 pixels1By4End:
 pixels1By1:
-	MOVQ    56(AX), DI
-	MOVQ    R8, R9
-	SHRQ    $0x02, R9
-	SUBQ    R9, DI
-	CMPQ    DI, $+8
-	JL      pixels1By1End
+	MOVQ  56(AX), DI
+	MOVQ  R9, R8
+	SHRQ  $0x02, R8
+	SUBQ  R8, DI
+	CMPQ  DI, $+8
+	JL    pixels1By1End
+	MOVQ  88(AX), DI
+	MOVQ  96(AX), R8
+	TESTQ R8, R8
+	JZ    pixels1By1Begin
+
+pixels1By1Next:
+	MOVQ       (DI), R10
+	ADDQ       DX, R10
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       $0x08, DI
+	DECQ       R8
+	JNZ        pixels1By1Next
+
+pixels1By1Begin:
 	MOVQ    24(AX), DI
-	VMOVUPS (DI)(R8*1), Y0
+	VMOVUPS (DI)(R9*1), Y0
 	MOVQ    32(AX), DI
-	MOVQ    40(AX), R9
+	MOVQ    40(AX), R8
 
 pixels1By1Tap:
 	MOVQ        (DI), R10
 	MOVQ        8(DI), R11
 	ADDQ        DX, R10
 	ADDQ        16(AX), R11
-	ADDQ        R8, R10
-	VMOVUPS     (R11)(R8*1), Y1
+	ADDQ        R9, R10
+	VMOVUPS     (R11)(R9*1), Y1
 	VFMADD231PS (R10), Y1, Y0
 	ADDQ        $0x10, DI
-	DECQ        R9
+	DECQ        R8
 	JNZ         pixels1By1Tap
-	LEAQ        (CX)(R8*1), DI
+	LEAQ        (CX)(R9*1), DI
 	VMOVUPS     Y0, (DI)
-	ADDQ        $+32, R8
+	ADDQ        $+32, R9
 	JMP         pixels1By1
 
 pixels1By1End:
 	MOVQ         56(AX), DI
-	MOVQ         R8, R9
-	SHRQ         $0x02, R9
-	SUBQ         R9, DI
+	MOVQ         R9, R8
+	SHRQ         $0x02, R8
+	SUBQ         R8, DI
 	TESTQ        DI, DI
 	JZ           pixels1Done
 	VMOVD        DI, X15
 	VPBROADCASTD X15, Y15
 	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
 	MOVQ         24(AX), DI
-	VMASKMOVPS   (DI)(R8*1), Y15, Y0
+	VMASKMOVPS   (DI)(R9*1), Y15, Y0
 	MOVQ         32(AX), DI
-	MOVQ         40(AX), R9
+	MOVQ         40(AX), R8
 
 pixels1LastTap:
 	MOVQ        (DI), R10
 	MOVQ        8(DI), R11
 	ADDQ        DX, R10
 	ADDQ        16(AX), R11
-	ADDQ        R8, R10
-	VMASKMOVPS  (R11)(R8*1), Y15, Y1
+	ADDQ        R9, R10
+	VMASKMOVPS  (R11)(R9*1), Y15, Y1
 	VMASKMOVPS  (R10), Y15, Y14
 	VFMADD231PS Y14, Y1, Y0
 	ADDQ        $0x10, DI
-	DECQ        R9
+	DECQ        R8
 	JNZ         pixels1LastTap
-	LEAQ        (CX)(R8*1), DI
+	LEAQ        (CX)(R9*1), DI
 	VMASKMOVPS  Y0, Y15, (DI)
 
 pixels1Done:
@@ -29242,7 +30029,7 @@ pixels1End:
 	RET
 
 // func avx2TapSums1(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums1(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -29263,16 +30050,24 @@ channelsBy1:
 	MOVQ    8(AX), BX
 	MOVQ    16(AX), SI
 	MOVQ    48(AX), DI
+	ADDQ    80(AX), BX
 	ADDQ    CX, BX
 	ADDQ    CX, SI
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R8
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (BX)(R8*1)
+	PREFETCHT0  (SI)(CX*1)
 	VMOVUPS     (SI), Y13
 	VFMADD231PS (BX)(DX*1), Y13, Y0
 	ADDQ        72(AX), BX
 	ADDQ        64(AX), SI
 	DECQ        DI
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29299,10 +30094,17 @@ channelsBy1End:
 	MOVQ         8(AX), BX
 	MOVQ         16(AX), SI
 	MOVQ         48(AX), DI
+	ADDQ         80(AX), BX
 	ADDQ         CX, BX
 	ADDQ         CX, SI
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (BX)(R8*1)
+	PREFETCHT0  (SI)(CX*1)
 	VMASKMOVPS  (SI), Y15, Y13
 	VMASKMOVPS  (BX)(DX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -29310,6 +30112,7 @@ channelsLastPixel:
 	ADDQ        64(AX), SI
 	DECQ        DI
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29320,7 +30123,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums2(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -29346,10 +30149,17 @@ channelsBy1:
 	MOVQ    8(AX), SI
 	MOVQ    16(AX), DI
 	MOVQ    48(AX), R8
+	ADDQ    80(AX), SI
 	ADDQ    CX, SI
 	ADDQ    CX, DI
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R9
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (SI)(R9*1)
+	PREFETCHT0  (DI)(CX*1)
 	VMOVUPS     (DI), Y13
 	VFMADD231PS (SI)(BX*1), Y13, Y0
 	VFMADD231PS (SI)(DX*1), Y13, Y1
@@ -29357,6 +30167,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), DI
 	DECQ        R8
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29392,10 +30203,17 @@ channelsBy1End:
 	MOVQ         8(AX), SI
 	MOVQ         16(AX), DI
 	MOVQ         48(AX), R8
+	ADDQ         80(AX), SI
 	ADDQ         CX, SI
 	ADDQ         CX, DI
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R9
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (SI)(R9*1)
+	PREFETCHT0  (DI)(CX*1)
 	VMASKMOVPS  (DI), Y15, Y13
 	VMASKMOVPS  (SI)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -29405,6 +30223,7 @@ channelsLastPixel:
 	ADDQ        64(AX), DI
 	DECQ        R8
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29419,7 +30238,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums3(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums3(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -29450,10 +30269,17 @@ channelsBy1:
 	MOVQ    8(AX), DI
 	MOVQ    16(AX), R8
 	MOVQ    48(AX), R9
+	ADDQ    80(AX), DI
 	ADDQ    CX, DI
 	ADDQ    CX, R8
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R10
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (DI)(R10*1)
+	PREFETCHT0  (R8)(CX*1)
 	VMOVUPS     (R8), Y13
 	VFMADD231PS (DI)(BX*1), Y13, Y0
 	VFMADD231PS (DI)(SI*1), Y13, Y1
@@ -29462,6 +30288,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R8
 	DECQ        R9
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29506,10 +30333,17 @@ channelsBy1End:
 	MOVQ         8(AX), DI
 	MOVQ         16(AX), R8
 	MOVQ         48(AX), R9
+	ADDQ         80(AX), DI
 	ADDQ         CX, DI
 	ADDQ         CX, R8
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R10
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (DI)(R10*1)
+	PREFETCHT0  (R8)(CX*1)
 	VMASKMOVPS  (R8), Y15, Y13
 	VMASKMOVPS  (DI)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -29521,6 +30355,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R8
 	DECQ        R9
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29539,7 +30374,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums4(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums4(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -29575,10 +30410,17 @@ channelsBy1:
 	MOVQ    8(AX), R8
 	MOVQ    16(AX), R9
 	MOVQ    48(AX), R10
+	ADDQ    80(AX), R8
 	ADDQ    CX, R8
 	ADDQ    CX, R9
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R11
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R8)(R11*1)
+	PREFETCHT0  (R9)(CX*1)
 	VMOVUPS     (R9), Y13
 	VFMADD231PS (R8)(BX*1), Y13, Y0
 	VFMADD231PS (R8)(SI*1), Y13, Y1
@@ -29588,6 +30430,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R9
 	DECQ        R10
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29641,10 +30484,17 @@ channelsBy1End:
 	MOVQ         8(AX), R8
 	MOVQ         16(AX), R9
 	MOVQ         48(AX), R10
+	ADDQ         80(AX), R8
 	ADDQ         CX, R8
 	ADDQ         CX, R9
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R11
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R8)(R11*1)
+	PREFETCHT0  (R9)(CX*1)
 	VMASKMOVPS  (R9), Y15, Y13
 	VMASKMOVPS  (R8)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -29658,6 +30508,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R9
 	DECQ        R10
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29680,7 +30531,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums5(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums5(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -29721,10 +30572,17 @@ channelsBy1:
 	MOVQ    8(AX), R9
 	MOVQ    16(AX), R10
 	MOVQ    48(AX), R11
+	ADDQ    80(AX), R9
 	ADDQ    CX, R9
 	ADDQ    CX, R10
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R12
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R9)(R12*1)
+	PREFETCHT0  (R10)(CX*1)
 	VMOVUPS     (R10), Y13
 	VFMADD231PS (R9)(BX*1), Y13, Y0
 	VFMADD231PS (R9)(SI*1), Y13, Y1
@@ -29735,6 +30593,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R10
 	DECQ        R11
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29797,10 +30656,17 @@ channelsBy1End:
 	MOVQ         8(AX), R9
 	MOVQ         16(AX), R10
 	MOVQ         48(AX), R11
+	ADDQ         80(AX), R9
 	ADDQ         CX, R9
 	ADDQ         CX, R10
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R12
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R9)(R12*1)
+	PREFETCHT0  (R10)(CX*1)
 	VMASKMOVPS  (R10), Y15, Y13
 	VMASKMOVPS  (R9)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -29816,6 +30682,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R10
 	DECQ        R11
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29842,7 +30709,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums6(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums6(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -29888,10 +30755,17 @@ channelsBy1:
 	MOVQ    8(AX), R10
 	MOVQ    16(AX), R11
 	MOVQ    48(AX), R12
+	ADDQ    80(AX), R10
 	ADDQ    CX, R10
 	ADDQ    CX, R11
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R13
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R10)(R13*1)
+	PREFETCHT0  (R11)(CX*1)
 	VMOVUPS     (R11), Y13
 	VFMADD231PS (R10)(BX*1), Y13, Y0
 	VFMADD231PS (R10)(SI*1), Y13, Y1
@@ -29903,6 +30777,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R11
 	DECQ        R12
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -29974,10 +30849,17 @@ channelsBy1End:
 	MOVQ         8(AX), R10
 	MOVQ         16(AX), R11
 	MOVQ         48(AX), R12
+	ADDQ         80(AX), R10
 	ADDQ         CX, R10
 	ADDQ         CX, R11
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R13
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R10)(R13*1)
+	PREFETCHT0  (R11)(CX*1)
 	VMASKMOVPS  (R11), Y15, Y13
 	VMASKMOVPS  (R10)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -29995,6 +30877,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R11
 	DECQ        R12
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -30025,7 +30908,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums7(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums7(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -30076,10 +30959,17 @@ channelsBy1:
 	MOVQ    8(AX), R11
 	MOVQ    16(AX), R12
 	MOVQ    48(AX), R13
+	ADDQ    80(AX), R11
 	ADDQ    CX, R11
 	ADDQ    CX, R12
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R14
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R11)(R14*1)
+	PREFETCHT0  (R12)(CX*1)
 	VMOVUPS     (R12), Y13
 	VFMADD231PS (R11)(BX*1), Y13, Y0
 	VFMADD231PS (R11)(SI*1), Y13, Y1
@@ -30092,6 +30982,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R12
 	DECQ        R13
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -30172,10 +31063,17 @@ channelsBy1End:
 	MOVQ         8(AX), R11
 	MOVQ         16(AX), R12
 	MOVQ         48(AX), R13
+	ADDQ         80(AX), R11
 	ADDQ         CX, R11
 	ADDQ         CX, R12
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R14
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R11)(R14*1)
+	PREFETCHT0  (R12)(CX*1)
 	VMASKMOVPS  (R12), Y15, Y13
 	VMASKMOVPS  (R11)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -30195,6 +31093,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R12
 	DECQ        R13
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -30229,7 +31128,7 @@ channelsDone:
 	RET
 
 // func avx2TapSums8(a *int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·avx2TapSums8(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
@@ -30285,10 +31184,17 @@ channelsBy1:
 	MOVQ    8(AX), R12
 	MOVQ    16(AX), R13
 	MOVQ    48(AX), R14
+	ADDQ    80(AX), R12
 	ADDQ    CX, R12
 	ADDQ    CX, R13
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), R15
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R12)(R15*1)
+	PREFETCHT0  (R13)(CX*1)
 	VMOVUPS     (R13), Y13
 	VFMADD231PS (R12)(BX*1), Y13, Y0
 	VFMADD231PS (R12)(SI*1), Y13, Y1
@@ -30302,6 +31208,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R13
 	DECQ        R14
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -30391,10 +31298,17 @@ channelsBy1End:
 	MOVQ         8(AX), R12
 	MOVQ         16(AX), R13
 	MOVQ         48(AX), R14
+	ADDQ         80(AX), R12
 	ADDQ         CX, R12
 	ADDQ         CX, R13
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), R15
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R12)(R15*1)
+	PREFETCHT0  (R13)(CX*1)
 	VMASKMOVPS  (R13), Y15, Y13
 	VMASKMOVPS  (R12)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -30416,6 +31330,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R13
 	DECQ        R14
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -30454,8 +31369,8 @@ channelsDone:
 	RET
 
 // func avx2TapSums9(a *int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2TapSums9(SB), NOSPLIT, $0-8
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSums9(SB), NOSPLIT, $8-8
 	MOVQ a+0(FP), AX
 	XORQ CX, CX
 
@@ -30515,10 +31430,17 @@ channelsBy1:
 	MOVQ    8(AX), R13
 	MOVQ    16(AX), R14
 	MOVQ    48(AX), R15
+	ADDQ    80(AX), R13
 	ADDQ    CX, R13
 	ADDQ    CX, R14
+	MOVQ    CX, 104(AX)
+	MOVQ    88(AX), CX
+	MOVQ    (CX), BP
+	MOVQ    8(CX), CX
 
 channelsBy1Pixel:
+	PREFETCHT0  (R13)(BP*1)
+	PREFETCHT0  (R14)(CX*1)
 	VMOVUPS     (R14), Y13
 	VFMADD231PS (R13)(BX*1), Y13, Y0
 	VFMADD231PS (R13)(SI*1), Y13, Y1
@@ -30533,6 +31455,7 @@ channelsBy1Pixel:
 	ADDQ        64(AX), R14
 	DECQ        R15
 	JNZ         channelsBy1Pixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX
@@ -30631,10 +31554,17 @@ channelsBy1End:
 	MOVQ         8(AX), R13
 	MOVQ         16(AX), R14
 	MOVQ         48(AX), R15
+	ADDQ         80(AX), R13
 	ADDQ         CX, R13
 	ADDQ         CX, R14
+	MOVQ         CX, 104(AX)
+	MOVQ         88(AX), CX
+	MOVQ         (CX), BP
+	MOVQ         8(CX), CX
 
 channelsLastPixel:
+	PREFETCHT0  (R13)(BP*1)
+	PREFETCHT0  (R14)(CX*1)
 	VMASKMOVPS  (R14), Y15, Y13
 	VMASKMOVPS  (R13)(BX*1), Y15, Y14
 	VFMADD231PS Y14, Y13, Y0
@@ -30658,6 +31588,7 @@ channelsLastPixel:
 	ADDQ        64(AX), R14
 	DECQ        R15
 	JNZ         channelsLastPixel
+	MOVQ        104(AX), CX
 	MOVQ        32(AX), DX
 	MOVQ        8(DX), DX
 	ADDQ        (AX), DX

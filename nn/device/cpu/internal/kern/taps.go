@@ -15,6 +15,11 @@ type TapArgs struct {
 	Taps              int      // at least 1
 	Pixels, Channels  int
 	StepDst, StepSrc  int // from a pixel to the next, of Dst (in sums of Weights) and of Src
+	At                int // added to Src
+	// What may be prefetched: for products Nexts offsets from Src, in sums two, from Src and from Weights.
+	Next  *int
+	Nexts int
+	save  int // of a kernel
 }
 
 // Taps are kernels along rows of pixels whose channels do not mix: those of depthwise convolutions. A multiply-add may
@@ -42,7 +47,7 @@ var plainTaps = Taps{
 			dst := unsafe.Slice(at(a.Dst, p*a.StepDst), a.Channels)
 			copy(dst, init)
 			for _, o := range offs {
-				x, w := unsafe.Slice(at(a.Src, o[0]+p*a.StepSrc), a.Channels), unsafe.Slice(at(a.Weights, o[1]), a.Channels)
+				x, w := unsafe.Slice(at(a.Src, a.At+o[0]+p*a.StepSrc), a.Channels), unsafe.Slice(at(a.Weights, o[1]), a.Channels)
 				for c, v := range x {
 					dst[c] += v * w[c]
 				}
@@ -54,7 +59,7 @@ var plainTaps = Taps{
 			for _, o := range unsafe.Slice(a.Offs, a.Taps) {
 				dst := unsafe.Slice(at(a.Dst, o[1]), a.Channels)
 				for p := range a.Pixels {
-					x, y := unsafe.Slice(at(a.Src, o[0]+p*a.StepSrc), a.Channels), unsafe.Slice(at(a.Weights, p*a.StepDst), a.Channels)
+					x, y := unsafe.Slice(at(a.Src, a.At+o[0]+p*a.StepSrc), a.Channels), unsafe.Slice(at(a.Weights, p*a.StepDst), a.Channels)
 					for c, v := range x {
 						dst[c] += v * y[c]
 					}

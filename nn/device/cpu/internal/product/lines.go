@@ -5,85 +5,157 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// lines are the lines of a source under a line of a grid: in the source itself, or float32 copies rounded to bfloat16.
-// A worker copies each line once while it goes down an image: line r is copied to place r modulo span.
-type lines struct {
+// linesUnder is the shape of the lines of a source under a line of a grid: in the source itself, or in copies of
+// float32 rounded to bfloat16. Line r is copied to place r modulo span.
+type linesUnder struct {
 	*grid
-	src    *work.Pieces
-	room   []float32 // nil if the source is read in place
-	span   int       // lines of room
-	stride int       // from a line of room to the next
-	top    int       // source line under the first tap of line 0 of the grid
-	image  int       // of the copies; -1 before the first
-	next   int       // lines of the image before next are copied, or no longer needed
+	copied    bool
+	top, span int // the source lines under line 0 of the grid
+	parts     []stretch
+	under     [][]partTaps // by place of the first line, which is 0 for the source itself, and by part
 }
+
+// stretch is a range of pixels of a line that lie under the same taps.
+type stretch struct{ from, to int }
+
+// partTaps are the taps of a part of a line, row by row, as offsets in bytes: from the first of the lines, and of their
+// weights.
+type partTaps struct {
+	offs  [][2]int
+	above []int // by row, the number of taps above it
+	next  []int // offsets of what the next line of the grid reads for the first time; then 0
+	nexts int
+}
+
+// rows is the taps of rows lo to hi.
+func (p *partTaps) rows(lo, hi int) [][2]int { return p.offs[p.above[lo]:p.above[hi]] }
 
 // lineTail is room behind a line for a partial last vector.
 const lineTail = 16
 
-// reach is the first row of the taps and the number of rows from it to the last.
-func (g *grid) reach() (top, span int) {
-	if len(g.taps) == 0 {
-		return 0, 0
+// newLinesUnder returns the lines under a grid whose taps have weights that are weight elements apart.
+func newLinesUnder(g *grid, weight int, copied bool) *linesUnder {
+	x := &linesUnder{grid: g, copied: copied, parts: g.stretches()}
+	if len(g.taps) > 0 {
+		x.top = g.taps[0].row
+		bottom := x.top
+		for _, t := range g.taps {
+			x.top, bottom = min(x.top, t.row), max(bottom, t.row)
+		}
+		x.span = bottom - x.top + 1
 	}
-	top = g.taps[0].row
-	bottom := top
-	for _, t := range g.taps {
-		top, bottom = min(top, t.row), max(bottom, t.row)
+	places := 1
+	if copied {
+		places = x.span
 	}
-	return top, bottom - top + 1
-}
-
-// lineStride is the distance between copies of lines.
-func (g *grid) lineStride() int { return g.srcW*g.srcC + lineTail }
-
-// lineRoom is the number of elements of copies of lines, for a worker.
-func (g *grid) lineRoom() int {
-	_, span := g.reach()
-	return span * g.lineStride()
-}
-
-// newLines returns lines of a source for a worker: copies if there are rooms.
-func newLines(g *grid, src *work.Pieces, rooms [][]float32, worker int) lines {
-	x := lines{grid: g, src: src, image: -1, stride: g.lineStride()}
-	if len(rooms) > 0 {
-		x.room = rooms[worker]
-		x.top, x.span = g.reach()
+	for place := range places {
+		var list []partTaps
+		for _, part := range x.parts {
+			list = append(list, x.tapsOf(part, place, weight))
+		}
+		x.under = append(x.under, list)
 	}
 	return x
 }
 
-// first is the element from which places are counted; nil without taps.
-func (x *lines) first() *float32 {
-	switch {
-	case x.room == nil:
-		return &x.src.All()[0]
-	case x.span == 0:
-		return nil
+// tapsOf is the taps under part if the first line is at the given place.
+func (x *linesUnder) tapsOf(part stretch, place, weight int) (p partTaps) {
+	for row := range x.span + 1 {
+		p.above = append(p.above, len(p.offs))
+		for _, t := range x.taps {
+			if col := part.from*x.colStep + t.col; t.row == x.top+row && col >= 0 && col < x.srcW {
+				at := t.row * x.stride()
+				if x.copied {
+					at = (place + row) % x.span * x.stride()
+				}
+				p.offs = append(p.offs, [2]int{4 * (at + col*x.srcC), 4 * t.weight * weight})
+			}
+		}
 	}
-	return &x.room[0]
+	for row := range x.rowStep {
+		for col := range x.colStep {
+			at := (x.top+x.span+row)*x.stride() + (part.from*x.colStep+col)*x.srcC
+			p.next = append(p.next, 4*at)
+		}
+	}
+	if p.nexts = len(p.next); x.copied {
+		p.nexts = 0
+		clear(p.next)
+	}
+	p.next = append(p.next, 0)
+	return p
 }
 
-// at is the place of a line of an image.
-func (x *lines) at(image, row int) int {
-	if x.room == nil {
-		return (image*x.srcH + row) * x.srcW * x.srcC
+// stretches cuts the lines of g: pixels whose taps all lie inside the source's columns form one stretch, every other
+// pixel one of its own.
+func (g *grid) stretches() (list []stretch) {
+	lo, hi := 0, g.width
+	for _, t := range g.taps {
+		lo = max(lo, work.Ceil(max(0, -t.col), g.colStep))
+		hi = min(hi, work.Floor(g.srcW-1-t.col, g.colStep)+1)
 	}
-	return row % x.span * x.stride
+	if hi <= lo {
+		lo, hi = g.width, g.width
+	}
+	for j := range lo {
+		list = append(list, stretch{j, j + 1})
+	}
+	if lo < hi {
+		list = append(list, stretch{lo, hi})
+	}
+	for j := hi; j < g.width; j++ {
+		list = append(list, stretch{j, j + 1})
+	}
+	return list
 }
 
-// fill copies the lines under line i of an image.
-func (x *lines) fill(image, i int) {
-	if x.room == nil {
-		return
+// stride is the distance between lines.
+func (x *linesUnder) stride() int {
+	if x.copied {
+		return x.srcW*x.srcC + lineTail
 	}
+	return x.srcW * x.srcC
+}
+
+// room is the number of elements of copies, for a worker.
+func (x *linesUnder) room() int { return x.span * x.stride() }
+
+// lines are a worker's lines under those of a grid. It copies each line once while it goes down an image.
+type lines struct {
+	*linesUnder
+	src   *work.Pieces
+	copy  []float32
+	image int // of the copies; -1 before the first
+	next  int // lines of the image before next are copied, or no longer needed
+}
+
+// to sets the source of a: the lines under line i of an image, and their taps; rows lo to hi of them are inside the
+// source.
+func (x *lines) to(a *kern.TapArgs, image, i int) (parts []partTaps, lo, hi int) {
+	row := i*x.rowStep + x.top
+	lo = min(max(0, -row), x.span)
+	hi = max(lo, min(x.span, x.srcH-row))
+	a.StepSrc = 4 * x.colStep * x.srcC
+	if !x.copied {
+		a.Src, a.At = &x.src.All()[0], 4*(image*x.srcH+i*x.rowStep)*x.stride()
+		return x.under[0], lo, hi
+	}
+	if x.span == 0 {
+		return nil, 0, 0
+	}
+	x.fill(image, row)
+	a.Src, a.At = &x.copy[0], 0
+	return x.under[(row%x.span+x.span)%x.span], lo, hi
+}
+
+// fill copies the lines of an image from row on.
+func (x *lines) fill(image, row int) {
 	if x.image != image {
 		x.image, x.next = image, 0
 	}
-	first := i*x.rowStep + x.top
 	width := x.srcW * x.srcC
-	for x.next = max(x.next, first); x.next < min(first+x.span, x.srcH); x.next++ {
-		copyRounded(x.room[x.next%x.span*x.stride:], x.src, (image*x.srcH+x.next)*width, width)
+	for x.next = max(x.next, row); x.next < min(row+x.span, x.srcH); x.next++ {
+		copyRounded(x.copy[x.next%x.span*x.stride():], x.src, (image*x.srcH+x.next)*width, width)
 	}
 }
 
