@@ -59,7 +59,9 @@ fi
 
 skipped='^(TestFault.*|TestPlanChoice)$' # only the stand-in injects faults and knows its fastest plan
 skip=(-test.skip "$skipped")
-if $standin; then skip=(); fi
+if $standin; then # TensorFloat-32 only rounds the factors of products: other ops are those of float32
+	skip=(-test.skip '^TestNet$/^tf32$/^updates|^TestNet$/^tf32$/^ops$/^(map|reduce|reshape|sum_to)$')
+fi
 : >"$results/tests.txt"
 rm -f "$results"/one-*
 # tests NAME SECONDS BINARY OPTIONS...: runs a binary's tests. Failed tests are printed, or else the last lines. collect
