@@ -15,7 +15,7 @@ type summing[V, D any] interface {
 // columnKernel is a kernel that sums down the columns of matrices, some with a row beside them.
 type columnKernel[V, D any] struct {
 	name, sums, matrices, row string
-	many                      bool // needs many registers
+	several                   bool // reads several matrices
 	body                      func(k summing[V, D], row V)
 }
 
@@ -33,7 +33,7 @@ func columnSums[V, D any]() []columnKernel[V, D] {
 			k.accumulate("sum", d)
 			k.multiply("squares", d, d)
 		}},
-		{"gradSums", "scale bias", "x dy", "mean", false, func(k summing[V, D], mean V) { gradSums(k, k.in("dy"), mean) }},
+		{"gradSums", "scale bias", "x dy", "mean", true, func(k summing[V, D], mean V) { gradSums(k, k.in("dy"), mean) }},
 		{"reluGradSums", "scale bias", "x dy y from", "mean", true, func(k summing[V, D], mean V) {
 			dy := k.passed(k.in("y"), k.in("from"))
 			k.out("dy", dy)

@@ -15,7 +15,6 @@ type columns struct {
 	isa
 	column, at reg.GPVirtual // bytes to the current columns: from the first, and from the first of the first row
 	next       reg.GPVirtual // bytes to the data to prefetch meanwhile
-	ahead      int           // additional bytes
 	base       map[string]reg.Register
 	sums       map[string][][2]reg.VecVirtual
 
@@ -30,7 +29,7 @@ func (k *columns) mem(name string) Mem {
 func (k *columns) in(name string) reg.VecVirtual {
 	m := k.mem(name)
 	if k.mask == nil && m.Disp%line == 0 {
-		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp + k.ahead})
+		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp})
 	}
 	return k.Load(m, k.mask)
 }
@@ -148,22 +147,23 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 	RET()
 }
 
-// rowwiseAhead is the prefetch distance of matrices in bytes.
-const rowwiseAhead = 512
+// rowwiseAhead is the prefetch distance of matrices in rows.
+const rowwiseAhead = 2
 
-// rowwise generates such a kernel that processes row by row and keeps the sums in memory. It serves several matrices if
-// the registers hold less than a cache line of columns: cache lines of rows a power of two apart would be evicted
-// before their other columns are read.
+// rowwise generates such a kernel that processes row by row and keeps the sums in memory. It serves several matrices:
+// the processor does not prefetch columns of two of them in time, and cache lines of rows a power of two apart would be
+// evicted before their other columns are read.
 func (s isa) rowwise(name, sums, matrices, row string, body func(k *columns, row reg.VecVirtual)) {
 	k, totals, names := s.open(name, sums, matrices, row)
 	stride, left := Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
 	SHLQ(Imm(2), stride)
 	n, width := GP64(), Load(Param("width"), GP64())
-	k.column = GP64()
-	k.at, k.next, k.ahead = k.column, k.column, rowwiseAhead
+	k.column, k.next = GP64(), GP64()
+	k.at = k.column
 
 	Label("row")
 	XORQ(k.column, k.column)
+	IMUL3Q(Imm(rowwiseAhead), stride, k.next)
 	MOVQ(width, n)
 	vector := func() {
 		for _, t := range totals {
@@ -181,6 +181,7 @@ func (s isa) rowwise(name, sums, matrices, row string, body func(k *columns, row
 	}
 	next := func(vectors int) {
 		ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
+		ADDQ(U32(uint32(vectors*s.Bytes())), k.next)
 		SUBQ(Imm(uint64(vectors*s.Lanes)), n)
 	}
 	const unroll = 2
@@ -217,7 +218,7 @@ func sums(s isa) {
 		switch {
 		case s.Masks: // four vectors are a row of 64 channels, so that memory is read in its order
 			s.columns(g.name, g.sums, g.matrices, g.row, 4, body)
-		case g.many: // a cache line of columns needs too many registers
+		case g.several: // in memory's order, which the processor prefetches
 			s.rowwise(g.name, g.sums, g.matrices, g.row, body)
 		default:
 			s.columns(g.name, g.sums, g.matrices, g.row, 2, body)

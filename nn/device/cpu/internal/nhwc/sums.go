@@ -16,7 +16,7 @@ type Sums struct {
 
 const (
 	// SumTile is the largest number of columns of a block of sums.
-	SumTile = 512
+	SumTile = 1024
 	// sumElements is about the number of elements of such a block. sumChunk is about the number that are summed at a time,
 	// so that a cache line is still cached when its other columns are summed.
 	sumElements = 32 << 10
