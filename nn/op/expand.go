@@ -6,8 +6,7 @@ import (
 )
 
 // Expand repeats an operand to a shape of the same rank, along dimensions where its extent is 1. Along the others the
-// extents are equal. Map repeats operands itself where they vary along samples, channels and pixels; nn.Builder.Map
-// expands others.
+// extents are equal. Operands of Map need it only for repetitions that Map lacks.
 type Expand struct {
 	Shape Shape
 }

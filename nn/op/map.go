@@ -18,6 +18,9 @@ import (
 //   - or are a matrix [N,C], one number for each image and channel, for a result of 3 or more;
 //   - or are scalars, [] or [1].
 //
+// Three axes suffice for biases, gates, masks and tables of scores, whatever order devices store pixels in, and let
+// kernels hoist what an inner loop does not change. Other repetitions are those of an Expand, which nn.Builder.Map adds.
+//
 // An operand that counts random numbers is an int32 [2]; see expr.Random.
 type Map struct {
 	Expr expr.Expr

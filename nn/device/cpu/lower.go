@@ -58,10 +58,6 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
 	case op.Tokens, op.Planes, op.Roll:
 		return true
-	case op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
-		if d.bfloat16 { // whose products round their operands and may run in tiles
-			return false
-		}
 	}
 	return rows.Whole(c, in)
 }
