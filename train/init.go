@@ -112,7 +112,10 @@ func (r *Run) openTeacher() error {
 	if err != nil {
 		return fmt.Errorf("the teacher: %w", err)
 	}
-	if err := r.Net.Teach(t); err != nil {
+	if err = t.CheckInputs(r.in.set); err == nil {
+		err = r.Net.Teach(t)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("the teacher %s: %w", c.Teacher, err), t.Close())
 	}
 	if r.teacher, err = t.Fingerprint(); err != nil {

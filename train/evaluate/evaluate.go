@@ -33,7 +33,10 @@ type Options struct {
 	Interpolation string
 	Mean, Std     []float64 // of each channel, for pixels from 0 to 1
 
-	Data         string // empty: the images of the weights' run
+	Data string // empty: the images of the weights' run
+	// Images are a program's, in place of those at Data: all are evaluated. Their classes are those of the weights. The
+	// caller closes them.
+	Images       data.Dataset
 	ValSplit     float64
 	AllImages    bool // include the images that the weights were trained on
 	MaxBad       data.MaxBad
@@ -124,7 +127,7 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 	if o.note != "" {
 		fmt.Fprintln(told, terminal.Wrap(told, o.note, "  "))
 	}
-	e.closers = append(e.closers, func() error { return closeData(e.set) })
+	e.closers = append(e.closers, func() error { return o.closeData(e.set) })
 	if !e.meta.Classifies() && o.Confusion != "" {
 		return fmt.Errorf("a confusion matrix is for images of one class each, and %s are for the task %s", o.Weights,
 			e.meta.Task)
@@ -188,10 +191,14 @@ func (o *Options) network(dev device.Device, file *statedict.File, meta *network
 		return nil, err
 	}
 	net, err := network.New(dev, meta.Model, meta.Config(classes, set.Channels()), 0)
-	if err == nil {
-		net.Meaning = meta.Meaning
+	if err != nil {
+		return nil, err
 	}
-	return net, err
+	net.Meaning = meta.Meaning
+	if err := net.CheckInputs(set); err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	return net, nil
 }
 
 // openSet opens the images. Weights with 1,000 unnamed outputs take the classes of ImageNet, if these include the
@@ -203,12 +210,12 @@ func (o *Options) openSet(file *statedict.File, meta *network.Meta) (data.Datase
 	}
 	m, err := nn.Build(meta.Model, nn.Config{Batch: 1, Mode: nn.Eval})
 	if err != nil {
-		return nil, errors.Join(err, closeData(set))
+		return nil, errors.Join(err, o.closeData(set))
 	}
 	outputs, classes := network.Outputs(file, m), len(set.Classes())
 	known := data.AsImageNet(set.Classes())
 	switch {
-	case outputs == len(known) && known != nil && outputs != classes:
+	case outputs == len(known) && known != nil && outputs != classes && o.Images == nil:
 		if err := closeData(set); err != nil {
 			return nil, err
 		}
@@ -217,9 +224,17 @@ func (o *Options) openSet(file *statedict.File, meta *network.Meta) (data.Datase
 	case outputs != 0 && outputs != classes:
 		return nil, errors.Join(fmt.Errorf("%s has %d outputs without names, and the data %d classes: name those of the "+
 			"weights by --classes, a file with a name a line",
-			o.Weights, outputs, classes), closeData(set))
+			o.Weights, outputs, classes), o.closeData(set))
 	}
 	return set, nil
+}
+
+// closeData closes a set that the options opened.
+func (o *Options) closeData(set data.Dataset) error {
+	if o.Images != nil {
+		return nil
+	}
+	return closeData(set)
 }
 
 // closeData closes a set that keeps files open.

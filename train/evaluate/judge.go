@@ -14,9 +14,11 @@ import (
 
 // JudgeOptions configure a [Judge] in addition to the Options of its net.
 type JudgeOptions struct {
-	Eval      string // held-out images to score on; empty: none
-	Data      string // training images to recalibrate BatchNorm on; empty: none
-	Augment   string // of the training images
+	Eval    string // held-out images to score on; empty: Options.Images, or none
+	Data    string // training images to recalibrate BatchNorm on; empty: Training, or none
+	Augment string // of the training images
+	// Training are a program's images, in place of those at Data. The caller closes them.
+	Training  data.Dataset
 	BNBatches int
 	Limit     int // batches per evaluation; 0: all
 }
@@ -56,15 +58,18 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
 	}
 	var of data.Dataset // determines the net's classes and channels
-	if j.Eval != "" {
+	if j.Eval != "" || o.Images != nil {
 		o.Data = j.Eval
+		if err := o.place(&meta); err != nil {
+			return nil, err
+		}
 		if of, err = o.openPart(&meta, meta.Classes); err != nil {
 			return nil, err
 		}
 		if o.note != "" {
 			fmt.Fprintln(log, o.note)
 		}
-		p, err := e.take(of, &meta)
+		p, err := e.take(of, &meta, o.Images == nil)
 		if err != nil {
 			return nil, err
 		}
@@ -72,12 +77,14 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 			return nil, err
 		}
 	}
-	if j.Data != "" {
-		set, err := e.open(j.Data, &meta)
-		if err != nil {
-			return nil, err
+	if j.Data != "" || j.Training != nil {
+		set := j.Training
+		if set == nil {
+			if set, err = e.open(j.Data, &meta); err != nil {
+				return nil, err
+			}
 		}
-		p, err := e.take(set, &meta)
+		p, err := e.take(set, &meta, j.Training == nil)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +103,9 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 	if e.dev, err = o.Open(nil, o.Threads); err != nil {
 		return nil, err
 	}
-	e.net, err = o.network(e.dev, file, &meta, of)
+	if e.net, err = o.network(e.dev, file, &meta, of); err == nil && e.train != nil {
+		err = e.net.CheckInputs(e.train.Dataset())
+	}
 	return e, err
 }
 
@@ -116,9 +125,9 @@ func (e *Judge) open(place string, meta *network.Meta) (data.Dataset, error) {
 	return set, err
 }
 
-// take registers a set to close and fills in unknown values of meta from its profile.
-func (e *Judge) take(set data.Dataset, meta *network.Meta) (data.Profile, error) {
-	if c, ok := set.(io.Closer); ok {
+// take registers a set to close, if it was opened here, and fills in unknown values of meta from its profile.
+func (e *Judge) take(set data.Dataset, meta *network.Meta, opened bool) (data.Profile, error) {
+	if c, ok := set.(io.Closer); ok && opened {
 		e.sets = append(e.sets, c)
 	}
 	p, err := data.ProfileOf(set)

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,9 +16,18 @@ import (
 	"onlinerna/train/network"
 )
 
+// ownImages is Data for Options.Images.
+const ownImages = "images of the program's"
+
 // place sets Data, if empty, to the images recorded in the weights.
 func (o *Options) place(meta *network.Meta) error {
-	if o.Data != "" {
+	switch {
+	case o.Images != nil && o.Data != "" && o.Data != ownImages:
+		return fmt.Errorf("images in %s beside Options.Images: give one of both", o.Data)
+	case o.Images != nil:
+		o.Data = ownImages
+		return nil
+	case o.Data != "":
 		return nil
 	}
 	s := meta.Split
@@ -43,6 +53,9 @@ func (o *Options) place(meta *network.Meta) error {
 // others.
 func (o *Options) openPart(meta *network.Meta, classes []string) (data.Dataset, error) {
 	o.note = ""
+	if o.Images != nil {
+		return o.given(meta, classes)
+	}
 	task := meta.Task
 	if meta.Kind != "" && meta.Classifies() {
 		task = data.Classification
@@ -62,6 +75,25 @@ func (o *Options) openPart(meta *network.Meta, classes []string) (data.Dataset, 
 		return nil, errors.Join(err, closeData(set))
 	}
 	return part, nil
+}
+
+// given returns the program's images, if they are of the weights' task and classes.
+func (o *Options) given(meta *network.Meta, classes []string) (data.Dataset, error) {
+	task := data.TaskOf(o.Images)
+	if of := cmp.Or(meta.Task, data.Classification); meta.Kind != "" && task != of {
+		return nil, fmt.Errorf("Options.Images are for the task %s, and %s for %s", task, o.Weights, of)
+	}
+	have := o.Images.Classes()
+	if classes != nil && len(have) != len(classes) {
+		return nil, fmt.Errorf("Options.Images have %d classes, and %s has %d", len(have), o.Weights, len(classes))
+	}
+	for k := range classes {
+		if have[k] != classes[k] {
+			return nil, fmt.Errorf("class %d of Options.Images is %q, and that of %s is %q", k, have[k], o.Weights, classes[k])
+		}
+	}
+	meta.Task = task
+	return o.Images, nil
 }
 
 // divide returns the part of a set to evaluate, and notes which part it is.

@@ -153,10 +153,14 @@ func (p *Predictor) Transform(set data.Dataset) (augment.Transform, error) {
 // Fixed reports whether the transform is the same for all sets.
 func (p *Predictor) Fixed() bool { return p.photos || p.Meta.ValResize > 0 }
 
-// Predict returns the most probable classes of a set's images, in its order. It logs images that cannot be read, and
+// Predict returns the most probable classes of a set's images, in its order. A net with further inputs takes them from a
+// data.Extended. Predict logs images that cannot be read, and
 // returns their number.
 func (p *Predictor) Predict(ctx context.Context, set data.Dataset, top int, o data.LoaderOptions, log io.Writer,
 	each func(i int, x Prediction)) (list []Prediction, bad int, err error) {
+	if err := p.Net.CheckInputs(set); err != nil {
+		return nil, 0, err
+	}
 	transform, err := p.Transform(set)
 	if err != nil {
 		return nil, 0, err

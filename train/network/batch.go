@@ -17,7 +17,8 @@ func (n *Network) CheckInputs(set data.Dataset) error {
 	for _, in := range n.model.Own {
 		shape := op.Shape(in.Shape()[1:])
 		if k := have[in.Name()]; k == 0 {
-			return fmt.Errorf("%s takes the input %s %v for each image, which the images lack: see data.WithInput", n.arch,
+			return fmt.Errorf("%s takes the input %s %v for each image, which the images lack: a program adds it by "+
+				"data.WithInput", n.arch,
 				in.Name(), shape)
 		} else if k != shape.Size() {
 			return fmt.Errorf("%s takes the input %s %v for each image, which is of %d numbers: the images have %d", n.arch,

@@ -70,6 +70,9 @@ type Server struct {
 
 // New returns a server. It plans and runs the net at each size of batch.
 func New(p *evaluate.Predictor, o Options) (*Server, error) {
+	if err := p.Net.CheckInputs(data.NewUnlabelled(p.Channels)); err != nil { // a request has images alone
+		return nil, err
+	}
 	o.Top, o.Batch, o.Wait = cmp.Or(o.Top, 5), cmp.Or(o.Batch, 16), cmp.Or(o.Wait, 5*time.Millisecond)
 	o.Queue, o.Connections = cmp.Or(o.Queue, 256), cmp.Or(o.Connections, 1024)
 	o.MaxBytes, o.Timeout = cmp.Or(o.MaxBytes, 32<<20), cmp.Or(o.Timeout, 30*time.Second)
