@@ -106,6 +106,9 @@ type Config struct {
 	Freeze []string
 }
 
+// mostSize bounds an input's height and width, and so the lists of a plan's blocks, which grow with the pixels.
+const mostSize = 1 << 14
+
 // resolve fills in the defaults for a and checks the result.
 func (c Config) resolve(a Architecture) (Config, error) {
 	fill := func(v *int, def int) {
@@ -135,6 +138,8 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("input size %d: must be at least 1", c.Size)
 	case c.Size < a.MinSize:
 		err = fmt.Errorf("input size %d is too small: must be at least %d", c.Size, a.MinSize)
+	case c.Size > mostSize:
+		err = fmt.Errorf("input size %d is too large: must be at most %d", c.Size, mostSize)
 	case c.ImageHeight < 1 || c.ImageWidth < 1:
 		err = fmt.Errorf("images of %d×%d pixels: must be at least 1×1", c.ImageHeight, c.ImageWidth)
 	case !c.DType.Float():

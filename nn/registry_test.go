@@ -150,6 +150,7 @@ func TestConfigErrors(t *testing.T) {
 		{"lenet", Config{Batch: 1, Classes: -1}, "-1 classes: must be at least 1"},
 		{"lenet", Config{Batch: 1, Channels: -1}, "-1 channels"},
 		{"lenet", Config{Batch: 1, Size: 11}, "input size 11 is too small: must be at least 12"},
+		{"resnet18", Config{Batch: 1, Size: 5_000_000}, "input size 5000000 is too large: must be at most 16384"},
 		{"lenet", Config{Batch: 1, ImageHeight: -3}, "images of -3×28 pixels"},
 		{"lenet", Config{Batch: 1, DType: op.Int32}, "element type int32"},
 		{"lenet", Config{Batch: 1, Smoothing: 1}, "label smoothing 1"},
