@@ -190,8 +190,12 @@ func (n *Network) freshHead(f *statedict.File, of Meaning) []string {
 	return nil
 }
 
-// alike reports whether shapes are equal but for extents of 1 at the end: a file may have a scale [C] for [C,1,1].
+// alike reports whether shapes are equal but for extents of 1 at the end: a file may have a scale [C] for [C,1,1]. It may
+// also have a convolution [O,C,H,W] of whole images for a linear layer [O,C·H·W].
 func alike(a, b []int) bool {
+	if len(a) == 4 && len(b) == 2 {
+		return a[0] == b[0] && a[1]*a[2]*a[3] == b[1]
+	}
 	trim := func(s []int) []int {
 		for len(s) > 1 && s[len(s)-1] == 1 {
 			s = s[:len(s)-1]

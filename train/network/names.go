@@ -45,7 +45,7 @@ var namings = func() (list []naming) {
 // whole compiles a regular expression that must match the whole string.
 func whole(s string) *regexp.Regexp { return regexp.MustCompile("^(?:" + s + ")$") }
 
-var group = regexp.MustCompile(`\{(\d)(\+1)?\}`)
+var group = regexp.MustCompile(`\{(\d)([+-]\d+)?\}`)
 
 // name is nn's name of a tensor, "" if nn has none, or the other program's name if no rule matches.
 func (n naming) name(other string) string {
@@ -59,9 +59,10 @@ func (n naming) name(other string) string {
 		}
 		return group.ReplaceAllStringFunc(r.to, func(s string) string {
 			g := found[s[1]-'0']
-			if strings.HasSuffix(s, "+1}") {
+			if add := s[2 : len(s)-1]; add != "" {
 				k, _ := strconv.Atoi(g) // digits
-				g = strconv.Itoa(k + 1)
+				n, _ := strconv.Atoi(add)
+				g = strconv.Itoa(k + n)
 			}
 			return g
 		})

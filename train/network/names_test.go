@@ -24,6 +24,10 @@ func TestNames(t *testing.T) {
 		"timm_convnext_tiny.txt":     "convnext_tiny",
 		"timm_swin_t.txt":            "swin_t",
 		"timm_mobilenetv3_large.txt": "mobilenetv3_large_100",
+		"timm_regnet_y_400mf.txt":    "regnet_y_400mf",
+		"timm_mobilenet_v2.txt":      "mobilenet_v2",
+		"timm_mnasnet1_0.txt":        "mnasnet1_0",
+		"timm_vgg11_bn.txt":          "vgg11_bn",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))
 		path := filepath.Join(t.TempDir(), "w.safetensors")
