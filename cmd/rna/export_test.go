@@ -40,7 +40,7 @@ func TestExport(t *testing.T) {
 
 	plain := filepath.Join(dir, "plain.safetensors")
 	strip(t, best, plain)
-	fails(t, []string{"export", plain, "-o", onnx}, "name it by --model")
+	fails(t, []string{"export", plain, "-o", onnx}, "name it by --model, as lenet, whose tensors it has")
 	fails(t, []string{"export", plain, "-o", onnx, "--model", "lenet"}, "does not say how images are normalised: name "+
 		"--mean and --std")
 	fails(t, []string{"export", plain, "-o", onnx, "--model", "conv6", "--mean", "0", "--std", "1"}, "no last layer")

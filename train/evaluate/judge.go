@@ -50,7 +50,7 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 	if err != nil {
 		return nil, err
 	}
-	if err := o.resolve(&meta); err != nil {
+	if err := o.resolve(file, &meta); err != nil {
 		return nil, err
 	}
 	opt := data.LoaderOptions{

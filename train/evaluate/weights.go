@@ -83,7 +83,7 @@ func (o *Options) OpenWeights(log io.Writer) (*statedict.File, network.Meta, err
 		meta.Split = run.Located(*meta.Split)
 	}
 	if err == nil {
-		err = o.resolve(&meta)
+		err = o.resolve(file, &meta)
 	}
 	if err != nil {
 		return nil, meta, errors.Join(err, file.Close())
@@ -113,12 +113,16 @@ func (o *Options) outputs(file *statedict.File, model string, classes int) (int,
 }
 
 // resolve lets the command line override the file.
-func (o *Options) resolve(m *network.Meta) error {
+func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 	if o.Model != "" {
 		m.Model = o.Model
 	}
 	if m.Model == "" {
-		return fmt.Errorf("%s does not name its model: name it by --model", o.Weights)
+		hint := ""
+		if names := network.Identify(file); len(names) > 0 {
+			hint = ", as " + strings.Join(names, " or ") + ", whose tensors it has"
+		}
+		return fmt.Errorf("%s does not name its model: name it by --model%s", o.Weights, hint)
 	}
 	if o.Classes != "" {
 		names, err := format.ReadClasses(o.Classes)

@@ -64,11 +64,12 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	if l.Doubt, err = n.sameNet(f, l.Meta); err != nil {
 		return l, fmt.Errorf("%s: %w", path, err)
 	}
+	file := f
 	f = within(f, n.model)
 	if opt.FreshHead {
 		l.Fresh = n.freshHead(f, l.Meaning)
 	}
-	if err := n.compare(f, l); err != nil && what != "" {
+	if err := n.compare(f, file, l); err != nil && what != "" {
 		return l, fmt.Errorf("%s %s: %w", path, what, err)
 	} else if err != nil {
 		return l, fmt.Errorf("%s: %w", path, err)
@@ -205,8 +206,9 @@ func alike(a, b []int) bool {
 	return slices.Equal(trim(a), trim(b))
 }
 
-// compare returns an error if a file's tensors differ from the network's, apart from the fresh ones.
-func (n *Network) compare(f *statedict.File, l Loaded) error {
+// compare returns an error if a file's tensors differ from the network's, apart from the fresh ones. The tensors of
+// file have the names that it gives them.
+func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 	want := map[string]nn.Entry{}
 	resizes := func(e nn.Entry, shape []int) bool { _, _, ok := n.grids(e, shape); return ok }
 	var diff []string
@@ -245,6 +247,8 @@ func (n *Network) compare(f *statedict.File, l Loaded) error {
 	of := ""
 	if l.Model != "" && l.Model != n.arch {
 		of = fmt.Sprintf(", as the file says that they are of %s: give that model, or other weights", l.Model)
+	} else if names := Identify(file); len(names) == 1 && names[0] != n.arch {
+		of = fmt.Sprintf(", as their tensors are those of %s: give that model, or other weights", names[0])
 	}
 	return fmt.Errorf("the weights do not fit %s with %d classes%s: %s%s",
 		n.arch, n.model.Config.Classes, of, strings.Join(diff, "; "), more)

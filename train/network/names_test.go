@@ -14,8 +14,10 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// TestNames reads lists of other programs' tensors: each identifies the wanted net, or none.
+// TestNames reads lists of other programs' tensors: each identifies the wanted net, or none, also to users who load it in
+// another one.
 func TestNames(t *testing.T) {
+	other := open(t, cpuDevice(t, 1), "lenet", 1)
 	for file, want := range map[string]string{
 		"densenet121_files.txt":      "densenet121", // the names of torchvision's file, not of its code
 		"huggingface_resnet18.txt":   "resnet18",
@@ -50,6 +52,10 @@ func TestNames(t *testing.T) {
 			}
 			if n := Outputs(f, m); n != 1000 {
 				t.Errorf("%s has %d outputs", file, n)
+			}
+			_, err = other.Load(path, LoadOptions{})
+			if err == nil || !strings.Contains(err.Error(), "as their tensors are those of "+want+": give that model") {
+				t.Errorf("%s in lenet: %v", file, err)
 			}
 		}
 		f.Close()
