@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +17,9 @@ import (
 	"onlinerna/train/recipe"
 )
 
-var update = flag.Bool("update", false, "write nets.md and README.md's table")
+var update = flag.Bool("update", false, "write nets.md, and README.md's table and number of nets")
 
-// TestNets compares nets.md and README.md's table with the nets. The flag -update writes it.
+// TestNets compares nets.md, and README.md's table and number of nets, with the nets. The flag -update writes them.
 func TestNets(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Nets
@@ -33,12 +34,12 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 `)
 	table := "| family | nets | parameters |\n|-|-|-|\n"
 	family := ""
-	var sizes []sized
+	var sizes, single []sized // of a family, and of families of one net
 	row := func() {
 		slices.SortStableFunc(sizes, func(a, b sized) int { return cmp.Compare(a.parameters, b.parameters) })
 		least, most := sizes[0], sizes[len(sizes)-1]
 		if len(sizes) == 1 {
-			table += fmt.Sprintf("| %s | ~%s~ | %s |\n", family, least.name, millions(least.parameters))
+			single = append(single, least)
 			return
 		}
 		table += fmt.Sprintf("| %s | %d, ~%s~ to ~%s~ | %s to %s |\n", family, len(sizes), least.name, most.name,
@@ -75,6 +76,11 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 			float64(flops)/1e9, a.Size, a.Size, a.Channels, photos, recipes)
 	}
 	row()
+	var names, parameters []string
+	for _, s := range single {
+		names, parameters = append(names, s.name), append(parameters, millions(s.parameters))
+	}
+	table += fmt.Sprintf("| others | ~%s~ | %s |\n", strings.Join(names, "~, ~"), strings.Join(parameters, ", "))
 	page := strings.ReplaceAll(b.String(), "~", "`")
 	readme := read(t, "../README.md")
 	const first, last = "<!-- nets -->\n", "<!-- end of nets -->\n"
@@ -83,7 +89,11 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	if !ok {
 		t.Fatalf("README.md lacks %q or %q", first, last)
 	}
-	want := before + first + strings.ReplaceAll(table, "~", "`") + last + after
+	count := fmt.Sprintf("lists %d nets", len(nn.Architectures()))
+	if !listed.MatchString(before) {
+		t.Fatalf("README.md does not say that rna models %s", count)
+	}
+	want := listed.ReplaceAllString(before, count) + first + strings.ReplaceAll(table, "~", "`") + last + after
 	if *update {
 		for name, text := range map[string]string{"nets.md": page, "../README.md": want} {
 			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -94,10 +104,10 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	if read(t, "nets.md") != page || read(t, "../README.md") != want {
 		t.Error("nets.md or README.md differs from the nets: run go test ./docs -run TestNets -update")
 	}
-	if count := fmt.Sprintf("lists %d nets", len(nn.Architectures())); !strings.Contains(readme, count) {
-		t.Errorf("README.md does not say that rna models %s", count)
-	}
 }
+
+// listed is README.md's number of nets.
+var listed = regexp.MustCompile(`lists \d+ nets`)
 
 // sized is a net with its number of parameters.
 type sized struct {

@@ -54,7 +54,7 @@ func TestZooRanks(t *testing.T) {
 	}
 }
 
-// TestZooRuns trains a net of each family with RNA, stops the run and resumes it: its files equal those of an
+// TestZooRuns trains a net of each family with RNA and layer decay, stops the run and resumes it: its files equal those of an
 // uninterrupted run.
 func TestZooRuns(t *testing.T) {
 	t.Parallel()
@@ -65,6 +65,7 @@ func TestZooRuns(t *testing.T) {
 				c := tinyColour(out, images)
 				c.Model, c.ImageSize, c.Epochs, c.Batch = name, 64, 4, 6
 				c.StatsMomentum = .1 // MNASNet's own value takes thousands of steps
+				c.LayerDecay = .9
 				return c
 			}
 			dir := t.TempDir()
