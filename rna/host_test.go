@@ -3,6 +3,7 @@ package rna
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -43,6 +44,33 @@ type remote64 struct{ remote }
 func (r *remote64) ReadAt64(dst []float64, off int) error { return r.v.ReadAt64(dst, off) }
 
 func (r *remote64) WriteAt64(src []float64, off int) error { return r.v.WriteAt64(src, off) }
+
+// Vectors longer than four spans of one worker: each element counts once in a product, and comes through unchanged.
+func TestLongVectors(t *testing.T) {
+	v := make(Slice64, 4*hostSpan+2*blockLen+1)
+	want := 0.0 // a sum of integers
+	for i := range v {
+		v[i] = float64(i%7 + 1)
+		want += v[i] * v[i]
+	}
+	for _, space := range []func(dim, workers int) (Space, error){NewHost32, NewHost64} {
+		s, err := space(len(v), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := window(t, s, 1)
+		if err := w.PushResidual(make(Slice64, len(v)), v); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Gram(1).At(0, 0); got != want {
+			t.Errorf("float%d: the square is %v, want %v", s.Bits(), got, want)
+		}
+		got := make(Slice64, len(v))
+		if err := w.Average(got, 1); err != nil || !slices.Equal(got, v) {
+			t.Errorf("float%d: another vector, %v", s.Bits(), err)
+		}
+	}
+}
 
 // Vectors come and go unchanged, through memory or in parts, -0 included.
 func TestCopies(t *testing.T) {

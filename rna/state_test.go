@@ -163,6 +163,41 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
+// plainSpace has only a Space's methods, as one of another module.
+type plainSpace struct{ Space }
+
+// Restore compares products, or only norms in a space that does not compute a whole Gram matrix at once.
+func TestRestoreCompares(t *testing.T) {
+	host, _ := NewHost64(2, 1)
+	for name, c := range map[string]struct {
+		space    Space
+		products bool
+	}{"host": {host, true}, "plain": {plainSpace{host}, false}} {
+		w := window(t, c.space, 2)
+		push(t, w, []float64{0, 0}, []float64{3, 4}, []float64{3, 9}) // residuals (3, 4) and (0, 5)
+		st := w.State()
+		if want := []float64{25, 20, 25}; !slices.Equal(st.Gram, want) || st.Pushes != 3 || st.Refused != 0 {
+			t.Errorf("%s: %+v, want the products %v after 3 pushes", name, st, want)
+		}
+		vectors := save(t, w).vectors
+		intact := func(i int) (Source, error) { return vectors[i], nil }
+		if _, err := Restore(c.space, st, intact); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for i, fails := range []bool{true, c.products, true} {
+			st.Gram = []float64{25, 20, 25}
+			st.Gram[i] *= 1 - 2e-9
+			if _, err := Restore(c.space, st, intact); (err != nil) != fails {
+				t.Errorf("%s: product %d is off by 2e-9: %v", name, i, err)
+			}
+			st.Gram[i] = []float64{25, 20, 25}[i] * (1 - 5e-10)
+			if _, err := Restore(c.space, st, intact); err != nil {
+				t.Errorf("%s: product %d is off by 5e-10: %v", name, i, err)
+			}
+		}
+	}
+}
+
 func FuzzRestore(f *testing.F) {
 	s, _ := NewHost64(2, 1)
 	w, _ := NewWindow(s, 2)

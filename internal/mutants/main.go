@@ -35,17 +35,40 @@ type test struct {
 	time      time.Duration
 }
 
+// settings are the flags.
+type settings struct {
+	sampling
+	workers       int
+	verbose, show bool
+}
+
+// sampling says which faults are planted.
+type sampling struct {
+	share float64
+	seed  uint64
+	match *regexp.Regexp
+}
+
 func main() {
-	share := flag.Float64("share", 1, "plant this share of the faults")
-	verbose := flag.Bool("v", false, "print the test that finds each fault")
-	show := flag.Bool("sources", false, "print the folder with the rewritten sources, and keep it")
+	var o settings
+	flag.Float64Var(&o.share, "share", 1, "plant this share of the faults")
+	flag.Uint64Var(&o.seed, "seed", 0, "plant the sample of this number")
+	match := flag.String("match", "", "plant only faults that match this regular expression")
+	flag.IntVar(&o.workers, "workers", 2, "test this many faults at a time")
+	flag.BoolVar(&o.verbose, "v", false, "print the test that finds each fault")
+	flag.BoolVar(&o.show, "sources", false, "print the folder with the rewritten sources, and keep it")
 	flag.Parse()
+	var err error
+	if o.match, err = regexp.Compile(*match); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants: -match:", err)
+		os.Exit(2)
+	}
 	failed := false
 	for _, group := range groups {
 		if flag.NArg() > 0 && !slices.ContainsFunc(flag.Args(), func(p string) bool { return slices.Contains(group, p) }) {
 			continue
 		}
-		ok, err := judge(group, *share, *verbose, *show)
+		ok, err := judge(group, o)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "mutants:", err)
 			os.Exit(1)
@@ -58,12 +81,12 @@ func main() {
 }
 
 // judge plants the faults of one group and prints a line of figures, and the survivors that are not listed.
-func judge(group []string, share float64, verbose, show bool) (ok bool, err error) {
+func judge(group []string, o settings) (ok bool, err error) {
 	folder, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return false, err
 	}
-	if show {
+	if o.show {
 		fmt.Println(folder)
 	} else {
 		defer os.RemoveAll(folder)
@@ -72,7 +95,7 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 	if err != nil {
 		return false, err
 	}
-	reached, err := reach(folder, group, verbose)
+	reached, err := reach(folder, group, o.verbose)
 	if err != nil {
 		return false, err
 	}
@@ -80,15 +103,16 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 	if err != nil {
 		return false, err
 	}
-	planted := sample(faults, max(share, fewest/float64(len(faults))))
+	o.share = max(o.share, fewest/float64(len(faults)))
+	planted := sample(faults, o.sampling)
 	killers := make([]string, len(planted))
 	var work sync.WaitGroup
 	next := make(chan int)
-	for range 2 {
+	for range o.workers {
 		work.Go(func() {
 			for i := range next {
 				f := planted[i]
-				if killers[i] = kill(folder, f.id, reached[f.id]); verbose {
+				if killers[i] = kill(folder, f.id, reached[f.id]); o.verbose {
 					fmt.Printf("%s:%d: %s: %s\n", f.file, f.line, cmp.Or(killers[i], "survives"), f.key)
 				}
 			}
@@ -131,8 +155,8 @@ func judge(group []string, share float64, verbose, show bool) (ok bool, err erro
 	return ok && rate <= allowed, nil
 }
 
-// sample names the faults and returns a share of them.
-func sample(faults []fault, share float64) []fault {
+// sample names the faults and returns a share of those that match.
+func sample(faults []fault, o sampling) []fault {
 	seen := map[string]int{}
 	var planted []fault
 	for _, f := range faults {
@@ -141,8 +165,11 @@ func sample(faults []fault, share float64) []fault {
 			f.key += " | " + strconv.Itoa(seen[f.key])
 		}
 		h := fnv.New64a()
+		if o.seed > 0 {
+			fmt.Fprintf(h, "%d ", o.seed)
+		}
 		h.Write([]byte(f.key))
-		if float64(h.Sum64()%10007) < 10007*share {
+		if float64(h.Sum64()%10007) < 10007*o.share && o.match.MatchString(f.key) {
 			planted = append(planted, f)
 		}
 	}

@@ -216,7 +216,7 @@ func (p *planter) call(n *ast.CallExpr) bool {
 			p.walk(n.Args[1])
 		}
 		return false
-	case name == "new":
+	case name == "new" || name == "unsafe.Sizeof":
 		return false
 	case (name == "min" || name == "max") && len(n.Args) > 1 && p.numeric(n):
 		id := p.add("function", n)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,14 +108,19 @@ func main() { println(int(f(4, 5))) }
 	}
 }
 
-// A sample does not depend on the lines around a fault, and grows with the share.
+// A sample does not depend on the lines around a fault, and grows with the share. Samples of two seeds share no more
+// than chance would have it.
 func TestSample(t *testing.T) {
 	var faults []fault
 	for i := range 2000 {
 		faults = append(faults, fault{id: i, file: "f.go", name: "f", kind: "more", text: strconv.Itoa(i / 2)})
 	}
-	few, more := sample(faults, .1), sample(faults, .2)
-	if len(few) < 120 || len(few) > 280 || len(sample(faults, 1)) != len(faults) || len(sample(faults, 0)) != 0 {
+	all := regexp.MustCompile("")
+	of := func(share float64, seed uint64, match *regexp.Regexp) []fault {
+		return sample(faults, sampling{share, seed, match})
+	}
+	few, more := of(.1, 0, all), of(.2, 0, all)
+	if len(few) < 120 || len(few) > 280 || len(of(1, 0, all)) != len(faults) || len(of(0, 0, all)) != 0 {
 		t.Errorf("%d of %d faults are a tenth", len(few), len(faults))
 	}
 	in := map[string]bool{}
@@ -125,5 +131,17 @@ func TestSample(t *testing.T) {
 		if !in[f.key] {
 			t.Errorf("%s is in a tenth and not in a fifth", f.key)
 		}
+	}
+	both, other := 0, of(.2, 1, all)
+	for _, f := range other {
+		if in[f.key] {
+			both++
+		}
+	}
+	if len(other) < 240 || len(other) > 560 || both < 40 || both > 120 { // 400 and 80 are expected
+		t.Errorf("%d faults of a second sample, %d of them in the first", len(other), both)
+	}
+	if got := of(1, 1, regexp.MustCompile(`more \| 17$`)); len(got) != 1 || got[0].text != "17" {
+		t.Errorf("a match gives %v", got)
 	}
 }

@@ -125,3 +125,63 @@ func TestResolve(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A numberRun has one weight.
+type numberRun struct {
+	hook.Run
+	weight *number64
+}
+
+func (r numberRun) Iterate() (device.Vector, error) { return r.weight, nil }
+
+// A number64 is a vector of one element.
+type number64 struct {
+	device.Vector
+	x float64
+}
+
+func (*number64) Len() int { return 1 }
+
+func (v *number64) ReadAt(dst []float32, off int) error { return rna.Slice64{v.x}.ReadAt(dst, off) }
+
+func (v *number64) ReadAt64(dst []float64, off int) error { return rna.Slice64{v.x}.ReadAt64(dst, off) }
+
+// TestRefusedSnapshots: training goes on over snapshots within an epoch that the window refuses. At the end of an epoch
+// it goes on if a difference overflows, which the record says; the loop has checked that the weights are finite.
+func TestRefusedSnapshots(t *testing.T) {
+	const huge = 1.7e308
+	space, err := rna.NewHost64(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []float64{-huge, math.NaN(), math.Inf(1)} {
+		w, err := rna.NewWindow(space, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		h := &RNA{cfg: Options{PerEpoch: 4}, window: w}
+		weight := &number64{}
+		s := hook.New(hook.State{Epoch: 1, Batches: 4, StepBatches: 1, Seconds: &hook.Seconds{},
+			Record: &hook.EpochRecord{}}, numberRun{weight: weight})
+		for batch, x := range []float64{huge, bad, 1} {
+			s.Batch, weight.x = batch+1, x
+			if err := h.AfterStep(t.Context(), s); err != nil {
+				t.Errorf("%g after %g: %v", x, huge, err)
+			}
+		}
+		if st := w.State(); w.Len() != 1 || st.Columns[0].Y != 0 || st.Columns[0].X != 1 {
+			t.Errorf("%g: %+v", bad, st)
+		}
+		weight.x = huge
+		if err := h.window.Push(weight); err != nil {
+			t.Fatal(err)
+		}
+		weight.x = bad
+		err = h.AfterEpoch(t.Context(), s)
+		if overflow := bad == -huge; (err == nil) != overflow ||
+			overflow && (s.Record.RNA == nil || s.Record.RNA.Status != rna.Overflow.String()) || w.Len() != 2 {
+			t.Errorf("%g at the end of an epoch: %v, record %+v, %d residuals", bad, err, s.Record.RNA, w.Len())
+		}
+	}
+}

@@ -58,3 +58,17 @@ func TestLambda(t *testing.T) {
 		t.Errorf("unset: %+v", o)
 	}
 }
+
+func TestRule(t *testing.T) {
+	x := .25
+	for want, r := range map[string]Options{
+		"lambda by held-out loss": {Search: true, Tau: &x},
+		"tau 0.25":                {Tau: &x},
+		"lambda 0.25":             {Lambda: &x},
+		"lambda 1e-09":            {},
+	} {
+		if got := r.Rule(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package average
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,9 +74,14 @@ func (h *RNA) Window() *rna.Window { return h.window }
 
 func (h *RNA) Name() string { return "rna" }
 
+// AfterEpoch takes the epoch's last snapshot, and scores what the window gives. A snapshot whose difference from the one
+// before overflows is left out, and the record says so: training does not depend on it.
 func (h *RNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	t := time.Now()
-	if err := h.snapshot(s); err != nil {
+	if err := h.snapshot(s); errors.Is(err, rna.ErrOverflow) {
+		s.Record.RNA = &hook.RNARecord{Status: rna.Overflow.String()}
+		return nil
+	} else if err != nil {
 		return err
 	}
 	s.Seconds.RNA += time.Since(t).Seconds()

@@ -1,6 +1,7 @@
 package average_test
 
 import (
+	"math"
 	"testing"
 
 	"onlinerna/train"
@@ -50,7 +51,7 @@ func TestSnapshots(t *testing.T) {
 				}
 				want = append(want, x)
 			}
-			last := r.History[3].RNA
+			last, averages := r.History[3].RNA, r.History[3].Averages
 			if last == nil || len(last.C) != 2 {
 				t.Fatalf("record %+v", last)
 			}
@@ -84,12 +85,23 @@ func TestSnapshots(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 			near(t, "y⁺", numbers(t, r.Net.Params), mean(last.C, want[len(want)-2:]), 1e-6)
+			if err := r.Net.Params.WriteAt64(mean(uniform(2), want[len(want)-2:]), 0); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := r.Evaluate(t.Context()); err != nil || len(averages) != 1 ||
+				math.Abs(s.Loss-averages[0].Score.Loss) > 1e-5*s.Loss {
+				t.Errorf("the mean scores %+v, %v; recorded are %+v", s, err, averages)
+			}
 		})
 	}
 	c := tiny("")
 	c.RNA.PerEpoch = 4
 	if _, err := train.New(c, train.Deps{Device: cpuDevice(t, 1)}); err == nil {
 		t.Error("four snapshots in an epoch of three steps")
+	}
+	c.StepsLimit, c.RNA.PerEpoch = 1, 2
+	if _, err := train.New(c, train.Deps{Device: cpuDevice(t, 1)}); err == nil {
+		t.Error("two snapshots in an epoch of one step")
 	}
 	for want, r := range map[int]average.Options{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2},
 		2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: average.Gradients}} {

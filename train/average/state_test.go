@@ -148,6 +148,52 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
+// TestLoadStatistics: BatchNorm statistics are saved and needed if they are to be combined, for a network that has some.
+func TestLoadStatistics(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spec  train.Spec
+		way   average.Statistics
+		needs bool
+	}{
+		{"re-estimated", tinyColour("", pictures(t, 20, 6, 16)), average.Reestimate, false},
+		{"combined", tinyColour("", pictures(t, 20, 6, 16)), average.Combine, true},
+		{"without BatchNorm", tiny(""), average.Combine, false},
+	} {
+		c.spec.RNA.Stats = c.way
+		var last seen
+		r := trained(t, c.spec, cpuDevice(t, 2), &last)
+		dir := t.TempDir()
+		small, err := rnaOf(r).Save(last.State, dir)
+		if err != nil || strings.Contains(string(small), `"stats"`) != c.needs {
+			t.Errorf("%s: %.200s, %v", c.name, small, err)
+		}
+		if err := rnaOf(r).Load(last.State, dir, small); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		for _, change := range []func(list [][]float64) [][]float64{
+			func(list [][]float64) [][]float64 { return list[1:] },
+			func(list [][]float64) [][]float64 { return append([][]float64{{1, 2}}, list[1:]...) },
+		} {
+			if !c.needs {
+				continue
+			}
+			var parts map[string]any
+			if err := json.Unmarshal(small, &parts); err != nil {
+				t.Fatal(err)
+			}
+			parts["stats"] = change(slices.Clone(rnaOf(r).Stats()))
+			broken, err := json.Marshal(parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := rnaOf(r).Load(last.State, dir, broken); err == nil || !strings.Contains(err.Error(), "statistics") {
+				t.Errorf("%s: other statistics: %v", c.name, err)
+			}
+		}
+	}
+}
+
 // TestDecayFromTheStart: without a warm-up the average starts with the weights of the first step.
 func TestDecayFromTheStart(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))

@@ -27,8 +27,8 @@ func (h *RNA) AfterStep(_ context.Context, s *hook.State) error {
 		return nil
 	}
 	err := h.push(s)
-	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) {
-		return nil // the loop reports it, with its cause
+	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) || errors.Is(err, rna.ErrOverflow) {
+		return nil // the loop reports weights that are not finite, with the cause; a difference may become finite again
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,6 +196,10 @@ func TestAsTrained(t *testing.T) {
 			if len(rna.Points) != 2 || len(last.C) != len(want.C) || last.Choice != want.Choice {
 				t.Fatalf("%+v, in training %+v", rna.Points, want)
 			}
+			if (last.Lambda == nil) != (want.Lambda == nil) || want.Lambda != nil && *last.Lambda != *want.Lambda ||
+				!x.rna.Search && last.Lambda == nil {
+				t.Errorf("lambda %v, in training %v", last.Lambda, want.Lambda)
+			}
 			for j, v := range want.C {
 				if math.Abs(last.C[j]-v) > 1e-9*want.NormC {
 					t.Errorf("c is %v, in training %v", last.C, want.C)
@@ -328,14 +333,38 @@ func TestGivenImages(t *testing.T) {
 	if err := run.Train(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(c.Out, deps, nil)
+	// A replay needs neither the run's initial weights nor its teacher, and keeps no averages.
+	r, err := Open(c.Out, deps, func(c *train.Spec) {
+		c.Init, c.Teacher, c.TeacherAlpha, c.TeacherTemperature = "lost.safetensors", "lost.safetensors", .5, 1
+		c.EMA = []float64{5, 12}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	res, err := r.Curves(context.Background(), Options{Averages: []int{2}})
+	var seen [][3]int
+	res, err := r.Curves(context.Background(), Options{Averages: []int{2}, Windows: []int{1},
+		Lambdas:  []Lambda{{Value: math.Inf(1)}, {Value: .5}},
+		Progress: func(epoch, i, of int) { seen = append(seen, [3]int{epoch, i, of}) }})
 	if err != nil || res.Curves[0].Points[1].Val == nil {
-		t.Errorf("%+v, %v", res, err)
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if !slices.Equal(seen, [][3]int{{1, 0, 2}, {2, 1, 2}}) {
+		t.Errorf("progress %v", seen)
+	}
+	if average, half := res.Curves[1].Points[0].Lambda, res.Curves[2].Points[0].Lambda; average != nil || half == nil ||
+		*half != .5 {
+		t.Errorf("lambda %v of %s, %v of %s", average, res.Curves[1].Name, half, res.Curves[2].Name)
+	}
+	const links = "/proc/self/fd"
+	list, err := os.ReadDir(links)
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, f := range list {
+		if to, err := os.Readlink(filepath.Join(links, f.Name())); err == nil && strings.HasSuffix(to, ".safetensors") {
+			t.Errorf("%s stays open", to)
+		}
 	}
 }
 
