@@ -41,6 +41,11 @@ func TestBetween(t *testing.T) {
 	if got := (gap{paired: true, p: .2}).how(10); got != "p = 0.2; 1 corrected for the best of 11" {
 		t.Error(got)
 	}
+	for p, want := range map[float64]string{.5: "= 0.5", 1e-4: "= 0.0001", 9.9e-5: "< 0.0001", 2e-5: "< 0.0001"} {
+		if got := probability(p); got != want {
+			t.Errorf("%v: %s, want %s", p, got, want)
+		}
+	}
 	unknown := *known(0, 200)
 	unknown.Right = ""
 	if g := between(*known(0, 190), unknown); g.paired || math.Abs(g.deviation-1.7717) > 1e-4 {
@@ -81,6 +86,15 @@ func TestPairedReports(t *testing.T) {
 		"p = 0.002; 0.0039 corrected for the best of 3 by McNemar's test\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, &b)
+	}
+	// A name of 30 letters is whole, a longer one is not.
+	for name, want := range map[string]string{strings.Repeat("n", 30): strings.Repeat("n", 30) + ", 1.00",
+		strings.Repeat("n", 31): strings.Repeat("n", 14) + "…" + strings.Repeat("n", 15) + ", 1.00"} {
+		list := []series{{name: "SGD", scores: map[int]network.Score{1: *known(0, 200)}},
+			{name: name, scores: map[int]network.Score{1: *known(0, 190)}}}
+		if got := lowest(list, 1); !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
 	}
 	curves[0].Points[0].Val = known(0, 190)
 	b.Reset()

@@ -203,12 +203,15 @@ func TestEvaluationFile(t *testing.T) {
 	if got, err := ReadEvaluation(t.TempDir(), r.Best()); got != nil || err != nil {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
-	e.Confusion = append(e.Confusion, [3]int{3, 0, 1})
-	if err := e.Write(r.Dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadEvaluation(r.Dir, r.Best()); err == nil || !strings.Contains(err.Error(), "confusion [3 0 1]") {
-		t.Errorf("a class too many: %v", err)
+	whole := e.Confusion
+	for _, bad := range [][3]int{{3, 0, 1}, {0, 3, 1}, {-1, 0, 1}, {0, -1, 1}, {0, 0, 0}} {
+		e.Confusion = append(slices.Clone(whole), bad)
+		if err := e.Write(r.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadEvaluation(r.Dir, r.Best()); err == nil || !strings.Contains(err.Error(), fmt.Sprint("confusion ", bad)) {
+			t.Errorf("%v: %v", bad, err)
+		}
 	}
 	if err := os.WriteFile(filepath.Join(r.Dir, evaluationName), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)

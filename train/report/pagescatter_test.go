@@ -53,6 +53,17 @@ func TestOptionScatters(t *testing.T) {
 	if p := c.Data.Points[0][2]; p != "A: r\nlr 0.001\nbest error 10.00 %" {
 		t.Errorf("%q", p)
 	}
+	// An option that is 0 in a run, or differs by little, has a linear axis.
+	for _, values := range [][]float64{{0, .01, 1}, {.06, .5, 1}} {
+		var linear []runs.Run
+		for i, r := range list {
+			r.Config.Schedule.Rate, r.Config.RNA.Beta = .1, &values[i]
+			linear = append(linear, r)
+		}
+		if c := optionScatters(GroupRuns(linear)); len(c) != 1 || c[0].Name != "rna-beta" {
+			t.Errorf("%v: %+v", values, c)
+		}
+	}
 	p := &Page{Groups: GroupRuns(list)}
 	if page := paged(t, p); !strings.Contains(page, "Scores by option") || strings.Contains(page, "ZgotmplZ") {
 		t.Error("the page has no figure")

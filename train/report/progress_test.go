@@ -53,6 +53,11 @@ func TestEpochLine(t *testing.T) {
 		"held-out loss: RNA 0.0500; SGD 0.1000; best of the run: RNA of epoch 5"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	r.RNA.NoDifference = true
+	if got, want := plain(EpochLine(&c, &r)), "RNA 20.00 % (best so far by held-out loss) (lambda makes no difference)  "; !strings.
+		Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 	r.SGD, r.RNA, r.Averages, r.Bad = nil, nil, nil, 1
 	if got, want := plain(EpochLine(&c, &r)), "held-out error: SGD 10.00 %, RNA 11.00 % (best so far by held-out loss) "+
 		" 1 image unreadable  "; !strings.Contains(got, want) {

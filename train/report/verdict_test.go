@@ -66,6 +66,21 @@ func TestVerdict(t *testing.T) {
 	if got := verdict(c, []hook.EpochRecord{r}); got != want {
 		t.Errorf("verdict\n%swant\n%s", got, want)
 	}
+	// The iterate is not compared with itself.
+	r.Held = []hook.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}}
+	r.Best = &hook.BestRecord{ScoreRecord: r.Held[0], Epoch: 6}
+	want = "Best by held-out error: SGD, epoch 6, 20.00 %; on validation images error 20.00 %, loss 0.5000.\n"
+	if got := verdict(c, []hook.EpochRecord{r}); got != want {
+		t.Errorf("verdict\n%swant\n%s", got, want)
+	}
+	// Where there is no validation score of the iterate, nothing is compared with it.
+	r.SGD, r.Held = nil, append(r.Held, rna)
+	r.Best = &hook.BestRecord{ScoreRecord: rna, Epoch: 6}
+	want = "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD " +
+		"(as of two sets of images); on validation images error 21.00 %, loss 0.6000.\n"
+	if got := verdict(c, []hook.EpochRecord{r}); got != want {
+		t.Errorf("verdict\n%swant\n%s", got, want)
+	}
 }
 
 func TestSigned(t *testing.T) {
@@ -98,6 +113,13 @@ Of 4 iterates that scatter about a point, c is a parabola at the distance 0.082.
 		if len(line) > 80 {
 			t.Errorf("%d columns: %q", len(line), line)
 		}
+	}
+	// Epochs without coefficients have no line; one coefficient is no parabola.
+	b.Reset()
+	h[2].RNA, h[3].RNA = &hook.RNARecord{Status: "rank deficient"}, &hook.RNARecord{Status: "ok", C: []float64{1}, NormC: 1}
+	if err := CoefficientTable(&b, h[:4]); err != nil || strings.Contains(b.String(), "scatter") ||
+		strings.Join(strings.Fields(strings.Split(b.String(), "\n")[3]), " ") != "4 1 1.00 1.00 - - -" {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()
 	if err := CoefficientTable(&b, h[:2]); err != nil || b.Len() > 0 {
