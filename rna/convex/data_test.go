@@ -33,7 +33,14 @@ func TestReadCSV(t *testing.T) {
 }
 
 func TestReadLIBSVM(t *testing.T) {
-	d, err := ReadLIBSVM(strings.NewReader("+1 1:2 3:4 # a comment\n\n-1 2:5\n-1\n"), "f", Logistic)
+	d, err := ReadLIBSVM(strings.NewReader("1 1:-1 2:0 4:3\n-1 3:-2\n"), "f", Logistic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.X.NonZeros() != 3 || d.X.dot(0, []float64{1, 10, 100, 1000}) != 2999 || d.X.dot(1, []float64{1, 10, 100, 1000}) != -200 {
+		t.Errorf("%+v", d.X)
+	}
+	d, err = ReadLIBSVM(strings.NewReader("+1 1:2 3:4 # a comment\n\n-1 2:5\n-1\n"), "f", Logistic)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Two epochs of Katyusha beside its definition: w is the mean of the y_j with weights θ^j, θ = 1 + ασ.
@@ -90,6 +93,8 @@ func TestLineSearchSteps(t *testing.T) {
 		// f(1) = 100, slope 300: the cubic gives .0517 twice over, too near the end, and then a tenth of the bracket.
 		{"near an end", 1, []value{{100, 300}, {5.1708, 300}, {-.005, 0}},
 			[]float64{1, .051706, .1 * .051706}, .1 * .051706},
+		// f(1) = −100, slope 80: the cubic gives .9045, and then .9983, again near the upper end: a tenth before it.
+		{"near the upper end", 1, []value{{-100, 80}, {-50, -1}, {-101, 0}}, []float64{1, .904547, .990455}, .990455},
 		// Without a finite value the bracket is halved.
 		{"not finite", 1, []value{{math.NaN(), 0}, {-.4, 0}}, []float64{1, .5}, .5},
 		// c₁ = 1e-4: d₁ = −1 + 2.7e-4 = −d₂, and the step is 1 − 1.99946/2.99946.
@@ -124,6 +129,143 @@ func TestLineSearchSteps(t *testing.T) {
 	}
 	if newLineSearch(nil, 1).along([]float64{0}, []float64{1}, 0, 0, 1) {
 		t.Error("a direction that does not fall")
+	}
+	// A line that falls for ever: each step is ten times the one before, and the last one counts.
+	l := newLineSearch(func(w, grad []float64) float64 { grad[0] = -1; return -w[0] }, 1)
+	if last := math.Pow(10, maxTrials); !l.along([]float64{0}, []float64{1}, 0, -1, 1) ||
+		math.Abs(l.best.step/last-1) > 1e-12 {
+		t.Errorf("step %v, want %v", l.best.step, last)
+	}
+	// d₁ = −2 + 2 = 0 and d₁² − 1 < 0: no cubic has a minimum, and the middle is taken.
+	if s := cubic(&probe{slope: -1}, &probe{step: 1, f: -2. / 3, slope: -1}, 0, 4); s != 2 {
+		t.Errorf("the middle is %v", s)
+	}
+}
+
+// logCosh is Σ e_j log cosh(x_j − j), with curvatures up to the largest e, and records each evaluation.
+type logCosh struct {
+	e      []float64
+	y, g   [][]float64 // points with a gradient
+	points [][][]float64
+}
+
+func (f *logCosh) at(x, grad []float64) (sum float64) {
+	for j, e := range f.e {
+		a := math.Abs(x[j] - float64(j))
+		sum += e * (a + math.Log1p(math.Exp(-2*a)) - math.Ln2)
+		if grad != nil {
+			grad[j] = e * math.Tanh(x[j]-float64(j))
+		}
+	}
+	if grad != nil {
+		f.y, f.g = append(f.y, slices.Clone(x)), append(f.g, slices.Clone(grad))
+	}
+	return sum
+}
+
+func (f *logCosh) values(dst []float64, points [][]float64) {
+	var copies [][]float64
+	for k, x := range points {
+		dst[k] = f.at(x, nil)
+		copies = append(copies, slices.Clone(x))
+	}
+	f.points = append(f.points, copies)
+}
+
+func newLogCosh() *logCosh {
+	f := &logCosh{}
+	for j := range 12 {
+		f.e = append(f.e, 4/math.Pow(2, float64(j)/3))
+	}
+	return f
+}
+
+func combined(a float64, x []float64, b float64, y []float64) []float64 {
+	z := make([]float64, len(x))
+	for j := range x {
+		z[j] = a*x[j] + b*y[j]
+	}
+	return z
+}
+
+// Each next point of the adaptive method is (α⁺γ⁺v⁺ + γ⁺⁺x⁺)/(γ⁺ + α⁺μ) in Nesterov's estimate sequence, whether x⁺ is
+// z or the gradient step.
+func TestAdaptiveByDefinition(t *testing.T) {
+	for _, mu := range []float64{0, .1} {
+		f := newLogCosh()
+		d, l := len(f.e), 4.
+		res, err := Minimize(Problem{F: f.at, Values: f.values, Dim: d, L: l, Mu: mu}, OptimalAdaptive,
+			Options{Iterations: 30, Window: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := func(gamma float64) float64 { // of Lα² = (1 − α)γ + αμ
+			return (mu - gamma + math.Sqrt((gamma-mu)*(gamma-mu)+4*l*gamma)) / (2 * l)
+		}
+		gamma := mu
+		if mu == 0 {
+			gamma = l
+		}
+		v, taken := make([]float64, d), 0
+		for k := range 29 {
+			y, g, points := f.y[k], f.g[k], f.points[k]
+			alpha := root(gamma)
+			next := l * alpha * alpha
+			v = combined((1-alpha)*gamma/next, v, 1, combined(alpha*mu/next, y, -alpha/next, g))
+			alpha, gamma = root(next), next
+			x := combined(1, y, -1/l, g)
+			if len(points) > 1 && f.at(points[1], nil) <= f.at(y, nil)-floats.Dot(g, g)/(2*l) {
+				x = points[1]
+				taken++
+			}
+			if got := res.Values[k+1]; got != f.at(x, nil) && math.Abs(got-f.at(x, nil)) > 1e-14*got {
+				t.Errorf("μ = %v, iteration %d: value %v, want %v", mu, k+1, got, f.at(x, nil))
+			}
+			sum := gamma + alpha*mu
+			want := combined(alpha*gamma/sum, v, l*alpha*alpha/sum, x)
+			if !floats.EqualApprox(f.y[k+1], want, 1e-9) {
+				t.Fatalf("μ = %v, iteration %d goes on from %v, want %v", mu, k+1, f.y[k+1], want)
+			}
+		}
+		if taken < 5 || taken > 24 {
+			t.Errorf("μ = %v: z was taken %d times of 29", mu, taken)
+		}
+	}
+}
+
+// Algorithm 3 as printed, from its points: z = (y_ex + βx)/(1 + β), taken where f(z) ≤ f(x) − ‖∇f(x)‖²/(2L).
+func TestPrintedByDefinition(t *testing.T) {
+	f := newLogCosh()
+	l, mu := 4., .1
+	res, err := Minimize(Problem{F: f.at, Values: f.values, Dim: len(f.e), L: l, Mu: mu}, PrintedAdaptive,
+		Options{Iterations: 60, Window: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beta := (1 - math.Sqrt(mu/l)) / (1 + math.Sqrt(mu/l))
+	taken, near := 0, 0
+	for k := range 59 {
+		y, x, points := f.y[2*k], f.y[2*k+1], f.points[k]
+		step := combined(1, y, -1/l, f.g[2*k])
+		nextY, nextX, value := combined(1+beta, step, -beta, x), step, f.at(step, nil)
+		if len(points) > 1 {
+			ex := points[2]
+			z := combined(1/(1+beta), ex, beta/(1+beta), x)
+			fall := floats.Dot(f.g[2*k+1], f.g[2*k+1]) / (2 * l)
+			if fx, fz := f.at(x, nil), f.at(z, nil); fz <= fx-fall {
+				nextY, nextX, value = ex, z, f.at(ex, nil)
+				taken++
+			} else if fz <= fx+fall {
+				near++
+			}
+		}
+		if !floats.EqualApprox(f.y[2*k+2], nextY, 1e-9) || !floats.EqualApprox(f.y[2*k+3], nextX, 1e-9) ||
+			math.Abs(res.Values[k+1]-value) > 1e-14*value {
+			t.Fatalf("iteration %d goes on from %v and %v, want %v and %v", k+1, f.y[2*k+2], f.y[2*k+3], nextY, nextX)
+		}
+	}
+	if taken < 5 || near < 1 {
+		t.Errorf("RNA's point was taken %d times, and nearly %d times", taken, near)
 	}
 }
 

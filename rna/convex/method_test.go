@@ -158,9 +158,12 @@ func TestBadOptions(t *testing.T) {
 		"stochastic": {good, SGD, Options{}},
 		"function":   {Problem{Dim: 3}, GD, Options{}},
 		"constant":   {Problem{F: bowl, Dim: 3, L: math.NaN()}, GD, Options{}},
+		"infinite":   {Problem{F: bowl, Dim: 3, L: math.Inf(1)}, GD, Options{}},
 		"convexity":  {Problem{F: bowl, Dim: 3, L: 1, Mu: 2}, GD, Options{}},
 		"iterations": {good, GD, Options{Iterations: -1}},
 		"window":     {good, GD, Options{Window: -1}},
+		"windows":    {good, GD, Options{Window: rna.MaxColumns + 1}},
+		"unused":     {good, BFGS, Options{Window: -1}},
 		"start":      {good, GD, Options{Start: []float64{1}}},
 		"lambda":     {good, GD, Options{Lambda: rna.Set(-1)}},
 	} {

@@ -111,6 +111,7 @@ func TestReadFile(t *testing.T) {
 		write("none.arff", header):                 "no rows after @data",
 		write("brace.arff", header+"{0 1\n"):       "closing brace",
 		write("order.arff", header+"{3 1, 0 1}\n"): "after attribute 3",
+		write("twice.arff", header+"{0 1, 0 1}\n"): "after attribute 0",
 		write("cut.mat", "MATLAB 5.0 MAT-file"+strings.Repeat(" ", 105)+
 			"\x00\x01IM\x0e\x00\x00\x00\x40\x00\x00\x00abc"): "cut.mat",
 		filepath.Join(dir, "is-missing.csv"): "is-missing.csv",

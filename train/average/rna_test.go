@@ -84,6 +84,8 @@ func TestOffline(t *testing.T) {
 				t.Fatal(err)
 			}
 			near(t, "average", numbers(t, dst), mean(uniform(k), iterates[7-k:]), 1e-6)
+			kept, _ := at(t, r, filepath.Join(c.Out, fmt.Sprintf("average-%d.safetensors", k)))
+			near(t, "kept average", kept, mean(uniform(k), iterates[7-k:]), 1e-6)
 			// The score in the record is that of these weights.
 			if err := r.Net.Params.Copy(dst); err != nil {
 				t.Fatal(err)
@@ -100,6 +102,21 @@ func TestOffline(t *testing.T) {
 		if s, err := r.Evaluate(t.Context()); err != nil || *s != *last.RNA.Score {
 			t.Errorf("the score of rna.safetensors is %+v, %v; recorded was %+v", s, err, last.RNA.Score)
 		}
+	}
+}
+
+// TestEvery: RNA extrapolates in every third epoch from its start on, where it has two residuals, and in the last one.
+func TestEvery(t *testing.T) {
+	c := tiny("")
+	c.Epochs, c.RNA.Every, c.RNA.Window = 7, 3, 3
+	var got []int
+	for _, rec := range trained(t, c, cpuDevice(t, 2)).History {
+		if rec.RNA != nil {
+			got = append(got, rec.Epoch)
+		}
+	}
+	if !slices.Equal(got, []int{5, 7}) { // the start is epoch 2, and residuals end in epochs 3 and 4
+		t.Errorf("extrapolated in the epochs %v", got)
 	}
 }
 

@@ -27,6 +27,9 @@ func TestScatter(t *testing.T) {
 	if c := scatterOf("x", [][2]float64{{5, 7}}, 1); c.Points != "M255 136h0" || c.Diagonal != "" || len(c.X) == 0 {
 		t.Errorf("one point: %+v", c)
 	}
+	if list := marks(span{lo: 0, hi: 1}); len(list) != 11 || list[1].Label != "0.1" {
+		t.Errorf("%+v", list)
+	}
 	if c := scatterOf("x", nil, 0); c.Points != "" || len(c.Data.Points) != 0 {
 		t.Errorf("no point: %+v", c)
 	}
