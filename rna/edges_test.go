@@ -243,6 +243,14 @@ func TestDividedWindow(t *testing.T) {
 				t.Error(err)
 			}
 			got[at] = []Result{s.Solve(0), s.Solve(1e-6), exact}
+			var rs []Residual
+			for _, c := range w.columns {
+				rs = append(rs, c.residual())
+			}
+			gram, err := Gram(w.Space(), rs)
+			if err != nil || !mat.EqualApprox(gram, w.Gram(0), 1e-12) {
+				t.Errorf("process %d: products %v, want %v; %v", at, mat.Formatted(gram), mat.Formatted(w.Gram(0)), err)
+			}
 		})
 	}
 	work.Wait()
@@ -282,6 +290,26 @@ func TestSolveRefusesFarPoints(t *testing.T) {
 	if far, next := points[12], points[13]; !far.Accelerated || far.Residual < 999 || next.Accelerated ||
 		!(next.Residual < points[11].Residual) {
 		t.Errorf("%+v, then %+v", far, next)
+	}
+}
+
+// TestSolveDefaults: tolerances by the width of elements; the window holds 2 residuals at least, and no more than there
+// are elements.
+func TestSolveDefaults(t *testing.T) {
+	for _, c := range []struct {
+		space             func(dim, workers int) (Space, error)
+		dim, window, want int
+		tolerance         float64
+	}{{NewHost64, 1, 0, 2, 1e-10}, {NewHost32, 1, 9, 2, 1e-5}, {NewHost32, 5, 0, 5, 1e-5}, {NewHost64, 50, 0, 30, 1e-10},
+		{NewHost64, 50, 1, 2, 1e-10}, {NewHost64, 50, 40, 40, 1e-10}} {
+		space, err := c.space(c.dim, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &solver{space: space, opt: SolveOptions{Window: c.window}}
+		if err := s.begin(); err != nil || s.window.Cap() != c.want || s.opt.Tolerance != c.tolerance {
+			t.Errorf("%+v: a window of %d, tolerance %v, %v", c, s.window.Cap(), s.opt.Tolerance, err)
+		}
 	}
 }
 

@@ -390,8 +390,19 @@ func TestSolveDomain(t *testing.T) {
 	if asked == 0 || projected == 0 {
 		t.Errorf("asked %d times, projected %d times", asked, projected)
 	}
-	// A domain that refuses every extrapolation leaves plain iteration.
+	// A domain that refuses every extrapolation leaves plain iteration: the first one is halved until it has been refused
+	// six times.
+	var refused []float64
 	x := []float64{0, 10}
+	refuse := SolveOptions{MaxEvaluations: 2, Accept: func(x []float64) bool {
+		refused = append(refused, x[0])
+		return false
+	}}
+	if _, err := Solve(context.Background(), halving, x, refuse); err != nil || len(refused) != 6 ||
+		math.Abs(refused[0]-2) > 1e-12 || math.Abs(refused[5]-(1.5+.5/32)) > 1e-12 {
+		t.Errorf("refused %v, %v", refused, err)
+	}
+	x = []float64{0, 10}
 	s, err := Solve(context.Background(), halving, x, SolveOptions{Accept: func([]float64) bool { return false }})
 	if n, _ := (fixedpoint.Problem{Start: []float64{0, 10}, G: halving}).Plain(1e-10, 100); err != nil ||
 		s.Evaluations != n || s.Refused != 0 {

@@ -163,6 +163,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
+func second(_ *Window, err error) error { return err }
+
 // plainSpace has only a Space's methods, as one of another module.
 type plainSpace struct{ Space }
 
@@ -183,6 +185,12 @@ func TestRestoreCompares(t *testing.T) {
 		intact := func(i int) (Source, error) { return vectors[i], nil }
 		if _, err := Restore(c.space, st, intact); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+		for n, fails := range map[int]bool{1: true, MaxColumns: false, MaxColumns + 1: true} { // of two residuals
+			other := st
+			if other.N = n; (second(Restore(c.space, other, intact)) != nil) != fails {
+				t.Errorf("%s: a window of %d: no error, or one", name, n)
+			}
 		}
 		for i, fails := range []bool{true, c.products, true} {
 			st.Gram = []float64{25, 20, 25}

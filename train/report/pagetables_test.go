@@ -208,6 +208,9 @@ func TestHeatLimits(t *testing.T) {
 	if n := len(h.Data.Cols); n != 50 || h.Data.Cols[1] != "epoch 3" {
 		t.Errorf("%d columns, %v", n, h.Data.Cols)
 	}
+	if n := len(coefficientsOf(&runs.Run{History: r.History[:51]}, false).Data.Cols); n != 26 { // every second of 51
+		t.Errorf("%d columns", n)
+	}
 	for row := range 11 {
 		if got := len(texts(h, "e", fmt.Sprint(row))); got != (row+1)%2 {
 			t.Errorf("row %d has %d names", row, got)
@@ -233,14 +236,18 @@ func TestLegendPlaces(t *testing.T) {
 	dc.Min.X = 10
 	drawLegend(dc, []entry{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}})
 	var got []string
+	var top vg.Length
 	for _, a := range c.Actions {
 		if f, ok := a.(*recorder.FillString); ok {
-			got = append(got, fmt.Sprintf("%s %.1f", f.String, f.Point.X.Points()))
+			if len(got) == 0 {
+				top = f.Point.Y
+			}
+			got = append(got, fmt.Sprintf("%s %.1f row %.1f", f.String, f.Point.X.Points(), 100*(top-f.Point.Y)/vg.Centimeter))
 		}
 	}
 	sample := float64(1.1*vg.Centimeter) + 6
-	want := []string{fmt.Sprintf("a %.1f", 10+sample), fmt.Sprintf("b %.1f", 110+sample), fmt.Sprintf("c %.1f", 210+sample),
-		fmt.Sprintf("d %.1f", 10+sample)}
+	want := []string{fmt.Sprintf("a %.1f row 0.0", 10+sample), fmt.Sprintf("b %.1f row 0.0", 110+sample),
+		fmt.Sprintf("c %.1f row 0.0", 210+sample), fmt.Sprintf("d %.1f row 60.0", 10+sample)}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
