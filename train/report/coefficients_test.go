@@ -34,7 +34,7 @@ func TestCoefficients(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.String()
-	for _, want := range []string{"<svg", ">epoch<", ">snapshots before the newest<", ">-0.75<", ">0.75<"} {
+	for _, want := range []string{"<svg", ">epoch<", ">snapshots before the newest<", ">-0.75<", ">0.75<", ">1<", ">5<"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("the figure lacks %q", want)
 		}

@@ -237,6 +237,40 @@ func TestPlotGroups(t *testing.T) {
 	}
 }
 
+// Errors 20 and 30, then 10 and 12 per cent: the means are 25 and 11, beside a thin line for each run.
+func TestGroupCurves(t *testing.T) {
+	a, b := run(1, .1, 200), run(2, .1, 300)
+	a.History = append(a.History, hook.EpochRecord{Epoch: 2, SGD: known(0, 100)})
+	b.History = append(b.History, hook.EpochRecord{Epoch: 2, SGD: known(0, 120)})
+	for _, c := range []struct {
+		runs []runs.Run
+		want []map[int]float64
+	}{
+		{[]runs.Run{a, b}, []map[int]float64{{1: 20, 2: 10}, {1: 30, 2: 12}, {1: 25, 2: 11}}},
+		{[]runs.Run{run(1, .1, 200), run(2, .1, 300)}, []map[int]float64{{1: 20}, {1: 30}, {1: 25}}},
+		{[]runs.Run{a}, []map[int]float64{{1: 20, 2: 10}}},
+		{[]runs.Run{{Name: "r", State: train.Running}}, nil},
+	} {
+		list := GroupRuns(c.runs)[0].curves(series{style: groupLine(0), scores: map[int]network.Score{}})
+		if len(list) != len(c.want) {
+			t.Fatalf("%d curves, want %v", len(list), c.want)
+		}
+		for i, s := range list {
+			if len(s.scores) != len(c.want[i]) || (s.style.Width < 1) != (i < len(list)-1) {
+				t.Errorf("curve %d: %+v, want %v", i, s, c.want[i])
+			}
+			for e, want := range c.want[i] {
+				if got := s.scores[e]; math.Abs(got.Error()-want) > 1e-12 {
+					t.Errorf("curve %d, epoch %d: %v, want %v", i, e, got.Error(), want)
+				}
+			}
+		}
+	}
+	if got := compared(t, a); strings.Contains(got, "the same options") {
+		t.Error(got)
+	}
+}
+
 // The first twelve groups have colours that differ by 25 in CIE L*a*b* or more, and later ones other dashes.
 func TestGroupColours(t *testing.T) {
 	if len(groupColours) != 12 {

@@ -1,7 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -15,6 +19,38 @@ func TestConfusion(t *testing.T) {
 	for _, want := range []string{">17<", ">3<", ">41<", ">cat<", ">predicted<", "dog &amp; co"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q", want)
+		}
+	}
+	// The name of a row is at the height of its counts.
+	height := func(text string) (list []float64) {
+		for _, m := range regexp.MustCompile(`<text x="[^"]*" y="([^"]*)"[^>]*>([^<]*)</text>`).FindAllStringSubmatch(b.String(), -1) {
+			if y, err := strconv.ParseFloat(strings.TrimSuffix(m[1], "pt"), 64); err == nil && m[2] == text {
+				list = append(list, y)
+			}
+		}
+		return list
+	}
+	for count, name := range map[string]string{"17": "cat", "41": "dog &amp; co"} {
+		at := height(count)
+		if len(at) != 1 || !slices.ContainsFunc(height(name), func(y float64) bool { return math.Abs(y-at[0]) < 6 }) {
+			t.Errorf("%s at %v, %s at %v", count, at, name, height(name))
+		}
+	}
+	// Of 70 classes every seventh is named.
+	var many []string
+	counts := make([][]int, 70)
+	for i := range counts {
+		many = append(many, fmt.Sprint("class ", i))
+		counts[i] = make([]int, 70)
+		counts[i][i] = 1
+	}
+	var large strings.Builder
+	if err := Confusion(&large, "svg", "x", many, counts); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range many {
+		if got := strings.Count(large.String(), ">"+name+"<"); got != map[bool]int{true: 2}[i%7 == 0] {
+			t.Errorf("%s is there %d times", name, got)
 		}
 	}
 	if strings.Contains(b.String(), ">none<") {

@@ -76,6 +76,14 @@ func TestChartPlaces(t *testing.T) {
 	if x := many.Data.X; len(x) != 84 || x[1] != 4 || x[83] != 250 {
 		t.Error(len(x), x)
 	}
+	for e := 201; e <= 250; e++ { // of 200 every second
+		delete(long, e)
+	}
+	many = newChart("Error", 200, nil)
+	many.curves([]meanCurve{over([]series{scores("a", long)})}, 200, span{lo: 10, hi: 30}, network.Score.Error, "%.2f", "")
+	if x := many.Data.X; len(x) != 101 || x[1] != 3 || x[100] != 200 {
+		t.Error(len(x), x)
+	}
 }
 
 // Cells have a path for each of 20 levels of either sign; a value near 0 has the first, 0 none.
@@ -175,6 +183,11 @@ func TestTimeLeft(t *testing.T) {
 	s := &hook.State{Epochs: 5}
 	if got := p.left(s, 2, .5); got != "  25 s left" {
 		t.Errorf("%q", got)
+	}
+	fresh := NewProgress(&bytes.Buffer{}, &bytes.Buffer{}, true)
+	half := &hook.State{Epoch: 2, Epochs: 5, Batch: 5, Batches: 10, Step: &hook.StepRecord{}}
+	if err := fresh.AfterStep(context.Background(), half); err != nil || fresh.from != 1.5 {
+		t.Errorf("from %v epochs on, %v", fresh.from, err)
 	}
 	if p.left(s, 1, 0) != "" || p.left(s, 5, 0) != "" {
 		t.Error("time is left without an epoch, or at the end")

@@ -98,6 +98,13 @@ func TestLinearSpans(t *testing.T) {
 	if labels != "3 4 " {
 		t.Error(labels)
 	}
+	labels = ""
+	for _, tick := range (span{lo: 4.5, hi: 9, log: true}).ticks() {
+		labels += tick.Label + " "
+	}
+	if labels != "5 6 8 " {
+		t.Error(labels)
+	}
 }
 
 // A panel leaves out a series without a finite value, and has a margin beside the first and the last epoch.

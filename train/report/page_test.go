@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/train"
 	measures "onlinerna/train/evaluate/measure"
 	"onlinerna/train/hook"
@@ -136,14 +137,14 @@ func TestPageCurves(t *testing.T) {
 	table := candidatesOf(&groups[0])
 	// differences by seed: RNA 16.5 − 20 and 16.5 − 24, whose mean is −5.5; t(0.975, 1) = 12.706 times 2
 	if row := table.Rows[2]; row[0] != "RNA of the last 3 epochs, offline" || row[1] != "16.50 ± 0.00" ||
-		row[3] != "-5.50 ± 25.41" {
+		row[3] != "-5.50 ± 25.41" || row[4] != "0.22" { // 1 − (2/π) atan(5.5/2)
 		t.Errorf("%v", row)
 	}
 	if !slices.Equal(table.Best, []int{2}) {
 		t.Errorf("best: %v", table.Best)
 	}
 	one := candidatesOf(&GroupRuns([]runs.Run{a})[0])
-	if row := one.Rows[2]; row[1] != "16.50 ± 0.74" || row[3] != "-3.50 ± 1.09" { // √(0.165·0.835/2500)
+	if row := one.Rows[2]; row[1] != "16.50 ± 0.74" || row[3] != "-3.50 ± 1.09" || row[4] != "-" { // √(0.165·0.835/2500)
 		t.Errorf("one run: %v", row)
 	}
 }
@@ -211,6 +212,20 @@ func TestEvaluationFile(t *testing.T) {
 		}
 		if _, err := ReadEvaluation(r.Dir, r.Best()); err == nil || !strings.Contains(err.Error(), fmt.Sprint("confusion ", bad)) {
 			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	// Another task needs its measures.
+	e.Confusion, e.Score.Task = whole, data.Regression
+	for name, c := range map[string]struct {
+		targets *Targets
+		good    bool
+	}{"none": {nil, false}, "of another task": {&Targets{}, false}, "its own": {&Targets{Score: e.Score}, true}} {
+		e.Targets = c.targets
+		if err := e.Write(r.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadEvaluation(r.Dir, r.Best()); (err == nil) != c.good {
+			t.Errorf("measures: %s: %v", name, err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(r.Dir, evaluationName), []byte("{"), 0o644); err != nil {

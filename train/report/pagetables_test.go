@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
+	measures "onlinerna/train/evaluate/measure"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
@@ -105,13 +107,24 @@ func TestHeadings(t *testing.T) {
 	a.Name, a.Config.Model = "first", "lenet"
 	b.Name = "second"
 	one := paged(t, &Page{Groups: GroupRuns([]runs.Run{a})})
-	for _, want := range []string{"<title>lenet on d", ">first</h2>"} {
+	for _, want := range []string{"<title>lenet on d", ">first</h2>", "<dt>Model</dt><dd>lenet</dd>"} {
 		if !strings.Contains(one, want) {
 			t.Errorf("one run: no %q", want)
 		}
 	}
+	if strings.Contains(one, "<nav") || strings.Contains(one, "<dt>Seeds") {
+		t.Error("one run has contents or seeds")
+	}
+	again := a
+	again.Config.Seed = 2
+	seeds := paged(t, &Page{Groups: GroupRuns([]runs.Run{a, again})})
+	for _, want := range []string{"<title>2 runs, all done, in 1 group</title>", "<dt>Seeds</dt><dd>1, 2</dd>"} {
+		if !strings.Contains(seeds, want) {
+			t.Errorf("two seeds: no %q", want)
+		}
+	}
 	two := paged(t, &Page{Groups: GroupRuns([]runs.Run{a, b})})
-	for _, want := range []string{"<title>2 runs", ">A: first</h2>", ">B: second</h2>"} {
+	for _, want := range []string{"<title>2 runs, all done</title>", `<a href="#group-B">B: second</a>`, ">A: first</h2>", ">B: second</h2>"} {
 		if !strings.Contains(two, want) {
 			t.Errorf("two runs: no %q", want)
 		}
@@ -174,9 +187,28 @@ func TestCardOfRun(t *testing.T) {
 			t.Error(err)
 		}
 		if got := b.String(); strings.Contains(got, "slightly too good") != (epochs > 1) ||
-			!strings.Contains(got, ", "+runtime.Version()+" on ") || !strings.Contains(got, "\nTrained with rna ") {
+			!strings.Contains(got, ", "+runtime.Version()+" on ") || !strings.Contains(got, "\n- Training: ") || !strings.Contains(got, "\nTrained with rna ") {
 			t.Errorf("%d epochs:\n%s", epochs, got)
 		}
+	}
+}
+
+// Facts and notes of a run whose steps have one batch, at a constant rate.
+func TestPlainFacts(t *testing.T) {
+	r := run(1, .1, 100)
+	r.Config.Batch, r.Config.Accumulate, r.Config.Schedule.Epochs = 8, 1, 1
+	groups := GroupRuns([]runs.Run{r})
+	for _, f := range factsOf(&groups[0]) {
+		if f[0] == "Training" && !strings.HasPrefix(f[1], "1 epoch, batch 8, ") {
+			t.Error(f)
+		}
+	}
+	if _, charts, note := chartsOf(&groups[0]); len(charts) == 0 || strings.Contains(note, "phases") {
+		t.Errorf("%d charts, %s", len(charts), note)
+	}
+	demo := GroupRuns([]runs.Run{demoRun(t, 1)})
+	if _, _, note := chartsOf(&demo[0]); !strings.HasSuffix(note, " Dotted lines end phases of the learning rate.") {
+		t.Error(note)
 	}
 }
 
@@ -216,6 +248,17 @@ func TestHeatLimits(t *testing.T) {
 			t.Errorf("row %d has %d names", row, got)
 		}
 	}
+	for classes, named := range map[int]int{32: 32, 33: 17} { // rows of 11.1 and of 10.7
+		e := &Evaluation{}
+		for k := range classes {
+			e.Names = append(e.Names, fmt.Sprint(k))
+			e.Confusion = append(e.Confusion, [3]int{k, k, 7})
+		}
+		h, _ := e.confusion()
+		if got := len(h.Texts); got != 2*named {
+			t.Errorf("%d classes: %d names, want %d", classes, got, 2*named)
+		}
+	}
 	for _, classes := range []int{12, 13} {
 		e := &Evaluation{}
 		for k := range classes {
@@ -250,6 +293,48 @@ func TestLegendPlaces(t *testing.T) {
 		fmt.Sprintf("c %.1f row 0.0", 210+sample), fmt.Sprintf("d %.1f row 60.0", 10+sample)}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// The colour scale fills its 202 points from the lowest colour to the highest.
+func TestScalePlaces(t *testing.T) {
+	var c recorder.Canvas
+	dc := draw.NewCanvas(&c, 100, 303)
+	dc.Min.Y = 101
+	drawScale(dc, 1)
+	var fills []vg.Path
+	for _, a := range c.Actions {
+		if f, ok := a.(*recorder.Fill); ok {
+			fills = append(fills, f.Path)
+		}
+	}
+	if len(fills) != 101 {
+		t.Fatalf("%d colours", len(fills))
+	}
+	for i, path := range fills { // two points each
+		lo, hi := path[0].Pos.Y, path[0].Pos.Y
+		for _, p := range path {
+			if p.Type != vg.CloseComp {
+				lo, hi = min(lo, p.Pos.Y), max(hi, p.Pos.Y)
+			}
+		}
+		if math.Abs(float64(lo)-101-2*float64(i)) > 1e-9 || math.Abs(float64(hi-lo)-2) > 1e-9 {
+			t.Errorf("colour %d from %v to %v", i, lo, hi)
+		}
+	}
+}
+
+// The measures of several labels, with a row for each class if asked for.
+func TestPrintLabels(t *testing.T) {
+	half := &measures.Estimate{Value: 50, Error: 5}
+	x := &Targets{Model: "lenet", Score: network.Score{Task: data.MultiLabel, Images: 4, Loss: .5}, AP: half, AUC: half,
+		MacroF1: half, MicroF1: half, Exact: half, Classes: []LabelScore{{Name: "cat", Images: 3, Threshold: .25}}}
+	for _, classes := range []bool{false, true} {
+		var b strings.Builder
+		if err := x.Print(&b, classes); err != nil || strings.Contains(b.String(), "0.250") != classes ||
+			!strings.Contains(b.String(), "lenet on 4 images: loss 0.5000, mAP ") {
+			t.Errorf("%v: %v\n%s", classes, err, b.String())
+		}
 	}
 }
 

@@ -28,6 +28,34 @@ func groupLine(i int) draw.LineStyle {
 		Dashes: dashes[i/len(groupColours)%len(dashes)]}
 }
 
+// curves returns a thin series for each of several runs, and fills in their mean, as far as there are scores.
+func (g *Group) curves(mean series) (list []series) {
+	scored := g.scored()
+	for _, r := range scored {
+		one := series{style: draw.LineStyle{Color: mean.style.Color, Width: 0.6, Dashes: mean.style.Dashes},
+			scores: map[int]network.Score{}}
+		for _, e := range r.History {
+			if v := lastAt(r, e.Epoch); v != nil {
+				one.scores[e.Epoch] = *v
+			}
+		}
+		if len(scored) > 1 && len(one.scores) > 0 {
+			list = append(list, one)
+		}
+	}
+	for e := 1; e <= g.Epoch; e++ {
+		at := *g
+		at.Epoch = e
+		if m := at.over(scored, lastAt); m.N == len(scored) {
+			mean.scores[e] = network.Score{Loss: m.Loss, Top1: 100 - m.Error}
+		}
+	}
+	if len(mean.scores) > 0 {
+		list = append(list, mean)
+	}
+	return list
+}
+
 // PlotGroups draws the iterates of groups over the epochs, in a colour each: the mean over the runs as far as all of
 // them are, and thin lines for the runs. The legend says how many runs are still going.
 func PlotGroups(w io.Writer, format string, groups []Group) error {
@@ -51,32 +79,10 @@ func PlotGroups(w io.Writer, format string, groups []Group) error {
 		} else if n > 0 {
 			mean.name += fmt.Sprintf(", %d still going", n)
 		}
-		scored := g.scored()
 		for _, r := range g.Runs {
 			c.Epochs = max(c.Epochs, r.Config.Epochs)
 		}
-		for _, r := range scored {
-			one := series{style: draw.LineStyle{Color: mean.style.Color, Width: 0.6, Dashes: mean.style.Dashes},
-				scores: map[int]network.Score{}}
-			for _, e := range r.History {
-				if v := lastAt(r, e.Epoch); v != nil {
-					one.scores[e.Epoch] = *v
-				}
-			}
-			if len(scored) > 1 && len(one.scores) > 0 {
-				list = append(list, one)
-			}
-		}
-		for e := 1; e <= g.Epoch; e++ {
-			at := *g
-			at.Epoch = e
-			if m := at.over(scored, lastAt); m.N == len(scored) {
-				mean.scores[e] = network.Score{Loss: m.Loss, Top1: 100 - m.Error}
-			}
-		}
-		if len(mean.scores) > 0 {
-			list = append(list, mean)
-		}
+		list = append(list, g.curves(mean)...)
 	}
 	if slices.ContainsFunc(all, func(r runs.Run) bool {
 		return !slices.Equal(r.Config.Schedule.PhaseEnds(), all[0].Config.Schedule.PhaseEnds())
