@@ -70,6 +70,8 @@ func TestBadFiles(t *testing.T) {
 		{readCSV, "1,2\n1,3\n", "f: one class only"},
 		{readCSV, "1,2\n-1,3\n0,4\n", `f:3: a third label, "0", after "1" and "-1"`},
 		{readCSV, "nan,2\n1,3\n", "f:1: label is nan"},
+		{readCSV, "inf,2\n1,3\n", "f:1: label is inf"},
+		{readCSV, "1,2\n-inf,3\n", "f:2: label is -inf"},
 		{readCSV, "1,2\n,3\n", "f:2: the label is empty"},
 		{readCSV, "1,\"2\n-1,3\n", "f:"},
 		{readLIBSVM, "1 1:2\n-1 0:3\n", `f:2: column "0"`},
