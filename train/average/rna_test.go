@@ -114,6 +114,9 @@ func TestEvery(t *testing.T) {
 		if rec.RNA != nil {
 			got = append(got, rec.Epoch)
 		}
+		if rec.SGDStats != nil {
+			t.Errorf("epoch %d: statistics of a network without BatchNorm", rec.Epoch)
+		}
 	}
 	if !slices.Equal(got, []int{5, 7}) { // the start is epoch 2, and residuals end in epochs 3 and 4
 		t.Errorf("extrapolated in the epochs %v", got)
