@@ -313,6 +313,29 @@ func TestSolveDefaults(t *testing.T) {
 	}
 }
 
+// Of residuals two of which are zero or equal, the shortest coefficients are half of each. The rank is that of the
+// differences, and 1.
+func TestShortestOfEquals(t *testing.T) {
+	for name, x := range map[string]struct {
+		r    *mat.Dense
+		want []float64
+		rank int
+	}{
+		"zeros":  {mat.NewDense(3, 3, []float64{0, 1, 0, 0, 2, 0, 0, 2, 0}), []float64{.5, 0, .5}, 2},
+		"equals": {mat.NewDense(2, 2, []float64{1, 1, 0, 0}), []float64{.5, .5}, 1},
+	} {
+		c, rank, condition := shortest(x.r, make([]float64, len(x.want)))
+		if rank != x.rank || condition != 1 {
+			t.Errorf("%s: rank %d, condition %v", name, rank, condition)
+		}
+		for i, v := range c {
+			if math.Abs(v-x.want[i]) > 1e-15 {
+				t.Errorf("%s: %v", name, c)
+			}
+		}
+	}
+}
+
 // A solve gives back all vectors of its space, which are open files here, also where g fails.
 func TestSolveClosesVectors(t *testing.T) {
 	const links = "/proc/self/fd"

@@ -58,6 +58,9 @@ func TestAsync(t *testing.T) {
 	if x := NewRNA(both).Holds(); x.Weights != 3 {
 		t.Errorf("holds %+v", x)
 	}
+	if x, y := NewEMA([]float64{5, 12}, 1).Holds(), NewDecayEMA(.9, 1).Holds(); x.Weights != 2 || y.Weights != 1 {
+		t.Errorf("averages hold %+v and %+v", x, y)
+	}
 	for x, want := range map[float64]bool{1: true, math.Inf(1): false, math.Inf(-1): false, math.NaN(): false} {
 		if n := number(x); (n != nil) != want || want && *n != x {
 			t.Errorf("%g is %v", x, n)

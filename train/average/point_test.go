@@ -56,6 +56,9 @@ func TestSearch(t *testing.T) {
 			}
 		}
 		kinds[a.Choice] = true
+		if a.Status != "ok" || a.Choice != "kept" && (len(a.C) < 2 || a.NormC == 0) {
+			t.Errorf("epoch %d: record %+v", rec.Epoch, a)
+		}
 		i := slices.IndexFunc(a.Candidates, func(k hook.CandidateRecord) bool {
 			return k.Kind == a.Choice && math.Abs(*k.Loss-rec.HeldScore(network.RNA).Loss) < 1e-5
 		})

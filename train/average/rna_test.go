@@ -133,6 +133,11 @@ func TestCombined(t *testing.T) {
 		stats = append(stats, numbers(t, s.Net.Stats))
 		return nil
 	}})
+	for _, rec := range r.History { // RNA starts in epoch 2
+		if (rec.SGDStats != nil) != (rec.Epoch >= 2) {
+			t.Errorf("epoch %d: the recalibrated iterate scores %+v", rec.Epoch, rec.SGDStats)
+		}
+	}
 	coefficients := r.History[len(r.History)-1].RNA.C
 	want := mean(coefficients, stats[5-len(coefficients):])
 	for _, s := range r.Net.Variances() {

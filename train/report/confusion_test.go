@@ -21,6 +21,14 @@ func TestConfusion(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
+	// Shares of .85, .15, 1/42 and 41/42 have colours of their own.
+	fills := map[string]bool{}
+	for _, m := range regexp.MustCompile(`fill:(#[0-9A-Fa-f]{6})`).FindAllStringSubmatch(b.String(), -1) {
+		fills[m[1]] = true
+	}
+	if len(fills) < 5 { // with white or black
+		t.Errorf("colours %v", fills)
+	}
 	// The name of a row is at the height of its counts.
 	height := func(text string) (list []float64) {
 		for _, m := range regexp.MustCompile(`<text x="[^"]*" y="([^"]*)"[^>]*>([^<]*)</text>`).FindAllStringSubmatch(b.String(), -1) {

@@ -96,6 +96,13 @@ func TestPairedReports(t *testing.T) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
+	one := &replay.Result{Epochs: []int{1}, Curves: []*replay.Curve{{Name: "SGD", Kind: network.SGD,
+		Points: []replay.Point{{Epoch: 1, Val: &network.Score{Images: 1, Loss: .5, Top1: 100, Top5: 100}}}}}}
+	var lines bytes.Buffer
+	if err := (Replay{c, one}).CSV(&lines); err != nil ||
+		!strings.HasSuffix(lines.String(), "\n1,SGD,sgd,,,,,,,,,,0.5,100,100,,,,,,\n") {
+		t.Errorf("%v\n%s", err, &lines)
+	}
 	curves[0].Points[0].Val = known(0, 190)
 	b.Reset()
 	if err := (Replay{c, &replay.Result{Epochs: []int{1}, Curves: curves}}).Table(&b); err != nil ||

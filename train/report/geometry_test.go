@@ -30,6 +30,16 @@ func TestChartPlaces(t *testing.T) {
 	if c.x(1, 11) != 54 || c.x(11, 11) != 442 || c.x(6, 11) != 248 || c.x(1, 1) != 54 || c.Phases[0] != 248 {
 		t.Errorf("%v, %v, %v, %v, %v", c.x(1, 11), c.x(6, 11), c.x(11, 11), c.x(1, 1), c.Phases)
 	}
+	if c.LabelX != c.Left-5 || c.LabelY != c.Bottom+16 || c.NameY != c.Bottom+36 {
+		t.Errorf("%+v", c)
+	}
+	named := map[string]float64{}
+	for _, x := range c.X {
+		named[x.Label] = x.At
+	}
+	if named["1"] != 54 || named["6"] != 248 && named["5"] == 0 || named["11"] != 442 {
+		t.Errorf("%v", named)
+	}
 	list := []meanCurve{over([]series{scores("a", map[int]float64{1: 10, 6: 20, 11: 30})}),
 		over([]series{scores("b", map[int]float64{6: 40}), scores("b", map[int]float64{6: 0})}),
 		over([]series{scores("c", map[int]float64{1: 12, 11: 14}), scores("c", map[int]float64{1: 16, 11: 26})})}
@@ -185,9 +195,13 @@ func TestTimeLeft(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	fresh := NewProgress(&bytes.Buffer{}, &bytes.Buffer{}, true)
+	shown := NewProgress(&bytes.Buffer{}, &bytes.Buffer{}, true)
 	half := &hook.State{Epoch: 2, Epochs: 5, Batch: 5, Batches: 10, Step: &hook.StepRecord{}}
 	if err := fresh.AfterStep(context.Background(), half); err != nil || fresh.from != 1.5 {
 		t.Errorf("from %v epochs on, %v", fresh.from, err)
+	}
+	if shown.draw(half); shown.epoch != half.Epoch {
+		t.Errorf("the bar is of epoch %d", shown.epoch)
 	}
 	if p.left(s, 1, 0) != "" || p.left(s, 5, 0) != "" {
 		t.Error("time is left without an epoch, or at the end")

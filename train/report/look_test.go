@@ -105,6 +105,9 @@ func TestLinearSpans(t *testing.T) {
 	if labels != "5 6 8 " {
 		t.Error(labels)
 	}
+	if list := (span{lo: 1, hi: 1.4, log: true}).ticks(); len(list) != 1 || list[0].Label != "1" {
+		t.Errorf("%+v", list)
+	}
 }
 
 // A panel leaves out a series without a finite value, and has a margin beside the first and the last epoch.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -17,6 +18,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train"
+	"onlinerna/train/average"
 	measures "onlinerna/train/evaluate/measure"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -94,6 +96,9 @@ func TestOverviewTables(t *testing.T) {
 	o := overviewOf(GroupRuns([]runs.Run{run(1, .1, 100), run(1, .2, 90)}))
 	if o.Differences == nil || len(o.Differences.Rows) != 1 || len(o.Table.Rows) != 2 ||
 		!strings.HasSuffix(o.Table.Note, " ± is a standard error over seeds.") {
+		t.Errorf("%+v", o)
+	}
+	if candidatesOf(&Group{}) != nil || !strings.HasPrefix(o.ChartNote, "Curves are the last iterates'. ") {
 		t.Errorf("%+v", o)
 	}
 	if !strings.HasPrefix(o.Table.Rows[0][0], "A: ") || strings.Contains(o.ChartNote, "are drawn") {
@@ -178,6 +183,14 @@ func TestCardOfRun(t *testing.T) {
 			t.Errorf("figures %v, %v", names, err)
 		}
 		var b bytes.Buffer
+		if err := Summarise(&b, r, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); !strings.HasSuffix(got, ": plot.svg, final.safetensors, "+
+			"best.safetensors, metrics.jsonl, config.json") || strings.Contains(got, "RNA coefficients") {
+			t.Errorf("summary %s", got)
+		}
+		b.Reset()
 		p := &Page{Groups: GroupRuns([]runs.Run{{Name: "r", Dir: r.Resolved.Out, Config: r.Resolved.Spec, History: r.History,
 			State: train.Done}})}
 		if err := p.WriteCard(&b); err != nil {
@@ -187,7 +200,8 @@ func TestCardOfRun(t *testing.T) {
 			t.Error(err)
 		}
 		if got := b.String(); strings.Contains(got, "slightly too good") != (epochs > 1) ||
-			!strings.Contains(got, ", "+runtime.Version()+" on ") || !strings.Contains(got, "\n- Training: ") || !strings.Contains(got, "\nTrained with rna ") {
+			!strings.Contains(got, ", "+runtime.Version()+" on ") || !strings.Contains(got, "\n- Training: ") ||
+			strings.Contains(got, "datasets:") || !strings.Contains(got, "\nTrained with rna ") {
 			t.Errorf("%d epochs:\n%s", epochs, got)
 		}
 	}
@@ -209,6 +223,71 @@ func TestPlainFacts(t *testing.T) {
 	demo := GroupRuns([]runs.Run{demoRun(t, 1)})
 	if _, _, note := chartsOf(&demo[0]); !strings.HasSuffix(note, " Dotted lines end phases of the learning rate.") {
 		t.Error(note)
+	}
+}
+
+// Names and times by hand.
+func TestSmallTexts(t *testing.T) {
+	if got := title(train.Spec{Model: "lenet", Batch: 8}); !strings.HasPrefix(got, "lenet on glyphs, batch 8, rate ") {
+		t.Error(got)
+	}
+	for minutes, want := range map[float64]string{.5: "30 s", 30: "30 min", 90: "1 h 30 min", 49 * 60: "2.0 days"} {
+		if got := duration(time.Duration(minutes * float64(time.Minute))); got != want {
+			t.Errorf("%v minutes: %s, want %s", minutes, got, want)
+		}
+	}
+	var c train.Spec
+	for want, o := range map[string]average.Options{"epochs": {PerEpoch: 1}, "snapshots": {PerEpoch: 2},
+		"means": {PerEpoch: 2, SegmentMeans: true}} {
+		if c.RNA = o; snapshots(c) != want {
+			t.Errorf("%+v: %s", o, snapshots(c))
+		}
+	}
+	s := trainingOf([]hook.EpochRecord{{Epoch: 3, Train: *score(20, .5)}})
+	if s.scores[3].Loss != .5 || len(s.scores) != 1 {
+		t.Errorf("%+v", s)
+	}
+	e := &Evaluation{}
+	image := []EvaluatedImage{{Right: true, Probability: .9999}}
+	if got := e.tiles(image)[0]; got.Share != "99.9\u00a0%, " || got.Class != " right" || got.Loss != "not finite" {
+		t.Errorf("%+v", got)
+	}
+	e.Targets = &Targets{}
+	if got := e.tiles(image)[0]; got.Share != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The condition number of the residuals' products at the end of a run.
+func TestSpectrumLine(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for epochs, there := range map[int]bool{3: false, 4: true} { // residuals end in the epochs 3 and 4
+		r, err := train.New(train.Spec{Batch: 8, Epochs: epochs, StepsLimit: 1, ValLimit: 1,
+			Schedule: schedule.Schedule{Rate: 0.01}}, train.Deps{Device: dev})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		if there {
+			g := r.Hook("rna").(*average.RNA).Window().Gram(2)
+			a, b, c := g.At(0, 0), g.At(0, 1), g.At(1, 1)
+			root := math.Sqrt((a-c)*(a-c) + 4*b*b) // of the quadratic equation of the eigenvalues
+			want = fmt.Sprintf("The last residuals: RᵀR has the condition number %.3g; lambda changes c from about ", (a+c+root)/
+				(a+c-root))
+		}
+		if got := Spectrum(r); !strings.HasPrefix(got, want) || (got != "") != there {
+			t.Errorf("%d epochs: %q, want %q", epochs, got, want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -242,6 +321,12 @@ func TestHeatLimits(t *testing.T) {
 	}
 	if n := len(coefficientsOf(&runs.Run{History: r.History[:51]}, false).Data.Cols); n != 26 { // every second of 51
 		t.Errorf("%d columns", n)
+	}
+	few := coefficientsOf(&runs.Run{History: r.History[:12]}, false) // all twelve epochs are named
+	for e := 1; e <= 12; e++ {
+		if len(texts(few, "m", fmt.Sprint(e))) != 1 {
+			t.Errorf("epoch %d of 12 has no name", e)
+		}
 	}
 	for row := range 11 {
 		if got := len(texts(h, "e", fmt.Sprint(row))); got != (row+1)%2 {
@@ -303,10 +388,17 @@ func TestScalePlaces(t *testing.T) {
 	dc.Min.Y = 101
 	drawScale(dc, 1)
 	var fills []vg.Path
+	var words []string
 	for _, a := range c.Actions {
-		if f, ok := a.(*recorder.Fill); ok {
-			fills = append(fills, f.Path)
+		switch a := a.(type) {
+		case *recorder.Fill:
+			fills = append(fills, a.Path)
+		case *recorder.FillString:
+			words = append(words, a.String)
 		}
+	}
+	if !slices.Equal(words, []string{"coefficient", "-1", "0", "1"}) {
+		t.Errorf("%q", words)
 	}
 	if len(fills) != 101 {
 		t.Fatalf("%d colours", len(fills))
