@@ -313,26 +313,21 @@ func TestSolveDefaults(t *testing.T) {
 	}
 }
 
-// Of residuals two of which are zero or equal, the shortest coefficients are half of each. The rank is that of the
-// differences, and 1.
-func TestShortestOfEquals(t *testing.T) {
-	for name, x := range map[string]struct {
-		r    *mat.Dense
-		want []float64
-		rank int
-	}{
-		"zeros":  {mat.NewDense(3, 3, []float64{0, 1, 0, 0, 2, 0, 0, 2, 0}), []float64{.5, 0, .5}, 2},
-		"equals": {mat.NewDense(2, 2, []float64{1, 1, 0, 0}), []float64{.5, .5}, 1},
-	} {
-		c, rank, condition := shortest(x.r, make([]float64, len(x.want)))
-		if rank != x.rank || condition != 1 {
-			t.Errorf("%s: rank %d, condition %v", name, rank, condition)
+// Where there is no extrapolated point, an excursion goes on from the newest x. A retreat is half of the plain step.
+func TestSolveGoesOn(t *testing.T) {
+	s := judged(t, 3) // y = e_i, x = 2 e_i
+	s.away, s.accept = 1, func() bool { return false }
+	if err := s.choose(); err != nil || s.y.(Slice64)[2] != 2 || s.y.(Slice64)[0] != 0 {
+		t.Errorf("%v, %v", s.y, err)
+	}
+	for range 2 { // each time from a new base
+		s.settle(1)
+		if err := s.retreat(); err != nil || s.y.(Slice64)[2] != 1.5 {
+			t.Errorf("%v, %v", s.y, err)
 		}
-		for i, v := range c {
-			if math.Abs(v-x.want[i]) > 1e-15 {
-				t.Errorf("%s: %v", name, c)
-			}
-		}
+	}
+	if err := s.retreat(); err != nil || s.y.(Slice64)[2] != 1.25 {
+		t.Errorf("%v, %v", s.y, err)
 	}
 }
 

@@ -254,3 +254,46 @@ func TestForeignVectors(t *testing.T) {
 		}
 	}
 }
+
+// An empty window has no products. A predicted square that rounding makes negative is 0.
+func TestGramEdges(t *testing.T) {
+	s, _ := NewHost64(3, 1)
+	w := window(t, s, 2)
+	if g := w.Gram(0); g != nil {
+		t.Errorf("%v", g)
+	}
+	push(t, w, []float64{0, 0, 0}, []float64{1, 0, 0}, []float64{2, 0, 0})
+	if res := w.Spectrum(0).Solve(math.Inf(1)); res.Accuracy != 0x1p-52 {
+		t.Errorf("the average is accurate to %v", res.Accuracy)
+	}
+	w.gram = []float64{1, 1 + 1e-9, 1 + 1e-9, 1}
+	if got := w.predict([]float64{1, -1}); got != 0 {
+		t.Errorf("predicted is %v", got)
+	}
+}
+
+// counting counts the vectors that a space makes.
+type counting struct {
+	Space
+	made int
+}
+
+func (s *counting) New() (Vector, error) {
+	s.made++
+	return s.Space.New()
+}
+
+// Refused pushes give back their vectors.
+func TestRefusedPushesKeepNoVectors(t *testing.T) {
+	host, _ := NewHost64(1, 1)
+	s := &counting{Space: host}
+	w := window(t, s, 3)
+	for range 10 {
+		if err := w.PushPair(Slice64{1}, Slice64{math.NaN()}); err == nil {
+			t.Fatal("NaN went through")
+		}
+	}
+	if s.made != 2 || w.Refused() != 10 {
+		t.Errorf("%d vectors after %d refused pushes", s.made, w.Refused())
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // λ = 0 on dependent residuals, by hand: the fixed point if one exists, the shortest of several c.
@@ -314,4 +316,27 @@ func FuzzAnderson(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Of residuals two of which are zero or equal, the shortest coefficients are half of each. The rank is that of the
+// differences, and 1.
+func TestShortestOfEquals(t *testing.T) {
+	for name, x := range map[string]struct {
+		r    *mat.Dense
+		want []float64
+		rank int
+	}{
+		"zeros":  {mat.NewDense(3, 3, []float64{0, 1, 0, 0, 2, 0, 0, 2, 0}), []float64{.5, 0, .5}, 2},
+		"equals": {mat.NewDense(2, 2, []float64{1, 1, 0, 0}), []float64{.5, .5}, 1},
+	} {
+		c, rank, condition := shortest(x.r, make([]float64, len(x.want)))
+		if rank != x.rank || condition != 1 {
+			t.Errorf("%s: rank %d, condition %v", name, rank, condition)
+		}
+		for i, v := range c {
+			if math.Abs(v-x.want[i]) > 1e-15 {
+				t.Errorf("%s: %v", name, c)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -317,5 +318,17 @@ func alone(value func() (float64, error)) func() ([]float64, error) {
 	return func() ([]float64, error) {
 		v, err := value()
 		return []float64{v}, err
+	}
+}
+
+// A candidate without a point has no value, whatever it had before.
+func TestChooseForgetsValues(t *testing.T) {
+	if got := DefaultLambdas(); !slices.Equal(got, []float64{1e-12, 1e-9, 1e-6, 1e-3, .1, 10}) {
+		t.Errorf("%v", got)
+	}
+	list := []Candidate{{Kind: Kept, Value: 5}, {Kind: Averaged, Value: 1, Result: Result{Status: RankDeficient}}}
+	choice, err := Choose(list, func(*Candidate) ([]float64, error) { return []float64{3}, nil })
+	if err != nil || choice.Kind != Kept || list[0].Value != 3 || !math.IsNaN(list[1].Value) {
+		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -186,6 +186,15 @@ func TestRestoreCompares(t *testing.T) {
 		if _, err := Restore(c.space, st, intact); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+		// Vectors in another order are as good.
+		turned := st
+		turned.Columns, turned.Tail = slices.Clone(st.Columns), 2-st.Tail
+		for i, x := range turned.Columns {
+			turned.Columns[i].Y, turned.Columns[i].X = 2-x.Y, 2-x.X
+		}
+		if _, err := Restore(c.space, turned, func(i int) (Source, error) { return vectors[2-i], nil }); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 		for n, fails := range map[int]bool{1: true, MaxColumns: false, MaxColumns + 1: true} { // of two residuals
 			other := st
 			if other.N = n; (second(Restore(c.space, other, intact)) != nil) != fails {
