@@ -37,7 +37,8 @@ func TestReadLIBSVM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.X.NonZeros() != 3 || d.X.dot(0, []float64{1, 10, 100, 1000}) != 2999 || d.X.dot(1, []float64{1, 10, 100, 1000}) != -200 {
+	if d.X.NonZeros() != 3 || d.X.dot(0, []float64{1, 10, 100, 1000}) != 2999 ||
+		d.X.dot(1, []float64{1, 10, 100, 1000}) != -200 {
 		t.Errorf("%+v", d.X)
 	}
 	d, err = ReadLIBSVM(strings.NewReader("+1 1:2 3:4 # a comment\n\n-1 2:5\n-1\n"), "f", Logistic)

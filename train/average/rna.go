@@ -74,8 +74,8 @@ func (h *RNA) Window() *rna.Window { return h.window }
 
 func (h *RNA) Name() string { return "rna" }
 
-// AfterEpoch takes the epoch's last snapshot, and scores what the window gives. A snapshot whose difference from the one
-// before overflows is left out, and the record says so: training does not depend on it.
+// AfterEpoch takes the epoch's last snapshot, and scores averages and the extrapolated point. A snapshot whose
+// difference from the one before overflows is left out, and the record says so: training does not depend on it.
 func (h *RNA) AfterEpoch(ctx context.Context, s *hook.State) error {
 	t := time.Now()
 	if err := h.snapshot(s); errors.Is(err, rna.ErrOverflow) {

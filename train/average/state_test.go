@@ -148,7 +148,7 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// TestLoadStatistics: BatchNorm statistics are saved and needed if they are to be combined, for a network that has some.
+// TestLoadStatistics: BatchNorm statistics are saved and needed if they are combined, for a network that has some.
 func TestLoadStatistics(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -31,7 +31,8 @@ func TestConfusion(t *testing.T) {
 	}
 	// The name of a row is at the height of its counts.
 	height := func(text string) (list []float64) {
-		for _, m := range regexp.MustCompile(`<text x="[^"]*" y="([^"]*)"[^>]*>([^<]*)</text>`).FindAllStringSubmatch(b.String(), -1) {
+		element := regexp.MustCompile(`<text x="[^"]*" y="([^"]*)"[^>]*>([^<]*)</text>`)
+		for _, m := range element.FindAllStringSubmatch(b.String(), -1) {
 			if y, err := strconv.ParseFloat(strings.TrimSuffix(m[1], "pt"), 64); err == nil && m[2] == text {
 				list = append(list, y)
 			}

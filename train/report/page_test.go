@@ -210,7 +210,8 @@ func TestEvaluationFile(t *testing.T) {
 		if err := e.Write(r.Dir); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadEvaluation(r.Dir, r.Best()); err == nil || !strings.Contains(err.Error(), fmt.Sprint("confusion ", bad)) {
+		if _, err := ReadEvaluation(r.Dir, r.Best()); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprint("confusion ", bad)) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}

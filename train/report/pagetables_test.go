@@ -129,7 +129,8 @@ func TestHeadings(t *testing.T) {
 		}
 	}
 	two := paged(t, &Page{Groups: GroupRuns([]runs.Run{a, b})})
-	for _, want := range []string{"<title>2 runs, all done</title>", `<a href="#group-B">B: second</a>`, ">A: first</h2>", ">B: second</h2>"} {
+	for _, want := range []string{"<title>2 runs, all done</title>", `<a href="#group-B">B: second</a>`,
+		">A: first</h2>", ">B: second</h2>"} {
 		if !strings.Contains(two, want) {
 			t.Errorf("two runs: no %q", want)
 		}
@@ -437,8 +438,8 @@ func TestTargetsView(t *testing.T) {
 	r := run(1, .1, 100)
 	r.History[0].Best = &hook.BestRecord{Epoch: 1, ScoreRecord: hook.ScoreRecord{Kind: network.SGD, Score: s}}
 	v := e.view(&r, false)
-	want := "The best weights (SGD, epoch 1) on 4 images: RMSE 2 ± 0.5, MAE 1.5, R² 0.7500, loss 2.0000; ± is a standard " +
-		"error."
+	want := "The best weights (SGD, epoch 1) on 4 images: RMSE 2 ± 0.5, MAE 1.5, R² 0.7500, loss 2.0000; ± is a " +
+		"standard error."
 	if v.Title != "Numbers" || len(v.Lines) != 1 || v.Lines[0] != want {
 		t.Errorf("%+v, want %s", v, want)
 	}

@@ -116,7 +116,8 @@ Of 4 iterates that scatter about a point, c is a parabola at the distance 0.082.
 	}
 	// Epochs without coefficients have no line; one coefficient is no parabola.
 	b.Reset()
-	h[2].RNA, h[3].RNA = &hook.RNARecord{Status: "rank deficient"}, &hook.RNARecord{Status: "ok", C: []float64{1}, NormC: 1}
+	h[2].RNA = &hook.RNARecord{Status: "rank deficient"}
+	h[3].RNA = &hook.RNARecord{Status: "ok", C: []float64{1}, NormC: 1}
 	if err := CoefficientTable(&b, h[:4]); err != nil || strings.Contains(b.String(), "scatter") ||
 		strings.Join(strings.Fields(strings.Split(b.String(), "\n")[3]), " ") != "4 1 1.00 1.00 - - -" {
 		t.Errorf("%v\n%s", err, b.String())
