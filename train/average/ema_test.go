@@ -101,6 +101,29 @@ func TestEMAs(t *testing.T) {
 	}
 }
 
+// TestEMAWarmingUp: a power average counts the steps of the warm-up, too. Two of them are kept in each epoch.
+func TestEMAWarmingUp(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs, c.StepsLimit, c.EMA, c.KeepEvery, c.RNA.Mode = 2, 3, []float64{5, 12}, 1, average.Off
+	c.Schedule = schedule.Schedule{Kind: schedule.Cosine, By: schedule.ByStep, Rate: 0.05, WarmupSteps: 4}
+	var want []float64
+	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error {
+		w := numbers(t, s.Net.Params)
+		if want == nil {
+			want = make([]float64, len(w))
+		}
+		for i := range w {
+			want[i] += 13 / (float64(s.Steps) + 12) * (w[i] - want[i])
+		}
+		return nil
+	}})
+	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
+	near(t, "the average", got, want, 1e-6)
+	if list, err := filepath.Glob(filepath.Join(c.Out, "kept", "*-ema-*")); err != nil || len(list) != 4 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // recalibrated records the average's statistics at the end of a run, after its own hook.
 type recalibrated struct {
 	t    *testing.T

@@ -27,6 +27,9 @@ func TestOffline(t *testing.T) {
 		var iterates [][]float64
 		r := trained(t, c, dev, watch{Epoch: func(s *hook.State) error {
 			iterates = append(iterates, numbers(t, s.Net.Params))
+			if list, err := filepath.Glob(filepath.Join(c.Out, "average-*")); s.Epoch < 7 && (err != nil || len(list) > 0) {
+				t.Errorf("averages are kept before the end of the run: %v, %v", list, err)
+			}
 			return nil
 		}})
 		if !slices.Equal(numbers(t, r.Net.Params), numbers(t, off.Net.Params)) {

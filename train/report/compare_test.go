@@ -221,6 +221,13 @@ func TestPlotGroups(t *testing.T) {
 			t.Errorf("no %q in the figure", want)
 		}
 	}
+	short, long := run(1, .1, 200), run(1, .2, 200)
+	long.Config.Epochs = 7
+	for _, pair := range [][2]runs.Run{{short, long}, {long, short}} {
+		if !strings.Contains(draw(pair[0], pair[1]), ">7<") {
+			t.Error("the axis ends before the last epoch of a run")
+		}
+	}
 	again := list[0]
 	again.Config.Seed = 2
 	if got := draw(list[0], again); !strings.Contains(got, "A: mean of 2 runs") || strings.Contains(got, "going") ||
@@ -264,6 +271,15 @@ func TestGroupCurves(t *testing.T) {
 					t.Errorf("curve %d, epoch %d: %v, want %v", i, e, got.Error(), want)
 				}
 			}
+		}
+	}
+	other, third := run(3, .2, 100), run(4, .3, 100)
+	other.Config.ValSplit, third.Config.ValSplit = .1, .1
+	for n, list := range map[int][]runs.Run{2: {run(1, .1, 100), run(2, .1, 100), other},
+		3: {run(1, .1, 100), run(2, .1, 100), other, third}} {
+		if got := compared(t, list...); !strings.Contains(got, "in common with A") ||
+			strings.Contains(got, "--sort and --reverse") != (n > 2) {
+			t.Errorf("%d groups:\n%s", n, got)
 		}
 	}
 	if got := compared(t, a); strings.Contains(got, "the same options") || strings.Contains(got, "differences") {

@@ -290,8 +290,13 @@ func TestContrast(t *testing.T) {
 // The data for the pointer is JSON that a browser reads back.
 func TestPageData(t *testing.T) {
 	r := demoRun(t, 1)
+	both := paged(t, &Page{Groups: GroupRuns([]runs.Run{r, demoRun(t, 2)}),
+		Evaluations: map[string]*Evaluation{r.Dir: evaluated(t, r.Best(), 3)}})
 	page := paged(t, &Page{Groups: GroupRuns([]runs.Run{r}),
 		Evaluations: map[string]*Evaluation{r.Dir: evaluated(t, r.Best(), 3)}})
+	if strings.Contains(page, "The best weights of the group") || !strings.Contains(both, "The best weights of the group") {
+		t.Error("whose weights were evaluated is not said, or of one run")
+	}
 	list := regexp.MustCompile(`(?s)<script type="application/json">(.*?)</script>`).FindAllStringSubmatch(page, -1)
 	if len(list) != 4 {
 		t.Fatalf("%d figures", len(list))

@@ -21,6 +21,11 @@ func TestScatter(t *testing.T) {
 	if p := c.Data.Points[1]; p[0] != 255.0 || p[1] != 34.0 || p[2] != "label 50\npredicted 30" {
 		t.Errorf("%v", p)
 	}
+	for _, y := range c.Y {
+		if y.TextY != y.At+4 {
+			t.Errorf("%+v", y)
+		}
+	}
 	if c.LabelX != c.Left-6 || c.LabelY != c.Bottom+16 || c.NameY != c.Bottom+36 || c.Middle != 255 {
 		t.Errorf("%+v", c)
 	}

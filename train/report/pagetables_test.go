@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"image/color"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -218,7 +219,8 @@ func TestPlainFacts(t *testing.T) {
 			t.Error(f)
 		}
 	}
-	if _, charts, note := chartsOf(&groups[0]); len(charts) == 0 || strings.Contains(note, "phases") {
+	if _, charts, note := chartsOf(&groups[0]); len(charts) == 0 || strings.Contains(note, "phases") ||
+		strings.Contains(note, "seeds") {
 		t.Errorf("%d charts, %s", len(charts), note)
 	}
 	demo := GroupRuns([]runs.Run{demoRun(t, 1)})
@@ -345,6 +347,15 @@ func TestHeatLimits(t *testing.T) {
 			t.Errorf("%d classes: %d names, want %d", classes, got, 2*named)
 		}
 	}
+	for _, classes := range []int{40, 41} {
+		e := &Evaluation{Names: make([]string, classes)}
+		for k := range classes {
+			e.Confusion = append(e.Confusion, [3]int{k, k, 7})
+		}
+		if h, _ := e.confusion(); (h != nil) != (classes == 40) {
+			t.Errorf("%d classes are drawn, or not", classes)
+		}
+	}
 	for _, classes := range []int{12, 13} {
 		e := &Evaluation{}
 		for k := range classes {
@@ -363,7 +374,15 @@ func TestLegendPlaces(t *testing.T) {
 	var c recorder.Canvas
 	dc := draw.NewCanvas(&c, 310, 200)
 	dc.Min.X = 10
-	drawLegend(dc, []entry{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}})
+	drawLegend(dc, []entry{{name: "a", line: draw.LineStyle{Color: color.Black, Width: 1}}, {name: "b"}, {name: "c"},
+		{name: "d"}})
+	for _, a := range c.Actions {
+		if s, ok := a.(*recorder.Stroke); ok { // 1.1 cm to the right
+			if from, to := s.Path[0].Pos.X, s.Path[1].Pos.X; math.Abs(float64(to-from-1.1*vg.Centimeter)) > 1e-9 {
+				t.Errorf("a line from %v to %v", from, to)
+			}
+		}
+	}
 	var got []string
 	var top vg.Length
 	for _, a := range c.Actions {
@@ -413,6 +432,29 @@ func TestScalePlaces(t *testing.T) {
 		}
 		if math.Abs(float64(lo)-101-2*float64(i)) > 1e-9 || math.Abs(float64(hi-lo)-2) > 1e-9 {
 			t.Errorf("colour %d from %v to %v", i, lo, hi)
+		}
+	}
+}
+
+// A card has the top-5 accuracy of more than five classes, and rows for up to 100 of them.
+func TestCardLimits(t *testing.T) {
+	s := network.Score{Top1: 90, Top5: 99, Loss: .5, Images: 10}
+	for classes, n := range map[int]int{2: 2, 5: 2, 6: 3} {
+		if got := cardMetrics(s, classes); len(got) != n {
+			t.Errorf("%d classes: %+v", classes, got)
+		}
+	}
+	half := &measures.Estimate{Value: 50, Error: 5}
+	for _, n := range []int{100, 101} {
+		var plain, labels bytes.Buffer
+		(&Evaluation{Classes: make([]EvaluatedClass, n)}).card(&plain)
+		(&Evaluation{Targets: &Targets{AP: half, AUC: half, MacroF1: half, MicroF1: half, Exact: half,
+			Classes: make([]LabelScore, n)}}).card(&labels)
+		for _, text := range []string{plain.String(), labels.String()} {
+			if rows := strings.Count(text, "\n|"); rows != map[int]int{100: 102}[n] || strings.Contains(text, "There are 101") !=
+				(n == 101) {
+				t.Errorf("%d classes have %d rows", n, rows)
+			}
 		}
 	}
 }
