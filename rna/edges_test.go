@@ -163,11 +163,13 @@ func TestRowsOfFactors(t *testing.T) {
 	}
 }
 
-// halves is one of two processes, each of which stores a half of each vector: vectors are whole here, and Part cuts.
+// halves is one of two processes, each of which stores a part of each vector, from an element on: vectors are whole
+// here, and Part cuts.
 type halves struct {
 	Space
-	own  Space
+	own  Space // nil without a part
 	at   int
+	from int
 	meet *meeting
 }
 
@@ -189,7 +191,7 @@ func (h *halves) Part(v Vector) (Vector, error) {
 		return nil, err
 	}
 	x := make(Slice64, h.own.Dim())
-	if err := v.ReadAt64(x, h.at*h.Dim()/2); err != nil {
+	if err := v.ReadAt64(x, h.from); err != nil {
 		return nil, err
 	}
 	_, err = h.own.Store(part, x)
@@ -212,8 +214,16 @@ func (h *halves) Gather(own []float64, failed error) ([][]float64, error) {
 	return [][]float64{slices.Clone(m.out[0]), slices.Clone(m.out[1])}, m.err
 }
 
-// Two processes with a half of each vector solve as one with all, by QR and by exact products.
+// Two processes with a half of each vector, or with all and nothing, solve as one with all, by QR and by exact products.
 func TestDividedWindow(t *testing.T) {
+	for _, cut := range []int{200, 400} {
+		divided(t, cut)
+	}
+}
+
+// divided has the first of two processes store the elements before cut.
+func divided(t *testing.T, cut int) {
+	t.Helper()
 	const d, n = 400, 8
 	vs := contraction(d, n+1, 3)
 	one, _ := NewHost64(d, 1)
@@ -228,9 +238,12 @@ func TestDividedWindow(t *testing.T) {
 	var got [2][]Result
 	var work sync.WaitGroup
 	for at := range got {
-		own, _ := NewHost64(d/2, 1)
 		full, _ := NewHost64(d, 1)
-		w := window(t, &halves{full, own, at, meet}, n)
+		part := &halves{Space: full, at: at, from: at * cut, meet: meet}
+		if k := []int{cut, d - cut}[at]; k > 0 {
+			part.own, _ = NewHost64(k, 1)
+		}
+		w := window(t, part, n)
 		push(t, w, vs...)
 		work.Go(func() {
 			s, err := w.QR(0)

@@ -263,8 +263,8 @@ func TestGramEdges(t *testing.T) {
 		t.Errorf("%v", g)
 	}
 	push(t, w, []float64{0, 0, 0}, []float64{1, 0, 0}, []float64{2, 0, 0})
-	if res := w.Spectrum(0).Solve(math.Inf(1)); res.Accuracy != 0x1p-52 {
-		t.Errorf("the average is accurate to %v", res.Accuracy)
+	if res := w.Spectrum(0).Solve(math.Inf(1)); res.Accuracy != 0x1p-52 || res.Condition != 1 {
+		t.Errorf("the average is accurate to %v, condition %v", res.Accuracy, res.Condition)
 	}
 	w.gram = []float64{1, 1 + 1e-9, 1 + 1e-9, 1}
 	if got := w.predict([]float64{1, -1}); got != 0 {

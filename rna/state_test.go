@@ -171,6 +171,9 @@ type plainSpace struct{ Space }
 // Restore compares products, or only norms in a space that does not compute a whole Gram matrix at once.
 func TestRestoreCompares(t *testing.T) {
 	host, _ := NewHost64(2, 1)
+	if n := threadsOf(plainSpace{host}); n != 1 { // its vectors are for one goroutine
+		t.Errorf("%d goroutines read a space of another module", n)
+	}
 	for name, c := range map[string]struct {
 		space    Space
 		products bool
