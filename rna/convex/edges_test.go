@@ -345,6 +345,12 @@ func TestOddData(t *testing.T) {
 			}
 		}
 	}
+	for _, row := range []string{"1:2 1:3\n", "2:1 1:3\n"} {
+		if _, err := readNIPS(strings.NewReader(row), "x.data", Logistic); err == nil ||
+			!strings.Contains(err.Error(), "ascending") {
+			t.Errorf("%q: %v", row, err)
+		}
+	}
 	if _, err := readNIPS(strings.NewReader("\n\n"), "x.data", Logistic); err == nil ||
 		!strings.Contains(err.Error(), "no rows") {
 		t.Errorf("no rows: %v", err)

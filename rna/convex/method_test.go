@@ -3,6 +3,7 @@ package convex
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"onlinerna/rna"
@@ -45,8 +46,8 @@ func TestUnknownConstants(t *testing.T) {
 		t.Errorf("offline RNA ends at %g, gradient descent at %g", ends[Offline{GD}], ends[GD])
 	}
 	for _, m := range []Method{NesterovStrong, OptimalAdaptive, PrintedAdaptive, PlainOnline{GD}, Anderson{GD}} {
-		if _, err := Minimize(p, m, Options{}); err == nil {
-			t.Errorf("%s ran without constants", m)
+		if _, err := Minimize(p, m, Options{}); err == nil || !strings.Contains(err.Error(), "takes the constant L") {
+			t.Errorf("%s without constants: %v", m, err)
 		}
 	}
 }
