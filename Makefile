@@ -208,8 +208,8 @@ check-mca-amd64: #: estimate the speed of amd64's products by llvm-mca
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 
-mutants: ## plant faults in RNA's packages, and count those that tests miss: SHARE=0.03 of them, PACKAGES="rna train/report"
-	go run ./internal/mutants -share $(SHARE) $(PACKAGES)
+mutants: ## plant faults in RNA's packages, and count those that tests miss: SHARE=0.03 of them, SEED=1 others, PACKAGES="rna train/report"
+	go run ./internal/mutants -share $(SHARE) $(if $(SEED),-seed $(SEED)) $(PACKAGES)
 
 check-asan: gpu-kit #: run the GPU code's tests with AddressSanitizer and UBSan; needs g++; minutes
 	$(MAKE) --no-print-directory -C cuda/check/sim/src all OUT=$(CURDIR)/bin/sim-asan SANITIZE=address,undefined
