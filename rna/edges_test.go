@@ -214,7 +214,7 @@ func (h *halves) Gather(own []float64, failed error) ([][]float64, error) {
 	return [][]float64{slices.Clone(m.out[0]), slices.Clone(m.out[1])}, m.err
 }
 
-// Two processes with a half of each vector, or with all and nothing, solve as one with all, by QR and by exact products.
+// Two processes with halves of each vector, or with all and nothing, solve as one, by QR and by exact products.
 func TestDividedWindow(t *testing.T) {
 	for _, cut := range []int{200, 400} {
 		divided(t, cut)

@@ -294,7 +294,8 @@ func TestPageData(t *testing.T) {
 		Evaluations: map[string]*Evaluation{r.Dir: evaluated(t, r.Best(), 3)}})
 	page := paged(t, &Page{Groups: GroupRuns([]runs.Run{r}),
 		Evaluations: map[string]*Evaluation{r.Dir: evaluated(t, r.Best(), 3)}})
-	if strings.Contains(page, "The best weights of the group") || !strings.Contains(both, "The best weights of the group") ||
+	if strings.Contains(page, "The best weights of the group") ||
+		!strings.Contains(both, "The best weights of the group") ||
 		strings.Contains(page, " They are those of ") || !strings.Contains(both, " They are those of ") {
 		t.Error("whose weights were evaluated is not said, or of one run")
 	}
