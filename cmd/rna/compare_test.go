@@ -57,7 +57,7 @@ func TestCompareAndRuns(t *testing.T) {
 		"there is no folder":  {"compare", at("a"), at("none")},
 		".svg, .png, .pdf":    {"compare", at("a"), at("b"), "--plot", at("x.jpg")},
 		"unknown option":      {"compare", at("a"), "--sort", "speed"},
-		"a file of the run":   {"compare", at("a"), "--csv", at("a") + "/metrics.jsonl"},
+		"belongs to the run":  {"compare", at("a"), "--csv", at("a") + "/metrics.jsonl"},
 		"no state is":         {"runs", dir, "--where", "state=over"},
 		`unknown option "bst`: {"runs", dir, "--sort", "bst"},
 	} {

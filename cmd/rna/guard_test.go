@@ -19,7 +19,8 @@ func TestGuard(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{
 		"w.safetensors": "weights", "images/val/a/1.png": "image", "x.csv": "1,2\n-1,3\n", "x.data": "1 2\n",
-		"x.labels": "1\n",
+		"x.labels": "1\n", "run/config.json": "{}", "run/kept/epoch-0001.safetensors": "weights",
+		"run/checkpoint/000002/state.json": "{}",
 	} {
 		if err := os.MkdirAll(filepath.Dir(in(name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -39,6 +40,9 @@ func TestGuard(t *testing.T) {
 		{"logreg", "--data", in("x.csv"), "--csv", in("link.csv")},
 		{"logreg", "--data", in("x.data"), "--csv", in("x.labels")},
 		{"extrapolate", in("w.safetensors"), in("x.csv"), "-o", in("w.safetensors")},
+		{"extrapolate", in("run"), "-o", in("run/kept/epoch-0001.safetensors")},
+		{"extrapolate", in("run"), "-o", in("run/kept/epoch-0002.safetensors")},
+		{"extrapolate", in("run"), "-o", in("run/checkpoint/000002/x.safetensors")},
 		{"data", "check", in("images"), "--json-file", in("images/val/a/1.png")},
 		{"convert", in("w.safetensors"), in("w.safetensors")},
 		{"train", "--data", in("images"), "--out", in("images")},

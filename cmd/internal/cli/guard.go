@@ -58,7 +58,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("--%s %s would write over the input of --%s: name another output", w, to, r)
 			}
 			if ofRun(to, from) {
-				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
+				return fmt.Errorf("--%s %s belongs to the run in %s: name another output", w, to, from)
 			}
 		}
 		for _, from := range args {
@@ -66,7 +66,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("--%s %s would write over an input: name another output", w, to)
 			}
 			if ofRun(to, from) {
-				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
+				return fmt.Errorf("--%s %s belongs to the run in %s: name another output", w, to, from)
 			}
 		}
 		if err := checkForm(cmd, w, to); err != nil {
@@ -144,15 +144,22 @@ func isReport(path string) bool {
 	return false
 }
 
-// ofRun reports whether the run in a folder wrote a file.
+// ofRun reports whether a file belongs to the run in a folder: one that the run wrote there, or any in its folders of
+// weights and checkpoints, whose files it counts.
 func ofRun(path, folder string) bool {
-	if folder == "" || !files.IsRegular(filepath.Join(folder, "config.json")) || !files.IsRegular(path) {
+	if folder == "" || !files.IsRegular(filepath.Join(folder, "config.json")) {
 		return false
+	}
+	dir := filepath.Dir(path)
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if files.Same(d, filepath.Join(folder, "kept")) || files.Same(d, filepath.Join(folder, "checkpoint")) {
+			return true
+		}
 	}
 	switch filepath.Base(path) {
 	case "config.json", "metrics.jsonl", "sessions.jsonl", "evaluation.json", "best.safetensors", "final.safetensors",
 		"rna.safetensors", "ema.safetensors":
-		return files.Same(filepath.Dir(path), folder)
+		return files.IsRegular(path) && files.Same(dir, folder)
 	}
-	return files.Same(filepath.Dir(path), filepath.Join(folder, "kept"))
+	return false
 }
