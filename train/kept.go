@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -81,6 +82,15 @@ func (s *Spec) ScoredEMA() float64 {
 		return 0
 	}
 	return s.EMA[len(s.EMA)-1]
+}
+
+// commas writes numbers as options take them.
+func commas(list []float64) string {
+	text := make([]string, len(list))
+	for i, x := range list {
+		text[i] = fmt.Sprint(x)
+	}
+	return strings.Join(text, ",")
 }
 
 // checkKept checks that there are images to choose the best by.

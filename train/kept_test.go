@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,6 +45,23 @@ func TestKept(t *testing.T) {
 	if r, err := New(c, Deps{Device: dev}); err == nil {
 		r.Close()
 		t.Error("keeping every -1 epochs is no error")
+	}
+}
+
+// TestUnkeptEMA: several power averages of which nothing is kept bring a warning.
+func TestUnkeptEMA(t *testing.T) {
+	for _, keep := range []int{0, 1} {
+		c := tinyColour("", pictures(t, 20, 6, 16))
+		c.EMA, c.KeepEvery, c.Epochs = []float64{5, 12}, keep, 1
+		r := newRun(t, c, cpuDevice(t, 1))
+		said := ""
+		r.Log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }
+		if err := r.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(said, "of --ema 5,12 only the last is used") != (keep == 0) {
+			t.Errorf("keep-every %d: said %q", keep, said)
+		}
 	}
 }
 

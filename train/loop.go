@@ -155,6 +155,9 @@ func (r *Run) begin() error {
 		r.log("no validation images: weights are written, but not compared")
 	}
 	r.warnOfFewSteps()
+	if c := &r.Resolved; r.Ranks.First() && len(c.EMA) > 1 && c.KeepEvery == 0 {
+		r.log("Warning: of --ema %s only the last is used: --keep-every keeps the others, too", commas(c.EMA))
+	}
 	if c := &r.Resolved; r.Ranks.First() && c.RNA.Mode != average.Off && c.Epochs < c.RNA.FirstExtrapolation() {
 		r.log("no extrapolation in this run: the first one would be in epoch %d", c.RNA.FirstExtrapolation())
 	}

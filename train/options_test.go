@@ -100,6 +100,8 @@ func TestWrongValues(t *testing.T) {
 func TestConflicts(t *testing.T) {
 	for _, c := range []struct{ options, want string }{
 		{"ema 12 ema-decay 0.9", "ema 12 and ema-decay 0.9: choose one"},
+		{"ema 5,12 ema-decay 0.9", "ema 5,12 and ema-decay 0.9: choose one"},
+		{"ema 5,5", "ema 5,5: want different numbers above 0"},
 		{"ema-every 3", "ema-every 3: goes with ema-decay"},
 		{"clip-grad 1 clip-value 1", "clip-grad and clip-value both limit the gradient: choose one"},
 		{"mean 0.5", "give a number for each"},

@@ -166,9 +166,9 @@ func (c *Spec) check(set data.Dataset) error {
 	case len(c.Mean) != channels || len(c.Std) != channels:
 		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
 	case c.EMA != nil && c.EMADecay > 0:
-		return fmt.Errorf("ema %g and ema-decay %g: choose one", c.ScoredEMA(), c.EMADecay)
+		return fmt.Errorf("ema %s and ema-decay %g: choose one", commas(c.EMA), c.EMADecay)
 	case slices.Contains(c.EMA, 0) || len(c.EMA) != len(slices.Compact(slices.Sorted(slices.Values(c.EMA)))):
-		return fmt.Errorf("ema %v: want different numbers above 0", c.EMA)
+		return fmt.Errorf("ema %s: want different numbers above 0", commas(c.EMA))
 	case c.EMAEvery > 0 && c.EMADecay == 0:
 		return fmt.Errorf("ema-every %d: goes with ema-decay", c.EMAEvery)
 	case c.ClipGrad > 0 && c.ClipValue > 0:
