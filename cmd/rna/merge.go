@@ -61,11 +61,11 @@ func newMerge() *cobra.Command {
 		Long: `Merge checkpoints: averages of a row, and combinations of models that share a base, in memory that does not
 grow with them.
 
-Checkpoints are safetensors, what torch.save wrote, folders of Hugging Face with shards and their index, folders of
+Checkpoints are safetensors, files of torch.save, folders of Hugging Face with shards and their index, folders of
 PyTorch's distributed checkpoints (.metadata and .distcp, each sharded in its own way), folders of Orbax, Keras's
-.weights.h5 and .keras, numpy's .npz, and GGUF of F64, F32, F16 and BF16. No code of theirs is run. Tensors are matched by name. Floating-point numbers, those of eight bits
-too, are combined in float64 and rounded once; integers are copied from the last file, and BatchNorm statistics too
-unless --bn says otherwise.
+.weights.h5 and .keras, numpy's .npz, and GGUF of F64, F32, F16 and BF16. No code in them is run. Tensors are matched
+by name. Floating-point numbers, those of eight bits too, are combined in float64 and rounded once; integers are copied
+from the last file, and BatchNorm statistics too unless --bn says otherwise.
 
 Under mpirun or srun the ranks share the work: they write the shards of a folder in turn, or each its tensors of one
 file, with the bits of one process.
