@@ -23,6 +23,7 @@ type contest struct {
 	config Spec
 	epochs int
 	rivals bool // the runs at a constant rate are followed by rivals
+	brief  bool // one seed chooses the rates, and images are scored after the last epoch alone
 }
 
 // A way is an optimiser with the form of its schedule.
@@ -36,6 +37,7 @@ type way struct {
 // The weights of all runs, beside the rivals'.
 const (
 	iterate = "SGD"
+	restat  = "SGD, BatchNorm recalibrated"
 	byEMA   = "EMA 12"
 	byRNA   = "RNA of 5 epochs' ends"
 )
@@ -64,7 +66,8 @@ func averages(c *Spec) {
 	c.EMA, c.RNA = []float64{12}, average.Options{Mode: average.Offline, Window: 5, Averages: []int{}}
 }
 
-// contests are LeNet on three sets and, without rivals, nets with BatchNorm on CIFAR-10.
+// contests are LeNet on three sets and, without rivals, nets with BatchNorm: ResNet-20 on a brief budget, and conv6 and
+// ResNet-20 on a longer one.
 func contests() []contest {
 	base := Spec{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1,
 		RNA: average.Options{Mode: average.Off}}
@@ -73,9 +76,19 @@ func contests() []contest {
 	mnist.Data = filepath.Join(filepath.Dir(cifarFolder()), "mnist")
 	conv6, resnet := cifar, cifar
 	conv6.Model, conv6.StepsLimit, resnet.Model, resnet.StepsLimit = "conv6", 0, "resnet20", 0
-	return []contest{{"LeNet, glyphs", base, 10, true}, {"LeNet, CIFAR-10", cifar, 5, true},
-		{"LeNet, MNIST", mnist, 10, false}, {"conv6, CIFAR-10", conv6, 15, false},
-		{"ResNet-20, CIFAR-10", resnet, 15, false}}
+	brief := func(c Spec) Spec {
+		c.Model, c.Batch, c.StepsLimit, c.ValLimit, c.Holdout = "resnet20", 32, 25, 64, 0
+		return c
+	}
+	return []contest{
+		{name: "LeNet, glyphs", config: base, epochs: 10, rivals: true},
+		{name: "LeNet, CIFAR-10", config: cifar, epochs: 5, rivals: true},
+		{name: "LeNet, MNIST", config: mnist, epochs: 10},
+		{name: "ResNet-20, glyphs, brief", config: brief(base), epochs: 7, brief: true},
+		{name: "ResNet-20, CIFAR-10, brief", config: brief(cifar), epochs: 7, brief: true},
+		{name: "conv6, CIFAR-10", config: conv6, epochs: 15},
+		{name: "ResNet-20, CIFAR-10", config: resnet, epochs: 15},
+	}
 }
 
 // TestRivals compares averages of all kinds, computed along one run at a constant rate, with a run whose rate falls
@@ -127,18 +140,22 @@ func studyOf(t *testing.T, name string, f func(t *testing.T, l *ledger, c contes
 }
 
 // compete returns the outcomes of the ways for each seed, and their rates: the best of five, each twice another, on two
-// other seeds. It stops at the seed at which the time is over.
+// other seeds, a brief contest's on one. It stops at the seed at which the time is over.
 func (c contest) compete(t *testing.T, l *ledger, ways []way, seeds int) (results [][][]mark, rates []float64) {
 	for _, w := range ways {
 		best, lowest := 0.0, 101.0
+		others := []uint64{101, 102}
+		if c.brief {
+			others = others[:1]
+		}
 		for _, by := range []float64{1, 2, .5, 4, .25} {
 			wrong := 0.0
-			for _, seed := range []uint64{101, 102} {
+			for _, seed := range others {
 				r, ok := c.result(t, l, w, w.rate*by, seed)
 				if !ok {
 					t.Skip("the time is over: run it again to go on")
 				}
-				wrong += r[slices.IndexFunc(r, func(o mark) bool { return o.Name == w.tuned })].Error / 2
+				wrong += r[slices.IndexFunc(r, func(o mark) bool { return o.Name == w.tuned })].Error / float64(len(others))
 			}
 			if wrong < lowest {
 				best, lowest = w.rate*by, wrong
@@ -161,6 +178,34 @@ func (c contest) compete(t *testing.T, l *ledger, ways []way, seeds int) (result
 	return results, rates
 }
 
+// shorten leaves out of a brief contest's run the averages that nothing reads, and scores iterates with BatchNorm
+// recalibrated beside themselves.
+func (c contest) shorten(x *Spec, w way, seed uint64) {
+	switch {
+	case seed > 100: // it chooses a rate
+		if x.RNA.Mode = average.Off; w.tuned != byEMA {
+			x.EMA = nil
+		}
+	case x.RNA.Mode == average.Off: // too late for an extrapolation
+		x.RNA = average.Options{Mode: average.Offline, Window: 5, Start: c.epochs, Averages: []int{}}
+	default:
+		x.RNA.Every = c.epochs
+	}
+}
+
+// train trains a run. A brief contest's has validation images in its last epoch only.
+func (c contest) train(r *Run) error {
+	if c.brief {
+		val := r.in.val
+		r.in.val = nil
+		err := r.TrainTo(context.Background(), c.epochs-1)
+		if r.in.val = val; err != nil {
+			return err
+		}
+	}
+	return r.Train(context.Background())
+}
+
 // result returns the outcomes of a run, the iterate's first. A run that diverges has those of guessing.
 func (c contest) result(t *testing.T, l *ledger, w way, rate float64, seed uint64) ([]mark, bool) {
 	key := fmt.Sprintf("%s, %d epochs, %s %g, seed %d", c.name, c.epochs, w.name, rate, seed)
@@ -174,15 +219,18 @@ func (c contest) result(t *testing.T, l *ledger, w way, rate float64, seed uint6
 			h = &rivals{at: c.epochs}
 			hooks, x.EMA, x.RNA.Mode = append(hooks, h), nil, average.Off
 		}
+		if c.brief {
+			c.shorten(&x, w, seed)
+		}
 		r := newRun(t, x, cpuDevice(t, 1), hooks...)
 		defer r.Close()
 		if h != nil {
 			h.run = r
 		}
-		err := r.Train(context.Background())
+		err := c.train(r)
 		var list []mark
 		if d := (*DivergedError)(nil); errors.As(err, &d) {
-			for _, name := range []string{iterate, byRNA, byEMA} {
+			for _, name := range []string{iterate, restat, byRNA, byEMA} {
 				list = append(list, mark{name, 90, 2.303, 2.303})
 			}
 			return list
@@ -193,10 +241,15 @@ func (c contest) result(t *testing.T, l *ledger, w way, rate float64, seed uint6
 			return h.marks
 		}
 		rec := r.History[c.epochs-1]
-		names := map[network.Kind]string{network.SGD: iterate, network.RNA: byRNA, network.EMA: byEMA}
+		names := map[network.Kind]string{network.SGD: iterate, network.SGDStats: restat, network.RNA: byRNA,
+			network.EMA: byEMA}
 		for _, s := range rec.Scores() {
 			if name := names[s.Kind]; name != "" {
-				list = append(list, mark{name, s.Score.Error(), s.Score.Loss, rec.HeldScore(s.Kind).Loss})
+				m := mark{Name: name, Error: s.Score.Error(), Loss: s.Score.Loss}
+				if held := rec.HeldScore(s.Kind); held != nil {
+					m.Held = held.Loss
+				}
+				list = append(list, m)
 			}
 		}
 		return list
