@@ -59,6 +59,9 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	case op.Tokens, op.Planes, op.Roll:
 		return true
 	}
+	if n := tokens(c); d.bfloat16 && n > 0 && n <= tiledTokens { // whose products round their operands and may run in tiles
+		return false
+	}
 	return rows.Whole(c, in)
 }
 
@@ -86,4 +89,20 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		}
 		return nil
 	}, nil
+}
+
+// tiledTokens is the most tokens whose matrices of scores are stored in bfloat16's mode.
+const tiledTokens = 512
+
+// tokens is the number of tokens of a self-attention or of its gradients, 0 of other composites.
+func tokens(c op.Composite) int {
+	switch o := c.(type) {
+	case op.SelfAttention:
+		return o.Tokens
+	case op.SelfAttentionGrad:
+		return o.Tokens
+	case op.SelfAttentionGradBias:
+		return o.Tokens
+	}
+	return 0
 }
