@@ -227,8 +227,8 @@ func TestAdaptiveByDefinition(t *testing.T) {
 				t.Fatalf("μ = %v, iteration %d goes on from %v, want %v", mu, k+1, f.y[k+1], want)
 			}
 		}
-		if taken < 5 || taken > 24 {
-			t.Errorf("μ = %v: z was taken %d times of 29", mu, taken)
+		if taken < 5 || taken > 24 || len(res.Values) != 31 {
+			t.Errorf("μ = %v: z was taken %d times of 29, and there are %d values", mu, taken, len(res.Values))
 		}
 	}
 }
@@ -264,8 +264,8 @@ func TestPrintedByDefinition(t *testing.T) {
 			t.Fatalf("iteration %d goes on from %v and %v, want %v and %v", k+1, f.y[2*k+2], f.y[2*k+3], nextY, nextX)
 		}
 	}
-	if taken < 5 || near < 1 {
-		t.Errorf("RNA's point was taken %d times, and nearly %d times", taken, near)
+	if taken < 5 || near < 1 || len(res.Values) != 61 {
+		t.Errorf("RNA's point was taken %d times, and nearly %d times; %d values", taken, near, len(res.Values))
 	}
 }
 
