@@ -343,11 +343,11 @@ var runOptions = options{
 		Help: "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest " +
 			"element; false: directly, 9e-7 " +
 			"(device cpu; others choose themselves)"},
-	{Name: "float32", Group: runGroup, Default: "bf16x6", Field: func(c *Spec) any { return &c.Float32 },
+	{Name: "float32", Group: runGroup, Default: "direct", Field: func(c *Spec) any { return &c.Float32 },
 		Resumable: true, Values: option.OneOf("bf16x6", "bf16x3", "direct"),
-		Help: "how products of float32 run on AMX: bf16x6, six products of bfloat16, where that is faster, with errors of " +
-			"direct sums at most; bf16x3, three of them, with errors of up to 2e-5 of the largest element; direct (device " +
-			"cpu; without AMX all run directly, and bf16x3 is an error)"},
+		Help: "how products of float32 run on AMX: direct; bf16x6, six products of bfloat16, where counts of operations say " +
+			"that it is faster, with errors of direct sums at most; bf16x3, three of them, with errors of up to 2e-5 of the " +
+			"largest element (device cpu; without AMX bf16x6 runs directly, and bf16x3 is an error)"},
 	{Name: "low-memory", Group: runGroup, Field: func(c *Spec) any { return &c.LowMemory }, Resumable: true,
 		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 " +
 			"% less memory, for a few " +

@@ -45,9 +45,9 @@ type Options struct {
 	BFloat16 bool
 
 	// Float32 is how products of float32 run on AMX: those of convolutions, linear layers and matrices, and all their
-	// gradients. bf16x6, the default, splits each number into three of bfloat16 and sums six products of them in tiles,
-	// where that is faster than vectors and Winograd's algorithm, by the rates at which a Granite Rapids-class Xeon ran
-	// each. bf16x3 sums three products of two parts, where that is faster. direct uses vectors alone. At other levels
+	// gradients. direct, the default, uses vectors alone. bf16x6 splits each number into three of bfloat16 and sums six
+	// products of them in tiles, where that would be faster than vectors and Winograd's algorithm by the rates at which a
+	// Granite Rapids-class Xeon ran each by itself. bf16x3 sums three products of two parts, likewise. At other levels
 	// bf16x6 is direct, and bf16x3 an error. With BFloat16 there is no choice.
 	//
 	// The largest error of an element of a product by bf16x6, relative to the largest element, is at most that of direct
@@ -101,7 +101,7 @@ func New(o Options) (*Device, error) {
 	d := &Device{pool: parallel.NewPool(n), level: level, winograd: !o.Direct, bfloat16: o.BFloat16}
 	if d.bfloat16 {
 		d.tiles = kern.TilesFor(level)
-	} else if t := kern.TilesFor(level); t != nil && o.Float32 != Direct {
+	} else if t := kern.TilesFor(level); t != nil && partsOf[o.Float32] > 0 {
 		d.tiles = t.InParts(partsOf[o.Float32])
 	}
 	d.table = d.patterns()

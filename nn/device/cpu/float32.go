@@ -17,7 +17,7 @@ const (
 
 var (
 	ways    = []string{BF16x6, BF16x3, Direct}
-	partsOf = map[string]int{"": 3, BF16x6: 3, BF16x3: 2}
+	partsOf = map[string]int{BF16x6: 3, BF16x3: 2} // 0: direct
 )
 
 // checkFloat32 returns an error if products of float32 cannot run as o asks.
