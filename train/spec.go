@@ -345,9 +345,9 @@ var runOptions = options{
 			"(device cpu; others choose themselves)"},
 	{Name: "float32", Group: runGroup, Default: "direct", Field: func(c *Spec) any { return &c.Float32 },
 		Resumable: true, Values: option.OneOf("bf16x6", "bf16x3", "direct"),
-		Help: "how products of float32 run on AMX: direct; bf16x6, six products of bfloat16, where counts of operations say " +
-			"that it is faster, with errors of direct sums at most; bf16x3, three of them, with errors of up to 2e-5 of the " +
-			"largest element (device cpu; without AMX bf16x6 runs directly, and bf16x3 is an error)"},
+		Help: "how products of float32 run on AMX: direct; bf16x6, six products of bfloat16, where counts favour it, with " +
+			"errors of direct sums at most; bf16x3, three of them, with errors of up to 2e-5 of the largest element (device " +
+			"cpu; without AMX bf16x6 runs directly, and bf16x3 is an error)"},
 	{Name: "low-memory", Group: runGroup, Field: func(c *Spec) any { return &c.LowMemory }, Resumable: true,
 		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 " +
 			"% less memory, for a few " +

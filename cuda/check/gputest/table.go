@@ -24,7 +24,7 @@ import (
 // onCards says when and on which card rows of the table with these beginnings ran. On a card the tests print the rows.
 var onCards = map[string]string{
 	ByCuDNN: "2026-11-26, H100, cuDNN 9.19", ByCuBLAS: "2026-11-26, H100, cuBLAS 13.1", ByKernels: h100, Vectors: h100,
-	Spaces: h100,
+	Spaces: h100, Replayed: "2026-11-27, H100, cuDNN 9.19", Golden: "2026-11-27, H100, cuDNN 9.19",
 }
 
 const h100 = "2026-11-26, H100"
