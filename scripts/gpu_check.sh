@@ -247,8 +247,9 @@ begin "in short"
 	grep -E '^(NVIDIA driver|cuBLAS|NVRTC|cuDNN|GPU [0-9])' "$results/devices.txt"
 	echo "$passed tests passed"
 	if [ -s "$results/rna.csv" ]; then
-		awk -F, '$1 ~ /^cuda/ && $2 == "online" { printf "RNA, N = %d: a pass takes %.3g ms, %.0f %% of the memory'"'"'s bandwidth", $3, 1e3 * $7, 100 * $18
-			if ($20 != "") printf ", %.1f %% of a forward and backward pass of batch %d", 100 * $20, $4
+		awk -F, '$2 == "forward+backward" { batch = $4 }
+			$1 ~ /^cuda/ && $2 == "online" { printf "RNA, N = %d: a pass takes %.3g ms, %.0f %% of the memory'"'"'s bandwidth", $3, 1e3 * $7, 100 * $18
+			if ($20 != "") printf ", %.1f %% of a forward and backward pass of batch %d", 100 * $20, batch
 			print "" }' "$results/rna.csv"
 	fi
 	if ls "$results"/train-*.json >/dev/null 2>&1; then
