@@ -166,7 +166,7 @@ func TestPTX(t *testing.T) {
 			}
 			for _, w := range ways {
 				of := of
-				if len(ways) > 2 && w.name != apart.name { // one launch for one compiler, the next for the other
+				if len(ways) > 2 && w.name != apart.name {
 					of = every(of, w.arch == blackwell.arch)
 				}
 				if len(of) == 0 {
@@ -183,10 +183,13 @@ func TestPTX(t *testing.T) {
 	found.whole(t)
 }
 
-// every is every other launch, from the first one on or from the second.
+// every returns the launches for one of two compilers: each kernel's first, and every other one of the rest.
 func every(all []*launches.Launch, second bool) (list []*launches.Launch) {
-	for i, l := range all {
-		if (i%2 != 0) == second {
+	seen := map[string]int{}
+	for _, l := range all {
+		i := seen[l.Kernel]
+		seen[l.Kernel]++
+		if i == 0 || (i%2 == 0) == second {
 			list = append(list, l)
 		}
 	}
