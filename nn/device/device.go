@@ -110,6 +110,10 @@ type Value struct {
 	Type   op.Type
 	Layout Layout
 	Bytes  int // of storage, once known
+
+	// Fixed says that the value, which comes from outside, is the same in all runs of a kernel after it is bound: the
+	// kernel may keep what it makes of it alone, as packed weights, in memory of its own.
+	Fixed bool
 }
 
 // Step is one op of a program, applied to values by index.

@@ -31,6 +31,11 @@ type Config struct {
 	// recompute with another kernel.
 	LowMemory bool
 
+	// Fixed says that bound inputs that ops read as parameters or statistics are the same in all runs, from the first
+	// on. A device may then prepare them once, in more memory: on the CPU packed weights take as much again. It pays for
+	// few images at a time.
+	Fixed bool
+
 	// Arena is shared with machines that never run at the same time. Nil means a private arena.
 	Arena *Arena
 }

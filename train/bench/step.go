@@ -48,7 +48,7 @@ func open(dev device.Device, o Options, in *feed) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	net.LowMemory = o.LowMemory
+	net.LowMemory, net.Fixed = o.LowMemory, o.Eval
 	b := &bench{Options: o, net: net, in: in}
 	if !o.Eval {
 		if err = b.openOptimizer(); err == nil {

@@ -103,7 +103,8 @@ func (p *Predictor) open(o *Options, file *statedict.File, images func(channels 
 	if p.Net, err = network.New(dev, p.Meta.Model, p.Meta.Config(outputs, channels), 0); err != nil {
 		return err
 	}
-	p.closers, p.Net.Meaning = append(p.closers, p.Net.Close), p.Meta.Meaning
+	p.closers = append(p.closers, p.Net.Close)
+	p.Net.Meaning, p.Net.Fixed = p.Meta.Meaning, true
 	return o.load(p.Net, log)
 }
 

@@ -77,16 +77,25 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	if err != nil {
 		return nil, err
 	}
-	s := work.NewStorage(b, d.level)
+	var kept device.Memory
+	if n := b.Kernel.Kept; n > 0 {
+		if kept, err = d.NewMemory(n); err != nil {
+			return nil, err
+		}
+	}
+	s := work.NewStorage(b, kept, d.level)
 	phases := s.Around(b.Kernel.Bind(s))
 	if s.Err != nil {
 		return nil, fmt.Errorf("cpu: bind %v: %w", g, s.Err)
 	}
-	pool := d.pool
+	pool, ran := d.pool, false
 	return func() error {
 		for _, p := range phases {
-			pool.Run(p.Blocks, p.Run)
+			if !ran || !p.Once {
+				pool.Run(p.Blocks, p.Run)
+			}
 		}
+		ran = true
 		return nil
 	}, nil
 }

@@ -139,3 +139,33 @@ func BenchmarkMap(b *testing.B) {
 		})
 	}
 }
+
+// An operand that is repeated over pixels may change between runs.
+func TestRepeatedOperandChanges(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		p := &builder{tb: t}
+		x, factor := p.data(2, 48, 40, 40), p.data(2, 48)
+		y := p.apply(op.Map{Expr: x0.Mul(x1)}, x, factor)
+		d := open(t, 1)
+		k := bind(t, d, &p.Program, p.weights, p.alone())
+		factors, err := device.HostSlice[float32](k.regions[factor])
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := device.HostSlice[float32](k.regions[y])
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.run(t)
+		before := slices.Clone(results)
+		for i := range factors {
+			factors[i] *= 2
+		}
+		k.run(t)
+		for i, v := range results {
+			if v != 2*before[i] {
+				t.Fatalf("element %d is %v after a factor was doubled, and was %v", i, v, before[i])
+			}
+		}
+	})
+}

@@ -18,6 +18,8 @@ type Code struct {
 	nodes []expr.Node
 	slot  []int // by node: its buffer in a worker's scratch; -1 for constants, operands and the result
 	slots int
+	row   []int // by node: which of the rows in a worker's scratch it is read from, or -1
+	rows  int
 	order order
 	axes  []op.Axes // by operand
 	made  int       // the operand that is given to Run, or -1
@@ -40,8 +42,11 @@ func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 				free = append(free, s)
 			}
 		}
-		s := -1
-		if n.Kind != expr.KindConst && (n.Kind != expr.KindArg || axes[n.Index] != op.All) &&
+		s, row := -1, -1
+		if n.Kind == expr.KindArg && o.periodic(axes[n.Index]) {
+			row = c.rows
+			c.rows++
+		} else if n.Kind != expr.KindConst && (n.Kind != expr.KindArg || axes[n.Index] != op.All) &&
 			(i < len(c.nodes)-1 || n.Kind == expr.KindArg) {
 			if k := len(free); k > 0 {
 				s, free = free[k-1], free[:k-1]
@@ -50,14 +55,14 @@ func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
 				c.slots++
 			}
 		}
-		c.slot = append(c.slot, s)
+		c.slot, c.row = append(c.slot, s), append(c.row, row)
 	}
 	return c
 }
 
 // Scratch reserves scratch for blocks of the given size, for each worker, in r.
 func (c *Code) Scratch(r *work.Room, workers, block int) []work.Part {
-	return r.Each(workers, c.slots*block)
+	return r.Each(workers, c.slots*block+c.rows*(block+c.order.channels))
 }
 
 // Bound is a Code with its storage.
@@ -73,6 +78,8 @@ type Bound struct {
 type worker struct {
 	buffers [][]float32
 	values  [][]float32 // by node
+	rows    [][]float32 // operands that vary along channels, repeated over a block that begins at any channel
+	samples []int       // by row: the sample whose row it is, or -1
 }
 
 // Bind binds c to kernels, to the workers' scratch, to a block size, and to operands.
@@ -90,6 +97,9 @@ func (c *Code) Bind(set *vec.Set, scratch [][]float32, block int, numbers []*wor
 		for s := range c.slots {
 			w.buffers = append(w.buffers, x[s*block:][:block])
 		}
+		for x = x[c.slots*block:]; len(w.rows) < c.rows; x = x[block+c.order.channels:] {
+			w.rows, w.samples = append(w.rows, x[:block+c.order.channels]), append(w.samples, -1)
+		}
 		b.workers = append(b.workers, w)
 	}
 	return b
@@ -98,6 +108,18 @@ func (c *Code) Bind(set *vec.Set, scratch [][]float32, block int, numbers []*wor
 // Run computes the elements from place lo on, at most a block. made holds the same elements of the operand that another
 // kernel makes, if any. It may be dst.
 func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
+	b.begin(number)
+	b.run(number, dst, lo, made)
+}
+
+// begin forgets the rows of a worker: their operands may have changed.
+func (b *Bound) begin(number int) {
+	for i := range b.workers[number].samples {
+		b.workers[number].samples[i] = -1
+	}
+}
+
+func (b *Bound) run(number int, dst []float32, lo int, made []float32) {
 	w, k, size := &b.workers[number], b.set, len(dst)
 	for i, n := range b.nodes {
 		to := dst
@@ -117,6 +139,8 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 				to = made
 			case b.axes[n.Index] == op.All:
 				to = x.Read(number, lo, lo+size)
+			case b.row[i] >= 0:
+				to = b.repeated(w, b.row[i], x.All(), b.axes[n.Index], lo, size)
 			default:
 				b.order.spread(to, lo, x.All(), b.axes[n.Index])
 			}
@@ -136,11 +160,29 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	}
 }
 
+// repeated returns x, which varies along channels and perhaps samples, over size elements from place lo on. While these
+// are of one sample they are a part of a row, which is made once.
+func (b *Bound) repeated(w *worker, row int, x []float32, a op.Axes, lo, size int) []float32 {
+	o, to := &b.order, w.rows[row]
+	n, at, _ := o.at(lo)
+	if lo+size > (n+1)*o.channels*o.pixels {
+		w.samples[row] = -1
+		o.spread(to[:size], lo, x, a)
+		return to[:size]
+	}
+	if w.samples[row] != n {
+		w.samples[row] = n
+		o.spread(to[:min(len(to), o.channels*o.pixels)], n*o.channels*o.pixels, x, a)
+	}
+	return to[at:][:size]
+}
+
 // RunAll is Run for elements lo to hi of dst.
 func (b *Bound) RunAll(number int, dst *work.Pieces, lo, hi int) {
+	b.begin(number)
 	for ; lo < hi; lo += Block {
 		end := min(lo+Block, hi)
-		b.Run(number, dst.To(number, lo, end), lo, nil)
+		b.run(number, dst.To(number, lo, end), lo, nil)
 		dst.Done(number, lo, end)
 	}
 }

@@ -44,6 +44,11 @@ func (o order) inner() (axis op.Axes, extent int) {
 	return op.Pixels, o.pixels
 }
 
+// periodic reports whether an operand that varies along a repeats after so few elements that a row of them pays.
+func (o order) periodic(a op.Axes) bool {
+	return o.last && a&op.Channels != 0 && a&op.Pixels == 0 && a != op.All && o.pixels > 1 && o.channels <= 4*Block
+}
+
 // spread repeats operand x, which varies along a, over the elements from place lo on, into dst.
 func (o order) spread(dst []float32, lo int, x []float32, a op.Axes) {
 	axis, extent := o.inner()

@@ -104,6 +104,7 @@ func convStep(s work.Step, o op.Conv2D) productStep {
 // forwardStep binds product p to the operands of s: source, weights and perhaps a bias.
 func forwardStep(s work.Step, p *product) productStep {
 	p.stored = s.InValue(0).Layout == work.Stored
+	p.fixed = work.Fixed(s, s.In[1], s.Optional(2))
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Data, device.Weight},
 		src: s.In[0], weights: s.In[1], bias: s.Optional(2),

@@ -68,12 +68,13 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 		count = max(leastBlocks, work.Ceil(rows, max(1, cachedLines/width)))
 	}
 	blocks := lineBlocks(rows, count)
-	c.epilogue.lower(r, d.Workers, p.groups, nhwc.RowsWith(p.grids[0].pixels(), p.dstC, 1), len(blocks))
-	zeros := r.Floats(p.dstC)
+	keep := c.keeps(p)
+	c.epilogue.lower(r, keep, d.Workers, p.groups, nhwc.RowsWith(p.grids[0].pixels(), p.dstC, 1), len(blocks))
+	zeros := r.Keep(keep, p.dstC)
 	var made work.Part // the weights that are multiplied
 	var rooms, results []work.Part
 	if d.BFloat16 || c.norm != nil {
-		made = r.Floats(max(1, taps) * p.weightTap)
+		made = r.Keep(keep, max(1, taps)*p.weightTap)
 	}
 	if d.BFloat16 {
 		rooms, results = r.Each(d.Workers, len(p.grids)*room), r.Each(d.Workers, width)
@@ -85,7 +86,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 		}
 		k := depthwise{product: p, blocks: blocks, height: height, run: kern.TapsFor(d.Level).Products, y: y, relu: c.relu,
 			made: s.Scratches(results)}
-		before, after := c.epilogue.bind(s, &k.boundEpilogue, p, 1)
+		before, after := c.epilogue.bind(s, keep, &k.boundEpilogue, p, 1)
 		if s.Err != nil {
 			return nil
 		}
@@ -97,7 +98,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 		if d.BFloat16 || c.norm != nil {
 			w = s.Scratch(made)
 		}
-		before = append(before, work.One(func() {
+		before = append(before, work.Phase{Blocks: 1, Once: keep, Run: func(int, int) {
 			clear(init)
 			copy(init, b)
 			switch {
@@ -111,7 +112,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 				copy(w, from)
 				kern.RoundAll(w)
 			}
-		})...)
+		}})
 		k.w, k.init, k.workers = w, init, make([]depthwiseWorker, d.Workers)
 		for i := range k.workers {
 			for j := range p.grids {

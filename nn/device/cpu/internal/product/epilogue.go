@@ -23,7 +23,8 @@ type epilogue struct {
 // foldedNorm is a batch normalisation by constants that is folded into the weights and the bias of a product.
 type foldedNorm struct {
 	eps                float64
-	stats, scale, bias int // values
+	stats, scale, bias int  // values
+	fixed              bool // they are the same in all runs
 	gain, shift        work.Part
 }
 
@@ -58,14 +59,17 @@ func (p *product) summable() bool {
 	return p.groups == 1 && len(p.grids) == 1 && p.grids[0].whole(p) && len(p.grids[0].taps) > 0
 }
 
-// lower reserves the scratch of e in r. columns counts the packed columns of the product; its result has the given rows
-// and consists of the given number of blocks.
-func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blocks int) {
+// keeps reports whether packed weights of p last from run to run.
+func (e *epilogue) keeps(p *product) bool { return p.fixed && (e.norm == nil || e.norm.fixed) }
+
+// lower reserves the scratch of e in r. keep says that packed weights last from run to run. columns counts the packed
+// columns of the product; its result has the given rows and consists of the given number of blocks.
+func (e *epilogue) lower(r *work.Room, keep bool, workers, columns int, rows nhwc.Rows, blocks int) {
 	if e.then != nil {
 		e.plan = e.then.Over(r, workers)
 	}
 	if n := e.norm; n != nil {
-		n.gain, n.shift = r.Floats(columns), r.Floats(columns)
+		n.gain, n.shift = r.Keep(keep, columns), r.Keep(keep, columns)
 	}
 	if s := e.sums; s != nil {
 		s.rows, s.blocks = rows, blocks
@@ -91,8 +95,9 @@ type boundEpilogue struct {
 }
 
 // bind fills k and returns the phases before the packing of weights and the phases after all blocks. padded is the
-// number of packed columns of a group, including unused ones.
-func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
+// number of packed columns of a group, including unused ones; keep is that of lower.
+func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product, padded int) (before,
+	after []work.Phase) {
 	k.vectors, k.level = vec.For(s.Level), s.Level
 	if e.other >= 0 {
 		k.added = s.Pieces(e.other)
@@ -103,7 +108,7 @@ func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded in
 	if n := e.norm; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)
 		stats, scale, bias := s.Floats(n.stats), s.Floats(n.scale), s.Floats(n.bias)
-		before = append(before, work.Phase{Blocks: 1, Run: func(int, int) {
+		before = append(before, work.Phase{Blocks: 1, Once: keep, Run: func(int, int) {
 			channels := len(scale)
 			for g := range p.groups {
 				gain, shift := k.gain[g*padded:][:padded], k.shift[g*padded:][:padded]

@@ -112,7 +112,8 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		}
 		t := d.vector(p.product)
 		if bn := e.norm; bn != nil {
-			t.end().norm = &foldedNorm{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3]}
+			t.end().norm = &foldedNorm{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3],
+				fixed: work.Fixed(*bn, bn.In[1:4]...)}
 		}
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last

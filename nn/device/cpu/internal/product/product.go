@@ -20,6 +20,7 @@ type product struct {
 	planes           bool // the result has rank 4
 	dstH, dstW, dstC int
 
+	fixed  bool    // weights and bias are the same in all runs
 	stored bool    // the source is stored as bfloat16
 	merged *merged // nil, or how the weights of groups become those of larger groups
 

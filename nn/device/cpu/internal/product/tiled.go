@@ -249,7 +249,8 @@ func (t *tiled) panel(g *tiledTarget, group, panel int) int {
 // lower reserves the scratch of t in r and returns its phases: packing the weights, then the blocks.
 func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	size, tile := t.scratch()
-	packed := r.Floats(size)
+	keep := t.keeps(t.product)
+	packed := r.Keep(keep, size)
 	tiles, split := r.Each(d.Workers, tile), splitRooms(r, t.set.Tiles, d.Workers)
 	g := &t.targets[0]
 	repeat := 1 // folded pixels are several of the activation
@@ -263,7 +264,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 			t.sums.rooms = append(t.sums.rooms, r.Each(d.Workers, sumRows*t.made.each*t.made.columns))
 		}
 	}
-	t.epilogue.lower(r, d.Workers, t.groups*t.padded, nhwc.RowsWith(g.pixels()*repeat, t.rows/repeat, repeat),
+	t.epilogue.lower(r, keep, d.Workers, t.groups*t.padded, nhwc.RowsWith(g.pixels()*repeat, t.rows/repeat, repeat),
 		len(g.block.extents(g.grid)))
 
 	return func(s *work.Storage) []work.Phase {
@@ -279,9 +280,12 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 			k.bias = s.Floats(bias)
 		}
 		k.waits = t.made != nil
-		before, after := k.epilogue.bind(s, &k.boundEpilogue, k.product, k.padded)
+		before, after := k.epilogue.bind(s, keep, &k.boundEpilogue, k.product, k.padded)
+		for i := range spreads {
+			spreads[i].Once = keep
+		}
 		phases := append(spreads, before...)
-		phases = append(phases, work.Phase{Blocks: len(t.pieces), Run: k.pack},
+		phases = append(phases, work.Phase{Blocks: len(t.pieces), Run: k.pack, Once: keep},
 			work.Phase{Blocks: len(t.blocks), Run: k.run})
 		return append(phases, after...)
 	}

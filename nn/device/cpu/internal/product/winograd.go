@@ -85,8 +85,8 @@ func (w *winograd) panelStart(panel int) int {
 // lower reserves the scratch of w in r and returns its phases: transforming the weights, then the blocks.
 func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	workers := d.Workers
-	packed := r.Floats(values * w.channels * w.padded)
-	biases := r.Floats(w.padded)
+	keep := w.keeps(w.product)
+	packed, biases := r.Keep(keep, values*w.channels*w.padded), r.Keep(keep, w.padded)
 	zeros := r.Floats(w.srcW * w.srcC)
 	lines := r.Each(workers, w.columnScratch(w.set, kern.Window))
 	tiles := r.Each(workers, values*w.apart(w.channelsStride()))
@@ -95,7 +95,7 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 	if w.weightRow != 1 {
 		turned = r.Each(workers, kern.TileTaps*kern.TileTaps*packChannels*w.set.Columns())
 	}
-	w.epilogue.lower(r, workers, w.padded, nhwc.RowsWith(w.pixels(), w.rows, 1), w.sumBlocks)
+	w.epilogue.lower(r, keep, workers, w.padded, nhwc.RowsWith(w.pixels(), w.rows, 1), w.sumBlocks)
 	spread := w.merged.spread(r, weights)
 
 	return func(s *work.Storage) []work.Phase {
@@ -110,8 +110,12 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 		if bias >= 0 {
 			k.bias = s.Floats(bias)
 		}
-		before, after := w.epilogue.bind(s, &k.boundEpilogue, w.product, w.padded)
-		phases := append(append(spreads, before...), work.Phase{Blocks: 1, Run: k.begin}, work.Phase{Blocks: len(w.pieces), Run: k.pack},
+		for i := range spreads {
+			spreads[i].Once = keep
+		}
+		before, after := w.epilogue.bind(s, keep, &k.boundEpilogue, w.product, w.padded)
+		phases := append(append(spreads, before...), work.Phase{Blocks: 1, Run: func(int, int) { clear(k.windows.zeros) }},
+			work.Phase{Blocks: 1, Run: k.begin, Once: keep}, work.Phase{Blocks: len(w.pieces), Run: k.pack, Once: keep},
 			work.Phase{Blocks: len(w.blocks), Run: k.run})
 		return append(phases, after...)
 	}
@@ -139,9 +143,8 @@ type winogradKernel struct {
 	boundEpilogue
 }
 
-// begin sets the biases and the line of zeros above and below an image.
+// begin sets the biases.
 func (k *winogradKernel) begin(int, int) {
-	clear(k.windows.zeros)
 	clear(k.biases)
 	copy(k.biases, k.bias)
 	if k.gain != nil {

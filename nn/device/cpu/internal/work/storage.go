@@ -13,14 +13,19 @@ type Storage struct {
 	group  *device.Group
 	region []device.Region // by value; zero for values that stay inside the group
 	work   device.Region
+	kept   device.Region
 	stages map[int]stage
 	Level  simd.Level // of the kernels
 	Err    error
 }
 
-// NewStorage returns the storage of a bound group, for kernels of a level.
-func NewStorage(b *lower.Bound[Kernel], l simd.Level) *Storage {
-	return &Storage{Level: l, group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
+// NewStorage returns the storage of a bound group, for kernels of a level. kept is memory of Kernel.Kept bytes.
+func NewStorage(b *lower.Bound[Kernel], kept device.Memory, l simd.Level) *Storage {
+	s := &Storage{Level: l, group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
+	if kept != nil {
+		s.kept = device.Region{Memory: kept, Bytes: b.Kernel.Kept}
+	}
+	return s
 }
 
 func elements[T device.HostElement](s *Storage, r device.Region, name string) []T {
@@ -56,18 +61,33 @@ func (s *Storage) Floats(v int) []float32 {
 	return Value[float32](s, v)
 }
 
-// Room hands out parts of a workspace while a group is lowered.
-type Room struct{ Bytes int }
+// Room hands out parts of a workspace while a group is lowered, and parts of memory that keeps its content between runs.
+type Room struct{ Bytes, Kept int }
 
-// Part is a piece of the workspace: elements of one type for each worker, or for all of them.
-type Part struct{ off, elements int }
+// Part is a piece of the workspace, or of kept memory: elements of one type for each worker, or for all of them.
+type Part struct {
+	off, elements int
+	kept          bool
+}
 
 const cacheLine = 64
 
 func (r *Room) take(elements, size int) Part {
-	p := Part{r.Bytes, elements}
-	r.Bytes += (elements*size + cacheLine - 1) / cacheLine * cacheLine
+	return take(&r.Bytes, Part{elements: elements}, size)
+}
+
+func take(bytes *int, p Part, size int) Part {
+	p.off = *bytes
+	*bytes += Ceil(p.elements*size, cacheLine) * cacheLine
 	return p
+}
+
+// Keep takes n float32 for all workers, whose content lasts from run to run if keep is set.
+func (r *Room) Keep(keep bool, n int) Part {
+	if !keep {
+		return r.Floats(n)
+	}
+	return take(&r.Kept, Part{elements: n, kept: true}, 4)
 }
 
 // Floats and Doubles take n elements for all workers.
@@ -85,6 +105,9 @@ func (r *Room) Each(workers, n int) []Part {
 
 // Scratch, Scratch64 and Scratches give the memory of parts of a Room.
 func (s *Storage) Scratch(p Part) []float32 {
+	if p.kept {
+		return elements[float32](s, s.kept.Part(p.off, 4*p.elements), "kept memory")
+	}
 	return elements[float32](s, s.work.Part(p.off, 4*p.elements), "workspace")
 }
 

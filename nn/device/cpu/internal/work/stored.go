@@ -25,7 +25,7 @@ const lineTail = 16
 
 // Store makes l, on a device with the given workers, store activations as bfloat16 and read stored ones.
 func Store(g *device.Group, l *Lowering, workers int) {
-	r := Room{l.Workspace}
+	r := Room{Bytes: l.Workspace}
 	l.Kernel.stages = map[int]stage{}
 	add := func(v int, out bool) {
 		s := stage{out: out}

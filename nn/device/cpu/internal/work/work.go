@@ -14,10 +14,11 @@ import (
 type Phase struct {
 	Blocks int
 	Run    func(worker, block int)
+	Once   bool // its results are kept: it runs in the kernel's first run alone
 }
 
 // One is the list of phases of a kernel that is too small to be divided.
-func One(f func()) []Phase { return []Phase{{1, func(int, int) { f() }}} }
+func One(f func()) []Phase { return []Phase{{Blocks: 1, Run: func(int, int) { f() }}} }
 
 // Bind makes the phases of a group for given storage.
 type Bind func(s *Storage) []Phase
@@ -25,6 +26,7 @@ type Bind func(s *Storage) []Phase
 // Kernel is a lowered group.
 type Kernel struct {
 	Bind Bind
+	Kept int // bytes of the parts of the kernel's Room that keep their content between runs
 
 	pieces map[int]int   // the largest number of elements of a piece, by value that is taken in pieces
 	stages map[int]stage // by value that is stored as bfloat16
@@ -81,6 +83,16 @@ func Expect(s Step, roles ...device.Role) error {
 		}
 	}
 	return nil
+}
+
+// Fixed reports whether values are the same in all runs; it ignores negative ones.
+func Fixed(s Step, values ...int) bool {
+	for _, v := range values {
+		if v >= 0 && !s.Values[v].Fixed {
+			return false
+		}
+	}
+	return true
 }
 
 // DataIn is Expect for operands that are all activations.
