@@ -144,7 +144,7 @@ func BenchmarkMap(b *testing.B) {
 func TestRepeatedOperandChanges(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		p := &builder{tb: t}
-		x, factor := p.data(2, 48, 40, 40), p.data(2, 48)
+		x, factor := p.data(1, 48, 40, 40), p.data(1, 48)
 		y := p.apply(op.Map{Expr: x0.Mul(x1)}, x, factor)
 		d := open(t, 1)
 		k := bind(t, d, &p.Program, p.weights, p.alone())
