@@ -90,7 +90,8 @@ func copyRows(name string, s isa, rounded bool) {
 		}
 		VMOVUPS(x, r.in(r.dst, 4, s.bytes, i))
 	}
-	const line, ahead = 64, 2 // bytes; rows: a row of a few lines is too short for the processor to read ahead by itself
+	// Rows of a few lines are too short for the processor to read ahead by itself.
+	const line, ahead, short = 64, 2, 8 // bytes; rows; rows that end with a part of a vector
 	eachRow(name, copies, s.bytes/4, max(line/s.bytes, 1),
 		func(r rowAt) {
 			if rounded {
@@ -108,6 +109,9 @@ func copyRows(name string, s isa, rounded bool) {
 			store(r, i)
 		},
 		func(r rowAt) {
+			at := GP64()
+			LEAQ(Mem{Base: r.src, Index: r.stride, Scale: short}, at)
+			PREFETCHT0(r.in(at, 4, 0, 0))
 			loadTail(r.in(r.src, 4, 0, 0), s, mask, x)
 			store(r, 0)
 		})

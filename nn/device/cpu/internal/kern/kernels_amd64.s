@@ -18845,10 +18845,12 @@ loop:
 	JL         loop
 
 tail:
-	TESTQ     BX, BX
-	JZ        next
-	VMOVUPS.Z (CX)(DX*4), K1, Z0
-	VMOVUPS   Z0, (AX)(DX*4)
+	TESTQ      BX, BX
+	JZ         next
+	LEAQ       (CX)(R9*8), R10
+	PREFETCHT0 (R10)(DX*4)
+	VMOVUPS.Z  (CX)(DX*4), K1, Z0
+	VMOVUPS    Z0, (AX)(DX*4)
 
 next:
 	ADDQ R9, CX
@@ -18905,19 +18907,21 @@ loop:
 	JL         loop
 
 tail:
-	TESTQ     BX, BX
-	JZ        next
-	VMOVUPS.Z (CX)(DX*4), K1, Z0
-	VPSRLD    $0x10, Z0, Z8
-	VPANDD    Z2, Z8, Z8
-	VPADDD    Z3, Z8, Z8
-	VPADDD    Z0, Z8, Z8
-	VCMPPS    $0x03, Z0, Z0, K2
-	VPORD     Z7, Z0, K2, Z8
-	VPTESTNMD Z5, Z0, K3
-	VPANDD    Z6, Z0, K3, Z8
-	VPANDD    Z4, Z8, Z0
-	VMOVUPS   Z0, (AX)(DX*4)
+	TESTQ      BX, BX
+	JZ         next
+	LEAQ       (CX)(R9*8), R10
+	PREFETCHT0 (R10)(DX*4)
+	VMOVUPS.Z  (CX)(DX*4), K1, Z0
+	VPSRLD     $0x10, Z0, Z8
+	VPANDD     Z2, Z8, Z8
+	VPADDD     Z3, Z8, Z8
+	VPADDD     Z0, Z8, Z8
+	VCMPPS     $0x03, Z0, Z0, K2
+	VPORD      Z7, Z0, K2, Z8
+	VPTESTNMD  Z5, Z0, K3
+	VPANDD     Z6, Z0, K3, Z8
+	VPANDD     Z4, Z8, Z0
+	VMOVUPS    Z0, (AX)(DX*4)
 
 next:
 	ADDQ R9, CX
@@ -28985,6 +28989,8 @@ loop:
 tail:
 	TESTQ      BX, BX
 	JZ         next
+	LEAQ       (CX)(R9*8), R11
+	PREFETCHT0 (R11)(DX*4)
 	VMASKMOVPS (CX)(DX*4), Y1, Y0
 	VMOVUPS    Y0, (AX)(DX*4)
 
@@ -29091,6 +29097,8 @@ loop:
 tail:
 	TESTQ      BX, BX
 	JZ         next
+	LEAQ       (CX)(R9*8), R11
+	PREFETCHT0 (R11)(DX*4)
 	VMASKMOVPS (CX)(DX*4), Y1, Y0
 	VPSRLD     $0x10, Y0, Y8
 	VPAND      Y2, Y8, Y8

@@ -17,19 +17,28 @@ type merged struct {
 	rows            int // outputs of a group
 }
 
-// mergedGroups chooses the least number of groups for which vectors pay, nil if none divides groups or no kernels are
-// there. channels and rows are those of a group.
+// mergedGroups chooses the least number of groups for which vectors pay, and multiples of it that still fit into one
+// vector; nil if no number divides groups, one group is enough, or no kernels are there. channels and rows are those of
+// a group.
 func (d Options) mergedGroups(groups, channels, rows int) *merged {
-	if groups == 1 || d.BFloat16 || d.set() == nil || channels == 1 && rows == 1 || vectorised(groups, channels, rows) {
+	if groups == 1 || d.BFloat16 || d.set() == nil || channels == 1 && rows == 1 {
 		return nil
 	}
 	const most = 8
-	for n := 2; n <= min(most, groups); n++ {
-		if groups%n == 0 && vectorised(groups/n, n*channels, n*rows) {
-			return &merged{count: n}
-		}
+	n := 1
+	for n <= min(most, groups) && (groups%n != 0 || !vectorised(groups/n, n*channels, n*rows)) {
+		n++
 	}
-	return nil
+	if n > min(most, groups) {
+		return nil
+	}
+	for groups%(2*n) == 0 && 2*n*max(channels, rows) <= d.set().Lanes {
+		n *= 2
+	}
+	if n == 1 {
+		return nil
+	}
+	return &merged{count: n}
 }
 
 // merge returns p with merged groups where that pays, for weights of the given shape, OIHW.

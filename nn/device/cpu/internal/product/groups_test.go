@@ -6,11 +6,12 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// Groups of a few channels run as larger ones, of the fewest groups that fill vectors; others stay as they are.
+// Groups of a few channels run as larger ones, of the fewest groups that fill a vector or half of one of 16; others stay as they are.
 func TestMergedGroups(t *testing.T) {
-	for _, c := range []struct{ groups, channels, rows, want int }{
-		{32, 4, 4, 2}, {64, 4, 4, 2}, {16, 2, 4, 4}, {8, 1, 3, 8}, {9, 3, 3, 3}, {6, 6, 12, 2},
-		{1, 4, 4, 0}, {8, 8, 8, 0}, {7, 4, 4, 7}, {11, 4, 4, 0}, {3, 2, 2, 3}, {32, 1, 1, 0},
+	for _, c := range []struct{ groups, channels, rows, want, wide int }{ // wide: with vectors of 16
+		{32, 4, 4, 2, 4}, {6, 4, 4, 2, 2}, {16, 2, 4, 4, 4}, {8, 1, 3, 8, 8}, {9, 3, 3, 3, 3}, {6, 6, 12, 2, 2},
+		{1, 4, 4, 0, 0}, {8, 8, 8, 0, 2}, {9, 8, 8, 0, 0}, {8, 8, 12, 0, 0}, {7, 4, 4, 7, 7}, {11, 4, 4, 0, 0},
+		{3, 2, 2, 3, 3}, {32, 1, 1, 0, 0},
 	} {
 		for _, l := range simd.All() {
 			got := 0
@@ -18,8 +19,10 @@ func TestMergedGroups(t *testing.T) {
 				got = m.count
 			}
 			want := c.want
-			if (Options{Level: l}).set() == nil {
+			if set := (Options{Level: l}).set(); set == nil {
 				want = 0
+			} else if set.Lanes == 16 {
+				want = c.wide
 			}
 			if got != want {
 				t.Errorf("%v: %d groups of %d channels and %d rows are merged by %d, want %d", l, c.groups, c.channels, c.rows, got, want)

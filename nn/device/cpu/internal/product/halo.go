@@ -222,12 +222,8 @@ func (h *halo) copyLine(set *kern.Set, s *splitter, dst []float32, from *work.Pi
 		h.narrow.Copy(&dst[0], &src[0], pixels, n, 4*h.stride, 4*step)
 	case step == h.stride && n == h.stride:
 		copy(dst, src)
-	case h.stride >= work.Ceil(n, set.Lanes)*set.Lanes:
+	default: // likewise
 		_ = src[(pixels-1)*step+n-1]
 		set.Copy(&dst[0], &src[0], pixels, n, 4*h.stride, 4*step)
-	default:
-		for p := range pixels {
-			copy(dst[p*h.stride:][:n], src[p*step:])
-		}
 	}
 }

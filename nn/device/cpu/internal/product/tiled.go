@@ -156,8 +156,8 @@ func (t *tiled) cutBlocks(enough int) {
 		g := &t.targets[i]
 		spans, tiles := map[extent][]span{}, map[extent][]tileGroup{}
 		for j := 0; j < t.panels; j += each {
-			for group := range t.groups {
-				for n, e := range g.block.extents(g.grid) {
+			for n, e := range g.block.extents(g.grid) {
+				for group := range t.groups { // their channels share cache lines
 					at := e
 					at.image = 0
 					switch {
