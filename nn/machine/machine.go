@@ -32,8 +32,7 @@ type Config struct {
 	LowMemory bool
 
 	// Fixed says that bound inputs that ops read as parameters or statistics are the same in all runs, from the first
-	// on. A device may then prepare them once, in more memory: on the CPU packed weights take as much again. It pays for
-	// few images at a time.
+	// on. A device may then prepare them once, in more memory: on the CPU packed weights take as much again.
 	Fixed bool
 
 	// Arena is shared with machines that never run at the same time. Nil means a private arena.

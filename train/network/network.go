@@ -34,8 +34,8 @@ type Network struct {
 	// bits. It applies to programs made later.
 	LowMemory bool
 
-	// Fixed promises that weights and statistics stay as they are from the first batch on; set it before that. Programs
-	// for up to four images at a time then prepare weights once, in memory of their own.
+	// Fixed promises that weights and statistics stay as they are from the first batch on; set it before that. A program
+	// for one image at a time then prepares weights once, in memory of its own, about as much as Params.
 	Fixed bool
 
 	// Meaning is that of the outputs, by which they are scored; set it before the first batch.
