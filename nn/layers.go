@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -39,9 +40,13 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 			s, c.Filters)
 		return nil
 	}
+	pad := square(c.Pad)
+	if b.model.Arch.SamePadding && c.Stride > 1 {
+		x, pad = b.same(name, x, s, c)
+	}
 	o := op.Conv2D{
 		Stride:   square(max(c.Stride, 1)),
-		Pad:      square(c.Pad),
+		Pad:      pad,
 		Dilation: square(max(c.Dilation, 1)),
 		Groups:   groups,
 	}
@@ -59,6 +64,20 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 		}))
 	}
 	return b.apply(name, o, in...)
+}
+
+// same pads x, of the shape s, as TensorFlow's SAME does for a convolution, if that adds more zeros behind x than before.
+// Otherwise the convolution itself pads by the returned numbers.
+func (b *Builder) same(name string, x *G.Node, s op.Shape, c Conv) (*G.Node, [2]int) {
+	before, after := make([]int, 4), make([]int, 4)
+	for i := 2; i < 4; i++ {
+		zeros := max(0, (s[i]-1)/c.Stride*c.Stride+(c.Kernel-1)*max(c.Dilation, 1)+1-s[i])
+		before[i], after[i] = zeros/2, zeros-zeros/2
+	}
+	if slices.Equal(before, after) {
+		return x, [2]int{before[2], before[3]}
+	}
+	return b.apply(name, op.Pad{Before: before, After: after}, x), [2]int{}
 }
 
 // blur convolves each channel of x with the kernel 1 2 1 in both directions, over 16, zeros around: the mean of two and

@@ -38,6 +38,10 @@ type Architecture struct {
 	// BatchNormEps and BatchNormMomentum are those of the net's batch normalisation; 0 means 1e-5 and 0.1.
 	BatchNormEps, BatchNormMomentum float64
 
+	// SamePadding pads the input of convolutions of a stride above 1 as TensorFlow's SAME does: by as little as gives
+	// ⌈extent/stride⌉ outputs, an odd pixel behind it. Conv.Pad is for the others.
+	SamePadding bool
+
 	// Dropout and DropPath are those of the published recipe, for Config's fields of the same names.
 	Dropout, DropPath float64
 

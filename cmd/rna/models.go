@@ -148,6 +148,9 @@ func describeModel(out io.Writer, name string) error {
 			"from 0 to 1",
 			numbers(a.Mean), numbers(a.Std))})
 	}
+	if a.SamePadding {
+		rows = append(rows, []string{"padding", "TensorFlow's SAME, in convolutions with a stride"})
+	}
 	if names := recipe.ForNet(a.Name); names != nil {
 		rows = append(rows, []string{"recipe", strings.Join(names, ", ")})
 	}

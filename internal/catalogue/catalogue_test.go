@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,10 +45,12 @@ func TestItems(t *testing.T) {
 	}
 }
 
+var timm = regexp.MustCompile(`_patch|^mobilenetv3_|^tf_|^timm_`)
+
 // TestNets finds weights for each net with torchvision's shapes: those of 1000 classes, except timm's.
 func TestNets(t *testing.T) {
 	for _, a := range nn.Architectures() {
-		if a.Classes != 1000 || strings.Contains(a.Name, "_patch") || strings.HasPrefix(a.Name, "mobilenetv3_") {
+		if a.Classes != 1000 || timm.MatchString(a.Name) {
 			continue
 		}
 		it, ok := Find(a.Name)

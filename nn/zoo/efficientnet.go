@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -15,46 +16,86 @@ func init() {
 		width, depth, dropout float64
 		size, resize          int
 		interpolation         string
+		tf                    [2]int // size and shorter side of TensorFlow's weights
 	}{
-		{1, 1, .2, 224, 256, bicubic}, {1, 1.1, .2, 240, 255, ""}, {1.1, 1.2, .3, 288, 288, bicubic},
-		{1.2, 1.4, .3, 300, 320, bicubic}, {1.4, 1.8, .4, 380, 384, bicubic}, {1.6, 2.2, .4, 456, 456, bicubic},
-		{1.8, 2.6, .5, 528, 528, bicubic}, {2, 3.1, .5, 600, 600, bicubic},
+		{1, 1, .2, 224, 256, bicubic, [2]int{224, 256}}, {1, 1.1, .2, 240, 255, "", [2]int{240, 272}},
+		{1.1, 1.2, .3, 288, 288, bicubic, [2]int{260, 292}}, {1.2, 1.4, .3, 300, 320, bicubic, [2]int{300, 331}},
+		{1.4, 1.8, .4, 380, 384, bicubic, [2]int{380, 412}}, {1.6, 2.2, .4, 456, 456, bicubic, [2]int{456, 488}},
+		{1.8, 2.6, .5, 528, 528, bicubic, [2]int{528, 560}}, {2, 3.1, .5, 600, 600, bicubic, [2]int{600, 632}},
 	} {
-		a := efficientNet(fmt.Sprintf("b%d", i), fmt.Sprintf("EfficientNet-B%d", i), v.size, v.dropout)
+		o := EfficientNet{Width: v.width, Depth: v.depth}
+		a := o.of(fmt.Sprintf("efficientnet_b%d", i), fmt.Sprintf("EfficientNet-B%d", i), v.dropout)
 		a.Reference = "Tan, Le, EfficientNet: rethinking model scaling for convolutional neural networks, 2019"
-		a.Resize, a.Interpolation = v.resize, v.interpolation
-		a.Build = EfficientNet{Width: v.width, Depth: v.depth}.Build
+		a.Size, a.Resize, a.Interpolation = v.size, v.resize, v.interpolation
 		if i >= 5 {
 			a.BatchNormEps, a.BatchNormMomentum = .001, .01
 		}
-		imageNet(a)
+		imageNet(a, o.tensorFlow(a, v.tf))
+		if i == 5 { // timm's own B0 to B4 are torchvision's, and of B6 and B7 it has no weights
+			timm := o.timm(a)
+			timm.Name, timm.Size, timm.Resize = "timm_"+a.Name, 448, 448
+			imageNet(timm)
+		}
 	}
 	for _, v := range []struct {
 		name    string
-		stages  []MBConv
-		size    int
+		net     EfficientNet
 		dropout float64
+		size    int // of torchvision's weights, 0 without a net
+		tf      [2]int
+		mean    []float64 // of TensorFlow's weights; nil: ImageNet's
 	}{
-		{"S", efficientV2S, 384, .2}, {"M", efficientV2M, 480, .3},
+		{"S", EfficientNet{Stages: efficientV2S}, .2, 384, [2]int{300, 300}, half},
+		{"M", EfficientNet{Stages: efficientV2M}, .3, 480, [2]int{384, 384}, half},
+		{"L", EfficientNet{Stages: efficientV2L}, .4, 0, [2]int{384, 384}, half},
+		{"B0", EfficientNet{Stages: efficientV2B}, .2, 0, [2]int{192, 219}, nil},
+		{"B1", EfficientNet{Stages: efficientV2B, Depth: 1.1}, .2, 0, [2]int{192, 217}, nil},
+		{"B2", EfficientNet{Stages: efficientV2B, Width: 1.1, Depth: 1.2}, .3, 0, [2]int{208, 233}, nil},
+		{"B3", EfficientNet{Stages: efficientV2B, Width: 1.2, Depth: 1.4, Nearest: true}, .3, 0, [2]int{240, 266}, half},
 	} {
-		a := efficientNet("v2_"+string(v.name[0]+'a'-'A'), "EfficientNetV2-"+v.name, v.size, v.dropout)
+		v.net.Last = 1280
+		a := v.net.of("efficientnet_v2_"+strings.ToLower(v.name), "EfficientNetV2-"+v.name, v.dropout)
 		a.Reference = "Tan, Le, EfficientNetV2: smaller models and faster training, 2021"
-		a.Build = EfficientNet{Stages: v.stages, Last: 1280}.Build
-		a.BatchNormEps, a.Resize = .001, v.size
-		imageNet(a)
+		a.BatchNormEps, a.Size, a.Resize = .001, v.size, v.size
+		tf := v.net.tensorFlow(a, v.tf)
+		tf.Name, tf.Mean, tf.Std = "tf_efficientnetv2_"+strings.ToLower(v.name), v.mean, v.mean
+		if imageNet(tf); v.size > 0 {
+			imageNet(a)
+		}
 	}
 }
 
-func efficientNet(name, summary string, size int, dropout float64) nn.Architecture {
-	return nn.Architecture{Name: "efficientnet_" + name, Family: "efficientnet", Summary: summary, Size: size,
-		Dropout: dropout, DropPath: .2, Block: `^(features\.\d+\.\d+)\.block\.`, Init: uniform(1)}
+// of is torchvision's net.
+func (o EfficientNet) of(name, summary string, dropout float64) nn.Architecture {
+	return nn.Architecture{Name: name, Family: "efficientnet", Summary: summary, Dropout: dropout, DropPath: .2,
+		Block: `^(features\.\d+\.\d+)\.block\.`, Init: uniform(1), Build: o.Build}
+}
+
+// timm is timm's net that differs from a in its names, its initial values and the constants of batch normalisation.
+func (o EfficientNet) timm(a nn.Architecture) nn.Architecture {
+	o.Timm = true
+	a.Summary += ", as timm's"
+	a.Interpolation, a.BatchNormEps, a.BatchNormMomentum = bicubic, 0, 0
+	a.Block, a.Init, a.Build = `^(blocks\.\d+\.\d+)\.`, google, o.Build
+	return a
+}
+
+// tensorFlow is timm's net of TensorFlow's weights, which take images of size[0] pixels of size[1].
+func (o EfficientNet) tensorFlow(a nn.Architecture, size [2]int) nn.Architecture {
+	a.Summary += " with TensorFlow's padding"
+	a = o.timm(a)
+	a.Name, a.Size, a.Resize = "tf_"+a.Name, size[0], size[1]
+	a.BatchNormEps, a.SamePadding = .001, true
+	return a
 }
 
 // EfficientNet are the options of a net of MBConv blocks.
 type EfficientNet struct {
 	Width, Depth float64  // factors of the channels and of the blocks of a stage; 0 means 1
 	Stages       []MBConv // nil means those of EfficientNet-B0
-	Last         int      // channels of the last convolution; 0 means four times those before it
+	Last         int      // channels of the last convolution, before Width; 0 means four times those before it
+	Nearest      bool     // channels are the nearest multiples of 8, also those more than a tenth below
+	Timm         bool     // names are timm's, else torchvision's
 }
 
 // MBConv are the options of a stage.
@@ -70,6 +111,10 @@ var (
 		{false, 1, 3, 1, 32, 16, 1}, {false, 6, 3, 2, 16, 24, 2}, {false, 6, 5, 2, 24, 40, 2}, {false, 6, 3, 2, 40, 80, 3},
 		{false, 6, 5, 1, 80, 112, 3}, {false, 6, 5, 2, 112, 192, 4}, {false, 6, 3, 1, 192, 320, 1},
 	}
+	efficientV2B = []MBConv{
+		{true, 1, 3, 1, 32, 16, 1}, {true, 4, 3, 2, 16, 32, 2}, {true, 4, 3, 2, 32, 48, 2}, {false, 4, 3, 2, 48, 96, 3},
+		{false, 6, 3, 1, 96, 112, 5}, {false, 6, 3, 2, 112, 192, 8},
+	}
 	efficientV2S = []MBConv{
 		{true, 1, 3, 1, 24, 24, 2}, {true, 4, 3, 2, 24, 48, 4}, {true, 4, 3, 2, 48, 64, 4}, {false, 4, 3, 2, 64, 128, 6},
 		{false, 6, 3, 1, 128, 160, 9}, {false, 6, 3, 2, 160, 256, 15},
@@ -77,6 +122,10 @@ var (
 	efficientV2M = []MBConv{
 		{true, 1, 3, 1, 24, 24, 3}, {true, 4, 3, 2, 24, 48, 5}, {true, 4, 3, 2, 48, 80, 5}, {false, 4, 3, 2, 80, 160, 7},
 		{false, 6, 3, 1, 160, 176, 14}, {false, 6, 3, 2, 176, 304, 18}, {false, 6, 3, 1, 304, 512, 5},
+	}
+	efficientV2L = []MBConv{
+		{true, 1, 3, 1, 32, 32, 4}, {true, 4, 3, 2, 32, 64, 7}, {true, 4, 3, 2, 64, 96, 7}, {false, 4, 3, 2, 96, 192, 10},
+		{false, 6, 3, 1, 192, 224, 19}, {false, 6, 3, 2, 224, 384, 25}, {false, 6, 3, 1, 384, 640, 7},
 	}
 )
 
@@ -86,53 +135,81 @@ func (o EfficientNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if stages == nil {
 		stages = efficientB0
 	}
-	channels := func(n int) int { return divisible(float64(n) * cmp.Or(o.Width, 1)) }
+	channels := func(n int) int {
+		wide := float64(n) * cmp.Or(o.Width, 1)
+		if o.Nearest {
+			return int(wide+4) / 8 * 8
+		}
+		return divisible(wide)
+	}
 	blocks := func(s MBConv) int { return int(math.Ceil(float64(s.Blocks) * cmp.Or(o.Depth, 1))) }
 	all, done := 0, 0
 	for _, s := range stages {
 		all += blocks(s)
 	}
-	x = b.norm("features.0", x, nn.Conv{Filters: channels(stages[0].In), Kernel: 3, Stride: 2}, (*nn.Builder).SiLU)
+	end := fmt.Sprintf("features.%d", len(stages)+1)
+	stem, head := [2]string{"features.0.0", "features.0.1"}, [2]string{end + ".0", end + ".1"}
+	block, first, dropout, classifier := "features.%d.%d", 1, "classifier.0", "classifier.1"
+	if o.Timm {
+		stem, head = [2]string{"conv_stem", "bn1"}, [2]string{"conv_head", "bn2"}
+		block, first, dropout, classifier = "blocks.%d.%d", 0, "dropout", "classifier"
+	}
+	x = b.convNorm(stem, x, nn.Conv{Filters: channels(stages[0].In), Kernel: 3, Stride: 2}, (*nn.Builder).SiLU)
 	for i, s := range stages {
 		n := blocks(s)
 		s.In, s.Out = channels(s.In), channels(s.Out)
 		for j := range n {
-			name, drop := fmt.Sprintf("features.%d.%d", i+1, j), b.Config().DropPath*float64(done)/float64(all)
+			of, drop := o.names(fmt.Sprintf(block, first+i, j), s), b.Config().DropPath*float64(done)/float64(all)
 			if s.Fused {
-				x = b.fusedMBConv(name, x, s, drop)
+				x = b.fusedMBConv(of, x, s, drop)
 			} else {
-				x = b.mbConv(name, x, s, drop)
+				x = b.mbConv(of, x, s, drop)
 			}
 			s.In, s.Stride = s.Out, 1
 			done++
 		}
 	}
-	last := cmp.Or(o.Last, 4*channels(stages[len(stages)-1].Out))
-	x = b.norm(fmt.Sprintf("features.%d", len(stages)+1), x, nn.Conv{Filters: last, Kernel: 1}, (*nn.Builder).SiLU)
-	return b.Linear("classifier.1", b.pooled("classifier.0", x), b.Config().Classes)
-}
-
-func (b layer) mbConv(name string, x *G.Node, s MBConv, drop float64) *G.Node {
-	y, wide, at := x, divisible(float64(s.In*s.Expansion)), 0
-	next := func() string { at++; return fmt.Sprintf("%s.block.%d", name, at-1) }
-	if wide != s.In {
-		y = b.norm(next(), y, nn.Conv{Filters: wide, Kernel: 1}, (*nn.Builder).SiLU)
+	last := 4 * channels(stages[len(stages)-1].Out)
+	if o.Last > 0 {
+		last = channels(o.Last)
 	}
-	y = b.norm(next(), y, nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride, Groups: wide}, (*nn.Builder).SiLU)
-	y = b.SqueezeExcite(next(), y, max(1, s.In/4), (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
-	y = b.norm(next(), y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
-	return b.connect(name, y, x, s, drop)
+	x = b.convNorm(head, x, nn.Conv{Filters: last, Kernel: 1}, (*nn.Builder).SiLU)
+	return b.Linear(classifier, b.pooled(dropout, x), b.Config().Classes)
 }
 
-func (b layer) fusedMBConv(name string, x *G.Node, s MBConv, drop float64) *G.Node {
+// names are those of a block's parts. A fused block's convolution has the place of the depthwise one.
+func (o EfficientNet) names(block string, s MBConv) blockNames {
+	n := namesOf(block, o.Timm, s.Expansion > 1 && !s.Fused, !s.Fused)
+	if o.Timm && s.Fused {
+		n.deep[0], n.project[0] = block+".conv", block+".conv_pwl"
+		if s.Expansion > 1 {
+			n.deep[0] = block + ".conv_exp"
+		}
+	}
+	return n
+}
+
+func (b layer) mbConv(of blockNames, x *G.Node, s MBConv, drop float64) *G.Node {
+	y, wide := x, divisible(float64(s.In*s.Expansion))
+	if wide != s.In {
+		y = b.convNorm(of.expand, y, nn.Conv{Filters: wide, Kernel: 1}, (*nn.Builder).SiLU)
+	}
+	deep := nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride, Groups: wide}
+	y = b.convNorm(of.deep, y, deep, (*nn.Builder).SiLU)
+	y = b.excite(of.excite, y, max(1, s.In/4), (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
+	y = b.convNorm(of.project, y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
+	return b.connect(of.name, y, x, s, drop)
+}
+
+func (b layer) fusedMBConv(of blockNames, x *G.Node, s MBConv, drop float64) *G.Node {
 	wide := divisible(float64(s.In * s.Expansion))
 	if wide == s.In {
-		y := b.norm(name+".block.0", x, nn.Conv{Filters: s.Out, Kernel: s.Kernel, Stride: s.Stride}, (*nn.Builder).SiLU)
-		return b.connect(name, y, x, s, drop)
+		y := b.convNorm(of.deep, x, nn.Conv{Filters: s.Out, Kernel: s.Kernel, Stride: s.Stride}, (*nn.Builder).SiLU)
+		return b.connect(of.name, y, x, s, drop)
 	}
-	y := b.norm(name+".block.0", x, nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride}, (*nn.Builder).SiLU)
-	y = b.norm(name+".block.1", y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
-	return b.connect(name, y, x, s, drop)
+	y := b.convNorm(of.deep, x, nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride}, (*nn.Builder).SiLU)
+	y = b.convNorm(of.project, y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
+	return b.connect(of.name, y, x, s, drop)
 }
 
 // connect adds x where the block keeps its shape.

@@ -34,7 +34,11 @@ func init() {
 		timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
 		timm.Resize, timm.Interpolation = 256, bicubic
 		timm.Init, timm.Build = google, MobileNetV3{Small: small, Timm: true}.Build
-		imageNet(a, timm)
+		tf := timm
+		tf.Name, tf.Summary = "tf_"+timm.Name, a.Summary+", with TensorFlow's padding, as timm's"
+		tf.SamePadding, tf.BatchNormEps = true, .001
+		tf.Interpolation, tf.Mean, tf.Std = "", half, half
+		imageNet(a, timm, tf)
 	}
 }
 
@@ -94,7 +98,7 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			name = fmt.Sprintf("blocks.%d.%d", stage, within)
 		}
 		s.wide, s.out = channels(s.wide), channels(s.out)
-		x = b.mobileBlock(o.names(name, s.wide != in, s.excite), x, in, s)
+		x = b.mobileBlock(namesOf(name, o.Timm, s.wide != in, s.excite), x, in, s)
 		in, within = s.out, within+1
 	}
 	if o.Timm {
@@ -110,18 +114,18 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("classifier.3", x, b.Config().Classes)
 }
 
-// mobileNames are the names of a block's parts: convolutions with their normalisations, and the excitation's two.
-type mobileNames struct {
+// blockNames are the names of a block's parts: convolutions with their normalisations, and the excitation's two.
+type blockNames struct {
 	expand, deep, project [2]string
 	excite                [2]string
 	name                  string // the block's
 }
 
-// names are those of a block's parts.
-func (o MobileNetV3) names(block string, expands, excites bool) mobileNames {
-	n := mobileNames{name: block}
+// namesOf are timm's or torchvision's names of the parts of an inverted residual.
+func namesOf(block string, timm, expands, excites bool) blockNames {
+	n := blockNames{name: block}
 	part := func(s string) string { return block + "." + s }
-	if o.Timm {
+	if timm {
 		n.excite = [2]string{part("se.conv_reduce"), part("se.conv_expand")}
 		n.deep, n.project = [2]string{part("conv_dw"), part("bn1")}, [2]string{part("conv_pw"), part("bn2")}
 		if expands {
@@ -147,7 +151,7 @@ func (o MobileNetV3) names(block string, expands, excites bool) mobileNames {
 	return n
 }
 
-func (b layer) mobileBlock(of mobileNames, x *G.Node, in int, s mobileBlock) *G.Node {
+func (b layer) mobileBlock(of blockNames, x *G.Node, in int, s mobileBlock) *G.Node {
 	act := nn.Activation((*nn.Builder).ReLU)
 	if s.hardswish {
 		act = (*nn.Builder).Hardswish

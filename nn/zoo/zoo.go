@@ -22,13 +22,19 @@ var (
 	imageNetStd  = []float64{.229, .224, .225}
 )
 
+// half is the mean and the standard deviation of weights that take pixels from −1 to 1.
+var half = []float64{.5, .5, .5}
+
 // imageNet registers nets for ImageNet's images, unless their fields say otherwise.
 func imageNet(list ...nn.Architecture) {
 	for _, a := range list {
 		if a.Size == 0 {
 			a.Size = 224
 		}
-		a.Channels, a.Classes, a.Mean, a.Std = 3, 1000, imageNetMean, imageNetStd
+		if a.Mean == nil {
+			a.Mean, a.Std = imageNetMean, imageNetStd
+		}
+		a.Channels, a.Classes = 3, 1000
 		nn.Register(a)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"onlinerna/data/imaging"
 	"onlinerna/internal/files"
@@ -32,6 +33,7 @@ type hubConfig struct {
 
 // hubNames are timm's names of nets that have others here.
 var hubNames = map[string]string{
+	"efficientnet_b5":               "timm_efficientnet_b5",
 	"swin_tiny_patch4_window7_224":  "swin_t",
 	"swin_small_patch4_window7_224": "swin_s",
 	"swin_base_patch4_window7_224":  "swin_b",
@@ -107,20 +109,37 @@ func (c *hubConfig) meta(m *Meta) {
 	}
 }
 
-// twins are nets of whose tensors another net of timm has the names and shapes.
-var twins = regexp.MustCompile(`^(efficientnet_b[0-4]|mobilenetv3_(large|small)_100)$`)
+// timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.
+var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_b[0-5]|mobilenetv3_(?:large|small)_100)$`)
 
-// sameNet returns an error if config.json says that the weights are of another net than n, though their tensors fit,
-// and a doubt where nothing says which of two nets they are of.
+// twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
+func twin(net string) string {
+	switch m := timms.FindStringSubmatch(net); {
+	case m == nil:
+		return ""
+	case m[1] == "tf_":
+		return cmp.Or(hubNames[m[2]], m[2])
+	default:
+		return "tf_" + m[2]
+	}
+}
+
+// sameNet returns an error if config.json says that the weights are of another net than n, though their tensors may
+// fit, and a doubt where nothing says which of two nets they are of.
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
-	switch a := l.Architecture; {
-	case a != "" && cmp.Or(hubNames[a], a) != n.arch && twins.MatchString(n.arch):
+	a, other := l.Architecture, twin(n.arch)
+	switch name := cmp.Or(hubNames[a], a); {
+	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_")):
+		hint := ""
+		if _, err := nn.Lookup(name); err == nil {
+			hint = ": give the model " + name
+		}
 		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
-			"of %s", a, n.arch)
-	case a == "" && l.Kind == "" && twins.MatchString(n.arch):
+			"of %s%s", a, n.arch, hint)
+	case a == "" && l.Kind == "" && other != "":
 		if _, ok := f.Lookup("conv_stem.weight"); ok {
-			return fmt.Sprintf("taken for weights of timm's %s: those of tf_%[1]s have the same names, and would need other "+
-				"layers; the hub's config.json beside the file tells", n.arch), nil
+			return fmt.Sprintf("taken for weights of %s: those of %s have the same names, and need its layers; the hub's "+
+				"config.json beside the file tells", n.arch, other), nil
 		}
 	}
 	return "", nil

@@ -48,9 +48,13 @@ func TestHubConfig(t *testing.T) {
 			m.Interpolation != "bilinear" || len(m.Mean) != 3 || m.Mean[2] != .3 || m.Std[0] != .2 {
 			t.Errorf("%s: %+v, %v", p, l, err)
 		}
-		config(strings.Replace(hubJSON, "mobile", "tf_mobile", 1))
-		if _, err = n.Load(p, LoadOptions{}); err == nil || !strings.Contains(err.Error(), "timm's tf_mobilenetv3_large_100") {
-			t.Errorf("%s: %v", p, err)
+		for name, want := range map[string]string{"tf_mobilenetv3_large_100": ": give the model tf_mobilenetv3_large_100",
+			"tf_mobilenetv3_large_minimal_100": "whose layers differ from those of mobilenetv3_large_100"} {
+			config(strings.Replace(hubJSON, "mobilenetv3_large_100", name, 1))
+			_, err = n.Load(p, LoadOptions{})
+			if err == nil || !strings.Contains(err.Error(), "timm's "+name) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s: %v", p, err)
+			}
 		}
 	}
 	for _, other := range []string{`{"model": "resnet50"}`, "{", `{"architecture": 3}`} {
@@ -75,6 +79,65 @@ func TestHubConfig(t *testing.T) {
 	}
 }
 
+// config.json names one of two nets with the same tensors; without it the net is the named one, and a doubt names the
+// other. The refusal tells the net to give.
+func TestTwins(t *testing.T) {
+	for net, want := range map[string]string{
+		"efficientnet_b0": "tf_efficientnet_b0", "tf_efficientnet_b4": "efficientnet_b4",
+		"timm_efficientnet_b5": "tf_efficientnet_b5", "tf_efficientnet_b5": "timm_efficientnet_b5",
+		"tf_mobilenetv3_small_100": "mobilenetv3_small_100", "mobilenetv3_large_100": "tf_mobilenetv3_large_100",
+		"tf_efficientnet_b6": "", "tf_efficientnetv2_s": "", "efficientnet_b6": "", "mobilenet_v3_large": "",
+	} {
+		got := twin(net)
+		_, err := nn.Lookup(want)
+		if got != want || want != "" && err != nil {
+			t.Errorf("the twin of %s is %q, %v; want %q", net, got, err, want)
+		}
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors")
+	zeros(t, path, tensorList(t, filepath.Join("testdata", "timm_efficientnet_b0.txt")))
+	dev := cpuDevice(t, 1)
+	config := func(architecture string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(architecture), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two := []string{"efficientnet_b0", "tf_efficientnet_b0"}
+	for i, name := range two {
+		other := two[1-i]
+		n, err := New(dev, name, nn.Config{Classes: 1000, Channels: 3, Size: 32}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		config("{}")
+		if l, err := n.Load(path, LoadOptions{}); err != nil || !strings.Contains(l.Doubt, "those of "+other+" have") {
+			t.Errorf("%s without a name: %q, %v", name, l.Doubt, err)
+		}
+		config(`{"architecture": "` + name + `"}`)
+		if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "" || l.Model != name {
+			t.Errorf("%s: %q, model %q, %v", name, l.Doubt, l.Model, err)
+		}
+		config(`{"architecture": "` + other + `"}`)
+		if _, err := n.Load(path, LoadOptions{}); err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
+			t.Errorf("%s in %s: %v", other, name, err)
+		}
+	}
+	// config.json may name another net than one without a twin, too.
+	n := &Network{arch: "tf_efficientnetv2_s"}
+	if _, err := n.sameNet(nil, Meta{Architecture: "efficientnetv2_s"}); err == nil ||
+		!strings.HasSuffix(err.Error(), "whose layers differ from those of tf_efficientnetv2_s") {
+		t.Error(err)
+	}
+	c := hubConfig{Architecture: "efficientnet_b5"}
+	var m Meta
+	if c.meta(&m); m.Model != "timm_efficientnet_b5" {
+		t.Errorf("timm's efficientnet_b5 is %q", m.Model)
+	}
+}
+
 // TestTimm compares probabilities with those of timm's nets, in the folder that ONLINERNA_TIMM names, which
 // nn/zoo/testdata/timm_files.py writes.
 func TestTimm(t *testing.T) {
@@ -95,9 +158,6 @@ func TestTimm(t *testing.T) {
 			}
 			meta, err := MetaOf(f)
 			f.Close()
-			if strings.HasPrefix(t.Name(), "TestTimm/tf_") {
-				meta.Model = strings.TrimPrefix(filepath.Base(dir), "tf_")
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,15 +166,8 @@ func TestTimm(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer n.Close()
-			_, err = n.Load(dir, LoadOptions{})
-			if strings.HasPrefix(t.Name(), "TestTimm/tf_") {
-				if err == nil {
-					t.Error("loaded")
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
+			if l, err := n.Load(dir, LoadOptions{}); err != nil || l.Doubt != "" {
+				t.Fatal(l.Doubt, err)
 			}
 			r, err := os.Open(filepath.Join(dir, "image.png"))
 			if err != nil {

@@ -42,14 +42,22 @@ func TestIdentify(t *testing.T) {
 		if other, ok := map[string]string{"vit": "deit_", "deit": "vit_"}[kind]; ok && a.Size == 224 { // alike but for the normalisation
 			if _, err := nn.Lookup(other + size); err == nil {
 				names = append(names, other+size)
-				slices.Sort(names)
 			}
 		}
+		native := names // also under a prefix
+
+		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" { // timm's names
+			names = append(slices.Clone(names), other)
+			if !strings.HasPrefix(other, "efficientnet_") {
+				native = names
+			}
+		}
+		slices.Sort(names)
 		more := append(slices.Clone(all), safetensors.Tensor{Name: "more", DType: safetensors.BF16, Shape: []int{1}})
 		for i, c := range []struct {
 			tensors []safetensors.Tensor
 			want    []string
-		}{{all, names}, {headless, names}, {under, names}, {all[1:], nil}, {more, nil}} {
+		}{{all, names}, {headless, names}, {under, native}, {all[1:], nil}, {more, nil}} {
 			path := filepath.Join(t.TempDir(), "w.safetensors")
 			zeros(t, path, c.tensors)
 			f, err := statedict.Open(path, "")

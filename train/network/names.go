@@ -21,8 +21,9 @@ type naming struct {
 }
 
 type rule struct {
-	from *regexp.Regexp
-	to   string
+	from   *regexp.Regexp
+	prefix string // of all names that match, which takes less time to see
+	to     string
 }
 
 var namings = func() (list []naming) {
@@ -36,7 +37,9 @@ var namings = func() (list []naming) {
 			list = append(list, naming{nets: whole(f[1])})
 		default:
 			n := &list[len(list)-1]
-			n.rules = append(n.rules, rule{whole(f[0]), f[1]})
+			from := whole(f[0])
+			prefix, _ := from.LiteralPrefix()
+			n.rules = append(n.rules, rule{from, prefix, f[1]})
 		}
 	}
 	return list
@@ -50,6 +53,9 @@ var group = regexp.MustCompile(`\{(\d)([+-]\d+)?\}`)
 // name is nn's name of a tensor, "" if nn has none, or the other program's name if no rule matches.
 func (n naming) name(other string) string {
 	for _, r := range n.rules {
+		if !strings.HasPrefix(other, r.prefix) {
+			continue
+		}
 		found := r.from.FindStringSubmatch(other)
 		if found == nil {
 			continue

@@ -77,7 +77,7 @@ func ofFamilies() []Recipe {
 		// --epochs 600 --opt rmsprop --batch-size 128 --lr 0.064 --wd 0.00001 --lr-step-size 2 --lr-gamma 0.973
 		// --auto-augment imagenet --random-erase 0.2, on 8 GPUs; train.py has eps 0.0316, alpha 0.9 and momentum 0.9.
 		Name: "mobilenetv3", Summary: "torchvision's MobileNetV3: 74.042 % with large in 600 epochs",
-		Nets: `mobilenet_v3_(large|small)|mobilenetv3_(large|small)_100`, Source: readme + " and train.py",
+		Nets: `mobilenet_v3_(large|small)|(tf_)?mobilenetv3_(large|small)_100`, Source: readme + " and train.py",
 		Lacks: "the mean of the last 3 checkpoints that improved, which \"rna extrapolate --average\" makes of --keep-best 3",
 		Settings: option.Settings(`model mobilenet_v3_large  epochs 600  batch 128  accumulate 8
 			optimizer rmsprop  momentum 0.9  beta2 0.9  eps 0.0316  lr 0.064  schedule step  schedule-by epoch  lr-step 2  lr-gamma 0.973
@@ -88,7 +88,7 @@ func ofFamilies() []Recipe {
 		// --warmup-lr 1e-6 --weight-decay 1e-5 --drop 0.2 --drop-path 0.2 --model-ema --model-ema-decay 0.9999
 		// --aa rand-m9-mstd0.5 --remode pixel --reprob 0.2 --lr .048; warm-up 3 epochs, smoothing 0.1 and random interpolation
 		// are train.py's defaults. 0.97 every 2.4 epochs is 0.97^(2/2.4) every 2.
-		Name: "efficientnet", Summary: "timm's EfficientNet-B0: 77.7 % in 450 epochs", Nets: `efficientnet_b\d`,
+		Name: "efficientnet", Summary: "timm's EfficientNet-B0: 77.7 % in 450 epochs", Nets: `((tf|timm)_)?efficientnet_b\d`,
 		Source: "huggingface/pytorch-image-models, training scripts: EfficientNet-B0 with RandAugment",
 		Lacks: "TensorFlow's RMSprop, whose ε is under the root and whose average starts at 1; steps of 2.4 epochs, which are " +
 			"2 here with the same fall; operations that do not all grow with the magnitude; " + erasing,

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import sys
+from functools import partial
 
 import numpy as np
 import timm
@@ -23,7 +24,11 @@ from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mo
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath
+from timm.models._efficientnet_blocks import SqueezeExcite
+from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.efficientnet import EfficientNet
+from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.vision_transformer import VisionTransformer
 
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
@@ -86,8 +91,12 @@ def drops(model):
                     found[f"{place}.{'mlp' if hasattr(above, 'mlp') else 'mlp_layer'}.{own}"] = m.p
             m.p = 0.0
         elif isinstance(m, DropPath):
-            n = len(model.blocks) - 1
-            found[name], m.drop_prob = 0.1 * round(m.drop_prob / 0.1 * n) / n, 0.0  # it is a float32
+            block, n = model.get_submodule(name.rpartition(".")[0]), len(model.blocks) - 1
+            if not hasattr(block, "has_skip"):
+                found[name] = 0.1 * round(m.drop_prob / 0.1 * n) / n  # it is a float32
+            elif block.has_skip:
+                found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
+            m.drop_prob = 0.0
     return found
 
 
@@ -200,6 +209,23 @@ def narrow_efficientnet(stages, last=None, norm=None, **kwargs):
     return efficientnet.EfficientNet(stages, dropout=0.2, last_channel=last, num_classes=10, norm_layer=norm)
 
 
+TF = {"pad_type": "same", "norm_layer": partial(nn.BatchNorm2d, eps=1e-3), "num_classes": 10, "drop_rate": 0.2}
+
+
+def narrow_tf_efficientnet(stem, last, *stages):
+    return EfficientNet(decode_arch_def([[s] for s in stages]), stem_size=stem, num_features=last, act_layer=nn.SiLU,
+                        drop_path_rate=0.2, **TF)
+
+
+def narrow_tf_mobilenetv3():
+    return MobileNetV3(decode_arch_def([
+        ["ds_r1_k3_s2_e1_c8_se0.25_nre"], ["ir_r1_k3_s2_e3_c8_nre", "ir_r1_k3_s1_e4_c8_nre"],
+        ["ir_r1_k5_s2_e4_c16_se0.25", "ir_r2_k5_s1_e5.5_c16_se0.25"], ["ir_r1_k5_s1_e2.5_c16_se0.25", "ir_r1_k5_s1_e3_c16_se0.25"],
+        ["ir_r1_k5_s2_e6.5_c32_se0.25", "ir_r2_k5_s1_e6.25_c32_se0.25"], ["cn_r1_k1_s1_c192"]]),
+        stem_size=8, num_features=360, act_layer=nn.Hardswish,
+        se_layer=partial(SqueezeExcite, gate_layer="hard_sigmoid", force_act_layer=nn.ReLU, rd_round_fn=round_channels), **TF)
+
+
 def narrow_squeezenet(version, n):
     m = models.SqueezeNet(version, num_classes=10)
     for name, c in list(m.named_modules()):
@@ -256,6 +282,11 @@ VARIANTS = {
     "efficientnet_v2_narrow": (lambda: narrow_efficientnet([
         Fused(1, 3, 1, 16, 16, 2), Fused(4, 3, 2, 16, 24, 2), MB(4, 3, 2, 24, 32, 2), MB(6, 3, 1, 32, 40, 2)],
         96, lambda c: nn.BatchNorm2d(c, eps=1e-3)), 4, 32),
+    "tf_efficientnet_narrow": (lambda: narrow_tf_efficientnet(
+        16, 96, "ds_r1_k3_s1_e1_c8_se0.25", "ir_r2_k3_s2_e6_c16_se0.25", "ir_r2_k5_s2_e6_c24_se0.25"), 4, 38),
+    "tf_efficientnetv2_narrow": (lambda: narrow_tf_efficientnet(
+        16, 96, "cn_r1_k3_s1_e1_c16_skip", "er_r2_k3_s2_e4_c24", "ir_r1_k3_s2_e4_c32_se0.25", "ir_r1_k3_s1_e6_c40_se0.25"), 4, 27),
+    "tf_mobilenetv3_narrow": (narrow_tf_mobilenetv3, 4, 46),
     "regnet_x_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=8), 4, 32),
     "regnet_y_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=12, se_ratio=0.25), 4, 32),
     "squeezenet1_0_narrow": (lambda: narrow_squeezenet("1_0", 8), 2, 63),
@@ -291,7 +322,10 @@ FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", 
 TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32), ("large", 16),
                                                                         ("large", 32))) + \
     tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")) + \
-    ("mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224")
+    ("mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224", "timm_efficientnet_b5") + \
+    tuple(f"tf_efficientnet_b{i}" for i in range(8)) + tuple(f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")) + \
+    ("tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100")
+DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
@@ -303,8 +337,14 @@ def nets(names):
         else:
             whole = name.startswith(WHOLE)
             make = timm.create_model if name in TIMM else models.get_model
-            kwargs = {"drop_path_rate": 0.1} if name.startswith("deit_") else {"drop_rate": 0.2} if name.startswith("mobilenetv3_") else {}
-            yield name, lambda: make(name, num_classes=1000, **kwargs), 1 if whole else 2, 224 if whole else 64
+            kwargs = {}
+            if name.startswith("deit_"):
+                kwargs = {"drop_path_rate": 0.1}
+            elif "mobilenetv3_" in name:
+                kwargs = {"drop_rate": 0.2}
+            elif make is timm.create_model and "efficientnet" in name:
+                kwargs = {"drop_rate": DROPOUT[name[-1]], "drop_path_rate": 0.2}
+            yield name, lambda: make(name.removeprefix("timm_"), num_classes=1000, **kwargs), 1 if whole else 2, 224 if whole else 64
 
 
 # The losses of steps by these are compared.

@@ -1,14 +1,16 @@
 """Writes published.tsv, what torchvision and timm publish about the weights of nets, for TestPublished of package zoo.
 
-Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (torchvision's alone), crop, shorter side
-before it, interpolation, mean, standard deviation. Torchvision's are those of the default weights.
+Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (of timm's nets as PyTorch counts them), crop,
+shorter side before it, interpolation, mean, standard deviation. They are those of the default weights.
 """
 
 import math
 import os
 
+import torch
 from timm import create_model
 from timm.models import get_pretrained_cfg
+from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
 
 # Those that rna has no net for.
@@ -16,7 +18,10 @@ WITHOUT = ("googlenet", "inception", "swin_v2", "vit_h", "regnet_y_128gf", "effi
 TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
                                                              ("large", 16), ("large", 32))]
 TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
-TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224"]
+TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224", "timm_efficientnet_b5"]
+TIMM += [f"tf_efficientnet_b{i}" for i in range(8)]
+TIMM += [f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")]
+TIMM += ["tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100"]
 
 
 def torchvision(name):
@@ -26,10 +31,15 @@ def torchvision(name):
 
 
 def timm(name):
+    name = name.removeprefix("timm_")  # which tells timm's net from torchvision's
     c = get_pretrained_cfg(name)
     size = c.input_size[1]
-    params = sum(p.numel() for p in create_model(name, num_classes=1000).parameters())
-    return [params, "", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+    with torch.device("meta"):
+        net = create_model(name, num_classes=1000).eval()
+    params = sum(p.numel() for p in net.parameters())
+    with FlopCounterMode(display=False) as counter:
+        net(torch.empty(1, *c.input_size, device="meta"))
+    return [params, f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 
 def text(x):

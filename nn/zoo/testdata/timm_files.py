@@ -19,7 +19,8 @@ from make import fill, u01
 
 NETS = ["resnet18", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_tiny_patch4_window7_224", "vit_tiny_patch16_224",
         "deit_tiny_distilled_patch16_224", "mobilenetv3_large_100", "mobilenetv3_small_100", "tf_efficientnet_b0",
-        "tf_mobilenetv3_large_100", "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn"]
+        "tf_efficientnetv2_s", "tf_efficientnetv2_b0", "tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100", "efficientnet_b5",
+        "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn"]
 
 torch.set_num_threads(1)
 for name in sys.argv[2:] or NETS:
@@ -36,7 +37,8 @@ for name in sys.argv[2:] or NETS:
     image = Image.fromarray((256 * u01(7, 300 * 400 * 3)).astype(np.uint8).reshape(shape))
     image = image.resize((40, 30), Image.BILINEAR).resize((400, 300), Image.BICUBIC)
     image.save(os.path.join(folder, "image.png"))
-    transform = timm.data.create_transform(**timm.data.resolve_data_config(cfg))
+    # rna crops images where timm squashes some to a square.
+    transform = timm.data.create_transform(**timm.data.resolve_data_config(cfg) | {"crop_mode": "center"})
     with torch.no_grad():
         p = model(transform(image)[None]).double().softmax(1)[0]
     with open(os.path.join(folder, "probabilities.json"), "w") as f:

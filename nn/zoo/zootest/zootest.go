@@ -29,6 +29,16 @@ var Narrow = map[string]nn.Architecture{
 		{Fused: true, Expansion: 4, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
 		{Expansion: 4, Kernel: 3, Stride: 2, In: 24, Out: 32, Blocks: 2},
 		{Expansion: 6, Kernel: 3, Stride: 1, In: 32, Out: 40, Blocks: 2}}}.Build),
+	"tf_efficientnet_narrow": like("tf_efficientnet_b0", zoo.EfficientNet{Timm: true, Stages: []zoo.MBConv{
+		{Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 8, Blocks: 1},
+		{Expansion: 6, Kernel: 3, Stride: 2, In: 8, Out: 16, Blocks: 2},
+		{Expansion: 6, Kernel: 5, Stride: 2, In: 16, Out: 24, Blocks: 2}}}.Build),
+	"tf_efficientnetv2_narrow": like("tf_efficientnetv2_b0", zoo.EfficientNet{Timm: true, Last: 96, Stages: []zoo.MBConv{
+		{Fused: true, Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 16, Blocks: 1},
+		{Fused: true, Expansion: 4, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
+		{Expansion: 4, Kernel: 3, Stride: 2, In: 24, Out: 32, Blocks: 1},
+		{Expansion: 6, Kernel: 3, Stride: 1, In: 32, Out: 40, Blocks: 1}}}.Build),
+	"tf_mobilenetv3_narrow": like("tf_mobilenetv3_small_100", zoo.MobileNetV3{Small: true, Width: .35, Timm: true}.Build),
 	"regnet_x_narrow": like("regnet_x_400mf",
 		zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}.Build),
 	"regnet_y_narrow": like("regnet_y_400mf",
