@@ -47,7 +47,7 @@ func TestDifference(t *testing.T) {
 		{"a 1\nloss=0.2500001, " + long + "\n\nend\n", "text:2 differs from byte 10 on", "text:2 differs from byte 10 on"},
 		{"a 2\nloss=0.25, " + long + "\n\nend\n", "got\n\ta 2\nwant\n\ta 1", "got\n\ta 2\nwant\n\ta 1"},
 		{"a -1\nloss=0.25, " + long + "\n\nend\n", "text:1 ", "text:1 "},
-		{"a 1\nloss=0.25, y" + long + "\n\nend\n", "text:2 differs from byte 13 on", "text:2 "},
+		{"a 1\nloss=0.25, y" + long + "\n\nend\n", "text:2 differs from byte 12 on", "text:2 "},
 		{"a 1\nloss=0.25, " + long + "z\n\nend\n", "got\n\t…" + strings.Repeat("x", 80) + "z\n", "z\n"},
 		{"a 1\nloss=0.25, " + long + "\n\nend", "text:5: the text ends", "text:5: the text ends"},
 		{"a 1\nloss=0.25, " + long + "\n\nend\n\n", "ends before line 6", "ends before line 6"},
