@@ -114,6 +114,10 @@ func recorded(t *testing.T, folder string, r runs.Run) runs.Run {
 // variable parts of a page are not in its golden file: the style, the script and its hash.
 var variable = regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>|sha256-[^']*`)
 
+// short omits attributes that are the same everywhere.
+var short = strings.NewReplacer(` scope="col"`, "", ` role="img" tabindex="0"`, "",
+	`<svg viewBox="0 0 32 11" aria-hidden="true">`, "<svg>", `<path class="grid" d="`, `<path d="`, "\n\n", "\n")
+
 // evaluatedPage is a page of a group of runs with an evaluation on a number of classes.
 func evaluatedPage(classes int, list ...runs.Run) *Page {
 	p := &Page{Groups: GroupRuns(list), Evaluations: map[string]*Evaluation{}}
@@ -154,7 +158,10 @@ func TestGoldenPages(t *testing.T) {
 	} {
 		var b strings.Builder
 		orError(&b, p.Write(&b))
-		page := variable.ReplaceAllString(b.String(), "…")
+		page := short.Replace(variable.ReplaceAllString(b.String(), "…"))
+		if name == "sweep" || name == "tasks" { // other pages have sections
+			page, _, _ = strings.Cut(page, "<nav")
+		}
 		golden.Check(t, "page-"+name+".html", strings.ReplaceAll(page, folder, "runs"))
 	}
 	var b strings.Builder
