@@ -231,7 +231,7 @@ func differenceRows(groups []Group) (rows [][]string, notes []string) {
 			notes[len(notes)-1] = "Over images: ± is a standard error as if the images were others. It knows of no other seeds."
 		}
 	}
-	if n := len(groups) - 1; n > 1 {
+	if n := len(groups) - 1; n > 1 && (seeds || j.name == "error") {
 		notes = append(notes, fmt.Sprintf("p is not corrected for %d comparisons: below %.2g it is significant at 5 %% for all of them "+
 			"(Bonferroni).", n, .05/float64(n)))
 	}

@@ -51,11 +51,13 @@ func options(seed uint64, rate float64) train.Spec {
 			Averages: []int{2, 3}}}
 }
 
-// extrapolation is RNA's record of an epoch: the first of two snapshots, none, the newest snapshot, then a search.
+// extrapolation is RNA's record of an epoch: one snapshot, two, none, the newest of several, then a search.
 func extrapolation(epoch int, score network.Score) *hook.RNARecord {
 	switch epoch {
-	case 1, 2, 3:
+	case 1, 3:
 		return nil
+	case 2:
+		return &hook.RNARecord{Score: &score, Status: "ok", C: []float64{1}, NormC: 1}
 	case 4:
 		return &hook.RNARecord{Score: &score, Status: "ok", C: []float64{.25, .75}, NormC: .79057, Distance: pointer(.35355)}
 	case 5:
@@ -80,7 +82,7 @@ func trained(name string, c train.Spec, done int) runs.Run {
 	for e := 1; e <= done; e++ {
 		of := func(n int, less float64, shift int) *network.Score {
 			seed, rate := float64(c.Seed), c.Schedule.Rate
-			s := outcome(c.Task, n, 8+30/float64(e)+1.5*seed+20*rate+2.5*seed*seed*rate-less, shift)
+			s := outcome(c.Task, n, 8+30/float64(e)+1.5*seed+20*rate+2.5*seed*seed*rate-less*(1+.15*(seed-1)), shift)
 			return &s
 		}
 		x := hook.EpochRecord{Kind: "epoch", Epoch: e, Step: 40 * e, Rate: c.Schedule.At(e - 1),
@@ -288,7 +290,9 @@ func families() map[string][]runs.Run {
 		"apart":     {division(1, .1), division(2, .2), division(3, .1)},
 		"strangers": {seeds[0], seeds[1], division(5, .1)},
 		"nothing":   {all["none"]}, "unscored": {all["none"], all["unvalidated"]},
-		"exact":     {all["exact"], with(all["infinite"], func(r *runs.Run) { r.Config.Batch = 1 })},
+		"exact": {all["exact"], with(all["infinite"], func(r *runs.Run) { r.Config.Batch = 1 })},
+		"given": {with(all["plain"], func(r *runs.Run) { r.Config.Given = []string{"lr"} }),
+			with(all["plain"], func(r *runs.Run) { r.Config.Given, r.Config.Batch = []string{"lr"}, 32 })},
 		"held-only": {all["held-only"], with(all["held-only"], func(r *runs.Run) { r.Config.Batch, r.Name = 32, "small" })},
 	}
 }

@@ -48,7 +48,8 @@ func TestGoldenFigures(t *testing.T) {
 	long := all["first"]
 	long.Name = "a name of more than 26 letters"
 	for name, list := range map[string][]runs.Run{"seeds": families()["apart"], "exact": {late(all["exact"], 2), long},
-		"tasks": {late(all["labels"], 2), late(all["numbers"], 2)}, "states": {all["first"], late(all["by-loss"], 2)},
+		"tasks":   {late(all["labels"], 1), late(all["numbers"], 2)},
+		"states":  {all["first"], all["short"], late(all["by-loss"], 1), long},
 		"nothing": {all["none"]}} {
 		figure("groups-"+name, func(b *strings.Builder) error { return PlotGroups(b, "svg", GroupRuns(list)) })
 	}
@@ -59,6 +60,18 @@ func TestGoldenFigures(t *testing.T) {
 	figure("confusion-two", func(b *strings.Builder) error {
 		return Confusion(b, "svg", "", []string{"cat", "none", "bird"}, [][]int{{1, 0, 1}, {0, 0, 0}, {1, 0, 2}})
 	})
+	var names strings.Builder
+	for _, k := range []int{20, 21, 60, 61, 75} {
+		classes, counts := make([]string, k), make([][]int, k)
+		for i := range k {
+			classes[i], counts[i] = fmt.Sprint("class ", i), make([]int, k)
+			counts[i][i] = 1
+		}
+		var b strings.Builder
+		orError(&names, Confusion(&b, "svg", "", classes, counts))
+		fmt.Fprintln(&names, k, "classes:", regexp.MustCompile(`>[^<>\n]+</text>`).FindAllString(b.String(), -1))
+	}
+	golden.Check(t, "confusion-names.txt", names.String())
 	figure("confusion-one", func(b *strings.Builder) error {
 		return Confusion(b, "svg", "", []string{"cat", "dog"}, [][]int{{1}})
 	})
@@ -87,7 +100,20 @@ func TestGoldenReplay(t *testing.T) {
 	held := &replay.Result{Epochs: []int{3}, Curves: []*replay.Curve{
 		{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 3, Held: score(20, .5)}}},
 		{Name: strings.Repeat("a long name ", 4), Kind: network.RNA}}}
-	for i, r := range []Replay{demoReplay(), goldenReplay(), {Result: held}} {
+	none := goldenReplay()
+	none.Curves[0].Points[1].Val.Images = 0
+	short := goldenReplay()
+	short.Curves[0].Points = short.Curves[0].Points[:1]
+	numbers := goldenReplay()
+	numbers.Config.Task = data.Regression
+	for _, c := range numbers.Curves {
+		for k := range c.Points {
+			if p := &c.Points[k]; p.Val != nil {
+				*p.Val = outcome(data.Regression, 400, p.Val.Error(), 0)
+			}
+		}
+	}
+	for i, r := range []Replay{demoReplay(), goldenReplay(), {Result: held}, none, short, numbers} {
 		heading(&b, "%d", i)
 		orError(&b, r.Table(&b))
 		orError(&b, r.CSV(&b))
@@ -206,18 +232,28 @@ func TestGoldenAnnounce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	c := train.Spec{Batch: 8, Epochs: 3, StepsLimit: 3, ValLimit: 1, Schedule: schedule.Schedule{Rate: .01}}
-	r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{afterSteps(func(s *hook.State) {
-		if s.Steps == 5 {
-			stop()
+	trainedTo := func(step int) *train.Run {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		c := train.Spec{Batch: 8, Epochs: 2, StepsLimit: 3, ValLimit: 1, Schedule: schedule.Schedule{Rate: .01}}
+		r, err := train.New(c, train.Deps{Device: dev, Hooks: []hook.Hook{afterSteps(func(s *hook.State) {
+			if s.Steps == step {
+				stop()
+			}
+		})}})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})}})
-	if err != nil {
-		t.Fatal(err)
+		t.Cleanup(func() { r.Close() })
+		if step == 0 {
+			return r
+		}
+		if err := r.Train(ctx); err != nil && !errors.Is(err, train.ErrInterrupted) {
+			t.Error(err)
+		}
+		return r
 	}
-	defer r.Close()
+	r := trainedTo(0)
 	var b strings.Builder
 	announce := func(name string, change func(c *train.Resolved)) {
 		heading(&b, "%s", name)
@@ -243,11 +279,10 @@ func TestGoldenAnnounce(t *testing.T) {
 		return nil
 	})
 	announce("ranks", func(*train.Resolved) {})
-	r.Ranks = nil
-	if err := r.Train(ctx); !errors.Is(err, train.ErrInterrupted) {
-		t.Errorf("the run ends with %v", err)
+	for _, step := range []int{1, 2, 5, 7} { // of six in all
+		r = trainedTo(step)
+		announce(fmt.Sprint("stopped at step ", step), func(*train.Resolved) {})
 	}
-	announce("within an epoch", func(*train.Resolved) {})
 	threads := regexp.MustCompile(`\d+ threads? a rank`)
 	golden.Check(t, "announce.txt", threads.ReplaceAllString(b.String(), "… threads a rank"))
 }

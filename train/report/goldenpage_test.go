@@ -150,16 +150,13 @@ func TestGoldenPages(t *testing.T) {
 		"numbers": evaluatedPage(2, numbers),
 		"sweep": {Groups: GroupRuns(small), Passed: []string{"no run in <runs/empty>"},
 			Missing: map[string]string{small[0].Dir: "No evaluation: the images are not there."}},
-		"states": {Groups: GroupRuns([]runs.Run{late(all["short"], 2)})},
-		"failed": {Groups: GroupRuns([]runs.Run{all["diverged"]})},
+		"failed": {Groups: GroupRuns([]runs.Run{late(all["diverged"], 1)})},
 		"none":   {Groups: GroupRuns([]runs.Run{all["none"]})},
-		"held":   {Groups: GroupRuns([]runs.Run{late(all["held-only"], 3)})},
-		"tasks":  {Groups: GroupRuns([]runs.Run{late(all["labels"], 1), late(all["numbers"], 1)})},
 	} {
 		var b strings.Builder
 		orError(&b, p.Write(&b))
 		page := short.Replace(variable.ReplaceAllString(b.String(), "…"))
-		if name == "sweep" || name == "tasks" { // other pages have sections
+		if name == "sweep" { // other pages have sections
 			page, _, _ = strings.Cut(page, "<nav")
 		}
 		golden.Check(t, "page-"+name+".html", strings.ReplaceAll(page, folder, "runs"))
@@ -167,6 +164,67 @@ func TestGoldenPages(t *testing.T) {
 	var b strings.Builder
 	orError(&b, (&Page{}).Write(&b))
 	golden.Check(t, "page-empty.txt", b.String())
+}
+
+// TestGoldenSections: the tables and the notes of pages of each kind of run and of each comparison.
+func TestGoldenSections(t *testing.T) {
+	var b strings.Builder
+	table := func(name string, p *pageTable) {
+		if p == nil {
+			fmt.Fprintf(&b, "%s: none\n", name)
+			return
+		}
+		fmt.Fprintf(&b, "%s: best %v, words %v, many %v; %s\n", name, p.Best, p.Words, p.Many(), p.Note)
+		for _, row := range append([][]string{p.Head}, p.Rows...) {
+			fmt.Fprintf(&b, "  %s\n", strings.Join(row, " | "))
+		}
+	}
+	all, families := examples(), families()
+	for _, name := range sorted(all) {
+		groups := GroupRuns([]runs.Run{all[name]})
+		s := (&Page{Groups: groups}).section(&groups[0])
+		heading(&b, "%s", name)
+		for _, f := range s.Facts {
+			fmt.Fprintf(&b, "%s: %s\n", f[0], f[1])
+		}
+		fmt.Fprintf(&b, "%s, %s, warnings %q\n%s\n", s.ID, s.Heading, s.Warnings, s.ChartNote)
+		table("candidates", s.Candidates)
+		if name == "plain" || name == "none" { // others take as long
+			table("time", s.Time)
+		}
+	}
+	for _, name := range sorted(families) {
+		groups := GroupRuns(families[name])
+		o := overviewOf(groups)
+		heading(&b, "%s", name)
+		fmt.Fprintln(&b, o.ChartNote)
+		for _, c := range o.Charts {
+			fmt.Fprintf(&b, "%s, %d marks, %d lines\n", c.Title, len(c.X), len(c.Lines))
+		}
+		for _, c := range o.Scatters {
+			fmt.Fprintf(&b, "%s, %s, %s, %v\n", c.Title, c.Name, c.Points, c.Data.Points)
+		}
+		table("overview", &o.Table)
+		table("differences", o.Differences)
+		if len(groups[0].Runs) > 1 {
+			table("candidates", candidatesOf(&groups[0]))
+			table("time", timeOf(&groups[0]))
+		}
+	}
+	for _, s := range []hook.Seconds{{}, {Data: 1}, {Compute: 150, Eval: 1}, {EMA: .001}} {
+		r := late(all["plain"], 1)
+		r.History[0].Seconds = s
+		table(fmt.Sprintf("%+v", s), timeOf(&Group{Runs: []runs.Run{r}}))
+	}
+	for _, name := range []string{"plain", "labels", "numbers"} {
+		for _, classes := range []int{20, 21, 22} {
+			r := all[name]
+			r.Config.Holdout = .1
+			v := evaluation(&r, classes).view(&r, classes == 20)
+			fmt.Fprintln(&b, name, classes, "classes:", v.Title, v.Long, v.Lines, v.Classes.Note)
+		}
+	}
+	golden.Check(t, "sections.txt", b.String())
 }
 
 // TestGoldenCards: model cards of each task, and their errors.
@@ -191,6 +249,9 @@ func TestGoldenCards(t *testing.T) {
 	card("numbers", 2, all["numbers"])
 	card("by loss", 101, all["by-loss"])
 	card("one epoch", 0, all["first"])
+	broken := second
+	broken.State = train.Failed
+	card("a seed that failed", 0, all["first"], broken)
 	card("none", 0, all["none"])
 	card("unvalidated", 0, all["unvalidated"])
 	heading(&b, "nothing")
