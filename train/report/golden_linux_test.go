@@ -79,15 +79,21 @@ func TestGoldenWidths(t *testing.T) {
 func TestGoldenBar(t *testing.T) {
 	got := shown(t, 100, func(w io.Writer) error {
 		p := NewProgress(io.Discard, w, false)
-		for epoch := 1; epoch <= 2; epoch++ {
-			s := &hook.State{Epochs: 8, Epoch: epoch, Batch: 5, Batches: 20, Step: &hook.StepRecord{Loss: 2.34567}}
-			if err := p.AfterStep(context.Background(), s); err != nil {
-				return err
-			}
-			p.began = time.Now().Add(-610 * time.Second)
-		}
+		r := examples()["plain"]
+		p.Spec, p.out = &r.Config, w
+		s := &hook.State{Epochs: 8, Epoch: 1, Batch: 5, Batches: 20, Step: &hook.StepRecord{Loss: 2.34567}}
+		step := func() { orError(w, p.AfterStep(context.Background(), s)) }
+		step()
+		p.began = time.Now().Add(-610 * time.Second)
+		s.Epoch = 2
+		step()
+		time.Sleep(110 * time.Millisecond) // a bar is drawn at most every 100 ms
+		s.Batch, s.Step.Loss = 10, 1.25
+		step()
 		p.Log("a message")
-		return nil
+		step()
+		s.Record = &r.History[1]
+		return p.AfterEpoch(context.Background(), s)
 	})
 	golden.Check(t, "bar.txt", regexp.MustCompile(`\[\d+s[^\]]*\]`).ReplaceAllString(got, "[…]"))
 }

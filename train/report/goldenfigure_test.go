@@ -47,6 +47,10 @@ func TestGoldenFigures(t *testing.T) {
 	}
 	long := all["first"]
 	long.Name = "a name of more than 26 letters"
+	long.State = train.Done
+	exact := late(all["exact"], 2)
+	exact.Config.Epochs, exact.History = 7, append([]hook.EpochRecord{{SGD: score(9, 1)}}, exact.History...)
+	figure("plot-exact", func(b *strings.Builder) error { return Plot(b, "svg", exact.Config, exact.History) })
 	for name, list := range map[string][]runs.Run{"seeds": families()["apart"], "exact": {late(all["exact"], 2), long},
 		"tasks":   {late(all["labels"], 1), late(all["numbers"], 2)},
 		"states":  {all["first"], all["short"], late(all["by-loss"], 1), long},
@@ -57,19 +61,24 @@ func TestGoldenFigures(t *testing.T) {
 		return Confusion(b, "svg", "lenet <on> glyphs", []string{"cat", "none", "dog & co", "bird"},
 			[][]int{{17, 0, 3, 0}, {0, 0, 0, 0}, {1, 0, 41, 7}, {2, 0, 2, 2}})
 	})
-	figure("confusion-two", func(b *strings.Builder) error {
-		return Confusion(b, "svg", "", []string{"cat", "none", "bird"}, [][]int{{1, 0, 1}, {0, 0, 0}, {1, 0, 2}})
-	})
 	var names strings.Builder
-	for _, k := range []int{20, 21, 60, 61, 75} {
+	for _, k := range []int{2, 20, 21, 60, 61, 75} {
 		classes, counts := make([]string, k), make([][]int, k)
 		for i := range k {
 			classes[i], counts[i] = fmt.Sprint("class ", i), make([]int, k)
 			counts[i][i] = 1
 		}
 		var b strings.Builder
+		if k == 20 { // a class that is predicted once, and one that is predicted never
+			counts[3], counts[7][3], counts[9][9], counts[9][8] = make([]int, k), 1, 0, 1
+		}
 		orError(&names, Confusion(&b, "svg", "", classes, counts))
 		fmt.Fprintln(&names, k, "classes:", regexp.MustCompile(`>[^<>\n]+</text>`).FindAllString(b.String(), -1))
+	}
+	for _, counts := range [][][]int{{{0, 0, 0}, {0, 3, 0}, {0, 0, 0}}, {{1, 0, 1}, {0, 0, 0}, {1, 0, 2}}, {{0, 1}, {0, 0}}} {
+		var b strings.Builder
+		orError(&names, Confusion(&b, "svg", "", []string{"cat", "dog", "bird"}[:len(counts)], counts))
+		fmt.Fprintln(&names, counts, regexp.MustCompile(`>[^<>\n]+</text>`).FindAllString(b.String(), -1))
 	}
 	golden.Check(t, "confusion-names.txt", names.String())
 	figure("confusion-one", func(b *strings.Builder) error {
@@ -100,8 +109,11 @@ func TestGoldenReplay(t *testing.T) {
 	held := &replay.Result{Epochs: []int{3}, Curves: []*replay.Curve{
 		{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 3, Held: score(20, .5)}}},
 		{Name: strings.Repeat("a long name ", 4), Kind: network.RNA}}}
-	none := goldenReplay()
-	none.Curves[0].Points[1].Val.Images = 0
+	none, one, first := goldenReplay(), goldenReplay(), goldenReplay()
+	none.Curves[0].Points[1].Val.Images, one.Curves[0].Points[1].Val.Images = 0, 1
+	*first.Curves[0].Points[1].Val = outcome("", 400, 5, 0)
+	first.Curves = append(first.Curves, &replay.Curve{Name: "ones", Kind: network.RNA, Window: 1, Last: 1, Gamma: .5,
+		Decay: .25, Points: []replay.Point{{Epoch: 1, Val: &network.Score{Images: 1, Loss: 1e-9}, Fit: pointer(1e-7)}}})
 	short := goldenReplay()
 	short.Curves[0].Points = short.Curves[0].Points[:1]
 	numbers := goldenReplay()
@@ -113,15 +125,28 @@ func TestGoldenReplay(t *testing.T) {
 			}
 		}
 	}
-	for i, r := range []Replay{demoReplay(), goldenReplay(), {Result: held}, none, short, numbers} {
+	for i, r := range []Replay{demoReplay(), goldenReplay(), {Result: held}, none, one, first, short, numbers} {
 		heading(&b, "%d", i)
 		orError(&b, r.Table(&b))
 		orError(&b, r.CSV(&b))
 	}
 	heading(&b, "study")
 	orError(&b, demoStudy().Table(&b))
+	study := demoStudy()
+	study.Online, study.Config.Task = study.Online[:1], data.Regression
+	for i := range study.Offline {
+		study.Offline[i].RNA = nil
+	}
+	orError(&b, study.Table(&b))
+	panels, err := study.panels()
+	fmt.Fprintf(&b, "%+v, %v\n", panels, err)
 	golden.Check(t, "replay.txt", b.String())
 }
+
+// broken is a writer that fails.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
 // TestGoldenProgress: lines of a run without a terminal.
 func TestGoldenProgress(t *testing.T) {
@@ -145,10 +170,19 @@ func TestGoldenProgress(t *testing.T) {
 		step()
 		step() // a minute later
 		for _, x := range []int{2, 7} {
+			p.next = time.Time{}
 			s.Epoch, s.Record = x+1, &r.History[x]
 			orError(&b, p.AfterEpoch(context.Background(), s))
+			orError(&b, p.AfterStep(context.Background(), s)) // soon after a line
 		}
-		fmt.Fprintln(&b, p.epoch, p.next.After(time.Now()))
+		plain := r.History[0]
+		plain.Best = nil
+		s.Record = &plain
+		orError(&b, p.AfterEpoch(context.Background(), s))
+		p.Verbose, s.Record = false, &r.History[2]
+		orError(&b, p.AfterEpoch(context.Background(), s))
+		p.Verbose, p.out = true, broken{}
+		orError(&b, p.AfterEpoch(context.Background(), s))
 	}
 	for _, d := range []time.Duration{0, 29500 * time.Millisecond, 59 * time.Second, time.Minute, 90 * time.Second,
 		59 * time.Minute, time.Hour, 47*time.Hour + 59*time.Minute, 48 * time.Hour, 60 * time.Hour} {
@@ -209,7 +243,7 @@ func TestGoldenLive(t *testing.T) {
 func TestGoldenSummary(t *testing.T) {
 	var b strings.Builder
 	folder := t.TempDir()
-	for _, name := range []string{"best.safetensors", "average-3.safetensors", "config.json", "other"} {
+	for _, name := range []string{"best.safetensors", "average-3.safetensors", "rna.safetensors", "config.json", "other"} {
 		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -270,6 +304,7 @@ func TestGoldenAnnounce(t *testing.T) {
 		c.Task, c.Classes, c.Data, c.Precision = data.Regression, []string{"age"}, "data/ages", "bf16"
 		c.Fit, c.Notes = &network.Fit{Batch: 96, Bytes: 5e8, Free: 9e9, Spare: 1e9}, []string{"a note", "another"}
 	})
+	announce("two batches a step", func(c *train.Resolved) { c.Accumulate = 2 })
 	announce("online", func(c *train.Resolved) { c.RNA.Mode = average.Online })
 	announce("off", func(c *train.Resolved) { c.RNA.Mode = average.Off })
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
@@ -278,7 +313,7 @@ func TestGoldenAnnounce(t *testing.T) {
 		}
 		return nil
 	})
-	announce("ranks", func(*train.Resolved) {})
+	announce("ranks", func(c *train.Resolved) { c.Accumulate = 2 })
 	for _, step := range []int{1, 2, 5, 7} { // of six in all
 		r = trainedTo(step)
 		announce(fmt.Sprint("stopped at step ", step), func(*train.Resolved) {})

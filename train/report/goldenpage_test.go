@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -41,7 +42,8 @@ func evaluation(r *runs.Run, classes int) *Evaluation {
 	e := &Evaluation{Kind: best.Kind, Snapshots: best.Snapshots, Epoch: best.Epoch, Score: best.Score,
 		Note:  "The images are those of the run.",
 		Worst: []EvaluatedImage{photo(0, false, "\x89PNG\r\n\x1a\n"), photo(1, false, "")},
-		Best:  []EvaluatedImage{photo(2, true, "\xff\xd8\xff")}}
+		Best:  []EvaluatedImage{photo(2, true, "\xff\xd8\xff"), photo(3, true, "GIF89a")}}
+	*e.Best[1].Loss = math.Copysign(0, -1)
 	switch r.Config.Task {
 	case data.MultiLabel:
 		e.Targets = &Targets{Model: r.Config.Model, Score: best.Score}
@@ -64,7 +66,7 @@ func evaluation(r *runs.Run, classes int) *Evaluation {
 			}
 			e.Targets.Columns = append(e.Targets.Columns, c)
 		}
-		e.Pairs = [][][2]float64{{{1, 1.5}, {2.5, 2}, {4, 5.25}, {3, 3}}, {{7, 8}}}
+		e.Pairs = [][][2]float64{{{1, 1.5}, {2.5, 2}, {4, 5.25}, {3, 3}}, {{7, 8}}}[:min(classes, 2)]
 		return e
 	}
 	e.Interval, e.Calibration = [2]float64{best.Score.Top1 - 4, best.Score.Top1 + 3}, .03125
@@ -78,7 +80,7 @@ func evaluation(r *runs.Run, classes int) *Evaluation {
 			estimated(k + 2)})
 		e.Confusion = append(e.Confusion, [3]int{k, k, 60 - k}, [3]int{k, (k + 3) % classes, 40 + k%2})
 	}
-	e.Confusion = slices.DeleteFunc(e.Confusion, func(c [3]int) bool { return c[1] == 2 })
+	e.Confusion = append(slices.DeleteFunc(e.Confusion, func(c [3]int) bool { return c[1] == 2 }), [3]int{classes - 1, 0, 1})
 	return e
 }
 
@@ -182,12 +184,16 @@ func TestGoldenSections(t *testing.T) {
 	all, families := examples(), families()
 	for _, name := range sorted(all) {
 		groups := GroupRuns([]runs.Run{all[name]})
-		s := (&Page{Groups: groups}).section(&groups[0])
+		missing := map[string]string{"runs/plain": "No evaluation."}
+		s := (&Page{Groups: groups, Missing: missing}).section(&groups[0])
 		heading(&b, "%s", name)
 		for _, f := range s.Facts {
 			fmt.Fprintf(&b, "%s: %s\n", f[0], f[1])
 		}
-		fmt.Fprintf(&b, "%s, %s, warnings %q\n%s\n", s.ID, s.Heading, s.Warnings, s.ChartNote)
+		fmt.Fprintf(&b, "%s, %s, warnings %q\n%s\n%s\n", s.ID, s.Heading, s.Warnings, s.ChartNote, s.Missing)
+		if name == "exact" { // training leaves the charts
+			fmt.Fprintf(&b, "%+v %+v\n", s.Charts[1].Lines, s.Legend)
+		}
 		table("candidates", s.Candidates)
 		if name == "plain" || name == "none" { // others take as long
 			table("time", s.Time)
@@ -217,7 +223,7 @@ func TestGoldenSections(t *testing.T) {
 		table(fmt.Sprintf("%+v", s), timeOf(&Group{Runs: []runs.Run{r}}))
 	}
 	for _, name := range []string{"plain", "labels", "numbers"} {
-		for _, classes := range []int{20, 21, 22} {
+		for _, classes := range []int{1, 20, 21, 22} {
 			r := all[name]
 			r.Config.Holdout = .1
 			v := evaluation(&r, classes).view(&r, classes == 20)
@@ -251,6 +257,7 @@ func TestGoldenCards(t *testing.T) {
 	card("one epoch", 0, all["first"])
 	broken := second
 	broken.State = train.Failed
+	card("held out, one kind", 0, all["held-first"])
 	card("a seed that failed", 0, all["first"], broken)
 	card("none", 0, all["none"])
 	card("unvalidated", 0, all["unvalidated"])
@@ -300,5 +307,5 @@ func TestGoldenEvaluation(t *testing.T) {
 		_, err := ReadEvaluation(folder, nil)
 		orError(&b, err)
 	}
-	golden.Check(t, "evaluation.jsonl", strings.ReplaceAll(b.String(), folder, "runs"))
+	golden.Numbers(t, "evaluation.jsonl", strings.ReplaceAll(b.String(), folder, "runs"))
 }

@@ -50,7 +50,7 @@ func TestGoldenTexts(t *testing.T) {
 	for n := range 8 {
 		fmt.Fprint(&b, legendRows(n), " ")
 	}
-	golden.Numbers(t, "texts.txt", b.String())
+	golden.Check(t, "texts.txt", b.String())
 }
 
 // TestGoldenLooks: the styles of all kinds of curves, the palettes, and the table's options in words.
@@ -130,7 +130,7 @@ func TestGoldenAxes(t *testing.T) {
 		fmt.Fprintf(&b, "around %v: %v\n", values, around(values))
 	}
 	for _, points := range [][][2]float64{nil, {{1, 1}}, {{1, 5}, {2, 7}, {3, 6}}, {{-1, 0}, {100, 1}},
-		{{.01, 1}, {1, 2}, {.1, 5}}} {
+		{{.01, 1}, {1, 2}, {.1, 5}}, {{0, 1}, {50, 2}}, {{1, -1}, {50, 2}}} {
 		for _, log := range []bool{false, true} {
 			fmt.Fprintf(&b, "%+v\n", newScatter("title", "name", points, []string{"a", "b", "c"}, log))
 		}
@@ -177,6 +177,9 @@ func TestGoldenHeats(t *testing.T) {
 		heading(&b, "%d extrapolations of %d", size[0], size[1])
 		show(coefficientsOf(r, size[0] > 50))
 	}
+	h, _ := (&Evaluation{Names: []string{"label", "a", "predicted", "none"}, Confusion: [][3]int{{0, 1, 5}, {1, 1, 1},
+		{1, 2, 4}}}).confusion()
+	show(h)
 	for _, classes := range []int{1, 2, 3, 12, 13, 31, 33, 40, 41} {
 		e := &Evaluation{}
 		for k := range classes {

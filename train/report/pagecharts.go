@@ -168,7 +168,7 @@ func chartsOf(g *Group) (legend []chartLine, charts []chart, note string) {
 		note += fmt.Sprintf(" They are means of %d seeds; bands reach from the lowest to the highest.", len(all))
 	}
 	legend, charts = drawCharts(list, epochsOf(all), breaks(all[0].Config), errorsOf(all))
-	if len(charts) > 0 && len(charts[0].Phases) > 0 {
+	if len(charts[0].Phases) > 0 {
 		note += " Dotted lines end phases of the learning rate."
 	}
 	return legend, charts, note
