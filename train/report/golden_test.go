@@ -22,6 +22,7 @@ import (
 
 // outcome is a score of a task on n images, of which about x per cent are wrong; shift moves the wrong ones.
 func outcome(task data.Task, n int, x float64, shift int) network.Score {
+	x = math.Round(1e4*x) / 1e4 // without the rounding of sums
 	s := network.Score{Loss: x / 25, Images: n}
 	switch task {
 	case data.MultiLabel:
@@ -241,17 +242,22 @@ func TestGoldenTables(t *testing.T) {
 		if name == "plain" || name == "short" || name == "none" { // others have the same coefficients
 			orError(&tables, CoefficientTable(&tables, r.History))
 		}
-		if len(r.History) > 3 {
+		if name == "short" || name == "falling" {
 			last := late(r, 1) // the rates of other epochs follow from the schedule
 			orError(&tables, Table(&tables, last.Config, last.History))
 		}
 		fmt.Fprintln(&tables, "drawable", Drawable(r.Config, r.History), Extrapolated(r.History))
 		heading(&lines, "%s", name)
-		for _, x := range late(r, 3).History {
+		for _, x := range late(r, 2).History {
 			fmt.Fprintf(&lines, "%s\n%s\n", EpochLine(&r.Config, &x), rankingLine(&r.Config, &x))
 		}
 	}
 	golden.Check(t, "tables.txt", tables.String())
+	heading(&lines, "no finite loss")
+	x := list["infinite"].History[0]
+	x.Best = list["plain"].History[0].Best
+	c := list["plain"].Config
+	fmt.Fprintf(&lines, "%s\n%s\n", EpochLine(&c, &x), rankingLine(&c, &x))
 	golden.Check(t, "lines.txt", lines.String())
 }
 
@@ -301,7 +307,7 @@ func families() map[string][]runs.Run {
 		"same":      {all["plain"], with(all["plain"], func(r *runs.Run) { r.Name, r.Dir = "twin", "runs/twin" })},
 		"states":    {all["none"], all["diverged"], all["first"], all["short"], all["by-loss"]},
 		"tasks":     {all["plain"], all["labels"], all["numbers"], with(all["none"], func(r *runs.Run) { r.Config.Batch = 1 })},
-		"ragged":    {all["first"], trained("longer", options(2, .1), 5), trained("shorter", options(3, .1), 2)},
+		"ragged":    {trained("longer", options(2, .1), 5), all["first"], trained("shorter", options(3, .1), 2)},
 		"bestless":  {all["falling"], with(all["plain"], func(r *runs.Run) { r.Config.Batch = 32 })},
 		"images":    {with(all["plain"], func(r *runs.Run) { r.Config.Seed = 2 }), all["held-only"], all["held-alone"]},
 		"scatters":  scattered(all["none"]),
@@ -346,7 +352,7 @@ func TestGoldenCompare(t *testing.T) {
 		orError(&lines, CompareCSV(&lines, groups))
 		made := CompareJSON(groups)
 		for i := range made.Groups {
-			if name != "states" && name != "tasks" { // in others they are the same
+			if name != "states" { // in others they are alike
 				made.Groups[i].Runs = nil
 			}
 		}
@@ -356,7 +362,7 @@ func TestGoldenCompare(t *testing.T) {
 	}
 	golden.Check(t, "compare.txt", texts.String())
 	golden.Check(t, "runs.txt", tables.String())
-	golden.Numbers(t, "compare.csv", lines.String())
+	golden.Check(t, "compare.csv", lines.String())
 	golden.Numbers(t, "compare.json", objects.String())
 }
 

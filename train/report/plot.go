@@ -112,8 +112,6 @@ func panel(c train.Spec, list []series, label string, value func(network.Score) 
 			return nil, fmt.Errorf("drawing %s: %w", s.name, err)
 		}
 		line.LineStyle, points.GlyphStyle = s.look()
-		// otherwise the plot leaves space for them
-		points.XYs = slices.DeleteFunc(slices.Clone(xy), func(p plotter.XY) bool { return p.Y < span.at(span.lo) })
 		p.Add(line, points)
 	}
 	margin := max(0.5, 0.02*float64(c.Epochs-1))          // so that the first and the last point are drawn completely
