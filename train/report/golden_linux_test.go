@@ -84,6 +84,8 @@ func TestGoldenBar(t *testing.T) {
 		s := &hook.State{Epochs: 8, Epoch: 1, Batch: 5, Batches: 20, Step: &hook.StepRecord{Loss: 2.34567}}
 		step := func() { orError(w, p.AfterStep(context.Background(), s)) }
 		step()
+		p.Log("an early message")
+		step()
 		p.began = time.Now().Add(-610 * time.Second)
 		s.Epoch = 2
 		step()

@@ -31,6 +31,9 @@ var plainly = strings.NewReplacer("font-family:'Liberation Sans',Arial,Helvetica
 	` style="fill:none;stroke:#000000;stroke-width:0.5" />`, "/>", `style="fill:none;stroke:#`, `style="#`,
 	"\n\txmlns", " xmlns")
 
+// words are the texts of an SVG.
+var words = regexp.MustCompile(`>[^<>\n]+</text>`)
+
 // TestGoldenFigures: the figures of runs, of groups, of a replay and of a study, as SVG.
 func TestGoldenFigures(t *testing.T) {
 	all := examples()
@@ -43,13 +46,16 @@ func TestGoldenFigures(t *testing.T) {
 		r := late(all[name], 2)
 		figure("plot-"+name, func(b *strings.Builder) error { return Plot(b, "svg", r.Config, r.History) })
 	}
+	var marks strings.Builder
+	orError(&marks, Coefficients(&marks, "svg", all["plain"].Config, late(all["plain"], 2).History))
+	golden.Check(t, "coefficients-marks.txt", fmt.Sprintf("%q\n", words.FindAllString(marks.String(), -1)))
 	for _, name := range []string{"plain", "none"} {
 		c, h := all[name].Config, all[name].History
 		figure("coefficients-"+name, func(b *strings.Builder) error { return Coefficients(b, "svg", c, h) })
 	}
 	long := all["first"]
 	long.Name = "a name of more than 26 letters"
-	long.State = train.Done
+	long.State, long.Config.Batch = train.Done, 1
 	exact := late(all["exact"], 2)
 	exact.Config.Epochs, exact.History = 7, append([]hook.EpochRecord{{SGD: score(9, 1)}}, exact.History...)
 	figure("plot-exact", func(b *strings.Builder) error { return Plot(b, "svg", exact.Config, exact.History) })
@@ -74,12 +80,12 @@ func TestGoldenFigures(t *testing.T) {
 			counts[3], counts[7][3], counts[9][9], counts[9][8] = make([]int, k), 1, 0, 1
 		}
 		orError(&names, Confusion(&b, "svg", "", classes, counts))
-		fmt.Fprintln(&names, k, "classes:", regexp.MustCompile(`>[^<>\n]+</text>`).FindAllString(b.String(), -1))
+		fmt.Fprintln(&names, k, "classes:", words.FindAllString(b.String(), -1))
 	}
 	for _, counts := range [][][]int{{{0, 0, 0}, {0, 3, 0}, {0, 0, 0}}, {{1, 0, 1}, {0, 0, 0}, {1, 0, 2}}, {{0, 1}, {0, 0}}} {
 		var b strings.Builder
 		orError(&names, Confusion(&b, "svg", "", []string{"cat", "dog", "bird"}[:len(counts)], counts))
-		fmt.Fprintln(&names, counts, regexp.MustCompile(`>[^<>\n]+</text>`).FindAllString(b.String(), -1))
+		fmt.Fprintln(&names, counts, words.FindAllString(b.String(), -1))
 	}
 	golden.Check(t, "confusion-names.txt", names.String())
 	figure("confusion-one", func(b *strings.Builder) error {
