@@ -82,14 +82,17 @@ func TestGoldenBar(t *testing.T) {
 		r := examples()["plain"]
 		p.Spec, p.out = &r.Config, w
 		s := &hook.State{Epochs: 8, Epoch: 1, Batch: 5, Batches: 20, Step: &hook.StepRecord{Loss: 2.34567}}
-		step := func() { orError(w, p.AfterStep(context.Background(), s)) }
+		step := func() {
+			orError(w, p.AfterStep(context.Background(), s))
+			time.Sleep(110 * time.Millisecond) // a bar is drawn at most every 100 ms
+			p.bar.Add(0)
+		}
 		step()
 		p.Log("an early message")
 		step()
 		p.began = time.Now().Add(-610 * time.Second)
 		s.Epoch = 2
 		step()
-		time.Sleep(110 * time.Millisecond) // a bar is drawn at most every 100 ms
 		s.Batch, s.Step.Loss = 10, 1.25
 		step()
 		p.Log("a message")
@@ -97,5 +100,13 @@ func TestGoldenBar(t *testing.T) {
 		s.Record = &r.History[1]
 		return p.AfterEpoch(context.Background(), s)
 	})
-	golden.Check(t, "bar.txt", regexp.MustCompile(`\[\d+s[^\]]*\]`).ReplaceAllString(got, "[…]"))
+	var lines []string // of drawings with the same text the last one, since a slow machine draws more of them
+	describes := regexp.MustCompile(`^[^%]*[^ 0-9%]`)
+	for _, line := range strings.Split(regexp.MustCompile(`\[\d+s[^\]]*\]`).ReplaceAllString(got, "[…]"), "␛[J") {
+		if n := len(lines); n > 0 && describes.FindString(lines[n-1]) == describes.FindString(line) {
+			lines = lines[:n-1]
+		}
+		lines = append(lines, line)
+	}
+	golden.Check(t, "bar.txt", strings.Join(lines, "\n"))
 }
