@@ -303,10 +303,11 @@ func families() map[string][]runs.Run {
 	}
 	return map[string][]runs.Run{
 		"seeds": seeds, "one": {all["plain"]},
-		"held":      {all["held"], with(all["plain"], func(r *runs.Run) { r.Config.Seed = 2 })},
-		"same":      {all["plain"], with(all["plain"], func(r *runs.Run) { r.Name, r.Dir = "twin", "runs/twin" })},
-		"states":    {all["none"], all["diverged"], all["first"], all["short"], all["by-loss"]},
-		"tasks":     {all["plain"], all["labels"], all["numbers"], with(all["none"], func(r *runs.Run) { r.Config.Batch = 1 })},
+		"held":   {all["held"], with(all["plain"], func(r *runs.Run) { r.Config.Seed = 2 })},
+		"same":   {all["plain"], with(all["plain"], func(r *runs.Run) { r.Name, r.Dir = "twin", "runs/twin" })},
+		"states": {all["none"], all["diverged"], all["first"], all["short"], all["by-loss"]},
+		"tasks": {all["plain"], all["labels"], all["numbers"],
+			with(all["none"], func(r *runs.Run) { r.Config.Batch = 1 })},
 		"twins":     {all["numbers"], with(all["numbers"], func(r *runs.Run) { r.Config.Seed, r.Name = 2, "twin" })},
 		"ragged":    {trained("longer", options(2, .1), 5), all["first"], trained("shorter", options(3, .1), 2)},
 		"bestless":  {all["falling"], with(all["plain"], func(r *runs.Run) { r.Config.Batch = 32 })},

@@ -59,7 +59,8 @@ func TestGoldenFigures(t *testing.T) {
 	exact := late(all["exact"], 2)
 	exact.Config.Epochs, exact.History = 7, append([]hook.EpochRecord{{SGD: score(9, 1)}}, exact.History...)
 	figure("plot-exact", func(b *strings.Builder) error { return Plot(b, "svg", exact.Config, exact.History) })
-	for name, list := range map[string][]runs.Run{"seeds": families()["apart"], "tasks": {late(all["labels"], 1), late(all["numbers"], 2)},
+	for name, list := range map[string][]runs.Run{"seeds": families()["apart"],
+		"tasks":   {late(all["labels"], 1), late(all["numbers"], 2)},
 		"states":  {all["first"], all["short"], late(all["by-loss"], 1), long},
 		"nothing": {all["none"]}} {
 		figure("groups-"+name, func(b *strings.Builder) error { return PlotGroups(b, "svg", GroupRuns(list)) })
@@ -82,7 +83,8 @@ func TestGoldenFigures(t *testing.T) {
 		orError(&names, Confusion(&b, "svg", "", classes, counts))
 		fmt.Fprintln(&names, k, "classes:", words.FindAllString(b.String(), -1))
 	}
-	for _, counts := range [][][]int{{{0, 0, 0}, {0, 3, 0}, {0, 0, 0}}, {{1, 0, 1}, {0, 0, 0}, {1, 0, 2}}, {{0, 1}, {0, 0}}} {
+	for _, counts := range [][][]int{{{0, 0, 0}, {0, 3, 0}, {0, 0, 0}}, {{1, 0, 1}, {0, 0, 0}, {1, 0, 2}},
+		{{0, 1}, {0, 0}}} {
 		var b strings.Builder
 		orError(&names, Confusion(&b, "svg", "", []string{"cat", "dog", "bird"}[:len(counts)], counts))
 		fmt.Fprintln(&names, counts, words.FindAllString(b.String(), -1))

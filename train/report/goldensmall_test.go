@@ -65,8 +65,8 @@ func TestGoldenLooks(t *testing.T) {
 			s := series{kind: kind, rank: rank}
 			line, glyph := s.look()
 			colour, class := s.looks()
-			fmt.Fprintf(&b, "%s %d: %v %v %v, %.12g, %s%s\n", kind, rank, line.Color, line.Width, line.Dashes, glyph.Radius, colour,
-				class)
+			fmt.Fprintf(&b, "%s %d: %v %v %v, %.12g, %s%s\n", kind, rank, line.Color, line.Width, line.Dashes,
+				glyph.Radius, colour, class)
 		}
 	}
 	for i := range 50 {
@@ -151,8 +151,8 @@ func TestGoldenHeats(t *testing.T) {
 			b.WriteString("none\n")
 			return
 		}
-		fmt.Fprintf(&b, "%s %d×%d, %v %v %v %v, cells %.12g by %.12g, %d levels, %d texts\n", h.Title, h.Width, h.Height, h.Left,
-			h.Top, h.W, h.H, h.cellWide, h.cellHigh, len(h.Levels), len(h.Texts))
+		fmt.Fprintf(&b, "%s %d×%d, %v %v %v %v, cells %.12g by %.12g, %d levels, %d texts\n", h.Title, h.Width, h.Height,
+			h.Left, h.Top, h.W, h.H, h.cellWide, h.cellHigh, len(h.Levels), len(h.Texts))
 		for i, l := range h.Levels {
 			if i == 0 || i == len(h.Levels)-1 {
 				fmt.Fprintf(&b, " %s %g %.40s;", l.Colour, l.Opacity, l.Path)
@@ -213,7 +213,8 @@ func TestGoldenLimits(t *testing.T) {
 		p := &Page{Groups: groups}
 		legend, _ := groupCharts(groups)
 		o := overviewOf(groups)
-		fmt.Fprintf(&b, "%d groups: %d shown, %d lines, %s %d\n", n, len(p.Shown()), len(legend), o.ChartNote, len(o.Scatters))
+		fmt.Fprintf(&b, "%d groups: %d shown, %d lines, %s %d\n", n, len(p.Shown()), len(legend), o.ChartNote,
+			len(o.Scatters))
 		page := paged(t, p)
 		_, lead, _ := strings.Cut(page, "<h1>")
 		lead, _, _ = strings.Cut(lead, "<h2")
