@@ -231,7 +231,7 @@ func differenceRows(groups []Group) (rows [][]string, notes []string) {
 			notes[len(notes)-1] = "Over images: ± is a standard error as if the images were others. It knows of no other seeds."
 		}
 	}
-	if n := len(groups) - 1; n > 1 {
+	if n := len(groups) - 1; n > 1 && (seeds || j.name == "error") {
 		notes = append(notes, fmt.Sprintf("p is not corrected for %d comparisons: below %.2g it is significant at 5 %% for all of them "+
 			"(Bonferroni).", n, .05/float64(n)))
 	}
@@ -302,19 +302,19 @@ type ComparedGroup struct {
 	ToBest  *ComparedDifference `json:"best_difference,omitempty"`
 }
 
-// ComparedMeasure is a Measure as JSON: standard errors are null for one run.
+// ComparedMeasure is a Measure as JSON: standard errors are null for one run, and so are numbers that are not finite.
 type ComparedMeasure struct {
 	Runs    int      `json:"runs"`
-	Error   float64  `json:"error"`
+	Error   *float64 `json:"error"`
 	ErrorSE *float64 `json:"error_se"`
-	Loss    float64  `json:"loss"`
+	Loss    *float64 `json:"loss"`
 	LossSE  *float64 `json:"loss_se"`
 }
 
 // ComparedDifference is a Difference as JSON. It has the 95 % interval if it is over seeds, else the standard error over
 // images.
 type ComparedDifference struct {
-	Points float64  `json:"points"`
+	Points *float64 `json:"points"`
 	Half95 *float64 `json:"half_of_95_percent_interval,omitempty"`
 	SE     *float64 `json:"se_over_images,omitempty"`
 	P      *float64 `json:"p"`
@@ -346,14 +346,14 @@ func (m Measure) json() *ComparedMeasure {
 	if m.N == 0 {
 		return nil
 	}
-	return &ComparedMeasure{m.N, m.Error, number(m.ErrorSE), m.Loss, number(m.LossSE)}
+	return &ComparedMeasure{m.N, number(m.Error), number(m.ErrorSE), number(m.Loss), number(m.LossSE)}
 }
 
 func (d *Difference) json() *ComparedDifference {
 	if d == nil {
 		return nil
 	}
-	x := &ComparedDifference{Points: d.Points, P: number(d.P), Seeds: d.Seeds}
+	x := &ComparedDifference{Points: number(d.Points), P: number(d.P), Seeds: d.Seeds}
 	if d.Seeds > 0 {
 		x.Half95 = number(d.Half)
 	} else {

@@ -185,7 +185,7 @@ func TestCompareFiles(t *testing.T) {
 	if err := json.Unmarshal(b, &c); err != nil || len(c.Groups) != 2 || c.Base != "A" || c.Groups[1].Options["lr"] != "0.2" {
 		t.Fatalf("%v: %s", err, b)
 	}
-	if d := c.Groups[1].ToLast; d == nil || math.Abs(d.Points+9.5) > 1e-9 || d.Seeds != 2 || d.Half95 == nil ||
+	if d := c.Groups[1].ToLast; d == nil || math.Abs(*d.Points+9.5) > 1e-9 || d.Seeds != 2 || d.Half95 == nil ||
 		math.Abs(*d.Half95-.5*12.7062047) > 1e-6 || d.SE != nil || c.Groups[0].ToLast != nil || c.Groups[0].Best != nil {
 		t.Errorf("%s", b)
 	}

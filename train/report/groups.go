@@ -104,7 +104,6 @@ func (g *Group) repeated() (names []string) {
 
 func (g *Group) measure() {
 	list := g.scored()
-	g.Epoch = 0
 	for i, r := range list {
 		if i == 0 || r.Epoch() < g.Epoch {
 			g.Epoch = r.Epoch()

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"onlinerna/data"
 	"onlinerna/train"
@@ -86,12 +87,26 @@ func errorsOf(list []runs.Run) judged {
 	return j
 }
 
+// errorOf is the measure of a run.
+func errorOf(c train.Spec) judged { return errorsOf([]runs.Run{{Config: c}}) }
+
+// label is the name with the unit, for an axis.
+func (j judged) label() string { return strings.TrimSuffix(j.name+","+j.unit, ",") }
+
+// signed formats a difference.
+func (j judged) signed(x float64) string {
+	if j.unit != "" {
+		return signed(x)
+	}
+	return fmt.Sprintf("%+.3g", x)
+}
+
 // difference formats a difference and its uncertainty.
 func (j judged) difference(x, uncertain float64) string {
 	if j.unit != "" {
-		return fmt.Sprintf("%s ± %.2f", signed(x), uncertain)
+		return fmt.Sprintf("%s ± %.2f", j.signed(x), uncertain)
 	}
-	return fmt.Sprintf("%+.3g ± %.3g", x, uncertain)
+	return fmt.Sprintf("%s ± %.3g", j.signed(x), uncertain)
 }
 
 // where tells what a table of runs shows.

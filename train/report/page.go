@@ -184,10 +184,8 @@ func (p *Page) section(g *Group) section {
 	}
 	s.Legend, s.Charts, s.ChartNote = chartsOf(g)
 	s.Candidates = candidatesOf(g)
-	if len(r.History) > 0 {
-		s.Search = searchOf(r.History)
-		s.Time = timeOf(g)
-	}
+	s.Search = searchOf(r.History)
+	s.Time = timeOf(g)
 	s.Coefficients = coefficientsOf(r, len(g.Runs) > 1)
 	if e := p.Evaluations[r.Dir]; e != nil {
 		s.Evaluation = e.view(r, len(g.Runs) > 1)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"onlinerna/data"
 	"onlinerna/train/internal/figure"
 	"onlinerna/train/network"
 	"onlinerna/train/runs"
@@ -168,8 +167,8 @@ func chartsOf(g *Group) (legend []chartLine, charts []chart, note string) {
 	if len(all) > 1 {
 		note += fmt.Sprintf(" They are means of %d seeds; bands reach from the lowest to the highest.", len(all))
 	}
-	legend, charts = drawCharts(list, epochsOf(all), breaks(all[0].Config), all[0].Config.Task)
-	if len(charts) > 0 && len(charts[0].Phases) > 0 {
+	legend, charts = drawCharts(list, epochsOf(all), breaks(all[0].Config), errorsOf(all))
+	if len(charts[0].Phases) > 0 {
 		note += " Dotted lines end phases of the learning rate."
 	}
 	return legend, charts, note
@@ -200,7 +199,7 @@ func groupCharts(groups []Group) (legend []chartLine, charts []chart) {
 		list = append(list, c)
 		epochs = max(epochs, epochsOf(g.drawn()))
 	}
-	return drawCharts(list, epochs, nil, groups[0].Runs[0].Config.Task)
+	return drawCharts(list, epochs, nil, errorsOf(runsOf(groups)))
 }
 
 // epochsOf is the number of epochs of the longest run.
@@ -212,16 +211,15 @@ func epochsOf(list []runs.Run) (n int) {
 }
 
 // drawCharts draws the losses and the errors of curves.
-func drawCharts(list []meanCurve, epochs int, phases []int, task data.Task) (legend []chartLine, charts []chart) {
+func drawCharts(list []meanCurve, epochs int, phases []int, j judged) (legend []chartLine, charts []chart) {
 	for _, c := range list {
 		legend = append(legend, chartLine{Name: c.name, Class: c.class})
 	}
-	name, unit, format := ErrorOf(task)
 	for _, of := range []struct {
 		title, unit, format string
 		value               func(network.Score) float64
 	}{
-		{strings.TrimSuffix(name+","+unit, ","), unit, format, network.Score.Error},
+		{strings.ToUpper(j.label()[:1]) + j.label()[1:], j.unit, j.format, network.Score.Error},
 		{"Loss", "", "%.4f", func(s network.Score) float64 { return s.Loss }},
 	} {
 		c := newChart(of.title, epochs, phases)

@@ -124,7 +124,7 @@ func optionScatters(groups []Group) (list []scatter) {
 		for x := range values {
 			lo, hi = min(lo, x), max(hi, x)
 		}
-		c := newScatter("Best "+j.name+strings.TrimRight(","+j.unit, ",")+" by "+name, name, points, texts,
+		c := newScatter("Best "+j.label()+" by "+name, name, points, texts,
 			lo > 0 && hi/lo >= factor)
 		c.Large = true
 		list = append(list, c)

@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/stat"
+	"onlinerna/internal/text"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -19,7 +20,7 @@ func overviewOf(groups []Group) *overview {
 	o.Legend, o.Charts = groupCharts(groups)
 	o.ChartNote = "Curves are the last iterates'. Of several seeds they are means, in bands from the lowest to the highest."
 	if len(groups) > len(o.Legend) {
-		o.ChartNote += fmt.Sprintf(" %d groups are drawn.", len(o.Legend))
+		o.ChartNote += fmt.Sprintf(" They show %s.", text.Count(len(o.Legend), "group"))
 	}
 	o.Scatters = optionScatters(groups)
 	rows := compareRows(groups)
@@ -97,7 +98,7 @@ func candidatesOf(g *Group) *pageTable {
 				"of images.", epoch, judges(all))
 		}
 	}
-	if len(t.Rows) > 2 {
+	if tested := len(all) > 1 || classifies(all[0].Config); tested && len(t.Rows) > 2 {
 		t.Note += " p is not corrected for several comparisons."
 	}
 	return t

@@ -46,7 +46,7 @@ func scatterOf(name string, pairs [][2]float64, images int) scatter {
 	c := newScatter(name+": prediction by label", "label", pairs, texts, false)
 	c.Note = "The dotted line is that of equal numbers."
 	if len(pairs) < images {
-		c.Note += fmt.Sprintf(" %d of %d images are drawn.", len(pairs), images)
+		c.Note += fmt.Sprintf(" The figure shows %d of %d images.", len(pairs), images)
 	}
 	if from, to := max(c.x.lo, c.y.lo), min(c.x.hi, c.y.hi); from < to {
 		c.Diagonal = "M" + place(c.atX(from), c.atY(from)) + "L" + place(c.atX(to), c.atY(to))

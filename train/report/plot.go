@@ -37,11 +37,11 @@ func Plot(w io.Writer, format string, c train.Spec, history []hook.EpochRecord) 
 	if len(list) > 0 {
 		list = append([]series{trainingOf(history)}, list...)
 	}
-	return plotSeries(w, format, title(c), c, list, judgeOf(history))
+	return plotSeries(w, format, title(c), c, list, judgeOf(history), errorOf(c))
 }
 
 // plotSeries draws series of scores on the named kind of images.
-func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series, images string) error {
+func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series, images string, j judged) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
 	}
@@ -49,7 +49,7 @@ func plotSeries(w io.Writer, format, heading string, c train.Spec, list []series
 	if err != nil {
 		return err
 	}
-	wrong, err := panel(c, list, images+" error, %", network.Score.Error)
+	wrong, err := panel(c, list, images+" "+j.label(), network.Score.Error)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,6 @@ func panel(c train.Spec, list []series, label string, value func(network.Score) 
 			return nil, fmt.Errorf("drawing %s: %w", s.name, err)
 		}
 		line.LineStyle, points.GlyphStyle = s.look()
-		// otherwise the plot leaves space for them
-		points.XYs = slices.DeleteFunc(slices.Clone(xy), func(p plotter.XY) bool { return p.Y < span.at(span.lo) })
 		p.Add(line, points)
 	}
 	margin := max(0.5, 0.02*float64(c.Epochs-1))          // so that the first and the last point are drawn completely

@@ -97,5 +97,5 @@ func PlotGroups(w io.Writer, format string, groups []Group) error {
 	if going > 0 {
 		title += fmt.Sprintf("; %d still going", going)
 	}
-	return plotSeries(w, format, title, c, list, judges(all))
+	return plotSeries(w, format, title, c, list, judges(all), errorsOf(all))
 }

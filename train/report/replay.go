@@ -56,15 +56,19 @@ func (r Replay) Table(w io.Writer) error {
 	b := terminal.NewPage(w)
 	last := r.Epochs[len(r.Epochs)-1]
 	paired := false
-	rows := [][]string{{"    " + images + ", error in %", fmt.Sprintf("epoch %d", last), "loss", "to the first", "lowest",
-		"in epoch"}}
+	j := errorOf(r.Config)
+	head := "    " + images + ", " + j.name
+	if j.unit != "" {
+		head += " in %"
+	}
+	rows := [][]string{{head, fmt.Sprintf("epoch %d", last), "loss", "to the first", "lowest", "in epoch"}}
 	for i, s := range list {
 		row := []string{fmt.Sprintf("%2d  %s", i+1, text.Shorten(30, s.name)), "-", "-", "", "-", ""}
 		if v, ok := s.scores[last]; ok {
-			row[1], row[2] = fmt.Sprintf("%.2f", v.Error()), fmt.Sprintf("%.4f", v.Loss)
+			row[1], row[2] = fmt.Sprintf(j.format, v.Error()), fmt.Sprintf("%.4f", v.Loss)
 			if ref, ok := list[0].scores[last]; ok && i > 0 {
 				g := between(v, ref)
-				if row[3] = signed(g.points); g.paired {
+				if row[3] = j.signed(g.points); g.paired {
 					row[3] += fmt.Sprintf(" ± %.2f", g.deviation)
 					paired = true
 				}
@@ -74,7 +78,7 @@ func (r Replay) Table(w io.Writer) error {
 		for _, e := range r.Epochs {
 			if v, ok := s.scores[e]; ok && v.Error() < low {
 				low = v.Error()
-				row[4], row[5] = fmt.Sprintf("%.2f", low), fmt.Sprint(e)
+				row[4], row[5] = fmt.Sprintf(j.format, low), fmt.Sprint(e)
 			}
 		}
 		rows = append(rows, row)
@@ -90,7 +94,7 @@ func (r Replay) Table(w io.Writer) error {
 		for _, s := range list {
 			cell := "-"
 			if v, ok := s.scores[e]; ok {
-				cell = fmt.Sprintf("%.2f", v.Error())
+				cell = fmt.Sprintf(j.format, v.Error())
 			}
 			row = append(row, cell)
 		}
@@ -98,7 +102,7 @@ func (r Replay) Table(w io.Writer) error {
 	}
 	b.Table(rows)
 	if v, ok := list[0].scores[last]; ok && v.Images > 0 {
-		fmt.Fprintf(b, "\nAn error measured on %d images has a standard error of %.2f points.\n", v.Images, standardError(v))
+		b.WriteString("\n" + uncertainty(r.Config, v))
 	}
 	if paired {
 		b.WriteString("± is the paired standard error of a difference on the same images.\n")
@@ -148,7 +152,7 @@ func (r Replay) Plot(w io.Writer, format string) error {
 			scored = append(scored, s)
 		}
 	}
-	return plotSeries(w, format, title(r.Config), r.Config, scored, images)
+	return plotSeries(w, format, title(r.Config), r.Config, scored, images, errorOf(r.Config))
 }
 
 // CSV writes a line for each point.

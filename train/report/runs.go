@@ -79,7 +79,7 @@ func RunTable(w io.Writer, list []runs.Run) error {
 		best = "best"
 	}
 	rows := [][]string{{"run", "model", "data", "epochs", strings.ReplaceAll(best, "\u00a0", " "), "loss", "state"}}
-	widths, name := make([]int, len(rows[0])), 0
+	widths := make([]int, len(rows[0]))
 	for i := range list {
 		r := &list[i]
 		row := []string{text.Printable(r.Name), r.Config.Model, text.Printable(filepath.Base(r.Data())),
@@ -94,7 +94,6 @@ func RunTable(w io.Writer, list []runs.Run) error {
 		rows = append(rows, row)
 	}
 	for _, row := range rows {
-		name = max(name, text.Width(row[0]))
 		for k, cell := range row[1:] {
 			widths[k+1] = max(widths[k+1], text.Width(cell))
 		}

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"onlinerna/internal/terminal"
 	"onlinerna/rna/convex/figure"
@@ -50,14 +52,16 @@ func (c curve) at(i int) *network.Score {
 
 // Table writes the validation error of each epoch, and the distance of the coefficients from the average.
 func (s Study) Table(w io.Writer) error {
-	rows := [][]string{{"epoch", "rate", "standard %", "offline RNA %", "online RNA %", "‖c − 1/N‖", "of noise alone",
-		"noise"}}
+	j := errorOf(s.Config)
+	unit := cmp.Or(strings.TrimSpace(j.unit), j.name)
+	rows := [][]string{{"epoch", "rate", "standard " + unit, "offline RNA " + unit, "online RNA " + unit, "‖c − 1/N‖",
+		"of noise alone", "noise"}}
 	for i, r := range s.Offline {
 		row := []string{fmt.Sprint(r.Epoch), fmt.Sprintf("%.3g", r.Rate)}
 		for _, c := range s.curves() {
 			cell := "-"
 			if v := c.at(i); v != nil {
-				cell = fmt.Sprintf("%.2f", v.Error())
+				cell = fmt.Sprintf(j.format, v.Error())
 			}
 			row = append(row, cell)
 		}
@@ -118,7 +122,7 @@ func (s Study) panels() ([]figure.Panel, error) {
 	if len(noise.X) > 0 {
 		distance = append(distance, noise)
 	}
-	panels := []figure.Panel{{X: "epoch", Y: "validation error, %", Curves: wrong}}
+	panels := []figure.Panel{{X: "epoch", Y: "validation " + errorOf(s.Config).label(), Curves: wrong}}
 	if distance != nil {
 		panels = append(panels, figure.Panel{X: "epoch", Y: "distance of c from 1/N", Curves: distance})
 	}

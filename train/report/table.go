@@ -128,6 +128,16 @@ func tableWithout(w io.Writer, history []hook.EpochRecord) error {
 	return err
 }
 
+// uncertainty tells the standard error of a score.
+func uncertainty(c train.Spec, s network.Score) string {
+	if classifies(c) {
+		return fmt.Sprintf("An error measured on %d images has a standard error of %.2f points.\n", s.Images, standardError(s))
+	}
+	m := measureOf(c.Task)
+	return fmt.Sprintf("The %s on %d images has a standard error of "+m.points+"%s.\n", m.name, s.Images, standardError(s),
+		map[bool]string{true: " points"}[m.unit != ""])
+}
+
 // notes explains missing extrapolations and the uncertainty of the numbers.
 func notes(c train.Spec, history []hook.EpochRecord, ends []int) string {
 	var b strings.Builder
@@ -145,13 +155,7 @@ func notes(c train.Spec, history []hook.EpochRecord, ends []int) string {
 	}
 	last := history[len(history)-1]
 	if s := (series{kind: network.SGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {
-		if m := measureOf(c.Task); classifies(c) {
-			fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
-				s.Images, standardError(*s))
-		} else {
-			fmt.Fprintf(&b, "The %s on %d images has a standard error of "+m.points+"%s.\n", m.name, s.Images,
-				standardError(*s), map[bool]string{true: " points"}[m.unit != ""])
-		}
+		b.WriteString(uncertainty(c, *s))
 		var gaps []string
 		for _, x := range collect(c, history)[1:] {
 			if v, ok := x.scores[last.Epoch]; ok {
