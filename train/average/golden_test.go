@@ -53,6 +53,8 @@ var plays = []play{
 	{name: "tau", net: "small-plain", epochs: 5, batches: 3, val: true, hook: of("rna-tau 0.05 rna-window 4", 2)},
 	{name: "parts", net: "small-norm", epochs: 3, batches: 5, stepBatches: 2, val: true,
 		hook: of("rna-per-epoch 2 rna-lambda 1e-2 rna-bn combine rna-start 1", 3)},
+	{name: "each-step", net: "small-plain", epochs: 2, batches: 5, stepBatches: 2, val: true,
+		hook: of("rna-per-epoch 3 rna-lambda 1e-2 rna-start 1 rna-window 4")},
 	{name: "means", net: "small-plain", epochs: 3, batches: 4, val: true, resume: 7,
 		hook: of("rna-per-epoch 2 rna-segment-means true rna-lambda 1e-2 rna-window 2", 2)},
 	{name: "gradients", net: "small-norm", epochs: 5, batches: 3, val: true, skips: 8, resume: 7,
@@ -247,7 +249,7 @@ func TestOpenings(t *testing.T) {
 
 	fmt.Fprintf(&text, "\nsnapshots of an epoch\n")
 	for _, c := range []struct{ perEpoch, batches, step int }{{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {3, 2, 1}, {2, 5, 2},
-		{3, 5, 2}, {1, 1, 4}, {2, 3, 4}} {
+		{3, 5, 2}, {4, 5, 2}, {1, 1, 4}, {2, 3, 4}} {
 		s := g.script(play{net: "small-plain", batches: c.batches, stepBatches: c.step}, 0).state()
 		h := of(fmt.Sprintf("rna-per-epoch %d", c.perEpoch))()
 		say(fmt.Sprintf("%d of %d batches, %d a step", c.perEpoch, c.batches, c.step), h.Open(s), dir)

@@ -55,7 +55,7 @@ func (h *RNA) Holds() hook.Holdings {
 
 // Open implements hook.OpeningHook.
 func (h *RNA) Open(s *hook.State) error {
-	if n := s.Batches / s.StepBatches; h.cfg.PerEpoch > max(1, n) {
+	if n := (s.Batches + s.StepBatches - 1) / s.StepBatches; h.cfg.PerEpoch > n {
 		return fmt.Errorf("%d snapshots an epoch: it has %d steps", h.cfg.PerEpoch, n)
 	}
 	space, err := s.NewSpace()
