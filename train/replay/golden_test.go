@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 		{name: "combine", settings: "model small-norm  epochs 4  rna-bn combine  holdout 0.005", options: Options{
 			Windows: []int{3}, Lambdas: []Lambda{{Auto: true}, {Value: .01}}, Averages: []int{3}, Decays: []float64{.75}}},
 		{name: "plain", settings: "model small-plain  epochs 6  keep-every 2  ema 3,7", options: Options{Windows: []int{2, 1},
-			Averages: []int{2}, Profiles: []merge.Profile{{Gamma: 3}, {Schedule: "cosine", Epochs: 4}}}},
+			Averages: []int{2}, Profiles: []merge.Profile{{Gamma: .5}, {Gamma: 3}, {Schedule: "cosine", Epochs: 4}}}},
 		{name: "online", settings: "model small-plain  epochs 3  rna online  rna-start 1", options: Options{
 			Averages: []int{2}, Decays: []float64{.5}}},
 		{name: "still", settings: "model small-plain  epochs 3  holdout 0.005", options: Options{Windows: []int{1, 2},
