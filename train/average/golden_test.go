@@ -60,7 +60,8 @@ var plays = []play{
 	{name: "gradients", net: "small-norm", epochs: 5, batches: 3, val: true, skips: 8, resume: 7,
 		hook: of("rna-residual gradients rna-lambda 1e-3 rna-bn combine", 2)},
 	{name: "gradients-online", net: "small-plain", epochs: 5, batches: 4, val: true, skips: 5, resume: 11,
-		hook: of("rna online rna-residual gradients rna-segment-means true rna-beta 0.5 rna-lambda 1e-2 rna-per-epoch 2", 2, 3)},
+		hook: of("rna online rna-residual gradients rna-segment-means true rna-beta 0.5 rna-lambda 1e-2 rna-per-epoch 2",
+			2, 3)},
 	{name: "every", net: "small-plain", epochs: 8, batches: 1, val: true, ends: 6,
 		hook: of("rna online rna-every 3 rna-lambda 1e-2 rna-start 1", 2)},
 	{name: "again", net: "small-norm", epochs: 5, batches: 2, val: true, again: 4, hook: of("rna-lambda 1e-2", 2)},
@@ -69,7 +70,8 @@ var plays = []play{
 		weights: func(int) float64 { return 0 }, hook: of("rna online", 2)},
 	{name: "still-search", net: "small-plain", epochs: 4, batches: 1, val: true, held: true,
 		weights: func(int) float64 { return 0 }, hook: of("rna online rna-lambda auto", 2)},
-	{name: "far", net: "small-plain", epochs: 6, batches: 1, val: true, hook: of("rna online rna-lambda 1e-2 rna-start 1", 2),
+	{name: "far", net: "small-plain", epochs: 6, batches: 1, val: true,
+		hook:    of("rna online rna-lambda 1e-2 rna-start 1", 2),
 		weights: func(epoch int) float64 { return []float64{1, 2, 1e200, 1.7e308, -1.7e308, 1}[epoch-1] }},
 	{name: "far-search", net: "small-plain", epochs: 4, batches: 1, held: true, hook: of("rna-lambda auto rna-start 1", 2),
 		weights: func(epoch int) float64 { return []float64{1, 1e170, 1e165, 2}[epoch-1] }},
@@ -117,8 +119,8 @@ func TestFaults(t *testing.T) {
 	for _, x := range []struct {
 		name   string
 		epochs int
-	}{{"combine", 4}, {"accept-norm", 5}, {"search", 4}, {"gradients", 3}, {"gradients-online", 3}, {"means", 2}, {"emas", 3},
-		{"ema", 2}} {
+	}{{"combine", 4}, {"accept-norm", 5}, {"search", 4}, {"gradients", 3}, {"gradients-online", 3}, {"means", 2},
+		{"emas", 3}, {"ema", 2}} {
 		c := plays[slices.IndexFunc(plays, func(c play) bool { return c.name == x.name })]
 		c.epochs = x.epochs
 		fmt.Fprintf(&text, "%s\n", c.name)
@@ -191,8 +193,9 @@ func TestOpenings(t *testing.T) {
 		name, net, settings string
 		others              []string
 	}{
-		{"means", "small-plain", "rna-segment-means true", []string{"", "rna-window 4", "rna-per-epoch 2 rna-segment-means true",
-			"rna-segment-means true rna-residual gradients", "rna online rna-segment-means true"}},
+		{"means", "small-plain", "rna-segment-means true", []string{"", "rna-window 4",
+			"rna-per-epoch 2 rna-segment-means true", "rna-segment-means true rna-residual gradients",
+			"rna online rna-segment-means true"}},
 		{"gradients", "small-norm", "rna-residual gradients rna-bn combine", []string{"rna-bn combine",
 			"rna-residual gradients", "rna-residual gradients rna-segment-means true"}},
 		{"means alone", "small-plain", "rna-segment-means true rna-start 5", nil},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -299,8 +300,8 @@ func (g *stage) script(c play, fail int) *script {
 	n := g.nets[c.net]
 	if n == nil {
 		var err error
-		n, err = network.New(traintest.Fragile{Device: device.NewReference(op.Float64), Faults: &g.faults}, c.net, nn.Config{}, 1)
-		if err != nil {
+		dev := traintest.Fragile{Device: device.NewReference(op.Float64), Faults: &g.faults}
+		if n, err = network.New(dev, c.net, nn.Config{}, 1); err != nil {
 			g.Fatal(err)
 		}
 		g.Cleanup(func() { n.Close() })
@@ -330,7 +331,11 @@ func (g *stage) play(c play, fail int) (text string, err error) {
 	g.Helper()
 	r := g.script(c, fail)
 	s, h := r.state(), c.hook()
+	start := time.Now()
 	defer func() {
+		if x := s.Seconds; min(x.RNA, x.RNAEval, x.EMA) < 0 || x.RNA+x.RNAEval+x.EMA > time.Since(start).Seconds() {
+			g.Errorf("%s: times %+v of %v", c.name, x, time.Since(start))
+		}
 		if e := h.Close(); e != nil {
 			g.Error(e)
 		}

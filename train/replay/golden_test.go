@@ -28,8 +28,10 @@ import (
 func small(t testing.TB, settings string) train.Spec {
 	t.Helper()
 	traintest.Small()
-	return traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, option.Settings("batch 8  "+
-		"limit-batches 3  limit-val 2  seed 3  schedule constant  lr 0.5  momentum 0.3  rna off  rna-bn-batches 2  keep-every 1  "+settings))
+	const usual = "batch 8  limit-batches 3  limit-val 2  seed 3  schedule constant  lr 0.5  momentum 0.3  rna off  " +
+		"rna-bn-batches 2  keep-every 1  "
+	return traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")},
+		option.Settings(usual+settings))
 }
 
 // exact is a device whose results are the same on all processors but for the last digits.
@@ -196,7 +198,8 @@ func TestErrors(t *testing.T) {
 			{Betas: []float64{1, math.NaN()}}, {Betas: []float64{math.Inf(1)}}, {Betas: []float64{}, Windows: []int{1}},
 			{Decays: []float64{0}}, {Decays: []float64{.5, 1}}, {Decays: []float64{-.5}}, {Decays: []float64{math.NaN()}},
 			{Profiles: []merge.Profile{{Gamma: 8}}}, {Profiles: []merge.Profile{{Schedule: "linear", Epochs: 3}}},
-			{Profiles: []merge.Profile{{Schedule: "linear", Epochs: 3.5}}}, {Profiles: []merge.Profile{{Schedule: "x", Epochs: 1}}},
+			{Profiles: []merge.Profile{{Schedule: "linear", Epochs: 3.5}}},
+			{Profiles: []merge.Profile{{Schedule: "x", Epochs: 1}}},
 			{Keep: filepath.Join(c.spec.Out, "config.json")},
 		} {
 			_, err := r.Curves(ctx, o)

@@ -18,8 +18,8 @@ import (
 )
 
 // Small registers two linear nets of the means of an image's quarters, small-norm with batch normalisation and
-// small-plain without. Golden files hold their numbers, in float64 on the reference device, so that rounding leaves nine
-// digits alone.
+// small-plain without. Golden files hold their numbers, in float64 on the reference device, where processors differ in
+// the last digits alone.
 var Small = sync.OnceFunc(func() {
 	net := func(name string, norm bool) {
 		nn.Register(nn.Architecture{Name: name, Family: "small", Size: 4, Channels: 1, Classes: 2,
