@@ -31,9 +31,10 @@ func of(settings string, averages ...int) func() averaging {
 
 // plays are runs that together reach the branches of the hooks.
 var plays = []play{
-	{name: "offline", net: "small-norm", epochs: 6, batches: 3, val: true, hook: of("rna-lambda 1e-3", 2, 3)},
-	{name: "defaults", net: "small-plain", epochs: 5, batches: 2, val: true, held: true, hook: of("", 3)},
-	{name: "combine", net: "small-norm", epochs: 6, batches: 2, held: true,
+	{name: "offline", net: "small-norm", epochs: 6, batches: 3, val: true, resume: 7,
+		hook: of("rna-lambda 1e-3", 2, 3)},
+	{name: "defaults", net: "small-plain", epochs: 5, batches: 2, val: true, held: true, resume: 1, hook: of("", 3)},
+	{name: "combine", net: "small-norm", epochs: 6, batches: 2, held: true, resume: 5,
 		hook: of("rna-lambda 1e-2 rna-bn combine rna-beta 0.5 rna-window 2", 2, 4)},
 	{name: "combine-plain", net: "small-plain", epochs: 4, batches: 1, val: true,
 		hook: of("rna-lambda 0.1 rna-bn combine rna-start 1", 2)},
@@ -79,7 +80,7 @@ var plays = []play{
 		weights: func(epoch int) float64 { return math.Ldexp(16, -epoch) }},
 	{name: "not-finite", net: "small-plain", epochs: 3, batches: 3, val: true, hook: of("rna-per-epoch 3 rna-start 1"),
 		weights: func(epoch int) float64 { return []float64{1, 2, math.Inf(1)}[epoch-1] }},
-	{name: "ema", net: "small-norm", epochs: 3, batches: 2, val: true, resume: 3,
+	{name: "ema", net: "small-norm", epochs: 3, batches: 2, val: true, resume: 1,
 		hook: func() averaging { return average.NewEMA([]float64{12}, 1) }},
 	{name: "emas", net: "small-plain", epochs: 5, batches: 2, held: true, resume: 4,
 		hook: func() averaging { return average.NewEMA([]float64{1, 5.5, 12}, 2) }},
