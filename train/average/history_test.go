@@ -55,7 +55,7 @@ func TestAsync(t *testing.T) {
 	if x := NewRNA(window).Holds(); x.Weights != 1 || x.Snapshots != window.Capacity()+1 {
 		t.Errorf("holds %+v", x)
 	}
-	if x := NewRNA(both).Holds(); x.Weights != 3 {
+	if x := NewRNA(both).Holds(); x.Weights != 3 || x.Snapshots != 7 {
 		t.Errorf("holds %+v", x)
 	}
 	if x, y := NewEMA([]float64{5, 12}, 1).Holds(), NewDecayEMA(.9, 1).Holds(); x.Weights != 2 || y.Weights != 1 {

@@ -37,7 +37,14 @@ func NewRNA(o Options) *RNA { return &RNA{cfg: o} }
 
 // Holds implements hook.HoldingHook.
 func (h *RNA) Holds() hook.Holdings {
-	x := hook.Holdings{Weights: 1, Snapshots: h.cfg.Capacity() + 1} // a snapshot being saved
+	n := h.cfg.Capacity()
+	x := hook.Holdings{Weights: 1, Snapshots: n + 1} // a snapshot being saved
+	switch {
+	case h.cfg.Residual == Gradients: // one beside each snapshot
+		x.Snapshots = 2 * n
+	case h.cfg.Mode == Online: // residuals share no snapshots
+		x.Snapshots = 2*n + 1
+	}
 	for _, yes := range []bool{h.cfg.Mode == Online, h.cfg.SegmentMeans, h.cfg.Residual == Gradients} {
 		if yes {
 			x.Weights++
@@ -48,7 +55,7 @@ func (h *RNA) Holds() hook.Holdings {
 
 // Open implements hook.OpeningHook.
 func (h *RNA) Open(s *hook.State) error {
-	if n := s.Batches / s.StepBatches; h.cfg.PerEpoch > max(1, n) {
+	if n := (s.Batches + s.StepBatches - 1) / s.StepBatches; h.cfg.PerEpoch > n {
 		return fmt.Errorf("%d snapshots an epoch: it has %d steps", h.cfg.PerEpoch, n)
 	}
 	space, err := s.NewSpace()
