@@ -308,7 +308,7 @@ func TestGoldenReadFile(t *testing.T) {
 		}
 	}
 	for _, f := range []struct{ name, text, labels string }{
-		{"a.csv", "1,2\n-1,3\n", ""}, {"b.csv.gz", "1,2\n-1,3\n", ""}, {"c.txt", "\r\n\ufeff\n1 1:2\n-1 2:3\n", ""},
+		{"a.csv", "1,2\n-1,3\n", ""}, {"b.csv.gz", "1,2\n-1,3\n", ""}, {"c.txt", "\r\n\n1 1:2\n-1 2:3\n", ""},
 		{"d.csv", "", ""}, {"e.data", "1,2\n-1,3\n", ""},
 		{"f.data", "1 2\n3 4\n", "1\n-1\n"}, {"g.data", "1 2\n3 4\n", "1\n\n -1 \n\n"}, {"h.data", "1 2\n3 4\n", "1\n"},
 		{"i.data", "1 2\n3 4\n", "1\n-1\n1\n"},
@@ -332,6 +332,10 @@ func TestGoldenReadFile(t *testing.T) {
 		{"Y.data", wide(0, 70, " ") + "\n" + wide(9, 70, " ") + "\n", "1\n-1\n"},
 		{"Z.data", "1:2 1048577:1\n1:1\n", "1\n-1\n"}, {"0.data", "1\n1 1048577\n", "1\n-1\n"},
 		{"1.data", " \n1 2\n\n3 4\n", "1\n-1\n1\n"},
+		{"a1.csv", "\ufeff1,2\n-1,3\n", ""}, {"a2.csv.gz", "\ufefflabel,a\n1,2\n-1,3\n", ""},
+		{"a3.svm", "\ufeff1 1:2\n-1 2:3\n", ""}, {"a4.arff", "\ufeff@attribute a real\n@attribute b real\n@data\n1,2\n2,3\n",
+			""},
+		{"a5.data", "\ufeff1 2\n3 4\n", "\ufeff1\n-1\n"}, {"a6.csv", "\ufeff", ""},
 	} {
 		write(f.name, f.text)
 		if f.labels != "" {
