@@ -1,6 +1,7 @@
 package rna
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ var maps = []struct {
 			dst[i] = (1-.5/float64(1+i*i*i))*v + .01*x[(i+1)%6]*float64(i%2) - .125
 		}
 		return nil
-	}, SolveOptions{Tolerance: 1e-7, Window: 3}},
+	}, SolveOptions{MaxEvaluations: 40, Tolerance: 1e-7, Window: 3}},
 	{"cosines", []float64{.1, .9, -.4}, func(dst, x []float64) error {
 		for i := range x {
 			dst[i] = math.Cos(x[(i+1)%3]) + .1*x[i]
@@ -56,7 +57,7 @@ var maps = []struct {
 	}, SolveOptions{MaxEvaluations: 25}},
 	{"finite", []float64{8, -3, 5}, func(dst, x []float64) error {
 		for i, v := range x {
-			dst[i] = math.Copysign(max(math.Abs(v)-.75, 0), v)
+			dst[i] = math.Copysign(max((.9-.2*float64(i))*math.Abs(v)-.125, 0), v)
 		}
 		return nil
 	}, SolveOptions{}},
@@ -73,14 +74,14 @@ var maps = []struct {
 	{"rotation", []float64{3, 1}, func(dst, x []float64) error {
 		dst[0], dst[1] = .6*x[0]-.79*x[1]+1, .79*x[0]+.6*x[1]
 		return nil
-	}, SolveOptions{Tolerance: 1e-8}},
+	}, SolveOptions{MaxEvaluations: 40, Tolerance: 1e-8}},
 	{"logarithm", []float64{40, 1}, func(dst, x []float64) error {
 		if x[0] <= 0 {
 			return errDomain
 		}
 		dst[0], dst[1] = x[0]-.5*math.Log(x[0]), .95*x[1]
 		return nil
-	}, SolveOptions{Tolerance: 1e-9}},
+	}, SolveOptions{MaxEvaluations: 40, Tolerance: 1e-9}},
 	{"accepted", []float64{40, 1}, func(dst, x []float64) error {
 		dst[0], dst[1] = x[0]-.5*math.Log(x[0]), .95*x[1]
 		return nil
@@ -116,7 +117,7 @@ var maps = []struct {
 	{"kink", []float64{5, -4}, func(dst, x []float64) error {
 		dst[0], dst[1] = .97*math.Abs(x[0])-.2*max(x[1], 0), .9*x[1]-.5*min(x[0]-1, 0)
 		return nil
-	}, SolveOptions{Tolerance: 1e-8}},
+	}, SolveOptions{MaxEvaluations: 40, Tolerance: 1e-8}},
 	{"huge", []float64{1e200, -2e200}, func(dst, x []float64) error {
 		dst[0], dst[1] = .5*x[0]+1e199, .25*x[1]
 		return nil
@@ -124,17 +125,20 @@ var maps = []struct {
 	{"overflow", []float64{1e307, 1}, func(dst, x []float64) error {
 		dst[0], dst[1] = -3*x[0], .5*x[1]
 		return nil
-	}, SolveOptions{}},
+	}, SolveOptions{MaxEvaluations: 4}},
 	{"two in a wave", []float64{2, 2.5}, func(dst, x []float64) error {
 		dst[0], dst[1] = x[0]+.3*math.Sin(2*x[0]), x[1]+.05*math.Sin(7*x[1])-.01
 		return nil
 	}, SolveOptions{Tolerance: 1e-9}},
 }
 
+// sure is a residual with the digits that are sure on all processors.
+func sure(r float64) string { return golden.Rough(max(r, 1e-12), 1e-5) }
+
 // trace adds the steps of a solve.
 func trace(s *golden.Script, o SolveOptions) SolveOptions {
 	o.Progress = func(p SolveProgress) {
-		s.Line("   ", p.Evaluations, golden.Rough(p.Residual, 1e-5), golden.Rough(p.Best, 1e-5), p.Accelerated)
+		s.Line("   ", p.Evaluations, sure(p.Residual), sure(p.Best), p.Accelerated)
 	}
 	return o
 }
@@ -142,12 +146,14 @@ func trace(s *golden.Script, o SolveOptions) SolveOptions {
 func TestGoldenFixedPoints(t *testing.T) {
 	s := &golden.Script{}
 	for _, m := range maps {
-		for _, o := range []SolveOptions{m.o, {MaxEvaluations: 14, Window: 2, Tolerance: 1e-3, Accept: m.o.Accept}} {
+		few := SolveOptions{MaxEvaluations: min(9, cmp.Or(m.o.MaxEvaluations, 9)), Window: 2, Tolerance: 1e-3,
+			Accept: m.o.Accept}
+		for _, o := range []SolveOptions{m.o, few} {
 			x := append([]float64(nil), m.start...)
 			s.Line(m.name)
 			sol, err := Solve(context.Background(), m.g, x, trace(s, o))
 			s.Line("  evaluations", sol.Evaluations, "converged", sol.Converged, "accelerated", sol.Accelerated, "refused",
-				sol.Refused, "residual", golden.Rough(sol.Residual, 1e-4), fmt.Sprintf("%.5g", x), err)
+				sol.Refused, "residual", sure(sol.Residual), fmt.Sprintf("%.5g", x), err)
 		}
 	}
 	golden.Numbers(t, "solver.txt", s.String())
@@ -157,10 +163,13 @@ func TestGoldenFixedPoints(t *testing.T) {
 func TestGoldenProblems(t *testing.T) {
 	s := &golden.Script{}
 	for _, k := range fixedpoint.Kinds() {
+		if k.Name == "gradient descent on logistic regression" || k.Name == "non-normal contraction" {
+			continue // rounding decides after a few steps
+		}
 		p := k.New(3)
 		x := append([]float64(nil), p.Start...)
 		sol, err := Solve(context.Background(), p.G, x, SolveOptions{Tolerance: 1e-4, MaxEvaluations: 40, Accept: p.Accept})
-		s.Line(k.Name, sol.Evaluations, sol.Converged, sol.Accelerated, sol.Refused, golden.Rough(sol.Residual, 1e-5), err)
+		s.Line(k.Name, sol.Evaluations, sol.Converged, sol.Accelerated, sol.Refused, sure(sol.Residual), err)
 	}
 	golden.Numbers(t, "problems.txt", s.String())
 }
@@ -183,7 +192,7 @@ func TestGoldenSolveIn(t *testing.T) {
 		s.Line(name, err)
 		if sol != nil {
 			s.Line("  evaluations", sol.Evaluations, "converged", sol.Converged, "accelerated", sol.Accelerated, "refused",
-				sol.Refused, "residual", golden.Rough(sol.Residual, 1e-3), fmt.Sprintf("%.5g", x))
+				sol.Refused, "residual", sure(sol.Residual), fmt.Sprintf("%.5g", x))
 		}
 	}
 	wide, _ := NewHost64(3, 1)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"onlinerna/internal/golden"
 )
 
@@ -250,6 +252,10 @@ func TestGoldenLongVectors(t *testing.T) {
 			s.Line("  of none", err)
 			g, err := Gram(space, with)
 			s.Line("  gram", g.RawSymmetric().Data, err)
+			gramSums = 5 // by rows
+			rows, errRows := Gram(space, with)
+			gramSums = 8 << 20
+			s.Line("  by rows", errRows, mat.Equal(rows, g))
 			g, err = Gram(space, nil)
 			s.Line("  of none", g == nil, err)
 			_, err = Gram(space, make([]Residual, 1))
