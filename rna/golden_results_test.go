@@ -49,6 +49,11 @@ func systems(t *testing.T) map[string]*Window {
 	add("A single", NewHost64, false, Slice64{1, 2, 2, 0})
 	add("B more than elements", NewHost64, false, Slice64{3, 1}, Slice64{1, -2}, Slice64{-1, 1}, Slice64{.5, .25})
 	add("C of several sizes", NewHost64, false, Slice64{1e6, 0, 1, 0}, Slice64{1, 2, 0, 0}, Slice64{0, 1e-4, 0, 1e-5})
+	// The third difference is 1.2 and 1.6 times the rounding of the first and third residuals, beside √2 for noise.
+	add("D within the noise", NewHost64, false, Slice64{1, 0, 0, 0}, Slice64{1, 1, 0, 0},
+		Slice64{1, 0, 1.2 * 9 * epsilon, 0})
+	add("E above the noise", NewHost64, false, Slice64{1, 0, 0, 0}, Slice64{1, 1, 0, 0},
+		Slice64{1, 0, 1.6 * 9 * epsilon, 0})
 	return all
 }
 
@@ -64,8 +69,9 @@ func ordered[V any](m map[string]V, f func(name string, v V)) {
 }
 
 var (
-	lambdas = []float64{0, 1e-24, 6e-24, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, .1, 1, 10, 1e8, 1e300, math.Inf(1), -1, math.NaN()}
-	taus    = []float64{0, 1e-9, 1e-3, .1, .5, 1, 3, 100, 1e9, math.Inf(1), -1, math.NaN()}
+	lambdas = []float64{0, 1e-24, 6e-24, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, .1, 1, 10, 1e8, 1e300, math.Inf(1), -1,
+		math.NaN()}
+	taus = []float64{0, 1e-9, 1e-3, .1, .5, 1, 3, 100, 1e9, math.Inf(1), -1, math.NaN()}
 )
 
 func TestGoldenSolve(t *testing.T) {
@@ -170,7 +176,33 @@ func TestGoldenFactor(t *testing.T) {
 		s.Line("noise", g, c, noise, c == nil)
 	}
 	s.Line(DefaultLambdas())
+	for _, c := range [][]float64{{1, 0}, {.5, .5}, {3, -2}} {
+		norm, rounding := product(mat.NewDense(2, 2, []float64{1, 2, 0, 4}), c, []float64{.25, .5})
+		s.Line("product", c, norm, rounding)
+	}
 	golden.Numbers(t, "factor.txt", s.String())
+}
+
+// Exact products are kept while columns come and go, in any slots.
+func TestGoldenExact(t *testing.T) {
+	s := &transcript{}
+	space, _ := NewHost64(5, 1)
+	s.w = window(t, space, 3)
+	for k := range 9 {
+		y, r := make(Slice64, 5), Slice64{1, 1, 1, 1, 1}
+		r[k%5] += math.Ldexp(float64(k+1), -20-k%3)
+		r[k*k%5] -= 0x1p-21
+		s.Line("push", k, s.w.PushResidual(y, r))
+		if k == 5 {
+			s.w.forget(1)
+		}
+		for _, lambda := range []float64{1e-16, 1e-9} {
+			for _, newest := range []int{2, 0} {
+				s.result(fmt.Sprint("  lambda ", lambda), solve(t, s.w, Options{Lambda: Set(lambda), Newest: newest}))
+			}
+		}
+	}
+	golden.Numbers(t, "exact.txt", s.String())
 }
 
 // choice adds a search's outcome.
