@@ -69,7 +69,7 @@ func ordered[V any](m map[string]V, f func(name string, v V)) {
 }
 
 var (
-	lambdas = []float64{0, 1e-24, 6e-24, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, .1, 1, 10, 1e8, 1e300, math.Inf(1), -1,
+	lambdas = []float64{0, 2e-27, 6e-27, 1e-24, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, .1, 1, 10, 1e8, 1e300, math.Inf(1), -1,
 		math.NaN()}
 	taus = []float64{0, 1e-9, 1e-3, .1, .5, 1, 3, 100, 1e9, math.Inf(1), -1, math.NaN()}
 )
