@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"onlinerna/internal/golden"
+	"onlinerna/rna/kernel"
 )
 
 // State and Restore, every error of a state, and vectors that are not the state's.
@@ -300,4 +301,79 @@ func TestGoldenLongVectors(t *testing.T) {
 		}
 		golden.Numbers(t, "long-"+name[:7]+".txt", s.String())
 	}
+}
+
+// A lost vector cannot be read.
+type lost struct{ Slice64 }
+
+func (lost) ReadAt64([]float64, int) error { return errRemote }
+func (lost) Close() error                  { return nil }
+
+// Residuals are read by spans of rows, with the rounding of their differences, and errors of vectors come through.
+func TestGoldenSpans(t *testing.T) {
+	s := &golden.Script{}
+	for _, c := range []struct{ d, lo, hi, span int }{{23, 2, 19, 5}, {23, 0, 23, 50}, {6000, 7, 5600, 2500},
+		{9, 4, 4, 3}} {
+		space, _ := NewHost64(c.d, 1)
+		var reads []normed
+		for k := range 3 {
+			x := make(Slice64, c.d)
+			for i := range x {
+				x[i] = float64((i*(k+3))%13) + math.Ldexp(float64(i%7+k), -58*(k%2))
+			}
+			v, _ := space.New()
+			if _, err := space.Store(v, x); err != nil {
+				t.Fatal(err)
+			}
+			reads = append(reads, normed{vector: v, exp: 5 - k})
+		}
+		pairs := []kernel.Pair{{X: 0, Y: 1}, {X: 1, Y: -1, Exp: 1}, {X: 2, Y: 1, Exp: -1}, {X: 0, Y: 2, Exp: 3}}
+		s.Line("rows", c.lo, "to", c.hi, "of", c.d, "by", c.span)
+		err := differences(reads, pairs, c.lo, c.hi, c.span, func(high, low [][]float64) {
+			for k := range high {
+				sums := [2]float64{}
+				for i, v := range high[k] {
+					sums[0] += v * float64(i%3+1)
+				}
+				for i, v := range low[k] {
+					sums[1] += v * float64(i%3+1)
+				}
+				s.Line("  residual", k, len(high[k]), sums[0], "low", low[k] != nil, golden.Rough(sums[1], 1e-6))
+			}
+		})
+		s.Line(" ", err)
+		for _, rows := range []int{4, 700} {
+			f := foldSpans(reads, pairs, c.lo, c.hi, c.span, rows)
+			s.Line("  norms", f.norms, f.err)
+			for j := range pairs {
+				norm := 0.
+				for i := range j + 1 {
+					norm = math.Hypot(norm, f.factor.At(i, j))
+				}
+				s.Line("  column", j, norm, math.Abs(f.factor.At(j, j)))
+			}
+		}
+		reads[1].vector = lost{make(Slice64, c.d)}
+		s.Line("  lost", differences(reads, pairs, c.lo, c.hi, c.span, nil),
+			foldSpans(reads, pairs, c.lo, c.hi, c.span, 4).err)
+	}
+	space, _ := NewHost64(4, 1)
+	for k := range 3 {
+		w := window(t, space, 3)
+		for i := range 3 {
+			if err := w.PushResidual(path[i][:4], Slice64{1, 1, float64(i) * 0x1p-30, 0}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.columns[k].r.vector = lost{make(Slice64, 4)}
+		for _, o := range []Options{{Lambda: Set(1e-14)}, {Lambda: Set(0)}, {Tau: Set(1)}, {Lambda: Set(1)}} {
+			res, err := w.Solve(o)
+			s.Line("lost", k, fmt.Sprint(o), res.Status, res.Detail, err)
+		}
+		_, err := w.QR(0)
+		s.Line("  QR", err)
+		_, err = w.Candidates(SearchOptions{Lambdas: []float64{1, 0}})
+		s.Line("  candidates", err)
+	}
+	golden.Numbers(t, "spans.txt", s.String())
 }

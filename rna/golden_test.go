@@ -30,7 +30,7 @@ type transcript struct {
 func (s *transcript) result(name string, r Result) {
 	s.Line(name, r.Status, "c", golden.Around(r.C, max(r.NormC, .1), r.Accuracy), "norm",
 		golden.Rough(r.NormC, r.Accuracy), "lambda", golden.Rough(r.Lambda, r.Accuracy), "tau",
-		golden.Rough(r.Tau, r.Accuracy), "condition", golden.Rough(r.Condition, r.Condition*epsilon), "accuracy",
+		golden.Rough(r.Tau, r.Accuracy), "condition", golden.Rough(min(r.Condition, 1e25), r.Condition*epsilon), "accuracy",
 		golden.Rough(r.Accuracy, r.Condition*epsilon), "rank", r.Rank, "R", r.Norm, "of", len(r.ResidualNorms))
 	if r.Detail != "" || r.Refused != nil {
 		s.Line(" ", r.Refused, r.Detail, r.Err())
