@@ -132,7 +132,8 @@ func (w *Window) combine(dst Sink, terms []Term, bound float64) error {
 		return w.destinationError()
 	}
 	limit := math.MaxFloat64
-	if _, wide := dst.(Sink64); !wide || w.space.Bits() == 32 {
+	_, wide := dst.(Sink64)
+	if _, narrow := dst.(Float32Memory); narrow || !wide || w.space.Bits() == 32 {
 		limit = math.MaxFloat32
 	}
 	if !(bound <= limit) {

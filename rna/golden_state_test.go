@@ -252,6 +252,10 @@ func TestGoldenLongVectors(t *testing.T) {
 			s.Line("  of none", err)
 			g, err := Gram(space, with)
 			s.Line("  gram", g.RawSymmetric().Data, err)
+			foreign, errForeign := Gram(struct{ Space }{space}, with)
+			s.Line("  in another's memory", errForeign, mat.Equal(foreign, g))
+			_, errForeign = Gram(struct{ Space }{space}, []Residual{with[0], {}})
+			s.Line("  of one that is empty", errForeign)
 			gramSums = 5 // by rows
 			rows, errRows := Gram(space, with)
 			gramSums = 8 << 20
@@ -293,6 +297,14 @@ func TestGoldenLongVectors(t *testing.T) {
 			for _, off := range []int{-1, 0, d - 4, d - 3, d - 2} {
 				s.Line("  read", off, vs[2].ReadAt64(part, off), part, vs[2].ReadAt(part32, off), fmt.Sprint(part32), vs[2].Len())
 			}
+			whole, whole32 := make(Slice64, d), make(Slice32, d)
+			errs := []error{vs[2].ReadAt64(whole, 0), vs[2].ReadAt(whole32, 0)}
+			clear(sums)
+			for i := range d {
+				sums[0] += float64(i%5+1) * whole[i]
+				sums[1] += float64(i%5+1) * float64(whole32[i])
+			}
+			s.Line("  whole", errs[0], errs[1], sums[:2], whole[d-1], whole32[d-1])
 			for _, v := range vs {
 				if err := v.Close(); err != nil {
 					t.Fatal(err)

@@ -165,6 +165,7 @@ func TestGoldenMagnitudes(t *testing.T) {
 		for _, col := range s.w.columns {
 			s.Line("  exp", col.exp, "norm", s.w.norm(col))
 		}
+		s.Line("gram", s.w.Gram(0).RawSymmetric().Data)
 		s.Line("predicted", s.w.predict([]float64{.5, .25, .25, 0}[:s.w.Len()]))
 		for _, lambda := range []float64{0, 1e-10, .5, math.Inf(1)} {
 			s.result("  lambda", solve(t, s.w, Options{Lambda: Set(lambda)}))
@@ -195,6 +196,7 @@ func TestGoldenCombine(t *testing.T) {
 		}
 		s.Line("residual", s.w.PushResidual(path[4], Slice64{0, 1, 0, -1, 2}))
 		for _, c := range [][]float64{nil, {1}, {2, -1}, {.5, .25, .25}, {0, 1, 0}, {1, 2, 3, 4}, {1e38, 0, 0},
+			{3e38, 0, 0},
 			{-8.5e37, 8.5e37, 0}, {1e308, 0, 0}, {9e307, -9e307, 0}, {math.NaN(), 1, 1}, {math.Inf(1), 0, 0}} {
 			for _, beta := range []float64{0, 1, .5} {
 				to64, to32 := make(Slice64, 5), make(Slice32, 5)
@@ -213,6 +215,12 @@ func TestGoldenCombine(t *testing.T) {
 		s.Line("average", s.w.Average(nil, 2))
 		_, err = s.w.Extrapolate(make(Slice64, 4), Options{})
 		s.Line("extrapolate", err)
+		for _, beta := range []float64{1e40, 1e307, -1.5e308} {
+			to := make(Slice64, 5)
+			res, err := s.w.Extrapolate(to, Options{Beta: Set(beta), Lambda: Set(.5)})
+			s.result("beta", res)
+			s.Line(" ", beta, []float64(to), err)
+		}
 	}
 	golden.Numbers(t, "combine.txt", s.String())
 }
