@@ -90,6 +90,7 @@ func TestGoldenSolve(t *testing.T) {
 		for _, opt := range []Options{
 			{}, {Newest: 1}, {Newest: 2}, {Newest: 99}, {Newest: -1}, {Newest: 2, Tau: Set(.5)}, {MaxNorm: .4}, {MaxNorm: .6},
 			{MaxNorm: 2}, {MaxNorm: 1e9}, {MaxNorm: -1}, {MaxNorm: math.NaN()}, {Beta: Set(math.Inf(1))},
+			{Beta: Set(math.Inf(-1))},
 			{Beta: Set(math.NaN())}, {Lambda: Set(1), Tau: Set(1)}, {Lambda: Set(0), MaxNorm: 1},
 		} {
 			s.result(fmt.Sprint(opt), solve(t, w, opt))

@@ -213,7 +213,7 @@ func TestGoldenDivided(t *testing.T) {
 func TestGoldenLongVectors(t *testing.T) {
 	for name, create := range constructors(t) {
 		s := &golden.Script{}
-		for _, d := range []int{blockLen - 1, blockLen + 1, stageLen + 3} {
+		for _, d := range []int{blockLen - 1, blockLen, blockLen + 1, 2 * blockLen, stageLen + 3} {
 			space, err := create(d, 2)
 			if err != nil {
 				t.Fatal(err)

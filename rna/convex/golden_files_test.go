@@ -68,6 +68,7 @@ func wide(from, n int, separator string) string {
 }
 
 var csvFiles = []string{
+	"1e30,1\n2,2\n", "1e-7,1\n100000000000000000000000,2\n",
 	"1,2,3\n-1,4,5\n", "label,a,b\n1,2,3\n-1,4,5\n", "\ufeff1, 2 ,3\n-1,4,5", "\ufefflabel,a\n2,1\n3,2\n",
 	"1,a,3\n-1,4,5\n", "1,,b\n2,3,4\n", "no,1\nyes,2\nno,3\n", "a,1\nb,2\nc,3\n", "1,1\n1,2\n", "1\n2\n", "", "\n\n",
 	"1,2\n",

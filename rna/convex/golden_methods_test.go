@@ -132,6 +132,22 @@ func TestGoldenRisks(t *testing.T) {
 			s.Line("   hessian", h.At(0, j), h.At(j, j), h.At(1, j))
 		}
 	})
+	// A column without values needs no regularisation; a Hessian close to singular is solved all the same.
+	gap, err := NewSparse(3, 3, []int{0, 1, 3, 4}, []int32{0, 0, 2, 2}, []float64{1, 2, 1, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holes := risk(t, &Data{X: gap, Y: []float64{1, -1, 1}}, Squares, 0)
+	s.Line("conjugate", golden.Around(holes.conjugate([]float64{1, 0, 2}, []float64{1, .5, 1}, newTeam(gap)), 1, 1e-9))
+	for _, e := range []float64{0x1p-20, 0x1p-25, 0x1p-40, 0} {
+		near, err := NewDense(2, 2, []float64{1, 1, 1, 1 + e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := risk(t, &Data{X: near, Y: []float64{1, -1}}, Squares, 0)
+		step, err := r.newtonStep([]float64{0, 0}, []float64{1, 1}, newTeam(near))
+		s.Line("singular to", e, len(step), err)
+	}
 	golden.Numbers(t, "risks.txt", s.String())
 }
 
@@ -157,6 +173,13 @@ func TestGoldenMinimize(t *testing.T) {
 	problems["bowl, L far too large"] = Problem{F: bowl, Dim: 6, L: 400, Mu: 1e-3}
 	problems["bowl, L too small"] = Problem{F: bowl, Dim: 6, L: .125, Mu: 1e-3}
 	inOrder(problems, func(name string, p Problem) {
+		f, calls, gradients := p.F, 0, 0
+		p.F = func(w, grad []float64) float64 {
+			if calls++; grad != nil {
+				gradients++
+			}
+			return f(w, grad)
+		}
 		for _, m := range Deterministic() {
 			for _, opt := range []Options{
 				{Iterations: 12, Window: 3, Lambda: rna.Set(1e-2)},
@@ -167,7 +190,8 @@ func TestGoldenMinimize(t *testing.T) {
 				if opt.Window == 0 {
 					digits = 1e-8
 				}
-				curve(s, fmt.Sprint(name, " ", m, " ", opt.Window), res, err, digits)
+				curve(s, fmt.Sprint(name, " ", m, " ", opt.Window, " calls ", calls, " ", gradients), res, err, digits)
+				calls, gradients = 0, 0
 			}
 		}
 	})
@@ -289,15 +313,20 @@ func TestGoldenMistakes(t *testing.T) {
 			s.Line("  new", err)
 		}
 	}
+	equal := *r
+	equal.Reg = r.X.MaxRowNorm()
+	res, err := MinimizeSum(&equal, SGD, Options{Iterations: 2})
+	curve(s, "a regularisation as large as the rows", res, err, 1e-10)
 	for _, m := range append(Deterministic(), Stochastic()...) {
 		got, err := ParseMethod(m.String())
 		s.Line("method", m, got == m, m.iteration(), err)
 	}
-	_, err := ParseMethod("newton")
+	_, err = ParseMethod("newton")
 	s.Line(err, DefaultIterations, DefaultEpochs, DefaultWindow, DefaultLambda)
 	for _, k := range []int{-1, 0, 1, 2, 9} {
 		for _, c := range [][2]float64{{2, 0}, {2, .5}, {2, 2}, {2, 3}, {0, 0}, {-1, 0}, {2, -1}, {nan, 1}} {
-			s.Line("bounds", k, c[:], GradientBound(k, c[0], c[1], 3, .75), NesterovBound(k, c[0], c[1], 3, .75))
+			s.Line("bounds", k, c[:], GradientBound(k, c[0], c[1], 3, .75), NesterovBound(k, c[0], c[1], 3, .75),
+				GradientBound(k, c[0], c[1], 3, 0))
 		}
 	}
 	golden.Numbers(t, "mistakes.txt", s.String())
@@ -358,7 +387,30 @@ func TestGoldenLineSearches(t *testing.T) {
 			}
 		}
 	}
+	for i, values := range [][][2]float64{
+		{{-1, -1}, {-.9, .01}}, {{-1, -1}, {-1, .01}}, {{-1, -1}, {100, 300}, {60, 300}, {-1.5, -.1}},
+		{{100, 300}, {-2e-5, 0}},
+		{{100, 300}, {-3e-6, 0}, {-.01, .1}}, {{-1, -1}, {-100, 80}, {-50, -1}, {-101, 0}},
+		{{-1, -1}, {-12, -1}, {-11, -.95}, {-13, 0}},
+		{{-.5, 5}, {-.4, 2}, {-.45, 1}, {-.55, .1}}, {{1, 2}, {.5, -1}, {-.1, -2}, {-.2, -.05}},
+		{{1, 2}, {-.1, 2}, {-.12, 1.5}, {-.2, -.05}},
+	} {
+		calls := 0
+		l := newLineSearch(func(w, grad []float64) float64 {
+			v := values[min(calls, len(values)-1)]
+			calls++
+			s.Line("   tries", golden.Rough(w[0], 1e-10))
+			grad[0] = v[1]
+			return v[0]
+		}, 1)
+		ok := l.along([]float64{0}, []float64{1}, 0, -1, 1)
+		s.Line("script", i, ok)
+		if ok {
+			s.Line("   best", golden.Rough(l.best.step, 1e-10), l.best.f, l.best.slope)
+		}
+	}
 	for _, c := range [][]probe{
+		{{step: 0, f: 1e308, slope: -1}, {step: 1, f: -1e308, slope: 1}},
 		{{step: 0, f: 0, slope: -1}, {step: 1, f: -.5, slope: 0}}, {{step: 1, f: -.5, slope: .5}, {step: 0, f: 0,
 			slope: -1}},
 		{{step: 0, f: 0, slope: -1}, {step: 1, f: -1, slope: -1}}, {{step: 0, f: 0, slope: -1}, {step: 1, f: -5, slope: -8}},
@@ -376,8 +428,8 @@ func TestGoldenLineSearches(t *testing.T) {
 		for k := range 6 {
 			step := []float64{1, float64(k%3 - 1), .5, float64(k) / 4}
 			change := []float64{2, float64(k%3-1) * 3, .25, float64(k) / 8}
-			if k == 2 {
-				change = []float64{-1, 0, 0, 0}
+			if k == 2 || k == 4 {
+				change = []float64{-1 / float64(k-1), 0, 0, 0}
 			}
 			h.update(step, change)
 			h.apply(to, x)
