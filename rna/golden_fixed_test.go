@@ -95,9 +95,9 @@ var maps = []struct {
 			dst[i] = math.Sqrt(v*x[(i+1)%3]*.25) + .3*float64(i)
 		}
 		return nil
-	}, SolveOptions{Tolerance: 1e-9, Projection: func(x []float64) {
+	}, SolveOptions{Tolerance: 1e-9, MaxEvaluations: 30, Projection: func(x []float64) {
 		for i, v := range x {
-			x[i] = min(max(v, .125), 2.5)
+			x[i] = math.Round(64*v) / 64
 		}
 	}}},
 	{"NaN", []float64{4, 1}, func(dst, x []float64) error {
@@ -140,6 +140,13 @@ func trace(s *golden.Script, o SolveOptions) SolveOptions {
 	o.Progress = func(p SolveProgress) {
 		s.Line("   ", p.Evaluations, sure(p.Residual), sure(p.Best), p.Accelerated)
 	}
+	if accept := o.Accept; accept != nil {
+		o.Accept = func(x []float64) bool {
+			ok := accept(x)
+			s.Line("      may it be", fmt.Sprintf("%.4g", x), ok)
+			return ok
+		}
+	}
 	return o
 }
 
@@ -157,6 +164,31 @@ func TestGoldenFixedPoints(t *testing.T) {
 		}
 	}
 	golden.Numbers(t, "solver.txt", s.String())
+}
+
+// The defaults of a solve, and its state before the first evaluation.
+func TestGoldenDefaults(t *testing.T) {
+	s := &golden.Script{}
+	for _, d := range []int{1, 2, 29, 30, 31, 400} {
+		for _, bits := range []int{32, 64} {
+			space, err := NewHost32(d, 1)
+			if bits == 64 {
+				space, err = NewHost64(d, 1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []SolveOptions{{}, {Window: 7}, {Window: 1}} {
+				sv := &solver{space: space, opt: o}
+				err = sv.begin()
+				s.Line(d, bits, o.Window, sv.window.Cap(), sv.opt.MaxEvaluations, sv.opt.Tolerance, sv.limit, sv.credit, sv.ref,
+				sv.sol.Residual, err)
+				_, err = sv.end(nil)
+				s.Line("  end", err)
+			}
+		}
+	}
+	golden.Numbers(t, "defaults.txt", s.String())
 }
 
 // Short solves of the problems of package fixedpoint.

@@ -152,6 +152,7 @@ func TestGoldenFactor(t *testing.T) {
 		{0, 0, 0, 0, -1, 0}, {1, 9, 0, 1, 0, 1}, {1, 1.5, 0, 1, 0, 1}, {1, -1.5, .25, 1, 0, 1}, {1, 1, 1, 1, 1, 1},
 		{1, 1, 0, 1, 0, 1}, {1e-300, 0, 0, 2e-300, 0, 3e-300}, {1e300, 1e299, 0, 1e300, 0, 2e300}, {1, 0, 0, 1e-40, 0, 1},
 		{1, 0, 0, 0, 0, 1}, {1, 0, 0, 1e-12, 0, 1}, {1, 2, 0, 4, 0, 1}, {1, 0, 0, 1, 2.0000000001, 4},
+		{1, -9, 0, 1, 0, 1}, {1, 1 + 9.6e-14, 0, 1, 0, 1}, {1, 1 + 7e-14, 0, 1, 0, 1},
 	} {
 		m := mat.NewSymDense(3, nil)
 		at := 0
@@ -255,6 +256,57 @@ func TestGoldenSearch(t *testing.T) {
 	golden.Numbers(t, "search.txt", s.String())
 }
 
+// Choices by samples: a letter for each ratio of a candidate's lead to its standard error, from 1/2 to 20.
+func TestGoldenChoose(t *testing.T) {
+	s := &transcript{}
+	for _, n := range []int{1, 2, 3, 6, 30} {
+		for _, usable := range []int{1, 3, 8} {
+			for _, kept := range []bool{true, false} {
+				letters := ""
+				for ratio := .5; ratio < 20; ratio *= 1.1 {
+					list := make([]Candidate, usable+2)
+					list[usable+1].Result.Status = Overflow
+					list[usable+1].Value = 7
+					x := make([]float64, n)
+					calls := 0
+					choice, err := Choose(list, func(c *Candidate) ([]float64, error) {
+						calls++
+						for i := range x {
+							x[i] = float64(i % 3)
+							if c == &list[0] && !kept {
+								x[i] = math.NaN()
+							}
+							if c == &list[1] { // a lead with the standard error 1
+								size := math.Sqrt(float64(n*(n-1)) / float64(max(n&^1, 1)))
+								x[i] += size*float64(1-2*(i%2))*float64(min(n&^1-i, 1)) - ratio
+							}
+						}
+						return x, nil
+					})
+					if calls != usable+1 || !math.IsNaN(list[usable+1].Value) {
+						t.Error(calls, list[usable+1].Value)
+					}
+					letter := "?"
+					for i := range list {
+						if err == nil && choice.Value == list[i].Value {
+							letter = string(rune('a' + i))
+							break
+						}
+					}
+					if choice.NoDifference {
+						letter += "*"
+					}
+					letters += letter
+				}
+				s.Line(n, usable, kept, letters)
+			}
+		}
+	}
+	_, err := Choose(nil, nil)
+	s.Line(err)
+	golden.Numbers(t, "choose.txt", s.String())
+}
+
 // Searches that can't be, losses that fail or are not finite, and points that overflow.
 func TestGoldenSearchEdges(t *testing.T) {
 	s := &transcript{}
@@ -312,8 +364,10 @@ func TestGoldenSearchEdges(t *testing.T) {
 	}
 	try("all refused", make(Slice64, 5), SearchOptions{MaxNorm: .1}, 1.)
 	try("lost", &remote{v: make(Slice64, 5), failAt: 2}, grid, 1., 2.)
-	s.Line("push", w.PushPair(Slice64{1e308, 1, 0, 0, 0}, Slice64{1.5e308, 0, 0, 0, 0}))
-	try("overflow", make(Slice64, 5), grid, 3., 2., 1., 0.)
+	s.Line("push", w.PushPair(Slice64{1e308, 1, 0, 0, 0}, Slice64{.5e308, 0, 0, 0, 0}))
+	for _, beta := range []float64{1, -3, 50} {
+		try("overflow", make(Slice64, 5), SearchOptions{Lambdas: []float64{1, 1e-3, 0}, Beta: Set(beta)}, 3., 2., 1., 0.)
+	}
 	try("float32", &remote{v: make(Slice64, 5)}, grid, 3.)
 	s.Line("residual", w.PushResidual(path[3], path[4]))
 	try("residual", make(Slice64, 5), SearchOptions{Newest: 1}, 3., 2., 1.)
