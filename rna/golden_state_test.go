@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -96,6 +97,7 @@ func TestGoldenState(t *testing.T) {
 		{"counts", func(st *State) { st.Pushes, st.Refused = 7, 2 }},
 		{"another exponent", func(st *State) { st.Columns[3].Exp++ }},
 		{"empty", func(st *State) { *st = State{Version: 1, N: 2, Dim: 5, Bits: 64, Tail: -1} }},
+		{"one residual", func(st *State) { *st = State{Version: 1, N: 1, Dim: 5, Bits: 64, Tail: -1} }},
 		{"only a tail", func(st *State) { *st = State{Version: 1, N: 2, Dim: 5, Bits: 64, Vectors: 1} }},
 	} {
 		restore(c.name, space, c.change, load)
@@ -103,6 +105,28 @@ func TestGoldenState(t *testing.T) {
 			restore(c.name+" in another's memory", struct{ Space }{space}, c.change, load)
 		}
 	}
+	// Large residuals of two lengths, whose products are off by a shade.
+	large := window(t, space, 2)
+	for k, v := range []Slice64{{300, 0, 0, 0, 0}, {-200, 5000, 0, 0, 1}} {
+		vectors[2*k], vectors[2*k+1] = make(Slice64, 5), v
+		if err := large.PushResidual(vectors[2*k], v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := range 3 {
+		for _, off := range []float64{1e-10, 8e-10, 2e-9} {
+			st := large.State()
+			st.Gram[at] *= 1 + off
+			if at == 1 {
+				st.Gram[1] = -60000 + off*300*5000
+			}
+			for _, space := range []Space{space, struct{ Space }{space}} {
+				w, err := Restore(space, st, load)
+				s.Line("large", at, off, w != nil, err)
+			}
+		}
+	}
+	vectors = save(t, w).vectors
 	restore("no space", nil, same, load)
 	restore("no vectors", space, same, nil)
 	for k := range vectors {
@@ -218,6 +242,14 @@ func TestGoldenLongVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			for _, n := range []int{0, 1, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000} {
+				switch s64 := space.(type) {
+				case *storage[float32]:
+					s.Line("span", n, s64.span(n))
+				case *storage[float64]:
+					s.Line("span", n, s64.span(n))
+				}
+			}
 			v := make(Slice64, d)
 			var vs []Vector
 			for k := range 3 {
@@ -311,7 +343,7 @@ func TestGoldenLongVectors(t *testing.T) {
 				}
 			}
 		}
-		golden.Numbers(t, "long-"+name[:7]+".txt", s.String())
+		golden.Numbers(t, "long-"+strings.ReplaceAll(name, " ", "-")+".txt", s.String())
 	}
 }
 

@@ -113,6 +113,10 @@ func windowScript(t *testing.T, space Space) string {
 		{"residual nil", func() error { return w.PushResidual(path[3], nil) }},
 		{"push y after a residual", func() error { return w.Push(path[0]) }},
 		{"residual of a largest y", func() error { return w.PushResidual(Slice64{big, -big, 0, 0, 0}, path[1]) }},
+		{"push big", func() error { return w.Push(Slice64{big, 0, 0, 0, 0}) }},
+		{"push too far into a full window", func() error { return w.Push(Slice64{-big, 0, 0, 0, 0}) }},
+		{"push half as far", func() error { return w.Push(Slice64{big / 4, 0, 0, 0, 0}) }},
+		{"pair too far", func() error { return w.PushPair(Slice64{big, 0, 0, 0, 0}, Slice64{-big, 0, 0, 0, 0}) }},
 		{"trim to 2", func() error { w.Trim(2); return nil }},
 		{"pair that differs too much", func() error {
 			return w.PushPair(Slice64{big, 0, 0, 0, 0}, Slice64{-big, 0, 0, 0, 0})
@@ -152,6 +156,7 @@ func TestGoldenMagnitudes(t *testing.T) {
 	} {
 		space, _ := NewHost64(5, 1)
 		s := &transcript{w: window(t, space, 4)}
+		s.Line("predicted", s.w.predict(nil))
 		for k, e := range exps {
 			r := make(Slice64, 5)
 			for i := range r {
