@@ -68,6 +68,7 @@ func wide(from, n int, separator string) string {
 }
 
 var csvFiles = []string{
+	"1, \"2\"\n-1, \"3\"\n", "-inf,2\n1,3\n", "1,-inf\n-1,3\n", "label,a\n1,x\n", "1,2,x\n-1,3,4\n",
 	"1e30,1\n2,2\n", "1e-7,1\n100000000000000000000000,2\n",
 	"1,2,3\n-1,4,5\n", "label,a,b\n1,2,3\n-1,4,5\n", "\ufeff1, 2 ,3\n-1,4,5", "\ufefflabel,a\n2,1\n3,2\n",
 	"1,a,3\n-1,4,5\n", "1,,b\n2,3,4\n", "no,1\nyes,2\nno,3\n", "a,1\nb,2\nc,3\n", "1,1\n1,2\n", "1\n2\n", "", "\n\n",
@@ -84,6 +85,7 @@ var csvFiles = []string{
 }
 
 var libsvmFiles = []string{
+	"1 1048577:1\n-1 1048577:1\n", "1 1:1\n-1 3:1\n1 1048578:1 1048579:1\n1 1:1\n",
 	"1 1:2 3:4\n-1 2:1\n", "1 1:2 # a comment 9:9\n# 1 1:1\n\n-1 2:1\n", "1\n-1 1:1\n", "1 2:0 3:1\n-1 1:5 2:0\n",
 	"1 1:2 1:3\n",
 	"1 2:2 1:3\n", "1 0:2\n", "1 -1:2\n", "1 x:2\n", "1 2\n", "1 2:\n", "1 2:x\n", "1 2:nan\n", "1 2:inf\n",
@@ -97,6 +99,10 @@ const arffHead = "% c\n@relation r\n@attribute a numeric\n@attribute 'b c' REAL\
 	"@attribute d\t{u, 'v w'}\n@data\n"
 
 var arffFiles = []string{
+	"@attribute '' numeric\n@attribute y real\n@data\n1,2\n3,4\n",
+	"@attribute {0,1}\n@attribute y real\n@data\n0,2\n1,4\n",
+	arffHead + "\"1\",'2',\"yes\",\"v w\"\n3,4,no,u\n", arffHead + "1,\"2,yes,u\n",
+	arffHead + "{2 \"yes\",3 'v w'}\n{0 '1'}\n",
 	arffHead + "1,2,yes,u\n%\n\n3,4,no,'v w'\n", arffHead + "{0 1, 2 yes, 3 'v w'}\n{1 5}\n{ }\n{}\n",
 	arffHead + "{0 1}\n1,2,no,u\n", arffHead + "1,2,no,u\n{0 1}\n",
 	arffHead + "{0 1\n", arffHead + "{0 1, 0 2}\n", arffHead + "{3 u, 1 2}\n", arffHead + "{4 1}\n", arffHead + "{x 1}\n",
@@ -171,6 +177,16 @@ func TestGoldenBudget(t *testing.T) {
 		{freeColumns + 1, freeColumns + 1}} {
 		s.Line("columns", c.columns, c.bytes, columnsError(c.columns, c.bytes))
 	}
+	for _, text := range []string{"", "'", "''", "'a'", "\"a\"", "'a\"", "a'", "\"", "x", "ab", "'ab", "\"\""} {
+		s.Line("unquoted", fmt.Sprintf("%q", text), fmt.Sprintf("%q", unquoted(text)))
+	}
+	rows := &boundedRows{r: strings.NewReader("0123456789"), left: 5}
+	for range 6 {
+		n, err := rows.Read(make([]byte, 2))
+		s.Line("read", n, rows.left, err)
+	}
+	rows.next()
+	s.Line("next", fmt.Sprintf("%d bytes", rows.left-longestSplit))
 	for _, long := range []int{longestSplit - 3, longestSplit - 1, longestSplit + 8} {
 		row := "1," + strings.Repeat(" ", long-4) + "3\n"
 		d, err := ReadCSV(strings.NewReader("-1,2\n"+row), "f", Logistic)

@@ -56,7 +56,8 @@ func TestGoldenParts(t *testing.T) {
 			s.Line("  ", codes.stride, codes.steps, fmt.Sprint(codes.values))
 		}
 	}
-	for _, c := range [][2]int{{600, 64}, {512, 64}, {511, 64}, {2000, 16}, {1100, 30}, {1093, 30}, {40000, 1}} {
+	for _, c := range [][2]int{{1024, 32}, {1023, 32}, {1100, 31}, {1000, 33}, {151, 217}, {600, 64}, {512, 64},
+		{511, 64}, {2000, 16}, {1100, 30}, {1093, 30}, {40000, 1}} {
 		m := integers(t, c[0], c[1]).X
 		s.Line("coded", c[:], m.coded() != nil)
 	}
