@@ -182,7 +182,7 @@ func TestGoldenDefaults(t *testing.T) {
 				sv := &solver{space: space, opt: o}
 				err = sv.begin()
 				s.Line(d, bits, o.Window, sv.window.Cap(), sv.opt.MaxEvaluations, sv.opt.Tolerance, sv.limit, sv.credit, sv.ref,
-				sv.sol.Residual, err)
+					sv.sol.Residual, err)
 				_, err = sv.end(nil)
 				s.Line("  end", err)
 			}
