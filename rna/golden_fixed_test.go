@@ -14,8 +14,8 @@ import (
 
 var errDomain = errors.New("outside the domain")
 
-// maps are small fixed-point problems that reach each rule of the safeguards.
-var maps = []struct {
+// problems are small fixed-point problems that reach each rule of the safeguards.
+var problems = []struct {
 	name  string
 	start []float64
 	g     func(dst, x []float64) error
@@ -152,7 +152,7 @@ func trace(s *golden.Script, o SolveOptions) SolveOptions {
 
 func TestGoldenFixedPoints(t *testing.T) {
 	s := &golden.Script{}
-	for _, m := range maps {
+	for _, m := range problems {
 		few := SolveOptions{MaxEvaluations: min(9, cmp.Or(m.o.MaxEvaluations, 9)), Window: 2, Tolerance: 1e-3,
 			Accept: m.o.Accept}
 		for _, o := range []SolveOptions{m.o, few} {
@@ -256,7 +256,7 @@ func TestGoldenSolveIn(t *testing.T) {
 	}
 	_, err := Solve(ctx, nil, x, SolveOptions{})
 	s.Line("solve without a map", err)
-	_, err = Solve(ctx, maps[0].g, nil, SolveOptions{})
+	_, err = Solve(ctx, problems[0].g, nil, SolveOptions{})
 	s.Line("solve without elements", err)
 	for k := range 4 { // cancelled after k evaluations
 		ctx, cancel := context.WithCancel(ctx)
@@ -322,7 +322,7 @@ func TestGoldenJudgements(t *testing.T) {
 	} {
 		for _, n := range []int{2, 12} {
 			for _, rs := range [][]float64{
-				{.1}, {.9}, {1.001}, {100.5}, {nan, nan}, {1.5, 1.2}, {1.5, .5}, {.9, .85}, {5, 99, .25},
+				{.1}, {.9}, {1.001}, {nan, nan}, {1.5, .5}, {5, 99, .25},
 			} {
 				sv := judged(t, n)
 				c.set(sv)
@@ -335,8 +335,9 @@ func TestGoldenJudgements(t *testing.T) {
 					} else {
 						err = sv.judgePlain(r)
 					}
-					s.Line(" ", []float64{sv.credit, sv.limit, sv.length, sv.rate, sv.ref, sv.predicted}, sv.away, sv.slow,
-						sv.retreats, sv.trial, sv.plain, sv.speeding, sv.sol.Accelerated, sv.sol.Refused, sv.window.Len(),
+					s.Line(" ", fmt.Sprintf("%.6g", []float64{sv.credit, sv.limit, sv.length, sv.rate, sv.ref, sv.predicted}),
+						sv.away, sv.slow, sv.retreats, sv.trial, sv.plain, sv.speeding, sv.sol.Accelerated, sv.sol.Refused,
+						sv.window.Len(),
 						[]float64(sv.y.(Slice64)[:3]), err)
 				}
 			}

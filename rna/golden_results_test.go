@@ -69,9 +69,8 @@ func ordered[V any](m map[string]V, f func(name string, v V)) {
 }
 
 var (
-	lambdas = []float64{0, 2e-27, 6e-27, 1e-24, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, .1, 1, 10, 1e8, 1e300, math.Inf(1), -1,
-		math.NaN()}
-	taus = []float64{0, 1e-9, 1e-3, .1, .5, 1, 3, 100, 1e9, math.Inf(1), -1, math.NaN()}
+	lambdas = []float64{0, 2e-27, 6e-27, 1e-24, 1e-12, 1e-6, .1, 10, 1e300, math.Inf(1), -1, math.NaN()}
+	taus    = []float64{0, 1e-9, 1e-3, .1, .5, 1, 3, 100, 1e9, math.Inf(1), -1, math.NaN()}
 )
 
 func TestGoldenSolve(t *testing.T) {
@@ -79,9 +78,15 @@ func TestGoldenSolve(t *testing.T) {
 	ordered(systems(t), func(name string, w *Window) {
 		s.Line(name)
 		for _, lambda := range lambdas {
+			if !(lambda >= 0) && name[0] != '1' {
+				continue
+			}
 			s.result(fmt.Sprint("lambda ", lambda), solve(t, w, Options{Lambda: Set(lambda)}))
 		}
 		for _, tau := range taus {
+			if !(tau >= 0) && name[0] != '1' {
+				continue
+			}
 			s.result(fmt.Sprint("tau ", tau), solve(t, w, Options{Tau: Set(tau)}))
 		}
 		if !strings.ContainsAny(name[:1], "148") {
@@ -116,19 +121,17 @@ func (s *transcript) spectrum(name string, p *Spectrum) {
 		}
 		s.Line("  grid", i, golden.Rough(lambda, err))
 	}
-	for _, lambda := range []float64{0, 1e-12, 1e-3, 1, math.Inf(1), -1} {
+	for _, lambda := range []float64{0, 1e-12, 1e-3, math.Inf(1)} {
 		s.result(fmt.Sprint("  lambda ", lambda), p.Solve(lambda))
 	}
-	for _, tau := range []float64{1e-3, .5, 3, math.NaN()} {
-		s.result(fmt.Sprint("  tau ", tau), p.Constrain(tau))
-	}
+	s.result("  tau", p.Constrain(.5))
 }
 
 // Decompositions of the residuals, of their Gram matrices and of matrices that are none.
 func TestGoldenSpectrum(t *testing.T) {
 	s := &transcript{}
 	ordered(systems(t), func(name string, w *Window) {
-		for _, k := range []int{0, 2} {
+		for _, k := range []int{0, 2}[:1+len(name)%2] {
 			p, err := w.QR(k)
 			if err != nil {
 				t.Fatal(err)
@@ -146,6 +149,11 @@ func TestGoldenFactor(t *testing.T) {
 	s := &transcript{}
 	nan, inf := math.NaN(), math.Inf(1)
 	s.spectrum("nil", Factor(nil))
+	unit := Factor(mat.NewSymDense(2, []float64{1, 0, 0, 2}))
+	for _, v := range []float64{-1, -1e-300, math.NaN(), math.Inf(-1)} {
+		s.result(fmt.Sprint("lambda ", v), unit.Solve(v))
+		s.result(fmt.Sprint("tau ", v), unit.Constrain(v))
+	}
 	for _, upper := range [][]float64{ // 3×3, by rows
 		{1, 0, 0, 2, 0, 4}, {4, 1, .5, 3, -1, 2}, {nan, 0, 0, 1, 0, 1}, {1, nan, 0, 1, 0, 1}, {1, nan, inf, 1, 0, 1},
 		{1, 0, 0, inf, 0, nan}, {1, 0, 0, 1, inf, -1}, {-1, 0, 0, 1, 0, -1}, {0, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0},
@@ -211,9 +219,9 @@ func TestGoldenExact(t *testing.T) {
 func (s *transcript) choice(name string, c Choice, dst []float64, err error) {
 	s.Line(name, c.Kind, "lambda", c.Result.Lambda, "value", c.Value, "no difference", c.NoDifference, "at", dst, err)
 	for _, k := range c.Candidates {
-		s.Line("   ", k.Kind, k.Result.Status, "lambda", k.Result.Lambda, "c",
-			golden.Around(k.Result.C, max(k.Result.NormC, .1), k.Result.Accuracy), "value", golden.Rough(k.Value, 1e-12),
-			"difference", golden.Rough(k.Difference, 1e-10), "error", golden.Rough(k.Error, 1e-10), k.Result.Detail)
+		s.Line("   ", k.Kind, k.Result.Status, golden.Rough(k.Result.Lambda, 1e-9), len(k.Result.C),
+			golden.Rough(k.Value, 1e-12),
+			golden.Rough(k.Difference, 1e-10), golden.Rough(k.Error, 1e-10), k.Result.Detail)
 	}
 	if c.Result.Status != OK {
 		s.Line("   ", c.Result.Err())
@@ -231,7 +239,8 @@ func TestGoldenSearch(t *testing.T) {
 				for _, opt := range []SearchOptions{
 					{}, {Lambdas: []float64{0, 1e-3, 1e-3, 2}}, {Lambdas: []float64{}, Beta: Set(.5)}, {Newest: 2, MaxNorm: .8},
 				} {
-					if samples != 1 && g > 1 || g > 0 && name[0] != '1' || opt.Lambdas == nil && strings.ContainsAny(name[:1],
+					if samples == 2 && opt.Lambdas == nil || samples != 1 && g > 1 || g > 0 && name[0] != '1' ||
+						name[0] != '1' && (samples == 2 || samples == 6 && opt.Lambdas == nil || opt.Newest > 0 && name[0] != '3') || opt.Lambdas == nil && strings.ContainsAny(name[:1],
 						"4567C") {
 						continue
 					}

@@ -52,7 +52,7 @@ func list[T any](v []T) string {
 	return "[" + strings.Join(words, " ") + "]"
 }
 
-// Rough is v with as many digits, at most 12, as an error relative to v leaves certain on all processors.
+// Rough is v with as many digits, at most 11, as an error relative to v leaves certain on all processors.
 func Rough(v, err float64) string {
 	digits := certain(err)
 	if math.Abs(v) < 1e-6 {
@@ -66,7 +66,10 @@ func Around(v []float64, size, err float64) string {
 	digits := max(0, certain(err)-1-int(math.Floor(math.Log10(size))))
 	words := make([]string, len(v))
 	for i, e := range v {
-		words[i] = fmt.Sprintf("%.*f", digits, e)
+		words[i] = strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.*f", digits, e), "0"), ".")
+		if digits == 0 {
+			words[i] = fmt.Sprintf("%.0f", e)
+		}
 	}
 	return "[" + strings.Join(words, " ") + "]"
 }
@@ -76,9 +79,9 @@ func certain(err float64) int {
 		return 2
 	}
 	if err > 1e-14 {
-		return max(2, min(12, int(-math.Log10(err))-2))
+		return max(2, min(11, int(-math.Log10(err))-2))
 	}
-	return 12
+	return 11
 }
 
 // small keeps a number that [Numbers] would take for 0 apart from others.
