@@ -275,7 +275,8 @@ func TestGoldenMAT(t *testing.T) {
 		{x, full2("y", 3, 1, 1, 2, 3)}, {x, full2("y", 3, 1, 1, 1, 1)},
 		{text, x, y}, {text}, {full2("empty", 0, 0)}, {full2("big", 3, 70, big...), y}, {full2("big", 70, 3, big...), y},
 		{full2("v", 1, 3, 1, 2, 3)}, {x, full2("z", 2, 3, 1, 2, 3, 4, 5, 6), y},
-		{full2("s", 1, 1, 9), x, y}, {variable{name: "cube", class: 6, dims: []int32{2, 2, 2}, values: big[:8]}, x, y},
+		{x, full2("v", 9, 1, big[:9]...), full2("w", 9, 1, 1, 2, 1, 2, 1, 2, 1, 2, 1)}, {full2("s", 1, 1, 9), x, y},
+		{variable{name: "cube", class: 6, dims: []int32{2, 2, 2}, values: big[:8]}, x, y},
 		{full2("long", 9, 1, big[:9]...), x, y},
 	} {
 		var file []byte
@@ -353,6 +354,7 @@ func TestGoldenReadFile(t *testing.T) {
 		{"a3.svm", "\ufeff1 1:2\n-1 2:3\n", ""}, {"a4.arff", "\ufeff@attribute a real\n@attribute b real\n@data\n1,2\n2,3\n",
 			""},
 		{"a5.data", "\ufeff1 2\n3 4\n", "\ufeff1\n-1\n"}, {"a6.csv", "\ufeff", ""},
+		{"a7.data", "1 2\n3 4\n", "1\n" + strings.Repeat("2", 70000) + "\n"},
 	} {
 		write(f.name, f.text)
 		if f.labels != "" {
@@ -360,7 +362,7 @@ func TestGoldenReadFile(t *testing.T) {
 			write(base+".labels", f.labels)
 		}
 		for _, loss := range []Loss{Logistic, Squares} {
-			s.Line(loss, f.name, fmt.Sprintf("%.80q", f.text), fmt.Sprintf("%q", f.labels))
+			s.Line(loss, f.name, fmt.Sprintf("%.80q", f.text), fmt.Sprintf("%.40q", f.labels))
 			d, err := ReadFile(filepath.Join(dir, f.name), loss)
 			addData(s, d, err)
 		}

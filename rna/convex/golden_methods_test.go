@@ -139,6 +139,8 @@ func TestGoldenRisks(t *testing.T) {
 	}
 	holes := risk(t, &Data{X: gap, Y: []float64{1, -1, 1}}, Squares, 0)
 	s.Line("conjugate", golden.Around(holes.conjugate([]float64{1, 0, 2}, []float64{1, .5, 1}, newTeam(gap)), 1, 1e-9))
+	step, err := holes.newtonStep([]float64{0, 0, 0}, []float64{1, 0, 2}, newTeam(gap))
+	s.Line("without a column", golden.Around(step, 1, 1e-9), err)
 	for _, e := range []float64{0x1p-20, 0x1p-25, 0x1p-40, 0} {
 		near, err := NewDense(2, 2, []float64{1, 1, 1, 1 + e})
 		if err != nil {
@@ -411,6 +413,8 @@ func TestGoldenLineSearches(t *testing.T) {
 		}
 	}
 	for i, values := range [][][2]float64{
+		{{-1, -1}, {-12, -1}, {100, 300}, {60, 300}, {-13, -.01}}, {{-1, -1}, {-12, -1}, {100, 300}, {60, 300}, {30, 200},
+			{-13, -.01}},
 		{{-1, -1}, {-.9, .01}}, {{-1, -1}, {-1, .01}}, {{-1, -1}, {100, 300}, {60, 300}, {-1.5, -.1}},
 		{{100, 300}, {-2e-5, 0}},
 		{{100, 300}, {-3e-6, 0}, {-.01, .1}}, {{-1, -1}, {-100, 80}, {-50, -1}, {-101, 0}},

@@ -84,6 +84,20 @@ func TestGoldenParts(t *testing.T) {
 		s.Line("  strips", strip.width, strip.number, strip.tile, "size", strip.size(), "steps", strip.steps != nil,
 			len(strip.values), len(strip.columns), columns, len(strip.counts), counts, strip.starts[:strip.number])
 	}
+	for _, n := range []int{2048, 2049} { // rows of as many values as strips want, at the least
+		start, index := make([]int, n+1), make([]int32, 16*2048)
+		for i := range index {
+			index[i] = int32(i % 16 * 4)
+		}
+		for i := range n + 1 {
+			start[i] = min(16*i, len(index))
+		}
+		m, err := NewSparse(n, 64, start, index, make([]float64, len(index)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Line("stripped", n, m.stripped(newTeam(m)) != nil)
+	}
 	for _, c := range []struct{ alpha, q float64 }{{1, 0}, {.5, .25}, {.1, .01}, {1, .5}, {.2, .5}} {
 		next := momentumFrom(c.alpha, c.q)
 		s.Line("momenta", c.alpha, c.q, []float64{next(), next(), next(), next(), next()})
