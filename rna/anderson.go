@@ -58,7 +58,7 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int, condition f
 		}
 		k := len(others)
 		others = append(others, j)
-		if lengths[k] = units[j] + units[m]; lengths[k] == 0 {
+		if lengths[k] = units[j] + units[m]; lengths[k] < 0x1p-900 { // whose inverse is infinite, or nearly so
 			lengths[k] = 1
 		}
 		var d mat.VecDense

@@ -195,7 +195,7 @@ func (w *Window) refine(res *Result, s *Spectrum, cols []column) (bool, error) {
 	values := svd.Values(nil)
 	ratio := values[0] / values[n-1]
 	accuracy := 4*epsilon + 4*float64(n)*dd.Epsilon*ratio*ratio
-	if !(accuracy <= 1e-6) {
+	if !(accuracy <= 1e-3) {
 		return false, nil
 	}
 	c, norm, deviation := make([]float64, n), 0.0, 0.0

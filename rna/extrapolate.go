@@ -85,6 +85,10 @@ func (w *Window) better(res Result, solve func(*Spectrum) Result, opt Options, f
 		return res, err
 	}
 	res = solve(s)
+	if lambda := res.Lambda; res.Status == OK && lambda > 0 && !opt.Tau.set && res.Condition*epsilon > 1 {
+		res = s.Solve(0) // the limit as λ → 0, from which rounding cannot tell λ
+		res.Lambda = lambda
+	}
 	if res.Status == OK && res.Lambda == 0 && res.Rank == len(cols) {
 		_, err = w.refine(&res, s, cols)
 	}
@@ -128,7 +132,8 @@ func (w *Window) combine(dst Sink, terms []Term, bound float64) error {
 		return w.destinationError()
 	}
 	limit := math.MaxFloat64
-	if _, wide := dst.(Sink64); !wide || w.space.Bits() == 32 {
+	_, wide := dst.(Sink64)
+	if _, narrow := dst.(Float32Memory); narrow || !wide || w.space.Bits() == 32 {
 		limit = math.MaxFloat32
 	}
 	if !(bound <= limit) {

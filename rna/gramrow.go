@@ -120,8 +120,8 @@ func (s *storage[T]) gramMatrix(rs []Residual) ([]float64, error) {
 	return gram, nil
 }
 
-// gramSums is the largest number of block sums that gramMatrix keeps: 64 MB.
-const gramSums = 8 << 20
+// gramSums is the largest number of block sums that gramMatrix keeps: 64 MB. Tests lower it.
+var gramSums = 8 << 20
 
 // products returns the inner products of the last of rs with each of them, or, if full is true, of each with each.
 func (s *storage[T]) products(rs []Residual, full bool) ([]float64, error) {

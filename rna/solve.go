@@ -175,11 +175,7 @@ func (s *solver) run(ctx context.Context) (*Solution, error) {
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	most := s.opt.MaxEvaluations
-	if most == 0 {
-		most = DefaultMaxEvaluations
-	}
-	for s.sol.Evaluations < most {
+	for s.sol.Evaluations < s.opt.MaxEvaluations {
 		if err := ctx.Err(); err != nil {
 			return s.end(err)
 		}
@@ -222,6 +218,9 @@ func (s *solver) begin() (err error) {
 		if s.space.Bits() == 32 {
 			o.Tolerance = DefaultTolerance32
 		}
+	}
+	if o.MaxEvaluations == 0 {
+		o.MaxEvaluations = DefaultMaxEvaluations
 	}
 	if o.Window == 0 {
 		o.Window = DefaultSolveWindow

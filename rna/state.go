@@ -9,7 +9,7 @@ import (
 // stateVersion is that of the State written here.
 const stateVersion = 1
 
-// stateVersion is the version of the State written here.
+// A State is a window without its vectors.
 type State struct {
 	Version int `json:"version"`
 

@@ -297,13 +297,22 @@ func (w *Window) forgetAbove(bound float64) {
 
 // predict is ‖R c‖, to about 1e-8 of the largest residual.
 func (w *Window) predict(c []float64) float64 {
+	most := math.MinInt
+	for _, a := range w.columns {
+		if w.gram[a.slot*w.n+a.slot] > 0 {
+			most = max(most, a.exp)
+		}
+	}
+	if most == math.MinInt {
+		return 0
+	}
 	square := 0.0
 	for i, a := range w.columns {
 		for j, b := range w.columns {
-			square += c[i] * c[j] * math.Ldexp(w.gram[a.slot*w.n+b.slot], a.exp+b.exp)
+			square += c[i] * c[j] * math.Ldexp(w.gram[a.slot*w.n+b.slot], a.exp+b.exp-2*most)
 		}
 	}
-	return math.Sqrt(max(square, 0))
+	return math.Ldexp(math.Sqrt(max(square, 0)), most)
 }
 
 // norm is the length of a column's residual.

@@ -53,6 +53,8 @@ func NewSparse(n, d int, start []int, index []int32, values []float64) (*Matrix,
 		if start[i] > start[i+1] {
 			return nil, fmt.Errorf("convex: row %d of a sparse matrix ends before it starts", i)
 		}
+	}
+	for i := range n {
 		for k := start[i]; k < start[i+1]; k++ {
 			if j := int(index[k]); j < 0 || j >= d || k > start[i] && index[k-1] >= index[k] {
 				return nil,

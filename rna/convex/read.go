@@ -31,7 +31,7 @@ func ReadFile(path string, loss Loss) (*Data, error) {
 	refuse := func(what string) (*Data, error) {
 		return nil, fmt.Errorf("%s: %s: want %s", path, what, Formats)
 	}
-	line, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n\ufeff"), []byte("\n"))
+	line, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte("\n"))
 	first := strings.ToLower(strings.TrimSpace(string(line)))
 	name := strings.TrimSuffix(path, ".gz")
 	switch {
@@ -65,7 +65,7 @@ func ReadFile(path string, loss Loss) (*Data, error) {
 	return ReadCSV(in, path, loss)
 }
 
-// open opens a file, gzipped or not.
+// open opens a file, gzipped or not, behind the mark of UTF-8 if it has one.
 func open(path string) (*bufio.Reader, io.Closer, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -78,6 +78,9 @@ func open(path string) (*bufio.Reader, io.Closer, error) {
 			return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 		}
 		in = bufio.NewReaderSize(z, 1<<16)
+	}
+	if mark, _ := in.Peek(3); string(mark) == "\ufeff" { // of UTF-8, before the text
+		in.Discard(3)
 	}
 	return in, file, nil
 }
