@@ -285,7 +285,7 @@ func TestGoldenSolveIn(t *testing.T) {
 	golden.Numbers(t, "solve-in.txt", s.String())
 }
 
-// What the safeguards decide after one and two residuals, from states at their limits.
+// The safeguards' decisions after one and two residuals, from states at their limits.
 func TestGoldenJudgements(t *testing.T) {
 	s := &golden.Script{}
 	nan := math.NaN()

@@ -390,7 +390,7 @@ func TestGoldenReadFile(t *testing.T) {
 	golden.Numbers(t, "files.txt", strings.ReplaceAll(s.String(), dir, "DIR"))
 }
 
-// Matrices that can't be, and what they give.
+// Rows, labels and errors of matrices, valid or not.
 func TestGoldenMatrix(t *testing.T) {
 	s := &golden.Script{}
 	for _, c := range [][3]int{{0, 1, 0}, {1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {2, 3, 6}, {2, 3, 5}, {-1, -1, 1}} {

@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 // random is the part of a temporary file's name that differs.
 var random = regexp.MustCompile(`\.[0-9a-f]{8}:`)
 
-// TestOpenings compares the errors of hooks that a run opens or loads with what does not fit.
+// TestOpenings compares the errors of hooks that a run opens or loads with options or state that do not fit.
 func TestOpenings(t *testing.T) {
 	g := &stage{T: t}
 	var text strings.Builder

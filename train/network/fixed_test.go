@@ -47,7 +47,7 @@ func TestFixed(t *testing.T) {
 				seed   uint64
 			}{{1, 1}, {1, 2}, {3, 3}, {1, 1}, {3, 4}, {1, 5}} {
 				if got, want := logits(fixed, run.images, run.seed), logits(free, run.images, run.seed); !slices.Equal(got, want) {
-					t.Errorf("%s, %+v, %d images of seed %d: logits %v, and %v without Fixed", arch, o, run.images, run.seed, got, want)
+					t.Errorf("%s, %+v, %+v: logits %v, and %v without Fixed", arch, o, run, got, want)
 				}
 			}
 			before := logits(fixed, 1, 1)

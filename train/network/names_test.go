@@ -14,8 +14,8 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// TestNames reads lists of other programs' tensors: each identifies the wanted nets, also to users who load it in another
-// one.
+// TestNames reads lists of other programs' tensors: each identifies the wanted nets, also to users who load it in
+// another one.
 func TestNames(t *testing.T) {
 	other := open(t, cpuDevice(t, 1), "lenet", 1)
 	for file, want := range map[string]string{

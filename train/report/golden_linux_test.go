@@ -14,7 +14,7 @@ import (
 	"onlinerna/train/runs"
 )
 
-// shown is what write writes to a terminal of the given width, with ␛ for escapes.
+// shown returns the output of write on a terminal of the given width, with ␛ for escapes.
 func shown(t *testing.T, columns int, write func(w io.Writer) error) string {
 	t.Helper()
 	for name, value := range map[string]string{"TERM": "xterm", "NO_COLOR": "", "CLICOLOR": "", "CLICOLOR_FORCE": ""} {

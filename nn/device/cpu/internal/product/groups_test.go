@@ -6,7 +6,8 @@ import (
 	"onlinerna/internal/simd"
 )
 
-// Groups of a few channels run as larger ones, of the fewest groups that fill a vector or half of one of 16; others stay as they are.
+// Groups of a few channels run as larger ones, of the fewest groups that fill a vector, or half of a vector of 16;
+// others stay as they are.
 func TestMergedGroups(t *testing.T) {
 	for _, c := range []struct{ groups, channels, rows, want, wide int }{ // wide: with vectors of 16
 		{32, 4, 4, 2, 4}, {6, 4, 4, 2, 2}, {16, 2, 4, 4, 4}, {8, 1, 3, 8, 8}, {9, 3, 3, 3, 3}, {6, 6, 12, 2, 2},

@@ -61,7 +61,7 @@ func (s *Storage) Floats(v int) []float32 {
 	return Value[float32](s, v)
 }
 
-// Room hands out parts of a workspace while a group is lowered, and parts of memory that keeps its content between runs.
+// Room hands out parts of a workspace, and of memory that keeps its content between runs, while a group is lowered.
 type Room struct{ Bytes, Kept int }
 
 // Part is a piece of the workspace, or of kept memory: elements of one type for each worker, or for all of them.
