@@ -172,6 +172,7 @@ func (g *Group) Title() string {
 type Plan struct {
 	Outputs   []Output // one for each of the group's Outputs
 	Workspace int      // bytes of scratch, with undefined content, that no other running kernel uses
+	Kept      int      // bytes that each bound kernel takes itself, for what it makes of Fixed values
 
 	// Lowering is the device's own: how it runs the group, for Bind.
 	Lowering any

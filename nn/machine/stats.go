@@ -19,6 +19,7 @@ type Stats struct {
 	Unshared   int // bytes of the arena without any reuse
 	Workspace  int // bytes of the largest scratch area, which is a part of the arena
 	Inputs     int // bytes of constants and unbound inputs, which lie outside the arena
+	Kept       int // bytes that kernels take outside the arena, for what they make of Fixed inputs
 }
 
 // Stats describes the machine's plan. Nothing needs to have run or to be allocated.
@@ -35,6 +36,7 @@ func (m *Machine) Stats() Stats {
 	}
 	for _, t := range m.plan.tasks {
 		s.Workspace = max(s.Workspace, t.plan.Workspace)
+		s.Kept += t.plan.Kept
 	}
 	s.Unshared += align(s.Workspace)
 	return s

@@ -2,6 +2,7 @@ package network
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"onlinerna/internal/simd"
@@ -48,6 +49,11 @@ func TestFixed(t *testing.T) {
 			}{{1, 1}, {1, 2}, {3, 3}, {1, 1}, {3, 4}, {1, 5}} {
 				if got, want := logits(fixed, run.images, run.seed), logits(free, run.images, run.seed); !slices.Equal(got, want) {
 					t.Errorf("%s, %+v, %+v: logits %v, and %v without Fixed", arch, o, run, got, want)
+				}
+			}
+			for use, s := range fixed.Programs() {
+				if kept := s.Kept > 0; kept != (level != simd.Go && strings.HasSuffix(use, "batch 1")) {
+					t.Errorf("%s, %+v, %s: kernels keep %d bytes", arch, o, use, s.Kept)
 				}
 			}
 			before := logits(fixed, 1, 1)

@@ -91,7 +91,8 @@ func (n *Network) beside() (bytes int64) {
 	for _, ps := range n.programs {
 		for _, p := range ps {
 			if p != nil {
-				bytes += int64(p.m.Stats().Inputs)
+				s := p.m.Stats()
+				bytes += int64(s.Inputs + s.Kept)
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		return nil, err
 	}
 	var kept device.Memory
-	if n := b.Kernel.Kept; n > 0 {
+	if n := b.Kept; n > 0 {
 		if kept, err = d.NewMemory(n); err != nil {
 			return nil, err
 		}

@@ -36,6 +36,7 @@ func Alone[O op.Op, K any](lower func(s Step, o O) (*Lowering[K], error)) Patter
 type Lowering[K any] struct {
 	Results   []Result // values that the kernel writes: the group's outputs, in any order
 	Workspace int      // bytes
+	Kept      int      // bytes of the kernel's own memory: device.Plan's
 	Kernel    K
 }
 
@@ -158,7 +159,7 @@ func (t *Table[K]) lower(g *device.Group) (*Lowering[K], error) {
 
 // plan is the device's plan for l.
 func (l *Lowering[K]) plan(g *device.Group) (*device.Plan, error) {
-	p := &device.Plan{Workspace: l.Workspace, Lowering: l}
+	p := &device.Plan{Workspace: l.Workspace, Kept: l.Kept, Lowering: l}
 	for _, v := range g.Outputs {
 		i := slices.IndexFunc(l.Results, func(r Result) bool { return r.Value == v })
 		if i < 0 {

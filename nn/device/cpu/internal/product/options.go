@@ -82,7 +82,7 @@ func (d Options) alone(p productStep, w way) *work.Lowering {
 	var r work.Room
 	kernel := w.lower(d, &r, p.src, p.weights, p.bias, p.step.Out)
 	l := work.Data(p.step, kernel)
-	l.Workspace, l.Kernel.Kept = r.Bytes, r.Kept
+	l.Workspace, l.Kept = r.Bytes, r.Kept
 	switch w := w.(type) {
 	case *tiled:
 		l.Kernel.Take(0, p.src, p.step.Out, w.other)

@@ -19,11 +19,11 @@ type Storage struct {
 	Err    error
 }
 
-// NewStorage returns the storage of a bound group, for kernels of a level. kept is memory of Kernel.Kept bytes.
+// NewStorage returns the storage of a bound group, for kernels of a level. kept is memory of b.Kept bytes, nil for 0.
 func NewStorage(b *lower.Bound[Kernel], kept device.Memory, l simd.Level) *Storage {
 	s := &Storage{Level: l, group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
 	if kept != nil {
-		s.kept = device.Region{Memory: kept, Bytes: b.Kernel.Kept}
+		s.kept = device.Region{Memory: kept, Bytes: b.Kept}
 	}
 	return s
 }

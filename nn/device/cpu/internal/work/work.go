@@ -26,7 +26,6 @@ type Bind func(s *Storage) []Phase
 // Kernel is a lowered group.
 type Kernel struct {
 	Bind Bind
-	Kept int // bytes of the parts of the kernel's Room that keep their content between runs
 
 	pieces map[int]int   // the largest number of elements of a piece, by value that is taken in pieces
 	stages map[int]stage // by value that is stored as bfloat16
