@@ -96,7 +96,7 @@ names are those of ImageNet.`,
 			case len(args) == 0:
 				err = errors.New("no images: name files or folders, or - for the standard input")
 			case f.Weights == "":
-				err = errors.New("--weights is missing: the file to predict by, or the folder of a run")
+				err = fmt.Errorf("--weights is missing: the file to predict by, or the folder of a run; %s is none", args[0])
 			case f.top < 1:
 				err = fmt.Errorf("--top %d: must be at least 1", f.top)
 			case f.json.Print && f.csv:
