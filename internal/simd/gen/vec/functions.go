@@ -11,7 +11,6 @@ const (
 	sRound
 	sLn2High
 	sLn2Low
-	sBias
 	sHalf
 	sTanhSmall
 	sMinusTwo
@@ -64,8 +63,9 @@ type maths[V any] interface {
 
 	and(y, a, b V) // of bits
 	or(y, a, b V)
-	addInts(y, a, b V)
+	subInts(y, a, b V)
 	shift(y, x V, n int) // by n bits, down for negative n
+	scale(y, n, t V)     // y = y·2ⁿ for an integer n of exponential, with t = n + the number sRound
 
 	where(r relation, x, b, a, y V) // sets y to a if x has that relation to b
 }
@@ -161,7 +161,7 @@ func fused[V any]() []struct {
 			m.mul(y, y, m.at(sHalf))
 			m.mul(d, x, x)
 			m.mul(d, d, m.at(sMinusHalf))
-			d = exponential(m, d)
+			d = expUpTo104(m, d)
 			p := m.vector()
 			m.mul(p, x, dy)
 			m.mul(d, d, p)
@@ -209,12 +209,18 @@ func signed[V any](m maths[V], x, y V) V {
 }
 
 func exponential[V any](m maths[V], x V) V {
-	v, n, r, z := m.vector(), m.vector(), m.vector(), m.vector()
+	v := m.vector()
 	m.min(v, x, m.number(sMost))
-	m.max(v, v, m.number(sLeast))
-	m.move(n, v)
-	m.fma(n, m.number(sLog2E), m.at(sRound))
-	m.sub(n, n, m.at(sRound))
+	return expUpTo104(m, v)
+}
+
+// expUpTo104 is exponential for x up to 104.
+func expUpTo104[V any](m maths[V], x V) V {
+	v, n, t, r, z := m.vector(), m.vector(), m.vector(), m.vector(), m.vector()
+	m.max(v, x, m.number(sLeast))
+	m.move(t, v)
+	m.fma(t, m.number(sLog2E), m.at(sRound))
+	m.sub(n, t, m.at(sRound))
 	m.move(r, n)
 	m.fma(r, m.number(sLn2High), v)
 	m.move(v, n)
@@ -223,25 +229,26 @@ func exponential[V any](m maths[V], x V) V {
 	m.mul(z, v, v)
 	m.fma(p, z, v)
 	m.add(p, p, m.at(sOne))
-	// The power of 2 in two factors: it can be below the least normal number.
-	h, round := m.vector(), m.number(sRound)
-	m.move(h, n)
-	m.fma(h, m.number(sHalf), round)
-	m.sub(r, h, round)
-	m.sub(n, n, r)
-	m.add(n, n, round)
-	for _, k := range []V{h, n} {
-		m.addInts(k, k, m.at(sBias))
-		m.shift(k, k, 23)
-		m.mul(p, p, k)
-	}
+	m.scale(p, n, t)
 	return p
+}
+
+// byPowers multiplies y by 2ⁿ in two factors, since 2ⁿ can be below the least normal number. The lowest bits of t, which
+// is n + the number sRound, hold n + 254: the sum of both factors' exponents.
+func byPowers[V any](m maths[V], y, t V) {
+	h, k := m.vector(), m.vector()
+	m.shift(h, t, -1)
+	m.subInts(k, t, h)
+	for _, e := range []V{h, k} {
+		m.shift(e, e, 23)
+		m.mul(y, y, e)
+	}
 }
 
 func sigmoid[V any](m maths[V], x V) V {
 	a, y := m.vector(), m.vector()
 	m.or(a, m.number(sSign), x)
-	t := exponential(m, a)
+	t := expUpTo104(m, a)
 	one := m.number(sOne)
 	m.add(a, t, one)
 	m.move(y, one)
@@ -253,7 +260,7 @@ func sigmoid[V any](m maths[V], x V) V {
 func tanh[V any](m maths[V], x V) V {
 	a, y := magnitude(m, x), m.vector()
 	m.mul(y, a, m.at(sMinusTwo))
-	t := exponential(m, y)
+	t := expUpTo104(m, y)
 	one := m.number(sOne)
 	m.add(y, t, one)
 	m.sub(t, one, t)

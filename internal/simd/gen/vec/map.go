@@ -172,8 +172,8 @@ func (w double) max(y, a, b Op) { VMAXPD(a, b, y) }
 func (w single) fma(y, a, b Op) { VFMADD213PS(b, a, y) }
 func (w double) fma(y, a, b Op) { VFMADD213PD(b, a, y) }
 
-func (w single) addInts(y, a, b Op) { VPADDD(b, a, y) }
-func (w double) addInts(y, a, b Op) { VPADDQ(b, a, y) }
+func (w single) subInts(y, a, b Op) { VPSUBD(b, a, y) }
+func (w double) subInts(y, a, b Op) { VPSUBQ(b, a, y) }
 
 func (s isa) move(y, x Op)            { VMOVAPS(x, y) }
 func (w single) and(y, a, b Op)       { w.isa.and(a, b, y) }
@@ -182,6 +182,15 @@ func (w single) or(y, a, b Op)        { w.isa.or(a, b, y) }
 func (w double) or(y, a, b Op)        { w.isa.or(a, b, y) }
 func (w single) shift(y, x Op, n int) { w.isa.shift(y, x, n, VPSLLD, VPSRLD) }
 func (w double) shift(y, x Op, n int) { w.isa.shift(y, x, n, VPSLLQ, VPSRLQ) }
+
+func (w single) scale(y, n, t Op) {
+	if w.Masks {
+		VSCALEFPS(n, y, y)
+	} else {
+		byPowers[Op](w, y, t)
+	}
+}
+func (w double) scale(_, _, _ Op) { panic("only functions of float32 scale") }
 
 func (s isa) shift(y, x Op, n int, up, down func(...Op)) {
 	if n < 0 {

@@ -4081,27 +4081,15 @@ loop:
 	VMOVAPS     Z1, Z0
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z0
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z0, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z0, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
 	VMULPS      Z0, Z0, Z2
 	VFMADD213PS Z0, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z4
-	VMOVAPS     Z1, Z0
-	VMOVUPS     ·singleVectors+640(SB), Z2
-	VFMADD213PS Z4, Z2, Z0
-	VSUBPS      Z4, Z0, Z2
-	VSUBPS      Z2, Z1, Z1
-	VADDPS      Z4, Z1, Z1
-	VPADDD      ·singleVectors+576(SB), Z0, Z0
-	VPSLLD      $0x17, Z0, Z0
-	VMULPS      Z0, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z1, Z1
-	VPSLLD      $0x17, Z1, Z1
-	VMULPS      Z1, Z3, Z3
+	VSCALEFPS   Z1, Z3, Z3
 	VMOVUPS     Z3, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
@@ -4119,27 +4107,15 @@ loop:
 	VMOVAPS     Z1, Z0
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z0
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z0, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z0, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
 	VMULPS      Z0, Z0, Z2
 	VFMADD213PS Z0, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z4
-	VMOVAPS     Z1, Z0
-	VMOVUPS     ·singleVectors+640(SB), Z2
-	VFMADD213PS Z4, Z2, Z0
-	VSUBPS      Z4, Z0, Z2
-	VSUBPS      Z2, Z1, Z1
-	VADDPS      Z4, Z1, Z1
-	VPADDD      ·singleVectors+576(SB), Z0, Z0
-	VPSLLD      $0x17, Z0, Z0
-	VMULPS      Z0, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z1, Z1
-	VPSLLD      $0x17, Z1, Z1
-	VMULPS      Z1, Z3, Z3
+	VSCALEFPS   Z1, Z3, Z3
 	VMOVUPS     Z3, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
@@ -4167,27 +4143,15 @@ tail:
 	VMOVAPS      Z1, Z0
 	VMOVUPS      ·singleVectors+512(SB), Z3
 	VFMADD213PS  Z2, Z3, Z0
-	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VMOVUPS      ·singleVectors+1216(SB), Z3
+	VFMADD213PS  ·singleVectors+1280(SB), Z0, Z3
 	VFMADD213PS  ·singleVectors+1344(SB), Z0, Z3
 	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z0, Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z0, Z3
 	VMULPS       Z0, Z0, Z2
 	VFMADD213PS  Z0, Z2, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS      ·singleVectors+384(SB), Z4
-	VMOVAPS      Z1, Z0
-	VMOVUPS      ·singleVectors+640(SB), Z2
-	VFMADD213PS  Z4, Z2, Z0
-	VSUBPS       Z4, Z0, Z2
-	VSUBPS       Z2, Z1, Z1
-	VADDPS       Z4, Z1, Z1
-	VPADDD       ·singleVectors+576(SB), Z0, Z0
-	VPSLLD       $0x17, Z0, Z0
-	VMULPS       Z0, Z3, Z3
-	VPADDD       ·singleVectors+576(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z3, Z3
+	VSCALEFPS    Z1, Z3, Z3
 	VMOVUPS      Z3, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -4212,41 +4176,27 @@ loop:
 	VMOVUPS     (CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+64(SB), Z1
 	VPORD       Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+192(SB), Z2
-	VMINPS      Z1, Z2, Z1
 	VMOVUPS     ·singleVectors+256(SB), Z2
 	VMAXPS      Z1, Z2, Z1
 	VMOVAPS     Z1, Z2
 	VMOVUPS     ·singleVectors+320(SB), Z3
 	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
 	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z7
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z7
+	VFMADD213PS Z1, Z7, Z3
 	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z7, Z3, Z1
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z3, Z7, Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
 	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z8
-	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+640(SB), Z7
-	VFMADD213PS Z8, Z7, Z1
-	VSUBPS      Z8, Z1, Z7
-	VSUBPS      Z7, Z2, Z2
-	VADDPS      Z8, Z2, Z2
-	VPADDD      ·singleVectors+576(SB), Z1, Z1
-	VPSLLD      $0x17, Z1, Z1
-	VMULPS      Z1, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
+	VSCALEFPS   Z2, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VADDPS      Z2, Z3, Z1
 	VMOVAPS     Z2, Z2
@@ -4259,41 +4209,27 @@ loop:
 	VMOVUPS     64(CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+64(SB), Z1
 	VPORD       Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+192(SB), Z2
-	VMINPS      Z1, Z2, Z1
 	VMOVUPS     ·singleVectors+256(SB), Z2
 	VMAXPS      Z1, Z2, Z1
 	VMOVAPS     Z1, Z2
 	VMOVUPS     ·singleVectors+320(SB), Z3
 	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
 	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z7
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z7
+	VFMADD213PS Z1, Z7, Z3
 	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z7, Z3, Z1
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z3, Z7, Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
 	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z8
-	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+640(SB), Z7
-	VFMADD213PS Z8, Z7, Z1
-	VSUBPS      Z8, Z1, Z7
-	VSUBPS      Z7, Z2, Z2
-	VADDPS      Z8, Z2, Z2
-	VPADDD      ·singleVectors+576(SB), Z1, Z1
-	VPSLLD      $0x17, Z1, Z1
-	VMULPS      Z1, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
+	VSCALEFPS   Z2, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VADDPS      Z2, Z3, Z1
 	VMOVAPS     Z2, Z2
@@ -4316,41 +4252,27 @@ tail:
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
 	VMOVUPS      ·singleVectors+64(SB), Z1
 	VPORD        Z1, Z0, Z1
-	VMOVUPS      ·singleVectors+192(SB), Z2
-	VMINPS       Z1, Z2, Z1
 	VMOVUPS      ·singleVectors+256(SB), Z2
 	VMAXPS       Z1, Z2, Z1
 	VMOVAPS      Z1, Z2
 	VMOVUPS      ·singleVectors+320(SB), Z3
 	VFMADD213PS  ·singleVectors+384(SB), Z3, Z2
 	VSUBPS       ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS      Z2, Z4
-	VMOVUPS      ·singleVectors+448(SB), Z3
-	VFMADD213PS  Z1, Z3, Z4
+	VMOVAPS      Z2, Z3
+	VMOVUPS      ·singleVectors+448(SB), Z4
+	VFMADD213PS  Z1, Z4, Z3
 	VMOVAPS      Z2, Z1
-	VMOVUPS      ·singleVectors+512(SB), Z3
-	VFMADD213PS  Z4, Z3, Z1
-	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VMOVUPS      ·singleVectors+512(SB), Z4
+	VFMADD213PS  Z3, Z4, Z1
+	VMOVUPS      ·singleVectors+1216(SB), Z3
+	VFMADD213PS  ·singleVectors+1280(SB), Z1, Z3
 	VFMADD213PS  ·singleVectors+1344(SB), Z1, Z3
 	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z3
 	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS      ·singleVectors+384(SB), Z5
-	VMOVAPS      Z2, Z1
-	VMOVUPS      ·singleVectors+640(SB), Z4
-	VFMADD213PS  Z5, Z4, Z1
-	VSUBPS       Z5, Z1, Z4
-	VSUBPS       Z4, Z2, Z2
-	VADDPS       Z5, Z2, Z2
-	VPADDD       ·singleVectors+576(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z3, Z3
-	VPADDD       ·singleVectors+576(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z3, Z3
+	VSCALEFPS    Z2, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VADDPS       Z2, Z3, Z1
 	VMOVAPS      Z2, Z2
@@ -4382,55 +4304,41 @@ loop:
 	VMOVUPS     (CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+128(SB), Z1
 	VPANDD      Z1, Z0, Z1
-	VMULPS      ·singleVectors+768(SB), Z1, Z2
-	VMOVUPS     ·singleVectors+192(SB), Z3
-	VMINPS      Z2, Z3, Z2
+	VMULPS      ·singleVectors+704(SB), Z1, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
 	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z4
-	VMOVUPS     ·singleVectors+320(SB), Z3
-	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
-	VSUBPS      ·singleVectors+384(SB), Z4, Z4
-	VMOVAPS     Z4, Z5
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z2, Z3, Z5
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+320(SB), Z4
+	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS     Z4, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z5
+	VFMADD213PS Z2, Z5, Z3
 	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z5, Z3, Z2
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z5
+	VFMADD213PS Z3, Z5, Z2
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
 	VMULPS      Z2, Z2, Z5
 	VFMADD213PS Z2, Z5, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z6
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+640(SB), Z5
-	VFMADD213PS Z6, Z5, Z2
-	VSUBPS      Z6, Z2, Z5
-	VSUBPS      Z5, Z4, Z4
-	VADDPS      Z6, Z4, Z4
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z4, Z4
-	VPSLLD      $0x17, Z4, Z4
-	VMULPS      Z4, Z3, Z3
+	VSCALEFPS   Z4, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z4
 	VADDPS      Z4, Z3, Z2
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1600(SB), Z4
+	VMOVUPS     ·singleVectors+1536(SB), Z4
+	VFMADD213PS ·singleVectors+1600(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1664(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
-	VMOVUPS     ·singleVectors+704(SB), Z2
+	VMOVUPS     ·singleVectors+640(SB), Z2
 	VCMPPS      $0x11, Z2, Z1, K1
 	VBLENDMPS   Z4, Z3, K1, Z3
 	VMOVUPS     ·singleVectors+64(SB), Z1
@@ -4441,55 +4349,41 @@ loop:
 	VMOVUPS     64(CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+128(SB), Z1
 	VPANDD      Z1, Z0, Z1
-	VMULPS      ·singleVectors+768(SB), Z1, Z2
-	VMOVUPS     ·singleVectors+192(SB), Z3
-	VMINPS      Z2, Z3, Z2
+	VMULPS      ·singleVectors+704(SB), Z1, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
 	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z4
-	VMOVUPS     ·singleVectors+320(SB), Z3
-	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
-	VSUBPS      ·singleVectors+384(SB), Z4, Z4
-	VMOVAPS     Z4, Z5
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z2, Z3, Z5
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+320(SB), Z4
+	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS     Z4, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z5
+	VFMADD213PS Z2, Z5, Z3
 	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z5, Z3, Z2
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z5
+	VFMADD213PS Z3, Z5, Z2
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
 	VMULPS      Z2, Z2, Z5
 	VFMADD213PS Z2, Z5, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z6
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+640(SB), Z5
-	VFMADD213PS Z6, Z5, Z2
-	VSUBPS      Z6, Z2, Z5
-	VSUBPS      Z5, Z4, Z4
-	VADDPS      Z6, Z4, Z4
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z4, Z4
-	VPSLLD      $0x17, Z4, Z4
-	VMULPS      Z4, Z3, Z3
+	VSCALEFPS   Z4, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z4
 	VADDPS      Z4, Z3, Z2
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1600(SB), Z4
+	VMOVUPS     ·singleVectors+1536(SB), Z4
+	VFMADD213PS ·singleVectors+1600(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1664(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
-	VMOVUPS     ·singleVectors+704(SB), Z2
+	VMOVUPS     ·singleVectors+640(SB), Z2
 	VCMPPS      $0x11, Z2, Z1, K1
 	VBLENDMPS   Z4, Z3, K1, Z3
 	VMOVUPS     ·singleVectors+64(SB), Z1
@@ -4510,55 +4404,41 @@ tail:
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
 	VMOVUPS      ·singleVectors+128(SB), Z1
 	VPANDD       Z1, Z0, Z1
-	VMULPS       ·singleVectors+768(SB), Z1, Z2
-	VMOVUPS      ·singleVectors+192(SB), Z3
-	VMINPS       Z2, Z3, Z2
+	VMULPS       ·singleVectors+704(SB), Z1, Z2
 	VMOVUPS      ·singleVectors+256(SB), Z3
 	VMAXPS       Z2, Z3, Z2
-	VMOVAPS      Z2, Z4
-	VMOVUPS      ·singleVectors+320(SB), Z3
-	VFMADD213PS  ·singleVectors+384(SB), Z3, Z4
-	VSUBPS       ·singleVectors+384(SB), Z4, Z4
-	VMOVAPS      Z4, Z5
-	VMOVUPS      ·singleVectors+448(SB), Z3
-	VFMADD213PS  Z2, Z3, Z5
+	VMOVAPS      Z2, Z3
+	VMOVUPS      ·singleVectors+320(SB), Z4
+	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
+	VSUBPS       ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS      Z4, Z3
+	VMOVUPS      ·singleVectors+448(SB), Z5
+	VFMADD213PS  Z2, Z5, Z3
 	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+512(SB), Z3
-	VFMADD213PS  Z5, Z3, Z2
-	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VMOVUPS      ·singleVectors+512(SB), Z5
+	VFMADD213PS  Z3, Z5, Z2
+	VMOVUPS      ·singleVectors+1216(SB), Z3
+	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z3
 	VMULPS       Z2, Z2, Z5
 	VFMADD213PS  Z2, Z5, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS      ·singleVectors+384(SB), Z6
-	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+640(SB), Z5
-	VFMADD213PS  Z6, Z5, Z2
-	VSUBPS       Z6, Z2, Z5
-	VSUBPS       Z5, Z4, Z4
-	VADDPS       Z6, Z4, Z4
-	VPADDD       ·singleVectors+576(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z3, Z3
-	VPADDD       ·singleVectors+576(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z3, Z3
+	VSCALEFPS    Z4, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z4
 	VADDPS       Z4, Z3, Z2
 	VSUBPS       Z3, Z4, Z3
 	VDIVPS       Z2, Z3, Z3
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1600(SB), Z4
+	VMOVUPS      ·singleVectors+1536(SB), Z4
+	VFMADD213PS  ·singleVectors+1600(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+1664(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+1728(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+1792(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+1856(SB), Z2, Z4
 	VMULPS       Z2, Z4, Z4
 	VFMADD213PS  Z1, Z1, Z4
-	VMOVUPS      ·singleVectors+704(SB), Z2
+	VMOVUPS      ·singleVectors+640(SB), Z2
 	VCMPPS       $0x11, Z2, Z1, K2
 	VBLENDMPS    Z4, Z3, K2, Z3
 	VMOVUPS      ·singleVectors+64(SB), Z1
@@ -4588,21 +4468,21 @@ loop:
 	VMOVUPS     (CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+128(SB), Z1
 	VPANDD      Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+832(SB), Z2
+	VMOVUPS     ·singleVectors+768(SB), Z2
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1920(SB), Z3
+	VMOVUPS     ·singleVectors+1856(SB), Z3
+	VFMADD213PS ·singleVectors+1920(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1984(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+2048(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+2112(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+2176(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2240(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+2304(SB), Z4
+	VMOVUPS     ·singleVectors+2240(SB), Z4
+	VFMADD213PS ·singleVectors+2304(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2368(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2432(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2496(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2560(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2624(SB), Z2, Z4
 	VMULPS      Z1, Z3, Z3
 	VDIVPS      Z4, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z1
@@ -4615,21 +4495,21 @@ loop:
 	VMOVUPS     64(CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+128(SB), Z1
 	VPANDD      Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+832(SB), Z2
+	VMOVUPS     ·singleVectors+768(SB), Z2
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1920(SB), Z3
+	VMOVUPS     ·singleVectors+1856(SB), Z3
+	VFMADD213PS ·singleVectors+1920(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1984(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+2048(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+2112(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+2176(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2240(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+2304(SB), Z4
+	VMOVUPS     ·singleVectors+2240(SB), Z4
+	VFMADD213PS ·singleVectors+2304(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2368(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2432(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2496(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2560(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2624(SB), Z2, Z4
 	VMULPS      Z1, Z3, Z3
 	VDIVPS      Z4, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z1
@@ -4652,21 +4532,21 @@ tail:
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
 	VMOVUPS      ·singleVectors+128(SB), Z1
 	VPANDD       Z1, Z0, Z1
-	VMOVUPS      ·singleVectors+832(SB), Z2
+	VMOVUPS      ·singleVectors+768(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1920(SB), Z3
+	VMOVUPS      ·singleVectors+1856(SB), Z3
+	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1984(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+2112(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+2240(SB), Z2, Z3
-	VMOVUPS      ·singleVectors+2304(SB), Z4
+	VMOVUPS      ·singleVectors+2240(SB), Z4
+	VFMADD213PS  ·singleVectors+2304(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+2368(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+2496(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+2624(SB), Z2, Z4
 	VMULPS       Z1, Z3, Z3
 	VDIVPS       Z4, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z1
@@ -4698,41 +4578,27 @@ loop:
 	VMOVUPS     (CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+64(SB), Z1
 	VPORD       Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+192(SB), Z2
-	VMINPS      Z1, Z2, Z1
 	VMOVUPS     ·singleVectors+256(SB), Z2
 	VMAXPS      Z1, Z2, Z1
 	VMOVAPS     Z1, Z2
 	VMOVUPS     ·singleVectors+320(SB), Z3
 	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
 	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z7
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z7
+	VFMADD213PS Z1, Z7, Z3
 	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z7, Z3, Z1
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z3, Z7, Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
 	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z8
-	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+640(SB), Z7
-	VFMADD213PS Z8, Z7, Z1
-	VSUBPS      Z8, Z1, Z7
-	VSUBPS      Z7, Z2, Z2
-	VADDPS      Z8, Z2, Z2
-	VPADDD      ·singleVectors+576(SB), Z1, Z1
-	VPSLLD      $0x17, Z1, Z1
-	VMULPS      Z1, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
+	VSCALEFPS   Z2, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VADDPS      Z2, Z3, Z1
 	VMOVAPS     Z2, Z2
@@ -4746,41 +4612,27 @@ loop:
 	VMOVUPS     64(CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+64(SB), Z1
 	VPORD       Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+192(SB), Z2
-	VMINPS      Z1, Z2, Z1
 	VMOVUPS     ·singleVectors+256(SB), Z2
 	VMAXPS      Z1, Z2, Z1
 	VMOVAPS     Z1, Z2
 	VMOVUPS     ·singleVectors+320(SB), Z3
 	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
 	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z7
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z1, Z3, Z7
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z7
+	VFMADD213PS Z1, Z7, Z3
 	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z7, Z3, Z1
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z3, Z7, Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
 	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z8
-	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+640(SB), Z7
-	VFMADD213PS Z8, Z7, Z1
-	VSUBPS      Z8, Z1, Z7
-	VSUBPS      Z7, Z2, Z2
-	VADDPS      Z8, Z2, Z2
-	VPADDD      ·singleVectors+576(SB), Z1, Z1
-	VPSLLD      $0x17, Z1, Z1
-	VMULPS      Z1, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
+	VSCALEFPS   Z2, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VADDPS      Z2, Z3, Z1
 	VMOVAPS     Z2, Z2
@@ -4804,41 +4656,27 @@ tail:
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
 	VMOVUPS      ·singleVectors+64(SB), Z1
 	VPORD        Z1, Z0, Z1
-	VMOVUPS      ·singleVectors+192(SB), Z2
-	VMINPS       Z1, Z2, Z1
 	VMOVUPS      ·singleVectors+256(SB), Z2
 	VMAXPS       Z1, Z2, Z1
 	VMOVAPS      Z1, Z2
 	VMOVUPS      ·singleVectors+320(SB), Z3
 	VFMADD213PS  ·singleVectors+384(SB), Z3, Z2
 	VSUBPS       ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS      Z2, Z4
-	VMOVUPS      ·singleVectors+448(SB), Z3
-	VFMADD213PS  Z1, Z3, Z4
+	VMOVAPS      Z2, Z3
+	VMOVUPS      ·singleVectors+448(SB), Z4
+	VFMADD213PS  Z1, Z4, Z3
 	VMOVAPS      Z2, Z1
-	VMOVUPS      ·singleVectors+512(SB), Z3
-	VFMADD213PS  Z4, Z3, Z1
-	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VMOVUPS      ·singleVectors+512(SB), Z4
+	VFMADD213PS  Z3, Z4, Z1
+	VMOVUPS      ·singleVectors+1216(SB), Z3
+	VFMADD213PS  ·singleVectors+1280(SB), Z1, Z3
 	VFMADD213PS  ·singleVectors+1344(SB), Z1, Z3
 	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z3
 	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS      ·singleVectors+384(SB), Z5
-	VMOVAPS      Z2, Z1
-	VMOVUPS      ·singleVectors+640(SB), Z4
-	VFMADD213PS  Z5, Z4, Z1
-	VSUBPS       Z5, Z1, Z4
-	VSUBPS       Z4, Z2, Z2
-	VADDPS       Z5, Z2, Z2
-	VPADDD       ·singleVectors+576(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z3, Z3
-	VPADDD       ·singleVectors+576(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z3, Z3
+	VSCALEFPS    Z2, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VADDPS       Z2, Z3, Z1
 	VMOVAPS      Z2, Z2
@@ -4874,41 +4712,27 @@ loop:
 	VMOVUPS     (DX)(SI*1), Z1
 	VMOVUPS     ·singleVectors+64(SB), Z2
 	VPORD       Z2, Z0, Z2
-	VMOVUPS     ·singleVectors+192(SB), Z3
-	VMINPS      Z2, Z3, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
 	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z4
-	VMOVUPS     ·singleVectors+320(SB), Z3
-	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
-	VSUBPS      ·singleVectors+384(SB), Z4, Z4
-	VMOVAPS     Z4, Z8
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z2, Z3, Z8
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+320(SB), Z4
+	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS     Z4, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z8
+	VFMADD213PS Z2, Z8, Z3
 	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z8, Z3, Z2
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z8
+	VFMADD213PS Z3, Z8, Z2
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
 	VMULPS      Z2, Z2, Z8
 	VFMADD213PS Z2, Z8, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z9
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+640(SB), Z8
-	VFMADD213PS Z9, Z8, Z2
-	VSUBPS      Z9, Z2, Z8
-	VSUBPS      Z8, Z4, Z4
-	VADDPS      Z9, Z4, Z4
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z4, Z4
-	VPSLLD      $0x17, Z4, Z4
-	VMULPS      Z4, Z3, Z3
+	VSCALEFPS   Z4, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z4
 	VADDPS      Z4, Z3, Z2
 	VMOVAPS     Z4, Z4
@@ -4930,41 +4754,27 @@ loop:
 	VMOVUPS     64(DX)(SI*1), Z1
 	VMOVUPS     ·singleVectors+64(SB), Z2
 	VPORD       Z2, Z0, Z2
-	VMOVUPS     ·singleVectors+192(SB), Z3
-	VMINPS      Z2, Z3, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
 	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z4
-	VMOVUPS     ·singleVectors+320(SB), Z3
-	VFMADD213PS ·singleVectors+384(SB), Z3, Z4
-	VSUBPS      ·singleVectors+384(SB), Z4, Z4
-	VMOVAPS     Z4, Z8
-	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z2, Z3, Z8
+	VMOVAPS     Z2, Z3
+	VMOVUPS     ·singleVectors+320(SB), Z4
+	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS     Z4, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z8
+	VFMADD213PS Z2, Z8, Z3
 	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z8, Z3, Z2
-	VMOVUPS     ·singleVectors+1280(SB), Z3
+	VMOVUPS     ·singleVectors+512(SB), Z8
+	VFMADD213PS Z3, Z8, Z2
+	VMOVUPS     ·singleVectors+1216(SB), Z3
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
 	VMULPS      Z2, Z2, Z8
 	VFMADD213PS Z2, Z8, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS     ·singleVectors+384(SB), Z9
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+640(SB), Z8
-	VFMADD213PS Z9, Z8, Z2
-	VSUBPS      Z9, Z2, Z8
-	VSUBPS      Z8, Z4, Z4
-	VADDPS      Z9, Z4, Z4
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z4, Z4
-	VPSLLD      $0x17, Z4, Z4
-	VMULPS      Z4, Z3, Z3
+	VSCALEFPS   Z4, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z4
 	VADDPS      Z4, Z3, Z2
 	VMOVAPS     Z4, Z4
@@ -4995,41 +4805,27 @@ tail:
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
 	VMOVUPS      ·singleVectors+64(SB), Z2
 	VPORD        Z2, Z0, Z2
-	VMOVUPS      ·singleVectors+192(SB), Z3
-	VMINPS       Z2, Z3, Z2
 	VMOVUPS      ·singleVectors+256(SB), Z3
 	VMAXPS       Z2, Z3, Z2
-	VMOVAPS      Z2, Z4
-	VMOVUPS      ·singleVectors+320(SB), Z3
-	VFMADD213PS  ·singleVectors+384(SB), Z3, Z4
-	VSUBPS       ·singleVectors+384(SB), Z4, Z4
-	VMOVAPS      Z4, Z5
-	VMOVUPS      ·singleVectors+448(SB), Z3
-	VFMADD213PS  Z2, Z3, Z5
+	VMOVAPS      Z2, Z3
+	VMOVUPS      ·singleVectors+320(SB), Z4
+	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
+	VSUBPS       ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS      Z4, Z3
+	VMOVUPS      ·singleVectors+448(SB), Z5
+	VFMADD213PS  Z2, Z5, Z3
 	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+512(SB), Z3
-	VFMADD213PS  Z5, Z3, Z2
-	VMOVUPS      ·singleVectors+1280(SB), Z3
+	VMOVUPS      ·singleVectors+512(SB), Z5
+	VFMADD213PS  Z3, Z5, Z2
+	VMOVUPS      ·singleVectors+1216(SB), Z3
+	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z3
 	VMULPS       Z2, Z2, Z5
 	VFMADD213PS  Z2, Z5, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VMOVUPS      ·singleVectors+384(SB), Z6
-	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+640(SB), Z5
-	VFMADD213PS  Z6, Z5, Z2
-	VSUBPS       Z6, Z2, Z5
-	VSUBPS       Z5, Z4, Z4
-	VADDPS       Z6, Z4, Z4
-	VPADDD       ·singleVectors+576(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z3, Z3
-	VPADDD       ·singleVectors+576(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z3, Z3
+	VSCALEFPS    Z4, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z4
 	VADDPS       Z4, Z3, Z2
 	VMOVAPS      Z4, Z4
@@ -5066,23 +4862,23 @@ TEXT ·hardswishAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0 4096(CX)(BX*1)
 	VMOVUPS    (CX)(BX*1), Z0
-	VADDPS     ·singleVectors+896(SB), Z0, Z1
+	VADDPS     ·singleVectors+832(SB), Z0, Z1
 	VPXORD     Z2, Z2, Z2
 	VMAXPS     Z1, Z2, Z1
-	VMOVUPS    ·singleVectors+960(SB), Z3
+	VMOVUPS    ·singleVectors+896(SB), Z3
 	VMINPS     Z1, Z3, Z1
 	VMULPS     Z0, Z1, Z1
-	VMULPS     ·singleVectors+1024(SB), Z1, Z1
+	VMULPS     ·singleVectors+960(SB), Z1, Z1
 	VMOVUPS    Z1, (AX)(BX*1)
 	PREFETCHT0 4160(CX)(BX*1)
 	VMOVUPS    64(CX)(BX*1), Z0
-	VADDPS     ·singleVectors+896(SB), Z0, Z1
+	VADDPS     ·singleVectors+832(SB), Z0, Z1
 	VPXORD     Z4, Z4, Z4
 	VMAXPS     Z1, Z4, Z1
-	VMOVUPS    ·singleVectors+960(SB), Z3
+	VMOVUPS    ·singleVectors+896(SB), Z3
 	VMINPS     Z1, Z3, Z1
 	VMULPS     Z0, Z1, Z1
-	VMULPS     ·singleVectors+1024(SB), Z1, Z1
+	VMULPS     ·singleVectors+960(SB), Z1, Z1
 	VMOVUPS    Z1, 64(AX)(BX*1)
 	ADDQ       $0x00000080, BX
 	SUBQ       $0x20, DX
@@ -5096,13 +4892,13 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VADDPS       ·singleVectors+896(SB), Z0, Z1
+	VADDPS       ·singleVectors+832(SB), Z0, Z1
 	VPXORD       Z5, Z5, Z5
 	VMAXPS       Z1, Z5, Z1
-	VMOVUPS      ·singleVectors+960(SB), Z2
+	VMOVUPS      ·singleVectors+896(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z0, Z1, Z1
-	VMULPS       ·singleVectors+1024(SB), Z1, Z1
+	VMULPS       ·singleVectors+960(SB), Z1, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -5129,15 +4925,15 @@ loop:
 	PREFETCHT0 4096(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Z1
 	VPXORD     Z5, Z5, Z5
-	VADDPS     ·singleVectors+896(SB), Z0, Z2
+	VADDPS     ·singleVectors+832(SB), Z0, Z2
 	VMAXPS     Z2, Z5, Z3
-	VMOVUPS    ·singleVectors+960(SB), Z4
+	VMOVUPS    ·singleVectors+896(SB), Z4
 	VMINPS     Z3, Z4, Z4
 	VMULPS     Z1, Z4, Z4
-	VMULPS     ·singleVectors+1024(SB), Z4, Z4
+	VMULPS     ·singleVectors+960(SB), Z4, Z4
 	VMULPS     Z1, Z0, Z0
-	VMULPS     ·singleVectors+1024(SB), Z0, Z0
-	VMOVUPS    ·singleVectors+960(SB), Z1
+	VMULPS     ·singleVectors+960(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+896(SB), Z1
 	VCMPPS     $0x1d, Z1, Z3, K1
 	VBLENDMPS  Z5, Z0, K1, Z0
 	VCMPPS     $0x12, Z5, Z2, K1
@@ -5149,15 +4945,15 @@ loop:
 	PREFETCHT0 4160(DX)(SI*1)
 	VMOVUPS    64(DX)(SI*1), Z1
 	VPXORD     Z6, Z6, Z6
-	VADDPS     ·singleVectors+896(SB), Z0, Z2
+	VADDPS     ·singleVectors+832(SB), Z0, Z2
 	VMAXPS     Z2, Z6, Z3
-	VMOVUPS    ·singleVectors+960(SB), Z4
+	VMOVUPS    ·singleVectors+896(SB), Z4
 	VMINPS     Z3, Z4, Z4
 	VMULPS     Z1, Z4, Z4
-	VMULPS     ·singleVectors+1024(SB), Z4, Z4
+	VMULPS     ·singleVectors+960(SB), Z4, Z4
 	VMULPS     Z1, Z0, Z0
-	VMULPS     ·singleVectors+1024(SB), Z0, Z0
-	VMOVUPS    ·singleVectors+960(SB), Z1
+	VMULPS     ·singleVectors+960(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+896(SB), Z1
 	VCMPPS     $0x1d, Z1, Z3, K1
 	VBLENDMPS  Z6, Z0, K1, Z0
 	VCMPPS     $0x12, Z6, Z2, K1
@@ -5178,15 +4974,15 @@ tail:
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
 	VPXORD       Z7, Z7, Z7
-	VADDPS       ·singleVectors+896(SB), Z0, Z2
+	VADDPS       ·singleVectors+832(SB), Z0, Z2
 	VMAXPS       Z2, Z7, Z3
-	VMOVUPS      ·singleVectors+960(SB), Z4
+	VMOVUPS      ·singleVectors+896(SB), Z4
 	VMINPS       Z3, Z4, Z4
 	VMULPS       Z1, Z4, Z4
-	VMULPS       ·singleVectors+1024(SB), Z4, Z4
+	VMULPS       ·singleVectors+960(SB), Z4, Z4
 	VMULPS       Z1, Z0, Z0
-	VMULPS       ·singleVectors+1024(SB), Z0, Z0
-	VMOVUPS      ·singleVectors+960(SB), Z1
+	VMULPS       ·singleVectors+960(SB), Z0, Z0
+	VMOVUPS      ·singleVectors+896(SB), Z1
 	VCMPPS       $0x1d, Z1, Z3, K2
 	VBLENDMPS    Z7, Z0, K2, Z0
 	VCMPPS       $0x12, Z7, Z2, K2
@@ -5214,24 +5010,24 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMULPS      ·singleVectors+1152(SB), Z0, Z1
+	VMULPS      ·singleVectors+1088(SB), Z0, Z1
 	VMOVUPS     ·singleVectors+128(SB), Z2
 	VPANDD      Z2, Z1, Z2
-	VMOVUPS     ·singleVectors+832(SB), Z3
+	VMOVUPS     ·singleVectors+768(SB), Z3
 	VMINPS      Z2, Z3, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1920(SB), Z4
+	VMOVUPS     ·singleVectors+1856(SB), Z4
+	VFMADD213PS ·singleVectors+1920(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+1984(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+2048(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+2112(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+2176(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2240(SB), Z3, Z4
-	VMOVUPS     ·singleVectors+2304(SB), Z5
+	VMOVUPS     ·singleVectors+2240(SB), Z5
+	VFMADD213PS ·singleVectors+2304(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2368(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2432(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2496(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2560(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2624(SB), Z3, Z5
 	VMULPS      Z2, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
 	VMOVUPS     ·singleVectors+0(SB), Z2
@@ -5241,28 +5037,28 @@ loop:
 	VPORD       Z1, Z4, Z4
 	VADDPS      ·singleVectors+0(SB), Z4, Z4
 	VMULPS      Z0, Z4, Z4
-	VMULPS      ·singleVectors+640(SB), Z4, Z4
+	VMULPS      ·singleVectors+576(SB), Z4, Z4
 	VMOVUPS     Z4, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMULPS      ·singleVectors+1152(SB), Z0, Z1
+	VMULPS      ·singleVectors+1088(SB), Z0, Z1
 	VMOVUPS     ·singleVectors+128(SB), Z2
 	VPANDD      Z2, Z1, Z2
-	VMOVUPS     ·singleVectors+832(SB), Z3
+	VMOVUPS     ·singleVectors+768(SB), Z3
 	VMINPS      Z2, Z3, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1920(SB), Z4
+	VMOVUPS     ·singleVectors+1856(SB), Z4
+	VFMADD213PS ·singleVectors+1920(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+1984(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+2048(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+2112(SB), Z3, Z4
 	VFMADD213PS ·singleVectors+2176(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2240(SB), Z3, Z4
-	VMOVUPS     ·singleVectors+2304(SB), Z5
+	VMOVUPS     ·singleVectors+2240(SB), Z5
+	VFMADD213PS ·singleVectors+2304(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2368(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2432(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2496(SB), Z3, Z5
 	VFMADD213PS ·singleVectors+2560(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2624(SB), Z3, Z5
 	VMULPS      Z2, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
 	VMOVUPS     ·singleVectors+0(SB), Z2
@@ -5272,7 +5068,7 @@ loop:
 	VPORD       Z1, Z4, Z4
 	VADDPS      ·singleVectors+0(SB), Z4, Z4
 	VMULPS      Z0, Z4, Z4
-	VMULPS      ·singleVectors+640(SB), Z4, Z4
+	VMULPS      ·singleVectors+576(SB), Z4, Z4
 	VMOVUPS     Z4, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
@@ -5286,24 +5082,24 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMULPS       ·singleVectors+1152(SB), Z0, Z1
+	VMULPS       ·singleVectors+1088(SB), Z0, Z1
 	VMOVUPS      ·singleVectors+128(SB), Z2
 	VPANDD       Z2, Z1, Z2
-	VMOVUPS      ·singleVectors+832(SB), Z3
+	VMOVUPS      ·singleVectors+768(SB), Z3
 	VMINPS       Z2, Z3, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+1920(SB), Z4
+	VMOVUPS      ·singleVectors+1856(SB), Z4
+	VFMADD213PS  ·singleVectors+1920(SB), Z3, Z4
 	VFMADD213PS  ·singleVectors+1984(SB), Z3, Z4
 	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z4
 	VFMADD213PS  ·singleVectors+2112(SB), Z3, Z4
 	VFMADD213PS  ·singleVectors+2176(SB), Z3, Z4
-	VFMADD213PS  ·singleVectors+2240(SB), Z3, Z4
-	VMOVUPS      ·singleVectors+2304(SB), Z5
+	VMOVUPS      ·singleVectors+2240(SB), Z5
+	VFMADD213PS  ·singleVectors+2304(SB), Z3, Z5
 	VFMADD213PS  ·singleVectors+2368(SB), Z3, Z5
 	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z5
 	VFMADD213PS  ·singleVectors+2496(SB), Z3, Z5
 	VFMADD213PS  ·singleVectors+2560(SB), Z3, Z5
-	VFMADD213PS  ·singleVectors+2624(SB), Z3, Z5
 	VMULPS       Z2, Z4, Z4
 	VDIVPS       Z5, Z4, Z4
 	VMOVUPS      ·singleVectors+0(SB), Z2
@@ -5313,7 +5109,7 @@ tail:
 	VPORD        Z1, Z4, Z4
 	VADDPS       ·singleVectors+0(SB), Z4, Z4
 	VMULPS       Z0, Z4, Z4
-	VMULPS       ·singleVectors+640(SB), Z4, Z4
+	VMULPS       ·singleVectors+576(SB), Z4, Z4
 	VMOVUPS      Z4, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -5339,24 +5135,24 @@ loop:
 	VMOVUPS     (CX)(SI*1), Z0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Z1
-	VMULPS      ·singleVectors+1152(SB), Z0, Z2
+	VMULPS      ·singleVectors+1088(SB), Z0, Z2
 	VMOVUPS     ·singleVectors+128(SB), Z3
 	VPANDD      Z3, Z2, Z3
-	VMOVUPS     ·singleVectors+832(SB), Z4
+	VMOVUPS     ·singleVectors+768(SB), Z4
 	VMINPS      Z3, Z4, Z3
 	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1920(SB), Z5
+	VMOVUPS     ·singleVectors+1856(SB), Z5
+	VFMADD213PS ·singleVectors+1920(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+1984(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+2048(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+2112(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+2176(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2240(SB), Z4, Z5
-	VMOVUPS     ·singleVectors+2304(SB), Z6
+	VMOVUPS     ·singleVectors+2240(SB), Z6
+	VFMADD213PS ·singleVectors+2304(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2368(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2432(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2496(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2560(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2624(SB), Z4, Z6
 	VMULPS      Z3, Z5, Z5
 	VDIVPS      Z6, Z5, Z5
 	VMOVUPS     ·singleVectors+0(SB), Z3
@@ -5366,11 +5162,9 @@ loop:
 	VPORD       Z2, Z5, Z5
 	VADDPS      ·singleVectors+0(SB), Z5, Z5
 	VMULPS      Z1, Z5, Z5
-	VMULPS      ·singleVectors+640(SB), Z5, Z5
+	VMULPS      ·singleVectors+576(SB), Z5, Z5
 	VMULPS      Z0, Z0, Z2
-	VMULPS      ·singleVectors+1088(SB), Z2, Z2
-	VMOVUPS     ·singleVectors+192(SB), Z3
-	VMINPS      Z2, Z3, Z2
+	VMULPS      ·singleVectors+1024(SB), Z2, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
 	VMAXPS      Z2, Z3, Z2
 	VMOVAPS     Z2, Z3
@@ -5383,54 +5177,42 @@ loop:
 	VMOVAPS     Z3, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z6
 	VFMADD213PS Z4, Z6, Z2
-	VMOVUPS     ·singleVectors+1280(SB), Z6
+	VMOVUPS     ·singleVectors+1216(SB), Z6
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z6
 	VFMADD213PS ·singleVectors+1344(SB), Z2, Z6
 	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
 	VMULPS      Z2, Z2, Z4
 	VFMADD213PS Z2, Z4, Z6
 	VADDPS      ·singleVectors+0(SB), Z6, Z6
-	VMOVUPS     ·singleVectors+384(SB), Z7
-	VMOVAPS     Z3, Z2
-	VMOVUPS     ·singleVectors+640(SB), Z4
-	VFMADD213PS Z7, Z4, Z2
-	VSUBPS      Z7, Z2, Z4
-	VSUBPS      Z4, Z3, Z3
-	VADDPS      Z7, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z6, Z6
-	VPADDD      ·singleVectors+576(SB), Z3, Z3
-	VPSLLD      $0x17, Z3, Z3
-	VMULPS      Z3, Z6, Z6
+	VSCALEFPS   Z3, Z6, Z6
 	VMULPS      Z1, Z0, Z0
 	VMULPS      Z0, Z6, Z6
-	VMULPS      ·singleVectors+1216(SB), Z6, Z6
+	VMULPS      ·singleVectors+1152(SB), Z6, Z6
 	VADDPS      Z6, Z5, Z5
 	VMOVUPS     Z5, (AX)(SI*1)
 	PREFETCHT0  4160(CX)(SI*1)
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
 	VMOVUPS     64(DX)(SI*1), Z1
-	VMULPS      ·singleVectors+1152(SB), Z0, Z2
+	VMULPS      ·singleVectors+1088(SB), Z0, Z2
 	VMOVUPS     ·singleVectors+128(SB), Z3
 	VPANDD      Z3, Z2, Z3
-	VMOVUPS     ·singleVectors+832(SB), Z4
+	VMOVUPS     ·singleVectors+768(SB), Z4
 	VMINPS      Z3, Z4, Z3
 	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1920(SB), Z5
+	VMOVUPS     ·singleVectors+1856(SB), Z5
+	VFMADD213PS ·singleVectors+1920(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+1984(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+2048(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+2112(SB), Z4, Z5
 	VFMADD213PS ·singleVectors+2176(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2240(SB), Z4, Z5
-	VMOVUPS     ·singleVectors+2304(SB), Z6
+	VMOVUPS     ·singleVectors+2240(SB), Z6
+	VFMADD213PS ·singleVectors+2304(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2368(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2432(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2496(SB), Z4, Z6
 	VFMADD213PS ·singleVectors+2560(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2624(SB), Z4, Z6
 	VMULPS      Z3, Z5, Z5
 	VDIVPS      Z6, Z5, Z5
 	VMOVUPS     ·singleVectors+0(SB), Z3
@@ -5440,11 +5222,9 @@ loop:
 	VPORD       Z2, Z5, Z5
 	VADDPS      ·singleVectors+0(SB), Z5, Z5
 	VMULPS      Z1, Z5, Z5
-	VMULPS      ·singleVectors+640(SB), Z5, Z5
+	VMULPS      ·singleVectors+576(SB), Z5, Z5
 	VMULPS      Z0, Z0, Z2
-	VMULPS      ·singleVectors+1088(SB), Z2, Z2
-	VMOVUPS     ·singleVectors+192(SB), Z3
-	VMINPS      Z2, Z3, Z2
+	VMULPS      ·singleVectors+1024(SB), Z2, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
 	VMAXPS      Z2, Z3, Z2
 	VMOVAPS     Z2, Z3
@@ -5457,30 +5237,18 @@ loop:
 	VMOVAPS     Z3, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z6
 	VFMADD213PS Z4, Z6, Z2
-	VMOVUPS     ·singleVectors+1280(SB), Z6
+	VMOVUPS     ·singleVectors+1216(SB), Z6
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z6
 	VFMADD213PS ·singleVectors+1344(SB), Z2, Z6
 	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
 	VMULPS      Z2, Z2, Z4
 	VFMADD213PS Z2, Z4, Z6
 	VADDPS      ·singleVectors+0(SB), Z6, Z6
-	VMOVUPS     ·singleVectors+384(SB), Z7
-	VMOVAPS     Z3, Z2
-	VMOVUPS     ·singleVectors+640(SB), Z4
-	VFMADD213PS Z7, Z4, Z2
-	VSUBPS      Z7, Z2, Z4
-	VSUBPS      Z4, Z3, Z3
-	VADDPS      Z7, Z3, Z3
-	VPADDD      ·singleVectors+576(SB), Z2, Z2
-	VPSLLD      $0x17, Z2, Z2
-	VMULPS      Z2, Z6, Z6
-	VPADDD      ·singleVectors+576(SB), Z3, Z3
-	VPSLLD      $0x17, Z3, Z3
-	VMULPS      Z3, Z6, Z6
+	VSCALEFPS   Z3, Z6, Z6
 	VMULPS      Z1, Z0, Z0
 	VMULPS      Z0, Z6, Z6
-	VMULPS      ·singleVectors+1216(SB), Z6, Z6
+	VMULPS      ·singleVectors+1152(SB), Z6, Z6
 	VADDPS      Z6, Z5, Z5
 	VMOVUPS     Z5, 64(AX)(SI*1)
 	ADDQ        $0x00000080, SI
@@ -5496,24 +5264,24 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMULPS       ·singleVectors+1152(SB), Z0, Z2
+	VMULPS       ·singleVectors+1088(SB), Z0, Z2
 	VMOVUPS      ·singleVectors+128(SB), Z3
 	VPANDD       Z3, Z2, Z3
-	VMOVUPS      ·singleVectors+832(SB), Z4
+	VMOVUPS      ·singleVectors+768(SB), Z4
 	VMINPS       Z3, Z4, Z3
 	VMULPS       Z3, Z3, Z4
-	VMOVUPS      ·singleVectors+1920(SB), Z5
+	VMOVUPS      ·singleVectors+1856(SB), Z5
+	VFMADD213PS  ·singleVectors+1920(SB), Z4, Z5
 	VFMADD213PS  ·singleVectors+1984(SB), Z4, Z5
 	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z5
 	VFMADD213PS  ·singleVectors+2112(SB), Z4, Z5
 	VFMADD213PS  ·singleVectors+2176(SB), Z4, Z5
-	VFMADD213PS  ·singleVectors+2240(SB), Z4, Z5
-	VMOVUPS      ·singleVectors+2304(SB), Z6
+	VMOVUPS      ·singleVectors+2240(SB), Z6
+	VFMADD213PS  ·singleVectors+2304(SB), Z4, Z6
 	VFMADD213PS  ·singleVectors+2368(SB), Z4, Z6
 	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z6
 	VFMADD213PS  ·singleVectors+2496(SB), Z4, Z6
 	VFMADD213PS  ·singleVectors+2560(SB), Z4, Z6
-	VFMADD213PS  ·singleVectors+2624(SB), Z4, Z6
 	VMULPS       Z3, Z5, Z5
 	VDIVPS       Z6, Z5, Z5
 	VMOVUPS      ·singleVectors+0(SB), Z3
@@ -5523,11 +5291,9 @@ tail:
 	VPORD        Z2, Z5, Z5
 	VADDPS       ·singleVectors+0(SB), Z5, Z5
 	VMULPS       Z1, Z5, Z5
-	VMULPS       ·singleVectors+640(SB), Z5, Z5
+	VMULPS       ·singleVectors+576(SB), Z5, Z5
 	VMULPS       Z0, Z0, Z2
-	VMULPS       ·singleVectors+1088(SB), Z2, Z2
-	VMOVUPS      ·singleVectors+192(SB), Z3
-	VMINPS       Z2, Z3, Z2
+	VMULPS       ·singleVectors+1024(SB), Z2, Z2
 	VMOVUPS      ·singleVectors+256(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 	VMOVAPS      Z2, Z3
@@ -5540,30 +5306,18 @@ tail:
 	VMOVAPS      Z3, Z2
 	VMOVUPS      ·singleVectors+512(SB), Z6
 	VFMADD213PS  Z4, Z6, Z2
-	VMOVUPS      ·singleVectors+1280(SB), Z6
+	VMOVUPS      ·singleVectors+1216(SB), Z6
+	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z6
 	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z6
 	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
 	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z6
-	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z6
 	VMULPS       Z2, Z2, Z4
 	VFMADD213PS  Z2, Z4, Z6
 	VADDPS       ·singleVectors+0(SB), Z6, Z6
-	VMOVUPS      ·singleVectors+384(SB), Z7
-	VMOVAPS      Z3, Z2
-	VMOVUPS      ·singleVectors+640(SB), Z4
-	VFMADD213PS  Z7, Z4, Z2
-	VSUBPS       Z7, Z2, Z4
-	VSUBPS       Z4, Z3, Z3
-	VADDPS       Z7, Z3, Z3
-	VPADDD       ·singleVectors+576(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z6, Z6
-	VPADDD       ·singleVectors+576(SB), Z3, Z3
-	VPSLLD       $0x17, Z3, Z3
-	VMULPS       Z3, Z6, Z6
+	VSCALEFPS    Z3, Z6, Z6
 	VMULPS       Z1, Z0, Z0
 	VMULPS       Z0, Z6, Z6
-	VMULPS       ·singleVectors+1216(SB), Z6, Z6
+	VMULPS       ·singleVectors+1152(SB), Z6, Z6
 	VADDPS       Z6, Z5, Z5
 	VMOVUPS      Z5, K1, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
@@ -10180,35 +9934,28 @@ loop:
 	VMINPS      Y0, Y1, Y0
 	VMOVUPS     ·singleVectors+256(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVAPS     Y0, Y1
-	VMOVUPS     ·singleVectors+320(SB), Y2
-	VFMADD213PS ·singleVectors+384(SB), Y2, Y1
-	VSUBPS      ·singleVectors+384(SB), Y1, Y1
-	VMOVAPS     Y1, Y2
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y0, Y3, Y2
+	VMOVAPS     Y0, Y2
+	VMOVUPS     ·singleVectors+320(SB), Y1
+	VFMADD213PS ·singleVectors+384(SB), Y1, Y2
+	VSUBPS      ·singleVectors+384(SB), Y2, Y1
+	VMOVAPS     Y1, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y4
+	VFMADD213PS Y0, Y4, Y3
 	VMOVAPS     Y1, Y0
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y2, Y3, Y0
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+512(SB), Y1
+	VFMADD213PS Y3, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y0, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y0, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y0, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y0, Y3
-	VMULPS      Y0, Y0, Y2
-	VFMADD213PS Y0, Y2, Y3
+	VMULPS      Y0, Y0, Y1
+	VFMADD213PS Y0, Y1, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y4
-	VMOVAPS     Y1, Y0
-	VMOVUPS     ·singleVectors+640(SB), Y2
-	VFMADD213PS Y4, Y2, Y0
-	VSUBPS      Y4, Y0, Y2
-	VSUBPS      Y2, Y1, Y1
-	VADDPS      Y4, Y1, Y1
-	VPADDD      ·singleVectors+576(SB), Y0, Y0
+	VPSRLD      $0x01, Y2, Y0
+	VPSUBD      Y0, Y2, Y1
 	VPSLLD      $0x17, Y0, Y0
 	VMULPS      Y0, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y1, Y1
 	VPSLLD      $0x17, Y1, Y1
 	VMULPS      Y1, Y3, Y3
 	VMOVUPS     Y3, (AX)(BX*1)
@@ -10217,35 +9964,28 @@ loop:
 	VMINPS      Y0, Y1, Y0
 	VMOVUPS     ·singleVectors+256(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVAPS     Y0, Y1
-	VMOVUPS     ·singleVectors+320(SB), Y2
-	VFMADD213PS ·singleVectors+384(SB), Y2, Y1
-	VSUBPS      ·singleVectors+384(SB), Y1, Y1
-	VMOVAPS     Y1, Y2
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y0, Y3, Y2
+	VMOVAPS     Y0, Y2
+	VMOVUPS     ·singleVectors+320(SB), Y1
+	VFMADD213PS ·singleVectors+384(SB), Y1, Y2
+	VSUBPS      ·singleVectors+384(SB), Y2, Y1
+	VMOVAPS     Y1, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y4
+	VFMADD213PS Y0, Y4, Y3
 	VMOVAPS     Y1, Y0
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y2, Y3, Y0
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+512(SB), Y1
+	VFMADD213PS Y3, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y0, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y0, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y0, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y0, Y3
-	VMULPS      Y0, Y0, Y2
-	VFMADD213PS Y0, Y2, Y3
+	VMULPS      Y0, Y0, Y1
+	VFMADD213PS Y0, Y1, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y4
-	VMOVAPS     Y1, Y0
-	VMOVUPS     ·singleVectors+640(SB), Y2
-	VFMADD213PS Y4, Y2, Y0
-	VSUBPS      Y4, Y0, Y2
-	VSUBPS      Y2, Y1, Y1
-	VADDPS      Y4, Y1, Y1
-	VPADDD      ·singleVectors+576(SB), Y0, Y0
+	VPSRLD      $0x01, Y2, Y0
+	VPSUBD      Y0, Y2, Y1
 	VPSLLD      $0x17, Y0, Y0
 	VMULPS      Y0, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y1, Y1
 	VPSLLD      $0x17, Y1, Y1
 	VMULPS      Y1, Y3, Y3
 	VMOVUPS     Y3, 32(AX)(BX*1)
@@ -10266,35 +10006,28 @@ tail:
 	VMINPS       Y1, Y2, Y1
 	VMOVUPS      ·singleVectors+256(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVAPS      Y1, Y2
-	VMOVUPS      ·singleVectors+320(SB), Y3
-	VFMADD213PS  ·singleVectors+384(SB), Y3, Y2
-	VSUBPS       ·singleVectors+384(SB), Y2, Y2
-	VMOVAPS      Y2, Y3
-	VMOVUPS      ·singleVectors+448(SB), Y4
-	VFMADD213PS  Y1, Y4, Y3
+	VMOVAPS      Y1, Y3
+	VMOVUPS      ·singleVectors+320(SB), Y2
+	VFMADD213PS  ·singleVectors+384(SB), Y2, Y3
+	VSUBPS       ·singleVectors+384(SB), Y3, Y2
+	VMOVAPS      Y2, Y4
+	VMOVUPS      ·singleVectors+448(SB), Y5
+	VFMADD213PS  Y1, Y5, Y4
 	VMOVAPS      Y2, Y1
-	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y3, Y4, Y1
-	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VMOVUPS      ·singleVectors+512(SB), Y2
+	VFMADD213PS  Y4, Y2, Y1
+	VMOVUPS      ·singleVectors+1216(SB), Y4
+	VFMADD213PS  ·singleVectors+1280(SB), Y1, Y4
 	VFMADD213PS  ·singleVectors+1344(SB), Y1, Y4
 	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y1, Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y1, Y4
-	VMULPS       Y1, Y1, Y3
-	VFMADD213PS  Y1, Y3, Y4
+	VMULPS       Y1, Y1, Y2
+	VFMADD213PS  Y1, Y2, Y4
 	VADDPS       ·singleVectors+0(SB), Y4, Y4
-	VMOVUPS      ·singleVectors+384(SB), Y5
-	VMOVAPS      Y2, Y1
-	VMOVUPS      ·singleVectors+640(SB), Y3
-	VFMADD213PS  Y5, Y3, Y1
-	VSUBPS       Y5, Y1, Y3
-	VSUBPS       Y3, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VPADDD       ·singleVectors+576(SB), Y1, Y1
+	VPSRLD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y2
 	VPSLLD       $0x17, Y1, Y1
 	VMULPS       Y1, Y4, Y4
-	VPADDD       ·singleVectors+576(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
 	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
@@ -10321,39 +10054,30 @@ loop:
 	VMOVUPS     (CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+64(SB), Y1
 	VPOR        Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+192(SB), Y2
-	VMINPS      Y1, Y2, Y1
 	VMOVUPS     ·singleVectors+256(SB), Y2
 	VMAXPS      Y1, Y2, Y1
 	VMOVAPS     Y1, Y2
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y2
-	VMOVAPS     Y2, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y1, Y3, Y4
-	VMOVAPS     Y2, Y1
+	VSUBPS      ·singleVectors+384(SB), Y2, Y3
+	VMOVAPS     Y3, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y5
+	VFMADD213PS Y1, Y5, Y4
+	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
 	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y5
-	VMOVAPS     Y2, Y1
-	VMOVUPS     ·singleVectors+640(SB), Y4
-	VFMADD213PS Y5, Y4, Y1
-	VSUBPS      Y5, Y1, Y4
-	VSUBPS      Y4, Y2, Y2
-	VADDPS      Y5, Y2, Y2
-	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSRLD      $0x01, Y2, Y1
+	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
 	VMULPS      Y1, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
@@ -10367,39 +10091,30 @@ loop:
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+64(SB), Y1
 	VPOR        Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+192(SB), Y2
-	VMINPS      Y1, Y2, Y1
 	VMOVUPS     ·singleVectors+256(SB), Y2
 	VMAXPS      Y1, Y2, Y1
 	VMOVAPS     Y1, Y2
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y2
-	VMOVAPS     Y2, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y1, Y3, Y4
-	VMOVAPS     Y2, Y1
+	VSUBPS      ·singleVectors+384(SB), Y2, Y3
+	VMOVAPS     Y3, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y5
+	VFMADD213PS Y1, Y5, Y4
+	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
 	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y5
-	VMOVAPS     Y2, Y1
-	VMOVUPS     ·singleVectors+640(SB), Y4
-	VFMADD213PS Y5, Y4, Y1
-	VSUBPS      Y5, Y1, Y4
-	VSUBPS      Y4, Y2, Y2
-	VADDPS      Y5, Y2, Y2
-	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSRLD      $0x01, Y2, Y1
+	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
 	VMULPS      Y1, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
@@ -10425,39 +10140,30 @@ tail:
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
 	VMOVUPS      ·singleVectors+64(SB), Y2
 	VPOR         Y2, Y1, Y2
-	VMOVUPS      ·singleVectors+192(SB), Y3
-	VMINPS       Y2, Y3, Y2
 	VMOVUPS      ·singleVectors+256(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMOVAPS      Y2, Y3
 	VMOVUPS      ·singleVectors+320(SB), Y4
 	VFMADD213PS  ·singleVectors+384(SB), Y4, Y3
-	VSUBPS       ·singleVectors+384(SB), Y3, Y3
-	VMOVAPS      Y3, Y5
-	VMOVUPS      ·singleVectors+448(SB), Y4
-	VFMADD213PS  Y2, Y4, Y5
-	VMOVAPS      Y3, Y2
+	VSUBPS       ·singleVectors+384(SB), Y3, Y4
+	VMOVAPS      Y4, Y5
+	VMOVUPS      ·singleVectors+448(SB), Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VMOVAPS      Y4, Y2
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y5, Y4, Y2
-	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y4
+	VFMADD213PS  ·singleVectors+1280(SB), Y2, Y4
 	VFMADD213PS  ·singleVectors+1344(SB), Y2, Y4
 	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y4
 	VMULPS       Y2, Y2, Y5
 	VFMADD213PS  Y2, Y5, Y4
 	VADDPS       ·singleVectors+0(SB), Y4, Y4
-	VMOVUPS      ·singleVectors+384(SB), Y6
-	VMOVAPS      Y3, Y2
-	VMOVUPS      ·singleVectors+640(SB), Y5
-	VFMADD213PS  Y6, Y5, Y2
-	VSUBPS       Y6, Y2, Y5
-	VSUBPS       Y5, Y3, Y3
-	VADDPS       Y6, Y3, Y3
-	VPADDD       ·singleVectors+576(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VPADDD       ·singleVectors+576(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y3
@@ -10491,40 +10197,31 @@ loop:
 	VMOVUPS     (CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+128(SB), Y1
 	VPAND       Y1, Y0, Y1
-	VMULPS      ·singleVectors+768(SB), Y1, Y2
-	VMOVUPS     ·singleVectors+192(SB), Y3
-	VMINPS      Y2, Y3, Y2
+	VMULPS      ·singleVectors+704(SB), Y1, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
 	VMOVAPS     Y2, Y4
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y4
-	VMOVAPS     Y4, Y5
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y2, Y3, Y5
-	VMOVAPS     Y4, Y2
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y2, Y6, Y5
+	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
 	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y6
-	VMOVAPS     Y4, Y2
-	VMOVUPS     ·singleVectors+640(SB), Y5
-	VFMADD213PS Y6, Y5, Y2
-	VSUBPS      Y6, Y2, Y5
-	VSUBPS      Y5, Y4, Y4
-	VADDPS      Y6, Y4, Y4
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSRLD      $0x01, Y4, Y2
+	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y4, Y4
 	VPSLLD      $0x17, Y4, Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -10532,14 +10229,14 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VMOVUPS     ·singleVectors+1536(SB), Y4
+	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1664(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
-	VMOVUPS     ·singleVectors+704(SB), Y2
+	VMOVUPS     ·singleVectors+640(SB), Y2
 	VCMPPS      $0x11, Y2, Y1, Y1
 	VBLENDVPS   Y1, Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+64(SB), Y1
@@ -10549,40 +10246,31 @@ loop:
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+128(SB), Y1
 	VPAND       Y1, Y0, Y1
-	VMULPS      ·singleVectors+768(SB), Y1, Y2
-	VMOVUPS     ·singleVectors+192(SB), Y3
-	VMINPS      Y2, Y3, Y2
+	VMULPS      ·singleVectors+704(SB), Y1, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
 	VMOVAPS     Y2, Y4
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y4
-	VMOVAPS     Y4, Y5
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y2, Y3, Y5
-	VMOVAPS     Y4, Y2
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y2, Y6, Y5
+	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
 	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y6
-	VMOVAPS     Y4, Y2
-	VMOVUPS     ·singleVectors+640(SB), Y5
-	VFMADD213PS Y6, Y5, Y2
-	VSUBPS      Y6, Y2, Y5
-	VSUBPS      Y5, Y4, Y4
-	VADDPS      Y6, Y4, Y4
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSRLD      $0x01, Y4, Y2
+	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y4, Y4
 	VPSLLD      $0x17, Y4, Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -10590,14 +10278,14 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VMOVUPS     ·singleVectors+1536(SB), Y4
+	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1664(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
-	VMOVUPS     ·singleVectors+704(SB), Y2
+	VMOVUPS     ·singleVectors+640(SB), Y2
 	VCMPPS      $0x11, Y2, Y1, Y1
 	VBLENDVPS   Y1, Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+64(SB), Y1
@@ -10619,40 +10307,31 @@ tail:
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
 	VMOVUPS      ·singleVectors+128(SB), Y2
 	VPAND        Y2, Y1, Y2
-	VMULPS       ·singleVectors+768(SB), Y2, Y3
-	VMOVUPS      ·singleVectors+192(SB), Y4
-	VMINPS       Y3, Y4, Y3
+	VMULPS       ·singleVectors+704(SB), Y2, Y3
 	VMOVUPS      ·singleVectors+256(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMOVAPS      Y3, Y5
 	VMOVUPS      ·singleVectors+320(SB), Y4
 	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
-	VSUBPS       ·singleVectors+384(SB), Y5, Y5
-	VMOVAPS      Y5, Y6
-	VMOVUPS      ·singleVectors+448(SB), Y4
-	VFMADD213PS  Y3, Y4, Y6
-	VMOVAPS      Y5, Y3
+	VSUBPS       ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS      Y4, Y6
+	VMOVUPS      ·singleVectors+448(SB), Y7
+	VFMADD213PS  Y3, Y7, Y6
+	VMOVAPS      Y4, Y3
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y6, Y4, Y3
-	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y4
+	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y6
 	VFMADD213PS  Y3, Y6, Y4
 	VADDPS       ·singleVectors+0(SB), Y4, Y4
-	VMOVUPS      ·singleVectors+384(SB), Y7
-	VMOVAPS      Y5, Y3
-	VMOVUPS      ·singleVectors+640(SB), Y6
-	VFMADD213PS  Y7, Y6, Y3
-	VSUBPS       Y7, Y3, Y6
-	VSUBPS       Y6, Y5, Y5
-	VADDPS       Y7, Y5, Y5
-	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSRLD       $0x01, Y5, Y3
+	VPSUBD       Y3, Y5, Y5
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VPADDD       ·singleVectors+576(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y5
@@ -10660,14 +10339,14 @@ tail:
 	VSUBPS       Y4, Y5, Y4
 	VDIVPS       Y3, Y4, Y4
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1600(SB), Y5
+	VMOVUPS      ·singleVectors+1536(SB), Y5
+	VFMADD213PS  ·singleVectors+1600(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+1664(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+1728(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+1792(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+1856(SB), Y3, Y5
 	VMULPS       Y3, Y5, Y5
 	VFMADD213PS  Y2, Y2, Y5
-	VMOVUPS      ·singleVectors+704(SB), Y3
+	VMOVUPS      ·singleVectors+640(SB), Y3
 	VCMPPS       $0x11, Y3, Y2, Y2
 	VBLENDVPS    Y2, Y5, Y4, Y4
 	VMOVUPS      ·singleVectors+64(SB), Y2
@@ -10697,21 +10376,21 @@ loop:
 	VMOVUPS     (CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+128(SB), Y1
 	VPAND       Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+832(SB), Y2
+	VMOVUPS     ·singleVectors+768(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1920(SB), Y3
+	VMOVUPS     ·singleVectors+1856(SB), Y3
+	VFMADD213PS ·singleVectors+1920(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1984(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+2048(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+2112(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+2176(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2240(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+2304(SB), Y4
+	VMOVUPS     ·singleVectors+2240(SB), Y4
+	VFMADD213PS ·singleVectors+2304(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2368(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2432(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2496(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2560(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2624(SB), Y2, Y4
 	VMULPS      Y1, Y3, Y3
 	VDIVPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y1
@@ -10723,21 +10402,21 @@ loop:
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+128(SB), Y1
 	VPAND       Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+832(SB), Y2
+	VMOVUPS     ·singleVectors+768(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1920(SB), Y3
+	VMOVUPS     ·singleVectors+1856(SB), Y3
+	VFMADD213PS ·singleVectors+1920(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1984(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+2048(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+2112(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+2176(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2240(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+2304(SB), Y4
+	VMOVUPS     ·singleVectors+2240(SB), Y4
+	VFMADD213PS ·singleVectors+2304(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2368(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2432(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2496(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2560(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2624(SB), Y2, Y4
 	VMULPS      Y1, Y3, Y3
 	VDIVPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y1
@@ -10761,21 +10440,21 @@ tail:
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
 	VMOVUPS      ·singleVectors+128(SB), Y2
 	VPAND        Y2, Y1, Y2
-	VMOVUPS      ·singleVectors+832(SB), Y3
+	VMOVUPS      ·singleVectors+768(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1920(SB), Y4
+	VMOVUPS      ·singleVectors+1856(SB), Y4
+	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1984(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+2112(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+2240(SB), Y3, Y4
-	VMOVUPS      ·singleVectors+2304(SB), Y5
+	VMOVUPS      ·singleVectors+2240(SB), Y5
+	VFMADD213PS  ·singleVectors+2304(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+2368(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+2496(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+2624(SB), Y3, Y5
 	VMULPS       Y2, Y4, Y4
 	VDIVPS       Y5, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y2
@@ -10807,39 +10486,30 @@ loop:
 	VMOVUPS     (CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+64(SB), Y1
 	VPOR        Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+192(SB), Y2
-	VMINPS      Y1, Y2, Y1
 	VMOVUPS     ·singleVectors+256(SB), Y2
 	VMAXPS      Y1, Y2, Y1
 	VMOVAPS     Y1, Y2
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y2
-	VMOVAPS     Y2, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y1, Y3, Y4
-	VMOVAPS     Y2, Y1
+	VSUBPS      ·singleVectors+384(SB), Y2, Y3
+	VMOVAPS     Y3, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y5
+	VFMADD213PS Y1, Y5, Y4
+	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
 	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y5
-	VMOVAPS     Y2, Y1
-	VMOVUPS     ·singleVectors+640(SB), Y4
-	VFMADD213PS Y5, Y4, Y1
-	VSUBPS      Y5, Y1, Y4
-	VSUBPS      Y4, Y2, Y2
-	VADDPS      Y5, Y2, Y2
-	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSRLD      $0x01, Y2, Y1
+	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
 	VMULPS      Y1, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
@@ -10854,39 +10524,30 @@ loop:
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+64(SB), Y1
 	VPOR        Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+192(SB), Y2
-	VMINPS      Y1, Y2, Y1
 	VMOVUPS     ·singleVectors+256(SB), Y2
 	VMAXPS      Y1, Y2, Y1
 	VMOVAPS     Y1, Y2
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y2
-	VMOVAPS     Y2, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y1, Y3, Y4
-	VMOVAPS     Y2, Y1
+	VSUBPS      ·singleVectors+384(SB), Y2, Y3
+	VMOVAPS     Y3, Y4
+	VMOVUPS     ·singleVectors+448(SB), Y5
+	VFMADD213PS Y1, Y5, Y4
+	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
 	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y5
-	VMOVAPS     Y2, Y1
-	VMOVUPS     ·singleVectors+640(SB), Y4
-	VFMADD213PS Y5, Y4, Y1
-	VSUBPS      Y5, Y1, Y4
-	VSUBPS      Y4, Y2, Y2
-	VADDPS      Y5, Y2, Y2
-	VPADDD      ·singleVectors+576(SB), Y1, Y1
+	VPSRLD      $0x01, Y2, Y1
+	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
 	VMULPS      Y1, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
@@ -10913,39 +10574,30 @@ tail:
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
 	VMOVUPS      ·singleVectors+64(SB), Y2
 	VPOR         Y2, Y1, Y2
-	VMOVUPS      ·singleVectors+192(SB), Y3
-	VMINPS       Y2, Y3, Y2
 	VMOVUPS      ·singleVectors+256(SB), Y3
 	VMAXPS       Y2, Y3, Y2
 	VMOVAPS      Y2, Y3
 	VMOVUPS      ·singleVectors+320(SB), Y4
 	VFMADD213PS  ·singleVectors+384(SB), Y4, Y3
-	VSUBPS       ·singleVectors+384(SB), Y3, Y3
-	VMOVAPS      Y3, Y5
-	VMOVUPS      ·singleVectors+448(SB), Y4
-	VFMADD213PS  Y2, Y4, Y5
-	VMOVAPS      Y3, Y2
+	VSUBPS       ·singleVectors+384(SB), Y3, Y4
+	VMOVAPS      Y4, Y5
+	VMOVUPS      ·singleVectors+448(SB), Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VMOVAPS      Y4, Y2
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y5, Y4, Y2
-	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y4
+	VFMADD213PS  ·singleVectors+1280(SB), Y2, Y4
 	VFMADD213PS  ·singleVectors+1344(SB), Y2, Y4
 	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y4
 	VMULPS       Y2, Y2, Y5
 	VFMADD213PS  Y2, Y5, Y4
 	VADDPS       ·singleVectors+0(SB), Y4, Y4
-	VMOVUPS      ·singleVectors+384(SB), Y6
-	VMOVAPS      Y3, Y2
-	VMOVUPS      ·singleVectors+640(SB), Y5
-	VFMADD213PS  Y6, Y5, Y2
-	VSUBPS       Y6, Y2, Y5
-	VSUBPS       Y5, Y3, Y3
-	VADDPS       Y6, Y3, Y3
-	VPADDD       ·singleVectors+576(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VMULPS       Y2, Y4, Y4
-	VPADDD       ·singleVectors+576(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y3
@@ -10983,39 +10635,30 @@ loop:
 	VMOVUPS     (DX)(SI*1), Y1
 	VMOVUPS     ·singleVectors+64(SB), Y2
 	VPOR        Y2, Y0, Y2
-	VMOVUPS     ·singleVectors+192(SB), Y3
-	VMINPS      Y2, Y3, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
 	VMOVAPS     Y2, Y4
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y4
-	VMOVAPS     Y4, Y5
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y2, Y3, Y5
-	VMOVAPS     Y4, Y2
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y2, Y6, Y5
+	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
 	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y6
-	VMOVAPS     Y4, Y2
-	VMOVUPS     ·singleVectors+640(SB), Y5
-	VFMADD213PS Y6, Y5, Y2
-	VSUBPS      Y6, Y2, Y5
-	VSUBPS      Y5, Y4, Y4
-	VADDPS      Y6, Y4, Y4
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSRLD      $0x01, Y4, Y2
+	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y4, Y4
 	VPSLLD      $0x17, Y4, Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -11037,39 +10680,30 @@ loop:
 	VMOVUPS     32(DX)(SI*1), Y1
 	VMOVUPS     ·singleVectors+64(SB), Y2
 	VPOR        Y2, Y0, Y2
-	VMOVUPS     ·singleVectors+192(SB), Y3
-	VMINPS      Y2, Y3, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
 	VMOVAPS     Y2, Y4
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y4
-	VMOVAPS     Y4, Y5
-	VMOVUPS     ·singleVectors+448(SB), Y3
-	VFMADD213PS Y2, Y3, Y5
-	VMOVAPS     Y4, Y2
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y2, Y6, Y5
+	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
-	VMOVUPS     ·singleVectors+1280(SB), Y3
+	VMOVUPS     ·singleVectors+1216(SB), Y3
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
 	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
 	VADDPS      ·singleVectors+0(SB), Y3, Y3
-	VMOVUPS     ·singleVectors+384(SB), Y6
-	VMOVAPS     Y4, Y2
-	VMOVUPS     ·singleVectors+640(SB), Y5
-	VFMADD213PS Y6, Y5, Y2
-	VSUBPS      Y6, Y2, Y5
-	VSUBPS      Y5, Y4, Y4
-	VADDPS      Y6, Y4, Y4
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSRLD      $0x01, Y4, Y2
+	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y4, Y4
 	VPSLLD      $0x17, Y4, Y4
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -11103,39 +10737,30 @@ tail:
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
 	VMOVUPS      ·singleVectors+64(SB), Y3
 	VPOR         Y3, Y1, Y3
-	VMOVUPS      ·singleVectors+192(SB), Y4
-	VMINPS       Y3, Y4, Y3
 	VMOVUPS      ·singleVectors+256(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 	VMOVAPS      Y3, Y5
 	VMOVUPS      ·singleVectors+320(SB), Y4
 	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
-	VSUBPS       ·singleVectors+384(SB), Y5, Y5
-	VMOVAPS      Y5, Y6
-	VMOVUPS      ·singleVectors+448(SB), Y4
-	VFMADD213PS  Y3, Y4, Y6
-	VMOVAPS      Y5, Y3
+	VSUBPS       ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS      Y4, Y6
+	VMOVUPS      ·singleVectors+448(SB), Y7
+	VFMADD213PS  Y3, Y7, Y6
+	VMOVAPS      Y4, Y3
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y6, Y4, Y3
-	VMOVUPS      ·singleVectors+1280(SB), Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y4
+	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y4
 	VMULPS       Y3, Y3, Y6
 	VFMADD213PS  Y3, Y6, Y4
 	VADDPS       ·singleVectors+0(SB), Y4, Y4
-	VMOVUPS      ·singleVectors+384(SB), Y7
-	VMOVAPS      Y5, Y3
-	VMOVUPS      ·singleVectors+640(SB), Y6
-	VFMADD213PS  Y7, Y6, Y3
-	VSUBPS       Y7, Y3, Y6
-	VSUBPS       Y6, Y5, Y5
-	VADDPS       Y7, Y5, Y5
-	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSRLD       $0x01, Y5, Y3
+	VPSUBD       Y3, Y5, Y5
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VPADDD       ·singleVectors+576(SB), Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y5, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y5
@@ -11174,22 +10799,22 @@ TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0 4096(CX)(BX*1)
 	VMOVUPS    (CX)(BX*1), Y0
-	VADDPS     ·singleVectors+896(SB), Y0, Y1
+	VADDPS     ·singleVectors+832(SB), Y0, Y1
 	VXORPS     Y2, Y2, Y2
 	VMAXPS     Y1, Y2, Y1
-	VMOVUPS    ·singleVectors+960(SB), Y2
+	VMOVUPS    ·singleVectors+896(SB), Y2
 	VMINPS     Y1, Y2, Y1
 	VMULPS     Y0, Y1, Y1
-	VMULPS     ·singleVectors+1024(SB), Y1, Y1
+	VMULPS     ·singleVectors+960(SB), Y1, Y1
 	VMOVUPS    Y1, (AX)(BX*1)
 	VMOVUPS    32(CX)(BX*1), Y0
-	VADDPS     ·singleVectors+896(SB), Y0, Y1
+	VADDPS     ·singleVectors+832(SB), Y0, Y1
 	VXORPS     Y2, Y2, Y2
 	VMAXPS     Y1, Y2, Y1
-	VMOVUPS    ·singleVectors+960(SB), Y2
+	VMOVUPS    ·singleVectors+896(SB), Y2
 	VMINPS     Y1, Y2, Y1
 	VMULPS     Y0, Y1, Y1
-	VMULPS     ·singleVectors+1024(SB), Y1, Y1
+	VMULPS     ·singleVectors+960(SB), Y1, Y1
 	VMOVUPS    Y1, 32(AX)(BX*1)
 	ADDQ       $0x00000040, BX
 	SUBQ       $0x10, DX
@@ -11204,13 +10829,13 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VADDPS       ·singleVectors+896(SB), Y1, Y2
+	VADDPS       ·singleVectors+832(SB), Y1, Y2
 	VXORPS       Y3, Y3, Y3
 	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      ·singleVectors+960(SB), Y3
+	VMOVUPS      ·singleVectors+896(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y1, Y2, Y2
-	VMULPS       ·singleVectors+1024(SB), Y2, Y2
+	VMULPS       ·singleVectors+960(SB), Y2, Y2
 	VMASKMOVPS   Y2, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
@@ -11237,15 +10862,15 @@ loop:
 	PREFETCHT0 4096(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Y1
 	VXORPS     Y5, Y5, Y5
-	VADDPS     ·singleVectors+896(SB), Y0, Y2
+	VADDPS     ·singleVectors+832(SB), Y0, Y2
 	VMAXPS     Y2, Y5, Y3
-	VMOVUPS    ·singleVectors+960(SB), Y4
+	VMOVUPS    ·singleVectors+896(SB), Y4
 	VMINPS     Y3, Y4, Y4
 	VMULPS     Y1, Y4, Y4
-	VMULPS     ·singleVectors+1024(SB), Y4, Y4
+	VMULPS     ·singleVectors+960(SB), Y4, Y4
 	VMULPS     Y1, Y0, Y0
-	VMULPS     ·singleVectors+1024(SB), Y0, Y0
-	VMOVUPS    ·singleVectors+960(SB), Y1
+	VMULPS     ·singleVectors+960(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+896(SB), Y1
 	VCMPPS     $0x1d, Y1, Y3, Y1
 	VBLENDVPS  Y1, Y5, Y0, Y0
 	VCMPPS     $0x12, Y5, Y2, Y1
@@ -11255,15 +10880,15 @@ loop:
 	VMOVUPS    32(CX)(SI*1), Y0
 	VMOVUPS    32(DX)(SI*1), Y1
 	VXORPS     Y5, Y5, Y5
-	VADDPS     ·singleVectors+896(SB), Y0, Y2
+	VADDPS     ·singleVectors+832(SB), Y0, Y2
 	VMAXPS     Y2, Y5, Y3
-	VMOVUPS    ·singleVectors+960(SB), Y4
+	VMOVUPS    ·singleVectors+896(SB), Y4
 	VMINPS     Y3, Y4, Y4
 	VMULPS     Y1, Y4, Y4
-	VMULPS     ·singleVectors+1024(SB), Y4, Y4
+	VMULPS     ·singleVectors+960(SB), Y4, Y4
 	VMULPS     Y1, Y0, Y0
-	VMULPS     ·singleVectors+1024(SB), Y0, Y0
-	VMOVUPS    ·singleVectors+960(SB), Y1
+	VMULPS     ·singleVectors+960(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+896(SB), Y1
 	VCMPPS     $0x1d, Y1, Y3, Y1
 	VBLENDVPS  Y1, Y5, Y0, Y0
 	VCMPPS     $0x12, Y5, Y2, Y1
@@ -11285,15 +10910,15 @@ tail:
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
 	VXORPS       Y6, Y6, Y6
-	VADDPS       ·singleVectors+896(SB), Y1, Y3
+	VADDPS       ·singleVectors+832(SB), Y1, Y3
 	VMAXPS       Y3, Y6, Y4
-	VMOVUPS      ·singleVectors+960(SB), Y5
+	VMOVUPS      ·singleVectors+896(SB), Y5
 	VMINPS       Y4, Y5, Y5
 	VMULPS       Y2, Y5, Y5
-	VMULPS       ·singleVectors+1024(SB), Y5, Y5
+	VMULPS       ·singleVectors+960(SB), Y5, Y5
 	VMULPS       Y2, Y1, Y1
-	VMULPS       ·singleVectors+1024(SB), Y1, Y1
-	VMOVUPS      ·singleVectors+960(SB), Y2
+	VMULPS       ·singleVectors+960(SB), Y1, Y1
+	VMOVUPS      ·singleVectors+896(SB), Y2
 	VCMPPS       $0x1d, Y2, Y4, Y2
 	VBLENDVPS    Y2, Y6, Y1, Y1
 	VCMPPS       $0x12, Y6, Y3, Y2
@@ -11321,24 +10946,24 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMULPS      ·singleVectors+1152(SB), Y0, Y1
+	VMULPS      ·singleVectors+1088(SB), Y0, Y1
 	VMOVUPS     ·singleVectors+128(SB), Y2
 	VPAND       Y2, Y1, Y2
-	VMOVUPS     ·singleVectors+832(SB), Y3
+	VMOVUPS     ·singleVectors+768(SB), Y3
 	VMINPS      Y2, Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1920(SB), Y4
+	VMOVUPS     ·singleVectors+1856(SB), Y4
+	VFMADD213PS ·singleVectors+1920(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+1984(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+2048(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+2112(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+2176(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2240(SB), Y3, Y4
-	VMOVUPS     ·singleVectors+2304(SB), Y5
+	VMOVUPS     ·singleVectors+2240(SB), Y5
+	VFMADD213PS ·singleVectors+2304(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2368(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2432(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2496(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2560(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2624(SB), Y3, Y5
 	VMULPS      Y2, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
 	VMOVUPS     ·singleVectors+0(SB), Y2
@@ -11348,27 +10973,27 @@ loop:
 	VPOR        Y1, Y4, Y4
 	VADDPS      ·singleVectors+0(SB), Y4, Y4
 	VMULPS      Y0, Y4, Y4
-	VMULPS      ·singleVectors+640(SB), Y4, Y4
+	VMULPS      ·singleVectors+576(SB), Y4, Y4
 	VMOVUPS     Y4, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMULPS      ·singleVectors+1152(SB), Y0, Y1
+	VMULPS      ·singleVectors+1088(SB), Y0, Y1
 	VMOVUPS     ·singleVectors+128(SB), Y2
 	VPAND       Y2, Y1, Y2
-	VMOVUPS     ·singleVectors+832(SB), Y3
+	VMOVUPS     ·singleVectors+768(SB), Y3
 	VMINPS      Y2, Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1920(SB), Y4
+	VMOVUPS     ·singleVectors+1856(SB), Y4
+	VFMADD213PS ·singleVectors+1920(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+1984(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+2048(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+2112(SB), Y3, Y4
 	VFMADD213PS ·singleVectors+2176(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2240(SB), Y3, Y4
-	VMOVUPS     ·singleVectors+2304(SB), Y5
+	VMOVUPS     ·singleVectors+2240(SB), Y5
+	VFMADD213PS ·singleVectors+2304(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2368(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2432(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2496(SB), Y3, Y5
 	VFMADD213PS ·singleVectors+2560(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2624(SB), Y3, Y5
 	VMULPS      Y2, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
 	VMOVUPS     ·singleVectors+0(SB), Y2
@@ -11378,7 +11003,7 @@ loop:
 	VPOR        Y1, Y4, Y4
 	VADDPS      ·singleVectors+0(SB), Y4, Y4
 	VMULPS      Y0, Y4, Y4
-	VMULPS      ·singleVectors+640(SB), Y4, Y4
+	VMULPS      ·singleVectors+576(SB), Y4, Y4
 	VMOVUPS     Y4, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
@@ -11393,24 +11018,24 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMULPS       ·singleVectors+1152(SB), Y1, Y2
+	VMULPS       ·singleVectors+1088(SB), Y1, Y2
 	VMOVUPS      ·singleVectors+128(SB), Y3
 	VPAND        Y3, Y2, Y3
-	VMOVUPS      ·singleVectors+832(SB), Y4
+	VMOVUPS      ·singleVectors+768(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+1920(SB), Y5
+	VMOVUPS      ·singleVectors+1856(SB), Y5
+	VFMADD213PS  ·singleVectors+1920(SB), Y4, Y5
 	VFMADD213PS  ·singleVectors+1984(SB), Y4, Y5
 	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y5
 	VFMADD213PS  ·singleVectors+2112(SB), Y4, Y5
 	VFMADD213PS  ·singleVectors+2176(SB), Y4, Y5
-	VFMADD213PS  ·singleVectors+2240(SB), Y4, Y5
-	VMOVUPS      ·singleVectors+2304(SB), Y6
+	VMOVUPS      ·singleVectors+2240(SB), Y6
+	VFMADD213PS  ·singleVectors+2304(SB), Y4, Y6
 	VFMADD213PS  ·singleVectors+2368(SB), Y4, Y6
 	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y6
 	VFMADD213PS  ·singleVectors+2496(SB), Y4, Y6
 	VFMADD213PS  ·singleVectors+2560(SB), Y4, Y6
-	VFMADD213PS  ·singleVectors+2624(SB), Y4, Y6
 	VMULPS       Y3, Y5, Y5
 	VDIVPS       Y6, Y5, Y5
 	VMOVUPS      ·singleVectors+0(SB), Y3
@@ -11420,7 +11045,7 @@ tail:
 	VPOR         Y2, Y5, Y5
 	VADDPS       ·singleVectors+0(SB), Y5, Y5
 	VMULPS       Y1, Y5, Y5
-	VMULPS       ·singleVectors+640(SB), Y5, Y5
+	VMULPS       ·singleVectors+576(SB), Y5, Y5
 	VMASKMOVPS   Y5, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
@@ -11446,24 +11071,24 @@ loop:
 	VMOVUPS     (CX)(SI*1), Y0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Y1
-	VMULPS      ·singleVectors+1152(SB), Y0, Y2
+	VMULPS      ·singleVectors+1088(SB), Y0, Y2
 	VMOVUPS     ·singleVectors+128(SB), Y3
 	VPAND       Y3, Y2, Y3
-	VMOVUPS     ·singleVectors+832(SB), Y4
+	VMOVUPS     ·singleVectors+768(SB), Y4
 	VMINPS      Y3, Y4, Y3
 	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1920(SB), Y5
+	VMOVUPS     ·singleVectors+1856(SB), Y5
+	VFMADD213PS ·singleVectors+1920(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+1984(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+2048(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+2112(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+2176(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2240(SB), Y4, Y5
-	VMOVUPS     ·singleVectors+2304(SB), Y6
+	VMOVUPS     ·singleVectors+2240(SB), Y6
+	VFMADD213PS ·singleVectors+2304(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2368(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2432(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2496(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2560(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2624(SB), Y4, Y6
 	VMULPS      Y3, Y5, Y5
 	VDIVPS      Y6, Y5, Y5
 	VMOVUPS     ·singleVectors+0(SB), Y3
@@ -11473,69 +11098,60 @@ loop:
 	VPOR        Y2, Y5, Y5
 	VADDPS      ·singleVectors+0(SB), Y5, Y5
 	VMULPS      Y1, Y5, Y5
-	VMULPS      ·singleVectors+640(SB), Y5, Y5
+	VMULPS      ·singleVectors+576(SB), Y5, Y5
 	VMULPS      Y0, Y0, Y2
-	VMULPS      ·singleVectors+1088(SB), Y2, Y2
-	VMOVUPS     ·singleVectors+192(SB), Y3
-	VMINPS      Y2, Y3, Y2
+	VMULPS      ·singleVectors+1024(SB), Y2, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y3
-	VMOVUPS     ·singleVectors+320(SB), Y4
-	VFMADD213PS ·singleVectors+384(SB), Y4, Y3
-	VSUBPS      ·singleVectors+384(SB), Y3, Y3
-	VMOVAPS     Y3, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y6
-	VFMADD213PS Y2, Y6, Y4
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y6
+	VMOVUPS     ·singleVectors+448(SB), Y7
+	VFMADD213PS Y2, Y7, Y6
 	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y6
-	VFMADD213PS Y4, Y6, Y2
-	VMOVUPS     ·singleVectors+1280(SB), Y6
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y6, Y3, Y2
+	VMOVUPS     ·singleVectors+1216(SB), Y6
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y6
 	VFMADD213PS ·singleVectors+1344(SB), Y2, Y6
 	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
-	VMULPS      Y2, Y2, Y4
-	VFMADD213PS Y2, Y4, Y6
+	VMULPS      Y2, Y2, Y3
+	VFMADD213PS Y2, Y3, Y6
 	VADDPS      ·singleVectors+0(SB), Y6, Y6
-	VMOVUPS     ·singleVectors+384(SB), Y7
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+640(SB), Y4
-	VFMADD213PS Y7, Y4, Y2
-	VSUBPS      Y7, Y2, Y4
-	VSUBPS      Y4, Y3, Y3
-	VADDPS      Y7, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSRLD      $0x01, Y4, Y2
+	VPSUBD      Y2, Y4, Y3
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y6, Y6
-	VPADDD      ·singleVectors+576(SB), Y3, Y3
 	VPSLLD      $0x17, Y3, Y3
 	VMULPS      Y3, Y6, Y6
 	VMULPS      Y1, Y0, Y0
 	VMULPS      Y0, Y6, Y6
-	VMULPS      ·singleVectors+1216(SB), Y6, Y6
+	VMULPS      ·singleVectors+1152(SB), Y6, Y6
 	VADDPS      Y6, Y5, Y5
 	VMOVUPS     Y5, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
-	VMULPS      ·singleVectors+1152(SB), Y0, Y2
+	VMULPS      ·singleVectors+1088(SB), Y0, Y2
 	VMOVUPS     ·singleVectors+128(SB), Y3
 	VPAND       Y3, Y2, Y3
-	VMOVUPS     ·singleVectors+832(SB), Y4
+	VMOVUPS     ·singleVectors+768(SB), Y4
 	VMINPS      Y3, Y4, Y3
 	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1920(SB), Y5
+	VMOVUPS     ·singleVectors+1856(SB), Y5
+	VFMADD213PS ·singleVectors+1920(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+1984(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+2048(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+2112(SB), Y4, Y5
 	VFMADD213PS ·singleVectors+2176(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2240(SB), Y4, Y5
-	VMOVUPS     ·singleVectors+2304(SB), Y6
+	VMOVUPS     ·singleVectors+2240(SB), Y6
+	VFMADD213PS ·singleVectors+2304(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2368(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2432(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2496(SB), Y4, Y6
 	VFMADD213PS ·singleVectors+2560(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2624(SB), Y4, Y6
 	VMULPS      Y3, Y5, Y5
 	VDIVPS      Y6, Y5, Y5
 	VMOVUPS     ·singleVectors+0(SB), Y3
@@ -11545,47 +11161,38 @@ loop:
 	VPOR        Y2, Y5, Y5
 	VADDPS      ·singleVectors+0(SB), Y5, Y5
 	VMULPS      Y1, Y5, Y5
-	VMULPS      ·singleVectors+640(SB), Y5, Y5
+	VMULPS      ·singleVectors+576(SB), Y5, Y5
 	VMULPS      Y0, Y0, Y2
-	VMULPS      ·singleVectors+1088(SB), Y2, Y2
-	VMOVUPS     ·singleVectors+192(SB), Y3
-	VMINPS      Y2, Y3, Y2
+	VMULPS      ·singleVectors+1024(SB), Y2, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y3
-	VMOVUPS     ·singleVectors+320(SB), Y4
-	VFMADD213PS ·singleVectors+384(SB), Y4, Y3
-	VSUBPS      ·singleVectors+384(SB), Y3, Y3
-	VMOVAPS     Y3, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y6
-	VFMADD213PS Y2, Y6, Y4
+	VMOVAPS     Y2, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y6
+	VMOVUPS     ·singleVectors+448(SB), Y7
+	VFMADD213PS Y2, Y7, Y6
 	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y6
-	VFMADD213PS Y4, Y6, Y2
-	VMOVUPS     ·singleVectors+1280(SB), Y6
+	VMOVUPS     ·singleVectors+512(SB), Y3
+	VFMADD213PS Y6, Y3, Y2
+	VMOVUPS     ·singleVectors+1216(SB), Y6
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y6
 	VFMADD213PS ·singleVectors+1344(SB), Y2, Y6
 	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
-	VMULPS      Y2, Y2, Y4
-	VFMADD213PS Y2, Y4, Y6
+	VMULPS      Y2, Y2, Y3
+	VFMADD213PS Y2, Y3, Y6
 	VADDPS      ·singleVectors+0(SB), Y6, Y6
-	VMOVUPS     ·singleVectors+384(SB), Y7
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+640(SB), Y4
-	VFMADD213PS Y7, Y4, Y2
-	VSUBPS      Y7, Y2, Y4
-	VSUBPS      Y4, Y3, Y3
-	VADDPS      Y7, Y3, Y3
-	VPADDD      ·singleVectors+576(SB), Y2, Y2
+	VPSRLD      $0x01, Y4, Y2
+	VPSUBD      Y2, Y4, Y3
 	VPSLLD      $0x17, Y2, Y2
 	VMULPS      Y2, Y6, Y6
-	VPADDD      ·singleVectors+576(SB), Y3, Y3
 	VPSLLD      $0x17, Y3, Y3
 	VMULPS      Y3, Y6, Y6
 	VMULPS      Y1, Y0, Y0
 	VMULPS      Y0, Y6, Y6
-	VMULPS      ·singleVectors+1216(SB), Y6, Y6
+	VMULPS      ·singleVectors+1152(SB), Y6, Y6
 	VADDPS      Y6, Y5, Y5
 	VMOVUPS     Y5, 32(AX)(SI*1)
 	ADDQ        $0x00000040, SI
@@ -11602,24 +11209,24 @@ tail:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMULPS       ·singleVectors+1152(SB), Y1, Y3
+	VMULPS       ·singleVectors+1088(SB), Y1, Y3
 	VMOVUPS      ·singleVectors+128(SB), Y4
 	VPAND        Y4, Y3, Y4
-	VMOVUPS      ·singleVectors+832(SB), Y5
+	VMOVUPS      ·singleVectors+768(SB), Y5
 	VMINPS       Y4, Y5, Y4
 	VMULPS       Y4, Y4, Y5
-	VMOVUPS      ·singleVectors+1920(SB), Y6
+	VMOVUPS      ·singleVectors+1856(SB), Y6
+	VFMADD213PS  ·singleVectors+1920(SB), Y5, Y6
 	VFMADD213PS  ·singleVectors+1984(SB), Y5, Y6
 	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y6
 	VFMADD213PS  ·singleVectors+2112(SB), Y5, Y6
 	VFMADD213PS  ·singleVectors+2176(SB), Y5, Y6
-	VFMADD213PS  ·singleVectors+2240(SB), Y5, Y6
-	VMOVUPS      ·singleVectors+2304(SB), Y7
+	VMOVUPS      ·singleVectors+2240(SB), Y7
+	VFMADD213PS  ·singleVectors+2304(SB), Y5, Y7
 	VFMADD213PS  ·singleVectors+2368(SB), Y5, Y7
 	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y7
 	VFMADD213PS  ·singleVectors+2496(SB), Y5, Y7
 	VFMADD213PS  ·singleVectors+2560(SB), Y5, Y7
-	VFMADD213PS  ·singleVectors+2624(SB), Y5, Y7
 	VMULPS       Y4, Y6, Y6
 	VDIVPS       Y7, Y6, Y6
 	VMOVUPS      ·singleVectors+0(SB), Y4
@@ -11629,47 +11236,38 @@ tail:
 	VPOR         Y3, Y6, Y6
 	VADDPS       ·singleVectors+0(SB), Y6, Y6
 	VMULPS       Y2, Y6, Y6
-	VMULPS       ·singleVectors+640(SB), Y6, Y6
+	VMULPS       ·singleVectors+576(SB), Y6, Y6
 	VMULPS       Y1, Y1, Y3
-	VMULPS       ·singleVectors+1088(SB), Y3, Y3
-	VMOVUPS      ·singleVectors+192(SB), Y4
-	VMINPS       Y3, Y4, Y3
+	VMULPS       ·singleVectors+1024(SB), Y3, Y3
 	VMOVUPS      ·singleVectors+256(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y3, Y4
-	VMOVUPS      ·singleVectors+320(SB), Y5
-	VFMADD213PS  ·singleVectors+384(SB), Y5, Y4
-	VSUBPS       ·singleVectors+384(SB), Y4, Y4
-	VMOVAPS      Y4, Y5
-	VMOVUPS      ·singleVectors+448(SB), Y7
-	VFMADD213PS  Y3, Y7, Y5
+	VMOVAPS      Y3, Y5
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
+	VSUBPS       ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS      Y4, Y7
+	VMOVUPS      ·singleVectors+448(SB), Y8
+	VFMADD213PS  Y3, Y8, Y7
 	VMOVAPS      Y4, Y3
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y5, Y7, Y3
-	VMOVUPS      ·singleVectors+1280(SB), Y7
+	VMOVUPS      ·singleVectors+512(SB), Y4
+	VFMADD213PS  Y7, Y4, Y3
+	VMOVUPS      ·singleVectors+1216(SB), Y7
+	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y7
 	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y7
 	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
 	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y7
-	VMULPS       Y3, Y3, Y5
-	VFMADD213PS  Y3, Y5, Y7
+	VMULPS       Y3, Y3, Y4
+	VFMADD213PS  Y3, Y4, Y7
 	VADDPS       ·singleVectors+0(SB), Y7, Y7
-	VMOVUPS      ·singleVectors+384(SB), Y8
-	VMOVAPS      Y4, Y3
-	VMOVUPS      ·singleVectors+640(SB), Y5
-	VFMADD213PS  Y8, Y5, Y3
-	VSUBPS       Y8, Y3, Y5
-	VSUBPS       Y5, Y4, Y4
-	VADDPS       Y8, Y4, Y4
-	VPADDD       ·singleVectors+576(SB), Y3, Y3
+	VPSRLD       $0x01, Y5, Y3
+	VPSUBD       Y3, Y5, Y4
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y7, Y7
-	VPADDD       ·singleVectors+576(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y7, Y7
 	VMULPS       Y2, Y1, Y1
 	VMULPS       Y1, Y7, Y7
-	VMULPS       ·singleVectors+1216(SB), Y7, Y7
+	VMULPS       ·singleVectors+1152(SB), Y7, Y7
 	VADDPS       Y7, Y6, Y6
 	VMASKMOVPS   Y6, Y0, (AX)(SI*1)
 	ADDQ         $0x00000020, SI

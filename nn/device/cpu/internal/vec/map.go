@@ -114,10 +114,9 @@ const (
 	sMost      // above it exp is infinite in float32; below its negative exp is 0
 	sLeast
 	sLog2E
-	sRound   // adding and subtracting it rounds a number to an integer, held in the lowest bits in between
+	sRound   // adding and subtracting it rounds a number n to an integer; in between the lowest bits are n + 254
 	sLn2High // −ln 2 in two parts, of which the first has 9 bits
 	sLn2Low
-	sBias // of exponents, as an integer
 	sHalf
 	sTanhSmall // below it tanh is a polynomial
 	sMinusTwo
@@ -157,7 +156,7 @@ const (
 // [0, 16], each with the least largest error.
 var singles = [...]float32{
 	sOne: 1, sSign: single(1 << 31), sMagnitude: single(1<<31 - 1), sMost: 104, sLeast: -104, sLog2E: math.Log2E,
-	sRound: 3 << 22, sLn2High: -0.693359375, sLn2Low: 0.693359375 - math.Ln2, sBias: single(127), sHalf: .5,
+	sRound: 3<<22 + 254, sLn2High: -0.693359375, sLn2Low: 0.693359375 - math.Ln2, sHalf: .5,
 	sTanhSmall: .625, sMinusTwo: -2, sErfMost: 4, sThree: 3, sSix: 6, sSixth: 1. / 6, sMinusHalf: -.5,
 	sRootHalf: math.Sqrt2 / 2, sNormal: 0.3989422804014327,
 
@@ -232,15 +231,13 @@ func exp(x float32) float32 {
 	if x < singles[sLeast] {
 		x = singles[sLeast]
 	}
-	n := fma(x, singles[sLog2E], singles[sRound]) - singles[sRound]
+	t := fma(x, singles[sLog2E], singles[sRound])
+	n := t - singles[sRound]
 	r := fma(n, singles[sLn2Low], fma(n, singles[sLn2High], x))
 	y := fma(polynomial(r, sExp, expTerms), r*r, r) + 1
-	h := fma(n, .5, singles[sRound])
-	return y * power(h) * power(n-(h-singles[sRound])+singles[sRound])
+	sum := math.Float32bits(t) // of the factors' exponents
+	return y * single(sum>>1<<23) * single((sum-sum>>1)<<23)
 }
-
-// power is 2ⁿ for n that was rounded to an integer by adding singles[sRound].
-func power(n float32) float32 { return single((math.Float32bits(n) + 127) << 23) }
 
 func sigmoid(x float32) float32 {
 	t := exp(-abs(x))
