@@ -3,6 +3,7 @@
 package parallel
 
 import (
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -11,22 +12,24 @@ import (
 // Pool is a fixed set of workers. The goroutine that calls Run is worker 0. The others spin for a while before they
 // sleep, because waking one takes longer than many calls. Run waits for workers that have begun, never for one that the
 // scheduler has yet to wake: on busy processors that takes milliseconds. Workers beyond GOMAXPROCS sleep at once:
-// spinning would take the others' time. No worker is pinned to a core, and the worker of a block is not fixed.
+// spinning would take the others' time. No worker is pinned to a core.
+//
+// Each worker begins with a share of neighbouring blocks, the same in all calls, and when that is done takes blocks of
+// others' shares. If calls use the same data, a worker finds most of its part in its own caches.
 type Pool struct {
-	wake     []chan struct{} // of workers 1, 2, …
-	asleep   []paddedFlag
-	idle     chan struct{} // the last of the workers that Run waits for has left
-	calls    atomic.Int64
-	bothEnds bool
-	looking  int // workers from this one on sleep at once
+	wake    []chan struct{} // of workers 1, 2, …
+	asleep  []paddedFlag
+	idle    chan struct{} // the last of the workers that Run waits for has left
+	calls   atomic.Int64
+	looking int // workers from this one on sleep at once
 
 	// state is the number of workers besides the caller that are at work, plus shut when no more may join.
 	state atomic.Int64
-	taken atomic.Int64 // blocks that somebody has taken
-	last  atomic.Int64 // with bothEnds: one past the block that the other workers take next
+	taken atomic.Int64 // blocks that somebody has taken or is about to
 
 	// The current call. Workers read it after they have joined.
 	blocks int64
+	shares []share // of all workers, or of as many as there are blocks
 	body   func(worker, block int)
 }
 
@@ -41,6 +44,29 @@ const patience = 50 * time.Microsecond
 type paddedFlag struct {
 	atomic.Bool
 	_ [64]byte
+}
+
+// share has the blocks from the number in its lower half to before that in its upper half. It has a cache line of its
+// own.
+type share struct {
+	atomic.Uint64
+	_ [56]byte
+}
+
+// take removes the first block, or the last one, and returns false if there is none.
+func (s *share) take(last bool) (block int, ok bool) {
+	for {
+		both := s.Load()
+		first, end := both&math.MaxUint32, both>>32
+		switch {
+		case first >= end:
+			return 0, false
+		case last && s.CompareAndSwap(both, both-1<<32):
+			return int(end) - 1, true
+		case !last && s.CompareAndSwap(both, both+1):
+			return int(first), true
+		}
+	}
 }
 
 // watch waits for ready, but not longer than patience. Meanwhile other goroutines may run.
@@ -66,7 +92,7 @@ func watch(ready func() bool) bool {
 func NewPool(workers int) *Pool {
 	p := &Pool{
 		wake: make([]chan struct{}, workers-1), asleep: make([]paddedFlag, workers-1),
-		idle: make(chan struct{}, 1), looking: runtime.GOMAXPROCS(0),
+		idle: make(chan struct{}, 1), looking: runtime.GOMAXPROCS(0), shares: make([]share, workers),
 	}
 	p.state.Store(shut)
 	for i := range p.wake {
@@ -74,14 +100,6 @@ func NewPool(workers int) *Pool {
 		p.wake[i] = wake
 		go p.help(i, wake)
 	}
-	return p
-}
-
-// NewBothEnds is a pool whose caller takes blocks from the first one on while the others take them from the last one
-// back: if calls use the same data, each worker finds its part in its caches.
-func NewBothEnds(workers int) *Pool {
-	p := NewPool(workers)
-	p.bothEnds = true
 	return p
 }
 
@@ -124,7 +142,11 @@ func (p *Pool) Run(blocks int, body func(worker, block int)) {
 	}
 	p.blocks, p.body = int64(blocks), body
 	p.taken.Store(0)
-	p.last.Store(p.blocks)
+	p.shares = p.shares[:min(blocks, cap(p.shares))]
+	for i := range p.shares {
+		first, end := i*blocks/len(p.shares), (i+1)*blocks/len(p.shares)
+		p.shares[i].Store(uint64(first) | uint64(end)<<32)
+	}
 	p.state.Store(0)
 	p.calls.Add(1)
 	for i, w := range p.wake[:helpers] {
@@ -146,18 +168,19 @@ func (p *Pool) Run(blocks int, body func(worker, block int)) {
 
 // work takes blocks until there are none left.
 func (p *Pool) work(worker int) {
-	for first := 0; ; first++ {
-		b := int(p.taken.Add(1) - 1)
-		if b >= int(p.blocks) {
-			return
+	own := worker * len(p.shares) / p.Workers()
+	for p.taken.Add(1) <= p.blocks {
+		p.body(worker, p.take(own))
+	}
+}
+
+// take removes the first block of a worker's own share or, if there is none, the last one of another's. Each caller has
+// counted a block as taken, so that there is one in the shares that it has yet to look at.
+func (p *Pool) take(own int) int {
+	for i := own; ; i++ {
+		if b, ok := p.shares[i%len(p.shares)].take(i > own); ok {
+			return b
 		}
-		switch {
-		case p.bothEnds && worker == 0:
-			b = first
-		case p.bothEnds:
-			b = int(p.last.Add(-1))
-		}
-		p.body(worker, b)
 	}
 }
 

@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,7 +11,6 @@ import (
 func TestPoolRunsEachBlockOnce(t *testing.T) {
 	for _, workers := range []int{1, 2, 3, 7} {
 		testEachBlockOnce(t, workers, NewPool(workers))
-		testEachBlockOnce(t, workers, NewBothEnds(workers))
 	}
 }
 
@@ -59,6 +59,42 @@ func TestSleepersJoin(t *testing.T) {
 	}
 }
 
+// Each worker begins with its own share, and one that has finished takes the last blocks of another's.
+func TestShares(t *testing.T) {
+	const workers, blocks = 3, 12
+	p := NewPool(workers)
+	defer p.Close()
+	lists := make([][]int, workers)
+	var begun atomic.Int32
+	deadline := time.Now().Add(10 * time.Second)
+	p.Run(blocks, func(worker, b int) {
+		lists[worker] = append(lists[worker], b)
+		if len(lists[worker]) == 1 {
+			begun.Add(1)
+		}
+		for worker > 0 && begun.Load() < workers+1 || begun.Load() < workers { // others wait while worker 0 does the rest
+			if time.Now().After(deadline) {
+				return
+			}
+			runtime.Gosched()
+		}
+		if worker == 0 && len(lists[0]) == blocks-workers+1 {
+			begun.Add(1)
+		}
+	})
+	want := [][]int{{0, 1, 2, 3, 7, 6, 5, 11, 10, 9}, {4}, {8}}
+	if !slices.EqualFunc(lists, want, slices.Equal) {
+		t.Errorf("workers took the blocks %v, want %v", lists, want)
+	}
+	for blocks := range 2 * workers { // fewer than workers too
+		var n atomic.Int32
+		p.Run(blocks, func(int, int) { n.Add(1) })
+		if int(n.Load()) != blocks {
+			t.Errorf("%d of %d blocks", n.Load(), blocks)
+		}
+	}
+}
+
 // A worker that does not get to run must not hold up the others.
 func TestRunDoesNotWaitForSleepers(t *testing.T) {
 	p := NewPool(3)
@@ -102,9 +138,9 @@ func TestPoolUnderLoad(t *testing.T) {
 	}
 }
 
-// Each block is done once a call, whether workers are awake, asleep or late, from both ends too.
+// Each block is done once a call, whether workers are awake, asleep or late.
 func TestManyCalls(t *testing.T) {
-	for _, p := range []*Pool{NewPool(2), NewBothEnds(2), NewBothEnds(4)} {
+	for _, p := range []*Pool{NewPool(2), NewPool(4)} {
 		var counts [16]atomic.Int64
 		const calls = 3000
 		for call := range calls {

@@ -40,7 +40,7 @@ func (t *team) begin() (end func()) {
 	if t.serial || helpers < 1 || t.pool != nil {
 		return func() {}
 	}
-	t.pool = parallel.NewBothEnds(helpers + 1)
+	t.pool = parallel.NewPool(helpers + 1)
 	return func() {
 		t.pool.Close()
 		t.pool = nil
