@@ -100,11 +100,8 @@ func TestOptimisersPage(t *testing.T) {
 	plain := strings.NewReplacer("-", "−", "**", "", "+0.00 ± 0.00", "")
 	l, rows := openLedger(t), []string{}
 	for _, c := range contests() {
-		if c.config.Model != "lenet" && !c.brief { // not run yet
-			continue
-		}
 		results, rates := c.compete(t, l, optimisers, 10)
-		if len(results) != 10 && !(c.brief && len(results) >= 5) {
+		if len(results) != 10 {
 			t.Fatalf("%s: %d seeds", c.name, len(results))
 		}
 		rows = append(rows, optimiserRows(results, rates)...)

@@ -66,16 +66,18 @@ func averages(c *Spec) {
 	c.EMA, c.RNA = []float64{12}, average.Options{Mode: average.Offline, Window: 5, Averages: []int{}}
 }
 
-// contests are LeNet on three sets and, without rivals, nets with BatchNorm: ResNet-20 on a brief budget, and conv6 and
-// ResNet-20 on a longer one.
+// contests are three nets on three sets: LeNet, and without rivals two with BatchNorm, conv6 on the same budget and
+// ResNet-20 on a brief one.
 func contests() []contest {
 	base := Spec{Model: "lenet", Batch: 128, WeightDecay: ptr(5e-4), Holdout: 0.1, Threads: 1, Workers: 1,
 		RNA: average.Options{Mode: average.Off}}
 	cifar, mnist := base, base
 	cifar.Data, cifar.StepsLimit = cifarFolder(), 70
 	mnist.Data = filepath.Join(filepath.Dir(cifarFolder()), "mnist")
-	conv6, resnet := cifar, cifar
-	conv6.Model, conv6.StepsLimit, resnet.Model, resnet.StepsLimit = "conv6", 0, "resnet20", 0
+	conv6 := func(c Spec) Spec {
+		c.Model = "conv6"
+		return c
+	}
 	brief := func(c Spec) Spec {
 		c.Model, c.Batch, c.StepsLimit, c.ValLimit, c.Holdout = "resnet20", 32, 25, 64, 0
 		return c
@@ -84,10 +86,12 @@ func contests() []contest {
 		{name: "LeNet, glyphs", config: base, epochs: 10, rivals: true},
 		{name: "LeNet, CIFAR-10", config: cifar, epochs: 5, rivals: true},
 		{name: "LeNet, MNIST", config: mnist, epochs: 10},
+		{name: "conv6, glyphs", config: conv6(base), epochs: 10},
+		{name: "conv6, CIFAR-10", config: conv6(cifar), epochs: 5},
+		{name: "conv6, MNIST", config: conv6(mnist), epochs: 10},
 		{name: "ResNet-20, glyphs, brief", config: brief(base), epochs: 7, brief: true},
 		{name: "ResNet-20, CIFAR-10, brief", config: brief(cifar), epochs: 7, brief: true},
-		{name: "conv6, CIFAR-10", config: conv6, epochs: 15},
-		{name: "ResNet-20, CIFAR-10", config: resnet, epochs: 15},
+		{name: "ResNet-20, MNIST, brief", config: brief(mnist), epochs: 7, brief: true},
 	}
 }
 
