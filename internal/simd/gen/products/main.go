@@ -26,7 +26,7 @@ type isa struct {
 }
 
 var (
-	avx512 = isa{name: "avx512", bytes: 64, rows: 14, masks: true, ahead: 1024, regs: []reg.VecPhysical{
+	avx512 = isa{name: "avx512", bytes: 64, rows: 14, masks: true, ahead: 6144, regs: []reg.VecPhysical{
 		reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7,
 		reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
 		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
@@ -37,7 +37,7 @@ var (
 		s.name, s.dots = "bf16", true
 		return s
 	}()
-	avx2 = isa{name: "avx2", bytes: 32, rows: 6, ahead: 512, regs: []reg.VecPhysical{
+	avx2 = isa{name: "avx2", bytes: 32, rows: 6, ahead: 3072, regs: []reg.VecPhysical{
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
 		reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
 	}}

@@ -8,12 +8,18 @@ import (
 // ImageSums adds up the pixels of each image and channel in float64.
 type ImageSums struct {
 	images, pixels, channels int
+	tile                     int // channels of a block
 	sums                     work.Part
 }
 
 // NewImageSums reserves its scratch in r.
 func NewImageSums(r *work.Room, images, pixels, channels int) *ImageSums {
-	return &ImageSums{images, pixels, channels, r.Doubles(images * vec.Padded(channels))}
+	const few, narrow = 8, 64 // images that need more blocks, and the channels of these
+	tile := SumTile
+	if images < few {
+		tile = narrow
+	}
+	return &ImageSums{images, pixels, channels, tile, r.Doubles(images * vec.Padded(channels))}
 }
 
 // rows is the number of pixels that are summed at a time if they have to be widened; a piece covers their span.
@@ -26,10 +32,10 @@ func (s *ImageSums) Phases(st *work.Storage, x *work.Pieces, finish func(i int, 
 		return nil
 	}
 	k, half, all := vec.For(st.Level), vec.StoredFor(st.Level), st.Scratch64(s.sums)
-	tiles, stride := work.Ceil(s.channels, SumTile), vec.Padded(s.channels)
+	tiles, stride := work.Ceil(s.channels, s.tile), vec.Padded(s.channels)
 	return []work.Phase{{Blocks: s.images * tiles, Run: func(worker, block int) {
-		n, lo := block/tiles, block%tiles*SumTile
-		hi := min(lo+SumTile, s.channels)
+		n, lo := block/tiles, block%tiles*s.tile
+		hi := min(lo+s.tile, s.channels)
 		sum := all[n*stride:][lo:vec.Padded(hi)]
 		clear(sum)
 		at := func(pixel int) int { return (n*s.pixels+pixel)*s.channels + lo }

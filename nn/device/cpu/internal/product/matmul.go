@@ -96,8 +96,7 @@ func (d Options) batched(r *work.Room, p *product, batch int) func(st *work.Stor
 			return together(kernels)
 		}
 	}
-	least := work.Ceil(d.shares(), batch)
-	t := newTiled(p, set, least, false)
+	t := newTiled(p, set, work.Ceil(d.shares(), batch), work.Ceil(d.Workers, batch), false)
 	size, tile := t.scratch()
 	packed, tiles, made := r.Each(batch, size), r.Each(d.Workers, tile), t.made.rooms(r, d.Workers)
 	split, fresh := splitRooms(r, set.Tiles, d.Workers), t.freshRooms(r, d.Workers)

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"math"
 	"slices"
 
 	"onlinerna/nn/device/cpu/internal/kern"
@@ -78,7 +79,7 @@ const (
 // compete for cache lines.
 const directChannels = 256
 
-func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
+func newTiled(p *product, set *kern.Set, blocks, workers int, stored bool) *tiled {
 	p, weightsOf := p.fold(set)
 	t := &tiled{product: p, set: set, panels: work.Ceil(p.rows, set.Columns()), weightsOf: weightsOf,
 		epilogue: epilogue{other: -1}}
@@ -102,7 +103,7 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 	if stored || set.Tiles != nil {
 		t.made = new(made)
 	}
-	t.cutBlocks(blocks)
+	t.cutBlocks(blocks, workers)
 	return t
 }
 
@@ -141,21 +142,22 @@ func newTiledTarget(to *target, set *kern.Set, stored bool) tiledTarget {
 
 // cutBlocks lists the blocks. If the pixels make fewer than enough blocks, the columns are divided too, which costs
 // more copies of the source.
-func (t *tiled) cutBlocks(enough int) {
-	const least = 2 // panels of a block
+func (t *tiled) cutBlocks(enough, workers int) {
 	extents := 0
 	for i := range t.targets {
 		g := &t.targets[i]
 		extents += len(g.block.extents(g.grid)) * t.groups
 	}
-	each := max(least, work.Ceil(t.panels, work.Ceil(enough, extents)))
+	parts := t.parts(extents, min(work.Ceil(enough, extents), t.panels), workers)
 	if t.made != nil {
-		each = t.made.prepare(t, each)
+		const least = 2 // panels that are stored together
+		parts = work.Ceil(t.panels, t.made.prepare(t, max(least, work.Ceil(t.panels, parts))))
 	}
 	for i := range t.targets {
 		g := &t.targets[i]
 		spans, tiles := map[extent][]span{}, map[extent][]tileGroup{}
-		for j := 0; j < t.panels; j += each {
+		for part := range parts {
+			first, end := t.part(part, parts)
 			for n, e := range g.block.extents(g.grid) {
 				for group := range t.groups { // their channels share cache lines
 					at := e
@@ -166,11 +168,47 @@ func (t *tiled) cutBlocks(enough int) {
 					case t.set.Tiles == nil && spans[at] == nil:
 						spans[at] = t.spans(g, e)
 					}
-					t.blocks = append(t.blocks, tiledBlock{e, n, i, group, j, min(each, t.panels-j), spans[at], tiles[at]})
+					t.blocks = append(t.blocks, tiledBlock{e, n, i, group, first, end - first, spans[at], tiles[at]})
 				}
 			}
 		}
 	}
+}
+
+// part is the panels of a part of the columns, from the first to before the end. Parts differ by one panel at most, or
+// with made all but the last one are equal.
+func (t *tiled) part(i, parts int) (first, end int) {
+	if t.made != nil {
+		return i * t.made.each, min((i+1)*t.made.each, t.panels)
+	}
+	return i * t.panels / parts, (i + 1) * t.panels / parts
+}
+
+// parts is the number of parts of the columns, most at most, with which the workers end soonest if each runs its share
+// of the blocks, and among about equal ones the largest. A block costs its columns and, as columns, copies of its source.
+func (t *tiled) parts(extents, most, workers int) (best int) {
+	const begin, copies = 2, 8
+	each := begin
+	if g := &t.targets[0]; !g.direct {
+		each += copies / max(1, len(g.taps))
+	}
+	least := math.Inf(1)
+	for parts := 1; parts <= most; parts++ {
+		longest, blocks := 0., parts*extents
+		for w := range workers {
+			sum := 0
+			for b := w * blocks / workers; b < (w+1)*blocks/workers; b++ {
+				i := b / extents
+				first, end := i*t.panels/parts, (i+1)*t.panels/parts
+				sum += each + min(end*t.set.Columns(), t.rows) - first*t.set.Columns()
+			}
+			longest = max(longest, float64(sum))
+		}
+		if longest <= 1.02*least {
+			best, least = parts, min(least, longest)
+		}
+	}
+	return best
 }
 
 // spans cuts the pixels of a block into tiles of registers.
