@@ -46,17 +46,17 @@ func TestFixed(t *testing.T) {
 			for _, run := range []struct {
 				images int
 				seed   uint64
-			}{{1, 1}, {1, 2}, {3, 3}, {1, 1}, {3, 4}, {1, 5}} {
+			}{{1, 1}, {1, 2}, {3, 3}, {1, 1}, {3, 4}, {1, 5}, {2, 6}, {3, 7}} {
 				if got, want := logits(fixed, run.images, run.seed), logits(free, run.images, run.seed); !slices.Equal(got, want) {
 					t.Errorf("%s, %+v, %+v: logits %v, and %v without Fixed", arch, o, run, got, want)
 				}
 			}
 			for use, s := range fixed.Programs() {
-				if kept := s.Kept > 0; kept != (level != simd.Go && strings.HasSuffix(use, "batch 1")) {
+				if kept := s.Kept > 0; kept != (level != simd.Go && !strings.HasSuffix(use, "batch 2")) {
 					t.Errorf("%s, %+v, %s: kernels keep %d bytes", arch, o, use, s.Kept)
 				}
 			}
-			before := logits(fixed, 1, 1)
+			before, several := logits(fixed, 1, 1), logits(fixed, 3, 1)
 			for _, n := range []*Network{fixed, free} {
 				if err := n.Params.Fill(.01); err != nil {
 					t.Fatal(err)
@@ -66,6 +66,9 @@ func TestFixed(t *testing.T) {
 				t.Fatalf("%s: equal weights give the logits of others", arch)
 			} else if level != simd.Go && slices.Equal(logits(fixed, 1, 1), after) {
 				t.Errorf("%s, %+v: with Fixed weights are prepared in each run", arch, o)
+			}
+			if level != simd.Go && !slices.Equal(logits(free, 3, 1), several) && slices.Equal(logits(fixed, 3, 1), logits(free, 3, 1)) {
+				t.Errorf("%s, %+v: with Fixed weights are prepared in each run of three images", arch, o)
 			}
 		}
 	}

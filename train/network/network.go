@@ -34,8 +34,9 @@ type Network struct {
 	// bits. It applies to programs made later.
 	LowMemory bool
 
-	// Fixed promises that weights and statistics stay as they are from the first batch on; set it before that. A program
-	// for one image at a time then prepares weights once, in memory of its own, about as much as Params.
+	// Fixed promises that weights and statistics stay as they are from the first batch on; set it before that. Programs
+	// for one image at a time, and that for the first larger batch, then prepare weights once, each in memory of its own,
+	// about as much as Params.
 	Fixed bool
 
 	// Meaning is that of the outputs, by which they are scored; set it before the first batch.
@@ -52,6 +53,7 @@ type Network struct {
 	lanes     []*lane         // used in turn; nil until needed
 	turn      int
 	programs  map[Work][]*program // by lane
+	prepared  Work                // of several images, whose program prepares Fixed weights once
 	arena     *machine.Arena
 	guard     guard
 	objective objective
