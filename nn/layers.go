@@ -66,7 +66,7 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	return b.apply(name, o, in...)
 }
 
-// same pads x, of shape s, as TensorFlow's SAME does for a convolution, if that adds more zeros behind x than before it.
+// same pads x, of shape s, as TensorFlow's SAME does for a convolution, if that adds more zeros behind x than before.
 // Otherwise the convolution itself pads by the returned numbers.
 func (b *Builder) same(name string, x *G.Node, s op.Shape, c Conv) (*G.Node, [2]int) {
 	before, after := make([]int, 4), make([]int, 4)

@@ -89,7 +89,8 @@ func TestPredict(t *testing.T) {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, stderr)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"predict", "no images"}, {"predict x.jpg", "; x.jpg is none"}, {"predict nowhere.jpg --weights " + weights, "nowhere.jpg"},
+		{"predict", "no images"}, {"predict x.jpg", "; x.jpg is none"},
+		{"predict nowhere.jpg --weights " + weights, "nowhere.jpg"},
 		{"predict " + text + " --weights " + weights + " --json --csv", "exclude each other"},
 	} {
 		if status, _, err := runRNA(t, strings.Fields(c.args)...); status == 0 || !strings.Contains(err, c.want) {

@@ -14,8 +14,8 @@ import (
 // scheduler has yet to wake: on busy processors that takes milliseconds. Workers beyond GOMAXPROCS sleep at once:
 // spinning would take the others' time. No worker is pinned to a core.
 //
-// Each worker begins with a share of neighbouring blocks, the same in all calls, and when that is done takes blocks of
-// others' shares. If calls use the same data, a worker finds most of its part in its own caches.
+// Each worker begins with a share of neighbouring blocks, the same part of them in all calls, and when that is done
+// takes blocks of others' shares. If calls use the same data, a worker finds most of its part in its own caches.
 type Pool struct {
 	wake    []chan struct{} // of workers 1, 2, …
 	asleep  []paddedFlag

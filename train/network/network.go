@@ -53,7 +53,6 @@ type Network struct {
 	lanes     []*lane         // used in turn; nil until needed
 	turn      int
 	programs  map[Work][]*program // by lane
-	prepared  Work                // of several images, whose program prepares Fixed weights once
 	arena     *machine.Arena
 	guard     guard
 	objective objective

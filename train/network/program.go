@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"slices"
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -216,10 +217,13 @@ func (n *Network) prepares(w Work) bool {
 	if !n.Fixed || w.Use != Evaluation {
 		return false
 	}
-	if w.Batch > 1 && n.prepared.Batch == 0 {
-		n.prepared = w
+	for other, ps := range n.programs {
+		if w.Batch > 1 && other.Batch > 1 && other != w &&
+			slices.ContainsFunc(ps, func(p *program) bool { return p != nil && p.m.Stats().Kept > 0 }) {
+			return false
+		}
 	}
-	return w.Batch == 1 || w == n.prepared
+	return true
 }
 
 // bind plans a program on a lane's memory, or on its machine's own memory if l is nil.

@@ -233,8 +233,8 @@ func expUpTo104[V any](m maths[V], x V) V {
 	return p
 }
 
-// byPowers multiplies y by 2ⁿ in two factors, since 2ⁿ can be below the least normal number. The lowest bits of t, which
-// is n + the number sRound, hold n + 254: the sum of both factors' exponents.
+// byPowers multiplies y by 2ⁿ in two factors, since 2ⁿ can be below the least normal number. The lowest bits of t,
+// which is n + the number sRound, hold n + 254: the sum of both factors' exponents.
 func byPowers[V any](m maths[V], y, t V) {
 	h, k := m.vector(), m.vector()
 	m.shift(h, t, -1)

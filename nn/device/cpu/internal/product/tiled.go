@@ -181,11 +181,16 @@ func (t *tiled) part(i, parts int) (first, end int) {
 	if t.made != nil {
 		return i * t.made.each, min((i+1)*t.made.each, t.panels)
 	}
+	return t.even(i, parts)
+}
+
+func (t *tiled) even(i, parts int) (first, end int) {
 	return i * t.panels / parts, (i + 1) * t.panels / parts
 }
 
 // parts is the number of parts of the columns, most at most, with which the workers end soonest if each runs its share
-// of the blocks, and among about equal ones the largest. A block costs its columns and, as columns, copies of its source.
+// of the blocks, and among about equal ones the largest. A block costs its columns and copies of its source, which are
+// counted as columns.
 func (t *tiled) parts(extents, most, workers int) (best int) {
 	const begin, copies = 2, 8
 	each := begin
@@ -198,8 +203,7 @@ func (t *tiled) parts(extents, most, workers int) (best int) {
 		for w := range workers {
 			sum := 0
 			for b := w * blocks / workers; b < (w+1)*blocks/workers; b++ {
-				i := b / extents
-				first, end := i*t.panels/parts, (i+1)*t.panels/parts
+				first, end := t.even(b/extents, parts)
 				sum += each + min(end*t.set.Columns(), t.rows) - first*t.set.Columns()
 			}
 			longest = max(longest, float64(sum))
