@@ -71,7 +71,7 @@ func PlotGroups(w io.Writer, format string, groups []Group) error {
 		going += g.going()
 		mean := series{style: groupLine(i), scores: map[int]network.Score{}}
 		mean.name = fmt.Sprintf("%s: %s", g.Label, text.Shorten(26, text.Printable(g.names())))
-		if n := len(g.Runs); n > 1 {
+		if n := len(g.scored()); n > 1 {
 			mean.name = fmt.Sprintf("%s: mean of %d runs", g.Label, n)
 		}
 		if n := g.going(); n == len(g.Runs) {
