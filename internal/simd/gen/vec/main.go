@@ -20,6 +20,7 @@ func main() {
 		sums(s)
 		pools(s)
 		functions(s)
+		rows(s)
 	}
 	avx512.kernels(layers[reg.VecVirtual](storedWay))
 	avx512.kernels(gradients[reg.VecVirtual](storedWay))

@@ -23,6 +23,7 @@ func writeNEON() {
 	neonPools(f)
 	neonFunctions(f)
 	neonUniforms(f)
+	neonRowKernels(f)
 	if err := f.Write("kernels_arm64.s", "stubs_arm64.go", ""); err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package rows
 import (
 	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
@@ -19,6 +20,7 @@ type attention struct {
 	width, wide  int // elements of a query, and of a row of results
 	groups       int // matrices of the bias; those of all heads without one
 	block        int // queries
+	stride       int // elements from a row of scores to the next
 	rows, biases int // values; biases is -1 for none
 }
 
@@ -31,6 +33,7 @@ func newAttention(s work.Step, o op.SelfAttention, level simd.Level, biased bool
 	if biased {
 		a.biases, a.groups = s.In[1], s.InType(1).Shape[0]
 	}
+	a.stride = vec.Padded(o.Tokens)
 	a.block = min(max(scores/o.Tokens, 8), o.Tokens)
 	if a.set != nil {
 		a.block = min(work.Ceil(a.block, a.set.Rows)*a.set.Rows, o.Tokens)
@@ -46,34 +49,23 @@ func (a *attention) place(b, part, i int) int {
 
 func (a *attention) result(b, i int) int { return (b/a.Heads*a.Tokens+i)*a.wide + b%a.Heads*a.width }
 
-// bias returns the biases of query i, nil for none.
-func (a *attention) bias(all []float32, b, i int) []float32 {
-	if all == nil {
-		return nil
-	}
-	return all[(b%a.groups*a.Tokens+i)*a.Tokens:][:a.Tokens]
-}
-
-// weights sets the scores of a query to exponentials and returns their sum.
-func (k *room) weights(p, bias []float32, scale float64) float64 {
-	if bias != nil || scale < 0 {
-		k.Scale(p, p, k.copy(0, scale))
+// softmax sets the scores of n queries of matrix b, from query i on, to their weights.
+func (a *attention) softmax(k *vec.Set, p, bias []float32, b, i, n int) {
+	scale := float32(a.Scale)
+	switch {
+	case bias != nil:
+		bias = bias[(b%a.groups*a.Tokens+i)*a.Tokens:][:n*a.Tokens]
+	case scale < 0:
+		k.Scale(p, p, []float32{scale})
 		scale = 1
 	}
-	if bias != nil {
-		k.Add(p, p, bias)
-	}
-	k.affine(p, p, float64(k.largest(p)), scale)
-	k.Exp(p, p)
-	return k.sum(p)
+	k.SoftmaxPadded(p, bias, scale, a.Tokens, n)
 }
 
 // attend is the scratch of a worker.
 type attend struct {
-	*room
 	multiplier
 	keys, values, scores []float32
-	sums                 []float64
 }
 
 func selfAttention(s work.Step, o op.SelfAttention, workers int, level simd.Level) (*work.Lowering, error) {
@@ -82,13 +74,8 @@ func selfAttention(s work.Step, o op.SelfAttention, workers int, level simd.Leve
 	}
 	a := newAttention(s, o, level, len(s.In) > 1)
 	var r work.Room
-	places := rooms(&r, workers, o.Tokens)
 	keys, values := r.Each(workers, packedSize(a.set, a.width, o.Tokens)), r.Each(workers, packedSize(a.set, o.Tokens, a.width))
-	blocks := r.Each(workers, a.block*o.Tokens)
-	var sums []work.Part
-	for range workers {
-		sums = append(sums, r.Doubles(a.block))
-	}
+	blocks := r.Each(workers, a.block*a.stride)
 	parts, each := 1, o.Tokens // of the queries of a matrix
 	if a.matrices < 4*workers {
 		parts, each = work.Ceil(o.Tokens, a.block), a.block
@@ -100,26 +87,21 @@ func selfAttention(s work.Step, o op.SelfAttention, workers int, level simd.Leve
 			bias = st.Floats(a.biases)
 		}
 		own := make([]attend, workers)
-		for i, k := range places.bind(st) {
-			own[i] = attend{room: &k, multiplier: multiplier{set: a.set}, keys: st.Scratch(keys[i]),
-				values: st.Scratch(values[i]), scores: st.Scratch(blocks[i]), sums: st.Scratch64(sums[i])}
+		for i := range own {
+			own[i] = attend{multiplier{set: a.set}, st.Scratch(keys[i]), st.Scratch(values[i]), st.Scratch(blocks[i])}
 		}
+		rows := vec.For(st.Level)
 		return []work.Phase{{Blocks: a.matrices * parts, Run: func(worker, block int) {
 			b, from := block/parts, block%parts*each
 			k := &own[worker]
 			keys := k.packTransposed(k.keys, x[a.place(b, 1, 0):], 3*a.wide, a.width, o.Tokens)
+			keys.padded = true
 			values := k.pack(k.values, x[a.place(b, 2, 0):], 3*a.wide, o.Tokens, a.width)
 			for to := min(from+each, o.Tokens); from < to; from += a.block {
 				n := min(a.block, to-from)
-				k.product(k.scores, o.Tokens, x[a.place(b, 0, from):], 3*a.wide, n, keys, false)
-				for i := range n {
-					k.sums[i] = k.weights(k.scores[i*o.Tokens:][:o.Tokens], a.bias(bias, b, from+i), o.Scale)
-				}
-				k.product(y[a.result(b, from):], a.wide, k.scores, o.Tokens, n, values, false)
-				for i := range n {
-					row := y[a.result(b, from+i):][:a.width]
-					k.Scale(row, row, k.copy(0, 1/k.sums[i]))
-				}
+				k.product(k.scores, a.stride, x[a.place(b, 0, from):], 3*a.wide, n, keys, false)
+				a.softmax(rows, k.scores[:n*a.stride], bias, b, from, n)
+				k.product(y[a.result(b, from):], a.wide, k.scores, a.stride, n, values, false)
 			}
 		}}}
 	})

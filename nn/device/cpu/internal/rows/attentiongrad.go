@@ -5,6 +5,7 @@ import (
 
 	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
@@ -56,7 +57,6 @@ func (g *attentionGrad) add(s work.Step) (o op.SelfAttention, ok bool) {
 
 // attendGrad is the scratch of a worker.
 type attendGrad struct {
-	*room
 	multiplier
 	packed [5][]float32 // keys, their transpose, that of values; queries and dy of a block
 	p, ds  []float32    // weights of a block, and the gradients of its scores
@@ -71,10 +71,9 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 	}
 	g.attention, g.dy = newAttention(s, o, level, len(s.In) > 2), s.In[len(s.In)-1]
 	var r work.Room
-	places := rooms(&r, workers, o.Tokens)
 	sizes := []int{
 		packedSize(g.set, o.Tokens, g.width), packedSize(g.set, g.width, o.Tokens), packedSize(g.set, g.width, o.Tokens),
-		packedSize(g.set, g.block, g.width), packedSize(g.set, g.block, g.width), g.block * o.Tokens, g.block * o.Tokens,
+		packedSize(g.set, g.block, g.width), packedSize(g.set, g.block, g.width), g.block * g.stride, g.block * g.stride,
 	}
 	own := make([][]work.Part, len(sizes))
 	for i, n := range sizes {
@@ -105,9 +104,9 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 				sums = st.Scratch(partial)
 			}
 		}
-		list := make([]attendGrad, workers)
-		for i, k := range places.bind(st) {
-			list[i] = attendGrad{room: &k, multiplier: multiplier{set: g.set}, p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
+		list, k := make([]attendGrad, workers), vec.For(st.Level)
+		for i := range list {
+			list[i] = attendGrad{multiplier: multiplier{set: g.set}, p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
 			for j := range list[i].packed {
 				list[i].packed[j] = st.Scratch(own[j][i])
 			}
@@ -120,13 +119,12 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 				clear(sum)
 			}
 			for i := part * alike / parts; i < (part+1)*alike/parts; i++ {
-				g.matrix(&list[worker], group+i*g.groups, x, dy, bias, dx, sum)
+				g.matrix(k, &list[worker], group+i*g.groups, x, dy, bias, dx, sum)
 			}
 		}}}
 		if parts == 1 {
 			return phases
 		}
-		k := list[0].Set
 		return append(phases, work.Phase{Blocks: g.groups, Run: func(_, group int) {
 			dst := dBias[group*square:][:square]
 			copy(dst, sums[group*square:])
@@ -147,43 +145,34 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 
 // matrix computes the gradients of matrix b: it sets dx unless that is nil, and adds that of the bias to sum unless that
 // is nil.
-func (g *attentionGrad) matrix(k *attendGrad, b int, x, dy, bias, dx, sum []float32) {
+func (g *attentionGrad) matrix(rows *vec.Set, k *attendGrad, b int, x, dy, bias, dx, sum []float32) {
 	tokens, stride := g.Tokens, 3*g.wide
 	keys := k.packTransposed(k.packed[1], x[g.place(b, 1, 0):], stride, g.width, tokens)
 	values := k.packTransposed(k.packed[2], x[g.place(b, 2, 0):], stride, g.width, tokens)
+	keys.padded, values.padded = true, true
 	var back factor
 	if dx != nil {
 		back = k.pack(k.packed[0], x[g.place(b, 1, 0):], stride, tokens, g.width)
 	}
 	for from := 0; from < tokens; from += g.block {
 		n := min(g.block, tokens-from)
-		k.product(k.p, tokens, x[g.place(b, 0, from):], stride, n, keys, false)
-		k.product(k.ds, tokens, dy[g.result(b, from):], g.wide, n, values, false)
-		for i := range n {
-			p, ds := k.p[i*tokens:][:tokens], k.ds[i*tokens:][:tokens]
-			k.Scale(p, p, k.copy(0, 1/k.weights(p, g.bias(bias, b, from+i), g.Scale)))
-			mean, _ := k.dots(p, ds, 0)
-			if sum == nil {
-				k.affine(ds, ds, mean, g.Scale)
-				k.Mul(ds, ds, p)
-				continue
-			}
-			k.affine(ds, ds, mean, 1)
-			k.Mul(ds, ds, p)
-			row := sum[(from+i)*tokens:][:tokens]
-			k.Add(row, row, ds)
-			if dx != nil {
-				k.Scale(ds, ds, k.copy(0, g.Scale))
-			}
+		k.product(k.p, g.stride, x[g.place(b, 0, from):], stride, n, keys, false)
+		k.product(k.ds, g.stride, dy[g.result(b, from):], g.wide, n, values, false)
+		p, ds := k.p[:n*g.stride], k.ds[:n*g.stride]
+		g.softmax(rows, p, bias, b, from, n)
+		var part []float32
+		if sum != nil {
+			part = sum[from*tokens:][:n*tokens]
 		}
+		rows.SoftmaxGradPadded(p, ds, part, float32(g.Scale), tokens, n)
 		if dx == nil {
 			continue
 		}
 		add := from > 0
-		k.outer(dx[g.place(b, 2, 0):], stride, k.p, tokens, tokens,
+		k.outer(dx[g.place(b, 2, 0):], stride, k.p, g.stride, tokens,
 			k.pack(k.packed[4], dy[g.result(b, from):], g.wide, n, g.width), add)
-		k.outer(dx[g.place(b, 1, 0):], stride, k.ds, tokens, tokens,
+		k.outer(dx[g.place(b, 1, 0):], stride, k.ds, g.stride, tokens,
 			k.pack(k.packed[3], x[g.place(b, 0, from):], stride, n, g.width), add)
-		k.product(dx[g.place(b, 0, from):], stride, k.ds, tokens, n, back, false)
+		k.product(dx[g.place(b, 0, from):], stride, k.ds, g.stride, n, back, false)
 	}
 }

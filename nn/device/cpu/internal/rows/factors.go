@@ -16,6 +16,7 @@ type multiplier struct {
 type factor struct {
 	x        []float32
 	depth, n int
+	padded   bool // rows of products have room for whole vectors behind them
 }
 
 // columns is the number of columns of a panel, the last of which may have fewer.
@@ -46,7 +47,7 @@ func (m *multiplier) panel(b factor, j int) (x []float32, width, n int) {
 
 // pack packs depth rows of n elements, stride apart, into dst.
 func (m *multiplier) pack(dst, src []float32, stride, depth, n int) factor {
-	b := factor{dst, depth, n}
+	b := factor{x: dst, depth: depth, n: n}
 	for j := 0; j < n; j += m.columns(n) {
 		x, width, n := m.panel(b, j)
 		if m.set != nil {
@@ -63,7 +64,7 @@ func (m *multiplier) pack(dst, src []float32, stride, depth, n int) factor {
 
 // packTransposed packs the transpose of n rows of depth elements, stride apart, into dst.
 func (m *multiplier) packTransposed(dst, src []float32, stride, depth, n int) factor {
-	b := factor{dst, depth, n}
+	b := factor{x: dst, depth: depth, n: n}
 	for j := 0; j < n; j += m.columns(n) {
 		x, width, n := m.panel(b, j)
 		m.set.Transpose(x, width, src[j*stride:], stride, n, depth)
@@ -93,6 +94,9 @@ func (m *multiplier) multiply(c []float32, ldc int, a []float32, row, step, rows
 		list, lead := m.set.Products[width/m.set.Lanes], row
 		if row == 1 {
 			list, lead = m.set.Sums[width/m.set.Lanes], step
+		}
+		if b.padded {
+			n = width
 		}
 		g := &m.args
 		g.B, g.Init, g.Mask, g.Offs, g.Taps, g.Depth = &x[0], &kern.Zeros[0], kern.Mask(n), &m.zero, 1, b.depth

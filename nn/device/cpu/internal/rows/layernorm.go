@@ -1,91 +1,125 @@
 package rows
 
 import (
-	"math"
-
+	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
-// moments returns the mean of a row and 1/√(variance + eps). The sums are float64, so that the square of a mean much
-// larger than the standard deviation does not hide the variance.
-func (k *room) moments(x []float32, eps float64) (mean, inverse float64) {
-	k.columns(len(x), func(at, width, rows int) { k.Moments(k.first, k.second, x[at:], width, width, rows) })
-	count := float64(len(x))
-	mean = total(k.first) / count
-	return mean, 1 / math.Sqrt(max(total(k.second)/count-float64(mean*mean), 0)+eps)
-}
-
-func layerNorm(s work.Step, o op.LayerNorm, workers int) (*work.Lowering, error) {
-	return eachOf(s, workers, []int{s.In[0]}, func(st *work.Storage) func(k *room, lo, hi int) {
+func layerNorm(s work.Step, o op.LayerNorm) (*work.Lowering, error) {
+	_, width, _ := matrix(s.OutType())
+	return byRows(s, s.In[:1], func(st *work.Storage, k *vec.Set) func(lo, hi, count int) {
 		x, scale, bias, dst := st.Floats(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Floats(s.Out)
-		return func(k *room, lo, hi int) {
-			y := dst[lo:hi]
-			mean, inverse := k.moments(x[lo:hi], o.Eps)
-			k.affine(y, x[lo:hi], mean, inverse)
-			k.Mul(y, y, scale)
-			k.Add(y, y, bias)
-		}
+		return func(lo, hi, count int) { k.LayerNorm(dst[lo:hi], x[lo:hi], scale, bias, o.Eps, width, count) }
 	})
 }
 
-func layerNormGradInput(s work.Step, o op.LayerNormGradInput, workers int) (*work.Lowering, error) {
-	return eachOf(s, workers, []int{s.In[0], s.In[2]}, func(st *work.Storage) func(k *room, lo, hi int) {
-		x, scale, dy, dst := st.Floats(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Floats(s.Out)
-		return func(k *room, lo, hi int) {
-			row, g, n := x[lo:hi], k.row[:hi-lo], float64(hi-lo)
-			mean, inverse := k.moments(row, o.Eps)
-			k.Mul(g, dy[lo:hi], scale)
-			mixed, sum := k.dots(row, g, mean)
-			mixed += sum * (float64(float32(mean)) - mean)
-			k.NormalizeGrad(dst[lo:hi], row, g, k.copy(0, mean), k.copy(1, inverse), k.copy(2, sum/n),
-				k.copy(3, mixed*inverse*inverse/n))
-		}
-	})
+// layerNormGrad computes the gradients of layer normalisation with respect to its input, its scale, or both.
+type layerNormGrad struct {
+	eps            float64
+	x, scale, dy   int // values; scale is -1 if dInput is
+	dInput, dScale int // results, or -1
 }
 
-// layerNormGradScale sums over rows: first within parts of the rows, then over the parts in order. The number of parts
-// does not depend on the workers.
-func layerNormGradScale(s work.Step, o op.LayerNormGradScale, workers int) (*work.Lowering, error) {
-	if err := work.DataIn(s); err != nil {
+// layerNormGrads matches one of the gradients, or both.
+func layerNormGrads(workers int) work.Pattern {
+	return func(f *lower.Flow, first int) []work.Match {
+		s := f.Step(first)
+		one, ok := newLayerNormGrad(s)
+		if !ok {
+			return nil
+		}
+		match := func(g layerNormGrad, steps ...int) work.Match {
+			return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) { return g.lower(s, workers) }}
+		}
+		list := []work.Match{match(one, first)}
+		for _, i := range f.ReadersOf(one.x) {
+			other, ok := newLayerNormGrad(f.Step(i))
+			if ok && i > first && other.x == one.x && other.dy == one.dy && other.eps == one.eps &&
+				(other.dInput < 0) == (one.dScale < 0) {
+				both := layerNormGrad{one.eps, one.x, max(one.scale, other.scale), one.dy, max(one.dInput, other.dInput),
+					max(one.dScale, other.dScale)}
+				return append([]work.Match{match(both, first, i)}, list...)
+			}
+		}
+		return list
+	}
+}
+
+func newLayerNormGrad(s work.Step) (g layerNormGrad, ok bool) {
+	switch o := s.Op.(type) {
+	case op.LayerNormGradInput:
+		return layerNormGrad{o.Eps, s.In[0], s.In[1], s.In[2], s.Out, -1}, true
+	case op.LayerNormGradScale:
+		return layerNormGrad{o.Eps, s.In[0], -1, s.In[1], -1, s.Out}, true
+	}
+	return g, false
+}
+
+// lower sums over rows: first within parts of the rows, then over the parts in order. The number of parts does not
+// depend on the workers.
+func (g layerNormGrad) lower(s work.Step, workers int) (*work.Lowering, error) {
+	if err := work.IsData(s, g.x, g.dy, g.scale); err != nil {
 		return nil, err
 	}
-	rows, width, each := matrix(s.InType(0))
+	t := s.Values[g.x].Type
+	rows, width, each := matrix(t)
 	const most = 64
 	each = max(each, work.Ceil(rows, most))
 	parts := work.Ceil(rows, each)
+	l := &work.Lowering{}
 	var r work.Room
+	var all work.Part
 	stride := vec.Padded(width)
-	places, all := rooms(&r, workers, width), r.Doubles(parts*stride)
-	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		x, dy, dst, sums := st.Floats(s.In[0]), st.Floats(s.In[1]), st.Floats(s.Out), st.Scratch64(all)
-		rooms := places.bind(st)
-		columns := max(1, work.Ceil(width, workers))
-		return []work.Phase{
-			{Blocks: parts, Run: func(worker, part int) {
-				k := &rooms[worker]
-				sum := sums[part*stride:][:stride]
-				clear(sum)
-				for i := part * each; i < min((part+1)*each, rows); i++ {
-					row, g := x[i*width:][:width], dy[i*width:][:width]
-					mean, inverse := k.moments(row, o.Eps)
-					k.affine(k.row, row, mean, inverse)
-					k.Mul(k.row, k.row, g)
-					k.Sums(sum, k.row, width, width, 1)
-				}
-			}},
-			{Blocks: work.Ceil(width, columns), Run: func(_, block int) {
-				for j := block * columns; j < min((block+1)*columns, width); j++ {
-					sum := 0.0
-					for p := range parts {
-						sum += sums[p*stride+j]
-					}
-					dst[j] = float32(sum)
-				}
-			}},
-		}
-	})
+	if g.dInput >= 0 {
+		l.Results = append(l.Results, lower.Result{Value: g.dInput, Layout: work.Layout(t, device.Data), Bytes: t.Bytes(),
+			Over: []int{g.x, g.dy}})
+	}
+	if g.dScale >= 0 {
+		t := s.Values[g.dScale].Type
+		l.Results = append(l.Results, lower.Result{Value: g.dScale, Layout: work.Layout(t, device.Data), Bytes: t.Bytes()})
+		all = r.Doubles(parts * stride)
+	}
 	l.Workspace = r.Bytes
+	l.Kernel.Bind = func(st *work.Storage) []work.Phase {
+		k, x, dy := vec.For(st.Level), st.Floats(g.x), st.Floats(g.dy)
+		var scale, dInput, dScale []float32
+		var sums []float64
+		if g.dInput >= 0 {
+			scale, dInput = st.Floats(g.scale), st.Floats(g.dInput)
+		}
+		if g.dScale >= 0 {
+			dScale, sums = st.Floats(g.dScale), st.Scratch64(all)
+		}
+		phases := []work.Phase{{Blocks: parts, Run: func(_, part int) {
+			from, to := part*each, min((part+1)*each, rows)
+			lo, hi := from*width, to*width
+			var dst []float32
+			if dInput != nil {
+				dst = dInput[lo:hi]
+			}
+			var sum []float64
+			if sums != nil {
+				sum = sums[part*stride:][:stride]
+				clear(sum)
+			}
+			k.LayerNormGrad(dst, x[lo:hi], dy[lo:hi], scale, sum, g.eps, width, to-from)
+		}}}
+		if sums == nil {
+			return phases
+		}
+		columns := max(1, work.Ceil(width, workers))
+		return append(phases, work.Phase{Blocks: work.Ceil(width, columns), Run: func(_, block int) {
+			for j := block * columns; j < min((block+1)*columns, width); j++ {
+				sum := 0.0
+				for p := range parts {
+					sum += sums[p*stride+j]
+				}
+				dScale[j] = float32(sum)
+			}
+		}})
+	}
 	return l, nil
 }

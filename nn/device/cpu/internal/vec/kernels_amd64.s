@@ -6113,6 +6113,1666 @@ done:
 	VZEROUPPER
 	RET
 
+// func softmaxAVX512(dst []float32, x []float32, bias []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
+TEXT ·softmaxAVX512(SB), NOSPLIT, $96-96
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ bias_base+48(FP), DX
+	MOVQ width+80(FP), R10
+	MOVQ rows+88(FP), BX
+	MOVQ BX, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R9
+	CMPQ R10, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R9
+
+narrow:
+	CMPQ    R9, 24(SP)
+	CMOVQGT 24(SP), R9
+	MOVQ    R9, 8(SP)
+	TESTQ   DX, DX
+	JZ      no1
+	MOVQ    (SP), BX
+	XORQ    R9, R9
+
+row3:
+	VMOVUPS      lowestAVX512<>+0(SB), Z0
+	VBROADCASTSS scale+72(FP), Z1
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest5
+
+loop4:
+	VMOVUPS (CX)(SI*1), Z2
+	VMULPS  Z1, Z2, Z2
+	VMOVUPS (DX)(SI*1), Z7
+	VADDPS  Z7, Z2, Z2
+	VMOVUPS Z2, (AX)(SI*1)
+	VMAXPS  Z0, Z2, Z0
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop4
+
+rest5:
+	ADDQ         $0x10, R8
+	JLE          done6
+	VPBROADCASTD R8, Z2
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z2
+	VMULPS       Z1, Z2, Z1
+	VMOVUPS.Z    (DX)(SI*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K1, (AX)(SI*1)
+	VMAXPS       Z0, Z1, K1, Z0
+
+done6:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0x4e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0xb1, X0, X1
+	VMAXPS        X1, X0, X0
+	VCVTSS2SD     X0, X0, X0
+	VMOVSD        X0, 32(SP)(R9*8)
+	LEAQ          (BX)(R10*4), BX
+	ADDQ          $0x01, R9
+	CMPQ          R9, 8(SP)
+	JL            row3
+	MOVQ          (SP), BX
+	XORQ          R9, R9
+
+row7:
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VMOVSD       32(SP)(R9*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Z0
+	VMOVSD       oneAVX2<>+0(SB), X1
+	VCVTSD2SS    X1, X1, X1
+	VBROADCASTSS X1, Z1
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest9
+
+loop8:
+	VMOVUPS       (AX)(SI*1), Z2
+	VSUBPS        Z0, Z2, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       ·singleVectors+192(SB), Z7
+	VMINPS        Z2, Z7, Z2
+	VMOVUPS       ·singleVectors+256(SB), Z7
+	VMAXPS        Z2, Z7, Z2
+	VMOVAPS       Z2, Z7
+	VMOVUPS       ·singleVectors+320(SB), Z8
+	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
+	VSUBPS        ·singleVectors+384(SB), Z7, Z7
+	VMOVAPS       Z7, Z8
+	VMOVUPS       ·singleVectors+448(SB), Z9
+	VFMADD213PS   Z2, Z9, Z8
+	VMOVAPS       Z7, Z2
+	VMOVUPS       ·singleVectors+512(SB), Z9
+	VFMADD213PS   Z8, Z9, Z2
+	VMOVUPS       ·singleVectors+1216(SB), Z9
+	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
+	VMULPS        Z2, Z2, Z8
+	VFMADD213PS   Z2, Z8, Z9
+	VADDPS        ·singleVectors+0(SB), Z9, Z9
+	VSCALEFPS     Z7, Z9, Z9
+	VMOVUPS       Z9, (AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z9, Y2
+	VCVTPS2PD     Y9, Z7
+	VCVTPS2PD     Y2, Z2
+	VADDPD        Z7, Z3, Z3
+	VADDPD        Z2, Z4, Z4
+	ADDQ          $0x40, SI
+	ADDQ          $0x40, DI
+	SUBQ          $0x10, R8
+	JGE           loop8
+
+rest9:
+	ADDQ          $0x10, R8
+	JLE           done10
+	VPBROADCASTD  R8, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS.Z     (AX)(SI*1), K1, Z2
+	VSUBPS        Z0, Z2, Z0
+	VMULPS        Z1, Z0, Z0
+	VMOVUPS       ·singleVectors+192(SB), Z1
+	VMINPS        Z0, Z1, Z0
+	VMOVUPS       ·singleVectors+256(SB), Z1
+	VMAXPS        Z0, Z1, Z0
+	VMOVAPS       Z0, Z1
+	VMOVUPS       ·singleVectors+320(SB), Z2
+	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
+	VSUBPS        ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS       Z1, Z2
+	VMOVUPS       ·singleVectors+448(SB), Z7
+	VFMADD213PS   Z0, Z7, Z2
+	VMOVAPS       Z1, Z0
+	VMOVUPS       ·singleVectors+512(SB), Z7
+	VFMADD213PS   Z2, Z7, Z0
+	VMOVUPS       ·singleVectors+1216(SB), Z7
+	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
+	VMULPS        Z0, Z0, Z2
+	VFMADD213PS   Z0, Z2, Z7
+	VADDPS        ·singleVectors+0(SB), Z7, Z7
+	VSCALEFPS     Z1, Z7, Z7
+	VMOVUPS       Z7, K1, (AX)(SI*1)
+	VMOVAPS.Z     Z7, K1, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y0
+	VCVTPS2PD     Y7, Z1
+	VCVTPS2PD     Y0, Z0
+	VADDPD        Z1, Z3, Z3
+	VADDPD        Z0, Z4, Z4
+
+done10:
+	VADDPD        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y0
+	VADDPD        Y3, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, 64(SP)(R9*8)
+	LEAQ          (BX)(R10*4), BX
+	ADDQ          $0x01, R9
+	CMPQ          R9, 8(SP)
+	JL            row7
+	JMP           end2
+
+no1:
+	MOVQ (SP), BX
+	XORQ R9, R9
+
+row11:
+	VMOVUPS lowestAVX512<>+0(SB), Z0
+	MOVQ    BX, SI
+	XORQ    DI, DI
+	MOVQ    R10, R8
+	SUBQ    $0x10, R8
+	JL      rest13
+
+loop12:
+	VMOVUPS (CX)(SI*1), Z1
+	VMAXPS  Z0, Z1, Z0
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop12
+
+rest13:
+	ADDQ         $0x10, R8
+	JLE          done14
+	VPBROADCASTD R8, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z1
+	VMAXPS       Z0, Z1, K1, Z0
+
+done14:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0x4e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0xb1, X0, X1
+	VMAXPS        X1, X0, X0
+	VCVTSS2SD     X0, X0, X0
+	VMOVSD        X0, 32(SP)(R9*8)
+	LEAQ          (BX)(R10*4), BX
+	ADDQ          $0x01, R9
+	CMPQ          R9, 8(SP)
+	JL            row11
+	MOVQ          (SP), BX
+	XORQ          R9, R9
+
+row15:
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VMOVSD       32(SP)(R9*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Z0
+	VBROADCASTSS scale+72(FP), Z1
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest17
+
+loop16:
+	VMOVUPS       (CX)(SI*1), Z2
+	VSUBPS        Z0, Z2, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       ·singleVectors+192(SB), Z7
+	VMINPS        Z2, Z7, Z2
+	VMOVUPS       ·singleVectors+256(SB), Z7
+	VMAXPS        Z2, Z7, Z2
+	VMOVAPS       Z2, Z7
+	VMOVUPS       ·singleVectors+320(SB), Z8
+	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
+	VSUBPS        ·singleVectors+384(SB), Z7, Z7
+	VMOVAPS       Z7, Z8
+	VMOVUPS       ·singleVectors+448(SB), Z9
+	VFMADD213PS   Z2, Z9, Z8
+	VMOVAPS       Z7, Z2
+	VMOVUPS       ·singleVectors+512(SB), Z9
+	VFMADD213PS   Z8, Z9, Z2
+	VMOVUPS       ·singleVectors+1216(SB), Z9
+	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
+	VMULPS        Z2, Z2, Z8
+	VFMADD213PS   Z2, Z8, Z9
+	VADDPS        ·singleVectors+0(SB), Z9, Z9
+	VSCALEFPS     Z7, Z9, Z9
+	VMOVUPS       Z9, (AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z9, Y2
+	VCVTPS2PD     Y9, Z7
+	VCVTPS2PD     Y2, Z2
+	VADDPD        Z7, Z5, Z5
+	VADDPD        Z2, Z6, Z6
+	ADDQ          $0x40, SI
+	ADDQ          $0x40, DI
+	SUBQ          $0x10, R8
+	JGE           loop16
+
+rest17:
+	ADDQ          $0x10, R8
+	JLE           done18
+	VPBROADCASTD  R8, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS.Z     (CX)(SI*1), K1, Z2
+	VSUBPS        Z0, Z2, Z0
+	VMULPS        Z1, Z0, Z0
+	VMOVUPS       ·singleVectors+192(SB), Z1
+	VMINPS        Z0, Z1, Z0
+	VMOVUPS       ·singleVectors+256(SB), Z1
+	VMAXPS        Z0, Z1, Z0
+	VMOVAPS       Z0, Z1
+	VMOVUPS       ·singleVectors+320(SB), Z2
+	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
+	VSUBPS        ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS       Z1, Z2
+	VMOVUPS       ·singleVectors+448(SB), Z7
+	VFMADD213PS   Z0, Z7, Z2
+	VMOVAPS       Z1, Z0
+	VMOVUPS       ·singleVectors+512(SB), Z7
+	VFMADD213PS   Z2, Z7, Z0
+	VMOVUPS       ·singleVectors+1216(SB), Z7
+	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
+	VMULPS        Z0, Z0, Z2
+	VFMADD213PS   Z0, Z2, Z7
+	VADDPS        ·singleVectors+0(SB), Z7, Z7
+	VSCALEFPS     Z1, Z7, Z7
+	VMOVUPS       Z7, K1, (AX)(SI*1)
+	VMOVAPS.Z     Z7, K1, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y0
+	VCVTPS2PD     Y7, Z1
+	VCVTPS2PD     Y0, Z0
+	VADDPD        Z1, Z5, Z5
+	VADDPD        Z0, Z6, Z6
+
+done18:
+	VADDPD        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y5, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, 64(SP)(R9*8)
+	LEAQ          (BX)(R10*4), BX
+	ADDQ          $0x01, R9
+	CMPQ          R9, 8(SP)
+	JL            row15
+
+end2:
+	MOVQ (SP), BX
+	XORQ R9, R9
+
+row19:
+	VMOVSD       oneAVX2<>+0(SB), X0
+	VMOVSD       64(SP)(R9*8), X1
+	VDIVSD       X1, X0, X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Z0
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest21
+
+loop20:
+	VMOVUPS (AX)(SI*1), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(SI*1)
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop20
+
+rest21:
+	ADDQ         $0x10, R8
+	JLE          done22
+	VPBROADCASTD R8, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (AX)(SI*1), K1, Z1
+	VMULPS       Z0, Z1, Z0
+	VMOVUPS      Z0, K1, (AX)(SI*1)
+
+done22:
+	LEAQ (BX)(R10*4), BX
+	ADDQ $0x01, R9
+	CMPQ R9, 8(SP)
+	JL   row19
+	MOVQ BX, (SP)
+	SUBQ R9, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+DATA lowestAVX512<>+0(SB)/4, $0xff800000
+DATA lowestAVX512<>+4(SB)/4, $0xff800000
+DATA lowestAVX512<>+8(SB)/4, $0xff800000
+DATA lowestAVX512<>+12(SB)/4, $0xff800000
+DATA lowestAVX512<>+16(SB)/4, $0xff800000
+DATA lowestAVX512<>+20(SB)/4, $0xff800000
+DATA lowestAVX512<>+24(SB)/4, $0xff800000
+DATA lowestAVX512<>+28(SB)/4, $0xff800000
+DATA lowestAVX512<>+32(SB)/4, $0xff800000
+DATA lowestAVX512<>+36(SB)/4, $0xff800000
+DATA lowestAVX512<>+40(SB)/4, $0xff800000
+DATA lowestAVX512<>+44(SB)/4, $0xff800000
+DATA lowestAVX512<>+48(SB)/4, $0xff800000
+DATA lowestAVX512<>+52(SB)/4, $0xff800000
+DATA lowestAVX512<>+56(SB)/4, $0xff800000
+DATA lowestAVX512<>+60(SB)/4, $0xff800000
+GLOBL lowestAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA oneAVX2<>+0(SB)/8, $0x3ff0000000000000
+DATA oneAVX2<>+8(SB)/8, $0x3ff0000000000000
+DATA oneAVX2<>+16(SB)/8, $0x3ff0000000000000
+DATA oneAVX2<>+24(SB)/8, $0x3ff0000000000000
+GLOBL oneAVX2<>(SB), RODATA|NOPTR, $32
+
+// func softmaxGradAVX512(dst []float32, y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
+TEXT ·softmaxGradAVX512(SB), NOSPLIT, $64-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ y_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ sum_base+72(FP), BX
+	MOVQ width+104(FP), R11
+	MOVQ rows+112(FP), SI
+	MOVQ SI, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R10
+	CMPQ R11, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R10
+
+narrow:
+	CMPQ    R10, 24(SP)
+	CMOVQGT 24(SP), R10
+	MOVQ    R10, 8(SP)
+	MOVQ    (SP), SI
+	XORQ    R10, R10
+
+row1:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   SI, DI
+	XORQ   R8, R8
+	MOVQ   R11, R9
+	SUBQ   $0x10, R9
+	JL     rest3
+
+loop2:
+	VMOVUPS       (CX)(DI*1), Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VMOVUPS       (DX)(DI*1), Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VFMADD231PD   Z2, Z4, Z0
+	VFMADD231PD   Z3, Z5, Z1
+	ADDQ          $0x40, DI
+	ADDQ          $0x40, R8
+	SUBQ          $0x10, R9
+	JGE           loop2
+
+rest3:
+	ADDQ          $0x10, R9
+	JLE           done4
+	VPBROADCASTD  R9, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS.Z     (CX)(DI*1), K1, Z2
+	VMOVAPS.Z     Z2, K1, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VMOVUPS.Z     (DX)(DI*1), K1, Z4
+	VMOVAPS.Z     Z4, K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VFMADD231PD   Z2, Z4, Z0
+	VFMADD231PD   Z3, Z5, Z1
+
+done4:
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPD        Y0, Y2, Y2
+	VEXTRACTF64X2 $0x01, Y2, X3
+	VADDPD        X2, X3, X3
+	VUNPCKHPD     X3, X3, X2
+	VADDPD        X2, X3, X3
+	VMOVSD        X3, 32(SP)(R10*8)
+	LEAQ          (SI)(R11*4), SI
+	ADDQ          $0x01, R10
+	CMPQ          R10, 8(SP)
+	JL            row1
+	MOVQ          (SP), SI
+	XORQ          R10, R10
+
+row5:
+	VMOVSD       32(SP)(R10*8), X2
+	VCVTSD2SS    X2, X2, X2
+	VBROADCASTSS X2, Z2
+	VBROADCASTSS scale+96(FP), Z3
+	TESTQ        BX, BX
+	JZ           no6
+	MOVQ         SI, DI
+	XORQ         R8, R8
+	MOVQ         R11, R9
+	SUBQ         $0x10, R9
+	JL           rest9
+
+loop8:
+	VMOVUPS (DX)(DI*1), Z4
+	VSUBPS  Z2, Z4, Z4
+	VMOVUPS (CX)(DI*1), Z5
+	VMULPS  Z5, Z4, Z4
+	VMOVUPS (BX)(DI*1), Z5
+	VADDPS  Z4, Z5, Z5
+	VMOVUPS Z5, (BX)(DI*1)
+	VMULPS  Z3, Z4, Z4
+	VMOVUPS Z4, (AX)(DI*1)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	SUBQ    $0x10, R9
+	JGE     loop8
+
+rest9:
+	ADDQ         $0x10, R9
+	JLE          done10
+	VPBROADCASTD R9, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z    (DX)(DI*1), K1, Z4
+	VSUBPS       Z2, Z4, Z2
+	VMOVUPS.Z    (CX)(DI*1), K1, Z4
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS.Z    (BX)(DI*1), K1, Z4
+	VADDPS       Z2, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)(DI*1)
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, K1, (AX)(DI*1)
+
+done10:
+	JMP end7
+
+no6:
+	MOVQ SI, DI
+	XORQ R8, R8
+	MOVQ R11, R9
+	SUBQ $0x10, R9
+	JL   rest12
+
+loop11:
+	VMOVUPS (DX)(DI*1), Z4
+	VSUBPS  Z2, Z4, Z4
+	VMOVUPS (CX)(DI*1), Z5
+	VMULPS  Z5, Z4, Z4
+	VMULPS  Z3, Z4, Z4
+	VMOVUPS Z4, (AX)(DI*1)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	SUBQ    $0x10, R9
+	JGE     loop11
+
+rest12:
+	ADDQ         $0x10, R9
+	JLE          done13
+	VPBROADCASTD R9, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z    (DX)(DI*1), K1, Z4
+	VSUBPS       Z2, Z4, Z2
+	VMOVUPS.Z    (CX)(DI*1), K1, Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, K1, (AX)(DI*1)
+
+done13:
+end7:
+	LEAQ (SI)(R11*4), SI
+	ADDQ $0x01, R10
+	CMPQ R10, 8(SP)
+	JL   row5
+	MOVQ SI, (SP)
+	SUBQ R10, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func softmaxPaddedAVX512(x []float32, bias []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
+TEXT ·softmaxPaddedAVX512(SB), NOSPLIT, $96-72
+	MOVQ x_base+0(FP), AX
+	MOVQ bias_base+24(FP), CX
+	MOVQ width+56(FP), R9
+	MOVQ rows+64(FP), DX
+	MOVQ DX, 24(SP)
+	MOVQ $0x00000000, (SP)
+	MOVQ $0x00000000, 16(SP)
+
+group:
+	MOVQ $0x00000004, R8
+	CMPQ R9, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R8
+
+narrow:
+	CMPQ    R8, 24(SP)
+	CMOVQGT 24(SP), R8
+	MOVQ    R8, 8(SP)
+	TESTQ   CX, CX
+	JZ      no1
+	MOVQ    (SP), DX
+	MOVQ    16(SP), R10
+	XORQ    R8, R8
+
+row3:
+	VMOVUPS      lowestAVX512<>+0(SB), Z0
+	VBROADCASTSS scale+48(FP), Z1
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest5
+
+loop4:
+	VMOVUPS (AX)(R11*1), Z2
+	VMULPS  Z1, Z2, Z2
+	VMOVUPS (CX)(BX*1), Z7
+	VADDPS  Z7, Z2, Z2
+	VMOVUPS Z2, (AX)(R11*1)
+	VMAXPS  Z0, Z2, Z0
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop4
+
+rest5:
+	ADDQ         $0x10, DI
+	JLE          done6
+	VPBROADCASTD DI, Z2
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS      (AX)(R11*1), Z2
+	VMULPS       Z1, Z2, Z1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVAPS.Z    Z1, K1, Z1
+	VMOVUPS      Z1, (AX)(R11*1)
+	VMAXPS       Z0, Z1, K1, Z0
+
+done6:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0x4e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0xb1, X0, X1
+	VMAXPS        X1, X0, X0
+	VCVTSS2SD     X0, X0, X0
+	VMOVSD        X0, 32(SP)(R8*8)
+	LEAQ          (DX)(R9*4), DX
+	LEAQ          15(R9), DI
+	ANDQ          $-16, DI
+	LEAQ          (R10)(DI*4), R10
+	ADDQ          $0x01, R8
+	CMPQ          R8, 8(SP)
+	JL            row3
+	MOVQ          (SP), DX
+	MOVQ          16(SP), R10
+	XORQ          R8, R8
+
+row7:
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VMOVSD       32(SP)(R8*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Z0
+	VMOVSD       oneAVX2<>+0(SB), X1
+	VCVTSD2SS    X1, X1, X1
+	VBROADCASTSS X1, Z1
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest9
+
+loop8:
+	VMOVUPS       (AX)(R11*1), Z2
+	VSUBPS        Z0, Z2, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       ·singleVectors+192(SB), Z7
+	VMINPS        Z2, Z7, Z2
+	VMOVUPS       ·singleVectors+256(SB), Z7
+	VMAXPS        Z2, Z7, Z2
+	VMOVAPS       Z2, Z7
+	VMOVUPS       ·singleVectors+320(SB), Z8
+	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
+	VSUBPS        ·singleVectors+384(SB), Z7, Z7
+	VMOVAPS       Z7, Z8
+	VMOVUPS       ·singleVectors+448(SB), Z9
+	VFMADD213PS   Z2, Z9, Z8
+	VMOVAPS       Z7, Z2
+	VMOVUPS       ·singleVectors+512(SB), Z9
+	VFMADD213PS   Z8, Z9, Z2
+	VMOVUPS       ·singleVectors+1216(SB), Z9
+	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
+	VMULPS        Z2, Z2, Z8
+	VFMADD213PS   Z2, Z8, Z9
+	VADDPS        ·singleVectors+0(SB), Z9, Z9
+	VSCALEFPS     Z7, Z9, Z9
+	VMOVUPS       Z9, (AX)(R11*1)
+	VEXTRACTF64X4 $0x01, Z9, Y2
+	VCVTPS2PD     Y9, Z7
+	VCVTPS2PD     Y2, Z2
+	VADDPD        Z7, Z3, Z3
+	VADDPD        Z2, Z4, Z4
+	ADDQ          $0x40, BX
+	ADDQ          $0x40, R11
+	ADDQ          $0x40, SI
+	SUBQ          $0x10, DI
+	JGE           loop8
+
+rest9:
+	ADDQ          $0x10, DI
+	JLE           done10
+	VPBROADCASTD  DI, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS       (AX)(R11*1), Z2
+	VSUBPS        Z0, Z2, Z0
+	VMULPS        Z1, Z0, Z0
+	VMOVUPS       ·singleVectors+192(SB), Z1
+	VMINPS        Z0, Z1, Z0
+	VMOVUPS       ·singleVectors+256(SB), Z1
+	VMAXPS        Z0, Z1, Z0
+	VMOVAPS       Z0, Z1
+	VMOVUPS       ·singleVectors+320(SB), Z2
+	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
+	VSUBPS        ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS       Z1, Z2
+	VMOVUPS       ·singleVectors+448(SB), Z7
+	VFMADD213PS   Z0, Z7, Z2
+	VMOVAPS       Z1, Z0
+	VMOVUPS       ·singleVectors+512(SB), Z7
+	VFMADD213PS   Z2, Z7, Z0
+	VMOVUPS       ·singleVectors+1216(SB), Z7
+	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
+	VMULPS        Z0, Z0, Z2
+	VFMADD213PS   Z0, Z2, Z7
+	VADDPS        ·singleVectors+0(SB), Z7, Z7
+	VSCALEFPS     Z1, Z7, Z7
+	VMOVAPS.Z     Z7, K1, Z7
+	VMOVUPS       Z7, (AX)(R11*1)
+	VMOVAPS.Z     Z7, K1, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y0
+	VCVTPS2PD     Y7, Z1
+	VCVTPS2PD     Y0, Z0
+	VADDPD        Z1, Z3, Z3
+	VADDPD        Z0, Z4, Z4
+
+done10:
+	VADDPD        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y0
+	VADDPD        Y3, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, 64(SP)(R8*8)
+	LEAQ          (DX)(R9*4), DX
+	LEAQ          15(R9), DI
+	ANDQ          $-16, DI
+	LEAQ          (R10)(DI*4), R10
+	ADDQ          $0x01, R8
+	CMPQ          R8, 8(SP)
+	JL            row7
+	JMP           end2
+
+no1:
+	MOVQ (SP), DX
+	MOVQ 16(SP), R10
+	XORQ R8, R8
+
+row11:
+	VMOVUPS lowestAVX512<>+0(SB), Z0
+	MOVQ    DX, BX
+	MOVQ    R10, R11
+	XORQ    SI, SI
+	MOVQ    R9, DI
+	SUBQ    $0x10, DI
+	JL      rest13
+
+loop12:
+	VMOVUPS (AX)(R11*1), Z1
+	VMAXPS  Z0, Z1, Z0
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop12
+
+rest13:
+	ADDQ         $0x10, DI
+	JLE          done14
+	VPBROADCASTD DI, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS      (AX)(R11*1), Z1
+	VMAXPS       Z0, Z1, K1, Z0
+
+done14:
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0x4e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPERMILPS     $0xb1, X0, X1
+	VMAXPS        X1, X0, X0
+	VCVTSS2SD     X0, X0, X0
+	VMOVSD        X0, 32(SP)(R8*8)
+	LEAQ          (DX)(R9*4), DX
+	LEAQ          15(R9), DI
+	ANDQ          $-16, DI
+	LEAQ          (R10)(DI*4), R10
+	ADDQ          $0x01, R8
+	CMPQ          R8, 8(SP)
+	JL            row11
+	MOVQ          (SP), DX
+	MOVQ          16(SP), R10
+	XORQ          R8, R8
+
+row15:
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VMOVSD       32(SP)(R8*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Z0
+	VBROADCASTSS scale+48(FP), Z1
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest17
+
+loop16:
+	VMOVUPS       (AX)(R11*1), Z2
+	VSUBPS        Z0, Z2, Z2
+	VMULPS        Z1, Z2, Z2
+	VMOVUPS       ·singleVectors+192(SB), Z7
+	VMINPS        Z2, Z7, Z2
+	VMOVUPS       ·singleVectors+256(SB), Z7
+	VMAXPS        Z2, Z7, Z2
+	VMOVAPS       Z2, Z7
+	VMOVUPS       ·singleVectors+320(SB), Z8
+	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
+	VSUBPS        ·singleVectors+384(SB), Z7, Z7
+	VMOVAPS       Z7, Z8
+	VMOVUPS       ·singleVectors+448(SB), Z9
+	VFMADD213PS   Z2, Z9, Z8
+	VMOVAPS       Z7, Z2
+	VMOVUPS       ·singleVectors+512(SB), Z9
+	VFMADD213PS   Z8, Z9, Z2
+	VMOVUPS       ·singleVectors+1216(SB), Z9
+	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
+	VMULPS        Z2, Z2, Z8
+	VFMADD213PS   Z2, Z8, Z9
+	VADDPS        ·singleVectors+0(SB), Z9, Z9
+	VSCALEFPS     Z7, Z9, Z9
+	VMOVUPS       Z9, (AX)(R11*1)
+	VEXTRACTF64X4 $0x01, Z9, Y2
+	VCVTPS2PD     Y9, Z7
+	VCVTPS2PD     Y2, Z2
+	VADDPD        Z7, Z5, Z5
+	VADDPD        Z2, Z6, Z6
+	ADDQ          $0x40, BX
+	ADDQ          $0x40, R11
+	ADDQ          $0x40, SI
+	SUBQ          $0x10, DI
+	JGE           loop16
+
+rest17:
+	ADDQ          $0x10, DI
+	JLE           done18
+	VPBROADCASTD  DI, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS       (AX)(R11*1), Z2
+	VSUBPS        Z0, Z2, Z0
+	VMULPS        Z1, Z0, Z0
+	VMOVUPS       ·singleVectors+192(SB), Z1
+	VMINPS        Z0, Z1, Z0
+	VMOVUPS       ·singleVectors+256(SB), Z1
+	VMAXPS        Z0, Z1, Z0
+	VMOVAPS       Z0, Z1
+	VMOVUPS       ·singleVectors+320(SB), Z2
+	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
+	VSUBPS        ·singleVectors+384(SB), Z1, Z1
+	VMOVAPS       Z1, Z2
+	VMOVUPS       ·singleVectors+448(SB), Z7
+	VFMADD213PS   Z0, Z7, Z2
+	VMOVAPS       Z1, Z0
+	VMOVUPS       ·singleVectors+512(SB), Z7
+	VFMADD213PS   Z2, Z7, Z0
+	VMOVUPS       ·singleVectors+1216(SB), Z7
+	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
+	VMULPS        Z0, Z0, Z2
+	VFMADD213PS   Z0, Z2, Z7
+	VADDPS        ·singleVectors+0(SB), Z7, Z7
+	VSCALEFPS     Z1, Z7, Z7
+	VMOVAPS.Z     Z7, K1, Z7
+	VMOVUPS       Z7, (AX)(R11*1)
+	VMOVAPS.Z     Z7, K1, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y0
+	VCVTPS2PD     Y7, Z1
+	VCVTPS2PD     Y0, Z0
+	VADDPD        Z1, Z5, Z5
+	VADDPD        Z0, Z6, Z6
+
+done18:
+	VADDPD        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y5, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, 64(SP)(R8*8)
+	LEAQ          (DX)(R9*4), DX
+	LEAQ          15(R9), DI
+	ANDQ          $-16, DI
+	LEAQ          (R10)(DI*4), R10
+	ADDQ          $0x01, R8
+	CMPQ          R8, 8(SP)
+	JL            row15
+
+end2:
+	MOVQ (SP), DX
+	MOVQ 16(SP), R10
+	XORQ R8, R8
+
+row19:
+	VMOVSD       oneAVX2<>+0(SB), X0
+	VMOVSD       64(SP)(R8*8), X1
+	VDIVSD       X1, X0, X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Z0
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest21
+
+loop20:
+	VMOVUPS (AX)(R11*1), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(R11*1)
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop20
+
+rest21:
+	ADDQ         $0x10, DI
+	JLE          done22
+	VPBROADCASTD DI, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS      (AX)(R11*1), Z1
+	VMULPS       Z0, Z1, Z0
+	VMOVAPS.Z    Z0, K1, Z0
+	VMOVUPS      Z0, (AX)(R11*1)
+
+done22:
+	LEAQ (DX)(R9*4), DX
+	LEAQ 15(R9), DI
+	ANDQ $-16, DI
+	LEAQ (R10)(DI*4), R10
+	ADDQ $0x01, R8
+	CMPQ R8, 8(SP)
+	JL   row19
+	MOVQ DX, (SP)
+	MOVQ R10, 16(SP)
+	SUBQ R8, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func softmaxGradPaddedAVX512(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
+TEXT ·softmaxGradPaddedAVX512(SB), NOSPLIT, $64-96
+	MOVQ y_base+0(FP), AX
+	MOVQ dy_base+24(FP), CX
+	MOVQ sum_base+48(FP), DX
+	MOVQ width+80(FP), R10
+	MOVQ rows+88(FP), BX
+	MOVQ BX, 24(SP)
+	MOVQ $0x00000000, (SP)
+	MOVQ $0x00000000, 16(SP)
+
+group:
+	MOVQ $0x00000004, R9
+	CMPQ R10, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R9
+
+narrow:
+	CMPQ    R9, 24(SP)
+	CMOVQGT 24(SP), R9
+	MOVQ    R9, 8(SP)
+	MOVQ    (SP), BX
+	MOVQ    16(SP), R11
+	XORQ    R9, R9
+
+row1:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   BX, SI
+	MOVQ   R11, R12
+	XORQ   DI, DI
+	MOVQ   R10, R8
+	SUBQ   $0x10, R8
+	JL     rest3
+
+loop2:
+	VMOVUPS       (AX)(R12*1), Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VMOVUPS       (CX)(R12*1), Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VFMADD231PD   Z2, Z4, Z0
+	VFMADD231PD   Z3, Z5, Z1
+	ADDQ          $0x40, SI
+	ADDQ          $0x40, R12
+	ADDQ          $0x40, DI
+	SUBQ          $0x10, R8
+	JGE           loop2
+
+rest3:
+	ADDQ          $0x10, R8
+	JLE           done4
+	VPBROADCASTD  R8, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS       (AX)(R12*1), Z2
+	VMOVAPS.Z     Z2, K1, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y3, Z3
+	VMOVUPS       (CX)(R12*1), Z4
+	VMOVAPS.Z     Z4, K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VFMADD231PD   Z2, Z4, Z0
+	VFMADD231PD   Z3, Z5, Z1
+
+done4:
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPD        Y0, Y2, Y2
+	VEXTRACTF64X2 $0x01, Y2, X3
+	VADDPD        X2, X3, X3
+	VUNPCKHPD     X3, X3, X2
+	VADDPD        X2, X3, X3
+	VMOVSD        X3, 32(SP)(R9*8)
+	LEAQ          (BX)(R10*4), BX
+	LEAQ          15(R10), R8
+	ANDQ          $-16, R8
+	LEAQ          (R11)(R8*4), R11
+	ADDQ          $0x01, R9
+	CMPQ          R9, 8(SP)
+	JL            row1
+	MOVQ          (SP), BX
+	MOVQ          16(SP), R11
+	XORQ          R9, R9
+
+row5:
+	VMOVSD       32(SP)(R9*8), X2
+	VCVTSD2SS    X2, X2, X2
+	VBROADCASTSS X2, Z2
+	VBROADCASTSS scale+72(FP), Z3
+	TESTQ        DX, DX
+	JZ           no6
+	MOVQ         BX, SI
+	MOVQ         R11, R12
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest9
+
+loop8:
+	VMOVUPS (CX)(R12*1), Z4
+	VSUBPS  Z2, Z4, Z4
+	VMOVUPS (AX)(R12*1), Z5
+	VMULPS  Z5, Z4, Z4
+	VMOVUPS (DX)(SI*1), Z5
+	VADDPS  Z4, Z5, Z5
+	VMOVUPS Z5, (DX)(SI*1)
+	VMULPS  Z3, Z4, Z4
+	VMOVUPS Z4, (CX)(R12*1)
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, R12
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop8
+
+rest9:
+	ADDQ         $0x10, R8
+	JLE          done10
+	VPBROADCASTD R8, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS      (CX)(R12*1), Z4
+	VSUBPS       Z2, Z4, Z2
+	VMOVUPS      (AX)(R12*1), Z4
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS.Z    (DX)(SI*1), K1, Z4
+	VADDPS       Z2, Z4, Z4
+	VMOVUPS      Z4, K1, (DX)(SI*1)
+	VMULPS       Z3, Z2, Z2
+	VMOVAPS.Z    Z2, K1, Z2
+	VMOVUPS      Z2, (CX)(R12*1)
+
+done10:
+	JMP end7
+
+no6:
+	MOVQ BX, SI
+	MOVQ R11, R12
+	XORQ DI, DI
+	MOVQ R10, R8
+	SUBQ $0x10, R8
+	JL   rest12
+
+loop11:
+	VMOVUPS (CX)(R12*1), Z4
+	VSUBPS  Z2, Z4, Z4
+	VMOVUPS (AX)(R12*1), Z5
+	VMULPS  Z5, Z4, Z4
+	VMULPS  Z3, Z4, Z4
+	VMOVUPS Z4, (CX)(R12*1)
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, R12
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop11
+
+rest12:
+	ADDQ         $0x10, R8
+	JLE          done13
+	VPBROADCASTD R8, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS      (CX)(R12*1), Z4
+	VSUBPS       Z2, Z4, Z2
+	VMOVUPS      (AX)(R12*1), Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z3, Z2, Z2
+	VMOVAPS.Z    Z2, K1, Z2
+	VMOVUPS      Z2, (CX)(R12*1)
+
+done13:
+end7:
+	LEAQ (BX)(R10*4), BX
+	LEAQ 15(R10), R8
+	ANDQ $-16, R8
+	LEAQ (R11)(R8*4), R11
+	ADDQ $0x01, R9
+	CMPQ R9, 8(SP)
+	JL   row5
+	MOVQ BX, (SP)
+	MOVQ R11, 16(SP)
+	SUBQ R9, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func layerNormAVX512(dst []float32, x []float32, gain []float32, bias []float32, eps float64, width int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
+TEXT ·layerNormAVX512(SB), NOSPLIT, $96-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ gain_base+48(FP), DX
+	MOVQ bias_base+72(FP), BX
+	MOVQ width+104(FP), R11
+	MOVQ rows+112(FP), SI
+	MOVQ SI, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R10
+	CMPQ R11, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R10
+
+narrow:
+	CMPQ    R10, 24(SP)
+	CMOVQGT 24(SP), R10
+	MOVQ    R10, 8(SP)
+	MOVQ    (SP), SI
+	XORQ    R10, R10
+
+row1:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   SI, DI
+	XORQ   R8, R8
+	MOVQ   R11, R9
+	SUBQ   $0x10, R9
+	JL     rest3
+
+loop2:
+	VMOVUPS       (CX)(DI*1), Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+	ADDQ          $0x40, DI
+	ADDQ          $0x40, R8
+	SUBQ          $0x10, R9
+	JGE           loop2
+
+rest3:
+	ADDQ          $0x10, R9
+	JLE           done4
+	VPBROADCASTD  R9, Z4
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z     (CX)(DI*1), K1, Z4
+	VMOVAPS.Z     Z4, K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+
+done4:
+	VXORPD        X4, X4, X4
+	VCVTSI2SDQ    R11, X4, X4
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y5
+	VADDPD        Y0, Y5, Y5
+	VEXTRACTF64X2 $0x01, Y5, X6
+	VADDPD        X5, X6, X6
+	VUNPCKHPD     X6, X6, X5
+	VADDPD        X5, X6, X6
+	VDIVSD        X4, X6, X5
+	VMOVSD        X5, 32(SP)(R10*8)
+	VADDPD        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPD        Y2, Y6, Y6
+	VEXTRACTF64X2 $0x01, Y6, X7
+	VADDPD        X6, X7, X7
+	VUNPCKHPD     X7, X7, X6
+	VADDPD        X6, X7, X7
+	VDIVSD        X4, X7, X6
+	VMULSD        X5, X5, X5
+	VSUBSD        X5, X6, X5
+	VSUBSD        X4, X4, X4
+	VMAXSD        X5, X4, X4
+	VMOVSD        eps+96(FP), X5
+	VADDSD        X5, X4, X4
+	VMOVSD        oneAVX2<>+0(SB), X5
+	VSQRTSD       X4, X4, X4
+	VDIVSD        X4, X5, X4
+	VMOVSD        X4, 64(SP)(R10*8)
+	LEAQ          (SI)(R11*4), SI
+	ADDQ          $0x01, R10
+	CMPQ          R10, 8(SP)
+	JL            row1
+	MOVQ          (SP), SI
+	XORQ          R10, R10
+
+row5:
+	VMOVSD       32(SP)(R10*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Z4
+	VMOVSD       64(SP)(R10*8), X5
+	VCVTSD2SS    X5, X5, X5
+	VBROADCASTSS X5, Z5
+	MOVQ         SI, DI
+	XORQ         R8, R8
+	MOVQ         R11, R9
+	SUBQ         $0x10, R9
+	JL           rest7
+
+loop6:
+	VMOVUPS (CX)(DI*1), Z6
+	VSUBPS  Z4, Z6, Z6
+	VMULPS  Z5, Z6, Z6
+	VMOVUPS (DX)(R8*1), Z7
+	VMULPS  Z7, Z6, Z6
+	VMOVUPS (BX)(R8*1), Z7
+	VADDPS  Z7, Z6, Z6
+	VMOVUPS Z6, (AX)(DI*1)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	SUBQ    $0x10, R9
+	JGE     loop6
+
+rest7:
+	ADDQ         $0x10, R9
+	JLE          done8
+	VPBROADCASTD R9, Z6
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z6, K1
+	VMOVUPS.Z    (CX)(DI*1), K1, Z6
+	VSUBPS       Z4, Z6, Z4
+	VMULPS       Z5, Z4, Z4
+	VMOVUPS.Z    (DX)(R8*1), K1, Z5
+	VMULPS       Z5, Z4, Z4
+	VMOVUPS.Z    (BX)(R8*1), K1, Z5
+	VADDPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(DI*1)
+
+done8:
+	LEAQ (SI)(R11*4), SI
+	ADDQ $0x01, R10
+	CMPQ R10, 8(SP)
+	JL   row5
+	MOVQ SI, (SP)
+	SUBQ R10, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func layerNormGradAVX512(dst []float32, x []float32, dy []float32, gain []float32, sum []float64, eps float64, width int, rows int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
+TEXT ·layerNormGradAVX512(SB), NOSPLIT, $160-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ sum_base+96(FP), SI
+	MOVQ width+128(FP), R12
+	MOVQ rows+136(FP), DI
+	MOVQ DI, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R11
+	CMPQ R12, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R11
+
+narrow:
+	CMPQ    R11, 24(SP)
+	CMOVQGT 24(SP), R11
+	MOVQ    R11, 8(SP)
+	MOVQ    (SP), DI
+	XORQ    R11, R11
+
+row1:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   DI, R8
+	XORQ   R9, R9
+	MOVQ   R12, R10
+	SUBQ   $0x10, R10
+	JL     rest3
+
+loop2:
+	VMOVUPS       (CX)(R8*1), Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+	ADDQ          $0x40, R8
+	ADDQ          $0x40, R9
+	SUBQ          $0x10, R10
+	JGE           loop2
+
+rest3:
+	ADDQ          $0x10, R10
+	JLE           done4
+	VPBROADCASTD  R10, Z4
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z     (CX)(R8*1), K1, Z4
+	VMOVAPS.Z     Z4, K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+
+done4:
+	VXORPD        X4, X4, X4
+	VCVTSI2SDQ    R12, X4, X4
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y5
+	VADDPD        Y0, Y5, Y5
+	VEXTRACTF64X2 $0x01, Y5, X10
+	VADDPD        X5, X10, X10
+	VUNPCKHPD     X10, X10, X5
+	VADDPD        X5, X10, X10
+	VDIVSD        X4, X10, X5
+	VMOVSD        X5, 32(SP)(R11*8)
+	VADDPD        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y10
+	VADDPD        Y2, Y10, Y10
+	VEXTRACTF64X2 $0x01, Y10, X11
+	VADDPD        X10, X11, X11
+	VUNPCKHPD     X11, X11, X10
+	VADDPD        X10, X11, X11
+	VDIVSD        X4, X11, X10
+	VMULSD        X5, X5, X5
+	VSUBSD        X5, X10, X5
+	VSUBSD        X4, X4, X4
+	VMAXSD        X5, X4, X4
+	VMOVSD        eps+120(FP), X5
+	VADDSD        X5, X4, X4
+	VMOVSD        oneAVX2<>+0(SB), X5
+	VSQRTSD       X4, X4, X4
+	VDIVSD        X4, X5, X4
+	VMOVSD        X4, 64(SP)(R11*8)
+	LEAQ          (DI)(R12*4), DI
+	ADDQ          $0x01, R11
+	CMPQ          R11, 8(SP)
+	JL            row1
+	TESTQ         SI, SI
+	JZ            no5
+	MOVQ          (SP), DI
+	XORQ          R11, R11
+
+row7:
+	VMOVSD       32(SP)(R11*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Z4
+	VMOVSD       64(SP)(R11*8), X5
+	VCVTSD2SS    X5, X5, X5
+	VBROADCASTSS X5, Z5
+	MOVQ         DI, R8
+	XORQ         R9, R9
+	MOVQ         R12, R10
+	SUBQ         $0x10, R10
+	JL           rest9
+
+loop8:
+	VMOVUPS       (CX)(R8*1), Z10
+	VSUBPS        Z4, Z10, Z10
+	VMULPS        Z5, Z10, Z10
+	VMOVUPS       (DX)(R8*1), Z11
+	VMULPS        Z11, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y11, Z11
+	VADDPD        (SI)(R9*2), Z10, Z10
+	VMOVUPD       Z10, (SI)(R9*2)
+	VADDPD        64(SI)(R9*2), Z11, Z11
+	VMOVUPD       Z11, 64(SI)(R9*2)
+	ADDQ          $0x40, R8
+	ADDQ          $0x40, R9
+	SUBQ          $0x10, R10
+	JGE           loop8
+
+rest9:
+	ADDQ          $0x10, R10
+	JLE           done10
+	VPBROADCASTD  R10, Z10
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z10, K1
+	VMOVUPS.Z     (CX)(R8*1), K1, Z10
+	VSUBPS        Z4, Z10, Z4
+	VMULPS        Z5, Z4, Z4
+	VMOVUPS.Z     (DX)(R8*1), K1, Z5
+	VMULPS        Z5, Z4, Z4
+	VMOVAPS.Z     Z4, K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VADDPD        (SI)(R9*2), Z4, Z4
+	VMOVUPD       Z4, (SI)(R9*2)
+	VADDPD        64(SI)(R9*2), Z5, Z5
+	VMOVUPD       Z5, 64(SI)(R9*2)
+
+done10:
+	LEAQ (DI)(R12*4), DI
+	ADDQ $0x01, R11
+	CMPQ R11, 8(SP)
+	JL   row7
+
+no5:
+	TESTQ AX, AX
+	JZ    no11
+	MOVQ  (SP), DI
+	XORQ  R11, R11
+
+row13:
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	VPXORD       Z8, Z8, Z8
+	VPXORD       Z9, Z9, Z9
+	VMOVSD       32(SP)(R11*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Z4
+	MOVQ         DI, R8
+	XORQ         R9, R9
+	MOVQ         R12, R10
+	SUBQ         $0x10, R10
+	JL           rest15
+
+loop14:
+	VMOVUPS       (CX)(R8*1), Z5
+	VSUBPS        Z4, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y10
+	VCVTPS2PD     Y5, Z5
+	VCVTPS2PD     Y10, Z10
+	VMOVUPS       (DX)(R8*1), Z11
+	VMOVUPS       (BX)(R9*1), Z12
+	VMULPS        Z12, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y12, Z12
+	VFMADD231PD   Z5, Z11, Z6
+	VFMADD231PD   Z10, Z12, Z7
+	VADDPD        Z11, Z8, Z8
+	VADDPD        Z12, Z9, Z9
+	ADDQ          $0x40, R8
+	ADDQ          $0x40, R9
+	SUBQ          $0x10, R10
+	JGE           loop14
+
+rest15:
+	ADDQ          $0x10, R10
+	JLE           done16
+	VPBROADCASTD  R10, Z5
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z5, K1
+	VMOVUPS.Z     (CX)(R8*1), K1, Z5
+	VSUBPS        Z4, Z5, Z4
+	VMOVAPS.Z     Z4, K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VCVTPS2PD     Y5, Z5
+	VMOVUPS.Z     (DX)(R8*1), K1, Z10
+	VMOVUPS.Z     (BX)(R9*1), K1, Z11
+	VMULPS        Z11, Z10, Z10
+	VMOVAPS.Z     Z10, K1, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VCVTPS2PD     Y10, Z10
+	VCVTPS2PD     Y11, Z11
+	VFMADD231PD   Z4, Z10, Z6
+	VFMADD231PD   Z5, Z11, Z7
+	VADDPD        Z10, Z8, Z8
+	VADDPD        Z11, Z9, Z9
+
+done16:
+	VXORPD        X4, X4, X4
+	VCVTSI2SDQ    R12, X4, X4
+	VMOVSD        32(SP)(R11*8), X5
+	VMOVSD        64(SP)(R11*8), X10
+	VADDPD        Z9, Z8, Z8
+	VEXTRACTF64X4 $0x01, Z8, Y11
+	VADDPD        Y8, Y11, Y11
+	VEXTRACTF64X2 $0x01, Y11, X12
+	VADDPD        X11, X12, X12
+	VUNPCKHPD     X12, X12, X11
+	VADDPD        X11, X12, X12
+	VCVTSD2SS     X5, X5, X11
+	VCVTSS2SD     X11, X11, X11
+	VSUBSD        X5, X11, X5
+	VADDPD        Z7, Z6, Z6
+	VEXTRACTF64X4 $0x01, Z6, Y11
+	VADDPD        Y6, Y11, Y11
+	VEXTRACTF64X2 $0x01, Y11, X13
+	VADDPD        X11, X13, X13
+	VUNPCKHPD     X13, X13, X11
+	VADDPD        X11, X13, X13
+	VMULSD        X5, X12, X5
+	VADDSD        X5, X13, X5
+	VDIVSD        X4, X12, X11
+	VMOVSD        X11, 96(SP)(R11*8)
+	VMULSD        X10, X10, X10
+	VMULSD        X10, X5, X5
+	VDIVSD        X4, X5, X4
+	VMOVSD        X4, 128(SP)(R11*8)
+	LEAQ          (DI)(R12*4), DI
+	ADDQ          $0x01, R11
+	CMPQ          R11, 8(SP)
+	JL            row13
+	MOVQ          (SP), DI
+	XORQ          R11, R11
+
+row17:
+	VMOVSD       32(SP)(R11*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Z4
+	VMOVSD       64(SP)(R11*8), X5
+	VCVTSD2SS    X5, X5, X5
+	VBROADCASTSS X5, Z5
+	VMOVSD       96(SP)(R11*8), X10
+	VCVTSD2SS    X10, X10, X10
+	VBROADCASTSS X10, Z10
+	VMOVSD       128(SP)(R11*8), X11
+	VCVTSD2SS    X11, X11, X11
+	VBROADCASTSS X11, Z11
+	MOVQ         DI, R8
+	XORQ         R9, R9
+	MOVQ         R12, R10
+	SUBQ         $0x10, R10
+	JL           rest19
+
+loop18:
+	VMOVUPS (DX)(R8*1), Z12
+	VMOVUPS (BX)(R9*1), Z13
+	VMULPS  Z13, Z12, Z12
+	VSUBPS  Z10, Z12, Z12
+	VMOVUPS (CX)(R8*1), Z13
+	VSUBPS  Z4, Z13, Z13
+	VMULPS  Z11, Z13, Z13
+	VSUBPS  Z13, Z12, Z12
+	VMULPS  Z5, Z12, Z12
+	VMOVUPS Z12, (AX)(R8*1)
+	ADDQ    $0x40, R8
+	ADDQ    $0x40, R9
+	SUBQ    $0x10, R10
+	JGE     loop18
+
+rest19:
+	ADDQ         $0x10, R10
+	JLE          done20
+	VPBROADCASTD R10, Z12
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z12, K1
+	VMOVUPS.Z    (DX)(R8*1), K1, Z12
+	VMOVUPS.Z    (BX)(R9*1), K1, Z13
+	VMULPS       Z13, Z12, Z12
+	VSUBPS       Z10, Z12, Z10
+	VMOVUPS.Z    (CX)(R8*1), K1, Z12
+	VSUBPS       Z4, Z12, Z4
+	VMULPS       Z11, Z4, Z4
+	VSUBPS       Z4, Z10, Z4
+	VMULPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(R8*1)
+
+done20:
+	LEAQ (DI)(R12*4), DI
+	ADDQ $0x01, R11
+	CMPQ R11, 8(SP)
+	JL   row17
+
+no11:
+	MOVQ DI, (SP)
+	SUBQ R11, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
 // func reluAVX2(dst []float32, x []float32)
 // Requires: AVX, AVX2, MMX+
 TEXT ·reluAVX2(SB), NOSPLIT, $0-48
@@ -12038,6 +13698,2437 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func softmaxAVX2(dst []float32, x []float32, bias []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·softmaxAVX2(SB), NOSPLIT, $96-96
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ bias_base+48(FP), DX
+	MOVQ width+80(FP), R10
+	MOVQ rows+88(FP), BX
+	MOVQ BX, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R9
+	CMPQ R10, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R9
+
+narrow:
+	CMPQ    R9, 24(SP)
+	CMOVQGT 24(SP), R9
+	MOVQ    R9, 8(SP)
+	TESTQ   DX, DX
+	JZ      no1
+	MOVQ    (SP), BX
+	XORQ    R9, R9
+
+row3:
+	VMOVUPS      lowestAVX2<>+0(SB), Y0
+	VMOVUPS      lowestAVX2<>+0(SB), Y1
+	VBROADCASTSS scale+72(FP), Y2
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest5
+
+loop4:
+	VMOVUPS (CX)(SI*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS (DX)(SI*1), Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, (AX)(SI*1)
+	VMAXPS  Y0, Y3, Y0
+	VMOVUPS 32(CX)(SI*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS 32(DX)(SI*1), Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, 32(AX)(SI*1)
+	VMAXPS  Y1, Y3, Y1
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop4
+
+rest5:
+	ADDQ         $0x10, R8
+	JLE          done6
+	VMOVD        R8, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMASKMOVPS   (CX)(SI*1), Y3, Y4
+	VMULPS       Y2, Y4, Y4
+	VMASKMOVPS   (DX)(SI*1), Y3, Y5
+	VADDPS       Y5, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (AX)(SI*1)
+	VMAXPS       Y0, Y4, Y4
+	VBLENDVPS    Y3, Y4, Y0, Y0
+	SUBQ         $0x08, R8
+	JLE          done6
+	VMOVD        R8, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMASKMOVPS   32(CX)(SI*1), Y3, Y4
+	VMULPS       Y2, Y4, Y2
+	VMASKMOVPS   32(DX)(SI*1), Y3, Y4
+	VADDPS       Y4, Y2, Y2
+	VMASKMOVPS   Y2, Y3, 32(AX)(SI*1)
+	VMAXPS       Y1, Y2, Y2
+	VBLENDVPS    Y3, Y2, Y1, Y1
+
+done6:
+	VMAXPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0x4e, X1, X0
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0xb1, X1, X0
+	VMAXPS       X0, X1, X1
+	VCVTSS2SD    X1, X1, X1
+	VMOVSD       X1, 32(SP)(R9*8)
+	LEAQ         (BX)(R10*4), BX
+	ADDQ         $0x01, R9
+	CMPQ         R9, 8(SP)
+	JL           row3
+	MOVQ         (SP), BX
+	XORQ         R9, R9
+
+row7:
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VMOVSD       32(SP)(R9*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Y4
+	VMOVSD       oneAVX2<>+0(SB), X5
+	VCVTSD2SS    X5, X5, X5
+	VBROADCASTSS X5, Y5
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest9
+
+loop8:
+	VMOVUPS      (AX)(SI*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	VMOVUPS      32(AX)(SI*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, 32(AX)(SI*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y2, Y2
+	VADDPD       Y6, Y3, Y3
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, R8
+	JGE          loop8
+
+rest9:
+	ADDQ         $0x10, R8
+	JLE          done10
+	VMOVD        R8, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMASKMOVPS   (AX)(SI*1), Y6, Y7
+	VSUBPS       Y4, Y7, Y7
+	VMULPS       Y5, Y7, Y7
+	VMOVUPS      ·singleVectors+192(SB), Y8
+	VMINPS       Y7, Y8, Y7
+	VMOVUPS      ·singleVectors+256(SB), Y8
+	VMAXPS       Y7, Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+320(SB), Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
+	VSUBPS       ·singleVectors+384(SB), Y9, Y8
+	VMOVAPS      Y8, Y10
+	VMOVUPS      ·singleVectors+448(SB), Y11
+	VFMADD213PS  Y7, Y11, Y10
+	VMOVAPS      Y8, Y7
+	VMOVUPS      ·singleVectors+512(SB), Y8
+	VFMADD213PS  Y10, Y8, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y10
+	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y10
+	VADDPS       ·singleVectors+0(SB), Y10, Y10
+	VPSRLD       $0x01, Y9, Y7
+	VPSUBD       Y7, Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y10, Y10
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y10, Y10
+	VMASKMOVPS   Y10, Y6, (AX)(SI*1)
+	VANDPS       Y10, Y6, Y10
+	VEXTRACTF128 $0x01, Y10, X6
+	VCVTPS2PD    X10, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	SUBQ         $0x08, R8
+	JLE          done10
+	VMOVD        R8, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMASKMOVPS   32(AX)(SI*1), Y6, Y7
+	VSUBPS       Y4, Y7, Y4
+	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+192(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      ·singleVectors+256(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVAPS      Y4, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y5
+	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y5
+	VMOVAPS      Y5, Y8
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y4, Y9, Y8
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y8, Y5, Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
+	VMULPS       Y4, Y4, Y5
+	VFMADD213PS  Y4, Y5, Y8
+	VADDPS       ·singleVectors+0(SB), Y8, Y8
+	VPSRLD       $0x01, Y7, Y4
+	VPSUBD       Y4, Y7, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y8, Y8
+	VMASKMOVPS   Y8, Y6, 32(AX)(SI*1)
+	VANDPS       Y8, Y6, Y8
+	VEXTRACTF128 $0x01, Y8, X4
+	VCVTPS2PD    X8, Y5
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y5, Y2, Y2
+	VADDPD       Y4, Y3, Y3
+
+done10:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, 64(SP)(R9*8)
+	LEAQ         (BX)(R10*4), BX
+	ADDQ         $0x01, R9
+	CMPQ         R9, 8(SP)
+	JL           row7
+	JMP          end2
+
+no1:
+	MOVQ (SP), BX
+	XORQ R9, R9
+
+row11:
+	VMOVUPS lowestAVX2<>+0(SB), Y0
+	VMOVUPS lowestAVX2<>+0(SB), Y1
+	MOVQ    BX, SI
+	XORQ    DI, DI
+	MOVQ    R10, R8
+	SUBQ    $0x10, R8
+	JL      rest13
+
+loop12:
+	VMOVUPS (CX)(SI*1), Y2
+	VMAXPS  Y0, Y2, Y0
+	VMOVUPS 32(CX)(SI*1), Y2
+	VMAXPS  Y1, Y2, Y1
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop12
+
+rest13:
+	ADDQ         $0x10, R8
+	JLE          done14
+	VMOVD        R8, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   (CX)(SI*1), Y2, Y3
+	VMAXPS       Y0, Y3, Y3
+	VBLENDVPS    Y2, Y3, Y0, Y0
+	SUBQ         $0x08, R8
+	JLE          done14
+	VMOVD        R8, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   32(CX)(SI*1), Y2, Y3
+	VMAXPS       Y1, Y3, Y3
+	VBLENDVPS    Y2, Y3, Y1, Y1
+
+done14:
+	VMAXPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0x4e, X1, X0
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0xb1, X1, X0
+	VMAXPS       X0, X1, X1
+	VCVTSS2SD    X1, X1, X1
+	VMOVSD       X1, 32(SP)(R9*8)
+	LEAQ         (BX)(R10*4), BX
+	ADDQ         $0x01, R9
+	CMPQ         R9, 8(SP)
+	JL           row11
+	MOVQ         (SP), BX
+	XORQ         R9, R9
+
+row15:
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VMOVSD       32(SP)(R9*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Y4
+	VBROADCASTSS scale+72(FP), Y5
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest17
+
+loop16:
+	VMOVUPS      (CX)(SI*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	VMOVUPS      32(CX)(SI*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, 32(AX)(SI*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y2, Y2
+	VADDPD       Y6, Y3, Y3
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, R8
+	JGE          loop16
+
+rest17:
+	ADDQ         $0x10, R8
+	JLE          done18
+	VMOVD        R8, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMASKMOVPS   (CX)(SI*1), Y6, Y7
+	VSUBPS       Y4, Y7, Y7
+	VMULPS       Y5, Y7, Y7
+	VMOVUPS      ·singleVectors+192(SB), Y8
+	VMINPS       Y7, Y8, Y7
+	VMOVUPS      ·singleVectors+256(SB), Y8
+	VMAXPS       Y7, Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+320(SB), Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
+	VSUBPS       ·singleVectors+384(SB), Y9, Y8
+	VMOVAPS      Y8, Y10
+	VMOVUPS      ·singleVectors+448(SB), Y11
+	VFMADD213PS  Y7, Y11, Y10
+	VMOVAPS      Y8, Y7
+	VMOVUPS      ·singleVectors+512(SB), Y8
+	VFMADD213PS  Y10, Y8, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y10
+	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y10
+	VADDPS       ·singleVectors+0(SB), Y10, Y10
+	VPSRLD       $0x01, Y9, Y7
+	VPSUBD       Y7, Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y10, Y10
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y10, Y10
+	VMASKMOVPS   Y10, Y6, (AX)(SI*1)
+	VANDPS       Y10, Y6, Y10
+	VEXTRACTF128 $0x01, Y10, X6
+	VCVTPS2PD    X10, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	SUBQ         $0x08, R8
+	JLE          done18
+	VMOVD        R8, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMASKMOVPS   32(CX)(SI*1), Y6, Y7
+	VSUBPS       Y4, Y7, Y4
+	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+192(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      ·singleVectors+256(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVAPS      Y4, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y5
+	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y5
+	VMOVAPS      Y5, Y8
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y4, Y9, Y8
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y8, Y5, Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
+	VMULPS       Y4, Y4, Y5
+	VFMADD213PS  Y4, Y5, Y8
+	VADDPS       ·singleVectors+0(SB), Y8, Y8
+	VPSRLD       $0x01, Y7, Y4
+	VPSUBD       Y4, Y7, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y8, Y8
+	VMASKMOVPS   Y8, Y6, 32(AX)(SI*1)
+	VANDPS       Y8, Y6, Y8
+	VEXTRACTF128 $0x01, Y8, X4
+	VCVTPS2PD    X8, Y5
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y5, Y2, Y2
+	VADDPD       Y4, Y3, Y3
+
+done18:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, 64(SP)(R9*8)
+	LEAQ         (BX)(R10*4), BX
+	ADDQ         $0x01, R9
+	CMPQ         R9, 8(SP)
+	JL           row15
+
+end2:
+	MOVQ (SP), BX
+	XORQ R9, R9
+
+row19:
+	VMOVSD       oneAVX2<>+0(SB), X0
+	VMOVSD       64(SP)(R9*8), X1
+	VDIVSD       X1, X0, X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	MOVQ         BX, SI
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest21
+
+loop20:
+	VMOVUPS (AX)(SI*1), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(SI*1)
+	VMOVUPS 32(AX)(SI*1), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)(SI*1)
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop20
+
+rest21:
+	ADDQ         $0x10, R8
+	JLE          done22
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   (AX)(SI*1), Y1, Y2
+	VMULPS       Y0, Y2, Y2
+	VMASKMOVPS   Y2, Y1, (AX)(SI*1)
+	SUBQ         $0x08, R8
+	JLE          done22
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   32(AX)(SI*1), Y1, Y2
+	VMULPS       Y0, Y2, Y0
+	VMASKMOVPS   Y0, Y1, 32(AX)(SI*1)
+
+done22:
+	LEAQ (BX)(R10*4), BX
+	ADDQ $0x01, R9
+	CMPQ R9, 8(SP)
+	JL   row19
+	MOVQ BX, (SP)
+	SUBQ R9, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+DATA lowestAVX2<>+0(SB)/4, $0xff800000
+DATA lowestAVX2<>+4(SB)/4, $0xff800000
+DATA lowestAVX2<>+8(SB)/4, $0xff800000
+DATA lowestAVX2<>+12(SB)/4, $0xff800000
+DATA lowestAVX2<>+16(SB)/4, $0xff800000
+DATA lowestAVX2<>+20(SB)/4, $0xff800000
+DATA lowestAVX2<>+24(SB)/4, $0xff800000
+DATA lowestAVX2<>+28(SB)/4, $0xff800000
+GLOBL lowestAVX2<>(SB), RODATA|NOPTR, $32
+
+// func softmaxGradAVX2(dst []float32, y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·softmaxGradAVX2(SB), NOSPLIT, $64-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ y_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ sum_base+72(FP), BX
+	MOVQ width+104(FP), R11
+	MOVQ rows+112(FP), SI
+	MOVQ SI, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R10
+	CMPQ R11, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R10
+
+narrow:
+	CMPQ    R10, 24(SP)
+	CMOVQGT 24(SP), R10
+	MOVQ    R10, 8(SP)
+	MOVQ    (SP), SI
+	XORQ    R10, R10
+
+row1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   SI, DI
+	XORQ   R8, R8
+	MOVQ   R11, R9
+	SUBQ   $0x10, R9
+	JL     rest3
+
+loop2:
+	VMOVUPS      (CX)(DI*1), Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VMOVUPS      (DX)(DI*1), Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X7, Y7
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y7, Y1
+	VMOVUPS      32(CX)(DI*1), Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VMOVUPS      32(DX)(DI*1), Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X7, Y7
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y7, Y3
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	SUBQ         $0x10, R9
+	JGE          loop2
+
+rest3:
+	ADDQ         $0x10, R9
+	JLE          done4
+	VMOVD        R9, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   (CX)(DI*1), Y4, Y5
+	VANDPS       Y5, Y4, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMASKMOVPS   (DX)(DI*1), Y4, Y7
+	VANDPS       Y7, Y4, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y7
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	SUBQ         $0x08, R9
+	JLE          done4
+	VMOVD        R9, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   32(CX)(DI*1), Y4, Y5
+	VANDPS       Y5, Y4, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMASKMOVPS   32(DX)(DI*1), Y4, Y7
+	VANDPS       Y7, Y4, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y7
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y7, Y2
+	VFMADD231PD  Y6, Y4, Y3
+
+done4:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, 32(SP)(R10*8)
+	LEAQ         (SI)(R11*4), SI
+	ADDQ         $0x01, R10
+	CMPQ         R10, 8(SP)
+	JL           row1
+	MOVQ         (SP), SI
+	XORQ         R10, R10
+
+row5:
+	VMOVSD       32(SP)(R10*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	VBROADCASTSS scale+96(FP), Y1
+	TESTQ        BX, BX
+	JZ           no6
+	MOVQ         SI, DI
+	XORQ         R8, R8
+	MOVQ         R11, R9
+	SUBQ         $0x10, R9
+	JL           rest9
+
+loop8:
+	VMOVUPS (DX)(DI*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS (CX)(DI*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS (BX)(DI*1), Y3
+	VADDPS  Y2, Y3, Y3
+	VMOVUPS Y3, (BX)(DI*1)
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*1)
+	VMOVUPS 32(DX)(DI*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS 32(BX)(DI*1), Y3
+	VADDPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(BX)(DI*1)
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)(DI*1)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	SUBQ    $0x10, R9
+	JGE     loop8
+
+rest9:
+	ADDQ         $0x10, R9
+	JLE          done10
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   (DX)(DI*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMASKMOVPS   (CX)(DI*1), Y2, Y4
+	VMULPS       Y4, Y3, Y3
+	VMASKMOVPS   (BX)(DI*1), Y2, Y4
+	VADDPS       Y3, Y4, Y4
+	VMASKMOVPS   Y4, Y2, (BX)(DI*1)
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (AX)(DI*1)
+	SUBQ         $0x08, R9
+	JLE          done10
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   32(DX)(DI*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y0
+	VMASKMOVPS   32(CX)(DI*1), Y2, Y3
+	VMULPS       Y3, Y0, Y0
+	VMASKMOVPS   32(BX)(DI*1), Y2, Y3
+	VADDPS       Y0, Y3, Y3
+	VMASKMOVPS   Y3, Y2, 32(BX)(DI*1)
+	VMULPS       Y1, Y0, Y0
+	VMASKMOVPS   Y0, Y2, 32(AX)(DI*1)
+
+done10:
+	JMP end7
+
+no6:
+	MOVQ SI, DI
+	XORQ R8, R8
+	MOVQ R11, R9
+	SUBQ $0x10, R9
+	JL   rest12
+
+loop11:
+	VMOVUPS (DX)(DI*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS (CX)(DI*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*1)
+	VMOVUPS 32(DX)(DI*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)(DI*1)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	SUBQ    $0x10, R9
+	JGE     loop11
+
+rest12:
+	ADDQ         $0x10, R9
+	JLE          done13
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   (DX)(DI*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMASKMOVPS   (CX)(DI*1), Y2, Y4
+	VMULPS       Y4, Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (AX)(DI*1)
+	SUBQ         $0x08, R9
+	JLE          done13
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   32(DX)(DI*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y0
+	VMASKMOVPS   32(CX)(DI*1), Y2, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y0, Y0
+	VMASKMOVPS   Y0, Y2, 32(AX)(DI*1)
+
+done13:
+end7:
+	LEAQ (SI)(R11*4), SI
+	ADDQ $0x01, R10
+	CMPQ R10, 8(SP)
+	JL   row5
+	MOVQ SI, (SP)
+	SUBQ R10, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func softmaxPaddedAVX2(x []float32, bias []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·softmaxPaddedAVX2(SB), NOSPLIT, $96-72
+	MOVQ x_base+0(FP), AX
+	MOVQ bias_base+24(FP), CX
+	MOVQ width+56(FP), R9
+	MOVQ rows+64(FP), DX
+	MOVQ DX, 24(SP)
+	MOVQ $0x00000000, (SP)
+	MOVQ $0x00000000, 16(SP)
+
+group:
+	MOVQ $0x00000004, R8
+	CMPQ R9, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R8
+
+narrow:
+	CMPQ    R8, 24(SP)
+	CMOVQGT 24(SP), R8
+	MOVQ    R8, 8(SP)
+	TESTQ   CX, CX
+	JZ      no1
+	MOVQ    (SP), DX
+	MOVQ    16(SP), R10
+	XORQ    R8, R8
+
+row3:
+	VMOVUPS      lowestAVX2<>+0(SB), Y0
+	VMOVUPS      lowestAVX2<>+0(SB), Y1
+	VBROADCASTSS scale+48(FP), Y2
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest5
+
+loop4:
+	VMOVUPS (AX)(R11*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS (CX)(BX*1), Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, (AX)(R11*1)
+	VMAXPS  Y0, Y3, Y0
+	VMOVUPS 32(AX)(R11*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS 32(CX)(BX*1), Y4
+	VADDPS  Y4, Y3, Y3
+	VMOVUPS Y3, 32(AX)(R11*1)
+	VMAXPS  Y1, Y3, Y1
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop4
+
+rest5:
+	ADDQ         $0x10, DI
+	JLE          done6
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMOVUPS      (AX)(R11*1), Y4
+	VMULPS       Y2, Y4, Y4
+	VMASKMOVPS   (CX)(BX*1), Y3, Y5
+	VADDPS       Y5, Y4, Y4
+	VANDPS       Y4, Y3, Y4
+	VMOVUPS      Y4, (AX)(R11*1)
+	VMAXPS       Y0, Y4, Y4
+	VBLENDVPS    Y3, Y4, Y0, Y0
+	SUBQ         $0x08, DI
+	JLE          done6
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMOVUPS      32(AX)(R11*1), Y4
+	VMULPS       Y2, Y4, Y2
+	VMASKMOVPS   32(CX)(BX*1), Y3, Y4
+	VADDPS       Y4, Y2, Y2
+	VANDPS       Y2, Y3, Y2
+	VMOVUPS      Y2, 32(AX)(R11*1)
+	VMAXPS       Y1, Y2, Y2
+	VBLENDVPS    Y3, Y2, Y1, Y1
+
+done6:
+	VMAXPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0x4e, X1, X0
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0xb1, X1, X0
+	VMAXPS       X0, X1, X1
+	VCVTSS2SD    X1, X1, X1
+	VMOVSD       X1, 32(SP)(R8*8)
+	LEAQ         (DX)(R9*4), DX
+	LEAQ         15(R9), DI
+	ANDQ         $-16, DI
+	LEAQ         (R10)(DI*4), R10
+	ADDQ         $0x01, R8
+	CMPQ         R8, 8(SP)
+	JL           row3
+	MOVQ         (SP), DX
+	MOVQ         16(SP), R10
+	XORQ         R8, R8
+
+row7:
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VMOVSD       32(SP)(R8*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Y4
+	VMOVSD       oneAVX2<>+0(SB), X5
+	VCVTSD2SS    X5, X5, X5
+	VBROADCASTSS X5, Y5
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest9
+
+loop8:
+	VMOVUPS      (AX)(R11*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, (AX)(R11*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	VMOVUPS      32(AX)(R11*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, 32(AX)(R11*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y2, Y2
+	VADDPD       Y6, Y3, Y3
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, R11
+	ADDQ         $0x40, SI
+	SUBQ         $0x10, DI
+	JGE          loop8
+
+rest9:
+	ADDQ         $0x10, DI
+	JLE          done10
+	VMOVD        DI, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMOVUPS      (AX)(R11*1), Y7
+	VSUBPS       Y4, Y7, Y7
+	VMULPS       Y5, Y7, Y7
+	VMOVUPS      ·singleVectors+192(SB), Y8
+	VMINPS       Y7, Y8, Y7
+	VMOVUPS      ·singleVectors+256(SB), Y8
+	VMAXPS       Y7, Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+320(SB), Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
+	VSUBPS       ·singleVectors+384(SB), Y9, Y8
+	VMOVAPS      Y8, Y10
+	VMOVUPS      ·singleVectors+448(SB), Y11
+	VFMADD213PS  Y7, Y11, Y10
+	VMOVAPS      Y8, Y7
+	VMOVUPS      ·singleVectors+512(SB), Y8
+	VFMADD213PS  Y10, Y8, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y10
+	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y10
+	VADDPS       ·singleVectors+0(SB), Y10, Y10
+	VPSRLD       $0x01, Y9, Y7
+	VPSUBD       Y7, Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y10, Y10
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y10, Y10
+	VANDPS       Y10, Y6, Y10
+	VMOVUPS      Y10, (AX)(R11*1)
+	VANDPS       Y10, Y6, Y10
+	VEXTRACTF128 $0x01, Y10, X6
+	VCVTPS2PD    X10, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	SUBQ         $0x08, DI
+	JLE          done10
+	VMOVD        DI, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMOVUPS      32(AX)(R11*1), Y7
+	VSUBPS       Y4, Y7, Y4
+	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+192(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      ·singleVectors+256(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVAPS      Y4, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y5
+	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y5
+	VMOVAPS      Y5, Y8
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y4, Y9, Y8
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y8, Y5, Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
+	VMULPS       Y4, Y4, Y5
+	VFMADD213PS  Y4, Y5, Y8
+	VADDPS       ·singleVectors+0(SB), Y8, Y8
+	VPSRLD       $0x01, Y7, Y4
+	VPSUBD       Y4, Y7, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y8, Y8
+	VANDPS       Y8, Y6, Y8
+	VMOVUPS      Y8, 32(AX)(R11*1)
+	VANDPS       Y8, Y6, Y8
+	VEXTRACTF128 $0x01, Y8, X4
+	VCVTPS2PD    X8, Y5
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y5, Y2, Y2
+	VADDPD       Y4, Y3, Y3
+
+done10:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, 64(SP)(R8*8)
+	LEAQ         (DX)(R9*4), DX
+	LEAQ         15(R9), DI
+	ANDQ         $-16, DI
+	LEAQ         (R10)(DI*4), R10
+	ADDQ         $0x01, R8
+	CMPQ         R8, 8(SP)
+	JL           row7
+	JMP          end2
+
+no1:
+	MOVQ (SP), DX
+	MOVQ 16(SP), R10
+	XORQ R8, R8
+
+row11:
+	VMOVUPS lowestAVX2<>+0(SB), Y0
+	VMOVUPS lowestAVX2<>+0(SB), Y1
+	MOVQ    DX, BX
+	MOVQ    R10, R11
+	XORQ    SI, SI
+	MOVQ    R9, DI
+	SUBQ    $0x10, DI
+	JL      rest13
+
+loop12:
+	VMOVUPS (AX)(R11*1), Y2
+	VMAXPS  Y0, Y2, Y0
+	VMOVUPS 32(AX)(R11*1), Y2
+	VMAXPS  Y1, Y2, Y1
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop12
+
+rest13:
+	ADDQ         $0x10, DI
+	JLE          done14
+	VMOVD        DI, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMOVUPS      (AX)(R11*1), Y3
+	VMAXPS       Y0, Y3, Y3
+	VBLENDVPS    Y2, Y3, Y0, Y0
+	SUBQ         $0x08, DI
+	JLE          done14
+	VMOVD        DI, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMOVUPS      32(AX)(R11*1), Y3
+	VMAXPS       Y1, Y3, Y3
+	VBLENDVPS    Y2, Y3, Y1, Y1
+
+done14:
+	VMAXPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0x4e, X1, X0
+	VMAXPS       X0, X1, X1
+	VPERMILPS    $0xb1, X1, X0
+	VMAXPS       X0, X1, X1
+	VCVTSS2SD    X1, X1, X1
+	VMOVSD       X1, 32(SP)(R8*8)
+	LEAQ         (DX)(R9*4), DX
+	LEAQ         15(R9), DI
+	ANDQ         $-16, DI
+	LEAQ         (R10)(DI*4), R10
+	ADDQ         $0x01, R8
+	CMPQ         R8, 8(SP)
+	JL           row11
+	MOVQ         (SP), DX
+	MOVQ         16(SP), R10
+	XORQ         R8, R8
+
+row15:
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VMOVSD       32(SP)(R8*8), X4
+	VCVTSD2SS    X4, X4, X4
+	VBROADCASTSS X4, Y4
+	VBROADCASTSS scale+48(FP), Y5
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest17
+
+loop16:
+	VMOVUPS      (AX)(R11*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, (AX)(R11*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	VMOVUPS      32(AX)(R11*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VMULPS       Y6, Y6, Y7
+	VFMADD213PS  Y6, Y7, Y9
+	VADDPS       ·singleVectors+0(SB), Y9, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y9, Y9
+	VMOVUPS      Y9, 32(AX)(R11*1)
+	VEXTRACTF128 $0x01, Y9, X6
+	VCVTPS2PD    X9, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y2, Y2
+	VADDPD       Y6, Y3, Y3
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, R11
+	ADDQ         $0x40, SI
+	SUBQ         $0x10, DI
+	JGE          loop16
+
+rest17:
+	ADDQ         $0x10, DI
+	JLE          done18
+	VMOVD        DI, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMOVUPS      (AX)(R11*1), Y7
+	VSUBPS       Y4, Y7, Y7
+	VMULPS       Y5, Y7, Y7
+	VMOVUPS      ·singleVectors+192(SB), Y8
+	VMINPS       Y7, Y8, Y7
+	VMOVUPS      ·singleVectors+256(SB), Y8
+	VMAXPS       Y7, Y8, Y7
+	VMOVAPS      Y7, Y9
+	VMOVUPS      ·singleVectors+320(SB), Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
+	VSUBPS       ·singleVectors+384(SB), Y9, Y8
+	VMOVAPS      Y8, Y10
+	VMOVUPS      ·singleVectors+448(SB), Y11
+	VFMADD213PS  Y7, Y11, Y10
+	VMOVAPS      Y8, Y7
+	VMOVUPS      ·singleVectors+512(SB), Y8
+	VFMADD213PS  Y10, Y8, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y10
+	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
+	VMULPS       Y7, Y7, Y8
+	VFMADD213PS  Y7, Y8, Y10
+	VADDPS       ·singleVectors+0(SB), Y10, Y10
+	VPSRLD       $0x01, Y9, Y7
+	VPSUBD       Y7, Y9, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y10, Y10
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y8, Y10, Y10
+	VANDPS       Y10, Y6, Y10
+	VMOVUPS      Y10, (AX)(R11*1)
+	VANDPS       Y10, Y6, Y10
+	VEXTRACTF128 $0x01, Y10, X6
+	VCVTPS2PD    X10, Y7
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y7, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	SUBQ         $0x08, DI
+	JLE          done18
+	VMOVD        DI, X6
+	VPBROADCASTD X6, Y6
+	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
+	VMOVUPS      32(AX)(R11*1), Y7
+	VSUBPS       Y4, Y7, Y4
+	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+192(SB), Y5
+	VMINPS       Y4, Y5, Y4
+	VMOVUPS      ·singleVectors+256(SB), Y5
+	VMAXPS       Y4, Y5, Y4
+	VMOVAPS      Y4, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y5
+	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y5
+	VMOVAPS      Y5, Y8
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y4, Y9, Y8
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y8, Y5, Y4
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
+	VMULPS       Y4, Y4, Y5
+	VFMADD213PS  Y4, Y5, Y8
+	VADDPS       ·singleVectors+0(SB), Y8, Y8
+	VPSRLD       $0x01, Y7, Y4
+	VPSUBD       Y4, Y7, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y8, Y8
+	VANDPS       Y8, Y6, Y8
+	VMOVUPS      Y8, 32(AX)(R11*1)
+	VANDPS       Y8, Y6, Y8
+	VEXTRACTF128 $0x01, Y8, X4
+	VCVTPS2PD    X8, Y5
+	VCVTPS2PD    X4, Y4
+	VADDPD       Y5, Y2, Y2
+	VADDPD       Y4, Y3, Y3
+
+done18:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, 64(SP)(R8*8)
+	LEAQ         (DX)(R9*4), DX
+	LEAQ         15(R9), DI
+	ANDQ         $-16, DI
+	LEAQ         (R10)(DI*4), R10
+	ADDQ         $0x01, R8
+	CMPQ         R8, 8(SP)
+	JL           row15
+
+end2:
+	MOVQ (SP), DX
+	MOVQ 16(SP), R10
+	XORQ R8, R8
+
+row19:
+	VMOVSD       oneAVX2<>+0(SB), X0
+	VMOVSD       64(SP)(R8*8), X1
+	VDIVSD       X1, X0, X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	MOVQ         DX, BX
+	MOVQ         R10, R11
+	XORQ         SI, SI
+	MOVQ         R9, DI
+	SUBQ         $0x10, DI
+	JL           rest21
+
+loop20:
+	VMOVUPS (AX)(R11*1), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(R11*1)
+	VMOVUPS 32(AX)(R11*1), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)(R11*1)
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop20
+
+rest21:
+	ADDQ         $0x10, DI
+	JLE          done22
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMOVUPS      (AX)(R11*1), Y2
+	VMULPS       Y0, Y2, Y2
+	VANDPS       Y2, Y1, Y2
+	VMOVUPS      Y2, (AX)(R11*1)
+	SUBQ         $0x08, DI
+	JLE          done22
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMOVUPS      32(AX)(R11*1), Y2
+	VMULPS       Y0, Y2, Y0
+	VANDPS       Y0, Y1, Y0
+	VMOVUPS      Y0, 32(AX)(R11*1)
+
+done22:
+	LEAQ (DX)(R9*4), DX
+	LEAQ 15(R9), DI
+	ANDQ $-16, DI
+	LEAQ (R10)(DI*4), R10
+	ADDQ $0x01, R8
+	CMPQ R8, 8(SP)
+	JL   row19
+	MOVQ DX, (SP)
+	MOVQ R10, 16(SP)
+	SUBQ R8, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func softmaxGradPaddedAVX2(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·softmaxGradPaddedAVX2(SB), NOSPLIT, $64-96
+	MOVQ y_base+0(FP), AX
+	MOVQ dy_base+24(FP), CX
+	MOVQ sum_base+48(FP), DX
+	MOVQ width+80(FP), R10
+	MOVQ rows+88(FP), BX
+	MOVQ BX, 24(SP)
+	MOVQ $0x00000000, (SP)
+	MOVQ $0x00000000, 16(SP)
+
+group:
+	MOVQ $0x00000004, R9
+	CMPQ R10, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R9
+
+narrow:
+	CMPQ    R9, 24(SP)
+	CMOVQGT 24(SP), R9
+	MOVQ    R9, 8(SP)
+	MOVQ    (SP), BX
+	MOVQ    16(SP), R11
+	XORQ    R9, R9
+
+row1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   BX, SI
+	MOVQ   R11, R12
+	XORQ   DI, DI
+	MOVQ   R10, R8
+	SUBQ   $0x10, R8
+	JL     rest3
+
+loop2:
+	VMOVUPS      (AX)(R12*1), Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VMOVUPS      (CX)(R12*1), Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X7, Y7
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y7, Y1
+	VMOVUPS      32(AX)(R12*1), Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VMOVUPS      32(CX)(R12*1), Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X7, Y7
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y7, Y3
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R12
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, R8
+	JGE          loop2
+
+rest3:
+	ADDQ         $0x10, R8
+	JLE          done4
+	VMOVD        R8, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMOVUPS      (AX)(R12*1), Y5
+	VANDPS       Y5, Y4, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMOVUPS      (CX)(R12*1), Y7
+	VANDPS       Y7, Y4, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y7
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y7, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	SUBQ         $0x08, R8
+	JLE          done4
+	VMOVD        R8, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMOVUPS      32(AX)(R12*1), Y5
+	VANDPS       Y5, Y4, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMOVUPS      32(CX)(R12*1), Y7
+	VANDPS       Y7, Y4, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y7
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y7, Y2
+	VFMADD231PD  Y6, Y4, Y3
+
+done4:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, 32(SP)(R9*8)
+	LEAQ         (BX)(R10*4), BX
+	LEAQ         15(R10), R8
+	ANDQ         $-16, R8
+	LEAQ         (R11)(R8*4), R11
+	ADDQ         $0x01, R9
+	CMPQ         R9, 8(SP)
+	JL           row1
+	MOVQ         (SP), BX
+	MOVQ         16(SP), R11
+	XORQ         R9, R9
+
+row5:
+	VMOVSD       32(SP)(R9*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	VBROADCASTSS scale+72(FP), Y1
+	TESTQ        DX, DX
+	JZ           no6
+	MOVQ         BX, SI
+	MOVQ         R11, R12
+	XORQ         DI, DI
+	MOVQ         R10, R8
+	SUBQ         $0x10, R8
+	JL           rest9
+
+loop8:
+	VMOVUPS (CX)(R12*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS (AX)(R12*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS (DX)(SI*1), Y3
+	VADDPS  Y2, Y3, Y3
+	VMOVUPS Y3, (DX)(SI*1)
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)(R12*1)
+	VMOVUPS 32(CX)(R12*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS 32(AX)(R12*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS 32(DX)(SI*1), Y3
+	VADDPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(DX)(SI*1)
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(CX)(R12*1)
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, R12
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop8
+
+rest9:
+	ADDQ         $0x10, R8
+	JLE          done10
+	VMOVD        R8, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMOVUPS      (CX)(R12*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      (AX)(R12*1), Y4
+	VMULPS       Y4, Y3, Y3
+	VMASKMOVPS   (DX)(SI*1), Y2, Y4
+	VADDPS       Y3, Y4, Y4
+	VMASKMOVPS   Y4, Y2, (DX)(SI*1)
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y3, Y2, Y3
+	VMOVUPS      Y3, (CX)(R12*1)
+	SUBQ         $0x08, R8
+	JLE          done10
+	VMOVD        R8, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMOVUPS      32(CX)(R12*1), Y3
+	VSUBPS       Y0, Y3, Y0
+	VMOVUPS      32(AX)(R12*1), Y3
+	VMULPS       Y3, Y0, Y0
+	VMASKMOVPS   32(DX)(SI*1), Y2, Y3
+	VADDPS       Y0, Y3, Y3
+	VMASKMOVPS   Y3, Y2, 32(DX)(SI*1)
+	VMULPS       Y1, Y0, Y0
+	VANDPS       Y0, Y2, Y0
+	VMOVUPS      Y0, 32(CX)(R12*1)
+
+done10:
+	JMP end7
+
+no6:
+	MOVQ BX, SI
+	MOVQ R11, R12
+	XORQ DI, DI
+	MOVQ R10, R8
+	SUBQ $0x10, R8
+	JL   rest12
+
+loop11:
+	VMOVUPS (CX)(R12*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS (AX)(R12*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)(R12*1)
+	VMOVUPS 32(CX)(R12*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMOVUPS 32(AX)(R12*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(CX)(R12*1)
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, R12
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop11
+
+rest12:
+	ADDQ         $0x10, R8
+	JLE          done13
+	VMOVD        R8, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMOVUPS      (CX)(R12*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      (AX)(R12*1), Y4
+	VMULPS       Y4, Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VANDPS       Y3, Y2, Y3
+	VMOVUPS      Y3, (CX)(R12*1)
+	SUBQ         $0x08, R8
+	JLE          done13
+	VMOVD        R8, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMOVUPS      32(CX)(R12*1), Y3
+	VSUBPS       Y0, Y3, Y0
+	VMOVUPS      32(AX)(R12*1), Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y0, Y0
+	VANDPS       Y0, Y2, Y0
+	VMOVUPS      Y0, 32(CX)(R12*1)
+
+done13:
+end7:
+	LEAQ (BX)(R10*4), BX
+	LEAQ 15(R10), R8
+	ANDQ $-16, R8
+	LEAQ (R11)(R8*4), R11
+	ADDQ $0x01, R9
+	CMPQ R9, 8(SP)
+	JL   row5
+	MOVQ BX, (SP)
+	MOVQ R11, 16(SP)
+	SUBQ R9, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func layerNormAVX2(dst []float32, x []float32, gain []float32, bias []float32, eps float64, width int, rows int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·layerNormAVX2(SB), NOSPLIT, $96-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ gain_base+48(FP), DX
+	MOVQ bias_base+72(FP), BX
+	MOVQ width+104(FP), R11
+	MOVQ rows+112(FP), SI
+	MOVQ SI, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R10
+	CMPQ R11, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R10
+
+narrow:
+	CMPQ    R10, 24(SP)
+	CMOVQGT 24(SP), R10
+	MOVQ    R10, 8(SP)
+	MOVQ    (SP), SI
+	XORQ    R10, R10
+
+row1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   SI, DI
+	XORQ   R8, R8
+	MOVQ   R11, R9
+	SUBQ   $0x10, R9
+	JL     rest3
+
+loop2:
+	VMOVUPS      (CX)(DI*1), Y8
+	VEXTRACTF128 $0x01, Y8, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VFMADD231PD  Y8, Y8, Y4
+	VFMADD231PD  Y9, Y9, Y5
+	VMOVUPS      32(CX)(DI*1), Y8
+	VEXTRACTF128 $0x01, Y8, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y8, Y2, Y2
+	VADDPD       Y9, Y3, Y3
+	VFMADD231PD  Y8, Y8, Y6
+	VFMADD231PD  Y9, Y9, Y7
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	SUBQ         $0x10, R9
+	JGE          loop2
+
+rest3:
+	ADDQ         $0x10, R9
+	JLE          done4
+	VMOVD        R9, X8
+	VPBROADCASTD X8, Y8
+	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
+	VMASKMOVPS   (CX)(DI*1), Y8, Y9
+	VANDPS       Y9, Y8, Y9
+	VEXTRACTF128 $0x01, Y9, X8
+	VCVTPS2PD    X9, Y9
+	VCVTPS2PD    X8, Y8
+	VADDPD       Y9, Y0, Y0
+	VADDPD       Y8, Y1, Y1
+	VFMADD231PD  Y9, Y9, Y4
+	VFMADD231PD  Y8, Y8, Y5
+	SUBQ         $0x08, R9
+	JLE          done4
+	VMOVD        R9, X8
+	VPBROADCASTD X8, Y8
+	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
+	VMASKMOVPS   32(CX)(DI*1), Y8, Y9
+	VANDPS       Y9, Y8, Y9
+	VEXTRACTF128 $0x01, Y9, X8
+	VCVTPS2PD    X9, Y9
+	VCVTPS2PD    X8, Y8
+	VADDPD       Y9, Y2, Y2
+	VADDPD       Y8, Y3, Y3
+	VFMADD231PD  Y9, Y9, Y6
+	VFMADD231PD  Y8, Y8, Y7
+
+done4:
+	VXORPD       X8, X8, X8
+	VCVTSI2SDQ   R11, X8, X8
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VDIVSD       X8, X1, X0
+	VMOVSD       X0, 32(SP)(R10*8)
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPD       X4, X1, X1
+	VUNPCKHPD    X1, X1, X2
+	VADDPD       X2, X1, X1
+	VDIVSD       X8, X1, X1
+	VMULSD       X0, X0, X0
+	VSUBSD       X0, X1, X0
+	VSUBSD       X8, X8, X1
+	VMAXSD       X0, X1, X0
+	VMOVSD       eps+96(FP), X1
+	VADDSD       X1, X0, X0
+	VMOVSD       oneAVX2<>+0(SB), X1
+	VSQRTSD      X0, X0, X0
+	VDIVSD       X0, X1, X0
+	VMOVSD       X0, 64(SP)(R10*8)
+	LEAQ         (SI)(R11*4), SI
+	ADDQ         $0x01, R10
+	CMPQ         R10, 8(SP)
+	JL           row1
+	MOVQ         (SP), SI
+	XORQ         R10, R10
+
+row5:
+	VMOVSD       32(SP)(R10*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	VMOVSD       64(SP)(R10*8), X1
+	VCVTSD2SS    X1, X1, X1
+	VBROADCASTSS X1, Y1
+	MOVQ         SI, DI
+	XORQ         R8, R8
+	MOVQ         R11, R9
+	SUBQ         $0x10, R9
+	JL           rest7
+
+loop6:
+	VMOVUPS (CX)(DI*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS (DX)(R8*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS (BX)(R8*1), Y3
+	VADDPS  Y3, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*1)
+	VMOVUPS 32(CX)(DI*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS 32(DX)(R8*1), Y3
+	VMULPS  Y3, Y2, Y2
+	VMOVUPS 32(BX)(R8*1), Y3
+	VADDPS  Y3, Y2, Y2
+	VMOVUPS Y2, 32(AX)(DI*1)
+	ADDQ    $0x40, DI
+	ADDQ    $0x40, R8
+	SUBQ    $0x10, R9
+	JGE     loop6
+
+rest7:
+	ADDQ         $0x10, R9
+	JLE          done8
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   (CX)(DI*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   (DX)(R8*1), Y2, Y4
+	VMULPS       Y4, Y3, Y3
+	VMASKMOVPS   (BX)(R8*1), Y2, Y4
+	VADDPS       Y4, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (AX)(DI*1)
+	SUBQ         $0x08, R9
+	JLE          done8
+	VMOVD        R9, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   32(CX)(DI*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y0
+	VMULPS       Y1, Y0, Y0
+	VMASKMOVPS   32(DX)(R8*1), Y2, Y1
+	VMULPS       Y1, Y0, Y0
+	VMASKMOVPS   32(BX)(R8*1), Y2, Y1
+	VADDPS       Y1, Y0, Y0
+	VMASKMOVPS   Y0, Y2, 32(AX)(DI*1)
+
+done8:
+	LEAQ (SI)(R11*4), SI
+	ADDQ $0x01, R10
+	CMPQ R10, 8(SP)
+	JL   row5
+	MOVQ SI, (SP)
+	SUBQ R10, 24(SP)
+	JG   group
+	VZEROUPPER
+	RET
+
+// func layerNormGradAVX2(dst []float32, x []float32, dy []float32, gain []float32, sum []float64, eps float64, width int, rows int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·layerNormGradAVX2(SB), NOSPLIT, $160-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ sum_base+96(FP), SI
+	MOVQ width+128(FP), R12
+	MOVQ rows+136(FP), DI
+	MOVQ DI, 24(SP)
+	MOVQ $0x00000000, (SP)
+
+group:
+	MOVQ $0x00000004, R11
+	CMPQ R12, $0x00000400
+	JLE  narrow
+	MOVQ $0x00000001, R11
+
+narrow:
+	CMPQ    R11, 24(SP)
+	CMOVQGT 24(SP), R11
+	MOVQ    R11, 8(SP)
+	MOVQ    (SP), DI
+	XORQ    R11, R11
+
+row1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   DI, R8
+	XORQ   R9, R9
+	MOVQ   R12, R10
+	SUBQ   $0x10, R10
+	JL     rest3
+
+loop2:
+	VMOVUPS      (CX)(R8*1), Y8
+	VEXTRACTF128 $0x01, Y8, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VFMADD231PD  Y8, Y8, Y4
+	VFMADD231PD  Y9, Y9, Y5
+	VMOVUPS      32(CX)(R8*1), Y8
+	VEXTRACTF128 $0x01, Y8, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y8, Y2, Y2
+	VADDPD       Y9, Y3, Y3
+	VFMADD231PD  Y8, Y8, Y6
+	VFMADD231PD  Y9, Y9, Y7
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	SUBQ         $0x10, R10
+	JGE          loop2
+
+rest3:
+	ADDQ         $0x10, R10
+	JLE          done4
+	VMOVD        R10, X8
+	VPBROADCASTD X8, Y8
+	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
+	VMASKMOVPS   (CX)(R8*1), Y8, Y9
+	VANDPS       Y9, Y8, Y9
+	VEXTRACTF128 $0x01, Y9, X8
+	VCVTPS2PD    X9, Y9
+	VCVTPS2PD    X8, Y8
+	VADDPD       Y9, Y0, Y0
+	VADDPD       Y8, Y1, Y1
+	VFMADD231PD  Y9, Y9, Y4
+	VFMADD231PD  Y8, Y8, Y5
+	SUBQ         $0x08, R10
+	JLE          done4
+	VMOVD        R10, X8
+	VPBROADCASTD X8, Y8
+	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
+	VMASKMOVPS   32(CX)(R8*1), Y8, Y9
+	VANDPS       Y9, Y8, Y9
+	VEXTRACTF128 $0x01, Y9, X8
+	VCVTPS2PD    X9, Y9
+	VCVTPS2PD    X8, Y8
+	VADDPD       Y9, Y2, Y2
+	VADDPD       Y8, Y3, Y3
+	VFMADD231PD  Y9, Y9, Y6
+	VFMADD231PD  Y8, Y8, Y7
+
+done4:
+	VXORPD       X8, X8, X8
+	VCVTSI2SDQ   R12, X8, X8
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VDIVSD       X8, X1, X0
+	VMOVSD       X0, 32(SP)(R11*8)
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X1
+	VADDPD       X4, X1, X1
+	VUNPCKHPD    X1, X1, X2
+	VADDPD       X2, X1, X1
+	VDIVSD       X8, X1, X1
+	VMULSD       X0, X0, X0
+	VSUBSD       X0, X1, X0
+	VSUBSD       X8, X8, X1
+	VMAXSD       X0, X1, X0
+	VMOVSD       eps+120(FP), X1
+	VADDSD       X1, X0, X0
+	VMOVSD       oneAVX2<>+0(SB), X1
+	VSQRTSD      X0, X0, X0
+	VDIVSD       X0, X1, X0
+	VMOVSD       X0, 64(SP)(R11*8)
+	LEAQ         (DI)(R12*4), DI
+	ADDQ         $0x01, R11
+	CMPQ         R11, 8(SP)
+	JL           row1
+	TESTQ        SI, SI
+	JZ           no5
+	MOVQ         (SP), DI
+	XORQ         R11, R11
+
+row7:
+	VMOVSD       32(SP)(R11*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	VMOVSD       64(SP)(R11*8), X1
+	VCVTSD2SS    X1, X1, X1
+	VBROADCASTSS X1, Y1
+	MOVQ         DI, R8
+	XORQ         R9, R9
+	MOVQ         R12, R10
+	SUBQ         $0x10, R10
+	JL           rest9
+
+loop8:
+	VMOVUPS      (CX)(R8*1), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      (DX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VCVTPS2PD    X2, Y2
+	VCVTPS2PD    X3, Y3
+	VADDPD       (SI)(R9*2), Y2, Y2
+	VMOVUPD      Y2, (SI)(R9*2)
+	VADDPD       32(SI)(R9*2), Y3, Y3
+	VMOVUPD      Y3, 32(SI)(R9*2)
+	VMOVUPS      32(CX)(R8*1), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      32(DX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VCVTPS2PD    X2, Y2
+	VCVTPS2PD    X3, Y3
+	VADDPD       64(SI)(R9*2), Y2, Y2
+	VMOVUPD      Y2, 64(SI)(R9*2)
+	VADDPD       96(SI)(R9*2), Y3, Y3
+	VMOVUPD      Y3, 96(SI)(R9*2)
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	SUBQ         $0x10, R10
+	JGE          loop8
+
+rest9:
+	ADDQ         $0x10, R10
+	JLE          done10
+	VMOVD        R10, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   (CX)(R8*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   (DX)(R8*1), Y2, Y4
+	VMULPS       Y4, Y3, Y3
+	VANDPS       Y3, Y2, Y3
+	VEXTRACTF128 $0x01, Y3, X2
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X2, Y2
+	VADDPD       (SI)(R9*2), Y3, Y3
+	VMOVUPD      Y3, (SI)(R9*2)
+	VADDPD       32(SI)(R9*2), Y2, Y2
+	VMOVUPD      Y2, 32(SI)(R9*2)
+	SUBQ         $0x08, R10
+	JLE          done10
+	VMOVD        R10, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
+	VMASKMOVPS   32(CX)(R8*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y0
+	VMULPS       Y1, Y0, Y0
+	VMASKMOVPS   32(DX)(R8*1), Y2, Y1
+	VMULPS       Y1, Y0, Y0
+	VANDPS       Y0, Y2, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VCVTPS2PD    X0, Y0
+	VCVTPS2PD    X1, Y1
+	VADDPD       64(SI)(R9*2), Y0, Y0
+	VMOVUPD      Y0, 64(SI)(R9*2)
+	VADDPD       96(SI)(R9*2), Y1, Y1
+	VMOVUPD      Y1, 96(SI)(R9*2)
+
+done10:
+	LEAQ (DI)(R12*4), DI
+	ADDQ $0x01, R11
+	CMPQ R11, 8(SP)
+	JL   row7
+
+no5:
+	TESTQ AX, AX
+	JZ    no11
+	MOVQ  (SP), DI
+	XORQ  R11, R11
+
+row13:
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VMOVSD       32(SP)(R11*8), X8
+	VCVTSD2SS    X8, X8, X8
+	VBROADCASTSS X8, Y8
+	MOVQ         DI, R8
+	XORQ         R9, R9
+	MOVQ         R12, R10
+	SUBQ         $0x10, R10
+	JL           rest15
+
+loop14:
+	VMOVUPS      (CX)(R8*1), Y9
+	VSUBPS       Y8, Y9, Y9
+	VEXTRACTF128 $0x01, Y9, X10
+	VCVTPS2PD    X9, Y9
+	VCVTPS2PD    X10, Y10
+	VMOVUPS      (DX)(R8*1), Y11
+	VMOVUPS      (BX)(R9*1), Y12
+	VMULPS       Y12, Y11, Y11
+	VEXTRACTF128 $0x01, Y11, X12
+	VCVTPS2PD    X11, Y11
+	VCVTPS2PD    X12, Y12
+	VFMADD231PD  Y9, Y11, Y0
+	VFMADD231PD  Y10, Y12, Y1
+	VADDPD       Y11, Y4, Y4
+	VADDPD       Y12, Y5, Y5
+	VMOVUPS      32(CX)(R8*1), Y9
+	VSUBPS       Y8, Y9, Y9
+	VEXTRACTF128 $0x01, Y9, X10
+	VCVTPS2PD    X9, Y9
+	VCVTPS2PD    X10, Y10
+	VMOVUPS      32(DX)(R8*1), Y11
+	VMOVUPS      32(BX)(R9*1), Y12
+	VMULPS       Y12, Y11, Y11
+	VEXTRACTF128 $0x01, Y11, X12
+	VCVTPS2PD    X11, Y11
+	VCVTPS2PD    X12, Y12
+	VFMADD231PD  Y9, Y11, Y2
+	VFMADD231PD  Y10, Y12, Y3
+	VADDPD       Y11, Y6, Y6
+	VADDPD       Y12, Y7, Y7
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	SUBQ         $0x10, R10
+	JGE          loop14
+
+rest15:
+	ADDQ         $0x10, R10
+	JLE          done16
+	VMOVD        R10, X9
+	VPBROADCASTD X9, Y9
+	VPCMPGTD     lanesAVX2<>+0(SB), Y9, Y9
+	VMASKMOVPS   (CX)(R8*1), Y9, Y10
+	VSUBPS       Y8, Y10, Y10
+	VANDPS       Y10, Y9, Y10
+	VEXTRACTF128 $0x01, Y10, X11
+	VCVTPS2PD    X10, Y10
+	VCVTPS2PD    X11, Y11
+	VMASKMOVPS   (DX)(R8*1), Y9, Y12
+	VMASKMOVPS   (BX)(R9*1), Y9, Y13
+	VMULPS       Y13, Y12, Y12
+	VANDPS       Y12, Y9, Y12
+	VEXTRACTF128 $0x01, Y12, X9
+	VCVTPS2PD    X12, Y12
+	VCVTPS2PD    X9, Y9
+	VFMADD231PD  Y10, Y12, Y0
+	VFMADD231PD  Y11, Y9, Y1
+	VADDPD       Y12, Y4, Y4
+	VADDPD       Y9, Y5, Y5
+	SUBQ         $0x08, R10
+	JLE          done16
+	VMOVD        R10, X9
+	VPBROADCASTD X9, Y9
+	VPCMPGTD     lanesAVX2<>+0(SB), Y9, Y9
+	VMASKMOVPS   32(CX)(R8*1), Y9, Y10
+	VSUBPS       Y8, Y10, Y8
+	VANDPS       Y8, Y9, Y8
+	VEXTRACTF128 $0x01, Y8, X10
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X10, Y10
+	VMASKMOVPS   32(DX)(R8*1), Y9, Y11
+	VMASKMOVPS   32(BX)(R9*1), Y9, Y12
+	VMULPS       Y12, Y11, Y11
+	VANDPS       Y11, Y9, Y11
+	VEXTRACTF128 $0x01, Y11, X9
+	VCVTPS2PD    X11, Y11
+	VCVTPS2PD    X9, Y9
+	VFMADD231PD  Y8, Y11, Y2
+	VFMADD231PD  Y10, Y9, Y3
+	VADDPD       Y11, Y6, Y6
+	VADDPD       Y9, Y7, Y7
+
+done16:
+	VXORPD       X8, X8, X8
+	VCVTSI2SDQ   R12, X8, X8
+	VMOVSD       32(SP)(R11*8), X9
+	VMOVSD       64(SP)(R11*8), X10
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	VADDPD       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPD       X4, X5, X5
+	VUNPCKHPD    X5, X5, X4
+	VADDPD       X4, X5, X5
+	VCVTSD2SS    X9, X9, X4
+	VCVTSS2SD    X4, X4, X4
+	VSUBSD       X9, X4, X4
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMULSD       X4, X5, X0
+	VADDSD       X0, X1, X0
+	VDIVSD       X8, X5, X1
+	VMOVSD       X1, 96(SP)(R11*8)
+	VMULSD       X10, X10, X1
+	VMULSD       X1, X0, X0
+	VDIVSD       X8, X0, X0
+	VMOVSD       X0, 128(SP)(R11*8)
+	LEAQ         (DI)(R12*4), DI
+	ADDQ         $0x01, R11
+	CMPQ         R11, 8(SP)
+	JL           row13
+	MOVQ         (SP), DI
+	XORQ         R11, R11
+
+row17:
+	VMOVSD       32(SP)(R11*8), X0
+	VCVTSD2SS    X0, X0, X0
+	VBROADCASTSS X0, Y0
+	VMOVSD       64(SP)(R11*8), X1
+	VCVTSD2SS    X1, X1, X1
+	VBROADCASTSS X1, Y1
+	VMOVSD       96(SP)(R11*8), X2
+	VCVTSD2SS    X2, X2, X2
+	VBROADCASTSS X2, Y2
+	VMOVSD       128(SP)(R11*8), X3
+	VCVTSD2SS    X3, X3, X3
+	VBROADCASTSS X3, Y3
+	MOVQ         DI, R8
+	XORQ         R9, R9
+	MOVQ         R12, R10
+	SUBQ         $0x10, R10
+	JL           rest19
+
+loop18:
+	VMOVUPS (DX)(R8*1), Y4
+	VMOVUPS (BX)(R9*1), Y5
+	VMULPS  Y5, Y4, Y4
+	VSUBPS  Y2, Y4, Y4
+	VMOVUPS (CX)(R8*1), Y5
+	VSUBPS  Y0, Y5, Y5
+	VMULPS  Y3, Y5, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMULPS  Y1, Y4, Y4
+	VMOVUPS Y4, (AX)(R8*1)
+	VMOVUPS 32(DX)(R8*1), Y4
+	VMOVUPS 32(BX)(R9*1), Y5
+	VMULPS  Y5, Y4, Y4
+	VSUBPS  Y2, Y4, Y4
+	VMOVUPS 32(CX)(R8*1), Y5
+	VSUBPS  Y0, Y5, Y5
+	VMULPS  Y3, Y5, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMULPS  Y1, Y4, Y4
+	VMOVUPS Y4, 32(AX)(R8*1)
+	ADDQ    $0x40, R8
+	ADDQ    $0x40, R9
+	SUBQ    $0x10, R10
+	JGE     loop18
+
+rest19:
+	ADDQ         $0x10, R10
+	JLE          done20
+	VMOVD        R10, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   (DX)(R8*1), Y4, Y5
+	VMASKMOVPS   (BX)(R9*1), Y4, Y6
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y2, Y5, Y5
+	VMASKMOVPS   (CX)(R8*1), Y4, Y6
+	VSUBPS       Y0, Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VSUBPS       Y6, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMASKMOVPS   Y5, Y4, (AX)(R8*1)
+	SUBQ         $0x08, R10
+	JLE          done20
+	VMOVD        R10, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   32(DX)(R8*1), Y4, Y5
+	VMASKMOVPS   32(BX)(R9*1), Y4, Y6
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y2, Y5, Y2
+	VMASKMOVPS   32(CX)(R8*1), Y4, Y5
+	VSUBPS       Y0, Y5, Y0
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y0, Y2, Y0
+	VMULPS       Y1, Y0, Y0
+	VMASKMOVPS   Y0, Y4, 32(AX)(R8*1)
+
+done20:
+	LEAQ (DI)(R12*4), DI
+	ADDQ $0x01, R11
+	CMPQ R11, 8(SP)
+	JL   row17
+
+no11:
+	MOVQ DI, (SP)
+	SUBQ R11, 24(SP)
+	JG   group
 	VZEROUPPER
 	RET
 

@@ -8,6 +8,10 @@ DATA philoxFirst<>+0(SB)/8, $0x0000000100000000
 DATA philoxFirst<>+8(SB)/8, $0x0000000300000002
 GLOBL philoxFirst<>(SB), RODATA|NOPTR, $16
 
+DATA lanes<>+0(SB)/8, $0x0000000100000000
+DATA lanes<>+8(SB)/8, $0x0000000300000002
+GLOBL lanes<>(SB), RODATA|NOPTR, $16
+
 // func reluNEON(dst, x []float32)
 TEXT ·reluNEON(SB), NOSPLIT, $0-48
 	MOVD dst_base+0(FP), R0
@@ -8909,4 +8913,7901 @@ group:
 	ADD $64, R0, R0
 	SUBS $1, R1, R1
 	BNE group
+	RET
+
+// func softmaxNEON(dst, x, bias []float32, scale float32, width, rows int)
+TEXT ·softmaxNEON(SB), NOSPLIT, $128-96
+	MOVD $0, R0
+	MOVD $0, R1
+	MOVD $0, R2
+	MOVD width+80(FP), R3
+	MOVD $0, R4
+	MOVD $0, R5
+	MOVD $0, R6
+	MOVD $0, R7
+	MOVD rows+88(FP), R8
+	MOVD $1, R9
+
+group:
+	MOVD $4, R10
+	CMP $1024, R3
+	CSEL LE, R10, R9, R10
+	CMP R8, R10
+	CSEL LT, R10, R8, R10
+	MOVD bias_base+48(FP), R11
+	CBZ R11, no1
+	MOVD R6, R7
+	MOVD $0, R5
+
+row3:
+	MOVD $4286578688, R12
+	VDUP R12, V0.S4
+	MOVD $4286578688, R13
+	VDUP R13, V1.S4
+	MOVD $4286578688, R14
+	VDUP R14, V2.S4
+	MOVD $4286578688, R15
+	VDUP R15, V3.S4
+	FMOVS scale+72(FP), F4
+	VDUP V4.S[0], V5.S4
+	MOVD dst_base+0(FP), R0
+	ADD R7, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R7, R1, R1
+	MOVD bias_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns4End
+
+turns4:
+	FMOVQ 0(R1), F6
+	WORD $0x6e25dcc7 // fmul v7.4s, v6.4s, v5.4s
+	FMOVQ 0(R2), F8
+	WORD $0x4e28d4e9 // fadd v9.4s, v7.4s, v8.4s
+	FMOVQ F9, 0(R0)
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	FMOVQ 16(R1), F10
+	WORD $0x6e25dd4b // fmul v11.4s, v10.4s, v5.4s
+	FMOVQ 16(R2), F12
+	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
+	FMOVQ F13, 16(R0)
+	WORD $0x4e2df421 // fmax v1.4s, v1.4s, v13.4s
+	FMOVQ 32(R1), F14
+	WORD $0x6e25ddcf // fmul v15.4s, v14.4s, v5.4s
+	FMOVQ 32(R2), F16
+	WORD $0x4e30d5f1 // fadd v17.4s, v15.4s, v16.4s
+	FMOVQ F17, 32(R0)
+	WORD $0x4e31f442 // fmax v2.4s, v2.4s, v17.4s
+	FMOVQ 48(R1), F18
+	WORD $0x6e25de53 // fmul v19.4s, v18.4s, v5.4s
+	FMOVQ 48(R2), F20
+	WORD $0x4e34d675 // fadd v21.4s, v19.4s, v20.4s
+	FMOVQ F21, 48(R0)
+	WORD $0x4e35f463 // fmax v3.4s, v3.4s, v21.4s
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns4
+
+turns4End:
+	ADD $16, R4, R4
+	CBZ R4, done5
+	CMP $4, R4
+	BLT some6
+	FMOVQ 0(R1), F22
+	WORD $0x6e25ded7 // fmul v23.4s, v22.4s, v5.4s
+	FMOVQ 0(R2), F24
+	WORD $0x4e38d6f9 // fadd v25.4s, v23.4s, v24.4s
+	FMOVQ F25, 0(R0)
+	WORD $0x4e39f400 // fmax v0.4s, v0.4s, v25.4s
+	SUBS $4, R4, R4
+	BEQ done5
+	B next7
+
+some6:
+	VDUP R4, V26.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F27
+	WORD $0x6ebb375c // cmhi v28.4s, v26.4s, v27.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R1, R20
+	CMP $2, R4
+	BLT single8
+	FMOVD 0(R1), F29
+	BEQ end9
+	ADD $8, R20, R20
+	VLD1 (R20), V29.S[2]
+	B end9
+
+single8:
+	FMOVS 0(R1), F29
+
+end9:
+	WORD $0x6e25dfbe // fmul v30.4s, v29.4s, v5.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R2, R21
+	CMP $2, R4
+	BLT single10
+	FMOVD 0(R2), F31
+	BEQ end11
+	ADD $8, R21, R21
+	VLD1 (R21), V31.S[2]
+	B end11
+
+single10:
+	FMOVS 0(R2), F31
+
+end11:
+	WORD $0x4e3fd7c4 // fadd v4.4s, v30.4s, v31.4s
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single12
+	FMOVD F4, 0(R0)
+	BEQ end13
+	ADD $8, R22, R22
+	VST1 V4.S[2], (R22)
+	B end13
+
+single12:
+	FMOVS F4, 0(R0)
+
+end13:
+	VORR V28.B16, V28.B16, V6.B16
+	VBSL V0.B16, V4.B16, V6.B16
+	WORD $0x4e26f400 // fmax v0.4s, v0.4s, v6.4s
+	B done5
+
+next7:
+	CMP $4, R4
+	BLT some14
+	FMOVQ 16(R1), F7
+	WORD $0x6e25dce8 // fmul v8.4s, v7.4s, v5.4s
+	FMOVQ 16(R2), F9
+	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
+	FMOVQ F10, 16(R0)
+	WORD $0x4e2af421 // fmax v1.4s, v1.4s, v10.4s
+	SUBS $4, R4, R4
+	BEQ done5
+	B next15
+
+some14:
+	VDUP R4, V11.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F12
+	WORD $0x6eac356d // cmhi v13.4s, v11.4s, v12.4s
+	WORD $0x6f00e40e // movi v14.2d, #0
+	MOVD R1, R24
+	CMP $2, R4
+	BLT single16
+	FMOVD 16(R1), F14
+	BEQ end17
+	ADD $24, R24, R24
+	VLD1 (R24), V14.S[2]
+	B end17
+
+single16:
+	FMOVS 16(R1), F14
+
+end17:
+	WORD $0x6e25ddcf // fmul v15.4s, v14.4s, v5.4s
+	WORD $0x6f00e410 // movi v16.2d, #0
+	MOVD R2, R25
+	CMP $2, R4
+	BLT single18
+	FMOVD 16(R2), F16
+	BEQ end19
+	ADD $24, R25, R25
+	VLD1 (R25), V16.S[2]
+	B end19
+
+single18:
+	FMOVS 16(R2), F16
+
+end19:
+	WORD $0x4e30d5f1 // fadd v17.4s, v15.4s, v16.4s
+	MOVD R0, R11
+	CMP $2, R4
+	BLT single20
+	FMOVD F17, 16(R0)
+	BEQ end21
+	ADD $24, R11, R11
+	VST1 V17.S[2], (R11)
+	B end21
+
+single20:
+	FMOVS F17, 16(R0)
+
+end21:
+	VORR V13.B16, V13.B16, V18.B16
+	VBSL V1.B16, V17.B16, V18.B16
+	WORD $0x4e32f421 // fmax v1.4s, v1.4s, v18.4s
+	B done5
+
+next15:
+	CMP $4, R4
+	BLT some22
+	FMOVQ 32(R1), F19
+	WORD $0x6e25de74 // fmul v20.4s, v19.4s, v5.4s
+	FMOVQ 32(R2), F21
+	WORD $0x4e35d696 // fadd v22.4s, v20.4s, v21.4s
+	FMOVQ F22, 32(R0)
+	WORD $0x4e36f442 // fmax v2.4s, v2.4s, v22.4s
+	SUBS $4, R4, R4
+	BEQ done5
+	B next23
+
+some22:
+	VDUP R4, V23.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F24
+	WORD $0x6eb836f9 // cmhi v25.4s, v23.4s, v24.4s
+	WORD $0x6f00e41a // movi v26.2d, #0
+	MOVD R1, R13
+	CMP $2, R4
+	BLT single24
+	FMOVD 32(R1), F26
+	BEQ end25
+	ADD $40, R13, R13
+	VLD1 (R13), V26.S[2]
+	B end25
+
+single24:
+	FMOVS 32(R1), F26
+
+end25:
+	WORD $0x6e25df5b // fmul v27.4s, v26.4s, v5.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R2, R14
+	CMP $2, R4
+	BLT single26
+	FMOVD 32(R2), F29
+	BEQ end27
+	ADD $40, R14, R14
+	VLD1 (R14), V29.S[2]
+	B end27
+
+single26:
+	FMOVS 32(R2), F29
+
+end27:
+	WORD $0x4e3dd77e // fadd v30.4s, v27.4s, v29.4s
+	MOVD R0, R15
+	CMP $2, R4
+	BLT single28
+	FMOVD F30, 32(R0)
+	BEQ end29
+	ADD $40, R15, R15
+	VST1 V30.S[2], (R15)
+	B end29
+
+single28:
+	FMOVS F30, 32(R0)
+
+end29:
+	VORR V25.B16, V25.B16, V31.B16
+	VBSL V2.B16, V30.B16, V31.B16
+	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
+	B done5
+
+next23:
+	VDUP R4, V28.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F4
+	WORD $0x6ea43786 // cmhi v6.4s, v28.4s, v4.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD R1, R20
+	CMP $2, R4
+	BLT single32
+	FMOVD 48(R1), F7
+	BEQ end33
+	ADD $56, R20, R20
+	VLD1 (R20), V7.S[2]
+	B end33
+
+single32:
+	FMOVS 48(R1), F7
+
+end33:
+	WORD $0x6e25dce8 // fmul v8.4s, v7.4s, v5.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	MOVD R2, R21
+	CMP $2, R4
+	BLT single34
+	FMOVD 48(R2), F9
+	BEQ end35
+	ADD $56, R21, R21
+	VLD1 (R21), V9.S[2]
+	B end35
+
+single34:
+	FMOVS 48(R2), F9
+
+end35:
+	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single36
+	FMOVD F10, 48(R0)
+	BEQ end37
+	ADD $56, R22, R22
+	VST1 V10.S[2], (R22)
+	B end37
+
+single36:
+	FMOVS F10, 48(R0)
+
+end37:
+	VORR V6.B16, V6.B16, V11.B16
+	VBSL V3.B16, V10.B16, V11.B16
+	WORD $0x4e2bf463 // fmax v3.4s, v3.4s, v11.4s
+
+done5:
+	WORD $0x4e21f40c // fmax v12.4s, v0.4s, v1.4s
+	WORD $0x4e23f44e // fmax v14.4s, v2.4s, v3.4s
+	WORD $0x4e2ef58f // fmax v15.4s, v12.4s, v14.4s
+	VDUP V15.S[0], V16.S4
+	VDUP V15.S[1], V13.S4
+	WORD $0x4e2df611 // fmax v17.4s, v16.4s, v13.4s
+	VDUP V15.S[2], V18.S4
+	VDUP V15.S[3], V19.S4
+	WORD $0x4e33f654 // fmax v20.4s, v18.4s, v19.4s
+	WORD $0x4e34f635 // fmax v21.4s, v17.4s, v20.4s
+	WORD $0x0e617ab6 // fcvtl v22.2d, v21.2s
+	MOVD $memory-128(SP), R23
+	ADD R5<<3, R23, R23
+	FMOVD F22, 0(R23)
+	ADD R3<<2, R7, R7
+	ADD $1, R5, R5
+	CMP R10, R5
+	BLT row3
+	MOVD R6, R7
+	MOVD $0, R5
+
+row38:
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD $memory-128(SP), R24
+	ADD R5<<3, R24, R24
+	FMOVD 0(R24), F28
+	WORD $0x0e616b84 // fcvtn v4.2s, v28.2d
+	WORD $0x4e616b84 // fcvtn2 v4.4s, v28.2d
+	VDUP V4.S[0], V5.S4
+	MOVD $4607182418800017408, R25
+	VDUP R25, V7.D2
+	WORD $0x0e6168e8 // fcvtn v8.2s, v7.2d
+	WORD $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
+	VDUP V8.S[0], V9.S4
+	MOVD dst_base+0(FP), R0
+	ADD R7, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R7, R1, R1
+	MOVD bias_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns39End
+
+turns39:
+	FMOVQ 0(R0), F6
+	WORD $0x4ea5d4c0 // fsub v0.4s, v6.4s, v5.4s
+	WORD $0x6e29dc01 // fmul v1.4s, v0.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R11
+	FMOVQ 192(R11), F10
+	WORD $0x4eaaf42b // fmin v11.4s, v1.4s, v10.4s
+	FMOVQ 256(R11), F2
+	WORD $0x4e22f563 // fmax v3.4s, v11.4s, v2.4s
+	FMOVQ 320(R11), F12
+	FMOVQ 384(R11), F14
+	VORR V14.B16, V14.B16, V16.B16
+	VFMLA V12.S4, V3.S4, V16.S4
+	WORD $0x4eaed60d // fsub v13.4s, v16.4s, v14.4s
+	FMOVQ 448(R11), F15
+	VORR V3.B16, V3.B16, V18.B16
+	VFMLA V15.S4, V13.S4, V18.S4
+	FMOVQ 512(R11), F19
+	VORR V18.B16, V18.B16, V17.B16
+	VFMLA V19.S4, V13.S4, V17.S4
+	FMOVQ 1216(R11), F20
+	FMOVQ 1280(R11), F21
+	VORR V21.B16, V21.B16, V22.B16
+	VFMLA V17.S4, V20.S4, V22.S4
+	FMOVQ 1344(R11), F28
+	VORR V28.B16, V28.B16, V4.B16
+	VFMLA V17.S4, V22.S4, V4.S4
+	FMOVQ 1408(R11), F7
+	VORR V7.B16, V7.B16, V8.B16
+	VFMLA V17.S4, V4.S4, V8.S4
+	FMOVQ 1472(R11), F6
+	VORR V6.B16, V6.B16, V0.B16
+	VFMLA V17.S4, V8.S4, V0.S4
+	WORD $0x6e31de21 // fmul v1.4s, v17.4s, v17.4s
+	VORR V17.B16, V17.B16, V10.B16
+	VFMLA V1.S4, V0.S4, V10.S4
+	FMOVQ 0(R11), F11
+	WORD $0x4e2bd542 // fadd v2.4s, v10.4s, v11.4s
+	WORD $0x6f3f060c // ushr v12.4s, v16.4s, #1
+	VSUB V12.S4, V16.S4, V14.S4
+	WORD $0x4f375583 // shl v3.4s, v12.4s, #23
+	WORD $0x6e23dc4f // fmul v15.4s, v2.4s, v3.4s
+	WORD $0x4f3755d2 // shl v18.4s, v14.4s, #23
+	WORD $0x6e32dded // fmul v13.4s, v15.4s, v18.4s
+	FMOVQ F13, 0(R0)
+	WORD $0x0e6179b3 // fcvtl v19.2d, v13.2s
+	WORD $0x4e6179b5 // fcvtl2 v21.2d, v13.4s
+	WORD $0x4e73d6f7 // fadd v23.2d, v23.2d, v19.2d
+	WORD $0x4e75d718 // fadd v24.2d, v24.2d, v21.2d
+	FMOVQ 16(R0), F20
+	WORD $0x4ea5d69c // fsub v28.4s, v20.4s, v5.4s
+	WORD $0x6e29df96 // fmul v22.4s, v28.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R12
+	FMOVQ 192(R12), F7
+	WORD $0x4ea7f6c4 // fmin v4.4s, v22.4s, v7.4s
+	FMOVQ 256(R12), F6
+	WORD $0x4e26f488 // fmax v8.4s, v4.4s, v6.4s
+	FMOVQ 320(R12), F17
+	FMOVQ 384(R12), F0
+	VORR V0.B16, V0.B16, V1.B16
+	VFMLA V17.S4, V8.S4, V1.S4
+	WORD $0x4ea0d42a // fsub v10.4s, v1.4s, v0.4s
+	FMOVQ 448(R12), F11
+	VORR V8.B16, V8.B16, V16.B16
+	VFMLA V11.S4, V10.S4, V16.S4
+	FMOVQ 512(R12), F12
+	VORR V16.B16, V16.B16, V2.B16
+	VFMLA V12.S4, V10.S4, V2.S4
+	FMOVQ 1216(R12), F3
+	FMOVQ 1280(R12), F14
+	VORR V14.B16, V14.B16, V15.B16
+	VFMLA V2.S4, V3.S4, V15.S4
+	FMOVQ 1344(R12), F18
+	VORR V18.B16, V18.B16, V13.B16
+	VFMLA V2.S4, V15.S4, V13.S4
+	FMOVQ 1408(R12), F19
+	VORR V19.B16, V19.B16, V21.B16
+	VFMLA V2.S4, V13.S4, V21.S4
+	FMOVQ 1472(R12), F20
+	VORR V20.B16, V20.B16, V28.B16
+	VFMLA V2.S4, V21.S4, V28.S4
+	WORD $0x6e22dc56 // fmul v22.4s, v2.4s, v2.4s
+	VORR V2.B16, V2.B16, V7.B16
+	VFMLA V22.S4, V28.S4, V7.S4
+	FMOVQ 0(R12), F4
+	WORD $0x4e24d4e6 // fadd v6.4s, v7.4s, v4.4s
+	WORD $0x6f3f0431 // ushr v17.4s, v1.4s, #1
+	VSUB V17.S4, V1.S4, V0.S4
+	WORD $0x4f375628 // shl v8.4s, v17.4s, #23
+	WORD $0x6e28dccb // fmul v11.4s, v6.4s, v8.4s
+	WORD $0x4f375410 // shl v16.4s, v0.4s, #23
+	WORD $0x6e30dd6a // fmul v10.4s, v11.4s, v16.4s
+	FMOVQ F10, 16(R0)
+	WORD $0x0e61794c // fcvtl v12.2d, v10.2s
+	WORD $0x4e61794e // fcvtl2 v14.2d, v10.4s
+	WORD $0x4e6cd75a // fadd v26.2d, v26.2d, v12.2d
+	WORD $0x4e6ed77b // fadd v27.2d, v27.2d, v14.2d
+	FMOVQ 32(R0), F3
+	WORD $0x4ea5d472 // fsub v18.4s, v3.4s, v5.4s
+	WORD $0x6e29de4f // fmul v15.4s, v18.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F19
+	WORD $0x4eb3f5ed // fmin v13.4s, v15.4s, v19.4s
+	FMOVQ 256(R13), F20
+	WORD $0x4e34f5b5 // fmax v21.4s, v13.4s, v20.4s
+	FMOVQ 320(R13), F2
+	FMOVQ 384(R13), F28
+	VORR V28.B16, V28.B16, V22.B16
+	VFMLA V2.S4, V21.S4, V22.S4
+	WORD $0x4ebcd6c7 // fsub v7.4s, v22.4s, v28.4s
+	FMOVQ 448(R13), F4
+	VORR V21.B16, V21.B16, V1.B16
+	VFMLA V4.S4, V7.S4, V1.S4
+	FMOVQ 512(R13), F17
+	VORR V1.B16, V1.B16, V6.B16
+	VFMLA V17.S4, V7.S4, V6.S4
+	FMOVQ 1216(R13), F8
+	FMOVQ 1280(R13), F0
+	VORR V0.B16, V0.B16, V11.B16
+	VFMLA V6.S4, V8.S4, V11.S4
+	FMOVQ 1344(R13), F16
+	VORR V16.B16, V16.B16, V10.B16
+	VFMLA V6.S4, V11.S4, V10.S4
+	FMOVQ 1408(R13), F12
+	VORR V12.B16, V12.B16, V14.B16
+	VFMLA V6.S4, V10.S4, V14.S4
+	FMOVQ 1472(R13), F3
+	VORR V3.B16, V3.B16, V18.B16
+	VFMLA V6.S4, V14.S4, V18.S4
+	WORD $0x6e26dccf // fmul v15.4s, v6.4s, v6.4s
+	VORR V6.B16, V6.B16, V19.B16
+	VFMLA V15.S4, V18.S4, V19.S4
+	FMOVQ 0(R13), F13
+	WORD $0x4e2dd674 // fadd v20.4s, v19.4s, v13.4s
+	WORD $0x6f3f06c2 // ushr v2.4s, v22.4s, #1
+	VSUB V2.S4, V22.S4, V28.S4
+	WORD $0x4f375455 // shl v21.4s, v2.4s, #23
+	WORD $0x6e35de84 // fmul v4.4s, v20.4s, v21.4s
+	WORD $0x4f375781 // shl v1.4s, v28.4s, #23
+	WORD $0x6e21dc87 // fmul v7.4s, v4.4s, v1.4s
+	FMOVQ F7, 32(R0)
+	WORD $0x0e6178f1 // fcvtl v17.2d, v7.2s
+	WORD $0x4e6178e0 // fcvtl2 v0.2d, v7.4s
+	WORD $0x4e71d7bd // fadd v29.2d, v29.2d, v17.2d
+	WORD $0x4e60d739 // fadd v25.2d, v25.2d, v0.2d
+	FMOVQ 48(R0), F8
+	WORD $0x4ea5d510 // fsub v16.4s, v8.4s, v5.4s
+	WORD $0x6e29de0b // fmul v11.4s, v16.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R14
+	FMOVQ 192(R14), F12
+	WORD $0x4eacf56a // fmin v10.4s, v11.4s, v12.4s
+	FMOVQ 256(R14), F3
+	WORD $0x4e23f54e // fmax v14.4s, v10.4s, v3.4s
+	FMOVQ 320(R14), F6
+	FMOVQ 384(R14), F18
+	VORR V18.B16, V18.B16, V15.B16
+	VFMLA V6.S4, V14.S4, V15.S4
+	WORD $0x4eb2d5f3 // fsub v19.4s, v15.4s, v18.4s
+	FMOVQ 448(R14), F13
+	VORR V14.B16, V14.B16, V22.B16
+	VFMLA V13.S4, V19.S4, V22.S4
+	FMOVQ 512(R14), F2
+	VORR V22.B16, V22.B16, V20.B16
+	VFMLA V2.S4, V19.S4, V20.S4
+	FMOVQ 1216(R14), F21
+	FMOVQ 1280(R14), F28
+	VORR V28.B16, V28.B16, V4.B16
+	VFMLA V20.S4, V21.S4, V4.S4
+	FMOVQ 1344(R14), F1
+	VORR V1.B16, V1.B16, V7.B16
+	VFMLA V20.S4, V4.S4, V7.S4
+	FMOVQ 1408(R14), F17
+	VORR V17.B16, V17.B16, V0.B16
+	VFMLA V20.S4, V7.S4, V0.S4
+	FMOVQ 1472(R14), F8
+	VORR V8.B16, V8.B16, V16.B16
+	VFMLA V20.S4, V0.S4, V16.S4
+	WORD $0x6e34de8b // fmul v11.4s, v20.4s, v20.4s
+	VORR V20.B16, V20.B16, V12.B16
+	VFMLA V11.S4, V16.S4, V12.S4
+	FMOVQ 0(R14), F10
+	WORD $0x4e2ad583 // fadd v3.4s, v12.4s, v10.4s
+	WORD $0x6f3f05e6 // ushr v6.4s, v15.4s, #1
+	VSUB V6.S4, V15.S4, V18.S4
+	WORD $0x4f3754ce // shl v14.4s, v6.4s, #23
+	WORD $0x6e2edc6d // fmul v13.4s, v3.4s, v14.4s
+	WORD $0x4f375656 // shl v22.4s, v18.4s, #23
+	WORD $0x6e36ddb3 // fmul v19.4s, v13.4s, v22.4s
+	FMOVQ F19, 48(R0)
+	WORD $0x0e617a62 // fcvtl v2.2d, v19.2s
+	WORD $0x4e617a7c // fcvtl2 v28.2d, v19.4s
+	WORD $0x4e62d7de // fadd v30.2d, v30.2d, v2.2d
+	WORD $0x4e7cd7ff // fadd v31.2d, v31.2d, v28.2d
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns39
+
+turns39End:
+	ADD $16, R4, R4
+	CBZ R4, done40
+	CMP $4, R4
+	BLT some41
+	FMOVQ 0(R0), F21
+	WORD $0x4ea5d6a1 // fsub v1.4s, v21.4s, v5.4s
+	WORD $0x6e29dc24 // fmul v4.4s, v1.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R15
+	FMOVQ 192(R15), F17
+	WORD $0x4eb1f487 // fmin v7.4s, v4.4s, v17.4s
+	FMOVQ 256(R15), F8
+	WORD $0x4e28f4e0 // fmax v0.4s, v7.4s, v8.4s
+	FMOVQ 320(R15), F20
+	FMOVQ 384(R15), F16
+	VORR V16.B16, V16.B16, V11.B16
+	VFMLA V20.S4, V0.S4, V11.S4
+	WORD $0x4eb0d56c // fsub v12.4s, v11.4s, v16.4s
+	FMOVQ 448(R15), F10
+	VORR V0.B16, V0.B16, V15.B16
+	VFMLA V10.S4, V12.S4, V15.S4
+	FMOVQ 512(R15), F6
+	VORR V15.B16, V15.B16, V3.B16
+	VFMLA V6.S4, V12.S4, V3.S4
+	FMOVQ 1216(R15), F14
+	FMOVQ 1280(R15), F18
+	VORR V18.B16, V18.B16, V13.B16
+	VFMLA V3.S4, V14.S4, V13.S4
+	FMOVQ 1344(R15), F22
+	VORR V22.B16, V22.B16, V19.B16
+	VFMLA V3.S4, V13.S4, V19.S4
+	FMOVQ 1408(R15), F2
+	VORR V2.B16, V2.B16, V28.B16
+	VFMLA V3.S4, V19.S4, V28.S4
+	FMOVQ 1472(R15), F21
+	VORR V21.B16, V21.B16, V1.B16
+	VFMLA V3.S4, V28.S4, V1.S4
+	WORD $0x6e23dc64 // fmul v4.4s, v3.4s, v3.4s
+	VORR V3.B16, V3.B16, V17.B16
+	VFMLA V4.S4, V1.S4, V17.S4
+	FMOVQ 0(R15), F7
+	WORD $0x4e27d628 // fadd v8.4s, v17.4s, v7.4s
+	WORD $0x6f3f0574 // ushr v20.4s, v11.4s, #1
+	VSUB V20.S4, V11.S4, V16.S4
+	WORD $0x4f375680 // shl v0.4s, v20.4s, #23
+	WORD $0x6e20dd0a // fmul v10.4s, v8.4s, v0.4s
+	WORD $0x4f37560f // shl v15.4s, v16.4s, #23
+	WORD $0x6e2fdd4c // fmul v12.4s, v10.4s, v15.4s
+	FMOVQ F12, 0(R0)
+	WORD $0x0e617986 // fcvtl v6.2d, v12.2s
+	WORD $0x4e617992 // fcvtl2 v18.2d, v12.4s
+	WORD $0x4e66d6f7 // fadd v23.2d, v23.2d, v6.2d
+	WORD $0x4e72d718 // fadd v24.2d, v24.2d, v18.2d
+	SUBS $4, R4, R4
+	BEQ done40
+	B next42
+
+some41:
+	VDUP R4, V14.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F22
+	WORD $0x6eb635cd // cmhi v13.4s, v14.4s, v22.4s
+	WORD $0x6f00e402 // movi v2.2d, #0
+	MOVD R0, R20
+	CMP $2, R4
+	BLT single43
+	FMOVD 0(R0), F2
+	BEQ end44
+	ADD $8, R20, R20
+	VLD1 (R20), V2.S[2]
+	B end44
+
+single43:
+	FMOVS 0(R0), F2
+
+end44:
+	WORD $0x4ea5d453 // fsub v19.4s, v2.4s, v5.4s
+	WORD $0x6e29de75 // fmul v21.4s, v19.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R21
+	FMOVQ 192(R21), F28
+	WORD $0x4ebcf6a3 // fmin v3.4s, v21.4s, v28.4s
+	FMOVQ 256(R21), F1
+	WORD $0x4e21f464 // fmax v4.4s, v3.4s, v1.4s
+	FMOVQ 320(R21), F17
+	FMOVQ 384(R21), F7
+	VORR V7.B16, V7.B16, V11.B16
+	VFMLA V17.S4, V4.S4, V11.S4
+	WORD $0x4ea7d574 // fsub v20.4s, v11.4s, v7.4s
+	FMOVQ 448(R21), F8
+	VORR V4.B16, V4.B16, V0.B16
+	VFMLA V8.S4, V20.S4, V0.S4
+	FMOVQ 512(R21), F16
+	VORR V0.B16, V0.B16, V10.B16
+	VFMLA V16.S4, V20.S4, V10.S4
+	FMOVQ 1216(R21), F15
+	FMOVQ 1280(R21), F12
+	VORR V12.B16, V12.B16, V6.B16
+	VFMLA V10.S4, V15.S4, V6.S4
+	FMOVQ 1344(R21), F18
+	VORR V18.B16, V18.B16, V14.B16
+	VFMLA V10.S4, V6.S4, V14.S4
+	FMOVQ 1408(R21), F22
+	VORR V22.B16, V22.B16, V2.B16
+	VFMLA V10.S4, V14.S4, V2.S4
+	FMOVQ 1472(R21), F19
+	VORR V19.B16, V19.B16, V21.B16
+	VFMLA V10.S4, V2.S4, V21.S4
+	WORD $0x6e2add5c // fmul v28.4s, v10.4s, v10.4s
+	VORR V10.B16, V10.B16, V3.B16
+	VFMLA V28.S4, V21.S4, V3.S4
+	FMOVQ 0(R21), F1
+	WORD $0x4e21d471 // fadd v17.4s, v3.4s, v1.4s
+	WORD $0x6f3f0567 // ushr v7.4s, v11.4s, #1
+	VSUB V7.S4, V11.S4, V4.S4
+	WORD $0x4f3754e8 // shl v8.4s, v7.4s, #23
+	WORD $0x6e28de20 // fmul v0.4s, v17.4s, v8.4s
+	WORD $0x4f375494 // shl v20.4s, v4.4s, #23
+	WORD $0x6e34dc10 // fmul v16.4s, v0.4s, v20.4s
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single45
+	FMOVD F16, 0(R0)
+	BEQ end46
+	ADD $8, R22, R22
+	VST1 V16.S[2], (R22)
+	B end46
+
+single45:
+	FMOVS F16, 0(R0)
+
+end46:
+	VAND V13.B16, V16.B16, V12.B16
+	WORD $0x0e61798f // fcvtl v15.2d, v12.2s
+	WORD $0x4e617992 // fcvtl2 v18.2d, v12.4s
+	WORD $0x4e6fd6f7 // fadd v23.2d, v23.2d, v15.2d
+	WORD $0x4e72d718 // fadd v24.2d, v24.2d, v18.2d
+	B done40
+
+next42:
+	CMP $4, R4
+	BLT some47
+	FMOVQ 16(R0), F6
+	WORD $0x4ea5d4d6 // fsub v22.4s, v6.4s, v5.4s
+	WORD $0x6e29dece // fmul v14.4s, v22.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F19
+	WORD $0x4eb3f5c2 // fmin v2.4s, v14.4s, v19.4s
+	FMOVQ 256(R23), F10
+	WORD $0x4e2af455 // fmax v21.4s, v2.4s, v10.4s
+	FMOVQ 320(R23), F28
+	FMOVQ 384(R23), F3
+	VORR V3.B16, V3.B16, V1.B16
+	VFMLA V28.S4, V21.S4, V1.S4
+	WORD $0x4ea3d42b // fsub v11.4s, v1.4s, v3.4s
+	FMOVQ 448(R23), F7
+	VORR V21.B16, V21.B16, V17.B16
+	VFMLA V7.S4, V11.S4, V17.S4
+	FMOVQ 512(R23), F8
+	VORR V17.B16, V17.B16, V4.B16
+	VFMLA V8.S4, V11.S4, V4.S4
+	FMOVQ 1216(R23), F0
+	FMOVQ 1280(R23), F20
+	VORR V20.B16, V20.B16, V13.B16
+	VFMLA V4.S4, V0.S4, V13.S4
+	FMOVQ 1344(R23), F16
+	VORR V16.B16, V16.B16, V12.B16
+	VFMLA V4.S4, V13.S4, V12.S4
+	FMOVQ 1408(R23), F15
+	VORR V15.B16, V15.B16, V18.B16
+	VFMLA V4.S4, V12.S4, V18.S4
+	FMOVQ 1472(R23), F6
+	VORR V6.B16, V6.B16, V22.B16
+	VFMLA V4.S4, V18.S4, V22.S4
+	WORD $0x6e24dc8e // fmul v14.4s, v4.4s, v4.4s
+	VORR V4.B16, V4.B16, V19.B16
+	VFMLA V14.S4, V22.S4, V19.S4
+	FMOVQ 0(R23), F2
+	WORD $0x4e22d66a // fadd v10.4s, v19.4s, v2.4s
+	WORD $0x6f3f043c // ushr v28.4s, v1.4s, #1
+	VSUB V28.S4, V1.S4, V3.S4
+	WORD $0x4f375795 // shl v21.4s, v28.4s, #23
+	WORD $0x6e35dd47 // fmul v7.4s, v10.4s, v21.4s
+	WORD $0x4f375471 // shl v17.4s, v3.4s, #23
+	WORD $0x6e31dceb // fmul v11.4s, v7.4s, v17.4s
+	FMOVQ F11, 16(R0)
+	WORD $0x0e617968 // fcvtl v8.2d, v11.2s
+	WORD $0x4e617974 // fcvtl2 v20.2d, v11.4s
+	WORD $0x4e68d75a // fadd v26.2d, v26.2d, v8.2d
+	WORD $0x4e74d77b // fadd v27.2d, v27.2d, v20.2d
+	SUBS $4, R4, R4
+	BEQ done40
+	B next48
+
+some47:
+	VDUP R4, V0.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F16
+	WORD $0x6eb0340d // cmhi v13.4s, v0.4s, v16.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD R0, R25
+	CMP $2, R4
+	BLT single49
+	FMOVD 16(R0), F15
+	BEQ end50
+	ADD $24, R25, R25
+	VLD1 (R25), V15.S[2]
+	B end50
+
+single49:
+	FMOVS 16(R0), F15
+
+end50:
+	WORD $0x4ea5d5ec // fsub v12.4s, v15.4s, v5.4s
+	WORD $0x6e29dd86 // fmul v6.4s, v12.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R11
+	FMOVQ 192(R11), F18
+	WORD $0x4eb2f4c4 // fmin v4.4s, v6.4s, v18.4s
+	FMOVQ 256(R11), F22
+	WORD $0x4e36f48e // fmax v14.4s, v4.4s, v22.4s
+	FMOVQ 320(R11), F19
+	FMOVQ 384(R11), F2
+	VORR V2.B16, V2.B16, V1.B16
+	VFMLA V19.S4, V14.S4, V1.S4
+	WORD $0x4ea2d43c // fsub v28.4s, v1.4s, v2.4s
+	FMOVQ 448(R11), F10
+	VORR V14.B16, V14.B16, V21.B16
+	VFMLA V10.S4, V28.S4, V21.S4
+	FMOVQ 512(R11), F3
+	VORR V21.B16, V21.B16, V7.B16
+	VFMLA V3.S4, V28.S4, V7.S4
+	FMOVQ 1216(R11), F17
+	FMOVQ 1280(R11), F11
+	VORR V11.B16, V11.B16, V8.B16
+	VFMLA V7.S4, V17.S4, V8.S4
+	FMOVQ 1344(R11), F20
+	VORR V20.B16, V20.B16, V0.B16
+	VFMLA V7.S4, V8.S4, V0.S4
+	FMOVQ 1408(R11), F16
+	VORR V16.B16, V16.B16, V15.B16
+	VFMLA V7.S4, V0.S4, V15.S4
+	FMOVQ 1472(R11), F12
+	VORR V12.B16, V12.B16, V6.B16
+	VFMLA V7.S4, V15.S4, V6.S4
+	WORD $0x6e27dcf2 // fmul v18.4s, v7.4s, v7.4s
+	VORR V7.B16, V7.B16, V4.B16
+	VFMLA V18.S4, V6.S4, V4.S4
+	FMOVQ 0(R11), F22
+	WORD $0x4e36d493 // fadd v19.4s, v4.4s, v22.4s
+	WORD $0x6f3f0422 // ushr v2.4s, v1.4s, #1
+	VSUB V2.S4, V1.S4, V14.S4
+	WORD $0x4f37544a // shl v10.4s, v2.4s, #23
+	WORD $0x6e2ade75 // fmul v21.4s, v19.4s, v10.4s
+	WORD $0x4f3755dc // shl v28.4s, v14.4s, #23
+	WORD $0x6e3cdea3 // fmul v3.4s, v21.4s, v28.4s
+	MOVD R0, R12
+	CMP $2, R4
+	BLT single51
+	FMOVD F3, 16(R0)
+	BEQ end52
+	ADD $24, R12, R12
+	VST1 V3.S[2], (R12)
+	B end52
+
+single51:
+	FMOVS F3, 16(R0)
+
+end52:
+	VAND V13.B16, V3.B16, V11.B16
+	WORD $0x0e617971 // fcvtl v17.2d, v11.2s
+	WORD $0x4e617974 // fcvtl2 v20.2d, v11.4s
+	WORD $0x4e71d75a // fadd v26.2d, v26.2d, v17.2d
+	WORD $0x4e74d77b // fadd v27.2d, v27.2d, v20.2d
+	B done40
+
+next48:
+	CMP $4, R4
+	BLT some53
+	FMOVQ 32(R0), F8
+	WORD $0x4ea5d510 // fsub v16.4s, v8.4s, v5.4s
+	WORD $0x6e29de00 // fmul v0.4s, v16.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F12
+	WORD $0x4eacf40f // fmin v15.4s, v0.4s, v12.4s
+	FMOVQ 256(R13), F7
+	WORD $0x4e27f5e6 // fmax v6.4s, v15.4s, v7.4s
+	FMOVQ 320(R13), F18
+	FMOVQ 384(R13), F4
+	VORR V4.B16, V4.B16, V22.B16
+	VFMLA V18.S4, V6.S4, V22.S4
+	WORD $0x4ea4d6c1 // fsub v1.4s, v22.4s, v4.4s
+	FMOVQ 448(R13), F2
+	VORR V6.B16, V6.B16, V19.B16
+	VFMLA V2.S4, V1.S4, V19.S4
+	FMOVQ 512(R13), F10
+	VORR V19.B16, V19.B16, V14.B16
+	VFMLA V10.S4, V1.S4, V14.S4
+	FMOVQ 1216(R13), F21
+	FMOVQ 1280(R13), F28
+	VORR V28.B16, V28.B16, V13.B16
+	VFMLA V14.S4, V21.S4, V13.S4
+	FMOVQ 1344(R13), F3
+	VORR V3.B16, V3.B16, V11.B16
+	VFMLA V14.S4, V13.S4, V11.S4
+	FMOVQ 1408(R13), F17
+	VORR V17.B16, V17.B16, V20.B16
+	VFMLA V14.S4, V11.S4, V20.S4
+	FMOVQ 1472(R13), F8
+	VORR V8.B16, V8.B16, V16.B16
+	VFMLA V14.S4, V20.S4, V16.S4
+	WORD $0x6e2eddc0 // fmul v0.4s, v14.4s, v14.4s
+	VORR V14.B16, V14.B16, V12.B16
+	VFMLA V0.S4, V16.S4, V12.S4
+	FMOVQ 0(R13), F15
+	WORD $0x4e2fd587 // fadd v7.4s, v12.4s, v15.4s
+	WORD $0x6f3f06d2 // ushr v18.4s, v22.4s, #1
+	VSUB V18.S4, V22.S4, V4.S4
+	WORD $0x4f375646 // shl v6.4s, v18.4s, #23
+	WORD $0x6e26dce2 // fmul v2.4s, v7.4s, v6.4s
+	WORD $0x4f375493 // shl v19.4s, v4.4s, #23
+	WORD $0x6e33dc41 // fmul v1.4s, v2.4s, v19.4s
+	FMOVQ F1, 32(R0)
+	WORD $0x0e61782a // fcvtl v10.2d, v1.2s
+	WORD $0x4e61783c // fcvtl2 v28.2d, v1.4s
+	WORD $0x4e6ad7bd // fadd v29.2d, v29.2d, v10.2d
+	WORD $0x4e7cd739 // fadd v25.2d, v25.2d, v28.2d
+	SUBS $4, R4, R4
+	BEQ done40
+	B next54
+
+some53:
+	VDUP R4, V21.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F3
+	WORD $0x6ea336ad // cmhi v13.4s, v21.4s, v3.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD R0, R15
+	CMP $2, R4
+	BLT single55
+	FMOVD 32(R0), F17
+	BEQ end56
+	ADD $40, R15, R15
+	VLD1 (R15), V17.S[2]
+	B end56
+
+single55:
+	FMOVS 32(R0), F17
+
+end56:
+	WORD $0x4ea5d62b // fsub v11.4s, v17.4s, v5.4s
+	WORD $0x6e29dd68 // fmul v8.4s, v11.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R19
+	FMOVQ 192(R19), F20
+	WORD $0x4eb4f50e // fmin v14.4s, v8.4s, v20.4s
+	FMOVQ 256(R19), F16
+	WORD $0x4e30f5c0 // fmax v0.4s, v14.4s, v16.4s
+	FMOVQ 320(R19), F12
+	FMOVQ 384(R19), F15
+	VORR V15.B16, V15.B16, V22.B16
+	VFMLA V12.S4, V0.S4, V22.S4
+	WORD $0x4eafd6d2 // fsub v18.4s, v22.4s, v15.4s
+	FMOVQ 448(R19), F7
+	VORR V0.B16, V0.B16, V6.B16
+	VFMLA V7.S4, V18.S4, V6.S4
+	FMOVQ 512(R19), F4
+	VORR V6.B16, V6.B16, V2.B16
+	VFMLA V4.S4, V18.S4, V2.S4
+	FMOVQ 1216(R19), F19
+	FMOVQ 1280(R19), F1
+	VORR V1.B16, V1.B16, V10.B16
+	VFMLA V2.S4, V19.S4, V10.S4
+	FMOVQ 1344(R19), F28
+	VORR V28.B16, V28.B16, V21.B16
+	VFMLA V2.S4, V10.S4, V21.S4
+	FMOVQ 1408(R19), F3
+	VORR V3.B16, V3.B16, V17.B16
+	VFMLA V2.S4, V21.S4, V17.S4
+	FMOVQ 1472(R19), F11
+	VORR V11.B16, V11.B16, V8.B16
+	VFMLA V2.S4, V17.S4, V8.S4
+	WORD $0x6e22dc54 // fmul v20.4s, v2.4s, v2.4s
+	VORR V2.B16, V2.B16, V14.B16
+	VFMLA V20.S4, V8.S4, V14.S4
+	FMOVQ 0(R19), F16
+	WORD $0x4e30d5cc // fadd v12.4s, v14.4s, v16.4s
+	WORD $0x6f3f06cf // ushr v15.4s, v22.4s, #1
+	VSUB V15.S4, V22.S4, V0.S4
+	WORD $0x4f3755e7 // shl v7.4s, v15.4s, #23
+	WORD $0x6e27dd86 // fmul v6.4s, v12.4s, v7.4s
+	WORD $0x4f375412 // shl v18.4s, v0.4s, #23
+	WORD $0x6e32dcc4 // fmul v4.4s, v6.4s, v18.4s
+	MOVD R0, R20
+	CMP $2, R4
+	BLT single57
+	FMOVD F4, 32(R0)
+	BEQ end58
+	ADD $40, R20, R20
+	VST1 V4.S[2], (R20)
+	B end58
+
+single57:
+	FMOVS F4, 32(R0)
+
+end58:
+	VAND V13.B16, V4.B16, V1.B16
+	WORD $0x0e617833 // fcvtl v19.2d, v1.2s
+	WORD $0x4e61783c // fcvtl2 v28.2d, v1.4s
+	WORD $0x4e73d7bd // fadd v29.2d, v29.2d, v19.2d
+	WORD $0x4e7cd739 // fadd v25.2d, v25.2d, v28.2d
+	B done40
+
+next54:
+	VDUP R4, V10.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F3
+	WORD $0x6ea33555 // cmhi v21.4s, v10.4s, v3.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single61
+	FMOVD 48(R0), F11
+	BEQ end62
+	ADD $56, R22, R22
+	VLD1 (R22), V11.S[2]
+	B end62
+
+single61:
+	FMOVS 48(R0), F11
+
+end62:
+	WORD $0x4ea5d571 // fsub v17.4s, v11.4s, v5.4s
+	WORD $0x6e29de22 // fmul v2.4s, v17.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F8
+	WORD $0x4ea8f454 // fmin v20.4s, v2.4s, v8.4s
+	FMOVQ 256(R23), F14
+	WORD $0x4e2ef690 // fmax v16.4s, v20.4s, v14.4s
+	FMOVQ 320(R23), F22
+	FMOVQ 384(R23), F15
+	VORR V15.B16, V15.B16, V12.B16
+	VFMLA V22.S4, V16.S4, V12.S4
+	WORD $0x4eafd587 // fsub v7.4s, v12.4s, v15.4s
+	FMOVQ 448(R23), F0
+	VORR V16.B16, V16.B16, V6.B16
+	VFMLA V0.S4, V7.S4, V6.S4
+	FMOVQ 512(R23), F18
+	VORR V6.B16, V6.B16, V13.B16
+	VFMLA V18.S4, V7.S4, V13.S4
+	FMOVQ 1216(R23), F4
+	FMOVQ 1280(R23), F1
+	VORR V1.B16, V1.B16, V19.B16
+	VFMLA V13.S4, V4.S4, V19.S4
+	FMOVQ 1344(R23), F28
+	VORR V28.B16, V28.B16, V10.B16
+	VFMLA V13.S4, V19.S4, V10.S4
+	FMOVQ 1408(R23), F3
+	VORR V3.B16, V3.B16, V5.B16
+	VFMLA V13.S4, V10.S4, V5.S4
+	FMOVQ 1472(R23), F11
+	VORR V11.B16, V11.B16, V9.B16
+	VFMLA V13.S4, V5.S4, V9.S4
+	WORD $0x6e2dddb1 // fmul v17.4s, v13.4s, v13.4s
+	VORR V13.B16, V13.B16, V2.B16
+	VFMLA V17.S4, V9.S4, V2.S4
+	FMOVQ 0(R23), F8
+	WORD $0x4e28d454 // fadd v20.4s, v2.4s, v8.4s
+	WORD $0x6f3f058e // ushr v14.4s, v12.4s, #1
+	VSUB V14.S4, V12.S4, V22.S4
+	WORD $0x4f3755cf // shl v15.4s, v14.4s, #23
+	WORD $0x6e2fde90 // fmul v16.4s, v20.4s, v15.4s
+	WORD $0x4f3756c0 // shl v0.4s, v22.4s, #23
+	WORD $0x6e20de06 // fmul v6.4s, v16.4s, v0.4s
+	MOVD R0, R24
+	CMP $2, R4
+	BLT single63
+	FMOVD F6, 48(R0)
+	BEQ end64
+	ADD $56, R24, R24
+	VST1 V6.S[2], (R24)
+	B end64
+
+single63:
+	FMOVS F6, 48(R0)
+
+end64:
+	VAND V21.B16, V6.B16, V7.B16
+	WORD $0x0e6178f2 // fcvtl v18.2d, v7.2s
+	WORD $0x4e6178e1 // fcvtl2 v1.2d, v7.4s
+	WORD $0x4e72d7de // fadd v30.2d, v30.2d, v18.2d
+	WORD $0x4e61d7ff // fadd v31.2d, v31.2d, v1.2d
+
+done40:
+	WORD $0x4e7dd6e4 // fadd v4.2d, v23.2d, v29.2d
+	WORD $0x4e79d71c // fadd v28.2d, v24.2d, v25.2d
+	WORD $0x4e7ed753 // fadd v19.2d, v26.2d, v30.2d
+	WORD $0x4e7fd763 // fadd v3.2d, v27.2d, v31.2d
+	WORD $0x4e73d48a // fadd v10.2d, v4.2d, v19.2d
+	WORD $0x4e63d78b // fadd v11.2d, v28.2d, v3.2d
+	WORD $0x4e6bd545 // fadd v5.2d, v10.2d, v11.2d
+	WORD $0x7e70d8ad // faddp d13, v5.2d
+	MOVD $memory-128(SP), R25
+	ADD R5<<3, R25, R25
+	FMOVD F13, 32(R25)
+	ADD R3<<2, R7, R7
+	ADD $1, R5, R5
+	CMP R10, R5
+	BLT row38
+	B end2
+
+no1:
+	MOVD R6, R7
+	MOVD $0, R5
+
+row65:
+	MOVD $4286578688, R11
+	VDUP R11, V9.S4
+	MOVD $4286578688, R12
+	VDUP R12, V17.S4
+	MOVD $4286578688, R13
+	VDUP R13, V2.S4
+	MOVD $4286578688, R14
+	VDUP R14, V8.S4
+	MOVD dst_base+0(FP), R0
+	ADD R7, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R7, R1, R1
+	MOVD bias_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns66End
+
+turns66:
+	FMOVQ 0(R1), F12
+	WORD $0x4e2cf529 // fmax v9.4s, v9.4s, v12.4s
+	FMOVQ 16(R1), F14
+	WORD $0x4e2ef631 // fmax v17.4s, v17.4s, v14.4s
+	FMOVQ 32(R1), F20
+	WORD $0x4e34f442 // fmax v2.4s, v2.4s, v20.4s
+	FMOVQ 48(R1), F15
+	WORD $0x4e2ff508 // fmax v8.4s, v8.4s, v15.4s
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns66
+
+turns66End:
+	ADD $16, R4, R4
+	CBZ R4, done67
+	CMP $4, R4
+	BLT some68
+	FMOVQ 0(R1), F22
+	WORD $0x4e36f529 // fmax v9.4s, v9.4s, v22.4s
+	SUBS $4, R4, R4
+	BEQ done67
+	B next69
+
+some68:
+	VDUP R4, V16.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F0
+	WORD $0x6ea03615 // cmhi v21.4s, v16.4s, v0.4s
+	WORD $0x6f00e406 // movi v6.2d, #0
+	MOVD R1, R19
+	CMP $2, R4
+	BLT single70
+	FMOVD 0(R1), F6
+	BEQ end71
+	ADD $8, R19, R19
+	VLD1 (R19), V6.S[2]
+	B end71
+
+single70:
+	FMOVS 0(R1), F6
+
+end71:
+	VORR V21.B16, V21.B16, V7.B16
+	VBSL V9.B16, V6.B16, V7.B16
+	WORD $0x4e27f529 // fmax v9.4s, v9.4s, v7.4s
+	B done67
+
+next69:
+	CMP $4, R4
+	BLT some72
+	FMOVQ 16(R1), F23
+	WORD $0x4e37f631 // fmax v17.4s, v17.4s, v23.4s
+	SUBS $4, R4, R4
+	BEQ done67
+	B next73
+
+some72:
+	VDUP R4, V29.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F18
+	WORD $0x6eb237a1 // cmhi v1.4s, v29.4s, v18.4s
+	WORD $0x6f00e418 // movi v24.2d, #0
+	MOVD R1, R21
+	CMP $2, R4
+	BLT single74
+	FMOVD 16(R1), F24
+	BEQ end75
+	ADD $24, R21, R21
+	VLD1 (R21), V24.S[2]
+	B end75
+
+single74:
+	FMOVS 16(R1), F24
+
+end75:
+	VORR V1.B16, V1.B16, V25.B16
+	VBSL V17.B16, V24.B16, V25.B16
+	WORD $0x4e39f631 // fmax v17.4s, v17.4s, v25.4s
+	B done67
+
+next73:
+	CMP $4, R4
+	BLT some76
+	FMOVQ 32(R1), F26
+	WORD $0x4e3af442 // fmax v2.4s, v2.4s, v26.4s
+	SUBS $4, R4, R4
+	BEQ done67
+	B next77
+
+some76:
+	VDUP R4, V30.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F27
+	WORD $0x6ebb37df // cmhi v31.4s, v30.4s, v27.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD R1, R23
+	CMP $2, R4
+	BLT single78
+	FMOVD 32(R1), F4
+	BEQ end79
+	ADD $40, R23, R23
+	VLD1 (R23), V4.S[2]
+	B end79
+
+single78:
+	FMOVS 32(R1), F4
+
+end79:
+	VORR V31.B16, V31.B16, V19.B16
+	VBSL V2.B16, V4.B16, V19.B16
+	WORD $0x4e33f442 // fmax v2.4s, v2.4s, v19.4s
+	B done67
+
+next77:
+	VDUP R4, V28.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F3
+	WORD $0x6ea3378a // cmhi v10.4s, v28.4s, v3.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R1, R25
+	CMP $2, R4
+	BLT single82
+	FMOVD 48(R1), F11
+	BEQ end83
+	ADD $56, R25, R25
+	VLD1 (R25), V11.S[2]
+	B end83
+
+single82:
+	FMOVS 48(R1), F11
+
+end83:
+	VORR V10.B16, V10.B16, V5.B16
+	VBSL V8.B16, V11.B16, V5.B16
+	WORD $0x4e25f508 // fmax v8.4s, v8.4s, v5.4s
+
+done67:
+	WORD $0x4e31f52d // fmax v13.4s, v9.4s, v17.4s
+	WORD $0x4e28f44c // fmax v12.4s, v2.4s, v8.4s
+	WORD $0x4e2cf5ae // fmax v14.4s, v13.4s, v12.4s
+	VDUP V14.S[0], V20.S4
+	VDUP V14.S[1], V15.S4
+	WORD $0x4e2ff696 // fmax v22.4s, v20.4s, v15.4s
+	VDUP V14.S[2], V16.S4
+	VDUP V14.S[3], V0.S4
+	WORD $0x4e20f615 // fmax v21.4s, v16.4s, v0.4s
+	WORD $0x4e35f6c6 // fmax v6.4s, v22.4s, v21.4s
+	WORD $0x0e6178c7 // fcvtl v7.2d, v6.2s
+	MOVD $memory-128(SP), R11
+	ADD R5<<3, R11, R11
+	FMOVD F7, 0(R11)
+	ADD R3<<2, R7, R7
+	ADD $1, R5, R5
+	CMP R10, R5
+	BLT row65
+	MOVD R6, R7
+	MOVD $0, R5
+
+row84:
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	MOVD $memory-128(SP), R12
+	ADD R5<<3, R12, R12
+	FMOVD 0(R12), F27
+	WORD $0x0e616b7f // fcvtn v31.2s, v27.2d
+	WORD $0x4e616b7f // fcvtn2 v31.4s, v27.2d
+	VDUP V31.S[0], V4.S4
+	FMOVS scale+72(FP), F19
+	VDUP V19.S[0], V28.S4
+	MOVD dst_base+0(FP), R0
+	ADD R7, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R7, R1, R1
+	MOVD bias_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns85End
+
+turns85:
+	FMOVQ 0(R1), F3
+	WORD $0x4ea4d46a // fsub v10.4s, v3.4s, v4.4s
+	WORD $0x6e3cdd49 // fmul v9.4s, v10.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F17
+	WORD $0x4eb1f52b // fmin v11.4s, v9.4s, v17.4s
+	FMOVQ 256(R13), F5
+	WORD $0x4e25f562 // fmax v2.4s, v11.4s, v5.4s
+	FMOVQ 320(R13), F8
+	FMOVQ 384(R13), F13
+	VORR V13.B16, V13.B16, V12.B16
+	VFMLA V8.S4, V2.S4, V12.S4
+	WORD $0x4eadd594 // fsub v20.4s, v12.4s, v13.4s
+	FMOVQ 448(R13), F15
+	VORR V2.B16, V2.B16, V14.B16
+	VFMLA V15.S4, V20.S4, V14.S4
+	FMOVQ 512(R13), F16
+	VORR V14.B16, V14.B16, V0.B16
+	VFMLA V16.S4, V20.S4, V0.S4
+	FMOVQ 1216(R13), F22
+	FMOVQ 1280(R13), F21
+	VORR V21.B16, V21.B16, V6.B16
+	VFMLA V0.S4, V22.S4, V6.S4
+	FMOVQ 1344(R13), F7
+	VORR V7.B16, V7.B16, V27.B16
+	VFMLA V0.S4, V6.S4, V27.S4
+	FMOVQ 1408(R13), F31
+	VORR V31.B16, V31.B16, V19.B16
+	VFMLA V0.S4, V27.S4, V19.S4
+	FMOVQ 1472(R13), F3
+	VORR V3.B16, V3.B16, V10.B16
+	VFMLA V0.S4, V19.S4, V10.S4
+	WORD $0x6e20dc09 // fmul v9.4s, v0.4s, v0.4s
+	VORR V0.B16, V0.B16, V17.B16
+	VFMLA V9.S4, V10.S4, V17.S4
+	FMOVQ 0(R13), F11
+	WORD $0x4e2bd625 // fadd v5.4s, v17.4s, v11.4s
+	WORD $0x6f3f0588 // ushr v8.4s, v12.4s, #1
+	VSUB V8.S4, V12.S4, V13.S4
+	WORD $0x4f375502 // shl v2.4s, v8.4s, #23
+	WORD $0x6e22dcaf // fmul v15.4s, v5.4s, v2.4s
+	WORD $0x4f3755ae // shl v14.4s, v13.4s, #23
+	WORD $0x6e2eddf4 // fmul v20.4s, v15.4s, v14.4s
+	FMOVQ F20, 0(R0)
+	WORD $0x0e617a90 // fcvtl v16.2d, v20.2s
+	WORD $0x4e617a95 // fcvtl2 v21.2d, v20.4s
+	WORD $0x4e70d6f7 // fadd v23.2d, v23.2d, v16.2d
+	WORD $0x4e75d7bd // fadd v29.2d, v29.2d, v21.2d
+	FMOVQ 16(R1), F22
+	WORD $0x4ea4d6c7 // fsub v7.4s, v22.4s, v4.4s
+	WORD $0x6e3cdce6 // fmul v6.4s, v7.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R14
+	FMOVQ 192(R14), F31
+	WORD $0x4ebff4db // fmin v27.4s, v6.4s, v31.4s
+	FMOVQ 256(R14), F3
+	WORD $0x4e23f773 // fmax v19.4s, v27.4s, v3.4s
+	FMOVQ 320(R14), F0
+	FMOVQ 384(R14), F10
+	VORR V10.B16, V10.B16, V9.B16
+	VFMLA V0.S4, V19.S4, V9.S4
+	WORD $0x4eaad531 // fsub v17.4s, v9.4s, v10.4s
+	FMOVQ 448(R14), F11
+	VORR V19.B16, V19.B16, V12.B16
+	VFMLA V11.S4, V17.S4, V12.S4
+	FMOVQ 512(R14), F8
+	VORR V12.B16, V12.B16, V5.B16
+	VFMLA V8.S4, V17.S4, V5.S4
+	FMOVQ 1216(R14), F2
+	FMOVQ 1280(R14), F13
+	VORR V13.B16, V13.B16, V15.B16
+	VFMLA V5.S4, V2.S4, V15.S4
+	FMOVQ 1344(R14), F14
+	VORR V14.B16, V14.B16, V20.B16
+	VFMLA V5.S4, V15.S4, V20.S4
+	FMOVQ 1408(R14), F16
+	VORR V16.B16, V16.B16, V21.B16
+	VFMLA V5.S4, V20.S4, V21.S4
+	FMOVQ 1472(R14), F22
+	VORR V22.B16, V22.B16, V7.B16
+	VFMLA V5.S4, V21.S4, V7.S4
+	WORD $0x6e25dca6 // fmul v6.4s, v5.4s, v5.4s
+	VORR V5.B16, V5.B16, V31.B16
+	VFMLA V6.S4, V7.S4, V31.S4
+	FMOVQ 0(R14), F27
+	WORD $0x4e3bd7e3 // fadd v3.4s, v31.4s, v27.4s
+	WORD $0x6f3f0520 // ushr v0.4s, v9.4s, #1
+	VSUB V0.S4, V9.S4, V10.S4
+	WORD $0x4f375413 // shl v19.4s, v0.4s, #23
+	WORD $0x6e33dc6b // fmul v11.4s, v3.4s, v19.4s
+	WORD $0x4f37554c // shl v12.4s, v10.4s, #23
+	WORD $0x6e2cdd71 // fmul v17.4s, v11.4s, v12.4s
+	FMOVQ F17, 16(R0)
+	WORD $0x0e617a28 // fcvtl v8.2d, v17.2s
+	WORD $0x4e617a2d // fcvtl2 v13.2d, v17.4s
+	WORD $0x4e68d652 // fadd v18.2d, v18.2d, v8.2d
+	WORD $0x4e6dd421 // fadd v1.2d, v1.2d, v13.2d
+	FMOVQ 32(R1), F2
+	WORD $0x4ea4d44e // fsub v14.4s, v2.4s, v4.4s
+	WORD $0x6e3cddcf // fmul v15.4s, v14.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R15
+	FMOVQ 192(R15), F16
+	WORD $0x4eb0f5f4 // fmin v20.4s, v15.4s, v16.4s
+	FMOVQ 256(R15), F22
+	WORD $0x4e36f695 // fmax v21.4s, v20.4s, v22.4s
+	FMOVQ 320(R15), F5
+	FMOVQ 384(R15), F7
+	VORR V7.B16, V7.B16, V6.B16
+	VFMLA V5.S4, V21.S4, V6.S4
+	WORD $0x4ea7d4df // fsub v31.4s, v6.4s, v7.4s
+	FMOVQ 448(R15), F27
+	VORR V21.B16, V21.B16, V9.B16
+	VFMLA V27.S4, V31.S4, V9.S4
+	FMOVQ 512(R15), F0
+	VORR V9.B16, V9.B16, V3.B16
+	VFMLA V0.S4, V31.S4, V3.S4
+	FMOVQ 1216(R15), F19
+	FMOVQ 1280(R15), F10
+	VORR V10.B16, V10.B16, V11.B16
+	VFMLA V3.S4, V19.S4, V11.S4
+	FMOVQ 1344(R15), F12
+	VORR V12.B16, V12.B16, V17.B16
+	VFMLA V3.S4, V11.S4, V17.S4
+	FMOVQ 1408(R15), F8
+	VORR V8.B16, V8.B16, V13.B16
+	VFMLA V3.S4, V17.S4, V13.S4
+	FMOVQ 1472(R15), F2
+	VORR V2.B16, V2.B16, V14.B16
+	VFMLA V3.S4, V13.S4, V14.S4
+	WORD $0x6e23dc6f // fmul v15.4s, v3.4s, v3.4s
+	VORR V3.B16, V3.B16, V16.B16
+	VFMLA V15.S4, V14.S4, V16.S4
+	FMOVQ 0(R15), F20
+	WORD $0x4e34d616 // fadd v22.4s, v16.4s, v20.4s
+	WORD $0x6f3f04c5 // ushr v5.4s, v6.4s, #1
+	VSUB V5.S4, V6.S4, V7.S4
+	WORD $0x4f3754b5 // shl v21.4s, v5.4s, #23
+	WORD $0x6e35dedb // fmul v27.4s, v22.4s, v21.4s
+	WORD $0x4f3754e9 // shl v9.4s, v7.4s, #23
+	WORD $0x6e29df7f // fmul v31.4s, v27.4s, v9.4s
+	FMOVQ F31, 32(R0)
+	WORD $0x0e617be0 // fcvtl v0.2d, v31.2s
+	WORD $0x4e617bea // fcvtl2 v10.2d, v31.4s
+	WORD $0x4e60d718 // fadd v24.2d, v24.2d, v0.2d
+	WORD $0x4e6ad739 // fadd v25.2d, v25.2d, v10.2d
+	FMOVQ 48(R1), F19
+	WORD $0x4ea4d66c // fsub v12.4s, v19.4s, v4.4s
+	WORD $0x6e3cdd8b // fmul v11.4s, v12.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R19
+	FMOVQ 192(R19), F8
+	WORD $0x4ea8f571 // fmin v17.4s, v11.4s, v8.4s
+	FMOVQ 256(R19), F2
+	WORD $0x4e22f62d // fmax v13.4s, v17.4s, v2.4s
+	FMOVQ 320(R19), F3
+	FMOVQ 384(R19), F14
+	VORR V14.B16, V14.B16, V15.B16
+	VFMLA V3.S4, V13.S4, V15.S4
+	WORD $0x4eaed5f0 // fsub v16.4s, v15.4s, v14.4s
+	FMOVQ 448(R19), F20
+	VORR V13.B16, V13.B16, V6.B16
+	VFMLA V20.S4, V16.S4, V6.S4
+	FMOVQ 512(R19), F5
+	VORR V6.B16, V6.B16, V22.B16
+	VFMLA V5.S4, V16.S4, V22.S4
+	FMOVQ 1216(R19), F21
+	FMOVQ 1280(R19), F7
+	VORR V7.B16, V7.B16, V27.B16
+	VFMLA V22.S4, V21.S4, V27.S4
+	FMOVQ 1344(R19), F9
+	VORR V9.B16, V9.B16, V31.B16
+	VFMLA V22.S4, V27.S4, V31.S4
+	FMOVQ 1408(R19), F0
+	VORR V0.B16, V0.B16, V10.B16
+	VFMLA V22.S4, V31.S4, V10.S4
+	FMOVQ 1472(R19), F19
+	VORR V19.B16, V19.B16, V12.B16
+	VFMLA V22.S4, V10.S4, V12.S4
+	WORD $0x6e36decb // fmul v11.4s, v22.4s, v22.4s
+	VORR V22.B16, V22.B16, V8.B16
+	VFMLA V11.S4, V12.S4, V8.S4
+	FMOVQ 0(R19), F17
+	WORD $0x4e31d502 // fadd v2.4s, v8.4s, v17.4s
+	WORD $0x6f3f05e3 // ushr v3.4s, v15.4s, #1
+	VSUB V3.S4, V15.S4, V14.S4
+	WORD $0x4f37546d // shl v13.4s, v3.4s, #23
+	WORD $0x6e2ddc54 // fmul v20.4s, v2.4s, v13.4s
+	WORD $0x4f3755c6 // shl v6.4s, v14.4s, #23
+	WORD $0x6e26de90 // fmul v16.4s, v20.4s, v6.4s
+	FMOVQ F16, 48(R0)
+	WORD $0x0e617a05 // fcvtl v5.2d, v16.2s
+	WORD $0x4e617a07 // fcvtl2 v7.2d, v16.4s
+	WORD $0x4e65d75a // fadd v26.2d, v26.2d, v5.2d
+	WORD $0x4e67d7de // fadd v30.2d, v30.2d, v7.2d
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns85
+
+turns85End:
+	ADD $16, R4, R4
+	CBZ R4, done86
+	CMP $4, R4
+	BLT some87
+	FMOVQ 0(R1), F21
+	WORD $0x4ea4d6a9 // fsub v9.4s, v21.4s, v4.4s
+	WORD $0x6e3cdd3b // fmul v27.4s, v9.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R20
+	FMOVQ 192(R20), F0
+	WORD $0x4ea0f77f // fmin v31.4s, v27.4s, v0.4s
+	FMOVQ 256(R20), F19
+	WORD $0x4e33f7ea // fmax v10.4s, v31.4s, v19.4s
+	FMOVQ 320(R20), F22
+	FMOVQ 384(R20), F12
+	VORR V12.B16, V12.B16, V11.B16
+	VFMLA V22.S4, V10.S4, V11.S4
+	WORD $0x4eacd568 // fsub v8.4s, v11.4s, v12.4s
+	FMOVQ 448(R20), F17
+	VORR V10.B16, V10.B16, V15.B16
+	VFMLA V17.S4, V8.S4, V15.S4
+	FMOVQ 512(R20), F3
+	VORR V15.B16, V15.B16, V2.B16
+	VFMLA V3.S4, V8.S4, V2.S4
+	FMOVQ 1216(R20), F13
+	FMOVQ 1280(R20), F14
+	VORR V14.B16, V14.B16, V20.B16
+	VFMLA V2.S4, V13.S4, V20.S4
+	FMOVQ 1344(R20), F6
+	VORR V6.B16, V6.B16, V16.B16
+	VFMLA V2.S4, V20.S4, V16.S4
+	FMOVQ 1408(R20), F5
+	VORR V5.B16, V5.B16, V7.B16
+	VFMLA V2.S4, V16.S4, V7.S4
+	FMOVQ 1472(R20), F21
+	VORR V21.B16, V21.B16, V9.B16
+	VFMLA V2.S4, V7.S4, V9.S4
+	WORD $0x6e22dc5b // fmul v27.4s, v2.4s, v2.4s
+	VORR V2.B16, V2.B16, V0.B16
+	VFMLA V27.S4, V9.S4, V0.S4
+	FMOVQ 0(R20), F31
+	WORD $0x4e3fd413 // fadd v19.4s, v0.4s, v31.4s
+	WORD $0x6f3f0576 // ushr v22.4s, v11.4s, #1
+	VSUB V22.S4, V11.S4, V12.S4
+	WORD $0x4f3756ca // shl v10.4s, v22.4s, #23
+	WORD $0x6e2ade71 // fmul v17.4s, v19.4s, v10.4s
+	WORD $0x4f37558f // shl v15.4s, v12.4s, #23
+	WORD $0x6e2fde28 // fmul v8.4s, v17.4s, v15.4s
+	FMOVQ F8, 0(R0)
+	WORD $0x0e617903 // fcvtl v3.2d, v8.2s
+	WORD $0x4e61790e // fcvtl2 v14.2d, v8.4s
+	WORD $0x4e63d6f7 // fadd v23.2d, v23.2d, v3.2d
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	SUBS $4, R4, R4
+	BEQ done86
+	B next88
+
+some87:
+	VDUP R4, V13.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F6
+	WORD $0x6ea635b4 // cmhi v20.4s, v13.4s, v6.4s
+	WORD $0x6f00e405 // movi v5.2d, #0
+	MOVD R1, R22
+	CMP $2, R4
+	BLT single89
+	FMOVD 0(R1), F5
+	BEQ end90
+	ADD $8, R22, R22
+	VLD1 (R22), V5.S[2]
+	B end90
+
+single89:
+	FMOVS 0(R1), F5
+
+end90:
+	WORD $0x4ea4d4b0 // fsub v16.4s, v5.4s, v4.4s
+	WORD $0x6e3cde15 // fmul v21.4s, v16.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F7
+	WORD $0x4ea7f6a2 // fmin v2.4s, v21.4s, v7.4s
+	FMOVQ 256(R23), F9
+	WORD $0x4e29f45b // fmax v27.4s, v2.4s, v9.4s
+	FMOVQ 320(R23), F0
+	FMOVQ 384(R23), F31
+	VORR V31.B16, V31.B16, V11.B16
+	VFMLA V0.S4, V27.S4, V11.S4
+	WORD $0x4ebfd576 // fsub v22.4s, v11.4s, v31.4s
+	FMOVQ 448(R23), F19
+	VORR V27.B16, V27.B16, V10.B16
+	VFMLA V19.S4, V22.S4, V10.S4
+	FMOVQ 512(R23), F12
+	VORR V10.B16, V10.B16, V17.B16
+	VFMLA V12.S4, V22.S4, V17.S4
+	FMOVQ 1216(R23), F15
+	FMOVQ 1280(R23), F8
+	VORR V8.B16, V8.B16, V3.B16
+	VFMLA V17.S4, V15.S4, V3.S4
+	FMOVQ 1344(R23), F14
+	VORR V14.B16, V14.B16, V13.B16
+	VFMLA V17.S4, V3.S4, V13.S4
+	FMOVQ 1408(R23), F6
+	VORR V6.B16, V6.B16, V5.B16
+	VFMLA V17.S4, V13.S4, V5.S4
+	FMOVQ 1472(R23), F16
+	VORR V16.B16, V16.B16, V21.B16
+	VFMLA V17.S4, V5.S4, V21.S4
+	WORD $0x6e31de27 // fmul v7.4s, v17.4s, v17.4s
+	VORR V17.B16, V17.B16, V2.B16
+	VFMLA V7.S4, V21.S4, V2.S4
+	FMOVQ 0(R23), F9
+	WORD $0x4e29d440 // fadd v0.4s, v2.4s, v9.4s
+	WORD $0x6f3f057f // ushr v31.4s, v11.4s, #1
+	VSUB V31.S4, V11.S4, V27.S4
+	WORD $0x4f3757f3 // shl v19.4s, v31.4s, #23
+	WORD $0x6e33dc0a // fmul v10.4s, v0.4s, v19.4s
+	WORD $0x4f375776 // shl v22.4s, v27.4s, #23
+	WORD $0x6e36dd4c // fmul v12.4s, v10.4s, v22.4s
+	MOVD R0, R24
+	CMP $2, R4
+	BLT single91
+	FMOVD F12, 0(R0)
+	BEQ end92
+	ADD $8, R24, R24
+	VST1 V12.S[2], (R24)
+	B end92
+
+single91:
+	FMOVS F12, 0(R0)
+
+end92:
+	VAND V20.B16, V12.B16, V8.B16
+	WORD $0x0e61790f // fcvtl v15.2d, v8.2s
+	WORD $0x4e61790e // fcvtl2 v14.2d, v8.4s
+	WORD $0x4e6fd6f7 // fadd v23.2d, v23.2d, v15.2d
+	WORD $0x4e6ed7bd // fadd v29.2d, v29.2d, v14.2d
+	B done86
+
+next88:
+	CMP $4, R4
+	BLT some93
+	FMOVQ 16(R1), F3
+	WORD $0x4ea4d466 // fsub v6.4s, v3.4s, v4.4s
+	WORD $0x6e3cdccd // fmul v13.4s, v6.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R25
+	FMOVQ 192(R25), F16
+	WORD $0x4eb0f5a5 // fmin v5.4s, v13.4s, v16.4s
+	FMOVQ 256(R25), F17
+	WORD $0x4e31f4b5 // fmax v21.4s, v5.4s, v17.4s
+	FMOVQ 320(R25), F7
+	FMOVQ 384(R25), F2
+	VORR V2.B16, V2.B16, V9.B16
+	VFMLA V7.S4, V21.S4, V9.S4
+	WORD $0x4ea2d52b // fsub v11.4s, v9.4s, v2.4s
+	FMOVQ 448(R25), F31
+	VORR V21.B16, V21.B16, V0.B16
+	VFMLA V31.S4, V11.S4, V0.S4
+	FMOVQ 512(R25), F19
+	VORR V0.B16, V0.B16, V27.B16
+	VFMLA V19.S4, V11.S4, V27.S4
+	FMOVQ 1216(R25), F10
+	FMOVQ 1280(R25), F22
+	VORR V22.B16, V22.B16, V20.B16
+	VFMLA V27.S4, V10.S4, V20.S4
+	FMOVQ 1344(R25), F12
+	VORR V12.B16, V12.B16, V8.B16
+	VFMLA V27.S4, V20.S4, V8.S4
+	FMOVQ 1408(R25), F15
+	VORR V15.B16, V15.B16, V14.B16
+	VFMLA V27.S4, V8.S4, V14.S4
+	FMOVQ 1472(R25), F3
+	VORR V3.B16, V3.B16, V6.B16
+	VFMLA V27.S4, V14.S4, V6.S4
+	WORD $0x6e3bdf6d // fmul v13.4s, v27.4s, v27.4s
+	VORR V27.B16, V27.B16, V16.B16
+	VFMLA V13.S4, V6.S4, V16.S4
+	FMOVQ 0(R25), F5
+	WORD $0x4e25d611 // fadd v17.4s, v16.4s, v5.4s
+	WORD $0x6f3f0527 // ushr v7.4s, v9.4s, #1
+	VSUB V7.S4, V9.S4, V2.S4
+	WORD $0x4f3754f5 // shl v21.4s, v7.4s, #23
+	WORD $0x6e35de3f // fmul v31.4s, v17.4s, v21.4s
+	WORD $0x4f375440 // shl v0.4s, v2.4s, #23
+	WORD $0x6e20dfeb // fmul v11.4s, v31.4s, v0.4s
+	FMOVQ F11, 16(R0)
+	WORD $0x0e617973 // fcvtl v19.2d, v11.2s
+	WORD $0x4e617976 // fcvtl2 v22.2d, v11.4s
+	WORD $0x4e73d652 // fadd v18.2d, v18.2d, v19.2d
+	WORD $0x4e76d421 // fadd v1.2d, v1.2d, v22.2d
+	SUBS $4, R4, R4
+	BEQ done86
+	B next94
+
+some93:
+	VDUP R4, V10.S4
+	MOVD $lanes<>+0(SB), R11
+	FMOVQ 0(R11), F12
+	WORD $0x6eac3554 // cmhi v20.4s, v10.4s, v12.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD R1, R12
+	CMP $2, R4
+	BLT single95
+	FMOVD 16(R1), F15
+	BEQ end96
+	ADD $24, R12, R12
+	VLD1 (R12), V15.S[2]
+	B end96
+
+single95:
+	FMOVS 16(R1), F15
+
+end96:
+	WORD $0x4ea4d5e8 // fsub v8.4s, v15.4s, v4.4s
+	WORD $0x6e3cdd03 // fmul v3.4s, v8.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F14
+	WORD $0x4eaef47b // fmin v27.4s, v3.4s, v14.4s
+	FMOVQ 256(R13), F6
+	WORD $0x4e26f76d // fmax v13.4s, v27.4s, v6.4s
+	FMOVQ 320(R13), F16
+	FMOVQ 384(R13), F5
+	VORR V5.B16, V5.B16, V9.B16
+	VFMLA V16.S4, V13.S4, V9.S4
+	WORD $0x4ea5d527 // fsub v7.4s, v9.4s, v5.4s
+	FMOVQ 448(R13), F17
+	VORR V13.B16, V13.B16, V21.B16
+	VFMLA V17.S4, V7.S4, V21.S4
+	FMOVQ 512(R13), F2
+	VORR V21.B16, V21.B16, V31.B16
+	VFMLA V2.S4, V7.S4, V31.S4
+	FMOVQ 1216(R13), F0
+	FMOVQ 1280(R13), F11
+	VORR V11.B16, V11.B16, V19.B16
+	VFMLA V31.S4, V0.S4, V19.S4
+	FMOVQ 1344(R13), F22
+	VORR V22.B16, V22.B16, V10.B16
+	VFMLA V31.S4, V19.S4, V10.S4
+	FMOVQ 1408(R13), F12
+	VORR V12.B16, V12.B16, V15.B16
+	VFMLA V31.S4, V10.S4, V15.S4
+	FMOVQ 1472(R13), F8
+	VORR V8.B16, V8.B16, V3.B16
+	VFMLA V31.S4, V15.S4, V3.S4
+	WORD $0x6e3fdfee // fmul v14.4s, v31.4s, v31.4s
+	VORR V31.B16, V31.B16, V27.B16
+	VFMLA V14.S4, V3.S4, V27.S4
+	FMOVQ 0(R13), F6
+	WORD $0x4e26d770 // fadd v16.4s, v27.4s, v6.4s
+	WORD $0x6f3f0525 // ushr v5.4s, v9.4s, #1
+	VSUB V5.S4, V9.S4, V13.S4
+	WORD $0x4f3754b1 // shl v17.4s, v5.4s, #23
+	WORD $0x6e31de15 // fmul v21.4s, v16.4s, v17.4s
+	WORD $0x4f3755a7 // shl v7.4s, v13.4s, #23
+	WORD $0x6e27dea2 // fmul v2.4s, v21.4s, v7.4s
+	MOVD R0, R14
+	CMP $2, R4
+	BLT single97
+	FMOVD F2, 16(R0)
+	BEQ end98
+	ADD $24, R14, R14
+	VST1 V2.S[2], (R14)
+	B end98
+
+single97:
+	FMOVS F2, 16(R0)
+
+end98:
+	VAND V20.B16, V2.B16, V11.B16
+	WORD $0x0e617960 // fcvtl v0.2d, v11.2s
+	WORD $0x4e617976 // fcvtl2 v22.2d, v11.4s
+	WORD $0x4e60d652 // fadd v18.2d, v18.2d, v0.2d
+	WORD $0x4e76d421 // fadd v1.2d, v1.2d, v22.2d
+	B done86
+
+next94:
+	CMP $4, R4
+	BLT some99
+	FMOVQ 32(R1), F19
+	WORD $0x4ea4d66c // fsub v12.4s, v19.4s, v4.4s
+	WORD $0x6e3cdd8a // fmul v10.4s, v12.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R15
+	FMOVQ 192(R15), F8
+	WORD $0x4ea8f54f // fmin v15.4s, v10.4s, v8.4s
+	FMOVQ 256(R15), F31
+	WORD $0x4e3ff5e3 // fmax v3.4s, v15.4s, v31.4s
+	FMOVQ 320(R15), F14
+	FMOVQ 384(R15), F27
+	VORR V27.B16, V27.B16, V6.B16
+	VFMLA V14.S4, V3.S4, V6.S4
+	WORD $0x4ebbd4c9 // fsub v9.4s, v6.4s, v27.4s
+	FMOVQ 448(R15), F5
+	VORR V3.B16, V3.B16, V16.B16
+	VFMLA V5.S4, V9.S4, V16.S4
+	FMOVQ 512(R15), F17
+	VORR V16.B16, V16.B16, V13.B16
+	VFMLA V17.S4, V9.S4, V13.S4
+	FMOVQ 1216(R15), F21
+	FMOVQ 1280(R15), F7
+	VORR V7.B16, V7.B16, V20.B16
+	VFMLA V13.S4, V21.S4, V20.S4
+	FMOVQ 1344(R15), F2
+	VORR V2.B16, V2.B16, V11.B16
+	VFMLA V13.S4, V20.S4, V11.S4
+	FMOVQ 1408(R15), F0
+	VORR V0.B16, V0.B16, V22.B16
+	VFMLA V13.S4, V11.S4, V22.S4
+	FMOVQ 1472(R15), F19
+	VORR V19.B16, V19.B16, V12.B16
+	VFMLA V13.S4, V22.S4, V12.S4
+	WORD $0x6e2dddaa // fmul v10.4s, v13.4s, v13.4s
+	VORR V13.B16, V13.B16, V8.B16
+	VFMLA V10.S4, V12.S4, V8.S4
+	FMOVQ 0(R15), F15
+	WORD $0x4e2fd51f // fadd v31.4s, v8.4s, v15.4s
+	WORD $0x6f3f04ce // ushr v14.4s, v6.4s, #1
+	VSUB V14.S4, V6.S4, V27.S4
+	WORD $0x4f3755c3 // shl v3.4s, v14.4s, #23
+	WORD $0x6e23dfe5 // fmul v5.4s, v31.4s, v3.4s
+	WORD $0x4f375770 // shl v16.4s, v27.4s, #23
+	WORD $0x6e30dca9 // fmul v9.4s, v5.4s, v16.4s
+	FMOVQ F9, 32(R0)
+	WORD $0x0e617931 // fcvtl v17.2d, v9.2s
+	WORD $0x4e617927 // fcvtl2 v7.2d, v9.4s
+	WORD $0x4e71d718 // fadd v24.2d, v24.2d, v17.2d
+	WORD $0x4e67d739 // fadd v25.2d, v25.2d, v7.2d
+	SUBS $4, R4, R4
+	BEQ done86
+	B next100
+
+some99:
+	VDUP R4, V21.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F2
+	WORD $0x6ea236b4 // cmhi v20.4s, v21.4s, v2.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD R1, R20
+	CMP $2, R4
+	BLT single101
+	FMOVD 32(R1), F0
+	BEQ end102
+	ADD $40, R20, R20
+	VLD1 (R20), V0.S[2]
+	B end102
+
+single101:
+	FMOVS 32(R1), F0
+
+end102:
+	WORD $0x4ea4d40b // fsub v11.4s, v0.4s, v4.4s
+	WORD $0x6e3cdd73 // fmul v19.4s, v11.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R21
+	FMOVQ 192(R21), F22
+	WORD $0x4eb6f66d // fmin v13.4s, v19.4s, v22.4s
+	FMOVQ 256(R21), F12
+	WORD $0x4e2cf5aa // fmax v10.4s, v13.4s, v12.4s
+	FMOVQ 320(R21), F8
+	FMOVQ 384(R21), F15
+	VORR V15.B16, V15.B16, V6.B16
+	VFMLA V8.S4, V10.S4, V6.S4
+	WORD $0x4eafd4ce // fsub v14.4s, v6.4s, v15.4s
+	FMOVQ 448(R21), F31
+	VORR V10.B16, V10.B16, V3.B16
+	VFMLA V31.S4, V14.S4, V3.S4
+	FMOVQ 512(R21), F27
+	VORR V3.B16, V3.B16, V5.B16
+	VFMLA V27.S4, V14.S4, V5.S4
+	FMOVQ 1216(R21), F16
+	FMOVQ 1280(R21), F9
+	VORR V9.B16, V9.B16, V17.B16
+	VFMLA V5.S4, V16.S4, V17.S4
+	FMOVQ 1344(R21), F7
+	VORR V7.B16, V7.B16, V21.B16
+	VFMLA V5.S4, V17.S4, V21.S4
+	FMOVQ 1408(R21), F2
+	VORR V2.B16, V2.B16, V0.B16
+	VFMLA V5.S4, V21.S4, V0.S4
+	FMOVQ 1472(R21), F11
+	VORR V11.B16, V11.B16, V19.B16
+	VFMLA V5.S4, V0.S4, V19.S4
+	WORD $0x6e25dcb6 // fmul v22.4s, v5.4s, v5.4s
+	VORR V5.B16, V5.B16, V13.B16
+	VFMLA V22.S4, V19.S4, V13.S4
+	FMOVQ 0(R21), F12
+	WORD $0x4e2cd5a8 // fadd v8.4s, v13.4s, v12.4s
+	WORD $0x6f3f04cf // ushr v15.4s, v6.4s, #1
+	VSUB V15.S4, V6.S4, V10.S4
+	WORD $0x4f3755ff // shl v31.4s, v15.4s, #23
+	WORD $0x6e3fdd03 // fmul v3.4s, v8.4s, v31.4s
+	WORD $0x4f37554e // shl v14.4s, v10.4s, #23
+	WORD $0x6e2edc7b // fmul v27.4s, v3.4s, v14.4s
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single103
+	FMOVD F27, 32(R0)
+	BEQ end104
+	ADD $40, R22, R22
+	VST1 V27.S[2], (R22)
+	B end104
+
+single103:
+	FMOVS F27, 32(R0)
+
+end104:
+	VAND V20.B16, V27.B16, V9.B16
+	WORD $0x0e617930 // fcvtl v16.2d, v9.2s
+	WORD $0x4e617927 // fcvtl2 v7.2d, v9.4s
+	WORD $0x4e70d718 // fadd v24.2d, v24.2d, v16.2d
+	WORD $0x4e67d739 // fadd v25.2d, v25.2d, v7.2d
+	B done86
+
+next100:
+	VDUP R4, V17.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F2
+	WORD $0x6ea23635 // cmhi v21.4s, v17.4s, v2.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R1, R24
+	CMP $2, R4
+	BLT single107
+	FMOVD 48(R1), F11
+	BEQ end108
+	ADD $56, R24, R24
+	VLD1 (R24), V11.S[2]
+	B end108
+
+single107:
+	FMOVS 48(R1), F11
+
+end108:
+	WORD $0x4ea4d560 // fsub v0.4s, v11.4s, v4.4s
+	WORD $0x6e3cdc05 // fmul v5.4s, v0.4s, v28.4s
+	MOVD $·singleVectors+0(SB), R25
+	FMOVQ 192(R25), F19
+	WORD $0x4eb3f4b6 // fmin v22.4s, v5.4s, v19.4s
+	FMOVQ 256(R25), F13
+	WORD $0x4e2df6cc // fmax v12.4s, v22.4s, v13.4s
+	FMOVQ 320(R25), F6
+	FMOVQ 384(R25), F15
+	VORR V15.B16, V15.B16, V8.B16
+	VFMLA V6.S4, V12.S4, V8.S4
+	WORD $0x4eafd51f // fsub v31.4s, v8.4s, v15.4s
+	FMOVQ 448(R25), F10
+	VORR V12.B16, V12.B16, V3.B16
+	VFMLA V10.S4, V31.S4, V3.S4
+	FMOVQ 512(R25), F14
+	VORR V3.B16, V3.B16, V20.B16
+	VFMLA V14.S4, V31.S4, V20.S4
+	FMOVQ 1216(R25), F27
+	FMOVQ 1280(R25), F9
+	VORR V9.B16, V9.B16, V16.B16
+	VFMLA V20.S4, V27.S4, V16.S4
+	FMOVQ 1344(R25), F7
+	VORR V7.B16, V7.B16, V17.B16
+	VFMLA V20.S4, V16.S4, V17.S4
+	FMOVQ 1408(R25), F2
+	VORR V2.B16, V2.B16, V4.B16
+	VFMLA V20.S4, V17.S4, V4.S4
+	FMOVQ 1472(R25), F11
+	VORR V11.B16, V11.B16, V28.B16
+	VFMLA V20.S4, V4.S4, V28.S4
+	WORD $0x6e34de80 // fmul v0.4s, v20.4s, v20.4s
+	VORR V20.B16, V20.B16, V5.B16
+	VFMLA V0.S4, V28.S4, V5.S4
+	FMOVQ 0(R25), F19
+	WORD $0x4e33d4b6 // fadd v22.4s, v5.4s, v19.4s
+	WORD $0x6f3f050d // ushr v13.4s, v8.4s, #1
+	VSUB V13.S4, V8.S4, V6.S4
+	WORD $0x4f3755af // shl v15.4s, v13.4s, #23
+	WORD $0x6e2fdecc // fmul v12.4s, v22.4s, v15.4s
+	WORD $0x4f3754ca // shl v10.4s, v6.4s, #23
+	WORD $0x6e2add83 // fmul v3.4s, v12.4s, v10.4s
+	MOVD R0, R11
+	CMP $2, R4
+	BLT single109
+	FMOVD F3, 48(R0)
+	BEQ end110
+	ADD $56, R11, R11
+	VST1 V3.S[2], (R11)
+	B end110
+
+single109:
+	FMOVS F3, 48(R0)
+
+end110:
+	VAND V21.B16, V3.B16, V31.B16
+	WORD $0x0e617bee // fcvtl v14.2d, v31.2s
+	WORD $0x4e617be9 // fcvtl2 v9.2d, v31.4s
+	WORD $0x4e6ed75a // fadd v26.2d, v26.2d, v14.2d
+	WORD $0x4e69d7de // fadd v30.2d, v30.2d, v9.2d
+
+done86:
+	WORD $0x4e78d6fb // fadd v27.2d, v23.2d, v24.2d
+	WORD $0x4e79d7a7 // fadd v7.2d, v29.2d, v25.2d
+	WORD $0x4e7ad650 // fadd v16.2d, v18.2d, v26.2d
+	WORD $0x4e7ed422 // fadd v2.2d, v1.2d, v30.2d
+	WORD $0x4e70d771 // fadd v17.2d, v27.2d, v16.2d
+	WORD $0x4e62d4eb // fadd v11.2d, v7.2d, v2.2d
+	WORD $0x4e6bd624 // fadd v4.2d, v17.2d, v11.2d
+	WORD $0x7e70d894 // faddp d20, v4.2d
+	MOVD $memory-128(SP), R12
+	ADD R5<<3, R12, R12
+	FMOVD F20, 32(R12)
+	ADD R3<<2, R7, R7
+	ADD $1, R5, R5
+	CMP R10, R5
+	BLT row84
+
+end2:
+	MOVD R6, R7
+	MOVD $0, R5
+
+row111:
+	MOVD $4607182418800017408, R13
+	VDUP R13, V28.D2
+	MOVD $memory-128(SP), R14
+	ADD R5<<3, R14, R14
+	FMOVD 32(R14), F0
+	WORD $0x6e60ff85 // fdiv v5.2d, v28.2d, v0.2d
+	WORD $0x0e6168b3 // fcvtn v19.2s, v5.2d
+	WORD $0x4e6168b3 // fcvtn2 v19.4s, v5.2d
+	VDUP V19.S[0], V8.S4
+	MOVD dst_base+0(FP), R0
+	ADD R7, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R7, R1, R1
+	MOVD bias_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns112End
+
+turns112:
+	FMOVQ 0(R0), F13
+	WORD $0x6e28ddb6 // fmul v22.4s, v13.4s, v8.4s
+	FMOVQ F22, 0(R0)
+	FMOVQ 16(R0), F15
+	WORD $0x6e28dde6 // fmul v6.4s, v15.4s, v8.4s
+	FMOVQ F6, 16(R0)
+	FMOVQ 32(R0), F12
+	WORD $0x6e28dd8a // fmul v10.4s, v12.4s, v8.4s
+	FMOVQ F10, 32(R0)
+	FMOVQ 48(R0), F21
+	WORD $0x6e28dea3 // fmul v3.4s, v21.4s, v8.4s
+	FMOVQ F3, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns112
+
+turns112End:
+	ADD $16, R4, R4
+	CBZ R4, done113
+	CMP $4, R4
+	BLT some114
+	FMOVQ 0(R0), F31
+	WORD $0x6e28dff7 // fmul v23.4s, v31.4s, v8.4s
+	FMOVQ F23, 0(R0)
+	SUBS $4, R4, R4
+	BEQ done113
+	B next115
+
+some114:
+	VDUP R4, V24.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F14
+	WORD $0x6eae3709 // cmhi v9.4s, v24.4s, v14.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R0, R19
+	CMP $2, R4
+	BLT single116
+	FMOVD 0(R0), F29
+	BEQ end117
+	ADD $8, R19, R19
+	VLD1 (R19), V29.S[2]
+	B end117
+
+single116:
+	FMOVS 0(R0), F29
+
+end117:
+	WORD $0x6e28dfb9 // fmul v25.4s, v29.4s, v8.4s
+	MOVD R0, R20
+	CMP $2, R4
+	BLT single118
+	FMOVD F25, 0(R0)
+	BEQ end119
+	ADD $8, R20, R20
+	VST1 V25.S[2], (R20)
+	B end119
+
+single118:
+	FMOVS F25, 0(R0)
+
+end119:
+	B done113
+
+next115:
+	CMP $4, R4
+	BLT some120
+	FMOVQ 16(R0), F18
+	WORD $0x6e28de5a // fmul v26.4s, v18.4s, v8.4s
+	FMOVQ F26, 16(R0)
+	SUBS $4, R4, R4
+	BEQ done113
+	B next121
+
+some120:
+	VDUP R4, V1.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F30
+	WORD $0x6ebe343b // cmhi v27.4s, v1.4s, v30.4s
+	WORD $0x6f00e410 // movi v16.2d, #0
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single122
+	FMOVD 16(R0), F16
+	BEQ end123
+	ADD $24, R22, R22
+	VLD1 (R22), V16.S[2]
+	B end123
+
+single122:
+	FMOVS 16(R0), F16
+
+end123:
+	WORD $0x6e28de07 // fmul v7.4s, v16.4s, v8.4s
+	MOVD R0, R23
+	CMP $2, R4
+	BLT single124
+	FMOVD F7, 16(R0)
+	BEQ end125
+	ADD $24, R23, R23
+	VST1 V7.S[2], (R23)
+	B end125
+
+single124:
+	FMOVS F7, 16(R0)
+
+end125:
+	B done113
+
+next121:
+	CMP $4, R4
+	BLT some126
+	FMOVQ 32(R0), F2
+	WORD $0x6e28dc51 // fmul v17.4s, v2.4s, v8.4s
+	FMOVQ F17, 32(R0)
+	SUBS $4, R4, R4
+	BEQ done113
+	B next127
+
+some126:
+	VDUP R4, V11.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F4
+	WORD $0x6ea43574 // cmhi v20.4s, v11.4s, v4.4s
+	WORD $0x6f00e41c // movi v28.2d, #0
+	MOVD R0, R25
+	CMP $2, R4
+	BLT single128
+	FMOVD 32(R0), F28
+	BEQ end129
+	ADD $40, R25, R25
+	VLD1 (R25), V28.S[2]
+	B end129
+
+single128:
+	FMOVS 32(R0), F28
+
+end129:
+	WORD $0x6e28df80 // fmul v0.4s, v28.4s, v8.4s
+	MOVD R0, R11
+	CMP $2, R4
+	BLT single130
+	FMOVD F0, 32(R0)
+	BEQ end131
+	ADD $40, R11, R11
+	VST1 V0.S[2], (R11)
+	B end131
+
+single130:
+	FMOVS F0, 32(R0)
+
+end131:
+	B done113
+
+next127:
+	VDUP R4, V5.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F19
+	WORD $0x6eb334ad // cmhi v13.4s, v5.4s, v19.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD R0, R13
+	CMP $2, R4
+	BLT single134
+	FMOVD 48(R0), F22
+	BEQ end135
+	ADD $56, R13, R13
+	VLD1 (R13), V22.S[2]
+	B end135
+
+single134:
+	FMOVS 48(R0), F22
+
+end135:
+	WORD $0x6e28decf // fmul v15.4s, v22.4s, v8.4s
+	MOVD R0, R14
+	CMP $2, R4
+	BLT single136
+	FMOVD F15, 48(R0)
+	BEQ end137
+	ADD $56, R14, R14
+	VST1 V15.S[2], (R14)
+	B end137
+
+single136:
+	FMOVS F15, 48(R0)
+
+end137:
+
+done113:
+	ADD R3<<2, R7, R7
+	ADD $1, R5, R5
+	CMP R10, R5
+	BLT row111
+	MOVD R7, R6
+	SUB R10, R8, R8
+	CBNZ R8, group
+	RET
+
+// func softmaxGradNEON(dst, y, dy, sum []float32, scale float32, width, rows int)
+TEXT ·softmaxGradNEON(SB), NOSPLIT, $128-120
+	MOVD $0, R0
+	MOVD $0, R1
+	MOVD $0, R2
+	MOVD $0, R3
+	MOVD width+104(FP), R4
+	MOVD $0, R5
+	MOVD $0, R6
+	MOVD $0, R7
+	MOVD $0, R8
+	MOVD rows+112(FP), R9
+	MOVD $1, R10
+
+group:
+	MOVD $4, R11
+	CMP $1024, R4
+	CSEL LE, R11, R10, R11
+	CMP R9, R11
+	CSEL LT, R11, R9, R11
+	MOVD R7, R8
+	MOVD $0, R6
+
+row1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD dst_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD y_base+24(FP), R1
+	ADD R8, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R8, R2, R2
+	MOVD sum_base+72(FP), R3
+	ADD R8, R3, R3
+	MOVD R4, R5
+	SUBS $16, R5, R5
+	BLT turns2End
+
+turns2:
+	FMOVQ 0(R1), F8
+	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	FMOVQ 0(R2), F11
+	WORD $0x0e61796c // fcvtl v12.2d, v11.2s
+	WORD $0x4e61796d // fcvtl2 v13.2d, v11.4s
+	VFMLA V12.D2, V9.D2, V0.D2
+	VFMLA V13.D2, V10.D2, V1.D2
+	FMOVQ 16(R1), F14
+	WORD $0x0e6179cf // fcvtl v15.2d, v14.2s
+	WORD $0x4e6179d0 // fcvtl2 v16.2d, v14.4s
+	FMOVQ 16(R2), F17
+	WORD $0x0e617a32 // fcvtl v18.2d, v17.2s
+	WORD $0x4e617a33 // fcvtl2 v19.2d, v17.4s
+	VFMLA V18.D2, V15.D2, V2.D2
+	VFMLA V19.D2, V16.D2, V3.D2
+	FMOVQ 32(R1), F20
+	WORD $0x0e617a95 // fcvtl v21.2d, v20.2s
+	WORD $0x4e617a96 // fcvtl2 v22.2d, v20.4s
+	FMOVQ 32(R2), F23
+	WORD $0x0e617af8 // fcvtl v24.2d, v23.2s
+	WORD $0x4e617af9 // fcvtl2 v25.2d, v23.4s
+	VFMLA V24.D2, V21.D2, V4.D2
+	VFMLA V25.D2, V22.D2, V5.D2
+	FMOVQ 48(R1), F26
+	WORD $0x0e617b5b // fcvtl v27.2d, v26.2s
+	WORD $0x4e617b5c // fcvtl2 v28.2d, v26.4s
+	FMOVQ 48(R2), F29
+	WORD $0x0e617bbe // fcvtl v30.2d, v29.2s
+	WORD $0x4e617bbf // fcvtl2 v31.2d, v29.4s
+	VFMLA V30.D2, V27.D2, V6.D2
+	VFMLA V31.D2, V28.D2, V7.D2
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	SUBS $16, R5, R5
+	BGE turns2
+
+turns2End:
+	ADD $16, R5, R5
+	CBZ R5, done3
+	CMP $4, R5
+	BLT some4
+	FMOVQ 0(R1), F8
+	WORD $0x0e61790b // fcvtl v11.2d, v8.2s
+	WORD $0x4e617909 // fcvtl2 v9.2d, v8.4s
+	FMOVQ 0(R2), F10
+	WORD $0x0e61794c // fcvtl v12.2d, v10.2s
+	WORD $0x4e61794d // fcvtl2 v13.2d, v10.4s
+	VFMLA V12.D2, V11.D2, V0.D2
+	VFMLA V13.D2, V9.D2, V1.D2
+	SUBS $4, R5, R5
+	BEQ done3
+	B next5
+
+some4:
+	VDUP R5, V14.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F17
+	WORD $0x6eb135cf // cmhi v15.4s, v14.4s, v17.4s
+	WORD $0x6f00e410 // movi v16.2d, #0
+	MOVD R1, R13
+	CMP $2, R5
+	BLT single6
+	FMOVD 0(R1), F16
+	BEQ end7
+	ADD $8, R13, R13
+	VLD1 (R13), V16.S[2]
+	B end7
+
+single6:
+	FMOVS 0(R1), F16
+
+end7:
+	VAND V15.B16, V16.B16, V18.B16
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD R2, R14
+	CMP $2, R5
+	BLT single8
+	FMOVD 0(R2), F23
+	BEQ end9
+	ADD $8, R14, R14
+	VLD1 (R14), V23.S[2]
+	B end9
+
+single8:
+	FMOVS 0(R2), F23
+
+end9:
+	VAND V15.B16, V23.B16, V21.B16
+	WORD $0x0e617ab6 // fcvtl v22.2d, v21.2s
+	WORD $0x4e617ab8 // fcvtl2 v24.2d, v21.4s
+	VFMLA V22.D2, V19.D2, V0.D2
+	VFMLA V24.D2, V20.D2, V1.D2
+	B done3
+
+next5:
+	CMP $4, R5
+	BLT some10
+	FMOVQ 16(R1), F25
+	WORD $0x0e617b3a // fcvtl v26.2d, v25.2s
+	WORD $0x4e617b3d // fcvtl2 v29.2d, v25.4s
+	FMOVQ 16(R2), F27
+	WORD $0x0e617b7c // fcvtl v28.2d, v27.2s
+	WORD $0x4e617b7e // fcvtl2 v30.2d, v27.4s
+	VFMLA V28.D2, V26.D2, V2.D2
+	VFMLA V30.D2, V29.D2, V3.D2
+	SUBS $4, R5, R5
+	BEQ done3
+	B next11
+
+some10:
+	VDUP R5, V31.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F8
+	WORD $0x6ea837ea // cmhi v10.4s, v31.4s, v8.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R1, R19
+	CMP $2, R5
+	BLT single12
+	FMOVD 16(R1), F11
+	BEQ end13
+	ADD $24, R19, R19
+	VLD1 (R19), V11.S[2]
+	B end13
+
+single12:
+	FMOVS 16(R1), F11
+
+end13:
+	VAND V10.B16, V11.B16, V9.B16
+	WORD $0x0e61792c // fcvtl v12.2d, v9.2s
+	WORD $0x4e61792d // fcvtl2 v13.2d, v9.4s
+	WORD $0x6f00e40e // movi v14.2d, #0
+	MOVD R2, R20
+	CMP $2, R5
+	BLT single14
+	FMOVD 16(R2), F14
+	BEQ end15
+	ADD $24, R20, R20
+	VLD1 (R20), V14.S[2]
+	B end15
+
+single14:
+	FMOVS 16(R2), F14
+
+end15:
+	VAND V10.B16, V14.B16, V17.B16
+	WORD $0x0e617a30 // fcvtl v16.2d, v17.2s
+	WORD $0x4e617a32 // fcvtl2 v18.2d, v17.4s
+	VFMLA V16.D2, V12.D2, V2.D2
+	VFMLA V18.D2, V13.D2, V3.D2
+	B done3
+
+next11:
+	CMP $4, R5
+	BLT some16
+	FMOVQ 32(R1), F15
+	WORD $0x0e6179f7 // fcvtl v23.2d, v15.2s
+	WORD $0x4e6179f5 // fcvtl2 v21.2d, v15.4s
+	FMOVQ 32(R2), F19
+	WORD $0x0e617a74 // fcvtl v20.2d, v19.2s
+	WORD $0x4e617a76 // fcvtl2 v22.2d, v19.4s
+	VFMLA V20.D2, V23.D2, V4.D2
+	VFMLA V22.D2, V21.D2, V5.D2
+	SUBS $4, R5, R5
+	BEQ done3
+	B next17
+
+some16:
+	VDUP R5, V24.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F25
+	WORD $0x6eb9371b // cmhi v27.4s, v24.4s, v25.4s
+	WORD $0x6f00e41a // movi v26.2d, #0
+	MOVD R1, R22
+	CMP $2, R5
+	BLT single18
+	FMOVD 32(R1), F26
+	BEQ end19
+	ADD $40, R22, R22
+	VLD1 (R22), V26.S[2]
+	B end19
+
+single18:
+	FMOVS 32(R1), F26
+
+end19:
+	VAND V27.B16, V26.B16, V29.B16
+	WORD $0x0e617bbc // fcvtl v28.2d, v29.2s
+	WORD $0x4e617bbe // fcvtl2 v30.2d, v29.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R2, R23
+	CMP $2, R5
+	BLT single20
+	FMOVD 32(R2), F31
+	BEQ end21
+	ADD $40, R23, R23
+	VLD1 (R23), V31.S[2]
+	B end21
+
+single20:
+	FMOVS 32(R2), F31
+
+end21:
+	VAND V27.B16, V31.B16, V8.B16
+	WORD $0x0e61790b // fcvtl v11.2d, v8.2s
+	WORD $0x4e617909 // fcvtl2 v9.2d, v8.4s
+	VFMLA V11.D2, V28.D2, V4.D2
+	VFMLA V9.D2, V30.D2, V5.D2
+	B done3
+
+next17:
+	VDUP R5, V10.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F14
+	WORD $0x6eae3551 // cmhi v17.4s, v10.4s, v14.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	MOVD R1, R25
+	CMP $2, R5
+	BLT single24
+	FMOVD 48(R1), F12
+	BEQ end25
+	ADD $56, R25, R25
+	VLD1 (R25), V12.S[2]
+	B end25
+
+single24:
+	FMOVS 48(R1), F12
+
+end25:
+	VAND V17.B16, V12.B16, V13.B16
+	WORD $0x0e6179b0 // fcvtl v16.2d, v13.2s
+	WORD $0x4e6179b2 // fcvtl2 v18.2d, v13.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD R2, R12
+	CMP $2, R5
+	BLT single26
+	FMOVD 48(R2), F15
+	BEQ end27
+	ADD $56, R12, R12
+	VLD1 (R12), V15.S[2]
+	B end27
+
+single26:
+	FMOVS 48(R2), F15
+
+end27:
+	VAND V17.B16, V15.B16, V19.B16
+	WORD $0x0e617a77 // fcvtl v23.2d, v19.2s
+	WORD $0x4e617a75 // fcvtl2 v21.2d, v19.4s
+	VFMLA V23.D2, V16.D2, V6.D2
+	VFMLA V21.D2, V18.D2, V7.D2
+
+done3:
+	WORD $0x4e64d414 // fadd v20.2d, v0.2d, v4.2d
+	WORD $0x4e65d436 // fadd v22.2d, v1.2d, v5.2d
+	WORD $0x4e66d458 // fadd v24.2d, v2.2d, v6.2d
+	WORD $0x4e67d479 // fadd v25.2d, v3.2d, v7.2d
+	WORD $0x4e78d69a // fadd v26.2d, v20.2d, v24.2d
+	WORD $0x4e79d6dd // fadd v29.2d, v22.2d, v25.2d
+	WORD $0x4e7dd75b // fadd v27.2d, v26.2d, v29.2d
+	WORD $0x7e70db7f // faddp d31, v27.2d
+	MOVD $memory-128(SP), R13
+	ADD R6<<3, R13, R13
+	FMOVD F31, 0(R13)
+	ADD R4<<2, R8, R8
+	ADD $1, R6, R6
+	CMP R11, R6
+	BLT row1
+	MOVD R7, R8
+	MOVD $0, R6
+
+row28:
+	MOVD $memory-128(SP), R14
+	ADD R6<<3, R14, R14
+	FMOVD 0(R14), F8
+	WORD $0x0e61691c // fcvtn v28.2s, v8.2d
+	WORD $0x4e61691c // fcvtn2 v28.4s, v8.2d
+	VDUP V28.S[0], V30.S4
+	FMOVS scale+96(FP), F11
+	VDUP V11.S[0], V9.S4
+	MOVD sum_base+72(FP), R15
+	CBZ R15, no29
+	MOVD dst_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD y_base+24(FP), R1
+	ADD R8, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R8, R2, R2
+	MOVD sum_base+72(FP), R3
+	ADD R8, R3, R3
+	MOVD R4, R5
+	SUBS $16, R5, R5
+	BLT turns31End
+
+turns31:
+	FMOVQ 0(R2), F10
+	WORD $0x4ebed54e // fsub v14.4s, v10.4s, v30.4s
+	FMOVQ 0(R1), F12
+	WORD $0x6e2cddcd // fmul v13.4s, v14.4s, v12.4s
+	FMOVQ 0(R3), F17
+	WORD $0x4e2dd62f // fadd v15.4s, v17.4s, v13.4s
+	FMOVQ F15, 0(R3)
+	WORD $0x6e29ddb3 // fmul v19.4s, v13.4s, v9.4s
+	FMOVQ F19, 0(R0)
+	FMOVQ 16(R2), F0
+	WORD $0x4ebed404 // fsub v4.4s, v0.4s, v30.4s
+	FMOVQ 16(R1), F16
+	WORD $0x6e30dc92 // fmul v18.4s, v4.4s, v16.4s
+	FMOVQ 16(R3), F23
+	WORD $0x4e32d6f5 // fadd v21.4s, v23.4s, v18.4s
+	FMOVQ F21, 16(R3)
+	WORD $0x6e29de41 // fmul v1.4s, v18.4s, v9.4s
+	FMOVQ F1, 16(R0)
+	FMOVQ 32(R2), F5
+	WORD $0x4ebed4a2 // fsub v2.4s, v5.4s, v30.4s
+	FMOVQ 32(R1), F6
+	WORD $0x6e26dc43 // fmul v3.4s, v2.4s, v6.4s
+	FMOVQ 32(R3), F7
+	WORD $0x4e23d4f4 // fadd v20.4s, v7.4s, v3.4s
+	FMOVQ F20, 32(R3)
+	WORD $0x6e29dc78 // fmul v24.4s, v3.4s, v9.4s
+	FMOVQ F24, 32(R0)
+	FMOVQ 48(R2), F22
+	WORD $0x4ebed6d9 // fsub v25.4s, v22.4s, v30.4s
+	FMOVQ 48(R1), F26
+	WORD $0x6e3adf3d // fmul v29.4s, v25.4s, v26.4s
+	FMOVQ 48(R3), F27
+	WORD $0x4e3dd77f // fadd v31.4s, v27.4s, v29.4s
+	FMOVQ F31, 48(R3)
+	WORD $0x6e29dfa8 // fmul v8.4s, v29.4s, v9.4s
+	FMOVQ F8, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	SUBS $16, R5, R5
+	BGE turns31
+
+turns31End:
+	ADD $16, R5, R5
+	CBZ R5, done32
+	CMP $4, R5
+	BLT some33
+	FMOVQ 0(R2), F28
+	WORD $0x4ebed78b // fsub v11.4s, v28.4s, v30.4s
+	FMOVQ 0(R1), F10
+	WORD $0x6e2add6e // fmul v14.4s, v11.4s, v10.4s
+	FMOVQ 0(R3), F12
+	WORD $0x4e2ed591 // fadd v17.4s, v12.4s, v14.4s
+	FMOVQ F17, 0(R3)
+	WORD $0x6e29ddcd // fmul v13.4s, v14.4s, v9.4s
+	FMOVQ F13, 0(R0)
+	SUBS $4, R5, R5
+	BEQ done32
+	B next34
+
+some33:
+	VDUP R5, V15.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F19
+	WORD $0x6eb335e0 // cmhi v0.4s, v15.4s, v19.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD R2, R20
+	CMP $2, R5
+	BLT single35
+	FMOVD 0(R2), F4
+	BEQ end36
+	ADD $8, R20, R20
+	VLD1 (R20), V4.S[2]
+	B end36
+
+single35:
+	FMOVS 0(R2), F4
+
+end36:
+	WORD $0x4ebed490 // fsub v16.4s, v4.4s, v30.4s
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD R1, R21
+	CMP $2, R5
+	BLT single37
+	FMOVD 0(R1), F23
+	BEQ end38
+	ADD $8, R21, R21
+	VLD1 (R21), V23.S[2]
+	B end38
+
+single37:
+	FMOVS 0(R1), F23
+
+end38:
+	WORD $0x6e37de12 // fmul v18.4s, v16.4s, v23.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	MOVD R3, R22
+	CMP $2, R5
+	BLT single39
+	FMOVD 0(R3), F21
+	BEQ end40
+	ADD $8, R22, R22
+	VLD1 (R22), V21.S[2]
+	B end40
+
+single39:
+	FMOVS 0(R3), F21
+
+end40:
+	WORD $0x4e32d6a1 // fadd v1.4s, v21.4s, v18.4s
+	MOVD R3, R23
+	CMP $2, R5
+	BLT single41
+	FMOVD F1, 0(R3)
+	BEQ end42
+	ADD $8, R23, R23
+	VST1 V1.S[2], (R23)
+	B end42
+
+single41:
+	FMOVS F1, 0(R3)
+
+end42:
+	WORD $0x6e29de45 // fmul v5.4s, v18.4s, v9.4s
+	MOVD R0, R24
+	CMP $2, R5
+	BLT single43
+	FMOVD F5, 0(R0)
+	BEQ end44
+	ADD $8, R24, R24
+	VST1 V5.S[2], (R24)
+	B end44
+
+single43:
+	FMOVS F5, 0(R0)
+
+end44:
+	B done32
+
+next34:
+	CMP $4, R5
+	BLT some45
+	FMOVQ 16(R2), F2
+	WORD $0x4ebed446 // fsub v6.4s, v2.4s, v30.4s
+	FMOVQ 16(R1), F7
+	WORD $0x6e27dcc3 // fmul v3.4s, v6.4s, v7.4s
+	FMOVQ 16(R3), F20
+	WORD $0x4e23d698 // fadd v24.4s, v20.4s, v3.4s
+	FMOVQ F24, 16(R3)
+	WORD $0x6e29dc76 // fmul v22.4s, v3.4s, v9.4s
+	FMOVQ F22, 16(R0)
+	SUBS $4, R5, R5
+	BEQ done32
+	B next46
+
+some45:
+	VDUP R5, V25.S4
+	MOVD $lanes<>+0(SB), R25
+	FMOVQ 0(R25), F26
+	WORD $0x6eba373b // cmhi v27.4s, v25.4s, v26.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R2, R12
+	CMP $2, R5
+	BLT single47
+	FMOVD 16(R2), F29
+	BEQ end48
+	ADD $24, R12, R12
+	VLD1 (R12), V29.S[2]
+	B end48
+
+single47:
+	FMOVS 16(R2), F29
+
+end48:
+	WORD $0x4ebed7bf // fsub v31.4s, v29.4s, v30.4s
+	WORD $0x6f00e408 // movi v8.2d, #0
+	MOVD R1, R13
+	CMP $2, R5
+	BLT single49
+	FMOVD 16(R1), F8
+	BEQ end50
+	ADD $24, R13, R13
+	VLD1 (R13), V8.S[2]
+	B end50
+
+single49:
+	FMOVS 16(R1), F8
+
+end50:
+	WORD $0x6e28dffc // fmul v28.4s, v31.4s, v8.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R3, R14
+	CMP $2, R5
+	BLT single51
+	FMOVD 16(R3), F11
+	BEQ end52
+	ADD $24, R14, R14
+	VLD1 (R14), V11.S[2]
+	B end52
+
+single51:
+	FMOVS 16(R3), F11
+
+end52:
+	WORD $0x4e3cd56a // fadd v10.4s, v11.4s, v28.4s
+	MOVD R3, R15
+	CMP $2, R5
+	BLT single53
+	FMOVD F10, 16(R3)
+	BEQ end54
+	ADD $24, R15, R15
+	VST1 V10.S[2], (R15)
+	B end54
+
+single53:
+	FMOVS F10, 16(R3)
+
+end54:
+	WORD $0x6e29df8c // fmul v12.4s, v28.4s, v9.4s
+	MOVD R0, R19
+	CMP $2, R5
+	BLT single55
+	FMOVD F12, 16(R0)
+	BEQ end56
+	ADD $24, R19, R19
+	VST1 V12.S[2], (R19)
+	B end56
+
+single55:
+	FMOVS F12, 16(R0)
+
+end56:
+	B done32
+
+next46:
+	CMP $4, R5
+	BLT some57
+	FMOVQ 32(R2), F14
+	WORD $0x4ebed5d1 // fsub v17.4s, v14.4s, v30.4s
+	FMOVQ 32(R1), F13
+	WORD $0x6e2dde2f // fmul v15.4s, v17.4s, v13.4s
+	FMOVQ 32(R3), F19
+	WORD $0x4e2fd660 // fadd v0.4s, v19.4s, v15.4s
+	FMOVQ F0, 32(R3)
+	WORD $0x6e29dde4 // fmul v4.4s, v15.4s, v9.4s
+	FMOVQ F4, 32(R0)
+	SUBS $4, R5, R5
+	BEQ done32
+	B next58
+
+some57:
+	VDUP R5, V16.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F23
+	WORD $0x6eb73615 // cmhi v21.4s, v16.4s, v23.4s
+	WORD $0x6f00e412 // movi v18.2d, #0
+	MOVD R2, R21
+	CMP $2, R5
+	BLT single59
+	FMOVD 32(R2), F18
+	BEQ end60
+	ADD $40, R21, R21
+	VLD1 (R21), V18.S[2]
+	B end60
+
+single59:
+	FMOVS 32(R2), F18
+
+end60:
+	WORD $0x4ebed641 // fsub v1.4s, v18.4s, v30.4s
+	WORD $0x6f00e405 // movi v5.2d, #0
+	MOVD R1, R22
+	CMP $2, R5
+	BLT single61
+	FMOVD 32(R1), F5
+	BEQ end62
+	ADD $40, R22, R22
+	VLD1 (R22), V5.S[2]
+	B end62
+
+single61:
+	FMOVS 32(R1), F5
+
+end62:
+	WORD $0x6e25dc22 // fmul v2.4s, v1.4s, v5.4s
+	WORD $0x6f00e406 // movi v6.2d, #0
+	MOVD R3, R23
+	CMP $2, R5
+	BLT single63
+	FMOVD 32(R3), F6
+	BEQ end64
+	ADD $40, R23, R23
+	VLD1 (R23), V6.S[2]
+	B end64
+
+single63:
+	FMOVS 32(R3), F6
+
+end64:
+	WORD $0x4e22d4c7 // fadd v7.4s, v6.4s, v2.4s
+	MOVD R3, R24
+	CMP $2, R5
+	BLT single65
+	FMOVD F7, 32(R3)
+	BEQ end66
+	ADD $40, R24, R24
+	VST1 V7.S[2], (R24)
+	B end66
+
+single65:
+	FMOVS F7, 32(R3)
+
+end66:
+	WORD $0x6e29dc54 // fmul v20.4s, v2.4s, v9.4s
+	MOVD R0, R25
+	CMP $2, R5
+	BLT single67
+	FMOVD F20, 32(R0)
+	BEQ end68
+	ADD $40, R25, R25
+	VST1 V20.S[2], (R25)
+	B end68
+
+single67:
+	FMOVS F20, 32(R0)
+
+end68:
+	B done32
+
+next58:
+	VDUP R5, V3.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F24
+	WORD $0x6eb83476 // cmhi v22.4s, v3.4s, v24.4s
+	WORD $0x6f00e419 // movi v25.2d, #0
+	MOVD R2, R13
+	CMP $2, R5
+	BLT single71
+	FMOVD 48(R2), F25
+	BEQ end72
+	ADD $56, R13, R13
+	VLD1 (R13), V25.S[2]
+	B end72
+
+single71:
+	FMOVS 48(R2), F25
+
+end72:
+	WORD $0x4ebed73a // fsub v26.4s, v25.4s, v30.4s
+	WORD $0x6f00e41b // movi v27.2d, #0
+	MOVD R1, R14
+	CMP $2, R5
+	BLT single73
+	FMOVD 48(R1), F27
+	BEQ end74
+	ADD $56, R14, R14
+	VLD1 (R14), V27.S[2]
+	B end74
+
+single73:
+	FMOVS 48(R1), F27
+
+end74:
+	WORD $0x6e3bdf5d // fmul v29.4s, v26.4s, v27.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R3, R15
+	CMP $2, R5
+	BLT single75
+	FMOVD 48(R3), F31
+	BEQ end76
+	ADD $56, R15, R15
+	VLD1 (R15), V31.S[2]
+	B end76
+
+single75:
+	FMOVS 48(R3), F31
+
+end76:
+	WORD $0x4e3dd7e8 // fadd v8.4s, v31.4s, v29.4s
+	MOVD R3, R19
+	CMP $2, R5
+	BLT single77
+	FMOVD F8, 48(R3)
+	BEQ end78
+	ADD $56, R19, R19
+	VST1 V8.S[2], (R19)
+	B end78
+
+single77:
+	FMOVS F8, 48(R3)
+
+end78:
+	WORD $0x6e29dfab // fmul v11.4s, v29.4s, v9.4s
+	MOVD R0, R20
+	CMP $2, R5
+	BLT single79
+	FMOVD F11, 48(R0)
+	BEQ end80
+	ADD $56, R20, R20
+	VST1 V11.S[2], (R20)
+	B end80
+
+single79:
+	FMOVS F11, 48(R0)
+
+end80:
+
+done32:
+	B end30
+
+no29:
+	MOVD dst_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD y_base+24(FP), R1
+	ADD R8, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R8, R2, R2
+	MOVD sum_base+72(FP), R3
+	ADD R8, R3, R3
+	MOVD R4, R5
+	SUBS $16, R5, R5
+	BLT turns81End
+
+turns81:
+	FMOVQ 0(R2), F28
+	WORD $0x4ebed78a // fsub v10.4s, v28.4s, v30.4s
+	FMOVQ 0(R1), F12
+	WORD $0x6e2cdd4e // fmul v14.4s, v10.4s, v12.4s
+	WORD $0x6e29ddd1 // fmul v17.4s, v14.4s, v9.4s
+	FMOVQ F17, 0(R0)
+	FMOVQ 16(R2), F13
+	WORD $0x4ebed5b3 // fsub v19.4s, v13.4s, v30.4s
+	FMOVQ 16(R1), F15
+	WORD $0x6e2fde60 // fmul v0.4s, v19.4s, v15.4s
+	WORD $0x6e29dc04 // fmul v4.4s, v0.4s, v9.4s
+	FMOVQ F4, 16(R0)
+	FMOVQ 32(R2), F16
+	WORD $0x4ebed617 // fsub v23.4s, v16.4s, v30.4s
+	FMOVQ 32(R1), F21
+	WORD $0x6e35def2 // fmul v18.4s, v23.4s, v21.4s
+	WORD $0x6e29de41 // fmul v1.4s, v18.4s, v9.4s
+	FMOVQ F1, 32(R0)
+	FMOVQ 48(R2), F5
+	WORD $0x4ebed4a6 // fsub v6.4s, v5.4s, v30.4s
+	FMOVQ 48(R1), F2
+	WORD $0x6e22dcc7 // fmul v7.4s, v6.4s, v2.4s
+	WORD $0x6e29dcf4 // fmul v20.4s, v7.4s, v9.4s
+	FMOVQ F20, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	SUBS $16, R5, R5
+	BGE turns81
+
+turns81End:
+	ADD $16, R5, R5
+	CBZ R5, done82
+	CMP $4, R5
+	BLT some83
+	FMOVQ 0(R2), F3
+	WORD $0x4ebed478 // fsub v24.4s, v3.4s, v30.4s
+	FMOVQ 0(R1), F22
+	WORD $0x6e36df19 // fmul v25.4s, v24.4s, v22.4s
+	WORD $0x6e29df3a // fmul v26.4s, v25.4s, v9.4s
+	FMOVQ F26, 0(R0)
+	SUBS $4, R5, R5
+	BEQ done82
+	B next84
+
+some83:
+	VDUP R5, V27.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F31
+	WORD $0x6ebf377d // cmhi v29.4s, v27.4s, v31.4s
+	WORD $0x6f00e408 // movi v8.2d, #0
+	MOVD R2, R22
+	CMP $2, R5
+	BLT single85
+	FMOVD 0(R2), F8
+	BEQ end86
+	ADD $8, R22, R22
+	VLD1 (R22), V8.S[2]
+	B end86
+
+single85:
+	FMOVS 0(R2), F8
+
+end86:
+	WORD $0x4ebed50b // fsub v11.4s, v8.4s, v30.4s
+	WORD $0x6f00e41c // movi v28.2d, #0
+	MOVD R1, R23
+	CMP $2, R5
+	BLT single87
+	FMOVD 0(R1), F28
+	BEQ end88
+	ADD $8, R23, R23
+	VLD1 (R23), V28.S[2]
+	B end88
+
+single87:
+	FMOVS 0(R1), F28
+
+end88:
+	WORD $0x6e3cdd6a // fmul v10.4s, v11.4s, v28.4s
+	WORD $0x6e29dd4c // fmul v12.4s, v10.4s, v9.4s
+	MOVD R0, R24
+	CMP $2, R5
+	BLT single89
+	FMOVD F12, 0(R0)
+	BEQ end90
+	ADD $8, R24, R24
+	VST1 V12.S[2], (R24)
+	B end90
+
+single89:
+	FMOVS F12, 0(R0)
+
+end90:
+	B done82
+
+next84:
+	CMP $4, R5
+	BLT some91
+	FMOVQ 16(R2), F14
+	WORD $0x4ebed5d1 // fsub v17.4s, v14.4s, v30.4s
+	FMOVQ 16(R1), F13
+	WORD $0x6e2dde33 // fmul v19.4s, v17.4s, v13.4s
+	WORD $0x6e29de6f // fmul v15.4s, v19.4s, v9.4s
+	FMOVQ F15, 16(R0)
+	SUBS $4, R5, R5
+	BEQ done82
+	B next92
+
+some91:
+	VDUP R5, V0.S4
+	MOVD $lanes<>+0(SB), R25
+	FMOVQ 0(R25), F4
+	WORD $0x6ea43410 // cmhi v16.4s, v0.4s, v4.4s
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD R2, R12
+	CMP $2, R5
+	BLT single93
+	FMOVD 16(R2), F23
+	BEQ end94
+	ADD $24, R12, R12
+	VLD1 (R12), V23.S[2]
+	B end94
+
+single93:
+	FMOVS 16(R2), F23
+
+end94:
+	WORD $0x4ebed6f5 // fsub v21.4s, v23.4s, v30.4s
+	WORD $0x6f00e412 // movi v18.2d, #0
+	MOVD R1, R13
+	CMP $2, R5
+	BLT single95
+	FMOVD 16(R1), F18
+	BEQ end96
+	ADD $24, R13, R13
+	VLD1 (R13), V18.S[2]
+	B end96
+
+single95:
+	FMOVS 16(R1), F18
+
+end96:
+	WORD $0x6e32dea1 // fmul v1.4s, v21.4s, v18.4s
+	WORD $0x6e29dc25 // fmul v5.4s, v1.4s, v9.4s
+	MOVD R0, R14
+	CMP $2, R5
+	BLT single97
+	FMOVD F5, 16(R0)
+	BEQ end98
+	ADD $24, R14, R14
+	VST1 V5.S[2], (R14)
+	B end98
+
+single97:
+	FMOVS F5, 16(R0)
+
+end98:
+	B done82
+
+next92:
+	CMP $4, R5
+	BLT some99
+	FMOVQ 32(R2), F6
+	WORD $0x4ebed4c2 // fsub v2.4s, v6.4s, v30.4s
+	FMOVQ 32(R1), F7
+	WORD $0x6e27dc54 // fmul v20.4s, v2.4s, v7.4s
+	WORD $0x6e29de83 // fmul v3.4s, v20.4s, v9.4s
+	FMOVQ F3, 32(R0)
+	SUBS $4, R5, R5
+	BEQ done82
+	B next100
+
+some99:
+	VDUP R5, V24.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F22
+	WORD $0x6eb63719 // cmhi v25.4s, v24.4s, v22.4s
+	WORD $0x6f00e41a // movi v26.2d, #0
+	MOVD R2, R19
+	CMP $2, R5
+	BLT single101
+	FMOVD 32(R2), F26
+	BEQ end102
+	ADD $40, R19, R19
+	VLD1 (R19), V26.S[2]
+	B end102
+
+single101:
+	FMOVS 32(R2), F26
+
+end102:
+	WORD $0x4ebed75b // fsub v27.4s, v26.4s, v30.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R1, R20
+	CMP $2, R5
+	BLT single103
+	FMOVD 32(R1), F31
+	BEQ end104
+	ADD $40, R20, R20
+	VLD1 (R20), V31.S[2]
+	B end104
+
+single103:
+	FMOVS 32(R1), F31
+
+end104:
+	WORD $0x6e3fdf7d // fmul v29.4s, v27.4s, v31.4s
+	WORD $0x6e29dfa8 // fmul v8.4s, v29.4s, v9.4s
+	MOVD R0, R21
+	CMP $2, R5
+	BLT single105
+	FMOVD F8, 32(R0)
+	BEQ end106
+	ADD $40, R21, R21
+	VST1 V8.S[2], (R21)
+	B end106
+
+single105:
+	FMOVS F8, 32(R0)
+
+end106:
+	B done82
+
+next100:
+	VDUP R5, V11.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F28
+	WORD $0x6ebc356a // cmhi v10.4s, v11.4s, v28.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	MOVD R2, R23
+	CMP $2, R5
+	BLT single109
+	FMOVD 48(R2), F12
+	BEQ end110
+	ADD $56, R23, R23
+	VLD1 (R23), V12.S[2]
+	B end110
+
+single109:
+	FMOVS 48(R2), F12
+
+end110:
+	WORD $0x4ebed58e // fsub v14.4s, v12.4s, v30.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD R1, R24
+	CMP $2, R5
+	BLT single111
+	FMOVD 48(R1), F17
+	BEQ end112
+	ADD $56, R24, R24
+	VLD1 (R24), V17.S[2]
+	B end112
+
+single111:
+	FMOVS 48(R1), F17
+
+end112:
+	WORD $0x6e31ddcd // fmul v13.4s, v14.4s, v17.4s
+	WORD $0x6e29ddb3 // fmul v19.4s, v13.4s, v9.4s
+	MOVD R0, R25
+	CMP $2, R5
+	BLT single113
+	FMOVD F19, 48(R0)
+	BEQ end114
+	ADD $56, R25, R25
+	VST1 V19.S[2], (R25)
+	B end114
+
+single113:
+	FMOVS F19, 48(R0)
+
+end114:
+
+done82:
+
+end30:
+	ADD R4<<2, R8, R8
+	ADD $1, R6, R6
+	CMP R11, R6
+	BLT row28
+	MOVD R8, R7
+	SUB R11, R9, R9
+	CBNZ R9, group
+	RET
+
+// func softmaxPaddedNEON(x, bias []float32, scale float32, width, rows int)
+TEXT ·softmaxPaddedNEON(SB), NOSPLIT, $128-72
+	MOVD $0, R0
+	MOVD $0, R1
+	MOVD width+56(FP), R2
+	MOVD $0, R3
+	MOVD $0, R4
+	MOVD $0, R5
+	MOVD $0, R6
+	MOVD $0, R7
+	MOVD $0, R8
+	MOVD rows+64(FP), R9
+	MOVD $1, R10
+
+group:
+	MOVD $4, R11
+	CMP $1024, R2
+	CSEL LE, R11, R10, R11
+	CMP R9, R11
+	CSEL LT, R11, R9, R11
+	MOVD bias_base+24(FP), R12
+	CBZ R12, no1
+	MOVD R5, R6
+	MOVD R7, R8
+	MOVD $0, R4
+
+row3:
+	MOVD $4286578688, R13
+	VDUP R13, V0.S4
+	MOVD $4286578688, R14
+	VDUP R14, V1.S4
+	MOVD $4286578688, R15
+	VDUP R15, V2.S4
+	MOVD $4286578688, R19
+	VDUP R19, V3.S4
+	FMOVS scale+48(FP), F4
+	VDUP V4.S[0], V5.S4
+	MOVD x_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD bias_base+24(FP), R1
+	ADD R6, R1, R1
+	MOVD R2, R3
+	SUBS $16, R3, R3
+	BLT turns4End
+
+turns4:
+	FMOVQ 0(R0), F6
+	WORD $0x6e25dcc7 // fmul v7.4s, v6.4s, v5.4s
+	FMOVQ 0(R1), F8
+	WORD $0x4e28d4e9 // fadd v9.4s, v7.4s, v8.4s
+	FMOVQ F9, 0(R0)
+	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
+	FMOVQ 16(R0), F10
+	WORD $0x6e25dd4b // fmul v11.4s, v10.4s, v5.4s
+	FMOVQ 16(R1), F12
+	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
+	FMOVQ F13, 16(R0)
+	WORD $0x4e2df421 // fmax v1.4s, v1.4s, v13.4s
+	FMOVQ 32(R0), F14
+	WORD $0x6e25ddcf // fmul v15.4s, v14.4s, v5.4s
+	FMOVQ 32(R1), F16
+	WORD $0x4e30d5f1 // fadd v17.4s, v15.4s, v16.4s
+	FMOVQ F17, 32(R0)
+	WORD $0x4e31f442 // fmax v2.4s, v2.4s, v17.4s
+	FMOVQ 48(R0), F18
+	WORD $0x6e25de53 // fmul v19.4s, v18.4s, v5.4s
+	FMOVQ 48(R1), F20
+	WORD $0x4e34d675 // fadd v21.4s, v19.4s, v20.4s
+	FMOVQ F21, 48(R0)
+	WORD $0x4e35f463 // fmax v3.4s, v3.4s, v21.4s
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	SUBS $16, R3, R3
+	BGE turns4
+
+turns4End:
+	ADD $16, R3, R3
+	CBZ R3, done5
+	CMP $4, R3
+	BLT some6
+	FMOVQ 0(R0), F22
+	WORD $0x6e25ded7 // fmul v23.4s, v22.4s, v5.4s
+	FMOVQ 0(R1), F24
+	WORD $0x4e38d6f9 // fadd v25.4s, v23.4s, v24.4s
+	FMOVQ F25, 0(R0)
+	WORD $0x4e39f400 // fmax v0.4s, v0.4s, v25.4s
+	SUBS $4, R3, R3
+	BEQ done5
+	B next7
+
+some6:
+	VDUP R3, V26.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F27
+	WORD $0x6ebb375c // cmhi v28.4s, v26.4s, v27.4s
+	FMOVQ 0(R0), F29
+	WORD $0x6e25dfbe // fmul v30.4s, v29.4s, v5.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R1, R21
+	CMP $2, R3
+	BLT single8
+	FMOVD 0(R1), F31
+	BEQ end9
+	ADD $8, R21, R21
+	VLD1 (R21), V31.S[2]
+	B end9
+
+single8:
+	FMOVS 0(R1), F31
+
+end9:
+	WORD $0x4e3fd7c4 // fadd v4.4s, v30.4s, v31.4s
+	VAND V28.B16, V4.B16, V6.B16
+	FMOVQ F6, 0(R0)
+	VORR V28.B16, V28.B16, V7.B16
+	VBSL V0.B16, V4.B16, V7.B16
+	WORD $0x4e27f400 // fmax v0.4s, v0.4s, v7.4s
+	B done5
+
+next7:
+	CMP $4, R3
+	BLT some10
+	FMOVQ 16(R0), F8
+	WORD $0x6e25dd09 // fmul v9.4s, v8.4s, v5.4s
+	FMOVQ 16(R1), F10
+	WORD $0x4e2ad52b // fadd v11.4s, v9.4s, v10.4s
+	FMOVQ F11, 16(R0)
+	WORD $0x4e2bf421 // fmax v1.4s, v1.4s, v11.4s
+	SUBS $4, R3, R3
+	BEQ done5
+	B next11
+
+some10:
+	VDUP R3, V12.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F13
+	WORD $0x6ead358e // cmhi v14.4s, v12.4s, v13.4s
+	FMOVQ 16(R0), F15
+	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD R1, R23
+	CMP $2, R3
+	BLT single12
+	FMOVD 16(R1), F17
+	BEQ end13
+	ADD $24, R23, R23
+	VLD1 (R23), V17.S[2]
+	B end13
+
+single12:
+	FMOVS 16(R1), F17
+
+end13:
+	WORD $0x4e31d612 // fadd v18.4s, v16.4s, v17.4s
+	VAND V14.B16, V18.B16, V19.B16
+	FMOVQ F19, 16(R0)
+	VORR V14.B16, V14.B16, V20.B16
+	VBSL V1.B16, V18.B16, V20.B16
+	WORD $0x4e34f421 // fmax v1.4s, v1.4s, v20.4s
+	B done5
+
+next11:
+	CMP $4, R3
+	BLT some14
+	FMOVQ 32(R0), F21
+	WORD $0x6e25deb6 // fmul v22.4s, v21.4s, v5.4s
+	FMOVQ 32(R1), F23
+	WORD $0x4e37d6d8 // fadd v24.4s, v22.4s, v23.4s
+	FMOVQ F24, 32(R0)
+	WORD $0x4e38f442 // fmax v2.4s, v2.4s, v24.4s
+	SUBS $4, R3, R3
+	BEQ done5
+	B next15
+
+some14:
+	VDUP R3, V25.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F26
+	WORD $0x6eba373b // cmhi v27.4s, v25.4s, v26.4s
+	FMOVQ 32(R0), F29
+	WORD $0x6e25dfbe // fmul v30.4s, v29.4s, v5.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R1, R25
+	CMP $2, R3
+	BLT single16
+	FMOVD 32(R1), F31
+	BEQ end17
+	ADD $40, R25, R25
+	VLD1 (R25), V31.S[2]
+	B end17
+
+single16:
+	FMOVS 32(R1), F31
+
+end17:
+	WORD $0x4e3fd7dc // fadd v28.4s, v30.4s, v31.4s
+	VAND V27.B16, V28.B16, V6.B16
+	FMOVQ F6, 32(R0)
+	VORR V27.B16, V27.B16, V4.B16
+	VBSL V2.B16, V28.B16, V4.B16
+	WORD $0x4e24f442 // fmax v2.4s, v2.4s, v4.4s
+	B done5
+
+next15:
+	VDUP R3, V7.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F8
+	WORD $0x6ea834e9 // cmhi v9.4s, v7.4s, v8.4s
+	FMOVQ 48(R0), F10
+	WORD $0x6e25dd4b // fmul v11.4s, v10.4s, v5.4s
+	WORD $0x6f00e40c // movi v12.2d, #0
+	MOVD R1, R13
+	CMP $2, R3
+	BLT single20
+	FMOVD 48(R1), F12
+	BEQ end21
+	ADD $56, R13, R13
+	VLD1 (R13), V12.S[2]
+	B end21
+
+single20:
+	FMOVS 48(R1), F12
+
+end21:
+	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
+	VAND V9.B16, V13.B16, V15.B16
+	FMOVQ F15, 48(R0)
+	VORR V9.B16, V9.B16, V16.B16
+	VBSL V3.B16, V13.B16, V16.B16
+	WORD $0x4e30f463 // fmax v3.4s, v3.4s, v16.4s
+
+done5:
+	WORD $0x4e21f411 // fmax v17.4s, v0.4s, v1.4s
+	WORD $0x4e23f44e // fmax v14.4s, v2.4s, v3.4s
+	WORD $0x4e2ef633 // fmax v19.4s, v17.4s, v14.4s
+	VDUP V19.S[0], V18.S4
+	VDUP V19.S[1], V20.S4
+	WORD $0x4e34f655 // fmax v21.4s, v18.4s, v20.4s
+	VDUP V19.S[2], V22.S4
+	VDUP V19.S[3], V23.S4
+	WORD $0x4e37f6d8 // fmax v24.4s, v22.4s, v23.4s
+	WORD $0x4e38f6b9 // fmax v25.4s, v21.4s, v24.4s
+	WORD $0x0e617b3a // fcvtl v26.2d, v25.2s
+	MOVD $memory-128(SP), R14
+	ADD R4<<3, R14, R14
+	FMOVD F26, 0(R14)
+	ADD R2<<2, R6, R6
+	ADD $15, R2, R3
+	LSR $4, R3, R3
+	ADD R3<<6, R8, R8
+	ADD $1, R4, R4
+	CMP R11, R4
+	BLT row3
+	MOVD R5, R6
+	MOVD R7, R8
+	MOVD $0, R4
+
+row22:
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD $memory-128(SP), R15
+	ADD R4<<3, R15, R15
+	FMOVD 0(R15), F8
+	WORD $0x0e616905 // fcvtn v5.2s, v8.2d
+	WORD $0x4e616905 // fcvtn2 v5.4s, v8.2d
+	VDUP V5.S[0], V10.S4
+	MOVD $4607182418800017408, R19
+	VDUP R19, V11.D2
+	WORD $0x0e61696c // fcvtn v12.2s, v11.2d
+	WORD $0x4e61696c // fcvtn2 v12.4s, v11.2d
+	VDUP V12.S[0], V9.S4
+	MOVD x_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD bias_base+24(FP), R1
+	ADD R6, R1, R1
+	MOVD R2, R3
+	SUBS $16, R3, R3
+	BLT turns23End
+
+turns23:
+	FMOVQ 0(R0), F15
+	WORD $0x4eaad5e0 // fsub v0.4s, v15.4s, v10.4s
+	WORD $0x6e29dc01 // fmul v1.4s, v0.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R20
+	FMOVQ 192(R20), F13
+	WORD $0x4eadf430 // fmin v16.4s, v1.4s, v13.4s
+	FMOVQ 256(R20), F2
+	WORD $0x4e22f603 // fmax v3.4s, v16.4s, v2.4s
+	FMOVQ 320(R20), F17
+	FMOVQ 384(R20), F14
+	VORR V14.B16, V14.B16, V18.B16
+	VFMLA V17.S4, V3.S4, V18.S4
+	WORD $0x4eaed654 // fsub v20.4s, v18.4s, v14.4s
+	FMOVQ 448(R20), F19
+	VORR V3.B16, V3.B16, V22.B16
+	VFMLA V19.S4, V20.S4, V22.S4
+	FMOVQ 512(R20), F23
+	VORR V22.B16, V22.B16, V21.B16
+	VFMLA V23.S4, V20.S4, V21.S4
+	FMOVQ 1216(R20), F24
+	FMOVQ 1280(R20), F25
+	VORR V25.B16, V25.B16, V26.B16
+	VFMLA V21.S4, V24.S4, V26.S4
+	FMOVQ 1344(R20), F8
+	VORR V8.B16, V8.B16, V5.B16
+	VFMLA V21.S4, V26.S4, V5.S4
+	FMOVQ 1408(R20), F11
+	VORR V11.B16, V11.B16, V12.B16
+	VFMLA V21.S4, V5.S4, V12.S4
+	FMOVQ 1472(R20), F15
+	VORR V15.B16, V15.B16, V0.B16
+	VFMLA V21.S4, V12.S4, V0.S4
+	WORD $0x6e35dea1 // fmul v1.4s, v21.4s, v21.4s
+	VORR V21.B16, V21.B16, V13.B16
+	VFMLA V1.S4, V0.S4, V13.S4
+	FMOVQ 0(R20), F16
+	WORD $0x4e30d5a2 // fadd v2.4s, v13.4s, v16.4s
+	WORD $0x6f3f0651 // ushr v17.4s, v18.4s, #1
+	VSUB V17.S4, V18.S4, V14.S4
+	WORD $0x4f375623 // shl v3.4s, v17.4s, #23
+	WORD $0x6e23dc53 // fmul v19.4s, v2.4s, v3.4s
+	WORD $0x4f3755d6 // shl v22.4s, v14.4s, #23
+	WORD $0x6e36de74 // fmul v20.4s, v19.4s, v22.4s
+	FMOVQ F20, 0(R0)
+	WORD $0x0e617a97 // fcvtl v23.2d, v20.2s
+	WORD $0x4e617a99 // fcvtl2 v25.2d, v20.4s
+	WORD $0x4e77d7bd // fadd v29.2d, v29.2d, v23.2d
+	WORD $0x4e79d7de // fadd v30.2d, v30.2d, v25.2d
+	FMOVQ 16(R0), F24
+	WORD $0x4eaad708 // fsub v8.4s, v24.4s, v10.4s
+	WORD $0x6e29dd1a // fmul v26.4s, v8.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R21
+	FMOVQ 192(R21), F11
+	WORD $0x4eabf745 // fmin v5.4s, v26.4s, v11.4s
+	FMOVQ 256(R21), F15
+	WORD $0x4e2ff4ac // fmax v12.4s, v5.4s, v15.4s
+	FMOVQ 320(R21), F21
+	FMOVQ 384(R21), F0
+	VORR V0.B16, V0.B16, V1.B16
+	VFMLA V21.S4, V12.S4, V1.S4
+	WORD $0x4ea0d42d // fsub v13.4s, v1.4s, v0.4s
+	FMOVQ 448(R21), F16
+	VORR V12.B16, V12.B16, V18.B16
+	VFMLA V16.S4, V13.S4, V18.S4
+	FMOVQ 512(R21), F17
+	VORR V18.B16, V18.B16, V2.B16
+	VFMLA V17.S4, V13.S4, V2.S4
+	FMOVQ 1216(R21), F3
+	FMOVQ 1280(R21), F14
+	VORR V14.B16, V14.B16, V19.B16
+	VFMLA V2.S4, V3.S4, V19.S4
+	FMOVQ 1344(R21), F22
+	VORR V22.B16, V22.B16, V20.B16
+	VFMLA V2.S4, V19.S4, V20.S4
+	FMOVQ 1408(R21), F23
+	VORR V23.B16, V23.B16, V25.B16
+	VFMLA V2.S4, V20.S4, V25.S4
+	FMOVQ 1472(R21), F24
+	VORR V24.B16, V24.B16, V8.B16
+	VFMLA V2.S4, V25.S4, V8.S4
+	WORD $0x6e22dc5a // fmul v26.4s, v2.4s, v2.4s
+	VORR V2.B16, V2.B16, V11.B16
+	VFMLA V26.S4, V8.S4, V11.S4
+	FMOVQ 0(R21), F5
+	WORD $0x4e25d56f // fadd v15.4s, v11.4s, v5.4s
+	WORD $0x6f3f0435 // ushr v21.4s, v1.4s, #1
+	VSUB V21.S4, V1.S4, V0.S4
+	WORD $0x4f3756ac // shl v12.4s, v21.4s, #23
+	WORD $0x6e2cddf0 // fmul v16.4s, v15.4s, v12.4s
+	WORD $0x4f375412 // shl v18.4s, v0.4s, #23
+	WORD $0x6e32de0d // fmul v13.4s, v16.4s, v18.4s
+	FMOVQ F13, 16(R0)
+	WORD $0x0e6179b1 // fcvtl v17.2d, v13.2s
+	WORD $0x4e6179ae // fcvtl2 v14.2d, v13.4s
+	WORD $0x4e71d7ff // fadd v31.2d, v31.2d, v17.2d
+	WORD $0x4e6ed77b // fadd v27.2d, v27.2d, v14.2d
+	FMOVQ 32(R0), F3
+	WORD $0x4eaad476 // fsub v22.4s, v3.4s, v10.4s
+	WORD $0x6e29ded3 // fmul v19.4s, v22.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R22
+	FMOVQ 192(R22), F23
+	WORD $0x4eb7f674 // fmin v20.4s, v19.4s, v23.4s
+	FMOVQ 256(R22), F24
+	WORD $0x4e38f699 // fmax v25.4s, v20.4s, v24.4s
+	FMOVQ 320(R22), F2
+	FMOVQ 384(R22), F8
+	VORR V8.B16, V8.B16, V26.B16
+	VFMLA V2.S4, V25.S4, V26.S4
+	WORD $0x4ea8d74b // fsub v11.4s, v26.4s, v8.4s
+	FMOVQ 448(R22), F5
+	VORR V25.B16, V25.B16, V1.B16
+	VFMLA V5.S4, V11.S4, V1.S4
+	FMOVQ 512(R22), F21
+	VORR V1.B16, V1.B16, V15.B16
+	VFMLA V21.S4, V11.S4, V15.S4
+	FMOVQ 1216(R22), F12
+	FMOVQ 1280(R22), F0
+	VORR V0.B16, V0.B16, V16.B16
+	VFMLA V15.S4, V12.S4, V16.S4
+	FMOVQ 1344(R22), F18
+	VORR V18.B16, V18.B16, V13.B16
+	VFMLA V15.S4, V16.S4, V13.S4
+	FMOVQ 1408(R22), F17
+	VORR V17.B16, V17.B16, V14.B16
+	VFMLA V15.S4, V13.S4, V14.S4
+	FMOVQ 1472(R22), F3
+	VORR V3.B16, V3.B16, V22.B16
+	VFMLA V15.S4, V14.S4, V22.S4
+	WORD $0x6e2fddf3 // fmul v19.4s, v15.4s, v15.4s
+	VORR V15.B16, V15.B16, V23.B16
+	VFMLA V19.S4, V22.S4, V23.S4
+	FMOVQ 0(R22), F20
+	WORD $0x4e34d6f8 // fadd v24.4s, v23.4s, v20.4s
+	WORD $0x6f3f0742 // ushr v2.4s, v26.4s, #1
+	VSUB V2.S4, V26.S4, V8.S4
+	WORD $0x4f375459 // shl v25.4s, v2.4s, #23
+	WORD $0x6e39df05 // fmul v5.4s, v24.4s, v25.4s
+	WORD $0x4f375501 // shl v1.4s, v8.4s, #23
+	WORD $0x6e21dcab // fmul v11.4s, v5.4s, v1.4s
+	FMOVQ F11, 32(R0)
+	WORD $0x0e617975 // fcvtl v21.2d, v11.2s
+	WORD $0x4e617960 // fcvtl2 v0.2d, v11.4s
+	WORD $0x4e75d4c6 // fadd v6.2d, v6.2d, v21.2d
+	WORD $0x4e60d79c // fadd v28.2d, v28.2d, v0.2d
+	FMOVQ 48(R0), F12
+	WORD $0x4eaad592 // fsub v18.4s, v12.4s, v10.4s
+	WORD $0x6e29de50 // fmul v16.4s, v18.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F17
+	WORD $0x4eb1f60d // fmin v13.4s, v16.4s, v17.4s
+	FMOVQ 256(R23), F3
+	WORD $0x4e23f5ae // fmax v14.4s, v13.4s, v3.4s
+	FMOVQ 320(R23), F15
+	FMOVQ 384(R23), F22
+	VORR V22.B16, V22.B16, V19.B16
+	VFMLA V15.S4, V14.S4, V19.S4
+	WORD $0x4eb6d677 // fsub v23.4s, v19.4s, v22.4s
+	FMOVQ 448(R23), F20
+	VORR V14.B16, V14.B16, V26.B16
+	VFMLA V20.S4, V23.S4, V26.S4
+	FMOVQ 512(R23), F2
+	VORR V26.B16, V26.B16, V24.B16
+	VFMLA V2.S4, V23.S4, V24.S4
+	FMOVQ 1216(R23), F25
+	FMOVQ 1280(R23), F8
+	VORR V8.B16, V8.B16, V5.B16
+	VFMLA V24.S4, V25.S4, V5.S4
+	FMOVQ 1344(R23), F1
+	VORR V1.B16, V1.B16, V11.B16
+	VFMLA V24.S4, V5.S4, V11.S4
+	FMOVQ 1408(R23), F21
+	VORR V21.B16, V21.B16, V0.B16
+	VFMLA V24.S4, V11.S4, V0.S4
+	FMOVQ 1472(R23), F12
+	VORR V12.B16, V12.B16, V18.B16
+	VFMLA V24.S4, V0.S4, V18.S4
+	WORD $0x6e38df10 // fmul v16.4s, v24.4s, v24.4s
+	VORR V24.B16, V24.B16, V17.B16
+	VFMLA V16.S4, V18.S4, V17.S4
+	FMOVQ 0(R23), F13
+	WORD $0x4e2dd623 // fadd v3.4s, v17.4s, v13.4s
+	WORD $0x6f3f066f // ushr v15.4s, v19.4s, #1
+	VSUB V15.S4, V19.S4, V22.S4
+	WORD $0x4f3755ee // shl v14.4s, v15.4s, #23
+	WORD $0x6e2edc74 // fmul v20.4s, v3.4s, v14.4s
+	WORD $0x4f3756da // shl v26.4s, v22.4s, #23
+	WORD $0x6e3ade97 // fmul v23.4s, v20.4s, v26.4s
+	FMOVQ F23, 48(R0)
+	WORD $0x0e617ae2 // fcvtl v2.2d, v23.2s
+	WORD $0x4e617ae8 // fcvtl2 v8.2d, v23.4s
+	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
+	WORD $0x4e68d4e7 // fadd v7.2d, v7.2d, v8.2d
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	SUBS $16, R3, R3
+	BGE turns23
+
+turns23End:
+	ADD $16, R3, R3
+	CBZ R3, done24
+	CMP $4, R3
+	BLT some25
+	FMOVQ 0(R0), F25
+	WORD $0x4eaad721 // fsub v1.4s, v25.4s, v10.4s
+	WORD $0x6e29dc25 // fmul v5.4s, v1.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R24
+	FMOVQ 192(R24), F21
+	WORD $0x4eb5f4ab // fmin v11.4s, v5.4s, v21.4s
+	FMOVQ 256(R24), F12
+	WORD $0x4e2cf560 // fmax v0.4s, v11.4s, v12.4s
+	FMOVQ 320(R24), F24
+	FMOVQ 384(R24), F18
+	VORR V18.B16, V18.B16, V16.B16
+	VFMLA V24.S4, V0.S4, V16.S4
+	WORD $0x4eb2d611 // fsub v17.4s, v16.4s, v18.4s
+	FMOVQ 448(R24), F13
+	VORR V0.B16, V0.B16, V19.B16
+	VFMLA V13.S4, V17.S4, V19.S4
+	FMOVQ 512(R24), F15
+	VORR V19.B16, V19.B16, V3.B16
+	VFMLA V15.S4, V17.S4, V3.S4
+	FMOVQ 1216(R24), F14
+	FMOVQ 1280(R24), F22
+	VORR V22.B16, V22.B16, V20.B16
+	VFMLA V3.S4, V14.S4, V20.S4
+	FMOVQ 1344(R24), F26
+	VORR V26.B16, V26.B16, V23.B16
+	VFMLA V3.S4, V20.S4, V23.S4
+	FMOVQ 1408(R24), F2
+	VORR V2.B16, V2.B16, V8.B16
+	VFMLA V3.S4, V23.S4, V8.S4
+	FMOVQ 1472(R24), F25
+	VORR V25.B16, V25.B16, V1.B16
+	VFMLA V3.S4, V8.S4, V1.S4
+	WORD $0x6e23dc65 // fmul v5.4s, v3.4s, v3.4s
+	VORR V3.B16, V3.B16, V21.B16
+	VFMLA V5.S4, V1.S4, V21.S4
+	FMOVQ 0(R24), F11
+	WORD $0x4e2bd6ac // fadd v12.4s, v21.4s, v11.4s
+	WORD $0x6f3f0618 // ushr v24.4s, v16.4s, #1
+	VSUB V24.S4, V16.S4, V18.S4
+	WORD $0x4f375700 // shl v0.4s, v24.4s, #23
+	WORD $0x6e20dd8d // fmul v13.4s, v12.4s, v0.4s
+	WORD $0x4f375653 // shl v19.4s, v18.4s, #23
+	WORD $0x6e33ddb1 // fmul v17.4s, v13.4s, v19.4s
+	FMOVQ F17, 0(R0)
+	WORD $0x0e617a2f // fcvtl v15.2d, v17.2s
+	WORD $0x4e617a36 // fcvtl2 v22.2d, v17.4s
+	WORD $0x4e6fd7bd // fadd v29.2d, v29.2d, v15.2d
+	WORD $0x4e76d7de // fadd v30.2d, v30.2d, v22.2d
+	SUBS $4, R3, R3
+	BEQ done24
+	B next26
+
+some25:
+	VDUP R3, V14.S4
+	MOVD $lanes<>+0(SB), R25
+	FMOVQ 0(R25), F26
+	WORD $0x6eba35d4 // cmhi v20.4s, v14.4s, v26.4s
+	FMOVQ 0(R0), F2
+	WORD $0x4eaad457 // fsub v23.4s, v2.4s, v10.4s
+	WORD $0x6e29def9 // fmul v25.4s, v23.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R12
+	FMOVQ 192(R12), F8
+	WORD $0x4ea8f723 // fmin v3.4s, v25.4s, v8.4s
+	FMOVQ 256(R12), F1
+	WORD $0x4e21f465 // fmax v5.4s, v3.4s, v1.4s
+	FMOVQ 320(R12), F21
+	FMOVQ 384(R12), F11
+	VORR V11.B16, V11.B16, V16.B16
+	VFMLA V21.S4, V5.S4, V16.S4
+	WORD $0x4eabd618 // fsub v24.4s, v16.4s, v11.4s
+	FMOVQ 448(R12), F12
+	VORR V5.B16, V5.B16, V0.B16
+	VFMLA V12.S4, V24.S4, V0.S4
+	FMOVQ 512(R12), F18
+	VORR V0.B16, V0.B16, V13.B16
+	VFMLA V18.S4, V24.S4, V13.S4
+	FMOVQ 1216(R12), F19
+	FMOVQ 1280(R12), F17
+	VORR V17.B16, V17.B16, V15.B16
+	VFMLA V13.S4, V19.S4, V15.S4
+	FMOVQ 1344(R12), F22
+	VORR V22.B16, V22.B16, V14.B16
+	VFMLA V13.S4, V15.S4, V14.S4
+	FMOVQ 1408(R12), F26
+	VORR V26.B16, V26.B16, V2.B16
+	VFMLA V13.S4, V14.S4, V2.S4
+	FMOVQ 1472(R12), F23
+	VORR V23.B16, V23.B16, V25.B16
+	VFMLA V13.S4, V2.S4, V25.S4
+	WORD $0x6e2ddda8 // fmul v8.4s, v13.4s, v13.4s
+	VORR V13.B16, V13.B16, V3.B16
+	VFMLA V8.S4, V25.S4, V3.S4
+	FMOVQ 0(R12), F1
+	WORD $0x4e21d475 // fadd v21.4s, v3.4s, v1.4s
+	WORD $0x6f3f060b // ushr v11.4s, v16.4s, #1
+	VSUB V11.S4, V16.S4, V5.S4
+	WORD $0x4f37556c // shl v12.4s, v11.4s, #23
+	WORD $0x6e2cdea0 // fmul v0.4s, v21.4s, v12.4s
+	WORD $0x4f3754b8 // shl v24.4s, v5.4s, #23
+	WORD $0x6e38dc12 // fmul v18.4s, v0.4s, v24.4s
+	VAND V20.B16, V18.B16, V17.B16
+	FMOVQ F17, 0(R0)
+	VAND V20.B16, V18.B16, V19.B16
+	WORD $0x0e617a76 // fcvtl v22.2d, v19.2s
+	WORD $0x4e617a6f // fcvtl2 v15.2d, v19.4s
+	WORD $0x4e76d7bd // fadd v29.2d, v29.2d, v22.2d
+	WORD $0x4e6fd7de // fadd v30.2d, v30.2d, v15.2d
+	B done24
+
+next26:
+	CMP $4, R3
+	BLT some27
+	FMOVQ 16(R0), F26
+	WORD $0x4eaad74e // fsub v14.4s, v26.4s, v10.4s
+	WORD $0x6e29ddd7 // fmul v23.4s, v14.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F2
+	WORD $0x4ea2f6ed // fmin v13.4s, v23.4s, v2.4s
+	FMOVQ 256(R13), F25
+	WORD $0x4e39f5a8 // fmax v8.4s, v13.4s, v25.4s
+	FMOVQ 320(R13), F3
+	FMOVQ 384(R13), F1
+	VORR V1.B16, V1.B16, V16.B16
+	VFMLA V3.S4, V8.S4, V16.S4
+	WORD $0x4ea1d60b // fsub v11.4s, v16.4s, v1.4s
+	FMOVQ 448(R13), F21
+	VORR V8.B16, V8.B16, V12.B16
+	VFMLA V21.S4, V11.S4, V12.S4
+	FMOVQ 512(R13), F5
+	VORR V12.B16, V12.B16, V0.B16
+	VFMLA V5.S4, V11.S4, V0.S4
+	FMOVQ 1216(R13), F24
+	FMOVQ 1280(R13), F20
+	VORR V20.B16, V20.B16, V18.B16
+	VFMLA V0.S4, V24.S4, V18.S4
+	FMOVQ 1344(R13), F17
+	VORR V17.B16, V17.B16, V19.B16
+	VFMLA V0.S4, V18.S4, V19.S4
+	FMOVQ 1408(R13), F22
+	VORR V22.B16, V22.B16, V15.B16
+	VFMLA V0.S4, V19.S4, V15.S4
+	FMOVQ 1472(R13), F26
+	VORR V26.B16, V26.B16, V14.B16
+	VFMLA V0.S4, V15.S4, V14.S4
+	WORD $0x6e20dc17 // fmul v23.4s, v0.4s, v0.4s
+	VORR V0.B16, V0.B16, V2.B16
+	VFMLA V23.S4, V14.S4, V2.S4
+	FMOVQ 0(R13), F13
+	WORD $0x4e2dd459 // fadd v25.4s, v2.4s, v13.4s
+	WORD $0x6f3f0603 // ushr v3.4s, v16.4s, #1
+	VSUB V3.S4, V16.S4, V1.S4
+	WORD $0x4f375468 // shl v8.4s, v3.4s, #23
+	WORD $0x6e28df35 // fmul v21.4s, v25.4s, v8.4s
+	WORD $0x4f37542c // shl v12.4s, v1.4s, #23
+	WORD $0x6e2cdeab // fmul v11.4s, v21.4s, v12.4s
+	FMOVQ F11, 16(R0)
+	WORD $0x0e617965 // fcvtl v5.2d, v11.2s
+	WORD $0x4e617974 // fcvtl2 v20.2d, v11.4s
+	WORD $0x4e65d7ff // fadd v31.2d, v31.2d, v5.2d
+	WORD $0x4e74d77b // fadd v27.2d, v27.2d, v20.2d
+	SUBS $4, R3, R3
+	BEQ done24
+	B next28
+
+some27:
+	VDUP R3, V24.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F17
+	WORD $0x6eb13712 // cmhi v18.4s, v24.4s, v17.4s
+	FMOVQ 16(R0), F22
+	WORD $0x4eaad6d3 // fsub v19.4s, v22.4s, v10.4s
+	WORD $0x6e29de7a // fmul v26.4s, v19.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R15
+	FMOVQ 192(R15), F15
+	WORD $0x4eaff740 // fmin v0.4s, v26.4s, v15.4s
+	FMOVQ 256(R15), F14
+	WORD $0x4e2ef417 // fmax v23.4s, v0.4s, v14.4s
+	FMOVQ 320(R15), F2
+	FMOVQ 384(R15), F13
+	VORR V13.B16, V13.B16, V16.B16
+	VFMLA V2.S4, V23.S4, V16.S4
+	WORD $0x4eadd603 // fsub v3.4s, v16.4s, v13.4s
+	FMOVQ 448(R15), F25
+	VORR V23.B16, V23.B16, V8.B16
+	VFMLA V25.S4, V3.S4, V8.S4
+	FMOVQ 512(R15), F1
+	VORR V8.B16, V8.B16, V21.B16
+	VFMLA V1.S4, V3.S4, V21.S4
+	FMOVQ 1216(R15), F12
+	FMOVQ 1280(R15), F11
+	VORR V11.B16, V11.B16, V5.B16
+	VFMLA V21.S4, V12.S4, V5.S4
+	FMOVQ 1344(R15), F20
+	VORR V20.B16, V20.B16, V24.B16
+	VFMLA V21.S4, V5.S4, V24.S4
+	FMOVQ 1408(R15), F17
+	VORR V17.B16, V17.B16, V22.B16
+	VFMLA V21.S4, V24.S4, V22.S4
+	FMOVQ 1472(R15), F19
+	VORR V19.B16, V19.B16, V26.B16
+	VFMLA V21.S4, V22.S4, V26.S4
+	WORD $0x6e35deaf // fmul v15.4s, v21.4s, v21.4s
+	VORR V21.B16, V21.B16, V0.B16
+	VFMLA V15.S4, V26.S4, V0.S4
+	FMOVQ 0(R15), F14
+	WORD $0x4e2ed402 // fadd v2.4s, v0.4s, v14.4s
+	WORD $0x6f3f060d // ushr v13.4s, v16.4s, #1
+	VSUB V13.S4, V16.S4, V23.S4
+	WORD $0x4f3755b9 // shl v25.4s, v13.4s, #23
+	WORD $0x6e39dc48 // fmul v8.4s, v2.4s, v25.4s
+	WORD $0x4f3756e3 // shl v3.4s, v23.4s, #23
+	WORD $0x6e23dd01 // fmul v1.4s, v8.4s, v3.4s
+	VAND V18.B16, V1.B16, V11.B16
+	FMOVQ F11, 16(R0)
+	VAND V18.B16, V1.B16, V12.B16
+	WORD $0x0e617994 // fcvtl v20.2d, v12.2s
+	WORD $0x4e617985 // fcvtl2 v5.2d, v12.4s
+	WORD $0x4e74d7ff // fadd v31.2d, v31.2d, v20.2d
+	WORD $0x4e65d77b // fadd v27.2d, v27.2d, v5.2d
+	B done24
+
+next28:
+	CMP $4, R3
+	BLT some29
+	FMOVQ 32(R0), F17
+	WORD $0x4eaad638 // fsub v24.4s, v17.4s, v10.4s
+	WORD $0x6e29df13 // fmul v19.4s, v24.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R19
+	FMOVQ 192(R19), F22
+	WORD $0x4eb6f675 // fmin v21.4s, v19.4s, v22.4s
+	FMOVQ 256(R19), F26
+	WORD $0x4e3af6af // fmax v15.4s, v21.4s, v26.4s
+	FMOVQ 320(R19), F0
+	FMOVQ 384(R19), F14
+	VORR V14.B16, V14.B16, V16.B16
+	VFMLA V0.S4, V15.S4, V16.S4
+	WORD $0x4eaed60d // fsub v13.4s, v16.4s, v14.4s
+	FMOVQ 448(R19), F2
+	VORR V15.B16, V15.B16, V25.B16
+	VFMLA V2.S4, V13.S4, V25.S4
+	FMOVQ 512(R19), F23
+	VORR V25.B16, V25.B16, V8.B16
+	VFMLA V23.S4, V13.S4, V8.S4
+	FMOVQ 1216(R19), F3
+	FMOVQ 1280(R19), F18
+	VORR V18.B16, V18.B16, V1.B16
+	VFMLA V8.S4, V3.S4, V1.S4
+	FMOVQ 1344(R19), F11
+	VORR V11.B16, V11.B16, V12.B16
+	VFMLA V8.S4, V1.S4, V12.S4
+	FMOVQ 1408(R19), F20
+	VORR V20.B16, V20.B16, V5.B16
+	VFMLA V8.S4, V12.S4, V5.S4
+	FMOVQ 1472(R19), F17
+	VORR V17.B16, V17.B16, V24.B16
+	VFMLA V8.S4, V5.S4, V24.S4
+	WORD $0x6e28dd13 // fmul v19.4s, v8.4s, v8.4s
+	VORR V8.B16, V8.B16, V22.B16
+	VFMLA V19.S4, V24.S4, V22.S4
+	FMOVQ 0(R19), F21
+	WORD $0x4e35d6da // fadd v26.4s, v22.4s, v21.4s
+	WORD $0x6f3f0600 // ushr v0.4s, v16.4s, #1
+	VSUB V0.S4, V16.S4, V14.S4
+	WORD $0x4f37540f // shl v15.4s, v0.4s, #23
+	WORD $0x6e2fdf42 // fmul v2.4s, v26.4s, v15.4s
+	WORD $0x4f3755d9 // shl v25.4s, v14.4s, #23
+	WORD $0x6e39dc4d // fmul v13.4s, v2.4s, v25.4s
+	FMOVQ F13, 32(R0)
+	WORD $0x0e6179b7 // fcvtl v23.2d, v13.2s
+	WORD $0x4e6179b2 // fcvtl2 v18.2d, v13.4s
+	WORD $0x4e77d4c6 // fadd v6.2d, v6.2d, v23.2d
+	WORD $0x4e72d79c // fadd v28.2d, v28.2d, v18.2d
+	SUBS $4, R3, R3
+	BEQ done24
+	B next30
+
+some29:
+	VDUP R3, V3.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F11
+	WORD $0x6eab3461 // cmhi v1.4s, v3.4s, v11.4s
+	FMOVQ 32(R0), F20
+	WORD $0x4eaad68c // fsub v12.4s, v20.4s, v10.4s
+	WORD $0x6e29dd91 // fmul v17.4s, v12.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R21
+	FMOVQ 192(R21), F5
+	WORD $0x4ea5f628 // fmin v8.4s, v17.4s, v5.4s
+	FMOVQ 256(R21), F24
+	WORD $0x4e38f513 // fmax v19.4s, v8.4s, v24.4s
+	FMOVQ 320(R21), F22
+	FMOVQ 384(R21), F21
+	VORR V21.B16, V21.B16, V16.B16
+	VFMLA V22.S4, V19.S4, V16.S4
+	WORD $0x4eb5d600 // fsub v0.4s, v16.4s, v21.4s
+	FMOVQ 448(R21), F26
+	VORR V19.B16, V19.B16, V15.B16
+	VFMLA V26.S4, V0.S4, V15.S4
+	FMOVQ 512(R21), F14
+	VORR V15.B16, V15.B16, V2.B16
+	VFMLA V14.S4, V0.S4, V2.S4
+	FMOVQ 1216(R21), F25
+	FMOVQ 1280(R21), F13
+	VORR V13.B16, V13.B16, V23.B16
+	VFMLA V2.S4, V25.S4, V23.S4
+	FMOVQ 1344(R21), F18
+	VORR V18.B16, V18.B16, V3.B16
+	VFMLA V2.S4, V23.S4, V3.S4
+	FMOVQ 1408(R21), F11
+	VORR V11.B16, V11.B16, V20.B16
+	VFMLA V2.S4, V3.S4, V20.S4
+	FMOVQ 1472(R21), F12
+	VORR V12.B16, V12.B16, V17.B16
+	VFMLA V2.S4, V20.S4, V17.S4
+	WORD $0x6e22dc45 // fmul v5.4s, v2.4s, v2.4s
+	VORR V2.B16, V2.B16, V8.B16
+	VFMLA V5.S4, V17.S4, V8.S4
+	FMOVQ 0(R21), F24
+	WORD $0x4e38d516 // fadd v22.4s, v8.4s, v24.4s
+	WORD $0x6f3f0615 // ushr v21.4s, v16.4s, #1
+	VSUB V21.S4, V16.S4, V19.S4
+	WORD $0x4f3756ba // shl v26.4s, v21.4s, #23
+	WORD $0x6e3adecf // fmul v15.4s, v22.4s, v26.4s
+	WORD $0x4f375660 // shl v0.4s, v19.4s, #23
+	WORD $0x6e20ddee // fmul v14.4s, v15.4s, v0.4s
+	VAND V1.B16, V14.B16, V13.B16
+	FMOVQ F13, 32(R0)
+	VAND V1.B16, V14.B16, V25.B16
+	WORD $0x0e617b32 // fcvtl v18.2d, v25.2s
+	WORD $0x4e617b37 // fcvtl2 v23.2d, v25.4s
+	WORD $0x4e72d4c6 // fadd v6.2d, v6.2d, v18.2d
+	WORD $0x4e77d79c // fadd v28.2d, v28.2d, v23.2d
+	B done24
+
+next30:
+	VDUP R3, V11.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F3
+	WORD $0x6ea3356c // cmhi v12.4s, v11.4s, v3.4s
+	FMOVQ 48(R0), F20
+	WORD $0x4eaad682 // fsub v2.4s, v20.4s, v10.4s
+	WORD $0x6e29dc51 // fmul v17.4s, v2.4s, v9.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F5
+	WORD $0x4ea5f628 // fmin v8.4s, v17.4s, v5.4s
+	FMOVQ 256(R23), F24
+	WORD $0x4e38f510 // fmax v16.4s, v8.4s, v24.4s
+	FMOVQ 320(R23), F21
+	FMOVQ 384(R23), F22
+	VORR V22.B16, V22.B16, V26.B16
+	VFMLA V21.S4, V16.S4, V26.S4
+	WORD $0x4eb6d753 // fsub v19.4s, v26.4s, v22.4s
+	FMOVQ 448(R23), F15
+	VORR V16.B16, V16.B16, V0.B16
+	VFMLA V15.S4, V19.S4, V0.S4
+	FMOVQ 512(R23), F1
+	VORR V0.B16, V0.B16, V14.B16
+	VFMLA V1.S4, V19.S4, V14.S4
+	FMOVQ 1216(R23), F13
+	FMOVQ 1280(R23), F25
+	VORR V25.B16, V25.B16, V18.B16
+	VFMLA V14.S4, V13.S4, V18.S4
+	FMOVQ 1344(R23), F23
+	VORR V23.B16, V23.B16, V11.B16
+	VFMLA V14.S4, V18.S4, V11.S4
+	FMOVQ 1408(R23), F3
+	VORR V3.B16, V3.B16, V10.B16
+	VFMLA V14.S4, V11.S4, V10.S4
+	FMOVQ 1472(R23), F20
+	VORR V20.B16, V20.B16, V9.B16
+	VFMLA V14.S4, V10.S4, V9.S4
+	WORD $0x6e2eddc2 // fmul v2.4s, v14.4s, v14.4s
+	VORR V14.B16, V14.B16, V17.B16
+	VFMLA V2.S4, V9.S4, V17.S4
+	FMOVQ 0(R23), F5
+	WORD $0x4e25d628 // fadd v8.4s, v17.4s, v5.4s
+	WORD $0x6f3f0758 // ushr v24.4s, v26.4s, #1
+	VSUB V24.S4, V26.S4, V21.S4
+	WORD $0x4f375716 // shl v22.4s, v24.4s, #23
+	WORD $0x6e36dd10 // fmul v16.4s, v8.4s, v22.4s
+	WORD $0x4f3756af // shl v15.4s, v21.4s, #23
+	WORD $0x6e2fde00 // fmul v0.4s, v16.4s, v15.4s
+	VAND V12.B16, V0.B16, V19.B16
+	FMOVQ F19, 48(R0)
+	VAND V12.B16, V0.B16, V1.B16
+	WORD $0x0e617839 // fcvtl v25.2d, v1.2s
+	WORD $0x4e61782d // fcvtl2 v13.2d, v1.4s
+	WORD $0x4e79d484 // fadd v4.2d, v4.2d, v25.2d
+	WORD $0x4e6dd4e7 // fadd v7.2d, v7.2d, v13.2d
+
+done24:
+	WORD $0x4e66d7b7 // fadd v23.2d, v29.2d, v6.2d
+	WORD $0x4e7cd7d2 // fadd v18.2d, v30.2d, v28.2d
+	WORD $0x4e64d7e3 // fadd v3.2d, v31.2d, v4.2d
+	WORD $0x4e67d76b // fadd v11.2d, v27.2d, v7.2d
+	WORD $0x4e63d6f4 // fadd v20.2d, v23.2d, v3.2d
+	WORD $0x4e6bd64a // fadd v10.2d, v18.2d, v11.2d
+	WORD $0x4e6ad68e // fadd v14.2d, v20.2d, v10.2d
+	WORD $0x7e70d9c9 // faddp d9, v14.2d
+	MOVD $memory-128(SP), R24
+	ADD R4<<3, R24, R24
+	FMOVD F9, 32(R24)
+	ADD R2<<2, R6, R6
+	ADD $15, R2, R3
+	LSR $4, R3, R3
+	ADD R3<<6, R8, R8
+	ADD $1, R4, R4
+	CMP R11, R4
+	BLT row22
+	B end2
+
+no1:
+	MOVD R5, R6
+	MOVD R7, R8
+	MOVD $0, R4
+
+row33:
+	MOVD $4286578688, R25
+	VDUP R25, V2.S4
+	MOVD $4286578688, R12
+	VDUP R12, V17.S4
+	MOVD $4286578688, R13
+	VDUP R13, V5.S4
+	MOVD $4286578688, R14
+	VDUP R14, V26.S4
+	MOVD x_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD bias_base+24(FP), R1
+	ADD R6, R1, R1
+	MOVD R2, R3
+	SUBS $16, R3, R3
+	BLT turns34End
+
+turns34:
+	FMOVQ 0(R0), F24
+	WORD $0x4e38f442 // fmax v2.4s, v2.4s, v24.4s
+	FMOVQ 16(R0), F8
+	WORD $0x4e28f631 // fmax v17.4s, v17.4s, v8.4s
+	FMOVQ 32(R0), F22
+	WORD $0x4e36f4a5 // fmax v5.4s, v5.4s, v22.4s
+	FMOVQ 48(R0), F21
+	WORD $0x4e35f75a // fmax v26.4s, v26.4s, v21.4s
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	SUBS $16, R3, R3
+	BGE turns34
+
+turns34End:
+	ADD $16, R3, R3
+	CBZ R3, done35
+	CMP $4, R3
+	BLT some36
+	FMOVQ 0(R0), F16
+	WORD $0x4e30f442 // fmax v2.4s, v2.4s, v16.4s
+	SUBS $4, R3, R3
+	BEQ done35
+	B next37
+
+some36:
+	VDUP R3, V15.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F12
+	WORD $0x6eac35e0 // cmhi v0.4s, v15.4s, v12.4s
+	FMOVQ 0(R0), F19
+	VORR V0.B16, V0.B16, V1.B16
+	VBSL V2.B16, V19.B16, V1.B16
+	WORD $0x4e21f442 // fmax v2.4s, v2.4s, v1.4s
+	B done35
+
+next37:
+	CMP $4, R3
+	BLT some38
+	FMOVQ 16(R0), F29
+	WORD $0x4e3df631 // fmax v17.4s, v17.4s, v29.4s
+	SUBS $4, R3, R3
+	BEQ done35
+	B next39
+
+some38:
+	VDUP R3, V6.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F25
+	WORD $0x6eb934cd // cmhi v13.4s, v6.4s, v25.4s
+	FMOVQ 16(R0), F30
+	VORR V13.B16, V13.B16, V28.B16
+	VBSL V17.B16, V30.B16, V28.B16
+	WORD $0x4e3cf631 // fmax v17.4s, v17.4s, v28.4s
+	B done35
+
+next39:
+	CMP $4, R3
+	BLT some40
+	FMOVQ 32(R0), F31
+	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
+	SUBS $4, R3, R3
+	BEQ done35
+	B next41
+
+some40:
+	VDUP R3, V4.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F27
+	WORD $0x6ebb3487 // cmhi v7.4s, v4.4s, v27.4s
+	FMOVQ 32(R0), F23
+	VORR V7.B16, V7.B16, V3.B16
+	VBSL V5.B16, V23.B16, V3.B16
+	WORD $0x4e23f4a5 // fmax v5.4s, v5.4s, v3.4s
+	B done35
+
+next41:
+	VDUP R3, V18.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F11
+	WORD $0x6eab3654 // cmhi v20.4s, v18.4s, v11.4s
+	FMOVQ 48(R0), F10
+	VORR V20.B16, V20.B16, V14.B16
+	VBSL V26.B16, V10.B16, V14.B16
+	WORD $0x4e2ef75a // fmax v26.4s, v26.4s, v14.4s
+
+done35:
+	WORD $0x4e31f449 // fmax v9.4s, v2.4s, v17.4s
+	WORD $0x4e3af4b8 // fmax v24.4s, v5.4s, v26.4s
+	WORD $0x4e38f528 // fmax v8.4s, v9.4s, v24.4s
+	VDUP V8.S[0], V22.S4
+	VDUP V8.S[1], V21.S4
+	WORD $0x4e35f6d0 // fmax v16.4s, v22.4s, v21.4s
+	VDUP V8.S[2], V15.S4
+	VDUP V8.S[3], V12.S4
+	WORD $0x4e2cf5e0 // fmax v0.4s, v15.4s, v12.4s
+	WORD $0x4e20f613 // fmax v19.4s, v16.4s, v0.4s
+	WORD $0x0e617a61 // fcvtl v1.2d, v19.2s
+	MOVD $memory-128(SP), R22
+	ADD R4<<3, R22, R22
+	FMOVD F1, 0(R22)
+	ADD R2<<2, R6, R6
+	ADD $15, R2, R3
+	LSR $4, R3, R3
+	ADD R3<<6, R8, R8
+	ADD $1, R4, R4
+	CMP R11, R4
+	BLT row33
+	MOVD R5, R6
+	MOVD R7, R8
+	MOVD $0, R4
+
+row44:
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD $memory-128(SP), R23
+	ADD R4<<3, R23, R23
+	FMOVD 0(R23), F27
+	WORD $0x0e616b67 // fcvtn v7.2s, v27.2d
+	WORD $0x4e616b67 // fcvtn2 v7.4s, v27.2d
+	VDUP V7.S[0], V23.S4
+	FMOVS scale+48(FP), F3
+	VDUP V3.S[0], V18.S4
+	MOVD x_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD bias_base+24(FP), R1
+	ADD R6, R1, R1
+	MOVD R2, R3
+	SUBS $16, R3, R3
+	BLT turns45End
+
+turns45:
+	FMOVQ 0(R0), F11
+	WORD $0x4eb7d574 // fsub v20.4s, v11.4s, v23.4s
+	WORD $0x6e32de82 // fmul v2.4s, v20.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R24
+	FMOVQ 192(R24), F17
+	WORD $0x4eb1f44a // fmin v10.4s, v2.4s, v17.4s
+	FMOVQ 256(R24), F14
+	WORD $0x4e2ef545 // fmax v5.4s, v10.4s, v14.4s
+	FMOVQ 320(R24), F26
+	FMOVQ 384(R24), F9
+	VORR V9.B16, V9.B16, V24.B16
+	VFMLA V26.S4, V5.S4, V24.S4
+	WORD $0x4ea9d716 // fsub v22.4s, v24.4s, v9.4s
+	FMOVQ 448(R24), F21
+	VORR V5.B16, V5.B16, V8.B16
+	VFMLA V21.S4, V22.S4, V8.S4
+	FMOVQ 512(R24), F15
+	VORR V8.B16, V8.B16, V12.B16
+	VFMLA V15.S4, V22.S4, V12.S4
+	FMOVQ 1216(R24), F16
+	FMOVQ 1280(R24), F0
+	VORR V0.B16, V0.B16, V19.B16
+	VFMLA V12.S4, V16.S4, V19.S4
+	FMOVQ 1344(R24), F1
+	VORR V1.B16, V1.B16, V27.B16
+	VFMLA V12.S4, V19.S4, V27.S4
+	FMOVQ 1408(R24), F7
+	VORR V7.B16, V7.B16, V3.B16
+	VFMLA V12.S4, V27.S4, V3.S4
+	FMOVQ 1472(R24), F11
+	VORR V11.B16, V11.B16, V20.B16
+	VFMLA V12.S4, V3.S4, V20.S4
+	WORD $0x6e2cdd82 // fmul v2.4s, v12.4s, v12.4s
+	VORR V12.B16, V12.B16, V17.B16
+	VFMLA V2.S4, V20.S4, V17.S4
+	FMOVQ 0(R24), F10
+	WORD $0x4e2ad62e // fadd v14.4s, v17.4s, v10.4s
+	WORD $0x6f3f071a // ushr v26.4s, v24.4s, #1
+	VSUB V26.S4, V24.S4, V9.S4
+	WORD $0x4f375745 // shl v5.4s, v26.4s, #23
+	WORD $0x6e25ddd5 // fmul v21.4s, v14.4s, v5.4s
+	WORD $0x4f375528 // shl v8.4s, v9.4s, #23
+	WORD $0x6e28deb6 // fmul v22.4s, v21.4s, v8.4s
+	FMOVQ F22, 0(R0)
+	WORD $0x0e617acf // fcvtl v15.2d, v22.2s
+	WORD $0x4e617ac0 // fcvtl2 v0.2d, v22.4s
+	WORD $0x4e6fd7bd // fadd v29.2d, v29.2d, v15.2d
+	WORD $0x4e60d4c6 // fadd v6.2d, v6.2d, v0.2d
+	FMOVQ 16(R0), F16
+	WORD $0x4eb7d601 // fsub v1.4s, v16.4s, v23.4s
+	WORD $0x6e32dc33 // fmul v19.4s, v1.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R25
+	FMOVQ 192(R25), F7
+	WORD $0x4ea7f67b // fmin v27.4s, v19.4s, v7.4s
+	FMOVQ 256(R25), F11
+	WORD $0x4e2bf763 // fmax v3.4s, v27.4s, v11.4s
+	FMOVQ 320(R25), F12
+	FMOVQ 384(R25), F20
+	VORR V20.B16, V20.B16, V2.B16
+	VFMLA V12.S4, V3.S4, V2.S4
+	WORD $0x4eb4d451 // fsub v17.4s, v2.4s, v20.4s
+	FMOVQ 448(R25), F10
+	VORR V3.B16, V3.B16, V24.B16
+	VFMLA V10.S4, V17.S4, V24.S4
+	FMOVQ 512(R25), F26
+	VORR V24.B16, V24.B16, V14.B16
+	VFMLA V26.S4, V17.S4, V14.S4
+	FMOVQ 1216(R25), F5
+	FMOVQ 1280(R25), F9
+	VORR V9.B16, V9.B16, V21.B16
+	VFMLA V14.S4, V5.S4, V21.S4
+	FMOVQ 1344(R25), F8
+	VORR V8.B16, V8.B16, V22.B16
+	VFMLA V14.S4, V21.S4, V22.S4
+	FMOVQ 1408(R25), F15
+	VORR V15.B16, V15.B16, V0.B16
+	VFMLA V14.S4, V22.S4, V0.S4
+	FMOVQ 1472(R25), F16
+	VORR V16.B16, V16.B16, V1.B16
+	VFMLA V14.S4, V0.S4, V1.S4
+	WORD $0x6e2eddd3 // fmul v19.4s, v14.4s, v14.4s
+	VORR V14.B16, V14.B16, V7.B16
+	VFMLA V19.S4, V1.S4, V7.S4
+	FMOVQ 0(R25), F27
+	WORD $0x4e3bd4eb // fadd v11.4s, v7.4s, v27.4s
+	WORD $0x6f3f044c // ushr v12.4s, v2.4s, #1
+	VSUB V12.S4, V2.S4, V20.S4
+	WORD $0x4f375583 // shl v3.4s, v12.4s, #23
+	WORD $0x6e23dd6a // fmul v10.4s, v11.4s, v3.4s
+	WORD $0x4f375698 // shl v24.4s, v20.4s, #23
+	WORD $0x6e38dd51 // fmul v17.4s, v10.4s, v24.4s
+	FMOVQ F17, 16(R0)
+	WORD $0x0e617a3a // fcvtl v26.2d, v17.2s
+	WORD $0x4e617a29 // fcvtl2 v9.2d, v17.4s
+	WORD $0x4e7ad739 // fadd v25.2d, v25.2d, v26.2d
+	WORD $0x4e69d5ad // fadd v13.2d, v13.2d, v9.2d
+	FMOVQ 32(R0), F5
+	WORD $0x4eb7d4a8 // fsub v8.4s, v5.4s, v23.4s
+	WORD $0x6e32dd15 // fmul v21.4s, v8.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R12
+	FMOVQ 192(R12), F15
+	WORD $0x4eaff6b6 // fmin v22.4s, v21.4s, v15.4s
+	FMOVQ 256(R12), F16
+	WORD $0x4e30f6c0 // fmax v0.4s, v22.4s, v16.4s
+	FMOVQ 320(R12), F14
+	FMOVQ 384(R12), F1
+	VORR V1.B16, V1.B16, V19.B16
+	VFMLA V14.S4, V0.S4, V19.S4
+	WORD $0x4ea1d667 // fsub v7.4s, v19.4s, v1.4s
+	FMOVQ 448(R12), F27
+	VORR V0.B16, V0.B16, V2.B16
+	VFMLA V27.S4, V7.S4, V2.S4
+	FMOVQ 512(R12), F12
+	VORR V2.B16, V2.B16, V11.B16
+	VFMLA V12.S4, V7.S4, V11.S4
+	FMOVQ 1216(R12), F3
+	FMOVQ 1280(R12), F20
+	VORR V20.B16, V20.B16, V10.B16
+	VFMLA V11.S4, V3.S4, V10.S4
+	FMOVQ 1344(R12), F24
+	VORR V24.B16, V24.B16, V17.B16
+	VFMLA V11.S4, V10.S4, V17.S4
+	FMOVQ 1408(R12), F26
+	VORR V26.B16, V26.B16, V9.B16
+	VFMLA V11.S4, V17.S4, V9.S4
+	FMOVQ 1472(R12), F5
+	VORR V5.B16, V5.B16, V8.B16
+	VFMLA V11.S4, V9.S4, V8.S4
+	WORD $0x6e2bdd75 // fmul v21.4s, v11.4s, v11.4s
+	VORR V11.B16, V11.B16, V15.B16
+	VFMLA V21.S4, V8.S4, V15.S4
+	FMOVQ 0(R12), F22
+	WORD $0x4e36d5f0 // fadd v16.4s, v15.4s, v22.4s
+	WORD $0x6f3f066e // ushr v14.4s, v19.4s, #1
+	VSUB V14.S4, V19.S4, V1.S4
+	WORD $0x4f3755c0 // shl v0.4s, v14.4s, #23
+	WORD $0x6e20de1b // fmul v27.4s, v16.4s, v0.4s
+	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
+	WORD $0x6e22df67 // fmul v7.4s, v27.4s, v2.4s
+	FMOVQ F7, 32(R0)
+	WORD $0x0e6178ec // fcvtl v12.2d, v7.2s
+	WORD $0x4e6178f4 // fcvtl2 v20.2d, v7.4s
+	WORD $0x4e6cd7de // fadd v30.2d, v30.2d, v12.2d
+	WORD $0x4e74d79c // fadd v28.2d, v28.2d, v20.2d
+	FMOVQ 48(R0), F3
+	WORD $0x4eb7d478 // fsub v24.4s, v3.4s, v23.4s
+	WORD $0x6e32df0a // fmul v10.4s, v24.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F26
+	WORD $0x4ebaf551 // fmin v17.4s, v10.4s, v26.4s
+	FMOVQ 256(R13), F5
+	WORD $0x4e25f629 // fmax v9.4s, v17.4s, v5.4s
+	FMOVQ 320(R13), F11
+	FMOVQ 384(R13), F8
+	VORR V8.B16, V8.B16, V21.B16
+	VFMLA V11.S4, V9.S4, V21.S4
+	WORD $0x4ea8d6af // fsub v15.4s, v21.4s, v8.4s
+	FMOVQ 448(R13), F22
+	VORR V9.B16, V9.B16, V19.B16
+	VFMLA V22.S4, V15.S4, V19.S4
+	FMOVQ 512(R13), F14
+	VORR V19.B16, V19.B16, V16.B16
+	VFMLA V14.S4, V15.S4, V16.S4
+	FMOVQ 1216(R13), F0
+	FMOVQ 1280(R13), F1
+	VORR V1.B16, V1.B16, V27.B16
+	VFMLA V16.S4, V0.S4, V27.S4
+	FMOVQ 1344(R13), F2
+	VORR V2.B16, V2.B16, V7.B16
+	VFMLA V16.S4, V27.S4, V7.S4
+	FMOVQ 1408(R13), F12
+	VORR V12.B16, V12.B16, V20.B16
+	VFMLA V16.S4, V7.S4, V20.S4
+	FMOVQ 1472(R13), F3
+	VORR V3.B16, V3.B16, V24.B16
+	VFMLA V16.S4, V20.S4, V24.S4
+	WORD $0x6e30de0a // fmul v10.4s, v16.4s, v16.4s
+	VORR V16.B16, V16.B16, V26.B16
+	VFMLA V10.S4, V24.S4, V26.S4
+	FMOVQ 0(R13), F17
+	WORD $0x4e31d745 // fadd v5.4s, v26.4s, v17.4s
+	WORD $0x6f3f06ab // ushr v11.4s, v21.4s, #1
+	VSUB V11.S4, V21.S4, V8.S4
+	WORD $0x4f375569 // shl v9.4s, v11.4s, #23
+	WORD $0x6e29dcb6 // fmul v22.4s, v5.4s, v9.4s
+	WORD $0x4f375513 // shl v19.4s, v8.4s, #23
+	WORD $0x6e33decf // fmul v15.4s, v22.4s, v19.4s
+	FMOVQ F15, 48(R0)
+	WORD $0x0e6179ee // fcvtl v14.2d, v15.2s
+	WORD $0x4e6179e1 // fcvtl2 v1.2d, v15.4s
+	WORD $0x4e6ed7ff // fadd v31.2d, v31.2d, v14.2d
+	WORD $0x4e61d484 // fadd v4.2d, v4.2d, v1.2d
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	SUBS $16, R3, R3
+	BGE turns45
+
+turns45End:
+	ADD $16, R3, R3
+	CBZ R3, done46
+	CMP $4, R3
+	BLT some47
+	FMOVQ 0(R0), F0
+	WORD $0x4eb7d402 // fsub v2.4s, v0.4s, v23.4s
+	WORD $0x6e32dc5b // fmul v27.4s, v2.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R14
+	FMOVQ 192(R14), F12
+	WORD $0x4eacf767 // fmin v7.4s, v27.4s, v12.4s
+	FMOVQ 256(R14), F3
+	WORD $0x4e23f4f4 // fmax v20.4s, v7.4s, v3.4s
+	FMOVQ 320(R14), F16
+	FMOVQ 384(R14), F24
+	VORR V24.B16, V24.B16, V10.B16
+	VFMLA V16.S4, V20.S4, V10.S4
+	WORD $0x4eb8d55a // fsub v26.4s, v10.4s, v24.4s
+	FMOVQ 448(R14), F17
+	VORR V20.B16, V20.B16, V21.B16
+	VFMLA V17.S4, V26.S4, V21.S4
+	FMOVQ 512(R14), F11
+	VORR V21.B16, V21.B16, V5.B16
+	VFMLA V11.S4, V26.S4, V5.S4
+	FMOVQ 1216(R14), F9
+	FMOVQ 1280(R14), F8
+	VORR V8.B16, V8.B16, V22.B16
+	VFMLA V5.S4, V9.S4, V22.S4
+	FMOVQ 1344(R14), F19
+	VORR V19.B16, V19.B16, V15.B16
+	VFMLA V5.S4, V22.S4, V15.S4
+	FMOVQ 1408(R14), F14
+	VORR V14.B16, V14.B16, V1.B16
+	VFMLA V5.S4, V15.S4, V1.S4
+	FMOVQ 1472(R14), F0
+	VORR V0.B16, V0.B16, V2.B16
+	VFMLA V5.S4, V1.S4, V2.S4
+	WORD $0x6e25dcbb // fmul v27.4s, v5.4s, v5.4s
+	VORR V5.B16, V5.B16, V12.B16
+	VFMLA V27.S4, V2.S4, V12.S4
+	FMOVQ 0(R14), F7
+	WORD $0x4e27d583 // fadd v3.4s, v12.4s, v7.4s
+	WORD $0x6f3f0550 // ushr v16.4s, v10.4s, #1
+	VSUB V16.S4, V10.S4, V24.S4
+	WORD $0x4f375614 // shl v20.4s, v16.4s, #23
+	WORD $0x6e34dc71 // fmul v17.4s, v3.4s, v20.4s
+	WORD $0x4f375715 // shl v21.4s, v24.4s, #23
+	WORD $0x6e35de3a // fmul v26.4s, v17.4s, v21.4s
+	FMOVQ F26, 0(R0)
+	WORD $0x0e617b4b // fcvtl v11.2d, v26.2s
+	WORD $0x4e617b48 // fcvtl2 v8.2d, v26.4s
+	WORD $0x4e6bd7bd // fadd v29.2d, v29.2d, v11.2d
+	WORD $0x4e68d4c6 // fadd v6.2d, v6.2d, v8.2d
+	SUBS $4, R3, R3
+	BEQ done46
+	B next48
+
+some47:
+	VDUP R3, V9.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F19
+	WORD $0x6eb33536 // cmhi v22.4s, v9.4s, v19.4s
+	FMOVQ 0(R0), F14
+	WORD $0x4eb7d5cf // fsub v15.4s, v14.4s, v23.4s
+	WORD $0x6e32dde0 // fmul v0.4s, v15.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R19
+	FMOVQ 192(R19), F1
+	WORD $0x4ea1f405 // fmin v5.4s, v0.4s, v1.4s
+	FMOVQ 256(R19), F2
+	WORD $0x4e22f4bb // fmax v27.4s, v5.4s, v2.4s
+	FMOVQ 320(R19), F12
+	FMOVQ 384(R19), F7
+	VORR V7.B16, V7.B16, V10.B16
+	VFMLA V12.S4, V27.S4, V10.S4
+	WORD $0x4ea7d550 // fsub v16.4s, v10.4s, v7.4s
+	FMOVQ 448(R19), F3
+	VORR V27.B16, V27.B16, V20.B16
+	VFMLA V3.S4, V16.S4, V20.S4
+	FMOVQ 512(R19), F24
+	VORR V20.B16, V20.B16, V17.B16
+	VFMLA V24.S4, V16.S4, V17.S4
+	FMOVQ 1216(R19), F21
+	FMOVQ 1280(R19), F26
+	VORR V26.B16, V26.B16, V11.B16
+	VFMLA V17.S4, V21.S4, V11.S4
+	FMOVQ 1344(R19), F8
+	VORR V8.B16, V8.B16, V9.B16
+	VFMLA V17.S4, V11.S4, V9.S4
+	FMOVQ 1408(R19), F19
+	VORR V19.B16, V19.B16, V14.B16
+	VFMLA V17.S4, V9.S4, V14.S4
+	FMOVQ 1472(R19), F15
+	VORR V15.B16, V15.B16, V0.B16
+	VFMLA V17.S4, V14.S4, V0.S4
+	WORD $0x6e31de21 // fmul v1.4s, v17.4s, v17.4s
+	VORR V17.B16, V17.B16, V5.B16
+	VFMLA V1.S4, V0.S4, V5.S4
+	FMOVQ 0(R19), F2
+	WORD $0x4e22d4ac // fadd v12.4s, v5.4s, v2.4s
+	WORD $0x6f3f0547 // ushr v7.4s, v10.4s, #1
+	VSUB V7.S4, V10.S4, V27.S4
+	WORD $0x4f3754e3 // shl v3.4s, v7.4s, #23
+	WORD $0x6e23dd94 // fmul v20.4s, v12.4s, v3.4s
+	WORD $0x4f375770 // shl v16.4s, v27.4s, #23
+	WORD $0x6e30de98 // fmul v24.4s, v20.4s, v16.4s
+	VAND V22.B16, V24.B16, V26.B16
+	FMOVQ F26, 0(R0)
+	VAND V22.B16, V24.B16, V21.B16
+	WORD $0x0e617aa8 // fcvtl v8.2d, v21.2s
+	WORD $0x4e617aab // fcvtl2 v11.2d, v21.4s
+	WORD $0x4e68d7bd // fadd v29.2d, v29.2d, v8.2d
+	WORD $0x4e6bd4c6 // fadd v6.2d, v6.2d, v11.2d
+	B done46
+
+next48:
+	CMP $4, R3
+	BLT some49
+	FMOVQ 16(R0), F19
+	WORD $0x4eb7d669 // fsub v9.4s, v19.4s, v23.4s
+	WORD $0x6e32dd2f // fmul v15.4s, v9.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R20
+	FMOVQ 192(R20), F14
+	WORD $0x4eaef5f1 // fmin v17.4s, v15.4s, v14.4s
+	FMOVQ 256(R20), F0
+	WORD $0x4e20f621 // fmax v1.4s, v17.4s, v0.4s
+	FMOVQ 320(R20), F5
+	FMOVQ 384(R20), F2
+	VORR V2.B16, V2.B16, V10.B16
+	VFMLA V5.S4, V1.S4, V10.S4
+	WORD $0x4ea2d547 // fsub v7.4s, v10.4s, v2.4s
+	FMOVQ 448(R20), F12
+	VORR V1.B16, V1.B16, V3.B16
+	VFMLA V12.S4, V7.S4, V3.S4
+	FMOVQ 512(R20), F27
+	VORR V3.B16, V3.B16, V20.B16
+	VFMLA V27.S4, V7.S4, V20.S4
+	FMOVQ 1216(R20), F16
+	FMOVQ 1280(R20), F22
+	VORR V22.B16, V22.B16, V24.B16
+	VFMLA V20.S4, V16.S4, V24.S4
+	FMOVQ 1344(R20), F26
+	VORR V26.B16, V26.B16, V21.B16
+	VFMLA V20.S4, V24.S4, V21.S4
+	FMOVQ 1408(R20), F8
+	VORR V8.B16, V8.B16, V11.B16
+	VFMLA V20.S4, V21.S4, V11.S4
+	FMOVQ 1472(R20), F19
+	VORR V19.B16, V19.B16, V9.B16
+	VFMLA V20.S4, V11.S4, V9.S4
+	WORD $0x6e34de8f // fmul v15.4s, v20.4s, v20.4s
+	VORR V20.B16, V20.B16, V14.B16
+	VFMLA V15.S4, V9.S4, V14.S4
+	FMOVQ 0(R20), F17
+	WORD $0x4e31d5c0 // fadd v0.4s, v14.4s, v17.4s
+	WORD $0x6f3f0545 // ushr v5.4s, v10.4s, #1
+	VSUB V5.S4, V10.S4, V2.S4
+	WORD $0x4f3754a1 // shl v1.4s, v5.4s, #23
+	WORD $0x6e21dc0c // fmul v12.4s, v0.4s, v1.4s
+	WORD $0x4f375443 // shl v3.4s, v2.4s, #23
+	WORD $0x6e23dd87 // fmul v7.4s, v12.4s, v3.4s
+	FMOVQ F7, 16(R0)
+	WORD $0x0e6178fb // fcvtl v27.2d, v7.2s
+	WORD $0x4e6178f6 // fcvtl2 v22.2d, v7.4s
+	WORD $0x4e7bd739 // fadd v25.2d, v25.2d, v27.2d
+	WORD $0x4e76d5ad // fadd v13.2d, v13.2d, v22.2d
+	SUBS $4, R3, R3
+	BEQ done46
+	B next50
+
+some49:
+	VDUP R3, V16.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F26
+	WORD $0x6eba3618 // cmhi v24.4s, v16.4s, v26.4s
+	FMOVQ 16(R0), F8
+	WORD $0x4eb7d515 // fsub v21.4s, v8.4s, v23.4s
+	WORD $0x6e32deb3 // fmul v19.4s, v21.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R22
+	FMOVQ 192(R22), F11
+	WORD $0x4eabf674 // fmin v20.4s, v19.4s, v11.4s
+	FMOVQ 256(R22), F9
+	WORD $0x4e29f68f // fmax v15.4s, v20.4s, v9.4s
+	FMOVQ 320(R22), F14
+	FMOVQ 384(R22), F17
+	VORR V17.B16, V17.B16, V10.B16
+	VFMLA V14.S4, V15.S4, V10.S4
+	WORD $0x4eb1d545 // fsub v5.4s, v10.4s, v17.4s
+	FMOVQ 448(R22), F0
+	VORR V15.B16, V15.B16, V1.B16
+	VFMLA V0.S4, V5.S4, V1.S4
+	FMOVQ 512(R22), F2
+	VORR V1.B16, V1.B16, V12.B16
+	VFMLA V2.S4, V5.S4, V12.S4
+	FMOVQ 1216(R22), F3
+	FMOVQ 1280(R22), F7
+	VORR V7.B16, V7.B16, V27.B16
+	VFMLA V12.S4, V3.S4, V27.S4
+	FMOVQ 1344(R22), F22
+	VORR V22.B16, V22.B16, V16.B16
+	VFMLA V12.S4, V27.S4, V16.S4
+	FMOVQ 1408(R22), F26
+	VORR V26.B16, V26.B16, V8.B16
+	VFMLA V12.S4, V16.S4, V8.S4
+	FMOVQ 1472(R22), F21
+	VORR V21.B16, V21.B16, V19.B16
+	VFMLA V12.S4, V8.S4, V19.S4
+	WORD $0x6e2cdd8b // fmul v11.4s, v12.4s, v12.4s
+	VORR V12.B16, V12.B16, V20.B16
+	VFMLA V11.S4, V19.S4, V20.S4
+	FMOVQ 0(R22), F9
+	WORD $0x4e29d68e // fadd v14.4s, v20.4s, v9.4s
+	WORD $0x6f3f0551 // ushr v17.4s, v10.4s, #1
+	VSUB V17.S4, V10.S4, V15.S4
+	WORD $0x4f375620 // shl v0.4s, v17.4s, #23
+	WORD $0x6e20ddc1 // fmul v1.4s, v14.4s, v0.4s
+	WORD $0x4f3755e5 // shl v5.4s, v15.4s, #23
+	WORD $0x6e25dc22 // fmul v2.4s, v1.4s, v5.4s
+	VAND V24.B16, V2.B16, V7.B16
+	FMOVQ F7, 16(R0)
+	VAND V24.B16, V2.B16, V3.B16
+	WORD $0x0e617876 // fcvtl v22.2d, v3.2s
+	WORD $0x4e61787b // fcvtl2 v27.2d, v3.4s
+	WORD $0x4e76d739 // fadd v25.2d, v25.2d, v22.2d
+	WORD $0x4e7bd5ad // fadd v13.2d, v13.2d, v27.2d
+	B done46
+
+next50:
+	CMP $4, R3
+	BLT some51
+	FMOVQ 32(R0), F26
+	WORD $0x4eb7d750 // fsub v16.4s, v26.4s, v23.4s
+	WORD $0x6e32de15 // fmul v21.4s, v16.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F8
+	WORD $0x4ea8f6ac // fmin v12.4s, v21.4s, v8.4s
+	FMOVQ 256(R23), F19
+	WORD $0x4e33f58b // fmax v11.4s, v12.4s, v19.4s
+	FMOVQ 320(R23), F20
+	FMOVQ 384(R23), F9
+	VORR V9.B16, V9.B16, V10.B16
+	VFMLA V20.S4, V11.S4, V10.S4
+	WORD $0x4ea9d551 // fsub v17.4s, v10.4s, v9.4s
+	FMOVQ 448(R23), F14
+	VORR V11.B16, V11.B16, V0.B16
+	VFMLA V14.S4, V17.S4, V0.S4
+	FMOVQ 512(R23), F15
+	VORR V0.B16, V0.B16, V1.B16
+	VFMLA V15.S4, V17.S4, V1.S4
+	FMOVQ 1216(R23), F5
+	FMOVQ 1280(R23), F24
+	VORR V24.B16, V24.B16, V2.B16
+	VFMLA V1.S4, V5.S4, V2.S4
+	FMOVQ 1344(R23), F7
+	VORR V7.B16, V7.B16, V3.B16
+	VFMLA V1.S4, V2.S4, V3.S4
+	FMOVQ 1408(R23), F22
+	VORR V22.B16, V22.B16, V27.B16
+	VFMLA V1.S4, V3.S4, V27.S4
+	FMOVQ 1472(R23), F26
+	VORR V26.B16, V26.B16, V16.B16
+	VFMLA V1.S4, V27.S4, V16.S4
+	WORD $0x6e21dc35 // fmul v21.4s, v1.4s, v1.4s
+	VORR V1.B16, V1.B16, V8.B16
+	VFMLA V21.S4, V16.S4, V8.S4
+	FMOVQ 0(R23), F12
+	WORD $0x4e2cd513 // fadd v19.4s, v8.4s, v12.4s
+	WORD $0x6f3f0554 // ushr v20.4s, v10.4s, #1
+	VSUB V20.S4, V10.S4, V9.S4
+	WORD $0x4f37568b // shl v11.4s, v20.4s, #23
+	WORD $0x6e2bde6e // fmul v14.4s, v19.4s, v11.4s
+	WORD $0x4f375520 // shl v0.4s, v9.4s, #23
+	WORD $0x6e20ddd1 // fmul v17.4s, v14.4s, v0.4s
+	FMOVQ F17, 32(R0)
+	WORD $0x0e617a2f // fcvtl v15.2d, v17.2s
+	WORD $0x4e617a38 // fcvtl2 v24.2d, v17.4s
+	WORD $0x4e6fd7de // fadd v30.2d, v30.2d, v15.2d
+	WORD $0x4e78d79c // fadd v28.2d, v28.2d, v24.2d
+	SUBS $4, R3, R3
+	BEQ done46
+	B next52
+
+some51:
+	VDUP R3, V5.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F7
+	WORD $0x6ea734a2 // cmhi v2.4s, v5.4s, v7.4s
+	FMOVQ 32(R0), F22
+	WORD $0x4eb7d6c3 // fsub v3.4s, v22.4s, v23.4s
+	WORD $0x6e32dc7a // fmul v26.4s, v3.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R25
+	FMOVQ 192(R25), F27
+	WORD $0x4ebbf741 // fmin v1.4s, v26.4s, v27.4s
+	FMOVQ 256(R25), F16
+	WORD $0x4e30f435 // fmax v21.4s, v1.4s, v16.4s
+	FMOVQ 320(R25), F8
+	FMOVQ 384(R25), F12
+	VORR V12.B16, V12.B16, V10.B16
+	VFMLA V8.S4, V21.S4, V10.S4
+	WORD $0x4eacd554 // fsub v20.4s, v10.4s, v12.4s
+	FMOVQ 448(R25), F19
+	VORR V21.B16, V21.B16, V11.B16
+	VFMLA V19.S4, V20.S4, V11.S4
+	FMOVQ 512(R25), F9
+	VORR V11.B16, V11.B16, V14.B16
+	VFMLA V9.S4, V20.S4, V14.S4
+	FMOVQ 1216(R25), F0
+	FMOVQ 1280(R25), F17
+	VORR V17.B16, V17.B16, V15.B16
+	VFMLA V14.S4, V0.S4, V15.S4
+	FMOVQ 1344(R25), F24
+	VORR V24.B16, V24.B16, V5.B16
+	VFMLA V14.S4, V15.S4, V5.S4
+	FMOVQ 1408(R25), F7
+	VORR V7.B16, V7.B16, V22.B16
+	VFMLA V14.S4, V5.S4, V22.S4
+	FMOVQ 1472(R25), F3
+	VORR V3.B16, V3.B16, V26.B16
+	VFMLA V14.S4, V22.S4, V26.S4
+	WORD $0x6e2edddb // fmul v27.4s, v14.4s, v14.4s
+	VORR V14.B16, V14.B16, V1.B16
+	VFMLA V27.S4, V26.S4, V1.S4
+	FMOVQ 0(R25), F16
+	WORD $0x4e30d428 // fadd v8.4s, v1.4s, v16.4s
+	WORD $0x6f3f054c // ushr v12.4s, v10.4s, #1
+	VSUB V12.S4, V10.S4, V21.S4
+	WORD $0x4f375593 // shl v19.4s, v12.4s, #23
+	WORD $0x6e33dd0b // fmul v11.4s, v8.4s, v19.4s
+	WORD $0x4f3756b4 // shl v20.4s, v21.4s, #23
+	WORD $0x6e34dd69 // fmul v9.4s, v11.4s, v20.4s
+	VAND V2.B16, V9.B16, V17.B16
+	FMOVQ F17, 32(R0)
+	VAND V2.B16, V9.B16, V0.B16
+	WORD $0x0e617818 // fcvtl v24.2d, v0.2s
+	WORD $0x4e61780f // fcvtl2 v15.2d, v0.4s
+	WORD $0x4e78d7de // fadd v30.2d, v30.2d, v24.2d
+	WORD $0x4e6fd79c // fadd v28.2d, v28.2d, v15.2d
+	B done46
+
+next52:
+	VDUP R3, V7.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F5
+	WORD $0x6ea534e3 // cmhi v3.4s, v7.4s, v5.4s
+	FMOVQ 48(R0), F22
+	WORD $0x4eb7d6ce // fsub v14.4s, v22.4s, v23.4s
+	WORD $0x6e32ddda // fmul v26.4s, v14.4s, v18.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F27
+	WORD $0x4ebbf741 // fmin v1.4s, v26.4s, v27.4s
+	FMOVQ 256(R13), F16
+	WORD $0x4e30f42a // fmax v10.4s, v1.4s, v16.4s
+	FMOVQ 320(R13), F12
+	FMOVQ 384(R13), F8
+	VORR V8.B16, V8.B16, V19.B16
+	VFMLA V12.S4, V10.S4, V19.S4
+	WORD $0x4ea8d675 // fsub v21.4s, v19.4s, v8.4s
+	FMOVQ 448(R13), F11
+	VORR V10.B16, V10.B16, V20.B16
+	VFMLA V11.S4, V21.S4, V20.S4
+	FMOVQ 512(R13), F2
+	VORR V20.B16, V20.B16, V9.B16
+	VFMLA V2.S4, V21.S4, V9.S4
+	FMOVQ 1216(R13), F17
+	FMOVQ 1280(R13), F0
+	VORR V0.B16, V0.B16, V24.B16
+	VFMLA V9.S4, V17.S4, V24.S4
+	FMOVQ 1344(R13), F15
+	VORR V15.B16, V15.B16, V7.B16
+	VFMLA V9.S4, V24.S4, V7.S4
+	FMOVQ 1408(R13), F5
+	VORR V5.B16, V5.B16, V23.B16
+	VFMLA V9.S4, V7.S4, V23.S4
+	FMOVQ 1472(R13), F22
+	VORR V22.B16, V22.B16, V18.B16
+	VFMLA V9.S4, V23.S4, V18.S4
+	WORD $0x6e29dd2e // fmul v14.4s, v9.4s, v9.4s
+	VORR V9.B16, V9.B16, V26.B16
+	VFMLA V14.S4, V18.S4, V26.S4
+	FMOVQ 0(R13), F27
+	WORD $0x4e3bd741 // fadd v1.4s, v26.4s, v27.4s
+	WORD $0x6f3f0670 // ushr v16.4s, v19.4s, #1
+	VSUB V16.S4, V19.S4, V12.S4
+	WORD $0x4f375608 // shl v8.4s, v16.4s, #23
+	WORD $0x6e28dc2a // fmul v10.4s, v1.4s, v8.4s
+	WORD $0x4f37558b // shl v11.4s, v12.4s, #23
+	WORD $0x6e2bdd54 // fmul v20.4s, v10.4s, v11.4s
+	VAND V3.B16, V20.B16, V21.B16
+	FMOVQ F21, 48(R0)
+	VAND V3.B16, V20.B16, V2.B16
+	WORD $0x0e617840 // fcvtl v0.2d, v2.2s
+	WORD $0x4e617851 // fcvtl2 v17.2d, v2.4s
+	WORD $0x4e60d7ff // fadd v31.2d, v31.2d, v0.2d
+	WORD $0x4e71d484 // fadd v4.2d, v4.2d, v17.2d
+
+done46:
+	WORD $0x4e7ed7af // fadd v15.2d, v29.2d, v30.2d
+	WORD $0x4e7cd4d8 // fadd v24.2d, v6.2d, v28.2d
+	WORD $0x4e7fd725 // fadd v5.2d, v25.2d, v31.2d
+	WORD $0x4e64d5a7 // fadd v7.2d, v13.2d, v4.2d
+	WORD $0x4e65d5f6 // fadd v22.2d, v15.2d, v5.2d
+	WORD $0x4e67d717 // fadd v23.2d, v24.2d, v7.2d
+	WORD $0x4e77d6c9 // fadd v9.2d, v22.2d, v23.2d
+	WORD $0x7e70d932 // faddp d18, v9.2d
+	MOVD $memory-128(SP), R14
+	ADD R4<<3, R14, R14
+	FMOVD F18, 32(R14)
+	ADD R2<<2, R6, R6
+	ADD $15, R2, R3
+	LSR $4, R3, R3
+	ADD R3<<6, R8, R8
+	ADD $1, R4, R4
+	CMP R11, R4
+	BLT row44
+
+end2:
+	MOVD R5, R6
+	MOVD R7, R8
+	MOVD $0, R4
+
+row55:
+	MOVD $4607182418800017408, R15
+	VDUP R15, V14.D2
+	MOVD $memory-128(SP), R19
+	ADD R4<<3, R19, R19
+	FMOVD 32(R19), F26
+	WORD $0x6e7afddb // fdiv v27.2d, v14.2d, v26.2d
+	WORD $0x0e616b73 // fcvtn v19.2s, v27.2d
+	WORD $0x4e616b73 // fcvtn2 v19.4s, v27.2d
+	VDUP V19.S[0], V16.S4
+	MOVD x_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD bias_base+24(FP), R1
+	ADD R6, R1, R1
+	MOVD R2, R3
+	SUBS $16, R3, R3
+	BLT turns56End
+
+turns56:
+	FMOVQ 0(R0), F1
+	WORD $0x6e30dc28 // fmul v8.4s, v1.4s, v16.4s
+	FMOVQ F8, 0(R0)
+	FMOVQ 16(R0), F12
+	WORD $0x6e30dd8a // fmul v10.4s, v12.4s, v16.4s
+	FMOVQ F10, 16(R0)
+	FMOVQ 32(R0), F11
+	WORD $0x6e30dd63 // fmul v3.4s, v11.4s, v16.4s
+	FMOVQ F3, 32(R0)
+	FMOVQ 48(R0), F20
+	WORD $0x6e30de95 // fmul v21.4s, v20.4s, v16.4s
+	FMOVQ F21, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	SUBS $16, R3, R3
+	BGE turns56
+
+turns56End:
+	ADD $16, R3, R3
+	CBZ R3, done57
+	CMP $4, R3
+	BLT some58
+	FMOVQ 0(R0), F2
+	WORD $0x6e30dc5d // fmul v29.4s, v2.4s, v16.4s
+	FMOVQ F29, 0(R0)
+	SUBS $4, R3, R3
+	BEQ done57
+	B next59
+
+some58:
+	VDUP R3, V30.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F0
+	WORD $0x6ea037d1 // cmhi v17.4s, v30.4s, v0.4s
+	FMOVQ 0(R0), F6
+	WORD $0x6e30dcdc // fmul v28.4s, v6.4s, v16.4s
+	VAND V17.B16, V28.B16, V25.B16
+	FMOVQ F25, 0(R0)
+	B done57
+
+next59:
+	CMP $4, R3
+	BLT some60
+	FMOVQ 16(R0), F31
+	WORD $0x6e30dfed // fmul v13.4s, v31.4s, v16.4s
+	FMOVQ F13, 16(R0)
+	SUBS $4, R3, R3
+	BEQ done57
+	B next61
+
+some60:
+	VDUP R3, V4.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F15
+	WORD $0x6eaf3485 // cmhi v5.4s, v4.4s, v15.4s
+	FMOVQ 16(R0), F24
+	WORD $0x6e30df07 // fmul v7.4s, v24.4s, v16.4s
+	VAND V5.B16, V7.B16, V22.B16
+	FMOVQ F22, 16(R0)
+	B done57
+
+next61:
+	CMP $4, R3
+	BLT some62
+	FMOVQ 32(R0), F23
+	WORD $0x6e30dee9 // fmul v9.4s, v23.4s, v16.4s
+	FMOVQ F9, 32(R0)
+	SUBS $4, R3, R3
+	BEQ done57
+	B next63
+
+some62:
+	VDUP R3, V18.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F14
+	WORD $0x6eae365a // cmhi v26.4s, v18.4s, v14.4s
+	FMOVQ 32(R0), F27
+	WORD $0x6e30df73 // fmul v19.4s, v27.4s, v16.4s
+	VAND V26.B16, V19.B16, V1.B16
+	FMOVQ F1, 32(R0)
+	B done57
+
+next63:
+	VDUP R3, V8.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F12
+	WORD $0x6eac350a // cmhi v10.4s, v8.4s, v12.4s
+	FMOVQ 48(R0), F11
+	WORD $0x6e30dd63 // fmul v3.4s, v11.4s, v16.4s
+	VAND V10.B16, V3.B16, V20.B16
+	FMOVQ F20, 48(R0)
+
+done57:
+	ADD R2<<2, R6, R6
+	ADD $15, R2, R3
+	LSR $4, R3, R3
+	ADD R3<<6, R8, R8
+	ADD $1, R4, R4
+	CMP R11, R4
+	BLT row55
+	MOVD R6, R5
+	MOVD R8, R7
+	SUB R11, R9, R9
+	CBNZ R9, group
+	RET
+
+// func softmaxGradPaddedNEON(y, dy, sum []float32, scale float32, width, rows int)
+TEXT ·softmaxGradPaddedNEON(SB), NOSPLIT, $128-96
+	MOVD $0, R0
+	MOVD $0, R1
+	MOVD $0, R2
+	MOVD width+80(FP), R3
+	MOVD $0, R4
+	MOVD $0, R5
+	MOVD $0, R6
+	MOVD $0, R7
+	MOVD $0, R8
+	MOVD $0, R9
+	MOVD rows+88(FP), R10
+	MOVD $1, R11
+
+group:
+	MOVD $4, R12
+	CMP $1024, R3
+	CSEL LE, R12, R11, R12
+	CMP R10, R12
+	CSEL LT, R12, R10, R12
+	MOVD R6, R7
+	MOVD R8, R9
+	MOVD $0, R5
+
+row1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD y_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD dy_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD sum_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns2End
+
+turns2:
+	FMOVQ 0(R0), F8
+	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	FMOVQ 0(R1), F11
+	WORD $0x0e61796c // fcvtl v12.2d, v11.2s
+	WORD $0x4e61796d // fcvtl2 v13.2d, v11.4s
+	VFMLA V12.D2, V9.D2, V0.D2
+	VFMLA V13.D2, V10.D2, V1.D2
+	FMOVQ 16(R0), F14
+	WORD $0x0e6179cf // fcvtl v15.2d, v14.2s
+	WORD $0x4e6179d0 // fcvtl2 v16.2d, v14.4s
+	FMOVQ 16(R1), F17
+	WORD $0x0e617a32 // fcvtl v18.2d, v17.2s
+	WORD $0x4e617a33 // fcvtl2 v19.2d, v17.4s
+	VFMLA V18.D2, V15.D2, V2.D2
+	VFMLA V19.D2, V16.D2, V3.D2
+	FMOVQ 32(R0), F20
+	WORD $0x0e617a95 // fcvtl v21.2d, v20.2s
+	WORD $0x4e617a96 // fcvtl2 v22.2d, v20.4s
+	FMOVQ 32(R1), F23
+	WORD $0x0e617af8 // fcvtl v24.2d, v23.2s
+	WORD $0x4e617af9 // fcvtl2 v25.2d, v23.4s
+	VFMLA V24.D2, V21.D2, V4.D2
+	VFMLA V25.D2, V22.D2, V5.D2
+	FMOVQ 48(R0), F26
+	WORD $0x0e617b5b // fcvtl v27.2d, v26.2s
+	WORD $0x4e617b5c // fcvtl2 v28.2d, v26.4s
+	FMOVQ 48(R1), F29
+	WORD $0x0e617bbe // fcvtl v30.2d, v29.2s
+	WORD $0x4e617bbf // fcvtl2 v31.2d, v29.4s
+	VFMLA V30.D2, V27.D2, V6.D2
+	VFMLA V31.D2, V28.D2, V7.D2
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns2
+
+turns2End:
+	ADD $16, R4, R4
+	CBZ R4, done3
+	CMP $4, R4
+	BLT some4
+	FMOVQ 0(R0), F8
+	WORD $0x0e61790b // fcvtl v11.2d, v8.2s
+	WORD $0x4e617909 // fcvtl2 v9.2d, v8.4s
+	FMOVQ 0(R1), F10
+	WORD $0x0e61794c // fcvtl v12.2d, v10.2s
+	WORD $0x4e61794d // fcvtl2 v13.2d, v10.4s
+	VFMLA V12.D2, V11.D2, V0.D2
+	VFMLA V13.D2, V9.D2, V1.D2
+	SUBS $4, R4, R4
+	BEQ done3
+	B next5
+
+some4:
+	VDUP R4, V14.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F17
+	WORD $0x6eb135cf // cmhi v15.4s, v14.4s, v17.4s
+	FMOVQ 0(R0), F16
+	VAND V15.B16, V16.B16, V18.B16
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	FMOVQ 0(R1), F23
+	VAND V15.B16, V23.B16, V21.B16
+	WORD $0x0e617ab6 // fcvtl v22.2d, v21.2s
+	WORD $0x4e617ab8 // fcvtl2 v24.2d, v21.4s
+	VFMLA V22.D2, V19.D2, V0.D2
+	VFMLA V24.D2, V20.D2, V1.D2
+	B done3
+
+next5:
+	CMP $4, R4
+	BLT some6
+	FMOVQ 16(R0), F25
+	WORD $0x0e617b3a // fcvtl v26.2d, v25.2s
+	WORD $0x4e617b3d // fcvtl2 v29.2d, v25.4s
+	FMOVQ 16(R1), F27
+	WORD $0x0e617b7c // fcvtl v28.2d, v27.2s
+	WORD $0x4e617b7e // fcvtl2 v30.2d, v27.4s
+	VFMLA V28.D2, V26.D2, V2.D2
+	VFMLA V30.D2, V29.D2, V3.D2
+	SUBS $4, R4, R4
+	BEQ done3
+	B next7
+
+some6:
+	VDUP R4, V31.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F8
+	WORD $0x6ea837ea // cmhi v10.4s, v31.4s, v8.4s
+	FMOVQ 16(R0), F11
+	VAND V10.B16, V11.B16, V9.B16
+	WORD $0x0e61792c // fcvtl v12.2d, v9.2s
+	WORD $0x4e61792d // fcvtl2 v13.2d, v9.4s
+	FMOVQ 16(R1), F14
+	VAND V10.B16, V14.B16, V17.B16
+	WORD $0x0e617a30 // fcvtl v16.2d, v17.2s
+	WORD $0x4e617a32 // fcvtl2 v18.2d, v17.4s
+	VFMLA V16.D2, V12.D2, V2.D2
+	VFMLA V18.D2, V13.D2, V3.D2
+	B done3
+
+next7:
+	CMP $4, R4
+	BLT some8
+	FMOVQ 32(R0), F15
+	WORD $0x0e6179f7 // fcvtl v23.2d, v15.2s
+	WORD $0x4e6179f5 // fcvtl2 v21.2d, v15.4s
+	FMOVQ 32(R1), F19
+	WORD $0x0e617a74 // fcvtl v20.2d, v19.2s
+	WORD $0x4e617a76 // fcvtl2 v22.2d, v19.4s
+	VFMLA V20.D2, V23.D2, V4.D2
+	VFMLA V22.D2, V21.D2, V5.D2
+	SUBS $4, R4, R4
+	BEQ done3
+	B next9
+
+some8:
+	VDUP R4, V24.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F25
+	WORD $0x6eb9371b // cmhi v27.4s, v24.4s, v25.4s
+	FMOVQ 32(R0), F26
+	VAND V27.B16, V26.B16, V29.B16
+	WORD $0x0e617bbc // fcvtl v28.2d, v29.2s
+	WORD $0x4e617bbe // fcvtl2 v30.2d, v29.4s
+	FMOVQ 32(R1), F31
+	VAND V27.B16, V31.B16, V8.B16
+	WORD $0x0e61790b // fcvtl v11.2d, v8.2s
+	WORD $0x4e617909 // fcvtl2 v9.2d, v8.4s
+	VFMLA V11.D2, V28.D2, V4.D2
+	VFMLA V9.D2, V30.D2, V5.D2
+	B done3
+
+next9:
+	VDUP R4, V10.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F14
+	WORD $0x6eae3551 // cmhi v17.4s, v10.4s, v14.4s
+	FMOVQ 48(R0), F12
+	VAND V17.B16, V12.B16, V13.B16
+	WORD $0x0e6179b0 // fcvtl v16.2d, v13.2s
+	WORD $0x4e6179b2 // fcvtl2 v18.2d, v13.4s
+	FMOVQ 48(R1), F15
+	VAND V17.B16, V15.B16, V19.B16
+	WORD $0x0e617a77 // fcvtl v23.2d, v19.2s
+	WORD $0x4e617a75 // fcvtl2 v21.2d, v19.4s
+	VFMLA V23.D2, V16.D2, V6.D2
+	VFMLA V21.D2, V18.D2, V7.D2
+
+done3:
+	WORD $0x4e64d414 // fadd v20.2d, v0.2d, v4.2d
+	WORD $0x4e65d436 // fadd v22.2d, v1.2d, v5.2d
+	WORD $0x4e66d458 // fadd v24.2d, v2.2d, v6.2d
+	WORD $0x4e67d479 // fadd v25.2d, v3.2d, v7.2d
+	WORD $0x4e78d69a // fadd v26.2d, v20.2d, v24.2d
+	WORD $0x4e79d6dd // fadd v29.2d, v22.2d, v25.2d
+	WORD $0x4e7dd75b // fadd v27.2d, v26.2d, v29.2d
+	WORD $0x7e70db7f // faddp d31, v27.2d
+	MOVD $memory-128(SP), R20
+	ADD R5<<3, R20, R20
+	FMOVD F31, 0(R20)
+	ADD R3<<2, R7, R7
+	ADD $15, R3, R4
+	LSR $4, R4, R4
+	ADD R4<<6, R9, R9
+	ADD $1, R5, R5
+	CMP R12, R5
+	BLT row1
+	MOVD R6, R7
+	MOVD R8, R9
+	MOVD $0, R5
+
+row12:
+	MOVD $memory-128(SP), R21
+	ADD R5<<3, R21, R21
+	FMOVD 0(R21), F8
+	WORD $0x0e61691c // fcvtn v28.2s, v8.2d
+	WORD $0x4e61691c // fcvtn2 v28.4s, v8.2d
+	VDUP V28.S[0], V30.S4
+	FMOVS scale+72(FP), F11
+	VDUP V11.S[0], V9.S4
+	MOVD sum_base+48(FP), R22
+	CBZ R22, no13
+	MOVD y_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD dy_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD sum_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns15End
+
+turns15:
+	FMOVQ 0(R1), F10
+	WORD $0x4ebed54e // fsub v14.4s, v10.4s, v30.4s
+	FMOVQ 0(R0), F12
+	WORD $0x6e2cddcd // fmul v13.4s, v14.4s, v12.4s
+	FMOVQ 0(R2), F17
+	WORD $0x4e2dd62f // fadd v15.4s, v17.4s, v13.4s
+	FMOVQ F15, 0(R2)
+	WORD $0x6e29ddb3 // fmul v19.4s, v13.4s, v9.4s
+	FMOVQ F19, 0(R1)
+	FMOVQ 16(R1), F0
+	WORD $0x4ebed404 // fsub v4.4s, v0.4s, v30.4s
+	FMOVQ 16(R0), F16
+	WORD $0x6e30dc92 // fmul v18.4s, v4.4s, v16.4s
+	FMOVQ 16(R2), F23
+	WORD $0x4e32d6f5 // fadd v21.4s, v23.4s, v18.4s
+	FMOVQ F21, 16(R2)
+	WORD $0x6e29de41 // fmul v1.4s, v18.4s, v9.4s
+	FMOVQ F1, 16(R1)
+	FMOVQ 32(R1), F5
+	WORD $0x4ebed4a2 // fsub v2.4s, v5.4s, v30.4s
+	FMOVQ 32(R0), F6
+	WORD $0x6e26dc43 // fmul v3.4s, v2.4s, v6.4s
+	FMOVQ 32(R2), F7
+	WORD $0x4e23d4f4 // fadd v20.4s, v7.4s, v3.4s
+	FMOVQ F20, 32(R2)
+	WORD $0x6e29dc78 // fmul v24.4s, v3.4s, v9.4s
+	FMOVQ F24, 32(R1)
+	FMOVQ 48(R1), F22
+	WORD $0x4ebed6d9 // fsub v25.4s, v22.4s, v30.4s
+	FMOVQ 48(R0), F26
+	WORD $0x6e3adf3d // fmul v29.4s, v25.4s, v26.4s
+	FMOVQ 48(R2), F27
+	WORD $0x4e3dd77f // fadd v31.4s, v27.4s, v29.4s
+	FMOVQ F31, 48(R2)
+	WORD $0x6e29dfa8 // fmul v8.4s, v29.4s, v9.4s
+	FMOVQ F8, 48(R1)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns15
+
+turns15End:
+	ADD $16, R4, R4
+	CBZ R4, done16
+	CMP $4, R4
+	BLT some17
+	FMOVQ 0(R1), F28
+	WORD $0x4ebed78b // fsub v11.4s, v28.4s, v30.4s
+	FMOVQ 0(R0), F10
+	WORD $0x6e2add6e // fmul v14.4s, v11.4s, v10.4s
+	FMOVQ 0(R2), F12
+	WORD $0x4e2ed591 // fadd v17.4s, v12.4s, v14.4s
+	FMOVQ F17, 0(R2)
+	WORD $0x6e29ddcd // fmul v13.4s, v14.4s, v9.4s
+	FMOVQ F13, 0(R1)
+	SUBS $4, R4, R4
+	BEQ done16
+	B next18
+
+some17:
+	VDUP R4, V15.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F19
+	WORD $0x6eb335e0 // cmhi v0.4s, v15.4s, v19.4s
+	FMOVQ 0(R1), F4
+	WORD $0x4ebed490 // fsub v16.4s, v4.4s, v30.4s
+	FMOVQ 0(R0), F23
+	WORD $0x6e37de12 // fmul v18.4s, v16.4s, v23.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	MOVD R2, R24
+	CMP $2, R4
+	BLT single19
+	FMOVD 0(R2), F21
+	BEQ end20
+	ADD $8, R24, R24
+	VLD1 (R24), V21.S[2]
+	B end20
+
+single19:
+	FMOVS 0(R2), F21
+
+end20:
+	WORD $0x4e32d6a1 // fadd v1.4s, v21.4s, v18.4s
+	MOVD R2, R25
+	CMP $2, R4
+	BLT single21
+	FMOVD F1, 0(R2)
+	BEQ end22
+	ADD $8, R25, R25
+	VST1 V1.S[2], (R25)
+	B end22
+
+single21:
+	FMOVS F1, 0(R2)
+
+end22:
+	WORD $0x6e29de45 // fmul v5.4s, v18.4s, v9.4s
+	VAND V0.B16, V5.B16, V2.B16
+	FMOVQ F2, 0(R1)
+	B done16
+
+next18:
+	CMP $4, R4
+	BLT some23
+	FMOVQ 16(R1), F6
+	WORD $0x4ebed4c7 // fsub v7.4s, v6.4s, v30.4s
+	FMOVQ 16(R0), F3
+	WORD $0x6e23dcf4 // fmul v20.4s, v7.4s, v3.4s
+	FMOVQ 16(R2), F24
+	WORD $0x4e34d716 // fadd v22.4s, v24.4s, v20.4s
+	FMOVQ F22, 16(R2)
+	WORD $0x6e29de99 // fmul v25.4s, v20.4s, v9.4s
+	FMOVQ F25, 16(R1)
+	SUBS $4, R4, R4
+	BEQ done16
+	B next24
+
+some23:
+	VDUP R4, V26.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F27
+	WORD $0x6ebb375d // cmhi v29.4s, v26.4s, v27.4s
+	FMOVQ 16(R1), F31
+	WORD $0x4ebed7e8 // fsub v8.4s, v31.4s, v30.4s
+	FMOVQ 16(R0), F28
+	WORD $0x6e3cdd0b // fmul v11.4s, v8.4s, v28.4s
+	WORD $0x6f00e40a // movi v10.2d, #0
+	MOVD R2, R14
+	CMP $2, R4
+	BLT single25
+	FMOVD 16(R2), F10
+	BEQ end26
+	ADD $24, R14, R14
+	VLD1 (R14), V10.S[2]
+	B end26
+
+single25:
+	FMOVS 16(R2), F10
+
+end26:
+	WORD $0x4e2bd54c // fadd v12.4s, v10.4s, v11.4s
+	MOVD R2, R15
+	CMP $2, R4
+	BLT single27
+	FMOVD F12, 16(R2)
+	BEQ end28
+	ADD $24, R15, R15
+	VST1 V12.S[2], (R15)
+	B end28
+
+single27:
+	FMOVS F12, 16(R2)
+
+end28:
+	WORD $0x6e29dd6e // fmul v14.4s, v11.4s, v9.4s
+	VAND V29.B16, V14.B16, V17.B16
+	FMOVQ F17, 16(R1)
+	B done16
+
+next24:
+	CMP $4, R4
+	BLT some29
+	FMOVQ 32(R1), F13
+	WORD $0x4ebed5af // fsub v15.4s, v13.4s, v30.4s
+	FMOVQ 32(R0), F19
+	WORD $0x6e33dde4 // fmul v4.4s, v15.4s, v19.4s
+	FMOVQ 32(R2), F16
+	WORD $0x4e24d617 // fadd v23.4s, v16.4s, v4.4s
+	FMOVQ F23, 32(R2)
+	WORD $0x6e29dc95 // fmul v21.4s, v4.4s, v9.4s
+	FMOVQ F21, 32(R1)
+	SUBS $4, R4, R4
+	BEQ done16
+	B next30
+
+some29:
+	VDUP R4, V18.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F1
+	WORD $0x6ea13640 // cmhi v0.4s, v18.4s, v1.4s
+	FMOVQ 32(R1), F5
+	WORD $0x4ebed4a2 // fsub v2.4s, v5.4s, v30.4s
+	FMOVQ 32(R0), F6
+	WORD $0x6e26dc47 // fmul v7.4s, v2.4s, v6.4s
+	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD R2, R20
+	CMP $2, R4
+	BLT single31
+	FMOVD 32(R2), F3
+	BEQ end32
+	ADD $40, R20, R20
+	VLD1 (R20), V3.S[2]
+	B end32
+
+single31:
+	FMOVS 32(R2), F3
+
+end32:
+	WORD $0x4e27d478 // fadd v24.4s, v3.4s, v7.4s
+	MOVD R2, R21
+	CMP $2, R4
+	BLT single33
+	FMOVD F24, 32(R2)
+	BEQ end34
+	ADD $40, R21, R21
+	VST1 V24.S[2], (R21)
+	B end34
+
+single33:
+	FMOVS F24, 32(R2)
+
+end34:
+	WORD $0x6e29dcf4 // fmul v20.4s, v7.4s, v9.4s
+	VAND V0.B16, V20.B16, V22.B16
+	FMOVQ F22, 32(R1)
+	B done16
+
+next30:
+	VDUP R4, V25.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F26
+	WORD $0x6eba373b // cmhi v27.4s, v25.4s, v26.4s
+	FMOVQ 48(R1), F31
+	WORD $0x4ebed7e8 // fsub v8.4s, v31.4s, v30.4s
+	FMOVQ 48(R0), F28
+	WORD $0x6e3cdd0a // fmul v10.4s, v8.4s, v28.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R2, R23
+	CMP $2, R4
+	BLT single37
+	FMOVD 48(R2), F11
+	BEQ end38
+	ADD $56, R23, R23
+	VLD1 (R23), V11.S[2]
+	B end38
+
+single37:
+	FMOVS 48(R2), F11
+
+end38:
+	WORD $0x4e2ad56c // fadd v12.4s, v11.4s, v10.4s
+	MOVD R2, R24
+	CMP $2, R4
+	BLT single39
+	FMOVD F12, 48(R2)
+	BEQ end40
+	ADD $56, R24, R24
+	VST1 V12.S[2], (R24)
+	B end40
+
+single39:
+	FMOVS F12, 48(R2)
+
+end40:
+	WORD $0x6e29dd5d // fmul v29.4s, v10.4s, v9.4s
+	VAND V27.B16, V29.B16, V14.B16
+	FMOVQ F14, 48(R1)
+
+done16:
+	B end14
+
+no13:
+	MOVD y_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD dy_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD sum_base+48(FP), R2
+	ADD R7, R2, R2
+	MOVD R3, R4
+	SUBS $16, R4, R4
+	BLT turns41End
+
+turns41:
+	FMOVQ 0(R1), F17
+	WORD $0x4ebed62d // fsub v13.4s, v17.4s, v30.4s
+	FMOVQ 0(R0), F15
+	WORD $0x6e2fddb3 // fmul v19.4s, v13.4s, v15.4s
+	WORD $0x6e29de70 // fmul v16.4s, v19.4s, v9.4s
+	FMOVQ F16, 0(R1)
+	FMOVQ 16(R1), F4
+	WORD $0x4ebed497 // fsub v23.4s, v4.4s, v30.4s
+	FMOVQ 16(R0), F21
+	WORD $0x6e35def2 // fmul v18.4s, v23.4s, v21.4s
+	WORD $0x6e29de41 // fmul v1.4s, v18.4s, v9.4s
+	FMOVQ F1, 16(R1)
+	FMOVQ 32(R1), F5
+	WORD $0x4ebed4a2 // fsub v2.4s, v5.4s, v30.4s
+	FMOVQ 32(R0), F6
+	WORD $0x6e26dc43 // fmul v3.4s, v2.4s, v6.4s
+	WORD $0x6e29dc67 // fmul v7.4s, v3.4s, v9.4s
+	FMOVQ F7, 32(R1)
+	FMOVQ 48(R1), F24
+	WORD $0x4ebed700 // fsub v0.4s, v24.4s, v30.4s
+	FMOVQ 48(R0), F20
+	WORD $0x6e34dc16 // fmul v22.4s, v0.4s, v20.4s
+	WORD $0x6e29ded9 // fmul v25.4s, v22.4s, v9.4s
+	FMOVQ F25, 48(R1)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R4, R4
+	BGE turns41
+
+turns41End:
+	ADD $16, R4, R4
+	CBZ R4, done42
+	CMP $4, R4
+	BLT some43
+	FMOVQ 0(R1), F26
+	WORD $0x4ebed75f // fsub v31.4s, v26.4s, v30.4s
+	FMOVQ 0(R0), F8
+	WORD $0x6e28dffc // fmul v28.4s, v31.4s, v8.4s
+	WORD $0x6e29df8b // fmul v11.4s, v28.4s, v9.4s
+	FMOVQ F11, 0(R1)
+	SUBS $4, R4, R4
+	BEQ done42
+	B next44
+
+some43:
+	VDUP R4, V10.S4
+	MOVD $lanes<>+0(SB), R25
+	FMOVQ 0(R25), F12
+	WORD $0x6eac355b // cmhi v27.4s, v10.4s, v12.4s
+	FMOVQ 0(R1), F29
+	WORD $0x4ebed7ae // fsub v14.4s, v29.4s, v30.4s
+	FMOVQ 0(R0), F17
+	WORD $0x6e31ddcd // fmul v13.4s, v14.4s, v17.4s
+	WORD $0x6e29ddaf // fmul v15.4s, v13.4s, v9.4s
+	VAND V27.B16, V15.B16, V19.B16
+	FMOVQ F19, 0(R1)
+	B done42
+
+next44:
+	CMP $4, R4
+	BLT some45
+	FMOVQ 16(R1), F16
+	WORD $0x4ebed604 // fsub v4.4s, v16.4s, v30.4s
+	FMOVQ 16(R0), F23
+	WORD $0x6e37dc95 // fmul v21.4s, v4.4s, v23.4s
+	WORD $0x6e29deb2 // fmul v18.4s, v21.4s, v9.4s
+	FMOVQ F18, 16(R1)
+	SUBS $4, R4, R4
+	BEQ done42
+	B next46
+
+some45:
+	VDUP R4, V1.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F5
+	WORD $0x6ea53422 // cmhi v2.4s, v1.4s, v5.4s
+	FMOVQ 16(R1), F6
+	WORD $0x4ebed4c3 // fsub v3.4s, v6.4s, v30.4s
+	FMOVQ 16(R0), F7
+	WORD $0x6e27dc78 // fmul v24.4s, v3.4s, v7.4s
+	WORD $0x6e29df00 // fmul v0.4s, v24.4s, v9.4s
+	VAND V2.B16, V0.B16, V20.B16
+	FMOVQ F20, 16(R1)
+	B done42
+
+next46:
+	CMP $4, R4
+	BLT some47
+	FMOVQ 32(R1), F22
+	WORD $0x4ebed6d9 // fsub v25.4s, v22.4s, v30.4s
+	FMOVQ 32(R0), F26
+	WORD $0x6e3adf3f // fmul v31.4s, v25.4s, v26.4s
+	WORD $0x6e29dfe8 // fmul v8.4s, v31.4s, v9.4s
+	FMOVQ F8, 32(R1)
+	SUBS $4, R4, R4
+	BEQ done42
+	B next48
+
+some47:
+	VDUP R4, V28.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F11
+	WORD $0x6eab378a // cmhi v10.4s, v28.4s, v11.4s
+	FMOVQ 32(R1), F12
+	WORD $0x4ebed59d // fsub v29.4s, v12.4s, v30.4s
+	FMOVQ 32(R0), F14
+	WORD $0x6e2edfb1 // fmul v17.4s, v29.4s, v14.4s
+	WORD $0x6e29de2d // fmul v13.4s, v17.4s, v9.4s
+	VAND V10.B16, V13.B16, V27.B16
+	FMOVQ F27, 32(R1)
+	B done42
+
+next48:
+	VDUP R4, V15.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F19
+	WORD $0x6eb335f0 // cmhi v16.4s, v15.4s, v19.4s
+	FMOVQ 48(R1), F4
+	WORD $0x4ebed497 // fsub v23.4s, v4.4s, v30.4s
+	FMOVQ 48(R0), F21
+	WORD $0x6e35def2 // fmul v18.4s, v23.4s, v21.4s
+	WORD $0x6e29de41 // fmul v1.4s, v18.4s, v9.4s
+	VAND V16.B16, V1.B16, V5.B16
+	FMOVQ F5, 48(R1)
+
+done42:
+
+end14:
+	ADD R3<<2, R7, R7
+	ADD $15, R3, R4
+	LSR $4, R4, R4
+	ADD R4<<6, R9, R9
+	ADD $1, R5, R5
+	CMP R12, R5
+	BLT row12
+	MOVD R7, R6
+	MOVD R9, R8
+	SUB R12, R10, R10
+	CBNZ R10, group
+	RET
+
+// func layerNormNEON(dst, x, gain, bias []float32, eps float64, width, rows int)
+TEXT ·layerNormNEON(SB), NOSPLIT, $128-120
+	MOVD $0, R0
+	MOVD $0, R1
+	MOVD $0, R2
+	MOVD $0, R3
+	MOVD width+104(FP), R4
+	MOVD $0, R5
+	MOVD $0, R6
+	MOVD $0, R7
+	MOVD $0, R8
+	MOVD rows+112(FP), R9
+	MOVD $1, R10
+
+group:
+	MOVD $4, R11
+	CMP $1024, R4
+	CSEL LE, R11, R10, R11
+	CMP R9, R11
+	CSEL LT, R11, R9, R11
+	MOVD R7, R8
+	MOVD $0, R6
+
+row1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD dst_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R8, R1, R1
+	MOVD gain_base+48(FP), R2
+	MOVD bias_base+72(FP), R3
+	MOVD R4, R5
+	SUBS $16, R5, R5
+	BLT turns2End
+
+turns2:
+	FMOVQ 0(R1), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	WORD $0x4e71d400 // fadd v0.2d, v0.2d, v17.2d
+	WORD $0x4e72d421 // fadd v1.2d, v1.2d, v18.2d
+	VFMLA V17.D2, V17.D2, V8.D2
+	VFMLA V18.D2, V18.D2, V9.D2
+	FMOVQ 16(R1), F19
+	WORD $0x0e617a74 // fcvtl v20.2d, v19.2s
+	WORD $0x4e617a75 // fcvtl2 v21.2d, v19.4s
+	WORD $0x4e74d442 // fadd v2.2d, v2.2d, v20.2d
+	WORD $0x4e75d463 // fadd v3.2d, v3.2d, v21.2d
+	VFMLA V20.D2, V20.D2, V10.D2
+	VFMLA V21.D2, V21.D2, V11.D2
+	FMOVQ 32(R1), F22
+	WORD $0x0e617ad7 // fcvtl v23.2d, v22.2s
+	WORD $0x4e617ad8 // fcvtl2 v24.2d, v22.4s
+	WORD $0x4e77d484 // fadd v4.2d, v4.2d, v23.2d
+	WORD $0x4e78d4a5 // fadd v5.2d, v5.2d, v24.2d
+	VFMLA V23.D2, V23.D2, V12.D2
+	VFMLA V24.D2, V24.D2, V13.D2
+	FMOVQ 48(R1), F25
+	WORD $0x0e617b3a // fcvtl v26.2d, v25.2s
+	WORD $0x4e617b3b // fcvtl2 v27.2d, v25.4s
+	WORD $0x4e7ad4c6 // fadd v6.2d, v6.2d, v26.2d
+	WORD $0x4e7bd4e7 // fadd v7.2d, v7.2d, v27.2d
+	VFMLA V26.D2, V26.D2, V14.D2
+	VFMLA V27.D2, V27.D2, V15.D2
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	SUBS $16, R5, R5
+	BGE turns2
+
+turns2End:
+	ADD $16, R5, R5
+	CBZ R5, done3
+	CMP $4, R5
+	BLT some4
+	FMOVQ 0(R1), F28
+	WORD $0x0e617b9d // fcvtl v29.2d, v28.2s
+	WORD $0x4e617b9e // fcvtl2 v30.2d, v28.4s
+	WORD $0x4e7dd400 // fadd v0.2d, v0.2d, v29.2d
+	WORD $0x4e7ed421 // fadd v1.2d, v1.2d, v30.2d
+	VFMLA V29.D2, V29.D2, V8.D2
+	VFMLA V30.D2, V30.D2, V9.D2
+	SUBS $4, R5, R5
+	BEQ done3
+	B next5
+
+some4:
+	VDUP R5, V31.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F16
+	WORD $0x6eb037f1 // cmhi v17.4s, v31.4s, v16.4s
+	WORD $0x6f00e412 // movi v18.2d, #0
+	MOVD R1, R13
+	CMP $2, R5
+	BLT single6
+	FMOVD 0(R1), F18
+	BEQ end7
+	ADD $8, R13, R13
+	VLD1 (R13), V18.S[2]
+	B end7
+
+single6:
+	FMOVS 0(R1), F18
+
+end7:
+	VAND V17.B16, V18.B16, V19.B16
+	WORD $0x0e617a74 // fcvtl v20.2d, v19.2s
+	WORD $0x4e617a75 // fcvtl2 v21.2d, v19.4s
+	WORD $0x4e74d400 // fadd v0.2d, v0.2d, v20.2d
+	WORD $0x4e75d421 // fadd v1.2d, v1.2d, v21.2d
+	VFMLA V20.D2, V20.D2, V8.D2
+	VFMLA V21.D2, V21.D2, V9.D2
+	B done3
+
+next5:
+	CMP $4, R5
+	BLT some8
+	FMOVQ 16(R1), F22
+	WORD $0x0e617ad7 // fcvtl v23.2d, v22.2s
+	WORD $0x4e617ad8 // fcvtl2 v24.2d, v22.4s
+	WORD $0x4e77d442 // fadd v2.2d, v2.2d, v23.2d
+	WORD $0x4e78d463 // fadd v3.2d, v3.2d, v24.2d
+	VFMLA V23.D2, V23.D2, V10.D2
+	VFMLA V24.D2, V24.D2, V11.D2
+	SUBS $4, R5, R5
+	BEQ done3
+	B next9
+
+some8:
+	VDUP R5, V25.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F26
+	WORD $0x6eba373b // cmhi v27.4s, v25.4s, v26.4s
+	WORD $0x6f00e41c // movi v28.2d, #0
+	MOVD R1, R15
+	CMP $2, R5
+	BLT single10
+	FMOVD 16(R1), F28
+	BEQ end11
+	ADD $24, R15, R15
+	VLD1 (R15), V28.S[2]
+	B end11
+
+single10:
+	FMOVS 16(R1), F28
+
+end11:
+	VAND V27.B16, V28.B16, V29.B16
+	WORD $0x0e617bbe // fcvtl v30.2d, v29.2s
+	WORD $0x4e617bbf // fcvtl2 v31.2d, v29.4s
+	WORD $0x4e7ed442 // fadd v2.2d, v2.2d, v30.2d
+	WORD $0x4e7fd463 // fadd v3.2d, v3.2d, v31.2d
+	VFMLA V30.D2, V30.D2, V10.D2
+	VFMLA V31.D2, V31.D2, V11.D2
+	B done3
+
+next9:
+	CMP $4, R5
+	BLT some12
+	FMOVQ 32(R1), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	WORD $0x4e71d484 // fadd v4.2d, v4.2d, v17.2d
+	WORD $0x4e72d4a5 // fadd v5.2d, v5.2d, v18.2d
+	VFMLA V17.D2, V17.D2, V12.D2
+	VFMLA V18.D2, V18.D2, V13.D2
+	SUBS $4, R5, R5
+	BEQ done3
+	B next13
+
+some12:
+	VDUP R5, V19.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F20
+	WORD $0x6eb43675 // cmhi v21.4s, v19.4s, v20.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD R1, R20
+	CMP $2, R5
+	BLT single14
+	FMOVD 32(R1), F22
+	BEQ end15
+	ADD $40, R20, R20
+	VLD1 (R20), V22.S[2]
+	B end15
+
+single14:
+	FMOVS 32(R1), F22
+
+end15:
+	VAND V21.B16, V22.B16, V23.B16
+	WORD $0x0e617af8 // fcvtl v24.2d, v23.2s
+	WORD $0x4e617af9 // fcvtl2 v25.2d, v23.4s
+	WORD $0x4e78d484 // fadd v4.2d, v4.2d, v24.2d
+	WORD $0x4e79d4a5 // fadd v5.2d, v5.2d, v25.2d
+	VFMLA V24.D2, V24.D2, V12.D2
+	VFMLA V25.D2, V25.D2, V13.D2
+	B done3
+
+next13:
+	VDUP R5, V26.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F27
+	WORD $0x6ebb375c // cmhi v28.4s, v26.4s, v27.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R1, R22
+	CMP $2, R5
+	BLT single18
+	FMOVD 48(R1), F29
+	BEQ end19
+	ADD $56, R22, R22
+	VLD1 (R22), V29.S[2]
+	B end19
+
+single18:
+	FMOVS 48(R1), F29
+
+end19:
+	VAND V28.B16, V29.B16, V30.B16
+	WORD $0x0e617bdf // fcvtl v31.2d, v30.2s
+	WORD $0x4e617bd0 // fcvtl2 v16.2d, v30.4s
+	WORD $0x4e7fd4c6 // fadd v6.2d, v6.2d, v31.2d
+	WORD $0x4e70d4e7 // fadd v7.2d, v7.2d, v16.2d
+	VFMLA V31.D2, V31.D2, V14.D2
+	VFMLA V16.D2, V16.D2, V15.D2
+
+done3:
+	VDUP R4, V17.D2
+	WORD $0x6e61da32 // ucvtf v18.2d, v17.2d
+	WORD $0x4e64d413 // fadd v19.2d, v0.2d, v4.2d
+	WORD $0x4e65d434 // fadd v20.2d, v1.2d, v5.2d
+	WORD $0x4e66d455 // fadd v21.2d, v2.2d, v6.2d
+	WORD $0x4e67d476 // fadd v22.2d, v3.2d, v7.2d
+	WORD $0x4e75d677 // fadd v23.2d, v19.2d, v21.2d
+	WORD $0x4e76d698 // fadd v24.2d, v20.2d, v22.2d
+	WORD $0x4e78d6f9 // fadd v25.2d, v23.2d, v24.2d
+	WORD $0x7e70db3a // faddp d26, v25.2d
+	WORD $0x6e72ff5b // fdiv v27.2d, v26.2d, v18.2d
+	MOVD $memory-128(SP), R23
+	ADD R6<<3, R23, R23
+	FMOVD F27, 0(R23)
+	WORD $0x4e6cd51c // fadd v28.2d, v8.2d, v12.2d
+	WORD $0x4e6dd53d // fadd v29.2d, v9.2d, v13.2d
+	WORD $0x4e6ed55e // fadd v30.2d, v10.2d, v14.2d
+	WORD $0x4e6fd57f // fadd v31.2d, v11.2d, v15.2d
+	WORD $0x4e7ed790 // fadd v16.2d, v28.2d, v30.2d
+	WORD $0x4e7fd7b1 // fadd v17.2d, v29.2d, v31.2d
+	WORD $0x4e71d600 // fadd v0.2d, v16.2d, v17.2d
+	WORD $0x7e70d804 // faddp d4, v0.2d
+	WORD $0x6e72fc81 // fdiv v1.2d, v4.2d, v18.2d
+	WORD $0x6e7bdf65 // fmul v5.2d, v27.2d, v27.2d
+	WORD $0x4ee5d422 // fsub v2.2d, v1.2d, v5.2d
+	WORD $0x4ef2d646 // fsub v6.2d, v18.2d, v18.2d
+	WORD $0x4e62f4c3 // fmax v3.2d, v6.2d, v2.2d
+	FMOVD eps+96(FP), F7
+	WORD $0x4e67d473 // fadd v19.2d, v3.2d, v7.2d
+	MOVD $4607182418800017408, R24
+	VDUP R24, V21.D2
+	WORD $0x6ee1fa74 // fsqrt v20.2d, v19.2d
+	WORD $0x6e74feb6 // fdiv v22.2d, v21.2d, v20.2d
+	MOVD $memory-128(SP), R25
+	ADD R6<<3, R25, R25
+	FMOVD F22, 32(R25)
+	ADD R4<<2, R8, R8
+	ADD $1, R6, R6
+	CMP R11, R6
+	BLT row1
+	MOVD R7, R8
+	MOVD $0, R6
+
+row20:
+	MOVD $memory-128(SP), R12
+	ADD R6<<3, R12, R12
+	FMOVD 0(R12), F23
+	WORD $0x0e616af8 // fcvtn v24.2s, v23.2d
+	WORD $0x4e616af8 // fcvtn2 v24.4s, v23.2d
+	VDUP V24.S[0], V25.S4
+	MOVD $memory-128(SP), R13
+	ADD R6<<3, R13, R13
+	FMOVD 32(R13), F26
+	WORD $0x0e616b48 // fcvtn v8.2s, v26.2d
+	WORD $0x4e616b48 // fcvtn2 v8.4s, v26.2d
+	VDUP V8.S[0], V12.S4
+	MOVD dst_base+0(FP), R0
+	ADD R8, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R8, R1, R1
+	MOVD gain_base+48(FP), R2
+	MOVD bias_base+72(FP), R3
+	MOVD R4, R5
+	SUBS $16, R5, R5
+	BLT turns21End
+
+turns21:
+	FMOVQ 0(R1), F9
+	WORD $0x4eb9d52d // fsub v13.4s, v9.4s, v25.4s
+	WORD $0x6e2cddaa // fmul v10.4s, v13.4s, v12.4s
+	FMOVQ 0(R2), F14
+	WORD $0x6e2edd4b // fmul v11.4s, v10.4s, v14.4s
+	FMOVQ 0(R3), F15
+	WORD $0x4e2fd57c // fadd v28.4s, v11.4s, v15.4s
+	FMOVQ F28, 0(R0)
+	FMOVQ 16(R1), F30
+	WORD $0x4eb9d7dd // fsub v29.4s, v30.4s, v25.4s
+	WORD $0x6e2cdfbf // fmul v31.4s, v29.4s, v12.4s
+	FMOVQ 16(R2), F16
+	WORD $0x6e30dff1 // fmul v17.4s, v31.4s, v16.4s
+	FMOVQ 16(R3), F0
+	WORD $0x4e20d624 // fadd v4.4s, v17.4s, v0.4s
+	FMOVQ F4, 16(R0)
+	FMOVQ 32(R1), F27
+	WORD $0x4eb9d761 // fsub v1.4s, v27.4s, v25.4s
+	WORD $0x6e2cdc25 // fmul v5.4s, v1.4s, v12.4s
+	FMOVQ 32(R2), F18
+	WORD $0x6e32dca2 // fmul v2.4s, v5.4s, v18.4s
+	FMOVQ 32(R3), F6
+	WORD $0x4e26d443 // fadd v3.4s, v2.4s, v6.4s
+	FMOVQ F3, 32(R0)
+	FMOVQ 48(R1), F7
+	WORD $0x4eb9d4f3 // fsub v19.4s, v7.4s, v25.4s
+	WORD $0x6e2cde75 // fmul v21.4s, v19.4s, v12.4s
+	FMOVQ 48(R2), F20
+	WORD $0x6e34deb6 // fmul v22.4s, v21.4s, v20.4s
+	FMOVQ 48(R3), F23
+	WORD $0x4e37d6d8 // fadd v24.4s, v22.4s, v23.4s
+	FMOVQ F24, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	SUBS $16, R5, R5
+	BGE turns21
+
+turns21End:
+	ADD $16, R5, R5
+	CBZ R5, done22
+	CMP $4, R5
+	BLT some23
+	FMOVQ 0(R1), F26
+	WORD $0x4eb9d748 // fsub v8.4s, v26.4s, v25.4s
+	WORD $0x6e2cdd09 // fmul v9.4s, v8.4s, v12.4s
+	FMOVQ 0(R2), F13
+	WORD $0x6e2ddd2a // fmul v10.4s, v9.4s, v13.4s
+	FMOVQ 0(R3), F14
+	WORD $0x4e2ed54b // fadd v11.4s, v10.4s, v14.4s
+	FMOVQ F11, 0(R0)
+	SUBS $4, R5, R5
+	BEQ done22
+	B next24
+
+some23:
+	VDUP R5, V15.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F28
+	WORD $0x6ebc35fe // cmhi v30.4s, v15.4s, v28.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R1, R15
+	CMP $2, R5
+	BLT single25
+	FMOVD 0(R1), F29
+	BEQ end26
+	ADD $8, R15, R15
+	VLD1 (R15), V29.S[2]
+	B end26
+
+single25:
+	FMOVS 0(R1), F29
+
+end26:
+	WORD $0x4eb9d7bf // fsub v31.4s, v29.4s, v25.4s
+	WORD $0x6e2cdff0 // fmul v16.4s, v31.4s, v12.4s
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD R2, R19
+	CMP $2, R5
+	BLT single27
+	FMOVD 0(R2), F17
+	BEQ end28
+	ADD $8, R19, R19
+	VLD1 (R19), V17.S[2]
+	B end28
+
+single27:
+	FMOVS 0(R2), F17
+
+end28:
+	WORD $0x6e31de00 // fmul v0.4s, v16.4s, v17.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD R3, R20
+	CMP $2, R5
+	BLT single29
+	FMOVD 0(R3), F4
+	BEQ end30
+	ADD $8, R20, R20
+	VLD1 (R20), V4.S[2]
+	B end30
+
+single29:
+	FMOVS 0(R3), F4
+
+end30:
+	WORD $0x4e24d41b // fadd v27.4s, v0.4s, v4.4s
+	MOVD R0, R21
+	CMP $2, R5
+	BLT single31
+	FMOVD F27, 0(R0)
+	BEQ end32
+	ADD $8, R21, R21
+	VST1 V27.S[2], (R21)
+	B end32
+
+single31:
+	FMOVS F27, 0(R0)
+
+end32:
+	B done22
+
+next24:
+	CMP $4, R5
+	BLT some33
+	FMOVQ 16(R1), F1
+	WORD $0x4eb9d425 // fsub v5.4s, v1.4s, v25.4s
+	WORD $0x6e2cdcb2 // fmul v18.4s, v5.4s, v12.4s
+	FMOVQ 16(R2), F2
+	WORD $0x6e22de46 // fmul v6.4s, v18.4s, v2.4s
+	FMOVQ 16(R3), F3
+	WORD $0x4e23d4c7 // fadd v7.4s, v6.4s, v3.4s
+	FMOVQ F7, 16(R0)
+	SUBS $4, R5, R5
+	BEQ done22
+	B next34
+
+some33:
+	VDUP R5, V19.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F21
+	WORD $0x6eb53674 // cmhi v20.4s, v19.4s, v21.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD R1, R23
+	CMP $2, R5
+	BLT single35
+	FMOVD 16(R1), F22
+	BEQ end36
+	ADD $24, R23, R23
+	VLD1 (R23), V22.S[2]
+	B end36
+
+single35:
+	FMOVS 16(R1), F22
+
+end36:
+	WORD $0x4eb9d6d7 // fsub v23.4s, v22.4s, v25.4s
+	WORD $0x6e2cdef8 // fmul v24.4s, v23.4s, v12.4s
+	WORD $0x6f00e41a // movi v26.2d, #0
+	MOVD R2, R24
+	CMP $2, R5
+	BLT single37
+	FMOVD 16(R2), F26
+	BEQ end38
+	ADD $24, R24, R24
+	VLD1 (R24), V26.S[2]
+	B end38
+
+single37:
+	FMOVS 16(R2), F26
+
+end38:
+	WORD $0x6e3adf08 // fmul v8.4s, v24.4s, v26.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	MOVD R3, R25
+	CMP $2, R5
+	BLT single39
+	FMOVD 16(R3), F9
+	BEQ end40
+	ADD $24, R25, R25
+	VLD1 (R25), V9.S[2]
+	B end40
+
+single39:
+	FMOVS 16(R3), F9
+
+end40:
+	WORD $0x4e29d50d // fadd v13.4s, v8.4s, v9.4s
+	MOVD R0, R12
+	CMP $2, R5
+	BLT single41
+	FMOVD F13, 16(R0)
+	BEQ end42
+	ADD $24, R12, R12
+	VST1 V13.S[2], (R12)
+	B end42
+
+single41:
+	FMOVS F13, 16(R0)
+
+end42:
+	B done22
+
+next34:
+	CMP $4, R5
+	BLT some43
+	FMOVQ 32(R1), F10
+	WORD $0x4eb9d54e // fsub v14.4s, v10.4s, v25.4s
+	WORD $0x6e2cddcb // fmul v11.4s, v14.4s, v12.4s
+	FMOVQ 32(R2), F15
+	WORD $0x6e2fdd7c // fmul v28.4s, v11.4s, v15.4s
+	FMOVQ 32(R3), F30
+	WORD $0x4e3ed79d // fadd v29.4s, v28.4s, v30.4s
+	FMOVQ F29, 32(R0)
+	SUBS $4, R5, R5
+	BEQ done22
+	B next44
+
+some43:
+	VDUP R5, V31.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F16
+	WORD $0x6eb037f1 // cmhi v17.4s, v31.4s, v16.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD R1, R14
+	CMP $2, R5
+	BLT single45
+	FMOVD 32(R1), F0
+	BEQ end46
+	ADD $40, R14, R14
+	VLD1 (R14), V0.S[2]
+	B end46
+
+single45:
+	FMOVS 32(R1), F0
+
+end46:
+	WORD $0x4eb9d404 // fsub v4.4s, v0.4s, v25.4s
+	WORD $0x6e2cdc9b // fmul v27.4s, v4.4s, v12.4s
+	WORD $0x6f00e401 // movi v1.2d, #0
+	MOVD R2, R15
+	CMP $2, R5
+	BLT single47
+	FMOVD 32(R2), F1
+	BEQ end48
+	ADD $40, R15, R15
+	VLD1 (R15), V1.S[2]
+	B end48
+
+single47:
+	FMOVS 32(R2), F1
+
+end48:
+	WORD $0x6e21df65 // fmul v5.4s, v27.4s, v1.4s
+	WORD $0x6f00e412 // movi v18.2d, #0
+	MOVD R3, R19
+	CMP $2, R5
+	BLT single49
+	FMOVD 32(R3), F18
+	BEQ end50
+	ADD $40, R19, R19
+	VLD1 (R19), V18.S[2]
+	B end50
+
+single49:
+	FMOVS 32(R3), F18
+
+end50:
+	WORD $0x4e32d4a2 // fadd v2.4s, v5.4s, v18.4s
+	MOVD R0, R20
+	CMP $2, R5
+	BLT single51
+	FMOVD F2, 32(R0)
+	BEQ end52
+	ADD $40, R20, R20
+	VST1 V2.S[2], (R20)
+	B end52
+
+single51:
+	FMOVS F2, 32(R0)
+
+end52:
+	B done22
+
+next44:
+	VDUP R5, V6.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F3
+	WORD $0x6ea334c7 // cmhi v7.4s, v6.4s, v3.4s
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD R1, R22
+	CMP $2, R5
+	BLT single55
+	FMOVD 48(R1), F19
+	BEQ end56
+	ADD $56, R22, R22
+	VLD1 (R22), V19.S[2]
+	B end56
+
+single55:
+	FMOVS 48(R1), F19
+
+end56:
+	WORD $0x4eb9d675 // fsub v21.4s, v19.4s, v25.4s
+	WORD $0x6e2cdeb4 // fmul v20.4s, v21.4s, v12.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD R2, R23
+	CMP $2, R5
+	BLT single57
+	FMOVD 48(R2), F22
+	BEQ end58
+	ADD $56, R23, R23
+	VLD1 (R23), V22.S[2]
+	B end58
+
+single57:
+	FMOVS 48(R2), F22
+
+end58:
+	WORD $0x6e36de97 // fmul v23.4s, v20.4s, v22.4s
+	WORD $0x6f00e418 // movi v24.2d, #0
+	MOVD R3, R24
+	CMP $2, R5
+	BLT single59
+	FMOVD 48(R3), F24
+	BEQ end60
+	ADD $56, R24, R24
+	VLD1 (R24), V24.S[2]
+	B end60
+
+single59:
+	FMOVS 48(R3), F24
+
+end60:
+	WORD $0x4e38d6fa // fadd v26.4s, v23.4s, v24.4s
+	MOVD R0, R25
+	CMP $2, R5
+	BLT single61
+	FMOVD F26, 48(R0)
+	BEQ end62
+	ADD $56, R25, R25
+	VST1 V26.S[2], (R25)
+	B end62
+
+single61:
+	FMOVS F26, 48(R0)
+
+end62:
+
+done22:
+	ADD R4<<2, R8, R8
+	ADD $1, R6, R6
+	CMP R11, R6
+	BLT row20
+	MOVD R8, R7
+	SUB R11, R9, R9
+	CBNZ R9, group
+	RET
+
+// func layerNormGradNEON(dst, x, dy, gain []float32, sum []float64, eps float64, width, rows int)
+TEXT ·layerNormGradNEON(SB), NOSPLIT, $128-144
+	MOVD $0, R0
+	MOVD $0, R1
+	MOVD $0, R2
+	MOVD $0, R3
+	MOVD $0, R4
+	MOVD width+128(FP), R5
+	MOVD $0, R6
+	MOVD $0, R7
+	MOVD $0, R8
+	MOVD $0, R9
+	MOVD rows+136(FP), R10
+	MOVD $1, R11
+
+group:
+	MOVD $4, R12
+	CMP $1024, R5
+	CSEL LE, R12, R11, R12
+	CMP R10, R12
+	CSEL LT, R12, R10, R12
+	MOVD R8, R9
+	MOVD $0, R7
+
+row1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD dst_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R9, R2, R2
+	MOVD gain_base+72(FP), R3
+	MOVD sum_base+96(FP), R4
+	MOVD R5, R6
+	SUBS $16, R6, R6
+	BLT turns2End
+
+turns2:
+	FMOVQ 0(R1), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	WORD $0x4e71d400 // fadd v0.2d, v0.2d, v17.2d
+	WORD $0x4e72d421 // fadd v1.2d, v1.2d, v18.2d
+	VFMLA V17.D2, V17.D2, V8.D2
+	VFMLA V18.D2, V18.D2, V9.D2
+	FMOVQ 16(R1), F19
+	WORD $0x0e617a74 // fcvtl v20.2d, v19.2s
+	WORD $0x4e617a75 // fcvtl2 v21.2d, v19.4s
+	WORD $0x4e74d442 // fadd v2.2d, v2.2d, v20.2d
+	WORD $0x4e75d463 // fadd v3.2d, v3.2d, v21.2d
+	VFMLA V20.D2, V20.D2, V10.D2
+	VFMLA V21.D2, V21.D2, V11.D2
+	FMOVQ 32(R1), F22
+	WORD $0x0e617ad7 // fcvtl v23.2d, v22.2s
+	WORD $0x4e617ad8 // fcvtl2 v24.2d, v22.4s
+	WORD $0x4e77d484 // fadd v4.2d, v4.2d, v23.2d
+	WORD $0x4e78d4a5 // fadd v5.2d, v5.2d, v24.2d
+	VFMLA V23.D2, V23.D2, V12.D2
+	VFMLA V24.D2, V24.D2, V13.D2
+	FMOVQ 48(R1), F25
+	WORD $0x0e617b3a // fcvtl v26.2d, v25.2s
+	WORD $0x4e617b3b // fcvtl2 v27.2d, v25.4s
+	WORD $0x4e7ad4c6 // fadd v6.2d, v6.2d, v26.2d
+	WORD $0x4e7bd4e7 // fadd v7.2d, v7.2d, v27.2d
+	VFMLA V26.D2, V26.D2, V14.D2
+	VFMLA V27.D2, V27.D2, V15.D2
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $128, R4, R4
+	SUBS $16, R6, R6
+	BGE turns2
+
+turns2End:
+	ADD $16, R6, R6
+	CBZ R6, done3
+	CMP $4, R6
+	BLT some4
+	FMOVQ 0(R1), F28
+	WORD $0x0e617b9d // fcvtl v29.2d, v28.2s
+	WORD $0x4e617b9e // fcvtl2 v30.2d, v28.4s
+	WORD $0x4e7dd400 // fadd v0.2d, v0.2d, v29.2d
+	WORD $0x4e7ed421 // fadd v1.2d, v1.2d, v30.2d
+	VFMLA V29.D2, V29.D2, V8.D2
+	VFMLA V30.D2, V30.D2, V9.D2
+	SUBS $4, R6, R6
+	BEQ done3
+	B next5
+
+some4:
+	VDUP R6, V31.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F16
+	WORD $0x6eb037f1 // cmhi v17.4s, v31.4s, v16.4s
+	WORD $0x6f00e412 // movi v18.2d, #0
+	MOVD R1, R14
+	CMP $2, R6
+	BLT single6
+	FMOVD 0(R1), F18
+	BEQ end7
+	ADD $8, R14, R14
+	VLD1 (R14), V18.S[2]
+	B end7
+
+single6:
+	FMOVS 0(R1), F18
+
+end7:
+	VAND V17.B16, V18.B16, V19.B16
+	WORD $0x0e617a74 // fcvtl v20.2d, v19.2s
+	WORD $0x4e617a75 // fcvtl2 v21.2d, v19.4s
+	WORD $0x4e74d400 // fadd v0.2d, v0.2d, v20.2d
+	WORD $0x4e75d421 // fadd v1.2d, v1.2d, v21.2d
+	VFMLA V20.D2, V20.D2, V8.D2
+	VFMLA V21.D2, V21.D2, V9.D2
+	B done3
+
+next5:
+	CMP $4, R6
+	BLT some8
+	FMOVQ 16(R1), F22
+	WORD $0x0e617ad7 // fcvtl v23.2d, v22.2s
+	WORD $0x4e617ad8 // fcvtl2 v24.2d, v22.4s
+	WORD $0x4e77d442 // fadd v2.2d, v2.2d, v23.2d
+	WORD $0x4e78d463 // fadd v3.2d, v3.2d, v24.2d
+	VFMLA V23.D2, V23.D2, V10.D2
+	VFMLA V24.D2, V24.D2, V11.D2
+	SUBS $4, R6, R6
+	BEQ done3
+	B next9
+
+some8:
+	VDUP R6, V25.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F26
+	WORD $0x6eba373b // cmhi v27.4s, v25.4s, v26.4s
+	WORD $0x6f00e41c // movi v28.2d, #0
+	MOVD R1, R19
+	CMP $2, R6
+	BLT single10
+	FMOVD 16(R1), F28
+	BEQ end11
+	ADD $24, R19, R19
+	VLD1 (R19), V28.S[2]
+	B end11
+
+single10:
+	FMOVS 16(R1), F28
+
+end11:
+	VAND V27.B16, V28.B16, V29.B16
+	WORD $0x0e617bbe // fcvtl v30.2d, v29.2s
+	WORD $0x4e617bbf // fcvtl2 v31.2d, v29.4s
+	WORD $0x4e7ed442 // fadd v2.2d, v2.2d, v30.2d
+	WORD $0x4e7fd463 // fadd v3.2d, v3.2d, v31.2d
+	VFMLA V30.D2, V30.D2, V10.D2
+	VFMLA V31.D2, V31.D2, V11.D2
+	B done3
+
+next9:
+	CMP $4, R6
+	BLT some12
+	FMOVQ 32(R1), F16
+	WORD $0x0e617a11 // fcvtl v17.2d, v16.2s
+	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
+	WORD $0x4e71d484 // fadd v4.2d, v4.2d, v17.2d
+	WORD $0x4e72d4a5 // fadd v5.2d, v5.2d, v18.2d
+	VFMLA V17.D2, V17.D2, V12.D2
+	VFMLA V18.D2, V18.D2, V13.D2
+	SUBS $4, R6, R6
+	BEQ done3
+	B next13
+
+some12:
+	VDUP R6, V19.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F20
+	WORD $0x6eb43675 // cmhi v21.4s, v19.4s, v20.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD R1, R21
+	CMP $2, R6
+	BLT single14
+	FMOVD 32(R1), F22
+	BEQ end15
+	ADD $40, R21, R21
+	VLD1 (R21), V22.S[2]
+	B end15
+
+single14:
+	FMOVS 32(R1), F22
+
+end15:
+	VAND V21.B16, V22.B16, V23.B16
+	WORD $0x0e617af8 // fcvtl v24.2d, v23.2s
+	WORD $0x4e617af9 // fcvtl2 v25.2d, v23.4s
+	WORD $0x4e78d484 // fadd v4.2d, v4.2d, v24.2d
+	WORD $0x4e79d4a5 // fadd v5.2d, v5.2d, v25.2d
+	VFMLA V24.D2, V24.D2, V12.D2
+	VFMLA V25.D2, V25.D2, V13.D2
+	B done3
+
+next13:
+	VDUP R6, V26.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F27
+	WORD $0x6ebb375c // cmhi v28.4s, v26.4s, v27.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R1, R23
+	CMP $2, R6
+	BLT single18
+	FMOVD 48(R1), F29
+	BEQ end19
+	ADD $56, R23, R23
+	VLD1 (R23), V29.S[2]
+	B end19
+
+single18:
+	FMOVS 48(R1), F29
+
+end19:
+	VAND V28.B16, V29.B16, V30.B16
+	WORD $0x0e617bdf // fcvtl v31.2d, v30.2s
+	WORD $0x4e617bd0 // fcvtl2 v16.2d, v30.4s
+	WORD $0x4e7fd4c6 // fadd v6.2d, v6.2d, v31.2d
+	WORD $0x4e70d4e7 // fadd v7.2d, v7.2d, v16.2d
+	VFMLA V31.D2, V31.D2, V14.D2
+	VFMLA V16.D2, V16.D2, V15.D2
+
+done3:
+	VDUP R5, V17.D2
+	WORD $0x6e61da32 // ucvtf v18.2d, v17.2d
+	WORD $0x4e64d413 // fadd v19.2d, v0.2d, v4.2d
+	WORD $0x4e65d434 // fadd v20.2d, v1.2d, v5.2d
+	WORD $0x4e66d455 // fadd v21.2d, v2.2d, v6.2d
+	WORD $0x4e67d476 // fadd v22.2d, v3.2d, v7.2d
+	WORD $0x4e75d677 // fadd v23.2d, v19.2d, v21.2d
+	WORD $0x4e76d698 // fadd v24.2d, v20.2d, v22.2d
+	WORD $0x4e78d6f9 // fadd v25.2d, v23.2d, v24.2d
+	WORD $0x7e70db3a // faddp d26, v25.2d
+	WORD $0x6e72ff5b // fdiv v27.2d, v26.2d, v18.2d
+	MOVD $memory-128(SP), R24
+	ADD R7<<3, R24, R24
+	FMOVD F27, 0(R24)
+	WORD $0x4e6cd51c // fadd v28.2d, v8.2d, v12.2d
+	WORD $0x4e6dd53d // fadd v29.2d, v9.2d, v13.2d
+	WORD $0x4e6ed55e // fadd v30.2d, v10.2d, v14.2d
+	WORD $0x4e6fd57f // fadd v31.2d, v11.2d, v15.2d
+	WORD $0x4e7ed790 // fadd v16.2d, v28.2d, v30.2d
+	WORD $0x4e7fd7b1 // fadd v17.2d, v29.2d, v31.2d
+	WORD $0x4e71d600 // fadd v0.2d, v16.2d, v17.2d
+	WORD $0x7e70d804 // faddp d4, v0.2d
+	WORD $0x6e72fc81 // fdiv v1.2d, v4.2d, v18.2d
+	WORD $0x6e7bdf65 // fmul v5.2d, v27.2d, v27.2d
+	WORD $0x4ee5d422 // fsub v2.2d, v1.2d, v5.2d
+	WORD $0x4ef2d646 // fsub v6.2d, v18.2d, v18.2d
+	WORD $0x4e62f4c3 // fmax v3.2d, v6.2d, v2.2d
+	FMOVD eps+120(FP), F7
+	WORD $0x4e67d473 // fadd v19.2d, v3.2d, v7.2d
+	MOVD $4607182418800017408, R25
+	VDUP R25, V21.D2
+	WORD $0x6ee1fa74 // fsqrt v20.2d, v19.2d
+	WORD $0x6e74feb6 // fdiv v22.2d, v21.2d, v20.2d
+	MOVD $memory-128(SP), R13
+	ADD R7<<3, R13, R13
+	FMOVD F22, 32(R13)
+	ADD R5<<2, R9, R9
+	ADD $1, R7, R7
+	CMP R12, R7
+	BLT row1
+	MOVD sum_base+96(FP), R14
+	CBZ R14, no20
+	MOVD R8, R9
+	MOVD $0, R7
+
+row22:
+	MOVD $memory-128(SP), R15
+	ADD R7<<3, R15, R15
+	FMOVD 0(R15), F23
+	WORD $0x0e616af8 // fcvtn v24.2s, v23.2d
+	WORD $0x4e616af8 // fcvtn2 v24.4s, v23.2d
+	VDUP V24.S[0], V25.S4
+	MOVD $memory-128(SP), R19
+	ADD R7<<3, R19, R19
+	FMOVD 32(R19), F26
+	WORD $0x0e616b48 // fcvtn v8.2s, v26.2d
+	WORD $0x4e616b48 // fcvtn2 v8.4s, v26.2d
+	VDUP V8.S[0], V12.S4
+	MOVD dst_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R9, R2, R2
+	MOVD gain_base+72(FP), R3
+	MOVD sum_base+96(FP), R4
+	MOVD R5, R6
+	SUBS $16, R6, R6
+	BLT turns23End
+
+turns23:
+	FMOVQ 0(R1), F9
+	WORD $0x4eb9d52d // fsub v13.4s, v9.4s, v25.4s
+	WORD $0x6e2cddaa // fmul v10.4s, v13.4s, v12.4s
+	FMOVQ 0(R2), F14
+	WORD $0x6e2edd4b // fmul v11.4s, v10.4s, v14.4s
+	WORD $0x0e61796f // fcvtl v15.2d, v11.2s
+	WORD $0x4e61797c // fcvtl2 v28.2d, v11.4s
+	FLDPQ 0(R4), (F30, F29)
+	WORD $0x4e6fd7df // fadd v31.2d, v30.2d, v15.2d
+	WORD $0x4e7cd7b0 // fadd v16.2d, v29.2d, v28.2d
+	FSTPQ (F31, F16), 0(R4)
+	FMOVQ 16(R1), F17
+	WORD $0x4eb9d620 // fsub v0.4s, v17.4s, v25.4s
+	WORD $0x6e2cdc04 // fmul v4.4s, v0.4s, v12.4s
+	FMOVQ 16(R2), F27
+	WORD $0x6e3bdc81 // fmul v1.4s, v4.4s, v27.4s
+	WORD $0x0e617825 // fcvtl v5.2d, v1.2s
+	WORD $0x4e617832 // fcvtl2 v18.2d, v1.4s
+	FLDPQ 32(R4), (F2, F6)
+	WORD $0x4e65d443 // fadd v3.2d, v2.2d, v5.2d
+	WORD $0x4e72d4c7 // fadd v7.2d, v6.2d, v18.2d
+	FSTPQ (F3, F7), 32(R4)
+	FMOVQ 32(R1), F19
+	WORD $0x4eb9d675 // fsub v21.4s, v19.4s, v25.4s
+	WORD $0x6e2cdeb4 // fmul v20.4s, v21.4s, v12.4s
+	FMOVQ 32(R2), F22
+	WORD $0x6e36de97 // fmul v23.4s, v20.4s, v22.4s
+	WORD $0x0e617af8 // fcvtl v24.2d, v23.2s
+	WORD $0x4e617afa // fcvtl2 v26.2d, v23.4s
+	FLDPQ 64(R4), (F8, F9)
+	WORD $0x4e78d50d // fadd v13.2d, v8.2d, v24.2d
+	WORD $0x4e7ad52a // fadd v10.2d, v9.2d, v26.2d
+	FSTPQ (F13, F10), 64(R4)
+	FMOVQ 48(R1), F14
+	WORD $0x4eb9d5cb // fsub v11.4s, v14.4s, v25.4s
+	WORD $0x6e2cdd6f // fmul v15.4s, v11.4s, v12.4s
+	FMOVQ 48(R2), F30
+	WORD $0x6e3eddfc // fmul v28.4s, v15.4s, v30.4s
+	WORD $0x0e617b9d // fcvtl v29.2d, v28.2s
+	WORD $0x4e617b9f // fcvtl2 v31.2d, v28.4s
+	FLDPQ 96(R4), (F16, F17)
+	WORD $0x4e7dd600 // fadd v0.2d, v16.2d, v29.2d
+	WORD $0x4e7fd624 // fadd v4.2d, v17.2d, v31.2d
+	FSTPQ (F0, F4), 96(R4)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $128, R4, R4
+	SUBS $16, R6, R6
+	BGE turns23
+
+turns23End:
+	ADD $16, R6, R6
+	CBZ R6, done24
+	CMP $4, R6
+	BLT some25
+	FMOVQ 0(R1), F27
+	WORD $0x4eb9d761 // fsub v1.4s, v27.4s, v25.4s
+	WORD $0x6e2cdc25 // fmul v5.4s, v1.4s, v12.4s
+	FMOVQ 0(R2), F2
+	WORD $0x6e22dcb2 // fmul v18.4s, v5.4s, v2.4s
+	WORD $0x0e617a46 // fcvtl v6.2d, v18.2s
+	WORD $0x4e617a43 // fcvtl2 v3.2d, v18.4s
+	FLDPQ 0(R4), (F7, F19)
+	WORD $0x4e66d4f5 // fadd v21.2d, v7.2d, v6.2d
+	WORD $0x4e63d674 // fadd v20.2d, v19.2d, v3.2d
+	FSTPQ (F21, F20), 0(R4)
+	SUBS $4, R6, R6
+	BEQ done24
+	B next26
+
+some25:
+	VDUP R6, V22.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F23
+	WORD $0x6eb736d8 // cmhi v24.4s, v22.4s, v23.4s
+	WORD $0x6f00e408 // movi v8.2d, #0
+	MOVD R1, R21
+	CMP $2, R6
+	BLT single27
+	FMOVD 0(R1), F8
+	BEQ end28
+	ADD $8, R21, R21
+	VLD1 (R21), V8.S[2]
+	B end28
+
+single27:
+	FMOVS 0(R1), F8
+
+end28:
+	WORD $0x4eb9d51a // fsub v26.4s, v8.4s, v25.4s
+	WORD $0x6e2cdf49 // fmul v9.4s, v26.4s, v12.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD R2, R22
+	CMP $2, R6
+	BLT single29
+	FMOVD 0(R2), F13
+	BEQ end30
+	ADD $8, R22, R22
+	VLD1 (R22), V13.S[2]
+	B end30
+
+single29:
+	FMOVS 0(R2), F13
+
+end30:
+	WORD $0x6e2ddd2a // fmul v10.4s, v9.4s, v13.4s
+	VAND V24.B16, V10.B16, V14.B16
+	WORD $0x0e6179cb // fcvtl v11.2d, v14.2s
+	WORD $0x4e6179cf // fcvtl2 v15.2d, v14.4s
+	FLDPQ 0(R4), (F30, F28)
+	WORD $0x4e6bd7dd // fadd v29.2d, v30.2d, v11.2d
+	WORD $0x4e6fd790 // fadd v16.2d, v28.2d, v15.2d
+	FSTPQ (F29, F16), 0(R4)
+	B done24
+
+next26:
+	CMP $4, R6
+	BLT some31
+	FMOVQ 16(R1), F31
+	WORD $0x4eb9d7f1 // fsub v17.4s, v31.4s, v25.4s
+	WORD $0x6e2cde20 // fmul v0.4s, v17.4s, v12.4s
+	FMOVQ 16(R2), F4
+	WORD $0x6e24dc1b // fmul v27.4s, v0.4s, v4.4s
+	WORD $0x0e617b61 // fcvtl v1.2d, v27.2s
+	WORD $0x4e617b65 // fcvtl2 v5.2d, v27.4s
+	FLDPQ 32(R4), (F2, F18)
+	WORD $0x4e61d446 // fadd v6.2d, v2.2d, v1.2d
+	WORD $0x4e65d647 // fadd v7.2d, v18.2d, v5.2d
+	FSTPQ (F6, F7), 32(R4)
+	SUBS $4, R6, R6
+	BEQ done24
+	B next32
+
+some31:
+	VDUP R6, V3.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F19
+	WORD $0x6eb33475 // cmhi v21.4s, v3.4s, v19.4s
+	WORD $0x6f00e414 // movi v20.2d, #0
+	MOVD R1, R24
+	CMP $2, R6
+	BLT single33
+	FMOVD 16(R1), F20
+	BEQ end34
+	ADD $24, R24, R24
+	VLD1 (R24), V20.S[2]
+	B end34
+
+single33:
+	FMOVS 16(R1), F20
+
+end34:
+	WORD $0x4eb9d696 // fsub v22.4s, v20.4s, v25.4s
+	WORD $0x6e2cded7 // fmul v23.4s, v22.4s, v12.4s
+	WORD $0x6f00e408 // movi v8.2d, #0
+	MOVD R2, R25
+	CMP $2, R6
+	BLT single35
+	FMOVD 16(R2), F8
+	BEQ end36
+	ADD $24, R25, R25
+	VLD1 (R25), V8.S[2]
+	B end36
+
+single35:
+	FMOVS 16(R2), F8
+
+end36:
+	WORD $0x6e28defa // fmul v26.4s, v23.4s, v8.4s
+	VAND V21.B16, V26.B16, V9.B16
+	WORD $0x0e61792d // fcvtl v13.2d, v9.2s
+	WORD $0x4e617938 // fcvtl2 v24.2d, v9.4s
+	FLDPQ 32(R4), (F10, F14)
+	WORD $0x4e6dd54b // fadd v11.2d, v10.2d, v13.2d
+	WORD $0x4e78d5de // fadd v30.2d, v14.2d, v24.2d
+	FSTPQ (F11, F30), 32(R4)
+	B done24
+
+next32:
+	CMP $4, R6
+	BLT some37
+	FMOVQ 32(R1), F15
+	WORD $0x4eb9d5fc // fsub v28.4s, v15.4s, v25.4s
+	WORD $0x6e2cdf9d // fmul v29.4s, v28.4s, v12.4s
+	FMOVQ 32(R2), F16
+	WORD $0x6e30dfbf // fmul v31.4s, v29.4s, v16.4s
+	WORD $0x0e617bf1 // fcvtl v17.2d, v31.2s
+	WORD $0x4e617be0 // fcvtl2 v0.2d, v31.4s
+	FLDPQ 64(R4), (F4, F27)
+	WORD $0x4e71d481 // fadd v1.2d, v4.2d, v17.2d
+	WORD $0x4e60d762 // fadd v2.2d, v27.2d, v0.2d
+	FSTPQ (F1, F2), 64(R4)
+	SUBS $4, R6, R6
+	BEQ done24
+	B next38
+
+some37:
+	VDUP R6, V5.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F18
+	WORD $0x6eb234a6 // cmhi v6.4s, v5.4s, v18.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD R1, R14
+	CMP $2, R6
+	BLT single39
+	FMOVD 32(R1), F7
+	BEQ end40
+	ADD $40, R14, R14
+	VLD1 (R14), V7.S[2]
+	B end40
+
+single39:
+	FMOVS 32(R1), F7
+
+end40:
+	WORD $0x4eb9d4e3 // fsub v3.4s, v7.4s, v25.4s
+	WORD $0x6e2cdc73 // fmul v19.4s, v3.4s, v12.4s
+	WORD $0x6f00e414 // movi v20.2d, #0
+	MOVD R2, R15
+	CMP $2, R6
+	BLT single41
+	FMOVD 32(R2), F20
+	BEQ end42
+	ADD $40, R15, R15
+	VLD1 (R15), V20.S[2]
+	B end42
+
+single41:
+	FMOVS 32(R2), F20
+
+end42:
+	WORD $0x6e34de76 // fmul v22.4s, v19.4s, v20.4s
+	VAND V6.B16, V22.B16, V23.B16
+	WORD $0x0e617ae8 // fcvtl v8.2d, v23.2s
+	WORD $0x4e617af5 // fcvtl2 v21.2d, v23.4s
+	FLDPQ 64(R4), (F26, F9)
+	WORD $0x4e68d74d // fadd v13.2d, v26.2d, v8.2d
+	WORD $0x4e75d52a // fadd v10.2d, v9.2d, v21.2d
+	FSTPQ (F13, F10), 64(R4)
+	B done24
+
+next38:
+	VDUP R6, V24.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F14
+	WORD $0x6eae370b // cmhi v11.4s, v24.4s, v14.4s
+	WORD $0x6f00e41e // movi v30.2d, #0
+	MOVD R1, R20
+	CMP $2, R6
+	BLT single45
+	FMOVD 48(R1), F30
+	BEQ end46
+	ADD $56, R20, R20
+	VLD1 (R20), V30.S[2]
+	B end46
+
+single45:
+	FMOVS 48(R1), F30
+
+end46:
+	WORD $0x4eb9d7cf // fsub v15.4s, v30.4s, v25.4s
+	WORD $0x6e2cddfc // fmul v28.4s, v15.4s, v12.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R2, R21
+	CMP $2, R6
+	BLT single47
+	FMOVD 48(R2), F29
+	BEQ end48
+	ADD $56, R21, R21
+	VLD1 (R21), V29.S[2]
+	B end48
+
+single47:
+	FMOVS 48(R2), F29
+
+end48:
+	WORD $0x6e3ddf90 // fmul v16.4s, v28.4s, v29.4s
+	VAND V11.B16, V16.B16, V31.B16
+	WORD $0x0e617bf1 // fcvtl v17.2d, v31.2s
+	WORD $0x4e617be4 // fcvtl2 v4.2d, v31.4s
+	FLDPQ 96(R4), (F0, F27)
+	WORD $0x4e71d401 // fadd v1.2d, v0.2d, v17.2d
+	WORD $0x4e64d762 // fadd v2.2d, v27.2d, v4.2d
+	FSTPQ (F1, F2), 96(R4)
+
+done24:
+	ADD R5<<2, R9, R9
+	ADD $1, R7, R7
+	CMP R12, R7
+	BLT row22
+
+no20:
+	MOVD dst_base+0(FP), R22
+	CBZ R22, no49
+	MOVD R8, R9
+	MOVD $0, R7
+
+row51:
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	MOVD $memory-128(SP), R23
+	ADD R7<<3, R23, R23
+	FMOVD 0(R23), F14
+	WORD $0x0e6169d9 // fcvtn v25.2s, v14.2d
+	WORD $0x4e6169d9 // fcvtn2 v25.4s, v14.2d
+	VDUP V25.S[0], V30.S4
+	MOVD dst_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R9, R2, R2
+	MOVD gain_base+72(FP), R3
+	MOVD sum_base+96(FP), R4
+	MOVD R5, R6
+	SUBS $16, R6, R6
+	BLT turns52End
+
+turns52:
+	FMOVQ 0(R1), F12
+	WORD $0x4ebed58f // fsub v15.4s, v12.4s, v30.4s
+	WORD $0x0e6179fc // fcvtl v28.2d, v15.2s
+	WORD $0x4e6179fd // fcvtl2 v29.2d, v15.4s
+	FMOVQ 0(R2), F11
+	FMOVQ 0(R3), F16
+	WORD $0x6e30dd7f // fmul v31.4s, v11.4s, v16.4s
+	WORD $0x0e617bf1 // fcvtl v17.2d, v31.2s
+	WORD $0x4e617be0 // fcvtl2 v0.2d, v31.4s
+	VFMLA V17.D2, V28.D2, V5.D2
+	VFMLA V0.D2, V29.D2, V18.D2
+	WORD $0x4e71d6f7 // fadd v23.2d, v23.2d, v17.2d
+	WORD $0x4e60d508 // fadd v8.2d, v8.2d, v0.2d
+	FMOVQ 16(R1), F4
+	WORD $0x4ebed49b // fsub v27.4s, v4.4s, v30.4s
+	WORD $0x0e617b61 // fcvtl v1.2d, v27.2s
+	WORD $0x4e617b62 // fcvtl2 v2.2d, v27.4s
+	FMOVQ 16(R2), F14
+	FMOVQ 16(R3), F25
+	WORD $0x6e39ddcc // fmul v12.4s, v14.4s, v25.4s
+	WORD $0x0e61798f // fcvtl v15.2d, v12.2s
+	WORD $0x4e61798b // fcvtl2 v11.2d, v12.4s
+	VFMLA V15.D2, V1.D2, V7.D2
+	VFMLA V11.D2, V2.D2, V3.D2
+	WORD $0x4e6fd75a // fadd v26.2d, v26.2d, v15.2d
+	WORD $0x4e6bd6b5 // fadd v21.2d, v21.2d, v11.2d
+	FMOVQ 32(R1), F16
+	WORD $0x4ebed61f // fsub v31.4s, v16.4s, v30.4s
+	WORD $0x0e617bfc // fcvtl v28.2d, v31.2s
+	WORD $0x4e617bfd // fcvtl2 v29.2d, v31.4s
+	FMOVQ 32(R2), F17
+	FMOVQ 32(R3), F0
+	WORD $0x6e20de24 // fmul v4.4s, v17.4s, v0.4s
+	WORD $0x0e61789b // fcvtl v27.2d, v4.2s
+	WORD $0x4e61788e // fcvtl2 v14.2d, v4.4s
+	VFMLA V27.D2, V28.D2, V19.D2
+	VFMLA V14.D2, V29.D2, V20.D2
+	WORD $0x4e7bd529 // fadd v9.2d, v9.2d, v27.2d
+	WORD $0x4e6ed5ad // fadd v13.2d, v13.2d, v14.2d
+	FMOVQ 48(R1), F25
+	WORD $0x4ebed72c // fsub v12.4s, v25.4s, v30.4s
+	WORD $0x0e617981 // fcvtl v1.2d, v12.2s
+	WORD $0x4e617982 // fcvtl2 v2.2d, v12.4s
+	FMOVQ 48(R2), F15
+	FMOVQ 48(R3), F11
+	WORD $0x6e2bddf0 // fmul v16.4s, v15.4s, v11.4s
+	WORD $0x0e617a1f // fcvtl v31.2d, v16.2s
+	WORD $0x4e617a11 // fcvtl2 v17.2d, v16.4s
+	VFMLA V31.D2, V1.D2, V6.D2
+	VFMLA V17.D2, V2.D2, V22.D2
+	WORD $0x4e7fd54a // fadd v10.2d, v10.2d, v31.2d
+	WORD $0x4e71d718 // fadd v24.2d, v24.2d, v17.2d
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $128, R4, R4
+	SUBS $16, R6, R6
+	BGE turns52
+
+turns52End:
+	ADD $16, R6, R6
+	CBZ R6, done53
+	CMP $4, R6
+	BLT some54
+	FMOVQ 0(R1), F0
+	WORD $0x4ebed404 // fsub v4.4s, v0.4s, v30.4s
+	WORD $0x0e61789c // fcvtl v28.2d, v4.2s
+	WORD $0x4e61789d // fcvtl2 v29.2d, v4.4s
+	FMOVQ 0(R2), F27
+	FMOVQ 0(R3), F14
+	WORD $0x6e2edf79 // fmul v25.4s, v27.4s, v14.4s
+	WORD $0x0e617b2c // fcvtl v12.2d, v25.2s
+	WORD $0x4e617b2f // fcvtl2 v15.2d, v25.4s
+	VFMLA V12.D2, V28.D2, V5.D2
+	VFMLA V15.D2, V29.D2, V18.D2
+	WORD $0x4e6cd6f7 // fadd v23.2d, v23.2d, v12.2d
+	WORD $0x4e6fd508 // fadd v8.2d, v8.2d, v15.2d
+	SUBS $4, R6, R6
+	BEQ done53
+	B next55
+
+some54:
+	VDUP R6, V11.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F16
+	WORD $0x6eb03561 // cmhi v1.4s, v11.4s, v16.4s
+	WORD $0x6f00e402 // movi v2.2d, #0
+	MOVD R1, R25
+	CMP $2, R6
+	BLT single56
+	FMOVD 0(R1), F2
+	BEQ end57
+	ADD $8, R25, R25
+	VLD1 (R25), V2.S[2]
+	B end57
+
+single56:
+	FMOVS 0(R1), F2
+
+end57:
+	WORD $0x4ebed45f // fsub v31.4s, v2.4s, v30.4s
+	VAND V1.B16, V31.B16, V17.B16
+	WORD $0x0e617a20 // fcvtl v0.2d, v17.2s
+	WORD $0x4e617a24 // fcvtl2 v4.2d, v17.4s
+	WORD $0x6f00e41b // movi v27.2d, #0
+	MOVD R2, R13
+	CMP $2, R6
+	BLT single58
+	FMOVD 0(R2), F27
+	BEQ end59
+	ADD $8, R13, R13
+	VLD1 (R13), V27.S[2]
+	B end59
+
+single58:
+	FMOVS 0(R2), F27
+
+end59:
+	WORD $0x6f00e40e // movi v14.2d, #0
+	MOVD R3, R14
+	CMP $2, R6
+	BLT single60
+	FMOVD 0(R3), F14
+	BEQ end61
+	ADD $8, R14, R14
+	VLD1 (R14), V14.S[2]
+	B end61
+
+single60:
+	FMOVS 0(R3), F14
+
+end61:
+	WORD $0x6e2edf79 // fmul v25.4s, v27.4s, v14.4s
+	VAND V1.B16, V25.B16, V28.B16
+	WORD $0x0e617b9d // fcvtl v29.2d, v28.2s
+	WORD $0x4e617b8c // fcvtl2 v12.2d, v28.4s
+	VFMLA V29.D2, V0.D2, V5.D2
+	VFMLA V12.D2, V4.D2, V18.D2
+	WORD $0x4e7dd6f7 // fadd v23.2d, v23.2d, v29.2d
+	WORD $0x4e6cd508 // fadd v8.2d, v8.2d, v12.2d
+	B done53
+
+next55:
+	CMP $4, R6
+	BLT some62
+	FMOVQ 16(R1), F15
+	WORD $0x4ebed5eb // fsub v11.4s, v15.4s, v30.4s
+	WORD $0x0e617970 // fcvtl v16.2d, v11.2s
+	WORD $0x4e617962 // fcvtl2 v2.2d, v11.4s
+	FMOVQ 16(R2), F31
+	FMOVQ 16(R3), F17
+	WORD $0x6e31dffb // fmul v27.4s, v31.4s, v17.4s
+	WORD $0x0e617b6e // fcvtl v14.2d, v27.2s
+	WORD $0x4e617b61 // fcvtl2 v1.2d, v27.4s
+	VFMLA V14.D2, V16.D2, V7.D2
+	VFMLA V1.D2, V2.D2, V3.D2
+	WORD $0x4e6ed75a // fadd v26.2d, v26.2d, v14.2d
+	WORD $0x4e61d6b5 // fadd v21.2d, v21.2d, v1.2d
+	SUBS $4, R6, R6
+	BEQ done53
+	B next63
+
+some62:
+	VDUP R6, V25.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F28
+	WORD $0x6ebc3720 // cmhi v0.4s, v25.4s, v28.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD R1, R19
+	CMP $2, R6
+	BLT single64
+	FMOVD 16(R1), F4
+	BEQ end65
+	ADD $24, R19, R19
+	VLD1 (R19), V4.S[2]
+	B end65
+
+single64:
+	FMOVS 16(R1), F4
+
+end65:
+	WORD $0x4ebed49d // fsub v29.4s, v4.4s, v30.4s
+	VAND V0.B16, V29.B16, V12.B16
+	WORD $0x0e61798f // fcvtl v15.2d, v12.2s
+	WORD $0x4e61798b // fcvtl2 v11.2d, v12.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R2, R20
+	CMP $2, R6
+	BLT single66
+	FMOVD 16(R2), F31
+	BEQ end67
+	ADD $24, R20, R20
+	VLD1 (R20), V31.S[2]
+	B end67
+
+single66:
+	FMOVS 16(R2), F31
+
+end67:
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD R3, R21
+	CMP $2, R6
+	BLT single68
+	FMOVD 16(R3), F17
+	BEQ end69
+	ADD $24, R21, R21
+	VLD1 (R21), V17.S[2]
+	B end69
+
+single68:
+	FMOVS 16(R3), F17
+
+end69:
+	WORD $0x6e31dffb // fmul v27.4s, v31.4s, v17.4s
+	VAND V0.B16, V27.B16, V16.B16
+	WORD $0x0e617a02 // fcvtl v2.2d, v16.2s
+	WORD $0x4e617a0e // fcvtl2 v14.2d, v16.4s
+	VFMLA V2.D2, V15.D2, V7.D2
+	VFMLA V14.D2, V11.D2, V3.D2
+	WORD $0x4e62d75a // fadd v26.2d, v26.2d, v2.2d
+	WORD $0x4e6ed6b5 // fadd v21.2d, v21.2d, v14.2d
+	B done53
+
+next63:
+	CMP $4, R6
+	BLT some70
+	FMOVQ 32(R1), F1
+	WORD $0x4ebed439 // fsub v25.4s, v1.4s, v30.4s
+	WORD $0x0e617b3c // fcvtl v28.2d, v25.2s
+	WORD $0x4e617b24 // fcvtl2 v4.2d, v25.4s
+	FMOVQ 32(R2), F29
+	FMOVQ 32(R3), F12
+	WORD $0x6e2cdfbf // fmul v31.4s, v29.4s, v12.4s
+	WORD $0x0e617bf1 // fcvtl v17.2d, v31.2s
+	WORD $0x4e617be0 // fcvtl2 v0.2d, v31.4s
+	VFMLA V17.D2, V28.D2, V19.D2
+	VFMLA V0.D2, V4.D2, V20.D2
+	WORD $0x4e71d529 // fadd v9.2d, v9.2d, v17.2d
+	WORD $0x4e60d5ad // fadd v13.2d, v13.2d, v0.2d
+	SUBS $4, R6, R6
+	BEQ done53
+	B next71
+
+some70:
+	VDUP R6, V27.S4
+	MOVD $lanes<>+0(SB), R22
+	FMOVQ 0(R22), F16
+	WORD $0x6eb0376f // cmhi v15.4s, v27.4s, v16.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R1, R23
+	CMP $2, R6
+	BLT single72
+	FMOVD 32(R1), F11
+	BEQ end73
+	ADD $40, R23, R23
+	VLD1 (R23), V11.S[2]
+	B end73
+
+single72:
+	FMOVS 32(R1), F11
+
+end73:
+	WORD $0x4ebed562 // fsub v2.4s, v11.4s, v30.4s
+	VAND V15.B16, V2.B16, V14.B16
+	WORD $0x0e6179c1 // fcvtl v1.2d, v14.2s
+	WORD $0x4e6179d9 // fcvtl2 v25.2d, v14.4s
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R2, R24
+	CMP $2, R6
+	BLT single74
+	FMOVD 32(R2), F29
+	BEQ end75
+	ADD $40, R24, R24
+	VLD1 (R24), V29.S[2]
+	B end75
+
+single74:
+	FMOVS 32(R2), F29
+
+end75:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	MOVD R3, R25
+	CMP $2, R6
+	BLT single76
+	FMOVD 32(R3), F12
+	BEQ end77
+	ADD $40, R25, R25
+	VLD1 (R25), V12.S[2]
+	B end77
+
+single76:
+	FMOVS 32(R3), F12
+
+end77:
+	WORD $0x6e2cdfbf // fmul v31.4s, v29.4s, v12.4s
+	VAND V15.B16, V31.B16, V28.B16
+	WORD $0x0e617b84 // fcvtl v4.2d, v28.2s
+	WORD $0x4e617b91 // fcvtl2 v17.2d, v28.4s
+	VFMLA V4.D2, V1.D2, V19.D2
+	VFMLA V17.D2, V25.D2, V20.D2
+	WORD $0x4e64d529 // fadd v9.2d, v9.2d, v4.2d
+	WORD $0x4e71d5ad // fadd v13.2d, v13.2d, v17.2d
+	B done53
+
+next71:
+	VDUP R6, V0.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F27
+	WORD $0x6ebb3410 // cmhi v16.4s, v0.4s, v27.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD R1, R14
+	CMP $2, R6
+	BLT single80
+	FMOVD 48(R1), F11
+	BEQ end81
+	ADD $56, R14, R14
+	VLD1 (R14), V11.S[2]
+	B end81
+
+single80:
+	FMOVS 48(R1), F11
+
+end81:
+	WORD $0x4ebed562 // fsub v2.4s, v11.4s, v30.4s
+	VAND V16.B16, V2.B16, V14.B16
+	WORD $0x0e6179dd // fcvtl v29.2d, v14.2s
+	WORD $0x4e6179cc // fcvtl2 v12.2d, v14.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD R2, R15
+	CMP $2, R6
+	BLT single82
+	FMOVD 48(R2), F15
+	BEQ end83
+	ADD $56, R15, R15
+	VLD1 (R15), V15.S[2]
+	B end83
+
+single82:
+	FMOVS 48(R2), F15
+
+end83:
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R3, R19
+	CMP $2, R6
+	BLT single84
+	FMOVD 48(R3), F31
+	BEQ end85
+	ADD $56, R19, R19
+	VLD1 (R19), V31.S[2]
+	B end85
+
+single84:
+	FMOVS 48(R3), F31
+
+end85:
+	WORD $0x6e3fddfc // fmul v28.4s, v15.4s, v31.4s
+	VAND V16.B16, V28.B16, V1.B16
+	WORD $0x0e617839 // fcvtl v25.2d, v1.2s
+	WORD $0x4e617824 // fcvtl2 v4.2d, v1.4s
+	VFMLA V25.D2, V29.D2, V6.D2
+	VFMLA V4.D2, V12.D2, V22.D2
+	WORD $0x4e79d54a // fadd v10.2d, v10.2d, v25.2d
+	WORD $0x4e64d718 // fadd v24.2d, v24.2d, v4.2d
+
+done53:
+	VDUP R5, V17.D2
+	WORD $0x6e61da20 // ucvtf v0.2d, v17.2d
+	MOVD $memory-128(SP), R20
+	ADD R7<<3, R20, R20
+	FMOVD 0(R20), F27
+	MOVD $memory-128(SP), R21
+	ADD R7<<3, R21, R21
+	FMOVD 32(R21), F30
+	WORD $0x4e69d6eb // fadd v11.2d, v23.2d, v9.2d
+	WORD $0x4e6dd502 // fadd v2.2d, v8.2d, v13.2d
+	WORD $0x4e6ad74e // fadd v14.2d, v26.2d, v10.2d
+	WORD $0x4e78d6af // fadd v15.2d, v21.2d, v24.2d
+	WORD $0x4e6ed57f // fadd v31.2d, v11.2d, v14.2d
+	WORD $0x4e6fd450 // fadd v16.2d, v2.2d, v15.2d
+	WORD $0x4e70d7fc // fadd v28.2d, v31.2d, v16.2d
+	WORD $0x7e70db81 // faddp d1, v28.2d
+	WORD $0x0e616b7d // fcvtn v29.2s, v27.2d
+	WORD $0x4e616b7d // fcvtn2 v29.4s, v27.2d
+	WORD $0x0e617bac // fcvtl v12.2d, v29.2s
+	WORD $0x4efbd599 // fsub v25.2d, v12.2d, v27.2d
+	WORD $0x4e73d4a4 // fadd v4.2d, v5.2d, v19.2d
+	WORD $0x4e74d651 // fadd v17.2d, v18.2d, v20.2d
+	WORD $0x4e66d4f7 // fadd v23.2d, v7.2d, v6.2d
+	WORD $0x4e76d469 // fadd v9.2d, v3.2d, v22.2d
+	WORD $0x4e77d488 // fadd v8.2d, v4.2d, v23.2d
+	WORD $0x4e69d62d // fadd v13.2d, v17.2d, v9.2d
+	WORD $0x4e6dd51a // fadd v26.2d, v8.2d, v13.2d
+	WORD $0x7e70db4a // faddp d10, v26.2d
+	WORD $0x6e79dc35 // fmul v21.2d, v1.2d, v25.2d
+	WORD $0x4e75d558 // fadd v24.2d, v10.2d, v21.2d
+	WORD $0x6e60fc2b // fdiv v11.2d, v1.2d, v0.2d
+	MOVD $memory-128(SP), R22
+	ADD R7<<3, R22, R22
+	FMOVD F11, 64(R22)
+	WORD $0x6e7edfce // fmul v14.2d, v30.2d, v30.2d
+	WORD $0x6e6edf02 // fmul v2.2d, v24.2d, v14.2d
+	WORD $0x6e60fc4f // fdiv v15.2d, v2.2d, v0.2d
+	MOVD $memory-128(SP), R23
+	ADD R7<<3, R23, R23
+	FMOVD F15, 96(R23)
+	ADD R5<<2, R9, R9
+	ADD $1, R7, R7
+	CMP R12, R7
+	BLT row51
+	MOVD R8, R9
+	MOVD $0, R7
+
+row86:
+	MOVD $memory-128(SP), R24
+	ADD R7<<3, R24, R24
+	FMOVD 0(R24), F31
+	WORD $0x0e616bf0 // fcvtn v16.2s, v31.2d
+	WORD $0x4e616bf0 // fcvtn2 v16.4s, v31.2d
+	VDUP V16.S[0], V28.S4
+	MOVD $memory-128(SP), R25
+	ADD R7<<3, R25, R25
+	FMOVD 32(R25), F29
+	WORD $0x0e616bbb // fcvtn v27.2s, v29.2d
+	WORD $0x4e616bbb // fcvtn2 v27.4s, v29.2d
+	VDUP V27.S[0], V12.S4
+	MOVD $memory-128(SP), R13
+	ADD R7<<3, R13, R13
+	FMOVD 64(R13), F5
+	WORD $0x0e6168b3 // fcvtn v19.2s, v5.2d
+	WORD $0x4e6168b3 // fcvtn2 v19.4s, v5.2d
+	VDUP V19.S[0], V18.S4
+	MOVD $memory-128(SP), R14
+	ADD R7<<3, R14, R14
+	FMOVD 96(R14), F20
+	WORD $0x0e616a87 // fcvtn v7.2s, v20.2d
+	WORD $0x4e616a87 // fcvtn2 v7.4s, v20.2d
+	VDUP V7.S[0], V6.S4
+	MOVD dst_base+0(FP), R0
+	ADD R9, R0, R0
+	MOVD x_base+24(FP), R1
+	ADD R9, R1, R1
+	MOVD dy_base+48(FP), R2
+	ADD R9, R2, R2
+	MOVD gain_base+72(FP), R3
+	MOVD sum_base+96(FP), R4
+	MOVD R5, R6
+	SUBS $16, R6, R6
+	BLT turns87End
+
+turns87:
+	FMOVQ 0(R2), F3
+	FMOVQ 0(R3), F22
+	WORD $0x6e36dc64 // fmul v4.4s, v3.4s, v22.4s
+	WORD $0x4eb2d497 // fsub v23.4s, v4.4s, v18.4s
+	FMOVQ 0(R1), F17
+	WORD $0x4ebcd629 // fsub v9.4s, v17.4s, v28.4s
+	WORD $0x6e26dd28 // fmul v8.4s, v9.4s, v6.4s
+	WORD $0x4ea8d6ed // fsub v13.4s, v23.4s, v8.4s
+	WORD $0x6e2cddba // fmul v26.4s, v13.4s, v12.4s
+	FMOVQ F26, 0(R0)
+	FMOVQ 16(R2), F25
+	FMOVQ 16(R3), F10
+	WORD $0x6e2adf35 // fmul v21.4s, v25.4s, v10.4s
+	WORD $0x4eb2d6a1 // fsub v1.4s, v21.4s, v18.4s
+	FMOVQ 16(R1), F30
+	WORD $0x4ebcd7cb // fsub v11.4s, v30.4s, v28.4s
+	WORD $0x6e26dd78 // fmul v24.4s, v11.4s, v6.4s
+	WORD $0x4eb8d42e // fsub v14.4s, v1.4s, v24.4s
+	WORD $0x6e2cddc0 // fmul v0.4s, v14.4s, v12.4s
+	FMOVQ F0, 16(R0)
+	FMOVQ 32(R2), F2
+	FMOVQ 32(R3), F15
+	WORD $0x6e2fdc5f // fmul v31.4s, v2.4s, v15.4s
+	WORD $0x4eb2d7f0 // fsub v16.4s, v31.4s, v18.4s
+	FMOVQ 32(R1), F29
+	WORD $0x4ebcd7bb // fsub v27.4s, v29.4s, v28.4s
+	WORD $0x6e26df65 // fmul v5.4s, v27.4s, v6.4s
+	WORD $0x4ea5d613 // fsub v19.4s, v16.4s, v5.4s
+	WORD $0x6e2cde74 // fmul v20.4s, v19.4s, v12.4s
+	FMOVQ F20, 32(R0)
+	FMOVQ 48(R2), F7
+	FMOVQ 48(R3), F3
+	WORD $0x6e23dcf6 // fmul v22.4s, v7.4s, v3.4s
+	WORD $0x4eb2d6c4 // fsub v4.4s, v22.4s, v18.4s
+	FMOVQ 48(R1), F17
+	WORD $0x4ebcd629 // fsub v9.4s, v17.4s, v28.4s
+	WORD $0x6e26dd37 // fmul v23.4s, v9.4s, v6.4s
+	WORD $0x4eb7d488 // fsub v8.4s, v4.4s, v23.4s
+	WORD $0x6e2cdd0d // fmul v13.4s, v8.4s, v12.4s
+	FMOVQ F13, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $128, R4, R4
+	SUBS $16, R6, R6
+	BGE turns87
+
+turns87End:
+	ADD $16, R6, R6
+	CBZ R6, done88
+	CMP $4, R6
+	BLT some89
+	FMOVQ 0(R2), F26
+	FMOVQ 0(R3), F25
+	WORD $0x6e39df4a // fmul v10.4s, v26.4s, v25.4s
+	WORD $0x4eb2d555 // fsub v21.4s, v10.4s, v18.4s
+	FMOVQ 0(R1), F30
+	WORD $0x4ebcd7cb // fsub v11.4s, v30.4s, v28.4s
+	WORD $0x6e26dd61 // fmul v1.4s, v11.4s, v6.4s
+	WORD $0x4ea1d6b8 // fsub v24.4s, v21.4s, v1.4s
+	WORD $0x6e2cdf0e // fmul v14.4s, v24.4s, v12.4s
+	FMOVQ F14, 0(R0)
+	SUBS $4, R6, R6
+	BEQ done88
+	B next90
+
+some89:
+	VDUP R6, V0.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F2
+	WORD $0x6ea2340f // cmhi v15.4s, v0.4s, v2.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	MOVD R2, R19
+	CMP $2, R6
+	BLT single91
+	FMOVD 0(R2), F31
+	BEQ end92
+	ADD $8, R19, R19
+	VLD1 (R19), V31.S[2]
+	B end92
+
+single91:
+	FMOVS 0(R2), F31
+
+end92:
+	WORD $0x6f00e41d // movi v29.2d, #0
+	MOVD R3, R20
+	CMP $2, R6
+	BLT single93
+	FMOVD 0(R3), F29
+	BEQ end94
+	ADD $8, R20, R20
+	VLD1 (R20), V29.S[2]
+	B end94
+
+single93:
+	FMOVS 0(R3), F29
+
+end94:
+	WORD $0x6e3ddffb // fmul v27.4s, v31.4s, v29.4s
+	WORD $0x4eb2d770 // fsub v16.4s, v27.4s, v18.4s
+	WORD $0x6f00e405 // movi v5.2d, #0
+	MOVD R1, R21
+	CMP $2, R6
+	BLT single95
+	FMOVD 0(R1), F5
+	BEQ end96
+	ADD $8, R21, R21
+	VLD1 (R21), V5.S[2]
+	B end96
+
+single95:
+	FMOVS 0(R1), F5
+
+end96:
+	WORD $0x4ebcd4b3 // fsub v19.4s, v5.4s, v28.4s
+	WORD $0x6e26de74 // fmul v20.4s, v19.4s, v6.4s
+	WORD $0x4eb4d607 // fsub v7.4s, v16.4s, v20.4s
+	WORD $0x6e2cdce3 // fmul v3.4s, v7.4s, v12.4s
+	MOVD R0, R22
+	CMP $2, R6
+	BLT single97
+	FMOVD F3, 0(R0)
+	BEQ end98
+	ADD $8, R22, R22
+	VST1 V3.S[2], (R22)
+	B end98
+
+single97:
+	FMOVS F3, 0(R0)
+
+end98:
+	B done88
+
+next90:
+	CMP $4, R6
+	BLT some99
+	FMOVQ 16(R2), F22
+	FMOVQ 16(R3), F17
+	WORD $0x6e31dec9 // fmul v9.4s, v22.4s, v17.4s
+	WORD $0x4eb2d524 // fsub v4.4s, v9.4s, v18.4s
+	FMOVQ 16(R1), F23
+	WORD $0x4ebcd6e8 // fsub v8.4s, v23.4s, v28.4s
+	WORD $0x6e26dd0d // fmul v13.4s, v8.4s, v6.4s
+	WORD $0x4eadd49a // fsub v26.4s, v4.4s, v13.4s
+	WORD $0x6e2cdf59 // fmul v25.4s, v26.4s, v12.4s
+	FMOVQ F25, 16(R0)
+	SUBS $4, R6, R6
+	BEQ done88
+	B next100
+
+some99:
+	VDUP R6, V10.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F30
+	WORD $0x6ebe354b // cmhi v11.4s, v10.4s, v30.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	MOVD R2, R24
+	CMP $2, R6
+	BLT single101
+	FMOVD 16(R2), F21
+	BEQ end102
+	ADD $24, R24, R24
+	VLD1 (R24), V21.S[2]
+	B end102
+
+single101:
+	FMOVS 16(R2), F21
+
+end102:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	MOVD R3, R25
+	CMP $2, R6
+	BLT single103
+	FMOVD 16(R3), F1
+	BEQ end104
+	ADD $24, R25, R25
+	VLD1 (R25), V1.S[2]
+	B end104
+
+single103:
+	FMOVS 16(R3), F1
+
+end104:
+	WORD $0x6e21deb8 // fmul v24.4s, v21.4s, v1.4s
+	WORD $0x4eb2d70e // fsub v14.4s, v24.4s, v18.4s
+	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD R1, R13
+	CMP $2, R6
+	BLT single105
+	FMOVD 16(R1), F0
+	BEQ end106
+	ADD $24, R13, R13
+	VLD1 (R13), V0.S[2]
+	B end106
+
+single105:
+	FMOVS 16(R1), F0
+
+end106:
+	WORD $0x4ebcd402 // fsub v2.4s, v0.4s, v28.4s
+	WORD $0x6e26dc4f // fmul v15.4s, v2.4s, v6.4s
+	WORD $0x4eafd5df // fsub v31.4s, v14.4s, v15.4s
+	WORD $0x6e2cdffd // fmul v29.4s, v31.4s, v12.4s
+	MOVD R0, R14
+	CMP $2, R6
+	BLT single107
+	FMOVD F29, 16(R0)
+	BEQ end108
+	ADD $24, R14, R14
+	VST1 V29.S[2], (R14)
+	B end108
+
+single107:
+	FMOVS F29, 16(R0)
+
+end108:
+	B done88
+
+next100:
+	CMP $4, R6
+	BLT some109
+	FMOVQ 32(R2), F27
+	FMOVQ 32(R3), F5
+	WORD $0x6e25df73 // fmul v19.4s, v27.4s, v5.4s
+	WORD $0x4eb2d670 // fsub v16.4s, v19.4s, v18.4s
+	FMOVQ 32(R1), F20
+	WORD $0x4ebcd687 // fsub v7.4s, v20.4s, v28.4s
+	WORD $0x6e26dce3 // fmul v3.4s, v7.4s, v6.4s
+	WORD $0x4ea3d616 // fsub v22.4s, v16.4s, v3.4s
+	WORD $0x6e2cded1 // fmul v17.4s, v22.4s, v12.4s
+	FMOVQ F17, 32(R0)
+	SUBS $4, R6, R6
+	BEQ done88
+	B next110
+
+some109:
+	VDUP R6, V9.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F23
+	WORD $0x6eb73528 // cmhi v8.4s, v9.4s, v23.4s
+	WORD $0x6f00e404 // movi v4.2d, #0
+	MOVD R2, R19
+	CMP $2, R6
+	BLT single111
+	FMOVD 32(R2), F4
+	BEQ end112
+	ADD $40, R19, R19
+	VLD1 (R19), V4.S[2]
+	B end112
+
+single111:
+	FMOVS 32(R2), F4
+
+end112:
+	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD R3, R20
+	CMP $2, R6
+	BLT single113
+	FMOVD 32(R3), F13
+	BEQ end114
+	ADD $40, R20, R20
+	VLD1 (R20), V13.S[2]
+	B end114
+
+single113:
+	FMOVS 32(R3), F13
+
+end114:
+	WORD $0x6e2ddc9a // fmul v26.4s, v4.4s, v13.4s
+	WORD $0x4eb2d759 // fsub v25.4s, v26.4s, v18.4s
+	WORD $0x6f00e40a // movi v10.2d, #0
+	MOVD R1, R21
+	CMP $2, R6
+	BLT single115
+	FMOVD 32(R1), F10
+	BEQ end116
+	ADD $40, R21, R21
+	VLD1 (R21), V10.S[2]
+	B end116
+
+single115:
+	FMOVS 32(R1), F10
+
+end116:
+	WORD $0x4ebcd55e // fsub v30.4s, v10.4s, v28.4s
+	WORD $0x6e26dfcb // fmul v11.4s, v30.4s, v6.4s
+	WORD $0x4eabd735 // fsub v21.4s, v25.4s, v11.4s
+	WORD $0x6e2cdea1 // fmul v1.4s, v21.4s, v12.4s
+	MOVD R0, R22
+	CMP $2, R6
+	BLT single117
+	FMOVD F1, 32(R0)
+	BEQ end118
+	ADD $40, R22, R22
+	VST1 V1.S[2], (R22)
+	B end118
+
+single117:
+	FMOVS F1, 32(R0)
+
+end118:
+	B done88
+
+next110:
+	VDUP R6, V24.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F0
+	WORD $0x6ea03702 // cmhi v2.4s, v24.4s, v0.4s
+	WORD $0x6f00e40e // movi v14.2d, #0
+	MOVD R2, R24
+	CMP $2, R6
+	BLT single121
+	FMOVD 48(R2), F14
+	BEQ end122
+	ADD $56, R24, R24
+	VLD1 (R24), V14.S[2]
+	B end122
+
+single121:
+	FMOVS 48(R2), F14
+
+end122:
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD R3, R25
+	CMP $2, R6
+	BLT single123
+	FMOVD 48(R3), F15
+	BEQ end124
+	ADD $56, R25, R25
+	VLD1 (R25), V15.S[2]
+	B end124
+
+single123:
+	FMOVS 48(R3), F15
+
+end124:
+	WORD $0x6e2fdddf // fmul v31.4s, v14.4s, v15.4s
+	WORD $0x4eb2d7fd // fsub v29.4s, v31.4s, v18.4s
+	WORD $0x6f00e41b // movi v27.2d, #0
+	MOVD R1, R13
+	CMP $2, R6
+	BLT single125
+	FMOVD 48(R1), F27
+	BEQ end126
+	ADD $56, R13, R13
+	VLD1 (R13), V27.S[2]
+	B end126
+
+single125:
+	FMOVS 48(R1), F27
+
+end126:
+	WORD $0x4ebcd765 // fsub v5.4s, v27.4s, v28.4s
+	WORD $0x6e26dcb3 // fmul v19.4s, v5.4s, v6.4s
+	WORD $0x4eb3d7b4 // fsub v20.4s, v29.4s, v19.4s
+	WORD $0x6e2cde87 // fmul v7.4s, v20.4s, v12.4s
+	MOVD R0, R14
+	CMP $2, R6
+	BLT single127
+	FMOVD F7, 48(R0)
+	BEQ end128
+	ADD $56, R14, R14
+	VST1 V7.S[2], (R14)
+	B end128
+
+single127:
+	FMOVS F7, 48(R0)
+
+end128:
+
+done88:
+	ADD R5<<2, R9, R9
+	ADD $1, R7, R7
+	CMP R12, R7
+	BLT row86
+
+no49:
+	MOVD R9, R8
+	SUB R12, R10, R10
+	CBNZ R10, group
 	RET

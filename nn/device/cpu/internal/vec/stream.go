@@ -24,6 +24,7 @@ var plain = Set{
 	ReLUGradSums:     reluGradSums,
 	AddReLUGradSums:  addReLUGradSums,
 	Functions:        plainFunctions,
+	Rows:             plainRows,
 	MaxWindows:       maxWindows,
 	MaxWindowsGrad:   maxWindowsGrad,
 	MaxWindowsSet:    maxWindowsSet,

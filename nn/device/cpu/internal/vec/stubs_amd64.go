@@ -179,6 +179,24 @@ func equalAVX512(dst []float32, a []float32, b []float32)
 func chooseAVX512(dst []float32, c []float32, a []float32, b []float32)
 
 //go:noescape
+func softmaxAVX512(dst []float32, x []float32, bias []float32, scale float32, width int, rows int)
+
+//go:noescape
+func softmaxGradAVX512(dst []float32, y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+
+//go:noescape
+func softmaxPaddedAVX512(x []float32, bias []float32, scale float32, width int, rows int)
+
+//go:noescape
+func softmaxGradPaddedAVX512(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+
+//go:noescape
+func layerNormAVX512(dst []float32, x []float32, gain []float32, bias []float32, eps float64, width int, rows int)
+
+//go:noescape
+func layerNormGradAVX512(dst []float32, x []float32, dy []float32, gain []float32, sum []float64, eps float64, width int, rows int)
+
+//go:noescape
 func reluAVX2(dst []float32, x []float32)
 
 //go:noescape
@@ -351,6 +369,24 @@ func equalAVX2(dst []float32, a []float32, b []float32)
 
 //go:noescape
 func chooseAVX2(dst []float32, c []float32, a []float32, b []float32)
+
+//go:noescape
+func softmaxAVX2(dst []float32, x []float32, bias []float32, scale float32, width int, rows int)
+
+//go:noescape
+func softmaxGradAVX2(dst []float32, y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+
+//go:noescape
+func softmaxPaddedAVX2(x []float32, bias []float32, scale float32, width int, rows int)
+
+//go:noescape
+func softmaxGradPaddedAVX2(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
+
+//go:noescape
+func layerNormAVX2(dst []float32, x []float32, gain []float32, bias []float32, eps float64, width int, rows int)
+
+//go:noescape
+func layerNormGradAVX2(dst []float32, x []float32, dy []float32, gain []float32, sum []float64, eps float64, width int, rows int)
 
 //go:noescape
 func reluStoredAVX512(dst []uint16, x []uint16)

@@ -156,3 +156,21 @@ func chooseNEON(dst, c, a, b []float32)
 
 //go:noescape
 func uniformsNEON(dst *float32, groups int, counter, sample, step uint32, key uint64)
+
+//go:noescape
+func softmaxNEON(dst, x, bias []float32, scale float32, width, rows int)
+
+//go:noescape
+func softmaxGradNEON(dst, y, dy, sum []float32, scale float32, width, rows int)
+
+//go:noescape
+func softmaxPaddedNEON(x, bias []float32, scale float32, width, rows int)
+
+//go:noescape
+func softmaxGradPaddedNEON(y, dy, sum []float32, scale float32, width, rows int)
+
+//go:noescape
+func layerNormNEON(dst, x, gain, bias []float32, eps float64, width, rows int)
+
+//go:noescape
+func layerNormGradNEON(dst, x, dy, gain []float32, sum []float64, eps float64, width, rows int)

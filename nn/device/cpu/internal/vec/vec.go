@@ -58,8 +58,9 @@ type Set struct {
 	ReLUGradSums    func(scale, bias []float64, x, dy, y, from, mean []float32, width, stride, rows int)
 	AddReLUGradSums func(scale, bias []float64, x, dy, y, from, more, mean []float32, width, stride, rows int)
 
-	// Functions has the kernels of expressions.
+	// Functions has the kernels of expressions, Rows those along rows.
 	Functions
+	Rows
 
 	// MaxWindows sets y to the maxima of windows of x. A maximum is NaN if one of its pixels is.
 	MaxWindows func(y, x []float32, w Windows)

@@ -177,6 +177,68 @@ var columnKernels = map[string]func(s *Set, m *memory, n, width, stride, rows in
 	},
 }
 
+// padded returns rows with padding.
+func (m *memory) padded(width, rows int) []float32 { return m.floats(rows * Padded(width)) }
+
+// clearPadding clears what kernels may overwrite.
+func clearPadding(x []float32, width int) {
+	for at := 0; at < len(x); at += Padded(width) {
+		clear(x[at+width : at+Padded(width)])
+	}
+}
+
+// rowKernels runs each kernel on matrices of rows × width elements.
+var rowKernels = map[string]func(s *Set, m *memory, width, rows int){
+	"softmax": func(s *Set, m *memory, width, rows int) {
+		s.Softmax(m.floats(rows*width), m.floats(rows*width), nil, .7, width, rows)
+	},
+	"softmax with a bias in place": func(s *Set, m *memory, width, rows int) {
+		x := m.floats(rows * width)
+		s.Softmax(x, x, m.floats(rows*width), -1.3, width, rows)
+	},
+	"softmax grad": func(s *Set, m *memory, width, rows int) {
+		s.SoftmaxGrad(m.floats(rows*width), m.floats(rows*width), m.floats(rows*width), nil, .7, width, rows)
+	},
+	"softmax grad with a sum in place": func(s *Set, m *memory, width, rows int) {
+		dy := m.floats(rows * width)
+		s.SoftmaxGrad(dy, m.floats(rows*width), dy, m.floats(rows*width), .7, width, rows)
+	},
+	"padded softmax": func(s *Set, m *memory, width, rows int) {
+		x := m.padded(width, rows)
+		s.SoftmaxPadded(x, nil, .7, width, rows)
+		clearPadding(x, width)
+	},
+	"padded softmax with a bias": func(s *Set, m *memory, width, rows int) {
+		x := m.padded(width, rows)
+		s.SoftmaxPadded(x, m.floats(rows*width), -1.3, width, rows)
+		clearPadding(x, width)
+	},
+	"padded softmax grad": func(s *Set, m *memory, width, rows int) {
+		dy := m.padded(width, rows)
+		s.SoftmaxGradPadded(m.padded(width, rows), dy, nil, .7, width, rows)
+		clearPadding(dy, width)
+	},
+	"padded softmax grad with a sum": func(s *Set, m *memory, width, rows int) {
+		dy := m.padded(width, rows)
+		s.SoftmaxGradPadded(m.padded(width, rows), dy, m.floats(rows*width), .7, width, rows)
+		clearPadding(dy, width)
+	},
+	"layer norm": func(s *Set, m *memory, width, rows int) {
+		s.LayerNorm(m.floats(rows*width), m.floats(rows*width), m.floats(width), m.floats(width), 1e-3, width, rows)
+	},
+	"layer norm grad": func(s *Set, m *memory, width, rows int) {
+		dy := m.floats(rows * width)
+		s.LayerNormGrad(dy, m.floats(rows*width), dy, m.floats(width), m.sumsOf(width), 1e-3, width, rows)
+	},
+	"layer norm grad of x": func(s *Set, m *memory, width, rows int) {
+		s.LayerNormGrad(m.floats(rows*width), m.floats(rows*width), m.floats(rows*width), m.floats(width), nil, 1e-3, width,
+			rows)
+	},
+	"layer norm grad of scale": func(s *Set, m *memory, width, rows int) {
+		s.LayerNormGrad(nil, m.floats(rows*width), m.floats(rows*width), m.floats(width), m.sumsOf(width), 1e-3, width, rows)
+	},
+}
+
 // levels calls f for each level besides plain Go.
 func levels(t *testing.T, f func(t *testing.T, s *Set)) {
 	for _, l := range simd.All()[1:] {
@@ -222,6 +284,23 @@ func TestLevelsAgree(t *testing.T) {
 				}
 			}
 		}
+		for name, kernel := range rowKernels {
+			for trial := range 150 {
+				width, rows := 1+trial, 1+r.IntN(6)
+				var got, want = newMemory(uint64(trial), trial%3 == 0), newMemory(uint64(trial), trial%3 == 0)
+				kernel(s, got, width, rows)
+				kernel(&plain, want, width, rows)
+				for _, m := range []*memory{got, want} {
+					for _, x := range m.double {
+						clear(x[band+width : len(x)-band])
+					}
+				}
+				if err := got.compare(want); err != nil {
+					t.Errorf("%s of %d×%d elements: %v", name, rows, width, err)
+					break
+				}
+			}
+		}
 	})
 }
 
@@ -245,6 +324,13 @@ func TestEnds(t *testing.T) {
 				for width := 1; width < 70; width++ {
 					stride := width + width%3
 					kernel(s, lent(t, width), 2*stride+width, width, stride, 3)
+				}
+			})
+		}
+		for name, kernel := range rowKernels {
+			t.Run(name, func(t *testing.T) {
+				for width := 1; width < 70; width++ {
+					kernel(s, lent(t, width), width, 3)
 				}
 			})
 		}
