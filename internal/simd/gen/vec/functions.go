@@ -65,7 +65,7 @@ type maths[V any] interface {
 	or(y, a, b V)
 	subInts(y, a, b V)
 	shift(y, x V, n int) // by n bits, down for negative n
-	scale(y, n, t V)     // y = y·2ⁿ for an integer n of exponential, with t = n + the number sRound
+	power(y, n, t V)     // y = (y + 1)·2ⁿ for an integer n of exponential, with t = n + the number sRound
 
 	where(r relation, x, b, a, y V) // sets y to a if x has that relation to b
 }
@@ -181,6 +181,19 @@ func polynomial[V any](m maths[V], x V, first, n int) V {
 	return p
 }
 
+// byPairs is polynomial in x with its terms in pairs, for even n and z = x²: a chain of multiply-adds would be longer
+// than the processor's window hides.
+func byPairs[V any](m maths[V], x, z V, first, n int) V {
+	p := m.number(first)
+	m.fma(p, x, m.at(first+1))
+	for i := first + 2; i < first+n; i += 2 {
+		q := m.number(i)
+		m.fma(q, x, m.at(i+1))
+		m.fma(p, z, q)
+	}
+	return p
+}
+
 // byHalves is polynomial with odd and even powers separately, for even n.
 func byHalves[V any](m maths[V], x V, first, n int) V {
 	z := m.vector()
@@ -225,24 +238,25 @@ func expUpTo104[V any](m maths[V], x V) V {
 	m.fma(r, m.number(sLn2High), v)
 	m.move(v, n)
 	m.fma(v, m.number(sLn2Low), r)
-	p := polynomial(m, v, sExp, expTerms)
 	m.mul(z, v, v)
+	p := byPairs(m, v, z, sExp, expTerms-1)
+	m.fma(p, v, m.at(sExp+expTerms-1))
 	m.fma(p, z, v)
-	m.add(p, p, m.at(sOne))
-	m.scale(p, n, t)
+	m.power(p, n, t)
 	return p
 }
 
-// byPowers multiplies y by 2ⁿ in two factors, since 2ⁿ can be below the least normal number. The lowest bits of t,
-// which is n + the number sRound, hold n + 254: the sum of both factors' exponents.
+// byPowers computes (y + 1)·2ⁿ with two factors, since 2ⁿ can be below the least normal number. The first is a normal
+// number and leaves the sum's rounding as it is. The lowest bits of t, which is n + the number sRound, hold n + 254: the
+// sum of both factors' exponents.
 func byPowers[V any](m maths[V], y, t V) {
 	h, k := m.vector(), m.vector()
 	m.shift(h, t, -1)
 	m.subInts(k, t, h)
-	for _, e := range []V{h, k} {
-		m.shift(e, e, 23)
-		m.mul(y, y, e)
-	}
+	m.shift(h, h, 23)
+	m.shift(k, k, 23)
+	m.fma(y, h, h)
+	m.mul(y, y, k)
 }
 
 func sigmoid[V any](m maths[V], x V) V {
@@ -274,11 +288,12 @@ func tanh[V any](m maths[V], x V) V {
 }
 
 func erf[V any](m maths[V], x V) V {
-	a, z := magnitude(m, x), m.vector()
+	a, z, w := magnitude(m, x), m.vector(), m.vector()
 	m.min(a, a, m.number(sErfMost))
 	m.mul(z, a, a)
-	p := polynomial(m, z, sErf, erfTerms)
-	q := polynomial(m, z, sErfDiv, erfTerms)
+	m.mul(w, z, z)
+	p := byPairs(m, z, w, sErf, erfTerms)
+	q := byPairs(m, z, w, sErfDiv, erfTerms)
 	m.mul(p, p, a)
 	m.div(p, p, q)
 	m.min(p, p, m.number(sOne))

@@ -183,14 +183,15 @@ func (w double) or(y, a, b Op)        { w.isa.or(a, b, y) }
 func (w single) shift(y, x Op, n int) { w.isa.shift(y, x, n, VPSLLD, VPSRLD) }
 func (w double) shift(y, x Op, n int) { w.isa.shift(y, x, n, VPSLLQ, VPSRLQ) }
 
-func (w single) scale(y, n, t Op) {
+func (w single) power(y, n, t Op) {
 	if w.Masks {
+		w.add(y, y, w.at(sOne))
 		VSCALEFPS(n, y, y)
 	} else {
 		byPowers[Op](w, y, t)
 	}
 }
-func (w double) scale(_, _, _ Op) { panic("only functions of float32 scale") }
+func (w double) power(_, _, _ Op) { panic("only functions of float32 have powers") }
 
 func (s isa) shift(y, x Op, n int, up, down func(...Op)) {
 	if n < 0 {

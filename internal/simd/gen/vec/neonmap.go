@@ -71,7 +71,7 @@ func (m neonMaths) div(y, a, b *neonParts)     { m.each("fdiv", y, a, b) }
 func (m neonMaths) and(y, a, b *neonParts)     { m.each("and", y, a, b) }
 func (m neonMaths) or(y, a, b *neonParts)      { m.each("orr", y, a, b) }
 func (m neonMaths) subInts(y, a, b *neonParts) { m.each("sub", y, a, b) }
-func (m neonMaths) scale(y, _, t *neonParts)   { byPowers(m, y, t) }
+func (m neonMaths) power(y, _, t *neonParts)   { byPowers(m, y, t) }
 
 func (m neonMaths) parts() int {
 	if m.lanes == neon.S4 {

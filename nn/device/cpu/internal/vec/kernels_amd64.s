@@ -4081,12 +4081,13 @@ loop:
 	VMOVAPS     Z1, Z0
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z0
+	VMULPS      Z0, Z0, Z2
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z0, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z0, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z4
+	VFMADD213PS ·singleVectors+1408(SB), Z0, Z4
+	VFMADD213PS Z4, Z2, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
-	VMULPS      Z0, Z0, Z2
 	VFMADD213PS Z0, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z1, Z3, Z3
@@ -4107,12 +4108,13 @@ loop:
 	VMOVAPS     Z1, Z0
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z0
+	VMULPS      Z0, Z0, Z2
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z0, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z0, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z4
+	VFMADD213PS ·singleVectors+1408(SB), Z0, Z4
+	VFMADD213PS Z4, Z2, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
-	VMULPS      Z0, Z0, Z2
 	VFMADD213PS Z0, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z1, Z3, Z3
@@ -4143,12 +4145,13 @@ tail:
 	VMOVAPS      Z1, Z0
 	VMOVUPS      ·singleVectors+512(SB), Z3
 	VFMADD213PS  Z2, Z3, Z0
+	VMULPS       Z0, Z0, Z2
 	VMOVUPS      ·singleVectors+1216(SB), Z3
 	VFMADD213PS  ·singleVectors+1280(SB), Z0, Z3
-	VFMADD213PS  ·singleVectors+1344(SB), Z0, Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z3
+	VMOVUPS      ·singleVectors+1344(SB), Z4
+	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z4
+	VFMADD213PS  Z4, Z2, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z0, Z3
-	VMULPS       Z0, Z0, Z2
 	VFMADD213PS  Z0, Z2, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z1, Z3, Z3
@@ -4188,12 +4191,13 @@ loop:
 	VMOVAPS     Z2, Z1
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z3, Z7, Z1
+	VMULPS      Z1, Z1, Z7
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z8
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
+	VFMADD213PS Z8, Z7, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4221,12 +4225,13 @@ loop:
 	VMOVAPS     Z2, Z1
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z3, Z7, Z1
+	VMULPS      Z1, Z1, Z7
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z8
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
+	VFMADD213PS Z8, Z7, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4264,12 +4269,13 @@ tail:
 	VMOVAPS      Z2, Z1
 	VMOVUPS      ·singleVectors+512(SB), Z4
 	VFMADD213PS  Z3, Z4, Z1
+	VMULPS       Z1, Z1, Z4
 	VMOVUPS      ·singleVectors+1216(SB), Z3
 	VFMADD213PS  ·singleVectors+1280(SB), Z1, Z3
-	VFMADD213PS  ·singleVectors+1344(SB), Z1, Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS      ·singleVectors+1344(SB), Z5
+	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z5
+	VFMADD213PS  Z5, Z4, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z2, Z3, Z3
@@ -4317,12 +4323,13 @@ loop:
 	VMOVAPS     Z4, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z5
 	VFMADD213PS Z3, Z5, Z2
+	VMULPS      Z2, Z2, Z5
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z6
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS Z6, Z5, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VMULPS      Z2, Z2, Z5
 	VFMADD213PS Z2, Z5, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z4, Z3, Z3
@@ -4362,12 +4369,13 @@ loop:
 	VMOVAPS     Z4, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z5
 	VFMADD213PS Z3, Z5, Z2
+	VMULPS      Z2, Z2, Z5
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z6
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS Z6, Z5, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VMULPS      Z2, Z2, Z5
 	VFMADD213PS Z2, Z5, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z4, Z3, Z3
@@ -4417,12 +4425,13 @@ tail:
 	VMOVAPS      Z4, Z2
 	VMOVUPS      ·singleVectors+512(SB), Z5
 	VFMADD213PS  Z3, Z5, Z2
+	VMULPS       Z2, Z2, Z5
 	VMOVUPS      ·singleVectors+1216(SB), Z3
 	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS      ·singleVectors+1344(SB), Z6
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS  Z6, Z5, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
-	VMULPS       Z2, Z2, Z5
 	VFMADD213PS  Z2, Z5, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z4, Z3, Z3
@@ -4471,26 +4480,31 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Z2
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1856(SB), Z3
-	VFMADD213PS ·singleVectors+1920(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1984(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2048(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2112(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2176(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+2240(SB), Z4
-	VFMADD213PS ·singleVectors+2304(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2368(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2432(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2496(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2560(SB), Z2, Z4
-	VMULPS      Z1, Z3, Z3
-	VDIVPS      Z4, Z3, Z3
+	VMULPS      Z2, Z2, Z3
+	VMOVUPS     ·singleVectors+1856(SB), Z4
+	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1984(SB), Z5
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2112(SB), Z5
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2240(SB), Z5
+	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+2368(SB), Z6
+	VFMADD213PS ·singleVectors+2432(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+2496(SB), Z6
+	VFMADD213PS ·singleVectors+2560(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMULPS      Z1, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
 	VMOVUPS     ·singleVectors+0(SB), Z1
-	VMINPS      Z3, Z1, Z3
+	VMINPS      Z4, Z1, Z4
 	VMOVUPS     ·singleVectors+64(SB), Z1
 	VPANDD      Z1, Z0, Z0
-	VPORD       Z0, Z3, Z3
-	VMOVUPS     Z3, (AX)(BX*1)
+	VPORD       Z0, Z4, Z4
+	VMOVUPS     Z4, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
 	VMOVUPS     ·singleVectors+128(SB), Z1
@@ -4498,26 +4512,31 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Z2
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1856(SB), Z3
-	VFMADD213PS ·singleVectors+1920(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1984(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2048(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2112(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+2176(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+2240(SB), Z4
-	VFMADD213PS ·singleVectors+2304(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2368(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2432(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2496(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+2560(SB), Z2, Z4
-	VMULPS      Z1, Z3, Z3
-	VDIVPS      Z4, Z3, Z3
+	VMULPS      Z2, Z2, Z3
+	VMOVUPS     ·singleVectors+1856(SB), Z4
+	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1984(SB), Z5
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2112(SB), Z5
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2240(SB), Z5
+	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+2368(SB), Z6
+	VFMADD213PS ·singleVectors+2432(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+2496(SB), Z6
+	VFMADD213PS ·singleVectors+2560(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMULPS      Z1, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
 	VMOVUPS     ·singleVectors+0(SB), Z1
-	VMINPS      Z3, Z1, Z3
+	VMINPS      Z4, Z1, Z4
 	VMOVUPS     ·singleVectors+64(SB), Z1
 	VPANDD      Z1, Z0, Z0
-	VPORD       Z0, Z3, Z3
-	VMOVUPS     Z3, 64(AX)(BX*1)
+	VPORD       Z0, Z4, Z4
+	VMOVUPS     Z4, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
 	JGE         loop
@@ -4535,26 +4554,31 @@ tail:
 	VMOVUPS      ·singleVectors+768(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1856(SB), Z3
-	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1984(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+2112(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z3
-	VMOVUPS      ·singleVectors+2240(SB), Z4
-	VFMADD213PS  ·singleVectors+2304(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+2368(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+2496(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z4
-	VMULPS       Z1, Z3, Z3
-	VDIVPS       Z4, Z3, Z3
+	VMULPS       Z2, Z2, Z3
+	VMOVUPS      ·singleVectors+1856(SB), Z4
+	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z4
+	VMOVUPS      ·singleVectors+1984(SB), Z5
+	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+2112(SB), Z5
+	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+2240(SB), Z5
+	VFMADD213PS  ·singleVectors+2304(SB), Z2, Z5
+	VMOVUPS      ·singleVectors+2368(SB), Z6
+	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+2496(SB), Z6
+	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMULPS       Z1, Z4, Z4
+	VDIVPS       Z5, Z4, Z4
 	VMOVUPS      ·singleVectors+0(SB), Z1
-	VMINPS       Z3, Z1, Z3
+	VMINPS       Z4, Z1, Z4
 	VMOVUPS      ·singleVectors+64(SB), Z1
 	VPANDD       Z1, Z0, Z0
-	VPORD        Z0, Z3, Z3
-	VMOVUPS      Z3, K1, (AX)(BX*1)
+	VPORD        Z0, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
 	JG           tail
@@ -4590,12 +4614,13 @@ loop:
 	VMOVAPS     Z2, Z1
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z3, Z7, Z1
+	VMULPS      Z1, Z1, Z7
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z8
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
+	VFMADD213PS Z8, Z7, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4624,12 +4649,13 @@ loop:
 	VMOVAPS     Z2, Z1
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z3, Z7, Z1
+	VMULPS      Z1, Z1, Z7
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z1, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z8
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
+	VFMADD213PS Z8, Z7, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VMULPS      Z1, Z1, Z7
 	VFMADD213PS Z1, Z7, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4668,12 +4694,13 @@ tail:
 	VMOVAPS      Z2, Z1
 	VMOVUPS      ·singleVectors+512(SB), Z4
 	VFMADD213PS  Z3, Z4, Z1
+	VMULPS       Z1, Z1, Z4
 	VMOVUPS      ·singleVectors+1216(SB), Z3
 	VFMADD213PS  ·singleVectors+1280(SB), Z1, Z3
-	VFMADD213PS  ·singleVectors+1344(SB), Z1, Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS      ·singleVectors+1344(SB), Z5
+	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z5
+	VFMADD213PS  Z5, Z4, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z2, Z3, Z3
@@ -4724,12 +4751,13 @@ loop:
 	VMOVAPS     Z4, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z8
 	VFMADD213PS Z3, Z8, Z2
+	VMULPS      Z2, Z2, Z8
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z9
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z9
+	VFMADD213PS Z9, Z8, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VMULPS      Z2, Z2, Z8
 	VFMADD213PS Z2, Z8, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z4, Z3, Z3
@@ -4766,12 +4794,13 @@ loop:
 	VMOVAPS     Z4, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z8
 	VFMADD213PS Z3, Z8, Z2
+	VMULPS      Z2, Z2, Z8
 	VMOVUPS     ·singleVectors+1216(SB), Z3
 	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1344(SB), Z2, Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z9
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z9
+	VFMADD213PS Z9, Z8, Z3
 	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VMULPS      Z2, Z2, Z8
 	VFMADD213PS Z2, Z8, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z4, Z3, Z3
@@ -4817,12 +4846,13 @@ tail:
 	VMOVAPS      Z4, Z2
 	VMOVUPS      ·singleVectors+512(SB), Z5
 	VFMADD213PS  Z3, Z5, Z2
+	VMULPS       Z2, Z2, Z5
 	VMOVUPS      ·singleVectors+1216(SB), Z3
 	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS      ·singleVectors+1344(SB), Z6
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
+	VFMADD213PS  Z6, Z5, Z3
 	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
-	VMULPS       Z2, Z2, Z5
 	VFMADD213PS  Z2, Z5, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z4, Z3, Z3
@@ -5016,29 +5046,34 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Z3
 	VMINPS      Z2, Z3, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1856(SB), Z4
-	VFMADD213PS ·singleVectors+1920(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+1984(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2048(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2112(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2176(SB), Z3, Z4
-	VMOVUPS     ·singleVectors+2240(SB), Z5
-	VFMADD213PS ·singleVectors+2304(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2368(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2432(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2496(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2560(SB), Z3, Z5
-	VMULPS      Z2, Z4, Z4
-	VDIVPS      Z5, Z4, Z4
+	VMULPS      Z3, Z3, Z4
+	VMOVUPS     ·singleVectors+1856(SB), Z5
+	VFMADD213PS ·singleVectors+1920(SB), Z3, Z5
+	VMOVUPS     ·singleVectors+1984(SB), Z6
+	VFMADD213PS ·singleVectors+2048(SB), Z3, Z6
+	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+2112(SB), Z6
+	VFMADD213PS ·singleVectors+2176(SB), Z3, Z6
+	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+2240(SB), Z6
+	VFMADD213PS ·singleVectors+2304(SB), Z3, Z6
+	VMOVUPS     ·singleVectors+2368(SB), Z7
+	VFMADD213PS ·singleVectors+2432(SB), Z3, Z7
+	VFMADD213PS Z7, Z4, Z6
+	VMOVUPS     ·singleVectors+2496(SB), Z7
+	VFMADD213PS ·singleVectors+2560(SB), Z3, Z7
+	VFMADD213PS Z7, Z4, Z6
+	VMULPS      Z2, Z5, Z5
+	VDIVPS      Z6, Z5, Z5
 	VMOVUPS     ·singleVectors+0(SB), Z2
-	VMINPS      Z4, Z2, Z4
+	VMINPS      Z5, Z2, Z5
 	VMOVUPS     ·singleVectors+64(SB), Z2
 	VPANDD      Z2, Z1, Z1
-	VPORD       Z1, Z4, Z4
-	VADDPS      ·singleVectors+0(SB), Z4, Z4
-	VMULPS      Z0, Z4, Z4
-	VMULPS      ·singleVectors+576(SB), Z4, Z4
-	VMOVUPS     Z4, (AX)(BX*1)
+	VPORD       Z1, Z5, Z5
+	VADDPS      ·singleVectors+0(SB), Z5, Z5
+	VMULPS      Z0, Z5, Z5
+	VMULPS      ·singleVectors+576(SB), Z5, Z5
+	VMOVUPS     Z5, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
 	VMULPS      ·singleVectors+1088(SB), Z0, Z1
@@ -5047,29 +5082,34 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Z3
 	VMINPS      Z2, Z3, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1856(SB), Z4
-	VFMADD213PS ·singleVectors+1920(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+1984(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2048(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2112(SB), Z3, Z4
-	VFMADD213PS ·singleVectors+2176(SB), Z3, Z4
-	VMOVUPS     ·singleVectors+2240(SB), Z5
-	VFMADD213PS ·singleVectors+2304(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2368(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2432(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2496(SB), Z3, Z5
-	VFMADD213PS ·singleVectors+2560(SB), Z3, Z5
-	VMULPS      Z2, Z4, Z4
-	VDIVPS      Z5, Z4, Z4
+	VMULPS      Z3, Z3, Z4
+	VMOVUPS     ·singleVectors+1856(SB), Z5
+	VFMADD213PS ·singleVectors+1920(SB), Z3, Z5
+	VMOVUPS     ·singleVectors+1984(SB), Z6
+	VFMADD213PS ·singleVectors+2048(SB), Z3, Z6
+	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+2112(SB), Z6
+	VFMADD213PS ·singleVectors+2176(SB), Z3, Z6
+	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+2240(SB), Z6
+	VFMADD213PS ·singleVectors+2304(SB), Z3, Z6
+	VMOVUPS     ·singleVectors+2368(SB), Z7
+	VFMADD213PS ·singleVectors+2432(SB), Z3, Z7
+	VFMADD213PS Z7, Z4, Z6
+	VMOVUPS     ·singleVectors+2496(SB), Z7
+	VFMADD213PS ·singleVectors+2560(SB), Z3, Z7
+	VFMADD213PS Z7, Z4, Z6
+	VMULPS      Z2, Z5, Z5
+	VDIVPS      Z6, Z5, Z5
 	VMOVUPS     ·singleVectors+0(SB), Z2
-	VMINPS      Z4, Z2, Z4
+	VMINPS      Z5, Z2, Z5
 	VMOVUPS     ·singleVectors+64(SB), Z2
 	VPANDD      Z2, Z1, Z1
-	VPORD       Z1, Z4, Z4
-	VADDPS      ·singleVectors+0(SB), Z4, Z4
-	VMULPS      Z0, Z4, Z4
-	VMULPS      ·singleVectors+576(SB), Z4, Z4
-	VMOVUPS     Z4, 64(AX)(BX*1)
+	VPORD       Z1, Z5, Z5
+	VADDPS      ·singleVectors+0(SB), Z5, Z5
+	VMULPS      Z0, Z5, Z5
+	VMULPS      ·singleVectors+576(SB), Z5, Z5
+	VMOVUPS     Z5, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
 	JGE         loop
@@ -5088,29 +5128,34 @@ tail:
 	VMOVUPS      ·singleVectors+768(SB), Z3
 	VMINPS       Z2, Z3, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+1856(SB), Z4
-	VFMADD213PS  ·singleVectors+1920(SB), Z3, Z4
-	VFMADD213PS  ·singleVectors+1984(SB), Z3, Z4
-	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z4
-	VFMADD213PS  ·singleVectors+2112(SB), Z3, Z4
-	VFMADD213PS  ·singleVectors+2176(SB), Z3, Z4
-	VMOVUPS      ·singleVectors+2240(SB), Z5
-	VFMADD213PS  ·singleVectors+2304(SB), Z3, Z5
-	VFMADD213PS  ·singleVectors+2368(SB), Z3, Z5
-	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z5
-	VFMADD213PS  ·singleVectors+2496(SB), Z3, Z5
-	VFMADD213PS  ·singleVectors+2560(SB), Z3, Z5
-	VMULPS       Z2, Z4, Z4
-	VDIVPS       Z5, Z4, Z4
+	VMULPS       Z3, Z3, Z4
+	VMOVUPS      ·singleVectors+1856(SB), Z5
+	VFMADD213PS  ·singleVectors+1920(SB), Z3, Z5
+	VMOVUPS      ·singleVectors+1984(SB), Z6
+	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z6
+	VFMADD213PS  Z6, Z4, Z5
+	VMOVUPS      ·singleVectors+2112(SB), Z6
+	VFMADD213PS  ·singleVectors+2176(SB), Z3, Z6
+	VFMADD213PS  Z6, Z4, Z5
+	VMOVUPS      ·singleVectors+2240(SB), Z6
+	VFMADD213PS  ·singleVectors+2304(SB), Z3, Z6
+	VMOVUPS      ·singleVectors+2368(SB), Z7
+	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z7
+	VFMADD213PS  Z7, Z4, Z6
+	VMOVUPS      ·singleVectors+2496(SB), Z7
+	VFMADD213PS  ·singleVectors+2560(SB), Z3, Z7
+	VFMADD213PS  Z7, Z4, Z6
+	VMULPS       Z2, Z5, Z5
+	VDIVPS       Z6, Z5, Z5
 	VMOVUPS      ·singleVectors+0(SB), Z2
-	VMINPS       Z4, Z2, Z4
+	VMINPS       Z5, Z2, Z5
 	VMOVUPS      ·singleVectors+64(SB), Z2
 	VPANDD       Z2, Z1, Z1
-	VPORD        Z1, Z4, Z4
-	VADDPS       ·singleVectors+0(SB), Z4, Z4
-	VMULPS       Z0, Z4, Z4
-	VMULPS       ·singleVectors+576(SB), Z4, Z4
-	VMOVUPS      Z4, K1, (AX)(BX*1)
+	VPORD        Z1, Z5, Z5
+	VADDPS       ·singleVectors+0(SB), Z5, Z5
+	VMULPS       Z0, Z5, Z5
+	VMULPS       ·singleVectors+576(SB), Z5, Z5
+	VMOVUPS      Z5, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
 	JG           tail
@@ -5141,28 +5186,33 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Z4
 	VMINPS      Z3, Z4, Z3
 	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1856(SB), Z5
-	VFMADD213PS ·singleVectors+1920(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+1984(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2048(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2112(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2176(SB), Z4, Z5
-	VMOVUPS     ·singleVectors+2240(SB), Z6
-	VFMADD213PS ·singleVectors+2304(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2368(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2432(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2496(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2560(SB), Z4, Z6
-	VMULPS      Z3, Z5, Z5
-	VDIVPS      Z6, Z5, Z5
+	VMULPS      Z4, Z4, Z5
+	VMOVUPS     ·singleVectors+1856(SB), Z6
+	VFMADD213PS ·singleVectors+1920(SB), Z4, Z6
+	VMOVUPS     ·singleVectors+1984(SB), Z7
+	VFMADD213PS ·singleVectors+2048(SB), Z4, Z7
+	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+2112(SB), Z7
+	VFMADD213PS ·singleVectors+2176(SB), Z4, Z7
+	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+2240(SB), Z7
+	VFMADD213PS ·singleVectors+2304(SB), Z4, Z7
+	VMOVUPS     ·singleVectors+2368(SB), Z8
+	VFMADD213PS ·singleVectors+2432(SB), Z4, Z8
+	VFMADD213PS Z8, Z5, Z7
+	VMOVUPS     ·singleVectors+2496(SB), Z8
+	VFMADD213PS ·singleVectors+2560(SB), Z4, Z8
+	VFMADD213PS Z8, Z5, Z7
+	VMULPS      Z3, Z6, Z6
+	VDIVPS      Z7, Z6, Z6
 	VMOVUPS     ·singleVectors+0(SB), Z3
-	VMINPS      Z5, Z3, Z5
+	VMINPS      Z6, Z3, Z6
 	VMOVUPS     ·singleVectors+64(SB), Z3
 	VPANDD      Z3, Z2, Z2
-	VPORD       Z2, Z5, Z5
-	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VMULPS      Z1, Z5, Z5
-	VMULPS      ·singleVectors+576(SB), Z5, Z5
+	VPORD       Z2, Z6, Z6
+	VADDPS      ·singleVectors+0(SB), Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      ·singleVectors+576(SB), Z6, Z6
 	VMULPS      Z0, Z0, Z2
 	VMULPS      ·singleVectors+1024(SB), Z2, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
@@ -5172,25 +5222,26 @@ loop:
 	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
 	VSUBPS      ·singleVectors+384(SB), Z3, Z3
 	VMOVAPS     Z3, Z4
-	VMOVUPS     ·singleVectors+448(SB), Z6
-	VFMADD213PS Z2, Z6, Z4
+	VMOVUPS     ·singleVectors+448(SB), Z5
+	VFMADD213PS Z2, Z5, Z4
 	VMOVAPS     Z3, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z6
-	VFMADD213PS Z4, Z6, Z2
-	VMOVUPS     ·singleVectors+1216(SB), Z6
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1344(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z5
+	VFMADD213PS Z4, Z5, Z2
 	VMULPS      Z2, Z2, Z4
-	VFMADD213PS Z2, Z4, Z6
-	VADDPS      ·singleVectors+0(SB), Z6, Z6
-	VSCALEFPS   Z3, Z6, Z6
+	VMOVUPS     ·singleVectors+1216(SB), Z5
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+1344(SB), Z7
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z7
+	VFMADD213PS Z7, Z4, Z5
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z5
+	VFMADD213PS Z2, Z4, Z5
+	VADDPS      ·singleVectors+0(SB), Z5, Z5
+	VSCALEFPS   Z3, Z5, Z5
 	VMULPS      Z1, Z0, Z0
-	VMULPS      Z0, Z6, Z6
-	VMULPS      ·singleVectors+1152(SB), Z6, Z6
-	VADDPS      Z6, Z5, Z5
-	VMOVUPS     Z5, (AX)(SI*1)
+	VMULPS      Z0, Z5, Z5
+	VMULPS      ·singleVectors+1152(SB), Z5, Z5
+	VADDPS      Z5, Z6, Z6
+	VMOVUPS     Z6, (AX)(SI*1)
 	PREFETCHT0  4160(CX)(SI*1)
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
@@ -5201,28 +5252,33 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Z4
 	VMINPS      Z3, Z4, Z3
 	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1856(SB), Z5
-	VFMADD213PS ·singleVectors+1920(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+1984(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2048(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2112(SB), Z4, Z5
-	VFMADD213PS ·singleVectors+2176(SB), Z4, Z5
-	VMOVUPS     ·singleVectors+2240(SB), Z6
-	VFMADD213PS ·singleVectors+2304(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2368(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2432(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2496(SB), Z4, Z6
-	VFMADD213PS ·singleVectors+2560(SB), Z4, Z6
-	VMULPS      Z3, Z5, Z5
-	VDIVPS      Z6, Z5, Z5
+	VMULPS      Z4, Z4, Z5
+	VMOVUPS     ·singleVectors+1856(SB), Z6
+	VFMADD213PS ·singleVectors+1920(SB), Z4, Z6
+	VMOVUPS     ·singleVectors+1984(SB), Z7
+	VFMADD213PS ·singleVectors+2048(SB), Z4, Z7
+	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+2112(SB), Z7
+	VFMADD213PS ·singleVectors+2176(SB), Z4, Z7
+	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+2240(SB), Z7
+	VFMADD213PS ·singleVectors+2304(SB), Z4, Z7
+	VMOVUPS     ·singleVectors+2368(SB), Z8
+	VFMADD213PS ·singleVectors+2432(SB), Z4, Z8
+	VFMADD213PS Z8, Z5, Z7
+	VMOVUPS     ·singleVectors+2496(SB), Z8
+	VFMADD213PS ·singleVectors+2560(SB), Z4, Z8
+	VFMADD213PS Z8, Z5, Z7
+	VMULPS      Z3, Z6, Z6
+	VDIVPS      Z7, Z6, Z6
 	VMOVUPS     ·singleVectors+0(SB), Z3
-	VMINPS      Z5, Z3, Z5
+	VMINPS      Z6, Z3, Z6
 	VMOVUPS     ·singleVectors+64(SB), Z3
 	VPANDD      Z3, Z2, Z2
-	VPORD       Z2, Z5, Z5
-	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VMULPS      Z1, Z5, Z5
-	VMULPS      ·singleVectors+576(SB), Z5, Z5
+	VPORD       Z2, Z6, Z6
+	VADDPS      ·singleVectors+0(SB), Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      ·singleVectors+576(SB), Z6, Z6
 	VMULPS      Z0, Z0, Z2
 	VMULPS      ·singleVectors+1024(SB), Z2, Z2
 	VMOVUPS     ·singleVectors+256(SB), Z3
@@ -5232,25 +5288,26 @@ loop:
 	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
 	VSUBPS      ·singleVectors+384(SB), Z3, Z3
 	VMOVAPS     Z3, Z4
-	VMOVUPS     ·singleVectors+448(SB), Z6
-	VFMADD213PS Z2, Z6, Z4
+	VMOVUPS     ·singleVectors+448(SB), Z5
+	VFMADD213PS Z2, Z5, Z4
 	VMOVAPS     Z3, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z6
-	VFMADD213PS Z4, Z6, Z2
-	VMOVUPS     ·singleVectors+1216(SB), Z6
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1344(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z5
+	VFMADD213PS Z4, Z5, Z2
 	VMULPS      Z2, Z2, Z4
-	VFMADD213PS Z2, Z4, Z6
-	VADDPS      ·singleVectors+0(SB), Z6, Z6
-	VSCALEFPS   Z3, Z6, Z6
+	VMOVUPS     ·singleVectors+1216(SB), Z5
+	VFMADD213PS ·singleVectors+1280(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+1344(SB), Z7
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z7
+	VFMADD213PS Z7, Z4, Z5
+	VFMADD213PS ·singleVectors+1472(SB), Z2, Z5
+	VFMADD213PS Z2, Z4, Z5
+	VADDPS      ·singleVectors+0(SB), Z5, Z5
+	VSCALEFPS   Z3, Z5, Z5
 	VMULPS      Z1, Z0, Z0
-	VMULPS      Z0, Z6, Z6
-	VMULPS      ·singleVectors+1152(SB), Z6, Z6
-	VADDPS      Z6, Z5, Z5
-	VMOVUPS     Z5, 64(AX)(SI*1)
+	VMULPS      Z0, Z5, Z5
+	VMULPS      ·singleVectors+1152(SB), Z5, Z5
+	VADDPS      Z5, Z6, Z6
+	VMOVUPS     Z6, 64(AX)(SI*1)
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x20, BX
 	JGE         loop
@@ -5270,28 +5327,33 @@ tail:
 	VMOVUPS      ·singleVectors+768(SB), Z4
 	VMINPS       Z3, Z4, Z3
 	VMULPS       Z3, Z3, Z4
-	VMOVUPS      ·singleVectors+1856(SB), Z5
-	VFMADD213PS  ·singleVectors+1920(SB), Z4, Z5
-	VFMADD213PS  ·singleVectors+1984(SB), Z4, Z5
-	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z5
-	VFMADD213PS  ·singleVectors+2112(SB), Z4, Z5
-	VFMADD213PS  ·singleVectors+2176(SB), Z4, Z5
-	VMOVUPS      ·singleVectors+2240(SB), Z6
-	VFMADD213PS  ·singleVectors+2304(SB), Z4, Z6
-	VFMADD213PS  ·singleVectors+2368(SB), Z4, Z6
-	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z6
-	VFMADD213PS  ·singleVectors+2496(SB), Z4, Z6
-	VFMADD213PS  ·singleVectors+2560(SB), Z4, Z6
-	VMULPS       Z3, Z5, Z5
-	VDIVPS       Z6, Z5, Z5
+	VMULPS       Z4, Z4, Z5
+	VMOVUPS      ·singleVectors+1856(SB), Z6
+	VFMADD213PS  ·singleVectors+1920(SB), Z4, Z6
+	VMOVUPS      ·singleVectors+1984(SB), Z7
+	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z7
+	VFMADD213PS  Z7, Z5, Z6
+	VMOVUPS      ·singleVectors+2112(SB), Z7
+	VFMADD213PS  ·singleVectors+2176(SB), Z4, Z7
+	VFMADD213PS  Z7, Z5, Z6
+	VMOVUPS      ·singleVectors+2240(SB), Z7
+	VFMADD213PS  ·singleVectors+2304(SB), Z4, Z7
+	VMOVUPS      ·singleVectors+2368(SB), Z8
+	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z8
+	VFMADD213PS  Z8, Z5, Z7
+	VMOVUPS      ·singleVectors+2496(SB), Z8
+	VFMADD213PS  ·singleVectors+2560(SB), Z4, Z8
+	VFMADD213PS  Z8, Z5, Z7
+	VMULPS       Z3, Z6, Z6
+	VDIVPS       Z7, Z6, Z6
 	VMOVUPS      ·singleVectors+0(SB), Z3
-	VMINPS       Z5, Z3, Z5
+	VMINPS       Z6, Z3, Z6
 	VMOVUPS      ·singleVectors+64(SB), Z3
 	VPANDD       Z3, Z2, Z2
-	VPORD        Z2, Z5, Z5
-	VADDPS       ·singleVectors+0(SB), Z5, Z5
-	VMULPS       Z1, Z5, Z5
-	VMULPS       ·singleVectors+576(SB), Z5, Z5
+	VPORD        Z2, Z6, Z6
+	VADDPS       ·singleVectors+0(SB), Z6, Z6
+	VMULPS       Z1, Z6, Z6
+	VMULPS       ·singleVectors+576(SB), Z6, Z6
 	VMULPS       Z0, Z0, Z2
 	VMULPS       ·singleVectors+1024(SB), Z2, Z2
 	VMOVUPS      ·singleVectors+256(SB), Z3
@@ -5301,25 +5363,26 @@ tail:
 	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
 	VSUBPS       ·singleVectors+384(SB), Z3, Z3
 	VMOVAPS      Z3, Z4
-	VMOVUPS      ·singleVectors+448(SB), Z6
-	VFMADD213PS  Z2, Z6, Z4
+	VMOVUPS      ·singleVectors+448(SB), Z5
+	VFMADD213PS  Z2, Z5, Z4
 	VMOVAPS      Z3, Z2
-	VMOVUPS      ·singleVectors+512(SB), Z6
-	VFMADD213PS  Z4, Z6, Z2
-	VMOVUPS      ·singleVectors+1216(SB), Z6
-	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z6
-	VFMADD213PS  ·singleVectors+1344(SB), Z2, Z6
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z6
+	VMOVUPS      ·singleVectors+512(SB), Z5
+	VFMADD213PS  Z4, Z5, Z2
 	VMULPS       Z2, Z2, Z4
-	VFMADD213PS  Z2, Z4, Z6
-	VADDPS       ·singleVectors+0(SB), Z6, Z6
-	VSCALEFPS    Z3, Z6, Z6
+	VMOVUPS      ·singleVectors+1216(SB), Z5
+	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z5
+	VMOVUPS      ·singleVectors+1344(SB), Z7
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z7
+	VFMADD213PS  Z7, Z4, Z5
+	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z5
+	VFMADD213PS  Z2, Z4, Z5
+	VADDPS       ·singleVectors+0(SB), Z5, Z5
+	VSCALEFPS    Z3, Z5, Z5
 	VMULPS       Z1, Z0, Z0
-	VMULPS       Z0, Z6, Z6
-	VMULPS       ·singleVectors+1152(SB), Z6, Z6
-	VADDPS       Z6, Z5, Z5
-	VMOVUPS      Z5, K1, (AX)(SI*1)
+	VMULPS       Z0, Z5, Z5
+	VMULPS       ·singleVectors+1152(SB), Z5, Z5
+	VADDPS       Z5, Z6, Z6
+	VMOVUPS      Z6, K1, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x10, BX
 	JG           tail
@@ -6223,12 +6286,13 @@ loop8:
 	VMOVAPS       Z7, Z2
 	VMOVUPS       ·singleVectors+512(SB), Z9
 	VFMADD213PS   Z8, Z9, Z2
+	VMULPS        Z2, Z2, Z8
 	VMOVUPS       ·singleVectors+1216(SB), Z9
 	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VMOVUPS       ·singleVectors+1344(SB), Z10
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
+	VFMADD213PS   Z10, Z8, Z9
 	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VMULPS        Z2, Z2, Z8
 	VFMADD213PS   Z2, Z8, Z9
 	VADDPS        ·singleVectors+0(SB), Z9, Z9
 	VSCALEFPS     Z7, Z9, Z9
@@ -6265,12 +6329,13 @@ rest9:
 	VMOVAPS       Z1, Z0
 	VMOVUPS       ·singleVectors+512(SB), Z7
 	VFMADD213PS   Z2, Z7, Z0
+	VMULPS        Z0, Z0, Z2
 	VMOVUPS       ·singleVectors+1216(SB), Z7
 	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VMOVUPS       ·singleVectors+1344(SB), Z8
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
+	VFMADD213PS   Z8, Z2, Z7
 	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VMULPS        Z0, Z0, Z2
 	VFMADD213PS   Z0, Z2, Z7
 	VADDPS        ·singleVectors+0(SB), Z7, Z7
 	VSCALEFPS     Z1, Z7, Z7
@@ -6374,12 +6439,13 @@ loop16:
 	VMOVAPS       Z7, Z2
 	VMOVUPS       ·singleVectors+512(SB), Z9
 	VFMADD213PS   Z8, Z9, Z2
+	VMULPS        Z2, Z2, Z8
 	VMOVUPS       ·singleVectors+1216(SB), Z9
 	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VMOVUPS       ·singleVectors+1344(SB), Z10
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
+	VFMADD213PS   Z10, Z8, Z9
 	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VMULPS        Z2, Z2, Z8
 	VFMADD213PS   Z2, Z8, Z9
 	VADDPS        ·singleVectors+0(SB), Z9, Z9
 	VSCALEFPS     Z7, Z9, Z9
@@ -6416,12 +6482,13 @@ rest17:
 	VMOVAPS       Z1, Z0
 	VMOVUPS       ·singleVectors+512(SB), Z7
 	VFMADD213PS   Z2, Z7, Z0
+	VMULPS        Z0, Z0, Z2
 	VMOVUPS       ·singleVectors+1216(SB), Z7
 	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VMOVUPS       ·singleVectors+1344(SB), Z8
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
+	VFMADD213PS   Z8, Z2, Z7
 	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VMULPS        Z0, Z0, Z2
 	VFMADD213PS   Z0, Z2, Z7
 	VADDPS        ·singleVectors+0(SB), Z7, Z7
 	VSCALEFPS     Z1, Z7, Z7
@@ -6808,12 +6875,13 @@ loop8:
 	VMOVAPS       Z7, Z2
 	VMOVUPS       ·singleVectors+512(SB), Z9
 	VFMADD213PS   Z8, Z9, Z2
+	VMULPS        Z2, Z2, Z8
 	VMOVUPS       ·singleVectors+1216(SB), Z9
 	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VMOVUPS       ·singleVectors+1344(SB), Z10
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
+	VFMADD213PS   Z10, Z8, Z9
 	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VMULPS        Z2, Z2, Z8
 	VFMADD213PS   Z2, Z8, Z9
 	VADDPS        ·singleVectors+0(SB), Z9, Z9
 	VSCALEFPS     Z7, Z9, Z9
@@ -6851,12 +6919,13 @@ rest9:
 	VMOVAPS       Z1, Z0
 	VMOVUPS       ·singleVectors+512(SB), Z7
 	VFMADD213PS   Z2, Z7, Z0
+	VMULPS        Z0, Z0, Z2
 	VMOVUPS       ·singleVectors+1216(SB), Z7
 	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VMOVUPS       ·singleVectors+1344(SB), Z8
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
+	VFMADD213PS   Z8, Z2, Z7
 	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VMULPS        Z0, Z0, Z2
 	VFMADD213PS   Z0, Z2, Z7
 	VADDPS        ·singleVectors+0(SB), Z7, Z7
 	VSCALEFPS     Z1, Z7, Z7
@@ -6972,12 +7041,13 @@ loop16:
 	VMOVAPS       Z7, Z2
 	VMOVUPS       ·singleVectors+512(SB), Z9
 	VFMADD213PS   Z8, Z9, Z2
+	VMULPS        Z2, Z2, Z8
 	VMOVUPS       ·singleVectors+1216(SB), Z9
 	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1344(SB), Z2, Z9
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z9
+	VMOVUPS       ·singleVectors+1344(SB), Z10
+	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
+	VFMADD213PS   Z10, Z8, Z9
 	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VMULPS        Z2, Z2, Z8
 	VFMADD213PS   Z2, Z8, Z9
 	VADDPS        ·singleVectors+0(SB), Z9, Z9
 	VSCALEFPS     Z7, Z9, Z9
@@ -7015,12 +7085,13 @@ rest17:
 	VMOVAPS       Z1, Z0
 	VMOVUPS       ·singleVectors+512(SB), Z7
 	VFMADD213PS   Z2, Z7, Z0
+	VMULPS        Z0, Z0, Z2
 	VMOVUPS       ·singleVectors+1216(SB), Z7
 	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1344(SB), Z0, Z7
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z7
+	VMOVUPS       ·singleVectors+1344(SB), Z8
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
+	VFMADD213PS   Z8, Z2, Z7
 	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VMULPS        Z0, Z0, Z2
 	VFMADD213PS   Z0, Z2, Z7
 	VADDPS        ·singleVectors+0(SB), Z7, Z7
 	VSCALEFPS     Z1, Z7, Z7
@@ -11604,19 +11675,19 @@ loop:
 	VMOVAPS     Y1, Y0
 	VMOVUPS     ·singleVectors+512(SB), Y1
 	VFMADD213PS Y3, Y1, Y0
+	VMULPS      Y0, Y0, Y1
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y0, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y0, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y0, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y4
+	VFMADD213PS ·singleVectors+1408(SB), Y0, Y4
+	VFMADD213PS Y4, Y1, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
-	VMULPS      Y0, Y0, Y1
 	VFMADD213PS Y0, Y1, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y2, Y0
 	VPSUBD      Y0, Y2, Y1
 	VPSLLD      $0x17, Y0, Y0
-	VMULPS      Y0, Y3, Y3
 	VPSLLD      $0x17, Y1, Y1
+	VFMADD213PS Y0, Y0, Y3
 	VMULPS      Y1, Y3, Y3
 	VMOVUPS     Y3, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
@@ -11634,19 +11705,19 @@ loop:
 	VMOVAPS     Y1, Y0
 	VMOVUPS     ·singleVectors+512(SB), Y1
 	VFMADD213PS Y3, Y1, Y0
+	VMULPS      Y0, Y0, Y1
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y0, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y0, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y0, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y4
+	VFMADD213PS ·singleVectors+1408(SB), Y0, Y4
+	VFMADD213PS Y4, Y1, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
-	VMULPS      Y0, Y0, Y1
 	VFMADD213PS Y0, Y1, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y2, Y0
 	VPSUBD      Y0, Y2, Y1
 	VPSLLD      $0x17, Y0, Y0
-	VMULPS      Y0, Y3, Y3
 	VPSLLD      $0x17, Y1, Y1
+	VFMADD213PS Y0, Y0, Y3
 	VMULPS      Y1, Y3, Y3
 	VMOVUPS     Y3, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
@@ -11676,19 +11747,19 @@ tail:
 	VMOVAPS      Y2, Y1
 	VMOVUPS      ·singleVectors+512(SB), Y2
 	VFMADD213PS  Y4, Y2, Y1
+	VMULPS       Y1, Y1, Y2
 	VMOVUPS      ·singleVectors+1216(SB), Y4
 	VFMADD213PS  ·singleVectors+1280(SB), Y1, Y4
-	VFMADD213PS  ·singleVectors+1344(SB), Y1, Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y5
+	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y5
+	VFMADD213PS  Y5, Y2, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y1, Y4
-	VMULPS       Y1, Y1, Y2
 	VFMADD213PS  Y1, Y2, Y4
-	VADDPS       ·singleVectors+0(SB), Y4, Y4
 	VPSRLD       $0x01, Y3, Y1
 	VPSUBD       Y1, Y3, Y2
 	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
 	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y4
 	VMULPS       Y2, Y4, Y4
 	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
@@ -11726,19 +11797,19 @@ loop:
 	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
+	VMULPS      Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y5
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
+	VFMADD213PS Y5, Y4, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y2, Y1
 	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
-	VMULPS      Y1, Y3, Y3
 	VPSLLD      $0x17, Y2, Y2
+	VFMADD213PS Y1, Y1, Y3
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VADDPS      Y2, Y3, Y1
@@ -11763,19 +11834,19 @@ loop:
 	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
+	VMULPS      Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y5
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
+	VFMADD213PS Y5, Y4, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y2, Y1
 	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
-	VMULPS      Y1, Y3, Y3
 	VPSLLD      $0x17, Y2, Y2
+	VFMADD213PS Y1, Y1, Y3
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VADDPS      Y2, Y3, Y1
@@ -11812,19 +11883,19 @@ tail:
 	VMOVAPS      Y4, Y2
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y5, Y4, Y2
+	VMULPS       Y2, Y2, Y5
 	VMOVUPS      ·singleVectors+1216(SB), Y4
 	VFMADD213PS  ·singleVectors+1280(SB), Y2, Y4
-	VFMADD213PS  ·singleVectors+1344(SB), Y2, Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y6
+	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS  Y6, Y5, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
 	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       ·singleVectors+0(SB), Y4, Y4
 	VPSRLD       $0x01, Y3, Y2
 	VPSUBD       Y2, Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
 	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y2, Y2, Y4
 	VMULPS       Y3, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y3
 	VADDPS       Y3, Y4, Y2
@@ -11870,19 +11941,19 @@ loop:
 	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
+	VMULPS      Y2, Y2, Y5
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS Y6, Y5, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y4, Y2
 	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
-	VMULPS      Y2, Y3, Y3
 	VPSLLD      $0x17, Y4, Y4
+	VFMADD213PS Y2, Y2, Y3
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
 	VADDPS      Y4, Y3, Y2
@@ -11919,19 +11990,19 @@ loop:
 	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
+	VMULPS      Y2, Y2, Y5
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS Y6, Y5, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y4, Y2
 	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
-	VMULPS      Y2, Y3, Y3
 	VPSLLD      $0x17, Y4, Y4
+	VFMADD213PS Y2, Y2, Y3
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
 	VADDPS      Y4, Y3, Y2
@@ -11980,19 +12051,19 @@ tail:
 	VMOVAPS      Y4, Y3
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y6, Y4, Y3
+	VMULPS       Y3, Y3, Y6
 	VMOVUPS      ·singleVectors+1216(SB), Y4
 	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
+	VFMADD213PS  Y7, Y6, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
-	VMULPS       Y3, Y3, Y6
 	VFMADD213PS  Y3, Y6, Y4
-	VADDPS       ·singleVectors+0(SB), Y4, Y4
 	VPSRLD       $0x01, Y5, Y3
 	VPSUBD       Y3, Y5, Y5
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y4
 	VMULPS       Y5, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y5
 	VADDPS       Y5, Y4, Y3
@@ -12039,52 +12110,62 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1856(SB), Y3
-	VFMADD213PS ·singleVectors+1920(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1984(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2048(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2112(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2176(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+2240(SB), Y4
-	VFMADD213PS ·singleVectors+2304(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2368(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2432(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2496(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2560(SB), Y2, Y4
-	VMULPS      Y1, Y3, Y3
-	VDIVPS      Y4, Y3, Y3
+	VMULPS      Y2, Y2, Y3
+	VMOVUPS     ·singleVectors+1856(SB), Y4
+	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1984(SB), Y5
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2112(SB), Y5
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2240(SB), Y5
+	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+2368(SB), Y6
+	VFMADD213PS ·singleVectors+2432(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+2496(SB), Y6
+	VFMADD213PS ·singleVectors+2560(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMULPS      Y1, Y4, Y4
+	VDIVPS      Y5, Y4, Y4
 	VMOVUPS     ·singleVectors+0(SB), Y1
-	VMINPS      Y3, Y1, Y3
+	VMINPS      Y4, Y1, Y4
 	VMOVUPS     ·singleVectors+64(SB), Y1
 	VPAND       Y1, Y0, Y0
-	VPOR        Y0, Y3, Y3
-	VMOVUPS     Y3, (AX)(BX*1)
+	VPOR        Y0, Y4, Y4
+	VMOVUPS     Y4, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+128(SB), Y1
 	VPAND       Y1, Y0, Y1
 	VMOVUPS     ·singleVectors+768(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1856(SB), Y3
-	VFMADD213PS ·singleVectors+1920(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1984(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2048(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2112(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+2176(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+2240(SB), Y4
-	VFMADD213PS ·singleVectors+2304(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2368(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2432(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2496(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+2560(SB), Y2, Y4
-	VMULPS      Y1, Y3, Y3
-	VDIVPS      Y4, Y3, Y3
+	VMULPS      Y2, Y2, Y3
+	VMOVUPS     ·singleVectors+1856(SB), Y4
+	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1984(SB), Y5
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2112(SB), Y5
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2240(SB), Y5
+	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+2368(SB), Y6
+	VFMADD213PS ·singleVectors+2432(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+2496(SB), Y6
+	VFMADD213PS ·singleVectors+2560(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMULPS      Y1, Y4, Y4
+	VDIVPS      Y5, Y4, Y4
 	VMOVUPS     ·singleVectors+0(SB), Y1
-	VMINPS      Y3, Y1, Y3
+	VMINPS      Y4, Y1, Y4
 	VMOVUPS     ·singleVectors+64(SB), Y1
 	VPAND       Y1, Y0, Y0
-	VPOR        Y0, Y3, Y3
-	VMOVUPS     Y3, 32(AX)(BX*1)
+	VPOR        Y0, Y4, Y4
+	VMOVUPS     Y4, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
 	JGE         loop
@@ -12103,26 +12184,31 @@ tail:
 	VMOVUPS      ·singleVectors+768(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1856(SB), Y4
-	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1984(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+2112(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y4
-	VMOVUPS      ·singleVectors+2240(SB), Y5
-	VFMADD213PS  ·singleVectors+2304(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+2368(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+2496(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y5
-	VMULPS       Y2, Y4, Y4
-	VDIVPS       Y5, Y4, Y4
+	VMULPS       Y3, Y3, Y4
+	VMOVUPS      ·singleVectors+1856(SB), Y5
+	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y5
+	VMOVUPS      ·singleVectors+1984(SB), Y6
+	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+2112(SB), Y6
+	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+2240(SB), Y6
+	VFMADD213PS  ·singleVectors+2304(SB), Y3, Y6
+	VMOVUPS      ·singleVectors+2368(SB), Y7
+	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+2496(SB), Y7
+	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMULPS       Y2, Y5, Y5
+	VDIVPS       Y6, Y5, Y5
 	VMOVUPS      ·singleVectors+0(SB), Y2
-	VMINPS       Y4, Y2, Y4
+	VMINPS       Y5, Y2, Y5
 	VMOVUPS      ·singleVectors+64(SB), Y2
 	VPAND        Y2, Y1, Y1
-	VPOR         Y1, Y4, Y4
-	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
+	VPOR         Y1, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -12158,19 +12244,19 @@ loop:
 	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
+	VMULPS      Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y5
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
+	VFMADD213PS Y5, Y4, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y2, Y1
 	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
-	VMULPS      Y1, Y3, Y3
 	VPSLLD      $0x17, Y2, Y2
+	VFMADD213PS Y1, Y1, Y3
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VADDPS      Y2, Y3, Y1
@@ -12196,19 +12282,19 @@ loop:
 	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y4, Y3, Y1
+	VMULPS      Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y1, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y5
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
+	VFMADD213PS Y5, Y4, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VMULPS      Y1, Y1, Y4
 	VFMADD213PS Y1, Y4, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y2, Y1
 	VPSUBD      Y1, Y2, Y2
 	VPSLLD      $0x17, Y1, Y1
-	VMULPS      Y1, Y3, Y3
 	VPSLLD      $0x17, Y2, Y2
+	VFMADD213PS Y1, Y1, Y3
 	VMULPS      Y2, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VADDPS      Y2, Y3, Y1
@@ -12246,19 +12332,19 @@ tail:
 	VMOVAPS      Y4, Y2
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y5, Y4, Y2
+	VMULPS       Y2, Y2, Y5
 	VMOVUPS      ·singleVectors+1216(SB), Y4
 	VFMADD213PS  ·singleVectors+1280(SB), Y2, Y4
-	VFMADD213PS  ·singleVectors+1344(SB), Y2, Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y6
+	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS  Y6, Y5, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
 	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       ·singleVectors+0(SB), Y4, Y4
 	VPSRLD       $0x01, Y3, Y2
 	VPSUBD       Y2, Y3, Y3
 	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
 	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y2, Y2, Y4
 	VMULPS       Y3, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y3
 	VADDPS       Y3, Y4, Y2
@@ -12307,19 +12393,19 @@ loop:
 	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
+	VMULPS      Y2, Y2, Y5
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS Y6, Y5, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y4, Y2
 	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
-	VMULPS      Y2, Y3, Y3
 	VPSLLD      $0x17, Y4, Y4
+	VFMADD213PS Y2, Y2, Y3
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
 	VADDPS      Y4, Y3, Y2
@@ -12352,19 +12438,19 @@ loop:
 	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y5, Y3, Y2
+	VMULPS      Y2, Y2, Y5
 	VMOVUPS     ·singleVectors+1216(SB), Y3
 	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1344(SB), Y2, Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
+	VFMADD213PS Y6, Y5, Y3
 	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VMULPS      Y2, Y2, Y5
 	VFMADD213PS Y2, Y5, Y3
-	VADDPS      ·singleVectors+0(SB), Y3, Y3
 	VPSRLD      $0x01, Y4, Y2
 	VPSUBD      Y2, Y4, Y4
 	VPSLLD      $0x17, Y2, Y2
-	VMULPS      Y2, Y3, Y3
 	VPSLLD      $0x17, Y4, Y4
+	VFMADD213PS Y2, Y2, Y3
 	VMULPS      Y4, Y3, Y3
 	VMOVUPS     ·singleVectors+0(SB), Y4
 	VADDPS      Y4, Y3, Y2
@@ -12409,19 +12495,19 @@ tail:
 	VMOVAPS      Y4, Y3
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y6, Y4, Y3
+	VMULPS       Y3, Y3, Y6
 	VMOVUPS      ·singleVectors+1216(SB), Y4
 	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
+	VFMADD213PS  Y7, Y6, Y4
 	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
-	VMULPS       Y3, Y3, Y6
 	VFMADD213PS  Y3, Y6, Y4
-	VADDPS       ·singleVectors+0(SB), Y4, Y4
 	VPSRLD       $0x01, Y5, Y3
 	VPSUBD       Y3, Y5, Y5
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y4
 	VMULPS       Y5, Y4, Y4
 	VMOVUPS      ·singleVectors+0(SB), Y5
 	VADDPS       Y5, Y4, Y3
@@ -12612,29 +12698,34 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Y3
 	VMINPS      Y2, Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1856(SB), Y4
-	VFMADD213PS ·singleVectors+1920(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+1984(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2048(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2112(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2176(SB), Y3, Y4
-	VMOVUPS     ·singleVectors+2240(SB), Y5
-	VFMADD213PS ·singleVectors+2304(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2368(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2432(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2496(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2560(SB), Y3, Y5
-	VMULPS      Y2, Y4, Y4
-	VDIVPS      Y5, Y4, Y4
+	VMULPS      Y3, Y3, Y4
+	VMOVUPS     ·singleVectors+1856(SB), Y5
+	VFMADD213PS ·singleVectors+1920(SB), Y3, Y5
+	VMOVUPS     ·singleVectors+1984(SB), Y6
+	VFMADD213PS ·singleVectors+2048(SB), Y3, Y6
+	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+2112(SB), Y6
+	VFMADD213PS ·singleVectors+2176(SB), Y3, Y6
+	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+2240(SB), Y6
+	VFMADD213PS ·singleVectors+2304(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+2368(SB), Y7
+	VFMADD213PS ·singleVectors+2432(SB), Y3, Y7
+	VFMADD213PS Y7, Y4, Y6
+	VMOVUPS     ·singleVectors+2496(SB), Y7
+	VFMADD213PS ·singleVectors+2560(SB), Y3, Y7
+	VFMADD213PS Y7, Y4, Y6
+	VMULPS      Y2, Y5, Y5
+	VDIVPS      Y6, Y5, Y5
 	VMOVUPS     ·singleVectors+0(SB), Y2
-	VMINPS      Y4, Y2, Y4
+	VMINPS      Y5, Y2, Y5
 	VMOVUPS     ·singleVectors+64(SB), Y2
 	VPAND       Y2, Y1, Y1
-	VPOR        Y1, Y4, Y4
-	VADDPS      ·singleVectors+0(SB), Y4, Y4
-	VMULPS      Y0, Y4, Y4
-	VMULPS      ·singleVectors+576(SB), Y4, Y4
-	VMOVUPS     Y4, (AX)(BX*1)
+	VPOR        Y1, Y5, Y5
+	VADDPS      ·singleVectors+0(SB), Y5, Y5
+	VMULPS      Y0, Y5, Y5
+	VMULPS      ·singleVectors+576(SB), Y5, Y5
+	VMOVUPS     Y5, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMULPS      ·singleVectors+1088(SB), Y0, Y1
 	VMOVUPS     ·singleVectors+128(SB), Y2
@@ -12642,29 +12733,34 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Y3
 	VMINPS      Y2, Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1856(SB), Y4
-	VFMADD213PS ·singleVectors+1920(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+1984(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2048(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2112(SB), Y3, Y4
-	VFMADD213PS ·singleVectors+2176(SB), Y3, Y4
-	VMOVUPS     ·singleVectors+2240(SB), Y5
-	VFMADD213PS ·singleVectors+2304(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2368(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2432(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2496(SB), Y3, Y5
-	VFMADD213PS ·singleVectors+2560(SB), Y3, Y5
-	VMULPS      Y2, Y4, Y4
-	VDIVPS      Y5, Y4, Y4
+	VMULPS      Y3, Y3, Y4
+	VMOVUPS     ·singleVectors+1856(SB), Y5
+	VFMADD213PS ·singleVectors+1920(SB), Y3, Y5
+	VMOVUPS     ·singleVectors+1984(SB), Y6
+	VFMADD213PS ·singleVectors+2048(SB), Y3, Y6
+	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+2112(SB), Y6
+	VFMADD213PS ·singleVectors+2176(SB), Y3, Y6
+	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+2240(SB), Y6
+	VFMADD213PS ·singleVectors+2304(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+2368(SB), Y7
+	VFMADD213PS ·singleVectors+2432(SB), Y3, Y7
+	VFMADD213PS Y7, Y4, Y6
+	VMOVUPS     ·singleVectors+2496(SB), Y7
+	VFMADD213PS ·singleVectors+2560(SB), Y3, Y7
+	VFMADD213PS Y7, Y4, Y6
+	VMULPS      Y2, Y5, Y5
+	VDIVPS      Y6, Y5, Y5
 	VMOVUPS     ·singleVectors+0(SB), Y2
-	VMINPS      Y4, Y2, Y4
+	VMINPS      Y5, Y2, Y5
 	VMOVUPS     ·singleVectors+64(SB), Y2
 	VPAND       Y2, Y1, Y1
-	VPOR        Y1, Y4, Y4
-	VADDPS      ·singleVectors+0(SB), Y4, Y4
-	VMULPS      Y0, Y4, Y4
-	VMULPS      ·singleVectors+576(SB), Y4, Y4
-	VMOVUPS     Y4, 32(AX)(BX*1)
+	VPOR        Y1, Y5, Y5
+	VADDPS      ·singleVectors+0(SB), Y5, Y5
+	VMULPS      Y0, Y5, Y5
+	VMULPS      ·singleVectors+576(SB), Y5, Y5
+	VMOVUPS     Y5, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
 	JGE         loop
@@ -12684,29 +12780,34 @@ tail:
 	VMOVUPS      ·singleVectors+768(SB), Y4
 	VMINPS       Y3, Y4, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+1856(SB), Y5
-	VFMADD213PS  ·singleVectors+1920(SB), Y4, Y5
-	VFMADD213PS  ·singleVectors+1984(SB), Y4, Y5
-	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y5
-	VFMADD213PS  ·singleVectors+2112(SB), Y4, Y5
-	VFMADD213PS  ·singleVectors+2176(SB), Y4, Y5
-	VMOVUPS      ·singleVectors+2240(SB), Y6
-	VFMADD213PS  ·singleVectors+2304(SB), Y4, Y6
-	VFMADD213PS  ·singleVectors+2368(SB), Y4, Y6
-	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y6
-	VFMADD213PS  ·singleVectors+2496(SB), Y4, Y6
-	VFMADD213PS  ·singleVectors+2560(SB), Y4, Y6
-	VMULPS       Y3, Y5, Y5
-	VDIVPS       Y6, Y5, Y5
+	VMULPS       Y4, Y4, Y5
+	VMOVUPS      ·singleVectors+1856(SB), Y6
+	VFMADD213PS  ·singleVectors+1920(SB), Y4, Y6
+	VMOVUPS      ·singleVectors+1984(SB), Y7
+	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VMOVUPS      ·singleVectors+2112(SB), Y7
+	VFMADD213PS  ·singleVectors+2176(SB), Y4, Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VMOVUPS      ·singleVectors+2240(SB), Y7
+	VFMADD213PS  ·singleVectors+2304(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+2368(SB), Y8
+	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y8
+	VFMADD213PS  Y8, Y5, Y7
+	VMOVUPS      ·singleVectors+2496(SB), Y8
+	VFMADD213PS  ·singleVectors+2560(SB), Y4, Y8
+	VFMADD213PS  Y8, Y5, Y7
+	VMULPS       Y3, Y6, Y6
+	VDIVPS       Y7, Y6, Y6
 	VMOVUPS      ·singleVectors+0(SB), Y3
-	VMINPS       Y5, Y3, Y5
+	VMINPS       Y6, Y3, Y6
 	VMOVUPS      ·singleVectors+64(SB), Y3
 	VPAND        Y3, Y2, Y2
-	VPOR         Y2, Y5, Y5
-	VADDPS       ·singleVectors+0(SB), Y5, Y5
-	VMULPS       Y1, Y5, Y5
-	VMULPS       ·singleVectors+576(SB), Y5, Y5
-	VMASKMOVPS   Y5, Y0, (AX)(BX*1)
+	VPOR         Y2, Y6, Y6
+	VADDPS       ·singleVectors+0(SB), Y6, Y6
+	VMULPS       Y1, Y6, Y6
+	VMULPS       ·singleVectors+576(SB), Y6, Y6
+	VMASKMOVPS   Y6, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -12737,28 +12838,33 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Y4
 	VMINPS      Y3, Y4, Y3
 	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1856(SB), Y5
-	VFMADD213PS ·singleVectors+1920(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+1984(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2048(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2112(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2176(SB), Y4, Y5
-	VMOVUPS     ·singleVectors+2240(SB), Y6
-	VFMADD213PS ·singleVectors+2304(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2368(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2432(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2496(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2560(SB), Y4, Y6
-	VMULPS      Y3, Y5, Y5
-	VDIVPS      Y6, Y5, Y5
+	VMULPS      Y4, Y4, Y5
+	VMOVUPS     ·singleVectors+1856(SB), Y6
+	VFMADD213PS ·singleVectors+1920(SB), Y4, Y6
+	VMOVUPS     ·singleVectors+1984(SB), Y7
+	VFMADD213PS ·singleVectors+2048(SB), Y4, Y7
+	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+2112(SB), Y7
+	VFMADD213PS ·singleVectors+2176(SB), Y4, Y7
+	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+2240(SB), Y7
+	VFMADD213PS ·singleVectors+2304(SB), Y4, Y7
+	VMOVUPS     ·singleVectors+2368(SB), Y8
+	VFMADD213PS ·singleVectors+2432(SB), Y4, Y8
+	VFMADD213PS Y8, Y5, Y7
+	VMOVUPS     ·singleVectors+2496(SB), Y8
+	VFMADD213PS ·singleVectors+2560(SB), Y4, Y8
+	VFMADD213PS Y8, Y5, Y7
+	VMULPS      Y3, Y6, Y6
+	VDIVPS      Y7, Y6, Y6
 	VMOVUPS     ·singleVectors+0(SB), Y3
-	VMINPS      Y5, Y3, Y5
+	VMINPS      Y6, Y3, Y6
 	VMOVUPS     ·singleVectors+64(SB), Y3
 	VPAND       Y3, Y2, Y2
-	VPOR        Y2, Y5, Y5
-	VADDPS      ·singleVectors+0(SB), Y5, Y5
-	VMULPS      Y1, Y5, Y5
-	VMULPS      ·singleVectors+576(SB), Y5, Y5
+	VPOR        Y2, Y6, Y6
+	VADDPS      ·singleVectors+0(SB), Y6, Y6
+	VMULPS      Y1, Y6, Y6
+	VMULPS      ·singleVectors+576(SB), Y6, Y6
 	VMULPS      Y0, Y0, Y2
 	VMULPS      ·singleVectors+1024(SB), Y2, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
@@ -12767,31 +12873,31 @@ loop:
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
 	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y6
+	VMOVAPS     Y3, Y5
 	VMOVUPS     ·singleVectors+448(SB), Y7
-	VFMADD213PS Y2, Y7, Y6
+	VFMADD213PS Y2, Y7, Y5
 	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y6, Y3, Y2
-	VMOVUPS     ·singleVectors+1216(SB), Y6
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1344(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y6
+	VFMADD213PS Y5, Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VFMADD213PS Y2, Y3, Y6
-	VADDPS      ·singleVectors+0(SB), Y6, Y6
+	VMOVUPS     ·singleVectors+1216(SB), Y5
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+1344(SB), Y7
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y7
+	VFMADD213PS Y7, Y3, Y5
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y5
+	VFMADD213PS Y2, Y3, Y5
 	VPSRLD      $0x01, Y4, Y2
 	VPSUBD      Y2, Y4, Y3
 	VPSLLD      $0x17, Y2, Y2
-	VMULPS      Y2, Y6, Y6
 	VPSLLD      $0x17, Y3, Y3
-	VMULPS      Y3, Y6, Y6
+	VFMADD213PS Y2, Y2, Y5
+	VMULPS      Y3, Y5, Y5
 	VMULPS      Y1, Y0, Y0
-	VMULPS      Y0, Y6, Y6
-	VMULPS      ·singleVectors+1152(SB), Y6, Y6
-	VADDPS      Y6, Y5, Y5
-	VMOVUPS     Y5, (AX)(SI*1)
+	VMULPS      Y0, Y5, Y5
+	VMULPS      ·singleVectors+1152(SB), Y5, Y5
+	VADDPS      Y5, Y6, Y6
+	VMOVUPS     Y6, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
 	VMULPS      ·singleVectors+1088(SB), Y0, Y2
@@ -12800,28 +12906,33 @@ loop:
 	VMOVUPS     ·singleVectors+768(SB), Y4
 	VMINPS      Y3, Y4, Y3
 	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1856(SB), Y5
-	VFMADD213PS ·singleVectors+1920(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+1984(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2048(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2112(SB), Y4, Y5
-	VFMADD213PS ·singleVectors+2176(SB), Y4, Y5
-	VMOVUPS     ·singleVectors+2240(SB), Y6
-	VFMADD213PS ·singleVectors+2304(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2368(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2432(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2496(SB), Y4, Y6
-	VFMADD213PS ·singleVectors+2560(SB), Y4, Y6
-	VMULPS      Y3, Y5, Y5
-	VDIVPS      Y6, Y5, Y5
+	VMULPS      Y4, Y4, Y5
+	VMOVUPS     ·singleVectors+1856(SB), Y6
+	VFMADD213PS ·singleVectors+1920(SB), Y4, Y6
+	VMOVUPS     ·singleVectors+1984(SB), Y7
+	VFMADD213PS ·singleVectors+2048(SB), Y4, Y7
+	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+2112(SB), Y7
+	VFMADD213PS ·singleVectors+2176(SB), Y4, Y7
+	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+2240(SB), Y7
+	VFMADD213PS ·singleVectors+2304(SB), Y4, Y7
+	VMOVUPS     ·singleVectors+2368(SB), Y8
+	VFMADD213PS ·singleVectors+2432(SB), Y4, Y8
+	VFMADD213PS Y8, Y5, Y7
+	VMOVUPS     ·singleVectors+2496(SB), Y8
+	VFMADD213PS ·singleVectors+2560(SB), Y4, Y8
+	VFMADD213PS Y8, Y5, Y7
+	VMULPS      Y3, Y6, Y6
+	VDIVPS      Y7, Y6, Y6
 	VMOVUPS     ·singleVectors+0(SB), Y3
-	VMINPS      Y5, Y3, Y5
+	VMINPS      Y6, Y3, Y6
 	VMOVUPS     ·singleVectors+64(SB), Y3
 	VPAND       Y3, Y2, Y2
-	VPOR        Y2, Y5, Y5
-	VADDPS      ·singleVectors+0(SB), Y5, Y5
-	VMULPS      Y1, Y5, Y5
-	VMULPS      ·singleVectors+576(SB), Y5, Y5
+	VPOR        Y2, Y6, Y6
+	VADDPS      ·singleVectors+0(SB), Y6, Y6
+	VMULPS      Y1, Y6, Y6
+	VMULPS      ·singleVectors+576(SB), Y6, Y6
 	VMULPS      Y0, Y0, Y2
 	VMULPS      ·singleVectors+1024(SB), Y2, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
@@ -12830,31 +12941,31 @@ loop:
 	VMOVUPS     ·singleVectors+320(SB), Y3
 	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
 	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y6
+	VMOVAPS     Y3, Y5
 	VMOVUPS     ·singleVectors+448(SB), Y7
-	VFMADD213PS Y2, Y7, Y6
+	VFMADD213PS Y2, Y7, Y5
 	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y6, Y3, Y2
-	VMOVUPS     ·singleVectors+1216(SB), Y6
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1344(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y6
+	VFMADD213PS Y5, Y3, Y2
 	VMULPS      Y2, Y2, Y3
-	VFMADD213PS Y2, Y3, Y6
-	VADDPS      ·singleVectors+0(SB), Y6, Y6
+	VMOVUPS     ·singleVectors+1216(SB), Y5
+	VFMADD213PS ·singleVectors+1280(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+1344(SB), Y7
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y7
+	VFMADD213PS Y7, Y3, Y5
+	VFMADD213PS ·singleVectors+1472(SB), Y2, Y5
+	VFMADD213PS Y2, Y3, Y5
 	VPSRLD      $0x01, Y4, Y2
 	VPSUBD      Y2, Y4, Y3
 	VPSLLD      $0x17, Y2, Y2
-	VMULPS      Y2, Y6, Y6
 	VPSLLD      $0x17, Y3, Y3
-	VMULPS      Y3, Y6, Y6
+	VFMADD213PS Y2, Y2, Y5
+	VMULPS      Y3, Y5, Y5
 	VMULPS      Y1, Y0, Y0
-	VMULPS      Y0, Y6, Y6
-	VMULPS      ·singleVectors+1152(SB), Y6, Y6
-	VADDPS      Y6, Y5, Y5
-	VMOVUPS     Y5, 32(AX)(SI*1)
+	VMULPS      Y0, Y5, Y5
+	VMULPS      ·singleVectors+1152(SB), Y5, Y5
+	VADDPS      Y5, Y6, Y6
+	VMOVUPS     Y6, 32(AX)(SI*1)
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x10, BX
 	JGE         loop
@@ -12875,28 +12986,33 @@ tail:
 	VMOVUPS      ·singleVectors+768(SB), Y5
 	VMINPS       Y4, Y5, Y4
 	VMULPS       Y4, Y4, Y5
-	VMOVUPS      ·singleVectors+1856(SB), Y6
-	VFMADD213PS  ·singleVectors+1920(SB), Y5, Y6
-	VFMADD213PS  ·singleVectors+1984(SB), Y5, Y6
-	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y6
-	VFMADD213PS  ·singleVectors+2112(SB), Y5, Y6
-	VFMADD213PS  ·singleVectors+2176(SB), Y5, Y6
-	VMOVUPS      ·singleVectors+2240(SB), Y7
-	VFMADD213PS  ·singleVectors+2304(SB), Y5, Y7
-	VFMADD213PS  ·singleVectors+2368(SB), Y5, Y7
-	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y7
-	VFMADD213PS  ·singleVectors+2496(SB), Y5, Y7
-	VFMADD213PS  ·singleVectors+2560(SB), Y5, Y7
-	VMULPS       Y4, Y6, Y6
-	VDIVPS       Y7, Y6, Y6
+	VMULPS       Y5, Y5, Y6
+	VMOVUPS      ·singleVectors+1856(SB), Y7
+	VFMADD213PS  ·singleVectors+1920(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1984(SB), Y8
+	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VMOVUPS      ·singleVectors+2112(SB), Y8
+	VFMADD213PS  ·singleVectors+2176(SB), Y5, Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VMOVUPS      ·singleVectors+2240(SB), Y8
+	VFMADD213PS  ·singleVectors+2304(SB), Y5, Y8
+	VMOVUPS      ·singleVectors+2368(SB), Y9
+	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VMOVUPS      ·singleVectors+2496(SB), Y9
+	VFMADD213PS  ·singleVectors+2560(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VMULPS       Y4, Y7, Y7
+	VDIVPS       Y8, Y7, Y7
 	VMOVUPS      ·singleVectors+0(SB), Y4
-	VMINPS       Y6, Y4, Y6
+	VMINPS       Y7, Y4, Y7
 	VMOVUPS      ·singleVectors+64(SB), Y4
 	VPAND        Y4, Y3, Y3
-	VPOR         Y3, Y6, Y6
-	VADDPS       ·singleVectors+0(SB), Y6, Y6
-	VMULPS       Y2, Y6, Y6
-	VMULPS       ·singleVectors+576(SB), Y6, Y6
+	VPOR         Y3, Y7, Y7
+	VADDPS       ·singleVectors+0(SB), Y7, Y7
+	VMULPS       Y2, Y7, Y7
+	VMULPS       ·singleVectors+576(SB), Y7, Y7
 	VMULPS       Y1, Y1, Y3
 	VMULPS       ·singleVectors+1024(SB), Y3, Y3
 	VMOVUPS      ·singleVectors+256(SB), Y4
@@ -12905,31 +13021,31 @@ tail:
 	VMOVUPS      ·singleVectors+320(SB), Y4
 	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
 	VSUBPS       ·singleVectors+384(SB), Y5, Y4
-	VMOVAPS      Y4, Y7
+	VMOVAPS      Y4, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y8
-	VFMADD213PS  Y3, Y8, Y7
+	VFMADD213PS  Y3, Y8, Y6
 	VMOVAPS      Y4, Y3
 	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y7, Y4, Y3
-	VMOVUPS      ·singleVectors+1216(SB), Y7
-	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y7
-	VFMADD213PS  ·singleVectors+1344(SB), Y3, Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
-	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y7
+	VFMADD213PS  Y6, Y4, Y3
 	VMULPS       Y3, Y3, Y4
-	VFMADD213PS  Y3, Y4, Y7
-	VADDPS       ·singleVectors+0(SB), Y7, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y6
+	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y8
+	VFMADD213PS  Y8, Y4, Y6
+	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y6
+	VFMADD213PS  Y3, Y4, Y6
 	VPSRLD       $0x01, Y5, Y3
 	VPSUBD       Y3, Y5, Y4
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y7, Y7
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y7, Y7
+	VFMADD213PS  Y3, Y3, Y6
+	VMULPS       Y4, Y6, Y6
 	VMULPS       Y2, Y1, Y1
-	VMULPS       Y1, Y7, Y7
-	VMULPS       ·singleVectors+1152(SB), Y7, Y7
-	VADDPS       Y7, Y6, Y6
-	VMASKMOVPS   Y6, Y0, (AX)(SI*1)
+	VMULPS       Y1, Y6, Y6
+	VMULPS       ·singleVectors+1152(SB), Y6, Y6
+	VADDPS       Y6, Y7, Y7
+	VMASKMOVPS   Y7, Y0, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x08, BX
 	JG           tail
@@ -13833,19 +13949,19 @@ loop8:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, (AX)(SI*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -13870,19 +13986,19 @@ loop8:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, 32(AX)(SI*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -13918,19 +14034,19 @@ rest9:
 	VMOVAPS      Y8, Y7
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y10, Y8, Y7
+	VMULPS       Y7, Y7, Y8
 	VMOVUPS      ·singleVectors+1216(SB), Y10
 	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VMOVUPS      ·singleVectors+1344(SB), Y11
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
+	VFMADD213PS  Y11, Y8, Y10
 	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VMULPS       Y7, Y7, Y8
 	VFMADD213PS  Y7, Y8, Y10
-	VADDPS       ·singleVectors+0(SB), Y10, Y10
 	VPSRLD       $0x01, Y9, Y7
 	VPSUBD       Y7, Y9, Y8
 	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y7, Y7, Y10
 	VMULPS       Y8, Y10, Y10
 	VMASKMOVPS   Y10, Y6, (AX)(SI*1)
 	VANDPS       Y10, Y6, Y10
@@ -13961,19 +14077,19 @@ rest9:
 	VMOVAPS      Y5, Y4
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y8, Y5, Y4
+	VMULPS       Y4, Y4, Y5
 	VMOVUPS      ·singleVectors+1216(SB), Y8
 	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
+	VFMADD213PS  Y9, Y5, Y8
 	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y5
 	VFMADD213PS  Y4, Y5, Y8
-	VADDPS       ·singleVectors+0(SB), Y8, Y8
 	VPSRLD       $0x01, Y7, Y4
 	VPSUBD       Y4, Y7, Y5
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y8, Y8
 	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y8
 	VMULPS       Y5, Y8, Y8
 	VMASKMOVPS   Y8, Y6, 32(AX)(SI*1)
 	VANDPS       Y8, Y6, Y8
@@ -14089,19 +14205,19 @@ loop16:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, (AX)(SI*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -14126,19 +14242,19 @@ loop16:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, 32(AX)(SI*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -14174,19 +14290,19 @@ rest17:
 	VMOVAPS      Y8, Y7
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y10, Y8, Y7
+	VMULPS       Y7, Y7, Y8
 	VMOVUPS      ·singleVectors+1216(SB), Y10
 	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VMOVUPS      ·singleVectors+1344(SB), Y11
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
+	VFMADD213PS  Y11, Y8, Y10
 	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VMULPS       Y7, Y7, Y8
 	VFMADD213PS  Y7, Y8, Y10
-	VADDPS       ·singleVectors+0(SB), Y10, Y10
 	VPSRLD       $0x01, Y9, Y7
 	VPSUBD       Y7, Y9, Y8
 	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y7, Y7, Y10
 	VMULPS       Y8, Y10, Y10
 	VMASKMOVPS   Y10, Y6, (AX)(SI*1)
 	VANDPS       Y10, Y6, Y10
@@ -14217,19 +14333,19 @@ rest17:
 	VMOVAPS      Y5, Y4
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y8, Y5, Y4
+	VMULPS       Y4, Y4, Y5
 	VMOVUPS      ·singleVectors+1216(SB), Y8
 	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
+	VFMADD213PS  Y9, Y5, Y8
 	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y5
 	VFMADD213PS  Y4, Y5, Y8
-	VADDPS       ·singleVectors+0(SB), Y8, Y8
 	VPSRLD       $0x01, Y7, Y4
 	VPSUBD       Y4, Y7, Y5
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y8, Y8
 	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y8
 	VMULPS       Y5, Y8, Y8
 	VMASKMOVPS   Y8, Y6, 32(AX)(SI*1)
 	VANDPS       Y8, Y6, Y8
@@ -14707,19 +14823,19 @@ loop8:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, (AX)(R11*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -14744,19 +14860,19 @@ loop8:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, 32(AX)(R11*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -14793,19 +14909,19 @@ rest9:
 	VMOVAPS      Y8, Y7
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y10, Y8, Y7
+	VMULPS       Y7, Y7, Y8
 	VMOVUPS      ·singleVectors+1216(SB), Y10
 	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VMOVUPS      ·singleVectors+1344(SB), Y11
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
+	VFMADD213PS  Y11, Y8, Y10
 	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VMULPS       Y7, Y7, Y8
 	VFMADD213PS  Y7, Y8, Y10
-	VADDPS       ·singleVectors+0(SB), Y10, Y10
 	VPSRLD       $0x01, Y9, Y7
 	VPSUBD       Y7, Y9, Y8
 	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y7, Y7, Y10
 	VMULPS       Y8, Y10, Y10
 	VANDPS       Y10, Y6, Y10
 	VMOVUPS      Y10, (AX)(R11*1)
@@ -14837,19 +14953,19 @@ rest9:
 	VMOVAPS      Y5, Y4
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y8, Y5, Y4
+	VMULPS       Y4, Y4, Y5
 	VMOVUPS      ·singleVectors+1216(SB), Y8
 	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
+	VFMADD213PS  Y9, Y5, Y8
 	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y5
 	VFMADD213PS  Y4, Y5, Y8
-	VADDPS       ·singleVectors+0(SB), Y8, Y8
 	VPSRLD       $0x01, Y7, Y4
 	VPSUBD       Y4, Y7, Y5
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y8, Y8
 	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y8
 	VMULPS       Y5, Y8, Y8
 	VANDPS       Y8, Y6, Y8
 	VMOVUPS      Y8, 32(AX)(R11*1)
@@ -14977,19 +15093,19 @@ loop16:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, (AX)(R11*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -15014,19 +15130,19 @@ loop16:
 	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
 	VMOVUPS      ·singleVectors+1216(SB), Y9
 	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1344(SB), Y6, Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
 	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VMULPS       Y6, Y6, Y7
 	VFMADD213PS  Y6, Y7, Y9
-	VADDPS       ·singleVectors+0(SB), Y9, Y9
 	VPSRLD       $0x01, Y8, Y6
 	VPSUBD       Y6, Y8, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y9, Y9
 	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y9
 	VMULPS       Y7, Y9, Y9
 	VMOVUPS      Y9, 32(AX)(R11*1)
 	VEXTRACTF128 $0x01, Y9, X6
@@ -15063,19 +15179,19 @@ rest17:
 	VMOVAPS      Y8, Y7
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y10, Y8, Y7
+	VMULPS       Y7, Y7, Y8
 	VMOVUPS      ·singleVectors+1216(SB), Y10
 	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1344(SB), Y7, Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y10
+	VMOVUPS      ·singleVectors+1344(SB), Y11
+	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
+	VFMADD213PS  Y11, Y8, Y10
 	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VMULPS       Y7, Y7, Y8
 	VFMADD213PS  Y7, Y8, Y10
-	VADDPS       ·singleVectors+0(SB), Y10, Y10
 	VPSRLD       $0x01, Y9, Y7
 	VPSUBD       Y7, Y9, Y8
 	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y10, Y10
 	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y7, Y7, Y10
 	VMULPS       Y8, Y10, Y10
 	VANDPS       Y10, Y6, Y10
 	VMOVUPS      Y10, (AX)(R11*1)
@@ -15107,19 +15223,19 @@ rest17:
 	VMOVAPS      Y5, Y4
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y8, Y5, Y4
+	VMULPS       Y4, Y4, Y5
 	VMOVUPS      ·singleVectors+1216(SB), Y8
 	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1344(SB), Y4, Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
+	VFMADD213PS  Y9, Y5, Y8
 	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y5
 	VFMADD213PS  Y4, Y5, Y8
-	VADDPS       ·singleVectors+0(SB), Y8, Y8
 	VPSRLD       $0x01, Y7, Y4
 	VPSUBD       Y4, Y7, Y5
 	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y4, Y8, Y8
 	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y8
 	VMULPS       Y5, Y8, Y8
 	VANDPS       Y8, Y6, Y8
 	VMOVUPS      Y8, 32(AX)(R11*1)

@@ -222,6 +222,15 @@ func polynomial(x float32, first, n int) float32 {
 	return p
 }
 
+// byPairs is polynomial in x with its terms in pairs, for even n and z = x².
+func byPairs(x, z float32, first, n int) float32 {
+	p := fma(singles[first], x, singles[first+1])
+	for i := first + 2; i < first+n; i += 2 {
+		p = fma(p, z, fma(singles[i], x, singles[i+1]))
+	}
+	return p
+}
+
 // exp is 2ⁿeʳ for x = n ln 2 + r, with x limited to 104. The power of 2 is two factors, since it can be below the least
 // normal number.
 func exp(x float32) float32 {
@@ -234,7 +243,9 @@ func exp(x float32) float32 {
 	t := fma(x, singles[sLog2E], singles[sRound])
 	n := t - singles[sRound]
 	r := fma(n, singles[sLn2Low], fma(n, singles[sLn2High], x))
-	y := fma(polynomial(r, sExp, expTerms), r*r, r) + 1
+	z := r * r
+	p := fma(byPairs(r, z, sExp, expTerms-1), r, singles[sExp+expTerms-1])
+	y := fma(p, z, r) + 1
 	sum := math.Float32bits(t) // of the factors' exponents
 	return y * single(sum>>1<<23) * single((sum-sum>>1)<<23)
 }
@@ -263,7 +274,8 @@ func erf(x float32) float32 {
 		a = singles[sErfMost]
 	}
 	z := a * a
-	y := polynomial(z, sErf, erfTerms) * a / polynomial(z, sErfDiv, erfTerms)
+	w := z * z
+	y := byPairs(z, w, sErf, erfTerms) * a / byPairs(z, w, sErfDiv, erfTerms)
 	if y > 1 {
 		y = 1
 	}
