@@ -29,6 +29,10 @@ func lineBlocks(lines, count int) (list []lineBlock) {
 	return list
 }
 
+// The times of copying a pixel in those of multiplying it by a tap, measured with 5×5 and 7×7 taps: sums gain more by
+// copies, since the kernels read and write them for each stretch of a line.
+const copyingForProducts, copyingForSums = 12, 3
+
 // channelwise runs a depthwise product, with an epilogue for each block of lines.
 type channelwise struct {
 	*product
@@ -56,7 +60,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 	room, width, taps, height := 0, 0, 0, 0
 	for i := range p.grids {
 		g := &p.grids[i]
-		under[i] = newLinesUnder(&g.grid, p.weightTap, d.BFloat16)
+		under[i] = newLinesUnder(&g.grid, p.weightTap, d.BFloat16, copyingForProducts)
 		room, width, height = max(room, under[i].room()), max(width, g.width*p.dstC), max(height, g.height)
 		for _, t := range g.taps {
 			taps = max(taps, t.weight+1)
@@ -76,8 +80,11 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 	if d.BFloat16 || c.norm != nil {
 		made = r.Keep(keep, max(1, taps)*p.weightTap)
 	}
+	if room > 0 {
+		rooms = r.Each(d.Workers, len(p.grids)*room)
+	}
 	if d.BFloat16 {
-		rooms, results = r.Each(d.Workers, len(p.grids)*room), r.Each(d.Workers, width)
+		results = r.Each(d.Workers, width)
 	}
 	return func(s *work.Storage) []work.Phase {
 		x, w, y, init := s.Pieces(src), s.Floats(weights), s.Pieces(dst), s.Scratch(zeros)
@@ -117,7 +124,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 		for i := range k.workers {
 			for j := range p.grids {
 				var copies []float32
-				if d.BFloat16 {
+				if room > 0 {
 					copies = s.Scratch(rooms[i])[j*room:][:room]
 				}
 				k.workers[i].x = append(k.workers[i].x, lines{linesUnder: under[j], src: x, copy: copies})
@@ -217,7 +224,7 @@ const depthwiseCopies = 32
 // lowerDepthwise is lower for a depthwise o.
 func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	size := len(o.taps) * o.columns
-	under, blocks := newLinesUnder(&o.grid, o.columns, d.BFloat16), lineBlocks(o.images*o.height, depthwiseCopies)
+	under, blocks := newLinesUnder(&o.grid, o.columns, d.BFloat16, copyingForSums), lineBlocks(o.images*o.height, depthwiseCopies)
 	for _, parts := range under.under {
 		for i := range parts { // the second offset is of dy
 			parts[i].next = []int{parts[i].next[0], 4 * o.width * o.columns}
@@ -225,8 +232,11 @@ func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *w
 	}
 	copies := r.Floats(len(blocks) * size)
 	var rooms, grads []work.Part
+	if under.copied {
+		rooms = r.Each(d.Workers, under.room())
+	}
 	if d.BFloat16 {
-		rooms, grads = r.Each(d.Workers, under.room()), r.Each(d.Workers, o.width*o.columns+lineTail)
+		grads = r.Each(d.Workers, o.width*o.columns+lineTail)
 	}
 	return func(s *work.Storage) []work.Phase {
 		from, dy, dw, sums := s.Pieces(a), s.Pieces(b), s.Floats(dst), s.Scratch(copies)
@@ -240,7 +250,7 @@ func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *w
 			k, to := &workers[worker].args, sums[block*size:][:size]
 			clear(to)
 			x := lines{linesUnder: under, src: from, image: -1}
-			if d.BFloat16 {
+			if under.copied {
 				x.copy = rooms[worker]
 			}
 			*k = kern.TapArgs{Dst: &to[0], Channels: o.columns, StepDst: 4 * o.columns}

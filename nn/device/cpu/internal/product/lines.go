@@ -5,14 +5,16 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// linesUnder is the shape of the lines of a source under a line of a grid: in the source itself, or in copies of
-// float32 rounded to bfloat16. Line r is copied to place r modulo span.
+// linesUnder is the shape of the lines of a source under a line of a grid: in the source itself, or in copies, which
+// may be rounded to bfloat16 and have zeros at both ends, so that all pixels lie under all taps. Line r is copied to
+// place r modulo span.
 type linesUnder struct {
 	*grid
-	copied    bool
-	top, span int // the source lines under line 0 of the grid
-	parts     []stretch
-	under     [][]partTaps // by place of the first line, which is 0 for the source itself, and by part
+	copied, rounded bool
+	left, right     int // columns of zeros
+	top, span       int // the source lines under line 0 of the grid
+	parts           []stretch
+	under           [][]partTaps // by place of the first line, which is 0 for the source itself, and by part
 }
 
 // stretch is a range of pixels of a line that lie under the same taps.
@@ -33,9 +35,16 @@ func (p *partTaps) rows(lo, hi int) [][2]int { return p.offs[p.above[lo]:p.above
 // lineTail is room behind a line for a partial last vector.
 const lineTail = 16
 
-// newLinesUnder returns the lines under a grid whose taps have weights that are weight elements apart.
-func newLinesUnder(g *grid, weight int, copied bool) *linesUnder {
-	x := &linesUnder{grid: g, copied: copied, parts: g.stretches()}
+// newLinesUnder returns the lines under a grid whose taps have weights that are weight elements apart, rounded to
+// bfloat16 or not. Copying a pixel takes the time of copying taps.
+func newLinesUnder(g *grid, weight int, rounded bool, copying int) *linesUnder {
+	x := &linesUnder{grid: g, rounded: rounded, parts: g.stretches()}
+	if x.copied = rounded || g.framePays(copying); x.copied {
+		for _, t := range g.taps {
+			x.left, x.right = max(x.left, -t.col), max(x.right, (g.width-1)*g.colStep+t.col-(g.srcW-1))
+		}
+		x.parts = []stretch{{0, g.width}}
+	}
 	if len(g.taps) > 0 {
 		x.top = g.taps[0].row
 		bottom := x.top
@@ -45,7 +54,7 @@ func newLinesUnder(g *grid, weight int, copied bool) *linesUnder {
 		x.span = bottom - x.top + 1
 	}
 	places := 1
-	if copied {
+	if x.copied {
 		places = x.span
 	}
 	for place := range places {
@@ -63,12 +72,12 @@ func (x *linesUnder) tapsOf(part stretch, place, weight int) (p partTaps) {
 	for row := range x.span + 1 {
 		p.above = append(p.above, len(p.offs))
 		for _, t := range x.taps {
-			if col := part.from*x.colStep + t.col; t.row == x.top+row && col >= 0 && col < x.srcW {
+			if col := part.from*x.colStep + t.col; t.row == x.top+row && col >= -x.left && col < x.srcW+x.right {
 				at := t.row * x.stride()
 				if x.copied {
 					at = (place + row) % x.span * x.stride()
 				}
-				p.offs = append(p.offs, [2]int{4 * (at + col*x.srcC), 4 * t.weight * weight})
+				p.offs = append(p.offs, [2]int{4 * (at + (x.left+col)*x.srcC), 4 * t.weight * weight})
 			}
 		}
 	}
@@ -84,6 +93,18 @@ func (x *linesUnder) tapsOf(part stretch, place, weight int) (p partTaps) {
 	}
 	p.next = append(p.next, 0)
 	return p
+}
+
+// framePays reports whether copies of the lines with zeros at both ends, under all taps, take less time than pixels at
+// the ends under some of the taps.
+func (g *grid) framePays(copying int) bool {
+	ends := g.width
+	for _, s := range g.stretches() {
+		if s.to > s.from+1 {
+			ends -= s.to - s.from
+		}
+	}
+	return ends*len(g.taps) > copying*g.srcW
 }
 
 // stretches cuts the lines of g: pixels whose taps all lie inside the source's columns form one stretch, every other
@@ -112,13 +133,18 @@ func (g *grid) stretches() (list []stretch) {
 // stride is the distance between lines.
 func (x *linesUnder) stride() int {
 	if x.copied {
-		return x.srcW*x.srcC + lineTail
+		return (x.left+x.srcW+x.right)*x.srcC + lineTail
 	}
 	return x.srcW * x.srcC
 }
 
 // room is the number of elements of copies, for a worker.
-func (x *linesUnder) room() int { return x.span * x.stride() }
+func (x *linesUnder) room() int {
+	if !x.copied {
+		return 0
+	}
+	return x.span * x.stride()
+}
 
 // lines are a worker's lines under those of a grid. It copies each line once while it goes down an image.
 type lines struct {
@@ -150,12 +176,25 @@ func (x *lines) to(a *kern.TapArgs, image, i int) (parts []partTaps, lo, hi int)
 
 // fill copies the lines of an image from row on.
 func (x *lines) fill(image, row int) {
+	width, from := x.srcW*x.srcC, x.left*x.srcC
+	if x.image < 0 {
+		for i := range x.span {
+			line := x.copy[i*x.stride():][:x.stride()]
+			clear(line[:from])
+			clear(line[from+width:])
+		}
+	}
 	if x.image != image {
 		x.image, x.next = image, 0
 	}
-	width := x.srcW * x.srcC
 	for x.next = max(x.next, row); x.next < min(row+x.span, x.srcH); x.next++ {
-		copyRounded(x.copy[x.next%x.span*x.stride():], x.src, (image*x.srcH+x.next)*width, width)
+		to, at := x.copy[x.next%x.span*x.stride()+from:], (image*x.srcH+x.next)*width
+		if x.rounded {
+			copyRounded(to, x.src, at, width)
+			clear(to[width:][:lineTail])
+		} else {
+			copy(to, x.src.All()[at:][:width])
+		}
 	}
 }
 
