@@ -177,6 +177,3 @@ type Symbol string
 
 // symbol returns a name that is local to the file.
 func symbol(name string) Symbol { return Symbol(name + "<>") }
-
-// File is the kernel's file.
-func (k *Func) File() *File { return k.file }

@@ -247,8 +247,8 @@ func expUpTo104[V any](m maths[V], x V) V {
 }
 
 // byPowers computes (y + 1)·2ⁿ with two factors, since 2ⁿ can be below the least normal number. The first is a normal
-// number and leaves the sum's rounding as it is. The lowest bits of t, which is n + the number sRound, hold n + 254: the
-// sum of both factors' exponents.
+// number and leaves the sum's rounding as it is. The lowest bits of t, which is n + the number sRound, hold n + 254:
+// the sum of both factors' exponents.
 func byPowers[V any](m maths[V], y, t V) {
 	h, k := m.vector(), m.vector()
 	m.shift(h, t, -1)

@@ -16,8 +16,9 @@ type neonRows struct {
 
 	unit    int // vectors from the current elements
 	partial bool
-	mask    neon.Vec   // of a partial vector
-	top     []neon.Vec // by unit
+	lanes   neon.Symbol // the numbers of lanes
+	mask    neon.Vec    // of a partial vector
+	top     []neon.Vec  // by unit
 	sums    map[string][][2]neon.Vec
 
 	// A group of rows: the bytes to its first one and to the current one, its rows and the number of the current one.
@@ -88,8 +89,7 @@ func (k *neonRows) pass(body func()) {
 			k.Label(some)
 		}
 		k.partial = true
-		lanes := k.File().Constant("lanes", [4]uint32{0, 1, 2, 3})
-		k.mask = k.Op("cmhi", neon.S4, k.AllOf(neon.S4, k.left), k.LoadVec(neon.Bytes, k.Address(lanes, 0), 0))
+		k.mask = k.Op("cmhi", neon.S4, k.AllOf(neon.S4, k.left), k.LoadVec(neon.Bytes, k.Address(k.lanes, 0), 0))
 		body()
 		k.partial = false
 		if k.unit+1 < neonUnits {
@@ -133,9 +133,9 @@ func (k *neonRows) in(name string) neon.Vec {
 	if !k.partial || k.padded[name] {
 		return k.LoadVec(neon.Bytes, base, k.unit*neon.Bytes)
 	}
-	v, third := k.Zero(), k.Copy(base)
-	k.part(func() { k.LoadTo(v, 4, base, k.unit*neon.Bytes) }, func() { k.LoadTo(v, 8, base, k.unit*neon.Bytes) }, func() {
-		k.AddI(third, third, k.unit*neon.Bytes+8)
+	v, third, at := k.Zero(), k.Copy(base), k.unit*neon.Bytes
+	k.part(func() { k.LoadTo(v, 4, base, at) }, func() { k.LoadTo(v, 8, base, at) }, func() {
+		k.AddI(third, third, at+8)
 		k.LoadLane(neon.S4, v, 2, third)
 	})
 	return v
@@ -149,12 +149,11 @@ func (k *neonRows) out(name string, x neon.Vec) {
 		k.StoreVec(neon.Bytes, k.some(x), base, k.unit*neon.Bytes)
 		return
 	}
-	third := k.Copy(base)
-	k.part(func() { k.StoreVec(4, x, base, k.unit*neon.Bytes) }, func() { k.StoreVec(8, x, base, k.unit*neon.Bytes) },
-		func() {
-			k.AddI(third, third, k.unit*neon.Bytes+8)
-			k.StoreLane(neon.S4, x, 2, third)
-		})
+	third, at := k.Copy(base), k.unit*neon.Bytes
+	k.part(func() { k.StoreVec(4, x, base, at) }, func() { k.StoreVec(8, x, base, at) }, func() {
+		k.AddI(third, third, at+8)
+		k.StoreLane(neon.S4, x, 2, third)
+	})
 }
 
 func (k *neonRows) add(a, b neon.Vec) neon.Vec { return k.Op("fadd", neon.S4, a, b) }
@@ -211,17 +210,8 @@ func (k *neonRows) clear(sums ...string) {
 	}
 }
 
-func (k *neonRows) accumulate(to string, d [2]neon.Vec) {
-	for i, s := range k.sums[to][k.unit] {
-		k.Into(s, "fadd", neon.D2, s, d[i])
-	}
-}
-
-func (k *neonRows) multiply(to string, a, b [2]neon.Vec) {
-	for i, s := range k.sums[to][k.unit] {
-		k.Into(s, "fmla", neon.D2, a[i], b[i])
-	}
-}
+func (k *neonRows) accumulate(to string, d [2]neon.Vec)  { accumulate(k.Func, k.sums[to][k.unit], d) }
+func (k *neonRows) multiply(to string, a, b [2]neon.Vec) { multiply(k.Func, k.sums[to][k.unit], a, b) }
 
 func (k *neonRows) total(name string) neon.Vec {
 	var sums []neon.Vec // in the order of their lanes
@@ -278,9 +268,10 @@ func (k *neonRows) kept(name string) neon.Vec {
 // neonRowKernels writes the kernels that run along rows.
 func neonRowKernels(f *neon.File) {
 	const numbers = 4 // of a row
+	lanes := f.Constant("lanes", [4]uint32{0, 1, 2, 3})
 	for _, g := range rowKernels[neon.Vec, [2]neon.Vec, neon.Vec]() {
 		f.FuncWith(8*rowGroup*numbers, g.name+"NEON", g.signature(), func(fn *neon.Func) {
-			k := &neonRows{Func: fn, padded: make(map[string]bool), now: make(map[string]neon.GP),
+			k := &neonRows{Func: fn, lanes: lanes, padded: make(map[string]bool), now: make(map[string]neon.GP),
 				sums: make(map[string][][2]neon.Vec), places: make(map[string]int), wide: make(map[string]int)}
 			k.slices = strings.Fields(g.padded + " " + g.matrices + " " + g.parameters + " " + g.sums)
 			for _, name := range k.slices {

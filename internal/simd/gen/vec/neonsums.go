@@ -13,14 +13,20 @@ type neonColumns struct {
 	sums map[string][][2]neon.Vec // by vector
 }
 
-func (k *neonColumns) accumulate(to string, d [2]neon.Vec) {
-	for i, s := range k.sums[to][k.unit] {
+func (k *neonColumns) accumulate(to string, d [2]neon.Vec) { accumulate(k.Func, k.sums[to][k.unit], d) }
+func (k *neonColumns) multiply(to string, a, b [2]neon.Vec) {
+	multiply(k.Func, k.sums[to][k.unit], a, b)
+}
+
+// accumulate adds to the sums of a vector, multiply adds products.
+func accumulate(k *neon.Func, sums, d [2]neon.Vec) {
+	for i, s := range sums {
 		k.Into(s, "fadd", neon.D2, s, d[i])
 	}
 }
 
-func (k *neonColumns) multiply(to string, a, b [2]neon.Vec) {
-	for i, s := range k.sums[to][k.unit] {
+func multiply(k *neon.Func, sums, a, b [2]neon.Vec) {
+	for i, s := range sums {
 		k.Into(s, "fmla", neon.D2, a[i], b[i])
 	}
 }

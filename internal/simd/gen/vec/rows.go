@@ -82,38 +82,27 @@ func rowKernels[V, D, N any]() []rowKernel[V, D, N] {
 
 func softmax[V, D, N any](x, dst string) func(k rowing[V, D, N]) {
 	return func(k rowing[V, D, N]) {
-		exponentials := func(from string, gain func() V) {
-			k.phase(func() {
-				k.clear("sum")
-				top, by := k.all(k.kept("top")), gain()
-				k.pass(func() {
-					e := k.exp(k.mul(k.sub(k.in(from), top), by))
-					k.out(dst, e)
-					k.accumulate("sum", k.doubles(e))
-				})
-				k.keep("sum", k.total("sum"))
+		k.phase(func() {
+			k.lowest()
+			scale := k.scalar("scale")
+			scaled := func() V { return k.mul(k.in(x), scale) }
+			set := func(v V) {
+				k.out(dst, v)
+				k.raise(v)
+			}
+			k.given("bias", func() { k.pass(func() { set(k.add(scaled(), k.in("bias"))) }) },
+				func() { k.pass(func() { set(scaled()) }) })
+			k.keep("top", k.highest())
+		})
+		k.phase(func() {
+			k.clear("sum")
+			top := k.all(k.kept("top"))
+			k.pass(func() {
+				e := k.exp(k.sub(k.in(dst), top))
+				k.out(dst, e)
+				k.accumulate("sum", k.doubles(e))
 			})
-		}
-		scale := func() V { return k.scalar("scale") }
-		k.given("bias", func() {
-			k.phase(func() {
-				k.lowest()
-				by := scale()
-				k.pass(func() {
-					v := k.add(k.mul(k.in(x), by), k.in("bias"))
-					k.out(dst, v)
-					k.raise(v)
-				})
-				k.keep("top", k.highest())
-			})
-			exponentials(dst, func() V { return k.all(k.one()) })
-		}, func() {
-			k.phase(func() {
-				k.lowest()
-				k.pass(func() { k.raise(k.in(x)) })
-				k.keep("top", k.highest())
-			})
-			exponentials(x, scale)
+			k.keep("sum", k.total("sum"))
 		})
 		k.phase(func() {
 			f := k.all(k.calculate("/", k.one(), k.kept("sum")))

@@ -32,10 +32,9 @@ type rowStream struct {
 	width, left reg.GPVirtual // elements of a row, and those behind the current ones
 	labels      int
 
-	unit int // vectors from at
+	tally
 	mask *mask
 	top  []reg.VecVirtual // by unit
-	sums map[string][][2]reg.VecVirtual
 
 	// A group of rows: the bytes to its first one, its rows, the current one of them and its numbers.
 	group, paddedGroup, size Mem
@@ -117,7 +116,7 @@ func (k *rowStream) parameter(name string) reg.VecVirtual {
 
 func (k *rowStream) out(name string, x reg.VecVirtual) {
 	if k.padded[name] {
-		k.Store(k.some(x), k.mem(name, k.paddedAt), nil)
+		k.Store(k.some(x, k.mask), k.mem(name, k.paddedAt), nil)
 		return
 	}
 	k.Store(x, k.mem(name, k.at), k.mask)
@@ -186,30 +185,8 @@ func (k *rowStream) clear(sums ...string) {
 	}
 }
 
-// some is x with zeros in unused lanes.
-func (k *rowStream) some(x reg.VecVirtual) reg.VecVirtual {
-	switch {
-	case k.mask == nil:
-	case k.Masks:
-		VMOVAPS_Z(x, k.mask.Opmask(), x)
-	default:
-		VANDPS(x, k.mask.Vector(), x)
-	}
-	return x
-}
-
-func (k *rowStream) doubles(x reg.VecVirtual) [2]reg.VecVirtual { return k.isa.doubles(k.some(x)) }
-
-func (k *rowStream) accumulate(to string, d [2]reg.VecVirtual) {
-	for i, s := range k.sums[to][k.unit] {
-		VADDPD(d[i], s, s)
-	}
-}
-
-func (k *rowStream) multiply(to string, a, b [2]reg.VecVirtual) {
-	for i, s := range k.sums[to][k.unit] {
-		VFMADD231PD(a[i], b[i], s)
-	}
+func (k *rowStream) doubles(x reg.VecVirtual) [2]reg.VecVirtual {
+	return k.isa.doubles(k.some(x, k.mask))
 }
 
 func (k *rowStream) total(name string) reg.VecVirtual {
@@ -326,7 +303,7 @@ func (k *rowStream) kept(name string) reg.VecVirtual {
 func rows(s isa) {
 	for _, g := range rowKernels[reg.VecVirtual, [2]reg.VecVirtual, reg.VecVirtual]() {
 		k := &rowStream{isa: s, base: make(map[string]reg.Register), padded: make(map[string]bool),
-			sums: make(map[string][][2]reg.VecVirtual), numbers: make(map[string]Mem)}
+			tally: newTally(), numbers: make(map[string]Mem)}
 		TEXT(g.name+s.Suffix, NOSPLIT, "func"+g.signature())
 		Pragma("noescape")
 		for _, name := range strings.Fields(g.padded + " " + g.matrices + " " + g.parameters + " " + g.sums) {

@@ -87,7 +87,7 @@ func storedSums(s isa) {
 func (s isa) storedColumns(name, sums, matrices, rows, made string,
 	body func(k *storedColumns, rows []reg.VecVirtual)) {
 	k := &storedColumns{made: made}
-	k.columns = columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
+	k.columns = columns{isa: s, base: make(map[string]reg.Register), tally: newTally()}
 	totals, names, params := strings.Fields(sums), strings.Fields(matrices), strings.Fields(rows)
 	stored := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == made })
 	arguments := strings.Join(stored, ", ") + " []uint16, "

@@ -16,9 +16,8 @@ type columns struct {
 	column, at reg.GPVirtual // bytes to the current columns: from the first, and from the first of the first row
 	next       reg.GPVirtual // bytes to the data to prefetch meanwhile
 	base       map[string]reg.Register
-	sums       map[string][][2]reg.VecVirtual
 
-	unit int
+	tally
 	mask *mask
 }
 
@@ -38,14 +37,22 @@ func (k *columns) out(name string, x reg.VecVirtual) { k.Store(x, k.mem(name), k
 
 func (k *columns) passed(y, dy reg.VecVirtual) reg.VecVirtual { return k.isa.Passed(y, dy, k.Zero()) }
 
-func (k *columns) accumulate(to string, d [2]reg.VecVirtual) {
-	for i, s := range k.sums[to][k.unit] {
+// tally are float64 sums in registers, by name and by unit: that of the current vector.
+type tally struct {
+	unit int
+	sums map[string][][2]reg.VecVirtual
+}
+
+func newTally() tally { return tally{sums: make(map[string][][2]reg.VecVirtual)} }
+
+func (t *tally) accumulate(to string, d [2]reg.VecVirtual) {
+	for i, s := range t.sums[to][t.unit] {
 		VADDPD(d[i], s, s)
 	}
 }
 
-func (k *columns) multiply(to string, a, b [2]reg.VecVirtual) {
-	for i, s := range k.sums[to][k.unit] {
+func (t *tally) multiply(to string, a, b [2]reg.VecVirtual) {
+	for i, s := range t.sums[to][t.unit] {
 		VFMADD231PD(a[i], b[i], s)
 	}
 }
@@ -71,7 +78,7 @@ func (k *columns) leave(name string) {
 
 // open begins a kernel with the given sums, matrices and, if not empty, a row beside them, and loads their addresses.
 func (s isa) open(name, sums, matrices, row string) (k *columns, totals, names []string) {
-	k = &columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
+	k = &columns{isa: s, base: make(map[string]reg.Register), tally: newTally()}
 	totals, names = strings.Fields(sums), strings.Fields(matrices)
 	slices := names
 	if row != "" {

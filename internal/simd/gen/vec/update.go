@@ -64,13 +64,16 @@ func (k *stream) coefficient(i int) reg.VecVirtual {
 	return k.load(i)
 }
 
-func (k *stream) some(x reg.VecVirtual) reg.VecVirtual {
+func (k *stream) some(x reg.VecVirtual) reg.VecVirtual { return k.isa.some(x, k.mask) }
+
+// some sets the lanes of x outside m to 0.
+func (s isa) some(x reg.VecVirtual, m *mask) reg.VecVirtual {
 	switch {
-	case k.mask == nil:
-	case k.Masks:
-		VMOVAPS_Z(x, k.mask.Opmask(), x)
+	case m == nil:
+	case s.Masks:
+		VMOVAPS_Z(x, m.Opmask(), x)
 	default:
-		VANDPS(k.mask.Vector(), x, x)
+		VANDPS(m.Vector(), x, x)
 	}
 	return x
 }

@@ -224,7 +224,8 @@ const depthwiseCopies = 32
 // lowerDepthwise is lower for a depthwise o.
 func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	size := len(o.taps) * o.columns
-	under, blocks := newLinesUnder(&o.grid, o.columns, d.BFloat16, copyingForSums), lineBlocks(o.images*o.height, depthwiseCopies)
+	under := newLinesUnder(&o.grid, o.columns, d.BFloat16, copyingForSums)
+	blocks := lineBlocks(o.images*o.height, depthwiseCopies)
 	for _, parts := range under.under {
 		for i := range parts { // the second offset is of dy
 			parts[i].next = []int{parts[i].next[0], 4 * o.width * o.columns}

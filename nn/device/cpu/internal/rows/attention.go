@@ -51,15 +51,10 @@ func (a *attention) result(b, i int) int { return (b/a.Heads*a.Tokens+i)*a.wide 
 
 // softmax sets the scores of n queries of matrix b, from query i on, to their weights.
 func (a *attention) softmax(k *vec.Set, p, bias []float32, b, i, n int) {
-	scale := float32(a.Scale)
-	switch {
-	case bias != nil:
+	if bias != nil {
 		bias = bias[(b%a.groups*a.Tokens+i)*a.Tokens:][:n*a.Tokens]
-	case scale < 0:
-		k.Scale(p, p, []float32{scale})
-		scale = 1
 	}
-	k.SoftmaxPadded(p, bias, scale, a.Tokens, n)
+	k.SoftmaxPadded(p, bias, float32(a.Scale), a.Tokens, n)
 }
 
 // attend is the scratch of a worker.

@@ -6197,14 +6197,14 @@ narrow:
 	CMPQ    R9, 24(SP)
 	CMOVQGT 24(SP), R9
 	MOVQ    R9, 8(SP)
-	TESTQ   DX, DX
-	JZ      no1
 	MOVQ    (SP), BX
 	XORQ    R9, R9
 
-row3:
+row1:
 	VMOVUPS      lowestAVX512<>+0(SB), Z0
 	VBROADCASTSS scale+72(FP), Z1
+	TESTQ        DX, DX
+	JZ           no2
 	MOVQ         BX, SI
 	XORQ         DI, DI
 	MOVQ         R10, R8
@@ -6214,8 +6214,8 @@ row3:
 loop4:
 	VMOVUPS (CX)(SI*1), Z2
 	VMULPS  Z1, Z2, Z2
-	VMOVUPS (DX)(SI*1), Z7
-	VADDPS  Z7, Z2, Z2
+	VMOVUPS (DX)(SI*1), Z5
+	VADDPS  Z5, Z2, Z2
 	VMOVUPS Z2, (AX)(SI*1)
 	VMAXPS  Z0, Z2, Z0
 	ADDQ    $0x40, SI
@@ -6236,6 +6236,37 @@ rest5:
 	VMAXPS       Z0, Z1, K1, Z0
 
 done6:
+	JMP end3
+
+no2:
+	MOVQ BX, SI
+	XORQ DI, DI
+	MOVQ R10, R8
+	SUBQ $0x10, R8
+	JL   rest8
+
+loop7:
+	VMOVUPS (CX)(SI*1), Z2
+	VMULPS  Z1, Z2, Z2
+	VMOVUPS Z2, (AX)(SI*1)
+	VMAXPS  Z0, Z2, Z0
+	ADDQ    $0x40, SI
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, R8
+	JGE     loop7
+
+rest8:
+	ADDQ         $0x10, R8
+	JLE          done9
+	VPBROADCASTD R8, Z2
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z2
+	VMULPS       Z1, Z2, Z1
+	VMOVUPS      Z1, K1, (AX)(SI*1)
+	VMAXPS       Z0, Z1, K1, Z0
+
+done9:
+end3:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -6249,72 +6280,67 @@ done6:
 	LEAQ          (BX)(R10*4), BX
 	ADDQ          $0x01, R9
 	CMPQ          R9, 8(SP)
-	JL            row3
+	JL            row1
 	MOVQ          (SP), BX
 	XORQ          R9, R9
 
-row7:
+row10:
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VMOVSD       32(SP)(R9*8), X0
 	VCVTSD2SS    X0, X0, X0
 	VBROADCASTSS X0, Z0
-	VMOVSD       oneAVX2<>+0(SB), X1
-	VCVTSD2SS    X1, X1, X1
-	VBROADCASTSS X1, Z1
 	MOVQ         BX, SI
 	XORQ         DI, DI
 	MOVQ         R10, R8
 	SUBQ         $0x10, R8
-	JL           rest9
+	JL           rest12
 
-loop8:
-	VMOVUPS       (AX)(SI*1), Z2
-	VSUBPS        Z0, Z2, Z2
-	VMULPS        Z1, Z2, Z2
-	VMOVUPS       ·singleVectors+192(SB), Z7
-	VMINPS        Z2, Z7, Z2
-	VMOVUPS       ·singleVectors+256(SB), Z7
-	VMAXPS        Z2, Z7, Z2
-	VMOVAPS       Z2, Z7
-	VMOVUPS       ·singleVectors+320(SB), Z8
-	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
-	VSUBPS        ·singleVectors+384(SB), Z7, Z7
-	VMOVAPS       Z7, Z8
-	VMOVUPS       ·singleVectors+448(SB), Z9
-	VFMADD213PS   Z2, Z9, Z8
-	VMOVAPS       Z7, Z2
-	VMOVUPS       ·singleVectors+512(SB), Z9
-	VFMADD213PS   Z8, Z9, Z2
-	VMULPS        Z2, Z2, Z8
-	VMOVUPS       ·singleVectors+1216(SB), Z9
-	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VMOVUPS       ·singleVectors+1344(SB), Z10
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
-	VFMADD213PS   Z10, Z8, Z9
-	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VFMADD213PS   Z2, Z8, Z9
-	VADDPS        ·singleVectors+0(SB), Z9, Z9
-	VSCALEFPS     Z7, Z9, Z9
-	VMOVUPS       Z9, (AX)(SI*1)
-	VEXTRACTF64X4 $0x01, Z9, Y2
-	VCVTPS2PD     Y9, Z7
-	VCVTPS2PD     Y2, Z2
-	VADDPD        Z7, Z3, Z3
-	VADDPD        Z2, Z4, Z4
+loop11:
+	VMOVUPS       (AX)(SI*1), Z1
+	VSUBPS        Z0, Z1, Z1
+	VMOVUPS       ·singleVectors+192(SB), Z2
+	VMINPS        Z1, Z2, Z1
+	VMOVUPS       ·singleVectors+256(SB), Z2
+	VMAXPS        Z1, Z2, Z1
+	VMOVAPS       Z1, Z2
+	VMOVUPS       ·singleVectors+320(SB), Z5
+	VFMADD213PS   ·singleVectors+384(SB), Z5, Z2
+	VSUBPS        ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS       Z2, Z5
+	VMOVUPS       ·singleVectors+448(SB), Z6
+	VFMADD213PS   Z1, Z6, Z5
+	VMOVAPS       Z2, Z1
+	VMOVUPS       ·singleVectors+512(SB), Z6
+	VFMADD213PS   Z5, Z6, Z1
+	VMULPS        Z1, Z1, Z5
+	VMOVUPS       ·singleVectors+1216(SB), Z6
+	VFMADD213PS   ·singleVectors+1280(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1344(SB), Z7
+	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z7
+	VFMADD213PS   Z7, Z5, Z6
+	VFMADD213PS   ·singleVectors+1472(SB), Z1, Z6
+	VFMADD213PS   Z1, Z5, Z6
+	VADDPS        ·singleVectors+0(SB), Z6, Z6
+	VSCALEFPS     Z2, Z6, Z6
+	VMOVUPS       Z6, (AX)(SI*1)
+	VEXTRACTF64X4 $0x01, Z6, Y1
+	VCVTPS2PD     Y6, Z2
+	VCVTPS2PD     Y1, Z1
+	VADDPD        Z2, Z3, Z3
+	VADDPD        Z1, Z4, Z4
 	ADDQ          $0x40, SI
 	ADDQ          $0x40, DI
 	SUBQ          $0x10, R8
-	JGE           loop8
+	JGE           loop11
 
-rest9:
+rest12:
 	ADDQ          $0x10, R8
-	JLE           done10
-	VPBROADCASTD  R8, Z2
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
-	VMOVUPS.Z     (AX)(SI*1), K1, Z2
-	VSUBPS        Z0, Z2, Z0
-	VMULPS        Z1, Z0, Z0
+	JLE           done13
+	VPBROADCASTD  R8, Z1
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z     (AX)(SI*1), K1, Z1
+	VSUBPS        Z0, Z1, Z0
 	VMOVUPS       ·singleVectors+192(SB), Z1
 	VMINPS        Z0, Z1, Z0
 	VMOVUPS       ·singleVectors+256(SB), Z1
@@ -6324,30 +6350,30 @@ rest9:
 	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
 	VSUBPS        ·singleVectors+384(SB), Z1, Z1
 	VMOVAPS       Z1, Z2
-	VMOVUPS       ·singleVectors+448(SB), Z7
-	VFMADD213PS   Z0, Z7, Z2
+	VMOVUPS       ·singleVectors+448(SB), Z5
+	VFMADD213PS   Z0, Z5, Z2
 	VMOVAPS       Z1, Z0
-	VMOVUPS       ·singleVectors+512(SB), Z7
-	VFMADD213PS   Z2, Z7, Z0
+	VMOVUPS       ·singleVectors+512(SB), Z5
+	VFMADD213PS   Z2, Z5, Z0
 	VMULPS        Z0, Z0, Z2
-	VMOVUPS       ·singleVectors+1216(SB), Z7
-	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VMOVUPS       ·singleVectors+1344(SB), Z8
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
-	VFMADD213PS   Z8, Z2, Z7
-	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VFMADD213PS   Z0, Z2, Z7
-	VADDPS        ·singleVectors+0(SB), Z7, Z7
-	VSCALEFPS     Z1, Z7, Z7
-	VMOVUPS       Z7, K1, (AX)(SI*1)
-	VMOVAPS.Z     Z7, K1, Z7
-	VEXTRACTF64X4 $0x01, Z7, Y0
-	VCVTPS2PD     Y7, Z1
+	VMOVUPS       ·singleVectors+1216(SB), Z5
+	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1344(SB), Z6
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z6
+	VFMADD213PS   Z6, Z2, Z5
+	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z5
+	VFMADD213PS   Z0, Z2, Z5
+	VADDPS        ·singleVectors+0(SB), Z5, Z5
+	VSCALEFPS     Z1, Z5, Z5
+	VMOVUPS       Z5, K1, (AX)(SI*1)
+	VMOVAPS.Z     Z5, K1, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VCVTPS2PD     Y5, Z1
 	VCVTPS2PD     Y0, Z0
 	VADDPD        Z1, Z3, Z3
 	VADDPD        Z0, Z4, Z4
 
-done10:
+done13:
 	VADDPD        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y0
 	VADDPD        Y3, Y0, Y0
@@ -6359,166 +6385,11 @@ done10:
 	LEAQ          (BX)(R10*4), BX
 	ADDQ          $0x01, R9
 	CMPQ          R9, 8(SP)
-	JL            row7
-	JMP           end2
-
-no1:
-	MOVQ (SP), BX
-	XORQ R9, R9
-
-row11:
-	VMOVUPS lowestAVX512<>+0(SB), Z0
-	MOVQ    BX, SI
-	XORQ    DI, DI
-	MOVQ    R10, R8
-	SUBQ    $0x10, R8
-	JL      rest13
-
-loop12:
-	VMOVUPS (CX)(SI*1), Z1
-	VMAXPS  Z0, Z1, Z0
-	ADDQ    $0x40, SI
-	ADDQ    $0x40, DI
-	SUBQ    $0x10, R8
-	JGE     loop12
-
-rest13:
-	ADDQ         $0x10, R8
-	JLE          done14
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z1
-	VMAXPS       Z0, Z1, K1, Z0
-
-done14:
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VMAXPS        Y0, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VMAXPS        X1, X0, X0
-	VPERMILPS     $0x4e, X0, X1
-	VMAXPS        X1, X0, X0
-	VPERMILPS     $0xb1, X0, X1
-	VMAXPS        X1, X0, X0
-	VCVTSS2SD     X0, X0, X0
-	VMOVSD        X0, 32(SP)(R9*8)
-	LEAQ          (BX)(R10*4), BX
-	ADDQ          $0x01, R9
-	CMPQ          R9, 8(SP)
-	JL            row11
+	JL            row10
 	MOVQ          (SP), BX
 	XORQ          R9, R9
 
-row15:
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VMOVSD       32(SP)(R9*8), X0
-	VCVTSD2SS    X0, X0, X0
-	VBROADCASTSS X0, Z0
-	VBROADCASTSS scale+72(FP), Z1
-	MOVQ         BX, SI
-	XORQ         DI, DI
-	MOVQ         R10, R8
-	SUBQ         $0x10, R8
-	JL           rest17
-
-loop16:
-	VMOVUPS       (CX)(SI*1), Z2
-	VSUBPS        Z0, Z2, Z2
-	VMULPS        Z1, Z2, Z2
-	VMOVUPS       ·singleVectors+192(SB), Z7
-	VMINPS        Z2, Z7, Z2
-	VMOVUPS       ·singleVectors+256(SB), Z7
-	VMAXPS        Z2, Z7, Z2
-	VMOVAPS       Z2, Z7
-	VMOVUPS       ·singleVectors+320(SB), Z8
-	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
-	VSUBPS        ·singleVectors+384(SB), Z7, Z7
-	VMOVAPS       Z7, Z8
-	VMOVUPS       ·singleVectors+448(SB), Z9
-	VFMADD213PS   Z2, Z9, Z8
-	VMOVAPS       Z7, Z2
-	VMOVUPS       ·singleVectors+512(SB), Z9
-	VFMADD213PS   Z8, Z9, Z2
-	VMULPS        Z2, Z2, Z8
-	VMOVUPS       ·singleVectors+1216(SB), Z9
-	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VMOVUPS       ·singleVectors+1344(SB), Z10
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
-	VFMADD213PS   Z10, Z8, Z9
-	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VFMADD213PS   Z2, Z8, Z9
-	VADDPS        ·singleVectors+0(SB), Z9, Z9
-	VSCALEFPS     Z7, Z9, Z9
-	VMOVUPS       Z9, (AX)(SI*1)
-	VEXTRACTF64X4 $0x01, Z9, Y2
-	VCVTPS2PD     Y9, Z7
-	VCVTPS2PD     Y2, Z2
-	VADDPD        Z7, Z5, Z5
-	VADDPD        Z2, Z6, Z6
-	ADDQ          $0x40, SI
-	ADDQ          $0x40, DI
-	SUBQ          $0x10, R8
-	JGE           loop16
-
-rest17:
-	ADDQ          $0x10, R8
-	JLE           done18
-	VPBROADCASTD  R8, Z2
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
-	VMOVUPS.Z     (CX)(SI*1), K1, Z2
-	VSUBPS        Z0, Z2, Z0
-	VMULPS        Z1, Z0, Z0
-	VMOVUPS       ·singleVectors+192(SB), Z1
-	VMINPS        Z0, Z1, Z0
-	VMOVUPS       ·singleVectors+256(SB), Z1
-	VMAXPS        Z0, Z1, Z0
-	VMOVAPS       Z0, Z1
-	VMOVUPS       ·singleVectors+320(SB), Z2
-	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
-	VSUBPS        ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS       Z1, Z2
-	VMOVUPS       ·singleVectors+448(SB), Z7
-	VFMADD213PS   Z0, Z7, Z2
-	VMOVAPS       Z1, Z0
-	VMOVUPS       ·singleVectors+512(SB), Z7
-	VFMADD213PS   Z2, Z7, Z0
-	VMULPS        Z0, Z0, Z2
-	VMOVUPS       ·singleVectors+1216(SB), Z7
-	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VMOVUPS       ·singleVectors+1344(SB), Z8
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
-	VFMADD213PS   Z8, Z2, Z7
-	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VFMADD213PS   Z0, Z2, Z7
-	VADDPS        ·singleVectors+0(SB), Z7, Z7
-	VSCALEFPS     Z1, Z7, Z7
-	VMOVUPS       Z7, K1, (AX)(SI*1)
-	VMOVAPS.Z     Z7, K1, Z7
-	VEXTRACTF64X4 $0x01, Z7, Y0
-	VCVTPS2PD     Y7, Z1
-	VCVTPS2PD     Y0, Z0
-	VADDPD        Z1, Z5, Z5
-	VADDPD        Z0, Z6, Z6
-
-done18:
-	VADDPD        Z6, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y0
-	VADDPD        Y5, Y0, Y0
-	VEXTRACTF64X2 $0x01, Y0, X1
-	VADDPD        X0, X1, X1
-	VUNPCKHPD     X1, X1, X0
-	VADDPD        X0, X1, X1
-	VMOVSD        X1, 64(SP)(R9*8)
-	LEAQ          (BX)(R10*4), BX
-	ADDQ          $0x01, R9
-	CMPQ          R9, 8(SP)
-	JL            row15
-
-end2:
-	MOVQ (SP), BX
-	XORQ R9, R9
-
-row19:
+row14:
 	VMOVSD       oneAVX2<>+0(SB), X0
 	VMOVSD       64(SP)(R9*8), X1
 	VDIVSD       X1, X0, X0
@@ -6528,31 +6399,31 @@ row19:
 	XORQ         DI, DI
 	MOVQ         R10, R8
 	SUBQ         $0x10, R8
-	JL           rest21
+	JL           rest16
 
-loop20:
+loop15:
 	VMOVUPS (AX)(SI*1), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(SI*1)
 	ADDQ    $0x40, SI
 	ADDQ    $0x40, DI
 	SUBQ    $0x10, R8
-	JGE     loop20
+	JGE     loop15
 
-rest21:
+rest16:
 	ADDQ         $0x10, R8
-	JLE          done22
+	JLE          done17
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
 	VMOVUPS.Z    (AX)(SI*1), K1, Z1
 	VMULPS       Z0, Z1, Z0
 	VMOVUPS      Z0, K1, (AX)(SI*1)
 
-done22:
+done17:
 	LEAQ (BX)(R10*4), BX
 	ADDQ $0x01, R9
 	CMPQ R9, 8(SP)
-	JL   row19
+	JL   row14
 	MOVQ BX, (SP)
 	SUBQ R9, 24(SP)
 	JG   group
@@ -6777,15 +6648,15 @@ narrow:
 	CMPQ    R8, 24(SP)
 	CMOVQGT 24(SP), R8
 	MOVQ    R8, 8(SP)
-	TESTQ   CX, CX
-	JZ      no1
 	MOVQ    (SP), DX
 	MOVQ    16(SP), R10
 	XORQ    R8, R8
 
-row3:
+row1:
 	VMOVUPS      lowestAVX512<>+0(SB), Z0
 	VBROADCASTSS scale+48(FP), Z1
+	TESTQ        CX, CX
+	JZ           no2
 	MOVQ         DX, BX
 	MOVQ         R10, R11
 	XORQ         SI, SI
@@ -6796,8 +6667,8 @@ row3:
 loop4:
 	VMOVUPS (AX)(R11*1), Z2
 	VMULPS  Z1, Z2, Z2
-	VMOVUPS (CX)(BX*1), Z7
-	VADDPS  Z7, Z2, Z2
+	VMOVUPS (CX)(BX*1), Z5
+	VADDPS  Z5, Z2, Z2
 	VMOVUPS Z2, (AX)(R11*1)
 	VMAXPS  Z0, Z2, Z0
 	ADDQ    $0x40, BX
@@ -6820,6 +6691,40 @@ rest5:
 	VMAXPS       Z0, Z1, K1, Z0
 
 done6:
+	JMP end3
+
+no2:
+	MOVQ DX, BX
+	MOVQ R10, R11
+	XORQ SI, SI
+	MOVQ R9, DI
+	SUBQ $0x10, DI
+	JL   rest8
+
+loop7:
+	VMOVUPS (AX)(R11*1), Z2
+	VMULPS  Z1, Z2, Z2
+	VMOVUPS Z2, (AX)(R11*1)
+	VMAXPS  Z0, Z2, Z0
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DI
+	JGE     loop7
+
+rest8:
+	ADDQ         $0x10, DI
+	JLE          done9
+	VPBROADCASTD DI, Z2
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS      (AX)(R11*1), Z2
+	VMULPS       Z1, Z2, Z1
+	VMOVAPS.Z    Z1, K1, Z1
+	VMOVUPS      Z1, (AX)(R11*1)
+	VMAXPS       Z0, Z1, K1, Z0
+
+done9:
+end3:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VMAXPS        Y0, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -6836,75 +6741,70 @@ done6:
 	LEAQ          (R10)(DI*4), R10
 	ADDQ          $0x01, R8
 	CMPQ          R8, 8(SP)
-	JL            row3
+	JL            row1
 	MOVQ          (SP), DX
 	MOVQ          16(SP), R10
 	XORQ          R8, R8
 
-row7:
+row10:
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VMOVSD       32(SP)(R8*8), X0
 	VCVTSD2SS    X0, X0, X0
 	VBROADCASTSS X0, Z0
-	VMOVSD       oneAVX2<>+0(SB), X1
-	VCVTSD2SS    X1, X1, X1
-	VBROADCASTSS X1, Z1
 	MOVQ         DX, BX
 	MOVQ         R10, R11
 	XORQ         SI, SI
 	MOVQ         R9, DI
 	SUBQ         $0x10, DI
-	JL           rest9
+	JL           rest12
 
-loop8:
-	VMOVUPS       (AX)(R11*1), Z2
-	VSUBPS        Z0, Z2, Z2
-	VMULPS        Z1, Z2, Z2
-	VMOVUPS       ·singleVectors+192(SB), Z7
-	VMINPS        Z2, Z7, Z2
-	VMOVUPS       ·singleVectors+256(SB), Z7
-	VMAXPS        Z2, Z7, Z2
-	VMOVAPS       Z2, Z7
-	VMOVUPS       ·singleVectors+320(SB), Z8
-	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
-	VSUBPS        ·singleVectors+384(SB), Z7, Z7
-	VMOVAPS       Z7, Z8
-	VMOVUPS       ·singleVectors+448(SB), Z9
-	VFMADD213PS   Z2, Z9, Z8
-	VMOVAPS       Z7, Z2
-	VMOVUPS       ·singleVectors+512(SB), Z9
-	VFMADD213PS   Z8, Z9, Z2
-	VMULPS        Z2, Z2, Z8
-	VMOVUPS       ·singleVectors+1216(SB), Z9
-	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VMOVUPS       ·singleVectors+1344(SB), Z10
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
-	VFMADD213PS   Z10, Z8, Z9
-	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VFMADD213PS   Z2, Z8, Z9
-	VADDPS        ·singleVectors+0(SB), Z9, Z9
-	VSCALEFPS     Z7, Z9, Z9
-	VMOVUPS       Z9, (AX)(R11*1)
-	VEXTRACTF64X4 $0x01, Z9, Y2
-	VCVTPS2PD     Y9, Z7
-	VCVTPS2PD     Y2, Z2
-	VADDPD        Z7, Z3, Z3
-	VADDPD        Z2, Z4, Z4
+loop11:
+	VMOVUPS       (AX)(R11*1), Z1
+	VSUBPS        Z0, Z1, Z1
+	VMOVUPS       ·singleVectors+192(SB), Z2
+	VMINPS        Z1, Z2, Z1
+	VMOVUPS       ·singleVectors+256(SB), Z2
+	VMAXPS        Z1, Z2, Z1
+	VMOVAPS       Z1, Z2
+	VMOVUPS       ·singleVectors+320(SB), Z5
+	VFMADD213PS   ·singleVectors+384(SB), Z5, Z2
+	VSUBPS        ·singleVectors+384(SB), Z2, Z2
+	VMOVAPS       Z2, Z5
+	VMOVUPS       ·singleVectors+448(SB), Z6
+	VFMADD213PS   Z1, Z6, Z5
+	VMOVAPS       Z2, Z1
+	VMOVUPS       ·singleVectors+512(SB), Z6
+	VFMADD213PS   Z5, Z6, Z1
+	VMULPS        Z1, Z1, Z5
+	VMOVUPS       ·singleVectors+1216(SB), Z6
+	VFMADD213PS   ·singleVectors+1280(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1344(SB), Z7
+	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z7
+	VFMADD213PS   Z7, Z5, Z6
+	VFMADD213PS   ·singleVectors+1472(SB), Z1, Z6
+	VFMADD213PS   Z1, Z5, Z6
+	VADDPS        ·singleVectors+0(SB), Z6, Z6
+	VSCALEFPS     Z2, Z6, Z6
+	VMOVUPS       Z6, (AX)(R11*1)
+	VEXTRACTF64X4 $0x01, Z6, Y1
+	VCVTPS2PD     Y6, Z2
+	VCVTPS2PD     Y1, Z1
+	VADDPD        Z2, Z3, Z3
+	VADDPD        Z1, Z4, Z4
 	ADDQ          $0x40, BX
 	ADDQ          $0x40, R11
 	ADDQ          $0x40, SI
 	SUBQ          $0x10, DI
-	JGE           loop8
+	JGE           loop11
 
-rest9:
+rest12:
 	ADDQ          $0x10, DI
-	JLE           done10
-	VPBROADCASTD  DI, Z2
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
-	VMOVUPS       (AX)(R11*1), Z2
-	VSUBPS        Z0, Z2, Z0
-	VMULPS        Z1, Z0, Z0
+	JLE           done13
+	VPBROADCASTD  DI, Z1
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS       (AX)(R11*1), Z1
+	VSUBPS        Z0, Z1, Z0
 	VMOVUPS       ·singleVectors+192(SB), Z1
 	VMINPS        Z0, Z1, Z0
 	VMOVUPS       ·singleVectors+256(SB), Z1
@@ -6914,31 +6814,31 @@ rest9:
 	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
 	VSUBPS        ·singleVectors+384(SB), Z1, Z1
 	VMOVAPS       Z1, Z2
-	VMOVUPS       ·singleVectors+448(SB), Z7
-	VFMADD213PS   Z0, Z7, Z2
+	VMOVUPS       ·singleVectors+448(SB), Z5
+	VFMADD213PS   Z0, Z5, Z2
 	VMOVAPS       Z1, Z0
-	VMOVUPS       ·singleVectors+512(SB), Z7
-	VFMADD213PS   Z2, Z7, Z0
+	VMOVUPS       ·singleVectors+512(SB), Z5
+	VFMADD213PS   Z2, Z5, Z0
 	VMULPS        Z0, Z0, Z2
-	VMOVUPS       ·singleVectors+1216(SB), Z7
-	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VMOVUPS       ·singleVectors+1344(SB), Z8
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
-	VFMADD213PS   Z8, Z2, Z7
-	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VFMADD213PS   Z0, Z2, Z7
-	VADDPS        ·singleVectors+0(SB), Z7, Z7
-	VSCALEFPS     Z1, Z7, Z7
-	VMOVAPS.Z     Z7, K1, Z7
-	VMOVUPS       Z7, (AX)(R11*1)
-	VMOVAPS.Z     Z7, K1, Z7
-	VEXTRACTF64X4 $0x01, Z7, Y0
-	VCVTPS2PD     Y7, Z1
+	VMOVUPS       ·singleVectors+1216(SB), Z5
+	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1344(SB), Z6
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z6
+	VFMADD213PS   Z6, Z2, Z5
+	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z5
+	VFMADD213PS   Z0, Z2, Z5
+	VADDPS        ·singleVectors+0(SB), Z5, Z5
+	VSCALEFPS     Z1, Z5, Z5
+	VMOVAPS.Z     Z5, K1, Z5
+	VMOVUPS       Z5, (AX)(R11*1)
+	VMOVAPS.Z     Z5, K1, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VCVTPS2PD     Y5, Z1
 	VCVTPS2PD     Y0, Z0
 	VADDPD        Z1, Z3, Z3
 	VADDPD        Z0, Z4, Z4
 
-done10:
+done13:
 	VADDPD        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y0
 	VADDPD        Y3, Y0, Y0
@@ -6953,180 +6853,12 @@ done10:
 	LEAQ          (R10)(DI*4), R10
 	ADDQ          $0x01, R8
 	CMPQ          R8, 8(SP)
-	JL            row7
-	JMP           end2
-
-no1:
-	MOVQ (SP), DX
-	MOVQ 16(SP), R10
-	XORQ R8, R8
-
-row11:
-	VMOVUPS lowestAVX512<>+0(SB), Z0
-	MOVQ    DX, BX
-	MOVQ    R10, R11
-	XORQ    SI, SI
-	MOVQ    R9, DI
-	SUBQ    $0x10, DI
-	JL      rest13
-
-loop12:
-	VMOVUPS (AX)(R11*1), Z1
-	VMAXPS  Z0, Z1, Z0
-	ADDQ    $0x40, BX
-	ADDQ    $0x40, R11
-	ADDQ    $0x40, SI
-	SUBQ    $0x10, DI
-	JGE     loop12
-
-rest13:
-	ADDQ         $0x10, DI
-	JLE          done14
-	VPBROADCASTD DI, Z1
-	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
-	VMOVUPS      (AX)(R11*1), Z1
-	VMAXPS       Z0, Z1, K1, Z0
-
-done14:
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VMAXPS        Y0, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VMAXPS        X1, X0, X0
-	VPERMILPS     $0x4e, X0, X1
-	VMAXPS        X1, X0, X0
-	VPERMILPS     $0xb1, X0, X1
-	VMAXPS        X1, X0, X0
-	VCVTSS2SD     X0, X0, X0
-	VMOVSD        X0, 32(SP)(R8*8)
-	LEAQ          (DX)(R9*4), DX
-	LEAQ          15(R9), DI
-	ANDQ          $-16, DI
-	LEAQ          (R10)(DI*4), R10
-	ADDQ          $0x01, R8
-	CMPQ          R8, 8(SP)
-	JL            row11
+	JL            row10
 	MOVQ          (SP), DX
 	MOVQ          16(SP), R10
 	XORQ          R8, R8
 
-row15:
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VMOVSD       32(SP)(R8*8), X0
-	VCVTSD2SS    X0, X0, X0
-	VBROADCASTSS X0, Z0
-	VBROADCASTSS scale+48(FP), Z1
-	MOVQ         DX, BX
-	MOVQ         R10, R11
-	XORQ         SI, SI
-	MOVQ         R9, DI
-	SUBQ         $0x10, DI
-	JL           rest17
-
-loop16:
-	VMOVUPS       (AX)(R11*1), Z2
-	VSUBPS        Z0, Z2, Z2
-	VMULPS        Z1, Z2, Z2
-	VMOVUPS       ·singleVectors+192(SB), Z7
-	VMINPS        Z2, Z7, Z2
-	VMOVUPS       ·singleVectors+256(SB), Z7
-	VMAXPS        Z2, Z7, Z2
-	VMOVAPS       Z2, Z7
-	VMOVUPS       ·singleVectors+320(SB), Z8
-	VFMADD213PS   ·singleVectors+384(SB), Z8, Z7
-	VSUBPS        ·singleVectors+384(SB), Z7, Z7
-	VMOVAPS       Z7, Z8
-	VMOVUPS       ·singleVectors+448(SB), Z9
-	VFMADD213PS   Z2, Z9, Z8
-	VMOVAPS       Z7, Z2
-	VMOVUPS       ·singleVectors+512(SB), Z9
-	VFMADD213PS   Z8, Z9, Z2
-	VMULPS        Z2, Z2, Z8
-	VMOVUPS       ·singleVectors+1216(SB), Z9
-	VFMADD213PS   ·singleVectors+1280(SB), Z2, Z9
-	VMOVUPS       ·singleVectors+1344(SB), Z10
-	VFMADD213PS   ·singleVectors+1408(SB), Z2, Z10
-	VFMADD213PS   Z10, Z8, Z9
-	VFMADD213PS   ·singleVectors+1472(SB), Z2, Z9
-	VFMADD213PS   Z2, Z8, Z9
-	VADDPS        ·singleVectors+0(SB), Z9, Z9
-	VSCALEFPS     Z7, Z9, Z9
-	VMOVUPS       Z9, (AX)(R11*1)
-	VEXTRACTF64X4 $0x01, Z9, Y2
-	VCVTPS2PD     Y9, Z7
-	VCVTPS2PD     Y2, Z2
-	VADDPD        Z7, Z5, Z5
-	VADDPD        Z2, Z6, Z6
-	ADDQ          $0x40, BX
-	ADDQ          $0x40, R11
-	ADDQ          $0x40, SI
-	SUBQ          $0x10, DI
-	JGE           loop16
-
-rest17:
-	ADDQ          $0x10, DI
-	JLE           done18
-	VPBROADCASTD  DI, Z2
-	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
-	VMOVUPS       (AX)(R11*1), Z2
-	VSUBPS        Z0, Z2, Z0
-	VMULPS        Z1, Z0, Z0
-	VMOVUPS       ·singleVectors+192(SB), Z1
-	VMINPS        Z0, Z1, Z0
-	VMOVUPS       ·singleVectors+256(SB), Z1
-	VMAXPS        Z0, Z1, Z0
-	VMOVAPS       Z0, Z1
-	VMOVUPS       ·singleVectors+320(SB), Z2
-	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
-	VSUBPS        ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS       Z1, Z2
-	VMOVUPS       ·singleVectors+448(SB), Z7
-	VFMADD213PS   Z0, Z7, Z2
-	VMOVAPS       Z1, Z0
-	VMOVUPS       ·singleVectors+512(SB), Z7
-	VFMADD213PS   Z2, Z7, Z0
-	VMULPS        Z0, Z0, Z2
-	VMOVUPS       ·singleVectors+1216(SB), Z7
-	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z7
-	VMOVUPS       ·singleVectors+1344(SB), Z8
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z8
-	VFMADD213PS   Z8, Z2, Z7
-	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z7
-	VFMADD213PS   Z0, Z2, Z7
-	VADDPS        ·singleVectors+0(SB), Z7, Z7
-	VSCALEFPS     Z1, Z7, Z7
-	VMOVAPS.Z     Z7, K1, Z7
-	VMOVUPS       Z7, (AX)(R11*1)
-	VMOVAPS.Z     Z7, K1, Z7
-	VEXTRACTF64X4 $0x01, Z7, Y0
-	VCVTPS2PD     Y7, Z1
-	VCVTPS2PD     Y0, Z0
-	VADDPD        Z1, Z5, Z5
-	VADDPD        Z0, Z6, Z6
-
-done18:
-	VADDPD        Z6, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y0
-	VADDPD        Y5, Y0, Y0
-	VEXTRACTF64X2 $0x01, Y0, X1
-	VADDPD        X0, X1, X1
-	VUNPCKHPD     X1, X1, X0
-	VADDPD        X0, X1, X1
-	VMOVSD        X1, 64(SP)(R8*8)
-	LEAQ          (DX)(R9*4), DX
-	LEAQ          15(R9), DI
-	ANDQ          $-16, DI
-	LEAQ          (R10)(DI*4), R10
-	ADDQ          $0x01, R8
-	CMPQ          R8, 8(SP)
-	JL            row15
-
-end2:
-	MOVQ (SP), DX
-	MOVQ 16(SP), R10
-	XORQ R8, R8
-
-row19:
+row14:
 	VMOVSD       oneAVX2<>+0(SB), X0
 	VMOVSD       64(SP)(R8*8), X1
 	VDIVSD       X1, X0, X0
@@ -7137,9 +6869,9 @@ row19:
 	XORQ         SI, SI
 	MOVQ         R9, DI
 	SUBQ         $0x10, DI
-	JL           rest21
+	JL           rest16
 
-loop20:
+loop15:
 	VMOVUPS (AX)(R11*1), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(R11*1)
@@ -7147,11 +6879,11 @@ loop20:
 	ADDQ    $0x40, R11
 	ADDQ    $0x40, SI
 	SUBQ    $0x10, DI
-	JGE     loop20
+	JGE     loop15
 
-rest21:
+rest16:
 	ADDQ         $0x10, DI
-	JLE          done22
+	JLE          done17
 	VPBROADCASTD DI, Z1
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
 	VMOVUPS      (AX)(R11*1), Z1
@@ -7159,14 +6891,14 @@ rest21:
 	VMOVAPS.Z    Z0, K1, Z0
 	VMOVUPS      Z0, (AX)(R11*1)
 
-done22:
+done17:
 	LEAQ (DX)(R9*4), DX
 	LEAQ 15(R9), DI
 	ANDQ $-16, DI
 	LEAQ (R10)(DI*4), R10
 	ADDQ $0x01, R8
 	CMPQ R8, 8(SP)
-	JL   row19
+	JL   row14
 	MOVQ DX, (SP)
 	MOVQ R10, 16(SP)
 	SUBQ R8, 24(SP)
@@ -13838,15 +13570,15 @@ narrow:
 	CMPQ    R9, 24(SP)
 	CMOVQGT 24(SP), R9
 	MOVQ    R9, 8(SP)
-	TESTQ   DX, DX
-	JZ      no1
 	MOVQ    (SP), BX
 	XORQ    R9, R9
 
-row3:
+row1:
 	VMOVUPS      lowestAVX2<>+0(SB), Y0
 	VMOVUPS      lowestAVX2<>+0(SB), Y1
 	VBROADCASTSS scale+72(FP), Y2
+	TESTQ        DX, DX
+	JZ           no2
 	MOVQ         BX, SI
 	XORQ         DI, DI
 	MOVQ         R10, R8
@@ -13898,264 +13630,53 @@ rest5:
 	VBLENDVPS    Y3, Y2, Y1, Y1
 
 done6:
-	VMAXPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VMAXPS       X0, X1, X1
-	VPERMILPS    $0x4e, X1, X0
-	VMAXPS       X0, X1, X1
-	VPERMILPS    $0xb1, X1, X0
-	VMAXPS       X0, X1, X1
-	VCVTSS2SD    X1, X1, X1
-	VMOVSD       X1, 32(SP)(R9*8)
-	LEAQ         (BX)(R10*4), BX
-	ADDQ         $0x01, R9
-	CMPQ         R9, 8(SP)
-	JL           row3
-	MOVQ         (SP), BX
-	XORQ         R9, R9
+	JMP end3
 
-row7:
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VMOVSD       32(SP)(R9*8), X4
-	VCVTSD2SS    X4, X4, X4
-	VBROADCASTSS X4, Y4
-	VMOVSD       oneAVX2<>+0(SB), X5
-	VCVTSD2SS    X5, X5, X5
-	VBROADCASTSS X5, Y5
-	MOVQ         BX, SI
-	XORQ         DI, DI
-	MOVQ         R10, R8
-	SUBQ         $0x10, R8
-	JL           rest9
+no2:
+	MOVQ BX, SI
+	XORQ DI, DI
+	MOVQ R10, R8
+	SUBQ $0x10, R8
+	JL   rest8
 
-loop8:
-	VMOVUPS      (AX)(SI*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
-	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, (AX)(SI*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
-	VMOVUPS      32(AX)(SI*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
-	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, 32(AX)(SI*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y2, Y2
-	VADDPD       Y6, Y3, Y3
-	ADDQ         $0x40, SI
-	ADDQ         $0x40, DI
-	SUBQ         $0x10, R8
-	JGE          loop8
-
-rest9:
-	ADDQ         $0x10, R8
-	JLE          done10
-	VMOVD        R8, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMASKMOVPS   (AX)(SI*1), Y6, Y7
-	VSUBPS       Y4, Y7, Y7
-	VMULPS       Y5, Y7, Y7
-	VMOVUPS      ·singleVectors+192(SB), Y8
-	VMINPS       Y7, Y8, Y7
-	VMOVUPS      ·singleVectors+256(SB), Y8
-	VMAXPS       Y7, Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+320(SB), Y8
-	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
-	VSUBPS       ·singleVectors+384(SB), Y9, Y8
-	VMOVAPS      Y8, Y10
-	VMOVUPS      ·singleVectors+448(SB), Y11
-	VFMADD213PS  Y7, Y11, Y10
-	VMOVAPS      Y8, Y7
-	VMOVUPS      ·singleVectors+512(SB), Y8
-	VFMADD213PS  Y10, Y8, Y7
-	VMULPS       Y7, Y7, Y8
-	VMOVUPS      ·singleVectors+1216(SB), Y10
-	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VMOVUPS      ·singleVectors+1344(SB), Y11
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
-	VFMADD213PS  Y11, Y8, Y10
-	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VFMADD213PS  Y7, Y8, Y10
-	VPSRLD       $0x01, Y9, Y7
-	VPSUBD       Y7, Y9, Y8
-	VPSLLD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y7, Y7, Y10
-	VMULPS       Y8, Y10, Y10
-	VMASKMOVPS   Y10, Y6, (AX)(SI*1)
-	VANDPS       Y10, Y6, Y10
-	VEXTRACTF128 $0x01, Y10, X6
-	VCVTPS2PD    X10, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
-	SUBQ         $0x08, R8
-	JLE          done10
-	VMOVD        R8, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMASKMOVPS   32(AX)(SI*1), Y6, Y7
-	VSUBPS       Y4, Y7, Y4
-	VMULPS       Y5, Y4, Y4
-	VMOVUPS      ·singleVectors+192(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      ·singleVectors+256(SB), Y5
-	VMAXPS       Y4, Y5, Y4
-	VMOVAPS      Y4, Y7
-	VMOVUPS      ·singleVectors+320(SB), Y5
-	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y5
-	VMOVAPS      Y5, Y8
-	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y4, Y9, Y8
-	VMOVAPS      Y5, Y4
-	VMOVUPS      ·singleVectors+512(SB), Y5
-	VFMADD213PS  Y8, Y5, Y4
-	VMULPS       Y4, Y4, Y5
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VFMADD213PS  Y4, Y5, Y8
-	VPSRLD       $0x01, Y7, Y4
-	VPSUBD       Y4, Y7, Y5
-	VPSLLD       $0x17, Y4, Y4
-	VPSLLD       $0x17, Y5, Y5
-	VFMADD213PS  Y4, Y4, Y8
-	VMULPS       Y5, Y8, Y8
-	VMASKMOVPS   Y8, Y6, 32(AX)(SI*1)
-	VANDPS       Y8, Y6, Y8
-	VEXTRACTF128 $0x01, Y8, X4
-	VCVTPS2PD    X8, Y5
-	VCVTPS2PD    X4, Y4
-	VADDPD       Y5, Y2, Y2
-	VADDPD       Y4, Y3, Y3
-
-done10:
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y3, Y1, Y1
-	VADDPD       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X0, X1, X1
-	VUNPCKHPD    X1, X1, X0
-	VADDPD       X0, X1, X1
-	VMOVSD       X1, 64(SP)(R9*8)
-	LEAQ         (BX)(R10*4), BX
-	ADDQ         $0x01, R9
-	CMPQ         R9, 8(SP)
-	JL           row7
-	JMP          end2
-
-no1:
-	MOVQ (SP), BX
-	XORQ R9, R9
-
-row11:
-	VMOVUPS lowestAVX2<>+0(SB), Y0
-	VMOVUPS lowestAVX2<>+0(SB), Y1
-	MOVQ    BX, SI
-	XORQ    DI, DI
-	MOVQ    R10, R8
-	SUBQ    $0x10, R8
-	JL      rest13
-
-loop12:
-	VMOVUPS (CX)(SI*1), Y2
-	VMAXPS  Y0, Y2, Y0
-	VMOVUPS 32(CX)(SI*1), Y2
-	VMAXPS  Y1, Y2, Y1
+loop7:
+	VMOVUPS (CX)(SI*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(SI*1)
+	VMAXPS  Y0, Y3, Y0
+	VMOVUPS 32(CX)(SI*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(SI*1)
+	VMAXPS  Y1, Y3, Y1
 	ADDQ    $0x40, SI
 	ADDQ    $0x40, DI
 	SUBQ    $0x10, R8
-	JGE     loop12
+	JGE     loop7
 
-rest13:
+rest8:
 	ADDQ         $0x10, R8
-	JLE          done14
-	VMOVD        R8, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
-	VMASKMOVPS   (CX)(SI*1), Y2, Y3
-	VMAXPS       Y0, Y3, Y3
-	VBLENDVPS    Y2, Y3, Y0, Y0
+	JLE          done9
+	VMOVD        R8, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMASKMOVPS   (CX)(SI*1), Y3, Y4
+	VMULPS       Y2, Y4, Y4
+	VMASKMOVPS   Y4, Y3, (AX)(SI*1)
+	VMAXPS       Y0, Y4, Y4
+	VBLENDVPS    Y3, Y4, Y0, Y0
 	SUBQ         $0x08, R8
-	JLE          done14
-	VMOVD        R8, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
-	VMASKMOVPS   32(CX)(SI*1), Y2, Y3
-	VMAXPS       Y1, Y3, Y3
-	VBLENDVPS    Y2, Y3, Y1, Y1
+	JLE          done9
+	VMOVD        R8, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMASKMOVPS   32(CX)(SI*1), Y3, Y4
+	VMULPS       Y2, Y4, Y2
+	VMASKMOVPS   Y2, Y3, 32(AX)(SI*1)
+	VMAXPS       Y1, Y2, Y2
+	VBLENDVPS    Y3, Y2, Y1, Y1
 
-done14:
+done9:
+end3:
 	VMAXPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X0, X1, X1
@@ -14168,11 +13689,11 @@ done14:
 	LEAQ         (BX)(R10*4), BX
 	ADDQ         $0x01, R9
 	CMPQ         R9, 8(SP)
-	JL           row11
+	JL           row1
 	MOVQ         (SP), BX
 	XORQ         R9, R9
 
-row15:
+row10:
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -14180,182 +13701,177 @@ row15:
 	VMOVSD       32(SP)(R9*8), X4
 	VCVTSD2SS    X4, X4, X4
 	VBROADCASTSS X4, Y4
-	VBROADCASTSS scale+72(FP), Y5
 	MOVQ         BX, SI
 	XORQ         DI, DI
 	MOVQ         R10, R8
 	SUBQ         $0x10, R8
-	JL           rest17
+	JL           rest12
 
-loop16:
-	VMOVUPS      (CX)(SI*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
+loop11:
+	VMOVUPS      (AX)(SI*1), Y5
+	VSUBPS       Y4, Y5, Y5
+	VMOVUPS      ·singleVectors+192(SB), Y6
+	VMINPS       Y5, Y6, Y5
+	VMOVUPS      ·singleVectors+256(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMOVAPS      Y5, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y6
 	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y5, Y9, Y8
+	VMOVAPS      Y6, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y6
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y5, Y5, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
+	VFMADD213PS  Y5, Y6, Y8
+	VPSRLD       $0x01, Y7, Y5
+	VPSUBD       Y5, Y7, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, (AX)(SI*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
-	VMOVUPS      32(CX)(SI*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
+	VFMADD213PS  Y5, Y5, Y8
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y8, X5
+	VCVTPS2PD    X8, Y6
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y6, Y0, Y0
+	VADDPD       Y5, Y1, Y1
+	VMOVUPS      32(AX)(SI*1), Y5
+	VSUBPS       Y4, Y5, Y5
+	VMOVUPS      ·singleVectors+192(SB), Y6
+	VMINPS       Y5, Y6, Y5
+	VMOVUPS      ·singleVectors+256(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMOVAPS      Y5, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y6
 	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y5, Y9, Y8
+	VMOVAPS      Y6, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y6
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y5, Y5, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
+	VFMADD213PS  Y5, Y6, Y8
+	VPSRLD       $0x01, Y7, Y5
+	VPSUBD       Y5, Y7, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, 32(AX)(SI*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y2, Y2
-	VADDPD       Y6, Y3, Y3
+	VFMADD213PS  Y5, Y5, Y8
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, 32(AX)(SI*1)
+	VEXTRACTF128 $0x01, Y8, X5
+	VCVTPS2PD    X8, Y6
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y5, Y3, Y3
 	ADDQ         $0x40, SI
 	ADDQ         $0x40, DI
 	SUBQ         $0x10, R8
-	JGE          loop16
+	JGE          loop11
 
-rest17:
+rest12:
 	ADDQ         $0x10, R8
-	JLE          done18
-	VMOVD        R8, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMASKMOVPS   (CX)(SI*1), Y6, Y7
-	VSUBPS       Y4, Y7, Y7
-	VMULPS       Y5, Y7, Y7
-	VMOVUPS      ·singleVectors+192(SB), Y8
-	VMINPS       Y7, Y8, Y7
-	VMOVUPS      ·singleVectors+256(SB), Y8
-	VMAXPS       Y7, Y8, Y7
+	JLE          done13
+	VMOVD        R8, X5
+	VPBROADCASTD X5, Y5
+	VPCMPGTD     lanesAVX2<>+0(SB), Y5, Y5
+	VMASKMOVPS   (AX)(SI*1), Y5, Y6
+	VSUBPS       Y4, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
 	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+320(SB), Y8
-	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
-	VSUBPS       ·singleVectors+384(SB), Y9, Y8
-	VMOVAPS      Y8, Y10
-	VMOVUPS      ·singleVectors+448(SB), Y11
-	VFMADD213PS  Y7, Y11, Y10
-	VMOVAPS      Y8, Y7
-	VMOVUPS      ·singleVectors+512(SB), Y8
-	VFMADD213PS  Y10, Y8, Y7
-	VMULPS       Y7, Y7, Y8
-	VMOVUPS      ·singleVectors+1216(SB), Y10
-	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VMOVUPS      ·singleVectors+1344(SB), Y11
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
-	VFMADD213PS  Y11, Y8, Y10
-	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VFMADD213PS  Y7, Y8, Y10
-	VPSRLD       $0x01, Y9, Y7
-	VPSUBD       Y7, Y9, Y8
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VFMADD213PS  Y6, Y7, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y7, Y7, Y10
-	VMULPS       Y8, Y10, Y10
-	VMASKMOVPS   Y10, Y6, (AX)(SI*1)
-	VANDPS       Y10, Y6, Y10
-	VEXTRACTF128 $0x01, Y10, X6
-	VCVTPS2PD    X10, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
+	VFMADD213PS  Y6, Y6, Y9
+	VMULPS       Y7, Y9, Y9
+	VMASKMOVPS   Y9, Y5, (AX)(SI*1)
+	VANDPS       Y5, Y9, Y9
+	VEXTRACTF128 $0x01, Y9, X5
+	VCVTPS2PD    X9, Y6
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y6, Y0, Y0
+	VADDPD       Y5, Y1, Y1
 	SUBQ         $0x08, R8
-	JLE          done18
-	VMOVD        R8, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMASKMOVPS   32(CX)(SI*1), Y6, Y7
-	VSUBPS       Y4, Y7, Y4
-	VMULPS       Y5, Y4, Y4
-	VMOVUPS      ·singleVectors+192(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      ·singleVectors+256(SB), Y5
-	VMAXPS       Y4, Y5, Y4
+	JLE          done13
+	VMOVD        R8, X5
+	VPBROADCASTD X5, Y5
+	VPCMPGTD     lanesAVX2<>+0(SB), Y5, Y5
+	VMASKMOVPS   32(AX)(SI*1), Y5, Y6
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      ·singleVectors+192(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      ·singleVectors+256(SB), Y6
+	VMAXPS       Y4, Y6, Y4
 	VMOVAPS      Y4, Y7
-	VMOVUPS      ·singleVectors+320(SB), Y5
-	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y5
-	VMOVAPS      Y5, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y6
+	VMOVAPS      Y6, Y8
 	VMOVUPS      ·singleVectors+448(SB), Y9
 	VFMADD213PS  Y4, Y9, Y8
-	VMOVAPS      Y5, Y4
-	VMOVUPS      ·singleVectors+512(SB), Y5
-	VFMADD213PS  Y8, Y5, Y4
-	VMULPS       Y4, Y4, Y5
+	VMOVAPS      Y6, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y6
+	VFMADD213PS  Y8, Y6, Y4
+	VMULPS       Y4, Y4, Y6
 	VMOVUPS      ·singleVectors+1216(SB), Y8
 	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
 	VMOVUPS      ·singleVectors+1344(SB), Y9
 	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
-	VFMADD213PS  Y9, Y5, Y8
+	VFMADD213PS  Y9, Y6, Y8
 	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VFMADD213PS  Y4, Y5, Y8
+	VFMADD213PS  Y4, Y6, Y8
 	VPSRLD       $0x01, Y7, Y4
-	VPSUBD       Y4, Y7, Y5
+	VPSUBD       Y4, Y7, Y6
 	VPSLLD       $0x17, Y4, Y4
-	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y4, Y4, Y8
-	VMULPS       Y5, Y8, Y8
-	VMASKMOVPS   Y8, Y6, 32(AX)(SI*1)
-	VANDPS       Y8, Y6, Y8
+	VMULPS       Y6, Y8, Y8
+	VMASKMOVPS   Y8, Y5, 32(AX)(SI*1)
+	VANDPS       Y5, Y8, Y8
 	VEXTRACTF128 $0x01, Y8, X4
 	VCVTPS2PD    X8, Y5
 	VCVTPS2PD    X4, Y4
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y4, Y3, Y3
 
-done18:
+done13:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -14367,13 +13883,11 @@ done18:
 	LEAQ         (BX)(R10*4), BX
 	ADDQ         $0x01, R9
 	CMPQ         R9, 8(SP)
-	JL           row15
+	JL           row10
+	MOVQ         (SP), BX
+	XORQ         R9, R9
 
-end2:
-	MOVQ (SP), BX
-	XORQ R9, R9
-
-row19:
+row14:
 	VMOVSD       oneAVX2<>+0(SB), X0
 	VMOVSD       64(SP)(R9*8), X1
 	VDIVSD       X1, X0, X0
@@ -14383,9 +13897,9 @@ row19:
 	XORQ         DI, DI
 	MOVQ         R10, R8
 	SUBQ         $0x10, R8
-	JL           rest21
+	JL           rest16
 
-loop20:
+loop15:
 	VMOVUPS (AX)(SI*1), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(SI*1)
@@ -14395,11 +13909,11 @@ loop20:
 	ADDQ    $0x40, SI
 	ADDQ    $0x40, DI
 	SUBQ    $0x10, R8
-	JGE     loop20
+	JGE     loop15
 
-rest21:
+rest16:
 	ADDQ         $0x10, R8
-	JLE          done22
+	JLE          done17
 	VMOVD        R8, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
@@ -14407,7 +13921,7 @@ rest21:
 	VMULPS       Y0, Y2, Y2
 	VMASKMOVPS   Y2, Y1, (AX)(SI*1)
 	SUBQ         $0x08, R8
-	JLE          done22
+	JLE          done17
 	VMOVD        R8, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
@@ -14415,11 +13929,11 @@ rest21:
 	VMULPS       Y0, Y2, Y0
 	VMASKMOVPS   Y0, Y1, 32(AX)(SI*1)
 
-done22:
+done17:
 	LEAQ (BX)(R10*4), BX
 	ADDQ $0x01, R9
 	CMPQ R9, 8(SP)
-	JL   row19
+	JL   row14
 	MOVQ BX, (SP)
 	SUBQ R9, 24(SP)
 	JG   group
@@ -14505,12 +14019,12 @@ rest3:
 	VPBROADCASTD X4, Y4
 	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
 	VMASKMOVPS   (CX)(DI*1), Y4, Y5
-	VANDPS       Y5, Y4, Y5
+	VANDPS       Y4, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VCVTPS2PD    X5, Y5
 	VCVTPS2PD    X6, Y6
 	VMASKMOVPS   (DX)(DI*1), Y4, Y7
-	VANDPS       Y7, Y4, Y7
+	VANDPS       Y4, Y7, Y7
 	VEXTRACTF128 $0x01, Y7, X4
 	VCVTPS2PD    X7, Y7
 	VCVTPS2PD    X4, Y4
@@ -14522,12 +14036,12 @@ rest3:
 	VPBROADCASTD X4, Y4
 	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
 	VMASKMOVPS   32(CX)(DI*1), Y4, Y5
-	VANDPS       Y5, Y4, Y5
+	VANDPS       Y4, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VCVTPS2PD    X5, Y5
 	VCVTPS2PD    X6, Y6
 	VMASKMOVPS   32(DX)(DI*1), Y4, Y7
-	VANDPS       Y7, Y4, Y7
+	VANDPS       Y4, Y7, Y7
 	VEXTRACTF128 $0x01, Y7, X4
 	VCVTPS2PD    X7, Y7
 	VCVTPS2PD    X4, Y4
@@ -14702,16 +14216,16 @@ narrow:
 	CMPQ    R8, 24(SP)
 	CMOVQGT 24(SP), R8
 	MOVQ    R8, 8(SP)
-	TESTQ   CX, CX
-	JZ      no1
 	MOVQ    (SP), DX
 	MOVQ    16(SP), R10
 	XORQ    R8, R8
 
-row3:
+row1:
 	VMOVUPS      lowestAVX2<>+0(SB), Y0
 	VMOVUPS      lowestAVX2<>+0(SB), Y1
 	VBROADCASTSS scale+48(FP), Y2
+	TESTQ        CX, CX
+	JZ           no2
 	MOVQ         DX, BX
 	MOVQ         R10, R11
 	XORQ         SI, SI
@@ -14748,7 +14262,7 @@ rest5:
 	VMULPS       Y2, Y4, Y4
 	VMASKMOVPS   (CX)(BX*1), Y3, Y5
 	VADDPS       Y5, Y4, Y4
-	VANDPS       Y4, Y3, Y4
+	VANDPS       Y3, Y4, Y4
 	VMOVUPS      Y4, (AX)(R11*1)
 	VMAXPS       Y0, Y4, Y4
 	VBLENDVPS    Y3, Y4, Y0, Y0
@@ -14761,284 +14275,63 @@ rest5:
 	VMULPS       Y2, Y4, Y2
 	VMASKMOVPS   32(CX)(BX*1), Y3, Y4
 	VADDPS       Y4, Y2, Y2
-	VANDPS       Y2, Y3, Y2
+	VANDPS       Y3, Y2, Y2
 	VMOVUPS      Y2, 32(AX)(R11*1)
 	VMAXPS       Y1, Y2, Y2
 	VBLENDVPS    Y3, Y2, Y1, Y1
 
 done6:
-	VMAXPS       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VMAXPS       X0, X1, X1
-	VPERMILPS    $0x4e, X1, X0
-	VMAXPS       X0, X1, X1
-	VPERMILPS    $0xb1, X1, X0
-	VMAXPS       X0, X1, X1
-	VCVTSS2SD    X1, X1, X1
-	VMOVSD       X1, 32(SP)(R8*8)
-	LEAQ         (DX)(R9*4), DX
-	LEAQ         15(R9), DI
-	ANDQ         $-16, DI
-	LEAQ         (R10)(DI*4), R10
-	ADDQ         $0x01, R8
-	CMPQ         R8, 8(SP)
-	JL           row3
-	MOVQ         (SP), DX
-	MOVQ         16(SP), R10
-	XORQ         R8, R8
+	JMP end3
 
-row7:
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VMOVSD       32(SP)(R8*8), X4
-	VCVTSD2SS    X4, X4, X4
-	VBROADCASTSS X4, Y4
-	VMOVSD       oneAVX2<>+0(SB), X5
-	VCVTSD2SS    X5, X5, X5
-	VBROADCASTSS X5, Y5
-	MOVQ         DX, BX
-	MOVQ         R10, R11
-	XORQ         SI, SI
-	MOVQ         R9, DI
-	SUBQ         $0x10, DI
-	JL           rest9
+no2:
+	MOVQ DX, BX
+	MOVQ R10, R11
+	XORQ SI, SI
+	MOVQ R9, DI
+	SUBQ $0x10, DI
+	JL   rest8
 
-loop8:
-	VMOVUPS      (AX)(R11*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
-	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, (AX)(R11*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
-	VMOVUPS      32(AX)(R11*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
-	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, 32(AX)(R11*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y2, Y2
-	VADDPD       Y6, Y3, Y3
-	ADDQ         $0x40, BX
-	ADDQ         $0x40, R11
-	ADDQ         $0x40, SI
-	SUBQ         $0x10, DI
-	JGE          loop8
-
-rest9:
-	ADDQ         $0x10, DI
-	JLE          done10
-	VMOVD        DI, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMOVUPS      (AX)(R11*1), Y7
-	VSUBPS       Y4, Y7, Y7
-	VMULPS       Y5, Y7, Y7
-	VMOVUPS      ·singleVectors+192(SB), Y8
-	VMINPS       Y7, Y8, Y7
-	VMOVUPS      ·singleVectors+256(SB), Y8
-	VMAXPS       Y7, Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+320(SB), Y8
-	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
-	VSUBPS       ·singleVectors+384(SB), Y9, Y8
-	VMOVAPS      Y8, Y10
-	VMOVUPS      ·singleVectors+448(SB), Y11
-	VFMADD213PS  Y7, Y11, Y10
-	VMOVAPS      Y8, Y7
-	VMOVUPS      ·singleVectors+512(SB), Y8
-	VFMADD213PS  Y10, Y8, Y7
-	VMULPS       Y7, Y7, Y8
-	VMOVUPS      ·singleVectors+1216(SB), Y10
-	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VMOVUPS      ·singleVectors+1344(SB), Y11
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
-	VFMADD213PS  Y11, Y8, Y10
-	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VFMADD213PS  Y7, Y8, Y10
-	VPSRLD       $0x01, Y9, Y7
-	VPSUBD       Y7, Y9, Y8
-	VPSLLD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y7, Y7, Y10
-	VMULPS       Y8, Y10, Y10
-	VANDPS       Y10, Y6, Y10
-	VMOVUPS      Y10, (AX)(R11*1)
-	VANDPS       Y10, Y6, Y10
-	VEXTRACTF128 $0x01, Y10, X6
-	VCVTPS2PD    X10, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
-	SUBQ         $0x08, DI
-	JLE          done10
-	VMOVD        DI, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMOVUPS      32(AX)(R11*1), Y7
-	VSUBPS       Y4, Y7, Y4
-	VMULPS       Y5, Y4, Y4
-	VMOVUPS      ·singleVectors+192(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      ·singleVectors+256(SB), Y5
-	VMAXPS       Y4, Y5, Y4
-	VMOVAPS      Y4, Y7
-	VMOVUPS      ·singleVectors+320(SB), Y5
-	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y5
-	VMOVAPS      Y5, Y8
-	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y4, Y9, Y8
-	VMOVAPS      Y5, Y4
-	VMOVUPS      ·singleVectors+512(SB), Y5
-	VFMADD213PS  Y8, Y5, Y4
-	VMULPS       Y4, Y4, Y5
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VFMADD213PS  Y4, Y5, Y8
-	VPSRLD       $0x01, Y7, Y4
-	VPSUBD       Y4, Y7, Y5
-	VPSLLD       $0x17, Y4, Y4
-	VPSLLD       $0x17, Y5, Y5
-	VFMADD213PS  Y4, Y4, Y8
-	VMULPS       Y5, Y8, Y8
-	VANDPS       Y8, Y6, Y8
-	VMOVUPS      Y8, 32(AX)(R11*1)
-	VANDPS       Y8, Y6, Y8
-	VEXTRACTF128 $0x01, Y8, X4
-	VCVTPS2PD    X8, Y5
-	VCVTPS2PD    X4, Y4
-	VADDPD       Y5, Y2, Y2
-	VADDPD       Y4, Y3, Y3
-
-done10:
-	VADDPD       Y2, Y0, Y0
-	VADDPD       Y3, Y1, Y1
-	VADDPD       Y1, Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPD       X0, X1, X1
-	VUNPCKHPD    X1, X1, X0
-	VADDPD       X0, X1, X1
-	VMOVSD       X1, 64(SP)(R8*8)
-	LEAQ         (DX)(R9*4), DX
-	LEAQ         15(R9), DI
-	ANDQ         $-16, DI
-	LEAQ         (R10)(DI*4), R10
-	ADDQ         $0x01, R8
-	CMPQ         R8, 8(SP)
-	JL           row7
-	JMP          end2
-
-no1:
-	MOVQ (SP), DX
-	MOVQ 16(SP), R10
-	XORQ R8, R8
-
-row11:
-	VMOVUPS lowestAVX2<>+0(SB), Y0
-	VMOVUPS lowestAVX2<>+0(SB), Y1
-	MOVQ    DX, BX
-	MOVQ    R10, R11
-	XORQ    SI, SI
-	MOVQ    R9, DI
-	SUBQ    $0x10, DI
-	JL      rest13
-
-loop12:
-	VMOVUPS (AX)(R11*1), Y2
-	VMAXPS  Y0, Y2, Y0
-	VMOVUPS 32(AX)(R11*1), Y2
-	VMAXPS  Y1, Y2, Y1
+loop7:
+	VMOVUPS (AX)(R11*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(R11*1)
+	VMAXPS  Y0, Y3, Y0
+	VMOVUPS 32(AX)(R11*1), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(R11*1)
+	VMAXPS  Y1, Y3, Y1
 	ADDQ    $0x40, BX
 	ADDQ    $0x40, R11
 	ADDQ    $0x40, SI
 	SUBQ    $0x10, DI
-	JGE     loop12
+	JGE     loop7
 
-rest13:
+rest8:
 	ADDQ         $0x10, DI
-	JLE          done14
-	VMOVD        DI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
-	VMOVUPS      (AX)(R11*1), Y3
-	VMAXPS       Y0, Y3, Y3
-	VBLENDVPS    Y2, Y3, Y0, Y0
+	JLE          done9
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMOVUPS      (AX)(R11*1), Y4
+	VMULPS       Y2, Y4, Y4
+	VANDPS       Y3, Y4, Y4
+	VMOVUPS      Y4, (AX)(R11*1)
+	VMAXPS       Y0, Y4, Y4
+	VBLENDVPS    Y3, Y4, Y0, Y0
 	SUBQ         $0x08, DI
-	JLE          done14
-	VMOVD        DI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     lanesAVX2<>+0(SB), Y2, Y2
-	VMOVUPS      32(AX)(R11*1), Y3
-	VMAXPS       Y1, Y3, Y3
-	VBLENDVPS    Y2, Y3, Y1, Y1
+	JLE          done9
+	VMOVD        DI, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     lanesAVX2<>+0(SB), Y3, Y3
+	VMOVUPS      32(AX)(R11*1), Y4
+	VMULPS       Y2, Y4, Y2
+	VANDPS       Y3, Y2, Y2
+	VMOVUPS      Y2, 32(AX)(R11*1)
+	VMAXPS       Y1, Y2, Y2
+	VBLENDVPS    Y3, Y2, Y1, Y1
 
-done14:
+done9:
+end3:
 	VMAXPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VMAXPS       X0, X1, X1
@@ -15054,12 +14347,12 @@ done14:
 	LEAQ         (R10)(DI*4), R10
 	ADDQ         $0x01, R8
 	CMPQ         R8, 8(SP)
-	JL           row11
+	JL           row1
 	MOVQ         (SP), DX
 	MOVQ         16(SP), R10
 	XORQ         R8, R8
 
-row15:
+row10:
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -15067,186 +14360,181 @@ row15:
 	VMOVSD       32(SP)(R8*8), X4
 	VCVTSD2SS    X4, X4, X4
 	VBROADCASTSS X4, Y4
-	VBROADCASTSS scale+48(FP), Y5
 	MOVQ         DX, BX
 	MOVQ         R10, R11
 	XORQ         SI, SI
 	MOVQ         R9, DI
 	SUBQ         $0x10, DI
-	JL           rest17
+	JL           rest12
 
-loop16:
-	VMOVUPS      (AX)(R11*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
+loop11:
+	VMOVUPS      (AX)(R11*1), Y5
+	VSUBPS       Y4, Y5, Y5
+	VMOVUPS      ·singleVectors+192(SB), Y6
+	VMINPS       Y5, Y6, Y5
+	VMOVUPS      ·singleVectors+256(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMOVAPS      Y5, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y6
 	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y5, Y9, Y8
+	VMOVAPS      Y6, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y6
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y5, Y5, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
+	VFMADD213PS  Y5, Y6, Y8
+	VPSRLD       $0x01, Y7, Y5
+	VPSUBD       Y5, Y7, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, (AX)(R11*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
-	VMOVUPS      32(AX)(R11*1), Y6
-	VSUBPS       Y4, Y6, Y6
-	VMULPS       Y5, Y6, Y6
-	VMOVUPS      ·singleVectors+192(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMOVUPS      ·singleVectors+256(SB), Y7
-	VMAXPS       Y6, Y7, Y6
+	VFMADD213PS  Y5, Y5, Y8
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (AX)(R11*1)
+	VEXTRACTF128 $0x01, Y8, X5
+	VCVTPS2PD    X8, Y6
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y6, Y0, Y0
+	VADDPD       Y5, Y1, Y1
+	VMOVUPS      32(AX)(R11*1), Y5
+	VSUBPS       Y4, Y5, Y5
+	VMOVUPS      ·singleVectors+192(SB), Y6
+	VMINPS       Y5, Y6, Y5
+	VMOVUPS      ·singleVectors+256(SB), Y6
+	VMAXPS       Y5, Y6, Y5
+	VMOVAPS      Y5, Y7
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y6
 	VMOVAPS      Y6, Y8
-	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
-	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y5, Y9, Y8
+	VMOVAPS      Y6, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y6
+	VFMADD213PS  Y8, Y6, Y5
+	VMULPS       Y5, Y5, Y6
+	VMOVUPS      ·singleVectors+1216(SB), Y8
+	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
+	VMOVUPS      ·singleVectors+1344(SB), Y9
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
+	VFMADD213PS  Y5, Y6, Y8
+	VPSRLD       $0x01, Y7, Y5
+	VPSUBD       Y5, Y7, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMOVUPS      Y9, 32(AX)(R11*1)
-	VEXTRACTF128 $0x01, Y9, X6
-	VCVTPS2PD    X9, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y2, Y2
-	VADDPD       Y6, Y3, Y3
+	VFMADD213PS  Y5, Y5, Y8
+	VMULPS       Y6, Y8, Y8
+	VMOVUPS      Y8, 32(AX)(R11*1)
+	VEXTRACTF128 $0x01, Y8, X5
+	VCVTPS2PD    X8, Y6
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y5, Y3, Y3
 	ADDQ         $0x40, BX
 	ADDQ         $0x40, R11
 	ADDQ         $0x40, SI
 	SUBQ         $0x10, DI
-	JGE          loop16
+	JGE          loop11
 
-rest17:
+rest12:
 	ADDQ         $0x10, DI
-	JLE          done18
-	VMOVD        DI, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMOVUPS      (AX)(R11*1), Y7
-	VSUBPS       Y4, Y7, Y7
-	VMULPS       Y5, Y7, Y7
-	VMOVUPS      ·singleVectors+192(SB), Y8
-	VMINPS       Y7, Y8, Y7
-	VMOVUPS      ·singleVectors+256(SB), Y8
-	VMAXPS       Y7, Y8, Y7
+	JLE          done13
+	VMOVD        DI, X5
+	VPBROADCASTD X5, Y5
+	VPCMPGTD     lanesAVX2<>+0(SB), Y5, Y5
+	VMOVUPS      (AX)(R11*1), Y6
+	VSUBPS       Y4, Y6, Y6
+	VMOVUPS      ·singleVectors+192(SB), Y7
+	VMINPS       Y6, Y7, Y6
+	VMOVUPS      ·singleVectors+256(SB), Y7
+	VMAXPS       Y6, Y7, Y6
+	VMOVAPS      Y6, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y7
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
 	VMOVAPS      Y7, Y9
-	VMOVUPS      ·singleVectors+320(SB), Y8
-	VFMADD213PS  ·singleVectors+384(SB), Y8, Y9
-	VSUBPS       ·singleVectors+384(SB), Y9, Y8
-	VMOVAPS      Y8, Y10
-	VMOVUPS      ·singleVectors+448(SB), Y11
-	VFMADD213PS  Y7, Y11, Y10
-	VMOVAPS      Y8, Y7
-	VMOVUPS      ·singleVectors+512(SB), Y8
-	VFMADD213PS  Y10, Y8, Y7
-	VMULPS       Y7, Y7, Y8
-	VMOVUPS      ·singleVectors+1216(SB), Y10
-	VFMADD213PS  ·singleVectors+1280(SB), Y7, Y10
-	VMOVUPS      ·singleVectors+1344(SB), Y11
-	VFMADD213PS  ·singleVectors+1408(SB), Y7, Y11
-	VFMADD213PS  Y11, Y8, Y10
-	VFMADD213PS  ·singleVectors+1472(SB), Y7, Y10
-	VFMADD213PS  Y7, Y8, Y10
-	VPSRLD       $0x01, Y9, Y7
-	VPSUBD       Y7, Y9, Y8
+	VMOVUPS      ·singleVectors+448(SB), Y10
+	VFMADD213PS  Y6, Y10, Y9
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y9, Y7, Y6
+	VMULPS       Y6, Y6, Y7
+	VMOVUPS      ·singleVectors+1216(SB), Y9
+	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
+	VMOVUPS      ·singleVectors+1344(SB), Y10
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y9
+	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
+	VFMADD213PS  Y6, Y7, Y9
+	VPSRLD       $0x01, Y8, Y6
+	VPSUBD       Y6, Y8, Y7
+	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y7, Y7, Y10
-	VMULPS       Y8, Y10, Y10
-	VANDPS       Y10, Y6, Y10
-	VMOVUPS      Y10, (AX)(R11*1)
-	VANDPS       Y10, Y6, Y10
-	VEXTRACTF128 $0x01, Y10, X6
-	VCVTPS2PD    X10, Y7
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y7, Y0, Y0
-	VADDPD       Y6, Y1, Y1
+	VFMADD213PS  Y6, Y6, Y9
+	VMULPS       Y7, Y9, Y9
+	VANDPS       Y5, Y9, Y9
+	VMOVUPS      Y9, (AX)(R11*1)
+	VANDPS       Y5, Y9, Y9
+	VEXTRACTF128 $0x01, Y9, X5
+	VCVTPS2PD    X9, Y6
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y6, Y0, Y0
+	VADDPD       Y5, Y1, Y1
 	SUBQ         $0x08, DI
-	JLE          done18
-	VMOVD        DI, X6
-	VPBROADCASTD X6, Y6
-	VPCMPGTD     lanesAVX2<>+0(SB), Y6, Y6
-	VMOVUPS      32(AX)(R11*1), Y7
-	VSUBPS       Y4, Y7, Y4
-	VMULPS       Y5, Y4, Y4
-	VMOVUPS      ·singleVectors+192(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      ·singleVectors+256(SB), Y5
-	VMAXPS       Y4, Y5, Y4
+	JLE          done13
+	VMOVD        DI, X5
+	VPBROADCASTD X5, Y5
+	VPCMPGTD     lanesAVX2<>+0(SB), Y5, Y5
+	VMOVUPS      32(AX)(R11*1), Y6
+	VSUBPS       Y4, Y6, Y4
+	VMOVUPS      ·singleVectors+192(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      ·singleVectors+256(SB), Y6
+	VMAXPS       Y4, Y6, Y4
 	VMOVAPS      Y4, Y7
-	VMOVUPS      ·singleVectors+320(SB), Y5
-	VFMADD213PS  ·singleVectors+384(SB), Y5, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y5
-	VMOVAPS      Y5, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
+	VSUBPS       ·singleVectors+384(SB), Y7, Y6
+	VMOVAPS      Y6, Y8
 	VMOVUPS      ·singleVectors+448(SB), Y9
 	VFMADD213PS  Y4, Y9, Y8
-	VMOVAPS      Y5, Y4
-	VMOVUPS      ·singleVectors+512(SB), Y5
-	VFMADD213PS  Y8, Y5, Y4
-	VMULPS       Y4, Y4, Y5
+	VMOVAPS      Y6, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y6
+	VFMADD213PS  Y8, Y6, Y4
+	VMULPS       Y4, Y4, Y6
 	VMOVUPS      ·singleVectors+1216(SB), Y8
 	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
 	VMOVUPS      ·singleVectors+1344(SB), Y9
 	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
-	VFMADD213PS  Y9, Y5, Y8
+	VFMADD213PS  Y9, Y6, Y8
 	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VFMADD213PS  Y4, Y5, Y8
+	VFMADD213PS  Y4, Y6, Y8
 	VPSRLD       $0x01, Y7, Y4
-	VPSUBD       Y4, Y7, Y5
+	VPSUBD       Y4, Y7, Y6
 	VPSLLD       $0x17, Y4, Y4
-	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y4, Y4, Y8
-	VMULPS       Y5, Y8, Y8
-	VANDPS       Y8, Y6, Y8
+	VMULPS       Y6, Y8, Y8
+	VANDPS       Y5, Y8, Y8
 	VMOVUPS      Y8, 32(AX)(R11*1)
-	VANDPS       Y8, Y6, Y8
+	VANDPS       Y5, Y8, Y8
 	VEXTRACTF128 $0x01, Y8, X4
 	VCVTPS2PD    X8, Y5
 	VCVTPS2PD    X4, Y4
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y4, Y3, Y3
 
-done18:
+done13:
 	VADDPD       Y2, Y0, Y0
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y1, Y0, Y0
@@ -15261,14 +14549,12 @@ done18:
 	LEAQ         (R10)(DI*4), R10
 	ADDQ         $0x01, R8
 	CMPQ         R8, 8(SP)
-	JL           row15
+	JL           row10
+	MOVQ         (SP), DX
+	MOVQ         16(SP), R10
+	XORQ         R8, R8
 
-end2:
-	MOVQ (SP), DX
-	MOVQ 16(SP), R10
-	XORQ R8, R8
-
-row19:
+row14:
 	VMOVSD       oneAVX2<>+0(SB), X0
 	VMOVSD       64(SP)(R8*8), X1
 	VDIVSD       X1, X0, X0
@@ -15279,9 +14565,9 @@ row19:
 	XORQ         SI, SI
 	MOVQ         R9, DI
 	SUBQ         $0x10, DI
-	JL           rest21
+	JL           rest16
 
-loop20:
+loop15:
 	VMOVUPS (AX)(R11*1), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(R11*1)
@@ -15292,36 +14578,36 @@ loop20:
 	ADDQ    $0x40, R11
 	ADDQ    $0x40, SI
 	SUBQ    $0x10, DI
-	JGE     loop20
+	JGE     loop15
 
-rest21:
+rest16:
 	ADDQ         $0x10, DI
-	JLE          done22
+	JLE          done17
 	VMOVD        DI, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
 	VMOVUPS      (AX)(R11*1), Y2
 	VMULPS       Y0, Y2, Y2
-	VANDPS       Y2, Y1, Y2
+	VANDPS       Y1, Y2, Y2
 	VMOVUPS      Y2, (AX)(R11*1)
 	SUBQ         $0x08, DI
-	JLE          done22
+	JLE          done17
 	VMOVD        DI, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
 	VMOVUPS      32(AX)(R11*1), Y2
 	VMULPS       Y0, Y2, Y0
-	VANDPS       Y0, Y1, Y0
+	VANDPS       Y1, Y0, Y0
 	VMOVUPS      Y0, 32(AX)(R11*1)
 
-done22:
+done17:
 	LEAQ (DX)(R9*4), DX
 	LEAQ 15(R9), DI
 	ANDQ $-16, DI
 	LEAQ (R10)(DI*4), R10
 	ADDQ $0x01, R8
 	CMPQ R8, 8(SP)
-	JL   row19
+	JL   row14
 	MOVQ DX, (SP)
 	MOVQ R10, 16(SP)
 	SUBQ R8, 24(SP)
@@ -15401,12 +14687,12 @@ rest3:
 	VPBROADCASTD X4, Y4
 	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
 	VMOVUPS      (AX)(R12*1), Y5
-	VANDPS       Y5, Y4, Y5
+	VANDPS       Y4, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VCVTPS2PD    X5, Y5
 	VCVTPS2PD    X6, Y6
 	VMOVUPS      (CX)(R12*1), Y7
-	VANDPS       Y7, Y4, Y7
+	VANDPS       Y4, Y7, Y7
 	VEXTRACTF128 $0x01, Y7, X4
 	VCVTPS2PD    X7, Y7
 	VCVTPS2PD    X4, Y4
@@ -15418,12 +14704,12 @@ rest3:
 	VPBROADCASTD X4, Y4
 	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
 	VMOVUPS      32(AX)(R12*1), Y5
-	VANDPS       Y5, Y4, Y5
+	VANDPS       Y4, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VCVTPS2PD    X5, Y5
 	VCVTPS2PD    X6, Y6
 	VMOVUPS      32(CX)(R12*1), Y7
-	VANDPS       Y7, Y4, Y7
+	VANDPS       Y4, Y7, Y7
 	VEXTRACTF128 $0x01, Y7, X4
 	VCVTPS2PD    X7, Y7
 	VCVTPS2PD    X4, Y4
@@ -15503,7 +14789,7 @@ rest9:
 	VADDPS       Y3, Y4, Y4
 	VMASKMOVPS   Y4, Y2, (DX)(SI*1)
 	VMULPS       Y1, Y3, Y3
-	VANDPS       Y3, Y2, Y3
+	VANDPS       Y2, Y3, Y3
 	VMOVUPS      Y3, (CX)(R12*1)
 	SUBQ         $0x08, R8
 	JLE          done10
@@ -15518,7 +14804,7 @@ rest9:
 	VADDPS       Y0, Y3, Y3
 	VMASKMOVPS   Y3, Y2, 32(DX)(SI*1)
 	VMULPS       Y1, Y0, Y0
-	VANDPS       Y0, Y2, Y0
+	VANDPS       Y2, Y0, Y0
 	VMOVUPS      Y0, 32(CX)(R12*1)
 
 done10:
@@ -15562,7 +14848,7 @@ rest12:
 	VMOVUPS      (AX)(R12*1), Y4
 	VMULPS       Y4, Y3, Y3
 	VMULPS       Y1, Y3, Y3
-	VANDPS       Y3, Y2, Y3
+	VANDPS       Y2, Y3, Y3
 	VMOVUPS      Y3, (CX)(R12*1)
 	SUBQ         $0x08, R8
 	JLE          done13
@@ -15574,7 +14860,7 @@ rest12:
 	VMOVUPS      32(AX)(R12*1), Y3
 	VMULPS       Y3, Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VANDPS       Y0, Y2, Y0
+	VANDPS       Y2, Y0, Y0
 	VMOVUPS      Y0, 32(CX)(R12*1)
 
 done13:
@@ -15662,7 +14948,7 @@ rest3:
 	VPBROADCASTD X8, Y8
 	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
 	VMASKMOVPS   (CX)(DI*1), Y8, Y9
-	VANDPS       Y9, Y8, Y9
+	VANDPS       Y8, Y9, Y9
 	VEXTRACTF128 $0x01, Y9, X8
 	VCVTPS2PD    X9, Y9
 	VCVTPS2PD    X8, Y8
@@ -15676,7 +14962,7 @@ rest3:
 	VPBROADCASTD X8, Y8
 	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
 	VMASKMOVPS   32(CX)(DI*1), Y8, Y9
-	VANDPS       Y9, Y8, Y9
+	VANDPS       Y8, Y9, Y9
 	VEXTRACTF128 $0x01, Y9, X8
 	VCVTPS2PD    X9, Y9
 	VCVTPS2PD    X8, Y8
@@ -15866,7 +15152,7 @@ rest3:
 	VPBROADCASTD X8, Y8
 	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
 	VMASKMOVPS   (CX)(R8*1), Y8, Y9
-	VANDPS       Y9, Y8, Y9
+	VANDPS       Y8, Y9, Y9
 	VEXTRACTF128 $0x01, Y9, X8
 	VCVTPS2PD    X9, Y9
 	VCVTPS2PD    X8, Y8
@@ -15880,7 +15166,7 @@ rest3:
 	VPBROADCASTD X8, Y8
 	VPCMPGTD     lanesAVX2<>+0(SB), Y8, Y8
 	VMASKMOVPS   32(CX)(R8*1), Y8, Y9
-	VANDPS       Y9, Y8, Y9
+	VANDPS       Y8, Y9, Y9
 	VEXTRACTF128 $0x01, Y9, X8
 	VCVTPS2PD    X9, Y9
 	VCVTPS2PD    X8, Y8
@@ -15982,7 +15268,7 @@ rest9:
 	VMULPS       Y1, Y3, Y3
 	VMASKMOVPS   (DX)(R8*1), Y2, Y4
 	VMULPS       Y4, Y3, Y3
-	VANDPS       Y3, Y2, Y3
+	VANDPS       Y2, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X2
 	VCVTPS2PD    X3, Y3
 	VCVTPS2PD    X2, Y2
@@ -16000,7 +15286,7 @@ rest9:
 	VMULPS       Y1, Y0, Y0
 	VMASKMOVPS   32(DX)(R8*1), Y2, Y1
 	VMULPS       Y1, Y0, Y0
-	VANDPS       Y0, Y2, Y0
+	VANDPS       Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
@@ -16083,14 +15369,14 @@ rest15:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y9, Y9
 	VMASKMOVPS   (CX)(R8*1), Y9, Y10
 	VSUBPS       Y8, Y10, Y10
-	VANDPS       Y10, Y9, Y10
+	VANDPS       Y9, Y10, Y10
 	VEXTRACTF128 $0x01, Y10, X11
 	VCVTPS2PD    X10, Y10
 	VCVTPS2PD    X11, Y11
 	VMASKMOVPS   (DX)(R8*1), Y9, Y12
 	VMASKMOVPS   (BX)(R9*1), Y9, Y13
 	VMULPS       Y13, Y12, Y12
-	VANDPS       Y12, Y9, Y12
+	VANDPS       Y9, Y12, Y12
 	VEXTRACTF128 $0x01, Y12, X9
 	VCVTPS2PD    X12, Y12
 	VCVTPS2PD    X9, Y9
@@ -16105,14 +15391,14 @@ rest15:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y9, Y9
 	VMASKMOVPS   32(CX)(R8*1), Y9, Y10
 	VSUBPS       Y8, Y10, Y8
-	VANDPS       Y8, Y9, Y8
+	VANDPS       Y9, Y8, Y8
 	VEXTRACTF128 $0x01, Y8, X10
 	VCVTPS2PD    X8, Y8
 	VCVTPS2PD    X10, Y10
 	VMASKMOVPS   32(DX)(R8*1), Y9, Y11
 	VMASKMOVPS   32(BX)(R9*1), Y9, Y12
 	VMULPS       Y12, Y11, Y11
-	VANDPS       Y11, Y9, Y11
+	VANDPS       Y9, Y11, Y11
 	VEXTRACTF128 $0x01, Y11, X9
 	VCVTPS2PD    X11, Y11
 	VCVTPS2PD    X9, Y9

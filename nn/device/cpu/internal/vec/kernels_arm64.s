@@ -8946,22 +8946,22 @@ group:
 	CSEL LE, R10, R9, R10
 	CMP R8, R10
 	CSEL LT, R10, R8, R10
-	MOVD bias_base+48(FP), R11
-	CBZ R11, no1
 	MOVD R6, R7
 	MOVD $0, R5
 
-row3:
+row1:
+	MOVD $4286578688, R11
+	VDUP R11, V0.S4
 	MOVD $4286578688, R12
-	VDUP R12, V0.S4
+	VDUP R12, V1.S4
 	MOVD $4286578688, R13
-	VDUP R13, V1.S4
+	VDUP R13, V2.S4
 	MOVD $4286578688, R14
-	VDUP R14, V2.S4
-	MOVD $4286578688, R15
-	VDUP R15, V3.S4
+	VDUP R14, V3.S4
 	FMOVS scale+72(FP), F4
 	VDUP V4.S[0], V5.S4
+	MOVD bias_base+48(FP), R15
+	CBZ R15, no2
 	MOVD dst_base+0(FP), R0
 	ADD R7, R0, R0
 	MOVD x_base+24(FP), R1
@@ -9256,47 +9256,9 @@ end37:
 	WORD $0x4e2bf463 // fmax v3.4s, v3.4s, v11.4s
 
 done5:
-	WORD $0x4e21f40c // fmax v12.4s, v0.4s, v1.4s
-	WORD $0x4e23f44e // fmax v14.4s, v2.4s, v3.4s
-	WORD $0x4e2ef58f // fmax v15.4s, v12.4s, v14.4s
-	VDUP V15.S[0], V16.S4
-	VDUP V15.S[1], V13.S4
-	WORD $0x4e2df611 // fmax v17.4s, v16.4s, v13.4s
-	VDUP V15.S[2], V18.S4
-	VDUP V15.S[3], V19.S4
-	WORD $0x4e33f654 // fmax v20.4s, v18.4s, v19.4s
-	WORD $0x4e34f635 // fmax v21.4s, v17.4s, v20.4s
-	WORD $0x0e617ab6 // fcvtl v22.2d, v21.2s
-	MOVD $memory-128(SP), R23
-	ADD R5<<3, R23, R23
-	FMOVD F22, 0(R23)
-	ADD R3<<2, R7, R7
-	ADD $1, R5, R5
-	CMP R10, R5
-	BLT row3
-	MOVD R6, R7
-	MOVD $0, R5
+	B end3
 
-row38:
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	MOVD $memory-128(SP), R24
-	ADD R5<<3, R24, R24
-	FMOVD 0(R24), F28
-	WORD $0x0e616b84 // fcvtn v4.2s, v28.2d
-	WORD $0x4e616b84 // fcvtn2 v4.4s, v28.2d
-	VDUP V4.S[0], V5.S4
-	MOVD $4607182418800017408, R25
-	VDUP R25, V7.D2
-	WORD $0x0e6168e8 // fcvtn v8.2s, v7.2d
-	WORD $0x4e6168e8 // fcvtn2 v8.4s, v7.2d
-	VDUP V8.S[0], V9.S4
+no2:
 	MOVD dst_base+0(FP), R0
 	ADD R7, R0, R0
 	MOVD x_base+24(FP), R1
@@ -9305,905 +9267,256 @@ row38:
 	ADD R7, R2, R2
 	MOVD R3, R4
 	SUBS $16, R4, R4
-	BLT turns39End
+	BLT turns38End
 
-turns39:
-	FMOVQ 0(R0), F6
-	WORD $0x4ea5d4c0 // fsub v0.4s, v6.4s, v5.4s
-	WORD $0x6e29dc01 // fmul v1.4s, v0.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R11
-	FMOVQ 192(R11), F10
-	WORD $0x4eaaf42b // fmin v11.4s, v1.4s, v10.4s
-	FMOVQ 256(R11), F2
-	WORD $0x4e22f563 // fmax v3.4s, v11.4s, v2.4s
-	FMOVQ 320(R11), F12
-	FMOVQ 384(R11), F14
-	VORR V14.B16, V14.B16, V16.B16
-	VFMLA V12.S4, V3.S4, V16.S4
-	WORD $0x4eaed60d // fsub v13.4s, v16.4s, v14.4s
-	FMOVQ 448(R11), F15
-	VORR V3.B16, V3.B16, V18.B16
-	VFMLA V15.S4, V13.S4, V18.S4
-	FMOVQ 512(R11), F19
-	VORR V18.B16, V18.B16, V17.B16
-	VFMLA V19.S4, V13.S4, V17.S4
-	WORD $0x6e31de34 // fmul v20.4s, v17.4s, v17.4s
-	FMOVQ 1216(R11), F21
-	FMOVQ 1280(R11), F22
-	VORR V22.B16, V22.B16, V28.B16
-	VFMLA V17.S4, V21.S4, V28.S4
-	FMOVQ 1344(R11), F4
-	FMOVQ 1408(R11), F7
-	VORR V7.B16, V7.B16, V8.B16
-	VFMLA V17.S4, V4.S4, V8.S4
-	VORR V8.B16, V8.B16, V6.B16
-	VFMLA V20.S4, V28.S4, V6.S4
-	FMOVQ 1472(R11), F0
-	VORR V0.B16, V0.B16, V1.B16
-	VFMLA V17.S4, V6.S4, V1.S4
-	VORR V17.B16, V17.B16, V10.B16
-	VFMLA V20.S4, V1.S4, V10.S4
-	WORD $0x6f3f060b // ushr v11.4s, v16.4s, #1
-	VSUB V11.S4, V16.S4, V2.S4
-	WORD $0x4f37556c // shl v12.4s, v11.4s, #23
-	WORD $0x4f37544e // shl v14.4s, v2.4s, #23
-	VORR V12.B16, V12.B16, V3.B16
-	VFMLA V12.S4, V10.S4, V3.S4
-	WORD $0x6e2edc6f // fmul v15.4s, v3.4s, v14.4s
-	FMOVQ F15, 0(R0)
-	WORD $0x0e6179f2 // fcvtl v18.2d, v15.2s
-	WORD $0x4e6179ed // fcvtl2 v13.2d, v15.4s
-	WORD $0x4e72d6f7 // fadd v23.2d, v23.2d, v18.2d
-	WORD $0x4e6dd718 // fadd v24.2d, v24.2d, v13.2d
-	FMOVQ 16(R0), F19
-	WORD $0x4ea5d676 // fsub v22.4s, v19.4s, v5.4s
-	WORD $0x6e29ded5 // fmul v21.4s, v22.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R12
-	FMOVQ 192(R12), F7
-	WORD $0x4ea7f6a4 // fmin v4.4s, v21.4s, v7.4s
-	FMOVQ 256(R12), F8
-	WORD $0x4e28f49c // fmax v28.4s, v4.4s, v8.4s
-	FMOVQ 320(R12), F0
-	FMOVQ 384(R12), F17
-	VORR V17.B16, V17.B16, V6.B16
-	VFMLA V0.S4, V28.S4, V6.S4
-	WORD $0x4eb1d4d4 // fsub v20.4s, v6.4s, v17.4s
-	FMOVQ 448(R12), F1
-	VORR V28.B16, V28.B16, V16.B16
-	VFMLA V1.S4, V20.S4, V16.S4
-	FMOVQ 512(R12), F11
-	VORR V16.B16, V16.B16, V2.B16
-	VFMLA V11.S4, V20.S4, V2.S4
-	WORD $0x6e22dc4a // fmul v10.4s, v2.4s, v2.4s
-	FMOVQ 1216(R12), F12
-	FMOVQ 1280(R12), F14
-	VORR V14.B16, V14.B16, V3.B16
-	VFMLA V2.S4, V12.S4, V3.S4
-	FMOVQ 1344(R12), F15
-	FMOVQ 1408(R12), F18
-	VORR V18.B16, V18.B16, V13.B16
-	VFMLA V2.S4, V15.S4, V13.S4
-	VORR V13.B16, V13.B16, V19.B16
-	VFMLA V10.S4, V3.S4, V19.S4
-	FMOVQ 1472(R12), F22
-	VORR V22.B16, V22.B16, V21.B16
-	VFMLA V2.S4, V19.S4, V21.S4
-	VORR V2.B16, V2.B16, V7.B16
-	VFMLA V10.S4, V21.S4, V7.S4
-	WORD $0x6f3f04c4 // ushr v4.4s, v6.4s, #1
-	VSUB V4.S4, V6.S4, V8.S4
-	WORD $0x4f375480 // shl v0.4s, v4.4s, #23
-	WORD $0x4f375511 // shl v17.4s, v8.4s, #23
-	VORR V0.B16, V0.B16, V28.B16
-	VFMLA V0.S4, V7.S4, V28.S4
-	WORD $0x6e31df81 // fmul v1.4s, v28.4s, v17.4s
-	FMOVQ F1, 16(R0)
-	WORD $0x0e617830 // fcvtl v16.2d, v1.2s
-	WORD $0x4e617834 // fcvtl2 v20.2d, v1.4s
-	WORD $0x4e70d75a // fadd v26.2d, v26.2d, v16.2d
-	WORD $0x4e74d77b // fadd v27.2d, v27.2d, v20.2d
-	FMOVQ 32(R0), F11
-	WORD $0x4ea5d56e // fsub v14.4s, v11.4s, v5.4s
-	WORD $0x6e29ddcc // fmul v12.4s, v14.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F18
-	WORD $0x4eb2f58f // fmin v15.4s, v12.4s, v18.4s
-	FMOVQ 256(R13), F13
-	WORD $0x4e2df5e3 // fmax v3.4s, v15.4s, v13.4s
-	FMOVQ 320(R13), F22
-	FMOVQ 384(R13), F2
-	VORR V2.B16, V2.B16, V19.B16
-	VFMLA V22.S4, V3.S4, V19.S4
-	WORD $0x4ea2d66a // fsub v10.4s, v19.4s, v2.4s
-	FMOVQ 448(R13), F21
-	VORR V3.B16, V3.B16, V6.B16
-	VFMLA V21.S4, V10.S4, V6.S4
-	FMOVQ 512(R13), F4
-	VORR V6.B16, V6.B16, V8.B16
-	VFMLA V4.S4, V10.S4, V8.S4
-	WORD $0x6e28dd07 // fmul v7.4s, v8.4s, v8.4s
-	FMOVQ 1216(R13), F0
-	FMOVQ 1280(R13), F17
-	VORR V17.B16, V17.B16, V28.B16
-	VFMLA V8.S4, V0.S4, V28.S4
-	FMOVQ 1344(R13), F1
-	FMOVQ 1408(R13), F16
-	VORR V16.B16, V16.B16, V20.B16
-	VFMLA V8.S4, V1.S4, V20.S4
-	VORR V20.B16, V20.B16, V11.B16
-	VFMLA V7.S4, V28.S4, V11.S4
-	FMOVQ 1472(R13), F14
-	VORR V14.B16, V14.B16, V12.B16
-	VFMLA V8.S4, V11.S4, V12.S4
-	VORR V8.B16, V8.B16, V18.B16
-	VFMLA V7.S4, V12.S4, V18.S4
-	WORD $0x6f3f066f // ushr v15.4s, v19.4s, #1
-	VSUB V15.S4, V19.S4, V13.S4
-	WORD $0x4f3755f6 // shl v22.4s, v15.4s, #23
-	WORD $0x4f3755a2 // shl v2.4s, v13.4s, #23
-	VORR V22.B16, V22.B16, V3.B16
-	VFMLA V22.S4, V18.S4, V3.S4
-	WORD $0x6e22dc75 // fmul v21.4s, v3.4s, v2.4s
-	FMOVQ F21, 32(R0)
-	WORD $0x0e617aa6 // fcvtl v6.2d, v21.2s
-	WORD $0x4e617aaa // fcvtl2 v10.2d, v21.4s
-	WORD $0x4e66d7bd // fadd v29.2d, v29.2d, v6.2d
-	WORD $0x4e6ad739 // fadd v25.2d, v25.2d, v10.2d
-	FMOVQ 48(R0), F4
-	WORD $0x4ea5d491 // fsub v17.4s, v4.4s, v5.4s
-	WORD $0x6e29de20 // fmul v0.4s, v17.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R14
-	FMOVQ 192(R14), F16
-	WORD $0x4eb0f401 // fmin v1.4s, v0.4s, v16.4s
-	FMOVQ 256(R14), F20
-	WORD $0x4e34f43c // fmax v28.4s, v1.4s, v20.4s
-	FMOVQ 320(R14), F14
-	FMOVQ 384(R14), F8
-	VORR V8.B16, V8.B16, V11.B16
-	VFMLA V14.S4, V28.S4, V11.S4
-	WORD $0x4ea8d567 // fsub v7.4s, v11.4s, v8.4s
-	FMOVQ 448(R14), F12
-	VORR V28.B16, V28.B16, V19.B16
-	VFMLA V12.S4, V7.S4, V19.S4
-	FMOVQ 512(R14), F15
-	VORR V19.B16, V19.B16, V13.B16
-	VFMLA V15.S4, V7.S4, V13.S4
-	WORD $0x6e2dddb2 // fmul v18.4s, v13.4s, v13.4s
-	FMOVQ 1216(R14), F22
-	FMOVQ 1280(R14), F2
-	VORR V2.B16, V2.B16, V3.B16
-	VFMLA V13.S4, V22.S4, V3.S4
-	FMOVQ 1344(R14), F21
-	FMOVQ 1408(R14), F6
-	VORR V6.B16, V6.B16, V10.B16
-	VFMLA V13.S4, V21.S4, V10.S4
-	VORR V10.B16, V10.B16, V4.B16
-	VFMLA V18.S4, V3.S4, V4.S4
-	FMOVQ 1472(R14), F17
-	VORR V17.B16, V17.B16, V0.B16
-	VFMLA V13.S4, V4.S4, V0.S4
-	VORR V13.B16, V13.B16, V16.B16
-	VFMLA V18.S4, V0.S4, V16.S4
-	WORD $0x6f3f0561 // ushr v1.4s, v11.4s, #1
-	VSUB V1.S4, V11.S4, V20.S4
-	WORD $0x4f37542e // shl v14.4s, v1.4s, #23
-	WORD $0x4f375688 // shl v8.4s, v20.4s, #23
-	VORR V14.B16, V14.B16, V28.B16
-	VFMLA V14.S4, V16.S4, V28.S4
-	WORD $0x6e28df8c // fmul v12.4s, v28.4s, v8.4s
-	FMOVQ F12, 48(R0)
-	WORD $0x0e617993 // fcvtl v19.2d, v12.2s
-	WORD $0x4e617987 // fcvtl2 v7.2d, v12.4s
-	WORD $0x4e73d7de // fadd v30.2d, v30.2d, v19.2d
-	WORD $0x4e67d7ff // fadd v31.2d, v31.2d, v7.2d
+turns38:
+	FMOVQ 0(R1), F12
+	WORD $0x6e25dd8e // fmul v14.4s, v12.4s, v5.4s
+	FMOVQ F14, 0(R0)
+	WORD $0x4e2ef400 // fmax v0.4s, v0.4s, v14.4s
+	FMOVQ 16(R1), F15
+	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
+	FMOVQ F16, 16(R0)
+	WORD $0x4e30f421 // fmax v1.4s, v1.4s, v16.4s
+	FMOVQ 32(R1), F13
+	WORD $0x6e25ddb1 // fmul v17.4s, v13.4s, v5.4s
+	FMOVQ F17, 32(R0)
+	WORD $0x4e31f442 // fmax v2.4s, v2.4s, v17.4s
+	FMOVQ 48(R1), F18
+	WORD $0x6e25de53 // fmul v19.4s, v18.4s, v5.4s
+	FMOVQ F19, 48(R0)
+	WORD $0x4e33f463 // fmax v3.4s, v3.4s, v19.4s
 	ADD $64, R0, R0
 	ADD $64, R1, R1
 	ADD $64, R2, R2
 	SUBS $16, R4, R4
-	BGE turns39
+	BGE turns38
 
-turns39End:
+turns38End:
 	ADD $16, R4, R4
-	CBZ R4, done40
+	CBZ R4, done39
 	CMP $4, R4
-	BLT some41
-	FMOVQ 0(R0), F15
-	WORD $0x4ea5d5e2 // fsub v2.4s, v15.4s, v5.4s
-	WORD $0x6e29dc56 // fmul v22.4s, v2.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R15
-	FMOVQ 192(R15), F6
-	WORD $0x4ea6f6d5 // fmin v21.4s, v22.4s, v6.4s
-	FMOVQ 256(R15), F10
-	WORD $0x4e2af6a3 // fmax v3.4s, v21.4s, v10.4s
-	FMOVQ 320(R15), F17
-	FMOVQ 384(R15), F13
-	VORR V13.B16, V13.B16, V4.B16
-	VFMLA V17.S4, V3.S4, V4.S4
-	WORD $0x4eadd492 // fsub v18.4s, v4.4s, v13.4s
-	FMOVQ 448(R15), F0
-	VORR V3.B16, V3.B16, V11.B16
-	VFMLA V0.S4, V18.S4, V11.S4
-	FMOVQ 512(R15), F1
-	VORR V11.B16, V11.B16, V20.B16
-	VFMLA V1.S4, V18.S4, V20.S4
-	WORD $0x6e34de90 // fmul v16.4s, v20.4s, v20.4s
-	FMOVQ 1216(R15), F14
-	FMOVQ 1280(R15), F8
-	VORR V8.B16, V8.B16, V28.B16
-	VFMLA V20.S4, V14.S4, V28.S4
-	FMOVQ 1344(R15), F12
-	FMOVQ 1408(R15), F19
-	VORR V19.B16, V19.B16, V7.B16
-	VFMLA V20.S4, V12.S4, V7.S4
-	VORR V7.B16, V7.B16, V15.B16
-	VFMLA V16.S4, V28.S4, V15.S4
-	FMOVQ 1472(R15), F2
-	VORR V2.B16, V2.B16, V22.B16
-	VFMLA V20.S4, V15.S4, V22.S4
-	VORR V20.B16, V20.B16, V6.B16
-	VFMLA V16.S4, V22.S4, V6.S4
-	WORD $0x6f3f0495 // ushr v21.4s, v4.4s, #1
-	VSUB V21.S4, V4.S4, V10.S4
-	WORD $0x4f3756b1 // shl v17.4s, v21.4s, #23
-	WORD $0x4f37554d // shl v13.4s, v10.4s, #23
-	VORR V17.B16, V17.B16, V3.B16
-	VFMLA V17.S4, V6.S4, V3.S4
-	WORD $0x6e2ddc60 // fmul v0.4s, v3.4s, v13.4s
-	FMOVQ F0, 0(R0)
-	WORD $0x0e61780b // fcvtl v11.2d, v0.2s
-	WORD $0x4e617812 // fcvtl2 v18.2d, v0.4s
-	WORD $0x4e6bd6f7 // fadd v23.2d, v23.2d, v11.2d
-	WORD $0x4e72d718 // fadd v24.2d, v24.2d, v18.2d
+	BLT some40
+	FMOVQ 0(R1), F20
+	WORD $0x6e25de95 // fmul v21.4s, v20.4s, v5.4s
+	FMOVQ F21, 0(R0)
+	WORD $0x4e35f400 // fmax v0.4s, v0.4s, v21.4s
 	SUBS $4, R4, R4
-	BEQ done40
-	B next42
+	BEQ done39
+	B next41
 
-some41:
-	VDUP R4, V1.S4
-	MOVD $lanes<>+0(SB), R19
-	FMOVQ 0(R19), F8
-	WORD $0x6ea8342e // cmhi v14.4s, v1.4s, v8.4s
-	WORD $0x6f00e413 // movi v19.2d, #0
-	MOVD R0, R20
+some40:
+	VDUP R4, V22.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F23
+	WORD $0x6eb736d8 // cmhi v24.4s, v22.4s, v23.4s
+	WORD $0x6f00e41a // movi v26.2d, #0
+	MOVD R1, R24
 	CMP $2, R4
-	BLT single43
-	FMOVD 0(R0), F19
-	BEQ end44
-	ADD $8, R20, R20
-	VLD1 (R20), V19.S[2]
-	B end44
+	BLT single42
+	FMOVD 0(R1), F26
+	BEQ end43
+	ADD $8, R24, R24
+	VLD1 (R24), V26.S[2]
+	B end43
 
-single43:
-	FMOVS 0(R0), F19
+single42:
+	FMOVS 0(R1), F26
 
-end44:
-	WORD $0x4ea5d66c // fsub v12.4s, v19.4s, v5.4s
-	WORD $0x6e29dd87 // fmul v7.4s, v12.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R21
-	FMOVQ 192(R21), F28
-	WORD $0x4ebcf4e2 // fmin v2.4s, v7.4s, v28.4s
-	FMOVQ 256(R21), F20
-	WORD $0x4e34f44f // fmax v15.4s, v2.4s, v20.4s
-	FMOVQ 320(R21), F16
-	FMOVQ 384(R21), F22
-	VORR V22.B16, V22.B16, V4.B16
-	VFMLA V16.S4, V15.S4, V4.S4
-	WORD $0x4eb6d495 // fsub v21.4s, v4.4s, v22.4s
-	FMOVQ 448(R21), F10
-	VORR V15.B16, V15.B16, V6.B16
-	VFMLA V10.S4, V21.S4, V6.S4
-	FMOVQ 512(R21), F17
-	VORR V6.B16, V6.B16, V13.B16
-	VFMLA V17.S4, V21.S4, V13.S4
-	WORD $0x6e2ddda3 // fmul v3.4s, v13.4s, v13.4s
-	FMOVQ 1216(R21), F0
-	FMOVQ 1280(R21), F11
-	VORR V11.B16, V11.B16, V18.B16
-	VFMLA V13.S4, V0.S4, V18.S4
-	FMOVQ 1344(R21), F1
-	FMOVQ 1408(R21), F8
-	VORR V8.B16, V8.B16, V19.B16
-	VFMLA V13.S4, V1.S4, V19.S4
-	VORR V19.B16, V19.B16, V12.B16
-	VFMLA V3.S4, V18.S4, V12.S4
-	FMOVQ 1472(R21), F7
-	VORR V7.B16, V7.B16, V28.B16
-	VFMLA V13.S4, V12.S4, V28.S4
-	VORR V13.B16, V13.B16, V2.B16
-	VFMLA V3.S4, V28.S4, V2.S4
-	WORD $0x6f3f0494 // ushr v20.4s, v4.4s, #1
-	VSUB V20.S4, V4.S4, V16.S4
-	WORD $0x4f375696 // shl v22.4s, v20.4s, #23
-	WORD $0x4f37560f // shl v15.4s, v16.4s, #23
-	VORR V22.B16, V22.B16, V10.B16
-	VFMLA V22.S4, V2.S4, V10.S4
-	WORD $0x6e2fdd46 // fmul v6.4s, v10.4s, v15.4s
-	MOVD R0, R22
-	CMP $2, R4
-	BLT single45
-	FMOVD F6, 0(R0)
-	BEQ end46
-	ADD $8, R22, R22
-	VST1 V6.S[2], (R22)
-	B end46
-
-single45:
-	FMOVS F6, 0(R0)
-
-end46:
-	VAND V14.B16, V6.B16, V21.B16
-	WORD $0x0e617ab1 // fcvtl v17.2d, v21.2s
-	WORD $0x4e617aab // fcvtl2 v11.2d, v21.4s
-	WORD $0x4e71d6f7 // fadd v23.2d, v23.2d, v17.2d
-	WORD $0x4e6bd718 // fadd v24.2d, v24.2d, v11.2d
-	B done40
-
-next42:
-	CMP $4, R4
-	BLT some47
-	FMOVQ 16(R0), F0
-	WORD $0x4ea5d408 // fsub v8.4s, v0.4s, v5.4s
-	WORD $0x6e29dd01 // fmul v1.4s, v8.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R23
-	FMOVQ 192(R23), F19
-	WORD $0x4eb3f432 // fmin v18.4s, v1.4s, v19.4s
-	FMOVQ 256(R23), F7
-	WORD $0x4e27f64d // fmax v13.4s, v18.4s, v7.4s
-	FMOVQ 320(R23), F12
-	FMOVQ 384(R23), F3
-	VORR V3.B16, V3.B16, V28.B16
-	VFMLA V12.S4, V13.S4, V28.S4
-	WORD $0x4ea3d784 // fsub v4.4s, v28.4s, v3.4s
-	FMOVQ 448(R23), F20
-	VORR V13.B16, V13.B16, V16.B16
-	VFMLA V20.S4, V4.S4, V16.S4
-	FMOVQ 512(R23), F2
-	VORR V16.B16, V16.B16, V22.B16
-	VFMLA V2.S4, V4.S4, V22.S4
-	WORD $0x6e36decf // fmul v15.4s, v22.4s, v22.4s
-	FMOVQ 1216(R23), F10
-	FMOVQ 1280(R23), F14
-	VORR V14.B16, V14.B16, V6.B16
-	VFMLA V22.S4, V10.S4, V6.S4
-	FMOVQ 1344(R23), F21
-	FMOVQ 1408(R23), F17
-	VORR V17.B16, V17.B16, V11.B16
-	VFMLA V22.S4, V21.S4, V11.S4
-	VORR V11.B16, V11.B16, V0.B16
-	VFMLA V15.S4, V6.S4, V0.S4
-	FMOVQ 1472(R23), F8
-	VORR V8.B16, V8.B16, V1.B16
-	VFMLA V22.S4, V0.S4, V1.S4
-	VORR V22.B16, V22.B16, V19.B16
-	VFMLA V15.S4, V1.S4, V19.S4
-	WORD $0x6f3f0792 // ushr v18.4s, v28.4s, #1
-	VSUB V18.S4, V28.S4, V7.S4
-	WORD $0x4f37564c // shl v12.4s, v18.4s, #23
-	WORD $0x4f3754e3 // shl v3.4s, v7.4s, #23
-	VORR V12.B16, V12.B16, V13.B16
-	VFMLA V12.S4, V19.S4, V13.S4
-	WORD $0x6e23ddb4 // fmul v20.4s, v13.4s, v3.4s
-	FMOVQ F20, 16(R0)
-	WORD $0x0e617a90 // fcvtl v16.2d, v20.2s
-	WORD $0x4e617a84 // fcvtl2 v4.2d, v20.4s
-	WORD $0x4e70d75a // fadd v26.2d, v26.2d, v16.2d
-	WORD $0x4e64d77b // fadd v27.2d, v27.2d, v4.2d
-	SUBS $4, R4, R4
-	BEQ done40
-	B next48
-
-some47:
-	VDUP R4, V2.S4
-	MOVD $lanes<>+0(SB), R24
-	FMOVQ 0(R24), F14
-	WORD $0x6eae344a // cmhi v10.4s, v2.4s, v14.4s
-	WORD $0x6f00e411 // movi v17.2d, #0
+end43:
+	WORD $0x6e25df5b // fmul v27.4s, v26.4s, v5.4s
 	MOVD R0, R25
 	CMP $2, R4
-	BLT single49
-	FMOVD 16(R0), F17
-	BEQ end50
-	ADD $24, R25, R25
-	VLD1 (R25), V17.S[2]
-	B end50
+	BLT single44
+	FMOVD F27, 0(R0)
+	BEQ end45
+	ADD $8, R25, R25
+	VST1 V27.S[2], (R25)
+	B end45
 
-single49:
-	FMOVS 16(R0), F17
+single44:
+	FMOVS F27, 0(R0)
 
-end50:
-	WORD $0x4ea5d635 // fsub v21.4s, v17.4s, v5.4s
-	WORD $0x6e29deab // fmul v11.4s, v21.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R11
-	FMOVQ 192(R11), F6
-	WORD $0x4ea6f568 // fmin v8.4s, v11.4s, v6.4s
-	FMOVQ 256(R11), F22
-	WORD $0x4e36f500 // fmax v0.4s, v8.4s, v22.4s
-	FMOVQ 320(R11), F15
-	FMOVQ 384(R11), F1
-	VORR V1.B16, V1.B16, V28.B16
-	VFMLA V15.S4, V0.S4, V28.S4
-	WORD $0x4ea1d792 // fsub v18.4s, v28.4s, v1.4s
-	FMOVQ 448(R11), F7
-	VORR V0.B16, V0.B16, V19.B16
-	VFMLA V7.S4, V18.S4, V19.S4
-	FMOVQ 512(R11), F12
-	VORR V19.B16, V19.B16, V3.B16
-	VFMLA V12.S4, V18.S4, V3.S4
-	WORD $0x6e23dc6d // fmul v13.4s, v3.4s, v3.4s
-	FMOVQ 1216(R11), F20
-	FMOVQ 1280(R11), F16
-	VORR V16.B16, V16.B16, V4.B16
-	VFMLA V3.S4, V20.S4, V4.S4
-	FMOVQ 1344(R11), F2
-	FMOVQ 1408(R11), F14
-	VORR V14.B16, V14.B16, V17.B16
-	VFMLA V3.S4, V2.S4, V17.S4
-	VORR V17.B16, V17.B16, V21.B16
-	VFMLA V13.S4, V4.S4, V21.S4
-	FMOVQ 1472(R11), F11
-	VORR V11.B16, V11.B16, V6.B16
-	VFMLA V3.S4, V21.S4, V6.S4
-	VORR V3.B16, V3.B16, V8.B16
-	VFMLA V13.S4, V6.S4, V8.S4
-	WORD $0x6f3f0796 // ushr v22.4s, v28.4s, #1
-	VSUB V22.S4, V28.S4, V15.S4
-	WORD $0x4f3756c1 // shl v1.4s, v22.4s, #23
-	WORD $0x4f3755e0 // shl v0.4s, v15.4s, #23
-	VORR V1.B16, V1.B16, V7.B16
-	VFMLA V1.S4, V8.S4, V7.S4
-	WORD $0x6e20dcf3 // fmul v19.4s, v7.4s, v0.4s
-	MOVD R0, R12
+end45:
+	VORR V24.B16, V24.B16, V29.B16
+	VBSL V0.B16, V27.B16, V29.B16
+	WORD $0x4e3df400 // fmax v0.4s, v0.4s, v29.4s
+	B done39
+
+next41:
+	CMP $4, R4
+	BLT some46
+	FMOVQ 16(R1), F25
+	WORD $0x6e25df3e // fmul v30.4s, v25.4s, v5.4s
+	FMOVQ F30, 16(R0)
+	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	SUBS $4, R4, R4
+	BEQ done39
+	B next47
+
+some46:
+	VDUP R4, V31.S4
+	MOVD $lanes<>+0(SB), R11
+	FMOVQ 0(R11), F28
+	WORD $0x6ebc37e4 // cmhi v4.4s, v31.4s, v28.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD R1, R12
 	CMP $2, R4
-	BLT single51
-	FMOVD F19, 16(R0)
-	BEQ end52
+	BLT single48
+	FMOVD 16(R1), F7
+	BEQ end49
 	ADD $24, R12, R12
-	VST1 V19.S[2], (R12)
-	B end52
+	VLD1 (R12), V7.S[2]
+	B end49
 
-single51:
-	FMOVS F19, 16(R0)
+single48:
+	FMOVS 16(R1), F7
 
-end52:
-	VAND V10.B16, V19.B16, V18.B16
-	WORD $0x0e617a4c // fcvtl v12.2d, v18.2s
-	WORD $0x4e617a50 // fcvtl2 v16.2d, v18.4s
-	WORD $0x4e6cd75a // fadd v26.2d, v26.2d, v12.2d
-	WORD $0x4e70d77b // fadd v27.2d, v27.2d, v16.2d
-	B done40
+end49:
+	WORD $0x6e25dce8 // fmul v8.4s, v7.4s, v5.4s
+	MOVD R0, R13
+	CMP $2, R4
+	BLT single50
+	FMOVD F8, 16(R0)
+	BEQ end51
+	ADD $24, R13, R13
+	VST1 V8.S[2], (R13)
+	B end51
 
-next48:
+single50:
+	FMOVS F8, 16(R0)
+
+end51:
+	VORR V4.B16, V4.B16, V9.B16
+	VBSL V1.B16, V8.B16, V9.B16
+	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
+	B done39
+
+next47:
 	CMP $4, R4
-	BLT some53
-	FMOVQ 32(R0), F20
-	WORD $0x4ea5d68e // fsub v14.4s, v20.4s, v5.4s
-	WORD $0x6e29ddc2 // fmul v2.4s, v14.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F17
-	WORD $0x4eb1f444 // fmin v4.4s, v2.4s, v17.4s
-	FMOVQ 256(R13), F11
-	WORD $0x4e2bf483 // fmax v3.4s, v4.4s, v11.4s
-	FMOVQ 320(R13), F21
-	FMOVQ 384(R13), F13
-	VORR V13.B16, V13.B16, V6.B16
-	VFMLA V21.S4, V3.S4, V6.S4
-	WORD $0x4eadd4dc // fsub v28.4s, v6.4s, v13.4s
-	FMOVQ 448(R13), F22
-	VORR V3.B16, V3.B16, V15.B16
-	VFMLA V22.S4, V28.S4, V15.S4
-	FMOVQ 512(R13), F8
-	VORR V15.B16, V15.B16, V1.B16
-	VFMLA V8.S4, V28.S4, V1.S4
-	WORD $0x6e21dc20 // fmul v0.4s, v1.4s, v1.4s
-	FMOVQ 1216(R13), F7
-	FMOVQ 1280(R13), F10
-	VORR V10.B16, V10.B16, V19.B16
-	VFMLA V1.S4, V7.S4, V19.S4
-	FMOVQ 1344(R13), F18
-	FMOVQ 1408(R13), F12
-	VORR V12.B16, V12.B16, V16.B16
-	VFMLA V1.S4, V18.S4, V16.S4
-	VORR V16.B16, V16.B16, V20.B16
-	VFMLA V0.S4, V19.S4, V20.S4
-	FMOVQ 1472(R13), F14
-	VORR V14.B16, V14.B16, V2.B16
-	VFMLA V1.S4, V20.S4, V2.S4
-	VORR V1.B16, V1.B16, V17.B16
-	VFMLA V0.S4, V2.S4, V17.S4
-	WORD $0x6f3f04c4 // ushr v4.4s, v6.4s, #1
-	VSUB V4.S4, V6.S4, V11.S4
-	WORD $0x4f375495 // shl v21.4s, v4.4s, #23
-	WORD $0x4f37556d // shl v13.4s, v11.4s, #23
-	VORR V21.B16, V21.B16, V3.B16
-	VFMLA V21.S4, V17.S4, V3.S4
-	WORD $0x6e2ddc76 // fmul v22.4s, v3.4s, v13.4s
-	FMOVQ F22, 32(R0)
-	WORD $0x0e617acf // fcvtl v15.2d, v22.2s
-	WORD $0x4e617adc // fcvtl2 v28.2d, v22.4s
-	WORD $0x4e6fd7bd // fadd v29.2d, v29.2d, v15.2d
-	WORD $0x4e7cd739 // fadd v25.2d, v25.2d, v28.2d
+	BLT some52
+	FMOVQ 32(R1), F6
+	WORD $0x6e25dcca // fmul v10.4s, v6.4s, v5.4s
+	FMOVQ F10, 32(R0)
+	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
 	SUBS $4, R4, R4
-	BEQ done40
-	B next54
+	BEQ done39
+	B next53
 
-some53:
-	VDUP R4, V8.S4
+some52:
+	VDUP R4, V11.S4
 	MOVD $lanes<>+0(SB), R14
-	FMOVQ 0(R14), F10
-	WORD $0x6eaa3507 // cmhi v7.4s, v8.4s, v10.4s
-	WORD $0x6f00e40c // movi v12.2d, #0
-	MOVD R0, R15
+	FMOVQ 0(R14), F12
+	WORD $0x6eac356e // cmhi v14.4s, v11.4s, v12.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD R1, R15
 	CMP $2, R4
-	BLT single55
-	FMOVD 32(R0), F12
-	BEQ end56
+	BLT single54
+	FMOVD 32(R1), F15
+	BEQ end55
 	ADD $40, R15, R15
-	VLD1 (R15), V12.S[2]
-	B end56
+	VLD1 (R15), V15.S[2]
+	B end55
 
-single55:
-	FMOVS 32(R0), F12
+single54:
+	FMOVS 32(R1), F15
 
-end56:
-	WORD $0x4ea5d592 // fsub v18.4s, v12.4s, v5.4s
-	WORD $0x6e29de50 // fmul v16.4s, v18.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R19
-	FMOVQ 192(R19), F19
-	WORD $0x4eb3f60e // fmin v14.4s, v16.4s, v19.4s
-	FMOVQ 256(R19), F1
-	WORD $0x4e21f5d4 // fmax v20.4s, v14.4s, v1.4s
-	FMOVQ 320(R19), F0
-	FMOVQ 384(R19), F2
-	VORR V2.B16, V2.B16, V6.B16
-	VFMLA V0.S4, V20.S4, V6.S4
-	WORD $0x4ea2d4c4 // fsub v4.4s, v6.4s, v2.4s
-	FMOVQ 448(R19), F11
-	VORR V20.B16, V20.B16, V17.B16
-	VFMLA V11.S4, V4.S4, V17.S4
-	FMOVQ 512(R19), F21
-	VORR V17.B16, V17.B16, V13.B16
-	VFMLA V21.S4, V4.S4, V13.S4
-	WORD $0x6e2ddda3 // fmul v3.4s, v13.4s, v13.4s
-	FMOVQ 1216(R19), F22
-	FMOVQ 1280(R19), F15
-	VORR V15.B16, V15.B16, V28.B16
-	VFMLA V13.S4, V22.S4, V28.S4
-	FMOVQ 1344(R19), F8
-	FMOVQ 1408(R19), F10
-	VORR V10.B16, V10.B16, V12.B16
-	VFMLA V13.S4, V8.S4, V12.S4
-	VORR V12.B16, V12.B16, V18.B16
-	VFMLA V3.S4, V28.S4, V18.S4
-	FMOVQ 1472(R19), F16
-	VORR V16.B16, V16.B16, V19.B16
-	VFMLA V13.S4, V18.S4, V19.S4
-	VORR V13.B16, V13.B16, V14.B16
-	VFMLA V3.S4, V19.S4, V14.S4
-	WORD $0x6f3f04c1 // ushr v1.4s, v6.4s, #1
-	VSUB V1.S4, V6.S4, V0.S4
-	WORD $0x4f375422 // shl v2.4s, v1.4s, #23
-	WORD $0x4f375414 // shl v20.4s, v0.4s, #23
-	VORR V2.B16, V2.B16, V11.B16
-	VFMLA V2.S4, V14.S4, V11.S4
-	WORD $0x6e34dd71 // fmul v17.4s, v11.4s, v20.4s
-	MOVD R0, R20
+end55:
+	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
+	MOVD R0, R19
 	CMP $2, R4
-	BLT single57
-	FMOVD F17, 32(R0)
-	BEQ end58
-	ADD $40, R20, R20
-	VST1 V17.S[2], (R20)
-	B end58
+	BLT single56
+	FMOVD F16, 32(R0)
+	BEQ end57
+	ADD $40, R19, R19
+	VST1 V16.S[2], (R19)
+	B end57
 
-single57:
-	FMOVS F17, 32(R0)
+single56:
+	FMOVS F16, 32(R0)
 
-end58:
-	VAND V7.B16, V17.B16, V4.B16
-	WORD $0x0e617895 // fcvtl v21.2d, v4.2s
-	WORD $0x4e61788f // fcvtl2 v15.2d, v4.4s
-	WORD $0x4e75d7bd // fadd v29.2d, v29.2d, v21.2d
-	WORD $0x4e6fd739 // fadd v25.2d, v25.2d, v15.2d
-	B done40
+end57:
+	VORR V14.B16, V14.B16, V13.B16
+	VBSL V2.B16, V16.B16, V13.B16
+	WORD $0x4e2df442 // fmax v2.4s, v2.4s, v13.4s
+	B done39
 
-next54:
-	VDUP R4, V22.S4
-	MOVD $lanes<>+0(SB), R21
-	FMOVQ 0(R21), F10
-	WORD $0x6eaa36c8 // cmhi v8.4s, v22.4s, v10.4s
-	WORD $0x6f00e40c // movi v12.2d, #0
-	MOVD R0, R22
-	CMP $2, R4
-	BLT single61
-	FMOVD 48(R0), F12
-	BEQ end62
-	ADD $56, R22, R22
-	VLD1 (R22), V12.S[2]
-	B end62
-
-single61:
-	FMOVS 48(R0), F12
-
-end62:
-	WORD $0x4ea5d59c // fsub v28.4s, v12.4s, v5.4s
-	WORD $0x6e29df90 // fmul v16.4s, v28.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R23
-	FMOVQ 192(R23), F13
-	WORD $0x4eadf612 // fmin v18.4s, v16.4s, v13.4s
-	FMOVQ 256(R23), F3
-	WORD $0x4e23f653 // fmax v19.4s, v18.4s, v3.4s
-	FMOVQ 320(R23), F6
-	FMOVQ 384(R23), F1
-	VORR V1.B16, V1.B16, V0.B16
-	VFMLA V6.S4, V19.S4, V0.S4
-	WORD $0x4ea1d40e // fsub v14.4s, v0.4s, v1.4s
-	FMOVQ 448(R23), F2
-	VORR V19.B16, V19.B16, V20.B16
-	VFMLA V2.S4, V14.S4, V20.S4
-	FMOVQ 512(R23), F11
-	VORR V20.B16, V20.B16, V7.B16
-	VFMLA V11.S4, V14.S4, V7.S4
-	WORD $0x6e27dcf1 // fmul v17.4s, v7.4s, v7.4s
-	FMOVQ 1216(R23), F4
-	FMOVQ 1280(R23), F21
-	VORR V21.B16, V21.B16, V15.B16
-	VFMLA V7.S4, V4.S4, V15.S4
-	FMOVQ 1344(R23), F22
-	FMOVQ 1408(R23), F10
-	VORR V10.B16, V10.B16, V5.B16
-	VFMLA V7.S4, V22.S4, V5.S4
-	VORR V5.B16, V5.B16, V12.B16
-	VFMLA V17.S4, V15.S4, V12.S4
-	FMOVQ 1472(R23), F9
-	VORR V9.B16, V9.B16, V28.B16
-	VFMLA V7.S4, V12.S4, V28.S4
-	VORR V7.B16, V7.B16, V16.B16
-	VFMLA V17.S4, V28.S4, V16.S4
-	WORD $0x6f3f040d // ushr v13.4s, v0.4s, #1
-	VSUB V13.S4, V0.S4, V18.S4
-	WORD $0x4f3755a3 // shl v3.4s, v13.4s, #23
-	WORD $0x4f375646 // shl v6.4s, v18.4s, #23
-	VORR V3.B16, V3.B16, V1.B16
-	VFMLA V3.S4, V16.S4, V1.S4
-	WORD $0x6e26dc33 // fmul v19.4s, v1.4s, v6.4s
-	MOVD R0, R24
-	CMP $2, R4
-	BLT single63
-	FMOVD F19, 48(R0)
-	BEQ end64
-	ADD $56, R24, R24
-	VST1 V19.S[2], (R24)
-	B end64
-
-single63:
-	FMOVS F19, 48(R0)
-
-end64:
-	VAND V8.B16, V19.B16, V2.B16
-	WORD $0x0e617854 // fcvtl v20.2d, v2.2s
-	WORD $0x4e61784e // fcvtl2 v14.2d, v2.4s
-	WORD $0x4e74d7de // fadd v30.2d, v30.2d, v20.2d
-	WORD $0x4e6ed7ff // fadd v31.2d, v31.2d, v14.2d
-
-done40:
-	WORD $0x4e7dd6eb // fadd v11.2d, v23.2d, v29.2d
-	WORD $0x4e79d715 // fadd v21.2d, v24.2d, v25.2d
-	WORD $0x4e7ed744 // fadd v4.2d, v26.2d, v30.2d
-	WORD $0x4e7fd76a // fadd v10.2d, v27.2d, v31.2d
-	WORD $0x4e64d576 // fadd v22.2d, v11.2d, v4.2d
-	WORD $0x4e6ad6a5 // fadd v5.2d, v21.2d, v10.2d
-	WORD $0x4e65d6cf // fadd v15.2d, v22.2d, v5.2d
-	WORD $0x7e70d9e9 // faddp d9, v15.2d
-	MOVD $memory-128(SP), R25
-	ADD R5<<3, R25, R25
-	FMOVD F9, 32(R25)
-	ADD R3<<2, R7, R7
-	ADD $1, R5, R5
-	CMP R10, R5
-	BLT row38
-	B end2
-
-no1:
-	MOVD R6, R7
-	MOVD $0, R5
-
-row65:
-	MOVD $4286578688, R11
-	VDUP R11, V7.S4
-	MOVD $4286578688, R12
-	VDUP R12, V12.S4
-	MOVD $4286578688, R13
-	VDUP R13, V17.S4
-	MOVD $4286578688, R14
-	VDUP R14, V28.S4
-	MOVD dst_base+0(FP), R0
-	ADD R7, R0, R0
-	MOVD x_base+24(FP), R1
-	ADD R7, R1, R1
-	MOVD bias_base+48(FP), R2
-	ADD R7, R2, R2
-	MOVD R3, R4
-	SUBS $16, R4, R4
-	BLT turns66End
-
-turns66:
-	FMOVQ 0(R1), F0
-	WORD $0x4e20f4e7 // fmax v7.4s, v7.4s, v0.4s
-	FMOVQ 16(R1), F13
-	WORD $0x4e2df58c // fmax v12.4s, v12.4s, v13.4s
-	FMOVQ 32(R1), F18
-	WORD $0x4e32f631 // fmax v17.4s, v17.4s, v18.4s
-	FMOVQ 48(R1), F16
-	WORD $0x4e30f79c // fmax v28.4s, v28.4s, v16.4s
-	ADD $64, R0, R0
-	ADD $64, R1, R1
-	ADD $64, R2, R2
-	SUBS $16, R4, R4
-	BGE turns66
-
-turns66End:
-	ADD $16, R4, R4
-	CBZ R4, done67
-	CMP $4, R4
-	BLT some68
-	FMOVQ 0(R1), F3
-	WORD $0x4e23f4e7 // fmax v7.4s, v7.4s, v3.4s
-	SUBS $4, R4, R4
-	BEQ done67
-	B next69
-
-some68:
-	VDUP R4, V6.S4
-	MOVD $lanes<>+0(SB), R15
-	FMOVQ 0(R15), F1
-	WORD $0x6ea134c8 // cmhi v8.4s, v6.4s, v1.4s
-	WORD $0x6f00e413 // movi v19.2d, #0
-	MOVD R1, R19
-	CMP $2, R4
-	BLT single70
-	FMOVD 0(R1), F19
-	BEQ end71
-	ADD $8, R19, R19
-	VLD1 (R19), V19.S[2]
-	B end71
-
-single70:
-	FMOVS 0(R1), F19
-
-end71:
-	VORR V8.B16, V8.B16, V2.B16
-	VBSL V7.B16, V19.B16, V2.B16
-	WORD $0x4e22f4e7 // fmax v7.4s, v7.4s, v2.4s
-	B done67
-
-next69:
-	CMP $4, R4
-	BLT some72
-	FMOVQ 16(R1), F23
-	WORD $0x4e37f58c // fmax v12.4s, v12.4s, v23.4s
-	SUBS $4, R4, R4
-	BEQ done67
-	B next73
-
-some72:
-	VDUP R4, V29.S4
+next53:
+	VDUP R4, V17.S4
 	MOVD $lanes<>+0(SB), R20
-	FMOVQ 0(R20), F20
-	WORD $0x6eb437ae // cmhi v14.4s, v29.4s, v20.4s
-	WORD $0x6f00e418 // movi v24.2d, #0
+	FMOVQ 0(R20), F18
+	WORD $0x6eb23633 // cmhi v19.4s, v17.4s, v18.4s
+	WORD $0x6f00e414 // movi v20.2d, #0
 	MOVD R1, R21
 	CMP $2, R4
-	BLT single74
-	FMOVD 16(R1), F24
-	BEQ end75
-	ADD $24, R21, R21
-	VLD1 (R21), V24.S[2]
-	B end75
+	BLT single60
+	FMOVD 48(R1), F20
+	BEQ end61
+	ADD $56, R21, R21
+	VLD1 (R21), V20.S[2]
+	B end61
 
-single74:
-	FMOVS 16(R1), F24
+single60:
+	FMOVS 48(R1), F20
 
-end75:
-	VORR V14.B16, V14.B16, V25.B16
-	VBSL V12.B16, V24.B16, V25.B16
-	WORD $0x4e39f58c // fmax v12.4s, v12.4s, v25.4s
-	B done67
-
-next73:
-	CMP $4, R4
-	BLT some76
-	FMOVQ 32(R1), F26
-	WORD $0x4e3af631 // fmax v17.4s, v17.4s, v26.4s
-	SUBS $4, R4, R4
-	BEQ done67
-	B next77
-
-some76:
-	VDUP R4, V30.S4
-	MOVD $lanes<>+0(SB), R22
-	FMOVQ 0(R22), F27
-	WORD $0x6ebb37df // cmhi v31.4s, v30.4s, v27.4s
-	WORD $0x6f00e40b // movi v11.2d, #0
-	MOVD R1, R23
+end61:
+	WORD $0x6e25de95 // fmul v21.4s, v20.4s, v5.4s
+	MOVD R0, R22
 	CMP $2, R4
-	BLT single78
-	FMOVD 32(R1), F11
-	BEQ end79
-	ADD $40, R23, R23
-	VLD1 (R23), V11.S[2]
-	B end79
+	BLT single62
+	FMOVD F21, 48(R0)
+	BEQ end63
+	ADD $56, R22, R22
+	VST1 V21.S[2], (R22)
+	B end63
 
-single78:
-	FMOVS 32(R1), F11
+single62:
+	FMOVS F21, 48(R0)
 
-end79:
-	VORR V31.B16, V31.B16, V4.B16
-	VBSL V17.B16, V11.B16, V4.B16
-	WORD $0x4e24f631 // fmax v17.4s, v17.4s, v4.4s
-	B done67
+end63:
+	VORR V19.B16, V19.B16, V22.B16
+	VBSL V3.B16, V21.B16, V22.B16
+	WORD $0x4e36f463 // fmax v3.4s, v3.4s, v22.4s
 
-next77:
-	VDUP R4, V21.S4
-	MOVD $lanes<>+0(SB), R24
-	FMOVQ 0(R24), F10
-	WORD $0x6eaa36b6 // cmhi v22.4s, v21.4s, v10.4s
-	WORD $0x6f00e405 // movi v5.2d, #0
-	MOVD R1, R25
-	CMP $2, R4
-	BLT single82
-	FMOVD 48(R1), F5
-	BEQ end83
-	ADD $56, R25, R25
-	VLD1 (R25), V5.S[2]
-	B end83
+done39:
 
-single82:
-	FMOVS 48(R1), F5
-
-end83:
-	VORR V22.B16, V22.B16, V15.B16
-	VBSL V28.B16, V5.B16, V15.B16
-	WORD $0x4e2ff79c // fmax v28.4s, v28.4s, v15.4s
-
-done67:
-	WORD $0x4e2cf4e9 // fmax v9.4s, v7.4s, v12.4s
-	WORD $0x4e3cf620 // fmax v0.4s, v17.4s, v28.4s
-	WORD $0x4e20f52d // fmax v13.4s, v9.4s, v0.4s
-	VDUP V13.S[0], V18.S4
-	VDUP V13.S[1], V16.S4
-	WORD $0x4e30f643 // fmax v3.4s, v18.4s, v16.4s
-	VDUP V13.S[2], V6.S4
-	VDUP V13.S[3], V1.S4
-	WORD $0x4e21f4c8 // fmax v8.4s, v6.4s, v1.4s
-	WORD $0x4e28f473 // fmax v19.4s, v3.4s, v8.4s
-	WORD $0x0e617a62 // fcvtl v2.2d, v19.2s
-	MOVD $memory-128(SP), R11
-	ADD R5<<3, R11, R11
-	FMOVD F2, 0(R11)
+end3:
+	WORD $0x4e21f417 // fmax v23.4s, v0.4s, v1.4s
+	WORD $0x4e23f45a // fmax v26.4s, v2.4s, v3.4s
+	WORD $0x4e3af6f8 // fmax v24.4s, v23.4s, v26.4s
+	VDUP V24.S[0], V27.S4
+	VDUP V24.S[1], V29.S4
+	WORD $0x4e3df779 // fmax v25.4s, v27.4s, v29.4s
+	VDUP V24.S[2], V30.S4
+	VDUP V24.S[3], V31.S4
+	WORD $0x4e3ff7dc // fmax v28.4s, v30.4s, v31.4s
+	WORD $0x4e3cf727 // fmax v7.4s, v25.4s, v28.4s
+	WORD $0x0e6178e4 // fcvtl v4.2d, v7.2s
+	MOVD $memory-128(SP), R23
+	ADD R5<<3, R23, R23
+	FMOVD F4, 0(R23)
 	ADD R3<<2, R7, R7
 	ADD $1, R5, R5
 	CMP R10, R5
-	BLT row65
+	BLT row1
 	MOVD R6, R7
 	MOVD $0, R5
 
-row84:
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
+row64:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	MOVD $memory-128(SP), R12
-	ADD R5<<3, R12, R12
-	FMOVD 0(R12), F27
-	WORD $0x0e616b7f // fcvtn v31.2s, v27.2d
-	WORD $0x4e616b7f // fcvtn2 v31.4s, v27.2d
-	VDUP V31.S[0], V11.S4
-	FMOVS scale+72(FP), F4
-	VDUP V4.S[0], V21.S4
+	MOVD $memory-128(SP), R24
+	ADD R5<<3, R24, R24
+	FMOVD 0(R24), F16
+	WORD $0x0e616a0d // fcvtn v13.2s, v16.2d
+	WORD $0x4e616a0d // fcvtn2 v13.4s, v16.2d
+	VDUP V13.S[0], V17.S4
 	MOVD dst_base+0(FP), R0
 	ADD R7, R0, R0
 	MOVD x_base+24(FP), R1
@@ -10212,717 +9525,704 @@ row84:
 	ADD R7, R2, R2
 	MOVD R3, R4
 	SUBS $16, R4, R4
-	BLT turns85End
+	BLT turns65End
 
-turns85:
-	FMOVQ 0(R1), F10
-	WORD $0x4eabd556 // fsub v22.4s, v10.4s, v11.4s
-	WORD $0x6e35dec7 // fmul v7.4s, v22.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F12
-	WORD $0x4eacf4e5 // fmin v5.4s, v7.4s, v12.4s
-	FMOVQ 256(R13), F15
-	WORD $0x4e2ff4b1 // fmax v17.4s, v5.4s, v15.4s
-	FMOVQ 320(R13), F28
-	FMOVQ 384(R13), F9
-	VORR V9.B16, V9.B16, V0.B16
-	VFMLA V28.S4, V17.S4, V0.S4
-	WORD $0x4ea9d412 // fsub v18.4s, v0.4s, v9.4s
-	FMOVQ 448(R13), F16
-	VORR V17.B16, V17.B16, V13.B16
-	VFMLA V16.S4, V18.S4, V13.S4
-	FMOVQ 512(R13), F6
-	VORR V13.B16, V13.B16, V1.B16
-	VFMLA V6.S4, V18.S4, V1.S4
-	WORD $0x6e21dc23 // fmul v3.4s, v1.4s, v1.4s
-	FMOVQ 1216(R13), F8
-	FMOVQ 1280(R13), F19
-	VORR V19.B16, V19.B16, V2.B16
-	VFMLA V1.S4, V8.S4, V2.S4
-	FMOVQ 1344(R13), F27
-	FMOVQ 1408(R13), F31
-	VORR V31.B16, V31.B16, V4.B16
-	VFMLA V1.S4, V27.S4, V4.S4
-	VORR V4.B16, V4.B16, V10.B16
-	VFMLA V3.S4, V2.S4, V10.S4
-	FMOVQ 1472(R13), F22
-	VORR V22.B16, V22.B16, V7.B16
-	VFMLA V1.S4, V10.S4, V7.S4
-	VORR V1.B16, V1.B16, V12.B16
-	VFMLA V3.S4, V7.S4, V12.S4
-	WORD $0x6f3f0405 // ushr v5.4s, v0.4s, #1
-	VSUB V5.S4, V0.S4, V15.S4
-	WORD $0x4f3754bc // shl v28.4s, v5.4s, #23
-	WORD $0x4f3755e9 // shl v9.4s, v15.4s, #23
-	VORR V28.B16, V28.B16, V17.B16
-	VFMLA V28.S4, V12.S4, V17.S4
-	WORD $0x6e29de30 // fmul v16.4s, v17.4s, v9.4s
-	FMOVQ F16, 0(R0)
-	WORD $0x0e617a0d // fcvtl v13.2d, v16.2s
-	WORD $0x4e617a12 // fcvtl2 v18.2d, v16.4s
-	WORD $0x4e6dd6f7 // fadd v23.2d, v23.2d, v13.2d
-	WORD $0x4e72d7bd // fadd v29.2d, v29.2d, v18.2d
-	FMOVQ 16(R1), F6
-	WORD $0x4eabd4d3 // fsub v19.4s, v6.4s, v11.4s
-	WORD $0x6e35de68 // fmul v8.4s, v19.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R14
-	FMOVQ 192(R14), F31
-	WORD $0x4ebff51b // fmin v27.4s, v8.4s, v31.4s
-	FMOVQ 256(R14), F4
-	WORD $0x4e24f762 // fmax v2.4s, v27.4s, v4.4s
-	FMOVQ 320(R14), F22
-	FMOVQ 384(R14), F1
-	VORR V1.B16, V1.B16, V10.B16
-	VFMLA V22.S4, V2.S4, V10.S4
-	WORD $0x4ea1d543 // fsub v3.4s, v10.4s, v1.4s
-	FMOVQ 448(R14), F7
-	VORR V2.B16, V2.B16, V0.B16
-	VFMLA V7.S4, V3.S4, V0.S4
-	FMOVQ 512(R14), F5
-	VORR V0.B16, V0.B16, V15.B16
-	VFMLA V5.S4, V3.S4, V15.S4
-	WORD $0x6e2fddec // fmul v12.4s, v15.4s, v15.4s
-	FMOVQ 1216(R14), F28
-	FMOVQ 1280(R14), F9
-	VORR V9.B16, V9.B16, V17.B16
-	VFMLA V15.S4, V28.S4, V17.S4
-	FMOVQ 1344(R14), F16
-	FMOVQ 1408(R14), F13
-	VORR V13.B16, V13.B16, V18.B16
-	VFMLA V15.S4, V16.S4, V18.S4
-	VORR V18.B16, V18.B16, V6.B16
-	VFMLA V12.S4, V17.S4, V6.S4
-	FMOVQ 1472(R14), F19
-	VORR V19.B16, V19.B16, V8.B16
-	VFMLA V15.S4, V6.S4, V8.S4
-	VORR V15.B16, V15.B16, V31.B16
-	VFMLA V12.S4, V8.S4, V31.S4
-	WORD $0x6f3f055b // ushr v27.4s, v10.4s, #1
-	VSUB V27.S4, V10.S4, V4.S4
-	WORD $0x4f375776 // shl v22.4s, v27.4s, #23
-	WORD $0x4f375481 // shl v1.4s, v4.4s, #23
+turns65:
+	FMOVQ 0(R0), F18
+	WORD $0x4eb1d645 // fsub v5.4s, v18.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R25
+	FMOVQ 192(R25), F20
+	WORD $0x4eb4f4b3 // fmin v19.4s, v5.4s, v20.4s
+	FMOVQ 256(R25), F0
+	WORD $0x4e20f661 // fmax v1.4s, v19.4s, v0.4s
+	FMOVQ 320(R25), F21
+	FMOVQ 384(R25), F22
 	VORR V22.B16, V22.B16, V2.B16
-	VFMLA V22.S4, V31.S4, V2.S4
-	WORD $0x6e21dc47 // fmul v7.4s, v2.4s, v1.4s
-	FMOVQ F7, 16(R0)
-	WORD $0x0e6178e0 // fcvtl v0.2d, v7.2s
-	WORD $0x4e6178e3 // fcvtl2 v3.2d, v7.4s
-	WORD $0x4e60d694 // fadd v20.2d, v20.2d, v0.2d
-	WORD $0x4e63d5ce // fadd v14.2d, v14.2d, v3.2d
-	FMOVQ 32(R1), F5
-	WORD $0x4eabd4a9 // fsub v9.4s, v5.4s, v11.4s
-	WORD $0x6e35dd3c // fmul v28.4s, v9.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R15
-	FMOVQ 192(R15), F13
-	WORD $0x4eadf790 // fmin v16.4s, v28.4s, v13.4s
-	FMOVQ 256(R15), F18
-	WORD $0x4e32f611 // fmax v17.4s, v16.4s, v18.4s
-	FMOVQ 320(R15), F19
-	FMOVQ 384(R15), F15
-	VORR V15.B16, V15.B16, V6.B16
-	VFMLA V19.S4, V17.S4, V6.S4
-	WORD $0x4eafd4cc // fsub v12.4s, v6.4s, v15.4s
-	FMOVQ 448(R15), F8
-	VORR V17.B16, V17.B16, V10.B16
-	VFMLA V8.S4, V12.S4, V10.S4
-	FMOVQ 512(R15), F27
-	VORR V10.B16, V10.B16, V4.B16
-	VFMLA V27.S4, V12.S4, V4.S4
-	WORD $0x6e24dc9f // fmul v31.4s, v4.4s, v4.4s
-	FMOVQ 1216(R15), F22
-	FMOVQ 1280(R15), F1
-	VORR V1.B16, V1.B16, V2.B16
-	VFMLA V4.S4, V22.S4, V2.S4
-	FMOVQ 1344(R15), F7
-	FMOVQ 1408(R15), F0
-	VORR V0.B16, V0.B16, V3.B16
-	VFMLA V4.S4, V7.S4, V3.S4
-	VORR V3.B16, V3.B16, V5.B16
-	VFMLA V31.S4, V2.S4, V5.S4
-	FMOVQ 1472(R15), F9
-	VORR V9.B16, V9.B16, V28.B16
-	VFMLA V4.S4, V5.S4, V28.S4
-	VORR V4.B16, V4.B16, V13.B16
-	VFMLA V31.S4, V28.S4, V13.S4
-	WORD $0x6f3f04d0 // ushr v16.4s, v6.4s, #1
-	VSUB V16.S4, V6.S4, V18.S4
-	WORD $0x4f375613 // shl v19.4s, v16.4s, #23
-	WORD $0x4f37564f // shl v15.4s, v18.4s, #23
-	VORR V19.B16, V19.B16, V17.B16
-	VFMLA V19.S4, V13.S4, V17.S4
-	WORD $0x6e2fde28 // fmul v8.4s, v17.4s, v15.4s
-	FMOVQ F8, 32(R0)
-	WORD $0x0e61790a // fcvtl v10.2d, v8.2s
-	WORD $0x4e61790c // fcvtl2 v12.2d, v8.4s
-	WORD $0x4e6ad718 // fadd v24.2d, v24.2d, v10.2d
-	WORD $0x4e6cd739 // fadd v25.2d, v25.2d, v12.2d
-	FMOVQ 48(R1), F27
-	WORD $0x4eabd761 // fsub v1.4s, v27.4s, v11.4s
-	WORD $0x6e35dc36 // fmul v22.4s, v1.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R19
-	FMOVQ 192(R19), F0
-	WORD $0x4ea0f6c7 // fmin v7.4s, v22.4s, v0.4s
-	FMOVQ 256(R19), F3
-	WORD $0x4e23f4e2 // fmax v2.4s, v7.4s, v3.4s
-	FMOVQ 320(R19), F9
-	FMOVQ 384(R19), F4
-	VORR V4.B16, V4.B16, V5.B16
-	VFMLA V9.S4, V2.S4, V5.S4
-	WORD $0x4ea4d4bf // fsub v31.4s, v5.4s, v4.4s
-	FMOVQ 448(R19), F28
-	VORR V2.B16, V2.B16, V6.B16
-	VFMLA V28.S4, V31.S4, V6.S4
-	FMOVQ 512(R19), F16
-	VORR V6.B16, V6.B16, V18.B16
-	VFMLA V16.S4, V31.S4, V18.S4
-	WORD $0x6e32de4d // fmul v13.4s, v18.4s, v18.4s
-	FMOVQ 1216(R19), F19
-	FMOVQ 1280(R19), F15
-	VORR V15.B16, V15.B16, V17.B16
-	VFMLA V18.S4, V19.S4, V17.S4
-	FMOVQ 1344(R19), F8
-	FMOVQ 1408(R19), F10
-	VORR V10.B16, V10.B16, V12.B16
-	VFMLA V18.S4, V8.S4, V12.S4
-	VORR V12.B16, V12.B16, V27.B16
-	VFMLA V13.S4, V17.S4, V27.S4
-	FMOVQ 1472(R19), F1
-	VORR V1.B16, V1.B16, V22.B16
-	VFMLA V18.S4, V27.S4, V22.S4
-	VORR V18.B16, V18.B16, V0.B16
-	VFMLA V13.S4, V22.S4, V0.S4
-	WORD $0x6f3f04a7 // ushr v7.4s, v5.4s, #1
-	VSUB V7.S4, V5.S4, V3.S4
-	WORD $0x4f3754e9 // shl v9.4s, v7.4s, #23
-	WORD $0x4f375464 // shl v4.4s, v3.4s, #23
-	VORR V9.B16, V9.B16, V2.B16
-	VFMLA V9.S4, V0.S4, V2.S4
-	WORD $0x6e24dc5c // fmul v28.4s, v2.4s, v4.4s
-	FMOVQ F28, 48(R0)
-	WORD $0x0e617b86 // fcvtl v6.2d, v28.2s
-	WORD $0x4e617b9f // fcvtl2 v31.2d, v28.4s
-	WORD $0x4e66d75a // fadd v26.2d, v26.2d, v6.2d
-	WORD $0x4e7fd7de // fadd v30.2d, v30.2d, v31.2d
+	VFMLA V21.S4, V1.S4, V2.S4
+	WORD $0x4eb6d443 // fsub v3.4s, v2.4s, v22.4s
+	FMOVQ 448(R25), F23
+	VORR V1.B16, V1.B16, V26.B16
+	VFMLA V23.S4, V3.S4, V26.S4
+	FMOVQ 512(R25), F27
+	VORR V26.B16, V26.B16, V29.B16
+	VFMLA V27.S4, V3.S4, V29.S4
+	WORD $0x6e3ddfb8 // fmul v24.4s, v29.4s, v29.4s
+	FMOVQ 1216(R25), F30
+	FMOVQ 1280(R25), F31
+	VORR V31.B16, V31.B16, V25.B16
+	VFMLA V29.S4, V30.S4, V25.S4
+	FMOVQ 1344(R25), F28
+	FMOVQ 1408(R25), F7
+	VORR V7.B16, V7.B16, V4.B16
+	VFMLA V29.S4, V28.S4, V4.S4
+	VORR V4.B16, V4.B16, V16.B16
+	VFMLA V24.S4, V25.S4, V16.S4
+	FMOVQ 1472(R25), F13
+	VORR V13.B16, V13.B16, V18.B16
+	VFMLA V29.S4, V16.S4, V18.S4
+	VORR V29.B16, V29.B16, V5.B16
+	VFMLA V24.S4, V18.S4, V5.S4
+	WORD $0x6f3f0454 // ushr v20.4s, v2.4s, #1
+	VSUB V20.S4, V2.S4, V19.S4
+	WORD $0x4f375680 // shl v0.4s, v20.4s, #23
+	WORD $0x4f375675 // shl v21.4s, v19.4s, #23
+	VORR V0.B16, V0.B16, V22.B16
+	VFMLA V0.S4, V5.S4, V22.S4
+	WORD $0x6e35dec1 // fmul v1.4s, v22.4s, v21.4s
+	FMOVQ F1, 0(R0)
+	WORD $0x0e617837 // fcvtl v23.2d, v1.2s
+	WORD $0x4e61783a // fcvtl2 v26.2d, v1.4s
+	WORD $0x4e77d508 // fadd v8.2d, v8.2d, v23.2d
+	WORD $0x4e7ad529 // fadd v9.2d, v9.2d, v26.2d
+	FMOVQ 16(R0), F3
+	WORD $0x4eb1d47b // fsub v27.4s, v3.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R11
+	FMOVQ 192(R11), F31
+	WORD $0x4ebff77e // fmin v30.4s, v27.4s, v31.4s
+	FMOVQ 256(R11), F7
+	WORD $0x4e27f7dc // fmax v28.4s, v30.4s, v7.4s
+	FMOVQ 320(R11), F4
+	FMOVQ 384(R11), F25
+	VORR V25.B16, V25.B16, V13.B16
+	VFMLA V4.S4, V28.S4, V13.S4
+	WORD $0x4eb9d5bd // fsub v29.4s, v13.4s, v25.4s
+	FMOVQ 448(R11), F16
+	VORR V28.B16, V28.B16, V24.B16
+	VFMLA V16.S4, V29.S4, V24.S4
+	FMOVQ 512(R11), F18
+	VORR V24.B16, V24.B16, V2.B16
+	VFMLA V18.S4, V29.S4, V2.S4
+	WORD $0x6e22dc54 // fmul v20.4s, v2.4s, v2.4s
+	FMOVQ 1216(R11), F19
+	FMOVQ 1280(R11), F5
+	VORR V5.B16, V5.B16, V0.B16
+	VFMLA V2.S4, V19.S4, V0.S4
+	FMOVQ 1344(R11), F21
+	FMOVQ 1408(R11), F22
+	VORR V22.B16, V22.B16, V1.B16
+	VFMLA V2.S4, V21.S4, V1.S4
+	VORR V1.B16, V1.B16, V23.B16
+	VFMLA V20.S4, V0.S4, V23.S4
+	FMOVQ 1472(R11), F26
+	VORR V26.B16, V26.B16, V3.B16
+	VFMLA V2.S4, V23.S4, V3.S4
+	VORR V2.B16, V2.B16, V27.B16
+	VFMLA V20.S4, V3.S4, V27.S4
+	WORD $0x6f3f05bf // ushr v31.4s, v13.4s, #1
+	VSUB V31.S4, V13.S4, V30.S4
+	WORD $0x4f3757e7 // shl v7.4s, v31.4s, #23
+	WORD $0x4f3757c4 // shl v4.4s, v30.4s, #23
+	VORR V7.B16, V7.B16, V25.B16
+	VFMLA V7.S4, V27.S4, V25.S4
+	WORD $0x6e24df3c // fmul v28.4s, v25.4s, v4.4s
+	FMOVQ F28, 16(R0)
+	WORD $0x0e617b90 // fcvtl v16.2d, v28.2s
+	WORD $0x4e617b98 // fcvtl2 v24.2d, v28.4s
+	WORD $0x4e70d4c6 // fadd v6.2d, v6.2d, v16.2d
+	WORD $0x4e78d54a // fadd v10.2d, v10.2d, v24.2d
+	FMOVQ 32(R0), F29
+	WORD $0x4eb1d7b2 // fsub v18.4s, v29.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R12
+	FMOVQ 192(R12), F5
+	WORD $0x4ea5f653 // fmin v19.4s, v18.4s, v5.4s
+	FMOVQ 256(R12), F22
+	WORD $0x4e36f675 // fmax v21.4s, v19.4s, v22.4s
+	FMOVQ 320(R12), F1
+	FMOVQ 384(R12), F0
+	VORR V0.B16, V0.B16, V26.B16
+	VFMLA V1.S4, V21.S4, V26.S4
+	WORD $0x4ea0d742 // fsub v2.4s, v26.4s, v0.4s
+	FMOVQ 448(R12), F23
+	VORR V21.B16, V21.B16, V20.B16
+	VFMLA V23.S4, V2.S4, V20.S4
+	FMOVQ 512(R12), F3
+	VORR V20.B16, V20.B16, V13.B16
+	VFMLA V3.S4, V2.S4, V13.S4
+	WORD $0x6e2dddbf // fmul v31.4s, v13.4s, v13.4s
+	FMOVQ 1216(R12), F30
+	FMOVQ 1280(R12), F27
+	VORR V27.B16, V27.B16, V7.B16
+	VFMLA V13.S4, V30.S4, V7.S4
+	FMOVQ 1344(R12), F4
+	FMOVQ 1408(R12), F25
+	VORR V25.B16, V25.B16, V28.B16
+	VFMLA V13.S4, V4.S4, V28.S4
+	VORR V28.B16, V28.B16, V16.B16
+	VFMLA V31.S4, V7.S4, V16.S4
+	FMOVQ 1472(R12), F24
+	VORR V24.B16, V24.B16, V29.B16
+	VFMLA V13.S4, V16.S4, V29.S4
+	VORR V13.B16, V13.B16, V18.B16
+	VFMLA V31.S4, V29.S4, V18.S4
+	WORD $0x6f3f0745 // ushr v5.4s, v26.4s, #1
+	VSUB V5.S4, V26.S4, V19.S4
+	WORD $0x4f3754b6 // shl v22.4s, v5.4s, #23
+	WORD $0x4f375661 // shl v1.4s, v19.4s, #23
+	VORR V22.B16, V22.B16, V0.B16
+	VFMLA V22.S4, V18.S4, V0.S4
+	WORD $0x6e21dc15 // fmul v21.4s, v0.4s, v1.4s
+	FMOVQ F21, 32(R0)
+	WORD $0x0e617ab7 // fcvtl v23.2d, v21.2s
+	WORD $0x4e617ab4 // fcvtl2 v20.2d, v21.4s
+	WORD $0x4e77d56b // fadd v11.2d, v11.2d, v23.2d
+	WORD $0x4e74d58c // fadd v12.2d, v12.2d, v20.2d
+	FMOVQ 48(R0), F2
+	WORD $0x4eb1d443 // fsub v3.4s, v2.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R13
+	FMOVQ 192(R13), F27
+	WORD $0x4ebbf47e // fmin v30.4s, v3.4s, v27.4s
+	FMOVQ 256(R13), F25
+	WORD $0x4e39f7c4 // fmax v4.4s, v30.4s, v25.4s
+	FMOVQ 320(R13), F28
+	FMOVQ 384(R13), F7
+	VORR V7.B16, V7.B16, V24.B16
+	VFMLA V28.S4, V4.S4, V24.S4
+	WORD $0x4ea7d70d // fsub v13.4s, v24.4s, v7.4s
+	FMOVQ 448(R13), F16
+	VORR V4.B16, V4.B16, V31.B16
+	VFMLA V16.S4, V13.S4, V31.S4
+	FMOVQ 512(R13), F29
+	VORR V31.B16, V31.B16, V26.B16
+	VFMLA V29.S4, V13.S4, V26.S4
+	WORD $0x6e3adf45 // fmul v5.4s, v26.4s, v26.4s
+	FMOVQ 1216(R13), F19
+	FMOVQ 1280(R13), F18
+	VORR V18.B16, V18.B16, V22.B16
+	VFMLA V26.S4, V19.S4, V22.S4
+	FMOVQ 1344(R13), F1
+	FMOVQ 1408(R13), F0
+	VORR V0.B16, V0.B16, V21.B16
+	VFMLA V26.S4, V1.S4, V21.S4
+	VORR V21.B16, V21.B16, V23.B16
+	VFMLA V5.S4, V22.S4, V23.S4
+	FMOVQ 1472(R13), F20
+	VORR V20.B16, V20.B16, V2.B16
+	VFMLA V26.S4, V23.S4, V2.S4
+	VORR V26.B16, V26.B16, V3.B16
+	VFMLA V5.S4, V2.S4, V3.S4
+	WORD $0x6f3f071b // ushr v27.4s, v24.4s, #1
+	VSUB V27.S4, V24.S4, V30.S4
+	WORD $0x4f375779 // shl v25.4s, v27.4s, #23
+	WORD $0x4f3757dc // shl v28.4s, v30.4s, #23
+	VORR V25.B16, V25.B16, V7.B16
+	VFMLA V25.S4, V3.S4, V7.S4
+	WORD $0x6e3cdce4 // fmul v4.4s, v7.4s, v28.4s
+	FMOVQ F4, 48(R0)
+	WORD $0x0e617890 // fcvtl v16.2d, v4.2s
+	WORD $0x4e61789f // fcvtl2 v31.2d, v4.4s
+	WORD $0x4e70d5ef // fadd v15.2d, v15.2d, v16.2d
+	WORD $0x4e7fd5ce // fadd v14.2d, v14.2d, v31.2d
 	ADD $64, R0, R0
 	ADD $64, R1, R1
 	ADD $64, R2, R2
 	SUBS $16, R4, R4
-	BGE turns85
+	BGE turns65
 
-turns85End:
+turns65End:
 	ADD $16, R4, R4
-	CBZ R4, done86
+	CBZ R4, done66
 	CMP $4, R4
-	BLT some87
-	FMOVQ 0(R1), F16
-	WORD $0x4eabd60f // fsub v15.4s, v16.4s, v11.4s
-	WORD $0x6e35ddf3 // fmul v19.4s, v15.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R20
-	FMOVQ 192(R20), F10
-	WORD $0x4eaaf668 // fmin v8.4s, v19.4s, v10.4s
-	FMOVQ 256(R20), F12
-	WORD $0x4e2cf511 // fmax v17.4s, v8.4s, v12.4s
-	FMOVQ 320(R20), F1
-	FMOVQ 384(R20), F18
-	VORR V18.B16, V18.B16, V27.B16
-	VFMLA V1.S4, V17.S4, V27.S4
-	WORD $0x4eb2d76d // fsub v13.4s, v27.4s, v18.4s
-	FMOVQ 448(R20), F22
-	VORR V17.B16, V17.B16, V5.B16
-	VFMLA V22.S4, V13.S4, V5.S4
-	FMOVQ 512(R20), F7
-	VORR V5.B16, V5.B16, V3.B16
-	VFMLA V7.S4, V13.S4, V3.S4
-	WORD $0x6e23dc60 // fmul v0.4s, v3.4s, v3.4s
-	FMOVQ 1216(R20), F9
-	FMOVQ 1280(R20), F4
-	VORR V4.B16, V4.B16, V2.B16
-	VFMLA V3.S4, V9.S4, V2.S4
-	FMOVQ 1344(R20), F28
-	FMOVQ 1408(R20), F6
-	VORR V6.B16, V6.B16, V31.B16
-	VFMLA V3.S4, V28.S4, V31.S4
-	VORR V31.B16, V31.B16, V16.B16
-	VFMLA V0.S4, V2.S4, V16.S4
-	FMOVQ 1472(R20), F15
-	VORR V15.B16, V15.B16, V19.B16
-	VFMLA V3.S4, V16.S4, V19.S4
-	VORR V3.B16, V3.B16, V10.B16
-	VFMLA V0.S4, V19.S4, V10.S4
-	WORD $0x6f3f0768 // ushr v8.4s, v27.4s, #1
-	VSUB V8.S4, V27.S4, V12.S4
-	WORD $0x4f375501 // shl v1.4s, v8.4s, #23
-	WORD $0x4f375592 // shl v18.4s, v12.4s, #23
-	VORR V1.B16, V1.B16, V17.B16
-	VFMLA V1.S4, V10.S4, V17.S4
-	WORD $0x6e32de36 // fmul v22.4s, v17.4s, v18.4s
-	FMOVQ F22, 0(R0)
-	WORD $0x0e617ac5 // fcvtl v5.2d, v22.2s
-	WORD $0x4e617acd // fcvtl2 v13.2d, v22.4s
-	WORD $0x4e65d6f7 // fadd v23.2d, v23.2d, v5.2d
-	WORD $0x4e6dd7bd // fadd v29.2d, v29.2d, v13.2d
+	BLT some67
+	FMOVQ 0(R0), F13
+	WORD $0x4eb1d5bd // fsub v29.4s, v13.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R14
+	FMOVQ 192(R14), F18
+	WORD $0x4eb2f7b3 // fmin v19.4s, v29.4s, v18.4s
+	FMOVQ 256(R14), F0
+	WORD $0x4e20f661 // fmax v1.4s, v19.4s, v0.4s
+	FMOVQ 320(R14), F21
+	FMOVQ 384(R14), F22
+	VORR V22.B16, V22.B16, V20.B16
+	VFMLA V21.S4, V1.S4, V20.S4
+	WORD $0x4eb6d69a // fsub v26.4s, v20.4s, v22.4s
+	FMOVQ 448(R14), F23
+	VORR V1.B16, V1.B16, V5.B16
+	VFMLA V23.S4, V26.S4, V5.S4
+	FMOVQ 512(R14), F2
+	VORR V5.B16, V5.B16, V24.B16
+	VFMLA V2.S4, V26.S4, V24.S4
+	WORD $0x6e38df1b // fmul v27.4s, v24.4s, v24.4s
+	FMOVQ 1216(R14), F30
+	FMOVQ 1280(R14), F3
+	VORR V3.B16, V3.B16, V25.B16
+	VFMLA V24.S4, V30.S4, V25.S4
+	FMOVQ 1344(R14), F28
+	FMOVQ 1408(R14), F7
+	VORR V7.B16, V7.B16, V4.B16
+	VFMLA V24.S4, V28.S4, V4.S4
+	VORR V4.B16, V4.B16, V16.B16
+	VFMLA V27.S4, V25.S4, V16.S4
+	FMOVQ 1472(R14), F31
+	VORR V31.B16, V31.B16, V13.B16
+	VFMLA V24.S4, V16.S4, V13.S4
+	VORR V24.B16, V24.B16, V29.B16
+	VFMLA V27.S4, V13.S4, V29.S4
+	WORD $0x6f3f0692 // ushr v18.4s, v20.4s, #1
+	VSUB V18.S4, V20.S4, V19.S4
+	WORD $0x4f375640 // shl v0.4s, v18.4s, #23
+	WORD $0x4f375675 // shl v21.4s, v19.4s, #23
+	VORR V0.B16, V0.B16, V22.B16
+	VFMLA V0.S4, V29.S4, V22.S4
+	WORD $0x6e35dec1 // fmul v1.4s, v22.4s, v21.4s
+	FMOVQ F1, 0(R0)
+	WORD $0x0e617837 // fcvtl v23.2d, v1.2s
+	WORD $0x4e617825 // fcvtl2 v5.2d, v1.4s
+	WORD $0x4e77d508 // fadd v8.2d, v8.2d, v23.2d
+	WORD $0x4e65d529 // fadd v9.2d, v9.2d, v5.2d
 	SUBS $4, R4, R4
-	BEQ done86
-	B next88
+	BEQ done66
+	B next68
 
-some87:
-	VDUP R4, V7.S4
-	MOVD $lanes<>+0(SB), R21
-	FMOVQ 0(R21), F4
-	WORD $0x6ea434e9 // cmhi v9.4s, v7.4s, v4.4s
-	WORD $0x6f00e406 // movi v6.2d, #0
-	MOVD R1, R22
+some67:
+	VDUP R4, V26.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F2
+	WORD $0x6ea23743 // cmhi v3.4s, v26.4s, v2.4s
+	WORD $0x6f00e41e // movi v30.2d, #0
+	MOVD R0, R19
+	CMP $2, R4
+	BLT single69
+	FMOVD 0(R0), F30
+	BEQ end70
+	ADD $8, R19, R19
+	VLD1 (R19), V30.S[2]
+	B end70
+
+single69:
+	FMOVS 0(R0), F30
+
+end70:
+	WORD $0x4eb1d7c7 // fsub v7.4s, v30.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R20
+	FMOVQ 192(R20), F28
+	WORD $0x4ebcf4e4 // fmin v4.4s, v7.4s, v28.4s
+	FMOVQ 256(R20), F25
+	WORD $0x4e39f49f // fmax v31.4s, v4.4s, v25.4s
+	FMOVQ 320(R20), F24
+	FMOVQ 384(R20), F16
+	VORR V16.B16, V16.B16, V27.B16
+	VFMLA V24.S4, V31.S4, V27.S4
+	WORD $0x4eb0d76d // fsub v13.4s, v27.4s, v16.4s
+	FMOVQ 448(R20), F20
+	VORR V31.B16, V31.B16, V18.B16
+	VFMLA V20.S4, V13.S4, V18.S4
+	FMOVQ 512(R20), F19
+	VORR V18.B16, V18.B16, V29.B16
+	VFMLA V19.S4, V13.S4, V29.S4
+	WORD $0x6e3ddfa0 // fmul v0.4s, v29.4s, v29.4s
+	FMOVQ 1216(R20), F21
+	FMOVQ 1280(R20), F22
+	VORR V22.B16, V22.B16, V1.B16
+	VFMLA V29.S4, V21.S4, V1.S4
+	FMOVQ 1344(R20), F23
+	FMOVQ 1408(R20), F5
+	VORR V5.B16, V5.B16, V26.B16
+	VFMLA V29.S4, V23.S4, V26.S4
+	VORR V26.B16, V26.B16, V2.B16
+	VFMLA V0.S4, V1.S4, V2.S4
+	FMOVQ 1472(R20), F30
+	VORR V30.B16, V30.B16, V7.B16
+	VFMLA V29.S4, V2.S4, V7.S4
+	VORR V29.B16, V29.B16, V28.B16
+	VFMLA V0.S4, V7.S4, V28.S4
+	WORD $0x6f3f0764 // ushr v4.4s, v27.4s, #1
+	VSUB V4.S4, V27.S4, V25.S4
+	WORD $0x4f375498 // shl v24.4s, v4.4s, #23
+	WORD $0x4f375730 // shl v16.4s, v25.4s, #23
+	VORR V24.B16, V24.B16, V31.B16
+	VFMLA V24.S4, V28.S4, V31.S4
+	WORD $0x6e30dff4 // fmul v20.4s, v31.4s, v16.4s
+	MOVD R0, R21
+	CMP $2, R4
+	BLT single71
+	FMOVD F20, 0(R0)
+	BEQ end72
+	ADD $8, R21, R21
+	VST1 V20.S[2], (R21)
+	B end72
+
+single71:
+	FMOVS F20, 0(R0)
+
+end72:
+	VAND V3.B16, V20.B16, V18.B16
+	WORD $0x0e617a4d // fcvtl v13.2d, v18.2s
+	WORD $0x4e617a53 // fcvtl2 v19.2d, v18.4s
+	WORD $0x4e6dd508 // fadd v8.2d, v8.2d, v13.2d
+	WORD $0x4e73d529 // fadd v9.2d, v9.2d, v19.2d
+	B done66
+
+next68:
+	CMP $4, R4
+	BLT some73
+	FMOVQ 16(R0), F22
+	WORD $0x4eb1d6d5 // fsub v21.4s, v22.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R22
+	FMOVQ 192(R22), F5
+	WORD $0x4ea5f6b7 // fmin v23.4s, v21.4s, v5.4s
+	FMOVQ 256(R22), F26
+	WORD $0x4e3af6e1 // fmax v1.4s, v23.4s, v26.4s
+	FMOVQ 320(R22), F30
+	FMOVQ 384(R22), F29
+	VORR V29.B16, V29.B16, V2.B16
+	VFMLA V30.S4, V1.S4, V2.S4
+	WORD $0x4ebdd440 // fsub v0.4s, v2.4s, v29.4s
+	FMOVQ 448(R22), F7
+	VORR V1.B16, V1.B16, V27.B16
+	VFMLA V7.S4, V0.S4, V27.S4
+	FMOVQ 512(R22), F4
+	VORR V27.B16, V27.B16, V25.B16
+	VFMLA V4.S4, V0.S4, V25.S4
+	WORD $0x6e39df3c // fmul v28.4s, v25.4s, v25.4s
+	FMOVQ 1216(R22), F24
+	FMOVQ 1280(R22), F16
+	VORR V16.B16, V16.B16, V31.B16
+	VFMLA V25.S4, V24.S4, V31.S4
+	FMOVQ 1344(R22), F3
+	FMOVQ 1408(R22), F20
+	VORR V20.B16, V20.B16, V18.B16
+	VFMLA V25.S4, V3.S4, V18.S4
+	VORR V18.B16, V18.B16, V13.B16
+	VFMLA V28.S4, V31.S4, V13.S4
+	FMOVQ 1472(R22), F19
+	VORR V19.B16, V19.B16, V22.B16
+	VFMLA V25.S4, V13.S4, V22.S4
+	VORR V25.B16, V25.B16, V21.B16
+	VFMLA V28.S4, V22.S4, V21.S4
+	WORD $0x6f3f0445 // ushr v5.4s, v2.4s, #1
+	VSUB V5.S4, V2.S4, V23.S4
+	WORD $0x4f3754ba // shl v26.4s, v5.4s, #23
+	WORD $0x4f3756fe // shl v30.4s, v23.4s, #23
+	VORR V26.B16, V26.B16, V29.B16
+	VFMLA V26.S4, V21.S4, V29.S4
+	WORD $0x6e3edfa1 // fmul v1.4s, v29.4s, v30.4s
+	FMOVQ F1, 16(R0)
+	WORD $0x0e617827 // fcvtl v7.2d, v1.2s
+	WORD $0x4e61783b // fcvtl2 v27.2d, v1.4s
+	WORD $0x4e67d4c6 // fadd v6.2d, v6.2d, v7.2d
+	WORD $0x4e7bd54a // fadd v10.2d, v10.2d, v27.2d
+	SUBS $4, R4, R4
+	BEQ done66
+	B next74
+
+some73:
+	VDUP R4, V0.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F4
+	WORD $0x6ea43410 // cmhi v16.4s, v0.4s, v4.4s
+	WORD $0x6f00e418 // movi v24.2d, #0
+	MOVD R0, R24
+	CMP $2, R4
+	BLT single75
+	FMOVD 16(R0), F24
+	BEQ end76
+	ADD $24, R24, R24
+	VLD1 (R24), V24.S[2]
+	B end76
+
+single75:
+	FMOVS 16(R0), F24
+
+end76:
+	WORD $0x4eb1d714 // fsub v20.4s, v24.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R25
+	FMOVQ 192(R25), F3
+	WORD $0x4ea3f692 // fmin v18.4s, v20.4s, v3.4s
+	FMOVQ 256(R25), F31
+	WORD $0x4e3ff653 // fmax v19.4s, v18.4s, v31.4s
+	FMOVQ 320(R25), F25
+	FMOVQ 384(R25), F13
+	VORR V13.B16, V13.B16, V28.B16
+	VFMLA V25.S4, V19.S4, V28.S4
+	WORD $0x4eadd796 // fsub v22.4s, v28.4s, v13.4s
+	FMOVQ 448(R25), F2
+	VORR V19.B16, V19.B16, V5.B16
+	VFMLA V2.S4, V22.S4, V5.S4
+	FMOVQ 512(R25), F23
+	VORR V5.B16, V5.B16, V21.B16
+	VFMLA V23.S4, V22.S4, V21.S4
+	WORD $0x6e35deba // fmul v26.4s, v21.4s, v21.4s
+	FMOVQ 1216(R25), F30
+	FMOVQ 1280(R25), F29
+	VORR V29.B16, V29.B16, V1.B16
+	VFMLA V21.S4, V30.S4, V1.S4
+	FMOVQ 1344(R25), F7
+	FMOVQ 1408(R25), F27
+	VORR V27.B16, V27.B16, V0.B16
+	VFMLA V21.S4, V7.S4, V0.S4
+	VORR V0.B16, V0.B16, V4.B16
+	VFMLA V26.S4, V1.S4, V4.S4
+	FMOVQ 1472(R25), F24
+	VORR V24.B16, V24.B16, V20.B16
+	VFMLA V21.S4, V4.S4, V20.S4
+	VORR V21.B16, V21.B16, V3.B16
+	VFMLA V26.S4, V20.S4, V3.S4
+	WORD $0x6f3f0792 // ushr v18.4s, v28.4s, #1
+	VSUB V18.S4, V28.S4, V31.S4
+	WORD $0x4f375659 // shl v25.4s, v18.4s, #23
+	WORD $0x4f3757ed // shl v13.4s, v31.4s, #23
+	VORR V25.B16, V25.B16, V19.B16
+	VFMLA V25.S4, V3.S4, V19.S4
+	WORD $0x6e2dde62 // fmul v2.4s, v19.4s, v13.4s
+	MOVD R0, R11
+	CMP $2, R4
+	BLT single77
+	FMOVD F2, 16(R0)
+	BEQ end78
+	ADD $24, R11, R11
+	VST1 V2.S[2], (R11)
+	B end78
+
+single77:
+	FMOVS F2, 16(R0)
+
+end78:
+	VAND V16.B16, V2.B16, V5.B16
+	WORD $0x0e6178b6 // fcvtl v22.2d, v5.2s
+	WORD $0x4e6178b7 // fcvtl2 v23.2d, v5.4s
+	WORD $0x4e76d4c6 // fadd v6.2d, v6.2d, v22.2d
+	WORD $0x4e77d54a // fadd v10.2d, v10.2d, v23.2d
+	B done66
+
+next74:
+	CMP $4, R4
+	BLT some79
+	FMOVQ 32(R0), F29
+	WORD $0x4eb1d7be // fsub v30.4s, v29.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R12
+	FMOVQ 192(R12), F27
+	WORD $0x4ebbf7c7 // fmin v7.4s, v30.4s, v27.4s
+	FMOVQ 256(R12), F0
+	WORD $0x4e20f4e1 // fmax v1.4s, v7.4s, v0.4s
+	FMOVQ 320(R12), F24
+	FMOVQ 384(R12), F21
+	VORR V21.B16, V21.B16, V4.B16
+	VFMLA V24.S4, V1.S4, V4.S4
+	WORD $0x4eb5d49a // fsub v26.4s, v4.4s, v21.4s
+	FMOVQ 448(R12), F20
+	VORR V1.B16, V1.B16, V28.B16
+	VFMLA V20.S4, V26.S4, V28.S4
+	FMOVQ 512(R12), F18
+	VORR V28.B16, V28.B16, V31.B16
+	VFMLA V18.S4, V26.S4, V31.S4
+	WORD $0x6e3fdfe3 // fmul v3.4s, v31.4s, v31.4s
+	FMOVQ 1216(R12), F25
+	FMOVQ 1280(R12), F13
+	VORR V13.B16, V13.B16, V19.B16
+	VFMLA V31.S4, V25.S4, V19.S4
+	FMOVQ 1344(R12), F16
+	FMOVQ 1408(R12), F2
+	VORR V2.B16, V2.B16, V5.B16
+	VFMLA V31.S4, V16.S4, V5.S4
+	VORR V5.B16, V5.B16, V22.B16
+	VFMLA V3.S4, V19.S4, V22.S4
+	FMOVQ 1472(R12), F23
+	VORR V23.B16, V23.B16, V29.B16
+	VFMLA V31.S4, V22.S4, V29.S4
+	VORR V31.B16, V31.B16, V30.B16
+	VFMLA V3.S4, V29.S4, V30.S4
+	WORD $0x6f3f049b // ushr v27.4s, v4.4s, #1
+	VSUB V27.S4, V4.S4, V7.S4
+	WORD $0x4f375760 // shl v0.4s, v27.4s, #23
+	WORD $0x4f3754f8 // shl v24.4s, v7.4s, #23
+	VORR V0.B16, V0.B16, V21.B16
+	VFMLA V0.S4, V30.S4, V21.S4
+	WORD $0x6e38dea1 // fmul v1.4s, v21.4s, v24.4s
+	FMOVQ F1, 32(R0)
+	WORD $0x0e617834 // fcvtl v20.2d, v1.2s
+	WORD $0x4e61783c // fcvtl2 v28.2d, v1.4s
+	WORD $0x4e74d56b // fadd v11.2d, v11.2d, v20.2d
+	WORD $0x4e7cd58c // fadd v12.2d, v12.2d, v28.2d
+	SUBS $4, R4, R4
+	BEQ done66
+	B next80
+
+some79:
+	VDUP R4, V26.S4
+	MOVD $lanes<>+0(SB), R13
+	FMOVQ 0(R13), F18
+	WORD $0x6eb2374d // cmhi v13.4s, v26.4s, v18.4s
+	WORD $0x6f00e419 // movi v25.2d, #0
+	MOVD R0, R14
+	CMP $2, R4
+	BLT single81
+	FMOVD 32(R0), F25
+	BEQ end82
+	ADD $40, R14, R14
+	VLD1 (R14), V25.S[2]
+	B end82
+
+single81:
+	FMOVS 32(R0), F25
+
+end82:
+	WORD $0x4eb1d722 // fsub v2.4s, v25.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R15
+	FMOVQ 192(R15), F16
+	WORD $0x4eb0f445 // fmin v5.4s, v2.4s, v16.4s
+	FMOVQ 256(R15), F19
+	WORD $0x4e33f4b7 // fmax v23.4s, v5.4s, v19.4s
+	FMOVQ 320(R15), F31
+	FMOVQ 384(R15), F22
+	VORR V22.B16, V22.B16, V3.B16
+	VFMLA V31.S4, V23.S4, V3.S4
+	WORD $0x4eb6d47d // fsub v29.4s, v3.4s, v22.4s
+	FMOVQ 448(R15), F4
+	VORR V23.B16, V23.B16, V27.B16
+	VFMLA V4.S4, V29.S4, V27.S4
+	FMOVQ 512(R15), F7
+	VORR V27.B16, V27.B16, V30.B16
+	VFMLA V7.S4, V29.S4, V30.S4
+	WORD $0x6e3edfc0 // fmul v0.4s, v30.4s, v30.4s
+	FMOVQ 1216(R15), F24
+	FMOVQ 1280(R15), F21
+	VORR V21.B16, V21.B16, V1.B16
+	VFMLA V30.S4, V24.S4, V1.S4
+	FMOVQ 1344(R15), F20
+	FMOVQ 1408(R15), F28
+	VORR V28.B16, V28.B16, V26.B16
+	VFMLA V30.S4, V20.S4, V26.S4
+	VORR V26.B16, V26.B16, V18.B16
+	VFMLA V0.S4, V1.S4, V18.S4
+	FMOVQ 1472(R15), F25
+	VORR V25.B16, V25.B16, V2.B16
+	VFMLA V30.S4, V18.S4, V2.S4
+	VORR V30.B16, V30.B16, V16.B16
+	VFMLA V0.S4, V2.S4, V16.S4
+	WORD $0x6f3f0465 // ushr v5.4s, v3.4s, #1
+	VSUB V5.S4, V3.S4, V19.S4
+	WORD $0x4f3754bf // shl v31.4s, v5.4s, #23
+	WORD $0x4f375676 // shl v22.4s, v19.4s, #23
+	VORR V31.B16, V31.B16, V23.B16
+	VFMLA V31.S4, V16.S4, V23.S4
+	WORD $0x6e36dee4 // fmul v4.4s, v23.4s, v22.4s
+	MOVD R0, R19
+	CMP $2, R4
+	BLT single83
+	FMOVD F4, 32(R0)
+	BEQ end84
+	ADD $40, R19, R19
+	VST1 V4.S[2], (R19)
+	B end84
+
+single83:
+	FMOVS F4, 32(R0)
+
+end84:
+	VAND V13.B16, V4.B16, V27.B16
+	WORD $0x0e617b7d // fcvtl v29.2d, v27.2s
+	WORD $0x4e617b67 // fcvtl2 v7.2d, v27.4s
+	WORD $0x4e7dd56b // fadd v11.2d, v11.2d, v29.2d
+	WORD $0x4e67d58c // fadd v12.2d, v12.2d, v7.2d
+	B done66
+
+next80:
+	VDUP R4, V21.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F24
+	WORD $0x6eb836bc // cmhi v28.4s, v21.4s, v24.4s
+	WORD $0x6f00e414 // movi v20.2d, #0
+	MOVD R0, R21
+	CMP $2, R4
+	BLT single87
+	FMOVD 48(R0), F20
+	BEQ end88
+	ADD $56, R21, R21
+	VLD1 (R21), V20.S[2]
+	B end88
+
+single87:
+	FMOVS 48(R0), F20
+
+end88:
+	WORD $0x4eb1d69a // fsub v26.4s, v20.4s, v17.4s
+	MOVD $·singleVectors+0(SB), R22
+	FMOVQ 192(R22), F1
+	WORD $0x4ea1f759 // fmin v25.4s, v26.4s, v1.4s
+	FMOVQ 256(R22), F30
+	WORD $0x4e3ef732 // fmax v18.4s, v25.4s, v30.4s
+	FMOVQ 320(R22), F0
+	FMOVQ 384(R22), F2
+	VORR V2.B16, V2.B16, V3.B16
+	VFMLA V0.S4, V18.S4, V3.S4
+	WORD $0x4ea2d465 // fsub v5.4s, v3.4s, v2.4s
+	FMOVQ 448(R22), F19
+	VORR V18.B16, V18.B16, V16.B16
+	VFMLA V19.S4, V5.S4, V16.S4
+	FMOVQ 512(R22), F31
+	VORR V16.B16, V16.B16, V22.B16
+	VFMLA V31.S4, V5.S4, V22.S4
+	WORD $0x6e36ded7 // fmul v23.4s, v22.4s, v22.4s
+	FMOVQ 1216(R22), F13
+	FMOVQ 1280(R22), F4
+	VORR V4.B16, V4.B16, V27.B16
+	VFMLA V22.S4, V13.S4, V27.S4
+	FMOVQ 1344(R22), F29
+	FMOVQ 1408(R22), F7
+	VORR V7.B16, V7.B16, V21.B16
+	VFMLA V22.S4, V29.S4, V21.S4
+	VORR V21.B16, V21.B16, V24.B16
+	VFMLA V23.S4, V27.S4, V24.S4
+	FMOVQ 1472(R22), F17
+	VORR V17.B16, V17.B16, V20.B16
+	VFMLA V22.S4, V24.S4, V20.S4
+	VORR V22.B16, V22.B16, V26.B16
+	VFMLA V23.S4, V20.S4, V26.S4
+	WORD $0x6f3f0461 // ushr v1.4s, v3.4s, #1
+	VSUB V1.S4, V3.S4, V25.S4
+	WORD $0x4f37543e // shl v30.4s, v1.4s, #23
+	WORD $0x4f375720 // shl v0.4s, v25.4s, #23
+	VORR V30.B16, V30.B16, V2.B16
+	VFMLA V30.S4, V26.S4, V2.S4
+	WORD $0x6e20dc52 // fmul v18.4s, v2.4s, v0.4s
+	MOVD R0, R23
 	CMP $2, R4
 	BLT single89
-	FMOVD 0(R1), F6
+	FMOVD F18, 48(R0)
 	BEQ end90
-	ADD $8, R22, R22
-	VLD1 (R22), V6.S[2]
+	ADD $56, R23, R23
+	VST1 V18.S[2], (R23)
 	B end90
 
 single89:
-	FMOVS 0(R1), F6
+	FMOVS F18, 48(R0)
 
 end90:
-	WORD $0x4eabd4dc // fsub v28.4s, v6.4s, v11.4s
-	WORD $0x6e35df9f // fmul v31.4s, v28.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R23
-	FMOVQ 192(R23), F2
-	WORD $0x4ea2f7ef // fmin v15.4s, v31.4s, v2.4s
-	FMOVQ 256(R23), F3
-	WORD $0x4e23f5f0 // fmax v16.4s, v15.4s, v3.4s
-	FMOVQ 320(R23), F0
-	FMOVQ 384(R23), F19
-	VORR V19.B16, V19.B16, V27.B16
-	VFMLA V0.S4, V16.S4, V27.S4
-	WORD $0x4eb3d768 // fsub v8.4s, v27.4s, v19.4s
-	FMOVQ 448(R23), F12
-	VORR V16.B16, V16.B16, V10.B16
-	VFMLA V12.S4, V8.S4, V10.S4
-	FMOVQ 512(R23), F1
-	VORR V10.B16, V10.B16, V18.B16
-	VFMLA V1.S4, V8.S4, V18.S4
-	WORD $0x6e32de51 // fmul v17.4s, v18.4s, v18.4s
-	FMOVQ 1216(R23), F22
-	FMOVQ 1280(R23), F5
-	VORR V5.B16, V5.B16, V13.B16
-	VFMLA V18.S4, V22.S4, V13.S4
-	FMOVQ 1344(R23), F7
-	FMOVQ 1408(R23), F4
-	VORR V4.B16, V4.B16, V6.B16
-	VFMLA V18.S4, V7.S4, V6.S4
-	VORR V6.B16, V6.B16, V28.B16
-	VFMLA V17.S4, V13.S4, V28.S4
-	FMOVQ 1472(R23), F31
-	VORR V31.B16, V31.B16, V2.B16
-	VFMLA V18.S4, V28.S4, V2.S4
-	VORR V18.B16, V18.B16, V15.B16
-	VFMLA V17.S4, V2.S4, V15.S4
-	WORD $0x6f3f0763 // ushr v3.4s, v27.4s, #1
-	VSUB V3.S4, V27.S4, V0.S4
-	WORD $0x4f375473 // shl v19.4s, v3.4s, #23
-	WORD $0x4f375410 // shl v16.4s, v0.4s, #23
-	VORR V19.B16, V19.B16, V12.B16
-	VFMLA V19.S4, V15.S4, V12.S4
-	WORD $0x6e30dd8a // fmul v10.4s, v12.4s, v16.4s
-	MOVD R0, R24
-	CMP $2, R4
-	BLT single91
-	FMOVD F10, 0(R0)
-	BEQ end92
-	ADD $8, R24, R24
-	VST1 V10.S[2], (R24)
-	B end92
-
-single91:
-	FMOVS F10, 0(R0)
-
-end92:
-	VAND V9.B16, V10.B16, V8.B16
-	WORD $0x0e617901 // fcvtl v1.2d, v8.2s
-	WORD $0x4e617905 // fcvtl2 v5.2d, v8.4s
-	WORD $0x4e61d6f7 // fadd v23.2d, v23.2d, v1.2d
-	WORD $0x4e65d7bd // fadd v29.2d, v29.2d, v5.2d
-	B done86
-
-next88:
-	CMP $4, R4
-	BLT some93
-	FMOVQ 16(R1), F22
-	WORD $0x4eabd6c4 // fsub v4.4s, v22.4s, v11.4s
-	WORD $0x6e35dc87 // fmul v7.4s, v4.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R25
-	FMOVQ 192(R25), F6
-	WORD $0x4ea6f4ed // fmin v13.4s, v7.4s, v6.4s
-	FMOVQ 256(R25), F31
-	WORD $0x4e3ff5b2 // fmax v18.4s, v13.4s, v31.4s
-	FMOVQ 320(R25), F28
-	FMOVQ 384(R25), F17
-	VORR V17.B16, V17.B16, V2.B16
-	VFMLA V28.S4, V18.S4, V2.S4
-	WORD $0x4eb1d45b // fsub v27.4s, v2.4s, v17.4s
-	FMOVQ 448(R25), F3
-	VORR V18.B16, V18.B16, V0.B16
-	VFMLA V3.S4, V27.S4, V0.S4
-	FMOVQ 512(R25), F15
-	VORR V0.B16, V0.B16, V19.B16
-	VFMLA V15.S4, V27.S4, V19.S4
-	WORD $0x6e33de70 // fmul v16.4s, v19.4s, v19.4s
-	FMOVQ 1216(R25), F12
-	FMOVQ 1280(R25), F9
-	VORR V9.B16, V9.B16, V10.B16
-	VFMLA V19.S4, V12.S4, V10.S4
-	FMOVQ 1344(R25), F8
-	FMOVQ 1408(R25), F1
-	VORR V1.B16, V1.B16, V5.B16
-	VFMLA V19.S4, V8.S4, V5.S4
-	VORR V5.B16, V5.B16, V22.B16
-	VFMLA V16.S4, V10.S4, V22.S4
-	FMOVQ 1472(R25), F4
-	VORR V4.B16, V4.B16, V7.B16
-	VFMLA V19.S4, V22.S4, V7.S4
-	VORR V19.B16, V19.B16, V6.B16
-	VFMLA V16.S4, V7.S4, V6.S4
-	WORD $0x6f3f044d // ushr v13.4s, v2.4s, #1
-	VSUB V13.S4, V2.S4, V31.S4
-	WORD $0x4f3755bc // shl v28.4s, v13.4s, #23
-	WORD $0x4f3757f1 // shl v17.4s, v31.4s, #23
-	VORR V28.B16, V28.B16, V18.B16
-	VFMLA V28.S4, V6.S4, V18.S4
-	WORD $0x6e31de43 // fmul v3.4s, v18.4s, v17.4s
-	FMOVQ F3, 16(R0)
-	WORD $0x0e617860 // fcvtl v0.2d, v3.2s
-	WORD $0x4e61787b // fcvtl2 v27.2d, v3.4s
-	WORD $0x4e60d694 // fadd v20.2d, v20.2d, v0.2d
-	WORD $0x4e7bd5ce // fadd v14.2d, v14.2d, v27.2d
-	SUBS $4, R4, R4
-	BEQ done86
-	B next94
-
-some93:
-	VDUP R4, V15.S4
-	MOVD $lanes<>+0(SB), R11
-	FMOVQ 0(R11), F9
-	WORD $0x6ea935ec // cmhi v12.4s, v15.4s, v9.4s
-	WORD $0x6f00e401 // movi v1.2d, #0
-	MOVD R1, R12
-	CMP $2, R4
-	BLT single95
-	FMOVD 16(R1), F1
-	BEQ end96
-	ADD $24, R12, R12
-	VLD1 (R12), V1.S[2]
-	B end96
-
-single95:
-	FMOVS 16(R1), F1
-
-end96:
-	WORD $0x4eabd428 // fsub v8.4s, v1.4s, v11.4s
-	WORD $0x6e35dd05 // fmul v5.4s, v8.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F10
-	WORD $0x4eaaf4a4 // fmin v4.4s, v5.4s, v10.4s
-	FMOVQ 256(R13), F19
-	WORD $0x4e33f496 // fmax v22.4s, v4.4s, v19.4s
-	FMOVQ 320(R13), F16
-	FMOVQ 384(R13), F7
-	VORR V7.B16, V7.B16, V2.B16
-	VFMLA V16.S4, V22.S4, V2.S4
-	WORD $0x4ea7d44d // fsub v13.4s, v2.4s, v7.4s
-	FMOVQ 448(R13), F31
-	VORR V22.B16, V22.B16, V6.B16
-	VFMLA V31.S4, V13.S4, V6.S4
-	FMOVQ 512(R13), F28
-	VORR V6.B16, V6.B16, V17.B16
-	VFMLA V28.S4, V13.S4, V17.S4
-	WORD $0x6e31de32 // fmul v18.4s, v17.4s, v17.4s
-	FMOVQ 1216(R13), F3
-	FMOVQ 1280(R13), F0
-	VORR V0.B16, V0.B16, V27.B16
-	VFMLA V17.S4, V3.S4, V27.S4
-	FMOVQ 1344(R13), F15
-	FMOVQ 1408(R13), F9
-	VORR V9.B16, V9.B16, V1.B16
-	VFMLA V17.S4, V15.S4, V1.S4
-	VORR V1.B16, V1.B16, V8.B16
-	VFMLA V18.S4, V27.S4, V8.S4
-	FMOVQ 1472(R13), F5
-	VORR V5.B16, V5.B16, V10.B16
-	VFMLA V17.S4, V8.S4, V10.S4
-	VORR V17.B16, V17.B16, V4.B16
-	VFMLA V18.S4, V10.S4, V4.S4
-	WORD $0x6f3f0453 // ushr v19.4s, v2.4s, #1
-	VSUB V19.S4, V2.S4, V16.S4
-	WORD $0x4f375667 // shl v7.4s, v19.4s, #23
-	WORD $0x4f375616 // shl v22.4s, v16.4s, #23
-	VORR V7.B16, V7.B16, V31.B16
-	VFMLA V7.S4, V4.S4, V31.S4
-	WORD $0x6e36dfe6 // fmul v6.4s, v31.4s, v22.4s
-	MOVD R0, R14
-	CMP $2, R4
-	BLT single97
-	FMOVD F6, 16(R0)
-	BEQ end98
-	ADD $24, R14, R14
-	VST1 V6.S[2], (R14)
-	B end98
-
-single97:
-	FMOVS F6, 16(R0)
-
-end98:
-	VAND V12.B16, V6.B16, V13.B16
-	WORD $0x0e6179bc // fcvtl v28.2d, v13.2s
-	WORD $0x4e6179a0 // fcvtl2 v0.2d, v13.4s
-	WORD $0x4e7cd694 // fadd v20.2d, v20.2d, v28.2d
-	WORD $0x4e60d5ce // fadd v14.2d, v14.2d, v0.2d
-	B done86
-
-next94:
-	CMP $4, R4
-	BLT some99
-	FMOVQ 32(R1), F3
-	WORD $0x4eabd469 // fsub v9.4s, v3.4s, v11.4s
-	WORD $0x6e35dd2f // fmul v15.4s, v9.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R15
-	FMOVQ 192(R15), F1
-	WORD $0x4ea1f5fb // fmin v27.4s, v15.4s, v1.4s
-	FMOVQ 256(R15), F5
-	WORD $0x4e25f771 // fmax v17.4s, v27.4s, v5.4s
-	FMOVQ 320(R15), F8
-	FMOVQ 384(R15), F18
-	VORR V18.B16, V18.B16, V10.B16
-	VFMLA V8.S4, V17.S4, V10.S4
-	WORD $0x4eb2d542 // fsub v2.4s, v10.4s, v18.4s
-	FMOVQ 448(R15), F19
-	VORR V17.B16, V17.B16, V16.B16
-	VFMLA V19.S4, V2.S4, V16.S4
-	FMOVQ 512(R15), F4
-	VORR V16.B16, V16.B16, V7.B16
-	VFMLA V4.S4, V2.S4, V7.S4
-	WORD $0x6e27dcf6 // fmul v22.4s, v7.4s, v7.4s
-	FMOVQ 1216(R15), F31
-	FMOVQ 1280(R15), F12
-	VORR V12.B16, V12.B16, V6.B16
-	VFMLA V7.S4, V31.S4, V6.S4
-	FMOVQ 1344(R15), F13
-	FMOVQ 1408(R15), F28
-	VORR V28.B16, V28.B16, V0.B16
-	VFMLA V7.S4, V13.S4, V0.S4
-	VORR V0.B16, V0.B16, V3.B16
-	VFMLA V22.S4, V6.S4, V3.S4
-	FMOVQ 1472(R15), F9
-	VORR V9.B16, V9.B16, V15.B16
-	VFMLA V7.S4, V3.S4, V15.S4
-	VORR V7.B16, V7.B16, V1.B16
-	VFMLA V22.S4, V15.S4, V1.S4
-	WORD $0x6f3f055b // ushr v27.4s, v10.4s, #1
-	VSUB V27.S4, V10.S4, V5.S4
-	WORD $0x4f375768 // shl v8.4s, v27.4s, #23
-	WORD $0x4f3754b2 // shl v18.4s, v5.4s, #23
-	VORR V8.B16, V8.B16, V17.B16
-	VFMLA V8.S4, V1.S4, V17.S4
-	WORD $0x6e32de33 // fmul v19.4s, v17.4s, v18.4s
-	FMOVQ F19, 32(R0)
+	VAND V28.B16, V18.B16, V19.B16
 	WORD $0x0e617a70 // fcvtl v16.2d, v19.2s
-	WORD $0x4e617a62 // fcvtl2 v2.2d, v19.4s
-	WORD $0x4e70d718 // fadd v24.2d, v24.2d, v16.2d
-	WORD $0x4e62d739 // fadd v25.2d, v25.2d, v2.2d
-	SUBS $4, R4, R4
-	BEQ done86
-	B next100
+	WORD $0x4e617a65 // fcvtl2 v5.2d, v19.4s
+	WORD $0x4e70d5ef // fadd v15.2d, v15.2d, v16.2d
+	WORD $0x4e65d5ce // fadd v14.2d, v14.2d, v5.2d
 
-some99:
-	VDUP R4, V4.S4
-	MOVD $lanes<>+0(SB), R19
-	FMOVQ 0(R19), F12
-	WORD $0x6eac349f // cmhi v31.4s, v4.4s, v12.4s
-	WORD $0x6f00e41c // movi v28.2d, #0
-	MOVD R1, R20
-	CMP $2, R4
-	BLT single101
-	FMOVD 32(R1), F28
-	BEQ end102
-	ADD $40, R20, R20
-	VLD1 (R20), V28.S[2]
-	B end102
-
-single101:
-	FMOVS 32(R1), F28
-
-end102:
-	WORD $0x4eabd78d // fsub v13.4s, v28.4s, v11.4s
-	WORD $0x6e35dda0 // fmul v0.4s, v13.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R21
-	FMOVQ 192(R21), F6
-	WORD $0x4ea6f409 // fmin v9.4s, v0.4s, v6.4s
-	FMOVQ 256(R21), F7
-	WORD $0x4e27f523 // fmax v3.4s, v9.4s, v7.4s
-	FMOVQ 320(R21), F22
-	FMOVQ 384(R21), F15
-	VORR V15.B16, V15.B16, V10.B16
-	VFMLA V22.S4, V3.S4, V10.S4
-	WORD $0x4eafd55b // fsub v27.4s, v10.4s, v15.4s
-	FMOVQ 448(R21), F5
-	VORR V3.B16, V3.B16, V1.B16
-	VFMLA V5.S4, V27.S4, V1.S4
-	FMOVQ 512(R21), F8
-	VORR V1.B16, V1.B16, V18.B16
-	VFMLA V8.S4, V27.S4, V18.S4
-	WORD $0x6e32de51 // fmul v17.4s, v18.4s, v18.4s
-	FMOVQ 1216(R21), F19
-	FMOVQ 1280(R21), F16
-	VORR V16.B16, V16.B16, V2.B16
-	VFMLA V18.S4, V19.S4, V2.S4
-	FMOVQ 1344(R21), F4
-	FMOVQ 1408(R21), F12
-	VORR V12.B16, V12.B16, V28.B16
-	VFMLA V18.S4, V4.S4, V28.S4
-	VORR V28.B16, V28.B16, V13.B16
-	VFMLA V17.S4, V2.S4, V13.S4
-	FMOVQ 1472(R21), F0
-	VORR V0.B16, V0.B16, V6.B16
-	VFMLA V18.S4, V13.S4, V6.S4
-	VORR V18.B16, V18.B16, V9.B16
-	VFMLA V17.S4, V6.S4, V9.S4
-	WORD $0x6f3f0547 // ushr v7.4s, v10.4s, #1
-	VSUB V7.S4, V10.S4, V22.S4
-	WORD $0x4f3754ef // shl v15.4s, v7.4s, #23
-	WORD $0x4f3756c3 // shl v3.4s, v22.4s, #23
-	VORR V15.B16, V15.B16, V5.B16
-	VFMLA V15.S4, V9.S4, V5.S4
-	WORD $0x6e23dca1 // fmul v1.4s, v5.4s, v3.4s
-	MOVD R0, R22
-	CMP $2, R4
-	BLT single103
-	FMOVD F1, 32(R0)
-	BEQ end104
-	ADD $40, R22, R22
-	VST1 V1.S[2], (R22)
-	B end104
-
-single103:
-	FMOVS F1, 32(R0)
-
-end104:
-	VAND V31.B16, V1.B16, V27.B16
-	WORD $0x0e617b68 // fcvtl v8.2d, v27.2s
-	WORD $0x4e617b70 // fcvtl2 v16.2d, v27.4s
-	WORD $0x4e68d718 // fadd v24.2d, v24.2d, v8.2d
-	WORD $0x4e70d739 // fadd v25.2d, v25.2d, v16.2d
-	B done86
-
-next100:
-	VDUP R4, V19.S4
-	MOVD $lanes<>+0(SB), R23
-	FMOVQ 0(R23), F12
-	WORD $0x6eac3664 // cmhi v4.4s, v19.4s, v12.4s
-	WORD $0x6f00e41c // movi v28.2d, #0
-	MOVD R1, R24
-	CMP $2, R4
-	BLT single107
-	FMOVD 48(R1), F28
-	BEQ end108
-	ADD $56, R24, R24
-	VLD1 (R24), V28.S[2]
-	B end108
-
-single107:
-	FMOVS 48(R1), F28
-
-end108:
-	WORD $0x4eabd782 // fsub v2.4s, v28.4s, v11.4s
-	WORD $0x6e35dc40 // fmul v0.4s, v2.4s, v21.4s
-	MOVD $·singleVectors+0(SB), R25
-	FMOVQ 192(R25), F18
-	WORD $0x4eb2f40d // fmin v13.4s, v0.4s, v18.4s
-	FMOVQ 256(R25), F17
-	WORD $0x4e31f5a6 // fmax v6.4s, v13.4s, v17.4s
-	FMOVQ 320(R25), F10
-	FMOVQ 384(R25), F7
-	VORR V7.B16, V7.B16, V22.B16
-	VFMLA V10.S4, V6.S4, V22.S4
-	WORD $0x4ea7d6c9 // fsub v9.4s, v22.4s, v7.4s
-	FMOVQ 448(R25), F15
-	VORR V6.B16, V6.B16, V3.B16
-	VFMLA V15.S4, V9.S4, V3.S4
-	FMOVQ 512(R25), F5
-	VORR V3.B16, V3.B16, V31.B16
-	VFMLA V5.S4, V9.S4, V31.S4
-	WORD $0x6e3fdfe1 // fmul v1.4s, v31.4s, v31.4s
-	FMOVQ 1216(R25), F27
-	FMOVQ 1280(R25), F8
-	VORR V8.B16, V8.B16, V16.B16
-	VFMLA V31.S4, V27.S4, V16.S4
-	FMOVQ 1344(R25), F19
-	FMOVQ 1408(R25), F12
-	VORR V12.B16, V12.B16, V11.B16
-	VFMLA V31.S4, V19.S4, V11.S4
-	VORR V11.B16, V11.B16, V28.B16
-	VFMLA V1.S4, V16.S4, V28.S4
-	FMOVQ 1472(R25), F21
-	VORR V21.B16, V21.B16, V2.B16
-	VFMLA V31.S4, V28.S4, V2.S4
-	VORR V31.B16, V31.B16, V0.B16
-	VFMLA V1.S4, V2.S4, V0.S4
-	WORD $0x6f3f06d2 // ushr v18.4s, v22.4s, #1
-	VSUB V18.S4, V22.S4, V13.S4
-	WORD $0x4f375651 // shl v17.4s, v18.4s, #23
-	WORD $0x4f3755aa // shl v10.4s, v13.4s, #23
-	VORR V17.B16, V17.B16, V7.B16
-	VFMLA V17.S4, V0.S4, V7.S4
-	WORD $0x6e2adce6 // fmul v6.4s, v7.4s, v10.4s
-	MOVD R0, R11
-	CMP $2, R4
-	BLT single109
-	FMOVD F6, 48(R0)
-	BEQ end110
-	ADD $56, R11, R11
-	VST1 V6.S[2], (R11)
-	B end110
-
-single109:
-	FMOVS F6, 48(R0)
-
-end110:
-	VAND V4.B16, V6.B16, V15.B16
-	WORD $0x0e6179e3 // fcvtl v3.2d, v15.2s
-	WORD $0x4e6179e9 // fcvtl2 v9.2d, v15.4s
-	WORD $0x4e63d75a // fadd v26.2d, v26.2d, v3.2d
-	WORD $0x4e69d7de // fadd v30.2d, v30.2d, v9.2d
-
-done86:
-	WORD $0x4e78d6e5 // fadd v5.2d, v23.2d, v24.2d
-	WORD $0x4e79d7a8 // fadd v8.2d, v29.2d, v25.2d
-	WORD $0x4e7ad69b // fadd v27.2d, v20.2d, v26.2d
-	WORD $0x4e7ed5cc // fadd v12.2d, v14.2d, v30.2d
-	WORD $0x4e7bd4b3 // fadd v19.2d, v5.2d, v27.2d
-	WORD $0x4e6cd50b // fadd v11.2d, v8.2d, v12.2d
-	WORD $0x4e6bd670 // fadd v16.2d, v19.2d, v11.2d
-	WORD $0x7e70da15 // faddp d21, v16.2d
-	MOVD $memory-128(SP), R12
-	ADD R5<<3, R12, R12
-	FMOVD F21, 32(R12)
+done66:
+	WORD $0x4e6bd51f // fadd v31.2d, v8.2d, v11.2d
+	WORD $0x4e6cd524 // fadd v4.2d, v9.2d, v12.2d
+	WORD $0x4e6fd4cd // fadd v13.2d, v6.2d, v15.2d
+	WORD $0x4e6ed547 // fadd v7.2d, v10.2d, v14.2d
+	WORD $0x4e6dd7fd // fadd v29.2d, v31.2d, v13.2d
+	WORD $0x4e67d495 // fadd v21.2d, v4.2d, v7.2d
+	WORD $0x4e75d7bb // fadd v27.2d, v29.2d, v21.2d
+	WORD $0x7e70db71 // faddp d17, v27.2d
+	MOVD $memory-128(SP), R24
+	ADD R5<<3, R24, R24
+	FMOVD F17, 32(R24)
 	ADD R3<<2, R7, R7
 	ADD $1, R5, R5
 	CMP R10, R5
-	BLT row84
-
-end2:
+	BLT row64
 	MOVD R6, R7
 	MOVD $0, R5
 
-row111:
-	MOVD $4607182418800017408, R13
-	VDUP R13, V31.D2
-	MOVD $memory-128(SP), R14
-	ADD R5<<3, R14, R14
-	FMOVD 32(R14), F28
-	WORD $0x6e7cffe1 // fdiv v1.2d, v31.2d, v28.2d
-	WORD $0x0e616822 // fcvtn v2.2s, v1.2d
-	WORD $0x4e616822 // fcvtn2 v2.4s, v1.2d
-	VDUP V2.S[0], V22.S4
+row91:
+	MOVD $4607182418800017408, R25
+	VDUP R25, V22.D2
+	MOVD $memory-128(SP), R11
+	ADD R5<<3, R11, R11
+	FMOVD 32(R11), F24
+	WORD $0x6e78fed7 // fdiv v23.2d, v22.2d, v24.2d
+	WORD $0x0e616af4 // fcvtn v20.2s, v23.2d
+	WORD $0x4e616af4 // fcvtn2 v20.4s, v23.2d
+	VDUP V20.S[0], V3.S4
 	MOVD dst_base+0(FP), R0
 	ADD R7, R0, R0
 	MOVD x_base+24(FP), R1
@@ -10931,203 +10231,203 @@ row111:
 	ADD R7, R2, R2
 	MOVD R3, R4
 	SUBS $16, R4, R4
-	BLT turns112End
+	BLT turns92End
 
-turns112:
-	FMOVQ 0(R0), F18
-	WORD $0x6e36de4d // fmul v13.4s, v18.4s, v22.4s
-	FMOVQ F13, 0(R0)
-	FMOVQ 16(R0), F0
-	WORD $0x6e36dc11 // fmul v17.4s, v0.4s, v22.4s
-	FMOVQ F17, 16(R0)
-	FMOVQ 32(R0), F10
-	WORD $0x6e36dd47 // fmul v7.4s, v10.4s, v22.4s
-	FMOVQ F7, 32(R0)
-	FMOVQ 48(R0), F4
-	WORD $0x6e36dc86 // fmul v6.4s, v4.4s, v22.4s
-	FMOVQ F6, 48(R0)
+turns92:
+	FMOVQ 0(R0), F1
+	WORD $0x6e23dc39 // fmul v25.4s, v1.4s, v3.4s
+	FMOVQ F25, 0(R0)
+	FMOVQ 16(R0), F26
+	WORD $0x6e23df5e // fmul v30.4s, v26.4s, v3.4s
+	FMOVQ F30, 16(R0)
+	FMOVQ 32(R0), F0
+	WORD $0x6e23dc02 // fmul v2.4s, v0.4s, v3.4s
+	FMOVQ F2, 32(R0)
+	FMOVQ 48(R0), F28
+	WORD $0x6e23df92 // fmul v18.4s, v28.4s, v3.4s
+	FMOVQ F18, 48(R0)
 	ADD $64, R0, R0
 	ADD $64, R1, R1
 	ADD $64, R2, R2
 	SUBS $16, R4, R4
-	BGE turns112
+	BGE turns92
 
-turns112End:
+turns92End:
 	ADD $16, R4, R4
-	CBZ R4, done113
+	CBZ R4, done93
 	CMP $4, R4
-	BLT some114
-	FMOVQ 0(R0), F15
-	WORD $0x6e36ddf7 // fmul v23.4s, v15.4s, v22.4s
-	FMOVQ F23, 0(R0)
+	BLT some94
+	FMOVQ 0(R0), F19
+	WORD $0x6e23de68 // fmul v8.4s, v19.4s, v3.4s
+	FMOVQ F8, 0(R0)
 	SUBS $4, R4, R4
-	BEQ done113
-	B next115
+	BEQ done93
+	B next95
 
-some114:
-	VDUP R4, V24.S4
+some94:
+	VDUP R4, V11.S4
+	MOVD $lanes<>+0(SB), R12
+	FMOVQ 0(R12), F16
+	WORD $0x6eb03565 // cmhi v5.4s, v11.4s, v16.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	MOVD R0, R13
+	CMP $2, R4
+	BLT single96
+	FMOVD 0(R0), F9
+	BEQ end97
+	ADD $8, R13, R13
+	VLD1 (R13), V9.S[2]
+	B end97
+
+single96:
+	FMOVS 0(R0), F9
+
+end97:
+	WORD $0x6e23dd2c // fmul v12.4s, v9.4s, v3.4s
+	MOVD R0, R14
+	CMP $2, R4
+	BLT single98
+	FMOVD F12, 0(R0)
+	BEQ end99
+	ADD $8, R14, R14
+	VST1 V12.S[2], (R14)
+	B end99
+
+single98:
+	FMOVS F12, 0(R0)
+
+end99:
+	B done93
+
+next95:
+	CMP $4, R4
+	BLT some100
+	FMOVQ 16(R0), F6
+	WORD $0x6e23dccf // fmul v15.4s, v6.4s, v3.4s
+	FMOVQ F15, 16(R0)
+	SUBS $4, R4, R4
+	BEQ done93
+	B next101
+
+some100:
+	VDUP R4, V10.S4
 	MOVD $lanes<>+0(SB), R15
-	FMOVQ 0(R15), F3
-	WORD $0x6ea33709 // cmhi v9.4s, v24.4s, v3.4s
-	WORD $0x6f00e41d // movi v29.2d, #0
+	FMOVQ 0(R15), F14
+	WORD $0x6eae355f // cmhi v31.4s, v10.4s, v14.4s
+	WORD $0x6f00e40d // movi v13.2d, #0
 	MOVD R0, R19
 	CMP $2, R4
+	BLT single102
+	FMOVD 16(R0), F13
+	BEQ end103
+	ADD $24, R19, R19
+	VLD1 (R19), V13.S[2]
+	B end103
+
+single102:
+	FMOVS 16(R0), F13
+
+end103:
+	WORD $0x6e23dda4 // fmul v4.4s, v13.4s, v3.4s
+	MOVD R0, R20
+	CMP $2, R4
+	BLT single104
+	FMOVD F4, 16(R0)
+	BEQ end105
+	ADD $24, R20, R20
+	VST1 V4.S[2], (R20)
+	B end105
+
+single104:
+	FMOVS F4, 16(R0)
+
+end105:
+	B done93
+
+next101:
+	CMP $4, R4
+	BLT some106
+	FMOVQ 32(R0), F7
+	WORD $0x6e23dcfd // fmul v29.4s, v7.4s, v3.4s
+	FMOVQ F29, 32(R0)
+	SUBS $4, R4, R4
+	BEQ done93
+	B next107
+
+some106:
+	VDUP R4, V21.S4
+	MOVD $lanes<>+0(SB), R21
+	FMOVQ 0(R21), F27
+	WORD $0x6ebb36b1 // cmhi v17.4s, v21.4s, v27.4s
+	WORD $0x6f00e416 // movi v22.2d, #0
+	MOVD R0, R22
+	CMP $2, R4
+	BLT single108
+	FMOVD 32(R0), F22
+	BEQ end109
+	ADD $40, R22, R22
+	VLD1 (R22), V22.S[2]
+	B end109
+
+single108:
+	FMOVS 32(R0), F22
+
+end109:
+	WORD $0x6e23ded8 // fmul v24.4s, v22.4s, v3.4s
+	MOVD R0, R23
+	CMP $2, R4
+	BLT single110
+	FMOVD F24, 32(R0)
+	BEQ end111
+	ADD $40, R23, R23
+	VST1 V24.S[2], (R23)
+	B end111
+
+single110:
+	FMOVS F24, 32(R0)
+
+end111:
+	B done93
+
+next107:
+	VDUP R4, V23.S4
+	MOVD $lanes<>+0(SB), R24
+	FMOVQ 0(R24), F20
+	WORD $0x6eb436e1 // cmhi v1.4s, v23.4s, v20.4s
+	WORD $0x6f00e419 // movi v25.2d, #0
+	MOVD R0, R25
+	CMP $2, R4
+	BLT single114
+	FMOVD 48(R0), F25
+	BEQ end115
+	ADD $56, R25, R25
+	VLD1 (R25), V25.S[2]
+	B end115
+
+single114:
+	FMOVS 48(R0), F25
+
+end115:
+	WORD $0x6e23df3a // fmul v26.4s, v25.4s, v3.4s
+	MOVD R0, R11
+	CMP $2, R4
 	BLT single116
-	FMOVD 0(R0), F29
+	FMOVD F26, 48(R0)
 	BEQ end117
-	ADD $8, R19, R19
-	VLD1 (R19), V29.S[2]
+	ADD $56, R11, R11
+	VST1 V26.S[2], (R11)
 	B end117
 
 single116:
-	FMOVS 0(R0), F29
+	FMOVS F26, 48(R0)
 
 end117:
-	WORD $0x6e36dfb9 // fmul v25.4s, v29.4s, v22.4s
-	MOVD R0, R20
-	CMP $2, R4
-	BLT single118
-	FMOVD F25, 0(R0)
-	BEQ end119
-	ADD $8, R20, R20
-	VST1 V25.S[2], (R20)
-	B end119
 
-single118:
-	FMOVS F25, 0(R0)
-
-end119:
-	B done113
-
-next115:
-	CMP $4, R4
-	BLT some120
-	FMOVQ 16(R0), F20
-	WORD $0x6e36de9a // fmul v26.4s, v20.4s, v22.4s
-	FMOVQ F26, 16(R0)
-	SUBS $4, R4, R4
-	BEQ done113
-	B next121
-
-some120:
-	VDUP R4, V14.S4
-	MOVD $lanes<>+0(SB), R21
-	FMOVQ 0(R21), F30
-	WORD $0x6ebe35c5 // cmhi v5.4s, v14.4s, v30.4s
-	WORD $0x6f00e41b // movi v27.2d, #0
-	MOVD R0, R22
-	CMP $2, R4
-	BLT single122
-	FMOVD 16(R0), F27
-	BEQ end123
-	ADD $24, R22, R22
-	VLD1 (R22), V27.S[2]
-	B end123
-
-single122:
-	FMOVS 16(R0), F27
-
-end123:
-	WORD $0x6e36df68 // fmul v8.4s, v27.4s, v22.4s
-	MOVD R0, R23
-	CMP $2, R4
-	BLT single124
-	FMOVD F8, 16(R0)
-	BEQ end125
-	ADD $24, R23, R23
-	VST1 V8.S[2], (R23)
-	B end125
-
-single124:
-	FMOVS F8, 16(R0)
-
-end125:
-	B done113
-
-next121:
-	CMP $4, R4
-	BLT some126
-	FMOVQ 32(R0), F12
-	WORD $0x6e36dd93 // fmul v19.4s, v12.4s, v22.4s
-	FMOVQ F19, 32(R0)
-	SUBS $4, R4, R4
-	BEQ done113
-	B next127
-
-some126:
-	VDUP R4, V11.S4
-	MOVD $lanes<>+0(SB), R24
-	FMOVQ 0(R24), F16
-	WORD $0x6eb03575 // cmhi v21.4s, v11.4s, v16.4s
-	WORD $0x6f00e41f // movi v31.2d, #0
-	MOVD R0, R25
-	CMP $2, R4
-	BLT single128
-	FMOVD 32(R0), F31
-	BEQ end129
-	ADD $40, R25, R25
-	VLD1 (R25), V31.S[2]
-	B end129
-
-single128:
-	FMOVS 32(R0), F31
-
-end129:
-	WORD $0x6e36dffc // fmul v28.4s, v31.4s, v22.4s
-	MOVD R0, R11
-	CMP $2, R4
-	BLT single130
-	FMOVD F28, 32(R0)
-	BEQ end131
-	ADD $40, R11, R11
-	VST1 V28.S[2], (R11)
-	B end131
-
-single130:
-	FMOVS F28, 32(R0)
-
-end131:
-	B done113
-
-next127:
-	VDUP R4, V1.S4
-	MOVD $lanes<>+0(SB), R12
-	FMOVQ 0(R12), F2
-	WORD $0x6ea23432 // cmhi v18.4s, v1.4s, v2.4s
-	WORD $0x6f00e40d // movi v13.2d, #0
-	MOVD R0, R13
-	CMP $2, R4
-	BLT single134
-	FMOVD 48(R0), F13
-	BEQ end135
-	ADD $56, R13, R13
-	VLD1 (R13), V13.S[2]
-	B end135
-
-single134:
-	FMOVS 48(R0), F13
-
-end135:
-	WORD $0x6e36dda0 // fmul v0.4s, v13.4s, v22.4s
-	MOVD R0, R14
-	CMP $2, R4
-	BLT single136
-	FMOVD F0, 48(R0)
-	BEQ end137
-	ADD $56, R14, R14
-	VST1 V0.S[2], (R14)
-	B end137
-
-single136:
-	FMOVS F0, 48(R0)
-
-end137:
-
-done113:
+done93:
 	ADD R3<<2, R7, R7
 	ADD $1, R5, R5
 	CMP R10, R5
-	BLT row111
+	BLT row91
 	MOVD R7, R6
 	SUB R10, R8, R8
 	CBNZ R8, group
@@ -12210,23 +11510,23 @@ group:
 	CSEL LE, R11, R10, R11
 	CMP R9, R11
 	CSEL LT, R11, R9, R11
-	MOVD bias_base+24(FP), R12
-	CBZ R12, no1
 	MOVD R5, R6
 	MOVD R7, R8
 	MOVD $0, R4
 
-row3:
+row1:
+	MOVD $4286578688, R12
+	VDUP R12, V0.S4
 	MOVD $4286578688, R13
-	VDUP R13, V0.S4
+	VDUP R13, V1.S4
 	MOVD $4286578688, R14
-	VDUP R14, V1.S4
+	VDUP R14, V2.S4
 	MOVD $4286578688, R15
-	VDUP R15, V2.S4
-	MOVD $4286578688, R19
-	VDUP R19, V3.S4
+	VDUP R15, V3.S4
 	FMOVS scale+48(FP), F4
 	VDUP V4.S[0], V5.S4
+	MOVD bias_base+24(FP), R19
+	CBZ R19, no2
 	MOVD x_base+0(FP), R0
 	ADD R8, R0, R0
 	MOVD bias_base+24(FP), R1
@@ -12422,1545 +11722,892 @@ end21:
 	WORD $0x4e30f463 // fmax v3.4s, v3.4s, v16.4s
 
 done5:
-	WORD $0x4e21f411 // fmax v17.4s, v0.4s, v1.4s
-	WORD $0x4e23f44e // fmax v14.4s, v2.4s, v3.4s
-	WORD $0x4e2ef633 // fmax v19.4s, v17.4s, v14.4s
-	VDUP V19.S[0], V18.S4
-	VDUP V19.S[1], V20.S4
-	WORD $0x4e34f655 // fmax v21.4s, v18.4s, v20.4s
-	VDUP V19.S[2], V22.S4
-	VDUP V19.S[3], V23.S4
-	WORD $0x4e37f6d8 // fmax v24.4s, v22.4s, v23.4s
-	WORD $0x4e38f6b9 // fmax v25.4s, v21.4s, v24.4s
-	WORD $0x0e617b3a // fcvtl v26.2d, v25.2s
-	MOVD $memory-128(SP), R14
-	ADD R4<<3, R14, R14
-	FMOVD F26, 0(R14)
-	ADD R2<<2, R6, R6
-	ADD $15, R2, R3
-	LSR $4, R3, R3
-	ADD R3<<6, R8, R8
-	ADD $1, R4, R4
-	CMP R11, R4
-	BLT row3
-	MOVD R5, R6
-	MOVD R7, R8
-	MOVD $0, R4
+	B end3
 
-row22:
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	MOVD $memory-128(SP), R15
-	ADD R4<<3, R15, R15
-	FMOVD 0(R15), F8
-	WORD $0x0e616905 // fcvtn v5.2s, v8.2d
-	WORD $0x4e616905 // fcvtn2 v5.4s, v8.2d
-	VDUP V5.S[0], V10.S4
-	MOVD $4607182418800017408, R19
-	VDUP R19, V11.D2
-	WORD $0x0e61696c // fcvtn v12.2s, v11.2d
-	WORD $0x4e61696c // fcvtn2 v12.4s, v11.2d
-	VDUP V12.S[0], V9.S4
+no2:
 	MOVD x_base+0(FP), R0
 	ADD R8, R0, R0
 	MOVD bias_base+24(FP), R1
 	ADD R6, R1, R1
 	MOVD R2, R3
 	SUBS $16, R3, R3
-	BLT turns23End
+	BLT turns22End
 
-turns23:
-	FMOVQ 0(R0), F15
-	WORD $0x4eaad5e0 // fsub v0.4s, v15.4s, v10.4s
-	WORD $0x6e29dc01 // fmul v1.4s, v0.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R20
-	FMOVQ 192(R20), F13
-	WORD $0x4eadf430 // fmin v16.4s, v1.4s, v13.4s
-	FMOVQ 256(R20), F2
-	WORD $0x4e22f603 // fmax v3.4s, v16.4s, v2.4s
-	FMOVQ 320(R20), F17
-	FMOVQ 384(R20), F14
-	VORR V14.B16, V14.B16, V18.B16
-	VFMLA V17.S4, V3.S4, V18.S4
-	WORD $0x4eaed654 // fsub v20.4s, v18.4s, v14.4s
-	FMOVQ 448(R20), F19
-	VORR V3.B16, V3.B16, V22.B16
-	VFMLA V19.S4, V20.S4, V22.S4
-	FMOVQ 512(R20), F23
-	VORR V22.B16, V22.B16, V21.B16
-	VFMLA V23.S4, V20.S4, V21.S4
-	WORD $0x6e35deb8 // fmul v24.4s, v21.4s, v21.4s
-	FMOVQ 1216(R20), F25
-	FMOVQ 1280(R20), F26
-	VORR V26.B16, V26.B16, V8.B16
-	VFMLA V21.S4, V25.S4, V8.S4
-	FMOVQ 1344(R20), F5
-	FMOVQ 1408(R20), F11
-	VORR V11.B16, V11.B16, V12.B16
-	VFMLA V21.S4, V5.S4, V12.S4
-	VORR V12.B16, V12.B16, V15.B16
-	VFMLA V24.S4, V8.S4, V15.S4
-	FMOVQ 1472(R20), F0
-	VORR V0.B16, V0.B16, V1.B16
-	VFMLA V21.S4, V15.S4, V1.S4
-	VORR V21.B16, V21.B16, V13.B16
-	VFMLA V24.S4, V1.S4, V13.S4
-	WORD $0x6f3f0650 // ushr v16.4s, v18.4s, #1
-	VSUB V16.S4, V18.S4, V2.S4
-	WORD $0x4f375611 // shl v17.4s, v16.4s, #23
-	WORD $0x4f37544e // shl v14.4s, v2.4s, #23
-	VORR V17.B16, V17.B16, V3.B16
-	VFMLA V17.S4, V13.S4, V3.S4
-	WORD $0x6e2edc73 // fmul v19.4s, v3.4s, v14.4s
-	FMOVQ F19, 0(R0)
-	WORD $0x0e617a76 // fcvtl v22.2d, v19.2s
-	WORD $0x4e617a74 // fcvtl2 v20.2d, v19.4s
-	WORD $0x4e76d7bd // fadd v29.2d, v29.2d, v22.2d
-	WORD $0x4e74d7de // fadd v30.2d, v30.2d, v20.2d
-	FMOVQ 16(R0), F23
-	WORD $0x4eaad6fa // fsub v26.4s, v23.4s, v10.4s
-	WORD $0x6e29df59 // fmul v25.4s, v26.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R21
-	FMOVQ 192(R21), F11
-	WORD $0x4eabf725 // fmin v5.4s, v25.4s, v11.4s
-	FMOVQ 256(R21), F12
-	WORD $0x4e2cf4a8 // fmax v8.4s, v5.4s, v12.4s
-	FMOVQ 320(R21), F0
-	FMOVQ 384(R21), F21
-	VORR V21.B16, V21.B16, V15.B16
-	VFMLA V0.S4, V8.S4, V15.S4
-	WORD $0x4eb5d5f8 // fsub v24.4s, v15.4s, v21.4s
-	FMOVQ 448(R21), F1
-	VORR V8.B16, V8.B16, V18.B16
-	VFMLA V1.S4, V24.S4, V18.S4
-	FMOVQ 512(R21), F16
-	VORR V18.B16, V18.B16, V2.B16
-	VFMLA V16.S4, V24.S4, V2.S4
-	WORD $0x6e22dc4d // fmul v13.4s, v2.4s, v2.4s
-	FMOVQ 1216(R21), F17
-	FMOVQ 1280(R21), F14
-	VORR V14.B16, V14.B16, V3.B16
-	VFMLA V2.S4, V17.S4, V3.S4
-	FMOVQ 1344(R21), F19
-	FMOVQ 1408(R21), F22
-	VORR V22.B16, V22.B16, V20.B16
-	VFMLA V2.S4, V19.S4, V20.S4
-	VORR V20.B16, V20.B16, V23.B16
-	VFMLA V13.S4, V3.S4, V23.S4
-	FMOVQ 1472(R21), F26
-	VORR V26.B16, V26.B16, V25.B16
-	VFMLA V2.S4, V23.S4, V25.S4
-	VORR V2.B16, V2.B16, V11.B16
-	VFMLA V13.S4, V25.S4, V11.S4
-	WORD $0x6f3f05e5 // ushr v5.4s, v15.4s, #1
-	VSUB V5.S4, V15.S4, V12.S4
-	WORD $0x4f3754a0 // shl v0.4s, v5.4s, #23
-	WORD $0x4f375595 // shl v21.4s, v12.4s, #23
-	VORR V0.B16, V0.B16, V8.B16
-	VFMLA V0.S4, V11.S4, V8.S4
-	WORD $0x6e35dd01 // fmul v1.4s, v8.4s, v21.4s
-	FMOVQ F1, 16(R0)
-	WORD $0x0e617832 // fcvtl v18.2d, v1.2s
-	WORD $0x4e617838 // fcvtl2 v24.2d, v1.4s
-	WORD $0x4e72d7ff // fadd v31.2d, v31.2d, v18.2d
-	WORD $0x4e78d77b // fadd v27.2d, v27.2d, v24.2d
-	FMOVQ 32(R0), F16
-	WORD $0x4eaad60e // fsub v14.4s, v16.4s, v10.4s
-	WORD $0x6e29ddd1 // fmul v17.4s, v14.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R22
-	FMOVQ 192(R22), F22
-	WORD $0x4eb6f633 // fmin v19.4s, v17.4s, v22.4s
-	FMOVQ 256(R22), F20
-	WORD $0x4e34f663 // fmax v3.4s, v19.4s, v20.4s
-	FMOVQ 320(R22), F26
-	FMOVQ 384(R22), F2
-	VORR V2.B16, V2.B16, V23.B16
-	VFMLA V26.S4, V3.S4, V23.S4
-	WORD $0x4ea2d6ed // fsub v13.4s, v23.4s, v2.4s
-	FMOVQ 448(R22), F25
-	VORR V3.B16, V3.B16, V15.B16
-	VFMLA V25.S4, V13.S4, V15.S4
-	FMOVQ 512(R22), F5
-	VORR V15.B16, V15.B16, V12.B16
-	VFMLA V5.S4, V13.S4, V12.S4
-	WORD $0x6e2cdd8b // fmul v11.4s, v12.4s, v12.4s
-	FMOVQ 1216(R22), F0
-	FMOVQ 1280(R22), F21
-	VORR V21.B16, V21.B16, V8.B16
-	VFMLA V12.S4, V0.S4, V8.S4
-	FMOVQ 1344(R22), F1
-	FMOVQ 1408(R22), F18
-	VORR V18.B16, V18.B16, V24.B16
-	VFMLA V12.S4, V1.S4, V24.S4
-	VORR V24.B16, V24.B16, V16.B16
-	VFMLA V11.S4, V8.S4, V16.S4
-	FMOVQ 1472(R22), F14
-	VORR V14.B16, V14.B16, V17.B16
-	VFMLA V12.S4, V16.S4, V17.S4
-	VORR V12.B16, V12.B16, V22.B16
-	VFMLA V11.S4, V17.S4, V22.S4
-	WORD $0x6f3f06f3 // ushr v19.4s, v23.4s, #1
-	VSUB V19.S4, V23.S4, V20.S4
-	WORD $0x4f37567a // shl v26.4s, v19.4s, #23
-	WORD $0x4f375682 // shl v2.4s, v20.4s, #23
-	VORR V26.B16, V26.B16, V3.B16
-	VFMLA V26.S4, V22.S4, V3.S4
-	WORD $0x6e22dc79 // fmul v25.4s, v3.4s, v2.4s
-	FMOVQ F25, 32(R0)
-	WORD $0x0e617b2f // fcvtl v15.2d, v25.2s
-	WORD $0x4e617b2d // fcvtl2 v13.2d, v25.4s
-	WORD $0x4e6fd4c6 // fadd v6.2d, v6.2d, v15.2d
-	WORD $0x4e6dd79c // fadd v28.2d, v28.2d, v13.2d
-	FMOVQ 48(R0), F5
-	WORD $0x4eaad4b5 // fsub v21.4s, v5.4s, v10.4s
-	WORD $0x6e29dea0 // fmul v0.4s, v21.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R23
-	FMOVQ 192(R23), F18
-	WORD $0x4eb2f401 // fmin v1.4s, v0.4s, v18.4s
-	FMOVQ 256(R23), F24
-	WORD $0x4e38f428 // fmax v8.4s, v1.4s, v24.4s
-	FMOVQ 320(R23), F14
-	FMOVQ 384(R23), F12
-	VORR V12.B16, V12.B16, V16.B16
-	VFMLA V14.S4, V8.S4, V16.S4
-	WORD $0x4eacd60b // fsub v11.4s, v16.4s, v12.4s
-	FMOVQ 448(R23), F17
-	VORR V8.B16, V8.B16, V23.B16
-	VFMLA V17.S4, V11.S4, V23.S4
-	FMOVQ 512(R23), F19
-	VORR V23.B16, V23.B16, V20.B16
-	VFMLA V19.S4, V11.S4, V20.S4
-	WORD $0x6e34de96 // fmul v22.4s, v20.4s, v20.4s
-	FMOVQ 1216(R23), F26
-	FMOVQ 1280(R23), F2
-	VORR V2.B16, V2.B16, V3.B16
-	VFMLA V20.S4, V26.S4, V3.S4
-	FMOVQ 1344(R23), F25
-	FMOVQ 1408(R23), F15
-	VORR V15.B16, V15.B16, V13.B16
-	VFMLA V20.S4, V25.S4, V13.S4
-	VORR V13.B16, V13.B16, V5.B16
-	VFMLA V22.S4, V3.S4, V5.S4
-	FMOVQ 1472(R23), F21
-	VORR V21.B16, V21.B16, V0.B16
-	VFMLA V20.S4, V5.S4, V0.S4
-	VORR V20.B16, V20.B16, V18.B16
-	VFMLA V22.S4, V0.S4, V18.S4
-	WORD $0x6f3f0601 // ushr v1.4s, v16.4s, #1
-	VSUB V1.S4, V16.S4, V24.S4
-	WORD $0x4f37542e // shl v14.4s, v1.4s, #23
-	WORD $0x4f37570c // shl v12.4s, v24.4s, #23
-	VORR V14.B16, V14.B16, V8.B16
-	VFMLA V14.S4, V18.S4, V8.S4
-	WORD $0x6e2cdd11 // fmul v17.4s, v8.4s, v12.4s
-	FMOVQ F17, 48(R0)
-	WORD $0x0e617a37 // fcvtl v23.2d, v17.2s
-	WORD $0x4e617a2b // fcvtl2 v11.2d, v17.4s
-	WORD $0x4e77d484 // fadd v4.2d, v4.2d, v23.2d
-	WORD $0x4e6bd4e7 // fadd v7.2d, v7.2d, v11.2d
+turns22:
+	FMOVQ 0(R0), F17
+	WORD $0x6e25de2e // fmul v14.4s, v17.4s, v5.4s
+	FMOVQ F14, 0(R0)
+	WORD $0x4e2ef400 // fmax v0.4s, v0.4s, v14.4s
+	FMOVQ 16(R0), F19
+	WORD $0x6e25de72 // fmul v18.4s, v19.4s, v5.4s
+	FMOVQ F18, 16(R0)
+	WORD $0x4e32f421 // fmax v1.4s, v1.4s, v18.4s
+	FMOVQ 32(R0), F20
+	WORD $0x6e25de95 // fmul v21.4s, v20.4s, v5.4s
+	FMOVQ F21, 32(R0)
+	WORD $0x4e35f442 // fmax v2.4s, v2.4s, v21.4s
+	FMOVQ 48(R0), F22
+	WORD $0x6e25ded7 // fmul v23.4s, v22.4s, v5.4s
+	FMOVQ F23, 48(R0)
+	WORD $0x4e37f463 // fmax v3.4s, v3.4s, v23.4s
 	ADD $64, R0, R0
 	ADD $64, R1, R1
 	SUBS $16, R3, R3
-	BGE turns23
+	BGE turns22
 
-turns23End:
+turns22End:
 	ADD $16, R3, R3
-	CBZ R3, done24
+	CBZ R3, done23
 	CMP $4, R3
-	BLT some25
-	FMOVQ 0(R0), F19
-	WORD $0x4eaad662 // fsub v2.4s, v19.4s, v10.4s
-	WORD $0x6e29dc5a // fmul v26.4s, v2.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R24
-	FMOVQ 192(R24), F15
-	WORD $0x4eaff759 // fmin v25.4s, v26.4s, v15.4s
-	FMOVQ 256(R24), F13
-	WORD $0x4e2df723 // fmax v3.4s, v25.4s, v13.4s
-	FMOVQ 320(R24), F21
-	FMOVQ 384(R24), F20
-	VORR V20.B16, V20.B16, V5.B16
-	VFMLA V21.S4, V3.S4, V5.S4
-	WORD $0x4eb4d4b6 // fsub v22.4s, v5.4s, v20.4s
-	FMOVQ 448(R24), F0
-	VORR V3.B16, V3.B16, V16.B16
-	VFMLA V0.S4, V22.S4, V16.S4
-	FMOVQ 512(R24), F1
-	VORR V16.B16, V16.B16, V24.B16
-	VFMLA V1.S4, V22.S4, V24.S4
-	WORD $0x6e38df12 // fmul v18.4s, v24.4s, v24.4s
-	FMOVQ 1216(R24), F14
-	FMOVQ 1280(R24), F12
-	VORR V12.B16, V12.B16, V8.B16
-	VFMLA V24.S4, V14.S4, V8.S4
-	FMOVQ 1344(R24), F17
-	FMOVQ 1408(R24), F23
-	VORR V23.B16, V23.B16, V11.B16
-	VFMLA V24.S4, V17.S4, V11.S4
-	VORR V11.B16, V11.B16, V19.B16
-	VFMLA V18.S4, V8.S4, V19.S4
-	FMOVQ 1472(R24), F2
-	VORR V2.B16, V2.B16, V26.B16
-	VFMLA V24.S4, V19.S4, V26.S4
-	VORR V24.B16, V24.B16, V15.B16
-	VFMLA V18.S4, V26.S4, V15.S4
-	WORD $0x6f3f04b9 // ushr v25.4s, v5.4s, #1
-	VSUB V25.S4, V5.S4, V13.S4
-	WORD $0x4f375735 // shl v21.4s, v25.4s, #23
-	WORD $0x4f3755b4 // shl v20.4s, v13.4s, #23
-	VORR V21.B16, V21.B16, V3.B16
-	VFMLA V21.S4, V15.S4, V3.S4
-	WORD $0x6e34dc60 // fmul v0.4s, v3.4s, v20.4s
-	FMOVQ F0, 0(R0)
-	WORD $0x0e617810 // fcvtl v16.2d, v0.2s
-	WORD $0x4e617816 // fcvtl2 v22.2d, v0.4s
-	WORD $0x4e70d7bd // fadd v29.2d, v29.2d, v16.2d
-	WORD $0x4e76d7de // fadd v30.2d, v30.2d, v22.2d
-	SUBS $4, R3, R3
-	BEQ done24
-	B next26
-
-some25:
-	VDUP R3, V1.S4
-	MOVD $lanes<>+0(SB), R25
-	FMOVQ 0(R25), F12
-	WORD $0x6eac342e // cmhi v14.4s, v1.4s, v12.4s
-	FMOVQ 0(R0), F23
-	WORD $0x4eaad6f1 // fsub v17.4s, v23.4s, v10.4s
-	WORD $0x6e29de2b // fmul v11.4s, v17.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R12
-	FMOVQ 192(R12), F8
-	WORD $0x4ea8f562 // fmin v2.4s, v11.4s, v8.4s
-	FMOVQ 256(R12), F24
-	WORD $0x4e38f453 // fmax v19.4s, v2.4s, v24.4s
-	FMOVQ 320(R12), F18
-	FMOVQ 384(R12), F26
-	VORR V26.B16, V26.B16, V5.B16
-	VFMLA V18.S4, V19.S4, V5.S4
-	WORD $0x4ebad4b9 // fsub v25.4s, v5.4s, v26.4s
-	FMOVQ 448(R12), F13
-	VORR V19.B16, V19.B16, V15.B16
-	VFMLA V13.S4, V25.S4, V15.S4
-	FMOVQ 512(R12), F21
-	VORR V15.B16, V15.B16, V20.B16
-	VFMLA V21.S4, V25.S4, V20.S4
-	WORD $0x6e34de83 // fmul v3.4s, v20.4s, v20.4s
-	FMOVQ 1216(R12), F0
-	FMOVQ 1280(R12), F16
-	VORR V16.B16, V16.B16, V22.B16
-	VFMLA V20.S4, V0.S4, V22.S4
-	FMOVQ 1344(R12), F1
-	FMOVQ 1408(R12), F12
-	VORR V12.B16, V12.B16, V23.B16
-	VFMLA V20.S4, V1.S4, V23.S4
-	VORR V23.B16, V23.B16, V17.B16
-	VFMLA V3.S4, V22.S4, V17.S4
-	FMOVQ 1472(R12), F11
-	VORR V11.B16, V11.B16, V8.B16
-	VFMLA V20.S4, V17.S4, V8.S4
-	VORR V20.B16, V20.B16, V2.B16
-	VFMLA V3.S4, V8.S4, V2.S4
-	WORD $0x6f3f04b8 // ushr v24.4s, v5.4s, #1
-	VSUB V24.S4, V5.S4, V18.S4
-	WORD $0x4f37571a // shl v26.4s, v24.4s, #23
-	WORD $0x4f375653 // shl v19.4s, v18.4s, #23
-	VORR V26.B16, V26.B16, V13.B16
-	VFMLA V26.S4, V2.S4, V13.S4
-	WORD $0x6e33ddaf // fmul v15.4s, v13.4s, v19.4s
-	VAND V14.B16, V15.B16, V25.B16
+	BLT some24
+	FMOVQ 0(R0), F24
+	WORD $0x6e25df19 // fmul v25.4s, v24.4s, v5.4s
 	FMOVQ F25, 0(R0)
-	VAND V14.B16, V15.B16, V21.B16
-	WORD $0x0e617ab0 // fcvtl v16.2d, v21.2s
-	WORD $0x4e617aa0 // fcvtl2 v0.2d, v21.4s
-	WORD $0x4e70d7bd // fadd v29.2d, v29.2d, v16.2d
-	WORD $0x4e60d7de // fadd v30.2d, v30.2d, v0.2d
-	B done24
-
-next26:
-	CMP $4, R3
-	BLT some27
-	FMOVQ 16(R0), F12
-	WORD $0x4eaad581 // fsub v1.4s, v12.4s, v10.4s
-	WORD $0x6e29dc37 // fmul v23.4s, v1.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F22
-	WORD $0x4eb6f6eb // fmin v11.4s, v23.4s, v22.4s
-	FMOVQ 256(R13), F20
-	WORD $0x4e34f571 // fmax v17.4s, v11.4s, v20.4s
-	FMOVQ 320(R13), F3
-	FMOVQ 384(R13), F8
-	VORR V8.B16, V8.B16, V5.B16
-	VFMLA V3.S4, V17.S4, V5.S4
-	WORD $0x4ea8d4b8 // fsub v24.4s, v5.4s, v8.4s
-	FMOVQ 448(R13), F18
-	VORR V17.B16, V17.B16, V2.B16
-	VFMLA V18.S4, V24.S4, V2.S4
-	FMOVQ 512(R13), F26
-	VORR V2.B16, V2.B16, V19.B16
-	VFMLA V26.S4, V24.S4, V19.S4
-	WORD $0x6e33de6d // fmul v13.4s, v19.4s, v19.4s
-	FMOVQ 1216(R13), F14
-	FMOVQ 1280(R13), F15
-	VORR V15.B16, V15.B16, V25.B16
-	VFMLA V19.S4, V14.S4, V25.S4
-	FMOVQ 1344(R13), F21
-	FMOVQ 1408(R13), F16
-	VORR V16.B16, V16.B16, V0.B16
-	VFMLA V19.S4, V21.S4, V0.S4
-	VORR V0.B16, V0.B16, V12.B16
-	VFMLA V13.S4, V25.S4, V12.S4
-	FMOVQ 1472(R13), F1
-	VORR V1.B16, V1.B16, V23.B16
-	VFMLA V19.S4, V12.S4, V23.S4
-	VORR V19.B16, V19.B16, V22.B16
-	VFMLA V13.S4, V23.S4, V22.S4
-	WORD $0x6f3f04ab // ushr v11.4s, v5.4s, #1
-	VSUB V11.S4, V5.S4, V20.S4
-	WORD $0x4f375563 // shl v3.4s, v11.4s, #23
-	WORD $0x4f375688 // shl v8.4s, v20.4s, #23
-	VORR V3.B16, V3.B16, V17.B16
-	VFMLA V3.S4, V22.S4, V17.S4
-	WORD $0x6e28de32 // fmul v18.4s, v17.4s, v8.4s
-	FMOVQ F18, 16(R0)
-	WORD $0x0e617a42 // fcvtl v2.2d, v18.2s
-	WORD $0x4e617a58 // fcvtl2 v24.2d, v18.4s
-	WORD $0x4e62d7ff // fadd v31.2d, v31.2d, v2.2d
-	WORD $0x4e78d77b // fadd v27.2d, v27.2d, v24.2d
+	WORD $0x4e39f400 // fmax v0.4s, v0.4s, v25.4s
 	SUBS $4, R3, R3
-	BEQ done24
-	B next28
+	BEQ done23
+	B next25
 
-some27:
+some24:
 	VDUP R3, V26.S4
 	MOVD $lanes<>+0(SB), R14
-	FMOVQ 0(R14), F15
-	WORD $0x6eaf374e // cmhi v14.4s, v26.4s, v15.4s
-	FMOVQ 16(R0), F16
-	WORD $0x4eaad615 // fsub v21.4s, v16.4s, v10.4s
-	WORD $0x6e29dea0 // fmul v0.4s, v21.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R15
-	FMOVQ 192(R15), F25
-	WORD $0x4eb9f401 // fmin v1.4s, v0.4s, v25.4s
-	FMOVQ 256(R15), F19
-	WORD $0x4e33f42c // fmax v12.4s, v1.4s, v19.4s
-	FMOVQ 320(R15), F13
-	FMOVQ 384(R15), F23
-	VORR V23.B16, V23.B16, V5.B16
-	VFMLA V13.S4, V12.S4, V5.S4
-	WORD $0x4eb7d4ab // fsub v11.4s, v5.4s, v23.4s
-	FMOVQ 448(R15), F20
-	VORR V12.B16, V12.B16, V22.B16
-	VFMLA V20.S4, V11.S4, V22.S4
-	FMOVQ 512(R15), F3
-	VORR V22.B16, V22.B16, V8.B16
-	VFMLA V3.S4, V11.S4, V8.S4
-	WORD $0x6e28dd11 // fmul v17.4s, v8.4s, v8.4s
-	FMOVQ 1216(R15), F18
-	FMOVQ 1280(R15), F2
-	VORR V2.B16, V2.B16, V24.B16
-	VFMLA V8.S4, V18.S4, V24.S4
-	FMOVQ 1344(R15), F26
-	FMOVQ 1408(R15), F15
-	VORR V15.B16, V15.B16, V16.B16
-	VFMLA V8.S4, V26.S4, V16.S4
-	VORR V16.B16, V16.B16, V21.B16
-	VFMLA V17.S4, V24.S4, V21.S4
-	FMOVQ 1472(R15), F0
-	VORR V0.B16, V0.B16, V25.B16
-	VFMLA V8.S4, V21.S4, V25.S4
-	VORR V8.B16, V8.B16, V1.B16
-	VFMLA V17.S4, V25.S4, V1.S4
-	WORD $0x6f3f04b3 // ushr v19.4s, v5.4s, #1
-	VSUB V19.S4, V5.S4, V13.S4
-	WORD $0x4f375677 // shl v23.4s, v19.4s, #23
-	WORD $0x4f3755ac // shl v12.4s, v13.4s, #23
-	VORR V23.B16, V23.B16, V20.B16
-	VFMLA V23.S4, V1.S4, V20.S4
-	WORD $0x6e2cde96 // fmul v22.4s, v20.4s, v12.4s
-	VAND V14.B16, V22.B16, V11.B16
-	FMOVQ F11, 16(R0)
-	VAND V14.B16, V22.B16, V3.B16
-	WORD $0x0e617862 // fcvtl v2.2d, v3.2s
-	WORD $0x4e617872 // fcvtl2 v18.2d, v3.4s
-	WORD $0x4e62d7ff // fadd v31.2d, v31.2d, v2.2d
-	WORD $0x4e72d77b // fadd v27.2d, v27.2d, v18.2d
-	B done24
+	FMOVQ 0(R14), F29
+	WORD $0x6ebd375e // cmhi v30.4s, v26.4s, v29.4s
+	FMOVQ 0(R0), F31
+	WORD $0x6e25dffb // fmul v27.4s, v31.4s, v5.4s
+	VAND V30.B16, V27.B16, V6.B16
+	FMOVQ F6, 0(R0)
+	VORR V30.B16, V30.B16, V28.B16
+	VBSL V0.B16, V27.B16, V28.B16
+	WORD $0x4e3cf400 // fmax v0.4s, v0.4s, v28.4s
+	B done23
 
-next28:
+next25:
 	CMP $4, R3
-	BLT some29
-	FMOVQ 32(R0), F15
-	WORD $0x4eaad5fa // fsub v26.4s, v15.4s, v10.4s
-	WORD $0x6e29df50 // fmul v16.4s, v26.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R19
-	FMOVQ 192(R19), F24
-	WORD $0x4eb8f600 // fmin v0.4s, v16.4s, v24.4s
-	FMOVQ 256(R19), F8
-	WORD $0x4e28f415 // fmax v21.4s, v0.4s, v8.4s
-	FMOVQ 320(R19), F17
-	FMOVQ 384(R19), F25
-	VORR V25.B16, V25.B16, V5.B16
-	VFMLA V17.S4, V21.S4, V5.S4
-	WORD $0x4eb9d4b3 // fsub v19.4s, v5.4s, v25.4s
-	FMOVQ 448(R19), F13
-	VORR V21.B16, V21.B16, V1.B16
-	VFMLA V13.S4, V19.S4, V1.S4
-	FMOVQ 512(R19), F23
-	VORR V1.B16, V1.B16, V12.B16
-	VFMLA V23.S4, V19.S4, V12.S4
-	WORD $0x6e2cdd94 // fmul v20.4s, v12.4s, v12.4s
-	FMOVQ 1216(R19), F14
-	FMOVQ 1280(R19), F22
-	VORR V22.B16, V22.B16, V11.B16
-	VFMLA V12.S4, V14.S4, V11.S4
-	FMOVQ 1344(R19), F3
-	FMOVQ 1408(R19), F2
-	VORR V2.B16, V2.B16, V18.B16
-	VFMLA V12.S4, V3.S4, V18.S4
-	VORR V18.B16, V18.B16, V15.B16
-	VFMLA V20.S4, V11.S4, V15.S4
-	FMOVQ 1472(R19), F26
-	VORR V26.B16, V26.B16, V16.B16
-	VFMLA V12.S4, V15.S4, V16.S4
-	VORR V12.B16, V12.B16, V24.B16
-	VFMLA V20.S4, V16.S4, V24.S4
-	WORD $0x6f3f04a0 // ushr v0.4s, v5.4s, #1
-	VSUB V0.S4, V5.S4, V8.S4
-	WORD $0x4f375411 // shl v17.4s, v0.4s, #23
-	WORD $0x4f375519 // shl v25.4s, v8.4s, #23
-	VORR V17.B16, V17.B16, V21.B16
-	VFMLA V17.S4, V24.S4, V21.S4
-	WORD $0x6e39dead // fmul v13.4s, v21.4s, v25.4s
-	FMOVQ F13, 32(R0)
-	WORD $0x0e6179a1 // fcvtl v1.2d, v13.2s
-	WORD $0x4e6179b3 // fcvtl2 v19.2d, v13.4s
-	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
-	WORD $0x4e73d79c // fadd v28.2d, v28.2d, v19.2d
+	BLT some26
+	FMOVQ 16(R0), F4
+	WORD $0x6e25dc87 // fmul v7.4s, v4.4s, v5.4s
+	FMOVQ F7, 16(R0)
+	WORD $0x4e27f421 // fmax v1.4s, v1.4s, v7.4s
 	SUBS $4, R3, R3
-	BEQ done24
-	B next30
+	BEQ done23
+	B next27
 
-some29:
-	VDUP R3, V23.S4
+some26:
+	VDUP R3, V8.S4
+	MOVD $lanes<>+0(SB), R15
+	FMOVQ 0(R15), F10
+	WORD $0x6eaa350b // cmhi v11.4s, v8.4s, v10.4s
+	FMOVQ 16(R0), F12
+	WORD $0x6e25dd89 // fmul v9.4s, v12.4s, v5.4s
+	VAND V11.B16, V9.B16, V15.B16
+	FMOVQ F15, 16(R0)
+	VORR V11.B16, V11.B16, V13.B16
+	VBSL V1.B16, V9.B16, V13.B16
+	WORD $0x4e2df421 // fmax v1.4s, v1.4s, v13.4s
+	B done23
+
+next27:
+	CMP $4, R3
+	BLT some28
+	FMOVQ 32(R0), F16
+	WORD $0x6e25de11 // fmul v17.4s, v16.4s, v5.4s
+	FMOVQ F17, 32(R0)
+	WORD $0x4e31f442 // fmax v2.4s, v2.4s, v17.4s
+	SUBS $4, R3, R3
+	BEQ done23
+	B next29
+
+some28:
+	VDUP R3, V14.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F19
+	WORD $0x6eb335d2 // cmhi v18.4s, v14.4s, v19.4s
+	FMOVQ 32(R0), F20
+	WORD $0x6e25de95 // fmul v21.4s, v20.4s, v5.4s
+	VAND V18.B16, V21.B16, V22.B16
+	FMOVQ F22, 32(R0)
+	VORR V18.B16, V18.B16, V23.B16
+	VBSL V2.B16, V21.B16, V23.B16
+	WORD $0x4e37f442 // fmax v2.4s, v2.4s, v23.4s
+	B done23
+
+next29:
+	VDUP R3, V24.S4
 	MOVD $lanes<>+0(SB), R20
-	FMOVQ 0(R20), F22
-	WORD $0x6eb636ee // cmhi v14.4s, v23.4s, v22.4s
-	FMOVQ 32(R0), F2
-	WORD $0x4eaad443 // fsub v3.4s, v2.4s, v10.4s
-	WORD $0x6e29dc72 // fmul v18.4s, v3.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R21
-	FMOVQ 192(R21), F11
-	WORD $0x4eabf65a // fmin v26.4s, v18.4s, v11.4s
-	FMOVQ 256(R21), F12
-	WORD $0x4e2cf74f // fmax v15.4s, v26.4s, v12.4s
-	FMOVQ 320(R21), F20
-	FMOVQ 384(R21), F16
-	VORR V16.B16, V16.B16, V5.B16
-	VFMLA V20.S4, V15.S4, V5.S4
-	WORD $0x4eb0d4a0 // fsub v0.4s, v5.4s, v16.4s
-	FMOVQ 448(R21), F8
-	VORR V15.B16, V15.B16, V24.B16
-	VFMLA V8.S4, V0.S4, V24.S4
-	FMOVQ 512(R21), F17
-	VORR V24.B16, V24.B16, V25.B16
-	VFMLA V17.S4, V0.S4, V25.S4
-	WORD $0x6e39df35 // fmul v21.4s, v25.4s, v25.4s
-	FMOVQ 1216(R21), F13
-	FMOVQ 1280(R21), F1
-	VORR V1.B16, V1.B16, V19.B16
-	VFMLA V25.S4, V13.S4, V19.S4
-	FMOVQ 1344(R21), F23
-	FMOVQ 1408(R21), F22
-	VORR V22.B16, V22.B16, V2.B16
-	VFMLA V25.S4, V23.S4, V2.S4
-	VORR V2.B16, V2.B16, V3.B16
-	VFMLA V21.S4, V19.S4, V3.S4
-	FMOVQ 1472(R21), F18
-	VORR V18.B16, V18.B16, V11.B16
-	VFMLA V25.S4, V3.S4, V11.S4
-	VORR V25.B16, V25.B16, V26.B16
-	VFMLA V21.S4, V11.S4, V26.S4
-	WORD $0x6f3f04ac // ushr v12.4s, v5.4s, #1
-	VSUB V12.S4, V5.S4, V20.S4
-	WORD $0x4f375590 // shl v16.4s, v12.4s, #23
-	WORD $0x4f37568f // shl v15.4s, v20.4s, #23
-	VORR V16.B16, V16.B16, V8.B16
-	VFMLA V16.S4, V26.S4, V8.S4
-	WORD $0x6e2fdd18 // fmul v24.4s, v8.4s, v15.4s
-	VAND V14.B16, V24.B16, V0.B16
-	FMOVQ F0, 32(R0)
-	VAND V14.B16, V24.B16, V17.B16
-	WORD $0x0e617a21 // fcvtl v1.2d, v17.2s
-	WORD $0x4e617a2d // fcvtl2 v13.2d, v17.4s
-	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
-	WORD $0x4e6dd79c // fadd v28.2d, v28.2d, v13.2d
-	B done24
+	FMOVQ 0(R20), F25
+	WORD $0x6eb9371a // cmhi v26.4s, v24.4s, v25.4s
+	FMOVQ 48(R0), F29
+	WORD $0x6e25dfbf // fmul v31.4s, v29.4s, v5.4s
+	VAND V26.B16, V31.B16, V30.B16
+	FMOVQ F30, 48(R0)
+	VORR V26.B16, V26.B16, V6.B16
+	VBSL V3.B16, V31.B16, V6.B16
+	WORD $0x4e26f463 // fmax v3.4s, v3.4s, v6.4s
 
-next30:
-	VDUP R3, V22.S4
-	MOVD $lanes<>+0(SB), R22
-	FMOVQ 0(R22), F23
-	WORD $0x6eb736c2 // cmhi v2.4s, v22.4s, v23.4s
-	FMOVQ 48(R0), F19
-	WORD $0x4eaad672 // fsub v18.4s, v19.4s, v10.4s
-	WORD $0x6e29de59 // fmul v25.4s, v18.4s, v9.4s
-	MOVD $·singleVectors+0(SB), R23
-	FMOVQ 192(R23), F3
-	WORD $0x4ea3f735 // fmin v21.4s, v25.4s, v3.4s
-	FMOVQ 256(R23), F11
-	WORD $0x4e2bf6a5 // fmax v5.4s, v21.4s, v11.4s
-	FMOVQ 320(R23), F12
-	FMOVQ 384(R23), F20
-	VORR V20.B16, V20.B16, V26.B16
-	VFMLA V12.S4, V5.S4, V26.S4
-	WORD $0x4eb4d750 // fsub v16.4s, v26.4s, v20.4s
-	FMOVQ 448(R23), F15
-	VORR V5.B16, V5.B16, V8.B16
-	VFMLA V15.S4, V16.S4, V8.S4
-	FMOVQ 512(R23), F14
-	VORR V8.B16, V8.B16, V24.B16
-	VFMLA V14.S4, V16.S4, V24.S4
-	WORD $0x6e38df00 // fmul v0.4s, v24.4s, v24.4s
-	FMOVQ 1216(R23), F17
-	FMOVQ 1280(R23), F1
-	VORR V1.B16, V1.B16, V13.B16
-	VFMLA V24.S4, V17.S4, V13.S4
-	FMOVQ 1344(R23), F22
-	FMOVQ 1408(R23), F23
-	VORR V23.B16, V23.B16, V10.B16
-	VFMLA V24.S4, V22.S4, V10.S4
-	VORR V10.B16, V10.B16, V19.B16
-	VFMLA V0.S4, V13.S4, V19.S4
-	FMOVQ 1472(R23), F9
-	VORR V9.B16, V9.B16, V18.B16
-	VFMLA V24.S4, V19.S4, V18.S4
-	VORR V24.B16, V24.B16, V25.B16
-	VFMLA V0.S4, V18.S4, V25.S4
-	WORD $0x6f3f0743 // ushr v3.4s, v26.4s, #1
-	VSUB V3.S4, V26.S4, V21.S4
-	WORD $0x4f37546b // shl v11.4s, v3.4s, #23
-	WORD $0x4f3756ac // shl v12.4s, v21.4s, #23
-	VORR V11.B16, V11.B16, V20.B16
-	VFMLA V11.S4, V25.S4, V20.S4
-	WORD $0x6e2cde85 // fmul v5.4s, v20.4s, v12.4s
-	VAND V2.B16, V5.B16, V15.B16
-	FMOVQ F15, 48(R0)
-	VAND V2.B16, V5.B16, V8.B16
-	WORD $0x0e617910 // fcvtl v16.2d, v8.2s
-	WORD $0x4e61790e // fcvtl2 v14.2d, v8.4s
-	WORD $0x4e70d484 // fadd v4.2d, v4.2d, v16.2d
-	WORD $0x4e6ed4e7 // fadd v7.2d, v7.2d, v14.2d
+done23:
 
-done24:
-	WORD $0x4e66d7a1 // fadd v1.2d, v29.2d, v6.2d
-	WORD $0x4e7cd7d1 // fadd v17.2d, v30.2d, v28.2d
-	WORD $0x4e64d7f7 // fadd v23.2d, v31.2d, v4.2d
-	WORD $0x4e67d776 // fadd v22.2d, v27.2d, v7.2d
-	WORD $0x4e77d42a // fadd v10.2d, v1.2d, v23.2d
-	WORD $0x4e76d62d // fadd v13.2d, v17.2d, v22.2d
-	WORD $0x4e6dd549 // fadd v9.2d, v10.2d, v13.2d
-	WORD $0x7e70d938 // faddp d24, v9.2d
-	MOVD $memory-128(SP), R24
-	ADD R4<<3, R24, R24
-	FMOVD F24, 32(R24)
+end3:
+	WORD $0x4e21f41b // fmax v27.4s, v0.4s, v1.4s
+	WORD $0x4e23f45c // fmax v28.4s, v2.4s, v3.4s
+	WORD $0x4e3cf764 // fmax v4.4s, v27.4s, v28.4s
+	VDUP V4.S[0], V7.S4
+	VDUP V4.S[1], V8.S4
+	WORD $0x4e28f4ea // fmax v10.4s, v7.4s, v8.4s
+	VDUP V4.S[2], V12.S4
+	VDUP V4.S[3], V11.S4
+	WORD $0x4e2bf58f // fmax v15.4s, v12.4s, v11.4s
+	WORD $0x4e2ff549 // fmax v9.4s, v10.4s, v15.4s
+	WORD $0x0e61792d // fcvtl v13.2d, v9.2s
+	MOVD $memory-128(SP), R21
+	ADD R4<<3, R21, R21
+	FMOVD F13, 0(R21)
 	ADD R2<<2, R6, R6
 	ADD $15, R2, R3
 	LSR $4, R3, R3
 	ADD R3<<6, R8, R8
 	ADD $1, R4, R4
 	CMP R11, R4
-	BLT row22
-	B end2
-
-no1:
+	BLT row1
 	MOVD R5, R6
 	MOVD R7, R8
 	MOVD $0, R4
 
-row33:
-	MOVD $4286578688, R25
-	VDUP R25, V19.S4
-	MOVD $4286578688, R12
-	VDUP R12, V0.S4
-	MOVD $4286578688, R13
-	VDUP R13, V18.S4
-	MOVD $4286578688, R14
-	VDUP R14, V26.S4
-	MOVD x_base+0(FP), R0
-	ADD R8, R0, R0
-	MOVD bias_base+24(FP), R1
-	ADD R6, R1, R1
-	MOVD R2, R3
-	SUBS $16, R3, R3
-	BLT turns34End
-
-turns34:
-	FMOVQ 0(R0), F3
-	WORD $0x4e23f673 // fmax v19.4s, v19.4s, v3.4s
-	FMOVQ 16(R0), F21
-	WORD $0x4e35f400 // fmax v0.4s, v0.4s, v21.4s
-	FMOVQ 32(R0), F25
-	WORD $0x4e39f652 // fmax v18.4s, v18.4s, v25.4s
-	FMOVQ 48(R0), F11
-	WORD $0x4e2bf75a // fmax v26.4s, v26.4s, v11.4s
-	ADD $64, R0, R0
-	ADD $64, R1, R1
-	SUBS $16, R3, R3
-	BGE turns34
-
-turns34End:
-	ADD $16, R3, R3
-	CBZ R3, done35
-	CMP $4, R3
-	BLT some36
-	FMOVQ 0(R0), F12
-	WORD $0x4e2cf673 // fmax v19.4s, v19.4s, v12.4s
-	SUBS $4, R3, R3
-	BEQ done35
-	B next37
-
-some36:
-	VDUP R3, V20.S4
-	MOVD $lanes<>+0(SB), R15
-	FMOVQ 0(R15), F2
-	WORD $0x6ea23685 // cmhi v5.4s, v20.4s, v2.4s
-	FMOVQ 0(R0), F15
-	VORR V5.B16, V5.B16, V8.B16
-	VBSL V19.B16, V15.B16, V8.B16
-	WORD $0x4e28f673 // fmax v19.4s, v19.4s, v8.4s
-	B done35
-
-next37:
-	CMP $4, R3
-	BLT some38
-	FMOVQ 16(R0), F29
-	WORD $0x4e3df400 // fmax v0.4s, v0.4s, v29.4s
-	SUBS $4, R3, R3
-	BEQ done35
-	B next39
-
-some38:
-	VDUP R3, V6.S4
-	MOVD $lanes<>+0(SB), R19
-	FMOVQ 0(R19), F16
-	WORD $0x6eb034ce // cmhi v14.4s, v6.4s, v16.4s
-	FMOVQ 16(R0), F30
-	VORR V14.B16, V14.B16, V28.B16
-	VBSL V0.B16, V30.B16, V28.B16
-	WORD $0x4e3cf400 // fmax v0.4s, v0.4s, v28.4s
-	B done35
-
-next39:
-	CMP $4, R3
-	BLT some40
-	FMOVQ 32(R0), F31
-	WORD $0x4e3ff652 // fmax v18.4s, v18.4s, v31.4s
-	SUBS $4, R3, R3
-	BEQ done35
-	B next41
-
-some40:
-	VDUP R3, V4.S4
-	MOVD $lanes<>+0(SB), R20
-	FMOVQ 0(R20), F27
-	WORD $0x6ebb3487 // cmhi v7.4s, v4.4s, v27.4s
-	FMOVQ 32(R0), F1
-	VORR V7.B16, V7.B16, V23.B16
-	VBSL V18.B16, V1.B16, V23.B16
-	WORD $0x4e37f652 // fmax v18.4s, v18.4s, v23.4s
-	B done35
-
-next41:
-	VDUP R3, V17.S4
-	MOVD $lanes<>+0(SB), R21
-	FMOVQ 0(R21), F22
-	WORD $0x6eb6362a // cmhi v10.4s, v17.4s, v22.4s
-	FMOVQ 48(R0), F13
-	VORR V10.B16, V10.B16, V9.B16
-	VBSL V26.B16, V13.B16, V9.B16
-	WORD $0x4e29f75a // fmax v26.4s, v26.4s, v9.4s
-
-done35:
-	WORD $0x4e20f678 // fmax v24.4s, v19.4s, v0.4s
-	WORD $0x4e3af643 // fmax v3.4s, v18.4s, v26.4s
-	WORD $0x4e23f715 // fmax v21.4s, v24.4s, v3.4s
-	VDUP V21.S[0], V25.S4
-	VDUP V21.S[1], V11.S4
-	WORD $0x4e2bf72c // fmax v12.4s, v25.4s, v11.4s
-	VDUP V21.S[2], V20.S4
-	VDUP V21.S[3], V2.S4
-	WORD $0x4e22f685 // fmax v5.4s, v20.4s, v2.4s
-	WORD $0x4e25f58f // fmax v15.4s, v12.4s, v5.4s
-	WORD $0x0e6179e8 // fcvtl v8.2d, v15.2s
+row32:
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	MOVD $memory-128(SP), R22
 	ADD R4<<3, R22, R22
-	FMOVD F8, 0(R22)
-	ADD R2<<2, R6, R6
-	ADD $15, R2, R3
-	LSR $4, R3, R3
-	ADD R3<<6, R8, R8
-	ADD $1, R4, R4
-	CMP R11, R4
-	BLT row33
-	MOVD R5, R6
-	MOVD R7, R8
-	MOVD $0, R4
-
-row44:
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	MOVD $memory-128(SP), R23
-	ADD R4<<3, R23, R23
-	FMOVD 0(R23), F27
-	WORD $0x0e616b67 // fcvtn v7.2s, v27.2d
-	WORD $0x4e616b67 // fcvtn2 v7.4s, v27.2d
-	VDUP V7.S[0], V1.S4
-	FMOVS scale+48(FP), F23
-	VDUP V23.S[0], V17.S4
+	FMOVD 0(R22), F23
+	WORD $0x0e616af8 // fcvtn v24.2s, v23.2d
+	WORD $0x4e616af8 // fcvtn2 v24.4s, v23.2d
+	VDUP V24.S[0], V25.S4
 	MOVD x_base+0(FP), R0
 	ADD R8, R0, R0
 	MOVD bias_base+24(FP), R1
 	ADD R6, R1, R1
 	MOVD R2, R3
 	SUBS $16, R3, R3
-	BLT turns45End
+	BLT turns33End
 
-turns45:
-	FMOVQ 0(R0), F22
-	WORD $0x4ea1d6ca // fsub v10.4s, v22.4s, v1.4s
-	WORD $0x6e31dd53 // fmul v19.4s, v10.4s, v17.4s
+turns33:
+	FMOVQ 0(R0), F5
+	WORD $0x4eb9d4bd // fsub v29.4s, v5.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R23
+	FMOVQ 192(R23), F26
+	WORD $0x4ebaf7be // fmin v30.4s, v29.4s, v26.4s
+	FMOVQ 256(R23), F0
+	WORD $0x4e20f7c1 // fmax v1.4s, v30.4s, v0.4s
+	FMOVQ 320(R23), F31
+	FMOVQ 384(R23), F6
+	VORR V6.B16, V6.B16, V2.B16
+	VFMLA V31.S4, V1.S4, V2.S4
+	WORD $0x4ea6d443 // fsub v3.4s, v2.4s, v6.4s
+	FMOVQ 448(R23), F27
+	VORR V1.B16, V1.B16, V28.B16
+	VFMLA V27.S4, V3.S4, V28.S4
+	FMOVQ 512(R23), F7
+	VORR V28.B16, V28.B16, V8.B16
+	VFMLA V7.S4, V3.S4, V8.S4
+	WORD $0x6e28dd04 // fmul v4.4s, v8.4s, v8.4s
+	FMOVQ 1216(R23), F12
+	FMOVQ 1280(R23), F11
+	VORR V11.B16, V11.B16, V10.B16
+	VFMLA V8.S4, V12.S4, V10.S4
+	FMOVQ 1344(R23), F15
+	FMOVQ 1408(R23), F9
+	VORR V9.B16, V9.B16, V13.B16
+	VFMLA V8.S4, V15.S4, V13.S4
+	VORR V13.B16, V13.B16, V23.B16
+	VFMLA V4.S4, V10.S4, V23.S4
+	FMOVQ 1472(R23), F24
+	VORR V24.B16, V24.B16, V5.B16
+	VFMLA V8.S4, V23.S4, V5.S4
+	VORR V8.B16, V8.B16, V29.B16
+	VFMLA V4.S4, V5.S4, V29.S4
+	WORD $0x6f3f045a // ushr v26.4s, v2.4s, #1
+	VSUB V26.S4, V2.S4, V30.S4
+	WORD $0x4f375740 // shl v0.4s, v26.4s, #23
+	WORD $0x4f3757df // shl v31.4s, v30.4s, #23
+	VORR V0.B16, V0.B16, V6.B16
+	VFMLA V0.S4, V29.S4, V6.S4
+	WORD $0x6e3fdcc1 // fmul v1.4s, v6.4s, v31.4s
+	FMOVQ F1, 0(R0)
+	WORD $0x0e61783b // fcvtl v27.2d, v1.2s
+	WORD $0x4e61783c // fcvtl2 v28.2d, v1.4s
+	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
+	WORD $0x4e7cd631 // fadd v17.2d, v17.2d, v28.2d
+	FMOVQ 16(R0), F3
+	WORD $0x4eb9d467 // fsub v7.4s, v3.4s, v25.4s
 	MOVD $·singleVectors+0(SB), R24
-	FMOVQ 192(R24), F0
-	WORD $0x4ea0f66d // fmin v13.4s, v19.4s, v0.4s
+	FMOVQ 192(R24), F11
+	WORD $0x4eabf4ec // fmin v12.4s, v7.4s, v11.4s
 	FMOVQ 256(R24), F9
-	WORD $0x4e29f5b2 // fmax v18.4s, v13.4s, v9.4s
-	FMOVQ 320(R24), F26
-	FMOVQ 384(R24), F24
-	VORR V24.B16, V24.B16, V3.B16
-	VFMLA V26.S4, V18.S4, V3.S4
-	WORD $0x4eb8d479 // fsub v25.4s, v3.4s, v24.4s
-	FMOVQ 448(R24), F11
-	VORR V18.B16, V18.B16, V21.B16
-	VFMLA V11.S4, V25.S4, V21.S4
-	FMOVQ 512(R24), F20
-	VORR V21.B16, V21.B16, V2.B16
-	VFMLA V20.S4, V25.S4, V2.S4
-	WORD $0x6e22dc4c // fmul v12.4s, v2.4s, v2.4s
-	FMOVQ 1216(R24), F5
-	FMOVQ 1280(R24), F15
-	VORR V15.B16, V15.B16, V8.B16
-	VFMLA V2.S4, V5.S4, V8.S4
-	FMOVQ 1344(R24), F27
-	FMOVQ 1408(R24), F7
-	VORR V7.B16, V7.B16, V23.B16
-	VFMLA V2.S4, V27.S4, V23.S4
-	VORR V23.B16, V23.B16, V22.B16
-	VFMLA V12.S4, V8.S4, V22.S4
-	FMOVQ 1472(R24), F10
-	VORR V10.B16, V10.B16, V19.B16
-	VFMLA V2.S4, V22.S4, V19.S4
-	VORR V2.B16, V2.B16, V0.B16
-	VFMLA V12.S4, V19.S4, V0.S4
-	WORD $0x6f3f046d // ushr v13.4s, v3.4s, #1
-	VSUB V13.S4, V3.S4, V9.S4
-	WORD $0x4f3755ba // shl v26.4s, v13.4s, #23
-	WORD $0x4f375538 // shl v24.4s, v9.4s, #23
-	VORR V26.B16, V26.B16, V18.B16
-	VFMLA V26.S4, V0.S4, V18.S4
-	WORD $0x6e38de4b // fmul v11.4s, v18.4s, v24.4s
-	FMOVQ F11, 0(R0)
-	WORD $0x0e617975 // fcvtl v21.2d, v11.2s
-	WORD $0x4e617979 // fcvtl2 v25.2d, v11.4s
-	WORD $0x4e75d7bd // fadd v29.2d, v29.2d, v21.2d
-	WORD $0x4e79d4c6 // fadd v6.2d, v6.2d, v25.2d
-	FMOVQ 16(R0), F20
-	WORD $0x4ea1d68f // fsub v15.4s, v20.4s, v1.4s
-	WORD $0x6e31dde5 // fmul v5.4s, v15.4s, v17.4s
+	WORD $0x4e29f58f // fmax v15.4s, v12.4s, v9.4s
+	FMOVQ 320(R24), F13
+	FMOVQ 384(R24), F10
+	VORR V10.B16, V10.B16, V24.B16
+	VFMLA V13.S4, V15.S4, V24.S4
+	WORD $0x4eaad708 // fsub v8.4s, v24.4s, v10.4s
+	FMOVQ 448(R24), F23
+	VORR V15.B16, V15.B16, V4.B16
+	VFMLA V23.S4, V8.S4, V4.S4
+	FMOVQ 512(R24), F5
+	VORR V4.B16, V4.B16, V2.B16
+	VFMLA V5.S4, V8.S4, V2.S4
+	WORD $0x6e22dc5a // fmul v26.4s, v2.4s, v2.4s
+	FMOVQ 1216(R24), F30
+	FMOVQ 1280(R24), F29
+	VORR V29.B16, V29.B16, V0.B16
+	VFMLA V2.S4, V30.S4, V0.S4
+	FMOVQ 1344(R24), F31
+	FMOVQ 1408(R24), F6
+	VORR V6.B16, V6.B16, V1.B16
+	VFMLA V2.S4, V31.S4, V1.S4
+	VORR V1.B16, V1.B16, V27.B16
+	VFMLA V26.S4, V0.S4, V27.S4
+	FMOVQ 1472(R24), F28
+	VORR V28.B16, V28.B16, V3.B16
+	VFMLA V2.S4, V27.S4, V3.S4
+	VORR V2.B16, V2.B16, V7.B16
+	VFMLA V26.S4, V3.S4, V7.S4
+	WORD $0x6f3f070b // ushr v11.4s, v24.4s, #1
+	VSUB V11.S4, V24.S4, V12.S4
+	WORD $0x4f375569 // shl v9.4s, v11.4s, #23
+	WORD $0x4f37558d // shl v13.4s, v12.4s, #23
+	VORR V9.B16, V9.B16, V10.B16
+	VFMLA V9.S4, V7.S4, V10.S4
+	WORD $0x6e2ddd4f // fmul v15.4s, v10.4s, v13.4s
+	FMOVQ F15, 16(R0)
+	WORD $0x0e6179f7 // fcvtl v23.2d, v15.2s
+	WORD $0x4e6179e4 // fcvtl2 v4.2d, v15.4s
+	WORD $0x4e77d5ce // fadd v14.2d, v14.2d, v23.2d
+	WORD $0x4e64d673 // fadd v19.2d, v19.2d, v4.2d
+	FMOVQ 32(R0), F8
+	WORD $0x4eb9d505 // fsub v5.4s, v8.4s, v25.4s
 	MOVD $·singleVectors+0(SB), R25
-	FMOVQ 192(R25), F7
-	WORD $0x4ea7f4bb // fmin v27.4s, v5.4s, v7.4s
-	FMOVQ 256(R25), F23
-	WORD $0x4e37f768 // fmax v8.4s, v27.4s, v23.4s
-	FMOVQ 320(R25), F10
-	FMOVQ 384(R25), F2
-	VORR V2.B16, V2.B16, V22.B16
-	VFMLA V10.S4, V8.S4, V22.S4
-	WORD $0x4ea2d6cc // fsub v12.4s, v22.4s, v2.4s
-	FMOVQ 448(R25), F19
-	VORR V8.B16, V8.B16, V3.B16
-	VFMLA V19.S4, V12.S4, V3.S4
-	FMOVQ 512(R25), F13
-	VORR V3.B16, V3.B16, V9.B16
-	VFMLA V13.S4, V12.S4, V9.S4
-	WORD $0x6e29dd20 // fmul v0.4s, v9.4s, v9.4s
-	FMOVQ 1216(R25), F26
-	FMOVQ 1280(R25), F24
-	VORR V24.B16, V24.B16, V18.B16
-	VFMLA V9.S4, V26.S4, V18.S4
-	FMOVQ 1344(R25), F11
-	FMOVQ 1408(R25), F21
-	VORR V21.B16, V21.B16, V25.B16
-	VFMLA V9.S4, V11.S4, V25.S4
-	VORR V25.B16, V25.B16, V20.B16
-	VFMLA V0.S4, V18.S4, V20.S4
-	FMOVQ 1472(R25), F15
-	VORR V15.B16, V15.B16, V5.B16
-	VFMLA V9.S4, V20.S4, V5.S4
-	VORR V9.B16, V9.B16, V7.B16
-	VFMLA V0.S4, V5.S4, V7.S4
-	WORD $0x6f3f06db // ushr v27.4s, v22.4s, #1
-	VSUB V27.S4, V22.S4, V23.S4
-	WORD $0x4f37576a // shl v10.4s, v27.4s, #23
-	WORD $0x4f3756e2 // shl v2.4s, v23.4s, #23
-	VORR V10.B16, V10.B16, V8.B16
-	VFMLA V10.S4, V7.S4, V8.S4
-	WORD $0x6e22dd13 // fmul v19.4s, v8.4s, v2.4s
-	FMOVQ F19, 16(R0)
-	WORD $0x0e617a63 // fcvtl v3.2d, v19.2s
-	WORD $0x4e617a6c // fcvtl2 v12.2d, v19.4s
-	WORD $0x4e63d610 // fadd v16.2d, v16.2d, v3.2d
-	WORD $0x4e6cd5ce // fadd v14.2d, v14.2d, v12.2d
-	FMOVQ 32(R0), F13
-	WORD $0x4ea1d5b8 // fsub v24.4s, v13.4s, v1.4s
-	WORD $0x6e31df1a // fmul v26.4s, v24.4s, v17.4s
+	FMOVQ 192(R25), F29
+	WORD $0x4ebdf4be // fmin v30.4s, v5.4s, v29.4s
+	FMOVQ 256(R25), F6
+	WORD $0x4e26f7df // fmax v31.4s, v30.4s, v6.4s
+	FMOVQ 320(R25), F1
+	FMOVQ 384(R25), F0
+	VORR V0.B16, V0.B16, V28.B16
+	VFMLA V1.S4, V31.S4, V28.S4
+	WORD $0x4ea0d782 // fsub v2.4s, v28.4s, v0.4s
+	FMOVQ 448(R25), F27
+	VORR V31.B16, V31.B16, V26.B16
+	VFMLA V27.S4, V2.S4, V26.S4
+	FMOVQ 512(R25), F3
+	VORR V26.B16, V26.B16, V24.B16
+	VFMLA V3.S4, V2.S4, V24.S4
+	WORD $0x6e38df0b // fmul v11.4s, v24.4s, v24.4s
+	FMOVQ 1216(R25), F12
+	FMOVQ 1280(R25), F7
+	VORR V7.B16, V7.B16, V9.B16
+	VFMLA V24.S4, V12.S4, V9.S4
+	FMOVQ 1344(R25), F13
+	FMOVQ 1408(R25), F10
+	VORR V10.B16, V10.B16, V15.B16
+	VFMLA V24.S4, V13.S4, V15.S4
+	VORR V15.B16, V15.B16, V23.B16
+	VFMLA V11.S4, V9.S4, V23.S4
+	FMOVQ 1472(R25), F4
+	VORR V4.B16, V4.B16, V8.B16
+	VFMLA V24.S4, V23.S4, V8.S4
+	VORR V24.B16, V24.B16, V5.B16
+	VFMLA V11.S4, V8.S4, V5.S4
+	WORD $0x6f3f079d // ushr v29.4s, v28.4s, #1
+	VSUB V29.S4, V28.S4, V30.S4
+	WORD $0x4f3757a6 // shl v6.4s, v29.4s, #23
+	WORD $0x4f3757c1 // shl v1.4s, v30.4s, #23
+	VORR V6.B16, V6.B16, V0.B16
+	VFMLA V6.S4, V5.S4, V0.S4
+	WORD $0x6e21dc1f // fmul v31.4s, v0.4s, v1.4s
+	FMOVQ F31, 32(R0)
+	WORD $0x0e617bfb // fcvtl v27.2d, v31.2s
+	WORD $0x4e617bfa // fcvtl2 v26.2d, v31.4s
+	WORD $0x4e7bd694 // fadd v20.2d, v20.2d, v27.2d
+	WORD $0x4e7ad652 // fadd v18.2d, v18.2d, v26.2d
+	FMOVQ 48(R0), F2
+	WORD $0x4eb9d443 // fsub v3.4s, v2.4s, v25.4s
 	MOVD $·singleVectors+0(SB), R12
-	FMOVQ 192(R12), F21
-	WORD $0x4eb5f74b // fmin v11.4s, v26.4s, v21.4s
-	FMOVQ 256(R12), F25
-	WORD $0x4e39f572 // fmax v18.4s, v11.4s, v25.4s
+	FMOVQ 192(R12), F7
+	WORD $0x4ea7f46c // fmin v12.4s, v3.4s, v7.4s
+	FMOVQ 256(R12), F10
+	WORD $0x4e2af58d // fmax v13.4s, v12.4s, v10.4s
 	FMOVQ 320(R12), F15
 	FMOVQ 384(R12), F9
-	VORR V9.B16, V9.B16, V20.B16
-	VFMLA V15.S4, V18.S4, V20.S4
-	WORD $0x4ea9d680 // fsub v0.4s, v20.4s, v9.4s
-	FMOVQ 448(R12), F5
-	VORR V18.B16, V18.B16, V22.B16
-	VFMLA V5.S4, V0.S4, V22.S4
-	FMOVQ 512(R12), F27
-	VORR V22.B16, V22.B16, V23.B16
-	VFMLA V27.S4, V0.S4, V23.S4
-	WORD $0x6e37dee7 // fmul v7.4s, v23.4s, v23.4s
-	FMOVQ 1216(R12), F10
-	FMOVQ 1280(R12), F2
-	VORR V2.B16, V2.B16, V8.B16
-	VFMLA V23.S4, V10.S4, V8.S4
-	FMOVQ 1344(R12), F19
-	FMOVQ 1408(R12), F3
-	VORR V3.B16, V3.B16, V12.B16
-	VFMLA V23.S4, V19.S4, V12.S4
-	VORR V12.B16, V12.B16, V13.B16
-	VFMLA V7.S4, V8.S4, V13.S4
-	FMOVQ 1472(R12), F24
-	VORR V24.B16, V24.B16, V26.B16
-	VFMLA V23.S4, V13.S4, V26.S4
-	VORR V23.B16, V23.B16, V21.B16
-	VFMLA V7.S4, V26.S4, V21.S4
-	WORD $0x6f3f068b // ushr v11.4s, v20.4s, #1
-	VSUB V11.S4, V20.S4, V25.S4
-	WORD $0x4f37556f // shl v15.4s, v11.4s, #23
-	WORD $0x4f375729 // shl v9.4s, v25.4s, #23
-	VORR V15.B16, V15.B16, V18.B16
-	VFMLA V15.S4, V21.S4, V18.S4
-	WORD $0x6e29de45 // fmul v5.4s, v18.4s, v9.4s
-	FMOVQ F5, 32(R0)
-	WORD $0x0e6178b6 // fcvtl v22.2d, v5.2s
-	WORD $0x4e6178a0 // fcvtl2 v0.2d, v5.4s
-	WORD $0x4e76d7de // fadd v30.2d, v30.2d, v22.2d
-	WORD $0x4e60d79c // fadd v28.2d, v28.2d, v0.2d
-	FMOVQ 48(R0), F27
-	WORD $0x4ea1d762 // fsub v2.4s, v27.4s, v1.4s
-	WORD $0x6e31dc4a // fmul v10.4s, v2.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F3
-	WORD $0x4ea3f553 // fmin v19.4s, v10.4s, v3.4s
-	FMOVQ 256(R13), F12
-	WORD $0x4e2cf668 // fmax v8.4s, v19.4s, v12.4s
-	FMOVQ 320(R13), F24
-	FMOVQ 384(R13), F23
-	VORR V23.B16, V23.B16, V13.B16
-	VFMLA V24.S4, V8.S4, V13.S4
-	WORD $0x4eb7d5a7 // fsub v7.4s, v13.4s, v23.4s
-	FMOVQ 448(R13), F26
-	VORR V8.B16, V8.B16, V20.B16
-	VFMLA V26.S4, V7.S4, V20.S4
-	FMOVQ 512(R13), F11
-	VORR V20.B16, V20.B16, V25.B16
-	VFMLA V11.S4, V7.S4, V25.S4
-	WORD $0x6e39df35 // fmul v21.4s, v25.4s, v25.4s
-	FMOVQ 1216(R13), F15
-	FMOVQ 1280(R13), F9
-	VORR V9.B16, V9.B16, V18.B16
-	VFMLA V25.S4, V15.S4, V18.S4
-	FMOVQ 1344(R13), F5
-	FMOVQ 1408(R13), F22
-	VORR V22.B16, V22.B16, V0.B16
-	VFMLA V25.S4, V5.S4, V0.S4
-	VORR V0.B16, V0.B16, V27.B16
-	VFMLA V21.S4, V18.S4, V27.S4
-	FMOVQ 1472(R13), F2
-	VORR V2.B16, V2.B16, V10.B16
-	VFMLA V25.S4, V27.S4, V10.S4
-	VORR V25.B16, V25.B16, V3.B16
-	VFMLA V21.S4, V10.S4, V3.S4
-	WORD $0x6f3f05b3 // ushr v19.4s, v13.4s, #1
-	VSUB V19.S4, V13.S4, V12.S4
-	WORD $0x4f375678 // shl v24.4s, v19.4s, #23
-	WORD $0x4f375597 // shl v23.4s, v12.4s, #23
-	VORR V24.B16, V24.B16, V8.B16
-	VFMLA V24.S4, V3.S4, V8.S4
-	WORD $0x6e37dd1a // fmul v26.4s, v8.4s, v23.4s
-	FMOVQ F26, 48(R0)
-	WORD $0x0e617b54 // fcvtl v20.2d, v26.2s
-	WORD $0x4e617b47 // fcvtl2 v7.2d, v26.4s
-	WORD $0x4e74d7ff // fadd v31.2d, v31.2d, v20.2d
-	WORD $0x4e67d484 // fadd v4.2d, v4.2d, v7.2d
+	VORR V9.B16, V9.B16, V4.B16
+	VFMLA V15.S4, V13.S4, V4.S4
+	WORD $0x4ea9d498 // fsub v24.4s, v4.4s, v9.4s
+	FMOVQ 448(R12), F23
+	VORR V13.B16, V13.B16, V11.B16
+	VFMLA V23.S4, V24.S4, V11.S4
+	FMOVQ 512(R12), F8
+	VORR V11.B16, V11.B16, V28.B16
+	VFMLA V8.S4, V24.S4, V28.S4
+	WORD $0x6e3cdf9d // fmul v29.4s, v28.4s, v28.4s
+	FMOVQ 1216(R12), F30
+	FMOVQ 1280(R12), F5
+	VORR V5.B16, V5.B16, V6.B16
+	VFMLA V28.S4, V30.S4, V6.S4
+	FMOVQ 1344(R12), F1
+	FMOVQ 1408(R12), F0
+	VORR V0.B16, V0.B16, V31.B16
+	VFMLA V28.S4, V1.S4, V31.S4
+	VORR V31.B16, V31.B16, V27.B16
+	VFMLA V29.S4, V6.S4, V27.S4
+	FMOVQ 1472(R12), F26
+	VORR V26.B16, V26.B16, V2.B16
+	VFMLA V28.S4, V27.S4, V2.S4
+	VORR V28.B16, V28.B16, V3.B16
+	VFMLA V29.S4, V2.S4, V3.S4
+	WORD $0x6f3f0487 // ushr v7.4s, v4.4s, #1
+	VSUB V7.S4, V4.S4, V12.S4
+	WORD $0x4f3754ea // shl v10.4s, v7.4s, #23
+	WORD $0x4f37558f // shl v15.4s, v12.4s, #23
+	VORR V10.B16, V10.B16, V9.B16
+	VFMLA V10.S4, V3.S4, V9.S4
+	WORD $0x6e2fdd2d // fmul v13.4s, v9.4s, v15.4s
+	FMOVQ F13, 48(R0)
+	WORD $0x0e6179b7 // fcvtl v23.2d, v13.2s
+	WORD $0x4e6179ab // fcvtl2 v11.2d, v13.4s
+	WORD $0x4e77d6d6 // fadd v22.2d, v22.2d, v23.2d
+	WORD $0x4e6bd6b5 // fadd v21.2d, v21.2d, v11.2d
 	ADD $64, R0, R0
 	ADD $64, R1, R1
 	SUBS $16, R3, R3
-	BGE turns45
+	BGE turns33
 
-turns45End:
+turns33End:
 	ADD $16, R3, R3
-	CBZ R3, done46
+	CBZ R3, done34
 	CMP $4, R3
-	BLT some47
-	FMOVQ 0(R0), F11
-	WORD $0x4ea1d569 // fsub v9.4s, v11.4s, v1.4s
-	WORD $0x6e31dd2f // fmul v15.4s, v9.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R14
-	FMOVQ 192(R14), F22
-	WORD $0x4eb6f5e5 // fmin v5.4s, v15.4s, v22.4s
-	FMOVQ 256(R14), F0
-	WORD $0x4e20f4b2 // fmax v18.4s, v5.4s, v0.4s
-	FMOVQ 320(R14), F2
-	FMOVQ 384(R14), F25
-	VORR V25.B16, V25.B16, V27.B16
-	VFMLA V2.S4, V18.S4, V27.S4
-	WORD $0x4eb9d775 // fsub v21.4s, v27.4s, v25.4s
-	FMOVQ 448(R14), F10
-	VORR V18.B16, V18.B16, V13.B16
-	VFMLA V10.S4, V21.S4, V13.S4
-	FMOVQ 512(R14), F19
-	VORR V13.B16, V13.B16, V12.B16
-	VFMLA V19.S4, V21.S4, V12.S4
-	WORD $0x6e2cdd83 // fmul v3.4s, v12.4s, v12.4s
-	FMOVQ 1216(R14), F24
-	FMOVQ 1280(R14), F23
-	VORR V23.B16, V23.B16, V8.B16
-	VFMLA V12.S4, V24.S4, V8.S4
-	FMOVQ 1344(R14), F26
-	FMOVQ 1408(R14), F20
-	VORR V20.B16, V20.B16, V7.B16
-	VFMLA V12.S4, V26.S4, V7.S4
-	VORR V7.B16, V7.B16, V11.B16
-	VFMLA V3.S4, V8.S4, V11.S4
-	FMOVQ 1472(R14), F9
-	VORR V9.B16, V9.B16, V15.B16
-	VFMLA V12.S4, V11.S4, V15.S4
-	VORR V12.B16, V12.B16, V22.B16
-	VFMLA V3.S4, V15.S4, V22.S4
-	WORD $0x6f3f0765 // ushr v5.4s, v27.4s, #1
-	VSUB V5.S4, V27.S4, V0.S4
-	WORD $0x4f3754a2 // shl v2.4s, v5.4s, #23
-	WORD $0x4f375419 // shl v25.4s, v0.4s, #23
-	VORR V2.B16, V2.B16, V18.B16
-	VFMLA V2.S4, V22.S4, V18.S4
-	WORD $0x6e39de4a // fmul v10.4s, v18.4s, v25.4s
-	FMOVQ F10, 0(R0)
-	WORD $0x0e61794d // fcvtl v13.2d, v10.2s
-	WORD $0x4e617955 // fcvtl2 v21.2d, v10.4s
-	WORD $0x4e6dd7bd // fadd v29.2d, v29.2d, v13.2d
-	WORD $0x4e75d4c6 // fadd v6.2d, v6.2d, v21.2d
-	SUBS $4, R3, R3
-	BEQ done46
-	B next48
-
-some47:
-	VDUP R3, V19.S4
-	MOVD $lanes<>+0(SB), R15
-	FMOVQ 0(R15), F23
-	WORD $0x6eb73678 // cmhi v24.4s, v19.4s, v23.4s
-	FMOVQ 0(R0), F20
-	WORD $0x4ea1d69a // fsub v26.4s, v20.4s, v1.4s
-	WORD $0x6e31df47 // fmul v7.4s, v26.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R19
-	FMOVQ 192(R19), F8
-	WORD $0x4ea8f4e9 // fmin v9.4s, v7.4s, v8.4s
-	FMOVQ 256(R19), F12
-	WORD $0x4e2cf52b // fmax v11.4s, v9.4s, v12.4s
-	FMOVQ 320(R19), F3
-	FMOVQ 384(R19), F15
-	VORR V15.B16, V15.B16, V27.B16
-	VFMLA V3.S4, V11.S4, V27.S4
-	WORD $0x4eafd765 // fsub v5.4s, v27.4s, v15.4s
-	FMOVQ 448(R19), F0
-	VORR V11.B16, V11.B16, V22.B16
-	VFMLA V0.S4, V5.S4, V22.S4
-	FMOVQ 512(R19), F2
-	VORR V22.B16, V22.B16, V25.B16
-	VFMLA V2.S4, V5.S4, V25.S4
-	WORD $0x6e39df32 // fmul v18.4s, v25.4s, v25.4s
-	FMOVQ 1216(R19), F10
-	FMOVQ 1280(R19), F13
-	VORR V13.B16, V13.B16, V21.B16
-	VFMLA V25.S4, V10.S4, V21.S4
-	FMOVQ 1344(R19), F19
-	FMOVQ 1408(R19), F23
-	VORR V23.B16, V23.B16, V20.B16
-	VFMLA V25.S4, V19.S4, V20.S4
-	VORR V20.B16, V20.B16, V26.B16
-	VFMLA V18.S4, V21.S4, V26.S4
-	FMOVQ 1472(R19), F7
-	VORR V7.B16, V7.B16, V8.B16
-	VFMLA V25.S4, V26.S4, V8.S4
-	VORR V25.B16, V25.B16, V9.B16
-	VFMLA V18.S4, V8.S4, V9.S4
-	WORD $0x6f3f076c // ushr v12.4s, v27.4s, #1
-	VSUB V12.S4, V27.S4, V3.S4
-	WORD $0x4f37558f // shl v15.4s, v12.4s, #23
-	WORD $0x4f37546b // shl v11.4s, v3.4s, #23
-	VORR V15.B16, V15.B16, V0.B16
-	VFMLA V15.S4, V9.S4, V0.S4
-	WORD $0x6e2bdc16 // fmul v22.4s, v0.4s, v11.4s
-	VAND V24.B16, V22.B16, V5.B16
-	FMOVQ F5, 0(R0)
-	VAND V24.B16, V22.B16, V2.B16
-	WORD $0x0e61784d // fcvtl v13.2d, v2.2s
-	WORD $0x4e61784a // fcvtl2 v10.2d, v2.4s
-	WORD $0x4e6dd7bd // fadd v29.2d, v29.2d, v13.2d
-	WORD $0x4e6ad4c6 // fadd v6.2d, v6.2d, v10.2d
-	B done46
-
-next48:
-	CMP $4, R3
-	BLT some49
-	FMOVQ 16(R0), F23
-	WORD $0x4ea1d6f3 // fsub v19.4s, v23.4s, v1.4s
-	WORD $0x6e31de74 // fmul v20.4s, v19.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R20
-	FMOVQ 192(R20), F21
-	WORD $0x4eb5f687 // fmin v7.4s, v20.4s, v21.4s
-	FMOVQ 256(R20), F25
-	WORD $0x4e39f4fa // fmax v26.4s, v7.4s, v25.4s
-	FMOVQ 320(R20), F18
-	FMOVQ 384(R20), F8
-	VORR V8.B16, V8.B16, V27.B16
-	VFMLA V18.S4, V26.S4, V27.S4
-	WORD $0x4ea8d76c // fsub v12.4s, v27.4s, v8.4s
-	FMOVQ 448(R20), F3
-	VORR V26.B16, V26.B16, V9.B16
-	VFMLA V3.S4, V12.S4, V9.S4
-	FMOVQ 512(R20), F15
-	VORR V9.B16, V9.B16, V11.B16
-	VFMLA V15.S4, V12.S4, V11.S4
-	WORD $0x6e2bdd60 // fmul v0.4s, v11.4s, v11.4s
-	FMOVQ 1216(R20), F24
-	FMOVQ 1280(R20), F22
-	VORR V22.B16, V22.B16, V5.B16
-	VFMLA V11.S4, V24.S4, V5.S4
-	FMOVQ 1344(R20), F2
-	FMOVQ 1408(R20), F13
-	VORR V13.B16, V13.B16, V10.B16
-	VFMLA V11.S4, V2.S4, V10.S4
-	VORR V10.B16, V10.B16, V23.B16
-	VFMLA V0.S4, V5.S4, V23.S4
-	FMOVQ 1472(R20), F19
-	VORR V19.B16, V19.B16, V20.B16
-	VFMLA V11.S4, V23.S4, V20.S4
-	VORR V11.B16, V11.B16, V21.B16
-	VFMLA V0.S4, V20.S4, V21.S4
-	WORD $0x6f3f0767 // ushr v7.4s, v27.4s, #1
-	VSUB V7.S4, V27.S4, V25.S4
-	WORD $0x4f3754f2 // shl v18.4s, v7.4s, #23
-	WORD $0x4f375728 // shl v8.4s, v25.4s, #23
-	VORR V18.B16, V18.B16, V26.B16
-	VFMLA V18.S4, V21.S4, V26.S4
-	WORD $0x6e28df43 // fmul v3.4s, v26.4s, v8.4s
-	FMOVQ F3, 16(R0)
-	WORD $0x0e617869 // fcvtl v9.2d, v3.2s
-	WORD $0x4e61786c // fcvtl2 v12.2d, v3.4s
-	WORD $0x4e69d610 // fadd v16.2d, v16.2d, v9.2d
-	WORD $0x4e6cd5ce // fadd v14.2d, v14.2d, v12.2d
-	SUBS $4, R3, R3
-	BEQ done46
-	B next50
-
-some49:
-	VDUP R3, V15.S4
-	MOVD $lanes<>+0(SB), R21
-	FMOVQ 0(R21), F22
-	WORD $0x6eb635f8 // cmhi v24.4s, v15.4s, v22.4s
-	FMOVQ 16(R0), F13
-	WORD $0x4ea1d5a2 // fsub v2.4s, v13.4s, v1.4s
-	WORD $0x6e31dc4a // fmul v10.4s, v2.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R22
-	FMOVQ 192(R22), F5
-	WORD $0x4ea5f553 // fmin v19.4s, v10.4s, v5.4s
-	FMOVQ 256(R22), F11
-	WORD $0x4e2bf677 // fmax v23.4s, v19.4s, v11.4s
-	FMOVQ 320(R22), F0
-	FMOVQ 384(R22), F20
-	VORR V20.B16, V20.B16, V27.B16
-	VFMLA V0.S4, V23.S4, V27.S4
-	WORD $0x4eb4d767 // fsub v7.4s, v27.4s, v20.4s
-	FMOVQ 448(R22), F25
-	VORR V23.B16, V23.B16, V21.B16
-	VFMLA V25.S4, V7.S4, V21.S4
-	FMOVQ 512(R22), F18
-	VORR V21.B16, V21.B16, V8.B16
-	VFMLA V18.S4, V7.S4, V8.S4
-	WORD $0x6e28dd1a // fmul v26.4s, v8.4s, v8.4s
-	FMOVQ 1216(R22), F3
-	FMOVQ 1280(R22), F9
-	VORR V9.B16, V9.B16, V12.B16
-	VFMLA V8.S4, V3.S4, V12.S4
-	FMOVQ 1344(R22), F15
-	FMOVQ 1408(R22), F22
-	VORR V22.B16, V22.B16, V13.B16
-	VFMLA V8.S4, V15.S4, V13.S4
-	VORR V13.B16, V13.B16, V2.B16
-	VFMLA V26.S4, V12.S4, V2.S4
-	FMOVQ 1472(R22), F10
-	VORR V10.B16, V10.B16, V5.B16
-	VFMLA V8.S4, V2.S4, V5.S4
-	VORR V8.B16, V8.B16, V19.B16
-	VFMLA V26.S4, V5.S4, V19.S4
-	WORD $0x6f3f076b // ushr v11.4s, v27.4s, #1
-	VSUB V11.S4, V27.S4, V0.S4
-	WORD $0x4f375574 // shl v20.4s, v11.4s, #23
-	WORD $0x4f375417 // shl v23.4s, v0.4s, #23
-	VORR V20.B16, V20.B16, V25.B16
-	VFMLA V20.S4, V19.S4, V25.S4
-	WORD $0x6e37df35 // fmul v21.4s, v25.4s, v23.4s
-	VAND V24.B16, V21.B16, V7.B16
-	FMOVQ F7, 16(R0)
-	VAND V24.B16, V21.B16, V18.B16
-	WORD $0x0e617a49 // fcvtl v9.2d, v18.2s
-	WORD $0x4e617a43 // fcvtl2 v3.2d, v18.4s
-	WORD $0x4e69d610 // fadd v16.2d, v16.2d, v9.2d
-	WORD $0x4e63d5ce // fadd v14.2d, v14.2d, v3.2d
-	B done46
-
-next50:
-	CMP $4, R3
-	BLT some51
-	FMOVQ 32(R0), F22
-	WORD $0x4ea1d6cf // fsub v15.4s, v22.4s, v1.4s
-	WORD $0x6e31dded // fmul v13.4s, v15.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R23
-	FMOVQ 192(R23), F12
-	WORD $0x4eacf5aa // fmin v10.4s, v13.4s, v12.4s
-	FMOVQ 256(R23), F8
-	WORD $0x4e28f542 // fmax v2.4s, v10.4s, v8.4s
-	FMOVQ 320(R23), F26
-	FMOVQ 384(R23), F5
-	VORR V5.B16, V5.B16, V27.B16
-	VFMLA V26.S4, V2.S4, V27.S4
-	WORD $0x4ea5d76b // fsub v11.4s, v27.4s, v5.4s
-	FMOVQ 448(R23), F0
-	VORR V2.B16, V2.B16, V19.B16
-	VFMLA V0.S4, V11.S4, V19.S4
-	FMOVQ 512(R23), F20
-	VORR V19.B16, V19.B16, V23.B16
-	VFMLA V20.S4, V11.S4, V23.S4
-	WORD $0x6e37def9 // fmul v25.4s, v23.4s, v23.4s
-	FMOVQ 1216(R23), F24
-	FMOVQ 1280(R23), F21
-	VORR V21.B16, V21.B16, V7.B16
-	VFMLA V23.S4, V24.S4, V7.S4
-	FMOVQ 1344(R23), F18
-	FMOVQ 1408(R23), F9
-	VORR V9.B16, V9.B16, V3.B16
-	VFMLA V23.S4, V18.S4, V3.S4
-	VORR V3.B16, V3.B16, V22.B16
-	VFMLA V25.S4, V7.S4, V22.S4
-	FMOVQ 1472(R23), F15
-	VORR V15.B16, V15.B16, V13.B16
-	VFMLA V23.S4, V22.S4, V13.S4
-	VORR V23.B16, V23.B16, V12.B16
-	VFMLA V25.S4, V13.S4, V12.S4
-	WORD $0x6f3f076a // ushr v10.4s, v27.4s, #1
-	VSUB V10.S4, V27.S4, V8.S4
-	WORD $0x4f37555a // shl v26.4s, v10.4s, #23
-	WORD $0x4f375505 // shl v5.4s, v8.4s, #23
-	VORR V26.B16, V26.B16, V2.B16
-	VFMLA V26.S4, V12.S4, V2.S4
-	WORD $0x6e25dc40 // fmul v0.4s, v2.4s, v5.4s
-	FMOVQ F0, 32(R0)
-	WORD $0x0e617813 // fcvtl v19.2d, v0.2s
-	WORD $0x4e61780b // fcvtl2 v11.2d, v0.4s
-	WORD $0x4e73d7de // fadd v30.2d, v30.2d, v19.2d
-	WORD $0x4e6bd79c // fadd v28.2d, v28.2d, v11.2d
-	SUBS $4, R3, R3
-	BEQ done46
-	B next52
-
-some51:
-	VDUP R3, V20.S4
-	MOVD $lanes<>+0(SB), R24
-	FMOVQ 0(R24), F21
-	WORD $0x6eb53698 // cmhi v24.4s, v20.4s, v21.4s
-	FMOVQ 32(R0), F9
-	WORD $0x4ea1d532 // fsub v18.4s, v9.4s, v1.4s
-	WORD $0x6e31de43 // fmul v3.4s, v18.4s, v17.4s
-	MOVD $·singleVectors+0(SB), R25
-	FMOVQ 192(R25), F7
-	WORD $0x4ea7f46f // fmin v15.4s, v3.4s, v7.4s
-	FMOVQ 256(R25), F23
-	WORD $0x4e37f5f6 // fmax v22.4s, v15.4s, v23.4s
-	FMOVQ 320(R25), F25
-	FMOVQ 384(R25), F13
-	VORR V13.B16, V13.B16, V27.B16
-	VFMLA V25.S4, V22.S4, V27.S4
-	WORD $0x4eadd76a // fsub v10.4s, v27.4s, v13.4s
-	FMOVQ 448(R25), F8
-	VORR V22.B16, V22.B16, V12.B16
-	VFMLA V8.S4, V10.S4, V12.S4
-	FMOVQ 512(R25), F26
-	VORR V12.B16, V12.B16, V5.B16
-	VFMLA V26.S4, V10.S4, V5.S4
-	WORD $0x6e25dca2 // fmul v2.4s, v5.4s, v5.4s
-	FMOVQ 1216(R25), F0
-	FMOVQ 1280(R25), F19
-	VORR V19.B16, V19.B16, V11.B16
-	VFMLA V5.S4, V0.S4, V11.S4
-	FMOVQ 1344(R25), F20
-	FMOVQ 1408(R25), F21
-	VORR V21.B16, V21.B16, V9.B16
-	VFMLA V5.S4, V20.S4, V9.S4
-	VORR V9.B16, V9.B16, V18.B16
-	VFMLA V2.S4, V11.S4, V18.S4
-	FMOVQ 1472(R25), F3
-	VORR V3.B16, V3.B16, V7.B16
-	VFMLA V5.S4, V18.S4, V7.S4
-	VORR V5.B16, V5.B16, V15.B16
-	VFMLA V2.S4, V7.S4, V15.S4
-	WORD $0x6f3f0777 // ushr v23.4s, v27.4s, #1
-	VSUB V23.S4, V27.S4, V25.S4
-	WORD $0x4f3756ed // shl v13.4s, v23.4s, #23
-	WORD $0x4f375736 // shl v22.4s, v25.4s, #23
-	VORR V13.B16, V13.B16, V8.B16
-	VFMLA V13.S4, V15.S4, V8.S4
-	WORD $0x6e36dd0c // fmul v12.4s, v8.4s, v22.4s
-	VAND V24.B16, V12.B16, V10.B16
-	FMOVQ F10, 32(R0)
-	VAND V24.B16, V12.B16, V26.B16
-	WORD $0x0e617b53 // fcvtl v19.2d, v26.2s
-	WORD $0x4e617b40 // fcvtl2 v0.2d, v26.4s
-	WORD $0x4e73d7de // fadd v30.2d, v30.2d, v19.2d
-	WORD $0x4e60d79c // fadd v28.2d, v28.2d, v0.2d
-	B done46
-
-next52:
-	VDUP R3, V21.S4
-	MOVD $lanes<>+0(SB), R12
-	FMOVQ 0(R12), F20
-	WORD $0x6eb436a9 // cmhi v9.4s, v21.4s, v20.4s
-	FMOVQ 48(R0), F11
-	WORD $0x4ea1d563 // fsub v3.4s, v11.4s, v1.4s
-	WORD $0x6e31dc65 // fmul v5.4s, v3.4s, v17.4s
+	BLT some35
+	FMOVQ 0(R0), F24
+	WORD $0x4eb9d708 // fsub v8.4s, v24.4s, v25.4s
 	MOVD $·singleVectors+0(SB), R13
-	FMOVQ 192(R13), F18
-	WORD $0x4eb2f4a2 // fmin v2.4s, v5.4s, v18.4s
-	FMOVQ 256(R13), F7
-	WORD $0x4e27f45b // fmax v27.4s, v2.4s, v7.4s
-	FMOVQ 320(R13), F23
-	FMOVQ 384(R13), F25
-	VORR V25.B16, V25.B16, V15.B16
-	VFMLA V23.S4, V27.S4, V15.S4
-	WORD $0x4eb9d5ed // fsub v13.4s, v15.4s, v25.4s
-	FMOVQ 448(R13), F22
-	VORR V27.B16, V27.B16, V8.B16
-	VFMLA V22.S4, V13.S4, V8.S4
-	FMOVQ 512(R13), F24
-	VORR V8.B16, V8.B16, V12.B16
-	VFMLA V24.S4, V13.S4, V12.S4
-	WORD $0x6e2cdd8a // fmul v10.4s, v12.4s, v12.4s
-	FMOVQ 1216(R13), F26
-	FMOVQ 1280(R13), F19
-	VORR V19.B16, V19.B16, V0.B16
-	VFMLA V12.S4, V26.S4, V0.S4
-	FMOVQ 1344(R13), F21
-	FMOVQ 1408(R13), F20
-	VORR V20.B16, V20.B16, V1.B16
-	VFMLA V12.S4, V21.S4, V1.S4
-	VORR V1.B16, V1.B16, V11.B16
-	VFMLA V10.S4, V0.S4, V11.S4
-	FMOVQ 1472(R13), F17
-	VORR V17.B16, V17.B16, V3.B16
-	VFMLA V12.S4, V11.S4, V3.S4
-	VORR V12.B16, V12.B16, V5.B16
-	VFMLA V10.S4, V3.S4, V5.S4
-	WORD $0x6f3f05f2 // ushr v18.4s, v15.4s, #1
-	VSUB V18.S4, V15.S4, V2.S4
-	WORD $0x4f375647 // shl v7.4s, v18.4s, #23
-	WORD $0x4f375457 // shl v23.4s, v2.4s, #23
-	VORR V7.B16, V7.B16, V25.B16
-	VFMLA V7.S4, V5.S4, V25.S4
-	WORD $0x6e37df3b // fmul v27.4s, v25.4s, v23.4s
-	VAND V9.B16, V27.B16, V22.B16
-	FMOVQ F22, 48(R0)
-	VAND V9.B16, V27.B16, V8.B16
-	WORD $0x0e61790d // fcvtl v13.2d, v8.2s
-	WORD $0x4e617918 // fcvtl2 v24.2d, v8.4s
-	WORD $0x4e6dd7ff // fadd v31.2d, v31.2d, v13.2d
-	WORD $0x4e78d484 // fadd v4.2d, v4.2d, v24.2d
+	FMOVQ 192(R13), F5
+	WORD $0x4ea5f51e // fmin v30.4s, v8.4s, v5.4s
+	FMOVQ 256(R13), F0
+	WORD $0x4e20f7c1 // fmax v1.4s, v30.4s, v0.4s
+	FMOVQ 320(R13), F31
+	FMOVQ 384(R13), F6
+	VORR V6.B16, V6.B16, V26.B16
+	VFMLA V31.S4, V1.S4, V26.S4
+	WORD $0x4ea6d75c // fsub v28.4s, v26.4s, v6.4s
+	FMOVQ 448(R13), F27
+	VORR V1.B16, V1.B16, V29.B16
+	VFMLA V27.S4, V28.S4, V29.S4
+	FMOVQ 512(R13), F2
+	VORR V29.B16, V29.B16, V4.B16
+	VFMLA V2.S4, V28.S4, V4.S4
+	WORD $0x6e24dc87 // fmul v7.4s, v4.4s, v4.4s
+	FMOVQ 1216(R13), F12
+	FMOVQ 1280(R13), F3
+	VORR V3.B16, V3.B16, V10.B16
+	VFMLA V4.S4, V12.S4, V10.S4
+	FMOVQ 1344(R13), F15
+	FMOVQ 1408(R13), F9
+	VORR V9.B16, V9.B16, V13.B16
+	VFMLA V4.S4, V15.S4, V13.S4
+	VORR V13.B16, V13.B16, V23.B16
+	VFMLA V7.S4, V10.S4, V23.S4
+	FMOVQ 1472(R13), F11
+	VORR V11.B16, V11.B16, V24.B16
+	VFMLA V4.S4, V23.S4, V24.S4
+	VORR V4.B16, V4.B16, V8.B16
+	VFMLA V7.S4, V24.S4, V8.S4
+	WORD $0x6f3f0745 // ushr v5.4s, v26.4s, #1
+	VSUB V5.S4, V26.S4, V30.S4
+	WORD $0x4f3754a0 // shl v0.4s, v5.4s, #23
+	WORD $0x4f3757df // shl v31.4s, v30.4s, #23
+	VORR V0.B16, V0.B16, V6.B16
+	VFMLA V0.S4, V8.S4, V6.S4
+	WORD $0x6e3fdcc1 // fmul v1.4s, v6.4s, v31.4s
+	FMOVQ F1, 0(R0)
+	WORD $0x0e61783b // fcvtl v27.2d, v1.2s
+	WORD $0x4e61783d // fcvtl2 v29.2d, v1.4s
+	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
+	WORD $0x4e7dd631 // fadd v17.2d, v17.2d, v29.2d
+	SUBS $4, R3, R3
+	BEQ done34
+	B next36
 
-done46:
-	WORD $0x4e7ed7b3 // fadd v19.2d, v29.2d, v30.2d
-	WORD $0x4e7cd4da // fadd v26.2d, v6.2d, v28.2d
-	WORD $0x4e7fd614 // fadd v20.2d, v16.2d, v31.2d
-	WORD $0x4e64d5d5 // fadd v21.2d, v14.2d, v4.2d
-	WORD $0x4e74d661 // fadd v1.2d, v19.2d, v20.2d
-	WORD $0x4e75d740 // fadd v0.2d, v26.2d, v21.2d
-	WORD $0x4e60d431 // fadd v17.2d, v1.2d, v0.2d
-	WORD $0x7e70da2c // faddp d12, v17.2d
-	MOVD $memory-128(SP), R14
-	ADD R4<<3, R14, R14
-	FMOVD F12, 32(R14)
+some35:
+	VDUP R3, V28.S4
+	MOVD $lanes<>+0(SB), R14
+	FMOVQ 0(R14), F2
+	WORD $0x6ea23783 // cmhi v3.4s, v28.4s, v2.4s
+	FMOVQ 0(R0), F12
+	WORD $0x4eb9d589 // fsub v9.4s, v12.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R15
+	FMOVQ 192(R15), F15
+	WORD $0x4eaff52d // fmin v13.4s, v9.4s, v15.4s
+	FMOVQ 256(R15), F10
+	WORD $0x4e2af5ab // fmax v11.4s, v13.4s, v10.4s
+	FMOVQ 320(R15), F4
+	FMOVQ 384(R15), F23
+	VORR V23.B16, V23.B16, V7.B16
+	VFMLA V4.S4, V11.S4, V7.S4
+	WORD $0x4eb7d4f8 // fsub v24.4s, v7.4s, v23.4s
+	FMOVQ 448(R15), F26
+	VORR V11.B16, V11.B16, V5.B16
+	VFMLA V26.S4, V24.S4, V5.S4
+	FMOVQ 512(R15), F30
+	VORR V5.B16, V5.B16, V8.B16
+	VFMLA V30.S4, V24.S4, V8.S4
+	WORD $0x6e28dd00 // fmul v0.4s, v8.4s, v8.4s
+	FMOVQ 1216(R15), F31
+	FMOVQ 1280(R15), F6
+	VORR V6.B16, V6.B16, V1.B16
+	VFMLA V8.S4, V31.S4, V1.S4
+	FMOVQ 1344(R15), F27
+	FMOVQ 1408(R15), F29
+	VORR V29.B16, V29.B16, V28.B16
+	VFMLA V8.S4, V27.S4, V28.S4
+	VORR V28.B16, V28.B16, V2.B16
+	VFMLA V0.S4, V1.S4, V2.S4
+	FMOVQ 1472(R15), F12
+	VORR V12.B16, V12.B16, V9.B16
+	VFMLA V8.S4, V2.S4, V9.S4
+	VORR V8.B16, V8.B16, V15.B16
+	VFMLA V0.S4, V9.S4, V15.S4
+	WORD $0x6f3f04ed // ushr v13.4s, v7.4s, #1
+	VSUB V13.S4, V7.S4, V10.S4
+	WORD $0x4f3755a4 // shl v4.4s, v13.4s, #23
+	WORD $0x4f375557 // shl v23.4s, v10.4s, #23
+	VORR V4.B16, V4.B16, V11.B16
+	VFMLA V4.S4, V15.S4, V11.S4
+	WORD $0x6e37dd7a // fmul v26.4s, v11.4s, v23.4s
+	VAND V3.B16, V26.B16, V5.B16
+	FMOVQ F5, 0(R0)
+	VAND V3.B16, V26.B16, V24.B16
+	WORD $0x0e617b1e // fcvtl v30.2d, v24.2s
+	WORD $0x4e617b06 // fcvtl2 v6.2d, v24.4s
+	WORD $0x4e7ed610 // fadd v16.2d, v16.2d, v30.2d
+	WORD $0x4e66d631 // fadd v17.2d, v17.2d, v6.2d
+	B done34
+
+next36:
+	CMP $4, R3
+	BLT some37
+	FMOVQ 16(R0), F31
+	WORD $0x4eb9d7fd // fsub v29.4s, v31.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R19
+	FMOVQ 192(R19), F27
+	WORD $0x4ebbf7bc // fmin v28.4s, v29.4s, v27.4s
+	FMOVQ 256(R19), F1
+	WORD $0x4e21f78c // fmax v12.4s, v28.4s, v1.4s
+	FMOVQ 320(R19), F8
+	FMOVQ 384(R19), F2
+	VORR V2.B16, V2.B16, V0.B16
+	VFMLA V8.S4, V12.S4, V0.S4
+	WORD $0x4ea2d409 // fsub v9.4s, v0.4s, v2.4s
+	FMOVQ 448(R19), F7
+	VORR V12.B16, V12.B16, V13.B16
+	VFMLA V7.S4, V9.S4, V13.S4
+	FMOVQ 512(R19), F10
+	VORR V13.B16, V13.B16, V15.B16
+	VFMLA V10.S4, V9.S4, V15.S4
+	WORD $0x6e2fdde4 // fmul v4.4s, v15.4s, v15.4s
+	FMOVQ 1216(R19), F23
+	FMOVQ 1280(R19), F11
+	VORR V11.B16, V11.B16, V3.B16
+	VFMLA V15.S4, V23.S4, V3.S4
+	FMOVQ 1344(R19), F26
+	FMOVQ 1408(R19), F5
+	VORR V5.B16, V5.B16, V24.B16
+	VFMLA V15.S4, V26.S4, V24.S4
+	VORR V24.B16, V24.B16, V30.B16
+	VFMLA V4.S4, V3.S4, V30.S4
+	FMOVQ 1472(R19), F6
+	VORR V6.B16, V6.B16, V31.B16
+	VFMLA V15.S4, V30.S4, V31.S4
+	VORR V15.B16, V15.B16, V29.B16
+	VFMLA V4.S4, V31.S4, V29.S4
+	WORD $0x6f3f041b // ushr v27.4s, v0.4s, #1
+	VSUB V27.S4, V0.S4, V28.S4
+	WORD $0x4f375761 // shl v1.4s, v27.4s, #23
+	WORD $0x4f375788 // shl v8.4s, v28.4s, #23
+	VORR V1.B16, V1.B16, V2.B16
+	VFMLA V1.S4, V29.S4, V2.S4
+	WORD $0x6e28dc4c // fmul v12.4s, v2.4s, v8.4s
+	FMOVQ F12, 16(R0)
+	WORD $0x0e617987 // fcvtl v7.2d, v12.2s
+	WORD $0x4e61798d // fcvtl2 v13.2d, v12.4s
+	WORD $0x4e67d5ce // fadd v14.2d, v14.2d, v7.2d
+	WORD $0x4e6dd673 // fadd v19.2d, v19.2d, v13.2d
+	SUBS $4, R3, R3
+	BEQ done34
+	B next38
+
+some37:
+	VDUP R3, V9.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F10
+	WORD $0x6eaa352b // cmhi v11.4s, v9.4s, v10.4s
+	FMOVQ 16(R0), F23
+	WORD $0x4eb9d6e5 // fsub v5.4s, v23.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R21
+	FMOVQ 192(R21), F26
+	WORD $0x4ebaf4b8 // fmin v24.4s, v5.4s, v26.4s
+	FMOVQ 256(R21), F3
+	WORD $0x4e23f706 // fmax v6.4s, v24.4s, v3.4s
+	FMOVQ 320(R21), F15
+	FMOVQ 384(R21), F30
+	VORR V30.B16, V30.B16, V4.B16
+	VFMLA V15.S4, V6.S4, V4.S4
+	WORD $0x4ebed49f // fsub v31.4s, v4.4s, v30.4s
+	FMOVQ 448(R21), F0
+	VORR V6.B16, V6.B16, V27.B16
+	VFMLA V0.S4, V31.S4, V27.S4
+	FMOVQ 512(R21), F28
+	VORR V27.B16, V27.B16, V29.B16
+	VFMLA V28.S4, V31.S4, V29.S4
+	WORD $0x6e3ddfa1 // fmul v1.4s, v29.4s, v29.4s
+	FMOVQ 1216(R21), F8
+	FMOVQ 1280(R21), F2
+	VORR V2.B16, V2.B16, V12.B16
+	VFMLA V29.S4, V8.S4, V12.S4
+	FMOVQ 1344(R21), F7
+	FMOVQ 1408(R21), F13
+	VORR V13.B16, V13.B16, V9.B16
+	VFMLA V29.S4, V7.S4, V9.S4
+	VORR V9.B16, V9.B16, V10.B16
+	VFMLA V1.S4, V12.S4, V10.S4
+	FMOVQ 1472(R21), F23
+	VORR V23.B16, V23.B16, V5.B16
+	VFMLA V29.S4, V10.S4, V5.S4
+	VORR V29.B16, V29.B16, V26.B16
+	VFMLA V1.S4, V5.S4, V26.S4
+	WORD $0x6f3f0498 // ushr v24.4s, v4.4s, #1
+	VSUB V24.S4, V4.S4, V3.S4
+	WORD $0x4f37570f // shl v15.4s, v24.4s, #23
+	WORD $0x4f37547e // shl v30.4s, v3.4s, #23
+	VORR V15.B16, V15.B16, V6.B16
+	VFMLA V15.S4, V26.S4, V6.S4
+	WORD $0x6e3edcc0 // fmul v0.4s, v6.4s, v30.4s
+	VAND V11.B16, V0.B16, V27.B16
+	FMOVQ F27, 16(R0)
+	VAND V11.B16, V0.B16, V31.B16
+	WORD $0x0e617bfc // fcvtl v28.2d, v31.2s
+	WORD $0x4e617be2 // fcvtl2 v2.2d, v31.4s
+	WORD $0x4e7cd5ce // fadd v14.2d, v14.2d, v28.2d
+	WORD $0x4e62d673 // fadd v19.2d, v19.2d, v2.2d
+	B done34
+
+next38:
+	CMP $4, R3
+	BLT some39
+	FMOVQ 32(R0), F8
+	WORD $0x4eb9d50d // fsub v13.4s, v8.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R22
+	FMOVQ 192(R22), F7
+	WORD $0x4ea7f5a9 // fmin v9.4s, v13.4s, v7.4s
+	FMOVQ 256(R22), F12
+	WORD $0x4e2cf537 // fmax v23.4s, v9.4s, v12.4s
+	FMOVQ 320(R22), F29
+	FMOVQ 384(R22), F10
+	VORR V10.B16, V10.B16, V1.B16
+	VFMLA V29.S4, V23.S4, V1.S4
+	WORD $0x4eaad425 // fsub v5.4s, v1.4s, v10.4s
+	FMOVQ 448(R22), F4
+	VORR V23.B16, V23.B16, V24.B16
+	VFMLA V4.S4, V5.S4, V24.S4
+	FMOVQ 512(R22), F3
+	VORR V24.B16, V24.B16, V26.B16
+	VFMLA V3.S4, V5.S4, V26.S4
+	WORD $0x6e3adf4f // fmul v15.4s, v26.4s, v26.4s
+	FMOVQ 1216(R22), F30
+	FMOVQ 1280(R22), F6
+	VORR V6.B16, V6.B16, V11.B16
+	VFMLA V26.S4, V30.S4, V11.S4
+	FMOVQ 1344(R22), F0
+	FMOVQ 1408(R22), F27
+	VORR V27.B16, V27.B16, V31.B16
+	VFMLA V26.S4, V0.S4, V31.S4
+	VORR V31.B16, V31.B16, V28.B16
+	VFMLA V15.S4, V11.S4, V28.S4
+	FMOVQ 1472(R22), F2
+	VORR V2.B16, V2.B16, V8.B16
+	VFMLA V26.S4, V28.S4, V8.S4
+	VORR V26.B16, V26.B16, V13.B16
+	VFMLA V15.S4, V8.S4, V13.S4
+	WORD $0x6f3f0427 // ushr v7.4s, v1.4s, #1
+	VSUB V7.S4, V1.S4, V9.S4
+	WORD $0x4f3754ec // shl v12.4s, v7.4s, #23
+	WORD $0x4f37553d // shl v29.4s, v9.4s, #23
+	VORR V12.B16, V12.B16, V10.B16
+	VFMLA V12.S4, V13.S4, V10.S4
+	WORD $0x6e3ddd57 // fmul v23.4s, v10.4s, v29.4s
+	FMOVQ F23, 32(R0)
+	WORD $0x0e617ae4 // fcvtl v4.2d, v23.2s
+	WORD $0x4e617af8 // fcvtl2 v24.2d, v23.4s
+	WORD $0x4e64d694 // fadd v20.2d, v20.2d, v4.2d
+	WORD $0x4e78d652 // fadd v18.2d, v18.2d, v24.2d
+	SUBS $4, R3, R3
+	BEQ done34
+	B next40
+
+some39:
+	VDUP R3, V5.S4
+	MOVD $lanes<>+0(SB), R23
+	FMOVQ 0(R23), F3
+	WORD $0x6ea334a6 // cmhi v6.4s, v5.4s, v3.4s
+	FMOVQ 32(R0), F30
+	WORD $0x4eb9d7db // fsub v27.4s, v30.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R24
+	FMOVQ 192(R24), F0
+	WORD $0x4ea0f77f // fmin v31.4s, v27.4s, v0.4s
+	FMOVQ 256(R24), F11
+	WORD $0x4e2bf7e2 // fmax v2.4s, v31.4s, v11.4s
+	FMOVQ 320(R24), F26
+	FMOVQ 384(R24), F28
+	VORR V28.B16, V28.B16, V15.B16
+	VFMLA V26.S4, V2.S4, V15.S4
+	WORD $0x4ebcd5e8 // fsub v8.4s, v15.4s, v28.4s
+	FMOVQ 448(R24), F1
+	VORR V2.B16, V2.B16, V7.B16
+	VFMLA V1.S4, V8.S4, V7.S4
+	FMOVQ 512(R24), F9
+	VORR V7.B16, V7.B16, V13.B16
+	VFMLA V9.S4, V8.S4, V13.S4
+	WORD $0x6e2dddac // fmul v12.4s, v13.4s, v13.4s
+	FMOVQ 1216(R24), F29
+	FMOVQ 1280(R24), F10
+	VORR V10.B16, V10.B16, V23.B16
+	VFMLA V13.S4, V29.S4, V23.S4
+	FMOVQ 1344(R24), F4
+	FMOVQ 1408(R24), F24
+	VORR V24.B16, V24.B16, V5.B16
+	VFMLA V13.S4, V4.S4, V5.S4
+	VORR V5.B16, V5.B16, V3.B16
+	VFMLA V12.S4, V23.S4, V3.S4
+	FMOVQ 1472(R24), F30
+	VORR V30.B16, V30.B16, V27.B16
+	VFMLA V13.S4, V3.S4, V27.S4
+	VORR V13.B16, V13.B16, V0.B16
+	VFMLA V12.S4, V27.S4, V0.S4
+	WORD $0x6f3f05ff // ushr v31.4s, v15.4s, #1
+	VSUB V31.S4, V15.S4, V11.S4
+	WORD $0x4f3757fa // shl v26.4s, v31.4s, #23
+	WORD $0x4f37557c // shl v28.4s, v11.4s, #23
+	VORR V26.B16, V26.B16, V2.B16
+	VFMLA V26.S4, V0.S4, V2.S4
+	WORD $0x6e3cdc41 // fmul v1.4s, v2.4s, v28.4s
+	VAND V6.B16, V1.B16, V7.B16
+	FMOVQ F7, 32(R0)
+	VAND V6.B16, V1.B16, V8.B16
+	WORD $0x0e617909 // fcvtl v9.2d, v8.2s
+	WORD $0x4e61790a // fcvtl2 v10.2d, v8.4s
+	WORD $0x4e69d694 // fadd v20.2d, v20.2d, v9.2d
+	WORD $0x4e6ad652 // fadd v18.2d, v18.2d, v10.2d
+	B done34
+
+next40:
+	VDUP R3, V29.S4
+	MOVD $lanes<>+0(SB), R25
+	FMOVQ 0(R25), F24
+	WORD $0x6eb837a4 // cmhi v4.4s, v29.4s, v24.4s
+	FMOVQ 48(R0), F5
+	WORD $0x4eb9d4b7 // fsub v23.4s, v5.4s, v25.4s
+	MOVD $·singleVectors+0(SB), R12
+	FMOVQ 192(R12), F30
+	WORD $0x4ebef6ed // fmin v13.4s, v23.4s, v30.4s
+	FMOVQ 256(R12), F3
+	WORD $0x4e23f5ac // fmax v12.4s, v13.4s, v3.4s
+	FMOVQ 320(R12), F27
+	FMOVQ 384(R12), F15
+	VORR V15.B16, V15.B16, V31.B16
+	VFMLA V27.S4, V12.S4, V31.S4
+	WORD $0x4eafd7eb // fsub v11.4s, v31.4s, v15.4s
+	FMOVQ 448(R12), F0
+	VORR V12.B16, V12.B16, V26.B16
+	VFMLA V0.S4, V11.S4, V26.S4
+	FMOVQ 512(R12), F28
+	VORR V26.B16, V26.B16, V2.B16
+	VFMLA V28.S4, V11.S4, V2.S4
+	WORD $0x6e22dc46 // fmul v6.4s, v2.4s, v2.4s
+	FMOVQ 1216(R12), F1
+	FMOVQ 1280(R12), F7
+	VORR V7.B16, V7.B16, V8.B16
+	VFMLA V2.S4, V1.S4, V8.S4
+	FMOVQ 1344(R12), F9
+	FMOVQ 1408(R12), F10
+	VORR V10.B16, V10.B16, V29.B16
+	VFMLA V2.S4, V9.S4, V29.S4
+	VORR V29.B16, V29.B16, V24.B16
+	VFMLA V6.S4, V8.S4, V24.S4
+	FMOVQ 1472(R12), F25
+	VORR V25.B16, V25.B16, V5.B16
+	VFMLA V2.S4, V24.S4, V5.S4
+	VORR V2.B16, V2.B16, V23.B16
+	VFMLA V6.S4, V5.S4, V23.S4
+	WORD $0x6f3f07fe // ushr v30.4s, v31.4s, #1
+	VSUB V30.S4, V31.S4, V13.S4
+	WORD $0x4f3757c3 // shl v3.4s, v30.4s, #23
+	WORD $0x4f3755bb // shl v27.4s, v13.4s, #23
+	VORR V3.B16, V3.B16, V15.B16
+	VFMLA V3.S4, V23.S4, V15.S4
+	WORD $0x6e3bddec // fmul v12.4s, v15.4s, v27.4s
+	VAND V4.B16, V12.B16, V0.B16
+	FMOVQ F0, 48(R0)
+	VAND V4.B16, V12.B16, V26.B16
+	WORD $0x0e617b4b // fcvtl v11.2d, v26.2s
+	WORD $0x4e617b5c // fcvtl2 v28.2d, v26.4s
+	WORD $0x4e6bd6d6 // fadd v22.2d, v22.2d, v11.2d
+	WORD $0x4e7cd6b5 // fadd v21.2d, v21.2d, v28.2d
+
+done34:
+	WORD $0x4e74d607 // fadd v7.2d, v16.2d, v20.2d
+	WORD $0x4e72d621 // fadd v1.2d, v17.2d, v18.2d
+	WORD $0x4e76d5ca // fadd v10.2d, v14.2d, v22.2d
+	WORD $0x4e75d669 // fadd v9.2d, v19.2d, v21.2d
+	WORD $0x4e6ad4fd // fadd v29.2d, v7.2d, v10.2d
+	WORD $0x4e69d428 // fadd v8.2d, v1.2d, v9.2d
+	WORD $0x4e68d7b9 // fadd v25.2d, v29.2d, v8.2d
+	WORD $0x7e70db22 // faddp d2, v25.2d
+	MOVD $memory-128(SP), R13
+	ADD R4<<3, R13, R13
+	FMOVD F2, 32(R13)
 	ADD R2<<2, R6, R6
 	ADD $15, R2, R3
 	LSR $4, R3, R3
 	ADD R3<<6, R8, R8
 	ADD $1, R4, R4
 	CMP R11, R4
-	BLT row44
-
-end2:
+	BLT row32
 	MOVD R5, R6
 	MOVD R7, R8
 	MOVD $0, R4
 
-row55:
-	MOVD $4607182418800017408, R15
-	VDUP R15, V11.D2
-	MOVD $memory-128(SP), R19
-	ADD R4<<3, R19, R19
-	FMOVD 32(R19), F10
-	WORD $0x6e6afd63 // fdiv v3.2d, v11.2d, v10.2d
-	WORD $0x0e61686f // fcvtn v15.2s, v3.2d
-	WORD $0x4e61686f // fcvtn2 v15.4s, v3.2d
-	VDUP V15.S[0], V18.S4
+row43:
+	MOVD $4607182418800017408, R14
+	VDUP R14, V24.D2
+	MOVD $memory-128(SP), R15
+	ADD R4<<3, R15, R15
+	FMOVD 32(R15), F6
+	WORD $0x6e66ff05 // fdiv v5.2d, v24.2d, v6.2d
+	WORD $0x0e6168bf // fcvtn v31.2s, v5.2d
+	WORD $0x4e6168bf // fcvtn2 v31.4s, v5.2d
+	VDUP V31.S[0], V30.S4
 	MOVD x_base+0(FP), R0
 	ADD R8, R0, R0
 	MOVD bias_base+24(FP), R1
 	ADD R6, R1, R1
 	MOVD R2, R3
 	SUBS $16, R3, R3
-	BLT turns56End
+	BLT turns44End
 
-turns56:
-	FMOVQ 0(R0), F2
-	WORD $0x6e32dc45 // fmul v5.4s, v2.4s, v18.4s
-	FMOVQ F5, 0(R0)
-	FMOVQ 16(R0), F7
-	WORD $0x6e32dcf7 // fmul v23.4s, v7.4s, v18.4s
-	FMOVQ F23, 16(R0)
-	FMOVQ 32(R0), F25
-	WORD $0x6e32df29 // fmul v9.4s, v25.4s, v18.4s
-	FMOVQ F9, 32(R0)
-	FMOVQ 48(R0), F27
-	WORD $0x6e32df76 // fmul v22.4s, v27.4s, v18.4s
-	FMOVQ F22, 48(R0)
+turns44:
+	FMOVQ 0(R0), F13
+	WORD $0x6e3eddb7 // fmul v23.4s, v13.4s, v30.4s
+	FMOVQ F23, 0(R0)
+	FMOVQ 16(R0), F3
+	WORD $0x6e3edc7b // fmul v27.4s, v3.4s, v30.4s
+	FMOVQ F27, 16(R0)
+	FMOVQ 32(R0), F15
+	WORD $0x6e3edde4 // fmul v4.4s, v15.4s, v30.4s
+	FMOVQ F4, 32(R0)
+	FMOVQ 48(R0), F12
+	WORD $0x6e3edd80 // fmul v0.4s, v12.4s, v30.4s
+	FMOVQ F0, 48(R0)
 	ADD $64, R0, R0
 	ADD $64, R1, R1
 	SUBS $16, R3, R3
-	BGE turns56
+	BGE turns44
 
-turns56End:
+turns44End:
 	ADD $16, R3, R3
-	CBZ R3, done57
+	CBZ R3, done45
 	CMP $4, R3
-	BLT some58
-	FMOVQ 0(R0), F8
-	WORD $0x6e32dd1d // fmul v29.4s, v8.4s, v18.4s
-	FMOVQ F29, 0(R0)
-	SUBS $4, R3, R3
-	BEQ done57
-	B next59
-
-some58:
-	VDUP R3, V30.S4
-	MOVD $lanes<>+0(SB), R20
-	FMOVQ 0(R20), F13
-	WORD $0x6ead37d8 // cmhi v24.4s, v30.4s, v13.4s
-	FMOVQ 0(R0), F6
-	WORD $0x6e32dcdc // fmul v28.4s, v6.4s, v18.4s
-	VAND V24.B16, V28.B16, V16.B16
+	BLT some46
+	FMOVQ 0(R0), F26
+	WORD $0x6e3edf50 // fmul v16.4s, v26.4s, v30.4s
 	FMOVQ F16, 0(R0)
-	B done57
-
-next59:
-	CMP $4, R3
-	BLT some60
-	FMOVQ 16(R0), F31
-	WORD $0x6e32dfee // fmul v14.4s, v31.4s, v18.4s
-	FMOVQ F14, 16(R0)
 	SUBS $4, R3, R3
-	BEQ done57
-	B next61
+	BEQ done45
+	B next47
 
-some60:
-	VDUP R3, V4.S4
+some46:
+	VDUP R3, V20.S4
+	MOVD $lanes<>+0(SB), R19
+	FMOVQ 0(R19), F11
+	WORD $0x6eab369c // cmhi v28.4s, v20.4s, v11.4s
+	FMOVQ 0(R0), F17
+	WORD $0x6e3ede32 // fmul v18.4s, v17.4s, v30.4s
+	VAND V28.B16, V18.B16, V14.B16
+	FMOVQ F14, 0(R0)
+	B done45
+
+next47:
+	CMP $4, R3
+	BLT some48
+	FMOVQ 16(R0), F22
+	WORD $0x6e3eded3 // fmul v19.4s, v22.4s, v30.4s
+	FMOVQ F19, 16(R0)
+	SUBS $4, R3, R3
+	BEQ done45
+	B next49
+
+some48:
+	VDUP R3, V21.S4
+	MOVD $lanes<>+0(SB), R20
+	FMOVQ 0(R20), F7
+	WORD $0x6ea736aa // cmhi v10.4s, v21.4s, v7.4s
+	FMOVQ 16(R0), F1
+	WORD $0x6e3edc29 // fmul v9.4s, v1.4s, v30.4s
+	VAND V10.B16, V9.B16, V29.B16
+	FMOVQ F29, 16(R0)
+	B done45
+
+next49:
+	CMP $4, R3
+	BLT some50
+	FMOVQ 32(R0), F8
+	WORD $0x6e3edd19 // fmul v25.4s, v8.4s, v30.4s
+	FMOVQ F25, 32(R0)
+	SUBS $4, R3, R3
+	BEQ done45
+	B next51
+
+some50:
+	VDUP R3, V2.S4
 	MOVD $lanes<>+0(SB), R21
-	FMOVQ 0(R21), F19
-	WORD $0x6eb33494 // cmhi v20.4s, v4.4s, v19.4s
-	FMOVQ 16(R0), F26
-	WORD $0x6e32df55 // fmul v21.4s, v26.4s, v18.4s
-	VAND V20.B16, V21.B16, V1.B16
-	FMOVQ F1, 16(R0)
-	B done57
+	FMOVQ 0(R21), F24
+	WORD $0x6eb83446 // cmhi v6.4s, v2.4s, v24.4s
+	FMOVQ 32(R0), F5
+	WORD $0x6e3edcbf // fmul v31.4s, v5.4s, v30.4s
+	VAND V6.B16, V31.B16, V13.B16
+	FMOVQ F13, 32(R0)
+	B done45
 
-next61:
-	CMP $4, R3
-	BLT some62
-	FMOVQ 32(R0), F0
-	WORD $0x6e32dc11 // fmul v17.4s, v0.4s, v18.4s
-	FMOVQ F17, 32(R0)
-	SUBS $4, R3, R3
-	BEQ done57
-	B next63
-
-some62:
-	VDUP R3, V12.S4
+next51:
+	VDUP R3, V23.S4
 	MOVD $lanes<>+0(SB), R22
-	FMOVQ 0(R22), F11
-	WORD $0x6eab358a // cmhi v10.4s, v12.4s, v11.4s
-	FMOVQ 32(R0), F3
-	WORD $0x6e32dc6f // fmul v15.4s, v3.4s, v18.4s
-	VAND V10.B16, V15.B16, V2.B16
-	FMOVQ F2, 32(R0)
-	B done57
+	FMOVQ 0(R22), F3
+	WORD $0x6ea336fb // cmhi v27.4s, v23.4s, v3.4s
+	FMOVQ 48(R0), F15
+	WORD $0x6e3edde4 // fmul v4.4s, v15.4s, v30.4s
+	VAND V27.B16, V4.B16, V12.B16
+	FMOVQ F12, 48(R0)
 
-next63:
-	VDUP R3, V5.S4
-	MOVD $lanes<>+0(SB), R23
-	FMOVQ 0(R23), F7
-	WORD $0x6ea734b7 // cmhi v23.4s, v5.4s, v7.4s
-	FMOVQ 48(R0), F25
-	WORD $0x6e32df29 // fmul v9.4s, v25.4s, v18.4s
-	VAND V23.B16, V9.B16, V27.B16
-	FMOVQ F27, 48(R0)
-
-done57:
+done45:
 	ADD R2<<2, R6, R6
 	ADD $15, R2, R3
 	LSR $4, R3, R3
 	ADD R3<<6, R8, R8
 	ADD $1, R4, R4
 	CMP R11, R4
-	BLT row55
+	BLT row43
 	MOVD R6, R5
 	MOVD R8, R7
 	SUB R11, R9, R9

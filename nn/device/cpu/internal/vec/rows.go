@@ -5,8 +5,7 @@ import "math"
 // Rows has the kernels that run along the rows of matrices of rows × width elements. Element i of a row is added to sum
 // i%16, and the sums pairwise.
 type Rows struct {
-	// Softmax sets each row of dst to the softmax of scale·x, or of scale·x + bias unless bias is nil. Without a bias
-	// scale must not be negative.
+	// Softmax sets each row of dst to the softmax of scale·x, or of scale·x + bias unless bias is nil.
 	Softmax func(dst, x, bias []float32, scale float32, width, rows int)
 	// SoftmaxGrad sets dst to scale·y·(dy − Σ y·dy) for a softmax y. It adds y·(dy − Σ y·dy) to sum unless that is nil.
 	SoftmaxGrad func(dst, y, dy, sum []float32, scale float32, width, rows int)
@@ -17,8 +16,8 @@ type Rows struct {
 	// LayerNorm sets dst to x̂·gain + bias, where x̂ is (x − mean)/√(variance + eps) of a row. gain and bias have width
 	// elements.
 	LayerNorm func(dst, x, gain, bias []float32, eps float64, width, rows int)
-	// LayerNormGrad computes the gradients for a gradient dy of LayerNorm. It sets dst to that of x unless dst is nil, and
-	// adds the columns of dy·x̂ to sum, of Padded(width) elements, unless that is nil.
+	// LayerNormGrad computes the gradients for a gradient dy of LayerNorm. It sets dst to that of x unless dst is nil,
+	// and adds the columns of dy·x̂ to sum, of Padded(width) elements, unless that is nil.
 	LayerNormGrad func(dst, x, dy, gain []float32, sum []float64, eps float64, width, rows int)
 }
 
@@ -38,21 +37,19 @@ func (s *along) total() float64 {
 
 func softmax(dst, x, bias []float32, scale float32, width, rows int) {
 	for at := 0; at < rows*width; at += width {
-		x, y, top, gain := x[at:][:width], dst[at:][:width], float32(math.Inf(-1)), scale
-		if bias != nil {
-			for i, b := range bias[at:][:width] {
-				y[i] = float32(x[i]*scale) + b
+		y, top := dst[at:][:width], float32(math.Inf(-1))
+		for i, v := range x[at:][:width] {
+			v = float32(v * scale)
+			if bias != nil {
+				v += bias[at+i]
 			}
-			x, gain = y, 1
-		}
-		for _, v := range x {
-			if v > top {
+			if y[i] = v; v > top {
 				top = v
 			}
 		}
 		var sum along
-		for i, v := range x {
-			y[i] = exp((v - top) * gain)
+		for i, v := range y {
+			y[i] = exp(v - top)
 			sum[i%len(sum)] += float64(y[i])
 		}
 		f := float32(1 / sum.total())

@@ -33,7 +33,10 @@ var sets = [simd.Count]Set{
 			Sub: subAVX2, Mul: mulAVX2, Div: divAVX2, Min: minimumAVX2, Max: maximumAVX2,
 			Less: lessAVX2, LessEqual: lessEqualAVX2, Equal: equalAVX2, If: chooseAVX2, Uniforms: byGroups(uniformsAVX2),
 		},
-		Rows: Rows{softmaxAVX2, softmaxGradAVX2, softmaxPaddedAVX2, softmaxGradPaddedAVX2, layerNormAVX2, layerNormGradAVX2},
+		Rows: Rows{
+			softmaxAVX2, softmaxGradAVX2, softmaxPaddedAVX2, softmaxGradPaddedAVX2,
+			layerNormAVX2, layerNormGradAVX2,
+		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			run := maxWindowsAVX2
 			if w.paired(8) {
@@ -80,7 +83,10 @@ var sets = [simd.Count]Set{
 			Sub:     subAVX512, Mul: mulAVX512, Div: divAVX512, Min: minimumAVX512, Max: maximumAVX512,
 			Less: lessAVX512, LessEqual: lessEqualAVX512, Equal: equalAVX512, If: chooseAVX512, Uniforms: byGroups(uniformsAVX2),
 		},
-		Rows: Rows{softmaxAVX512, softmaxGradAVX512, softmaxPaddedAVX512, softmaxGradPaddedAVX512, layerNormAVX512, layerNormGradAVX512},
+		Rows: Rows{
+			softmaxAVX512, softmaxGradAVX512, softmaxPaddedAVX512, softmaxGradPaddedAVX512,
+			layerNormAVX512, layerNormGradAVX512,
+		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			run := maxWindowsAVX512
 			if w.paired(16) {

@@ -33,7 +33,10 @@ var sets = [simd.Count]Set{
 			Sub: subNEON, Mul: mulNEON, Div: divNEON, Min: minimumNEON, Max: maximumNEON,
 			Less: lessNEON, LessEqual: lessEqualNEON, Equal: equalNEON, If: chooseNEON, Uniforms: byGroups(uniformsNEON),
 		},
-		Rows: Rows{softmaxNEON, softmaxGradNEON, softmaxPaddedNEON, softmaxGradPaddedNEON, layerNormNEON, layerNormGradNEON},
+		Rows: Rows{
+			softmaxNEON, softmaxGradNEON, softmaxPaddedNEON, softmaxGradPaddedNEON,
+			layerNormNEON, layerNormGradNEON,
+		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			maxWindowsNEON(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},

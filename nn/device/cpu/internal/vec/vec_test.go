@@ -190,7 +190,7 @@ func clearPadding(x []float32, width int) {
 // rowKernels runs each kernel on matrices of rows × width elements.
 var rowKernels = map[string]func(s *Set, m *memory, width, rows int){
 	"softmax": func(s *Set, m *memory, width, rows int) {
-		s.Softmax(m.floats(rows*width), m.floats(rows*width), nil, .7, width, rows)
+		s.Softmax(m.floats(rows*width), m.floats(rows*width), nil, -.7, width, rows)
 	},
 	"softmax with a bias in place": func(s *Set, m *memory, width, rows int) {
 		x := m.floats(rows * width)
@@ -235,7 +235,8 @@ var rowKernels = map[string]func(s *Set, m *memory, width, rows int){
 			rows)
 	},
 	"layer norm grad of scale": func(s *Set, m *memory, width, rows int) {
-		s.LayerNormGrad(nil, m.floats(rows*width), m.floats(rows*width), m.floats(width), m.sumsOf(width), 1e-3, width, rows)
+		x, dy := m.floats(rows*width), m.floats(rows*width)
+		s.LayerNormGrad(nil, x, dy, m.floats(width), m.sumsOf(width), 1e-3, width, rows)
 	},
 }
 
