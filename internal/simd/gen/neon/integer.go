@@ -170,6 +170,11 @@ func (k *Func) Fetch(base GP, offset int) {
 	k.put(nil, regs(base), func() string { return fmt.Sprintf("PRFM %d(%v), PLDL1KEEP", offset, base) })
 }
 
+// FetchFar prefetches memory at an address into the second level.
+func (k *Func) FetchFar(base GP) {
+	k.put(nil, regs(base), func() string { return fmt.Sprintf("PRFM (%v), PLDL2KEEP", base) })
+}
+
 // FetchAt is Fetch at the sum of two.
 func (k *Func) FetchAt(base, index GP) {
 	k.put(nil, regs(base, index), func() string {

@@ -6,11 +6,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// copies, widens and narrows are the arguments of kernels that go through rows.
+// copies, widens, narrows and packs are the arguments of kernels that go through rows.
 const (
 	copies  = "(dst, src *float32, rows, width, dstStride, srcStride int)"
 	widens  = "(dst *float32, src *uint16, rows, width, dstStride, srcStride int)"
 	narrows = "(dst *uint16, src *float32, rows, width, dstStride, srcStride int)"
+	packs   = "(dst, src *float32, rows, panels, panelStride, srcStride int)"
 )
 
 // rowAt is the state of a kernel within a row: at elements are done, and at its end left elements remain.
@@ -117,29 +118,31 @@ func copyRows(name string, s isa, rounded bool) {
 		})
 }
 
-// pack copies rows into panels of two vectors: it reads the source row by row, in memory order.
-func pack(name string, s isa) {
-	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, panels, panelStride, srcStride int)")
+// pack copies rows into panels of step elements, moved as whole vectors: it reads the source row by row, in memory
+// order.
+func pack(name string, s isa, step int) {
+	TEXT(name, NOSPLIT, "func"+packs)
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows, panels := Load(Param("rows"), GP64()), Load(Param("panels"), GP64())
 	panelStride, srcStride := Load(Param("panelStride"), GP64()), Load(Param("srcStride"), GP64())
-	x, y := s.regs[0], s.regs[1]
 	Label("row")
 	to, from, n := GP64(), GP64(), GP64()
 	MOVQ(dst, to)
 	MOVQ(src, from)
 	MOVQ(panels, n)
 	Label("panel")
-	VMOVUPS(Mem{Base: from}, x)
-	VMOVUPS(Mem{Base: from, Disp: s.bytes}, y)
-	VMOVUPS(x, Mem{Base: to})
-	VMOVUPS(y, Mem{Base: to, Disp: s.bytes})
-	ADDQ(Imm(uint64(2*s.bytes)), from)
+	for at := 0; at < 4*step; at += s.bytes {
+		VMOVUPS(Mem{Base: from, Disp: at}, s.regs[at/s.bytes])
+	}
+	for at := 0; at < 4*step; at += s.bytes {
+		VMOVUPS(s.regs[at/s.bytes], Mem{Base: to, Disp: at})
+	}
+	ADDQ(Imm(uint64(4*step)), from)
 	ADDQ(panelStride, to)
 	DECQ(n)
 	JNZ(LabelRef("panel"))
 	ADDQ(srcStride, src)
-	ADDQ(Imm(uint64(2*s.bytes)), dst)
+	ADDQ(Imm(uint64(4*step)), dst)
 	DECQ(rows)
 	JNZ(LabelRef("row"))
 	VZEROUPPER()
@@ -290,6 +293,18 @@ func add(name string, s isa) {
 	storeTail(Mem{Base: dst}, s, mask, x)
 	Label("done")
 	VZEROUPPER()
+	RET()
+}
+
+// fetch prefetches cache lines into the second level.
+func fetch(name string) {
+	TEXT(name, NOSPLIT, "func(src *byte, lines int)")
+	src, n := Load(Param("src"), GP64()), Load(Param("lines"), GP64())
+	Label("loop")
+	PREFETCHT1(Mem{Base: src})
+	ADDQ(Imm(64), src)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
 	RET()
 }
 

@@ -63,9 +63,10 @@ func main() {
 			tile{s, rows, 2, pairs}.generate(name)
 			fmt.Fprintf(&decl, "\n//go:noescape\nfunc %s(a *Args)\n", name)
 		}
-		pack(s.name+"Pack", s)
-		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPack(dst, src *float32, rows, panels, panelStride, srcStride int)\n",
-			s.name)
+		pack(s.name+"Pack", s, 2*s.bytes/4)
+		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPack%s\n", s.name, packs)
+		pack(s.name+"PackRows", s, s.rows)
+		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPackRows%s\n", s.name, packs)
 		interleave(s.name+"Interleave", s)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sInterleave(x *float32, pairs int)\n", s.name)
 		copyRows(s.name+"Copy", s, false)
@@ -83,10 +84,12 @@ func main() {
 	}
 	turnSquares("avx2Turn")
 	fmt.Fprintf(&decl, "\n//go:noescape\nfunc avx2Turn(dst, src *float32, squares, dstStride, srcStride int)\n")
+	fetch("fetch")
+	fmt.Fprintf(&decl, "\n//go:noescape\nfunc fetch(src *byte, lines int)\n")
 	for _, s := range []isa{avx512, avx2} {
 		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Pack: %[1]sPack, "+
-			"Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak, Turn: avx2Turn,\n"+
-			"\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
+			"PackRows: %[1]sPackRows, Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n"+
+			"\tTurn: avx2Turn, Fetch: fetch, Winograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
 		fmt.Fprintf(&decl, "\tPairs: []Kernel{nil,\n")
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprintf(&decl, "\t\t%sPairs%d,\n", s.name, rows)

@@ -13,7 +13,8 @@ func writeNEON() {
 	f := neon.New("kern")
 	var set bytes.Buffer
 	fmt.Fprintf(&set, "\nvar neonSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d,\n", neonRows, neonLanes, neonPeakSums+2)
-	fmt.Fprintf(&set, "\tCopy: neonCopy, Pack: neonPack, Interleave: neonInterleave, Add: neonAdd, Peak: neonPeak,\n"+
+	fmt.Fprintf(&set, "\tCopy: neonCopy, Pack: neonPack, PackRows: neonPackRows, Interleave: neonInterleave,\n"+
+		"\tFetch: neonFetch, Add: neonAdd, Peak: neonPeak,\n"+
 		"\tWinograd: &neonWinograd,\n")
 	kernel := func(name string, t neonTile) {
 		f.FuncWith(neonSome, name, "(a *Args)", func(k *neon.Func) {
@@ -48,7 +49,9 @@ func writeNEON() {
 	f.Func("neonRound", copies, neonRound)
 	f.Func("neonWiden", widens, neonWiden)
 	f.Func("neonNarrow", narrows, neonNarrow)
-	f.Func("neonPack", "(dst, src *float32, rows, panels, panelStride, srcStride int)", neonPack)
+	f.Func("neonPack", packs, func(k *neon.Func) { neonPack(k, 2*neonLanes) })
+	f.Func("neonPackRows", packs, func(k *neon.Func) { neonPack(k, neonRows) })
+	f.Func("neonFetch", "(src *byte, lines int)", neonFetch)
 	f.Func("neonAdd", "(dst, src *float32, n int)", neonAdd)
 	f.Func("neonPeak", "(n int)", neonPeak)
 	neonTaps(f, &set)

@@ -120,24 +120,35 @@ func neonCopyOf(k *neon.Func, of func(x neon.Vec)) {
 		})
 }
 
-func neonPack(k *neon.Func) {
+// neonPack copies rows into panels of step elements.
+func neonPack(k *neon.Func, step int) {
 	dst, src, rows, panels := k.Arg("dst"), k.Arg("src"), k.Arg("rows"), k.Arg("panels")
 	panelStride, srcStride := k.Arg("panelStride"), k.Arg("srcStride")
 	k.Label("row")
 	to, from, n := k.Copy(dst), k.Copy(src), k.Copy(panels)
 	k.Label("panel")
-	for at := 0; at < 2*neonBytes; at += 2 * neon.Bytes {
+	for at := 0; at < 4*step; at += 2 * neon.Bytes {
 		x, y := k.LoadTwo(from, at)
 		k.StoreTwo(x, y, to, at)
 	}
-	k.AddI(from, from, 2*neonBytes)
+	k.AddI(from, from, 4*step)
 	k.Add(to, to, panelStride)
 	k.SubsI(n, n, 1)
 	k.Branch("NE", "panel")
 	k.Add(src, src, srcStride)
-	k.AddI(dst, dst, 2*neonBytes)
+	k.AddI(dst, dst, 4*step)
 	k.SubsI(rows, rows, 1)
 	k.Branch("NE", "row")
+	k.Ret()
+}
+
+func neonFetch(k *neon.Func) {
+	src, lines := k.Arg("src"), k.Arg("lines")
+	k.Label("loop")
+	k.FetchFar(src)
+	k.AddI(src, src, 64)
+	k.SubsI(lines, lines, 1)
+	k.Branch("NE", "loop")
 	k.Ret()
 }
 

@@ -56,9 +56,13 @@ type Set struct {
 	// Pack splits rows into panels of two vectors: row i of panel j goes to row i of the panel's own array. Strides are in
 	// bytes.
 	Pack func(dst, src *float32, rows, panels, panelStride, srcStride int)
+	// PackRows is Pack for panels of Rows elements. It reads and writes whole vectors: Lanes − Rows elements more.
+	PackRows func(dst, src *float32, rows, panels, panelStride, srcStride int)
 	// Turn writes squares of 8×8 elements, side by side in 8 rows of src, as their transposes, one below the other: those
 	// are 8·squares rows of dst. Strides are in bytes. nil: Transpose does without.
 	Turn func(dst, src *float32, squares, dstStride, srcStride int)
+	// Fetch prefetches cache lines of 64 bytes into the second level.
+	Fetch func(src *byte, lines int)
 	// Add adds n elements of src to dst.
 	Add func(dst, src *float32, n int)
 	// Peak runs n·2·(registers-2) multiply-adds of whole vectors in registers.

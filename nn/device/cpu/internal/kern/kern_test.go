@@ -267,20 +267,27 @@ func TestCopy(t *testing.T) {
 func TestPack(t *testing.T) {
 	eachSet(t, func(t *testing.T, s *Set) {
 		r := rand.New(rand.NewPCG(2, 4))
-		width := 2 * s.Lanes
-		for _, rows := range []int{1, 3, 14} {
-			for _, panels := range []int{1, 2, 5} {
-				stride := panels*width + 3
-				src, dst := ending(t)(r, rows*stride-3), guarded(r, panels*rows*width)
-				s.Pack(&dst[0], &src[0], rows, panels, 4*rows*width, 4*stride)
-				for i, x := range dst {
-					p, row, column := i/(rows*width), i/width%rows, i%width
-					if want := src[row*stride+p*width+column]; x != want {
-						t.Fatalf("%d rows, %d panels: element %d is %v, want %v", rows, panels, i, x, want)
+		for _, p := range []struct {
+			width, more int // of a panel; read and written behind it
+			pack        func(dst, src *float32, rows, panels, panelStride, srcStride int)
+		}{{2 * s.Lanes, 0, s.Pack}, {s.Rows, s.Lanes - s.Rows, s.PackRows}} {
+			for _, rows := range []int{1, 3, 14} {
+				for _, panels := range []int{1, 2, 5} {
+					stride, panel := panels*p.width+p.more+3, rows*p.width+p.more
+					src, dst := ending(t)(r, rows*stride-3), guarded(r, panels*panel)
+					p.pack(&dst[0], &src[0], rows, panels, 4*panel, 4*stride)
+					for i, x := range dst {
+						j, row, column := i/panel, i%panel/p.width, i%panel%p.width
+						if row == rows {
+							continue // behind a panel
+						}
+						if want := src[row*stride+j*p.width+column]; x != want {
+							t.Fatalf("%d rows, %d panels of %d: element %d is %v, want %v", rows, panels, p.width, i, x, want)
+						}
 					}
-				}
-				if err := guards(dst); err != nil {
-					t.Fatal(err)
+					if err := guards(dst); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}

@@ -218,6 +218,9 @@ func avx512Pairs14(a *Args)
 func avx512Pack(dst, src *float32, rows, panels, panelStride, srcStride int)
 
 //go:noescape
+func avx512PackRows(dst, src *float32, rows, panels, panelStride, srcStride int)
+
+//go:noescape
 func avx512Interleave(x *float32, pairs int)
 
 //go:noescape
@@ -408,6 +411,9 @@ func avx2Pairs6(a *Args)
 func avx2Pack(dst, src *float32, rows, panels, panelStride, srcStride int)
 
 //go:noescape
+func avx2PackRows(dst, src *float32, rows, panels, panelStride, srcStride int)
+
+//go:noescape
 func avx2Interleave(x *float32, pairs int)
 
 //go:noescape
@@ -507,9 +513,12 @@ var avx2Winograd = Winograd{
 //go:noescape
 func avx2Turn(dst, src *float32, squares, dstStride, srcStride int)
 
+//go:noescape
+func fetch(src *byte, lines int)
+
 var avx512Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak, Turn: avx2Turn,
-	Winograd: &avx512Winograd,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, PackRows: avx512PackRows, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
+	Turn: avx2Turn, Fetch: fetch, Winograd: &avx512Winograd,
 	Pairs: []Kernel{nil,
 		avx512Pairs1,
 		avx512Pairs2,
@@ -597,8 +606,8 @@ var avx512Set = Set{
 }
 
 var avx2Set = Set{
-	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Pack: avx2Pack, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak, Turn: avx2Turn,
-	Winograd: &avx2Winograd,
+	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Pack: avx2Pack, PackRows: avx2PackRows, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
+	Turn: avx2Turn, Fetch: fetch, Winograd: &avx2Winograd,
 	Pairs: []Kernel{nil,
 		avx2Pairs1,
 		avx2Pairs2,
@@ -829,7 +838,7 @@ func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride
 func bf16Peak(n int)
 
 var bf16Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Add: avx512Add, Peak: bf16Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, PackRows: avx512PackRows, Fetch: fetch, Add: avx512Add, Peak: bf16Peak,
 	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},
 	Products: [3][]Kernel{
 		1: {nil,

@@ -18794,6 +18794,35 @@ panel:
 	VZEROUPPER
 	RET
 
+// func avx512PackRows(dst *float32, src *float32, rows int, panels int, panelStride int, srcStride int)
+// Requires: AVX, AVX512F
+TEXT ·avx512PackRows(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ panels+24(FP), BX
+	MOVQ panelStride+32(FP), SI
+	MOVQ srcStride+40(FP), DI
+
+row:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ BX, R10
+
+panel:
+	VMOVUPS (R9), Z0
+	VMOVUPS Z0, (R8)
+	ADDQ    $0x38, R9
+	ADDQ    SI, R8
+	DECQ    R10
+	JNZ     panel
+	ADDQ    DI, CX
+	ADDQ    $0x38, AX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func avx512Interleave(x *float32, pairs int)
 // Requires: AVX, AVX512F
 TEXT ·avx512Interleave(SB), NOSPLIT, $0-16
@@ -28920,6 +28949,35 @@ panel:
 	VZEROUPPER
 	RET
 
+// func avx2PackRows(dst *float32, src *float32, rows int, panels int, panelStride int, srcStride int)
+// Requires: AVX
+TEXT ·avx2PackRows(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ panels+24(FP), BX
+	MOVQ panelStride+32(FP), SI
+	MOVQ srcStride+40(FP), DI
+
+row:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ BX, R10
+
+panel:
+	VMOVUPS (R9), Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    $0x18, R9
+	ADDQ    SI, R8
+	DECQ    R10
+	JNZ     panel
+	ADDQ    DI, CX
+	ADDQ    $0x18, AX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func avx2Interleave(x *float32, pairs int)
 // Requires: AVX
 TEXT ·avx2Interleave(SB), NOSPLIT, $0-16
@@ -33760,6 +33818,19 @@ loop:
 	DECQ        DX
 	JNZ         loop
 	VZEROUPPER
+	RET
+
+// func fetch(src *byte, lines int)
+// Requires: MMX+
+TEXT ·fetch(SB), NOSPLIT, $0-16
+	MOVQ src+0(FP), AX
+	MOVQ lines+8(FP), CX
+
+loop:
+	PREFETCHT1 (AX)
+	ADDQ       $0x40, AX
+	DECQ       CX
+	JNZ        loop
 	RET
 
 // func bf16Products1x1(a *int)

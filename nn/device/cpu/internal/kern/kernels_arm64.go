@@ -110,6 +110,12 @@ func neonNarrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int
 func neonPack(dst, src *float32, rows, panels, panelStride, srcStride int)
 
 //go:noescape
+func neonPackRows(dst, src *float32, rows, panels, panelStride, srcStride int)
+
+//go:noescape
+func neonFetch(src *byte, lines int)
+
+//go:noescape
 func neonAdd(dst, src *float32, n int)
 
 //go:noescape
@@ -168,7 +174,8 @@ func neonWeightGradTail(a *Collect)
 
 var neonSet = Set{
 	Rows: 6, Lanes: 8, Registers: 16,
-	Copy: neonCopy, Pack: neonPack, Interleave: neonInterleave, Add: neonAdd, Peak: neonPeak,
+	Copy: neonCopy, Pack: neonPack, PackRows: neonPackRows, Interleave: neonInterleave,
+	Fetch: neonFetch, Add: neonAdd, Peak: neonPeak,
 	Winograd: &neonWinograd,
 	Products: [3][]Kernel{
 		1: {nil,

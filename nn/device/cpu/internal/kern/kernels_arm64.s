@@ -9331,6 +9331,45 @@ panel:
 	BNE row
 	RET
 
+// func neonPackRows(dst, src *float32, rows, panels, panelStride, srcStride int)
+TEXT ·neonPackRows(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD rows+16(FP), R2
+	MOVD panels+24(FP), R3
+	MOVD panelStride+32(FP), R4
+	MOVD srcStride+40(FP), R5
+
+row:
+	MOVD R0, R6
+	MOVD R1, R7
+	MOVD R3, R8
+
+panel:
+	FLDPQ 0(R7), (F0, F1)
+	FSTPQ (F0, F1), 0(R6)
+	ADD $24, R7, R7
+	ADD R4, R6, R6
+	SUBS $1, R8, R8
+	BNE panel
+	ADD R5, R1, R1
+	ADD $24, R0, R0
+	SUBS $1, R2, R2
+	BNE row
+	RET
+
+// func neonFetch(src *byte, lines int)
+TEXT ·neonFetch(SB), NOSPLIT, $0-16
+	MOVD src+0(FP), R0
+	MOVD lines+8(FP), R1
+
+loop:
+	PRFM (R0), PLDL2KEEP
+	ADD $64, R0, R0
+	SUBS $1, R1, R1
+	BNE loop
+	RET
+
 // func neonAdd(dst, src *float32, n int)
 TEXT ·neonAdd(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0

@@ -17,7 +17,7 @@ const (
 func PlainNarrow(step int) *Set {
 	s := &Set{
 		Lanes: dotLanes, Rows: dotRows, Registers: 32,
-		Copy: copyPlain, Pack: packPlain, Add: addPlain,
+		Copy: copyPlain, Pack: packPlain, Fetch: fetchNothing, Add: addPlain,
 		Narrow: &Narrow{Step: 2, Copy: copyPaired, Stored: storedWith(2), PairRows: pairRowsPlain},
 	}
 	multiply := Dot
@@ -181,6 +181,8 @@ func packPlain(dst, src *float32, rows, panels, panelStride, srcStride int) {
 		}
 	}
 }
+
+func fetchNothing(*byte, int) {}
 
 func addPlain(dst, src *float32, n int) {
 	x, y := unsafe.Slice(dst, n), unsafe.Slice(src, n)

@@ -25,10 +25,9 @@ type matrixTask struct {
 }
 
 const (
-	matrixDepth    = 256 // most pixels at a time
-	matrixChannels = 240 // about the most channels of a that are packed at a time
-	tasksOfWorker  = 2   // about the number of tasks of a worker
-	packPixels     = 16  // whose lines stay in the first level cache while panels of a are packed
+	panelElements  = 4096 // about the most of a panel of b: half of a first level cache of 32 KiB
+	matrixChannels = 400  // about the most channels of a that are packed at a time
+	tasksOfWorker  = 2    // about the number of tasks of a worker
 
 	// The parts into which dst is cut at most.
 	leastChannels, leastColumns = 96, 64
@@ -42,7 +41,7 @@ func (o *outer) isMatrix(set *kern.Set) bool {
 func newMatrixOuter(o *outer, set *kern.Set, workers int) *matrixOuter {
 	const enough, copies = 32, 1 << 20
 	m := &matrixOuter{outer: o, set: set}
-	units := work.Ceil(o.pixels(), matrixDepth)
+	units := work.Ceil(o.pixels(), panelElements/set.Columns())
 	m.depth = work.Ceil(o.pixels(), units)
 	parts := o.groups * work.Ceil(o.channels, leastChannels) * work.Ceil(o.rows, leastColumns)
 	m.splits = max(1, min(work.Ceil(enough, parts), units, copies/(o.channels*o.columns)))
@@ -85,8 +84,11 @@ func (m *matrixOuter) cut(parts int) (channels, columns int) {
 // stride is the distance between panels of a: the last vector that is written reaches behind a panel.
 func (m *matrixOuter) stride() int { return m.set.Rows*m.depth + m.set.Lanes }
 
-// chunk is the number of channels that are packed at a time.
-func (m *matrixOuter) chunk() int { return matrixChannels / m.set.Rows * m.set.Rows }
+// chunk is the number of channels of a task that are packed at a time.
+func (m *matrixOuter) chunk(channels int) int {
+	even := work.Ceil(channels, work.Ceil(channels, matrixChannels))
+	return work.Ceil(even, m.set.Rows) * m.set.Rows
+}
 
 // lower reserves the scratch of m in r and returns its phases.
 func (m *matrixOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
@@ -95,7 +97,7 @@ func (m *matrixOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work
 	for _, t := range m.tasks {
 		channels, columns = max(channels, t.channels), max(columns, t.columns)
 	}
-	left := r.Each(d.Workers, work.Ceil(min(channels, m.chunk()), m.set.Rows)*m.stride())
+	left := r.Each(d.Workers, work.Ceil(m.chunk(channels), m.set.Rows)*m.stride())
 	right := r.Each(d.Workers, work.Ceil(columns, m.set.Columns())*m.set.Columns()*m.depth)
 	var copies work.Part
 	if m.splits > 1 {
@@ -134,16 +136,25 @@ func (k *matrixOuterKernel) run(worker, task int) {
 		dst = k.copies[(t.split-1)*k.size:][:k.size]
 	}
 	left, right := k.left[worker], k.right[worker]
-	a := &k.args[worker].Args
+	a := &k.args[worker]
 	a.Init, a.Offs = &kern.Zeros[0], &noOffset[0]
 	a.StepA = 4 * k.set.Rows
 	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
 	for p := t.from; p < t.to; p += k.depth {
 		pixels := min(k.depth, t.to-p)
 		a.Taps, a.Depth = 1, pixels
+		next := &a.ahead
+		next.start(k.set)
+		if q := p + pixels; q < t.to {
+			pixels := min(k.depth, t.to-q)
+			addRows(next, k.b, q*k.columns+t.group*k.rows+t.column, pixels, t.columns, k.columns)
+			addRows(next, k.a, q*k.srcC+t.group*k.channels+t.channel, pixels, t.channels, k.srcC)
+			next.over(work.Ceil(t.columns, k.set.Columns()) * work.Ceil(t.channels, k.set.Rows))
+		}
 		packPanels(k.set, right, k.b[p*k.columns+t.group*k.rows+t.column:], pixels, t.columns, k.columns)
-		for c := t.channel; c < t.channel+t.channels; c += k.chunk() {
-			channels := min(k.chunk(), t.channel+t.channels-c)
+		chunk := k.chunk(t.channels)
+		for c := t.channel; c < t.channel+t.channels; c += chunk {
+			channels := min(chunk, t.channel+t.channels-c)
 			k.packLeft(left, k.a[p*k.srcC+t.group*k.channels+c:], pixels, channels)
 			k.multiply(a, left, right, dst[c*k.columns+t.group*k.rows+t.column:], channels, t.columns, pixels, p > t.from)
 		}
@@ -154,19 +165,31 @@ var noOffset [1]int
 
 // packLeft packs some channels of some pixels.
 func (k *matrixOuterKernel) packLeft(dst, src []float32, pixels, channels int) {
-	step := k.set.Rows
-	for p := 0; p < pixels; p += packPixels {
-		n := min(packPixels, pixels-p)
-		for c := 0; c < channels; c += step {
-			m := min(step, channels-c)
-			to, from := dst[c/step*k.stride()+p*step:][:n*step+k.set.Lanes], src[p*k.srcC+c:][:(n-1)*k.srcC+m]
+	step, stride := k.set.Rows, k.stride()
+	whole := channels / step
+	rows := pixels
+	if (pixels-1)*k.srcC+(whole-1)*step+k.set.Lanes > len(src) {
+		rows-- // the kernel would read behind the last pixel
+	}
+	if rows > 0 && whole > 0 {
+		_, _ = src[(rows-1)*k.srcC+(whole-1)*step+k.set.Lanes-1], dst[(whole-1)*stride+(rows-1)*step+k.set.Lanes-1]
+		k.set.PackRows(&dst[0], &src[0], rows, whole, 4*stride, 4*k.srcC)
+	}
+	for c := 0; c < channels; c += step {
+		first, m := 0, min(step, channels-c)
+		if m == step {
+			first = rows
+		}
+		if n := pixels - first; n > 0 {
+			to, from := dst[c/step*stride+first*step:][:n*step+k.set.Lanes], src[first*k.srcC+c:][:(n-1)*k.srcC+m]
 			k.set.Copy(&to[0], &from[0], n, m, 4*step, 4*k.srcC)
 		}
 	}
 }
 
 // multiply sets a part of dst to the product of packed channels and columns, or adds the product to it.
-func (k *matrixOuterKernel) multiply(a *kern.Args, left, right, dst []float32, channels, columns, pixels int, add bool) {
+func (k *matrixOuterKernel) multiply(a *workerArgs, left, right, dst []float32, channels, columns, pixels int,
+	add bool) {
 	for j := 0; j < columns; j += k.set.Columns() {
 		n := min(k.set.Columns(), columns-j)
 		a.B, a.Mask = &right[j*pixels], kern.Mask(n)
@@ -177,7 +200,8 @@ func (k *matrixOuterKernel) multiply(a *kern.Args, left, right, dst []float32, c
 			if add {
 				a.From = a.C
 			}
-			sums[min(k.set.Rows, channels-c)](a)
+			sums[min(k.set.Rows, channels-c)](&a.Args)
+			a.ahead.tile()
 		}
 	}
 }

@@ -349,6 +349,7 @@ func (t *tiled) scratch() (size, tile int) {
 type workerArgs struct {
 	kern.Args
 	tiles kern.TileArgs
+	ahead ahead
 	room  [kern.TileRows * kern.TileWidth]float32 // for tiles
 	_     [128]byte
 }
@@ -379,15 +380,20 @@ func (k *tiledKernel) run(worker, block int) {
 		k.runTiles(worker, g, b)
 		return
 	}
-	a := &k.args[worker].Args
+	a := &k.args[worker]
 	a.StepA, a.StepC = 4*g.right*g.stride, 4*k.stepC(g)
 	for c := 0; c < g.channels; c += g.chunk {
 		n := min(g.chunk, g.channels-c)
+		first := b.group*g.channels + c
+		a.ahead.start(k.set)
+		if g.far() {
+			k.fetchAfter(&a.ahead, block, c+n)
+			a.ahead.over(b.panels * len(b.spans))
+		}
 		a.ReLU = 0
 		if k.relu && c+n == g.channels {
 			a.ReLU = 1
 		}
-		first := b.group*g.channels + c
 		source := k.tiles[worker]
 		if g.direct {
 			source = k.src.All()[g.source(b.extent, first):]
@@ -435,7 +441,8 @@ func (k *tiledKernel) run(worker, block int) {
 				if add != nil {
 					a.From = &add[s.c]
 				}
-				kernels[s.rows](a)
+				kernels[s.rows](&a.Args)
+				a.ahead.tile()
 			}
 			if k.made != nil && c+n == g.channels && k.made.last(b, j) {
 				k.store(worker, g, b, j)
@@ -445,6 +452,22 @@ func (k *tiledKernel) run(worker, block int) {
 	if k.made == nil && (k.then != nil || k.add != nil) {
 		k.end(worker, b)
 	}
+}
+
+// fetchAfter makes next fetch what is read after the channels before c of a block.
+func (k *tiledKernel) fetchAfter(next *ahead, block, c int) {
+	b := &k.blocks[block]
+	g := &k.targets[b.target]
+	if c == g.channels {
+		if block++; block == len(k.blocks) {
+			return
+		}
+		b, c = &k.blocks[block], 0
+		if g = &k.targets[b.target]; len(g.taps) == 0 {
+			return
+		}
+	}
+	next.addSource(&g.halo, k.src, b.extent, b.group*g.channels+c, min(g.chunk, g.channels-c))
 }
 
 // stepC is the distance between pixels of a target in the memory that receives the results.

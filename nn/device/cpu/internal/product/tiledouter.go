@@ -196,7 +196,7 @@ func (k *tiledOuterKernel) run(worker, task int) {
 		dst = k.copies[(t.split-1)*k.size:][:k.size]
 	}
 	dst = dst[t.group*k.rows+t.column:]
-	a := &k.args[worker].Args
+	a := &k.args[worker]
 	a.Init = &kern.Zeros[0]
 	a.StepA = 4 * k.next()
 	if k.pairs() {
@@ -222,6 +222,10 @@ func (k *tiledOuterKernel) run(worker, task int) {
 			a.Taps, a.Depth = 1, k.set.Narrow.Words(pixels)
 		}
 		panels := k.panels(worker, t, x, pixels)
+		a.ahead.start(k.set)
+		if e+1 < t.to {
+			k.fetchNext(&a.ahead, t, k.extents[e+1])
+		}
 		for i := range k.runs {
 			r := &k.runs[i]
 			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels,
@@ -255,9 +259,22 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 	return dst
 }
 
+// fetchNext makes next fetch the operands of a task in a block.
+func (k *tiledOuterKernel) fetchNext(next *ahead, t *outerTask, x extent) {
+	next.addPieces(k.b, (x.image*k.height+x.line)*k.width*k.columns+t.group*k.rows+t.column,
+		x.images*x.lines*k.width, t.columns, k.columns)
+	next.addSource(&k.halo, k.a, x, t.group*k.channels+t.channel, t.channels)
+	tiles := 0
+	for i := range k.runs {
+		tiles += work.Ceil(k.runs[i].count*t.channels, k.set.Rows)
+	}
+	next.over(tiles * work.Ceil(t.columns, k.set.Columns()))
+}
+
 // multiply sets dst to rows of a × columns of b over some pixels, or adds that product to it. A panel of b stays in the
 // first level cache during the loop over the rows of a. A cache line holds 16 of those rows and is read once for all.
-func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int, add bool) {
+func (k *tiledOuterKernel) multiply(a *workerArgs, source, panels, dst []float32, rows, columns, pixels int,
+	add bool) {
 	parts := work.Ceil(rows, k.set.Rows)
 	for j := 0; j < columns; j += k.set.Columns() {
 		n := min(k.set.Columns(), columns-j)
@@ -270,7 +287,8 @@ func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32,
 			if add {
 				a.From = a.C
 			}
-			sums[end-m](a)
+			sums[end-m](&a.Args)
+			a.ahead.tile()
 		}
 	}
 }
