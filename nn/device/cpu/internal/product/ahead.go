@@ -61,12 +61,14 @@ func (f *ahead) addPieces(x *work.Pieces, at, rows, width, stride int) {
 	addRows(f, x.All(), at, rows, width, stride)
 }
 
-// addSource adds n channels, from first on, of the source under a block, but not what taps reach around it.
+// addSource adds n channels, from first on, of the source under a block, but not what taps reach around it. With
+// strides, where most of it may not be read, it adds nothing.
 func (f *ahead) addSource(h *halo, src *work.Pieces, e extent, first, n int) {
-	line := e.line * h.rowStep
-	lines := min(e.lines*h.rowStep, h.srcH-line)
-	at := (e.image*h.srcH + line) * h.srcW * h.srcC
-	f.addPieces(src, at+first, ((e.images-1)*h.srcH+lines)*h.srcW, n, h.srcC)
+	if h.rowStep != 1 || h.colStep != 1 {
+		return
+	}
+	pixels := ((e.images-1)*h.srcH + min(e.lines, h.srcH-e.line)) * h.srcW
+	f.addPieces(src, (e.image*h.srcH+e.line)*h.srcW*h.srcC+first, pixels, n, h.srcC)
 }
 
 // over spreads the lines over a number of tiles.
@@ -109,3 +111,6 @@ func (f *ahead) fetch() {
 
 // far reports whether parts of the source may not be in any cache.
 func (g *grid) far() bool { return g.images*g.srcH*g.srcW*g.srcC > farElements }
+
+// far reports whether parts of an operand may not be in any cache.
+func (o *outer) far() bool { return o.grid.far() || o.pixels()*o.columns > farElements }

@@ -145,7 +145,7 @@ func (k *matrixOuterKernel) run(worker, task int) {
 		a.Taps, a.Depth = 1, pixels
 		next := &a.ahead
 		next.start(k.set)
-		if q := p + pixels; q < t.to {
+		if q := p + pixels; q < t.to && k.far() {
 			pixels := min(k.depth, t.to-q)
 			addRows(next, k.b, q*k.columns+t.group*k.rows+t.column, pixels, t.columns, k.columns)
 			addRows(next, k.a, q*k.srcC+t.group*k.channels+t.channel, pixels, t.channels, k.srcC)

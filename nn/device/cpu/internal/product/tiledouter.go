@@ -223,7 +223,7 @@ func (k *tiledOuterKernel) run(worker, task int) {
 		}
 		panels := k.panels(worker, t, x, pixels)
 		a.ahead.start(k.set)
-		if e+1 < t.to {
+		if e+1 < t.to && k.far() {
 			k.fetchNext(&a.ahead, t, k.extents[e+1])
 		}
 		for i := range k.runs {
