@@ -161,7 +161,7 @@ func rowCases() []opCase {
 	one := uniform(-1, 1)
 	var all []opCase
 	for _, s := range []op.Shape{{3, 5}, {1, 1}, {4, 16}, {2, 3, 17}, {2, 50, 33}, {7, 192}, {2, 3, 4, 5}, {2, 197, 64},
-		{2, 8, 3, 3, 6}, {5, 1}, {3, 1000}} {
+		{2, 8, 3, 3, 6}, {5, 1}, {3, 1000}, {61, 1000}} {
 		c := s[len(s)-1]
 		x, dy, scale, bias := data(one, s...), data(one, s...), weight(uniform(.5, 1.5), c), weight(one, c)
 		far := data(uniform(99, 101), s...) // the variance is small beside the mean

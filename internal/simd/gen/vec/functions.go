@@ -21,6 +21,8 @@ const (
 	sMinusHalf
 	sRootHalf
 	sNormal
+	sGate
+	sGateLeast
 	sExp
 	sTanh   = sExp + expTerms
 	sErf    = sTanh + tanhTerms
@@ -105,13 +107,18 @@ func fused[V any]() []struct {
 	}
 	return list{
 		{"silu", "x", func(m maths[V], in []V) V {
-			y := sigmoid(m, in[0])
-			m.mul(y, y, in[0])
+			v, y := m.vector(), m.vector()
+			m.max(v, in[0], m.number(sGateLeast))
+			m.min(y, v, m.number(sGate))
+			d := gate(m, y)
+			m.div(y, v, d)
 			return y
 		}},
 		{"siluGrad", "x dy", func(m maths[V], in []V) V {
-			x, dy, y, d := in[0], in[1], m.vector(), m.vector()
-			t := sigmoid(m, x)
+			x, dy, y, d, t := m.vector(), in[1], m.vector(), m.vector(), m.vector()
+			m.max(x, in[0], m.number(sGateLeast))
+			m.min(x, x, m.number(sGate))
+			m.div(t, m.number(sOne), gate(m, x))
 			m.mul(y, dy, t)
 			m.sub(d, m.number(sOne), t)
 			m.mul(d, d, t)
@@ -229,8 +236,29 @@ func exponential[V any](m maths[V], x V) V {
 
 // expUpTo104 is exponential for x up to 104.
 func expUpTo104[V any](m maths[V], x V) V {
-	v, n, t, r, z := m.vector(), m.vector(), m.vector(), m.vector(), m.vector()
+	v := m.vector()
 	m.max(v, x, m.number(sLeast))
+	p, n, t := fraction(m, v)
+	m.power(p, n, t)
+	return p
+}
+
+// gate is 1 + e⁻ˣ for x from −88 to 88, where the least e⁻ˣ is 0: one factor 2ⁿ is enough.
+func gate[V any](m maths[V], x V) V {
+	v, k, one := m.vector(), m.vector(), m.number(sOne)
+	m.sub(v, m.zero(), x)
+	p, _, t := fraction(m, v)
+	m.shift(k, t, 23)
+	m.subInts(k, k, one)
+	m.fma(p, k, k)
+	m.add(p, p, one)
+	return p
+}
+
+// fraction is p for eᵛ = (p + 1)·2ⁿ, with n, and t = n + the number sRound. It changes v.
+func fraction[V any](m maths[V], v V) (p, n, t V) {
+	r, z := m.vector(), m.vector()
+	n, t = m.vector(), m.vector()
 	m.move(t, v)
 	m.fma(t, m.number(sLog2E), m.at(sRound))
 	m.sub(n, t, m.at(sRound))
@@ -239,11 +267,10 @@ func expUpTo104[V any](m maths[V], x V) V {
 	m.move(v, n)
 	m.fma(v, m.number(sLn2Low), r)
 	m.mul(z, v, v)
-	p := byPairs(m, v, z, sExp, expTerms-1)
+	p = byPairs(m, v, z, sExp, expTerms-1)
 	m.fma(p, v, m.at(sExp+expTerms-1))
 	m.fma(p, z, v)
-	m.power(p, n, t)
-	return p
+	return p, n, t
 }
 
 // byPowers computes (y + 1)·2ⁿ with two factors, since 2ⁿ can be below the least normal number. The first is a normal

@@ -4074,23 +4074,23 @@ loop:
 	VMOVAPS     Z0, Z1
 	VMOVUPS     ·singleVectors+320(SB), Z2
 	VFMADD213PS ·singleVectors+384(SB), Z2, Z1
-	VSUBPS      ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS     Z1, Z2
+	VSUBPS      ·singleVectors+384(SB), Z1, Z2
+	VMOVAPS     Z2, Z1
 	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z0, Z3, Z2
-	VMOVAPS     Z1, Z0
+	VFMADD213PS Z0, Z3, Z1
+	VMOVAPS     Z2, Z0
 	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z2, Z3, Z0
-	VMULPS      Z0, Z0, Z2
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z0, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z4
-	VFMADD213PS ·singleVectors+1408(SB), Z0, Z4
-	VFMADD213PS Z4, Z2, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
-	VFMADD213PS Z0, Z2, Z3
+	VFMADD213PS Z1, Z3, Z0
+	VMULPS      Z0, Z0, Z1
+	VMOVUPS     ·singleVectors+1344(SB), Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1472(SB), Z4
+	VFMADD213PS ·singleVectors+1536(SB), Z0, Z4
+	VFMADD213PS Z4, Z1, Z3
+	VFMADD213PS ·singleVectors+1600(SB), Z0, Z3
+	VFMADD213PS Z0, Z1, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z1, Z3, Z3
+	VSCALEFPS   Z2, Z3, Z3
 	VMOVUPS     Z3, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
@@ -4101,23 +4101,23 @@ loop:
 	VMOVAPS     Z0, Z1
 	VMOVUPS     ·singleVectors+320(SB), Z2
 	VFMADD213PS ·singleVectors+384(SB), Z2, Z1
-	VSUBPS      ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS     Z1, Z2
+	VSUBPS      ·singleVectors+384(SB), Z1, Z2
+	VMOVAPS     Z2, Z1
 	VMOVUPS     ·singleVectors+448(SB), Z3
-	VFMADD213PS Z0, Z3, Z2
-	VMOVAPS     Z1, Z0
+	VFMADD213PS Z0, Z3, Z1
+	VMOVAPS     Z2, Z0
 	VMOVUPS     ·singleVectors+512(SB), Z3
-	VFMADD213PS Z2, Z3, Z0
-	VMULPS      Z0, Z0, Z2
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z0, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z4
-	VFMADD213PS ·singleVectors+1408(SB), Z0, Z4
-	VFMADD213PS Z4, Z2, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z0, Z3
-	VFMADD213PS Z0, Z2, Z3
+	VFMADD213PS Z1, Z3, Z0
+	VMULPS      Z0, Z0, Z1
+	VMOVUPS     ·singleVectors+1344(SB), Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1472(SB), Z4
+	VFMADD213PS ·singleVectors+1536(SB), Z0, Z4
+	VFMADD213PS Z4, Z1, Z3
+	VFMADD213PS ·singleVectors+1600(SB), Z0, Z3
+	VFMADD213PS Z0, Z1, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z1, Z3, Z3
+	VSCALEFPS   Z2, Z3, Z3
 	VMOVUPS     Z3, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
@@ -4138,23 +4138,23 @@ tail:
 	VMOVAPS      Z0, Z1
 	VMOVUPS      ·singleVectors+320(SB), Z2
 	VFMADD213PS  ·singleVectors+384(SB), Z2, Z1
-	VSUBPS       ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS      Z1, Z2
+	VSUBPS       ·singleVectors+384(SB), Z1, Z2
+	VMOVAPS      Z2, Z1
 	VMOVUPS      ·singleVectors+448(SB), Z3
-	VFMADD213PS  Z0, Z3, Z2
-	VMOVAPS      Z1, Z0
+	VFMADD213PS  Z0, Z3, Z1
+	VMOVAPS      Z2, Z0
 	VMOVUPS      ·singleVectors+512(SB), Z3
-	VFMADD213PS  Z2, Z3, Z0
-	VMULPS       Z0, Z0, Z2
-	VMOVUPS      ·singleVectors+1216(SB), Z3
-	VFMADD213PS  ·singleVectors+1280(SB), Z0, Z3
-	VMOVUPS      ·singleVectors+1344(SB), Z4
-	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z4
-	VFMADD213PS  Z4, Z2, Z3
-	VFMADD213PS  ·singleVectors+1472(SB), Z0, Z3
-	VFMADD213PS  Z0, Z2, Z3
+	VFMADD213PS  Z1, Z3, Z0
+	VMULPS       Z0, Z0, Z1
+	VMOVUPS      ·singleVectors+1344(SB), Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z3
+	VMOVUPS      ·singleVectors+1472(SB), Z4
+	VFMADD213PS  ·singleVectors+1536(SB), Z0, Z4
+	VFMADD213PS  Z4, Z1, Z3
+	VFMADD213PS  ·singleVectors+1600(SB), Z0, Z3
+	VFMADD213PS  Z0, Z1, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS    Z1, Z3, Z3
+	VSCALEFPS    Z2, Z3, Z3
 	VMOVUPS      Z3, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -4184,23 +4184,23 @@ loop:
 	VMOVAPS     Z1, Z2
 	VMOVUPS     ·singleVectors+320(SB), Z3
 	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
-	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z7
-	VFMADD213PS Z1, Z7, Z3
-	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+512(SB), Z7
-	VFMADD213PS Z3, Z7, Z1
-	VMULPS      Z1, Z1, Z7
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z8
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
-	VFMADD213PS Z8, Z7, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS Z1, Z7, Z3
+	VSUBPS      ·singleVectors+384(SB), Z2, Z7
+	VMOVAPS     Z7, Z2
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z1, Z3, Z2
+	VMOVAPS     Z7, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z2, Z3, Z1
+	VMULPS      Z1, Z1, Z2
+	VMOVUPS     ·singleVectors+1344(SB), Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1472(SB), Z8
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z8
+	VFMADD213PS Z8, Z2, Z3
+	VFMADD213PS ·singleVectors+1600(SB), Z1, Z3
+	VFMADD213PS Z1, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z2, Z3, Z3
+	VSCALEFPS   Z7, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VADDPS      Z2, Z3, Z1
 	VMOVAPS     Z2, Z2
@@ -4218,23 +4218,23 @@ loop:
 	VMOVAPS     Z1, Z2
 	VMOVUPS     ·singleVectors+320(SB), Z3
 	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
-	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z7
-	VFMADD213PS Z1, Z7, Z3
-	VMOVAPS     Z2, Z1
-	VMOVUPS     ·singleVectors+512(SB), Z7
-	VFMADD213PS Z3, Z7, Z1
-	VMULPS      Z1, Z1, Z7
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z8
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
-	VFMADD213PS Z8, Z7, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS Z1, Z7, Z3
+	VSUBPS      ·singleVectors+384(SB), Z2, Z7
+	VMOVAPS     Z7, Z2
+	VMOVUPS     ·singleVectors+448(SB), Z3
+	VFMADD213PS Z1, Z3, Z2
+	VMOVAPS     Z7, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z3
+	VFMADD213PS Z2, Z3, Z1
+	VMULPS      Z1, Z1, Z2
+	VMOVUPS     ·singleVectors+1344(SB), Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1472(SB), Z8
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z8
+	VFMADD213PS Z8, Z2, Z3
+	VFMADD213PS ·singleVectors+1600(SB), Z1, Z3
+	VFMADD213PS Z1, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z2, Z3, Z3
+	VSCALEFPS   Z7, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VADDPS      Z2, Z3, Z1
 	VMOVAPS     Z2, Z2
@@ -4262,23 +4262,23 @@ tail:
 	VMOVAPS      Z1, Z2
 	VMOVUPS      ·singleVectors+320(SB), Z3
 	VFMADD213PS  ·singleVectors+384(SB), Z3, Z2
-	VSUBPS       ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS      Z2, Z3
-	VMOVUPS      ·singleVectors+448(SB), Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VMOVAPS      Z2, Z1
-	VMOVUPS      ·singleVectors+512(SB), Z4
-	VFMADD213PS  Z3, Z4, Z1
-	VMULPS       Z1, Z1, Z4
-	VMOVUPS      ·singleVectors+1216(SB), Z3
-	VFMADD213PS  ·singleVectors+1280(SB), Z1, Z3
-	VMOVUPS      ·singleVectors+1344(SB), Z5
-	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z5
-	VFMADD213PS  Z5, Z4, Z3
-	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS  Z1, Z4, Z3
+	VSUBPS       ·singleVectors+384(SB), Z2, Z4
+	VMOVAPS      Z4, Z2
+	VMOVUPS      ·singleVectors+448(SB), Z3
+	VFMADD213PS  Z1, Z3, Z2
+	VMOVAPS      Z4, Z1
+	VMOVUPS      ·singleVectors+512(SB), Z3
+	VFMADD213PS  Z2, Z3, Z1
+	VMULPS       Z1, Z1, Z2
+	VMOVUPS      ·singleVectors+1344(SB), Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
+	VMOVUPS      ·singleVectors+1472(SB), Z5
+	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z5
+	VFMADD213PS  Z5, Z2, Z3
+	VFMADD213PS  ·singleVectors+1600(SB), Z1, Z3
+	VFMADD213PS  Z1, Z2, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS    Z2, Z3, Z3
+	VSCALEFPS    Z4, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VADDPS       Z2, Z3, Z1
 	VMOVAPS      Z2, Z2
@@ -4316,33 +4316,33 @@ loop:
 	VMOVAPS     Z2, Z3
 	VMOVUPS     ·singleVectors+320(SB), Z4
 	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS     Z4, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z5
-	VFMADD213PS Z2, Z5, Z3
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z5
-	VFMADD213PS Z3, Z5, Z2
-	VMULPS      Z2, Z2, Z5
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z6
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS Z6, Z5, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS Z2, Z5, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z5
+	VMOVAPS     Z5, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z4
+	VFMADD213PS Z2, Z4, Z3
+	VMOVAPS     Z5, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z4
+	VFMADD213PS Z3, Z4, Z2
+	VMULPS      Z2, Z2, Z4
+	VMOVUPS     ·singleVectors+1344(SB), Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1472(SB), Z6
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
+	VFMADD213PS Z6, Z4, Z3
+	VFMADD213PS ·singleVectors+1600(SB), Z2, Z3
+	VFMADD213PS Z2, Z4, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z4, Z3, Z3
+	VSCALEFPS   Z5, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z4
 	VADDPS      Z4, Z3, Z2
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1536(SB), Z4
-	VFMADD213PS ·singleVectors+1600(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1664(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1664(SB), Z4
 	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
 	VMOVUPS     ·singleVectors+640(SB), Z2
@@ -4362,33 +4362,33 @@ loop:
 	VMOVAPS     Z2, Z3
 	VMOVUPS     ·singleVectors+320(SB), Z4
 	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS     Z4, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z5
-	VFMADD213PS Z2, Z5, Z3
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z5
-	VFMADD213PS Z3, Z5, Z2
-	VMULPS      Z2, Z2, Z5
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z6
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS Z6, Z5, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS Z2, Z5, Z3
+	VSUBPS      ·singleVectors+384(SB), Z3, Z5
+	VMOVAPS     Z5, Z3
+	VMOVUPS     ·singleVectors+448(SB), Z4
+	VFMADD213PS Z2, Z4, Z3
+	VMOVAPS     Z5, Z2
+	VMOVUPS     ·singleVectors+512(SB), Z4
+	VFMADD213PS Z3, Z4, Z2
+	VMULPS      Z2, Z2, Z4
+	VMOVUPS     ·singleVectors+1344(SB), Z3
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1472(SB), Z6
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
+	VFMADD213PS Z6, Z4, Z3
+	VFMADD213PS ·singleVectors+1600(SB), Z2, Z3
+	VFMADD213PS Z2, Z4, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z4, Z3, Z3
+	VSCALEFPS   Z5, Z3, Z3
 	VMOVUPS     ·singleVectors+0(SB), Z4
 	VADDPS      Z4, Z3, Z2
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1536(SB), Z4
-	VFMADD213PS ·singleVectors+1600(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1664(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1664(SB), Z4
 	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
 	VMOVUPS     ·singleVectors+640(SB), Z2
@@ -4418,33 +4418,33 @@ tail:
 	VMOVAPS      Z2, Z3
 	VMOVUPS      ·singleVectors+320(SB), Z4
 	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
-	VSUBPS       ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS      Z4, Z3
-	VMOVUPS      ·singleVectors+448(SB), Z5
-	VFMADD213PS  Z2, Z5, Z3
-	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+512(SB), Z5
-	VFMADD213PS  Z3, Z5, Z2
-	VMULPS       Z2, Z2, Z5
-	VMOVUPS      ·singleVectors+1216(SB), Z3
-	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z3
-	VMOVUPS      ·singleVectors+1344(SB), Z6
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS  Z6, Z5, Z3
-	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS  Z2, Z5, Z3
+	VSUBPS       ·singleVectors+384(SB), Z3, Z5
+	VMOVAPS      Z5, Z3
+	VMOVUPS      ·singleVectors+448(SB), Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VMOVAPS      Z5, Z2
+	VMOVUPS      ·singleVectors+512(SB), Z4
+	VFMADD213PS  Z3, Z4, Z2
+	VMULPS       Z2, Z2, Z4
+	VMOVUPS      ·singleVectors+1344(SB), Z3
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
+	VMOVUPS      ·singleVectors+1472(SB), Z6
+	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z6
+	VFMADD213PS  Z6, Z4, Z3
+	VFMADD213PS  ·singleVectors+1600(SB), Z2, Z3
+	VFMADD213PS  Z2, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS    Z4, Z3, Z3
+	VSCALEFPS    Z5, Z3, Z3
 	VMOVUPS      ·singleVectors+0(SB), Z4
 	VADDPS       Z4, Z3, Z2
 	VSUBPS       Z3, Z4, Z3
 	VDIVPS       Z2, Z3, Z3
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1536(SB), Z4
-	VFMADD213PS  ·singleVectors+1600(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+1664(SB), Z2, Z4
+	VMOVUPS      ·singleVectors+1664(SB), Z4
 	VFMADD213PS  ·singleVectors+1728(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+1792(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+1856(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z4
 	VMULPS       Z2, Z4, Z4
 	VFMADD213PS  Z1, Z1, Z4
 	VMOVUPS      ·singleVectors+640(SB), Z2
@@ -4481,21 +4481,21 @@ loop:
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1856(SB), Z4
-	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+1984(SB), Z5
-	VFMADD213PS ·singleVectors+2048(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+1984(SB), Z4
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
 	VMOVUPS     ·singleVectors+2112(SB), Z5
 	VFMADD213PS ·singleVectors+2176(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+2240(SB), Z5
 	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+2368(SB), Z6
-	VFMADD213PS ·singleVectors+2432(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2368(SB), Z5
+	VFMADD213PS ·singleVectors+2432(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+2496(SB), Z6
 	VFMADD213PS ·singleVectors+2560(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+2624(SB), Z6
+	VFMADD213PS ·singleVectors+2688(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z1, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
@@ -4513,21 +4513,21 @@ loop:
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1856(SB), Z4
-	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+1984(SB), Z5
-	VFMADD213PS ·singleVectors+2048(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+1984(SB), Z4
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
 	VMOVUPS     ·singleVectors+2112(SB), Z5
 	VFMADD213PS ·singleVectors+2176(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+2240(SB), Z5
 	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+2368(SB), Z6
-	VFMADD213PS ·singleVectors+2432(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2368(SB), Z5
+	VFMADD213PS ·singleVectors+2432(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+2496(SB), Z6
 	VFMADD213PS ·singleVectors+2560(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+2624(SB), Z6
+	VFMADD213PS ·singleVectors+2688(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z1, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
@@ -4555,21 +4555,21 @@ tail:
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z1, Z1, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+1856(SB), Z4
-	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z4
-	VMOVUPS      ·singleVectors+1984(SB), Z5
-	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z5
-	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+1984(SB), Z4
+	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z4
 	VMOVUPS      ·singleVectors+2112(SB), Z5
 	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z5
 	VFMADD213PS  Z5, Z3, Z4
 	VMOVUPS      ·singleVectors+2240(SB), Z5
 	VFMADD213PS  ·singleVectors+2304(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+2368(SB), Z6
-	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z6
-	VFMADD213PS  Z6, Z3, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+2368(SB), Z5
+	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z5
 	VMOVUPS      ·singleVectors+2496(SB), Z6
 	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+2624(SB), Z6
+	VFMADD213PS  ·singleVectors+2688(SB), Z2, Z6
 	VFMADD213PS  Z6, Z3, Z5
 	VMULPS       Z1, Z4, Z4
 	VDIVPS       Z5, Z4, Z4
@@ -4600,74 +4600,70 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+64(SB), Z1
-	VPORD       Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+256(SB), Z2
-	VMAXPS      Z1, Z2, Z1
-	VMOVAPS     Z1, Z2
-	VMOVUPS     ·singleVectors+320(SB), Z3
-	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
-	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z7
-	VFMADD213PS Z1, Z7, Z3
-	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMINPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z2, Z2, Z2
+	VSUBPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z1, Z9, Z6
+	VMOVAPS     Z7, Z1
 	VMOVUPS     ·singleVectors+512(SB), Z7
-	VFMADD213PS Z3, Z7, Z1
-	VMULPS      Z1, Z1, Z7
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z8
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
-	VFMADD213PS Z8, Z7, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS Z1, Z7, Z3
-	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z2, Z3, Z3
-	VMOVUPS     ·singleVectors+0(SB), Z2
-	VADDPS      Z2, Z3, Z1
-	VMOVAPS     Z2, Z2
-	VPXORD      Z4, Z4, Z4
-	VCMPPS      $0x11, Z4, Z0, K1
-	VBLENDMPS   Z3, Z2, K1, Z2
-	VDIVPS      Z1, Z2, Z2
-	VMULPS      Z0, Z2, Z2
-	VMOVUPS     Z2, (AX)(BX*1)
+	VFMADD213PS Z6, Z7, Z1
+	VMULPS      Z1, Z1, Z6
+	VMOVUPS     ·singleVectors+1344(SB), Z7
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1472(SB), Z9
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1600(SB), Z1, Z7
+	VFMADD213PS Z1, Z6, Z7
+	VPSLLD      $0x17, Z8, Z1
+	VPSUBD      Z5, Z1, Z1
+	VFMADD213PS Z1, Z1, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z0, Z1
+	VMOVUPS     Z1, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+64(SB), Z1
-	VPORD       Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+256(SB), Z2
-	VMAXPS      Z1, Z2, Z1
-	VMOVAPS     Z1, Z2
-	VMOVUPS     ·singleVectors+320(SB), Z3
-	VFMADD213PS ·singleVectors+384(SB), Z3, Z2
-	VSUBPS      ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z7
-	VFMADD213PS Z1, Z7, Z3
-	VMOVAPS     Z2, Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMINPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z3, Z3, Z3
+	VSUBPS      Z1, Z3, Z1
+	VMOVAPS     Z1, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z1, Z9, Z6
+	VMOVAPS     Z7, Z1
 	VMOVUPS     ·singleVectors+512(SB), Z7
-	VFMADD213PS Z3, Z7, Z1
-	VMULPS      Z1, Z1, Z7
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z8
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z8
-	VFMADD213PS Z8, Z7, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS Z1, Z7, Z3
-	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z2, Z3, Z3
-	VMOVUPS     ·singleVectors+0(SB), Z2
-	VADDPS      Z2, Z3, Z1
-	VMOVAPS     Z2, Z2
-	VPXORD      Z5, Z5, Z5
-	VCMPPS      $0x11, Z5, Z0, K1
-	VBLENDMPS   Z3, Z2, K1, Z2
-	VDIVPS      Z1, Z2, Z2
-	VMULPS      Z0, Z2, Z2
-	VMOVUPS     Z2, 64(AX)(BX*1)
+	VFMADD213PS Z6, Z7, Z1
+	VMULPS      Z1, Z1, Z6
+	VMOVUPS     ·singleVectors+1344(SB), Z7
+	VFMADD213PS ·singleVectors+1408(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1472(SB), Z9
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1600(SB), Z1, Z7
+	VFMADD213PS Z1, Z6, Z7
+	VPSLLD      $0x17, Z8, Z1
+	VPSUBD      Z5, Z1, Z1
+	VFMADD213PS Z1, Z1, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z0, Z1
+	VMOVUPS     Z1, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
 	JGE         loop
@@ -4680,39 +4676,37 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMOVUPS      ·singleVectors+64(SB), Z1
-	VPORD        Z1, Z0, Z1
-	VMOVUPS      ·singleVectors+256(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVAPS      Z1, Z2
+	VMOVUPS      ·singleVectors+1280(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      ·singleVectors+1216(SB), Z1
+	VMINPS       Z0, Z1, Z1
+	VMOVUPS      ·singleVectors+0(SB), Z2
+	VPXORD       Z4, Z4, Z4
+	VSUBPS       Z1, Z4, Z1
+	VMOVAPS      Z1, Z6
 	VMOVUPS      ·singleVectors+320(SB), Z3
-	VFMADD213PS  ·singleVectors+384(SB), Z3, Z2
-	VSUBPS       ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS      Z2, Z3
-	VMOVUPS      ·singleVectors+448(SB), Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VMOVAPS      Z2, Z1
-	VMOVUPS      ·singleVectors+512(SB), Z4
-	VFMADD213PS  Z3, Z4, Z1
-	VMULPS       Z1, Z1, Z4
-	VMOVUPS      ·singleVectors+1216(SB), Z3
-	VFMADD213PS  ·singleVectors+1280(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+384(SB), Z3, Z6
+	VSUBPS       ·singleVectors+384(SB), Z6, Z5
+	VMOVAPS      Z5, Z3
+	VMOVUPS      ·singleVectors+448(SB), Z7
+	VFMADD213PS  Z1, Z7, Z3
+	VMOVAPS      Z5, Z1
+	VMOVUPS      ·singleVectors+512(SB), Z5
+	VFMADD213PS  Z3, Z5, Z1
+	VMULPS       Z1, Z1, Z3
 	VMOVUPS      ·singleVectors+1344(SB), Z5
 	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z5
-	VFMADD213PS  Z5, Z4, Z3
-	VFMADD213PS  ·singleVectors+1472(SB), Z1, Z3
-	VFMADD213PS  Z1, Z4, Z3
-	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS    Z2, Z3, Z3
-	VMOVUPS      ·singleVectors+0(SB), Z2
-	VADDPS       Z2, Z3, Z1
-	VMOVAPS      Z2, Z2
-	VPXORD       Z6, Z6, Z6
-	VCMPPS       $0x11, Z6, Z0, K2
-	VBLENDMPS    Z3, Z2, K2, Z2
-	VDIVPS       Z1, Z2, Z2
-	VMULPS       Z0, Z2, Z2
-	VMOVUPS      Z2, K1, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+1472(SB), Z7
+	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z7
+	VFMADD213PS  Z7, Z3, Z5
+	VFMADD213PS  ·singleVectors+1600(SB), Z1, Z5
+	VFMADD213PS  Z1, Z3, Z5
+	VPSLLD       $0x17, Z6, Z1
+	VPSUBD       Z2, Z1, Z1
+	VFMADD213PS  Z1, Z1, Z5
+	VADDPS       Z2, Z5, Z5
+	VDIVPS       Z5, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
 	JG           tail
@@ -4737,87 +4731,87 @@ loop:
 	VMOVUPS     (CX)(SI*1), Z0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+64(SB), Z2
-	VPORD       Z2, Z0, Z2
-	VMOVUPS     ·singleVectors+256(SB), Z3
-	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+320(SB), Z4
-	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS     Z4, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z8
-	VFMADD213PS Z2, Z8, Z3
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z8
-	VFMADD213PS Z3, Z8, Z2
-	VMULPS      Z2, Z2, Z8
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1280(SB), Z2
+	VMAXPS      Z0, Z2, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMINPS      Z0, Z2, Z0
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VMOVUPS     ·singleVectors+0(SB), Z7
+	VPXORD      Z3, Z3, Z3
+	VSUBPS      Z0, Z3, Z6
+	VMOVAPS     Z6, Z10
+	VMOVUPS     ·singleVectors+320(SB), Z8
+	VFMADD213PS ·singleVectors+384(SB), Z8, Z10
+	VSUBPS      ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS     Z9, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z11
+	VFMADD213PS Z6, Z11, Z8
+	VMOVAPS     Z9, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z9
+	VFMADD213PS Z8, Z9, Z6
+	VMULPS      Z6, Z6, Z8
 	VMOVUPS     ·singleVectors+1344(SB), Z9
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z9
-	VFMADD213PS Z9, Z8, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS Z2, Z8, Z3
-	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z4, Z3, Z3
-	VMOVUPS     ·singleVectors+0(SB), Z4
-	VADDPS      Z4, Z3, Z2
-	VMOVAPS     Z4, Z4
-	VPXORD      Z5, Z5, Z5
-	VCMPPS      $0x11, Z5, Z0, K1
-	VBLENDMPS   Z3, Z4, K1, Z4
-	VDIVPS      Z2, Z4, Z4
-	VMULPS      Z4, Z1, Z2
-	VMOVUPS     ·singleVectors+0(SB), Z3
-	VSUBPS      Z4, Z3, Z3
-	VMULPS      Z4, Z3, Z3
-	VMULPS      Z1, Z0, Z4
-	VMULPS      Z3, Z4, Z4
-	VADDPS      Z4, Z2, Z2
+	VFMADD213PS ·singleVectors+1408(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1472(SB), Z11
+	VFMADD213PS ·singleVectors+1536(SB), Z6, Z11
+	VFMADD213PS Z11, Z8, Z9
+	VFMADD213PS ·singleVectors+1600(SB), Z6, Z9
+	VFMADD213PS Z6, Z8, Z9
+	VPSLLD      $0x17, Z10, Z6
+	VPSUBD      Z7, Z6, Z6
+	VFMADD213PS Z6, Z6, Z9
+	VADDPS      Z7, Z9, Z9
+	VDIVPS      Z9, Z2, Z7
+	VMULPS      Z7, Z1, Z2
+	VMOVUPS     ·singleVectors+0(SB), Z6
+	VSUBPS      Z7, Z6, Z6
+	VMULPS      Z7, Z6, Z6
+	VMULPS      Z1, Z0, Z7
+	VMULPS      Z6, Z7, Z7
+	VADDPS      Z7, Z2, Z2
 	VMOVUPS     Z2, (AX)(SI*1)
 	PREFETCHT0  4160(CX)(SI*1)
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
 	VMOVUPS     64(DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+64(SB), Z2
-	VPORD       Z2, Z0, Z2
-	VMOVUPS     ·singleVectors+256(SB), Z3
-	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+320(SB), Z4
-	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS     Z4, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z8
-	VFMADD213PS Z2, Z8, Z3
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z8
-	VFMADD213PS Z3, Z8, Z2
-	VMULPS      Z2, Z2, Z8
-	VMOVUPS     ·singleVectors+1216(SB), Z3
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1280(SB), Z2
+	VMAXPS      Z0, Z2, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMINPS      Z0, Z2, Z0
+	VMOVUPS     ·singleVectors+0(SB), Z2
+	VMOVUPS     ·singleVectors+0(SB), Z7
+	VPXORD      Z4, Z4, Z4
+	VSUBPS      Z0, Z4, Z6
+	VMOVAPS     Z6, Z10
+	VMOVUPS     ·singleVectors+320(SB), Z8
+	VFMADD213PS ·singleVectors+384(SB), Z8, Z10
+	VSUBPS      ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS     Z9, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z11
+	VFMADD213PS Z6, Z11, Z8
+	VMOVAPS     Z9, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z9
+	VFMADD213PS Z8, Z9, Z6
+	VMULPS      Z6, Z6, Z8
 	VMOVUPS     ·singleVectors+1344(SB), Z9
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z9
-	VFMADD213PS Z9, Z8, Z3
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS Z2, Z8, Z3
-	VADDPS      ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS   Z4, Z3, Z3
-	VMOVUPS     ·singleVectors+0(SB), Z4
-	VADDPS      Z4, Z3, Z2
-	VMOVAPS     Z4, Z4
-	VPXORD      Z6, Z6, Z6
-	VCMPPS      $0x11, Z6, Z0, K1
-	VBLENDMPS   Z3, Z4, K1, Z4
-	VDIVPS      Z2, Z4, Z4
-	VMULPS      Z4, Z1, Z2
-	VMOVUPS     ·singleVectors+0(SB), Z3
-	VSUBPS      Z4, Z3, Z3
-	VMULPS      Z4, Z3, Z3
-	VMULPS      Z1, Z0, Z4
-	VMULPS      Z3, Z4, Z4
-	VADDPS      Z4, Z2, Z2
+	VFMADD213PS ·singleVectors+1408(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1472(SB), Z11
+	VFMADD213PS ·singleVectors+1536(SB), Z6, Z11
+	VFMADD213PS Z11, Z8, Z9
+	VFMADD213PS ·singleVectors+1600(SB), Z6, Z9
+	VFMADD213PS Z6, Z8, Z9
+	VPSLLD      $0x17, Z10, Z6
+	VPSUBD      Z7, Z6, Z6
+	VFMADD213PS Z6, Z6, Z9
+	VADDPS      Z7, Z9, Z9
+	VDIVPS      Z9, Z2, Z7
+	VMULPS      Z7, Z1, Z2
+	VMOVUPS     ·singleVectors+0(SB), Z6
+	VSUBPS      Z7, Z6, Z6
+	VMULPS      Z7, Z6, Z6
+	VMULPS      Z1, Z0, Z7
+	VMULPS      Z6, Z7, Z7
+	VADDPS      Z7, Z2, Z2
 	VMOVUPS     Z2, 64(AX)(SI*1)
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x20, BX
@@ -4832,37 +4826,37 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMOVUPS      ·singleVectors+64(SB), Z2
-	VPORD        Z2, Z0, Z2
-	VMOVUPS      ·singleVectors+256(SB), Z3
-	VMAXPS       Z2, Z3, Z2
-	VMOVAPS      Z2, Z3
-	VMOVUPS      ·singleVectors+320(SB), Z4
-	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
-	VSUBPS       ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS      Z4, Z3
-	VMOVUPS      ·singleVectors+448(SB), Z5
-	VFMADD213PS  Z2, Z5, Z3
-	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+512(SB), Z5
-	VFMADD213PS  Z3, Z5, Z2
-	VMULPS       Z2, Z2, Z5
-	VMOVUPS      ·singleVectors+1216(SB), Z3
-	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z3
-	VMOVUPS      ·singleVectors+1344(SB), Z6
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z6
-	VFMADD213PS  Z6, Z5, Z3
-	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z3
-	VFMADD213PS  Z2, Z5, Z3
-	VADDPS       ·singleVectors+0(SB), Z3, Z3
-	VSCALEFPS    Z4, Z3, Z3
+	VMOVUPS      ·singleVectors+1280(SB), Z2
+	VMAXPS       Z0, Z2, Z0
+	VMOVUPS      ·singleVectors+1216(SB), Z2
+	VMINPS       Z0, Z2, Z0
+	VMOVUPS      ·singleVectors+0(SB), Z2
 	VMOVUPS      ·singleVectors+0(SB), Z4
-	VADDPS       Z4, Z3, Z2
-	VMOVAPS      Z4, Z4
-	VPXORD       Z7, Z7, Z7
-	VCMPPS       $0x11, Z7, Z0, K2
-	VBLENDMPS    Z3, Z4, K2, Z4
-	VDIVPS       Z2, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VSUBPS       Z0, Z5, Z3
+	VMOVAPS      Z3, Z8
+	VMOVUPS      ·singleVectors+320(SB), Z6
+	VFMADD213PS  ·singleVectors+384(SB), Z6, Z8
+	VSUBPS       ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS      Z7, Z6
+	VMOVUPS      ·singleVectors+448(SB), Z9
+	VFMADD213PS  Z3, Z9, Z6
+	VMOVAPS      Z7, Z3
+	VMOVUPS      ·singleVectors+512(SB), Z7
+	VFMADD213PS  Z6, Z7, Z3
+	VMULPS       Z3, Z3, Z6
+	VMOVUPS      ·singleVectors+1344(SB), Z7
+	VFMADD213PS  ·singleVectors+1408(SB), Z3, Z7
+	VMOVUPS      ·singleVectors+1472(SB), Z9
+	VFMADD213PS  ·singleVectors+1536(SB), Z3, Z9
+	VFMADD213PS  Z9, Z6, Z7
+	VFMADD213PS  ·singleVectors+1600(SB), Z3, Z7
+	VFMADD213PS  Z3, Z6, Z7
+	VPSLLD       $0x17, Z8, Z3
+	VPSUBD       Z4, Z3, Z3
+	VFMADD213PS  Z3, Z3, Z7
+	VADDPS       Z4, Z7, Z7
+	VDIVPS       Z7, Z2, Z4
 	VMULPS       Z4, Z1, Z2
 	VMOVUPS      ·singleVectors+0(SB), Z3
 	VSUBPS       Z4, Z3, Z3
@@ -5047,21 +5041,21 @@ loop:
 	VMINPS      Z2, Z3, Z2
 	VMULPS      Z2, Z2, Z3
 	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1856(SB), Z5
-	VFMADD213PS ·singleVectors+1920(SB), Z3, Z5
-	VMOVUPS     ·singleVectors+1984(SB), Z6
-	VFMADD213PS ·singleVectors+2048(SB), Z3, Z6
-	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+1984(SB), Z5
+	VFMADD213PS ·singleVectors+2048(SB), Z3, Z5
 	VMOVUPS     ·singleVectors+2112(SB), Z6
 	VFMADD213PS ·singleVectors+2176(SB), Z3, Z6
 	VFMADD213PS Z6, Z4, Z5
 	VMOVUPS     ·singleVectors+2240(SB), Z6
 	VFMADD213PS ·singleVectors+2304(SB), Z3, Z6
-	VMOVUPS     ·singleVectors+2368(SB), Z7
-	VFMADD213PS ·singleVectors+2432(SB), Z3, Z7
-	VFMADD213PS Z7, Z4, Z6
+	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+2368(SB), Z6
+	VFMADD213PS ·singleVectors+2432(SB), Z3, Z6
 	VMOVUPS     ·singleVectors+2496(SB), Z7
 	VFMADD213PS ·singleVectors+2560(SB), Z3, Z7
+	VFMADD213PS Z7, Z4, Z6
+	VMOVUPS     ·singleVectors+2624(SB), Z7
+	VFMADD213PS ·singleVectors+2688(SB), Z3, Z7
 	VFMADD213PS Z7, Z4, Z6
 	VMULPS      Z2, Z5, Z5
 	VDIVPS      Z6, Z5, Z5
@@ -5083,21 +5077,21 @@ loop:
 	VMINPS      Z2, Z3, Z2
 	VMULPS      Z2, Z2, Z3
 	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1856(SB), Z5
-	VFMADD213PS ·singleVectors+1920(SB), Z3, Z5
-	VMOVUPS     ·singleVectors+1984(SB), Z6
-	VFMADD213PS ·singleVectors+2048(SB), Z3, Z6
-	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+1984(SB), Z5
+	VFMADD213PS ·singleVectors+2048(SB), Z3, Z5
 	VMOVUPS     ·singleVectors+2112(SB), Z6
 	VFMADD213PS ·singleVectors+2176(SB), Z3, Z6
 	VFMADD213PS Z6, Z4, Z5
 	VMOVUPS     ·singleVectors+2240(SB), Z6
 	VFMADD213PS ·singleVectors+2304(SB), Z3, Z6
-	VMOVUPS     ·singleVectors+2368(SB), Z7
-	VFMADD213PS ·singleVectors+2432(SB), Z3, Z7
-	VFMADD213PS Z7, Z4, Z6
+	VFMADD213PS Z6, Z4, Z5
+	VMOVUPS     ·singleVectors+2368(SB), Z6
+	VFMADD213PS ·singleVectors+2432(SB), Z3, Z6
 	VMOVUPS     ·singleVectors+2496(SB), Z7
 	VFMADD213PS ·singleVectors+2560(SB), Z3, Z7
+	VFMADD213PS Z7, Z4, Z6
+	VMOVUPS     ·singleVectors+2624(SB), Z7
+	VFMADD213PS ·singleVectors+2688(SB), Z3, Z7
 	VFMADD213PS Z7, Z4, Z6
 	VMULPS      Z2, Z5, Z5
 	VDIVPS      Z6, Z5, Z5
@@ -5129,21 +5123,21 @@ tail:
 	VMINPS       Z2, Z3, Z2
 	VMULPS       Z2, Z2, Z3
 	VMULPS       Z3, Z3, Z4
-	VMOVUPS      ·singleVectors+1856(SB), Z5
-	VFMADD213PS  ·singleVectors+1920(SB), Z3, Z5
-	VMOVUPS      ·singleVectors+1984(SB), Z6
-	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z6
-	VFMADD213PS  Z6, Z4, Z5
+	VMOVUPS      ·singleVectors+1984(SB), Z5
+	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z5
 	VMOVUPS      ·singleVectors+2112(SB), Z6
 	VFMADD213PS  ·singleVectors+2176(SB), Z3, Z6
 	VFMADD213PS  Z6, Z4, Z5
 	VMOVUPS      ·singleVectors+2240(SB), Z6
 	VFMADD213PS  ·singleVectors+2304(SB), Z3, Z6
-	VMOVUPS      ·singleVectors+2368(SB), Z7
-	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z7
-	VFMADD213PS  Z7, Z4, Z6
+	VFMADD213PS  Z6, Z4, Z5
+	VMOVUPS      ·singleVectors+2368(SB), Z6
+	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z6
 	VMOVUPS      ·singleVectors+2496(SB), Z7
 	VFMADD213PS  ·singleVectors+2560(SB), Z3, Z7
+	VFMADD213PS  Z7, Z4, Z6
+	VMOVUPS      ·singleVectors+2624(SB), Z7
+	VFMADD213PS  ·singleVectors+2688(SB), Z3, Z7
 	VFMADD213PS  Z7, Z4, Z6
 	VMULPS       Z2, Z5, Z5
 	VDIVPS       Z6, Z5, Z5
@@ -5187,21 +5181,21 @@ loop:
 	VMINPS      Z3, Z4, Z3
 	VMULPS      Z3, Z3, Z4
 	VMULPS      Z4, Z4, Z5
-	VMOVUPS     ·singleVectors+1856(SB), Z6
-	VFMADD213PS ·singleVectors+1920(SB), Z4, Z6
-	VMOVUPS     ·singleVectors+1984(SB), Z7
-	VFMADD213PS ·singleVectors+2048(SB), Z4, Z7
-	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+1984(SB), Z6
+	VFMADD213PS ·singleVectors+2048(SB), Z4, Z6
 	VMOVUPS     ·singleVectors+2112(SB), Z7
 	VFMADD213PS ·singleVectors+2176(SB), Z4, Z7
 	VFMADD213PS Z7, Z5, Z6
 	VMOVUPS     ·singleVectors+2240(SB), Z7
 	VFMADD213PS ·singleVectors+2304(SB), Z4, Z7
-	VMOVUPS     ·singleVectors+2368(SB), Z8
-	VFMADD213PS ·singleVectors+2432(SB), Z4, Z8
-	VFMADD213PS Z8, Z5, Z7
+	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+2368(SB), Z7
+	VFMADD213PS ·singleVectors+2432(SB), Z4, Z7
 	VMOVUPS     ·singleVectors+2496(SB), Z8
 	VFMADD213PS ·singleVectors+2560(SB), Z4, Z8
+	VFMADD213PS Z8, Z5, Z7
+	VMOVUPS     ·singleVectors+2624(SB), Z8
+	VFMADD213PS ·singleVectors+2688(SB), Z4, Z8
 	VFMADD213PS Z8, Z5, Z7
 	VMULPS      Z3, Z6, Z6
 	VDIVPS      Z7, Z6, Z6
@@ -5220,23 +5214,23 @@ loop:
 	VMOVAPS     Z2, Z3
 	VMOVUPS     ·singleVectors+320(SB), Z4
 	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z3
-	VMOVAPS     Z3, Z4
+	VSUBPS      ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS     Z4, Z3
 	VMOVUPS     ·singleVectors+448(SB), Z5
-	VFMADD213PS Z2, Z5, Z4
-	VMOVAPS     Z3, Z2
+	VFMADD213PS Z2, Z5, Z3
+	VMOVAPS     Z4, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z5
-	VFMADD213PS Z4, Z5, Z2
-	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ·singleVectors+1216(SB), Z5
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+1344(SB), Z7
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z7
-	VFMADD213PS Z7, Z4, Z5
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z5
-	VFMADD213PS Z2, Z4, Z5
+	VFMADD213PS Z3, Z5, Z2
+	VMULPS      Z2, Z2, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z5
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+1472(SB), Z7
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z7
+	VFMADD213PS Z7, Z3, Z5
+	VFMADD213PS ·singleVectors+1600(SB), Z2, Z5
+	VFMADD213PS Z2, Z3, Z5
 	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS   Z3, Z5, Z5
+	VSCALEFPS   Z4, Z5, Z5
 	VMULPS      Z1, Z0, Z0
 	VMULPS      Z0, Z5, Z5
 	VMULPS      ·singleVectors+1152(SB), Z5, Z5
@@ -5253,21 +5247,21 @@ loop:
 	VMINPS      Z3, Z4, Z3
 	VMULPS      Z3, Z3, Z4
 	VMULPS      Z4, Z4, Z5
-	VMOVUPS     ·singleVectors+1856(SB), Z6
-	VFMADD213PS ·singleVectors+1920(SB), Z4, Z6
-	VMOVUPS     ·singleVectors+1984(SB), Z7
-	VFMADD213PS ·singleVectors+2048(SB), Z4, Z7
-	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+1984(SB), Z6
+	VFMADD213PS ·singleVectors+2048(SB), Z4, Z6
 	VMOVUPS     ·singleVectors+2112(SB), Z7
 	VFMADD213PS ·singleVectors+2176(SB), Z4, Z7
 	VFMADD213PS Z7, Z5, Z6
 	VMOVUPS     ·singleVectors+2240(SB), Z7
 	VFMADD213PS ·singleVectors+2304(SB), Z4, Z7
-	VMOVUPS     ·singleVectors+2368(SB), Z8
-	VFMADD213PS ·singleVectors+2432(SB), Z4, Z8
-	VFMADD213PS Z8, Z5, Z7
+	VFMADD213PS Z7, Z5, Z6
+	VMOVUPS     ·singleVectors+2368(SB), Z7
+	VFMADD213PS ·singleVectors+2432(SB), Z4, Z7
 	VMOVUPS     ·singleVectors+2496(SB), Z8
 	VFMADD213PS ·singleVectors+2560(SB), Z4, Z8
+	VFMADD213PS Z8, Z5, Z7
+	VMOVUPS     ·singleVectors+2624(SB), Z8
+	VFMADD213PS ·singleVectors+2688(SB), Z4, Z8
 	VFMADD213PS Z8, Z5, Z7
 	VMULPS      Z3, Z6, Z6
 	VDIVPS      Z7, Z6, Z6
@@ -5286,23 +5280,23 @@ loop:
 	VMOVAPS     Z2, Z3
 	VMOVUPS     ·singleVectors+320(SB), Z4
 	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z3
-	VMOVAPS     Z3, Z4
+	VSUBPS      ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS     Z4, Z3
 	VMOVUPS     ·singleVectors+448(SB), Z5
-	VFMADD213PS Z2, Z5, Z4
-	VMOVAPS     Z3, Z2
+	VFMADD213PS Z2, Z5, Z3
+	VMOVAPS     Z4, Z2
 	VMOVUPS     ·singleVectors+512(SB), Z5
-	VFMADD213PS Z4, Z5, Z2
-	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ·singleVectors+1216(SB), Z5
-	VFMADD213PS ·singleVectors+1280(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+1344(SB), Z7
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z7
-	VFMADD213PS Z7, Z4, Z5
-	VFMADD213PS ·singleVectors+1472(SB), Z2, Z5
-	VFMADD213PS Z2, Z4, Z5
+	VFMADD213PS Z3, Z5, Z2
+	VMULPS      Z2, Z2, Z3
+	VMOVUPS     ·singleVectors+1344(SB), Z5
+	VFMADD213PS ·singleVectors+1408(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+1472(SB), Z7
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z7
+	VFMADD213PS Z7, Z3, Z5
+	VFMADD213PS ·singleVectors+1600(SB), Z2, Z5
+	VFMADD213PS Z2, Z3, Z5
 	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS   Z3, Z5, Z5
+	VSCALEFPS   Z4, Z5, Z5
 	VMULPS      Z1, Z0, Z0
 	VMULPS      Z0, Z5, Z5
 	VMULPS      ·singleVectors+1152(SB), Z5, Z5
@@ -5328,21 +5322,21 @@ tail:
 	VMINPS       Z3, Z4, Z3
 	VMULPS       Z3, Z3, Z4
 	VMULPS       Z4, Z4, Z5
-	VMOVUPS      ·singleVectors+1856(SB), Z6
-	VFMADD213PS  ·singleVectors+1920(SB), Z4, Z6
-	VMOVUPS      ·singleVectors+1984(SB), Z7
-	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z7
-	VFMADD213PS  Z7, Z5, Z6
+	VMOVUPS      ·singleVectors+1984(SB), Z6
+	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z6
 	VMOVUPS      ·singleVectors+2112(SB), Z7
 	VFMADD213PS  ·singleVectors+2176(SB), Z4, Z7
 	VFMADD213PS  Z7, Z5, Z6
 	VMOVUPS      ·singleVectors+2240(SB), Z7
 	VFMADD213PS  ·singleVectors+2304(SB), Z4, Z7
-	VMOVUPS      ·singleVectors+2368(SB), Z8
-	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z8
-	VFMADD213PS  Z8, Z5, Z7
+	VFMADD213PS  Z7, Z5, Z6
+	VMOVUPS      ·singleVectors+2368(SB), Z7
+	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z7
 	VMOVUPS      ·singleVectors+2496(SB), Z8
 	VFMADD213PS  ·singleVectors+2560(SB), Z4, Z8
+	VFMADD213PS  Z8, Z5, Z7
+	VMOVUPS      ·singleVectors+2624(SB), Z8
+	VFMADD213PS  ·singleVectors+2688(SB), Z4, Z8
 	VFMADD213PS  Z8, Z5, Z7
 	VMULPS       Z3, Z6, Z6
 	VDIVPS       Z7, Z6, Z6
@@ -5361,23 +5355,23 @@ tail:
 	VMOVAPS      Z2, Z3
 	VMOVUPS      ·singleVectors+320(SB), Z4
 	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
-	VSUBPS       ·singleVectors+384(SB), Z3, Z3
-	VMOVAPS      Z3, Z4
+	VSUBPS       ·singleVectors+384(SB), Z3, Z4
+	VMOVAPS      Z4, Z3
 	VMOVUPS      ·singleVectors+448(SB), Z5
-	VFMADD213PS  Z2, Z5, Z4
-	VMOVAPS      Z3, Z2
+	VFMADD213PS  Z2, Z5, Z3
+	VMOVAPS      Z4, Z2
 	VMOVUPS      ·singleVectors+512(SB), Z5
-	VFMADD213PS  Z4, Z5, Z2
-	VMULPS       Z2, Z2, Z4
-	VMOVUPS      ·singleVectors+1216(SB), Z5
-	VFMADD213PS  ·singleVectors+1280(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+1344(SB), Z7
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z7
-	VFMADD213PS  Z7, Z4, Z5
-	VFMADD213PS  ·singleVectors+1472(SB), Z2, Z5
-	VFMADD213PS  Z2, Z4, Z5
+	VFMADD213PS  Z3, Z5, Z2
+	VMULPS       Z2, Z2, Z3
+	VMOVUPS      ·singleVectors+1344(SB), Z5
+	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z5
+	VMOVUPS      ·singleVectors+1472(SB), Z7
+	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z7
+	VFMADD213PS  Z7, Z3, Z5
+	VFMADD213PS  ·singleVectors+1600(SB), Z2, Z5
+	VFMADD213PS  Z2, Z3, Z5
 	VADDPS       ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS    Z3, Z5, Z5
+	VSCALEFPS    Z4, Z5, Z5
 	VMULPS       Z1, Z0, Z0
 	VMULPS       Z0, Z5, Z5
 	VMULPS       ·singleVectors+1152(SB), Z5, Z5
@@ -6306,23 +6300,23 @@ loop11:
 	VMOVAPS       Z1, Z2
 	VMOVUPS       ·singleVectors+320(SB), Z5
 	VFMADD213PS   ·singleVectors+384(SB), Z5, Z2
-	VSUBPS        ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS       Z2, Z5
+	VSUBPS        ·singleVectors+384(SB), Z2, Z5
+	VMOVAPS       Z5, Z2
 	VMOVUPS       ·singleVectors+448(SB), Z6
-	VFMADD213PS   Z1, Z6, Z5
-	VMOVAPS       Z2, Z1
+	VFMADD213PS   Z1, Z6, Z2
+	VMOVAPS       Z5, Z1
 	VMOVUPS       ·singleVectors+512(SB), Z6
-	VFMADD213PS   Z5, Z6, Z1
-	VMULPS        Z1, Z1, Z5
-	VMOVUPS       ·singleVectors+1216(SB), Z6
-	VFMADD213PS   ·singleVectors+1280(SB), Z1, Z6
-	VMOVUPS       ·singleVectors+1344(SB), Z7
-	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z7
-	VFMADD213PS   Z7, Z5, Z6
-	VFMADD213PS   ·singleVectors+1472(SB), Z1, Z6
-	VFMADD213PS   Z1, Z5, Z6
+	VFMADD213PS   Z2, Z6, Z1
+	VMULPS        Z1, Z1, Z2
+	VMOVUPS       ·singleVectors+1344(SB), Z6
+	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1472(SB), Z7
+	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z7
+	VFMADD213PS   Z7, Z2, Z6
+	VFMADD213PS   ·singleVectors+1600(SB), Z1, Z6
+	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
-	VSCALEFPS     Z2, Z6, Z6
+	VSCALEFPS     Z5, Z6, Z6
 	VMOVUPS       Z6, (AX)(SI*1)
 	VEXTRACTF64X4 $0x01, Z6, Y1
 	VCVTPS2PD     Y6, Z2
@@ -6348,23 +6342,23 @@ rest12:
 	VMOVAPS       Z0, Z1
 	VMOVUPS       ·singleVectors+320(SB), Z2
 	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
-	VSUBPS        ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS       Z1, Z2
+	VSUBPS        ·singleVectors+384(SB), Z1, Z2
+	VMOVAPS       Z2, Z1
 	VMOVUPS       ·singleVectors+448(SB), Z5
-	VFMADD213PS   Z0, Z5, Z2
-	VMOVAPS       Z1, Z0
+	VFMADD213PS   Z0, Z5, Z1
+	VMOVAPS       Z2, Z0
 	VMOVUPS       ·singleVectors+512(SB), Z5
-	VFMADD213PS   Z2, Z5, Z0
-	VMULPS        Z0, Z0, Z2
-	VMOVUPS       ·singleVectors+1216(SB), Z5
-	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z5
-	VMOVUPS       ·singleVectors+1344(SB), Z6
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z6
-	VFMADD213PS   Z6, Z2, Z5
-	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z5
-	VFMADD213PS   Z0, Z2, Z5
+	VFMADD213PS   Z1, Z5, Z0
+	VMULPS        Z0, Z0, Z1
+	VMOVUPS       ·singleVectors+1344(SB), Z5
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1472(SB), Z6
+	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z6
+	VFMADD213PS   Z6, Z1, Z5
+	VFMADD213PS   ·singleVectors+1600(SB), Z0, Z5
+	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS     Z1, Z5, Z5
+	VSCALEFPS     Z2, Z5, Z5
 	VMOVUPS       Z5, K1, (AX)(SI*1)
 	VMOVAPS.Z     Z5, K1, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y0
@@ -6769,23 +6763,23 @@ loop11:
 	VMOVAPS       Z1, Z2
 	VMOVUPS       ·singleVectors+320(SB), Z5
 	VFMADD213PS   ·singleVectors+384(SB), Z5, Z2
-	VSUBPS        ·singleVectors+384(SB), Z2, Z2
-	VMOVAPS       Z2, Z5
+	VSUBPS        ·singleVectors+384(SB), Z2, Z5
+	VMOVAPS       Z5, Z2
 	VMOVUPS       ·singleVectors+448(SB), Z6
-	VFMADD213PS   Z1, Z6, Z5
-	VMOVAPS       Z2, Z1
+	VFMADD213PS   Z1, Z6, Z2
+	VMOVAPS       Z5, Z1
 	VMOVUPS       ·singleVectors+512(SB), Z6
-	VFMADD213PS   Z5, Z6, Z1
-	VMULPS        Z1, Z1, Z5
-	VMOVUPS       ·singleVectors+1216(SB), Z6
-	VFMADD213PS   ·singleVectors+1280(SB), Z1, Z6
-	VMOVUPS       ·singleVectors+1344(SB), Z7
-	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z7
-	VFMADD213PS   Z7, Z5, Z6
-	VFMADD213PS   ·singleVectors+1472(SB), Z1, Z6
-	VFMADD213PS   Z1, Z5, Z6
+	VFMADD213PS   Z2, Z6, Z1
+	VMULPS        Z1, Z1, Z2
+	VMOVUPS       ·singleVectors+1344(SB), Z6
+	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1472(SB), Z7
+	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z7
+	VFMADD213PS   Z7, Z2, Z6
+	VFMADD213PS   ·singleVectors+1600(SB), Z1, Z6
+	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
-	VSCALEFPS     Z2, Z6, Z6
+	VSCALEFPS     Z5, Z6, Z6
 	VMOVUPS       Z6, (AX)(R11*1)
 	VEXTRACTF64X4 $0x01, Z6, Y1
 	VCVTPS2PD     Y6, Z2
@@ -6812,23 +6806,23 @@ rest12:
 	VMOVAPS       Z0, Z1
 	VMOVUPS       ·singleVectors+320(SB), Z2
 	VFMADD213PS   ·singleVectors+384(SB), Z2, Z1
-	VSUBPS        ·singleVectors+384(SB), Z1, Z1
-	VMOVAPS       Z1, Z2
+	VSUBPS        ·singleVectors+384(SB), Z1, Z2
+	VMOVAPS       Z2, Z1
 	VMOVUPS       ·singleVectors+448(SB), Z5
-	VFMADD213PS   Z0, Z5, Z2
-	VMOVAPS       Z1, Z0
+	VFMADD213PS   Z0, Z5, Z1
+	VMOVAPS       Z2, Z0
 	VMOVUPS       ·singleVectors+512(SB), Z5
-	VFMADD213PS   Z2, Z5, Z0
-	VMULPS        Z0, Z0, Z2
-	VMOVUPS       ·singleVectors+1216(SB), Z5
-	VFMADD213PS   ·singleVectors+1280(SB), Z0, Z5
-	VMOVUPS       ·singleVectors+1344(SB), Z6
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z6
-	VFMADD213PS   Z6, Z2, Z5
-	VFMADD213PS   ·singleVectors+1472(SB), Z0, Z5
-	VFMADD213PS   Z0, Z2, Z5
+	VFMADD213PS   Z1, Z5, Z0
+	VMULPS        Z0, Z0, Z1
+	VMOVUPS       ·singleVectors+1344(SB), Z5
+	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1472(SB), Z6
+	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z6
+	VFMADD213PS   Z6, Z1, Z5
+	VFMADD213PS   ·singleVectors+1600(SB), Z0, Z5
+	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS     Z1, Z5, Z5
+	VSCALEFPS     Z2, Z5, Z5
 	VMOVAPS.Z     Z5, K1, Z5
 	VMOVUPS       Z5, (AX)(R11*1)
 	VMOVAPS.Z     Z5, K1, Z5
@@ -11397,61 +11391,61 @@ loop:
 	VMINPS      Y0, Y1, Y0
 	VMOVUPS     ·singleVectors+256(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVAPS     Y0, Y2
+	VMOVAPS     Y0, Y3
 	VMOVUPS     ·singleVectors+320(SB), Y1
-	VFMADD213PS ·singleVectors+384(SB), Y1, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y1
-	VMOVAPS     Y1, Y3
+	VFMADD213PS ·singleVectors+384(SB), Y1, Y3
+	VSUBPS      ·singleVectors+384(SB), Y3, Y2
+	VMOVAPS     Y2, Y1
 	VMOVUPS     ·singleVectors+448(SB), Y4
-	VFMADD213PS Y0, Y4, Y3
-	VMOVAPS     Y1, Y0
-	VMOVUPS     ·singleVectors+512(SB), Y1
-	VFMADD213PS Y3, Y1, Y0
+	VFMADD213PS Y0, Y4, Y1
+	VMOVAPS     Y2, Y0
+	VMOVUPS     ·singleVectors+512(SB), Y2
+	VFMADD213PS Y1, Y2, Y0
 	VMULPS      Y0, Y0, Y1
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y0, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y4
-	VFMADD213PS ·singleVectors+1408(SB), Y0, Y4
-	VFMADD213PS Y4, Y1, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
-	VFMADD213PS Y0, Y1, Y3
-	VPSRLD      $0x01, Y2, Y0
-	VPSUBD      Y0, Y2, Y1
+	VMOVUPS     ·singleVectors+1344(SB), Y2
+	VFMADD213PS ·singleVectors+1408(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+1472(SB), Y4
+	VFMADD213PS ·singleVectors+1536(SB), Y0, Y4
+	VFMADD213PS Y4, Y1, Y2
+	VFMADD213PS ·singleVectors+1600(SB), Y0, Y2
+	VFMADD213PS Y0, Y1, Y2
+	VPSRLD      $0x01, Y3, Y0
+	VPSUBD      Y0, Y3, Y1
 	VPSLLD      $0x17, Y0, Y0
 	VPSLLD      $0x17, Y1, Y1
-	VFMADD213PS Y0, Y0, Y3
-	VMULPS      Y1, Y3, Y3
-	VMOVUPS     Y3, (AX)(BX*1)
+	VFMADD213PS Y0, Y0, Y2
+	VMULPS      Y1, Y2, Y2
+	VMOVUPS     Y2, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
 	VMOVUPS     ·singleVectors+192(SB), Y1
 	VMINPS      Y0, Y1, Y0
 	VMOVUPS     ·singleVectors+256(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVAPS     Y0, Y2
+	VMOVAPS     Y0, Y3
 	VMOVUPS     ·singleVectors+320(SB), Y1
-	VFMADD213PS ·singleVectors+384(SB), Y1, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y1
-	VMOVAPS     Y1, Y3
+	VFMADD213PS ·singleVectors+384(SB), Y1, Y3
+	VSUBPS      ·singleVectors+384(SB), Y3, Y2
+	VMOVAPS     Y2, Y1
 	VMOVUPS     ·singleVectors+448(SB), Y4
-	VFMADD213PS Y0, Y4, Y3
-	VMOVAPS     Y1, Y0
-	VMOVUPS     ·singleVectors+512(SB), Y1
-	VFMADD213PS Y3, Y1, Y0
+	VFMADD213PS Y0, Y4, Y1
+	VMOVAPS     Y2, Y0
+	VMOVUPS     ·singleVectors+512(SB), Y2
+	VFMADD213PS Y1, Y2, Y0
 	VMULPS      Y0, Y0, Y1
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y0, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y4
-	VFMADD213PS ·singleVectors+1408(SB), Y0, Y4
-	VFMADD213PS Y4, Y1, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y0, Y3
-	VFMADD213PS Y0, Y1, Y3
-	VPSRLD      $0x01, Y2, Y0
-	VPSUBD      Y0, Y2, Y1
+	VMOVUPS     ·singleVectors+1344(SB), Y2
+	VFMADD213PS ·singleVectors+1408(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+1472(SB), Y4
+	VFMADD213PS ·singleVectors+1536(SB), Y0, Y4
+	VFMADD213PS Y4, Y1, Y2
+	VFMADD213PS ·singleVectors+1600(SB), Y0, Y2
+	VFMADD213PS Y0, Y1, Y2
+	VPSRLD      $0x01, Y3, Y0
+	VPSUBD      Y0, Y3, Y1
 	VPSLLD      $0x17, Y0, Y0
 	VPSLLD      $0x17, Y1, Y1
-	VFMADD213PS Y0, Y0, Y3
-	VMULPS      Y1, Y3, Y3
-	VMOVUPS     Y3, 32(AX)(BX*1)
+	VFMADD213PS Y0, Y0, Y2
+	VMULPS      Y1, Y2, Y2
+	VMOVUPS     Y2, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
 	JGE         loop
@@ -11469,31 +11463,31 @@ tail:
 	VMINPS       Y1, Y2, Y1
 	VMOVUPS      ·singleVectors+256(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
 	VMOVUPS      ·singleVectors+320(SB), Y2
-	VFMADD213PS  ·singleVectors+384(SB), Y2, Y3
-	VSUBPS       ·singleVectors+384(SB), Y3, Y2
-	VMOVAPS      Y2, Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y2, Y4
+	VSUBPS       ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS      Y3, Y2
 	VMOVUPS      ·singleVectors+448(SB), Y5
-	VFMADD213PS  Y1, Y5, Y4
-	VMOVAPS      Y2, Y1
-	VMOVUPS      ·singleVectors+512(SB), Y2
-	VFMADD213PS  Y4, Y2, Y1
+	VFMADD213PS  Y1, Y5, Y2
+	VMOVAPS      Y3, Y1
+	VMOVUPS      ·singleVectors+512(SB), Y3
+	VFMADD213PS  Y2, Y3, Y1
 	VMULPS       Y1, Y1, Y2
-	VMOVUPS      ·singleVectors+1216(SB), Y4
-	VFMADD213PS  ·singleVectors+1280(SB), Y1, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y5
-	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y5
-	VFMADD213PS  Y5, Y2, Y4
-	VFMADD213PS  ·singleVectors+1472(SB), Y1, Y4
-	VFMADD213PS  Y1, Y2, Y4
-	VPSRLD       $0x01, Y3, Y1
-	VPSUBD       Y1, Y3, Y2
+	VMOVUPS      ·singleVectors+1344(SB), Y3
+	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS      ·singleVectors+1472(SB), Y5
+	VFMADD213PS  ·singleVectors+1536(SB), Y1, Y5
+	VFMADD213PS  Y5, Y2, Y3
+	VFMADD213PS  ·singleVectors+1600(SB), Y1, Y3
+	VFMADD213PS  Y1, Y2, Y3
+	VPSRLD       $0x01, Y4, Y1
+	VPSUBD       Y1, Y4, Y2
 	VPSLLD       $0x17, Y1, Y1
 	VPSLLD       $0x17, Y2, Y2
-	VFMADD213PS  Y1, Y1, Y4
-	VMULPS       Y2, Y4, Y4
-	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -11519,26 +11513,26 @@ loop:
 	VPOR        Y1, Y0, Y1
 	VMOVUPS     ·singleVectors+256(SB), Y2
 	VMAXPS      Y1, Y2, Y1
-	VMOVAPS     Y1, Y2
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y3
-	VMOVAPS     Y3, Y4
+	VMOVAPS     Y1, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y2
+	VFMADD213PS ·singleVectors+384(SB), Y2, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+448(SB), Y5
-	VFMADD213PS Y1, Y5, Y4
+	VFMADD213PS Y1, Y5, Y2
 	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y4, Y3, Y1
-	VMULPS      Y1, Y1, Y4
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y5
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
-	VFMADD213PS Y5, Y4, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS Y1, Y4, Y3
-	VPSRLD      $0x01, Y2, Y1
-	VPSUBD      Y1, Y2, Y2
+	VFMADD213PS Y2, Y3, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     ·singleVectors+1344(SB), Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1472(SB), Y5
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y5
+	VFMADD213PS Y5, Y2, Y3
+	VFMADD213PS ·singleVectors+1600(SB), Y1, Y3
+	VFMADD213PS Y1, Y2, Y3
+	VPSRLD      $0x01, Y4, Y1
+	VPSUBD      Y1, Y4, Y2
 	VPSLLD      $0x17, Y1, Y1
 	VPSLLD      $0x17, Y2, Y2
 	VFMADD213PS Y1, Y1, Y3
@@ -11556,26 +11550,26 @@ loop:
 	VPOR        Y1, Y0, Y1
 	VMOVUPS     ·singleVectors+256(SB), Y2
 	VMAXPS      Y1, Y2, Y1
-	VMOVAPS     Y1, Y2
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y3
-	VMOVAPS     Y3, Y4
+	VMOVAPS     Y1, Y4
+	VMOVUPS     ·singleVectors+320(SB), Y2
+	VFMADD213PS ·singleVectors+384(SB), Y2, Y4
+	VSUBPS      ·singleVectors+384(SB), Y4, Y3
+	VMOVAPS     Y3, Y2
 	VMOVUPS     ·singleVectors+448(SB), Y5
-	VFMADD213PS Y1, Y5, Y4
+	VFMADD213PS Y1, Y5, Y2
 	VMOVAPS     Y3, Y1
 	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y4, Y3, Y1
-	VMULPS      Y1, Y1, Y4
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y5
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
-	VFMADD213PS Y5, Y4, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS Y1, Y4, Y3
-	VPSRLD      $0x01, Y2, Y1
-	VPSUBD      Y1, Y2, Y2
+	VFMADD213PS Y2, Y3, Y1
+	VMULPS      Y1, Y1, Y2
+	VMOVUPS     ·singleVectors+1344(SB), Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1472(SB), Y5
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y5
+	VFMADD213PS Y5, Y2, Y3
+	VFMADD213PS ·singleVectors+1600(SB), Y1, Y3
+	VFMADD213PS Y1, Y2, Y3
+	VPSRLD      $0x01, Y4, Y1
+	VPSUBD      Y1, Y4, Y2
 	VPSLLD      $0x17, Y1, Y1
 	VPSLLD      $0x17, Y2, Y2
 	VFMADD213PS Y1, Y1, Y3
@@ -11605,26 +11599,26 @@ tail:
 	VPOR         Y2, Y1, Y2
 	VMOVUPS      ·singleVectors+256(SB), Y3
 	VMAXPS       Y2, Y3, Y2
-	VMOVAPS      Y2, Y3
-	VMOVUPS      ·singleVectors+320(SB), Y4
-	VFMADD213PS  ·singleVectors+384(SB), Y4, Y3
-	VSUBPS       ·singleVectors+384(SB), Y3, Y4
-	VMOVAPS      Y4, Y5
+	VMOVAPS      Y2, Y5
+	VMOVUPS      ·singleVectors+320(SB), Y3
+	VFMADD213PS  ·singleVectors+384(SB), Y3, Y5
+	VSUBPS       ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS      Y4, Y3
 	VMOVUPS      ·singleVectors+448(SB), Y6
-	VFMADD213PS  Y2, Y6, Y5
+	VFMADD213PS  Y2, Y6, Y3
 	VMOVAPS      Y4, Y2
 	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y5, Y4, Y2
-	VMULPS       Y2, Y2, Y5
-	VMOVUPS      ·singleVectors+1216(SB), Y4
-	VFMADD213PS  ·singleVectors+1280(SB), Y2, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y6
-	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS  Y6, Y5, Y4
-	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
-	VFMADD213PS  Y2, Y5, Y4
-	VPSRLD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
+	VFMADD213PS  Y3, Y4, Y2
+	VMULPS       Y2, Y2, Y3
+	VMOVUPS      ·singleVectors+1344(SB), Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
+	VMOVUPS      ·singleVectors+1472(SB), Y6
+	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y6
+	VFMADD213PS  Y6, Y3, Y4
+	VFMADD213PS  ·singleVectors+1600(SB), Y2, Y4
+	VFMADD213PS  Y2, Y3, Y4
+	VPSRLD       $0x01, Y5, Y2
+	VPSUBD       Y2, Y5, Y3
 	VPSLLD       $0x17, Y2, Y2
 	VPSLLD       $0x17, Y3, Y3
 	VFMADD213PS  Y2, Y2, Y4
@@ -11663,26 +11657,26 @@ loop:
 	VMULPS      ·singleVectors+704(SB), Y1, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y4
+	VMOVAPS     Y2, Y5
 	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y5
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
 	VMOVUPS     ·singleVectors+448(SB), Y6
-	VFMADD213PS Y2, Y6, Y5
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y5, Y3, Y2
-	VMULPS      Y2, Y2, Y5
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS Y6, Y5, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS Y2, Y5, Y3
-	VPSRLD      $0x01, Y4, Y2
-	VPSUBD      Y2, Y4, Y4
+	VFMADD213PS Y2, Y6, Y3
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
+	VMULPS      Y2, Y2, Y4
+	VMOVUPS     ·singleVectors+1344(SB), Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1472(SB), Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
+	VFMADD213PS Y6, Y4, Y3
+	VFMADD213PS ·singleVectors+1600(SB), Y2, Y3
+	VFMADD213PS Y2, Y4, Y3
+	VPSRLD      $0x01, Y5, Y2
+	VPSUBD      Y2, Y5, Y4
 	VPSLLD      $0x17, Y2, Y2
 	VPSLLD      $0x17, Y4, Y4
 	VFMADD213PS Y2, Y2, Y3
@@ -11692,11 +11686,11 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1536(SB), Y4
-	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1664(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1664(SB), Y4
 	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+640(SB), Y2
@@ -11712,26 +11706,26 @@ loop:
 	VMULPS      ·singleVectors+704(SB), Y1, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y4
+	VMOVAPS     Y2, Y5
 	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y5
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
 	VMOVUPS     ·singleVectors+448(SB), Y6
-	VFMADD213PS Y2, Y6, Y5
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y5, Y3, Y2
-	VMULPS      Y2, Y2, Y5
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS Y6, Y5, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS Y2, Y5, Y3
-	VPSRLD      $0x01, Y4, Y2
-	VPSUBD      Y2, Y4, Y4
+	VFMADD213PS Y2, Y6, Y3
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
+	VMULPS      Y2, Y2, Y4
+	VMOVUPS     ·singleVectors+1344(SB), Y3
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1472(SB), Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
+	VFMADD213PS Y6, Y4, Y3
+	VFMADD213PS ·singleVectors+1600(SB), Y2, Y3
+	VFMADD213PS Y2, Y4, Y3
+	VPSRLD      $0x01, Y5, Y2
+	VPSUBD      Y2, Y5, Y4
 	VPSLLD      $0x17, Y2, Y2
 	VPSLLD      $0x17, Y4, Y4
 	VFMADD213PS Y2, Y2, Y3
@@ -11741,11 +11735,11 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1536(SB), Y4
-	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1664(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1664(SB), Y4
 	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+640(SB), Y2
@@ -11773,26 +11767,26 @@ tail:
 	VMULPS       ·singleVectors+704(SB), Y2, Y3
 	VMOVUPS      ·singleVectors+256(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y3, Y5
+	VMOVAPS      Y3, Y6
 	VMOVUPS      ·singleVectors+320(SB), Y4
-	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
-	VSUBPS       ·singleVectors+384(SB), Y5, Y4
-	VMOVAPS      Y4, Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y6
+	VSUBPS       ·singleVectors+384(SB), Y6, Y5
+	VMOVAPS      Y5, Y4
 	VMOVUPS      ·singleVectors+448(SB), Y7
-	VFMADD213PS  Y3, Y7, Y6
-	VMOVAPS      Y4, Y3
-	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y6, Y4, Y3
-	VMULPS       Y3, Y3, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y4
-	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
-	VFMADD213PS  Y7, Y6, Y4
-	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
-	VFMADD213PS  Y3, Y6, Y4
-	VPSRLD       $0x01, Y5, Y3
-	VPSUBD       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y7, Y4
+	VMOVAPS      Y5, Y3
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y4, Y5, Y3
+	VMULPS       Y3, Y3, Y5
+	VMOVUPS      ·singleVectors+1344(SB), Y4
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y7
+	VFMADD213PS  Y7, Y5, Y4
+	VFMADD213PS  ·singleVectors+1600(SB), Y3, Y4
+	VFMADD213PS  Y3, Y5, Y4
+	VPSRLD       $0x01, Y6, Y3
+	VPSUBD       Y3, Y6, Y5
 	VPSLLD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y5, Y5
 	VFMADD213PS  Y3, Y3, Y4
@@ -11802,11 +11796,11 @@ tail:
 	VSUBPS       Y4, Y5, Y4
 	VDIVPS       Y3, Y4, Y4
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1536(SB), Y5
-	VFMADD213PS  ·singleVectors+1600(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+1664(SB), Y3, Y5
+	VMOVUPS      ·singleVectors+1664(SB), Y5
 	VFMADD213PS  ·singleVectors+1728(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+1792(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+1856(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y5
 	VMULPS       Y3, Y5, Y5
 	VFMADD213PS  Y2, Y2, Y5
 	VMOVUPS      ·singleVectors+640(SB), Y3
@@ -11843,21 +11837,21 @@ loop:
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1856(SB), Y4
-	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+1984(SB), Y5
-	VFMADD213PS ·singleVectors+2048(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+1984(SB), Y4
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
 	VMOVUPS     ·singleVectors+2112(SB), Y5
 	VFMADD213PS ·singleVectors+2176(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+2240(SB), Y5
 	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+2368(SB), Y6
-	VFMADD213PS ·singleVectors+2432(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2368(SB), Y5
+	VFMADD213PS ·singleVectors+2432(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+2496(SB), Y6
 	VFMADD213PS ·singleVectors+2560(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+2624(SB), Y6
+	VFMADD213PS ·singleVectors+2688(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y1, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
@@ -11874,21 +11868,21 @@ loop:
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1856(SB), Y4
-	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+1984(SB), Y5
-	VFMADD213PS ·singleVectors+2048(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+1984(SB), Y4
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
 	VMOVUPS     ·singleVectors+2112(SB), Y5
 	VFMADD213PS ·singleVectors+2176(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+2240(SB), Y5
 	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+2368(SB), Y6
-	VFMADD213PS ·singleVectors+2432(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2368(SB), Y5
+	VFMADD213PS ·singleVectors+2432(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+2496(SB), Y6
 	VFMADD213PS ·singleVectors+2560(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+2624(SB), Y6
+	VFMADD213PS ·singleVectors+2688(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y1, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
@@ -11917,21 +11911,21 @@ tail:
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+1856(SB), Y5
-	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y5
-	VMOVUPS      ·singleVectors+1984(SB), Y6
-	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y6
-	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+1984(SB), Y5
+	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y5
 	VMOVUPS      ·singleVectors+2112(SB), Y6
 	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y6
 	VFMADD213PS  Y6, Y4, Y5
 	VMOVUPS      ·singleVectors+2240(SB), Y6
 	VFMADD213PS  ·singleVectors+2304(SB), Y3, Y6
-	VMOVUPS      ·singleVectors+2368(SB), Y7
-	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y7
-	VFMADD213PS  Y7, Y4, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+2368(SB), Y6
+	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y6
 	VMOVUPS      ·singleVectors+2496(SB), Y7
 	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+2624(SB), Y7
+	VFMADD213PS  ·singleVectors+2688(SB), Y3, Y7
 	VFMADD213PS  Y7, Y4, Y6
 	VMULPS       Y2, Y5, Y5
 	VDIVPS       Y6, Y5, Y5
@@ -11962,81 +11956,69 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+64(SB), Y1
-	VPOR        Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+256(SB), Y2
-	VMAXPS      Y1, Y2, Y1
-	VMOVAPS     Y1, Y2
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y3
-	VMOVAPS     Y3, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y5
-	VFMADD213PS Y1, Y5, Y4
-	VMOVAPS     Y3, Y1
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y4, Y3, Y1
-	VMULPS      Y1, Y1, Y4
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y5
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
-	VFMADD213PS Y5, Y4, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS Y1, Y4, Y3
-	VPSRLD      $0x01, Y2, Y1
-	VPSUBD      Y1, Y2, Y2
-	VPSLLD      $0x17, Y1, Y1
-	VPSLLD      $0x17, Y2, Y2
-	VFMADD213PS Y1, Y1, Y3
-	VMULPS      Y2, Y3, Y3
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMINPS      Y0, Y1, Y1
 	VMOVUPS     ·singleVectors+0(SB), Y2
-	VADDPS      Y2, Y3, Y1
-	VMOVAPS     Y2, Y2
-	VXORPS      Y4, Y4, Y4
-	VCMPPS      $0x11, Y4, Y0, Y4
-	VBLENDVPS   Y4, Y3, Y2, Y2
-	VDIVPS      Y1, Y2, Y2
-	VMULPS      Y0, Y2, Y2
-	VMOVUPS     Y2, (AX)(BX*1)
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y1, Y3, Y1
+	VMOVAPS     Y1, Y5
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y1, Y6, Y3
+	VMOVAPS     Y4, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y1
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y4
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1472(SB), Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y6
+	VFMADD213PS Y6, Y3, Y4
+	VFMADD213PS ·singleVectors+1600(SB), Y1, Y4
+	VFMADD213PS Y1, Y3, Y4
+	VPSLLD      $0x17, Y5, Y1
+	VPSUBD      Y2, Y1, Y1
+	VFMADD213PS Y1, Y1, Y4
+	VADDPS      Y2, Y4, Y4
+	VDIVPS      Y4, Y0, Y1
+	VMOVUPS     Y1, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+64(SB), Y1
-	VPOR        Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+256(SB), Y2
-	VMAXPS      Y1, Y2, Y1
-	VMOVAPS     Y1, Y2
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y2
-	VSUBPS      ·singleVectors+384(SB), Y2, Y3
-	VMOVAPS     Y3, Y4
-	VMOVUPS     ·singleVectors+448(SB), Y5
-	VFMADD213PS Y1, Y5, Y4
-	VMOVAPS     Y3, Y1
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y4, Y3, Y1
-	VMULPS      Y1, Y1, Y4
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y5
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y5
-	VFMADD213PS Y5, Y4, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y1, Y3
-	VFMADD213PS Y1, Y4, Y3
-	VPSRLD      $0x01, Y2, Y1
-	VPSUBD      Y1, Y2, Y2
-	VPSLLD      $0x17, Y1, Y1
-	VPSLLD      $0x17, Y2, Y2
-	VFMADD213PS Y1, Y1, Y3
-	VMULPS      Y2, Y3, Y3
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMINPS      Y0, Y1, Y1
 	VMOVUPS     ·singleVectors+0(SB), Y2
-	VADDPS      Y2, Y3, Y1
-	VMOVAPS     Y2, Y2
-	VXORPS      Y4, Y4, Y4
-	VCMPPS      $0x11, Y4, Y0, Y4
-	VBLENDVPS   Y4, Y3, Y2, Y2
-	VDIVPS      Y1, Y2, Y2
-	VMULPS      Y0, Y2, Y2
-	VMOVUPS     Y2, 32(AX)(BX*1)
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y1, Y3, Y1
+	VMOVAPS     Y1, Y5
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y1, Y6, Y3
+	VMOVAPS     Y4, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y1
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y4
+	VFMADD213PS ·singleVectors+1408(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1472(SB), Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y6
+	VFMADD213PS Y6, Y3, Y4
+	VFMADD213PS ·singleVectors+1600(SB), Y1, Y4
+	VFMADD213PS Y1, Y3, Y4
+	VPSLLD      $0x17, Y5, Y1
+	VPSUBD      Y2, Y1, Y1
+	VFMADD213PS Y1, Y1, Y4
+	VADDPS      Y2, Y4, Y4
+	VDIVPS      Y4, Y0, Y1
+	VMOVUPS     Y1, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
 	JGE         loop
@@ -12050,43 +12032,37 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMOVUPS      ·singleVectors+64(SB), Y2
-	VPOR         Y2, Y1, Y2
-	VMOVUPS      ·singleVectors+256(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVAPS      Y2, Y3
-	VMOVUPS      ·singleVectors+320(SB), Y4
-	VFMADD213PS  ·singleVectors+384(SB), Y4, Y3
-	VSUBPS       ·singleVectors+384(SB), Y3, Y4
-	VMOVAPS      Y4, Y5
-	VMOVUPS      ·singleVectors+448(SB), Y6
-	VFMADD213PS  Y2, Y6, Y5
-	VMOVAPS      Y4, Y2
-	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y5, Y4, Y2
-	VMULPS       Y2, Y2, Y5
-	VMOVUPS      ·singleVectors+1216(SB), Y4
-	VFMADD213PS  ·singleVectors+1280(SB), Y2, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y6
-	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS  Y6, Y5, Y4
-	VFMADD213PS  ·singleVectors+1472(SB), Y2, Y4
-	VFMADD213PS  Y2, Y5, Y4
-	VPSRLD       $0x01, Y3, Y2
-	VPSUBD       Y2, Y3, Y3
-	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y3, Y3
-	VFMADD213PS  Y2, Y2, Y4
-	VMULPS       Y3, Y4, Y4
+	VMOVUPS      ·singleVectors+1280(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+1216(SB), Y2
+	VMINPS       Y1, Y2, Y2
 	VMOVUPS      ·singleVectors+0(SB), Y3
-	VADDPS       Y3, Y4, Y2
-	VMOVAPS      Y3, Y3
-	VXORPS       Y5, Y5, Y5
-	VCMPPS       $0x11, Y5, Y1, Y5
-	VBLENDVPS    Y5, Y4, Y3, Y3
-	VDIVPS       Y2, Y3, Y3
-	VMULPS       Y1, Y3, Y3
-	VMASKMOVPS   Y3, Y0, (AX)(BX*1)
+	VXORPS       Y4, Y4, Y4
+	VSUBPS       Y2, Y4, Y2
+	VMOVAPS      Y2, Y6
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y6
+	VSUBPS       ·singleVectors+384(SB), Y6, Y5
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+448(SB), Y7
+	VFMADD213PS  Y2, Y7, Y4
+	VMOVAPS      Y5, Y2
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y4, Y5, Y2
+	VMULPS       Y2, Y2, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y5
+	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y5
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y7
+	VFMADD213PS  Y7, Y4, Y5
+	VFMADD213PS  ·singleVectors+1600(SB), Y2, Y5
+	VFMADD213PS  Y2, Y4, Y5
+	VPSLLD       $0x17, Y6, Y2
+	VPSUBD       Y3, Y2, Y2
+	VFMADD213PS  Y2, Y2, Y5
+	VADDPS       Y3, Y5, Y5
+	VDIVPS       Y5, Y1, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -12111,41 +12087,37 @@ loop:
 	VMOVUPS     (CX)(SI*1), Y0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+64(SB), Y2
-	VPOR        Y2, Y0, Y2
-	VMOVUPS     ·singleVectors+256(SB), Y3
-	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y4
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y5
-	VMOVUPS     ·singleVectors+448(SB), Y6
-	VFMADD213PS Y2, Y6, Y5
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y5, Y3, Y2
-	VMULPS      Y2, Y2, Y5
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS Y6, Y5, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS Y2, Y5, Y3
-	VPSRLD      $0x01, Y4, Y2
-	VPSUBD      Y2, Y4, Y4
-	VPSLLD      $0x17, Y2, Y2
-	VPSLLD      $0x17, Y4, Y4
-	VFMADD213PS Y2, Y2, Y3
-	VMULPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+1280(SB), Y2
+	VMAXPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMINPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+0(SB), Y2
 	VMOVUPS     ·singleVectors+0(SB), Y4
-	VADDPS      Y4, Y3, Y2
-	VMOVAPS     Y4, Y4
-	VXORPS      Y5, Y5, Y5
-	VCMPPS      $0x11, Y5, Y0, Y5
-	VBLENDVPS   Y5, Y3, Y4, Y4
-	VDIVPS      Y2, Y4, Y4
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y0, Y3, Y3
+	VMOVAPS     Y3, Y7
+	VMOVUPS     ·singleVectors+320(SB), Y5
+	VFMADD213PS ·singleVectors+384(SB), Y5, Y7
+	VSUBPS      ·singleVectors+384(SB), Y7, Y6
+	VMOVAPS     Y6, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y8
+	VFMADD213PS Y3, Y8, Y5
+	VMOVAPS     Y6, Y3
+	VMOVUPS     ·singleVectors+512(SB), Y6
+	VFMADD213PS Y5, Y6, Y3
+	VMULPS      Y3, Y3, Y5
+	VMOVUPS     ·singleVectors+1344(SB), Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1472(SB), Y8
+	VFMADD213PS ·singleVectors+1536(SB), Y3, Y8
+	VFMADD213PS Y8, Y5, Y6
+	VFMADD213PS ·singleVectors+1600(SB), Y3, Y6
+	VFMADD213PS Y3, Y5, Y6
+	VPSLLD      $0x17, Y7, Y3
+	VPSUBD      Y4, Y3, Y3
+	VFMADD213PS Y3, Y3, Y6
+	VADDPS      Y4, Y6, Y6
+	VDIVPS      Y6, Y2, Y4
 	VMULPS      Y4, Y1, Y2
 	VMOVUPS     ·singleVectors+0(SB), Y3
 	VSUBPS      Y4, Y3, Y3
@@ -12156,41 +12128,37 @@ loop:
 	VMOVUPS     Y2, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+64(SB), Y2
-	VPOR        Y2, Y0, Y2
-	VMOVUPS     ·singleVectors+256(SB), Y3
-	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y4
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y5
-	VMOVUPS     ·singleVectors+448(SB), Y6
-	VFMADD213PS Y2, Y6, Y5
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y5, Y3, Y2
-	VMULPS      Y2, Y2, Y5
-	VMOVUPS     ·singleVectors+1216(SB), Y3
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y6
-	VFMADD213PS Y6, Y5, Y3
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y3
-	VFMADD213PS Y2, Y5, Y3
-	VPSRLD      $0x01, Y4, Y2
-	VPSUBD      Y2, Y4, Y4
-	VPSLLD      $0x17, Y2, Y2
-	VPSLLD      $0x17, Y4, Y4
-	VFMADD213PS Y2, Y2, Y3
-	VMULPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+1280(SB), Y2
+	VMAXPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMINPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+0(SB), Y2
 	VMOVUPS     ·singleVectors+0(SB), Y4
-	VADDPS      Y4, Y3, Y2
-	VMOVAPS     Y4, Y4
-	VXORPS      Y5, Y5, Y5
-	VCMPPS      $0x11, Y5, Y0, Y5
-	VBLENDVPS   Y5, Y3, Y4, Y4
-	VDIVPS      Y2, Y4, Y4
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y0, Y3, Y3
+	VMOVAPS     Y3, Y7
+	VMOVUPS     ·singleVectors+320(SB), Y5
+	VFMADD213PS ·singleVectors+384(SB), Y5, Y7
+	VSUBPS      ·singleVectors+384(SB), Y7, Y6
+	VMOVAPS     Y6, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y8
+	VFMADD213PS Y3, Y8, Y5
+	VMOVAPS     Y6, Y3
+	VMOVUPS     ·singleVectors+512(SB), Y6
+	VFMADD213PS Y5, Y6, Y3
+	VMULPS      Y3, Y3, Y5
+	VMOVUPS     ·singleVectors+1344(SB), Y6
+	VFMADD213PS ·singleVectors+1408(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1472(SB), Y8
+	VFMADD213PS ·singleVectors+1536(SB), Y3, Y8
+	VFMADD213PS Y8, Y5, Y6
+	VFMADD213PS ·singleVectors+1600(SB), Y3, Y6
+	VFMADD213PS Y3, Y5, Y6
+	VPSLLD      $0x17, Y7, Y3
+	VPSUBD      Y4, Y3, Y3
+	VFMADD213PS Y3, Y3, Y6
+	VADDPS      Y4, Y6, Y6
+	VDIVPS      Y6, Y2, Y4
 	VMULPS      Y4, Y1, Y2
 	VMOVUPS     ·singleVectors+0(SB), Y3
 	VSUBPS      Y4, Y3, Y3
@@ -12213,41 +12181,37 @@ tail:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMOVUPS      ·singleVectors+64(SB), Y3
-	VPOR         Y3, Y1, Y3
-	VMOVUPS      ·singleVectors+256(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y3, Y5
-	VMOVUPS      ·singleVectors+320(SB), Y4
-	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
-	VSUBPS       ·singleVectors+384(SB), Y5, Y4
-	VMOVAPS      Y4, Y6
-	VMOVUPS      ·singleVectors+448(SB), Y7
-	VFMADD213PS  Y3, Y7, Y6
-	VMOVAPS      Y4, Y3
-	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y6, Y4, Y3
-	VMULPS       Y3, Y3, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y4
-	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y7
-	VFMADD213PS  Y7, Y6, Y4
-	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y4
-	VFMADD213PS  Y3, Y6, Y4
-	VPSRLD       $0x01, Y5, Y3
-	VPSUBD       Y3, Y5, Y5
-	VPSLLD       $0x17, Y3, Y3
-	VPSLLD       $0x17, Y5, Y5
-	VFMADD213PS  Y3, Y3, Y4
-	VMULPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+1280(SB), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMOVUPS      ·singleVectors+1216(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      ·singleVectors+0(SB), Y3
 	VMOVUPS      ·singleVectors+0(SB), Y5
-	VADDPS       Y5, Y4, Y3
-	VMOVAPS      Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VCMPPS       $0x11, Y6, Y1, Y6
-	VBLENDVPS    Y6, Y4, Y5, Y5
-	VDIVPS       Y3, Y5, Y5
+	VXORPS       Y4, Y4, Y4
+	VSUBPS       Y1, Y4, Y4
+	VMOVAPS      Y4, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y4, Y9, Y6
+	VMOVAPS      Y7, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y4
+	VMULPS       Y4, Y4, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y4, Y7
+	VFMADD213PS  Y4, Y6, Y7
+	VPSLLD       $0x17, Y8, Y4
+	VPSUBD       Y5, Y4, Y4
+	VFMADD213PS  Y4, Y4, Y7
+	VADDPS       Y5, Y7, Y7
+	VDIVPS       Y7, Y3, Y5
 	VMULPS       Y5, Y2, Y3
 	VMOVUPS      ·singleVectors+0(SB), Y4
 	VSUBPS       Y5, Y4, Y4
@@ -12431,21 +12395,21 @@ loop:
 	VMINPS      Y2, Y3, Y2
 	VMULPS      Y2, Y2, Y3
 	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1856(SB), Y5
-	VFMADD213PS ·singleVectors+1920(SB), Y3, Y5
-	VMOVUPS     ·singleVectors+1984(SB), Y6
-	VFMADD213PS ·singleVectors+2048(SB), Y3, Y6
-	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+1984(SB), Y5
+	VFMADD213PS ·singleVectors+2048(SB), Y3, Y5
 	VMOVUPS     ·singleVectors+2112(SB), Y6
 	VFMADD213PS ·singleVectors+2176(SB), Y3, Y6
 	VFMADD213PS Y6, Y4, Y5
 	VMOVUPS     ·singleVectors+2240(SB), Y6
 	VFMADD213PS ·singleVectors+2304(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+2368(SB), Y7
-	VFMADD213PS ·singleVectors+2432(SB), Y3, Y7
-	VFMADD213PS Y7, Y4, Y6
+	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+2368(SB), Y6
+	VFMADD213PS ·singleVectors+2432(SB), Y3, Y6
 	VMOVUPS     ·singleVectors+2496(SB), Y7
 	VFMADD213PS ·singleVectors+2560(SB), Y3, Y7
+	VFMADD213PS Y7, Y4, Y6
+	VMOVUPS     ·singleVectors+2624(SB), Y7
+	VFMADD213PS ·singleVectors+2688(SB), Y3, Y7
 	VFMADD213PS Y7, Y4, Y6
 	VMULPS      Y2, Y5, Y5
 	VDIVPS      Y6, Y5, Y5
@@ -12466,21 +12430,21 @@ loop:
 	VMINPS      Y2, Y3, Y2
 	VMULPS      Y2, Y2, Y3
 	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1856(SB), Y5
-	VFMADD213PS ·singleVectors+1920(SB), Y3, Y5
-	VMOVUPS     ·singleVectors+1984(SB), Y6
-	VFMADD213PS ·singleVectors+2048(SB), Y3, Y6
-	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+1984(SB), Y5
+	VFMADD213PS ·singleVectors+2048(SB), Y3, Y5
 	VMOVUPS     ·singleVectors+2112(SB), Y6
 	VFMADD213PS ·singleVectors+2176(SB), Y3, Y6
 	VFMADD213PS Y6, Y4, Y5
 	VMOVUPS     ·singleVectors+2240(SB), Y6
 	VFMADD213PS ·singleVectors+2304(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+2368(SB), Y7
-	VFMADD213PS ·singleVectors+2432(SB), Y3, Y7
-	VFMADD213PS Y7, Y4, Y6
+	VFMADD213PS Y6, Y4, Y5
+	VMOVUPS     ·singleVectors+2368(SB), Y6
+	VFMADD213PS ·singleVectors+2432(SB), Y3, Y6
 	VMOVUPS     ·singleVectors+2496(SB), Y7
 	VFMADD213PS ·singleVectors+2560(SB), Y3, Y7
+	VFMADD213PS Y7, Y4, Y6
+	VMOVUPS     ·singleVectors+2624(SB), Y7
+	VFMADD213PS ·singleVectors+2688(SB), Y3, Y7
 	VFMADD213PS Y7, Y4, Y6
 	VMULPS      Y2, Y5, Y5
 	VDIVPS      Y6, Y5, Y5
@@ -12513,21 +12477,21 @@ tail:
 	VMINPS       Y3, Y4, Y3
 	VMULPS       Y3, Y3, Y4
 	VMULPS       Y4, Y4, Y5
-	VMOVUPS      ·singleVectors+1856(SB), Y6
-	VFMADD213PS  ·singleVectors+1920(SB), Y4, Y6
-	VMOVUPS      ·singleVectors+1984(SB), Y7
-	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y7
-	VFMADD213PS  Y7, Y5, Y6
+	VMOVUPS      ·singleVectors+1984(SB), Y6
+	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y6
 	VMOVUPS      ·singleVectors+2112(SB), Y7
 	VFMADD213PS  ·singleVectors+2176(SB), Y4, Y7
 	VFMADD213PS  Y7, Y5, Y6
 	VMOVUPS      ·singleVectors+2240(SB), Y7
 	VFMADD213PS  ·singleVectors+2304(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+2368(SB), Y8
-	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y8
-	VFMADD213PS  Y8, Y5, Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VMOVUPS      ·singleVectors+2368(SB), Y7
+	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y7
 	VMOVUPS      ·singleVectors+2496(SB), Y8
 	VFMADD213PS  ·singleVectors+2560(SB), Y4, Y8
+	VFMADD213PS  Y8, Y5, Y7
+	VMOVUPS      ·singleVectors+2624(SB), Y8
+	VFMADD213PS  ·singleVectors+2688(SB), Y4, Y8
 	VFMADD213PS  Y8, Y5, Y7
 	VMULPS       Y3, Y6, Y6
 	VDIVPS       Y7, Y6, Y6
@@ -12571,21 +12535,21 @@ loop:
 	VMINPS      Y3, Y4, Y3
 	VMULPS      Y3, Y3, Y4
 	VMULPS      Y4, Y4, Y5
-	VMOVUPS     ·singleVectors+1856(SB), Y6
-	VFMADD213PS ·singleVectors+1920(SB), Y4, Y6
-	VMOVUPS     ·singleVectors+1984(SB), Y7
-	VFMADD213PS ·singleVectors+2048(SB), Y4, Y7
-	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+1984(SB), Y6
+	VFMADD213PS ·singleVectors+2048(SB), Y4, Y6
 	VMOVUPS     ·singleVectors+2112(SB), Y7
 	VFMADD213PS ·singleVectors+2176(SB), Y4, Y7
 	VFMADD213PS Y7, Y5, Y6
 	VMOVUPS     ·singleVectors+2240(SB), Y7
 	VFMADD213PS ·singleVectors+2304(SB), Y4, Y7
-	VMOVUPS     ·singleVectors+2368(SB), Y8
-	VFMADD213PS ·singleVectors+2432(SB), Y4, Y8
-	VFMADD213PS Y8, Y5, Y7
+	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+2368(SB), Y7
+	VFMADD213PS ·singleVectors+2432(SB), Y4, Y7
 	VMOVUPS     ·singleVectors+2496(SB), Y8
 	VFMADD213PS ·singleVectors+2560(SB), Y4, Y8
+	VFMADD213PS Y8, Y5, Y7
+	VMOVUPS     ·singleVectors+2624(SB), Y8
+	VFMADD213PS ·singleVectors+2688(SB), Y4, Y8
 	VFMADD213PS Y8, Y5, Y7
 	VMULPS      Y3, Y6, Y6
 	VDIVPS      Y7, Y6, Y6
@@ -12601,34 +12565,34 @@ loop:
 	VMULPS      ·singleVectors+1024(SB), Y2, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y4
+	VMOVAPS     Y2, Y5
 	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y5
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
 	VMOVUPS     ·singleVectors+448(SB), Y7
-	VFMADD213PS Y2, Y7, Y5
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y5, Y3, Y2
+	VFMADD213PS Y2, Y7, Y3
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1216(SB), Y5
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+1344(SB), Y7
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y7
-	VFMADD213PS Y7, Y3, Y5
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y5
-	VFMADD213PS Y2, Y3, Y5
-	VPSRLD      $0x01, Y4, Y2
-	VPSUBD      Y2, Y4, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y4
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1472(SB), Y7
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y7
+	VFMADD213PS Y7, Y3, Y4
+	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
+	VFMADD213PS Y2, Y3, Y4
+	VPSRLD      $0x01, Y5, Y2
+	VPSUBD      Y2, Y5, Y3
 	VPSLLD      $0x17, Y2, Y2
 	VPSLLD      $0x17, Y3, Y3
-	VFMADD213PS Y2, Y2, Y5
-	VMULPS      Y3, Y5, Y5
+	VFMADD213PS Y2, Y2, Y4
+	VMULPS      Y3, Y4, Y4
 	VMULPS      Y1, Y0, Y0
-	VMULPS      Y0, Y5, Y5
-	VMULPS      ·singleVectors+1152(SB), Y5, Y5
-	VADDPS      Y5, Y6, Y6
+	VMULPS      Y0, Y4, Y4
+	VMULPS      ·singleVectors+1152(SB), Y4, Y4
+	VADDPS      Y4, Y6, Y6
 	VMOVUPS     Y6, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
@@ -12639,21 +12603,21 @@ loop:
 	VMINPS      Y3, Y4, Y3
 	VMULPS      Y3, Y3, Y4
 	VMULPS      Y4, Y4, Y5
-	VMOVUPS     ·singleVectors+1856(SB), Y6
-	VFMADD213PS ·singleVectors+1920(SB), Y4, Y6
-	VMOVUPS     ·singleVectors+1984(SB), Y7
-	VFMADD213PS ·singleVectors+2048(SB), Y4, Y7
-	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+1984(SB), Y6
+	VFMADD213PS ·singleVectors+2048(SB), Y4, Y6
 	VMOVUPS     ·singleVectors+2112(SB), Y7
 	VFMADD213PS ·singleVectors+2176(SB), Y4, Y7
 	VFMADD213PS Y7, Y5, Y6
 	VMOVUPS     ·singleVectors+2240(SB), Y7
 	VFMADD213PS ·singleVectors+2304(SB), Y4, Y7
-	VMOVUPS     ·singleVectors+2368(SB), Y8
-	VFMADD213PS ·singleVectors+2432(SB), Y4, Y8
-	VFMADD213PS Y8, Y5, Y7
+	VFMADD213PS Y7, Y5, Y6
+	VMOVUPS     ·singleVectors+2368(SB), Y7
+	VFMADD213PS ·singleVectors+2432(SB), Y4, Y7
 	VMOVUPS     ·singleVectors+2496(SB), Y8
 	VFMADD213PS ·singleVectors+2560(SB), Y4, Y8
+	VFMADD213PS Y8, Y5, Y7
+	VMOVUPS     ·singleVectors+2624(SB), Y8
+	VFMADD213PS ·singleVectors+2688(SB), Y4, Y8
 	VFMADD213PS Y8, Y5, Y7
 	VMULPS      Y3, Y6, Y6
 	VDIVPS      Y7, Y6, Y6
@@ -12669,34 +12633,34 @@ loop:
 	VMULPS      ·singleVectors+1024(SB), Y2, Y2
 	VMOVUPS     ·singleVectors+256(SB), Y3
 	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y4
+	VMOVAPS     Y2, Y5
 	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y4
-	VSUBPS      ·singleVectors+384(SB), Y4, Y3
-	VMOVAPS     Y3, Y5
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
 	VMOVUPS     ·singleVectors+448(SB), Y7
-	VFMADD213PS Y2, Y7, Y5
-	VMOVAPS     Y3, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y3
-	VFMADD213PS Y5, Y3, Y2
+	VFMADD213PS Y2, Y7, Y3
+	VMOVAPS     Y4, Y2
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1216(SB), Y5
-	VFMADD213PS ·singleVectors+1280(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+1344(SB), Y7
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y7
-	VFMADD213PS Y7, Y3, Y5
-	VFMADD213PS ·singleVectors+1472(SB), Y2, Y5
-	VFMADD213PS Y2, Y3, Y5
-	VPSRLD      $0x01, Y4, Y2
-	VPSUBD      Y2, Y4, Y3
+	VMOVUPS     ·singleVectors+1344(SB), Y4
+	VFMADD213PS ·singleVectors+1408(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1472(SB), Y7
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y7
+	VFMADD213PS Y7, Y3, Y4
+	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
+	VFMADD213PS Y2, Y3, Y4
+	VPSRLD      $0x01, Y5, Y2
+	VPSUBD      Y2, Y5, Y3
 	VPSLLD      $0x17, Y2, Y2
 	VPSLLD      $0x17, Y3, Y3
-	VFMADD213PS Y2, Y2, Y5
-	VMULPS      Y3, Y5, Y5
+	VFMADD213PS Y2, Y2, Y4
+	VMULPS      Y3, Y4, Y4
 	VMULPS      Y1, Y0, Y0
-	VMULPS      Y0, Y5, Y5
-	VMULPS      ·singleVectors+1152(SB), Y5, Y5
-	VADDPS      Y5, Y6, Y6
+	VMULPS      Y0, Y4, Y4
+	VMULPS      ·singleVectors+1152(SB), Y4, Y4
+	VADDPS      Y4, Y6, Y6
 	VMOVUPS     Y6, 32(AX)(SI*1)
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x10, BX
@@ -12719,21 +12683,21 @@ tail:
 	VMINPS       Y4, Y5, Y4
 	VMULPS       Y4, Y4, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1856(SB), Y7
-	VFMADD213PS  ·singleVectors+1920(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1984(SB), Y8
-	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y8
-	VFMADD213PS  Y8, Y6, Y7
+	VMOVUPS      ·singleVectors+1984(SB), Y7
+	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y7
 	VMOVUPS      ·singleVectors+2112(SB), Y8
 	VFMADD213PS  ·singleVectors+2176(SB), Y5, Y8
 	VFMADD213PS  Y8, Y6, Y7
 	VMOVUPS      ·singleVectors+2240(SB), Y8
 	VFMADD213PS  ·singleVectors+2304(SB), Y5, Y8
-	VMOVUPS      ·singleVectors+2368(SB), Y9
-	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VMOVUPS      ·singleVectors+2368(SB), Y8
+	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y8
 	VMOVUPS      ·singleVectors+2496(SB), Y9
 	VFMADD213PS  ·singleVectors+2560(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y8
+	VMOVUPS      ·singleVectors+2624(SB), Y9
+	VFMADD213PS  ·singleVectors+2688(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y8
 	VMULPS       Y4, Y7, Y7
 	VDIVPS       Y8, Y7, Y7
@@ -12749,34 +12713,34 @@ tail:
 	VMULPS       ·singleVectors+1024(SB), Y3, Y3
 	VMOVUPS      ·singleVectors+256(SB), Y4
 	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y3, Y5
+	VMOVAPS      Y3, Y6
 	VMOVUPS      ·singleVectors+320(SB), Y4
-	VFMADD213PS  ·singleVectors+384(SB), Y4, Y5
-	VSUBPS       ·singleVectors+384(SB), Y5, Y4
-	VMOVAPS      Y4, Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y6
+	VSUBPS       ·singleVectors+384(SB), Y6, Y5
+	VMOVAPS      Y5, Y4
 	VMOVUPS      ·singleVectors+448(SB), Y8
-	VFMADD213PS  Y3, Y8, Y6
-	VMOVAPS      Y4, Y3
-	VMOVUPS      ·singleVectors+512(SB), Y4
-	VFMADD213PS  Y6, Y4, Y3
+	VFMADD213PS  Y3, Y8, Y4
+	VMOVAPS      Y5, Y3
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y4, Y5, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+1216(SB), Y6
-	VFMADD213PS  ·singleVectors+1280(SB), Y3, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y8
-	VFMADD213PS  Y8, Y4, Y6
-	VFMADD213PS  ·singleVectors+1472(SB), Y3, Y6
-	VFMADD213PS  Y3, Y4, Y6
-	VPSRLD       $0x01, Y5, Y3
-	VPSUBD       Y3, Y5, Y4
+	VMOVUPS      ·singleVectors+1344(SB), Y5
+	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y5
+	VMOVUPS      ·singleVectors+1472(SB), Y8
+	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VFMADD213PS  ·singleVectors+1600(SB), Y3, Y5
+	VFMADD213PS  Y3, Y4, Y5
+	VPSRLD       $0x01, Y6, Y3
+	VPSUBD       Y3, Y6, Y4
 	VPSLLD       $0x17, Y3, Y3
 	VPSLLD       $0x17, Y4, Y4
-	VFMADD213PS  Y3, Y3, Y6
-	VMULPS       Y4, Y6, Y6
+	VFMADD213PS  Y3, Y3, Y5
+	VMULPS       Y4, Y5, Y5
 	VMULPS       Y2, Y1, Y1
-	VMULPS       Y1, Y6, Y6
-	VMULPS       ·singleVectors+1152(SB), Y6, Y6
-	VADDPS       Y6, Y7, Y7
+	VMULPS       Y1, Y5, Y5
+	VMULPS       ·singleVectors+1152(SB), Y5, Y5
+	VADDPS       Y5, Y7, Y7
 	VMASKMOVPS   Y7, Y0, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x08, BX
@@ -13714,33 +13678,33 @@ loop11:
 	VMINPS       Y5, Y6, Y5
 	VMOVUPS      ·singleVectors+256(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMOVAPS      Y5, Y7
+	VMOVAPS      Y5, Y8
 	VMOVUPS      ·singleVectors+320(SB), Y6
-	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y6
-	VMOVAPS      Y6, Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y5, Y9, Y8
-	VMOVAPS      Y6, Y5
-	VMOVUPS      ·singleVectors+512(SB), Y6
-	VFMADD213PS  Y8, Y6, Y5
+	VFMADD213PS  Y5, Y9, Y6
+	VMOVAPS      Y7, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
-	VFMADD213PS  Y5, Y6, Y8
-	VPSRLD       $0x01, Y7, Y5
-	VPSUBD       Y5, Y7, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  Y5, Y6, Y7
+	VPSRLD       $0x01, Y8, Y5
+	VPSUBD       Y5, Y8, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VFMADD213PS  Y5, Y5, Y8
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, (AX)(SI*1)
-	VEXTRACTF128 $0x01, Y8, X5
-	VCVTPS2PD    X8, Y6
+	VFMADD213PS  Y5, Y5, Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      Y7, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y7, X5
+	VCVTPS2PD    X7, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y0, Y0
 	VADDPD       Y5, Y1, Y1
@@ -13750,33 +13714,33 @@ loop11:
 	VMINPS       Y5, Y6, Y5
 	VMOVUPS      ·singleVectors+256(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMOVAPS      Y5, Y7
+	VMOVAPS      Y5, Y8
 	VMOVUPS      ·singleVectors+320(SB), Y6
-	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y6
-	VMOVAPS      Y6, Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y5, Y9, Y8
-	VMOVAPS      Y6, Y5
-	VMOVUPS      ·singleVectors+512(SB), Y6
-	VFMADD213PS  Y8, Y6, Y5
+	VFMADD213PS  Y5, Y9, Y6
+	VMOVAPS      Y7, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
-	VFMADD213PS  Y5, Y6, Y8
-	VPSRLD       $0x01, Y7, Y5
-	VPSUBD       Y5, Y7, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  Y5, Y6, Y7
+	VPSRLD       $0x01, Y8, Y5
+	VPSUBD       Y5, Y8, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VFMADD213PS  Y5, Y5, Y8
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, 32(AX)(SI*1)
-	VEXTRACTF128 $0x01, Y8, X5
-	VCVTPS2PD    X8, Y6
+	VFMADD213PS  Y5, Y5, Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      Y7, 32(AX)(SI*1)
+	VEXTRACTF128 $0x01, Y7, X5
+	VCVTPS2PD    X7, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y2, Y2
 	VADDPD       Y5, Y3, Y3
@@ -13797,34 +13761,34 @@ rest12:
 	VMINPS       Y6, Y7, Y6
 	VMOVUPS      ·singleVectors+256(SB), Y7
 	VMAXPS       Y6, Y7, Y6
-	VMOVAPS      Y6, Y8
+	VMOVAPS      Y6, Y9
 	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y9
+	VSUBPS       ·singleVectors+384(SB), Y9, Y8
+	VMOVAPS      Y8, Y7
 	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
+	VFMADD213PS  Y6, Y10, Y7
+	VMOVAPS      Y8, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y8
+	VFMADD213PS  Y7, Y8, Y6
 	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
+	VMOVUPS      ·singleVectors+1344(SB), Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y8
+	VMOVUPS      ·singleVectors+1472(SB), Y10
+	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y8
+	VFMADD213PS  ·singleVectors+1600(SB), Y6, Y8
+	VFMADD213PS  Y6, Y7, Y8
+	VPSRLD       $0x01, Y9, Y6
+	VPSUBD       Y6, Y9, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VMASKMOVPS   Y9, Y5, (AX)(SI*1)
-	VANDPS       Y5, Y9, Y9
-	VEXTRACTF128 $0x01, Y9, X5
-	VCVTPS2PD    X9, Y6
+	VFMADD213PS  Y6, Y6, Y8
+	VMULPS       Y7, Y8, Y8
+	VMASKMOVPS   Y8, Y5, (AX)(SI*1)
+	VANDPS       Y5, Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X5
+	VCVTPS2PD    X8, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y0, Y0
 	VADDPD       Y5, Y1, Y1
@@ -13839,34 +13803,34 @@ rest12:
 	VMINPS       Y4, Y6, Y4
 	VMOVUPS      ·singleVectors+256(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVAPS      Y4, Y7
+	VMOVAPS      Y4, Y8
 	VMOVUPS      ·singleVectors+320(SB), Y6
-	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y6
-	VMOVAPS      Y6, Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y4, Y9, Y8
-	VMOVAPS      Y6, Y4
-	VMOVUPS      ·singleVectors+512(SB), Y6
-	VFMADD213PS  Y8, Y6, Y4
+	VFMADD213PS  Y4, Y9, Y6
+	VMOVAPS      Y7, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VFMADD213PS  Y4, Y6, Y8
-	VPSRLD       $0x01, Y7, Y4
-	VPSUBD       Y4, Y7, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y4, Y7
+	VFMADD213PS  Y4, Y6, Y7
+	VPSRLD       $0x01, Y8, Y4
+	VPSUBD       Y4, Y8, Y6
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y6, Y6
-	VFMADD213PS  Y4, Y4, Y8
-	VMULPS       Y6, Y8, Y8
-	VMASKMOVPS   Y8, Y5, 32(AX)(SI*1)
-	VANDPS       Y5, Y8, Y8
-	VEXTRACTF128 $0x01, Y8, X4
-	VCVTPS2PD    X8, Y5
+	VFMADD213PS  Y4, Y4, Y7
+	VMULPS       Y6, Y7, Y7
+	VMASKMOVPS   Y7, Y5, 32(AX)(SI*1)
+	VANDPS       Y5, Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y5
 	VCVTPS2PD    X4, Y4
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y4, Y3, Y3
@@ -14374,33 +14338,33 @@ loop11:
 	VMINPS       Y5, Y6, Y5
 	VMOVUPS      ·singleVectors+256(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMOVAPS      Y5, Y7
+	VMOVAPS      Y5, Y8
 	VMOVUPS      ·singleVectors+320(SB), Y6
-	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y6
-	VMOVAPS      Y6, Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y5, Y9, Y8
-	VMOVAPS      Y6, Y5
-	VMOVUPS      ·singleVectors+512(SB), Y6
-	VFMADD213PS  Y8, Y6, Y5
+	VFMADD213PS  Y5, Y9, Y6
+	VMOVAPS      Y7, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
-	VFMADD213PS  Y5, Y6, Y8
-	VPSRLD       $0x01, Y7, Y5
-	VPSUBD       Y5, Y7, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  Y5, Y6, Y7
+	VPSRLD       $0x01, Y8, Y5
+	VPSUBD       Y5, Y8, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VFMADD213PS  Y5, Y5, Y8
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, (AX)(R11*1)
-	VEXTRACTF128 $0x01, Y8, X5
-	VCVTPS2PD    X8, Y6
+	VFMADD213PS  Y5, Y5, Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      Y7, (AX)(R11*1)
+	VEXTRACTF128 $0x01, Y7, X5
+	VCVTPS2PD    X7, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y0, Y0
 	VADDPD       Y5, Y1, Y1
@@ -14410,33 +14374,33 @@ loop11:
 	VMINPS       Y5, Y6, Y5
 	VMOVUPS      ·singleVectors+256(SB), Y6
 	VMAXPS       Y5, Y6, Y5
-	VMOVAPS      Y5, Y7
+	VMOVAPS      Y5, Y8
 	VMOVUPS      ·singleVectors+320(SB), Y6
-	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y6
-	VMOVAPS      Y6, Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y5, Y9, Y8
-	VMOVAPS      Y6, Y5
-	VMOVUPS      ·singleVectors+512(SB), Y6
-	VFMADD213PS  Y8, Y6, Y5
+	VFMADD213PS  Y5, Y9, Y6
+	VMOVAPS      Y7, Y5
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y5, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y5, Y8
-	VFMADD213PS  Y5, Y6, Y8
-	VPSRLD       $0x01, Y7, Y5
-	VPSUBD       Y5, Y7, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  Y5, Y6, Y7
+	VPSRLD       $0x01, Y8, Y5
+	VPSUBD       Y5, Y8, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPSLLD       $0x17, Y6, Y6
-	VFMADD213PS  Y5, Y5, Y8
-	VMULPS       Y6, Y8, Y8
-	VMOVUPS      Y8, 32(AX)(R11*1)
-	VEXTRACTF128 $0x01, Y8, X5
-	VCVTPS2PD    X8, Y6
+	VFMADD213PS  Y5, Y5, Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      Y7, 32(AX)(R11*1)
+	VEXTRACTF128 $0x01, Y7, X5
+	VCVTPS2PD    X7, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y2, Y2
 	VADDPD       Y5, Y3, Y3
@@ -14458,35 +14422,35 @@ rest12:
 	VMINPS       Y6, Y7, Y6
 	VMOVUPS      ·singleVectors+256(SB), Y7
 	VMAXPS       Y6, Y7, Y6
-	VMOVAPS      Y6, Y8
+	VMOVAPS      Y6, Y9
 	VMOVUPS      ·singleVectors+320(SB), Y7
-	VFMADD213PS  ·singleVectors+384(SB), Y7, Y8
-	VSUBPS       ·singleVectors+384(SB), Y8, Y7
-	VMOVAPS      Y7, Y9
+	VFMADD213PS  ·singleVectors+384(SB), Y7, Y9
+	VSUBPS       ·singleVectors+384(SB), Y9, Y8
+	VMOVAPS      Y8, Y7
 	VMOVUPS      ·singleVectors+448(SB), Y10
-	VFMADD213PS  Y6, Y10, Y9
-	VMOVAPS      Y7, Y6
-	VMOVUPS      ·singleVectors+512(SB), Y7
-	VFMADD213PS  Y9, Y7, Y6
+	VFMADD213PS  Y6, Y10, Y7
+	VMOVAPS      Y8, Y6
+	VMOVUPS      ·singleVectors+512(SB), Y8
+	VFMADD213PS  Y7, Y8, Y6
 	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1216(SB), Y9
-	VFMADD213PS  ·singleVectors+1280(SB), Y6, Y9
-	VMOVUPS      ·singleVectors+1344(SB), Y10
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y10
-	VFMADD213PS  Y10, Y7, Y9
-	VFMADD213PS  ·singleVectors+1472(SB), Y6, Y9
-	VFMADD213PS  Y6, Y7, Y9
-	VPSRLD       $0x01, Y8, Y6
-	VPSUBD       Y6, Y8, Y7
+	VMOVUPS      ·singleVectors+1344(SB), Y8
+	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y8
+	VMOVUPS      ·singleVectors+1472(SB), Y10
+	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y10
+	VFMADD213PS  Y10, Y7, Y8
+	VFMADD213PS  ·singleVectors+1600(SB), Y6, Y8
+	VFMADD213PS  Y6, Y7, Y8
+	VPSRLD       $0x01, Y9, Y6
+	VPSUBD       Y6, Y9, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
-	VFMADD213PS  Y6, Y6, Y9
-	VMULPS       Y7, Y9, Y9
-	VANDPS       Y5, Y9, Y9
-	VMOVUPS      Y9, (AX)(R11*1)
-	VANDPS       Y5, Y9, Y9
-	VEXTRACTF128 $0x01, Y9, X5
-	VCVTPS2PD    X9, Y6
+	VFMADD213PS  Y6, Y6, Y8
+	VMULPS       Y7, Y8, Y8
+	VANDPS       Y5, Y8, Y8
+	VMOVUPS      Y8, (AX)(R11*1)
+	VANDPS       Y5, Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X5
+	VCVTPS2PD    X8, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y0, Y0
 	VADDPD       Y5, Y1, Y1
@@ -14501,35 +14465,35 @@ rest12:
 	VMINPS       Y4, Y6, Y4
 	VMOVUPS      ·singleVectors+256(SB), Y6
 	VMAXPS       Y4, Y6, Y4
-	VMOVAPS      Y4, Y7
+	VMOVAPS      Y4, Y8
 	VMOVUPS      ·singleVectors+320(SB), Y6
-	VFMADD213PS  ·singleVectors+384(SB), Y6, Y7
-	VSUBPS       ·singleVectors+384(SB), Y7, Y6
-	VMOVAPS      Y6, Y8
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
 	VMOVUPS      ·singleVectors+448(SB), Y9
-	VFMADD213PS  Y4, Y9, Y8
-	VMOVAPS      Y6, Y4
-	VMOVUPS      ·singleVectors+512(SB), Y6
-	VFMADD213PS  Y8, Y6, Y4
+	VFMADD213PS  Y4, Y9, Y6
+	VMOVAPS      Y7, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1216(SB), Y8
-	VFMADD213PS  ·singleVectors+1280(SB), Y4, Y8
-	VMOVUPS      ·singleVectors+1344(SB), Y9
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VFMADD213PS  ·singleVectors+1472(SB), Y4, Y8
-	VFMADD213PS  Y4, Y6, Y8
-	VPSRLD       $0x01, Y7, Y4
-	VPSUBD       Y4, Y7, Y6
+	VMOVUPS      ·singleVectors+1344(SB), Y7
+	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y9
+	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1600(SB), Y4, Y7
+	VFMADD213PS  Y4, Y6, Y7
+	VPSRLD       $0x01, Y8, Y4
+	VPSUBD       Y4, Y8, Y6
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y6, Y6
-	VFMADD213PS  Y4, Y4, Y8
-	VMULPS       Y6, Y8, Y8
-	VANDPS       Y5, Y8, Y8
-	VMOVUPS      Y8, 32(AX)(R11*1)
-	VANDPS       Y5, Y8, Y8
-	VEXTRACTF128 $0x01, Y8, X4
-	VCVTPS2PD    X8, Y5
+	VFMADD213PS  Y4, Y4, Y7
+	VMULPS       Y6, Y7, Y7
+	VANDPS       Y5, Y7, Y7
+	VMOVUPS      Y7, 32(AX)(R11*1)
+	VANDPS       Y5, Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y5
 	VCVTPS2PD    X4, Y4
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y4, Y3, Y3

@@ -127,6 +127,8 @@ const (
 	sMinusHalf
 	sRootHalf
 	sNormal // the density of the normal distribution at 0
+	sGate   // from it on x·sigmoid(x) is x; below its negative it is taken to be constant, about −5e-37
+	sGateLeast
 	sExp
 	sTanh   = sExp + expTerms
 	sErf    = sTanh + tanhTerms
@@ -158,7 +160,7 @@ var singles = [...]float32{
 	sOne: 1, sSign: single(1 << 31), sMagnitude: single(1<<31 - 1), sMost: 104, sLeast: -104, sLog2E: math.Log2E,
 	sRound: 3<<22 + 254, sLn2High: -0.693359375, sLn2Low: 0.693359375 - math.Ln2, sHalf: .5,
 	sTanhSmall: .625, sMinusTwo: -2, sErfMost: 4, sThree: 3, sSix: 6, sSixth: 1. / 6, sMinusHalf: -.5,
-	sRootHalf: math.Sqrt2 / 2, sNormal: 0.3989422804014327,
+	sRootHalf: math.Sqrt2 / 2, sNormal: 0.3989422804014327, sGate: 88, sGateLeast: -88,
 
 	sExp: 0.001381459639100453, 0.008368717091208067, 0.04166838809254965, 0.16666520629435505, 0.4999999344756069,
 	sTanh: -0.005704990413394721, 0.020639090660939812, -0.05373971628073008, 0.13331442215054992,
@@ -240,14 +242,25 @@ func exp(x float32) float32 {
 	if x < singles[sLeast] {
 		x = singles[sLeast]
 	}
+	y, sum := fraction(x) // of the factors' exponents
+	return (y + 1) * single(sum>>1<<23) * single((sum-sum>>1)<<23)
+}
+
+// fraction is y for eˣ = (y + 1)·2ⁿ, and a number whose lowest bits are n + 254.
+func fraction(x float32) (y float32, bits uint32) {
 	t := fma(x, singles[sLog2E], singles[sRound])
 	n := t - singles[sRound]
 	r := fma(n, singles[sLn2Low], fma(n, singles[sLn2High], x))
 	z := r * r
 	p := fma(byPairs(r, z, sExp, expTerms-1), r, singles[sExp+expTerms-1])
-	y := fma(p, z, r) + 1
-	sum := math.Float32bits(t) // of the factors' exponents
-	return y * single(sum>>1<<23) * single((sum-sum>>1)<<23)
+	return fma(p, z, r), math.Float32bits(t)
+}
+
+// gate is 1 + e⁻ˣ for x from −88 to 88, where the least e⁻ˣ is 0: one factor 2ⁿ is enough.
+func gate(x float32) float32 {
+	y, bits := fraction(0 - x)
+	power := single(bits<<23 - math.Float32bits(1))
+	return fma(y, power, power) + 1
 }
 
 func sigmoid(x float32) float32 {
@@ -282,10 +295,14 @@ func erf(x float32) float32 {
 	return sign(y, x)
 }
 
-func silu(x float32) float32 { return sigmoid(x) * x }
+func silu(x float32) float32 {
+	v := maximum(x, singles[sGateLeast])
+	return v / gate(minimum(v, singles[sGate]))
+}
 
 func siluGrad(x, dy float32) float32 {
-	t := sigmoid(x)
+	x = minimum(maximum(x, singles[sGateLeast]), singles[sGate])
+	t := 1 / gate(x)
 	return float32(dy*t) + float32(float32(x*dy)*float32((1-t)*t))
 }
 

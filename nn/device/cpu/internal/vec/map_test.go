@@ -26,6 +26,12 @@ var functionsOf = []struct {
 		}
 		return 1 / (1 + math.Exp(-x))
 	}},
+	{"silu", func(s *Set) func(dst, x []float32) { return s.SiLU }, 2.5, func(x float64) float64 {
+		if x < -88 {
+			x = -88
+		}
+		return x / (1 + math.Exp(-x))
+	}},
 	{"sqrt", func(s *Set) func(dst, x []float32) { return s.Sqrt }, .5, math.Sqrt},
 	{"neg", func(s *Set) func(dst, x []float32) { return s.Neg }, 0, func(x float64) float64 { return -x }},
 }
@@ -70,7 +76,7 @@ func TestFunctions(t *testing.T) {
 		0, math.SmallestNonzeroFloat32, 0x1p-126, 0x1p-127, 1, math.MaxFloat32, inf, float32(math.NaN()), 88.72283, 88.72284,
 		89, 103.27893, 103.97208,
 		104, 105, 87.33655, math.Sqrt2, math.Sqrt2 / 2, 1. / (1 << 13), .34657359, .17328680, 3.8325068, 3.9192059, 4,
-		9.010913,
+		9.010913, 87, 88,
 	} {
 		for _, w := range []float32{v, -v} {
 			x = append(x, w, math.Nextafter32(w, inf), math.Nextafter32(w, -inf))
