@@ -96,7 +96,8 @@ func singles[V any]() []function[V] {
 
 func doubles[V any]() []function[V] { return []function[V]{{"log", logarithm[V]}} }
 
-// fused are expressions of one pass, with the operations of package mapping's patterns in their order.
+// fused are expressions of one pass, with the operations of package mapping's patterns in their order; SiLU and its
+// gradient have formulas of their own.
 func fused[V any]() []struct {
 	name, operands string
 	of             func(m maths[V], in []V) V
@@ -110,7 +111,7 @@ func fused[V any]() []struct {
 			v, y := m.vector(), m.vector()
 			m.max(v, in[0], m.number(sGateLeast))
 			m.min(y, v, m.number(sGate))
-			d := gate(m, y)
+			d := sigmoidDivisor(m, y)
 			m.div(y, v, d)
 			return y
 		}},
@@ -118,7 +119,7 @@ func fused[V any]() []struct {
 			x, dy, y, d, t := m.vector(), in[1], m.vector(), m.vector(), m.vector()
 			m.max(x, in[0], m.number(sGateLeast))
 			m.min(x, x, m.number(sGate))
-			m.div(t, m.number(sOne), gate(m, x))
+			m.div(t, m.number(sOne), sigmoidDivisor(m, x))
 			m.mul(y, dy, t)
 			m.sub(d, m.number(sOne), t)
 			m.mul(d, d, t)
@@ -243,8 +244,9 @@ func expUpTo104[V any](m maths[V], x V) V {
 	return p
 }
 
-// gate is 1 + e⁻ˣ for x from −88 to 88, where the least e⁻ˣ is 0: one factor 2ⁿ is enough.
-func gate[V any](m maths[V], x V) V {
+// sigmoidDivisor is 1 + e⁻ˣ for x from −88 to 88. One factor 2ⁿ is enough: the least one, for n = −127, is 0, which does
+// not change the sum.
+func sigmoidDivisor[V any](m maths[V], x V) V {
 	v, k, one := m.vector(), m.vector(), m.number(sOne)
 	m.sub(v, m.zero(), x)
 	p, _, t := fraction(m, v)
@@ -255,7 +257,7 @@ func gate[V any](m maths[V], x V) V {
 	return p
 }
 
-// fraction is p for eᵛ = (p + 1)·2ⁿ, with n, and t = n + the number sRound. It changes v.
+// fraction returns p, n and t, which is n + the number sRound, with eᵛ = (p + 1)·2ⁿ. It overwrites v.
 func fraction[V any](m maths[V], v V) (p, n, t V) {
 	r, z := m.vector(), m.vector()
 	n, t = m.vector(), m.vector()

@@ -56,7 +56,8 @@ type Set struct {
 	// Pack splits rows into panels of two vectors: row i of panel j goes to row i of the panel's own array. Strides are in
 	// bytes.
 	Pack func(dst, src *float32, rows, panels, panelStride, srcStride int)
-	// PackRows is Pack for panels of Rows elements. It reads and writes whole vectors: Lanes − Rows elements more.
+	// PackRows is Pack for panels of Rows elements. It moves whole vectors: it reads and writes Lanes − Rows elements
+	// behind each row of a panel.
 	PackRows func(dst, src *float32, rows, panels, panelStride, srcStride int)
 	// Turn writes squares of 8×8 elements, side by side in 8 rows of src, as their transposes, one below the other: those
 	// are 8·squares rows of dst. Strides are in bytes. nil: Transpose does without.

@@ -11,29 +11,30 @@ import (
 // few cache lines after each tile.
 type ahead struct {
 	set     *kern.Set
-	parts   [2]fetched
+	parts   [2]rowsAhead
 	part    int // that is being fetched
 	lines   int // for a tile
 	pending int // lines that earlier tiles left to the next one
 }
 
-// fetched is rows of an array, in bytes.
-type fetched struct {
-	at            unsafe.Pointer // of the next row
-	rows, stride  int
-	lines, column int // of a row; the next one
+// rowsAhead are rows of an array that wait to be prefetched. Distances are in bytes.
+type rowsAhead struct {
+	first         unsafe.Pointer // row
+	row           int            // the next row, behind the first
+	rows, stride  int            // that wait; from a row to the next
+	lines, column int            // cache lines of a row; the next one
 }
 
 const (
 	lineBytes  = 64
 	leastLines = 4             // that are fetched at a time
-	denseBytes = 2 * lineBytes // rows no further apart are fetched with what lies between them
+	denseBytes = 2 * lineBytes // rows no further apart are fetched with the gaps between them
 
-	// farElements is the length of a source of which parts may not be in any cache.
+	// farElements is the length up to which an operand is taken to stay in the last level cache.
 	farElements = 4 << 20
 )
 
-// start forgets what was to be fetched.
+// start empties f.
 func (f *ahead) start(set *kern.Set) { *f = ahead{set: set} }
 
 // addRows adds rows of width elements, stride apart, from element at of x on.
@@ -49,7 +50,7 @@ func addRows[T float32 | uint16](f *ahead, x []T, at, rows, width, stride int) {
 	for f.parts[i].rows > 0 {
 		i++
 	}
-	f.parts[i] = fetched{unsafe.Pointer(&x[at]), rows, size * stride, work.Ceil(size*width, lineBytes), 0}
+	f.parts[i] = rowsAhead{unsafe.Pointer(&x[at]), 0, rows, size * stride, work.Ceil(size*width, lineBytes), 0}
 }
 
 // addPieces is addRows for an activation.
@@ -61,8 +62,8 @@ func (f *ahead) addPieces(x *work.Pieces, at, rows, width, stride int) {
 	addRows(f, x.All(), at, rows, width, stride)
 }
 
-// addSource adds n channels, from first on, of the source under a block, but not what taps reach around it. With
-// strides, where most of it may not be read, it adds nothing.
+// addSource adds n channels, from first on, of the source pixels of a block, without the halo. For strides other than 1
+// it adds nothing: most pixels may be unused.
 func (f *ahead) addSource(h *halo, src *work.Pieces, e extent, first, n int) {
 	if h.rowStep != 1 || h.colStep != 1 {
 		return
@@ -99,18 +100,18 @@ func (f *ahead) fetch() {
 			continue
 		}
 		n := min(f.pending, x.lines-x.column)
-		f.set.Fetch((*byte)(unsafe.Add(x.at, x.column*lineBytes)), n)
+		f.set.Fetch((*byte)(unsafe.Add(x.first, x.row+x.column*lineBytes)), n)
 		f.pending -= n
 		if x.column += n; x.column == x.lines {
 			x.column = 0
 			x.rows--
-			x.at = unsafe.Add(x.at, x.stride)
+			x.row += x.stride
 		}
 	}
 }
 
-// far reports whether parts of the source may not be in any cache.
+// far reports whether the source is too large to stay in a cache.
 func (g *grid) far() bool { return g.images*g.srcH*g.srcW*g.srcC > farElements }
 
-// far reports whether parts of an operand may not be in any cache.
+// far reports whether an operand is too large to stay in a cache.
 func (o *outer) far() bool { return o.grid.far() || o.pixels()*o.columns > farElements }

@@ -13,6 +13,7 @@ type matrixOuter struct {
 	set    *kern.Set
 	depth  int // pixels at a time
 	tasks  []matrixTask
+	chunk  int // channels that are packed at a time, a multiple of a tile's rows
 	splits int
 }
 
@@ -48,6 +49,8 @@ func newMatrixOuter(o *outer, set *kern.Set, workers int) *matrixOuter {
 	size := work.Ceil(units, m.splits) * m.depth
 	m.splits = work.Ceil(o.pixels(), size)
 	channels, columns := m.cut(work.Ceil(tasksOfWorker*workers, m.splits*o.groups))
+	even := work.Ceil(channels, work.Ceil(channels, matrixChannels))
+	m.chunk = work.Ceil(even, set.Rows) * set.Rows
 	for s := range m.splits {
 		for g := range o.groups {
 			for c := 0; c < o.channels; c += channels {
@@ -84,20 +87,14 @@ func (m *matrixOuter) cut(parts int) (channels, columns int) {
 // stride is the distance between panels of a: the last vector that is written reaches behind a panel.
 func (m *matrixOuter) stride() int { return m.set.Rows*m.depth + m.set.Lanes }
 
-// chunk is the number of channels of a task that are packed at a time.
-func (m *matrixOuter) chunk(channels int) int {
-	even := work.Ceil(channels, work.Ceil(channels, matrixChannels))
-	return work.Ceil(even, m.set.Rows) * m.set.Rows
-}
-
 // lower reserves the scratch of m in r and returns its phases.
 func (m *matrixOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	size := m.channels * m.columns
-	channels, columns := 0, 0
+	columns := 0
 	for _, t := range m.tasks {
-		channels, columns = max(channels, t.channels), max(columns, t.columns)
+		columns = max(columns, t.columns)
 	}
-	left := r.Each(d.Workers, work.Ceil(m.chunk(channels), m.set.Rows)*m.stride())
+	left := r.Each(d.Workers, m.chunk/m.set.Rows*m.stride())
 	right := r.Each(d.Workers, work.Ceil(columns, m.set.Columns())*m.set.Columns()*m.depth)
 	var copies work.Part
 	if m.splits > 1 {
@@ -152,9 +149,8 @@ func (k *matrixOuterKernel) run(worker, task int) {
 			next.over(work.Ceil(t.columns, k.set.Columns()) * work.Ceil(t.channels, k.set.Rows))
 		}
 		packPanels(k.set, right, k.b[p*k.columns+t.group*k.rows+t.column:], pixels, t.columns, k.columns)
-		chunk := k.chunk(t.channels)
-		for c := t.channel; c < t.channel+t.channels; c += chunk {
-			channels := min(chunk, t.channel+t.channels-c)
+		for c := t.channel; c < t.channel+t.channels; c += k.chunk {
+			channels := min(k.chunk, t.channel+t.channels-c)
 			k.packLeft(left, k.a[p*k.srcC+t.group*k.channels+c:], pixels, channels)
 			k.multiply(a, left, right, dst[c*k.columns+t.group*k.rows+t.column:], channels, t.columns, pixels, p > t.from)
 		}

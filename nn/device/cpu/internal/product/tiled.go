@@ -454,7 +454,7 @@ func (k *tiledKernel) run(worker, block int) {
 	}
 }
 
-// fetchAfter makes next fetch what is read after the channels before c of a block.
+// fetchAfter adds to next the source of the next chunk of channels of a block, which begins at c, or of the next block.
 func (k *tiledKernel) fetchAfter(next *ahead, block, c int) {
 	b := &k.blocks[block]
 	g := &k.targets[b.target]

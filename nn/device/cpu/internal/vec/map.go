@@ -16,7 +16,8 @@ type Functions struct {
 	// If is a if the truth value c holds, otherwise b.
 	If func(dst, c, a, b []float32)
 
-	// The functions of activations and their gradients, with the bits of the same operations one after the other.
+	// The functions of activations and their gradients, with the bits of the same operations one after the other, but
+	// those of SiLU: below −88, also at −∞, it has its value at −88, about −5e-37.
 	SiLU, Hardswish, GELU             func(dst, x []float32)
 	SiLUGrad, HardswishGrad, GELUGrad func(dst, x, dy []float32)
 
@@ -127,7 +128,7 @@ const (
 	sMinusHalf
 	sRootHalf
 	sNormal // the density of the normal distribution at 0
-	sGate   // from it on x·sigmoid(x) is x; below its negative it is taken to be constant, about −5e-37
+	sGate   // from it on 1 + e⁻ˣ rounds to 1; below its negative SiLU is taken to be constant, about −5e-37
 	sGateLeast
 	sExp
 	sTanh   = sExp + expTerms
@@ -242,7 +243,7 @@ func exp(x float32) float32 {
 	if x < singles[sLeast] {
 		x = singles[sLeast]
 	}
-	y, sum := fraction(x) // of the factors' exponents
+	y, sum := fraction(x) // sum is that of the two factors' exponents
 	return (y + 1) * single(sum>>1<<23) * single((sum-sum>>1)<<23)
 }
 
@@ -256,8 +257,9 @@ func fraction(x float32) (y float32, bits uint32) {
 	return fma(p, z, r), math.Float32bits(t)
 }
 
-// gate is 1 + e⁻ˣ for x from −88 to 88, where the least e⁻ˣ is 0: one factor 2ⁿ is enough.
-func gate(x float32) float32 {
+// sigmoidDivisor is 1 + e⁻ˣ for x from −88 to 88. One factor 2ⁿ is enough: the least one, for n = −127, is 0, which does
+// not change the sum.
+func sigmoidDivisor(x float32) float32 {
 	y, bits := fraction(0 - x)
 	power := single(bits<<23 - math.Float32bits(1))
 	return fma(y, power, power) + 1
@@ -297,12 +299,12 @@ func erf(x float32) float32 {
 
 func silu(x float32) float32 {
 	v := maximum(x, singles[sGateLeast])
-	return v / gate(minimum(v, singles[sGate]))
+	return v / sigmoidDivisor(minimum(v, singles[sGate]))
 }
 
 func siluGrad(x, dy float32) float32 {
 	x = minimum(maximum(x, singles[sGateLeast]), singles[sGate])
-	t := 1 / gate(x)
+	t := 1 / sigmoidDivisor(x)
 	return float32(dy*t) + float32(float32(x*dy)*float32((1-t)*t))
 }
 
