@@ -125,7 +125,7 @@ func TestWorkersGiveEqualBits(t *testing.T) {
 	t.Run("gradient of linear weights", func(t *testing.T) {
 		b := &builder{tb: t}
 		b.apply(op.LinearGradWeight{}, b.data(900, 330), b.data(900, 500))
-		b.apply(op.LinearGradWeight{}, b.data(600, 128), b.data(600, 800)) // tasks of 402 and 398 channels for two workers
+		b.apply(op.LinearGradWeight{}, b.data(600, 128), b.data(600, 800)) // tasks differ in channels
 		workersGiveEqualBits(t, b)
 	})
 	t.Run("operands that are prefetched", func(t *testing.T) {
@@ -134,7 +134,8 @@ func TestWorkersGiveEqualBits(t *testing.T) {
 		b.apply(op.Linear{}, x, b.weight(100, 520))
 		b.apply(op.LinearGradWeight{}, b.data(8200, 100), x)
 		c := op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{1, 1}}
-		b.apply(op.Conv2DGradWeight{Conv2D: c, Weight: op.Shape{16, 64, 3, 3}}, b.data(2, 64, 190, 190), b.data(2, 16, 190, 190))
+		b.apply(op.Conv2DGradWeight{Conv2D: c, Weight: op.Shape{16, 64, 3, 3}}, b.data(2, 64, 190, 190),
+			b.data(2, 16, 190, 190))
 		workersGiveEqualBits(t, b)
 	})
 }

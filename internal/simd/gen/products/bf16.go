@@ -27,7 +27,7 @@ func dots(decl *bytes.Buffer) {
 	peak("bf16Peak", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16Peak(n int)\n")
 	fmt.Fprintf(decl, "\nvar bf16Set = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: avx512Copy, Pack: avx512Pack, "+
-		"PackRows: avx512PackRows, Fetch: fetch, Add: avx512Add, Peak: bf16Peak,\n", bf16.rows, bf16.bytes/4, len(bf16.regs))
+		"Fetch: fetch, Add: avx512Add, Peak: bf16Peak,\n", bf16.rows, bf16.bytes/4, len(bf16.regs))
 	fmt.Fprintf(decl, "\tNarrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},\n")
 	listTiles(decl, bf16)
 	fmt.Fprintf(decl, "}\n")

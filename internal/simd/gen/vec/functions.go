@@ -21,8 +21,8 @@ const (
 	sMinusHalf
 	sRootHalf
 	sNormal
-	sGate
-	sGateLeast
+	sSiLUMost
+	sSiLULeast
 	sExp
 	sTanh   = sExp + expTerms
 	sErf    = sTanh + tanhTerms
@@ -109,16 +109,16 @@ func fused[V any]() []struct {
 	return list{
 		{"silu", "x", func(m maths[V], in []V) V {
 			v, y := m.vector(), m.vector()
-			m.max(v, in[0], m.number(sGateLeast))
-			m.min(y, v, m.number(sGate))
+			m.max(v, in[0], m.number(sSiLULeast))
+			m.min(y, v, m.number(sSiLUMost))
 			d := sigmoidDivisor(m, y)
 			m.div(y, v, d)
 			return y
 		}},
 		{"siluGrad", "x dy", func(m maths[V], in []V) V {
 			x, dy, y, d, t := m.vector(), in[1], m.vector(), m.vector(), m.vector()
-			m.max(x, in[0], m.number(sGateLeast))
-			m.min(x, x, m.number(sGate))
+			m.max(x, in[0], m.number(sSiLULeast))
+			m.min(x, x, m.number(sSiLUMost))
 			m.div(t, m.number(sOne), sigmoidDivisor(m, x))
 			m.mul(y, dy, t)
 			m.sub(d, m.number(sOne), t)
@@ -244,8 +244,8 @@ func expUpTo104[V any](m maths[V], x V) V {
 	return p
 }
 
-// sigmoidDivisor is 1 + e⁻ˣ for x from −88 to 88. One factor 2ⁿ is enough: the least one, for n = −127, is 0, which does
-// not change the sum.
+// sigmoidDivisor is 1 + e⁻ˣ for x from −88 to 88. One factor 2ⁿ is enough: the least one, for n = −127, is 0, which
+// does not change the sum.
 func sigmoidDivisor[V any](m maths[V], x V) V {
 	v, k, one := m.vector(), m.vector(), m.number(sOne)
 	m.sub(v, m.zero(), x)

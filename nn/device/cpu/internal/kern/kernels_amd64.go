@@ -838,7 +838,7 @@ func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride
 func bf16Peak(n int)
 
 var bf16Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, PackRows: avx512PackRows, Fetch: fetch, Add: avx512Add, Peak: bf16Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Fetch: fetch, Add: avx512Add, Peak: bf16Peak,
 	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},
 	Products: [3][]Kernel{
 		1: {nil,

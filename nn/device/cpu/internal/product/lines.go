@@ -35,8 +35,8 @@ func (p *partTaps) rows(lo, hi int) [][2]int { return p.offs[p.above[lo]:p.above
 // lineTail is room behind a line for a partial last vector.
 const lineTail = 16
 
-// newLinesUnder returns the lines under a grid. The weights of its taps are weight elements apart. If rounded is set, the
-// lines are rounded to bfloat16. Copying a pixel takes the time of as many taps as copying says.
+// newLinesUnder returns the lines under a grid. The weights of its taps are weight elements apart. If rounded is set,
+// the lines are rounded to bfloat16. Copying a pixel takes the time of as many taps as copying says.
 func newLinesUnder(g *grid, weight int, rounded bool, copying int) *linesUnder {
 	x := &linesUnder{grid: g, rounded: rounded, parts: g.stretches()}
 	if x.copied = rounded || g.framePays(copying); x.copied {

@@ -127,9 +127,9 @@ const (
 	sSixth
 	sMinusHalf
 	sRootHalf
-	sNormal // the density of the normal distribution at 0
-	sGate   // from it on 1 + e⁻ˣ rounds to 1; below its negative SiLU is taken to be constant, about −5e-37
-	sGateLeast
+	sNormal   // the density of the normal distribution at 0
+	sSiLUMost // SiLU takes e⁻ˣ at this x for larger x, and is taken to be constant, about −5e-37, below its negative
+	sSiLULeast
 	sExp
 	sTanh   = sExp + expTerms
 	sErf    = sTanh + tanhTerms
@@ -161,7 +161,7 @@ var singles = [...]float32{
 	sOne: 1, sSign: single(1 << 31), sMagnitude: single(1<<31 - 1), sMost: 104, sLeast: -104, sLog2E: math.Log2E,
 	sRound: 3<<22 + 254, sLn2High: -0.693359375, sLn2Low: 0.693359375 - math.Ln2, sHalf: .5,
 	sTanhSmall: .625, sMinusTwo: -2, sErfMost: 4, sThree: 3, sSix: 6, sSixth: 1. / 6, sMinusHalf: -.5,
-	sRootHalf: math.Sqrt2 / 2, sNormal: 0.3989422804014327, sGate: 88, sGateLeast: -88,
+	sRootHalf: math.Sqrt2 / 2, sNormal: 0.3989422804014327, sSiLUMost: 88, sSiLULeast: -88,
 
 	sExp: 0.001381459639100453, 0.008368717091208067, 0.04166838809254965, 0.16666520629435505, 0.4999999344756069,
 	sTanh: -0.005704990413394721, 0.020639090660939812, -0.05373971628073008, 0.13331442215054992,
@@ -257,8 +257,8 @@ func fraction(x float32) (y float32, bits uint32) {
 	return fma(p, z, r), math.Float32bits(t)
 }
 
-// sigmoidDivisor is 1 + e⁻ˣ for x from −88 to 88. One factor 2ⁿ is enough: the least one, for n = −127, is 0, which does
-// not change the sum.
+// sigmoidDivisor is 1 + e⁻ˣ for x from −88 to 88. One factor 2ⁿ is enough: the least one, for n = −127, is 0, which
+// does not change the sum.
 func sigmoidDivisor(x float32) float32 {
 	y, bits := fraction(0 - x)
 	power := single(bits<<23 - math.Float32bits(1))
@@ -298,12 +298,12 @@ func erf(x float32) float32 {
 }
 
 func silu(x float32) float32 {
-	v := maximum(x, singles[sGateLeast])
-	return v / sigmoidDivisor(minimum(v, singles[sGate]))
+	v := maximum(x, singles[sSiLULeast])
+	return v / sigmoidDivisor(minimum(v, singles[sSiLUMost]))
 }
 
 func siluGrad(x, dy float32) float32 {
-	x = minimum(maximum(x, singles[sGateLeast]), singles[sGate])
+	x = minimum(maximum(x, singles[sSiLULeast]), singles[sSiLUMost])
 	t := 1 / sigmoidDivisor(x)
 	return float32(dy*t) + float32(float32(x*dy)*float32((1-t)*t))
 }
