@@ -56,6 +56,24 @@ type Rewriter interface {
 	Rewrite(p *Program)
 }
 
+// Divider is a Device that runs some steps for a few samples at a time, so that a step finds the results of the one
+// before it in a cache. Samples are the first dimension of a value, and lie one after the other in the device's layouts;
+// the storage of those that run at a time starts at a multiple of their element.
+type Divider interface {
+	Device
+	// Divide proposes stages of p, in execution order. From the first step of the first stage to the last of the last, no
+	// step outside of stages reads a stage's result.
+	Divide(p *Program) []Stage
+}
+
+// Stage is steps that treat each sample by itself.
+type Stage struct {
+	Steps   []int   // in execution order
+	Ops     []op.Op // of the steps, for Samples samples
+	In      []int   // operands from outside of the stage that have all samples; others are the same for all
+	Samples int     // that run at a time, a divisor of all
+}
+
 // Sizer is a Device with layouts in which a value takes another number of bytes than its type says.
 type Sizer interface {
 	Device

@@ -92,6 +92,13 @@ func (p *program) makers() []int {
 func (p *program) describe(c *Config, groups [][]int) ([]task, error) {
 	tasks := make([]task, len(groups))
 	for i, steps := range groups {
+		for _, step := range steps {
+			for _, v := range p.Steps[step].In {
+				if err := p.fromWhole(v); err != nil {
+					return nil, err
+				}
+			}
+		}
 		group, value := p.Group(steps...)
 		t := task{group: group, steps: steps}
 		for _, v := range t.group.Inputs {
@@ -111,6 +118,7 @@ func (p *program) describe(c *Config, groups [][]int) ([]task, error) {
 		for j, o := range t.plan.Outputs {
 			v := &p.Values[t.out[j]]
 			v.Layout, v.Bytes = o.Layout, o.Bytes
+			p.toWhole(t.out[j])
 			t.group.Values[t.group.Outputs[j]] = *v
 			if w := o.View; w != nil && (w.Input < 0 || w.Input >= len(t.in) || w.Offset < 0 ||
 				w.Offset+o.Bytes > p.Values[t.in[w.Input]].Bytes) {

@@ -1,23 +1,42 @@
 package machine
 
+import "slices"
+
 // layout is the memory plan: the place of every value.
 type layout struct {
 	*storage
 	tasks   []task // in the order in which they run
+	loops   []loop // of tasks
 	items   []item // of the arena; buffers refer to them
 	work    []int  // by task: the item of its workspace, or -1
 	offsets []int  // of the items
 	bytes   int    // of the arena
+	made    []int  // by buffer: the first task that writes it, or -1
 }
 
 // newLayout plans the arena. Tasks keep the order of the graph: a schedule that greedily frees as much as
 // it can has the same peak on residual networks.
-func newLayout(s *storage, tasks []task) *layout {
-	l := &layout{storage: s, tasks: tasks, work: make([]int, len(tasks))}
+//
+// What is made before a loop and read in it lives until the loop ends, and so does what the loop makes portion by
+// portion, from the loop's start on. Other results of its tasks live within a portion.
+func newLayout(s *storage, tasks []task, loops []loop) *layout {
+	l := &layout{storage: s, tasks: tasks, loops: loops, work: make([]int, len(tasks))}
+	l.made = slices.Repeat([]int{-1}, len(l.buffers))
+	for t, k := range tasks {
+		for _, v := range k.out {
+			if b := s.places[v].buffer; l.made[b] < 0 {
+				l.made[b] = t
+			}
+		}
+	}
 	last := make([]int, len(l.buffers)) // last task that reads it
 	for t, k := range tasks {
 		for _, v := range k.in {
-			last[s.places[v].buffer] = t
+			b := s.places[v].buffer
+			last[b] = max(last[b], t)
+			if g := l.loopOf(t); l.made[b] < g.from {
+				last[b] = g.to - 1
+			}
 		}
 	}
 	placed := make([]bool, len(l.buffers))
@@ -31,7 +50,10 @@ func newLayout(s *storage, tasks []task) *layout {
 				continue
 			}
 			placed[b] = true
-			end := max(t, last[b])
+			first, end := t, max(t, last[b])
+			if s.places[v].step > 0 {
+				first = l.loopOf(t).from // it ends behind the loop, where it is read or kept
+			}
 			if x.kept {
 				end = len(tasks)
 			}
@@ -42,7 +64,7 @@ func newLayout(s *storage, tasks []task) *layout {
 				continue
 			}
 			x.item = len(l.items)
-			l.items = append(l.items, item{x.bytes, t, end})
+			l.items = append(l.items, item{x.bytes, first, end})
 		}
 		l.work[t] = -1
 		if w := k.plan.Workspace; w > 0 {
@@ -54,9 +76,28 @@ func newLayout(s *storage, tasks []task) *layout {
 	return l
 }
 
+// loopOf is the loop of a task: one of a single task that runs once, for a task in none.
+func (l *layout) loopOf(t int) loop {
+	for _, g := range l.loops {
+		if g.from <= t && t < g.to {
+			return g
+		}
+	}
+	return loop{t, t + 1, 1}
+}
+
+// advances reports whether a task reads or writes other storage for the next portion.
+func (l *layout) advances(t int) bool {
+	moves := func(v int) bool { return l.places[v].step > 0 }
+	return slices.ContainsFunc(l.tasks[t].in, moves) || slices.ContainsFunc(l.tasks[t].out, moves)
+}
+
 // takeOver returns the buffer of an input that output i of k, task t, may reuse, or -1. The device must allow it, the
 // task must be the last reader and have nothing else in the buffer, and the sizes must agree.
 func (l *layout) takeOver(k *task, i, t int, last []int, taken map[int]bool) int {
+	if l.places[k.out[i]].step > 0 { // it is a part of its buffer; and so is what the last task of a loop makes
+		return -1
+	}
 	size := l.buffers[l.places[k.out[i]].buffer].bytes
 	for _, in := range k.plan.Outputs[i].Over {
 		from := l.places[k.in[in]].buffer

@@ -55,10 +55,17 @@ type Machine struct {
 	arena  *Arena
 	shared bool // the arena is
 
-	inputs  device.Memory   // of constants and unbound inputs; nil until the first Write or Run
-	kernels []device.Kernel // of the tasks, bound to the arena's memory as of moved
-	moved   int
-	tracer  Tracer // nil: no tracing
+	inputs device.Memory // of constants and unbound inputs; nil until the first Write or Run
+	calls  []call        // bound to the arena's memory as of moved
+	moved  int
+	tracer Tracer // nil: no tracing
+}
+
+// call is a kernel of a task, in the order in which they run: those of a loop come several times.
+type call struct {
+	task   int
+	done   int // the last task that is finished after it, for all samples
+	kernel device.Kernel
 }
 
 var _ G.VM = (*Machine)(nil)
@@ -86,6 +93,11 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if c.LowMemory {
 		p.recompute()
 	}
+	if d, ok := device.As[device.Divider](c.Device); ok && !c.Ungrouped {
+		if err := p.divide(d); err != nil {
+			return nil, err
+		}
+	}
 	s, err := p.outside(&c)
 	if err != nil {
 		return nil, err
@@ -101,7 +113,11 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if err := s.results(p, &c, tasks); err != nil {
 		return nil, err
 	}
-	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks), keep: c.Keep, arena: c.Arena,
+	loops, err := p.taskLoops(&c, tasks)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks, loops), keep: c.Keep, arena: c.Arena,
 		shared: c.Arena != nil}
 	if m.arena == nil {
 		m.arena = NewArena(c.Device)
@@ -139,16 +155,16 @@ func (m *Machine) run(marks []mark) error {
 		if err := m.runTraced(); err != nil {
 			return err
 		}
-		return pass(&marks, len(m.kernels))
+		return pass(&marks, len(m.plan.tasks))
 	}
 	if err := pass(&marks, -1); err != nil {
 		return err
 	}
-	for i, k := range m.kernels {
-		if err := k(); err != nil {
-			return m.runError(i, err)
+	for _, c := range m.calls {
+		if err := c.kernel(); err != nil {
+			return m.runError(c.task, err)
 		}
-		if err := pass(&marks, i); err != nil {
+		if err := pass(&marks, c.done); err != nil {
 			return err
 		}
 	}
@@ -173,7 +189,7 @@ func (m *Machine) prepare() error {
 	if err != nil {
 		return err
 	}
-	if m.kernels == nil || m.moved != m.arena.moved {
+	if m.calls == nil || m.moved != m.arena.moved {
 		if err := m.bind(mem); err != nil {
 			return err
 		}
@@ -197,30 +213,49 @@ func (m *Machine) bind(mem device.Memory) error {
 	if err := m.allocateInputs(); err != nil {
 		return err
 	}
-	kernels := make([]device.Kernel, len(m.plan.tasks))
-	for i := range m.plan.tasks {
-		k := &m.plan.tasks[i]
-		var a device.Args
-		for _, v := range k.in {
-			a.In = append(a.In, m.region(v, mem))
+	var calls []call
+	for i := 0; i < len(m.plan.tasks); {
+		l := m.plan.loopOf(i)
+		bound := make([]device.Kernel, l.to-l.from)
+		for n := range l.times {
+			for t := range bound {
+				if n == 0 || m.plan.advances(l.from+t) {
+					var err error
+					if bound[t], err = m.bindTask(l.from+t, n, mem); err != nil {
+						return m.runError(l.from+t, err)
+					}
+				}
+				done := l.from - 1
+				if n == l.times-1 {
+					done += t + 1
+				}
+				calls = append(calls, call{l.from + t, done, bound[t]})
+			}
 		}
-		for _, v := range k.out {
-			a.Out = append(a.Out, m.region(v, mem))
-		}
-		if w := m.plan.work[i]; w >= 0 {
-			a.Workspace = device.Region{Memory: mem, Offset: m.plan.offsets[w], Bytes: k.plan.Workspace}
-		}
-		var err error
-		if kernels[i], err = m.dev.Bind(k.group, k.plan, a); err != nil {
-			return m.runError(i, err)
-		}
+		i = l.to
 	}
-	m.kernels, m.moved = kernels, m.arena.moved
+	m.calls, m.moved = calls, m.arena.moved
 	return nil
 }
 
-// region returns the storage of value v, given the arena's memory.
-func (m *Machine) region(v int, mem device.Memory) device.Region {
+// bindTask binds a task for a portion.
+func (m *Machine) bindTask(i, portion int, mem device.Memory) (device.Kernel, error) {
+	k := &m.plan.tasks[i]
+	var a device.Args
+	for _, v := range k.in {
+		a.In = append(a.In, m.region(v, portion, mem))
+	}
+	for _, v := range k.out {
+		a.Out = append(a.Out, m.region(v, portion, mem))
+	}
+	if w := m.plan.work[i]; w >= 0 {
+		a.Workspace = device.Region{Memory: mem, Offset: m.plan.offsets[w], Bytes: k.plan.Workspace}
+	}
+	return m.dev.Bind(k.group, k.plan, a)
+}
+
+// region returns the storage of value v for a portion, given the arena's memory.
+func (m *Machine) region(v, portion int, mem device.Memory) device.Region {
 	at := m.plan.places[v]
 	b := &m.plan.buffers[at.buffer]
 	var r device.Region
@@ -232,7 +267,7 @@ func (m *Machine) region(v int, mem device.Memory) device.Region {
 	case caller:
 		r = b.region
 	}
-	return r.Part(at.offset, m.prog.Values[v].Bytes)
+	return r.Part(at.offset+portion*at.step, m.prog.Values[v].Bytes)
 }
 
 // allocateInputs makes the memory of the inputs and stores the constants there.
@@ -251,7 +286,7 @@ func (m *Machine) allocateInputs() error {
 		}
 		t, err := hostTensor(m.prog.nodes[v].Value())
 		if err == nil {
-			err = m.dev.Upload(m.region(v, nil), m.prog.Values[v].Layout, t)
+			err = m.dev.Upload(m.region(v, 0, nil), m.prog.Values[v].Layout, t)
 		}
 		if err != nil {
 			mem.Free()
@@ -283,7 +318,7 @@ func (m *Machine) Write(n *G.Node, src op.Tensor) error {
 	if err := m.allocateInputs(); err != nil {
 		return err
 	}
-	if err := m.dev.Upload(m.region(v, nil), x.Layout, src); err != nil {
+	if err := m.dev.Upload(m.region(v, 0, nil), x.Layout, src); err != nil {
 		return fmt.Errorf("machine: write of %v to %s: %w", src.Type(), x.Name, err)
 	}
 	return nil
@@ -337,7 +372,7 @@ func (m *Machine) Read(dst op.Tensor, n *G.Node) error {
 	case b.owner == inputs && m.inputs == nil:
 		return fmt.Errorf("machine: read of %s: nothing was written to it", x.Name)
 	}
-	if err := m.dev.Download(dst, m.region(v, m.arena.mem), x.Layout); err != nil {
+	if err := m.dev.Download(dst, m.region(v, 0, m.arena.mem), x.Layout); err != nil {
 		return fmt.Errorf("machine: read of %s into %v: %w", x.Name, dst.Type(), err)
 	}
 	return nil
@@ -359,6 +394,6 @@ func (m *Machine) Close() error {
 		m.inputs.Free()
 		m.inputs = nil
 	}
-	m.kernels = nil
+	m.calls = nil
 	return err
 }

@@ -29,6 +29,9 @@ type program struct {
 	sources []source
 	graph   *G.ExprGraph
 	again   int // values that recompute has made a second time
+
+	loops     []loop      // of steps
+	portionOf map[int]int // by portion: the value of which it is a part
 }
 
 // newProgram lowers the part of g that c.Keep and c.Bind need.

@@ -91,7 +91,7 @@ func (r *Replay) Run() error {
 		}
 		rec, err := dev.Record(r.issue)
 		if err != nil {
-			return fmt.Errorf("machine: recording %d kernels: %w", len(m.kernels), err)
+			return fmt.Errorf("machine: recording %d kernels: %w", len(m.calls), err)
 		}
 		if rec == nil {
 			return r.issue()
@@ -99,7 +99,7 @@ func (r *Replay) Run() error {
 		r.recording, r.moved = rec, m.arena.moved
 	}
 	if err := r.recording.Run(); err != nil {
-		return fmt.Errorf("machine: replay of %d kernels: %w", len(m.kernels), err)
+		return fmt.Errorf("machine: replay of %d kernels: %w", len(m.calls), err)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ type Stats struct {
 	Live   int // of those, nodes on which a wanted result depends
 	Again  int // values that LowMemory has made a second time
 	Steps  int // ops to run
-	Groups int // kernels to run
+	Groups int // kernels
+	Runs   int // of kernels: some run for one portion of the samples after the other
 
 	Arena      int // bytes of the planned arena
 	LowerBound int // largest number of bytes live at once: in this order no arena can be smaller
@@ -26,13 +27,16 @@ type Stats struct {
 func (m *Machine) Stats() Stats {
 	s := Stats{
 		Nodes: len(m.prog.graph.AllNodes()), Live: len(m.prog.values), Again: m.prog.again, Steps: len(m.prog.Steps),
-		Groups: len(m.plan.tasks),
-		Arena:  m.plan.bytes, LowerBound: m.plan.lowerBound(), Inputs: m.plan.inputs,
+		Groups: len(m.plan.tasks), Runs: len(m.plan.tasks),
+		Arena: m.plan.bytes, LowerBound: m.plan.lowerBound(), Inputs: m.plan.inputs,
 	}
 	for _, b := range m.plan.buffers {
 		if b.owner == arena {
 			s.Unshared += align(b.bytes)
 		}
+	}
+	for _, l := range m.plan.loops {
+		s.Runs += (l.times - 1) * (l.to - l.from)
 	}
 	for _, t := range m.plan.tasks {
 		s.Workspace = max(s.Workspace, t.plan.Workspace)
@@ -62,6 +66,9 @@ func (m *Machine) String() string {
 	}
 	for i := range m.plan.tasks {
 		k := &m.plan.tasks[i]
+		if l := m.plan.loopOf(i); l.times > 1 && l.from == i {
+			fmt.Fprintf(&b, "      kernels %d to %d run %d times, for a portion of the samples each\n", l.from, l.to-1, l.times)
+		}
 		for j, step := range k.steps {
 			number := "    "
 			if j == 0 {

@@ -37,6 +37,7 @@ type buffer struct {
 type place struct {
 	buffer int
 	offset int // bytes
+	step   int // bytes from a portion to the next; 0 for a value that all portions share
 }
 
 // storage maps the values of a program to buffers.
@@ -110,9 +111,26 @@ func (s *storage) add(v int, b buffer) {
 func (s *storage) results(p *program, c *Config, tasks []task) error {
 	wholes := p.wholes(c, tasks)
 	for _, t := range tasks {
+		for _, v := range t.in {
+			if whole, ok := p.portionOf[v]; ok && s.places[v].buffer < 0 {
+				s.places[v] = s.portion(p, v, whole)
+			}
+		}
 		for i, v := range t.out {
 			x, o := &p.Values[v], t.plan.Outputs[i]
 			bound, isBound := c.Bind[p.nodes[v]]
+			if whole, ok := p.portionOf[v]; ok {
+				if bound, isBound := c.Bind[p.nodes[whole]]; isBound {
+					if err := p.checkBound(c, whole, bound); err != nil {
+						return err
+					}
+					s.add(whole, buffer{owner: caller, bytes: p.Values[whole].Bytes, region: bound.Region})
+				} else {
+					s.add(whole, buffer{owner: arena, bytes: p.Values[whole].Bytes})
+				}
+				s.places[v] = s.portion(p, v, whole)
+				continue
+			}
 			operand := p.overwrites(v, t.steps)
 			switch {
 			case operand >= 0 && isBound:
@@ -121,20 +139,16 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 			case operand >= 0:
 				s.places[v] = s.places[operand]
 			case isBound:
-				if bound.Region.Bytes != o.Bytes || bound.Layout != o.Layout {
-					return fmt.Errorf("machine: %s, %v, is bound to %d bytes in layout %q, but device %s makes %d in "+
-						"layout %q",
-						x.Name, x.Type, bound.Region.Bytes, bound.Layout, c.Device.Name(), o.Bytes, o.Layout)
+				if err := p.checkBound(c, v, bound); err != nil {
+					return err
 				}
 				if _, in := wholes[viewed(t, i)]; in {
-					at := s.places[viewed(t, i)]
-					s.places[v] = place{at.buffer, at.offset + o.View.Offset}
+					s.places[v] = s.places[viewed(t, i)].view(o.View)
 					continue
 				}
 				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: bound.Region})
 			case o.View != nil:
-				at := s.places[t.in[o.View.Input]]
-				s.places[v] = place{at.buffer, at.offset + o.View.Offset}
+				s.places[v] = s.places[t.in[o.View.Input]].view(o.View)
 			case wholes[v].Bytes == o.Bytes && o.Bytes > 0:
 				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: wholes[v]})
 			default:
@@ -144,9 +158,30 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 		}
 	}
 	for _, v := range p.Keep {
-		s.buffers[s.places[v].buffer].kept = true
+		if _, portion := p.portionOf[v]; !portion {
+			s.buffers[s.places[v].buffer].kept = true
+		}
 	}
 	return s.checkOverlap()
+}
+
+// view is the place of a part.
+func (at place) view(v *device.View) place { return place{at.buffer, at.offset + v.Offset, at.step} }
+
+// portion is the place of the first portion of a value.
+func (s *storage) portion(p *program, v, whole int) place {
+	at := s.places[whole]
+	return place{at.buffer, at.offset, p.Values[v].Bytes}
+}
+
+// checkBound verifies that a result is what the caller's storage is for.
+func (p *program) checkBound(c *Config, v int, b Binding) error {
+	x := &p.Values[v]
+	if b.Region.Bytes == x.Bytes && b.Layout == x.Layout {
+		return nil
+	}
+	return fmt.Errorf("machine: %s, %v, is bound to %d bytes in layout %q, but device %s makes %d in layout %q",
+		x.Name, x.Type, b.Region.Bytes, b.Layout, c.Device.Name(), x.Bytes, x.Layout)
 }
 
 // viewed is the value of which output i of a task is a view, or -1.

@@ -24,16 +24,16 @@ func (m *Machine) runTraced() error {
 		return fmt.Errorf("machine: %w", err)
 	}
 	start := time.Now()
-	for i, k := range m.kernels {
-		err := k()
+	for _, c := range m.calls {
+		err := c.kernel()
 		if err == nil {
 			err = m.dev.Sync()
 		}
 		if err != nil {
-			return m.runError(i, err)
+			return m.runError(c.task, err)
 		}
 		end := time.Now()
-		m.tracer(m.plan.tasks[i].group, start, end.Sub(start))
+		m.tracer(m.plan.tasks[c.task].group, start, end.Sub(start))
 		start = time.Now() // excludes the tracer's own time
 	}
 	return nil
@@ -44,27 +44,27 @@ func (m *Machine) runTimed(c device.Clock) error {
 	if err := c.Mark(0); err != nil {
 		return fmt.Errorf("machine: %w", err)
 	}
-	for i, k := range m.kernels {
-		err := k()
+	for i, k := range m.calls {
+		err := k.kernel()
 		if err == nil {
 			err = c.Mark(i + 1)
 		}
 		if err != nil {
-			return m.runError(i, err)
+			return m.runError(k.task, err)
 		}
 	}
-	times := make([]time.Duration, len(m.kernels))
+	times := make([]time.Duration, len(m.calls))
 	all := time.Duration(0)
-	for i := range m.kernels {
+	for i, k := range m.calls {
 		var err error
 		if times[i], err = c.Between(i, i+1); err != nil {
-			return m.runError(i, err)
+			return m.runError(k.task, err)
 		}
 		all += times[i]
 	}
 	at := time.Now().Add(-all)
 	for i, took := range times {
-		m.tracer(m.plan.tasks[i].group, at, took)
+		m.tracer(m.plan.tasks[m.calls[i].task].group, at, took)
 		at = at.Add(took)
 	}
 	return nil

@@ -72,6 +72,7 @@ type Device struct {
 	tiles          *kern.Tiles // nil for none
 	winograd       bool
 	alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
+	portion        int  // elements of a portion of samples, for tests; 0 for the default
 	alwaysParts    bool // products of float32 in parts wherever possible, for tests
 
 	table lower.Table[work.Kernel]
@@ -80,6 +81,7 @@ type Device struct {
 var (
 	_ device.Grouper  = (*Device)(nil)
 	_ device.Composer = (*Device)(nil)
+	_ device.Divider  = (*Device)(nil)
 )
 
 // New starts the workers. Close stops them. It fails if the processor does not have the level.

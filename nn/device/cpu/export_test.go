@@ -47,3 +47,6 @@ func (d *Device) setTiles(t *kern.Tiles) {
 	d.tiles = t
 	d.table = d.patterns()
 }
+
+// Portions makes d divide evaluation so that operands and results of an op have about the given number of elements.
+func Portions(d *Device, elements int) { d.portion = elements }

@@ -10,6 +10,7 @@ import (
 	"onlinerna/nn/device/cpu/internal/move"
 	"onlinerna/nn/device/cpu/internal/norm"
 	"onlinerna/nn/device/cpu/internal/pool"
+	"onlinerna/nn/device/cpu/internal/portion"
 	"onlinerna/nn/device/cpu/internal/product"
 	"onlinerna/nn/device/cpu/internal/rows"
 	"onlinerna/nn/device/cpu/internal/softmax"
@@ -63,6 +64,18 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 		return false
 	}
 	return rows.Whole(c, in)
+}
+
+// Divide implements device.Divider: layers of large images run for a few samples at a time.
+func (d *Device) Divide(p *device.Program) []device.Stage {
+	if d.bfloat16 || d.tiles != nil {
+		return nil
+	}
+	elements := d.portion
+	if elements == 0 {
+		elements = max(4<<20, d.pool.Workers()<<19)
+	}
+	return portion.Divide(p, elements)
 }
 
 // Group implements device.Grouper.

@@ -4,6 +4,7 @@ import (
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/op"
 )
 
 // winograd runs a convolution of 3×3 taps with stride 1 by Winograd's algorithm F(4×4, 3×3): a tile of 4×4 pixels is
@@ -334,8 +335,22 @@ func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
 // than least the transforms cost more than the products save, and with few tiles the transforms of the weights do. If
 // much of the tiles lies outside the image, there is nothing to save.
 func (d Options) prefersWinograd(g *grid, rows, least int) bool {
-	const tiles, pixels = 40, 8 // at least, and of a tile on average
-	n := g.images * work.Ceil(g.height, kern.TileResults) * work.Ceil(g.width, kern.TileResults)
+	const pixels = 8 // of a tile on average, at least
+	n := g.images * tilesOf(g.height, g.width)
 	return d.Winograd && !d.BFloat16 && (d.AlwaysWinograd ||
-		min(g.channels, rows) >= least && n >= tiles && g.pixels() >= pixels*n)
+		min(g.channels, rows) >= least && n >= leastTiles && g.pixels() >= pixels*n)
+}
+
+const leastTiles = 40
+
+// tilesOf is the number of tiles of an image.
+func tilesOf(height, width int) int {
+	return work.Ceil(height, kern.TileResults) * work.Ceil(width, kern.TileResults)
+}
+
+// SameWay reports whether a convolution gives the same bits for n images as for fewer: whether their number does not
+// decide on Winograd's algorithm. Shapes are those of its weights and of its result.
+func SameWay(o op.Conv2D, n, fewer int, weights, result op.Shape) bool {
+	tiles := tilesOf(result[2], result[3])
+	return o.Groups > 1 || weights[2]*weights[3] != kern.TileTaps*kern.TileTaps || fewer*tiles >= leastTiles || n*tiles < leastTiles
 }

@@ -1,0 +1,213 @@
+package machine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+)
+
+// divider is a device that divides programs.
+type divider struct {
+	device.Device
+	divide func(p *device.Program) []device.Stage
+}
+
+func (d divider) Divide(p *device.Program) []device.Stage { return d.divide(p) }
+
+// widened makes rows of n elements, in the operand's storage if they are as long.
+type widened struct{ n int }
+
+func (widened) Kind() string     { return "widened" }
+func (o widened) String() string { return fmt.Sprintf("widened{%d}", o.n) }
+func (o widened) Infer(in ...op.Type) (op.Type, error) {
+	return op.T(op.Float64, in[0].Shape[0], o.n), nil
+}
+func (widened) Overwrites(...op.Type) []int { return []int{0} }
+func (o widened) Run(out op.Tensor, in ...op.Tensor) error {
+	n := in[0].Shape[1]
+	y, x := out.Data.([]float64), slices.Clone(in[0].Data.([]float64))
+	for i := range y {
+		y[i] = 2*x[i/o.n*n+i%o.n%n] + 1
+	}
+	return nil
+}
+
+const samples = 12
+
+// rows is a random graph of ops on the rows of [samples, 4], some of whose results are views, with its inputs.
+func rows(t *testing.T, r *rand.Rand) (g *G.ExprGraph, inputs, results G.Nodes) {
+	g = G.NewGraph()
+	input := func(name string, shape ...int) *G.Node {
+		x := op.New(op.T(op.Float64, shape...)).Data.([]float64)
+		for i := range x {
+			x[i] = r.NormFloat64()
+		}
+		return G.NewTensor(g, tensor.Float64, len(shape), G.WithName(name), G.WithShape(shape...),
+			G.WithValue(tensor.New(tensor.WithShape(shape...), tensor.WithBacking(x))))
+	}
+	inputs = G.Nodes{input("x", samples, 4), input("y", samples, 4), input("weight", 4, 4), input("bias", 4)}
+	list := slices.Clone(inputs[:2])
+	pick := func() *G.Node { return list[max(0, len(list)-1-r.IntN(5))] }
+	for i := range 14 {
+		name := fmt.Sprintf("n%d", i)
+		switch r.IntN(6) {
+		case 0:
+			list = append(list, apply(t, name, op.ReLU{}, pick()))
+		case 1:
+			list = append(list, apply(t, name, op.Add{}, pick(), pick()))
+		case 2:
+			wide := apply(t, name, op.Reshape{Shape: op.Shape{samples, 2, 2}}, pick())
+			if r.IntN(2) == 0 {
+				wide = apply(t, name, op.ReLU{}, wide)
+			}
+			list = append(list, apply(t, name, op.Reshape{Shape: op.Shape{samples, 4}}, wide))
+		case 3:
+			list = append(list, apply(t, name, widened{4}, pick()))
+		case 4:
+			list = append(list, apply(t, name, widened{4}, apply(t, name, widened{[]int{8, 12, 24}[r.IntN(3)]}, pick())))
+		case 5:
+			list = append(list, apply(t, name, op.Linear{}, pick(), inputs[2], inputs[3]))
+		}
+	}
+	return g, inputs, list[2:]
+}
+
+// divided proposes stages of random lengths, side by side, for random numbers of samples.
+func divided(r *rand.Rand) func(p *device.Program) []device.Stage {
+	return func(p *device.Program) (stages []device.Stage) {
+		for from := r.IntN(4); from < len(p.Steps); {
+			to := min(from+1+r.IntN(6), len(p.Steps))
+			g := device.Stage{Samples: []int{1, 2, 3, 4, 6, 12}[r.IntN(6)]}
+			made := map[int]bool{}
+			for i := from; i < to; i++ {
+				s := p.Steps[i]
+				o := s.Op
+				if t, ok := o.(op.Reshape); ok {
+					o = op.Reshape{Shape: append(op.Shape{g.Samples}, t.Shape[1:]...)}
+				}
+				g.Steps, g.Ops = append(g.Steps, i), append(g.Ops, o)
+				for _, v := range s.In {
+					if p.Values[v].Type.Shape[0] == samples && !made[v] {
+						g.In = append(g.In, v)
+					}
+				}
+				made[s.Out] = true
+			}
+			stages = append(stages, g)
+			from = to
+			if r.IntN(4) == 0 {
+				break
+			}
+		}
+		return stages
+	}
+}
+
+// Programs whose steps run for a portion of the samples at a time have the results of whole ones, in memory that holds
+// the results of the last run, whatever is kept or bound.
+func TestDivide(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		g, _, list := rows(t, r)
+		keep := G.Nodes{list[len(list)-1]}
+		for _, n := range list {
+			if r.IntN(4) == 0 && !slices.Contains(keep, n) {
+				keep = append(keep, n)
+			}
+		}
+		values := func(dev device.Device, bind map[*G.Node]machine.Binding) [][]float64 {
+			m, err := machine.New(g, machine.Config{Device: dev, Keep: keep, Bind: bind})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			defer m.Close()
+			var all [][]float64
+			for range 2 {
+				if err := m.RunAll(); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+			for _, n := range keep {
+				x := op.New(op.T(op.Float64, n.Shape()...))
+				if err := m.Read(x, n); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				all = append(all, x.Data.([]float64))
+			}
+			return all
+		}
+		plain := &grouper{Device: device.NewReference(op.Float64)}
+		want := values(plain, nil)
+		dev := divider{plain, divided(r)}
+		bind := map[*G.Node]machine.Binding{}
+		if n := keep[r.IntN(len(keep))]; r.IntN(2) == 0 {
+			m, err := plain.NewMemory(8 * n.Shape().TotalSize())
+			if err != nil {
+				t.Fatal(err)
+			}
+			bind[n] = machine.Binding{Region: device.Region{Memory: m, Bytes: m.Bytes()}}
+		}
+		if got := values(dev, bind); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("seed %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+// Storage of a stage's operands and results is free for others once no stage reads it.
+func TestDividedMemory(t *testing.T) {
+	g := G.NewGraph()
+	x := newInput(t, g, "x", rand.New(rand.NewPCG(1, 1)), samples, 8)
+	for i := range 5 {
+		x = apply(t, fmt.Sprint("n", i), op.ReLU{}, x)
+	}
+	dev := divider{device.NewReference(op.Float64), func(p *device.Program) (stages []device.Stage) {
+		for i, s := range p.Steps {
+			stages = append(stages, device.Stage{Steps: []int{i}, Ops: []op.Op{s.Op}, In: s.In, Samples: 3})
+		}
+		return stages
+	}}
+	m, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{x}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const value = samples * 8 * 8 // bytes
+	if s := m.Stats(); s.Arena != 2*value || s.Groups != 5 || s.Runs != 20 {
+		t.Errorf("%+v; want 5 kernels that run 20 times with two values of %d bytes", s, value)
+	}
+}
+
+// What a device must not propose is an error that says so.
+func TestBadStages(t *testing.T) {
+	g, _, list := rows(t, rand.New(rand.NewPCG(1, 2)))
+	for _, c := range []struct {
+		change func(s *device.Stage)
+		want   string
+	}{
+		{func(s *device.Stage) { s.Samples = 5 }, "12 samples into portions of 5"},
+		{func(s *device.Stage) { s.Ops = s.Ops[1:] }, "divides 3 steps for 4 samples, with 2 ops"},
+		{func(s *device.Stage) { s.In = nil }, "divides n"},
+	} {
+		dev := divider{device.NewReference(op.Float64), func(p *device.Program) []device.Stage {
+			s := device.Stage{Samples: 4}
+			for i := range 3 {
+				s.Steps, s.Ops = append(s.Steps, i), append(s.Ops, p.Steps[i].Op)
+				s.In = append(s.In, p.Steps[i].In...)
+			}
+			c.change(&s)
+			return []device.Stage{s}
+		}}
+		_, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{list[len(list)-1]}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
