@@ -68,7 +68,7 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 
 // Divide implements device.Divider: layers of large images run for a few samples at a time.
 func (d *Device) Divide(p *device.Program) []device.Stage {
-	if d.bfloat16 || d.tiles != nil {
+	if d.tiles != nil && !d.bfloat16 { // the number of images decides on the way of products in parts
 		return nil
 	}
 	elements := d.portion

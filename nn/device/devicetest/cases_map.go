@@ -150,5 +150,6 @@ func sumCases() []opCase {
 	}
 	return append(all,
 		opCase{op: op.SumTo{Shape: op.Shape{4, 5}}, in: []operand{data(one, 4, 5, 6)}},
+		opCase{op: op.SumTo{Shape: op.Shape{1, 40, 60}}, in: []operand{data(one, 3, 40, 60)}},
 		opCase{op: op.SumTo{Shape: op.Shape{1}}, in: []operand{data(one, 9)}})
 }

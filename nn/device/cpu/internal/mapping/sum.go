@@ -3,6 +3,7 @@ package mapping
 import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
@@ -18,6 +19,9 @@ func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 	ord := orderOf(x.Shape, work.Layout(x, device.Data))
 	if axes == op.Samples|op.Channels && ord.last {
 		return sumPixels(s, samples, channels, pixels), nil
+	}
+	if axes == op.Channels|op.Pixels {
+		return sumSamples(s, samples, channels*pixels), nil
 	}
 	blocks := 1
 	if axes&op.Samples != 0 {
@@ -55,6 +59,28 @@ func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 		return sums.Phases(st, st.Pieces(s.In[0]), func(i int, sum float64) { dst[i] = float32(sum) })
 	})
 	l.Kernel.Take(sums.Piece(), s.In[0])
+	l.Workspace = r.Bytes
+	return l
+}
+
+// sumSamples sums over the samples, each of size elements, as in the gradient of a positional embedding.
+func sumSamples(s work.Step, samples, size int) *work.Lowering {
+	const tile = 1 << 10 // a multiple of vec.Padded's
+	var r work.Room
+	part := r.Doubles(vec.Padded(size))
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		src, dst, all, k := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part), vec.For(st.Level)
+		return []work.Phase{{Blocks: work.Ceil(size, tile), Run: func(_, block int) {
+			lo := block * tile
+			hi := min(lo+tile, size)
+			sums := all[lo:vec.Padded(hi)]
+			clear(sums)
+			k.Sums(sums, src[lo:], hi-lo, size, samples)
+			for i, v := range sums[:hi-lo] {
+				dst[lo+i] = float32(v)
+			}
+		}}}
+	})
 	l.Workspace = r.Bytes
 	return l
 }

@@ -352,5 +352,6 @@ func tilesOf(height, width int) int {
 // decide on Winograd's algorithm. Shapes are those of its weights and of its result.
 func SameWay(o op.Conv2D, n, fewer int, weights, result op.Shape) bool {
 	tiles := tilesOf(result[2], result[3])
-	return o.Groups > 1 || weights[2]*weights[3] != kern.TileTaps*kern.TileTaps || fewer*tiles >= leastTiles || n*tiles < leastTiles
+	return o.Groups > 1 || weights[2]*weights[3] != kern.TileTaps*kern.TileTaps ||
+		fewer*tiles >= leastTiles || n*tiles < leastTiles
 }
