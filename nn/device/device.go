@@ -57,12 +57,12 @@ type Rewriter interface {
 }
 
 // Divider is a Device that runs some steps for a few samples at a time, so that a step finds the results of the one
-// before it in a cache. Samples are the first dimension of a value, and lie one after the other in the device's layouts;
-// the storage of those that run at a time starts at a multiple of their element.
+// before it in a cache. Samples are the first dimension of a value, and lie one after the other in the device's layouts.
+// A portion's storage may start at any element.
 type Divider interface {
 	Device
-	// Divide proposes stages of p, in execution order. From the first step of the first stage to the last of the last, no
-	// step outside of stages reads a stage's result.
+	// Divide proposes stages of p, in execution order. Steps outside of stages before the last stage's end read no stage's
+	// result: they run before all stages.
 	Divide(p *Program) []Stage
 }
 
@@ -190,7 +190,7 @@ func (g *Group) Title() string {
 type Plan struct {
 	Outputs   []Output // one for each of the group's Outputs
 	Workspace int      // bytes of scratch, with undefined content, that no other running kernel uses
-	Kept      int      // bytes that each bound kernel takes itself, for what it makes of Fixed values
+	Kept      int      // bytes that a bound kernel takes itself, for what it makes of Fixed values: see Args.Kept
 
 	// Lowering is the device's own: how it runs the group, for Bind.
 	Lowering any
@@ -220,6 +220,14 @@ type View struct {
 type Args struct {
 	In, Out   []Region
 	Workspace Region
+	Kept      *Kept // shared with other bindings of the plan to the same Fixed values; nil for none
+}
+
+// Kept is memory for what kernels make of Fixed values. The first that is bound allocates it, and the first that runs
+// fills it.
+type Kept struct {
+	Memory Memory
+	Made   bool
 }
 
 // Kernel runs a bound group. On a device with queues it may return before the work is done.

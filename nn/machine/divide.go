@@ -44,16 +44,25 @@ func (p *program) divide(d device.Divider) error {
 		}
 	}
 
-	p.portionOf = make(map[int]int)
+	p.portionOf, p.handed = make(map[int]int), make(map[int]bool)
 	first, end := stages[0].Steps[0], 0
 	for s := range stage {
 		end = max(end, s+1)
 	}
 	steps := slices.Clone(p.Steps[:first])
 	for i := first; i < end; i++ { // what the stages do not make
-		if _, ok := stage[i]; !ok {
-			steps = append(steps, p.Steps[i])
+		if _, ok := stage[i]; ok {
+			continue
 		}
+		for _, v := range p.Steps[i].In {
+			if m := maker[v]; m >= first {
+				if _, made := stage[m]; made {
+					return fmt.Errorf("machine: device %s divides %s, whose result is read by %s between stages", d.Name(),
+						p.Steps[m].Name, p.Steps[i].Name)
+				}
+			}
+		}
+		steps = append(steps, p.Steps[i])
 	}
 	for _, g := range stages {
 		all := p.Values[p.Steps[g.Steps[0]].Out].Type.Shape[0]
@@ -65,7 +74,18 @@ func (p *program) divide(d device.Divider) error {
 		for j, i := range g.Steps {
 			s := p.Steps[i]
 			s.Op, s.In = g.Ops[j], slices.Clone(s.In)
+			for _, v := range append(slices.Clone(g.In), s.Out) {
+				if shape := p.Values[v].Type.Shape; len(shape) == 0 || shape[0] != all {
+					return fmt.Errorf("machine: device %s divides %s, %v, which does not have %d samples", d.Name(),
+						p.Values[v].Name, p.Values[v].Type, all)
+				}
+			}
 			for k, v := range s.In {
+				if m := maker[v]; m >= 0 {
+					if _, made := stage[m]; !made {
+						p.handOn(v)
+					}
+				}
 				if _, ok := portions[v]; !ok && slices.Contains(g.In, v) {
 					portions[v] = p.portion(v, g.Samples)
 					p.portionOf[portions[v]] = v
@@ -79,7 +99,7 @@ func (p *program) divide(d device.Divider) error {
 			portions[out] = s.Out
 			if outside[out] {
 				p.portionOf[s.Out] = out
-				p.Keep = append(p.Keep, s.Out) // so that groups put it out
+				p.handOn(s.Out)
 			}
 			steps = append(steps, s)
 		}
@@ -88,6 +108,14 @@ func (p *program) divide(d device.Divider) error {
 	p.Steps = append(steps, p.Steps[end:]...)
 	p.made()
 	return p.checkPortions(d)
+}
+
+// handOn has groups put v out, which a stage's kernels read or others read behind the stage, although it is not kept.
+func (p *program) handOn(v int) {
+	if !slices.Contains(p.Keep, v) {
+		p.Keep = append(p.Keep, v)
+		p.handed[v] = true
+	}
 }
 
 // portion adds a value for some samples of v.
@@ -145,31 +173,28 @@ func (p *program) times(v int) int {
 	return p.Values[p.portionOf[v]].Type.Shape[0] / p.Values[v].Type.Shape[0]
 }
 
-// taskLoops are the loops as ranges of tasks.
-func (p *program) taskLoops(c *Config, tasks []task) ([]loop, error) {
-	of := func(step int) int {
-		return slices.IndexFunc(p.loops, func(l loop) bool { return l.from <= step && step < l.to })
+// straddles reports whether the start or the end of a loop lies between steps of a group.
+func (p *program) straddles(group []int) bool {
+	if len(group) == 0 {
+		return false
 	}
-	loops := make([]loop, len(p.loops))
-	for i, t := range tasks {
-		n := of(t.steps[0])
-		for _, s := range t.steps {
-			if of(s) != n {
-				return nil, fmt.Errorf("machine: device %s groups %v, of which some are divided otherwise than others",
-					c.Device.Name(), t.group)
-			}
+	first, last := group[0], group[len(group)-1]
+	return slices.ContainsFunc(p.loops, func(l loop) bool {
+		return first < l.from && l.from <= last || first < l.to && l.to <= last
+	})
+}
+
+// taskLoops are the loops as ranges of tasks. No group straddles their ends, so the tasks of a loop are neighbours.
+func (p *program) taskLoops(tasks []task) []loop {
+	var loops []loop
+	for _, l := range p.loops {
+		in := func(t task) bool { return l.from <= t.steps[0] && t.steps[0] < l.to }
+		from := slices.IndexFunc(tasks, in)
+		to := from
+		for to < len(tasks) && in(tasks[to]) {
+			to++
 		}
-		if n < 0 {
-			continue
-		}
-		if l := &loops[n]; l.times == 0 {
-			*l = loop{i, i + 1, p.loops[n].times}
-		} else if l.to == i {
-			l.to++
-		} else {
-			return nil, fmt.Errorf("machine: device %s groups steps so that %v is apart from its portion's others",
-				c.Device.Name(), t.group)
-		}
+		loops = append(loops, loop{from, to, l.times})
 	}
-	return loops, nil
+	return loops
 }

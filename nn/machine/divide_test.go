@@ -15,10 +15,31 @@ import (
 	"onlinerna/nn/op"
 )
 
-// divider is a device that divides programs.
+// divider is a device that divides programs, and groups their steps at random.
 type divider struct {
-	device.Device
+	*grouper
 	divide func(p *device.Program) []device.Stage
+	kept   map[*device.Group][]*device.Kept // of the bindings
+}
+
+// Group proposes random groups that can run whichever others do.
+func (d divider) Group(p *device.Program) [][]int {
+	return slices.DeleteFunc(d.grouper.Group(p), func(g []int) bool {
+		all := [][]int{g}
+		for i := range p.Steps {
+			if !slices.Contains(g, i) {
+				all = append(all, []int{i})
+			}
+		}
+		return !runnable(p, all)
+	})
+}
+
+func (d divider) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
+	if d.kept != nil {
+		d.kept[g] = append(d.kept[g], a.Kept)
+	}
+	return d.grouper.Bind(g, p, a)
 }
 
 func (d divider) Divide(p *device.Program) []device.Stage { return d.divide(p) }
@@ -55,11 +76,12 @@ func rows(t *testing.T, r *rand.Rand) (g *G.ExprGraph, inputs, results G.Nodes) 
 			G.WithValue(tensor.New(tensor.WithShape(shape...), tensor.WithBacking(x))))
 	}
 	inputs = G.Nodes{input("x", samples, 4), input("y", samples, 4), input("weight", 4, 4), input("bias", 4)}
+	weight := inputs[2]
 	list := slices.Clone(inputs[:2])
 	pick := func() *G.Node { return list[max(0, len(list)-1-r.IntN(5))] }
 	for i := range 14 {
 		name := fmt.Sprintf("n%d", i)
-		switch r.IntN(6) {
+		switch r.IntN(7) {
 		case 0:
 			list = append(list, apply(t, name, op.ReLU{}, pick()))
 		case 1:
@@ -75,7 +97,9 @@ func rows(t *testing.T, r *rand.Rand) (g *G.ExprGraph, inputs, results G.Nodes) 
 		case 4:
 			list = append(list, apply(t, name, widened{4}, apply(t, name, widened{[]int{8, 12, 24}[r.IntN(3)]}, pick())))
 		case 5:
-			list = append(list, apply(t, name, op.Linear{}, pick(), inputs[2], inputs[3]))
+			list = append(list, apply(t, name, op.Linear{}, pick(), weight, inputs[3]))
+		case 6:
+			weight = apply(t, name, op.ReLU{}, inputs[2])
 		}
 	}
 	return g, inputs, list[2:]
@@ -90,6 +114,9 @@ func divided(r *rand.Rand) func(p *device.Program) []device.Stage {
 			made := map[int]bool{}
 			for i := from; i < to; i++ {
 				s := p.Steps[i]
+				if p.Values[s.Out].Type.Shape[0] != samples { // a weight
+					continue
+				}
 				o := s.Op
 				if t, ok := o.(op.Reshape); ok {
 					o = op.Reshape{Shape: append(op.Shape{g.Samples}, t.Shape[1:]...)}
@@ -102,7 +129,9 @@ func divided(r *rand.Rand) func(p *device.Program) []device.Stage {
 				}
 				made[s.Out] = true
 			}
-			stages = append(stages, g)
+			if len(g.Steps) > 0 {
+				stages = append(stages, g)
+			}
 			from = to
 			if r.IntN(4) == 0 {
 				break
@@ -113,9 +142,9 @@ func divided(r *rand.Rand) func(p *device.Program) []device.Stage {
 }
 
 // Programs whose steps run for a portion of the samples at a time have the results of whole ones, in memory that holds
-// the results of the last run, whatever is kept or bound.
+// the results of the last run, whatever is kept, bound or grouped.
 func TestDivide(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		g, _, list := rows(t, r)
 		keep := G.Nodes{list[len(list)-1]}
@@ -147,18 +176,75 @@ func TestDivide(t *testing.T) {
 		}
 		plain := &grouper{Device: device.NewReference(op.Float64)}
 		want := values(plain, nil)
-		dev := divider{plain, divided(r)}
-		bind := map[*G.Node]machine.Binding{}
-		if n := keep[r.IntN(len(keep))]; r.IntN(2) == 0 {
+		dev := divider{grouper: &grouper{Device: device.NewReference(op.Float64), rng: r, attempts: int(seed % 3 * 10)},
+			divide: divided(r), kept: map[*device.Group][]*device.Kept{}}
+		bind, at := map[*G.Node]machine.Binding{}, r.IntN(len(keep))
+		var bound []float64
+		if n := keep[at]; r.IntN(2) == 0 {
 			m, err := plain.NewMemory(8 * n.Shape().TotalSize())
 			if err != nil {
 				t.Fatal(err)
 			}
 			bind[n] = machine.Binding{Region: device.Region{Memory: m, Bytes: m.Bytes()}}
+			if bound, err = device.HostSlice[float64](bind[n].Region); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if got := values(dev, bind); !slices.EqualFunc(got, want, slices.Equal) {
 			t.Fatalf("seed %d: %v, want %v", seed, got, want)
 		}
+		if bound != nil && !slices.Equal(bound, want[at]) {
+			t.Fatalf("seed %d: bound memory has %v, want %v", seed, bound, want[at])
+		}
+		for g, list := range dev.kept {
+			for _, k := range list {
+				if k == nil || k != list[0] {
+					t.Fatalf("seed %d: %v: bindings do not share what they keep", seed, g)
+				}
+			}
+		}
+	}
+}
+
+// inThrees makes a stage of each step, for three samples.
+func inThrees(p *device.Program) (stages []device.Stage) {
+	for i, s := range p.Steps {
+		stages = append(stages, device.Stage{Steps: []int{i}, Ops: []op.Op{s.Op}, In: s.In, Samples: 3})
+	}
+	return stages
+}
+
+// A mark comes behind the last portion of its results.
+func TestMarksOfPortions(t *testing.T) {
+	g := G.NewGraph()
+	x := newInput(t, g, "x", rand.New(rand.NewPCG(1, 1)), samples, 4)
+	y := apply(t, "y", op.ReLU{}, x)
+	z := apply(t, "z", op.ReLU{}, y)
+	dev := divider{grouper: &grouper{Device: device.NewReference(op.Float64)}, divide: inThrees}
+	m, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{y, z}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := m.Makes(y); err != nil || at != 3 {
+		t.Errorf("y is made by kernel %d, %v; want 3", at, err)
+	}
+	if at, err := m.Makes(z); err != nil || at != 7 {
+		t.Errorf("z is made by kernel %d, %v; want 7", at, err)
+	}
+	got := op.New(op.T(op.Float64, samples, 4))
+	r, err := m.NewReplay(nil, machine.Mark{Nodes: G.Nodes{y}, Do: func() error { return m.Read(got, y) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := op.New(op.T(op.Float64, samples, 4))
+	for i := range all.Data.([]float64) {
+		all.Data.([]float64)[i] = float64(i + 1)
+	}
+	if err := m.Write(x, all); err != nil {
+		t.Fatal(err)
+	}
+	if err = r.Run(); err != nil || !slices.Equal(got.Data.([]float64), all.Data.([]float64)) {
+		t.Errorf("the mark reads %v, %v; want %v", got.Data, err, all.Data)
 	}
 }
 
@@ -169,12 +255,7 @@ func TestDividedMemory(t *testing.T) {
 	for i := range 5 {
 		x = apply(t, fmt.Sprint("n", i), op.ReLU{}, x)
 	}
-	dev := divider{device.NewReference(op.Float64), func(p *device.Program) (stages []device.Stage) {
-		for i, s := range p.Steps {
-			stages = append(stages, device.Stage{Steps: []int{i}, Ops: []op.Op{s.Op}, In: s.In, Samples: 3})
-		}
-		return stages
-	}}
+	dev := divider{grouper: &grouper{Device: device.NewReference(op.Float64)}, divide: inThrees}
 	m, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{x}})
 	if err != nil {
 		t.Fatal(err)
@@ -187,27 +268,35 @@ func TestDividedMemory(t *testing.T) {
 
 // What a device must not propose is an error that says so.
 func TestBadStages(t *testing.T) {
-	g, _, list := rows(t, rand.New(rand.NewPCG(1, 2)))
-	for _, c := range []struct {
-		change func(s *device.Stage)
+	g := G.NewGraph()
+	x := newInput(t, g, "x", rand.New(rand.NewPCG(1, 1)), samples, 4)
+	a := apply(t, "a", op.ReLU{}, x)
+	b := apply(t, "b", op.Linear{}, a, newInput(t, g, "weight", rand.New(rand.NewPCG(1, 2)), 4, 4))
+	c := apply(t, "c", op.Add{}, b, b)
+	for _, test := range []struct {
+		change func(s *device.Stage, p *device.Program)
 		want   string
 	}{
-		{func(s *device.Stage) { s.Samples = 5 }, "12 samples into portions of 5"},
-		{func(s *device.Stage) { s.Ops = s.Ops[1:] }, "divides 3 steps for 4 samples, with 2 ops"},
-		{func(s *device.Stage) { s.In = nil }, "divides n"},
+		{func(s *device.Stage, p *device.Program) { s.Samples = 5 }, "12 samples into portions of 5"},
+		{func(s *device.Stage, p *device.Program) { s.Ops = s.Ops[1:] }, "divides 3 steps for 4 samples, with 2 ops"},
+		{func(s *device.Stage, p *device.Program) { s.In = nil }, "divides a: relu gives"},
+		{func(s *device.Stage, p *device.Program) { s.In = append(s.In, p.Steps[1].In[1]) }, "not have 12 samples"},
+		{func(s *device.Stage, p *device.Program) {
+			s.Steps, s.Ops = []int{0, 2}, []op.Op{s.Ops[0], s.Ops[2]}
+		}, "divides a, whose result is read by b between stages"},
 	} {
-		dev := divider{device.NewReference(op.Float64), func(p *device.Program) []device.Stage {
-			s := device.Stage{Samples: 4}
-			for i := range 3 {
-				s.Steps, s.Ops = append(s.Steps, i), append(s.Ops, p.Steps[i].Op)
-				s.In = append(s.In, p.Steps[i].In...)
+		divide := func(p *device.Program) []device.Stage {
+			s := device.Stage{Samples: 4, In: p.Steps[0].In}
+			for i, step := range p.Steps {
+				s.Steps, s.Ops = append(s.Steps, i), append(s.Ops, step.Op)
 			}
-			c.change(&s)
+			test.change(&s, p)
 			return []device.Stage{s}
-		}}
-		_, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{list[len(list)-1]}})
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
+		}
+		dev := divider{grouper: &grouper{Device: device.NewReference(op.Float64)}, divide: divide}
+		_, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{c}})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
 		}
 	}
 }

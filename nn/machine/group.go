@@ -20,7 +20,7 @@ type task struct {
 func (p *program) groups(c *Config) ([][]int, error) {
 	var proposed [][]int
 	if g, ok := device.As[device.Grouper](c.Device); ok && !c.Ungrouped {
-		proposed = g.Group(&p.Program)
+		proposed = slices.DeleteFunc(g.Group(&p.Program), p.straddles)
 	}
 	groupOf := make([]int, len(p.Steps))
 	for i := range groupOf {

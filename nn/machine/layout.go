@@ -52,7 +52,7 @@ func newLayout(s *storage, tasks []task, loops []loop) *layout {
 			placed[b] = true
 			first, end := t, max(t, last[b])
 			if s.places[v].step > 0 {
-				first = l.loopOf(t).from // it ends behind the loop, where it is read or kept
+				first = l.loopOf(t).from // the first portion must last; readers behind the loop set the end
 			}
 			if x.kept {
 				end = len(tasks)
@@ -95,7 +95,9 @@ func (l *layout) advances(t int) bool {
 // takeOver returns the buffer of an input that output i of k, task t, may reuse, or -1. The device must allow it, the
 // task must be the last reader and have nothing else in the buffer, and the sizes must agree.
 func (l *layout) takeOver(k *task, i, t int, last []int, taken map[int]bool) int {
-	if l.places[k.out[i]].step > 0 { // it is a part of its buffer; and so is what the last task of a loop makes
+	// The buffer of a portion holds all of them. This excludes the last task of a loop, too: its operands seem to end
+	// there, but the next portion reads them again.
+	if l.places[k.out[i]].step > 0 {
 		return -1
 	}
 	size := l.buffers[l.places[k.out[i]].buffer].bytes

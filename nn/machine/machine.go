@@ -64,7 +64,7 @@ type Machine struct {
 // call is a kernel of a task, in the order in which they run: those of a loop come several times.
 type call struct {
 	task   int
-	done   int // the last task that is finished after it, for all samples
+	done   int // the last task that has run for all samples once the call returns
 	kernel device.Kernel
 }
 
@@ -113,11 +113,7 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if err := s.results(p, &c, tasks); err != nil {
 		return nil, err
 	}
-	loops, err := p.taskLoops(&c, tasks)
-	if err != nil {
-		return nil, err
-	}
-	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks, loops), keep: c.Keep, arena: c.Arena,
+	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks, p.taskLoops(tasks)), keep: c.Keep, arena: c.Arena,
 		shared: c.Arena != nil}
 	if m.arena == nil {
 		m.arena = NewArena(c.Device)
@@ -216,12 +212,12 @@ func (m *Machine) bind(mem device.Memory) error {
 	var calls []call
 	for i := 0; i < len(m.plan.tasks); {
 		l := m.plan.loopOf(i)
-		bound := make([]device.Kernel, l.to-l.from)
+		bound, kept := make([]device.Kernel, l.to-l.from), make([]device.Kept, l.to-l.from)
 		for n := range l.times {
 			for t := range bound {
 				if n == 0 || m.plan.advances(l.from+t) {
 					var err error
-					if bound[t], err = m.bindTask(l.from+t, n, mem); err != nil {
+					if bound[t], err = m.bindTask(l.from+t, n, &kept[t], mem); err != nil {
 						return m.runError(l.from+t, err)
 					}
 				}
@@ -239,9 +235,9 @@ func (m *Machine) bind(mem device.Memory) error {
 }
 
 // bindTask binds a task for a portion.
-func (m *Machine) bindTask(i, portion int, mem device.Memory) (device.Kernel, error) {
+func (m *Machine) bindTask(i, portion int, kept *device.Kept, mem device.Memory) (device.Kernel, error) {
 	k := &m.plan.tasks[i]
-	var a device.Args
+	a := device.Args{Kept: kept}
 	for _, v := range k.in {
 		a.In = append(a.In, m.region(v, portion, mem))
 	}

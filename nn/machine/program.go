@@ -30,8 +30,9 @@ type program struct {
 	graph   *G.ExprGraph
 	again   int // values that recompute has made a second time
 
-	loops     []loop      // of steps
-	portionOf map[int]int // by portion: the value of which it is a part
+	loops     []loop       // of steps
+	handed    map[int]bool // values in Keep that need not last until the end of a run
+	portionOf map[int]int  // by portion: the value of which it is a part
 }
 
 // newProgram lowers the part of g that c.Keep and c.Bind need.

@@ -42,7 +42,7 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	for _, k := range marks {
 		at := -1
 		for _, n := range k.Nodes {
-			t, err := m.Makes(n)
+			t, err := m.makes(n)
 			if err != nil {
 				return nil, fmt.Errorf("mark: %w", err)
 			}
@@ -54,8 +54,20 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	return r, nil
 }
 
-// Makes is the position in a run, from 0, of the group that makes a kept or bound result.
+// Makes is the position in a run, from 0, of the kernel that completes a kept or bound result.
 func (m *Machine) Makes(n *G.Node) (int, error) {
+	t, err := m.makes(n)
+	at := t
+	for _, l := range m.plan.loops {
+		if l.from <= t {
+			at += (l.times - 1) * (l.to - l.from)
+		}
+	}
+	return at, err
+}
+
+// makes is the task that makes a kept or bound result.
+func (m *Machine) makes(n *G.Node) (int, error) {
 	v, ok := m.prog.values[n]
 	if !ok || m.prog.sources[v] != computed {
 		return 0, fmt.Errorf("machine: %s is not computed", label(n))
@@ -64,7 +76,10 @@ func (m *Machine) Makes(n *G.Node) (int, error) {
 		return 0, fmt.Errorf("machine: %s is not kept: add it to Config.Keep", m.prog.Values[v].Name)
 	}
 	for t := range m.plan.tasks {
-		if slices.Contains(m.plan.tasks[t].out, v) {
+		if slices.ContainsFunc(m.plan.tasks[t].out, func(out int) bool {
+			whole, portion := m.prog.portionOf[out]
+			return out == v || portion && whole == v
+		}) {
 			return t, nil
 		}
 	}

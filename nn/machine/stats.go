@@ -12,8 +12,8 @@ type Stats struct {
 	Live   int // of those, nodes on which a wanted result depends
 	Again  int // values that LowMemory has made a second time
 	Steps  int // ops to run
-	Groups int // kernels
-	Runs   int // of kernels: some run for one portion of the samples after the other
+	Groups int // different kernels
+	Runs   int // of kernels in a run: more than Groups if some run portion by portion
 
 	Arena      int // bytes of the planned arena
 	LowerBound int // largest number of bytes live at once: in this order no arena can be smaller

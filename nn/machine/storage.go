@@ -129,9 +129,14 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 					s.add(whole, buffer{owner: arena, bytes: p.Values[whole].Bytes})
 				}
 				s.places[v] = s.portion(p, v, whole)
+				delete(wholes, whole)
 				continue
 			}
 			operand := p.overwrites(v, t.steps)
+			inWhole := wholes[v].Bytes == o.Bytes && o.Bytes > 0 && operand < 0 && !isBound && o.View == nil
+			if !inWhole {
+				delete(wholes, v) // its views are copied to where they are bound
+			}
 			switch {
 			case operand >= 0 && isBound:
 				return fmt.Errorf("machine: the result of %s lies where its operand %s does: bind that", x.Name,
@@ -149,16 +154,15 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: bound.Region})
 			case o.View != nil:
 				s.places[v] = s.places[t.in[o.View.Input]].view(o.View)
-			case wholes[v].Bytes == o.Bytes && o.Bytes > 0:
+			case inWhole:
 				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: wholes[v]})
 			default:
-				delete(wholes, v)
 				s.add(v, buffer{owner: arena, bytes: o.Bytes})
 			}
 		}
 	}
 	for _, v := range p.Keep {
-		if _, portion := p.portionOf[v]; !portion {
+		if !p.handed[v] {
 			s.buffers[s.places[v].buffer].kept = true
 		}
 	}

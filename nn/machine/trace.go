@@ -7,7 +7,7 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Tracer is called for each group of a run with its start and duration. The group is the same value in every run and
+// Tracer is called for each group of a run, once for each portion of the samples, with its start and duration. The group is the same value in every run and
 // must not be changed.
 type Tracer func(g *device.Group, at time.Time, took time.Duration)
 

@@ -70,10 +70,10 @@ func (n *Network) groups(p *program) machine.Tracer {
 	}
 }
 
-// place finds the groups of a training program's run that compute the loss and the score. Other programs are forward
+// place finds the kernels of a training program's run that compute the loss and the score. Other programs are forward
 // only.
 func (p *program) place(u Use) (err error) {
-	p.loss = p.m.Stats().Groups
+	p.loss = p.m.Stats().Runs
 	if u != Training {
 		return nil
 	}

@@ -90,25 +90,28 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	if err != nil {
 		return nil, err
 	}
-	var kept device.Memory
-	if n := b.Kept; n > 0 {
-		if kept, err = d.NewMemory(n); err != nil {
+	kept := a.Kept
+	if kept == nil {
+		kept = new(device.Kept)
+	}
+	if n := b.Kept; n > 0 && kept.Memory == nil {
+		if kept.Memory, err = d.NewMemory(n); err != nil {
 			return nil, err
 		}
 	}
-	s := work.NewStorage(b, kept, d.level)
+	s := work.NewStorage(b, kept.Memory, d.level)
 	phases := s.Around(b.Kernel.Bind(s))
 	if s.Err != nil {
 		return nil, fmt.Errorf("cpu: bind %v: %w", g, s.Err)
 	}
-	pool, ran := d.pool, false
+	pool := d.pool
 	return func() error {
 		for _, p := range phases {
-			if !ran || !p.Once {
+			if !kept.Made || !p.Once {
 				pool.Run(p.Blocks, p.Run)
 			}
 		}
-		ran = true
+		kept.Made = true
 		return nil
 	}, nil
 }

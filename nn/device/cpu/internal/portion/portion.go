@@ -16,8 +16,8 @@ const leastPortions = 3
 
 // Divide lists the stages of p: from its first convolution on, the steps that treat each sample by itself, cut where
 // another number of samples fits. An op's operands and result have about the given number of elements at most for the
-// samples that run at a time. A program that overwrites state, as in training, has no stages. Bits do not depend on the
-// stages.
+// samples that run at a time. A program that trains has no stages, as its backward pass reads most results again. Bits
+// do not depend on the stages.
 func Divide(p *device.Program, elements int) []device.Stage {
 	d := &division{Program: p, elements: elements, inside: make([]bool, len(p.Values)), last: make([]int, len(p.Values))}
 	first := 0
@@ -115,9 +115,13 @@ func (d *division) operands(s device.Step) bool {
 	if w, ok := s.Op.(op.Weighted); ok {
 		weights = w.Weights()
 	}
+	_, mapped := s.Op.(op.Map)
 	for i, v := range s.In {
 		t := d.Values[v].Type
-		if !d.inside[v] && !slices.Contains(weights, i) && (!t.DType.Float() || len(t.Shape) == 0 || t.Shape[0] != 1) {
+		if mapped && d.inside[v] && len(t.Shape) != len(d.Values[s.Out].Type.Shape) { // a vector is one of channels
+			return false
+		}
+		if !d.inside[v] && !slices.Contains(weights, i) && (len(t.Shape) == 0 || t.Shape[0] != 1) {
 			return false
 		}
 	}
@@ -135,7 +139,8 @@ func (d *division) stages(steps []int, source int) []stage {
 	var parts []stage
 	from := 0
 	for i := range steps {
-		if i+1 == len(steps) || !elementwise(d.Steps[steps[i+1]].Op) && d.handedOn(source, steps, i) == 1 {
+		end := i+1 == len(steps) || !elementwise(d.Steps[steps[i+1]].Op)
+		if end && d.handedOn(source, steps, i) <= 1 {
 			parts = append(parts, stage{steps[from : i+1], d.fitting(steps[from : i+1])})
 			from = i + 1
 		}
@@ -162,8 +167,8 @@ func (d *division) stages(steps []int, source int) []stage {
 	return stages
 }
 
-// joined is the number of parts that join the stage before them: one that has the same number of samples, or those up to
-// one that hands on less, where the number changes at a smaller price.
+// joined is the number of parts that join the stage before them: one that has the same number of samples, or the next
+// one or two if the stage then ends at a smaller value, as all of that value has to be stored.
 func (d *division) joined(g stage, parts []stage) int {
 	if d.chosen(parts[0].steps, parts[0].samples) == g.samples {
 		return 1
@@ -227,7 +232,8 @@ func (d *division) fitting(steps []int) int {
 	return max(1, d.elements/most)
 }
 
-// chosen is a divisor of all samples that is at most, and more than half of, the number that fits; else all samples.
+// chosen is the largest divisor of the number of samples that fits, or all samples if that is at most half of what fits,
+// makes too few portions or changes bits.
 func (d *division) chosen(steps []int, fitting int) int {
 	n := min(fitting, d.samples)
 	for d.samples%n != 0 {

@@ -72,6 +72,14 @@ func TestDivisible(t *testing.T) {
 		{"an operand of its own samples", func(n *net, x int) int {
 			return n.apply(op.Map{Expr: x0.Add(x1)}, x, n.value(samples, 4, 16, 16))
 		}, false},
+		{"a vector of the samples' means", func(n *net, x int) int { // which is one of channels to an image
+			mean := n.apply(op.Reshape{Shape: op.Shape{samples}}, n.apply(op.GlobalAvgPool{}, n.conv(x, 1, 1)))
+			return n.apply(op.Map{Expr: x0.Add(x1)}, n.conv(x, samples, 1), mean)
+		}, false},
+		{"random numbers", func(n *net, x int) int {
+			n.Values = append(n.Values, device.Value{Type: op.T(op.Int32, 2)})
+			return n.apply(op.Map{Expr: x0.Add(expr.Random(1, 1, false))}, x, len(n.Values)-1)
+		}, false},
 		{"an operand for all samples", func(n *net, x int) int {
 			return n.apply(op.Map{Expr: x0.Add(x1)}, x, n.value(1, 4, 16, 16))
 		}, true},
@@ -135,6 +143,26 @@ func TestSameBits(t *testing.T) {
 		if got := Divide(&n.Program, elements); len(got) != want {
 			t.Errorf("%d elements: %+v, want %d stages", elements, got, want)
 		}
+	}
+}
+
+// Layers whose results are all read again behind the net, as by its backward pass, are not divided.
+func TestReadAgain(t *testing.T) {
+	n := &net{TB: t}
+	x := n.value(samples, 3, 16, 16)
+	made := []int{x}
+	for range 4 {
+		x = n.apply(op.ReLU{}, n.conv(x, 4, 1))
+		made = append(made, x)
+	}
+	mean := n.apply(op.GlobalAvgPool{}, x)
+	loss := n.apply(op.Linear{}, mean, n.value(2, 4))
+	for _, v := range made {
+		n.Keep = append(n.Keep, n.apply(op.ChannelSum{}, v))
+	}
+	n.Keep = append(n.Keep, loss)
+	if got := Divide(&n.Program, 1); got != nil {
+		t.Errorf("divided: %+v", got)
 	}
 }
 
