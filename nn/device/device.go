@@ -57,8 +57,8 @@ type Rewriter interface {
 }
 
 // Divider is a Device that runs some steps for a few samples at a time, so that a step finds the results of the one
-// before it in a cache. Samples are the first dimension of a value, and lie one after the other in the device's layouts.
-// A portion's storage may start at any element.
+// before it in a cache. Samples are the first dimension of a value and lie one after the other in the device's layouts. A
+// portion's storage may start at any element.
 type Divider interface {
 	Device
 	// Divide proposes stages of p, in execution order. Steps outside of stages before the last stage's end read no stage's
@@ -223,11 +223,10 @@ type Args struct {
 	Kept      *Kept // shared with other bindings of the plan to the same Fixed values; nil for none
 }
 
-// Kept is memory for what kernels make of Fixed values. The first that is bound allocates it, and the first that runs
-// fills it.
+// Kept is memory in which kernels keep results of Fixed values, such as packed weights.
 type Kept struct {
-	Memory Memory
-	Made   bool
+	Memory Memory // allocated by the first kernel that is bound
+	Made   bool   // the first kernel that ran has filled it
 }
 
 // Kernel runs a bound group. On a device with queues it may return before the work is done.

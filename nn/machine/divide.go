@@ -5,90 +5,72 @@ import (
 	"slices"
 
 	"onlinerna/nn/device"
-	"onlinerna/nn/op"
 )
 
 // loop is a range of steps or of tasks that runs several times, each time for the next samples.
 type loop struct{ from, to, times int }
 
-// divide has the steps of a device's stages run for a portion of the samples at a time. Their values are portions: those
-// that lead into a stage or out of it are parts of values with all samples, which p.portionOf lists.
+// divide has the steps of a device's stages run for a portion of the samples at a time: their values are portions.
+// p.portionOf lists those that lead into a stage or out of it, which are parts of values with all samples.
 func (p *program) divide(d device.Divider) error {
 	stages := d.Divide(&p.Program)
 	if len(stages) == 0 {
 		return nil
 	}
-	stage := make(map[int]int) // by step
+	stage := slices.Repeat([]int{none}, len(p.Steps)) // by step
+	end := 0                                          // of the last stage
 	for i, g := range stages {
-		if len(g.Steps) == 0 || len(g.Ops) != len(g.Steps) || g.Samples < 1 {
-			return fmt.Errorf("machine: device %s divides %d steps for %d samples, with %d ops", d.Name(), len(g.Steps),
-				g.Samples, len(g.Ops))
+		if err := p.checkStage(d, g); err != nil {
+			return err
 		}
 		for _, s := range g.Steps {
-			stage[s] = i
+			stage[s], end = i, max(end, s+1)
 		}
+	}
+	maker := p.makers()
+	madeIn := func(v int) int { // the stage that makes v
+		if m := maker[v]; m >= 0 {
+			return stage[m]
+		}
+		return none
 	}
 	outside := make(map[int]bool) // results of stages that are read elsewhere
 	for _, v := range p.Keep {
 		outside[v] = true
 	}
-	maker := p.makers()
 	for i, s := range p.Steps {
 		for _, v := range s.In {
-			if m := maker[v]; m >= 0 {
-				from, made := stage[m]
-				if to, read := stage[i]; made && (!read || from != to) {
-					outside[v] = true
-				}
+			from := madeIn(v)
+			if from != none && stage[i] == none && i < end {
+				return fmt.Errorf("machine: device %s divides %s, whose result is read by %s between stages", d.Name(),
+					p.Steps[maker[v]].Name, s.Name)
+			}
+			if from != none && from != stage[i] {
+				outside[v] = true
 			}
 		}
 	}
 
 	p.portionOf, p.handed = make(map[int]int), make(map[int]bool)
-	first, end := stages[0].Steps[0], 0
-	for s := range stage {
-		end = max(end, s+1)
-	}
-	steps := slices.Clone(p.Steps[:first])
-	for i := first; i < end; i++ { // what the stages do not make
-		if _, ok := stage[i]; ok {
-			continue
+	var steps []device.Step
+	for i, s := range p.Steps[:end] {
+		if stage[i] == none {
+			steps = append(steps, s)
 		}
-		for _, v := range p.Steps[i].In {
-			if m := maker[v]; m >= first {
-				if _, made := stage[m]; made {
-					return fmt.Errorf("machine: device %s divides %s, whose result is read by %s between stages", d.Name(),
-						p.Steps[m].Name, p.Steps[i].Name)
-				}
-			}
-		}
-		steps = append(steps, p.Steps[i])
 	}
 	for _, g := range stages {
-		all := p.Values[p.Steps[g.Steps[0]].Out].Type.Shape[0]
-		if all%g.Samples != 0 {
-			return fmt.Errorf("machine: device %s divides %d samples into portions of %d", d.Name(), all, g.Samples)
-		}
 		from := len(steps)
 		portions := make(map[int]int)
+		for _, v := range g.In {
+			portions[v] = p.portion(v, g.Samples)
+			p.portionOf[portions[v]] = v
+		}
 		for j, i := range g.Steps {
 			s := p.Steps[i]
 			s.Op, s.In = g.Ops[j], slices.Clone(s.In)
-			for _, v := range append(slices.Clone(g.In), s.Out) {
-				if shape := p.Values[v].Type.Shape; len(shape) == 0 || shape[0] != all {
-					return fmt.Errorf("machine: device %s divides %s, %v, which does not have %d samples", d.Name(),
-						p.Values[v].Name, p.Values[v].Type, all)
-				}
-			}
 			for k, v := range s.In {
-				if m := maker[v]; m >= 0 {
-					if _, made := stage[m]; !made {
-						p.handOn(v)
-					}
-				}
-				if _, ok := portions[v]; !ok && slices.Contains(g.In, v) {
-					portions[v] = p.portion(v, g.Samples)
-					p.portionOf[portions[v]] = v
+				if maker[v] >= 0 && madeIn(v) == none {
+					p.handOn(v)
 				}
 				if u, ok := portions[v]; ok {
 					s.In[k] = u
@@ -103,14 +85,39 @@ func (p *program) divide(d device.Divider) error {
 			}
 			steps = append(steps, s)
 		}
-		p.loops = append(p.loops, loop{from, len(steps), all / g.Samples})
+		p.loops = append(p.loops, loop{from, len(steps), p.samples(g) / g.Samples})
 	}
 	p.Steps = append(steps, p.Steps[end:]...)
 	p.made()
-	return p.checkPortions(d)
+	return nil
 }
 
-// handOn has groups put v out, which a stage's kernels read or others read behind the stage, although it is not kept.
+const none = -1 // no stage
+
+// samples is the number of all samples of a stage.
+func (p *program) samples(g device.Stage) int { return p.Values[p.Steps[g.Steps[0]].Out].Type.Shape[0] }
+
+// checkStage verifies the samples of a stage. The device checks the types of its groups.
+func (p *program) checkStage(d device.Device, g device.Stage) error {
+	if len(g.Steps) == 0 || len(g.Ops) != len(g.Steps) || g.Samples < 1 {
+		return fmt.Errorf("machine: device %s divides %d steps for %d samples, with %d ops", d.Name(), len(g.Steps),
+			g.Samples, len(g.Ops))
+	}
+	var values []int
+	for _, s := range g.Steps {
+		values = append(values, p.Steps[s].Out)
+	}
+	for _, v := range append(values, g.In...) {
+		t := p.Values[v].Type
+		if len(t.Shape) == 0 || t.Shape[0]%g.Samples != 0 || t.Shape[0] != p.samples(g) {
+			return fmt.Errorf("machine: device %s divides %s, %v, into portions of %d samples", d.Name(), p.Values[v].Name,
+				t, g.Samples)
+		}
+	}
+	return nil
+}
+
+// handOn has the group that makes v put it out, for a stage or for others behind one, without keeping it.
 func (p *program) handOn(v int) {
 	if !slices.Contains(p.Keep, v) {
 		p.Keep = append(p.Keep, v)
@@ -125,26 +132,6 @@ func (p *program) portion(v, samples int) int {
 	x.Type.Shape[0] = samples
 	p.Values = append(p.Values, device.Value{Name: x.Name, Type: x.Type})
 	return len(p.Values) - 1
-}
-
-// checkPortions verifies the types of the loops' steps.
-func (p *program) checkPortions(d device.Device) error {
-	for _, l := range p.loops {
-		for _, s := range p.Steps[l.from:l.to] {
-			in := make([]op.Type, len(s.In))
-			for i, v := range s.In {
-				in[i] = p.Values[v].Type
-			}
-			t, err := s.Op.Infer(in...)
-			if want := p.Values[s.Out].Type; err == nil && !t.Equal(want) {
-				err = fmt.Errorf("%v gives %v, not %v", s.Op, t, want)
-			}
-			if err != nil {
-				return fmt.Errorf("machine: device %s divides %s: %w", d.Name(), s.Name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // fromWhole sets the layout and size of a portion that is a part of a value; toWhole does the reverse.

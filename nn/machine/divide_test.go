@@ -260,13 +260,32 @@ func TestDividedMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s := m.String(); !strings.Contains(s, "kernels 4 to 4 run 4 times") {
+		t.Errorf("the listing does not tell of portions:\n%s", s)
+	}
 	const value = samples * 8 * 8 // bytes
 	if s := m.Stats(); s.Arena != 2*value || s.Groups != 5 || s.Runs != 20 {
 		t.Errorf("%+v; want 5 kernels that run 20 times with two values of %d bytes", s, value)
 	}
 }
 
-// What a device must not propose is an error that says so.
+// padded stores inputs with a byte behind them.
+type padded struct{ divider }
+
+func (padded) Bytes(t op.Type, _ device.Layout) int { return t.Bytes() + 1 }
+
+// A value that does not consist of equal portions is an error.
+func TestUnequalPortions(t *testing.T) {
+	g := G.NewGraph()
+	y := apply(t, "y", op.ReLU{}, newInput(t, g, "x", rand.New(rand.NewPCG(1, 1)), samples, 4))
+	dev := padded{divider{grouper: &grouper{Device: device.NewReference(op.Float64)}, divide: inThrees}}
+	_, err := machine.New(g, machine.Config{Device: dev, Keep: G.Nodes{y}})
+	if want := "x takes 385 bytes, which are not 4 equal portions"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// Errors name the fault of a device's stages.
 func TestBadStages(t *testing.T) {
 	g := G.NewGraph()
 	x := newInput(t, g, "x", rand.New(rand.NewPCG(1, 1)), samples, 4)
@@ -277,10 +296,10 @@ func TestBadStages(t *testing.T) {
 		change func(s *device.Stage, p *device.Program)
 		want   string
 	}{
-		{func(s *device.Stage, p *device.Program) { s.Samples = 5 }, "12 samples into portions of 5"},
+		{func(s *device.Stage, p *device.Program) { s.Samples = 5 }, "divides a relu, float64[12 4], into portions of 5 samples"},
 		{func(s *device.Stage, p *device.Program) { s.Ops = s.Ops[1:] }, "divides 3 steps for 4 samples, with 2 ops"},
-		{func(s *device.Stage, p *device.Program) { s.In = nil }, "divides a: relu gives"},
-		{func(s *device.Stage, p *device.Program) { s.In = append(s.In, p.Steps[1].In[1]) }, "not have 12 samples"},
+		{func(s *device.Stage, p *device.Program) { s.In = nil }, "relu gives float64[12 4], not float64[4 4]"},
+		{func(s *device.Stage, p *device.Program) { s.In = append(s.In, p.Steps[1].In[1]) }, "float64[4 4], into portions of 4 samples"},
 		{func(s *device.Stage, p *device.Program) {
 			s.Steps, s.Ops = []int{0, 2}, []op.Op{s.Ops[0], s.Ops[2]}
 		}, "divides a, whose result is read by b between stages"},

@@ -11,21 +11,20 @@ type layout struct {
 	work    []int  // by task: the item of its workspace, or -1
 	offsets []int  // of the items
 	bytes   int    // of the arena
-	made    []int  // by buffer: the first task that writes it, or -1
 }
 
 // newLayout plans the arena. Tasks keep the order of the graph: a schedule that greedily frees as much as
 // it can has the same peak on residual networks.
 //
-// What is made before a loop and read in it lives until the loop ends, and so does what the loop makes portion by
-// portion, from the loop's start on. Other results of its tasks live within a portion.
+// A value that is made before a loop and read in it lives until the loop ends. One that the loop makes portion by
+// portion lives from the loop's start on. Other results of its tasks live within a portion.
 func newLayout(s *storage, tasks []task, loops []loop) *layout {
 	l := &layout{storage: s, tasks: tasks, loops: loops, work: make([]int, len(tasks))}
-	l.made = slices.Repeat([]int{-1}, len(l.buffers))
+	made := slices.Repeat([]int{-1}, len(l.buffers)) // first task that writes it
 	for t, k := range tasks {
 		for _, v := range k.out {
-			if b := s.places[v].buffer; l.made[b] < 0 {
-				l.made[b] = t
+			if b := s.places[v].buffer; made[b] < 0 {
+				made[b] = t
 			}
 		}
 	}
@@ -34,7 +33,7 @@ func newLayout(s *storage, tasks []task, loops []loop) *layout {
 		for _, v := range k.in {
 			b := s.places[v].buffer
 			last[b] = max(last[b], t)
-			if g := l.loopOf(t); l.made[b] < g.from {
+			if g := l.loopOf(t); made[b] < g.from {
 				last[b] = g.to - 1
 			}
 		}
@@ -84,6 +83,17 @@ func (l *layout) loopOf(t int) loop {
 		}
 	}
 	return loop{t, t + 1, 1}
+}
+
+// runs is the number of kernels that run for the first n tasks: those of a loop run several times.
+func (l *layout) runs(n int) int {
+	runs := n
+	for _, g := range l.loops {
+		if g.from < n {
+			runs += (g.times - 1) * (g.to - g.from)
+		}
+	}
+	return runs
 }
 
 // advances reports whether a task reads or writes other storage for the next portion.

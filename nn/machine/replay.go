@@ -57,13 +57,10 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 // Makes is the position in a run, from 0, of the kernel that completes a kept or bound result.
 func (m *Machine) Makes(n *G.Node) (int, error) {
 	t, err := m.makes(n)
-	at := t
-	for _, l := range m.plan.loops {
-		if l.from <= t {
-			at += (l.times - 1) * (l.to - l.from)
-		}
+	if err != nil {
+		return 0, err
 	}
-	return at, err
+	return m.plan.runs(t+1) - 1, nil
 }
 
 // makes is the task that makes a kept or bound result.

@@ -27,16 +27,13 @@ type Stats struct {
 func (m *Machine) Stats() Stats {
 	s := Stats{
 		Nodes: len(m.prog.graph.AllNodes()), Live: len(m.prog.values), Again: m.prog.again, Steps: len(m.prog.Steps),
-		Groups: len(m.plan.tasks), Runs: len(m.plan.tasks),
+		Groups: len(m.plan.tasks), Runs: m.plan.runs(len(m.plan.tasks)),
 		Arena: m.plan.bytes, LowerBound: m.plan.lowerBound(), Inputs: m.plan.inputs,
 	}
 	for _, b := range m.plan.buffers {
 		if b.owner == arena {
 			s.Unshared += align(b.bytes)
 		}
-	}
-	for _, l := range m.plan.loops {
-		s.Runs += (l.times - 1) * (l.to - l.from)
 	}
 	for _, t := range m.plan.tasks {
 		s.Workspace = max(s.Workspace, t.plan.Workspace)

@@ -178,7 +178,7 @@ func (s *storage) portion(p *program, v, whole int) place {
 	return place{at.buffer, at.offset, p.Values[v].Bytes}
 }
 
-// checkBound verifies that a result is what the caller's storage is for.
+// checkBound verifies the size and the layout of a bound result.
 func (p *program) checkBound(c *Config, v int, b Binding) error {
 	x := &p.Values[v]
 	if b.Region.Bytes == x.Bytes && b.Layout == x.Layout {

@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Tracer is called for each group of a run, once for each portion of the samples, with its start and duration. The group is the same value in every run and
-// must not be changed.
+// Tracer is called for each group of a run with its start and duration, once for each portion of the samples. The group
+// is the same value in every run and must not be changed.
 type Tracer func(g *device.Group, at time.Time, took time.Duration)
 
 // Trace has later runs report their groups, in order, to t; nil ends that. A device with a clock times the groups

@@ -72,7 +72,7 @@ type Device struct {
 	tiles          *kern.Tiles // nil for none
 	winograd       bool
 	alwaysWinograd bool // Winograd's algorithm wherever possible, for tests
-	portion        int  // elements of a portion of samples, for tests; 0 for the default
+	portion        int  // elements of a portion of samples: about a cache
 	alwaysParts    bool // products of float32 in parts wherever possible, for tests
 
 	table lower.Table[work.Kernel]
@@ -100,7 +100,8 @@ func New(o Options) (*Device, error) {
 	if err := o.checkFloat32(level); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	d := &Device{pool: parallel.NewPool(n), level: level, winograd: !o.Direct, bfloat16: o.BFloat16}
+	d := &Device{pool: parallel.NewPool(n), level: level, winograd: !o.Direct, bfloat16: o.BFloat16,
+		portion: max(4<<20, n<<19)}
 	if d.bfloat16 {
 		d.tiles = kern.TilesFor(level)
 	} else if t := kern.TilesFor(level); t != nil && partsOf[o.Float32] > 0 {

@@ -71,11 +71,7 @@ func (d *Device) Divide(p *device.Program) []device.Stage {
 	if d.tiles != nil && !d.bfloat16 { // the number of images decides on the way of products in parts
 		return nil
 	}
-	elements := d.portion
-	if elements == 0 {
-		elements = max(4<<20, d.pool.Workers()<<19)
-	}
-	return portion.Divide(p, elements)
+	return portion.Divide(p, d.portion)
 }
 
 // Group implements device.Grouper.

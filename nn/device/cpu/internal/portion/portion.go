@@ -1,6 +1,6 @@
-// Package portion has the first layers of a net run for a few samples at a time in evaluation, so that a layer finds the
-// results of the one before it in a cache. Later layers, whose images are small, run for all samples, so that products
-// have many rows.
+// Package portion has the first layers of a net run for a few samples at a time in evaluation: a layer then finds the
+// results of the one before it in a cache. Later layers, whose images are small, run for all samples: their products
+// then have many rows.
 package portion
 
 import (
@@ -157,8 +157,8 @@ func (d *division) stages(steps []int, source int) []stage {
 			if n == 0 {
 				break
 			}
-			for _, p := range parts[:n] {
-				next.steps = append(slices.Clip(next.steps), p.steps...)
+			for _, p := range parts[:n] { // its steps lie behind those of next
+				next.steps = next.steps[:len(next.steps)+len(p.steps)]
 			}
 			parts = parts[n:]
 		}
@@ -232,8 +232,8 @@ func (d *division) fitting(steps []int) int {
 	return max(1, d.elements/most)
 }
 
-// chosen is the largest divisor of the number of samples that fits, or all samples if that is at most half of what fits,
-// makes too few portions or changes bits.
+// chosen is the largest divisor of the number of samples up to fitting. It is all samples if that divisor is at most half
+// of fitting, makes too few portions or changes bits.
 func (d *division) chosen(steps []int, fitting int) int {
 	n := min(fitting, d.samples)
 	for d.samples%n != 0 {

@@ -174,8 +174,8 @@ func TestUndivided(t *testing.T) {
 	if got := Divide(&n.Program, 1); got != nil {
 		t.Errorf("a layer is divided: %+v", got)
 	}
-	n.Keep = []int{n.conv(x, 4, 1), n.apply(op.BatchNormUpdate{Count: samples}, n.value(2, 4), n.apply(op.BatchNormStats{}, x),
-		n.value(1))}
+	update := n.apply(op.BatchNormUpdate{Count: samples}, n.value(2, 4), n.apply(op.BatchNormStats{}, x), n.value(1))
+	n.Keep = []int{n.conv(x, 4, 1), update}
 	if got := Divide(&n.Program, 1); got != nil {
 		t.Errorf("training is divided: %+v", got)
 	}
