@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/elementwise"
 	"onlinerna/nn/device/cpu/internal/mapping"
@@ -68,7 +69,8 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 
 // Divide implements device.Divider: layers of large images run for a few samples at a time.
 func (d *Device) Divide(p *device.Program) []device.Stage {
-	if d.tiles != nil && !d.bfloat16 { // the number of images decides on the way of products in parts
+	// The bits of products in plain Go, and of those in parts of float32, depend on the number of images.
+	if d.level.Vectors() == simd.Go || d.tiles != nil && !d.bfloat16 {
 		return nil
 	}
 	return portion.Divide(p, d.portion)

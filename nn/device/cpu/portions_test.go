@@ -6,6 +6,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/simd"
 	"onlinerna/nn"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/machine"
@@ -78,6 +79,9 @@ func vectors(t *testing.T, o cpu.Options) func(threads int) *cpu.Device {
 
 // Evaluation a few samples at a time has the bits of evaluation of all at once, for any number of threads.
 func TestPortions(t *testing.T) {
+	if at.Vectors() == simd.Go {
+		t.Skip("plain Go has no portions")
+	}
 	bfloat16 := vectors(t, cpu.Options{BFloat16: true})
 	inTiles := func(threads int) *cpu.Device {
 		d := bfloat16(threads)
@@ -115,6 +119,9 @@ func TestPortions(t *testing.T) {
 
 // Portions take less memory: the images of a few samples in place of all.
 func TestPortionsTakeLessMemory(t *testing.T) {
+	if at.Vectors() == simd.Go {
+		t.Skip("plain Go has no portions")
+	}
 	open := vectors(t, cpu.Options{})
 	_, whole := evaluated(t, open, "efficientnet_b0", 12, 128, 2, undivided, 0)
 	_, s := evaluated(t, open, "efficientnet_b0", 12, 128, 2, 1<<18, 0)
