@@ -31,10 +31,6 @@ type Config struct {
 	// recompute with another kernel.
 	LowMemory bool
 
-	// Fixed says that bound inputs that ops read as parameters or statistics are the same in all runs, from the first
-	// on. A device may then prepare them once, in more memory: on the CPU packed weights take as much again.
-	Fixed bool
-
 	// Arena is shared with machines that never run at the same time. Nil means a private arena.
 	Arena *Arena
 }
@@ -44,6 +40,10 @@ type Config struct {
 type Binding struct {
 	Region device.Region
 	Layout device.Layout
+
+	// Fixed says that an input is the same in all runs, from the first on. A device may then prepare it once, in more
+	// memory: on the CPU packed weights take as much again.
+	Fixed bool
 }
 
 // Machine runs a graph on a device. It may be used by one goroutine at a time.

@@ -69,7 +69,7 @@ func (p *program) outside(c *Config) (*storage, error) {
 			return nil, fmt.Errorf("machine: Bind has storage for the constant %s: read its value from the node",
 				x.Name)
 		case isBound:
-			x.Fixed = c.Fixed && roles[v] == device.Weight
+			x.Fixed = bound.Fixed
 			if got, want := bound.Region.Bytes, bytes; got != want {
 				return nil, fmt.Errorf("machine: %s, %v, takes %d bytes but is bound to a region of %d", x.Name, x.Type,
 					want, got)

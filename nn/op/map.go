@@ -14,7 +14,7 @@ import (
 // be repeated along each of the three. The largest has the shape of the result, and the others have
 //
 //   - as many dimensions, with the same extents or 1; along the third and further ones all are the same or all 1;
-//   - or are a vector [C], one number a channel, for a result of 2 dimensions or more;
+//   - or are a vector [C], one number a channel, for a result of 2 dimensions or more, or [C,1,1] for one of 4;
 //   - or are a matrix [N,C], one number for each image and channel, for a result of 3 or more;
 //   - or are scalars, [] or [1].
 //
@@ -74,7 +74,7 @@ func Along(x, y Shape) (a Axes, ok bool) {
 				return 0, false
 			}
 		}
-	case len(x) == 1 && len(y) >= 2 && x[0] == y[1]:
+	case len(x) == 1 && len(y) >= 2 && x[0] == y[1], len(x) == 3 && len(y) == 4 && x.Equal(Shape{y[1], 1, 1}):
 		a = Channels
 	case len(x) == 2 && len(y) >= 3 && x[0] == y[0] && x[1] == y[1]:
 		a = Samples | Channels

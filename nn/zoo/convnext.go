@@ -87,9 +87,8 @@ func (b layer) convNeXt(name string, x *G.Node, drop float64) *G.Node {
 	y = b.Reshape(name+".rows", b.Apply(name+".block.1", op.Tokens{}, y), n*pixels, c)
 	y = b.Linear(name+".block.3", b.LayerNorm(name+".block.2", y, rowEps), 4*c)
 	y = b.Linear(name+".block.5", b.GELU(name+".block.4", y), c)
-	y = b.Map(name+".scaled", expr.Arg(0).Mul(expr.Arg(1)), y, b.Reshape(name+".vector", scale, c))
 	y = b.Apply(name+".block.6", op.Planes{Height: s[2], Width: s[3]}, b.Reshape(name+".images", y, n, pixels, c))
-	return b.residual(name, y, x, drop)
+	return b.residual(name, b.Map(name+".scaled", expr.Arg(0).Mul(expr.Arg(1)), y, scale), x, drop)
 }
 
 // convNeXtInitial is the initial distribution of a parameter.

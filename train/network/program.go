@@ -229,8 +229,8 @@ func (n *Network) prepares(w Work) bool {
 // bind plans a program on a lane's memory, or on its machine's own memory if l is nil.
 func (n *Network) bind(p *program, arena *machine.Arena, l *lane) (err error) {
 	model, use := p.model, p.work.Use
-	mc := machine.Config{Device: n.Device, Arena: arena, LowMemory: n.LowMemory, Fixed: n.prepares(p.work),
-		Bind: map[*G.Node]machine.Binding{}}
+	mc := machine.Config{Device: n.Device, Arena: arena, LowMemory: n.LowMemory, Bind: map[*G.Node]machine.Binding{}}
+	fixed := n.prepares(p.work)
 	switch use {
 	case Training:
 		mc.Keep = append(G.Nodes{model.Loss, model.Score}, model.Updates...)
@@ -240,13 +240,13 @@ func (n *Network) bind(p *program, arena *machine.Arena, l *lane) (err error) {
 		mc.Keep = G.Nodes{model.Logits, model.Score}
 	}
 	for i, s := range n.params {
-		mc.Bind[model.Params[i].Node] = machine.Binding{Region: n.Params.Region(s.off, s.n), Layout: s.layout}
+		mc.Bind[model.Params[i].Node] = machine.Binding{Region: n.Params.Region(s.off, s.n), Layout: s.layout, Fixed: fixed}
 		if use == Training && !model.Params[i].Frozen {
 			mc.Bind[model.Params[i].Grad] = machine.Binding{Region: n.Grads.Region(s.off, s.n), Layout: s.layout}
 		}
 	}
 	for i, s := range n.stats {
-		mc.Bind[model.Stats[i].Node] = machine.Binding{Region: n.Stats.Region(s.off, s.n), Layout: s.layout}
+		mc.Bind[model.Stats[i].Node] = machine.Binding{Region: n.Stats.Region(s.off, s.n), Layout: s.layout, Fixed: fixed}
 	}
 	if l != nil {
 		n.bindLane(&mc, p, l)

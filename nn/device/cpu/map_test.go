@@ -140,31 +140,45 @@ func BenchmarkMap(b *testing.B) {
 	}
 }
 
-// An operand that is repeated over pixels may change between runs.
-func TestRepeatedOperandChanges(t *testing.T) {
+// Factors of channels may change between runs, also behind a layer whose weights do not.
+func TestFactorsChange(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		p := &builder{tb: t}
-		x, factor := p.data(1, 48, 40, 40), p.data(1, 48)
-		y := p.apply(op.Map{Expr: x0.Mul(x1)}, x, factor)
-		d := open(t, 1)
-		k := bind(t, d, &p.Program, p.weights, p.alone())
-		factors, err := device.HostSlice[float32](k.regions[factor])
-		if err != nil {
-			t.Fatal(err)
-		}
-		results, err := device.HostSlice[float32](k.regions[y])
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.run(t)
-		before := slices.Clone(results)
-		for i := range factors {
-			factors[i] *= 2
-		}
-		k.run(t)
-		for i, v := range results {
-			if v != 2*before[i] {
-				t.Fatalf("element %d is %v after a factor was doubled, and was %v", i, v, before[i])
+		for _, c := range []struct {
+			name  string
+			build func(p *builder) (factors, y int)
+		}{
+			{"map", func(p *builder) (factors, y int) {
+				x, factors := p.data(1, 48, 40, 40), p.data(1, 48)
+				return factors, p.apply(op.Map{Expr: x0.Mul(x1)}, x, factors)
+			}},
+			{"linear", func(p *builder) (factors, y int) {
+				w, bias, factors := p.weight(48, 20), p.weight(48), p.data(48)
+				p.Values[w].Fixed, p.Values[bias].Fixed = true, true
+				return factors, p.apply(op.Map{Expr: x0.Mul(x1)}, p.apply(op.Linear{}, p.data(33, 20), w, bias), factors)
+			}},
+		} {
+			p := &builder{tb: t}
+			factor, y := c.build(p)
+			d := open(t, 1)
+			k := bind(t, d, &p.Program, p.weights, p.grouped(d))
+			factors, err := device.HostSlice[float32](k.regions[factor])
+			if err != nil {
+				t.Fatal(err)
+			}
+			results, err := device.HostSlice[float32](k.regions[y])
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.run(t)
+			before := slices.Clone(results)
+			for i := range factors {
+				factors[i] *= 2
+			}
+			k.run(t)
+			for i, v := range results {
+				if v != 2*before[i] {
+					t.Fatalf("%s: element %d is %v after a factor was doubled, and was %v", c.name, i, v, before[i])
+				}
 			}
 		}
 	})

@@ -92,7 +92,8 @@ func groupsEqualSingleSteps(t *testing.T) {
 	groups := b.grouped(d)
 	want := []string{"batch_norm add relu", "add relu_grad batch_norm_grad_sums"}
 	if at.Vectors() != simd.Go {
-		want = []string{"conv2d batch_norm_stats", "batch_norm add relu", "add relu_grad batch_norm_grad_sums"}
+		want = []string{"conv2d batch_norm_stats", "batch_norm add relu", "conv2d add", "linear add",
+			"add relu_grad batch_norm_grad_sums"}
 	}
 	if kinds := groupedKinds(b, groups); !slices.Equal(kinds, want) {
 		t.Errorf("groups %q, want %q", kinds, want)

@@ -234,6 +234,19 @@ var nets = []struct {
 		x = n.apply(op.SliceAxis(s, 1, 0, 1), n.layerNorm(x))
 		n.train(n.loss(n.linear(n.rows(x), 10), .1))
 	}},
+	{"evaluation of scaled branches", func(n *net) {
+		x := n.data(uniform(0, 1), 2, 18, 6, 4)
+		y := n.apply(op.Map{Expr: gelu}, n.linear(n.rows(n.layerNorm(n.apply(op.Tokens{}, x))), 40))
+		y = n.apply(op.Reshape{Shape: op.Shape{2, 24, 18}}, n.linear(y, 18))
+		y = n.apply(op.Map{Expr: x0.Mul(x1)}, n.apply(op.Planes{Height: 6, Width: 4}, y), n.weight(uniform(.5, 1), 18, 1, 1))
+		x = n.apply(op.Add{}, y, x)
+		y = n.apply(op.Map{Expr: x0.Mul(x1)}, n.weight(uniform(-1, 1), 18), n.conv(x, 18, 3, 1))
+		x = n.relu(n.apply(op.Add{}, x, y))
+		z := n.apply(op.GlobalAvgPool{}, x)
+		z = n.apply(op.Add{}, z, n.apply(op.Map{Expr: x0.Mul(x1)}, n.linear(z, 18), n.weight(uniform(.5, 1), 18)))
+		gate := n.weight(uniform(.5, 1), 2, 1)
+		n.keep(n.apply(op.Add{}, z, n.apply(op.Map{Expr: x0.Mul(x1)}, n.linear(z, 18), gate)))
+	}},
 	{"convolution between rows", func(n *net) {
 		x := n.norm(n.conv(n.data(uniform(0, 1), 2, 5, 6, 4), 9, 3, 1))
 		y := n.layerNorm(n.apply(op.Tokens{}, x))

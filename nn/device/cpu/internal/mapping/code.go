@@ -160,19 +160,23 @@ func (b *Bound) run(number int, dst []float32, lo int, made []float32) {
 	}
 }
 
-// repeated returns x, which varies along channels and perhaps samples, over size elements from place lo on. While these
-// are of one sample they are a part of a row, which is made once.
+// repeated returns x, which varies along channels and perhaps samples, over size elements from place lo on. They are a
+// part of a row, which is made once for all elements or, if x varies along samples, for those of one sample.
 func (b *Bound) repeated(w *worker, row int, x []float32, a op.Axes, lo, size int) []float32 {
 	o, to := &b.order, w.rows[row]
 	n, at, _ := o.at(lo)
-	if lo+size > (n+1)*o.channels*o.pixels {
+	each := o.channels * o.pixels
+	switch {
+	case a&op.Samples == 0:
+		n, each = 0, len(to)
+	case lo+size > (n+1)*each:
 		w.samples[row] = -1
 		o.spread(to[:size], lo, x, a)
 		return to[:size]
 	}
 	if w.samples[row] != n {
 		w.samples[row] = n
-		o.spread(to[:min(len(to), o.channels*o.pixels)], n*o.channels*o.pixels, x, a)
+		o.spread(to[:min(len(to), each)], n*each, x, a)
 	}
 	return to[at:][:size]
 }

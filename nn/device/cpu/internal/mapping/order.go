@@ -46,7 +46,8 @@ func (o order) inner() (axis op.Axes, extent int) {
 
 // periodic reports whether an operand that varies along a repeats after so few elements that a row of them pays.
 func (o order) periodic(a op.Axes) bool {
-	return o.last && a&op.Channels != 0 && a&op.Pixels == 0 && a != op.All && o.pixels > 1 && o.channels <= 4*Block
+	repeats := o.pixels > 1 || a&op.Samples == 0
+	return o.last && a&op.Channels != 0 && a&op.Pixels == 0 && a != op.All && repeats && o.channels <= 4*Block
 }
 
 // spread repeats operand x, which varies along a, over the elements from place lo on, into dst.

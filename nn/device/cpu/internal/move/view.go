@@ -27,7 +27,7 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 	}
 	from, to := s.InType(0).Shape, s.OutType().Shape
 	offset := o.ViewOffset(s.InType(0))
-	if from.Equal(to) || plain(from) && plain(to) {
+	if alikeStored(from, to) {
 		l := work.Data(s, func(st *work.Storage) []work.Phase {
 			x, dst := st.Pieces(s.In[0]), st.Pieces(s.Out)
 			if st.Err != nil {
@@ -73,6 +73,20 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 		}}}
 	}), nil
 }
+
+// Keeps reports whether all elements of a step's operand, an activation, are the result in the same places.
+func Keeps(s work.Step) bool {
+	switch s.Op.(type) {
+	case op.Tokens, op.Planes:
+		return true
+	case op.Reshape:
+		return alikeStored(s.InType(0).Shape, s.OutType().Shape)
+	}
+	return false
+}
+
+// alikeStored reports whether a view's operand and result have elements in the same order in the layout of activations.
+func alikeStored(from, to op.Shape) bool { return from.Equal(to) || plain(from) && plain(to) }
 
 // copied copies src to dst unless they are the same memory.
 func copied[T any](dst, src []T) []work.Phase {

@@ -77,7 +77,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 	zeros := r.Keep(keep, p.dstC)
 	var made work.Part // the weights that are multiplied
 	var rooms, results []work.Part
-	if d.BFloat16 || c.norm != nil {
+	if d.BFloat16 || c.folded != nil {
 		made = r.Keep(keep, max(1, taps)*p.weightTap)
 	}
 	if room > 0 {
@@ -102,7 +102,7 @@ func (c *channelwise) lower(d Options, r *work.Room, src, weights, bias, dst int
 			b = s.Floats(bias)
 		}
 		from := w
-		if d.BFloat16 || c.norm != nil {
+		if d.BFloat16 || c.folded != nil {
 			w = s.Scratch(made)
 		}
 		before = append(before, work.Phase{Blocks: 1, Once: keep, Run: func(int, int) {

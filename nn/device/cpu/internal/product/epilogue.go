@@ -12,16 +12,17 @@ import (
 
 // epilogue is the work on a product's results while they are in registers or in a cache.
 type epilogue struct {
-	norm  *foldedNorm    // nil for none
-	other int            // an addend of the result, or -1
-	relu  bool           // negative results become 0
-	sums  *blockSums     // nil for none
-	then  *mapping.Chain // an expression that follows each block, or nil
-	plan  *mapping.Plan  // the plan of then
+	folded *folded        // nil for none
+	other  int            // an addend of the result, or -1
+	relu   bool           // negative results become 0
+	sums   *blockSums     // nil for none
+	then   *mapping.Chain // an expression that follows each block, or nil
+	plan   *mapping.Plan  // the plan of then
 }
 
-// foldedNorm is a batch normalisation by constants that is folded into the weights and the bias of a product.
-type foldedNorm struct {
+// folded is a batch normalisation by constants, or scale alone if stats and bias are -1, that is folded into the weights
+// and the bias of a product.
+type folded struct {
 	eps                float64
 	stats, scale, bias int  // values
 	fixed              bool // they are the same in all runs
@@ -60,7 +61,7 @@ func (p *product) summable() bool {
 }
 
 // keeps reports whether packed weights of p last from run to run.
-func (e *epilogue) keeps(p *product) bool { return p.fixed && (e.norm == nil || e.norm.fixed) }
+func (e *epilogue) keeps(p *product) bool { return p.fixed && (e.folded == nil || e.folded.fixed) }
 
 // lower reserves the scratch of e in r. keep says that packed weights last from run to run. columns counts the packed
 // columns of the product; its result has the given rows and consists of the given number of blocks.
@@ -68,7 +69,7 @@ func (e *epilogue) lower(r *work.Room, keep bool, workers, columns int, rows nhw
 	if e.then != nil {
 		e.plan = e.then.Over(r, workers)
 	}
-	if n := e.norm; n != nil {
+	if n := e.folded; n != nil {
 		n.gain, n.shift = r.Keep(keep, columns), r.Keep(keep, columns)
 	}
 	if s := e.sums; s != nil {
@@ -105,17 +106,25 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 	if e.plan != nil {
 		k.then, before = e.plan.Bind(s)
 	}
-	if n := e.norm; n != nil {
+	if n := e.folded; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)
-		stats, scale, bias := s.Floats(n.stats), s.Floats(n.scale), s.Floats(n.bias)
+		scale := s.Floats(n.scale)
+		var stats, bias []float32
+		if n.stats >= 0 {
+			stats, bias = s.Floats(n.stats), s.Floats(n.bias)
+		}
 		before = append(before, work.Phase{Blocks: 1, Once: keep, Run: func(int, int) {
 			channels := len(scale)
 			for g := range p.groups {
 				gain, shift := k.gain[g*padded:][:padded], k.shift[g*padded:][:padded]
 				clear(gain[p.rows:])
-				clear(shift[p.rows:])
+				clear(shift)
 				for j := range p.rows {
 					c := (g*p.rows + j) % channels // pixels may be folded
+					if stats == nil {
+						gain[j] = scale[c]
+						continue
+					}
 					a := float64(scale[c]) / math.Sqrt(float64(stats[channels+c])+n.eps)
 					gain[j], shift[j] = float32(a), float32(float64(bias[c])-float64(stats[c])*a)
 				}

@@ -5,16 +5,19 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/mapping"
+	"onlinerna/nn/device/cpu/internal/move"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/norm"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // forward matches a convolution or a linear layer, alone or with the following ops: the statistics of its result; or a
-// batch normalisation by constants, an addition and a ReLU; or expressions of its result alone.
+// batch normalisation by constants or a product with a factor for each channel, an addition and a ReLU; or expressions
+// of its result alone. Views may lie between.
 func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	var p productStep
@@ -28,7 +31,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	default:
 		return nil
 	}
-	e := ending{last: s, other: -1}
+	e := ending{last: s, factor: -1, other: -1}
 	list := []work.Match{d.ending(p, e, []int{first})}
 	depthwise := p.endable(d)
 	if d.kernels(p.product) == nil && !depthwise {
@@ -40,27 +43,33 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 			return d.withStatistics(p, s, f.Step(last))
 		}})
 	}
-	steps := []int{first}
-	follow := func(next int) {
-		e.last, steps = f.Step(next), append(slices.Clone(steps), next)
+	steps, end := []int{first}, first
+	follow := func(views []int, next int) {
+		e.last, end = f.Step(next), next
+		steps = append(append(slices.Clone(steps), views...), next)
 		list = slices.Insert(list, 0, d.ending(p, e, steps))
 	}
 	if next, ok := lower.Next[op.BatchNorm](f, first); ok && conv {
 		if bn := f.Step(next); bn.Op.(op.BatchNorm).Fixed && bn.In[0] == s.Out {
 			e.norm = &bn
-			follow(next)
+			follow(nil, next)
+		}
+	} else if views, made, next := beyond(f, end); next >= 0 {
+		if e.factor = factor(f.Step(next), made); e.factor >= 0 {
+			follow(views, next)
 		}
 	}
-	if next, ok := lower.Next[op.Add](f, steps[len(steps)-1]); ok && e.norm != nil && !depthwise {
-		e.other, _ = f.Step(next).Other(e.last.Out)
-		follow(next)
+	if views, made, next := beyond(f, end); next >= 0 && lower.Is[op.Add](f.Step(next)) && !depthwise {
+		if other, ok := f.Step(next).Other(made); ok {
+			e.other = other
+			follow(views, next)
+		}
 	}
-	if next, ok := lower.Next[op.ReLU](f, steps[len(steps)-1]); ok {
+	if next, ok := lower.Next[op.ReLU](f, end); ok {
 		e.relu = true
-		follow(next)
+		follow(nil, next)
 		return list
 	}
-	end := steps[len(steps)-1]
 	next := f.Sole(end)
 	if next < 0 || !summable {
 		return list
@@ -73,6 +82,35 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 		}
 	}
 	return append(longer, list...)
+}
+
+// beyond follows the views behind step i that keep its elements in their places, each the only reader of the value
+// before, up to the step that alone reads the last, made. Next is -1 if there is none.
+func beyond(f *lower.Flow, i int) (views []int, made, next int) {
+	for {
+		made, next = f.Step(i).Out, f.Sole(i)
+		if next < 0 || !move.Keeps(f.Step(next)) {
+			return views, made, next
+		}
+		views, i = append(views, next), next
+	}
+}
+
+// factor is the value that has the factors by which s multiplies the channels of value made, or -1.
+func factor(s work.Step, made int) int {
+	m, ok := s.Op.(op.Map)
+	if !ok {
+		return -1
+	}
+	other, ok := s.Other(made)
+	if nodes := m.Expr.Nodes(); !ok || len(nodes) != 3 || nodes[2].Kind != expr.KindMul ||
+		nodes[0].Kind != expr.KindArg || nodes[1].Kind != expr.KindArg {
+		return -1
+	}
+	if axes, ok := op.Along(s.Values[other].Type.Shape, s.OutType().Shape); !ok || axes != op.Channels {
+		return -1
+	}
+	return other
 }
 
 // statistics finds the step that computes the batch statistics of a convolution's result that has other readers too, or
@@ -91,11 +129,12 @@ func statistics(f *lower.Flow, first int) int {
 
 // ending is the chain of ops behind a product, up to step last.
 type ending struct {
-	last  work.Step
-	norm  *work.Step // nil for none
-	other int        // an addend, or -1
-	relu  bool
-	then  *mapping.Chain // an expression of the result, or nil
+	last   work.Step
+	norm   *work.Step // nil for none
+	factor int        // factors of the channels, or -1
+	other  int        // an addend, or -1
+	relu   bool
+	then   *mapping.Chain // an expression of the result, or nil
 }
 
 // ending returns the match of a product and its ending.
@@ -110,10 +149,15 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		if d.kernels(p.product) == nil && !p.endable(d) {
 			return d.alone(p, p.product), nil
 		}
+		q := *p.product
+		q.planes = len(e.last.OutType().Shape) == 4
+		p.product = &q
 		t := d.vector(p.product)
 		if bn := e.norm; bn != nil {
-			t.end().norm = &foldedNorm{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3],
+			t.end().folded = &folded{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3],
 				fixed: work.Fixed(*bn, bn.In[1:4]...)}
+		} else if e.factor >= 0 {
+			t.end().folded = &folded{stats: -1, scale: e.factor, bias: -1, fixed: work.Fixed(e.last, e.factor)}
 		}
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
@@ -171,7 +215,7 @@ func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 	}
 	p := convGradInputStep(s, o)
 	p.product = d.merge(p.product, s.InType(0).Shape)
-	list := []work.Match{d.ending(p, ending{last: s, other: -1}, []int{first})}
+	list := []work.Match{d.ending(p, ending{last: s, factor: -1, other: -1}, []int{first})}
 	if d.kernels(p.product) == nil || !p.summable() {
 		return list
 	}

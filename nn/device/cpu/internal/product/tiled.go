@@ -75,9 +75,12 @@ const (
 	singleChannels = 512
 )
 
-// directChannels is the number of channels up to which a source is read in place: in longer rows the pixels of a tile
-// compete for cache lines.
-const directChannels = 256
+// directChannels is the number of channels up to which a source is read in place whatever their number. Wider pixels are
+// copied if they are a multiple of samePlace elements, 4 KiB, apart: those of a tile would compete for cache lines.
+const (
+	directChannels = 256
+	samePlace      = 1024
+)
 
 func newTiled(p *product, set *kern.Set, blocks, workers int, stored bool) *tiled {
 	p, weightsOf := p.fold(set)
@@ -123,7 +126,7 @@ func newTiledTarget(to *target, set *kern.Set, stored bool) tiledTarget {
 		return newTileTarget(to, set, stored)
 	}
 	g.halo = newHalo(&to.grid, to.taps, limit, narrow)
-	if g.srcC <= directChannels && narrow == nil {
+	if (g.srcC <= directChannels || g.srcC%samePlace != 0) && narrow == nil {
 		g.readDirectly()
 	}
 	g.depth = len(g.taps) * narrow.Words(g.channels)
