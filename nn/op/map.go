@@ -240,6 +240,8 @@ func sumTo(shape Shape, a Axes, t *Term) *Term {
 		return t
 	case a == Channels && len(shape) == 1:
 		return Apply(ChannelSum{}, t)
+	case a == Channels:
+		return Apply(Reshape{slices.Clone(shape)}, Apply(ChannelSum{}, t))
 	}
 	return Apply(SumTo{slices.Clone(shape)}, t)
 }

@@ -47,6 +47,10 @@ var differentiable = []struct {
 		return n.apply(op.Map{Expr: x0.Mul(x1).Div(x2.Square().Shift(1))}, n.data(distinct, 2, 3, 2, 4),
 			n.data(distinct, 2, 1, 1, 1), n.data(distinct, 1, 1, 2, 4))
 	}},
+	{"map, channels", func(n *net) int {
+		return n.apply(op.Map{Expr: x0.Mul(x1).Add(x2)}, n.data(distinct, 2, 3, 2, 4), n.weight(distinct, 3, 1, 1),
+			n.weight(distinct, 1, 3, 1, 1))
+	}},
 	{"map, dropout", func(n *net) int {
 		return n.apply(op.Map{Expr: dropped(.5, false)}, n.data(distinct, 2, 3, 2, 4), n.counter())
 	}},
