@@ -49,7 +49,7 @@ var differentiable = []struct {
 	}},
 	{"map, channels", func(n *net) int {
 		return n.apply(op.Map{Expr: x0.Mul(x1).Add(x2)}, n.data(distinct, 2, 3, 2, 4), n.weight(distinct, 3, 1, 1),
-			n.weight(distinct, 1, 3, 1, 1))
+			n.data(distinct, 1, 3, 1, 1))
 	}},
 	{"map, dropout", func(n *net) int {
 		return n.apply(op.Map{Expr: dropped(.5, false)}, n.data(distinct, 2, 3, 2, 4), n.counter())
