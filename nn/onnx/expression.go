@@ -50,8 +50,8 @@ func (l *layer) expression(in []string, o op.Map) (string, error) {
 // ones are 1.
 func (l *layer) repeated(x string, shape op.Shape) string {
 	y := len(l.out.Shape)
-	if len(shape) == y || shape.Size() == 1 && len(shape) < 2 || len(shape) == 1 && y == 2 {
-		return x
+	if len(shape) == y || shape.Size() == 1 && len(shape) < 2 || len(shape) == 1 && y == 2 || len(shape) == 3 {
+		return x // as ONNX repeats it
 	}
 	wide := slices.Repeat([]int{1}, y)
 	switch len(shape) {

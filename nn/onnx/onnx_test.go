@@ -53,6 +53,7 @@ var everything = nn.Architecture{
 		x = b.Conv("depthwise", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 1, Groups: 16})
 		x = b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).HardSigmoid)
 		x = b.Map("perchannel", a0.Mul(a1).Exp().Shift(1).Log(), x, b.Param("scale", nn.Init{}, 16))
+		x = b.Map("scaled", a0.Mul(a1), x, b.Param("layer_scale", nn.Init{}, 16, 1, 1))
 		x = b.Map("scalar", expr.If(a0.Less(a1), a1.Neg(), a0.Square().Sqrt()), x, b.Param("threshold", nn.Init{}, 1))
 		x = b.Map("percell", expr.If(a0.LessEqual(a1), a0.Sub(a1), a0.Div(a1.Abs().Shift(1))), x,
 			b.GlobalAvgPool("mean", x))

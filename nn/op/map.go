@@ -178,7 +178,8 @@ func (o Map) Overwrites(in ...Type) []int {
 // Gradients are expressions of the operands and the gradient, summed up where an operand is repeated. They read the
 // result where that spares an operand.
 func (o Map) Gradients(in ...Type) ([]*Term, error) {
-	if _, err := o.Infer(in...); err != nil {
+	result, err := o.Infer(in...)
+	if err != nil {
 		return nil, err
 	}
 	axes := o.Axes(in...)
@@ -202,7 +203,7 @@ func (o Map) Gradients(in ...Type) ([]*Term, error) {
 				g = r
 			}
 		}
-		terms[i] = sumTo(in[i].Shape, axes[i], compact(g, dy))
+		terms[i] = sumTo(in[i].Shape, result.Shape, axes[i], compact(g, dy))
 	}
 	return terms, nil
 }
@@ -233,11 +234,13 @@ func compact(g expr.Expr, dy int) *Term {
 	return Apply(Map{g}, args...)
 }
 
-// sumTo makes the term that sums t up to an operand's shape.
-func sumTo(shape Shape, a Axes, t *Term) *Term {
+// sumTo makes the term that sums t, of shape y, up to an operand's shape.
+func sumTo(shape, y Shape, a Axes, t *Term) *Term {
 	switch {
-	case a == All:
+	case a == All && shape.Equal(y):
 		return t
+	case a == All:
+		return Apply(Reshape{slices.Clone(shape)}, t)
 	case a == Channels && len(shape) == 1:
 		return Apply(ChannelSum{}, t)
 	case a == Channels:

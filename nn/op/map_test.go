@@ -136,6 +136,7 @@ func TestMapTerms(t *testing.T) {
 		{x0.Add(x1), []op.Type{f(2, 3), f(2, 3)}, []string{"dy", "dy"}},
 		{x0.Sub(x1), []op.Type{f(2, 3), f(3)}, []string{"dy", "channel_sum(map{-x0}(dy))"}},
 		{x0.Sub(x1), []op.Type{f(2, 3, 4, 4), f(3, 1, 1)}, []string{"dy", "reshape{[3 1 1]}(channel_sum(map{-x0}(dy)))"}},
+		{x0.Add(x1), []op.Type{f(1, 3, 1, 1), f(3, 1, 1)}, []string{"dy", "reshape{[3 1 1]}(dy)"}},
 		{x0.Sub(x1), []op.Type{f(2, 3), f(1, 3)}, []string{"dy", "reshape{[1 3]}(channel_sum(map{-x0}(dy)))"}},
 		{x0.Sigmoid(), []op.Type{f(2, 3)}, []string{"map{(x0 * (x1 * (1 - x1)))}(dy y)"}},
 		{x0.Exp(), []op.Type{f(2, 3)}, []string{"map{(x0 * x1)}(dy y)"}},

@@ -244,6 +244,10 @@ var nets = []struct {
 		x = n.relu(n.apply(op.Add{}, x, y))
 		z := n.apply(op.GlobalAvgPool{}, x)
 		z = n.apply(op.Add{}, z, n.apply(op.Map{Expr: x0.Mul(x1)}, n.linear(z, 18), n.weight(uniform(.5, 1), 18)))
+		for _, other := range [][2]op.Shape{{{2, 12, 18}, {12}}, {{2, 12, 18}, {1, 12, 1}}, {{8, 54}, {54}}} {
+			y := n.apply(op.Reshape{Shape: other[0]}, n.linear(n.data(uniform(0, 1), 24, 7), 18))
+			n.keep(n.apply(op.Map{Expr: x0.Mul(x1)}, y, n.weight(uniform(.5, 1), other[1]...)))
+		}
 		gate := n.weight(uniform(.5, 1), 2, 1)
 		n.keep(n.apply(op.Add{}, z, n.apply(op.Map{Expr: x0.Mul(x1)}, n.linear(z, 18), gate)))
 	}},

@@ -17,7 +17,7 @@ import (
 
 // forward matches a convolution or a linear layer, alone or with the following ops: the statistics of its result; or a
 // batch normalisation by constants or a product with a factor for each channel, an addition and a ReLU; or expressions
-// of its result alone. Views may lie between.
+// of its result alone. Views may lie before the factor and before the addition.
 func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	var p productStep
@@ -55,7 +55,8 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 			follow(nil, next)
 		}
 	} else if views, made, next := beyond(f, end); next >= 0 {
-		if e.factor = factor(f.Step(next), made); e.factor >= 0 {
+		if v := factor(f, first, next, made); v >= 0 {
+			e.factor = v
 			follow(views, next)
 		}
 	}
@@ -96,10 +97,13 @@ func beyond(f *lower.Flow, i int) (views []int, made, next int) {
 	}
 }
 
-// factor is the value that has the factors by which s multiplies the channels of value made, or -1.
-func factor(s work.Step, made int) int {
+// factor is the value from outside that has the factors by which step next multiplies the channels of product first,
+// made, or -1. In training, where another step reads the weights, the factors stay a step of their own: Config.LowMemory
+// of a machine makes some results a second time, with the same bits.
+func factor(f *lower.Flow, first, next, made int) int {
+	p, s := f.Step(first), f.Step(next)
 	m, ok := s.Op.(op.Map)
-	if !ok {
+	if !ok || len(f.ReadersOf(p.In[1])) > 1 {
 		return -1
 	}
 	other, ok := s.Other(made)
@@ -107,7 +111,10 @@ func factor(s work.Step, made int) int {
 		nodes[0].Kind != expr.KindArg || nodes[1].Kind != expr.KindArg {
 		return -1
 	}
-	if axes, ok := op.Along(s.Values[other].Type.Shape, s.OutType().Shape); !ok || axes != op.Channels {
+	x, y := s.Values[other].Type.Shape, s.OutType().Shape
+	innermost := len(y) == 2 || len(y) == 4
+	if axes, ok := op.Along(x, y); !ok || axes != op.Channels || !innermost || x.Size() != p.OutType().Shape[1] ||
+		f.Maker(other) >= 0 || other == p.In[0] {
 		return -1
 	}
 	return other
@@ -162,7 +169,7 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
 		l := d.alone(p, t)
-		if e.other != p.src { // the source is read again after parts of the result are written
+		if e.other != p.src && e.other != p.weights { // which are read again after parts of the result are written
 			l.Results[0].Over = []int{e.other}
 		}
 		return l, nil
