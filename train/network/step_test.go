@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/devicetest"
 	"onlinerna/nn/op"
@@ -190,4 +191,25 @@ func (p *phases) Part(x Phase, at time.Time, took time.Duration) {
 	}
 	p.late = p.late || at.Before(p.end)
 	p.end = at.Add(took)
+}
+
+// A step of one image, also where the last stage has one pixel: then factors of channels have as many elements as images.
+func TestOneImage(t *testing.T) {
+	for _, size := range []int{64, 32} {
+		n, err := New(cpuDevice(t, 2), "convnext_narrow", nn.Config{Classes: 2, Channels: 3, Size: size,
+			Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		o := step1(vector(t, n))
+		o.First = true
+		p, err := n.Start(noise(1, size, 1), o)
+		if err != nil {
+			t.Fatal(size, err)
+		}
+		if _, _, err := p.Wait(); err != nil {
+			t.Error(size, err)
+		}
+	}
 }
