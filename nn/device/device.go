@@ -57,8 +57,8 @@ type Rewriter interface {
 }
 
 // Divider is a Device that runs some steps for a few samples at a time, so that a step finds the results of the one
-// before it in a cache. Samples are the first dimension of a value and lie one after the other in the device's layouts. A
-// portion's storage may start at any element.
+// before it in a cache. Samples are the first dimension of a value and lie one after the other in the device's layouts.
+// The storage of a portion may start at any element.
 type Divider interface {
 	Device
 	// Divide proposes stages of p, in execution order. Steps outside of stages before the last stage's end read no stage's

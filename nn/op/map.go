@@ -74,7 +74,7 @@ func Along(x, y Shape) (a Axes, ok bool) {
 				return 0, false
 			}
 		}
-	case len(x) == 1 && len(y) >= 2 && x[0] == y[1], len(x) == 3 && len(y) == 4 && x.Equal(Shape{y[1], 1, 1}):
+	case len(x) == 1 && len(y) >= 2 && x[0] == y[1], len(y) == 4 && x.Equal(Shape{y[1], 1, 1}):
 		a = Channels
 	case len(x) == 2 && len(y) >= 3 && x[0] == y[0] && x[1] == y[1]:
 		a = Samples | Channels

@@ -24,7 +24,8 @@ func TestFixed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { dev.Close() })
-		for _, arch := range []string{"mobilenet_v3_small_narrow", "regnet_y_narrow", "resnet20", "vit_narrow", "convnext_narrow"} {
+		for _, arch := range []string{"mobilenet_v3_small_narrow", "regnet_y_narrow", "resnet20", "vit_narrow",
+			"convnext_narrow"} {
 			open := func(fixed bool) *Network {
 				n, err := New(dev, arch, nn.Config{Classes: classes, Channels: 3, Size: size, Mean: []float64{.5, .5, .5},
 					Std: []float64{.25, .25, .25}}, 1)

@@ -193,7 +193,7 @@ func (p *phases) Part(x Phase, at time.Time, took time.Duration) {
 	p.end = at.Add(took)
 }
 
-// A step of one image, also where the last stage has one pixel: then factors of channels have as many elements as images.
+// A step of one image, also where the last stage has one pixel: then there are as many factors as activations.
 func TestOneImage(t *testing.T) {
 	for _, size := range []int{64, 32} {
 		n, err := New(cpuDevice(t, 2), "convnext_narrow", nn.Config{Classes: 2, Channels: 3, Size: size,

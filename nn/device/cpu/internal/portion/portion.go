@@ -232,8 +232,8 @@ func (d *division) fitting(steps []int) int {
 	return max(1, d.elements/most)
 }
 
-// chosen is the largest divisor of the number of samples up to fitting. It is all samples if that divisor is at most half
-// of fitting, makes too few portions or changes bits.
+// chosen is the largest divisor of the number of samples up to fitting. It is all samples if that divisor is at most
+// half of fitting, makes too few portions or changes bits.
 func (d *division) chosen(steps []int, fitting int) int {
 	n := min(fitting, d.samples)
 	for d.samples%n != 0 {

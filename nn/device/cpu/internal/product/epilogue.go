@@ -20,8 +20,8 @@ type epilogue struct {
 	plan   *mapping.Plan  // the plan of then
 }
 
-// folded is a batch normalisation by constants, or scale alone if stats and bias are -1, that is folded into the weights
-// and the bias of a product.
+// folded is what is folded into the weights and the bias of a product: a batch normalisation by constants, or scale
+// alone if stats and bias are -1.
 type folded struct {
 	eps                float64
 	stats, scale, bias int  // values

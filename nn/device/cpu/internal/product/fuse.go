@@ -98,8 +98,8 @@ func beyond(f *lower.Flow, i int) (views []int, made, next int) {
 }
 
 // factor is the value from outside that has the factors by which step next multiplies the channels of product first,
-// made, or -1. In training, where another step reads the weights, the factors stay a step of their own: Config.LowMemory
-// of a machine makes some results a second time, with the same bits.
+// made, or -1. In training, where another step reads the weights, the factors stay a step of their own: to save memory
+// a machine makes some results a second time, with the same bits.
 func factor(f *lower.Flow, first, next, made int) int {
 	p, s := f.Step(first), f.Step(next)
 	m, ok := s.Op.(op.Map)

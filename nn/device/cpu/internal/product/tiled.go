@@ -52,17 +52,6 @@ type tiledBlock struct {
 	tiles         []tileGroup // instead of spans
 }
 
-// span is the pixels of a tile of registers, as offsets in elements from the first pixel of the block.
-type span struct {
-	rows         int
-	a, c         int
-	jumpA, jumpC int  // of the pixels from kern.Half on
-	reach        taps // taps outside the padding above and below
-}
-
-// taps is a range of offsets of a target.
-type taps struct{ first, count int }
-
 // vectorised reports whether the kernels pay for products and sums with the given channels and rows of a group: a
 // depthwise convolution would leave most lanes empty.
 func vectorised(groups, channels, rows int) bool {
@@ -75,8 +64,8 @@ const (
 	singleChannels = 512
 )
 
-// directChannels is the number of channels up to which a source is read in place whatever their number. Wider pixels are
-// copied if they are a multiple of samePlace elements, 4 KiB, apart: those of a tile would compete for cache lines.
+// directChannels is the number of channels up to which a source is always read in place. Wider pixels are copied if they
+// are a multiple of samePlace elements, 4 KiB, apart: those of a tile would compete for cache lines.
 const (
 	directChannels = 256
 	samePlace      = 1024
@@ -216,65 +205,6 @@ func (t *tiled) parts(extents, most, workers int) (best int) {
 		}
 	}
 	return best
-}
-
-// spans cuts the pixels of a block into tiles of registers.
-func (t *tiled) spans(g *tiledTarget, e extent) []span {
-	if len(g.taps) == 0 {
-		return nil
-	}
-	var list []span
-	stepA, stepC := g.right*g.stride, t.stepC(g)
-	line := func(a, c, pixels int, reach taps) {
-		parts := work.Ceil(pixels, t.set.Rows)
-		for k := range parts {
-			x, end := k*pixels/parts, (k+1)*pixels/parts
-			list = append(list, span{end - x, a + x*stepA, c + x*stepC, kern.Half * stepA, kern.Half * stepC, reach})
-		}
-	}
-	if g.contiguous() && (t.made != nil || g.to.whole(t.product)) {
-		line(0, 0, e.images*e.lines*g.width, taps{0, len(g.offs)})
-		return list
-	}
-	pairs := g.width == kern.Half && t.set.Rows == 2*kern.Half
-	single := map[taps]int{} // spans of one line that wait for another one
-	for n := range e.images {
-		for i := range e.lines {
-			a, c := g.at(n, i, 0), (n*t.dstH+i*g.to.stepH)*t.dstW*t.dstC
-			if t.made != nil {
-				c = (n*e.lines + i) * g.width * stepC
-			}
-			reach := g.reach(e.line + i)
-			if k, ok := single[reach]; ok {
-				s := &list[k]
-				s.rows, s.jumpA, s.jumpC = 2*kern.Half, a-s.a, c-s.c
-				delete(single, reach)
-				continue
-			}
-			if pairs {
-				single[reach] = len(list)
-			}
-			line(a, c, g.width, reach)
-		}
-	}
-	return list
-}
-
-// reach is the taps of g inside the source for a line of the grid, at least one.
-func (g *tiledTarget) reach(line int) taps {
-	r := taps{count: len(g.offs)}
-	outside := func(k int) bool {
-		row := line*g.rowStep + g.taps[k*g.run].row
-		return row < 0 || row >= g.srcH
-	}
-	for r.count > 1 && outside(r.first) {
-		r.first++
-		r.count--
-	}
-	for r.count > 1 && outside(r.first+r.count-1) {
-		r.count--
-	}
-	return r
 }
 
 // pairs reports whether a panel of n columns uses the kernels that read two elements of the source at a time.

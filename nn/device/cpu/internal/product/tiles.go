@@ -301,9 +301,9 @@ func (k *tiledKernel) packColumns(g *tiledTarget, dst, from, room []float32, cha
 	}
 }
 
-// finish applies what is folded, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of x,
-// step apart. It scales sums and not weights, since the sums wait in memory anyway, and reports whether it stored the
-// result too.
+// finish applies what is folded, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of
+// x, step apart. It scales sums and not weights, since the sums wait in memory anyway, and reports whether it stored
+// the result too.
 func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
 	if k.gain == nil && k.added == nil && !k.relu {
 		return false
