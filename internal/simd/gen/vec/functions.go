@@ -19,16 +19,22 @@ const (
 	sSix
 	sSixth
 	sMinusHalf
-	sRootHalf
-	sNormal
 	sSiLUMost
 	sSiLULeast
+	sNormalMost
+	sNormalLeast
+	sSlopeMost
+	sSlopeLeast
 	sExp
-	sTanh   = sExp + expTerms
-	sErf    = sTanh + tanhTerms
-	sErfDiv = sErf + erfTerms
+	sTanh      = sExp + expTerms
+	sErf       = sTanh + tanhTerms
+	sErfDiv    = sErf + erfTerms
+	sNormal    = sErfDiv + erfTerms
+	sNormalDiv = sNormal + normalTerms
+	sSlope     = sNormalDiv + normalTerms
+	sSlopeDiv  = sSlope + slopeTerms
 
-	expTerms, tanhTerms, erfTerms = 5, 5, 6
+	expTerms, tanhTerms, erfTerms, normalTerms, slopeTerms, slopeDivTerms = 5, 5, 6, 6, 7, 8
 )
 
 const (
@@ -152,29 +158,17 @@ func fused[V any]() []struct {
 			return y
 		}},
 		{"gelu", "x", func(m maths[V], in []V) V {
-			y := m.vector()
-			m.mul(y, in[0], m.at(sRootHalf))
-			y = erf(m, y)
-			m.add(y, y, m.at(sOne))
+			y := quotient(m, in[0], sNormalMost, sNormalLeast, sNormal, normalTerms, normalTerms)
+			m.min(y, y, m.number(sHalf))
+			m.max(y, y, m.number(sMinusHalf))
+			m.add(y, y, m.at(sHalf))
 			m.mul(y, y, in[0])
-			m.mul(y, y, m.at(sHalf))
 			return y
 		}},
 		{"geluGrad", "x dy", func(m maths[V], in []V) V {
-			x, dy, y, d := in[0], in[1], m.vector(), m.vector()
-			m.mul(y, x, m.at(sRootHalf))
-			y = erf(m, y)
-			m.add(y, y, m.at(sOne))
-			m.mul(y, y, dy)
-			m.mul(y, y, m.at(sHalf))
-			m.mul(d, x, x)
-			m.mul(d, d, m.at(sMinusHalf))
-			d = expUpTo104(m, d)
-			p := m.vector()
-			m.mul(p, x, dy)
-			m.mul(d, d, p)
-			m.mul(d, d, m.at(sNormal))
-			m.add(y, y, d)
+			y := quotient(m, in[0], sSlopeMost, sSlopeLeast, sSlope, slopeTerms, slopeDivTerms)
+			m.add(y, y, m.at(sHalf))
+			m.mul(y, y, in[1])
 			return y
 		}},
 	}
@@ -189,12 +183,15 @@ func polynomial[V any](m maths[V], x V, first, n int) V {
 	return p
 }
 
-// byPairs is polynomial in x with its terms in pairs, for even n and z = x²: a chain of multiply-adds would be longer
-// than the processor's window hides.
+// byPairs is polynomial in x with its terms in pairs, for z = x²: a chain of multiply-adds would be longer than the
+// processor's window hides.
 func byPairs[V any](m maths[V], x, z V, first, n int) V {
-	p := m.number(first)
-	m.fma(p, x, m.at(first+1))
-	for i := first + 2; i < first+n; i += 2 {
+	p, i := m.number(first), first+1
+	if n%2 == 0 {
+		m.fma(p, x, m.at(i))
+		i++
+	}
+	for ; i < first+n; i += 2 {
 		q := m.number(i)
 		m.fma(q, x, m.at(i+1))
 		m.fma(p, z, q)
@@ -327,6 +324,20 @@ func erf[V any](m maths[V], x V) V {
 	m.div(p, p, q)
 	m.min(p, p, m.number(sOne))
 	return signed(m, x, p)
+}
+
+// quotient is c·P(c²)/Q(c²) for x limited to c. The coefficients of P begin at first; those of Q follow.
+func quotient[V any](m maths[V], x V, most, least, first, over, under int) V {
+	c, z, w := m.vector(), m.vector(), m.vector()
+	m.max(c, x, m.number(least))
+	m.min(c, c, m.number(most))
+	m.mul(z, c, c)
+	m.mul(w, z, z)
+	p := byPairs(m, z, w, first, over)
+	q := byPairs(m, z, w, first+over, under)
+	m.mul(p, p, c)
+	m.div(p, p, q)
+	return p
 }
 
 func logarithm[V any](m maths[V], x V) V {

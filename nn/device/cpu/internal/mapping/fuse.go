@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// A fused node stands for several nodes of an expression that one kernel computes, with the same bits, except SiLU and
-// its gradient, which differ in rounding and at infinities.
+// A fused node stands for several nodes of an expression that one kernel computes: hardswish and its gradient with the
+// same bits, the others with other rounding and other values at infinities.
 const (
 	fusedSiLU expr.Kind = 128 + iota
 	fusedSiLUGrad

@@ -4082,12 +4082,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z1, Z3, Z0
 	VMULPS      Z0, Z0, Z1
-	VMOVUPS     ·singleVectors+1344(SB), Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
-	VMOVUPS     ·singleVectors+1472(SB), Z4
-	VFMADD213PS ·singleVectors+1536(SB), Z0, Z4
+	VMOVUPS     ·singleVectors+1472(SB), Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1600(SB), Z4
+	VFMADD213PS ·singleVectors+1664(SB), Z0, Z4
 	VFMADD213PS Z4, Z1, Z3
-	VFMADD213PS ·singleVectors+1600(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1728(SB), Z0, Z3
 	VFMADD213PS Z0, Z1, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4109,12 +4109,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z1, Z3, Z0
 	VMULPS      Z0, Z0, Z1
-	VMOVUPS     ·singleVectors+1344(SB), Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z0, Z3
-	VMOVUPS     ·singleVectors+1472(SB), Z4
-	VFMADD213PS ·singleVectors+1536(SB), Z0, Z4
+	VMOVUPS     ·singleVectors+1472(SB), Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1600(SB), Z4
+	VFMADD213PS ·singleVectors+1664(SB), Z0, Z4
 	VFMADD213PS Z4, Z1, Z3
-	VFMADD213PS ·singleVectors+1600(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1728(SB), Z0, Z3
 	VFMADD213PS Z0, Z1, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4146,12 +4146,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z3
 	VFMADD213PS  Z1, Z3, Z0
 	VMULPS       Z0, Z0, Z1
-	VMOVUPS      ·singleVectors+1344(SB), Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z0, Z3
-	VMOVUPS      ·singleVectors+1472(SB), Z4
-	VFMADD213PS  ·singleVectors+1536(SB), Z0, Z4
+	VMOVUPS      ·singleVectors+1472(SB), Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z0, Z3
+	VMOVUPS      ·singleVectors+1600(SB), Z4
+	VFMADD213PS  ·singleVectors+1664(SB), Z0, Z4
 	VFMADD213PS  Z4, Z1, Z3
-	VFMADD213PS  ·singleVectors+1600(SB), Z0, Z3
+	VFMADD213PS  ·singleVectors+1728(SB), Z0, Z3
 	VFMADD213PS  Z0, Z1, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z2, Z3, Z3
@@ -4192,12 +4192,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1344(SB), Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1472(SB), Z8
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z8
+	VMOVUPS     ·singleVectors+1472(SB), Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1600(SB), Z8
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z8
 	VFMADD213PS Z8, Z2, Z3
-	VFMADD213PS ·singleVectors+1600(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1728(SB), Z1, Z3
 	VFMADD213PS Z1, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z7, Z3, Z3
@@ -4226,12 +4226,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1344(SB), Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1472(SB), Z8
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z8
+	VMOVUPS     ·singleVectors+1472(SB), Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1600(SB), Z8
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z8
 	VFMADD213PS Z8, Z2, Z3
-	VFMADD213PS ·singleVectors+1600(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1728(SB), Z1, Z3
 	VFMADD213PS Z1, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z7, Z3, Z3
@@ -4270,12 +4270,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z3
 	VFMADD213PS  Z2, Z3, Z1
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1344(SB), Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z3
-	VMOVUPS      ·singleVectors+1472(SB), Z5
-	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z5
+	VMOVUPS      ·singleVectors+1472(SB), Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z3
+	VMOVUPS      ·singleVectors+1600(SB), Z5
+	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z5
 	VFMADD213PS  Z5, Z2, Z3
-	VFMADD213PS  ·singleVectors+1600(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1728(SB), Z1, Z3
 	VFMADD213PS  Z1, Z2, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z4, Z3, Z3
@@ -4324,12 +4324,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z4
 	VFMADD213PS Z3, Z4, Z2
 	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ·singleVectors+1344(SB), Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+1472(SB), Z6
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
+	VMOVUPS     ·singleVectors+1472(SB), Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1600(SB), Z6
+	VFMADD213PS ·singleVectors+1664(SB), Z2, Z6
 	VFMADD213PS Z6, Z4, Z3
-	VFMADD213PS ·singleVectors+1600(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1728(SB), Z2, Z3
 	VFMADD213PS Z2, Z4, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z5, Z3, Z3
@@ -4338,11 +4338,11 @@ loop:
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1664(SB), Z4
-	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1792(SB), Z4
 	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1984(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
 	VMOVUPS     ·singleVectors+640(SB), Z2
@@ -4370,12 +4370,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z4
 	VFMADD213PS Z3, Z4, Z2
 	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ·singleVectors+1344(SB), Z3
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+1472(SB), Z6
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z6
+	VMOVUPS     ·singleVectors+1472(SB), Z3
+	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1600(SB), Z6
+	VFMADD213PS ·singleVectors+1664(SB), Z2, Z6
 	VFMADD213PS Z6, Z4, Z3
-	VFMADD213PS ·singleVectors+1600(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1728(SB), Z2, Z3
 	VFMADD213PS Z2, Z4, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z5, Z3, Z3
@@ -4384,11 +4384,11 @@ loop:
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1664(SB), Z4
-	VFMADD213PS ·singleVectors+1728(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1792(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1792(SB), Z4
 	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+1984(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
 	VMOVUPS     ·singleVectors+640(SB), Z2
@@ -4426,12 +4426,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z4
 	VFMADD213PS  Z3, Z4, Z2
 	VMULPS       Z2, Z2, Z4
-	VMOVUPS      ·singleVectors+1344(SB), Z3
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z3
-	VMOVUPS      ·singleVectors+1472(SB), Z6
-	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z6
+	VMOVUPS      ·singleVectors+1472(SB), Z3
+	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z3
+	VMOVUPS      ·singleVectors+1600(SB), Z6
+	VFMADD213PS  ·singleVectors+1664(SB), Z2, Z6
 	VFMADD213PS  Z6, Z4, Z3
-	VFMADD213PS  ·singleVectors+1600(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1728(SB), Z2, Z3
 	VFMADD213PS  Z2, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z5, Z3, Z3
@@ -4440,11 +4440,11 @@ tail:
 	VSUBPS       Z3, Z4, Z3
 	VDIVPS       Z2, Z3, Z3
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1664(SB), Z4
-	VFMADD213PS  ·singleVectors+1728(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+1792(SB), Z2, Z4
+	VMOVUPS      ·singleVectors+1792(SB), Z4
 	VFMADD213PS  ·singleVectors+1856(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+1984(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z4
 	VMULPS       Z2, Z4, Z4
 	VFMADD213PS  Z1, Z1, Z4
 	VMOVUPS      ·singleVectors+640(SB), Z2
@@ -4481,21 +4481,21 @@ loop:
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1984(SB), Z4
-	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+2112(SB), Z5
-	VFMADD213PS ·singleVectors+2176(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2112(SB), Z4
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z4
 	VMOVUPS     ·singleVectors+2240(SB), Z5
 	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+2368(SB), Z5
 	VFMADD213PS ·singleVectors+2432(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+2496(SB), Z6
-	VFMADD213PS ·singleVectors+2560(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2496(SB), Z5
+	VFMADD213PS ·singleVectors+2560(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+2624(SB), Z6
 	VFMADD213PS ·singleVectors+2688(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+2752(SB), Z6
+	VFMADD213PS ·singleVectors+2816(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z1, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
@@ -4513,21 +4513,21 @@ loop:
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1984(SB), Z4
-	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+2112(SB), Z5
-	VFMADD213PS ·singleVectors+2176(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2112(SB), Z4
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z4
 	VMOVUPS     ·singleVectors+2240(SB), Z5
 	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+2368(SB), Z5
 	VFMADD213PS ·singleVectors+2432(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+2496(SB), Z6
-	VFMADD213PS ·singleVectors+2560(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+2496(SB), Z5
+	VFMADD213PS ·singleVectors+2560(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+2624(SB), Z6
 	VFMADD213PS ·singleVectors+2688(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+2752(SB), Z6
+	VFMADD213PS ·singleVectors+2816(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z1, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
@@ -4555,21 +4555,21 @@ tail:
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z1, Z1, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+1984(SB), Z4
-	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z4
-	VMOVUPS      ·singleVectors+2112(SB), Z5
-	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z5
-	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+2112(SB), Z4
+	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z4
 	VMOVUPS      ·singleVectors+2240(SB), Z5
 	VFMADD213PS  ·singleVectors+2304(SB), Z2, Z5
 	VFMADD213PS  Z5, Z3, Z4
 	VMOVUPS      ·singleVectors+2368(SB), Z5
 	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+2496(SB), Z6
-	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z6
-	VFMADD213PS  Z6, Z3, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+2496(SB), Z5
+	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z5
 	VMOVUPS      ·singleVectors+2624(SB), Z6
 	VFMADD213PS  ·singleVectors+2688(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+2752(SB), Z6
+	VFMADD213PS  ·singleVectors+2816(SB), Z2, Z6
 	VFMADD213PS  Z6, Z3, Z5
 	VMULPS       Z1, Z4, Z4
 	VDIVPS       Z5, Z4, Z4
@@ -4600,9 +4600,9 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMOVUPS     ·singleVectors+1152(SB), Z1
 	VMAXPS      Z0, Z1, Z0
-	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMOVUPS     ·singleVectors+1088(SB), Z1
 	VMINPS      Z0, Z1, Z1
 	VMOVUPS     ·singleVectors+0(SB), Z5
 	VPXORD      Z2, Z2, Z2
@@ -4618,12 +4618,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z6, Z7, Z1
 	VMULPS      Z1, Z1, Z6
-	VMOVUPS     ·singleVectors+1344(SB), Z7
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z7
-	VMOVUPS     ·singleVectors+1472(SB), Z9
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z9
+	VMOVUPS     ·singleVectors+1472(SB), Z7
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z9
 	VFMADD213PS Z9, Z6, Z7
-	VFMADD213PS ·singleVectors+1600(SB), Z1, Z7
+	VFMADD213PS ·singleVectors+1728(SB), Z1, Z7
 	VFMADD213PS Z1, Z6, Z7
 	VPSLLD      $0x17, Z8, Z1
 	VPSUBD      Z5, Z1, Z1
@@ -4633,9 +4633,9 @@ loop:
 	VMOVUPS     Z1, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMOVUPS     ·singleVectors+1152(SB), Z1
 	VMAXPS      Z0, Z1, Z0
-	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMOVUPS     ·singleVectors+1088(SB), Z1
 	VMINPS      Z0, Z1, Z1
 	VMOVUPS     ·singleVectors+0(SB), Z5
 	VPXORD      Z3, Z3, Z3
@@ -4651,12 +4651,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z6, Z7, Z1
 	VMULPS      Z1, Z1, Z6
-	VMOVUPS     ·singleVectors+1344(SB), Z7
-	VFMADD213PS ·singleVectors+1408(SB), Z1, Z7
-	VMOVUPS     ·singleVectors+1472(SB), Z9
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z9
+	VMOVUPS     ·singleVectors+1472(SB), Z7
+	VFMADD213PS ·singleVectors+1536(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z9
 	VFMADD213PS Z9, Z6, Z7
-	VFMADD213PS ·singleVectors+1600(SB), Z1, Z7
+	VFMADD213PS ·singleVectors+1728(SB), Z1, Z7
 	VFMADD213PS Z1, Z6, Z7
 	VPSLLD      $0x17, Z8, Z1
 	VPSUBD      Z5, Z1, Z1
@@ -4676,9 +4676,9 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMOVUPS      ·singleVectors+1280(SB), Z1
+	VMOVUPS      ·singleVectors+1152(SB), Z1
 	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      ·singleVectors+1216(SB), Z1
+	VMOVUPS      ·singleVectors+1088(SB), Z1
 	VMINPS       Z0, Z1, Z1
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VPXORD       Z4, Z4, Z4
@@ -4694,12 +4694,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z5
 	VFMADD213PS  Z3, Z5, Z1
 	VMULPS       Z1, Z1, Z3
-	VMOVUPS      ·singleVectors+1344(SB), Z5
-	VFMADD213PS  ·singleVectors+1408(SB), Z1, Z5
-	VMOVUPS      ·singleVectors+1472(SB), Z7
-	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z7
+	VMOVUPS      ·singleVectors+1472(SB), Z5
+	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z5
+	VMOVUPS      ·singleVectors+1600(SB), Z7
+	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z7
 	VFMADD213PS  Z7, Z3, Z5
-	VFMADD213PS  ·singleVectors+1600(SB), Z1, Z5
+	VFMADD213PS  ·singleVectors+1728(SB), Z1, Z5
 	VFMADD213PS  Z1, Z3, Z5
 	VPSLLD       $0x17, Z6, Z1
 	VPSUBD       Z2, Z1, Z1
@@ -4731,9 +4731,9 @@ loop:
 	VMOVUPS     (CX)(SI*1), Z0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+1280(SB), Z2
+	VMOVUPS     ·singleVectors+1152(SB), Z2
 	VMAXPS      Z0, Z2, Z0
-	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMOVUPS     ·singleVectors+1088(SB), Z2
 	VMINPS      Z0, Z2, Z0
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VMOVUPS     ·singleVectors+0(SB), Z7
@@ -4750,12 +4750,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z9
 	VFMADD213PS Z8, Z9, Z6
 	VMULPS      Z6, Z6, Z8
-	VMOVUPS     ·singleVectors+1344(SB), Z9
-	VFMADD213PS ·singleVectors+1408(SB), Z6, Z9
-	VMOVUPS     ·singleVectors+1472(SB), Z11
-	VFMADD213PS ·singleVectors+1536(SB), Z6, Z11
+	VMOVUPS     ·singleVectors+1472(SB), Z9
+	VFMADD213PS ·singleVectors+1536(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1600(SB), Z11
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z11
 	VFMADD213PS Z11, Z8, Z9
-	VFMADD213PS ·singleVectors+1600(SB), Z6, Z9
+	VFMADD213PS ·singleVectors+1728(SB), Z6, Z9
 	VFMADD213PS Z6, Z8, Z9
 	VPSLLD      $0x17, Z10, Z6
 	VPSUBD      Z7, Z6, Z6
@@ -4774,9 +4774,9 @@ loop:
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
 	VMOVUPS     64(DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+1280(SB), Z2
+	VMOVUPS     ·singleVectors+1152(SB), Z2
 	VMAXPS      Z0, Z2, Z0
-	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMOVUPS     ·singleVectors+1088(SB), Z2
 	VMINPS      Z0, Z2, Z0
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VMOVUPS     ·singleVectors+0(SB), Z7
@@ -4793,12 +4793,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z9
 	VFMADD213PS Z8, Z9, Z6
 	VMULPS      Z6, Z6, Z8
-	VMOVUPS     ·singleVectors+1344(SB), Z9
-	VFMADD213PS ·singleVectors+1408(SB), Z6, Z9
-	VMOVUPS     ·singleVectors+1472(SB), Z11
-	VFMADD213PS ·singleVectors+1536(SB), Z6, Z11
+	VMOVUPS     ·singleVectors+1472(SB), Z9
+	VFMADD213PS ·singleVectors+1536(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1600(SB), Z11
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z11
 	VFMADD213PS Z11, Z8, Z9
-	VFMADD213PS ·singleVectors+1600(SB), Z6, Z9
+	VFMADD213PS ·singleVectors+1728(SB), Z6, Z9
 	VFMADD213PS Z6, Z8, Z9
 	VPSLLD      $0x17, Z10, Z6
 	VPSUBD      Z7, Z6, Z6
@@ -4826,9 +4826,9 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMOVUPS      ·singleVectors+1280(SB), Z2
+	VMOVUPS      ·singleVectors+1152(SB), Z2
 	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      ·singleVectors+1216(SB), Z2
+	VMOVUPS      ·singleVectors+1088(SB), Z2
 	VMINPS       Z0, Z2, Z0
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VMOVUPS      ·singleVectors+0(SB), Z4
@@ -4845,12 +4845,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z7
 	VFMADD213PS  Z6, Z7, Z3
 	VMULPS       Z3, Z3, Z6
-	VMOVUPS      ·singleVectors+1344(SB), Z7
-	VFMADD213PS  ·singleVectors+1408(SB), Z3, Z7
-	VMOVUPS      ·singleVectors+1472(SB), Z9
-	VFMADD213PS  ·singleVectors+1536(SB), Z3, Z9
+	VMOVUPS      ·singleVectors+1472(SB), Z7
+	VFMADD213PS  ·singleVectors+1536(SB), Z3, Z7
+	VMOVUPS      ·singleVectors+1600(SB), Z9
+	VFMADD213PS  ·singleVectors+1664(SB), Z3, Z9
 	VFMADD213PS  Z9, Z6, Z7
-	VFMADD213PS  ·singleVectors+1600(SB), Z3, Z7
+	VFMADD213PS  ·singleVectors+1728(SB), Z3, Z7
 	VFMADD213PS  Z3, Z6, Z7
 	VPSLLD       $0x17, Z8, Z3
 	VPSUBD       Z4, Z3, Z3
@@ -5034,76 +5034,70 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMULPS      ·singleVectors+1088(SB), Z0, Z1
-	VMOVUPS     ·singleVectors+128(SB), Z2
-	VPANDD      Z2, Z1, Z2
-	VMOVUPS     ·singleVectors+768(SB), Z3
-	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1984(SB), Z5
-	VFMADD213PS ·singleVectors+2048(SB), Z3, Z5
-	VMOVUPS     ·singleVectors+2112(SB), Z6
-	VFMADD213PS ·singleVectors+2176(SB), Z3, Z6
-	VFMADD213PS Z6, Z4, Z5
-	VMOVUPS     ·singleVectors+2240(SB), Z6
-	VFMADD213PS ·singleVectors+2304(SB), Z3, Z6
-	VFMADD213PS Z6, Z4, Z5
-	VMOVUPS     ·singleVectors+2368(SB), Z6
-	VFMADD213PS ·singleVectors+2432(SB), Z3, Z6
-	VMOVUPS     ·singleVectors+2496(SB), Z7
-	VFMADD213PS ·singleVectors+2560(SB), Z3, Z7
-	VFMADD213PS Z7, Z4, Z6
-	VMOVUPS     ·singleVectors+2624(SB), Z7
-	VFMADD213PS ·singleVectors+2688(SB), Z3, Z7
-	VFMADD213PS Z7, Z4, Z6
-	VMULPS      Z2, Z5, Z5
-	VDIVPS      Z6, Z5, Z5
-	VMOVUPS     ·singleVectors+0(SB), Z2
-	VMINPS      Z5, Z2, Z5
-	VMOVUPS     ·singleVectors+64(SB), Z2
-	VPANDD      Z2, Z1, Z1
-	VPORD       Z1, Z5, Z5
-	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VMULPS      Z0, Z5, Z5
-	VMULPS      ·singleVectors+576(SB), Z5, Z5
-	VMOVUPS     Z5, (AX)(BX*1)
+	VMOVUPS     ·singleVectors+2880(SB), Z4
+	VFMADD213PS ·singleVectors+2944(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+3008(SB), Z5
+	VFMADD213PS ·singleVectors+3072(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3136(SB), Z5
+	VFMADD213PS ·singleVectors+3200(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3264(SB), Z5
+	VFMADD213PS ·singleVectors+3328(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+3392(SB), Z6
+	VFMADD213PS ·singleVectors+3456(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+3520(SB), Z6
+	VFMADD213PS ·singleVectors+3584(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMULPS      Z1, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
+	VMOVUPS     ·singleVectors+576(SB), Z1
+	VMINPS      Z4, Z1, Z4
+	VMOVUPS     ·singleVectors+1024(SB), Z1
+	VMAXPS      Z4, Z1, Z4
+	VADDPS      ·singleVectors+576(SB), Z4, Z4
+	VMULPS      Z0, Z4, Z4
+	VMOVUPS     Z4, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMULPS      ·singleVectors+1088(SB), Z0, Z1
-	VMOVUPS     ·singleVectors+128(SB), Z2
-	VPANDD      Z2, Z1, Z2
-	VMOVUPS     ·singleVectors+768(SB), Z3
-	VMINPS      Z2, Z3, Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMINPS      Z1, Z2, Z1
+	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMULPS      Z3, Z3, Z4
-	VMOVUPS     ·singleVectors+1984(SB), Z5
-	VFMADD213PS ·singleVectors+2048(SB), Z3, Z5
-	VMOVUPS     ·singleVectors+2112(SB), Z6
-	VFMADD213PS ·singleVectors+2176(SB), Z3, Z6
-	VFMADD213PS Z6, Z4, Z5
-	VMOVUPS     ·singleVectors+2240(SB), Z6
-	VFMADD213PS ·singleVectors+2304(SB), Z3, Z6
-	VFMADD213PS Z6, Z4, Z5
-	VMOVUPS     ·singleVectors+2368(SB), Z6
-	VFMADD213PS ·singleVectors+2432(SB), Z3, Z6
-	VMOVUPS     ·singleVectors+2496(SB), Z7
-	VFMADD213PS ·singleVectors+2560(SB), Z3, Z7
-	VFMADD213PS Z7, Z4, Z6
-	VMOVUPS     ·singleVectors+2624(SB), Z7
-	VFMADD213PS ·singleVectors+2688(SB), Z3, Z7
-	VFMADD213PS Z7, Z4, Z6
-	VMULPS      Z2, Z5, Z5
-	VDIVPS      Z6, Z5, Z5
-	VMOVUPS     ·singleVectors+0(SB), Z2
-	VMINPS      Z5, Z2, Z5
-	VMOVUPS     ·singleVectors+64(SB), Z2
-	VPANDD      Z2, Z1, Z1
-	VPORD       Z1, Z5, Z5
-	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VMULPS      Z0, Z5, Z5
-	VMULPS      ·singleVectors+576(SB), Z5, Z5
-	VMOVUPS     Z5, 64(AX)(BX*1)
+	VMOVUPS     ·singleVectors+2880(SB), Z4
+	VFMADD213PS ·singleVectors+2944(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+3008(SB), Z5
+	VFMADD213PS ·singleVectors+3072(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3136(SB), Z5
+	VFMADD213PS ·singleVectors+3200(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3264(SB), Z5
+	VFMADD213PS ·singleVectors+3328(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+3392(SB), Z6
+	VFMADD213PS ·singleVectors+3456(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+3520(SB), Z6
+	VFMADD213PS ·singleVectors+3584(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMULPS      Z1, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
+	VMOVUPS     ·singleVectors+576(SB), Z1
+	VMINPS      Z4, Z1, Z4
+	VMOVUPS     ·singleVectors+1024(SB), Z1
+	VMAXPS      Z4, Z1, Z4
+	VADDPS      ·singleVectors+576(SB), Z4, Z4
+	VMULPS      Z0, Z4, Z4
+	VMOVUPS     Z4, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
 	JGE         loop
@@ -5116,40 +5110,37 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMULPS       ·singleVectors+1088(SB), Z0, Z1
-	VMOVUPS      ·singleVectors+128(SB), Z2
-	VPANDD       Z2, Z1, Z2
-	VMOVUPS      ·singleVectors+768(SB), Z3
-	VMINPS       Z2, Z3, Z2
+	VMOVUPS      ·singleVectors+1280(SB), Z1
+	VMAXPS       Z0, Z1, Z1
+	VMOVUPS      ·singleVectors+1216(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMULPS       Z1, Z1, Z2
 	VMULPS       Z2, Z2, Z3
-	VMULPS       Z3, Z3, Z4
-	VMOVUPS      ·singleVectors+1984(SB), Z5
-	VFMADD213PS  ·singleVectors+2048(SB), Z3, Z5
-	VMOVUPS      ·singleVectors+2112(SB), Z6
-	VFMADD213PS  ·singleVectors+2176(SB), Z3, Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VMOVUPS      ·singleVectors+2240(SB), Z6
-	VFMADD213PS  ·singleVectors+2304(SB), Z3, Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VMOVUPS      ·singleVectors+2368(SB), Z6
-	VFMADD213PS  ·singleVectors+2432(SB), Z3, Z6
-	VMOVUPS      ·singleVectors+2496(SB), Z7
-	VFMADD213PS  ·singleVectors+2560(SB), Z3, Z7
-	VFMADD213PS  Z7, Z4, Z6
-	VMOVUPS      ·singleVectors+2624(SB), Z7
-	VFMADD213PS  ·singleVectors+2688(SB), Z3, Z7
-	VFMADD213PS  Z7, Z4, Z6
-	VMULPS       Z2, Z5, Z5
-	VDIVPS       Z6, Z5, Z5
-	VMOVUPS      ·singleVectors+0(SB), Z2
-	VMINPS       Z5, Z2, Z5
-	VMOVUPS      ·singleVectors+64(SB), Z2
-	VPANDD       Z2, Z1, Z1
-	VPORD        Z1, Z5, Z5
-	VADDPS       ·singleVectors+0(SB), Z5, Z5
-	VMULPS       Z0, Z5, Z5
-	VMULPS       ·singleVectors+576(SB), Z5, Z5
-	VMOVUPS      Z5, K1, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+2880(SB), Z4
+	VFMADD213PS  ·singleVectors+2944(SB), Z2, Z4
+	VMOVUPS      ·singleVectors+3008(SB), Z5
+	VFMADD213PS  ·singleVectors+3072(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3136(SB), Z5
+	VFMADD213PS  ·singleVectors+3200(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3264(SB), Z5
+	VFMADD213PS  ·singleVectors+3328(SB), Z2, Z5
+	VMOVUPS      ·singleVectors+3392(SB), Z6
+	VFMADD213PS  ·singleVectors+3456(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+3520(SB), Z6
+	VFMADD213PS  ·singleVectors+3584(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMULPS       Z1, Z4, Z4
+	VDIVPS       Z5, Z4, Z4
+	VMOVUPS      ·singleVectors+576(SB), Z1
+	VMINPS       Z4, Z1, Z4
+	VMOVUPS      ·singleVectors+1024(SB), Z1
+	VMAXPS       Z4, Z1, Z4
+	VADDPS       ·singleVectors+576(SB), Z4, Z4
+	VMULPS       Z0, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
 	JG           tail
@@ -5174,134 +5165,74 @@ loop:
 	VMOVUPS     (CX)(SI*1), Z0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Z1
-	VMULPS      ·singleVectors+1088(SB), Z0, Z2
-	VMOVUPS     ·singleVectors+128(SB), Z3
-	VPANDD      Z3, Z2, Z3
-	VMOVUPS     ·singleVectors+768(SB), Z4
-	VMINPS      Z3, Z4, Z3
-	VMULPS      Z3, Z3, Z4
-	VMULPS      Z4, Z4, Z5
-	VMOVUPS     ·singleVectors+1984(SB), Z6
-	VFMADD213PS ·singleVectors+2048(SB), Z4, Z6
-	VMOVUPS     ·singleVectors+2112(SB), Z7
-	VFMADD213PS ·singleVectors+2176(SB), Z4, Z7
-	VFMADD213PS Z7, Z5, Z6
-	VMOVUPS     ·singleVectors+2240(SB), Z7
-	VFMADD213PS ·singleVectors+2304(SB), Z4, Z7
-	VFMADD213PS Z7, Z5, Z6
-	VMOVUPS     ·singleVectors+2368(SB), Z7
-	VFMADD213PS ·singleVectors+2432(SB), Z4, Z7
-	VMOVUPS     ·singleVectors+2496(SB), Z8
-	VFMADD213PS ·singleVectors+2560(SB), Z4, Z8
-	VFMADD213PS Z8, Z5, Z7
-	VMOVUPS     ·singleVectors+2624(SB), Z8
-	VFMADD213PS ·singleVectors+2688(SB), Z4, Z8
-	VFMADD213PS Z8, Z5, Z7
-	VMULPS      Z3, Z6, Z6
-	VDIVPS      Z7, Z6, Z6
-	VMOVUPS     ·singleVectors+0(SB), Z3
-	VMINPS      Z6, Z3, Z6
-	VMOVUPS     ·singleVectors+64(SB), Z3
-	VPANDD      Z3, Z2, Z2
-	VPORD       Z2, Z6, Z6
-	VADDPS      ·singleVectors+0(SB), Z6, Z6
-	VMULPS      Z1, Z6, Z6
-	VMULPS      ·singleVectors+576(SB), Z6, Z6
+	VMOVUPS     ·singleVectors+1408(SB), Z2
+	VMAXPS      Z0, Z2, Z0
+	VMOVUPS     ·singleVectors+1344(SB), Z2
+	VMINPS      Z0, Z2, Z0
 	VMULPS      Z0, Z0, Z2
-	VMULPS      ·singleVectors+1024(SB), Z2, Z2
-	VMOVUPS     ·singleVectors+256(SB), Z3
-	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+320(SB), Z4
-	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS     Z4, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z5
-	VFMADD213PS Z2, Z5, Z3
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z5
-	VFMADD213PS Z3, Z5, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z5
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+1472(SB), Z7
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z7
-	VFMADD213PS Z7, Z3, Z5
-	VFMADD213PS ·singleVectors+1600(SB), Z2, Z5
-	VFMADD213PS Z2, Z3, Z5
-	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS   Z4, Z5, Z5
-	VMULPS      Z1, Z0, Z0
-	VMULPS      Z0, Z5, Z5
-	VMULPS      ·singleVectors+1152(SB), Z5, Z5
-	VADDPS      Z5, Z6, Z6
-	VMOVUPS     Z6, (AX)(SI*1)
+	VMOVUPS     ·singleVectors+3648(SB), Z4
+	VMOVUPS     ·singleVectors+3712(SB), Z5
+	VFMADD213PS ·singleVectors+3776(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3840(SB), Z5
+	VFMADD213PS ·singleVectors+3904(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3968(SB), Z5
+	VFMADD213PS ·singleVectors+4032(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+4096(SB), Z5
+	VFMADD213PS ·singleVectors+4160(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+4224(SB), Z6
+	VFMADD213PS ·singleVectors+4288(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+4352(SB), Z6
+	VFMADD213PS ·singleVectors+4416(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+4480(SB), Z6
+	VFMADD213PS ·singleVectors+4544(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMULPS      Z0, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
+	VADDPS      ·singleVectors+576(SB), Z4, Z4
+	VMULPS      Z1, Z4, Z4
+	VMOVUPS     Z4, (AX)(SI*1)
 	PREFETCHT0  4160(CX)(SI*1)
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
 	VMOVUPS     64(DX)(SI*1), Z1
-	VMULPS      ·singleVectors+1088(SB), Z0, Z2
-	VMOVUPS     ·singleVectors+128(SB), Z3
-	VPANDD      Z3, Z2, Z3
-	VMOVUPS     ·singleVectors+768(SB), Z4
-	VMINPS      Z3, Z4, Z3
-	VMULPS      Z3, Z3, Z4
-	VMULPS      Z4, Z4, Z5
-	VMOVUPS     ·singleVectors+1984(SB), Z6
-	VFMADD213PS ·singleVectors+2048(SB), Z4, Z6
-	VMOVUPS     ·singleVectors+2112(SB), Z7
-	VFMADD213PS ·singleVectors+2176(SB), Z4, Z7
-	VFMADD213PS Z7, Z5, Z6
-	VMOVUPS     ·singleVectors+2240(SB), Z7
-	VFMADD213PS ·singleVectors+2304(SB), Z4, Z7
-	VFMADD213PS Z7, Z5, Z6
-	VMOVUPS     ·singleVectors+2368(SB), Z7
-	VFMADD213PS ·singleVectors+2432(SB), Z4, Z7
-	VMOVUPS     ·singleVectors+2496(SB), Z8
-	VFMADD213PS ·singleVectors+2560(SB), Z4, Z8
-	VFMADD213PS Z8, Z5, Z7
-	VMOVUPS     ·singleVectors+2624(SB), Z8
-	VFMADD213PS ·singleVectors+2688(SB), Z4, Z8
-	VFMADD213PS Z8, Z5, Z7
-	VMULPS      Z3, Z6, Z6
-	VDIVPS      Z7, Z6, Z6
-	VMOVUPS     ·singleVectors+0(SB), Z3
-	VMINPS      Z6, Z3, Z6
-	VMOVUPS     ·singleVectors+64(SB), Z3
-	VPANDD      Z3, Z2, Z2
-	VPORD       Z2, Z6, Z6
-	VADDPS      ·singleVectors+0(SB), Z6, Z6
-	VMULPS      Z1, Z6, Z6
-	VMULPS      ·singleVectors+576(SB), Z6, Z6
+	VMOVUPS     ·singleVectors+1408(SB), Z2
+	VMAXPS      Z0, Z2, Z0
+	VMOVUPS     ·singleVectors+1344(SB), Z2
+	VMINPS      Z0, Z2, Z0
 	VMULPS      Z0, Z0, Z2
-	VMULPS      ·singleVectors+1024(SB), Z2, Z2
-	VMOVUPS     ·singleVectors+256(SB), Z3
-	VMAXPS      Z2, Z3, Z2
-	VMOVAPS     Z2, Z3
-	VMOVUPS     ·singleVectors+320(SB), Z4
-	VFMADD213PS ·singleVectors+384(SB), Z4, Z3
-	VSUBPS      ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS     Z4, Z3
-	VMOVUPS     ·singleVectors+448(SB), Z5
-	VFMADD213PS Z2, Z5, Z3
-	VMOVAPS     Z4, Z2
-	VMOVUPS     ·singleVectors+512(SB), Z5
-	VFMADD213PS Z3, Z5, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+1344(SB), Z5
-	VFMADD213PS ·singleVectors+1408(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+1472(SB), Z7
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z7
-	VFMADD213PS Z7, Z3, Z5
-	VFMADD213PS ·singleVectors+1600(SB), Z2, Z5
-	VFMADD213PS Z2, Z3, Z5
-	VADDPS      ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS   Z4, Z5, Z5
-	VMULPS      Z1, Z0, Z0
-	VMULPS      Z0, Z5, Z5
-	VMULPS      ·singleVectors+1152(SB), Z5, Z5
-	VADDPS      Z5, Z6, Z6
-	VMOVUPS     Z6, 64(AX)(SI*1)
+	VMOVUPS     ·singleVectors+3648(SB), Z4
+	VMOVUPS     ·singleVectors+3712(SB), Z5
+	VFMADD213PS ·singleVectors+3776(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3840(SB), Z5
+	VFMADD213PS ·singleVectors+3904(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3968(SB), Z5
+	VFMADD213PS ·singleVectors+4032(SB), Z2, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+4096(SB), Z5
+	VFMADD213PS ·singleVectors+4160(SB), Z2, Z5
+	VMOVUPS     ·singleVectors+4224(SB), Z6
+	VFMADD213PS ·singleVectors+4288(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+4352(SB), Z6
+	VFMADD213PS ·singleVectors+4416(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+4480(SB), Z6
+	VFMADD213PS ·singleVectors+4544(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMULPS      Z0, Z4, Z4
+	VDIVPS      Z5, Z4, Z4
+	VADDPS      ·singleVectors+576(SB), Z4, Z4
+	VMULPS      Z1, Z4, Z4
+	VMOVUPS     Z4, 64(AX)(SI*1)
 	ADDQ        $0x00000080, SI
 	SUBQ        $0x20, BX
 	JGE         loop
@@ -5315,68 +5246,38 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMULPS       ·singleVectors+1088(SB), Z0, Z2
-	VMOVUPS      ·singleVectors+128(SB), Z3
-	VPANDD       Z3, Z2, Z3
-	VMOVUPS      ·singleVectors+768(SB), Z4
-	VMINPS       Z3, Z4, Z3
-	VMULPS       Z3, Z3, Z4
-	VMULPS       Z4, Z4, Z5
-	VMOVUPS      ·singleVectors+1984(SB), Z6
-	VFMADD213PS  ·singleVectors+2048(SB), Z4, Z6
-	VMOVUPS      ·singleVectors+2112(SB), Z7
-	VFMADD213PS  ·singleVectors+2176(SB), Z4, Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VMOVUPS      ·singleVectors+2240(SB), Z7
-	VFMADD213PS  ·singleVectors+2304(SB), Z4, Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VMOVUPS      ·singleVectors+2368(SB), Z7
-	VFMADD213PS  ·singleVectors+2432(SB), Z4, Z7
-	VMOVUPS      ·singleVectors+2496(SB), Z8
-	VFMADD213PS  ·singleVectors+2560(SB), Z4, Z8
-	VFMADD213PS  Z8, Z5, Z7
-	VMOVUPS      ·singleVectors+2624(SB), Z8
-	VFMADD213PS  ·singleVectors+2688(SB), Z4, Z8
-	VFMADD213PS  Z8, Z5, Z7
-	VMULPS       Z3, Z6, Z6
-	VDIVPS       Z7, Z6, Z6
-	VMOVUPS      ·singleVectors+0(SB), Z3
-	VMINPS       Z6, Z3, Z6
-	VMOVUPS      ·singleVectors+64(SB), Z3
-	VPANDD       Z3, Z2, Z2
-	VPORD        Z2, Z6, Z6
-	VADDPS       ·singleVectors+0(SB), Z6, Z6
-	VMULPS       Z1, Z6, Z6
-	VMULPS       ·singleVectors+576(SB), Z6, Z6
+	VMOVUPS      ·singleVectors+1408(SB), Z2
+	VMAXPS       Z0, Z2, Z0
+	VMOVUPS      ·singleVectors+1344(SB), Z2
+	VMINPS       Z0, Z2, Z0
 	VMULPS       Z0, Z0, Z2
-	VMULPS       ·singleVectors+1024(SB), Z2, Z2
-	VMOVUPS      ·singleVectors+256(SB), Z3
-	VMAXPS       Z2, Z3, Z2
-	VMOVAPS      Z2, Z3
-	VMOVUPS      ·singleVectors+320(SB), Z4
-	VFMADD213PS  ·singleVectors+384(SB), Z4, Z3
-	VSUBPS       ·singleVectors+384(SB), Z3, Z4
-	VMOVAPS      Z4, Z3
-	VMOVUPS      ·singleVectors+448(SB), Z5
-	VFMADD213PS  Z2, Z5, Z3
-	VMOVAPS      Z4, Z2
-	VMOVUPS      ·singleVectors+512(SB), Z5
-	VFMADD213PS  Z3, Z5, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+1344(SB), Z5
-	VFMADD213PS  ·singleVectors+1408(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+1472(SB), Z7
-	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z7
-	VFMADD213PS  Z7, Z3, Z5
-	VFMADD213PS  ·singleVectors+1600(SB), Z2, Z5
-	VFMADD213PS  Z2, Z3, Z5
-	VADDPS       ·singleVectors+0(SB), Z5, Z5
-	VSCALEFPS    Z4, Z5, Z5
-	VMULPS       Z1, Z0, Z0
-	VMULPS       Z0, Z5, Z5
-	VMULPS       ·singleVectors+1152(SB), Z5, Z5
-	VADDPS       Z5, Z6, Z6
-	VMOVUPS      Z6, K1, (AX)(SI*1)
+	VMOVUPS      ·singleVectors+3648(SB), Z4
+	VMOVUPS      ·singleVectors+3712(SB), Z5
+	VFMADD213PS  ·singleVectors+3776(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3840(SB), Z5
+	VFMADD213PS  ·singleVectors+3904(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3968(SB), Z5
+	VFMADD213PS  ·singleVectors+4032(SB), Z2, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+4096(SB), Z5
+	VFMADD213PS  ·singleVectors+4160(SB), Z2, Z5
+	VMOVUPS      ·singleVectors+4224(SB), Z6
+	VFMADD213PS  ·singleVectors+4288(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+4352(SB), Z6
+	VFMADD213PS  ·singleVectors+4416(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+4480(SB), Z6
+	VFMADD213PS  ·singleVectors+4544(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMULPS       Z0, Z4, Z4
+	VDIVPS       Z5, Z4, Z4
+	VADDPS       ·singleVectors+576(SB), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x10, BX
 	JG           tail
@@ -6308,12 +6209,12 @@ loop11:
 	VMOVUPS       ·singleVectors+512(SB), Z6
 	VFMADD213PS   Z2, Z6, Z1
 	VMULPS        Z1, Z1, Z2
-	VMOVUPS       ·singleVectors+1344(SB), Z6
-	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z6
-	VMOVUPS       ·singleVectors+1472(SB), Z7
-	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z7
+	VMOVUPS       ·singleVectors+1472(SB), Z6
+	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1600(SB), Z7
+	VFMADD213PS   ·singleVectors+1664(SB), Z1, Z7
 	VFMADD213PS   Z7, Z2, Z6
-	VFMADD213PS   ·singleVectors+1600(SB), Z1, Z6
+	VFMADD213PS   ·singleVectors+1728(SB), Z1, Z6
 	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
 	VSCALEFPS     Z5, Z6, Z6
@@ -6350,12 +6251,12 @@ rest12:
 	VMOVUPS       ·singleVectors+512(SB), Z5
 	VFMADD213PS   Z1, Z5, Z0
 	VMULPS        Z0, Z0, Z1
-	VMOVUPS       ·singleVectors+1344(SB), Z5
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z5
-	VMOVUPS       ·singleVectors+1472(SB), Z6
-	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z6
+	VMOVUPS       ·singleVectors+1472(SB), Z5
+	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1600(SB), Z6
+	VFMADD213PS   ·singleVectors+1664(SB), Z0, Z6
 	VFMADD213PS   Z6, Z1, Z5
-	VFMADD213PS   ·singleVectors+1600(SB), Z0, Z5
+	VFMADD213PS   ·singleVectors+1728(SB), Z0, Z5
 	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
 	VSCALEFPS     Z2, Z5, Z5
@@ -6771,12 +6672,12 @@ loop11:
 	VMOVUPS       ·singleVectors+512(SB), Z6
 	VFMADD213PS   Z2, Z6, Z1
 	VMULPS        Z1, Z1, Z2
-	VMOVUPS       ·singleVectors+1344(SB), Z6
-	VFMADD213PS   ·singleVectors+1408(SB), Z1, Z6
-	VMOVUPS       ·singleVectors+1472(SB), Z7
-	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z7
+	VMOVUPS       ·singleVectors+1472(SB), Z6
+	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1600(SB), Z7
+	VFMADD213PS   ·singleVectors+1664(SB), Z1, Z7
 	VFMADD213PS   Z7, Z2, Z6
-	VFMADD213PS   ·singleVectors+1600(SB), Z1, Z6
+	VFMADD213PS   ·singleVectors+1728(SB), Z1, Z6
 	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
 	VSCALEFPS     Z5, Z6, Z6
@@ -6814,12 +6715,12 @@ rest12:
 	VMOVUPS       ·singleVectors+512(SB), Z5
 	VFMADD213PS   Z1, Z5, Z0
 	VMULPS        Z0, Z0, Z1
-	VMOVUPS       ·singleVectors+1344(SB), Z5
-	VFMADD213PS   ·singleVectors+1408(SB), Z0, Z5
-	VMOVUPS       ·singleVectors+1472(SB), Z6
-	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z6
+	VMOVUPS       ·singleVectors+1472(SB), Z5
+	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1600(SB), Z6
+	VFMADD213PS   ·singleVectors+1664(SB), Z0, Z6
 	VFMADD213PS   Z6, Z1, Z5
-	VFMADD213PS   ·singleVectors+1600(SB), Z0, Z5
+	VFMADD213PS   ·singleVectors+1728(SB), Z0, Z5
 	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
 	VSCALEFPS     Z2, Z5, Z5
@@ -11402,12 +11303,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y2
 	VFMADD213PS Y1, Y2, Y0
 	VMULPS      Y0, Y0, Y1
-	VMOVUPS     ·singleVectors+1344(SB), Y2
-	VFMADD213PS ·singleVectors+1408(SB), Y0, Y2
-	VMOVUPS     ·singleVectors+1472(SB), Y4
-	VFMADD213PS ·singleVectors+1536(SB), Y0, Y4
+	VMOVUPS     ·singleVectors+1472(SB), Y2
+	VFMADD213PS ·singleVectors+1536(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y0, Y4
 	VFMADD213PS Y4, Y1, Y2
-	VFMADD213PS ·singleVectors+1600(SB), Y0, Y2
+	VFMADD213PS ·singleVectors+1728(SB), Y0, Y2
 	VFMADD213PS Y0, Y1, Y2
 	VPSRLD      $0x01, Y3, Y0
 	VPSUBD      Y0, Y3, Y1
@@ -11432,12 +11333,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y2
 	VFMADD213PS Y1, Y2, Y0
 	VMULPS      Y0, Y0, Y1
-	VMOVUPS     ·singleVectors+1344(SB), Y2
-	VFMADD213PS ·singleVectors+1408(SB), Y0, Y2
-	VMOVUPS     ·singleVectors+1472(SB), Y4
-	VFMADD213PS ·singleVectors+1536(SB), Y0, Y4
+	VMOVUPS     ·singleVectors+1472(SB), Y2
+	VFMADD213PS ·singleVectors+1536(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y0, Y4
 	VFMADD213PS Y4, Y1, Y2
-	VFMADD213PS ·singleVectors+1600(SB), Y0, Y2
+	VFMADD213PS ·singleVectors+1728(SB), Y0, Y2
 	VFMADD213PS Y0, Y1, Y2
 	VPSRLD      $0x01, Y3, Y0
 	VPSUBD      Y0, Y3, Y1
@@ -11474,12 +11375,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y3
 	VFMADD213PS  Y2, Y3, Y1
 	VMULPS       Y1, Y1, Y2
-	VMOVUPS      ·singleVectors+1344(SB), Y3
-	VFMADD213PS  ·singleVectors+1408(SB), Y1, Y3
-	VMOVUPS      ·singleVectors+1472(SB), Y5
-	VFMADD213PS  ·singleVectors+1536(SB), Y1, Y5
+	VMOVUPS      ·singleVectors+1472(SB), Y3
+	VFMADD213PS  ·singleVectors+1536(SB), Y1, Y3
+	VMOVUPS      ·singleVectors+1600(SB), Y5
+	VFMADD213PS  ·singleVectors+1664(SB), Y1, Y5
 	VFMADD213PS  Y5, Y2, Y3
-	VFMADD213PS  ·singleVectors+1600(SB), Y1, Y3
+	VFMADD213PS  ·singleVectors+1728(SB), Y1, Y3
 	VFMADD213PS  Y1, Y2, Y3
 	VPSRLD       $0x01, Y4, Y1
 	VPSUBD       Y1, Y4, Y2
@@ -11524,12 +11425,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y2, Y3, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1344(SB), Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1472(SB), Y5
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y5
+	VMOVUPS     ·singleVectors+1472(SB), Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y5
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y5
 	VFMADD213PS Y5, Y2, Y3
-	VFMADD213PS ·singleVectors+1600(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1728(SB), Y1, Y3
 	VFMADD213PS Y1, Y2, Y3
 	VPSRLD      $0x01, Y4, Y1
 	VPSUBD      Y1, Y4, Y2
@@ -11561,12 +11462,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y2, Y3, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1344(SB), Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1472(SB), Y5
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y5
+	VMOVUPS     ·singleVectors+1472(SB), Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y5
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y5
 	VFMADD213PS Y5, Y2, Y3
-	VFMADD213PS ·singleVectors+1600(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1728(SB), Y1, Y3
 	VFMADD213PS Y1, Y2, Y3
 	VPSRLD      $0x01, Y4, Y1
 	VPSUBD      Y1, Y4, Y2
@@ -11610,12 +11511,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y3, Y4, Y2
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1344(SB), Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y4
-	VMOVUPS      ·singleVectors+1472(SB), Y6
-	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y6
+	VMOVUPS      ·singleVectors+1472(SB), Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y4
+	VMOVUPS      ·singleVectors+1600(SB), Y6
+	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y6
 	VFMADD213PS  Y6, Y3, Y4
-	VFMADD213PS  ·singleVectors+1600(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1728(SB), Y2, Y4
 	VFMADD213PS  Y2, Y3, Y4
 	VPSRLD       $0x01, Y5, Y2
 	VPSUBD       Y2, Y5, Y3
@@ -11668,12 +11569,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y4
-	VMOVUPS     ·singleVectors+1344(SB), Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1472(SB), Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
+	VMOVUPS     ·singleVectors+1472(SB), Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y2, Y6
 	VFMADD213PS Y6, Y4, Y3
-	VFMADD213PS ·singleVectors+1600(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1728(SB), Y2, Y3
 	VFMADD213PS Y2, Y4, Y3
 	VPSRLD      $0x01, Y5, Y2
 	VPSUBD      Y2, Y5, Y4
@@ -11686,11 +11587,11 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1664(SB), Y4
-	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1792(SB), Y4
 	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1984(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+640(SB), Y2
@@ -11717,12 +11618,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y4
-	VMOVUPS     ·singleVectors+1344(SB), Y3
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1472(SB), Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y6
+	VMOVUPS     ·singleVectors+1472(SB), Y3
+	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y2, Y6
 	VFMADD213PS Y6, Y4, Y3
-	VFMADD213PS ·singleVectors+1600(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1728(SB), Y2, Y3
 	VFMADD213PS Y2, Y4, Y3
 	VPSRLD      $0x01, Y5, Y2
 	VPSUBD      Y2, Y5, Y4
@@ -11735,11 +11636,11 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1664(SB), Y4
-	VFMADD213PS ·singleVectors+1728(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1792(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1792(SB), Y4
 	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+1984(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+640(SB), Y2
@@ -11778,12 +11679,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y4, Y5, Y3
 	VMULPS       Y3, Y3, Y5
-	VMOVUPS      ·singleVectors+1344(SB), Y4
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y4
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y4
+	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y4
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y3, Y7
 	VFMADD213PS  Y7, Y5, Y4
-	VFMADD213PS  ·singleVectors+1600(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1728(SB), Y3, Y4
 	VFMADD213PS  Y3, Y5, Y4
 	VPSRLD       $0x01, Y6, Y3
 	VPSUBD       Y3, Y6, Y5
@@ -11796,11 +11697,11 @@ tail:
 	VSUBPS       Y4, Y5, Y4
 	VDIVPS       Y3, Y4, Y4
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1664(SB), Y5
-	VFMADD213PS  ·singleVectors+1728(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+1792(SB), Y3, Y5
+	VMOVUPS      ·singleVectors+1792(SB), Y5
 	VFMADD213PS  ·singleVectors+1856(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+1984(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y5
 	VMULPS       Y3, Y5, Y5
 	VFMADD213PS  Y2, Y2, Y5
 	VMOVUPS      ·singleVectors+640(SB), Y3
@@ -11837,21 +11738,21 @@ loop:
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1984(SB), Y4
-	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+2112(SB), Y5
-	VFMADD213PS ·singleVectors+2176(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2112(SB), Y4
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y4
 	VMOVUPS     ·singleVectors+2240(SB), Y5
 	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+2368(SB), Y5
 	VFMADD213PS ·singleVectors+2432(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+2496(SB), Y6
-	VFMADD213PS ·singleVectors+2560(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2496(SB), Y5
+	VFMADD213PS ·singleVectors+2560(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+2624(SB), Y6
 	VFMADD213PS ·singleVectors+2688(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+2752(SB), Y6
+	VFMADD213PS ·singleVectors+2816(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y1, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
@@ -11868,21 +11769,21 @@ loop:
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1984(SB), Y4
-	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+2112(SB), Y5
-	VFMADD213PS ·singleVectors+2176(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2112(SB), Y4
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y4
 	VMOVUPS     ·singleVectors+2240(SB), Y5
 	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+2368(SB), Y5
 	VFMADD213PS ·singleVectors+2432(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+2496(SB), Y6
-	VFMADD213PS ·singleVectors+2560(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+2496(SB), Y5
+	VFMADD213PS ·singleVectors+2560(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+2624(SB), Y6
 	VFMADD213PS ·singleVectors+2688(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+2752(SB), Y6
+	VFMADD213PS ·singleVectors+2816(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y1, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
@@ -11911,21 +11812,21 @@ tail:
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+1984(SB), Y5
-	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y5
-	VMOVUPS      ·singleVectors+2112(SB), Y6
-	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y6
-	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+2112(SB), Y5
+	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y5
 	VMOVUPS      ·singleVectors+2240(SB), Y6
 	VFMADD213PS  ·singleVectors+2304(SB), Y3, Y6
 	VFMADD213PS  Y6, Y4, Y5
 	VMOVUPS      ·singleVectors+2368(SB), Y6
 	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y6
-	VMOVUPS      ·singleVectors+2496(SB), Y7
-	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y7
-	VFMADD213PS  Y7, Y4, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+2496(SB), Y6
+	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y6
 	VMOVUPS      ·singleVectors+2624(SB), Y7
 	VFMADD213PS  ·singleVectors+2688(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+2752(SB), Y7
+	VFMADD213PS  ·singleVectors+2816(SB), Y3, Y7
 	VFMADD213PS  Y7, Y4, Y6
 	VMULPS       Y2, Y5, Y5
 	VDIVPS       Y6, Y5, Y5
@@ -11956,9 +11857,9 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMOVUPS     ·singleVectors+1152(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMOVUPS     ·singleVectors+1088(SB), Y1
 	VMINPS      Y0, Y1, Y1
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VXORPS      Y3, Y3, Y3
@@ -11974,12 +11875,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y1
 	VMULPS      Y1, Y1, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y4
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y4
-	VMOVUPS     ·singleVectors+1472(SB), Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y6
+	VMOVUPS     ·singleVectors+1472(SB), Y4
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y6
 	VFMADD213PS Y6, Y3, Y4
-	VFMADD213PS ·singleVectors+1600(SB), Y1, Y4
+	VFMADD213PS ·singleVectors+1728(SB), Y1, Y4
 	VFMADD213PS Y1, Y3, Y4
 	VPSLLD      $0x17, Y5, Y1
 	VPSUBD      Y2, Y1, Y1
@@ -11988,9 +11889,9 @@ loop:
 	VDIVPS      Y4, Y0, Y1
 	VMOVUPS     Y1, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMOVUPS     ·singleVectors+1152(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMOVUPS     ·singleVectors+1088(SB), Y1
 	VMINPS      Y0, Y1, Y1
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VXORPS      Y3, Y3, Y3
@@ -12006,12 +11907,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y1
 	VMULPS      Y1, Y1, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y4
-	VFMADD213PS ·singleVectors+1408(SB), Y1, Y4
-	VMOVUPS     ·singleVectors+1472(SB), Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y6
+	VMOVUPS     ·singleVectors+1472(SB), Y4
+	VFMADD213PS ·singleVectors+1536(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y6
 	VFMADD213PS Y6, Y3, Y4
-	VFMADD213PS ·singleVectors+1600(SB), Y1, Y4
+	VFMADD213PS ·singleVectors+1728(SB), Y1, Y4
 	VFMADD213PS Y1, Y3, Y4
 	VPSLLD      $0x17, Y5, Y1
 	VPSUBD      Y2, Y1, Y1
@@ -12032,9 +11933,9 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMOVUPS      ·singleVectors+1280(SB), Y2
+	VMOVUPS      ·singleVectors+1152(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      ·singleVectors+1216(SB), Y2
+	VMOVUPS      ·singleVectors+1088(SB), Y2
 	VMINPS       Y1, Y2, Y2
 	VMOVUPS      ·singleVectors+0(SB), Y3
 	VXORPS       Y4, Y4, Y4
@@ -12050,12 +11951,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y4, Y5, Y2
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y5
-	VFMADD213PS  ·singleVectors+1408(SB), Y2, Y5
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y7
+	VMOVUPS      ·singleVectors+1472(SB), Y5
+	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y5
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y7
 	VFMADD213PS  Y7, Y4, Y5
-	VFMADD213PS  ·singleVectors+1600(SB), Y2, Y5
+	VFMADD213PS  ·singleVectors+1728(SB), Y2, Y5
 	VFMADD213PS  Y2, Y4, Y5
 	VPSLLD       $0x17, Y6, Y2
 	VPSUBD       Y3, Y2, Y2
@@ -12087,9 +11988,9 @@ loop:
 	VMOVUPS     (CX)(SI*1), Y0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+1280(SB), Y2
+	VMOVUPS     ·singleVectors+1152(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMOVUPS     ·singleVectors+1088(SB), Y2
 	VMINPS      Y0, Y2, Y0
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -12106,12 +12007,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y6
 	VFMADD213PS Y5, Y6, Y3
 	VMULPS      Y3, Y3, Y5
-	VMOVUPS     ·singleVectors+1344(SB), Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+1472(SB), Y8
-	VFMADD213PS ·singleVectors+1536(SB), Y3, Y8
+	VMOVUPS     ·singleVectors+1472(SB), Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1600(SB), Y8
+	VFMADD213PS ·singleVectors+1664(SB), Y3, Y8
 	VFMADD213PS Y8, Y5, Y6
-	VFMADD213PS ·singleVectors+1600(SB), Y3, Y6
+	VFMADD213PS ·singleVectors+1728(SB), Y3, Y6
 	VFMADD213PS Y3, Y5, Y6
 	VPSLLD      $0x17, Y7, Y3
 	VPSUBD      Y4, Y3, Y3
@@ -12128,9 +12029,9 @@ loop:
 	VMOVUPS     Y2, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+1280(SB), Y2
+	VMOVUPS     ·singleVectors+1152(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMOVUPS     ·singleVectors+1088(SB), Y2
 	VMINPS      Y0, Y2, Y0
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -12147,12 +12048,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y6
 	VFMADD213PS Y5, Y6, Y3
 	VMULPS      Y3, Y3, Y5
-	VMOVUPS     ·singleVectors+1344(SB), Y6
-	VFMADD213PS ·singleVectors+1408(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+1472(SB), Y8
-	VFMADD213PS ·singleVectors+1536(SB), Y3, Y8
+	VMOVUPS     ·singleVectors+1472(SB), Y6
+	VFMADD213PS ·singleVectors+1536(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1600(SB), Y8
+	VFMADD213PS ·singleVectors+1664(SB), Y3, Y8
 	VFMADD213PS Y8, Y5, Y6
-	VFMADD213PS ·singleVectors+1600(SB), Y3, Y6
+	VFMADD213PS ·singleVectors+1728(SB), Y3, Y6
 	VFMADD213PS Y3, Y5, Y6
 	VPSLLD      $0x17, Y7, Y3
 	VPSUBD      Y4, Y3, Y3
@@ -12181,9 +12082,9 @@ tail:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMOVUPS      ·singleVectors+1280(SB), Y3
+	VMOVUPS      ·singleVectors+1152(SB), Y3
 	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      ·singleVectors+1216(SB), Y3
+	VMOVUPS      ·singleVectors+1088(SB), Y3
 	VMINPS       Y1, Y3, Y1
 	VMOVUPS      ·singleVectors+0(SB), Y3
 	VMOVUPS      ·singleVectors+0(SB), Y5
@@ -12200,12 +12101,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y4, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y4, Y7
 	VFMADD213PS  Y4, Y6, Y7
 	VPSLLD       $0x17, Y8, Y4
 	VPSUBD       Y5, Y4, Y4
@@ -12388,75 +12289,69 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMULPS      ·singleVectors+1088(SB), Y0, Y1
-	VMOVUPS     ·singleVectors+128(SB), Y2
-	VPAND       Y2, Y1, Y2
-	VMOVUPS     ·singleVectors+768(SB), Y3
-	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y1
+	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1984(SB), Y5
-	VFMADD213PS ·singleVectors+2048(SB), Y3, Y5
-	VMOVUPS     ·singleVectors+2112(SB), Y6
-	VFMADD213PS ·singleVectors+2176(SB), Y3, Y6
-	VFMADD213PS Y6, Y4, Y5
-	VMOVUPS     ·singleVectors+2240(SB), Y6
-	VFMADD213PS ·singleVectors+2304(SB), Y3, Y6
-	VFMADD213PS Y6, Y4, Y5
-	VMOVUPS     ·singleVectors+2368(SB), Y6
-	VFMADD213PS ·singleVectors+2432(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+2496(SB), Y7
-	VFMADD213PS ·singleVectors+2560(SB), Y3, Y7
-	VFMADD213PS Y7, Y4, Y6
-	VMOVUPS     ·singleVectors+2624(SB), Y7
-	VFMADD213PS ·singleVectors+2688(SB), Y3, Y7
-	VFMADD213PS Y7, Y4, Y6
-	VMULPS      Y2, Y5, Y5
-	VDIVPS      Y6, Y5, Y5
-	VMOVUPS     ·singleVectors+0(SB), Y2
-	VMINPS      Y5, Y2, Y5
-	VMOVUPS     ·singleVectors+64(SB), Y2
-	VPAND       Y2, Y1, Y1
-	VPOR        Y1, Y5, Y5
-	VADDPS      ·singleVectors+0(SB), Y5, Y5
-	VMULPS      Y0, Y5, Y5
-	VMULPS      ·singleVectors+576(SB), Y5, Y5
-	VMOVUPS     Y5, (AX)(BX*1)
+	VMOVUPS     ·singleVectors+2880(SB), Y4
+	VFMADD213PS ·singleVectors+2944(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+3008(SB), Y5
+	VFMADD213PS ·singleVectors+3072(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3136(SB), Y5
+	VFMADD213PS ·singleVectors+3200(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3264(SB), Y5
+	VFMADD213PS ·singleVectors+3328(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+3392(SB), Y6
+	VFMADD213PS ·singleVectors+3456(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+3520(SB), Y6
+	VFMADD213PS ·singleVectors+3584(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMULPS      Y1, Y4, Y4
+	VDIVPS      Y5, Y4, Y4
+	VMOVUPS     ·singleVectors+576(SB), Y1
+	VMINPS      Y4, Y1, Y4
+	VMOVUPS     ·singleVectors+1024(SB), Y1
+	VMAXPS      Y4, Y1, Y4
+	VADDPS      ·singleVectors+576(SB), Y4, Y4
+	VMULPS      Y0, Y4, Y4
+	VMOVUPS     Y4, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMULPS      ·singleVectors+1088(SB), Y0, Y1
-	VMOVUPS     ·singleVectors+128(SB), Y2
-	VPAND       Y2, Y1, Y2
-	VMOVUPS     ·singleVectors+768(SB), Y3
-	VMINPS      Y2, Y3, Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y1
+	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMINPS      Y1, Y2, Y1
+	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMULPS      Y3, Y3, Y4
-	VMOVUPS     ·singleVectors+1984(SB), Y5
-	VFMADD213PS ·singleVectors+2048(SB), Y3, Y5
-	VMOVUPS     ·singleVectors+2112(SB), Y6
-	VFMADD213PS ·singleVectors+2176(SB), Y3, Y6
-	VFMADD213PS Y6, Y4, Y5
-	VMOVUPS     ·singleVectors+2240(SB), Y6
-	VFMADD213PS ·singleVectors+2304(SB), Y3, Y6
-	VFMADD213PS Y6, Y4, Y5
-	VMOVUPS     ·singleVectors+2368(SB), Y6
-	VFMADD213PS ·singleVectors+2432(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+2496(SB), Y7
-	VFMADD213PS ·singleVectors+2560(SB), Y3, Y7
-	VFMADD213PS Y7, Y4, Y6
-	VMOVUPS     ·singleVectors+2624(SB), Y7
-	VFMADD213PS ·singleVectors+2688(SB), Y3, Y7
-	VFMADD213PS Y7, Y4, Y6
-	VMULPS      Y2, Y5, Y5
-	VDIVPS      Y6, Y5, Y5
-	VMOVUPS     ·singleVectors+0(SB), Y2
-	VMINPS      Y5, Y2, Y5
-	VMOVUPS     ·singleVectors+64(SB), Y2
-	VPAND       Y2, Y1, Y1
-	VPOR        Y1, Y5, Y5
-	VADDPS      ·singleVectors+0(SB), Y5, Y5
-	VMULPS      Y0, Y5, Y5
-	VMULPS      ·singleVectors+576(SB), Y5, Y5
-	VMOVUPS     Y5, 32(AX)(BX*1)
+	VMOVUPS     ·singleVectors+2880(SB), Y4
+	VFMADD213PS ·singleVectors+2944(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+3008(SB), Y5
+	VFMADD213PS ·singleVectors+3072(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3136(SB), Y5
+	VFMADD213PS ·singleVectors+3200(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3264(SB), Y5
+	VFMADD213PS ·singleVectors+3328(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+3392(SB), Y6
+	VFMADD213PS ·singleVectors+3456(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+3520(SB), Y6
+	VFMADD213PS ·singleVectors+3584(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMULPS      Y1, Y4, Y4
+	VDIVPS      Y5, Y4, Y4
+	VMOVUPS     ·singleVectors+576(SB), Y1
+	VMINPS      Y4, Y1, Y4
+	VMOVUPS     ·singleVectors+1024(SB), Y1
+	VMAXPS      Y4, Y1, Y4
+	VADDPS      ·singleVectors+576(SB), Y4, Y4
+	VMULPS      Y0, Y4, Y4
+	VMOVUPS     Y4, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
 	JGE         loop
@@ -12470,40 +12365,37 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMULPS       ·singleVectors+1088(SB), Y1, Y2
-	VMOVUPS      ·singleVectors+128(SB), Y3
-	VPAND        Y3, Y2, Y3
-	VMOVUPS      ·singleVectors+768(SB), Y4
-	VMINPS       Y3, Y4, Y3
+	VMOVUPS      ·singleVectors+1280(SB), Y2
+	VMAXPS       Y1, Y2, Y2
+	VMOVUPS      ·singleVectors+1216(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       Y2, Y2, Y3
 	VMULPS       Y3, Y3, Y4
-	VMULPS       Y4, Y4, Y5
-	VMOVUPS      ·singleVectors+1984(SB), Y6
-	VFMADD213PS  ·singleVectors+2048(SB), Y4, Y6
-	VMOVUPS      ·singleVectors+2112(SB), Y7
-	VFMADD213PS  ·singleVectors+2176(SB), Y4, Y7
-	VFMADD213PS  Y7, Y5, Y6
-	VMOVUPS      ·singleVectors+2240(SB), Y7
-	VFMADD213PS  ·singleVectors+2304(SB), Y4, Y7
-	VFMADD213PS  Y7, Y5, Y6
-	VMOVUPS      ·singleVectors+2368(SB), Y7
-	VFMADD213PS  ·singleVectors+2432(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+2496(SB), Y8
-	VFMADD213PS  ·singleVectors+2560(SB), Y4, Y8
-	VFMADD213PS  Y8, Y5, Y7
-	VMOVUPS      ·singleVectors+2624(SB), Y8
-	VFMADD213PS  ·singleVectors+2688(SB), Y4, Y8
-	VFMADD213PS  Y8, Y5, Y7
-	VMULPS       Y3, Y6, Y6
-	VDIVPS       Y7, Y6, Y6
-	VMOVUPS      ·singleVectors+0(SB), Y3
-	VMINPS       Y6, Y3, Y6
-	VMOVUPS      ·singleVectors+64(SB), Y3
-	VPAND        Y3, Y2, Y2
-	VPOR         Y2, Y6, Y6
-	VADDPS       ·singleVectors+0(SB), Y6, Y6
-	VMULPS       Y1, Y6, Y6
-	VMULPS       ·singleVectors+576(SB), Y6, Y6
-	VMASKMOVPS   Y6, Y0, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+2880(SB), Y5
+	VFMADD213PS  ·singleVectors+2944(SB), Y3, Y5
+	VMOVUPS      ·singleVectors+3008(SB), Y6
+	VFMADD213PS  ·singleVectors+3072(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3136(SB), Y6
+	VFMADD213PS  ·singleVectors+3200(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3264(SB), Y6
+	VFMADD213PS  ·singleVectors+3328(SB), Y3, Y6
+	VMOVUPS      ·singleVectors+3392(SB), Y7
+	VFMADD213PS  ·singleVectors+3456(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+3520(SB), Y7
+	VFMADD213PS  ·singleVectors+3584(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMULPS       Y2, Y5, Y5
+	VDIVPS       Y6, Y5, Y5
+	VMOVUPS      ·singleVectors+576(SB), Y2
+	VMINPS       Y5, Y2, Y5
+	VMOVUPS      ·singleVectors+1024(SB), Y2
+	VMAXPS       Y5, Y2, Y5
+	VADDPS       ·singleVectors+576(SB), Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -12528,140 +12420,72 @@ loop:
 	VMOVUPS     (CX)(SI*1), Y0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Y1
-	VMULPS      ·singleVectors+1088(SB), Y0, Y2
-	VMOVUPS     ·singleVectors+128(SB), Y3
-	VPAND       Y3, Y2, Y3
-	VMOVUPS     ·singleVectors+768(SB), Y4
-	VMINPS      Y3, Y4, Y3
-	VMULPS      Y3, Y3, Y4
-	VMULPS      Y4, Y4, Y5
-	VMOVUPS     ·singleVectors+1984(SB), Y6
-	VFMADD213PS ·singleVectors+2048(SB), Y4, Y6
-	VMOVUPS     ·singleVectors+2112(SB), Y7
-	VFMADD213PS ·singleVectors+2176(SB), Y4, Y7
-	VFMADD213PS Y7, Y5, Y6
-	VMOVUPS     ·singleVectors+2240(SB), Y7
-	VFMADD213PS ·singleVectors+2304(SB), Y4, Y7
-	VFMADD213PS Y7, Y5, Y6
-	VMOVUPS     ·singleVectors+2368(SB), Y7
-	VFMADD213PS ·singleVectors+2432(SB), Y4, Y7
-	VMOVUPS     ·singleVectors+2496(SB), Y8
-	VFMADD213PS ·singleVectors+2560(SB), Y4, Y8
-	VFMADD213PS Y8, Y5, Y7
-	VMOVUPS     ·singleVectors+2624(SB), Y8
-	VFMADD213PS ·singleVectors+2688(SB), Y4, Y8
-	VFMADD213PS Y8, Y5, Y7
-	VMULPS      Y3, Y6, Y6
-	VDIVPS      Y7, Y6, Y6
-	VMOVUPS     ·singleVectors+0(SB), Y3
-	VMINPS      Y6, Y3, Y6
-	VMOVUPS     ·singleVectors+64(SB), Y3
-	VPAND       Y3, Y2, Y2
-	VPOR        Y2, Y6, Y6
-	VADDPS      ·singleVectors+0(SB), Y6, Y6
-	VMULPS      Y1, Y6, Y6
-	VMULPS      ·singleVectors+576(SB), Y6, Y6
+	VMOVUPS     ·singleVectors+1408(SB), Y2
+	VMAXPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+1344(SB), Y2
+	VMINPS      Y0, Y2, Y0
 	VMULPS      Y0, Y0, Y2
-	VMULPS      ·singleVectors+1024(SB), Y2, Y2
-	VMOVUPS     ·singleVectors+256(SB), Y3
-	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y5
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
-	VSUBPS      ·singleVectors+384(SB), Y5, Y4
-	VMOVAPS     Y4, Y3
-	VMOVUPS     ·singleVectors+448(SB), Y7
-	VFMADD213PS Y2, Y7, Y3
-	VMOVAPS     Y4, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y4
-	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y4
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+1472(SB), Y7
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y7
-	VFMADD213PS Y7, Y3, Y4
-	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
-	VFMADD213PS Y2, Y3, Y4
-	VPSRLD      $0x01, Y5, Y2
-	VPSUBD      Y2, Y5, Y3
-	VPSLLD      $0x17, Y2, Y2
-	VPSLLD      $0x17, Y3, Y3
-	VFMADD213PS Y2, Y2, Y4
-	VMULPS      Y3, Y4, Y4
-	VMULPS      Y1, Y0, Y0
+	VMOVUPS     ·singleVectors+3648(SB), Y4
+	VMOVUPS     ·singleVectors+3712(SB), Y5
+	VFMADD213PS ·singleVectors+3776(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3840(SB), Y5
+	VFMADD213PS ·singleVectors+3904(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3968(SB), Y5
+	VFMADD213PS ·singleVectors+4032(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+4096(SB), Y5
+	VFMADD213PS ·singleVectors+4160(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+4224(SB), Y6
+	VFMADD213PS ·singleVectors+4288(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+4352(SB), Y6
+	VFMADD213PS ·singleVectors+4416(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+4480(SB), Y6
+	VFMADD213PS ·singleVectors+4544(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y0, Y4, Y4
-	VMULPS      ·singleVectors+1152(SB), Y4, Y4
-	VADDPS      Y4, Y6, Y6
-	VMOVUPS     Y6, (AX)(SI*1)
+	VDIVPS      Y5, Y4, Y4
+	VADDPS      ·singleVectors+576(SB), Y4, Y4
+	VMULPS      Y1, Y4, Y4
+	VMOVUPS     Y4, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
-	VMULPS      ·singleVectors+1088(SB), Y0, Y2
-	VMOVUPS     ·singleVectors+128(SB), Y3
-	VPAND       Y3, Y2, Y3
-	VMOVUPS     ·singleVectors+768(SB), Y4
-	VMINPS      Y3, Y4, Y3
-	VMULPS      Y3, Y3, Y4
-	VMULPS      Y4, Y4, Y5
-	VMOVUPS     ·singleVectors+1984(SB), Y6
-	VFMADD213PS ·singleVectors+2048(SB), Y4, Y6
-	VMOVUPS     ·singleVectors+2112(SB), Y7
-	VFMADD213PS ·singleVectors+2176(SB), Y4, Y7
-	VFMADD213PS Y7, Y5, Y6
-	VMOVUPS     ·singleVectors+2240(SB), Y7
-	VFMADD213PS ·singleVectors+2304(SB), Y4, Y7
-	VFMADD213PS Y7, Y5, Y6
-	VMOVUPS     ·singleVectors+2368(SB), Y7
-	VFMADD213PS ·singleVectors+2432(SB), Y4, Y7
-	VMOVUPS     ·singleVectors+2496(SB), Y8
-	VFMADD213PS ·singleVectors+2560(SB), Y4, Y8
-	VFMADD213PS Y8, Y5, Y7
-	VMOVUPS     ·singleVectors+2624(SB), Y8
-	VFMADD213PS ·singleVectors+2688(SB), Y4, Y8
-	VFMADD213PS Y8, Y5, Y7
-	VMULPS      Y3, Y6, Y6
-	VDIVPS      Y7, Y6, Y6
-	VMOVUPS     ·singleVectors+0(SB), Y3
-	VMINPS      Y6, Y3, Y6
-	VMOVUPS     ·singleVectors+64(SB), Y3
-	VPAND       Y3, Y2, Y2
-	VPOR        Y2, Y6, Y6
-	VADDPS      ·singleVectors+0(SB), Y6, Y6
-	VMULPS      Y1, Y6, Y6
-	VMULPS      ·singleVectors+576(SB), Y6, Y6
+	VMOVUPS     ·singleVectors+1408(SB), Y2
+	VMAXPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+1344(SB), Y2
+	VMINPS      Y0, Y2, Y0
 	VMULPS      Y0, Y0, Y2
-	VMULPS      ·singleVectors+1024(SB), Y2, Y2
-	VMOVUPS     ·singleVectors+256(SB), Y3
-	VMAXPS      Y2, Y3, Y2
-	VMOVAPS     Y2, Y5
-	VMOVUPS     ·singleVectors+320(SB), Y3
-	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
-	VSUBPS      ·singleVectors+384(SB), Y5, Y4
-	VMOVAPS     Y4, Y3
-	VMOVUPS     ·singleVectors+448(SB), Y7
-	VFMADD213PS Y2, Y7, Y3
-	VMOVAPS     Y4, Y2
-	VMOVUPS     ·singleVectors+512(SB), Y4
-	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+1344(SB), Y4
-	VFMADD213PS ·singleVectors+1408(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+1472(SB), Y7
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y7
-	VFMADD213PS Y7, Y3, Y4
-	VFMADD213PS ·singleVectors+1600(SB), Y2, Y4
-	VFMADD213PS Y2, Y3, Y4
-	VPSRLD      $0x01, Y5, Y2
-	VPSUBD      Y2, Y5, Y3
-	VPSLLD      $0x17, Y2, Y2
-	VPSLLD      $0x17, Y3, Y3
-	VFMADD213PS Y2, Y2, Y4
-	VMULPS      Y3, Y4, Y4
-	VMULPS      Y1, Y0, Y0
+	VMOVUPS     ·singleVectors+3648(SB), Y4
+	VMOVUPS     ·singleVectors+3712(SB), Y5
+	VFMADD213PS ·singleVectors+3776(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3840(SB), Y5
+	VFMADD213PS ·singleVectors+3904(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3968(SB), Y5
+	VFMADD213PS ·singleVectors+4032(SB), Y2, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+4096(SB), Y5
+	VFMADD213PS ·singleVectors+4160(SB), Y2, Y5
+	VMOVUPS     ·singleVectors+4224(SB), Y6
+	VFMADD213PS ·singleVectors+4288(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+4352(SB), Y6
+	VFMADD213PS ·singleVectors+4416(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+4480(SB), Y6
+	VFMADD213PS ·singleVectors+4544(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y0, Y4, Y4
-	VMULPS      ·singleVectors+1152(SB), Y4, Y4
-	VADDPS      Y4, Y6, Y6
-	VMOVUPS     Y6, 32(AX)(SI*1)
+	VDIVPS      Y5, Y4, Y4
+	VADDPS      ·singleVectors+576(SB), Y4, Y4
+	VMULPS      Y1, Y4, Y4
+	VMOVUPS     Y4, 32(AX)(SI*1)
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x10, BX
 	JGE         loop
@@ -12676,72 +12500,38 @@ tail:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMULPS       ·singleVectors+1088(SB), Y1, Y3
-	VMOVUPS      ·singleVectors+128(SB), Y4
-	VPAND        Y4, Y3, Y4
-	VMOVUPS      ·singleVectors+768(SB), Y5
-	VMINPS       Y4, Y5, Y4
-	VMULPS       Y4, Y4, Y5
-	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1984(SB), Y7
-	VFMADD213PS  ·singleVectors+2048(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+2112(SB), Y8
-	VFMADD213PS  ·singleVectors+2176(SB), Y5, Y8
-	VFMADD213PS  Y8, Y6, Y7
-	VMOVUPS      ·singleVectors+2240(SB), Y8
-	VFMADD213PS  ·singleVectors+2304(SB), Y5, Y8
-	VFMADD213PS  Y8, Y6, Y7
-	VMOVUPS      ·singleVectors+2368(SB), Y8
-	VFMADD213PS  ·singleVectors+2432(SB), Y5, Y8
-	VMOVUPS      ·singleVectors+2496(SB), Y9
-	VFMADD213PS  ·singleVectors+2560(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VMOVUPS      ·singleVectors+2624(SB), Y9
-	VFMADD213PS  ·singleVectors+2688(SB), Y5, Y9
-	VFMADD213PS  Y9, Y6, Y8
-	VMULPS       Y4, Y7, Y7
-	VDIVPS       Y8, Y7, Y7
-	VMOVUPS      ·singleVectors+0(SB), Y4
-	VMINPS       Y7, Y4, Y7
-	VMOVUPS      ·singleVectors+64(SB), Y4
-	VPAND        Y4, Y3, Y3
-	VPOR         Y3, Y7, Y7
-	VADDPS       ·singleVectors+0(SB), Y7, Y7
-	VMULPS       Y2, Y7, Y7
-	VMULPS       ·singleVectors+576(SB), Y7, Y7
+	VMOVUPS      ·singleVectors+1408(SB), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMOVUPS      ·singleVectors+1344(SB), Y3
+	VMINPS       Y1, Y3, Y1
 	VMULPS       Y1, Y1, Y3
-	VMULPS       ·singleVectors+1024(SB), Y3, Y3
-	VMOVUPS      ·singleVectors+256(SB), Y4
-	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y3, Y6
-	VMOVUPS      ·singleVectors+320(SB), Y4
-	VFMADD213PS  ·singleVectors+384(SB), Y4, Y6
-	VSUBPS       ·singleVectors+384(SB), Y6, Y5
-	VMOVAPS      Y5, Y4
-	VMOVUPS      ·singleVectors+448(SB), Y8
-	VFMADD213PS  Y3, Y8, Y4
-	VMOVAPS      Y5, Y3
-	VMOVUPS      ·singleVectors+512(SB), Y5
-	VFMADD213PS  Y4, Y5, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+1344(SB), Y5
-	VFMADD213PS  ·singleVectors+1408(SB), Y3, Y5
-	VMOVUPS      ·singleVectors+1472(SB), Y8
-	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y8
-	VFMADD213PS  Y8, Y4, Y5
-	VFMADD213PS  ·singleVectors+1600(SB), Y3, Y5
-	VFMADD213PS  Y3, Y4, Y5
-	VPSRLD       $0x01, Y6, Y3
-	VPSUBD       Y3, Y6, Y4
-	VPSLLD       $0x17, Y3, Y3
-	VPSLLD       $0x17, Y4, Y4
-	VFMADD213PS  Y3, Y3, Y5
-	VMULPS       Y4, Y5, Y5
-	VMULPS       Y2, Y1, Y1
+	VMOVUPS      ·singleVectors+3648(SB), Y5
+	VMOVUPS      ·singleVectors+3712(SB), Y6
+	VFMADD213PS  ·singleVectors+3776(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3840(SB), Y6
+	VFMADD213PS  ·singleVectors+3904(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3968(SB), Y6
+	VFMADD213PS  ·singleVectors+4032(SB), Y3, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+4096(SB), Y6
+	VFMADD213PS  ·singleVectors+4160(SB), Y3, Y6
+	VMOVUPS      ·singleVectors+4224(SB), Y7
+	VFMADD213PS  ·singleVectors+4288(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+4352(SB), Y7
+	VFMADD213PS  ·singleVectors+4416(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+4480(SB), Y7
+	VFMADD213PS  ·singleVectors+4544(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
 	VMULPS       Y1, Y5, Y5
-	VMULPS       ·singleVectors+1152(SB), Y5, Y5
-	VADDPS       Y5, Y7, Y7
-	VMASKMOVPS   Y7, Y0, (AX)(SI*1)
+	VDIVPS       Y6, Y5, Y5
+	VADDPS       ·singleVectors+576(SB), Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x08, BX
 	JG           tail
@@ -13689,12 +13479,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -13725,12 +13515,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -13772,12 +13562,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y7, Y8, Y6
 	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1344(SB), Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y8
-	VMOVUPS      ·singleVectors+1472(SB), Y10
-	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y10
+	VMOVUPS      ·singleVectors+1472(SB), Y8
+	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y8
+	VMOVUPS      ·singleVectors+1600(SB), Y10
+	VFMADD213PS  ·singleVectors+1664(SB), Y6, Y10
 	VFMADD213PS  Y10, Y7, Y8
-	VFMADD213PS  ·singleVectors+1600(SB), Y6, Y8
+	VFMADD213PS  ·singleVectors+1728(SB), Y6, Y8
 	VFMADD213PS  Y6, Y7, Y8
 	VPSRLD       $0x01, Y9, Y6
 	VPSUBD       Y6, Y9, Y7
@@ -13814,12 +13604,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y4, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y4, Y7
 	VFMADD213PS  Y4, Y6, Y7
 	VPSRLD       $0x01, Y8, Y4
 	VPSUBD       Y4, Y8, Y6
@@ -14349,12 +14139,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -14385,12 +14175,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -14433,12 +14223,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y7, Y8, Y6
 	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1344(SB), Y8
-	VFMADD213PS  ·singleVectors+1408(SB), Y6, Y8
-	VMOVUPS      ·singleVectors+1472(SB), Y10
-	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y10
+	VMOVUPS      ·singleVectors+1472(SB), Y8
+	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y8
+	VMOVUPS      ·singleVectors+1600(SB), Y10
+	VFMADD213PS  ·singleVectors+1664(SB), Y6, Y10
 	VFMADD213PS  Y10, Y7, Y8
-	VFMADD213PS  ·singleVectors+1600(SB), Y6, Y8
+	VFMADD213PS  ·singleVectors+1728(SB), Y6, Y8
 	VFMADD213PS  Y6, Y7, Y8
 	VPSRLD       $0x01, Y9, Y6
 	VPSUBD       Y6, Y9, Y7
@@ -14476,12 +14266,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1344(SB), Y7
-	VFMADD213PS  ·singleVectors+1408(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y9
-	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y9
+	VMOVUPS      ·singleVectors+1472(SB), Y7
+	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y9
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1600(SB), Y4, Y7
+	VFMADD213PS  ·singleVectors+1728(SB), Y4, Y7
 	VFMADD213PS  Y4, Y6, Y7
 	VPSRLD       $0x01, Y8, Y4
 	VPSUBD       Y4, Y8, Y6

@@ -62,8 +62,9 @@ func ulps(got float32, want float64) float64 {
 
 // TestFunctions compares with float64 at numbers of all exponents and signs, around the ends of the functions'
 // branches, and at special values; in long mode at every 997th float32.
-func TestFunctions(t *testing.T) {
-	var x []float32
+func TestFunctions(t *testing.T) { checkFunctions(t, numbers()) }
+
+func numbers() (x []float32) {
 	step := uint64(997)
 	if testing.Short() {
 		step = 100003
@@ -82,7 +83,54 @@ func TestFunctions(t *testing.T) {
 			x = append(x, w, math.Nextafter32(w, inf), math.Nextafter32(w, -inf))
 		}
 	}
-	checkFunctions(t, x)
+	return x
+}
+
+// TestGELU compares GELU and its gradient with float64: the errors relative to x and to dy. Where the normal
+// distribution is 0 or 1 in float32 they are exact.
+func TestGELU(t *testing.T) {
+	x := numbers()
+	dy, got, plain := make([]float32, len(x)), make([]float32, len(x)), make([]float32, len(x))
+	for i := range dy {
+		dy[i] = float32(i%3) - 1.5
+	}
+	normal := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+	slope := func(x float64) float64 { return normal(x) + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi) }
+	for _, f := range []struct {
+		name       string
+		run        func(s *Set, dst []float32)
+		exact      func(x float64) float64 // relative to scale
+		scale      []float32
+		end, bound float64
+	}{
+		{"gelu", func(s *Set, dst []float32) { s.GELU(dst, x) }, normal, x, 5.45, 1.8e-7},
+		{"its gradient", func(s *Set, dst []float32) { s.GELUGrad(dst, x, dy) }, slope, dy, 6.2, 2.4e-7},
+	} {
+		f.run(For(simd.Go), plain)
+		for i, y := range plain {
+			v, scale := float64(x[i]), float64(f.scale[i])
+			want, bound := f.exact(v), f.bound*math.Abs(scale)+0x1p-149
+			if math.Abs(v) >= f.end {
+				want, bound = f.exact(math.Copysign(100, v)), 0
+			}
+			want *= scale
+			if v != v || want != want { // 0·∞
+				if y == y {
+					t.Errorf("%s of %v is %v", f.name, v, y)
+				}
+			} else if float64(y) != want && !(math.Abs(float64(y)-want) <= bound) {
+				t.Fatalf("%s of %v is %v, want %v", f.name, v, y, want)
+			}
+		}
+		for _, l := range simd.All()[1:] {
+			f.run(For(l), got)
+			for i, y := range got {
+				if math.Float32bits(y) != math.Float32bits(plain[i]) && !(y != y && plain[i] != plain[i]) {
+					t.Fatalf("%s of %v is %v at level %v, %v in plain Go", f.name, x[i], y, l, plain[i])
+				}
+			}
+		}
+	}
 }
 
 func checkFunctions(t *testing.T, x []float32) {
@@ -123,6 +171,8 @@ func init() { // adds to the kernels of TestLevelsAgree
 		"less": func(s *Set) func(dst, a, b []float32) { return s.Less },
 		"min":  func(s *Set) func(dst, a, b []float32) { return s.Min },
 		"max":  func(s *Set) func(dst, a, b []float32) { return s.Max },
+
+		"gelu's gradient": func(s *Set) func(dst, a, b []float32) { return s.GELUGrad },
 	} {
 		kernels[name] = func(s *Set, m *memory, n, _ int) {
 			x := m.floats(n)
