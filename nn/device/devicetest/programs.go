@@ -90,6 +90,14 @@ func (n *net) fixedNorm(x int) int {
 
 func (n *net) relu(x int) int { return n.apply(op.ReLU{}, x) }
 
+// perceptron trains linear layers with activations in between, one of whose gradients reads two results.
+func (n *net) perceptron(rows, in, first, second int) {
+	x := n.apply(op.Map{Expr: gelu}, n.linear(n.data(uniform(-1, 1), rows, in), first))
+	x = n.apply(op.Map{Expr: silu}, n.linear(x, second))
+	y := n.apply(op.Map{Expr: x0.Mul(x1)}, x, n.linear(x, second))
+	n.train(n.linear(n.apply(op.Add{}, x, y), 10))
+}
+
 func (n *net) linear(x, out int) int {
 	return n.apply(op.Linear{}, x, n.weight(uniform(-.2, .2), out, n.Values[x].Type.Shape[1]),
 		n.weight(uniform(-.1, .1), out))
@@ -234,6 +242,8 @@ var nets = []struct {
 		x = n.apply(op.SliceAxis(s, 1, 0, 1), n.layerNorm(x))
 		n.train(n.loss(n.linear(n.rows(x), 10), .1))
 	}},
+	{"wide perceptron", func(n *net) { n.perceptron(30, 17, 100, 300) }},
+	{"perceptron of many rows", func(n *net) { n.perceptron(1200, 9, 40, 24) }},
 	{"evaluation of scaled branches", func(n *net) {
 		x := n.data(uniform(0, 1), 2, 18, 6, 4)
 		y := n.apply(op.Map{Expr: gelu}, n.linear(n.rows(n.layerNorm(n.apply(op.Tokens{}, x))), 40))

@@ -261,7 +261,7 @@ func (t tile) rowsFrom(args reg.Register, c reg.GPVirtual, visit func(m int, c r
 	}
 }
 
-// begin prefetches C and sets the accumulators: those of pairs to 0.
+// begin prefetches C and, for products, From, and sets the accumulators: those of pairs to 0.
 func (t tile) begin(args reg.Register) {
 	init := field(args, argInit)
 	for j := range t.vectors {
@@ -271,14 +271,27 @@ func (t tile) begin(args reg.Register) {
 		}
 		VMOVUPS(Mem{Base: init, Disp: j * t.bytes}, t.b(j))
 	}
-	t.walk(args, func(m int, c reg.GPVirtual) {
+	prefetch := func(c reg.GPVirtual) {
 		for at := 0; at < t.columns()*t.bytes; at += 64 {
 			PREFETCHT0(Mem{Base: c, Disp: at})
 		}
+	}
+	t.walk(args, func(m int, c reg.GPVirtual) {
+		prefetch(c)
 		for j := range t.vectors {
 			VMOVAPS(t.b(j), t.acc(m, j))
 		}
 	})
+	if t.kind == sums { // their From is C
+		return
+	}
+	from := field(args, argFrom)
+	TESTQ(from, from)
+	JZ(LabelRef("begun"))
+	CMPQ(from, Mem{Base: args, Disp: argC})
+	JE(LabelRef("begun"))
+	t.rowsFrom(args, from, func(_ int, c reg.GPVirtual) { prefetch(c) })
+	Label("begun")
 }
 
 // store writes the columns under the mask. It adds argFrom unless that is nil, and clips negative results to 0 if

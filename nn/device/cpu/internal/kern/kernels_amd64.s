@@ -174,11 +174,20 @@ TEXT ·avx512Products1x1(SB), NOSPLIT, $0-8
 	MOVQ       80(AX), DX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z1, Z0
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -355,11 +364,22 @@ TEXT ·avx512Products2x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z2, Z1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -572,11 +592,24 @@ TEXT ·avx512Products3x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z3, Z2
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -825,11 +858,26 @@ TEXT ·avx512Products4x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z4, Z3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -1114,11 +1162,28 @@ TEXT ·avx512Products5x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z5, Z4
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -1439,11 +1504,30 @@ TEXT ·avx512Products6x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z6, Z5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -1807,11 +1891,32 @@ TEXT ·avx512Products7x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z7, Z6
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -2212,11 +2317,35 @@ TEXT ·avx512Products8x1(SB), NOSPLIT, $0-8
 	VMOVAPS    Z8, Z6
 	PREFETCHT0 (BX)
 	VMOVAPS    Z8, Z7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -2665,11 +2794,37 @@ TEXT ·avx512Products9x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z9, Z8
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -3154,11 +3309,39 @@ TEXT ·avx512Products10x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -3679,11 +3862,41 @@ TEXT ·avx512Products11x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z10
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -4240,11 +4453,43 @@ TEXT ·avx512Products12x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -4837,11 +5082,45 @@ TEXT ·avx512Products13x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z12
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -5477,11 +5756,47 @@ TEXT ·avx512Products14x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z13
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -6113,11 +6428,21 @@ TEXT ·avx512Products1x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z2, Z0
 	VMOVAPS    Z3, Z1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -6342,11 +6667,24 @@ TEXT ·avx512Products2x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z4, Z2
 	VMOVAPS    Z5, Z3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -6627,11 +6965,27 @@ TEXT ·avx512Products3x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z6, Z4
 	VMOVAPS    Z7, Z5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -6968,11 +7322,30 @@ TEXT ·avx512Products4x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z8, Z6
 	VMOVAPS    Z9, Z7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -7365,11 +7738,33 @@ TEXT ·avx512Products5x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z10, Z8
 	VMOVAPS    Z11, Z9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -7818,11 +8213,36 @@ TEXT ·avx512Products6x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z12, Z10
 	VMOVAPS    Z13, Z11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -8334,11 +8754,39 @@ TEXT ·avx512Products7x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z14, Z12
 	VMOVAPS    Z15, Z13
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -8907,11 +9355,43 @@ TEXT ·avx512Products8x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z16, Z14
 	VMOVAPS    Z17, Z15
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -9548,11 +10028,46 @@ TEXT ·avx512Products9x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z18, Z16
 	VMOVAPS    Z19, Z17
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -10245,11 +10760,49 @@ TEXT ·avx512Products10x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z18
 	VMOVAPS    Z21, Z19
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -10998,11 +11551,52 @@ TEXT ·avx512Products11x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z20
 	VMOVAPS    Z23, Z21
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -11807,11 +12401,55 @@ TEXT ·avx512Products12x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z22
 	VMOVAPS    Z25, Z23
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -12672,11 +13310,58 @@ TEXT ·avx512Products13x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z24
 	VMOVAPS    Z27, Z25
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -13600,11 +14285,61 @@ TEXT ·avx512Products14x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z26
 	VMOVAPS    Z29, Z27
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -14512,11 +15247,20 @@ TEXT ·avx512Pairs1(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z2, Z0
 	VMOVAPS    Z3, Z1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -14628,11 +15372,22 @@ TEXT ·avx512Pairs2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z4, Z2
 	VMOVAPS    Z5, Z3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -14772,11 +15527,24 @@ TEXT ·avx512Pairs3(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z6, Z4
 	VMOVAPS    Z7, Z5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -14944,11 +15712,26 @@ TEXT ·avx512Pairs4(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z8, Z6
 	VMOVAPS    Z9, Z7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -15144,11 +15927,28 @@ TEXT ·avx512Pairs5(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z10, Z8
 	VMOVAPS    Z11, Z9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -15372,11 +16172,30 @@ TEXT ·avx512Pairs6(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z12, Z10
 	VMOVAPS    Z13, Z11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -15635,11 +16454,32 @@ TEXT ·avx512Pairs7(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Z14, Z12
 	VMOVAPS    Z15, Z13
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -15927,11 +16767,35 @@ TEXT ·avx512Pairs8(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z16, Z14
 	VMOVAPS    Z17, Z15
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -16256,11 +17120,37 @@ TEXT ·avx512Pairs9(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z18, Z16
 	VMOVAPS    Z19, Z17
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -16613,11 +17503,39 @@ TEXT ·avx512Pairs10(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z20, Z18
 	VMOVAPS    Z21, Z19
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -16998,11 +17916,41 @@ TEXT ·avx512Pairs11(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z22, Z20
 	VMOVAPS    Z23, Z21
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -17411,11 +18359,43 @@ TEXT ·avx512Pairs12(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z24, Z22
 	VMOVAPS    Z25, Z23
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -17852,11 +18832,45 @@ TEXT ·avx512Pairs13(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z26, Z24
 	VMOVAPS    Z27, Z25
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -18328,11 +19342,47 @@ TEXT ·avx512Pairs14(SB), NOSPLIT, $0-8
 	PREFETCHT0 (BX)
 	VMOVAPS    Z28, Z26
 	VMOVAPS    Z29, Z27
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -23558,11 +24608,20 @@ TEXT ·avx2Products1x1(SB), NOSPLIT, $0-8
 	MOVQ       80(AX), DX
 	PREFETCHT0 (CX)
 	VMOVAPS    Y1, Y0
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -23759,11 +24818,22 @@ TEXT ·avx2Products2x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Y2, Y1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -24002,11 +25072,24 @@ TEXT ·avx2Products3x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Y3, Y2
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -24287,11 +25370,26 @@ TEXT ·avx2Products4x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Y4, Y3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -24614,11 +25712,28 @@ TEXT ·avx2Products5x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Y5, Y4
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -24983,11 +26098,30 @@ TEXT ·avx2Products6x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Y6, Y5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -25385,11 +26519,20 @@ TEXT ·avx2Products1x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y2, Y0
 	VMOVAPS    Y3, Y1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -25623,11 +26766,22 @@ TEXT ·avx2Products2x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y4, Y2
 	VMOVAPS    Y5, Y3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -25925,11 +27079,24 @@ TEXT ·avx2Products3x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y6, Y4
 	VMOVAPS    Y7, Y5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -26291,11 +27458,26 @@ TEXT ·avx2Products4x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y8, Y6
 	VMOVAPS    Y9, Y7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -26721,11 +27903,28 @@ TEXT ·avx2Products5x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y10, Y8
 	VMOVAPS    Y11, Y9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -27215,11 +28414,30 @@ TEXT ·avx2Products6x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y12, Y10
 	VMOVAPS    Y13, Y11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -27756,11 +28974,20 @@ TEXT ·avx2Pairs1(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y2, Y0
 	VMOVAPS    Y3, Y1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -27877,11 +29104,22 @@ TEXT ·avx2Pairs2(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y4, Y2
 	VMOVAPS    Y5, Y3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -28029,11 +29267,24 @@ TEXT ·avx2Pairs3(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y6, Y4
 	VMOVAPS    Y7, Y5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -28212,11 +29463,26 @@ TEXT ·avx2Pairs4(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y8, Y6
 	VMOVAPS    Y9, Y7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -28426,11 +29692,28 @@ TEXT ·avx2Pairs5(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y10, Y8
 	VMOVAPS    Y11, Y9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -28671,11 +29954,30 @@ TEXT ·avx2Pairs6(SB), NOSPLIT, $0-8
 	PREFETCHT0 (CX)
 	VMOVAPS    Y12, Y10
 	VMOVAPS    Y13, Y11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -33843,11 +35145,20 @@ TEXT ·bf16Products1x1(SB), NOSPLIT, $0-8
 	MOVQ       80(AX), DX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z1, Z0
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -34054,11 +35365,22 @@ TEXT ·bf16Products2x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z2, Z1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -34331,11 +35653,24 @@ TEXT ·bf16Products3x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z3, Z2
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -34674,11 +36009,26 @@ TEXT ·bf16Products4x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z4, Z3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -35083,11 +36433,28 @@ TEXT ·bf16Products5x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z5, Z4
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -35558,11 +36925,30 @@ TEXT ·bf16Products6x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z6, Z5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -36106,11 +37492,32 @@ TEXT ·bf16Products7x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z7, Z6
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -36721,11 +38128,35 @@ TEXT ·bf16Products8x1(SB), NOSPLIT, $0-8
 	VMOVAPS    Z8, Z6
 	PREFETCHT0 (BX)
 	VMOVAPS    Z8, Z7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -37414,11 +38845,37 @@ TEXT ·bf16Products9x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z9, Z8
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -38173,11 +39630,39 @@ TEXT ·bf16Products10x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -38998,11 +40483,41 @@ TEXT ·bf16Products11x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z10
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -39889,11 +41404,43 @@ TEXT ·bf16Products12x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -40846,11 +42393,45 @@ TEXT ·bf16Products13x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z12
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -41876,11 +43457,47 @@ TEXT ·bf16Products14x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, BX
 	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z13
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -42932,11 +44549,21 @@ TEXT ·bf16Products1x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z2, Z0
 	VMOVAPS    Z3, Z1
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), CX
-	MOVQ       8(AX), CX
-	MOVQ       40(AX), DX
-	MOVQ       48(AX), BX
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), CX
+	MOVQ 8(AX), CX
+	MOVQ 40(AX), DX
+	MOVQ 48(AX), BX
 
 tap:
 	MOVQ (AX), SI
@@ -43221,11 +44848,24 @@ TEXT ·bf16Products2x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z4, Z2
 	VMOVAPS    Z5, Z3
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -43626,11 +45266,27 @@ TEXT ·bf16Products3x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z6, Z4
 	VMOVAPS    Z7, Z5
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), DX
-	MOVQ       40(AX), BX
-	MOVQ       48(AX), SI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), DX
+	MOVQ 40(AX), BX
+	MOVQ 48(AX), SI
 
 tap:
 	MOVQ (AX), DI
@@ -44147,11 +45803,30 @@ TEXT ·bf16Products4x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z8, Z6
 	VMOVAPS    Z9, Z7
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -44784,11 +46459,33 @@ TEXT ·bf16Products5x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z10, Z8
 	VMOVAPS    Z11, Z9
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -45537,11 +47234,36 @@ TEXT ·bf16Products6x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z12, Z10
 	VMOVAPS    Z13, Z11
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -46413,11 +48135,39 @@ TEXT ·bf16Products7x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z14, Z12
 	VMOVAPS    Z15, Z13
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -47406,11 +49156,43 @@ TEXT ·bf16Products8x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z16, Z14
 	VMOVAPS    Z17, Z15
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -48527,11 +50309,46 @@ TEXT ·bf16Products9x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z18, Z16
 	VMOVAPS    Z19, Z17
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -49764,11 +51581,49 @@ TEXT ·bf16Products10x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z18
 	VMOVAPS    Z21, Z19
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -51117,11 +52972,52 @@ TEXT ·bf16Products11x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z20
 	VMOVAPS    Z23, Z21
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -52586,11 +54482,55 @@ TEXT ·bf16Products12x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z22
 	VMOVAPS    Z25, Z23
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -54171,11 +56111,58 @@ TEXT ·bf16Products13x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z24
 	VMOVAPS    Z27, Z25
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8
@@ -55879,11 +57866,61 @@ TEXT ·bf16Products14x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z26
 	VMOVAPS    Z29, Z27
-	MOVQ       64(AX), CX
-	LEAQ       (CX)(CX*2), DX
-	MOVQ       8(AX), BX
-	MOVQ       40(AX), SI
-	MOVQ       48(AX), DI
+	MOVQ       96(AX), CX
+	TESTQ      CX, CX
+	JZ         begun
+	CMPQ       CX, 16(AX)
+	JE         begun
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+
+begun:
+	MOVQ 64(AX), CX
+	LEAQ (CX)(CX*2), DX
+	MOVQ 8(AX), BX
+	MOVQ 40(AX), SI
+	MOVQ 48(AX), DI
 
 tap:
 	MOVQ (AX), R8

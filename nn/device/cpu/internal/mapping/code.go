@@ -191,14 +191,17 @@ func (b *Bound) RunAll(number int, dst *work.Pieces, lo, hi int) {
 	}
 }
 
-// RunOver is RunAll for an expression whose only operand is another kernel's result x, which it overwrites.
-func (b *Bound) RunOver(number int, x []float32) {
+// RunOver is RunAll for an expression of another kernel's result x, which it overwrites, from place lo on.
+func (b *Bound) RunOver(number, lo int, x []float32) {
 	for len(x) > 0 {
 		m := min(Block, len(x))
-		b.Run(number, x[:m], 0, x[:m])
-		x = x[m:]
+		b.Run(number, x[:m], lo, x[:m])
+		x, lo = x[m:], lo+m
 	}
 }
+
+// Alone reports whether the other kernel's result is the only operand.
+func (b *Bound) Alone() bool { return len(b.axes) == 1 }
 
 // compute applies a function to elements.
 func compute(k *vec.Set, kind expr.Kind, to []float32, in *[3][]float32) {

@@ -19,15 +19,20 @@ const (
 	fusedGELUGrad
 )
 
-// fusible are the expressions that have kernels, of operands 0 and, for gradients, 1, by kind from fusedSiLU on.
+// fusible are the expressions that have kernels, of operands 0 and, for gradients, 1, by kind from fusedSiLU on. That of
+// GELU is without the factor ½, which may have become part of another one.
 var fusible = func() (list [][]expr.Node) {
 	x, dy := expr.Arg(0), expr.Arg(1)
-	for _, e := range []expr.Expr{
-		x.Mul(x.Sigmoid()),
-		x.Mul(x.Shift(3).Clamp(0, 6)).Scale(1. / 6),
-		x.Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5),
+	twice := x.Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1))
+	for _, e := range []struct{ pattern, whole expr.Expr }{
+		{pattern: x.Mul(x.Sigmoid())},
+		{pattern: x.Mul(x.Shift(3).Clamp(0, 6)).Scale(1. / 6)},
+		{twice, twice.Scale(.5)},
 	} {
-		list = append(list, e.Nodes(), e.Gradient(dy)[0].Nodes())
+		if !e.whole.Valid() {
+			e.whole = e.pattern
+		}
+		list = append(list, e.pattern.Nodes(), e.whole.Gradient(dy)[0].Nodes())
 	}
 	return list
 }()
@@ -40,13 +45,64 @@ func fuse(nodes []expr.Node) []expr.Node {
 			if !m.at(len(pattern)-1, i) || !m.inside(i) {
 				continue
 			}
-			nodes = slices.Clone(nodes)
-			nodes[i] = expr.Node{Kind: fusedSiLU + expr.Kind(k), In: m.operands()}
+			n := expr.Node{Kind: fusedSiLU + expr.Kind(k), In: m.operands()}
+			if n.Kind == fusedGELU {
+				nodes = doubled(nodes, i, n)
+			} else {
+				nodes = slices.Clone(nodes)
+				nodes[i] = n
+			}
 			nodes = reach(nodes, len(nodes)-1, func(int) (expr.Node, bool) { return expr.Node{}, false })
 			return fuse(nodes)
 		}
 	}
 	return nodes
+}
+
+// doubled replaces node i of an expression by 2n. If a number multiplies node i, twice that multiplies n: results have
+// the same bits if the number comes from the next expression, which is computed with this one or after it.
+func doubled(nodes []expr.Node, i int, n expr.Node) []expr.Node {
+	factor := 2.0
+	if j := soleReader(nodes, i); j >= 0 && nodes[j].Kind == expr.KindMul {
+		for _, a := range nodes[j].In {
+			if nodes[a].Kind == expr.KindConst {
+				i, factor = j, 2*nodes[a].Value
+			}
+		}
+	}
+	list := slices.Clone(nodes)
+	if factor == 1 {
+		list[i] = n
+		return list
+	}
+	list = slices.Insert(list, i, n, expr.Node{Kind: expr.KindConst, Value: factor})
+	list[i+2] = expr.Node{Kind: expr.KindMul, In: []int{i, i + 1}}
+	for j := i + 3; j < len(list); j++ {
+		in := slices.Clone(list[j].In)
+		for k, a := range in {
+			if a >= i {
+				in[k] = a + 2
+			}
+		}
+		list[j].In = in
+	}
+	return list
+}
+
+// soleReader is the only node that reads node i, or -1.
+func soleReader(nodes []expr.Node, i int) int {
+	reader := -1
+	for j, n := range nodes {
+		for _, a := range n.In {
+			if a == i && reader >= 0 {
+				return -1
+			}
+			if a == i {
+				reader = j
+			}
+		}
+	}
+	return reader
 }
 
 // match finds a pattern in an expression.

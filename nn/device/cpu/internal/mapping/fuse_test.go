@@ -25,6 +25,8 @@ func TestFuse(t *testing.T) {
 	}{
 		"silu": {silu(x), []expr.Kind{fusedSiLU}}, "hardswish": {hardswish(x), []expr.Kind{fusedHardswish}},
 		"gelu":                 {gelu(x), []expr.Kind{fusedGELU}},
+		"gelu, scaled":         {gelu(x).Scale(1.25), []expr.Kind{fusedGELU}},
+		"gelu, doubled, twice": {gelu(x).Scale(2).Add(gelu(x).Scale(2).Exp()), []expr.Kind{fusedGELU}},
 		"silu's gradient":      {silu(x).Gradient(dy)[0], []expr.Kind{fusedSiLUGrad}},
 		"hardswish's":          {hardswish(x).Gradient(dy)[0], []expr.Kind{fusedHardswishGrad}},
 		"gelu's":               {gelu(x).Gradient(dy)[0], []expr.Kind{fusedGELUGrad}},
@@ -63,6 +65,31 @@ func TestFuse(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Numbers that multiply GELU give the same bits in its expression and in the next one.
+func TestScaledGELU(t *testing.T) {
+	x := expr.Arg(0)
+	gelu := x.Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5)
+	in := [2][]float32{specials(1), specials(2)}
+	k := vec.For(simd.Go)
+	for name, next := range map[string]func(x expr.Expr) expr.Expr{
+		"":            func(x expr.Expr) expr.Expr { return x },
+		"doubled":     func(x expr.Expr) expr.Expr { return x.Scale(2) },
+		"dropout":     func(x expr.Expr) expr.Expr { return expr.If(x.Less(expr.Const(1)), x.Scale(1/.9), expr.Const(0)) },
+		"both":        func(x expr.Expr) expr.Expr { return x.Scale(1. / 3).Add(x.Scale(.7)) },
+		"a product":   func(x expr.Expr) expr.Expr { return x.Mul(expr.Arg(1)) },
+		"the inverse": func(x expr.Expr) expr.Expr { return expr.Const(1).Div(x.Neg()) },
+	} {
+		first := run(k, gelu.Nodes(), in, true)
+		want := run(k, next(x).Nodes(), [2][]float32{first, in[1]}, true)
+		for i, got := range run(k, next(gelu).Nodes(), in, true) {
+			overflows := in[0][i] > math.MaxFloat32/2 // when it is doubled
+			if math.Float32bits(got) != math.Float32bits(want[i]) && !(got != got && want[i] != want[i]) && !overflows {
+				t.Fatalf("%s: %v of %v in one expression, %v in two", name, got, in[0][i], want[i])
+			}
+		}
 	}
 }
 

@@ -59,6 +59,19 @@ func After(f *lower.Flow, i, reader int) []Chain {
 // Alone reports whether the chain reads nothing but another kernel's result.
 func (c *Chain) Alone() bool { return len(c.In) == 1 }
 
+// Elementwise reports whether each element depends on the same elements of numbers of the result's shape.
+func (c *Chain) Elementwise() bool {
+	return !slices.ContainsFunc(c.In, func(v int) bool {
+		x := c.Last.Values[v].Type
+		return !x.DType.Float() || !x.Shape.Equal(c.Last.OutType().Shape)
+	})
+}
+
+// Expect returns an error if the operands of a chain that is Elementwise are not all in the layout of activations.
+func (c *Chain) Expect() error {
+	return c.fits(work.Layout(c.Last.OutType(), device.Data), slices.Repeat([]op.Axes{op.All}, len(c.In)))
+}
+
 // lower lowers the expression into the result of the last step.
 func (c Chain) lower(workers int) (*work.Lowering, error) {
 	var r work.Room
@@ -133,9 +146,10 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 	return p, nil
 }
 
-// Over is the plan of a chain that is Alone and overwrites its operand, in blocks that may begin anywhere.
+// Over is the plan of a chain that is Alone or Elementwise and overwrites the operand that another kernel makes, in
+// blocks that may begin anywhere.
 func (c Chain) Over(r *work.Room, workers int) *Plan {
-	code := newCode(c.Map.Expr.Nodes(), order{1, 1, true}, []op.Axes{op.All})
+	code := newCode(c.Map.Expr.Nodes(), order{1, 1, true}, slices.Repeat([]op.Axes{op.All}, len(c.In)))
 	code.made = c.made
 	return &Plan{Chain: c, code: code, scratch: code.Scratch(r, workers, Block), block: Block}
 }

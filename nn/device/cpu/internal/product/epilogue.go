@@ -172,7 +172,7 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 // from. Their values are in the rows of made, step apart.
 func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int, made []float32, step int) {
 	if k.then != nil {
-		k.compute(worker, hi-lo, rows, made, step)
+		k.compute(worker, from+lo, hi-lo, stride, rows, made, step)
 	}
 	if k.add == nil {
 		return
@@ -196,13 +196,13 @@ func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int
 	}
 }
 
-// compute applies the expression.
-func (k *boundEpilogue) compute(worker, width, rows int, made []float32, step int) {
-	if width == step {
-		k.then.RunOver(worker, made[:rows*step])
+// compute applies the expression to rows of the result that begin at element from.
+func (k *boundEpilogue) compute(worker, from, width, stride, rows int, made []float32, step int) {
+	if width == step && (width == stride || k.then.Alone()) {
+		k.then.RunOver(worker, from, made[:rows*step])
 		return
 	}
 	for r := range rows {
-		k.then.RunOver(worker, made[r*step:][:width])
+		k.then.RunOver(worker, from+r*stride, made[r*step:][:width])
 	}
 }

@@ -153,6 +153,11 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		if err := work.IsData(e.last, e.other); err != nil {
 			return nil, err
 		}
+		if e.then != nil {
+			if err := e.then.Expect(); err != nil {
+				return nil, err
+			}
+		}
 		if d.kernels(p.product) == nil && !p.endable(d) {
 			return d.alone(p, p.product), nil
 		}
@@ -210,6 +215,30 @@ func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.
 	l.Results = append(l.Results, lower.Result{Value: by.Out, Layout: work.Layout(by.OutType(), device.Data),
 		Bytes: by.OutType().Bytes()})
 	return l
+}
+
+// linearGrad matches the gradient of a linear layer with respect to its input, alone or with the gradient of the
+// activation that made that input: an expression of it and of values of its shape. Rows in tiles are too short for it.
+func (d Options) linearGrad(f *lower.Flow, first int) []work.Match {
+	s := f.Step(first)
+	if !lower.Is[op.LinearGradInput](s) {
+		return nil
+	}
+	p := linearGradStep(s)
+	e := ending{last: s, factor: -1, other: -1}
+	list := []work.Match{d.ending(p, e, []int{first})}
+	next := f.Sole(first)
+	if d.kernels(p.product) == nil || d.tileable(p.product) || !p.summable() || next < 0 {
+		return list
+	}
+	var longer []work.Match
+	for _, c := range mapping.After(f, first, next) {
+		if c.Elementwise() {
+			e.last, e.then = c.Last, &c
+			longer = append(longer, d.ending(p, e, c.Steps))
+		}
+	}
+	return append(longer, list...)
 }
 
 // gradInput matches the gradient of a convolution with respect to its input, alone or, if that input is a ReLU's

@@ -30,13 +30,9 @@ func linearStep(s work.Step) productStep {
 	return forwardStep(s, linearProduct(n, in, out, in, 1))
 }
 
-func (d Options) linearGradInput(s work.Step, _ op.LinearGradInput) (*work.Lowering, error) {
+func linearGradStep(s work.Step) productStep {
 	n, in, out := s.InType(1).Shape[0], s.InType(0).Shape[1], s.InType(0).Shape[0]
-	p := gradStep(s, linearProduct(n, out, in, 1, in))
-	if err := p.expect(); err != nil {
-		return nil, err
-	}
-	return d.alone(p, p.product), nil
+	return gradStep(s, linearProduct(n, out, in, 1, in))
 }
 
 // channelSum is the gradient of a bias.

@@ -53,8 +53,8 @@ func (d Options) shares() int { return min(4*d.Workers, d.blocks()) }
 // Patterns returns the patterns of this package's ops.
 func Patterns(d Options) []work.Pattern {
 	return []work.Pattern{
-		d.forward, d.gradInput,
-		lower.Alone(d.linearGradInput), lower.Alone(d.convGradWeight), lower.Alone(d.linearGradWeight),
+		d.forward, d.gradInput, d.linearGrad,
+		lower.Alone(d.convGradWeight), lower.Alone(d.linearGradWeight),
 		lower.Alone(channelSum),
 		lower.Alone(d.matMul),
 	}
@@ -86,6 +86,9 @@ func (d Options) alone(p productStep, w way) *work.Lowering {
 	switch w := w.(type) {
 	case *tiled:
 		l.Kernel.Take(0, p.src, p.step.Out, w.other)
+		if w.plan != nil {
+			w.plan.Take(&l.Kernel)
+		}
 	case *channelwise:
 		l.Kernel.Take(0, p.src, p.step.Out)
 	case *product:
