@@ -1,12 +1,14 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 
 	"onlinerna/internal/simd"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // The gradient with respect to a ReLU's result has the same bits in a group as step by step.
@@ -43,6 +45,61 @@ func TestGradInputGroups(t *testing.T) {
 					alone.run(t)
 					grouped.run(t)
 					same(t, b, alone, grouped, want[0])
+				}
+			}
+		}
+	})
+}
+
+// The gradient of a linear layer and an expression of it have the same bits in a group as step by step.
+func TestLinearGradGroups(t *testing.T) {
+	x2 := expr.Arg(2)
+	eachLevel(t, func(t *testing.T) {
+		if at.Vectors() == simd.Go {
+			return
+		}
+		for _, size := range [][3]int{{30, 100, 300}, {400, 40, 24}, {225, 17, 513}, {24, 24, 24}, {230, 64, 230}} {
+			n, in, out := size[0], size[1], size[2]
+			for name, c := range map[string]struct {
+				e  expr.Expr
+				in func(b *builder, dy, w, made int) []int
+			}{
+				"gelu": {gelu.Gradient(x1)[0], func(b *builder, _, _, made int) []int { return []int{b.data(n, in), made} }},
+				"twice": {x0.Mul(x1).Add(x2), func(b *builder, _, _, made int) []int {
+					x := b.data(n, in)
+					return []int{x, made, x}
+				}},
+				"three": {x0.Exp().Mul(x1).Add(x2.Tanh()).Add(expr.Arg(3)), func(b *builder, _, _, made int) []int {
+					x := b.data(n, in)
+					return []int{b.data(n, in), made, x, b.data(n, in)}
+				}},
+				"source": {gelu.Gradient(x1)[0], func(b *builder, dy, _, made int) []int {
+					if in != out {
+						dy = b.data(n, in)
+					}
+					return []int{dy, made}
+				}},
+				"weights": {gelu.Gradient(x1)[0], func(b *builder, _, w, made int) []int {
+					if n != out {
+						w = b.data(n, in)
+					}
+					return []int{w, made}
+				}},
+			} {
+				b := &builder{tb: t}
+				dy, w := b.data(n, out), b.weight(out, in)
+				b.Keep = append(b.Keep, b.apply(op.Map{Expr: c.e}, c.in(b, dy, w, b.apply(op.LinearGradInput{}, w, dy))...))
+				alone := bind(t, open(t, 1), &b.Program, b.weights, b.alone())
+				alone.run(t)
+				for _, workers := range []int{1, 3, 16} {
+					d := open(t, workers)
+					groups := b.grouped(d)
+					if kinds := groupedKinds(b, groups); !slices.Equal(kinds, []string{"linear_grad_input map"}) {
+						t.Fatalf("%s: groups %q", name, kinds)
+					}
+					grouped := bind(t, d, &b.Program, b.weights, groups)
+					grouped.run(t)
+					same(t, b, alone, grouped, fmt.Sprintf("%v, %s, %d workers", size, name, workers))
 				}
 			}
 		}

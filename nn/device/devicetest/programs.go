@@ -90,7 +90,7 @@ func (n *net) fixedNorm(x int) int {
 
 func (n *net) relu(x int) int { return n.apply(op.ReLU{}, x) }
 
-// perceptron trains linear layers with activations in between, one of whose gradients reads two results.
+// perceptron trains linear layers with activations in between.
 func (n *net) perceptron(rows, in, first, second int) {
 	x := n.apply(op.Map{Expr: gelu}, n.linear(n.data(uniform(-1, 1), rows, in), first))
 	x = n.apply(op.Map{Expr: silu}, n.linear(x, second))

@@ -261,7 +261,7 @@ func (t tile) rowsFrom(args reg.Register, c reg.GPVirtual, visit func(m int, c r
 	}
 }
 
-// begin prefetches C and, for products, From, and sets the accumulators: those of pairs to 0.
+// begin prefetches C and, except for sums, From, and sets the accumulators: those of pairs to 0.
 func (t tile) begin(args reg.Register) {
 	init := field(args, argInit)
 	for j := range t.vectors {

@@ -102,8 +102,8 @@ func singles[V any]() []function[V] {
 
 func doubles[V any]() []function[V] { return []function[V]{{"log", logarithm[V]}} }
 
-// fused are expressions of one pass, with the operations of package mapping's patterns in their order; SiLU and its
-// gradient have formulas of their own.
+// fused are expressions of one pass: hardswish and its gradient with the operations of package mapping's patterns in their
+// order, SiLU, GELU and their gradients by formulas of their own.
 func fused[V any]() []struct {
 	name, operands string
 	of             func(m maths[V], in []V) V

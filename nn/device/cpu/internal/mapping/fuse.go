@@ -59,8 +59,18 @@ func fuse(nodes []expr.Node) []expr.Node {
 	return nodes
 }
 
-// doubled replaces node i of an expression by 2n. If a number multiplies node i, twice that multiplies n: results have
-// the same bits if the number comes from the next expression, which is computed with this one or after it.
+// countFused is the number of parts of an expression that have kernels.
+func countFused(nodes []expr.Node) (n int) {
+	for _, x := range fuse(nodes) {
+		if x.Kind >= fusedSiLU {
+			n++
+		}
+	}
+	return n
+}
+
+// doubled replaces node i by 2n, or c times node i by 2c times n. So a number c that comes from the next expression gives
+// the bits that it gives there, except for results that overflow or are subnormal.
 func doubled(nodes []expr.Node, i int, n expr.Node) []expr.Node {
 	factor := 2.0
 	if j := soleReader(nodes, i); j >= 0 && nodes[j].Kind == expr.KindMul {

@@ -141,7 +141,7 @@ type ending struct {
 	factor int        // factors of the channels, or -1
 	other  int        // an addend, or -1
 	relu   bool
-	then   *mapping.Chain // an expression of the result, or nil
+	then   *mapping.Chain // an expression of the result and perhaps of values of its shape, or nil
 }
 
 // ending returns the match of a product and its ending.
@@ -152,11 +152,6 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		}
 		if err := work.IsData(e.last, e.other); err != nil {
 			return nil, err
-		}
-		if e.then != nil {
-			if err := e.then.Expect(); err != nil {
-				return nil, err
-			}
 		}
 		if d.kernels(p.product) == nil && !p.endable(d) {
 			return d.alone(p, p.product), nil
@@ -218,7 +213,8 @@ func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.
 }
 
 // linearGrad matches the gradient of a linear layer with respect to its input, alone or with the gradient of the
-// activation that made that input: an expression of it and of values of its shape. Rows in tiles are too short for it.
+// activation that made that input: an expression of it and of values of its shape. Tiles end in rows of a few columns,
+// which an expression would compute with a call each.
 func (d Options) linearGrad(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	if !lower.Is[op.LinearGradInput](s) {

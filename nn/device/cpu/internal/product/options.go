@@ -86,9 +86,6 @@ func (d Options) alone(p productStep, w way) *work.Lowering {
 	switch w := w.(type) {
 	case *tiled:
 		l.Kernel.Take(0, p.src, p.step.Out, w.other)
-		if w.plan != nil {
-			w.plan.Take(&l.Kernel)
-		}
 	case *channelwise:
 		l.Kernel.Take(0, p.src, p.step.Out)
 	case *product:
