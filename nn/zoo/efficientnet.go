@@ -47,7 +47,7 @@ func init() {
 	}{
 		{"S", EfficientNet{Stages: efficientV2S}, .2, 384, [2]int{300, 300}, half},
 		{"M", EfficientNet{Stages: efficientV2M}, .3, 480, [2]int{384, 384}, half},
-		{"L", EfficientNet{Stages: efficientV2L}, .4, 0, [2]int{384, 384}, half},
+		{"L", EfficientNet{Stages: efficientV2L}, .4, 480, [2]int{384, 384}, half},
 		{"B0", EfficientNet{Stages: efficientV2B}, .2, 0, [2]int{192, 219}, nil},
 		{"B1", EfficientNet{Stages: efficientV2B, Depth: 1.1}, .2, 0, [2]int{192, 217}, nil},
 		{"B2", EfficientNet{Stages: efficientV2B, Width: 1.1, Depth: 1.2}, .3, 0, [2]int{208, 233}, nil},
@@ -59,6 +59,9 @@ func init() {
 		a.BatchNormEps, a.Size, a.Resize = .001, v.size, v.size
 		tf := v.net.tensorFlow(a, v.tf)
 		tf.Name, tf.Mean, tf.Std = "tf_efficientnetv2_"+strings.ToLower(v.name), v.mean, v.mean
+		if v.name == "L" { // torchvision's weights are TensorFlow's
+			a.Interpolation, a.Mean, a.Std = bicubic, half, half
+		}
 		if imageNet(tf); v.size > 0 {
 			imageNet(a)
 		}

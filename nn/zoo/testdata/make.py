@@ -315,8 +315,8 @@ OWN = {
     "vit_tiny_patch4_32": lambda: small_vit(4, 192, 12, 3, 32),
 }
 
-FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2_s",
-            "efficientnet_v2_m", "regnet", "squeezenet", "densenet", "shufflenet", "vit_b", "vit_l",
+FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2",
+            "regnet", "squeezenet", "densenet", "shufflenet", "vit_b", "vit_l",
             "convnext", "swin_t", "swin_s", "swin_b", "maxvit")
 # timm's, beside torchvision's.
 TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32), ("large", 16),
