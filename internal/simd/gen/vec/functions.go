@@ -15,6 +15,8 @@ const (
 	sTanhSmall
 	sMinusTwo
 	sErfMost
+	sErfLeast
+	sMinusOne
 	sThree
 	sSix
 	sSixth
@@ -102,8 +104,8 @@ func singles[V any]() []function[V] {
 
 func doubles[V any]() []function[V] { return []function[V]{{"log", logarithm[V]}} }
 
-// fused are expressions of one pass: hardswish and its gradient with the operations of package mapping's patterns in their
-// order, SiLU, GELU and their gradients by formulas of their own.
+// fused are expressions of one pass: hardswish and its gradient with the operations of package mapping's patterns in
+// their order, SiLU, GELU and their gradients by formulas of their own.
 func fused[V any]() []struct {
 	name, operands string
 	of             func(m maths[V], in []V) V
@@ -314,16 +316,10 @@ func tanh[V any](m maths[V], x V) V {
 }
 
 func erf[V any](m maths[V], x V) V {
-	a, z, w := magnitude(m, x), m.vector(), m.vector()
-	m.min(a, a, m.number(sErfMost))
-	m.mul(z, a, a)
-	m.mul(w, z, z)
-	p := byPairs(m, z, w, sErf, erfTerms)
-	q := byPairs(m, z, w, sErfDiv, erfTerms)
-	m.mul(p, p, a)
-	m.div(p, p, q)
-	m.min(p, p, m.number(sOne))
-	return signed(m, x, p)
+	y := quotient(m, x, sErfMost, sErfLeast, sErf, erfTerms, erfTerms)
+	m.min(y, y, m.number(sOne))
+	m.max(y, y, m.number(sMinusOne))
+	return y
 }
 
 // quotient is c·P(c²)/Q(c²) for x limited to c. The coefficients of P begin at first; those of Q follow.

@@ -19,8 +19,8 @@ const (
 	fusedGELUGrad
 )
 
-// fusible are the expressions that have kernels, of operands 0 and, for gradients, 1, by kind from fusedSiLU on. That of
-// GELU is without the factor ½, which may have become part of another one.
+// fusible are the expressions that have kernels, of operands 0 and, for gradients, 1, by kind from fusedSiLU on. That
+// of GELU is without the factor ½, which may have become part of another one.
 var fusible = func() (list [][]expr.Node) {
 	x, dy := expr.Arg(0), expr.Arg(1)
 	twice := x.Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1))
@@ -69,8 +69,8 @@ func countFused(nodes []expr.Node) (n int) {
 	return n
 }
 
-// doubled replaces node i by 2n, or c times node i by 2c times n. So a number c that comes from the next expression gives
-// the bits that it gives there, except for results that overflow or are subnormal.
+// doubled replaces node i by 2n, or c times node i by 2c times n. So a number c that comes from the next expression
+// gives the bits that it gives there, except for results that overflow or are subnormal.
 func doubled(nodes []expr.Node, i int, n expr.Node) []expr.Node {
 	factor := 2.0
 	if j := soleReader(nodes, i); j >= 0 && nodes[j].Kind == expr.KindMul {

@@ -20,7 +20,7 @@ type epilogue struct {
 	plan   *mapping.Plan  // the plan of then
 }
 
-// folded is what is folded into the weights and the bias of a product: a batch normalisation by constants, or scale
+// folded changes the weights and the bias of a product as they are packed: a batch normalisation by constants, or scale
 // alone if stats and bias are -1.
 type folded struct {
 	eps                float64

@@ -4082,12 +4082,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z1, Z3, Z0
 	VMULPS      Z0, Z0, Z1
-	VMOVUPS     ·singleVectors+1472(SB), Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
-	VMOVUPS     ·singleVectors+1600(SB), Z4
-	VFMADD213PS ·singleVectors+1664(SB), Z0, Z4
+	VMOVUPS     ·singleVectors+1600(SB), Z3
+	VFMADD213PS ·singleVectors+1664(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1728(SB), Z4
+	VFMADD213PS ·singleVectors+1792(SB), Z0, Z4
 	VFMADD213PS Z4, Z1, Z3
-	VFMADD213PS ·singleVectors+1728(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1856(SB), Z0, Z3
 	VFMADD213PS Z0, Z1, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4109,12 +4109,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z1, Z3, Z0
 	VMULPS      Z0, Z0, Z1
-	VMOVUPS     ·singleVectors+1472(SB), Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z0, Z3
-	VMOVUPS     ·singleVectors+1600(SB), Z4
-	VFMADD213PS ·singleVectors+1664(SB), Z0, Z4
+	VMOVUPS     ·singleVectors+1600(SB), Z3
+	VFMADD213PS ·singleVectors+1664(SB), Z0, Z3
+	VMOVUPS     ·singleVectors+1728(SB), Z4
+	VFMADD213PS ·singleVectors+1792(SB), Z0, Z4
 	VFMADD213PS Z4, Z1, Z3
-	VFMADD213PS ·singleVectors+1728(SB), Z0, Z3
+	VFMADD213PS ·singleVectors+1856(SB), Z0, Z3
 	VFMADD213PS Z0, Z1, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z2, Z3, Z3
@@ -4146,12 +4146,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z3
 	VFMADD213PS  Z1, Z3, Z0
 	VMULPS       Z0, Z0, Z1
-	VMOVUPS      ·singleVectors+1472(SB), Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z0, Z3
-	VMOVUPS      ·singleVectors+1600(SB), Z4
-	VFMADD213PS  ·singleVectors+1664(SB), Z0, Z4
+	VMOVUPS      ·singleVectors+1600(SB), Z3
+	VFMADD213PS  ·singleVectors+1664(SB), Z0, Z3
+	VMOVUPS      ·singleVectors+1728(SB), Z4
+	VFMADD213PS  ·singleVectors+1792(SB), Z0, Z4
 	VFMADD213PS  Z4, Z1, Z3
-	VFMADD213PS  ·singleVectors+1728(SB), Z0, Z3
+	VFMADD213PS  ·singleVectors+1856(SB), Z0, Z3
 	VFMADD213PS  Z0, Z1, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z2, Z3, Z3
@@ -4192,12 +4192,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1472(SB), Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1600(SB), Z8
-	VFMADD213PS ·singleVectors+1664(SB), Z1, Z8
+	VMOVUPS     ·singleVectors+1600(SB), Z3
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1728(SB), Z8
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z8
 	VFMADD213PS Z8, Z2, Z3
-	VFMADD213PS ·singleVectors+1728(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z3
 	VFMADD213PS Z1, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z7, Z3, Z3
@@ -4226,12 +4226,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z3
 	VFMADD213PS Z2, Z3, Z1
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1472(SB), Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z3
-	VMOVUPS     ·singleVectors+1600(SB), Z8
-	VFMADD213PS ·singleVectors+1664(SB), Z1, Z8
+	VMOVUPS     ·singleVectors+1600(SB), Z3
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+1728(SB), Z8
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z8
 	VFMADD213PS Z8, Z2, Z3
-	VFMADD213PS ·singleVectors+1728(SB), Z1, Z3
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z3
 	VFMADD213PS Z1, Z2, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z7, Z3, Z3
@@ -4270,12 +4270,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z3
 	VFMADD213PS  Z2, Z3, Z1
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1472(SB), Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z3
-	VMOVUPS      ·singleVectors+1600(SB), Z5
-	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z5
+	VMOVUPS      ·singleVectors+1600(SB), Z3
+	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z3
+	VMOVUPS      ·singleVectors+1728(SB), Z5
+	VFMADD213PS  ·singleVectors+1792(SB), Z1, Z5
 	VFMADD213PS  Z5, Z2, Z3
-	VFMADD213PS  ·singleVectors+1728(SB), Z1, Z3
+	VFMADD213PS  ·singleVectors+1856(SB), Z1, Z3
 	VFMADD213PS  Z1, Z2, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z4, Z3, Z3
@@ -4324,12 +4324,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z4
 	VFMADD213PS Z3, Z4, Z2
 	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ·singleVectors+1472(SB), Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+1600(SB), Z6
-	VFMADD213PS ·singleVectors+1664(SB), Z2, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z3
+	VFMADD213PS ·singleVectors+1664(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1728(SB), Z6
+	VFMADD213PS ·singleVectors+1792(SB), Z2, Z6
 	VFMADD213PS Z6, Z4, Z3
-	VFMADD213PS ·singleVectors+1728(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1856(SB), Z2, Z3
 	VFMADD213PS Z2, Z4, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z5, Z3, Z3
@@ -4338,11 +4338,11 @@ loop:
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1792(SB), Z4
-	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1920(SB), Z4
 	VFMADD213PS ·singleVectors+1984(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2112(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
 	VMOVUPS     ·singleVectors+640(SB), Z2
@@ -4370,12 +4370,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z4
 	VFMADD213PS Z3, Z4, Z2
 	VMULPS      Z2, Z2, Z4
-	VMOVUPS     ·singleVectors+1472(SB), Z3
-	VFMADD213PS ·singleVectors+1536(SB), Z2, Z3
-	VMOVUPS     ·singleVectors+1600(SB), Z6
-	VFMADD213PS ·singleVectors+1664(SB), Z2, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z3
+	VFMADD213PS ·singleVectors+1664(SB), Z2, Z3
+	VMOVUPS     ·singleVectors+1728(SB), Z6
+	VFMADD213PS ·singleVectors+1792(SB), Z2, Z6
 	VFMADD213PS Z6, Z4, Z3
-	VFMADD213PS ·singleVectors+1728(SB), Z2, Z3
+	VFMADD213PS ·singleVectors+1856(SB), Z2, Z3
 	VFMADD213PS Z2, Z4, Z3
 	VADDPS      ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS   Z5, Z3, Z3
@@ -4384,11 +4384,11 @@ loop:
 	VSUBPS      Z3, Z4, Z3
 	VDIVPS      Z2, Z3, Z3
 	VMULPS      Z1, Z1, Z2
-	VMOVUPS     ·singleVectors+1792(SB), Z4
-	VFMADD213PS ·singleVectors+1856(SB), Z2, Z4
-	VFMADD213PS ·singleVectors+1920(SB), Z2, Z4
+	VMOVUPS     ·singleVectors+1920(SB), Z4
 	VFMADD213PS ·singleVectors+1984(SB), Z2, Z4
 	VFMADD213PS ·singleVectors+2048(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2112(SB), Z2, Z4
+	VFMADD213PS ·singleVectors+2176(SB), Z2, Z4
 	VMULPS      Z2, Z4, Z4
 	VFMADD213PS Z1, Z1, Z4
 	VMOVUPS     ·singleVectors+640(SB), Z2
@@ -4426,12 +4426,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z4
 	VFMADD213PS  Z3, Z4, Z2
 	VMULPS       Z2, Z2, Z4
-	VMOVUPS      ·singleVectors+1472(SB), Z3
-	VFMADD213PS  ·singleVectors+1536(SB), Z2, Z3
-	VMOVUPS      ·singleVectors+1600(SB), Z6
-	VFMADD213PS  ·singleVectors+1664(SB), Z2, Z6
+	VMOVUPS      ·singleVectors+1600(SB), Z3
+	VFMADD213PS  ·singleVectors+1664(SB), Z2, Z3
+	VMOVUPS      ·singleVectors+1728(SB), Z6
+	VFMADD213PS  ·singleVectors+1792(SB), Z2, Z6
 	VFMADD213PS  Z6, Z4, Z3
-	VFMADD213PS  ·singleVectors+1728(SB), Z2, Z3
+	VFMADD213PS  ·singleVectors+1856(SB), Z2, Z3
 	VFMADD213PS  Z2, Z4, Z3
 	VADDPS       ·singleVectors+0(SB), Z3, Z3
 	VSCALEFPS    Z5, Z3, Z3
@@ -4440,11 +4440,11 @@ tail:
 	VSUBPS       Z3, Z4, Z3
 	VDIVPS       Z2, Z3, Z3
 	VMULPS       Z1, Z1, Z2
-	VMOVUPS      ·singleVectors+1792(SB), Z4
-	VFMADD213PS  ·singleVectors+1856(SB), Z2, Z4
-	VFMADD213PS  ·singleVectors+1920(SB), Z2, Z4
+	VMOVUPS      ·singleVectors+1920(SB), Z4
 	VFMADD213PS  ·singleVectors+1984(SB), Z2, Z4
 	VFMADD213PS  ·singleVectors+2048(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2112(SB), Z2, Z4
+	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z4
 	VMULPS       Z2, Z4, Z4
 	VFMADD213PS  Z1, Z1, Z4
 	VMOVUPS      ·singleVectors+640(SB), Z2
@@ -4475,68 +4475,66 @@ TEXT ·erfAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+128(SB), Z1
-	VPANDD      Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+768(SB), Z2
-	VMINPS      Z1, Z2, Z1
+	VMOVUPS     ·singleVectors+832(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+768(SB), Z1
+	VMINPS      Z0, Z1, Z0
+	VMULPS      Z0, Z0, Z1
 	VMULPS      Z1, Z1, Z2
-	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+2112(SB), Z4
-	VFMADD213PS ·singleVectors+2176(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+2240(SB), Z5
-	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
-	VMOVUPS     ·singleVectors+2368(SB), Z5
-	VFMADD213PS ·singleVectors+2432(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
-	VMOVUPS     ·singleVectors+2496(SB), Z5
-	VFMADD213PS ·singleVectors+2560(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+2624(SB), Z6
-	VFMADD213PS ·singleVectors+2688(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
-	VMOVUPS     ·singleVectors+2752(SB), Z6
-	VFMADD213PS ·singleVectors+2816(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
-	VMULPS      Z1, Z4, Z4
-	VDIVPS      Z5, Z4, Z4
-	VMOVUPS     ·singleVectors+0(SB), Z1
-	VMINPS      Z4, Z1, Z4
-	VMOVUPS     ·singleVectors+64(SB), Z1
-	VPANDD      Z1, Z0, Z0
-	VPORD       Z0, Z4, Z4
-	VMOVUPS     Z4, (AX)(BX*1)
+	VMOVUPS     ·singleVectors+2240(SB), Z3
+	VFMADD213PS ·singleVectors+2304(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+2368(SB), Z4
+	VFMADD213PS ·singleVectors+2432(SB), Z1, Z4
+	VFMADD213PS Z4, Z2, Z3
+	VMOVUPS     ·singleVectors+2496(SB), Z4
+	VFMADD213PS ·singleVectors+2560(SB), Z1, Z4
+	VFMADD213PS Z4, Z2, Z3
+	VMOVUPS     ·singleVectors+2624(SB), Z4
+	VFMADD213PS ·singleVectors+2688(SB), Z1, Z4
+	VMOVUPS     ·singleVectors+2752(SB), Z5
+	VFMADD213PS ·singleVectors+2816(SB), Z1, Z5
+	VFMADD213PS Z5, Z2, Z4
+	VMOVUPS     ·singleVectors+2880(SB), Z5
+	VFMADD213PS ·singleVectors+2944(SB), Z1, Z5
+	VFMADD213PS Z5, Z2, Z4
+	VMULPS      Z0, Z3, Z3
+	VDIVPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z0
+	VMINPS      Z3, Z0, Z3
+	VMOVUPS     ·singleVectors+896(SB), Z0
+	VMAXPS      Z3, Z0, Z3
+	VMOVUPS     Z3, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+128(SB), Z1
-	VPANDD      Z1, Z0, Z1
-	VMOVUPS     ·singleVectors+768(SB), Z2
-	VMINPS      Z1, Z2, Z1
+	VMOVUPS     ·singleVectors+832(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+768(SB), Z1
+	VMINPS      Z0, Z1, Z0
+	VMULPS      Z0, Z0, Z1
 	VMULPS      Z1, Z1, Z2
-	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+2112(SB), Z4
-	VFMADD213PS ·singleVectors+2176(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+2240(SB), Z5
-	VFMADD213PS ·singleVectors+2304(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
-	VMOVUPS     ·singleVectors+2368(SB), Z5
-	VFMADD213PS ·singleVectors+2432(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
-	VMOVUPS     ·singleVectors+2496(SB), Z5
-	VFMADD213PS ·singleVectors+2560(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+2624(SB), Z6
-	VFMADD213PS ·singleVectors+2688(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
-	VMOVUPS     ·singleVectors+2752(SB), Z6
-	VFMADD213PS ·singleVectors+2816(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
-	VMULPS      Z1, Z4, Z4
-	VDIVPS      Z5, Z4, Z4
-	VMOVUPS     ·singleVectors+0(SB), Z1
-	VMINPS      Z4, Z1, Z4
-	VMOVUPS     ·singleVectors+64(SB), Z1
-	VPANDD      Z1, Z0, Z0
-	VPORD       Z0, Z4, Z4
-	VMOVUPS     Z4, 64(AX)(BX*1)
+	VMOVUPS     ·singleVectors+2240(SB), Z3
+	VFMADD213PS ·singleVectors+2304(SB), Z1, Z3
+	VMOVUPS     ·singleVectors+2368(SB), Z4
+	VFMADD213PS ·singleVectors+2432(SB), Z1, Z4
+	VFMADD213PS Z4, Z2, Z3
+	VMOVUPS     ·singleVectors+2496(SB), Z4
+	VFMADD213PS ·singleVectors+2560(SB), Z1, Z4
+	VFMADD213PS Z4, Z2, Z3
+	VMOVUPS     ·singleVectors+2624(SB), Z4
+	VFMADD213PS ·singleVectors+2688(SB), Z1, Z4
+	VMOVUPS     ·singleVectors+2752(SB), Z5
+	VFMADD213PS ·singleVectors+2816(SB), Z1, Z5
+	VFMADD213PS Z5, Z2, Z4
+	VMOVUPS     ·singleVectors+2880(SB), Z5
+	VFMADD213PS ·singleVectors+2944(SB), Z1, Z5
+	VFMADD213PS Z5, Z2, Z4
+	VMULPS      Z0, Z3, Z3
+	VDIVPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z0
+	VMINPS      Z3, Z0, Z3
+	VMOVUPS     ·singleVectors+896(SB), Z0
+	VMAXPS      Z3, Z0, Z3
+	VMOVUPS     Z3, 64(AX)(BX*1)
 	ADDQ        $0x00000080, BX
 	SUBQ        $0x20, DX
 	JGE         loop
@@ -4549,36 +4547,35 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMOVUPS      ·singleVectors+128(SB), Z1
-	VPANDD       Z1, Z0, Z1
-	VMOVUPS      ·singleVectors+768(SB), Z2
-	VMINPS       Z1, Z2, Z1
+	VMOVUPS      ·singleVectors+832(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      ·singleVectors+768(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VMULPS       Z0, Z0, Z1
 	VMULPS       Z1, Z1, Z2
-	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+2112(SB), Z4
-	VFMADD213PS  ·singleVectors+2176(SB), Z2, Z4
-	VMOVUPS      ·singleVectors+2240(SB), Z5
-	VFMADD213PS  ·singleVectors+2304(SB), Z2, Z5
-	VFMADD213PS  Z5, Z3, Z4
-	VMOVUPS      ·singleVectors+2368(SB), Z5
-	VFMADD213PS  ·singleVectors+2432(SB), Z2, Z5
-	VFMADD213PS  Z5, Z3, Z4
-	VMOVUPS      ·singleVectors+2496(SB), Z5
-	VFMADD213PS  ·singleVectors+2560(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+2624(SB), Z6
-	VFMADD213PS  ·singleVectors+2688(SB), Z2, Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VMOVUPS      ·singleVectors+2752(SB), Z6
-	VFMADD213PS  ·singleVectors+2816(SB), Z2, Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VMULPS       Z1, Z4, Z4
-	VDIVPS       Z5, Z4, Z4
-	VMOVUPS      ·singleVectors+0(SB), Z1
-	VMINPS       Z4, Z1, Z4
-	VMOVUPS      ·singleVectors+64(SB), Z1
-	VPANDD       Z1, Z0, Z0
-	VPORD        Z0, Z4, Z4
-	VMOVUPS      Z4, K1, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+2240(SB), Z3
+	VFMADD213PS  ·singleVectors+2304(SB), Z1, Z3
+	VMOVUPS      ·singleVectors+2368(SB), Z4
+	VFMADD213PS  ·singleVectors+2432(SB), Z1, Z4
+	VFMADD213PS  Z4, Z2, Z3
+	VMOVUPS      ·singleVectors+2496(SB), Z4
+	VFMADD213PS  ·singleVectors+2560(SB), Z1, Z4
+	VFMADD213PS  Z4, Z2, Z3
+	VMOVUPS      ·singleVectors+2624(SB), Z4
+	VFMADD213PS  ·singleVectors+2688(SB), Z1, Z4
+	VMOVUPS      ·singleVectors+2752(SB), Z5
+	VFMADD213PS  ·singleVectors+2816(SB), Z1, Z5
+	VFMADD213PS  Z5, Z2, Z4
+	VMOVUPS      ·singleVectors+2880(SB), Z5
+	VFMADD213PS  ·singleVectors+2944(SB), Z1, Z5
+	VFMADD213PS  Z5, Z2, Z4
+	VMULPS       Z0, Z3, Z3
+	VDIVPS       Z4, Z3, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z0
+	VMINPS       Z3, Z0, Z3
+	VMOVUPS      ·singleVectors+896(SB), Z0
+	VMAXPS       Z3, Z0, Z3
+	VMOVUPS      Z3, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
 	JG           tail
@@ -4600,9 +4597,9 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+1152(SB), Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z1
 	VMAXPS      Z0, Z1, Z0
-	VMOVUPS     ·singleVectors+1088(SB), Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z1
 	VMINPS      Z0, Z1, Z1
 	VMOVUPS     ·singleVectors+0(SB), Z5
 	VPXORD      Z2, Z2, Z2
@@ -4618,12 +4615,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z6, Z7, Z1
 	VMULPS      Z1, Z1, Z6
-	VMOVUPS     ·singleVectors+1472(SB), Z7
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z7
-	VMOVUPS     ·singleVectors+1600(SB), Z9
-	VFMADD213PS ·singleVectors+1664(SB), Z1, Z9
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z9
 	VFMADD213PS Z9, Z6, Z7
-	VFMADD213PS ·singleVectors+1728(SB), Z1, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z7
 	VFMADD213PS Z1, Z6, Z7
 	VPSLLD      $0x17, Z8, Z1
 	VPSUBD      Z5, Z1, Z1
@@ -4633,9 +4630,9 @@ loop:
 	VMOVUPS     Z1, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+1152(SB), Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z1
 	VMAXPS      Z0, Z1, Z0
-	VMOVUPS     ·singleVectors+1088(SB), Z1
+	VMOVUPS     ·singleVectors+1216(SB), Z1
 	VMINPS      Z0, Z1, Z1
 	VMOVUPS     ·singleVectors+0(SB), Z5
 	VPXORD      Z3, Z3, Z3
@@ -4651,12 +4648,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z7
 	VFMADD213PS Z6, Z7, Z1
 	VMULPS      Z1, Z1, Z6
-	VMOVUPS     ·singleVectors+1472(SB), Z7
-	VFMADD213PS ·singleVectors+1536(SB), Z1, Z7
-	VMOVUPS     ·singleVectors+1600(SB), Z9
-	VFMADD213PS ·singleVectors+1664(SB), Z1, Z9
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z9
 	VFMADD213PS Z9, Z6, Z7
-	VFMADD213PS ·singleVectors+1728(SB), Z1, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z7
 	VFMADD213PS Z1, Z6, Z7
 	VPSLLD      $0x17, Z8, Z1
 	VPSUBD      Z5, Z1, Z1
@@ -4676,9 +4673,9 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMOVUPS      ·singleVectors+1152(SB), Z1
+	VMOVUPS      ·singleVectors+1280(SB), Z1
 	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      ·singleVectors+1088(SB), Z1
+	VMOVUPS      ·singleVectors+1216(SB), Z1
 	VMINPS       Z0, Z1, Z1
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VPXORD       Z4, Z4, Z4
@@ -4694,12 +4691,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z5
 	VFMADD213PS  Z3, Z5, Z1
 	VMULPS       Z1, Z1, Z3
-	VMOVUPS      ·singleVectors+1472(SB), Z5
-	VFMADD213PS  ·singleVectors+1536(SB), Z1, Z5
-	VMOVUPS      ·singleVectors+1600(SB), Z7
-	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS      ·singleVectors+1600(SB), Z5
+	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z5
+	VMOVUPS      ·singleVectors+1728(SB), Z7
+	VFMADD213PS  ·singleVectors+1792(SB), Z1, Z7
 	VFMADD213PS  Z7, Z3, Z5
-	VFMADD213PS  ·singleVectors+1728(SB), Z1, Z5
+	VFMADD213PS  ·singleVectors+1856(SB), Z1, Z5
 	VFMADD213PS  Z1, Z3, Z5
 	VPSLLD       $0x17, Z6, Z1
 	VPSUBD       Z2, Z1, Z1
@@ -4731,9 +4728,9 @@ loop:
 	VMOVUPS     (CX)(SI*1), Z0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+1152(SB), Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z2
 	VMAXPS      Z0, Z2, Z0
-	VMOVUPS     ·singleVectors+1088(SB), Z2
+	VMOVUPS     ·singleVectors+1216(SB), Z2
 	VMINPS      Z0, Z2, Z0
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VMOVUPS     ·singleVectors+0(SB), Z7
@@ -4750,12 +4747,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z9
 	VFMADD213PS Z8, Z9, Z6
 	VMULPS      Z6, Z6, Z8
-	VMOVUPS     ·singleVectors+1472(SB), Z9
-	VFMADD213PS ·singleVectors+1536(SB), Z6, Z9
-	VMOVUPS     ·singleVectors+1600(SB), Z11
-	VFMADD213PS ·singleVectors+1664(SB), Z6, Z11
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1728(SB), Z11
+	VFMADD213PS ·singleVectors+1792(SB), Z6, Z11
 	VFMADD213PS Z11, Z8, Z9
-	VFMADD213PS ·singleVectors+1728(SB), Z6, Z9
+	VFMADD213PS ·singleVectors+1856(SB), Z6, Z9
 	VFMADD213PS Z6, Z8, Z9
 	VPSLLD      $0x17, Z10, Z6
 	VPSUBD      Z7, Z6, Z6
@@ -4774,9 +4771,9 @@ loop:
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
 	VMOVUPS     64(DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+1152(SB), Z2
+	VMOVUPS     ·singleVectors+1280(SB), Z2
 	VMAXPS      Z0, Z2, Z0
-	VMOVUPS     ·singleVectors+1088(SB), Z2
+	VMOVUPS     ·singleVectors+1216(SB), Z2
 	VMINPS      Z0, Z2, Z0
 	VMOVUPS     ·singleVectors+0(SB), Z2
 	VMOVUPS     ·singleVectors+0(SB), Z7
@@ -4793,12 +4790,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Z9
 	VFMADD213PS Z8, Z9, Z6
 	VMULPS      Z6, Z6, Z8
-	VMOVUPS     ·singleVectors+1472(SB), Z9
-	VFMADD213PS ·singleVectors+1536(SB), Z6, Z9
-	VMOVUPS     ·singleVectors+1600(SB), Z11
-	VFMADD213PS ·singleVectors+1664(SB), Z6, Z11
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1728(SB), Z11
+	VFMADD213PS ·singleVectors+1792(SB), Z6, Z11
 	VFMADD213PS Z11, Z8, Z9
-	VFMADD213PS ·singleVectors+1728(SB), Z6, Z9
+	VFMADD213PS ·singleVectors+1856(SB), Z6, Z9
 	VFMADD213PS Z6, Z8, Z9
 	VPSLLD      $0x17, Z10, Z6
 	VPSUBD      Z7, Z6, Z6
@@ -4826,9 +4823,9 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMOVUPS      ·singleVectors+1152(SB), Z2
+	VMOVUPS      ·singleVectors+1280(SB), Z2
 	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      ·singleVectors+1088(SB), Z2
+	VMOVUPS      ·singleVectors+1216(SB), Z2
 	VMINPS       Z0, Z2, Z0
 	VMOVUPS      ·singleVectors+0(SB), Z2
 	VMOVUPS      ·singleVectors+0(SB), Z4
@@ -4845,12 +4842,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Z7
 	VFMADD213PS  Z6, Z7, Z3
 	VMULPS       Z3, Z3, Z6
-	VMOVUPS      ·singleVectors+1472(SB), Z7
-	VFMADD213PS  ·singleVectors+1536(SB), Z3, Z7
-	VMOVUPS      ·singleVectors+1600(SB), Z9
-	VFMADD213PS  ·singleVectors+1664(SB), Z3, Z9
+	VMOVUPS      ·singleVectors+1600(SB), Z7
+	VFMADD213PS  ·singleVectors+1664(SB), Z3, Z7
+	VMOVUPS      ·singleVectors+1728(SB), Z9
+	VFMADD213PS  ·singleVectors+1792(SB), Z3, Z9
 	VFMADD213PS  Z9, Z6, Z7
-	VFMADD213PS  ·singleVectors+1728(SB), Z3, Z7
+	VFMADD213PS  ·singleVectors+1856(SB), Z3, Z7
 	VFMADD213PS  Z3, Z6, Z7
 	VPSLLD       $0x17, Z8, Z3
 	VPSUBD       Z4, Z3, Z3
@@ -4886,23 +4883,23 @@ TEXT ·hardswishAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0 4096(CX)(BX*1)
 	VMOVUPS    (CX)(BX*1), Z0
-	VADDPS     ·singleVectors+832(SB), Z0, Z1
+	VADDPS     ·singleVectors+960(SB), Z0, Z1
 	VPXORD     Z2, Z2, Z2
 	VMAXPS     Z1, Z2, Z1
-	VMOVUPS    ·singleVectors+896(SB), Z3
+	VMOVUPS    ·singleVectors+1024(SB), Z3
 	VMINPS     Z1, Z3, Z1
 	VMULPS     Z0, Z1, Z1
-	VMULPS     ·singleVectors+960(SB), Z1, Z1
+	VMULPS     ·singleVectors+1088(SB), Z1, Z1
 	VMOVUPS    Z1, (AX)(BX*1)
 	PREFETCHT0 4160(CX)(BX*1)
 	VMOVUPS    64(CX)(BX*1), Z0
-	VADDPS     ·singleVectors+832(SB), Z0, Z1
+	VADDPS     ·singleVectors+960(SB), Z0, Z1
 	VPXORD     Z4, Z4, Z4
 	VMAXPS     Z1, Z4, Z1
-	VMOVUPS    ·singleVectors+896(SB), Z3
+	VMOVUPS    ·singleVectors+1024(SB), Z3
 	VMINPS     Z1, Z3, Z1
 	VMULPS     Z0, Z1, Z1
-	VMULPS     ·singleVectors+960(SB), Z1, Z1
+	VMULPS     ·singleVectors+1088(SB), Z1, Z1
 	VMOVUPS    Z1, 64(AX)(BX*1)
 	ADDQ       $0x00000080, BX
 	SUBQ       $0x20, DX
@@ -4916,13 +4913,13 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VADDPS       ·singleVectors+832(SB), Z0, Z1
+	VADDPS       ·singleVectors+960(SB), Z0, Z1
 	VPXORD       Z5, Z5, Z5
 	VMAXPS       Z1, Z5, Z1
-	VMOVUPS      ·singleVectors+896(SB), Z2
+	VMOVUPS      ·singleVectors+1024(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z0, Z1, Z1
-	VMULPS       ·singleVectors+960(SB), Z1, Z1
+	VMULPS       ·singleVectors+1088(SB), Z1, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -4949,15 +4946,15 @@ loop:
 	PREFETCHT0 4096(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Z1
 	VPXORD     Z5, Z5, Z5
-	VADDPS     ·singleVectors+832(SB), Z0, Z2
+	VADDPS     ·singleVectors+960(SB), Z0, Z2
 	VMAXPS     Z2, Z5, Z3
-	VMOVUPS    ·singleVectors+896(SB), Z4
+	VMOVUPS    ·singleVectors+1024(SB), Z4
 	VMINPS     Z3, Z4, Z4
 	VMULPS     Z1, Z4, Z4
-	VMULPS     ·singleVectors+960(SB), Z4, Z4
+	VMULPS     ·singleVectors+1088(SB), Z4, Z4
 	VMULPS     Z1, Z0, Z0
-	VMULPS     ·singleVectors+960(SB), Z0, Z0
-	VMOVUPS    ·singleVectors+896(SB), Z1
+	VMULPS     ·singleVectors+1088(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
 	VCMPPS     $0x1d, Z1, Z3, K1
 	VBLENDMPS  Z5, Z0, K1, Z0
 	VCMPPS     $0x12, Z5, Z2, K1
@@ -4969,15 +4966,15 @@ loop:
 	PREFETCHT0 4160(DX)(SI*1)
 	VMOVUPS    64(DX)(SI*1), Z1
 	VPXORD     Z6, Z6, Z6
-	VADDPS     ·singleVectors+832(SB), Z0, Z2
+	VADDPS     ·singleVectors+960(SB), Z0, Z2
 	VMAXPS     Z2, Z6, Z3
-	VMOVUPS    ·singleVectors+896(SB), Z4
+	VMOVUPS    ·singleVectors+1024(SB), Z4
 	VMINPS     Z3, Z4, Z4
 	VMULPS     Z1, Z4, Z4
-	VMULPS     ·singleVectors+960(SB), Z4, Z4
+	VMULPS     ·singleVectors+1088(SB), Z4, Z4
 	VMULPS     Z1, Z0, Z0
-	VMULPS     ·singleVectors+960(SB), Z0, Z0
-	VMOVUPS    ·singleVectors+896(SB), Z1
+	VMULPS     ·singleVectors+1088(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
 	VCMPPS     $0x1d, Z1, Z3, K1
 	VBLENDMPS  Z6, Z0, K1, Z0
 	VCMPPS     $0x12, Z6, Z2, K1
@@ -4998,15 +4995,15 @@ tail:
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
 	VPXORD       Z7, Z7, Z7
-	VADDPS       ·singleVectors+832(SB), Z0, Z2
+	VADDPS       ·singleVectors+960(SB), Z0, Z2
 	VMAXPS       Z2, Z7, Z3
-	VMOVUPS      ·singleVectors+896(SB), Z4
+	VMOVUPS      ·singleVectors+1024(SB), Z4
 	VMINPS       Z3, Z4, Z4
 	VMULPS       Z1, Z4, Z4
-	VMULPS       ·singleVectors+960(SB), Z4, Z4
+	VMULPS       ·singleVectors+1088(SB), Z4, Z4
 	VMULPS       Z1, Z0, Z0
-	VMULPS       ·singleVectors+960(SB), Z0, Z0
-	VMOVUPS      ·singleVectors+896(SB), Z1
+	VMULPS       ·singleVectors+1088(SB), Z0, Z0
+	VMOVUPS      ·singleVectors+1024(SB), Z1
 	VCMPPS       $0x1d, Z1, Z3, K2
 	VBLENDMPS    Z7, Z0, K2, Z0
 	VCMPPS       $0x12, Z7, Z2, K2
@@ -5034,66 +5031,66 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMOVUPS     ·singleVectors+1408(SB), Z1
 	VMAXPS      Z0, Z1, Z1
-	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMOVUPS     ·singleVectors+1344(SB), Z2
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+2880(SB), Z4
-	VFMADD213PS ·singleVectors+2944(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+3008(SB), Z5
-	VFMADD213PS ·singleVectors+3072(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3008(SB), Z4
+	VFMADD213PS ·singleVectors+3072(SB), Z2, Z4
 	VMOVUPS     ·singleVectors+3136(SB), Z5
 	VFMADD213PS ·singleVectors+3200(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+3264(SB), Z5
 	VFMADD213PS ·singleVectors+3328(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+3392(SB), Z6
-	VFMADD213PS ·singleVectors+3456(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3392(SB), Z5
+	VFMADD213PS ·singleVectors+3456(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+3520(SB), Z6
 	VFMADD213PS ·singleVectors+3584(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+3648(SB), Z6
+	VFMADD213PS ·singleVectors+3712(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z1, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
 	VMOVUPS     ·singleVectors+576(SB), Z1
 	VMINPS      Z4, Z1, Z4
-	VMOVUPS     ·singleVectors+1024(SB), Z1
+	VMOVUPS     ·singleVectors+1152(SB), Z1
 	VMAXPS      Z4, Z1, Z4
 	VADDPS      ·singleVectors+576(SB), Z4, Z4
 	VMULPS      Z0, Z4, Z4
 	VMOVUPS     Z4, (AX)(BX*1)
 	PREFETCHT0  4160(CX)(BX*1)
 	VMOVUPS     64(CX)(BX*1), Z0
-	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMOVUPS     ·singleVectors+1408(SB), Z1
 	VMAXPS      Z0, Z1, Z1
-	VMOVUPS     ·singleVectors+1216(SB), Z2
+	VMOVUPS     ·singleVectors+1344(SB), Z2
 	VMINPS      Z1, Z2, Z1
 	VMULPS      Z1, Z1, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+2880(SB), Z4
-	VFMADD213PS ·singleVectors+2944(SB), Z2, Z4
-	VMOVUPS     ·singleVectors+3008(SB), Z5
-	VFMADD213PS ·singleVectors+3072(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3008(SB), Z4
+	VFMADD213PS ·singleVectors+3072(SB), Z2, Z4
 	VMOVUPS     ·singleVectors+3136(SB), Z5
 	VFMADD213PS ·singleVectors+3200(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+3264(SB), Z5
 	VFMADD213PS ·singleVectors+3328(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+3392(SB), Z6
-	VFMADD213PS ·singleVectors+3456(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3392(SB), Z5
+	VFMADD213PS ·singleVectors+3456(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+3520(SB), Z6
 	VFMADD213PS ·singleVectors+3584(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+3648(SB), Z6
+	VFMADD213PS ·singleVectors+3712(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z1, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
 	VMOVUPS     ·singleVectors+576(SB), Z1
 	VMINPS      Z4, Z1, Z4
-	VMOVUPS     ·singleVectors+1024(SB), Z1
+	VMOVUPS     ·singleVectors+1152(SB), Z1
 	VMAXPS      Z4, Z1, Z4
 	VADDPS      ·singleVectors+576(SB), Z4, Z4
 	VMULPS      Z0, Z4, Z4
@@ -5110,33 +5107,33 @@ tail:
 	VPBROADCASTD DX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMOVUPS      ·singleVectors+1280(SB), Z1
+	VMOVUPS      ·singleVectors+1408(SB), Z1
 	VMAXPS       Z0, Z1, Z1
-	VMOVUPS      ·singleVectors+1216(SB), Z2
+	VMOVUPS      ·singleVectors+1344(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMULPS       Z1, Z1, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+2880(SB), Z4
-	VFMADD213PS  ·singleVectors+2944(SB), Z2, Z4
-	VMOVUPS      ·singleVectors+3008(SB), Z5
-	VFMADD213PS  ·singleVectors+3072(SB), Z2, Z5
-	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3008(SB), Z4
+	VFMADD213PS  ·singleVectors+3072(SB), Z2, Z4
 	VMOVUPS      ·singleVectors+3136(SB), Z5
 	VFMADD213PS  ·singleVectors+3200(SB), Z2, Z5
 	VFMADD213PS  Z5, Z3, Z4
 	VMOVUPS      ·singleVectors+3264(SB), Z5
 	VFMADD213PS  ·singleVectors+3328(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+3392(SB), Z6
-	VFMADD213PS  ·singleVectors+3456(SB), Z2, Z6
-	VFMADD213PS  Z6, Z3, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3392(SB), Z5
+	VFMADD213PS  ·singleVectors+3456(SB), Z2, Z5
 	VMOVUPS      ·singleVectors+3520(SB), Z6
 	VFMADD213PS  ·singleVectors+3584(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+3648(SB), Z6
+	VFMADD213PS  ·singleVectors+3712(SB), Z2, Z6
 	VFMADD213PS  Z6, Z3, Z5
 	VMULPS       Z1, Z4, Z4
 	VDIVPS       Z5, Z4, Z4
 	VMOVUPS      ·singleVectors+576(SB), Z1
 	VMINPS       Z4, Z1, Z4
-	VMOVUPS      ·singleVectors+1024(SB), Z1
+	VMOVUPS      ·singleVectors+1152(SB), Z1
 	VMAXPS       Z4, Z1, Z4
 	VADDPS       ·singleVectors+576(SB), Z4, Z4
 	VMULPS       Z0, Z4, Z4
@@ -5165,16 +5162,13 @@ loop:
 	VMOVUPS     (CX)(SI*1), Z0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+1408(SB), Z2
+	VMOVUPS     ·singleVectors+1536(SB), Z2
 	VMAXPS      Z0, Z2, Z0
-	VMOVUPS     ·singleVectors+1344(SB), Z2
+	VMOVUPS     ·singleVectors+1472(SB), Z2
 	VMINPS      Z0, Z2, Z0
 	VMULPS      Z0, Z0, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+3648(SB), Z4
-	VMOVUPS     ·singleVectors+3712(SB), Z5
-	VFMADD213PS ·singleVectors+3776(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3776(SB), Z4
 	VMOVUPS     ·singleVectors+3840(SB), Z5
 	VFMADD213PS ·singleVectors+3904(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
@@ -5183,14 +5177,17 @@ loop:
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+4096(SB), Z5
 	VFMADD213PS ·singleVectors+4160(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+4224(SB), Z6
-	VFMADD213PS ·singleVectors+4288(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+4224(SB), Z5
+	VFMADD213PS ·singleVectors+4288(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+4352(SB), Z6
 	VFMADD213PS ·singleVectors+4416(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMOVUPS     ·singleVectors+4480(SB), Z6
 	VFMADD213PS ·singleVectors+4544(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+4608(SB), Z6
+	VFMADD213PS ·singleVectors+4672(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z0, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
@@ -5201,16 +5198,13 @@ loop:
 	VMOVUPS     64(CX)(SI*1), Z0
 	PREFETCHT0  4160(DX)(SI*1)
 	VMOVUPS     64(DX)(SI*1), Z1
-	VMOVUPS     ·singleVectors+1408(SB), Z2
+	VMOVUPS     ·singleVectors+1536(SB), Z2
 	VMAXPS      Z0, Z2, Z0
-	VMOVUPS     ·singleVectors+1344(SB), Z2
+	VMOVUPS     ·singleVectors+1472(SB), Z2
 	VMINPS      Z0, Z2, Z0
 	VMULPS      Z0, Z0, Z2
 	VMULPS      Z2, Z2, Z3
-	VMOVUPS     ·singleVectors+3648(SB), Z4
-	VMOVUPS     ·singleVectors+3712(SB), Z5
-	VFMADD213PS ·singleVectors+3776(SB), Z2, Z5
-	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+3776(SB), Z4
 	VMOVUPS     ·singleVectors+3840(SB), Z5
 	VFMADD213PS ·singleVectors+3904(SB), Z2, Z5
 	VFMADD213PS Z5, Z3, Z4
@@ -5219,14 +5213,17 @@ loop:
 	VFMADD213PS Z5, Z3, Z4
 	VMOVUPS     ·singleVectors+4096(SB), Z5
 	VFMADD213PS ·singleVectors+4160(SB), Z2, Z5
-	VMOVUPS     ·singleVectors+4224(SB), Z6
-	VFMADD213PS ·singleVectors+4288(SB), Z2, Z6
-	VFMADD213PS Z6, Z3, Z5
+	VFMADD213PS Z5, Z3, Z4
+	VMOVUPS     ·singleVectors+4224(SB), Z5
+	VFMADD213PS ·singleVectors+4288(SB), Z2, Z5
 	VMOVUPS     ·singleVectors+4352(SB), Z6
 	VFMADD213PS ·singleVectors+4416(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMOVUPS     ·singleVectors+4480(SB), Z6
 	VFMADD213PS ·singleVectors+4544(SB), Z2, Z6
+	VFMADD213PS Z6, Z3, Z5
+	VMOVUPS     ·singleVectors+4608(SB), Z6
+	VFMADD213PS ·singleVectors+4672(SB), Z2, Z6
 	VFMADD213PS Z6, Z3, Z5
 	VMULPS      Z0, Z4, Z4
 	VDIVPS      Z5, Z4, Z4
@@ -5246,16 +5243,13 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VMOVUPS      ·singleVectors+1408(SB), Z2
+	VMOVUPS      ·singleVectors+1536(SB), Z2
 	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      ·singleVectors+1344(SB), Z2
+	VMOVUPS      ·singleVectors+1472(SB), Z2
 	VMINPS       Z0, Z2, Z0
 	VMULPS       Z0, Z0, Z2
 	VMULPS       Z2, Z2, Z3
-	VMOVUPS      ·singleVectors+3648(SB), Z4
-	VMOVUPS      ·singleVectors+3712(SB), Z5
-	VFMADD213PS  ·singleVectors+3776(SB), Z2, Z5
-	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+3776(SB), Z4
 	VMOVUPS      ·singleVectors+3840(SB), Z5
 	VFMADD213PS  ·singleVectors+3904(SB), Z2, Z5
 	VFMADD213PS  Z5, Z3, Z4
@@ -5264,14 +5258,17 @@ tail:
 	VFMADD213PS  Z5, Z3, Z4
 	VMOVUPS      ·singleVectors+4096(SB), Z5
 	VFMADD213PS  ·singleVectors+4160(SB), Z2, Z5
-	VMOVUPS      ·singleVectors+4224(SB), Z6
-	VFMADD213PS  ·singleVectors+4288(SB), Z2, Z6
-	VFMADD213PS  Z6, Z3, Z5
+	VFMADD213PS  Z5, Z3, Z4
+	VMOVUPS      ·singleVectors+4224(SB), Z5
+	VFMADD213PS  ·singleVectors+4288(SB), Z2, Z5
 	VMOVUPS      ·singleVectors+4352(SB), Z6
 	VFMADD213PS  ·singleVectors+4416(SB), Z2, Z6
 	VFMADD213PS  Z6, Z3, Z5
 	VMOVUPS      ·singleVectors+4480(SB), Z6
 	VFMADD213PS  ·singleVectors+4544(SB), Z2, Z6
+	VFMADD213PS  Z6, Z3, Z5
+	VMOVUPS      ·singleVectors+4608(SB), Z6
+	VFMADD213PS  ·singleVectors+4672(SB), Z2, Z6
 	VFMADD213PS  Z6, Z3, Z5
 	VMULPS       Z0, Z4, Z4
 	VDIVPS       Z5, Z4, Z4
@@ -6209,12 +6206,12 @@ loop11:
 	VMOVUPS       ·singleVectors+512(SB), Z6
 	VFMADD213PS   Z2, Z6, Z1
 	VMULPS        Z1, Z1, Z2
-	VMOVUPS       ·singleVectors+1472(SB), Z6
-	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z6
-	VMOVUPS       ·singleVectors+1600(SB), Z7
-	VFMADD213PS   ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS       ·singleVectors+1600(SB), Z6
+	VFMADD213PS   ·singleVectors+1664(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1728(SB), Z7
+	VFMADD213PS   ·singleVectors+1792(SB), Z1, Z7
 	VFMADD213PS   Z7, Z2, Z6
-	VFMADD213PS   ·singleVectors+1728(SB), Z1, Z6
+	VFMADD213PS   ·singleVectors+1856(SB), Z1, Z6
 	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
 	VSCALEFPS     Z5, Z6, Z6
@@ -6251,12 +6248,12 @@ rest12:
 	VMOVUPS       ·singleVectors+512(SB), Z5
 	VFMADD213PS   Z1, Z5, Z0
 	VMULPS        Z0, Z0, Z1
-	VMOVUPS       ·singleVectors+1472(SB), Z5
-	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z5
-	VMOVUPS       ·singleVectors+1600(SB), Z6
-	VFMADD213PS   ·singleVectors+1664(SB), Z0, Z6
+	VMOVUPS       ·singleVectors+1600(SB), Z5
+	VFMADD213PS   ·singleVectors+1664(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1728(SB), Z6
+	VFMADD213PS   ·singleVectors+1792(SB), Z0, Z6
 	VFMADD213PS   Z6, Z1, Z5
-	VFMADD213PS   ·singleVectors+1728(SB), Z0, Z5
+	VFMADD213PS   ·singleVectors+1856(SB), Z0, Z5
 	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
 	VSCALEFPS     Z2, Z5, Z5
@@ -6672,12 +6669,12 @@ loop11:
 	VMOVUPS       ·singleVectors+512(SB), Z6
 	VFMADD213PS   Z2, Z6, Z1
 	VMULPS        Z1, Z1, Z2
-	VMOVUPS       ·singleVectors+1472(SB), Z6
-	VFMADD213PS   ·singleVectors+1536(SB), Z1, Z6
-	VMOVUPS       ·singleVectors+1600(SB), Z7
-	VFMADD213PS   ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS       ·singleVectors+1600(SB), Z6
+	VFMADD213PS   ·singleVectors+1664(SB), Z1, Z6
+	VMOVUPS       ·singleVectors+1728(SB), Z7
+	VFMADD213PS   ·singleVectors+1792(SB), Z1, Z7
 	VFMADD213PS   Z7, Z2, Z6
-	VFMADD213PS   ·singleVectors+1728(SB), Z1, Z6
+	VFMADD213PS   ·singleVectors+1856(SB), Z1, Z6
 	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
 	VSCALEFPS     Z5, Z6, Z6
@@ -6715,12 +6712,12 @@ rest12:
 	VMOVUPS       ·singleVectors+512(SB), Z5
 	VFMADD213PS   Z1, Z5, Z0
 	VMULPS        Z0, Z0, Z1
-	VMOVUPS       ·singleVectors+1472(SB), Z5
-	VFMADD213PS   ·singleVectors+1536(SB), Z0, Z5
-	VMOVUPS       ·singleVectors+1600(SB), Z6
-	VFMADD213PS   ·singleVectors+1664(SB), Z0, Z6
+	VMOVUPS       ·singleVectors+1600(SB), Z5
+	VFMADD213PS   ·singleVectors+1664(SB), Z0, Z5
+	VMOVUPS       ·singleVectors+1728(SB), Z6
+	VFMADD213PS   ·singleVectors+1792(SB), Z0, Z6
 	VFMADD213PS   Z6, Z1, Z5
-	VFMADD213PS   ·singleVectors+1728(SB), Z0, Z5
+	VFMADD213PS   ·singleVectors+1856(SB), Z0, Z5
 	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
 	VSCALEFPS     Z2, Z5, Z5
@@ -11303,12 +11300,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y2
 	VFMADD213PS Y1, Y2, Y0
 	VMULPS      Y0, Y0, Y1
-	VMOVUPS     ·singleVectors+1472(SB), Y2
-	VFMADD213PS ·singleVectors+1536(SB), Y0, Y2
-	VMOVUPS     ·singleVectors+1600(SB), Y4
-	VFMADD213PS ·singleVectors+1664(SB), Y0, Y4
+	VMOVUPS     ·singleVectors+1600(SB), Y2
+	VFMADD213PS ·singleVectors+1664(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+1728(SB), Y4
+	VFMADD213PS ·singleVectors+1792(SB), Y0, Y4
 	VFMADD213PS Y4, Y1, Y2
-	VFMADD213PS ·singleVectors+1728(SB), Y0, Y2
+	VFMADD213PS ·singleVectors+1856(SB), Y0, Y2
 	VFMADD213PS Y0, Y1, Y2
 	VPSRLD      $0x01, Y3, Y0
 	VPSUBD      Y0, Y3, Y1
@@ -11333,12 +11330,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y2
 	VFMADD213PS Y1, Y2, Y0
 	VMULPS      Y0, Y0, Y1
-	VMOVUPS     ·singleVectors+1472(SB), Y2
-	VFMADD213PS ·singleVectors+1536(SB), Y0, Y2
-	VMOVUPS     ·singleVectors+1600(SB), Y4
-	VFMADD213PS ·singleVectors+1664(SB), Y0, Y4
+	VMOVUPS     ·singleVectors+1600(SB), Y2
+	VFMADD213PS ·singleVectors+1664(SB), Y0, Y2
+	VMOVUPS     ·singleVectors+1728(SB), Y4
+	VFMADD213PS ·singleVectors+1792(SB), Y0, Y4
 	VFMADD213PS Y4, Y1, Y2
-	VFMADD213PS ·singleVectors+1728(SB), Y0, Y2
+	VFMADD213PS ·singleVectors+1856(SB), Y0, Y2
 	VFMADD213PS Y0, Y1, Y2
 	VPSRLD      $0x01, Y3, Y0
 	VPSUBD      Y0, Y3, Y1
@@ -11375,12 +11372,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y3
 	VFMADD213PS  Y2, Y3, Y1
 	VMULPS       Y1, Y1, Y2
-	VMOVUPS      ·singleVectors+1472(SB), Y3
-	VFMADD213PS  ·singleVectors+1536(SB), Y1, Y3
-	VMOVUPS      ·singleVectors+1600(SB), Y5
-	VFMADD213PS  ·singleVectors+1664(SB), Y1, Y5
+	VMOVUPS      ·singleVectors+1600(SB), Y3
+	VFMADD213PS  ·singleVectors+1664(SB), Y1, Y3
+	VMOVUPS      ·singleVectors+1728(SB), Y5
+	VFMADD213PS  ·singleVectors+1792(SB), Y1, Y5
 	VFMADD213PS  Y5, Y2, Y3
-	VFMADD213PS  ·singleVectors+1728(SB), Y1, Y3
+	VFMADD213PS  ·singleVectors+1856(SB), Y1, Y3
 	VFMADD213PS  Y1, Y2, Y3
 	VPSRLD       $0x01, Y4, Y1
 	VPSUBD       Y1, Y4, Y2
@@ -11425,12 +11422,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y2, Y3, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1472(SB), Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1600(SB), Y5
-	VFMADD213PS ·singleVectors+1664(SB), Y1, Y5
+	VMOVUPS     ·singleVectors+1600(SB), Y3
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1728(SB), Y5
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y5
 	VFMADD213PS Y5, Y2, Y3
-	VFMADD213PS ·singleVectors+1728(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y3
 	VFMADD213PS Y1, Y2, Y3
 	VPSRLD      $0x01, Y4, Y1
 	VPSUBD      Y1, Y4, Y2
@@ -11462,12 +11459,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y3
 	VFMADD213PS Y2, Y3, Y1
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1472(SB), Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y3
-	VMOVUPS     ·singleVectors+1600(SB), Y5
-	VFMADD213PS ·singleVectors+1664(SB), Y1, Y5
+	VMOVUPS     ·singleVectors+1600(SB), Y3
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+1728(SB), Y5
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y5
 	VFMADD213PS Y5, Y2, Y3
-	VFMADD213PS ·singleVectors+1728(SB), Y1, Y3
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y3
 	VFMADD213PS Y1, Y2, Y3
 	VPSRLD      $0x01, Y4, Y1
 	VPSUBD      Y1, Y4, Y2
@@ -11511,12 +11508,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y4
 	VFMADD213PS  Y3, Y4, Y2
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1472(SB), Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y4
-	VMOVUPS      ·singleVectors+1600(SB), Y6
-	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y6
+	VMOVUPS      ·singleVectors+1600(SB), Y4
+	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y4
+	VMOVUPS      ·singleVectors+1728(SB), Y6
+	VFMADD213PS  ·singleVectors+1792(SB), Y2, Y6
 	VFMADD213PS  Y6, Y3, Y4
-	VFMADD213PS  ·singleVectors+1728(SB), Y2, Y4
+	VFMADD213PS  ·singleVectors+1856(SB), Y2, Y4
 	VFMADD213PS  Y2, Y3, Y4
 	VPSRLD       $0x01, Y5, Y2
 	VPSUBD       Y2, Y5, Y3
@@ -11569,12 +11566,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y4
-	VMOVUPS     ·singleVectors+1472(SB), Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1600(SB), Y6
-	VFMADD213PS ·singleVectors+1664(SB), Y2, Y6
+	VMOVUPS     ·singleVectors+1600(SB), Y3
+	VFMADD213PS ·singleVectors+1664(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y2, Y6
 	VFMADD213PS Y6, Y4, Y3
-	VFMADD213PS ·singleVectors+1728(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1856(SB), Y2, Y3
 	VFMADD213PS Y2, Y4, Y3
 	VPSRLD      $0x01, Y5, Y2
 	VPSUBD      Y2, Y5, Y4
@@ -11587,11 +11584,11 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1792(SB), Y4
-	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1920(SB), Y4
 	VFMADD213PS ·singleVectors+1984(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2112(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+640(SB), Y2
@@ -11618,12 +11615,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y2
 	VMULPS      Y2, Y2, Y4
-	VMOVUPS     ·singleVectors+1472(SB), Y3
-	VFMADD213PS ·singleVectors+1536(SB), Y2, Y3
-	VMOVUPS     ·singleVectors+1600(SB), Y6
-	VFMADD213PS ·singleVectors+1664(SB), Y2, Y6
+	VMOVUPS     ·singleVectors+1600(SB), Y3
+	VFMADD213PS ·singleVectors+1664(SB), Y2, Y3
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y2, Y6
 	VFMADD213PS Y6, Y4, Y3
-	VFMADD213PS ·singleVectors+1728(SB), Y2, Y3
+	VFMADD213PS ·singleVectors+1856(SB), Y2, Y3
 	VFMADD213PS Y2, Y4, Y3
 	VPSRLD      $0x01, Y5, Y2
 	VPSUBD      Y2, Y5, Y4
@@ -11636,11 +11633,11 @@ loop:
 	VSUBPS      Y3, Y4, Y3
 	VDIVPS      Y2, Y3, Y3
 	VMULPS      Y1, Y1, Y2
-	VMOVUPS     ·singleVectors+1792(SB), Y4
-	VFMADD213PS ·singleVectors+1856(SB), Y2, Y4
-	VFMADD213PS ·singleVectors+1920(SB), Y2, Y4
+	VMOVUPS     ·singleVectors+1920(SB), Y4
 	VFMADD213PS ·singleVectors+1984(SB), Y2, Y4
 	VFMADD213PS ·singleVectors+2048(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2112(SB), Y2, Y4
+	VFMADD213PS ·singleVectors+2176(SB), Y2, Y4
 	VMULPS      Y2, Y4, Y4
 	VFMADD213PS Y1, Y1, Y4
 	VMOVUPS     ·singleVectors+640(SB), Y2
@@ -11679,12 +11676,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y4, Y5, Y3
 	VMULPS       Y3, Y3, Y5
-	VMOVUPS      ·singleVectors+1472(SB), Y4
-	VFMADD213PS  ·singleVectors+1536(SB), Y3, Y4
-	VMOVUPS      ·singleVectors+1600(SB), Y7
-	VFMADD213PS  ·singleVectors+1664(SB), Y3, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y4
+	VFMADD213PS  ·singleVectors+1664(SB), Y3, Y4
+	VMOVUPS      ·singleVectors+1728(SB), Y7
+	VFMADD213PS  ·singleVectors+1792(SB), Y3, Y7
 	VFMADD213PS  Y7, Y5, Y4
-	VFMADD213PS  ·singleVectors+1728(SB), Y3, Y4
+	VFMADD213PS  ·singleVectors+1856(SB), Y3, Y4
 	VFMADD213PS  Y3, Y5, Y4
 	VPSRLD       $0x01, Y6, Y3
 	VPSUBD       Y3, Y6, Y5
@@ -11697,11 +11694,11 @@ tail:
 	VSUBPS       Y4, Y5, Y4
 	VDIVPS       Y3, Y4, Y4
 	VMULPS       Y2, Y2, Y3
-	VMOVUPS      ·singleVectors+1792(SB), Y5
-	VFMADD213PS  ·singleVectors+1856(SB), Y3, Y5
-	VFMADD213PS  ·singleVectors+1920(SB), Y3, Y5
+	VMOVUPS      ·singleVectors+1920(SB), Y5
 	VFMADD213PS  ·singleVectors+1984(SB), Y3, Y5
 	VFMADD213PS  ·singleVectors+2048(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2112(SB), Y3, Y5
+	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y5
 	VMULPS       Y3, Y5, Y5
 	VFMADD213PS  Y2, Y2, Y5
 	VMOVUPS      ·singleVectors+640(SB), Y3
@@ -11732,67 +11729,65 @@ TEXT ·erfAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+128(SB), Y1
-	VPAND       Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+768(SB), Y2
-	VMINPS      Y1, Y2, Y1
+	VMOVUPS     ·singleVectors+832(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+768(SB), Y1
+	VMINPS      Y0, Y1, Y0
+	VMULPS      Y0, Y0, Y1
 	VMULPS      Y1, Y1, Y2
-	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+2112(SB), Y4
-	VFMADD213PS ·singleVectors+2176(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+2240(SB), Y5
-	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
-	VMOVUPS     ·singleVectors+2368(SB), Y5
-	VFMADD213PS ·singleVectors+2432(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
-	VMOVUPS     ·singleVectors+2496(SB), Y5
-	VFMADD213PS ·singleVectors+2560(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+2624(SB), Y6
-	VFMADD213PS ·singleVectors+2688(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
-	VMOVUPS     ·singleVectors+2752(SB), Y6
-	VFMADD213PS ·singleVectors+2816(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
-	VMULPS      Y1, Y4, Y4
-	VDIVPS      Y5, Y4, Y4
-	VMOVUPS     ·singleVectors+0(SB), Y1
-	VMINPS      Y4, Y1, Y4
-	VMOVUPS     ·singleVectors+64(SB), Y1
-	VPAND       Y1, Y0, Y0
-	VPOR        Y0, Y4, Y4
-	VMOVUPS     Y4, (AX)(BX*1)
+	VMOVUPS     ·singleVectors+2240(SB), Y3
+	VFMADD213PS ·singleVectors+2304(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+2368(SB), Y4
+	VFMADD213PS ·singleVectors+2432(SB), Y1, Y4
+	VFMADD213PS Y4, Y2, Y3
+	VMOVUPS     ·singleVectors+2496(SB), Y4
+	VFMADD213PS ·singleVectors+2560(SB), Y1, Y4
+	VFMADD213PS Y4, Y2, Y3
+	VMOVUPS     ·singleVectors+2624(SB), Y4
+	VFMADD213PS ·singleVectors+2688(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+2752(SB), Y5
+	VFMADD213PS ·singleVectors+2816(SB), Y1, Y5
+	VFMADD213PS Y5, Y2, Y4
+	VMOVUPS     ·singleVectors+2880(SB), Y5
+	VFMADD213PS ·singleVectors+2944(SB), Y1, Y5
+	VFMADD213PS Y5, Y2, Y4
+	VMULPS      Y0, Y3, Y3
+	VDIVPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y0
+	VMINPS      Y3, Y0, Y3
+	VMOVUPS     ·singleVectors+896(SB), Y0
+	VMAXPS      Y3, Y0, Y3
+	VMOVUPS     Y3, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+128(SB), Y1
-	VPAND       Y1, Y0, Y1
-	VMOVUPS     ·singleVectors+768(SB), Y2
-	VMINPS      Y1, Y2, Y1
+	VMOVUPS     ·singleVectors+832(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+768(SB), Y1
+	VMINPS      Y0, Y1, Y0
+	VMULPS      Y0, Y0, Y1
 	VMULPS      Y1, Y1, Y2
-	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+2112(SB), Y4
-	VFMADD213PS ·singleVectors+2176(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+2240(SB), Y5
-	VFMADD213PS ·singleVectors+2304(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
-	VMOVUPS     ·singleVectors+2368(SB), Y5
-	VFMADD213PS ·singleVectors+2432(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
-	VMOVUPS     ·singleVectors+2496(SB), Y5
-	VFMADD213PS ·singleVectors+2560(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+2624(SB), Y6
-	VFMADD213PS ·singleVectors+2688(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
-	VMOVUPS     ·singleVectors+2752(SB), Y6
-	VFMADD213PS ·singleVectors+2816(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
-	VMULPS      Y1, Y4, Y4
-	VDIVPS      Y5, Y4, Y4
-	VMOVUPS     ·singleVectors+0(SB), Y1
-	VMINPS      Y4, Y1, Y4
-	VMOVUPS     ·singleVectors+64(SB), Y1
-	VPAND       Y1, Y0, Y0
-	VPOR        Y0, Y4, Y4
-	VMOVUPS     Y4, 32(AX)(BX*1)
+	VMOVUPS     ·singleVectors+2240(SB), Y3
+	VFMADD213PS ·singleVectors+2304(SB), Y1, Y3
+	VMOVUPS     ·singleVectors+2368(SB), Y4
+	VFMADD213PS ·singleVectors+2432(SB), Y1, Y4
+	VFMADD213PS Y4, Y2, Y3
+	VMOVUPS     ·singleVectors+2496(SB), Y4
+	VFMADD213PS ·singleVectors+2560(SB), Y1, Y4
+	VFMADD213PS Y4, Y2, Y3
+	VMOVUPS     ·singleVectors+2624(SB), Y4
+	VFMADD213PS ·singleVectors+2688(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+2752(SB), Y5
+	VFMADD213PS ·singleVectors+2816(SB), Y1, Y5
+	VFMADD213PS Y5, Y2, Y4
+	VMOVUPS     ·singleVectors+2880(SB), Y5
+	VFMADD213PS ·singleVectors+2944(SB), Y1, Y5
+	VFMADD213PS Y5, Y2, Y4
+	VMULPS      Y0, Y3, Y3
+	VDIVPS      Y4, Y3, Y3
+	VMOVUPS     ·singleVectors+0(SB), Y0
+	VMINPS      Y3, Y0, Y3
+	VMOVUPS     ·singleVectors+896(SB), Y0
+	VMAXPS      Y3, Y0, Y3
+	VMOVUPS     Y3, 32(AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x10, DX
 	JGE         loop
@@ -11806,36 +11801,35 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMOVUPS      ·singleVectors+128(SB), Y2
-	VPAND        Y2, Y1, Y2
-	VMOVUPS      ·singleVectors+768(SB), Y3
-	VMINPS       Y2, Y3, Y2
+	VMOVUPS      ·singleVectors+832(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+768(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMULPS       Y1, Y1, Y2
 	VMULPS       Y2, Y2, Y3
-	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+2112(SB), Y5
-	VFMADD213PS  ·singleVectors+2176(SB), Y3, Y5
-	VMOVUPS      ·singleVectors+2240(SB), Y6
-	VFMADD213PS  ·singleVectors+2304(SB), Y3, Y6
-	VFMADD213PS  Y6, Y4, Y5
-	VMOVUPS      ·singleVectors+2368(SB), Y6
-	VFMADD213PS  ·singleVectors+2432(SB), Y3, Y6
-	VFMADD213PS  Y6, Y4, Y5
-	VMOVUPS      ·singleVectors+2496(SB), Y6
-	VFMADD213PS  ·singleVectors+2560(SB), Y3, Y6
-	VMOVUPS      ·singleVectors+2624(SB), Y7
-	VFMADD213PS  ·singleVectors+2688(SB), Y3, Y7
-	VFMADD213PS  Y7, Y4, Y6
-	VMOVUPS      ·singleVectors+2752(SB), Y7
-	VFMADD213PS  ·singleVectors+2816(SB), Y3, Y7
-	VFMADD213PS  Y7, Y4, Y6
-	VMULPS       Y2, Y5, Y5
-	VDIVPS       Y6, Y5, Y5
-	VMOVUPS      ·singleVectors+0(SB), Y2
-	VMINPS       Y5, Y2, Y5
-	VMOVUPS      ·singleVectors+64(SB), Y2
-	VPAND        Y2, Y1, Y1
-	VPOR         Y1, Y5, Y5
-	VMASKMOVPS   Y5, Y0, (AX)(BX*1)
+	VMOVUPS      ·singleVectors+2240(SB), Y4
+	VFMADD213PS  ·singleVectors+2304(SB), Y2, Y4
+	VMOVUPS      ·singleVectors+2368(SB), Y5
+	VFMADD213PS  ·singleVectors+2432(SB), Y2, Y5
+	VFMADD213PS  Y5, Y3, Y4
+	VMOVUPS      ·singleVectors+2496(SB), Y5
+	VFMADD213PS  ·singleVectors+2560(SB), Y2, Y5
+	VFMADD213PS  Y5, Y3, Y4
+	VMOVUPS      ·singleVectors+2624(SB), Y5
+	VFMADD213PS  ·singleVectors+2688(SB), Y2, Y5
+	VMOVUPS      ·singleVectors+2752(SB), Y6
+	VFMADD213PS  ·singleVectors+2816(SB), Y2, Y6
+	VFMADD213PS  Y6, Y3, Y5
+	VMOVUPS      ·singleVectors+2880(SB), Y6
+	VFMADD213PS  ·singleVectors+2944(SB), Y2, Y6
+	VFMADD213PS  Y6, Y3, Y5
+	VMULPS       Y1, Y4, Y4
+	VDIVPS       Y5, Y4, Y4
+	VMOVUPS      ·singleVectors+0(SB), Y1
+	VMINPS       Y4, Y1, Y4
+	VMOVUPS      ·singleVectors+896(SB), Y1
+	VMAXPS       Y4, Y1, Y4
+	VMASKMOVPS   Y4, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
 	JG           tail
@@ -11857,9 +11851,9 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+1152(SB), Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     ·singleVectors+1088(SB), Y1
+	VMOVUPS     ·singleVectors+1216(SB), Y1
 	VMINPS      Y0, Y1, Y1
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VXORPS      Y3, Y3, Y3
@@ -11875,12 +11869,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y1
 	VMULPS      Y1, Y1, Y3
-	VMOVUPS     ·singleVectors+1472(SB), Y4
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y4
-	VMOVUPS     ·singleVectors+1600(SB), Y6
-	VFMADD213PS ·singleVectors+1664(SB), Y1, Y6
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y6
 	VFMADD213PS Y6, Y3, Y4
-	VFMADD213PS ·singleVectors+1728(SB), Y1, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y4
 	VFMADD213PS Y1, Y3, Y4
 	VPSLLD      $0x17, Y5, Y1
 	VPSUBD      Y2, Y1, Y1
@@ -11889,9 +11883,9 @@ loop:
 	VDIVPS      Y4, Y0, Y1
 	VMOVUPS     Y1, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+1152(SB), Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y1
 	VMAXPS      Y0, Y1, Y0
-	VMOVUPS     ·singleVectors+1088(SB), Y1
+	VMOVUPS     ·singleVectors+1216(SB), Y1
 	VMINPS      Y0, Y1, Y1
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VXORPS      Y3, Y3, Y3
@@ -11907,12 +11901,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y4
 	VFMADD213PS Y3, Y4, Y1
 	VMULPS      Y1, Y1, Y3
-	VMOVUPS     ·singleVectors+1472(SB), Y4
-	VFMADD213PS ·singleVectors+1536(SB), Y1, Y4
-	VMOVUPS     ·singleVectors+1600(SB), Y6
-	VFMADD213PS ·singleVectors+1664(SB), Y1, Y6
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y6
 	VFMADD213PS Y6, Y3, Y4
-	VFMADD213PS ·singleVectors+1728(SB), Y1, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y4
 	VFMADD213PS Y1, Y3, Y4
 	VPSLLD      $0x17, Y5, Y1
 	VPSUBD      Y2, Y1, Y1
@@ -11933,9 +11927,9 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMOVUPS      ·singleVectors+1152(SB), Y2
+	VMOVUPS      ·singleVectors+1280(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      ·singleVectors+1088(SB), Y2
+	VMOVUPS      ·singleVectors+1216(SB), Y2
 	VMINPS       Y1, Y2, Y2
 	VMOVUPS      ·singleVectors+0(SB), Y3
 	VXORPS       Y4, Y4, Y4
@@ -11951,12 +11945,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y5
 	VFMADD213PS  Y4, Y5, Y2
 	VMULPS       Y2, Y2, Y4
-	VMOVUPS      ·singleVectors+1472(SB), Y5
-	VFMADD213PS  ·singleVectors+1536(SB), Y2, Y5
-	VMOVUPS      ·singleVectors+1600(SB), Y7
-	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y7
+	VMOVUPS      ·singleVectors+1600(SB), Y5
+	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y5
+	VMOVUPS      ·singleVectors+1728(SB), Y7
+	VFMADD213PS  ·singleVectors+1792(SB), Y2, Y7
 	VFMADD213PS  Y7, Y4, Y5
-	VFMADD213PS  ·singleVectors+1728(SB), Y2, Y5
+	VFMADD213PS  ·singleVectors+1856(SB), Y2, Y5
 	VFMADD213PS  Y2, Y4, Y5
 	VPSLLD       $0x17, Y6, Y2
 	VPSUBD       Y3, Y2, Y2
@@ -11988,9 +11982,9 @@ loop:
 	VMOVUPS     (CX)(SI*1), Y0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+1152(SB), Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     ·singleVectors+1088(SB), Y2
+	VMOVUPS     ·singleVectors+1216(SB), Y2
 	VMINPS      Y0, Y2, Y0
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -12007,12 +12001,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y6
 	VFMADD213PS Y5, Y6, Y3
 	VMULPS      Y3, Y3, Y5
-	VMOVUPS     ·singleVectors+1472(SB), Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+1600(SB), Y8
-	VFMADD213PS ·singleVectors+1664(SB), Y3, Y8
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1728(SB), Y8
+	VFMADD213PS ·singleVectors+1792(SB), Y3, Y8
 	VFMADD213PS Y8, Y5, Y6
-	VFMADD213PS ·singleVectors+1728(SB), Y3, Y6
+	VFMADD213PS ·singleVectors+1856(SB), Y3, Y6
 	VFMADD213PS Y3, Y5, Y6
 	VPSLLD      $0x17, Y7, Y3
 	VPSUBD      Y4, Y3, Y3
@@ -12029,9 +12023,9 @@ loop:
 	VMOVUPS     Y2, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+1152(SB), Y2
+	VMOVUPS     ·singleVectors+1280(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     ·singleVectors+1088(SB), Y2
+	VMOVUPS     ·singleVectors+1216(SB), Y2
 	VMINPS      Y0, Y2, Y0
 	VMOVUPS     ·singleVectors+0(SB), Y2
 	VMOVUPS     ·singleVectors+0(SB), Y4
@@ -12048,12 +12042,12 @@ loop:
 	VMOVUPS     ·singleVectors+512(SB), Y6
 	VFMADD213PS Y5, Y6, Y3
 	VMULPS      Y3, Y3, Y5
-	VMOVUPS     ·singleVectors+1472(SB), Y6
-	VFMADD213PS ·singleVectors+1536(SB), Y3, Y6
-	VMOVUPS     ·singleVectors+1600(SB), Y8
-	VFMADD213PS ·singleVectors+1664(SB), Y3, Y8
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1728(SB), Y8
+	VFMADD213PS ·singleVectors+1792(SB), Y3, Y8
 	VFMADD213PS Y8, Y5, Y6
-	VFMADD213PS ·singleVectors+1728(SB), Y3, Y6
+	VFMADD213PS ·singleVectors+1856(SB), Y3, Y6
 	VFMADD213PS Y3, Y5, Y6
 	VPSLLD      $0x17, Y7, Y3
 	VPSUBD      Y4, Y3, Y3
@@ -12082,9 +12076,9 @@ tail:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMOVUPS      ·singleVectors+1152(SB), Y3
+	VMOVUPS      ·singleVectors+1280(SB), Y3
 	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      ·singleVectors+1088(SB), Y3
+	VMOVUPS      ·singleVectors+1216(SB), Y3
 	VMINPS       Y1, Y3, Y1
 	VMOVUPS      ·singleVectors+0(SB), Y3
 	VMOVUPS      ·singleVectors+0(SB), Y5
@@ -12101,12 +12095,12 @@ tail:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y4, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y4, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y4, Y7
 	VFMADD213PS  Y4, Y6, Y7
 	VPSLLD       $0x17, Y8, Y4
 	VPSUBD       Y5, Y4, Y4
@@ -12142,22 +12136,22 @@ TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0 4096(CX)(BX*1)
 	VMOVUPS    (CX)(BX*1), Y0
-	VADDPS     ·singleVectors+832(SB), Y0, Y1
+	VADDPS     ·singleVectors+960(SB), Y0, Y1
 	VXORPS     Y2, Y2, Y2
 	VMAXPS     Y1, Y2, Y1
-	VMOVUPS    ·singleVectors+896(SB), Y2
+	VMOVUPS    ·singleVectors+1024(SB), Y2
 	VMINPS     Y1, Y2, Y1
 	VMULPS     Y0, Y1, Y1
-	VMULPS     ·singleVectors+960(SB), Y1, Y1
+	VMULPS     ·singleVectors+1088(SB), Y1, Y1
 	VMOVUPS    Y1, (AX)(BX*1)
 	VMOVUPS    32(CX)(BX*1), Y0
-	VADDPS     ·singleVectors+832(SB), Y0, Y1
+	VADDPS     ·singleVectors+960(SB), Y0, Y1
 	VXORPS     Y2, Y2, Y2
 	VMAXPS     Y1, Y2, Y1
-	VMOVUPS    ·singleVectors+896(SB), Y2
+	VMOVUPS    ·singleVectors+1024(SB), Y2
 	VMINPS     Y1, Y2, Y1
 	VMULPS     Y0, Y1, Y1
-	VMULPS     ·singleVectors+960(SB), Y1, Y1
+	VMULPS     ·singleVectors+1088(SB), Y1, Y1
 	VMOVUPS    Y1, 32(AX)(BX*1)
 	ADDQ       $0x00000040, BX
 	SUBQ       $0x10, DX
@@ -12172,13 +12166,13 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VADDPS       ·singleVectors+832(SB), Y1, Y2
+	VADDPS       ·singleVectors+960(SB), Y1, Y2
 	VXORPS       Y3, Y3, Y3
 	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      ·singleVectors+896(SB), Y3
+	VMOVUPS      ·singleVectors+1024(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y1, Y2, Y2
-	VMULPS       ·singleVectors+960(SB), Y2, Y2
+	VMULPS       ·singleVectors+1088(SB), Y2, Y2
 	VMASKMOVPS   Y2, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
@@ -12205,15 +12199,15 @@ loop:
 	PREFETCHT0 4096(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Y1
 	VXORPS     Y5, Y5, Y5
-	VADDPS     ·singleVectors+832(SB), Y0, Y2
+	VADDPS     ·singleVectors+960(SB), Y0, Y2
 	VMAXPS     Y2, Y5, Y3
-	VMOVUPS    ·singleVectors+896(SB), Y4
+	VMOVUPS    ·singleVectors+1024(SB), Y4
 	VMINPS     Y3, Y4, Y4
 	VMULPS     Y1, Y4, Y4
-	VMULPS     ·singleVectors+960(SB), Y4, Y4
+	VMULPS     ·singleVectors+1088(SB), Y4, Y4
 	VMULPS     Y1, Y0, Y0
-	VMULPS     ·singleVectors+960(SB), Y0, Y0
-	VMOVUPS    ·singleVectors+896(SB), Y1
+	VMULPS     ·singleVectors+1088(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y1
 	VCMPPS     $0x1d, Y1, Y3, Y1
 	VBLENDVPS  Y1, Y5, Y0, Y0
 	VCMPPS     $0x12, Y5, Y2, Y1
@@ -12223,15 +12217,15 @@ loop:
 	VMOVUPS    32(CX)(SI*1), Y0
 	VMOVUPS    32(DX)(SI*1), Y1
 	VXORPS     Y5, Y5, Y5
-	VADDPS     ·singleVectors+832(SB), Y0, Y2
+	VADDPS     ·singleVectors+960(SB), Y0, Y2
 	VMAXPS     Y2, Y5, Y3
-	VMOVUPS    ·singleVectors+896(SB), Y4
+	VMOVUPS    ·singleVectors+1024(SB), Y4
 	VMINPS     Y3, Y4, Y4
 	VMULPS     Y1, Y4, Y4
-	VMULPS     ·singleVectors+960(SB), Y4, Y4
+	VMULPS     ·singleVectors+1088(SB), Y4, Y4
 	VMULPS     Y1, Y0, Y0
-	VMULPS     ·singleVectors+960(SB), Y0, Y0
-	VMOVUPS    ·singleVectors+896(SB), Y1
+	VMULPS     ·singleVectors+1088(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y1
 	VCMPPS     $0x1d, Y1, Y3, Y1
 	VBLENDVPS  Y1, Y5, Y0, Y0
 	VCMPPS     $0x12, Y5, Y2, Y1
@@ -12253,15 +12247,15 @@ tail:
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
 	VXORPS       Y6, Y6, Y6
-	VADDPS       ·singleVectors+832(SB), Y1, Y3
+	VADDPS       ·singleVectors+960(SB), Y1, Y3
 	VMAXPS       Y3, Y6, Y4
-	VMOVUPS      ·singleVectors+896(SB), Y5
+	VMOVUPS      ·singleVectors+1024(SB), Y5
 	VMINPS       Y4, Y5, Y5
 	VMULPS       Y2, Y5, Y5
-	VMULPS       ·singleVectors+960(SB), Y5, Y5
+	VMULPS       ·singleVectors+1088(SB), Y5, Y5
 	VMULPS       Y2, Y1, Y1
-	VMULPS       ·singleVectors+960(SB), Y1, Y1
-	VMOVUPS      ·singleVectors+896(SB), Y2
+	VMULPS       ·singleVectors+1088(SB), Y1, Y1
+	VMOVUPS      ·singleVectors+1024(SB), Y2
 	VCMPPS       $0x1d, Y2, Y4, Y2
 	VBLENDVPS    Y2, Y6, Y1, Y1
 	VCMPPS       $0x12, Y6, Y3, Y2
@@ -12289,65 +12283,65 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 loop:
 	PREFETCHT0  4096(CX)(BX*1)
 	VMOVUPS     (CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMOVUPS     ·singleVectors+1408(SB), Y1
 	VMAXPS      Y0, Y1, Y1
-	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMOVUPS     ·singleVectors+1344(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+2880(SB), Y4
-	VFMADD213PS ·singleVectors+2944(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+3008(SB), Y5
-	VFMADD213PS ·singleVectors+3072(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3008(SB), Y4
+	VFMADD213PS ·singleVectors+3072(SB), Y2, Y4
 	VMOVUPS     ·singleVectors+3136(SB), Y5
 	VFMADD213PS ·singleVectors+3200(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+3264(SB), Y5
 	VFMADD213PS ·singleVectors+3328(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+3392(SB), Y6
-	VFMADD213PS ·singleVectors+3456(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3392(SB), Y5
+	VFMADD213PS ·singleVectors+3456(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+3520(SB), Y6
 	VFMADD213PS ·singleVectors+3584(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+3648(SB), Y6
+	VFMADD213PS ·singleVectors+3712(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y1, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
 	VMOVUPS     ·singleVectors+576(SB), Y1
 	VMINPS      Y4, Y1, Y4
-	VMOVUPS     ·singleVectors+1024(SB), Y1
+	VMOVUPS     ·singleVectors+1152(SB), Y1
 	VMAXPS      Y4, Y1, Y4
 	VADDPS      ·singleVectors+576(SB), Y4, Y4
 	VMULPS      Y0, Y4, Y4
 	VMOVUPS     Y4, (AX)(BX*1)
 	VMOVUPS     32(CX)(BX*1), Y0
-	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMOVUPS     ·singleVectors+1408(SB), Y1
 	VMAXPS      Y0, Y1, Y1
-	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMOVUPS     ·singleVectors+1344(SB), Y2
 	VMINPS      Y1, Y2, Y1
 	VMULPS      Y1, Y1, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+2880(SB), Y4
-	VFMADD213PS ·singleVectors+2944(SB), Y2, Y4
-	VMOVUPS     ·singleVectors+3008(SB), Y5
-	VFMADD213PS ·singleVectors+3072(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3008(SB), Y4
+	VFMADD213PS ·singleVectors+3072(SB), Y2, Y4
 	VMOVUPS     ·singleVectors+3136(SB), Y5
 	VFMADD213PS ·singleVectors+3200(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+3264(SB), Y5
 	VFMADD213PS ·singleVectors+3328(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+3392(SB), Y6
-	VFMADD213PS ·singleVectors+3456(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3392(SB), Y5
+	VFMADD213PS ·singleVectors+3456(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+3520(SB), Y6
 	VFMADD213PS ·singleVectors+3584(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+3648(SB), Y6
+	VFMADD213PS ·singleVectors+3712(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y1, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
 	VMOVUPS     ·singleVectors+576(SB), Y1
 	VMINPS      Y4, Y1, Y4
-	VMOVUPS     ·singleVectors+1024(SB), Y1
+	VMOVUPS     ·singleVectors+1152(SB), Y1
 	VMAXPS      Y4, Y1, Y4
 	VADDPS      ·singleVectors+576(SB), Y4, Y4
 	VMULPS      Y0, Y4, Y4
@@ -12365,33 +12359,33 @@ tail:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(BX*1), Y0, Y1
-	VMOVUPS      ·singleVectors+1280(SB), Y2
+	VMOVUPS      ·singleVectors+1408(SB), Y2
 	VMAXPS       Y1, Y2, Y2
-	VMOVUPS      ·singleVectors+1216(SB), Y3
+	VMOVUPS      ·singleVectors+1344(SB), Y3
 	VMINPS       Y2, Y3, Y2
 	VMULPS       Y2, Y2, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+2880(SB), Y5
-	VFMADD213PS  ·singleVectors+2944(SB), Y3, Y5
-	VMOVUPS      ·singleVectors+3008(SB), Y6
-	VFMADD213PS  ·singleVectors+3072(SB), Y3, Y6
-	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3008(SB), Y5
+	VFMADD213PS  ·singleVectors+3072(SB), Y3, Y5
 	VMOVUPS      ·singleVectors+3136(SB), Y6
 	VFMADD213PS  ·singleVectors+3200(SB), Y3, Y6
 	VFMADD213PS  Y6, Y4, Y5
 	VMOVUPS      ·singleVectors+3264(SB), Y6
 	VFMADD213PS  ·singleVectors+3328(SB), Y3, Y6
-	VMOVUPS      ·singleVectors+3392(SB), Y7
-	VFMADD213PS  ·singleVectors+3456(SB), Y3, Y7
-	VFMADD213PS  Y7, Y4, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3392(SB), Y6
+	VFMADD213PS  ·singleVectors+3456(SB), Y3, Y6
 	VMOVUPS      ·singleVectors+3520(SB), Y7
 	VFMADD213PS  ·singleVectors+3584(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+3648(SB), Y7
+	VFMADD213PS  ·singleVectors+3712(SB), Y3, Y7
 	VFMADD213PS  Y7, Y4, Y6
 	VMULPS       Y2, Y5, Y5
 	VDIVPS       Y6, Y5, Y5
 	VMOVUPS      ·singleVectors+576(SB), Y2
 	VMINPS       Y5, Y2, Y5
-	VMOVUPS      ·singleVectors+1024(SB), Y2
+	VMOVUPS      ·singleVectors+1152(SB), Y2
 	VMAXPS       Y5, Y2, Y5
 	VADDPS       ·singleVectors+576(SB), Y5, Y5
 	VMULPS       Y1, Y5, Y5
@@ -12420,16 +12414,13 @@ loop:
 	VMOVUPS     (CX)(SI*1), Y0
 	PREFETCHT0  4096(DX)(SI*1)
 	VMOVUPS     (DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+1408(SB), Y2
+	VMOVUPS     ·singleVectors+1536(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     ·singleVectors+1344(SB), Y2
+	VMOVUPS     ·singleVectors+1472(SB), Y2
 	VMINPS      Y0, Y2, Y0
 	VMULPS      Y0, Y0, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+3648(SB), Y4
-	VMOVUPS     ·singleVectors+3712(SB), Y5
-	VFMADD213PS ·singleVectors+3776(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3776(SB), Y4
 	VMOVUPS     ·singleVectors+3840(SB), Y5
 	VFMADD213PS ·singleVectors+3904(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
@@ -12438,14 +12429,17 @@ loop:
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+4096(SB), Y5
 	VFMADD213PS ·singleVectors+4160(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+4224(SB), Y6
-	VFMADD213PS ·singleVectors+4288(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+4224(SB), Y5
+	VFMADD213PS ·singleVectors+4288(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+4352(SB), Y6
 	VFMADD213PS ·singleVectors+4416(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMOVUPS     ·singleVectors+4480(SB), Y6
 	VFMADD213PS ·singleVectors+4544(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+4608(SB), Y6
+	VFMADD213PS ·singleVectors+4672(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y0, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
@@ -12454,16 +12448,13 @@ loop:
 	VMOVUPS     Y4, (AX)(SI*1)
 	VMOVUPS     32(CX)(SI*1), Y0
 	VMOVUPS     32(DX)(SI*1), Y1
-	VMOVUPS     ·singleVectors+1408(SB), Y2
+	VMOVUPS     ·singleVectors+1536(SB), Y2
 	VMAXPS      Y0, Y2, Y0
-	VMOVUPS     ·singleVectors+1344(SB), Y2
+	VMOVUPS     ·singleVectors+1472(SB), Y2
 	VMINPS      Y0, Y2, Y0
 	VMULPS      Y0, Y0, Y2
 	VMULPS      Y2, Y2, Y3
-	VMOVUPS     ·singleVectors+3648(SB), Y4
-	VMOVUPS     ·singleVectors+3712(SB), Y5
-	VFMADD213PS ·singleVectors+3776(SB), Y2, Y5
-	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+3776(SB), Y4
 	VMOVUPS     ·singleVectors+3840(SB), Y5
 	VFMADD213PS ·singleVectors+3904(SB), Y2, Y5
 	VFMADD213PS Y5, Y3, Y4
@@ -12472,14 +12463,17 @@ loop:
 	VFMADD213PS Y5, Y3, Y4
 	VMOVUPS     ·singleVectors+4096(SB), Y5
 	VFMADD213PS ·singleVectors+4160(SB), Y2, Y5
-	VMOVUPS     ·singleVectors+4224(SB), Y6
-	VFMADD213PS ·singleVectors+4288(SB), Y2, Y6
-	VFMADD213PS Y6, Y3, Y5
+	VFMADD213PS Y5, Y3, Y4
+	VMOVUPS     ·singleVectors+4224(SB), Y5
+	VFMADD213PS ·singleVectors+4288(SB), Y2, Y5
 	VMOVUPS     ·singleVectors+4352(SB), Y6
 	VFMADD213PS ·singleVectors+4416(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMOVUPS     ·singleVectors+4480(SB), Y6
 	VFMADD213PS ·singleVectors+4544(SB), Y2, Y6
+	VFMADD213PS Y6, Y3, Y5
+	VMOVUPS     ·singleVectors+4608(SB), Y6
+	VFMADD213PS ·singleVectors+4672(SB), Y2, Y6
 	VFMADD213PS Y6, Y3, Y5
 	VMULPS      Y0, Y4, Y4
 	VDIVPS      Y5, Y4, Y4
@@ -12500,16 +12494,13 @@ tail:
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VMOVUPS      ·singleVectors+1408(SB), Y3
+	VMOVUPS      ·singleVectors+1536(SB), Y3
 	VMAXPS       Y1, Y3, Y1
-	VMOVUPS      ·singleVectors+1344(SB), Y3
+	VMOVUPS      ·singleVectors+1472(SB), Y3
 	VMINPS       Y1, Y3, Y1
 	VMULPS       Y1, Y1, Y3
 	VMULPS       Y3, Y3, Y4
-	VMOVUPS      ·singleVectors+3648(SB), Y5
-	VMOVUPS      ·singleVectors+3712(SB), Y6
-	VFMADD213PS  ·singleVectors+3776(SB), Y3, Y6
-	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+3776(SB), Y5
 	VMOVUPS      ·singleVectors+3840(SB), Y6
 	VFMADD213PS  ·singleVectors+3904(SB), Y3, Y6
 	VFMADD213PS  Y6, Y4, Y5
@@ -12518,14 +12509,17 @@ tail:
 	VFMADD213PS  Y6, Y4, Y5
 	VMOVUPS      ·singleVectors+4096(SB), Y6
 	VFMADD213PS  ·singleVectors+4160(SB), Y3, Y6
-	VMOVUPS      ·singleVectors+4224(SB), Y7
-	VFMADD213PS  ·singleVectors+4288(SB), Y3, Y7
-	VFMADD213PS  Y7, Y4, Y6
+	VFMADD213PS  Y6, Y4, Y5
+	VMOVUPS      ·singleVectors+4224(SB), Y6
+	VFMADD213PS  ·singleVectors+4288(SB), Y3, Y6
 	VMOVUPS      ·singleVectors+4352(SB), Y7
 	VFMADD213PS  ·singleVectors+4416(SB), Y3, Y7
 	VFMADD213PS  Y7, Y4, Y6
 	VMOVUPS      ·singleVectors+4480(SB), Y7
 	VFMADD213PS  ·singleVectors+4544(SB), Y3, Y7
+	VFMADD213PS  Y7, Y4, Y6
+	VMOVUPS      ·singleVectors+4608(SB), Y7
+	VFMADD213PS  ·singleVectors+4672(SB), Y3, Y7
 	VFMADD213PS  Y7, Y4, Y6
 	VMULPS       Y1, Y5, Y5
 	VDIVPS       Y6, Y5, Y5
@@ -13479,12 +13473,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -13515,12 +13509,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -13562,12 +13556,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y7, Y8, Y6
 	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y8
-	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y8
-	VMOVUPS      ·singleVectors+1600(SB), Y10
-	VFMADD213PS  ·singleVectors+1664(SB), Y6, Y10
+	VMOVUPS      ·singleVectors+1600(SB), Y8
+	VFMADD213PS  ·singleVectors+1664(SB), Y6, Y8
+	VMOVUPS      ·singleVectors+1728(SB), Y10
+	VFMADD213PS  ·singleVectors+1792(SB), Y6, Y10
 	VFMADD213PS  Y10, Y7, Y8
-	VFMADD213PS  ·singleVectors+1728(SB), Y6, Y8
+	VFMADD213PS  ·singleVectors+1856(SB), Y6, Y8
 	VFMADD213PS  Y6, Y7, Y8
 	VPSRLD       $0x01, Y9, Y6
 	VPSUBD       Y6, Y9, Y7
@@ -13604,12 +13598,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y4, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y4, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y4, Y7
 	VFMADD213PS  Y4, Y6, Y7
 	VPSRLD       $0x01, Y8, Y4
 	VPSUBD       Y4, Y8, Y6
@@ -14139,12 +14133,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -14175,12 +14169,12 @@ loop11:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y5
 	VMULPS       Y5, Y5, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y5, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y5, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y5, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y5, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y5, Y7
 	VFMADD213PS  Y5, Y6, Y7
 	VPSRLD       $0x01, Y8, Y5
 	VPSUBD       Y5, Y8, Y6
@@ -14223,12 +14217,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y8
 	VFMADD213PS  Y7, Y8, Y6
 	VMULPS       Y6, Y6, Y7
-	VMOVUPS      ·singleVectors+1472(SB), Y8
-	VFMADD213PS  ·singleVectors+1536(SB), Y6, Y8
-	VMOVUPS      ·singleVectors+1600(SB), Y10
-	VFMADD213PS  ·singleVectors+1664(SB), Y6, Y10
+	VMOVUPS      ·singleVectors+1600(SB), Y8
+	VFMADD213PS  ·singleVectors+1664(SB), Y6, Y8
+	VMOVUPS      ·singleVectors+1728(SB), Y10
+	VFMADD213PS  ·singleVectors+1792(SB), Y6, Y10
 	VFMADD213PS  Y10, Y7, Y8
-	VFMADD213PS  ·singleVectors+1728(SB), Y6, Y8
+	VFMADD213PS  ·singleVectors+1856(SB), Y6, Y8
 	VFMADD213PS  Y6, Y7, Y8
 	VPSRLD       $0x01, Y9, Y6
 	VPSUBD       Y6, Y9, Y7
@@ -14266,12 +14260,12 @@ rest12:
 	VMOVUPS      ·singleVectors+512(SB), Y7
 	VFMADD213PS  Y6, Y7, Y4
 	VMULPS       Y4, Y4, Y6
-	VMOVUPS      ·singleVectors+1472(SB), Y7
-	VFMADD213PS  ·singleVectors+1536(SB), Y4, Y7
-	VMOVUPS      ·singleVectors+1600(SB), Y9
-	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y9
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y4, Y9
 	VFMADD213PS  Y9, Y6, Y7
-	VFMADD213PS  ·singleVectors+1728(SB), Y4, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y4, Y7
 	VFMADD213PS  Y4, Y6, Y7
 	VPSRLD       $0x01, Y8, Y4
 	VPSUBD       Y4, Y8, Y6

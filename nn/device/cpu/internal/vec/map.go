@@ -3,8 +3,8 @@ package vec
 import "math"
 
 // Functions has the kernels of expressions. Arithmetic is that of float32. Exp, Tanh, Erf and Sigmoid are computed in
-// float32 by multiply-adds that round once, and err by up to 1, 1.6, 5.3 and 2.5 units of the last place; Log is computed
-// in float64. A truth value has all bits of an element set, or none.
+// float32 by multiply-adds that round once, and err by up to 1, 1.6, 5.3 and 2.5 units of the last place; Log is
+// computed in float64. A truth value has all bits of an element set, or none.
 type Functions struct {
 	Neg, Sqrt, Exp, Log, Tanh, Erf, Sigmoid func(dst, x []float32)
 
@@ -123,6 +123,8 @@ const (
 	sTanhSmall // below it tanh is a polynomial
 	sMinusTwo
 	sErfMost // from it on erf is 1
+	sErfLeast
+	sMinusOne
 	sThree
 	sSix
 	sSixth
@@ -167,7 +169,8 @@ const (
 var singles = [...]float32{
 	sOne: 1, sSign: single(1 << 31), sMagnitude: single(1<<31 - 1), sMost: 104, sLeast: -104, sLog2E: math.Log2E,
 	sRound: 3<<22 + 254, sLn2High: -0.693359375, sLn2Low: 0.693359375 - math.Ln2, sHalf: .5,
-	sTanhSmall: .625, sMinusTwo: -2, sErfMost: 4, sThree: 3, sSix: 6, sSixth: 1. / 6, sMinusHalf: -.5,
+	sTanhSmall: .625, sMinusTwo: -2, sErfMost: 4, sErfLeast: -4, sMinusOne: -1,
+	sThree: 3, sSix: 6, sSixth: 1. / 6, sMinusHalf: -.5,
 	sSiLUMost: 88, sSiLULeast: -88,
 	sNormalMost: 5.449998, sNormalLeast: -5.449998, sSlopeMost: 6.1999984, sSlopeLeast: -6.1999984,
 
@@ -304,17 +307,7 @@ func tanh(x float32) float32 {
 }
 
 func erf(x float32) float32 {
-	a := abs(x)
-	if a > singles[sErfMost] {
-		a = singles[sErfMost]
-	}
-	z := a * a
-	w := z * z
-	y := byPairs(z, w, sErf, erfTerms) * a / byPairs(z, w, sErfDiv, erfTerms)
-	if y > 1 {
-		y = 1
-	}
-	return sign(y, x)
+	return maximum(minimum(quotient(x, sErfMost, sErfLeast, sErf, erfTerms, erfTerms), 1), -1)
 }
 
 func silu(x float32) float32 {
