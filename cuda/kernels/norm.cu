@@ -418,15 +418,15 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums_relu(const
 // nn_batch_norm_grad writes the gradient with respect to x. dy and the result carry the loss scale, the sums do not.
 // Unless bias is null, dy is masked by the ReLU after the normalisation. dx may be x or dy.
 template <int N> __device__ void normGrad(const T *x, Norm norm, const float *sums, const T *dy, T *dx,
-	long long pixels, int fixed, const float *loss) {
+	long long pixels, const float *loss) {
 	int c = channel<N>(), channels = norm.channels;
 	bool relu = norm.bias;
 	float k[5][N];  // a·dy + k3·(x - mean) + k4
 	prepare(table<5>(), channels, k, [=](int c, float (&to)[5]) {
 		double each = scaleOf(loss) / (double)pixels;
 		to[0] = norm.stats[c], to[1] = slope(norm, c), to[2] = relu ? norm.bias[c] : 0;
-		to[3] = fixed ? 0 : (float)(-to[1] * inverse(norm, c) * sums[c] * each);
-		to[4] = fixed ? 0 : (float)(-to[1] * sums[channels + c] * each);
+		to[3] = (float)(-to[1] * inverse(norm, c) * sums[c] * each);
+		to[4] = (float)(-to[1] * sums[channels + c] * each);
 	});
 	if (c >= channels) return;
 	sweep<1, Two<N>>(
@@ -449,10 +449,10 @@ template <int N> __device__ void normGrad(const T *x, Norm norm, const float *su
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(const T *x, const float *stats,
 	const float *scale, const float *bias, const float *sums, const T *dy, T *dx, long long pixels, int channels,
-	double eps, int fixed, const float *loss, int packs) {
+	double eps, const float *loss, int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
-	if (packs) normGrad<V>(x, norm, sums, dy, dx, pixels, fixed, loss);
-	else normGrad<1>(x, norm, sums, dy, dx, pixels, fixed, loss);
+	if (packs) normGrad<V>(x, norm, sums, dy, dx, pixels, loss);
+	else normGrad<1>(x, norm, sums, dy, dx, pixels, loss);
 }
 
 // nn_channel_sums sums x [N, channels, rest] over all axes but channels, without the loss scale; pixels = N·rest. With

@@ -269,7 +269,7 @@ func (b *binding) normGrad(o op.BatchNormGradInput, t op.Type, g form, x, stats,
 	c := b.d.columns(pixels, channels, g, packed(x, dy, dx))
 	b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, x, stats, scale, bias, sums, dy, dx.Written(),
 		int64(pixels), channels,
-		o.Eps, o.Fixed, b.d.scaleFor(g), c.packs)
+		o.Eps, b.d.scaleFor(g), c.packs)
 }
 
 func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, error) {

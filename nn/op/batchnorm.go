@@ -3,6 +3,8 @@ package op
 import (
 	"fmt"
 	"math"
+
+	"onlinerna/nn/op/expr"
 )
 
 // BatchNormStats gives the mean and the biased variance of each channel of x [N,C,H,W], as [2,C].
@@ -93,15 +95,21 @@ func channels(o Op, in []Type, c int, rest ...Type) error {
 	return nil
 }
 
-// Gradients share the sums of the backward pass.
+// Gradients share the sums of the backward pass. With Fixed statistics that of x is scale/√(var+Eps) · dy, and needs
+// neither sums nor x.
 func (o BatchNorm) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
 	}
 	x, stats, scale, dy := Leaf(0), Leaf(1), Leaf(2), Leaf(ResultGrad)
 	sums := Apply(BatchNormGradSums{o.Eps}, x, stats, dy)
+	dx := Apply(BatchNormGradInput{o.Eps}, x, stats, scale, sums, dy)
+	if a, b := expr.Arg(0), expr.Arg(1); o.Fixed {
+		gain := Apply(Map{a.Mul(inverseRoot(b, o.Eps))}, scale, Apply(Row{1}, stats))
+		dx = Apply(Map{a.Mul(b)}, dy, Apply(Reshape{Shape{in[0].Shape[1], 1, 1}}, gain))
+	}
 	return []*Term{
-		Apply(BatchNormGradInput{o.Eps, o.Fixed}, x, stats, scale, sums, dy),
+		dx,
 		nil,
 		Apply(Row{0}, sums),
 		Apply(Row{1}, sums),
@@ -245,18 +253,15 @@ func batchNormGradSums[T element](o BatchNormGradSums, out Tensor, in []Tensor) 
 // BatchNormGradSums) and dy. With x̂ = (x−mean)/√(var+Eps) and M values a channel it is
 //
 //	dx = scale/√(var+Eps) · (dy − dbias/M − x̂ · dscale/M)
-//
-// and scale/√(var+Eps) · dy if the statistics are Fixed.
 type BatchNormGradInput struct {
-	Eps   float64
-	Fixed bool
+	Eps float64
 }
 
 // Kind is "batch_norm_grad_input".
 func (BatchNormGradInput) Kind() string { return "batch_norm_grad_input" }
 
 func (o BatchNormGradInput) String() string {
-	return fmt.Sprintf("batch_norm_grad_input{eps %g, fixed %t}", o.Eps, o.Fixed)
+	return fmt.Sprintf("batch_norm_grad_input{eps %g}", o.Eps)
 }
 
 // Infer gives the shape of x.
@@ -295,9 +300,6 @@ func batchNormGradInput[T element](o BatchNormGradInput, out Tensor, in []Tensor
 		mean, inv := float64(stats[k]), 1/math.Sqrt(float64(stats[c+k])+o.Eps)
 		a := float64(scale[k]) * inv
 		b, s := float64(sums[c+k])/count, float64(sums[k])/count*inv
-		if o.Fixed {
-			b, s = 0, 0
-		}
 		for i := range n {
 			from := (i*c + k) * hw
 			for j, g := range dy[from:][:hw] {

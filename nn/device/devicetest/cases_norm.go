@@ -49,7 +49,6 @@ func normCases() []opCase {
 			opCase{op: op.BatchNormUpdate{Count: count}, in: []operand{fixed, stats, data(constant(1), 1)}},
 			opCase{op: op.BatchNormGradSums{Eps: eps}, in: []operand{x, stats, dy}},
 			opCase{op: op.BatchNormGradInput{Eps: eps}, in: []operand{x, stats, scale, sums, dy}},
-			opCase{op: op.BatchNormGradInput{Eps: eps, Fixed: true}, in: []operand{x, fixed, scale, sums, dy}},
 		)
 	}
 	return all

@@ -95,15 +95,15 @@ func gradients[V any](way string) (list []kernel[V]) {
 		d := k.mul(k.sub(k.in("x"), k.in("mean")), k.in("slope"))
 		k.out("dst", k.mul(k.sub(k.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
 	}})
-	put(kernel[V]{name: "scale" + way, slices: "dst x", rows: "gain", body: func(k lanes[V]) {
-		k.out("dst", k.mul(k.in("x"), k.in("gain")))
-	}})
 	return list
 }
 
 // ofVectors returns the kernels of vectors.
 func ofVectors[V any]() (list []kernel[V]) {
 	put := func(g kernel[V]) { list = append(list, g) }
+	put(kernel[V]{name: "scale", slices: "dst x", rows: "gain", body: func(k lanes[V]) {
+		k.out("dst", k.mul(k.in("x"), k.in("gain")))
+	}})
 	put(kernel[V]{name: "fill", slices: "dst", scalar: true, body: func(k lanes[V]) { k.out("dst", k.scalar()) }})
 	put(kernel[V]{name: "addScaled", slices: "dst x", scalar: true, body: func(k lanes[V]) {
 		k.out("dst", k.add(k.in("dst"), k.mul(k.scalar(), k.in("x"))))

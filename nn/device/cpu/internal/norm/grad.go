@@ -188,16 +188,7 @@ func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 		half, to, from, grad := vec.StoredFor(st.Level), dst.Stored(), x.Stored(), dy.Stored()
 		if half != nil && to != nil && from != nil && grad != nil {
 			return []work.Phase{prepare, rows.Phase(func(_, lo, hi int) {
-				if o.Fixed {
-					half.Scale(to[lo:hi], grad[lo:hi], gain)
-					return
-				}
 				half.NormalizeGrad(to[lo:hi], from[lo:hi], grad[lo:hi], mean, gain, meanGrad, slope)
-			})}
-		}
-		if o.Fixed {
-			return []work.Phase{prepare, rows.Pieces(dst, func(worker, lo, hi int) {
-				k.Scale(dst.To(worker, lo, hi), dy.Read(worker, lo, hi), gain)
 			})}
 		}
 		return []work.Phase{prepare, rows.Pieces(dst, func(worker, lo, hi int) {

@@ -13,7 +13,6 @@ type Stored struct {
 	NormalizeAdd     func(dst, x, other []uint16, mean, gain, bias []float32)
 	NormalizeAddReLU func(dst, x, other []uint16, mean, gain, bias []float32)
 	NormalizeGrad    func(dst, x, dy []uint16, mean, gain, meanGrad, slope []float32)
-	Scale            func(dst, x []uint16, gain []float32)
 
 	// Rows of stored matrices are stride elements apart, those of made and from, which are float32, step elements. dst and
 	// dy are rounded after they are summed.

@@ -11,7 +11,6 @@ var storedKernels = &Stored{
 	NormalizeAdd:        normalizeAddStoredAVX512,
 	NormalizeAddReLU:    normalizeAddReLUStoredAVX512,
 	NormalizeGrad:       normalizeGradStoredAVX512,
-	Scale:               scaleStoredAVX512,
 	Sums:                sumsStoredAVX512,
 	Moments:             momentsStoredAVX512,
 	MomentsMade:         momentsMadeAVX512,

@@ -62,7 +62,6 @@ func TestStored(t *testing.T) {
 			"ReLU":     {func(d []uint16) { k.ReLU(d, a) }, func(d []float32) { relu(d, wideA) }},
 			"ReLUGrad": {func(d []uint16) { k.ReLUGrad(d, a, b) }, func(d []float32) { reluGrad(d, wideA, wideB) }},
 			"Add":      {func(d []uint16) { k.Add(d, a, b) }, func(d []float32) { add(d, wideA, wideB) }},
-			"Scale":    {func(d []uint16) { k.Scale(d, a, rows[0]) }, func(d []float32) { scale(d, wideA, rows[0]) }},
 			"Normalize": {func(d []uint16) { k.Normalize(d, a, rows[0], rows[1], rows[2]) },
 				func(d []float32) { normalize(d, wideA, rows[0], rows[1], rows[2]) }},
 			"NormalizeReLU": {func(d []uint16) { k.NormalizeReLU(d, a, rows[0], rows[1], rows[2]) },

@@ -413,9 +413,6 @@ func reluGradStoredAVX512(dst []uint16, y []uint16, dy []uint16)
 func normalizeGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, meanGrad []float32, slope []float32)
 
 //go:noescape
-func scaleStoredAVX512(dst []uint16, x []uint16, gain []float32)
-
-//go:noescape
 func sumsStoredAVX512(sum []float64, x []uint16, width int, stride int, step int, rows int)
 
 //go:noescape
