@@ -86,9 +86,10 @@ func TestTasks(t *testing.T) {
 		csv  string   // of rna predict
 		eval string
 	}{
-		"multi-label": {[]string{"--data", several, "--classes", names}, []string{"<h3>Classes</h3>", "threshold",
-			"At the thresholds: macro F1", "These images chose the thresholds themselves", "label left", "no class",
-			"--classes FILE"},
+		"multi-label": {[]string{"--data", several, "--classes", names, "--winograd=false", "--low-memory"},
+			[]string{"<h3>Classes</h3>", "threshold", "At the thresholds: macro F1",
+				"These images chose the thresholds themselves", "label left", "no class", "--classes FILE",
+				"--winograd=false", "--low-memory=true"},
 			"path,rank,class,name,probability,threshold,shown\n", "24 images of 2 classes"},
 		"regression": {[]string{"--data", numbers, "--task", "regression"}, []string{"<h3>Numbers</h3>",
 			"left: prediction by label", "tile plain", "label left 220, right 20", "--task regression", "R²"},

@@ -292,6 +292,8 @@ func (s *section) repeat(r *runs.Run, g *Group, sessions []train.Session) {
 			case x.Name == "classes":
 				command += " --classes FILE"
 			case x.Name == "seed" && len(g.Runs) > 1:
+			case x.Value == "true" || x.Value == "false": // a switch takes no word behind it
+				command += " --" + x.Name + "=" + x.Value
 			default:
 				command += " --" + x.Name + " " + quoted(x.Value)
 			}
