@@ -79,8 +79,8 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 		}
 	}
 	if found.Train == nil {
-		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path,
-			strings.Join(format.Wanted(), "; "))
+		return nil, nil, fmt.Errorf("%s: %s: want <class>/*.jpg with a validation split, as --val-split 0.2; %s; or "+
+			"\"glyphs\"", path, format.Lack(path), strings.Join(format.Wanted(), "; "))
 	}
 	if train, err = openedAs(path, opt.Task)(found.Train(opt.Classes)); err != nil || opt.Val != "" || found.Eval == nil {
 		return train, nil, err

@@ -36,7 +36,11 @@ func (a Architecture) Model(c Config) (*Model, error) {
 		b.err = m.differentiate()
 	}
 	if b.err != nil {
-		return nil, fmt.Errorf("nn: %s at input size %d, batch %d: %w", a.Name, c.Size, c.Batch, b.err)
+		at := fmt.Sprintf("input size %d", c.Size)
+		if c.Mode == Train {
+			at += fmt.Sprintf(", batch %d", c.Batch)
+		}
+		return nil, fmt.Errorf("nn: %s at %s: %w", a.Name, at, b.err)
 	}
 	return m, nil
 }

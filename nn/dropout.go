@@ -34,6 +34,7 @@ func (b *Builder) drop(name string, x *G.Node, p float64, perSample bool) *G.Nod
 	if m.Config.Mode == Eval || p == 0 {
 		return x
 	}
+	m.Dropout, m.StochasticDepth = m.Dropout || !perSample, m.StochasticDepth || perSample
 	if m.RandomCounter == nil {
 		m.RandomCounter = b.batchInput("random_counter", op.T(op.Int32, 2))
 	}

@@ -29,6 +29,9 @@ type Model struct {
 	// sample to sample of a step; nil in Eval and in a network without random layers. Both may wrap.
 	RandomCounter *G.Node
 
+	// Dropout and StochasticDepth report whether the network has such layers, in Train with probabilities above 0.
+	Dropout, StochasticDepth bool
+
 	// Own are the network's further inputs, f [N,…]: see Builder.Input. Inputs are all that differ from batch to batch:
 	// those above that are not nil, and Own. Each node's name is its input's.
 	Inputs, Own G.Nodes

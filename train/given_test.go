@@ -20,6 +20,7 @@ func TestGiven(t *testing.T) {
 	r.Close()
 	got, err := ReadSpec(out)
 	if err != nil || !slices.Contains(got.Given, "epochs") || slices.Contains(got.Given, "lr-final") ||
+		slices.Contains(got.Given, "winograd") ||
 		got.Schedule.Final == nil {
 		t.Fatalf("%v, final rate %v, %v", got.Given, got.Schedule.Final, err)
 	}

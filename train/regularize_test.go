@@ -73,3 +73,28 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// An option that the net has no layers for is an error; small images leave the last layers a pixel, which is enough.
+func TestRandomLayers(t *testing.T) {
+	tenth, none := .1, 0.
+	for _, c := range []struct {
+		model         string
+		dropout, path *float64
+		want          string // error
+	}{
+		{"mobilenet_v3_small", nil, &none, ""},
+		{"mobilenet_v3_small", nil, &tenth, "drop path 0.1: mobilenet_v3_small has no stochastic depth"},
+		{"resnet20", &tenth, &tenth, ""},
+		{"lenet", &tenth, &none, "dropout 0.1: lenet has no dropout"},
+	} {
+		s := tiny("")
+		s.Model, s.ImageSize, s.Dropout, s.DropPath = c.model, 32, c.dropout, c.path
+		r, err := New(s, Deps{Device: cpuDevice(t, 1)})
+		if err == nil {
+			r.Close()
+		}
+		if (err != nil || c.want != "") && (err == nil || !strings.HasPrefix(err.Error(), c.want) || c.want == "") {
+			t.Errorf("%s: %v, want %q", c.model, err, c.want)
+		}
+	}
+}

@@ -51,6 +51,7 @@ type Run struct {
 // New prepares a run on a device: it opens the data, resolves the Spec, builds the network and plans its memory. It
 // writes nothing before Train.
 func New(c Spec, d Deps) (*Run, error) {
+	c.NoteGiven()
 	if p, ok := device.As[device.Processor](d.Device); ok {
 		winograd := p.Winograd()
 		c.Winograd = &winograd
@@ -80,12 +81,7 @@ func New(c Spec, d Deps) (*Run, error) {
 
 // prepare is New without initial weights from a file.
 func prepare(c Spec, d Deps) (_ *Run, err error) {
-	if c.Given == nil {
-		c.Given = []string{}
-		for _, o := range table.Settings(&c) {
-			c.Given = append(c.Given, o.Name)
-		}
-	}
+	c.NoteGiven()
 	r := &Run{Resolved: Resolved{Spec: c}, Deps: d, hooks: slices.Clone(d.Hooks)}
 	if r.Ranks.First() {
 		r.logged = &logbook{}
@@ -202,12 +198,16 @@ func (r *Run) openNetwork() error {
 	}
 	dropout, path := *c.Dropout, *c.DropPath
 	if dropout > 0 || path > 0 {
-		m, err := nn.Build(c.Model, nn.Config{Batch: 1, Size: c.ImageSize, Dropout: dropout, DropPath: path})
+		m, err := nn.Build(c.Model, nn.Config{Batch: 2, Size: c.ImageSize, Dropout: dropout, DropPath: path})
 		if err != nil {
 			return err
 		}
-		if m.RandomCounter == nil {
-			return fmt.Errorf("dropout %g, drop path %g: %s has no layers for them: use a ResNet", dropout, path, c.Model)
+		if dropout > 0 && !m.Dropout {
+			return fmt.Errorf("dropout %g: %s has no dropout", dropout, c.Model)
+		}
+		if path > 0 && !m.StochasticDepth {
+			return fmt.Errorf("drop path %g: %s has no stochastic depth, as ResNets, EfficientNets, ConvNeXt, ViT, Swin and "+
+				"MaxViT have", path, c.Model)
 		}
 	}
 	smoothing := c.LabelSmoothing

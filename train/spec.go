@@ -148,6 +148,17 @@ const (
 	Balanced SamplerKind = "balanced" // as many images of each class: see data.LoaderOptions
 )
 
+// NoteGiven makes the options that are set Given, unless these are known. New calls it.
+func (c *Spec) NoteGiven() {
+	if c.Given != nil {
+		return
+	}
+	c.Given = []string{}
+	for _, o := range table.Settings(c) {
+		c.Given = append(c.Given, o.Name)
+	}
+}
+
 // AutoOut as Spec.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
 

@@ -89,10 +89,8 @@ func TestRecipes(t *testing.T) {
 		if err != nil || r.Source == "" || len(r.Settings) < 10 {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
-		net, size := smallNet(t, r), "32"
-		if strings.HasPrefix(net, "mobilenet") {
-			size = "64" // for more than a pixel at the end
-		}
+		const size = "32"
+		net := smallNet(t, r)
 		out := filepath.Join(t.TempDir(), "run")
 		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", net, "--batch", "4",
 			"--limit-batches", "1", "--limit-val", "1",
@@ -140,6 +138,26 @@ func TestRecipes(t *testing.T) {
 			if !c.BlurPool || !c.TestFlip || c.Schedule.By != schedule.ByStep || c.Schedule.Rate != 1.7 || len(c.NoDecay) != 1 {
 				t.Errorf("%s: %+v", name, c)
 			}
+		}
+	}
+}
+
+// The command line's schedule and warm-up replace the recipe's, and a net that the recipe is not for gets a hint.
+func TestRecipeOverridden(t *testing.T) {
+	dir := pictureFolders(t, 8, 2, 40)
+	out := mustRun(t, "train", "--recipe", "convnext", "--model", "resnet20", "--data", dir, "--image-size", "32",
+		"--val-crop", "32", "--val-resize", "40", "--no-decay", "*bn*", "--batch", "4", "--limit-batches", "1", "--epochs",
+		"2", "--warmup", "0", "--rna", "off", "--schedule", "step", "--lr-step", "1", "--device", "cpu", "--out",
+		filepath.Join(t.TempDir(), "run"))
+	for _, want := range []string{"It is a recipe of other nets than resnet20.", "--schedule step",
+		"--decay-weights-only=true"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	for _, cleared := range []string{"--lr-final", "--warmup-from"} {
+		if strings.Contains(out, cleared) {
+			t.Errorf("%s of the recipe remains in\n%s", cleared, out)
 		}
 	}
 }

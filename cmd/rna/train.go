@@ -279,6 +279,7 @@ func (f *trainFlags) build() error {
 			*weights = run.File
 		}
 	}
+	c.NoteGiven()
 	f.Spec = c
 	var idle []option.Setting
 	for _, x := range f.said {
@@ -299,9 +300,13 @@ func (f *trainFlags) tellRecipe(w io.Writer) {
 		return // build has reported the error
 	}
 	words := []string{"Recipe " + r.Name + ":"}
+	var own train.Spec
+	if train.Options().Apply(&own, r.Settings...) != nil {
+		return
+	}
 	for _, x := range r.Settings {
 		o := train.Options().Find(x.Name)
-		if !o.IsSet(&f.Spec) && x.Name == "accumulate" { // cleared with the recipe's batch
+		if o.IsSet(&own) && !o.IsSet(&f.Spec) { // the command line clears it, as --batch the recipe's accumulation
 			continue
 		}
 		value := x.String()
@@ -310,12 +315,19 @@ func (f *trainFlags) tellRecipe(w io.Writer) {
 				value = said.String()
 			}
 		}
+		if o.Type() == "bool" { // a switch takes no word behind it
+			words = append(words, "--"+x.Name+"="+value)
+			continue
+		}
 		words = append(words, "--"+x.Name+"\u00a0"+value)
 	}
 	fmt.Fprintln(w, terminal.Wrap(w, strings.Join(words, " "), "  "))
 	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
 	if r.Lacks != "" {
 		fmt.Fprintln(w, terminal.Wrap(w, "Without: "+r.Lacks, "  "))
+	}
+	if f.Model != "" && !r.For(f.Model) {
+		fmt.Fprintf(w, "It is a recipe of other nets than %s.\n", f.Model)
 	}
 }
 

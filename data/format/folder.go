@@ -192,6 +192,25 @@ func ClassFolders(path string) (bool, error) {
 	return false, nil
 }
 
+// Lack says what a folder in which no layout was found lacks.
+func Lack(path string) string {
+	dir, err := list(path)
+	if err != nil {
+		return err.Error()
+	}
+	folders := false
+	for _, e := range dir.entries {
+		if IsImage(e.Name()) {
+			return "images without class folders"
+		}
+		folders = folders || isDir(dir.path, e) && !strings.HasPrefix(e.Name(), ".")
+	}
+	if folders {
+		return fmt.Sprintf("no class folder has images (%s)", strings.Join(imageExtensions, ", "))
+	}
+	return "no training set found"
+}
+
 // isDir reports whether an entry of dir is a folder or a link to one.
 func isDir(dir string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {

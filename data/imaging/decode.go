@@ -13,6 +13,9 @@ import (
 // decompression bomb error above the same size.
 const MaxPixels = 178_956_970
 
+// ErrPixels is the cause of an error for an image of more than MaxPixels.
+var ErrPixels = fmt.Errorf("more than the limit of %d: a damaged file or a decompression bomb", MaxPixels)
+
 const (
 	jpegMagic = "\xff\xd8\xff"
 	pngMagic  = "\x89PNG\r\n\x1a\n"
@@ -42,9 +45,7 @@ func Dimensions(b []byte) (width, height int, err error) {
 		return 0, 0, fmt.Errorf("%s: the header gives a size of %dx%d pixels", format, width, height)
 	}
 	if width > MaxPixels/height {
-		return 0, 0, fmt.Errorf("%s: the header gives %dx%d pixels, more than the limit of %d: a damaged file or a "+
-			"decompression bomb",
-			format, width, height, MaxPixels)
+		return 0, 0, fmt.Errorf("%s: the header gives %dx%d pixels, %w", format, width, height, ErrPixels)
 	}
 	return width, height, nil
 }

@@ -79,7 +79,7 @@ func (o EfficientNet) timm(a nn.Architecture) nn.Architecture {
 	o.Timm = true
 	a.Summary += ", as timm's"
 	a.Interpolation, a.BatchNormEps, a.BatchNormMomentum = bicubic, 0, 0
-	a.Block, a.Init, a.Build = `^(blocks\.\d+\.\d+)\.`, google, o.Build
+	a.Block, a.Init, a.Build = timmBlock, google, o.Build
 	return a
 }
 

@@ -33,7 +33,7 @@ func init() {
 		timm.Name, timm.Summary = fmt.Sprintf("mobilenetv3_%s_100", size), a.Summary+", as timm's"
 		timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
 		timm.Resize, timm.Interpolation = 256, bicubic
-		timm.Init, timm.Build = google, MobileNetV3{Small: small, Timm: true}.Build
+		timm.Block, timm.Init, timm.Build = timmBlock, google, MobileNetV3{Small: small, Timm: true}.Build
 		tf := timm
 		tf.Name, tf.Summary = "tf_"+timm.Name, a.Summary+", with TensorFlow's padding, as timm's"
 		tf.SamePadding, tf.BatchNormEps = true, .001

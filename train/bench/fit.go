@@ -43,13 +43,13 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 	limit := int64(usable * float64(free))
 	if asked > 0 {
 		// A plan takes memory too: none is made for far too many images.
-		one, err := need(1)
+		two, err := need(2) // one image may be too few for a batch normalisation
 		if err != nil {
 			return 0, "", err
 		}
-		two, err := need(2)
+		four, err := need(4)
 		bytes := 2 * limit
-		if about := float64(asked) * float64(two-one); err == nil && about > float64(bytes) {
+		if about := float64(asked) * float64(four-two) / 2; err == nil && about > float64(bytes) {
 			bytes = int64(min(about, math.MaxInt64/2))
 		} else if err == nil {
 			bytes, err = need(asked)

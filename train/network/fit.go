@@ -128,16 +128,18 @@ func (n *Network) CheckBatch(batch int, other int64) error {
 	if err != nil || free == 0 {
 		return err
 	}
-	one, err := n.BatchBytes(1)
-	if err != nil {
-		return err
+	bytes := int64(0)
+	if batch > 4 { // extrapolates for far too large batches: planning takes memory, too
+		two, err := n.BatchBytes(2)
+		if err != nil {
+			return err
+		}
+		four, err := n.BatchBytes(4)
+		if err != nil {
+			return err
+		}
+		bytes = int64(min(float64(two)+float64(four-two)/2*float64(batch-2), 1e18))
 	}
-	two, err := n.BatchBytes(2)
-	if err != nil {
-		return err
-	}
-	// Extrapolates for far too large batches: planning takes memory, too.
-	bytes := int64(min(float64(one)+float64(two-one)*float64(batch-1), 1e18))
 	if bytes < 2*free {
 		if bytes, err = n.BatchBytes(batch); err != nil {
 			return err
@@ -173,16 +175,21 @@ func usual(n int) int {
 }
 
 // largest finds the largest usual batch of at most most images and limit bytes, and its bytes; if none fits, it returns
-// 0 and the bytes of one image. Bytes grow about linearly, so few batches are planned. A large batch that cannot be
-// planned counts as too large.
+// 0 and the bytes of the first. That is one image, or two where one gives a batch normalisation too few values. Bytes
+// grow about linearly, so few batches are planned. A large batch that cannot be planned counts as too large.
 func largest(most int, limit int64, bytes func(batch int) (int64, error)) (batch int, takes int64, err error) {
-	one, err := bytes(1)
-	if err != nil || one > limit {
-		return 0, one, err
+	first := 1
+	least, err := bytes(first)
+	if err != nil && most > 1 {
+		first = 2
+		least, err = bytes(first)
 	}
-	lo, hi := 1, most+1 // lo fits, hi does not
-	at := map[int]int64{1: one}
-	slope := max(1, one/2)
+	if err != nil || least > limit {
+		return 0, least, err
+	}
+	lo, hi := first, most+1 // lo fits, hi does not
+	at := map[int]int64{first: least}
+	slope := max(1, least/2)
 	for next := usual(min(8, most)); ; {
 		if next > lo && next < hi {
 			n, err := bytes(next)
@@ -196,7 +203,7 @@ func largest(most int, limit int64, bytes func(batch int) (int64, error)) (batch
 			}
 			if err == nil {
 				at[next] = n
-				slope = max(1, (n-one)/int64(next-1))
+				slope = max(1, (n-least)/int64(next-first))
 			}
 		}
 		if len(at) >= fitPlans || usual(hi-1) <= lo {

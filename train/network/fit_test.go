@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"onlinerna/nn"
@@ -40,6 +41,28 @@ func TestLargestTensor(t *testing.T) {
 	}
 	if err := n.CheckBatch(21, 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where one image is too few for a batch normalisation, the search begins with two.
+func TestFitOfSmallImages(t *testing.T) {
+	n, err := New(&card{Device: cpuDevice(t, 1), free: 1 << 30}, "mobilenet_v3_small", nn.Config{Classes: 2, Size: 32}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if f, err := n.Fit(5, 0); err != nil || f.Batch != 4 {
+		t.Errorf("%+v, %v; want batch 4", f, err)
+	}
+	for _, batch := range []int{2, 16} {
+		if err := n.CheckBatch(batch, 0); err != nil {
+			t.Errorf("batch %d: %v", batch, err)
+		}
+	}
+	for _, fails := range []error{n.CheckBatch(1, 0), func() error { _, err := n.Fit(1, 0); return err }()} {
+		if fails == nil || !strings.Contains(fails.Error(), "use a larger batch") {
+			t.Errorf("one image: %v", fails)
+		}
 	}
 }
 

@@ -140,6 +140,12 @@ func TestLayerDepths(t *testing.T) {
 		"vit_b_32": {"class_token": 0, "conv_proj.weight": 0, "encoder.pos_embedding": 0,
 			"encoder.layers.encoder_layer_0.ln_1.weight": 1,
 			"encoder.layers.encoder_layer_11.mlp.3.bias": 12, "encoder.ln.weight": 12, "heads.head.weight": 13},
+		"deit_tiny_distilled_patch16_224": {"dist_token": 0, "blocks.11.mlp.fc2.bias": 12, "head.weight": 13,
+			"head_dist.bias": 13},
+		"mobilenet_v3_large": {"features.0.0.weight": 0, "features.1.block.0.0.weight": 1,
+			"features.15.block.3.1.bias": 15, "features.16.0.weight": 16, "classifier.0.weight": 17, "classifier.3.bias": 18},
+		"mobilenetv3_large_100": {"conv_stem.weight": 0, "blocks.0.0.conv_dw.weight": 1, "blocks.5.2.bn3.bias": 15,
+			"blocks.6.0.conv.weight": 16, "conv_head.weight": 17, "classifier.bias": 18},
 		"lenet": {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
 	} {
 		m, err := nn.Build(arch, nn.Config{Batch: 1, Mode: nn.Eval})

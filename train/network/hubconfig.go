@@ -60,29 +60,37 @@ var hubNames = map[string]string{
 // maxHubConfig bounds such a file.
 const maxHubConfig = 1 << 20
 
-// hubConfigOf reads the file beside weights, nil without one.
-func hubConfigOf(f *statedict.File) (*hubConfig, error) {
+// hubMeta completes the metadata of weights by the files that timm and transformers put beside them.
+func hubMeta(f *statedict.File, m *Meta) error {
 	dir := f.Path
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 		dir = filepath.Dir(dir)
 	}
-	path := filepath.Join(dir, "config.json")
+	var c struct {
+		hubConfig
+		transformersConfig
+	}
+	if found, err := readHub(filepath.Join(dir, "config.json"), &c); err != nil || !found {
+		return err
+	}
+	if c.Architecture != "" {
+		c.hubConfig.meta(m)
+		return nil
+	}
+	return c.transformersConfig.meta(dir, m)
+}
+
+// readHub reads such a file. It does not find one that is missing or another program's.
+func readHub(path string, to any) (found bool, err error) {
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxHubConfig {
-		return nil, nil
+		return false, nil
 	}
 	b, err := files.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return false, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	c := new(hubConfig)
-	if json.Unmarshal(b, c) != nil || c.Architecture == "" { // another program's
-		return nil, nil
-	}
-	return c, nil
+	return err == nil && json.Unmarshal(b, to) == nil, err
 }
 
 // meta completes the metadata of weights: the net, and how it takes images.

@@ -2,13 +2,16 @@ package network
 
 import (
 	"encoding/json"
+	"fmt"
 	"image/png"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/statedict"
@@ -195,5 +198,48 @@ func TestTimm(t *testing.T) {
 				t.Errorf("probabilities %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// The files that transformers put beside a ResNet name the net, its classes, and how it takes images.
+func TestTransformersConfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors")
+	zeros(t, path, []safetensors.Tensor{{Name: "x", DType: safetensors.F32, Shape: []int{1}}})
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("preprocessor_config.json", `{"size": {"shortest_edge": 224}, "crop_pct": 0.875, "resample": 3,
+		"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6]}`)
+	_, photos := data.ImageNetClasses()
+	var labels []string
+	for i, name := range photos {
+		labels = append(labels, fmt.Sprintf(`"%d": "%s, and more"`, i, name))
+	}
+	for text, want := range map[string]struct {
+		model   string
+		classes []string
+	}{
+		`"layer_type": "basic", "depths": [2, 2, 2, 2], "id2label": {"1": "dog", "0": "cat"}`:  {"resnet18", []string{"cat", "dog"}},
+		`"depths": [3, 8, 36, 3], "id2label": {"0": "LABEL_0", "1": "LABEL_1"}`:                {"resnet152", nil},
+		`"layer_type": "bottleneck", "depths": [3, 4, 6, 4], "id2label": {"0": "a", "2": "b"}`: {},
+		`"depths": [3, 4, 6, 3], "id2label": {` + strings.Join(labels, ", ") + "}":             {"resnet50", nil},
+	} {
+		write("config.json", `{"model_type": "resnet", `+text+"}")
+		m, err := ReadMeta(path)
+		if err != nil || m.Model != want.model || !slices.Equal(m.Classes, want.classes) || m.ImageSize != 224 ||
+			m.ValResize != 256 || m.Interpolation != "bicubic" || m.Mean[2] != .3 || m.Std[0] != .4 {
+			t.Errorf("%.80s: %+v, %v", text, m, err)
+		}
+	}
+	write("preprocessor_config.json", `{"size": 384, "crop_pct": 0.875, "resample": 2}`)
+	if m, err := ReadMeta(path); err != nil || m.ImageSize != 384 || m.ValResize != 384 || m.Interpolation != "bilinear" {
+		t.Errorf("384 pixels: %+v, %v", m, err)
+	}
+	write("config.json", `{"model_type": "vit"}`)
+	if m, err := ReadMeta(path); err != nil || m.Model != "" || m.ImageSize != 0 {
+		t.Errorf("another net: %+v, %v", m, err)
 	}
 }

@@ -44,6 +44,7 @@ func (n *Network) Factors(r Rates) []device.Factor {
 // LayerDepths numbers the layers of a model for each parameter, from 0. A layer is a block, such as layer1.0 of a
 // ResNet, or a layer outside of blocks. A normalisation belongs to the layer before it. If some parameter before the
 // first block belongs to no layer, such as a class token, all parameters before the first block form the first layer.
+// Heads beside each other are one layer.
 // ResNets and vision transformers thus get timm's numbering: the stem, the blocks, the head.
 func LayerDepths(m *nn.Model) []int {
 	depths := make([]int, len(m.Params))
@@ -61,6 +62,9 @@ func LayerDepths(m *nn.Model) []int {
 		}
 		if last := p.Name[strings.LastIndexByte(p.Name, '.')+1:]; depth <= 0 && last != "weight" && last != "bias" {
 			stem = true
+		}
+		if slices.Contains(m.Arch.Heads, layer) {
+			layer = m.Arch.Heads[0]
 		}
 		stem = stem && !block
 		norm := p.BiasOrNorm && !block && strings.HasSuffix(p.Name, ".weight")

@@ -124,16 +124,13 @@ func ReadMeta(path string) (Meta, error) {
 }
 
 // MetaOf is the metadata of an open weights file. It keeps another program's model name only if nn has the model.
-// The config.json that timm has beside weights completes it.
+// The config.json that timm or transformers have beside weights completes it.
 func MetaOf(f *statedict.File) (Meta, error) {
 	m, err := parseMeta(f.Path, f.Metadata)
 	if err != nil || m.Kind != "" {
 		return m, err
 	}
-	c, err := hubConfigOf(f)
-	if c != nil {
-		c.meta(&m)
-	}
+	err = hubMeta(f, &m)
 	return m, err
 }
 

@@ -70,6 +70,7 @@ func Options(defaults string) option.Table[Schedule] {
 			Check: option.Positive, Help: "learning rate at the start"},
 		{Name: "schedule", Default: "by the data", Field: func(s *Schedule) any { return &s.Kind },
 			Values: option.OneOf(Kinds...),
+			Clears: []string{"lr-final", "lr-gamma", "lr-step", "lr-power", "lr-milestones", "lr-hold"},
 			Help: "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: " +
 				"constant, then linear"},
 		{Name: "lr-final", Default: "a hundredth of --lr; 0 for cosine and poly",
@@ -86,7 +87,7 @@ func Options(defaults string) option.Table[Schedule] {
 		{Name: "lr-hold", Default: "five sixths of --epochs", Field: func(s *Schedule) any { return &s.HoldFor },
 			Check: option.Positive, Help: "epochs at the constant rate of hold"},
 		{Name: "warmup", Field: func(s *Schedule) any { return &s.Warmup }, Check: option.NotNegative,
-			Help: "epochs of linear warm-up, also a fraction of one"},
+			Clears: []string{"warmup-from"}, Help: "epochs of linear warm-up, also a fraction of one"},
 		{Name: "warmup-steps", Field: func(s *Schedule) any { return &s.WarmupSteps }, Check: option.Positive,
 			Help: "steps of linear warm-up, instead"},
 		{Name: "warmup-from", Default: "0.01; a 25th for one-cycle", Field: func(s *Schedule) any { return &s.WarmupFrom },
