@@ -131,6 +131,10 @@ func Lookup(name string) (Architecture, error) {
 	if n := nearest.To(name, names); n != "" {
 		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean %q?", name, n)
 	}
+	const line = 20 // names that a line holds
+	if len(names) > line {
+		return Architecture{}, fmt.Errorf("nn: unknown model %q: rna models lists all %d", name, len(names))
+	}
 	return Architecture{}, fmt.Errorf("nn: unknown model %q (known: %s)", name, strings.Join(names, ", "))
 }
 
