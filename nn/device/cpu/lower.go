@@ -61,7 +61,7 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	case op.Tokens, op.Planes, op.Roll:
 		return true
 	}
-	if n := tokens(c); d.bfloat16 && n > 0 && n <= tiledTokens { // whose products round their operands and may run in tiles
+	if n := tokens(c, in); d.bfloat16 && n > 0 && n <= tiledTokens { // whose products round their operands and may run in tiles
 		return false
 	}
 	return rows.Whole(c, in)
@@ -118,8 +118,10 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 const tiledTokens = 512
 
 // tokens is the number of tokens of a self-attention or of its gradients, 0 of other composites.
-func tokens(c op.Composite) int {
+func tokens(c op.Composite, in []op.Type) int {
 	switch o := c.(type) {
+	case op.Attention:
+		return max(in[0].Shape[1], in[1].Shape[1])
 	case op.SelfAttention:
 		return o.Tokens
 	case op.SelfAttentionGrad:

@@ -194,7 +194,7 @@ func attentionCases() []opCase {
 	var all []opCase
 	for _, c := range []struct{ n, heads, rows, keys, d, e int }{
 		{1, 1, 1, 1, 1, 1}, {2, 2, 3, 6, 5, 2}, {2, 3, 17, 17, 16, 16}, {1, 3, 65, 65, 64, 64}, {3, 1, 50, 50, 32, 32},
-		{1, 2, 197, 197, 16, 16},
+		{1, 2, 197, 197, 16, 16}, {1, 2, 130, 300, 24, 40},
 	} {
 		b := c.n * c.heads
 		in := []operand{data(one, b, c.rows, c.d), data(one, b, c.keys, c.d), data(one, b, c.keys, c.e)}

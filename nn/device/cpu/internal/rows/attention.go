@@ -34,11 +34,17 @@ func newAttention(s work.Step, o op.SelfAttention, level simd.Level, biased bool
 		a.biases, a.groups = s.In[1], s.InType(1).Shape[0]
 	}
 	a.stride = vec.Padded(o.Tokens)
-	a.block = min(max(scores/o.Tokens, 8), o.Tokens)
-	if a.set != nil {
-		a.block = min(work.Ceil(a.block, a.set.Rows)*a.set.Rows, o.Tokens)
-	}
+	a.block = queriesAtATime(a.set, o.Tokens, o.Tokens)
 	return a
+}
+
+// queriesAtATime is the number of queries of a block: whole tiles of a kernel, if there is one.
+func queriesAtATime(set *kern.Set, queries, keys int) int {
+	n := min(max(scores/keys, 8), queries)
+	if set != nil {
+		n = min(work.Ceil(n, set.Rows)*set.Rows, queries)
+	}
+	return n
 }
 
 // place is the index in rows of a part of token i of matrix b: 0 for the query, 1 for the key, 2 for the value. result

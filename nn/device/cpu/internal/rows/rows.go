@@ -1,5 +1,5 @@
 // Package rows has ops that run along the last dimension of row-major values in one pass: layer normalisation, softmax,
-// self-attention, whose scores are such rows, and their gradients. One worker computes a row; sums along it are float64.
+// attention, whose scores are such rows, and their gradients, but that of attention between different rows. One worker computes a row; sums along it are float64.
 package rows
 
 import (
@@ -19,6 +19,9 @@ func Patterns(workers int, level simd.Level) []work.Pattern {
 			return selfAttention(s, o, workers, level)
 		}),
 		attentionGrads(workers, level),
+		lower.Alone(func(s work.Step, o op.Attention) (*work.Lowering, error) {
+			return crossAttention(s, o, workers, level)
+		}),
 	}
 }
 
@@ -26,7 +29,7 @@ func Patterns(workers int, level simd.Level) []work.Pattern {
 func Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
 	case op.LayerNorm, op.LayerNormGradInput, op.LayerNormGradScale, op.Softmax, op.SoftmaxGrad,
-		op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
+		op.Attention, op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
 		return work.Layout(in[0], device.Data) == work.RowMajor
 	}
 	return false
