@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"onlinerna/internal/files"
 	"onlinerna/train/hook"
@@ -28,8 +29,14 @@ type Verified struct {
 	Err error
 }
 
+// errNothing is a folder without a run and without weights.
+type errNothing string
+
+func (path errNothing) Error() string { return string(path) + " holds no run and no weights" }
+
 // Verify reads a file of weights completely, or all checkpoints and weights of the run in a folder, and compares them
-// with their checksums. A file without weights and a folder without a run are errors; damage and the files that the run
+// with their checksums. In another folder it does so for its weights and for all runs and weights in the folders below,
+// but not through links. A file without weights and a folder without any are errors; damage and the files that a run
 // lacks are reported in the list.
 func Verify(path string) ([]Verified, error) {
 	st, err := os.Stat(path)
@@ -61,7 +68,9 @@ func Verify(path string) ([]Verified, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			list = append(list, verifyWeights(file))
+			if st, err := os.Stat(file); err != nil || !st.IsDir() {
+				list = append(list, verifyWeights(file))
+			}
 		}
 	}
 	if index := filepath.Join(path, "model.safetensors.index.json"); files.IsRegular(index) {
@@ -82,7 +91,16 @@ func Verify(path string) ([]Verified, error) {
 		if v := verifyWeights(path); v.Err == nil {
 			return []Verified{v}, nil
 		}
-		return nil, fmt.Errorf("%s holds no run and no weights", path)
+	}
+	if !files.IsRegular(filepath.Join(path, configName)) && len(checkpoints) == 0 {
+		below, err := verifyBelow(path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, below...)
+	}
+	if len(list) == 0 {
+		return nil, errNothing(path)
 	}
 	if len(checkpoints) > 0 { // checkpoints know the other files
 		list = append(list, Verified{Path: filepath.Join(path, configName), Sums: true, Err: sameConfig(path, checkpoints)},
@@ -93,6 +111,22 @@ func Verify(path string) ([]Verified, error) {
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// verifyBelow verifies the folders in a folder that is no run.
+func verifyBelow(path string) (list []Verified, err error) {
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		below, err := Verify(filepath.Join(path, e.Name()))
+		if _, none := err.(errNothing); err != nil && !none {
+			return nil, err
+		}
+		list = append(list, below...)
+	}
+	return list, err
 }
 
 // missing lists the files that a run with these checkpoints should have and lacks.

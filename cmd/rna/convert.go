@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -37,7 +38,7 @@ loads the output by torch.load(OUT, weights_only=True). The folder of a run stan
 			if len(args) != 2 {
 				return cli.Usage(cmd, fmt.Errorf("want two files: the input and the output"))
 			}
-			return convert(args[0], args[1], key, cmd.OutOrStdout())
+			return convert(cmd.Context(), args[0], args[1], key, cmd.OutOrStdout())
 		},
 	}
 	o := cli.NewGroup("Options")
@@ -47,7 +48,7 @@ loads the output by torch.load(OUT, weights_only=True). The folder of a run stan
 	return cmd
 }
 
-func convert(from, to, key string, out io.Writer) error {
+func convert(ctx context.Context, from, to, key string, out io.Writer) error {
 	list, _, err := evaluate.Expand([]string{from}, false, out)
 	if err != nil {
 		return err
@@ -70,8 +71,8 @@ func convert(from, to, key string, out io.Writer) error {
 	if _, what := f.Contents(); what != "" {
 		fmt.Fprintf(out, "%s %s\n", from, what)
 	}
-	if err := statedict.Convert(to, f); err != nil {
-		return err
+	if err := statedict.ConvertWith(to, f, func(int64) error { return ctx.Err() }); err != nil {
+		return cli.Interrupted(ctx, err)
 	}
 	_, err = fmt.Fprintf(out, "%s: %s\n", to, text.Count(len(f.Tensors), "tensor"))
 	return err

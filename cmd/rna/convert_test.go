@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,5 +43,26 @@ func TestConvert(t *testing.T) {
 		{"train --key model", "there is none"},
 	} {
 		fails(t, strings.Fields(c.args), c.want)
+	}
+}
+
+// TestInterruptedWeights: convert and export that are interrupted write nothing and say so.
+func TestInterruptedWeights(t *testing.T) {
+	dir := t.TempDir()
+	trained := filepath.Join(dir, "run")
+	mustRun(t, append([]string{"train", "--epochs", "1", "-o", trained, "-q", "--rna", "off"}, quick[:6]...)...)
+	best := filepath.Join(trained, "best.safetensors")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, args := range [][]string{{"convert", best, filepath.Join(dir, "x.pt")},
+		{"convert", best, filepath.Join(dir, "x.safetensors")}, {"export", best, "-o", filepath.Join(dir, "x.onnx")}} {
+		var out, log bytes.Buffer
+		status := run(ctx, args, &out, &log)
+		if status != 130 || log.String() != "rna: interrupted, nothing was written\n" || out.Len() > 0 {
+			t.Errorf("%s: status %d, %s%s", args[0], status, &out, &log)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -275,7 +275,7 @@ user, or in the folder that RNA_CUDA_AHEAD in the environment names.`,
 	w.StringVar(&model, "model", "resnet50", "model, see rna models")
 	w.Values("model", modelNames()...)
 	w.IntVar(&batch, "batch", 256, "`images` a step")
-	w.StringVar(&precision, "precision", "bfloat16", precisionHelp)
+	w.StringVar(&precision, "precision", "bfloat16", "precision of training: "+strings.Join(precisionValues, ", "))
 	w.Values("precision", precisionValues...)
 	r := cli.NewGroup("Run")
 	r.IntVar(&o.Threads, "threads", o.Threads, "threads that make plans")

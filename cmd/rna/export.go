@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ normalisation with them. For others name the model.`, onnx.Opset),
 				return cli.Usage(cmd, err)
 			}
 			f.Weights = args[0]
-			return f.run(cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o := cli.NewGroup("Output")
@@ -71,7 +72,7 @@ normalisation with them. For others name the model.`, onnx.Opset),
 	return cmd
 }
 
-func (f *exportFlags) run(out, log io.Writer) (err error) {
+func (f *exportFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	file, meta, err := f.OpenWeights(log)
 	if err != nil {
 		return err
@@ -91,22 +92,14 @@ func (f *exportFlags) run(out, log io.Writer) (err error) {
 		}
 		evaluate.Fill(&meta, profile)
 	}
-	dev, err := cpu.New(cpu.Options{})
+	net, err := f.open(ctx, meta, outputs, channels)
 	if err != nil {
 		return err
 	}
-	defer func() { err = device.Closed(err, dev.Close()) }()
-	net, err := network.New(dev, meta.Model, meta.Config(outputs, channels), 0)
+	defer func() { err = device.Closed(err, errors.Join(net.Close(), net.Device.Close())) }()
+	err = files.WriteTo(f.out, func(w io.Writer) error { return net.WriteONNX(cli.Until(ctx, w), meta, f.Batch) })
 	if err != nil {
-		return err
-	}
-	defer func() { err = device.Closed(err, net.Close()) }()
-	if _, err := net.Load(f.Weights, network.LoadOptions{Key: f.Key}); err != nil {
-		return err
-	}
-	err = files.WriteTo(f.out, func(w io.Writer) error { return net.WriteONNX(w, meta, f.Batch) })
-	if err != nil {
-		return err
+		return cli.Interrupted(ctx, err)
 	}
 	c, batch := net.Model().Config, "dynamic"
 	if f.Batch > 0 {
@@ -115,4 +108,33 @@ func (f *exportFlags) run(out, log io.Writer) (err error) {
 	_, err = fmt.Fprintf(out, "%s: %s, input [%s,%d,%d,%d] from 0 to 1, logits [%[3]s,%[7]d]\n", f.out, meta.Model, batch,
 		c.Channels, c.Size, c.Size, c.Classes)
 	return err
+}
+
+// open makes the net on the CPU and loads the weights. That takes seconds for a large net and cannot be stopped: after
+// an interruption open returns at once, and the work ends with the process.
+func (f *exportFlags) open(ctx context.Context, meta network.Meta, outputs, channels int) (*network.Network, error) {
+	var net *network.Network
+	done := make(chan error, 1)
+	go func() {
+		dev, err := cpu.New(cpu.Options{})
+		if err != nil {
+			done <- err
+			return
+		}
+		if net, err = network.New(dev, meta.Model, meta.Config(outputs, channels), 0); err == nil {
+			if _, err = net.Load(f.Weights, network.LoadOptions{Key: f.Key}); err != nil {
+				err = device.Closed(err, net.Close())
+			}
+		}
+		if err != nil {
+			err = device.Closed(err, dev.Close())
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return net, err
+	case <-ctx.Done():
+		return nil, cli.Interrupted(ctx, ctx.Err())
+	}
 }

@@ -23,7 +23,7 @@ import (
 // swept lists the options of rna train that a sweep accepts besides those of data and model: those that affect a step.
 var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "optimizer", "nesterov", "weight-decay",
 	"decay-weights-only", "no-decay", "clip-grad",
-	"clip-value", "label-smoothing", "loss", "bce-threshold", "focal-gamma", "asl-gamma", "asl-margin",
+	"clip-value", "label-smoothing", "loss", "huber-delta", "bce-threshold", "focal-gamma", "asl-gamma", "asl-margin",
 	"class-weights", "mixup", "cutmix", "dropout", "drop-path",
 	"device", "threads", "winograd", "float32",
 	"low-memory", "precision", "deterministic", "debug-sync", "help"}
@@ -46,7 +46,7 @@ loss falls most steeply. Data, model, initial weights and optimiser are options 
 of --lr and --head-lr.`,
 		Example: `  rna lr-find
   rna lr-find --data cifar10 --model resnet20 --plot lr.svg
-  rna lr-find --data photos --model resnet18 --init resnet18.pth --json`,
+  rna lr-find --init resnet18 --data photos --val-split 0.2 --json`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var wrong []string

@@ -55,6 +55,8 @@ func TestLRFindBad(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"lr-find --epochs 3", "does not take --epochs"}, {"lr-find --rna off --out x", "does not take --rna, --out"},
 		{"lr-find --from 2 --to 1", "must rise"}, {"lr-find --steps 1", "at least 10"}, {"lr-find x", "unexpected argument"},
+		{"lr-find --huber-delta 2", "huber-delta goes with loss huber"},
+		{"lr-find --loss bce --asl-gamma 0,4", "go with loss asl"},
 	} {
 		code, _, stderr := runRNA(t, strings.Fields(c.line)...)
 		if code == 0 || !strings.Contains(stderr, c.want) {
@@ -62,6 +64,9 @@ func TestLRFindBad(t *testing.T) {
 		}
 	}
 	help := mustRun(t, "lr-find", "--help")
+	if !strings.Contains(help, "--data photos --val-split 0.2") { // class folders alone want a split
+		t.Error("the example does not work")
+	}
 	for _, not := range []string{"--epochs", "--rna", "--schedule", "--out", "RNA:"} {
 		if strings.Contains(help, not) {
 			t.Errorf("help has %s", not)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,16 +30,16 @@ func newServe() *cobra.Command {
 		Long: `Answer HTTP requests for the classes of images. WEIGHTS is a file, or the folder of a run, which stands for its
 best weights.
 
-POST /predict takes an image as the body, or several as the files of a form. The answer is the JSON of rna predict;
-?top=3 asks for three classes. GET /healthz says whether the server takes requests. GET /metrics has counters for
-Prometheus.
+POST /predict, or POST / for short, takes an image as the body, or several as the files of a form. The answer is the
+JSON of rna predict; ?top=3 asks for three classes. Errors are JSON, too: {"error": "…"}. GET /healthz says whether the
+server takes requests. GET /metrics has counters for Prometheus.
 
 Images that come within a few milliseconds are one batch. An image's answer does not depend on the others: batches have
 those sizes for which the device gives the same bits.
 
-Bodies that are too long get status 413, late ones 408, and requests beyond the queue 429. After Ctrl-C or SIGTERM the
-server answers what is under way, and ends. It listens to this machine alone unless --listen says otherwise: it knows no
-passwords and no TLS, so put a proxy before it.`,
+Bodies that are too long and images that are too large get status 413, late bodies 408, and requests beyond the queue
+429. After Ctrl-C or SIGTERM the server answers what is under way, and ends. It listens to this machine alone unless
+--listen says otherwise: it knows no passwords and no TLS, so put a proxy before it.`,
 		Example: `  rna serve runs/fine
   curl --data-binary @cat.jpg http://127.0.0.1:8765/predict
   curl -F a=@cat.jpg -F b=@dog.jpg 'http://127.0.0.1:8765/predict?top=1'
@@ -77,6 +78,9 @@ passwords and no TLS, so put a proxy before it.`,
 func (f *serveFlags) check(args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("%d arguments: want a file of weights, or the folder of a run; images come by HTTP", len(args))
+	}
+	if len(args) == 0 && f.Weights == "" {
+		return errors.New("no weights: name a file of them, or the folder of a run")
 	}
 	if err := f.named(args); err != nil {
 		return err

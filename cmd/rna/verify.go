@@ -16,8 +16,8 @@ func newVerify() *cobra.Command {
 		Use:   "verify RUN|FILE…",
 		Short: "Compare runs and weights with their checksums",
 		Long: `Read checkpoints and weights completely and compare them with their checksums. RUN is the folder of a run, with
-its checkpoints, weights, config.json, metrics.jsonl and sessions.jsonl. FILE contains weights: safetensors files of rna
-have checksums, and so do zip files of torch.save. Damage makes the exit status 1.`,
+its checkpoints, weights, config.json, metrics.jsonl and sessions.jsonl, or a folder of runs. FILE contains weights:
+safetensors files of rna have checksums, and so do zip files of torch.save. Damage makes the exit status 1.`,
 		Example: `  rna verify runs/20260101-120000-resnet20
   rna verify runs/a/final.safetensors resnet50.pth`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,12 +4,15 @@
 package catalogue
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"onlinerna/internal/nearest"
 	"onlinerna/internal/text"
 )
 
@@ -154,14 +157,15 @@ var (
 )
 
 // Locate returns a path unchanged if it exists, or is not the name of an item of the kind. For an item's name it
-// returns the path in the cache folder; if the item is missing the error says how to get it.
+// returns the path in the cache folder; if the item is missing the error says how to get it. A word that is neither, but
+// near an item's name, is an error, too.
 func Locate(path string, kind Kind) (string, error) {
 	if _, err := os.Stat(path); err == nil || path == "" {
 		return path, nil
 	}
 	it, ok := Find(path)
 	if !ok || it.Kind != kind {
-		return path, nil
+		return path, mistyped(path, kind)
 	}
 	dir, err := Dir()
 	if err != nil {
@@ -172,4 +176,23 @@ func Locate(path string, kind Kind) (string, error) {
 			path, it.Name, text.Bytes(it.Size()), it.Path(dir))
 	}
 	return it.Path(dir), nil
+}
+
+// mistyped returns an error for a word that names no file here, but nearly an item of the kind.
+func mistyped(path string, kind Kind) error {
+	_, err := os.Stat(path)
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Base(path) != path || filepath.Ext(path) != "" {
+		return nil
+	}
+	var names []string
+	for _, it := range items {
+		if it.Kind == kind {
+			names = append(names, it.Name)
+		}
+	}
+	near := nearest.To(path, names)
+	if near == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %w, did you mean %s of \"rna get\"?", path, errors.Unwrap(err), near)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"onlinerna/data"
+	"onlinerna/data/imaging"
 	"onlinerna/internal/text"
 	"onlinerna/train/evaluate"
 )
@@ -44,30 +45,39 @@ const statusGone = 499
 // routes sets the paths. Prediction has two: that of the root is the address alone.
 func (s *Server) routes() {
 	s.mux = http.NewServeMux()
-	s.mux.HandleFunc("POST /predict", s.handlePredict)
-	s.mux.HandleFunc("POST /{$}", s.handlePredict)
-	for _, place := range []string{"/predict", "/{$}"} { // as a browser asks for them
-		s.mux.HandleFunc("GET "+place, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Allow", http.MethodPost)
-			write(w, http.StatusMethodNotAllowed, map[string]string{"error": "POST an image to /predict; /healthz and /metrics " +
-				"answer GET"})
-		})
-	}
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	s.route("/predict", http.MethodPost, s.handlePredict)
+	s.route("/{$}", http.MethodPost, s.handlePredict)
+	s.route("/healthz", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
 		if s.stopping.Load() {
-			write(w, errStopping.status, map[string]string{"error": errStopping.text})
+			fail(w, errStopping.status, errStopping.text)
 			return
 		}
 		write(w, http.StatusOK, map[string]string{"status": "ok", "model": s.p.Meta.Model})
 	})
-	s.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+	s.route("/metrics", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		s.metrics.write(w)
+	})
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, usage) })
+}
+
+const usage = "POST an image to /predict; /healthz and /metrics answer GET"
+
+// route sets the handler of a path for a method. Other methods get an error in JSON, which the mux writes as text.
+func (s *Server) route(path, method string, handle http.HandlerFunc) {
+	s.mux.HandleFunc(method+" "+path, handle)
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", method)
+		fail(w, http.StatusMethodNotAllowed, usage)
 	})
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+func fail(w http.ResponseWriter, status int, why string) {
+	write(w, status, map[string]string{"error": why})
+}
 
 func write(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
@@ -102,7 +112,7 @@ func (s *Server) handlePredict(w http.ResponseWriter, r *http.Request) {
 	case http.StatusRequestTimeout:
 		w.Header().Set("Connection", "close")
 	}
-	write(w, status, map[string]string{"error": text.PrintableLines(err.Error())})
+	fail(w, status, text.PrintableLines(err.Error()))
 }
 
 // predict answers a request.
@@ -206,7 +216,7 @@ func (s *Server) enqueue(ctx context.Context, set *data.Unlabelled, i int) (*job
 	image, err := sampler.Sample(one, 0, tr)
 	s.drop(sampler.Dropped())
 	switch {
-	case errors.Is(err, data.ErrTooLarge):
+	case errors.Is(err, data.ErrTooLarge), errors.Is(err, imaging.ErrPixels):
 		return nil, refuse(http.StatusRequestEntityTooLarge, "%v", err)
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, "%v", err)

@@ -3,9 +3,11 @@ package serve
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -75,6 +77,15 @@ func picture(t testing.TB, seed, width, height int) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// declared is a PNG whose header claims a size of side × side pixels.
+func declared(b []byte, side int) []byte {
+	b = bytes.Clone(b)
+	binary.BigEndian.PutUint32(b[16:], uint32(side))
+	binary.BigEndian.PutUint32(b[20:], uint32(side))
+	binary.BigEndian.PutUint32(b[29:], crc32.ChecksumIEEE(b[12:29]))
+	return b
 }
 
 // start serves on a free port, and returns the address and a function that stops the server.
@@ -281,22 +292,39 @@ func TestRefusals(t *testing.T) {
 		{"no file", "", plainKind, plain, 400, "is not a file"},
 		{"no boundary", "", "multipart/form-data", bytes.NewReader(good), 400, "boundary"},
 		{"an empty form", "", "multipart/form-data; boundary=x", strings.NewReader("--x--\r\n"), 400, "no file"},
-		{"another path", "/x", "", bytes.NewReader(good), 404, ""},
+		{"another path", "/x", "", bytes.NewReader(good), 404, "POST an image to /predict"},
+		{"as many pixels as no image may have", "", "", bytes.NewReader(declared(good, 20_000)), 413, "20000x20000"},
+		{"more memory than decoding may take", "", "", bytes.NewReader(declared(good, 12_000)), 413, "decoding it takes"},
 	} {
 		if status, answer := post(t, url+c.path, c.kind, c.body); status != c.status || !strings.Contains(answer, c.want) {
 			t.Errorf("%s: %d %s, want %d %s", c.what, status, answer, c.status, c.want)
 		}
 	}
-	for _, path := range []string{"", "/", "/predict"} {
-		r, err := http.Get("http://" + address + path)
+	for _, c := range []struct {
+		request, allow string
+		status         int
+	}{{"GET ", "POST", 405}, {"GET /", "POST", 405}, {"GET /predict", "POST", 405}, {"PUT /predict", "POST", 405},
+		{"DELETE /predict", "POST", 405}, {"POST /healthz", "GET", 405}, {"DELETE /metrics", "GET", 405},
+		{"GET /x", "", 404}, {"GET /predict/x", "", 404}} {
+		method, path, _ := strings.Cut(c.request, " ")
+		request, err := http.NewRequest(method, "http://"+address+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := io.ReadAll(r.Body)
-		r.Body.Close()
-		if r.StatusCode != 405 || r.Header.Get("Allow") != "POST" || !strings.Contains(string(b), "POST an image") || err != nil {
-			t.Errorf("GET %s: %+v %s %v", path, r, b, err)
+		r, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
 		}
+		var answer map[string]string
+		err = json.NewDecoder(r.Body).Decode(&answer)
+		r.Body.Close()
+		if r.StatusCode != c.status || r.Header.Get("Allow") != c.allow || !strings.Contains(answer["error"],
+			"POST an image") || r.Header.Get("Content-Type") != "application/json" || err != nil {
+			t.Errorf("%s: %+v %v %v", c.request, r, answer, err)
+		}
+	}
+	if r, err := http.Head("http://" + address + "/healthz"); err != nil || r.StatusCode != 200 {
+		t.Errorf("%+v %v", r, err)
 	}
 	// A body that does not come.
 	c, err := net.Dial("tcp", address)

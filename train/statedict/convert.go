@@ -13,8 +13,15 @@ import (
 
 // Convert writes the tensors and the metadata of a file to another one, atomically: safetensors, or torch.load's format
 // for the endings .pt and .pth. Values are copied bit by bit.
-func Convert(dst string, f *File) error {
-	if _, err := f.Verify(); err != nil {
+func Convert(dst string, f *File) error { return ConvertWith(dst, f, nil) }
+
+// ConvertWith is [Convert]. done, unless it is nil, receives the bytes that were read since its last call, once to
+// verify them and once to copy them. Its error ends the work, and nothing is written.
+func ConvertWith(dst string, f *File, done func(bytes int64) error) error {
+	if done == nil {
+		done = func(int64) error { return nil }
+	}
+	if _, err := f.VerifyWith(done); err != nil {
 		return err
 	}
 	w, err := Create(dst, f.Tensors, f.Metadata)
@@ -24,7 +31,13 @@ func Convert(dst string, f *File) error {
 	defer w.Abort()
 	for _, t := range f.Tensors {
 		size := int64(t.DType.Size())
-		if err := f.blocks(t, func(b []byte, at int) error { return w.WriteAt(t.Name, b, int64(at)*size) }); err != nil {
+		err := f.blocks(t, func(b []byte, at int) error {
+			if err := done(int64(len(b))); err != nil {
+				return err
+			}
+			return w.WriteAt(t.Name, b, int64(at)*size)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -76,8 +76,10 @@ type File struct {
 // first part of the names, such as "params".
 func Open(path, key string) (_ *File, err error) {
 	name := path
-	if path, err = catalogue.Locate(name, catalogue.Weights); err != nil {
-		return nil, err
+	if !isFile(path + ".index.json") {
+		if path, err = catalogue.Locate(name, catalogue.Weights); err != nil {
+			return nil, err
+		}
 	}
 	f := &File{Path: path, index: map[string]int{}}
 	defer func() {

@@ -2,6 +2,7 @@ package statedict
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,6 +143,31 @@ func TestConvert(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || left != nil {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestConvertStops: an error of the callback ends a conversion at any point, and nothing is written.
+func TestConvertStops(t *testing.T) {
+	dir, f, n := t.TempDir(), open(t, torchdata+"plain.pt", ""), 0
+	err := ConvertWith(filepath.Join(t.TempDir(), "a.pt"), f, func(int64) error { n++; return nil })
+	if err != nil || n < 9 {
+		t.Fatalf("%d calls, %v", n, err)
+	}
+	stop := errors.New("stop")
+	for k := range n {
+		calls := 0
+		err := ConvertWith(filepath.Join(dir, "a.safetensors"), f, func(int64) error {
+			if calls++; calls > k {
+				return stop
+			}
+			return nil
+		})
+		if !errors.Is(err, stop) {
+			t.Errorf("after call %d: %v", k, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

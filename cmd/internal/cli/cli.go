@@ -37,6 +37,21 @@ func Interrupted(ctx context.Context, err error) error {
 	return err
 }
 
+// Until is w until ctx ends: then its writes fail.
+func Until(ctx context.Context, w io.Writer) io.Writer { return until{w, ctx} }
+
+type until struct {
+	io.Writer
+	ctx context.Context
+}
+
+func (u until) Write(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.Writer.Write(b)
+}
+
 // A usageError is a mistake in the command line.
 type usageError struct {
 	command string
@@ -59,6 +74,8 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetHelpCommand(NewHelp())
+	strictCompletion(root, args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

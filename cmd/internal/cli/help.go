@@ -92,11 +92,7 @@ func UsageOf(cmd *cobra.Command) error {
 	columns, style := terminal.HelpColumns(out), terminal.StyleOf(out)
 	var b strings.Builder
 	title := func(t string) { b.WriteString("\n" + style.Bold(t+":") + "\n") }
-	line := cmd.UseLine()
-	if cmd.HasAvailableSubCommands() {
-		line = cmd.CommandPath() + " COMMAND"
-	}
-	fmt.Fprintf(&b, "%s\n  %s\n", style.Bold("Usage:"), text.WrapTo(columns-2, line, "    "))
+	fmt.Fprintf(&b, "%s\n  %s\n", style.Bold("Usage:"), text.WrapTo(columns-2, useLine(cmd), "    "))
 	if cmd.HasExample() {
 		title("Examples")
 		b.WriteString(cmd.Example + "\n")
@@ -134,4 +130,54 @@ func shown(cmd *cobra.Command) (list []*cobra.Command) {
 		}
 	}
 	return list
+}
+
+// useLine is the usage of cmd in a line.
+func useLine(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() {
+		return cmd.CommandPath() + " COMMAND"
+	}
+	return strings.Replace(cmd.UseLine(), "[flags]", "[options]", 1)
+}
+
+// NewHelp is the command that prints the help of others. Cobra's own takes unknown commands for the root.
+func NewHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "help [COMMAND]",
+		Short:                 "Show the help of a command",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction: func(help *cobra.Command, args []string, _ string) (names []cobra.Completion,
+			_ cobra.ShellCompDirective) {
+			if cmd, rest, err := help.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, c := range shown(cmd) {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(help *cobra.Command, args []string) error {
+			cmd, rest, err := help.Root().Find(args)
+			if err == nil {
+				err = UnknownCommand(cmd, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return cmd.Help()
+		},
+	}
+}
+
+// strictCompletion makes cobra's command completion reject unknown shells, which it takes for a call for help.
+func strictCompletion(root *cobra.Command, args []string) {
+	root.InitDefaultCompletionCmd(args...)
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil || cmd == root {
+		return
+	}
+	cmd.Args = UnknownCommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	for _, shell := range cmd.Commands() {
+		shell.Args = NoArgs
+	}
 }

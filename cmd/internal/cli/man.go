@@ -51,11 +51,7 @@ func manPage(w io.Writer, cmd *cobra.Command) error {
 	day, _, _ := strings.Cut(BuiltFrom(info).Time, "T")
 	fmt.Fprintf(&b, ".TH %s 1 \"%s\" \"rna\" \"rna manual\"\n.nh\n.ad l\n", roffWord(strings.ToUpper(pageName(cmd))), day)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roffWord(pageName(cmd)), roffWord(cmd.Short))
-	line := cmd.UseLine()
-	if cmd.HasAvailableSubCommands() {
-		line = cmd.CommandPath() + " COMMAND"
-	}
-	rest := strings.TrimPrefix(line, cmd.CommandPath())
+	rest := strings.TrimPrefix(useLine(cmd), cmd.CommandPath())
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n\\fB%s\\fR%s\n", roffWord(cmd.CommandPath()), roffWord(rest))
 	if cmd.Long != "" {
 		b.WriteString(".SH DESCRIPTION\n")

@@ -37,6 +37,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 var (
 	shortFlag  = regexp.MustCompile(`^unknown shorthand flag: '(.)'`)
 	refused    = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--([^"]+)" flag: (.*)`)
+	valueless  = regexp.MustCompile(`^flag needs an argument: (?:--(.+)|'(.)' in )`)
 	wrongValue = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--([^"]+)" flag: strconv\.(.*)`)
 )
 
@@ -92,6 +93,14 @@ func FlagError(cmd *cobra.Command, err error) error {
 			hint = ": the command prints; > FILE behind it writes that to a file"
 		}
 		err = fmt.Errorf("unknown option -%s%s", m[1], hint)
+	}
+	if m := valueless.FindStringSubmatch(err.Error()); m != nil {
+		f := cmd.Flags().Lookup(m[1])
+		if f == nil {
+			f = cmd.Flags().ShorthandLookup(m[2])
+		}
+		kind, _ := pflag.UnquoteUsage(f)
+		err = fmt.Errorf("option --%s needs a value: --%[1]s %s", f.Name, strings.ToUpper(kind))
 	}
 	if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
 		what := "a number"

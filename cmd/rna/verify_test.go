@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestVerifyRuns verifies a folder of runs, one of which has a name like a file of weights.
+func TestVerifyRuns(t *testing.T) {
+	runs := t.TempDir()
+	odd := filepath.Join(runs, "a-vit0.safetensors")
+	mustRun(t, append([]string{"train", "--epochs", "1", "-o", odd, "-q", "--rna", "off"}, quick[:6]...)...)
+	deep := filepath.Join(runs, "study", "b")
+	if err := os.CopyFS(deep, os.DirFS(odd)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(runs, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out := mustRun(t, "verify", runs)
+	for _, file := range []string{filepath.Join(odd, "best.safetensors"), filepath.Join(deep, "final.safetensors"),
+		filepath.Join(deep, "config.json")} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), file+": whole") {
+			t.Errorf("no %s in\n%s", file, out)
+		}
+	}
+	if n, each := strings.Count(out, "whole"), strings.Count(mustRun(t, "verify", odd), "whole"); n != 2*each {
+		t.Errorf("%d files, want twice %d:\n%s", n, each, out)
+	}
+	if err := os.Truncate(filepath.Join(deep, "best.safetensors"), 1000); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, []string{"verify", runs}, "1 of ")
+	fails(t, []string{"verify", filepath.Join(runs, "empty")}, "holds no run and no weights")
+}
