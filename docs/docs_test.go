@@ -131,7 +131,16 @@ func programs(text string) (all []string) {
 	return all
 }
 
-// TestPrograms builds all programs of README.md and of the pages in a module of their own, without a network, and runs README's.
+// libraryPrints are the outputs of the programs of library.md, in order.
+var libraryPrints = []string{
+	`^\[0 0\.941\d+\] \[0 0\.0196\d+\] ok <nil>\n$`,
+	`^(epoch \d: error of SGD \d+\.\d %\n){6}$`,
+	`^probability of red: 0\.9\d+ <nil>\n$`,
+	`^0\.817\d+ -?\d(\.\d+)?e-0[3-9]\n$`,
+}
+
+// TestPrograms builds all programs of README.md and of the pages in a module of their own, without a network, and runs
+// README's and those of library.md.
 func TestPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -174,21 +183,32 @@ func TestPrograms(t *testing.T) {
 	if n < 4 || own == "" {
 		t.Fatalf("%d programs, README's own is %q: the test does not see them", n, own)
 	}
-	run := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), "go", args...)
+	call := func(dir, name string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod -buildvcs=false -trimpath", "GOWORK=off", "CGO_ENABLED=0")
 		var out, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &stderr
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), stderr.String())
+			t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out.String(), stderr.String())
 		}
 		return out.String()
 	}
-	run("vet", "./...")
-	out := run("run", "./"+own)
+	bin := t.TempDir()
+	call(dir, "go", "vet", "./...")
+	call(dir, "go", "build", "-o", bin, "./...")
+	out := call(t.TempDir(), filepath.Join(bin, own))
 	if strings.Count(out, "\nepoch ") != 5 || !strings.HasSuffix(out, "error: <nil>\n") {
 		t.Errorf("README's net of its own prints\n%s", out)
+	}
+	if n := len(programs(read(t, "library.md"))); n != len(libraryPrints) {
+		t.Fatalf("library.md has %d programs, and libraryPrints %d outputs", n, len(libraryPrints))
+	}
+	for i, want := range libraryPrints {
+		out := call(t.TempDir(), filepath.Join(bin, fmt.Sprint("library", i)))
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("program %d of library.md prints\n%swant %s", i, out, want)
+		}
 	}
 }
 

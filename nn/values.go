@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"unsafe"
 
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -11,7 +12,7 @@ import (
 
 // Values are the values of nodes of a Gorgonia graph, one after the other, as one vector that can be read and written:
 // a Source64 and a Sink64 of package rna. They are looked up at each use, since solvers and machines may put others in
-// their place. They are tensors of float32 or float64, contiguous and in row-major order.
+// their place. They are scalars and tensors of float32 or float64; tensors are contiguous and in row-major order.
 type Values struct {
 	nodes G.Nodes
 	ends  []int // of each node's elements, from the first node's on
@@ -22,11 +23,11 @@ func NewValues(nodes ...*G.Node) (*Values, error) {
 	v := &Values{nodes: slices.Clone(nodes)}
 	end := 0
 	for _, n := range nodes {
-		t, err := dense(n)
+		singles, doubles, err := elements(n)
 		if err != nil {
 			return nil, err
 		}
-		end += t.DataSize()
+		end += len(singles) + len(doubles)
 		v.ends = append(v.ends, end)
 	}
 	if end == 0 {
@@ -35,21 +36,31 @@ func NewValues(nodes ...*G.Node) (*Values, error) {
 	return v, nil
 }
 
-// dense is the value of a node.
-func dense(n *G.Node) (*tensor.Dense, error) {
-	t, ok := n.Value().(*tensor.Dense)
-	switch {
-	case n.Value() == nil:
-		return nil, fmt.Errorf("nn: node %s has no value yet: give it one by gorgonia.WithInit, WithValue or Let",
-			n.Name())
-	case !ok:
-		return nil, fmt.Errorf("nn: node %s has a value of type %T: want a *tensor.Dense", n.Name(), n.Value())
-	case t.Dtype() != tensor.Float32 && t.Dtype() != tensor.Float64:
-		return nil, fmt.Errorf("nn: node %s has elements of type %v: want float32 or float64", n.Name(), t.Dtype())
-	case t.RequiresIterator() || !t.DataOrder().IsRowMajor():
-		return nil, fmt.Errorf("nn: node %s has a value that is a view or not in row-major order", n.Name())
+// elements returns the memory of a node's value, of one of the two types.
+func elements(n *G.Node) (singles []float32, doubles []float64, err error) {
+	switch t := n.Value().(type) {
+	case nil:
+		err = fmt.Errorf("nn: node %s has no value yet: give it one by gorgonia.WithInit, WithValue or Let", n.Name())
+	case *G.F32: // of NewScalar
+		return unsafe.Slice((*float32)(t), 1), nil, nil
+	case *G.F64:
+		return nil, unsafe.Slice((*float64)(t), 1), nil
+	case *tensor.Dense:
+		switch {
+		case t.RequiresIterator() || !t.DataOrder().IsRowMajor():
+			err = fmt.Errorf("nn: node %s has a value that is a view or not in row-major order", n.Name())
+		case t.Dtype() == tensor.Float32:
+			return t.Float32s(), nil, nil
+		case t.Dtype() == tensor.Float64:
+			return nil, t.Float64s(), nil
+		default:
+			err = fmt.Errorf("nn: node %s has elements of type %v: want float32 or float64", n.Name(), t.Dtype())
+		}
+	default:
+		err = fmt.Errorf("nn: node %s has a value of type %T: want a *tensor.Dense, *gorgonia.F32 or *gorgonia.F64",
+			n.Name(), t)
 	}
-	return t, nil
+	return nil, nil, err
 }
 
 // Len is the number of elements of all values.
@@ -77,19 +88,18 @@ func each[T float32 | float64](v *Values, x []T, off int, write bool) error {
 		if i > 0 {
 			start = v.ends[i-1]
 		}
-		t, err := dense(v.nodes[i])
+		singles, doubles, err := elements(v.nodes[i])
 		if err != nil {
 			return err
 		}
-		if t.DataSize() != v.ends[i]-start {
-			return fmt.Errorf("nn: node %s has %d elements, and had %d", v.nodes[i].Name(), t.DataSize(),
-				v.ends[i]-start)
+		if has, had := len(singles)+len(doubles), v.ends[i]-start; has != had {
+			return fmt.Errorf("nn: node %s has %d elements, and had %d", v.nodes[i].Name(), has, had)
 		}
 		n := min(len(x), v.ends[i]-off)
-		if t.Dtype() == tensor.Float32 {
-			exchange(x[:n], t.Float32s()[off-start:], write)
+		if singles != nil {
+			exchange(x[:n], singles[off-start:], write)
 		} else {
-			exchange(x[:n], t.Float64s()[off-start:], write)
+			exchange(x[:n], doubles[off-start:], write)
 		}
 		x, off = x[n:], off+n
 	}

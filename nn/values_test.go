@@ -131,10 +131,37 @@ func TestValues(t *testing.T) {
 		"no value yet": {a, G.NewVector(g, tensor.Float64, G.WithShape(2), G.WithName("empty"))},
 		"int":          {node("ints", []int{1}, 1)},
 		"no nodes":     {},
-		"Dense":        {G.NewScalar(g, tensor.Float64, G.WithName("scalar"), G.WithValue(1.0))},
+		"gorgonia.I32": {G.NewScalar(g, tensor.Int32, G.WithName("count"), G.WithValue(int32(1)))},
 	} {
 		if _, err := nn.NewValues(nodes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestScalarValues reads and writes scalars in all their forms: Gorgonia's own, and a tensor without dimensions.
+func TestScalarValues(t *testing.T) {
+	g := G.NewGraph()
+	single := G.NewScalar(g, tensor.Float32, G.WithName("single"), G.WithValue(float32(1.5)))
+	double := G.NewScalar(g, tensor.Float64, G.WithName("double"), G.WithValue(2.5))
+	whole := G.NewScalar(g, tensor.Float32, G.WithName("whole"))
+	if err := G.Let(whole, tensor.New(tensor.FromScalar(float32(3.5)))); err != nil {
+		t.Fatal(err)
+	}
+	v, err := nn.NewValues(single, double, whole)
+	if err != nil || v.Len() != 3 {
+		t.Fatal(v, err)
+	}
+	got := make([]float64, 3)
+	if err := v.ReadAt64(got, 0); err != nil || !slices.Equal(got, []float64{1.5, 2.5, 3.5}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := v.WriteAt64([]float64{-1, -2, -3}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[*G.Node]any{single: float32(-1), double: -2.0, whole: float32(-3)} {
+		if x := n.Value().Data(); x != want {
+			t.Errorf("%s is %v, want %v", n.Name(), x, want)
 		}
 	}
 }

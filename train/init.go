@@ -25,7 +25,11 @@ func (r *Run) initNet() error {
 	defer f.Close()
 	meta, a, said, err := netOf(f, c.Init)
 	if err != nil && meta.Model == "" {
-		err = fmt.Errorf("%w; name the model, or the nearest one to see how it differs", err)
+		hint := "name the model, or the nearest one to see how it differs"
+		if len(network.Identify(f)) > 1 {
+			hint = "give --model, one of these"
+		}
+		err = fmt.Errorf("%w; %s", err, hint)
 	}
 	if err != nil {
 		return fmt.Errorf("initial weights: %w", err)

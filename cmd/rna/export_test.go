@@ -43,7 +43,8 @@ func TestExport(t *testing.T) {
 	fails(t, []string{"export", plain, "-o", onnx}, "name it by --model, as lenet, whose tensors it has")
 	fails(t, []string{"export", plain, "-o", onnx, "--model", "lenet"}, "does not say how images are normalised: name "+
 		"--mean and --std")
-	fails(t, []string{"export", plain, "-o", onnx, "--model", "conv6", "--mean", "0", "--std", "1"}, "no last layer")
+	fails(t, []string{"export", plain, "-o", onnx, "--model", "conv6", "--mean", "0", "--std", "1"},
+		"their tensors are those of lenet: give that model")
 	mustRun(t, "export", plain, "-o", onnx, "--model", "lenet", "--mean", "0.25", "--std", "0.25")
 	if again, err := os.ReadFile(onnx); err != nil || !bytes.Contains(again, []byte("normalise/mean")) {
 		t.Errorf("%d bytes: %v", len(again), err)

@@ -277,6 +277,7 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 		}
 		return openDevice(name, options)
 	}
+	f.judge.Name = s.Files()[len(s.Files())-1].Path // the judge reads temporary files
 	f.Judge = func(weights string) (extrapolate.Judge, error) { return f.net.NewJudge(weights, f.judge, log) }
 	rep, err := f.Make(ctx, s)
 	bar.Finish()

@@ -107,7 +107,11 @@ names are those of ImageNet.`,
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
-			return f.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			err = f.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil {
+				err = cli.Interrupted(cmd.Context(), err)
+			}
+			return err
 		},
 	}
 	w, d := f.inputGroups()

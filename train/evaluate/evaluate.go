@@ -83,6 +83,10 @@ func (o *Options) Run(ctx context.Context, g *ranks.Group, told, log io.Writer) 
 	if err != nil || !g.First() {
 		return nil, err
 	}
+	if !score.Finite() {
+		fmt.Fprintln(log, terminal.Wrap(log, "warning: the loss is not finite, as the net's outputs for some images are NaN "+
+			"or infinite: the measures of each class leave these images out", "  "))
+	}
 	if o.report.outputs != nil {
 		o.report.finishTargets(e.meta.Model, score, &e.net.Meaning)
 	} else {
@@ -171,12 +175,15 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 	}
 	e.closers = append(e.closers, e.net.Close)
 	e.net.TestFlip = o.TestFlip
-	return o.load(e.net, told)
+	return o.load(e.net, file, told)
 }
 
-// load reads the weights, and tells doubts about them.
-func (o *Options) load(net *network.Network, told io.Writer) error {
+// load reads the weights of a file, which must be finite, and tells doubts about them.
+func (o *Options) load(net *network.Network, file *statedict.File, told io.Writer) error {
 	l, err := net.Load(o.Weights, network.LoadOptions{Key: o.Key})
+	if err == nil {
+		err = o.checkFinite(net, file)
+	}
 	if l.Doubt != "" && err == nil {
 		fmt.Fprintln(told, terminal.Wrap(told, o.Weights+" is "+l.Doubt, "  "))
 	}

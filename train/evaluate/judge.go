@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 // JudgeOptions configure a [Judge] in addition to the Options of its net.
 type JudgeOptions struct {
+	Name    string // of the weights in messages; empty: their path
 	Eval    string // held-out images to score on; empty: Options.Images, or none
 	Data    string // training images to recalibrate BatchNorm on; empty: Training, or none
 	Augment string // of the training images
@@ -40,7 +42,7 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 			e.Close()
 		}
 	}()
-	o.Weights = weights
+	o.Weights = cmp.Or(j.Name, weights)
 	file, err := statedict.Open(weights, "")
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func (o *Options) NewJudge(weights string, j JudgeOptions, log io.Writer) (_ *Ju
 		if err := o.place(&meta); err != nil {
 			return nil, err
 		}
-		if of, err = o.openPart(&meta, meta.Classes); err != nil {
+		if of, err = o.openSet(file, &meta); err != nil {
 			return nil, err
 		}
 		if o.note != "" {

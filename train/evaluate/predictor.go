@@ -105,7 +105,7 @@ func (p *Predictor) open(o *Options, file *statedict.File, images func(channels 
 	}
 	p.closers = append(p.closers, p.Net.Close)
 	p.Net.Meaning, p.Net.Fixed = p.Meta.Meaning, true
-	return o.load(p.Net, log)
+	return o.load(p.Net, file, log)
 }
 
 // fill completes the metadata of weights that do not say how images are normalised.
@@ -173,6 +173,9 @@ func (p *Predictor) Predict(ctx context.Context, set data.Dataset, top int, o da
 		return nil, 0, err
 	}
 	err = p.Net.Probabilities(ctx, loader, func(i int, values []float64) error {
+		if slices.ContainsFunc(values, func(x float64) bool { return !finite(x) }) { // finite weights may overflow
+			return fmt.Errorf("%s: the net's outputs are not finite", set.Name(i))
+		}
 		x := p.Prediction(set.Name(i), values, top)
 		list = append(list, x)
 		each(i, x)

@@ -17,7 +17,7 @@ import (
 // Run is a run's folder that is given in place of its weights.
 type Run struct {
 	Dir    string
-	File   string // its best weights
+	File   string // its best weights, or the latest before any were judged
 	Config train.Spec
 }
 
@@ -45,6 +45,9 @@ func FindRun(path string) (*Run, error) {
 		return nil, fmt.Errorf("%s: the run has no weights yet: %w", path, err)
 	}
 	r.File = filepath.Join(checkpoint, "weights.safetensors")
+	if best := filepath.Join(checkpoint, "best.safetensors"); files.IsRegular(best) {
+		r.File = best
+	}
 	return r, nil
 }
 

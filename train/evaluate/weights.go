@@ -31,6 +31,10 @@ func NetOf(file *statedict.File, meta *network.Meta) (m *nn.Model, outputs, chan
 		channels = len(meta.Mean)
 	}
 	if outputs == 0 {
+		if names := network.Identify(file); len(names) > 0 && !slices.Contains(names, meta.Model) {
+			return nil, 0, 0, fmt.Errorf("%s: the weights do not fit %s, as their tensors are those of %s: give that model, or "+
+				"other weights", file.Path, meta.Model, strings.Join(names, " or "))
+		}
 		return nil, 0, 0, fmt.Errorf("%s has no last layer as %s has: rna inspect shows its tensors", file.Path, meta.Model)
 	}
 	if len(meta.Classes) > outputs {
