@@ -62,8 +62,10 @@ func TestNotFinite(t *testing.T) {
 	})
 	eval := []string{"eval", "", "--data", filepath.Join(dir, "photos"), "--per-class"}
 	for _, args := range [][]string{{"predict", "", image}, {"predict", "", image, "--json"},
-		{"predict", "", image, "--csv"}, eval} {
-		args[1] = "--weights=" + weights[0]
+		{"predict", "", image, "--csv"}, eval, {"export", "", "-o", image + ".onnx"}} {
+		if args[1] = "--weights=" + weights[0]; args[0] == "export" {
+			args[1] = weights[0]
+		}
 		status, out, stderr := runRNA(t, args...)
 		if want := `: tensor "conv1.weight" has 2 of 450 elements that are not finite`; status != 1 ||
 			!strings.HasPrefix(stderr, "rna: "+weights[0]+want) || strings.Count(stderr, "\n") != 1 ||

@@ -8,8 +8,8 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// checkFinite refuses the loaded weights if a number is not finite. It names the tensor as the file does, and counts.
-func (o *Options) checkFinite(net *network.Network, file *statedict.File) error {
+// CheckFinite refuses the loaded weights if a number is not finite. It names the tensor as the file does, and counts.
+func (o *Options) CheckFinite(net *network.Network, file *statedict.File) error {
 	name, err := net.NonFinite()
 	if err != nil || name == "" {
 		return err

@@ -122,7 +122,7 @@ func (o *Options) divide(set data.Dataset, meta *network.Meta) (part data.Datase
 				o.Data, s.Data)
 		case s.ValSplit > 0:
 			o.note = fmt.Sprintf("%s has other images than %s, where the weights' run had --val-split %g: all of them are "+
-				"evaluated; if the run was trained on some, give it here, too",
+				"evaluated; if the run was trained on some, give --val-split %[3]g here, too",
 				o.Data, s.Data, s.ValSplit)
 		}
 		return set, nil

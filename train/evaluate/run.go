@@ -67,23 +67,37 @@ func (r *Run) Split() *network.Split {
 }
 
 // Located returns a split with the paths of images as seen from here: missing ones may be relative to the folder where
-// the run was started.
+// the run was started, or have been elsewhere when the run went on.
 func (r *Run) Located(s network.Split) *network.Split {
-	dir, err := filepath.Abs(r.Dir)
-	base, ok := strings.CutSuffix(dir, string(filepath.Separator)+filepath.Clean(r.Config.Out))
-	if err != nil || !ok {
-		return &s
-	}
-	for _, place := range []*string{&s.Data, &s.ValData} {
-		there := filepath.Join(base, *place)
-		if _, err := os.Stat(*place); err == nil || *place == "" || filepath.IsAbs(*place) {
-			continue
-		}
-		if _, err := os.Stat(there); err == nil {
-			*place = there
+	for _, x := range []struct{ place, now *string }{{&s.Data, &r.Config.Data}, {&s.ValData, &r.Config.ValData}} {
+		for _, path := range []string{*x.place, *x.now} {
+			if found := r.located(path); found != "" {
+				*x.place = found
+				break
+			}
 		}
 	}
 	return &s
+}
+
+// located is the path of an existing file or folder that the run names, or "".
+func (r *Run) located(path string) string {
+	if path == "" {
+		return ""
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	dir, err := filepath.Abs(r.Dir)
+	base, ok := strings.CutSuffix(dir, string(filepath.Separator)+filepath.Clean(r.Config.Out))
+	if err != nil || !ok || filepath.IsAbs(path) {
+		return ""
+	}
+	there := filepath.Join(base, path)
+	if _, err := os.Stat(there); err != nil {
+		return ""
+	}
+	return there
 }
 
 // IsRun reports whether a path is the folder of a run.
