@@ -3,6 +3,7 @@ package nn
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 )
@@ -59,8 +60,29 @@ type ResNet struct {
 	GroupWidth int
 }
 
+// check is the error of the first option that is wrong.
+func (o ResNet) check() error {
+	switch {
+	case slices.Min(o.Blocks[:]) < 1:
+		return fmt.Errorf("nn.ResNet.Blocks is %v: must be numbers of at least 1", o.Blocks)
+	case o.Groups < 0:
+		return fmt.Errorf("nn.ResNet.Groups is %d: must be at least 0", o.Groups)
+	case o.GroupWidth < 0:
+		return fmt.Errorf("nn.ResNet.GroupWidth is %d: must be at least 0", o.GroupWidth)
+	case o.Basic && o.Groups > 1:
+		return fmt.Errorf("nn.ResNet.Groups is %d: must be 0 with Basic, whose blocks have no groups", o.Groups)
+	case o.Basic && cmp.Or(o.GroupWidth, 64) != 64:
+		return fmt.Errorf("nn.ResNet.GroupWidth is %d: must be 0 with Basic, whose blocks have no groups", o.GroupWidth)
+	}
+	return nil
+}
+
 // Build adds the layers to b.
 func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
+	if err := o.check(); err != nil {
+		b.Fail(err)
+		return nil
+	}
 	x = b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
 	x = b.ReLU("relu", b.BatchNorm("bn1", x, 1))
 	x = b.MaxPool("maxpool", x, 3, 2, 1)

@@ -14,6 +14,7 @@ func init() {
 		Family:    "alexnet",
 		Summary:   "AlexNet in one tower",
 		Reference: "Krizhevsky, One weird trick for parallelizing convolutional neural networks, 2014",
+		MinSize:   AlexNet{}.minSize(),
 		Dropout:   .5,
 		Init: func(p nn.Param) nn.Init {
 			if len(p.Shape) == 4 { // PyTorch's default
@@ -31,8 +32,16 @@ type AlexNet struct {
 	Pool   int // height and width before the linear layers; 0 means 6
 }
 
+// minSize is the input's that leaves Pool×Pool pixels: the kernel of 11 has stride 4, three poolings of 3 have stride 2.
+func (o AlexNet) minSize() int { return 32*cmp.Or(o.Pool, 6) + 31 }
+
 // Build adds the layers to b.
-func (o AlexNet) Build(b *nn.Builder, x *G.Node) *G.Node {
+func (o AlexNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b := layer{builder}
+	b.options("AlexNet", o).least(0, "Narrow", "Pool").that(o.Narrow <= 64, "Narrow", "at most 64")
+	if !b.atLeast(x, o.minSize()) {
+		return nil
+	}
 	narrow := cmp.Or(o.Narrow, 1)
 	conv := func(name, relu string, filters, kernel, stride int) {
 		c := nn.Conv{Filters: filters / narrow, Kernel: kernel, Stride: stride, Pad: min(2, kernel/2), Bias: true}
@@ -45,7 +54,7 @@ func (o AlexNet) Build(b *nn.Builder, x *G.Node) *G.Node {
 	conv("features.6", "features.7", 384, 3, 1)
 	conv("features.8", "features.9", 256, 3, 1)
 	conv("features.10", "features.11", 256, 3, 1)
-	x = layer{b}.meanTo("avgpool", b.MaxPool("features.12", x, 3, 2, 0), cmp.Or(o.Pool, 6))
+	x = b.meanTo("avgpool", b.MaxPool("features.12", x, 3, 2, 0), cmp.Or(o.Pool, 6), o.minSize())
 	p, hidden := b.Config().Dropout, 4096/narrow
 	x = b.Dropout("classifier.0", b.Flatten("flatten", x), p)
 	x = b.ReLU("classifier.2", b.Linear("classifier.1", x, hidden))

@@ -46,6 +46,10 @@ type ConvNeXt struct {
 // Build adds the layers to b.
 func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
+	b.options("ConvNeXt", o).least(1, "Blocks", "Width")
+	if !b.atLeast(x, 32) {
+		return nil
+	}
 	x = b.Conv("features.0.0", x, nn.Conv{Filters: o.Width, Kernel: 4, Stride: 4, Bias: true})
 	x = b.pixelNorm("features.0.1", x)
 	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1

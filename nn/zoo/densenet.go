@@ -29,6 +29,7 @@ func denseNet(o DenseNet) nn.Architecture {
 	return nn.Architecture{
 		Family:    "densenet",
 		Reference: "Huang et al., Densely connected convolutional networks, 2017",
+		MinSize:   o.minSize(),
 		Block:     `^(features\.denseblock\d+\.denselayer\d+)\.`,
 		Init: func(p nn.Param) nn.Init {
 			switch {
@@ -54,9 +55,22 @@ type DenseNet struct {
 // bottleneckChannels are those that a layer's first convolution makes, by the layer's own.
 const bottleneckChannels = 4
 
+// minSize is the input's that leaves a pixel: the poolings between blocks halve, a large stem rounds quarters up.
+func (o DenseNet) minSize() int {
+	n := 1 << len(o.Blocks) / 2
+	if o.Small {
+		return n
+	}
+	return 4*n - 3
+}
+
 // Build adds the layers to b.
 func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, channels := layer{builder}, o.Stem
+	b.options("DenseNet", o).least(1, "Growth", "Blocks", "Stem")
+	if !b.atLeast(x, o.minSize()) {
+		return nil
+	}
 	if o.Small {
 		x = b.conv("features.conv0", x, nn.Conv{Filters: channels, Kernel: 3})
 	} else {

@@ -132,16 +132,36 @@ var (
 	}
 )
 
+// check reports whether the options are right.
+func (o EfficientNet) check(b layer) bool {
+	b.options("EfficientNet", o).least(0, "Width", "Depth", "Last").
+		that(o.Stages == nil || len(o.Stages) > 0, "Stages", "nil or have a stage")
+	for i, s := range o.Stages {
+		in := s.In
+		if i > 0 {
+			in = o.Stages[i-1].Out
+		}
+		b.options(fmt.Sprintf("EfficientNet.Stages[%d]", i), s).
+			least(1, "Expansion", "Kernel", "Stride", "In", "Out", "Blocks").that(s.Kernel%2 == 1, "Kernel", "odd").
+			that(s.In == in, "In", fmt.Sprintf("%d, the Out of the stage before", in))
+	}
+	return b.Err() == nil
+}
+
 // Build adds the layers to b.
 func (o EfficientNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
-	b, stages := layer{builder}, o.Stages
+	b := layer{builder}
+	if !o.check(b) {
+		return nil
+	}
+	stages := o.Stages
 	if stages == nil {
 		stages = efficientB0
 	}
 	channels := func(n int) int {
 		wide := float64(n) * cmp.Or(o.Width, 1)
 		if o.Nearest {
-			return int(wide+4) / 8 * 8
+			return max(8, int(wide+4)/8*8)
 		}
 		return divisible(wide)
 	}

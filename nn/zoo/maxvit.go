@@ -20,7 +20,7 @@ func init() {
 		BatchNormEps:      .001,
 		BatchNormMomentum: .01,
 		DropPath:          .2,
-		MinSize:           32,
+		MinSize:           224,
 		Resize:            224,
 		Interpolation:     bicubic,
 		Block:             `^(blocks\.\d+\.layers\.\d+)\.`,
@@ -50,7 +50,10 @@ func (o MaxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.Partition == 0 {
 		o.Partition = 7
 	}
-	if b.Err() != nil || !b.multipleOf(x, o.Partition<<(len(o.Layers)+1)) {
+	b.options("MaxViT", o).least(1, "Stem", "Layers").least(4, "Channels").least(0, "Head", "Partition").
+		multiple("Channels", "Head").
+		that(len(o.Channels) == len(o.Layers), "Channels", fmt.Sprintf("as long as Layers, %v", o.Layers))
+	if !b.multipleOf(x, o.Partition<<(len(o.Layers)+1)) {
 		return nil
 	}
 	gelu := nn.Activation((*nn.Builder).GELU)

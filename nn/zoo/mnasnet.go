@@ -39,6 +39,9 @@ type MNASNet struct {
 // Build adds the layers to b.
 func (o MNASNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
+	if !b.options("MNASNet", o).least(0, "Alpha").ok() {
+		return nil
+	}
 	channels := func(n int) int { return divisible(float64(n) * cmp.Or(o.Alpha, 1)) }
 	in := channels(32)
 	x = b.normed("layers", 0, x, nn.Conv{Filters: in, Kernel: 3, Stride: 2})

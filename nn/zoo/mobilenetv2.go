@@ -32,14 +32,16 @@ type MobileNetV2 struct {
 // Build adds the layers to b.
 func (o MobileNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, width := layer{builder}, cmp.Or(o.Width, 1)
-	settings := o.Settings
-	if settings == nil {
-		settings = [][4]int{{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
+	if o.Settings == nil {
+		o.Settings = [][4]int{{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
 			{6, 320, 1, 1}}
+	}
+	if !b.options("MobileNetV2", o).least(0, "Width").least(1, "Settings").ok() {
+		return nil
 	}
 	channels, at := divisible(32*width), 1
 	x = b.norm("features.0", x, nn.Conv{Filters: channels, Kernel: 3, Stride: 2}, relu6)
-	for _, s := range settings {
+	for _, s := range o.Settings {
 		for i := range s[2] {
 			stride := 1
 			if i == 0 {

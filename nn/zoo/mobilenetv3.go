@@ -78,6 +78,9 @@ var (
 // Build adds the layers to b.
 func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, blocks, last := layer{builder}, mobileLarge, 1280
+	if !b.options("MobileNetV3", o).least(0, "Width").ok() {
+		return nil
+	}
 	if o.Small {
 		blocks, last = mobileSmall, 1024
 	}

@@ -87,6 +87,10 @@ func (o RegNet) stages() []regNetStage {
 // Build adds the layers to b.
 func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, in := layer{builder}, 32
+	if !b.options("RegNet", o).least(1, "Depth", "Start", "GroupWidth").least(0, "Slope", "Factor", "Excite").
+		that(o.Start%8 == 0, "Start", "divisible by 8").that(o.Factor > 1, "Factor", "above 1").ok() {
+		return nil
+	}
 	x = b.norm("stem", x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, (*nn.Builder).ReLU)
 	for i, s := range o.stages() {
 		for j := range s.blocks {

@@ -15,6 +15,7 @@ func init() {
 		Family:    "resnet",
 		Summary:   "ResNet-9, for fast training on CIFAR",
 		Reference: "Page, How to train your ResNet, 2018, whose last layer has no bias",
+		MinSize:   resNet9Size,
 		Build:     ResNet9{}.Build,
 	})
 }
@@ -24,9 +25,16 @@ type ResNet9 struct {
 	Width int // channels of the first convolution, doubled three times; 0 means 64
 }
 
+// resNet9Size is the smallest input's: the poolings divide its extent by 2, 2, 2 and 4.
+const resNet9Size = 32
+
 // Build adds the layers to b.
 func (o ResNet9) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, width := layer{builder}, cmp.Or(o.Width, 64)
+	b.options("ResNet9", o).least(0, "Width")
+	if !b.atLeast(x, resNet9Size) {
+		return nil
+	}
 	conv := func(name string, x *G.Node, filters int) *G.Node {
 		x = b.conv(name+".conv", x, nn.Conv{Filters: filters, Kernel: 3})
 		return b.ReLU(name+".relu", b.BatchNorm(name+".bn", x, 1))

@@ -43,6 +43,11 @@ type ShuffleNetV2 struct {
 // Build adds the layers to b.
 func (o ShuffleNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
+	c := o.Channels
+	if !b.options("ShuffleNetV2", o).least(1, "Blocks", "Channels").
+		that((c[1]|c[2]|c[3])%2 == 0, "Channels", "even for the stages, the middle three").ok() {
+		return nil
+	}
 	x = b.norm("conv1", x, nn.Conv{Filters: o.Channels[0], Kernel: 3, Stride: 2}, (*nn.Builder).ReLU)
 	x = b.MaxPool("maxpool", x, 3, 2, 1)
 	for i, n := range o.Blocks {

@@ -18,6 +18,7 @@ func init() {
 			Family:    "squeezenet",
 			Summary:   "SqueezeNet " + strings.Replace(v, "_", ".", 1),
 			Reference: "Iandola et al., SqueezeNet: AlexNet-level accuracy with 50× fewer parameters, 2016",
+			MinSize:   SqueezeNet{Version: v}.minSize(),
 			Dropout:   .5,
 			Init: func(p nn.Param) nn.Init {
 				switch {
@@ -39,9 +40,22 @@ type SqueezeNet struct {
 	Narrow  int    // divides all channels; 0 means 1
 }
 
+// minSize is the input's that leaves the three poolings 8 pixels: the first convolution has stride 2.
+func (o SqueezeNet) minSize() int {
+	if o.Version == "1_1" {
+		return 17
+	}
+	return 21
+}
+
 // Build adds the layers to b.
 func (o SqueezeNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, narrow := layer{builder}, cmp.Or(o.Narrow, 1)
+	b.options("SqueezeNet", o).that(o.Version == "1_0" || o.Version == "1_1", "Version", `"1_0" or "1_1"`).
+		least(0, "Narrow").that(o.Narrow <= 16, "Narrow", "at most 16")
+	if !b.atLeast(x, o.minSize()) {
+		return nil
+	}
 	stem, pools := nn.Conv{Filters: 96, Kernel: 7}, []int{2, 6, 11}
 	if o.Version == "1_1" {
 		stem, pools = nn.Conv{Filters: 64, Kernel: 3}, []int{2, 5, 8}

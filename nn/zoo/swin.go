@@ -59,7 +59,8 @@ type swinStage struct {
 // Build adds the layers to b.
 func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	if b.Err() != nil || !b.multipleOf(x, 4) {
+	b.options("Swin", o).least(1, "Blocks", "Width", "Heads").least(0, "Window").multiple("Width", "Heads")
+	if !b.multipleOf(x, 4) {
 		return nil
 	}
 	size := o.Window

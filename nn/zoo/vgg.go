@@ -18,6 +18,7 @@ func init() {
 			Family:    "vgg",
 			Summary:   fmt.Sprintf("VGG-%d", depth),
 			Reference: "Simonyan, Zisserman, Very deep convolutional networks for large-scale image recognition, 2015",
+			MinSize:   VGG{}.minSize(),
 			Dropout:   .5,
 			Init:      normal(.01),
 			Build:     VGG{Blocks: blocks}.Build,
@@ -32,6 +33,7 @@ func init() {
 		Family:    "vgg",
 		Summary:   "VGG-16 with batch normalisation and 512 hidden units, for CIFAR",
 		Reference: "Simonyan, Zisserman, Very deep convolutional networks for large-scale image recognition, 2015",
+		MinSize:   VGG{Pool: 1}.minSize(),
 		Dropout:   .5,
 		Init:      normal(.01),
 		Build:     VGG{Blocks: [5]int{2, 2, 3, 3, 3}, BatchNorm: true, Hidden: 512, Pool: 1}.Build,
@@ -47,8 +49,16 @@ type VGG struct {
 	Pool      int // height and width before them; 0 means 7
 }
 
+// minSize is the input's that five halvings leave Pool×Pool pixels of.
+func (o VGG) minSize() int { return 32 * cmp.Or(o.Pool, 7) }
+
 // Build adds the layers to b.
-func (o VGG) Build(b *nn.Builder, x *G.Node) *G.Node {
+func (o VGG) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b := layer{builder}
+	b.options("VGG", o).least(1, "Blocks").least(0, "Width", "Hidden", "Pool")
+	if !b.atLeast(x, o.minSize()) {
+		return nil
+	}
 	at := -1
 	next := func() string { at++; return fmt.Sprintf("features.%d", at) }
 	for stage, n := range o.Blocks {
@@ -62,7 +72,7 @@ func (o VGG) Build(b *nn.Builder, x *G.Node) *G.Node {
 		}
 		x = b.MaxPool(next(), x, 2, 2, 0)
 	}
-	x = b.Flatten("flatten", layer{b}.meanTo("avgpool", x, cmp.Or(o.Pool, 7)))
+	x = b.Flatten("flatten", b.meanTo("avgpool", x, cmp.Or(o.Pool, 7), o.minSize()))
 	p, hidden := b.Config().Dropout, cmp.Or(o.Hidden, 4096)
 	x = b.ReLU("classifier.1", b.Linear("classifier.0", x, hidden))
 	x = b.Dropout("classifier.2", x, p)

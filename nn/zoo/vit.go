@@ -162,9 +162,8 @@ const rowEps = 1e-6
 // Build adds the layers to b.
 func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, of, depth := layer{builder}, v.names(), cmp.Or(v.Depth, 12)
-	if b.Err() != nil {
-		return nil
-	}
+	b.options("ViT", v).least(1, "Patch", "Width", "Heads").least(0, "Depth").multiple("Width", "Heads").
+		that(!v.Mean || !v.Torchvision && !v.Distilled, "Mean", "false with Torchvision or Distilled")
 	if !b.multipleOf(x, v.Patch) {
 		return nil
 	}

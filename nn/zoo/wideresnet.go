@@ -28,8 +28,9 @@ type WideResNet struct {
 // Build adds the layers to b.
 func (o WideResNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, in, n := layer{builder}, 16, (o.Depth-4)/6
-	if o.Depth != 6*n+4 || n < 1 {
-		b.Fail(fmt.Errorf("a depth of %d layers: must be 6n + 4", o.Depth))
+	if !b.options("WideResNet", o).that(o.Depth == 6*n+4 && n > 0, "Depth", "6n + 4: 10, 16, 22, …").
+		least(0, "Width").ok() {
+		return nil
 	}
 	x = b.conv("conv1", x, nn.Conv{Filters: in, Kernel: 3})
 	for i := range 3 {

@@ -105,8 +105,8 @@ func (b layer) pooled(dropout string, x *G.Node) *G.Node {
 }
 
 // meanTo pools x to size×size pixels, each the mean of as many: torchvision's adaptive pooling where size divides x's
-// extent.
-func (b layer) meanTo(name string, x *G.Node, size int) *G.Node {
+// extent. Inputs of fit×fit pixels give an x of that size.
+func (b layer) meanTo(name string, x *G.Node, size, fit int) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -116,13 +116,28 @@ func (b layer) meanTo(name string, x *G.Node, size int) *G.Node {
 		return x
 	case s[2]%size != 0:
 		b.Fail(fmt.Errorf("layer %s: %v is not a multiple of %d×%[3]d pixels, which the linear layers take: choose an input "+
-			"size of %d", name, s, size, b.Config().Size*size/s[2]))
+			"size of %d", name, s, size, fit))
 	}
 	return b.AvgPool(name, x, s[2]/size, s[2]/size, 0)
 }
 
+// atLeast fails unless the sides of images x are n pixels or more. It reports whether there is no error so far.
+func (b layer) atLeast(x *G.Node, n int) bool {
+	if b.Err() != nil {
+		return false
+	}
+	if s := x.Shape(); min(s[2], s[3]) < n {
+		b.Fail(fmt.Errorf("images of %d×%d pixels: height and width must be at least %d", s[2], s[3], n))
+	}
+	return b.Err() == nil
+}
+
 // multipleOf reports whether the sides of images x are multiples of n pixels; if not it fails with the sizes that are.
+// After an earlier error it reports false.
 func (b layer) multipleOf(x *G.Node, n int) bool {
+	if b.Err() != nil {
+		return false
+	}
 	s := x.Shape()
 	if s[2]%n == 0 && s[3]%n == 0 {
 		return true

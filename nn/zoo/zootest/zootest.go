@@ -68,7 +68,7 @@ func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture
 	if err != nil {
 		panic(err)
 	}
-	a.Build, a.Size, a.Resize = build, 64, 0
+	a.Build, a.Size, a.Resize, a.MinSize = build, 64, 0, 0
 	return a
 }
 

@@ -1,0 +1,175 @@
+package zoo_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/zoo"
+)
+
+type buildable interface {
+	Build(b *nn.Builder, x *G.Node) *G.Node
+}
+
+// build builds a net of the options, whose panic is an error of the test.
+func build(t *testing.T, o buildable, size int) (err error) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%+v at %d pixels: panic: %v", o, size, p)
+		}
+	}()
+	a := nn.Architecture{Name: "net", Size: size, Channels: 3, Classes: 10, Build: o.Build}
+	_, err = a.Model(nn.Config{Batch: 2})
+	return err
+}
+
+// fails wants an error that ends with the text.
+func fails(t *testing.T, o buildable, size int, want string) {
+	t.Helper()
+	if err := build(t, o, size); err == nil || !strings.HasSuffix(err.Error(), ": "+want) {
+		t.Errorf("%+v at %d pixels: %v, want %s", o, size, err, want)
+	}
+}
+
+// Options that make no net are refused with the field, its value and what it must be.
+func TestOptions(t *testing.T) {
+	stages := func(s ...zoo.MBConv) zoo.EfficientNet { return zoo.EfficientNet{Stages: s} }
+	first := zoo.MBConv{Expansion: 1, Kernel: 3, Stride: 1, In: 8, Out: 16, Blocks: 1}
+	for _, c := range []struct {
+		o    buildable
+		want string
+	}{
+		{nn.ResNet{}, "nn.ResNet.Blocks is [0 0 0 0]: must be numbers of at least 1"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Groups: -1}, "nn.ResNet.Groups is -1: must be at least 0"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, GroupWidth: -1}, "nn.ResNet.GroupWidth is -1: must be at least 0"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Basic: true, Groups: 3},
+			"nn.ResNet.Groups is 3: must be 0 with Basic, whose blocks have no groups"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Basic: true, GroupWidth: 4},
+			"nn.ResNet.GroupWidth is 4: must be 0 with Basic, whose blocks have no groups"},
+		{zoo.AlexNet{Narrow: 65}, "zoo.AlexNet.Narrow is 65: must be at most 64"},
+		{zoo.ConvNeXt{}, "zoo.ConvNeXt.Blocks is [0 0 0 0]: must be numbers of at least 1"},
+		{zoo.DenseNet{Growth: 4, Stem: 8}, "zoo.DenseNet.Blocks is []: must be numbers of at least 1"},
+		{zoo.EfficientNet{Width: math.NaN()}, "zoo.EfficientNet.Width is NaN: must be at least 0 and finite"},
+		{zoo.EfficientNet{Stages: []zoo.MBConv{}}, "zoo.EfficientNet.Stages is []: must be nil or have a stage"},
+		{stages(zoo.MBConv{Kernel: 3, Stride: 1, In: 8, Out: 16, Blocks: 1}),
+			"zoo.EfficientNet.Stages[0].Expansion is 0: must be at least 1"},
+		{stages(first, zoo.MBConv{Expansion: 6, Kernel: 4, Stride: 1, In: 16, Out: 16, Blocks: 1}),
+			"zoo.EfficientNet.Stages[1].Kernel is 4: must be odd"},
+		{stages(first, first), "zoo.EfficientNet.Stages[1].In is 8: must be 16, the Out of the stage before"},
+		{zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1}, Head: 4},
+			"zoo.MaxViT.Channels is [8 16]: must be as long as Layers, [1]"},
+		{zoo.MaxViT{Stem: 8, Channels: []int{32, 48}, Layers: []int{1, 1}},
+			"zoo.MaxViT.Channels is [32 48]: must be divisible by Head, which is 32"},
+		{zoo.MNASNet{Alpha: -1}, "zoo.MNASNet.Alpha is -1: must be at least 0 and finite"},
+		{zoo.MobileNetV2{Width: math.Inf(1)}, "zoo.MobileNetV2.Width is +Inf: must be at least 0 and finite"},
+		{zoo.MobileNetV2{Settings: [][4]int{{1, 16, 0, 1}}},
+			"zoo.MobileNetV2.Settings is [[1 16 0 1]]: must be numbers of at least 1"},
+		{zoo.MobileNetV3{Width: -1}, "zoo.MobileNetV3.Width is -1: must be at least 0 and finite"},
+		{zoo.RegNet{}, "zoo.RegNet.Depth is 0: must be at least 1"},
+		{zoo.RegNet{Depth: 6, Start: 16, Slope: 12, Factor: 1, GroupWidth: 8}, "zoo.RegNet.Factor is 1: must be above 1"},
+		{zoo.RegNet{Depth: 6, Start: 4, Slope: 12, Factor: 2, GroupWidth: 8}, "zoo.RegNet.Start is 4: must be divisible by 8"},
+		{zoo.ShuffleNetV2{Blocks: [3]int{1, 1, 1}, Channels: [5]int{8, 16, 23, 32, 48}},
+			"zoo.ShuffleNetV2.Channels is [8 16 23 32 48]: must be even for the stages, the middle three"},
+		{zoo.SqueezeNet{}, `zoo.SqueezeNet.Version is "": must be "1_0" or "1_1"`},
+		{zoo.SqueezeNet{Version: "2"}, `zoo.SqueezeNet.Version is "2": must be "1_0" or "1_1"`},
+		{zoo.SqueezeNet{Version: "1_0", Narrow: 17}, "zoo.SqueezeNet.Narrow is 17: must be at most 16"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 3},
+			"zoo.Swin.Width is 8: must be divisible by Heads, which is 3"},
+		{zoo.ViT{Width: 96, Heads: 3, Depth: 2}, "zoo.ViT.Patch is 0: must be at least 1"},
+		{zoo.ViT{Patch: 8, Width: 96}, "zoo.ViT.Heads is 0: must be at least 1"},
+		{zoo.ViT{Patch: 8, Width: 100, Heads: 3}, "zoo.ViT.Width is 100: must be divisible by Heads, which is 3"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Mean: true, Torchvision: true},
+			"zoo.ViT.Mean is true: must be false with Torchvision or Distilled"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Mean: true, Distilled: true},
+			"zoo.ViT.Mean is true: must be false with Torchvision or Distilled"},
+		{zoo.WideResNet{Depth: 12}, "zoo.WideResNet.Depth is 12: must be 6n + 4: 10, 16, 22, …"},
+	} {
+		fails(t, c.o, 64, c.want)
+	}
+}
+
+// small are options of nets, with the input's smallest size, 0 for a multiple of other options.
+var small = []struct {
+	o    buildable
+	size int
+}{
+	{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}}, 1},
+	{zoo.AlexNet{Narrow: 16, Pool: 1}, 63}, {zoo.AlexNet{Narrow: 64}, 223},
+	{zoo.ConvNeXt{Blocks: [4]int{1, 1, 1, 1}, Width: 8}, 32},
+	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1, 1}, Stem: 8}, 29},
+	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1}, Stem: 8, Small: true}, 4},
+	{zoo.EfficientNet{Width: .1, Depth: .1, Nearest: true}, 1},
+	{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2}, 0},
+	{zoo.MNASNet{Alpha: .1}, 1}, {zoo.MobileNetV2{Width: .1}, 1}, {zoo.MobileNetV3{Width: .1}, 1},
+	{zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}, 1},
+	{zoo.ResNet9{Width: 8}, 32},
+	{zoo.ShuffleNetV2{Blocks: [3]int{1, 1, 1}, Channels: [5]int{8, 16, 24, 32, 48}}, 1},
+	{zoo.SqueezeNet{Version: "1_0", Narrow: 8}, 21}, {zoo.SqueezeNet{Version: "1_1", Narrow: 8}, 17},
+	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2}, 0},
+	{zoo.VGG{Blocks: [5]int{1, 1, 1, 1, 1}, Width: 8, Hidden: 8, Pool: 2}, 64},
+	{zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3}, 0},
+	{zoo.WideResNet{Depth: 10}, 1},
+}
+
+// Each number that is negative is refused by name, and no number makes a constructor panic.
+func TestOptionNumbers(t *testing.T) {
+	for _, c := range small {
+		typ := reflect.TypeOf(c.o)
+		set := func(i int, set func(v reflect.Value)) buildable {
+			o := reflect.New(typ).Elem()
+			o.Set(reflect.ValueOf(c.o))
+			set(o.Field(i))
+			return o.Interface().(buildable)
+		}
+		for i := range typ.NumField() {
+			field := fmt.Sprintf("%v.%s is ", typ, typ.Field(i).Name)
+			build(t, set(i, reflect.Value.SetZero), 64)
+			var negative func(v reflect.Value)
+			switch typ.Field(i).Type.Kind() {
+			case reflect.Int:
+				negative = func(v reflect.Value) { v.SetInt(-1) }
+			case reflect.Float64:
+				negative = func(v reflect.Value) { v.SetFloat(-1) }
+			case reflect.Array:
+				negative = func(v reflect.Value) { v.Index(1).SetInt(-1) }
+			default:
+				continue
+			}
+			if err := build(t, set(i, negative), 64); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("%v, want an error with %q", err, field)
+			}
+		}
+	}
+}
+
+// Inputs below the smallest size are refused with it.
+func TestSmallest(t *testing.T) {
+	for _, c := range small {
+		if c.size == 0 {
+			continue
+		}
+		if err := build(t, c.o, c.size); err != nil {
+			t.Error(err)
+		}
+		if n := c.size; n > 1 {
+			fails(t, c.o, n-1, fmt.Sprintf("images of %d×%[1]d pixels: height and width must be at least %d", n-1, n))
+		}
+	}
+	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "maxvit_t": 224,
+		"resnet9": 32, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg11": 224, "vgg16_bn_cifar": 32} {
+		if _, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Size: n}); err != nil {
+			t.Error(err)
+		}
+		want := fmt.Sprintf("nn: %s: input size %d is too small: must be at least %d", name, n-1, n)
+		if _, err := nn.Build(name, nn.Config{Batch: 1, Size: n - 1}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
