@@ -55,7 +55,8 @@ type DenseNet struct {
 // bottleneckChannels are those that a layer's first convolution makes, by the layer's own.
 const bottleneckChannels = 4
 
-// minSize is the input's that leaves a pixel: the poolings between blocks halve, a large stem rounds quarters up.
+// minSize is the smallest input's, of which a pixel stays: poolings between blocks halve, a large stem rounds quarters
+// up.
 func (o DenseNet) minSize() int {
 	n := 1 << len(o.Blocks) / 2
 	if o.Small {

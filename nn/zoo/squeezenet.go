@@ -40,7 +40,7 @@ type SqueezeNet struct {
 	Narrow  int    // divides all channels; 0 means 1
 }
 
-// minSize is the input's that leaves the three poolings 8 pixels: the first convolution has stride 2.
+// minSize is the smallest input's: the three poolings take 8 pixels or more, and the first convolution has stride 2.
 func (o SqueezeNet) minSize() int {
 	if o.Version == "1_1" {
 		return 17

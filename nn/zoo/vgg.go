@@ -49,7 +49,7 @@ type VGG struct {
 	Pool      int // height and width before them; 0 means 7
 }
 
-// minSize is the input's that five halvings leave Pool×Pool pixels of.
+// minSize is the smallest input's: five poolings halve it, Pool×Pool pixels stay.
 func (o VGG) minSize() int { return 32 * cmp.Or(o.Pool, 7) }
 
 // Build adds the layers to b.
