@@ -117,12 +117,13 @@ func Verify(path string) ([]Verified, error) {
 func verifyBelow(path string) (list []Verified, err error) {
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || e.Name() == keptDir { // whose files Verify lists
 			continue
 		}
-		below, err := Verify(filepath.Join(path, e.Name()))
+		place := filepath.Join(path, e.Name())
+		below, err := Verify(place)
 		if _, none := err.(errNothing); err != nil && !none {
-			return nil, err
+			below = []Verified{{Path: place, Err: err}}
 		}
 		list = append(list, below...)
 	}

@@ -150,7 +150,7 @@ func TestRecipeOverridden(t *testing.T) {
 		"2", "--warmup", "0", "--rna", "off", "--schedule", "step", "--lr-step", "1", "--device", "cpu", "--out",
 		filepath.Join(t.TempDir(), "run"))
 	for _, want := range []string{"It is a recipe of other nets than resnet20.", "--schedule step",
-		"--decay-weights-only=true"} {
+		"--decay-weights-only=true", "--warmup 0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
@@ -160,4 +160,7 @@ func TestRecipeOverridden(t *testing.T) {
 			t.Errorf("%s of the recipe remains in\n%s", cleared, out)
 		}
 	}
+	mustRun(t, "train", "--recipe", "convnext", "--model", "resnet20", "--data", dir, "--image-size", "32", "--val-crop", "32",
+		"--val-resize", "40", "--no-decay", "*bn*", "--batch", "4", "--limit-batches", "1", "--epochs", "2", "--warmup-steps",
+		"1", "--rna", "off", "--device", "cpu", "--quiet", "--out", filepath.Join(t.TempDir(), "run"))
 }

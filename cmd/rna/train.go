@@ -306,7 +306,8 @@ func (f *trainFlags) tellRecipe(w io.Writer) {
 	}
 	for _, x := range r.Settings {
 		o := train.Options().Find(x.Name)
-		if o.IsSet(&own) && !o.IsSet(&f.Spec) { // the command line clears it, as --batch the recipe's accumulation
+		said := slices.ContainsFunc(f.said, func(s option.Setting) bool { return s.Name == x.Name })
+		if o.IsSet(&own) && !o.IsSet(&f.Spec) && !said { // another option clears it, as --batch the accumulation
 			continue
 		}
 		value := x.String()

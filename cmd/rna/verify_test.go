@@ -34,4 +34,14 @@ func TestVerifyRuns(t *testing.T) {
 	}
 	fails(t, []string{"verify", runs}, "1 of ")
 	fails(t, []string{"verify", filepath.Join(runs, "empty")}, "holds no run and no weights")
+	kept := filepath.Join(t.TempDir(), "kept")
+	if err := os.Mkdir(kept, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(deep, "final.safetensors"), filepath.Join(kept, "w.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustRun(t, "verify", filepath.Dir(kept)); strings.Count(out, "whole") != 1 {
+		t.Errorf("a file is listed twice:\n%s", out)
+	}
 }

@@ -59,6 +59,16 @@ func TestFitOfSmallImages(t *testing.T) {
 			t.Errorf("batch %d: %v", batch, err)
 		}
 	}
+	two, err := n.BatchBytes(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Device.(*card).free = two - 1
+	var short *MemoryError
+	if err := n.CheckBatch(2, 0); !errors.As(err, &short) || short.Batch != 2 || short.Fits != 0 {
+		t.Errorf("too little memory: %v", err)
+	}
+	n.Device.(*card).free = 1 << 30
 	for _, fails := range []error{n.CheckBatch(1, 0), func() error { _, err := n.Fit(1, 0); return err }()} {
 		if fails == nil || !strings.Contains(fails.Error(), "use a larger batch") {
 			t.Errorf("one image: %v", fails)

@@ -167,7 +167,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) ([]evaluate.Pre
 		case x := <-j.done:
 			if x.err != nil && ctx.Err() == nil {
 				return nil, x.err
-			} else if x.err == nil && slices.ContainsFunc(x.probabilities, func(p float64) bool { return p != p }) {
+			} else if x.err == nil && slices.ContainsFunc(x.probabilities, func(p float64) bool { return p-p != 0 }) {
 				return nil, fmt.Errorf("%s: the net's outputs are not finite", names[i])
 			} else if x.err == nil {
 				list = append(list, s.p.Prediction(names[i], x.probabilities, top))

@@ -117,7 +117,8 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 // tiledTokens is the most tokens whose matrices of scores are stored in bfloat16's mode.
 const tiledTokens = 512
 
-// tokens is the number of tokens of a self-attention or of its gradients, 0 of other composites.
+// tokens is the number of tokens of a self-attention or of its gradients, of an attention the larger of its numbers of
+// queries and keys, and 0 of other composites.
 func tokens(c op.Composite, in []op.Type) int {
 	switch o := c.(type) {
 	case op.Attention:

@@ -1,5 +1,6 @@
 // Package rows has ops that run along the last dimension of row-major values in one pass: layer normalisation, softmax,
-// attention, whose scores are such rows, and their gradients, but that of attention between different rows. One worker computes a row; sums along it are float64.
+// attention, whose scores are such rows, and their gradients. That of attention between different rows is not here. One
+// worker computes a row; sums along it are float64.
 package rows
 
 import (
