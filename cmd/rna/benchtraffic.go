@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +55,7 @@ With --device cuda the card runs the steps, eagerly, and its clock times each ke
 	r.Values("device-name", "a100", "h100", "h200", "b200", "rtx4090")
 	r.StringVar(&f.device, "device", "", "`device` that runs the steps, as cuda or cuda:1, in place of a card on paper")
 	r.Values("device", deviceUnits(device.Preferred()[:1], false)...)
-	r.StringVar(&f.precision, "precision", "bfloat16", "precision of the step: "+strings.Join(precisionValues, ", "))
+	r.StringVar(&f.precision, "precision", "bfloat16", precisionsHelp)
 	r.Values("precision", precisionValues...)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.layers, "layers", false, "a line for each piece of work")

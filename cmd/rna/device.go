@@ -32,6 +32,7 @@ var deviceNames = append([]string{"auto"}, device.Kinds()...)
 var (
 	deviceHelp, winogradHelp         = train.Options().Find("device").Help, train.Options().Find("winograd").Help
 	precisionHelp, deterministicHelp = optionHelp("precision"), optionHelp("deterministic")
+	precisionsHelp                   = "precision of training: " + strings.Join(precisionValues, ", ") // on GPUs alone
 	lowMemoryHelp, float32Help       = optionHelp("low-memory"), optionHelp("float32")
 	debugSyncHelp                    = processOptions.Find("debug-sync").Usage()
 )
@@ -275,7 +276,7 @@ user, or in the folder that RNA_CUDA_AHEAD in the environment names.`,
 	w.StringVar(&model, "model", "resnet50", "model, see rna models")
 	w.Values("model", modelNames()...)
 	w.IntVar(&batch, "batch", 256, "`images` a step")
-	w.StringVar(&precision, "precision", "bfloat16", "precision of training: "+strings.Join(precisionValues, ", "))
+	w.StringVar(&precision, "precision", "bfloat16", precisionsHelp)
 	w.Values("precision", precisionValues...)
 	r := cli.NewGroup("Run")
 	r.IntVar(&o.Threads, "threads", o.Threads, "threads that make plans")

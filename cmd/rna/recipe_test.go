@@ -160,7 +160,28 @@ func TestRecipeOverridden(t *testing.T) {
 			t.Errorf("%s of the recipe remains in\n%s", cleared, out)
 		}
 	}
-	mustRun(t, "train", "--recipe", "convnext", "--model", "resnet20", "--data", dir, "--image-size", "32", "--val-crop", "32",
-		"--val-resize", "40", "--no-decay", "*bn*", "--batch", "4", "--limit-batches", "1", "--epochs", "2", "--warmup-steps",
+	mustRun(t, "train", "--recipe", "convnext", "--model", "resnet20", "--data", dir, "--image-size", "32",
+		"--val-crop", "32", "--val-resize", "40", "--no-decay", "*bn*", "--batch", "4", "--limit-batches", "1", "--epochs", "2", "--warmup-steps",
 		"1", "--rna", "off", "--device", "cpu", "--quiet", "--out", filepath.Join(t.TempDir(), "run"))
+}
+
+// A recipe keeps its final rate if the command line repeats its schedule; config.json has the options that were given.
+func TestRecipeRepeated(t *testing.T) {
+	dir := pictureFolders(t, 8, 2, 40)
+	t.Chdir(t.TempDir())
+	out := mustRun(t, "train", "--recipe", "convnext", "--model", "resnet20", "--data", dir, "--image-size", "32",
+		"--val-crop", "32", "--val-resize", "40", "--no-decay", "*bn*", "--batch", "4", "--limit-batches", "1", "--epochs",
+		"2", "--warmup", "0", "--rna", "off", "--schedule", "cosine")
+	if !strings.Contains(out, "--lr-final 1e-6") {
+		t.Errorf("the final rate is missing in\n%s", out)
+	}
+	runs, err := filepath.Glob("runs/*")
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%q, %v", runs, err)
+	}
+	c, err := train.ReadSpec(runs[0])
+	if err != nil || !slices.Contains(c.Given, "schedule") || slices.Contains(c.Given, "out") ||
+		slices.Contains(c.Given, "device") {
+		t.Errorf("given %q, %v", c.Given, err)
+	}
 }

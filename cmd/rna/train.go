@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/cmd/internal/cli"
-	"onlinerna/internal/terminal"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/train"
@@ -291,45 +290,6 @@ func (f *trainFlags) build() error {
 		return fmt.Errorf("--rna off does not take %s", cli.Said(idle))
 	}
 	return nil
-}
-
-// tellRecipe prints the options of the recipe, with the command line's values for overridden ones.
-func (f *trainFlags) tellRecipe(w io.Writer) {
-	r, err := recipe.Find(f.recipe)
-	if err != nil {
-		return // build has reported the error
-	}
-	words := []string{"Recipe " + r.Name + ":"}
-	var own train.Spec
-	if train.Options().Apply(&own, r.Settings...) != nil {
-		return
-	}
-	for _, x := range r.Settings {
-		o := train.Options().Find(x.Name)
-		said := slices.ContainsFunc(f.said, func(s option.Setting) bool { return s.Name == x.Name })
-		if o.IsSet(&own) && !o.IsSet(&f.Spec) && !said { // another option clears it, as --batch the accumulation
-			continue
-		}
-		value := x.String()
-		for _, said := range f.said {
-			if said.Name == x.Name {
-				value = said.String()
-			}
-		}
-		if o.Type() == "bool" { // a switch takes no word behind it
-			words = append(words, "--"+x.Name+"="+value)
-			continue
-		}
-		words = append(words, "--"+x.Name+"\u00a0"+value)
-	}
-	fmt.Fprintln(w, terminal.Wrap(w, strings.Join(words, " "), "  "))
-	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
-	if r.Lacks != "" {
-		fmt.Fprintln(w, terminal.Wrap(w, "Without: "+r.Lacks, "  "))
-	}
-	if f.Model != "" && !r.For(f.Model) {
-		fmt.Fprintf(w, "It is a recipe of other nets than %s.\n", f.Model)
-	}
 }
 
 // onRanks calls run on the ranks given by the options and the launcher.

@@ -38,7 +38,7 @@ func fails(t *testing.T, o buildable, size int, want string) {
 	}
 }
 
-// Options that make no net are refused with the field, its value and what it must be.
+// An error names the wrong field, its value and the values that are right.
 func TestOptions(t *testing.T) {
 	stages := func(s ...zoo.MBConv) zoo.EfficientNet { return zoo.EfficientNet{Stages: s} }
 	first := zoo.MBConv{Expansion: 1, Kernel: 3, Stride: 1, In: 8, Out: 16, Blocks: 1}

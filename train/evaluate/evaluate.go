@@ -84,8 +84,12 @@ func (o *Options) Run(ctx context.Context, g *ranks.Group, told, log io.Writer) 
 		return nil, err
 	}
 	if !score.Finite() {
+		left := ""
+		if e.net.Meaning.Classifies() {
+			left = ": the measures of each class leave these images out"
+		}
 		fmt.Fprintln(log, terminal.Wrap(log, "warning: the loss is not finite, as the net's outputs for some images are NaN "+
-			"or infinite: the measures of each class leave these images out", "  "))
+			"or infinite"+left, "  "))
 	}
 	if o.report.outputs != nil {
 		o.report.finishTargets(e.meta.Model, score, &e.net.Meaning)

@@ -31,9 +31,8 @@ func NetOf(file *statedict.File, meta *network.Meta) (m *nn.Model, outputs, chan
 		channels = len(meta.Mean)
 	}
 	if outputs == 0 {
-		if names := network.Identify(file); len(names) > 0 && !slices.Contains(names, meta.Model) {
-			return nil, 0, 0, fmt.Errorf("%s: the weights do not fit %s, as their tensors are those of %s: give that model, or "+
-				"other weights", file.Path, meta.Model, strings.Join(names, " or "))
+		if of := network.Others(file, meta.Model); of != "" {
+			return nil, 0, 0, fmt.Errorf("%s: the weights do not fit %s%s", file.Path, meta.Model, of)
 		}
 		return nil, 0, 0, fmt.Errorf("%s has no last layer as %s has: rna inspect shows its tensors", file.Path, meta.Model)
 	}

@@ -1,7 +1,9 @@
 package network
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"onlinerna/nn"
@@ -29,6 +31,15 @@ func Identify(f *statedict.File) []string {
 		}
 	}
 	return names
+}
+
+// Others is the part of an error that names the models, other than the given one, whose tensors a file has; "" for none.
+func Others(f *statedict.File, model string) string {
+	names := Identify(f)
+	if len(names) == 0 || slices.Contains(names, model) {
+		return ""
+	}
+	return fmt.Sprintf(", as their tensors are those of %s: give that model, or other weights", strings.Join(names, " or "))
 }
 
 // plains caches the models of plain by name.

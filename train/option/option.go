@@ -233,12 +233,15 @@ func (t Table[S]) Groups() (list []string) {
 }
 
 // Apply sets the options of one source: a recipe, a file or a command line. Options of earlier sources that these clear
-// become unset.
+// become unset, unless these repeat the value of an earlier source.
 func (t Table[S]) Apply(s *S, list ...Setting) error {
 	for _, x := range list {
 		o, err := t.Lookup(x.Name)
 		if err != nil {
 			return err
+		}
+		if o.IsSet(s) && textOf(o.Field(s)) == x.String() {
+			continue
 		}
 		for _, name := range o.Clears {
 			t.Find(name).Unset(s)

@@ -61,7 +61,7 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	case op.Tokens, op.Planes, op.Roll:
 		return true
 	}
-	if n := tokens(c, in); d.bfloat16 && n > 0 && n <= tiledTokens { // whose products round their operands and may run in tiles
+	if n := tokens(c, in); d.bfloat16 && n > 0 && n <= tiledTokens { // products round their operands and may run in tiles
 		return false
 	}
 	return rows.Whole(c, in)
