@@ -10,8 +10,11 @@ import (
 	"strings"
 )
 
-// Free is the number of bytes of host memory available without swapping: the system's, or less if a control group
-// limits the process. 0 if unknown.
+// least is the smallest estimate: a system near its limit reports nearly 0 while it reclaims caches.
+const least = 64 << 20
+
+// Free estimates the bytes of host memory available without swapping, at least 64 MiB: the system's, or less if a
+// control group limits the process. 0 if unknown.
 func Free() int64 { return freeIn(os.DirFS("/")) }
 
 func freeIn(root fs.FS) int64 {
@@ -37,18 +40,19 @@ func freeIn(root fs.FS) int64 {
 		}
 		switch {
 		case part[1] == "": // version 2
-			free = min(free, groupFree(read, "sys/fs/cgroup", part[2], "memory.max", "memory.current", "inactive_file"))
+			free = min(free, groupFree(read, "sys/fs/cgroup", part[2], "memory.max", "memory.current", ""))
 		case strings.Contains(","+part[1]+",", ",memory,"):
 			free = min(free, groupFree(read, "sys/fs/cgroup/memory", part[2], "memory.limit_in_bytes",
-				"memory.usage_in_bytes", "total_inactive_file"))
+				"memory.usage_in_bytes", "total_"))
 		}
 	}
-	return max(free, 1)
+	return max(free, least)
 }
 
-// groupFree is the memory left by the limits of a control group and its parents. In a container the path may be the
-// host's, but only the mount itself is visible.
-func groupFree(read func(string) string, mount, group, limit, used, cache string) int64 {
+// groupFree is the memory left by the limits of a control group and its parents: caches count as free, as in
+// MemAvailable. In a container the path may be the host's, but only the mount itself is visible. The prefix is that of
+// numbers in memory.stat that include the group's children.
+func groupFree(read func(string) string, mount, group, limit, used, prefix string) int64 {
 	free := int64(math.MaxInt64)
 	for {
 		dir := path.Join(mount, group)
@@ -60,9 +64,11 @@ func groupFree(read func(string) string, mount, group, limit, used, cache string
 		now, known := number(read(dir + "/" + used))
 		if limited && known {
 			for line := range strings.Lines(read(dir + "/memory.stat")) {
-				if n, ok := strings.CutPrefix(line, cache+" "); ok {
-					files, _ := number(n)
-					now -= files
+				name, value, _ := strings.Cut(line, " ")
+				switch name {
+				case prefix + "inactive_file", prefix + "active_file", prefix + "slab_reclaimable":
+					cache, _ := number(value)
+					now -= cache
 				}
 			}
 			free = min(free, most-now)
