@@ -1,6 +1,8 @@
 package device
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 
 	"onlinerna/nn/op"
@@ -14,9 +16,10 @@ type Composer interface {
 }
 
 // Decompose replaces the composite ops of p that d does not run as a whole by the steps of their formulas. Existing
-// values keep their indices; new ones follow.
+// values keep their indices; new ones follow. What formulas of the same operands have in common, as the gradients of an
+// op do, is computed once.
 func Decompose(d Device, p *Program) {
-	e := expander{p: p}
+	e := expander{p: p, made: map[string][]Step{}}
 	e.composer, _ = As[Composer](d)
 	steps := p.Steps
 	p.Steps = nil
@@ -28,6 +31,8 @@ func Decompose(d Device, p *Program) {
 type expander struct {
 	p        *Program
 	composer Composer // nil for no device
+	// made are the steps of formulas inside, by the operands of the composite and of the step.
+	made map[string][]Step
 }
 
 // add appends a step, or the steps that make its result.
@@ -52,13 +57,20 @@ func (e *expander) term(t *op.Term, s Step, out int, done map[*op.Term]int) int 
 	for i, a := range t.Args {
 		in[i] = e.term(a, s, -1, done)
 	}
+	inside := fmt.Sprint(s.In, in)
 	if out < 0 {
+		equal := func(o Step) bool { return reflect.DeepEqual(o.Op, t.Op) }
+		if i := slices.IndexFunc(e.made[inside], equal); i >= 0 {
+			done[t] = e.made[inside][i].Out
+			return done[t]
+		}
 		y, err := t.Op.Infer(e.p.types(in)...)
 		if err != nil {
 			panic(err) // the formula is wrong
 		}
 		out = len(e.p.Values)
 		e.p.Values = append(e.p.Values, Value{Name: s.Name + " " + t.Op.Kind(), Type: y})
+		e.made[inside] = append(e.made[inside], Step{Op: t.Op, Out: out})
 	}
 	done[t] = out
 	e.add(Step{Name: s.Name, Op: t.Op, In: slices.Clone(in), Out: out})

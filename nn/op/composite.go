@@ -88,6 +88,22 @@ func gradientsOf(o Composite, in []Type) ([]*Term, error) {
 	return leaves, nil
 }
 
+// gradientOf is the gradient of the formula of o with respect to an operand. It reads operands of the given types: those
+// of o and the gradient with respect to the result.
+func gradientOf(o Composite, operand int, in []Type) *Term {
+	last := len(in) - 1
+	all, err := gradientsOf(o, in[:last])
+	if err != nil {
+		panic(err) // Infer has passed
+	}
+	args := make([]*Term, last)
+	for i := range args {
+		args[i] = Leaf(Operand(i))
+	}
+	r := replacer{args: args, grad: Leaf(Operand(last)), done: map[*Term]*Term{}}
+	return r.replace(all[operand])
+}
+
 // ordered lists the terms with ops that t consists of, each once and after those that it reads.
 func ordered(t *Term, list []*Term) []*Term {
 	if t.Op == nil || slices.Contains(list, t) {

@@ -164,27 +164,11 @@ func (h head[T]) value(i int) []T { return h.rows[h.place(2, i):][:h.width] }
 
 // weights sets p to the softmax of the scores of query i.
 func (h head[T]) weights(o SelfAttention, i int, p []float64) {
-	top, sum := math.Inf(-1), 0.0
 	for s := range p {
 		p[s] = o.Scale * inner(h.query(i), h.key(s))
 		if h.bias != nil {
 			p[s] += float64(h.bias[(h.matrix*len(p)+i)*len(p)+s])
 		}
-		top = max(top, p[s])
 	}
-	for s, a := range p {
-		p[s] = math.Exp(a - top)
-		sum += p[s]
-	}
-	for s := range p {
-		p[s] /= sum
-	}
-}
-
-func inner[T element](a, b []T) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += float64(v) * float64(b[i])
-	}
-	return sum
+	weigh(p)
 }

@@ -64,24 +64,11 @@ func (o SelfAttention) inferGrad(as Op, in []Type, biased bool) (DType, error) {
 }
 
 // Decompose is the gradient of SelfAttention's formula.
-func (o SelfAttentionGrad) Decompose(in ...Type) *Term { return SelfAttention(o).gradient(0, in) }
+func (o SelfAttentionGrad) Decompose(in ...Type) *Term { return gradientOf(SelfAttention(o), 0, in) }
 
 // Decompose is the gradient of SelfAttention's formula.
-func (o SelfAttentionGradBias) Decompose(in ...Type) *Term { return SelfAttention(o).gradient(1, in) }
-
-// gradient is the formula's gradient with respect to an operand, for the operands of a gradient.
-func (o SelfAttention) gradient(operand int, in []Type) *Term {
-	last := len(in) - 1
-	all, err := gradientsOf(o, in[:last])
-	if err != nil {
-		panic(err) // Infer has passed
-	}
-	args := make([]*Term, last)
-	for i := range args {
-		args[i] = Leaf(Operand(i))
-	}
-	r := replacer{args: args, grad: Leaf(Operand(last)), done: map[*Term]*Term{}}
-	return r.replace(all[operand])
+func (o SelfAttentionGradBias) Decompose(in ...Type) *Term {
+	return gradientOf(SelfAttention(o), 1, in)
 }
 
 // Run sums in float64.
@@ -133,14 +120,7 @@ func eachScoreGrad[T element](o SelfAttention, in []Tensor, f func(h head[T], i 
 		p, ds := make([]float64, o.Tokens), make([]float64, o.Tokens)
 		for i := range o.Tokens {
 			h.weights(o, i, p)
-			mean := 0.0
-			for s := range p {
-				ds[s] = inner(dy[h.result(i):][:h.width], h.value(s))
-				mean += p[s] * ds[s]
-			}
-			for s := range p {
-				ds[s] = p[s] * (ds[s] - mean)
-			}
+			scoreGrad(p, ds, func(s int) float64 { return inner(dy[h.result(i):][:h.width], h.value(s)) })
 			f(h, i, p, ds)
 		}
 	})

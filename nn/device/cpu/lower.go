@@ -117,11 +117,11 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 // tiledTokens is the most tokens whose matrices of scores are stored in bfloat16's mode.
 const tiledTokens = 512
 
-// tokens is the number of tokens of a self-attention or of its gradients, of an attention the larger of its numbers of
+// tokens is the number of tokens of a self-attention or of its gradients, of other attention the larger of its numbers of
 // queries and keys, and 0 of other composites.
 func tokens(c op.Composite, in []op.Type) int {
 	switch o := c.(type) {
-	case op.Attention:
+	case op.Attention, op.AttentionGrad:
 		return max(in[0].Shape[1], in[1].Shape[1])
 	case op.SelfAttention:
 		return o.Tokens

@@ -198,8 +198,15 @@ func attentionCases() []opCase {
 	} {
 		b := c.n * c.heads
 		in := []operand{data(one, b, c.rows, c.d), data(one, b, c.keys, c.d), data(one, b, c.keys, c.e)}
+		dy, bias := data(one, b, c.rows, c.e), weight(one, c.heads, c.rows, c.keys)
 		all = append(all, opCase{op: op.Attention{Scale: .25}, in: in},
-			opCase{op: op.Attention{Scale: .5}, in: append(slices.Clone(in), weight(one, c.heads, c.rows, c.keys))})
+			opCase{op: op.Attention{Scale: .5}, in: append(slices.Clone(in), bias)})
+		for by := range in {
+			all = append(all, opCase{op: op.AttentionGrad{Scale: .25, By: by}, in: append(slices.Clone(in), dy)})
+		}
+		for by := range len(in) + 1 {
+			all = append(all, opCase{op: op.AttentionGrad{Scale: .5, By: by}, in: append(slices.Clone(in), bias, dy)})
+		}
 	}
 	for _, c := range []struct{ n, tokens, heads, d, groups int }{
 		{1, 1, 1, 1, 1}, {2, 3, 2, 5, 2}, {3, 17, 2, 16, 6}, {2, 49, 3, 32, 3}, {1, 50, 1, 64, 1}, {6, 9, 1, 8, 2},

@@ -5,54 +5,100 @@ import (
 
 	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
-// attentionGrad computes the gradients of self-attention with respect to its rows, its bias, or both.
+// attentionGrad computes gradients of an attention, those whose values are not -1.
 type attentionGrad struct {
-	attention
-	dy           int // the value
-	dRows, dBias int // results, or -1
+	lookup            // its result is the gradient with respect to the attention's
+	by     [3]strided // with respect to queries, keys and values
+	bias   int
 }
 
-// attentionGrads matches one of the gradients, or both.
+// attentionGrads matches gradients of one attention: all of them, or the first alone.
 func attentionGrads(workers int, level simd.Level) work.Pattern {
 	return func(f *lower.Flow, first int) []work.Match {
 		s := f.Step(first)
-		one := attentionGrad{dRows: -1, dBias: -1}
-		o, ok := one.add(s)
-		if !ok {
+		of := attentionOf(s.Op)
+		if of == nil {
 			return nil
 		}
 		match := func(g attentionGrad, steps ...int) work.Match {
-			return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) { return g.lower(s, o, workers, level) }}
+			return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) {
+				outs := make([]int, len(steps))
+				for i, at := range steps {
+					outs[i] = f.Step(at).Out
+				}
+				return g.lower(s, outs, workers, level)
+			}}
 		}
-		list := []work.Match{match(one, first)}
+		none := strided{value: -1}
+		one := attentionGrad{lookup: gradLookup(s, level), by: [3]strided{none, none, none}, bias: -1}
+		one.add(s)
+		all, steps := one, []int{first}
 		for _, i := range f.ReadersOf(s.In[0]) {
-			both, t := one, f.Step(i)
-			if p, ok := both.add(t); ok && i > first && p == o && both.dRows >= 0 && both.dBias >= 0 &&
-				slices.Equal(t.In, s.In) {
-				return append([]work.Match{match(both, first, i)}, list...)
+			if t := f.Step(i); i > first && attentionOf(t.Op) == of && slices.Equal(t.In, s.In) && all.add(t) {
+				steps = append(steps, i)
 			}
 		}
-		return list
+		if len(steps) == 1 {
+			return []work.Match{match(one, first)}
+		}
+		return []work.Match{match(all, steps...), match(one, first)}
 	}
 }
 
-// add takes the result of a step if that is one of the gradients.
-func (g *attentionGrad) add(s work.Step) (o op.SelfAttention, ok bool) {
-	switch t := s.Op.(type) {
+// attentionOf is the attention that o is a gradient of, or nil.
+func attentionOf(o op.Op) op.Op {
+	switch o := o.(type) {
 	case op.SelfAttentionGrad:
-		g.dRows = s.Out
-		return op.SelfAttention(t), true
+		return op.SelfAttention(o)
 	case op.SelfAttentionGradBias:
-		g.dBias = s.Out
-		return op.SelfAttention(t), true
+		return op.SelfAttention(o)
+	case op.AttentionGrad:
+		return op.Attention{Scale: o.Scale}
 	}
-	return o, false
+	return nil
+}
+
+// gradLookup takes the operands of a gradient: those of the attention and the gradient with respect to its result.
+func gradLookup(s work.Step, level simd.Level) lookup {
+	last := len(s.In) - 1
+	if o, ok := attentionOf(s.Op).(op.SelfAttention); ok {
+		return selfLookup(o, s, s.In[:last], s.In[last], level)
+	}
+	return lookupOf(op.Attention{Scale: s.Op.(op.AttentionGrad).Scale}, s, s.In[:last], s.In[last], level)
+}
+
+// add takes the result of a gradient, unless it has that already.
+func (g *attentionGrad) add(s work.Step) bool {
+	bias, by := false, 0
+	switch o := s.Op.(type) {
+	case op.SelfAttentionGrad:
+		if g.by[0].value >= 0 {
+			return false
+		}
+		g.by[0], g.by[1], g.by[2] = selfParts(op.SelfAttention(o), s.Out, s.OutType().Shape[1]/3)
+		return true
+	case op.SelfAttentionGradBias:
+		bias = true
+	case op.AttentionGrad:
+		bias, by = o.By == len(g.by), o.By
+	}
+	switch {
+	case bias && g.bias < 0:
+		g.bias = s.Out
+	case !bias && g.by[by].value < 0:
+		rows := s.OutType().Shape
+		g.by[by] = dense(s.Out, rows[1], rows[2])
+	default:
+		return false
+	}
+	return true
 }
 
 // attendGrad is the scratch of a worker.
@@ -65,15 +111,17 @@ type attendGrad struct {
 // shares is about the number of tasks that gradients with a bias are cut into.
 const shares = 64
 
-func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level simd.Level) (*work.Lowering, error) {
+// lower computes the gradients outs of the attention that s is one of.
+func (g attentionGrad) lower(s work.Step, outs []int, workers int, level simd.Level) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
 	}
-	g.attention, g.dy = newAttention(s, o, level, len(s.In) > 2), s.In[len(s.In)-1]
+	set := kern.For(level)
 	var r work.Room
+	stride := vec.Padded(g.keys)
 	sizes := []int{
-		packedSize(g.set, o.Tokens, g.width), packedSize(g.set, g.width, o.Tokens), packedSize(g.set, g.width, o.Tokens),
-		packedSize(g.set, g.block, g.width), packedSize(g.set, g.block, g.width), g.block * g.stride, g.block * g.stride,
+		packedSize(set, g.keys, g.width), packedSize(set, g.width, g.keys), packedSize(set, g.wide, g.keys),
+		packedSize(set, g.block, g.width), packedSize(set, g.block, g.wide), g.block * stride, g.block * stride,
 	}
 	own := make([][]work.Part, len(sizes))
 	for i, n := range sizes {
@@ -81,8 +129,8 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 	}
 	// Matrices that share a bias run in parts, whose sums are added in order: bits do not depend on the workers.
 	alike := g.matrices / g.groups
-	parts, square := 1, o.Tokens*o.Tokens
-	if g.dBias >= 0 {
+	parts, square := 1, g.queries*g.keys
+	if g.bias >= 0 {
 		parts = min(work.Ceil(shares, g.groups), alike)
 	}
 	var partial work.Part
@@ -90,23 +138,26 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 		partial = r.Floats(parts * g.groups * square)
 	}
 	bind := func(st *work.Storage) []work.Phase {
-		x, dy := st.Floats(g.rows), st.Floats(g.dy)
-		var bias, dx, sums, dBias []float32
+		b := gradStorage{k: vec.For(st.Level), q: st.Floats(g.query.value), x: st.Floats(g.key.value),
+			v: st.Floats(g.content.value), dy: st.Floats(g.result.value)}
 		if g.biases >= 0 {
-			bias = st.Floats(g.biases)
+			b.bias = st.Floats(g.biases)
 		}
-		if g.dRows >= 0 {
-			dx = st.Floats(g.dRows)
+		for i, d := range g.by {
+			if d.value >= 0 {
+				b.by[i] = st.Floats(d.value)
+			}
 		}
-		if g.dBias >= 0 {
-			dBias = st.Floats(g.dBias)
+		var sums, dBias []float32
+		if g.bias >= 0 {
+			dBias = st.Floats(g.bias)
 			if sums = dBias; parts > 1 {
 				sums = st.Scratch(partial)
 			}
 		}
-		list, k := make([]attendGrad, workers), vec.For(st.Level)
+		list := make([]attendGrad, workers)
 		for i := range list {
-			list[i] = attendGrad{multiplier: multiplier{set: g.set}, p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
+			list[i] = attendGrad{multiplier: multiplier{set: set}, p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
 			for j := range list[i].packed {
 				list[i].packed[j] = st.Scratch(own[j][i])
 			}
@@ -119,7 +170,7 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 				clear(sum)
 			}
 			for i := part * alike / parts; i < (part+1)*alike/parts; i++ {
-				g.matrix(k, &list[worker], group+i*g.groups, x, dy, bias, dx, sum)
+				g.matrix(&list[worker], group+i*g.groups, &b, sum)
 			}
 		}}}
 		if parts == 1 {
@@ -129,50 +180,57 @@ func (g attentionGrad) lower(s work.Step, o op.SelfAttention, workers int, level
 			dst := dBias[group*square:][:square]
 			copy(dst, sums[group*square:])
 			for part := 1; part < parts; part++ {
-				k.Add(dst, dst, sums[(part*g.groups+group)*square:][:square])
+				b.k.Add(dst, dst, sums[(part*g.groups+group)*square:][:square])
 			}
 		}})
 	}
 	l := &work.Lowering{Workspace: r.Bytes, Kernel: work.Kernel{Bind: bind}}
-	for _, v := range []int{g.dRows, g.dBias} {
-		if v >= 0 {
-			t := s.Values[v].Type
-			l.Results = append(l.Results, lower.Result{Value: v, Layout: work.Layout(t, device.Data), Bytes: t.Bytes()})
-		}
+	for _, v := range outs {
+		t := s.Values[v].Type
+		l.Results = append(l.Results, lower.Result{Value: v, Layout: work.Layout(t, device.Data), Bytes: t.Bytes()})
 	}
 	return l, nil
 }
 
-// matrix computes the gradients of matrix b: it sets dx unless that is nil, and adds that of the bias to sum unless that
-// is nil.
-func (g *attentionGrad) matrix(rows *vec.Set, k *attendGrad, b int, x, dy, bias, dx, sum []float32) {
-	tokens, stride := g.Tokens, 3*g.wide
-	keys := k.packTransposed(k.packed[1], x[g.place(b, 1, 0):], stride, g.width, tokens)
-	values := k.packTransposed(k.packed[2], x[g.place(b, 2, 0):], stride, g.width, tokens)
+// gradStorage are the operands, and the results that are computed.
+type gradStorage struct {
+	k                 *vec.Set
+	q, x, v, bias, dy []float32
+	by                [3][]float32
+}
+
+// matrix computes the gradients of matrix b, and adds that of the bias to sum unless that is nil.
+func (g *attentionGrad) matrix(k *attendGrad, b int, s *gradStorage, sum []float32) {
+	stride := vec.Padded(g.keys)
+	keys := k.packTransposed(k.packed[1], s.x[g.key.at(b, 0):], g.key.stride, g.width, g.keys)
+	values := k.packTransposed(k.packed[2], s.v[g.content.at(b, 0):], g.content.stride, g.wide, g.keys)
 	keys.padded, values.padded = true, true
 	var back factor
-	if dx != nil {
-		back = k.pack(k.packed[0], x[g.place(b, 1, 0):], stride, tokens, g.width)
+	if s.by[0] != nil {
+		back = k.pack(k.packed[0], s.x[g.key.at(b, 0):], g.key.stride, g.keys, g.width)
 	}
-	for from := 0; from < tokens; from += g.block {
-		n := min(g.block, tokens-from)
-		k.product(k.p, g.stride, x[g.place(b, 0, from):], stride, n, keys, false)
-		k.product(k.ds, g.stride, dy[g.result(b, from):], g.wide, n, values, false)
-		p, ds := k.p[:n*g.stride], k.ds[:n*g.stride]
-		g.softmax(rows, p, bias, b, from, n)
+	for from := 0; from < g.queries; from += g.block {
+		n, add := min(g.block, g.queries-from), from > 0
+		q, dy := s.q[g.query.at(b, from):], s.dy[g.result.at(b, from):]
+		k.product(k.p, stride, q, g.query.stride, n, keys, false)
+		k.product(k.ds, stride, dy, g.result.stride, n, values, false)
+		p, ds := k.p[:n*stride], k.ds[:n*stride]
+		g.softmax(s.k, p, s.bias, b, from, n)
 		var part []float32
 		if sum != nil {
-			part = sum[from*tokens:][:n*tokens]
+			part = sum[from*g.keys:][:n*g.keys]
 		}
-		rows.SoftmaxGradPadded(p, ds, part, float32(g.Scale), tokens, n)
-		if dx == nil {
-			continue
+		s.k.SoftmaxGradPadded(p, ds, part, float32(g.scale), g.keys, n)
+		if dv := s.by[2]; dv != nil {
+			k.outer(dv[g.by[2].at(b, 0):], g.by[2].stride, k.p, stride, g.keys,
+				k.pack(k.packed[4], dy, g.result.stride, n, g.wide), add)
 		}
-		add := from > 0
-		k.outer(dx[g.place(b, 2, 0):], stride, k.p, g.stride, tokens,
-			k.pack(k.packed[4], dy[g.result(b, from):], g.wide, n, g.width), add)
-		k.outer(dx[g.place(b, 1, 0):], stride, k.ds, g.stride, tokens,
-			k.pack(k.packed[3], x[g.place(b, 0, from):], stride, n, g.width), add)
-		k.product(dx[g.place(b, 0, from):], stride, k.ds, g.stride, n, back, false)
+		if dk := s.by[1]; dk != nil {
+			k.outer(dk[g.by[1].at(b, 0):], g.by[1].stride, k.ds, stride, g.keys,
+				k.pack(k.packed[3], q, g.query.stride, n, g.width), add)
+		}
+		if dq := s.by[0]; dq != nil {
+			k.product(dq[g.by[0].at(b, from):], g.by[0].stride, k.ds, stride, n, back, false)
+		}
 	}
 }

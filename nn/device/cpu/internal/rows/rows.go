@@ -1,6 +1,5 @@
 // Package rows has ops that run along the last dimension of row-major values in one pass: layer normalisation, softmax,
-// attention, whose scores are such rows, and their gradients. That of attention between different rows is not here. One
-// worker computes a row; sums along it are float64.
+// attention, whose scores are such rows, and their gradients. One worker computes a row; sums along it are float64.
 package rows
 
 import (
@@ -30,7 +29,7 @@ func Patterns(workers int, level simd.Level) []work.Pattern {
 func Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
 	case op.LayerNorm, op.LayerNormGradInput, op.LayerNormGradScale, op.Softmax, op.SoftmaxGrad,
-		op.Attention, op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
+		op.Attention, op.AttentionGrad, op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
 		return work.Layout(in[0], device.Data) == work.RowMajor
 	}
 	return false
