@@ -55,7 +55,7 @@ type MobileNetV3 struct {
 	// Blocks are torchvision's inverted_residual_setting; nil means the paper's. They exclude Small, Timm, Reduced and
 	// Dilated.
 	Blocks []MobileBlock
-	Stem   int // channels of the first convolution, before Width; 0 means 16
+	Stem   int // channels of the first convolution, the first block's input_channels, before Width; 0 means 16
 	// Last is the number of channels of the last but one layer, before Width: torchvision's last_channel. 0 means 1280,
 	// with Small 1024, and half with Reduced.
 	Last int
@@ -64,9 +64,9 @@ type MobileNetV3 struct {
 // MobileBlock are the options of an inverted residual of MobileNetV3: torchvision's InvertedResidualConfig.
 type MobileBlock struct {
 	Kernel    int  // height and width of the depthwise convolution: odd
-	Wide, Out int  // channels of the depthwise convolution and of the result, before Width
-	Excite    bool // with squeeze-and-excitation
-	Hardswish bool // in place of ReLU
+	Wide, Out int  // expanded_channels and out_channels, before Width
+	Excite    bool // with squeeze-and-excitation: use_se
+	Hardswish bool // in place of ReLU: the activation "HS"
 	Stride    int  // 1, or 2 for a block without a shortcut
 	Dilation  int  // of the depthwise convolution, whose stride is 1 if that is above 1; 0 means 1
 }
