@@ -56,8 +56,12 @@ type ResNet struct {
 	Blocks [4]int // of the stages
 	Basic  bool   // blocks of two 3×3 convolutions in place of bottlenecks
 	Groups int    // of the 3×3 convolutions of bottlenecks; 0 means 1
-	// GroupWidth is the number of channels of such a group in the first stage, doubled in each further one; 0 means 64.
+	// GroupWidth is the number of channels of such a group in the first stage, doubled in each further one; 0 means 64:
+	// torchvision's width_per_group.
 	GroupWidth int
+	// Dilate doubles the dilation of the 3×3 convolutions in place of the stride 2, for each stage but the first:
+	// torchvision's replace_stride_with_dilation. A stage's first block has the dilation of the stage before.
+	Dilate [3]bool
 }
 
 // check is the error of the first option that is wrong.
@@ -73,6 +77,8 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Groups is %d: must be 0 with Basic, whose blocks have no groups", o.Groups)
 	case o.Basic && cmp.Or(o.GroupWidth, 64) != 64:
 		return fmt.Errorf("nn.ResNet.GroupWidth is %d: must be 0 with Basic, whose blocks have no groups", o.GroupWidth)
+	case o.Basic && o.Dilate != [3]bool{}:
+		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with Basic, whose blocks have no dilation", o.Dilate)
 	}
 	return nil
 }
@@ -86,18 +92,22 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 	x = b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
 	x = b.ReLU("relu", b.BatchNorm("bn1", x, 1))
 	x = b.MaxPool("maxpool", x, 3, 2, 1)
-	done, all := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]
+	done, all, dilation := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3], 1
 	for i, n := range o.Blocks {
+		dilate := i > 0 && o.Dilate[i-1]
 		for j := range n {
 			stride := 1
-			if i > 0 && j == 0 {
+			if i > 0 && j == 0 && !dilate {
 				stride = 2
 			}
 			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.dropAt(done, all)
 			if o.Basic {
 				x = basicBlock(b, name, x, 64<<i, stride, drop)
 			} else {
-				x = o.bottleneck(b, name, x, 64<<i, stride, drop)
+				x = o.bottleneck(b, name, x, 64<<i, stride, dilation, drop)
+			}
+			if dilate && j == 0 {
+				dilation *= 2
 			}
 			done++
 		}
@@ -118,12 +128,13 @@ func basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop floa
 
 // bottleneck reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and expands to
 // four times the width. Its residual branch is dropped with probability drop in Train.
-func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
+func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, dilation int, drop float64) *G.Node {
 	groups := cmp.Or(o.Groups, 1)
 	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups
 	y := b.Conv(name+".conv1", x, Conv{Filters: inner, Kernel: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
-	y = b.Conv(name+".conv2", y, Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: 1, Groups: groups})
+	y = b.Conv(name+".conv2", y, Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: dilation, Dilation: dilation,
+		Groups: groups})
 	y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", y, 1))
 	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
 	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn3", y, b.lastScale()), drop)

@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
 
 	G "gorgonia.org/gorgonia"
@@ -41,12 +42,14 @@ func init() {
 type ConvNeXt struct {
 	Blocks [4]int // of each stage
 	Width  int    // channels of the first stage, which doubles from one to the next
+	// LayerScale is the initial factor of a block's branch; 0 means 1e-6: torchvision's layer_scale.
+	LayerScale float64
 }
 
 // Build adds the layers to b.
 func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	b.options("ConvNeXt", o).least(1, "Blocks", "Width")
+	b.options("ConvNeXt", o).least(1, "Blocks", "Width").least(0, "LayerScale")
 	if !b.atLeast(x, 32) {
 		return nil
 	}
@@ -60,7 +63,7 @@ func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 		for j := range n {
 			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
-			x = b.convNeXt(fmt.Sprintf("features.%d.%d", 2*i+1, j), x, drop)
+			x = b.convNeXt(fmt.Sprintf("features.%d.%d", 2*i+1, j), x, cmp.Or(o.LayerScale, 1e-6), drop)
 			done++
 		}
 	}
@@ -78,29 +81,27 @@ func (b layer) pixelNorm(name string, x *G.Node) *G.Node {
 	return b.Apply(name+".pixels", op.Planes{Height: s[2], Width: s[3]}, x)
 }
 
-// convNeXt adds to x a depthwise convolution 7×7 followed by a perceptron of each pixel. drop is the probability of
-// dropping this branch in Train.
-func (b layer) convNeXt(name string, x *G.Node, drop float64) *G.Node {
+// convNeXt adds to x a depthwise convolution 7×7 followed by a perceptron of each pixel. scale is the initial factor of
+// this branch, drop the probability of dropping it in Train.
+func (b layer) convNeXt(name string, x *G.Node, scale, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	s := x.Shape()
 	n, c, pixels := s[0], s[1], s[2]*s[3]
-	scale := b.Param(name+".layer_scale", nn.Init{}, c, 1, 1)
+	factor := b.Param(name+".layer_scale", nn.Init{Distribution: nn.Constant, Scale: scale}, c, 1, 1)
 	y := b.Conv(name+".block.0", x, nn.Conv{Filters: c, Kernel: 7, Pad: 3, Groups: c, Bias: true})
 	y = b.Reshape(name+".rows", b.Apply(name+".block.1", op.Tokens{}, y), n*pixels, c)
 	y = b.Linear(name+".block.3", b.LayerNorm(name+".block.2", y, rowEps), 4*c)
 	y = b.Linear(name+".block.5", b.GELU(name+".block.4", y), c)
 	y = b.Apply(name+".block.6", op.Planes{Height: s[2], Width: s[3]}, b.Reshape(name+".images", y, n, pixels, c))
-	return b.residual(name, b.Map(name+".scaled", expr.Arg(0).Mul(expr.Arg(1)), y, scale), x, drop)
+	return b.residual(name, b.Map(name+".scaled", expr.Arg(0).Mul(expr.Arg(1)), y, factor), x, drop)
 }
 
 // convNeXtInitial is the initial distribution of a parameter.
 func convNeXtInitial(p nn.Param) nn.Init {
 	switch {
-	case len(p.Shape) == 3: // the scale of a layer
-		return nn.Init{Distribution: nn.Constant, Scale: 1e-6}
-	case len(p.Shape) > 1:
+	case len(p.Shape) == 2, len(p.Shape) == 4:
 		return nn.Init{Distribution: nn.Normal, Scale: .02}
 	case p.Init.Distribution == nn.Uniform: // a bias
 		return nn.Init{}

@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -44,16 +45,17 @@ func denseNet(o DenseNet) nn.Architecture {
 	}
 }
 
-// DenseNet are the options of a net whose layers see the results of all layers before them in their block.
+// DenseNet are the options of a net whose layers see the results of all layers before them in their block. Dropout
+// follows a layer's second convolution.
 type DenseNet struct {
 	Growth int   // channels that a layer makes
 	Blocks []int // layers of the blocks
 	Stem   int   // channels of the first convolution
 	Small  bool  // the first convolution is 3×3 and nothing follows it, for images of CIFAR
+	// Bottleneck is the number of channels that a layer's first convolution makes, divided by Growth; 0 means 4:
+	// torchvision's bn_size.
+	Bottleneck int
 }
-
-// bottleneckChannels are those that a layer's first convolution makes, by the layer's own.
-const bottleneckChannels = 4
 
 // minSize is the smallest input's, of which a pixel stays: poolings between blocks halve, a large stem rounds quarters
 // up.
@@ -68,7 +70,7 @@ func (o DenseNet) minSize() int {
 // Build adds the layers to b.
 func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, channels := layer{builder}, o.Stem
-	b.options("DenseNet", o).least(1, "Growth", "Blocks", "Stem")
+	b.options("DenseNet", o).least(1, "Growth", "Blocks", "Stem").least(0, "Bottleneck")
 	if !b.atLeast(x, o.minSize()) {
 		return nil
 	}
@@ -81,7 +83,7 @@ func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	for i, n := range o.Blocks {
 		for j := range n {
-			x = b.denseLayer(fmt.Sprintf("features.denseblock%d.denselayer%d", i+1, j+1), x, o.Growth)
+			x = o.layer(b, fmt.Sprintf("features.denseblock%d.denselayer%d", i+1, j+1), x)
 		}
 		if channels += n * o.Growth; i < len(o.Blocks)-1 {
 			channels /= 2
@@ -94,11 +96,11 @@ func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("classifier", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
 }
 
-// denseLayer adds growth channels to x.
-func (b layer) denseLayer(name string, x *G.Node, growth int) *G.Node {
+// layer adds Growth channels to x.
+func (o DenseNet) layer(b layer, name string, x *G.Node) *G.Node {
 	y := b.ReLU(name+".relu1", b.BatchNorm(name+".norm1", x, 1))
-	y = b.conv(name+".conv1", y, nn.Conv{Filters: bottleneckChannels * growth, Kernel: 1})
+	y = b.conv(name+".conv1", y, nn.Conv{Filters: cmp.Or(o.Bottleneck, 4) * o.Growth, Kernel: 1})
 	y = b.ReLU(name+".relu2", b.BatchNorm(name+".norm2", y, 1))
-	y = b.conv(name+".conv2", y, nn.Conv{Filters: growth, Kernel: 3})
+	y = b.conv(name+".conv2", y, nn.Conv{Filters: o.Growth, Kernel: 3})
 	return b.Concat(name+".concat", 1, x, b.Dropout(name+".dropout", y, b.Config().Dropout))
 }

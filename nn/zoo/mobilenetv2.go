@@ -27,6 +27,7 @@ type MobileNetV2 struct {
 	Width float64 // factor of the channels; 0 means 1
 	// Settings are the stages, each of expansion, channels, blocks and stride; nil means the paper's.
 	Settings [][4]int
+	Round    int // channels are rounded to multiples of it; 0 means 8: torchvision's round_nearest
 }
 
 // Build adds the layers to b.
@@ -36,10 +37,11 @@ func (o MobileNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		o.Settings = [][4]int{{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
 			{6, 320, 1, 1}}
 	}
-	if !b.options("MobileNetV2", o).least(0, "Width").least(1, "Settings").ok() {
+	if !b.options("MobileNetV2", o).least(0, "Width", "Round").least(1, "Settings").ok() {
 		return nil
 	}
-	channels, at := divisible(32*width), 1
+	round := func(channels float64) int { return divisibleBy(channels, cmp.Or(o.Round, 8)) }
+	channels, at := round(32*width), 1
 	x = b.norm("features.0", x, nn.Conv{Filters: channels, Kernel: 3, Stride: 2}, relu6)
 	for _, s := range o.Settings {
 		for i := range s[2] {
@@ -47,13 +49,13 @@ func (o MobileNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if i == 0 {
 				stride = s[3]
 			}
-			out := divisible(float64(s[1]) * width)
+			out := round(float64(s[1]) * width)
 			x = b.inverted(fmt.Sprintf("features.%d", at), x, channels, out, s[0], stride)
 			channels = out
 			at++
 		}
 	}
-	x = b.norm(fmt.Sprintf("features.%d", at), x, nn.Conv{Filters: divisible(1280 * max(1, width)), Kernel: 1}, relu6)
+	x = b.norm(fmt.Sprintf("features.%d", at), x, nn.Conv{Filters: round(1280 * max(1, width)), Kernel: 1}, relu6)
 	return b.Linear("classifier.1", b.pooled("classifier.0", x), b.Config().Classes)
 }
 

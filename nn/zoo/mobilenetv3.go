@@ -3,6 +3,7 @@ package zoo
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -47,45 +48,101 @@ type MobileNetV3 struct {
 	Small bool
 	Width float64 // factor of the channels; 0 means 1
 	Timm  bool    // names are timm's, else torchvision's
+
+	Reduced bool // the last three blocks and Last have half of the channels: torchvision's reduced_tail
+	Dilated bool // the last three blocks have the dilation 2 and no stride: torchvision's dilated
+
+	// Blocks are torchvision's inverted_residual_setting; nil means the paper's. They exclude Small, Timm, Reduced and
+	// Dilated.
+	Blocks []MobileBlock
+	Stem   int // channels of the first convolution, the first block's input_channels, before Width; 0 means 16
+	// Last is the number of channels of the last but one layer, before Width: torchvision's last_channel. 0 means 1280,
+	// with Small 1024, and half with Reduced.
+	Last int
 }
 
-// mobileBlock is an inverted residual of MobileNetV3: wide channels are convolved.
-type mobileBlock struct {
-	kernel, wide, out int
-	excite, hardswish bool
-	stride            int
+// MobileBlock are the options of an inverted residual of MobileNetV3: torchvision's InvertedResidualConfig.
+type MobileBlock struct {
+	Kernel    int  // height and width of the depthwise convolution: odd
+	Wide, Out int  // expanded_channels and out_channels, before Width
+	Excite    bool // with squeeze-and-excitation: use_se
+	Hardswish bool // in place of ReLU: the activation "HS"
+	Stride    int  // 1, or 2 for a block without a shortcut
+	Dilation  int  // of the depthwise convolution, whose stride is 1 if that is above 1; 0 means 1
 }
 
 var (
-	mobileLarge = []mobileBlock{
-		{3, 16, 16, false, false, 1},
-		{3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
-		{5, 72, 40, true, false, 2}, {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
-		{3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
-		{3, 184, 80, false, true, 1},
-		{3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
-		{5, 672, 160, true, true, 2}, {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1},
+	mobileLarge = []MobileBlock{
+		{3, 16, 16, false, false, 1, 1},
+		{3, 64, 24, false, false, 2, 1}, {3, 72, 24, false, false, 1, 1},
+		{5, 72, 40, true, false, 2, 1}, {5, 120, 40, true, false, 1, 1}, {5, 120, 40, true, false, 1, 1},
+		{3, 240, 80, false, true, 2, 1}, {3, 200, 80, false, true, 1, 1}, {3, 184, 80, false, true, 1, 1},
+		{3, 184, 80, false, true, 1, 1},
+		{3, 480, 112, true, true, 1, 1}, {3, 672, 112, true, true, 1, 1},
+		{5, 672, 160, true, true, 2, 1}, {5, 960, 160, true, true, 1, 1}, {5, 960, 160, true, true, 1, 1},
 	}
-	mobileSmall = []mobileBlock{
-		{3, 16, 16, true, false, 2},
-		{3, 72, 24, false, false, 2}, {3, 88, 24, false, false, 1},
-		{5, 96, 40, true, true, 2}, {5, 240, 40, true, true, 1}, {5, 240, 40, true, true, 1},
-		{5, 120, 48, true, true, 1}, {5, 144, 48, true, true, 1},
-		{5, 288, 96, true, true, 2}, {5, 576, 96, true, true, 1}, {5, 576, 96, true, true, 1},
+	mobileSmall = []MobileBlock{
+		{3, 16, 16, true, false, 2, 1},
+		{3, 72, 24, false, false, 2, 1}, {3, 88, 24, false, false, 1, 1},
+		{5, 96, 40, true, true, 2, 1}, {5, 240, 40, true, true, 1, 1}, {5, 240, 40, true, true, 1, 1},
+		{5, 120, 48, true, true, 1, 1}, {5, 144, 48, true, true, 1, 1},
+		{5, 288, 96, true, true, 2, 1}, {5, 576, 96, true, true, 1, 1}, {5, 576, 96, true, true, 1, 1},
 	}
 )
 
+// check reports whether the options are right.
+func (o MobileNetV3) check(b layer) bool {
+	own := o.Blocks != nil
+	b.options("MobileNetV3", o).least(0, "Width", "Stem", "Last").
+		that(!own || len(o.Blocks) > 0, "Blocks", "nil or have a block").
+		that(!own || !o.Small, "Small", "false with Blocks").
+		that(!own || !o.Timm, "Timm", "false with Blocks").
+		that(!o.Reduced || !own && !o.Timm, "Reduced", "false with Blocks or Timm").
+		that(!o.Dilated || !own && !o.Timm, "Dilated", "false with Blocks or Timm")
+	for i, s := range o.Blocks {
+		b.options(fmt.Sprintf("MobileNetV3.Blocks[%d]", i), s).least(1, "Kernel", "Wide", "Out", "Stride").
+			least(0, "Dilation").that(s.Kernel%2 == 1, "Kernel", "odd").that(s.Stride <= 2, "Stride", "1 or 2")
+	}
+	return b.Err() == nil
+}
+
+// blocks are the blocks and the number of channels of the last but one layer, before Width.
+func (o MobileNetV3) blocks() ([]MobileBlock, int) {
+	list, last := mobileLarge, 1280
+	if o.Small {
+		list, last = mobileSmall, 1024
+	}
+	if o.Blocks != nil {
+		list = o.Blocks
+	}
+	list = slices.Clone(list)
+	if o.Reduced {
+		last /= 2
+	}
+	for i := range list {
+		s, tail := &list[i], i-len(list)+3 // 0 to 2 are the last three
+		if tail >= 0 && o.Dilated {
+			s.Dilation = 2
+		}
+		if tail >= 0 && o.Reduced {
+			s.Out /= 2
+		}
+		if tail >= 1 && o.Reduced {
+			s.Wide /= 2
+		}
+	}
+	return list, cmp.Or(o.Last, last)
+}
+
 // Build adds the layers to b.
 func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
-	b, blocks, last := layer{builder}, mobileLarge, 1280
-	if !b.options("MobileNetV3", o).least(0, "Width").ok() {
+	b := layer{builder}
+	if !o.check(b) {
 		return nil
 	}
-	if o.Small {
-		blocks, last = mobileSmall, 1024
-	}
+	blocks, last := o.blocks()
 	channels := func(n int) int { return divisible(float64(n) * cmp.Or(o.Width, 1)) }
-	in, hardswish := channels(16), nn.Activation((*nn.Builder).Hardswish)
+	in, hardswish := channels(cmp.Or(o.Stem, 16)), nn.Activation((*nn.Builder).Hardswish)
 	if o.Timm {
 		x = b.convNorm([2]string{"conv_stem", "bn1"}, x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, hardswish)
 	} else {
@@ -93,16 +150,16 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	stage, within := 0, 0
 	for i, s := range blocks {
-		if i > 0 && s.out != blocks[i-1].out {
+		if i > 0 && s.Out != blocks[i-1].Out {
 			stage, within = stage+1, 0
 		}
 		name := fmt.Sprintf("features.%d", i+1)
 		if o.Timm {
 			name = fmt.Sprintf("blocks.%d.%d", stage, within)
 		}
-		s.wide, s.out = channels(s.wide), channels(s.out)
-		x = b.mobileBlock(namesOf(name, o.Timm, s.wide != in, s.excite), x, in, s)
-		in, within = s.out, within+1
+		s.Wide, s.Out = channels(s.Wide), channels(s.Out)
+		x = b.mobileBlock(namesOf(name, o.Timm, s.Wide != in, s.Excite), x, in, s)
+		in, within = s.Out, within+1
 	}
 	if o.Timm {
 		name := fmt.Sprintf("blocks.%d.0", stage+1)
@@ -154,21 +211,25 @@ func namesOf(block string, timm, expands, excites bool) blockNames {
 	return n
 }
 
-func (b layer) mobileBlock(of blockNames, x *G.Node, in int, s mobileBlock) *G.Node {
+func (b layer) mobileBlock(of blockNames, x *G.Node, in int, s MobileBlock) *G.Node {
 	act := nn.Activation((*nn.Builder).ReLU)
-	if s.hardswish {
+	if s.Hardswish {
 		act = (*nn.Builder).Hardswish
 	}
 	y := x
-	if s.wide != in {
-		y = b.convNorm(of.expand, y, nn.Conv{Filters: s.wide, Kernel: 1}, act)
+	if s.Wide != in {
+		y = b.convNorm(of.expand, y, nn.Conv{Filters: s.Wide, Kernel: 1}, act)
 	}
-	y = b.convNorm(of.deep, y, nn.Conv{Filters: s.wide, Kernel: s.kernel, Stride: s.stride, Groups: s.wide}, act)
-	if s.excite {
-		y = b.excite(of.excite, y, divisible(float64(s.wide/4)), (*nn.Builder).ReLU, (*nn.Builder).HardSigmoid)
+	deep := nn.Conv{Filters: s.Wide, Kernel: s.Kernel, Stride: s.Stride, Dilation: s.Dilation, Groups: s.Wide}
+	if s.Dilation > 1 {
+		deep.Stride = 1
 	}
-	y = b.convNorm(of.project, y, nn.Conv{Filters: s.out, Kernel: 1}, nil)
-	if s.stride == 1 && in == s.out {
+	y = b.convNorm(of.deep, y, deep, act)
+	if s.Excite {
+		y = b.excite(of.excite, y, divisible(float64(s.Wide/4)), (*nn.Builder).ReLU, (*nn.Builder).HardSigmoid)
+	}
+	y = b.convNorm(of.project, y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
+	if s.Stride == 1 && in == s.Out {
 		return b.Add(of.name+".add", y, x)
 	}
 	return y

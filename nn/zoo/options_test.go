@@ -42,6 +42,8 @@ func fails(t *testing.T, o buildable, size int, want string) {
 func TestOptions(t *testing.T) {
 	stages := func(s ...zoo.MBConv) zoo.EfficientNet { return zoo.EfficientNet{Stages: s} }
 	first := zoo.MBConv{Expansion: 1, Kernel: 3, Stride: 1, In: 8, Out: 16, Blocks: 1}
+	blocks := func(s ...zoo.MobileBlock) zoo.MobileNetV3 { return zoo.MobileNetV3{Blocks: s} }
+	block := zoo.MobileBlock{Kernel: 3, Wide: 16, Out: 16, Stride: 1}
 	for _, c := range []struct {
 		o    buildable
 		want string
@@ -53,8 +55,12 @@ func TestOptions(t *testing.T) {
 			"nn.ResNet.Groups is 3: must be 0 with Basic, whose blocks have no groups"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Basic: true, GroupWidth: 4},
 			"nn.ResNet.GroupWidth is 4: must be 0 with Basic, whose blocks have no groups"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Basic: true, Dilate: [3]bool{2: true}},
+			"nn.ResNet.Dilate is [false false true]: must be false with Basic, whose blocks have no dilation"},
 		{zoo.AlexNet{Narrow: 65}, "zoo.AlexNet.Narrow is 65: must be at most 64"},
 		{zoo.ConvNeXt{}, "zoo.ConvNeXt.Blocks is [0 0 0 0]: must be numbers of at least 1"},
+		{zoo.ConvNeXt{Blocks: [4]int{1, 1, 1, 1}, Width: 8, LayerScale: math.Inf(1)},
+			"zoo.ConvNeXt.LayerScale is +Inf: must be at least 0 and finite"},
 		{zoo.DenseNet{Growth: 4, Stem: 8}, "zoo.DenseNet.Blocks is []: must be numbers of at least 1"},
 		{zoo.EfficientNet{Width: math.NaN()}, "zoo.EfficientNet.Width is NaN: must be at least 0 and finite"},
 		{zoo.EfficientNet{Stages: []zoo.MBConv{}}, "zoo.EfficientNet.Stages is []: must be nil or have a stage"},
@@ -72,8 +78,33 @@ func TestOptions(t *testing.T) {
 		{zoo.MobileNetV2{Settings: [][4]int{{1, 16, 0, 1}}},
 			"zoo.MobileNetV2.Settings is [[1 16 0 1]]: must be numbers of at least 1"},
 		{zoo.MobileNetV3{Width: -1}, "zoo.MobileNetV3.Width is -1: must be at least 0 and finite"},
+		{blocks([]zoo.MobileBlock{}...), "zoo.MobileNetV3.Blocks is []: must be nil or have a block"},
+		{zoo.MobileNetV3{Small: true, Blocks: []zoo.MobileBlock{block}},
+			"zoo.MobileNetV3.Small is true: must be false with Blocks"},
+		{zoo.MobileNetV3{Timm: true, Blocks: []zoo.MobileBlock{block}},
+			"zoo.MobileNetV3.Timm is true: must be false with Blocks"},
+		{zoo.MobileNetV3{Reduced: true, Blocks: []zoo.MobileBlock{block}},
+			"zoo.MobileNetV3.Reduced is true: must be false with Blocks or Timm"},
+		{zoo.MobileNetV3{Reduced: true, Timm: true},
+			"zoo.MobileNetV3.Reduced is true: must be false with Blocks or Timm"},
+		{zoo.MobileNetV3{Dilated: true, Blocks: []zoo.MobileBlock{block}},
+			"zoo.MobileNetV3.Dilated is true: must be false with Blocks or Timm"},
+		{zoo.MobileNetV3{Dilated: true, Timm: true},
+			"zoo.MobileNetV3.Dilated is true: must be false with Blocks or Timm"},
+		{blocks(zoo.MobileBlock{Kernel: 3, Out: 16, Stride: 1}),
+			"zoo.MobileNetV3.Blocks[0].Wide is 0: must be at least 1"},
+		{blocks(block, zoo.MobileBlock{Kernel: 2, Wide: 16, Out: 16, Stride: 1}),
+			"zoo.MobileNetV3.Blocks[1].Kernel is 2: must be odd"},
+		{blocks(zoo.MobileBlock{Kernel: 3, Wide: 16, Out: 16, Stride: 3}),
+			"zoo.MobileNetV3.Blocks[0].Stride is 3: must be 1 or 2"},
+		{blocks(zoo.MobileBlock{Kernel: 3, Wide: 16, Out: 16, Stride: 1, Dilation: -1}),
+			"zoo.MobileNetV3.Blocks[0].Dilation is -1: must be at least 0"},
 		{zoo.RegNet{}, "zoo.RegNet.Depth is 0: must be at least 1"},
 		{zoo.RegNet{Depth: 6, Start: 16, Slope: 12, Factor: 1, GroupWidth: 8}, "zoo.RegNet.Factor is 1: must be above 1"},
+		{zoo.RegNet{Depth: 6, Start: 8, Slope: 12, Factor: 2, GroupWidth: 32, Bottleneck: 3.1},
+			"zoo.RegNet.Bottleneck is 3.1: must be a factor that gives stage 1 a group of 24 channels: it gives 22"},
+		{zoo.RegNet{Depth: 6, Start: 16, Slope: 12, Factor: 2, GroupWidth: 8, Bottleneck: .06},
+			"zoo.RegNet.Bottleneck is 0.06: must be 0 or at least 1/Start"},
 		{zoo.RegNet{Depth: 6, Start: 4, Slope: 12, Factor: 2, GroupWidth: 8},
 			"zoo.RegNet.Start is 4: must be divisible by 8"},
 		{zoo.ShuffleNetV2{Blocks: [3]int{1, 1, 1}, Channels: [5]int{8, 16, 23, 32, 48}},
@@ -139,6 +170,9 @@ func TestOptionNumbers(t *testing.T) {
 			case reflect.Float64:
 				negative = func(v reflect.Value) { v.SetFloat(-1) }
 			case reflect.Array:
+				if typ.Field(i).Type.Elem().Kind() != reflect.Int {
+					continue
+				}
 				negative = func(v reflect.Value) { v.Index(1).SetInt(-1) }
 			default:
 				continue

@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -60,10 +61,12 @@ type RegNet struct {
 	Slope, Factor float64
 	GroupWidth    int     // channels of a group of the 3×3 convolutions
 	Excite        float64 // channels of squeeze-and-excitation by those of a block's input; 0: there is none
+	Bottleneck    float64 // channels of the 3×3 convolutions by a block's; 0 means 1: torchvision's bottleneck_multiplier
+	Stem          int     // channels of the first convolution; 0 means 32: torchvision's stem_width
 }
 
-// regNetStage is a stage: blocks of equal width, in groups.
-type regNetStage struct{ width, group, blocks int }
+// regNetStage is a stage: blocks of equal width, whose 3×3 convolutions have wide channels in groups.
+type regNetStage struct{ width, wide, group, blocks int }
 
 func (o RegNet) stages() []regNetStage {
 	var list []regNetStage
@@ -74,49 +77,58 @@ func (o RegNet) stages() []regNetStage {
 			list[n].blocks++
 			continue
 		}
-		list = append(list, regNetStage{width, 0, 1})
+		list = append(list, regNetStage{width: width, blocks: 1})
 	}
+	by := cmp.Or(o.Bottleneck, 1)
 	for i := range list {
 		s := &list[i]
-		s.group = min(o.GroupWidth, s.width)
-		s.width = divisibleBy(float64(s.width), s.group)
+		wide := int(float64(s.width) * by)
+		s.group = min(o.GroupWidth, wide)
+		s.width = int(float64(divisibleBy(float64(wide), s.group)) / by)
+		s.wide = int(math.RoundToEven(float64(s.width) * by))
 	}
 	return list
 }
 
 // Build adds the layers to b.
 func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
-	b, in := layer{builder}, 32
-	if !b.options("RegNet", o).least(1, "Depth", "Start", "GroupWidth").least(0, "Slope", "Factor", "Excite").
-		that(o.Start%8 == 0, "Start", "divisible by 8").that(o.Factor > 1, "Factor", "above 1").ok() {
+	b, in := layer{builder}, cmp.Or(o.Stem, 32)
+	check := b.options("RegNet", o).least(1, "Depth", "Start", "GroupWidth").
+		least(0, "Slope", "Factor", "Excite", "Bottleneck", "Stem").
+		that(o.Start%8 == 0, "Start", "divisible by 8").that(o.Factor > 1, "Factor", "above 1").
+		that(o.Bottleneck == 0 || float64(o.Start)*o.Bottleneck >= 1, "Bottleneck", "0 or at least 1/Start")
+	if !check.ok() {
 		return nil
 	}
 	x = b.norm("stem", x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, (*nn.Builder).ReLU)
 	for i, s := range o.stages() {
+		check.that(s.wide >= s.group, "Bottleneck", fmt.Sprintf(
+			"a factor that gives stage %d a group of %d channels: it gives %d", i+1, s.group, s.wide))
 		for j := range s.blocks {
 			stride := 1
 			if j == 0 {
 				stride = 2
 			}
 			name := fmt.Sprintf("trunk_output.block%d.block%[1]d-%d", i+1, j)
-			x = b.regNetBlock(name, x, in, s.width, stride, s.width/s.group, int(math.RoundToEven(o.Excite*float64(in))))
+			x = b.regNetBlock(name, x, in, stride, int(math.RoundToEven(o.Excite*float64(in))), s)
 			in = s.width
 		}
 	}
 	return b.Linear("fc", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
 }
 
-// regNetBlock is a bottleneck that keeps its width, with excited channels of squeeze-and-excitation unless that is 0.
-func (b layer) regNetBlock(name string, x *G.Node, in, width, stride, groups, excited int) *G.Node {
+// regNetBlock is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0.
+func (b layer) regNetBlock(name string, x *G.Node, in, stride, excited int, s regNetStage) *G.Node {
 	shortcut := x
-	if in != width || stride != 1 {
-		shortcut = b.norm(name+".proj", x, nn.Conv{Filters: width, Kernel: 1, Stride: stride}, nil)
+	if in != s.width || stride != 1 {
+		shortcut = b.norm(name+".proj", x, nn.Conv{Filters: s.width, Kernel: 1, Stride: stride}, nil)
 	}
-	y := b.norm(name+".f.a", x, nn.Conv{Filters: width, Kernel: 1}, (*nn.Builder).ReLU)
-	y = b.norm(name+".f.b", y, nn.Conv{Filters: width, Kernel: 3, Stride: stride, Groups: groups}, (*nn.Builder).ReLU)
+	y := b.norm(name+".f.a", x, nn.Conv{Filters: s.wide, Kernel: 1}, (*nn.Builder).ReLU)
+	y = b.norm(name+".f.b", y, nn.Conv{Filters: s.wide, Kernel: 3, Stride: stride, Groups: s.wide / s.group},
+		(*nn.Builder).ReLU)
 	if excited > 0 {
 		y = b.SqueezeExcite(name+".f.se", y, excited, (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 	}
-	y = b.norm(name+".f.c", y, nn.Conv{Filters: width, Kernel: 1}, nil)
+	y = b.norm(name+".f.c", y, nn.Conv{Filters: s.width, Kernel: 1}, nil)
 	return b.ReLU(name+".activation", b.Add(name+".add", shortcut, y))
 }

@@ -4,6 +4,10 @@
 //
 // A file is a family. Names, shapes and order of parameters are torchvision's, and so are the constants of batch
 // normalisation, the initial distributions and the probabilities of dropout.
+//
+// The options of a family are those of torchvision's constructor. Some of its arguments are fields of nn.Config instead:
+// num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob is DropPath, and zero_init_residual
+// is ZeroInitResidual.
 package zoo
 
 import (
@@ -57,7 +61,7 @@ type layer struct{ *nn.Builder }
 
 // conv adds a convolution without a bias, name.
 func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
-	c.Pad = (c.Kernel - 1) / 2
+	c.Pad = (c.Kernel - 1) / 2 * max(c.Dilation, 1)
 	return b.Conv(name, x, c)
 }
 

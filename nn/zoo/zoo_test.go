@@ -9,7 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/graph"
+	G "gorgonia.org/gorgonia"
+
 	"onlinerna/nn"
+	"onlinerna/nn/zoo/zootest"
 )
 
 // TestPublished compares the nets with what torchvision and timm publish about their weights: parameters,
@@ -83,5 +87,58 @@ func TestInputs(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s at %d pixels: %v, want …%s…", name, c.size, err, c.want)
 		}
+	}
+}
+
+// Without LayerScale the factors of ConvNeXt's branches start as torchvision's. convnext_narrow.json judges another one.
+func TestLayerScale(t *testing.T) {
+	m, err := nn.Build("convnext_tiny", nn.Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, p := range m.Params {
+		if strings.HasSuffix(p.Name, ".layer_scale") {
+			found++
+			if p.Init != (nn.Init{Distribution: nn.Constant, Scale: 1e-6}) {
+				t.Errorf("%s starts as %v", p.Name, p.Init)
+			}
+		}
+	}
+	if found != 18 {
+		t.Errorf("%d branches have a factor, want 18", found)
+	}
+}
+
+// A layer of DenseNet drops what its second convolution makes, as torchvision's drop_rate does.
+func TestDenseDropout(t *testing.T) {
+	a := zootest.Narrow["densenet_small"]
+	m, err := a.Model(nn.Config{Batch: 2, Dropout: a.Dropout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operand := func(n *G.Node, i int) (*G.Node, string) {
+		n = graph.NodesOf(m.Graph.From(n.ID()))[i].(*G.Node)
+		if o, ok := n.Op().(*nn.Op); ok {
+			return n, o.Layer()
+		}
+		return n, ""
+	}
+	found := 0
+	for _, n := range m.Graph.AllNodes() {
+		o, ok := n.Op().(*nn.Op)
+		if !ok || !strings.HasSuffix(o.Layer(), ".concat") || o.Op().Kind() != "concat" {
+			continue
+		}
+		found++
+		dropout, added := operand(n, 1)
+		_, dropped := operand(dropout, 0)
+		name := strings.TrimSuffix(o.Layer(), "concat")
+		if added != name+"dropout" || dropped != name+"conv2" {
+			t.Errorf("%s adds %s of %s", o.Layer(), added, dropped)
+		}
+	}
+	if found != 5 {
+		t.Errorf("%d layers, want 5", found)
 	}
 }

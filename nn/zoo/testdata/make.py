@@ -78,7 +78,9 @@ def drops(model):
     if getattr(model, "drop_rate", 0) > 0:  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
-        if isinstance(m, (nn.Dropout, StochasticDepth)):
+        if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:
+            found[f"{name}.dropout"], m.drop_rate = m.drop_rate, 0.0
+        elif isinstance(m, (nn.Dropout, StochasticDepth)):
             residual = True
             if isinstance(m, StochasticDepth):
                 block = model.get_submodule(name.rsplit(".", 1)[0])
@@ -200,9 +202,13 @@ def narrow_alexnet(n, pool):
     return m
 
 
-def narrow_v3(arch, width):
-    setting, last = mobilenetv3._mobilenet_v3_conf(arch, width_mult=width)
+def narrow_v3(arch, width, **kwargs):
+    setting, last = mobilenetv3._mobilenet_v3_conf(arch, width_mult=width, **kwargs)
     return mobilenetv3.MobileNetV3(setting, last, num_classes=10)
+
+
+def own_v3(last, *blocks):
+    return mobilenetv3.MobileNetV3([mobilenetv3.InvertedResidualConfig(*b, 0.75) for b in blocks], last, num_classes=10)
 
 
 def narrow_efficientnet(stages, last=None, norm=None, **kwargs):
@@ -236,15 +242,15 @@ def narrow_squeezenet(version, n):
     return m
 
 
-def small_densenet(growth, blocks, stem):
-    m = densenet.DenseNet(growth, blocks, stem, num_classes=10)
+def small_densenet(growth, blocks, stem, **kwargs):
+    m = densenet.DenseNet(growth, blocks, stem, num_classes=10, **kwargs)
     m.features.conv0 = nn.Conv2d(3, stem, 3, 1, 1, bias=False)
     m.features.norm0 = m.features.relu0 = m.features.pool0 = nn.Identity()
     return m
 
 
-def narrow_regnet(num_classes=10, **kwargs):
-    return regnet.RegNet(regnet.BlockParams.from_init_params(**kwargs), num_classes=num_classes)
+def narrow_regnet(num_classes=10, stem_width=32, **kwargs):
+    return regnet.RegNet(regnet.BlockParams.from_init_params(**kwargs), num_classes=num_classes, stem_width=stem_width)
 
 
 def narrow_swin():
@@ -273,9 +279,16 @@ VARIANTS = {
     "vgg_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], False, 32, 1), 2, 64),
     "vgg_bn_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], True, 32, 1), 3, 32),
     "resnext_narrow": (lambda: resnet.ResNet(resnet.Bottleneck, [1, 2, 1, 1], num_classes=10, groups=8, width_per_group=2), 3, 64),
+    "resnet_dilated_narrow": (lambda: resnet.ResNet(resnet.Bottleneck, [1, 2, 2, 1], num_classes=10, groups=4, width_per_group=4,
+                                                    replace_stride_with_dilation=[True, True, False]), 2, 32),
+    "mobilenet_v2_own_narrow": (lambda: mobilenetv2.MobileNetV2(
+        num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 40, 1, 2], [3, 70, 2, 1]], round_nearest=3), 4, 24),
     "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),
     "mobilenet_v3_small_narrow": (lambda: narrow_v3("mobilenet_v3_small", 0.35), 4, 48),
     "mobilenet_v3_large_narrow": (lambda: narrow_v3("mobilenet_v3_large", 0.25), 4, 48),
+    "mobilenet_v3_dilated_narrow": (lambda: narrow_v3("mobilenet_v3_small", 0.35, reduced_tail=True, dilated=True), 4, 64),
+    "mobilenet_v3_own_narrow": (lambda: own_v3(
+        72, (32, 5, 32, 32, False, "HS", 1, 3), (32, 3, 48, 32, True, "RE", 2, 1), (32, 3, 64, 32, False, "RE", 2, 2)), 4, 24),
     "mnasnet_narrow": (lambda: models.MNASNet(0.25, num_classes=10), 4, 48),
     "efficientnet_narrow": (lambda: narrow_efficientnet([
         MB(1, 3, 1, 32, 16, 1, 0.6, 0.6), MB(6, 3, 2, 16, 24, 2, 0.6, 0.6), MB(6, 5, 2, 24, 40, 2, 0.6, 0.6)]), 4, 32),
@@ -288,11 +301,12 @@ VARIANTS = {
         16, 96, "cn_r1_k3_s1_e1_c16_skip", "er_r2_k3_s2_e4_c24", "ir_r1_k3_s2_e4_c32_se0.25", "ir_r1_k3_s1_e6_c40_se0.25"), 4, 27),
     "tf_mobilenetv3_narrow": (narrow_tf_mobilenetv3, 4, 46),
     "regnet_x_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=8), 4, 32),
-    "regnet_y_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=12, se_ratio=0.25), 4, 32),
+    "regnet_y_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=12, se_ratio=0.25,
+                                              bottleneck_multiplier=1.5, stem_width=24), 4, 32),
     "squeezenet1_0_narrow": (lambda: narrow_squeezenet("1_0", 8), 2, 63),
     "squeezenet1_1_narrow": (lambda: narrow_squeezenet("1_1", 8), 2, 64),
     "densenet_narrow": (lambda: densenet.DenseNet(8, (2, 3, 2), 16, num_classes=10), 3, 48),
-    "densenet_small": (lambda: small_densenet(4, (2, 3), 8), 3, 16),
+    "densenet_small": (lambda: small_densenet(4, (2, 3), 8, bn_size=3, drop_rate=0.2), 3, 16),
     "shufflenet_v2_narrow": (lambda: models.ShuffleNetV2([1, 2, 2], [8, 16, 24, 32, 48], num_classes=10), 3, 64),
     "wrn10_2": (lambda: WideResNet(10, 2), 3, 16),
     "resnet9_narrow": (lambda: ResNet9(8), 3, 32),
@@ -301,7 +315,7 @@ VARIANTS = {
                                                  class_token=False, global_pool="avg", fc_norm=False), 3, 24),
     "vit_torchvision_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 96, num_classes=10), 3, 24),
     "convnext_narrow": (lambda: convnext.ConvNeXt([convnext.CNBlockConfig(8 << i, 16 << i if i < 3 else None, n) for i, n in
-                                                   enumerate((1, 2, 1, 1))], 0.1, num_classes=10), 3, 64),
+                                                   enumerate((1, 2, 1, 1))], 0.1, 0.2, num_classes=10), 3, 64),
     "swin_narrow": (narrow_swin, 2, 40),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
     "deit_narrow": (narrow_deit, 3, 24),
@@ -367,7 +381,7 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN:
+    if whole and name not in OWN or name == "convnext_narrow":
         out["initial"] = first
     with torch.no_grad():
         logits = model.eval()(x)

@@ -15,7 +15,17 @@ var Narrow = map[string]nn.Architecture{
 		Pool: 1}.Build),
 	"vgg_bn_narrow": like("vgg11_bn",
 		zoo.VGG{Blocks: [5]int{1, 1, 2, 1, 1}, BatchNorm: true, Width: 8, Hidden: 32, Pool: 1}.Build),
-	"resnext_narrow":            like("resnet50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2}.Build),
+	"resnext_narrow": like("resnet50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2}.Build),
+	"resnet_dilated_narrow": like("resnet50", nn.ResNet{Blocks: [4]int{1, 2, 2, 1}, Groups: 4, GroupWidth: 4,
+		Dilate: [3]bool{true, true, false}}.Build),
+	"mobilenet_v2_own_narrow": like("mobilenet_v2",
+		zoo.MobileNetV2{Width: .1, Settings: [][4]int{{1, 40, 1, 2}, {3, 70, 2, 1}}, Round: 3}.Build),
+	"mobilenet_v3_dilated_narrow": like("mobilenet_v3_small",
+		zoo.MobileNetV3{Small: true, Width: .35, Reduced: true, Dilated: true}.Build),
+	"mobilenet_v3_own_narrow": like("mobilenet_v3_small", zoo.MobileNetV3{Width: .75, Blocks: []zoo.MobileBlock{
+		{Kernel: 5, Wide: 32, Out: 32, Hardswish: true, Stride: 1, Dilation: 3},
+		{Kernel: 3, Wide: 48, Out: 32, Excite: true, Stride: 2},
+		{Kernel: 3, Wide: 64, Out: 32, Stride: 2, Dilation: 2}}, Stem: 32, Last: 96}.Build),
 	"mobilenet_v2_narrow":       like("mobilenet_v2", zoo.MobileNetV2{Width: .25}.Build),
 	"mobilenet_v3_small_narrow": like("mobilenet_v3_small", zoo.MobileNetV3{Small: true, Width: .35}.Build),
 	"mobilenet_v3_large_narrow": like("mobilenet_v3_large", zoo.MobileNetV3{Width: .25}.Build),
@@ -42,19 +52,21 @@ var Narrow = map[string]nn.Architecture{
 	"regnet_x_narrow": like("regnet_x_400mf",
 		zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}.Build),
 	"regnet_y_narrow": like("regnet_y_400mf",
-		zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 12, Excite: .25}.Build),
+		zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 12, Excite: .25, Bottleneck: 1.5,
+			Stem: 24}.Build),
 	"squeezenet1_0_narrow": like("squeezenet1_0", zoo.SqueezeNet{Version: "1_0", Narrow: 8}.Build),
 	"squeezenet1_1_narrow": like("squeezenet1_1", zoo.SqueezeNet{Version: "1_1", Narrow: 8}.Build),
 	"densenet_narrow":      like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
-	"densenet_small": like("densenet100_12",
-		zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true}.Build),
+	"densenet_small": dropping(.2, like("densenet100_12",
+		zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true, Bottleneck: 3}.Build)),
 	"shufflenet_v2_narrow": like("shufflenet_v2_x1_0",
 		zoo.ShuffleNetV2{Blocks: [3]int{1, 2, 2}, Channels: [5]int{8, 16, 24, 32, 48}}.Build),
 	"vit_narrow":             like("vit_tiny_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3}.Build),
 	"vit_gap_narrow":         like("vit_base_patch16_gap_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Mean: true}.Build),
 	"vit_torchvision_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true}.Build),
-	"convnext_narrow":        like("convnext_tiny", zoo.ConvNeXt{Width: 8, Blocks: [4]int{1, 2, 1, 1}}.Build),
-	"swin_narrow":            like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
+	"convnext_narrow": like("convnext_tiny",
+		zoo.ConvNeXt{Width: 8, Blocks: [4]int{1, 2, 1, 1}, LayerScale: .2}.Build),
+	"swin_narrow": like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
 	"maxvit_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 2}, Head: 4,
 		Partition: 4}.Build),
 	"deit_narrow":    like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
@@ -69,6 +81,12 @@ func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture
 		panic(err)
 	}
 	a.Build, a.Size, a.Resize, a.MinSize = build, 64, 0, 0
+	return a
+}
+
+// dropping is a with dropout.
+func dropping(p float64, a nn.Architecture) nn.Architecture {
+	a.Dropout = p
 	return a
 }
 
