@@ -98,6 +98,69 @@ func ExampleArchitecture_transformer() {
 	// (64, 10) 308042
 }
 
+// Attention in windows, as Swin's, of which every second layer is shifted, with a table of relative positions.
+func ExampleBuilder_Windows() {
+	const width, heads, patch, size = 32, 2, 4, 4
+	net := nn.Architecture{
+		Name: "my_swin", Size: 32, Channels: 3, Classes: 10,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			n, side := b.Config().Batch, b.Config().Size/patch
+			x = b.Conv("patches", x, nn.Conv{Filters: width, Kernel: patch, Stride: patch, Bias: true})
+			x = b.Reshape("rows", b.Apply("tokens", op.Tokens{}, x), n*side*side, width)
+			for i := range 2 {
+				w := nn.Windows{Height: side, Width: side, Rows: size, Columns: size}
+				if i%2 == 1 {
+					w.Down, w.Right = size/2, size/2
+				}
+				name, t := fmt.Sprintf("block%d", i), size*size
+				table := b.Param(name+".table", nn.Init{Distribution: nn.Normal, Scale: .02}, (2*size-1)*(2*size-1), heads)
+				bias := b.Gather(name+".pairs", table, 0, b.Constant(name+".offsets", w.Offsets()))
+				bias = b.Reshape(name+".places", b.Permute(name+".heads", bias, 1, 0), 1, heads, t*t)
+				mask := b.Reshape(name+".masks", b.Constant(name+".mask", w.Mask(heads)), w.Count(), heads, t*t)
+				bias = b.Map(name+".sum", expr.Arg(0).Add(expr.Arg(1)), mask, bias)
+				bias = b.Reshape(name+".bias", bias, w.Count()*heads, t, t)
+
+				y := b.Windows(name+".windows", b.LayerNorm(name+".norm", x, 1e-5), w)
+				y = b.SelfAttention(name+".attention", b.Linear(name+".qkv", y, 3*width), n*w.Count(), heads, bias)
+				x = b.Add(name+".add", x, b.FromWindows(name+".images", b.Linear(name+".proj", y, width), w))
+			}
+			x = b.Apply("planes", op.Planes{Height: side, Width: side}, b.Reshape("apart", x, n, side*side, width))
+			return b.Linear("head", b.GlobalAvgPool("mean", x), b.Config().Classes)
+		},
+	}
+	m, err := net.Model(nn.Config{Batch: 8})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Logits.Shape(), m.NumParams())
+	// Output:
+	// (8, 10) 10670
+}
+
+// Cross-attention: 3 trained queries look at the tokens of an image.
+func ExampleBuilder_Attention() {
+	const width, queries, patch = 32, 3, 8
+	net := nn.Architecture{
+		Name: "queries", Size: 32, Channels: 3, Classes: 10,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			n, side := b.Config().Batch, b.Config().Size/patch
+			x = b.Conv("patches", x, nn.Conv{Filters: width, Kernel: patch, Stride: patch, Bias: true})
+			x = b.Reshape("rows", b.Apply("tokens", op.Tokens{}, x), n*side*side, width)
+			q := b.Param("queries", nn.Init{Distribution: nn.Normal, Scale: 1}, 1, queries, width)
+			q = b.Reshape("all", b.Expand("each", q, n, queries, width), n*queries, width)
+			y := b.Attention("cross", q, b.Linear("keys", x, width), b.Linear("values", x, width), n, nn.Attention{Heads: 4})
+			return b.Linear("head", b.Reshape("joined", y, n, queries*width), b.Config().Classes)
+		},
+	}
+	m, err := net.Model(nn.Config{Batch: 8})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Logits.Shape(), m.NumParams())
+	// Output:
+	// (8, 10) 9354
+}
+
 // A network of one's own: an Architecture need not be registered.
 func ExampleArchitecture() {
 	mlp := nn.Architecture{

@@ -1,8 +1,10 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -36,6 +38,15 @@ type MaxViT struct {
 	Layers    []int // of each stage
 	Head      int   // elements of a head; 0 means 32
 	Partition int   // height and width of a window and of the grid; 0 means 7
+
+	Expansion float64 // of an MBConv's channels; 0 means 4; torchvision's expansion_ratio
+	Squeeze   float64 // channels of the excitation for each output of an MBConv; 0 means 1/4; torchvision's squeeze_ratio
+	MLPRatio  int     // elements of a hidden layer for each channel; 0 means 4; torchvision's mlp_ratio
+
+	// AttentionDropout and MLPDropout are the probabilities of dropping elements in Train, after the last linear layers of
+	// attention and of the perceptron: torchvision's attention_dropout and mlp_dropout. Config has that of the head's
+	// inputs, and DropPath, which is stochastic_depth_prob.
+	AttentionDropout, MLPDropout float64
 }
 
 // maxViTEps is added to the variances of layer normalisations.
@@ -50,8 +61,14 @@ func (o MaxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.Partition == 0 {
 		o.Partition = 7
 	}
-	b.options("MaxViT", o).least(1, "Stem", "Layers").least(4, "Channels").least(0, "Head", "Partition").
-		multiple("Channels", "Head").
+	o.Expansion, o.Squeeze, o.MLPRatio = cmp.Or(o.Expansion, 4), cmp.Or(o.Squeeze, .25), cmp.Or(o.MLPRatio, 4)
+	channel := func(ratio float64) bool { // of the fewest
+		return len(o.Channels) == 0 || int(float64(slices.Min(o.Channels))*ratio) > 0
+	}
+	b.options("MaxViT", o).least(1, "Stem", "Layers", "Channels").least(0, "Head", "Partition", "Expansion", "Squeeze").
+		least(0, "MLPRatio").multiple("Channels", "Head").probability("AttentionDropout", "MLPDropout").
+		that(channel(o.Expansion), "Expansion", "at least 1/Channels").
+		that(channel(o.Squeeze), "Squeeze", "at least 1/Channels").
 		that(len(o.Channels) == len(o.Layers), "Channels", fmt.Sprintf("as long as Layers, %v", o.Layers))
 	if !b.multipleOf(x, o.Partition<<(len(o.Layers)+1)) {
 		return nil
@@ -70,7 +87,7 @@ func (o MaxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if j == 0 {
 				stride = 2
 			}
-			x = b.maxMBConv(name+".MBconv", x, in, o.Channels[i], stride, drop)
+			x = o.mbConv(b, name+".MBconv", x, in, o.Channels[i], stride, drop)
 			x = o.attention(b, name+".window_attention", x, false, drop)
 			x = o.attention(b, name+".grid_attention", x, true, drop)
 			in = o.Channels[i]
@@ -79,13 +96,14 @@ func (o MaxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	x = b.LayerNorm("classifier.2", b.GlobalAvgPool("classifier.0", x), maxViTEps)
 	x = b.Map("classifier.4", expr.Arg(0).Tanh(), b.Linear("classifier.3", x, in))
-	weight := b.AddParam(nn.Param{Name: "classifier.5.weight", Shape: op.Shape{b.Config().Classes, in}})
+	weight := b.AddParam(nn.Param{Name: "classifier.5.weight", Shape: op.Shape{b.Config().Classes, in},
+		Init: nn.FanInUniform(in)})
 	return b.Apply("classifier.5", op.Linear{}, b.Dropout("dropout", x, b.Config().Dropout), weight)
 }
 
-// maxMBConv adds a normalised MBConv to x, which is pooled and projected where shapes differ.
-func (b layer) maxMBConv(name string, x *G.Node, in, out, stride int, drop float64) *G.Node {
-	gelu := nn.Activation((*nn.Builder).GELU)
+// mbConv adds a normalised MBConv to x, which is pooled and projected where shapes differ.
+func (o MaxViT) mbConv(b layer, name string, x *G.Node, in, out, stride int, drop float64) *G.Node {
+	gelu, wide := nn.Activation((*nn.Builder).GELU), int(float64(out)*o.Expansion)
 	shortcut, at := x, 0
 	if stride == 2 {
 		shortcut, at = b.AvgPool(name+".proj.0", x, 3, 2, 1), 1
@@ -94,9 +112,10 @@ func (b layer) maxMBConv(name string, x *G.Node, in, out, stride int, drop float
 		shortcut = b.conv(fmt.Sprintf("%s.proj.%d", name, at), shortcut, nn.Conv{Filters: out, Kernel: 1, Bias: true})
 	}
 	y := b.BatchNorm(name+".layers.pre_norm", x, 1)
-	y = b.norm(name+".layers.conv_a", y, nn.Conv{Filters: 4 * out, Kernel: 1}, gelu)
-	y = b.norm(name+".layers.conv_b", y, nn.Conv{Filters: 4 * out, Kernel: 3, Stride: stride, Groups: 4 * out}, gelu)
-	y = b.SqueezeExcite(name+".layers.squeeze_excitation", y, out/4, (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
+	y = b.norm(name+".layers.conv_a", y, nn.Conv{Filters: wide, Kernel: 1}, gelu)
+	y = b.norm(name+".layers.conv_b", y, nn.Conv{Filters: wide, Kernel: 3, Stride: stride, Groups: wide}, gelu)
+	y = b.SqueezeExcite(name+".layers.squeeze_excitation", y, int(float64(out)*o.Squeeze), (*nn.Builder).SiLU,
+		(*nn.Builder).Sigmoid)
 	y = b.conv(name+".layers.conv_c", y, nn.Conv{Filters: out, Kernel: 1, Bias: true})
 	return b.residual(name, y, shortcut, drop)
 }
@@ -121,11 +140,13 @@ func (o MaxViT) attention(b layer, name string, x *G.Node, grid bool, drop float
 	x = b.Reshape(name+".rows", x, n*height*width, c)
 
 	y := b.LayerNorm(name+".attn_layer.0", x, maxViTEps)
-	y = b.windowAttention(name+".attn_layer.1", y, window{size: p, heads: c / o.Head, scale: 1 / math.Sqrt(float64(c)),
-		qkv: ".to_qkv", proj: ".merge", index: []int{p * p, p * p}})
+	w := window{Windows: nn.Windows{Height: height, Width: width, Rows: p, Columns: p}, heads: c / o.Head,
+		scale: 1 / math.Sqrt(float64(c)), qkv: ".to_qkv", proj: ".merge", index: []int{p * p, p * p}}
+	y = b.rowDropout(name+".attn_layer.2", b.windowAttention(name+".attn_layer.1", y, w), n, o.AttentionDropout)
 	x = b.rowResidual(name+".stochastic_dropout", y, x, n, drop)
 	y = b.LayerNorm(name+".mlp_layer.0", x, maxViTEps)
-	y = b.perceptron(name+".mlp_layer.1", name+".mlp_layer.3", y, 4*c, c)
+	y = b.GELU(name+".mlp_layer.1.gelu", b.Linear(name+".mlp_layer.1", y, o.MLPRatio*c))
+	y = b.rowDropout(name+".mlp_layer.4", b.Linear(name+".mlp_layer.3", y, c), n, o.MLPDropout)
 	x = b.rowResidual(name+".mlp_layer.stochastic_dropout", y, x, n, drop)
 
 	x = b.Reshape(name+".apart", x, n, height/p, width/p, p, p, c)

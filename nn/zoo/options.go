@@ -55,6 +55,15 @@ func (o options) multiple(field, of string) options {
 	return o.that(every(o.value.FieldByName(field), divides), field, fmt.Sprintf("divisible by %s, which is %d", of, n))
 }
 
+// probability wants fields of [0,1).
+func (o options) probability(fields ...string) options {
+	for _, f := range fields {
+		x := o.value.FieldByName(f).Float()
+		o.that(x >= 0 && x < 1, f, "at least 0 and below 1")
+	}
+	return o
+}
+
 // every reports whether a number is right, or each of a list, which must not be empty.
 func every(v reflect.Value, right func(float64) bool) bool {
 	switch {

@@ -73,6 +73,14 @@ func TestOptions(t *testing.T) {
 			"zoo.MaxViT.Channels is [8 16]: must be as long as Layers, [1]"},
 		{zoo.MaxViT{Stem: 8, Channels: []int{32, 48}, Layers: []int{1, 1}},
 			"zoo.MaxViT.Channels is [32 48]: must be divisible by Head, which is 32"},
+		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Squeeze: .1},
+			"zoo.MaxViT.Squeeze is 0.1: must be at least 1/Channels"},
+		{zoo.MaxViT{Stem: 8, Channels: []int{3}, Layers: []int{1}, Head: 3},
+			"zoo.MaxViT.Squeeze is 0.25: must be at least 1/Channels"},
+		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Expansion: .1},
+			"zoo.MaxViT.Expansion is 0.1: must be at least 1/Channels"},
+		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, MLPDropout: 1},
+			"zoo.MaxViT.MLPDropout is 1: must be at least 0 and below 1"},
 		{zoo.MNASNet{Alpha: -1}, "zoo.MNASNet.Alpha is -1: must be at least 0 and finite"},
 		{zoo.MobileNetV2{Width: math.Inf(1)}, "zoo.MobileNetV2.Width is +Inf: must be at least 0 and finite"},
 		{zoo.MobileNetV2{Settings: [][4]int{{1, 16, 0, 1}}},
@@ -114,6 +122,17 @@ func TestOptions(t *testing.T) {
 		{zoo.SqueezeNet{Version: "1_0", Narrow: 17}, "zoo.SqueezeNet.Narrow is 17: must be at most 16"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 3},
 			"zoo.Swin.Width is 8: must be divisible by Heads, which is 3"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, MLPRatio: .1},
+			"zoo.Swin.MLPRatio is 0.1: must be at least 1/Width"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, AttentionDropout: math.NaN()},
+			"zoo.Swin.AttentionDropout is NaN: must be at least 0 and below 1"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Dropout: 1}, "zoo.ViT.Dropout is 1: must be at least 0 and below 1"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Representation: 8},
+			"zoo.ViT.Representation is 8: must be 0 without Torchvision or with Distilled"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Torchvision: true, LayerScale: .1},
+			"zoo.ViT.LayerScale is 0.1: must be 0 with Torchvision"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Torchvision: true, NoQKVBias: true},
+			"zoo.ViT.NoQKVBias is true: must be false with Torchvision"},
 		{zoo.ViT{Width: 96, Heads: 3, Depth: 2}, "zoo.ViT.Patch is 0: must be at least 1"},
 		{zoo.ViT{Patch: 8, Width: 96}, "zoo.ViT.Heads is 0: must be at least 1"},
 		{zoo.ViT{Patch: 8, Width: 100, Heads: 3}, "zoo.ViT.Width is 100: must be divisible by Heads, which is 3"},
@@ -205,6 +224,26 @@ func TestSmallest(t *testing.T) {
 		want := fmt.Sprintf("nn: %s: input size %d is too small: must be at least %d", name, n-1, n)
 		if _, err := nn.Build(name, nn.Config{Batch: 1, Size: n - 1}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// Weights of nets that users build, without an architecture's initial values, do not start as zeros.
+func TestWeightsStart(t *testing.T) {
+	for _, o := range []buildable{
+		zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3, Distilled: true},
+		zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2},
+		zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2},
+	} {
+		a := nn.Architecture{Name: "net", Size: 64, Channels: 3, Classes: 10, Build: o.Build}
+		m, err := a.Model(nn.Config{Batch: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range m.Params {
+			if len(p.Shape) > 1 && p.Init.Scale == 0 {
+				t.Errorf("%T: %s starts as %v", o, p.Name, p.Init)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -42,32 +43,44 @@ type Swin struct {
 	Blocks [4]int // of each stage
 	Width  int    // channels of the first stage; they double from one to the next, and so do the heads
 	Heads  int
-	Window int // height and width of a window in patches of 4×4; 0 means 7
+	Patch  int // height and width of a patch; 0 means 4; torchvision's patch_size
+
+	// Window and WindowWidth are the height and the width of a window in patches; 0 means 7 and as wide as high. They are
+	// torchvision's window_size.
+	Window, WindowWidth int
+
+	MLPRatio float64 // elements of a block's hidden layer for each channel; 0 means 4; torchvision's mlp_ratio
+
+	// Dropout is the probability of dropping elements in Train, after attention, the GELU and the last linear layer of
+	// each block: torchvision's dropout. Config has that of the head's inputs, and DropPath, which is
+	// stochastic_depth_prob.
+	Dropout float64
+
+	// AttentionDropout is the probability of dropping weights of attention in Train: torchvision's attention_dropout.
+	// Training is slower with it.
+	AttentionDropout float64
 }
 
 // swinEps is added to the variances of layer normalisations.
 const swinEps = 1e-5
 
-// swinStage has the extents of a stage's images, and of images that windows fill.
+// swinStage has the extents of a stage's images, and its windows.
 type swinStage struct {
 	n, height, width, channels int
-	down, right                int // after padding
-	shiftDown, shiftRight      int // of every second block
-	window                     window
+	window                     window // of every second block
 }
 
 // Build adds the layers to b.
 func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	b.options("Swin", o).least(1, "Blocks", "Width", "Heads").least(0, "Window").multiple("Width", "Heads")
-	if !b.multipleOf(x, 4) {
+	o.Patch, o.Window, o.MLPRatio = cmp.Or(o.Patch, 4), cmp.Or(o.Window, 7), cmp.Or(o.MLPRatio, 4)
+	b.options("Swin", o).least(1, "Blocks", "Width", "Heads").least(0, "Patch", "Window", "WindowWidth", "MLPRatio").
+		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
+		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width")
+	if !b.multipleOf(x, o.Patch) {
 		return nil
 	}
-	size := o.Window
-	if size == 0 {
-		size = 7
-	}
-	x = b.Conv("features.0.0", x, nn.Conv{Filters: o.Width, Kernel: 4, Stride: 4, Bias: true})
+	x = b.Conv("features.0.0", x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})
 	if b.Err() != nil {
 		return nil
 	}
@@ -80,15 +93,14 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		if i > 0 {
 			x = b.merge(fmt.Sprintf("features.%d", 2*i), x, &s)
 		}
-		s.fit(window{size: size, heads: o.Heads << i, qkv: ".qkv", proj: ".proj", index: []int{size * size * size * size}})
-		mask := s.mask(b, fmt.Sprintf("features.%d.mask", 2*i+1))
+		o.windows(b, fmt.Sprintf("features.%d.mask", 2*i+1), &s, o.Heads<<i)
 		for j := range blocks {
 			k := s
-			if k.window.mask = mask; j%2 == 0 {
-				k.shiftDown, k.shiftRight, k.window.mask = 0, 0, nil
+			if j%2 == 0 {
+				k.window.Down, k.window.Right, k.window.mask = 0, 0, nil
 			}
 			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
-			x = b.swin(fmt.Sprintf("features.%d.%d", 2*i+1, j), x, k, drop)
+			x = o.block(b, fmt.Sprintf("features.%d.%d", 2*i+1, j), x, k, drop)
 			done++
 		}
 	}
@@ -97,101 +109,43 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("head", b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
 }
 
-// fit sets the window, and pads images to whole ones. Where one window covers an extent nothing is shifted.
-func (s *swinStage) fit(w window) {
-	s.window = w
-	pad := func(n int) (padded, shift int) {
-		if padded = (n + w.size - 1) / w.size * w.size; padded > w.size {
-			shift = w.size / 2
-		}
-		return padded, shift
+// windows sets those of a stage. Along an extent that one window covers nothing is shifted.
+func (o Swin) windows(b layer, mask string, s *swinStage, heads int) {
+	rows, columns := o.Window, cmp.Or(o.WindowWidth, o.Window)
+	w := nn.Windows{Height: s.height, Width: s.width, Rows: rows, Columns: columns}
+	if s.height > rows {
+		w.Down = rows / 2
 	}
-	s.down, s.shiftDown = pad(s.height)
-	s.right, s.shiftRight = pad(s.width)
+	if s.width > columns {
+		w.Right = columns / 2
+	}
+	t := rows * columns
+	s.window = window{Windows: w, heads: heads, dropout: o.AttentionDropout, qkv: ".qkv", proj: ".proj", index: []int{t * t}}
+	if w.Down+w.Right > 0 {
+		bias := w.Mask(heads)
+		bias.Shape = op.Shape{w.Count(), heads, t * t}
+		s.window.mask = b.Constant(mask, bias)
+	}
 }
 
-// mask keeps tokens apart that only the shift brings into one window: their score is 100 less. It is nil if nothing is
-// shifted.
-func (s *swinStage) mask(b layer, name string) *G.Node {
-	if s.shiftDown+s.shiftRight == 0 {
-		return nil
-	}
-	// Parts of an extent: in whole windows, and in the last one before and behind the end.
-	part := func(at, n, shift int) int {
-		switch {
-		case shift == 0 || at < n-s.window.size:
-			return 0
-		case at < n-shift:
-			return 1
-		}
-		return 2
-	}
-	size := s.window.size
-	across, t := s.right/size, size*size
-	windows := s.down / size * across
-	x := op.New(op.T(op.Float64, windows, s.window.heads, t*t))
-	at := 0
-	for w := range windows {
-		parts := make([]int, t)
-		for i := range parts {
-			row, column := w/across*size+i/size, w%across*size+i%size
-			parts[i] = 3*part(row, s.down, s.shiftDown) + part(column, s.right, s.shiftRight)
-		}
-		for range s.window.heads {
-			for i := range t * t {
-				if parts[i/t] != parts[i%t] {
-					x.Data.([]float64)[at] = -100
-				}
-				at++
-			}
-		}
-	}
-	return b.Constant(name, x)
-}
-
-// swin adds attention(norm x) to the rows x, then perceptron(norm y) to the sum y. drop is the probability of dropping
+// block adds attention(norm x) to the rows x, then perceptron(norm y) to the sum y. drop is the probability of dropping
 // either in Train.
-func (b layer) swin(name string, x *G.Node, s swinStage, drop float64) *G.Node {
-	y := b.toWindows(name, b.LayerNorm(name+".norm1", x, swinEps), s)
-	y = b.fromWindows(name, b.windowAttention(name+".attn", y, s.window), s)
+func (o Swin) block(b layer, name string, x *G.Node, s swinStage, drop float64) *G.Node {
+	y := b.Windows(name+".windows", b.LayerNorm(name+".norm1", x, swinEps), s.window.Windows)
+	y = b.rowDropout(name+".attn.dropout", b.windowAttention(name+".attn", y, s.window), s.n, o.Dropout)
+	y = b.FromWindows(name+".images", y, s.window.Windows)
 	x = b.rowResidual(name+".stochastic_depth", y, x, s.n, drop)
-	y = b.perceptron(name+".mlp.0", name+".mlp.3", b.LayerNorm(name+".norm2", x, swinEps), 4*s.channels, s.channels)
+	y = b.Linear(name+".mlp.0", b.LayerNorm(name+".norm2", x, swinEps), int(float64(s.channels)*o.MLPRatio))
+	y = b.rowDropout(name+".mlp.2", b.GELU(name+".mlp.0.gelu", y), s.n, o.Dropout)
+	y = b.rowDropout(name+".mlp.4", b.Linear(name+".mlp.3", y, s.channels), s.n, o.Dropout)
 	return b.rowResidual(name+".mlp.stochastic_depth", y, x, s.n, drop)
-}
-
-// toWindows pads and rolls the images of rows x and makes rows of windows, one after the other.
-func (b layer) toWindows(name string, x *G.Node, s swinStage) *G.Node {
-	w, c := s.window.size, s.channels
-	// Five dimensions: devices keep values of four as images.
-	x = b.Reshape(name+".grid", x, 1, s.n, s.height, s.width, c)
-	if s.down > s.height || s.right > s.width {
-		x = b.Pad(name+".padded", x, make([]int, 5), []int{0, 0, s.down - s.height, s.right - s.width, 0})
-	}
-	if s.shiftDown+s.shiftRight > 0 {
-		x = b.Roll(name+".rolled", x, 0, 0, s.shiftDown, s.shiftRight, 0)
-	}
-	x = b.Reshape(name+".cut", x, s.n, s.down/w, w, s.right/w, w, c)
-	return b.Reshape(name+".rows", b.Permute(name+".windows", x, 0, 1, 3, 2, 4, 5), s.n*s.down*s.right, c)
-}
-
-// fromWindows is the inverse of toWindows.
-func (b layer) fromWindows(name string, x *G.Node, s swinStage) *G.Node {
-	w, c := s.window.size, s.channels
-	x = b.Reshape(name+".apart", x, s.n, s.down/w, s.right/w, w, w, c)
-	x = b.Reshape(name+".joined", b.Permute(name+".together", x, 0, 1, 3, 2, 4, 5), 1, s.n, s.down, s.right, c)
-	if s.shiftDown+s.shiftRight > 0 {
-		x = b.Roll(name+".back", x, 0, 0, -s.shiftDown, -s.shiftRight, 0)
-	}
-	if s.down > s.height || s.right > s.width {
-		x = b.Apply(name+".unpadded", op.Slice{From: make([]int, 5), To: []int{1, s.n, s.height, s.width, c}}, x)
-	}
-	return b.Reshape(name+".tokens", x, s.n*s.height*s.width, c)
 }
 
 // merge makes one token of 2×2, with twice the channels.
 func (b layer) merge(name string, x *G.Node, s *swinStage) *G.Node {
 	c := s.channels
-	weight := b.AddParam(nn.Param{Name: name + ".reduction.weight", Shape: op.Shape{2 * c, 4 * c}})
+	weight := b.AddParam(nn.Param{Name: name + ".reduction.weight", Shape: op.Shape{2 * c, 4 * c},
+		Init: nn.FanInUniform(4 * c)})
 	x = b.Reshape(name+".grid", x, 1, s.n, s.height, s.width, c)
 	if odd := []int{0, 0, s.height % 2, s.width % 2, 0}; odd[2]+odd[3] > 0 {
 		x = b.Pad(name+".padded", x, make([]int, 5), odd)

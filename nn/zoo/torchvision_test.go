@@ -162,6 +162,9 @@ func (j judge) structure() {
 		o, ok := n.Op().(*nn.Op)
 		if _, seen := dropped[layerOf(o)]; ok && !seen && strings.Contains(o.Op().String(), "random") {
 			dropped[o.Layer()] = o.Op().String()
+			if n.Shape()[0] != j.want.Batch { // numbers are drawn by the first dimension
+				j.Errorf("%s drops elements of %v, want a batch of %d", o.Layer(), n.Shape(), j.want.Batch)
+			}
 		}
 	}
 	if len(dropped) != len(j.want.Dropped) {
@@ -323,6 +326,9 @@ func (j judge) net(dev device.Device, mode nn.Mode) *machinetest.Net {
 		labels.Data.([]int32)[i] %= int32(j.want.Classes)
 	}
 	j.write(n, m.Labels, labels)
+	if m.RandomCounter != nil {
+		j.write(n, m.RandomCounter, op.Tensor{Shape: op.Shape{2}, Data: make([]int32, 2)})
+	}
 	if m.BatchNormMomentum != nil {
 		j.write(n, m.BatchNormMomentum, op.Tensor{Shape: op.Shape{1}, Data: []float64{j.arch.BatchNormMomentum}})
 	}

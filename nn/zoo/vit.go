@@ -112,23 +112,46 @@ type ViT struct {
 	Width       int // elements of a token, divided equally among the heads
 	Heads       int
 	Depth       int  // blocks; 0 means 12
+	Hidden      int  // elements of a block's hidden layer; 0 means 4·Width; torchvision's mlp_dim, timm's mlp_ratio·embed_dim
 	Torchvision bool // names and initial values are torchvision's, else timm's
 	Mean        bool // the head takes the mean of all tokens, none of which is a class token; not of Torchvision or Distilled
 	Distilled   bool // a second token has a head of its own, as timm's DeiT: the logits are the mean of both heads'
+
+	// Representation is the number of outputs of a linear layer and tanh before the head; 0 means none. Only Torchvision
+	// has it: representation_size.
+	Representation int
+
+	// Dropout is the probability of dropping elements of tokens in Train: after their places are added, and in each block
+	// after attention, the GELU and the last linear layer. It is torchvision's dropout, and timm's pos_drop_rate and
+	// proj_drop_rate. Config has that of the head's inputs, timm's drop_rate, and DropPath, timm's drop_path_rate.
+	Dropout float64
+
+	// AttentionDropout is the probability of dropping weights of attention in Train: torchvision's attention_dropout,
+	// timm's attn_drop_rate. Training is slower with it.
+	AttentionDropout float64
+
+	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values
+	NoQKVBias  bool    // queries, keys and values have no bias: timm's qkv_bias=False
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
 type vitNames struct {
 	class, place, patches, block, norm, head                 string
 	norm1, qkvWeight, qkvBias, proj, norm2, expand, contract string
+	dropPlaces, dropProj, dropExpand, dropContract           string
 }
 
 var timmNames = vitNames{"cls_token", "pos_embed", "patch_embed.proj", "blocks.%d", "norm", "head",
-	".norm1", ".attn.qkv.weight", ".attn.qkv.bias", ".attn.proj", ".norm2", ".mlp.fc1", ".mlp.fc2"}
+	".norm1", ".attn.qkv.weight", ".attn.qkv.bias", ".attn.proj", ".norm2", ".mlp.fc1", ".mlp.fc2",
+	"pos_drop", ".attn.proj_drop", ".mlp.drop1", ".mlp.drop2"}
 
 var torchvisionNames = vitNames{"class_token", "encoder.pos_embedding", "conv_proj", "encoder.layers.encoder_layer_%d",
 	"encoder.ln", "heads.head", ".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias",
-	".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3"}
+	".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3",
+	"encoder.dropout", ".dropout", ".mlp.2", ".mlp.4"}
+
+// preLogits is torchvision's layer before the head.
+const preLogits = "heads.pre_logits"
 
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
@@ -162,8 +185,12 @@ const rowEps = 1e-6
 // Build adds the layers to b.
 func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, of, depth := layer{builder}, v.names(), cmp.Or(v.Depth, 12)
-	b.options("ViT", v).least(1, "Patch", "Width", "Heads").least(0, "Depth").multiple("Width", "Heads").
-		that(!v.Mean || !v.Torchvision && !v.Distilled, "Mean", "false with Torchvision or Distilled")
+	b.options("ViT", v).least(1, "Patch", "Width", "Heads").least(0, "Depth", "Hidden", "Representation", "LayerScale").
+		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
+		that(!v.Mean || !v.Torchvision && !v.Distilled, "Mean", "false with Torchvision or Distilled").
+		that(v.Torchvision && !v.Distilled || v.Representation == 0, "Representation", "0 without Torchvision or with Distilled").
+		that(!v.Torchvision || v.LayerScale == 0, "LayerScale", "0 with Torchvision").
+		that(!v.Torchvision || !v.NoQKVBias, "NoQKVBias", "false with Torchvision")
 	if !b.multipleOf(x, v.Patch) {
 		return nil
 	}
@@ -171,7 +198,8 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	n, first, height, width := s[0], v.first(), s[2]/v.Patch, s[3]/v.Patch
 	tokens := first + height*width
 	embedding := func(name string, rows int) *G.Node {
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width}, BiasOrNorm: true})
+		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width},
+			Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
 	}
 	var place *G.Node // its place in the state dict differs
 	var prefix []*G.Node
@@ -194,6 +222,7 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		y = b.Concat("tokens", 1, append(prefix, y)...)
 	}
 	y = b.Reshape("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place), n*tokens, v.Width)
+	y = b.rowDropout(of.dropPlaces, y, n, v.Dropout)
 	for i := range depth {
 		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
 		y = v.block(b, fmt.Sprintf(of.block, i), y, n, drop)
@@ -205,6 +234,9 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, first)
 	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*first, v.Width), rowEps)
+	if v.Representation > 0 {
+		y = b.Map("heads.act", expr.Arg(0).Tanh(), b.Linear(preLogits, y, v.Representation))
+	}
 	if !v.Distilled {
 		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
 	}
@@ -222,13 +254,29 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node {
 	of := v.names()
 	y := b.LayerNorm(name+of.norm1, x, rowEps)
-	weight := b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width}})
-	bias := b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true})
-	y = b.SelfAttention(name+".attention", b.Apply(name+".qkv", op.Linear{}, y, weight, bias), n, v.Heads)
-	x = b.rowResidual(name+".drop_path1", b.Linear(name+of.proj, y, v.Width), x, n, drop)
-	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, rowEps), 4*v.Width)
-	y = b.Linear(name+of.contract, b.GELU(name+".gelu", y), v.Width)
-	return b.rowResidual(name+".drop_path2", y, x, n, drop)
+	qkv := []*G.Node{y, b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width},
+		Init: nn.FanInUniform(v.Width)})}
+	if !v.NoQKVBias {
+		qkv = append(qkv, b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true}))
+	}
+	y = b.selfAttention(name+".attention", b.Apply(name+".qkv", op.Linear{}, qkv...), n,
+		nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
+	y = b.rowDropout(name+of.dropProj, b.Linear(name+of.proj, y, v.Width), n, v.Dropout)
+	x = b.rowResidual(name+".drop_path1", v.scale(b, name+".ls1", y), x, n, drop)
+	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, rowEps), cmp.Or(v.Hidden, 4*v.Width))
+	y = b.rowDropout(name+of.dropExpand, b.GELU(name+".gelu", y), n, v.Dropout)
+	y = b.rowDropout(name+of.dropContract, b.Linear(name+of.contract, y, v.Width), n, v.Dropout)
+	return b.rowResidual(name+".drop_path2", v.scale(b, name+".ls2", y), x, n, drop)
+}
+
+// scale multiplies rows x by a trained factor for each element, if the options ask for it.
+func (v ViT) scale(b layer, name string, x *G.Node) *G.Node {
+	if v.LayerScale == 0 {
+		return x
+	}
+	gamma := b.AddParam(nn.Param{Name: name + ".gamma", Shape: op.Shape{v.Width}, BiasOrNorm: true,
+		Init: nn.Init{Distribution: nn.Constant, Scale: v.LayerScale}})
+	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)), x, gamma)
 }
 
 // rowResidual adds x, dropping the rows y of whole images, of which there are n, with probability drop in Train.
@@ -239,6 +287,16 @@ func (b layer) rowResidual(name string, y, x *G.Node, n int, drop float64) *G.No
 	s := y.Shape()
 	y = b.StochasticDepth(name, b.Reshape(name+".images", y, n, s.TotalSize()/n), drop)
 	return b.Add(name+".add", b.Reshape(name+".kept", y, s...), x)
+}
+
+// rowDropout is Dropout of the rows x of n images, whose numbers it draws image by image.
+func (b layer) rowDropout(name string, x *G.Node, n int, p float64) *G.Node {
+	if p == 0 || b.Config().Mode == nn.Eval || b.Err() != nil {
+		return x
+	}
+	s := x.Shape()
+	x = b.Dropout(name, b.Reshape(name+".images", x, n, s.TotalSize()/n), p)
+	return b.Reshape(name+".rows", x, s...)
 }
 
 // initial is the initial distribution of a parameter.
@@ -264,6 +322,8 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return deviation(1e-6)
 	case !v.Torchvision && len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
+	case !v.Torchvision && strings.HasSuffix(p.Name, ".gamma"):
+		return p.Init
 	case !v.Torchvision && (is(of.patches) || is(of.norm, of.norm1, of.norm2)):
 		return p.Init
 	case !v.Torchvision && matrix:
@@ -274,6 +334,8 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return deviation(math.Sqrt(1 / float64(p.Shape[1:].Size())))
 	case is(of.head):
 		return nn.Init{}
+	case matrix && is(preLogits):
+		return deviation(math.Sqrt(1 / float64(p.Shape[1])))
 	case matrix && is(of.proj):
 		return p.Init
 	case matrix: // Glorot's

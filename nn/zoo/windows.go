@@ -11,11 +11,13 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// window is attention among size×size tokens.
+// window is attention among the tokens of windows.
 type window struct {
-	size, heads int
-	scale       float64 // of the scores; 0 means 1/√(elements of a head)
-	mask        *G.Node // added to the scores: [windows of an image, heads, size⁴]; nil: none
+	nn.Windows
+	heads   int
+	scale   float64 // of the scores; 0 means 1/√(elements of a head)
+	dropout float64 // of the attention's weights
+	mask    *G.Node // added to the scores: [windows of an image, heads, tokens²]; nil: none
 
 	qkv, proj string // names of the linear layers
 	index     []int  // shape that the state dict gives the indices of offsets
@@ -26,28 +28,42 @@ func (b layer) windowAttention(name string, x *G.Node, w window) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	c := x.Shape()[1]
+	s := x.Shape()
 	bias := b.offsetBias(name, w)
-	o := op.SelfAttention{Tokens: w.size * w.size, Heads: w.heads,
-		Scale: cmp.Or(w.scale, 1/math.Sqrt(float64(c)/float64(w.heads)))}
-	x = b.Apply(name+".attention", o, b.Linear(name+w.qkv, x, 3*c), bias)
-	return b.Linear(name+w.proj, x, c)
+	x = b.selfAttention(name+".attention", b.Linear(name+w.qkv, x, 3*s[1]), s[0]/(w.Rows*w.Columns),
+		nn.Attention{Heads: w.heads, Scale: w.scale, Dropout: w.dropout}, bias)
+	return b.Linear(name+w.proj, x, s[1])
+}
+
+// selfAttention is SelfAttention of n sequences with more options.
+func (b layer) selfAttention(name string, qkv *G.Node, n int, a nn.Attention, bias ...*G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := qkv.Shape()
+	c := s[1] / 3
+	if a.Dropout == 0 || b.Config().Mode == nn.Eval {
+		o := op.SelfAttention{Tokens: s[0] / n, Heads: a.Heads, Scale: cmp.Or(a.Scale, 1/math.Sqrt(float64(c/a.Heads)))}
+		return b.Apply(name, o, append([]*G.Node{qkv}, bias...)...)
+	}
+	queries := b.Slice(name+".queries", qkv, 1, 0, c)
+	keys := b.Slice(name+".keys", qkv, 1, c, 2*c)
+	return b.Attention(name, queries, keys, b.Slice(name+".values", qkv, 1, 2*c, 3*c), n, a, bias...)
 }
 
 // offsetBias is the bias of scores, one for each head and offset between two tokens, plus the mask.
 func (b layer) offsetBias(name string, w window) *G.Node {
-	extent, t := 2*w.size-1, w.size*w.size
-	table := b.AddParam(nn.Param{Name: name + ".relative_position_bias_table", Shape: op.Shape{extent * extent, w.heads},
-		BiasOrNorm: true})
-	index, stored := make([]int32, t*t), make([]int64, t*t)
-	for i := range index {
-		from, to := i/t, i%t
-		down, right := from/w.size-to/w.size, from%w.size-to%w.size
-		index[i] = int32((down+w.size-1)*extent + right + w.size - 1)
-		stored[i] = int64(index[i])
+	t := w.Rows * w.Columns
+	table := b.AddParam(nn.Param{Name: name + ".relative_position_bias_table",
+		Shape: op.Shape{(2*w.Rows - 1) * (2*w.Columns - 1), w.heads},
+		Init:  nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
+	index := w.Offsets()
+	stored := make([]int64, t*t)
+	for i, v := range index.Data.([]int32) {
+		stored[i] = int64(v)
 	}
 	b.Buffer(name+".relative_position_index", stored, w.index...)
-	places := b.Constant(name+".offsets", op.Tensor{Shape: op.Shape{t * t}, Data: index})
+	places := b.Constant(name+".offsets", index)
 	bias := b.Permute(name+".by_head", b.Gather(name+".by_pair", table, 0, places), 1, 0)
 	n := w.heads
 	if w.mask != nil {
@@ -56,9 +72,4 @@ func (b layer) offsetBias(name string, w window) *G.Node {
 		n *= w.mask.Shape()[0]
 	}
 	return b.Reshape(name+".bias", bias, n, t, t)
-}
-
-// perceptron is two linear layers with a GELU in between.
-func (b layer) perceptron(expand, contract string, x *G.Node, hidden, out int) *G.Node {
-	return b.Linear(contract, b.GELU(expand+".gelu", b.Linear(expand, x, hidden)), out)
 }

@@ -31,6 +31,7 @@ from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.vision_transformer import VisionTransformer
 
+NOTHING = 1e-12  # a probability of dropout that drops nothing
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
 
 
@@ -72,6 +73,13 @@ def product(x):
     return float(x @ (2 * u01(PRODUCT, len(x)) - 1))
 
 
+def ours(name):
+    """Package zoo's name of a layer that drops weights of attention."""
+    for theirs in "self_attention.dropout", "attn.attn_drop":
+        name = name.replace(theirs, "attention.dropout")
+    return name.replace("attention_dropout", "attention.dropout")
+
+
 def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
@@ -80,13 +88,18 @@ def drops(model):
     for name, m in model.named_modules():
         if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:
             found[f"{name}.dropout"], m.drop_rate = m.drop_rate, 0.0
-        elif isinstance(m, (nn.Dropout, StochasticDepth)):
+        if isinstance(m, (nn.MultiheadAttention, swin_transformer.ShiftedWindowAttention)):  # functions
+            for own in ("dropout", "attention_dropout"):
+                if getattr(m, own, 0) > 0:
+                    found[ours(f"{name}.{own}")] = getattr(m, own)
+                    setattr(m, own, 0.0)
+        if isinstance(m, (nn.Dropout, StochasticDepth)):
             residual = True
             if isinstance(m, StochasticDepth):
                 block = model.get_submodule(name.rsplit(".", 1)[0])
                 residual = getattr(block, "use_res_connect", True)
             if m.p > 0 and residual:
-                found[name] = m.p
+                found[ours(name)] = m.p
                 above = model.get_submodule(name.rpartition(".")[0])
                 if isinstance(above, (swin_transformer.SwinTransformerBlock, PartitionAttentionLayer)):  # they use it twice
                     place, _, own = name.rpartition(".")
@@ -257,6 +270,21 @@ def narrow_swin():
     return swin_transformer.SwinTransformer([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], stochastic_depth_prob=0.2, num_classes=10)
 
 
+def swin_options():
+    return swin_transformer.SwinTransformer([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING, 0.2, 10)
+
+
+def maxvit_options():
+    return MaxVit((32, 32), 8, 4, [8, 16], [1, 1], 4, 0.2, squeeze_ratio=0.5, expansion_ratio=2.5, mlp_ratio=3, mlp_dropout=NOTHING,
+                  attention_dropout=2 * NOTHING, num_classes=10)
+
+
+def deit_options():
+    return VisionTransformerDistilled(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, mlp_ratio=2.5, qkv_bias=False,
+                                      init_values=0.1, pos_drop_rate=NOTHING, proj_drop_rate=NOTHING, attn_drop_rate=2 * NOTHING,
+                                      drop_path_rate=0.1, num_classes=10)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -319,6 +347,10 @@ VARIANTS = {
     "swin_narrow": (narrow_swin, 2, 40),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
     "deit_narrow": (narrow_deit, 3, 24),
+    "vit_torchvision_options_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 60, NOTHING, 2 * NOTHING, 10, 16), 3, 24),
+    "deit_options_narrow": (deit_options, 3, 24),
+    "swin_options_narrow": (swin_options, 2, 20),
+    "maxvit_options_narrow": (maxvit_options, 2, 32),
 }
 
 OWN = {
@@ -381,7 +413,7 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN or name == "convnext_narrow":
+    if whole and name not in OWN or name == "convnext_narrow" or "options" in name:
         out["initial"] = first
     with torch.no_grad():
         logits = model.eval()(x)

@@ -69,10 +69,22 @@ var Narrow = map[string]nn.Architecture{
 	"swin_narrow": like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
 	"maxvit_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 2}, Head: 4,
 		Partition: 4}.Build),
-	"deit_narrow":    like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
+	"deit_narrow": like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
+	"vit_torchvision_options_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true,
+		Hidden: 60, Representation: 16, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
+	"deit_options_narrow": like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		Distilled: true, Hidden: 60, LayerScale: .1, NoQKVBias: true, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
+	"swin_options_narrow": like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Patch: 2, Window: 3,
+		WindowWidth: 4, MLPRatio: 2.5, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
+	"maxvit_options_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 1},
+		Head: 4, Partition: 4, Expansion: 2.5, Squeeze: .5, MLPRatio: 3, MLPDropout: nothing,
+		AttentionDropout: 2 * nothing}.Build),
 	"wrn10_2":        like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
 	"resnet9_narrow": like("resnet9", zoo.ResNet9{Width: 8}.Build),
 }
+
+// nothing is a probability of dropout that drops nothing: steps of the graphs that have it can be compared.
+const nothing = 1e-12
 
 // like is a registered net with other layers.
 func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture {
