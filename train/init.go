@@ -49,10 +49,8 @@ func (r *Run) loadInit() error {
 	if err != nil {
 		return fmt.Errorf("initial weights: %w", err)
 	}
-	if name, err := r.Net.NonFinite(); err != nil {
+	if err := r.Net.CheckFinite(c.Init, c.InitKey); err != nil {
 		return fmt.Errorf("initial weights: %w", err)
-	} else if name != "" {
-		return fmt.Errorf("initial weights: %s: tensor %q has numbers that are not finite: choose other weights", c.Init, name)
 	}
 	if l.Found != "" {
 		c.note("initial weights: %s", l.Found)
@@ -171,10 +169,7 @@ func (r *Run) readTeacher() (t *network.Network, meta network.Meta, err error) {
 	}
 	l, err := t.Load(c.Teacher, network.LoadOptions{})
 	if t.Meaning = l.Meaning; err == nil {
-		var name string
-		if name, err = t.NonFinite(); err == nil && name != "" {
-			err = fmt.Errorf("%s: tensor %q has numbers that are not finite: choose other weights", c.Teacher, name)
-		}
+		err = t.CheckFinite(c.Teacher, "")
 	}
 	if err != nil {
 		return nil, meta, errors.Join(err, t.Close())
