@@ -24,7 +24,7 @@ func (r *Run) initNet() error {
 	}
 	defer f.Close()
 	meta, a, said, err := netOf(f, c.Init)
-	if err != nil && meta.Model == "" {
+	if err != nil && meta.Model == "" && meta.Unoffered() == "" {
 		hint := "name the model, or the nearest one to see how it differs"
 		if len(network.Identify(f)) > 1 {
 			hint = "give --model, one of these"
@@ -89,10 +89,12 @@ func netOf(f *statedict.File, path string) (meta network.Meta, a nn.Architecture
 	said = path + " says"
 	if meta.Model == "" {
 		names := network.Identify(f)
-		switch len(names) {
-		case 0:
+		switch un := meta.Unoffered(); {
+		case len(names) == 0 && un != "":
+			return meta, a, "", fmt.Errorf("%s: %s", path, un)
+		case len(names) == 0:
 			return meta, a, "", fmt.Errorf("%s has the tensors of none of the models: rna inspect lists them", path)
-		case 1:
+		case len(names) == 1:
 			meta.Model, said = names[0], "the tensors of "+path+" show"
 		default:
 			return meta, a, "", fmt.Errorf("%s has the tensors of %s alike", path, strings.Join(names, " and "))

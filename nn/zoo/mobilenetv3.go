@@ -29,16 +29,31 @@ func init() {
 		if !small {
 			a.Resize = 232
 		}
-		timm := a
-		timm.Name, timm.Summary = fmt.Sprintf("mobilenetv3_%s_100", size), a.Summary+", as timm's"
-		timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
-		timm.Resize, timm.Interpolation = 256, bicubic
-		timm.Block, timm.Init, timm.Build = timmBlock, google, MobileNetV3{Small: small, Timm: true}.Build
-		tf := timm
-		tf.Name, tf.Summary = "tf_"+timm.Name, a.Summary+", with TensorFlow's padding, as timm's"
-		tf.SamePadding, tf.BatchNormEps = true, .001
-		tf.Interpolation, tf.Mean, tf.Std = "", half, half
-		imageNet(a, timm, tf)
+		imageNet(a)
+		for _, v := range []struct {
+			width          float64
+			plain, tf      bool // timm has weights without and with TensorFlow's padding
+			name, describe string
+		}{
+			{.5, small, false, "050", ", width 0.5"}, {.75, small, true, "075", ", width 0.75"}, {1, true, true, "100", ""},
+		} {
+			timm := a
+			timm.Name, timm.Summary = "mobilenetv3_"+size+"_"+v.name, a.Summary+v.describe+", as timm's"
+			timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
+			timm.Resize, timm.Interpolation = 256, bicubic
+			timm.Block, timm.Init = timmBlock, google
+			timm.Build = MobileNetV3{Small: small, Width: v.width, Timm: true}.Build
+			tf := timm
+			tf.Name, tf.Summary = "tf_"+timm.Name, a.Summary+v.describe+", with TensorFlow's padding, as timm's"
+			tf.SamePadding, tf.BatchNormEps = true, .001
+			tf.Interpolation, tf.Mean, tf.Std = "", half, half
+			if v.plain {
+				imageNet(timm)
+			}
+			if v.tf {
+				imageNet(tf)
+			}
+		}
 	}
 }
 
@@ -46,7 +61,9 @@ func init() {
 type MobileNetV3 struct {
 	Small bool
 	Width float64 // factor of the channels; 0 means 1
-	Timm  bool    // names are timm's, else torchvision's
+	// Timm are timm's names, and timm's rounding at other widths: the first convolution stays as wide for a Width below
+	// .75, the last one always, and expansions are of rounded channels.
+	Timm bool
 }
 
 // mobileBlock is an inverted residual of MobileNetV3: wide channels are convolved.
@@ -86,12 +103,15 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	channels := func(n int) int { return divisible(float64(n) * cmp.Or(o.Width, 1)) }
 	in, hardswish := channels(16), nn.Activation((*nn.Builder).Hardswish)
+	if o.Timm && o.Width < .75 {
+		in = 16
+	}
 	if o.Timm {
 		x = b.convNorm([2]string{"conv_stem", "bn1"}, x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, hardswish)
 	} else {
 		x = b.norm("features.0", x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, hardswish)
 	}
-	stage, within := 0, 0
+	stage, within, base := 0, 0, 16
 	for i, s := range blocks {
 		if i > 0 && s.out != blocks[i-1].out {
 			stage, within = stage+1, 0
@@ -100,14 +120,20 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		if o.Timm {
 			name = fmt.Sprintf("blocks.%d.%d", stage, within)
 		}
-		s.wide, s.out = channels(s.wide), channels(s.out)
+		if o.Timm {
+			s.wide = divisible(float64(in) * float64(s.wide) / float64(base))
+		} else {
+			s.wide = channels(s.wide)
+		}
+		base = s.out
+		s.out = channels(s.out)
 		x = b.mobileBlock(namesOf(name, o.Timm, s.wide != in, s.excite), x, in, s)
 		in, within = s.out, within+1
 	}
 	if o.Timm {
 		name := fmt.Sprintf("blocks.%d.0", stage+1)
-		x = b.convNorm([2]string{name + ".conv", name + ".bn1"}, x, nn.Conv{Filters: 6 * in, Kernel: 1}, hardswish)
-		x = b.Conv("conv_head", b.pixel("pool", x), nn.Conv{Filters: channels(last), Kernel: 1, Bias: true})
+		x = b.convNorm([2]string{name + ".conv", name + ".bn1"}, x, nn.Conv{Filters: channels(6 * base), Kernel: 1}, hardswish)
+		x = b.Conv("conv_head", b.pixel("pool", x), nn.Conv{Filters: last, Kernel: 1, Bias: true})
 		x = b.Flatten("flatten", b.Hardswish("act2", x))
 		return b.Linear("classifier", b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
 	}

@@ -122,7 +122,11 @@ func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 	}
 	if m.Model == "" {
 		hint := ""
-		if names := network.Identify(file); len(names) > 0 {
+		names := network.Identify(file)
+		if un := m.Unoffered(); un != "" && len(names) == 0 {
+			return fmt.Errorf("%s: %s", o.Weights, un)
+		}
+		if len(names) > 0 {
 			hint = ", as " + strings.Join(names, " or ") + ", whose tensors it has"
 		}
 		return fmt.Errorf("%s does not name its model: name it by --model%s", o.Weights, hint)
