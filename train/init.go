@@ -55,7 +55,7 @@ func (r *Run) loadInit() error {
 	if l.Found != "" {
 		c.note("initial weights: %s", l.Found)
 	}
-	for _, more := range []string{l.Resized, l.Doubt} {
+	for _, more := range []string{l.Resized, l.Doubt, l.Uncropped()} {
 		if more != "" {
 			c.note("initial weights: %s", more)
 		}

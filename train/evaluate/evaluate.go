@@ -191,6 +191,9 @@ func (o *Options) load(net *network.Network, file *statedict.File, told io.Write
 	if l.Doubt != "" && err == nil {
 		fmt.Fprintln(told, terminal.Wrap(told, o.Weights+" is "+l.Doubt, "  "))
 	}
+	if crop := l.Uncropped(); crop != "" && err == nil {
+		fmt.Fprintln(told, terminal.Wrap(told, "warning: "+o.Weights+": "+crop, "  "))
+	}
 	return err
 }
 

@@ -25,6 +25,7 @@ type hubConfig struct {
 	Pretrained   struct {
 		Size          [3]int     `json:"input_size"` // channels first
 		Crop          float64    `json:"crop_pct"`
+		Mode          string     `json:"crop_mode"`
 		Interpolation string     `json:"interpolation"`
 		Mean          [3]float64 `json:"mean"`
 		Std           [3]float64 `json:"std"`
@@ -100,6 +101,9 @@ func (c *hubConfig) meta(m *Meta) {
 		m.Model, _ = hubNet(c.Architecture)
 	}
 	p := &c.Pretrained
+	if p.Mode != "center" {
+		m.CropMode = p.Mode
+	}
 	if size := p.Size[1]; m.ImageSize == 0 && size > 0 && size == p.Size[2] {
 		m.ImageSize = size
 		if p.Crop > 0 && p.Crop <= 1 {
@@ -124,6 +128,15 @@ func hubNet(timm string) (name string, ok bool) {
 		return "", false
 	}
 	return name, true
+}
+
+// Uncropped warns that the weights take images in a way of timm's other than the crop of the centre; "" if they do not.
+func (m Meta) Uncropped() string {
+	if m.CropMode == "" {
+		return ""
+	}
+	return fmt.Sprintf("the config.json beside it says crop_mode %q, as timm prepares photographs that are not square: here the "+
+		"net sees their centre, and may do a little worse", m.CropMode)
 }
 
 // Unoffered says that there is no net for weights because config.json names one of timm's that is not offered; "" if it

@@ -60,6 +60,13 @@ func TestHubConfig(t *testing.T) {
 			}
 		}
 	}
+	for mode, want := range map[string]string{"squash": `crop_mode "squash"`, "border": `crop_mode "border"`, "center": ""} {
+		config(strings.Replace(hubJSON, `"crop_pct"`, `"crop_mode": "`+mode+`", "crop_pct"`, 1))
+		l, err := n.Load(path, LoadOptions{})
+		if got := l.Uncropped(); err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("crop_mode %s: %q, %v", mode, got, err)
+		}
+	}
 	for _, other := range []string{`{"model": "resnet50"}`, "{", `{"architecture": 3}`} {
 		config(other)
 		if l, err = n.Load(path, LoadOptions{}); err != nil || l.Doubt == "" || l.Model != "" {
