@@ -50,6 +50,6 @@ func TestInitNet(t *testing.T) {
 	}
 	for _, command := range []string{quickly + "-o new --init ", "eval --data glyphs --weights "} {
 		fails(t, strings.Fields(command+empty), empty+": the config.json beside it says that the weights are of timm's "+
-			"resnet26d, which is not offered: rna models lists the nets that are")
+			"resnet26d, which is not offered (rna models lists the nets that are)")
 	}
 }

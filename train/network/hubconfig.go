@@ -135,8 +135,8 @@ func (m Meta) Uncropped() string {
 	if m.CropMode == "" {
 		return ""
 	}
-	return fmt.Sprintf("the config.json beside it says crop_mode %q, as timm prepares photographs that are not square: here the "+
-		"net sees their centre, and may do a little worse", m.CropMode)
+	return fmt.Sprintf("the config.json beside it says crop_mode %q, as timm prepares photographs that are not square: here "+
+		"the net sees their centre, and may do a little worse", m.CropMode)
 }
 
 // Unoffered says that there is no net for weights because config.json names one of timm's that is not offered; "" if it
@@ -145,8 +145,8 @@ func (m Meta) Unoffered() string {
 	if _, ok := hubNet(m.Architecture); ok || m.Architecture == "" {
 		return ""
 	}
-	return fmt.Sprintf("the config.json beside it says that the weights are of timm's %s, which is not offered: rna models lists "+
-		"the nets that are", m.Architecture)
+	return fmt.Sprintf("the config.json beside it says that the weights are of timm's %s, which is not offered (rna models "+
+		"lists the nets that are)", m.Architecture)
 }
 
 // timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.

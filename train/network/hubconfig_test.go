@@ -92,8 +92,8 @@ func TestHubConfig(t *testing.T) {
 // Weights of one of timm's nets that is not offered are refused by its name; if their tensors are a net's, its name is a
 // doubt. Transformers for larger images are those for the usual ones.
 func TestUnoffered(t *testing.T) {
-	const want = `the config.json beside it says that the weights are of timm's resnetaa50, which is not offered: rna models ` +
-		`lists the nets that are`
+	const want = `the config.json beside it says that the weights are of timm's resnetaa50, which is not offered (rna models ` +
+		`lists the nets that are)`
 	n, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 10, Channels: 1, Size: 28}, 0)
 	if err != nil {
 		t.Fatal(err)
