@@ -91,7 +91,7 @@ func TestTooLittleMemory(t *testing.T) {
 		{12 << 20, 8000, []string{"lenet at batch 8000 takes ", "of device card, and 12.6 MB are free: batch ", " fits"}},
 		{600_000, 8, []string{"lenet at batch 8 takes", "no batch fits"}},
 		{600_000, AutoBatch, []string{"lenet at batch 1 takes", "no batch fits"}},
-		{100_000, 8, []string{"lenet at batch 1 takes", "no batch fits"}},
+		{100_000, 8, []string{"lenet, its weights and their gradients alone, takes", "no batch fits"}},
 	} {
 		c.Batch = s.batch
 		r, err := New(c, Deps{Device: &card{Device: host, free: s.free}})

@@ -24,7 +24,7 @@ func (r *Run) initNet() error {
 	}
 	defer f.Close()
 	meta, a, said, err := netOf(f, c.Init)
-	if err != nil && meta.Model == "" {
+	if err != nil && meta.Model == "" && meta.Unoffered() == "" {
 		hint := "name the model, or the nearest one to see how it differs"
 		if len(network.Identify(f)) > 1 {
 			hint = "give --model, one of these"
@@ -49,15 +49,13 @@ func (r *Run) loadInit() error {
 	if err != nil {
 		return fmt.Errorf("initial weights: %w", err)
 	}
-	if name, err := r.Net.NonFinite(); err != nil {
+	if err := r.Net.CheckFinite(c.Init, c.InitKey); err != nil {
 		return fmt.Errorf("initial weights: %w", err)
-	} else if name != "" {
-		return fmt.Errorf("initial weights: %s: tensor %q has numbers that are not finite: choose other weights", c.Init, name)
 	}
 	if l.Found != "" {
 		c.note("initial weights: %s", l.Found)
 	}
-	for _, more := range []string{l.Resized, l.Doubt} {
+	for _, more := range []string{l.Resized, l.Doubt, l.Uncropped()} {
 		if more != "" {
 			c.note("initial weights: %s", more)
 		}
@@ -91,10 +89,12 @@ func netOf(f *statedict.File, path string) (meta network.Meta, a nn.Architecture
 	said = path + " says"
 	if meta.Model == "" {
 		names := network.Identify(f)
-		switch len(names) {
-		case 0:
+		switch un := meta.Unoffered(); {
+		case len(names) == 0 && un != "":
+			return meta, a, "", fmt.Errorf("%s: %s", path, un)
+		case len(names) == 0:
 			return meta, a, "", fmt.Errorf("%s has the tensors of none of the models: rna inspect lists them", path)
-		case 1:
+		case len(names) == 1:
 			meta.Model, said = names[0], "the tensors of "+path+" show"
 		default:
 			return meta, a, "", fmt.Errorf("%s has the tensors of %s alike", path, strings.Join(names, " and "))
@@ -171,10 +171,7 @@ func (r *Run) readTeacher() (t *network.Network, meta network.Meta, err error) {
 	}
 	l, err := t.Load(c.Teacher, network.LoadOptions{})
 	if t.Meaning = l.Meaning; err == nil {
-		var name string
-		if name, err = t.NonFinite(); err == nil && name != "" {
-			err = fmt.Errorf("%s: tensor %q has numbers that are not finite: choose other weights", c.Teacher, name)
-		}
+		err = t.CheckFinite(c.Teacher, "")
 	}
 	if err != nil {
 		return nil, meta, errors.Join(err, t.Close())

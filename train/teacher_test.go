@@ -95,7 +95,7 @@ func TestTeacherMistakes(t *testing.T) {
 		"has 2 outputs, and conv6 has 5":      func(c *Spec) { c.NumClasses = 5 },
 		"in another order":                    func(c *Spec) { c.Classes = []string{c.Classes[1], c.Classes[0]} },
 		"takes images of 3 channels":          func(c *Spec) { c.Data, c.Classes, c.Mean, c.Std = "glyphs", nil, nil, nil },
-		"not finite":                          func(c *Spec) { c.Teacher = broken },
+		`.weight" has 1 of `:                  func(c *Spec) { c.Teacher = broken },
 		"the teacher: ":                       func(c *Spec) { c.Teacher = torn },
 		"go with a teacher":                   func(c *Spec) { c.Teacher, c.TeacherAlpha = "", .5 },
 		"teacher-temperature -1: must lie ab": func(c *Spec) { c.TeacherTemperature = -1 },

@@ -25,6 +25,8 @@ type Verified struct {
 	// Epoch, Batch and Step are a checkpoint's position, and Program is the program that wrote it; zero for a file.
 	Epoch, Batch, Step int
 	Program            string
+	// Unread says why the file's weights were not read, though its checksums are right: a file of torch.save may have none.
+	Unread string
 	// Err is the damage found, nil for none.
 	Err error
 }
@@ -62,7 +64,8 @@ func Verify(path string) ([]Verified, error) {
 		}
 		list = append(list, v)
 	}
-	for _, pattern := range []string{"*.safetensors", keptDir + "/*.safetensors"} {
+	for _, pattern := range []string{"*.safetensors", keptDir + "/*.safetensors", "*.pt", "*.pth", "*.pth.tar", "*.ckpt",
+		"pytorch_model*.bin"} {
 		files, err := filepath.Glob(filepath.Join(path, pattern))
 		if err != nil {
 			return nil, err
@@ -211,7 +214,11 @@ func verifyWeights(path string) Verified {
 	v := Verified{Path: path}
 	f, err := statedict.Open(path, "")
 	if err != nil {
-		v.Err = err
+		if statedict.Whole(path) {
+			v.Sums, v.Unread = true, err.Error()
+		} else {
+			v.Err = err
+		}
 		return v
 	}
 	defer f.Close()

@@ -94,6 +94,7 @@ layers. "make bench-pytorch" compares with PyTorch.`,
 		"`images` a step; auto: as many as fit in the memory that is free")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.BoolVar(&f.Eval, "eval", false, "measure evaluation: the forward pass with running statistics")
+	w.StringSliceVar(&f.Freeze, "freeze", nil, optionHelp("freeze"))
 	w.StringVar(&f.Optimizer, "optimizer", "sgd", strings.Join(train.Optimizers(), ", "))
 	w.Values("optimizer", train.Optimizers()...)
 	w.StringVar(&f.Data, "data", "", "images, as for rna train: a `folder`, or glyphs (default: noise alone)")

@@ -97,7 +97,7 @@ func (f *exportFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = device.Closed(err, errors.Join(net.Close(), net.Device.Close())) }()
-	if err := f.CheckFinite(net, file); err != nil {
+	if err := net.CheckFinite(f.Weights, f.Key); err != nil {
 		return err
 	}
 	err = files.WriteTo(f.out, func(w io.Writer) error { return net.WriteONNX(cli.Until(ctx, w), meta, f.Batch) })

@@ -40,4 +40,16 @@ func TestInitNet(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, strings.Fields(quickly+"-o new --init "+empty), "the tensors of none of the models")
+	if err := os.WriteFile("config.json", []byte(`{"architecture": "conv6", "pretrained_cfg": {"crop_mode": "squash"}}`),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, quickly+"-o new --init other.safetensors", `crop_mode "squash"`)
+	if err := os.WriteFile("config.json", []byte(`{"architecture": "resnet26d"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{quickly + "-o new --init ", "eval --data glyphs --weights "} {
+		fails(t, strings.Fields(command+empty), empty+": the config.json beside it says that the weights are of timm's "+
+			"resnet26d, which is not offered (rna models lists the nets that are)")
+	}
 }

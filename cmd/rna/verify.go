@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ func newVerify() *cobra.Command {
 		Short: "Compare runs and weights with their checksums",
 		Long: `Read checkpoints and weights completely and compare them with their checksums. RUN is the folder of a run, with
 its checkpoints, weights, config.json, metrics.jsonl and sessions.jsonl, or a folder of runs. FILE contains weights:
-safetensors files of rna have checksums, and so do zip files of torch.save. Damage makes the exit status 1.`,
+safetensors files of rna have checksums, and so do zip files of torch.save. In folders, files named .safetensors, .pt,
+.pth, .pth.tar, .ckpt and pytorch_model*.bin are read. Damage makes the exit status 1.`,
 		Example: `  rna verify runs/20260101-120000-resnet20
   rna verify runs/a/final.safetensors resnet50.pth`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,6 +47,8 @@ func verify(paths []string, out io.Writer) error {
 			case v.Err != nil:
 				damaged++
 				state = "DAMAGED"
+			case v.Unread != "":
+				state += ", but not read as weights: " + strings.TrimPrefix(v.Unread, v.Path+": ")
 			case !v.Sums:
 				state = "read; it has no checksums"
 			case v.Step > 0 || v.Epoch > 0:

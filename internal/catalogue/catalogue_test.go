@@ -45,7 +45,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-var timm = regexp.MustCompile(`_patch|^mobilenetv3_|^tf_|^timm_`)
+var timm = regexp.MustCompile(`_patch|^mobilenetv[23]_|^regnet[xy]_|^tf_|^timm_`)
 
 // TestNets finds weights for each net with torchvision's shapes: those of 1000 classes, except timm's.
 func TestNets(t *testing.T) {

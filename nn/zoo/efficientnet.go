@@ -44,14 +44,15 @@ func init() {
 		size    int // of torchvision's weights, 0 without a net
 		tf      [2]int
 		mean    []float64 // of TensorFlow's weights; nil: ImageNet's
+		same    bool      // torchvision's weights are TensorFlow's, and take images as these
 	}{
-		{"S", EfficientNet{Stages: efficientV2S}, .2, 384, [2]int{300, 300}, half},
-		{"M", EfficientNet{Stages: efficientV2M}, .3, 480, [2]int{384, 384}, half},
-		{"L", EfficientNet{Stages: efficientV2L}, .4, 480, [2]int{384, 384}, half},
-		{"B0", EfficientNet{Stages: efficientV2B}, .2, 0, [2]int{192, 219}, nil},
-		{"B1", EfficientNet{Stages: efficientV2B, Depth: 1.1}, .2, 0, [2]int{192, 217}, nil},
-		{"B2", EfficientNet{Stages: efficientV2B, Width: 1.1, Depth: 1.2}, .3, 0, [2]int{208, 233}, nil},
-		{"B3", EfficientNet{Stages: efficientV2B, Width: 1.2, Depth: 1.4, Nearest: true}, .3, 0, [2]int{240, 266}, half},
+		{"S", EfficientNet{Stages: efficientV2S}, .2, 384, [2]int{300, 300}, half, false},
+		{"M", EfficientNet{Stages: efficientV2M}, .3, 480, [2]int{384, 384}, half, false},
+		{"L", EfficientNet{Stages: efficientV2L}, .4, 480, [2]int{384, 384}, half, true},
+		{"B0", EfficientNet{Stages: efficientV2B}, .2, 0, [2]int{192, 219}, nil, false},
+		{"B1", EfficientNet{Stages: efficientV2B, Depth: 1.1}, .2, 0, [2]int{192, 217}, nil, false},
+		{"B2", EfficientNet{Stages: efficientV2B, Width: 1.1, Depth: 1.2}, .3, 0, [2]int{208, 233}, nil, false},
+		{"B3", EfficientNet{Stages: efficientV2B, Width: 1.2, Depth: 1.4, Nearest: true}, .3, 0, [2]int{240, 266}, half, false},
 	} {
 		v.net.Last = 1280
 		a := v.net.of("efficientnet_v2_"+strings.ToLower(v.name), "EfficientNetV2-"+v.name, v.dropout)
@@ -59,7 +60,7 @@ func init() {
 		a.BatchNormEps, a.Size, a.Resize = .001, v.size, v.size
 		tf := v.net.tensorFlow(a, v.tf)
 		tf.Name, tf.Mean, tf.Std = "tf_efficientnetv2_"+strings.ToLower(v.name), v.mean, v.mean
-		if v.name == "L" { // torchvision's weights are TensorFlow's
+		if v.same {
 			a.Interpolation, a.Mean, a.Std = bicubic, half, half
 		}
 		if imageNet(tf); v.size > 0 {

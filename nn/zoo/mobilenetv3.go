@@ -30,16 +30,31 @@ func init() {
 		if !small {
 			a.Resize = 232
 		}
-		timm := a
-		timm.Name, timm.Summary = fmt.Sprintf("mobilenetv3_%s_100", size), a.Summary+", as timm's"
-		timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
-		timm.Resize, timm.Interpolation = 256, bicubic
-		timm.Block, timm.Init, timm.Build = timmBlock, google, MobileNetV3{Small: small, Timm: true}.Build
-		tf := timm
-		tf.Name, tf.Summary = "tf_"+timm.Name, a.Summary+", with TensorFlow's padding, as timm's"
-		tf.SamePadding, tf.BatchNormEps = true, .001
-		tf.Interpolation, tf.Mean, tf.Std = "", half, half
-		imageNet(a, timm, tf)
+		imageNet(a)
+		for _, v := range []struct {
+			width          float64
+			plain, tf      bool // timm has weights without and with TensorFlow's padding
+			name, describe string
+		}{
+			{.5, small, false, "050", ", width 0.5"}, {.75, small, true, "075", ", width 0.75"}, {1, true, true, "100", ""},
+		} {
+			timm := a
+			timm.Name, timm.Summary = "mobilenetv3_"+size+"_"+v.name, a.Summary+v.describe+", as timm's"
+			timm.BatchNormEps, timm.BatchNormMomentum = 0, 0
+			timm.Resize, timm.Interpolation = 256, bicubic
+			timm.Block, timm.Init = timmBlock, google
+			timm.Build = MobileNetV3{Small: small, Width: v.width, Timm: true}.Build
+			tf := timm
+			tf.Name, tf.Summary = "tf_"+timm.Name, a.Summary+v.describe+", with TensorFlow's padding, as timm's"
+			tf.SamePadding, tf.BatchNormEps = true, .001
+			tf.Interpolation, tf.Mean, tf.Std = "", half, half
+			if v.plain {
+				imageNet(timm)
+			}
+			if v.tf {
+				imageNet(tf)
+			}
+		}
 	}
 }
 
@@ -47,7 +62,9 @@ func init() {
 type MobileNetV3 struct {
 	Small bool
 	Width float64 // factor of the channels; 0 means 1
-	Timm  bool    // names are timm's, else torchvision's
+	// Timm are timm's names, and timm's rounding at other widths: the first convolution stays as wide for a Width below
+	// .75, the last one always, and expansions are of rounded channels.
+	Timm bool
 
 	Reduced bool // the last three blocks and Last have half of the channels: torchvision's reduced_tail
 	Dilated bool // the last three blocks have the dilation 2 and no stride: torchvision's dilated
@@ -142,7 +159,11 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	blocks, last := o.blocks()
 	channels := func(n int) int { return divisible(float64(n) * cmp.Or(o.Width, 1)) }
-	in, hardswish := channels(cmp.Or(o.Stem, 16)), nn.Activation((*nn.Builder).Hardswish)
+	base := cmp.Or(o.Stem, 16)
+	in, hardswish := channels(base), nn.Activation((*nn.Builder).Hardswish)
+	if o.Timm && o.Width < .75 {
+		in = base
+	}
 	if o.Timm {
 		x = b.convNorm([2]string{"conv_stem", "bn1"}, x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, hardswish)
 	} else {
@@ -157,14 +178,20 @@ func (o MobileNetV3) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		if o.Timm {
 			name = fmt.Sprintf("blocks.%d.%d", stage, within)
 		}
-		s.Wide, s.Out = channels(s.Wide), channels(s.Out)
+		if o.Timm {
+			s.Wide = divisible(float64(in) * float64(s.Wide) / float64(base))
+		} else {
+			s.Wide = channels(s.Wide)
+		}
+		base = s.Out
+		s.Out = channels(s.Out)
 		x = b.mobileBlock(namesOf(name, o.Timm, s.Wide != in, s.Excite), x, in, s)
 		in, within = s.Out, within+1
 	}
 	if o.Timm {
 		name := fmt.Sprintf("blocks.%d.0", stage+1)
-		x = b.convNorm([2]string{name + ".conv", name + ".bn1"}, x, nn.Conv{Filters: 6 * in, Kernel: 1}, hardswish)
-		x = b.Conv("conv_head", b.pixel("pool", x), nn.Conv{Filters: channels(last), Kernel: 1, Bias: true})
+		x = b.convNorm([2]string{name + ".conv", name + ".bn1"}, x, nn.Conv{Filters: channels(6 * base), Kernel: 1}, hardswish)
+		x = b.Conv("conv_head", b.pixel("pool", x), nn.Conv{Filters: last, Kernel: 1, Bias: true})
 		x = b.Flatten("flatten", b.Hardswish("act2", x))
 		return b.Linear("classifier", b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
 	}

@@ -32,14 +32,48 @@ func init() {
 			Name:      "regnet_" + name,
 			Family:    "regnet",
 			Summary:   regNetSummary(name),
-			Reference: "Radosavovic et al., Designing network design spaces, 2020",
+			Reference: regNetReference,
 			Block:     `^(trunk_output\.block\d+\.block\d+-\d+)\.`,
 			Resize:    232,
 			Init:      regNetInit,
 			Build:     o.Build,
 		})
 	}
+	for _, v := range []struct { // timm's whose widths are those of none of torchvision's
+		name, size string
+		net        RegNet
+		resize     int
+	}{
+		{"x_002", "200MF", RegNet{Depth: 13, Start: 24, Slope: 36.44, Factor: 2.49, GroupWidth: 8}, 256},
+		{"x_004", "400MF", RegNet{Depth: 22, Start: 24, Slope: 24.48, Factor: 2.54, GroupWidth: 16}, 256},
+		{"x_006", "600MF", RegNet{Depth: 16, Start: 48, Slope: 36.97, Factor: 2.24, GroupWidth: 24}, 256},
+		{"x_040", "4.0GF", RegNet{Depth: 23, Start: 96, Slope: 38.65, Factor: 2.43, GroupWidth: 40}, 256},
+		{"x_064", "6.4GF", RegNet{Depth: 17, Start: 184, Slope: 60.83, Factor: 2.07, GroupWidth: 56}, 256},
+		{"x_120", "12GF", RegNet{Depth: 19, Start: 168, Slope: 73.36, Factor: 2.37, GroupWidth: 112}, 256},
+		{"y_002", "200MF", RegNet{Depth: 13, Start: 24, Slope: 36.44, Factor: 2.49, GroupWidth: 8, Excite: .25}, 256},
+		{"y_006", "600MF", RegNet{Depth: 15, Start: 48, Slope: 32.54, Factor: 2.32, GroupWidth: 16, Excite: .25}, 256},
+		{"y_008", "800MF", RegNet{Depth: 14, Start: 56, Slope: 38.84, Factor: 2.4, GroupWidth: 16, Excite: .25}, 256},
+		{"y_040", "4.0GF", RegNet{Depth: 22, Start: 96, Slope: 31.41, Factor: 2.24, GroupWidth: 64, Excite: .25}, 235},
+		{"y_064", "6.4GF", RegNet{Depth: 25, Start: 112, Slope: 33.22, Factor: 2.27, GroupWidth: 72, Excite: .25}, 235},
+		{"y_080", "8.0GF", RegNet{Depth: 17, Start: 192, Slope: 76.82, Factor: 2.19, GroupWidth: 56, Excite: .25}, 235},
+		{"y_120", "12GF", RegNet{Depth: 19, Start: 168, Slope: 73.36, Factor: 2.37, GroupWidth: 112, Excite: .25}, 235},
+	} {
+		v.net.Timm = true
+		imageNet(nn.Architecture{
+			Name:          "regnet" + v.name,
+			Family:        "regnet",
+			Summary:       "RegNet" + strings.ToUpper(v.name[:1]) + "-" + v.size + ", as timm's",
+			Reference:     regNetReference,
+			Block:         `^(s\d\.b\d+)\.`,
+			Resize:        v.resize,
+			Interpolation: bicubic,
+			Init:          regNetTimmInit,
+			Build:         v.net.Build,
+		})
+	}
 }
+
+const regNetReference = "Radosavovic et al., Designing network design spaces, 2020"
 
 // regNetSummary is "RegNetX-1.6GF" for x_1_6gf.
 func regNetSummary(name string) string {
@@ -54,6 +88,17 @@ func regNetInit(p nn.Param) nn.Init {
 	return p.Init
 }
 
+// regNetTimmInit is timm's: fans are of a group, blocks begin as their shortcuts, and biases at 0.
+func regNetTimmInit(p nn.Param) nn.Init {
+	switch {
+	case strings.Contains(p.Name, ".conv2.conv."):
+		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(9*p.Shape[1]))}
+	case strings.HasSuffix(p.Name, ".conv3.bn.weight"):
+		return nn.Init{}
+	}
+	return normal(.01)(p)
+}
+
 // RegNet are the options of a net whose stages are quantised from a line: block j is Start + Slope·j channels wide,
 // rounded to Start times a power of Factor, and that to a multiple of 8.
 type RegNet struct {
@@ -63,6 +108,7 @@ type RegNet struct {
 	Excite        float64 // channels of squeeze-and-excitation by those of a block's input; 0: there is none
 	Bottleneck    float64 // channels of the 3×3 convolutions by a block's; 0 means 1: torchvision's bottleneck_multiplier
 	Stem          int     // channels of the first convolution; 0 means 32: torchvision's stem_width
+	Timm          bool    // names, order of parameters and the rounding to groups are timm's, else torchvision's
 }
 
 // regNetStage is a stage: blocks of equal width, whose 3×3 convolutions have wide channels in groups.
@@ -84,7 +130,11 @@ func (o RegNet) stages() []regNetStage {
 		s := &list[i]
 		wide := int(float64(s.width) * by)
 		s.group = min(o.GroupWidth, wide)
-		s.width = int(float64(divisibleBy(float64(wide), s.group)) / by)
+		rounded := divisibleBy(float64(wide), s.group)
+		if o.Timm {
+			rounded = int(math.RoundToEven(float64(wide)/float64(s.group))) * s.group
+		}
+		s.width = int(float64(rounded) / by)
 		s.wide = int(math.RoundToEven(float64(s.width) * by))
 	}
 	return list
@@ -100,7 +150,11 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !check.ok() {
 		return nil
 	}
-	x = b.norm("stem", x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, (*nn.Builder).ReLU)
+	n := regNetTorchvision
+	if o.Timm {
+		n = regNetTimm
+	}
+	x = b.convNorm(n.pair("stem"), x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, (*nn.Builder).ReLU)
 	for i, s := range o.stages() {
 		check.that(s.wide >= s.group, "Bottleneck", fmt.Sprintf(
 			"a factor that gives stage %d a group of %d channels: it gives %d", i+1, s.group, s.wide))
@@ -109,26 +163,54 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if j == 0 {
 				stride = 2
 			}
-			name := fmt.Sprintf("trunk_output.block%d.block%[1]d-%d", i+1, j)
-			x = b.regNetBlock(name, x, in, stride, int(math.RoundToEven(o.Excite*float64(in))), s)
+			excited := int(math.RoundToEven(o.Excite * float64(in)))
+			x = b.regNetBlock(n, fmt.Sprintf(n.block, i+1, j+n.first), x, in, s, stride, excited)
 			in = s.width
 		}
 	}
-	return b.Linear("fc", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+	return b.Linear(n.head, b.GlobalAvgPool("avgpool", x), b.Config().Classes)
 }
 
+// regNetNames are the names of a RegNet's layers.
+type regNetNames struct {
+	conv, norm              string // suffixes
+	block                   string // with the number of the stage, from 1, and of the block, from first
+	first                   int
+	a, b, excite, c, shorts string // parts of a block
+	head                    string
+	shortLast               bool // parameters of a block's shortcut come last
+}
+
+var (
+	regNetTorchvision = regNetNames{conv: ".0", norm: ".1", block: "trunk_output.block%d.block%[1]d-%d", a: ".f.a", b: ".f.b",
+		excite: ".f.se", c: ".f.c", shorts: ".proj", head: "fc"}
+	regNetTimm = regNetNames{conv: ".conv", norm: ".bn", block: "s%d.b%d", first: 1, a: ".conv1", b: ".conv2", excite: ".se",
+		c: ".conv3", shorts: ".downsample", head: "head.fc", shortLast: true}
+)
+
+// pair are the names of a convolution and its normalisation.
+func (n regNetNames) pair(name string) [2]string { return [2]string{name + n.conv, name + n.norm} }
+
 // regNetBlock is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0.
-func (b layer) regNetBlock(name string, x *G.Node, in, stride, excited int, s regNetStage) *G.Node {
+func (b layer) regNetBlock(n regNetNames, name string, x *G.Node, in int, s regNetStage, stride, excited int) *G.Node {
 	shortcut := x
-	if in != s.width || stride != 1 {
-		shortcut = b.norm(name+".proj", x, nn.Conv{Filters: s.width, Kernel: 1, Stride: stride}, nil)
+	shorten := func() {
+		if in != s.width || stride != 1 {
+			shortcut = b.convNorm(n.pair(name+n.shorts), x, nn.Conv{Filters: s.width, Kernel: 1, Stride: stride}, nil)
+		}
 	}
-	y := b.norm(name+".f.a", x, nn.Conv{Filters: s.wide, Kernel: 1}, (*nn.Builder).ReLU)
-	y = b.norm(name+".f.b", y, nn.Conv{Filters: s.wide, Kernel: 3, Stride: stride, Groups: s.wide / s.group},
-		(*nn.Builder).ReLU)
+	if !n.shortLast {
+		shorten()
+	}
+	wide := nn.Conv{Filters: s.wide, Kernel: 3, Stride: stride, Groups: s.wide / s.group}
+	y := b.convNorm(n.pair(name+n.a), x, nn.Conv{Filters: s.wide, Kernel: 1}, (*nn.Builder).ReLU)
+	y = b.convNorm(n.pair(name+n.b), y, wide, (*nn.Builder).ReLU)
 	if excited > 0 {
-		y = b.SqueezeExcite(name+".f.se", y, excited, (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
+		y = b.SqueezeExcite(name+n.excite, y, excited, (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 	}
-	y = b.norm(name+".f.c", y, nn.Conv{Filters: s.width, Kernel: 1}, nil)
+	y = b.convNorm(n.pair(name+n.c), y, nn.Conv{Filters: s.width, Kernel: 1}, nil)
+	if n.shortLast {
+		shorten()
+	}
 	return b.ReLU(name+".activation", b.Add(name+".add", shortcut, y))
 }

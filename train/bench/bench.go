@@ -23,15 +23,16 @@ import (
 
 // Options configure a measurement.
 type Options struct {
-	Model     string // an architecture of package nn
-	Batch     int    // images per step, or network.AutoBatch; default 16
-	ImageSize int    // height and width of an image; default: the model's
-	Eval      bool   // measure evaluation instead of training
-	LowMemory bool   // for training: see network.Network
-	Optimizer string // one of config.Optimizers, with its defaults; sgd by default
-	Steps     int    // measured steps; default 10
-	Warmup    int    // steps before them, which plan and allocate; default 3
-	Seed      uint64 // of weights and images
+	Model     string   // an architecture of package nn
+	Batch     int      // images per step, or network.AutoBatch; default 16
+	ImageSize int      // height and width of an image; default: the model's
+	Eval      bool     // measure evaluation instead of training
+	LowMemory bool     // for training: see network.Network
+	Freeze    []string // for training: patterns of parameters, see nn.Config
+	Optimizer string   // one of config.Optimizers, with its defaults; sgd by default
+	Steps     int      // measured steps; default 10
+	Warmup    int      // steps before them, which plan and allocate; default 3
+	Seed      uint64   // of weights and images
 
 	// Inputs lists the inputs to measure in turn, by name: Synthetic, InMemory, FromLoader. The default is the first, or
 	// with Data all of them.
@@ -54,6 +55,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("the largest batch is that of training at --batch auto: evaluation takes a number")
 	case o.Batch < 0 && o.Batch != network.AutoBatch:
 		return o, fmt.Errorf("batch of %d images: must be at least 1", o.Batch)
+	case o.Eval && len(o.Freeze) > 0:
+		return o, errors.New("--freeze is of training: evaluation trains no parameter")
 	case o.ImageSize < 0:
 		return o, fmt.Errorf("image size %d: must be at least 1", o.ImageSize)
 	case o.Steps < 0:

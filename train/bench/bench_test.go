@@ -93,6 +93,49 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Frozen parameters keep their values, by an optimiser that would decay them, too, and cost no gradients.
+func TestFreeze(t *testing.T) {
+	d, err := cpu.New(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	o, err := Options{Model: "lenet", Batch: 8, Optimizer: "adamw", Freeze: []string{"!fc3.*"}}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := open(d, o, &feed{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	params := func() []float32 {
+		x := make([]float32, b.net.Params.Len())
+		if err := b.net.Params.ReadAt(x, 0); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	before := params()
+	if _, err := b.measure(t.Context(), Synthetic, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range b.net.Tensors() {
+		for i, v := range params()[x.Off:][:x.Len] {
+			if fixed := x.Off+x.Len <= 61706-850; fixed != (v == before[x.Off+i]) {
+				t.Fatalf("element %d of the tensor at %d: %g, before %g", i, x.Off, v, before[x.Off+i])
+			}
+		}
+	}
+	r := &Result{Inputs: []InputSpeed{{}}}
+	r.set(b, limits{})
+	want := 2 * 8 / 1e9 * (sum(lenetMACs) + lenetMACs[4])
+	if r.Frozen != 61706-850 || r.Parameters != 61706 || math.Abs(r.GFLOP-want) > 1e-12 ||
+		r.work() != "training with adamw, 60856 parameters frozen" {
+		t.Errorf("%d frozen, %.9f GFLOP, want %.9f; %s", r.Frozen, r.GFLOP, want, r.work())
+	}
+}
+
 func TestOptimizers(t *testing.T) {
 	d, err := cpu.New(cpu.Options{Threads: 2})
 	if err != nil {
@@ -226,6 +269,8 @@ func TestMistakes(t *testing.T) {
 		{Options{Model: "lenet", Steps: -1}, "-1 steps"},
 		{Options{Model: "lenet", Warmup: -2}, "-2 steps to warm up"},
 		{Options{Model: "lenet", ImageSize: -3}, "image size -3"},
+		{Options{Model: "lenet", Freeze: []string{"layer1*"}}, `freeze pattern "layer1*": no parameter has such a name`},
+		{Options{Model: "lenet", Freeze: []string{"conv*"}, Eval: true}, "--freeze is of training"},
 	} {
 		if _, err := Run(t.Context(), d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q", c.o, err, c.want)

@@ -60,21 +60,27 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 		}
 		return asked, "as asked", err
 	}
+	before := int64(0) // bytes of twice the batch, 0 for none
 	for batch = paperBatch; ; batch /= 2 {
 		bytes, err := need(batch)
-		if err != nil {
-			return 0, "", err
+		least := batch
+		if err != nil && batch == 1 && before > 0 { // one image is too few for a batch normalisation
+			bytes, least, err = before, 2, nil
 		}
 		switch {
+		case err != nil:
+			return 0, "", err
 		case bytes <= limit && batch == paperBatch:
 			return batch, "the paper's", nil
 		case bytes <= limit:
 			return batch, fmt.Sprintf("half of %d until it fits: it takes %s, and %s are free, of which a tenth is left alone",
 				paperBatch, gigabytes(bytes), gigabytes(free)), nil
 		case batch == 1:
-			return 0, "", fmt.Errorf("%s takes %s even for one image, and %s are free, of which a tenth is left alone", o.Model,
-				gigabytes(bytes), gigabytes(free))
+			return 0, "", fmt.Errorf("%s takes %s even for %s, and %s are free, of which a tenth is left alone: choose a smaller "+
+				"model or smaller images, or free memory", o.Model, gigabytes(bytes), [...]string{"one image", "two images"}[least-1],
+				gigabytes(free))
 		}
+		before = bytes
 	}
 }
 

@@ -89,7 +89,7 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 	}
 	facts := []ranks.Fact{{Name: "model", Value: o.Model}, {Name: "batch", Value: fmt.Sprint(o.Batch)},
 		{Name: "steps", Value: fmt.Sprint(o.Steps, o.Warmup, o.Rounds)},
-		{Name: "image size", Value: fmt.Sprint(o.ImageSize)}}
+		{Name: "image size", Value: fmt.Sprint(o.ImageSize)}, {Name: "freeze", Value: fmt.Sprint(o.Freeze)}}
 	if err := g.Compare(facts...); err != nil {
 		return nil, err
 	}

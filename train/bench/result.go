@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -18,6 +19,7 @@ type Result struct {
 	ImageSize  int    `json:"image_size"`
 	Channels   int    `json:"channels"`
 	Parameters int    `json:"parameters"`
+	Frozen     int    `json:"frozen_parameters,omitempty"` // of Parameters, not trained
 
 	Software  string  `json:"software"` // the Go version
 	Device    string  `json:"device"`
@@ -120,6 +122,11 @@ func (r *Result) set(b *bench, l limits) {
 	r.Software, r.Device, r.Processor, r.Load = runtime.Version(), b.net.Device.Name(), processor(), loadAverage()
 	first := r.Inputs[0]
 	r.LowMemory = b.LowMemory && !b.Eval
+	for _, p := range b.net.Model().Params {
+		if p.Frozen {
+			r.Frozen += p.Shape.Size()
+		}
+	}
 	r.Input, r.Warmup, r.Steps, r.Seconds, r.Images = first.Input, b.Warmup, first.Steps, first.Seconds, first.Images
 	r.Peak, r.Triad = l.peak/1e9, l.triad/1e9
 	for _, p := range l.gauged.Products {
@@ -173,10 +180,14 @@ func sum(list []float64) (s float64) {
 	return s
 }
 
-// work returns the mode, with the optimiser unless it is SGD.
+// work returns the mode, with the optimiser unless it is SGD, and the number of frozen parameters.
 func (r *Result) work() string {
-	if r.Optimizer == "" || r.Optimizer == "sgd" {
-		return r.Mode
+	work := r.Mode
+	if r.Optimizer != "" && r.Optimizer != "sgd" {
+		work += " with " + r.Optimizer
 	}
-	return r.Mode + " with " + r.Optimizer
+	if r.Frozen > 0 {
+		work += fmt.Sprintf(", %d parameters frozen", r.Frozen)
+	}
+	return work
 }

@@ -310,6 +310,12 @@ func TestFit(t *testing.T) {
 			t.Errorf("batch %d with %d bytes: %d, %q; want %d, %q", c.batch, c.free, got, why, c.want, c.why)
 		}
 	}
+	// A net whose batch normalisation takes two images needs the memory of two.
+	small := Options{Model: "mobilenet_v3_small", ImageSize: 32}
+	if _, _, err := fit(d, small, 1<<20); err == nil ||
+		!strings.Contains(err.Error(), " even for two images, and 1.05 MB are free") {
+		t.Errorf("a net that takes two images at least: %v", err)
+	}
 	// The chosen batch fits, twice as many images do not.
 	o.Batch = 0
 	const free = 4 << 20

@@ -15,7 +15,8 @@ import (
 
 // config returns the network's configuration.
 func (o Options) config() nn.Config {
-	return nn.Config{Batch: max(o.Batch, 1), Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
+	return nn.Config{Batch: max(o.Batch, 1), Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25},
+		Freeze: o.Freeze}
 }
 
 // bench is a measurement in progress.
@@ -26,6 +27,7 @@ type bench struct {
 	rate      float64
 	state     []device.Vector // of the optimiser, none in evaluation
 	matrices  []device.Matrix // that the optimiser requests
+	factors   []device.Factor // 0 for frozen parameters
 	found     *network.Fit    // how the batch was found, if it was
 	in        *feed
 	next      func() (*data.Batch, error)
@@ -76,6 +78,7 @@ func (b *bench) openOptimizer() (err error) {
 		}
 		b.state = append(b.state, v)
 	}
+	b.factors = b.net.Factors(network.Rates{})
 	b.matrices, err = b.net.Matrices(b.optimizer)
 	return err
 }
@@ -154,8 +157,8 @@ func (b *bench) steps(ctx context.Context, n int) error {
 // steps are timed.
 func (b *bench) run(batch *data.Batch) error {
 	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(),
-		Matrices: b.matrices,
-		Numbers:  device.Numbers{Rate: slower * b.rate, Scale: 1, Step: 1}}
+		Matrices: b.matrices, Factors: b.factors,
+		Numbers: device.Numbers{Rate: slower * b.rate, Scale: 1, Step: 1}}
 	if b.reducer != nil {
 		u.Numbers.Scale = 1 / float64(b.ranks)
 	}

@@ -186,10 +186,13 @@ func (o *Options) open(e *evaluation, g *ranks.Group, told, log io.Writer) error
 func (o *Options) load(net *network.Network, file *statedict.File, told io.Writer) error {
 	l, err := net.Load(o.Weights, network.LoadOptions{Key: o.Key})
 	if err == nil {
-		err = o.CheckFinite(net, file)
+		err = net.CheckFinite(o.Weights, o.Key)
 	}
 	if l.Doubt != "" && err == nil {
 		fmt.Fprintln(told, terminal.Wrap(told, o.Weights+" is "+l.Doubt, "  "))
+	}
+	if crop := l.Uncropped(); crop != "" && err == nil {
+		fmt.Fprintln(told, terminal.Wrap(told, "warning: "+o.Weights+": "+crop, "  "))
 	}
 	return err
 }

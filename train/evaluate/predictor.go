@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"onlinerna/data"
@@ -173,7 +174,7 @@ func (p *Predictor) Predict(ctx context.Context, set data.Dataset, top int, o da
 		return nil, 0, err
 	}
 	err = p.Net.Probabilities(ctx, loader, func(i int, values []float64) error {
-		if slices.ContainsFunc(values, func(x float64) bool { return !finite(x) }) { // finite weights may overflow
+		if slices.ContainsFunc(values, func(x float64) bool { return math.IsNaN(x - x) }) { // finite weights may overflow
 			return fmt.Errorf("%s: the net's outputs are not finite", set.Name(i))
 		}
 		x := p.Prediction(set.Name(i), values, top)

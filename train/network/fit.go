@@ -53,14 +53,18 @@ func (f *Fit) String() string {
 // A MemoryError means that training at a batch size takes more memory than is free; it names the batch that would fit.
 type MemoryError struct {
 	Model, Device string
-	Batch         int
+	Batch         int // 0: the weights and their gradients take too much
 	Bytes, Free   int64
 	Fits          int // 0 if none fits
 }
 
 func (e *MemoryError) Error() string {
-	s := fmt.Sprintf("%s at batch %d takes %s of the memory of device %s, and %s are free: ", e.Model, e.Batch,
-		text.Bytes(e.Bytes), e.Device, text.Bytes(e.Free))
+	what := fmt.Sprintf("%s at batch %d takes", e.Model, e.Batch)
+	if e.Batch == 0 {
+		what = fmt.Sprintf("%s, its weights and their gradients alone, takes", e.Model)
+	}
+	s := fmt.Sprintf("%s %s of the memory of device %s, and %s are free: ", what, text.Bytes(e.Bytes), e.Device,
+		text.Bytes(e.Free))
 	if e.Fits == 0 {
 		return s + "no batch fits; choose a smaller model or smaller images, or free memory"
 	}
@@ -75,7 +79,7 @@ func (n *Network) checkWeights(weights int) error {
 	if err != nil || free == 0 || bytes <= free {
 		return err
 	}
-	return &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: bytes, Free: free}
+	return &MemoryError{Model: n.arch, Device: n.Device.Name(), Bytes: bytes, Free: free}
 }
 
 // BatchBytes is the memory in bytes that training at a batch size takes, beside the network's vectors.
@@ -100,7 +104,9 @@ func (n *Network) Fit(most int, other int64) (*Fit, error) {
 	}
 	f := &Fit{Free: free, Spare: spare}
 	var tooLarge *device.BoundError
+	tried := 1
 	f.Batch, f.Bytes, err = largest(usual(most), free-spare-other, func(batch int) (int64, error) {
+		tried = batch
 		bytes, err := n.BatchBytes(batch)
 		errors.As(err, &tooLarge)
 		return bytes, err
@@ -116,7 +122,7 @@ func (n *Network) Fit(most int, other int64) (*Fit, error) {
 		f.Bound = fmt.Sprintf("a device %s takes tensors of at most %d elements", n.Device.Name(), tooLarge.Most)
 	}
 	if f.Batch == 0 {
-		return nil, &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: f.Bytes, Free: free - spare}
+		return nil, &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: tried, Bytes: f.Bytes, Free: free - spare}
 	}
 	return f, nil
 }

@@ -68,6 +68,9 @@ func TestFitOfSmallImages(t *testing.T) {
 	if err := n.CheckBatch(2, 0); !errors.As(err, &short) || short.Batch != 2 || short.Fits != 0 {
 		t.Errorf("too little memory: %v", err)
 	}
+	if _, err := n.Fit(5, 0); !errors.As(err, &short) || short.Batch != 2 || short.Bytes != two {
+		t.Errorf("too little memory for two: %v", err)
+	}
 	n.Device.(*card).free = 1 << 30
 	for _, fails := range []error{n.CheckBatch(1, 0), func() error { _, err := n.Fit(1, 0); return err }()} {
 		if fails == nil || !strings.Contains(fails.Error(), "use a larger batch") {

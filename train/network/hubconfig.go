@@ -25,6 +25,7 @@ type hubConfig struct {
 	Pretrained   struct {
 		Size          [3]int     `json:"input_size"` // channels first
 		Crop          float64    `json:"crop_pct"`
+		Mode          string     `json:"crop_mode"`
 		Interpolation string     `json:"interpolation"`
 		Mean          [3]float64 `json:"mean"`
 		Std           [3]float64 `json:"std"`
@@ -97,12 +98,12 @@ func readHub(path string, to any) (found bool, err error) {
 func (c *hubConfig) meta(m *Meta) {
 	m.Architecture = c.Architecture
 	if m.Model == "" {
-		name := cmp.Or(hubNames[c.Architecture], c.Architecture)
-		if _, err := nn.Lookup(name); err == nil {
-			m.Model = name
-		}
+		m.Model, _ = hubNet(c.Architecture)
 	}
 	p := &c.Pretrained
+	if p.Mode != "center" {
+		m.CropMode = p.Mode
+	}
 	if size := p.Size[1]; m.ImageSize == 0 && size > 0 && size == p.Size[2] {
 		m.ImageSize = size
 		if p.Crop > 0 && p.Crop <= 1 {
@@ -117,8 +118,39 @@ func (c *hubConfig) meta(m *Meta) {
 	}
 }
 
+// larger are timm's names of vision transformers that differ from others in the size of their images alone.
+var larger = regexp.MustCompile(`^((?:vit|deit)_\w+_patch\d+)_384$`)
+
+// hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
+func hubNet(timm string) (name string, ok bool) {
+	name = larger.ReplaceAllString(cmp.Or(hubNames[timm], timm), "${1}_224")
+	if _, err := nn.Lookup(name); err != nil {
+		return "", false
+	}
+	return name, true
+}
+
+// Uncropped warns that the weights take images in a way of timm's other than the crop of the centre; "" if they do not.
+func (m Meta) Uncropped() string {
+	if m.CropMode == "" {
+		return ""
+	}
+	return fmt.Sprintf("the config.json beside it says crop_mode %q, as timm prepares photographs that are not square: here "+
+		"the net sees their centre, and may do a little worse", m.CropMode)
+}
+
+// Unoffered says that there is no net for weights because config.json names one of timm's that is not offered; "" if it
+// does not.
+func (m Meta) Unoffered() string {
+	if _, ok := hubNet(m.Architecture); ok || m.Architecture == "" {
+		return ""
+	}
+	return fmt.Sprintf("the config.json beside it says that the weights are of timm's %s, which is not offered (rna models "+
+		"lists the nets that are)", m.Architecture)
+}
+
 // timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.
-var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_b[0-5]|mobilenetv3_(?:large|small)_100)$`)
+var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_b[0-5]|mobilenetv3_(?:(?:large|small)_100|small_075))$`)
 
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
@@ -136,10 +168,10 @@ func twin(net string) string {
 // fit, and a doubt where nothing says which of two nets they are of.
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	a, other := l.Architecture, twin(n.arch)
-	switch name := cmp.Or(hubNames[a], a); {
+	switch name, ok := hubNet(a); {
 	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_")):
 		hint := ""
-		if _, err := nn.Lookup(name); err == nil {
+		if ok {
 			hint = ": give the model " + name
 		}
 		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
@@ -149,6 +181,8 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 			return fmt.Sprintf("taken for weights of %s: those of %s have the same names, and need its layers; the hub's "+
 				"config.json beside the file tells", n.arch, other), nil
 		}
+	case a != "" && !ok:
+		return fmt.Sprintf("taken for weights of %s, whose tensors it has: %s", n.arch, l.Unoffered()), nil
 	}
 	return "", nil
 }

@@ -60,6 +60,13 @@ func TestHubConfig(t *testing.T) {
 			}
 		}
 	}
+	for mode, want := range map[string]string{"squash": `crop_mode "squash"`, "border": `crop_mode "border"`, "center": ""} {
+		config(strings.Replace(hubJSON, `"crop_pct"`, `"crop_mode": "`+mode+`", "crop_pct"`, 1))
+		l, err := n.Load(path, LoadOptions{})
+		if got := l.Uncropped(); err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("crop_mode %s: %q, %v", mode, got, err)
+		}
+	}
 	for _, other := range []string{`{"model": "resnet50"}`, "{", `{"architecture": 3}`} {
 		config(other)
 		if l, err = n.Load(path, LoadOptions{}); err != nil || l.Doubt == "" || l.Model != "" {
@@ -82,12 +89,52 @@ func TestHubConfig(t *testing.T) {
 	}
 }
 
+// Weights of one of timm's nets that is not offered are refused by its name; if their tensors are a net's, its name is a
+// doubt. Transformers for larger images are those for the usual ones.
+func TestUnoffered(t *testing.T) {
+	const want = `the config.json beside it says that the weights are of timm's resnetaa50, which is not offered (rna models ` +
+		`lists the nets that are)`
+	n, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 10, Channels: 1, Size: 28}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors")
+	config := []byte(`{"architecture": "resnetaa50"}`)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	zeros(t, path, []safetensors.Tensor{{Name: "stem.weight", DType: safetensors.F32, Shape: []int{1}}})
+	if _, err := n.Load(path, LoadOptions{}); err == nil || !strings.Contains(err.Error(), "classes, as "+want+": ") {
+		t.Errorf("tensors of another net: %v", err)
+	}
+	if m, err := ReadMeta(path); err != nil || m.Model != "" || m.Unoffered() != want {
+		t.Errorf("%+v, %q, %v", m, m.Unoffered(), err)
+	}
+	if err := n.SaveVector(path, n.Params); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "taken for weights of lenet, whose tensors it has: "+want {
+		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
+	}
+	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
+		"deit_base_distilled_patch16_384": "deit_base_distilled_patch16_224", "vit_base_patch16_clip_384": "", "vit_huge_patch14_384": "",
+		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26d": "", "convnextv2_tiny": "", "": ""} {
+		got, ok := hubNet(timm)
+		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
+			t.Errorf("timm's %s is %q", timm, got)
+		}
+	}
+}
+
 // config.json names one of two nets with the same tensors; without it the net is the named one, and a doubt names the
 // other. The refusal tells the net to give.
 func TestTwins(t *testing.T) {
 	for net, want := range map[string]string{
 		"efficientnet_b0": "tf_efficientnet_b0", "tf_efficientnet_b4": "efficientnet_b4",
 		"timm_efficientnet_b5": "tf_efficientnet_b5", "tf_efficientnet_b5": "timm_efficientnet_b5",
+		"tf_mobilenetv3_small_075": "mobilenetv3_small_075", "tf_mobilenetv3_large_075": "",
 		"tf_mobilenetv3_small_100": "mobilenetv3_small_100", "mobilenetv3_large_100": "tf_mobilenetv3_large_100",
 		"tf_efficientnet_b6": "", "tf_efficientnetv2_s": "", "efficientnet_b6": "", "mobilenet_v3_large": "",
 	} {

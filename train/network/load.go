@@ -247,8 +247,8 @@ func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 	of := ""
 	if l.Model != "" && l.Model != n.arch {
 		of = fmt.Sprintf(", as the file says that they are of %s: give that model, or other weights", l.Model)
-	} else {
-		of = Others(file, n.arch)
+	} else if of = Others(file, n.arch); of == "" && l.Unoffered() != "" {
+		of = ", as " + l.Unoffered()
 	}
 	return fmt.Errorf("the weights do not fit %s with %d classes%s: %s%s",
 		n.arch, n.model.Config.Classes, of, strings.Join(diff, "; "), more)

@@ -80,6 +80,23 @@ func (s Score) Error() float64 {
 	return 100 - s.Top1
 }
 
+// A Number is one of a score's numbers, with its name in CSV files.
+type Number struct {
+	Name  string
+	Value float64
+}
+
+// Numbers are those that a score of the task has beside the loss.
+func (s Score) Numbers() []Number {
+	switch s.Task {
+	case data.MultiLabel:
+		return []Number{{"map", s.MAP}}
+	case data.Regression:
+		return []Number{{"rmse", s.RMSE}, {"mae", s.MAE}, {"r2", s.R2}}
+	}
+	return []Number{{"top1", s.Top1}, {"top5", s.Top5}}
+}
+
 // Finite reports whether the loss is finite.
 func (s Score) Finite() bool { return !math.IsNaN(s.Loss) && !math.IsInf(s.Loss, 0) }
 

@@ -37,6 +37,7 @@ type Meta struct {
 	Meaning
 	// Architecture is timm's name of the net, from the config.json beside the weights; "" without.
 	Architecture string
+	CropMode     string // timm's, from the same file; "" for the centre
 	BestBy       string // the measure that chose a run's best weights, such as "held-out error"
 }
 
@@ -268,6 +269,39 @@ func (n *Network) NonFinite() (string, error) {
 		}
 	}
 	return "weights", nil
+}
+
+// CheckFinite refuses weights that were loaded from a file, with its key, if a number is not finite. It names the tensor
+// as the file does, and counts.
+func (n *Network) CheckFinite(path, key string) error {
+	name, err := n.NonFinite()
+	if err != nil || name == "" {
+		return err
+	}
+	f, err := statedict.Open(path, key)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, t := range f.Tensors {
+		if !t.DType.Float() {
+			continue
+		}
+		x, bad := make([]float64, t.Len()), 0
+		if err := f.Float64s(t, x); err != nil {
+			return err
+		}
+		for _, v := range x {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				bad++
+			}
+		}
+		if bad > 0 {
+			return fmt.Errorf("%s: tensor %q has %d of %d elements that are not finite: choose other weights", path, t.Name, bad,
+				len(x))
+		}
+	}
+	return fmt.Errorf("%s: tensor %q has elements beyond the range of float32: choose other weights", path, name)
 }
 
 func (n *Network) loadSlot(f *statedict.File, t statedict.Tensor, v device.Vector, s slot) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/rna/convex/figure"
 	"onlinerna/train"
 	"onlinerna/train/hook"
@@ -89,6 +90,23 @@ epoch,weights,kind,window,lambda_rule,beta,snapshots,decay,lambda,c_norm,choice,
 `
 	if got := "\n" + b.String(); got != want {
 		t.Errorf("lines\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A CSV has the numbers of the run's task.
+func TestReplayCSVOfTasks(t *testing.T) {
+	for task, want := range map[data.Task]string{
+		data.MultiLabel: "status,val_loss,val_map,held_loss,held_map,gamma,wsm,fit\n1,SGD,sgd,,,,,,,,,,0.5,70,,,,,\n",
+		data.Regression: "status,val_loss,val_rmse,val_mae,val_r2,held_loss,held_rmse,held_mae,held_r2,gamma,wsm,fit\n" +
+			"1,SGD,sgd,,,,,,,,,,0.5,2,1.5,,,,,,,,\n",
+	} {
+		s := &network.Score{Task: task, Loss: .5, Images: 9, MAP: 70, RMSE: 2, MAE: 1.5, R2: math.NaN()}
+		r := Replay{train.Spec{Task: task}, &replay.Result{Epochs: []int{1}, Curves: []*replay.Curve{
+			{Name: "SGD", Kind: network.SGD, Points: []replay.Point{{Epoch: 1, Val: s}}}}}}
+		var b bytes.Buffer
+		if err := r.CSV(&b); err != nil || !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%s: %v\n%s\nwant …%s", task, err, &b, want)
+		}
 	}
 }
 

@@ -155,14 +155,21 @@ func (r Replay) Plot(w io.Writer, format string) error {
 	return plotSeries(w, format, title(r.Config), r.Config, scored, images, errorOf(r.Config))
 }
 
-// CSV writes a line for each point.
+// CSV writes a line for each point, with the scores that the run's task has.
 func (r Replay) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"epoch", "weights", "kind", "window", "lambda_rule", "beta", "snapshots", "decay", "lambda",
-		"c_norm", "choice", "status",
-		"val_loss", "val_top1", "val_top5", "held_loss", "held_top1", "held_top5", "gamma", "wsm", "fit"})
+	none := network.Score{Task: r.Config.Task}
+	head := []string{"epoch", "weights", "kind", "window", "lambda_rule", "beta", "snapshots", "decay", "lambda", "c_norm",
+		"choice", "status"}
+	for _, images := range []string{"val_", "held_"} {
+		head = append(head, images+"loss")
+		for _, x := range none.Numbers() {
+			head = append(head, images+x.Name)
+		}
+	}
+	c.Write(append(head, "gamma", "wsm", "fit"))
 	number := func(x float64, there bool) string {
-		if !there {
+		if !there || math.IsNaN(x) || math.IsInf(x, 0) {
 			return ""
 		}
 		return strconv.FormatFloat(x, 'g', -1, 64)
@@ -180,10 +187,15 @@ func (r Replay) CSV(w io.Writer) error {
 				line[8] = number(*p.Lambda, true)
 			}
 			for _, s := range []*network.Score{p.Val, p.Held} {
-				if s == nil {
-					s = &network.Score{}
+				v := none
+				if s != nil {
+					v = *s
+					v.Task = none.Task
 				}
-				line = append(line, number(s.Loss, s.Images > 0), number(s.Top1, s.Images > 0), number(s.Top5, s.Images > 0))
+				line = append(line, number(v.Loss, v.Images > 0))
+				for _, x := range v.Numbers() {
+					line = append(line, number(x.Value, v.Images > 0))
+				}
 			}
 			fit := ""
 			if p.Fit != nil {

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 
-	"onlinerna/data"
 	"onlinerna/internal/files"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -42,18 +40,9 @@ func (r *row) score(images, weights string, s network.Score) {
 	if s.Finite() {
 		r.add(prefix+"loss", s.Loss)
 	}
-	list := map[string]float64{}
-	switch s.Task {
-	case data.MultiLabel:
-		list["map"] = s.MAP
-	case data.Regression:
-		list["rmse"], list["mae"], list["r2"] = s.RMSE, s.MAE, s.R2
-	default:
-		list["top1"], list["top5"] = s.Top1, s.Top5
-	}
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if x := list[name]; !math.IsNaN(x) && !math.IsInf(x, 0) {
-			r.add(prefix+name, x)
+	for _, x := range s.Numbers() {
+		if !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) {
+			r.add(prefix+x.Name, x.Value)
 		}
 	}
 }

@@ -104,6 +104,18 @@ func verifyZip(fd *os.File, read func(bytes int64) error, torch bool) (ok bool, 
 	return ok, nil
 }
 
+// Whole reports whether a file is a zip archive, as of torch.save, whose entries have their checksums: it may be whole
+// without being one that Open reads.
+func Whole(path string) bool {
+	fd, err := files.Open(path)
+	if err != nil {
+		return false
+	}
+	defer fd.Close()
+	ok, err := verifyZip(fd, nil, true)
+	return ok && err == nil
+}
+
 // Index is the JSON map from tensors to shards of the given number of bytes, as Hugging Face's libraries read it.
 func Index(where map[string]string, size int64) []byte {
 	b, _ := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": size}, "weight_map": where}, "",

@@ -24,11 +24,10 @@ from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mo
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath
-from timm.models._efficientnet_blocks import SqueezeExcite
-from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models._efficientnet_builder import decode_arch_def
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
-from timm.models.mobilenetv3 import MobileNetV3
+from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.vision_transformer import VisionTransformer
 
 NOTHING = 1e-12  # a probability of dropout that drops nothing
@@ -237,12 +236,13 @@ def narrow_tf_efficientnet(stem, last, *stages):
 
 
 def narrow_tf_mobilenetv3():
-    return MobileNetV3(decode_arch_def([
-        ["ds_r1_k3_s2_e1_c8_se0.25_nre"], ["ir_r1_k3_s2_e3_c8_nre", "ir_r1_k3_s1_e4_c8_nre"],
-        ["ir_r1_k5_s2_e4_c16_se0.25", "ir_r2_k5_s1_e5.5_c16_se0.25"], ["ir_r1_k5_s1_e2.5_c16_se0.25", "ir_r1_k5_s1_e3_c16_se0.25"],
-        ["ir_r1_k5_s2_e6.5_c32_se0.25", "ir_r2_k5_s1_e6.25_c32_se0.25"], ["cn_r1_k1_s1_c192"]]),
-        stem_size=8, num_features=360, act_layer=nn.Hardswish,
-        se_layer=partial(SqueezeExcite, gate_layer="hard_sigmoid", force_act_layer=nn.ReLU, rd_round_fn=round_channels), **TF)
+    return timm.models.mobilenetv3._gen_mobilenet_v3("tf_mobilenetv3_small_100", 0.35, bn_eps=1e-3, pad_type="same", num_classes=10,
+                                                     drop_rate=0.2)
+
+
+def narrow_mobilenetv2():
+    return timm.models.efficientnet._gen_mobilenet_v2("mobilenetv2_110d", 0.25, 1.2, fix_stem_head=True, num_classes=10,
+                                                      drop_rate=0.2)
 
 
 def narrow_squeezenet(version, n):
@@ -312,6 +312,7 @@ VARIANTS = {
     "mobilenet_v2_own_narrow": (lambda: mobilenetv2.MobileNetV2(
         num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 40, 1, 2], [3, 70, 2, 1]], round_nearest=3), 4, 24),
     "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),
+    "mobilenetv2_narrow": (narrow_mobilenetv2, 8, 64),
     "mobilenet_v3_small_narrow": (lambda: narrow_v3("mobilenet_v3_small", 0.35), 4, 48),
     "mobilenet_v3_large_narrow": (lambda: narrow_v3("mobilenet_v3_large", 0.25), 4, 48),
     "mobilenet_v3_dilated_narrow": (lambda: narrow_v3("mobilenet_v3_small", 0.35, reduced_tail=True, dilated=True), 4, 64),
@@ -331,6 +332,7 @@ VARIANTS = {
     "regnet_x_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=8), 4, 32),
     "regnet_y_narrow": (lambda: narrow_regnet(depth=6, w_0=16, w_a=12.5, w_m=2.2, group_width=12, se_ratio=0.25,
                                               bottleneck_multiplier=1.5, stem_width=24), 4, 32),
+    "regnety_narrow": (lambda: RegNet(RegNetCfg(depth=6, w0=8, wa=12.5, wm=2.2, group_size=12, se_ratio=0.25), num_classes=10), 4, 64),
     "squeezenet1_0_narrow": (lambda: narrow_squeezenet("1_0", 8), 2, 63),
     "squeezenet1_1_narrow": (lambda: narrow_squeezenet("1_1", 8), 2, 64),
     "densenet_narrow": (lambda: densenet.DenseNet(8, (2, 3, 2), 16, num_classes=10), 3, 48),
@@ -370,7 +372,11 @@ TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("
     tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")) + \
     ("mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224", "timm_efficientnet_b5") + \
     tuple(f"tf_efficientnet_b{i}" for i in range(8)) + tuple(f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")) + \
-    ("tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100")
+    ("tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100") + \
+    tuple(f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")) + \
+    tuple(f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")) + \
+    tuple(f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")) + \
+    ("mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075")
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
@@ -386,7 +392,7 @@ def nets(names):
             kwargs = {}
             if name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
-            elif "mobilenetv3_" in name:
+            elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
             elif make is timm.create_model and "efficientnet" in name:
                 kwargs = {"drop_rate": DROPOUT[name[-1]], "drop_path_rate": 0.2}

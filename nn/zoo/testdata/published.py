@@ -22,6 +22,10 @@ TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap
 TIMM += [f"tf_efficientnet_b{i}" for i in range(8)]
 TIMM += [f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")]
 TIMM += ["tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100"]
+TIMM += [f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")]
+TIMM += [f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")]
+TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
+TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
 
 
 def torchvision(name):
