@@ -95,7 +95,7 @@ func store(to Mem, s isa, mask, x reg.VecPhysical, masked bool) {
 	}
 }
 
-// tapProducts writes the kernel of products: seven pixels at a time, three, then one.
+// tapProducts writes the kernel of products: seven pixels at a time, five, three, then one.
 func tapProducts(name string, s isa) {
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64()).(reg.GPVirtual)
@@ -119,7 +119,7 @@ func tapProducts(name string, s isa) {
 	}
 	last := len(s.regs) - 1
 	mask, other := s.regs[last], s.regs[last-1]
-	for _, tile := range []struct{ pixels, units int }{{7, 2}, {3, 4}, {1, 4}} {
+	for _, tile := range []struct{ pixels, units int }{{7, 2}, {5, 2}, {3, 4}, {1, 4}} {
 		label := fmt.Sprintf("pixels%d", tile.pixels)
 		Label(label)
 		CMPQ(pixels, Imm(uint64(tile.pixels)))

@@ -20570,6 +20570,220 @@ pixels7Done:
 	JMP  pixels7
 
 pixels7End:
+pixels5:
+	CMPQ BX, $0x05
+	JL   pixels5End
+	XORQ R9, R9
+
+pixels5By2:
+	MOVQ  56(AX), R8
+	MOVQ  R9, R10
+	SHRQ  $0x02, R10
+	SUBQ  R10, R8
+	CMPQ  R8, $+32
+	JL    pixels5By2End
+	MOVQ  88(AX), R8
+	MOVQ  96(AX), R10
+	TESTQ R10, R10
+	JZ    pixels5By2Begin
+
+pixels5By2Next:
+	MOVQ       (R8), R11
+	ADDQ       DX, R11
+	ADDQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 (R11)(SI*1)
+	PREFETCHT0 (R11)(SI*2)
+	PREFETCHT0 (R11)(DI*1)
+	PREFETCHT0 (R11)(SI*4)
+	ADDQ       $0x08, R8
+	DECQ       R10
+	JNZ        pixels5By2Next
+
+pixels5By2Begin:
+	MOVQ    24(AX), R8
+	VMOVUPS (R8)(R9*1), Z0
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z4
+	VMOVAPS Z0, Z6
+	VMOVAPS Z0, Z8
+	VMOVUPS 64(R8)(R9*1), Z1
+	VMOVAPS Z1, Z3
+	VMOVAPS Z1, Z5
+	VMOVAPS Z1, Z7
+	VMOVAPS Z1, Z9
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R10
+
+pixels5By2Tap:
+	MOVQ        (R8), R11
+	MOVQ        8(R8), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R9, R11
+	VMOVUPS     (R12)(R9*1), Z10
+	VMOVUPS     64(R12)(R9*1), Z11
+	VFMADD231PS (R11), Z10, Z0
+	VFMADD231PS 64(R11), Z11, Z1
+	VFMADD231PS (R11)(SI*1), Z10, Z2
+	VFMADD231PS 64(R11)(SI*1), Z11, Z3
+	VFMADD231PS (R11)(SI*2), Z10, Z4
+	VFMADD231PS 64(R11)(SI*2), Z11, Z5
+	VFMADD231PS (R11)(DI*1), Z10, Z6
+	VFMADD231PS 64(R11)(DI*1), Z11, Z7
+	VFMADD231PS (R11)(SI*4), Z10, Z8
+	VFMADD231PS 64(R11)(SI*4), Z11, Z9
+	ADDQ        $0x10, R8
+	DECQ        R10
+	JNZ         pixels5By2Tap
+	LEAQ        (CX)(R9*1), R8
+	VMOVUPS     Z0, (R8)
+	VMOVUPS     Z1, 64(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z2, (R8)
+	VMOVUPS     Z3, 64(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z4, (R8)
+	VMOVUPS     Z5, 64(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z6, (R8)
+	VMOVUPS     Z7, 64(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z8, (R8)
+	VMOVUPS     Z9, 64(R8)
+	ADDQ        $+128, R9
+	JMP         pixels5By2
+
+pixels5By2End:
+pixels5By1:
+	MOVQ  56(AX), R8
+	MOVQ  R9, R10
+	SHRQ  $0x02, R10
+	SUBQ  R10, R8
+	CMPQ  R8, $+16
+	JL    pixels5By1End
+	MOVQ  88(AX), R8
+	MOVQ  96(AX), R10
+	TESTQ R10, R10
+	JZ    pixels5By1Begin
+
+pixels5By1Next:
+	MOVQ       (R8), R11
+	ADDQ       DX, R11
+	ADDQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 (R11)(SI*1)
+	PREFETCHT0 (R11)(SI*2)
+	PREFETCHT0 (R11)(DI*1)
+	PREFETCHT0 (R11)(SI*4)
+	ADDQ       $0x08, R8
+	DECQ       R10
+	JNZ        pixels5By1Next
+
+pixels5By1Begin:
+	MOVQ    24(AX), R8
+	VMOVUPS (R8)(R9*1), Z0
+	VMOVAPS Z0, Z1
+	VMOVAPS Z0, Z2
+	VMOVAPS Z0, Z3
+	VMOVAPS Z0, Z4
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R10
+
+pixels5By1Tap:
+	MOVQ        (R8), R11
+	MOVQ        8(R8), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R9, R11
+	VMOVUPS     (R12)(R9*1), Z5
+	VFMADD231PS (R11), Z5, Z0
+	VFMADD231PS (R11)(SI*1), Z5, Z1
+	VFMADD231PS (R11)(SI*2), Z5, Z2
+	VFMADD231PS (R11)(DI*1), Z5, Z3
+	VFMADD231PS (R11)(SI*4), Z5, Z4
+	ADDQ        $0x10, R8
+	DECQ        R10
+	JNZ         pixels5By1Tap
+	LEAQ        (CX)(R9*1), R8
+	VMOVUPS     Z0, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z2, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z3, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z4, (R8)
+	ADDQ        $+64, R9
+	JMP         pixels5By1
+
+pixels5By1End:
+	MOVQ      56(AX), R8
+	MOVQ      R9, R10
+	SHRQ      $0x02, R10
+	SUBQ      R10, R8
+	TESTQ     R8, R8
+	JZ        pixels5Done
+	MOVQ      $-1, R10
+	SHLXQ     R8, R10, R10
+	NOTQ      R10
+	KMOVW     R10, K1
+	MOVQ      24(AX), R8
+	VMOVUPS.Z (R8)(R9*1), K1, Z0
+	VMOVAPS   Z0, Z1
+	VMOVAPS   Z0, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z0, Z4
+	MOVQ      32(AX), R8
+	MOVQ      40(AX), R10
+
+pixels5LastTap:
+	MOVQ        (R8), R11
+	MOVQ        8(R8), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R9, R11
+	VMOVUPS.Z   (R12)(R9*1), K1, Z5
+	VMOVUPS.Z   (R11), K1, Z30
+	VFMADD231PS Z30, Z5, Z0
+	VMOVUPS.Z   (R11)(SI*1), K1, Z30
+	VFMADD231PS Z30, Z5, Z1
+	VMOVUPS.Z   (R11)(SI*2), K1, Z30
+	VFMADD231PS Z30, Z5, Z2
+	VMOVUPS.Z   (R11)(DI*1), K1, Z30
+	VFMADD231PS Z30, Z5, Z3
+	VMOVUPS.Z   (R11)(SI*4), K1, Z30
+	VFMADD231PS Z30, Z5, Z4
+	ADDQ        $0x10, R8
+	DECQ        R10
+	JNZ         pixels5LastTap
+	LEAQ        (CX)(R9*1), R8
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z1, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z2, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z3, K1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Z4, K1, (R8)
+
+pixels5Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x05, BX
+	JMP  pixels5
+
+pixels5End:
 pixels3:
 	CMPQ BX, $0x03
 	JL   pixels3End
@@ -31059,6 +31273,219 @@ pixels7Done:
 	JMP  pixels7
 
 pixels7End:
+pixels5:
+	CMPQ BX, $0x05
+	JL   pixels5End
+	XORQ R9, R9
+
+pixels5By2:
+	MOVQ  56(AX), R8
+	MOVQ  R9, R10
+	SHRQ  $0x02, R10
+	SUBQ  R10, R8
+	CMPQ  R8, $+16
+	JL    pixels5By2End
+	MOVQ  88(AX), R8
+	MOVQ  96(AX), R10
+	TESTQ R10, R10
+	JZ    pixels5By2Begin
+
+pixels5By2Next:
+	MOVQ       (R8), R11
+	ADDQ       DX, R11
+	ADDQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 (R11)(SI*1)
+	PREFETCHT0 (R11)(SI*2)
+	PREFETCHT0 (R11)(DI*1)
+	PREFETCHT0 (R11)(SI*4)
+	ADDQ       $0x08, R8
+	DECQ       R10
+	JNZ        pixels5By2Next
+
+pixels5By2Begin:
+	MOVQ    24(AX), R8
+	VMOVUPS (R8)(R9*1), Y0
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y8
+	VMOVUPS 32(R8)(R9*1), Y1
+	VMOVAPS Y1, Y3
+	VMOVAPS Y1, Y5
+	VMOVAPS Y1, Y7
+	VMOVAPS Y1, Y9
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R10
+
+pixels5By2Tap:
+	MOVQ        (R8), R11
+	MOVQ        8(R8), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R9, R11
+	VMOVUPS     (R12)(R9*1), Y10
+	VMOVUPS     32(R12)(R9*1), Y11
+	VFMADD231PS (R11), Y10, Y0
+	VFMADD231PS 32(R11), Y11, Y1
+	VFMADD231PS (R11)(SI*1), Y10, Y2
+	VFMADD231PS 32(R11)(SI*1), Y11, Y3
+	VFMADD231PS (R11)(SI*2), Y10, Y4
+	VFMADD231PS 32(R11)(SI*2), Y11, Y5
+	VFMADD231PS (R11)(DI*1), Y10, Y6
+	VFMADD231PS 32(R11)(DI*1), Y11, Y7
+	VFMADD231PS (R11)(SI*4), Y10, Y8
+	VFMADD231PS 32(R11)(SI*4), Y11, Y9
+	ADDQ        $0x10, R8
+	DECQ        R10
+	JNZ         pixels5By2Tap
+	LEAQ        (CX)(R9*1), R8
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     Y1, 32(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y2, (R8)
+	VMOVUPS     Y3, 32(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y4, (R8)
+	VMOVUPS     Y5, 32(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y6, (R8)
+	VMOVUPS     Y7, 32(R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y8, (R8)
+	VMOVUPS     Y9, 32(R8)
+	ADDQ        $+64, R9
+	JMP         pixels5By2
+
+pixels5By2End:
+pixels5By1:
+	MOVQ  56(AX), R8
+	MOVQ  R9, R10
+	SHRQ  $0x02, R10
+	SUBQ  R10, R8
+	CMPQ  R8, $+8
+	JL    pixels5By1End
+	MOVQ  88(AX), R8
+	MOVQ  96(AX), R10
+	TESTQ R10, R10
+	JZ    pixels5By1Begin
+
+pixels5By1Next:
+	MOVQ       (R8), R11
+	ADDQ       DX, R11
+	ADDQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 (R11)(SI*1)
+	PREFETCHT0 (R11)(SI*2)
+	PREFETCHT0 (R11)(DI*1)
+	PREFETCHT0 (R11)(SI*4)
+	ADDQ       $0x08, R8
+	DECQ       R10
+	JNZ        pixels5By1Next
+
+pixels5By1Begin:
+	MOVQ    24(AX), R8
+	VMOVUPS (R8)(R9*1), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R10
+
+pixels5By1Tap:
+	MOVQ        (R8), R11
+	MOVQ        8(R8), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R9, R11
+	VMOVUPS     (R12)(R9*1), Y5
+	VFMADD231PS (R11), Y5, Y0
+	VFMADD231PS (R11)(SI*1), Y5, Y1
+	VFMADD231PS (R11)(SI*2), Y5, Y2
+	VFMADD231PS (R11)(DI*1), Y5, Y3
+	VFMADD231PS (R11)(SI*4), Y5, Y4
+	ADDQ        $0x10, R8
+	DECQ        R10
+	JNZ         pixels5By1Tap
+	LEAQ        (CX)(R9*1), R8
+	VMOVUPS     Y0, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y1, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y2, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y3, (R8)
+	ADDQ        64(AX), R8
+	VMOVUPS     Y4, (R8)
+	ADDQ        $+32, R9
+	JMP         pixels5By1
+
+pixels5By1End:
+	MOVQ         56(AX), R8
+	MOVQ         R9, R10
+	SHRQ         $0x02, R10
+	SUBQ         R10, R8
+	TESTQ        R8, R8
+	JZ           pixels5Done
+	VMOVD        R8, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         24(AX), R8
+	VMASKMOVPS   (R8)(R9*1), Y15, Y0
+	VMOVAPS      Y0, Y1
+	VMOVAPS      Y0, Y2
+	VMOVAPS      Y0, Y3
+	VMOVAPS      Y0, Y4
+	MOVQ         32(AX), R8
+	MOVQ         40(AX), R10
+
+pixels5LastTap:
+	MOVQ        (R8), R11
+	MOVQ        8(R8), R12
+	ADDQ        DX, R11
+	ADDQ        16(AX), R12
+	ADDQ        R9, R11
+	VMASKMOVPS  (R12)(R9*1), Y15, Y5
+	VMASKMOVPS  (R11), Y15, Y14
+	VFMADD231PS Y14, Y5, Y0
+	VMASKMOVPS  (R11)(SI*1), Y15, Y14
+	VFMADD231PS Y14, Y5, Y1
+	VMASKMOVPS  (R11)(SI*2), Y15, Y14
+	VFMADD231PS Y14, Y5, Y2
+	VMASKMOVPS  (R11)(DI*1), Y15, Y14
+	VFMADD231PS Y14, Y5, Y3
+	VMASKMOVPS  (R11)(SI*4), Y15, Y14
+	VFMADD231PS Y14, Y5, Y4
+	ADDQ        $0x10, R8
+	DECQ        R10
+	JNZ         pixels5LastTap
+	LEAQ        (CX)(R9*1), R8
+	VMASKMOVPS  Y0, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y1, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y2, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y3, Y15, (R8)
+	ADDQ        64(AX), R8
+	VMASKMOVPS  Y4, Y15, (R8)
+
+pixels5Done:
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	ADDQ SI, DX
+	ADDQ 64(AX), CX
+	SUBQ $0x05, BX
+	JMP  pixels5
+
+pixels5End:
 pixels3:
 	CMPQ BX, $0x03
 	JL   pixels3End
