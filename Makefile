@@ -28,7 +28,7 @@ FOLDER    ?= $(if $(TMPDIR),$(TMPDIR),/var/tmp)
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-onnxruntime bench-pytorch bench-serve build \
+.PHONY: help help-all bench bench-conv bench-loader bench-logreg bench-logreg-sparse bench-onnxruntime bench-pytorch bench-serve build \
 	check-abi check-amx check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
 	check-mca-arm64 check-merge check-merge-scale check-mpi check-nccl check-nets check-onnx check-ptx check-race check-release \
 	check-serve check-sim check-soak check-sweep check-tensorboard check-timm fine-tuning generate gpu gpu-kit lint merge-study \
@@ -134,6 +134,10 @@ bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=
 
 bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/timm ## compare with PyTorch in one run: WORKLOADS="resnet50 lenet", DEVICE=cuda
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna --device $(DEVICE) $(WORKLOADS)
+
+bench-conv: $(VENV)/ready #: compare convolutions with PyTorch's one by one: NET=grouped LEVEL=avx2
+	go test -c -o bin/cpu.test ./nn/device/cpu
+	$(VENV)/bin/python scripts/bench_conv.py $(NET) $(addprefix --level ,$(LEVEL))
 
 bench-onnxruntime: build $(VENV)/timm $(VENV)/onnx ## compare evaluation with onnxruntime: WORKLOADS="resnet50-eval-b1"
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna --rival onnxruntime $(WORKLOADS)
