@@ -76,7 +76,7 @@ func (b *Builder) Attention(name string, queries, keys, values *G.Node, n int, a
 // attention is o, or its formula if weights are dropped, which the op cannot do.
 func (b *Builder) attention(name string, drop float64, o op.Attention, in ...*G.Node) *G.Node {
 	if drop == 0 || b.model.Config.Mode == Eval {
-		return b.apply(name, o, in...)
+		return b.Dropout(name+".dropout", b.apply(name, o, in...), drop)
 	}
 	types := make([]op.Type, len(in))
 	for i, x := range in {

@@ -23,13 +23,32 @@ type Windows struct {
 	Down, Right int
 }
 
+// mostTokens is the most tokens of a window: all their scores are kept.
+const mostTokens = 1 << 14
+
+// check is the error of windows that are none.
+func (w Windows) check() error {
+	least, most := min(w.Height, w.Width, w.Rows, w.Columns), max(w.Height, w.Width, w.Rows, w.Columns)
+	switch {
+	case least < 1 || most > 1<<20:
+		return fmt.Errorf("%+v: height, width, rows and columns must be 1 to %d", w, 1<<20)
+	case w.Rows*w.Columns > mostTokens:
+		return fmt.Errorf("%+v: a window must have at most %d tokens", w, mostTokens)
+	case w.Down < 0 || w.Right < 0 || w.Down >= w.Height || w.Right >= w.Width:
+		return fmt.Errorf("%+v: shifts must be at least 0 and below the height and the width", w)
+	}
+	return nil
+}
+
 // padded is the extent of images that windows fill.
 func (w Windows) padded() (height, width int) {
 	return (w.Height + w.Rows - 1) / w.Rows * w.Rows, (w.Width + w.Columns - 1) / w.Columns * w.Columns
 }
 
-// Count is the number of an image's windows.
+// Count is the number of an image's windows. Like Mask and Offsets it panics unless extents are at least 1, windows have
+// at most 16,384 tokens, and shifts are smaller than images.
 func (w Windows) Count() int {
+	w.must()
 	height, width := w.padded()
 	return height / w.Rows * (width / w.Columns)
 }
@@ -37,6 +56,7 @@ func (w Windows) Count() int {
 // Mask is a bias of attention [Count·heads,T,T] for windows of T tokens: −100 for pairs of tokens that only a shift
 // brings into one window, else 0.
 func (w Windows) Mask(heads int) op.Tensor {
+	w.must()
 	height, width := w.padded()
 	across, t := width/w.Columns, w.Rows*w.Columns
 	x := op.New(op.T(op.Float64, w.Count()*heads, t, t))
@@ -57,9 +77,10 @@ func (w Windows) Mask(heads int) op.Tensor {
 	return x
 }
 
-// Offsets numbers the offsets of pairs of a window's T tokens, which a table of relative positions has a row for each:
-// int32 [T·T], from 0 to (2·Rows−1)·(2·Columns−1)−1.
+// Offsets numbers the offsets between the T tokens of a window, from 0 to (2·Rows−1)·(2·Columns−1)−1, as int32 [T·T] of
+// all pairs. A table of relative positions has a row for each offset.
 func (w Windows) Offsets() op.Tensor {
+	w.must()
 	t := w.Rows * w.Columns
 	index := make([]int32, t*t)
 	for i := range index {
@@ -70,14 +91,21 @@ func (w Windows) Offsets() op.Tensor {
 	return op.Tensor{Shape: op.Shape{t * t}, Data: index}
 }
 
-// images is the number of images that rows x are of, by the tokens of each.
+// must panics if windows are none.
+func (w Windows) must() {
+	if err := w.check(); err != nil {
+		panic(fmt.Sprintf("nn.Windows%v", err))
+	}
+}
+
+// images counts the images in rows x, by the tokens of each.
 func (b *Builder) images(name string, x *G.Node, w Windows, tokens func() int) (n, channels int, ok bool) {
 	s, ok := b.shape(name, x, 2)
 	if !ok || !b.claim(name) {
 		return 0, 0, false
 	}
-	if min(w.Height, w.Width, w.Rows, w.Columns, w.Down+1, w.Right+1, w.Height-w.Down, w.Width-w.Right) < 1 {
-		b.Fail(fmt.Errorf("layer %s: %+v are no windows", name, w))
+	if err := w.check(); err != nil {
+		b.Fail(fmt.Errorf("layer %s: windows %w", name, err))
 	} else if s[0]%tokens() != 0 {
 		b.Fail(fmt.Errorf("layer %s: the rows %v are not those of images of %d tokens", name, s, tokens()))
 	}

@@ -86,9 +86,11 @@ func TestWindowsErrors(t *testing.T) {
 		w    Windows
 		want string
 	}{
-		{Windows{Height: 3, Width: 2, Rows: 2}, "layer w: {Height:3 Width:2 Rows:2 Columns:0 Down:0 Right:0} are no windows"},
-		{Windows{Height: 3, Width: 2, Rows: 2, Columns: 2, Down: 3}, "Down:3 Right:0} are no windows"},
-		{Windows{Height: 3, Width: 2, Rows: 2, Columns: 2, Right: -1}, "Down:0 Right:-1} are no windows"},
+		{Windows{Height: 3, Width: 2, Rows: 2}, "layer w: windows {Height:3 Width:2 Rows:2 Columns:0 Down:0 Right:0}: height, width, rows and columns must be 1 to 1048576"},
+		{Windows{Height: 3, Width: 2, Rows: 2, Columns: 2, Down: 3}, "Down:3 Right:0}: shifts must be"},
+		{Windows{Height: 3, Width: 2, Rows: 2, Columns: 2, Right: -1}, "Down:0 Right:-1}: shifts must be"},
+		{Windows{Height: 1 << 32, Width: 1 << 32, Rows: 2, Columns: 2}, "must be 1 to 1048576"},
+		{Windows{Height: 900, Width: 900, Rows: 129, Columns: 128}, "must have at most 16384 tokens"},
 		{Windows{Height: 5, Width: 2, Rows: 2, Columns: 2}, "layer w: the rows [12 4] are not those of images of 10 tokens"},
 	} {
 		b := scratch()

@@ -89,8 +89,8 @@ func netOf(f *statedict.File, path string) (meta network.Meta, a nn.Architecture
 	said = path + " says"
 	if meta.Model == "" {
 		names := network.Identify(f)
-		switch un := meta.Unoffered(); {
-		case len(names) == 0 && un != "":
+		switch un := meta.Unoffered(names...); {
+		case un != "":
 			return meta, a, "", fmt.Errorf("%s: %s", path, un)
 		case len(names) == 0:
 			return meta, a, "", fmt.Errorf("%s has the tensors of none of the models: rna inspect lists them", path)

@@ -49,7 +49,8 @@ func TestInitNet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{quickly + "-o new --init ", "eval --data glyphs --weights "} {
-		fails(t, strings.Fields(command+empty), empty+": the config.json beside it says that the weights are of timm's "+
+		fails(t, strings.Fields(command+empty), empty+": its config.json says that the weights are of timm's "+
 			"resnet26d, which is not offered (rna models lists the nets that are)")
+		fails(t, strings.Fields(command+"other.safetensors"), "the tensors fit conv6: --model conv6 tries it")
 	}
 }

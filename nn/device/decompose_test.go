@@ -44,4 +44,7 @@ func TestDecomposeOnce(t *testing.T) {
 	if kinds["matmul"] != 2+5+1 {
 		t.Errorf("%d products, want 8", kinds["matmul"])
 	}
+	if scaled := kinds["map"]; scaled != 15 { // two scales of equal scores among them
+		t.Errorf("%d maps, want 15", scaled)
+	}
 }

@@ -88,8 +88,8 @@ func gradientsOf(o Composite, in []Type) ([]*Term, error) {
 	return leaves, nil
 }
 
-// gradientOf is the gradient of the formula of o with respect to an operand. It reads operands of the given types: those
-// of o and the gradient with respect to the result.
+// gradientOf is the gradient of the formula of o with respect to an operand. Its operands, of the given types, are those
+// of o, then the gradient with respect to the result.
 func gradientOf(o Composite, operand int, in []Type) *Term {
 	last := len(in) - 1
 	all, err := gradientsOf(o, in[:last])

@@ -42,8 +42,8 @@ func init() {
 // MobileNetV2 are the options of a net of inverted residuals.
 type MobileNetV2 struct {
 	Width float64 // factor of the channels; 0 means 1
-	// Depth is the factor of the blocks of all stages but the first and the last; 0 means 1. With it, the first and the
-	// last convolution keep their channels at any Width.
+	// Depth is the factor of the blocks of all stages but the first and the last; 0 means none. With any, even 1, the first
+	// and the last convolution keep their channels at any Width.
 	Depth float64
 	Timm  bool // names are timm's, else torchvision's
 	// Settings are the stages, each of expansion, channels, blocks and stride; nil means the paper's.

@@ -32,18 +32,27 @@ func (o options) that(ok bool, field, must string) options {
 	return o
 }
 
+// The most that a number may be: larger ones overflow, or make nets that no memory holds.
+const (
+	mostCount  = 1 << 20
+	mostFactor = 1000
+)
+
 // least wants fields of at least n, and lists of such numbers, which must not be empty.
 func (o options) least(n int, fields ...string) options {
 	for _, f := range fields {
 		v := o.value.FieldByName(f)
-		must := fmt.Sprintf("at least %d", n)
+		most, must := mostCount, fmt.Sprintf("at least %d", n)
 		switch v.Kind() {
 		case reflect.Float64:
-			must += " and finite"
+			most = mostFactor
 		case reflect.Slice, reflect.Array:
 			must = "numbers of " + must
 		}
-		o.that(every(v, func(x float64) bool { return x >= float64(n) && !math.IsInf(x, 1) }), f, must)
+		if every(v, func(x float64) bool { return x > float64(most) }) {
+			must = fmt.Sprintf("at most %d", most)
+		}
+		o.that(every(v, func(x float64) bool { return x >= float64(n) && x <= float64(most) }), f, must)
 	}
 	return o
 }

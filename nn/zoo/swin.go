@@ -75,6 +75,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	o.Patch, o.Window, o.MLPRatio = cmp.Or(o.Patch, 4), cmp.Or(o.Window, 7), cmp.Or(o.MLPRatio, 4)
 	b.options("Swin", o).least(1, "Blocks", "Width", "Heads").least(0, "Patch", "Window", "WindowWidth", "MLPRatio").
+		that(o.Window <= 128, "Window", "at most 128").that(o.WindowWidth <= 128, "WindowWidth", "at most 128").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
 		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width")
 	if !b.multipleOf(x, o.Patch) {

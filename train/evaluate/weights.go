@@ -121,15 +121,13 @@ func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 		m.Model = o.Model
 	}
 	if m.Model == "" {
-		hint := ""
 		names := network.Identify(file)
+		if un := m.Unoffered(names...); un != "" {
+			return fmt.Errorf("%s: %s", o.Weights, un)
+		}
+		hint := ""
 		if len(names) > 0 {
 			hint = ", as " + strings.Join(names, " or ") + ", whose tensors it has"
-		}
-		if un := m.Unoffered(); un != "" && hint == "" {
-			return fmt.Errorf("%s: %s", o.Weights, un)
-		} else if un != "" {
-			return fmt.Errorf("%s: %s: to try another one, name it by --model%s", o.Weights, un, hint)
 		}
 		return fmt.Errorf("%s does not name its model: name it by --model%s", o.Weights, hint)
 	}

@@ -135,18 +135,22 @@ func (m Meta) Uncropped() string {
 	if m.CropMode == "" {
 		return ""
 	}
-	return fmt.Sprintf("the config.json beside it says crop_mode %q, as timm prepares photographs that are not square: here "+
-		"the net sees their centre, and may do a little worse", m.CropMode)
+	return fmt.Sprintf("the config.json of the weights says crop_mode %q, as timm prepares photographs that are not square: in "+
+		"evaluation the net sees their centre here, and may do a little worse", m.CropMode)
 }
 
-// Unoffered says that there is no net for weights because config.json names one of timm's that is not offered; "" if it
-// does not.
-func (m Meta) Unoffered() string {
+// Unoffered says that there is no net for weights because config.json names one of timm's that is not offered, and that
+// their tensors fit the given ones; "" if it does not.
+func (m Meta) Unoffered(fit ...string) string {
 	if _, ok := hubNet(m.Architecture); ok || m.Architecture == "" {
 		return ""
 	}
-	return fmt.Sprintf("the config.json beside it says that the weights are of timm's %s, which is not offered (rna models "+
-		"lists the nets that are)", m.Architecture)
+	s := fmt.Sprintf("its config.json says that the weights are of timm's %s, which is not offered (rna models lists the "+
+		"nets that are)", m.Architecture)
+	if len(fit) > 0 {
+		s += fmt.Sprintf("; the tensors fit %s: --model %s tries it", strings.Join(fit, " and "), fit[0])
+	}
+	return s
 }
 
 // timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.
@@ -182,7 +186,7 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 				"config.json beside the file tells", n.arch, other), nil
 		}
 	case a != "" && !ok:
-		return fmt.Sprintf("taken for weights of %s, whose tensors it has: %s", n.arch, l.Unoffered()), nil
+		return fmt.Sprintf("taken for weights of %s, whose tensors they are: %s", n.arch, l.Unoffered()), nil
 	}
 	return "", nil
 }

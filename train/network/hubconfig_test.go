@@ -92,7 +92,7 @@ func TestHubConfig(t *testing.T) {
 // Weights of one of timm's nets that is not offered are refused by its name; if their tensors are a net's, its name is a
 // doubt. Transformers for larger images are those for the usual ones.
 func TestUnoffered(t *testing.T) {
-	const want = `the config.json beside it says that the weights are of timm's resnetaa50, which is not offered (rna models ` +
+	const want = `its config.json says that the weights are of timm's resnetaa50, which is not offered (rna models ` +
 		`lists the nets that are)`
 	n, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 10, Channels: 1, Size: 28}, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestUnoffered(t *testing.T) {
 	if err := n.SaveVector(path, n.Params); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "taken for weights of lenet, whose tensors it has: "+want {
+	if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "taken for weights of lenet, whose tensors they are: "+want {
 		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",

@@ -16,12 +16,13 @@ func TestAttentionGradGroups(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, c := range []struct {
 			together, apart []op.Op
+			other           op.Op // of another result's gradient
 		}{
-			{together: []op.Op{by(0), by(1), by(2), by(3)}, apart: []op.Op{op.AttentionGrad{Scale: .4}}},
-			{together: []op.Op{by(2), by(0)}},
-			{together: []op.Op{by(3), by(1)}, apart: []op.Op{by(1)}},
+			{together: []op.Op{by(0), by(1), by(3)}, apart: []op.Op{op.AttentionGrad{Scale: .4, By: 2}}, other: by(2)},
+			{together: []op.Op{by(2), by(0)}, other: by(1)},
+			{together: []op.Op{by(3), by(1)}, apart: []op.Op{by(1)}, other: by(0)},
 			{together: []op.Op{op.SelfAttentionGradBias(self), op.SelfAttentionGrad(self)},
-				apart: []op.Op{op.SelfAttentionGrad(self)}},
+				apart: []op.Op{op.SelfAttentionGrad(self)}, other: op.SelfAttentionGrad(self)},
 		} {
 			b := &builder{tb: t}
 			var in []int
@@ -33,12 +34,15 @@ func TestAttentionGradGroups(t *testing.T) {
 			for _, o := range slices.Concat(c.together, c.apart) {
 				b.Keep = append(b.Keep, b.apply(o, in...))
 			}
+			last := len(in) - 1
+			other := append(slices.Clone(in[:last]), b.data(b.Values[in[last]].Type.Shape...))
+			b.Keep = append(b.Keep, b.apply(c.other, other...))
 			alone := bind(t, open(t, 1), &b.Program, b.weights, b.alone())
 			alone.run(t)
 			for _, workers := range []int{1, 3, 16} {
 				d := open(t, workers)
 				groups := b.grouped(d)
-				if len(groups) != 1+len(c.apart) || len(groups[0]) != len(c.together) {
+				if len(groups) != 2+len(c.apart) || len(groups[0]) != len(c.together) {
 					t.Fatalf("%v and %v: groups %v", c.together, c.apart, groups)
 				}
 				grouped := bind(t, d, &b.Program, b.weights, groups)

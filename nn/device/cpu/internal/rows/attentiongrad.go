@@ -127,14 +127,16 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, level simd.Le
 	for i, n := range sizes {
 		own[i] = r.Each(workers, n)
 	}
-	// Matrices that share a bias run in parts, whose sums are added in order: bits do not depend on the workers.
+	// Matrices whose gradients of a bias are added run in parts, whose sums are added in order: bits do not depend on the
+	// workers.
 	alike := g.matrices / g.groups
-	parts, square := 1, g.queries*g.keys
+	parts, square := alike, g.queries*g.keys
 	if g.bias >= 0 {
 		parts = min(work.Ceil(shares, g.groups), alike)
 	}
+	added := g.bias >= 0 && parts > 1
 	var partial work.Part
-	if parts > 1 {
+	if added {
 		partial = r.Floats(parts * g.groups * square)
 	}
 	bind := func(st *work.Storage) []work.Phase {
@@ -151,7 +153,7 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, level simd.Le
 		var sums, dBias []float32
 		if g.bias >= 0 {
 			dBias = st.Floats(g.bias)
-			if sums = dBias; parts > 1 {
+			if sums = dBias; added {
 				sums = st.Scratch(partial)
 			}
 		}
@@ -173,7 +175,7 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, level simd.Le
 				g.matrix(&list[worker], group+i*g.groups, &b, sum)
 			}
 		}}}
-		if parts == 1 {
+		if !added {
 			return phases
 		}
 		return append(phases, work.Phase{Blocks: g.groups, Run: func(_, group int) {
