@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/nn/op"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/rankstest"
 )
@@ -46,6 +47,16 @@ func TestRunMany(t *testing.T) {
 	})
 	if tables[0] != tables[1] || !strings.Contains(tables[0], "one process, 2 threads, batch 8") {
 		t.Errorf("%s\n%s", tables[0], tables[1])
+	}
+	errs := rankstest.Errors(t, 2, time.Minute, func(g *ranks.Group) error {
+		o := Options{Model: "lenet", Batch: 4, Steps: 1, Freeze: []string{fmt.Sprintf("conv%d.*", 1+g.Rank())}}
+		_, err := RunMany(t.Context(), device.NewReference(op.Float32), ManyOptions{Options: o, Ranks: g, Rounds: 1})
+		return err
+	})
+	for _, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "freeze") {
+			t.Errorf("ranks that freeze others: %v", err)
+		}
 	}
 	o := ManyOptions{Options: Options{Model: "lenet", Eval: true}}
 	if _, err := RunMany(t.Context(), nil, o); err == nil || !strings.Contains(err.Error(), "in training") {
