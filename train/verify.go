@@ -15,6 +15,7 @@ import (
 	"onlinerna/train/hook"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/statedict"
+	"onlinerna/train/torchfile"
 )
 
 // Verified is the result of [Verify] for a file or a checkpoint.
@@ -25,7 +26,7 @@ type Verified struct {
 	// Epoch, Batch and Step are a checkpoint's position, and Program is the program that wrote it; zero for a file.
 	Epoch, Batch, Step int
 	Program            string
-	// Unread says why the file's weights were not read, though its checksums are right: a file of torch.save may have none.
+	// Unread says why no weights were read from a file without damage: it holds no state dict, or is no file of weights.
 	Unread string
 	// Err is the damage found, nil for none.
 	Err error
@@ -72,7 +73,11 @@ func Verify(path string) ([]Verified, error) {
 		}
 		for _, file := range files {
 			if st, err := os.Stat(file); err != nil || !st.IsDir() {
-				list = append(list, verifyWeights(file))
+				v := verifyWeights(file)
+				if v.Err != nil && filepath.Ext(file) != ".safetensors" && statedict.Foreign(file) {
+					v.Unread, v.Err = "it does not begin as a file of weights", nil
+				}
+				list = append(list, v)
 			}
 		}
 	}
@@ -214,10 +219,10 @@ func verifyWeights(path string) Verified {
 	v := Verified{Path: path}
 	f, err := statedict.Open(path, "")
 	if err != nil {
-		if statedict.Whole(path) {
-			v.Sums, v.Unread = true, err.Error()
-		} else {
+		if none := new(torchfile.NoStateError); !errors.As(err, none) {
 			v.Err = err
+		} else if v.Sums, v.Err = statedict.VerifyTorch(path); v.Err == nil {
+			v.Unread = err.Error()
 		}
 		return v
 	}

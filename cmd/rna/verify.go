@@ -48,7 +48,10 @@ func verify(paths []string, out io.Writer) error {
 				damaged++
 				state = "DAMAGED"
 			case v.Unread != "":
-				state += ", but not read as weights: " + strings.TrimPrefix(v.Unread, v.Path+": ")
+				if state = "not read as weights: "; v.Sums {
+					state = "whole, but " + state
+				}
+				state += strings.TrimPrefix(v.Unread, v.Path+": ")
 			case !v.Sums:
 				state = "read; it has no checksums"
 			case v.Step > 0 || v.Epoch > 0:

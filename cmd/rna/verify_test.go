@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/statedict"
 )
 
 // TestVerifyTorch verifies the files of torch.save in a folder: those without weights are whole, too.
@@ -45,6 +49,76 @@ func TestVerifyTorch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestVerifyTorchFlips flips the low bit of each byte of a file of PyTorch: no copy with other tensors is sound.
+func TestVerifyTorchFlips(t *testing.T) {
+	from := filepath.Join("..", "..", "train", "torchfile", "testdata", "plain.pt")
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, path := tensorsIn(t, from), filepath.Join(t.TempDir(), "plain.pt")
+	found := 0
+	for i := range b {
+		b[i] ^= 1
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		b[i] ^= 1
+		list, err := train.Verify(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list[0].Err != nil {
+			found++
+		} else if got := tensorsIn(t, path); list[0].Unread != "" || got != want {
+			t.Errorf("byte %d: %+v", i, list[0])
+		}
+	}
+	t.Logf("%d of %d found", found, len(b))
+}
+
+// tensorsIn is the text of all tensors of a file, empty if it cannot be read.
+func tensorsIn(t *testing.T, path string) string {
+	f, err := statedict.Open(path, "")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	var s strings.Builder
+	for _, x := range f.Tensors {
+		b := make([]byte, x.Len()*x.DType.Size())
+		if err := f.Read(b, x, 0); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&s, x.Name, x.DType, x.Shape, b)
+	}
+	return s.String()
+}
+
+// TestVerifyForeign verifies a folder with sound files that hold no weights; empty and zero files are damage.
+func TestVerifyForeign(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, s string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("rng_state.pth", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."+
+		"\x80\x02}U\x0dlittle_endian\x88s.\x80\x02]K\x01a.\x80\x02].")
+	text := write("distutils.pth", "import os; var = 'SETUPTOOLS_USE_DISTUTILS'\n")
+	write("model.ckpt", "\x00\x00\x12\x08\x01 a table of TensorFlow")
+	out := strings.Join(strings.Fields(mustRun(t, "verify", dir)), " ")
+	if n := strings.Count(out, ": not read as weights: "); n != 3 {
+		t.Errorf("%d files are not weights, want 3: %s", n, out)
+	}
+	fails(t, []string{"verify", text}, "1 of 1 damaged")
+	write("empty.pt", "")
+	write("zeros.pt", strings.Repeat("\x00", 1000))
+	fails(t, []string{"verify", dir}, "2 of 5 damaged")
 }
 
 // TestVerifyRuns verifies a folder of runs, one of which has a name like a file of weights.

@@ -82,9 +82,11 @@ func verifyZip(fd *os.File, read func(bytes int64) error, torch bool) (ok bool, 
 		}
 	}
 	z, err := zip.NewReader(r, st.Size())
-	if err != nil && !ok { // the format before zip has no checksums
-		return false, nil
-	} else if err != nil {
+	if err != nil {
+		var head [2]byte
+		if _, e := fd.ReadAt(head[:], 0); e == nil && torch && string(head[:]) != "PK" { // the format before zip has none
+			return false, nil
+		}
 		return false, fmt.Errorf("%s: %w", fd.Name(), err)
 	}
 	for _, e := range z.File {
@@ -104,16 +106,40 @@ func verifyZip(fd *os.File, read func(bytes int64) error, torch bool) (ok bool, 
 	return ok, nil
 }
 
-// Whole reports whether a file is a zip archive, as of torch.save, whose entries have their checksums: it may be whole
-// without being one that Open reads.
-func Whole(path string) bool {
+// VerifyTorch compares a file of torch.save with its checksums, whether or not Open reads it. ok is false for files
+// without checksums.
+func VerifyTorch(path string) (ok bool, err error) {
+	fd, err := files.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer fd.Close()
+	return verifyZip(fd, nil, true)
+}
+
+// Foreign reports whether a file begins as no file of weights does. Empty files, those that begin with zeros, and
+// those of torch.save with a damaged beginning are not foreign: they may be damaged weights.
+func Foreign(path string) bool {
 	fd, err := files.Open(path)
 	if err != nil {
 		return false
 	}
 	defer fd.Close()
-	ok, err := verifyZip(fd, nil, true)
-	return ok && err == nil
+	st, err := fd.Stat()
+	if err != nil {
+		return false
+	}
+	head, tail := make([]byte, min(st.Size(), 16)), make([]byte, min(st.Size(), 22+1<<16))
+	if _, err := fd.ReadAt(head, 0); err != nil && err != io.EOF {
+		return false
+	}
+	if _, err := fd.ReadAt(tail, st.Size()-int64(len(tail))); err != nil && err != io.EOF {
+		return false
+	}
+	begin := head[:min(len(head), 8)]
+	known := len(head) > 8 && head[8] == '{' || torchfile.Is(append(begin[:len(begin):len(begin)], make([]byte, 4)...)) ||
+		len(head) > 0 && head[0] == 0x80 || bytes.HasPrefix(head, []byte(ggufMagic)) || bytes.HasPrefix(head, []byte(hdf5Magic))
+	return !known && len(bytes.Trim(begin, "\x00")) > 0 && !torchfile.Resembles(head, tail)
 }
 
 // Index is the JSON map from tensors to shards of the given number of bytes, as Hugging Face's libraries read it.

@@ -172,7 +172,7 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 			continue
 		}
 		if b, is := it.Value.(*broken); is {
-			return nil, fmt.Errorf("tensor %s: %w", pickle.Shown(it.Key), b.err)
+			return nil, brokenError{fmt.Errorf("tensor %s: %w", pickle.Shown(it.Key), b.err)}
 		}
 		t, is := it.Value.(*tensor)
 		if inner, dict := it.Value.(*pickle.Dict); dict && ok && isOptimizer(inner) {

@@ -61,6 +61,22 @@ func Is(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(zipMagic)) || bytes.HasPrefix(head, []byte(oldMagic[:4]))
 }
 
+// NoStateError is the error for a file that is readable and holds no state dict that Read can choose and read.
+type NoStateError struct{ Err error }
+
+func (e NoStateError) Error() string { return e.Err.Error() }
+func (e NoStateError) Unwrap() error { return e.Err }
+
+// brokenError is the error for a tensor that does not fit its storage.
+type brokenError struct{ error }
+
+// Resembles reports whether a file with these first bytes, at least len(oldMagic), and these last ones may be of
+// torch.save with its first four bytes damaged.
+func Resembles(head, tail []byte) bool {
+	return len(head) >= len(oldMagic) && string(head[4:len(oldMagic)]) == oldMagic[4:] ||
+		bytes.Contains(tail, []byte("PK\x05\x06"))
+}
+
 const (
 	zipMagic = "PK\x03\x04"
 	oldMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
@@ -103,8 +119,10 @@ func read(r io.ReaderAt, size int64, key string) (*File, error) {
 		return nil, err
 	}
 	f, err := find(top, key)
-	if err != nil {
+	if bad := new(brokenError); errors.As(err, bad) && string(head) == oldMagic { // it may be damage: there are no checksums
 		return nil, err
+	} else if err != nil {
+		return nil, NoStateError{err}
 	}
 	if metadata != nil {
 		f.Metadata = metadata
@@ -148,7 +166,7 @@ func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, er
 	}
 	dir := strings.TrimSuffix(name, "data.pkl")
 	if _, ok := a.entries[dir+"constants.pkl"]; ok {
-		return nil, nil, errors.New("a TorchScript archive: save its state_dict() by torch.save")
+		return nil, nil, NoStateError{errors.New("a TorchScript archive: save its state_dict() by torch.save")}
 	}
 	if _, ok := a.entries[dir+"byteorder"]; ok {
 		order, err := a.read(dir+"byteorder", 16)
