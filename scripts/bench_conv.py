@@ -19,6 +19,7 @@ from bench_pytorch import tune_malloc
 
 LINE = re.compile(r"\{([^}]*)\}: ([\d.e+-]+) ms")
 PASSES = ("forward", "grad-input", "grad-weight")
+BATCH = 16  # of convNets' depthwise and grouped layers, and of resnet50's
 
 
 def ours(args, env):
@@ -34,8 +35,8 @@ def ours(args, env):
 
 
 def theirs(args, layers, env, layout, malloc):
-    command = [args.python, __file__, "--layers", json.dumps(layers), "--layout", layout, "--malloc", malloc, "--batch",
-        str(args.batch), "--steps", str(args.steps)]
+    command = [args.python, __file__, "--layers", json.dumps(layers), "--layout", layout, "--malloc", malloc, "--steps",
+        str(args.steps)]
     out = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | env).stdout
     return {(pass_, layer): ms for pass_, layer, ms in json.loads(out)}
 
@@ -51,7 +52,7 @@ def measure(args):
     for layer in json.loads(args.layers):
         c = {k: int(v) for k, v in (field.split(":") for field in layer.split())}
         groups, stride, pad = max(1, c["groups"]), [c["stride"]] * 2, [c["pad"]] * 2
-        x = torch.randn(args.batch, c["channels"], c["size"], c["size"]).to(memory_format=form)
+        x = torch.randn(BATCH, c["channels"], c["size"], c["size"]).to(memory_format=form)
         w = torch.randn(c["others"], c["channels"] // groups, c["kernel"], c["kernel"]).to(memory_format=form)
         dy = torch.randn_like(torch.nn.functional.conv2d(x, w, None, stride, pad, 1, groups))
 
@@ -71,13 +72,13 @@ def measure(args):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("net", nargs="?", default="depthwise", help="of convNets in nn/device/cpu/bench_test.go")
+    p.add_argument("net", nargs="?", default="depthwise", choices=["depthwise", "grouped", "resnet50"],
+        help="of convNets in nn/device/cpu/bench_test.go")
     p.add_argument("--test", default="bin/cpu.test", help="the CPU device's test program: go test -c")
     p.add_argument("--level", default="avx512", help="of this program; avx2 limits PyTorch too")
     p.add_argument("--python", default=sys.executable, help="a Python with torch")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--steps", type=int, default=40, help="of each layer and pass in a round")
-    p.add_argument("--batch", type=int, default=16, help=argparse.SUPPRESS)
     for name in ("layers", "layout", "malloc"):  # of the process of one variant
         p.add_argument("--" + name, help=argparse.SUPPRESS)
     args = p.parse_args()
@@ -90,7 +91,7 @@ def main():
         own.append(ours(args, env))
         layers = list(dict.fromkeys(layer for _, layer in own[0]))
         if not layers:
-            sys.exit(f"bench_conv: {args.test} has no convolutions of {args.net!r} at level {args.level}")
+            sys.exit(f"bench_conv: {args.test} has no convolutions of {args.net!r} at level {args.level}: choose another --level")
         for v in VARIANTS:
             other[v].append(theirs(args, layers, env, *v))
     ratios = []

@@ -57,8 +57,8 @@ func (e *expander) term(t *op.Term, s Step, out int, done map[*op.Term]int) int 
 	for i, a := range t.Args {
 		in[i] = e.term(a, s, -1, done)
 	}
-	inside := fmt.Sprint(s.In, in)
 	if out < 0 {
+		inside := fmt.Sprint(s.In, in)
 		equal := func(o Step) bool { return reflect.DeepEqual(o.Op, t.Op) }
 		if i := slices.IndexFunc(e.made[inside], equal); i >= 0 {
 			done[t] = e.made[inside][i].Out

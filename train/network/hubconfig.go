@@ -186,7 +186,7 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 				"config.json beside the file tells", n.arch, other), nil
 		}
 	case a != "" && !ok:
-		return fmt.Sprintf("taken for weights of %s, whose tensors they are: %s", n.arch, l.Unoffered()), nil
+		return fmt.Sprintf("taken for weights of %s, which have the same tensors: %s", n.arch, l.Unoffered()), nil
 	}
 	return "", nil
 }

@@ -115,7 +115,7 @@ func TestUnoffered(t *testing.T) {
 	if err := n.SaveVector(path, n.Params); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "taken for weights of lenet, whose tensors they are: "+want {
+	if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "taken for weights of lenet, which have the same tensors: "+want {
 		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",

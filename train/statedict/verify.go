@@ -137,7 +137,7 @@ func Foreign(path string) bool {
 		return false
 	}
 	begin := head[:min(len(head), 8)]
-	known := len(head) > 8 && head[8] == '{' || torchfile.Is(append(begin[:len(begin):len(begin)], make([]byte, 4)...)) ||
+	known := len(head) > 8 && head[8] == '{' || torchfile.Is(head) ||
 		len(head) > 0 && head[0] == 0x80 || bytes.HasPrefix(head, []byte(ggufMagic)) || bytes.HasPrefix(head, []byte(hdf5Magic))
 	return !known && len(bytes.Trim(begin, "\x00")) > 0 && !torchfile.Resembles(head, tail)
 }
