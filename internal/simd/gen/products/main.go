@@ -37,6 +37,12 @@ var (
 		s.name, s.dots = "bf16", true
 		return s
 	}()
+	avx512vl = isa{name: "avx512vl", bytes: 32, regs: []reg.VecPhysical{ // of 8 lanes
+		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
+		reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
+		reg.Y16, reg.Y17, reg.Y18, reg.Y19, reg.Y20, reg.Y21, reg.Y22, reg.Y23,
+		reg.Y24, reg.Y25, reg.Y26, reg.Y27, reg.Y28, reg.Y29, reg.Y30, reg.Y31,
+	}}
 	avx2 = isa{name: "avx2", bytes: 32, rows: 6, ahead: 3072, regs: []reg.VecPhysical{
 		reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
 		reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
@@ -81,6 +87,9 @@ func main() {
 		taps(&decl, s)
 		stubs, value := winograd(s)
 		fmt.Fprintf(&decl, "%s\nvar %sWinograd = Winograd{\n%s}\n", stubs, s.name, value)
+	}
+	for _, s := range []isa{avx512, avx512vl, avx2} {
+		groups(&decl, s)
 	}
 	turnSquares("avx2Turn")
 	fmt.Fprintf(&decl, "\n//go:noescape\nfunc avx2Turn(dst, src *float32, squares, dstStride, srcStride int)\n")

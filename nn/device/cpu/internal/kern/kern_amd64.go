@@ -13,6 +13,11 @@ var narrowSets = [simd.Count]*Set{
 
 var tapKernels = [simd.Count]*Taps{simd.AVX2: &avx2Taps, simd.AVX512: &avx512Taps}
 
+var groupKernels = [simd.Count][]*Groups{
+	simd.AVX2:   {&avx2Groups, &avx2Quads},
+	simd.AVX512: {&avx512Groups, &avx512Quads, &avx512vlGroups, &avx512vlQuads},
+}
+
 var (
 	dotSet      = &bf16Set
 	dotStored   = &BFloat16{Widen: avx512Widen, Narrow: bf16Narrow, Lanes: 16}

@@ -10,6 +10,8 @@ var narrowSets = [simd.Count]*Set{simd.NEON: neonSet.narrow(neonRound, neonWiden
 
 var tapKernels = [simd.Count]*Taps{simd.NEON: &neonTapKernels}
 
+var groupKernels [simd.Count][]*Groups
+
 var (
 	dotSet      *Set
 	dotStored   *BFloat16

@@ -8,6 +8,8 @@ var sets, narrowSets [simd.Count]*Set
 
 var tapKernels [simd.Count]*Taps
 
+var groupKernels [simd.Count][]*Groups
+
 var (
 	dotSet      *Set
 	dotStored   *BFloat16

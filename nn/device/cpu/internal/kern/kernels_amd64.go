@@ -511,6 +511,302 @@ var avx2Winograd = Winograd{
 }
 
 //go:noescape
+func avx512GroupsProducts7(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsProducts4(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsProducts1(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsProductsAlong7(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsSums1(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsSums2(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsSums3(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsSumsAlong1(a *GroupArgs)
+
+//go:noescape
+func avx512GroupsSumsAlong2(a *GroupArgs)
+
+var avx512Groups = Groups{
+	Lanes: 16, Quads: false,
+	Products: map[int]func(*GroupArgs){
+		7: avx512GroupsProducts7,
+		4: avx512GroupsProducts4,
+		1: avx512GroupsProducts1,
+	},
+	ProductsAlong: map[int]func(*GroupArgs){
+		7: avx512GroupsProductsAlong7,
+	},
+	Sums: []func(*GroupArgs){nil,
+		avx512GroupsSums1,
+		avx512GroupsSums2,
+		avx512GroupsSums3,
+	},
+	SumsAlong: []func(*GroupArgs){nil,
+		avx512GroupsSumsAlong1,
+		avx512GroupsSumsAlong2,
+	},
+}
+
+//go:noescape
+func avx512QuadsProducts7(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsProducts4(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsProducts1(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsProductsAlong7(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsSums1(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsSums2(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsSums3(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsSumsAlong1(a *GroupArgs)
+
+//go:noescape
+func avx512QuadsSumsAlong2(a *GroupArgs)
+
+var avx512Quads = Groups{
+	Lanes: 16, Quads: true,
+	Products: map[int]func(*GroupArgs){
+		7: avx512QuadsProducts7,
+		4: avx512QuadsProducts4,
+		1: avx512QuadsProducts1,
+	},
+	ProductsAlong: map[int]func(*GroupArgs){
+		7: avx512QuadsProductsAlong7,
+	},
+	Sums: []func(*GroupArgs){nil,
+		avx512QuadsSums1,
+		avx512QuadsSums2,
+		avx512QuadsSums3,
+	},
+	SumsAlong: []func(*GroupArgs){nil,
+		avx512QuadsSumsAlong1,
+		avx512QuadsSumsAlong2,
+	},
+}
+
+//go:noescape
+func avx512vlGroupsProducts7(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsProducts4(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsProducts1(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsProductsAlong7(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsSums1(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsSums2(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsSums3(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsSumsAlong1(a *GroupArgs)
+
+//go:noescape
+func avx512vlGroupsSumsAlong2(a *GroupArgs)
+
+var avx512vlGroups = Groups{
+	Lanes: 8, Quads: false,
+	Products: map[int]func(*GroupArgs){
+		7: avx512vlGroupsProducts7,
+		4: avx512vlGroupsProducts4,
+		1: avx512vlGroupsProducts1,
+	},
+	ProductsAlong: map[int]func(*GroupArgs){
+		7: avx512vlGroupsProductsAlong7,
+	},
+	Sums: []func(*GroupArgs){nil,
+		avx512vlGroupsSums1,
+		avx512vlGroupsSums2,
+		avx512vlGroupsSums3,
+	},
+	SumsAlong: []func(*GroupArgs){nil,
+		avx512vlGroupsSumsAlong1,
+		avx512vlGroupsSumsAlong2,
+	},
+}
+
+//go:noescape
+func avx512vlQuadsProducts7(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsProducts4(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsProducts1(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsProductsAlong7(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsSums1(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsSums2(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsSums3(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsSumsAlong1(a *GroupArgs)
+
+//go:noescape
+func avx512vlQuadsSumsAlong2(a *GroupArgs)
+
+var avx512vlQuads = Groups{
+	Lanes: 8, Quads: true,
+	Products: map[int]func(*GroupArgs){
+		7: avx512vlQuadsProducts7,
+		4: avx512vlQuadsProducts4,
+		1: avx512vlQuadsProducts1,
+	},
+	ProductsAlong: map[int]func(*GroupArgs){
+		7: avx512vlQuadsProductsAlong7,
+	},
+	Sums: []func(*GroupArgs){nil,
+		avx512vlQuadsSums1,
+		avx512vlQuadsSums2,
+		avx512vlQuadsSums3,
+	},
+	SumsAlong: []func(*GroupArgs){nil,
+		avx512vlQuadsSumsAlong1,
+		avx512vlQuadsSumsAlong2,
+	},
+}
+
+//go:noescape
+func avx2GroupsProducts7(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsProducts4(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsProducts1(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsProductsAlong7(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsProductsAlong4(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsSums1(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsSums2(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsSums3(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsSumsAlong1(a *GroupArgs)
+
+//go:noescape
+func avx2GroupsSumsAlong2(a *GroupArgs)
+
+var avx2Groups = Groups{
+	Lanes: 8, Quads: false,
+	Products: map[int]func(*GroupArgs){
+		7: avx2GroupsProducts7,
+		4: avx2GroupsProducts4,
+		1: avx2GroupsProducts1,
+	},
+	ProductsAlong: map[int]func(*GroupArgs){
+		7: avx2GroupsProductsAlong7,
+		4: avx2GroupsProductsAlong4,
+	},
+	Sums: []func(*GroupArgs){nil,
+		avx2GroupsSums1,
+		avx2GroupsSums2,
+		avx2GroupsSums3,
+	},
+	SumsAlong: []func(*GroupArgs){nil,
+		avx2GroupsSumsAlong1,
+		avx2GroupsSumsAlong2,
+	},
+}
+
+//go:noescape
+func avx2QuadsProducts7(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsProducts4(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsProducts1(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsProductsAlong7(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsProductsAlong4(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsSums1(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsSums2(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsSums3(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsSumsAlong1(a *GroupArgs)
+
+//go:noescape
+func avx2QuadsSumsAlong2(a *GroupArgs)
+
+var avx2Quads = Groups{
+	Lanes: 8, Quads: true,
+	Products: map[int]func(*GroupArgs){
+		7: avx2QuadsProducts7,
+		4: avx2QuadsProducts4,
+		1: avx2QuadsProducts1,
+	},
+	ProductsAlong: map[int]func(*GroupArgs){
+		7: avx2QuadsProductsAlong7,
+		4: avx2QuadsProductsAlong4,
+	},
+	Sums: []func(*GroupArgs){nil,
+		avx2QuadsSums1,
+		avx2QuadsSums2,
+		avx2QuadsSums3,
+	},
+	SumsAlong: []func(*GroupArgs){nil,
+		avx2QuadsSumsAlong1,
+		avx2QuadsSumsAlong2,
+	},
+}
+
+//go:noescape
 func avx2Turn(dst, src *float32, squares, dstStride, srcStride int)
 
 //go:noescape

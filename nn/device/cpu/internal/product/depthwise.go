@@ -43,9 +43,10 @@ func newChannelwise(p *product) *channelwise { return &channelwise{p, epilogue{o
 
 func (c *channelwise) end() *epilogue { return &c.epilogue }
 
-// endable reports whether an epilogue can follow a depthwise p: its result is one grid, in float32.
+// endable reports whether an epilogue can follow p, which is depthwise or has kernels of groups: its result is one grid,
+// in float32.
 func (p *product) endable(d Options) bool {
-	return p.depthwise() && !d.BFloat16 && len(p.grids) == 1 && p.grids[0].whole(p)
+	return (p.depthwise() || d.groups(p) != nil) && !d.BFloat16 && len(p.grids) == 1 && p.grids[0].whole(p)
 }
 
 // cachedLines is the number of elements of a block that an epilogue follows: they stay in the second level cache.

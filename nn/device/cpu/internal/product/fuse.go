@@ -33,11 +33,11 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	}
 	e := ending{last: s, factor: -1, other: -1}
 	list := []work.Match{d.ending(p, e, []int{first})}
-	depthwise := p.endable(d)
-	if d.kernels(p.product) == nil && !depthwise {
+	endable := p.endable(d)
+	if d.kernels(p.product) == nil && !endable {
 		return list
 	}
-	summable := p.summable() || depthwise
+	summable := p.summable() || endable
 	if last := statistics(f, first); last >= 0 && summable {
 		return slices.Insert(list, 0, work.Match{Steps: []int{first, last}, Lower: func() (*work.Lowering, error) {
 			return d.withStatistics(p, s, f.Step(last))
@@ -60,7 +60,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 			follow(views, next)
 		}
 	}
-	if views, made, next := beyond(f, end); next >= 0 && lower.Is[op.Add](f.Step(next)) && !depthwise {
+	if views, made, next := beyond(f, end); next >= 0 && lower.Is[op.Add](f.Step(next)) && !p.depthwise() {
 		if other, ok := f.Step(next).Other(made); ok {
 			e.other = other
 			follow(views, next)
@@ -169,7 +169,9 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
 		l := d.alone(p, t)
-		if e.other != p.src && e.other != p.weights { // which are read again after parts of the result are written
+		_, twice := t.(*grouped) // writes some pixels
+		// The source and weights are read again after parts of the result are written.
+		if e.other != p.src && e.other != p.weights && !twice {
 			l.Results[0].Over = []int{e.other}
 		}
 		return l, nil

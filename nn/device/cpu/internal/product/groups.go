@@ -44,7 +44,7 @@ func (d Options) mergedGroups(groups, channels, rows int) *merged {
 // merge returns p with merged groups where that pays, for weights of the given shape, OIHW.
 func (d Options) merge(p *product, weight op.Shape) *product {
 	m := d.mergedGroups(p.groups, p.grids[0].channels, p.rows)
-	if m == nil {
+	if m == nil || d.groups(p) != nil {
 		return p
 	}
 	m.taps, m.inputs, m.outputs, m.rows = weight[2]*weight[3], weight[1], weight[0], weight[0]/p.groups
@@ -61,7 +61,7 @@ func (d Options) merge(p *product, weight op.Shape) *product {
 // mergeOuter returns o with merged groups where that pays.
 func (d Options) mergeOuter(o *outer) *outer {
 	m := d.mergedGroups(o.groups, o.channels, o.rows)
-	if m == nil {
+	if m == nil || d.groupsOuter(o) != nil {
 		return o
 	}
 	m.taps, m.inputs, m.outputs, m.rows = len(o.taps), o.channels, o.columns, o.rows

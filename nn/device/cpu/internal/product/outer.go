@@ -72,6 +72,9 @@ func (d Options) vectorOuter(o *outer) *kern.Set {
 
 // lower reserves the scratch of o in r and returns its phases. stored reports whether a and b are stored as bfloat16.
 func (o *outer) lower(d Options, r *work.Room, a, b, dst int, stored [2]bool) func(s *work.Storage) []work.Phase {
+	if k := d.groupsOuter(o); k != nil {
+		return newGroupedOuter(o, k, d).lower(d, r, a, b, dst)
+	}
 	if merged, line := d.inTiles(o); merged != nil {
 		return d.newTilesOuter(o, merged, line, stored[0], stored[1]).lower(d, r, a, b, dst)
 	}

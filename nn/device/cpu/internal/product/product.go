@@ -92,7 +92,7 @@ func (d Options) kernels(p *product) *kern.Set {
 // lower reserves the scratch of p in r and returns its phases: packing the weights, then the blocks. bias is a value of
 // the group or -1.
 func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
-	if d.kernels(p) != nil || p.depthwise() {
+	if d.kernels(p) != nil || p.depthwise() || d.groups(p) != nil {
 		return d.vector(p).lower(d, r, src, weights, bias, dst)
 	}
 	prepare := p.prepare(d, r, 1)

@@ -296,6 +296,9 @@ func (w *winograd) end() *epilogue { return &w.epilogue }
 
 // vector chooses the implementation of a product that has kernels.
 func (d Options) vector(p *product) vectorProduct {
+	if d.groups(p) != nil {
+		return newGrouped(p, d)
+	}
 	set := d.kernels(p)
 	if set == nil {
 		return newChannelwise(p)

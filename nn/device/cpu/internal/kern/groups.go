@@ -1,0 +1,63 @@
+package kern
+
+import "onlinerna/internal/simd"
+
+// GroupArgs are the operands of the kernels of Groups. Steps and offsets are in bytes. The assembly knows the order of
+// the fields.
+type GroupArgs struct {
+	Dst, Src, Weights *float32
+	Init              *float32 // of products: Lanes numbers
+	Offs              *int     // of each tap, from Src
+	Taps              int      // of products
+	Depth             int      // of products: channels of a tap, a multiple of GroupDepth
+	Runs              *[2]int  // of each run of pixels, from Src, and from Dst or, in sums, from Weights
+	Count             int      // of runs: even for products
+	Pixels            int      // of a run, for sums
+	StepSrc           int      // from a pixel to the next
+	StepDst           int      // of products from a pixel to the next, of sums from a channel to the next
+	StepWeights       int      // of sums, from a pixel to the next
+	StepTap           int      // of sums, from a tap of Dst to the next
+	From              *float32 // added to products, with the steps of Dst, which it may not overlap; or nil
+	ReLU              int      // 1 to write 0 instead of negative products
+}
+
+// GroupDepth is the number of channels that the kernels of Groups multiply at a time.
+const GroupDepth = 4
+
+// Groups are kernels for convolutions in groups of a few channels. They compute one vector of results: of one group, or
+// with Quads of Lanes/4 groups of four channels. Channel c of a pixel at x is x[c], or with Quads x[i/4·4 + c] for lane i.
+type Groups struct {
+	Lanes int
+	Quads bool
+	// Products are by pixels of a run. They set each pixel p of each run of Dst to
+	//	Init + From[p] + Σ over taps t and channels c of Weights[t, c] · channel c of Src[p + Offs[t]]
+	// where Weights is Taps × Depth × Lanes.
+	Products map[int]func(*GroupArgs)
+	// ProductsAlong are Products for taps of which each three are side by side in a line, where StepSrc is one pixel. They
+	// change Count.
+	ProductsAlong map[int]func(*GroupArgs)
+	// Sums are by the number of taps. They add Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]] to
+	// Dst[t, c], for GroupDepth channels.
+	Sums []func(*GroupArgs)
+	// SumsAlong are Sums[3] for taps side by side in a line, by the pixels of the source from one pixel of Weights to the
+	// next, 1 or 2. They need runs of at least AlongPixels.
+	SumsAlong []func(*GroupArgs)
+}
+
+// AlongTaps is the number of taps of a line of ProductsAlong and SumsAlong.
+const AlongTaps = 3
+
+// AlongPixels is the least number of pixels of a run for SumsAlong.
+const AlongPixels = 2
+
+// GroupsFor returns the kernels of a level with the widest vectors for groups of the given channels, of which each has
+// rows results, or nil.
+func GroupsFor(l simd.Level, groups, channels, rows int) *Groups {
+	for _, k := range groupKernels[l.Vectors()] {
+		if k.Quads && channels == 4 && rows == 4 && groups*rows%k.Lanes == 0 ||
+			!k.Quads && channels%GroupDepth == 0 && rows%k.Lanes == 0 {
+			return k
+		}
+	}
+	return nil
+}

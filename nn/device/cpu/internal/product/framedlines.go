@@ -1,0 +1,81 @@
+package product
+
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// framedLines is the shape of a copy of some channels of the lines under a block, with zeros around, so that all pixels lie
+// under all taps.
+type framedLines struct {
+	*grid
+	left, right int // columns of zeros
+	top, span   int // the source lines under a line of the grid
+	pitch       int // elements from a pixel to the next
+}
+
+// newFramedLines returns the shape under all grids, which have the same steps and source, for at most some channels.
+func newFramedLines(grids []*grid, channels int) framedLines {
+	f := framedLines{grid: grids[0], pitch: framePitch(channels)}
+	first, bottom := true, 0
+	for _, g := range grids {
+		for _, t := range g.taps {
+			f.left, f.right = max(f.left, -t.col), max(f.right, (g.width-1)*g.colStep+t.col-(g.srcW-1))
+			if first {
+				f.top, bottom, first = t.row, t.row, false
+			}
+			f.top, bottom = min(f.top, t.row), max(bottom, t.row)
+		}
+	}
+	f.span = bottom - f.top + 1
+	return f
+}
+
+// framePitch is an odd number of cache lines: others would put the pixels of a line into a part of the cache's places.
+func framePitch(channels int) int {
+	const line = 16
+	return (work.Ceil(channels, line) | 1) * line
+}
+
+// line is the number of elements of a line, lines the number of lines under n lines of the grid.
+func (f *framedLines) line() int       { return (f.left + f.srcW + f.right) * f.pitch }
+func (f *framedLines) lines(n int) int { return (n-1)*f.rowStep + f.span }
+
+// size is the number of elements under a block, with room for the last vector that is written.
+func (f *framedLines) size(c cut) int { return c.images*f.lines(c.lines)*f.line() + 16 }
+
+// at is the place under line i of image m of a block and a column, in the lines of a tap and in its columns.
+func (f *framedLines) at(e extent, m, i, col int) int {
+	return (m*f.lines(e.lines)+i*f.rowStep)*f.line() + (f.left+col*f.colStep)*f.pitch
+}
+
+// offset is the place of a tap from that under a pixel.
+func (f *framedLines) offset(t tap) int { return (t.row-f.top)*f.line() + t.col*f.pitch }
+
+// fill copies channels first to first+n under a block.
+func (f *framedLines) fill(set *kern.Set, to, src []float32, e extent, first, n int) {
+	line, lines := f.line(), f.lines(e.lines)
+	for m := range e.images {
+		for i := range lines {
+			dst := to[(m*lines+i)*line:][:line]
+			row := e.line*f.rowStep + f.top + i
+			if row < 0 || row >= f.srcH {
+				clear(dst)
+				continue
+			}
+			clear(dst[:f.left*f.pitch])
+			from := src[((e.image+m)*f.srcH+row)*f.srcW*f.srcC+first:]
+			_ = from[(f.srcW-1)*f.srcC+n-1]
+			set.Copy(&dst[f.left*f.pitch], &from[0], f.srcW, n, 4*f.pitch, 4*f.srcC)
+			clear(dst[(f.left+f.srcW)*f.pitch:])
+		}
+	}
+}
+
+// fetch adds the pixels under a block to what f prefetches.
+func (f *framedLines) fetch(next *ahead, src []float32, e extent, first, n int) {
+	top := max(0, e.line*f.rowStep+f.top)
+	end := min(f.srcH, e.line*f.rowStep+f.top+f.lines(e.lines))
+	rows := (e.images-1)*f.srcH + end - top
+	addRows(next, src, (e.image*f.srcH+top)*f.srcW*f.srcC+first, rows*f.srcW, n, f.srcC)
+}

@@ -1,0 +1,309 @@
+package product
+
+import (
+	"math"
+
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// A convolution in groups of a few channels reads little for each result, so copies of the source by group would take
+// as long as the products. Its kernels read a frame with the channels of many groups, a group at a time over the pixels
+// of a whole block, whose weights then stay in the first level cache: see kern.Groups.
+
+// grouped runs a product in groups, with an epilogue for each block.
+type grouped struct {
+	*product
+	kernels *kern.Groups
+	set     *kern.Set
+	frame   framedLines
+	block   cut
+	runs    []groupRun // by grid
+	parts   []groupPart
+	extents []extent
+	epilogue
+}
+
+// groupPart is a range of vectors of results, and the channels that they read.
+type groupPart struct {
+	vector, vectors   int
+	channel, channels int
+}
+
+// inGroups returns the kernels for groups of the given channels, of which each has rows results, or nil: with a single
+// tap, or with more channels than that, other kernels gain more.
+func (d Options) inGroups(groups, channels, rows, taps int) *kern.Groups {
+	const most = 24
+	if groups == 1 || taps == 1 || d.BFloat16 || max(channels, rows) > most {
+		return nil
+	}
+	return kern.GroupsFor(d.Level, groups, channels, rows)
+}
+
+// groups returns the kernels of p, or nil.
+func (d Options) groups(p *product) *kern.Groups {
+	taps := 0
+	for i := range p.grids {
+		taps += len(p.grids[i].taps)
+	}
+	if d.Tiles != nil && d.tileable(p) {
+		return nil
+	}
+	return d.inGroups(p.groups, p.grids[0].channels, p.rows, taps)
+}
+
+// frameElements is about the number of elements of a frame: a quarter of a second level cache of 1 MiB.
+const frameElements = 1 << 16
+
+// groupParts cuts the vectors of results of groups into parts whose frames have about frameElements, size for all
+// channels, and into more if they make less than enough blocks of the given extents.
+func groupParts(lanes, groups, channels, rows, size, extents, enough int) (list []groupPart) {
+	unit := 1 // groups whose results are whole vectors, and do not share those of an epilogue's sums
+	for unit*rows%max(lanes, 16) != 0 {
+		unit++
+	}
+	units := work.Ceil(groups, unit)
+	parts := min(units, max(work.Ceil(size, frameElements), work.Ceil(enough, extents)))
+	for i := range parts {
+		lo, hi := i*units/parts*unit, min((i+1)*units/parts*unit, groups)
+		list = append(list, groupPart{lo * rows / lanes, (hi - lo) * rows / lanes, lo * channels, (hi - lo) * channels})
+	}
+	return list
+}
+
+// groupRun is a kernel of products for runs of size pixels.
+type groupRun struct {
+	size int
+	run  func(*kern.GroupArgs)
+}
+
+// The times of a pixel in runs of some size, in those of a tap and channel at the peak: measured.
+var (
+	productTimes      = map[int]float64{1: 4, 4: 1.4, 7: 1.3}
+	productAlongTimes = map[int]float64{4: 1.1, 7: 1.15}
+)
+
+// newGroupRun chooses the kernel with which the lines of a grid take the least time.
+func newGroupRun(k *kern.Groups, g *grid) (best groupRun) {
+	least := math.Inf(1)
+	choose := func(kernels map[int]func(*kern.GroupArgs), times map[int]float64) {
+		for size, run := range kernels {
+			time := times[size] * float64(work.Ceil(g.width, size)*size)
+			if size <= g.width && time < least {
+				best, least = groupRun{size, run}, time
+			}
+		}
+	}
+	choose(k.Products, productTimes)
+	if g.colStep == 1 && g.inThrees() {
+		choose(k.ProductsAlong, productAlongTimes)
+	}
+	return best
+}
+
+// inThrees reports whether each kern.AlongTaps taps lie side by side in a line.
+func (g *grid) inThrees() bool {
+	for i, t := range g.taps {
+		if first := g.taps[i-i%kern.AlongTaps]; t.row != first.row || t.col != first.col+i%kern.AlongTaps {
+			return false
+		}
+	}
+	return len(g.taps)%kern.AlongTaps == 0
+}
+
+func newGrouped(p *product, d Options) *grouped {
+	k := &grouped{product: p, kernels: d.groups(p), set: d.set(), epilogue: epilogue{other: -1}}
+	channels := p.groups * p.grids[0].channels
+	var grids []*grid
+	for i := range p.grids {
+		grids = append(grids, &p.grids[i].grid)
+		k.runs = append(k.runs, newGroupRun(k.kernels, &p.grids[i].grid))
+	}
+	all := newFramedLines(grids, channels)
+	k.block = p.grids[0].cut()
+	k.extents = k.block.extents(&p.grids[0].grid)
+	k.parts = groupParts(k.kernels.Lanes, p.groups, p.grids[0].channels, p.rows, all.size(k.block), len(k.extents), d.blocks())
+	most := 0
+	for _, part := range k.parts {
+		most = max(most, part.channels)
+	}
+	k.frame = newFramedLines(grids, most)
+	return k
+}
+
+func (k *grouped) end() *epilogue { return &k.epilogue }
+
+// depth is the number of rows of packed weights of a vector, over all grids.
+func (k *grouped) depth() (rows int) {
+	for i := range k.grids {
+		rows += len(k.grids[i].taps) * k.grids[i].channels
+	}
+	return rows
+}
+
+func (k *grouped) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
+	p := k.product
+	keep := k.keeps(p)
+	vectors := p.dstC / k.kernels.Lanes
+	k.epilogue.lower(r, keep, d.Workers, p.dstC, nhwc.RowsWith(p.grids[0].pixels(), p.dstC, 1), len(k.extents))
+	packed, inits := r.Keep(keep, k.depth()*p.dstC), r.Keep(keep, p.dstC)
+	frames := r.Each(d.Workers, k.frame.size(k.block))
+	return func(s *work.Storage) []work.Phase {
+		b := &groupedKernel{grouped: k, src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst)}
+		if s.Err != nil {
+			return nil
+		}
+		b.packed, b.init = s.Scratch(packed), s.Scratch(inits)
+		before, after := k.epilogue.bind(s, keep, &b.boundEpilogue, p, p.rows)
+		if bias >= 0 {
+			b.bias = s.Floats(bias)
+		}
+		if s.Err != nil {
+			return nil
+		}
+		for i := range p.grids {
+			var offs []int
+			for _, t := range p.grids[i].taps {
+				offs = append(offs, 4*k.frame.offset(t))
+			}
+			b.offs = append(b.offs, offs)
+		}
+		for _, f := range s.Scratches(frames) {
+			b.workers = append(b.workers, groupedWorker{frame: f})
+		}
+		return append(append(before, work.Phase{Blocks: vectors, Once: keep, Run: b.pack},
+			work.Phase{Blocks: len(k.extents) * len(k.parts), Run: b.run}), after...)
+	}
+}
+
+// groupedKernel is a bound grouped.
+type groupedKernel struct {
+	*grouped
+	src, weights, bias, dst []float32
+	packed                  []float32 // by vector of results, grid, tap and channel
+	init                    []float32
+	offs                    [][]int // in bytes, of the taps of each grid
+	workers                 []groupedWorker
+	boundEpilogue
+}
+
+// groupedWorker is the state of a worker, on cache lines of its own.
+type groupedWorker struct {
+	args  kern.GroupArgs
+	frame []float32
+	runs  [][2]int
+	ahead ahead
+	_     [128]byte
+}
+
+// pack packs the weights of a vector of results.
+func (k *groupedKernel) pack(_, vector int) {
+	lanes := k.kernels.Lanes
+	first := vector * lanes
+	to := k.packed[vector*k.depth()*lanes:][:k.depth()*lanes]
+	init := k.init[first:][:lanes]
+	clear(init)
+	if k.bias != nil {
+		copy(init, k.bias[first:])
+	}
+	all := to
+	for i := range k.grids {
+		channels := k.grids[i].channels
+		for _, t := range k.grids[i].taps {
+			k.packTap(to[:channels*lanes], t.weight, first, channels)
+			to = to[channels*lanes:]
+		}
+	}
+	if k.gain != nil {
+		gain := k.gain[first:][:lanes]
+		k.vectors.Scale(all, all, gain)
+		k.vectors.Mul(init, init, gain)
+		k.vectors.Add(init, init, k.shift[first:][:lanes])
+	}
+}
+
+// packTap writes the weights of a tap for a vector of results from first on, a row for each channel.
+func (k *groupedKernel) packTap(to []float32, tap, first, channels int) {
+	lanes := k.kernels.Lanes
+	for lane := 0; lane < lanes; {
+		group, row := (first+lane)/k.rows, (first+lane)%k.rows
+		n := min(k.rows-row, lanes-lane)
+		w := k.weights[tap*k.weightTap+group*k.weightGroup+row*k.weightRow:]
+		for c := range channels {
+			for i := range n {
+				to[c*lanes+lane+i] = w[c*k.weightChannel+i*k.weightRow]
+			}
+		}
+		lane += n
+	}
+}
+
+// run computes a block: the pixels of an extent for a part of the vectors.
+func (k *groupedKernel) run(worker, block int) {
+	number := block / len(k.parts)
+	e, part, s := k.extents[number], k.parts[block%len(k.parts)], &k.workers[worker]
+	k.frame.fill(k.set, s.frame, k.src, e, part.channel, part.channels)
+	lanes, w := k.kernels.Lanes, k.depth()*k.kernels.Lanes
+	at := 0 // of the grid's weights
+	for i := range k.grids {
+		g := &k.grids[i]
+		s.runs = k.runsOf(s.runs[:0], i, e)
+		if len(s.runs) == 0 {
+			continue
+		}
+		from := ((e.image*k.dstH+e.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
+		s.args = kern.GroupArgs{Taps: len(g.taps), Depth: g.channels, Runs: &s.runs[0],
+			StepSrc: 4 * g.colStep * k.frame.pitch, StepDst: 4 * g.stepW * k.dstC}
+		if k.relu {
+			s.args.ReLU = 1
+		}
+		for v := part.vector; v < part.vector+part.vectors; v++ {
+			if len(g.taps) == 0 {
+				k.fillRuns(s.runs, i, k.dst[from+v*lanes:], k.init[v*lanes:][:lanes])
+				continue
+			}
+			s.args.Count = len(s.runs)
+			if k.added != nil {
+				s.args.From = &k.added.All()[from+v*lanes]
+			}
+			s.args.Dst, s.args.Init, s.args.Offs = &k.dst[from+v*lanes], &k.init[v*lanes], &k.offs[i][0]
+			s.args.Src, s.args.Weights = &s.frame[v*lanes/k.rows*g.channels-part.channel], &k.packed[v*w+at]
+			k.runs[i].run(&s.args)
+		}
+		at += len(g.taps) * g.channels * lanes
+	}
+	if k.then != nil || k.add != nil {
+		lo, hi := part.vector*lanes, (part.vector+part.vectors)*lanes
+		from := (e.image*k.dstH + e.line) * k.dstW * k.dstC
+		k.endColumns(worker, number, lo, hi, from, k.dstC, e.images*e.lines*k.dstW, k.dst[from+lo:], k.dstC)
+	}
+}
+
+// runsOf lists the runs of a grid in a block, an even number: offsets in bytes in the frame, and in dst from the first
+// pixel of the grid in the block.
+func (k *groupedKernel) runsOf(list [][2]int, grid int, e extent) [][2]int {
+	g, size := &k.grids[grid], k.runs[grid].size
+	for m := range e.images {
+		for i := range min(e.lines, g.height-e.line) {
+			for j := range work.Ceil(g.width, size) {
+				col := min(j*size, g.width-size) // the last runs may share pixels
+				list = append(list, [2]int{4 * k.frame.at(e, m, i, col),
+					4 * ((m*k.dstH+i*g.stepH)*k.dstW + col*g.stepW) * k.dstC})
+			}
+		}
+	}
+	if len(list)%2 == 1 {
+		list = append(list, list[len(list)-1])
+	}
+	return list
+}
+
+// fillRuns sets the pixels of runs of a grid without taps, as gradients of inputs have them.
+func (k *groupedKernel) fillRuns(runs [][2]int, grid int, dst, init []float32) {
+	for _, r := range runs {
+		for p := range k.runs[grid].size {
+			copy(dst[r[1]/4+p*k.grids[grid].stepW*k.dstC:], init)
+		}
+	}
+}
