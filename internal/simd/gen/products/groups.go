@@ -27,6 +27,7 @@ const (
 	groupStepTap
 	groupFrom
 	groupReLU
+	groupAdd
 )
 
 const (
@@ -220,13 +221,27 @@ func groupSumsOf(args reg.GPVirtual, n int, visit func(i int, to Mem)) {
 	}
 }
 
+// groupSumsBegin sets the accumulators of n taps: to the sums if groupAdd is set, else to 0.
+func groupSumsBegin(args reg.GPVirtual, n int, acc []reg.VecPhysical) {
+	add := field(args, groupAdd)
+	TESTQ(add, add)
+	JZ(LabelRef("zeros"))
+	groupSumsOf(args, n, func(i int, to Mem) { VMOVUPS(to, acc[i]) })
+	JMP(LabelRef("begin"))
+	Label("zeros")
+	for _, x := range acc {
+		VXORPS(x, x, x)
+	}
+	Label("begin")
+}
+
 // groupSums writes a kernel of sums for n taps.
 func groupSums(name string, s isa, n int, quads bool) {
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64()).(reg.GPVirtual)
 	acc := s.regs[:n*groupDepthUnit]
 	dy, read := s.regs[len(acc)], s.regs[len(acc)+1:]
-	groupSumsOf(args, n, func(i int, to Mem) { VMOVUPS(to, acc[i]) })
+	groupSumsBegin(args, n, acc)
 	list, offs := field(args, groupOffs), make([]reg.GPVirtual, n)
 	for t := range offs {
 		offs[t] = GP64()

@@ -70,7 +70,7 @@ func groupSumsAlong(name string, s isa, step int, quads bool) {
 	args := Load(Param("a"), GP64()).(reg.GPVirtual)
 	acc := s.regs[:taps*groupDepthUnit]
 	dy, read := s.regs[len(acc):][:taps], s.regs[len(acc)+taps]
-	groupSumsOf(args, taps, func(i int, to Mem) { VMOVUPS(to, acc[i]) })
+	groupSumsBegin(args, taps, acc)
 	list := field(args, groupOffs)
 	off, pixel := GP64(), GP64()
 	MOVQ(Mem{Base: list}, off)

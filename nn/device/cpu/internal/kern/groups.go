@@ -19,6 +19,7 @@ type GroupArgs struct {
 	StepTap           int      // of sums, from a tap of Dst to the next
 	From              *float32 // added to products, with the steps of Dst, which it may not overlap; or nil
 	ReLU              int      // 1 to write 0 instead of negative products
+	Add               int      // 0 for sums that are not added to Dst but written to it
 }
 
 // GroupDepth is the number of channels that the kernels of Groups multiply at a time.
@@ -37,7 +38,7 @@ type Groups struct {
 	// change Count.
 	ProductsAlong map[int]func(*GroupArgs)
 	// Sums are by the number of taps. They add Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]] to
-	// Dst[t, c], for GroupDepth channels.
+	// Dst[t, c], for GroupDepth channels, or with Add 0 write it.
 	Sums []func(*GroupArgs)
 	// SumsAlong are Sums[3] for taps side by side in a line, by the pixels of the source from one pixel of Weights to the
 	// next, 1 or 2. They need runs of at least AlongPixels.

@@ -44,12 +44,14 @@ func TestGroups(t *testing.T) {
 							for _, size := range []int{1, 2, 3, 13} {
 								for _, count := range []int{1, 3} {
 									c := groupCheck{k, depth, stride, size, count, taps}
-									if err := c.sums(t, k.Sums[taps]); err != nil {
-										t.Fatalf("sums %+v: %v", c, err)
-									}
-									if taps == len(k.Sums)-1 && size >= AlongPixels {
-										if err := c.sums(t, k.SumsAlong[stride]); err != nil {
-											t.Fatalf("sums along a line %+v: %v", c, err)
+									for add := range 2 {
+										if err := c.sums(t, k.Sums[taps], add); err != nil {
+											t.Fatalf("sums %+v, add %d: %v", c, add, err)
+										}
+										if taps == AlongTaps && size >= AlongPixels {
+											if err := c.sums(t, k.SumsAlong[stride], add); err != nil {
+												t.Fatalf("sums along a line %+v, add %d: %v", c, add, err)
+											}
 										}
 									}
 								}
@@ -140,7 +142,7 @@ func (c groupCheck) products(tb testing.TB, kernel func(*GroupArgs), relu int, a
 	return alike(dst, want)
 }
 
-func (c groupCheck) sums(tb testing.TB, kernel func(*GroupArgs)) error {
+func (c groupCheck) sums(tb testing.TB, kernel func(*GroupArgs), add int) error {
 	r := rand.New(rand.NewPCG(3, 4))
 	lanes := c.kernels.Lanes
 	src, wide, taps := c.source(r, tb)
@@ -158,7 +160,7 @@ func (c groupCheck) sums(tb testing.TB, kernel func(*GroupArgs)) error {
 		for channel := range GroupDepth {
 			for lane := range lanes {
 				to := &want[t*stepTap+channel*step+lane]
-				sum := float64(*to)
+				sum := float64(*to) * float64(add)
 				for i := range c.count {
 					for p := range c.size {
 						sum += float64(dy[(i*c.size+p)*stepY+lane]) *
@@ -171,7 +173,7 @@ func (c groupCheck) sums(tb testing.TB, kernel func(*GroupArgs)) error {
 	}
 	offs := inBytes(taps)
 	kernel(&GroupArgs{Dst: &dst[0], Src: &src[0], Weights: &dy[0], Offs: &offs[0], Runs: &runs[0],
-		Count: c.count, Pixels: c.size, StepSrc: 4 * c.stride * wide, StepDst: 4 * step, StepWeights: 4 * stepY, StepTap: 4 * stepTap})
+		Count: c.count, Pixels: c.size, StepSrc: 4 * c.stride * wide, StepDst: 4 * step, StepWeights: 4 * stepY, StepTap: 4 * stepTap, Add: add})
 	if err := alike(dst, want); err != nil {
 		return fmt.Errorf("%w (%d elements)", err, len(dst))
 	}

@@ -36484,9 +36484,12 @@ store:
 	RET
 
 // func avx512GroupsSums1(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512GroupsSums1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Z0
@@ -36496,12 +36499,21 @@ TEXT ·avx512GroupsSums1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z2
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z3
-	MOVQ    32(AX), CX
-	MOVQ    (CX), CX
-	MOVQ    56(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    80(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ 80(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ 8(AX), R8
@@ -36540,9 +36552,12 @@ pixel:
 	RET
 
 // func avx512GroupsSums2(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512GroupsSums2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -36561,13 +36576,26 @@ TEXT ·avx512GroupsSums2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z6
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z7
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    80(AX), DI
-	MOVQ    96(AX), R8
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 80(AX), DI
+	MOVQ 96(AX), R8
 
 run:
 	MOVQ 8(AX), R9
@@ -36624,9 +36652,12 @@ pixel:
 	RET
 
 // func avx512GroupsSums3(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512GroupsSums3(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -36654,14 +36685,31 @@ TEXT ·avx512GroupsSums3(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), BX
-	MOVQ    16(CX), CX
-	MOVQ    56(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    80(AX), R8
-	MOVQ    96(AX), R9
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), BX
+	MOVQ 16(CX), CX
+	MOVQ 56(AX), SI
+	MOVQ 64(AX), DI
+	MOVQ 80(AX), R8
+	MOVQ 96(AX), R9
 
 run:
 	MOVQ 8(AX), R10
@@ -36735,9 +36783,12 @@ pixel:
 	RET
 
 // func avx512GroupsSumsAlong1(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512GroupsSumsAlong1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -36765,13 +36816,30 @@ TEXT ·avx512GroupsSumsAlong1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ         8(AX), R8
@@ -36899,9 +36967,12 @@ last:
 	RET
 
 // func avx512GroupsSumsAlong2(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512GroupsSumsAlong2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -36929,13 +37000,30 @@ TEXT ·avx512GroupsSumsAlong2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ         8(AX), R8
@@ -38045,9 +38133,12 @@ store:
 	RET
 
 // func avx512QuadsSums1(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512QuadsSums1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Z0
@@ -38057,12 +38148,21 @@ TEXT ·avx512QuadsSums1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z2
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z3
-	MOVQ    32(AX), CX
-	MOVQ    (CX), CX
-	MOVQ    56(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    80(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ 80(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ 8(AX), R8
@@ -38101,9 +38201,12 @@ pixel:
 	RET
 
 // func avx512QuadsSums2(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512QuadsSums2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -38122,13 +38225,26 @@ TEXT ·avx512QuadsSums2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z6
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z7
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    80(AX), DI
-	MOVQ    96(AX), R8
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 80(AX), DI
+	MOVQ 96(AX), R8
 
 run:
 	MOVQ 8(AX), R9
@@ -38185,9 +38301,12 @@ pixel:
 	RET
 
 // func avx512QuadsSums3(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512QuadsSums3(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -38215,14 +38334,31 @@ TEXT ·avx512QuadsSums3(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), BX
-	MOVQ    16(CX), CX
-	MOVQ    56(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    80(AX), R8
-	MOVQ    96(AX), R9
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), BX
+	MOVQ 16(CX), CX
+	MOVQ 56(AX), SI
+	MOVQ 64(AX), DI
+	MOVQ 80(AX), R8
+	MOVQ 96(AX), R9
 
 run:
 	MOVQ 8(AX), R10
@@ -38296,9 +38432,12 @@ pixel:
 	RET
 
 // func avx512QuadsSumsAlong1(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512QuadsSumsAlong1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -38326,13 +38465,30 @@ TEXT ·avx512QuadsSumsAlong1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ        8(AX), R8
@@ -38460,9 +38616,12 @@ last:
 	RET
 
 // func avx512QuadsSumsAlong2(a *int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·avx512QuadsSumsAlong2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -38490,13 +38649,30 @@ TEXT ·avx512QuadsSumsAlong2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Z10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Z11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ        8(AX), R8
@@ -39609,6 +39785,9 @@ store:
 // Requires: AVX, FMA3
 TEXT ·avx512vlGroupsSums1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Y0
@@ -39618,12 +39797,21 @@ TEXT ·avx512vlGroupsSums1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y2
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y3
-	MOVQ    32(AX), CX
-	MOVQ    (CX), CX
-	MOVQ    56(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    80(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ 80(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ 8(AX), R8
@@ -39665,6 +39853,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx512vlGroupsSums2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -39683,13 +39874,26 @@ TEXT ·avx512vlGroupsSums2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y6
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y7
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    80(AX), DI
-	MOVQ    96(AX), R8
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 80(AX), DI
+	MOVQ 96(AX), R8
 
 run:
 	MOVQ 8(AX), R9
@@ -39749,6 +39953,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx512vlGroupsSums3(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -39776,14 +39983,31 @@ TEXT ·avx512vlGroupsSums3(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), BX
-	MOVQ    16(CX), CX
-	MOVQ    56(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    80(AX), R8
-	MOVQ    96(AX), R9
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), BX
+	MOVQ 16(CX), CX
+	MOVQ 56(AX), SI
+	MOVQ 64(AX), DI
+	MOVQ 80(AX), R8
+	MOVQ 96(AX), R9
 
 run:
 	MOVQ 8(AX), R10
@@ -39860,6 +40084,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx512vlGroupsSumsAlong1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -39887,13 +40114,30 @@ TEXT ·avx512vlGroupsSumsAlong1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ         8(AX), R8
@@ -40024,6 +40268,9 @@ last:
 // Requires: AVX, FMA3
 TEXT ·avx512vlGroupsSumsAlong2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -40051,13 +40298,30 @@ TEXT ·avx512vlGroupsSumsAlong2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ         8(AX), R8
@@ -41170,6 +41434,9 @@ store:
 // Requires: AVX, FMA3
 TEXT ·avx512vlQuadsSums1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Y0
@@ -41179,12 +41446,21 @@ TEXT ·avx512vlQuadsSums1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y2
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y3
-	MOVQ    32(AX), CX
-	MOVQ    (CX), CX
-	MOVQ    56(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    80(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ 80(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ 8(AX), R8
@@ -41226,6 +41502,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx512vlQuadsSums2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -41244,13 +41523,26 @@ TEXT ·avx512vlQuadsSums2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y6
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y7
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    80(AX), DI
-	MOVQ    96(AX), R8
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 80(AX), DI
+	MOVQ 96(AX), R8
 
 run:
 	MOVQ 8(AX), R9
@@ -41310,6 +41602,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx512vlQuadsSums3(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -41337,14 +41632,31 @@ TEXT ·avx512vlQuadsSums3(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), BX
-	MOVQ    16(CX), CX
-	MOVQ    56(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    80(AX), R8
-	MOVQ    96(AX), R9
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), BX
+	MOVQ 16(CX), CX
+	MOVQ 56(AX), SI
+	MOVQ 64(AX), DI
+	MOVQ 80(AX), R8
+	MOVQ 96(AX), R9
 
 run:
 	MOVQ 8(AX), R10
@@ -41421,6 +41733,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx512vlQuadsSumsAlong1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -41448,13 +41763,30 @@ TEXT ·avx512vlQuadsSumsAlong1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ        8(AX), R8
@@ -41585,6 +41917,9 @@ last:
 // Requires: AVX, FMA3
 TEXT ·avx512vlQuadsSumsAlong2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -41612,13 +41947,30 @@ TEXT ·avx512vlQuadsSumsAlong2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ        8(AX), R8
@@ -42829,6 +43181,9 @@ store:
 // Requires: AVX, FMA3
 TEXT ·avx2GroupsSums1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Y0
@@ -42838,12 +43193,21 @@ TEXT ·avx2GroupsSums1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y2
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y3
-	MOVQ    32(AX), CX
-	MOVQ    (CX), CX
-	MOVQ    56(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    80(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ 80(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ 8(AX), R8
@@ -42885,6 +43249,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx2GroupsSums2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -42903,13 +43270,26 @@ TEXT ·avx2GroupsSums2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y6
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y7
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    80(AX), DI
-	MOVQ    96(AX), R8
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 80(AX), DI
+	MOVQ 96(AX), R8
 
 run:
 	MOVQ 8(AX), R9
@@ -42969,6 +43349,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx2GroupsSums3(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -42996,14 +43379,31 @@ TEXT ·avx2GroupsSums3(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), BX
-	MOVQ    16(CX), CX
-	MOVQ    56(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    80(AX), R8
-	MOVQ    96(AX), R9
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), BX
+	MOVQ 16(CX), CX
+	MOVQ 56(AX), SI
+	MOVQ 64(AX), DI
+	MOVQ 80(AX), R8
+	MOVQ 96(AX), R9
 
 run:
 	MOVQ 8(AX), R10
@@ -43080,6 +43480,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx2GroupsSumsAlong1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -43107,13 +43510,30 @@ TEXT ·avx2GroupsSumsAlong1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ         8(AX), R8
@@ -43244,6 +43664,9 @@ last:
 // Requires: AVX, FMA3
 TEXT ·avx2GroupsSumsAlong2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -43271,13 +43694,30 @@ TEXT ·avx2GroupsSumsAlong2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ         8(AX), R8
@@ -44488,6 +44928,9 @@ store:
 // Requires: AVX, FMA3
 TEXT ·avx2QuadsSums1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS (DX), Y0
@@ -44497,12 +44940,21 @@ TEXT ·avx2QuadsSums1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y2
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y3
-	MOVQ    32(AX), CX
-	MOVQ    (CX), CX
-	MOVQ    56(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    80(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), CX
+	MOVQ 56(AX), DX
+	MOVQ 64(AX), BX
+	MOVQ 80(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ 8(AX), R8
@@ -44544,6 +44996,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx2QuadsSums2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -44562,13 +45017,26 @@ TEXT ·avx2QuadsSums2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y6
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y7
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    80(AX), DI
-	MOVQ    96(AX), R8
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 80(AX), DI
+	MOVQ 96(AX), R8
 
 run:
 	MOVQ 8(AX), R9
@@ -44628,6 +45096,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx2QuadsSums3(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -44655,14 +45126,31 @@ TEXT ·avx2QuadsSums3(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), BX
-	MOVQ    16(CX), CX
-	MOVQ    56(AX), SI
-	MOVQ    64(AX), DI
-	MOVQ    80(AX), R8
-	MOVQ    96(AX), R9
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), BX
+	MOVQ 16(CX), CX
+	MOVQ 56(AX), SI
+	MOVQ 64(AX), DI
+	MOVQ 80(AX), R8
+	MOVQ 96(AX), R9
 
 run:
 	MOVQ 8(AX), R10
@@ -44739,6 +45227,9 @@ pixel:
 // Requires: AVX, FMA3
 TEXT ·avx2QuadsSumsAlong1(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -44766,13 +45257,30 @@ TEXT ·avx2QuadsSumsAlong1(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ        8(AX), R8
@@ -44903,6 +45411,9 @@ last:
 // Requires: AVX, FMA3
 TEXT ·avx2QuadsSumsAlong2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
+	MOVQ    128(AX), CX
+	TESTQ   CX, CX
+	JZ      zeros
 	MOVQ    88(AX), CX
 	MOVQ    (AX), DX
 	MOVQ    DX, BX
@@ -44930,13 +45441,30 @@ TEXT ·avx2QuadsSumsAlong2(SB), NOSPLIT, $0-8
 	VMOVUPS (DX), Y10
 	ADDQ    CX, DX
 	VMOVUPS (DX), Y11
-	MOVQ    32(AX), CX
-	MOVQ    (CX), DX
-	MOVQ    8(CX), CX
-	SUBQ    DX, CX
-	MOVQ    56(AX), BX
-	MOVQ    64(AX), SI
-	MOVQ    96(AX), DI
+	JMP     begin
+
+zeros:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin:
+	MOVQ 32(AX), CX
+	MOVQ (CX), DX
+	MOVQ 8(CX), CX
+	SUBQ DX, CX
+	MOVQ 56(AX), BX
+	MOVQ 64(AX), SI
+	MOVQ 96(AX), DI
 
 run:
 	MOVQ        8(AX), R8

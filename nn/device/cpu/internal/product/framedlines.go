@@ -52,6 +52,14 @@ func (f *framedLines) at(e extent, m, i, col int) int {
 // offset is the place of a tap from that under a pixel.
 func (f *framedLines) offset(t tap) int { return (t.row-f.top)*f.line() + t.col*f.pitch }
 
+// clearEnds clears the columns beside all lines of to, which fill leaves so.
+func (f *framedLines) clearEnds(to []float32) {
+	for ; len(to) >= f.line(); to = to[f.line():] {
+		clear(to[:f.left*f.pitch])
+		clear(to[(f.left+f.srcW)*f.pitch : f.line()])
+	}
+}
+
 // fill copies channels first to first+n under a block.
 func (f *framedLines) fill(set *kern.Set, to, src []float32, e extent, first, n int) {
 	line, lines := f.line(), f.lines(e.lines)
@@ -63,11 +71,9 @@ func (f *framedLines) fill(set *kern.Set, to, src []float32, e extent, first, n 
 				clear(dst)
 				continue
 			}
-			clear(dst[:f.left*f.pitch])
 			from := src[((e.image+m)*f.srcH+row)*f.srcW*f.srcC+first:]
 			_ = from[(f.srcW-1)*f.srcC+n-1]
 			set.Copy(&dst[f.left*f.pitch], &from[0], f.srcW, n, 4*f.pitch, 4*f.srcC)
-			clear(dst[(f.left+f.srcW)*f.pitch:])
 		}
 	}
 }

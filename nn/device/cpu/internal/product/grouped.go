@@ -57,14 +57,14 @@ func (d Options) groups(p *product) *kern.Groups {
 const frameElements = 1 << 16
 
 // groupParts cuts the vectors of results of groups into parts whose frames have about frameElements, size for all
-// channels, and into more if they make less than enough blocks of the given extents.
-func groupParts(lanes, groups, channels, rows, size, extents, enough int) (list []groupPart) {
+// channels, and into at least some number.
+func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPart) {
 	unit := 1 // groups whose results are whole vectors, and do not share those of an epilogue's sums
 	for unit*rows%max(lanes, 16) != 0 {
 		unit++
 	}
 	units := work.Ceil(groups, unit)
-	parts := min(units, max(work.Ceil(size, frameElements), work.Ceil(enough, extents)))
+	parts := min(units, max(work.Ceil(size, frameElements), least))
 	for i := range parts {
 		lo, hi := i*units/parts*unit, min((i+1)*units/parts*unit, groups)
 		list = append(list, groupPart{lo * rows / lanes, (hi - lo) * rows / lanes, lo * channels, (hi - lo) * channels})
@@ -123,7 +123,8 @@ func newGrouped(p *product, d Options) *grouped {
 	all := newFramedLines(grids, channels)
 	k.block = p.grids[0].cut()
 	k.extents = k.block.extents(&p.grids[0].grid)
-	k.parts = groupParts(k.kernels.Lanes, p.groups, p.grids[0].channels, p.rows, all.size(k.block), len(k.extents), d.blocks())
+	k.parts = groupParts(k.kernels.Lanes, p.groups, p.grids[0].channels, p.rows, all.size(k.block),
+		work.Ceil(d.blocks(), len(k.extents)))
 	most := 0
 	for _, part := range k.parts {
 		most = max(most, part.channels)
@@ -230,6 +231,10 @@ func (k *groupedKernel) packTap(to []float32, tap, first, channels int) {
 		group, row := (first+lane)/k.rows, (first+lane)%k.rows
 		n := min(k.rows-row, lanes-lane)
 		w := k.weights[tap*k.weightTap+group*k.weightGroup+row*k.weightRow:]
+		if n == lanes && k.weightChannel == 1 {
+			k.set.Transpose(to, lanes, w, k.weightRow, n, channels)
+			return
+		}
 		for c := range channels {
 			for i := range n {
 				to[c*lanes+lane+i] = w[c*k.weightChannel+i*k.weightRow]
@@ -243,6 +248,7 @@ func (k *groupedKernel) packTap(to []float32, tap, first, channels int) {
 func (k *groupedKernel) run(worker, block int) {
 	number := block / len(k.parts)
 	e, part, s := k.extents[number], k.parts[block%len(k.parts)], &k.workers[worker]
+	k.frame.clearEnds(s.frame)
 	k.frame.fill(k.set, s.frame, k.src, e, part.channel, part.channels)
 	lanes, w := k.kernels.Lanes, k.depth()*k.kernels.Lanes
 	at := 0 // of the grid's weights

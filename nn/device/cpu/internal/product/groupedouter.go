@@ -34,20 +34,22 @@ func (d Options) groupsOuter(o *outer) *kern.Groups {
 
 // groupedPixels is about the number of source pixels under a block of sums: those of a group stay in the first level
 // cache.
-const groupedPixels = 160
+const groupedPixels = 256
 
 func newGroupedOuter(o *outer, kernels *kern.Groups, d Options) *groupedOuter {
 	k := &groupedOuter{outer: o, kernels: kernels, set: d.set()}
 	k.block = o.cut()
 	each := groupedPixels / (o.width * o.rowStep * o.colStep)
-	k.block.lines = max(1, min(k.block.lines, each))
-	k.block.images = max(1, min(k.block.images, each/o.height))
+	k.block.lines = work.Ceil(o.height, work.Ceil(o.height, max(1, each)))
+	k.block.images = max(1, min(o.images, each/o.height))
 	k.extents = k.block.extents(&o.grid)
 	all := newFramedLines([]*grid{&o.grid}, o.groups*o.channels)
-	const enough, copies = 32, 1 << 20
-	k.parts = groupParts(kernels.Lanes, o.groups, o.channels, o.rows, all.size(k.block), enough, enough)
+	const enough = 32 // tasks
 	size := o.depth() * o.columns
-	k.splits = max(1, min(work.Ceil(enough, len(k.parts)), len(k.extents), copies/size))
+	read := o.images*o.srcH*o.srcW*o.srcC + o.pixels()*o.columns
+	k.splits = max(1, min(enough, len(k.extents), read/(4*size))) // copies cost less than operands
+	k.parts = groupParts(kernels.Lanes, o.groups, o.channels, o.rows, all.size(k.block), work.Ceil(enough, k.splits))
+	k.splits = min(k.splits, work.Ceil(enough, len(k.parts)))
 	k.splits = work.Ceil(len(k.extents), work.Ceil(len(k.extents), k.splits))
 	most := 0
 	for _, part := range k.parts {
@@ -121,15 +123,14 @@ func (k *groupedOuterKernel) run(worker, task int) {
 	}
 	lanes := k.kernels.Lanes
 	lo, hi := part.vector*lanes, (part.vector+part.vectors)*lanes
-	for row := range k.outer.depth() {
-		clear(dst[row*k.columns+lo : row*k.columns+hi])
-	}
 	s.args = kern.GroupArgs{Pixels: k.width, StepSrc: 4 * k.colStep * k.frame.pitch, StepDst: 4 * k.columns,
 		StepWeights: 4 * k.columns, StepTap: 4 * k.channels * k.columns}
 	each := work.Ceil(len(k.extents), k.splits)
+	k.frame.clearEnds(s.frame)
 	list := k.extents[split*each : min((split+1)*each, len(k.extents))]
 	for i, e := range list {
 		k.frame.fill(k.set, s.frame, k.a, e, part.channel, part.channels)
+		s.args.Add = min(i, 1)
 		s.ahead.start(k.set)
 		if i+1 < len(list) && k.outer.far() {
 			next := list[i+1]
