@@ -48,20 +48,19 @@ func groups(decl *bytes.Buffer, s isa) {
 		if quads {
 			set = s.name + "Quads"
 		}
-		value := fmt.Sprintf("\tLanes: %d, Quads: %t,\n\tProducts: map[int]func(*GroupArgs){\n", s.bytes/4, quads)
+		value := fmt.Sprintf("\tLanes: %d, Quads: %t,\n\tProducts: []GroupProducts{\n", s.bytes/4, quads)
 		declare := func(name string) { fmt.Fprintf(decl, "\n//go:noescape\nfunc %s(a *GroupArgs)\n", name) }
 		for _, n := range groupRunSizes {
 			name := fmt.Sprintf("%sProducts%d", set, n)
 			groupProducts(name, s, n, quads)
 			declare(name)
-			value += fmt.Sprintf("\t\t%d: %s,\n", n, name)
+			value += fmt.Sprintf("\t\t{%d, false, %s},\n", n, name)
 		}
-		value += "\t},\n\tProductsAlong: map[int]func(*GroupArgs){\n"
 		for _, n := range groupAlongSizes[len(s.regs)] {
 			name := fmt.Sprintf("%sProductsAlong%d", set, n)
 			groupProductsAlong(name, s, n, quads)
 			declare(name)
-			value += fmt.Sprintf("\t\t%d: %s,\n", n, name)
+			value += fmt.Sprintf("\t\t{%d, true, %s},\n", n, name)
 		}
 		value += "\t},\n\tSums: []func(*GroupArgs){nil,\n"
 		for n := 1; n <= mostGroupTaps; n++ {

@@ -30,22 +30,27 @@ const GroupDepth = 4
 type Groups struct {
 	Lanes int
 	Quads bool
-	// Products are by pixels of a run. They set each pixel p of each run of Dst to
+	// Products set each pixel p of each run of Dst to
 	//	Init + From[p] + Σ over taps t and channels c of Weights[t, c] · channel c of Src[p + Offs[t]]
 	// where Weights is Taps × Depth × Lanes.
-	Products map[int]func(*GroupArgs)
-	// ProductsAlong are Products for taps of which each three are side by side in a line, where StepSrc is one pixel. They
-	// change Count.
-	ProductsAlong map[int]func(*GroupArgs)
+	Products []GroupProducts
 	// Sums are by the number of taps. They add Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]] to
 	// Dst[t, c], for GroupDepth channels, or with Add 0 write it.
 	Sums []func(*GroupArgs)
-	// SumsAlong are Sums[3] for taps side by side in a line, by the pixels of the source from one pixel of Weights to the
+	// SumsAlong are Sums[AlongTaps] for taps side by side in a line, by the pixels of the source from one pixel of Weights to the
 	// next, 1 or 2. They need runs of at least AlongPixels.
 	SumsAlong []func(*GroupArgs)
 }
 
-// AlongTaps is the number of taps of a line of ProductsAlong and SumsAlong.
+// GroupProducts is a kernel for runs of some pixels, which may change Count. With Along each AlongTaps taps are side by
+// side in a line, and StepSrc is one pixel.
+type GroupProducts struct {
+	Pixels int
+	Along  bool
+	Run    func(*GroupArgs)
+}
+
+// AlongTaps is the number of taps of a line for kernels along lines.
 const AlongTaps = 3
 
 // AlongPixels is the least number of pixels of a run for SumsAlong.

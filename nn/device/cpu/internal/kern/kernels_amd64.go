@@ -539,13 +539,11 @@ func avx512GroupsSumsAlong2(a *GroupArgs)
 
 var avx512Groups = Groups{
 	Lanes: 16, Quads: false,
-	Products: map[int]func(*GroupArgs){
-		7: avx512GroupsProducts7,
-		4: avx512GroupsProducts4,
-		1: avx512GroupsProducts1,
-	},
-	ProductsAlong: map[int]func(*GroupArgs){
-		7: avx512GroupsProductsAlong7,
+	Products: []GroupProducts{
+		{7, false, avx512GroupsProducts7},
+		{4, false, avx512GroupsProducts4},
+		{1, false, avx512GroupsProducts1},
+		{7, true, avx512GroupsProductsAlong7},
 	},
 	Sums: []func(*GroupArgs){nil,
 		avx512GroupsSums1,
@@ -587,13 +585,11 @@ func avx512QuadsSumsAlong2(a *GroupArgs)
 
 var avx512Quads = Groups{
 	Lanes: 16, Quads: true,
-	Products: map[int]func(*GroupArgs){
-		7: avx512QuadsProducts7,
-		4: avx512QuadsProducts4,
-		1: avx512QuadsProducts1,
-	},
-	ProductsAlong: map[int]func(*GroupArgs){
-		7: avx512QuadsProductsAlong7,
+	Products: []GroupProducts{
+		{7, false, avx512QuadsProducts7},
+		{4, false, avx512QuadsProducts4},
+		{1, false, avx512QuadsProducts1},
+		{7, true, avx512QuadsProductsAlong7},
 	},
 	Sums: []func(*GroupArgs){nil,
 		avx512QuadsSums1,
@@ -635,13 +631,11 @@ func avx512vlGroupsSumsAlong2(a *GroupArgs)
 
 var avx512vlGroups = Groups{
 	Lanes: 8, Quads: false,
-	Products: map[int]func(*GroupArgs){
-		7: avx512vlGroupsProducts7,
-		4: avx512vlGroupsProducts4,
-		1: avx512vlGroupsProducts1,
-	},
-	ProductsAlong: map[int]func(*GroupArgs){
-		7: avx512vlGroupsProductsAlong7,
+	Products: []GroupProducts{
+		{7, false, avx512vlGroupsProducts7},
+		{4, false, avx512vlGroupsProducts4},
+		{1, false, avx512vlGroupsProducts1},
+		{7, true, avx512vlGroupsProductsAlong7},
 	},
 	Sums: []func(*GroupArgs){nil,
 		avx512vlGroupsSums1,
@@ -683,13 +677,11 @@ func avx512vlQuadsSumsAlong2(a *GroupArgs)
 
 var avx512vlQuads = Groups{
 	Lanes: 8, Quads: true,
-	Products: map[int]func(*GroupArgs){
-		7: avx512vlQuadsProducts7,
-		4: avx512vlQuadsProducts4,
-		1: avx512vlQuadsProducts1,
-	},
-	ProductsAlong: map[int]func(*GroupArgs){
-		7: avx512vlQuadsProductsAlong7,
+	Products: []GroupProducts{
+		{7, false, avx512vlQuadsProducts7},
+		{4, false, avx512vlQuadsProducts4},
+		{1, false, avx512vlQuadsProducts1},
+		{7, true, avx512vlQuadsProductsAlong7},
 	},
 	Sums: []func(*GroupArgs){nil,
 		avx512vlQuadsSums1,
@@ -734,14 +726,12 @@ func avx2GroupsSumsAlong2(a *GroupArgs)
 
 var avx2Groups = Groups{
 	Lanes: 8, Quads: false,
-	Products: map[int]func(*GroupArgs){
-		7: avx2GroupsProducts7,
-		4: avx2GroupsProducts4,
-		1: avx2GroupsProducts1,
-	},
-	ProductsAlong: map[int]func(*GroupArgs){
-		7: avx2GroupsProductsAlong7,
-		4: avx2GroupsProductsAlong4,
+	Products: []GroupProducts{
+		{7, false, avx2GroupsProducts7},
+		{4, false, avx2GroupsProducts4},
+		{1, false, avx2GroupsProducts1},
+		{7, true, avx2GroupsProductsAlong7},
+		{4, true, avx2GroupsProductsAlong4},
 	},
 	Sums: []func(*GroupArgs){nil,
 		avx2GroupsSums1,
@@ -786,14 +776,12 @@ func avx2QuadsSumsAlong2(a *GroupArgs)
 
 var avx2Quads = Groups{
 	Lanes: 8, Quads: true,
-	Products: map[int]func(*GroupArgs){
-		7: avx2QuadsProducts7,
-		4: avx2QuadsProducts4,
-		1: avx2QuadsProducts1,
-	},
-	ProductsAlong: map[int]func(*GroupArgs){
-		7: avx2QuadsProductsAlong7,
-		4: avx2QuadsProductsAlong4,
+	Products: []GroupProducts{
+		{7, false, avx2QuadsProducts7},
+		{4, false, avx2QuadsProducts4},
+		{1, false, avx2QuadsProducts1},
+		{7, true, avx2QuadsProductsAlong7},
+		{4, true, avx2QuadsProductsAlong4},
 	},
 	Sums: []func(*GroupArgs){nil,
 		avx2QuadsSums1,

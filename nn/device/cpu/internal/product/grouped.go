@@ -19,7 +19,7 @@ type grouped struct {
 	set     *kern.Set
 	frame   framedLines
 	block   cut
-	runs    []groupRun // by grid
+	runs    []kern.GroupProducts // by grid
 	parts   []groupPart
 	extents []extent
 	epilogue
@@ -72,32 +72,22 @@ func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPar
 	return list
 }
 
-// groupRun is a kernel of products for runs of size pixels.
-type groupRun struct {
-	size int
-	run  func(*kern.GroupArgs)
+// The times of a pixel in runs of some pixels, by whether kernels run along lines, in those of a tap and channel at the
+// peak: measured.
+var groupTimes = map[bool]map[int]float64{
+	false: {1: 4, 4: 1.4, 7: 1.3},
+	true:  {4: 1.1, 7: 1.15},
 }
 
-// The times of a pixel in runs of some size, in those of a tap and channel at the peak: measured.
-var (
-	productTimes      = map[int]float64{1: 4, 4: 1.4, 7: 1.3}
-	productAlongTimes = map[int]float64{4: 1.1, 7: 1.15}
-)
-
-// newGroupRun chooses the kernel with which the lines of a grid take the least time.
-func newGroupRun(k *kern.Groups, g *grid) (best groupRun) {
+// groupProducts chooses the kernel with which the lines of a grid take the least time.
+func groupProducts(k *kern.Groups, g *grid) (best kern.GroupProducts) {
+	along := g.colStep == 1 && g.inThrees()
 	least := math.Inf(1)
-	choose := func(kernels map[int]func(*kern.GroupArgs), times map[int]float64) {
-		for size, run := range kernels {
-			time := times[size] * float64(work.Ceil(g.width, size)*size)
-			if size <= g.width && time < least {
-				best, least = groupRun{size, run}, time
-			}
+	for _, p := range k.Products {
+		time := groupTimes[p.Along][p.Pixels] * float64(work.Ceil(g.width, p.Pixels)*p.Pixels)
+		if p.Pixels <= g.width && (along || !p.Along) && time < least {
+			best, least = p, time
 		}
-	}
-	choose(k.Products, productTimes)
-	if g.colStep == 1 && g.inThrees() {
-		choose(k.ProductsAlong, productAlongTimes)
 	}
 	return best
 }
@@ -118,7 +108,7 @@ func newGrouped(p *product, d Options) *grouped {
 	var grids []*grid
 	for i := range p.grids {
 		grids = append(grids, &p.grids[i].grid)
-		k.runs = append(k.runs, newGroupRun(k.kernels, &p.grids[i].grid))
+		k.runs = append(k.runs, groupProducts(k.kernels, &p.grids[i].grid))
 	}
 	all := newFramedLines(grids, channels)
 	k.block = p.grids[0].cut()
@@ -250,46 +240,48 @@ func (k *groupedKernel) run(worker, block int) {
 	e, part, s := k.extents[number], k.parts[block%len(k.parts)], &k.workers[worker]
 	k.frame.clearEnds(s.frame)
 	k.frame.fill(k.set, s.frame, k.src, e, part.channel, part.channels)
-	lanes, w := k.kernels.Lanes, k.depth()*k.kernels.Lanes
-	at := 0 // of the grid's weights
+	row := 0 // of the packed weights of a vector
 	for i := range k.grids {
-		g := &k.grids[i]
-		s.runs = k.runsOf(s.runs[:0], i, e)
-		if len(s.runs) == 0 {
-			continue
+		if s.runs = k.runsOf(s.runs[:0], i, e); len(s.runs) > 0 {
+			k.multiply(s, i, e, part, row)
 		}
-		from := ((e.image*k.dstH+e.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
-		s.args = kern.GroupArgs{Taps: len(g.taps), Depth: g.channels, Runs: &s.runs[0],
-			StepSrc: 4 * g.colStep * k.frame.pitch, StepDst: 4 * g.stepW * k.dstC}
-		if k.relu {
-			s.args.ReLU = 1
-		}
-		for v := part.vector; v < part.vector+part.vectors; v++ {
-			if len(g.taps) == 0 {
-				k.fillRuns(s.runs, i, k.dst[from+v*lanes:], k.init[v*lanes:][:lanes])
-				continue
-			}
-			s.args.Count = len(s.runs)
-			if k.added != nil {
-				s.args.From = &k.added.All()[from+v*lanes]
-			}
-			s.args.Dst, s.args.Init, s.args.Offs = &k.dst[from+v*lanes], &k.init[v*lanes], &k.offs[i][0]
-			s.args.Src, s.args.Weights = &s.frame[v*lanes/k.rows*g.channels-part.channel], &k.packed[v*w+at]
-			k.runs[i].run(&s.args)
-		}
-		at += len(g.taps) * g.channels * lanes
+		row += len(k.grids[i].taps) * k.grids[i].channels
 	}
 	if k.then != nil || k.add != nil {
-		lo, hi := part.vector*lanes, (part.vector+part.vectors)*lanes
+		lo, hi := part.vector*k.kernels.Lanes, (part.vector+part.vectors)*k.kernels.Lanes
 		from := (e.image*k.dstH + e.line) * k.dstW * k.dstC
 		k.endColumns(worker, number, lo, hi, from, k.dstC, e.images*e.lines*k.dstW, k.dst[from+lo:], k.dstC)
+	}
+}
+
+// multiply computes the runs of a grid, whose weights begin at a row of the packed ones.
+func (k *groupedKernel) multiply(s *groupedWorker, grid int, e extent, part groupPart, row int) {
+	g, a, lanes := &k.grids[grid], &s.args, k.kernels.Lanes
+	from := ((e.image*k.dstH+e.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
+	*a = kern.GroupArgs{Taps: len(g.taps), Depth: g.channels, Runs: &s.runs[0],
+		StepSrc: 4 * g.colStep * k.frame.pitch, StepDst: 4 * g.stepW * k.dstC}
+	if k.relu {
+		a.ReLU = 1
+	}
+	for v := part.vector; v < part.vector+part.vectors; v++ {
+		dst, init := k.dst[from+v*lanes:], k.init[v*lanes:][:lanes]
+		if len(g.taps) == 0 {
+			k.fillRuns(s.runs, grid, dst, init)
+			continue
+		}
+		if k.added != nil {
+			a.From = &k.added.All()[from+v*lanes]
+		}
+		a.Dst, a.Init, a.Offs, a.Count = &dst[0], &init[0], &k.offs[grid][0], len(s.runs)
+		a.Src, a.Weights = &s.frame[v*lanes/k.rows*g.channels-part.channel], &k.packed[(v*k.depth()+row)*lanes]
+		k.runs[grid].Run(a)
 	}
 }
 
 // runsOf lists the runs of a grid in a block, an even number: offsets in bytes in the frame, and in dst from the first
 // pixel of the grid in the block.
 func (k *groupedKernel) runsOf(list [][2]int, grid int, e extent) [][2]int {
-	g, size := &k.grids[grid], k.runs[grid].size
+	g, size := &k.grids[grid], k.runs[grid].Pixels
 	for m := range e.images {
 		for i := range min(e.lines, g.height-e.line) {
 			for j := range work.Ceil(g.width, size) {
@@ -308,7 +300,7 @@ func (k *groupedKernel) runsOf(list [][2]int, grid int, e extent) [][2]int {
 // fillRuns sets the pixels of runs of a grid without taps, as gradients of inputs have them.
 func (k *groupedKernel) fillRuns(runs [][2]int, grid int, dst, init []float32) {
 	for _, r := range runs {
-		for p := range k.runs[grid].size {
+		for p := range k.runs[grid].Pixels {
 			copy(dst[r[1]/4+p*k.grids[grid].stepW*k.dstC:], init)
 		}
 	}
