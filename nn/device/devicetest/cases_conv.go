@@ -41,6 +41,12 @@ func depthwise(n, c, h, k, stride, pad int) conv {
 	return v
 }
 
+// grouped is v in groups.
+func grouped(groups int, v conv) conv {
+	v.groups = groups
+	return v
+}
+
 // convolutions are the shapes of the golden vectors, those of real nets, and random ones.
 func convolutions() []conv {
 	all := []conv{
@@ -92,9 +98,21 @@ func convolutions() []conv {
 		depthwise(2, 17, 7, 2, 3, 0), // a stride that skips pixels
 		depthwise(40, 6, 5, 3, 1, 1), // many images
 		{2, 20, 9, 13, 20, 3, 5, [2]int{2, 1}, [2]int{2, 3}, [2]int{2, 2}, 20},
+		grouped(4, square(2, 32, 11, 32, 3, 1, 1)), // of 8 channels
+		grouped(2, square(3, 16, 6, 32, 3, 1, 1)),
+		grouped(4, square(3, 48, 13, 32, 3, 2, 1)),
+		grouped(4, square(2, 32, 10, 32, 2, 3, 0)), // a stride that skips pixels
+		grouped(2, square(5, 16, 1, 16, 3, 1, 1)),
+		grouped(2, square(40, 16, 5, 16, 3, 1, 1)),
+		grouped(3, square(2, 72, 7, 72, 3, 1, 1)),  // of 24 channels
+		grouped(4, square(2, 64, 3, 64, 5, 1, 2)),  // of 16 channels
+		grouped(8, square(2, 32, 15, 32, 3, 1, 1)), // of 4 channels
+		grouped(6, square(3, 24, 9, 24, 3, 2, 1)),
+		{2, 32, 9, 17, 48, 3, 5, [2]int{3, 2}, [2]int{0, 3}, [2]int{2, 1}, 2},
+		{2, 64, 8, 13, 64, 5, 3, [2]int{1, 1}, [2]int{2, 4}, [2]int{1, 3}, 4},
 	}
 	r := newRand("convolutions")
-	for len(all) < 71 {
+	for len(all) < 83 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)
