@@ -98,6 +98,8 @@ func convolutions() []conv {
 		depthwise(2, 17, 7, 2, 3, 0), // a stride that skips pixels
 		depthwise(40, 6, 5, 3, 1, 1), // many images
 		{2, 20, 9, 13, 20, 3, 5, [2]int{2, 1}, [2]int{2, 3}, [2]int{2, 2}, 20},
+		{2, 20, 3, 8, 20, 3, 3, [2]int{1, 1}, [2]int{2, 1}, [2]int{2, 1}, 20},
+		{3, 24, 8, 10, 24, 2, 3, [2]int{3, 2}, [2]int{1, 1}, [2]int{1, 1}, 24},
 		grouped(4, square(2, 32, 11, 32, 3, 1, 1)), // of 8 channels
 		grouped(2, square(3, 16, 6, 32, 3, 1, 1)),
 		grouped(4, square(3, 48, 13, 32, 3, 2, 1)),
@@ -112,7 +114,7 @@ func convolutions() []conv {
 		{2, 64, 8, 13, 64, 5, 3, [2]int{1, 1}, [2]int{2, 4}, [2]int{1, 3}, 4},
 	}
 	r := newRand("convolutions")
-	for len(all) < 83 {
+	for len(all) < 85 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)

@@ -41,6 +41,17 @@ func taps(decl *bytes.Buffer, s isa) {
 		fmt.Fprintf(decl, "\n//go:noescape\nfunc %s(a *TapArgs)\n", name)
 		value += "\t\t" + name + ",\n"
 	}
+	value += "\t},\n\tAlong: [][]func(*TapArgs){nil,\n"
+	for step := 1; step <= 2; step++ {
+		value += "\t\t{nil"
+		for lines := 1; lines <= 3; lines++ {
+			name := fmt.Sprintf("%sTapSumsAlong%dx%d", s.name, lines, step)
+			tapSumsAlong(name, s, lines, step)
+			fmt.Fprintf(decl, "\n//go:noescape\nfunc %s(a *TapArgs)\n", name)
+			value += ", " + name
+		}
+		value += "},\n"
+	}
 	fmt.Fprintf(decl, "\nvar %sTaps = Taps{\n%s\t},\n}\n", s.name, value)
 }
 

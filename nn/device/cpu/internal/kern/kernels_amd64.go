@@ -273,6 +273,24 @@ func avx512TapSums8(a *TapArgs)
 //go:noescape
 func avx512TapSums9(a *TapArgs)
 
+//go:noescape
+func avx512TapSumsAlong1x1(a *TapArgs)
+
+//go:noescape
+func avx512TapSumsAlong2x1(a *TapArgs)
+
+//go:noescape
+func avx512TapSumsAlong3x1(a *TapArgs)
+
+//go:noescape
+func avx512TapSumsAlong1x2(a *TapArgs)
+
+//go:noescape
+func avx512TapSumsAlong2x2(a *TapArgs)
+
+//go:noescape
+func avx512TapSumsAlong3x2(a *TapArgs)
+
 var avx512Taps = Taps{
 	Products: avx512TapProducts,
 	Sums: []func(*TapArgs){nil,
@@ -285,6 +303,10 @@ var avx512Taps = Taps{
 		avx512TapSums7,
 		avx512TapSums8,
 		avx512TapSums9,
+	},
+	Along: [][]func(*TapArgs){nil,
+		{nil, avx512TapSumsAlong1x1, avx512TapSumsAlong2x1, avx512TapSumsAlong3x1},
+		{nil, avx512TapSumsAlong1x2, avx512TapSumsAlong2x2, avx512TapSumsAlong3x2},
 	},
 }
 
@@ -466,6 +488,24 @@ func avx2TapSums8(a *TapArgs)
 //go:noescape
 func avx2TapSums9(a *TapArgs)
 
+//go:noescape
+func avx2TapSumsAlong1x1(a *TapArgs)
+
+//go:noescape
+func avx2TapSumsAlong2x1(a *TapArgs)
+
+//go:noescape
+func avx2TapSumsAlong3x1(a *TapArgs)
+
+//go:noescape
+func avx2TapSumsAlong1x2(a *TapArgs)
+
+//go:noescape
+func avx2TapSumsAlong2x2(a *TapArgs)
+
+//go:noescape
+func avx2TapSumsAlong3x2(a *TapArgs)
+
 var avx2Taps = Taps{
 	Products: avx2TapProducts,
 	Sums: []func(*TapArgs){nil,
@@ -478,6 +518,10 @@ var avx2Taps = Taps{
 		avx2TapSums7,
 		avx2TapSums8,
 		avx2TapSums9,
+	},
+	Along: [][]func(*TapArgs){nil,
+		{nil, avx2TapSumsAlong1x1, avx2TapSumsAlong2x1, avx2TapSumsAlong3x1},
+		{nil, avx2TapSumsAlong1x2, avx2TapSumsAlong2x2, avx2TapSumsAlong3x2},
 	},
 }
 

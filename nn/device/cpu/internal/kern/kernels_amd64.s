@@ -22734,6 +22734,1362 @@ channelsDone:
 	VZEROUPPER
 	RET
 
+// func avx512TapSumsAlong1x1(a *int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSumsAlong1x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	CMPQ        DX, $+16
+	JL          channelsBy1End
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z2
+	MOVQ        16(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), BX
+	MOVQ        72(AX), SI
+	MOVQ        64(AX), DI
+	ADDQ        CX, BX
+	MOVQ        88(AX), R8
+	MOVQ        48(AX), R9
+	MOVQ        (R8), R10
+	MOVQ        8(R8), R8
+	VMOVUPS     (BX), Z4
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	DECQ        R9
+	VMOVUPS     (BX)(DI*1), Z5
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z5, Z0
+	VFMADD231PS Z6, Z4, Z1
+	ADDQ        SI, DX
+	DECQ        R9
+	JZ          channelsBy1Last
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVAPS     Z4, Z3
+	VMOVAPS     Z5, Z4
+	VMOVUPS     (BX)(DI*1), Z5
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z5, Z0
+	VFMADD231PS Z6, Z4, Z1
+	VFMADD231PS Z6, Z3, Z2
+	ADDQ        SI, DX
+	DECQ        R9
+	JNZ         channelsBy1Pixel
+
+channelsBy1Last:
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z5, Z1
+	VFMADD231PS Z6, Z4, Z2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	TESTQ       DX, DX
+	JZ          channelsDone
+	MOVQ        $-1, BX
+	SHLXQ       DX, BX, BX
+	NOTQ        BX
+	KMOVW       BX, K1
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z2
+	MOVQ        16(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), BX
+	MOVQ        72(AX), SI
+	MOVQ        64(AX), DI
+	ADDQ        CX, BX
+	MOVQ        88(AX), R8
+	MOVQ        48(AX), R9
+	MOVQ        (R8), R10
+	MOVQ        8(R8), R8
+	VMOVUPS.Z   (BX), K1, Z4
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	DECQ        R9
+	VMOVUPS.Z   (BX)(DI*1), K1, Z5
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z5, Z0
+	VFMADD231PS Z6, Z4, Z1
+	ADDQ        SI, DX
+	DECQ        R9
+	JZ          channelsLastLast
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVAPS     Z4, Z3
+	VMOVAPS     Z5, Z4
+	VMOVUPS.Z   (BX)(DI*1), K1, Z5
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z5, Z0
+	VFMADD231PS Z6, Z4, Z1
+	VFMADD231PS Z6, Z3, Z2
+	ADDQ        SI, DX
+	DECQ        R9
+	JNZ         channelsLastPixel
+
+channelsLastLast:
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z5, Z1
+	VFMADD231PS Z6, Z4, Z2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, K1, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, K1, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSumsAlong2x1(a *int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSumsAlong2x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	CMPQ        DX, $+16
+	JL          channelsBy1End
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z2
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z3
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z4
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z5
+	MOVQ        16(DX), BX
+	ADDQ        8(AX), BX
+	ADDQ        80(AX), BX
+	ADDQ        CX, BX
+	MOVQ        64(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), SI
+	MOVQ        72(AX), DI
+	MOVQ        64(AX), R8
+	ADDQ        CX, SI
+	MOVQ        88(AX), R9
+	MOVQ        48(AX), R10
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R9
+	VMOVUPS     (SI), Z7
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	DECQ        R10
+	VMOVUPS     (SI)(R8*1), Z8
+	ADDQ        R8, SI
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z9, Z7, Z1
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VFMADD231PS Z9, Z7, Z4
+	ADDQ        DI, DX
+	DECQ        R10
+	JZ          channelsBy1Last
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVAPS     Z7, Z6
+	VMOVAPS     Z8, Z7
+	VMOVUPS     (SI)(R8*1), Z8
+	ADDQ        R8, SI
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z9, Z7, Z1
+	VFMADD231PS Z9, Z6, Z2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VFMADD231PS Z9, Z7, Z4
+	VFMADD231PS Z9, Z6, Z5
+	ADDQ        DI, DX
+	DECQ        R10
+	JNZ         channelsBy1Pixel
+
+channelsBy1Last:
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z8, Z1
+	VFMADD231PS Z9, Z7, Z2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z8, Z4
+	VFMADD231PS Z9, Z7, Z5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	TESTQ       DX, DX
+	JZ          channelsDone
+	MOVQ        $-1, BX
+	SHLXQ       DX, BX, BX
+	NOTQ        BX
+	KMOVW       BX, K1
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z2
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z3
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z4
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z5
+	MOVQ        16(DX), BX
+	ADDQ        8(AX), BX
+	ADDQ        80(AX), BX
+	ADDQ        CX, BX
+	MOVQ        64(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), SI
+	MOVQ        72(AX), DI
+	MOVQ        64(AX), R8
+	ADDQ        CX, SI
+	MOVQ        88(AX), R9
+	MOVQ        48(AX), R10
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R9
+	VMOVUPS.Z   (SI), K1, Z7
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	DECQ        R10
+	VMOVUPS.Z   (SI)(R8*1), K1, Z8
+	ADDQ        R8, SI
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z9, Z7, Z1
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VFMADD231PS Z9, Z7, Z4
+	ADDQ        DI, DX
+	DECQ        R10
+	JZ          channelsLastLast
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVAPS     Z7, Z6
+	VMOVAPS     Z8, Z7
+	VMOVUPS.Z   (SI)(R8*1), K1, Z8
+	ADDQ        R8, SI
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z9, Z7, Z1
+	VFMADD231PS Z9, Z6, Z2
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VFMADD231PS Z9, Z7, Z4
+	VFMADD231PS Z9, Z6, Z5
+	ADDQ        DI, DX
+	DECQ        R10
+	JNZ         channelsLastPixel
+
+channelsLastLast:
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z8, Z1
+	VFMADD231PS Z9, Z7, Z2
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z8, Z4
+	VFMADD231PS Z9, Z7, Z5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, K1, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, K1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, K1, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, K1, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, K1, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSumsAlong3x1(a *int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSumsAlong3x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	CMPQ        DX, $+16
+	JL          channelsBy1End
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z2
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z3
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z4
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z5
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z6
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z7
+	MOVQ        136(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Z8
+	MOVQ        16(DX), BX
+	ADDQ        8(AX), BX
+	ADDQ        80(AX), BX
+	ADDQ        CX, BX
+	MOVQ        64(DX), SI
+	ADDQ        8(AX), SI
+	ADDQ        80(AX), SI
+	ADDQ        CX, SI
+	MOVQ        112(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), DI
+	MOVQ        72(AX), R8
+	MOVQ        64(AX), R9
+	ADDQ        CX, DI
+	MOVQ        88(AX), R10
+	MOVQ        48(AX), R11
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R10
+	VMOVUPS     (DI), Z10
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	DECQ        R11
+	VMOVUPS     (DI)(R9*1), Z11
+	ADDQ        R9, DI
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z11, Z0
+	VFMADD231PS Z12, Z10, Z1
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z11, Z3
+	VFMADD231PS Z12, Z10, Z4
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z11, Z6
+	VFMADD231PS Z12, Z10, Z7
+	ADDQ        R8, DX
+	DECQ        R11
+	JZ          channelsBy1Last
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVAPS     Z10, Z9
+	VMOVAPS     Z11, Z10
+	VMOVUPS     (DI)(R9*1), Z11
+	ADDQ        R9, DI
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z11, Z0
+	VFMADD231PS Z12, Z10, Z1
+	VFMADD231PS Z12, Z9, Z2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z11, Z3
+	VFMADD231PS Z12, Z10, Z4
+	VFMADD231PS Z12, Z9, Z5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z11, Z6
+	VFMADD231PS Z12, Z10, Z7
+	VFMADD231PS Z12, Z9, Z8
+	ADDQ        R8, DX
+	DECQ        R11
+	JNZ         channelsBy1Pixel
+
+channelsBy1Last:
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z11, Z1
+	VFMADD231PS Z12, Z10, Z2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z11, Z4
+	VFMADD231PS Z12, Z10, Z5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z11, Z7
+	VFMADD231PS Z12, Z10, Z8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z5, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z6, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z7, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z8, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	TESTQ       DX, DX
+	JZ          channelsDone
+	MOVQ        $-1, BX
+	SHLXQ       DX, BX, BX
+	NOTQ        BX
+	KMOVW       BX, K1
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z2
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z3
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z4
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z5
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z6
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z7
+	MOVQ        136(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS.Z   (BX)(CX*1), K1, Z8
+	MOVQ        16(DX), BX
+	ADDQ        8(AX), BX
+	ADDQ        80(AX), BX
+	ADDQ        CX, BX
+	MOVQ        64(DX), SI
+	ADDQ        8(AX), SI
+	ADDQ        80(AX), SI
+	ADDQ        CX, SI
+	MOVQ        112(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), DI
+	MOVQ        72(AX), R8
+	MOVQ        64(AX), R9
+	ADDQ        CX, DI
+	MOVQ        88(AX), R10
+	MOVQ        48(AX), R11
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R10
+	VMOVUPS.Z   (DI), K1, Z10
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	DECQ        R11
+	VMOVUPS.Z   (DI)(R9*1), K1, Z11
+	ADDQ        R9, DI
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z11, Z0
+	VFMADD231PS Z12, Z10, Z1
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z11, Z3
+	VFMADD231PS Z12, Z10, Z4
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z11, Z6
+	VFMADD231PS Z12, Z10, Z7
+	ADDQ        R8, DX
+	DECQ        R11
+	JZ          channelsLastLast
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVAPS     Z10, Z9
+	VMOVAPS     Z11, Z10
+	VMOVUPS.Z   (DI)(R9*1), K1, Z11
+	ADDQ        R9, DI
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z11, Z0
+	VFMADD231PS Z12, Z10, Z1
+	VFMADD231PS Z12, Z9, Z2
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z11, Z3
+	VFMADD231PS Z12, Z10, Z4
+	VFMADD231PS Z12, Z9, Z5
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z11, Z6
+	VFMADD231PS Z12, Z10, Z7
+	VFMADD231PS Z12, Z9, Z8
+	ADDQ        R8, DX
+	DECQ        R11
+	JNZ         channelsLastPixel
+
+channelsLastLast:
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z11, Z1
+	VFMADD231PS Z12, Z10, Z2
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z11, Z4
+	VFMADD231PS Z12, Z10, Z5
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z11, Z7
+	VFMADD231PS Z12, Z10, Z8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, K1, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, K1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, K1, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, K1, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, K1, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z5, K1, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z6, K1, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z7, K1, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z8, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSumsAlong1x2(a *int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSumsAlong1x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	CMPQ       DX, $+16
+	JL         channelsBy1End
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z2
+	MOVQ       16(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), BX
+	MOVQ       72(AX), SI
+	MOVQ       64(AX), DI
+	ADDQ       CX, BX
+	SHRQ       $0x01, SI
+	MOVQ       88(AX), R8
+	MOVQ       48(AX), R9
+	MOVQ       (R8), R10
+	MOVQ       8(R8), R8
+	VMOVUPS    (BX), Z4
+	PREFETCHT0 (DX)(R10*1)
+	PREFETCHT0 (BX)(R8*1)
+	DECQ       R9
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVUPS     (BX)(DI*1), Z5
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z4, Z1
+	ADDQ        SI, DX
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z5, Z0
+	VFMADD231PS Z6, Z4, Z2
+	ADDQ        SI, DX
+	VMOVAPS     Z5, Z4
+	DECQ        R9
+	JNZ         channelsBy1Pixel
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z4, Z1
+	ADDQ        SI, DX
+	VMOVUPS     (DX), Z6
+	VFMADD231PS Z6, Z4, Z2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	TESTQ      DX, DX
+	JZ         channelsDone
+	MOVQ       $-1, BX
+	SHLXQ      DX, BX, BX
+	NOTQ       BX
+	KMOVW      BX, K1
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z2
+	MOVQ       16(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), BX
+	MOVQ       72(AX), SI
+	MOVQ       64(AX), DI
+	ADDQ       CX, BX
+	SHRQ       $0x01, SI
+	MOVQ       88(AX), R8
+	MOVQ       48(AX), R9
+	MOVQ       (R8), R10
+	MOVQ       8(R8), R8
+	VMOVUPS.Z  (BX), K1, Z4
+	PREFETCHT0 (DX)(R10*1)
+	PREFETCHT0 (BX)(R8*1)
+	DECQ       R9
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVUPS.Z   (BX)(DI*1), K1, Z5
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z4, Z1
+	ADDQ        SI, DX
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z5, Z0
+	VFMADD231PS Z6, Z4, Z2
+	ADDQ        SI, DX
+	VMOVAPS     Z5, Z4
+	DECQ        R9
+	JNZ         channelsLastPixel
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z4, Z1
+	ADDQ        SI, DX
+	VMOVUPS.Z   (DX), K1, Z6
+	VFMADD231PS Z6, Z4, Z2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, K1, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, K1, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z2, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSumsAlong2x2(a *int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSumsAlong2x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	CMPQ       DX, $+16
+	JL         channelsBy1End
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z2
+	MOVQ       56(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z3
+	MOVQ       72(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z4
+	MOVQ       88(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z5
+	MOVQ       16(DX), BX
+	ADDQ       8(AX), BX
+	ADDQ       80(AX), BX
+	ADDQ       CX, BX
+	MOVQ       64(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), SI
+	MOVQ       72(AX), DI
+	MOVQ       64(AX), R8
+	ADDQ       CX, SI
+	SHRQ       $0x01, DI
+	MOVQ       88(AX), R9
+	MOVQ       48(AX), R10
+	MOVQ       (R9), R11
+	MOVQ       8(R9), R9
+	VMOVUPS    (SI), Z7
+	PREFETCHT0 (DX)(R11*1)
+	PREFETCHT0 (SI)(R9*1)
+	DECQ       R10
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVUPS     (SI)(R8*1), Z8
+	ADDQ        R8, SI
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z7, Z1
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z7, Z4
+	ADDQ        DI, DX
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z9, Z7, Z2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z8, Z3
+	VFMADD231PS Z9, Z7, Z5
+	ADDQ        DI, DX
+	VMOVAPS     Z8, Z7
+	DECQ        R10
+	JNZ         channelsBy1Pixel
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z7, Z1
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z7, Z4
+	ADDQ        DI, DX
+	VMOVUPS     (BX), Z9
+	VFMADD231PS Z9, Z7, Z2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z9, Z7, Z5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	TESTQ      DX, DX
+	JZ         channelsDone
+	MOVQ       $-1, BX
+	SHLXQ      DX, BX, BX
+	NOTQ       BX
+	KMOVW      BX, K1
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z2
+	MOVQ       56(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z3
+	MOVQ       72(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z4
+	MOVQ       88(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z5
+	MOVQ       16(DX), BX
+	ADDQ       8(AX), BX
+	ADDQ       80(AX), BX
+	ADDQ       CX, BX
+	MOVQ       64(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), SI
+	MOVQ       72(AX), DI
+	MOVQ       64(AX), R8
+	ADDQ       CX, SI
+	SHRQ       $0x01, DI
+	MOVQ       88(AX), R9
+	MOVQ       48(AX), R10
+	MOVQ       (R9), R11
+	MOVQ       8(R9), R9
+	VMOVUPS.Z  (SI), K1, Z7
+	PREFETCHT0 (DX)(R11*1)
+	PREFETCHT0 (SI)(R9*1)
+	DECQ       R10
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVUPS.Z   (SI)(R8*1), K1, Z8
+	ADDQ        R8, SI
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z7, Z1
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z7, Z4
+	ADDQ        DI, DX
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z8, Z0
+	VFMADD231PS Z9, Z7, Z2
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	VFMADD231PS Z9, Z7, Z5
+	ADDQ        DI, DX
+	VMOVAPS     Z8, Z7
+	DECQ        R10
+	JNZ         channelsLastPixel
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z7, Z1
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z7, Z4
+	ADDQ        DI, DX
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z9, Z7, Z2
+	ADDQ        DI, BX
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z9, Z7, Z5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, K1, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, K1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, K1, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, K1, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, K1, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z5, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx512TapSumsAlong3x2(a *int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·avx512TapSumsAlong3x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	CMPQ       DX, $+16
+	JL         channelsBy1End
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z2
+	MOVQ       56(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z3
+	MOVQ       72(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z4
+	MOVQ       88(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z5
+	MOVQ       104(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z6
+	MOVQ       120(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z7
+	MOVQ       136(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Z8
+	MOVQ       16(DX), BX
+	ADDQ       8(AX), BX
+	ADDQ       80(AX), BX
+	ADDQ       CX, BX
+	MOVQ       64(DX), SI
+	ADDQ       8(AX), SI
+	ADDQ       80(AX), SI
+	ADDQ       CX, SI
+	MOVQ       112(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), DI
+	MOVQ       72(AX), R8
+	MOVQ       64(AX), R9
+	ADDQ       CX, DI
+	SHRQ       $0x01, R8
+	MOVQ       88(AX), R10
+	MOVQ       48(AX), R11
+	MOVQ       (R10), R12
+	MOVQ       8(R10), R10
+	VMOVUPS    (DI), Z10
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 (DI)(R10*1)
+	DECQ       R11
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVUPS     (DI)(R9*1), Z11
+	ADDQ        R9, DI
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z10, Z1
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z10, Z4
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z10, Z7
+	ADDQ        R8, DX
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z11, Z0
+	VFMADD231PS Z12, Z10, Z2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z11, Z3
+	VFMADD231PS Z12, Z10, Z5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z11, Z6
+	VFMADD231PS Z12, Z10, Z8
+	ADDQ        R8, DX
+	VMOVAPS     Z11, Z10
+	DECQ        R11
+	JNZ         channelsBy1Pixel
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z10, Z1
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z10, Z4
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z10, Z7
+	ADDQ        R8, DX
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z12, Z10, Z2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Z12
+	VFMADD231PS Z12, Z10, Z5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Z12
+	VFMADD231PS Z12, Z10, Z8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z5, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z6, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z7, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z8, (DX)(CX*1)
+	ADDQ        $+64, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	TESTQ      DX, DX
+	JZ         channelsDone
+	MOVQ       $-1, BX
+	SHLXQ      DX, BX, BX
+	NOTQ       BX
+	KMOVW      BX, K1
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z2
+	MOVQ       56(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z3
+	MOVQ       72(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z4
+	MOVQ       88(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z5
+	MOVQ       104(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z6
+	MOVQ       120(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z7
+	MOVQ       136(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS.Z  (BX)(CX*1), K1, Z8
+	MOVQ       16(DX), BX
+	ADDQ       8(AX), BX
+	ADDQ       80(AX), BX
+	ADDQ       CX, BX
+	MOVQ       64(DX), SI
+	ADDQ       8(AX), SI
+	ADDQ       80(AX), SI
+	ADDQ       CX, SI
+	MOVQ       112(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), DI
+	MOVQ       72(AX), R8
+	MOVQ       64(AX), R9
+	ADDQ       CX, DI
+	SHRQ       $0x01, R8
+	MOVQ       88(AX), R10
+	MOVQ       48(AX), R11
+	MOVQ       (R10), R12
+	MOVQ       8(R10), R10
+	VMOVUPS.Z  (DI), K1, Z10
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 (DI)(R10*1)
+	DECQ       R11
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVUPS.Z   (DI)(R9*1), K1, Z11
+	ADDQ        R9, DI
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z10, Z1
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z10, Z4
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z10, Z7
+	ADDQ        R8, DX
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z11, Z0
+	VFMADD231PS Z12, Z10, Z2
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z11, Z3
+	VFMADD231PS Z12, Z10, Z5
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z11, Z6
+	VFMADD231PS Z12, Z10, Z8
+	ADDQ        R8, DX
+	VMOVAPS     Z11, Z10
+	DECQ        R11
+	JNZ         channelsLastPixel
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z10, Z1
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z10, Z4
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z10, Z7
+	ADDQ        R8, DX
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z12, Z10, Z2
+	ADDQ        R8, BX
+	VMOVUPS.Z   (SI), K1, Z12
+	VFMADD231PS Z12, Z10, Z5
+	ADDQ        R8, SI
+	VMOVUPS.Z   (DX), K1, Z12
+	VFMADD231PS Z12, Z10, Z8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z0, K1, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z1, K1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z2, K1, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z3, K1, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z4, K1, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z5, K1, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z6, K1, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Z7, K1, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Z8, K1, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
 // func avx512Source(a *int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·avx512Source(SB), NOSPLIT, $0-8
@@ -33417,6 +34773,1356 @@ channelsLastPixel:
 	ADDQ        (AX), DX
 	VMASKMOVPS  Y7, Y15, (DX)(CX*1)
 	MOVQ        32(AX), DX
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y8, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSumsAlong1x1(a *int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSumsAlong1x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	CMPQ        DX, $+8
+	JL          channelsBy1End
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y2
+	MOVQ        16(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), BX
+	MOVQ        72(AX), SI
+	MOVQ        64(AX), DI
+	ADDQ        CX, BX
+	MOVQ        88(AX), R8
+	MOVQ        48(AX), R9
+	MOVQ        (R8), R10
+	MOVQ        8(R8), R8
+	VMOVUPS     (BX), Y4
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	DECQ        R9
+	VMOVUPS     (BX)(DI*1), Y5
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y5, Y0
+	VFMADD231PS Y6, Y4, Y1
+	ADDQ        SI, DX
+	DECQ        R9
+	JZ          channelsBy1Last
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVAPS     Y4, Y3
+	VMOVAPS     Y5, Y4
+	VMOVUPS     (BX)(DI*1), Y5
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y5, Y0
+	VFMADD231PS Y6, Y4, Y1
+	VFMADD231PS Y6, Y3, Y2
+	ADDQ        SI, DX
+	DECQ        R9
+	JNZ         channelsBy1Pixel
+
+channelsBy1Last:
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y5, Y1
+	VFMADD231PS Y6, Y4, Y2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y1, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y0
+	MOVQ         24(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y1
+	MOVQ         40(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y2
+	MOVQ         16(DX), DX
+	ADDQ         8(AX), DX
+	ADDQ         80(AX), DX
+	ADDQ         CX, DX
+	MOVQ         16(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         64(AX), DI
+	ADDQ         CX, BX
+	MOVQ         88(AX), R8
+	MOVQ         48(AX), R9
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R8
+	VMASKMOVPS   (BX), Y15, Y4
+	PREFETCHT0   (DX)(R10*1)
+	PREFETCHT0   (BX)(R8*1)
+	DECQ         R9
+	VMASKMOVPS   (BX)(DI*1), Y15, Y5
+	ADDQ         DI, BX
+	VMASKMOVPS   (DX), Y15, Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VFMADD231PS  Y6, Y4, Y1
+	ADDQ         SI, DX
+	DECQ         R9
+	JZ           channelsLastLast
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVAPS     Y4, Y3
+	VMOVAPS     Y5, Y4
+	VMASKMOVPS  (BX)(DI*1), Y15, Y5
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y6
+	VFMADD231PS Y6, Y5, Y0
+	VFMADD231PS Y6, Y4, Y1
+	VFMADD231PS Y6, Y3, Y2
+	ADDQ        SI, DX
+	DECQ        R9
+	JNZ         channelsLastPixel
+
+channelsLastLast:
+	VMASKMOVPS  (DX), Y15, Y6
+	VFMADD231PS Y6, Y5, Y1
+	VFMADD231PS Y6, Y4, Y2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y0, Y15, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y1, Y15, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSumsAlong2x1(a *int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSumsAlong2x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	CMPQ        DX, $+8
+	JL          channelsBy1End
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y2
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y3
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y4
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y5
+	MOVQ        16(DX), BX
+	ADDQ        8(AX), BX
+	ADDQ        80(AX), BX
+	ADDQ        CX, BX
+	MOVQ        64(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), SI
+	MOVQ        72(AX), DI
+	MOVQ        64(AX), R8
+	ADDQ        CX, SI
+	MOVQ        88(AX), R9
+	MOVQ        48(AX), R10
+	MOVQ        (R9), R11
+	MOVQ        8(R9), R9
+	VMOVUPS     (SI), Y7
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	DECQ        R10
+	VMOVUPS     (SI)(R8*1), Y8
+	ADDQ        R8, SI
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VFMADD231PS Y9, Y7, Y1
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VFMADD231PS Y9, Y7, Y4
+	ADDQ        DI, DX
+	DECQ        R10
+	JZ          channelsBy1Last
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVAPS     Y7, Y6
+	VMOVAPS     Y8, Y7
+	VMOVUPS     (SI)(R8*1), Y8
+	ADDQ        R8, SI
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VFMADD231PS Y9, Y7, Y1
+	VFMADD231PS Y9, Y6, Y2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VFMADD231PS Y9, Y7, Y4
+	VFMADD231PS Y9, Y6, Y5
+	ADDQ        DI, DX
+	DECQ        R10
+	JNZ         channelsBy1Pixel
+
+channelsBy1Last:
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VFMADD231PS Y9, Y7, Y2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VFMADD231PS Y9, Y7, Y5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y4, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y5, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y0
+	MOVQ         24(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y1
+	MOVQ         40(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y2
+	MOVQ         56(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y3
+	MOVQ         72(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y4
+	MOVQ         88(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y5
+	MOVQ         16(DX), BX
+	ADDQ         8(AX), BX
+	ADDQ         80(AX), BX
+	ADDQ         CX, BX
+	MOVQ         64(DX), DX
+	ADDQ         8(AX), DX
+	ADDQ         80(AX), DX
+	ADDQ         CX, DX
+	MOVQ         16(AX), SI
+	MOVQ         72(AX), DI
+	MOVQ         64(AX), R8
+	ADDQ         CX, SI
+	MOVQ         88(AX), R9
+	MOVQ         48(AX), R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R9
+	VMASKMOVPS   (SI), Y15, Y7
+	PREFETCHT0   (DX)(R11*1)
+	PREFETCHT0   (SI)(R9*1)
+	DECQ         R10
+	VMASKMOVPS   (SI)(R8*1), Y15, Y8
+	ADDQ         R8, SI
+	VMASKMOVPS   (BX), Y15, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VFMADD231PS  Y9, Y7, Y1
+	ADDQ         DI, BX
+	VMASKMOVPS   (DX), Y15, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VFMADD231PS  Y9, Y7, Y4
+	ADDQ         DI, DX
+	DECQ         R10
+	JZ           channelsLastLast
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVAPS     Y7, Y6
+	VMOVAPS     Y8, Y7
+	VMASKMOVPS  (SI)(R8*1), Y15, Y8
+	ADDQ        R8, SI
+	VMASKMOVPS  (BX), Y15, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VFMADD231PS Y9, Y7, Y1
+	VFMADD231PS Y9, Y6, Y2
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VFMADD231PS Y9, Y7, Y4
+	VFMADD231PS Y9, Y6, Y5
+	ADDQ        DI, DX
+	DECQ        R10
+	JNZ         channelsLastPixel
+
+channelsLastLast:
+	VMASKMOVPS  (BX), Y15, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VFMADD231PS Y9, Y7, Y2
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VFMADD231PS Y9, Y7, Y5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y0, Y15, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y1, Y15, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y2, Y15, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y3, Y15, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y4, Y15, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y5, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSumsAlong3x1(a *int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSumsAlong3x1(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ        56(AX), DX
+	MOVQ        CX, BX
+	SHRQ        $0x02, BX
+	SUBQ        BX, DX
+	CMPQ        DX, $+8
+	JL          channelsBy1End
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y0
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y1
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y2
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y3
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y4
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y5
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y6
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y7
+	MOVQ        136(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     (BX)(CX*1), Y8
+	MOVQ        16(DX), BX
+	ADDQ        8(AX), BX
+	ADDQ        80(AX), BX
+	ADDQ        CX, BX
+	MOVQ        64(DX), SI
+	ADDQ        8(AX), SI
+	ADDQ        80(AX), SI
+	ADDQ        CX, SI
+	MOVQ        112(DX), DX
+	ADDQ        8(AX), DX
+	ADDQ        80(AX), DX
+	ADDQ        CX, DX
+	MOVQ        16(AX), DI
+	MOVQ        72(AX), R8
+	MOVQ        64(AX), R9
+	ADDQ        CX, DI
+	MOVQ        88(AX), R10
+	MOVQ        48(AX), R11
+	MOVQ        (R10), R12
+	MOVQ        8(R10), R10
+	VMOVUPS     (DI), Y10
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	DECQ        R11
+	VMOVUPS     (DI)(R9*1), Y11
+	ADDQ        R9, DI
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y11, Y0
+	VFMADD231PS Y12, Y10, Y1
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y11, Y3
+	VFMADD231PS Y12, Y10, Y4
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y11, Y6
+	VFMADD231PS Y12, Y10, Y7
+	ADDQ        R8, DX
+	DECQ        R11
+	JZ          channelsBy1Last
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVAPS     Y10, Y9
+	VMOVAPS     Y11, Y10
+	VMOVUPS     (DI)(R9*1), Y11
+	ADDQ        R9, DI
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y11, Y0
+	VFMADD231PS Y12, Y10, Y1
+	VFMADD231PS Y12, Y9, Y2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y11, Y3
+	VFMADD231PS Y12, Y10, Y4
+	VFMADD231PS Y12, Y9, Y5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y11, Y6
+	VFMADD231PS Y12, Y10, Y7
+	VFMADD231PS Y12, Y9, Y8
+	ADDQ        R8, DX
+	DECQ        R11
+	JNZ         channelsBy1Pixel
+
+channelsBy1Last:
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y11, Y1
+	VFMADD231PS Y12, Y10, Y2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y11, Y4
+	VFMADD231PS Y12, Y10, Y5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y11, Y7
+	VFMADD231PS Y12, Y10, Y8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y4, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y5, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y6, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y7, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y8, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y0
+	MOVQ         24(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y1
+	MOVQ         40(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y2
+	MOVQ         56(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y3
+	MOVQ         72(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y4
+	MOVQ         88(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y5
+	MOVQ         104(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y6
+	MOVQ         120(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y7
+	MOVQ         136(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y8
+	MOVQ         16(DX), BX
+	ADDQ         8(AX), BX
+	ADDQ         80(AX), BX
+	ADDQ         CX, BX
+	MOVQ         64(DX), SI
+	ADDQ         8(AX), SI
+	ADDQ         80(AX), SI
+	ADDQ         CX, SI
+	MOVQ         112(DX), DX
+	ADDQ         8(AX), DX
+	ADDQ         80(AX), DX
+	ADDQ         CX, DX
+	MOVQ         16(AX), DI
+	MOVQ         72(AX), R8
+	MOVQ         64(AX), R9
+	ADDQ         CX, DI
+	MOVQ         88(AX), R10
+	MOVQ         48(AX), R11
+	MOVQ         (R10), R12
+	MOVQ         8(R10), R10
+	VMASKMOVPS   (DI), Y15, Y10
+	PREFETCHT0   (DX)(R12*1)
+	PREFETCHT0   (DI)(R10*1)
+	DECQ         R11
+	VMASKMOVPS   (DI)(R9*1), Y15, Y11
+	ADDQ         R9, DI
+	VMASKMOVPS   (BX), Y15, Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VFMADD231PS  Y12, Y10, Y1
+	ADDQ         R8, BX
+	VMASKMOVPS   (SI), Y15, Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VFMADD231PS  Y12, Y10, Y4
+	ADDQ         R8, SI
+	VMASKMOVPS   (DX), Y15, Y12
+	VFMADD231PS  Y12, Y11, Y6
+	VFMADD231PS  Y12, Y10, Y7
+	ADDQ         R8, DX
+	DECQ         R11
+	JZ           channelsLastLast
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVAPS     Y10, Y9
+	VMOVAPS     Y11, Y10
+	VMASKMOVPS  (DI)(R9*1), Y15, Y11
+	ADDQ        R9, DI
+	VMASKMOVPS  (BX), Y15, Y12
+	VFMADD231PS Y12, Y11, Y0
+	VFMADD231PS Y12, Y10, Y1
+	VFMADD231PS Y12, Y9, Y2
+	ADDQ        R8, BX
+	VMASKMOVPS  (SI), Y15, Y12
+	VFMADD231PS Y12, Y11, Y3
+	VFMADD231PS Y12, Y10, Y4
+	VFMADD231PS Y12, Y9, Y5
+	ADDQ        R8, SI
+	VMASKMOVPS  (DX), Y15, Y12
+	VFMADD231PS Y12, Y11, Y6
+	VFMADD231PS Y12, Y10, Y7
+	VFMADD231PS Y12, Y9, Y8
+	ADDQ        R8, DX
+	DECQ        R11
+	JNZ         channelsLastPixel
+
+channelsLastLast:
+	VMASKMOVPS  (BX), Y15, Y12
+	VFMADD231PS Y12, Y11, Y1
+	VFMADD231PS Y12, Y10, Y2
+	ADDQ        R8, BX
+	VMASKMOVPS  (SI), Y15, Y12
+	VFMADD231PS Y12, Y11, Y4
+	VFMADD231PS Y12, Y10, Y5
+	ADDQ        R8, SI
+	VMASKMOVPS  (DX), Y15, Y12
+	VFMADD231PS Y12, Y11, Y7
+	VFMADD231PS Y12, Y10, Y8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y0, Y15, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y1, Y15, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y2, Y15, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y3, Y15, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y4, Y15, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y5, Y15, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y6, Y15, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y7, Y15, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y8, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSumsAlong1x2(a *int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSumsAlong1x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	CMPQ       DX, $+8
+	JL         channelsBy1End
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y2
+	MOVQ       16(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), BX
+	MOVQ       72(AX), SI
+	MOVQ       64(AX), DI
+	ADDQ       CX, BX
+	SHRQ       $0x01, SI
+	MOVQ       88(AX), R8
+	MOVQ       48(AX), R9
+	MOVQ       (R8), R10
+	MOVQ       8(R8), R8
+	VMOVUPS    (BX), Y4
+	PREFETCHT0 (DX)(R10*1)
+	PREFETCHT0 (BX)(R8*1)
+	DECQ       R9
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMOVUPS     (BX)(DI*1), Y5
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y4, Y1
+	ADDQ        SI, DX
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y5, Y0
+	VFMADD231PS Y6, Y4, Y2
+	ADDQ        SI, DX
+	VMOVAPS     Y5, Y4
+	DECQ        R9
+	JNZ         channelsBy1Pixel
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y4, Y1
+	ADDQ        SI, DX
+	VMOVUPS     (DX), Y6
+	VFMADD231PS Y6, Y4, Y2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y1, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y2, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y0
+	MOVQ         24(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y1
+	MOVQ         40(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y2
+	MOVQ         16(DX), DX
+	ADDQ         8(AX), DX
+	ADDQ         80(AX), DX
+	ADDQ         CX, DX
+	MOVQ         16(AX), BX
+	MOVQ         72(AX), SI
+	MOVQ         64(AX), DI
+	ADDQ         CX, BX
+	SHRQ         $0x01, SI
+	MOVQ         88(AX), R8
+	MOVQ         48(AX), R9
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R8
+	VMASKMOVPS   (BX), Y15, Y4
+	PREFETCHT0   (DX)(R10*1)
+	PREFETCHT0   (BX)(R8*1)
+	DECQ         R9
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R10*1)
+	PREFETCHT0  (BX)(R8*1)
+	VMASKMOVPS  (BX)(DI*1), Y15, Y5
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y6
+	VFMADD231PS Y6, Y4, Y1
+	ADDQ        SI, DX
+	VMASKMOVPS  (DX), Y15, Y6
+	VFMADD231PS Y6, Y5, Y0
+	VFMADD231PS Y6, Y4, Y2
+	ADDQ        SI, DX
+	VMOVAPS     Y5, Y4
+	DECQ        R9
+	JNZ         channelsLastPixel
+	VMASKMOVPS  (DX), Y15, Y6
+	VFMADD231PS Y6, Y4, Y1
+	ADDQ        SI, DX
+	VMASKMOVPS  (DX), Y15, Y6
+	VFMADD231PS Y6, Y4, Y2
+	ADDQ        SI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y0, Y15, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y1, Y15, (BX)(CX*1)
+	MOVQ        40(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y2, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSumsAlong2x2(a *int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSumsAlong2x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	CMPQ       DX, $+8
+	JL         channelsBy1End
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y2
+	MOVQ       56(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y3
+	MOVQ       72(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y4
+	MOVQ       88(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y5
+	MOVQ       16(DX), BX
+	ADDQ       8(AX), BX
+	ADDQ       80(AX), BX
+	ADDQ       CX, BX
+	MOVQ       64(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), SI
+	MOVQ       72(AX), DI
+	MOVQ       64(AX), R8
+	ADDQ       CX, SI
+	SHRQ       $0x01, DI
+	MOVQ       88(AX), R9
+	MOVQ       48(AX), R10
+	MOVQ       (R9), R11
+	MOVQ       8(R9), R9
+	VMOVUPS    (SI), Y7
+	PREFETCHT0 (DX)(R11*1)
+	PREFETCHT0 (SI)(R9*1)
+	DECQ       R10
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMOVUPS     (SI)(R8*1), Y8
+	ADDQ        R8, SI
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y7, Y1
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y7, Y4
+	ADDQ        DI, DX
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VFMADD231PS Y9, Y7, Y2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VFMADD231PS Y9, Y7, Y5
+	ADDQ        DI, DX
+	VMOVAPS     Y8, Y7
+	DECQ        R10
+	JNZ         channelsBy1Pixel
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y7, Y1
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y7, Y4
+	ADDQ        DI, DX
+	VMOVUPS     (BX), Y9
+	VFMADD231PS Y9, Y7, Y2
+	ADDQ        DI, BX
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y7, Y5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y4, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y5, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y0
+	MOVQ         24(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y1
+	MOVQ         40(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y2
+	MOVQ         56(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y3
+	MOVQ         72(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y4
+	MOVQ         88(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y5
+	MOVQ         16(DX), BX
+	ADDQ         8(AX), BX
+	ADDQ         80(AX), BX
+	ADDQ         CX, BX
+	MOVQ         64(DX), DX
+	ADDQ         8(AX), DX
+	ADDQ         80(AX), DX
+	ADDQ         CX, DX
+	MOVQ         16(AX), SI
+	MOVQ         72(AX), DI
+	MOVQ         64(AX), R8
+	ADDQ         CX, SI
+	SHRQ         $0x01, DI
+	MOVQ         88(AX), R9
+	MOVQ         48(AX), R10
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R9
+	VMASKMOVPS   (SI), Y15, Y7
+	PREFETCHT0   (DX)(R11*1)
+	PREFETCHT0   (SI)(R9*1)
+	DECQ         R10
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R11*1)
+	PREFETCHT0  (SI)(R9*1)
+	VMASKMOVPS  (SI)(R8*1), Y15, Y8
+	ADDQ        R8, SI
+	VMASKMOVPS  (BX), Y15, Y9
+	VFMADD231PS Y9, Y7, Y1
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y9
+	VFMADD231PS Y9, Y7, Y4
+	ADDQ        DI, DX
+	VMASKMOVPS  (BX), Y15, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VFMADD231PS Y9, Y7, Y2
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VFMADD231PS Y9, Y7, Y5
+	ADDQ        DI, DX
+	VMOVAPS     Y8, Y7
+	DECQ        R10
+	JNZ         channelsLastPixel
+	VMASKMOVPS  (BX), Y15, Y9
+	VFMADD231PS Y9, Y7, Y1
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y9
+	VFMADD231PS Y9, Y7, Y4
+	ADDQ        DI, DX
+	VMASKMOVPS  (BX), Y15, Y9
+	VFMADD231PS Y9, Y7, Y2
+	ADDQ        DI, BX
+	VMASKMOVPS  (DX), Y15, Y9
+	VFMADD231PS Y9, Y7, Y5
+	ADDQ        DI, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y0, Y15, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y1, Y15, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y2, Y15, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y3, Y15, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y4, Y15, (BX)(CX*1)
+	MOVQ        88(DX), DX
+	ADDQ        (AX), DX
+	VMASKMOVPS  Y5, Y15, (DX)(CX*1)
+
+channelsDone:
+	VZEROUPPER
+	RET
+
+// func avx2TapSumsAlong3x2(a *int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·avx2TapSumsAlong3x2(SB), NOSPLIT, $0-8
+	MOVQ a+0(FP), AX
+	XORQ CX, CX
+
+channelsBy1:
+	MOVQ       56(AX), DX
+	MOVQ       CX, BX
+	SHRQ       $0x02, BX
+	SUBQ       BX, DX
+	CMPQ       DX, $+8
+	JL         channelsBy1End
+	MOVQ       32(AX), DX
+	MOVQ       8(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y0
+	MOVQ       24(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y1
+	MOVQ       40(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y2
+	MOVQ       56(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y3
+	MOVQ       72(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y4
+	MOVQ       88(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y5
+	MOVQ       104(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y6
+	MOVQ       120(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y7
+	MOVQ       136(DX), BX
+	ADDQ       (AX), BX
+	VMOVUPS    (BX)(CX*1), Y8
+	MOVQ       16(DX), BX
+	ADDQ       8(AX), BX
+	ADDQ       80(AX), BX
+	ADDQ       CX, BX
+	MOVQ       64(DX), SI
+	ADDQ       8(AX), SI
+	ADDQ       80(AX), SI
+	ADDQ       CX, SI
+	MOVQ       112(DX), DX
+	ADDQ       8(AX), DX
+	ADDQ       80(AX), DX
+	ADDQ       CX, DX
+	MOVQ       16(AX), DI
+	MOVQ       72(AX), R8
+	MOVQ       64(AX), R9
+	ADDQ       CX, DI
+	SHRQ       $0x01, R8
+	MOVQ       88(AX), R10
+	MOVQ       48(AX), R11
+	MOVQ       (R10), R12
+	MOVQ       8(R10), R10
+	VMOVUPS    (DI), Y10
+	PREFETCHT0 (DX)(R12*1)
+	PREFETCHT0 (DI)(R10*1)
+	DECQ       R11
+
+channelsBy1Pixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMOVUPS     (DI)(R9*1), Y11
+	ADDQ        R9, DI
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y10, Y1
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y10, Y4
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y10, Y7
+	ADDQ        R8, DX
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y11, Y0
+	VFMADD231PS Y12, Y10, Y2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y11, Y3
+	VFMADD231PS Y12, Y10, Y5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y11, Y6
+	VFMADD231PS Y12, Y10, Y8
+	ADDQ        R8, DX
+	VMOVAPS     Y11, Y10
+	DECQ        R11
+	JNZ         channelsBy1Pixel
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y10, Y1
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y10, Y4
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y10, Y7
+	ADDQ        R8, DX
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y12, Y10, Y2
+	ADDQ        R8, BX
+	VMOVUPS     (SI), Y12
+	VFMADD231PS Y12, Y10, Y5
+	ADDQ        R8, SI
+	VMOVUPS     (DX), Y12
+	VFMADD231PS Y12, Y10, Y8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y0, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y1, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y2, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y3, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y4, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y5, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y6, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMOVUPS     Y7, (BX)(CX*1)
+	MOVQ        136(DX), DX
+	ADDQ        (AX), DX
+	VMOVUPS     Y8, (DX)(CX*1)
+	ADDQ        $+32, CX
+	JMP         channelsBy1
+
+channelsBy1End:
+	MOVQ         56(AX), DX
+	MOVQ         CX, BX
+	SHRQ         $0x02, BX
+	SUBQ         BX, DX
+	TESTQ        DX, DX
+	JZ           channelsDone
+	VMOVD        DX, X15
+	VPBROADCASTD X15, Y15
+	VPCMPGTD     laneNumbers<>+0(SB), Y15, Y15
+	MOVQ         32(AX), DX
+	MOVQ         8(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y0
+	MOVQ         24(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y1
+	MOVQ         40(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y2
+	MOVQ         56(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y3
+	MOVQ         72(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y4
+	MOVQ         88(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y5
+	MOVQ         104(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y6
+	MOVQ         120(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y7
+	MOVQ         136(DX), BX
+	ADDQ         (AX), BX
+	VMASKMOVPS   (BX)(CX*1), Y15, Y8
+	MOVQ         16(DX), BX
+	ADDQ         8(AX), BX
+	ADDQ         80(AX), BX
+	ADDQ         CX, BX
+	MOVQ         64(DX), SI
+	ADDQ         8(AX), SI
+	ADDQ         80(AX), SI
+	ADDQ         CX, SI
+	MOVQ         112(DX), DX
+	ADDQ         8(AX), DX
+	ADDQ         80(AX), DX
+	ADDQ         CX, DX
+	MOVQ         16(AX), DI
+	MOVQ         72(AX), R8
+	MOVQ         64(AX), R9
+	ADDQ         CX, DI
+	SHRQ         $0x01, R8
+	MOVQ         88(AX), R10
+	MOVQ         48(AX), R11
+	MOVQ         (R10), R12
+	MOVQ         8(R10), R10
+	VMASKMOVPS   (DI), Y15, Y10
+	PREFETCHT0   (DX)(R12*1)
+	PREFETCHT0   (DI)(R10*1)
+	DECQ         R11
+
+channelsLastPixel:
+	PREFETCHT0  (DX)(R12*1)
+	PREFETCHT0  (DI)(R10*1)
+	VMASKMOVPS  (DI)(R9*1), Y15, Y11
+	ADDQ        R9, DI
+	VMASKMOVPS  (BX), Y15, Y12
+	VFMADD231PS Y12, Y10, Y1
+	ADDQ        R8, BX
+	VMASKMOVPS  (SI), Y15, Y12
+	VFMADD231PS Y12, Y10, Y4
+	ADDQ        R8, SI
+	VMASKMOVPS  (DX), Y15, Y12
+	VFMADD231PS Y12, Y10, Y7
+	ADDQ        R8, DX
+	VMASKMOVPS  (BX), Y15, Y12
+	VFMADD231PS Y12, Y11, Y0
+	VFMADD231PS Y12, Y10, Y2
+	ADDQ        R8, BX
+	VMASKMOVPS  (SI), Y15, Y12
+	VFMADD231PS Y12, Y11, Y3
+	VFMADD231PS Y12, Y10, Y5
+	ADDQ        R8, SI
+	VMASKMOVPS  (DX), Y15, Y12
+	VFMADD231PS Y12, Y11, Y6
+	VFMADD231PS Y12, Y10, Y8
+	ADDQ        R8, DX
+	VMOVAPS     Y11, Y10
+	DECQ        R11
+	JNZ         channelsLastPixel
+	VMASKMOVPS  (BX), Y15, Y12
+	VFMADD231PS Y12, Y10, Y1
+	ADDQ        R8, BX
+	VMASKMOVPS  (SI), Y15, Y12
+	VFMADD231PS Y12, Y10, Y4
+	ADDQ        R8, SI
+	VMASKMOVPS  (DX), Y15, Y12
+	VFMADD231PS Y12, Y10, Y7
+	ADDQ        R8, DX
+	VMASKMOVPS  (BX), Y15, Y12
+	VFMADD231PS Y12, Y10, Y2
+	ADDQ        R8, BX
+	VMASKMOVPS  (SI), Y15, Y12
+	VFMADD231PS Y12, Y10, Y5
+	ADDQ        R8, SI
+	VMASKMOVPS  (DX), Y15, Y12
+	VFMADD231PS Y12, Y10, Y8
+	ADDQ        R8, DX
+	MOVQ        32(AX), DX
+	MOVQ        8(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y0, Y15, (BX)(CX*1)
+	MOVQ        24(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y1, Y15, (BX)(CX*1)
+	MOVQ        40(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y2, Y15, (BX)(CX*1)
+	MOVQ        56(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y3, Y15, (BX)(CX*1)
+	MOVQ        72(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y4, Y15, (BX)(CX*1)
+	MOVQ        88(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y5, Y15, (BX)(CX*1)
+	MOVQ        104(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y6, Y15, (BX)(CX*1)
+	MOVQ        120(DX), BX
+	ADDQ        (AX), BX
+	VMASKMOVPS  Y7, Y15, (BX)(CX*1)
 	MOVQ        136(DX), DX
 	ADDQ        (AX), DX
 	VMASKMOVPS  Y8, Y15, (DX)(CX*1)

@@ -37,6 +37,54 @@ func TestTaps(t *testing.T) {
 	}
 }
 
+// TestTapsAlong compares the kernels along lines with their definition, on operands between guard bands.
+func TestTapsAlong(t *testing.T) {
+	for _, l := range simd.All() {
+		t.Run(l.String(), func(t *testing.T) {
+			for step, kernels := range TapsFor(l).Along {
+				for lines, kernel := range kernels {
+					for _, channels := range []int{1, 7, 8, 16, 23, 33} {
+						for _, pixels := range []int{2, 3, 4, 9} {
+							if kernel != nil {
+								if err := tapsAlong(t, kernel, step, lines, channels, pixels); err != nil {
+									t.Fatalf("step %d, %d lines, %d channels, %d pixels: %v", step, lines, channels, pixels, err)
+								}
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func tapsAlong(tb testing.TB, kernel func(*TapArgs), step, lines, channels, pixels int) error {
+	r := rand.New(rand.NewPCG(5, 6))
+	width := step * pixels
+	src, dy := ending(tb)(r, lines*width*channels), ending(tb)(r, pixels*channels)
+	dst := ending(tb)(r, lines*AlongTaps*channels)
+	want := append([]float32(nil), dst...)
+	var offs [][2]int
+	for line := range lines {
+		for tap := range AlongTaps {
+			to := (AlongTaps-1-tap)*lines + line
+			offs = append(offs, [2]int{4 * (line*width + tap - 1) * channels, 4 * to * channels})
+			for c := range channels {
+				sum := float64(want[to*channels+c])
+				for p := range pixels {
+					if at := p*step + tap - 1; at >= 0 && at < width {
+						sum += float64(src[(line*width+at)*channels+c]) * float64(dy[p*channels+c])
+					}
+				}
+				want[to*channels+c] = float32(sum)
+			}
+		}
+	}
+	kernel(&TapArgs{Dst: &dst[0], Src: &src[0], Weights: &dy[0], Offs: &offs[0], At: shift(offs), Pixels: pixels,
+		Channels: channels, StepDst: 4 * channels, StepSrc: 4 * step * channels, Next: &[]int{8, 12}[0]})
+	return alike(dst, want)
+}
+
 type tapCheck struct {
 	kernels                        *Taps
 	channels, pixels, taps, stride int

@@ -224,6 +224,9 @@ const depthwiseCopies = 32
 
 // lowerDepthwise is lower for a depthwise o.
 func (o *outer) lowerDepthwise(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
+	if kernels := o.along(d); kernels != nil {
+		return o.lowerAlong(kernels, d, r, a, b, dst)
+	}
 	size := len(o.taps) * o.columns
 	under := newLinesUnder(&o.grid, o.columns, d.BFloat16, copyingForSums)
 	blocks := lineBlocks(o.images*o.height, depthwiseCopies)
