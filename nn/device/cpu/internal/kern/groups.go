@@ -25,8 +25,9 @@ type GroupArgs struct {
 // GroupDepth is the number of channels that the kernels of Groups multiply at a time.
 const GroupDepth = 4
 
-// Groups are kernels for convolutions in groups of a few channels. They compute one vector of results: of one group, or
-// with Quads of Lanes/4 groups of four channels. Channel c of a pixel at x is x[c], or with Quads x[i/4·4 + c] for lane i.
+// Groups are kernels for convolutions in groups of a few channels. They compute one vector of results: those of one
+// group or, with Quads, of Lanes/4 groups of four channels. Lane i multiplies channel c of its group: element c of a
+// pixel or, with Quads, i/4·4 + c.
 type Groups struct {
 	Lanes int
 	Quads bool
@@ -34,11 +35,11 @@ type Groups struct {
 	//	Init + From[p] + Σ over taps t and channels c of Weights[t, c] · channel c of Src[p + Offs[t]]
 	// where Weights is Taps × Depth × Lanes.
 	Products []GroupProducts
-	// Sums are by the number of taps. They add Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]] to
-	// Dst[t, c], for GroupDepth channels, or with Add 0 write it.
+	// Sums are by the number of taps. They add to Dst[t, c], for GroupDepth channels, or with Add 0 write there,
+	//	Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]]
 	Sums []func(*GroupArgs)
-	// SumsAlong are Sums[AlongTaps] for taps side by side in a line, by the pixels of the source from one pixel of Weights to the
-	// next, 1 or 2. They need runs of at least AlongPixels.
+	// SumsAlong are Sums[AlongTaps] for taps side by side in a line, by the pixels of the source from one pixel of Weights
+	// to the next, 1 or 2. They need runs of at least AlongPixels.
 	SumsAlong []func(*GroupArgs)
 }
 
@@ -56,8 +57,8 @@ const AlongTaps = 3
 // AlongPixels is the least number of pixels of a run for SumsAlong.
 const AlongPixels = 2
 
-// GroupsFor returns the kernels of a level with the widest vectors for groups of the given channels, of which each has
-// rows results, or nil.
+// GroupsFor returns the kernels of a level with the widest vectors for groups of the given channels and rows of results,
+// or nil.
 func GroupsFor(l simd.Level, groups, channels, rows int) *Groups {
 	for _, k := range groupKernels[l.Vectors()] {
 		if k.Quads && channels == 4 && rows == 4 && groups*rows%k.Lanes == 0 ||

@@ -1,12 +1,14 @@
 package product
 
 import (
+	"math"
+
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// framedLines is the shape of a copy of some channels of the lines under a block, with zeros around, so that all pixels lie
-// under all taps.
+// framedLines is the shape of a copy of some channels of the lines under a block, with zeros around them, so that all
+// taps of all pixels lie inside.
 type framedLines struct {
 	*grid
 	left, right int // columns of zeros
@@ -14,16 +16,13 @@ type framedLines struct {
 	pitch       int // elements from a pixel to the next
 }
 
-// newFramedLines returns the shape under all grids, which have the same steps and source, for at most some channels.
+// newFramedLines returns the shape under all grids together, which have the same steps and source.
 func newFramedLines(grids []*grid, channels int) framedLines {
-	f := framedLines{grid: grids[0], pitch: framePitch(channels)}
-	first, bottom := true, 0
+	f := framedLines{grid: grids[0], pitch: framePitch(channels), top: math.MaxInt}
+	bottom := math.MinInt
 	for _, g := range grids {
 		for _, t := range g.taps {
 			f.left, f.right = max(f.left, -t.col), max(f.right, (g.width-1)*g.colStep+t.col-(g.srcW-1))
-			if first {
-				f.top, bottom, first = t.row, t.row, false
-			}
 			f.top, bottom = min(f.top, t.row), max(bottom, t.row)
 		}
 	}
@@ -31,7 +30,8 @@ func newFramedLines(grids []*grid, channels int) framedLines {
 	return f
 }
 
-// framePitch is an odd number of cache lines: others would put the pixels of a line into a part of the cache's places.
+// framePitch is an odd number of cache lines: with an even one, the pixels of a line share the places of a part of the
+// cache.
 func framePitch(channels int) int {
 	const line = 16
 	return (work.Ceil(channels, line) | 1) * line
@@ -44,15 +44,15 @@ func (f *framedLines) lines(n int) int { return (n-1)*f.rowStep + f.span }
 // size is the number of elements under a block, with room for the last vector that is written.
 func (f *framedLines) size(c cut) int { return c.images*f.lines(c.lines)*f.line() + 16 }
 
-// at is the place under line i of image m of a block and a column, in the lines of a tap and in its columns.
+// at is the place of a pixel of the grid in a block: of image m, line i and column col, at top, without a tap's column.
 func (f *framedLines) at(e extent, m, i, col int) int {
 	return (m*f.lines(e.lines)+i*f.rowStep)*f.line() + (f.left+col*f.colStep)*f.pitch
 }
 
-// offset is the place of a tap from that under a pixel.
+// offset leads from the place of a pixel to that of its tap.
 func (f *framedLines) offset(t tap) int { return (t.row-f.top)*f.line() + t.col*f.pitch }
 
-// clearEnds clears the columns beside all lines of to, which fill leaves so.
+// clearEnds clears the columns beside all lines; fill does not write them.
 func (f *framedLines) clearEnds(to []float32) {
 	for ; len(to) >= f.line(); to = to[f.line():] {
 		clear(to[:f.left*f.pitch])
@@ -78,7 +78,7 @@ func (f *framedLines) fill(set *kern.Set, to, src []float32, e extent, first, n 
 	}
 }
 
-// fetch adds the pixels under a block to what f prefetches.
+// fetch makes next prefetch the pixels under a block.
 func (f *framedLines) fetch(next *ahead, src []float32, e extent, first, n int) {
 	top := max(0, e.line*f.rowStep+f.top)
 	end := min(f.srcH, e.line*f.rowStep+f.top+f.lines(e.lines))

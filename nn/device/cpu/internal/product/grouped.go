@@ -8,9 +8,9 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// A convolution in groups of a few channels reads little for each result, so copies of the source by group would take
-// as long as the products. Its kernels read a frame with the channels of many groups, a group at a time over the pixels
-// of a whole block, whose weights then stay in the first level cache: see kern.Groups.
+// A convolution in groups of a few channels multiplies little with each number that it reads, so copies of the source
+// for each group would take as long as the products. Kernels of kern.Groups read a copy with the channels of many
+// groups. They go through the pixels of a whole block for one group, whose weights stay in the first level cache.
 
 // grouped runs a product in groups, with an epilogue for each block.
 type grouped struct {
@@ -31,8 +31,8 @@ type groupPart struct {
 	channel, channels int
 }
 
-// inGroups returns the kernels for groups of the given channels, of which each has rows results, or nil: with a single
-// tap, or with more channels than that, other kernels gain more.
+// inGroups returns the kernels for groups of the given channels and rows of results, or nil. With a single tap, and with
+// more channels than most, other kernels are faster.
 func (d Options) inGroups(groups, channels, rows, taps int) *kern.Groups {
 	const most = 24
 	if groups == 1 || taps == 1 || d.BFloat16 || max(channels, rows) > most {
@@ -56,11 +56,12 @@ func (d Options) groups(p *product) *kern.Groups {
 // frameElements is about the number of elements of a frame: a quarter of a second level cache of 1 MiB.
 const frameElements = 1 << 16
 
-// groupParts cuts the vectors of results of groups into parts whose frames have about frameElements, size for all
-// channels, and into at least some number.
+// groupParts cuts the vectors of results into parts, at least some number, whose frames have at most about
+// frameElements; size is that of a frame with all channels.
 func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPart) {
-	unit := 1 // groups whose results are whole vectors, and do not share those of an epilogue's sums
-	for unit*rows%max(lanes, 16) != 0 {
+	const whole = 16 // results: of all vectors of kernels, and of an epilogue's sums
+	unit := 1        // groups
+	for unit*rows%whole != 0 {
 		unit++
 	}
 	units := work.Ceil(groups, unit)
@@ -72,8 +73,8 @@ func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPar
 	return list
 }
 
-// The times of a pixel in runs of some pixels, by whether kernels run along lines, in those of a tap and channel at the
-// peak: measured.
+// groupTimes are the times of a multiply-add, relative to that at the peak, by whether kernels run along lines and by the
+// pixels of a run. They are measured.
 var groupTimes = map[bool]map[int]float64{
 	false: {1: 4, 4: 1.4, 7: 1.3},
 	true:  {4: 1.1, 7: 1.15},

@@ -135,7 +135,8 @@ func (k *groupedOuterKernel) run(worker, task int) {
 		if i+1 < len(list) && k.outer.far() {
 			next := list[i+1]
 			k.frame.fetch(&s.ahead, k.a, next, part.channel, part.channels)
-			addRows(&s.ahead, k.b, (next.image*k.height+next.line)*k.width*k.columns+lo, next.images*next.lines*k.width, hi-lo, k.columns)
+			addRows(&s.ahead, k.b, (next.image*k.height+next.line)*k.width*k.columns+lo, next.images*next.lines*k.width,
+				hi-lo, k.columns)
 			s.ahead.over(part.vectors)
 		}
 		s.runs = s.runs[:0]
