@@ -114,6 +114,7 @@ func TestEvaluationGroups(t *testing.T) {
 		}
 		for _, c := range []struct{ in, out, kernel, stride, groups int }{
 			{3, 16, 7, 2, 1}, {3, 5, 3, 1, 1}, {16, 33, 1, 1, 1}, {70, 40, 3, 2, 1}, {32, 48, 3, 1, 2}, {600, 64, 1, 1, 1},
+			{24, 24, 3, 1, 6}, {64, 64, 3, 2, 8}, {72, 72, 3, 1, 3},
 		} {
 			for _, bias := range []bool{false, true} {
 				const n, h = 3, 12

@@ -4,25 +4,32 @@ import (
 	"math"
 	"testing"
 
+	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
 
-// A depthwise convolution computes what follows it, or the statistics of its result, while lines are in a cache.
+// A depthwise convolution, and one in groups that have kernels, computes what follows it, or the statistics of its result,
+// while lines are in a cache.
 func TestDepthwiseGroups(t *testing.T) {
 	x0 := expr.Arg(0)
 	eachLevel(t, func(t *testing.T) {
-		for _, c := range []struct{ n, channels, h, kernel, stride int }{
-			{3, 40, 12, 3, 1}, {2, 33, 13, 5, 2}, {1, 600, 9, 3, 1}, {5, 8, 40, 7, 1},
+		for _, c := range []struct{ n, channels, h, kernel, stride, each int }{
+			{3, 40, 12, 3, 1, 1}, {2, 33, 13, 5, 2, 1}, {1, 600, 9, 3, 1, 1}, {5, 8, 40, 7, 1, 1},
+			{3, 104, 24, 3, 1, 8}, {37, 72, 7, 3, 1, 24}, {2, 40, 13, 3, 2, 4}, {1, 1032, 9, 3, 1, 8},
 		} {
-			o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.kernel / 2, c.kernel / 2}, Groups: c.channels}
+			groups := c.channels / c.each
+			if c.each > 1 && kern.GroupsFor(at, groups, c.each, c.each) == nil {
+				continue
+			}
+			o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.kernel / 2, c.kernel / 2}, Groups: groups}
 			for name, end := range map[string]func(b *builder, y int) int{
 				"relu":       func(b *builder, y int) int { return b.apply(op.ReLU{}, y) },
 				"expression": func(b *builder, y int) int { return b.apply(op.Map{Expr: x0.Mul(x0.Sigmoid())}, y) },
 				"statistics": nil,
 			} {
 				b := &builder{tb: t}
-				y := b.apply(o, b.data(c.n, c.channels, c.h, c.h), b.weight(c.channels, 1, c.kernel, c.kernel),
+				y := b.apply(o, b.data(c.n, c.channels, c.h, c.h), b.weight(c.channels, c.each, c.kernel, c.kernel),
 					b.weight(c.channels))
 				result, want := y, "conv2d batch_norm_stats"
 				if end != nil {

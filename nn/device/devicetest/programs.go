@@ -208,6 +208,12 @@ var nets = []struct {
 		x = n.relu(n.apply(op.Add{}, x, y))
 		n.keep(n.loss(n.linear(n.apply(op.GlobalAvgPool{}, x), 10), 0))
 	}},
+	{"evaluation in groups", func(n *net) { // lines of 10 pixels, which runs of 7 or 4 share
+		x := n.data(uniform(-1, 1), 2, 16, 5, 10)
+		o := op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 2}
+		y := n.fixedNorm(n.apply(o, x, n.weight(uniform(-.2, .2), 16, 8, 3, 3)))
+		n.keep(n.relu(n.apply(op.Add{}, y, n.data(uniform(-1, 1), 2, 16, 5, 10))))
+	}},
 	{"squeeze and excite", func(n *net) {
 		x := n.apply(op.Map{Expr: hardswish}, n.norm(n.conv(n.data(uniform(0, 1), 3, 5, 7, 7), 16, 3, 1)))
 		s := n.apply(op.Map{Expr: silu}, n.linear(n.apply(op.GlobalAvgPool{}, x), 8))

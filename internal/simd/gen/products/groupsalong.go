@@ -62,7 +62,7 @@ func groupProductsAlong(name string, s isa, n int, quads bool) {
 }
 
 // groupSumsAlong writes a kernel of sums for three taps side by side and runs of at least step pixels, of which each
-// begins step pixels of the source behind the one before. It reads each pixel of the source once: the last ones of dy
+// begins step pixels of the source behind the one before. It reads each pixel of the source once: the last three of dy
 // stay in registers.
 func groupSumsAlong(name string, s isa, step int, quads bool) {
 	const taps = mostGroupTaps

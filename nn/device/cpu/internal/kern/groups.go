@@ -17,9 +17,9 @@ type GroupArgs struct {
 	StepDst           int      // of products from a pixel to the next, of sums from a channel to the next
 	StepWeights       int      // of sums, from a pixel to the next
 	StepTap           int      // of sums, from a tap of Dst to the next
-	From              *float32 // added to products, with the steps of Dst, which it may not overlap; or nil
+	From              *float32 // added to products, with the steps of Dst, or nil; it must not overlap Dst
 	ReLU              int      // 1 to write 0 instead of negative products
-	Add               int      // 0 for sums that are not added to Dst but written to it
+	Add               int      // 1 to add sums to Dst, 0 to overwrite it
 }
 
 // GroupDepth is the number of channels that the kernels of Groups multiply at a time.
@@ -38,13 +38,13 @@ type Groups struct {
 	// Sums are by the number of taps. They add to Dst[t, c], for GroupDepth channels, or with Add 0 write there,
 	//	Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]]
 	Sums []func(*GroupArgs)
-	// SumsAlong are Sums[AlongTaps] for taps side by side in a line, by the pixels of the source from one pixel of Weights
-	// to the next, 1 or 2. They need runs of at least AlongPixels.
+	// SumsAlong are Sums[AlongTaps] for taps side by side in a line, by the columns of the source from one pixel to
+	// the next, 1 or 2. They need runs of at least AlongPixels.
 	SumsAlong []func(*GroupArgs)
 }
 
-// GroupProducts is a kernel for runs of some pixels, which may change Count. With Along each AlongTaps taps are side by
-// side in a line, and StepSrc is one pixel.
+// GroupProducts is a kernel for runs of Pixels pixels. It may change GroupArgs.Count. With Along, each AlongTaps taps lie
+// side by side in a line, and StepSrc is one pixel.
 type GroupProducts struct {
 	Pixels int
 	Along  bool

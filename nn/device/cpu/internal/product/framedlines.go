@@ -41,10 +41,10 @@ func framePitch(channels int) int {
 func (f *framedLines) line() int       { return (f.left + f.srcW + f.right) * f.pitch }
 func (f *framedLines) lines(n int) int { return (n-1)*f.rowStep + f.span }
 
-// size is the number of elements under a block, with room for the last vector that is written.
-func (f *framedLines) size(c cut) int { return c.images*f.lines(c.lines)*f.line() + 16 }
+// size is the number of elements under a block.
+func (f *framedLines) size(c cut) int { return c.images * f.lines(c.lines) * f.line() }
 
-// at is the place of a pixel of the grid in a block: of image m, line i and column col, at top, without a tap's column.
+// at is the place of a block's pixel, of image m, line i and column col, for a tap at row top and column 0.
 func (f *framedLines) at(e extent, m, i, col int) int {
 	return (m*f.lines(e.lines)+i*f.rowStep)*f.line() + (f.left+col*f.colStep)*f.pitch
 }

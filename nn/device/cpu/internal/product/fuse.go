@@ -169,9 +169,9 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
 		l := d.alone(p, t)
-		_, twice := t.(*grouped) // writes some pixels
-		// The source and weights are read again after parts of the result are written.
-		if e.other != p.src && e.other != p.weights && !twice {
+		_, rewrites := t.(*grouped) // its runs overlap
+		// What is read again after parts of the result are written must outlive it: the source and the weights too.
+		if e.other != p.src && e.other != p.weights && !rewrites {
 			l.Results[0].Over = []int{e.other}
 		}
 		return l, nil

@@ -31,11 +31,11 @@ type groupPart struct {
 	channel, channels int
 }
 
-// inGroups returns the kernels for groups of the given channels and rows of results, or nil. With a single tap, and with
-// more channels than most, other kernels are faster.
+// inGroups returns the kernels for groups of the given channels and rows of results, or nil. With less than two taps,
+// and with more channels than most, other kernels are faster.
 func (d Options) inGroups(groups, channels, rows, taps int) *kern.Groups {
 	const most = 24
-	if groups == 1 || taps == 1 || d.BFloat16 || max(channels, rows) > most {
+	if groups == 1 || taps <= 1 || d.BFloat16 || max(channels, rows) > most {
 		return nil
 	}
 	return kern.GroupsFor(d.Level, groups, channels, rows)
@@ -47,7 +47,7 @@ func (d Options) groups(p *product) *kern.Groups {
 	for i := range p.grids {
 		taps += len(p.grids[i].taps)
 	}
-	if d.Tiles != nil && d.tileable(p) {
+	if p.merged != nil || d.Tiles != nil && d.tileable(p) {
 		return nil
 	}
 	return d.inGroups(p.groups, p.grids[0].channels, p.rows, taps)
@@ -71,6 +71,14 @@ func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPar
 		list = append(list, groupPart{lo * rows / lanes, (hi - lo) * rows / lanes, lo * channels, (hi - lo) * channels})
 	}
 	return list
+}
+
+// widest is the largest number of channels of a part.
+func widest(parts []groupPart) (channels int) {
+	for _, part := range parts {
+		channels = max(channels, part.channels)
+	}
+	return channels
 }
 
 // groupTimes are the times of a multiply-add, relative to that at the peak, by whether kernels run along lines and by the
@@ -116,11 +124,7 @@ func newGrouped(p *product, d Options) *grouped {
 	k.extents = k.block.extents(&p.grids[0].grid)
 	k.parts = groupParts(k.kernels.Lanes, p.groups, p.grids[0].channels, p.rows, all.size(k.block),
 		work.Ceil(d.blocks(), len(k.extents)))
-	most := 0
-	for _, part := range k.parts {
-		most = max(most, part.channels)
-	}
-	k.frame = newFramedLines(grids, most)
+	k.frame = newFramedLines(grids, widest(k.parts))
 	return k
 }
 
@@ -161,9 +165,11 @@ func (k *grouped) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 			}
 			b.offs = append(b.offs, offs)
 		}
-		for _, f := range s.Scratches(frames) {
-			b.workers = append(b.workers, groupedWorker{frame: f})
+		runs := 0
+		for i := range p.grids {
+			runs = max(runs, k.block.images*k.block.lines*work.Ceil(p.grids[i].width, k.runs[i].Pixels)+1)
 		}
+		b.workers = groupedWorkers(s.Scratches(frames), runs)
 		return append(append(before, work.Phase{Blocks: vectors, Once: keep, Run: b.pack},
 			work.Phase{Blocks: len(k.extents) * len(k.parts), Run: b.run}), after...)
 	}
@@ -187,6 +193,14 @@ type groupedWorker struct {
 	runs  [][2]int
 	ahead ahead
 	_     [128]byte
+}
+
+// groupedWorkers are workers with room for some runs.
+func groupedWorkers(frames [][]float32, runs int) (list []groupedWorker) {
+	for _, f := range frames {
+		list = append(list, groupedWorker{frame: f, runs: make([][2]int, 0, runs)})
+	}
+	return list
 }
 
 // pack packs the weights of a vector of results.
@@ -286,7 +300,7 @@ func (k *groupedKernel) runsOf(list [][2]int, grid int, e extent) [][2]int {
 	for m := range e.images {
 		for i := range min(e.lines, g.height-e.line) {
 			for j := range work.Ceil(g.width, size) {
-				col := min(j*size, g.width-size) // the last runs may share pixels
+				col := min(j*size, g.width-size) // the last run may overlap the one before
 				list = append(list, [2]int{4 * k.frame.at(e, m, i, col),
 					4 * ((m*k.dstH+i*g.stepH)*k.dstW + col*g.stepW) * k.dstC})
 			}

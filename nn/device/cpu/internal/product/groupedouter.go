@@ -26,7 +26,7 @@ type groupCall struct {
 
 // groupsOuter returns the kernels of o, or nil.
 func (d Options) groupsOuter(o *outer) *kern.Groups {
-	if t, _ := d.inTiles(o); t != nil {
+	if t, _ := d.inTiles(o); o.merged != nil || t != nil {
 		return nil
 	}
 	return d.inGroups(o.groups, o.channels, o.rows, len(o.taps))
@@ -51,11 +51,7 @@ func newGroupedOuter(o *outer, kernels *kern.Groups, d Options) *groupedOuter {
 	k.parts = groupParts(kernels.Lanes, o.groups, o.channels, o.rows, all.size(k.block), work.Ceil(enough, k.splits))
 	k.splits = min(k.splits, work.Ceil(enough, len(k.parts)))
 	k.splits = work.Ceil(len(k.extents), work.Ceil(len(k.extents), k.splits))
-	most := 0
-	for _, part := range k.parts {
-		most = max(most, part.channels)
-	}
-	k.frame = newFramedLines([]*grid{&o.grid}, most)
+	k.frame = newFramedLines([]*grid{&o.grid}, widest(k.parts))
 	k.cutTaps()
 	return k
 }
@@ -93,9 +89,7 @@ func (k *groupedOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *wor
 		for _, tap := range k.taps {
 			t.offs = append(t.offs, 4*k.frame.offset(tap))
 		}
-		for _, f := range s.Scratches(frames) {
-			t.workers = append(t.workers, groupedWorker{frame: f})
-		}
+		t.workers = groupedWorkers(s.Scratches(frames), k.block.images*k.block.lines)
 		phases := []work.Phase{{Blocks: k.splits * len(k.parts), Run: t.run}}
 		if k.splits > 1 {
 			phases = append(phases, work.Phase{Blocks: work.Ceil(size, sumBlock), Run: t.sum})
