@@ -61,6 +61,8 @@ func TestManyBlocks(t *testing.T) {
 		{"groups of two channels", conv(2, 32, 17, 32, 3, 1, 1, 16)},
 		{"groups of two channels, in many", conv(2, 64, 17, 64, 3, 1, 1, 32)},
 		{"groups of two channels to three", conv(2, 16, 13, 24, 3, 2, 1, 8)},
+		{"groups of two channels to four", conv(2, 32, 12, 64, 3, 1, 1, 16)},
+		{"groups of six channels to twelve", conv(2, 36, 12, 72, 3, 1, 1, 6)},
 		{"groups of six channels", conv(2, 48, 17, 48, 3, 1, 1, 8)},
 		{"groups of four channels to eight", conv(2, 24, 17, 48, 3, 1, 1, 6)},
 		{"groups of four channels, odd", conv(2, 20, 17, 20, 3, 1, 1, 5)},

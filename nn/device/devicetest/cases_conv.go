@@ -97,6 +97,9 @@ func convolutions() []conv {
 		depthwise(2, 24, 3, 7, 1, 3), // no pixel sees the whole kernel
 		depthwise(2, 17, 7, 2, 3, 0), // a stride that skips pixels
 		depthwise(40, 6, 5, 3, 1, 1), // many images
+		depthwise(2, 24, 9, 3, 2, 1), // an odd width
+		depthwise(3, 16, 1, 3, 1, 1), // lines of one pixel
+		depthwise(3, 16, 2, 3, 2, 1),
 		{2, 20, 9, 13, 20, 3, 5, [2]int{2, 1}, [2]int{2, 3}, [2]int{2, 2}, 20},
 		{2, 20, 3, 8, 20, 3, 3, [2]int{1, 1}, [2]int{2, 1}, [2]int{2, 1}, 20},
 		{3, 24, 8, 10, 24, 2, 3, [2]int{3, 2}, [2]int{1, 1}, [2]int{1, 1}, 24},
@@ -114,7 +117,7 @@ func convolutions() []conv {
 		{2, 64, 8, 13, 64, 5, 3, [2]int{1, 1}, [2]int{2, 4}, [2]int{1, 3}, 4},
 	}
 	r := newRand("convolutions")
-	for len(all) < 85 {
+	for len(all) < 88 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)

@@ -33,6 +33,7 @@ const (
 const (
 	groupDepthUnit = 4 // channels of a turn of the loops
 	mostGroupTaps  = 3 // of the kernels of sums
+	alongTaps      = 3 // side by side, of kernels along lines: kern.AlongTaps
 )
 
 // groupRunSizes are the pixels of a run for which there are kernels of products.

@@ -6,10 +6,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// groupProductsAlong writes a kernel of products for lines of three taps side by side, where a pixel begins one pixel of
-// the source behind the one before. It reads each pixel of the source once for a line of taps.
+// groupProductsAlong writes a kernel of products for lines of three taps side by side and stride 1. It reads each pixel
+// of the source once for a line of taps.
 func groupProductsAlong(name string, s isa, n int, quads bool) {
-	const taps = mostGroupTaps
+	const taps = alongTaps
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64()).(reg.GPVirtual)
 	count := min(2, (len(s.regs)-taps-1)/n) // runs at a time
@@ -61,11 +61,10 @@ func groupProductsAlong(name string, s isa, n int, quads bool) {
 	RET()
 }
 
-// groupSumsAlong writes a kernel of sums for three taps side by side and runs of at least step pixels, of which each
-// begins step pixels of the source behind the one before. It reads each pixel of the source once: the last three of dy
-// stay in registers.
+// groupSumsAlong writes a kernel of sums for three taps side by side and runs of at least two pixels. From a pixel of dy
+// to the next the source moves on by step pixels. Each of its pixels is read once: the last three of dy stay in registers.
 func groupSumsAlong(name string, s isa, step int, quads bool) {
-	const taps = mostGroupTaps
+	const taps = alongTaps
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64()).(reg.GPVirtual)
 	acc := s.regs[:taps*groupDepthUnit]

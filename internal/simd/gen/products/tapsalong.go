@@ -10,7 +10,7 @@ import (
 // The middle tap of pixel p lies on pixel step·p of the source, so the first tap of the first pixel, and with step 1 the
 // last tap of the last, lies outside. The kernel reads each pixel once.
 func tapSumsAlong(name string, s isa, lines, step int) {
-	const taps = 3
+	const taps = alongTaps
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args, at := Load(Param("a"), GP64()).(reg.GPVirtual), GP64()
 	acc := func(line, tap int) reg.VecPhysical { return s.regs[line*taps+tap] }

@@ -29,9 +29,9 @@ type Taps struct {
 	Products func(*TapArgs)
 	// Sums are kernels, by the number of taps, that add Σ over pixels p of Src[t, p, c] · Weights[p, c] to Dst[t, c].
 	Sums []func(*TapArgs)
-	// Along are Sums for whole lines of at least AlongPixels, by the pixels of the source from one pixel to the next and by
-	// the number of lines of AlongTaps taps, or nil. The middle tap of pixel p lies on pixel p·step of the source, whose
-	// line has step·Pixels pixels; taps outside of it are skipped.
+	// Along[step][lines] are Sums for whole lines of at least AlongPixels and for lines·AlongTaps taps; some are nil. The
+	// middle tap of pixel p lies on pixel p·step of the source, whose lines have step·Pixels pixels. Taps outside of a line
+	// are skipped.
 	Along [][]func(*TapArgs)
 }
 

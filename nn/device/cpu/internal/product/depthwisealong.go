@@ -5,11 +5,12 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// along returns the kernels of a depthwise o along whole lines, by the number of lines of taps, or nil.
+// along returns the kernels of a depthwise o along whole lines, by the number of lines of taps, or nil. With three taps
+// side by side, only a padding of 1 makes the width of the source that of the result times the stride.
 func (o *outer) along(d Options) []func(*kern.TapArgs) {
 	k := kern.TapsFor(d.Level).Along
 	if d.BFloat16 || o.colStep >= len(k) || o.width < kern.AlongPixels || o.srcW != o.colStep*o.width ||
-		!o.inThrees() || o.taps[0].col != -1 || len(o.taps)/kern.AlongTaps >= len(k[o.colStep]) {
+		!o.inThrees() || len(o.taps)/kern.AlongTaps >= len(k[o.colStep]) {
 		return nil
 	}
 	return k[o.colStep]

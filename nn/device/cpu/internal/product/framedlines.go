@@ -12,7 +12,7 @@ import (
 type framedLines struct {
 	*grid
 	left, right int // columns of zeros
-	top, span   int // the source lines under a line of the grid
+	top, span   int // the first source line under line 0 of the grid, and the lines under a line
 	pitch       int // elements from a pixel to the next
 }
 
@@ -30,8 +30,7 @@ func newFramedLines(grids []*grid, channels int) framedLines {
 	return f
 }
 
-// framePitch is an odd number of cache lines: with an even one, the pixels of a line share the places of a part of the
-// cache.
+// framePitch is an odd number of cache lines: with an even one, the pixels of a line use only some of a cache's sets.
 func framePitch(channels int) int {
 	const line = 16
 	return (work.Ceil(channels, line) | 1) * line

@@ -169,8 +169,9 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
 		l := d.alone(p, t)
-		_, rewrites := t.(*grouped) // its runs overlap
-		// What is read again after parts of the result are written must outlive it: the source and the weights too.
+		_, rewrites := t.(*grouped)
+		// The result may overwrite the addend unless that is read again later: as the source or the weights, or by grouped,
+		// whose runs share pixels.
 		if e.other != p.src && e.other != p.weights && !rewrites {
 			l.Results[0].Over = []int{e.other}
 		}

@@ -56,10 +56,10 @@ func (d Options) groups(p *product) *kern.Groups {
 // frameElements is about the number of elements of a frame: a quarter of a second level cache of 1 MiB.
 const frameElements = 1 << 16
 
-// groupParts cuts the vectors of results into parts, at least some number, whose frames have at most about
-// frameElements; size is that of a frame with all channels.
+// groupParts cuts the vectors of results into parts: into least if there are enough groups, and into so many that a frame
+// has at most about frameElements; size is that of a frame with all channels.
 func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPart) {
-	const whole = 16 // results: of all vectors of kernels, and of an epilogue's sums
+	const whole = 16 // results: the longest vector of a kernel, and vec.Padded of an epilogue's sums
 	unit := 1        // groups
 	for unit*rows%whole != 0 {
 		unit++
@@ -111,8 +111,8 @@ func (g *grid) inThrees() bool {
 	return len(g.taps)%kern.AlongTaps == 0
 }
 
-func newGrouped(p *product, d Options) *grouped {
-	k := &grouped{product: p, kernels: d.groups(p), set: d.set(), epilogue: epilogue{other: -1}}
+func newGrouped(p *product, kernels *kern.Groups, d Options) *grouped {
+	k := &grouped{product: p, kernels: kernels, set: d.set(), epilogue: epilogue{other: -1}}
 	channels := p.groups * p.grids[0].channels
 	var grids []*grid
 	for i := range p.grids {

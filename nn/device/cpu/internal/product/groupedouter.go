@@ -38,10 +38,8 @@ const groupedPixels = 256
 
 func newGroupedOuter(o *outer, kernels *kern.Groups, d Options) *groupedOuter {
 	k := &groupedOuter{outer: o, kernels: kernels, set: d.set()}
-	k.block = o.cut()
 	each := groupedPixels / (o.width * o.rowStep * o.colStep)
-	k.block.lines = work.Ceil(o.height, work.Ceil(o.height, max(1, each)))
-	k.block.images = max(1, min(o.images, each/o.height))
+	k.block = cut{images: max(1, min(o.images, each/o.height)), lines: work.Ceil(o.height, work.Ceil(o.height, max(1, each)))}
 	k.extents = k.block.extents(&o.grid)
 	all := newFramedLines([]*grid{&o.grid}, o.groups*o.channels)
 	const enough = 32 // tasks
@@ -135,8 +133,8 @@ func (k *groupedOuterKernel) run(worker, task int) {
 		}
 		s.runs = s.runs[:0]
 		for m := range e.images {
-			for i := range e.lines {
-				s.runs = append(s.runs, [2]int{4 * k.frame.at(e, m, i, 0), 4 * (m*k.height + i) * k.width * k.columns})
+			for line := range e.lines {
+				s.runs = append(s.runs, [2]int{4 * k.frame.at(e, m, line, 0), 4 * (m*k.height + line) * k.width * k.columns})
 			}
 		}
 		s.args.Runs, s.args.Count = &s.runs[0], len(s.runs)

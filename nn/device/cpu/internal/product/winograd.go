@@ -296,8 +296,8 @@ func (w *winograd) end() *epilogue { return &w.epilogue }
 
 // vector chooses the implementation of a product that has kernels.
 func (d Options) vector(p *product) vectorProduct {
-	if d.groups(p) != nil {
-		return newGrouped(p, d)
+	if k := d.groups(p); k != nil {
+		return newGrouped(p, k, d)
 	}
 	set := d.kernels(p)
 	if set == nil {
