@@ -144,8 +144,18 @@ func groupBases(args, runs, offs reg.GPVirtual, count int) (base []reg.GPVirtual
 	return base
 }
 
-// groupEnd adds groupFrom to the results of runs of n pixels, clips them to 0 if groupReLU is set, and writes them; x is
-// free.
+// groupNext moves on to the next channels, if there are more.
+func groupNext(s isa, w, depth reg.GPVirtual, base []reg.GPVirtual) {
+	ADDQ(I32(groupDepthUnit*s.bytes), w)
+	for i := range base {
+		ADDQ(Imm(4*groupDepthUnit), base[i])
+	}
+	SUBQ(Imm(groupDepthUnit), depth)
+	JNZ(LabelRef("depth"))
+}
+
+// groupEnd adds groupFrom to the results of runs of n pixels, clips them to 0 if groupReLU is set, and writes them;
+// x is free.
 func groupEnd(args, runs reg.GPVirtual, n int, acc []reg.VecPhysical, x reg.VecPhysical) {
 	from, relu := field(args, groupFrom), field(args, groupReLU)
 	TESTQ(from, from)
@@ -186,12 +196,7 @@ func groupProducts(name string, s isa, n int, quads bool) {
 			}
 		}
 	}
-	ADDQ(I32(groupDepthUnit*s.bytes), w)
-	for i := range base {
-		ADDQ(Imm(4*groupDepthUnit), base[i])
-	}
-	SUBQ(Imm(groupDepthUnit), depth)
-	JNZ(LabelRef("depth"))
+	groupNext(s, w, depth, base)
 	DECQ(taps)
 	JNZ(LabelRef("tap"))
 

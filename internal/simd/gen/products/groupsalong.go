@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// groupProductsAlong writes a kernel of products for lines of three taps side by side and stride 1. It reads each pixel
-// of the source once for a line of taps.
+// groupProductsAlong writes a kernel of products for lines of three taps side by side and stride 1. It reads each
+// pixel of the source once for a line of taps.
 func groupProductsAlong(name string, s isa, n int, quads bool) {
 	const taps = alongTaps
 	TEXT(name, NOSPLIT, "func(a *int)")
@@ -44,12 +44,7 @@ func groupProductsAlong(name string, s isa, n int, quads bool) {
 			}
 		}
 	}
-	ADDQ(I32(groupDepthUnit*s.bytes), w)
-	for i := range base {
-		ADDQ(Imm(4*groupDepthUnit), base[i])
-	}
-	SUBQ(Imm(groupDepthUnit), depth)
-	JNZ(LabelRef("depth"))
+	groupNext(s, w, depth, base)
 	LEAQ(Mem{Base: w, Index: each, Scale: taps - 1}, w)
 	SUBQ(Imm(taps), lines)
 	JNZ(LabelRef("line"))
@@ -61,8 +56,9 @@ func groupProductsAlong(name string, s isa, n int, quads bool) {
 	RET()
 }
 
-// groupSumsAlong writes a kernel of sums for three taps side by side and runs of at least two pixels. From a pixel of dy
-// to the next the source moves on by step pixels. Each of its pixels is read once: the last three of dy stay in registers.
+// groupSumsAlong writes a kernel of sums for three taps side by side and runs of at least two pixels. From a pixel
+// of dy to the next the source moves on by step pixels. Each of its pixels is read once: the last three of dy stay
+// in registers.
 func groupSumsAlong(name string, s isa, step int, quads bool) {
 	const taps = alongTaps
 	TEXT(name, NOSPLIT, "func(a *int)")

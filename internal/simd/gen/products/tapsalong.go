@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// tapSumsAlong writes a kernel of sums for some lines of three taps side by side and whole lines of at least two pixels.
-// The middle tap of pixel p lies on pixel step·p of the source, so the first tap of the first pixel, and with step 1 the
-// last tap of the last, lies outside. The kernel reads each pixel once.
+// tapSumsAlong writes a kernel of sums for some lines of three taps side by side and whole lines of at least two
+// pixels. The middle tap of pixel p lies on pixel step·p of the source, so the first tap of the first pixel, and
+// with step 1 the last tap of the last, lies outside. The kernel reads each pixel once.
 func tapSumsAlong(name string, s isa, lines, step int) {
 	const taps = alongTaps
 	TEXT(name, NOSPLIT, "func(a *int)")

@@ -43,8 +43,8 @@ type Groups struct {
 	SumsAlong []func(*GroupArgs)
 }
 
-// GroupProducts is a kernel for runs of Pixels pixels. It may change GroupArgs.Count. With Along, each AlongTaps taps lie
-// side by side in a line, and StepSrc is one pixel.
+// GroupProducts is a kernel for runs of Pixels pixels. It may change GroupArgs.Count. With Along, each AlongTaps
+// taps lie side by side in a line, and StepSrc is one pixel.
 type GroupProducts struct {
 	Pixels int
 	Along  bool
@@ -57,8 +57,8 @@ const AlongTaps = 3
 // AlongPixels is the least number of pixels of a run for SumsAlong.
 const AlongPixels = 2
 
-// GroupsFor returns the kernels of a level with the widest vectors for groups of the given channels and rows of results,
-// or nil.
+// GroupsFor returns the kernels of a level with the widest vectors for groups of the given channels and rows of
+// results, or nil.
 func GroupsFor(l simd.Level, groups, channels, rows int) *Groups {
 	for _, k := range groupKernels[l.Vectors()] {
 		if k.Quads && channels == 4 && rows == 4 && groups*rows%k.Lanes == 0 ||

@@ -43,8 +43,8 @@ func newChannelwise(p *product) *channelwise { return &channelwise{p, epilogue{o
 
 func (c *channelwise) end() *epilogue { return &c.epilogue }
 
-// endable reports whether an epilogue can follow p, which is depthwise or has kernels of groups: its result is one grid,
-// in float32.
+// endable reports whether an epilogue can follow p, which is depthwise or has kernels of groups: its result is one
+// grid, in float32.
 func (p *product) endable(d Options) bool {
 	return (p.depthwise() || d.groups(p) != nil) && !d.BFloat16 && len(p.grids) == 1 && p.grids[0].whole(p)
 }

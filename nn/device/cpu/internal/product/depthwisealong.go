@@ -5,8 +5,8 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// along returns the kernels of a depthwise o along whole lines, by the number of lines of taps, or nil. With three taps
-// side by side, only a padding of 1 makes the width of the source that of the result times the stride.
+// along returns the kernels of a depthwise o along whole lines, by the number of lines of taps, or nil. With three
+// taps side by side, only a padding of 1 makes the width of the source that of the result times the stride.
 func (o *outer) along(d Options) []func(*kern.TapArgs) {
 	k := kern.TapsFor(d.Level).Along
 	if d.BFloat16 || o.colStep >= len(k) || o.width < kern.AlongPixels || o.srcW != o.colStep*o.width ||

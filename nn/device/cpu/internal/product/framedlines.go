@@ -21,8 +21,9 @@ func newFramedLines(grids []*grid, channels int) framedLines {
 	f := framedLines{grid: grids[0], pitch: framePitch(channels), top: math.MaxInt}
 	bottom := math.MinInt
 	for _, g := range grids {
+		left, right := g.beside()
+		f.left, f.right = max(f.left, left), max(f.right, right)
 		for _, t := range g.taps {
-			f.left, f.right = max(f.left, -t.col), max(f.right, (g.width-1)*g.colStep+t.col-(g.srcW-1))
 			f.top, bottom = min(f.top, t.row), max(bottom, t.row)
 		}
 	}

@@ -56,8 +56,8 @@ func (d Options) groups(p *product) *kern.Groups {
 // frameElements is about the number of elements of a frame: a quarter of a second level cache of 1 MiB.
 const frameElements = 1 << 16
 
-// groupParts cuts the vectors of results into parts: into least if there are enough groups, and into so many that a frame
-// has at most about frameElements; size is that of a frame with all channels.
+// groupParts cuts the vectors of results into parts: into least if there are enough groups, and into so many that a
+// frame has at most about frameElements; size is that of a frame with all channels.
 func groupParts(lanes, groups, channels, rows, size, least int) (list []groupPart) {
 	const whole = 16 // results: the longest vector of a kernel, and vec.Padded of an epilogue's sums
 	unit := 1        // groups
@@ -81,8 +81,8 @@ func widest(parts []groupPart) (channels int) {
 	return channels
 }
 
-// groupTimes are the times of a multiply-add, relative to that at the peak, by whether kernels run along lines and by the
-// pixels of a run. They are measured.
+// groupTimes are the times of a multiply-add, relative to that at the peak, by whether kernels run along lines and
+// by the pixels of a run. They are measured.
 var groupTimes = map[bool]map[int]float64{
 	false: {1: 4, 4: 1.4, 7: 1.3},
 	true:  {4: 1.1, 7: 1.15},
@@ -280,7 +280,7 @@ func (k *groupedKernel) multiply(s *groupedWorker, grid int, e extent, part grou
 	}
 	for v := part.vector; v < part.vector+part.vectors; v++ {
 		dst, init := k.dst[from+v*lanes:], k.init[v*lanes:][:lanes]
-		if len(g.taps) == 0 {
+		if a.Taps == 0 {
 			k.fillRuns(s.runs, grid, dst, init)
 			continue
 		}

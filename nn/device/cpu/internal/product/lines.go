@@ -40,9 +40,7 @@ const lineTail = 16
 func newLinesUnder(g *grid, weight int, rounded bool, copying int) *linesUnder {
 	x := &linesUnder{grid: g, rounded: rounded, parts: g.stretches()}
 	if x.copied = rounded || g.framePays(copying); x.copied {
-		for _, t := range g.taps {
-			x.left, x.right = max(x.left, -t.col), max(x.right, (g.width-1)*g.colStep+t.col-(g.srcW-1))
-		}
+		x.left, x.right = g.beside()
 		x.parts = []stretch{{0, g.width}}
 	}
 	if len(g.taps) > 0 {
@@ -93,6 +91,14 @@ func (x *linesUnder) tapsOf(part stretch, place, weight int) (p partTaps) {
 	}
 	p.next = append(p.next, 0)
 	return p
+}
+
+// beside is the number of columns outside the source, at both ends of a line, that lie under taps.
+func (g *grid) beside() (left, right int) {
+	for _, t := range g.taps {
+		left, right = max(left, -t.col), max(right, (g.width-1)*g.colStep+t.col-(g.srcW-1))
+	}
+	return left, right
 }
 
 // framePays reports whether copies of the lines with zeros at both ends, under all taps, take less time than pixels at

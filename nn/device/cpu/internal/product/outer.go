@@ -228,7 +228,7 @@ func (d Options) outer(s work.Step, o *outer, a, b int) (*work.Lowering, error) 
 	stored := [2]bool{s.Values[a].Layout == work.Stored, s.Values[b].Layout == work.Stored}
 	l := work.Result(s, work.Layout(s.OutType(), device.Weight), o.lower(d, &r, a, b, s.Out, stored))
 	l.Workspace = r.Bytes
-	if t, _ := d.inTiles(o); t != nil || d.vectorOuter(o) != nil || o.depthwise() {
+	if t, _ := d.inTiles(o); t != nil || d.vectorOuter(o) != nil && d.groupsOuter(o) == nil || o.depthwise() {
 		l.Kernel.Take(0, a, b)
 	}
 	return l, nil
