@@ -55,6 +55,7 @@ func writeNEON() {
 	f.Func("neonAdd", "(dst, src *float32, n int)", neonAdd)
 	f.Func("neonPeak", "(n int)", neonPeak)
 	neonTaps(f, &set)
+	neonGroups(f, &set)
 	winograd := neonTransforms(f)
 	if err := f.Write("kernels_arm64.s", "kernels_arm64.go", set.String()+winograd); err != nil {
 		log.Fatal(err)

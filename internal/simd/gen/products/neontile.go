@@ -216,7 +216,7 @@ func (t *neonTile) store() {
 	t.IfZero(relu, "set")
 	for m := range t.rows {
 		for j := range t.columns() {
-			t.clip(t.acc[m][j])
+			neonClip(t.Func, t.acc[m][j])
 		}
 	}
 	t.Label("set")
@@ -248,7 +248,7 @@ func (t *neonTile) store() {
 		t.Into(x, "fadd", neon.S4, x, t.LoadVec(bytes, add, 0))
 		t.Label(label + "Clip")
 		t.IfZero(relu, label+"Set")
-		t.clip(x)
+		neonClip(t.Func, x)
 		t.Label(label + "Set")
 		t.StoreVec(bytes, x, to, 0)
 		for _, p := range []neon.GP{tile, add, to} {
@@ -278,8 +278,10 @@ func (t *neonTile) store() {
 	t.Ret()
 }
 
-// clip sets negative lanes of x to 0. It keeps NaN and −0.
-func (t *neonTile) clip(x neon.Vec) { t.Into(x, "bic", neon.S4, x, t.CompareZero("fcmlt", neon.S4, x)) }
+// neonClip sets negative lanes of x to 0. It keeps NaN and −0.
+func neonClip(k *neon.Func, x neon.Vec) {
+	k.Into(x, "bic", neon.S4, x, k.CompareZero("fcmlt", neon.S4, x))
+}
 
 // neonCount is the number of lanes of a mask that are set, within its first registers; they are contiguous.
 func neonCount(k *neon.Func, mask neon.GP, registers int) neon.GP {

@@ -39,7 +39,7 @@ type Groups struct {
 	//	Σ over pixels p of all runs of Weights[p] · channel c of Src[p + Offs[t]]
 	Sums []func(*GroupArgs)
 	// SumsAlong are Sums[AlongTaps] for taps side by side in a line, by the columns of the source from one pixel to
-	// the next, 1 or 2. They need runs of at least AlongPixels.
+	// the next, 1 or 2; none where they would not be faster. They need runs of at least AlongPixels.
 	SumsAlong []func(*GroupArgs)
 }
 

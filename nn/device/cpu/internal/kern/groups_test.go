@@ -19,42 +19,49 @@ func TestGroups(t *testing.T) {
 				}
 				for _, depth := range depths {
 					for _, stride := range []int{1, 2} {
-						for _, count := range []int{2, 6} {
-							for ending := range 4 {
-								for _, kernel := range k.Products {
-									for _, taps := range []int{1, 2, 3, 9} {
-										c := groupCheck{k, depth, stride, kernel.Pixels, count, taps}
-										if kernel.Along && (taps%AlongTaps > 0 || stride > 1) {
-											continue
-										}
-										if err := c.products(t, kernel.Run, ending%2, ending/2 == 1); err != nil {
-											t.Fatalf("products %+v, along %t, ending %d: %v", c, kernel.Along, ending, err)
-										}
-									}
-								}
-							}
-						}
-						for taps := 1; taps < len(k.Sums); taps++ {
-							for _, size := range []int{1, 2, 3, 13} {
-								for _, count := range []int{1, 3} {
-									c := groupCheck{k, depth, stride, size, count, taps}
-									for add := range 2 {
-										if err := c.sums(t, k.Sums[taps], add); err != nil {
-											t.Fatalf("sums %+v, add %d: %v", c, add, err)
-										}
-										if taps == AlongTaps && size >= AlongPixels {
-											if err := c.sums(t, k.SumsAlong[stride], add); err != nil {
-												t.Fatalf("sums along a line %+v, add %d: %v", c, add, err)
-											}
-										}
-									}
-								}
-							}
-						}
+						checkGroupProducts(t, groupCheck{kernels: k, depth: depth, stride: stride})
+						checkGroupSums(t, groupCheck{kernels: k, depth: depth, stride: stride})
 					}
 				}
 			}
 		})
+	}
+}
+
+func checkGroupProducts(t *testing.T, c groupCheck) {
+	for _, kernel := range c.kernels.Products {
+		c.size = kernel.Pixels
+		for _, c.count = range []int{2, 6} {
+			for _, c.taps = range []int{1, 2, 3, 9} {
+				if kernel.Along && (c.taps%AlongTaps > 0 || c.stride > 1) {
+					continue
+				}
+				for ending := range 4 {
+					if err := c.products(t, kernel.Run, ending%2, ending/2 == 1); err != nil {
+						t.Fatalf("products %+v, along %t, ending %d: %v", c, kernel.Along, ending, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkGroupSums(t *testing.T, c groupCheck) {
+	for c.taps = 1; c.taps < len(c.kernels.Sums); c.taps++ {
+		for _, c.size = range []int{1, 2, 3, 13} {
+			for _, c.count = range []int{1, 3} {
+				for add := range 2 {
+					if err := c.sums(t, c.kernels.Sums[c.taps], add); err != nil {
+						t.Fatalf("sums %+v, add %d: %v", c, add, err)
+					}
+					if c.taps == AlongTaps && c.size >= AlongPixels && len(c.kernels.SumsAlong) > 0 {
+						if err := c.sums(t, c.kernels.SumsAlong[c.stride], add); err != nil {
+							t.Fatalf("sums along a line %+v, add %d: %v", c, add, err)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -167,6 +174,7 @@ func (c groupCheck) sums(tb testing.TB, kernel func(*GroupArgs), add int) error 
 	}
 	offs := inBytes(taps)
 	kernel(&GroupArgs{Dst: &dst[0], Src: &src[0], Weights: &dy[0], Offs: &offs[0], Runs: &runs[0], Count: c.count,
-		Pixels: c.size, StepSrc: 4 * c.stride * wide, StepDst: 4 * step, StepWeights: 4 * stepY, StepTap: 4 * stepTap, Add: add})
+		Pixels: c.size, StepSrc: 4 * c.stride * wide, StepDst: 4 * step, StepWeights: 4 * stepY,
+		StepTap: 4 * stepTap, Add: add})
 	return alike(dst, want)
 }

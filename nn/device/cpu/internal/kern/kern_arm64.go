@@ -10,7 +10,7 @@ var narrowSets = [simd.Count]*Set{simd.NEON: neonSet.narrow(neonRound, neonWiden
 
 var tapKernels = [simd.Count]*Taps{simd.NEON: &neonTapKernels}
 
-var groupKernels [simd.Count][]*Groups
+var groupKernels = [simd.Count][]*Groups{simd.NEON: neonGroups}
 
 var (
 	dotSet      *Set

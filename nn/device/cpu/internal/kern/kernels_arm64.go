@@ -152,6 +152,42 @@ func neonTapSums8(a *TapArgs)
 func neonTapSums9(a *TapArgs)
 
 //go:noescape
+func neonGroups8Products7(a *GroupArgs)
+
+//go:noescape
+func neonGroups8Products4(a *GroupArgs)
+
+//go:noescape
+func neonGroups8Products1(a *GroupArgs)
+
+//go:noescape
+func neonGroups8Sums1(a *GroupArgs)
+
+//go:noescape
+func neonGroups8Sums2(a *GroupArgs)
+
+//go:noescape
+func neonGroups8Sums3(a *GroupArgs)
+
+//go:noescape
+func neonGroups4Products7(a *GroupArgs)
+
+//go:noescape
+func neonGroups4Products4(a *GroupArgs)
+
+//go:noescape
+func neonGroups4Products1(a *GroupArgs)
+
+//go:noescape
+func neonGroups4Sums1(a *GroupArgs)
+
+//go:noescape
+func neonGroups4Sums2(a *GroupArgs)
+
+//go:noescape
+func neonGroups4Sums3(a *GroupArgs)
+
+//go:noescape
 func neonSource(a *Spread)
 
 //go:noescape
@@ -240,6 +276,35 @@ var neonTapKernels = Taps{
 		neonTapSums7,
 		neonTapSums8,
 		neonTapSums9,
+	},
+}
+
+var neonGroups = []*Groups{
+	{
+		Lanes: 8,
+		Products: []GroupProducts{
+			{7, false, neonGroups8Products7},
+			{4, false, neonGroups8Products4},
+			{1, false, neonGroups8Products1},
+		},
+		Sums: []func(*GroupArgs){nil,
+			neonGroups8Sums1,
+			neonGroups8Sums2,
+			neonGroups8Sums3,
+		},
+	},
+	{
+		Lanes: 4,
+		Products: []GroupProducts{
+			{7, false, neonGroups4Products7},
+			{4, false, neonGroups4Products4},
+			{1, false, neonGroups4Products1},
+		},
+		Sums: []func(*GroupArgs){nil,
+			neonGroups4Sums1,
+			neonGroups4Sums2,
+			neonGroups4Sums3,
+		},
 	},
 }
 

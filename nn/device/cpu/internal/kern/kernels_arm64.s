@@ -11952,6 +11952,1811 @@ channelsSingleEnd:
 	ADD $1, R2, R2
 	RET
 
+// func neonGroups8Products7(a *GroupArgs)
+TEXT ·neonGroups8Products7(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD 56(R0), R1
+	MOVD 64(R0), R2
+	MOVD 80(R0), R3
+
+runs:
+	MOVD 88(R0), R4
+	MOVD 0(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	MOVD 24(R0), R7
+	FMOVQ 0(R7), F0
+	FMOVQ 16(R7), F1
+	VORR V0.B16, V0.B16, V2.B16
+	VORR V1.B16, V1.B16, V3.B16
+	VORR V0.B16, V0.B16, V4.B16
+	VORR V1.B16, V1.B16, V5.B16
+	VORR V0.B16, V0.B16, V6.B16
+	VORR V1.B16, V1.B16, V7.B16
+	VORR V0.B16, V0.B16, V8.B16
+	VORR V1.B16, V1.B16, V9.B16
+	VORR V0.B16, V0.B16, V10.B16
+	VORR V1.B16, V1.B16, V11.B16
+	VORR V0.B16, V0.B16, V12.B16
+	VORR V1.B16, V1.B16, V13.B16
+	MOVD 16(R0), R8
+	MOVD 32(R0), R9
+	MOVD 40(R0), R10
+
+tap:
+	MOVD 8(R0), R11
+	MOVD 0(R1), R12
+	ADD R12, R11, R11
+	MOVD 0(R9), R13
+	ADD R13, R11, R11
+	ADD $8, R9, R9
+	MOVD 48(R0), R14
+
+depth:
+	MOVD R11, R15
+	WORD $0x3cc001ee // ldur q14, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001ef // ldur q15, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001f0 // ldur q16, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001f1 // ldur q17, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001f2 // ldur q18, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001f3 // ldur q19, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001f4 // ldur q20, [x15, #0]
+	ADD $16, R11, R11
+	WORD $0x3cc00115 // ldur q21, [x8, #0]
+	WORD $0x4f8e12a0 // fmla v0.4s, v21.4s, v14.s[0]
+	WORD $0x4f8f12a2 // fmla v2.4s, v21.4s, v15.s[0]
+	WORD $0x4f9012a4 // fmla v4.4s, v21.4s, v16.s[0]
+	WORD $0x4f9112a6 // fmla v6.4s, v21.4s, v17.s[0]
+	WORD $0x4f9212a8 // fmla v8.4s, v21.4s, v18.s[0]
+	WORD $0x4f9312aa // fmla v10.4s, v21.4s, v19.s[0]
+	WORD $0x4f9412ac // fmla v12.4s, v21.4s, v20.s[0]
+	WORD $0x3cc10116 // ldur q22, [x8, #16]
+	WORD $0x4f8e12c1 // fmla v1.4s, v22.4s, v14.s[0]
+	WORD $0x4f8f12c3 // fmla v3.4s, v22.4s, v15.s[0]
+	WORD $0x4f9012c5 // fmla v5.4s, v22.4s, v16.s[0]
+	WORD $0x4f9112c7 // fmla v7.4s, v22.4s, v17.s[0]
+	WORD $0x4f9212c9 // fmla v9.4s, v22.4s, v18.s[0]
+	WORD $0x4f9312cb // fmla v11.4s, v22.4s, v19.s[0]
+	WORD $0x4f9412cd // fmla v13.4s, v22.4s, v20.s[0]
+	WORD $0x3cc20117 // ldur q23, [x8, #32]
+	WORD $0x4fae12e0 // fmla v0.4s, v23.4s, v14.s[1]
+	WORD $0x4faf12e2 // fmla v2.4s, v23.4s, v15.s[1]
+	WORD $0x4fb012e4 // fmla v4.4s, v23.4s, v16.s[1]
+	WORD $0x4fb112e6 // fmla v6.4s, v23.4s, v17.s[1]
+	WORD $0x4fb212e8 // fmla v8.4s, v23.4s, v18.s[1]
+	WORD $0x4fb312ea // fmla v10.4s, v23.4s, v19.s[1]
+	WORD $0x4fb412ec // fmla v12.4s, v23.4s, v20.s[1]
+	WORD $0x3cc30118 // ldur q24, [x8, #48]
+	WORD $0x4fae1301 // fmla v1.4s, v24.4s, v14.s[1]
+	WORD $0x4faf1303 // fmla v3.4s, v24.4s, v15.s[1]
+	WORD $0x4fb01305 // fmla v5.4s, v24.4s, v16.s[1]
+	WORD $0x4fb11307 // fmla v7.4s, v24.4s, v17.s[1]
+	WORD $0x4fb21309 // fmla v9.4s, v24.4s, v18.s[1]
+	WORD $0x4fb3130b // fmla v11.4s, v24.4s, v19.s[1]
+	WORD $0x4fb4130d // fmla v13.4s, v24.4s, v20.s[1]
+	WORD $0x3cc40119 // ldur q25, [x8, #64]
+	WORD $0x4f8e1b20 // fmla v0.4s, v25.4s, v14.s[2]
+	WORD $0x4f8f1b22 // fmla v2.4s, v25.4s, v15.s[2]
+	WORD $0x4f901b24 // fmla v4.4s, v25.4s, v16.s[2]
+	WORD $0x4f911b26 // fmla v6.4s, v25.4s, v17.s[2]
+	WORD $0x4f921b28 // fmla v8.4s, v25.4s, v18.s[2]
+	WORD $0x4f931b2a // fmla v10.4s, v25.4s, v19.s[2]
+	WORD $0x4f941b2c // fmla v12.4s, v25.4s, v20.s[2]
+	WORD $0x3cc5011a // ldur q26, [x8, #80]
+	WORD $0x4f8e1b41 // fmla v1.4s, v26.4s, v14.s[2]
+	WORD $0x4f8f1b43 // fmla v3.4s, v26.4s, v15.s[2]
+	WORD $0x4f901b45 // fmla v5.4s, v26.4s, v16.s[2]
+	WORD $0x4f911b47 // fmla v7.4s, v26.4s, v17.s[2]
+	WORD $0x4f921b49 // fmla v9.4s, v26.4s, v18.s[2]
+	WORD $0x4f931b4b // fmla v11.4s, v26.4s, v19.s[2]
+	WORD $0x4f941b4d // fmla v13.4s, v26.4s, v20.s[2]
+	WORD $0x3cc6011b // ldur q27, [x8, #96]
+	WORD $0x4fae1b60 // fmla v0.4s, v27.4s, v14.s[3]
+	WORD $0x4faf1b62 // fmla v2.4s, v27.4s, v15.s[3]
+	WORD $0x4fb01b64 // fmla v4.4s, v27.4s, v16.s[3]
+	WORD $0x4fb11b66 // fmla v6.4s, v27.4s, v17.s[3]
+	WORD $0x4fb21b68 // fmla v8.4s, v27.4s, v18.s[3]
+	WORD $0x4fb31b6a // fmla v10.4s, v27.4s, v19.s[3]
+	WORD $0x4fb41b6c // fmla v12.4s, v27.4s, v20.s[3]
+	WORD $0x3cc7011c // ldur q28, [x8, #112]
+	WORD $0x4fae1b81 // fmla v1.4s, v28.4s, v14.s[3]
+	WORD $0x4faf1b83 // fmla v3.4s, v28.4s, v15.s[3]
+	WORD $0x4fb01b85 // fmla v5.4s, v28.4s, v16.s[3]
+	WORD $0x4fb11b87 // fmla v7.4s, v28.4s, v17.s[3]
+	WORD $0x4fb21b89 // fmla v9.4s, v28.4s, v18.s[3]
+	WORD $0x4fb31b8b // fmla v11.4s, v28.4s, v19.s[3]
+	WORD $0x4fb41b8d // fmla v13.4s, v28.4s, v20.s[3]
+	ADD $128, R8, R8
+	SUBS $4, R14, R14
+	BNE depth
+	SUBS $1, R10, R10
+	BNE tap
+	MOVD 112(R0), R19
+	MOVD 120(R0), R20
+	CBZ R19, clip
+	MOVD 88(R0), R21
+	MOVD 112(R0), R22
+	MOVD 8(R1), R23
+	ADD R23, R22, R22
+	FMOVQ 0(R22), F29
+	WORD $0x4e3dd400 // fadd v0.4s, v0.4s, v29.4s
+	FMOVQ 16(R22), F30
+	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F31
+	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
+	FMOVQ 16(R22), F21
+	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F22
+	WORD $0x4e36d484 // fadd v4.4s, v4.4s, v22.4s
+	FMOVQ 16(R22), F23
+	WORD $0x4e37d4a5 // fadd v5.4s, v5.4s, v23.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F24
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	FMOVQ 16(R22), F25
+	WORD $0x4e39d4e7 // fadd v7.4s, v7.4s, v25.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F26
+	WORD $0x4e3ad508 // fadd v8.4s, v8.4s, v26.4s
+	FMOVQ 16(R22), F27
+	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F14
+	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
+	FMOVQ 16(R22), F15
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F16
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	FMOVQ 16(R22), F17
+	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
+
+clip:
+	CBZ R20, store
+	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
+	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
+	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
+	WORD $0x4e731c21 // bic v1.16b, v1.16b, v19.16b
+	WORD $0x4ea0e854 // fcmlt v20.4s, v2.4s, #0.0
+	WORD $0x4e741c42 // bic v2.16b, v2.16b, v20.16b
+	WORD $0x4ea0e87c // fcmlt v28.4s, v3.4s, #0.0
+	WORD $0x4e7c1c63 // bic v3.16b, v3.16b, v28.16b
+	WORD $0x4ea0e89d // fcmlt v29.4s, v4.4s, #0.0
+	WORD $0x4e7d1c84 // bic v4.16b, v4.16b, v29.16b
+	WORD $0x4ea0e8be // fcmlt v30.4s, v5.4s, #0.0
+	WORD $0x4e7e1ca5 // bic v5.16b, v5.16b, v30.16b
+	WORD $0x4ea0e8df // fcmlt v31.4s, v6.4s, #0.0
+	WORD $0x4e7f1cc6 // bic v6.16b, v6.16b, v31.16b
+	WORD $0x4ea0e8f5 // fcmlt v21.4s, v7.4s, #0.0
+	WORD $0x4e751ce7 // bic v7.16b, v7.16b, v21.16b
+	WORD $0x4ea0e916 // fcmlt v22.4s, v8.4s, #0.0
+	WORD $0x4e761d08 // bic v8.16b, v8.16b, v22.16b
+	WORD $0x4ea0e937 // fcmlt v23.4s, v9.4s, #0.0
+	WORD $0x4e771d29 // bic v9.16b, v9.16b, v23.16b
+	WORD $0x4ea0e958 // fcmlt v24.4s, v10.4s, #0.0
+	WORD $0x4e781d4a // bic v10.16b, v10.16b, v24.16b
+	WORD $0x4ea0e979 // fcmlt v25.4s, v11.4s, #0.0
+	WORD $0x4e791d6b // bic v11.16b, v11.16b, v25.16b
+	WORD $0x4ea0e99a // fcmlt v26.4s, v12.4s, #0.0
+	WORD $0x4e7a1d8c // bic v12.16b, v12.16b, v26.16b
+	WORD $0x4ea0e9bb // fcmlt v27.4s, v13.4s, #0.0
+	WORD $0x4e7b1dad // bic v13.16b, v13.16b, v27.16b
+
+store:
+	MOVD 88(R0), R24
+	MOVD 0(R0), R25
+	MOVD 8(R1), R4
+	ADD R4, R25, R25
+	FMOVQ F0, 0(R25)
+	FMOVQ F1, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F2, 0(R25)
+	FMOVQ F3, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F4, 0(R25)
+	FMOVQ F5, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F6, 0(R25)
+	FMOVQ F7, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F8, 0(R25)
+	FMOVQ F9, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F10, 0(R25)
+	FMOVQ F11, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F12, 0(R25)
+	FMOVQ F13, 16(R25)
+	ADD $16, R1, R1
+	SUBS $1, R2, R2
+	BNE runs
+	RET
+
+// func neonGroups8Products4(a *GroupArgs)
+TEXT ·neonGroups8Products4(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD 56(R0), R1
+	MOVD 64(R0), R2
+	MOVD 80(R0), R3
+
+runs:
+	MOVD 88(R0), R4
+	MOVD 0(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	MOVD 24(R0), R7
+	FMOVQ 0(R7), F0
+	FMOVQ 16(R7), F1
+	VORR V0.B16, V0.B16, V2.B16
+	VORR V1.B16, V1.B16, V3.B16
+	VORR V0.B16, V0.B16, V4.B16
+	VORR V1.B16, V1.B16, V5.B16
+	VORR V0.B16, V0.B16, V6.B16
+	VORR V1.B16, V1.B16, V7.B16
+	MOVD 16(R0), R8
+	MOVD 32(R0), R9
+	MOVD 40(R0), R10
+
+tap:
+	MOVD 8(R0), R11
+	MOVD 0(R1), R12
+	ADD R12, R11, R11
+	MOVD 0(R9), R13
+	ADD R13, R11, R11
+	ADD $8, R9, R9
+	MOVD 48(R0), R14
+
+depth:
+	MOVD R11, R15
+	WORD $0x3cc001e8 // ldur q8, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001e9 // ldur q9, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001ea // ldur q10, [x15, #0]
+	ADD R3, R15, R15
+	WORD $0x3cc001eb // ldur q11, [x15, #0]
+	ADD $16, R11, R11
+	WORD $0x3cc0010c // ldur q12, [x8, #0]
+	WORD $0x4f881180 // fmla v0.4s, v12.4s, v8.s[0]
+	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
+	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
+	WORD $0x4f8b1186 // fmla v6.4s, v12.4s, v11.s[0]
+	WORD $0x3cc1010d // ldur q13, [x8, #16]
+	WORD $0x4f8811a1 // fmla v1.4s, v13.4s, v8.s[0]
+	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
+	WORD $0x4f8a11a5 // fmla v5.4s, v13.4s, v10.s[0]
+	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
+	WORD $0x3cc2010e // ldur q14, [x8, #32]
+	WORD $0x4fa811c0 // fmla v0.4s, v14.4s, v8.s[1]
+	WORD $0x4fa911c2 // fmla v2.4s, v14.4s, v9.s[1]
+	WORD $0x4faa11c4 // fmla v4.4s, v14.4s, v10.s[1]
+	WORD $0x4fab11c6 // fmla v6.4s, v14.4s, v11.s[1]
+	WORD $0x3cc3010f // ldur q15, [x8, #48]
+	WORD $0x4fa811e1 // fmla v1.4s, v15.4s, v8.s[1]
+	WORD $0x4fa911e3 // fmla v3.4s, v15.4s, v9.s[1]
+	WORD $0x4faa11e5 // fmla v5.4s, v15.4s, v10.s[1]
+	WORD $0x4fab11e7 // fmla v7.4s, v15.4s, v11.s[1]
+	WORD $0x3cc40110 // ldur q16, [x8, #64]
+	WORD $0x4f881a00 // fmla v0.4s, v16.4s, v8.s[2]
+	WORD $0x4f891a02 // fmla v2.4s, v16.4s, v9.s[2]
+	WORD $0x4f8a1a04 // fmla v4.4s, v16.4s, v10.s[2]
+	WORD $0x4f8b1a06 // fmla v6.4s, v16.4s, v11.s[2]
+	WORD $0x3cc50111 // ldur q17, [x8, #80]
+	WORD $0x4f881a21 // fmla v1.4s, v17.4s, v8.s[2]
+	WORD $0x4f891a23 // fmla v3.4s, v17.4s, v9.s[2]
+	WORD $0x4f8a1a25 // fmla v5.4s, v17.4s, v10.s[2]
+	WORD $0x4f8b1a27 // fmla v7.4s, v17.4s, v11.s[2]
+	WORD $0x3cc60112 // ldur q18, [x8, #96]
+	WORD $0x4fa81a40 // fmla v0.4s, v18.4s, v8.s[3]
+	WORD $0x4fa91a42 // fmla v2.4s, v18.4s, v9.s[3]
+	WORD $0x4faa1a44 // fmla v4.4s, v18.4s, v10.s[3]
+	WORD $0x4fab1a46 // fmla v6.4s, v18.4s, v11.s[3]
+	WORD $0x3cc70113 // ldur q19, [x8, #112]
+	WORD $0x4fa81a61 // fmla v1.4s, v19.4s, v8.s[3]
+	WORD $0x4fa91a63 // fmla v3.4s, v19.4s, v9.s[3]
+	WORD $0x4faa1a65 // fmla v5.4s, v19.4s, v10.s[3]
+	WORD $0x4fab1a67 // fmla v7.4s, v19.4s, v11.s[3]
+	ADD $128, R8, R8
+	SUBS $4, R14, R14
+	BNE depth
+	SUBS $1, R10, R10
+	BNE tap
+	MOVD 112(R0), R19
+	MOVD 120(R0), R20
+	CBZ R19, clip
+	MOVD 88(R0), R21
+	MOVD 112(R0), R22
+	MOVD 8(R1), R23
+	ADD R23, R22, R22
+	FMOVQ 0(R22), F20
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	FMOVQ 16(R22), F21
+	WORD $0x4e35d421 // fadd v1.4s, v1.4s, v21.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F22
+	WORD $0x4e36d442 // fadd v2.4s, v2.4s, v22.4s
+	FMOVQ 16(R22), F23
+	WORD $0x4e37d463 // fadd v3.4s, v3.4s, v23.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F24
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	FMOVQ 16(R22), F25
+	WORD $0x4e39d4a5 // fadd v5.4s, v5.4s, v25.4s
+	ADD R21, R22, R22
+	FMOVQ 0(R22), F26
+	WORD $0x4e3ad4c6 // fadd v6.4s, v6.4s, v26.4s
+	FMOVQ 16(R22), F27
+	WORD $0x4e3bd4e7 // fadd v7.4s, v7.4s, v27.4s
+
+clip:
+	CBZ R20, store
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	WORD $0x4e7d1c21 // bic v1.16b, v1.16b, v29.16b
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	WORD $0x4e7e1c42 // bic v2.16b, v2.16b, v30.16b
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	WORD $0x4e7f1c63 // bic v3.16b, v3.16b, v31.16b
+	WORD $0x4ea0e88c // fcmlt v12.4s, v4.4s, #0.0
+	WORD $0x4e6c1c84 // bic v4.16b, v4.16b, v12.16b
+	WORD $0x4ea0e8ad // fcmlt v13.4s, v5.4s, #0.0
+	WORD $0x4e6d1ca5 // bic v5.16b, v5.16b, v13.16b
+	WORD $0x4ea0e8ce // fcmlt v14.4s, v6.4s, #0.0
+	WORD $0x4e6e1cc6 // bic v6.16b, v6.16b, v14.16b
+	WORD $0x4ea0e8ef // fcmlt v15.4s, v7.4s, #0.0
+	WORD $0x4e6f1ce7 // bic v7.16b, v7.16b, v15.16b
+
+store:
+	MOVD 88(R0), R24
+	MOVD 0(R0), R25
+	MOVD 8(R1), R4
+	ADD R4, R25, R25
+	FMOVQ F0, 0(R25)
+	FMOVQ F1, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F2, 0(R25)
+	FMOVQ F3, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F4, 0(R25)
+	FMOVQ F5, 16(R25)
+	ADD R24, R25, R25
+	FMOVQ F6, 0(R25)
+	FMOVQ F7, 16(R25)
+	ADD $16, R1, R1
+	SUBS $1, R2, R2
+	BNE runs
+	RET
+
+// func neonGroups8Products1(a *GroupArgs)
+TEXT ·neonGroups8Products1(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD 56(R0), R1
+	MOVD 64(R0), R2
+	MOVD 80(R0), R3
+
+runs:
+	MOVD 88(R0), R4
+	MOVD 0(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	MOVD 0(R0), R7
+	MOVD 24(R1), R8
+	ADD R8, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	MOVD 24(R0), R9
+	FMOVQ 0(R9), F0
+	FMOVQ 16(R9), F1
+	VORR V0.B16, V0.B16, V2.B16
+	VORR V1.B16, V1.B16, V3.B16
+	MOVD 16(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+
+tap:
+	MOVD 8(R0), R13
+	MOVD 0(R1), R14
+	ADD R14, R13, R13
+	MOVD 0(R11), R15
+	ADD R15, R13, R13
+	MOVD 8(R0), R19
+	MOVD 16(R1), R20
+	ADD R20, R19, R19
+	MOVD 0(R11), R21
+	ADD R21, R19, R19
+	ADD $8, R11, R11
+	MOVD 48(R0), R22
+
+depth:
+	MOVD R13, R23
+	WORD $0x3cc002e4 // ldur q4, [x23, #0]
+	ADD $16, R13, R13
+	MOVD R19, R24
+	WORD $0x3cc00305 // ldur q5, [x24, #0]
+	ADD $16, R19, R19
+	WORD $0x3cc00146 // ldur q6, [x10, #0]
+	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
+	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
+	WORD $0x3cc10147 // ldur q7, [x10, #16]
+	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
+	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
+	WORD $0x3cc20148 // ldur q8, [x10, #32]
+	WORD $0x4fa41100 // fmla v0.4s, v8.4s, v4.s[1]
+	WORD $0x4fa51102 // fmla v2.4s, v8.4s, v5.s[1]
+	WORD $0x3cc30149 // ldur q9, [x10, #48]
+	WORD $0x4fa41121 // fmla v1.4s, v9.4s, v4.s[1]
+	WORD $0x4fa51123 // fmla v3.4s, v9.4s, v5.s[1]
+	WORD $0x3cc4014a // ldur q10, [x10, #64]
+	WORD $0x4f841940 // fmla v0.4s, v10.4s, v4.s[2]
+	WORD $0x4f851942 // fmla v2.4s, v10.4s, v5.s[2]
+	WORD $0x3cc5014b // ldur q11, [x10, #80]
+	WORD $0x4f841961 // fmla v1.4s, v11.4s, v4.s[2]
+	WORD $0x4f851963 // fmla v3.4s, v11.4s, v5.s[2]
+	WORD $0x3cc6014c // ldur q12, [x10, #96]
+	WORD $0x4fa41980 // fmla v0.4s, v12.4s, v4.s[3]
+	WORD $0x4fa51982 // fmla v2.4s, v12.4s, v5.s[3]
+	WORD $0x3cc7014d // ldur q13, [x10, #112]
+	WORD $0x4fa419a1 // fmla v1.4s, v13.4s, v4.s[3]
+	WORD $0x4fa519a3 // fmla v3.4s, v13.4s, v5.s[3]
+	ADD $128, R10, R10
+	SUBS $4, R22, R22
+	BNE depth
+	SUBS $1, R12, R12
+	BNE tap
+	MOVD 112(R0), R25
+	MOVD 120(R0), R3
+	CBZ R25, clip
+	MOVD 88(R0), R4
+	MOVD 112(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	FMOVQ 0(R5), F14
+	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
+	FMOVQ 16(R5), F15
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	MOVD 112(R0), R7
+	MOVD 24(R1), R8
+	ADD R8, R7, R7
+	FMOVQ 0(R7), F16
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	FMOVQ 16(R7), F17
+	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
+
+clip:
+	CBZ R3, store
+	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
+	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
+	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
+	WORD $0x4e731c21 // bic v1.16b, v1.16b, v19.16b
+	WORD $0x4ea0e854 // fcmlt v20.4s, v2.4s, #0.0
+	WORD $0x4e741c42 // bic v2.16b, v2.16b, v20.16b
+	WORD $0x4ea0e875 // fcmlt v21.4s, v3.4s, #0.0
+	WORD $0x4e751c63 // bic v3.16b, v3.16b, v21.16b
+
+store:
+	MOVD 88(R0), R9
+	MOVD 0(R0), R14
+	MOVD 8(R1), R15
+	ADD R15, R14, R14
+	FMOVQ F0, 0(R14)
+	FMOVQ F1, 16(R14)
+	MOVD 0(R0), R20
+	MOVD 24(R1), R21
+	ADD R21, R20, R20
+	FMOVQ F2, 0(R20)
+	FMOVQ F3, 16(R20)
+	ADD $32, R1, R1
+	SUBS $2, R2, R2
+	BNE runs
+	RET
+
+// func neonGroups8Sums1(a *GroupArgs)
+TEXT ·neonGroups8Sums1(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD 128(R0), R1
+	CBZ R1, begin
+	MOVD 88(R0), R2
+	MOVD 0(R0), R3
+	MOVD 104(R0), R4
+	MOVD R3, R5
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+
+begin:
+	MOVD 56(R0), R6
+	MOVD 64(R0), R7
+	MOVD 32(R0), R8
+	MOVD 80(R0), R9
+	MOVD 96(R0), R10
+
+run:
+	MOVD 16(R0), R11
+	MOVD 72(R0), R12
+	MOVD 8(R0), R13
+	MOVD 0(R6), R14
+	ADD R14, R13, R13
+	MOVD 0(R8), R15
+	ADD R15, R13, R13
+	MOVD 8(R6), R19
+	ADD R19, R11, R11
+
+pixel:
+	WORD $0x3cc00168 // ldur q8, [x11, #0]
+	WORD $0x3cc10169 // ldur q9, [x11, #16]
+	ADD R10, R11, R11
+	WORD $0x3cc001aa // ldur q10, [x13, #0]
+	ADD R9, R13, R13
+	WORD $0x4f8a1100 // fmla v0.4s, v8.4s, v10.s[0]
+	WORD $0x4f8a1121 // fmla v1.4s, v9.4s, v10.s[0]
+	WORD $0x4faa1102 // fmla v2.4s, v8.4s, v10.s[1]
+	WORD $0x4faa1123 // fmla v3.4s, v9.4s, v10.s[1]
+	WORD $0x4f8a1904 // fmla v4.4s, v8.4s, v10.s[2]
+	WORD $0x4f8a1925 // fmla v5.4s, v9.4s, v10.s[2]
+	WORD $0x4faa1906 // fmla v6.4s, v8.4s, v10.s[3]
+	WORD $0x4faa1927 // fmla v7.4s, v9.4s, v10.s[3]
+	SUBS $1, R12, R12
+	BNE pixel
+	ADD $16, R6, R6
+	SUBS $1, R7, R7
+	BNE run
+	MOVD 88(R0), R20
+	MOVD 0(R0), R21
+	MOVD 104(R0), R22
+	MOVD R21, R23
+	FMOVQ F0, 0(R23)
+	FMOVQ F1, 16(R23)
+	ADD R20, R23, R23
+	FMOVQ F2, 0(R23)
+	FMOVQ F3, 16(R23)
+	ADD R20, R23, R23
+	FMOVQ F4, 0(R23)
+	FMOVQ F5, 16(R23)
+	ADD R20, R23, R23
+	FMOVQ F6, 0(R23)
+	FMOVQ F7, 16(R23)
+	RET
+
+// func neonGroups8Sums2(a *GroupArgs)
+TEXT ·neonGroups8Sums2(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD 128(R0), R1
+	CBZ R1, begin
+	MOVD 88(R0), R2
+	MOVD 0(R0), R3
+	MOVD 104(R0), R4
+	MOVD R3, R5
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	ADD R4, R3, R3
+	MOVD R3, R6
+	FMOVQ 0(R6), F8
+	FMOVQ 16(R6), F9
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F10
+	FMOVQ 16(R6), F11
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F12
+	FMOVQ 16(R6), F13
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F14
+	FMOVQ 16(R6), F15
+
+begin:
+	MOVD 56(R0), R7
+	MOVD 64(R0), R8
+	MOVD 32(R0), R9
+	MOVD 80(R0), R10
+	MOVD 96(R0), R11
+
+run:
+	MOVD 16(R0), R12
+	MOVD 72(R0), R13
+	MOVD 8(R0), R14
+	MOVD 0(R7), R15
+	ADD R15, R14, R14
+	MOVD 0(R9), R19
+	ADD R19, R14, R14
+	MOVD 8(R0), R20
+	MOVD 0(R7), R21
+	ADD R21, R20, R20
+	MOVD 8(R9), R22
+	ADD R22, R20, R20
+	MOVD 8(R7), R23
+	ADD R23, R12, R12
+
+pixel:
+	WORD $0x3cc00190 // ldur q16, [x12, #0]
+	WORD $0x3cc10191 // ldur q17, [x12, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc001d2 // ldur q18, [x14, #0]
+	ADD R10, R14, R14
+	WORD $0x4f921200 // fmla v0.4s, v16.4s, v18.s[0]
+	WORD $0x4f921221 // fmla v1.4s, v17.4s, v18.s[0]
+	WORD $0x4fb21202 // fmla v2.4s, v16.4s, v18.s[1]
+	WORD $0x4fb21223 // fmla v3.4s, v17.4s, v18.s[1]
+	WORD $0x4f921a04 // fmla v4.4s, v16.4s, v18.s[2]
+	WORD $0x4f921a25 // fmla v5.4s, v17.4s, v18.s[2]
+	WORD $0x4fb21a06 // fmla v6.4s, v16.4s, v18.s[3]
+	WORD $0x4fb21a27 // fmla v7.4s, v17.4s, v18.s[3]
+	WORD $0x3cc00293 // ldur q19, [x20, #0]
+	ADD R10, R20, R20
+	WORD $0x4f931208 // fmla v8.4s, v16.4s, v19.s[0]
+	WORD $0x4f931229 // fmla v9.4s, v17.4s, v19.s[0]
+	WORD $0x4fb3120a // fmla v10.4s, v16.4s, v19.s[1]
+	WORD $0x4fb3122b // fmla v11.4s, v17.4s, v19.s[1]
+	WORD $0x4f931a0c // fmla v12.4s, v16.4s, v19.s[2]
+	WORD $0x4f931a2d // fmla v13.4s, v17.4s, v19.s[2]
+	WORD $0x4fb31a0e // fmla v14.4s, v16.4s, v19.s[3]
+	WORD $0x4fb31a2f // fmla v15.4s, v17.4s, v19.s[3]
+	SUBS $1, R13, R13
+	BNE pixel
+	ADD $16, R7, R7
+	SUBS $1, R8, R8
+	BNE run
+	MOVD 88(R0), R24
+	MOVD 0(R0), R25
+	MOVD 104(R0), R1
+	MOVD R25, R3
+	FMOVQ F0, 0(R3)
+	FMOVQ F1, 16(R3)
+	ADD R24, R3, R3
+	FMOVQ F2, 0(R3)
+	FMOVQ F3, 16(R3)
+	ADD R24, R3, R3
+	FMOVQ F4, 0(R3)
+	FMOVQ F5, 16(R3)
+	ADD R24, R3, R3
+	FMOVQ F6, 0(R3)
+	FMOVQ F7, 16(R3)
+	ADD R1, R25, R25
+	MOVD R25, R4
+	FMOVQ F8, 0(R4)
+	FMOVQ F9, 16(R4)
+	ADD R24, R4, R4
+	FMOVQ F10, 0(R4)
+	FMOVQ F11, 16(R4)
+	ADD R24, R4, R4
+	FMOVQ F12, 0(R4)
+	FMOVQ F13, 16(R4)
+	ADD R24, R4, R4
+	FMOVQ F14, 0(R4)
+	FMOVQ F15, 16(R4)
+	RET
+
+// func neonGroups8Sums3(a *GroupArgs)
+TEXT ·neonGroups8Sums3(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD 128(R0), R1
+	CBZ R1, begin
+	MOVD 88(R0), R2
+	MOVD 0(R0), R3
+	MOVD 104(R0), R4
+	MOVD R3, R5
+	FMOVQ 0(R5), F0
+	FMOVQ 16(R5), F1
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	ADD R4, R3, R3
+	MOVD R3, R6
+	FMOVQ 0(R6), F8
+	FMOVQ 16(R6), F9
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F10
+	FMOVQ 16(R6), F11
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F12
+	FMOVQ 16(R6), F13
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F14
+	FMOVQ 16(R6), F15
+	ADD R4, R3, R3
+	MOVD R3, R7
+	FMOVQ 0(R7), F16
+	FMOVQ 16(R7), F17
+	ADD R2, R7, R7
+	FMOVQ 0(R7), F18
+	FMOVQ 16(R7), F19
+	ADD R2, R7, R7
+	FMOVQ 0(R7), F20
+	FMOVQ 16(R7), F21
+	ADD R2, R7, R7
+	FMOVQ 0(R7), F22
+	FMOVQ 16(R7), F23
+
+begin:
+	MOVD 56(R0), R8
+	MOVD 64(R0), R9
+	MOVD 32(R0), R10
+	MOVD 80(R0), R11
+	MOVD 96(R0), R12
+
+run:
+	MOVD 16(R0), R13
+	MOVD 72(R0), R14
+	MOVD 8(R0), R15
+	MOVD 0(R8), R19
+	ADD R19, R15, R15
+	MOVD 0(R10), R20
+	ADD R20, R15, R15
+	MOVD 8(R0), R21
+	MOVD 0(R8), R22
+	ADD R22, R21, R21
+	MOVD 8(R10), R23
+	ADD R23, R21, R21
+	MOVD 8(R0), R24
+	MOVD 0(R8), R25
+	ADD R25, R24, R24
+	MOVD 16(R10), R1
+	ADD R1, R24, R24
+	MOVD 8(R8), R5
+	ADD R5, R13, R13
+
+pixel:
+	WORD $0x3cc001b8 // ldur q24, [x13, #0]
+	WORD $0x3cc101b9 // ldur q25, [x13, #16]
+	ADD R12, R13, R13
+	WORD $0x3cc001fa // ldur q26, [x15, #0]
+	ADD R11, R15, R15
+	WORD $0x4f9a1300 // fmla v0.4s, v24.4s, v26.s[0]
+	WORD $0x4f9a1321 // fmla v1.4s, v25.4s, v26.s[0]
+	WORD $0x4fba1302 // fmla v2.4s, v24.4s, v26.s[1]
+	WORD $0x4fba1323 // fmla v3.4s, v25.4s, v26.s[1]
+	WORD $0x4f9a1b04 // fmla v4.4s, v24.4s, v26.s[2]
+	WORD $0x4f9a1b25 // fmla v5.4s, v25.4s, v26.s[2]
+	WORD $0x4fba1b06 // fmla v6.4s, v24.4s, v26.s[3]
+	WORD $0x4fba1b27 // fmla v7.4s, v25.4s, v26.s[3]
+	WORD $0x3cc002bb // ldur q27, [x21, #0]
+	ADD R11, R21, R21
+	WORD $0x4f9b1308 // fmla v8.4s, v24.4s, v27.s[0]
+	WORD $0x4f9b1329 // fmla v9.4s, v25.4s, v27.s[0]
+	WORD $0x4fbb130a // fmla v10.4s, v24.4s, v27.s[1]
+	WORD $0x4fbb132b // fmla v11.4s, v25.4s, v27.s[1]
+	WORD $0x4f9b1b0c // fmla v12.4s, v24.4s, v27.s[2]
+	WORD $0x4f9b1b2d // fmla v13.4s, v25.4s, v27.s[2]
+	WORD $0x4fbb1b0e // fmla v14.4s, v24.4s, v27.s[3]
+	WORD $0x4fbb1b2f // fmla v15.4s, v25.4s, v27.s[3]
+	WORD $0x3cc0031c // ldur q28, [x24, #0]
+	ADD R11, R24, R24
+	WORD $0x4f9c1310 // fmla v16.4s, v24.4s, v28.s[0]
+	WORD $0x4f9c1331 // fmla v17.4s, v25.4s, v28.s[0]
+	WORD $0x4fbc1312 // fmla v18.4s, v24.4s, v28.s[1]
+	WORD $0x4fbc1333 // fmla v19.4s, v25.4s, v28.s[1]
+	WORD $0x4f9c1b14 // fmla v20.4s, v24.4s, v28.s[2]
+	WORD $0x4f9c1b35 // fmla v21.4s, v25.4s, v28.s[2]
+	WORD $0x4fbc1b16 // fmla v22.4s, v24.4s, v28.s[3]
+	WORD $0x4fbc1b37 // fmla v23.4s, v25.4s, v28.s[3]
+	SUBS $1, R14, R14
+	BNE pixel
+	ADD $16, R8, R8
+	SUBS $1, R9, R9
+	BNE run
+	MOVD 88(R0), R3
+	MOVD 0(R0), R4
+	MOVD 104(R0), R6
+	MOVD R4, R2
+	FMOVQ F0, 0(R2)
+	FMOVQ F1, 16(R2)
+	ADD R3, R2, R2
+	FMOVQ F2, 0(R2)
+	FMOVQ F3, 16(R2)
+	ADD R3, R2, R2
+	FMOVQ F4, 0(R2)
+	FMOVQ F5, 16(R2)
+	ADD R3, R2, R2
+	FMOVQ F6, 0(R2)
+	FMOVQ F7, 16(R2)
+	ADD R6, R4, R4
+	MOVD R4, R7
+	FMOVQ F8, 0(R7)
+	FMOVQ F9, 16(R7)
+	ADD R3, R7, R7
+	FMOVQ F10, 0(R7)
+	FMOVQ F11, 16(R7)
+	ADD R3, R7, R7
+	FMOVQ F12, 0(R7)
+	FMOVQ F13, 16(R7)
+	ADD R3, R7, R7
+	FMOVQ F14, 0(R7)
+	FMOVQ F15, 16(R7)
+	ADD R6, R4, R4
+	MOVD R4, R19
+	FMOVQ F16, 0(R19)
+	FMOVQ F17, 16(R19)
+	ADD R3, R19, R19
+	FMOVQ F18, 0(R19)
+	FMOVQ F19, 16(R19)
+	ADD R3, R19, R19
+	FMOVQ F20, 0(R19)
+	FMOVQ F21, 16(R19)
+	ADD R3, R19, R19
+	FMOVQ F22, 0(R19)
+	FMOVQ F23, 16(R19)
+	RET
+
+// func neonGroups4Products7(a *GroupArgs)
+TEXT ·neonGroups4Products7(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD 56(R0), R1
+	MOVD 64(R0), R2
+	MOVD 80(R0), R3
+
+runs:
+	MOVD 88(R0), R4
+	MOVD 0(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	MOVD 0(R0), R7
+	MOVD 24(R1), R8
+	ADD R8, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	MOVD 24(R0), R9
+	FMOVQ 0(R9), F0
+	VORR V0.B16, V0.B16, V1.B16
+	VORR V0.B16, V0.B16, V2.B16
+	VORR V0.B16, V0.B16, V3.B16
+	VORR V0.B16, V0.B16, V4.B16
+	VORR V0.B16, V0.B16, V5.B16
+	VORR V0.B16, V0.B16, V6.B16
+	VORR V0.B16, V0.B16, V7.B16
+	VORR V0.B16, V0.B16, V8.B16
+	VORR V0.B16, V0.B16, V9.B16
+	VORR V0.B16, V0.B16, V10.B16
+	VORR V0.B16, V0.B16, V11.B16
+	VORR V0.B16, V0.B16, V12.B16
+	VORR V0.B16, V0.B16, V13.B16
+	MOVD 16(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+
+tap:
+	MOVD 8(R0), R13
+	MOVD 0(R1), R14
+	ADD R14, R13, R13
+	MOVD 0(R11), R15
+	ADD R15, R13, R13
+	MOVD 8(R0), R19
+	MOVD 16(R1), R20
+	ADD R20, R19, R19
+	MOVD 0(R11), R21
+	ADD R21, R19, R19
+	ADD $8, R11, R11
+	MOVD 48(R0), R22
+
+depth:
+	MOVD R13, R23
+	WORD $0x3cc002ee // ldur q14, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002ef // ldur q15, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002f0 // ldur q16, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002f1 // ldur q17, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002f2 // ldur q18, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002f3 // ldur q19, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002f4 // ldur q20, [x23, #0]
+	ADD $16, R13, R13
+	MOVD R19, R24
+	WORD $0x3cc00315 // ldur q21, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc00316 // ldur q22, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc00317 // ldur q23, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc00318 // ldur q24, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc00319 // ldur q25, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc0031a // ldur q26, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc0031b // ldur q27, [x24, #0]
+	ADD $16, R19, R19
+	WORD $0x3cc0015c // ldur q28, [x10, #0]
+	WORD $0x4f8e1380 // fmla v0.4s, v28.4s, v14.s[0]
+	WORD $0x4f8f1381 // fmla v1.4s, v28.4s, v15.s[0]
+	WORD $0x4f901382 // fmla v2.4s, v28.4s, v16.s[0]
+	WORD $0x4f911383 // fmla v3.4s, v28.4s, v17.s[0]
+	WORD $0x4f921384 // fmla v4.4s, v28.4s, v18.s[0]
+	WORD $0x4f931385 // fmla v5.4s, v28.4s, v19.s[0]
+	WORD $0x4f941386 // fmla v6.4s, v28.4s, v20.s[0]
+	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
+	WORD $0x4f961388 // fmla v8.4s, v28.4s, v22.s[0]
+	WORD $0x4f971389 // fmla v9.4s, v28.4s, v23.s[0]
+	WORD $0x4f98138a // fmla v10.4s, v28.4s, v24.s[0]
+	WORD $0x4f99138b // fmla v11.4s, v28.4s, v25.s[0]
+	WORD $0x4f9a138c // fmla v12.4s, v28.4s, v26.s[0]
+	WORD $0x4f9b138d // fmla v13.4s, v28.4s, v27.s[0]
+	WORD $0x3cc1015d // ldur q29, [x10, #16]
+	WORD $0x4fae13a0 // fmla v0.4s, v29.4s, v14.s[1]
+	WORD $0x4faf13a1 // fmla v1.4s, v29.4s, v15.s[1]
+	WORD $0x4fb013a2 // fmla v2.4s, v29.4s, v16.s[1]
+	WORD $0x4fb113a3 // fmla v3.4s, v29.4s, v17.s[1]
+	WORD $0x4fb213a4 // fmla v4.4s, v29.4s, v18.s[1]
+	WORD $0x4fb313a5 // fmla v5.4s, v29.4s, v19.s[1]
+	WORD $0x4fb413a6 // fmla v6.4s, v29.4s, v20.s[1]
+	WORD $0x4fb513a7 // fmla v7.4s, v29.4s, v21.s[1]
+	WORD $0x4fb613a8 // fmla v8.4s, v29.4s, v22.s[1]
+	WORD $0x4fb713a9 // fmla v9.4s, v29.4s, v23.s[1]
+	WORD $0x4fb813aa // fmla v10.4s, v29.4s, v24.s[1]
+	WORD $0x4fb913ab // fmla v11.4s, v29.4s, v25.s[1]
+	WORD $0x4fba13ac // fmla v12.4s, v29.4s, v26.s[1]
+	WORD $0x4fbb13ad // fmla v13.4s, v29.4s, v27.s[1]
+	WORD $0x3cc2015e // ldur q30, [x10, #32]
+	WORD $0x4f8e1bc0 // fmla v0.4s, v30.4s, v14.s[2]
+	WORD $0x4f8f1bc1 // fmla v1.4s, v30.4s, v15.s[2]
+	WORD $0x4f901bc2 // fmla v2.4s, v30.4s, v16.s[2]
+	WORD $0x4f911bc3 // fmla v3.4s, v30.4s, v17.s[2]
+	WORD $0x4f921bc4 // fmla v4.4s, v30.4s, v18.s[2]
+	WORD $0x4f931bc5 // fmla v5.4s, v30.4s, v19.s[2]
+	WORD $0x4f941bc6 // fmla v6.4s, v30.4s, v20.s[2]
+	WORD $0x4f951bc7 // fmla v7.4s, v30.4s, v21.s[2]
+	WORD $0x4f961bc8 // fmla v8.4s, v30.4s, v22.s[2]
+	WORD $0x4f971bc9 // fmla v9.4s, v30.4s, v23.s[2]
+	WORD $0x4f981bca // fmla v10.4s, v30.4s, v24.s[2]
+	WORD $0x4f991bcb // fmla v11.4s, v30.4s, v25.s[2]
+	WORD $0x4f9a1bcc // fmla v12.4s, v30.4s, v26.s[2]
+	WORD $0x4f9b1bcd // fmla v13.4s, v30.4s, v27.s[2]
+	WORD $0x3cc3015f // ldur q31, [x10, #48]
+	WORD $0x4fae1be0 // fmla v0.4s, v31.4s, v14.s[3]
+	WORD $0x4faf1be1 // fmla v1.4s, v31.4s, v15.s[3]
+	WORD $0x4fb01be2 // fmla v2.4s, v31.4s, v16.s[3]
+	WORD $0x4fb11be3 // fmla v3.4s, v31.4s, v17.s[3]
+	WORD $0x4fb21be4 // fmla v4.4s, v31.4s, v18.s[3]
+	WORD $0x4fb31be5 // fmla v5.4s, v31.4s, v19.s[3]
+	WORD $0x4fb41be6 // fmla v6.4s, v31.4s, v20.s[3]
+	WORD $0x4fb51be7 // fmla v7.4s, v31.4s, v21.s[3]
+	WORD $0x4fb61be8 // fmla v8.4s, v31.4s, v22.s[3]
+	WORD $0x4fb71be9 // fmla v9.4s, v31.4s, v23.s[3]
+	WORD $0x4fb81bea // fmla v10.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91beb // fmla v11.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bec // fmla v12.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	ADD $64, R10, R10
+	SUBS $4, R22, R22
+	BNE depth
+	SUBS $1, R12, R12
+	BNE tap
+	MOVD 112(R0), R25
+	MOVD 120(R0), R5
+	CBZ R25, clip
+	MOVD 88(R0), R6
+	MOVD 112(R0), R4
+	MOVD 8(R1), R7
+	ADD R7, R4, R4
+	FMOVQ 0(R4), F28
+	WORD $0x4e3cd400 // fadd v0.4s, v0.4s, v28.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F29
+	WORD $0x4e3dd421 // fadd v1.4s, v1.4s, v29.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F30
+	WORD $0x4e3ed442 // fadd v2.4s, v2.4s, v30.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F14
+	WORD $0x4e2ed463 // fadd v3.4s, v3.4s, v14.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F15
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F16
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F17
+	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
+	MOVD 112(R0), R8
+	MOVD 24(R1), R9
+	ADD R9, R8, R8
+	FMOVQ 0(R8), F18
+	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F19
+	WORD $0x4e33d508 // fadd v8.4s, v8.4s, v19.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F20
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F21
+	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F22
+	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F23
+	WORD $0x4e37d58c // fadd v12.4s, v12.4s, v23.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F24
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+
+clip:
+	CBZ R5, store
+	WORD $0x4ea0e819 // fcmlt v25.4s, v0.4s, #0.0
+	WORD $0x4e791c00 // bic v0.16b, v0.16b, v25.16b
+	WORD $0x4ea0e83a // fcmlt v26.4s, v1.4s, #0.0
+	WORD $0x4e7a1c21 // bic v1.16b, v1.16b, v26.16b
+	WORD $0x4ea0e85b // fcmlt v27.4s, v2.4s, #0.0
+	WORD $0x4e7b1c42 // bic v2.16b, v2.16b, v27.16b
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	WORD $0x4e7f1c63 // bic v3.16b, v3.16b, v31.16b
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	WORD $0x4e7c1c84 // bic v4.16b, v4.16b, v28.16b
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	WORD $0x4e7d1ca5 // bic v5.16b, v5.16b, v29.16b
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	WORD $0x4e7e1cc6 // bic v6.16b, v6.16b, v30.16b
+	WORD $0x4ea0e8ee // fcmlt v14.4s, v7.4s, #0.0
+	WORD $0x4e6e1ce7 // bic v7.16b, v7.16b, v14.16b
+	WORD $0x4ea0e90f // fcmlt v15.4s, v8.4s, #0.0
+	WORD $0x4e6f1d08 // bic v8.16b, v8.16b, v15.16b
+	WORD $0x4ea0e930 // fcmlt v16.4s, v9.4s, #0.0
+	WORD $0x4e701d29 // bic v9.16b, v9.16b, v16.16b
+	WORD $0x4ea0e951 // fcmlt v17.4s, v10.4s, #0.0
+	WORD $0x4e711d4a // bic v10.16b, v10.16b, v17.16b
+	WORD $0x4ea0e972 // fcmlt v18.4s, v11.4s, #0.0
+	WORD $0x4e721d6b // bic v11.16b, v11.16b, v18.16b
+	WORD $0x4ea0e993 // fcmlt v19.4s, v12.4s, #0.0
+	WORD $0x4e731d8c // bic v12.16b, v12.16b, v19.16b
+	WORD $0x4ea0e9b4 // fcmlt v20.4s, v13.4s, #0.0
+	WORD $0x4e741dad // bic v13.16b, v13.16b, v20.16b
+
+store:
+	MOVD 88(R0), R14
+	MOVD 0(R0), R15
+	MOVD 8(R1), R20
+	ADD R20, R15, R15
+	FMOVQ F0, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F1, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F2, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F3, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F4, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F5, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F6, 0(R15)
+	MOVD 0(R0), R21
+	MOVD 24(R1), R23
+	ADD R23, R21, R21
+	FMOVQ F7, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F8, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F9, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F10, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F11, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F12, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F13, 0(R21)
+	ADD $32, R1, R1
+	SUBS $2, R2, R2
+	BNE runs
+	RET
+
+// func neonGroups4Products4(a *GroupArgs)
+TEXT ·neonGroups4Products4(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD 56(R0), R1
+	MOVD 64(R0), R2
+	MOVD 80(R0), R3
+
+runs:
+	MOVD 88(R0), R4
+	MOVD 0(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	ADD R4, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	MOVD 0(R0), R7
+	MOVD 24(R1), R8
+	ADD R8, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	ADD R4, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	MOVD 24(R0), R9
+	FMOVQ 0(R9), F0
+	VORR V0.B16, V0.B16, V1.B16
+	VORR V0.B16, V0.B16, V2.B16
+	VORR V0.B16, V0.B16, V3.B16
+	VORR V0.B16, V0.B16, V4.B16
+	VORR V0.B16, V0.B16, V5.B16
+	VORR V0.B16, V0.B16, V6.B16
+	VORR V0.B16, V0.B16, V7.B16
+	MOVD 16(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+
+tap:
+	MOVD 8(R0), R13
+	MOVD 0(R1), R14
+	ADD R14, R13, R13
+	MOVD 0(R11), R15
+	ADD R15, R13, R13
+	MOVD 8(R0), R19
+	MOVD 16(R1), R20
+	ADD R20, R19, R19
+	MOVD 0(R11), R21
+	ADD R21, R19, R19
+	ADD $8, R11, R11
+	MOVD 48(R0), R22
+
+depth:
+	MOVD R13, R23
+	WORD $0x3cc002e8 // ldur q8, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002e9 // ldur q9, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002ea // ldur q10, [x23, #0]
+	ADD R3, R23, R23
+	WORD $0x3cc002eb // ldur q11, [x23, #0]
+	ADD $16, R13, R13
+	MOVD R19, R24
+	WORD $0x3cc0030c // ldur q12, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc0030d // ldur q13, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc0030e // ldur q14, [x24, #0]
+	ADD R3, R24, R24
+	WORD $0x3cc0030f // ldur q15, [x24, #0]
+	ADD $16, R19, R19
+	WORD $0x3cc00150 // ldur q16, [x10, #0]
+	WORD $0x4f881200 // fmla v0.4s, v16.4s, v8.s[0]
+	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
+	WORD $0x4f8a1202 // fmla v2.4s, v16.4s, v10.s[0]
+	WORD $0x4f8b1203 // fmla v3.4s, v16.4s, v11.s[0]
+	WORD $0x4f8c1204 // fmla v4.4s, v16.4s, v12.s[0]
+	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
+	WORD $0x4f8e1206 // fmla v6.4s, v16.4s, v14.s[0]
+	WORD $0x4f8f1207 // fmla v7.4s, v16.4s, v15.s[0]
+	WORD $0x3cc10151 // ldur q17, [x10, #16]
+	WORD $0x4fa81220 // fmla v0.4s, v17.4s, v8.s[1]
+	WORD $0x4fa91221 // fmla v1.4s, v17.4s, v9.s[1]
+	WORD $0x4faa1222 // fmla v2.4s, v17.4s, v10.s[1]
+	WORD $0x4fab1223 // fmla v3.4s, v17.4s, v11.s[1]
+	WORD $0x4fac1224 // fmla v4.4s, v17.4s, v12.s[1]
+	WORD $0x4fad1225 // fmla v5.4s, v17.4s, v13.s[1]
+	WORD $0x4fae1226 // fmla v6.4s, v17.4s, v14.s[1]
+	WORD $0x4faf1227 // fmla v7.4s, v17.4s, v15.s[1]
+	WORD $0x3cc20152 // ldur q18, [x10, #32]
+	WORD $0x4f881a40 // fmla v0.4s, v18.4s, v8.s[2]
+	WORD $0x4f891a41 // fmla v1.4s, v18.4s, v9.s[2]
+	WORD $0x4f8a1a42 // fmla v2.4s, v18.4s, v10.s[2]
+	WORD $0x4f8b1a43 // fmla v3.4s, v18.4s, v11.s[2]
+	WORD $0x4f8c1a44 // fmla v4.4s, v18.4s, v12.s[2]
+	WORD $0x4f8d1a45 // fmla v5.4s, v18.4s, v13.s[2]
+	WORD $0x4f8e1a46 // fmla v6.4s, v18.4s, v14.s[2]
+	WORD $0x4f8f1a47 // fmla v7.4s, v18.4s, v15.s[2]
+	WORD $0x3cc30153 // ldur q19, [x10, #48]
+	WORD $0x4fa81a60 // fmla v0.4s, v19.4s, v8.s[3]
+	WORD $0x4fa91a61 // fmla v1.4s, v19.4s, v9.s[3]
+	WORD $0x4faa1a62 // fmla v2.4s, v19.4s, v10.s[3]
+	WORD $0x4fab1a63 // fmla v3.4s, v19.4s, v11.s[3]
+	WORD $0x4fac1a64 // fmla v4.4s, v19.4s, v12.s[3]
+	WORD $0x4fad1a65 // fmla v5.4s, v19.4s, v13.s[3]
+	WORD $0x4fae1a66 // fmla v6.4s, v19.4s, v14.s[3]
+	WORD $0x4faf1a67 // fmla v7.4s, v19.4s, v15.s[3]
+	ADD $64, R10, R10
+	SUBS $4, R22, R22
+	BNE depth
+	SUBS $1, R12, R12
+	BNE tap
+	MOVD 112(R0), R25
+	MOVD 120(R0), R5
+	CBZ R25, clip
+	MOVD 88(R0), R6
+	MOVD 112(R0), R4
+	MOVD 8(R1), R7
+	ADD R7, R4, R4
+	FMOVQ 0(R4), F20
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F21
+	WORD $0x4e35d421 // fadd v1.4s, v1.4s, v21.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F22
+	WORD $0x4e36d442 // fadd v2.4s, v2.4s, v22.4s
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F23
+	WORD $0x4e37d463 // fadd v3.4s, v3.4s, v23.4s
+	MOVD 112(R0), R8
+	MOVD 24(R1), R9
+	ADD R9, R8, R8
+	FMOVQ 0(R8), F24
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F25
+	WORD $0x4e39d4a5 // fadd v5.4s, v5.4s, v25.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F26
+	WORD $0x4e3ad4c6 // fadd v6.4s, v6.4s, v26.4s
+	ADD R6, R8, R8
+	FMOVQ 0(R8), F27
+	WORD $0x4e3bd4e7 // fadd v7.4s, v7.4s, v27.4s
+
+clip:
+	CBZ R5, store
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	WORD $0x4e7d1c21 // bic v1.16b, v1.16b, v29.16b
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	WORD $0x4e7e1c42 // bic v2.16b, v2.16b, v30.16b
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	WORD $0x4e7f1c63 // bic v3.16b, v3.16b, v31.16b
+	WORD $0x4ea0e890 // fcmlt v16.4s, v4.4s, #0.0
+	WORD $0x4e701c84 // bic v4.16b, v4.16b, v16.16b
+	WORD $0x4ea0e8b1 // fcmlt v17.4s, v5.4s, #0.0
+	WORD $0x4e711ca5 // bic v5.16b, v5.16b, v17.16b
+	WORD $0x4ea0e8d2 // fcmlt v18.4s, v6.4s, #0.0
+	WORD $0x4e721cc6 // bic v6.16b, v6.16b, v18.16b
+	WORD $0x4ea0e8e8 // fcmlt v8.4s, v7.4s, #0.0
+	WORD $0x4e681ce7 // bic v7.16b, v7.16b, v8.16b
+
+store:
+	MOVD 88(R0), R14
+	MOVD 0(R0), R15
+	MOVD 8(R1), R20
+	ADD R20, R15, R15
+	FMOVQ F0, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F1, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F2, 0(R15)
+	ADD R14, R15, R15
+	FMOVQ F3, 0(R15)
+	MOVD 0(R0), R21
+	MOVD 24(R1), R23
+	ADD R23, R21, R21
+	FMOVQ F4, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F5, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F6, 0(R21)
+	ADD R14, R21, R21
+	FMOVQ F7, 0(R21)
+	ADD $32, R1, R1
+	SUBS $2, R2, R2
+	BNE runs
+	RET
+
+// func neonGroups4Products1(a *GroupArgs)
+TEXT ·neonGroups4Products1(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD 56(R0), R1
+	MOVD 64(R0), R2
+	MOVD 80(R0), R3
+
+runs:
+	MOVD 88(R0), R4
+	MOVD 0(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	PRFM 0(R5), PLDL1KEEP
+	MOVD 0(R0), R7
+	MOVD 24(R1), R8
+	ADD R8, R7, R7
+	PRFM 0(R7), PLDL1KEEP
+	MOVD 24(R0), R9
+	FMOVQ 0(R9), F0
+	VORR V0.B16, V0.B16, V1.B16
+	MOVD 16(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+
+tap:
+	MOVD 8(R0), R13
+	MOVD 0(R1), R14
+	ADD R14, R13, R13
+	MOVD 0(R11), R15
+	ADD R15, R13, R13
+	MOVD 8(R0), R19
+	MOVD 16(R1), R20
+	ADD R20, R19, R19
+	MOVD 0(R11), R21
+	ADD R21, R19, R19
+	ADD $8, R11, R11
+	MOVD 48(R0), R22
+
+depth:
+	MOVD R13, R23
+	WORD $0x3cc002e2 // ldur q2, [x23, #0]
+	ADD $16, R13, R13
+	MOVD R19, R24
+	WORD $0x3cc00303 // ldur q3, [x24, #0]
+	ADD $16, R19, R19
+	WORD $0x3cc00144 // ldur q4, [x10, #0]
+	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
+	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
+	WORD $0x3cc10145 // ldur q5, [x10, #16]
+	WORD $0x4fa210a0 // fmla v0.4s, v5.4s, v2.s[1]
+	WORD $0x4fa310a1 // fmla v1.4s, v5.4s, v3.s[1]
+	WORD $0x3cc20146 // ldur q6, [x10, #32]
+	WORD $0x4f8218c0 // fmla v0.4s, v6.4s, v2.s[2]
+	WORD $0x4f8318c1 // fmla v1.4s, v6.4s, v3.s[2]
+	WORD $0x3cc30147 // ldur q7, [x10, #48]
+	WORD $0x4fa218e0 // fmla v0.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318e1 // fmla v1.4s, v7.4s, v3.s[3]
+	ADD $64, R10, R10
+	SUBS $4, R22, R22
+	BNE depth
+	SUBS $1, R12, R12
+	BNE tap
+	MOVD 112(R0), R25
+	MOVD 120(R0), R3
+	CBZ R25, clip
+	MOVD 88(R0), R4
+	MOVD 112(R0), R5
+	MOVD 8(R1), R6
+	ADD R6, R5, R5
+	FMOVQ 0(R5), F8
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	MOVD 112(R0), R7
+	MOVD 24(R1), R8
+	ADD R8, R7, R7
+	FMOVQ 0(R7), F9
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+
+clip:
+	CBZ R3, store
+	WORD $0x4ea0e80a // fcmlt v10.4s, v0.4s, #0.0
+	WORD $0x4e6a1c00 // bic v0.16b, v0.16b, v10.16b
+	WORD $0x4ea0e82b // fcmlt v11.4s, v1.4s, #0.0
+	WORD $0x4e6b1c21 // bic v1.16b, v1.16b, v11.16b
+
+store:
+	MOVD 88(R0), R9
+	MOVD 0(R0), R14
+	MOVD 8(R1), R15
+	ADD R15, R14, R14
+	FMOVQ F0, 0(R14)
+	MOVD 0(R0), R20
+	MOVD 24(R1), R21
+	ADD R21, R20, R20
+	FMOVQ F1, 0(R20)
+	ADD $32, R1, R1
+	SUBS $2, R2, R2
+	BNE runs
+	RET
+
+// func neonGroups4Sums1(a *GroupArgs)
+TEXT ·neonGroups4Sums1(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD 128(R0), R1
+	CBZ R1, begin
+	MOVD 88(R0), R2
+	MOVD 0(R0), R3
+	MOVD 104(R0), R4
+	MOVD R3, R5
+	FMOVQ 0(R5), F0
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F1
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F2
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F3
+
+begin:
+	MOVD 56(R0), R6
+	MOVD 64(R0), R7
+	MOVD 32(R0), R8
+	MOVD 80(R0), R9
+	MOVD 96(R0), R10
+
+run:
+	MOVD 16(R0), R11
+	MOVD 72(R0), R12
+	MOVD 8(R0), R13
+	MOVD 0(R6), R14
+	ADD R14, R13, R13
+	MOVD 0(R8), R15
+	ADD R15, R13, R13
+	MOVD 8(R6), R19
+	ADD R19, R11, R11
+
+pixel:
+	WORD $0x3cc00164 // ldur q4, [x11, #0]
+	ADD R10, R11, R11
+	WORD $0x3cc001a5 // ldur q5, [x13, #0]
+	ADD R9, R13, R13
+	WORD $0x4f851080 // fmla v0.4s, v4.4s, v5.s[0]
+	WORD $0x4fa51081 // fmla v1.4s, v4.4s, v5.s[1]
+	WORD $0x4f851882 // fmla v2.4s, v4.4s, v5.s[2]
+	WORD $0x4fa51883 // fmla v3.4s, v4.4s, v5.s[3]
+	SUBS $1, R12, R12
+	BNE pixel
+	ADD $16, R6, R6
+	SUBS $1, R7, R7
+	BNE run
+	MOVD 88(R0), R20
+	MOVD 0(R0), R21
+	MOVD 104(R0), R22
+	MOVD R21, R23
+	FMOVQ F0, 0(R23)
+	ADD R20, R23, R23
+	FMOVQ F1, 0(R23)
+	ADD R20, R23, R23
+	FMOVQ F2, 0(R23)
+	ADD R20, R23, R23
+	FMOVQ F3, 0(R23)
+	RET
+
+// func neonGroups4Sums2(a *GroupArgs)
+TEXT ·neonGroups4Sums2(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	MOVD 128(R0), R1
+	CBZ R1, begin
+	MOVD 88(R0), R2
+	MOVD 0(R0), R3
+	MOVD 104(R0), R4
+	MOVD R3, R5
+	FMOVQ 0(R5), F0
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F1
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F2
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F3
+	ADD R4, R3, R3
+	MOVD R3, R6
+	FMOVQ 0(R6), F4
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F5
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F6
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F7
+
+begin:
+	MOVD 56(R0), R7
+	MOVD 64(R0), R8
+	MOVD 32(R0), R9
+	MOVD 80(R0), R10
+	MOVD 96(R0), R11
+
+run:
+	MOVD 16(R0), R12
+	MOVD 72(R0), R13
+	MOVD 8(R0), R14
+	MOVD 0(R7), R15
+	ADD R15, R14, R14
+	MOVD 0(R9), R19
+	ADD R19, R14, R14
+	MOVD 8(R0), R20
+	MOVD 0(R7), R21
+	ADD R21, R20, R20
+	MOVD 8(R9), R22
+	ADD R22, R20, R20
+	MOVD 8(R7), R23
+	ADD R23, R12, R12
+
+pixel:
+	WORD $0x3cc00188 // ldur q8, [x12, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc001c9 // ldur q9, [x14, #0]
+	ADD R10, R14, R14
+	WORD $0x4f891100 // fmla v0.4s, v8.4s, v9.s[0]
+	WORD $0x4fa91101 // fmla v1.4s, v8.4s, v9.s[1]
+	WORD $0x4f891902 // fmla v2.4s, v8.4s, v9.s[2]
+	WORD $0x4fa91903 // fmla v3.4s, v8.4s, v9.s[3]
+	WORD $0x3cc0028a // ldur q10, [x20, #0]
+	ADD R10, R20, R20
+	WORD $0x4f8a1104 // fmla v4.4s, v8.4s, v10.s[0]
+	WORD $0x4faa1105 // fmla v5.4s, v8.4s, v10.s[1]
+	WORD $0x4f8a1906 // fmla v6.4s, v8.4s, v10.s[2]
+	WORD $0x4faa1907 // fmla v7.4s, v8.4s, v10.s[3]
+	SUBS $1, R13, R13
+	BNE pixel
+	ADD $16, R7, R7
+	SUBS $1, R8, R8
+	BNE run
+	MOVD 88(R0), R24
+	MOVD 0(R0), R25
+	MOVD 104(R0), R1
+	MOVD R25, R3
+	FMOVQ F0, 0(R3)
+	ADD R24, R3, R3
+	FMOVQ F1, 0(R3)
+	ADD R24, R3, R3
+	FMOVQ F2, 0(R3)
+	ADD R24, R3, R3
+	FMOVQ F3, 0(R3)
+	ADD R1, R25, R25
+	MOVD R25, R4
+	FMOVQ F4, 0(R4)
+	ADD R24, R4, R4
+	FMOVQ F5, 0(R4)
+	ADD R24, R4, R4
+	FMOVQ F6, 0(R4)
+	ADD R24, R4, R4
+	FMOVQ F7, 0(R4)
+	RET
+
+// func neonGroups4Sums3(a *GroupArgs)
+TEXT ·neonGroups4Sums3(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	MOVD 128(R0), R1
+	CBZ R1, begin
+	MOVD 88(R0), R2
+	MOVD 0(R0), R3
+	MOVD 104(R0), R4
+	MOVD R3, R5
+	FMOVQ 0(R5), F0
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F1
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F2
+	ADD R2, R5, R5
+	FMOVQ 0(R5), F3
+	ADD R4, R3, R3
+	MOVD R3, R6
+	FMOVQ 0(R6), F4
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F5
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F6
+	ADD R2, R6, R6
+	FMOVQ 0(R6), F7
+	ADD R4, R3, R3
+	MOVD R3, R7
+	FMOVQ 0(R7), F8
+	ADD R2, R7, R7
+	FMOVQ 0(R7), F9
+	ADD R2, R7, R7
+	FMOVQ 0(R7), F10
+	ADD R2, R7, R7
+	FMOVQ 0(R7), F11
+
+begin:
+	MOVD 56(R0), R8
+	MOVD 64(R0), R9
+	MOVD 32(R0), R10
+	MOVD 80(R0), R11
+	MOVD 96(R0), R12
+
+run:
+	MOVD 16(R0), R13
+	MOVD 72(R0), R14
+	MOVD 8(R0), R15
+	MOVD 0(R8), R19
+	ADD R19, R15, R15
+	MOVD 0(R10), R20
+	ADD R20, R15, R15
+	MOVD 8(R0), R21
+	MOVD 0(R8), R22
+	ADD R22, R21, R21
+	MOVD 8(R10), R23
+	ADD R23, R21, R21
+	MOVD 8(R0), R24
+	MOVD 0(R8), R25
+	ADD R25, R24, R24
+	MOVD 16(R10), R1
+	ADD R1, R24, R24
+	MOVD 8(R8), R5
+	ADD R5, R13, R13
+
+pixel:
+	WORD $0x3cc001ac // ldur q12, [x13, #0]
+	ADD R12, R13, R13
+	WORD $0x3cc001ed // ldur q13, [x15, #0]
+	ADD R11, R15, R15
+	WORD $0x4f8d1180 // fmla v0.4s, v12.4s, v13.s[0]
+	WORD $0x4fad1181 // fmla v1.4s, v12.4s, v13.s[1]
+	WORD $0x4f8d1982 // fmla v2.4s, v12.4s, v13.s[2]
+	WORD $0x4fad1983 // fmla v3.4s, v12.4s, v13.s[3]
+	WORD $0x3cc002ae // ldur q14, [x21, #0]
+	ADD R11, R21, R21
+	WORD $0x4f8e1184 // fmla v4.4s, v12.4s, v14.s[0]
+	WORD $0x4fae1185 // fmla v5.4s, v12.4s, v14.s[1]
+	WORD $0x4f8e1986 // fmla v6.4s, v12.4s, v14.s[2]
+	WORD $0x4fae1987 // fmla v7.4s, v12.4s, v14.s[3]
+	WORD $0x3cc0030f // ldur q15, [x24, #0]
+	ADD R11, R24, R24
+	WORD $0x4f8f1188 // fmla v8.4s, v12.4s, v15.s[0]
+	WORD $0x4faf1189 // fmla v9.4s, v12.4s, v15.s[1]
+	WORD $0x4f8f198a // fmla v10.4s, v12.4s, v15.s[2]
+	WORD $0x4faf198b // fmla v11.4s, v12.4s, v15.s[3]
+	SUBS $1, R14, R14
+	BNE pixel
+	ADD $16, R8, R8
+	SUBS $1, R9, R9
+	BNE run
+	MOVD 88(R0), R3
+	MOVD 0(R0), R4
+	MOVD 104(R0), R6
+	MOVD R4, R2
+	FMOVQ F0, 0(R2)
+	ADD R3, R2, R2
+	FMOVQ F1, 0(R2)
+	ADD R3, R2, R2
+	FMOVQ F2, 0(R2)
+	ADD R3, R2, R2
+	FMOVQ F3, 0(R2)
+	ADD R6, R4, R4
+	MOVD R4, R7
+	FMOVQ F4, 0(R7)
+	ADD R3, R7, R7
+	FMOVQ F5, 0(R7)
+	ADD R3, R7, R7
+	FMOVQ F6, 0(R7)
+	ADD R3, R7, R7
+	FMOVQ F7, 0(R7)
+	ADD R6, R4, R4
+	MOVD R4, R19
+	FMOVQ F8, 0(R19)
+	ADD R3, R19, R19
+	FMOVQ F9, 0(R19)
+	ADD R3, R19, R19
+	FMOVQ F10, 0(R19)
+	ADD R3, R19, R19
+	FMOVQ F11, 0(R19)
+	RET
+
 // func neonSource(a *Spread)
 TEXT ·neonSource(SB), NOSPLIT, $0-8
 	MOVD a+0(FP), R0
