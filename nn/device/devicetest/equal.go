@@ -84,51 +84,56 @@ func equalResults(both [2]*suite, p *program) error {
 
 // equalVectors computes with vectors of n elements on both devices.
 func equalVectors(both [2]*suite, n int) error {
-	var results [2][]float64
-	for i, s := range both {
-		x, err := s.vector(s.numbers("x", n))
-		if err != nil {
-			return err
-		}
-		defer x.Free()
-		g, err := s.vector(s.numbers("g", n))
-		if err != nil {
-			return err
-		}
-		defer g.Free()
-		if err := x.AddScaled(1./3, g); err != nil {
-			return err
-		}
-		if err := x.Lerp(1./7, g); err != nil {
-			return err
-		}
-		norm, err := x.Norm()
-		if err != nil {
-			return err
-		}
-		results[i] = []float64{norm}
-		c, err := s.content(x)
-		if err != nil {
-			return err
-		}
-		results[i] = append(results[i], c...)
-		for _, c := range equalCases(n) {
-			r, err := s.after(n, &c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.o.Name(), err)
+	compare := func(name string, compute func(s *suite) ([]float64, error)) error {
+		var results [2][]float64
+		for i, s := range both {
+			var err error
+			if results[i], err = compute(s); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
-			results[i] = append(results[i], r...)
 		}
+		for k, a := range results[0] {
+			if b := results[1][k]; math.Float64bits(a) != math.Float64bits(b) {
+				return fmt.Errorf("%s: element %d is %v and %v", name, k, a, b)
+			}
+		}
+		return nil
 	}
-	for k, a := range results[0] {
-		if b := results[1][k]; math.Float64bits(a) != math.Float64bits(b) {
-			if k == 0 {
-				return fmt.Errorf("norm is %v and %v", a, b)
-			}
-			return fmt.Errorf("element %d after arithmetic or steps of optimisers is %v and %v", (k-1)%n, a, b)
+	if err := compare("arithmetic, norm", func(s *suite) ([]float64, error) { return s.arithmetic(n) }); err != nil {
+		return err
+	}
+	for _, c := range equalCases(n) {
+		if err := compare(c.o.Name(), func(s *suite) ([]float64, error) { return s.after(n, &c) }); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// arithmetic is a vector of n elements after additions, and its norm.
+func (s *suite) arithmetic(n int) ([]float64, error) {
+	x, err := s.vector(s.numbers("x", n))
+	if err != nil {
+		return nil, err
+	}
+	defer x.Free()
+	g, err := s.vector(s.numbers("g", n))
+	if err != nil {
+		return nil, err
+	}
+	defer g.Free()
+	if err := x.AddScaled(1./3, g); err != nil {
+		return nil, err
+	}
+	if err := x.Lerp(1./7, g); err != nil {
+		return nil, err
+	}
+	norm, err := x.Norm()
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.content(x)
+	return append(c, norm), err
 }
 
 // equalCases are updateCases for short vectors. For long ones, whose parts are shared out, it is a step of the last

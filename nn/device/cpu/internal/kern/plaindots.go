@@ -90,7 +90,7 @@ func dotStep(z, x, y float32) float32 { return flushed(Fused(flushed(x), flushed
 func Fused(x, y, z float32) float32 {
 	a, b := float64(x)*float64(y), float64(z)
 	s := a + b
-	if math.IsInf(s, 0) {
+	if s == 0 || ordinary(s) || math.IsInf(s, 0) {
 		return float32(s)
 	}
 	v := s - a
@@ -102,6 +102,13 @@ func Fused(x, y, z float32) float32 {
 		}
 	}
 	return float32(s)
+}
+
+// ordinary reports whether float32 rounds s as it rounds each number that float64 rounds to s: s is no tie, and not as
+// small as numbers with fewer bits.
+func ordinary(s float64) bool {
+	b := math.Float64bits(s)
+	return b&(1<<29-1) != 1<<28 && b>>52&0x7ff > 1023-126
 }
 
 func flushed(x float32) float32 {

@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// TileDot is c + a·b for TileDepth pairs of bfloat16, as TDPBF16PS computes it: the products of even elements and those
+// TileDot is c + a·b for TileDepth pairs of factors, as TDPBF16PS computes it: the products of even elements and those
 // of odd ones are summed by themselves, from 0, with one rounding of each multiply-add, to nearest, ties to even. Then
 // both sums are added, and then c. Numbers below 2^-126, read or made, are 0.
-func TileDot(c float32, a *[TileDepth]uint16, b *[TileDepth]uint16) float32 {
+func TileDot(c float32, a, b *[TileDepth]float64) float32 {
 	var even, odd float32
 	for k := 0; k < TileDepth; k += 2 {
 		even = tileStep(even, a[k], b[k])
@@ -18,14 +18,20 @@ func TileDot(c float32, a *[TileDepth]uint16, b *[TileDepth]uint16) float32 {
 	return flushed(flushed(c) + flushed(even+odd))
 }
 
-// tileStep is a multiply-add. Its sum is small if it is so after rounding to 24 bits: float32() would round numbers just
-// below 2^-126 up.
-func tileStep(sum float32, a, b uint16) float32 {
-	x, y := flushed(Float32(a)), flushed(Float32(b))
-	if s := float64(x)*float64(y) + float64(sum); math.Abs(s) < 0x1p-126*(1-0x1p-25) {
+// TileFactor is a number in bfloat16, or 0 for one below 2^-126.
+func TileFactor(x uint16) float64 { return float64(flushed(Float32(x))) }
+
+// tileStep is sum + x·y. It is small if it is so after rounding to 24 bits: float32() would round numbers just below
+// 2^-126 up.
+func tileStep(sum float32, x, y float64) float32 {
+	s := x*y + float64(sum)
+	switch {
+	case s == 0 || ordinary(s):
+		return float32(s)
+	case math.Abs(s) < 0x1p-126*(1-0x1p-25):
 		return float32(math.Copysign(0, s))
 	}
-	return Fused(x, y, sum)
+	return Fused(float32(x), float32(y), sum)
 }
 
 // PlainTiles are the kernels in plain Go: the definition of the others.
@@ -52,28 +58,37 @@ func (a *TileArgs) products(tiles int) {
 	for i := range tiles {
 		columns += int(a.Config[16+2*i]) / 4
 	}
-	var x, y [TileDepth]uint16
+	var x [TileRows][TileDepth]float64
+	var y [2 * TileWidth][TileDepth]float64
 	for _, s := range unsafe.Slice(a.Spans, a.Pairs) {
 		var sums [2][TileRows][2 * TileWidth]float32
 		for i, span := range s {
 			for m := range rows {
 				for j := range columns {
-					c := float32(0)
 					switch {
 					case a.Add != 0:
-						c = *at(a.C, span.C+m*a.StepC+4*j)
+						sums[i][m][j] = *at(a.C, span.C+m*a.StepC+4*j)
 					case a.Init != nil:
-						c = *at(a.Init, 4*j)
+						sums[i][m][j] = *at(a.Init, 4*j)
 					}
-					for _, step := range unsafe.Slice(a.Steps, a.Depth) {
-						copy(x[:], unsafe.Slice(at(a.A, span.A+step.A+m*a.StepA), TileDepth))
-						for k := range TileWidth {
-							word := *at(a.B, step.B+4*(k*tiles*TileWidth+j))
-							y[2*k], y[2*k+1] = uint16(word), uint16(word>>16)
-						}
-						c = TileDot(c, &x, &y)
+				}
+			}
+			for _, step := range unsafe.Slice(a.Steps, a.Depth) {
+				for m := range rows {
+					for k, f := range unsafe.Slice(at(a.A, span.A+step.A+m*a.StepA), TileDepth) {
+						x[m][k] = TileFactor(f)
 					}
-					sums[i][m][j] = c
+				}
+				for k := range TileWidth {
+					for j := range columns {
+						word := *at(a.B, step.B+4*(k*tiles*TileWidth+j))
+						y[j][2*k], y[j][2*k+1] = TileFactor(uint16(word)), TileFactor(uint16(word>>16))
+					}
+				}
+				for m := range rows {
+					for j := range columns {
+						sums[i][m][j] = TileDot(sums[i][m][j], &x[m], &y[j])
+					}
 				}
 			}
 		}

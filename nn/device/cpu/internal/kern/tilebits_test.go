@@ -148,7 +148,7 @@ func TestTileKinds(t *testing.T) {
 		rounds = 250
 	}
 	flush := flushed
-	step := tileStep
+	step := func(sum float32, a, b uint16) float32 { return tileStep(sum, TileFactor(a), TileFactor(b)) }
 	type fault struct {
 		name string
 		dot  func(c float32, a, b *[TileDepth]uint16) float32
@@ -203,11 +203,13 @@ func TestTileKinds(t *testing.T) {
 		for _, kind := range tileKinds(r) {
 			for range rounds {
 				var a, b [TileDepth]uint16
+				var x, y [TileDepth]float64
 				var c float32
 				for k := range a {
 					a[k], b[k], c = kind.f()
+					x[k], y[k] = TileFactor(a[k]), TileFactor(b[k])
 				}
-				found += differences([]float32{f.dot(c, &a, &b)}, []float32{TileDot(c, &a, &b)})
+				found += differences([]float32{f.dot(c, &a, &b)}, []float32{TileDot(c, &x, &y)})
 			}
 		}
 		if found == 0 {
