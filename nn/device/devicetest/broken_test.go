@@ -321,7 +321,7 @@ func TestDifferencesAreFound(t *testing.T) {
 		{broken{vector: func(v device.Vector) device.Vector {
 			return &vector{v, v.(elements), func(u *device.Update) { u.Numbers.Rate *= 1 + 1e-6 }}
 		}},
-			[]string{"vectors", "steps of optimisers"}},
+			[]string{"vectors", "sgd: element"}},
 	} {
 		c.broken.Device = device.NewReference(op.Float32)
 		var failures []string
