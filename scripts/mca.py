@@ -49,7 +49,8 @@ ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "
         (KERN, "neonProducts4x2", "product, 4×16", ""),
     (KERN, "neonPairs6", "product, 6×8, pairs", ""), (KERN, "neonSums6x2", "weight gradient, 6×16", ""),
         (KERN, "neonSums6x1", "weight gradient, 6×8", ""),
-    (KERN, "neonGroups8Products7", "groups, 7 pixels × 8", ""), (KERN, "neonGroups4Products7", "groups, 14 pixels × 4", ""),
+    (KERN, "neonGroups8Products7", "groups, 7 pixels × 8", ""),
+        (KERN, "neonGroups4Products7", "groups, 14 pixels × 4", ""),
     (KERN, "neonGroups8Sums3", "groups, weight gradient, 3 taps × 8", ""),
     (ROWS, "squareNEON", "RNA, Gram matrix", ""), (ROWS, "triangleNEON", "RNA, Gram matrix, on the diagonal", ""),
 ], [

@@ -84,7 +84,7 @@ func equalResults(both [2]*suite, p *program) error {
 
 // equalVectors computes with vectors of n elements on both devices.
 func equalVectors(both [2]*suite, n int) error {
-	compare := func(name string, compute func(s *suite) ([]float64, error)) error {
+	compare := func(name string, compute func(s *suite) ([]float64, error)) error { // some vectors behind each other
 		var results [2][]float64
 		for i, s := range both {
 			var err error
@@ -94,12 +94,12 @@ func equalVectors(both [2]*suite, n int) error {
 		}
 		for k, a := range results[0] {
 			if b := results[1][k]; math.Float64bits(a) != math.Float64bits(b) {
-				return fmt.Errorf("%s: element %d is %v and %v", name, k, a, b)
+				return fmt.Errorf("%s: element %d is %v and %v", name, k%n, a, b)
 			}
 		}
 		return nil
 	}
-	if err := compare("arithmetic, norm", func(s *suite) ([]float64, error) { return s.arithmetic(n) }); err != nil {
+	if err := compare("arithmetic or norm", func(s *suite) ([]float64, error) { return s.arithmetic(n) }); err != nil {
 		return err
 	}
 	for _, c := range equalCases(n) {
@@ -110,7 +110,7 @@ func equalVectors(both [2]*suite, n int) error {
 	return nil
 }
 
-// arithmetic is a vector of n elements after additions, and its norm.
+// arithmetic is a vector of n elements after AddScaled and Lerp, and then its norm.
 func (s *suite) arithmetic(n int) ([]float64, error) {
 	x, err := s.vector(s.numbers("x", n))
 	if err != nil {

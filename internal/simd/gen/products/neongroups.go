@@ -7,9 +7,8 @@ import (
 	"onlinerna/internal/simd/gen/neon"
 )
 
-// neonGroups writes the kernels of groups of channels, and their sets, the longest vectors first. A multiply-add takes
-// a channel as a lane, so a register of four channels is read once for four of them, and lines of taps need no kernels
-// of their own.
+// neonGroups writes the kernels of groups of channels, and their sets, the longest vectors first. A multiply-add can
+// take one lane of a register as a factor, so one load serves four channels; kernels along lines would save no loads.
 func neonGroups(f *neon.File, set *bytes.Buffer) {
 	fmt.Fprintf(set, "\nvar neonGroups = []*Groups{\n")
 	for _, registers := range []int{2, 1} {

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TileDot is c + a·b for TileDepth pairs of factors, as TDPBF16PS computes it: the products of even elements and those
-// of odd ones are summed by themselves, from 0, with one rounding of each multiply-add, to nearest, ties to even. Then
-// both sums are added, and then c. Numbers below 2^-126, read or made, are 0.
+// TileDot is c + a·b for TileDepth pairs of factors from [tileFactor], as TDPBF16PS computes it: the products of even
+// elements and those of odd ones are summed by themselves, from 0, with one rounding of each multiply-add, to nearest,
+// ties to even. Then both sums are added, and then c. Sums and c below 2^-126 are 0.
 func TileDot(c float32, a, b *[TileDepth]float64) float32 {
 	var even, odd float32
 	for k := 0; k < TileDepth; k += 2 {
@@ -18,20 +18,17 @@ func TileDot(c float32, a, b *[TileDepth]float64) float32 {
 	return flushed(flushed(c) + flushed(even+odd))
 }
 
-// TileFactor is a number in bfloat16, or 0 for one below 2^-126.
-func TileFactor(x uint16) float64 { return float64(flushed(Float32(x))) }
+// tileFactor is a number in bfloat16, or 0 for one below 2^-126.
+func tileFactor(x uint16) float64 { return float64(flushed(Float32(x))) }
 
-// tileStep is sum + x·y. It is small if it is so after rounding to 24 bits: float32() would round numbers just below
-// 2^-126 up.
+// tileStep is sum + x·y, rounded once: see dotStep. It is small if it is so after rounding to 24 bits: float32() would
+// round numbers just below 2^-126 up.
 func tileStep(sum float32, x, y float64) float32 {
 	s := x*y + float64(sum)
-	switch {
-	case s == 0 || ordinary(s):
-		return float32(s)
-	case math.Abs(s) < 0x1p-126*(1-0x1p-25):
+	if math.Abs(s) < 0x1p-126*(1-0x1p-25) {
 		return float32(math.Copysign(0, s))
 	}
-	return Fused(float32(x), float32(y), sum)
+	return float32(s)
 }
 
 // PlainTiles are the kernels in plain Go: the definition of the others.
@@ -76,13 +73,13 @@ func (a *TileArgs) products(tiles int) {
 			for _, step := range unsafe.Slice(a.Steps, a.Depth) {
 				for m := range rows {
 					for k, f := range unsafe.Slice(at(a.A, span.A+step.A+m*a.StepA), TileDepth) {
-						x[m][k] = TileFactor(f)
+						x[m][k] = tileFactor(f)
 					}
 				}
 				for k := range TileWidth {
 					for j := range columns {
 						word := *at(a.B, step.B+4*(k*tiles*TileWidth+j))
-						y[j][2*k], y[j][2*k+1] = TileFactor(uint16(word)), TileFactor(uint16(word>>16))
+						y[j][2*k], y[j][2*k+1] = tileFactor(uint16(word)), tileFactor(uint16(word>>16))
 					}
 				}
 				for m := range rows {

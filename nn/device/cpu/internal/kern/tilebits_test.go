@@ -148,7 +148,7 @@ func TestTileKinds(t *testing.T) {
 		rounds = 250
 	}
 	flush := flushed
-	step := func(sum float32, a, b uint16) float32 { return tileStep(sum, TileFactor(a), TileFactor(b)) }
+	step := func(sum float32, a, b uint16) float32 { return tileStep(sum, tileFactor(a), tileFactor(b)) }
 	type fault struct {
 		name string
 		dot  func(c float32, a, b *[TileDepth]uint16) float32
@@ -207,7 +207,7 @@ func TestTileKinds(t *testing.T) {
 				var c float32
 				for k := range a {
 					a[k], b[k], c = kind.f()
-					x[k], y[k] = TileFactor(a[k]), TileFactor(b[k])
+					x[k], y[k] = tileFactor(a[k]), tileFactor(b[k])
 				}
 				found += differences([]float32{f.dot(c, &a, &b)}, []float32{TileDot(c, &x, &y)})
 			}

@@ -1,13 +1,13 @@
 // Package product has the ops that are matrix products: convolutions and linear layers, their gradients, and epilogues
 // on the results while they are in registers or in a cache.
 //
-// With AVX-512, AVX2 or NEON products run in assembly of package kern: tiled, which reads the source in place or from a
-// copy of a block's lines with the padding around them, or by Winograd's algorithm. Depthwise convolutions have kernels
-// of their own, and so have most groups of 4 to 24 channels; other groups of a few channels are merged into larger ones.
-// On other levels, and where groups of a few channels cannot be merged or have factors in bfloat16, products run in plain
-// Go on tiles that are gathered row by row. Factors in bfloat16 are rounded as they are copied or gathered, so no source
-// is read in place, except by AMX, whose tiles take stored bfloat16. Products of float32 run on AMX in parts of bfloat16
-// where that is faster.
+// With AVX-512, AVX2 or NEON products run in assembly of package kern: tiled, which reads the source in place or from
+// a copy of a block's lines with the padding around them, or by Winograd's algorithm. Depthwise convolutions have
+// kernels of their own, and so have most groups of 4 to 24 channels; other groups of a few channels are merged into
+// larger ones. On other levels, and where groups of a few channels cannot be merged or have factors in bfloat16,
+// products run in plain Go on tiles that are gathered row by row. Factors in bfloat16 are rounded as they are copied
+// or gathered, so no source is read in place, except by AMX, whose tiles take stored bfloat16. Products of float32 run
+// on AMX in parts of bfloat16 where that is faster.
 package product
 
 import (
