@@ -84,8 +84,8 @@ func equalResults(both [2]*suite, p *program) error {
 
 // equalVectors computes with vectors of n elements on both devices.
 func equalVectors(both [2]*suite, n int) error {
-	compare := func(name string, compute func(s *suite) ([]float64, error)) error { // some vectors behind each other
-		var results [2][]float64
+	compare := func(name string, compute func(s *suite) ([]float64, error)) error {
+		var results [2][]float64 // vectors, one after the other
 		for i, s := range both {
 			var err error
 			if results[i], err = compute(s); err != nil {
