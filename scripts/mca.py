@@ -52,6 +52,7 @@ ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "
     (KERN, "neonGroups8Products7", "groups, 7 pixels × 8", ""),
         (KERN, "neonGroups4Products7", "groups, 14 pixels × 4", ""),
     (KERN, "neonGroups8Sums3", "groups, weight gradient, 3 taps × 8", ""),
+        (KERN, "neonGroups4Sums3", "groups, weight gradient, 3 taps × 4", ""),
     (ROWS, "squareNEON", "RNA, Gram matrix", ""), (ROWS, "triangleNEON", "RNA, Gram matrix, on the diagonal", ""),
 ], [
     (KERN, "neonSource", "Winograd, source"), (KERN, "neonResult", "Winograd, results"),

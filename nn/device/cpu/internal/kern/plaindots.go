@@ -83,8 +83,8 @@ func Dot(z, x, y float32) float32 {
 	return dotStep(z, math.Float32frombits(u<<16), math.Float32frombits(v<<16))
 }
 
-// dotStep is z + x·y for factors in bfloat16, rounded once, with numbers below 2^-126 flushed to 0. Rounding to float64
-// first changes nothing: the product has 16 bits, so where the sum has more than 53, it lies near no tie of float32.
+// dotStep is z + x·y for factors in bfloat16, rounded once, with numbers below 2^-126 flushed to 0. Rounding to
+// float64 first changes nothing: the product has 16 bits, so a sum of more than 53 lies near no tie of float32.
 func dotStep(z, x, y float32) float32 {
 	return flushed(float32(float64(flushed(x))*float64(flushed(y)) + float64(flushed(z))))
 }

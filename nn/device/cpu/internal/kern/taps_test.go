@@ -140,6 +140,7 @@ func shift(offs [][2]int) int {
 	return 64
 }
 
+// alike reports where numbers differ by more than a rounding; NaN is like NaN.
 func alike(got, want []float32) error {
 	for i, w := range want {
 		if d := math.Abs(float64(got[i] - w)); !(d <= 1e-5) && (w == w || got[i] == got[i]) {
