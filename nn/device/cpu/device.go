@@ -31,8 +31,8 @@ type Options struct {
 	// BFloat16 rounds the factors of products to bfloat16, to nearest, ties to even: those of convolutions, linear layers
 	// and all their gradients. It also stores activations of rank 4 and their gradients as bfloat16, in half the memory.
 	// Sums stay float32, and so do all other stored numbers: weights, their gradients, statistics, results of linear
-	// layers, and inputs. Attention among more than 512 tokens multiplies float32, as without the option, and stores no
-	// matrix of scores. The option is made for processors with AMX or AVX512_BF16; others round too, and multiply in
+	// layers, and inputs. Attention stores no matrix of scores; AMX rounds its factors, and others multiply float32, as
+	// without the option. The option is made for processors with AMX or AVX512_BF16; others round too, and multiply in
 	// float32.
 	// Winograd's algorithm is off in this mode.
 	//

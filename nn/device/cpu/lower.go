@@ -23,6 +23,10 @@ import (
 // patterns lists the device's patterns. If several patterns match the same steps, the first one wins.
 func (d *Device) patterns() lower.Table[work.Kernel] {
 	workers := d.pool.Workers()
+	attention := d.tiles
+	if !d.bfloat16 { // its products are not divided into parts
+		attention = nil
+	}
 	return lower.Table[work.Kernel]{
 		Device: d.Name(),
 		Patterns: slices.Concat(
@@ -35,7 +39,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 			mapping.Patterns(workers),
 			move.Patterns(),
 			softmax.Patterns(workers),
-			rows.Patterns(workers, d.level),
+			rows.Patterns(workers, rows.KernelsFor(d.level, attention)),
 		),
 		Lacks: func(t op.Type) string {
 			if t.DType == op.Float64 {
@@ -60,9 +64,6 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
 	case op.Tokens, op.Planes, op.Roll:
 		return true
-	}
-	if n := tokens(c, in); d.bfloat16 && n > 0 && n <= tiledTokens { // products round their operands and may run in tiles
-		return false
 	}
 	return rows.Whole(c, in)
 }
@@ -112,23 +113,4 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		kept.Made = true
 		return nil
 	}, nil
-}
-
-// tiledTokens is the most tokens whose matrices of scores are stored in bfloat16's mode.
-const tiledTokens = 512
-
-// tokens is the number of tokens of a self-attention or of its gradients, of other attention the larger of its numbers of
-// queries and keys, and 0 of other composites.
-func tokens(c op.Composite, in []op.Type) int {
-	switch o := c.(type) {
-	case op.Attention, op.AttentionGrad:
-		return max(in[0].Shape[1], in[1].Shape[1])
-	case op.SelfAttention:
-		return o.Tokens
-	case op.SelfAttentionGrad:
-		return o.Tokens
-	case op.SelfAttentionGradBias:
-		return o.Tokens
-	}
-	return 0
 }

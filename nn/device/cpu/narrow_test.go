@@ -79,4 +79,10 @@ func TestNarrowDevice(t *testing.T) {
 
 func TestThreadsDoNotMatterToNarrow(t *testing.T) {
 	eachNarrow(t, func(t *testing.T) { devicetest.Equal(t, narrow(1), narrow(7)) })
+	t.Run("tiles by vectors", func(t *testing.T) {
+		if simd.Best() != simd.AVX512 {
+			t.Skip("needs AVX-512")
+		}
+		devicetest.Equal(t, changed(1, cpu.ByVectorTiles), changed(7, cpu.ByVectorTiles))
+	})
 }

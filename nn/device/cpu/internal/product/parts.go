@@ -81,7 +81,7 @@ func (s *splitter) narrowed(b *kern.BFloat16, dst []uint16, part, stride int, sr
 	})
 }
 
-// splitRows is packRows for parts, which are plane words apart.
+// splitRows is PackedRows for parts, which are plane words apart.
 func (k *tiledKernel) splitRows(s *splitter, g *tiledTarget, dst, from []float32, plane, channels, n, width int) {
 	const most = splitRoom / (2 * kern.TileWidth) // channels at a time, an even number
 	for c := 0; c < channels; c += most {
@@ -102,7 +102,7 @@ func (k *tiledKernel) splitRows(s *splitter, g *tiledTarget, dst, from []float32
 	}
 }
 
-// splitColumns is packColumns for parts. square is a worker's room for a tile.
+// splitColumns is PackedColumns for parts. square is a worker's room for a tile.
 func (k *tiledKernel) splitColumns(s *splitter, g *tiledTarget, dst, from, square []float32,
 	plane, channels, n, width int) {
 	for c := 0; c < g.narrow.Whole(channels); c += kern.TileDepth {

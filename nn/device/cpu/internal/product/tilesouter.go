@@ -10,7 +10,8 @@ import (
 // tilesOuter runs an outer in tiles. The left operand is turned: its channels become rows of A that run along pixels. The
 // right one becomes pairs of pixels for B. With several taps b is on the left, and pairs of a's pixels are made for each
 // tap, or shifted; with one, the operand with fewer channels is on the left, as turning takes longer. Sums of a task stay
-// in the second level cache while the chunks of pixels go by.
+// in the second level cache while the chunks of pixels go by. With one tap, an operand whose channels several tasks read
+// is turned or paired before them, once.
 type tilesOuter struct {
 	*outer
 	tiles       *kern.Tiles
@@ -29,6 +30,8 @@ type tilesOuter struct {
 	panels      int               // most of a task
 	steps       [][]kern.TileStep // by the blocks of a chunk
 	whole       *outer            // without lines of taps as taps
+
+	rowParts, columnParts int // of the tasks of a group and split
 }
 
 // tilesColumns is the number of columns of a panel: two tiles.
@@ -53,6 +56,8 @@ type tilesTask struct {
 	from, to        int // chunks
 	row, rows       int
 	column, columns int
+	rowPart         int
+	columnPart      int
 	span            int // rows of a tile
 	spans           [][2]kern.TileSpan
 }
@@ -141,6 +146,7 @@ func (t *tilesOuter) cutTasks(workers int) {
 			rows = even(rows, rows/2, tilesColumns)
 		}
 	}
+	t.rowParts, t.columnParts = work.Ceil(left, rows), work.Ceil(right, columns)
 	for s := range t.splits {
 		for g := range t.groups {
 			for i := 0; i < t.left.channels; i += rows {
@@ -148,6 +154,7 @@ func (t *tilesOuter) cutTasks(workers int) {
 					k := tilesTask{
 						split: s, group: g, from: s * size, to: min((s+1)*size, len(t.chunks)),
 						row: i, rows: min(rows, t.left.channels-i), column: j, columns: min(columns, t.right.channels-j),
+						rowPart: i / rows, columnPart: j / columns,
 					}
 					k.cut()
 					t.height = max(t.height, k.height(), eights(k.rows))
@@ -175,15 +182,37 @@ func (t *tilesTask) cut() {
 	}
 }
 
+// turnsAhead and pairsAhead report whether an operand is made ready before the tasks, for all that read it.
+func (t *tilesOuter) turnsAhead() bool { return t.ahead() && t.columnParts > 1 }
+func (t *tilesOuter) pairsAhead() bool { return t.ahead() && t.rowParts > 1 }
+func (t *tilesOuter) ahead() bool      { return len(t.taps) == 1 && t.line == nil && t.tiles.Planes() == 1 }
+
+// turnedSize and pairedSize are the elements of an operand of a task, for a chunk.
+func (t *tilesOuter) turnedSize() int {
+	return t.tiles.Planes() * t.blocks * t.height * kern.TileDepth / 2
+}
+func (t *tilesOuter) pairedSize() int { return t.tiles.Planes() * t.panels * t.panel }
+
 // size is the number of elements of dst.
 func (t *tilesOuter) size() int { return len(t.taps) * t.channels * t.columns }
 
 // lower reserves the scratch of t in r and returns its phases.
 func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	workers, planes := d.Workers, t.tiles.Planes()
+	var turned, pairs []work.Part // by worker, or by chunk, group and part of the operand
+	units := len(t.chunks) * t.groups
+	if t.turnsAhead() {
+		turned = r.Each(units*t.rowParts, t.turnedSize())
+	} else {
+		turned = r.Each(workers, t.turnedSize())
+	}
+	if t.pairsAhead() {
+		pairs = r.Each(units*t.columnParts, t.pairedSize())
+	} else {
+		pairs = r.Each(workers, t.pairedSize())
+	}
 	// Turned pixels and their staged copies are of two bytes, and Transpose reads whole tiles of sums.
 	parts := [...][]work.Part{
-		r.Each(workers, planes*t.blocks*t.height*kern.TileDepth/2), r.Each(workers, planes*t.panels*t.panel),
 		r.Each(workers, t.sums+kern.TileRows*tilesColumns),
 		r.Each(workers, work.Ceil(planes*t.left.staged, 2)), r.Each(workers, work.Ceil(planes*t.right.staged, 2)),
 	}
@@ -199,16 +228,23 @@ func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 	return func(s *work.Storage) []work.Phase {
 		k := &tilesOuterKernel{tilesOuter: t, BFloat16: kern.Stored(s.Level), dst: s.Floats(dst),
 			left: s.Pieces(a), right: s.Pieces(b), workers: make([]tilesWorker, workers),
-			splitters: newSplitters(t.tiles, s.Scratches(split)), bad: make([]uint32, len(t.tasks))}
+			splitters: newSplitters(t.tiles, s.Scratches(split)), bad: make([]uint32, len(t.tasks)),
+			turned: s.Scratches(turned), pairs: s.Scratches(pairs)}
 		if t.flipped {
 			k.left, k.right = k.right, k.left
 		}
 		for i := range k.workers {
-			k.workers[i] = tilesWorker{turned: s.Scratch(parts[0][i]), pairs: s.Scratch(parts[1][i]),
-				sums: s.Scratch(parts[2][i]), stages: [2][]float32{s.Scratch(parts[3][i]), s.Scratch(parts[4][i])},
-				fresh: s.Scratch(fresh[i])}
+			k.workers[i] = tilesWorker{sums: s.Scratch(parts[0][i]),
+				stages: [2][]float32{s.Scratch(parts[1][i]), s.Scratch(parts[2][i])}, fresh: s.Scratch(fresh[i])}
 		}
-		phases := []work.Phase{{Blocks: len(t.tasks), Run: k.run}}
+		var phases []work.Phase
+		if t.turnsAhead() {
+			phases = append(phases, work.Phase{Blocks: len(k.turned), Run: k.turnAhead})
+		}
+		if t.pairsAhead() {
+			phases = append(phases, work.Phase{Blocks: len(k.pairs), Run: k.pairAhead})
+		}
+		phases = append(phases, work.Phase{Blocks: len(t.tasks), Run: k.run})
 		if t.splits > 1 {
 			k.copies, k.set = s.Scratch(copies), kern.For(s.Level)
 			phases = append(phases, work.Phase{Blocks: work.Ceil(t.size(), sumBlock), Run: k.sum})
@@ -225,6 +261,8 @@ type tilesOuterKernel struct {
 	*tilesOuter
 	*kern.BFloat16
 	left, right *work.Pieces
+	turned      [][]float32 // by worker, or made ahead by chunk, group and part
+	pairs       [][]float32
 	dst         []float32
 	copies      []float32 // of dst, for each split but the first
 	set         *kern.Set // adds copies; nil for plain Go
@@ -235,10 +273,10 @@ type tilesOuterKernel struct {
 
 // tilesWorker is the scratch of a worker.
 type tilesWorker struct {
-	args                kern.TileArgs
-	turned, pairs, sums []float32
-	fresh               []float32    // sums of a chunk, for parts
-	stages              [2][]float32 // left and right
+	args   kern.TileArgs
+	sums   []float32
+	fresh  []float32    // sums of a chunk, for parts
+	stages [2][]float32 // left and right
 }
 
 // run computes a task.
@@ -249,35 +287,37 @@ func (k *tilesOuterKernel) run(worker, task int) {
 	}
 	a := &w.args
 	*a = kern.TileArgs{
-		Config: kern.Configure(t.span, tilesColumns), A: (*uint16)(unsafe.Pointer(&w.turned[0])), Spans: &t.spans[0],
-		Pairs: len(t.spans), StepA: 2 * kern.TileDepth, StepC: 4 * tilesColumns,
+		Config: kern.Configure(t.span, tilesColumns), Spans: &t.spans[0], Pairs: len(t.spans), StepA: 2 * kern.TileDepth,
+		StepC: 4 * tilesColumns,
 	}
 	panel := t.height() * tilesColumns
 	for i := t.from; i < t.to; i++ {
-		c := &k.chunks[i]
-		left, right := &k.tilesOuter.left, &k.tilesOuter.right
-		src, step := k.source(s, left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
-		for p := range k.tiles.Planes() {
-			k.tiles.Turn(part(a.A, p*k.blocks*k.height*kern.TileDepth), part(src, p*left.staged), &c.left.lists[0][0], c.blocks,
-				eights(t.rows), k.height, step)
-		}
-		a.Steps, a.Depth = &k.steps[c.blocks][0], len(k.steps[c.blocks])
-		if k.line != nil {
-			k.line.fill(k.BFloat16, s, w.stages[1], right.staged, k.right, c.right.lines)
-			src = part((*uint16)(unsafe.Pointer(&w.stages[1][0])), t.column)
-			step = 2 * k.line.channels
+		c, unit := &k.chunks[i], i*k.groups+t.group
+		var turned, paired []float32
+		if k.turnsAhead() {
+			turned = k.turned[unit*k.rowParts+t.rowPart]
 		} else {
-			src, step = k.source(s, right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
+			turned = k.turned[worker]
+			k.turn(turned, s, w, c, t)
+		}
+		a.A = (*uint16)(unsafe.Pointer(&turned[0]))
+		a.Steps, a.Depth = &k.steps[c.blocks][0], len(k.steps[c.blocks])
+		var src *uint16
+		var step int
+		if k.pairsAhead() {
+			paired = k.pairs[unit*k.columnParts+t.columnPart]
+		} else {
+			paired = k.pairs[worker]
+			src, step = k.unpaired(s, w, c, t)
 		}
 		sums := w.sums
 		for set, list := range c.right.lists {
-			for p := range k.tiles.Planes() {
-				k.tiles.Pairs((*uint32)(unsafe.Pointer(&w.pairs[p*k.panels*k.panel])), part(src, p*right.staged), &list[0],
-					len(list)/2, t.columns, step, 4*k.panel)
+			if !k.pairsAhead() {
+				k.pair(paired, src, step, list, t)
 			}
 			for _, tap := range k.sets[set] {
 				for j := range work.Ceil(t.columns, tilesColumns) {
-					a.B = (*uint32)(unsafe.Pointer(&w.pairs[j*k.panel+tap.shift*tilesColumns]))
+					a.B = (*uint32)(unsafe.Pointer(&paired[j*k.panel+tap.shift*tilesColumns]))
 					a.C = &sums[0]
 					if s != nil && i > t.from {
 						a.C = &w.fresh[0]
@@ -298,6 +338,49 @@ func (k *tilesOuterKernel) run(worker, task int) {
 		k.bad[task] = s.bad
 	}
 	k.write(t, w.sums)
+}
+
+// turn turns the rows of a task from a chunk.
+func (k *tilesOuterKernel) turn(dst []float32, s *splitter, w *tilesWorker, c *tilesChunk, t *tilesTask) {
+	left, to := &k.tilesOuter.left, (*uint16)(unsafe.Pointer(&dst[0]))
+	src, step := k.source(s, left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
+	for p := range k.tiles.Planes() {
+		k.tiles.Turn(part(to, p*k.blocks*k.height*kern.TileDepth), part(src, p*left.staged), &c.left.lists[0][0], c.blocks,
+			eights(t.rows), k.height, step)
+	}
+}
+
+// unpaired is where the columns of a task begin in a chunk, and the distance between pixels in bytes.
+func (k *tilesOuterKernel) unpaired(s *splitter, w *tilesWorker, c *tilesChunk, t *tilesTask) (*uint16, int) {
+	right := &k.tilesOuter.right
+	if k.line != nil {
+		k.line.fill(k.BFloat16, s, w.stages[1], right.staged, k.right, c.right.lines)
+		return part((*uint16)(unsafe.Pointer(&w.stages[1][0])), t.column), 2 * k.line.channels
+	}
+	return k.source(s, right, k.right, w.stages[1], c.right, t.group, t.column, t.columns, 1)
+}
+
+// pair makes pairs of the columns of a task from a list of pixels.
+func (k *tilesOuterKernel) pair(dst []float32, src *uint16, step int, list []int32, t *tilesTask) {
+	for p := range k.tiles.Planes() {
+		k.tiles.Pairs((*uint32)(unsafe.Pointer(&dst[p*k.panels*k.panel])), part(src, p*k.tilesOuter.right.staged), &list[0],
+			len(list)/2, t.columns, step, 4*k.panel)
+	}
+}
+
+// turnAhead turns a part of the rows from a chunk, for all tasks that read it.
+func (k *tilesOuterKernel) turnAhead(worker, block int) {
+	unit := block / k.rowParts
+	t := &k.tasks[unit%k.groups*k.rowParts*k.columnParts+block%k.rowParts*k.columnParts]
+	k.turn(k.turned[block], nil, &k.workers[worker], &k.chunks[unit/k.groups], t)
+}
+
+// pairAhead does so with pairs of columns.
+func (k *tilesOuterKernel) pairAhead(worker, block int) {
+	unit := block / k.columnParts
+	t, c := &k.tasks[unit%k.groups*k.rowParts*k.columnParts+block%k.columnParts], &k.chunks[unit/k.groups]
+	src, step := k.unpaired(nil, &k.workers[worker], c, t)
+	k.pair(k.pairs[block], src, step, c.right.lists[0], t)
 }
 
 // part is p, n numbers on.

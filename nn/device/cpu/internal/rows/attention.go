@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -9,15 +8,26 @@ import (
 )
 
 // scores is the number of elements of a block of scores: these, and the gradient's, stay in the second level cache.
-const scores = 16 << 10
+// Processors with tiles have a larger one.
+const scores, tiledScores = 16 << 10, 48 << 10
 
-// queriesAtATime is the number of queries of a block: whole tiles of a kernel, if there is one.
-func queriesAtATime(set *kern.Set, queries, keys int) int {
+// queriesAtATime is the number of queries of a block: whole tiles of a kernel, if there is one, or steps of the depth
+// of tiles.
+func (k Kernels) queriesAtATime(queries, keys int) int {
+	if k.Tiles != nil {
+		return min(even(queries, tiledScores/keys, kern.TileDepth), queries)
+	}
 	n := min(max(scores/keys, 8), queries)
-	if set != nil {
-		n = min(work.Ceil(n, set.Rows)*set.Rows, queries)
+	if k.Set != nil {
+		n = min(work.Ceil(n, k.Set.Rows)*k.Set.Rows, queries)
 	}
 	return n
+}
+
+// even is the size of equal parts of n, multiples of unit, that are at most about most.
+func even(n, most, unit int) int {
+	parts := work.Ceil(n, max(most, unit))
+	return work.Ceil(work.Ceil(n, parts), unit) * unit
 }
 
 // attend is the scratch of a worker.
@@ -49,18 +59,18 @@ type lookup struct {
 }
 
 // lookupOf takes the operands of an attention, and the value of its result or of the gradient with respect to that.
-func lookupOf(o op.Attention, s work.Step, in []int, result int, level simd.Level) lookup {
+func lookupOf(o op.Attention, s work.Step, in []int, result int, kernels Kernels) lookup {
 	q, v := s.Values[in[0]].Type.Shape, s.Values[in[2]].Type.Shape
 	a := lookup{
 		scale: o.Scale, matrices: q[0], queries: q[1], keys: v[1], width: q[2], wide: v[2],
 		query: dense(in[0], q[1], q[2]), key: dense(in[1], v[1], q[2]), content: dense(in[2], v[1], v[2]),
 		result: dense(result, q[1], v[2]),
 	}
-	return a.biased(s, in[3:], level)
+	return a.biased(s, in[3:], kernels)
 }
 
 // selfLookup takes the operands of self-attention, a head of a sequence for each matrix.
-func selfLookup(o op.SelfAttention, s work.Step, in []int, result int, level simd.Level) lookup {
+func selfLookup(o op.SelfAttention, s work.Step, in []int, result int, kernels Kernels) lookup {
 	rows := s.Values[in[0]].Type.Shape
 	wide := rows[1] / 3
 	width := wide / o.Heads
@@ -69,7 +79,7 @@ func selfLookup(o op.SelfAttention, s work.Step, in []int, result int, level sim
 		result: strided{result, wide, func(b, i int) int { return (b/o.Heads*o.Tokens+i)*wide + b%o.Heads*width }},
 	}
 	a.query, a.key, a.content = selfParts(o, in[0], wide)
-	return a.biased(s, in[1:], level)
+	return a.biased(s, in[1:], kernels)
 }
 
 // selfParts are the queries, keys and values in rows of 3·wide elements.
@@ -83,12 +93,12 @@ func selfParts(o op.SelfAttention, rows, wide int) (query, key, content strided)
 }
 
 // biased takes a bias, if there is one, and chooses the block.
-func (a lookup) biased(s work.Step, bias []int, level simd.Level) lookup {
+func (a lookup) biased(s work.Step, bias []int, kernels Kernels) lookup {
 	a.biases, a.groups = -1, a.matrices
 	if len(bias) > 0 {
 		a.biases, a.groups = bias[0], s.Values[bias[0]].Type.Shape[0]
 	}
-	a.block = queriesAtATime(kern.For(level), a.queries, a.keys)
+	a.block = kernels.queriesAtATime(a.queries, a.keys)
 	return a
 }
 
@@ -100,23 +110,25 @@ func (a *lookup) softmax(k *vec.Set, p, bias []float32, b, i, n int) {
 	k.SoftmaxPadded(p, bias, float32(a.scale), a.keys, n)
 }
 
-func selfAttention(s work.Step, o op.SelfAttention, workers int, level simd.Level) (*work.Lowering, error) {
-	return selfLookup(o, s, s.In, s.Out, level).lower(s, workers, level)
+func selfAttention(s work.Step, o op.SelfAttention, workers int, kernels Kernels) (*work.Lowering, error) {
+	return selfLookup(o, s, s.In, s.Out, kernels).lower(s, workers, kernels)
 }
 
 // crossAttention is attention of queries to keys and values of other rows.
-func crossAttention(s work.Step, o op.Attention, workers int, level simd.Level) (*work.Lowering, error) {
-	return lookupOf(o, s, s.In, s.Out, level).lower(s, workers, level)
+func crossAttention(s work.Step, o op.Attention, workers int, kernels Kernels) (*work.Lowering, error) {
+	return lookupOf(o, s, s.In, s.Out, kernels).lower(s, workers, kernels)
 }
 
-func (a lookup) lower(s work.Step, workers int, level simd.Level) (*work.Lowering, error) {
+func (a lookup) lower(s work.Step, workers int, kernels Kernels) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
 	}
-	set, stride := kern.For(level), vec.Padded(a.keys)
+	stride := vec.Padded(a.keys)
 	var r work.Room
-	keys, values := r.Each(workers, packedSize(set, a.width, a.keys)), r.Each(workers, packedSize(set, a.keys, a.wide))
+	keys := r.Each(workers, kernels.packedSize(a.width, a.keys))
+	values := r.Each(workers, kernels.packedSize(a.keys, a.wide))
 	blocks := r.Each(workers, a.block*stride)
+	room := kernels.tiledRoom(&r, workers, a.block, max(a.width, a.keys), 0)
 	parts, each := 1, a.queries // of the queries of a matrix
 	if a.matrices < 4*workers {
 		parts, each = work.Ceil(a.queries, a.block), a.block
@@ -130,7 +142,7 @@ func (a lookup) lower(s work.Step, workers int, level simd.Level) (*work.Lowerin
 		}
 		own := make([]attend, workers)
 		for i := range own {
-			own[i] = attend{multiplier{set: set}, st.Scratch(keys[i]), st.Scratch(values[i]), st.Scratch(blocks[i])}
+			own[i] = attend{kernels.multiplier(st, room, i), st.Scratch(keys[i]), st.Scratch(values[i]), st.Scratch(blocks[i])}
 		}
 		rows := vec.For(st.Level)
 		return []work.Phase{{Blocks: a.matrices * parts, Run: func(worker, block int) {

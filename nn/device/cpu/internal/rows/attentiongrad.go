@@ -3,9 +3,7 @@ package rows
 import (
 	"slices"
 
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
-	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
@@ -20,7 +18,7 @@ type attentionGrad struct {
 }
 
 // attentionGrads matches gradients of one attention: all of them, or the first alone.
-func attentionGrads(workers int, level simd.Level) work.Pattern {
+func attentionGrads(workers int, kernels Kernels) work.Pattern {
 	return func(f *lower.Flow, first int) []work.Match {
 		s := f.Step(first)
 		of := attentionOf(s.Op)
@@ -33,11 +31,11 @@ func attentionGrads(workers int, level simd.Level) work.Pattern {
 				for i, at := range steps {
 					outs[i] = f.Step(at).Out
 				}
-				return g.lower(s, outs, workers, level)
+				return g.lower(s, outs, workers, kernels)
 			}}
 		}
 		none := strided{value: -1}
-		one := attentionGrad{lookup: gradLookup(s, level), by: [3]strided{none, none, none}, bias: -1}
+		one := attentionGrad{lookup: gradLookup(s, kernels), by: [3]strided{none, none, none}, bias: -1}
 		one.add(s)
 		all, steps := one, []int{first}
 		for _, i := range f.ReadersOf(s.In[0]) {
@@ -66,12 +64,12 @@ func attentionOf(o op.Op) op.Op {
 }
 
 // gradLookup takes the operands of a gradient: those of the attention and the gradient with respect to its result.
-func gradLookup(s work.Step, level simd.Level) lookup {
+func gradLookup(s work.Step, kernels Kernels) lookup {
 	last := len(s.In) - 1
 	if o, ok := attentionOf(s.Op).(op.SelfAttention); ok {
-		return selfLookup(o, s, s.In[:last], s.In[last], level)
+		return selfLookup(o, s, s.In[:last], s.In[last], kernels)
 	}
-	return lookupOf(op.Attention{Scale: s.Op.(op.AttentionGrad).Scale}, s, s.In[:last], s.In[last], level)
+	return lookupOf(op.Attention{Scale: s.Op.(op.AttentionGrad).Scale}, s, s.In[:last], s.In[last], kernels)
 }
 
 // add takes the result of a gradient, unless it has that already.
@@ -112,17 +110,17 @@ type attendGrad struct {
 const shares = 64
 
 // lower computes the gradients outs of the attention that s is one of.
-func (g attentionGrad) lower(s work.Step, outs []int, workers int, level simd.Level) (*work.Lowering, error) {
+func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kernels) (*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
 	}
-	set := kern.For(level)
 	var r work.Room
 	stride := vec.Padded(g.keys)
 	sizes := []int{
-		packedSize(set, g.keys, g.width), packedSize(set, g.width, g.keys), packedSize(set, g.wide, g.keys),
-		packedSize(set, g.block, g.width), packedSize(set, g.block, g.wide), g.block * stride, g.block * stride,
+		kernels.packedSize(g.keys, g.width), kernels.packedSize(g.width, g.keys), kernels.packedSize(g.wide, g.keys),
+		kernels.packedSize(g.block, g.width), kernels.packedSize(g.block, g.wide), g.block * stride, g.block * stride,
 	}
+	room := kernels.tiledRoom(&r, workers, g.block, max(g.width, g.wide, g.keys), g.keys)
 	own := make([][]work.Part, len(sizes))
 	for i, n := range sizes {
 		own[i] = r.Each(workers, n)
@@ -159,7 +157,7 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, level simd.Le
 		}
 		list := make([]attendGrad, workers)
 		for i := range list {
-			list[i] = attendGrad{multiplier: multiplier{set: set}, p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
+			list[i] = attendGrad{multiplier: kernels.multiplier(st, room, i), p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
 			for j := range list[i].packed {
 				list[i].packed[j] = st.Scratch(own[j][i])
 			}

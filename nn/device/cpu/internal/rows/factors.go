@@ -1,15 +1,29 @@
 package rows
 
 import (
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
+// Kernels are those with which attention multiplies.
+type Kernels struct {
+	Set   *kern.Set   // nil for plain Go
+	Tiles *kern.Tiles // not nil if factors are rounded to bfloat16 and multiplied in tiles
+	*kern.BFloat16
+}
+
+// KernelsFor returns the kernels of a level, with tiles unless these are nil.
+func KernelsFor(l simd.Level, tiles *kern.Tiles) Kernels {
+	return Kernels{kern.For(l), tiles, kern.Stored(l)}
+}
+
 // multiplier computes products of matrices that fit into a core's caches.
 type multiplier struct {
-	set  *kern.Set // nil for plain Go
-	args kern.Args
-	zero int // the offset of the only tap
+	set   *kern.Set // nil for plain Go
+	args  kern.Args
+	zero  int    // the offset of the only tap
+	tiles *tiled // instead of these, if not nil
 }
 
 // factor is the second matrix of a product, depth × n elements, packed in panels of columns.
@@ -28,11 +42,14 @@ func (m *multiplier) columns(n int) int {
 }
 
 // packedSize is the number of elements of a factor.
-func packedSize(set *kern.Set, depth, n int) int {
-	if set == nil {
+func (k Kernels) packedSize(depth, n int) int {
+	switch {
+	case k.Tiles != nil:
+		return deep(depth) / 2 * work.Ceil(n, kern.TileWidth) * kern.TileWidth
+	case k.Set == nil:
 		return depth * n
 	}
-	return depth * set.Vectors(n) * set.Lanes
+	return depth * k.Set.Vectors(n) * k.Set.Lanes
 }
 
 // panel returns the panel of b from column j on, its width in memory and its number of columns.
@@ -48,6 +65,10 @@ func (m *multiplier) panel(b factor, j int) (x []float32, width, n int) {
 // pack packs depth rows of n elements, stride apart, into dst.
 func (m *multiplier) pack(dst, src []float32, stride, depth, n int) factor {
 	b := factor{x: dst, depth: depth, n: n}
+	if m.tiles != nil {
+		m.tiles.pack(b, src, stride, 1, m.tiles.PackedRows)
+		return b
+	}
 	for j := 0; j < n; j += m.columns(n) {
 		x, width, n := m.panel(b, j)
 		if m.set != nil {
@@ -65,6 +86,10 @@ func (m *multiplier) pack(dst, src []float32, stride, depth, n int) factor {
 // packTransposed packs the transpose of n rows of depth elements, stride apart, into dst.
 func (m *multiplier) packTransposed(dst, src []float32, stride, depth, n int) factor {
 	b := factor{x: dst, depth: depth, n: n}
+	if m.tiles != nil {
+		m.tiles.pack(b, src, stride, stride, m.tiles.PackedColumns)
+		return b
+	}
 	for j := 0; j < n; j += m.columns(n) {
 		x, width, n := m.panel(b, j)
 		m.set.Transpose(x, width, src[j*stride:], stride, n, depth)
@@ -74,11 +99,19 @@ func (m *multiplier) packTransposed(dst, src []float32, stride, depth, n int) fa
 
 // product sets the rows of c to those of a times b, or adds that to them. Rows of a and c are lda and ldc apart.
 func (m *multiplier) product(c []float32, ldc int, a []float32, lda, rows int, b factor, add bool) {
+	if m.tiles != nil {
+		m.tiles.product(c, ldc, a, lda, rows, b, add)
+		return
+	}
 	m.multiply(c, ldc, a, lda, 1, rows, b, add)
 }
 
 // outer is product with the transpose of a, whose rows are lda apart.
 func (m *multiplier) outer(c []float32, ldc int, a []float32, lda, rows int, b factor, add bool) {
+	if m.tiles != nil {
+		m.tiles.outer(c, ldc, a, lda, rows, b, add)
+		return
+	}
 	m.multiply(c, ldc, a, 1, lda, rows, b, add)
 }
 

@@ -3,7 +3,6 @@
 package rows
 
 import (
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -12,15 +11,15 @@ import (
 )
 
 // Patterns returns the patterns of this package's ops.
-func Patterns(workers int, level simd.Level) []work.Pattern {
+func Patterns(workers int, kernels Kernels) []work.Pattern {
 	return []work.Pattern{
 		lower.Alone(layerNorm), layerNormGrads(workers), lower.Alone(softmax), lower.Alone(softmaxGrad),
 		lower.Alone(func(s work.Step, o op.SelfAttention) (*work.Lowering, error) {
-			return selfAttention(s, o, workers, level)
+			return selfAttention(s, o, workers, kernels)
 		}),
-		attentionGrads(workers, level),
+		attentionGrads(workers, kernels),
 		lower.Alone(func(s work.Step, o op.Attention) (*work.Lowering, error) {
-			return crossAttention(s, o, workers, level)
+			return crossAttention(s, o, workers, kernels)
 		}),
 	}
 }
