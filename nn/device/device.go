@@ -56,6 +56,13 @@ type Rewriter interface {
 	Rewrite(p *Program)
 }
 
+// Narrower is a Device that stores some results in fewer bytes than their types have, if all that read them allow it.
+type Narrower interface {
+	Device
+	// Narrow lists values of p, made by its steps. Describe finds them in a group by Value.Narrow.
+	Narrow(p *Program) []int
+}
+
 // Divider is a Device that runs some steps for a few samples at a time, so that a step finds the results of the one
 // before it in a cache. Samples are the first dimension of a value and lie one after the other in the device's layouts.
 // The storage of a portion may start at any element.
@@ -132,6 +139,9 @@ type Value struct {
 	// Fixed says that the value, which comes from outside, is the same in all runs of a kernel after it is bound: the
 	// kernel may keep what it makes of it alone, as packed weights, in memory of its own.
 	Fixed bool
+
+	// Narrow says that the device's Narrower named the value.
+	Narrow bool
 }
 
 // Step is one op of a program, applied to values by index.

@@ -130,7 +130,7 @@ func (p *program) portion(v, samples int) int {
 	x := p.Values[v]
 	x.Type.Shape = slices.Clone(x.Type.Shape)
 	x.Type.Shape[0] = samples
-	p.Values = append(p.Values, device.Value{Name: x.Name, Type: x.Type})
+	p.Values = append(p.Values, device.Value{Name: x.Name, Type: x.Type, Narrow: x.Narrow})
 	return len(p.Values) - 1
 }
 

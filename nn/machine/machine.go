@@ -90,6 +90,11 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if r, ok := device.As[device.Rewriter](c.Device); ok && !c.Ungrouped {
 		p.rewrite(r)
 	}
+	if d, ok := device.As[device.Narrower](c.Device); ok {
+		for _, v := range d.Narrow(&p.Program) {
+			p.Values[v].Narrow = true
+		}
+	}
 	if c.LowMemory {
 		p.recompute()
 	}

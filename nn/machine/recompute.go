@@ -149,7 +149,7 @@ func (r *recomputation) commit(plan recomputePlan, at int) {
 		}
 		s.Out = len(r.Values)
 		r.again[v] = s.Out
-		r.Values = append(r.Values, device.Value{Name: r.Values[v].Name, Type: r.Values[v].Type})
+		r.Values = append(r.Values, device.Value{Name: r.Values[v].Name, Type: r.Values[v].Type, Narrow: r.Values[v].Narrow})
 		r.maker, r.again, r.fixed = append(r.maker, at), append(r.again, -1), append(r.fixed, true)
 		early, _ := slices.BinarySearch(r.readers[v], at)
 		r.readers = append(r.readers, slices.Clone(r.readers[v][early:]))

@@ -80,12 +80,15 @@ type stored struct {
 
 func permuted(r device.Region, l device.Layout, shape op.Shape) (stored, error) {
 	o, ok := dimensions(l)
+	if l == work.StoredRows { // a line
+		o, ok, shape = [4]int{0, 1, 2, 3}, true, op.Shape{1, 1, 1, shape.Size()}
+	}
 	if !ok || len(shape) != 4 {
 		return stored{}, fmt.Errorf("no layout %q of rank %d", l, len(shape))
 	}
 	var x stored
 	var err error
-	if l == work.Stored {
+	if l == work.Stored || l == work.StoredRows {
 		x.half, err = device.HostSlice[uint16](r)
 	} else {
 		x.data, err = device.HostSlice[float32](r)

@@ -38,6 +38,11 @@ func describe(d device.Device, p *program, groups [][]int) (*job, error) {
 			j.values[v].Layout, j.values[v].Bytes = o.Layout, o.Bytes
 		}
 	}
+	if n, ok := device.As[device.Narrower](d); ok {
+		for _, v := range n.Narrow(&p.Program) {
+			j.values[v].Narrow = true
+		}
+	}
 	laid := p.Program
 	laid.Values = j.values
 	for _, steps := range groups {

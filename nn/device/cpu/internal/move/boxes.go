@@ -71,7 +71,7 @@ func turnedRows(s work.Step) (*work.Lowering, error) {
 		if st.Err != nil {
 			return nil
 		}
-		return converted(dst, x, s.OutType().Shape.Size())
+		return converted(dst, x, 0, s.OutType().Shape.Size())
 	})
 	l.Kernel.Take(0, s.In[0], s.Out)
 	l.Results[0].View = &lower.View{Value: s.In[0]}

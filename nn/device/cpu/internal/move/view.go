@@ -33,14 +33,9 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 			if st.Err != nil {
 				return nil
 			}
-			if x.Stored() != nil {
-				return copied(dst.Stored(), x.Stored()[offset:])
-			}
-			return copied(dst.All(), x.All()[offset:])
+			return converted(dst, x, offset, to.Size())
 		})
-		if s.InValue(0).Layout == work.Stored && len(to) == 4 { // the result is stored likewise
-			l.Kernel.Take(0, s.In[0], s.Out)
-		}
+		l.Kernel.Take(0, s.In[0], s.Out)
 		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}
 		return l, nil
 	}
@@ -96,18 +91,18 @@ func copied[T any](dst, src []T) []work.Phase {
 	return inBlocks(len(dst), func(lo, hi int) { copy(dst[lo:hi], src[lo:hi]) })
 }
 
-// converted copies n elements, either of which may be stored as bfloat16.
-func converted(dst, src *work.Pieces, n int) []work.Phase {
+// converted copies n elements from element first on, either of which may be stored as bfloat16.
+func converted(dst, src *work.Pieces, first, n int) []work.Phase {
 	to, from := dst.Stored(), src.Stored()
 	switch {
 	case to == nil && from == nil:
-		return copied(dst.All(), src.All())
+		return copied(dst.All(), src.All()[first:])
 	case to == nil:
-		return inBlocks(n, func(lo, hi int) { src.Widened(dst.All()[lo:hi], from[lo:hi]) })
+		return inBlocks(n, func(lo, hi int) { src.Widened(dst.All()[lo:hi], from[first+lo:first+hi]) })
 	case from == nil:
-		return inBlocks(n, func(lo, hi int) { dst.Narrowed(to[lo:hi], src.All()[lo:hi]) })
+		return inBlocks(n, func(lo, hi int) { dst.Narrowed(to[lo:hi], src.All()[first+lo:first+hi]) })
 	}
-	return copied(to, from)
+	return copied(to, from[first:])
 }
 
 // inBlocks is the phase that calls f for elements lo to hi of n.

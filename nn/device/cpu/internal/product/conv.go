@@ -94,7 +94,7 @@ func convStep(s work.Step, o op.Conv2D) productStep {
 	w := convWindow(o, weight)
 	p := &product{
 		grids:  []target{{grid: w.forwardGrid(x, y), stepH: 1, stepW: 1}},
-		groups: w.groups, rows: y[1] / w.groups, planes: true,
+		groups: w.groups, rows: y[1] / w.groups, rounded: true,
 		dstH: y[2], dstW: y[3], dstC: y[1],
 		weightTap: weight[1] * y[1], weightChannel: y[1], weightRow: 1, weightGroup: y[1] / w.groups,
 	}
@@ -103,7 +103,7 @@ func convStep(s work.Step, o op.Conv2D) productStep {
 
 // forwardStep binds product p to the operands of s: source, weights and perhaps a bias.
 func forwardStep(s work.Step, p *product) productStep {
-	p.stored = s.InValue(0).Layout == work.Stored
+	p.stored = work.IsStored(s.InValue(0))
 	p.fixed = work.Fixed(s, s.In[1], s.Optional(2))
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Data, device.Weight},
@@ -116,7 +116,7 @@ func convGradInputStep(s work.Step, o op.Conv2DGradInput) productStep {
 	w := convWindow(o.Conv2D, weight)
 	p := &product{
 		grids:  w.backwardGrids(x, y),
-		groups: w.groups, rows: weight[1], planes: true,
+		groups: w.groups, rows: weight[1], rounded: true,
 		dstH: x[2], dstW: x[3], dstC: x[1],
 		weightTap: weight[1] * y[1], weightChannel: 1, weightRow: y[1], weightGroup: y[1] / w.groups,
 	}
@@ -125,7 +125,7 @@ func convGradInputStep(s work.Step, o op.Conv2DGradInput) productStep {
 
 // gradStep binds product p to the operands of s: weights and source.
 func gradStep(s work.Step, p *product) productStep {
-	p.stored = s.InValue(1).Layout == work.Stored
+	p.stored = work.IsStored(s.InValue(1))
 	return productStep{
 		product: p, step: s, first: s, roles: [2]device.Role{device.Weight, device.Data},
 		src: s.In[1], weights: s.In[0], bias: -1,

@@ -157,7 +157,7 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 			return d.alone(p, p.product), nil
 		}
 		q := *p.product
-		q.planes = len(e.last.OutType().Shape) == 4
+		q.rounded = len(e.last.OutType().Shape) == 4 || e.last.Values[e.last.Out].Narrow
 		p.product = &q
 		t := d.vector(p.product)
 		if bn := e.norm; bn != nil {

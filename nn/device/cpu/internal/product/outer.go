@@ -225,7 +225,7 @@ func (d Options) outer(s work.Step, o *outer, a, b int) (*work.Lowering, error) 
 	}
 	o = d.mergeOuter(o)
 	var r work.Room
-	stored := [2]bool{s.Values[a].Layout == work.Stored, s.Values[b].Layout == work.Stored}
+	stored := [2]bool{work.IsStored(s.Values[a]), work.IsStored(s.Values[b])}
 	l := work.Result(s, work.Layout(s.OutType(), device.Weight), o.lower(d, &r, a, b, s.Out, stored))
 	l.Workspace = r.Bytes
 	if t, _ := d.inTiles(o); t != nil || d.vectorOuter(o) != nil && d.groupsOuter(o) == nil || o.depthwise() {

@@ -17,7 +17,7 @@ type product struct {
 	grids []target
 
 	groups, rows     int  // rows is the number of result channels of a group
-	planes           bool // the result has rank 4
+	rounded          bool // the result is stored as bfloat16 in that mode
 	dstH, dstW, dstC int
 
 	fixed  bool    // weights and bias are the same in all runs

@@ -277,6 +277,7 @@ type tilesWorker struct {
 	sums   []float32
 	fresh  []float32    // sums of a chunk, for parts
 	stages [2][]float32 // left and right
+	_      [128]byte
 }
 
 // run computes a task.

@@ -306,7 +306,7 @@ func (d Options) vector(p *product) vectorProduct {
 	if set.Tiles == nil && p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
 		return newWinograd(p, set, d.blocks())
 	}
-	return newTiled(p, set, d.shares(), d.Workers, d.BFloat16 && p.planes)
+	return newTiled(p, set, d.shares(), d.Workers, d.BFloat16 && p.rounded)
 }
 
 // isWinograd reports whether p is a convolution, or a gradient with respect to its input, that winograd supports.

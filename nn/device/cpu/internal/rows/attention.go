@@ -34,6 +34,7 @@ func even(n, most, unit int) int {
 type attend struct {
 	multiplier
 	keys, values, scores []float32
+	_                    [128]byte
 }
 
 // strided are the rows of matrices in a value: at is the place of row i of matrix b, stride the distance to the next.
@@ -125,6 +126,10 @@ func (a lookup) lower(s work.Step, workers int, kernels Kernels) (*work.Lowering
 	}
 	stride := vec.Padded(a.keys)
 	var r work.Room
+	query := hold(&r, s, a.query.value, workers, a.block, a.width)
+	key := hold(&r, s, a.key.value, workers, a.keys, a.width)
+	content := hold(&r, s, a.content.value, workers, a.keys, a.wide)
+	result := hold(&r, s, a.result.value, workers, a.block, a.wide)
 	keys := r.Each(workers, kernels.packedSize(a.width, a.keys))
 	values := r.Each(workers, kernels.packedSize(a.keys, a.wide))
 	blocks := r.Each(workers, a.block*stride)
@@ -134,31 +139,37 @@ func (a lookup) lower(s work.Step, workers int, kernels Kernels) (*work.Lowering
 		parts, each = work.Ceil(a.queries, a.block), a.block
 	}
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		q, x := st.Floats(a.query.value), st.Floats(a.key.value)
-		v, y := st.Floats(a.content.value), st.Floats(a.result.value)
+		q, x, v, y := query.bind(st), key.bind(st), content.bind(st), result.bind(st)
 		var bias []float32
 		if a.biases >= 0 {
 			bias = st.Floats(a.biases)
 		}
 		own := make([]attend, workers)
 		for i := range own {
-			own[i] = attend{kernels.multiplier(st, room, i), st.Scratch(keys[i]), st.Scratch(values[i]), st.Scratch(blocks[i])}
+			own[i] = attend{multiplier: kernels.multiplier(st, room, i), keys: st.Scratch(keys[i]), values: st.Scratch(values[i]),
+				scores: st.Scratch(blocks[i])}
 		}
-		rows := vec.For(st.Level)
+		set := vec.For(st.Level)
 		return []work.Phase{{Blocks: a.matrices * parts, Run: func(worker, block int) {
 			b, from := block/parts, block%parts*each
 			k := &own[worker]
-			keys := k.packTransposed(k.keys, x[a.key.at(b, 0):], a.key.stride, a.width, a.keys)
+			rows, ld := x.read(worker, a.key.at(b, 0), a.keys, a.key.stride)
+			keys := k.packTransposed(k.keys, rows, ld, a.width, a.keys)
 			keys.padded = true
-			values := k.pack(k.values, v[a.content.at(b, 0):], a.content.stride, a.keys, a.wide)
+			rows, ld = v.read(worker, a.content.at(b, 0), a.keys, a.content.stride)
+			values := k.pack(k.values, rows, ld, a.keys, a.wide)
 			for to := min(from+each, a.queries); from < to; from += a.block {
 				n := min(a.block, to-from)
-				k.product(k.scores, stride, q[a.query.at(b, from):], a.query.stride, n, keys, false)
-				a.softmax(rows, k.scores[:n*stride], bias, b, from, n)
-				k.product(y[a.result.at(b, from):], a.result.stride, k.scores, stride, n, values, false)
+				rows, ld = q.read(worker, a.query.at(b, from), n, a.query.stride)
+				k.product(k.scores, stride, rows, ld, n, keys, false)
+				a.softmax(set, k.scores[:n*stride], bias, b, from, n)
+				to, ldc := y.to(worker, a.result.at(b, from), a.result.stride)
+				k.product(to, ldc, k.scores, stride, n, values, false)
+				y.done(worker, a.result.at(b, from), n, a.result.stride)
 			}
 		}}}
 	})
 	l.Workspace = r.Bytes
+	l.Kernel.Take(0, a.query.value, a.key.value, a.content.value, a.result.value)
 	return l, nil
 }

@@ -104,6 +104,7 @@ type attendGrad struct {
 	multiplier
 	packed [5][]float32 // keys, their transpose, that of values; queries and dy of a block
 	p, ds  []float32    // weights of a block, and the gradients of its scores
+	_      [128]byte
 }
 
 // shares is about the number of tasks that gradients with a bias are cut into.
@@ -121,6 +122,12 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 		kernels.packedSize(g.block, g.width), kernels.packedSize(g.block, g.wide), g.block * stride, g.block * stride,
 	}
 	room := kernels.tiledRoom(&r, workers, g.block, max(g.width, g.wide, g.keys), g.keys)
+	query := hold(&r, s, g.query.value, workers, g.block, g.width)
+	key := hold(&r, s, g.key.value, workers, g.keys, g.width)
+	content := hold(&r, s, g.content.value, workers, g.keys, g.wide)
+	result := hold(&r, s, g.result.value, workers, g.block, g.wide)
+	by := [3]held{hold(&r, s, g.by[0].value, workers, g.block, g.width), hold(&r, s, g.by[1].value, workers, g.keys, g.width),
+		hold(&r, s, g.by[2].value, workers, g.keys, g.wide)}
 	own := make([][]work.Part, len(sizes))
 	for i, n := range sizes {
 		own[i] = r.Each(workers, n)
@@ -138,14 +145,13 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 		partial = r.Floats(parts * g.groups * square)
 	}
 	bind := func(st *work.Storage) []work.Phase {
-		b := gradStorage{k: vec.For(st.Level), q: st.Floats(g.query.value), x: st.Floats(g.key.value),
-			v: st.Floats(g.content.value), dy: st.Floats(g.result.value)}
+		b := gradStorage{k: vec.For(st.Level), q: query.bind(st), x: key.bind(st), v: content.bind(st), dy: result.bind(st)}
 		if g.biases >= 0 {
 			b.bias = st.Floats(g.biases)
 		}
 		for i, d := range g.by {
 			if d.value >= 0 {
-				b.by[i] = st.Floats(d.value)
+				b.by[i] = by[i].bind(st)
 			}
 		}
 		var sums, dBias []float32
@@ -170,7 +176,7 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 				clear(sum)
 			}
 			for i := part * alike / parts; i < (part+1)*alike/parts; i++ {
-				g.matrix(&list[worker], group+i*g.groups, &b, sum)
+				g.matrix(worker, &list[worker], group+i*g.groups, &b, sum)
 			}
 		}}}
 		if !added {
@@ -185,6 +191,7 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 		}})
 	}
 	l := &work.Lowering{Workspace: r.Bytes, Kernel: work.Kernel{Bind: bind}}
+	l.Kernel.Take(0, g.query.value, g.key.value, g.content.value, g.result.value, g.by[0].value, g.by[1].value, g.by[2].value)
 	for _, v := range outs {
 		t := s.Values[v].Type
 		l.Results = append(l.Results, lower.Result{Value: v, Layout: work.Layout(t, device.Data), Bytes: t.Bytes()})
@@ -194,26 +201,30 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 
 // gradStorage are the operands, and the results that are computed.
 type gradStorage struct {
-	k                 *vec.Set
-	q, x, v, bias, dy []float32
-	by                [3][]float32
+	k           *vec.Set
+	q, x, v, dy *held
+	bias        []float32
+	by          [3]*held // nil for none
 }
 
 // matrix computes the gradients of matrix b, and adds that of the bias to sum unless that is nil.
-func (g *attentionGrad) matrix(k *attendGrad, b int, s *gradStorage, sum []float32) {
+func (g *attentionGrad) matrix(worker int, k *attendGrad, b int, s *gradStorage, sum []float32) {
 	stride := vec.Padded(g.keys)
-	keys := k.packTransposed(k.packed[1], s.x[g.key.at(b, 0):], g.key.stride, g.width, g.keys)
-	values := k.packTransposed(k.packed[2], s.v[g.content.at(b, 0):], g.content.stride, g.wide, g.keys)
-	keys.padded, values.padded = true, true
+	x, ldx := s.x.read(worker, g.key.at(b, 0), g.keys, g.key.stride)
+	keys := k.packTransposed(k.packed[1], x, ldx, g.width, g.keys)
 	var back factor
 	if s.by[0] != nil {
-		back = k.pack(k.packed[0], s.x[g.key.at(b, 0):], g.key.stride, g.keys, g.width)
+		back = k.pack(k.packed[0], x, ldx, g.keys, g.width)
 	}
+	v, ldv := s.v.read(worker, g.content.at(b, 0), g.keys, g.content.stride)
+	values := k.packTransposed(k.packed[2], v, ldv, g.wide, g.keys)
+	keys.padded, values.padded = true, true
 	for from := 0; from < g.queries; from += g.block {
 		n, add := min(g.block, g.queries-from), from > 0
-		q, dy := s.q[g.query.at(b, from):], s.dy[g.result.at(b, from):]
-		k.product(k.p, stride, q, g.query.stride, n, keys, false)
-		k.product(k.ds, stride, dy, g.result.stride, n, values, false)
+		q, ldq := s.q.read(worker, g.query.at(b, from), n, g.query.stride)
+		dy, ldy := s.dy.read(worker, g.result.at(b, from), n, g.result.stride)
+		k.product(k.p, stride, q, ldq, n, keys, false)
+		k.product(k.ds, stride, dy, ldy, n, values, false)
 		p, ds := k.p[:n*stride], k.ds[:n*stride]
 		g.softmax(s.k, p, s.bias, b, from, n)
 		var part []float32
@@ -222,15 +233,23 @@ func (g *attentionGrad) matrix(k *attendGrad, b int, s *gradStorage, sum []float
 		}
 		s.k.SoftmaxGradPadded(p, ds, part, float32(g.scale), g.keys, n)
 		if dv := s.by[2]; dv != nil {
-			k.outer(dv[g.by[2].at(b, 0):], g.by[2].stride, k.p, stride, g.keys,
-				k.pack(k.packed[4], dy, g.result.stride, n, g.wide), add)
+			to, ldc := dv.to(worker, g.by[2].at(b, 0), g.by[2].stride)
+			k.outer(to, ldc, k.p, stride, g.keys, k.pack(k.packed[4], dy, ldy, n, g.wide), add)
 		}
 		if dk := s.by[1]; dk != nil {
-			k.outer(dk[g.by[1].at(b, 0):], g.by[1].stride, k.ds, stride, g.keys,
-				k.pack(k.packed[3], q, g.query.stride, n, g.width), add)
+			to, ldc := dk.to(worker, g.by[1].at(b, 0), g.by[1].stride)
+			k.outer(to, ldc, k.ds, stride, g.keys, k.pack(k.packed[3], q, ldq, n, g.width), add)
 		}
 		if dq := s.by[0]; dq != nil {
-			k.product(dq[g.by[0].at(b, from):], g.by[0].stride, k.ds, stride, n, back, false)
+			at := g.by[0].at(b, from)
+			to, ldc := dq.to(worker, at, g.by[0].stride)
+			k.product(to, ldc, k.ds, stride, n, back, false)
+			dq.done(worker, at, n, g.by[0].stride)
+		}
+	}
+	for i, d := range s.by[1:] {
+		if d != nil {
+			d.done(worker, g.by[1+i].at(b, 0), g.keys, g.by[1+i].stride)
 		}
 	}
 }

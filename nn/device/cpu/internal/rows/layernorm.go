@@ -10,9 +10,12 @@ import (
 
 func layerNorm(s work.Step, o op.LayerNorm) (*work.Lowering, error) {
 	_, width, _ := matrix(s.OutType())
-	return byRows(s, s.In[:1], func(st *work.Storage, k *vec.Set) func(lo, hi, count int) {
-		x, scale, bias, dst := st.Floats(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Floats(s.Out)
-		return func(lo, hi, count int) { k.LayerNorm(dst[lo:hi], x[lo:hi], scale, bias, o.Eps, width, count) }
+	return byRows(s, s.In[:1], func(st *work.Storage, k *vec.Set) func(worker, lo, hi, count int) {
+		x, scale, bias, dst := st.Pieces(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Pieces(s.Out)
+		return func(worker, lo, hi, count int) {
+			k.LayerNorm(dst.To(worker, lo, hi), x.Read(worker, lo, hi), scale, bias, o.Eps, width, count)
+			dst.Done(worker, lo, hi)
+		}
 	})
 }
 
@@ -65,9 +68,9 @@ func (g layerNormGrad) lower(s work.Step, workers int) (*work.Lowering, error) {
 		return nil, err
 	}
 	t := s.Values[g.x].Type
-	rows, width, each := matrix(t)
+	rows, width, few := matrix(t) // few: rows at a time
 	const most = 64
-	each = max(each, work.Ceil(rows, most))
+	each := max(few, work.Ceil(rows, most))
 	parts := work.Ceil(rows, each)
 	l := &work.Lowering{}
 	var r work.Room
@@ -83,29 +86,36 @@ func (g layerNormGrad) lower(s work.Step, workers int) (*work.Lowering, error) {
 		all = r.Doubles(parts * stride)
 	}
 	l.Workspace = r.Bytes
+	l.Kernel.Take(few*width, g.x, g.dy, g.dInput)
 	l.Kernel.Bind = func(st *work.Storage) []work.Phase {
-		k, x, dy := vec.For(st.Level), st.Floats(g.x), st.Floats(g.dy)
-		var scale, dInput, dScale []float32
+		k, x, dy, dInput := vec.For(st.Level), st.Pieces(g.x), st.Pieces(g.dy), st.Pieces(g.dInput)
+		var scale, dScale []float32
 		var sums []float64
 		if g.dInput >= 0 {
-			scale, dInput = st.Floats(g.scale), st.Floats(g.dInput)
+			scale = st.Floats(g.scale)
 		}
 		if g.dScale >= 0 {
 			dScale, sums = st.Floats(g.dScale), st.Scratch64(all)
 		}
-		phases := []work.Phase{{Blocks: parts, Run: func(_, part int) {
-			from, to := part*each, min((part+1)*each, rows)
-			lo, hi := from*width, to*width
-			var dst []float32
-			if dInput != nil {
-				dst = dInput[lo:hi]
-			}
+		phases := []work.Phase{{Blocks: parts, Run: func(worker, part int) {
 			var sum []float64
 			if sums != nil {
 				sum = sums[part*stride:][:stride]
 				clear(sum)
 			}
-			k.LayerNormGrad(dst, x[lo:hi], dy[lo:hi], scale, sum, g.eps, width, to-from)
+			end := min((part+1)*each, rows)
+			for from := part * each; from < end; from += few {
+				n := min(few, end-from)
+				lo, hi := from*width, (from+n)*width
+				var dst []float32
+				if dInput != nil {
+					dst = dInput.To(worker, lo, hi)
+				}
+				k.LayerNormGrad(dst, x.Read(worker, lo, hi), dy.Read(worker, lo, hi), scale, sum, g.eps, width, n)
+				if dInput != nil {
+					dInput.Done(worker, lo, hi)
+				}
+			}
 		}}}
 		if sums == nil {
 			return phases

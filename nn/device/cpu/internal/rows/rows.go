@@ -41,22 +41,25 @@ func matrix(t op.Type) (rows, width, each int) {
 }
 
 // blocks is the phase that calls f for blocks of count rows, elements lo to hi.
-func blocks(t op.Type, f func(lo, hi, count int)) []work.Phase {
+func blocks(t op.Type, f func(worker, lo, hi, count int)) []work.Phase {
 	rows, width, each := matrix(t)
-	return []work.Phase{{Blocks: work.Ceil(rows, each), Run: func(_, block int) {
+	return []work.Phase{{Blocks: work.Ceil(rows, each), Run: func(worker, block int) {
 		from, to := block*each, min((block+1)*each, rows)
-		f(from*width, to*width, to-from)
+		f(worker, from*width, to*width, to-from)
 	}}}
 }
 
 // byRows lowers a step that computes its result row by row, over the storage of operands if these are not needed behind
-// it.
-func byRows(s work.Step, over []int, bind func(st *work.Storage, k *vec.Set) func(lo, hi, count int)) (*work.Lowering,
-	error) {
+// it. It takes them and the result in blocks.
+func byRows(s work.Step, over []int, bind func(st *work.Storage, k *vec.Set) func(worker, lo, hi, count int)) (
+	*work.Lowering, error) {
 	if err := work.DataIn(s); err != nil {
 		return nil, err
 	}
 	l := work.Data(s, func(st *work.Storage) []work.Phase { return blocks(s.OutType(), bind(st, vec.For(st.Level))) })
 	l.Results[0].Over = over
+	_, width, each := matrix(s.OutType())
+	l.Kernel.Take(each*width, over...)
+	l.Kernel.Take(each*width, s.Out)
 	return l, nil
 }

@@ -11,8 +11,12 @@ const (
 	NHWC     device.Layout = "NHWC" // rank 4 activations
 	HWIO     device.Layout = "HWIO" // convolution weights
 
-	Stored device.Layout = NHWC + ":bf16" // NHWC as bfloat16
+	Stored     device.Layout = NHWC + ":bf16" // NHWC as bfloat16
+	StoredRows device.Layout = ":bf16"        // RowMajor as bfloat16
 )
+
+// IsStored reports whether a value is stored as bfloat16.
+func IsStored(v device.Value) bool { return v.Layout == Stored || v.Layout == StoredRows }
 
 // Layout is the storage order of a value from outside, as device.Device defines it.
 func Layout(t op.Type, role device.Role) device.Layout {
@@ -27,8 +31,11 @@ func Layout(t op.Type, role device.Role) device.Layout {
 
 // Order is the layout of a value, without the storage type of its elements.
 func Order(v device.Value) device.Layout {
-	if v.Layout == Stored {
+	switch v.Layout {
+	case Stored:
 		return NHWC
+	case StoredRows:
+		return RowMajor
 	}
 	return v.Layout
 }

@@ -23,7 +23,8 @@ type stage struct {
 // lineTail is room behind a piece for a partial last vector.
 const lineTail = 16
 
-// Store makes l, on a device with the given workers, store activations as bfloat16 and read stored ones.
+// Store makes l, on a device with the given workers, store activations of rank 4 and those that Narrow named as bfloat16,
+// and read stored ones.
 func Store(g *device.Group, l *Lowering, workers int) {
 	r := Room{Bytes: l.Workspace}
 	l.Kernel.stages = map[int]stage{}
@@ -38,19 +39,19 @@ func Store(g *device.Group, l *Lowering, workers int) {
 		l.Kernel.stages[v] = s
 	}
 	for _, v := range g.Inputs {
-		if g.Values[v].Layout == Stored {
+		if IsStored(g.Values[v]) {
 			add(v, false)
 		}
 	}
 	for i := range l.Results {
 		x := &l.Results[i]
-		stored := x.Layout == NHWC
+		stored := x.Layout == NHWC || x.Layout == RowMajor && g.Values[x.Value].Narrow
 		if stored {
-			x.Layout, x.Bytes = Stored, x.Bytes/2
+			x.Layout, x.Bytes = x.Layout+StoredRows, x.Bytes/2
 			add(x.Value, true)
 		}
 		if x.View != nil {
-			if stored != (g.Values[x.View.Value].Layout == Stored) {
+			if stored != IsStored(g.Values[x.View.Value]) {
 				x.View = nil
 			} else if stored {
 				x.View = &lower.View{Value: x.View.Value, Offset: x.View.Offset / 2}
