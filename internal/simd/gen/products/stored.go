@@ -18,9 +18,9 @@ func storage(decl *bytes.Buffer, s isa) {
 	fmt.Fprintf(decl, "\nvar %sStored = BFloat16{Widen: %[1]sWiden, Narrow: %[1]sNarrow, Lanes: %d}\n", s.name, s.bytes/4)
 }
 
-// storedAhead is the distance in bytes at which stored activations are prefetched: processors do not prefetch across
-// pages by themselves.
-const storedAhead = 4 << 10
+// storedAhead is the distance in bytes at which stored activations are prefetched, into the second level: processors do
+// not prefetch across pages by themselves, and the first level waits for few lines at a time.
+const storedAhead = 8 << 10
 
 const cacheLine = 64
 
@@ -39,7 +39,7 @@ func widen(name string, s isa) {
 		},
 		func(r rowAt, i int) {
 			if i*s.bytes/2%cacheLine == 0 {
-				PREFETCHT0(r.in(r.src, 2, s.bytes/2, i).Offset(storedAhead))
+				PREFETCHT1(r.in(r.src, 2, s.bytes/2, i).Offset(storedAhead))
 			}
 			VPMOVZXWD(r.in(r.src, 2, s.bytes/2, i), s.regs[i])
 			put(r, s.regs[i], i)
@@ -203,7 +203,7 @@ func copyStored(name string, s isa, upper bool) {
 			KMOVD(first(r.left).As32(), reg.K1)
 		},
 		func(r rowAt, i int) {
-			PREFETCHT0(r.in(r.src, 2, 0, 0).Offset(storedAhead))
+			PREFETCHT1(r.in(r.src, 2, 0, 0).Offset(storedAhead))
 			VMOVUPS(r.in(r.src, 2, 0, 0), x)
 			put(r)
 		},

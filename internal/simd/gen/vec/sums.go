@@ -28,7 +28,7 @@ func (k *columns) mem(name string) Mem {
 func (k *columns) in(name string) reg.VecVirtual {
 	m := k.mem(name)
 	if k.mask == nil && m.Disp%line == 0 {
-		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp})
+		PREFETCHT1(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp})
 	}
 	return k.Load(m, k.mask)
 }
