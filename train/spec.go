@@ -362,7 +362,7 @@ var runOptions = options{
 	{Name: "low-memory", Group: runGroup, Field: func(c *Spec) any { return &c.LowMemory }, Resumable: true,
 		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 " +
 			"% less memory, for a few " +
-			"percent of the time; results keep their bits, on CUDA with --deterministic"},
+			"percent of the time; results keep their bits in float32, on CUDA with --deterministic"},
 	{Name: "precision", Group: runGroup, Default: "bfloat16 on cuda, else float32",
 		Field:     func(c *Spec) any { return &c.Precision },
 		Resumable: true, Values: option.OneOf("float32", "bfloat16", "float16", "tf32", "float64"),

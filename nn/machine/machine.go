@@ -27,8 +27,8 @@ type Config struct {
 
 	// LowMemory makes the backward pass recompute cheap results, such as normalised images and their ReLU, from
 	// operands that it needs anyway. This saves a third or more of the memory of a convolutional net for a few
-	// percent of the time. Results keep their bits on the CPU, and on CUDA with Deterministic; otherwise a device may
-	// recompute with another kernel.
+	// percent of the time. Results keep their bits in float32 on the CPU, and on CUDA with Deterministic. Otherwise a
+	// device may recompute with another kernel, or run ops together that round a value in between when they run apart.
 	LowMemory bool
 
 	// Arena is shared with machines that never run at the same time. Nil means a private arena.
