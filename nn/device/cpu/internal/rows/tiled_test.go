@@ -134,3 +134,19 @@ func TestTiledProducts(t *testing.T) {
 		}
 	}
 }
+
+// Products allocate nothing: they run thousands of times a step.
+func TestTiledProductsAllocateNothing(t *testing.T) {
+	const rows, depth, n = 33, 64, 50 // plain Go allocates zeros behind the depth
+	for way, k := range tiledKernels() {
+		m, packed := opened(t, k, depth, rows, rows, k.packedSize(depth, n))
+		a, b, c := make([]float32, depth*rows), make([]float32, depth*n), make([]float32, rows*n)
+		allocated := testing.AllocsPerRun(10, func() {
+			m.outer(c, n, a, rows, rows, m.pack(packed, b, n, depth, n), true)
+			m.product(c, n, a, rows, 8, m.packTransposed(packed, b, depth, rows, n), false)
+		})
+		if allocated > 0 {
+			t.Errorf("%s: %v allocations", way, allocated)
+		}
+	}
+}
