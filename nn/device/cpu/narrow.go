@@ -6,11 +6,13 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
-// Narrow implements device.Narrower. With BFloat16, on AMX, rows of tokens are stored as bfloat16 where that changes no result,
-// since all that read them round them anyway, and, as under PyTorch's autocast, those that products, attention and
-// elementwise ops make for each other. Sums along a net, as x + f(x), and what other ops read stay float32.
+// Narrow implements device.Narrower. With BFloat16, on AMX, some rows of tokens are stored as bfloat16. A result of
+// layer normalisation is, if all that read it round it anyway. A result of a product, attention or expression is also if
+// expressions, layer normalisations and sums over rows read it, as under PyTorch's autocast. Sums as x + f(x), and what
+// other ops read, stay float32.
 func (d *Device) Narrow(p *device.Program) []int {
 	if !d.bfloat16 || d.tiles == nil {
 		return nil
@@ -57,10 +59,14 @@ type reading struct{ step, operand int }
 // narrow reports whether the result of s, which is no view, is stored as bfloat16.
 func (n *narrower) narrow(s device.Step) bool {
 	lossless := false // all readers must round the result
-	switch s.Op.(type) {
+	switch o := s.Op.(type) {
 	case op.Tokens:
 		return n.maker[s.In[0]] >= 0 // as the images are
-	case op.Linear, op.LinearGradInput, op.SelfAttention, op.SelfAttentionGrad, op.Map:
+	case op.Linear, op.LinearGradInput, op.SelfAttention, op.SelfAttentionGrad:
+	case op.Map:
+		if nodes := o.Expr.Nodes(); nodes[len(nodes)-1].Kind == expr.KindAdd {
+			return false
+		}
 	case op.LayerNorm, op.LayerNormGradInput:
 		lossless = true
 	default:
@@ -84,8 +90,14 @@ func (n *narrower) read(v int, lossless bool) bool {
 			return r.operand != 0
 		case op.LinearGradInput:
 			return r.operand != 1
-		case op.LinearGradWeight, op.Planes, op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias:
+		case op.LinearGradWeight, op.Planes:
 			return false
+		case op.SelfAttention, op.SelfAttentionGrad, op.SelfAttentionGradBias: // a bias is added as it is
+			last := len(s.In) - 1
+			if _, ok := s.Op.(op.SelfAttention); ok {
+				last = 0
+			}
+			return r.operand != 0 && r.operand != last
 		case op.Map, op.ChannelSum, op.LayerNorm, op.LayerNormGradInput, op.LayerNormGradScale:
 			return lossless
 		}

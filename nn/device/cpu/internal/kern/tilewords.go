@@ -1,8 +1,8 @@
 package kern
 
-// PackedRows and PackedColumns make words for a panel of B, n columns in rows of width words, from numbers whose rows
-// are stride apart: the rows run along the columns of B, or along its depth. They write the words of n.Words(depth) rows
-// and need room for 2·TileWidth·TileRows numbers. n is the Narrow of t, or it with another Block.
+// PackedRows and PackedColumns make words for a panel of B, columns columns in rows of width words, from numbers whose
+// rows are stride apart: the rows run along the columns of B, or along its depth. They write n.Words(depth) rows of
+// words and need room for TileWidth·TileRows numbers. n is the Narrow of t, or it with another Block.
 
 // PackedRows packs depth rows of columns numbers.
 func (t *Tiles) PackedRows(n *Narrow, dst, from, room []float32, stride, depth, columns, width int) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"onlinerna/internal/simd"
+	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -16,6 +17,7 @@ type epilogue struct {
 	other  int            // an addend of the result, or -1
 	relu   bool           // negative results become 0
 	sums   *blockSums     // nil for none
+	rounds bool           // the result is rounded to bfloat16 before then, as if it were stored in between
 	then   *mapping.Chain // an expression that follows each block, or nil
 	plan   *mapping.Plan  // the plan of then
 }
@@ -85,7 +87,8 @@ type boundEpilogue struct {
 	gain, shift []float32    // of the packed columns of all groups, or nil
 	added       *work.Pieces // nil for none
 
-	then *mapping.Bound // nil for none
+	then   *mapping.Bound // nil for none
+	halves *kern.BFloat16 // rounds before then; nil for no rounding
 
 	add        addSums // nil for none
 	stores     bool    // add stores the result
@@ -105,6 +108,9 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 	}
 	if e.plan != nil {
 		k.then, before = e.plan.Bind(s)
+		if e.rounds {
+			k.halves = kern.Stored(s.Level)
+		}
 	}
 	if n := e.folded; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)
@@ -171,6 +177,9 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 // endColumns runs the epilogue of columns lo to hi of a block: rows of the result, stride apart, that begin at element
 // from. Their values are in the rows of made, step apart.
 func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int, made []float32, step int) {
+	if k.halves != nil {
+		k.round(hi-lo, rows, made, step)
+	}
 	if k.then != nil {
 		k.compute(worker, from+lo, hi-lo, stride, rows, made, step)
 	}
@@ -193,6 +202,19 @@ func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int
 	for r := 0; r < rows; r += each {
 		m.From, m.Rows = from+lo+r*stride, min(each, rows-r)
 		k.add(worker, m, made[r*step:], step)
+	}
+}
+
+// round rounds rows of made to bfloat16.
+func (k *boundEpilogue) round(width, rows int, made []float32, step int) {
+	var room [tileColumns]uint16
+	for r := range rows {
+		for row := made[r*step:][:width]; len(row) > 0; {
+			n := min(len(row), len(room))
+			k.halves.Narrowed(room[:n], row[:n])
+			k.halves.Widened(row[:n], room[:n])
+			row = row[n:]
+		}
 	}
 }
 

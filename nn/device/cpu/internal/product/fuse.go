@@ -31,7 +31,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	default:
 		return nil
 	}
-	e := ending{last: s, factor: -1, other: -1}
+	e := ending{last: s, factor: -1, other: -1, inside: -1}
 	list := []work.Match{d.ending(p, e, []int{first})}
 	endable := p.endable(d)
 	if d.kernels(p.product) == nil && !endable {
@@ -78,7 +78,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	var longer []work.Match
 	for _, c := range mapping.After(f, end, next) {
 		if c.Alone() {
-			e.last, e.then = c.Last, &c
+			e.inside, e.last, e.then = f.Step(end).Out, c.Last, &c
 			longer = append(longer, d.ending(p, e, append(slices.Clone(steps), c.Steps[1:]...)))
 		}
 	}
@@ -142,6 +142,7 @@ type ending struct {
 	other  int        // an addend, or -1
 	relu   bool
 	then   *mapping.Chain // an expression of the result and perhaps of values of its shape, or nil
+	inside int            // the value that then reads, if another op would find it stored as bfloat16, or -1
 }
 
 // ending returns the match of a product and its ending.
@@ -157,7 +158,8 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 			return d.alone(p, p.product), nil
 		}
 		q := *p.product
-		q.rounded = len(e.last.OutType().Shape) == 4 || e.last.Values[e.last.Out].Narrow
+		stored := func(v int) bool { return len(e.last.Values[v].Type.Shape) == 4 || e.last.Values[v].Narrow }
+		q.rounded = stored(e.last.Out)
 		p.product = &q
 		t := d.vector(p.product)
 		if bn := e.norm; bn != nil {
@@ -167,6 +169,7 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 			t.end().folded = &folded{stats: -1, scale: e.factor, bias: -1, fixed: work.Fixed(e.last, e.factor)}
 		}
 		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
+		t.end().rounds = d.BFloat16 && e.inside >= 0 && stored(e.inside)
 		p.step = e.last
 		l := d.alone(p, t)
 		_, rewrites := t.(*grouped)
@@ -224,7 +227,7 @@ func (d Options) linearGrad(f *lower.Flow, first int) []work.Match {
 		return nil
 	}
 	p := linearGradStep(s)
-	e := ending{last: s, factor: -1, other: -1}
+	e := ending{last: s, factor: -1, other: -1, inside: -1}
 	list := []work.Match{d.ending(p, e, []int{first})}
 	next := f.Sole(first)
 	if d.kernels(p.product) == nil || d.tileable(p.product) || !p.summable() || next < 0 {
@@ -250,7 +253,7 @@ func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 	}
 	p := convGradInputStep(s, o)
 	p.product = d.merge(p.product, s.InType(0).Shape)
-	list := []work.Match{d.ending(p, ending{last: s, factor: -1, other: -1}, []int{first})}
+	list := []work.Match{d.ending(p, ending{last: s, factor: -1, other: -1, inside: -1}, []int{first})}
 	if d.kernels(p.product) == nil || !p.summable() {
 		return list
 	}

@@ -98,7 +98,7 @@ func (d Options) batched(r *work.Room, p *product, batch int) func(st *work.Stor
 	}
 	t := newTiled(p, set, work.Ceil(d.shares(), batch), work.Ceil(d.Workers, batch), false)
 	size, tile := t.scratch()
-	packed, tiles, made := r.Each(batch, size), r.Each(d.Workers, tile), t.made.rooms(r, d.Workers)
+	packed, tiles, made := r.Several(batch, size), r.Each(d.Workers, tile), t.made.rooms(r, d.Workers)
 	split, fresh := splitRooms(r, set.Tiles, d.Workers), t.freshRooms(r, d.Workers)
 	return func(st *work.Storage, x, w, y []float32) []work.Phase {
 		args, splitters := make([]workerArgs, d.Workers), newSplitters(set.Tiles, st.Scratches(split))

@@ -202,12 +202,12 @@ func (t *tilesOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 	var turned, pairs []work.Part // by worker, or by chunk, group and part of the operand
 	units := len(t.chunks) * t.groups
 	if t.turnsAhead() {
-		turned = r.Each(units*t.rowParts, t.turnedSize())
+		turned = r.Several(units*t.rowParts, t.turnedSize())
 	} else {
 		turned = r.Each(workers, t.turnedSize())
 	}
 	if t.pairsAhead() {
-		pairs = r.Each(units*t.columnParts, t.pairedSize())
+		pairs = r.Several(units*t.columnParts, t.pairedSize())
 	} else {
 		pairs = r.Each(workers, t.pairedSize())
 	}
@@ -277,7 +277,7 @@ type tilesWorker struct {
 	sums   []float32
 	fresh  []float32    // sums of a chunk, for parts
 	stages [2][]float32 // left and right
-	_      [128]byte
+	_      [128]byte    // workers write to cache lines of their own
 }
 
 // run computes a task.

@@ -8,11 +8,11 @@ import (
 )
 
 // scores is the number of elements of a block of scores: these, and the gradient's, stay in the second level cache.
-// Processors with tiles have a larger one.
+// Processors with tiles have a larger cache.
 const scores, tiledScores = 16 << 10, 48 << 10
 
-// queriesAtATime is the number of queries of a block: whole tiles of a kernel, if there is one, or steps of the depth
-// of tiles.
+// queriesAtATime is the number of queries of a block, unless it is all: a multiple of a step in depth with Tiles, and
+// of the rows of a kernel's tile with Set.
 func (k Kernels) queriesAtATime(queries, keys int) int {
 	if k.Tiles != nil {
 		return min(even(queries, tiledScores/keys, kern.TileDepth), queries)
@@ -34,7 +34,7 @@ func even(n, most, unit int) int {
 type attend struct {
 	multiplier
 	keys, values, scores []float32
-	_                    [128]byte
+	_                    [128]byte // workers write to cache lines of their own
 }
 
 // strided are the rows of matrices in a value: at is the place of row i of matrix b, stride the distance to the next.

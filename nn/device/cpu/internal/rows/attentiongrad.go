@@ -104,7 +104,7 @@ type attendGrad struct {
 	multiplier
 	packed [5][]float32 // keys, their transpose, that of values; queries and dy of a block
 	p, ds  []float32    // weights of a block, and the gradients of its scores
-	_      [128]byte
+	_      [128]byte    // workers write to cache lines of their own
 }
 
 // shares is about the number of tasks that gradients with a bias are cut into.

@@ -8,9 +8,9 @@ import (
 
 // Kernels are those with which attention multiplies.
 type Kernels struct {
-	Set   *kern.Set   // nil for plain Go
-	Tiles *kern.Tiles // not nil if factors are rounded to bfloat16 and multiplied in tiles
-	*kern.BFloat16
+	Set            *kern.Set   // nil for plain Go
+	Tiles          *kern.Tiles // not nil if factors are rounded to bfloat16 and multiplied in tiles
+	*kern.BFloat16             // rounds them
 }
 
 // KernelsFor returns the kernels of a level, with tiles unless these are nil.

@@ -31,7 +31,8 @@ func eights(n int) int { return work.Ceil(n, 8) * 8 }
 // tiledRoom is the scratch of a worker: for products of at most rows rows of depth numbers, and for outer products of
 // them.
 type tiledRoom struct {
-	rows, depth, most  int
+	rows, depth        int
+	most               int // rows of any product
 	left, turned, room []work.Part
 }
 
@@ -43,7 +44,7 @@ func (k Kernels) tiledRoom(r *work.Room, workers, rows, depth, wide int) tiledRo
 	}
 	t.left = r.Each(workers, rows*deep(depth)/2)
 	t.turned = r.Each(workers, eights(wide)*deep(rows)/2)
-	t.room = r.Each(workers, panelColumns*kern.TileRows)
+	t.room = r.Each(workers, kern.TileWidth*kern.TileRows)
 	return t
 }
 

@@ -94,6 +94,15 @@ func (r *Room) Keep(keep bool, n int) Part {
 func (r *Room) Floats(n int) Part  { return r.take(n, 4) }
 func (r *Room) Doubles(n int) Part { return r.take(n, 8) }
 
+// Several takes n float32 count times.
+func (r *Room) Several(count, n int) []Part {
+	p := make([]Part, count)
+	for i := range p {
+		p[i] = r.Floats(n)
+	}
+	return p
+}
+
 // apart is the distance in bytes between parts of different workers: kernels prefetch what lies behind their operands,
 // and would take cache lines from each other.
 const apart = 4<<10 + cacheLine
