@@ -290,49 +290,40 @@ func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi i
 		return true
 	}
 	room := k.args[worker].room[:]
-	stored = dst == nil && k.then == nil && k.add == nil
 	k.lines(g, b, func(pixel, at, pixels, stride int) {
 		for i := range pixels {
-			row, place := x[(pixel+i)*step:][:hi-lo], at+lo+i*stride
-			to := row
-			if stored {
-				to = k.dst.All()[place:][:hi-lo]
-			}
+			row := x[(pixel+i)*step:][:hi-lo]
 			var other []float32
-			switch {
-			case k.added == nil:
-			case k.added.Stored() == nil:
-				other = k.added.All()[place:][:hi-lo]
-			default:
+			if k.added != nil {
 				other = room[:hi-lo]
-				k.added.Copy(other, hi-lo, place, 1, hi-lo, stride)
+				k.added.Copy(other, hi-lo, at+lo+i*stride, 1, hi-lo, stride)
 			}
-			k.finishRow(to, row, other, gain, shift)
+			k.finishRow(row, other, gain, shift)
 		}
 	})
-	return stored
+	return false
 }
 
 var finishZeros [tileColumns]float32
 
-// finishRow finishes a row to dst, which may be other. other, and gain with shift, may be nil.
-func (k *tiledKernel) finishRow(dst, row, other, gain, shift []float32) {
+// finishRow finishes a row. other, and gain with shift, may be nil.
+func (k *tiledKernel) finishRow(row, other, gain, shift []float32) {
 	v, zeros := k.vectors, finishZeros[:len(row)]
 	switch {
-	case gain != nil && other != nil && k.relu:
-		v.NormalizeAddReLU(dst, row, other, zeros, gain, shift)
-	case gain != nil && other != nil:
-		v.NormalizeAdd(dst, row, other, zeros, gain, shift)
-	case gain != nil && k.relu:
-		v.NormalizeReLU(dst, row, zeros, gain, shift)
-	case gain != nil:
-		v.Normalize(dst, row, zeros, gain, shift)
-	case other != nil:
-		v.Add(dst, row, other)
-		if k.relu {
-			v.ReLU(dst, dst)
+	case gain == nil:
+		if other != nil {
+			v.Add(row, row, other)
 		}
+		if k.relu {
+			v.ReLU(row, row)
+		}
+	case other != nil && k.relu:
+		v.NormalizeAddReLU(row, row, other, zeros, gain, shift)
+	case other != nil:
+		v.NormalizeAdd(row, row, other, zeros, gain, shift)
+	case k.relu:
+		v.NormalizeReLU(row, row, zeros, gain, shift)
 	default:
-		v.ReLU(dst, row)
+		v.Normalize(row, row, zeros, gain, shift)
 	}
 }
