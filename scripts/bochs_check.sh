@@ -61,8 +61,8 @@ if [ $# -gt 0 ]; then
 fi
 if [ "$level" = amx ]; then # where it differs from avx512
 	emulated -run 'AMX|Level|Choose|Refused|Tile|Turn|Pairs|Split|Terms' ./internal/simd ./nn/device/cpu/internal/kern
-	emulated ./nn/device/cpu/internal/product
-	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$|^TestParts$|^TestFloat32Option$' \
+	emulated ./nn/device/cpu/internal/product ./nn/device/cpu/internal/rows
+	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$|^TestParts$|^TestFloat32Option$|Tiles$' \
 		./nn/device/cpu
 	exit
 fi
