@@ -2,6 +2,7 @@ package product
 
 import (
 	"math"
+	"unsafe"
 
 	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
@@ -18,6 +19,7 @@ type epilogue struct {
 	relu   bool           // negative results become 0
 	sums   *blockSums     // nil for none
 	rounds bool           // the result is rounded to bfloat16 before then, as if it were stored in between
+	room   []work.Part    // for that, by worker
 	then   *mapping.Chain // an expression that follows each block, or nil
 	plan   *mapping.Plan  // the plan of then
 }
@@ -70,6 +72,9 @@ func (e *epilogue) keeps(p *product) bool { return p.fixed && (e.folded == nil |
 func (e *epilogue) lower(r *work.Room, keep bool, workers, columns int, rows nhwc.Rows, blocks int) {
 	if e.then != nil {
 		e.plan = e.then.Over(r, workers)
+		if e.rounds {
+			e.room = r.Each(workers, tileColumns/2) // numbers of two bytes
+		}
 	}
 	if n := e.folded; n != nil {
 		n.gain, n.shift = r.Keep(keep, columns), r.Keep(keep, columns)
@@ -88,7 +93,9 @@ type boundEpilogue struct {
 	added       *work.Pieces // nil for none
 
 	then   *mapping.Bound // nil for none
-	halves *kern.BFloat16 // rounds before then; nil for no rounding
+	halves *kern.BFloat16 // rounds before then, in rooms16 by worker; nil for no rounding
+
+	rooms16 [][]float32
 
 	add        addSums // nil for none
 	stores     bool    // add stores the result
@@ -109,7 +116,7 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 	if e.plan != nil {
 		k.then, before = e.plan.Bind(s)
 		if e.rounds {
-			k.halves = kern.Stored(s.Level)
+			k.halves, k.rooms16 = kern.Stored(s.Level), s.Scratches(e.room)
 		}
 	}
 	if n := e.folded; n != nil {
@@ -178,7 +185,7 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 // from. Their values are in the rows of made, step apart.
 func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int, made []float32, step int) {
 	if k.halves != nil {
-		k.round(hi-lo, rows, made, step)
+		k.round(worker, hi-lo, rows, made, step)
 	}
 	if k.then != nil {
 		k.compute(worker, from+lo, hi-lo, stride, rows, made, step)
@@ -206,8 +213,8 @@ func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int
 }
 
 // round rounds rows of made to bfloat16.
-func (k *boundEpilogue) round(width, rows int, made []float32, step int) {
-	var room [tileColumns]uint16
+func (k *boundEpilogue) round(worker, width, rows int, made []float32, step int) {
+	room := unsafe.Slice((*uint16)(unsafe.Pointer(&k.rooms16[worker][0])), tileColumns)
 	for r := range rows {
 		for row := made[r*step:][:width]; len(row) > 0; {
 			n := min(len(row), len(room))
