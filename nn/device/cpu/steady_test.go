@@ -213,7 +213,7 @@ func steady(t *testing.T, d *Device) {
 	goroutines := runtime.NumGoroutine()
 	const steps = 5
 	least := uint64(math.MaxUint64) // the runtime itself allocates now and then, e.g. for waiting goroutines
-	for range 5 {
+	for range 20 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range steps {
