@@ -19,7 +19,7 @@ type epilogue struct {
 	relu   bool           // negative results become 0
 	sums   *blockSums     // nil for none
 	rounds bool           // the result is rounded to bfloat16 before then, as if it were stored in between
-	room   []work.Part    // for that, by worker
+	halves []work.Part    // for that, by worker
 	then   *mapping.Chain // an expression that follows each block, or nil
 	plan   *mapping.Plan  // the plan of then
 }
@@ -73,7 +73,7 @@ func (e *epilogue) lower(r *work.Room, keep bool, workers, columns int, rows nhw
 	if e.then != nil {
 		e.plan = e.then.Over(r, workers)
 		if e.rounds {
-			e.room = r.Each(workers, tileColumns/2) // numbers of two bytes
+			e.halves = r.Each(workers, tileColumns/2) // numbers of two bytes
 		}
 	}
 	if n := e.folded; n != nil {
@@ -92,10 +92,9 @@ type boundEpilogue struct {
 	gain, shift []float32    // of the packed columns of all groups, or nil
 	added       *work.Pieces // nil for none
 
-	then   *mapping.Bound // nil for none
-	halves *kern.BFloat16 // rounds before then, in rooms16 by worker; nil for no rounding
-
-	rooms16 [][]float32
+	then     *mapping.Bound // nil for none
+	rounding *kern.BFloat16 // rounds before then, in halves; nil for no rounding
+	halves   [][]float32    // by worker, for numbers of two bytes
 
 	add        addSums // nil for none
 	stores     bool    // add stores the result
@@ -116,7 +115,7 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 	if e.plan != nil {
 		k.then, before = e.plan.Bind(s)
 		if e.rounds {
-			k.halves, k.rooms16 = kern.Stored(s.Level), s.Scratches(e.room)
+			k.rounding, k.halves = kern.Stored(s.Level), s.Scratches(e.halves)
 		}
 	}
 	if n := e.folded; n != nil {
@@ -184,7 +183,7 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 // endColumns runs the epilogue of columns lo to hi of a block: rows of the result, stride apart, that begin at element
 // from. Their values are in the rows of made, step apart.
 func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int, made []float32, step int) {
-	if k.halves != nil {
+	if k.rounding != nil {
 		k.round(worker, hi-lo, rows, made, step)
 	}
 	if k.then != nil {
@@ -214,12 +213,12 @@ func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int
 
 // round rounds rows of made to bfloat16.
 func (k *boundEpilogue) round(worker, width, rows int, made []float32, step int) {
-	room := unsafe.Slice((*uint16)(unsafe.Pointer(&k.rooms16[worker][0])), tileColumns)
+	room := unsafe.Slice((*uint16)(unsafe.Pointer(&k.halves[worker][0])), tileColumns)
 	for r := range rows {
 		for row := made[r*step:][:width]; len(row) > 0; {
 			n := min(len(row), len(room))
-			k.halves.Narrowed(room[:n], row[:n])
-			k.halves.Widened(row[:n], room[:n])
+			k.rounding.Narrowed(room[:n], row[:n])
+			k.rounding.Widened(row[:n], room[:n])
 			row = row[n:]
 		}
 	}
