@@ -17,7 +17,9 @@ static struct {
 	size_t memory, used;
 } card;
 static double seconds;       // of the clock
-static uintptr_t last = 1 << 20; // the last address or handle that was given out
+static uintptr_t last = 1 << 20; // the last address that was given out
+// The last handle that was given out. Handles stay below Go's heap, where Go would take them for pointers.
+static uintptr_t last_handle = 1 << 20;
 
 void paper_card(const char *name, int major, int minor, int multiprocessors, size_t memory) {
 	strncpy(card.name, name, sizeof card.name - 1);
@@ -27,7 +29,7 @@ void paper_card(const char *name, int major, int minor, int multiprocessors, siz
 void paper_pass(double t) { seconds += t; }
 
 static int ok(void) { return 0; }
-static int handle(void **to) { return *to = (void *)(last += 1 << 10), 0; }
+static int handle(void **to) { return *to = (void *)(last_handle += 16), 0; }
 
 static int driver_version(int *v) { return *v = 13000, 0; }
 static int device_count(int *n) { return *n = 1, 0; }
