@@ -10,9 +10,9 @@ import (
 )
 
 // Narrow implements device.Narrower. With BFloat16, on AMX, some rows of tokens are stored as bfloat16. A result of
-// layer normalisation is, if all that read it round it anyway. A result of a product, attention or expression is also if
-// expressions, layer normalisations and sums over rows read it, as under PyTorch's autocast. Sums as x + f(x), and what
-// other ops read, stay float32.
+// layer normalisation is, if all its readers round it anyway. A result of a product, attention or expression may also
+// have expressions, layer normalisations and sums over rows as readers, as under PyTorch's autocast. Sums as x + f(x)
+// stay float32, and so do values with other readers.
 func (d *Device) Narrow(p *device.Program) []int {
 	if !d.bfloat16 || d.tiles == nil {
 		return nil

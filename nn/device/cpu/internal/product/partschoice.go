@@ -59,7 +59,7 @@ func (d Options) partsPay(p *product) bool {
 		}
 		pixels, depth := float64(g.pixels()), len(g.taps)*work.Ceil(g.channels, kern.TileDepth)*kern.TileDepth
 		if n := g.tapColumns(); g.channels < kern.TileWidth && n > 0 {
-			depth = len(g.taps) / n * work.Ceil(n*even(g.channels, g.channels, 2), kern.TileDepth) * kern.TileDepth
+			depth = len(g.taps) / n * work.Ceil(n*work.Even(g.channels, g.channels, 2), kern.TileDepth) * kern.TileDepth
 		}
 		factor := 1.
 		if g.height*g.width > 1 && !g.direct() {

@@ -62,7 +62,7 @@ func (t *tilesOuter) time(chunks []tilesChunk) (cycles float64) {
 // contiguousChunks are for pixels of both operands that lie in the same order.
 func (t *tilesOuter) contiguousChunks() (chunks []tilesChunk) {
 	n := t.pixels()
-	size := even(n, tilesPixelsMost, kern.TileDepth)
+	size := work.Even(n, tilesPixelsMost, kern.TileDepth)
 	for p := 0; p < n; p += size {
 		m := min(size, n-p)
 		x := tilesPixels{first: p, count: m, lists: [][]int32{numbers(m, func(q int) int { return q })}}

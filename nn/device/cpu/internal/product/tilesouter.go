@@ -93,7 +93,7 @@ func (d Options) newTilesOuter(whole, o *outer, line *tilesLine, storedA, stored
 			t.panel = max(t.panel, (len(l)/2+1)*tilesColumns) // not a multiple of a page
 		}
 		if s := &t.left; !s.stored || s.channels%8 != 0 {
-			s.staged = max(s.staged, c.left.count*eights(t.rowsMost))
+			s.staged = max(s.staged, c.left.count*work.Eights(t.rowsMost))
 		}
 		if s := &t.right; line != nil {
 			s.staged = max(s.staged, line.elements(c.right.lines))
@@ -113,15 +113,6 @@ func (d Options) newTilesOuter(whole, o *outer, line *tilesLine, storedA, stored
 	return t
 }
 
-// eights rounds n up to a multiple of 8, the channels that are turned at a time.
-func eights(n int) int { return work.Ceil(n, 8) * 8 }
-
-// even is the size of equal parts of n, multiples of unit, that are at most about most.
-func even(n, most, unit int) int {
-	parts := work.Ceil(n, max(most, unit))
-	return work.Ceil(work.Ceil(n, parts), unit) * unit
-}
-
 // cutTasks divides dst and, if dst is small, the pixels. Results depend on the division of the pixels only, which the
 // shape determines. The parts of dst are as large as fits the second level cache, as each packs its pixels by itself,
 // unless there are many workers.
@@ -136,14 +127,14 @@ func (t *tilesOuter) cutTasks(workers int) {
 	size := work.Ceil(len(t.chunks), t.splits)
 	t.splits = work.Ceil(len(t.chunks), size)
 
-	rows := even(left, tilesRows, 8)
-	columns := even(right, min(sums/(taps*rows), kern.TileChannels), tilesColumns)
+	rows := work.Even(left, tilesRows, 8)
+	columns := work.Even(right, min(sums/(taps*rows), kern.TileChannels), tilesColumns)
 	tasks := func() int { return t.splits * t.groups * work.Ceil(left, rows) * work.Ceil(right, columns) }
 	for tasks() < each*workers && (columns > tilesColumns || rows > tilesColumns) {
 		if columns >= rows {
-			columns = even(columns, columns/2, tilesColumns)
+			columns = work.Even(columns, columns/2, tilesColumns)
 		} else {
-			rows = even(rows, rows/2, tilesColumns)
+			rows = work.Even(rows, rows/2, tilesColumns)
 		}
 	}
 	t.rowParts, t.columnParts = work.Ceil(left, rows), work.Ceil(right, columns)
@@ -157,7 +148,7 @@ func (t *tilesOuter) cutTasks(workers int) {
 						rowPart: i / rows, columnPart: j / columns,
 					}
 					k.cut()
-					t.height = max(t.height, k.height(), eights(k.rows))
+					t.height = max(t.height, k.height(), work.Eights(k.rows))
 					t.rowsMost = max(t.rowsMost, k.rows)
 					t.panels = max(t.panels, work.Ceil(k.columns, tilesColumns))
 					t.sums = max(t.sums, len(t.taps)*work.Ceil(k.columns, tilesColumns)*k.height()*tilesColumns)
@@ -347,7 +338,7 @@ func (k *tilesOuterKernel) turn(dst []float32, s *splitter, w *tilesWorker, c *t
 	src, step := k.source(s, left, k.left, w.stages[0], c.left, t.group, t.row, t.rows, 8)
 	for p := range k.tiles.Planes() {
 		k.tiles.Turn(part(to, p*k.blocks*k.height*kern.TileDepth), part(src, p*left.staged), &c.left.lists[0][0], c.blocks,
-			eights(t.rows), k.height, step)
+			work.Eights(t.rows), k.height, step)
 	}
 }
 

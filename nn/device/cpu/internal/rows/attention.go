@@ -15,19 +15,13 @@ const scores, tiledScores = 16 << 10, 48 << 10
 // of the rows of a kernel's tile with Set.
 func (k Kernels) queriesAtATime(queries, keys int) int {
 	if k.Tiles != nil {
-		return min(even(queries, tiledScores/keys, kern.TileDepth), queries)
+		return min(work.Even(queries, tiledScores/keys, kern.TileDepth), queries)
 	}
 	n := min(max(scores/keys, 8), queries)
 	if k.Set != nil {
 		n = min(work.Ceil(n, k.Set.Rows)*k.Set.Rows, queries)
 	}
 	return n
-}
-
-// even is the size of equal parts of n, multiples of unit, that are at most about most.
-func even(n, most, unit int) int {
-	parts := work.Ceil(n, max(most, unit))
-	return work.Ceil(work.Ceil(n, parts), unit) * unit
 }
 
 // attend is the scratch of a worker.

@@ -25,9 +25,6 @@ const panelColumns = 2 * kern.TileWidth
 // deep rounds a depth up to whole steps.
 func deep(n int) int { return work.Ceil(n, kern.TileDepth) * kern.TileDepth }
 
-// eights rounds n up to a multiple of 8, the numbers that are turned at a time.
-func eights(n int) int { return work.Ceil(n, 8) * 8 }
-
 // tiledRoom is the scratch of a worker: for products of at most rows rows of depth numbers, and for outer products of
 // them.
 type tiledRoom struct {
@@ -43,7 +40,7 @@ func (k Kernels) tiledRoom(r *work.Room, workers, rows, depth, wide int) tiledRo
 		return t
 	}
 	t.left = r.Each(workers, rows*deep(depth)/2)
-	t.turned = r.Each(workers, eights(wide)*deep(rows)/2)
+	t.turned = r.Each(workers, work.Eights(wide)*deep(rows)/2)
 	t.room = r.Each(workers, kern.TileWidth*kern.TileRows)
 	return t
 }
@@ -106,7 +103,7 @@ func (t *tiled) product(c []float32, ldc int, a []float32, lda, rows int, b fact
 
 // outer is that of a multiplier.
 func (t *tiled) outer(c []float32, ldc int, a []float32, lda, rows int, b factor, add bool) {
-	stride := eights(rows)
+	stride := work.Eights(rows)
 	t.narrow(a, lda, b.depth, rows, stride)
 	blocks := work.Ceil(b.depth, kern.TileDepth)
 	for i := range t.rows {

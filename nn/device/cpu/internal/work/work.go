@@ -117,3 +117,12 @@ func Floor(a, b int) int {
 	}
 	return a / b
 }
+
+// Even is the size of equal parts of n, multiples of unit, that are at most about most.
+func Even(n, most, unit int) int {
+	parts := Ceil(n, max(most, unit))
+	return Ceil(Ceil(n, parts), unit) * unit
+}
+
+// Eights rounds n up to a multiple of 8, the channels that kern.Tiles turns at a time.
+func Eights(n int) int { return Ceil(n, 8) * 8 }
