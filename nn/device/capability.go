@@ -9,8 +9,8 @@ import (
 
 // A device may implement more than Device. Each such capability is a separate interface: those of this package are
 // Grouper, Rewriter, Narrower, Divider, Composer, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective,
-// Joining, OwnMemory, Processor, Precise, Repeatable, Bounded, Monitored, Annotated and Card. [As] finds them, and those
-// that another package declares because they speak of its types.
+// Joining, OwnMemory, Processor, Precise, Repeatable, Bounded, Monitored, Annotated and Card. [As] finds them, and
+// those that another package declares because they speak of its types.
 
 // Wrapper is a Device around another one. It has the inner device's capabilities, except those that it implements
 // itself.

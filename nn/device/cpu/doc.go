@@ -8,8 +8,8 @@
 // window are contiguous, and so are the channels that most other ops run over.
 //
 // With Options.BFloat16, activations of rank 4 that kernels make are stored as bfloat16, and on AMX rows of tokens too
-// (see Device.Narrow). Kernels still compute in float32: some widen and round as they read and write, for others package
-// work does so in pieces that stay in the caches.
+// (see Device.Narrow). Kernels still compute in float32: some widen and round as they read and write, for others
+// package work does so in pieces that stay in the caches.
 //
 // A list of patterns (package lower, and the packages of ops below this one) assigns steps to kernels: product has
 // convolutions and linear layers, with AMX, AVX-512, AVX2 or NEON in assembly; norm, rows, pool, softmax, mapping,

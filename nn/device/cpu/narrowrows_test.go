@@ -38,8 +38,8 @@ func tiledDevice(t *testing.T, threads int) *Device {
 	return d
 }
 
-// Rows are stored as bfloat16 where products, attention and elementwise ops read them; sums along a net, results that are
-// kept or that other ops read, and rounded weights stay float32.
+// Rows are stored as bfloat16 where products, attention and elementwise ops read them; sums along a net, results that
+// are kept or that other ops read, and weights stay float32.
 func TestRowsThatAreNarrow(t *testing.T) {
 	const rows, width = 20, 32
 	b := &builder{tb: t}

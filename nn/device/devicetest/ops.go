@@ -78,7 +78,8 @@ func (s *suite) exactness(o op.Op, operands int) float64 {
 	case "layer_norm", "layer_norm_grad_input", "layer_norm_grad_scale", "rms_norm", "group_norm", "softmax",
 		"softmax_grad", "self_attention_grad_bias":
 		return 5 * s.tolerance
-	case "attention", "attention_grad", "self_attention", "self_attention_grad": // weights inside may have the device's width
+	case "attention", "attention_grad", "self_attention", "self_attention_grad":
+		// weights inside may have the device's width
 		return 5*s.tolerance + 2*s.unit
 	case "conv2d":
 		if operands == 3 {

@@ -10,8 +10,8 @@ import (
 // tilesOuter runs an outer in tiles. The left operand is turned: its channels become rows of A that run along pixels. The
 // right one becomes pairs of pixels for B. With several taps b is on the left, and pairs of a's pixels are made for each
 // tap, or shifted; with one, the operand with fewer channels is on the left, as turning takes longer. Sums of a task stay
-// in the second level cache while the chunks of pixels go by. With one tap, an operand whose channels several tasks read
-// is turned or paired before them, once.
+// in the second level cache while the chunks of pixels go by. With one tap, an operand whose channels several tasks
+// read is turned or paired before them, once.
 type tilesOuter struct {
 	*outer
 	tiles       *kern.Tiles

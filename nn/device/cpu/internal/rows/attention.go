@@ -140,8 +140,8 @@ func (a lookup) lower(s work.Step, workers int, kernels Kernels) (*work.Lowering
 		}
 		own := make([]attend, workers)
 		for i := range own {
-			own[i] = attend{multiplier: kernels.multiplier(st, room, i), keys: st.Scratch(keys[i]), values: st.Scratch(values[i]),
-				scores: st.Scratch(blocks[i])}
+			own[i] = attend{multiplier: kernels.multiplier(st, room, i), keys: st.Scratch(keys[i]),
+				values: st.Scratch(values[i]), scores: st.Scratch(blocks[i])}
 		}
 		set := vec.For(st.Level)
 		return []work.Phase{{Blocks: a.matrices * parts, Run: func(worker, block int) {

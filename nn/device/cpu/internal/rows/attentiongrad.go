@@ -126,8 +126,10 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 	key := hold(&r, s, g.key.value, workers, g.keys, g.width)
 	content := hold(&r, s, g.content.value, workers, g.keys, g.wide)
 	result := hold(&r, s, g.result.value, workers, g.block, g.wide)
-	by := [3]held{hold(&r, s, g.by[0].value, workers, g.block, g.width), hold(&r, s, g.by[1].value, workers, g.keys, g.width),
-		hold(&r, s, g.by[2].value, workers, g.keys, g.wide)}
+	by := [3]held{
+		hold(&r, s, g.by[0].value, workers, g.block, g.width), hold(&r, s, g.by[1].value, workers, g.keys, g.width),
+		hold(&r, s, g.by[2].value, workers, g.keys, g.wide),
+	}
 	own := make([][]work.Part, len(sizes))
 	for i, n := range sizes {
 		own[i] = r.Each(workers, n)
@@ -163,7 +165,9 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 		}
 		list := make([]attendGrad, workers)
 		for i := range list {
-			list[i] = attendGrad{multiplier: kernels.multiplier(st, room, i), p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i])}
+			list[i] = attendGrad{
+				multiplier: kernels.multiplier(st, room, i), p: st.Scratch(own[5][i]), ds: st.Scratch(own[6][i]),
+			}
 			for j := range list[i].packed {
 				list[i].packed[j] = st.Scratch(own[j][i])
 			}
@@ -191,7 +195,8 @@ func (g attentionGrad) lower(s work.Step, outs []int, workers int, kernels Kerne
 		}})
 	}
 	l := &work.Lowering{Workspace: r.Bytes, Kernel: work.Kernel{Bind: bind}}
-	l.Kernel.Take(0, g.query.value, g.key.value, g.content.value, g.result.value, g.by[0].value, g.by[1].value, g.by[2].value)
+	l.Kernel.Take(0, g.query.value, g.key.value, g.content.value, g.result.value)
+	l.Kernel.Take(0, g.by[0].value, g.by[1].value, g.by[2].value)
 	for _, v := range outs {
 		t := s.Values[v].Type
 		l.Results = append(l.Results, lower.Result{Value: v, Layout: work.Layout(t, device.Data), Bytes: t.Bytes()})

@@ -23,8 +23,8 @@ type stage struct {
 // lineTail is room behind a piece for a partial last vector.
 const lineTail = 16
 
-// Store makes l, on a device with the given workers, store activations of rank 4 and narrow values as bfloat16, and read
-// stored ones.
+// Store makes l, on a device with the given workers, store activations of rank 4 and narrow values as bfloat16, and
+// read stored ones.
 func Store(g *device.Group, l *Lowering, workers int) {
 	r := Room{Bytes: l.Workspace}
 	l.Kernel.stages = map[int]stage{}
