@@ -64,6 +64,7 @@ if [ "$level" = amx ]; then # where it differs from avx512
 	emulated ./nn/device/cpu/internal/product ./nn/device/cpu/internal/rows
 	emulated -run '^(TestNarrowDevice|TestThreadsDoNotMatterToNarrow)$/^amx$|^TestNarrowProducts$|^TestParts$|^TestFloat32Option$|Tiles$' \
 		./nn/device/cpu
+	emulated -run '^TestAutocast$' ./nn/zoo
 	exit
 fi
 check() { emulated -skip '/^(go|avx2|amx)$' "$@"; } # every processor runs go and avx2

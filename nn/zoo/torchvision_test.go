@@ -35,7 +35,8 @@ type reference struct {
 	SGD, AdamW           []float64 // losses
 	SGD32, AdamW32       []float64 // those of PyTorch's float32
 	Deviation            float64
-	Gradients, Running   map[string]float64 // inner products
+	Gradients, Running   map[string]float64                  // inner products
+	Autocast             struct{ Logits, Gradients float64 } // what PyTorch's bfloat16 deviates by
 }
 
 type entry struct {
@@ -67,6 +68,63 @@ func TestTorchvision(t *testing.T) {
 			j.on(dev, single)
 		})
 	}
+}
+
+// TestAutocast compares what bfloat16 deviates by from float64 with what PyTorch's autocast does.
+func TestAutocast(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{BFloat16: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	var ratios [2][]float64
+	all := references(t, "testdata")
+	for _, want := range all {
+		t.Run(want.Net, func(t *testing.T) {
+			logits, gradients := newJudge(t, want).deviations(dev)
+			theirs := want.Autocast
+			t.Logf("logits %.2g, autocast %.2g; gradients %.2g, %.2g", logits, theirs.Logits, gradients, theirs.Gradients)
+			for i, r := range []float64{logits / theirs.Logits, gradients / theirs.Gradients} {
+				ratios[i] = append(ratios[i], r)
+				if !(r <= 3) {
+					t.Errorf("%s deviate %.2g times as much as autocast's", []string{"logits", "gradients"}[i], r)
+				}
+			}
+		})
+	}
+	for i, what := range []string{"logits", "gradients"} {
+		mean := 1.
+		for _, r := range ratios[i] {
+			mean *= math.Pow(r, 1/float64(len(all)))
+		}
+		t.Logf("%s: %.2f times, geometric mean", what, mean)
+		if len(ratios[i]) == len(all) && !(mean <= 1.1) { // else -run chose some
+			t.Errorf("%s deviate %.2f times as much as autocast's, geometric mean", what, mean)
+		}
+	}
+}
+
+// deviations are make.py's autocast, of a device.
+func (j judge) deviations(dev device.Device) (logits, gradients float64) {
+	eval := j.net(dev, nn.Eval)
+	j.run(eval)
+	off := j.read(eval, eval.Model.Logits)
+	for i := range off {
+		off[i] -= j.want.Logits[i]
+	}
+	train := j.net(dev, nn.Train)
+	j.run(train)
+	var norms, offs []float64
+	for _, p := range train.Model.Params {
+		x := j.read(train, p.Grad)
+		norms = append(norms, norm(x))
+		offs = append(offs, product(x)-j.want.Gradients[p.Name])
+	}
+	least := 1e-2 * slices.Max(norms)
+	for i := range offs {
+		offs[i] /= max(norms[i], least)
+	}
+	return norm(off) / norm(j.want.Logits), norm(offs) / math.Sqrt(float64(len(offs)))
 }
 
 // references reads the files of a folder.
@@ -277,10 +335,7 @@ func worse(a, b float64) float64 {
 
 // tensor compares the inner product of a tensor and returns its error relative to the norm, or to the least one.
 func (j judge) tensor(dev device.Device, what string, x []float64, want, least, tol float64) float64 {
-	sum := 0.
-	for i, v := range x {
-		sum += v * (2*golden.U01(productStream, i) - 1)
-	}
+	sum := product(x)
 	off := math.Abs(sum-want) / max(norm(x), least)
 	if sum == want {
 		off = 0
@@ -289,6 +344,15 @@ func (j judge) tensor(dev device.Device, what string, x []float64, want, least, 
 		j.Errorf("%s: %s: the inner product is %.12g, want %.12g: off by %.2g of the norm", dev.Name(), what, sum, want, off)
 	}
 	return off
+}
+
+// product is make.py's inner product.
+func product(x []float64) float64 {
+	sum := 0.
+	for i, v := range x {
+		sum += v * (2*golden.U01(productStream, i) - 1)
+	}
+	return sum
 }
 
 func norm(x []float64) float64 {

@@ -406,6 +406,26 @@ OPTIMIZERS = {
 }
 
 
+def root_mean_square(x):
+    return float(torch.tensor(x, dtype=torch.float64).square().mean().sqrt())
+
+
+def autocast(model, x, y, logits, gradients):
+    """What PyTorch's bfloat16 deviates by: logits by their root mean square, gradients by their norms."""
+    model = model.float()
+    fill(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        with torch.no_grad():
+            off = model.eval()(x.float()).double() - logits
+        model.zero_grad()
+        F.cross_entropy(model.train()(x.float()), y).backward()
+    norms = {n: p.grad.double().norm().item() for n, p in model.named_parameters()}
+    least = 1e-2 * max(norms.values())
+    offs = [(product(p.grad) - gradients[n]) / max(norms[n], least) for n, p in model.named_parameters()]
+    return {"logits": root_mean_square(off.flatten().tolist()) / root_mean_square(logits.flatten().tolist()),
+            "gradients": root_mean_square(offs)}
+
+
 def write(path, name, build, batch, size, steps, whole=False):
     torch.manual_seed(1)
     model = build()
@@ -443,6 +463,8 @@ def write(path, name, build, batch, size, steps, whole=False):
                     out["running"] = {n: product(b) for n, b in model.named_buffers() if "running" in n}
                 if step < steps:
                     optimizer.step()
+    if not whole:
+        out["autocast"] = autocast(model, x, y, logits, out["gradients"])
     lists = {k: json.dumps(v) for k, v in out.items()}
     with open(os.path.join(path, name + ".json"), "w") as f:
         f.write("{\n" + ",\n".join(f'"{k}": {v}' for k, v in lists.items()) + "\n}\n")
