@@ -36,7 +36,7 @@ type reference struct {
 	SGD32, AdamW32       []float64 // those of PyTorch's float32
 	Deviation            float64
 	Gradients, Running   map[string]float64                  // inner products
-	Autocast             struct{ Logits, Gradients float64 } // what PyTorch's bfloat16 deviates by
+	Autocast             struct{ Logits, Gradients float64 } // deviations of PyTorch's bfloat16
 }
 
 type entry struct {
@@ -70,7 +70,7 @@ func TestTorchvision(t *testing.T) {
 	}
 }
 
-// TestAutocast compares what bfloat16 deviates by from float64 with what PyTorch's autocast does.
+// TestAutocast compares the deviations of bfloat16 from float64 with those of PyTorch's autocast.
 func TestAutocast(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{BFloat16: true})
 	if err != nil {
