@@ -68,6 +68,9 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	return rows.Whole(c, in)
 }
 
+// Rewrite implements device.Rewriter.
+func (d *Device) Rewrite(p *device.Program) { norm.Again(p) }
+
 // Divide implements device.Divider: layers of large images run for a few samples at a time.
 func (d *Device) Divide(p *device.Program) []device.Stage {
 	// The bits of products in plain Go, and of those in parts of float32, depend on the number of images.

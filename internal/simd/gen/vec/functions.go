@@ -104,18 +104,18 @@ func singles[V any]() []function[V] {
 
 func doubles[V any]() []function[V] { return []function[V]{{"log", logarithm[V]}} }
 
-// fused are expressions of one pass: hardswish and its gradient with the operations of package mapping's patterns in
-// their order, SiLU, GELU and their gradients by formulas of their own.
-func fused[V any]() []struct {
+// fusion is an expression of one pass.
+type fusion[V any] struct {
 	name, operands string
+	normalized     string // the kernel that applies it to a normalised x, if any
 	of             func(m maths[V], in []V) V
-} {
-	type list = []struct {
-		name, operands string
-		of             func(m maths[V], in []V) V
-	}
-	return list{
-		{"silu", "x", func(m maths[V], in []V) V {
+}
+
+// fused are hardswish, ReLU6 and their gradients with the bits of package mapping's patterns, and SiLU, GELU and their
+// gradients by formulas of their own.
+func fused[V any]() []fusion[V] {
+	return []fusion[V]{
+		{"silu", "x", "normalizeSiLU", func(m maths[V], in []V) V {
 			v, y := m.vector(), m.vector()
 			m.max(v, in[0], m.number(sSiLULeast))
 			m.min(y, v, m.number(sSiLUMost))
@@ -123,7 +123,7 @@ func fused[V any]() []struct {
 			m.div(y, v, d)
 			return y
 		}},
-		{"siluGrad", "x dy", func(m maths[V], in []V) V {
+		{"siluGrad", "x dy", "normalizeSiLUGrad", func(m maths[V], in []V) V {
 			x, dy, y, d, t := m.vector(), in[1], m.vector(), m.vector(), m.vector()
 			m.max(x, in[0], m.number(sSiLULeast))
 			m.min(x, x, m.number(sSiLUMost))
@@ -136,7 +136,7 @@ func fused[V any]() []struct {
 			m.add(y, y, t)
 			return y
 		}},
-		{"hardswish", "x", func(m maths[V], in []V) V {
+		{"hardswish", "x", "normalizeHardswish", func(m maths[V], in []V) V {
 			y := m.vector()
 			m.add(y, in[0], m.at(sThree))
 			m.max(y, y, m.zero())
@@ -145,7 +145,7 @@ func fused[V any]() []struct {
 			m.mul(y, y, m.at(sSixth))
 			return y
 		}},
-		{"hardswishGrad", "x dy", func(m maths[V], in []V) V {
+		{"hardswishGrad", "x dy", "normalizeHardswishGrad", func(m maths[V], in []V) V {
 			x, dy, t, top, y, d, zero := in[0], in[1], m.vector(), m.vector(), m.vector(), m.vector(), m.zero()
 			m.add(t, x, m.at(sThree))
 			m.max(top, t, zero)
@@ -159,7 +159,7 @@ func fused[V any]() []struct {
 			m.add(y, y, d)
 			return y
 		}},
-		{"gelu", "x", func(m maths[V], in []V) V {
+		{"gelu", "x", "", func(m maths[V], in []V) V {
 			y := quotient(m, in[0], sNormalMost, sNormalLeast, sNormal, normalTerms, normalTerms)
 			m.min(y, y, m.number(sHalf))
 			m.max(y, y, m.number(sMinusHalf))
@@ -167,13 +167,38 @@ func fused[V any]() []struct {
 			m.mul(y, y, in[0])
 			return y
 		}},
-		{"geluGrad", "x dy", func(m maths[V], in []V) V {
+		{"geluGrad", "x dy", "", func(m maths[V], in []V) V {
 			y := quotient(m, in[0], sSlopeMost, sSlopeLeast, sSlope, slopeTerms, slopeDivTerms)
 			m.add(y, y, m.at(sHalf))
 			m.mul(y, y, in[1])
 			return y
 		}},
+		{"relu6", "x", "normalizeReLU6", func(m maths[V], in []V) V {
+			y, zero := m.vector(), m.zero()
+			m.max(y, in[0], zero)
+			m.min(y, y, m.number(sSix))
+			m.add(y, y, zero) // −0 becomes 0
+			return y
+		}},
+		{"relu6Grad", "x dy", "normalizeReLU6Grad", func(m maths[V], in []V) V {
+			y, zero := m.vector(), m.zero()
+			m.move(y, in[1])
+			m.where(greaterEqual, in[0], m.number(sSix), zero, y)
+			m.where(lessEqual, in[0], zero, zero, y)
+			return y
+		}},
 	}
+}
+
+// waysOf are the ways of a fusion's kernel of a normalised x: the results of gradients take the place of an operand.
+func (f fusion[V]) waysOf(ways []string) []string {
+	if f.normalized == "" {
+		return nil
+	}
+	if f.operands != "x" {
+		return ways[:1]
+	}
+	return ways
 }
 
 // polynomial evaluates the polynomial with n coefficients from first on at x.

@@ -69,8 +69,8 @@ func layers[V any](ways ...string) (list []kernel[V]) {
 		{"normalizeAddReLU", "dst x other", true, true},
 	} {
 		for _, way := range ways {
-			put(kernel[V]{name: v.name + way, slices: v.slices, rows: "mean gain bias", zero: true, body: func(k lanes[V]) {
-				x := k.add(k.mul(k.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
+			put(kernel[V]{name: v.name + way, slices: v.slices, rows: normalRows, zero: true, body: func(k lanes[V]) {
+				x := normalized[V](k)
 				if v.add {
 					x = k.add(x, k.in("other"))
 				}
@@ -83,6 +83,13 @@ func layers[V any](ways ...string) (list []kernel[V]) {
 	}
 	return list
 }
+
+// normalized is the current x after a batch normalisation, whose parameters are the rows normalRows.
+func normalized[V any](k lanes[V]) V {
+	return k.add(k.mul(k.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
+}
+
+const normalRows = "mean gain bias"
 
 // gradients returns the kernels of backward passes, with an ending of their names.
 func gradients[V any](way string) (list []kernel[V]) {

@@ -19,15 +19,21 @@ func functions(s isa) {
 		})
 	}
 	for _, f := range fused[Op]() {
+		apply := func(k *stream, x Op) {
+			in := []Op{x}
+			for _, name := range strings.Fields(f.operands)[1:] {
+				in = append(in, k.in(name))
+			}
+			k.out("dst", f.of(single{s}, in).(reg.VecVirtual))
+		}
 		s.stream(f.name, "dst "+f.operands, "", ")", func(k *stream) (func(), func()) {
-			return func() {
-				var in []Op
-				for _, name := range strings.Fields(f.operands) {
-					in = append(in, k.in(name))
-				}
-				k.out("dst", f.of(single{s}, in).(reg.VecVirtual))
-			}, nil
+			return func() { apply(k, k.in("x")) }, nil
 		})
+		for _, way := range f.waysOf(ways) {
+			s.stream(f.normalized+way, "dst "+f.operands, normalRows, ")", func(k *stream) (func(), func()) {
+				return func() { apply(k, normalized[reg.VecVirtual](k)) }, nil
+			})
+		}
 	}
 	for _, f := range doubles[Op]() {
 		s.stream(f.name, "dst x", "", ")", func(k *stream) (func(), func()) {

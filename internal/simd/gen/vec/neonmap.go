@@ -18,17 +18,23 @@ func neonFunctions(f *neon.File) {
 		})
 	}
 	for _, g := range fused[*neonParts]() {
-		neonRun(f, g.name, "dst "+g.operands, "", ")", func(k *neonStream) (func(), neonEnds) {
-			table := k.Address("·singleVectors", 0)
-			return func() {
-				m := neonMaths{k.Func, neon.S4, table, make(map[int]neon.Vec)}
-				var in []*neonParts
-				for _, name := range strings.Fields(g.operands) {
-					in = append(in, &neonParts{k.in(name).Vec})
-				}
-				k.out("dst", vector((*g.of(m, in))[0]))
-			}, neonEnds{}
-		})
+		write := func(name, rows string, first func(k *neonStream) neonValue) {
+			neonRun(f, name, "dst "+g.operands, rows, ")", func(k *neonStream) (func(), neonEnds) {
+				table := k.Address("·singleVectors", 0)
+				return func() {
+					m := neonMaths{k.Func, neon.S4, table, make(map[int]neon.Vec)}
+					in := []*neonParts{{first(k).Vec}}
+					for _, name := range strings.Fields(g.operands)[1:] {
+						in = append(in, &neonParts{k.in(name).Vec})
+					}
+					k.out("dst", vector((*g.of(m, in))[0]))
+				}, neonEnds{}
+			})
+		}
+		write(g.name, "", func(k *neonStream) neonValue { return k.in("x") })
+		for _, way := range g.waysOf(ways[:1]) {
+			write(g.normalized+way, normalRows, func(k *neonStream) neonValue { return normalized[neonValue](k) })
+		}
 	}
 	for _, g := range doubles[*neonParts]() {
 		neonRun(f, g.name, "dst x", "", ")", func(k *neonStream) (func(), neonEnds) {

@@ -112,6 +112,20 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	b.run(number, dst, lo, made)
 }
 
+// Begin is a phase before those that call Continue.
+func (b *Bound) Begin() work.Phase {
+	return work.Phase{Blocks: 1, Run: func(int, int) {
+		for i := range b.workers {
+			b.begin(i)
+		}
+	}}
+}
+
+// Continue is Run for kernels that have the phase Begin: rows stay as they are from call to call.
+func (b *Bound) Continue(number int, dst []float32, lo int, made []float32) {
+	b.run(number, dst, lo, made)
+}
+
 // begin forgets the rows of a worker: their operands may have changed.
 func (b *Bound) begin(number int) {
 	for i := range b.workers[number].samples {

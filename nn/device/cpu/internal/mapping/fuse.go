@@ -4,17 +4,21 @@ import (
 	"math"
 	"slices"
 
+	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op/expr"
 )
 
-// A fused node stands for several nodes of an expression that one kernel computes: hardswish and its gradient with the
-// same bits, the others with other rounding and other values at infinities.
+// A fused node stands for several nodes of an expression that one kernel computes: hardswish, ReLU6 and their gradients
+// with the same bits, the others with other rounding and other values at infinities.
 const (
 	fusedSiLU expr.Kind = 128 + iota
 	fusedSiLUGrad
 	fusedHardswish
 	fusedHardswishGrad
+	fusedReLU6
+	fusedReLU6Grad
 	fusedGELU
 	fusedGELUGrad
 )
@@ -27,6 +31,7 @@ var fusible = func() (list [][]expr.Node) {
 	for _, e := range []struct{ pattern, whole expr.Expr }{
 		{pattern: x.Mul(x.Sigmoid())},
 		{pattern: x.Mul(x.Shift(3).Clamp(0, 6)).Scale(1. / 6)},
+		{pattern: x.Clamp(0, 6)},
 		{twice, twice.Scale(.5)},
 	} {
 		if !e.whole.Valid() {
@@ -196,9 +201,50 @@ func computeFused(k *vec.Set, kind expr.Kind, to []float32, in *[3][]float32) {
 		k.Hardswish(to, in[0])
 	case fusedHardswishGrad:
 		k.HardswishGrad(to, in[0], in[1])
+	case fusedReLU6:
+		k.ReLU6(to, in[0])
+	case fusedReLU6Grad:
+		k.ReLU6Grad(to, in[0], in[1])
 	case fusedGELU:
 		k.GELU(to, in[0])
 	case fusedGELUGrad:
 		k.GELUGrad(to, in[0], in[1])
 	}
+}
+
+// Normalized returns the kernel that computes a batch normalisation and then the chain, an activation of its result, or
+// that of an activation's gradient and the value dy that this reads. It returns nil for other chains.
+func (c *Chain) Normalized(k *vec.Set) (act func(dst, x, mean, gain, bias []float32),
+	grad func(dst, x, dy, mean, gain, bias []float32), dy int) {
+	nodes := fuse(c.Map.Expr.Nodes())
+	last := nodes[len(nodes)-1]
+	for _, n := range nodes[:len(nodes)-1] {
+		if n.Kind != expr.KindArg {
+			return nil, nil, -1
+		}
+	}
+	if len(last.In) == 0 || nodes[last.In[0]].Index != c.made {
+		return nil, nil, -1
+	}
+	switch last.Kind {
+	case fusedSiLU:
+		return k.NormalizeSiLU, nil, -1
+	case fusedHardswish:
+		return k.NormalizeHardswish, nil, -1
+	case fusedReLU6:
+		return k.NormalizeReLU6, nil, -1
+	case fusedSiLUGrad:
+		grad = k.NormalizeSiLUGrad
+	case fusedHardswishGrad:
+		grad = k.NormalizeHardswishGrad
+	case fusedReLU6Grad:
+		grad = k.NormalizeReLU6Grad
+	default:
+		return nil, nil, -1
+	}
+	dy = c.In[nodes[last.In[1]].Index]
+	if t, y := c.Last.Values[dy], c.Last.OutType(); !t.Type.Shape.Equal(y.Shape) || work.Order(t) != work.Layout(y, device.Data) {
+		return nil, nil, -1
+	}
+	return nil, grad, dy
 }

@@ -61,6 +61,46 @@ func After(f *lower.Flow, i, reader int) []Chain {
 	return list
 }
 
+// Around is After preceded by the chains in which steps behind step i make another operand of reader, the longest first.
+func Around(f *lower.Flow, i, reader int) []Chain {
+	after := After(f, i, reader)
+	if len(after) == 0 {
+		return nil
+	}
+	var list []Chain
+	for _, head := range Heads(f, i, reader) {
+		for _, m := range lower.MapsFrom(f, head) {
+			c := Chain{m, f.Step(m.Steps[len(m.Steps)-1]), slices.Index(m.In, f.Step(i).Out)}
+			c.Steps = append([]int{i}, m.Steps...)
+			if head != reader && slices.Contains(m.Steps, reader) && c.made >= 0 && !c.hides(f) {
+				list = append(list, c)
+			}
+		}
+	}
+	return append(list, after...)
+}
+
+// Heads lists the steps behind step i from which elementwise ops, each the only reader of the one before, lead to step
+// reader, the farthest first and reader last.
+func Heads(f *lower.Flow, i, reader int) []int {
+	list := []int{reader}
+	for {
+		s := f.Step(list[0])
+		v := slices.IndexFunc(s.In, func(v int) bool {
+			m := f.Maker(v)
+			if m <= i || f.Sole(m) != list[0] || !s.Values[v].Type.Shape.Equal(s.OutType().Shape) {
+				return false
+			}
+			_, ok := f.Step(m).Op.(op.Elementwise)
+			return ok
+		})
+		if v < 0 {
+			return list
+		}
+		list = slices.Insert(list, 0, f.Maker(s.In[v]))
+	}
+}
+
 // hides reports whether fewer parts of the chain than of its ops one by one have kernels of their own, which would give
 // a result other bits: a constant may become part of another one.
 func (c *Chain) hides(f *lower.Flow) bool {

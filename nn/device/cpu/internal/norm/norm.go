@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -89,6 +90,7 @@ type batchNorm struct {
 	relu                  bool
 	dst                   int
 	then                  *mapping.Chain // an expression of the result, or nil
+	active                bool           // it is an activation that runs in the same kernel
 	made                  bool           // the result is read outside the group too
 	workers               int
 }
@@ -124,9 +126,13 @@ func applied(f *lower.Flow, first, workers int) []work.Match {
 	}
 	b.made = f.Sole(end) < 0
 	var longer []work.Match
-	for _, c := range mapping.After(f, end, readers[reader]) {
+	for _, c := range mapping.Around(f, end, readers[reader]) {
 		b.then = &c
-		longer = append(longer, b.match(s, append(slices.Clone(steps), c.Steps[1:]...)))
+		steps := append(slices.Clone(steps), c.Steps[1:]...)
+		if m, ok := b.gradient(f, s, steps); ok {
+			longer = append(longer, m)
+		}
+		longer = append(longer, b.match(s, steps))
 	}
 	return append(longer, list...)
 }
@@ -144,7 +150,11 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 		var r work.Room
 		scratch := r.Each(3, b.Width())
 		if b.then != nil {
-			return b.expression(s, &r, scratch)
+			act, _, _ := b.then.Normalized(vec.For(simd.Go))
+			if b.active = act != nil && !b.made && b.other < 0; !b.active {
+				return b.expression(s, &r, scratch)
+			}
+			b.dst = b.then.Last.Out
 		}
 		l := work.Data(s, func(st *work.Storage) []work.Phase { return b.phases(st, scratch) })
 		l.Kernel.Take(b.Piece(), b.x, b.other, b.dst)
@@ -174,7 +184,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 		if st.Err != nil {
 			return nil
 		}
-		return append(before, prepare, b.Phase(func(worker, lo, hi int) {
+		return append(before, bound.Begin(), prepare, b.Phase(func(worker, lo, hi int) {
 			for ; lo < hi; lo += part {
 				end := min(lo+part, hi)
 				var x []float32
@@ -184,7 +194,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 					x = buffers[worker][:end-lo]
 				}
 				run(worker, x, lo)
-				bound.Run(worker, dst.To(worker, lo, end), lo, x)
+				bound.Continue(worker, dst.To(worker, lo, end), lo, x)
 				dst.Done(worker, lo, end)
 				if b.made {
 					made.Done(worker, lo, end)
@@ -240,6 +250,9 @@ func (b *batchNorm) kernel(
 	if b.relu {
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
 	}
+	if b.active {
+		normalize, _, _ = b.then.Normalized(k)
+	}
 	if other != nil {
 		return prepare, func(worker int, dst []float32, lo int) {
 			hi := lo + len(dst)
@@ -255,7 +268,7 @@ func (b *batchNorm) kernel(
 func (b *batchNorm) half(st *work.Storage, scratch []work.Part, dst *work.Pieces) func(lo, hi int) {
 	k := vec.StoredFor(st.Level)
 	x, y := st.Pieces(b.x).Stored(), dst.Stored()
-	if k == nil || x == nil || y == nil {
+	if k == nil || x == nil || y == nil || b.active {
 		return nil
 	}
 	params := st.Scratches(scratch)

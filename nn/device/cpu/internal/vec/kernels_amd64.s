@@ -4712,6 +4712,331 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeSiLUAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeSiLUAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Z0
+	VMOVUPS     (DX)(R9*1), Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVUPS     (BX)(R9*1), Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVUPS     (SI)(R9*1), Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMINPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z2, Z2, Z2
+	VSUBPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z1, Z9, Z6
+	VMOVAPS     Z7, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z6, Z7, Z1
+	VMULPS      Z1, Z1, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z7
+	VFMADD213PS Z1, Z6, Z7
+	VPSLLD      $0x17, Z8, Z1
+	VPSUBD      Z5, Z1, Z1
+	VFMADD213PS Z1, Z1, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z0, Z1
+	VMOVUPS     Z1, (AX)(R8*1)
+	PREFETCHT0  4160(CX)(R8*1)
+	VMOVUPS     64(CX)(R8*1), Z0
+	VMOVUPS     64(DX)(R9*1), Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVUPS     64(BX)(R9*1), Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVUPS     64(SI)(R9*1), Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMINPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z3, Z3, Z3
+	VSUBPS      Z1, Z3, Z1
+	VMOVAPS     Z1, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z1, Z9, Z6
+	VMOVAPS     Z7, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z6, Z7, Z1
+	VMULPS      Z1, Z1, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z7
+	VFMADD213PS Z1, Z6, Z7
+	VPSLLD      $0x17, Z8, Z1
+	VPSUBD      Z5, Z1, Z1
+	VFMADD213PS Z1, Z1, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z0, Z1
+	VMOVUPS     Z1, 64(AX)(R8*1)
+	ADDQ        $0x00000080, R8
+	ADDQ        $0x00000080, R9
+	SUBQ        $0x20, R10
+	JGE         loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      ·singleVectors+1280(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      ·singleVectors+1216(SB), Z1
+	VMINPS       Z0, Z1, Z1
+	VMOVUPS      ·singleVectors+0(SB), Z5
+	VPXORD       Z4, Z4, Z4
+	VSUBPS       Z1, Z4, Z1
+	VMOVAPS      Z1, Z8
+	VMOVUPS      ·singleVectors+320(SB), Z6
+	VFMADD213PS  ·singleVectors+384(SB), Z6, Z8
+	VSUBPS       ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS      Z7, Z6
+	VMOVUPS      ·singleVectors+448(SB), Z9
+	VFMADD213PS  Z1, Z9, Z6
+	VMOVAPS      Z7, Z1
+	VMOVUPS      ·singleVectors+512(SB), Z7
+	VFMADD213PS  Z6, Z7, Z1
+	VMULPS       Z1, Z1, Z6
+	VMOVUPS      ·singleVectors+1600(SB), Z7
+	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS      ·singleVectors+1728(SB), Z9
+	VFMADD213PS  ·singleVectors+1792(SB), Z1, Z9
+	VFMADD213PS  Z9, Z6, Z7
+	VFMADD213PS  ·singleVectors+1856(SB), Z1, Z7
+	VFMADD213PS  Z1, Z6, Z7
+	VPSLLD       $0x17, Z8, Z1
+	VPSUBD       Z5, Z1, Z1
+	VFMADD213PS  Z1, Z1, Z7
+	VADDPS       Z5, Z7, Z7
+	VDIVPS       Z7, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeSiLUPastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeSiLUPastAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Z0
+	VMOVUPS     (DX)(R9*1), Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVUPS     (BX)(R9*1), Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVUPS     (SI)(R9*1), Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMINPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z2, Z2, Z2
+	VSUBPS      Z1, Z2, Z1
+	VMOVAPS     Z1, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z1, Z9, Z6
+	VMOVAPS     Z7, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z6, Z7, Z1
+	VMULPS      Z1, Z1, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z7
+	VFMADD213PS Z1, Z6, Z7
+	VPSLLD      $0x17, Z8, Z1
+	VPSUBD      Z5, Z1, Z1
+	VFMADD213PS Z1, Z1, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z0, Z1
+	VMOVNTPS    Z1, (AX)(R8*1)
+	PREFETCHT0  4160(CX)(R8*1)
+	VMOVUPS     64(CX)(R8*1), Z0
+	VMOVUPS     64(DX)(R9*1), Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVUPS     64(BX)(R9*1), Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVUPS     64(SI)(R9*1), Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVUPS     ·singleVectors+1280(SB), Z1
+	VMAXPS      Z0, Z1, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z1
+	VMINPS      Z0, Z1, Z1
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z3, Z3, Z3
+	VSUBPS      Z1, Z3, Z1
+	VMOVAPS     Z1, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z1, Z9, Z6
+	VMOVAPS     Z7, Z1
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z6, Z7, Z1
+	VMULPS      Z1, Z1, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z1, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z1, Z7
+	VFMADD213PS Z1, Z6, Z7
+	VPSLLD      $0x17, Z8, Z1
+	VPSUBD      Z5, Z1, Z1
+	VFMADD213PS Z1, Z1, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z0, Z1
+	VMOVNTPS    Z1, 64(AX)(R8*1)
+	ADDQ        $0x00000080, R8
+	ADDQ        $0x00000080, R9
+	SUBQ        $0x20, R10
+	JGE         loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      ·singleVectors+1280(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      ·singleVectors+1216(SB), Z1
+	VMINPS       Z0, Z1, Z1
+	VMOVUPS      ·singleVectors+0(SB), Z5
+	VPXORD       Z4, Z4, Z4
+	VSUBPS       Z1, Z4, Z1
+	VMOVAPS      Z1, Z8
+	VMOVUPS      ·singleVectors+320(SB), Z6
+	VFMADD213PS  ·singleVectors+384(SB), Z6, Z8
+	VSUBPS       ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS      Z7, Z6
+	VMOVUPS      ·singleVectors+448(SB), Z9
+	VFMADD213PS  Z1, Z9, Z6
+	VMOVAPS      Z7, Z1
+	VMOVUPS      ·singleVectors+512(SB), Z7
+	VFMADD213PS  Z6, Z7, Z1
+	VMULPS       Z1, Z1, Z6
+	VMOVUPS      ·singleVectors+1600(SB), Z7
+	VFMADD213PS  ·singleVectors+1664(SB), Z1, Z7
+	VMOVUPS      ·singleVectors+1728(SB), Z9
+	VFMADD213PS  ·singleVectors+1792(SB), Z1, Z9
+	VFMADD213PS  Z9, Z6, Z7
+	VFMADD213PS  ·singleVectors+1856(SB), Z1, Z7
+	VFMADD213PS  Z1, Z6, Z7
+	VPSLLD       $0x17, Z8, Z1
+	VPSUBD       Z5, Z1, Z1
+	VFMADD213PS  Z1, Z1, Z7
+	VADDPS       Z5, Z7, Z7
+	VDIVPS       Z7, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func siluGradAVX512(dst []float32, x []float32, dy []float32)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·siluGradAVX512(SB), NOSPLIT, $0-72
@@ -4870,6 +5195,198 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeSiLUGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeSiLUGradAVX512(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Z0
+	VMOVUPS     (BX)(R10*1), Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVUPS     (SI)(R10*1), Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVUPS     (DI)(R10*1), Z1
+	VADDPS      Z1, Z0, Z0
+	PREFETCHT0  4096(DX)(R9*1)
+	VMOVUPS     (DX)(R9*1), Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z5
+	VMAXPS      Z0, Z5, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z5
+	VMINPS      Z0, Z5, Z0
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VMOVUPS     ·singleVectors+0(SB), Z7
+	VPXORD      Z2, Z2, Z2
+	VSUBPS      Z0, Z2, Z6
+	VMOVAPS     Z6, Z10
+	VMOVUPS     ·singleVectors+320(SB), Z8
+	VFMADD213PS ·singleVectors+384(SB), Z8, Z10
+	VSUBPS      ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS     Z9, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z11
+	VFMADD213PS Z6, Z11, Z8
+	VMOVAPS     Z9, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z9
+	VFMADD213PS Z8, Z9, Z6
+	VMULPS      Z6, Z6, Z8
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1728(SB), Z11
+	VFMADD213PS ·singleVectors+1792(SB), Z6, Z11
+	VFMADD213PS Z11, Z8, Z9
+	VFMADD213PS ·singleVectors+1856(SB), Z6, Z9
+	VFMADD213PS Z6, Z8, Z9
+	VPSLLD      $0x17, Z10, Z6
+	VPSUBD      Z7, Z6, Z6
+	VFMADD213PS Z6, Z6, Z9
+	VADDPS      Z7, Z9, Z9
+	VDIVPS      Z9, Z5, Z7
+	VMULPS      Z7, Z1, Z5
+	VMOVUPS     ·singleVectors+0(SB), Z6
+	VSUBPS      Z7, Z6, Z6
+	VMULPS      Z7, Z6, Z6
+	VMULPS      Z1, Z0, Z7
+	VMULPS      Z6, Z7, Z7
+	VADDPS      Z7, Z5, Z5
+	VMOVUPS     Z5, (AX)(R9*1)
+	PREFETCHT0  4160(CX)(R9*1)
+	VMOVUPS     64(CX)(R9*1), Z0
+	VMOVUPS     64(BX)(R10*1), Z1
+	VSUBPS      Z1, Z0, Z0
+	VMOVUPS     64(SI)(R10*1), Z1
+	VMULPS      Z1, Z0, Z0
+	VMOVUPS     64(DI)(R10*1), Z1
+	VADDPS      Z1, Z0, Z0
+	PREFETCHT0  4160(DX)(R9*1)
+	VMOVUPS     64(DX)(R9*1), Z1
+	VMOVUPS     ·singleVectors+1280(SB), Z5
+	VMAXPS      Z0, Z5, Z0
+	VMOVUPS     ·singleVectors+1216(SB), Z5
+	VMINPS      Z0, Z5, Z0
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VMOVUPS     ·singleVectors+0(SB), Z7
+	VPXORD      Z3, Z3, Z3
+	VSUBPS      Z0, Z3, Z6
+	VMOVAPS     Z6, Z10
+	VMOVUPS     ·singleVectors+320(SB), Z8
+	VFMADD213PS ·singleVectors+384(SB), Z8, Z10
+	VSUBPS      ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS     Z9, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z11
+	VFMADD213PS Z6, Z11, Z8
+	VMOVAPS     Z9, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z9
+	VFMADD213PS Z8, Z9, Z6
+	VMULPS      Z6, Z6, Z8
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1728(SB), Z11
+	VFMADD213PS ·singleVectors+1792(SB), Z6, Z11
+	VFMADD213PS Z11, Z8, Z9
+	VFMADD213PS ·singleVectors+1856(SB), Z6, Z9
+	VFMADD213PS Z6, Z8, Z9
+	VPSLLD      $0x17, Z10, Z6
+	VPSUBD      Z7, Z6, Z6
+	VFMADD213PS Z6, Z6, Z9
+	VADDPS      Z7, Z9, Z9
+	VDIVPS      Z9, Z5, Z7
+	VMULPS      Z7, Z1, Z5
+	VMOVUPS     ·singleVectors+0(SB), Z6
+	VSUBPS      Z7, Z6, Z6
+	VMULPS      Z7, Z6, Z6
+	VMULPS      Z1, Z0, Z7
+	VMULPS      Z6, Z7, Z7
+	VADDPS      Z7, Z5, Z5
+	VMOVUPS     Z5, 64(AX)(R9*1)
+	ADDQ        $0x00000080, R9
+	ADDQ        $0x00000080, R10
+	SUBQ        $0x20, R11
+	JGE         loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R9*1), K1, Z0
+	VMOVUPS.Z    (BX)(R10*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R10*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DI)(R10*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VMOVUPS      ·singleVectors+1280(SB), Z5
+	VMAXPS       Z0, Z5, Z0
+	VMOVUPS      ·singleVectors+1216(SB), Z5
+	VMINPS       Z0, Z5, Z0
+	VMOVUPS      ·singleVectors+0(SB), Z5
+	VMOVUPS      ·singleVectors+0(SB), Z7
+	VPXORD       Z4, Z4, Z4
+	VSUBPS       Z0, Z4, Z6
+	VMOVAPS      Z6, Z10
+	VMOVUPS      ·singleVectors+320(SB), Z8
+	VFMADD213PS  ·singleVectors+384(SB), Z8, Z10
+	VSUBPS       ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS      Z9, Z8
+	VMOVUPS      ·singleVectors+448(SB), Z11
+	VFMADD213PS  Z6, Z11, Z8
+	VMOVAPS      Z9, Z6
+	VMOVUPS      ·singleVectors+512(SB), Z9
+	VFMADD213PS  Z8, Z9, Z6
+	VMULPS       Z6, Z6, Z8
+	VMOVUPS      ·singleVectors+1600(SB), Z9
+	VFMADD213PS  ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS      ·singleVectors+1728(SB), Z11
+	VFMADD213PS  ·singleVectors+1792(SB), Z6, Z11
+	VFMADD213PS  Z11, Z8, Z9
+	VFMADD213PS  ·singleVectors+1856(SB), Z6, Z9
+	VFMADD213PS  Z6, Z8, Z9
+	VPSLLD       $0x17, Z10, Z6
+	VPSUBD       Z7, Z6, Z6
+	VFMADD213PS  Z6, Z6, Z9
+	VADDPS       Z7, Z9, Z9
+	VDIVPS       Z9, Z5, Z7
+	VMULPS       Z7, Z1, Z5
+	VMOVUPS      ·singleVectors+0(SB), Z6
+	VSUBPS       Z7, Z6, Z6
+	VMULPS       Z7, Z6, Z6
+	VMULPS       Z1, Z0, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       Z7, Z5, Z5
+	VMOVUPS      Z5, K1, (AX)(R9*1)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	SUBQ         $0x10, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
 // func hardswishAVX512(dst []float32, x []float32)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·hardswishAVX512(SB), NOSPLIT, $0-48
@@ -4926,6 +5443,193 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeHardswishAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VADDPS     ·singleVectors+960(SB), Z0, Z1
+	VPXORD     Z2, Z2, Z2
+	VMAXPS     Z1, Z2, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VMINPS     Z1, Z5, Z1
+	VMULPS     Z0, Z1, Z1
+	VMULPS     ·singleVectors+1088(SB), Z1, Z1
+	VMOVUPS    Z1, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z0
+	VMOVUPS    64(DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VADDPS     ·singleVectors+960(SB), Z0, Z1
+	VPXORD     Z3, Z3, Z3
+	VMAXPS     Z1, Z3, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VMINPS     Z1, Z5, Z1
+	VMULPS     Z0, Z1, Z1
+	VMULPS     ·singleVectors+1088(SB), Z1, Z1
+	VMOVUPS    Z1, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VADDPS       ·singleVectors+960(SB), Z0, Z1
+	VPXORD       Z4, Z4, Z4
+	VMAXPS       Z1, Z4, Z1
+	VMOVUPS      ·singleVectors+1024(SB), Z5
+	VMINPS       Z1, Z5, Z1
+	VMULPS       Z0, Z1, Z1
+	VMULPS       ·singleVectors+1088(SB), Z1, Z1
+	VMOVUPS      Z1, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishPastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeHardswishPastAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VADDPS     ·singleVectors+960(SB), Z0, Z1
+	VPXORD     Z2, Z2, Z2
+	VMAXPS     Z1, Z2, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VMINPS     Z1, Z5, Z1
+	VMULPS     Z0, Z1, Z1
+	VMULPS     ·singleVectors+1088(SB), Z1, Z1
+	VMOVNTPS   Z1, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z0
+	VMOVUPS    64(DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VADDPS     ·singleVectors+960(SB), Z0, Z1
+	VPXORD     Z3, Z3, Z3
+	VMAXPS     Z1, Z3, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VMINPS     Z1, Z5, Z1
+	VMULPS     Z0, Z1, Z1
+	VMULPS     ·singleVectors+1088(SB), Z1, Z1
+	VMOVNTPS   Z1, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VADDPS       ·singleVectors+960(SB), Z0, Z1
+	VPXORD       Z4, Z4, Z4
+	VMAXPS       Z1, Z4, Z1
+	VMOVUPS      ·singleVectors+1024(SB), Z5
+	VMINPS       Z1, Z5, Z1
+	VMULPS       Z0, Z1, Z1
+	VMULPS       ·singleVectors+1088(SB), Z1, Z1
+	VMOVUPS      Z1, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -5015,6 +5719,129 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeHardswishGradAVX512(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Z0
+	VMOVUPS    (BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Z1
+	VPXORD     Z2, Z2, Z2
+	VADDPS     ·singleVectors+960(SB), Z0, Z5
+	VMAXPS     Z5, Z2, Z6
+	VMOVUPS    ·singleVectors+1024(SB), Z7
+	VMINPS     Z6, Z7, Z7
+	VMULPS     Z1, Z7, Z7
+	VMULPS     ·singleVectors+1088(SB), Z7, Z7
+	VMULPS     Z1, Z0, Z0
+	VMULPS     ·singleVectors+1088(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
+	VCMPPS     $0x1d, Z1, Z6, K1
+	VBLENDMPS  Z2, Z0, K1, Z0
+	VCMPPS     $0x12, Z2, Z5, K1
+	VBLENDMPS  Z2, Z0, K1, Z0
+	VADDPS     Z0, Z7, Z7
+	VMOVUPS    Z7, (AX)(R9*1)
+	PREFETCHT0 4160(CX)(R9*1)
+	VMOVUPS    64(CX)(R9*1), Z0
+	VMOVUPS    64(BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4160(DX)(R9*1)
+	VMOVUPS    64(DX)(R9*1), Z1
+	VPXORD     Z3, Z3, Z3
+	VADDPS     ·singleVectors+960(SB), Z0, Z5
+	VMAXPS     Z5, Z3, Z6
+	VMOVUPS    ·singleVectors+1024(SB), Z7
+	VMINPS     Z6, Z7, Z7
+	VMULPS     Z1, Z7, Z7
+	VMULPS     ·singleVectors+1088(SB), Z7, Z7
+	VMULPS     Z1, Z0, Z0
+	VMULPS     ·singleVectors+1088(SB), Z0, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
+	VCMPPS     $0x1d, Z1, Z6, K1
+	VBLENDMPS  Z3, Z0, K1, Z0
+	VCMPPS     $0x12, Z3, Z5, K1
+	VBLENDMPS  Z3, Z0, K1, Z0
+	VADDPS     Z0, Z7, Z7
+	VMOVUPS    Z7, 64(AX)(R9*1)
+	ADDQ       $0x00000080, R9
+	ADDQ       $0x00000080, R10
+	SUBQ       $0x20, R11
+	JGE        loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R9*1), K1, Z0
+	VMOVUPS.Z    (BX)(R10*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R10*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DI)(R10*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VPXORD       Z4, Z4, Z4
+	VADDPS       ·singleVectors+960(SB), Z0, Z5
+	VMAXPS       Z5, Z4, Z6
+	VMOVUPS      ·singleVectors+1024(SB), Z7
+	VMINPS       Z6, Z7, Z7
+	VMULPS       Z1, Z7, Z7
+	VMULPS       ·singleVectors+1088(SB), Z7, Z7
+	VMULPS       Z1, Z0, Z0
+	VMULPS       ·singleVectors+1088(SB), Z0, Z0
+	VMOVUPS      ·singleVectors+1024(SB), Z1
+	VCMPPS       $0x1d, Z1, Z6, K2
+	VBLENDMPS    Z4, Z0, K2, Z0
+	VCMPPS       $0x12, Z4, Z5, K2
+	VBLENDMPS    Z4, Z0, K2, Z0
+	VADDPS       Z0, Z7, Z7
+	VMOVUPS      Z7, K1, (AX)(R9*1)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	SUBQ         $0x10, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
 	VZEROUPPER
 	RET
 
@@ -5280,6 +6107,398 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func relu6AVX512(dst []float32, x []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·relu6AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Z0
+	VPXORD     Z1, Z1, Z1
+	VMAXPS     Z0, Z1, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z4
+	VMINPS     Z0, Z4, Z0
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (AX)(BX*1)
+	PREFETCHT0 4160(CX)(BX*1)
+	VMOVUPS    64(CX)(BX*1), Z0
+	VPXORD     Z2, Z2, Z2
+	VMAXPS     Z0, Z2, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z4
+	VMINPS     Z0, Z4, Z0
+	VADDPS     Z2, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(BX*1)
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x20, DX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VPXORD       Z3, Z3, Z3
+	VMAXPS       Z0, Z3, Z0
+	VMOVUPS      ·singleVectors+1024(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6AVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeReLU6AVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VPXORD     Z2, Z2, Z2
+	VMAXPS     Z0, Z2, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
+	VMINPS     Z0, Z1, Z0
+	VADDPS     Z2, Z0, Z0
+	VMOVUPS    Z0, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z0
+	VMOVUPS    64(DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VPXORD     Z3, Z3, Z3
+	VMAXPS     Z0, Z3, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
+	VMINPS     Z0, Z1, Z0
+	VADDPS     Z3, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VPXORD       Z4, Z4, Z4
+	VMAXPS       Z0, Z4, Z0
+	VMOVUPS      ·singleVectors+1024(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6PastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeReLU6PastAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VPXORD     Z2, Z2, Z2
+	VMAXPS     Z0, Z2, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
+	VMINPS     Z0, Z1, Z0
+	VADDPS     Z2, Z0, Z0
+	VMOVNTPS   Z0, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z0
+	VMOVUPS    64(DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VPXORD     Z3, Z3, Z3
+	VMAXPS     Z0, Z3, Z0
+	VMOVUPS    ·singleVectors+1024(SB), Z1
+	VMINPS     Z0, Z1, Z0
+	VADDPS     Z3, Z0, Z0
+	VMOVNTPS   Z0, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VPXORD       Z4, Z4, Z4
+	VMAXPS       Z0, Z4, Z0
+	VMOVUPS      ·singleVectors+1024(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func relu6GradAVX512(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·relu6GradAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z1
+	VPXORD     Z2, Z2, Z2
+	VMOVAPS    Z1, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VCMPPS     $0x1d, Z5, Z0, K1
+	VBLENDMPS  Z2, Z1, K1, Z1
+	VCMPPS     $0x12, Z2, Z0, K1
+	VBLENDMPS  Z2, Z1, K1, Z1
+	VMOVUPS    Z1, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z0
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z1
+	VPXORD     Z3, Z3, Z3
+	VMOVAPS    Z1, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VCMPPS     $0x1d, Z5, Z0, K1
+	VBLENDMPS  Z3, Z1, K1, Z1
+	VCMPPS     $0x12, Z3, Z0, K1
+	VBLENDMPS  Z3, Z1, K1, Z1
+	VMOVUPS    Z1, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VPXORD       Z4, Z4, Z4
+	VMOVAPS      Z1, Z1
+	VMOVUPS      ·singleVectors+1024(SB), Z2
+	VCMPPS       $0x1d, Z2, Z0, K2
+	VBLENDMPS    Z4, Z1, K2, Z1
+	VCMPPS       $0x12, Z4, Z0, K2
+	VBLENDMPS    Z4, Z1, K2, Z1
+	VMOVUPS      Z1, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6GradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeReLU6GradAVX512(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Z0
+	VMOVUPS    (BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Z1
+	VPXORD     Z2, Z2, Z2
+	VMOVAPS    Z1, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VCMPPS     $0x1d, Z5, Z0, K1
+	VBLENDMPS  Z2, Z1, K1, Z1
+	VCMPPS     $0x12, Z2, Z0, K1
+	VBLENDMPS  Z2, Z1, K1, Z1
+	VMOVUPS    Z1, (AX)(R9*1)
+	PREFETCHT0 4160(CX)(R9*1)
+	VMOVUPS    64(CX)(R9*1), Z0
+	VMOVUPS    64(BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4160(DX)(R9*1)
+	VMOVUPS    64(DX)(R9*1), Z1
+	VPXORD     Z3, Z3, Z3
+	VMOVAPS    Z1, Z1
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VCMPPS     $0x1d, Z5, Z0, K1
+	VBLENDMPS  Z3, Z1, K1, Z1
+	VCMPPS     $0x12, Z3, Z0, K1
+	VBLENDMPS  Z3, Z1, K1, Z1
+	VMOVUPS    Z1, 64(AX)(R9*1)
+	ADDQ       $0x00000080, R9
+	ADDQ       $0x00000080, R10
+	SUBQ       $0x20, R11
+	JGE        loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R9*1), K1, Z0
+	VMOVUPS.Z    (BX)(R10*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R10*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DI)(R10*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VPXORD       Z4, Z4, Z4
+	VMOVAPS      Z1, Z1
+	VMOVUPS      ·singleVectors+1024(SB), Z5
+	VCMPPS       $0x1d, Z5, Z0, K2
+	VBLENDMPS    Z4, Z1, K2, Z1
+	VCMPPS       $0x12, Z4, Z0, K2
+	VBLENDMPS    Z4, Z1, K2, Z1
+	VMOVUPS      Z1, K1, (AX)(R9*1)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	SUBQ         $0x10, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
 	VZEROUPPER
 	RET
 
@@ -11966,6 +13185,331 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeSiLUAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·normalizeSiLUAVX2(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Y0
+	VMOVUPS     (DX)(R9*1), Y1
+	VSUBPS      Y1, Y0, Y0
+	VMOVUPS     (BX)(R9*1), Y1
+	VMULPS      Y1, Y0, Y0
+	VMOVUPS     (SI)(R9*1), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMINPS      Y0, Y1, Y1
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y1, Y3, Y1
+	VMOVAPS     Y1, Y5
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y1, Y6, Y3
+	VMOVAPS     Y4, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y1
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y6
+	VFMADD213PS Y6, Y3, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y4
+	VFMADD213PS Y1, Y3, Y4
+	VPSLLD      $0x17, Y5, Y1
+	VPSUBD      Y2, Y1, Y1
+	VFMADD213PS Y1, Y1, Y4
+	VADDPS      Y2, Y4, Y4
+	VDIVPS      Y4, Y0, Y1
+	VMOVUPS     Y1, (AX)(R8*1)
+	VMOVUPS     32(CX)(R8*1), Y0
+	VMOVUPS     32(DX)(R9*1), Y1
+	VSUBPS      Y1, Y0, Y0
+	VMOVUPS     32(BX)(R9*1), Y1
+	VMULPS      Y1, Y0, Y0
+	VMOVUPS     32(SI)(R9*1), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMINPS      Y0, Y1, Y1
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y1, Y3, Y1
+	VMOVAPS     Y1, Y5
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y1, Y6, Y3
+	VMOVAPS     Y4, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y1
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y6
+	VFMADD213PS Y6, Y3, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y4
+	VFMADD213PS Y1, Y3, Y4
+	VPSLLD      $0x17, Y5, Y1
+	VPSUBD      Y2, Y1, Y1
+	VFMADD213PS Y1, Y1, Y4
+	VADDPS      Y2, Y4, Y4
+	VDIVPS      Y4, Y0, Y1
+	VMOVUPS     Y1, 32(AX)(R8*1)
+	ADDQ        $0x00000040, R8
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x10, R10
+	JGE         loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMOVUPS      ·singleVectors+1280(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+1216(SB), Y2
+	VMINPS       Y1, Y2, Y2
+	VMOVUPS      ·singleVectors+0(SB), Y3
+	VXORPS       Y4, Y4, Y4
+	VSUBPS       Y2, Y4, Y2
+	VMOVAPS      Y2, Y6
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y6
+	VSUBPS       ·singleVectors+384(SB), Y6, Y5
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+448(SB), Y7
+	VFMADD213PS  Y2, Y7, Y4
+	VMOVAPS      Y5, Y2
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y4, Y5, Y2
+	VMULPS       Y2, Y2, Y4
+	VMOVUPS      ·singleVectors+1600(SB), Y5
+	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y5
+	VMOVUPS      ·singleVectors+1728(SB), Y7
+	VFMADD213PS  ·singleVectors+1792(SB), Y2, Y7
+	VFMADD213PS  Y7, Y4, Y5
+	VFMADD213PS  ·singleVectors+1856(SB), Y2, Y5
+	VFMADD213PS  Y2, Y4, Y5
+	VPSLLD       $0x17, Y6, Y2
+	VPSUBD       Y3, Y2, Y2
+	VFMADD213PS  Y2, Y2, Y5
+	VADDPS       Y3, Y5, Y5
+	VDIVPS       Y5, Y1, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeSiLUPastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·normalizeSiLUPastAVX2(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R8*1)
+	VMOVUPS     (CX)(R8*1), Y0
+	VMOVUPS     (DX)(R9*1), Y1
+	VSUBPS      Y1, Y0, Y0
+	VMOVUPS     (BX)(R9*1), Y1
+	VMULPS      Y1, Y0, Y0
+	VMOVUPS     (SI)(R9*1), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMINPS      Y0, Y1, Y1
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y1, Y3, Y1
+	VMOVAPS     Y1, Y5
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y1, Y6, Y3
+	VMOVAPS     Y4, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y1
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y6
+	VFMADD213PS Y6, Y3, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y4
+	VFMADD213PS Y1, Y3, Y4
+	VPSLLD      $0x17, Y5, Y1
+	VPSUBD      Y2, Y1, Y1
+	VFMADD213PS Y1, Y1, Y4
+	VADDPS      Y2, Y4, Y4
+	VDIVPS      Y4, Y0, Y1
+	VMOVNTPS    Y1, (AX)(R8*1)
+	VMOVUPS     32(CX)(R8*1), Y0
+	VMOVUPS     32(DX)(R9*1), Y1
+	VSUBPS      Y1, Y0, Y0
+	VMOVUPS     32(BX)(R9*1), Y1
+	VMULPS      Y1, Y0, Y0
+	VMOVUPS     32(SI)(R9*1), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     ·singleVectors+1280(SB), Y1
+	VMAXPS      Y0, Y1, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y1
+	VMINPS      Y0, Y1, Y1
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y1, Y3, Y1
+	VMOVAPS     Y1, Y5
+	VMOVUPS     ·singleVectors+320(SB), Y3
+	VFMADD213PS ·singleVectors+384(SB), Y3, Y5
+	VSUBPS      ·singleVectors+384(SB), Y5, Y4
+	VMOVAPS     Y4, Y3
+	VMOVUPS     ·singleVectors+448(SB), Y6
+	VFMADD213PS Y1, Y6, Y3
+	VMOVAPS     Y4, Y1
+	VMOVUPS     ·singleVectors+512(SB), Y4
+	VFMADD213PS Y3, Y4, Y1
+	VMULPS      Y1, Y1, Y3
+	VMOVUPS     ·singleVectors+1600(SB), Y4
+	VFMADD213PS ·singleVectors+1664(SB), Y1, Y4
+	VMOVUPS     ·singleVectors+1728(SB), Y6
+	VFMADD213PS ·singleVectors+1792(SB), Y1, Y6
+	VFMADD213PS Y6, Y3, Y4
+	VFMADD213PS ·singleVectors+1856(SB), Y1, Y4
+	VFMADD213PS Y1, Y3, Y4
+	VPSLLD      $0x17, Y5, Y1
+	VPSUBD      Y2, Y1, Y1
+	VFMADD213PS Y1, Y1, Y4
+	VADDPS      Y2, Y4, Y4
+	VDIVPS      Y4, Y0, Y1
+	VMOVNTPS    Y1, 32(AX)(R8*1)
+	ADDQ        $0x00000040, R8
+	ADDQ        $0x00000040, R9
+	SUBQ        $0x10, R10
+	JGE         loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMOVUPS      ·singleVectors+1280(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+1216(SB), Y2
+	VMINPS       Y1, Y2, Y2
+	VMOVUPS      ·singleVectors+0(SB), Y3
+	VXORPS       Y4, Y4, Y4
+	VSUBPS       Y2, Y4, Y2
+	VMOVAPS      Y2, Y6
+	VMOVUPS      ·singleVectors+320(SB), Y4
+	VFMADD213PS  ·singleVectors+384(SB), Y4, Y6
+	VSUBPS       ·singleVectors+384(SB), Y6, Y5
+	VMOVAPS      Y5, Y4
+	VMOVUPS      ·singleVectors+448(SB), Y7
+	VFMADD213PS  Y2, Y7, Y4
+	VMOVAPS      Y5, Y2
+	VMOVUPS      ·singleVectors+512(SB), Y5
+	VFMADD213PS  Y4, Y5, Y2
+	VMULPS       Y2, Y2, Y4
+	VMOVUPS      ·singleVectors+1600(SB), Y5
+	VFMADD213PS  ·singleVectors+1664(SB), Y2, Y5
+	VMOVUPS      ·singleVectors+1728(SB), Y7
+	VFMADD213PS  ·singleVectors+1792(SB), Y2, Y7
+	VFMADD213PS  Y7, Y4, Y5
+	VFMADD213PS  ·singleVectors+1856(SB), Y2, Y5
+	VFMADD213PS  Y2, Y4, Y5
+	VPSLLD       $0x17, Y6, Y2
+	VPSUBD       Y3, Y2, Y2
+	VFMADD213PS  Y2, Y2, Y5
+	VADDPS       Y3, Y5, Y5
+	VDIVPS       Y5, Y1, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func siluGradAVX2(dst []float32, x []float32, dy []float32)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·siluGradAVX2(SB), NOSPLIT, $0-72
@@ -12123,6 +13667,197 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeSiLUGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·normalizeSiLUGradAVX2(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x10, R11
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R9*1)
+	VMOVUPS     (CX)(R9*1), Y0
+	VMOVUPS     (BX)(R10*1), Y1
+	VSUBPS      Y1, Y0, Y0
+	VMOVUPS     (SI)(R10*1), Y1
+	VMULPS      Y1, Y0, Y0
+	VMOVUPS     (DI)(R10*1), Y1
+	VADDPS      Y1, Y0, Y0
+	PREFETCHT0  4096(DX)(R9*1)
+	VMOVUPS     (DX)(R9*1), Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y2
+	VMAXPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMINPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VMOVUPS     ·singleVectors+0(SB), Y4
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y0, Y3, Y3
+	VMOVAPS     Y3, Y7
+	VMOVUPS     ·singleVectors+320(SB), Y5
+	VFMADD213PS ·singleVectors+384(SB), Y5, Y7
+	VSUBPS      ·singleVectors+384(SB), Y7, Y6
+	VMOVAPS     Y6, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y8
+	VFMADD213PS Y3, Y8, Y5
+	VMOVAPS     Y6, Y3
+	VMOVUPS     ·singleVectors+512(SB), Y6
+	VFMADD213PS Y5, Y6, Y3
+	VMULPS      Y3, Y3, Y5
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1728(SB), Y8
+	VFMADD213PS ·singleVectors+1792(SB), Y3, Y8
+	VFMADD213PS Y8, Y5, Y6
+	VFMADD213PS ·singleVectors+1856(SB), Y3, Y6
+	VFMADD213PS Y3, Y5, Y6
+	VPSLLD      $0x17, Y7, Y3
+	VPSUBD      Y4, Y3, Y3
+	VFMADD213PS Y3, Y3, Y6
+	VADDPS      Y4, Y6, Y6
+	VDIVPS      Y6, Y2, Y4
+	VMULPS      Y4, Y1, Y2
+	VMOVUPS     ·singleVectors+0(SB), Y3
+	VSUBPS      Y4, Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VMULPS      Y1, Y0, Y4
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	VMOVUPS     Y2, (AX)(R9*1)
+	VMOVUPS     32(CX)(R9*1), Y0
+	VMOVUPS     32(BX)(R10*1), Y1
+	VSUBPS      Y1, Y0, Y0
+	VMOVUPS     32(SI)(R10*1), Y1
+	VMULPS      Y1, Y0, Y0
+	VMOVUPS     32(DI)(R10*1), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     32(DX)(R9*1), Y1
+	VMOVUPS     ·singleVectors+1280(SB), Y2
+	VMAXPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+1216(SB), Y2
+	VMINPS      Y0, Y2, Y0
+	VMOVUPS     ·singleVectors+0(SB), Y2
+	VMOVUPS     ·singleVectors+0(SB), Y4
+	VXORPS      Y3, Y3, Y3
+	VSUBPS      Y0, Y3, Y3
+	VMOVAPS     Y3, Y7
+	VMOVUPS     ·singleVectors+320(SB), Y5
+	VFMADD213PS ·singleVectors+384(SB), Y5, Y7
+	VSUBPS      ·singleVectors+384(SB), Y7, Y6
+	VMOVAPS     Y6, Y5
+	VMOVUPS     ·singleVectors+448(SB), Y8
+	VFMADD213PS Y3, Y8, Y5
+	VMOVAPS     Y6, Y3
+	VMOVUPS     ·singleVectors+512(SB), Y6
+	VFMADD213PS Y5, Y6, Y3
+	VMULPS      Y3, Y3, Y5
+	VMOVUPS     ·singleVectors+1600(SB), Y6
+	VFMADD213PS ·singleVectors+1664(SB), Y3, Y6
+	VMOVUPS     ·singleVectors+1728(SB), Y8
+	VFMADD213PS ·singleVectors+1792(SB), Y3, Y8
+	VFMADD213PS Y8, Y5, Y6
+	VFMADD213PS ·singleVectors+1856(SB), Y3, Y6
+	VFMADD213PS Y3, Y5, Y6
+	VPSLLD      $0x17, Y7, Y3
+	VPSUBD      Y4, Y3, Y3
+	VFMADD213PS Y3, Y3, Y6
+	VADDPS      Y4, Y6, Y6
+	VDIVPS      Y6, Y2, Y4
+	VMULPS      Y4, Y1, Y2
+	VMOVUPS     ·singleVectors+0(SB), Y3
+	VSUBPS      Y4, Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VMULPS      Y1, Y0, Y4
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	VMOVUPS     Y2, 32(AX)(R9*1)
+	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, R10
+	SUBQ        $0x10, R11
+	JGE         loop
+
+rest:
+	ADDQ $0x10, R11
+	JLE  done
+
+tail:
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R9*1), Y0, Y1
+	VMASKMOVPS   (BX)(R10*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R10*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (DI)(R10*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VMOVUPS      ·singleVectors+1280(SB), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMOVUPS      ·singleVectors+1216(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      ·singleVectors+0(SB), Y3
+	VMOVUPS      ·singleVectors+0(SB), Y5
+	VXORPS       Y4, Y4, Y4
+	VSUBPS       Y1, Y4, Y4
+	VMOVAPS      Y4, Y8
+	VMOVUPS      ·singleVectors+320(SB), Y6
+	VFMADD213PS  ·singleVectors+384(SB), Y6, Y8
+	VSUBPS       ·singleVectors+384(SB), Y8, Y7
+	VMOVAPS      Y7, Y6
+	VMOVUPS      ·singleVectors+448(SB), Y9
+	VFMADD213PS  Y4, Y9, Y6
+	VMOVAPS      Y7, Y4
+	VMOVUPS      ·singleVectors+512(SB), Y7
+	VFMADD213PS  Y6, Y7, Y4
+	VMULPS       Y4, Y4, Y6
+	VMOVUPS      ·singleVectors+1600(SB), Y7
+	VFMADD213PS  ·singleVectors+1664(SB), Y4, Y7
+	VMOVUPS      ·singleVectors+1728(SB), Y9
+	VFMADD213PS  ·singleVectors+1792(SB), Y4, Y9
+	VFMADD213PS  Y9, Y6, Y7
+	VFMADD213PS  ·singleVectors+1856(SB), Y4, Y7
+	VFMADD213PS  Y4, Y6, Y7
+	VPSLLD       $0x17, Y8, Y4
+	VPSUBD       Y5, Y4, Y4
+	VFMADD213PS  Y4, Y4, Y7
+	VADDPS       Y5, Y7, Y7
+	VDIVPS       Y7, Y3, Y5
+	VMULPS       Y5, Y2, Y3
+	VMOVUPS      ·singleVectors+0(SB), Y4
+	VSUBPS       Y5, Y4, Y4
+	VMULPS       Y5, Y4, Y4
+	VMULPS       Y2, Y1, Y5
+	VMULPS       Y4, Y5, Y5
+	VADDPS       Y5, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)(R9*1)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R10
+	SUBQ         $0x08, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
 // func hardswishAVX2(dst []float32, x []float32)
 // Requires: AVX, AVX2, MMX+
 TEXT ·hardswishAVX2(SB), NOSPLIT, $0-48
@@ -12179,6 +13914,193 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeHardswishAVX2(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y0
+	VMOVUPS    (DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VADDPS     ·singleVectors+960(SB), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y1
+	VMULPS     ·singleVectors+1088(SB), Y1, Y1
+	VMOVUPS    Y1, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VADDPS     ·singleVectors+960(SB), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y1
+	VMULPS     ·singleVectors+1088(SB), Y1, Y1
+	VMOVUPS    Y1, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VADDPS       ·singleVectors+960(SB), Y1, Y2
+	VXORPS       Y3, Y3, Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVUPS      ·singleVectors+1024(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       ·singleVectors+1088(SB), Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishPastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeHardswishPastAVX2(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y0
+	VMOVUPS    (DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VADDPS     ·singleVectors+960(SB), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y1
+	VMULPS     ·singleVectors+1088(SB), Y1, Y1
+	VMOVNTPS   Y1, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VADDPS     ·singleVectors+960(SB), Y0, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y1
+	VMULPS     ·singleVectors+1088(SB), Y1, Y1
+	VMOVNTPS   Y1, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VADDPS       ·singleVectors+960(SB), Y1, Y2
+	VXORPS       Y3, Y3, Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVUPS      ·singleVectors+1024(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       ·singleVectors+1088(SB), Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -12267,6 +14189,128 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeHardswishGradAVX2(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x10, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Y0
+	VMOVUPS    (BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Y1
+	VXORPS     Y5, Y5, Y5
+	VADDPS     ·singleVectors+960(SB), Y0, Y2
+	VMAXPS     Y2, Y5, Y3
+	VMOVUPS    ·singleVectors+1024(SB), Y4
+	VMINPS     Y3, Y4, Y4
+	VMULPS     Y1, Y4, Y4
+	VMULPS     ·singleVectors+1088(SB), Y4, Y4
+	VMULPS     Y1, Y0, Y0
+	VMULPS     ·singleVectors+1088(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y1
+	VCMPPS     $0x1d, Y1, Y3, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VCMPPS     $0x12, Y5, Y2, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VADDPS     Y0, Y4, Y4
+	VMOVUPS    Y4, (AX)(R9*1)
+	VMOVUPS    32(CX)(R9*1), Y0
+	VMOVUPS    32(BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VXORPS     Y5, Y5, Y5
+	VADDPS     ·singleVectors+960(SB), Y0, Y2
+	VMAXPS     Y2, Y5, Y3
+	VMOVUPS    ·singleVectors+1024(SB), Y4
+	VMINPS     Y3, Y4, Y4
+	VMULPS     Y1, Y4, Y4
+	VMULPS     ·singleVectors+1088(SB), Y4, Y4
+	VMULPS     Y1, Y0, Y0
+	VMULPS     ·singleVectors+1088(SB), Y0, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y1
+	VCMPPS     $0x1d, Y1, Y3, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VCMPPS     $0x12, Y5, Y2, Y1
+	VBLENDVPS  Y1, Y5, Y0, Y0
+	VADDPS     Y0, Y4, Y4
+	VMOVUPS    Y4, 32(AX)(R9*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	SUBQ       $0x10, R11
+	JGE        loop
+
+rest:
+	ADDQ $0x10, R11
+	JLE  done
+
+tail:
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R9*1), Y0, Y1
+	VMASKMOVPS   (BX)(R10*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R10*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (DI)(R10*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VXORPS       Y6, Y6, Y6
+	VADDPS       ·singleVectors+960(SB), Y1, Y3
+	VMAXPS       Y3, Y6, Y4
+	VMOVUPS      ·singleVectors+1024(SB), Y5
+	VMINPS       Y4, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VMULPS       ·singleVectors+1088(SB), Y5, Y5
+	VMULPS       Y2, Y1, Y1
+	VMULPS       ·singleVectors+1088(SB), Y1, Y1
+	VMOVUPS      ·singleVectors+1024(SB), Y2
+	VCMPPS       $0x1d, Y2, Y4, Y2
+	VBLENDVPS    Y2, Y6, Y1, Y1
+	VCMPPS       $0x12, Y6, Y3, Y2
+	VBLENDVPS    Y2, Y6, Y1, Y1
+	VADDPS       Y1, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)(R9*1)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R10
+	SUBQ         $0x08, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
 	VZEROUPPER
 	RET
 
@@ -12531,6 +14575,396 @@ tail:
 	JG           tail
 
 done:
+	VZEROUPPER
+	RET
+
+// func relu6AVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·relu6AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+	SUBQ $0x10, DX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Y0
+	VXORPS     Y1, Y1, Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y0, Y2, Y0
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(BX*1)
+	VMOVUPS    32(CX)(BX*1), Y0
+	VXORPS     Y1, Y1, Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y0, Y2, Y0
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(BX*1)
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x10, DX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, DX
+	JLE  done
+
+tail:
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(BX*1), Y0, Y1
+	VXORPS       Y2, Y2, Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+1024(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6AVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeReLU6AVX2(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y0
+	VMOVUPS    (DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y0, Y2, Y0
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y0, Y2, Y0
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+1024(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6PastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeReLU6PastAVX2(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y0
+	VMOVUPS    (DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y0, Y2, Y0
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VMAXPS     Y0, Y1, Y0
+	VMOVUPS    ·singleVectors+1024(SB), Y2
+	VMINPS     Y0, Y2, Y0
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      ·singleVectors+1024(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func relu6GradAVX2(dst []float32, x []float32, dy []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·relu6GradAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVAPS    Y1, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y3
+	VCMPPS     $0x1d, Y3, Y0, Y3
+	VBLENDVPS  Y3, Y2, Y1, Y1
+	VCMPPS     $0x12, Y2, Y0, Y0
+	VBLENDVPS  Y0, Y2, Y1, Y1
+	VMOVUPS    Y1, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y0
+	VMOVUPS    32(DX)(SI*1), Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVAPS    Y1, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y3
+	VCMPPS     $0x1d, Y3, Y0, Y3
+	VBLENDVPS  Y3, Y2, Y1, Y1
+	VCMPPS     $0x12, Y2, Y0, Y0
+	VBLENDVPS  Y0, Y2, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VXORPS       Y3, Y3, Y3
+	VMOVAPS      Y2, Y2
+	VMOVUPS      ·singleVectors+1024(SB), Y4
+	VCMPPS       $0x1d, Y4, Y1, Y4
+	VBLENDVPS    Y4, Y3, Y2, Y2
+	VCMPPS       $0x12, Y3, Y1, Y1
+	VBLENDVPS    Y1, Y3, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6GradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeReLU6GradAVX2(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x10, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Y0
+	VMOVUPS    (BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVAPS    Y1, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y3
+	VCMPPS     $0x1d, Y3, Y0, Y3
+	VBLENDVPS  Y3, Y2, Y1, Y1
+	VCMPPS     $0x12, Y2, Y0, Y0
+	VBLENDVPS  Y0, Y2, Y1, Y1
+	VMOVUPS    Y1, (AX)(R9*1)
+	VMOVUPS    32(CX)(R9*1), Y0
+	VMOVUPS    32(BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVAPS    Y1, Y1
+	VMOVUPS    ·singleVectors+1024(SB), Y3
+	VCMPPS     $0x1d, Y3, Y0, Y3
+	VBLENDVPS  Y3, Y2, Y1, Y1
+	VCMPPS     $0x12, Y2, Y0, Y0
+	VBLENDVPS  Y0, Y2, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(R9*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	SUBQ       $0x10, R11
+	JGE        loop
+
+rest:
+	ADDQ $0x10, R11
+	JLE  done
+
+tail:
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R9*1), Y0, Y1
+	VMASKMOVPS   (BX)(R10*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R10*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (DI)(R10*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VXORPS       Y3, Y3, Y3
+	VMOVAPS      Y2, Y2
+	VMOVUPS      ·singleVectors+1024(SB), Y4
+	VCMPPS       $0x1d, Y4, Y1, Y4
+	VBLENDVPS    Y4, Y3, Y2, Y2
+	VCMPPS       $0x12, Y3, Y1, Y1
+	VBLENDVPS    Y1, Y3, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (AX)(R9*1)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R10
+	SUBQ         $0x08, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
 	VZEROUPPER
 	RET
 

@@ -5558,6 +5558,365 @@ singleEnd:
 	ADD $1, R2, R2
 	RET
 
+// func normalizeSiLUNEON(dst, x, mean, gain, bias []float32)
+TEXT ·normalizeSiLUNEON(SB), NOSPLIT, $0-120
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD mean_base+48(FP), R2
+	MOVD gain_base+72(FP), R3
+	MOVD bias_base+96(FP), R4
+	MOVD dst_len+8(FP), R5
+	MOVD $·singleVectors+0(SB), R6
+	CBZ R5, end
+
+row:
+	MOVD mean_base+48(FP), R2
+	MOVD gain_base+72(FP), R3
+	MOVD bias_base+96(FP), R4
+	MOVD mean_len+56(FP), R7
+	CMP R7, R5
+	MOVD $0, R8
+	CSEL LT, R5, R7, R8
+	SUB R8, R5, R5
+	SUBS $16, R8, R8
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R3), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R4), F5
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	FMOVQ 1280(R6), F7
+	WORD $0x4e27f4c8 // fmax v8.4s, v6.4s, v7.4s
+	FMOVQ 1216(R6), F9
+	WORD $0x4ea9f50a // fmin v10.4s, v8.4s, v9.4s
+	FMOVQ 0(R6), F11
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x4eaad58d // fsub v13.4s, v12.4s, v10.4s
+	FMOVQ 320(R6), F14
+	FMOVQ 384(R6), F15
+	VORR V15.B16, V15.B16, V16.B16
+	VFMLA V14.S4, V13.S4, V16.S4
+	WORD $0x4eafd611 // fsub v17.4s, v16.4s, v15.4s
+	FMOVQ 448(R6), F18
+	VORR V13.B16, V13.B16, V19.B16
+	VFMLA V18.S4, V17.S4, V19.S4
+	FMOVQ 512(R6), F20
+	VORR V19.B16, V19.B16, V21.B16
+	VFMLA V20.S4, V17.S4, V21.S4
+	WORD $0x6e35deb6 // fmul v22.4s, v21.4s, v21.4s
+	FMOVQ 1600(R6), F23
+	FMOVQ 1664(R6), F24
+	VORR V24.B16, V24.B16, V25.B16
+	VFMLA V21.S4, V23.S4, V25.S4
+	FMOVQ 1728(R6), F26
+	FMOVQ 1792(R6), F27
+	VORR V27.B16, V27.B16, V28.B16
+	VFMLA V21.S4, V26.S4, V28.S4
+	VORR V28.B16, V28.B16, V29.B16
+	VFMLA V22.S4, V25.S4, V29.S4
+	FMOVQ 1856(R6), F30
+	VORR V30.B16, V30.B16, V31.B16
+	VFMLA V21.S4, V29.S4, V31.S4
+	VORR V21.B16, V21.B16, V0.B16
+	VFMLA V22.S4, V31.S4, V0.S4
+	WORD $0x4f375601 // shl v1.4s, v16.4s, #23
+	VSUB V11.S4, V1.S4, V2.S4
+	VORR V2.B16, V2.B16, V3.B16
+	VFMLA V2.S4, V0.S4, V3.S4
+	WORD $0x4e2bd464 // fadd v4.4s, v3.4s, v11.4s
+	WORD $0x6e24fd05 // fdiv v5.4s, v8.4s, v4.4s
+	FMOVQ F5, 0(R0)
+	FMOVQ 16(R1), F6
+	FMOVQ 16(R2), F7
+	WORD $0x4ea7d4c9 // fsub v9.4s, v6.4s, v7.4s
+	FMOVQ 16(R3), F10
+	WORD $0x6e2add2c // fmul v12.4s, v9.4s, v10.4s
+	FMOVQ 16(R4), F14
+	WORD $0x4e2ed58f // fadd v15.4s, v12.4s, v14.4s
+	FMOVQ 1280(R6), F13
+	WORD $0x4e2df5f2 // fmax v18.4s, v15.4s, v13.4s
+	FMOVQ 1216(R6), F19
+	WORD $0x4eb3f651 // fmin v17.4s, v18.4s, v19.4s
+	FMOVQ 0(R6), F20
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x4eb1d717 // fsub v23.4s, v24.4s, v17.4s
+	FMOVQ 320(R6), F27
+	FMOVQ 384(R6), F26
+	VORR V26.B16, V26.B16, V28.B16
+	VFMLA V27.S4, V23.S4, V28.S4
+	WORD $0x4ebad799 // fsub v25.4s, v28.4s, v26.4s
+	FMOVQ 448(R6), F30
+	VORR V23.B16, V23.B16, V21.B16
+	VFMLA V30.S4, V25.S4, V21.S4
+	FMOVQ 512(R6), F29
+	VORR V21.B16, V21.B16, V16.B16
+	VFMLA V29.S4, V25.S4, V16.S4
+	WORD $0x6e30de16 // fmul v22.4s, v16.4s, v16.4s
+	FMOVQ 1600(R6), F31
+	FMOVQ 1664(R6), F1
+	VORR V1.B16, V1.B16, V11.B16
+	VFMLA V16.S4, V31.S4, V11.S4
+	FMOVQ 1728(R6), F0
+	FMOVQ 1792(R6), F2
+	VORR V2.B16, V2.B16, V3.B16
+	VFMLA V16.S4, V0.S4, V3.S4
+	VORR V3.B16, V3.B16, V8.B16
+	VFMLA V22.S4, V11.S4, V8.S4
+	FMOVQ 1856(R6), F4
+	VORR V4.B16, V4.B16, V5.B16
+	VFMLA V16.S4, V8.S4, V5.S4
+	VORR V16.B16, V16.B16, V6.B16
+	VFMLA V22.S4, V5.S4, V6.S4
+	WORD $0x4f375787 // shl v7.4s, v28.4s, #23
+	VSUB V20.S4, V7.S4, V9.S4
+	VORR V9.B16, V9.B16, V10.B16
+	VFMLA V9.S4, V6.S4, V10.S4
+	WORD $0x4e34d54c // fadd v12.4s, v10.4s, v20.4s
+	WORD $0x6e2cfe4e // fdiv v14.4s, v18.4s, v12.4s
+	FMOVQ F14, 16(R0)
+	FMOVQ 32(R1), F15
+	FMOVQ 32(R2), F13
+	WORD $0x4eadd5f3 // fsub v19.4s, v15.4s, v13.4s
+	FMOVQ 32(R3), F17
+	WORD $0x6e31de78 // fmul v24.4s, v19.4s, v17.4s
+	FMOVQ 32(R4), F27
+	WORD $0x4e3bd71a // fadd v26.4s, v24.4s, v27.4s
+	FMOVQ 1280(R6), F23
+	WORD $0x4e37f75e // fmax v30.4s, v26.4s, v23.4s
+	FMOVQ 1216(R6), F21
+	WORD $0x4eb5f7d9 // fmin v25.4s, v30.4s, v21.4s
+	FMOVQ 0(R6), F29
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x4eb9d43f // fsub v31.4s, v1.4s, v25.4s
+	FMOVQ 320(R6), F2
+	FMOVQ 384(R6), F0
+	VORR V0.B16, V0.B16, V3.B16
+	VFMLA V2.S4, V31.S4, V3.S4
+	WORD $0x4ea0d46b // fsub v11.4s, v3.4s, v0.4s
+	FMOVQ 448(R6), F4
+	VORR V31.B16, V31.B16, V16.B16
+	VFMLA V4.S4, V11.S4, V16.S4
+	FMOVQ 512(R6), F8
+	VORR V16.B16, V16.B16, V28.B16
+	VFMLA V8.S4, V11.S4, V28.S4
+	WORD $0x6e3cdf96 // fmul v22.4s, v28.4s, v28.4s
+	FMOVQ 1600(R6), F5
+	FMOVQ 1664(R6), F7
+	VORR V7.B16, V7.B16, V20.B16
+	VFMLA V28.S4, V5.S4, V20.S4
+	FMOVQ 1728(R6), F6
+	FMOVQ 1792(R6), F9
+	VORR V9.B16, V9.B16, V10.B16
+	VFMLA V28.S4, V6.S4, V10.S4
+	VORR V10.B16, V10.B16, V18.B16
+	VFMLA V22.S4, V20.S4, V18.S4
+	FMOVQ 1856(R6), F12
+	VORR V12.B16, V12.B16, V14.B16
+	VFMLA V28.S4, V18.S4, V14.S4
+	VORR V28.B16, V28.B16, V15.B16
+	VFMLA V22.S4, V14.S4, V15.S4
+	WORD $0x4f37546d // shl v13.4s, v3.4s, #23
+	VSUB V29.S4, V13.S4, V19.S4
+	VORR V19.B16, V19.B16, V17.B16
+	VFMLA V19.S4, V15.S4, V17.S4
+	WORD $0x4e3dd638 // fadd v24.4s, v17.4s, v29.4s
+	WORD $0x6e38ffdb // fdiv v27.4s, v30.4s, v24.4s
+	FMOVQ F27, 32(R0)
+	FMOVQ 48(R1), F26
+	FMOVQ 48(R2), F23
+	WORD $0x4eb7d755 // fsub v21.4s, v26.4s, v23.4s
+	FMOVQ 48(R3), F25
+	WORD $0x6e39dea1 // fmul v1.4s, v21.4s, v25.4s
+	FMOVQ 48(R4), F2
+	WORD $0x4e22d420 // fadd v0.4s, v1.4s, v2.4s
+	FMOVQ 1280(R6), F31
+	WORD $0x4e3ff404 // fmax v4.4s, v0.4s, v31.4s
+	FMOVQ 1216(R6), F16
+	WORD $0x4eb0f48b // fmin v11.4s, v4.4s, v16.4s
+	FMOVQ 0(R6), F8
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4eabd4e5 // fsub v5.4s, v7.4s, v11.4s
+	FMOVQ 320(R6), F9
+	FMOVQ 384(R6), F6
+	VORR V6.B16, V6.B16, V10.B16
+	VFMLA V9.S4, V5.S4, V10.S4
+	WORD $0x4ea6d554 // fsub v20.4s, v10.4s, v6.4s
+	FMOVQ 448(R6), F12
+	VORR V5.B16, V5.B16, V28.B16
+	VFMLA V12.S4, V20.S4, V28.S4
+	FMOVQ 512(R6), F18
+	VORR V28.B16, V28.B16, V3.B16
+	VFMLA V18.S4, V20.S4, V3.S4
+	WORD $0x6e23dc76 // fmul v22.4s, v3.4s, v3.4s
+	FMOVQ 1600(R6), F14
+	FMOVQ 1664(R6), F13
+	VORR V13.B16, V13.B16, V29.B16
+	VFMLA V3.S4, V14.S4, V29.S4
+	FMOVQ 1728(R6), F15
+	FMOVQ 1792(R6), F19
+	VORR V19.B16, V19.B16, V17.B16
+	VFMLA V3.S4, V15.S4, V17.S4
+	VORR V17.B16, V17.B16, V30.B16
+	VFMLA V22.S4, V29.S4, V30.S4
+	FMOVQ 1856(R6), F24
+	VORR V24.B16, V24.B16, V27.B16
+	VFMLA V3.S4, V30.S4, V27.S4
+	VORR V3.B16, V3.B16, V26.B16
+	VFMLA V22.S4, V27.S4, V26.S4
+	WORD $0x4f375557 // shl v23.4s, v10.4s, #23
+	VSUB V8.S4, V23.S4, V21.S4
+	VORR V21.B16, V21.B16, V25.B16
+	VFMLA V21.S4, V26.S4, V25.S4
+	WORD $0x4e28d721 // fadd v1.4s, v25.4s, v8.4s
+	WORD $0x6e21fc82 // fdiv v2.4s, v4.4s, v1.4s
+	FMOVQ F2, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $64, R4, R4
+	SUBS $16, R8, R8
+	BGE four
+
+fourEnd:
+	ADD $16, R8, R8
+	SUBS $4, R8, R8
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F31
+	WORD $0x4ebfd410 // fsub v16.4s, v0.4s, v31.4s
+	FMOVQ 0(R3), F11
+	WORD $0x6e2bde07 // fmul v7.4s, v16.4s, v11.4s
+	FMOVQ 0(R4), F9
+	WORD $0x4e29d4e6 // fadd v6.4s, v7.4s, v9.4s
+	FMOVQ 1280(R6), F5
+	WORD $0x4e25f4cc // fmax v12.4s, v6.4s, v5.4s
+	FMOVQ 1216(R6), F28
+	WORD $0x4ebcf594 // fmin v20.4s, v12.4s, v28.4s
+	FMOVQ 0(R6), F18
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4eb4d5ae // fsub v14.4s, v13.4s, v20.4s
+	FMOVQ 320(R6), F19
+	FMOVQ 384(R6), F15
+	VORR V15.B16, V15.B16, V17.B16
+	VFMLA V19.S4, V14.S4, V17.S4
+	WORD $0x4eafd63d // fsub v29.4s, v17.4s, v15.4s
+	FMOVQ 448(R6), F24
+	VORR V14.B16, V14.B16, V3.B16
+	VFMLA V24.S4, V29.S4, V3.S4
+	FMOVQ 512(R6), F30
+	VORR V3.B16, V3.B16, V10.B16
+	VFMLA V30.S4, V29.S4, V10.S4
+	WORD $0x6e2add56 // fmul v22.4s, v10.4s, v10.4s
+	FMOVQ 1600(R6), F27
+	FMOVQ 1664(R6), F23
+	VORR V23.B16, V23.B16, V8.B16
+	VFMLA V10.S4, V27.S4, V8.S4
+	FMOVQ 1728(R6), F26
+	FMOVQ 1792(R6), F21
+	VORR V21.B16, V21.B16, V25.B16
+	VFMLA V10.S4, V26.S4, V25.S4
+	VORR V25.B16, V25.B16, V4.B16
+	VFMLA V22.S4, V8.S4, V4.S4
+	FMOVQ 1856(R6), F1
+	VORR V1.B16, V1.B16, V2.B16
+	VFMLA V10.S4, V4.S4, V2.S4
+	VORR V10.B16, V10.B16, V0.B16
+	VFMLA V22.S4, V2.S4, V0.S4
+	WORD $0x4f37563f // shl v31.4s, v17.4s, #23
+	VSUB V18.S4, V31.S4, V16.S4
+	VORR V16.B16, V16.B16, V11.B16
+	VFMLA V16.S4, V0.S4, V11.S4
+	WORD $0x4e32d567 // fadd v7.4s, v11.4s, v18.4s
+	WORD $0x6e27fd89 // fdiv v9.4s, v12.4s, v7.4s
+	FMOVQ F9, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	SUBS $4, R8, R8
+	BGE vector
+
+vectorEnd:
+	ADD $4, R8, R8
+	SUBS $1, R8, R8
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F6
+	FMOVS 0(R2), F5
+	WORD $0x4ea5d4dc // fsub v28.4s, v6.4s, v5.4s
+	FMOVS 0(R3), F20
+	WORD $0x6e34df8d // fmul v13.4s, v28.4s, v20.4s
+	FMOVS 0(R4), F19
+	WORD $0x4e33d5af // fadd v15.4s, v13.4s, v19.4s
+	FMOVQ 1280(R6), F14
+	WORD $0x4e2ef5f8 // fmax v24.4s, v15.4s, v14.4s
+	FMOVQ 1216(R6), F3
+	WORD $0x4ea3f71d // fmin v29.4s, v24.4s, v3.4s
+	FMOVQ 0(R6), F30
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x4ebdd6fb // fsub v27.4s, v23.4s, v29.4s
+	FMOVQ 320(R6), F21
+	FMOVQ 384(R6), F26
+	VORR V26.B16, V26.B16, V25.B16
+	VFMLA V21.S4, V27.S4, V25.S4
+	WORD $0x4ebad728 // fsub v8.4s, v25.4s, v26.4s
+	FMOVQ 448(R6), F1
+	VORR V27.B16, V27.B16, V10.B16
+	VFMLA V1.S4, V8.S4, V10.S4
+	FMOVQ 512(R6), F4
+	VORR V10.B16, V10.B16, V17.B16
+	VFMLA V4.S4, V8.S4, V17.S4
+	WORD $0x6e31de36 // fmul v22.4s, v17.4s, v17.4s
+	FMOVQ 1600(R6), F2
+	FMOVQ 1664(R6), F31
+	VORR V31.B16, V31.B16, V18.B16
+	VFMLA V17.S4, V2.S4, V18.S4
+	FMOVQ 1728(R6), F0
+	FMOVQ 1792(R6), F16
+	VORR V16.B16, V16.B16, V11.B16
+	VFMLA V17.S4, V0.S4, V11.S4
+	VORR V11.B16, V11.B16, V12.B16
+	VFMLA V22.S4, V18.S4, V12.S4
+	FMOVQ 1856(R6), F7
+	VORR V7.B16, V7.B16, V9.B16
+	VFMLA V17.S4, V12.S4, V9.S4
+	VORR V17.B16, V17.B16, V6.B16
+	VFMLA V22.S4, V9.S4, V6.S4
+	WORD $0x4f375725 // shl v5.4s, v25.4s, #23
+	VSUB V30.S4, V5.S4, V28.S4
+	VORR V28.B16, V28.B16, V20.B16
+	VFMLA V28.S4, V6.S4, V20.S4
+	WORD $0x4e3ed68d // fadd v13.4s, v20.4s, v30.4s
+	WORD $0x6e2dff13 // fdiv v19.4s, v24.4s, v13.4s
+	FMOVS F19, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R4, R4
+	SUBS $1, R8, R8
+	BGE single
+
+singleEnd:
+	ADD $1, R8, R8
+	CBNZ R5, row
+
+end:
+	RET
+
 // func siluGradNEON(dst, x, dy []float32)
 TEXT ·siluGradNEON(SB), NOSPLIT, $0-72
 	MOVD dst_base+0(FP), R0
@@ -5903,6 +6262,413 @@ singleEnd:
 	ADD $1, R3, R3
 	RET
 
+// func normalizeSiLUGradNEON(dst, x, dy, mean, gain, bias []float32)
+TEXT ·normalizeSiLUGradNEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD dy_base+48(FP), R2
+	MOVD mean_base+72(FP), R3
+	MOVD gain_base+96(FP), R4
+	MOVD bias_base+120(FP), R5
+	MOVD dst_len+8(FP), R6
+	MOVD $·singleVectors+0(SB), R7
+	CBZ R6, end
+
+row:
+	MOVD mean_base+72(FP), R3
+	MOVD gain_base+96(FP), R4
+	MOVD bias_base+120(FP), R5
+	MOVD mean_len+80(FP), R8
+	CMP R8, R6
+	MOVD $0, R9
+	CSEL LT, R6, R8, R9
+	SUB R9, R6, R6
+	SUBS $16, R9, R9
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R3), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R4), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R5), F5
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	FMOVQ 0(R2), F7
+	FMOVQ 1280(R7), F8
+	WORD $0x4e28f4c9 // fmax v9.4s, v6.4s, v8.4s
+	FMOVQ 1216(R7), F10
+	WORD $0x4eaaf52b // fmin v11.4s, v9.4s, v10.4s
+	FMOVQ 0(R7), F12
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4eabd5ae // fsub v14.4s, v13.4s, v11.4s
+	FMOVQ 320(R7), F15
+	FMOVQ 384(R7), F16
+	VORR V16.B16, V16.B16, V17.B16
+	VFMLA V15.S4, V14.S4, V17.S4
+	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
+	FMOVQ 448(R7), F19
+	VORR V14.B16, V14.B16, V20.B16
+	VFMLA V19.S4, V18.S4, V20.S4
+	FMOVQ 512(R7), F21
+	VORR V20.B16, V20.B16, V22.B16
+	VFMLA V21.S4, V18.S4, V22.S4
+	WORD $0x6e36ded7 // fmul v23.4s, v22.4s, v22.4s
+	FMOVQ 1600(R7), F24
+	FMOVQ 1664(R7), F25
+	VORR V25.B16, V25.B16, V26.B16
+	VFMLA V22.S4, V24.S4, V26.S4
+	FMOVQ 1728(R7), F27
+	FMOVQ 1792(R7), F28
+	VORR V28.B16, V28.B16, V29.B16
+	VFMLA V22.S4, V27.S4, V29.S4
+	VORR V29.B16, V29.B16, V30.B16
+	VFMLA V23.S4, V26.S4, V30.S4
+	FMOVQ 1856(R7), F31
+	VORR V31.B16, V31.B16, V0.B16
+	VFMLA V22.S4, V30.S4, V0.S4
+	VORR V22.B16, V22.B16, V1.B16
+	VFMLA V23.S4, V0.S4, V1.S4
+	WORD $0x4f375622 // shl v2.4s, v17.4s, #23
+	VSUB V12.S4, V2.S4, V3.S4
+	VORR V3.B16, V3.B16, V4.B16
+	VFMLA V3.S4, V1.S4, V4.S4
+	WORD $0x4e2cd485 // fadd v5.4s, v4.4s, v12.4s
+	WORD $0x6e25fd86 // fdiv v6.4s, v12.4s, v5.4s
+	WORD $0x6e26dce8 // fmul v8.4s, v7.4s, v6.4s
+	WORD $0x4ea6d589 // fsub v9.4s, v12.4s, v6.4s
+	WORD $0x6e26dd2a // fmul v10.4s, v9.4s, v6.4s
+	WORD $0x6e27dd6d // fmul v13.4s, v11.4s, v7.4s
+	WORD $0x6e2addaf // fmul v15.4s, v13.4s, v10.4s
+	WORD $0x4e2fd510 // fadd v16.4s, v8.4s, v15.4s
+	FMOVQ F16, 0(R0)
+	FMOVQ 16(R1), F14
+	FMOVQ 16(R3), F19
+	WORD $0x4eb3d5d4 // fsub v20.4s, v14.4s, v19.4s
+	FMOVQ 16(R4), F18
+	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
+	FMOVQ 16(R5), F25
+	WORD $0x4e39d6b8 // fadd v24.4s, v21.4s, v25.4s
+	FMOVQ 16(R2), F28
+	FMOVQ 1280(R7), F27
+	WORD $0x4e3bf71d // fmax v29.4s, v24.4s, v27.4s
+	FMOVQ 1216(R7), F26
+	WORD $0x4ebaf7bf // fmin v31.4s, v29.4s, v26.4s
+	FMOVQ 0(R7), F22
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x4ebfd7d1 // fsub v17.4s, v30.4s, v31.4s
+	FMOVQ 320(R7), F23
+	FMOVQ 384(R7), F0
+	VORR V0.B16, V0.B16, V2.B16
+	VFMLA V23.S4, V17.S4, V2.S4
+	WORD $0x4ea0d441 // fsub v1.4s, v2.4s, v0.4s
+	FMOVQ 448(R7), F3
+	VORR V17.B16, V17.B16, V4.B16
+	VFMLA V3.S4, V1.S4, V4.S4
+	FMOVQ 512(R7), F5
+	VORR V4.B16, V4.B16, V12.B16
+	VFMLA V5.S4, V1.S4, V12.S4
+	WORD $0x6e2cdd86 // fmul v6.4s, v12.4s, v12.4s
+	FMOVQ 1600(R7), F9
+	FMOVQ 1664(R7), F7
+	VORR V7.B16, V7.B16, V11.B16
+	VFMLA V12.S4, V9.S4, V11.S4
+	FMOVQ 1728(R7), F10
+	FMOVQ 1792(R7), F13
+	VORR V13.B16, V13.B16, V8.B16
+	VFMLA V12.S4, V10.S4, V8.S4
+	VORR V8.B16, V8.B16, V15.B16
+	VFMLA V6.S4, V11.S4, V15.S4
+	FMOVQ 1856(R7), F16
+	VORR V16.B16, V16.B16, V14.B16
+	VFMLA V12.S4, V15.S4, V14.S4
+	VORR V12.B16, V12.B16, V19.B16
+	VFMLA V6.S4, V14.S4, V19.S4
+	WORD $0x4f375454 // shl v20.4s, v2.4s, #23
+	VSUB V22.S4, V20.S4, V18.S4
+	VORR V18.B16, V18.B16, V21.B16
+	VFMLA V18.S4, V19.S4, V21.S4
+	WORD $0x4e36d6b9 // fadd v25.4s, v21.4s, v22.4s
+	WORD $0x6e39fed8 // fdiv v24.4s, v22.4s, v25.4s
+	WORD $0x6e38df9b // fmul v27.4s, v28.4s, v24.4s
+	WORD $0x4eb8d6dd // fsub v29.4s, v22.4s, v24.4s
+	WORD $0x6e38dfba // fmul v26.4s, v29.4s, v24.4s
+	WORD $0x6e3cdffe // fmul v30.4s, v31.4s, v28.4s
+	WORD $0x6e3adfd7 // fmul v23.4s, v30.4s, v26.4s
+	WORD $0x4e37d760 // fadd v0.4s, v27.4s, v23.4s
+	FMOVQ F0, 16(R0)
+	FMOVQ 32(R1), F17
+	FMOVQ 32(R3), F3
+	WORD $0x4ea3d624 // fsub v4.4s, v17.4s, v3.4s
+	FMOVQ 32(R4), F1
+	WORD $0x6e21dc85 // fmul v5.4s, v4.4s, v1.4s
+	FMOVQ 32(R5), F7
+	WORD $0x4e27d4a9 // fadd v9.4s, v5.4s, v7.4s
+	FMOVQ 32(R2), F13
+	FMOVQ 1280(R7), F10
+	WORD $0x4e2af528 // fmax v8.4s, v9.4s, v10.4s
+	FMOVQ 1216(R7), F11
+	WORD $0x4eabf510 // fmin v16.4s, v8.4s, v11.4s
+	FMOVQ 0(R7), F12
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4eb0d5e2 // fsub v2.4s, v15.4s, v16.4s
+	FMOVQ 320(R7), F6
+	FMOVQ 384(R7), F14
+	VORR V14.B16, V14.B16, V20.B16
+	VFMLA V6.S4, V2.S4, V20.S4
+	WORD $0x4eaed693 // fsub v19.4s, v20.4s, v14.4s
+	FMOVQ 448(R7), F18
+	VORR V2.B16, V2.B16, V21.B16
+	VFMLA V18.S4, V19.S4, V21.S4
+	FMOVQ 512(R7), F25
+	VORR V21.B16, V21.B16, V22.B16
+	VFMLA V25.S4, V19.S4, V22.S4
+	WORD $0x6e36ded8 // fmul v24.4s, v22.4s, v22.4s
+	FMOVQ 1600(R7), F29
+	FMOVQ 1664(R7), F28
+	VORR V28.B16, V28.B16, V31.B16
+	VFMLA V22.S4, V29.S4, V31.S4
+	FMOVQ 1728(R7), F26
+	FMOVQ 1792(R7), F30
+	VORR V30.B16, V30.B16, V27.B16
+	VFMLA V22.S4, V26.S4, V27.S4
+	VORR V27.B16, V27.B16, V23.B16
+	VFMLA V24.S4, V31.S4, V23.S4
+	FMOVQ 1856(R7), F0
+	VORR V0.B16, V0.B16, V17.B16
+	VFMLA V22.S4, V23.S4, V17.S4
+	VORR V22.B16, V22.B16, V3.B16
+	VFMLA V24.S4, V17.S4, V3.S4
+	WORD $0x4f375684 // shl v4.4s, v20.4s, #23
+	VSUB V12.S4, V4.S4, V1.S4
+	VORR V1.B16, V1.B16, V5.B16
+	VFMLA V1.S4, V3.S4, V5.S4
+	WORD $0x4e2cd4a7 // fadd v7.4s, v5.4s, v12.4s
+	WORD $0x6e27fd89 // fdiv v9.4s, v12.4s, v7.4s
+	WORD $0x6e29ddaa // fmul v10.4s, v13.4s, v9.4s
+	WORD $0x4ea9d588 // fsub v8.4s, v12.4s, v9.4s
+	WORD $0x6e29dd0b // fmul v11.4s, v8.4s, v9.4s
+	WORD $0x6e2dde0f // fmul v15.4s, v16.4s, v13.4s
+	WORD $0x6e2bdde6 // fmul v6.4s, v15.4s, v11.4s
+	WORD $0x4e26d54e // fadd v14.4s, v10.4s, v6.4s
+	FMOVQ F14, 32(R0)
+	FMOVQ 48(R1), F2
+	FMOVQ 48(R3), F18
+	WORD $0x4eb2d455 // fsub v21.4s, v2.4s, v18.4s
+	FMOVQ 48(R4), F19
+	WORD $0x6e33deb9 // fmul v25.4s, v21.4s, v19.4s
+	FMOVQ 48(R5), F28
+	WORD $0x4e3cd73d // fadd v29.4s, v25.4s, v28.4s
+	FMOVQ 48(R2), F30
+	FMOVQ 1280(R7), F26
+	WORD $0x4e3af7bb // fmax v27.4s, v29.4s, v26.4s
+	FMOVQ 1216(R7), F31
+	WORD $0x4ebff760 // fmin v0.4s, v27.4s, v31.4s
+	FMOVQ 0(R7), F22
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x4ea0d6f4 // fsub v20.4s, v23.4s, v0.4s
+	FMOVQ 320(R7), F24
+	FMOVQ 384(R7), F17
+	VORR V17.B16, V17.B16, V4.B16
+	VFMLA V24.S4, V20.S4, V4.S4
+	WORD $0x4eb1d483 // fsub v3.4s, v4.4s, v17.4s
+	FMOVQ 448(R7), F1
+	VORR V20.B16, V20.B16, V5.B16
+	VFMLA V1.S4, V3.S4, V5.S4
+	FMOVQ 512(R7), F7
+	VORR V5.B16, V5.B16, V12.B16
+	VFMLA V7.S4, V3.S4, V12.S4
+	WORD $0x6e2cdd89 // fmul v9.4s, v12.4s, v12.4s
+	FMOVQ 1600(R7), F8
+	FMOVQ 1664(R7), F13
+	VORR V13.B16, V13.B16, V16.B16
+	VFMLA V12.S4, V8.S4, V16.S4
+	FMOVQ 1728(R7), F11
+	FMOVQ 1792(R7), F15
+	VORR V15.B16, V15.B16, V10.B16
+	VFMLA V12.S4, V11.S4, V10.S4
+	VORR V10.B16, V10.B16, V6.B16
+	VFMLA V9.S4, V16.S4, V6.S4
+	FMOVQ 1856(R7), F14
+	VORR V14.B16, V14.B16, V2.B16
+	VFMLA V12.S4, V6.S4, V2.S4
+	VORR V12.B16, V12.B16, V18.B16
+	VFMLA V9.S4, V2.S4, V18.S4
+	WORD $0x4f375495 // shl v21.4s, v4.4s, #23
+	VSUB V22.S4, V21.S4, V19.S4
+	VORR V19.B16, V19.B16, V25.B16
+	VFMLA V19.S4, V18.S4, V25.S4
+	WORD $0x4e36d73c // fadd v28.4s, v25.4s, v22.4s
+	WORD $0x6e3cfedd // fdiv v29.4s, v22.4s, v28.4s
+	WORD $0x6e3ddfda // fmul v26.4s, v30.4s, v29.4s
+	WORD $0x4ebdd6db // fsub v27.4s, v22.4s, v29.4s
+	WORD $0x6e3ddf7f // fmul v31.4s, v27.4s, v29.4s
+	WORD $0x6e3edc17 // fmul v23.4s, v0.4s, v30.4s
+	WORD $0x6e3fdef8 // fmul v24.4s, v23.4s, v31.4s
+	WORD $0x4e38d751 // fadd v17.4s, v26.4s, v24.4s
+	FMOVQ F17, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $64, R4, R4
+	ADD $64, R5, R5
+	SUBS $16, R9, R9
+	BGE four
+
+fourEnd:
+	ADD $16, R9, R9
+	SUBS $4, R9, R9
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F20
+	FMOVQ 0(R3), F1
+	WORD $0x4ea1d685 // fsub v5.4s, v20.4s, v1.4s
+	FMOVQ 0(R4), F3
+	WORD $0x6e23dca7 // fmul v7.4s, v5.4s, v3.4s
+	FMOVQ 0(R5), F13
+	WORD $0x4e2dd4e8 // fadd v8.4s, v7.4s, v13.4s
+	FMOVQ 0(R2), F15
+	FMOVQ 1280(R7), F11
+	WORD $0x4e2bf50a // fmax v10.4s, v8.4s, v11.4s
+	FMOVQ 1216(R7), F16
+	WORD $0x4eb0f54e // fmin v14.4s, v10.4s, v16.4s
+	FMOVQ 0(R7), F12
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x4eaed4c4 // fsub v4.4s, v6.4s, v14.4s
+	FMOVQ 320(R7), F9
+	FMOVQ 384(R7), F2
+	VORR V2.B16, V2.B16, V21.B16
+	VFMLA V9.S4, V4.S4, V21.S4
+	WORD $0x4ea2d6b2 // fsub v18.4s, v21.4s, v2.4s
+	FMOVQ 448(R7), F19
+	VORR V4.B16, V4.B16, V25.B16
+	VFMLA V19.S4, V18.S4, V25.S4
+	FMOVQ 512(R7), F28
+	VORR V25.B16, V25.B16, V22.B16
+	VFMLA V28.S4, V18.S4, V22.S4
+	WORD $0x6e36dedd // fmul v29.4s, v22.4s, v22.4s
+	FMOVQ 1600(R7), F27
+	FMOVQ 1664(R7), F30
+	VORR V30.B16, V30.B16, V0.B16
+	VFMLA V22.S4, V27.S4, V0.S4
+	FMOVQ 1728(R7), F31
+	FMOVQ 1792(R7), F23
+	VORR V23.B16, V23.B16, V26.B16
+	VFMLA V22.S4, V31.S4, V26.S4
+	VORR V26.B16, V26.B16, V24.B16
+	VFMLA V29.S4, V0.S4, V24.S4
+	FMOVQ 1856(R7), F17
+	VORR V17.B16, V17.B16, V20.B16
+	VFMLA V22.S4, V24.S4, V20.S4
+	VORR V22.B16, V22.B16, V1.B16
+	VFMLA V29.S4, V20.S4, V1.S4
+	WORD $0x4f3756a5 // shl v5.4s, v21.4s, #23
+	VSUB V12.S4, V5.S4, V3.S4
+	VORR V3.B16, V3.B16, V7.B16
+	VFMLA V3.S4, V1.S4, V7.S4
+	WORD $0x4e2cd4ed // fadd v13.4s, v7.4s, v12.4s
+	WORD $0x6e2dfd88 // fdiv v8.4s, v12.4s, v13.4s
+	WORD $0x6e28ddeb // fmul v11.4s, v15.4s, v8.4s
+	WORD $0x4ea8d58a // fsub v10.4s, v12.4s, v8.4s
+	WORD $0x6e28dd50 // fmul v16.4s, v10.4s, v8.4s
+	WORD $0x6e2fddc6 // fmul v6.4s, v14.4s, v15.4s
+	WORD $0x6e30dcc9 // fmul v9.4s, v6.4s, v16.4s
+	WORD $0x4e29d562 // fadd v2.4s, v11.4s, v9.4s
+	FMOVQ F2, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	ADD $16, R5, R5
+	SUBS $4, R9, R9
+	BGE vector
+
+vectorEnd:
+	ADD $4, R9, R9
+	SUBS $1, R9, R9
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F4
+	FMOVS 0(R3), F19
+	WORD $0x4eb3d499 // fsub v25.4s, v4.4s, v19.4s
+	FMOVS 0(R4), F18
+	WORD $0x6e32df3c // fmul v28.4s, v25.4s, v18.4s
+	FMOVS 0(R5), F30
+	WORD $0x4e3ed79b // fadd v27.4s, v28.4s, v30.4s
+	FMOVS 0(R2), F23
+	FMOVQ 1280(R7), F31
+	WORD $0x4e3ff77a // fmax v26.4s, v27.4s, v31.4s
+	FMOVQ 1216(R7), F0
+	WORD $0x4ea0f751 // fmin v17.4s, v26.4s, v0.4s
+	FMOVQ 0(R7), F22
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x4eb1d715 // fsub v21.4s, v24.4s, v17.4s
+	FMOVQ 320(R7), F29
+	FMOVQ 384(R7), F20
+	VORR V20.B16, V20.B16, V5.B16
+	VFMLA V29.S4, V21.S4, V5.S4
+	WORD $0x4eb4d4a1 // fsub v1.4s, v5.4s, v20.4s
+	FMOVQ 448(R7), F3
+	VORR V21.B16, V21.B16, V7.B16
+	VFMLA V3.S4, V1.S4, V7.S4
+	FMOVQ 512(R7), F13
+	VORR V7.B16, V7.B16, V12.B16
+	VFMLA V13.S4, V1.S4, V12.S4
+	WORD $0x6e2cdd88 // fmul v8.4s, v12.4s, v12.4s
+	FMOVQ 1600(R7), F10
+	FMOVQ 1664(R7), F15
+	VORR V15.B16, V15.B16, V14.B16
+	VFMLA V12.S4, V10.S4, V14.S4
+	FMOVQ 1728(R7), F16
+	FMOVQ 1792(R7), F6
+	VORR V6.B16, V6.B16, V11.B16
+	VFMLA V12.S4, V16.S4, V11.S4
+	VORR V11.B16, V11.B16, V9.B16
+	VFMLA V8.S4, V14.S4, V9.S4
+	FMOVQ 1856(R7), F2
+	VORR V2.B16, V2.B16, V4.B16
+	VFMLA V12.S4, V9.S4, V4.S4
+	VORR V12.B16, V12.B16, V19.B16
+	VFMLA V8.S4, V4.S4, V19.S4
+	WORD $0x4f3754b9 // shl v25.4s, v5.4s, #23
+	VSUB V22.S4, V25.S4, V18.S4
+	VORR V18.B16, V18.B16, V28.B16
+	VFMLA V18.S4, V19.S4, V28.S4
+	WORD $0x4e36d79e // fadd v30.4s, v28.4s, v22.4s
+	WORD $0x6e3efedb // fdiv v27.4s, v22.4s, v30.4s
+	WORD $0x6e3bdeff // fmul v31.4s, v23.4s, v27.4s
+	WORD $0x4ebbd6da // fsub v26.4s, v22.4s, v27.4s
+	WORD $0x6e3bdf40 // fmul v0.4s, v26.4s, v27.4s
+	WORD $0x6e37de38 // fmul v24.4s, v17.4s, v23.4s
+	WORD $0x6e20df1d // fmul v29.4s, v24.4s, v0.4s
+	WORD $0x4e3dd7f4 // fadd v20.4s, v31.4s, v29.4s
+	FMOVS F20, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R4, R4
+	ADD $4, R5, R5
+	SUBS $1, R9, R9
+	BGE single
+
+singleEnd:
+	ADD $1, R9, R9
+	CBNZ R6, row
+
+end:
+	RET
+
 // func hardswishNEON(dst, x []float32)
 TEXT ·hardswishNEON(SB), NOSPLIT, $0-48
 	MOVD dst_base+0(FP), R0
@@ -6012,6 +6778,179 @@ single:
 
 singleEnd:
 	ADD $1, R2, R2
+	RET
+
+// func normalizeHardswishNEON(dst, x, mean, gain, bias []float32)
+TEXT ·normalizeHardswishNEON(SB), NOSPLIT, $0-120
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD mean_base+48(FP), R2
+	MOVD gain_base+72(FP), R3
+	MOVD bias_base+96(FP), R4
+	MOVD dst_len+8(FP), R5
+	MOVD $·singleVectors+0(SB), R6
+	CBZ R5, end
+
+row:
+	MOVD mean_base+48(FP), R2
+	MOVD gain_base+72(FP), R3
+	MOVD bias_base+96(FP), R4
+	MOVD mean_len+56(FP), R7
+	CMP R7, R5
+	MOVD $0, R8
+	CSEL LT, R5, R7, R8
+	SUB R8, R5, R5
+	SUBS $16, R8, R8
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R3), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R4), F5
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	FMOVQ 960(R6), F7
+	WORD $0x4e27d4c8 // fadd v8.4s, v6.4s, v7.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x4e29f50a // fmax v10.4s, v8.4s, v9.4s
+	FMOVQ 1024(R6), F11
+	WORD $0x4eabf54c // fmin v12.4s, v10.4s, v11.4s
+	WORD $0x6e26dd8d // fmul v13.4s, v12.4s, v6.4s
+	FMOVQ 1088(R6), F14
+	WORD $0x6e2eddaf // fmul v15.4s, v13.4s, v14.4s
+	FMOVQ F15, 0(R0)
+	FMOVQ 16(R1), F16
+	FMOVQ 16(R2), F17
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	FMOVQ 16(R3), F19
+	WORD $0x6e33de54 // fmul v20.4s, v18.4s, v19.4s
+	FMOVQ 16(R4), F21
+	WORD $0x4e35d696 // fadd v22.4s, v20.4s, v21.4s
+	FMOVQ 960(R6), F23
+	WORD $0x4e37d6d8 // fadd v24.4s, v22.4s, v23.4s
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x4e39f71a // fmax v26.4s, v24.4s, v25.4s
+	FMOVQ 1024(R6), F27
+	WORD $0x4ebbf75c // fmin v28.4s, v26.4s, v27.4s
+	WORD $0x6e36df9d // fmul v29.4s, v28.4s, v22.4s
+	FMOVQ 1088(R6), F30
+	WORD $0x6e3edfbf // fmul v31.4s, v29.4s, v30.4s
+	FMOVQ F31, 16(R0)
+	FMOVQ 32(R1), F0
+	FMOVQ 32(R2), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 32(R3), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 32(R4), F5
+	WORD $0x4e25d487 // fadd v7.4s, v4.4s, v5.4s
+	FMOVQ 960(R6), F8
+	WORD $0x4e28d4e9 // fadd v9.4s, v7.4s, v8.4s
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x4e2af52b // fmax v11.4s, v9.4s, v10.4s
+	FMOVQ 1024(R6), F6
+	WORD $0x4ea6f56c // fmin v12.4s, v11.4s, v6.4s
+	WORD $0x6e27dd8d // fmul v13.4s, v12.4s, v7.4s
+	FMOVQ 1088(R6), F14
+	WORD $0x6e2eddaf // fmul v15.4s, v13.4s, v14.4s
+	FMOVQ F15, 32(R0)
+	FMOVQ 48(R1), F16
+	FMOVQ 48(R2), F17
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	FMOVQ 48(R3), F19
+	WORD $0x6e33de54 // fmul v20.4s, v18.4s, v19.4s
+	FMOVQ 48(R4), F21
+	WORD $0x4e35d697 // fadd v23.4s, v20.4s, v21.4s
+	FMOVQ 960(R6), F24
+	WORD $0x4e38d6f9 // fadd v25.4s, v23.4s, v24.4s
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x4e3af73b // fmax v27.4s, v25.4s, v26.4s
+	FMOVQ 1024(R6), F22
+	WORD $0x4eb6f77c // fmin v28.4s, v27.4s, v22.4s
+	WORD $0x6e37df9d // fmul v29.4s, v28.4s, v23.4s
+	FMOVQ 1088(R6), F30
+	WORD $0x6e3edfbf // fmul v31.4s, v29.4s, v30.4s
+	FMOVQ F31, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $64, R4, R4
+	SUBS $16, R8, R8
+	BGE four
+
+fourEnd:
+	ADD $16, R8, R8
+	SUBS $4, R8, R8
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R3), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R4), F5
+	WORD $0x4e25d488 // fadd v8.4s, v4.4s, v5.4s
+	FMOVQ 960(R6), F9
+	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e2bf546 // fmax v6.4s, v10.4s, v11.4s
+	FMOVQ 1024(R6), F7
+	WORD $0x4ea7f4cc // fmin v12.4s, v6.4s, v7.4s
+	WORD $0x6e28dd8d // fmul v13.4s, v12.4s, v8.4s
+	FMOVQ 1088(R6), F14
+	WORD $0x6e2eddaf // fmul v15.4s, v13.4s, v14.4s
+	FMOVQ F15, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	SUBS $4, R8, R8
+	BGE vector
+
+vectorEnd:
+	ADD $4, R8, R8
+	SUBS $1, R8, R8
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F16
+	FMOVS 0(R2), F17
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	FMOVS 0(R3), F19
+	WORD $0x6e33de54 // fmul v20.4s, v18.4s, v19.4s
+	FMOVS 0(R4), F21
+	WORD $0x4e35d698 // fadd v24.4s, v20.4s, v21.4s
+	FMOVQ 960(R6), F25
+	WORD $0x4e39d71a // fadd v26.4s, v24.4s, v25.4s
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x4e3bf756 // fmax v22.4s, v26.4s, v27.4s
+	FMOVQ 1024(R6), F23
+	WORD $0x4eb7f6dc // fmin v28.4s, v22.4s, v23.4s
+	WORD $0x6e38df9d // fmul v29.4s, v28.4s, v24.4s
+	FMOVQ 1088(R6), F30
+	WORD $0x6e3edfbf // fmul v31.4s, v29.4s, v30.4s
+	FMOVS F31, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R4, R4
+	SUBS $1, R8, R8
+	BGE single
+
+singleEnd:
+	ADD $1, R8, R8
+	CBNZ R5, row
+
+end:
 	RET
 
 // func hardswishGradNEON(dst, x, dy []float32)
@@ -6177,6 +7116,233 @@ single:
 
 singleEnd:
 	ADD $1, R3, R3
+	RET
+
+// func normalizeHardswishGradNEON(dst, x, dy, mean, gain, bias []float32)
+TEXT ·normalizeHardswishGradNEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD dy_base+48(FP), R2
+	MOVD mean_base+72(FP), R3
+	MOVD gain_base+96(FP), R4
+	MOVD bias_base+120(FP), R5
+	MOVD dst_len+8(FP), R6
+	MOVD $·singleVectors+0(SB), R7
+	CBZ R6, end
+
+row:
+	MOVD mean_base+72(FP), R3
+	MOVD gain_base+96(FP), R4
+	MOVD bias_base+120(FP), R5
+	MOVD mean_len+80(FP), R8
+	CMP R8, R6
+	MOVD $0, R9
+	CSEL LT, R6, R8, R9
+	SUB R9, R6, R6
+	SUBS $16, R9, R9
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R3), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R4), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R5), F5
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	FMOVQ 0(R2), F7
+	WORD $0x6f00e408 // movi v8.2d, #0
+	FMOVQ 960(R7), F9
+	WORD $0x4e29d4ca // fadd v10.4s, v6.4s, v9.4s
+	WORD $0x4e28f54b // fmax v11.4s, v10.4s, v8.4s
+	FMOVQ 1024(R7), F12
+	WORD $0x4eacf56d // fmin v13.4s, v11.4s, v12.4s
+	WORD $0x6e27ddae // fmul v14.4s, v13.4s, v7.4s
+	FMOVQ 1088(R7), F15
+	WORD $0x6e2fddd0 // fmul v16.4s, v14.4s, v15.4s
+	WORD $0x6e27dcd1 // fmul v17.4s, v6.4s, v7.4s
+	WORD $0x6e2fde32 // fmul v18.4s, v17.4s, v15.4s
+	WORD $0x6e2ce573 // fcmge v19.4s, v11.4s, v12.4s
+	VBSL V18.B16, V8.B16, V19.B16
+	WORD $0x6e2ae514 // fcmge v20.4s, v8.4s, v10.4s
+	VBSL V19.B16, V8.B16, V20.B16
+	WORD $0x4e34d615 // fadd v21.4s, v16.4s, v20.4s
+	FMOVQ F21, 0(R0)
+	FMOVQ 16(R1), F22
+	FMOVQ 16(R3), F23
+	WORD $0x4eb7d6d8 // fsub v24.4s, v22.4s, v23.4s
+	FMOVQ 16(R4), F25
+	WORD $0x6e39df1a // fmul v26.4s, v24.4s, v25.4s
+	FMOVQ 16(R5), F27
+	WORD $0x4e3bd75c // fadd v28.4s, v26.4s, v27.4s
+	FMOVQ 16(R2), F29
+	WORD $0x6f00e41e // movi v30.2d, #0
+	FMOVQ 960(R7), F31
+	WORD $0x4e3fd780 // fadd v0.4s, v28.4s, v31.4s
+	WORD $0x4e3ef401 // fmax v1.4s, v0.4s, v30.4s
+	FMOVQ 1024(R7), F2
+	WORD $0x4ea2f423 // fmin v3.4s, v1.4s, v2.4s
+	WORD $0x6e3ddc64 // fmul v4.4s, v3.4s, v29.4s
+	FMOVQ 1088(R7), F5
+	WORD $0x6e25dc89 // fmul v9.4s, v4.4s, v5.4s
+	WORD $0x6e3ddf8d // fmul v13.4s, v28.4s, v29.4s
+	WORD $0x6e25ddae // fmul v14.4s, v13.4s, v5.4s
+	WORD $0x6e22e426 // fcmge v6.4s, v1.4s, v2.4s
+	VBSL V14.B16, V30.B16, V6.B16
+	WORD $0x6e20e7c7 // fcmge v7.4s, v30.4s, v0.4s
+	VBSL V6.B16, V30.B16, V7.B16
+	WORD $0x4e27d52f // fadd v15.4s, v9.4s, v7.4s
+	FMOVQ F15, 16(R0)
+	FMOVQ 32(R1), F17
+	FMOVQ 32(R3), F11
+	WORD $0x4eabd62c // fsub v12.4s, v17.4s, v11.4s
+	FMOVQ 32(R4), F10
+	WORD $0x6e2add92 // fmul v18.4s, v12.4s, v10.4s
+	FMOVQ 32(R5), F8
+	WORD $0x4e28d650 // fadd v16.4s, v18.4s, v8.4s
+	FMOVQ 32(R2), F19
+	WORD $0x6f00e414 // movi v20.2d, #0
+	FMOVQ 960(R7), F21
+	WORD $0x4e35d616 // fadd v22.4s, v16.4s, v21.4s
+	WORD $0x4e34f6d7 // fmax v23.4s, v22.4s, v20.4s
+	FMOVQ 1024(R7), F24
+	WORD $0x4eb8f6f9 // fmin v25.4s, v23.4s, v24.4s
+	WORD $0x6e33df3a // fmul v26.4s, v25.4s, v19.4s
+	FMOVQ 1088(R7), F27
+	WORD $0x6e3bdf5f // fmul v31.4s, v26.4s, v27.4s
+	WORD $0x6e33de03 // fmul v3.4s, v16.4s, v19.4s
+	WORD $0x6e3bdc64 // fmul v4.4s, v3.4s, v27.4s
+	WORD $0x6e38e6fc // fcmge v28.4s, v23.4s, v24.4s
+	VBSL V4.B16, V20.B16, V28.B16
+	WORD $0x6e36e69d // fcmge v29.4s, v20.4s, v22.4s
+	VBSL V28.B16, V20.B16, V29.B16
+	WORD $0x4e3dd7e5 // fadd v5.4s, v31.4s, v29.4s
+	FMOVQ F5, 32(R0)
+	FMOVQ 48(R1), F13
+	FMOVQ 48(R3), F1
+	WORD $0x4ea1d5a2 // fsub v2.4s, v13.4s, v1.4s
+	FMOVQ 48(R4), F0
+	WORD $0x6e20dc4e // fmul v14.4s, v2.4s, v0.4s
+	FMOVQ 48(R5), F30
+	WORD $0x4e3ed5c9 // fadd v9.4s, v14.4s, v30.4s
+	FMOVQ 48(R2), F6
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 960(R7), F15
+	WORD $0x4e2fd531 // fadd v17.4s, v9.4s, v15.4s
+	WORD $0x4e27f62b // fmax v11.4s, v17.4s, v7.4s
+	FMOVQ 1024(R7), F12
+	WORD $0x4eacf56a // fmin v10.4s, v11.4s, v12.4s
+	WORD $0x6e26dd52 // fmul v18.4s, v10.4s, v6.4s
+	FMOVQ 1088(R7), F8
+	WORD $0x6e28de55 // fmul v21.4s, v18.4s, v8.4s
+	WORD $0x6e26dd39 // fmul v25.4s, v9.4s, v6.4s
+	WORD $0x6e28df3a // fmul v26.4s, v25.4s, v8.4s
+	WORD $0x6e2ce570 // fcmge v16.4s, v11.4s, v12.4s
+	VBSL V26.B16, V7.B16, V16.B16
+	WORD $0x6e31e4f3 // fcmge v19.4s, v7.4s, v17.4s
+	VBSL V16.B16, V7.B16, V19.B16
+	WORD $0x4e33d6bb // fadd v27.4s, v21.4s, v19.4s
+	FMOVQ F27, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $64, R4, R4
+	ADD $64, R5, R5
+	SUBS $16, R9, R9
+	BGE four
+
+fourEnd:
+	ADD $16, R9, R9
+	SUBS $4, R9, R9
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F3
+	FMOVQ 0(R3), F23
+	WORD $0x4eb7d478 // fsub v24.4s, v3.4s, v23.4s
+	FMOVQ 0(R4), F22
+	WORD $0x6e36df04 // fmul v4.4s, v24.4s, v22.4s
+	FMOVQ 0(R5), F20
+	WORD $0x4e34d49f // fadd v31.4s, v4.4s, v20.4s
+	FMOVQ 0(R2), F28
+	WORD $0x6f00e41d // movi v29.2d, #0
+	FMOVQ 960(R7), F5
+	WORD $0x4e25d7ed // fadd v13.4s, v31.4s, v5.4s
+	WORD $0x4e3df5a1 // fmax v1.4s, v13.4s, v29.4s
+	FMOVQ 1024(R7), F2
+	WORD $0x4ea2f420 // fmin v0.4s, v1.4s, v2.4s
+	WORD $0x6e3cdc0e // fmul v14.4s, v0.4s, v28.4s
+	FMOVQ 1088(R7), F30
+	WORD $0x6e3eddcf // fmul v15.4s, v14.4s, v30.4s
+	WORD $0x6e3cdfea // fmul v10.4s, v31.4s, v28.4s
+	WORD $0x6e3edd52 // fmul v18.4s, v10.4s, v30.4s
+	WORD $0x6e22e429 // fcmge v9.4s, v1.4s, v2.4s
+	VBSL V18.B16, V29.B16, V9.B16
+	WORD $0x6e2de7a6 // fcmge v6.4s, v29.4s, v13.4s
+	VBSL V9.B16, V29.B16, V6.B16
+	WORD $0x4e26d5e8 // fadd v8.4s, v15.4s, v6.4s
+	FMOVQ F8, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	ADD $16, R5, R5
+	SUBS $4, R9, R9
+	BGE vector
+
+vectorEnd:
+	ADD $4, R9, R9
+	SUBS $1, R9, R9
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F25
+	FMOVS 0(R3), F11
+	WORD $0x4eabd72c // fsub v12.4s, v25.4s, v11.4s
+	FMOVS 0(R4), F17
+	WORD $0x6e31dd9a // fmul v26.4s, v12.4s, v17.4s
+	FMOVS 0(R5), F7
+	WORD $0x4e27d755 // fadd v21.4s, v26.4s, v7.4s
+	FMOVS 0(R2), F16
+	WORD $0x6f00e413 // movi v19.2d, #0
+	FMOVQ 960(R7), F27
+	WORD $0x4e3bd6a3 // fadd v3.4s, v21.4s, v27.4s
+	WORD $0x4e33f477 // fmax v23.4s, v3.4s, v19.4s
+	FMOVQ 1024(R7), F24
+	WORD $0x4eb8f6f6 // fmin v22.4s, v23.4s, v24.4s
+	WORD $0x6e30dec4 // fmul v4.4s, v22.4s, v16.4s
+	FMOVQ 1088(R7), F20
+	WORD $0x6e34dc85 // fmul v5.4s, v4.4s, v20.4s
+	WORD $0x6e30dea0 // fmul v0.4s, v21.4s, v16.4s
+	WORD $0x6e34dc0e // fmul v14.4s, v0.4s, v20.4s
+	WORD $0x6e38e6ff // fcmge v31.4s, v23.4s, v24.4s
+	VBSL V14.B16, V19.B16, V31.B16
+	WORD $0x6e23e67c // fcmge v28.4s, v19.4s, v3.4s
+	VBSL V31.B16, V19.B16, V28.B16
+	WORD $0x4e3cd4be // fadd v30.4s, v5.4s, v28.4s
+	FMOVS F30, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R4, R4
+	ADD $4, R5, R5
+	SUBS $1, R9, R9
+	BGE single
+
+singleEnd:
+	ADD $1, R9, R9
+	CBNZ R6, row
+
+end:
 	RET
 
 // func geluNEON(dst, x []float32)
@@ -6891,6 +8057,514 @@ single:
 
 singleEnd:
 	ADD $1, R3, R3
+	RET
+
+// func relu6NEON(dst, x []float32)
+TEXT ·relu6NEON(SB), NOSPLIT, $0-48
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD dst_len+8(FP), R2
+	MOVD $·singleVectors+0(SB), R3
+	SUBS $16, R2, R2
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x4e21f402 // fmax v2.4s, v0.4s, v1.4s
+	FMOVQ 1024(R3), F3
+	WORD $0x4ea3f444 // fmin v4.4s, v2.4s, v3.4s
+	WORD $0x4e21d485 // fadd v5.4s, v4.4s, v1.4s
+	FMOVQ F5, 0(R0)
+	FMOVQ 16(R1), F6
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e27f4c8 // fmax v8.4s, v6.4s, v7.4s
+	FMOVQ 1024(R3), F9
+	WORD $0x4ea9f50a // fmin v10.4s, v8.4s, v9.4s
+	WORD $0x4e27d54b // fadd v11.4s, v10.4s, v7.4s
+	FMOVQ F11, 16(R0)
+	FMOVQ 32(R1), F12
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4e2df58e // fmax v14.4s, v12.4s, v13.4s
+	FMOVQ 1024(R3), F15
+	WORD $0x4eaff5d0 // fmin v16.4s, v14.4s, v15.4s
+	WORD $0x4e2dd611 // fadd v17.4s, v16.4s, v13.4s
+	FMOVQ F17, 32(R0)
+	FMOVQ 48(R1), F18
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x4e33f654 // fmax v20.4s, v18.4s, v19.4s
+	FMOVQ 1024(R3), F21
+	WORD $0x4eb5f696 // fmin v22.4s, v20.4s, v21.4s
+	WORD $0x4e33d6d7 // fadd v23.4s, v22.4s, v19.4s
+	FMOVQ F23, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	SUBS $16, R2, R2
+	BGE four
+
+fourEnd:
+	ADD $16, R2, R2
+	SUBS $4, R2, R2
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F24
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x4e39f71a // fmax v26.4s, v24.4s, v25.4s
+	FMOVQ 1024(R3), F27
+	WORD $0x4ebbf75c // fmin v28.4s, v26.4s, v27.4s
+	WORD $0x4e39d79d // fadd v29.4s, v28.4s, v25.4s
+	FMOVQ F29, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	SUBS $4, R2, R2
+	BGE vector
+
+vectorEnd:
+	ADD $4, R2, R2
+	SUBS $1, R2, R2
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F30
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x4e3ff7c0 // fmax v0.4s, v30.4s, v31.4s
+	FMOVQ 1024(R3), F2
+	WORD $0x4ea2f403 // fmin v3.4s, v0.4s, v2.4s
+	WORD $0x4e3fd461 // fadd v1.4s, v3.4s, v31.4s
+	FMOVS F1, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	SUBS $1, R2, R2
+	BGE single
+
+singleEnd:
+	ADD $1, R2, R2
+	RET
+
+// func normalizeReLU6NEON(dst, x, mean, gain, bias []float32)
+TEXT ·normalizeReLU6NEON(SB), NOSPLIT, $0-120
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD mean_base+48(FP), R2
+	MOVD gain_base+72(FP), R3
+	MOVD bias_base+96(FP), R4
+	MOVD dst_len+8(FP), R5
+	MOVD $·singleVectors+0(SB), R6
+	CBZ R5, end
+
+row:
+	MOVD mean_base+48(FP), R2
+	MOVD gain_base+72(FP), R3
+	MOVD bias_base+96(FP), R4
+	MOVD mean_len+56(FP), R7
+	CMP R7, R5
+	MOVD $0, R8
+	CSEL LT, R5, R7, R8
+	SUB R8, R5, R5
+	SUBS $16, R8, R8
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R3), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R4), F5
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e27f4c8 // fmax v8.4s, v6.4s, v7.4s
+	FMOVQ 1024(R6), F9
+	WORD $0x4ea9f50a // fmin v10.4s, v8.4s, v9.4s
+	WORD $0x4e27d54b // fadd v11.4s, v10.4s, v7.4s
+	FMOVQ F11, 0(R0)
+	FMOVQ 16(R1), F12
+	FMOVQ 16(R2), F13
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
+	FMOVQ 16(R3), F15
+	WORD $0x6e2fddd0 // fmul v16.4s, v14.4s, v15.4s
+	FMOVQ 16(R4), F17
+	WORD $0x4e31d612 // fadd v18.4s, v16.4s, v17.4s
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x4e33f654 // fmax v20.4s, v18.4s, v19.4s
+	FMOVQ 1024(R6), F21
+	WORD $0x4eb5f696 // fmin v22.4s, v20.4s, v21.4s
+	WORD $0x4e33d6d7 // fadd v23.4s, v22.4s, v19.4s
+	FMOVQ F23, 16(R0)
+	FMOVQ 32(R1), F24
+	FMOVQ 32(R2), F25
+	WORD $0x4eb9d71a // fsub v26.4s, v24.4s, v25.4s
+	FMOVQ 32(R3), F27
+	WORD $0x6e3bdf5c // fmul v28.4s, v26.4s, v27.4s
+	FMOVQ 32(R4), F29
+	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x4e3ff7c0 // fmax v0.4s, v30.4s, v31.4s
+	FMOVQ 1024(R6), F1
+	WORD $0x4ea1f402 // fmin v2.4s, v0.4s, v1.4s
+	WORD $0x4e3fd443 // fadd v3.4s, v2.4s, v31.4s
+	FMOVQ F3, 32(R0)
+	FMOVQ 48(R1), F4
+	FMOVQ 48(R2), F5
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	FMOVQ 48(R3), F8
+	WORD $0x6e28dcc9 // fmul v9.4s, v6.4s, v8.4s
+	FMOVQ 48(R4), F7
+	WORD $0x4e27d52a // fadd v10.4s, v9.4s, v7.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e2bf54c // fmax v12.4s, v10.4s, v11.4s
+	FMOVQ 1024(R6), F13
+	WORD $0x4eadf58e // fmin v14.4s, v12.4s, v13.4s
+	WORD $0x4e2bd5cf // fadd v15.4s, v14.4s, v11.4s
+	FMOVQ F15, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $64, R4, R4
+	SUBS $16, R8, R8
+	BGE four
+
+fourEnd:
+	ADD $16, R8, R8
+	SUBS $4, R8, R8
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	FMOVQ 0(R1), F16
+	FMOVQ 0(R2), F17
+	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
+	FMOVQ 0(R3), F20
+	WORD $0x6e34de55 // fmul v21.4s, v18.4s, v20.4s
+	FMOVQ 0(R4), F19
+	WORD $0x4e33d6b6 // fadd v22.4s, v21.4s, v19.4s
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x4e37f6d8 // fmax v24.4s, v22.4s, v23.4s
+	FMOVQ 1024(R6), F25
+	WORD $0x4eb9f71a // fmin v26.4s, v24.4s, v25.4s
+	WORD $0x4e37d75b // fadd v27.4s, v26.4s, v23.4s
+	FMOVQ F27, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	SUBS $4, R8, R8
+	BGE vector
+
+vectorEnd:
+	ADD $4, R8, R8
+	SUBS $1, R8, R8
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F28
+	FMOVS 0(R2), F29
+	WORD $0x4ebdd79e // fsub v30.4s, v28.4s, v29.4s
+	FMOVS 0(R3), F0
+	WORD $0x6e20dfc1 // fmul v1.4s, v30.4s, v0.4s
+	FMOVS 0(R4), F31
+	WORD $0x4e3fd422 // fadd v2.4s, v1.4s, v31.4s
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e23f444 // fmax v4.4s, v2.4s, v3.4s
+	FMOVQ 1024(R6), F5
+	WORD $0x4ea5f486 // fmin v6.4s, v4.4s, v5.4s
+	WORD $0x4e23d4c8 // fadd v8.4s, v6.4s, v3.4s
+	FMOVS F8, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R4, R4
+	SUBS $1, R8, R8
+	BGE single
+
+singleEnd:
+	ADD $1, R8, R8
+	CBNZ R5, row
+
+end:
+	RET
+
+// func relu6GradNEON(dst, x, dy []float32)
+TEXT ·relu6GradNEON(SB), NOSPLIT, $0-72
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD dy_base+48(FP), R2
+	MOVD dst_len+8(FP), R3
+	MOVD $·singleVectors+0(SB), R4
+	SUBS $16, R3, R3
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R2), F1
+	WORD $0x6f00e402 // movi v2.2d, #0
+	FMOVQ 1024(R4), F3
+	WORD $0x6e23e404 // fcmge v4.4s, v0.4s, v3.4s
+	VBSL V1.B16, V2.B16, V4.B16
+	WORD $0x6e20e445 // fcmge v5.4s, v2.4s, v0.4s
+	VBSL V4.B16, V2.B16, V5.B16
+	FMOVQ F5, 0(R0)
+	FMOVQ 16(R1), F6
+	FMOVQ 16(R2), F7
+	WORD $0x6f00e408 // movi v8.2d, #0
+	FMOVQ 1024(R4), F9
+	WORD $0x6e29e4ca // fcmge v10.4s, v6.4s, v9.4s
+	VBSL V7.B16, V8.B16, V10.B16
+	WORD $0x6e26e50b // fcmge v11.4s, v8.4s, v6.4s
+	VBSL V10.B16, V8.B16, V11.B16
+	FMOVQ F11, 16(R0)
+	FMOVQ 32(R1), F12
+	FMOVQ 32(R2), F13
+	WORD $0x6f00e40e // movi v14.2d, #0
+	FMOVQ 1024(R4), F15
+	WORD $0x6e2fe590 // fcmge v16.4s, v12.4s, v15.4s
+	VBSL V13.B16, V14.B16, V16.B16
+	WORD $0x6e2ce5d1 // fcmge v17.4s, v14.4s, v12.4s
+	VBSL V16.B16, V14.B16, V17.B16
+	FMOVQ F17, 32(R0)
+	FMOVQ 48(R1), F18
+	FMOVQ 48(R2), F19
+	WORD $0x6f00e414 // movi v20.2d, #0
+	FMOVQ 1024(R4), F21
+	WORD $0x6e35e656 // fcmge v22.4s, v18.4s, v21.4s
+	VBSL V19.B16, V20.B16, V22.B16
+	WORD $0x6e32e697 // fcmge v23.4s, v20.4s, v18.4s
+	VBSL V22.B16, V20.B16, V23.B16
+	FMOVQ F23, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	SUBS $16, R3, R3
+	BGE four
+
+fourEnd:
+	ADD $16, R3, R3
+	SUBS $4, R3, R3
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F24
+	FMOVQ 0(R2), F25
+	WORD $0x6f00e41a // movi v26.2d, #0
+	FMOVQ 1024(R4), F27
+	WORD $0x6e3be71c // fcmge v28.4s, v24.4s, v27.4s
+	VBSL V25.B16, V26.B16, V28.B16
+	WORD $0x6e38e75d // fcmge v29.4s, v26.4s, v24.4s
+	VBSL V28.B16, V26.B16, V29.B16
+	FMOVQ F29, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	SUBS $4, R3, R3
+	BGE vector
+
+vectorEnd:
+	ADD $4, R3, R3
+	SUBS $1, R3, R3
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F30
+	FMOVS 0(R2), F31
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 1024(R4), F0
+	WORD $0x6e20e7c1 // fcmge v1.4s, v30.4s, v0.4s
+	VBSL V31.B16, V3.B16, V1.B16
+	WORD $0x6e3ee462 // fcmge v2.4s, v3.4s, v30.4s
+	VBSL V1.B16, V3.B16, V2.B16
+	FMOVS F2, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	SUBS $1, R3, R3
+	BGE single
+
+singleEnd:
+	ADD $1, R3, R3
+	RET
+
+// func normalizeReLU6GradNEON(dst, x, dy, mean, gain, bias []float32)
+TEXT ·normalizeReLU6GradNEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD dy_base+48(FP), R2
+	MOVD mean_base+72(FP), R3
+	MOVD gain_base+96(FP), R4
+	MOVD bias_base+120(FP), R5
+	MOVD dst_len+8(FP), R6
+	MOVD $·singleVectors+0(SB), R7
+	CBZ R6, end
+
+row:
+	MOVD mean_base+72(FP), R3
+	MOVD gain_base+96(FP), R4
+	MOVD bias_base+120(FP), R5
+	MOVD mean_len+80(FP), R8
+	CMP R8, R6
+	MOVD $0, R9
+	CSEL LT, R6, R8, R9
+	SUB R9, R6, R6
+	SUBS $16, R9, R9
+	BLT fourEnd
+
+four:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F0
+	FMOVQ 0(R3), F1
+	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
+	FMOVQ 0(R4), F3
+	WORD $0x6e23dc44 // fmul v4.4s, v2.4s, v3.4s
+	FMOVQ 0(R5), F5
+	WORD $0x4e25d486 // fadd v6.4s, v4.4s, v5.4s
+	FMOVQ 0(R2), F7
+	WORD $0x6f00e408 // movi v8.2d, #0
+	FMOVQ 1024(R7), F9
+	WORD $0x6e29e4ca // fcmge v10.4s, v6.4s, v9.4s
+	VBSL V7.B16, V8.B16, V10.B16
+	WORD $0x6e26e50b // fcmge v11.4s, v8.4s, v6.4s
+	VBSL V10.B16, V8.B16, V11.B16
+	FMOVQ F11, 0(R0)
+	FMOVQ 16(R1), F12
+	FMOVQ 16(R3), F13
+	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
+	FMOVQ 16(R4), F15
+	WORD $0x6e2fddd0 // fmul v16.4s, v14.4s, v15.4s
+	FMOVQ 16(R5), F17
+	WORD $0x4e31d612 // fadd v18.4s, v16.4s, v17.4s
+	FMOVQ 16(R2), F19
+	WORD $0x6f00e414 // movi v20.2d, #0
+	FMOVQ 1024(R7), F21
+	WORD $0x6e35e656 // fcmge v22.4s, v18.4s, v21.4s
+	VBSL V19.B16, V20.B16, V22.B16
+	WORD $0x6e32e697 // fcmge v23.4s, v20.4s, v18.4s
+	VBSL V22.B16, V20.B16, V23.B16
+	FMOVQ F23, 16(R0)
+	FMOVQ 32(R1), F24
+	FMOVQ 32(R3), F25
+	WORD $0x4eb9d71a // fsub v26.4s, v24.4s, v25.4s
+	FMOVQ 32(R4), F27
+	WORD $0x6e3bdf5c // fmul v28.4s, v26.4s, v27.4s
+	FMOVQ 32(R5), F29
+	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
+	FMOVQ 32(R2), F31
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FMOVQ 1024(R7), F1
+	WORD $0x6e21e7c2 // fcmge v2.4s, v30.4s, v1.4s
+	VBSL V31.B16, V0.B16, V2.B16
+	WORD $0x6e3ee403 // fcmge v3.4s, v0.4s, v30.4s
+	VBSL V2.B16, V0.B16, V3.B16
+	FMOVQ F3, 32(R0)
+	FMOVQ 48(R1), F4
+	FMOVQ 48(R3), F5
+	WORD $0x4ea5d489 // fsub v9.4s, v4.4s, v5.4s
+	FMOVQ 48(R4), F6
+	WORD $0x6e26dd27 // fmul v7.4s, v9.4s, v6.4s
+	FMOVQ 48(R5), F8
+	WORD $0x4e28d4ea // fadd v10.4s, v7.4s, v8.4s
+	FMOVQ 48(R2), F11
+	WORD $0x6f00e40c // movi v12.2d, #0
+	FMOVQ 1024(R7), F13
+	WORD $0x6e2de54e // fcmge v14.4s, v10.4s, v13.4s
+	VBSL V11.B16, V12.B16, V14.B16
+	WORD $0x6e2ae58f // fcmge v15.4s, v12.4s, v10.4s
+	VBSL V14.B16, V12.B16, V15.B16
+	FMOVQ F15, 48(R0)
+	ADD $64, R0, R0
+	ADD $64, R1, R1
+	ADD $64, R2, R2
+	ADD $64, R3, R3
+	ADD $64, R4, R4
+	ADD $64, R5, R5
+	SUBS $16, R9, R9
+	BGE four
+
+fourEnd:
+	ADD $16, R9, R9
+	SUBS $4, R9, R9
+	BLT vectorEnd
+
+vector:
+	PRFM 4096(R0), PLDL1KEEP
+	PRFM 4096(R1), PLDL1KEEP
+	PRFM 4096(R2), PLDL1KEEP
+	FMOVQ 0(R1), F16
+	FMOVQ 0(R3), F17
+	WORD $0x4eb1d615 // fsub v21.4s, v16.4s, v17.4s
+	FMOVQ 0(R4), F18
+	WORD $0x6e32deb3 // fmul v19.4s, v21.4s, v18.4s
+	FMOVQ 0(R5), F20
+	WORD $0x4e34d676 // fadd v22.4s, v19.4s, v20.4s
+	FMOVQ 0(R2), F23
+	WORD $0x6f00e418 // movi v24.2d, #0
+	FMOVQ 1024(R7), F25
+	WORD $0x6e39e6da // fcmge v26.4s, v22.4s, v25.4s
+	VBSL V23.B16, V24.B16, V26.B16
+	WORD $0x6e36e71b // fcmge v27.4s, v24.4s, v22.4s
+	VBSL V26.B16, V24.B16, V27.B16
+	FMOVQ F27, 0(R0)
+	ADD $16, R0, R0
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R4, R4
+	ADD $16, R5, R5
+	SUBS $4, R9, R9
+	BGE vector
+
+vectorEnd:
+	ADD $4, R9, R9
+	SUBS $1, R9, R9
+	BLT singleEnd
+
+single:
+	FMOVS 0(R1), F28
+	FMOVS 0(R3), F29
+	WORD $0x4ebdd781 // fsub v1.4s, v28.4s, v29.4s
+	FMOVS 0(R4), F30
+	WORD $0x6e3edc3f // fmul v31.4s, v1.4s, v30.4s
+	FMOVS 0(R5), F0
+	WORD $0x4e20d7e2 // fadd v2.4s, v31.4s, v0.4s
+	FMOVS 0(R2), F3
+	WORD $0x6f00e404 // movi v4.2d, #0
+	FMOVQ 1024(R7), F5
+	WORD $0x6e25e449 // fcmge v9.4s, v2.4s, v5.4s
+	VBSL V3.B16, V4.B16, V9.B16
+	WORD $0x6e22e486 // fcmge v6.4s, v4.4s, v2.4s
+	VBSL V9.B16, V4.B16, V6.B16
+	FMOVS F6, 0(R0)
+	ADD $4, R0, R0
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R4, R4
+	ADD $4, R5, R5
+	SUBS $1, R9, R9
+	BGE single
+
+singleEnd:
+	ADD $1, R9, R9
+	CBNZ R6, row
+
+end:
 	RET
 
 // func logNEON(dst, x []float32)

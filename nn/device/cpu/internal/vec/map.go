@@ -16,11 +16,11 @@ type Functions struct {
 	// If is a if the truth value c holds, otherwise b.
 	If func(dst, c, a, b []float32)
 
-	// The functions of activations and their gradients. Hardswish has the bits of the same operations one after the
-	// other. SiLU has its value at −88, about −5e-37, below it, also at −∞. GELU errs by up to 2.1e-7 of |x|, its gradient
+	// The functions of activations and their gradients. Hardswish and ReLU6 have the bits of the same operations one after
+	// the other. SiLU has its value at −88, about −5e-37, below it, also at −∞. GELU errs by up to 2.1e-7 of |x|, its gradient
 	// by up to 2.4e-7 of |dy|.
-	SiLU, Hardswish, GELU             func(dst, x []float32)
-	SiLUGrad, HardswishGrad, GELUGrad func(dst, x, dy []float32)
+	SiLU, Hardswish, ReLU6, GELU                 func(dst, x []float32)
+	SiLUGrad, HardswishGrad, ReLU6Grad, GELUGrad func(dst, x, dy []float32)
 
 	// Uniforms sets dst to the random numbers that package expr defines for a sample, from the given element on.
 	Uniforms func(dst []float32, key uint64, step, sample uint32, element int)
@@ -29,8 +29,8 @@ type Functions struct {
 var plainFunctions = Functions{
 	Neg:  each(func(x float32) float32 { return -x }),
 	Sqrt: each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) }),
-	SiLU: each(silu), Hardswish: each(hardswish), GELU: each(gelu),
-	SiLUGrad: both(siluGrad), HardswishGrad: both(hardswishGrad), GELUGrad: both(geluGrad),
+	SiLU: each(silu), Hardswish: each(hardswish), ReLU6: each(relu6), GELU: each(gelu),
+	SiLUGrad: both(siluGrad), HardswishGrad: both(hardswishGrad), ReLU6Grad: both(relu6Grad), GELUGrad: both(geluGrad),
 	Exp: each(exp), Log: each(log), Tanh: each(tanh), Erf: each(erf), Sigmoid: each(sigmoid),
 	Sub: both(func(a, b float32) float32 { return a - b }), Mul: both(func(a, b float32) float32 { return a * b }),
 	Div: both(func(a, b float32) float32 { return a / b }),
@@ -333,6 +333,15 @@ func hardswishGrad(x, dy float32) float32 {
 		d = 0
 	}
 	return float32(y) + float32(d)
+}
+
+func relu6(x float32) float32 { return minimum(maximum(x, 0), singles[sSix]) }
+
+func relu6Grad(x, dy float32) float32 {
+	if x <= 0 || x >= singles[sSix] {
+		return 0
+	}
+	return dy
 }
 
 // gelu is x times the normal distribution.

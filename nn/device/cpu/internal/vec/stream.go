@@ -11,6 +11,7 @@ var plain = Set{
 	NormalizeReLU:    normalizeReLU,
 	NormalizeAdd:     normalizeAdd,
 	NormalizeAddReLU: normalizeAddReLU,
+	Normalized:       plainNormalized,
 	NormalizeGrad:    normalizeGrad,
 	Scale:            scale,
 	Fill:             fill,
@@ -84,6 +85,32 @@ func normalize(dst, x, mean, gain, bias []float32) {
 			dst[c] = float32((v-mean[c])*gain[c]) + bias[c]
 		}
 	})
+}
+
+var plainNormalized = Normalized{
+	NormalizeSiLU: normalizedBy(silu), NormalizeSiLUGrad: normalizedGradBy(siluGrad),
+	NormalizeHardswish: normalizedBy(hardswish), NormalizeHardswishGrad: normalizedGradBy(hardswishGrad),
+	NormalizeReLU6: normalizedBy(relu6), NormalizeReLU6Grad: normalizedGradBy(relu6Grad),
+}
+
+func normalizedBy(f func(x float32) float32) func(dst, x, mean, gain, bias []float32) {
+	return func(dst, x, mean, gain, bias []float32) {
+		rows(len(dst), len(mean), func(lo, hi int) {
+			for c, v := range x[lo:hi] {
+				dst[lo+c] = f(float32((v-mean[c])*gain[c]) + bias[c])
+			}
+		})
+	}
+}
+
+func normalizedGradBy(f func(x, dy float32) float32) func(dst, x, dy, mean, gain, bias []float32) {
+	return func(dst, x, dy, mean, gain, bias []float32) {
+		rows(len(dst), len(mean), func(lo, hi int) {
+			for c, v := range x[lo:hi] {
+				dst[lo+c] = f(float32((v-mean[c])*gain[c])+bias[c], dy[lo+c])
+			}
+		})
+	}
 }
 
 func normalizeReLU(dst, x, mean, gain, bias []float32) {

@@ -134,19 +134,52 @@ func erfAVX512(dst []float32, x []float32)
 func siluAVX512(dst []float32, x []float32)
 
 //go:noescape
+func normalizeSiLUAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeSiLUPastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func siluGradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func normalizeSiLUGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func hardswishAVX512(dst []float32, x []float32)
 
 //go:noescape
+func normalizeHardswishAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeHardswishPastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func hardswishGradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func normalizeHardswishGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func geluAVX512(dst []float32, x []float32)
 
 //go:noescape
 func geluGradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func relu6AVX512(dst []float32, x []float32)
+
+//go:noescape
+func normalizeReLU6AVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLU6PastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func relu6GradAVX512(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func normalizeReLU6GradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func logAVX512(dst []float32, x []float32)
@@ -326,19 +359,52 @@ func erfAVX2(dst []float32, x []float32)
 func siluAVX2(dst []float32, x []float32)
 
 //go:noescape
+func normalizeSiLUAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeSiLUPastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func siluGradAVX2(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func normalizeSiLUGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func hardswishAVX2(dst []float32, x []float32)
 
 //go:noescape
+func normalizeHardswishAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeHardswishPastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func hardswishGradAVX2(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func normalizeHardswishGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func geluAVX2(dst []float32, x []float32)
 
 //go:noescape
 func geluGradAVX2(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func relu6AVX2(dst []float32, x []float32)
+
+//go:noescape
+func normalizeReLU6AVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLU6PastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func relu6GradAVX2(dst []float32, x []float32, dy []float32)
+
+//go:noescape
+func normalizeReLU6GradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func logAVX2(dst []float32, x []float32)

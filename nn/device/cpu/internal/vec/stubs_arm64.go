@@ -104,19 +104,43 @@ func erfNEON(dst, x []float32)
 func siluNEON(dst, x []float32)
 
 //go:noescape
+func normalizeSiLUNEON(dst, x, mean, gain, bias []float32)
+
+//go:noescape
 func siluGradNEON(dst, x, dy []float32)
+
+//go:noescape
+func normalizeSiLUGradNEON(dst, x, dy, mean, gain, bias []float32)
 
 //go:noescape
 func hardswishNEON(dst, x []float32)
 
 //go:noescape
+func normalizeHardswishNEON(dst, x, mean, gain, bias []float32)
+
+//go:noescape
 func hardswishGradNEON(dst, x, dy []float32)
+
+//go:noescape
+func normalizeHardswishGradNEON(dst, x, dy, mean, gain, bias []float32)
 
 //go:noescape
 func geluNEON(dst, x []float32)
 
 //go:noescape
 func geluGradNEON(dst, x, dy []float32)
+
+//go:noescape
+func relu6NEON(dst, x []float32)
+
+//go:noescape
+func normalizeReLU6NEON(dst, x, mean, gain, bias []float32)
+
+//go:noescape
+func relu6GradNEON(dst, x, dy []float32)
+
+//go:noescape
+func normalizeReLU6GradNEON(dst, x, dy, mean, gain, bias []float32)
 
 //go:noescape
 func logNEON(dst, x []float32)

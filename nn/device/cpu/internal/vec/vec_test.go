@@ -133,6 +133,26 @@ var kernels = map[string]func(s *Set, m *memory, n, width int){
 		x := m.floats(n)
 		s.NormalizeAddReLU(x, x, m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
+	"normalize silu": func(s *Set, m *memory, n, width int) {
+		s.NormalizeSiLU(m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize hardswish": func(s *Set, m *memory, n, width int) {
+		s.NormalizeHardswish(m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize relu6 in place": func(s *Set, m *memory, n, width int) {
+		x := m.floats(n)
+		s.NormalizeReLU6(x, x, m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize silu grad": func(s *Set, m *memory, n, width int) {
+		s.NormalizeSiLUGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize hardswish grad": func(s *Set, m *memory, n, width int) {
+		s.NormalizeHardswishGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize relu6 grad in place": func(s *Set, m *memory, n, width int) {
+		dy := m.floats(n)
+		s.NormalizeReLU6Grad(dy, m.floats(n), dy, m.floats(width), m.floats(width), m.floats(width))
+	},
 	"normalize grad": func(s *Set, m *memory, n, width int) {
 		s.NormalizeGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width),
 			m.floats(width))
@@ -305,6 +325,31 @@ func TestLevelsAgree(t *testing.T) {
 	})
 }
 
+// A function of a normalised x has the bits of both kernels one after the other.
+func TestNormalizedFunctions(t *testing.T) {
+	const n, width = 1000, 48
+	for _, l := range simd.All() {
+		s, m := For(l), newMemory(1, true)
+		x, dy, mean, gain, bias := m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width)
+		normal, got, want := make([]float32, n), make([]float32, n), make([]float32, n)
+		s.Normalize(normal, x, mean, gain, bias)
+		for name, f := range map[string][2]func(){
+			"silu":           {func() { s.NormalizeSiLU(got, x, mean, gain, bias) }, func() { s.SiLU(want, normal) }},
+			"hardswish":      {func() { s.NormalizeHardswish(got, x, mean, gain, bias) }, func() { s.Hardswish(want, normal) }},
+			"relu6":          {func() { s.NormalizeReLU6(got, x, mean, gain, bias) }, func() { s.ReLU6(want, normal) }},
+			"silu grad":      {func() { s.NormalizeSiLUGrad(got, x, dy, mean, gain, bias) }, func() { s.SiLUGrad(want, normal, dy) }},
+			"hardswish grad": {func() { s.NormalizeHardswishGrad(got, x, dy, mean, gain, bias) }, func() { s.HardswishGrad(want, normal, dy) }},
+			"relu6 grad":     {func() { s.NormalizeReLU6Grad(got, x, dy, mean, gain, bias) }, func() { s.ReLU6Grad(want, normal, dy) }},
+		} {
+			f[0]()
+			f[1]()
+			if !equal(got, want) {
+				t.Errorf("level %v: %s has other bits", l, name)
+			}
+		}
+	}
+}
+
 // TestEnds has slices of all lengths at the end of readable memory.
 func TestEnds(t *testing.T) {
 	levels(t, func(t *testing.T, s *Set) {
@@ -381,6 +426,9 @@ func TestLargeAgree(t *testing.T) {
 					func(s *Set, dst []float32) { s.NormalizeReLU(dst, x, mean, gain, bias) },
 					func(s *Set, dst []float32) { s.NormalizeAdd(dst, x, other, mean, gain, bias) },
 					func(s *Set, dst []float32) { s.NormalizeAddReLU(dst, x, other, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeSiLU(dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeHardswish(dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeReLU6(dst, x, mean, gain, bias) },
 				} {
 					f(ForLarge(l), dst)
 					f(&plain, want)

@@ -1,0 +1,193 @@
+package norm
+
+import (
+	"slices"
+
+	"onlinerna/internal/simd"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/mapping"
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
+)
+
+// Again makes a program compute BatchNorms that an expression reads a second time for the gradient of the expression,
+// which runs in the same pass as the gradient's sums. Their results are then neither stored nor read.
+func Again(p *device.Program) {
+	f := lower.NewFlow(p)
+	var norms []int // values
+	for i := range p.Steps {
+		if late, _ := gradientOf(f, i); late >= 0 {
+			norms = append(norms, f.Step(i).Out)
+		}
+	}
+	for _, v := range norms {
+		f := lower.NewFlow(p)
+		i := f.Maker(v)
+		late, before := gradientOf(f, i)
+		again := lower.Repeat(p, before, i)
+		s := &p.Steps[late+1]
+		s.In = slices.Clone(s.In)
+		for k, u := range s.In {
+			if u == v {
+				s.In[k] = again
+			}
+		}
+	}
+}
+
+// gradientOf returns the last reader of the BatchNorm that is step i, if it belongs to the gradient of an expression
+// that only the BatchNorm's own gradient reads, or else -1, and the first step of the chain that the reader belongs to.
+func gradientOf(f *lower.Flow, i int) (reader, first int) {
+	s := f.Step(i)
+	readers := f.Readers(i)
+	if !lower.Is[op.BatchNorm](s) || f.Kept(i) || len(readers) != 2 ||
+		slices.ContainsFunc(readers, func(r int) bool { return !lower.Is[op.Map](f.Step(r)) }) {
+		return -1, 0
+	}
+	reader = readers[1]
+	first = mapping.Heads(f, i, reader)[0]
+	if readers[0] >= first {
+		return -1, 0
+	}
+	chains := lower.MapsFrom(f, reader)
+	if len(chains) == 0 {
+		return -1, 0
+	}
+	steps := chains[0].Steps
+	if sumsOf(f, s, steps[len(steps)-1]) < 0 {
+		return -1, 0
+	}
+	return reader, first
+}
+
+// sumsOf finds the sums for the gradient of BatchNorm s whose dy step last makes, or -1.
+func sumsOf(f *lower.Flow, s work.Step, last int) int {
+	sums := Sums(f, last)
+	if sums >= 0 && f.Step(sums).In[0] == s.In[0] && f.Step(sums).In[1] == s.In[1] {
+		return sums
+	}
+	return -1
+}
+
+// gradient matches BatchNorm + expressions + BatchNormGradSums: steps are those before the sums.
+func (b batchNorm) gradient(f *lower.Flow, s work.Step, steps []int) (m work.Match, ok bool) {
+	last := sumsOf(f, s, steps[len(steps)-1])
+	if last < 0 || last < steps[len(steps)-1] || b.made || b.other >= 0 {
+		return m, false
+	}
+	sums := f.Step(last)
+	return work.Match{Steps: append(slices.Clone(steps), last), Lower: func() (*work.Lowering, error) {
+		if err := work.DataIn(s); err != nil {
+			return nil, err
+		}
+		return b.sums(sums)
+	}}, true
+}
+
+// sums lowers b with an expression dy of its result and the step that sums dy·(x−mean) and dy.
+func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
+	b.Rows = nhwc.RowsOf(nhwc.Pixels(s.InType(0).Shape))
+	var r work.Room
+	scratch, sums := r.Each(3, b.Width()), nhwc.NewSums(&r, b.Pixels, b.Channels)
+	grad, over, err := b.expressionGrad(&r)
+	if err != nil {
+		return nil, err
+	}
+	y := b.then.Last
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		k := vec.For(st.Level)
+		prepare, _ := b.kernel(st, scratch, k)
+		x, dy, stats, dst := st.Pieces(b.x), st.Pieces(y.Out), st.Floats(b.stats), st.Floats(s.Out)
+		params, centres := st.Scratches(scratch), st.Scratch(sums.Parameters)
+		before, run := grad.bind(st)
+		if st.Err != nil {
+			return nil
+		}
+		g := GradSums{eps: b.eps, channels: b.Channels}
+		before = append(before, prepare, work.Phase{Blocks: 1, Run: func(int, int) { sums.Spread(centres, stats) }})
+		return append(before, sums.Phases(st, func(worker int, m nhwc.Summed) {
+			from, to := m.Read(x, worker), m.To(dy, worker)
+			column := m.From % b.Width()
+			mean, gain, shift := params[0][column:][:m.Width], params[1][column:][:m.Width], params[2][column:][:m.Width]
+			n, rows := m.Width, m.Rows
+			if m.Width == m.Stride { // without gaps
+				n, rows = m.Rows*m.Width, 1
+			}
+			for row := range rows {
+				at := row * m.Stride
+				run(worker, to[at:][:n], from[at:][:n], m.From+at, mean, gain, shift)
+			}
+			k.GradSums(m.First, m.Second, from, to, m.Parameters, m.Width, m.Stride, m.Rows)
+			m.Done(dy, worker)
+		}, g.Finish(dst, stats))...)
+	})
+	l.Kernel.Take(sums.Piece(), b.x, y.Out)
+	grad.take(&l.Kernel, sums.Piece())
+	l.Results = append(l.Results, lower.Result{
+		Value: y.Out, Layout: work.Layout(y.OutType(), device.Data), Bytes: y.OutType().Bytes(),
+		Over: slices.DeleteFunc(over, func(v int) bool { return v == b.x }), // x is read after dy is written
+	})
+	l.Workspace = r.Bytes
+	return l, nil
+}
+
+// expressionGrad is a chain behind a BatchNorm as a function of its operand: one kernel, or a plan in blocks.
+type expressionGrad struct {
+	chain *mapping.Chain
+	dy    int           // the value that the one kernel reads, or -1
+	plan  *mapping.Plan // nil for one kernel
+	parts []work.Part   // of the plan: blocks of the BatchNorm's result
+}
+
+// expressionGrad reserves its scratch in r and lists the values whose storage the result may take.
+func (b *batchNorm) expressionGrad(r *work.Room) (e expressionGrad, over []int, err error) {
+	e.chain = b.then
+	if _, grad, dy := b.then.Normalized(vec.For(simd.Go)); grad != nil {
+		e.dy = dy
+		return e, []int{dy}, nil
+	}
+	e.dy, e.parts = -1, r.Each(b.workers, mapping.Block)
+	if e.plan, err = b.then.Plan(r, b.workers, mapping.Block); err != nil {
+		return e, nil, err
+	}
+	return e, e.plan.Over, nil
+}
+
+// take makes k take the operands of e, for calls with at most the given number of elements.
+func (e *expressionGrad) take(k *work.Kernel, elements int) {
+	k.Take(elements, e.dy)
+	if e.plan != nil {
+		e.plan.Take(k)
+	}
+}
+
+// bind returns the phases before e, and e for elements of x from place lo on with the parameters of their columns.
+func (e *expressionGrad) bind(st *work.Storage) (
+	before []work.Phase, run func(worker int, to, x []float32, lo int, mean, gain, shift []float32)) {
+	k := vec.For(st.Level)
+	if e.plan == nil {
+		_, grad, _ := e.chain.Normalized(k)
+		dy := st.Pieces(e.dy)
+		return nil, func(worker int, to, x []float32, lo int, mean, gain, shift []float32) {
+			grad(to, x, dy.Read(worker, lo, lo+len(x)), mean, gain, shift)
+		}
+	}
+	buffers := st.Scratches(e.parts)
+	bound, before := e.plan.Bind(st)
+	if st.Err != nil {
+		return nil, nil
+	}
+	return append(before, bound.Begin()), func(worker int, to, x []float32, lo int, mean, gain, shift []float32) {
+		part := max(1, mapping.Block/len(mean)) * len(mean)
+		for len(x) > 0 {
+			n := min(part, len(x))
+			normed := buffers[worker][:n]
+			k.Normalize(normed, x[:n], mean, gain, shift)
+			bound.Continue(worker, to[:n], lo, normed)
+			to, x, lo = to[n:], x[n:], lo+n
+		}
+	}
+}
