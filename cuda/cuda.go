@@ -52,7 +52,7 @@ const (
 // ParsePrecision returns the precision with this name.
 func ParsePrecision(name string) (Precision, error) { return number.ParsePrecision(name) }
 
-// PlansOptions say for what [MakePlans] makes plans.
+// PlansOptions are the card and the programs for which [MakePlans] makes plans, and the folder of the plans.
 type PlansOptions struct {
 	Card      string
 	Threads   int

@@ -14,7 +14,7 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Task is the kind of a set's labels, and so what a net learns from it.
+// Task is the kind of a set's labels, and so of the outputs of a net that learns them.
 type Task = format.Task
 
 // The tasks.

@@ -111,7 +111,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestIntroductions wants a title and a first paragraph that says what each page is for.
+// TestIntroductions wants a title and a first paragraph about the purpose of each page.
 func TestIntroductions(t *testing.T) {
 	for _, page := range pages(t) {
 		if strings.HasSuffix(page, "README.md") {

@@ -98,7 +98,7 @@ func ExampleArchitecture_transformer() {
 	// (64, 10) 308042
 }
 
-// Attention in windows, as Swin's, of which every second layer is shifted, with a table of relative positions.
+// Attention in windows with a table of relative positions, as in Swin, where every second layer shifts the windows.
 func ExampleBuilder_Windows() {
 	const width, heads, patch, size = 32, 2, 4, 4
 	net := nn.Architecture{

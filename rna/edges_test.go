@@ -326,7 +326,7 @@ func TestSolveDefaults(t *testing.T) {
 	}
 }
 
-// Where there is no extrapolated point, an excursion goes on from the newest x. A retreat is half of the plain step.
+// Without an extrapolated point, an excursion goes on from the newest x. A retreat is half of the plain step.
 func TestSolveGoesOn(t *testing.T) {
 	s := judged(t, 3) // y = e_i, x = 2 e_i
 	s.away, s.accept = 1, func() bool { return false }
@@ -467,7 +467,7 @@ func TestGridAndAccuracyByHand(t *testing.T) {
 	}
 }
 
-// TestForgetAbove removes what is longer than the bound, but for the newest, and keeps the products of the others.
+// TestForgetAbove removes residuals longer than the bound, but for the newest, and keeps the products of the others.
 func TestForgetAbove(t *testing.T) {
 	space, err := NewHost64(2, 1)
 	if err != nil {

@@ -104,7 +104,7 @@ func TestGoldenSolve(t *testing.T) {
 	golden.Numbers(t, "solve.txt", s.String())
 }
 
-// spectrum adds what a decomposition gives.
+// spectrum adds the results of a decomposition.
 func (s *transcript) spectrum(name string, p *Spectrum) {
 	s.Line(name, "n", p.n, "exp", p.exp, "norm", p.Norm(), "norms", p.norms, "rounding",
 		golden.Rough(p.rounding(), 0), "noise", p.noise != nil, "fault", p.fault.Status)

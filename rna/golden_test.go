@@ -11,7 +11,7 @@ import (
 	"onlinerna/internal/golden"
 )
 
-// The golden files hold what every public method gives, step by step, on small problems. With ONLINERNA_WRITE=1 the
+// The golden files hold the results of every public method, step by step, on small problems. With ONLINERNA_WRITE=1 the
 // tests write them.
 
 // path is a chain of iterates whose residuals and products are exact.

@@ -318,8 +318,8 @@ func FuzzAnderson(f *testing.F) {
 	})
 }
 
-// Of residuals two of which are zero or equal, the shortest coefficients are half of each. The rank is that of the
-// differences, and 1.
+// If two residuals are zero or equal, the shortest coefficients are half of each. The rank is that of the differences,
+// and 1.
 func TestShortestOfEquals(t *testing.T) {
 	for name, x := range map[string]struct {
 		r    *mat.Dense

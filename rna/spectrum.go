@@ -127,7 +127,7 @@ func (s *Spectrum) decompose(g []float64) {
 }
 
 // rounding is the size, relative to the largest, of eigenvalues lost in the rounding of the matrix. After a QR it is
-// the square of that for singular values.
+// the square of the same quantity for singular values.
 func (s *Spectrum) rounding() float64 {
 	r := 16 * epsilon * float64(s.n)
 	if s.triangle != nil {

@@ -26,7 +26,7 @@ for packed in *.gz; do
 	[ ! -e "$packed" ] || gunzip "$packed"
 done
 
-# pack writes the archive anew: what comes later may hang or lose the card.
+# pack writes the archive anew: later parts may hang or lose the card.
 pack() {
 	tar -czf "$results.tar.gz.new" -C "$(dirname "$results")" "$(basename "$results")"
 	mv "$results.tar.gz.new" "$results.tar.gz"

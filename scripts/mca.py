@@ -40,7 +40,7 @@ class Arch:
     tiles: list  # loops of products of tiles
     adds: str  # an instruction that multiplies and adds
     jump: str  # one that goes back, with its target
-    wide: tuple  # what makes instructions on float64 of those on float32: a pattern and what replaces it
+    wide: tuple  # turns instructions on float32 into ones on float64: a pattern and its replacement
 
 
 ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"],

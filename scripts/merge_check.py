@@ -404,7 +404,7 @@ def hub(dir):
 
 
 def lora(dir):
-    """Adapters of several ranks: peft loads what is merged."""
+    """Adapters of several ranks: peft loads the merged ones."""
     from peft import LoraConfig, PeftModel, get_peft_model
 
     class Net(torch.nn.Module):

@@ -23,7 +23,7 @@ func twoInputs(b *nn.Builder, x *gorgonia.Node) *gorgonia.Node {
 	return b.Linear("fc3", b.ReLU("relu3", b.Linear("fc2", x, 16)), b.Config().Classes)
 }
 
-// Training of a net with a further input: images and a table, of which neither alone says the class.
+// Training of a net with a further input: images and a table. Neither alone determines the class.
 func Example_inputs() {
 	nn.Register(nn.Architecture{Name: "two_inputs", Size: 8, Channels: 1, Classes: 2, Build: twoInputs})
 	var images []image.Image

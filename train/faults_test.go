@@ -100,7 +100,7 @@ func sweepFaults(t *testing.T, n int) {
 		}
 		return errors.Join(errs...)
 	}
-	// ends is what the run leaves: its weights, and the steps and epochs of its metrics.
+	// ends returns the weights of a run, and the steps and epochs of its metrics.
 	ends := func(out string) string {
 		t.Helper()
 		b, err := os.ReadFile(filepath.Join(out, "final.safetensors"))

@@ -162,7 +162,7 @@ func (f *folder) lock() error {
 	if err != nil {
 		return err
 	}
-	return f.first(func() (err error) { // also what the search for writers may have left
+	return f.first(func() (err error) { // also files that the search for writers may have left
 		for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir), root} {
 			err = errors.Join(err, files.RemoveLeft(dir))
 		}
@@ -236,8 +236,8 @@ func (f *folder) tidy(from store.Newest) error {
 				return err
 			}
 			own, _ := files.Read(filepath.Join(from.Dir, configName))
-			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do "+
-				"otherwise, say on the command line",
+			f.c.note("%s differs from that of the checkpoint (%s): it is now %s.other; give changed options of a "+
+				"resumed run on the command line",
 				path, differ(has, own), configName)
 		}
 		return f.showConfig(from.Dir)

@@ -48,7 +48,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestUnkeptEMA: several power averages of which nothing is kept bring a warning.
+// TestUnkeptEMA: several power averages bring a warning unless they are kept.
 func TestUnkeptEMA(t *testing.T) {
 	for _, keep := range []int{0, 1} {
 		c := tinyColour("", pictures(t, 20, 6, 16))

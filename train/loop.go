@@ -269,7 +269,7 @@ func (r *Run) record(ctx context.Context) (*hook.EpochRecord, error) {
 	p := &r.pos
 	rec := &hook.EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.engine.learningRate(p.Steps),
 		Train: p.Train.Score(), Bad: p.Bad}
-	if !r.Net.Meaning.Classifies() { // of which the loss alone is known
+	if !r.Net.Meaning.Classifies() { // only the loss is known
 		rec.Train.Task, rec.Train.MAP, rec.Train.RMSE, rec.Train.MAE, rec.Train.R2, rec.Train.Deviation = r.Resolved.Task,
 			math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}

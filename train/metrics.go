@@ -32,8 +32,8 @@ type metricsHook struct {
 	flushed time.Time                        // when lines were written last: rna watch reads them within about a second
 	size    int64                            // bytes, with those that wait
 	sum     uint32                           // their checksum
-	log     func(format string, args ...any) // of what is found while a checkpoint is loaded
-	warn    func(format string, args ...any) // of what is found later
+	log     func(format string, args ...any) // for faults found while a checkpoint is loaded
+	warn    func(format string, args ...any) // for faults found later
 }
 
 // metricsState is the state of the file that a checkpoint stores.
@@ -215,7 +215,7 @@ func (h *metricsHook) Load(_ *hook.State, _ string, small json.RawMessage) error
 		h.log("%s is cut short, it had %d bytes: some of the steps and epochs before are missing there, the run's weights "+
 			"are as they were", h.path(), st.Bytes)
 	case damaged:
-		h.log("%s is damaged: what it says of the steps before may be wrong, the run's weights are not", h.path())
+		h.log("%s is damaged: its lines of the steps before may be wrong, the run's weights are not", h.path())
 	}
 	if all.wrong != nil && !damaged {
 		return fmt.Errorf("%s: %w", h.path(), all.wrong)

@@ -40,7 +40,7 @@ func TestOptimisers(t *testing.T) {
 }
 
 // optimiserRows are the rows of the study's table. Differences are to the EMA and to the linear decay, with BatchNorm
-// recalibrated, as the averages have it, where there is such a score.
+// recalibrated, as the averages have it, if the decay has that score.
 func optimiserRows(results [][][]mark, rates []float64) (list []string) {
 	rows := []struct {
 		name    string

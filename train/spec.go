@@ -73,8 +73,8 @@ type Spec struct {
 	Freeze        []string // patterns of parameters to freeze, with the statistics of their BatchNorm: see nn.Config
 	Seed          uint64   // of initial weights, order and augmentation
 
-	// Task is what the net learns from the images; empty: that of the data. Images of one class each are multi-label, too,
-	// if it is said.
+	// Task is the kind of labels that the net learns; empty: that of the data. MultiLabel also takes images of one
+	// class each.
 	Task       data.Task
 	NumClasses int       // outputs of the net
 	Classes    []string  // names by index, as in the training set
@@ -234,8 +234,8 @@ var dataOptions = slices.Concat(options{
 		Local: true, Help: "goroutines that decode images"},
 	{Name: "decode-memory", Group: dataGroup, Field: func(c *Spec) any { return (*option.Bytes)(&c.DecodeMemory) },
 		Resumable: true, Local: true,
-		Default: "a quarter of what is free, shared by the processes of a machine, and 320 MiB at least; of 2 GiB " +
-			"where nobody says",
+		Default: "a quarter of the free memory, shared by the processes of a machine, and 320 MiB at least; of 2 GiB " +
+			"if the free memory is unknown",
 		Help: "memory that decoding takes in each process at most, by the sizes that images declare, as 2GB: one that " +
 			"needs more is unreadable"},
 	{Name: "holdout", Group: dataGroup, Field: func(c *Spec) any { return (*option.Share)(&c.Holdout) },

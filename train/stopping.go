@@ -60,8 +60,8 @@ func (r *Run) refit() {
 	r.setEpochs(c.epochsWithin(r.pos.Epoch-1, c.TimeBudget.Seconds()-k.From, k.Pace)) // as fit at that epoch's end
 }
 
-// epochsWithin is the number of epochs, of which done are over, for which some time is left. It keeps Epochs if they
-// take no more than a part of an epoch longer, or if no more than a tenth could be added to those ahead.
+// epochsWithin is done plus the number of further epochs for which the seconds left suffice at a pace. It keeps
+// Epochs if they take no more than a part of an epoch longer, or if no more than a tenth could be added to those ahead.
 func (c *Spec) epochsWithin(done int, left, pace float64) int {
 	most, planned := max(0, int(min(left/pace, math.MaxInt32))), c.Epochs-done
 	if float64(planned)-overrun <= left/pace && most <= planned+planned/10 {

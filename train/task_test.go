@@ -50,7 +50,7 @@ func taskSpec(task data.Task, out string) Spec {
 	return c
 }
 
-// A net learns each task. Weights say what their outputs are, a multi-label net's thresholds are those of the held-out
+// A net learns each task. Weights name their task and outputs, a multi-label net's thresholds are those of the held-out
 // images, and a resumed run has the bits of one that did not stop.
 func TestTasks(t *testing.T) {
 	for _, task := range []data.Task{data.MultiLabel, data.Regression} {

@@ -141,8 +141,8 @@ tokenizer of the last checkpoint. It appears whole or not at all.`,
 		"keep only differences with the sign of their sum: sum, or none (default: sum for ties)")
 	m.Values("sign", "sum", "none")
 	m.BoolVar(&f.normalize, "normalize", false, "divide by the sum of the weights (default: for ties)")
-	m.StringVar(&f.Rescale, "rescale", "", "what is kept of a difference: none leaves it, density divides by it, l1 "+
-		"keeps the sum of absolute values (default: density for dare)")
+	m.StringVar(&f.Rescale, "rescale", "", "rescale the kept elements of differences: density divides by --density, "+
+		"l1 keeps the sum of absolute values, none leaves them (default: density for dare)")
 	m.Values("rescale", "none", "density", "l1")
 	m.Uint64Var(&f.Seed, "seed", 0, "dare: seed of the random choice")
 	m.StringVar(&f.bn, "bn", extrapolate.LastStats, "BatchNorm statistics: last file's, or combine (a negative "+

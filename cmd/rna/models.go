@@ -67,7 +67,7 @@ func listModels(out io.Writer, family string) error {
 		}
 		return fmt.Errorf("unknown family %q%s (known: %s)", family, hint, strings.Join(families(), ", "))
 	}
-	rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "WHAT"}}
+	rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "DESCRIPTION"}}
 	var references []string
 	for _, a := range nn.Architectures() {
 		if family != "" && a.Family != family {

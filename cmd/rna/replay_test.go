@@ -50,7 +50,7 @@ func TestReplay(t *testing.T) {
 		len(res.Epochs) != 4 || len(res.Curves) != 3 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	// What the replay scores, extrapolate writes.
+	// extrapolate writes the weights that the replay scores.
 	point := filepath.Join(dir, "point.safetensors")
 	said := mustRun(t, "extrapolate", run, "-o", point, "--wsm", "linear:2", "-q")
 	if !strings.Contains(said, "epoch-0004-ema-12.safetensors") || !strings.Contains(said, "the fit is off by") {

@@ -125,7 +125,7 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// pageBuilder gathers what a page shows.
+// pageBuilder gathers the contents of a page.
 type pageBuilder struct {
 	log    io.Writer
 	images bool
@@ -163,7 +163,7 @@ func (b *pageBuilder) build(ctx context.Context, groups []report.Group, passed [
 // errNoEvaluation is missing because nobody asked for it.
 var errNoEvaluation = errors.New("classes and images need an evaluation: rna report makes it")
 
-// evaluation reads or makes the evaluation of a run's best weights, with its pictures. An error tells what is missing.
+// evaluation reads or makes the evaluation of a run's best weights, with its pictures. An error says why there is none.
 func (b *pageBuilder) evaluation(ctx context.Context, r *runs.Run) (e *report.Evaluation, err error) {
 	if r.Best() == nil {
 		return nil, errors.New("no weights were compared, so there are no best ones to show classes and images of")

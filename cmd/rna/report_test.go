@@ -74,7 +74,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What is no run, a run of another version and a run of which nothing is known get a line each.
+// A path without a run, a run of another version and a run without weights get a line each.
 func TestReportMistakes(t *testing.T) {
 	dir := t.TempDir()
 	run := func(name, config, metrics string) string {

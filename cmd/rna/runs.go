@@ -148,13 +148,13 @@ last epoch that all of their runs have finished, seed by seed; single runs image
 	return cmd
 }
 
-// findRuns reads the runs in folders, and says what it passes over.
+// findRuns reads the runs in folders, and prints a line for each path that it passes over.
 func findRuns(cmd *cobra.Command, paths ...string) ([]runs.Run, error) {
 	list, _, err := findPassing(cmd, paths...)
 	return list, err
 }
 
-// findPassing is findRuns that also returns the lines about what it passes over.
+// findPassing is findRuns, and also returns these lines.
 func findPassing(cmd *cobra.Command, paths ...string) (list []runs.Run, passed []string, err error) {
 	list, passed, err = runs.Find(paths...)
 	if err != nil {

@@ -38,8 +38,8 @@ Images that come within a few milliseconds are one batch. An image's answer does
 those sizes for which the device gives the same bits.
 
 Bodies that are too long and images that are too large get status 413, late bodies 408, and requests beyond the queue
-429. After Ctrl-C or SIGTERM the server answers what is under way, and ends. It listens to this machine alone unless
---listen says otherwise: it knows no passwords and no TLS, so put a proxy before it.`,
+429. After Ctrl-C or SIGTERM the server answers the requests under way, and ends. It listens to this machine alone
+unless --listen names another address: it knows no passwords and no TLS, so put a proxy before it.`,
 		Example: `  rna serve runs/fine
   curl --data-binary @cat.jpg http://127.0.0.1:8765/predict
   curl -F a=@cat.jpg -F b=@dog.jpg 'http://127.0.0.1:8765/predict?top=1'

@@ -293,7 +293,8 @@ func halved(result sweep.Result, list []runs.Run, seeds int) string {
 	return line + "rna train --resume goes on with any of them"
 }
 
-// announce tells what a sweep will do. It returns "/N" for N runs that are all trained to the end.
+// announce prints a sweep's numbers of candidates and seeds, and its folder. It returns "/N" for N runs that are all
+// trained to the end.
 func (f *sweepFlags) announce(w io.Writer, s *sweep.Sweep) (count string) {
 	list, err := f.plan.Candidates()
 	if err != nil {

@@ -87,7 +87,7 @@ func TestAhead(t *testing.T) {
 			t.Errorf("state %d", s)
 		}
 	}
-	// It runs, and what is chosen is kept.
+	// The graph runs, and its chosen plan is kept.
 	run := func(faults string) *Plans {
 		p, err := d.NewPlans(graphs[1], o)
 		check(t, err)

@@ -38,7 +38,7 @@ func (a Attention) steps(vectors int) Dims {
 func (a Attention) scores() Dims { return Dims{a.Sequences, a.Heads, a.Tokens, a.Tokens} }
 func (a Attention) rows() Dims   { return Dims{a.Sequences, a.Heads, a.Tokens, 1} }
 
-// packed are the strides of a tensor without gaps, of which the last dimension is contiguous.
+// packed are the strides of a tensor without gaps whose last dimension is contiguous.
 func packed(d Dims) Dims { return Dims{d[1] * d[2] * d[3], d[2] * d[3], d[3], 1} }
 
 // transposed exchanges the last two dimensions.

@@ -114,7 +114,7 @@ func (d *Handle) Properties() (properties string, err error) {
 	return properties, err
 }
 
-// Info describes the card; of one that is absent it has what its properties state.
+// Info describes the card. If it is absent, the description comes from its stated properties.
 func (d *Handle) Info() driver.Info { return d.info }
 
 // Described reports whether the card is only described.

@@ -32,7 +32,7 @@ func (s Span) Written() Access { return Access{s, 0, s.n} }
 // Updated is a span that a kernel reads and writes.
 func (s Span) Updated() Access { return Access{s, s.n, s.n} }
 
-// Part is a span of which a kernel reads and writes this many bytes.
+// Part is a span that a kernel accesses in part: it reads and writes this many bytes.
 func (s Span) Part(read, write int64) Access { return Access{s, read, write} }
 
 // Elsewhere counts the bytes that a kernel reads and writes through addresses stored in memory. It takes no parameter

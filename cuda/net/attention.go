@@ -31,7 +31,7 @@ func (d *Device) attends(o op.SelfAttention, rows op.Shape, gradient bool) bool 
 	return !gradient || d.attentionPlans(a.Gradient(d.opts.Precision, d.opts.Deterministic)) != nil
 }
 
-// attentionPlans are plans for a graph of an attention, of which one is made; nil if cuDNN has none.
+// attentionPlans returns the plans for a graph of an attention, made once; nil if cuDNN has none.
 func (d *Device) attentionPlans(g *dnn.Graph) *dnn.Plans {
 	key := g.String()
 	p, ok := d.graphs[key]

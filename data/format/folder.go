@@ -192,7 +192,7 @@ func ClassFolders(path string) (bool, error) {
 	return false, nil
 }
 
-// Lack says what a folder in which no layout was found lacks.
+// Lack says why no layout was found in a folder.
 func Lack(path string) string {
 	dir, err := list(path)
 	if err != nil {

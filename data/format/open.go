@@ -87,7 +87,7 @@ func openFile(path string, classes []string, task Task) (Set, error) {
 	case isRecordName(path):
 		return openRecords([]string{path}, classes)
 	}
-	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, "+
+	return nil, fmt.Errorf("%s: unknown kind of data: want a folder, or a file *.tar, *.parquet, "+
 		"*.csv, *.tfrecord or *%s", path, rawExtension)
 }
 

@@ -173,7 +173,7 @@ func (t *table) numberColumns(row []string, named bool) error {
 // row takes an image.
 func (t *table) row(row []string) error {
 	if len(row) != t.width {
-		return fmt.Errorf("%s in place of %d: quote what has a comma in it", text.Count(len(row), "cell"), t.width)
+		return fmt.Errorf("%s in place of %d: quote cells that contain a comma", text.Count(len(row), "cell"), t.width)
 	}
 	name := strings.TrimSpace(row[t.file])
 	if err := t.checkFile(name); err != nil {

@@ -1,6 +1,6 @@
 package format
 
-// Task is the kind of a set's labels, and so what a net learns from it.
+// Task is the kind of a set's labels, and so of the outputs of a net that learns them.
 type Task string
 
 // The tasks.

@@ -12,7 +12,7 @@ import (
 	"onlinerna/internal/sheet"
 )
 
-// named is a set of images of which only the names matter.
+// named is a set of images that has names alone.
 type named struct {
 	data.Dataset
 	names []string

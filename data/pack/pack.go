@@ -150,7 +150,7 @@ func run(ctx context.Context, train, val data.Dataset, out string, opt Options) 
 	p := &packer{dir: work, report: report, opt: opt}
 	for i := range report.Splits {
 		if err := p.split(ctx, &report.Splits[i], sets[report.Splits[i].Name]); err != nil {
-			return nil, fmt.Errorf("pack: %w (what is done is kept in %s: the same command goes on)", err, work)
+			return nil, fmt.Errorf("pack: %w (finished work is kept in %s: the same command goes on)", err, work)
 		}
 	}
 	if err := p.finish(train.Classes()); err != nil {

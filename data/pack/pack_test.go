@@ -134,7 +134,7 @@ func TestBudget(t *testing.T) {
 	}
 	train, val := open(t, in)
 	o := options
-	o.Budget = data.NewBudget(takes*4/3-4, 1) // of which an image may take three quarters
+	o.Budget = data.NewBudget(takes*4/3-4, 1) // an image may take three quarters of it
 	out, whole := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "whole")
 	if _, err := Run(context.Background(), train, val, out, o); !errors.Is(err, data.ErrTooLarge) ||
 		!strings.Contains(err.Error(), "..13.JPEG: ") || !strings.Contains(err.Error(), "--decode-memory") {

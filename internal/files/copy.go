@@ -53,7 +53,7 @@ func writeFrom(path string, r io.Reader) error {
 	return f.Commit()
 }
 
-// sameContent compares a file, which may be missing, with what a reader has.
+// sameContent compares a file, which may be missing, with the content of a reader.
 func sameContent(path string, with io.Reader) (bool, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -25,8 +25,8 @@ type File struct {
 }
 
 // Create starts a file that takes its name by [File.Commit]. If path is a link, the file is its target; an existing
-// file must be regular; its permissions are kept. A link to nothing is an error. What killed processes left of the same
-// file is removed.
+// file must be regular; its permissions are kept. A link to nothing is an error. Create removes the
+// temporary files that killed writers of the same file left.
 func Create(path string) (*File, error) {
 	path, mode, err := target(path)
 	if err != nil {

@@ -32,7 +32,7 @@ func RemoveDead(path string) error {
 	})
 }
 
-// sweep removes what is dead in a folder, which may be missing.
+// sweep removes the dead entries of a folder, which may be missing.
 func sweep(dir string, remove func(path string) error, dead func(e fs.DirEntry) bool) error {
 	all, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -46,7 +46,7 @@ func sweep(dir string, remove func(path string) error, dead func(e fs.DirEntry) 
 	return err
 }
 
-// swept are the files and folders for which this process has removed what killed processes left.
+// swept are the paths for which this process has removed temporary files and folders of killed processes.
 var swept sync.Map
 
 // MkdirTemp makes a folder for this process, as os.MkdirTemp does with a pattern that ends in a star, and removes those

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// restarted makes this process forget what it has swept, as a new one.
+// restarted makes this process forget the paths that it has swept, as a new process.
 func restarted() { swept.Clear() }
 
 // Files in the making of killed writers go at the next start; those of living ones, and other files, stay.

@@ -1,7 +1,7 @@
 // Package golden compares texts that tests make with files in testdata/golden of their package.
 //
 // With ONLINERNA_WRITE=1 in the environment tests write the files instead, and fail, so that none passes uncompared.
-// Read the files before you keep them: they say what is right.
+// Read the files before you keep them: they define the right results.
 package golden
 
 import (
@@ -66,7 +66,7 @@ func compare(t testing.TB, name, got string, equal func(got, want string) bool) 
 	}
 }
 
-// part returns a line, of a long one what is around a byte.
+// part returns a line; of a long line it returns the text around a byte.
 func part(line string, at int) string {
 	const before, after = 80, 160
 	from, to := max(0, at-before), min(len(line), at+after)

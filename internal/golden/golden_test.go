@@ -20,7 +20,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// failures returns what a comparison reports.
+// failures returns the failures that a comparison reports.
 func failures(compare func(t testing.TB, name, got string), name, got string) string {
 	var r recorder
 	compare(&r, name, got)

@@ -2,8 +2,8 @@
 // links in their headers, and arrays that lie in the file in one piece. Work and memory are bounded by the number of
 // objects; references in circles are errors.
 //
-// Format: the HDF5 File Format Specification 3.0, of which chunks, compression, virtual arrays and external files are
-// refused by name.
+// Format: the HDF5 File Format Specification 3.0. Chunks, compression, virtual arrays and external files are errors
+// that name them.
 package hdf5
 
 import (
@@ -38,7 +38,7 @@ const (
 	Int    Kind = "int"
 	Uint   Kind = "uint"
 	Bool   Kind = "bool"   // an enumeration of bytes of FALSE and TRUE
-	Opaque Kind = "opaque" // bytes of which an attribute may tell the type
+	Opaque Kind = "opaque" // bytes whose type an attribute may tell
 )
 
 // Array is an array with its place in the file.

@@ -29,7 +29,7 @@ const ManifestName = "manifest.ocdbt"
 
 // Bounds of a database.
 const (
-	maxNode  = 100 << 20 // bytes of a manifest or node, compressed and decompressed: what Orbax allows
+	maxNode  = 100 << 20 // bytes of a manifest or node, compressed and decompressed: Orbax's limit
 	maxNodes = 1 << 16   // nodes that are visited
 	maxKeys  = 1 << 20   // keys of the tree, and entries of a node
 	maxText  = 192 << 20 // bytes of all keys and inline values

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// release is what all archives have in common.
+// release has the parts that all archives share.
 type release struct {
 	out, version, commit string
 	when                 time.Time // of the commit
@@ -142,8 +142,8 @@ func (r *release) build(work, system, processor string) (*program, error) {
 	return &program{system, processor, binary, sbom}, err
 }
 
-// documents collects what is equal for all systems: the licence, README.md, manual pages and completions, which rna
-// writes itself.
+// documents collects the files that are equal for all systems: the licence, README.md, manual pages and completions.
+// rna writes the last two itself.
 func (r *release) documents(work string) error {
 	host := filepath.Join(work, "host")
 	if err := r.compile(host, runtime.GOOS, runtime.GOARCH); err != nil {

@@ -16,8 +16,8 @@ type Composer interface {
 }
 
 // Decompose replaces the composite ops of p that d does not run as a whole by the steps of their formulas. Existing
-// values keep their indices; new ones follow. What formulas of the same operands have in common, as the gradients of an
-// op do, is computed once.
+// values keep their indices; new ones follow. Formulas of the same operands, such as the gradients of an op, compute
+// common terms once.
 func Decompose(d Device, p *Program) {
 	e := expander{p: p, made: map[string][]Step{}}
 	e.composer, _ = As[Composer](d)

@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Formulas of the same operands share steps; those of other operands do not, so that a gradient computes again what the
-// result's formula made.
+// Formulas of the same operands share steps; those of other operands do not, so that a gradient repeats steps of
+// the result's formula.
 func TestDecomposeOnce(t *testing.T) {
 	p := &Program{}
 	value := func(x op.Type) int {

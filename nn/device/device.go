@@ -137,7 +137,7 @@ type Value struct {
 	Bytes  int // of storage, once known
 
 	// Fixed says that the value, which comes from outside, is the same in all runs of a kernel after it is bound: the
-	// kernel may keep what it makes of it alone, as packed weights, in memory of its own.
+	// kernel may keep results that depend on it alone, such as packed weights, in memory of its own.
 	Fixed bool
 
 	// Narrow says that the device's Narrower named the value.
@@ -200,7 +200,7 @@ func (g *Group) Title() string {
 type Plan struct {
 	Outputs   []Output // one for each of the group's Outputs
 	Workspace int      // bytes of scratch, with undefined content, that no other running kernel uses
-	Kept      int      // bytes that a bound kernel takes itself, for what it makes of Fixed values: see Args.Kept
+	Kept      int      // bytes that a bound kernel takes itself, for results of Fixed values: see Args.Kept
 
 	// Lowering is the device's own: how it runs the group, for Bind.
 	Lowering any

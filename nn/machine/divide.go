@@ -155,7 +155,7 @@ func (p *program) toWhole(v int) {
 	}
 }
 
-// times is the number of portions of which v is one.
+// times is the number of portions in the value that v is a portion of.
 func (p *program) times(v int) int {
 	return p.Values[p.portionOf[v]].Type.Shape[0] / p.Values[v].Type.Shape[0]
 }

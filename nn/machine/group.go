@@ -67,8 +67,8 @@ func (p *program) groups(c *Config) ([][]int, error) {
 			if len(g) == 1 {
 				g = first
 			}
-			return nil, bad(g, "it cannot run at the place of its last step, since step %d (%s) reads what step %d "+
-				"(%s) makes", s, step.Name, m, p.Steps[m].Name)
+			return nil, bad(g, "it cannot run at the place of its last step, since step %d (%s) reads the result of "+
+				"step %d (%s)", s, step.Name, m, p.Steps[m].Name)
 		}
 	}
 	slices.SortFunc(all, func(a, b []int) int { return cmp.Compare(a[len(a)-1], b[len(b)-1]) })

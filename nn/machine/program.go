@@ -32,7 +32,7 @@ type program struct {
 
 	loops     []loop       // of steps
 	handed    map[int]bool // values in Keep that need not last until the end of a run
-	portionOf map[int]int  // by portion: the value of which it is a part
+	portionOf map[int]int  // by portion: the value that it is a part of
 }
 
 // newProgram lowers the part of g that c.Keep and c.Bind need.

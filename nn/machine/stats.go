@@ -9,7 +9,7 @@ import (
 // Stats are the sizes of a planned program.
 type Stats struct {
 	Nodes  int // of the graph
-	Live   int // of those, nodes on which a wanted result depends
+	Live   int // nodes that a wanted result depends on
 	Again  int // values that LowMemory has made a second time
 	Steps  int // ops to run
 	Groups int // different kernels
@@ -20,7 +20,7 @@ type Stats struct {
 	Unshared   int // bytes of the arena without any reuse
 	Workspace  int // bytes of the largest scratch area, which is a part of the arena
 	Inputs     int // bytes of constants and unbound inputs, which lie outside the arena
-	Kept       int // bytes that kernels take outside the arena, for what they make of Fixed inputs
+	Kept       int // bytes that kernels take outside the arena, for results of Fixed inputs
 }
 
 // Stats describes the machine's plan. Nothing needs to have run or to be allocated.

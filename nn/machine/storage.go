@@ -188,7 +188,7 @@ func (p *program) checkBound(c *Config, v int, b Binding) error {
 		x.Name, x.Type, b.Region.Bytes, b.Layout, c.Device.Name(), x.Bytes, x.Layout)
 }
 
-// viewed is the value of which output i of a task is a view, or -1.
+// viewed is the value that contains output i of a task as a view, or -1.
 func viewed(t task, i int) int {
 	if view := t.plan.Outputs[i].View; view != nil {
 		return t.in[view.Input]

@@ -98,7 +98,7 @@ func (l *layer) operator() (string, error) {
 		name, _, err := l.formula(c.Decompose(l.types...), map[*op.Term]string{})
 		return name, err
 	}
-	return "", fmt.Errorf("layer %s: there is no operator of ONNX for %v: only what nets compute in evaluation can be "+
+	return "", fmt.Errorf("layer %s: there is no operator of ONNX for %v: only ops of nets in evaluation can be "+
 		"exported", l.name, l.op)
 }
 
@@ -192,7 +192,7 @@ func (l *layer) gather(in []string, o op.Gather) (string, error) {
 	return l.apply("Gather", in, attribute{"axis", o.Axis}), nil
 }
 
-// slice cuts along the axes of which not all elements stay.
+// slice cuts along the axes that lose elements.
 func (l *layer) slice(x string, o op.Slice) (string, error) {
 	var axes, from, to []int
 	for i, n := range l.types[0].Shape {

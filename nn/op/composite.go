@@ -144,7 +144,7 @@ func (r *replacer) replace(t *Term) *Term {
 	return n
 }
 
-// rows are the elements of a tensor of shape s in front of its last dimension, and the extent of that.
+// rows returns the number of rows of a tensor of shape s, along its last dimension, and their width.
 func rows(s Shape) (n, width int) {
 	width = s[len(s)-1]
 	return s.Size() / width, width

@@ -19,7 +19,7 @@ import (
 //   - or are scalars, [] or [1].
 //
 // Three axes suffice for biases, gates, masks and tables of scores, whatever order devices store pixels in, and let
-// kernels hoist what an inner loop does not change. Other repetitions are those of an Expand, which nn.Builder.Map adds.
+// kernels hoist loads out of inner loops. Other repetitions are those of an Expand, which nn.Builder.Map adds.
 //
 // An operand that counts random numbers is an int32 [2]; see expr.Random.
 type Map struct {
@@ -128,7 +128,7 @@ func (o Map) Infer(in ...Type) (Type, error) {
 		case counter && numbers:
 			return Type{}, wrong(o, in, "operand %d counts random numbers and cannot be one", i)
 		case counter:
-			want[i] = operand{"what counts random numbers", 1, integer}
+			want[i] = operand{"the counter of random numbers", 1, integer}
 			if !t.Shape.Equal(Shape{2}) {
 				return Type{}, wrong(o, in, "operand %d counts random numbers: its shape must be [2]", i)
 			}

@@ -187,7 +187,7 @@ type Sparing interface {
 type Differentiable interface {
 	Op
 	// Gradients gives, for each operand, the formula of the gradient of a scalar with respect to that
-	// operand, given the gradient with respect to the result. It is nil where there is none
+	// operand, given the gradient with respect to the result. It is nil for operands without a gradient
 	// (labels, pixels, statistics that are held fixed). Formulas may share terms.
 	Gradients(in ...Type) ([]*Term, error)
 }

@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// gradients evaluates o's gradient formulas by the reference kernels, shared terms once. Where there is no gradient the
-// tensor has no data.
+// gradients evaluates o's gradient formulas by the reference kernels, shared terms once. Tensors of missing
+// gradients have no data.
 func gradients(t *testing.T, o op.Differentiable, in []op.Tensor, y, dy op.Tensor) []op.Tensor {
 	t.Helper()
 	types := make([]op.Type, len(in))

@@ -32,7 +32,7 @@ type AlexNet struct {
 	Pool   int // height and width before the linear layers; 0 means 6
 }
 
-// minSize is the smallest input's, of which Pool×Pool pixels stay: a kernel of 11 has stride 4, three of 3 stride 2.
+// minSize is the smallest input that leaves Pool×Pool pixels: a kernel of 11 has stride 4, three of 3 stride 2.
 func (o AlexNet) minSize() int { return 32*cmp.Or(o.Pool, 6) + 31 }
 
 // Build adds the layers to b.

@@ -57,8 +57,7 @@ type DenseNet struct {
 	Bottleneck int
 }
 
-// minSize is the smallest input's, of which a pixel stays: poolings between blocks halve, a large stem rounds quarters
-// up.
+// minSize is the smallest input that leaves a pixel: poolings between blocks halve, a large stem rounds quarters up.
 func (o DenseNet) minSize() int {
 	n := 1 << len(o.Blocks) / 2
 	if o.Small {

@@ -279,7 +279,7 @@ func (v ViT) scale(b layer, name string, x *G.Node) *G.Node {
 	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)), x, gamma)
 }
 
-// rowResidual adds x, dropping the rows y of whole images, of which there are n, with probability drop in Train.
+// rowResidual adds x, dropping the rows y of whole images, n in all, with probability drop in Train.
 func (b layer) rowResidual(name string, y, x *G.Node, n int, drop float64) *G.Node {
 	if drop == 0 || b.Config().Mode == nn.Eval || b.Err() != nil {
 		return b.Add(name+".add", y, x)

@@ -16,7 +16,7 @@ import (
 	"onlinerna/nn/zoo/zootest"
 )
 
-// TestPublished compares the nets with what torchvision and timm publish about their weights: parameters,
+// TestPublished compares the nets with the figures that torchvision and timm publish beside their weights: parameters,
 // multiplications and additions of an image, and how images are prepared.
 func TestPublished(t *testing.T) {
 	b, err := os.ReadFile("testdata/published.tsv")
@@ -110,7 +110,7 @@ func TestLayerScale(t *testing.T) {
 	}
 }
 
-// A layer of DenseNet drops what its second convolution makes, as torchvision's drop_rate does.
+// A layer of DenseNet drops results of its second convolution, as torchvision's drop_rate does.
 func TestDenseDropout(t *testing.T) {
 	a := zootest.Narrow["densenet_small"]
 	m, err := a.Model(nn.Config{Batch: 2, Dropout: a.Dropout})

@@ -20,7 +20,7 @@ import (
 // A Cluster describes devices for which step times are predicted.
 //
 // A step takes the time of the slowest device plus that of the sums over devices that remain when the backward pass
-// ends. A device's time is batch/rate, of which the backward pass is two thirds; the slowest of n exceeds the mean by
+// ends. A device's time is batch/rate, two thirds of it the backward pass; the slowest of n exceeds the mean by
 // the fraction jitter·√(2 ln n), the expected maximum of n normal numbers. The sum of a bucket of b bytes begins when
 // its last gradient is ready and the previous bucket is done. Within a node of m devices a ring moves 2(m−1)/m b over
 // each device's link; between k nodes a ring for each device moves 2(k−1)/k b/m over the device's share of the network,

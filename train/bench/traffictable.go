@@ -39,7 +39,7 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 		fmt.Fprintf(b, "Copies reach %s GB/s.\n", text.Number(t.Bandwidth/1e9))
 	}
 	if layers {
-		rows = [][]string{{"layer", "kind", "MB read", "MB written", "GFLOP", "µs", "GB/s", "what"}}
+		rows = [][]string{{"layer", "kind", "MB read", "MB written", "GFLOP", "µs", "GB/s", "work"}}
 		for _, x := range t.Works {
 			r := TrafficRow{Read: x.Read, Write: x.Write, Seconds: x.Seconds}
 			rows = append(rows, []string{x.Layer, x.Kind, text.Number(float64(x.Read) / 1e6),

@@ -34,7 +34,7 @@ type Options struct {
 	Mean, Std     []float64 // of each channel, for pixels from 0 to 1
 
 	Data string // empty: the images of the weights' run
-	// Images are a program's, in place of those at Data: all are evaluated. Their classes are those of the weights. The
+	// Images are a program's, in place of Data: all are evaluated. Their classes are those of the weights. The
 	// caller closes them.
 	Images       data.Dataset
 	ValSplit     float64

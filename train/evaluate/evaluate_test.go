@@ -96,7 +96,7 @@ balanced accuracy 75.00 ± 17.68 %`[1:]) {
 	}
 }
 
-// TestOdds keeps apart what probabilities of float32 do not.
+// TestOdds: log odds differ where probabilities of float32 are equal.
 func TestOdds(t *testing.T) {
 	inf := math.Inf(-1)
 	for _, c := range []struct {

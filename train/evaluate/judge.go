@@ -19,7 +19,7 @@ type JudgeOptions struct {
 	Eval    string // held-out images to score on; empty: Options.Images, or none
 	Data    string // training images to recalibrate BatchNorm on; empty: Training, or none
 	Augment string // of the training images
-	// Training are a program's images, in place of those at Data. The caller closes them.
+	// Training are a program's images, in place of Data. The caller closes them.
 	Training  data.Dataset
 	BNBatches int
 	Limit     int // batches per evaluation; 0: all

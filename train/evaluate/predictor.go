@@ -39,7 +39,7 @@ type Number struct {
 	Value float64 `json:"value"`
 }
 
-// Prediction describes what a net's outputs for an image stand for, as network.Meaning.Values gives it.
+// Prediction describes an image by the values that network.Meaning.Values gives for it.
 func (p *Predictor) Prediction(path string, values []float64, top int) Prediction {
 	x := Prediction{Path: path}
 	switch m := &p.Meta.Meaning; m.Task {

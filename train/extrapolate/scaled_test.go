@@ -20,7 +20,7 @@ type raw struct {
 	values []float64
 }
 
-// put writes a file of tensors, of which those of F8_E8M0 are exponents.
+// put writes a file of tensors. Values of F8_E8M0 are exponents.
 func put(t *testing.T, path string, tensors map[string]raw) {
 	t.Helper()
 	var list []safetensors.Tensor
@@ -210,7 +210,7 @@ func product(shape []int) int {
 	return n
 }
 
-// TestScaleMistakes lists what is refused.
+// TestScaleMistakes lists scales that are refused.
 func TestScaleMistakes(t *testing.T) {
 	eight := func(shape ...int) raw { return raw{safetensors.F8E4M3, shape, make([]float64, product(shape))} }
 	single := func(shape ...int) raw { return raw{safetensors.F32, shape, make([]float64, product(shape))} }

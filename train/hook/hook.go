@@ -58,7 +58,7 @@ type SavingHook interface {
 }
 
 // ShardedHook is a SavingHook that all ranks call: each writes its State.Share of every vector, as
-// network.SaveShare does. What Save returns on rank 0 counts.
+// network.SaveShare does. The result of Save on rank 0 counts.
 type ShardedHook interface {
 	SavingHook
 	Sharded()

@@ -32,8 +32,8 @@ func StoredOf(files []*extrapolate.Checkpoint) ([]Stored, error) {
 	return list, nil
 }
 
-// A Profile is what to make of stored power EMAs: another power EMA, or the average that a decay of the learning rate
-// over the last Epochs stands for, as [WSM].
+// A Profile is an average to compute from stored power EMAs: another power EMA, or the average that a decay of the
+// learning rate over the last Epochs stands for, as [WSM].
 type Profile struct {
 	Gamma    float64
 	Schedule string // for a decay

@@ -37,8 +37,8 @@ func (o *Collector) Add(b *data.Batch, outputs []float32) {
 // Vector is all that was collected: ranks replace it by the sum of theirs.
 func (o *Collector) Vector() []float64 { return o.all }
 
-// Values returns what the outputs for the evaluated images stand for, as Meaning.Values, their targets, and their number
-// in the set.
+// Values returns the Meaning.Values of the evaluated images, one image after the other, their targets, and the images'
+// indices in the set.
 func (o *Collector) Values() (values, targets []float64, images []int) {
 	row, out := make([]float64, o.width), make([]float32, o.width)
 	for i := range o.set.Len() {

@@ -10,8 +10,8 @@ import (
 	"onlinerna/nn/device/cpu"
 )
 
-// Weights that are prepared once give the logits of those that are prepared in each run, bit for bit; and after a
-// change that Fixed forbids, some of those from before.
+// Weights prepared once give the logits of weights prepared in each run, bit for bit. After a change that Fixed
+// forbids, some logits stay the old ones.
 func TestFixed(t *testing.T) {
 	const size, classes = 64, 10
 	level, err := simd.Choose("")

@@ -20,7 +20,7 @@ import (
 const hubJSON = `{"architecture": "mobilenetv3_large_100", "pretrained_cfg": {"input_size": [3, 192, 192], "crop_pct": 0.9,
 	"interpolation": "bilinear", "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}}`
 
-// timm's config.json says how images are prepared, and of which of two nets with the same tensors weights are.
+// timm's config.json says how images are prepared, and names the net if two nets have the same tensors.
 func TestHubConfig(t *testing.T) {
 	dev := cpuDevice(t, 1)
 	n, err := New(dev, "mobilenetv3_large_100", nn.Config{Classes: 1000, Channels: 3, Size: 64}, 0)

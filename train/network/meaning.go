@@ -24,8 +24,8 @@ func (h *Meaning) Classifies() bool { return h.Task == "" || h.Task == data.Clas
 // task is Task with its default.
 func (h *Meaning) task() data.Task { return cmp.Or(h.Task, data.Classification) }
 
-// Values returns what an image's outputs stand for: the probabilities of the classes, which sum to 1 unless the net is
-// multi-label, or numbers.
+// Values converts an image's outputs to the probabilities of the classes, which sum to 1 unless the net is multi-label,
+// or to the numbers of a regression.
 func (h *Meaning) Values(outputs []float32) []float64 {
 	switch h.Task {
 	case data.MultiLabel:

@@ -54,8 +54,8 @@ func (n *Network) Predict(img image.Image, inputs map[string][]float32) ([]float
 	return p, err
 }
 
-// Probabilities calls each for every image of a loader with its index in the set and its class probabilities, or what
-// else Meaning.Values gives. It ignores labels.
+// Probabilities calls each for every image of a loader with its index in the set and its Meaning.Values, such as class
+// probabilities. It ignores labels.
 func (n *Network) Probabilities(ctx context.Context, l *data.Loader, each func(i int, p []float64) error) error {
 	k := n.model.Config.Classes
 	means := n.Meaning

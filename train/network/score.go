@@ -20,7 +20,7 @@ type Score struct {
 	// Right records the correctly classified images, if known, for comparisons on the same images.
 	Right Outcomes
 
-	Task          data.Task // empty: classification, of which are Top1, Top5 and Right
+	Task          data.Task // empty: classification, with Top1, Top5 and Right
 	MAP           float64   // multi-label: the mean average precision in percent, over classes that are shown
 	RMSE, MAE, R2 float64   // of regression, means over columns
 	Deviation     float64   // of other tasks than classification: the standard error of Error
@@ -141,7 +141,7 @@ func (s Score) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads null, and what is missing, as NaN.
+// UnmarshalJSON reads null and missing numbers as NaN.
 func (s *Score) UnmarshalJSON(b []byte) error {
 	var j scoreJSON
 	if err := json.Unmarshal(b, &j); err != nil {

@@ -47,9 +47,9 @@ func (p *Profile) WriteTable(w io.Writer) error {
 	b.WriteByte('\n')
 	b.Table(Table(p.kinds.sum()))
 	p.layerTable(b, step)
-	b.WriteString("\nother: what is in no other row: copies of results, and what the tables themselves take. " +
+	b.WriteString("\nother: the time in no other row: copies of results, and the tables themselves. " +
 		"ms of kinds of ops: the median step. " +
-		"GB: what has to be moved at least. Layers that run as one kernel count for the first of them.\n")
+		"GB: bytes that have to be moved at least. Layers that run as one kernel count for the first of them.\n")
 	return b.Flush(w)
 }
 

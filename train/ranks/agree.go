@@ -23,7 +23,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	who := "all ranks wait, so they disagree about what is next"
+	who := "all ranks wait, so they disagree about the next operation"
 	if len(e.Missing) > 0 {
 		who = "missing: " + strings.Join(e.Missing, ", ")
 	}

@@ -34,7 +34,7 @@ func ofFamilies() []Recipe {
 			image-size 224  val-resize 256  val-crop 224  interpolation bicubic`),
 	}, {
 		// --batch-size 128 --opt adamw --lr 1e-3 --weight-decay 0.05 --norm-weight-decay 0.0 --train-crop-size 176
-		// --val-resize-size 232, and what modern has.
+		// --val-resize-size 232, and the settings of modern.
 		Name: "torchvision-convnext", Summary: "torchvision's ConvNeXt: 82.520 % with T in 600 epochs", Nets: `convnext_.*`,
 		Source: readme,
 		Settings: option.Settings(`model convnext_tiny  ` + modern + `optimizer adamw  lr 1e-3  weight-decay 0.05
@@ -104,7 +104,7 @@ func ofFamilies() []Recipe {
 }
 
 // efficientNetV2 is torchvision's recipe of a size of EfficientNetV2: --lr 0.5 --weight-decay 0.00002 --norm-weight-decay
-// 0.0, and what modern has, with crops of its own.
+// 0.0, and the settings of modern, with crops of its own.
 func efficientNetV2(size, accuracy string, train, val int) Recipe {
 	net := "efficientnet_v2_" + size
 	return Recipe{Name: "efficientnet-v2-" + size, Source: readme, Nets: net,

@@ -60,7 +60,7 @@ func All() []Recipe {
 		// --ra-sampler --ra-reps=4, on 8 GPUs. lr-warmup-decay is 0.01. Its EMA decay of 0.99998 every 32 steps is scaled: 1
 		// − (1−0.99998) · 8·128·32/600.
 		Name: "torchvision-v2", Summary: "ResNet50_Weights.IMAGENET1K_V2: 80.858 % in 600 epochs",
-		Source: "pytorch/vision, issue 3995, and references/classification/train.py for what the EMA's decay is scaled by",
+		Source: "pytorch/vision, issue 3995, and references/classification/train.py for the scale of the EMA's decay",
 		Settings: option.Settings(`model resnet50  epochs 600  batch 128  accumulate 8
 			optimizer sgd  momentum 0.9  lr 0.5  schedule cosine  schedule-by epoch  lr-final 0  warmup 5  warmup-from 0.01
 			weight-decay 2e-5  no-decay *bn*,*downsample.1.*  label-smoothing 0.1  mixup 0.2  cutmix 1  ema-decay 0.99890773  ema-every 32

@@ -60,8 +60,8 @@ func weights(t *testing.T, net *network.Network, path string) (params, stats []f
 	return traintest.Numbers(t, net.Params), stats
 }
 
-// TestRebuild: what is made of two kept EMAs is the average that a run with this exponent has, and the mean of the
-// iterates of the last epochs, but for the distance of the fit.
+// TestRebuild: two kept EMAs give the EMA of a run with another exponent, and the mean of the iterates of the last
+// epochs, but for the distance of the fit.
 func TestRebuild(t *testing.T) {
 	dev := traintest.CPU(t, 2)
 	c := traintest.Spec(train.Options(), train.Spec{Out: filepath.Join(t.TempDir(), "run")}, traintest.Tiny)

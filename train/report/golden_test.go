@@ -20,7 +20,7 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// outcome is a score of a task on n images, of which about x per cent are wrong; shift moves the wrong ones.
+// outcome is a score of a task on n images, about x per cent of them wrong; shift moves the wrong ones.
 func outcome(task data.Task, n int, x float64, shift int) network.Score {
 	x = math.Round(1e4*x) / 1e4 // without the rounding of sums
 	s := network.Score{Loss: x / 25, Images: n}

@@ -36,7 +36,7 @@ func photo(k int, right bool, picture string) EvaluatedImage {
 	return x
 }
 
-// evaluation is one of a run's best weights, on a number of classes of which the third does not occur.
+// evaluation is an evaluation of a run's best weights. The third class has no images.
 func evaluation(r *runs.Run, classes int) *Evaluation {
 	best := r.Best()
 	e := &Evaluation{Kind: best.Kind, Snapshots: best.Snapshots, Epoch: best.Epoch, Score: best.Score,

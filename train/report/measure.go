@@ -12,7 +12,7 @@ import (
 	"onlinerna/train/runs"
 )
 
-// measure is what tables show of a task's scores, beside the loss.
+// measure has the numbers of a task's scores that tables of candidates show.
 type measure struct {
 	name    string                         // of the first of its numbers, by which weights are compared
 	unit    string                         // behind a number
@@ -109,7 +109,7 @@ func (j judged) difference(x, uncertain float64) string {
 	return fmt.Sprintf("%s ± %.3g", j.signed(x), uncertain)
 }
 
-// where tells what a table of runs shows.
+// where is the note below a table of runs: the images of its scores, and the choice of the best weights.
 func (j judged) where(images string, list []runs.Run) string {
 	name := j.name
 	if name == "error" {

@@ -197,7 +197,7 @@ func (p *Page) section(g *Group) section {
 	return s
 }
 
-// factsOf tells what was trained on what.
+// factsOf lists a group's model, images, training options and state.
 func factsOf(g *Group) (list [][2]string) {
 	r := &g.Runs[0]
 	c := &r.Config

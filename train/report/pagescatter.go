@@ -93,7 +93,7 @@ func (c *scatter) atY(v float64) float64 {
 	return round(c.Bottom - 8 - (c.Bottom-c.Top-16)*(v-c.y.lo)/(c.y.hi-c.y.lo))
 }
 
-// optionScatters draws the groups' best scores over the options that are numbers of which they have three or more.
+// optionScatters draws the groups' best scores over each numeric option with three or more values.
 func optionScatters(groups []Group) (list []scatter) {
 	const most, leastValues = 6, 3 // figures, and different values
 	const factor = 20              // the ratio from which the axis is logarithmic

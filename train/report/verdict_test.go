@@ -73,7 +73,7 @@ func TestVerdict(t *testing.T) {
 	if got := verdict(c, []hook.EpochRecord{r}); got != want {
 		t.Errorf("verdict\n%swant\n%s", got, want)
 	}
-	// Where there is no validation score of the iterate, nothing is compared with it.
+	// Without a validation score of the iterate, nothing is compared with it.
 	r.SGD, r.Held = nil, append(r.Held, rna)
 	r.Best = &hook.BestRecord{ScoreRecord: rna, Epoch: 6}
 	want = "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 ± 1.13 points below SGD " +

@@ -217,7 +217,7 @@ func name(list []Run) {
 }
 
 // Options lists the names of the options, besides the folder, in which runs differ, in the order of the table. Options
-// that no run was given follow from others and are left out, if all runs recorded what they were given.
+// that no run was given follow from others and are left out, if all runs recorded their given options.
 func Options(list []Run) (names []string) {
 	options, given := train.Options(), map[string]bool{"seed": true}
 	recorded := true

@@ -127,7 +127,7 @@ func TestConditions(t *testing.T) {
 	if got := strings.Join(Options(list), " "); got != "data lr" && got != "lr data" {
 		t.Errorf("options %s", got)
 	}
-	for i := range list { // what nobody said follows from others
+	for i := range list { // options that no run was given follow from others
 		list[i].Config.Given = []string{"lr"}
 	}
 	if got := strings.Join(Options(list), " "); got != "lr" {

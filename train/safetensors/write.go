@@ -50,7 +50,7 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 }
 
 // Join is Create for a part of the file that another process makes with the same tensors and metadata; unfinished is
-// what its Unfinished returned. Leave ends it.
+// the result of that process's Unfinished. Leave ends it.
 func Join(path, unfinished string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	return create(path, tensors, metadata, func() (*files.File, error) { return files.Join(unfinished) })
 }

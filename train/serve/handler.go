@@ -294,7 +294,7 @@ func (s *Server) readForm(set *data.Unlabelled, r *http.Request) error {
 	}
 }
 
-// body claims the memory of what it reads.
+// body reads a request's body, and claims memory for its bytes.
 type body struct {
 	s       *Server
 	from    io.ReadCloser

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// metrics are what a server has done, for Prometheus.
+// metrics count a server's work, for Prometheus.
 type metrics struct {
 	mu       sync.Mutex
 	answers  map[int]int64 // requests by status

@@ -42,7 +42,7 @@ type Options struct {
 	Workers      int           // goroutines that decode; one a core
 	DecodeMemory int64         // bytes of memory for decoding, see data.NewBudget; 512 MiB
 	FastDecode   bool
-	Log          io.Writer // of what is wrong with the server, not with requests
+	Log          io.Writer // for faults of the server, not of requests
 }
 
 // leastBodies is the memory for the bodies of all requests together, if requests are small.

@@ -65,8 +65,8 @@ type Writer interface {
 	Take(part []byte)
 }
 
-// Create starts a file in the format of its ending: .safetensors, or .pt and .pth for torch.load's. It removes what
-// killed writers of the same file left.
+// Create starts a file in the format of its ending: .safetensors, or .pt and .pth for torch.load's. It removes
+// temporary files of killed writers of the same file.
 func Create(dst string, tensors []Tensor, metadata map[string]string) (Writer, error) {
 	if err := files.RemoveDead(dst); err != nil {
 		return nil, err
@@ -103,5 +103,5 @@ func start(dst, unfinished string, tensors []Tensor, metadata map[string]string)
 		}
 		return torchfile.Create(dst, list, metadata)
 	}
-	return nil, fmt.Errorf("%s: the ending says what to write: .safetensors, .pt or .pth", dst)
+	return nil, fmt.Errorf("%s: the ending must name the format: .safetensors, .pt or .pth", dst)
 }

@@ -197,7 +197,7 @@ func TestRefusedForms(t *testing.T) {
 	}
 	refused(t, lying, "cannot be 1073741824 when they are inflated")
 	refused(t, "testdata/quantised.gguf", `"q" is quantised as Q8_0`)
-	var b []byte // three tensors in the same place, of which an output would have three copies
+	var b []byte // three tensors in the same place; an output would have three copies of it
 	b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32([]byte(ggufMagic), 3), 3)
 	b = binary.LittleEndian.AppendUint64(b, 0)
 	for _, name := range []string{"a", "b", "c"} {

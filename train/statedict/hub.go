@@ -146,7 +146,7 @@ func readIndex(path string) (_ []indexEntry, size float64, err error) {
 	}
 	if whole.Map == nil {
 		return nil, 0, fmt.Errorf("%s is JSON, not weights: "+
-			"want safetensors, what torch.save wrote, or an index with a weight_map", path)
+			"want safetensors, a file of torch.save, or an index with a weight_map", path)
 	}
 	list, err := weightMap(whole.Map, strings.HasSuffix(path, kerasIndex))
 	if err != nil {

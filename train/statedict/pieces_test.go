@@ -53,7 +53,7 @@ func once(shape []int, pieces []piece) bool {
 	return !slices.ContainsFunc(seen, func(n int) bool { return n != 1 })
 }
 
-// Boxes of random tilings, and tilings of which a box was moved, are judged as by counting elements.
+// Boxes of random tilings, and tilings with a box moved, are judged as by counting elements.
 func TestCovered(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	good, bad, moved := 0, 0, 0

@@ -292,7 +292,7 @@ func (s *zarrStore) grid(dtype safetensors.DType, shape, chunk []int) ([]int, er
 	return grid, nil
 }
 
-// shard finds the chunks in a chunk, of which an index has the places.
+// shard finds the inner chunks of a chunk through the index in it.
 func (s *zarrStore) shard(t *Tensor, a *zarrArray, at, within []int, v ocdbt.Entry, unit int64) error {
 	n := int64(product(within)) * 16
 	size := n

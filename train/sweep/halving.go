@@ -16,8 +16,8 @@ type Value struct {
 	Tie  float64 // the loss, which decides between equal means of Main
 }
 
-// Halving is asynchronous successive halving, ASHA (Li et al., 2020): candidates train to the first rung, and of those
-// that have arrived at a rung the best 1/Eta go on to the next. With several seeds, a candidate also goes on unless the
+// Halving is asynchronous successive halving, ASHA (Li et al., 2020): candidates train to the first rung, and the
+// best 1/Eta of the arrivals at a rung go on to the next. With several seeds, a candidate also goes on unless the
 // paired t test shows at the level of 5 % that it is worse than the last of these.
 //
 // The order of arrivals is that of Width workers for which each epoch takes the same time. So the candidates that go on
@@ -26,8 +26,7 @@ type Halving struct {
 	Rungs []int // epochs, rising; the last is the whole run
 	Eta   int   // 0: candidates go on in any case
 	Width int
-	// Propose, if not nil, is called before a candidate starts, with the last arrivals of those that have arrived, by
-	// candidate.
+	// Propose, if not nil, is called before a candidate starts, with each candidate's last arrival, nil for none.
 	Propose func(candidate int, last []*arrival)
 }
 

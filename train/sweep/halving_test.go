@@ -55,7 +55,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("%s, %v; want %s", got, reached, want)
 	}
 	// With two workers 0 and 1 arrive at the time 1, 2 and 3 at 2: first 2 is the best of three, then 3 of four.
-	// Two arrive at 3, of which the better one goes on in the end, since no third one comes.
+	// Two arrive at 3, and the better one goes on in the end, since no third one comes.
 	h.Width = 2
 	got, _ = decide(t, h, alone(5, 4, 3, 2, 6))
 	if want := "0:1 1:1 2:1 3:1 2:3 3:3 4:1 3:9"; got != want {

@@ -91,7 +91,7 @@ func (d *Dimension) parseRange(kind, span string) error {
 	return nil
 }
 
-// text writes a value of a range, of which four digits are enough.
+// text writes a value of a range; four digits are enough.
 func (d *Dimension) text(x float64) string {
 	if d.Kind == "int" {
 		return strconv.Itoa(int(x))

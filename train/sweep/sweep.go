@@ -38,7 +38,7 @@ type Event struct {
 	Known     bool // it had arrived before this process started
 }
 
-// Result counts what a sweep did.
+// Result counts a sweep's candidates and diverged runs.
 type Result struct {
 	Candidates int
 	Stopped    int // candidates that stopped early

@@ -41,7 +41,7 @@ var (
 	_ hook.ClosingHook = (*Hook)(nil)
 )
 
-// Config is what a Hook writes besides metrics.
+// Config lists a Hook's outputs besides metrics.
 type Config struct {
 	Idle       bool             // write nothing: another process does
 	Options    []option.Setting // of the run, as resolved

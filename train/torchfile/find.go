@@ -154,7 +154,7 @@ func listed(d *pickle.Dict, keys []string) string {
 	case len(keys) > 0:
 		return "there are state dicts under " + strings.Join(keys, ", ")
 	case isState(d):
-		return "the state dict is what was saved, without a key"
+		return "the state dict is the saved value itself, without a key"
 	}
 	return "there is no state dict under any key"
 }
@@ -181,7 +181,7 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 		}
 		if !ok || !is {
 			return nil, fmt.Errorf("key %s holds %s: "+
-				"the state dict must be what was saved, or be under the key %s, or name its key",
+				"the state dict must be the saved value itself, or be under the key %s, or name its key",
 				pickle.Shown(it.Key), pickle.Kind(it.Value), strings.Join(wrappers, " or "))
 		}
 		if seen[name] {

@@ -37,7 +37,7 @@ type View struct {
 // maxLosses bounds View.Losses: beyond it every second one is dropped.
 const maxLosses = 1 << 16
 
-// Read reads what is new in the folder.
+// Read reads the new records in the folder.
 func (v *View) Read(dir string) error {
 	r, err := runs.Read(dir)
 	if err != nil {

@@ -87,9 +87,9 @@ func tooSmall(limit uint64) string {
 }
 
 var (
-	// crashes are the first lines of what Go's runtime prints when it ends a process.
+	// crashes are beginnings of the first line that Go's runtime prints when it ends a process.
 	crashes = []string{"fatal error: ", "runtime: ", "runtime/cgo: ", "panic: ", "SIGABRT", "SIGSEGV", "unexpected fault"}
-	// outOfMemory is in what the runtime prints when the address space is used up.
+	// outOfMemory matches the runtime's messages about an address space that is used up.
 	outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to reserve|pthread_create failed|` +
 		`failed to create new OS thread|cannot map|newosproc|limit on virtual memory`)
 )

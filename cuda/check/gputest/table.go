@@ -18,8 +18,8 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// docs/gpu.md has a table of everything that has run. Tests note what they run; after all tests of a package its rows
-// must equal the table's. ONLINERNA_WRITE=1 updates them.
+// docs/gpu.md has a table of all kinds of work that have run. Tests note their kinds; after all tests of a package its
+// rows must equal the table's. ONLINERNA_WRITE=1 updates them.
 
 // onCards says when and on which card rows of the table with these beginnings ran. On a card the tests print the rows.
 var onCards = map[string]string{

@@ -30,7 +30,7 @@ func NewMemory(blocks ...Block) *Memory {
 	return m
 }
 
-// NewZeros makes memory that holds the blocks and zeros everywhere else. It drops what kernels write elsewhere.
+// NewZeros makes memory that holds the blocks and zeros everywhere else. It drops writes outside the blocks.
 func NewZeros(blocks ...Block) *Memory {
 	m := NewMemory(blocks...)
 	m.zeros = make([]byte, 64)

@@ -1,5 +1,6 @@
-"""Writes policies.json: what the operations of torchvision's and timm's automatic augmentation make of ../../imaging/testdata/operations.png.
-Needs: pip install "pillow<13" torchvision timm. The SHA-1 of the pixels of each is kept.
+"""Writes policies.json: results of the operations of torchvision's and timm's automatic augmentation on
+../../imaging/testdata/operations.png. The SHA-1 of the pixels of each is kept.
+Needs: pip install "pillow<13" torchvision timm.
 
     python policies.py
 """

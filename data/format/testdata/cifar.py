@@ -1,4 +1,4 @@
-"""Writes small sets in CIFAR's forms, and what torchvision.datasets reads from them.
+"""Writes small sets in CIFAR's forms, and the images that torchvision.datasets reads from them.
 
     python cifar.py
 

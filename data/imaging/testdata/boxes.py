@@ -1,6 +1,7 @@
-"""What PIL makes of boxes of JPEG files, resized: for files of this folder and of many/, crop() and resize(), and draft() at 1/2, 1/4
-and 1/8 with resize() of the box. python3 boxes.py writes boxes.txt: file, divisor, size, SHA-256 of the pixels of the draft, box in
-pixels of the whole image, size it is resized to, SHA-256 of that. Needs Pillow (13.0.0 wrote it)."""
+"""PIL's results for boxes of JPEG files, resized: for files of this folder and of many/, crop() and resize(), and
+draft() at 1/2, 1/4 and 1/8 with resize() of the box. python3 boxes.py writes boxes.txt: file, divisor, size, SHA-256 of
+the pixels of the draft, box in pixels of the whole image, size it is resized to, SHA-256 of that.
+Needs Pillow (13.0.0 wrote it)."""
 import hashlib
 import pathlib
 import random

@@ -1,7 +1,7 @@
-"""Small images and what PIL makes of them: NAME.jpg or NAME.png is the input, NAME.rgb.png its convert("RGB"), NAME.l.png
-its convert("L"), NAME.resized.png its resize of the box that the test names. Needs Pillow (13.0.0 wrote these) and numpy; run
-in this folder. Inputs that PIL cannot write are put together here. Not from here are cifar-cat_0006.jpg, of CIFAR-10, and
-its .eval.png, torchvision's Resize(256) and CenterCrop(224)."""
+"""Small images and PIL's results: NAME.jpg or NAME.png is the input, NAME.rgb.png its convert("RGB"), NAME.l.png
+its convert("L"), NAME.resized.png its resize of the box that the test names. Needs Pillow (13.0.0 wrote these) and
+numpy; run in this folder. Inputs that PIL cannot write are put together here. Not from here are cifar-cat_0006.jpg,
+of CIFAR-10, and its .eval.png, torchvision's Resize(256) and CenterCrop(224)."""
 import io, struct, zlib
 import numpy as np
 from PIL import Image

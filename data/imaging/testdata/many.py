@@ -1,6 +1,7 @@
-"""500 JPEG files over subsampling, progressive, optimised tables, restart intervals, quality and odd sizes, and what PIL makes of them:
-python3 many.py FOLDER writes them to FOLDER and their names with the SHA-256 of the pixels as RGB to many.txt; every twentieth goes to
-many/ too. ONLINERNA_JPEGS=FOLDER go test ./data/imaging -run Many compares all. Needs Pillow (13.0.0 wrote many.txt) and numpy."""
+"""500 JPEG files over subsampling, progressive, optimised tables, restart intervals, quality and odd sizes, and PIL's
+pixels for them: python3 many.py FOLDER writes them to FOLDER and their names with the SHA-256 of the pixels as RGB to
+many.txt; every twentieth goes to many/ too. ONLINERNA_JPEGS=FOLDER go test ./data/imaging -run Many compares all.
+Needs Pillow (13.0.0 wrote many.txt) and numpy."""
 import hashlib
 import io
 import pathlib

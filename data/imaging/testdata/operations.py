@@ -1,5 +1,6 @@
-"""Writes operations.json: what PIL and torchvision make of operations.png and operations-l.png, and those. Needs: pip install "pillow<13"
-torchvision. An operation is a name with numbers; what it makes is kept as its size and the SHA-1 of its pixels.
+"""Writes operations.json: results of PIL and torchvision on operations.png and operations-l.png, and those images.
+An operation is a name with numbers; its result is kept as its size and the SHA-1 of its pixels.
+Needs: pip install "pillow<13" torchvision.
 
     python operations.py [FOLDER]      # where a folder is given, the pixels go there, a raw file each
 """

@@ -9,8 +9,8 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// A depthwise convolution, and one in groups that have kernels, computes what follows it, or the statistics of its
-// result, while lines are in a cache.
+// A depthwise convolution, and one in groups that have kernels, computes the ops behind it, or the statistics of
+// its result, while lines are in a cache.
 func TestDepthwiseGroups(t *testing.T) {
 	x0 := expr.Arg(0)
 	eachLevel(t, func(t *testing.T) {

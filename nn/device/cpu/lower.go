@@ -73,7 +73,7 @@ func (d *Device) Rewrite(p *device.Program) { norm.Again(p) }
 
 // Divide implements device.Divider: layers of large images run for a few samples at a time.
 func (d *Device) Divide(p *device.Program) []device.Stage {
-	// The bits of products in plain Go, and of those in parts of float32, depend on the number of images.
+	// The bits of products in plain Go, and of products in parts of float32, depend on the number of images.
 	if d.level.Vectors() == simd.Go || d.tiles != nil && !d.bfloat16 {
 		return nil
 	}

@@ -156,7 +156,7 @@ func TestTransformerInTiles(t *testing.T) {
 		if err := m.Write(labels, op.Tensor{Shape: op.Shape{images}, Data: []int32{0, 4, 2}}); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // a second run finds what the first has left
+		for range 2 { // the second run finds the memory as the first has left it
 			if err := m.Run(); err != nil {
 				t.Fatal(err)
 			}
@@ -262,7 +262,7 @@ func TestLayerNormGradOfManyRows(t *testing.T) {
 	}
 }
 
-// An expression behind a convolution reads what it would find stored, in all ways to multiply.
+// An expression behind a convolution reads results rounded as if they were stored, in all ways to multiply.
 func TestExpressionsReadRoundedResults(t *testing.T) {
 	for _, c := range []struct {
 		o    op.Conv2D

@@ -20,7 +20,7 @@ func (s *suite) pipeline(t tester) {
 		all  bool // runs on each device
 	}{
 		{"recording", s.recording, false},
-		{"recording of what fails", s.badRecording, false},
+		{"recording of failing work", s.badRecording, false},
 		{"recording of memory that goes", s.staleRecording, false},
 		{"steps", s.steps, true},
 		{"guarded steps", s.guardedSteps, true},
@@ -118,7 +118,7 @@ func (s *suite) badRecording(d device.Pipeline) error {
 			return fmt.Errorf("%s in a recording is no error", what)
 		}
 	}
-	return s.expect("after what failed", v, []float64{1, 2}, 0)
+	return s.expect("after failed recordings", v, []float64{1, 2}, 0)
 }
 
 func (s *suite) staleRecording(d device.Pipeline) error {

@@ -139,7 +139,7 @@ func differs(got op.Tensor, want []float64, tolerance, own float64, rows int) st
 			}
 			hint := ""
 			if math.IsNaN(a) {
-				hint = ": was it written, or computed from what was not?"
+				hint = ": was it written, or computed from unwritten elements?"
 			}
 			return fmt.Sprintf("element %s is %v, want %v within %.2g%s", index(got.Shape, i), a, b,
 				tolerance*largest+own*math.Abs(b), hint)

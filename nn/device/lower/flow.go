@@ -87,7 +87,7 @@ func (f *Flow) Movable(group []int) bool {
 	return true
 }
 
-// Step is a step of a program or a group with all values of that.
+// Step is a step of a program or a group, with all values of the program or group.
 type Step struct {
 	device.Step
 	Values []device.Value

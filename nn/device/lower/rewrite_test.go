@@ -30,7 +30,7 @@ func program() *device.Program {
 }
 
 func TestForward(t *testing.T) {
-	p := program() // a makes 2, b of that 3, c of an input 4, d of 3 5
+	p := program() // 2 = a(0, 1), 3 = b(2), 4 = c(0), 5 = d(3)
 	if at := lower.Forward(p, 3); at != 2 || !slices.Equal(steps(p), []string{"a[0 1]2", "b[2]3", "d[3]5", "c[0]4"}) {
 		t.Errorf("a step moved to %d: %v", at, steps(p))
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Cuts PyTorch's results for single ops down to what is small enough to keep here: convolutions and linear layers of at most
-32 KiB, and all cases of the other ops.
+"""Cuts PyTorch's results for single ops down to cases small enough to keep here: convolutions and linear layers of at
+most 32 KiB, and all cases of the other ops.
 usage: make.py folder    where folder has ops_index.json and the safetensors files that gen_ops.py wrote"""
 import json, math, os, shutil, struct, sys
 

@@ -1,4 +1,4 @@
-"""Writes what torchvision's and timm's nets compute in float64, a JSON file each, for TestTorchvision of package zoo.
+"""Writes results of torchvision's and timm's nets in float64, a JSON file each, for TestTorchvision of package zoo.
 
     python make.py                   narrow and small nets, beside this file
     python make.py . NET...          those named

@@ -1,4 +1,4 @@
-"""Writes published.tsv, what torchvision and timm publish about the weights of nets, for TestPublished of package zoo.
+"""Writes published.tsv, the figures that torchvision and timm publish about weights, for TestPublished of package zoo.
 
 Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (of timm's nets as PyTorch counts them), crop,
 shorter side before it, interpolation, mean, standard deviation. They are those of the default weights.

@@ -2,7 +2,7 @@ package fixedpoint
 
 import "math"
 
-// Others lists further kinds, most of them variants of those.
+// Others lists further kinds, most of them variants of [Kinds].
 func Others() []Kind {
 	return []Kind{
 		{"EM of exponentials", exponentials},

@@ -1,4 +1,4 @@
-"""Write golden.json: what mergekit makes of small tensors in float64. python golden.py"""
+"""Write golden.json: mergekit's merges of small tensors in float64. python golden.py"""
 import json, os
 from types import SimpleNamespace as NS
 

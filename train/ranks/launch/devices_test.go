@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"onlinerna/nn/device"
-	_ "onlinerna/nn/device/cpu" // what an error advises to use
+	_ "onlinerna/nn/device/cpu" // an error advises to use it
 )
 
 // Runs that train at once share all devices of a kind, or those that the name lists; a unit is for all of them.

@@ -63,7 +63,7 @@ const (
 	growth = 1 << 20 // the most memory allocated ahead for data whose size only the sender claims
 )
 
-var errNoRank = errors.New("what came is of no rank of this program")
+var errNoRank = errors.New("the message is of no rank of this program")
 
 func write(c net.Conn, f frame) error {
 	var head [16]byte

@@ -68,7 +68,7 @@ func introduce(c net.Conn, r io.Reader, o *Options, host string) error {
 	case f.kind != admit:
 		return errNoRank
 	case !hmac.Equal(f.data, want):
-		return fmt.Errorf("what listens at %s does not know the job's key", o.Address)
+		return fmt.Errorf("the listener at %s does not know the job's key", o.Address)
 	}
 	return nil
 }

@@ -27,7 +27,9 @@ type progress struct {
 // disagreement means that two ranks run different operations.
 type disagreement string
 
-func (d disagreement) Error() string { return "the ranks disagree about what is next: " + string(d) }
+func (d disagreement) Error() string {
+	return "the ranks disagree about the next operation: " + string(d)
+}
 
 func disagree(first head, k int, h head) error {
 	return disagreement(fmt.Sprintf("rank 0 is at a %v of %d bytes, rank %d at a %v of %d", first.kind, first.size, k,

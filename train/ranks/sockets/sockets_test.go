@@ -215,7 +215,7 @@ func TestBadMeetings(t *testing.T) {
 func TestDisagreement(t *testing.T) {
 	errs, lost := meet(2, file(t), func(k int, e ranks.Engine) error {
 		err := e.Reduce64(make([]float64, 1+k), ranks.Sum).Wait(10 * time.Second)
-		if err == nil || !strings.Contains(err.Error(), "the ranks disagree about what is next: "+
+		if err == nil || !strings.Contains(err.Error(), "the ranks disagree about the next operation: "+
 			"rank 0 is at a sum in float64 of 8 bytes, rank 1 at a sum in float64 of 16") {
 			return fmt.Errorf("sums of other lengths: %w", err)
 		}

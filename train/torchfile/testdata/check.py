@@ -1,4 +1,4 @@
-"""Compares what PyTorch reads from written.pt, or the file that is given, with what write_test.go wrote."""
+"""Compares PyTorch's tensors of written.pt, or of the given file, with those that write_test.go wrote."""
 import pathlib, sys
 import torch
 

@@ -27,7 +27,7 @@ torch.save(module, here / "whole.pt")
 torch.save({"w": torch.zeros(1).expand(1000)}, here / "expanded.pt")
 torch.save(state, here / "legacy.pt", _use_new_zipfile_serialization=False)
 
-# What references/classification of torchvision, timm's train.py and Lightning's Trainer save, with a small net.
+# Checkpoints of torchvision's references/classification, timm's train.py and Lightning's Trainer, with a small net.
 net = torch.nn.Sequential(collections.OrderedDict(fc=torch.nn.Linear(2, 2)))
 ema = torch.optim.swa_utils.AveragedModel(net)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)

@@ -338,7 +338,7 @@ func (c *component) transform(set *kern.Set, coef *[64]int16, x, y int) {
 	}
 }
 
-// flat writes the samples of a block of which all coefficients but the first are 0.
+// flat writes the samples of a block whose coefficients are 0 except the first.
 func (c *component) flat(dc int16, x, y int) {
 	v := kern.IDCT1(dc, c.quant[0])
 	stride := c.size * c.blocksX

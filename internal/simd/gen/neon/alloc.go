@@ -61,7 +61,7 @@ func (k *Func) intervals() {
 		}
 		for _, r := range c.reads {
 			if r.first < 0 {
-				panic(fmt.Sprintf("%s: instruction %d reads what nothing wrote", k.name, i))
+				panic(fmt.Sprintf("%s: instruction %d reads a register that nothing wrote", k.name, i))
 			}
 			r.last = i
 		}
@@ -88,7 +88,8 @@ func (k *Func) intervals() {
 		}
 		for _, r := range k.regs {
 			if i < r.first && r.first < at && at < r.last {
-				panic(fmt.Sprintf("%s: instruction %d jumps over %d, which first writes what %d reads", k.name, i, r.first, r.last))
+				panic(fmt.Sprintf("%s: instruction %d jumps over %d, the first write of a register that %d reads",
+					k.name, i, r.first, r.last))
 			}
 		}
 	}

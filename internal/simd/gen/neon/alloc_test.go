@@ -114,7 +114,7 @@ func TestAllRegisters(t *testing.T) {
 // The generator refuses code that would read a register that nothing wrote, or that was written in an earlier turn of a
 // loop.
 func TestMistakes(t *testing.T) {
-	wantPanic(t, "a register that is not written", "reads what nothing wrote", func() {
+	wantPanic(t, "a register that is not written", "reads a register that nothing wrote", func() {
 		kernel("(x *float32)", func(k *Func) { k.StoreVec(16, k.vec(), k.Arg("x"), 0) })
 	})
 	wantPanic(t, "a value carried to the next turn", "jumps over", func() {

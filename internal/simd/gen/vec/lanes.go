@@ -27,7 +27,7 @@ type lanes[V any] interface {
 	some(x V) V          // x, and 0 in unused lanes
 }
 
-// kernel applies the same function to all elements of its slices, of which rows are repeated.
+// kernel applies the same function to all elements of its slices; the slices in rows are repeated.
 type kernel[V any] struct {
 	name, slices, rows string
 	zero               bool // may use positive or passed

@@ -170,7 +170,7 @@ def muon(o, w, g):
         adam.step()
         state = [[], []]
         for i, p in enumerate(params):
-            if i in MATRICES:  # the step is what the weights show
+            if i in MATRICES:  # the step follows from the weights
                 u = (before[i] * (1 - rate * o["decay"]) - p) / (rate * 0.2 * max(p.shape) ** 0.5)
                 each = opt.state[p]["momentum_buffer"], u
             else:

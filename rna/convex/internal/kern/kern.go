@@ -4,8 +4,8 @@
 // Each kernel exists for each level of instructions of package simd; levels differ by rounding.
 //
 // Kernels take pointers to first elements and check no length. Vectors that lie side by side are width or pitch
-// elements apart. Those of w in Dots and of dst in AddRows have a width of at least [Padded] of d, of which kernels
-// read and write all, zeros behind d.
+// elements apart. Vectors w in Dots and dst in AddRows have a width of at least [Padded] of d; kernels read and write
+// all of it, zeros behind d.
 package kern
 
 //go:generate go run -C ../../../../internal/simd/gen ./convex
@@ -40,10 +40,10 @@ type Set struct {
 	SparseDots    func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)
 	SparseAddRows func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)
 
-	// StripDots and StripAddRows are the like for rows of which a strip of columns is taken: row i has the next
-	// 4·counts[i] of values and of columns, which are four times the numbers of columns in the strip. out[4*i+k], to which
-	// products are added, and a[4*i+k] belong to row i and vector k. StripSums and StripAdds have values of 1. Rows are
-	// padded to multiples of four with zero values, or with a column whose elements are zero in w and ignored in dst.
+	// StripDots and StripAddRows do the same for a strip of columns: row i has the next 4·counts[i] of values and of
+	// columns, which are four times the numbers of columns in the strip. out[4*i+k] and a[4*i+k] belong to row i
+	// and vector k; products are added to out. StripSums and StripAdds have values of 1. Rows are padded to multiples of
+	// four with zero values, or with a column whose elements are zero in w and ignored in dst.
 	StripDots    func(out, values *float64, columns *uint16, counts *uint32, w *float64, rows int)
 	StripAddRows func(dst, values *float64, columns *uint16, counts *uint32, a *float64, rows int)
 	StripSums    func(out *float64, columns *uint16, counts *uint32, w *float64, rows int)

@@ -16,7 +16,7 @@ type TapArgs struct {
 	Pixels, Channels  int
 	StepDst, StepSrc  int // from a pixel to the next, of Dst (in sums of Weights) and of Src
 	At                int // added to Src
-	// What may be prefetched: for products Nexts offsets from Src, in sums two, from Src and from Weights.
+	// Offsets to prefetch: in products Nexts, from Src; in sums two, from Src and from Weights.
 	Next  *int
 	Nexts int
 	save  int // of a kernel

@@ -161,7 +161,7 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 	return before, after
 }
 
-// scale applies what is folded to a packed panel: a row of biases, then the rows of weights.
+// scale applies the folded normalisation to a packed panel: a row of biases, then the rows of weights.
 func (k *tiledKernel) scale(panel []float32, width, group, first int) {
 	if k.gain == nil {
 		return

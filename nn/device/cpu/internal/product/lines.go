@@ -25,7 +25,7 @@ type stretch struct{ from, to int }
 type partTaps struct {
 	offs  [][2]int
 	above []int // by row, the number of taps above it
-	next  []int // offsets of what the next line of the grid reads for the first time; then 0
+	next  []int // offsets of the pixels that are new in the next line of the grid; then 0
 	nexts int
 }
 

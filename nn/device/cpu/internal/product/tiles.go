@@ -18,7 +18,7 @@ func (d Options) tiles(channels, rows int) bool {
 const (
 	tilesChannels       = 512
 	tilesSingleChannels = 2048
-	// The same for parts of float32, of which there are up to three.
+	// The same for float32 in two or three parts.
 	partsChannels       = 256
 	partsSingleChannels = 768
 )
@@ -171,7 +171,7 @@ func (k *tiledKernel) runTiles(worker int, g *tiledTarget, b *tiledBlock) {
 		} else {
 			tile := k.tiles[worker]
 			if g.run > 1 {
-				clear(tile[:k.set.Planes()*g.size()]) // what follows the last pixel must be finite
+				clear(tile[:k.set.Planes()*g.size()]) // elements behind the last pixel must be finite
 			}
 			g.fill(k.set, s, tile, k.src, b.extent, first, n)
 			a.A = (*uint16)(unsafe.Pointer(&tile[0]))
@@ -259,9 +259,9 @@ func (k *tiledKernel) packTiles(s *splitter, g *tiledTarget, p piece, panel, roo
 	}
 }
 
-// finish applies what is folded, the addition and the ReLU to columns lo to hi of a block, whose sums are the rows of
-// x, step apart. It scales sums and not weights, since the sums wait in memory anyway, and reports whether it stored
-// the result too.
+// finish applies the folded normalisation, the addition and the ReLU to columns lo to hi of a block, whose sums are the
+// rows of x, step apart. It scales sums and not weights, since the sums wait in memory anyway, and reports whether it
+// stored the result too.
 func (k *tiledKernel) finish(worker int, g *tiledTarget, b *tiledBlock, lo, hi int, x []float32, step int) (stored bool) {
 	if k.gain == nil && k.added == nil && !k.relu {
 		return false

@@ -33,7 +33,7 @@ type tiledRoom struct {
 	left, turned, room []work.Part
 }
 
-// tiledRoom takes room for workers. wide is the most columns of a product of which an outer product has rows, or 0.
+// tiledRoom takes room for workers. wide is the most rows of an outer product, or 0.
 func (k Kernels) tiledRoom(r *work.Room, workers, rows, depth, wide int) tiledRoom {
 	t := tiledRoom{rows: rows, depth: depth, most: max(rows, wide)}
 	if k.Tiles == nil {

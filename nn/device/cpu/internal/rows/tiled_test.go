@@ -45,7 +45,7 @@ func opened(t *testing.T, k Kernels, rows, depth, wide, packed int) (multiplier,
 	}
 	nan := math.Float32bits(float32(math.NaN()))
 	for i := range all {
-		all[i] = math.Float32frombits(nan) // what is left from other kernels must not matter
+		all[i] = math.Float32frombits(nan) // leftovers of other kernels must not matter
 	}
 	bound := &lower.Bound[work.Kernel]{Lowering: new(lower.Lowering[work.Kernel]), Workspace: region}
 	s := work.NewStorage(bound, nil, simd.Go)

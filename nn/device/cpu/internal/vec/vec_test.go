@@ -200,7 +200,7 @@ var columnKernels = map[string]func(s *Set, m *memory, n, width, stride, rows in
 // padded returns rows with padding.
 func (m *memory) padded(width, rows int) []float32 { return m.floats(rows * Padded(width)) }
 
-// clearPadding clears what kernels may overwrite.
+// clearPadding clears the padding, which kernels may overwrite.
 func clearPadding(x []float32, width int) {
 	for at := 0; at < len(x); at += Padded(width) {
 		clear(x[at+width : at+Padded(width)])

@@ -103,7 +103,7 @@ func (r *Room) Several(count, n int) []Part {
 	return p
 }
 
-// apart is the distance in bytes between parts of different workers: kernels prefetch what lies behind their operands,
+// apart is the distance in bytes between parts of different workers: kernels prefetch memory behind their operands,
 // and would take cache lines from each other.
 const apart = 4<<10 + cacheLine
 
