@@ -24,6 +24,9 @@ func main() {
 	}
 	avx512.kernels(layers[reg.VecVirtual](storedWay))
 	avx512.kernels(gradients[reg.VecVirtual](storedWay))
+	for _, f := range fused[Op]() {
+		avx512.normalizedBy(f, f.waysOf([]string{storedWay}))
+	}
 	storedSums(avx512)
 	uniforms()
 	avx.Write("stubs_amd64.go")

@@ -19,21 +19,10 @@ func functions(s isa) {
 		})
 	}
 	for _, f := range fused[Op]() {
-		apply := func(k *stream, x Op) {
-			in := []Op{x}
-			for _, name := range strings.Fields(f.operands)[1:] {
-				in = append(in, k.in(name))
-			}
-			k.out("dst", f.of(single{s}, in).(reg.VecVirtual))
-		}
 		s.stream(f.name, "dst "+f.operands, "", ")", func(k *stream) (func(), func()) {
-			return func() { apply(k, k.in("x")) }, nil
+			return func() { k.apply(f, k.in("x")) }, nil
 		})
-		for _, way := range f.waysOf(ways) {
-			s.stream(f.normalized+way, "dst "+f.operands, normalRows, ")", func(k *stream) (func(), func()) {
-				return func() { apply(k, normalized[reg.VecVirtual](k)) }, nil
-			})
-		}
+		s.normalizedBy(f, f.waysOf(ways))
 	}
 	for _, f := range doubles[Op]() {
 		s.stream(f.name, "dst x", "", ")", func(k *stream) (func(), func()) {
@@ -42,6 +31,24 @@ func functions(s isa) {
 		})
 	}
 	s.kernels(others[reg.VecVirtual]())
+}
+
+// apply stores f of x and of the current parts of its other operands.
+func (k *stream) apply(f fusion[Op], x reg.VecVirtual) {
+	in := []Op{x}
+	for _, name := range strings.Fields(f.operands)[1:] {
+		in = append(in, k.in(name))
+	}
+	k.out("dst", f.of(single{k.isa}, in).(reg.VecVirtual))
+}
+
+// normalizedBy generates the kernels of f of a normalised x, for each of ways.
+func (s isa) normalizedBy(f fusion[Op], ways []string) {
+	for _, way := range ways {
+		s.stream(f.normalized+way, "dst "+f.operands, normalRows, ")", func(k *stream) (func(), func()) {
+			return func() { k.apply(f, normalized[reg.VecVirtual](k)) }, nil
+		})
+	}
 }
 
 // halves applies a function of float64 to float32.

@@ -212,39 +212,33 @@ func computeFused(k *vec.Set, kind expr.Kind, to []float32, in *[3][]float32) {
 	}
 }
 
-// Normalized returns the kernel that computes a batch normalisation and then the chain, an activation of its result, or
-// that of an activation's gradient and the value dy that this reads. It returns nil for other chains.
-func (c *Chain) Normalized(k *vec.Set) (act func(dst, x, mean, gain, bias []float32),
-	grad func(dst, x, dy, mean, gain, bias []float32), dy int) {
+// activation is the one that has kernels behind a batch normalisation.
+func activation(k expr.Kind) (a vec.Activation, ok bool) {
+	switch k {
+	case fusedSiLU, fusedSiLUGrad:
+		return vec.SiLU, true
+	case fusedHardswish, fusedHardswishGrad:
+		return vec.Hardswish, true
+	case fusedReLU6, fusedReLU6Grad:
+		return vec.ReLU6, true
+	}
+	return 0, false
+}
+
+// Activation reports whether the chain is an activation of the other kernel's result that has kernels behind a batch
+// normalisation, and dy = -1, or the gradient of one for the value dy.
+func (c *Chain) Activation() (a vec.Activation, dy int, ok bool) {
 	nodes := fuse(c.Map.Expr.Nodes())
 	last := nodes[len(nodes)-1]
-	for _, n := range nodes[:len(nodes)-1] {
-		if n.Kind != expr.KindArg {
-			return nil, nil, -1
-		}
+	a, ok = activation(last.Kind)
+	if !ok || slices.ContainsFunc(nodes[:len(nodes)-1], func(n expr.Node) bool { return n.Kind != expr.KindArg }) ||
+		nodes[last.In[0]].Index != c.made {
+		return 0, -1, false
 	}
-	if len(last.In) == 0 || nodes[last.In[0]].Index != c.made {
-		return nil, nil, -1
-	}
-	switch last.Kind {
-	case fusedSiLU:
-		return k.NormalizeSiLU, nil, -1
-	case fusedHardswish:
-		return k.NormalizeHardswish, nil, -1
-	case fusedReLU6:
-		return k.NormalizeReLU6, nil, -1
-	case fusedSiLUGrad:
-		grad = k.NormalizeSiLUGrad
-	case fusedHardswishGrad:
-		grad = k.NormalizeHardswishGrad
-	case fusedReLU6Grad:
-		grad = k.NormalizeReLU6Grad
-	default:
-		return nil, nil, -1
+	if len(last.In) == 1 {
+		return a, -1, true
 	}
 	dy = c.In[nodes[last.In[1]].Index]
-	if t, y := c.Last.Values[dy], c.Last.OutType(); !t.Type.Shape.Equal(y.Shape) || work.Order(t) != work.Layout(y, device.Data) {
-		return nil, nil, -1
-	}
-	return nil, grad, dy
+	x, y := c.Last.Values[dy], c.Last.OutType()
+	return a, dy, x.Type.Shape.Equal(y.Shape) && work.Order(x) == work.Layout(y, device.Data)
 }

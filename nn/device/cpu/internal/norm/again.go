@@ -3,7 +3,6 @@ package norm
 import (
 	"slices"
 
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
@@ -106,16 +105,25 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 		if st.Err != nil {
 			return nil
 		}
+		half := grad.stored(st, x, dy)
 		g := GradSums{eps: b.eps, channels: b.Channels}
 		before = append(before, prepare, work.Phase{Blocks: 1, Run: func(int, int) { sums.Spread(centres, stats) }})
 		return append(before, sums.Phases(st, func(worker int, m nhwc.Summed) {
-			from, to := m.Read(x, worker), m.To(dy, worker)
 			column := m.From % b.Width()
 			mean, gain, shift := params[0][column:][:m.Width], params[1][column:][:m.Width], params[2][column:][:m.Width]
 			n, rows := m.Width, m.Rows
 			if m.Width == m.Stride { // without gaps
 				n, rows = m.Rows*m.Width, 1
 			}
+			if half != nil {
+				for row := range rows {
+					half(m.From+row*m.Stride, n, mean, gain, shift)
+				}
+				vec.StoredFor(st.Level).GradSums(m.First, m.Second, x.Stored()[m.From:], dy.Stored()[m.From:], m.Parameters,
+					m.Width, m.Stride, 0, m.Rows)
+				return
+			}
+			from, to := m.Read(x, worker), m.To(dy, worker)
 			for row := range rows {
 				at := row * m.Stride
 				run(worker, to[at:][:n], from[at:][:n], m.From+at, mean, gain, shift)
@@ -134,20 +142,20 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 	return l, nil
 }
 
-// expressionGrad is a chain behind a BatchNorm as a function of its operand: one kernel, or a plan in blocks.
+// expressionGrad is a chain behind a BatchNorm as a function of its operand: the gradient of an activation for the value
+// dy, or a plan in blocks.
 type expressionGrad struct {
-	chain *mapping.Chain
-	dy    int           // the value that the one kernel reads, or -1
-	plan  *mapping.Plan // nil for one kernel
+	act   vec.Activation
+	dy    int
+	plan  *mapping.Plan // nil for an activation
 	parts []work.Part   // of the plan: blocks of the BatchNorm's result
 }
 
 // expressionGrad reserves its scratch in r and lists the values whose storage the result may take.
 func (b *batchNorm) expressionGrad(r *work.Room) (e expressionGrad, over []int, err error) {
-	e.chain = b.then
-	if _, grad, dy := b.then.Normalized(vec.For(simd.Go)); grad != nil {
-		e.dy = dy
-		return e, []int{dy}, nil
+	var ok bool
+	if e.act, e.dy, ok = b.then.Activation(); ok && e.dy >= 0 {
+		return e, []int{e.dy}, nil
 	}
 	e.dy, e.parts = -1, r.Each(b.workers, mapping.Block)
 	if e.plan, err = b.then.Plan(r, b.workers, mapping.Block); err != nil {
@@ -169,10 +177,9 @@ func (e *expressionGrad) bind(st *work.Storage) (
 	before []work.Phase, run func(worker int, to, x []float32, lo int, mean, gain, shift []float32)) {
 	k := vec.For(st.Level)
 	if e.plan == nil {
-		_, grad, _ := e.chain.Normalized(k)
 		dy := st.Pieces(e.dy)
 		return nil, func(worker int, to, x []float32, lo int, mean, gain, shift []float32) {
-			grad(to, x, dy.Read(worker, lo, lo+len(x)), mean, gain, shift)
+			k.NormalizeActGrad[e.act](to, x, dy.Read(worker, lo, lo+len(x)), mean, gain, shift)
 		}
 	}
 	buffers := st.Scratches(e.parts)
@@ -189,5 +196,20 @@ func (e *expressionGrad) bind(st *work.Storage) (
 			bound.Continue(worker, to[:n], lo, normed)
 			to, x, lo = to[n:], x[n:], lo+n
 		}
+	}
+}
+
+// stored is e for n elements from place lo on if the level has kernels for that and all are stored as bfloat16, or nil.
+func (e *expressionGrad) stored(st *work.Storage, x, to *work.Pieces) func(lo, n int, mean, gain, shift []float32) {
+	k := vec.StoredFor(st.Level)
+	if k == nil || e.plan != nil {
+		return nil
+	}
+	from, dst, dy := x.Stored(), to.Stored(), st.Pieces(e.dy).Stored()
+	if from == nil || dst == nil || dy == nil {
+		return nil
+	}
+	return func(lo, n int, mean, gain, shift []float32) {
+		k.NormalizeActGrad[e.act](dst[lo:lo+n], from[lo:], dy[lo:], mean, gain, shift)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -89,9 +88,9 @@ type batchNorm struct {
 	other                 int // added to the result, or -1
 	relu                  bool
 	dst                   int
-	then                  *mapping.Chain // an expression of the result, or nil
-	active                bool           // it is an activation that runs in the same kernel
-	made                  bool           // the result is read outside the group too
+	then                  *mapping.Chain  // an expression of the result, or nil
+	act                   *vec.Activation // the expression, if the same kernel computes it
+	made                  bool            // the result is read outside the group too
 	workers               int
 }
 
@@ -150,11 +149,11 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 		var r work.Room
 		scratch := r.Each(3, b.Width())
 		if b.then != nil {
-			act, _, _ := b.then.Normalized(vec.For(simd.Go))
-			if b.active = act != nil && !b.made && b.other < 0; !b.active {
+			act, dy, ok := b.then.Activation()
+			if !ok || dy >= 0 || b.made || b.other >= 0 {
 				return b.expression(s, &r, scratch)
 			}
-			b.dst = b.then.Last.Out
+			b.act, b.dst = &act, b.then.Last.Out
 		}
 		l := work.Data(s, func(st *work.Storage) []work.Phase { return b.phases(st, scratch) })
 		l.Kernel.Take(b.Piece(), b.x, b.other, b.dst)
@@ -250,8 +249,8 @@ func (b *batchNorm) kernel(
 	if b.relu {
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
 	}
-	if b.active {
-		normalize, _, _ = b.then.Normalized(k)
+	if b.act != nil {
+		normalize = k.NormalizeAct[*b.act]
 	}
 	if other != nil {
 		return prepare, func(worker int, dst []float32, lo int) {
@@ -268,7 +267,7 @@ func (b *batchNorm) kernel(
 func (b *batchNorm) half(st *work.Storage, scratch []work.Part, dst *work.Pieces) func(lo, hi int) {
 	k := vec.StoredFor(st.Level)
 	x, y := st.Pieces(b.x).Stored(), dst.Stored()
-	if k == nil || x == nil || y == nil || b.active {
+	if k == nil || x == nil || y == nil {
 		return nil
 	}
 	params := st.Scratches(scratch)
@@ -276,6 +275,9 @@ func (b *batchNorm) half(st *work.Storage, scratch []work.Part, dst *work.Pieces
 	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
 	if b.relu {
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
+	}
+	if b.act != nil {
+		normalize = k.NormalizeAct[*b.act]
 	}
 	if b.other < 0 {
 		return func(lo, hi int) { normalize(y[lo:hi], x[lo:hi], mean, gain, shift) }

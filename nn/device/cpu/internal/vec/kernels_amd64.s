@@ -18406,6 +18406,870 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeSiLUStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeSiLUStoredAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R8*1)
+	VPMOVZXWD   (CX)(R8*1), Z3
+	VPSLLD      $0x10, Z3, Z3
+	VMOVUPS     (DX)(R9*1), Z4
+	VSUBPS      Z4, Z3, Z3
+	VMOVUPS     (BX)(R9*1), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     (SI)(R9*1), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+1280(SB), Z4
+	VMAXPS      Z3, Z4, Z3
+	VMOVUPS     ·singleVectors+1216(SB), Z4
+	VMINPS      Z3, Z4, Z4
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z0, Z0, Z0
+	VSUBPS      Z4, Z0, Z4
+	VMOVAPS     Z4, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z4, Z9, Z6
+	VMOVAPS     Z7, Z4
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z6, Z7, Z4
+	VMULPS      Z4, Z4, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z4, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z4, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z4, Z7
+	VFMADD213PS Z4, Z6, Z7
+	VPSLLD      $0x17, Z8, Z4
+	VPSUBD      Z5, Z4, Z4
+	VFMADD213PS Z4, Z4, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z3, Z4
+	VMOVAPS     Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG        $0x487e0262
+	WORD        $0xff72
+	VMOVDQU16   Y31, (AX)(R8*1)
+	VPMOVZXWD   32(CX)(R8*1), Z3
+	VPSLLD      $0x10, Z3, Z3
+	VMOVUPS     64(DX)(R9*1), Z4
+	VSUBPS      Z4, Z3, Z3
+	VMOVUPS     64(BX)(R9*1), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     64(SI)(R9*1), Z4
+	VADDPS      Z4, Z3, Z3
+	VMOVUPS     ·singleVectors+1280(SB), Z4
+	VMAXPS      Z3, Z4, Z3
+	VMOVUPS     ·singleVectors+1216(SB), Z4
+	VMINPS      Z3, Z4, Z4
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VPXORD      Z1, Z1, Z1
+	VSUBPS      Z4, Z1, Z4
+	VMOVAPS     Z4, Z8
+	VMOVUPS     ·singleVectors+320(SB), Z6
+	VFMADD213PS ·singleVectors+384(SB), Z6, Z8
+	VSUBPS      ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS     Z7, Z6
+	VMOVUPS     ·singleVectors+448(SB), Z9
+	VFMADD213PS Z4, Z9, Z6
+	VMOVAPS     Z7, Z4
+	VMOVUPS     ·singleVectors+512(SB), Z7
+	VFMADD213PS Z6, Z7, Z4
+	VMULPS      Z4, Z4, Z6
+	VMOVUPS     ·singleVectors+1600(SB), Z7
+	VFMADD213PS ·singleVectors+1664(SB), Z4, Z7
+	VMOVUPS     ·singleVectors+1728(SB), Z9
+	VFMADD213PS ·singleVectors+1792(SB), Z4, Z9
+	VFMADD213PS Z9, Z6, Z7
+	VFMADD213PS ·singleVectors+1856(SB), Z4, Z7
+	VFMADD213PS Z4, Z6, Z7
+	VPSLLD      $0x17, Z8, Z4
+	VPSUBD      Z5, Z4, Z4
+	VFMADD213PS Z4, Z4, Z7
+	VADDPS      Z5, Z7, Z7
+	VDIVPS      Z7, Z3, Z4
+	VMOVAPS     Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R8*1)
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000080, R9
+	SUBQ      $0x20, R10
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z3
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z3, K1
+	VPMOVZXWD.Z  (CX)(R8*1), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	VMOVUPS.Z    (DX)(R9*1), K1, Z4
+	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (BX)(R9*1), K1, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS.Z    (SI)(R9*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	VMOVUPS      ·singleVectors+1280(SB), Z4
+	VMAXPS       Z3, Z4, Z3
+	VMOVUPS      ·singleVectors+1216(SB), Z4
+	VMINPS       Z3, Z4, Z4
+	VMOVUPS      ·singleVectors+0(SB), Z5
+	VPXORD       Z2, Z2, Z2
+	VSUBPS       Z4, Z2, Z4
+	VMOVAPS      Z4, Z8
+	VMOVUPS      ·singleVectors+320(SB), Z6
+	VFMADD213PS  ·singleVectors+384(SB), Z6, Z8
+	VSUBPS       ·singleVectors+384(SB), Z8, Z7
+	VMOVAPS      Z7, Z6
+	VMOVUPS      ·singleVectors+448(SB), Z9
+	VFMADD213PS  Z4, Z9, Z6
+	VMOVAPS      Z7, Z4
+	VMOVUPS      ·singleVectors+512(SB), Z7
+	VFMADD213PS  Z6, Z7, Z4
+	VMULPS       Z4, Z4, Z6
+	VMOVUPS      ·singleVectors+1600(SB), Z7
+	VFMADD213PS  ·singleVectors+1664(SB), Z4, Z7
+	VMOVUPS      ·singleVectors+1728(SB), Z9
+	VFMADD213PS  ·singleVectors+1792(SB), Z4, Z9
+	VFMADD213PS  Z9, Z6, Z7
+	VFMADD213PS  ·singleVectors+1856(SB), Z4, Z7
+	VFMADD213PS  Z4, Z6, Z7
+	VPSLLD       $0x17, Z8, Z4
+	VPSUBD       Z5, Z4, Z4
+	VFMADD213PS  Z4, Z4, Z7
+	VADDPS       Z5, Z7, Z7
+	VDIVPS       Z7, Z3, Z4
+	VMOVAPS      Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R8*1)
+	ADDQ      $0x00000020, R8
+	ADDQ      $0x00000040, R9
+	SUBQ      $0x10, R10
+	JG        tail
+
+done:
+	LEAQ  (R8)(R10*2), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeSiLUGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeSiLUGradStoredAVX512(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0  4096(CX)(R9*1)
+	VPMOVZXWD   (CX)(R9*1), Z3
+	VPSLLD      $0x10, Z3, Z3
+	VMOVUPS     (BX)(R10*1), Z4
+	VSUBPS      Z4, Z3, Z3
+	VMOVUPS     (SI)(R10*1), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     (DI)(R10*1), Z4
+	VADDPS      Z4, Z3, Z3
+	PREFETCHT0  4096(DX)(R9*1)
+	VPMOVZXWD   (DX)(R9*1), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     ·singleVectors+1280(SB), Z5
+	VMAXPS      Z3, Z5, Z3
+	VMOVUPS     ·singleVectors+1216(SB), Z5
+	VMINPS      Z3, Z5, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VMOVUPS     ·singleVectors+0(SB), Z7
+	VPXORD      Z0, Z0, Z0
+	VSUBPS      Z3, Z0, Z6
+	VMOVAPS     Z6, Z10
+	VMOVUPS     ·singleVectors+320(SB), Z8
+	VFMADD213PS ·singleVectors+384(SB), Z8, Z10
+	VSUBPS      ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS     Z9, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z11
+	VFMADD213PS Z6, Z11, Z8
+	VMOVAPS     Z9, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z9
+	VFMADD213PS Z8, Z9, Z6
+	VMULPS      Z6, Z6, Z8
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1728(SB), Z11
+	VFMADD213PS ·singleVectors+1792(SB), Z6, Z11
+	VFMADD213PS Z11, Z8, Z9
+	VFMADD213PS ·singleVectors+1856(SB), Z6, Z9
+	VFMADD213PS Z6, Z8, Z9
+	VPSLLD      $0x17, Z10, Z6
+	VPSUBD      Z7, Z6, Z6
+	VFMADD213PS Z6, Z6, Z9
+	VADDPS      Z7, Z9, Z9
+	VDIVPS      Z9, Z5, Z7
+	VMULPS      Z7, Z4, Z5
+	VMOVUPS     ·singleVectors+0(SB), Z6
+	VSUBPS      Z7, Z6, Z6
+	VMULPS      Z7, Z6, Z6
+	VMULPS      Z4, Z3, Z7
+	VMULPS      Z6, Z7, Z7
+	VADDPS      Z7, Z5, Z5
+	VMOVAPS     Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG        $0x487e0262
+	WORD        $0xff72
+	VMOVDQU16   Y31, (AX)(R9*1)
+	VPMOVZXWD   32(CX)(R9*1), Z3
+	VPSLLD      $0x10, Z3, Z3
+	VMOVUPS     64(BX)(R10*1), Z4
+	VSUBPS      Z4, Z3, Z3
+	VMOVUPS     64(SI)(R10*1), Z4
+	VMULPS      Z4, Z3, Z3
+	VMOVUPS     64(DI)(R10*1), Z4
+	VADDPS      Z4, Z3, Z3
+	VPMOVZXWD   32(DX)(R9*1), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VMOVUPS     ·singleVectors+1280(SB), Z5
+	VMAXPS      Z3, Z5, Z3
+	VMOVUPS     ·singleVectors+1216(SB), Z5
+	VMINPS      Z3, Z5, Z3
+	VMOVUPS     ·singleVectors+0(SB), Z5
+	VMOVUPS     ·singleVectors+0(SB), Z7
+	VPXORD      Z1, Z1, Z1
+	VSUBPS      Z3, Z1, Z6
+	VMOVAPS     Z6, Z10
+	VMOVUPS     ·singleVectors+320(SB), Z8
+	VFMADD213PS ·singleVectors+384(SB), Z8, Z10
+	VSUBPS      ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS     Z9, Z8
+	VMOVUPS     ·singleVectors+448(SB), Z11
+	VFMADD213PS Z6, Z11, Z8
+	VMOVAPS     Z9, Z6
+	VMOVUPS     ·singleVectors+512(SB), Z9
+	VFMADD213PS Z8, Z9, Z6
+	VMULPS      Z6, Z6, Z8
+	VMOVUPS     ·singleVectors+1600(SB), Z9
+	VFMADD213PS ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS     ·singleVectors+1728(SB), Z11
+	VFMADD213PS ·singleVectors+1792(SB), Z6, Z11
+	VFMADD213PS Z11, Z8, Z9
+	VFMADD213PS ·singleVectors+1856(SB), Z6, Z9
+	VFMADD213PS Z6, Z8, Z9
+	VPSLLD      $0x17, Z10, Z6
+	VPSUBD      Z7, Z6, Z6
+	VFMADD213PS Z6, Z6, Z9
+	VADDPS      Z7, Z9, Z9
+	VDIVPS      Z9, Z5, Z7
+	VMULPS      Z7, Z4, Z5
+	VMOVUPS     ·singleVectors+0(SB), Z6
+	VSUBPS      Z7, Z6, Z6
+	VMULPS      Z7, Z6, Z6
+	VMULPS      Z4, Z3, Z7
+	VMULPS      Z6, Z7, Z7
+	VADDPS      Z7, Z5, Z5
+	VMOVAPS     Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R9*1)
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x00000080, R10
+	SUBQ      $0x20, R11
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z3
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z3, K1
+	VPMOVZXWD.Z  (CX)(R9*1), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	VMOVUPS.Z    (BX)(R10*1), K1, Z4
+	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (SI)(R10*1), K1, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS.Z    (DI)(R10*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	VPMOVZXWD.Z  (DX)(R9*1), K1, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VMOVUPS      ·singleVectors+1280(SB), Z5
+	VMAXPS       Z3, Z5, Z3
+	VMOVUPS      ·singleVectors+1216(SB), Z5
+	VMINPS       Z3, Z5, Z3
+	VMOVUPS      ·singleVectors+0(SB), Z5
+	VMOVUPS      ·singleVectors+0(SB), Z7
+	VPXORD       Z2, Z2, Z2
+	VSUBPS       Z3, Z2, Z6
+	VMOVAPS      Z6, Z10
+	VMOVUPS      ·singleVectors+320(SB), Z8
+	VFMADD213PS  ·singleVectors+384(SB), Z8, Z10
+	VSUBPS       ·singleVectors+384(SB), Z10, Z9
+	VMOVAPS      Z9, Z8
+	VMOVUPS      ·singleVectors+448(SB), Z11
+	VFMADD213PS  Z6, Z11, Z8
+	VMOVAPS      Z9, Z6
+	VMOVUPS      ·singleVectors+512(SB), Z9
+	VFMADD213PS  Z8, Z9, Z6
+	VMULPS       Z6, Z6, Z8
+	VMOVUPS      ·singleVectors+1600(SB), Z9
+	VFMADD213PS  ·singleVectors+1664(SB), Z6, Z9
+	VMOVUPS      ·singleVectors+1728(SB), Z11
+	VFMADD213PS  ·singleVectors+1792(SB), Z6, Z11
+	VFMADD213PS  Z11, Z8, Z9
+	VFMADD213PS  ·singleVectors+1856(SB), Z6, Z9
+	VFMADD213PS  Z6, Z8, Z9
+	VPSLLD       $0x17, Z10, Z6
+	VPSUBD       Z7, Z6, Z6
+	VFMADD213PS  Z6, Z6, Z9
+	VADDPS       Z7, Z9, Z9
+	VDIVPS       Z9, Z5, Z7
+	VMULPS       Z7, Z4, Z5
+	VMOVUPS      ·singleVectors+0(SB), Z6
+	VSUBPS       Z7, Z6, Z6
+	VMULPS       Z7, Z6, Z6
+	VMULPS       Z4, Z3, Z7
+	VMULPS       Z6, Z7, Z7
+	VADDPS       Z7, Z5, Z5
+	VMOVAPS      Z5, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R9*1)
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x00000040, R10
+	SUBQ      $0x10, R11
+	JG        tail
+
+done:
+	LEAQ  (R9)(R11*2), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeHardswishStoredAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VPMOVZXWD  (CX)(R8*1), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VMOVUPS    (DX)(R9*1), Z4
+	VSUBPS     Z4, Z3, Z3
+	VMOVUPS    (BX)(R9*1), Z4
+	VMULPS     Z4, Z3, Z3
+	VMOVUPS    (SI)(R9*1), Z4
+	VADDPS     Z4, Z3, Z3
+	VADDPS     ·singleVectors+960(SB), Z3, Z4
+	VPXORD     Z0, Z0, Z0
+	VMAXPS     Z4, Z0, Z4
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VMINPS     Z4, Z5, Z4
+	VMULPS     Z3, Z4, Z4
+	VMULPS     ·singleVectors+1088(SB), Z4, Z4
+	VMOVAPS    Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R8*1)
+	VPMOVZXWD 32(CX)(R8*1), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VMOVUPS   64(DX)(R9*1), Z4
+	VSUBPS    Z4, Z3, Z3
+	VMOVUPS   64(BX)(R9*1), Z4
+	VMULPS    Z4, Z3, Z3
+	VMOVUPS   64(SI)(R9*1), Z4
+	VADDPS    Z4, Z3, Z3
+	VADDPS    ·singleVectors+960(SB), Z3, Z4
+	VPXORD    Z1, Z1, Z1
+	VMAXPS    Z4, Z1, Z4
+	VMOVUPS   ·singleVectors+1024(SB), Z5
+	VMINPS    Z4, Z5, Z4
+	VMULPS    Z3, Z4, Z4
+	VMULPS    ·singleVectors+1088(SB), Z4, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R8*1)
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000080, R9
+	SUBQ      $0x20, R10
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z3
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z3, K1
+	VPMOVZXWD.Z  (CX)(R8*1), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	VMOVUPS.Z    (DX)(R9*1), K1, Z4
+	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (BX)(R9*1), K1, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS.Z    (SI)(R9*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	VADDPS       ·singleVectors+960(SB), Z3, Z4
+	VPXORD       Z2, Z2, Z2
+	VMAXPS       Z4, Z2, Z4
+	VMOVUPS      ·singleVectors+1024(SB), Z5
+	VMINPS       Z4, Z5, Z4
+	VMULPS       Z3, Z4, Z4
+	VMULPS       ·singleVectors+1088(SB), Z4, Z4
+	VMOVAPS      Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R8*1)
+	ADDQ      $0x00000020, R8
+	ADDQ      $0x00000040, R9
+	SUBQ      $0x10, R10
+	JG        tail
+
+done:
+	LEAQ  (R8)(R10*2), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeHardswishGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeHardswishGradStoredAVX512(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VPMOVZXWD  (CX)(R9*1), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VMOVUPS    (BX)(R10*1), Z4
+	VSUBPS     Z4, Z3, Z3
+	VMOVUPS    (SI)(R10*1), Z4
+	VMULPS     Z4, Z3, Z3
+	VMOVUPS    (DI)(R10*1), Z4
+	VADDPS     Z4, Z3, Z3
+	PREFETCHT0 4096(DX)(R9*1)
+	VPMOVZXWD  (DX)(R9*1), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPXORD     Z0, Z0, Z0
+	VADDPS     ·singleVectors+960(SB), Z3, Z5
+	VMAXPS     Z5, Z0, Z6
+	VMOVUPS    ·singleVectors+1024(SB), Z7
+	VMINPS     Z6, Z7, Z7
+	VMULPS     Z4, Z7, Z7
+	VMULPS     ·singleVectors+1088(SB), Z7, Z7
+	VMULPS     Z4, Z3, Z3
+	VMULPS     ·singleVectors+1088(SB), Z3, Z3
+	VMOVUPS    ·singleVectors+1024(SB), Z4
+	VCMPPS     $0x1d, Z4, Z6, K1
+	VBLENDMPS  Z0, Z3, K1, Z3
+	VCMPPS     $0x12, Z0, Z5, K1
+	VBLENDMPS  Z0, Z3, K1, Z3
+	VADDPS     Z3, Z7, Z7
+	VMOVAPS    Z7, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R9*1)
+	VPMOVZXWD 32(CX)(R9*1), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VMOVUPS   64(BX)(R10*1), Z4
+	VSUBPS    Z4, Z3, Z3
+	VMOVUPS   64(SI)(R10*1), Z4
+	VMULPS    Z4, Z3, Z3
+	VMOVUPS   64(DI)(R10*1), Z4
+	VADDPS    Z4, Z3, Z3
+	VPMOVZXWD 32(DX)(R9*1), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VPXORD    Z1, Z1, Z1
+	VADDPS    ·singleVectors+960(SB), Z3, Z5
+	VMAXPS    Z5, Z1, Z6
+	VMOVUPS   ·singleVectors+1024(SB), Z7
+	VMINPS    Z6, Z7, Z7
+	VMULPS    Z4, Z7, Z7
+	VMULPS    ·singleVectors+1088(SB), Z7, Z7
+	VMULPS    Z4, Z3, Z3
+	VMULPS    ·singleVectors+1088(SB), Z3, Z3
+	VMOVUPS   ·singleVectors+1024(SB), Z4
+	VCMPPS    $0x1d, Z4, Z6, K1
+	VBLENDMPS Z1, Z3, K1, Z3
+	VCMPPS    $0x12, Z1, Z5, K1
+	VBLENDMPS Z1, Z3, K1, Z3
+	VADDPS    Z3, Z7, Z7
+	VMOVAPS   Z7, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R9*1)
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x00000080, R10
+	SUBQ      $0x20, R11
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z3
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z3, K1
+	VPMOVZXWD.Z  (CX)(R9*1), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	VMOVUPS.Z    (BX)(R10*1), K1, Z4
+	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (SI)(R10*1), K1, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS.Z    (DI)(R10*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	VPMOVZXWD.Z  (DX)(R9*1), K1, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPXORD       Z2, Z2, Z2
+	VADDPS       ·singleVectors+960(SB), Z3, Z5
+	VMAXPS       Z5, Z2, Z6
+	VMOVUPS      ·singleVectors+1024(SB), Z7
+	VMINPS       Z6, Z7, Z7
+	VMULPS       Z4, Z7, Z7
+	VMULPS       ·singleVectors+1088(SB), Z7, Z7
+	VMULPS       Z4, Z3, Z3
+	VMULPS       ·singleVectors+1088(SB), Z3, Z3
+	VMOVUPS      ·singleVectors+1024(SB), Z4
+	VCMPPS       $0x1d, Z4, Z6, K2
+	VBLENDMPS    Z2, Z3, K2, Z3
+	VCMPPS       $0x12, Z2, Z5, K2
+	VBLENDMPS    Z2, Z3, K2, Z3
+	VADDPS       Z3, Z7, Z7
+	VMOVAPS      Z7, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R9*1)
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x00000040, R10
+	SUBQ      $0x10, R11
+	JG        tail
+
+done:
+	LEAQ  (R9)(R11*2), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6StoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeReLU6StoredAVX512(SB), NOSPLIT, $0-120
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ mean_base+48(FP), DX
+	MOVQ gain_base+72(FP), BX
+	MOVQ bias_base+96(FP), SI
+	MOVQ dst_len+8(FP), DI
+	XORQ R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R8*1)
+	VPMOVZXWD  (CX)(R8*1), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VMOVUPS    (DX)(R9*1), Z4
+	VSUBPS     Z4, Z3, Z3
+	VMOVUPS    (BX)(R9*1), Z4
+	VMULPS     Z4, Z3, Z3
+	VMOVUPS    (SI)(R9*1), Z4
+	VADDPS     Z4, Z3, Z3
+	VPXORD     Z0, Z0, Z0
+	VMAXPS     Z3, Z0, Z3
+	VMOVUPS    ·singleVectors+1024(SB), Z4
+	VMINPS     Z3, Z4, Z3
+	VADDPS     Z0, Z3, Z3
+	VMOVAPS    Z3, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R8*1)
+	VPMOVZXWD 32(CX)(R8*1), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VMOVUPS   64(DX)(R9*1), Z4
+	VSUBPS    Z4, Z3, Z3
+	VMOVUPS   64(BX)(R9*1), Z4
+	VMULPS    Z4, Z3, Z3
+	VMOVUPS   64(SI)(R9*1), Z4
+	VADDPS    Z4, Z3, Z3
+	VPXORD    Z1, Z1, Z1
+	VMAXPS    Z3, Z1, Z3
+	VMOVUPS   ·singleVectors+1024(SB), Z4
+	VMINPS    Z3, Z4, Z3
+	VADDPS    Z1, Z3, Z3
+	VMOVAPS   Z3, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R8*1)
+	ADDQ      $0x00000040, R8
+	ADDQ      $0x00000080, R9
+	SUBQ      $0x20, R10
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z3
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z3, K1
+	VPMOVZXWD.Z  (CX)(R8*1), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	VMOVUPS.Z    (DX)(R9*1), K1, Z4
+	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (BX)(R9*1), K1, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS.Z    (SI)(R9*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	VPXORD       Z2, Z2, Z2
+	VMAXPS       Z3, Z2, Z3
+	VMOVUPS      ·singleVectors+1024(SB), Z4
+	VMINPS       Z3, Z4, Z3
+	VADDPS       Z2, Z3, Z3
+	VMOVAPS      Z3, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R8*1)
+	ADDQ      $0x00000020, R8
+	ADDQ      $0x00000040, R9
+	SUBQ      $0x10, R10
+	JG        tail
+
+done:
+	LEAQ  (R8)(R10*2), R8
+	TESTQ DI, DI
+	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLU6GradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, CMOV, MMX+
+TEXT ·normalizeReLU6GradStoredAVX512(SB), NOSPLIT, $0-144
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ dy_base+48(FP), DX
+	MOVQ mean_base+72(FP), BX
+	MOVQ gain_base+96(FP), SI
+	MOVQ bias_base+120(FP), DI
+	MOVQ dst_len+8(FP), R8
+	XORQ R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	PREFETCHT0 4096(CX)(R9*1)
+	VPMOVZXWD  (CX)(R9*1), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VMOVUPS    (BX)(R10*1), Z4
+	VSUBPS     Z4, Z3, Z3
+	VMOVUPS    (SI)(R10*1), Z4
+	VMULPS     Z4, Z3, Z3
+	VMOVUPS    (DI)(R10*1), Z4
+	VADDPS     Z4, Z3, Z3
+	PREFETCHT0 4096(DX)(R9*1)
+	VPMOVZXWD  (DX)(R9*1), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPXORD     Z0, Z0, Z0
+	VMOVAPS    Z4, Z4
+	VMOVUPS    ·singleVectors+1024(SB), Z5
+	VCMPPS     $0x1d, Z5, Z3, K1
+	VBLENDMPS  Z0, Z4, K1, Z4
+	VCMPPS     $0x12, Z0, Z3, K1
+	VBLENDMPS  Z0, Z4, K1, Z4
+	VMOVAPS    Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, (AX)(R9*1)
+	VPMOVZXWD 32(CX)(R9*1), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VMOVUPS   64(BX)(R10*1), Z4
+	VSUBPS    Z4, Z3, Z3
+	VMOVUPS   64(SI)(R10*1), Z4
+	VMULPS    Z4, Z3, Z3
+	VMOVUPS   64(DI)(R10*1), Z4
+	VADDPS    Z4, Z3, Z3
+	VPMOVZXWD 32(DX)(R9*1), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VPXORD    Z1, Z1, Z1
+	VMOVAPS   Z4, Z4
+	VMOVUPS   ·singleVectors+1024(SB), Z5
+	VCMPPS    $0x1d, Z5, Z3, K1
+	VBLENDMPS Z1, Z4, K1, Z4
+	VCMPPS    $0x12, Z1, Z3, K1
+	VBLENDMPS Z1, Z4, K1, Z4
+	VMOVAPS   Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, 32(AX)(R9*1)
+	ADDQ      $0x00000040, R9
+	ADDQ      $0x00000080, R10
+	SUBQ      $0x20, R11
+	JGE       loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z3
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z3, K1
+	VPMOVZXWD.Z  (CX)(R9*1), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	VMOVUPS.Z    (BX)(R10*1), K1, Z4
+	VSUBPS       Z4, Z3, Z3
+	VMOVUPS.Z    (SI)(R10*1), K1, Z4
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS.Z    (DI)(R10*1), K1, Z4
+	VADDPS       Z4, Z3, Z3
+	VPMOVZXWD.Z  (DX)(R9*1), K1, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPXORD       Z2, Z2, Z2
+	VMOVAPS      Z4, Z4
+	VMOVUPS      ·singleVectors+1024(SB), Z5
+	VCMPPS       $0x1d, Z5, Z3, K2
+	VBLENDMPS    Z2, Z4, K2, Z4
+	VCMPPS       $0x12, Z2, Z3, K2
+	VBLENDMPS    Z2, Z4, K2, Z4
+	VMOVAPS      Z4, Z31
+
+	// VCVTNEPS2BF16 Z31, Y31
+	LONG      $0x487e0262
+	WORD      $0xff72
+	VMOVDQU16 Y31, K1, (AX)(R9*1)
+	ADDQ      $0x00000020, R9
+	ADDQ      $0x00000040, R10
+	SUBQ      $0x10, R11
+	JG        tail
+
+done:
+	LEAQ  (R9)(R11*2), R9
+	TESTQ R8, R8
+	JG    row
+	VZEROUPPER
+	RET
+
 // func sumsStoredAVX512(sum []float64, x []uint16, width int, stride int, step int, rows int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sumsStoredAVX512(SB), NOSPLIT, $0-80

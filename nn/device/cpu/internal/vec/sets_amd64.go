@@ -14,11 +14,10 @@ var sets = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUAVX2,
 		NormalizeAdd:     normalizeAddAVX2,
 		NormalizeAddReLU: normalizeAddReLUAVX2,
-		Normalized: Normalized{
-			NormalizeSiLU: normalizeSiLUAVX2, NormalizeSiLUGrad: normalizeSiLUGradAVX2,
-			NormalizeHardswish: normalizeHardswishAVX2, NormalizeHardswishGrad: normalizeHardswishGradAVX2,
-			NormalizeReLU6: normalizeReLU6AVX2, NormalizeReLU6Grad: normalizeReLU6GradAVX2,
-		},
+		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+			SiLU: normalizeSiLUAVX2, Hardswish: normalizeHardswishAVX2, ReLU6: normalizeReLU6AVX2},
+		NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+			SiLU: normalizeSiLUGradAVX2, Hardswish: normalizeHardswishGradAVX2, ReLU6: normalizeReLU6GradAVX2},
 		NormalizeGrad:   normalizeGradAVX2,
 		Scale:           scaleAVX2,
 		Fill:            fillAVX2,
@@ -68,11 +67,10 @@ var sets = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUAVX512,
 		NormalizeAdd:     normalizeAddAVX512,
 		NormalizeAddReLU: normalizeAddReLUAVX512,
-		Normalized: Normalized{
-			NormalizeSiLU: normalizeSiLUAVX512, NormalizeSiLUGrad: normalizeSiLUGradAVX512,
-			NormalizeHardswish: normalizeHardswishAVX512, NormalizeHardswishGrad: normalizeHardswishGradAVX512,
-			NormalizeReLU6: normalizeReLU6AVX512, NormalizeReLU6Grad: normalizeReLU6GradAVX512,
-		},
+		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+			SiLU: normalizeSiLUAVX512, Hardswish: normalizeHardswishAVX512, ReLU6: normalizeReLU6AVX512},
+		NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+			SiLU: normalizeSiLUGradAVX512, Hardswish: normalizeHardswishGradAVX512, ReLU6: normalizeReLU6GradAVX512},
 		NormalizeGrad:   normalizeGradAVX512,
 		Scale:           scaleAVX512,
 		Fill:            fillAVX512,
@@ -132,10 +130,8 @@ var large = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUPastAVX2,
 		NormalizeAdd:     normalizeAddPastAVX2,
 		NormalizeAddReLU: normalizeAddReLUPastAVX2,
-		Normalized: Normalized{
-			NormalizeSiLU: normalizeSiLUPastAVX2, NormalizeHardswish: normalizeHardswishPastAVX2,
-			NormalizeReLU6: normalizeReLU6PastAVX2,
-		},
+		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+			SiLU: normalizeSiLUPastAVX2, Hardswish: normalizeHardswishPastAVX2, ReLU6: normalizeReLU6PastAVX2},
 	}),
 	simd.AVX512: past(sets[simd.AVX512], Set{
 		ReLU:             reluPastAVX512,
@@ -144,10 +140,8 @@ var large = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUPastAVX512,
 		NormalizeAdd:     normalizeAddPastAVX512,
 		NormalizeAddReLU: normalizeAddReLUPastAVX512,
-		Normalized: Normalized{
-			NormalizeSiLU: normalizeSiLUPastAVX512, NormalizeHardswish: normalizeHardswishPastAVX512,
-			NormalizeReLU6: normalizeReLU6PastAVX512,
-		},
+		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+			SiLU: normalizeSiLUPastAVX512, Hardswish: normalizeHardswishPastAVX512, ReLU6: normalizeReLU6PastAVX512},
 	}),
 }
 
@@ -156,6 +150,6 @@ func past(s, p Set) Set {
 	s.ReLU, s.Add = p.ReLU, p.Add
 	s.Normalize, s.NormalizeReLU = p.Normalize, p.NormalizeReLU
 	s.NormalizeAdd, s.NormalizeAddReLU = p.NormalizeAdd, p.NormalizeAddReLU
-	s.NormalizeSiLU, s.NormalizeHardswish, s.NormalizeReLU6 = p.NormalizeSiLU, p.NormalizeHardswish, p.NormalizeReLU6
+	s.NormalizeAct = p.NormalizeAct
 	return s
 }

@@ -14,11 +14,10 @@ var sets = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUNEON,
 		NormalizeAdd:     normalizeAddNEON,
 		NormalizeAddReLU: normalizeAddReLUNEON,
-		Normalized: Normalized{
-			NormalizeSiLU: normalizeSiLUNEON, NormalizeSiLUGrad: normalizeSiLUGradNEON,
-			NormalizeHardswish: normalizeHardswishNEON, NormalizeHardswishGrad: normalizeHardswishGradNEON,
-			NormalizeReLU6: normalizeReLU6NEON, NormalizeReLU6Grad: normalizeReLU6GradNEON,
-		},
+		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+			SiLU: normalizeSiLUNEON, Hardswish: normalizeHardswishNEON, ReLU6: normalizeReLU6NEON},
+		NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+			SiLU: normalizeSiLUGradNEON, Hardswish: normalizeHardswishGradNEON, ReLU6: normalizeReLU6GradNEON},
 		NormalizeGrad:   normalizeGradNEON,
 		Scale:           scaleNEON,
 		Fill:            fillNEON,

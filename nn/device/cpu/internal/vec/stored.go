@@ -13,6 +13,8 @@ type Stored struct {
 	NormalizeAdd     func(dst, x, other []uint16, mean, gain, bias []float32)
 	NormalizeAddReLU func(dst, x, other []uint16, mean, gain, bias []float32)
 	NormalizeGrad    func(dst, x, dy []uint16, mean, gain, meanGrad, slope []float32)
+	NormalizeAct     [Activations]func(dst, x []uint16, mean, gain, bias []float32)
+	NormalizeActGrad [Activations]func(dst, x, dy []uint16, mean, gain, bias []float32)
 
 	// Rows of stored matrices are stride elements apart, those of made and from, which are float32, step elements. dst and
 	// dy are rounded after they are summed.

@@ -11,24 +11,27 @@ var plain = Set{
 	NormalizeReLU:    normalizeReLU,
 	NormalizeAdd:     normalizeAdd,
 	NormalizeAddReLU: normalizeAddReLU,
-	Normalized:       plainNormalized,
-	NormalizeGrad:    normalizeGrad,
-	Scale:            scale,
-	Fill:             fill,
-	AddScaled:        addScaled,
-	Lerp:             lerp,
-	Strange:          strange,
-	Squares:          squares,
-	Sums:             sums,
-	Moments:          moments,
-	GradSums:         gradSums,
-	ReLUGradSums:     reluGradSums,
-	AddReLUGradSums:  addReLUGradSums,
-	Functions:        plainFunctions,
-	Rows:             plainRows,
-	MaxWindows:       maxWindows,
-	MaxWindowsGrad:   maxWindowsGrad,
-	MaxWindowsSet:    maxWindowsSet,
+	NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+		SiLU: normalizedBy(silu), Hardswish: normalizedBy(hardswish), ReLU6: normalizedBy(relu6)},
+	NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+		SiLU: normalizedGradBy(siluGrad), Hardswish: normalizedGradBy(hardswishGrad), ReLU6: normalizedGradBy(relu6Grad)},
+	NormalizeGrad:   normalizeGrad,
+	Scale:           scale,
+	Fill:            fill,
+	AddScaled:       addScaled,
+	Lerp:            lerp,
+	Strange:         strange,
+	Squares:         squares,
+	Sums:            sums,
+	Moments:         moments,
+	GradSums:        gradSums,
+	ReLUGradSums:    reluGradSums,
+	AddReLUGradSums: addReLUGradSums,
+	Functions:       plainFunctions,
+	Rows:            plainRows,
+	MaxWindows:      maxWindows,
+	MaxWindowsGrad:  maxWindowsGrad,
+	MaxWindowsSet:   maxWindowsSet,
 }
 
 // positive is x, and 0 if x < 0. On integers the compiler can avoid a branch, here and below.
@@ -85,12 +88,6 @@ func normalize(dst, x, mean, gain, bias []float32) {
 			dst[c] = float32((v-mean[c])*gain[c]) + bias[c]
 		}
 	})
-}
-
-var plainNormalized = Normalized{
-	NormalizeSiLU: normalizedBy(silu), NormalizeSiLUGrad: normalizedGradBy(siluGrad),
-	NormalizeHardswish: normalizedBy(hardswish), NormalizeHardswishGrad: normalizedGradBy(hardswishGrad),
-	NormalizeReLU6: normalizedBy(relu6), NormalizeReLU6Grad: normalizedGradBy(relu6Grad),
 }
 
 func normalizedBy(f func(x float32) float32) func(dst, x, mean, gain, bias []float32) {

@@ -479,6 +479,24 @@ func reluGradStoredAVX512(dst []uint16, y []uint16, dy []uint16)
 func normalizeGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, meanGrad []float32, slope []float32)
 
 //go:noescape
+func normalizeSiLUStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeSiLUGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeHardswishStoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeHardswishGradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLU6StoredAVX512(dst []uint16, x []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLU6GradStoredAVX512(dst []uint16, x []uint16, dy []uint16, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func sumsStoredAVX512(sum []float64, x []uint16, width int, stride int, step int, rows int)
 
 //go:noescape

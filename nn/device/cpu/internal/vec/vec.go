@@ -31,7 +31,10 @@ type Set struct {
 	NormalizeReLU    func(dst, x, mean, gain, bias []float32)
 	NormalizeAdd     func(dst, x, other, mean, gain, bias []float32)
 	NormalizeAddReLU func(dst, x, other, mean, gain, bias []float32)
-	Normalized
+	// NormalizeAct sets dst to an activation of Normalize's result, NormalizeActGrad to the gradient at that result for the
+	// gradient dy of the activation. They have the bits of Normalize and the function in Functions.
+	NormalizeAct     [Activations]func(dst, x, mean, gain, bias []float32)
+	NormalizeActGrad [Activations]func(dst, x, dy, mean, gain, bias []float32)
 	// NormalizeGrad sets dst to (dy − meanGrad − (x − mean)·slope)·gain, with four rows.
 	NormalizeGrad func(dst, x, dy, mean, gain, meanGrad, slope []float32)
 	// Scale sets dst to x·gain, with gain a row.
@@ -72,12 +75,15 @@ type Set struct {
 	MaxWindowsSet func(dy, x, dx []float32, w Windows)
 }
 
-// Normalized has functions of x' = (x − mean)·gain + bias with the bits of Normalize and the function of Functions:
-// activations, and their gradients at x' for the gradient dy of their result.
-type Normalized struct {
-	NormalizeSiLU, NormalizeHardswish, NormalizeReLU6             func(dst, x, mean, gain, bias []float32)
-	NormalizeSiLUGrad, NormalizeHardswishGrad, NormalizeReLU6Grad func(dst, x, dy, mean, gain, bias []float32)
-}
+// Activation is an activation that has kernels behind a batch normalisation.
+type Activation int
+
+const (
+	SiLU Activation = iota
+	Hardswish
+	ReLU6
+	Activations // their number
+)
 
 // Windows is a row of windows over an image whose pixels are vectors of channels. All numbers are at least 1, except
 // the distances in elements.
@@ -107,7 +113,7 @@ func For(l simd.Level) *Set { return &sets[l.Vectors()] }
 const Alignment = 64
 
 // ForLarge is For with results that the caches do not keep until their next read: Add, ReLU, the four of Normalize and
-// the activations of Normalized store past the caches, which saves reading the overwritten memory. dst and rows have to begin at multiples of
+// NormalizeAct store past the caches, which saves reading the overwritten memory. dst and rows have to begin at multiples of
 // Alignment, and dst should not be an operand.
 func ForLarge(l simd.Level) *Set { return &large[l.Vectors()] }
 

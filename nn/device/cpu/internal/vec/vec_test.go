@@ -134,24 +134,24 @@ var kernels = map[string]func(s *Set, m *memory, n, width int){
 		s.NormalizeAddReLU(x, x, m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize silu": func(s *Set, m *memory, n, width int) {
-		s.NormalizeSiLU(m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeAct[SiLU](m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize hardswish": func(s *Set, m *memory, n, width int) {
-		s.NormalizeHardswish(m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeAct[Hardswish](m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize relu6 in place": func(s *Set, m *memory, n, width int) {
 		x := m.floats(n)
-		s.NormalizeReLU6(x, x, m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeAct[ReLU6](x, x, m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize silu grad": func(s *Set, m *memory, n, width int) {
-		s.NormalizeSiLUGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeActGrad[SiLU](m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize hardswish grad": func(s *Set, m *memory, n, width int) {
-		s.NormalizeHardswishGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeActGrad[Hardswish](m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize relu6 grad in place": func(s *Set, m *memory, n, width int) {
 		dy := m.floats(n)
-		s.NormalizeReLU6Grad(dy, m.floats(n), dy, m.floats(width), m.floats(width), m.floats(width))
+		s.NormalizeActGrad[ReLU6](dy, m.floats(n), dy, m.floats(width), m.floats(width), m.floats(width))
 	},
 	"normalize grad": func(s *Set, m *memory, n, width int) {
 		s.NormalizeGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width),
@@ -334,12 +334,12 @@ func TestNormalizedFunctions(t *testing.T) {
 		normal, got, want := make([]float32, n), make([]float32, n), make([]float32, n)
 		s.Normalize(normal, x, mean, gain, bias)
 		for name, f := range map[string][2]func(){
-			"silu":           {func() { s.NormalizeSiLU(got, x, mean, gain, bias) }, func() { s.SiLU(want, normal) }},
-			"hardswish":      {func() { s.NormalizeHardswish(got, x, mean, gain, bias) }, func() { s.Hardswish(want, normal) }},
-			"relu6":          {func() { s.NormalizeReLU6(got, x, mean, gain, bias) }, func() { s.ReLU6(want, normal) }},
-			"silu grad":      {func() { s.NormalizeSiLUGrad(got, x, dy, mean, gain, bias) }, func() { s.SiLUGrad(want, normal, dy) }},
-			"hardswish grad": {func() { s.NormalizeHardswishGrad(got, x, dy, mean, gain, bias) }, func() { s.HardswishGrad(want, normal, dy) }},
-			"relu6 grad":     {func() { s.NormalizeReLU6Grad(got, x, dy, mean, gain, bias) }, func() { s.ReLU6Grad(want, normal, dy) }},
+			"silu":           {func() { s.NormalizeAct[SiLU](got, x, mean, gain, bias) }, func() { s.SiLU(want, normal) }},
+			"hardswish":      {func() { s.NormalizeAct[Hardswish](got, x, mean, gain, bias) }, func() { s.Hardswish(want, normal) }},
+			"relu6":          {func() { s.NormalizeAct[ReLU6](got, x, mean, gain, bias) }, func() { s.ReLU6(want, normal) }},
+			"silu grad":      {func() { s.NormalizeActGrad[SiLU](got, x, dy, mean, gain, bias) }, func() { s.SiLUGrad(want, normal, dy) }},
+			"hardswish grad": {func() { s.NormalizeActGrad[Hardswish](got, x, dy, mean, gain, bias) }, func() { s.HardswishGrad(want, normal, dy) }},
+			"relu6 grad":     {func() { s.NormalizeActGrad[ReLU6](got, x, dy, mean, gain, bias) }, func() { s.ReLU6Grad(want, normal, dy) }},
 		} {
 			f[0]()
 			f[1]()
@@ -426,9 +426,9 @@ func TestLargeAgree(t *testing.T) {
 					func(s *Set, dst []float32) { s.NormalizeReLU(dst, x, mean, gain, bias) },
 					func(s *Set, dst []float32) { s.NormalizeAdd(dst, x, other, mean, gain, bias) },
 					func(s *Set, dst []float32) { s.NormalizeAddReLU(dst, x, other, mean, gain, bias) },
-					func(s *Set, dst []float32) { s.NormalizeSiLU(dst, x, mean, gain, bias) },
-					func(s *Set, dst []float32) { s.NormalizeHardswish(dst, x, mean, gain, bias) },
-					func(s *Set, dst []float32) { s.NormalizeReLU6(dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeAct[SiLU](dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeAct[Hardswish](dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeAct[ReLU6](dst, x, mean, gain, bias) },
 				} {
 					f(ForLarge(l), dst)
 					f(&plain, want)
