@@ -10,7 +10,7 @@ import (
 // Patterns returns the patterns of this package's ops.
 func Patterns() []work.Pattern {
 	return []work.Pattern{
-		lower.Alone(images), lower.Alone(shortcut), lower.Alone(shortcutGrad),
+		shuffles, lower.Alone(images), lower.Alone(shortcut), lower.Alone(shortcutGrad),
 		lower.Alone(view[op.Row]), lower.Alone(view[op.Flatten]), lower.Alone(view[op.Reshape]),
 		lower.Alone(boxes[op.Permute]), lower.Alone(boxes[op.Slice]), lower.Alone(boxes[op.Pad]),
 		lower.Alone(boxes[op.Concat]), lower.Alone(boxes[op.Expand]), lower.Alone(boxes[op.Roll]),
