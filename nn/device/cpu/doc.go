@@ -15,7 +15,8 @@
 // convolutions and linear layers, with AMX, AVX-512, AVX2 or NEON in assembly; norm, rows, pool, softmax, mapping,
 // elementwise and move have the ops of their names. Below them nhwc iterates over activations in their layout, work has
 // blocks and storage, and kern and vec have the generated kernels. Convolutions of 3×3 taps run by Winograd's algorithm
-// if it is faster, and products of float32 in parts on AMX: see [Options]. In evaluation package portion has layers of
-// large images run for a few samples at a time, so that their results stay in a cache. The environment variable
-// RNA_CPU, one of amx, avx512bf16, avx512, avx2, neon and go, lowers the level.
+// if it is faster, and products of float32 in parts on AMX: see [Options]. In training, results of batch normalisation
+// that an activation's gradient reads are computed again with that gradient, and not stored. In evaluation package
+// portion has layers of large images run for a few samples at a time, so that their results stay in a cache. The
+// environment variable RNA_CPU, one of amx, avx512bf16, avx512, avx2, neon and go, lowers the level.
 package cpu

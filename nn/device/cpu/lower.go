@@ -68,7 +68,7 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	return rows.Whole(c, in)
 }
 
-// Rewrite implements device.Rewriter.
+// Rewrite implements device.Rewriter: results of batch normalisation are computed again for gradients of activations.
 func (d *Device) Rewrite(p *device.Program) { norm.Again(p) }
 
 // Divide implements device.Divider: layers of large images run for a few samples at a time.
