@@ -72,7 +72,7 @@ func Around(f *lower.Flow, i, reader int) []Chain {
 		for _, m := range lower.MapsFrom(f, head) {
 			c := Chain{m, f.Step(m.Steps[len(m.Steps)-1]), slices.Index(m.In, f.Step(i).Out)}
 			c.Steps = append([]int{i}, m.Steps...)
-			if head != reader && slices.Contains(m.Steps, reader) && c.made >= 0 && !c.hides(f) {
+			if head != reader && c.made >= 0 && !c.hides(f) {
 				list = append(list, c)
 			}
 		}

@@ -74,7 +74,7 @@ func sumsOf(f *lower.Flow, s work.Step, last int) int {
 // gradient matches BatchNorm + expressions + BatchNormGradSums: steps are those before the sums.
 func (b batchNorm) gradient(f *lower.Flow, s work.Step, steps []int) (m work.Match, ok bool) {
 	last := sumsOf(f, s, steps[len(steps)-1])
-	if last < 0 || last < steps[len(steps)-1] || b.made || b.other >= 0 {
+	if last < 0 || b.made || b.other >= 0 {
 		return m, false
 	}
 	sums := f.Step(last)
