@@ -20,7 +20,7 @@ func active(tb testing.TB, act expr.Expr, n, c, h int, gated, stored bool) *buil
 	b := &builder{tb: tb}
 	data := func() int {
 		if stored {
-			return b.apply(op.Add{}, b.data(n, c, h, h), b.data(n, c, h, h))
+			return b.apply(op.SliceAxis(op.Shape{n, c + 1, h, h}, 1, 1, c+1), b.data(n, c+1, h, h))
 		}
 		return b.data(n, c, h, h)
 	}
@@ -171,8 +171,9 @@ func TestNormsReadOtherwise(t *testing.T) {
 		"activation of a result that is kept": func(b *builder, z, _, _ int) {
 			b.Keep = []int{z, b.apply(op.Map{Expr: silu}, z)}
 		},
-		"result as a gradient": func(b *builder, z, _, _ int) {
-			b.Keep = []int{b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, b.data(2, 16, 5, 5), z)}
+		"result as a gradient": func(b *builder, z, x, stats int) {
+			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, b.data(2, 16, 5, 5), z)
+			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
 		},
 		"repeated gradient": func(b *builder, z, x, stats int) {
 			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, z, b.data(2, 16))
