@@ -51,8 +51,8 @@ type Grouper interface {
 type Rewriter interface {
 	Device
 	// Rewrite changes p, before grouping, to a program with the same results that allows better groups. It may move
-	// steps, and add steps that recompute a value from operands that are in memory anyway. Existing values keep their
-	// indices; new ones follow, each made by a step.
+	// steps, replace their ops, and add steps that recompute a value from operands that are in memory anyway. Existing
+	// values keep their indices, and their types if they are kept; new ones follow. A step makes each of them.
 	Rewrite(p *Program)
 }
 

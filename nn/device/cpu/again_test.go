@@ -12,6 +12,10 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
+var activations = map[string]expr.Expr{
+	"silu": silu, "hardswish": hardswish, "relu6": x0.Clamp(0, 6), "tanh": x0.Tanh(),
+}
+
 // active is a batch normalisation with an activation and the gradients of both. If gated, an addend of each image and
 // channel comes behind the activation, and a factor and an addend before its gradient. If stored, other ops make x and
 // dy, and a device may store them as bfloat16.
@@ -41,6 +45,16 @@ func active(tb testing.TB, act expr.Expr, n, c, h int, gated, stored bool) *buil
 	return b
 }
 
+// inputs are the values that no step makes.
+func (b *builder) inputs() (list []int) {
+	for v := range b.Values {
+		if !slices.ContainsFunc(b.Steps, func(s device.Step) bool { return s.Out == v }) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
 // rewritten is b as d changes it.
 func rewritten(b *builder, d *Device) *builder {
 	c := *b
@@ -53,7 +67,7 @@ func rewritten(b *builder, d *Device) *builder {
 // and has the bits of the single steps for any number of threads.
 func TestNormsAgain(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		for name, act := range map[string]expr.Expr{"silu": silu, "hardswish": hardswish, "relu6": x0.Clamp(0, 6), "tanh": x0.Tanh()} {
+		for name, act := range activations {
 			for _, shape := range [][3]int{{3, 5, 7}, {2, 33, 9}, {2, 96, 21}, {2, 300, 4}, {1, 16, 40}, {2, 1100, 5}, {1, 2051, 2}} {
 				for _, gated := range []bool{false, true} {
 					what := fmt.Sprintf("%s, %v, gated %t", name, shape, gated)
@@ -74,27 +88,13 @@ func TestNormsAgain(t *testing.T) {
 						alone.run(t)
 						again.run(t)
 						same(t, b, alone, again, what)
-						for v := range b.Values { // the next run has other operands
-							if !slices.ContainsFunc(b.Steps, func(s device.Step) bool { return s.Out == v }) {
-								for _, k := range []*bound{alone, again} {
-									slices.Reverse(k.floats(t, v))
-								}
-							}
+						for _, v := range b.inputs() { // the next run has other operands
+							slices.Reverse(alone.floats(t, v))
+							slices.Reverse(again.floats(t, v))
 						}
 						alone.run(t)
 						again.run(t)
 						same(t, b, alone, again, what+", second run")
-						i := slices.IndexFunc(groups, func(g []int) bool { return r.Steps[g[len(g)-1]].Op.Kind() == "batch_norm_grad_sums" })
-						g, values := r.Group(groups[i]...)
-						plan, err := d.Describe(g)
-						if err != nil {
-							t.Fatal(err)
-						}
-						for _, y := range plan.Outputs {
-							if slices.ContainsFunc(y.Over, func(i int) bool { return values[g.Inputs[i]] == 0 }) {
-								t.Errorf("%s: a result takes the storage of x, which is read after it is written", what)
-							}
-						}
 					}
 				}
 			}
@@ -102,28 +102,38 @@ func TestNormsAgain(t *testing.T) {
 	})
 }
 
-// In bfloat16 the results are those of float32 up to rounding.
+// In bfloat16 the results are those of float32 up to the rounding of stored results.
 func TestNormsAgainInBFloat16(t *testing.T) {
 	exact := open(t, 1)
-	for name, act := range map[string]expr.Expr{"silu": silu, "hardswish": hardswish, "relu6": x0.Clamp(0, 6), "tanh": x0.Tanh()} {
+	for name, act := range activations {
 		for _, shape := range [][3]int{{2, 33, 9}, {2, 96, 21}, {2, 1100, 5}} {
 			for _, gated := range []bool{false, true} {
 				b := active(t, act, shape[0], shape[1], shape[2], gated, true)
-				want := bind(t, exact, &b.Program, b.weights, b.alone())
-				want.run(t)
+				run := func(p *builder, d *Device, groups [][]int) *bound {
+					k := bind(t, d, &p.Program, p.weights, groups)
+					for _, v := range p.inputs() {
+						x := k.floats(t, v)
+						for i := range x { // so that rounding does not open or close a ReLU6
+							x[i] = math.Float32frombits(math.Float32bits(x[i]) &^ (1<<16 - 1))
+						}
+					}
+					k.run(t)
+					return k
+				}
+				want := run(b, exact, b.alone())
 				narrowWays(t, func(way string, d *Device) {
 					r := rewritten(b, d)
-					got := bind(t, d, &r.Program, r.weights, r.grouped(d))
-					got.run(t)
+					got := run(r, d, r.grouped(d))
 					for _, v := range b.Keep {
-						size, off := 0., 0.
+						largest, off := 0., 0.
 						numbers := got.numbers(t, d, r.Values[v], v)
 						for i, w := range want.numbers(t, exact, b.Values[v], v) {
-							size += float64(w) * float64(w)
-							off += math.Pow(float64(numbers[i]-w), 2)
+							largest = max(largest, math.Abs(float64(w)))
+							off = max(off, math.Abs(float64(numbers[i]-w)))
 						}
-						if !(off <= .05*.05*size) { // of ReLU6, which has steps
-							t.Errorf("%s, %v, gated %t, %s: value %d differs by %.3g of its norm", name, shape, gated, way, v, math.Sqrt(off/size))
+						if !(off <= .01*largest) {
+							t.Errorf("%s, %v, gated %t, %s: value %d differs by %.3g of the largest", name, shape, gated, way,
+								v, off/largest)
 						}
 					}
 				})
@@ -147,6 +157,11 @@ func TestNormsNotAgain(t *testing.T) {
 		"no activation": func(b *builder, z int) {
 			b.Steps[3].In = []int{z, b.Steps[2].Out}
 			b.Keep = b.Keep[1:]
+		},
+		"gradient read before the sums": func(b *builder, _ int) {
+			b.apply(op.ReLU{}, b.Steps[3].Out)
+			last := len(b.Steps) - 1
+			b.Steps = slices.Insert(b.Steps[:last:last], 4, b.Steps[last])
 		},
 		"sums of another operand":    func(b *builder, _ int) { b.Steps[4].In[0] = b.data(2, 16, 5, 5) },
 		"sums with other statistics": func(b *builder, _ int) { b.Steps[4].In[1] = b.weight(32) },
@@ -174,6 +189,25 @@ func TestNormsReadOtherwise(t *testing.T) {
 		"result as a gradient": func(b *builder, z, x, stats int) {
 			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, b.data(2, 16, 5, 5), z)
 			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
+		},
+		"expression of the operand too": func(b *builder, z, x, stats int) {
+			dz := b.apply(op.Map{Expr: x0.Tanh().Mul(x1)}, z, x)
+			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
+		},
+		"operand as a gradient": func(b *builder, z, x, stats int) {
+			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, z, x)
+			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
+		},
+		"gradient of itself": func(b *builder, z, x, stats int) {
+			dz := b.apply(op.Map{Expr: silu.Gradient(x0)[0]}, z)
+			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
+		},
+		"two readers in a chain": func(b *builder, z, _, _ int) {
+			b.Keep = []int{b.apply(op.Map{Expr: x0.Mul(x1)}, b.apply(op.Map{Expr: x0.Tanh()}, z), z)}
+		},
+		"sums with another eps": func(b *builder, z, x, stats int) {
+			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, z, b.data(2, 16, 5, 5))
+			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: .1}, x, stats, dz)}
 		},
 		"repeated gradient": func(b *builder, z, x, stats int) {
 			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, z, b.data(2, 16))

@@ -27,7 +27,8 @@ func light(tb testing.TB, n, c, h int) *builder {
 	dy := b.apply(op.ReLUGrad{}, z, dz)
 	sums := b.apply(op.BatchNormGradSums{Eps: eps}, x, stats, dy)
 	b.apply(op.ChannelSum{}, b.apply(op.BatchNormGradInput{Eps: eps}, x, stats, scale, sums, dy))
-	for _, e := range []expr.Expr{silu, gelu, hardswish, silu.Gradient(x1)[0],
+	relu6 := x0.Clamp(0, 6)
+	for _, e := range []expr.Expr{silu, gelu, hardswish, relu6, silu.Gradient(x1)[0], relu6.Gradient(x1)[0],
 		x0.Exp().Log().Sub(x0.Mul(x0).Sqrt().Tanh())} {
 		in := []int{b.apply(op.BatchNorm{Eps: eps}, x, stats, scale, bias), other}
 		m := b.apply(op.Map{Expr: e}, in[:e.Args()]...)

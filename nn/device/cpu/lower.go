@@ -68,8 +68,12 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	return rows.Whole(c, in)
 }
 
-// Rewrite implements device.Rewriter: results of batch normalisation are computed again for gradients of activations.
-func (d *Device) Rewrite(p *device.Program) { norm.Again(p) }
+// Rewrite implements device.Rewriter: expressions spread gradients of global pools over the pixels, and results of batch
+// normalisation are computed again for gradients of activations.
+func (d *Device) Rewrite(p *device.Program) {
+	pool.Spread(p)
+	norm.Again(p)
+}
 
 // Divide implements device.Divider: layers of large images run for a few samples at a time.
 func (d *Device) Divide(p *device.Program) []device.Stage {

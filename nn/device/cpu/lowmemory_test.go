@@ -29,10 +29,12 @@ func TestLowMemoryKeepsBits(t *testing.T) {
 			return n
 		}
 		x, w, s := in("x", images, channels, size, size), in("w", channels, channels, 1, 1), in("s", channels)
-		deep, last := in("deep", channels, channels, 3, 3), in("last", classes, channels)
+		deep, last, bias := in("deep", channels, channels, 3, 3), in("last", classes, channels), in("bias", channels)
 		labels := G.NewVector(g, tensor.Int32, G.WithName("labels"), G.WithShape(images))
 		y := apply("scaled", op.Map{Expr: x0.Mul(x1)}, apply("y", op.Conv2D{}, x, w), s)
 		y = apply("z", op.Conv2D{Pad: [2]int{1, 1}}, y, deep)
+		y = apply("normed", op.BatchNorm{Eps: 1e-3}, y, apply("stats", op.BatchNormStats{}, y), s, bias)
+		y = apply("silu", op.Map{Expr: silu}, y)
 		for i := range 2 { // the first is made again, and only then read by one op alone
 			y = apply("gelu"+string(rune('a'+i)), op.Map{Expr: gelu}, y)
 		}
@@ -41,7 +43,7 @@ func TestLowMemoryKeepsBits(t *testing.T) {
 		}
 		loss := apply("loss", op.SoftmaxCrossEntropy{}, apply("fc", op.Linear{}, apply("pool", op.GlobalAvgPool{}, y), last),
 			labels)
-		grads, err := nn.Grad(loss, w, s, deep, last)
+		grads, err := nn.Grad(loss, w, s, deep, last, bias)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,7 @@ func TestLowMemoryKeepsBits(t *testing.T) {
 		if again := m.Stats().Again; low != (again > 0) {
 			t.Errorf("low memory %t: %d results are made again", low, again)
 		}
-		for seed, n := range []*G.Node{x, w, s, deep, last} {
+		for seed, n := range []*G.Node{x, w, s, deep, last, bias} {
 			v := make([]float32, n.Shape().TotalSize())
 			for i := range v {
 				v[i] = float32((i*7919+seed*104729)%1009)/1009 - .5

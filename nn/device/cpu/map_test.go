@@ -71,6 +71,59 @@ func TestExpressionGroups(t *testing.T) {
 	})
 }
 
+// Sums of an expression over the pixels of each image and channel have the bits of the expression and its sums, and the
+// expression is not stored unless something else reads it.
+func TestSumsOfExpressions(t *testing.T) {
+	for _, c := range []struct {
+		n, c, h int
+		kept    bool
+		want    []string
+	}{
+		{n: 2, c: 5, h: 7, want: []string{"map sum_to"}}, {n: 9, c: 96, h: 21, want: []string{"map sum_to"}},
+		{n: 1, c: 1100, h: 3, want: []string{"map sum_to"}}, {n: 9, c: 2051, h: 2, want: []string{"map sum_to"}},
+		{n: 2, c: 16, h: 5, kept: true},
+	} {
+		b := &builder{tb: t}
+		data := func() int {
+			return b.apply(op.SliceAxis(op.Shape{c.n, c.c + 1, c.h, c.h}, 1, 1, c.c+1), b.data(c.n, c.c+1, c.h, c.h))
+		}
+		y := b.apply(op.Map{Expr: x0.Mul(x1).Add(expr.Arg(2))}, data(), data(), b.data(c.n, c.c))
+		sums := b.apply(op.SumTo{Shape: op.Shape{c.n, c.c}}, y)
+		b.Keep = []int{sums}
+		if c.kept {
+			b.Keep = append(b.Keep, y)
+		}
+		d := open(t, 3)
+		groups := b.grouped(d)
+		if kinds := groupedKinds(b, groups); !slices.Equal(kinds, c.want) {
+			t.Errorf("%+v: groups %q", c, kinds)
+		}
+		alone, grouped := bind(t, d, &b.Program, b.weights, b.alone()), bind(t, d, &b.Program, b.weights, groups)
+		for range 2 {
+			alone.run(t)
+			grouped.run(t)
+			same(t, b, alone, grouped, fmt.Sprintf("%+v", c))
+			for _, k := range []*bound{alone, grouped} { // the next run has other operands
+				slices.Reverse(k.floats(t, b.Steps[2].In[2]))
+			}
+		}
+		want := alone.floats(t, sums)
+		narrowWays(t, func(way string, d *Device) {
+			k := bind(t, d, &b.Program, b.weights, groups)
+			slices.Reverse(k.floats(t, b.Steps[2].In[2])) // as in the last run
+			k.run(t)
+			size, off := 0., 0.
+			for i, v := range k.floats(t, sums) {
+				size += float64(want[i]) * float64(want[i])
+				off += math.Pow(float64(v-want[i]), 2)
+			}
+			if !(off <= .01*.01*size) {
+				t.Errorf("%+v, %s: differs by %.3g of the norm", c, way, math.Sqrt(off/size))
+			}
+		})
+	}
+}
+
 func TestExpressionWorkers(t *testing.T) {
 	b := expressions(t, 3, 33, 21)
 	one := bind(t, open(t, 1), &b.Program, b.weights, b.alone())

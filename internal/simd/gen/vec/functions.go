@@ -181,8 +181,7 @@ func fused[V any]() []fusion[V] {
 			return y
 		}},
 		{"relu6Grad", "x dy", "normalizeReLU6Grad", func(m maths[V], in []V) V {
-			y, zero := m.vector(), m.zero()
-			m.move(y, in[1])
+			y, zero := in[1], m.zero()
 			m.where(greaterEqual, in[0], m.number(sSix), zero, y)
 			m.where(lessEqual, in[0], zero, zero, y)
 			return y
@@ -190,7 +189,8 @@ func fused[V any]() []fusion[V] {
 	}
 }
 
-// waysOf are the ways of a fusion's kernel of a normalised x: the results of gradients take the place of an operand.
+// waysOf are the ways of a fusion's kernel of a normalised x. Gradients overwrite an operand, so they never store past
+// the caches.
 func (f fusion[V]) waysOf(ways []string) []string {
 	if f.normalized == "" {
 		return nil

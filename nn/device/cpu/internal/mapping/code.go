@@ -105,25 +105,16 @@ func (c *Code) Bind(set *vec.Set, scratch [][]float32, block int, numbers []*wor
 	return b
 }
 
-// Run computes the elements from place lo on, at most a block. made holds the same elements of the operand that another
-// kernel makes, if any. It may be dst.
-func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
-	b.begin(number)
-	b.run(number, dst, lo, made)
-}
-
-// Begin is a phase before those that call Continue.
-func (b *Bound) Begin() work.Phase {
-	return work.Phase{Blocks: 1, Run: func(int, int) {
+// Begin lists the phase before those that call Run, if any.
+func (b *Bound) Begin() []work.Phase {
+	if b.rows == 0 {
+		return nil
+	}
+	return work.One(func() {
 		for i := range b.workers {
 			b.begin(i)
 		}
-	}}
-}
-
-// Continue is Run for kernels that have the phase Begin: rows stay as they are from call to call.
-func (b *Bound) Continue(number int, dst []float32, lo int, made []float32) {
-	b.run(number, dst, lo, made)
+	})
 }
 
 // begin forgets the rows of a worker: their operands may have changed.
@@ -133,7 +124,9 @@ func (b *Bound) begin(number int) {
 	}
 }
 
-func (b *Bound) run(number int, dst []float32, lo int, made []float32) {
+// Run computes the elements from place lo on, at most a block. made holds the same elements of the operand that another
+// kernel makes, if any. It may be dst.
+func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	w, k, size := &b.workers[number], b.set, len(dst)
 	for i, n := range b.nodes {
 		to := dst
@@ -200,7 +193,7 @@ func (b *Bound) RunAll(number int, dst *work.Pieces, lo, hi int) {
 	b.begin(number)
 	for ; lo < hi; lo += Block {
 		end := min(lo+Block, hi)
-		b.run(number, dst.To(number, lo, end), lo, nil)
+		b.Run(number, dst.To(number, lo, end), lo, nil)
 		dst.Done(number, lo, end)
 	}
 }

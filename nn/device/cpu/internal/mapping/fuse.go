@@ -225,8 +225,8 @@ func activation(k expr.Kind) (a vec.Activation, ok bool) {
 	return 0, false
 }
 
-// Activation reports whether the chain is an activation of the other kernel's result that has kernels behind a batch
-// normalisation, and dy = -1, or the gradient of one for the value dy.
+// Activation finds the activation that the chain applies to the other kernel's result (dy = -1), or whose gradient it
+// takes for the value dy. Only activations with kernels behind a batch normalisation are ok.
 func (c *Chain) Activation() (a vec.Activation, dy int, ok bool) {
 	nodes := fuse(c.Map.Expr.Nodes())
 	last := nodes[len(nodes)-1]
@@ -238,7 +238,8 @@ func (c *Chain) Activation() (a vec.Activation, dy int, ok bool) {
 	if len(last.In) == 1 {
 		return a, -1, true
 	}
-	dy = c.In[nodes[last.In[1]].Index]
+	i := nodes[last.In[1]].Index
+	dy = c.In[i]
 	x, y := c.Last.Values[dy], c.Last.OutType()
-	return a, dy, x.Type.Shape.Equal(y.Shape) && work.Order(x) == work.Layout(y, device.Data)
+	return a, dy, i != c.made && x.Type.Shape.Equal(y.Shape) && work.Order(x) == work.Layout(y, device.Data)
 }

@@ -33,6 +33,7 @@ func maps(f *lower.Flow, first, workers int) []work.Match {
 		if c.hides(f) {
 			continue
 		}
+		list = append(list, c.summed(f, workers)...)
 		list = append(list, work.Match{Steps: m.Steps, Lower: func() (*work.Lowering, error) { return c.lower(workers) }})
 	}
 	return list
@@ -61,7 +62,7 @@ func After(f *lower.Flow, i, reader int) []Chain {
 	return list
 }
 
-// Around is After preceded by the chains in which steps behind step i make another operand of reader, the longest first.
+// Around lists the chains that begin at an earlier operand of reader, the longest first, and then those of After.
 func Around(f *lower.Flow, i, reader int) []Chain {
 	after := After(f, i, reader)
 	if len(after) == 0 {
@@ -80,8 +81,8 @@ func Around(f *lower.Flow, i, reader int) []Chain {
 	return append(list, after...)
 }
 
-// Heads lists the steps behind step i from which elementwise ops, each the only reader of the one before, lead to step
-// reader, the farthest first and reader last.
+// Heads follows the operands of step reader back through elementwise ops with one reader each, up to step i. The
+// farthest step comes first, reader last.
 func Heads(f *lower.Flow, i, reader int) []int {
 	list := []int{reader}
 	for {

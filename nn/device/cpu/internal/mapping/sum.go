@@ -1,10 +1,13 @@
 package mapping
 
 import (
+	"slices"
+
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
@@ -61,6 +64,53 @@ func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 	l.Kernel.Take(sums.Piece(), s.In[0])
 	l.Workspace = r.Bytes
 	return l
+}
+
+// summed matches the chain and the SumTo that alone reads its result, if that sums over the pixels of each sample and
+// channel. The result is not stored.
+func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
+	next, ok := lower.Next[op.SumTo](f, c.Steps[len(c.Steps)-1])
+	if !ok {
+		return nil
+	}
+	s, x := f.Step(next), c.Last.OutType()
+	samples, channels, pixels := x.Shape.Extents()
+	if len(x.Shape) != 4 || s.Op.(op.SumTo).Axes(x) != op.Samples|op.Channels {
+		return nil
+	}
+	return []work.Match{{Steps: append(slices.Clone(c.Steps), next), Lower: func() (*work.Lowering, error) {
+		var r work.Room
+		p, err := c.Plan(&r, workers, Block)
+		if err != nil {
+			return nil, err
+		}
+		if p.layout != work.Layout(x, device.Data) {
+			return nil, lower.Reason("the sums are those of activations")
+		}
+		sums, scratch := nhwc.NewImageSums(&r, samples, pixels, channels), r.Each(workers, Block)
+		l := work.Data(s, func(st *work.Storage) []work.Phase {
+			dst, parts := st.Floats(s.Out), st.Scratches(scratch)
+			b, before := p.Bind(st)
+			if st.Err != nil {
+				return nil
+			}
+			part := func(worker, from, rows, width, stride int) []float32 {
+				made := parts[worker][:rows*width]
+				if width == stride {
+					rows, width = 1, rows*width
+				}
+				for row := range rows {
+					b.Run(worker, made[row*width:][:width], from+row*stride, nil)
+				}
+				return made
+			}
+			return append(append(before, b.Begin()...), sums.PhasesOf(st, Block, part,
+				func(i int, sum float64) { dst[i] = float32(sum) })...)
+		})
+		p.Take(&l.Kernel)
+		l.Workspace = r.Bytes
+		return l, nil
+	}}}
 }
 
 // sumSamples sums over the samples, each of size elements, as in the gradient of a positional embedding.

@@ -45,7 +45,8 @@ func shuffles(f *lower.Flow, first int) []work.Match {
 	}
 	image, parts := x.InType(0).Shape, split.Shape
 	s.groups, s.each = parts[1], parts[2]
-	if s.groups < 2 || s.each < 2 || !parts.Equal(op.Shape{image[0], s.groups, s.each, image[2], image[3]}) || len(s.from) > 0 && len(s.from) != s.groups {
+	if s.groups < 2 || s.each < 2 || len(s.from) > 0 && len(s.from) != s.groups ||
+		!parts.Equal(op.Shape{image[0], s.groups, s.each, image[2], image[3]}) {
 		return nil
 	}
 	s.pixels, _ = nhwc.Pixels(image)
@@ -87,20 +88,19 @@ func (s *shuffle) slices(f *lower.Flow, join int) []int {
 
 func (s shuffle) match(f *lower.Flow, steps []int) work.Match {
 	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) {
-		first, last := f.Step(steps[0]), f.Step(steps[len(steps)-1])
+		first := f.Step(steps[0])
 		if err := work.DataIn(first); err != nil {
 			return nil, err
 		}
 		stored := !slices.ContainsFunc(s.from, func(v int) bool { return !work.IsStored(first.Values[v]) })
-		l := work.Data(last, func(st *work.Storage) []work.Phase {
+		l := &work.Lowering{Kernel: work.Kernel{Bind: func(st *work.Storage) []work.Phase {
 			if stored {
 				return shuffled(s, st, func(v int) []uint16 { return st.Pieces(v).Stored() })
 			}
 			return shuffled(s, st, st.Floats)
-		})
-		l.Results = nil
+		}}}
 		for _, v := range s.to {
-			t := last.Values[v].Type
+			t := first.Values[v].Type
 			l.Results = append(l.Results, lower.Result{Value: v, Layout: work.Layout(t, device.Data), Bytes: t.Bytes()})
 		}
 		if stored {

@@ -1,4 +1,5 @@
-// Package move has the ops that only move elements: views, boxes, picked elements, shortcuts, crops of images.
+// Package move has the ops that only move elements: views, boxes, shuffles of channels, picked elements, shortcuts,
+// crops of images.
 package move
 
 import (

@@ -32,26 +32,47 @@ func (s *ImageSums) Phases(st *work.Storage, x *work.Pieces, finish func(i int, 
 		return nil
 	}
 	k, half, all := vec.For(st.Level), vec.StoredFor(st.Level), st.Scratch64(s.sums)
+	return s.each(all, func(worker int, m Summed) {
+		switch {
+		case x.Stored() == nil:
+			k.Sums(m.First, x.All()[m.From:], m.Width, m.Stride, m.Rows)
+		case half != nil:
+			half.Sums(m.First, x.Stored()[m.From:], m.Width, m.Stride, 0, m.Rows)
+		default:
+			step := s.rows()
+			for p := 0; p < m.Rows; p += step {
+				rows := min(step, m.Rows-p)
+				k.Sums(m.First, x.Rows(worker, m.From+p*m.Stride, rows, m.Width, m.Stride), m.Width, m.Stride, rows)
+			}
+		}
+	}, finish)
+}
+
+// PhasesOf is Phases for pixels that part makes: rows of width elements without gaps. Those of an activation from place
+// from on are stride apart. It asks for one row, or for rows with at most the given number of elements.
+func (s *ImageSums) PhasesOf(st *work.Storage, elements int,
+	part func(worker, from, rows, width, stride int) []float32, finish func(i int, sum float64)) []work.Phase {
+	k, all := vec.For(st.Level), st.Scratch64(s.sums)
+	return s.each(all, func(worker int, m Summed) {
+		step := max(1, elements/m.Width)
+		for p := 0; p < m.Rows; p += step {
+			rows := min(step, m.Rows-p)
+			k.Sums(m.First, part(worker, m.From+p*m.Stride, rows, m.Width, m.Stride), m.Width, m.Width, rows)
+		}
+	}, finish)
+}
+
+// each is the phase in which add sums an image's pixels, or columns of them, before finish receives their sums.
+func (s *ImageSums) each(all []float64, add func(worker int, m Summed), finish func(i int, sum float64)) []work.Phase {
 	tiles, stride := work.Ceil(s.channels, s.tile), vec.Padded(s.channels)
 	return []work.Phase{{Blocks: s.images * tiles, Run: func(worker, block int) {
 		n, lo := block/tiles, block%tiles*s.tile
 		hi := min(lo+s.tile, s.channels)
-		sum := all[n*stride:][lo:vec.Padded(hi)]
-		clear(sum)
-		at := func(pixel int) int { return (n*s.pixels+pixel)*s.channels + lo }
-		switch {
-		case x.Stored() == nil:
-			k.Sums(sum, x.All()[at(0):], hi-lo, s.channels, s.pixels)
-		case half != nil:
-			half.Sums(sum, x.Stored()[at(0):], hi-lo, s.channels, 0, s.pixels)
-		default:
-			step := s.rows()
-			for p := 0; p < s.pixels; p += step {
-				rows := min(step, s.pixels-p)
-				k.Sums(sum, x.Rows(worker, at(p), rows, hi-lo, s.channels), hi-lo, s.channels, rows)
-			}
-		}
-		for i, v := range sum[:hi-lo] {
+		m := Summed{First: all[n*stride:][lo:vec.Padded(hi)], From: n*s.pixels*s.channels + lo, Width: hi - lo,
+			Stride: s.channels, Rows: s.pixels}
+		clear(m.First)
+		add(worker, m)
+		for i, v := range m.First[:hi-lo] {
 			finish(n*s.channels+lo+i, v)
 		}
 	}}}

@@ -12,54 +12,49 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Again makes a program compute BatchNorms that an expression reads a second time for the gradient of the expression,
-// which runs in the same pass as the gradient's sums. Their results are then neither stored nor read.
+// Again repeats a BatchNorm before the gradient of the expression behind it. The copy, that gradient and the sums of the
+// BatchNorm's own gradient run in one pass, and the first result is not stored.
 func Again(p *device.Program) {
 	f := lower.NewFlow(p)
-	var norms []int // values
-	for i := range p.Steps {
-		if late, _ := gradientOf(f, i); late >= 0 {
-			norms = append(norms, f.Step(i).Out)
-		}
-	}
-	for _, v := range norms {
-		f := lower.NewFlow(p)
-		i := f.Maker(v)
+	for i := len(p.Steps) - 1; i >= 0; i-- {
 		late, before := gradientOf(f, i)
+		if late < 0 {
+			continue
+		}
+		z := p.Steps[i].Out
 		again := lower.Repeat(p, before, i)
 		s := &p.Steps[late+1]
 		s.In = slices.Clone(s.In)
 		for k, u := range s.In {
-			if u == v {
+			if u == z {
 				s.In[k] = again
 			}
 		}
+		f = lower.NewFlow(p)
 	}
 }
 
-// gradientOf returns the last reader of the BatchNorm that is step i, if it belongs to the gradient of an expression
-// that only the BatchNorm's own gradient reads, or else -1, and the first step of the chain that the reader belongs to.
+// gradientOf returns a step that reads the BatchNorm of step i for the gradient of the expression behind it, and the
+// first step of the chain that this step is in, or -1. Only two expressions read the BatchNorm, the chain begins behind
+// the other one, and the BatchNorm's gradient sums the chain's result.
 func gradientOf(f *lower.Flow, i int) (reader, first int) {
-	s := f.Step(i)
-	readers := f.Readers(i)
+	s, readers := f.Step(i), f.Readers(i)
 	if !lower.Is[op.BatchNorm](s) || f.Kept(i) || len(readers) != 2 ||
 		slices.ContainsFunc(readers, func(r int) bool { return !lower.Is[op.Map](f.Step(r)) }) {
-		return -1, 0
+		return -1, -1
 	}
 	reader = readers[1]
 	first = mapping.Heads(f, i, reader)[0]
 	if readers[0] >= first {
-		return -1, 0
+		return -1, -1
 	}
-	chains := lower.MapsFrom(f, reader)
-	if len(chains) == 0 {
-		return -1, 0
+	for _, m := range lower.MapsFrom(f, first) {
+		sums := sumsOf(f, s, m.Steps[len(m.Steps)-1])
+		if sums >= 0 && slices.Contains(m.Steps, reader) && f.Movable(append(m.Steps, sums)) {
+			return reader, first
+		}
 	}
-	steps := chains[0].Steps
-	if sumsOf(f, s, steps[len(steps)-1]) < 0 {
-		return -1, 0
-	}
-	return reader, first
+	return -1, -1
 }
 
 // sumsOf finds the sums for the gradient of BatchNorm s whose dy step last makes, or -1.
@@ -74,7 +69,7 @@ func sumsOf(f *lower.Flow, s work.Step, last int) int {
 // gradient matches BatchNorm + expressions + BatchNormGradSums: steps are those before the sums.
 func (b batchNorm) gradient(f *lower.Flow, s work.Step, steps []int) (m work.Match, ok bool) {
 	last := sumsOf(f, s, steps[len(steps)-1])
-	if last < 0 || b.made || b.other >= 0 {
+	if last < 0 || b.made || b.other >= 0 || slices.Contains(b.then.In, b.x) { // the sums read x after the expression
 		return m, false
 	}
 	sums := f.Step(last)
@@ -86,7 +81,8 @@ func (b batchNorm) gradient(f *lower.Flow, s work.Step, steps []int) (m work.Mat
 	}}, true
 }
 
-// sums lowers b with an expression dy of its result and the step that sums dy·(x−mean) and dy.
+// sums lowers b with an expression dy of its result and the step that sums dy·(x−mean) and dy. Stored as bfloat16, dy is
+// rounded before it is summed.
 func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 	b.Rows = nhwc.RowsOf(nhwc.Pixels(s.InType(0).Shape))
 	var r work.Room
@@ -95,18 +91,17 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := b.then.Last
+	y, g := b.then.Last, NewGradSums(s, s.Op.(op.BatchNormGradSums))
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
 		k := vec.For(st.Level)
-		prepare, _ := b.kernel(st, scratch, k)
 		x, dy, stats, dst := st.Pieces(b.x), st.Pieces(y.Out), st.Floats(b.stats), st.Floats(s.Out)
 		params, centres := st.Scratches(scratch), st.Scratch(sums.Parameters)
+		prepare := b.prepare(st, params)
 		before, run := grad.bind(st)
 		if st.Err != nil {
 			return nil
 		}
 		half := grad.stored(st, x, dy)
-		g := GradSums{eps: b.eps, channels: b.Channels}
 		before = append(before, prepare, work.Phase{Blocks: 1, Run: func(int, int) { sums.Spread(centres, stats) }})
 		return append(before, sums.Phases(st, func(worker int, m nhwc.Summed) {
 			column := m.From % b.Width()
@@ -119,8 +114,8 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 				for row := range rows {
 					half(m.From+row*m.Stride, n, mean, gain, shift)
 				}
-				vec.StoredFor(st.Level).GradSums(m.First, m.Second, x.Stored()[m.From:], dy.Stored()[m.From:], m.Parameters,
-					m.Width, m.Stride, 0, m.Rows)
+				vec.StoredFor(st.Level).GradSums(m.First, m.Second, x.Stored()[m.From:], dy.Stored()[m.From:],
+					m.Parameters, m.Width, m.Stride, 0, m.Rows)
 				return
 			}
 			from, to := m.Read(x, worker), m.To(dy, worker)
@@ -128,19 +123,21 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 				at := row * m.Stride
 				run(worker, to[at:][:n], from[at:][:n], m.From+at, mean, gain, shift)
 			}
-			k.GradSums(m.First, m.Second, from, to, m.Parameters, m.Width, m.Stride, m.Rows)
 			m.Done(dy, worker)
+			k.GradSums(m.First, m.Second, from, m.Read(dy, worker), m.Parameters, m.Width, m.Stride, m.Rows)
 		}, g.Finish(dst, stats))...)
 	})
 	l.Kernel.Take(sums.Piece(), b.x, y.Out)
 	grad.take(&l.Kernel, sums.Piece())
 	l.Results = append(l.Results, lower.Result{
-		Value: y.Out, Layout: work.Layout(y.OutType(), device.Data), Bytes: y.OutType().Bytes(),
-		Over: slices.DeleteFunc(over, func(v int) bool { return v == b.x }), // x is read after dy is written
+		Value: y.Out, Layout: work.Layout(y.OutType(), device.Data), Bytes: y.OutType().Bytes(), Over: over,
 	})
 	l.Workspace = r.Bytes
 	return l, nil
 }
+
+// A block has a whole row of a tile of sums.
+const _ = uint(mapping.Block - nhwc.SumTile)
 
 // expressionGrad is a chain behind a BatchNorm as a function of its operand: the gradient of an activation for the value
 // dy, or a plan in blocks.
@@ -187,13 +184,13 @@ func (e *expressionGrad) bind(st *work.Storage) (
 	if st.Err != nil {
 		return nil, nil
 	}
-	return append(before, bound.Begin()), func(worker int, to, x []float32, lo int, mean, gain, shift []float32) {
+	return append(before, bound.Begin()...), func(worker int, to, x []float32, lo int, mean, gain, shift []float32) {
 		part := max(1, mapping.Block/len(mean)) * len(mean)
 		for len(x) > 0 {
 			n := min(part, len(x))
 			normed := buffers[worker][:n]
 			k.Normalize(normed, x[:n], mean, gain, shift)
-			bound.Continue(worker, to[:n], lo, normed)
+			bound.Run(worker, to[:n], lo, normed)
 			to, x, lo = to[n:], x[n:], lo+n
 		}
 	}

@@ -123,10 +123,10 @@ func applied(f *lower.Flow, first, workers int) []work.Match {
 	if reader < 0 {
 		return list
 	}
-	b.made = f.Sole(end) < 0
 	var longer []work.Match
 	for _, c := range mapping.Around(f, end, readers[reader]) {
 		b.then = &c
+		b.made = f.Kept(end) || slices.ContainsFunc(readers, func(r int) bool { return !slices.Contains(c.Steps, r) })
 		steps := append(slices.Clone(steps), c.Steps[1:]...)
 		if m, ok := b.gradient(f, s, steps); ok {
 			longer = append(longer, m)
@@ -177,13 +177,15 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	y := b.then.Last
 	l := work.Data(y, func(st *work.Storage) []work.Phase {
 		made, dst := st.Pieces(b.dst), st.Pieces(y.Out)
-		prepare, run := b.kernel(st, scratch, vec.For(st.Level))
+		params := st.Scratches(scratch)
+		prepare, run := b.prepare(st, params), b.kernel(st, params, vec.For(st.Level))
 		bound, before := plan.Bind(st)
 		buffers := st.Scratches(parts)
 		if st.Err != nil {
 			return nil
 		}
-		return append(before, bound.Begin(), prepare, b.Phase(func(worker, lo, hi int) {
+		before = append(append(before, bound.Begin()...), prepare)
+		return append(before, b.Phase(func(worker, lo, hi int) {
 			for ; lo < hi; lo += part {
 				end := min(lo+part, hi)
 				var x []float32
@@ -193,7 +195,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 					x = buffers[worker][:end-lo]
 				}
 				run(worker, x, lo)
-				bound.Continue(worker, dst.To(worker, lo, end), lo, x)
+				bound.Run(worker, dst.To(worker, lo, end), lo, x)
 				dst.Done(worker, lo, end)
 				if b.made {
 					made.Done(worker, lo, end)
@@ -223,28 +225,31 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 	if st.Err != nil {
 		return nil
 	}
-	prepare, run := b.kernel(st, scratch, vec.To(st.Level, dst.All(), b.Width(), operands...))
-	if half := b.half(st, scratch, dst); half != nil {
+	params := st.Scratches(scratch)
+	prepare := b.prepare(st, params)
+	run := b.kernel(st, params, vec.To(st.Level, dst.All(), b.Width(), operands...))
+	if half := b.half(st, params, dst); half != nil {
 		return []work.Phase{prepare, b.Phase(func(_, lo, hi int) { half(lo, hi) })}
 	}
 	return []work.Phase{prepare, b.Rows.Pieces(dst, func(worker, lo, hi int) { run(worker, dst.To(worker, lo, hi), lo) })}
 }
 
-// kernel returns the phase that prepares the parameters, and the map of the elements from lo on, which begin with a
-// row.
-func (b *batchNorm) kernel(
-	st *work.Storage, scratch []work.Part, k *vec.Set,
-) (prepare work.Phase, run func(worker int, dst []float32, lo int)) {
-	x, stats, scale, bias := st.Pieces(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
-	other := st.Pieces(b.other)
-	params := st.Scratches(scratch)
+// prepare is the phase that makes the rows of parameters: means, gains and biases.
+func (b *batchNorm) prepare(st *work.Storage, params [][]float32) work.Phase {
+	stats, scale, bias := st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
 	mean, gain, shift := params[0], params[1], params[2]
-	prepare = work.Phase{Blocks: 1, Run: func(int, int) {
+	return work.Phase{Blocks: 1, Run: func(int, int) {
 		gains(gain[:b.Channels], stats[b.Channels:], scale, b.eps)
 		b.Spread(gain[b.Channels:], gain)
 		b.Spread(mean, stats)
 		b.Spread(shift, bias)
 	}}
+}
+
+// kernel returns the map of the elements from lo on, which begin with a row.
+func (b *batchNorm) kernel(st *work.Storage, params [][]float32, k *vec.Set) func(worker int, dst []float32, lo int) {
+	x, other := st.Pieces(b.x), st.Pieces(b.other)
+	mean, gain, shift := params[0], params[1], params[2]
 	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
 	if b.relu {
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
@@ -253,24 +258,23 @@ func (b *batchNorm) kernel(
 		normalize = k.NormalizeAct[*b.act]
 	}
 	if other != nil {
-		return prepare, func(worker int, dst []float32, lo int) {
+		return func(worker int, dst []float32, lo int) {
 			hi := lo + len(dst)
 			normalizeAdd(dst, x.Read(worker, lo, hi), other.Read(worker, lo, hi), mean, gain, shift)
 		}
 	}
-	return prepare, func(worker int, dst []float32, lo int) {
+	return func(worker int, dst []float32, lo int) {
 		normalize(dst, x.Read(worker, lo, lo+len(dst)), mean, gain, shift)
 	}
 }
 
 // half is the map of elements lo to hi if all of them are stored as bfloat16 and the level has kernels for that, or nil.
-func (b *batchNorm) half(st *work.Storage, scratch []work.Part, dst *work.Pieces) func(lo, hi int) {
+func (b *batchNorm) half(st *work.Storage, params [][]float32, dst *work.Pieces) func(lo, hi int) {
 	k := vec.StoredFor(st.Level)
 	x, y := st.Pieces(b.x).Stored(), dst.Stored()
 	if k == nil || x == nil || y == nil {
 		return nil
 	}
-	params := st.Scratches(scratch)
 	mean, gain, shift := params[0], params[1], params[2]
 	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
 	if b.relu {

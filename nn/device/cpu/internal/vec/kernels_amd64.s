@@ -6355,9 +6355,8 @@ loop:
 	PREFETCHT0 4096(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Z1
 	VPXORD     Z2, Z2, Z2
-	VMOVAPS    Z1, Z1
-	VMOVUPS    ·singleVectors+1024(SB), Z5
-	VCMPPS     $0x1d, Z5, Z0, K1
+	VMOVUPS    ·singleVectors+1024(SB), Z3
+	VCMPPS     $0x1d, Z3, Z0, K1
 	VBLENDMPS  Z2, Z1, K1, Z1
 	VCMPPS     $0x12, Z2, Z0, K1
 	VBLENDMPS  Z2, Z1, K1, Z1
@@ -6366,13 +6365,12 @@ loop:
 	VMOVUPS    64(CX)(SI*1), Z0
 	PREFETCHT0 4160(DX)(SI*1)
 	VMOVUPS    64(DX)(SI*1), Z1
-	VPXORD     Z3, Z3, Z3
-	VMOVAPS    Z1, Z1
-	VMOVUPS    ·singleVectors+1024(SB), Z5
-	VCMPPS     $0x1d, Z5, Z0, K1
-	VBLENDMPS  Z3, Z1, K1, Z1
-	VCMPPS     $0x12, Z3, Z0, K1
-	VBLENDMPS  Z3, Z1, K1, Z1
+	VPXORD     Z4, Z4, Z4
+	VMOVUPS    ·singleVectors+1024(SB), Z3
+	VCMPPS     $0x1d, Z3, Z0, K1
+	VBLENDMPS  Z4, Z1, K1, Z1
+	VCMPPS     $0x12, Z4, Z0, K1
+	VBLENDMPS  Z4, Z1, K1, Z1
 	VMOVUPS    Z1, 64(AX)(SI*1)
 	ADDQ       $0x00000080, SI
 	SUBQ       $0x20, BX
@@ -6387,13 +6385,12 @@ tail:
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
 	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VPXORD       Z4, Z4, Z4
-	VMOVAPS      Z1, Z1
+	VPXORD       Z5, Z5, Z5
 	VMOVUPS      ·singleVectors+1024(SB), Z2
 	VCMPPS       $0x1d, Z2, Z0, K2
-	VBLENDMPS    Z4, Z1, K2, Z1
-	VCMPPS       $0x12, Z4, Z0, K2
-	VBLENDMPS    Z4, Z1, K2, Z1
+	VBLENDMPS    Z5, Z1, K2, Z1
+	VCMPPS       $0x12, Z5, Z0, K2
+	VBLENDMPS    Z5, Z1, K2, Z1
 	VMOVUPS      Z1, K1, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x10, BX
@@ -6437,7 +6434,6 @@ loop:
 	PREFETCHT0 4096(DX)(R9*1)
 	VMOVUPS    (DX)(R9*1), Z1
 	VPXORD     Z2, Z2, Z2
-	VMOVAPS    Z1, Z1
 	VMOVUPS    ·singleVectors+1024(SB), Z5
 	VCMPPS     $0x1d, Z5, Z0, K1
 	VBLENDMPS  Z2, Z1, K1, Z1
@@ -6455,7 +6451,6 @@ loop:
 	PREFETCHT0 4160(DX)(R9*1)
 	VMOVUPS    64(DX)(R9*1), Z1
 	VPXORD     Z3, Z3, Z3
-	VMOVAPS    Z1, Z1
 	VMOVUPS    ·singleVectors+1024(SB), Z5
 	VCMPPS     $0x1d, Z5, Z0, K1
 	VBLENDMPS  Z3, Z1, K1, Z1
@@ -6483,7 +6478,6 @@ tail:
 	VADDPS       Z1, Z0, Z0
 	VMOVUPS.Z    (DX)(R9*1), K1, Z1
 	VPXORD       Z4, Z4, Z4
-	VMOVAPS      Z1, Z1
 	VMOVUPS      ·singleVectors+1024(SB), Z5
 	VCMPPS       $0x1d, Z5, Z0, K2
 	VBLENDMPS    Z4, Z1, K2, Z1
@@ -14823,7 +14817,6 @@ loop:
 	PREFETCHT0 4096(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Y1
 	VXORPS     Y2, Y2, Y2
-	VMOVAPS    Y1, Y1
 	VMOVUPS    ·singleVectors+1024(SB), Y3
 	VCMPPS     $0x1d, Y3, Y0, Y3
 	VBLENDVPS  Y3, Y2, Y1, Y1
@@ -14833,7 +14826,6 @@ loop:
 	VMOVUPS    32(CX)(SI*1), Y0
 	VMOVUPS    32(DX)(SI*1), Y1
 	VXORPS     Y2, Y2, Y2
-	VMOVAPS    Y1, Y1
 	VMOVUPS    ·singleVectors+1024(SB), Y3
 	VCMPPS     $0x1d, Y3, Y0, Y3
 	VBLENDVPS  Y3, Y2, Y1, Y1
@@ -14855,7 +14847,6 @@ tail:
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
 	VMASKMOVPS   (DX)(SI*1), Y0, Y2
 	VXORPS       Y3, Y3, Y3
-	VMOVAPS      Y2, Y2
 	VMOVUPS      ·singleVectors+1024(SB), Y4
 	VCMPPS       $0x1d, Y4, Y1, Y4
 	VBLENDVPS    Y4, Y3, Y2, Y2
@@ -14904,7 +14895,6 @@ loop:
 	PREFETCHT0 4096(DX)(R9*1)
 	VMOVUPS    (DX)(R9*1), Y1
 	VXORPS     Y2, Y2, Y2
-	VMOVAPS    Y1, Y1
 	VMOVUPS    ·singleVectors+1024(SB), Y3
 	VCMPPS     $0x1d, Y3, Y0, Y3
 	VBLENDVPS  Y3, Y2, Y1, Y1
@@ -14920,7 +14910,6 @@ loop:
 	VADDPS     Y1, Y0, Y0
 	VMOVUPS    32(DX)(R9*1), Y1
 	VXORPS     Y2, Y2, Y2
-	VMOVAPS    Y1, Y1
 	VMOVUPS    ·singleVectors+1024(SB), Y3
 	VCMPPS     $0x1d, Y3, Y0, Y3
 	VBLENDVPS  Y3, Y2, Y1, Y1
@@ -14949,7 +14938,6 @@ tail:
 	VADDPS       Y2, Y1, Y1
 	VMASKMOVPS   (DX)(R9*1), Y0, Y2
 	VXORPS       Y3, Y3, Y3
-	VMOVAPS      Y2, Y2
 	VMOVUPS      ·singleVectors+1024(SB), Y4
 	VCMPPS       $0x1d, Y4, Y1, Y4
 	VBLENDVPS    Y4, Y3, Y2, Y2
@@ -19188,7 +19176,6 @@ loop:
 	VPMOVZXWD  (DX)(R9*1), Z4
 	VPSLLD     $0x10, Z4, Z4
 	VPXORD     Z0, Z0, Z0
-	VMOVAPS    Z4, Z4
 	VMOVUPS    ·singleVectors+1024(SB), Z5
 	VCMPPS     $0x1d, Z5, Z3, K1
 	VBLENDMPS  Z0, Z4, K1, Z4
@@ -19211,7 +19198,6 @@ loop:
 	VPMOVZXWD 32(DX)(R9*1), Z4
 	VPSLLD    $0x10, Z4, Z4
 	VPXORD    Z1, Z1, Z1
-	VMOVAPS   Z4, Z4
 	VMOVUPS   ·singleVectors+1024(SB), Z5
 	VCMPPS    $0x1d, Z5, Z3, K1
 	VBLENDMPS Z1, Z4, K1, Z4
@@ -19246,7 +19232,6 @@ tail:
 	VPMOVZXWD.Z  (DX)(R9*1), K1, Z4
 	VPSLLD       $0x10, Z4, Z4
 	VPXORD       Z2, Z2, Z2
-	VMOVAPS      Z4, Z4
 	VMOVUPS      ·singleVectors+1024(SB), Z5
 	VCMPPS       $0x1d, Z5, Z3, K2
 	VBLENDMPS    Z2, Z4, K2, Z4

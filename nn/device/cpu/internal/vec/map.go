@@ -16,9 +16,9 @@ type Functions struct {
 	// If is a if the truth value c holds, otherwise b.
 	If func(dst, c, a, b []float32)
 
-	// The functions of activations and their gradients. Hardswish and ReLU6 have the bits of the same operations one after
-	// the other. SiLU has its value at −88, about −5e-37, below it, also at −∞. GELU errs by up to 2.1e-7 of |x|, its gradient
-	// by up to 2.4e-7 of |dy|.
+	// The functions of activations and their gradients. Hardswish and ReLU6 have the bits of the same operations one
+	// after the other. SiLU has its value at −88, about −5e-37, below it, also at −∞. GELU errs by up to 2.1e-7 of |x|,
+	// its gradient by up to 2.4e-7 of |dy|.
 	SiLU, Hardswish, ReLU6, GELU                 func(dst, x []float32)
 	SiLUGrad, HardswishGrad, ReLU6Grad, GELUGrad func(dst, x, dy []float32)
 

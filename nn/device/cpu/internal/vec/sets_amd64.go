@@ -14,9 +14,9 @@ var sets = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUAVX2,
 		NormalizeAdd:     normalizeAddAVX2,
 		NormalizeAddReLU: normalizeAddReLUAVX2,
-		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+		NormalizeAct: normalizeActs{
 			SiLU: normalizeSiLUAVX2, Hardswish: normalizeHardswishAVX2, ReLU6: normalizeReLU6AVX2},
-		NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+		NormalizeActGrad: normalizeActGrads{
 			SiLU: normalizeSiLUGradAVX2, Hardswish: normalizeHardswishGradAVX2, ReLU6: normalizeReLU6GradAVX2},
 		NormalizeGrad:   normalizeGradAVX2,
 		Scale:           scaleAVX2,
@@ -67,9 +67,9 @@ var sets = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUAVX512,
 		NormalizeAdd:     normalizeAddAVX512,
 		NormalizeAddReLU: normalizeAddReLUAVX512,
-		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+		NormalizeAct: normalizeActs{
 			SiLU: normalizeSiLUAVX512, Hardswish: normalizeHardswishAVX512, ReLU6: normalizeReLU6AVX512},
-		NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+		NormalizeActGrad: normalizeActGrads{
 			SiLU: normalizeSiLUGradAVX512, Hardswish: normalizeHardswishGradAVX512, ReLU6: normalizeReLU6GradAVX512},
 		NormalizeGrad:   normalizeGradAVX512,
 		Scale:           scaleAVX512,
@@ -130,7 +130,7 @@ var large = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUPastAVX2,
 		NormalizeAdd:     normalizeAddPastAVX2,
 		NormalizeAddReLU: normalizeAddReLUPastAVX2,
-		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+		NormalizeAct: normalizeActs{
 			SiLU: normalizeSiLUPastAVX2, Hardswish: normalizeHardswishPastAVX2, ReLU6: normalizeReLU6PastAVX2},
 	}),
 	simd.AVX512: past(sets[simd.AVX512], Set{
@@ -140,7 +140,7 @@ var large = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUPastAVX512,
 		NormalizeAdd:     normalizeAddPastAVX512,
 		NormalizeAddReLU: normalizeAddReLUPastAVX512,
-		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+		NormalizeAct: normalizeActs{
 			SiLU: normalizeSiLUPastAVX512, Hardswish: normalizeHardswishPastAVX512, ReLU6: normalizeReLU6PastAVX512},
 	}),
 }

@@ -14,9 +14,9 @@ var sets = [simd.Count]Set{
 		NormalizeReLU:    normalizeReLUNEON,
 		NormalizeAdd:     normalizeAddNEON,
 		NormalizeAddReLU: normalizeAddReLUNEON,
-		NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+		NormalizeAct: normalizeActs{
 			SiLU: normalizeSiLUNEON, Hardswish: normalizeHardswishNEON, ReLU6: normalizeReLU6NEON},
-		NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+		NormalizeActGrad: normalizeActGrads{
 			SiLU: normalizeSiLUGradNEON, Hardswish: normalizeHardswishGradNEON, ReLU6: normalizeReLU6GradNEON},
 		NormalizeGrad:   normalizeGradNEON,
 		Scale:           scaleNEON,

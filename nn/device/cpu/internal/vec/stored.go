@@ -13,8 +13,8 @@ type Stored struct {
 	NormalizeAdd     func(dst, x, other []uint16, mean, gain, bias []float32)
 	NormalizeAddReLU func(dst, x, other []uint16, mean, gain, bias []float32)
 	NormalizeGrad    func(dst, x, dy []uint16, mean, gain, meanGrad, slope []float32)
-	NormalizeAct     [Activations]func(dst, x []uint16, mean, gain, bias []float32)
-	NormalizeActGrad [Activations]func(dst, x, dy []uint16, mean, gain, bias []float32)
+	NormalizeAct     normalizeActsStored
+	NormalizeActGrad normalizeActGradsStored
 
 	// Rows of stored matrices are stride elements apart, those of made and from, which are float32, step elements. dst and
 	// dy are rounded after they are summed.
@@ -35,6 +35,11 @@ type Stored struct {
 	AddReLUGradSumsMade func(scale, bias []float64, x, dy, y, more []uint16, from, mean []float32, width, stride, step,
 		rows int)
 }
+
+type (
+	normalizeActsStored     [activations]func(dst, x []uint16, mean, gain, bias []float32)
+	normalizeActGradsStored [activations]func(dst, x, dy []uint16, mean, gain, bias []float32)
+)
 
 // StoredFor returns the kernels of a level, or nil if the level converts pieces of slices instead.
 func StoredFor(l simd.Level) *Stored {

@@ -11,9 +11,9 @@ var storedKernels = &Stored{
 	NormalizeAdd:     normalizeAddStoredAVX512,
 	NormalizeAddReLU: normalizeAddReLUStoredAVX512,
 	NormalizeGrad:    normalizeGradStoredAVX512,
-	NormalizeAct: [Activations]func(dst, x []uint16, mean, gain, bias []float32){
-		SiLU: normalizeSiLUStoredAVX512, Hardswish: normalizeHardswishStoredAVX512, ReLU6: normalizeReLU6StoredAVX512},
-	NormalizeActGrad: [Activations]func(dst, x, dy []uint16, mean, gain, bias []float32){SiLU: normalizeSiLUGradStoredAVX512,
+	NormalizeAct: normalizeActsStored{SiLU: normalizeSiLUStoredAVX512, Hardswish: normalizeHardswishStoredAVX512,
+		ReLU6: normalizeReLU6StoredAVX512},
+	NormalizeActGrad: normalizeActGradsStored{SiLU: normalizeSiLUGradStoredAVX512,
 		Hardswish: normalizeHardswishGradStoredAVX512, ReLU6: normalizeReLU6GradStoredAVX512},
 	Sums:                sumsStoredAVX512,
 	Moments:             momentsStoredAVX512,

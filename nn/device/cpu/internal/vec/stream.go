@@ -11,9 +11,9 @@ var plain = Set{
 	NormalizeReLU:    normalizeReLU,
 	NormalizeAdd:     normalizeAdd,
 	NormalizeAddReLU: normalizeAddReLU,
-	NormalizeAct: [Activations]func(dst, x, mean, gain, bias []float32){
+	NormalizeAct: normalizeActs{
 		SiLU: normalizedBy(silu), Hardswish: normalizedBy(hardswish), ReLU6: normalizedBy(relu6)},
-	NormalizeActGrad: [Activations]func(dst, x, dy, mean, gain, bias []float32){
+	NormalizeActGrad: normalizeActGrads{
 		SiLU: normalizedGradBy(siluGrad), Hardswish: normalizedGradBy(hardswishGrad), ReLU6: normalizedGradBy(relu6Grad)},
 	NormalizeGrad:   normalizeGrad,
 	Scale:           scale,

@@ -31,10 +31,10 @@ type Set struct {
 	NormalizeReLU    func(dst, x, mean, gain, bias []float32)
 	NormalizeAdd     func(dst, x, other, mean, gain, bias []float32)
 	NormalizeAddReLU func(dst, x, other, mean, gain, bias []float32)
-	// NormalizeAct sets dst to an activation of Normalize's result, NormalizeActGrad to the gradient at that result for the
-	// gradient dy of the activation. They have the bits of Normalize and the function in Functions.
-	NormalizeAct     [Activations]func(dst, x, mean, gain, bias []float32)
-	NormalizeActGrad [Activations]func(dst, x, dy, mean, gain, bias []float32)
+	// NormalizeAct sets dst to an activation of Normalize's result, NormalizeActGrad to the gradient at that result for
+	// the gradient dy of the activation. They have the bits of Normalize and the function in Functions.
+	NormalizeAct     normalizeActs
+	NormalizeActGrad normalizeActGrads
 	// NormalizeGrad sets dst to (dy − meanGrad − (x − mean)·slope)·gain, with four rows.
 	NormalizeGrad func(dst, x, dy, mean, gain, meanGrad, slope []float32)
 	// Scale sets dst to x·gain, with gain a row.
@@ -82,7 +82,12 @@ const (
 	SiLU Activation = iota
 	Hardswish
 	ReLU6
-	Activations // their number
+	activations // their number
+)
+
+type (
+	normalizeActs     [activations]func(dst, x, mean, gain, bias []float32)
+	normalizeActGrads [activations]func(dst, x, dy, mean, gain, bias []float32)
 )
 
 // Windows is a row of windows over an image whose pixels are vectors of channels. All numbers are at least 1, except
@@ -113,8 +118,8 @@ func For(l simd.Level) *Set { return &sets[l.Vectors()] }
 const Alignment = 64
 
 // ForLarge is For with results that the caches do not keep until their next read: Add, ReLU, the four of Normalize and
-// NormalizeAct store past the caches, which saves reading the overwritten memory. dst and rows have to begin at multiples of
-// Alignment, and dst should not be an operand.
+// NormalizeAct store past the caches, which saves reading the overwritten memory. dst and rows have to begin at
+// multiples of Alignment, and dst should not be an operand.
 func ForLarge(l simd.Level) *Set { return &large[l.Vectors()] }
 
 // largeResult is the size in bytes from which on caches do not keep a result until the next op reads it: larger ops of
