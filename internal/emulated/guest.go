@@ -23,7 +23,10 @@ func boot() {
 }
 
 func do(status *int) error {
-	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}} {
+	if err := os.MkdirAll("/tmp", 0o777); err != nil { // no mount, which would hide the job's folder if it is there
+		return err
+	}
+	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"devtmpfs", "/dev"}} {
 		if err := os.MkdirAll(m.at, 0o755); err != nil {
 			return err
 		}
