@@ -202,6 +202,11 @@ func TestNormsReadOtherwise(t *testing.T) {
 			dz := b.apply(op.Map{Expr: silu.Gradient(x0)[0]}, z)
 			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
 		},
+		"gradient of a product with it": func(b *builder, z, x, stats int) {
+			dy := b.apply(op.Map{Expr: x0.Mul(x1)}, b.data(2, 16, 5, 5), z)
+			dz := b.apply(op.Map{Expr: silu.Gradient(x1)[0]}, z, dy)
+			b.Keep = []int{dz, b.apply(op.BatchNormGradSums{Eps: 1e-3}, x, stats, dz)}
+		},
 		"two readers in a chain": func(b *builder, z, _, _ int) {
 			b.Keep = []int{b.apply(op.Map{Expr: x0.Mul(x1)}, b.apply(op.Map{Expr: x0.Tanh()}, z), z)}
 		},

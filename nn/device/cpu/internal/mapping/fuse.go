@@ -243,3 +243,17 @@ func (c *Chain) Activation() (a vec.Activation, dy int, ok bool) {
 	x, y := c.Last.Values[dy], c.Last.OutType()
 	return a, dy, i != c.made && x.Type.Shape.Equal(y.Shape) && work.Order(x) == work.Layout(y, device.Data)
 }
+
+// ActivationGrad finds the activation whose gradient the chain takes at the other kernel's result, and the chain that
+// makes the gradient's dy without that result.
+func (c *Chain) ActivationGrad() (a vec.Activation, dy Chain, ok bool) {
+	nodes := fuse(c.Map.Expr.Nodes())
+	last := nodes[len(nodes)-1]
+	if a, ok = activation(last.Kind); !ok || len(last.In) != 2 {
+		return 0, Chain{}, false
+	}
+	made := func(n expr.Node) bool { return n.Kind == expr.KindArg && n.Index == c.made }
+	dy = *c
+	dy.nodes = reach(nodes, last.In[1], func(int) (expr.Node, bool) { return expr.Node{}, false })
+	return a, dy, made(nodes[last.In[0]]) && !slices.ContainsFunc(dy.nodes, made)
+}

@@ -15,6 +15,7 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // Patterns returns the patterns of this package's ops for the given number of workers.
@@ -29,7 +30,7 @@ func Patterns(workers int) []work.Pattern {
 func maps(f *lower.Flow, first, workers int) []work.Match {
 	var list []work.Match
 	for _, m := range lower.MapsFrom(f, first) {
-		c := Chain{m, f.Step(m.Steps[len(m.Steps)-1]), -1}
+		c := Chain{Maps: m, Last: f.Step(m.Steps[len(m.Steps)-1]), made: -1}
 		if c.hides(f) {
 			continue
 		}
@@ -42,8 +43,9 @@ func maps(f *lower.Flow, first, workers int) []work.Match {
 // Chain is a sequence of elementwise ops as one expression.
 type Chain struct {
 	lower.Maps
-	Last work.Step
-	made int // the operand that another kernel makes, in the layout of activations, or -1
+	Last  work.Step
+	made  int         // the operand that another kernel makes, in the layout of activations, or -1
+	nodes []expr.Node // computed in place of Map's, or nil
 }
 
 // After lists the chains behind step i that begin with reader, an expression that reads the result of step i, the
@@ -54,7 +56,7 @@ func After(f *lower.Flow, i, reader int) []Chain {
 	}
 	var list []Chain
 	for m, ok := lower.After(f, i).Then(f, reader); ok; m, ok = m.Next(f) {
-		c := Chain{m, f.Step(m.Steps[len(m.Steps)-1]), slices.Index(m.In, f.Step(i).Out)}
+		c := Chain{Maps: m, Last: f.Step(m.Steps[len(m.Steps)-1]), made: slices.Index(m.In, f.Step(i).Out)}
 		if !c.hides(f) {
 			list = slices.Insert(list, 0, c)
 		}
@@ -71,7 +73,7 @@ func Around(f *lower.Flow, i, reader int) []Chain {
 	var list []Chain
 	for _, head := range Heads(f, i, reader) {
 		for _, m := range lower.MapsFrom(f, head) {
-			c := Chain{m, f.Step(m.Steps[len(m.Steps)-1]), slices.Index(m.In, f.Step(i).Out)}
+			c := Chain{Maps: m, Last: f.Step(m.Steps[len(m.Steps)-1]), made: slices.Index(m.In, f.Step(i).Out)}
 			c.Steps = append([]int{i}, m.Steps...)
 			if head != reader && c.made >= 0 && !c.hides(f) {
 				list = append(list, c)
@@ -191,7 +193,11 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 	}
 	o := orderOf(y.Shape, p.layout)
 	samples, _, _ := y.Shape.Extents()
-	nodes, axes, parts := hoist(c.Map.Expr.Nodes(), axes, o, samples)
+	nodes := c.nodes
+	if nodes == nil {
+		nodes = c.Map.Expr.Nodes()
+	}
+	nodes, axes, parts := hoist(nodes, axes, o, samples)
 	p.code, p.early = newCode(nodes, o, axes), parts
 	p.code.made = c.made
 	p.scratch = p.code.Scratch(r, workers, block)

@@ -80,14 +80,15 @@ func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
 	}
 	return []work.Match{{Steps: append(slices.Clone(c.Steps), next), Lower: func() (*work.Lowering, error) {
 		var r work.Room
-		p, err := c.Plan(&r, workers, Block)
+		const block = 4 * Block // few rows at a time would read and write their sums too often
+		p, err := c.Plan(&r, workers, block)
 		if err != nil {
 			return nil, err
 		}
 		if p.layout != work.Layout(x, device.Data) {
 			return nil, lower.Reason("the sums are those of activations")
 		}
-		sums, scratch := nhwc.NewImageSums(&r, samples, pixels, channels), r.Each(workers, Block)
+		sums, scratch := nhwc.NewImageSums(&r, samples, pixels, channels), r.Each(workers, block)
 		l := work.Data(s, func(st *work.Storage) []work.Phase {
 			dst, parts := st.Floats(s.Out), st.Scratches(scratch)
 			b, before := p.Bind(st)
@@ -104,7 +105,7 @@ func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
 				}
 				return made
 			}
-			return append(append(before, b.Begin()...), sums.PhasesOf(st, Block, part,
+			return append(append(before, b.Begin()...), sums.PhasesOf(st, block, part,
 				func(i int, sum float64) { dst[i] = float32(sum) })...)
 		})
 		p.Take(&l.Kernel)

@@ -22,7 +22,7 @@ func NewImageSums(r *work.Room, images, pixels, channels int) *ImageSums {
 	return &ImageSums{images, pixels, channels, tile, r.Doubles(images * vec.Padded(channels))}
 }
 
-// rows is the number of pixels that are summed at a time if they have to be widened; a piece covers their span.
+// rows is the number of pixels that are summed at a time; a piece covers their span.
 func (s *ImageSums) rows() int  { return max(1, sumChunk/s.channels) }
 func (s *ImageSums) Piece() int { return min(s.rows(), s.pixels) * s.channels }
 
@@ -32,19 +32,12 @@ func (s *ImageSums) Phases(st *work.Storage, x *work.Pieces, finish func(i int, 
 		return nil
 	}
 	k, half, all := vec.For(st.Level), vec.StoredFor(st.Level), st.Scratch64(s.sums)
-	return s.each(all, func(worker int, m Summed) {
-		switch {
-		case x.Stored() == nil:
-			k.Sums(m.First, x.All()[m.From:], m.Width, m.Stride, m.Rows)
-		case half != nil:
+	return s.each(all, s.rows(), func(worker int, m Summed) {
+		if half != nil && x.Stored() != nil {
 			half.Sums(m.First, x.Stored()[m.From:], m.Width, m.Stride, 0, m.Rows)
-		default:
-			step := s.rows()
-			for p := 0; p < m.Rows; p += step {
-				rows := min(step, m.Rows-p)
-				k.Sums(m.First, x.Rows(worker, m.From+p*m.Stride, rows, m.Width, m.Stride), m.Width, m.Stride, rows)
-			}
+			return
 		}
+		k.Sums(m.First, m.Read(x, worker), m.Width, m.Stride, m.Rows)
 	}, finish)
 }
 
@@ -53,25 +46,24 @@ func (s *ImageSums) Phases(st *work.Storage, x *work.Pieces, finish func(i int, 
 func (s *ImageSums) PhasesOf(st *work.Storage, elements int,
 	part func(worker, from, rows, width, stride int) []float32, finish func(i int, sum float64)) []work.Phase {
 	k, all := vec.For(st.Level), st.Scratch64(s.sums)
-	return s.each(all, func(worker int, m Summed) {
-		step := max(1, elements/m.Width)
-		for p := 0; p < m.Rows; p += step {
-			rows := min(step, m.Rows-p)
-			k.Sums(m.First, part(worker, m.From+p*m.Stride, rows, m.Width, m.Stride), m.Width, m.Width, rows)
-		}
+	return s.each(all, max(1, elements/min(s.channels, s.tile)), func(worker int, m Summed) {
+		k.Sums(m.First, part(worker, m.From, m.Rows, m.Width, m.Stride), m.Width, m.Width, m.Rows)
 	}, finish)
 }
 
-// each is the phase in which add sums an image's pixels, or columns of them, before finish receives their sums.
-func (s *ImageSums) each(all []float64, add func(worker int, m Summed), finish func(i int, sum float64)) []work.Phase {
+// each is the phase in which add sums a few pixels of an image, or columns of them, at a time. Their cache lines are
+// then still cached when other columns are summed. finish receives the sums.
+func (s *ImageSums) each(all []float64, rows int, add func(worker int, m Summed), finish func(i int, sum float64)) []work.Phase {
 	tiles, stride := work.Ceil(s.channels, s.tile), vec.Padded(s.channels)
 	return []work.Phase{{Blocks: s.images * tiles, Run: func(worker, block int) {
 		n, lo := block/tiles, block%tiles*s.tile
 		hi := min(lo+s.tile, s.channels)
-		m := Summed{First: all[n*stride:][lo:vec.Padded(hi)], From: n*s.pixels*s.channels + lo, Width: hi - lo,
-			Stride: s.channels, Rows: s.pixels}
+		m := Summed{First: all[n*stride:][lo:vec.Padded(hi)], Width: hi - lo, Stride: s.channels}
 		clear(m.First)
-		add(worker, m)
+		for p := 0; p < s.pixels; p += rows {
+			m.From, m.Rows = (n*s.pixels+p)*s.channels+lo, min(rows, s.pixels-p)
+			add(worker, m)
+		}
 		for i, v := range m.First[:hi-lo] {
 			finish(n*s.channels+lo+i, v)
 		}

@@ -139,23 +139,29 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 // A block has a whole row of a tile of sums.
 const _ = uint(mapping.Block - nhwc.SumTile)
 
-// expressionGrad is a chain behind a BatchNorm as a function of its operand: the gradient of an activation for the value
-// dy, or a plan in blocks.
+// expressionGrad is a chain behind a BatchNorm as a function of its operand. It is the gradient of an activation for the
+// value dy; or that for the result of a plan in blocks; or a plan that reads the BatchNorm's result.
 type expressionGrad struct {
-	act   vec.Activation
-	dy    int
-	plan  *mapping.Plan // nil for an activation
-	parts []work.Part   // of the plan: blocks of the BatchNorm's result
+	active bool
+	act    vec.Activation
+	dy     int           // -1 for a plan
+	plan   *mapping.Plan // nil for dy
+	parts  []work.Part   // of the plan: blocks of its result, or of the BatchNorm's
 }
 
 // expressionGrad reserves its scratch in r and lists the values whose storage the result may take.
 func (b *batchNorm) expressionGrad(r *work.Room) (e expressionGrad, over []int, err error) {
-	var ok bool
-	if e.act, e.dy, ok = b.then.Activation(); ok && e.dy >= 0 {
+	if e.act, e.dy, e.active = b.then.Activation(); e.active && e.dy >= 0 {
 		return e, []int{e.dy}, nil
 	}
+	chain := *b.then
+	if act, dy, ok := chain.ActivationGrad(); ok {
+		e.act, e.active, chain = act, true, dy
+	} else {
+		e.active = false
+	}
 	e.dy, e.parts = -1, r.Each(b.workers, mapping.Block)
-	if e.plan, err = b.then.Plan(r, b.workers, mapping.Block); err != nil {
+	if e.plan, err = chain.Plan(r, b.workers, mapping.Block); err != nil {
 		return e, nil, err
 	}
 	return e, e.plan.Over, nil
@@ -188,9 +194,14 @@ func (e *expressionGrad) bind(st *work.Storage) (
 		part := max(1, mapping.Block/len(mean)) * len(mean)
 		for len(x) > 0 {
 			n := min(part, len(x))
-			normed := buffers[worker][:n]
-			k.Normalize(normed, x[:n], mean, gain, shift)
-			bound.Run(worker, to[:n], lo, normed)
+			made := buffers[worker][:n]
+			if e.active {
+				bound.Run(worker, made, lo, nil)
+				k.NormalizeActGrad[e.act](to[:n], x[:n], made, mean, gain, shift)
+			} else {
+				k.Normalize(made, x[:n], mean, gain, shift)
+				bound.Run(worker, to[:n], lo, made)
+			}
 			to, x, lo = to[n:], x[n:], lo+n
 		}
 	}
