@@ -53,7 +53,8 @@ func (s *ImageSums) PhasesOf(st *work.Storage, elements int,
 
 // each is the phase in which add sums a few pixels of an image, or columns of them, at a time. Their cache lines are
 // then still cached when other columns are summed. finish receives the sums.
-func (s *ImageSums) each(all []float64, rows int, add func(worker int, m Summed), finish func(i int, sum float64)) []work.Phase {
+func (s *ImageSums) each(all []float64, rows int, add func(worker int, m Summed),
+	finish func(i int, sum float64)) []work.Phase {
 	tiles, stride := work.Ceil(s.channels, s.tile), vec.Padded(s.channels)
 	return []work.Phase{{Blocks: s.images * tiles, Run: func(worker, block int) {
 		n, lo := block/tiles, block%tiles*s.tile
