@@ -1,6 +1,9 @@
 package cpu
 
-import "onlinerna/nn/device/cpu/internal/kern"
+import (
+	"onlinerna/internal/simd"
+	"onlinerna/nn/device/cpu/internal/kern"
+)
 
 // AlwaysWinograd makes d run all suitable convolutions by Winograd's algorithm.
 func AlwaysWinograd(d *Device) { d.setWinograd(true) }
@@ -24,10 +27,13 @@ func ByTiles(d *Device) { d.setTiles(kern.PlainTiles()) }
 // ByVectorTiles makes d run them so by AVX-512.
 func ByVectorTiles(d *Device) { d.setTiles(kern.TilesByVectors()) }
 
-// InParts makes d multiply float32 in parts of bfloat16 wherever possible: by the level's tiles if it has them, or else
-// as the definition does.
+// InParts makes d multiply float32 in parts of bfloat16 wherever possible: by the level's tiles if it has them, with
+// their bits by AVX-512, or else as the definition does.
 func InParts(d *Device, parts int) {
 	t := kern.TilesFor(d.level)
+	if t == nil && d.level.Vectors() == simd.AVX512 {
+		t = kern.TilesByVectors()
+	}
 	if t == nil {
 		t = kern.PlainTiles()
 	}

@@ -151,14 +151,12 @@ type expressionGrad struct {
 
 // expressionGrad reserves its scratch in r and lists the values whose storage the result may take.
 func (b *batchNorm) expressionGrad(r *work.Room) (e expressionGrad, over []int, err error) {
-	if e.act, e.dy, e.active = b.then.Activation(); e.active && e.dy >= 0 {
-		return e, []int{e.dy}, nil
+	if act, dy, ok := b.then.Activation(); ok && dy >= 0 {
+		return expressionGrad{active: true, act: act, dy: dy}, []int{dy}, nil
 	}
 	chain := *b.then
 	if act, dy, ok := chain.ActivationGrad(); ok {
-		e.act, e.active, chain = act, true, dy
-	} else {
-		e.active = false
+		e.active, e.act, chain = true, act, dy
 	}
 	e.dy, e.parts = -1, r.Each(b.workers, mapping.Block)
 	if e.plan, err = chain.Plan(r, b.workers, mapping.Block); err != nil {
