@@ -68,7 +68,9 @@ func rewritten(b *builder, d *Device) *builder {
 func TestNormsAgain(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for name, act := range activations {
-			for _, shape := range [][3]int{{3, 5, 7}, {2, 33, 9}, {2, 96, 21}, {2, 300, 4}, {1, 16, 40}, {2, 1100, 5}, {1, 2051, 2}} {
+			for _, shape := range [][3]int{
+				{3, 5, 7}, {2, 33, 9}, {2, 96, 21}, {2, 300, 4}, {1, 16, 40}, {2, 1100, 5}, {1, 2051, 2},
+			} {
 				for _, gated := range []bool{false, true} {
 					what := fmt.Sprintf("%s, %v, gated %t", name, shape, gated)
 					b := active(t, act, shape[0], shape[1], shape[2], gated, false)

@@ -411,7 +411,7 @@ def root_mean_square(x):
 
 
 def autocast(model, x, y, logits, gradients):
-    """Deviations of PyTorch's bfloat16: of the logits, relative to their root mean square, and of gradients, to their norms."""
+    """Deviations of PyTorch's bfloat16: logits relative to their root mean square, gradients to their norms."""
     model = model.float()
     fill(model)
     with torch.autocast("cpu", torch.bfloat16):

@@ -225,35 +225,39 @@ func activation(k expr.Kind) (a vec.Activation, ok bool) {
 	return 0, false
 }
 
-// Activation finds the activation that the chain applies to the other kernel's result (dy = -1), or whose gradient it
-// takes for the value dy. Only activations with kernels behind a batch normalisation are ok.
-func (c *Chain) Activation() (a vec.Activation, dy int, ok bool) {
+// Activation finds the activation that the chain is of the other kernel's result. Only activations with kernels behind
+// a batch normalisation are ok.
+func (c *Chain) Activation() (a vec.Activation, ok bool) {
 	nodes := fuse(c.Map.Expr.Nodes())
-	last := nodes[len(nodes)-1]
-	a, ok = activation(last.Kind)
-	if !ok || slices.ContainsFunc(nodes[:len(nodes)-1], func(n expr.Node) bool { return n.Kind != expr.KindArg }) ||
-		nodes[last.In[0]].Index != c.made {
-		return 0, -1, false
-	}
-	if len(last.In) == 1 {
-		return a, -1, true
-	}
-	i := nodes[last.In[1]].Index
-	dy = c.In[i]
-	x, y := c.Last.Values[dy], c.Last.OutType()
-	return a, dy, i != c.made && x.Type.Shape.Equal(y.Shape) && work.Order(x) == work.Layout(y, device.Data)
+	a, ok = activation(nodes[len(nodes)-1].Kind)
+	return a, ok && len(nodes) == 2 && c.reads(nodes[0])
 }
 
-// ActivationGrad finds the activation whose gradient the chain takes at the other kernel's result, and the chain that
-// makes the gradient's dy without that result.
+// ActivationGrad finds such an activation whose gradient the chain takes at the other kernel's result, and the chain
+// that makes the gradient's dy without that result.
 func (c *Chain) ActivationGrad() (a vec.Activation, dy Chain, ok bool) {
 	nodes := fuse(c.Map.Expr.Nodes())
 	last := nodes[len(nodes)-1]
 	if a, ok = activation(last.Kind); !ok || len(last.In) != 2 {
 		return 0, Chain{}, false
 	}
-	made := func(n expr.Node) bool { return n.Kind == expr.KindArg && n.Index == c.made }
 	dy = *c
 	dy.nodes = reach(nodes, last.In[1], func(int) (expr.Node, bool) { return expr.Node{}, false })
-	return a, dy, made(nodes[last.In[0]]) && !slices.ContainsFunc(dy.nodes, made)
+	return a, dy, c.reads(nodes[last.In[0]]) && !slices.ContainsFunc(dy.nodes, c.reads)
+}
+
+// reads reports whether a node is the operand that another kernel makes.
+func (c *Chain) reads(n expr.Node) bool { return n.Kind == expr.KindArg && n.Index == c.made }
+
+// Value is the activation of the result's shape that a chain of ActivationGrad is, or -1 if it computes something.
+func (c *Chain) Value() int {
+	if len(c.nodes) != 1 || c.nodes[0].Kind != expr.KindArg {
+		return -1
+	}
+	v := c.In[c.nodes[0].Index]
+	x, y := c.Last.Values[v], c.Last.OutType()
+	if !x.Type.Shape.Equal(y.Shape) || work.Order(x) != work.Layout(y, device.Data) {
+		return -1
+	}
+	return v
 }

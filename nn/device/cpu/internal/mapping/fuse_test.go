@@ -24,7 +24,8 @@ func TestFuse(t *testing.T) {
 		fused []expr.Kind
 	}{
 		"silu": {silu(x), []expr.Kind{fusedSiLU}}, "hardswish": {hardswish(x), []expr.Kind{fusedHardswish}},
-		"relu6": {x.Clamp(0, 6), []expr.Kind{fusedReLU6}}, "relu6's": {x.Clamp(0, 6).Gradient(dy)[0], []expr.Kind{fusedReLU6Grad}},
+		"relu6":                {x.Clamp(0, 6), []expr.Kind{fusedReLU6}},
+		"relu6's":              {x.Clamp(0, 6).Gradient(dy)[0], []expr.Kind{fusedReLU6Grad}},
 		"hard sigmoid":         {x.Shift(3).Clamp(0, 6).Scale(1. / 6), []expr.Kind{fusedReLU6}},
 		"relu of 5":            {x.Clamp(0, 5), nil},
 		"gelu":                 {gelu(x), []expr.Kind{fusedGELU}},

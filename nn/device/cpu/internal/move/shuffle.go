@@ -56,14 +56,14 @@ func shuffles(f *lower.Flow, first int) []work.Match {
 	s.to = []int{f.Step(join).Out}
 	steps = append(steps, turn, join)
 	list := []work.Match{s.match(f, steps)}
-	if cuts := s.slices(f, join); len(cuts) > 0 {
+	if cuts := s.cuts(f, join); len(cuts) > 0 {
 		list = slices.Insert(list, 0, s.match(f, append(slices.Clone(steps), cuts...)))
 	}
 	return list
 }
 
-// slices sets s.to to slices of the result of step join, one for each j, if nothing else reads it, and returns them.
-func (s *shuffle) slices(f *lower.Flow, join int) []int {
+// cuts sets s.to to slices of the result of step join, one for each j, if nothing else reads it, and returns them.
+func (s *shuffle) cuts(f *lower.Flow, join int) []int {
 	readers := f.Readers(join)
 	if f.Kept(join) || len(readers) != s.each {
 		return nil

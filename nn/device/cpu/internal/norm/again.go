@@ -12,8 +12,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Again repeats a BatchNorm before the gradient of the expression behind it. The copy, that gradient and the sums of the
-// BatchNorm's own gradient run in one pass, and the first result is not stored.
+// Again repeats a BatchNorm before the gradient of the expression behind it. The copy, that gradient and the sums of
+// the BatchNorm's own gradient run in one pass, and the first result is not stored.
 func Again(p *device.Program) {
 	f := lower.NewFlow(p)
 	for i := len(p.Steps) - 1; i >= 0; i-- {
@@ -81,8 +81,8 @@ func (b batchNorm) gradient(f *lower.Flow, s work.Step, steps []int) (m work.Mat
 	}}, true
 }
 
-// sums lowers b with an expression dy of its result and the step that sums dy·(x−mean) and dy. Stored as bfloat16, dy is
-// rounded before it is summed.
+// sums lowers b with an expression dy of its result and the step that sums dy·(x−mean) and dy. Stored as bfloat16, dy
+// is rounded before it is summed.
 func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 	b.Rows = nhwc.RowsOf(nhwc.Pixels(s.InType(0).Shape))
 	var r work.Room
@@ -139,8 +139,8 @@ func (b *batchNorm) sums(s work.Step) (*work.Lowering, error) {
 // A block has a whole row of a tile of sums.
 const _ = uint(mapping.Block - nhwc.SumTile)
 
-// expressionGrad is a chain behind a BatchNorm as a function of its operand. It is the gradient of an activation for the
-// value dy; or that for the result of a plan in blocks; or a plan that reads the BatchNorm's result.
+// expressionGrad is a chain behind a BatchNorm as a function of its operand. It is the gradient of an activation for
+// the value dy; or that for the result of a plan in blocks; or a plan that reads the BatchNorm's result.
 type expressionGrad struct {
 	active bool
 	act    vec.Activation
@@ -151,14 +151,15 @@ type expressionGrad struct {
 
 // expressionGrad reserves its scratch in r and lists the values whose storage the result may take.
 func (b *batchNorm) expressionGrad(r *work.Room) (e expressionGrad, over []int, err error) {
-	if act, dy, ok := b.then.Activation(); ok && dy >= 0 {
-		return expressionGrad{active: true, act: act, dy: dy}, []int{dy}, nil
-	}
 	chain := *b.then
+	e.dy = -1
 	if act, dy, ok := chain.ActivationGrad(); ok {
-		e.active, e.act, chain = true, act, dy
+		e.active, e.act, e.dy, chain = true, act, dy.Value(), dy
 	}
-	e.dy, e.parts = -1, r.Each(b.workers, mapping.Block)
+	if e.dy >= 0 {
+		return e, []int{e.dy}, nil
+	}
+	e.parts = r.Each(b.workers, mapping.Block)
 	if e.plan, err = chain.Plan(r, b.workers, mapping.Block); err != nil {
 		return e, nil, err
 	}

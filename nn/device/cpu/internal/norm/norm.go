@@ -149,8 +149,8 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 		var r work.Room
 		scratch := r.Each(3, b.Width())
 		if b.then != nil {
-			act, dy, ok := b.then.Activation()
-			if !ok || dy >= 0 || b.made || b.other >= 0 {
+			act, ok := b.then.Activation()
+			if !ok || b.made || b.other >= 0 {
 				return b.expression(s, &r, scratch)
 			}
 			b.act, b.dst = &act, b.then.Last.Out
